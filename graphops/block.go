@@ -1,0 +1,105 @@
+package graphops
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Block is the bipartite graph of one hop: NumDst destination rows receive from
+// NumSrc source rows. It is what a layer computes on, whether it came from a
+// sampler, is a slice of the whole graph (layer-wise inference) or is the whole
+// graph (full-graph training).
+//
+// In-edges of destination row d are the positions e in [Indptr[d], Indptr[d+1]);
+// Indices[e] is the edge's source row. Indptr[0] need not be 0: a block that is
+// a slice of the graph shares the graph's arrays and starts in their middle.
+//
+// Destinations are sources too: destination row d is source row DstStart+d.
+// Sampled blocks have DstStart 0, so their first NumDst sources are their
+// destinations.
+//
+// A block is read-only once made and safe for concurrent use.
+type Block struct {
+	NumDst, NumSrc int
+	// Level is the number of layers between this block's destinations and the
+	// seeds: 0 for the last layer's block.
+	Level    int
+	DstStart int
+	Indptr   []int64 // [NumDst+1]
+	Indices  []int32 // source rows
+	// EdgePos[e-Indptr[0]] is the CSC position of edge e in the graph, or nil
+	// where the position is e itself.
+	EdgePos []int64
+	// SrcIDs[s] is the global id of source row s, or nil where row s is node s.
+	SrcIDs []int32
+
+	once sync.Once
+	t    *Transposed
+}
+
+// NumEdges is the number of edges of the block.
+func (b *Block) NumEdges() int { return int(b.Indptr[b.NumDst] - b.Indptr[0]) }
+
+// InDegree is the number of in-edges of destination row d.
+func (b *Block) InDegree(d int) int { return int(b.Indptr[d+1] - b.Indptr[d]) }
+
+// SrcID is the global id of source row s.
+func (b *Block) SrcID(s int) int32 {
+	if b.SrcIDs == nil {
+		return int32(s)
+	}
+	return b.SrcIDs[s]
+}
+
+// DstID is the global id of destination row d.
+func (b *Block) DstID(d int) int32 { return b.SrcID(b.DstStart + d) }
+
+// Pos is the CSC position, in the graph, of the block's edge e.
+func (b *Block) Pos(e int64) int64 {
+	if b.EdgePos == nil {
+		return e
+	}
+	return b.EdgePos[e-b.Indptr[0]]
+}
+
+func (b *Block) String() string {
+	return fmt.Sprintf("block: %d destinations, %d sources, %d edges", b.NumDst, b.NumSrc, b.NumEdges())
+}
+
+// Transposed is a block's edges grouped by source: the out-edges of source row s
+// are the entries i in [Indptr[s], Indptr[s+1]); Dst[i] is the destination row
+// and Edge[i] the edge's number counted from 0 (its position less the block's
+// Indptr[0]). Within a source, edges ascend, so sums over them have one order.
+type Transposed struct {
+	Indptr []int64 // [NumSrc+1]
+	Dst    []int32
+	Edge   []int32
+}
+
+// Transposed returns the block's edges grouped by source, made at the first call
+// by a counting sort (O(sources + edges)) and kept.
+func (b *Block) Transposed() *Transposed {
+	b.once.Do(func() {
+		n := b.NumEdges()
+		t := &Transposed{Indptr: make([]int64, b.NumSrc+1), Dst: make([]int32, n), Edge: make([]int32, n)}
+		first := b.Indptr[0]
+		for _, s := range b.Indices[first:b.Indptr[b.NumDst]] {
+			t.Indptr[s+1]++
+		}
+		for s := range b.NumSrc {
+			t.Indptr[s+1] += t.Indptr[s]
+		}
+		next := make([]int64, b.NumSrc)
+		copy(next, t.Indptr)
+		for d := range b.NumDst {
+			for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
+				s := b.Indices[e]
+				t.Dst[next[s]] = int32(d)
+				t.Edge[next[s]] = int32(e - first)
+				next[s]++
+			}
+		}
+		b.t = t
+	})
+	return b.t
+}

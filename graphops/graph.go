@@ -1,0 +1,47 @@
+// Package graphops is graphs on the CPU: the Graph type, its transforms, and the
+// blocks that layers compute on. The packages below it hold datasets, samplers,
+// tensors and layers.
+package graphops
+
+import "fmt"
+
+// Graph is a directed graph stored by destination (compressed sparse columns):
+// Indices[Indptr[v]:Indptr[v+1]] are the sources of v's in-edges, ascending.
+// Messages flow from sources to destinations. An undirected graph holds both
+// directions of each edge.
+//
+// Node ids are int32, so a graph has at most 2^31-1 nodes; edge positions are
+// int64. A Graph is read-only once built and safe for concurrent use; its arrays
+// may lie in a mapped file, so nobody writes to them.
+type Graph struct {
+	Indptr  []int64 // [NumNodes+1], ascending, Indptr[0] = 0
+	Indices []int32 // [NumEdges]
+}
+
+// NumNodes is the number of nodes.
+func (g *Graph) NumNodes() int { return len(g.Indptr) - 1 }
+
+// NumEdges is the number of directed edges.
+func (g *Graph) NumEdges() int64 { return int64(len(g.Indices)) }
+
+// InDegree is the number of in-edges of node v.
+func (g *Graph) InDegree(v int32) int { return int(g.Indptr[v+1] - g.Indptr[v]) }
+
+// InNeighbors are the sources of v's in-edges, ascending. The slice is the
+// graph's own memory and must not be written to.
+func (g *Graph) InNeighbors(v int32) []int32 { return g.Indices[g.Indptr[v]:g.Indptr[v+1]] }
+
+func (g *Graph) String() string {
+	return fmt.Sprintf("graph: %d nodes, %d edges", g.NumNodes(), g.NumEdges())
+}
+
+// Block is the whole graph as one block: every node is a source and a
+// destination. It shares the graph's arrays.
+func (g *Graph) Block() *Block { return g.Slice(0, g.NumNodes()) }
+
+// Slice is the block whose destinations are the nodes [lo, hi), with all their
+// in-edges, and whose sources are all nodes. It shares the graph's arrays; its
+// cost does not depend on the number of edges.
+func (g *Graph) Slice(lo, hi int) *Block {
+	return &Block{NumDst: hi - lo, NumSrc: g.NumNodes(), DstStart: lo, Indptr: g.Indptr[lo : hi+1], Indices: g.Indices}
+}
