@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// runFor runs a command made of run alone and returns its exit status and what it wrote.
+func runFor(t *testing.T, run func(context.Context, []string, *output) error, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	status = runCommand(t.Context(), command{name: "probe", run: run}, args, &o, &e)
+	return status, o.String(), e.String()
+}
+
+func TestCommandNamesAreDistinct(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range commands() {
+		if seen[c.name] || c.name == "" || c.summary == "" || c.run == nil {
+			t.Errorf("command %q is incomplete or listed twice", c.name)
+		}
+		seen[c.name] = true
+	}
+}
+
+// Every command explains itself: --help ends with status 0 and names its flags.
+func TestEveryCommandHasHelp(t *testing.T) {
+	for _, c := range commands() {
+		if c.name == "kernel" {
+			continue // started by Jupyter; what follows it belongs to GoNB
+		}
+		var o, e bytes.Buffer
+		if status := dispatch(t.Context(), []string{c.name, "--help"}, &o, &e); status != statusOK {
+			t.Errorf("gnb %s --help: status %d, %s", c.name, status, e.String())
+		}
+		if !strings.Contains(o.String(), "usage: gnb "+c.name) || !strings.Contains(o.String(), "--json") {
+			t.Errorf("gnb %s --help says %q", c.name, o.String())
+		}
+	}
+}
+
+func TestDispatchUsage(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		args   []string
+		status int
+	}{
+		{"nothing", nil, statusUsage},
+		{"unknown", []string{"trian"}, statusUsage},
+		{"help", []string{"help"}, statusOK},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var o, e bytes.Buffer
+			if got := dispatch(t.Context(), tc.args, &o, &e); got != tc.status {
+				t.Errorf("status %d, want %d", got, tc.status)
+			}
+			if (o.Len() > 0) == (e.Len() > 0) {
+				t.Errorf("want one stream written: stdout %q, stderr %q", o.String(), e.String())
+			}
+		})
+	}
+}
+
+func TestParseTakesFlagsAnywhere(t *testing.T) {
+	for _, tc := range []struct {
+		args  []string
+		n     int
+		rest  []string
+		usage bool
+	}{
+		{[]string{"a", "--n", "3", "b"}, 3, []string{"a", "b"}, false},
+		{[]string{"-n=3", "a", "b"}, 3, []string{"a", "b"}, false},
+		{[]string{"a", "b", "--n", "4"}, 4, []string{"a", "b"}, false},
+		{[]string{"a", "--", "--n"}, 0, []string{"a", "--n"}, false},
+		{[]string{"a"}, 0, nil, true},
+		{[]string{"a", "b", "c"}, 0, nil, true},
+		{[]string{"a", "b", "--m"}, 0, nil, true},
+		{[]string{"a", "b", "--n", "x"}, 0, nil, true},
+	} {
+		var n int
+		var rest []string
+		status, _, stderr := runFor(t, func(_ context.Context, args []string, out *output) error {
+			fs := out.flags("A B", "Probe.")
+			fs.IntVar(&n, "n", 0, "number")
+			var err error
+			rest, err = out.parse(fs, args, 2, 2)
+			return err
+		}, tc.args...)
+		if want := map[bool]int{false: statusOK, true: statusUsage}[tc.usage]; status != want {
+			t.Errorf("%q: status %d, want %d: %s", tc.args, status, want, stderr)
+		}
+		if !tc.usage && (n != tc.n || !slices.Equal(rest, tc.rest)) {
+			t.Errorf("%q: n %d, rest %q", tc.args, n, rest)
+		}
+	}
+}
+
+func TestJSONOutput(t *testing.T) {
+	run := func(fail error) func(context.Context, []string, *output) error {
+		return func(_ context.Context, args []string, out *output) error {
+			if _, err := out.parse(out.flags("", "Probe."), args, 0, 0); err != nil {
+				return err
+			}
+			out.event("epoch", struct {
+				Loss float64 `json:"loss"`
+			}{0.5})
+			out.printf("for people\n")
+			out.logf("progress")
+			if fail != nil {
+				return fail
+			}
+			out.result(map[string]int{"nodes": 34})
+			return nil
+		}
+	}
+	status, stdout, stderr := runFor(t, run(nil), "--json")
+	if status != 0 || stdout != "{\"event\":\"epoch\",\"loss\":0.5}\n{\"event\":\"result\",\"nodes\":34}\n" || stderr != "progress\n" {
+		t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)
+	}
+	status, stdout, _ = runFor(t, run(nil))
+	if status != 0 || stdout != "for people\n" {
+		t.Errorf("without --json: status %d, stdout %q", status, stdout)
+	}
+	status, stdout, stderr = runFor(t, run(errors.New("two\n lines")), "--json")
+	if status != 1 || !strings.HasSuffix(stdout, "{\"event\":\"error\",\"error\":\"two; lines\"}\n") || !strings.HasSuffix(stderr, "gnb probe: two; lines\n") {
+		t.Errorf("failing: status %d, stdout %q, stderr %q", status, stdout, stderr)
+	}
+	status, stdout, _ = runFor(t, run(nil), "--json", "--no-such-flag")
+	var event struct{ Event, Error string }
+	if err := json.Unmarshal([]byte(stdout), &event); status != statusUsage || err != nil || event.Event != "error" {
+		t.Errorf("wrong flag: status %d, stdout %q (%v)", status, stdout, err)
+	}
+}
+
+func TestEventThatDoesNotEncodeFails(t *testing.T) {
+	for _, fields := range []any{[]int{1}, map[string]any{"f": func() {}}} {
+		status, _, stderr := runFor(t, func(_ context.Context, _ []string, out *output) error {
+			out.json = true
+			out.result(fields)
+			return nil
+		})
+		if status != statusFailed || !strings.Contains(stderr, "encoding the event") {
+			t.Errorf("%T: status %d, %q", fields, status, stderr)
+		}
+	}
+}
+
+func TestHelpIsNotAFailure(t *testing.T) {
+	status, _, _ := runFor(t, func(context.Context, []string, *output) error { return flag.ErrHelp })
+	if status != statusOK {
+		t.Errorf("status %d", status)
+	}
+}
+
+func TestInterruptedIsSaid(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var o, e bytes.Buffer
+	status := runCommand(ctx, command{name: "probe", run: func(ctx context.Context, _ []string, _ *output) error { return ctx.Err() }}, nil, &o, &e)
+	if status != statusFailed || e.String() != "gnb probe: interrupted\n" {
+		t.Errorf("status %d, %q", status, e.String())
+	}
+}

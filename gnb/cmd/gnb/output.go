@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// output is what a command writes through: text for people, or JSON lines with --json. Its methods
+// may be called from several goroutines.
+type output struct {
+	command command
+	stdout  io.Writer
+	stderr  io.Writer
+	json    bool // whether --json was given
+
+	mu  sync.Mutex
+	err error // the first failure to write or encode; the command fails with it
+}
+
+// newOutput is the output of one run of c. It looks for --json itself, so that a wrong flag after
+// it is reported as JSON too.
+func newOutput(c command, args []string, stdout, stderr io.Writer) *output {
+	o := &output{command: c, stdout: stdout, stderr: stderr}
+	for _, a := range args {
+		if a == "--" {
+			break
+		}
+		if name, value, has := strings.Cut(strings.TrimPrefix(a, "-"), "="); strings.HasPrefix(a, "-") && strings.TrimPrefix(name, "-") == "json" {
+			on, err := strconv.ParseBool(value)
+			o.json = !has || err == nil && on
+		}
+	}
+	return o
+}
+
+// flags makes the command's flag set, with --json in it. arguments and detail are shown by --help:
+// what follows the flags ("DATASET"), and a paragraph on what the command does.
+func (o *output) flags(arguments, detail string) *flag.FlagSet {
+	fs := flag.NewFlagSet(o.command.name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // parse reports errors, once
+	fs.BoolVar(&o.json, "json", o.json, "events as JSON lines on standard output, the last one the result")
+	fs.Usage = func() {
+		words := []string{"usage: gnb", o.command.name}
+		if arguments != "" {
+			words = append(words, arguments)
+		}
+		fmt.Fprintf(o.stdout, "%s [flags]\n\n%s\n\nflags:\n", strings.Join(words, " "), strings.TrimSpace(detail))
+		fs.VisitAll(func(f *flag.Flag) {
+			kind, usage := flag.UnquoteUsage(f)
+			line := "  --" + f.Name
+			if kind != "" {
+				line += " " + kind
+			}
+			if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "0s" {
+				usage += " (default " + f.DefValue + ")"
+			}
+			fmt.Fprintf(o.stdout, "%s\n        %s\n", line, usage)
+		})
+	}
+	return fs
+}
+
+// parse parses flags wherever they stand among the arguments and returns the arguments, of which
+// there must be atLeast..atMost (atMost < 0: any number). After "--" everything is an argument.
+func (o *output) parse(fs *flag.FlagSet, args []string, atLeast, atMost int) ([]string, error) {
+	var rest []string
+	for len(args) > 0 {
+		before := len(args)
+		if err := fs.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil, err
+			}
+			return nil, &usageError{err}
+		}
+		ended := before > fs.NArg() && args[before-fs.NArg()-1] == "--"
+		args = fs.Args()
+		if ended {
+			rest, args = append(rest, args...), nil
+		} else if len(args) > 0 {
+			rest, args = append(rest, args[0]), args[1:]
+		}
+	}
+	switch {
+	case len(rest) < atLeast:
+		return nil, usagef("it takes at least %s, and got %d", plural(atLeast, "argument"), len(rest))
+	case atMost >= 0 && len(rest) > atMost:
+		return nil, usagef("it takes at most %s, and got %d (%s)", plural(atMost, "argument"), len(rest), strings.Join(rest, " "))
+	}
+	return rest, nil
+}
+
+// event writes one JSON line {"event":name, …fields} with --json and nothing without it. fields is
+// a struct or map that encodes as a JSON object, or nil.
+func (o *output) event(name string, fields any) {
+	if !o.json {
+		return
+	}
+	line, err := eventLine(name, fields)
+	if err != nil {
+		o.keep(fmt.Errorf("encoding the event %q: %w", name, err))
+		return
+	}
+	o.write(o.stdout, line)
+}
+
+// result writes the command's last event, "result".
+func (o *output) result(fields any) { o.event("result", fields) }
+
+// printf writes to standard output when people read it: nothing with --json.
+func (o *output) printf(format string, args ...any) {
+	if !o.json {
+		o.write(o.stdout, fmt.Appendf(nil, format, args...))
+	}
+}
+
+// logf writes one line of progress or advice to standard error.
+func (o *output) logf(format string, args ...any) {
+	o.write(o.stderr, append(bytes.TrimRight(fmt.Appendf(nil, format, args...), "\n"), '\n'))
+}
+
+// fail reports why the command failed: one line on standard error, and with --json an "error"
+// event too.
+func (o *output) fail(err error) {
+	o.event("error", map[string]string{"error": oneLine(err)})
+	o.logf("gnb %s: %s", o.command.name, oneLine(err))
+}
+
+func (o *output) write(w io.Writer, b []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, err := w.Write(b); err != nil && o.err == nil {
+		o.err = fmt.Errorf("writing the output: %w", err)
+	}
+}
+
+func (o *output) keep(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+// eventLine is {"event":name, …fields} and a line break; "event" comes first.
+func eventLine(name string, fields any) ([]byte, error) {
+	b := fmt.Appendf(nil, `{"event":%q`, name)
+	if fields != nil {
+		f, err := json.Marshal(fields)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case len(f) < 2 || f[0] != '{':
+			return nil, fmt.Errorf("%T does not encode as a JSON object", fields)
+		case len(f) > 2:
+			b = append(append(b, ','), f[1:len(f)-1]...)
+		}
+	}
+	return append(b, '}', '\n'), nil
+}
+
+// usageError is a command line that makes no sense; the exit status is 2.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// exitStatus ends the command with this status and no message: it has said what there is to say.
+type exitStatus int
+
+func (s exitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }
+
+func plural(n int, word string) string {
+	if n != 1 {
+		word += "s"
+	}
+	return strconv.Itoa(n) + " " + word
+}
