@@ -1,0 +1,215 @@
+package graphops
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// Reverse is the graph with every edge turned round, duplicates kept: the
+// in-edges of v in the result are v's out-edges in g. Threads (0: GOMAXPROCS)
+// does not change the result. Cost as of [FromEdges].
+func (g *Graph) Reverse(threads int) *Graph {
+	b := builder{nodes: g.NumNodes(), edges: len(g.Indices), threads: threads}
+	b.pack = func(buf []uint64, lo, hi int) []uint64 {
+		g.eachEdge(lo, hi, func(src, dst int32) { buf = append(buf, packEdge(dst, src)) })
+		return buf
+	}
+	return b.build()
+}
+
+// Undirected is the graph with the opposite of every edge added and every edge
+// kept once. Threads (0: GOMAXPROCS) does not change the result. Cost as of
+// [FromEdges].
+func (g *Graph) Undirected(threads int) *Graph {
+	b := builder{nodes: g.NumNodes(), edges: len(g.Indices), dedup: true, threads: threads}
+	b.pack = func(buf []uint64, lo, hi int) []uint64 {
+		g.eachEdge(lo, hi, func(src, dst int32) {
+			buf = append(buf, packEdge(src, dst))
+			if src != dst {
+				buf = append(buf, packEdge(dst, src))
+			}
+		})
+		return buf
+	}
+	return b.build()
+}
+
+// AddSelfLoops is the graph in which every node without a self-loop has been
+// given one; the self-loops that are there stay as they are.
+func (g *Graph) AddSelfLoops(threads int) *Graph {
+	return g.mapRows(threads, func(out []int32, v int32, row []int32) []int32 {
+		done := false
+		for _, u := range row {
+			if u >= v && !done {
+				done = true
+				if u > v {
+					out = append(out, v)
+				}
+			}
+			out = append(out, u)
+		}
+		if !done {
+			out = append(out, v)
+		}
+		return out
+	})
+}
+
+// RemoveSelfLoops is the graph without the edges from a node to itself.
+func (g *Graph) RemoveSelfLoops(threads int) *Graph {
+	return g.mapRows(threads, func(out []int32, v int32, row []int32) []int32 {
+		for _, u := range row {
+			if u != v {
+				out = append(out, u)
+			}
+		}
+		return out
+	})
+}
+
+// Dedup is the graph with every edge kept once.
+func (g *Graph) Dedup(threads int) *Graph {
+	return g.mapRows(threads, func(out []int32, _ int32, row []int32) []int32 {
+		for i, u := range row {
+			if i == 0 || u != row[i-1] {
+				out = append(out, u)
+			}
+		}
+		return out
+	})
+}
+
+// mapRows builds the graph whose row v is what edit appends for row v. It runs
+// edit twice, once to learn the sizes, so that no more than the result is held.
+func (g *Graph) mapRows(threads int, edit func(out []int32, v int32, row []int32) []int32) *Graph {
+	n := g.NumNodes()
+	r := &Graph{Indptr: make([]int64, n+1)}
+	parallel.For(threads, n, rowGrain, func(lo, hi int) {
+		var buf []int32
+		for v := lo; v < hi; v++ {
+			buf = edit(buf[:0], int32(v), g.InNeighbors(int32(v)))
+			r.Indptr[v+1] = int64(len(buf))
+		}
+	})
+	for v := range n {
+		r.Indptr[v+1] += r.Indptr[v]
+	}
+	r.Indices = make([]int32, r.Indptr[n])
+	parallel.For(threads, n, rowGrain, func(lo, hi int) {
+		for v := lo; v < hi; v++ {
+			// The capacity ends with the row, so edit can never write past it.
+			row := r.Indices[r.Indptr[v]:r.Indptr[v]:r.Indptr[v+1]]
+			edit(row, int32(v), g.InNeighbors(int32(v)))
+		}
+	})
+	return r
+}
+
+// InDegrees are the numbers of in-edges: [NumNodes], a new slice.
+func (g *Graph) InDegrees() []int32 {
+	degrees := make([]int32, g.NumNodes())
+	for v := range degrees {
+		degrees[v] = int32(g.Indptr[v+1] - g.Indptr[v])
+	}
+	return degrees
+}
+
+// OutDegrees are the numbers of out-edges: [NumNodes], a new slice. Cost: one
+// pass over the edges.
+func (g *Graph) OutDegrees() []int32 {
+	degrees := make([]int32, g.NumNodes())
+	for _, u := range g.Indices {
+		degrees[u]++
+	}
+	return degrees
+}
+
+// Symmetric tells whether every edge has its opposite, as often as it occurs
+// itself. It needs 8 bytes a node and stops at the first edge without one. The
+// graph must be valid. Cost: one pass over the edges.
+func (g *Graph) Symmetric() bool {
+	// Rows are ascending, so as v ascends, the rows that hold v as a source meet
+	// it at the place they have got to.
+	at := make([]int64, g.NumNodes())
+	copy(at, g.Indptr)
+	for v := range int32(g.NumNodes()) {
+		for _, u := range g.InNeighbors(v) {
+			if at[u] == g.Indptr[u+1] || g.Indices[at[u]] != v {
+				return false
+			}
+			at[u]++
+		}
+	}
+	return true
+}
+
+// Validate checks what the type promises: Indptr starts at 0, ascends and ends
+// at the number of edges; sources lie in [0, NumNodes) and ascend within each
+// row. The error, a [*ValidationError], names the first place that breaks it.
+// Cost: one pass over the graph, on GOMAXPROCS threads.
+func (g *Graph) Validate() error { return g.ValidateRange(0, g.NumNodes()) }
+
+// ValidateRange is [Graph.Validate] for the rows [lo, hi) alone; the ends of
+// Indptr are checked whatever the range. It lets a caller stop in between.
+func (g *Graph) ValidateRange(lo, hi int) error {
+	switch n := g.NumNodes(); {
+	case n < 0:
+		return invalid("Indptr", -1, "it is empty, but a graph of N nodes has N+1 entries")
+	case g.Indptr[0] != 0:
+		return invalid("Indptr", 0, "it starts at %d instead of 0", g.Indptr[0])
+	case g.Indptr[n] != int64(len(g.Indices)):
+		return invalid("Indptr", int64(n), "it ends at %d, but there are %d edges", g.Indptr[n], len(g.Indices))
+	}
+	bad := make([]error, parallel.Chunks(hi-lo, rowGrain))
+	parallel.For(0, hi-lo, rowGrain, func(a, b int) {
+		bad[a/rowGrain] = g.validateRows(lo+a, lo+b)
+	})
+	for _, err := range bad {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Graph) validateRows(lo, hi int) error {
+	nodes, edges := uint32(g.NumNodes()), int64(len(g.Indices))
+	for v := lo; v < hi; v++ {
+		first, last := g.Indptr[v], g.Indptr[v+1]
+		if last < first {
+			return invalid("Indptr", int64(v)+1, "it falls from %d to %d", first, last)
+		}
+		if first < 0 || last > edges {
+			return invalid("Indptr", int64(v)+1, "node %d has the edges %d to %d, but there are %d edges", v, first, last, edges)
+		}
+		row := g.Indices[first:last]
+		for i, u := range row {
+			if uint32(u) >= nodes {
+				return invalid("Indices", first+int64(i), "source %d of node %d, but the graph has the nodes 0 to %d", u, v, int64(nodes)-1)
+			}
+			if i > 0 && u < row[i-1] {
+				return invalid("Indices", first+int64(i), "the sources of node %d do not ascend: %d follows %d", v, u, row[i-1])
+			}
+		}
+	}
+	return nil
+}
+
+// ValidationError is a place where a graph breaks its rules.
+type ValidationError struct {
+	Array string // "Indptr" or "Indices"
+	Index int64  // -1: the array as a whole
+	Why   string
+}
+
+func (e *ValidationError) Error() string {
+	if e.Index < 0 {
+		return fmt.Sprintf("graphops: invalid graph: %s: %s", e.Array, e.Why)
+	}
+	return fmt.Sprintf("graphops: invalid graph: %s[%d]: %s", e.Array, e.Index, e.Why)
+}
+
+func invalid(array string, index int64, format string, args ...any) error {
+	return &ValidationError{Array: array, Index: index, Why: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,191 @@
+// Package mapped is read-only memory-mapped files whose faults are errors.
+//
+// Reading a mapped page can fail long after the file was opened: somebody
+// truncates the file, or its disk fails. The kernel then raises a signal, which
+// ends a Go program unless debug.SetPanicOnFault is set in the goroutine that
+// reads. [Guard] sets it, and turns the fault into a [*Fault] that names the file
+// and the offset. A truncation that falls within a page reads as zeros and is
+// not noticed here: who must know compares the file's size.
+//
+// Goroutines that are started inside Guard are not covered by it, except those
+// of package parallel, which set the flag and carry panics to their caller.
+package mapped
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sort"
+	"sync"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// File is a file mapped read-only. Its methods are safe for concurrent use, but
+// nobody may touch the bytes once Close is called.
+type File struct {
+	name  string
+	data  []byte
+	unmap func() error
+	once  sync.Once
+}
+
+// Open maps the file at path. An empty file maps to no bytes. The file can be
+// renamed or removed while it is mapped; it must not be truncated or rewritten
+// in place.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read; the mapping outlives it
+	return FromFD(f, path)
+}
+
+// FromFD maps an open file, such as one inherited from a parent process; name is
+// what errors call it. The file stays the caller's, who may close it at once.
+func FromFD(f *os.File, name string) (*File, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory, not a file", name)
+	}
+	size := info.Size()
+	if int64(int(size)) != size {
+		return nil, fmt.Errorf("%s has %d bytes, more than this machine can address", name, size)
+	}
+	m := &File{name: name, unmap: func() error { return nil }}
+	if size == 0 {
+		return m, nil
+	}
+	m.data, m.unmap, err = mapFile(f, int(size))
+	if err != nil {
+		return nil, fmt.Errorf("mapping %s: %w", name, err)
+	}
+	register(m)
+	return m, nil
+}
+
+// Name is the path, or the name given to FromFD.
+func (f *File) Name() string { return f.name }
+
+// Bytes is the file's content. It must not be written to (a write faults).
+func (f *File) Bytes() []byte { return f.data }
+
+// Close unmaps the file. Reading its bytes afterwards ends the program. A second
+// Close does nothing.
+func (f *File) Close() error {
+	var err error
+	f.once.Do(func() {
+		unregister(f)
+		err = f.unmap()
+		f.data = nil
+	})
+	return err
+}
+
+// Fault is the failure to read a page of a mapped file.
+type Fault struct {
+	File   string
+	Offset int64 // of the byte whose reading failed
+}
+
+func (f *Fault) Error() string {
+	return fmt.Sprintf("reading %s at byte %d: the file was truncated or its disk failed while it was being read", f.File, f.Offset)
+}
+
+// Guard runs fn and returns its error. A fault of this goroutine in a mapped
+// file, or of a goroutine of package parallel working for it, is returned as a
+// [*Fault]. Every other panic passes through. Guards nest.
+func Guard(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			fault := AsFault(r)
+			if fault == nil {
+				panic(r)
+			}
+			err = fault
+		}
+	}()
+	return fn()
+}
+
+// AsFault is the fault that a recovered panic value stands for, or nil.
+func AsFault(r any) *Fault {
+	e, ok := r.(error)
+	if !ok {
+		return nil
+	}
+	var fault *Fault
+	if errors.As(e, &fault) {
+		return fault
+	}
+	var carried *parallel.Panic
+	if errors.As(e, &carried) {
+		if e, ok = carried.Value.(error); !ok {
+			return nil
+		}
+	}
+	// The runtime's error for a fault has the address under SetPanicOnFault.
+	var at interface {
+		error
+		Addr() uintptr
+	}
+	if !errors.As(e, &at) {
+		return nil
+	}
+	return find(at.Addr())
+}
+
+// The mapped regions, sorted by address, so that a fault finds its file. A
+// process has one address space, so this is one table.
+var (
+	regionsMu sync.RWMutex
+	regions   []region
+)
+
+type region struct {
+	start, end uintptr
+	name       string
+}
+
+func regionStart(f *File) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(f.data))) }
+
+func register(f *File) {
+	start := regionStart(f)
+	r := region{start: start, end: start + uintptr(len(f.data)), name: f.name}
+	regionsMu.Lock()
+	defer regionsMu.Unlock()
+	i := sort.Search(len(regions), func(i int) bool { return regions[i].start >= r.start })
+	regions = append(regions, region{})
+	copy(regions[i+1:], regions[i:])
+	regions[i] = r
+}
+
+func unregister(f *File) {
+	if len(f.data) == 0 {
+		return
+	}
+	start := regionStart(f)
+	regionsMu.Lock()
+	defer regionsMu.Unlock()
+	i := sort.Search(len(regions), func(i int) bool { return regions[i].start >= start })
+	if i < len(regions) && regions[i].start == start {
+		regions = append(regions[:i], regions[i+1:]...)
+	}
+}
+
+func find(addr uintptr) *Fault {
+	regionsMu.RLock()
+	defer regionsMu.RUnlock()
+	i := sort.Search(len(regions), func(i int) bool { return regions[i].end > addr })
+	if i == len(regions) || addr < regions[i].start {
+		return nil
+	}
+	return &Fault{File: regions[i].name, Offset: int64(addr - regions[i].start)}
+}
