@@ -1,0 +1,75 @@
+package sample
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// Batch is the blocks sampled for one list of seeds. Blocks[0] is the farthest
+// hop, which the first layer computes on; the last block's destinations are the
+// seeds. Blocks chain: the destinations of Blocks[i] are the sources of
+// Blocks[i+1], row for row, and the first NumDst sources of a block are its
+// destinations. Further sources come in the order in which edges reach them
+// first.
+//
+// A batch is read-only and stays valid as long as it is held: the sampler does
+// not write to it again, however far ahead it runs. Only Release ends it.
+type Batch struct {
+	Epoch, Step int
+	// Seeds are a copy of the seeds that were sampled for, in their order.
+	Seeds  []int32
+	Blocks []*graphops.Block
+
+	owner *Sampler
+	mem   *memory
+}
+
+// memory holds the arrays of one batch.
+type memory struct {
+	ids  []int32
+	hops []edges
+}
+
+// edges are one hop's: a block's arrays.
+type edges struct {
+	indptr  []int64
+	indices []int32
+	edgePos []int64
+}
+
+// InputIDs are the global ids of the rows that the first layer reads: the nodes
+// whose features the batch needs. The slice is the batch's own memory.
+func (b *Batch) InputIDs() []int32 {
+	if len(b.Blocks) == 0 {
+		return b.Seeds
+	}
+	return b.Blocks[0].SrcIDs
+}
+
+// Edges is the number of sampled edges over all hops.
+func (b *Batch) Edges() int {
+	n := 0
+	for _, k := range b.Blocks {
+		n += k.NumEdges()
+	}
+	return n
+}
+
+// Release gives the batch's memory back to its sampler for a later batch, which
+// saves the page faults of fresh memory. It is never needed: a batch that is
+// dropped is collected as any other value. After it, the batch is empty and
+// nothing that aliases its arrays (blocks, row spaces made from them) may be
+// used. It may be called from another goroutine than the sampler's; a second
+// call does nothing.
+func (b *Batch) Release() {
+	if b.mem == nil {
+		return
+	}
+	b.owner.keep(b.mem)
+	b.mem, b.owner, b.Seeds, b.Blocks = nil, nil, nil, nil
+}
+
+func (b *Batch) String() string {
+	return fmt.Sprintf("batch: epoch %d, step %d, %d seeds, %d nodes, %d edges in %d hops", b.Epoch, b.Step, len(b.Seeds), len(b.InputIDs()), b.Edges(), len(b.Blocks))
+}

@@ -1,0 +1,203 @@
+package sample
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// Digest is the digest of sampling: the SHA-256 of everything that was picked.
+// Batch after batch it takes in
+//
+//	the seeds of the global batch in their order       int32 each
+//	hop by hop, from the seeds outwards:
+//	    each distinct destination, ascending by id     int32 id, int32 count,
+//	                                                   int32 sources, ascending
+//
+// all little-endian. Destinations are those of all ranks together, so it depends
+// neither on workers nor on threads nor on the device. testdata/digest.py
+// computes it from a dataset directory with NumPy alone.
+type Digest struct {
+	h     hash.Hash
+	steps int
+	buf   []byte
+}
+
+// NewDigest is the digest of no batches.
+func NewDigest() *Digest { return &Digest{h: sha256.New()} }
+
+// Sum is the digest of the batches so far, in hexadecimal. More may follow.
+func (d *Digest) Sum() string { return hex.EncodeToString(d.h.Sum(nil)) }
+
+// Steps is the number of batches so far.
+func (d *Digest) Steps() int { return d.steps }
+
+// AddBatch takes in a batch that one rank sampled whole.
+func (d *Digest) AddBatch(b *Batch) {
+	if err := d.AddStep(b.Seeds, [][]byte{EncodePicks(b)}); err != nil {
+		panic(err) // a batch of one rank has nothing to differ from
+	}
+}
+
+// AddStep takes in one step: the seeds of the global batch in their order, and
+// what each rank picked for its share of them, as [EncodePicks] made it. Ranks
+// that picked for the same destination must have picked the same; an error names
+// the hop, the node and both ranks, and leaves the digest as it was.
+func (d *Digest) AddStep(seeds []int32, perRank [][]byte) error {
+	out := d.buf[:0]
+	for _, v := range seeds {
+		out = binary.LittleEndian.AppendUint32(out, uint32(v))
+	}
+	in := make([]reader, len(perRank))
+	hops := uint32(0)
+	for r := range in {
+		in[r] = reader{rest: perRank[r], rank: r}
+		n, err := in[r].word()
+		if err != nil {
+			return err
+		}
+		if r > 0 && n != hops {
+			return fmt.Errorf("sample: digest: rank 0 sampled %d hops and rank %d %d; all ranks need the same sampler", hops, r, n)
+		}
+		hops = n
+	}
+	for hop := range hops {
+		var err error
+		if out, err = mergeHop(out, in, int(hop)); err != nil {
+			return err
+		}
+	}
+	for r := range in {
+		if n := len(in[r].rest); n > 0 {
+			return fmt.Errorf("sample: digest: the picks of rank %d go on for %d bytes after their end", r, n)
+		}
+	}
+	d.buf = out
+	d.h.Write(out)
+	d.steps++
+	return nil
+}
+
+// mergeHop appends the union of the ranks' records of one hop, ascending by id.
+func mergeHop(out []byte, in []reader, hop int) ([]byte, error) {
+	for r := range in {
+		n, err := in[r].word()
+		if err != nil {
+			return nil, err
+		}
+		in[r].left = n
+		if err := in[r].advance(); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		first := -1
+		for r := range in {
+			if in[r].record != nil && (first < 0 || in[r].id < in[first].id) {
+				first = r
+			}
+		}
+		if first < 0 {
+			return out, nil
+		}
+		id, record := in[first].id, in[first].record
+		out = append(out, record...)
+		for r := first; r < len(in); r++ {
+			if in[r].record == nil || in[r].id != id {
+				continue
+			}
+			if string(in[r].record) != string(record) {
+				return nil, fmt.Errorf("sample: digest: ranks %d and %d picked differently for node %d at hop %d; a picker has to decide by its draws and the node alone", first, r, id, hop)
+			}
+			if err := in[r].advance(); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// reader walks over one rank's encoded picks.
+type reader struct {
+	rest   []byte
+	rank   int
+	left   uint32 // records of this hop after the current one
+	id     int32
+	record []byte // the current record, nil after the hop's last
+}
+
+func (r *reader) word() (uint32, error) {
+	if len(r.rest) < 4 {
+		return 0, fmt.Errorf("sample: digest: the picks of rank %d are cut short", r.rank)
+	}
+	w := binary.LittleEndian.Uint32(r.rest)
+	r.rest = r.rest[4:]
+	return w, nil
+}
+
+// advance goes to the hop's next record.
+func (r *reader) advance() error {
+	before, id := r.record != nil, r.id
+	r.record = nil
+	if r.left == 0 {
+		return nil
+	}
+	r.left--
+	if len(r.rest) < 8 {
+		return fmt.Errorf("sample: digest: the picks of rank %d are cut short", r.rank)
+	}
+	size := 8 + 4*int64(binary.LittleEndian.Uint32(r.rest[4:]))
+	if int64(len(r.rest)) < size {
+		return fmt.Errorf("sample: digest: the picks of rank %d are cut short", r.rank)
+	}
+	r.id = int32(binary.LittleEndian.Uint32(r.rest))
+	r.record, r.rest = r.rest[:size], r.rest[size:]
+	if before && r.id <= id {
+		return fmt.Errorf("sample: digest: the picks of rank %d are not in ascending order: node %d after %d", r.rank, r.id, id)
+	}
+	return nil
+}
+
+// EncodePicks is what a batch picked, for [Digest.AddStep] in another process:
+// the number of hops, then hop by hop from the seeds outwards the number of
+// destinations and, ascending by id, id, count and sources ascending; all are
+// 32-bit words, little-endian. Cost: a sort of each hop's destinations.
+func EncodePicks(b *Batch) []byte {
+	size := 4
+	for _, k := range b.Blocks {
+		size += 4 + 8*k.NumDst + 4*k.NumEdges()
+	}
+	out := binary.LittleEndian.AppendUint32(make([]byte, 0, size), uint32(len(b.Blocks)))
+	var rows, sources []int32
+	for i := len(b.Blocks) - 1; i >= 0; i-- {
+		k := b.Blocks[i]
+		out = binary.LittleEndian.AppendUint32(out, uint32(k.NumDst))
+		rows = rows[:0]
+		for d := range k.NumDst {
+			rows = append(rows, int32(d))
+		}
+		slices.SortFunc(rows, func(x, y int32) int { return cmp.Compare(k.DstID(int(x)), k.DstID(int(y))) })
+		for _, d := range rows {
+			sources = appendSources(sources[:0], k, int(d))
+			out = binary.LittleEndian.AppendUint32(out, uint32(k.DstID(int(d))))
+			out = binary.LittleEndian.AppendUint32(out, uint32(len(sources)))
+			for _, u := range sources {
+				out = binary.LittleEndian.AppendUint32(out, uint32(u))
+			}
+		}
+	}
+	return out
+}
+
+func appendSources(out []int32, k *graphops.Block, d int) []int32 {
+	for _, s := range k.Indices[k.Indptr[d]:k.Indptr[d+1]] {
+		out = append(out, k.SrcID(int(s)))
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,115 @@
+package sample
+
+import (
+	"slices"
+
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// Hop is what a picker knows beside its arguments: where in the run it is, and
+// the random draws that belong there. It is valid during the call that received
+// it, and is not shared between goroutines.
+//
+// Draws are a stream of 2^18 numbers of 32 bits for each id, by Philox with the
+// counter (id, step, purpose, hop, epoch) under the run's seed. A [Picker] gets
+// the stream of the node it picks for; a [FrontierPicker] the stream of id 0.
+// [Hop.At] changes to another id's.
+type Hop struct {
+	// Index is the hop, counted from the seeds: 0 picks for the seeds.
+	Index int
+
+	seed        uint64
+	epoch, step int
+	c3          uint32
+	pos         int64
+	stream      philox.Stream
+	seen        []uint64 // bits of the positions picked so far, all 0 between calls
+}
+
+// Epoch is the batch's epoch.
+func (h *Hop) Epoch() int { return h.epoch }
+
+// Step is the batch's step in the epoch.
+func (h *Hop) Step() int { return h.step }
+
+// EdgePos is the CSC position, in the graph, of the first in-edge of the node
+// that a [Picker] picks for: nbrs[i] is the source of edge EdgePos()+i. Weights
+// of edges are kept by these positions.
+func (h *Hop) EdgePos() int64 { return h.pos }
+
+// At goes to the first draw of an id. A picker that wants the same draws for the
+// same source whichever destination asks (layer-neighbour sampling) goes to the
+// source's; one that sees the frontier goes to the node it decides about.
+func (h *Hop) At(id int32) { h.stream = philox.NewStream(h.seed, int64(id), h.step, h.c3) }
+
+// Next is the next draw, uniform over all 32-bit numbers. It panics after 2^18
+// draws of one id.
+func (h *Hop) Next() uint32 { return h.stream.Next() }
+
+// Bounded is the next draw, brought to [0, n) as (u·n)>>32.
+func (h *Hop) Bounded(n int) int { return int(philox.Bounded(h.stream.Next(), uint32(n))) }
+
+// Float32 is the next draw, brought to [0, 1) in steps of 2^-24.
+func (h *Hop) Float32() float32 { return philox.Float32(h.stream.Next()) }
+
+// linearPicks is how many picks are searched one by one; beyond, a bit set is
+// faster.
+const linearPicks = 48
+
+// Uniform appends k of the positions 0 to n-1 to out, chosen uniformly without
+// replacement, ascending. It takes k draws; where k is negative or not below n it
+// appends all n positions and draws nothing.
+//
+// It is Floyd's algorithm: for j = n-k to n-1, take t = a draw from [0, j], or j
+// where t is taken already. Source: J. Bentley, R. Floyd, "Programming pearls: a
+// sample of brilliance", CACM 30(9), 1987, doi:10.1145/30401.315746.
+func (h *Hop) Uniform(n, k int, out []int32) []int32 {
+	if k < 0 || k >= n {
+		for i := range n {
+			out = append(out, int32(i))
+		}
+		return out
+	}
+	first := len(out)
+	out = slices.Grow(out, k)
+	if k > linearPicks {
+		return h.uniformMany(n, k, out)
+	}
+	for j := n - k; j < n; j++ {
+		t := int32(philox.Bounded(h.stream.Next(), uint32(j+1)))
+		i := len(out)
+		for i > first && out[i-1] > t {
+			i--
+		}
+		if i > first && out[i-1] == t {
+			// j exceeds all that are taken, so the picks stay ascending.
+			out = append(out, int32(j))
+			continue
+		}
+		out = append(out, 0)
+		copy(out[i+1:], out[i:])
+		out[i] = t
+	}
+	return out
+}
+
+// uniformMany is Uniform with a bit set in place of the search.
+func (h *Hop) uniformMany(n, k int, out []int32) []int32 {
+	first := len(out)
+	if words := (n + 63) / 64; len(h.seen) < words {
+		h.seen = make([]uint64, words)
+	}
+	for j := n - k; j < n; j++ {
+		t := int32(philox.Bounded(h.stream.Next(), uint32(j+1)))
+		if h.seen[t>>6]>>(t&63)&1 != 0 {
+			t = int32(j)
+		}
+		h.seen[t>>6] |= 1 << (t & 63)
+		out = append(out, t)
+	}
+	for _, t := range out[first:] {
+		h.seen[t>>6] = 0
+	}
+	slices.Sort(out[first:])
+	return out
+}

@@ -1,0 +1,133 @@
+package sample
+
+import (
+	"math"
+	"math/bits"
+)
+
+// numbering gives the nodes of a batch their rows, in order of first appearance.
+type numbering interface {
+	// begin forgets all nodes; the next row is 0.
+	begin()
+	// number replaces each node in nodes by its row in ids, appending those that
+	// have none yet, and returns the extended ids. Nodes are valid ids.
+	number(ids, nodes []int32) []int32
+}
+
+// directLimit is the largest graph whose nodes have an entry each. There the
+// table is at most 128 MiB a sampler. Beyond it a hash table of the batch is
+// used: on 2^25 nodes it takes about as long as the direct table, whose every
+// access misses the caches and the TLB as well (BenchmarkNumbering).
+const directLimit = 1 << 25
+
+func newNumbering(nodes int) numbering {
+	if nodes <= directLimit {
+		return &directNumbers{rows: make([]int32, nodes), base: 1, next: 1}
+	}
+	return newHashNumbers(1 << 16)
+}
+
+// directNumbers keeps, for each node of the graph, base + its row in the batch.
+// Entries below base are those of earlier batches, so none is ever cleared until
+// base runs out of int32.
+type directNumbers struct {
+	rows       []int32
+	base, next int32
+}
+
+func (t *directNumbers) begin() {
+	t.base = t.next
+	if int64(t.base)+int64(len(t.rows)) > math.MaxInt32 {
+		clear(t.rows)
+		t.base, t.next = 1, 1
+	}
+}
+
+func (t *directNumbers) number(ids, nodes []int32) []int32 {
+	rows, base, next := t.rows, t.base, t.next
+	for i, v := range nodes {
+		r := rows[v]
+		if r < base {
+			r = next
+			next++
+			rows[v] = r
+			ids = append(ids, v)
+		}
+		nodes[i] = r - base
+	}
+	t.next = next
+	return ids
+}
+
+// hashNumbers is an open-addressing table with linear probing. A slot holds the
+// node in its high half and base + its row in the low half; slots whose low half
+// is below base are those of earlier batches and count as empty.
+type hashNumbers struct {
+	slots      []uint64
+	shift      uint // 64 - log2(len(slots))
+	base, next uint32
+	used       int
+}
+
+func newHashNumbers(size int) *hashNumbers {
+	t := &hashNumbers{base: 1, next: 1}
+	t.alloc(size)
+	return t
+}
+
+func (t *hashNumbers) alloc(size int) {
+	t.slots = make([]uint64, size)
+	t.shift = 64 - uint(bits.TrailingZeros(uint(size)))
+}
+
+func (t *hashNumbers) begin() {
+	t.base, t.used = t.next, 0
+	// A batch has fewer than 2^31 nodes.
+	if t.base > math.MaxUint32-math.MaxInt32 {
+		clear(t.slots)
+		t.base, t.next = 1, 1
+	}
+}
+
+// home is the first slot to look at: Fibonacci hashing (Knuth, TAOCP 3, 6.4).
+func (t *hashNumbers) home(v int32) uint {
+	return uint(uint64(uint32(v)) * 0x9E3779B97F4A7C15 >> t.shift)
+}
+
+func (t *hashNumbers) number(ids, nodes []int32) []int32 {
+	mask := uint(len(t.slots) - 1)
+	for i, v := range nodes {
+		for at := t.home(v); ; at = (at + 1) & mask {
+			slot := t.slots[at]
+			if uint32(slot) < t.base {
+				t.slots[at] = uint64(uint32(v))<<32 | uint64(t.next)
+				nodes[i] = int32(t.next - t.base)
+				t.next++
+				ids = append(ids, v)
+				if t.used++; t.used*2 > len(t.slots) {
+					t.grow(ids)
+					mask = uint(len(t.slots) - 1)
+				}
+				break
+			}
+			if uint32(slot>>32) == uint32(v) {
+				nodes[i] = int32(uint32(slot) - t.base)
+				break
+			}
+		}
+	}
+	return ids
+}
+
+// grow doubles the table. ids are the nodes of the batch in the order of rows.
+func (t *hashNumbers) grow(ids []int32) {
+	t.alloc(2 * len(t.slots))
+	mask := uint(len(t.slots) - 1)
+	for row, v := range ids {
+		at := t.home(v)
+		for uint32(t.slots[at]) >= t.base {
+			at = (at + 1) & mask
+		}
+		t.slots[at] = uint64(uint32(v))<<32 | uint64(t.base+uint32(row))
+	}
+}

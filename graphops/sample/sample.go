@@ -1,0 +1,228 @@
+// Package sample draws mini-batches from a graph by neighbour sampling.
+//
+// # Basics
+//
+// A [Sampler] expands seed nodes hop by hop: at each hop every node reached so
+// far picks some of its in-edges, with fresh draws, and the sources of those
+// edges are reached too. The result is a [Batch]: one [graphops.Block] a hop,
+// the farthest first, because that is the order in which layers compute.
+//
+//	s, err := sample.New(g, sample.Config{Picker: sample.Fanouts{15, 10, 5}, Seed: 1})
+//	ids := sample.EpochOrder(1, epoch, train)
+//	b, err := s.Sample(epoch, step, ids[lo:hi])
+//
+// Who picks is a [Picker]: [Fanouts] picks uniformly without replacement, and a
+// type of the user's own picks as it likes, per destination. A [FrontierPicker]
+// sees all destinations of a hop at once (layer-wise importance sampling).
+//
+// # Determinism
+//
+// A pick is a function of (seed, epoch, step, hop, node) and of the picker
+// alone: what node v picks does not depend on the other seeds of the batch, on
+// threads, on workers or on the device. So the union of what several ranks pick
+// for their shares of a batch is what one rank picks for the whole batch, and
+// [Digest] has the same value. A FrontierPicker is exempt from this.
+//
+// # Caveats
+//
+// De-duplication is per call: ranks that share a batch reach some nodes twice.
+// A Sampler is for one goroutine; it uses several inside.
+//
+// Source: W. Hamilton, R. Ying, J. Leskovec, "Inductive representation learning
+// on large graphs", NeurIPS 2017, algorithm 2. Blocks are those of DGL's message
+// flow graphs; the order of the fanouts is PyG's.
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// The limits that the counter layout of package philox sets.
+const (
+	// MaxHops is the largest number of hops: a hop has 8 bits of the counter.
+	MaxHops = 1 << 8
+	// MaxEpochs is the number of epochs: an epoch has 20 bits of the counter.
+	MaxEpochs = 1 << 20
+)
+
+// Config says how a [Sampler] samples. One of Picker and Frontier is required.
+type Config struct {
+	Picker   Picker
+	Frontier FrontierPicker
+	// Hops is the number of hops. 0 means what the picker's method Hops() int
+	// says; a picker without one needs it.
+	Hops int
+	// Seed is the key of all draws.
+	Seed uint64
+	// Purpose keeps the draws of training, evaluation and others apart. The zero
+	// value means [philox.Sample].
+	Purpose philox.Purpose
+	// Threads is how many goroutines pick at a time; 0 means GOMAXPROCS. The
+	// result does not depend on it.
+	Threads int
+}
+
+// Sampler samples batches from one graph. It keeps tables and buffers between
+// batches, so it is for one goroutine at a time: a second concurrent call of
+// Sample is an error. Batches that it made belong to their receivers.
+type Sampler struct {
+	g       *graphops.Graph
+	c       Config
+	name    string // the picker's type
+	numbers numbering
+	chunks  []chunk
+	spans   []span  // of a frontier picker
+	all     []int32 // its picks
+	hint    int     // how many nodes the last batch reached
+	busy    atomic.Bool
+
+	mu      sync.Mutex
+	scratch []*scratch
+	free    []*memory
+}
+
+// New returns a sampler over g. It allocates O(nodes) memory for graphs of up to
+// 2^25 nodes and O(batch) beyond. A fanout below -1, a missing picker or number
+// of hops is an error.
+func New(g *graphops.Graph, c Config) (*Sampler, error) {
+	if g == nil || len(g.Indptr) == 0 {
+		return nil, errors.New("sample: the graph is missing: it has no indptr, which even a graph without nodes has")
+	}
+	var picker any
+	switch {
+	case c.Picker != nil && c.Frontier != nil:
+		return nil, errors.New("sample: a sampler takes a Picker or a FrontierPicker, not both")
+	case c.Picker != nil:
+		picker = c.Picker
+	case c.Frontier != nil:
+		picker = c.Frontier
+	default:
+		return nil, errors.New("sample: the sampler has no picker; sample.Fanouts{15, 10, 5} is one for three hops")
+	}
+	name := fmt.Sprintf("%T", picker)
+	if h, ok := picker.(interface{ Hops() int }); ok {
+		switch n := h.Hops(); {
+		case c.Hops == 0:
+			c.Hops = n
+		case n < c.Hops:
+			return nil, fmt.Errorf("sample: %d hops were asked of %s, which has %d", c.Hops, name, n)
+		}
+	}
+	if c.Hops < 1 || c.Hops > MaxHops {
+		return nil, fmt.Errorf("sample: %s samples %d hops, but a batch has 1 to %d; set Hops, or one fanout for each hop", name, c.Hops, MaxHops)
+	}
+	if f, ok := picker.(Fanouts); ok {
+		if err := f.check(); err != nil {
+			return nil, err
+		}
+	}
+	switch c.Purpose {
+	case philox.Shuffle:
+		c.Purpose = philox.Sample
+	case philox.Sample, philox.Evaluate, philox.User:
+	default:
+		return nil, fmt.Errorf("sample: purpose %d is not one that samplers draw for; use Sample, Evaluate or User", c.Purpose)
+	}
+	return &Sampler{g: g, c: c, name: name, numbers: newNumbering(g.NumNodes())}, nil
+}
+
+// Hops is the number of hops, which is the number of blocks of each batch.
+func (s *Sampler) Hops() int { return s.c.Hops }
+
+// Sample draws the batch of the given seeds, which are a step's seeds or one
+// rank's share of them. Seeds are distinct node ids; there may be none, and then
+// all blocks have 0 rows.
+//
+// Errors name the seed that is out of range or repeated, or are a [*PickError].
+// A fault in a mapped graph is raised again as the panic it is, for the caller's
+// guard to name the file. The sampler is usable after any of them.
+//
+// Cost: O(picked edges), with one random access to the graph and one to the
+// table of numbers each; memory of the result is fresh unless a batch was
+// released (see [Batch.Release]).
+func (s *Sampler) Sample(epoch, step int, seeds []int32) (*Batch, error) {
+	if epoch < 0 || epoch >= MaxEpochs || step < 0 || int64(step) > math.MaxUint32 {
+		return nil, fmt.Errorf("sample: epoch %d, step %d is outside of the counters: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, MaxEpochs-1)
+	}
+	if !s.busy.CompareAndSwap(false, true) {
+		return nil, errors.New("sample: a sampler was used by two goroutines at a time; make one for each")
+	}
+	defer s.busy.Store(false)
+	m := s.memory()
+	ids, err := s.seeds(m.ids[:0], seeds)
+	if err != nil {
+		s.keep(m)
+		return nil, err
+	}
+	b := &Batch{Epoch: epoch, Step: step, Blocks: make([]*graphops.Block, s.c.Hops), owner: s, mem: m}
+	for hop := range s.c.Hops {
+		e := &m.hops[hop]
+		if err := s.expand(epoch, step, hop, ids, e); err != nil {
+			m.ids = ids
+			s.keep(m)
+			return nil, err
+		}
+		dst := len(ids)
+		ids = s.numbers.number(ids, e.indices)
+		b.Blocks[s.c.Hops-1-hop] = &graphops.Block{
+			NumDst: dst, NumSrc: len(ids), Level: hop,
+			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos,
+		}
+	}
+	m.ids, s.hint = ids, len(ids)
+	// Nodes keep their row from hop to hop, so every level's ids are a prefix of
+	// the last level's.
+	b.Seeds = ids[:len(seeds):len(seeds)]
+	for _, k := range b.Blocks {
+		k.SrcIDs = ids[:k.NumSrc:k.NumSrc]
+	}
+	return b, nil
+}
+
+// seeds numbers the seeds and appends them to ids.
+func (s *Sampler) seeds(ids, seeds []int32) ([]int32, error) {
+	n := s.g.NumNodes()
+	for i, v := range seeds {
+		if uint(v) >= uint(n) {
+			return ids, fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, n-1)
+		}
+	}
+	s.numbers.begin()
+	rows := append([]int32(nil), seeds...)
+	ids = s.numbers.number(ids, rows)
+	if len(ids) == len(seeds) {
+		return ids, nil
+	}
+	for i, r := range rows {
+		if int(r) != i {
+			return ids, fmt.Errorf("sample: seed %d is there twice, at positions %d and %d; seeds of a batch are distinct", seeds[i], r, i)
+		}
+	}
+	panic("unreachable: fewer rows than seeds, and every seed has a row of its own")
+}
+
+// memory is a released batch's memory, or fresh.
+func (s *Sampler) memory() *memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.free); n > 0 {
+		m := s.free[n-1]
+		s.free = s.free[:n-1]
+		return m
+	}
+	// ids is never nil: a block with nil SrcIDs would mean that row s is node s.
+	return &memory{ids: make([]int32, 0, s.hint+s.hint/8), hops: make([]edges, s.c.Hops)}
+}
+
+func (s *Sampler) keep(m *memory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, m)
+}
