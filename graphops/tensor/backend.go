@@ -1,0 +1,183 @@
+package tensor
+
+import (
+	"unsafe"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// Buffer is a run of float32 in a backend's memory: host memory that the CPU
+// backend computes on, or a device's, which only the backend can read. Masks and
+// indices lie in buffers too, as 32-bit words. It is a small value to copy.
+type Buffer struct {
+	Host []float32 // the memory, where the backend computes on the host
+	Dev  any       // the backend's own handle elsewhere
+	Off  int       // first element within Dev
+	N    int       // elements
+}
+
+// HostBuffer is the buffer that a slice of host memory is, without a copy.
+func HostBuffer(s []float32) Buffer { return Buffer{Host: s, N: len(s)} }
+
+// Slice is the elements [lo, hi) of the buffer, sharing its memory.
+func (b Buffer) Slice(lo, hi int) Buffer {
+	if b.Dev == nil {
+		b.Host = b.Host[lo:hi:hi]
+	}
+	b.Off += lo
+	b.N = hi - lo
+	return b
+}
+
+// Words is a host buffer's memory as 32-bit words.
+func (b Buffer) Words() []uint32 {
+	if len(b.Host) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*uint32)(unsafe.Pointer(&b.Host[0])), len(b.Host))
+}
+
+// Op is how the messages that reach a destination become one row.
+type Op int
+
+// The aggregations. A destination without in-edges gets a row of zeros in each.
+const (
+	Mean Op = iota
+	Sum
+	Max
+)
+
+func (o Op) String() string {
+	switch o {
+	case Mean:
+		return "mean"
+	case Sum:
+		return "sum"
+	case Max:
+		return "max"
+	}
+	return "unknown aggregation"
+}
+
+// BinaryOp is an elementwise operation of two buffers.
+type BinaryOp int
+
+// The binary operations: a+b, a-b, a·b.
+const (
+	AddOp BinaryOp = iota
+	SubOp
+	MulOp
+)
+
+// UnaryOp is an elementwise operation y = op(x) with one parameter alpha.
+type UnaryOp int
+
+// The unary operations.
+const (
+	ScaleOp     UnaryOp = iota // alpha·x
+	ReLUOp                     // max(x, 0)
+	LeakyReLUOp                // x where x > 0, else alpha·x
+	ELUOp                      // x where x > 0, else alpha·(e^x - 1)
+	SigmoidOp                  // 1/(1+e^-x)
+	TanhOp
+	ExpOp
+)
+
+// DropoutKey is what a dropout mask is a function of, with the row and column.
+// Column c of a row draws lane c%8 of Philox block c/8 of the counter
+// (Space.ID(row), Step, C3) under Seed; lane l is the low (l even) or high half
+// of word l/2. The element is dropped where the lane is below Threshold, else
+// scaled by Scale.
+type DropoutKey struct {
+	Space     *Space
+	Seed      uint64
+	Step      int
+	C3        uint32
+	Threshold uint32
+	Scale     float32
+}
+
+// MaskWords is the number of 32-bit words of a dropout mask of [rows, cols]: a
+// bit an element, 1 = kept, each row padded to whole bytes (bit c%8 of byte
+// row·⌈cols/8⌉ + c/8, bytes in the order of little-endian words).
+func MaskWords(rows, cols int) int { return (rows*((cols+7)/8) + 3) / 4 }
+
+// Backend is where tensors live and how the operations compute: the CPU here,
+// CUDA elsewhere. Matrices are row-major without gaps. Every method accepts
+// sizes of 0. Where acc is set a method adds to its first buffer, otherwise it
+// overwrites it, whatever it held (even NaN). Output buffers never overlap
+// inputs. Results are bit-equal from run to run, whatever the threads.
+//
+// Shapes are checked before: a backend may trust them. backendtest.Run is the
+// conformance suite.
+type Backend interface {
+	Name() string
+
+	// Alloc returns n elements with any content. Free gives them back.
+	Alloc(n int) Buffer
+	Free(b Buffer)
+	// Wrap is a buffer with the content of host memory, which neither side
+	// changes while the pass lasts: the memory itself on the CPU.
+	Wrap(host []float32) Buffer
+	// Upload and Download copy between host and backend; lengths are equal.
+	Upload(dst Buffer, src []float32)
+	Download(dst []float32, src Buffer)
+	Zero(dst Buffer)
+
+	// Gemm is out [m,n] = A·B with A [m,k] = a, or aᵀ where tA says that a is
+	// [k,m]; B [k,n] = b, or bᵀ where tB says that b is [n,k].
+	Gemm(out Buffer, tA, tB bool, m, n, k int, a, b Buffer, acc bool)
+	// AddRow is out[r,:] = row for all r.
+	AddRow(out, row Buffer, rows, cols int, acc bool)
+	// ColSum is out[c] = Σ_r x[r,c].
+	ColSum(out, x Buffer, rows, cols int, acc bool)
+	// Sum is out[0] = Σ x. Spread is out[i] = x[0] for all i.
+	Sum(out, x Buffer, acc bool)
+	Spread(out, x Buffer, acc bool)
+	// RowScale is out[r,:] = w[r]·x[r,:]. RowDot is out[r] = Σ_c x[r,c]·y[r,c].
+	RowScale(out, x, w Buffer, rows, cols int, acc bool)
+	RowDot(out, x, y Buffer, rows, cols int, acc bool)
+	// CopyCols is out[r,outAt+c] = x[r,xAt+c] for c < cols; the other columns of
+	// out are left alone. outCols and xCols are the widths.
+	CopyCols(out Buffer, outCols, outAt int, x Buffer, xCols, xAt, rows, cols int, acc bool)
+
+	Binary(op BinaryOp, out, a, b Buffer, acc bool)
+	Unary(op UnaryOp, out, x Buffer, alpha float32, acc bool)
+	// UnaryGrad is dx = dy · op'(x), with y = op(x).
+	UnaryGrad(op UnaryOp, dx, dy, x, y Buffer, alpha float32, acc bool)
+
+	// LogSoftmax is y[r,c] = x[r,c] - log Σ_j e^x[r,j].
+	LogSoftmax(y, x Buffer, rows, cols int)
+	LogSoftmaxGrad(dx, dy, y Buffer, rows, cols int, acc bool)
+	// L2Normalize is y[r,:] = x[r,:] / max(‖x[r,:]‖, L2Eps); norm [rows] gets
+	// the norms for the gradient.
+	L2Normalize(y, norm, x Buffer, rows, cols int)
+	L2NormalizeGrad(dx, dy, y, norm Buffer, rows, cols int, acc bool)
+
+	// Dropout writes the mask [MaskWords] and out = x masked and scaled.
+	Dropout(out, mask, x Buffer, rows, cols int, k DropoutKey)
+	// Mask is out = x where the mask's bit is set, times scale, else 0.
+	Mask(out, x, mask Buffer, rows, cols int, scale float32, acc bool)
+
+	// SpMM is out [NumDst,cols] = op over in-edges e of d of h[Indices[e],:],
+	// with h [NumSrc,cols]. For Max, arg [NumDst,cols] gets as 32-bit words the
+	// number (from 0) of the first edge with the maximum, -1 without in-edges;
+	// it may have no elements where no gradient is needed.
+	SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int)
+	// SpMMGrad is its adjoint, dh [NumSrc,cols] from dOut, in ascending order
+	// of the edges of each source.
+	SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int, acc bool)
+	// GatherSrc is msg [E,cols]: row e = h[Indices[Indptr[0]+e],:]. ScatterSrc
+	// is its adjoint.
+	GatherSrc(msg Buffer, b *graphops.Block, h Buffer, cols int)
+	ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, acc bool)
+	// Segment is out [NumDst,cols] = op over the rows of msg [E,cols] that are
+	// d's in-edges; arg as in SpMM. SegmentGrad is its adjoint; with op Sum it
+	// is the copy of d's row to each of d's edges.
+	Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, cols int, acc bool)
+	SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols int, acc bool)
+}
+
+// L2Eps is the norm below which L2Normalize divides by L2Eps instead, PyTorch's
+// default for torch.nn.functional.normalize.
+const L2Eps = 1e-12

@@ -1,0 +1,70 @@
+package tensor
+
+// Custom is an operation of the user's: out [rows,cols] from any inputs, with
+// its own gradient.
+//
+// forward fills out, row-major, which holds zeros at first; it reads its inputs
+// by their Data. backward gets dOut [rows,cols] and for each input the place to
+// write its gradient to, row-major and zeroed at first, or nil where that input
+// needs none. Both run on the caller's goroutine, in host memory. backward may
+// be nil where no input needs a gradient. Neither may keep the slices.
+//
+// The result has no row space; where its rows belong to nodes say so with
+// [Tensor.SetSpace].
+func (f *Fwd) Custom(name string, inputs []*Tensor, rows, cols int, forward func(out []float32), backward func(dOut []float32, dIn [][]float32)) *Tensor {
+	f.use(name, inputs...)
+	if rows < 0 || cols < 0 {
+		fail(name, "its result cannot be [%d,%d]", rows, cols)
+	}
+	inputs = append([]*Tensor(nil), inputs...)
+	out := f.result(rows, cols, nil)
+	if out.buf.Dev == nil {
+		clear(out.buf.Host)
+		forward(out.buf.Host)
+	} else {
+		host := make([]float32, rows*cols)
+		forward(host)
+		f.be.Upload(out.buf, host)
+	}
+	f.record(out, func(d Buffer) { f.customBack(inputs, f.host(d), backward) }, inputs...)
+	if out.need && backward == nil {
+		fail(name, "an input needs a gradient but the operation has no backward function")
+	}
+	return out
+}
+
+// customBack gives backward zeroed memory of its own for each input, so that it
+// may set or add as it likes, and adds the result to the gradients.
+func (f *Fwd) customBack(inputs []*Tensor, dOut []float32, backward func(dOut []float32, dIn [][]float32)) {
+	dIn := make([][]float32, len(inputs))
+	lent := make([]*slab, len(inputs))
+	for i, x := range inputs {
+		if !x.need {
+			continue
+		}
+		n := x.rows * x.cols
+		lent[i] = f.mem.get(n)
+		b := lent[i].buf(n)
+		if b.Dev == nil {
+			clear(b.Host)
+			dIn[i] = b.Host
+			if dIn[i] == nil {
+				dIn[i] = []float32{}
+			}
+		} else {
+			dIn[i] = make([]float32, n)
+		}
+	}
+	backward(dOut, dIn)
+	for i, x := range inputs {
+		if !x.need {
+			continue
+		}
+		b := lent[i].buf(x.rows * x.cols)
+		if b.Dev != nil {
+			f.be.Upload(b, dIn[i])
+		}
+		f.give(x, func(dx Buffer, acc bool) { f.be.Unary(ScaleOp, dx, b, 1, acc) })
+		f.mem.put(lent[i])
+	}
+}

@@ -1,0 +1,258 @@
+package tensor
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Config is how a pass runs. The zero value computes on the CPU with all of
+// GOMAXPROCS, without dropout and without gradients: inference.
+type Config struct {
+	Backend Backend // nil: the CPU
+	Threads int     // of the CPU backend made where Backend is nil; 0: GOMAXPROCS
+	// Train turns dropout on and records the tape that Backward needs.
+	Train bool
+	// Grad records the tape although Train is off, so that gradients are of the
+	// function that evaluation computes.
+	Grad bool
+	// Seed, Epoch and Step are what dropout masks are drawn from.
+	Seed        uint64
+	Epoch, Step int
+}
+
+// Fwd is a forward pass: its methods are the operations on tensors, and while
+// they run it records how to differentiate them. It belongs to one goroutine.
+//
+// A Fwd keeps its memory from pass to pass: make one and Reset it, rather than
+// make one a step.
+type Fwd struct {
+	cfg   Config
+	be    Backend
+	own   *cpu // the CPU backend made where Config has none
+	pass  uint64
+	mem   arena
+	tape  []node
+	sites int // dropout calls of this pass
+	done  bool
+}
+
+// node is one step of the tape: back adds to the gradients of the inputs of out.
+type node struct {
+	out  *Tensor
+	back func(dOut Buffer)
+}
+
+// NewFwd starts a pass.
+func NewFwd(c Config) *Fwd {
+	f := &Fwd{}
+	f.mem.alloc = func(n int) Buffer { return f.be.Alloc(n) }
+	f.mem.drop = func(b Buffer) { f.be.Free(b) }
+	f.Reset(c)
+	return f
+}
+
+// Reset ends the pass and starts another: the tape is cleared, dropout's call
+// sites count from 0 again and the memory of all tensors of the Fwd is reused.
+// Tensors of earlier passes must not be used any more; operations panic on them.
+func (f *Fwd) Reset(c Config) {
+	be := c.Backend
+	if be == nil {
+		if f.own == nil {
+			f.own = &cpu{}
+		}
+		f.own.threads = c.Threads
+		be = f.own
+	}
+	if f.be != nil && f.be != be {
+		f.mem.close()
+	}
+	f.cfg, f.be = c, be
+	f.mem.reset()
+	clear(f.tape)
+	f.tape = f.tape[:0]
+	f.pass++
+	f.sites = 0
+	f.done = false
+}
+
+// Close frees the memory of all passes. The Fwd and its tensors must not be used
+// afterwards. On the CPU the garbage collector does as much.
+func (f *Fwd) Close() {
+	f.mem.close()
+	f.pass++
+	f.tape = nil
+}
+
+// Config is the configuration of this pass.
+func (f *Fwd) Config() Config { return f.cfg }
+
+// Train tells whether this pass trains: dropout is on.
+func (f *Fwd) Train() bool { return f.cfg.Train }
+
+// Recording tells whether this pass records gradients.
+func (f *Fwd) Recording() bool { return f.cfg.Train || f.cfg.Grad }
+
+// Backend is where the pass computes.
+func (f *Fwd) Backend() Backend { return f.be }
+
+// Input is a tensor with the given elements [rows·cols], row-major, and no
+// gradient. On the CPU data is not copied and must not change until the next
+// Reset. sp says whose rows they are; nil where nobody's.
+func (f *Fwd) Input(rows, cols int, data []float32, sp *Space) *Tensor {
+	checkData("Input", rows, cols, data)
+	checkSpace("Input", sp, rows)
+	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: f.be.Wrap(data), sp: sp}
+}
+
+// Leaf is an Input whose gradient is wanted: [Tensor.Grad] gives it after
+// Backward.
+func (f *Fwd) Leaf(rows, cols int, data []float32, sp *Space) *Tensor {
+	t := f.Input(rows, cols, data, sp)
+	t.leaf, t.need = true, f.Recording()
+	return t
+}
+
+// Param is the tensor of a parameter: its W, which must not change until the
+// pass and its Backward are over. Backward adds to p.G; where p.G is nil the
+// parameter is a constant and nothing is computed for its gradient.
+func (f *Fwd) Param(p *Param) *Tensor {
+	if p == nil {
+		fail("Param", "the parameter is nil: make it before the forward pass")
+	}
+	if len(p.W) != p.Rows*p.Cols {
+		fail("Param", "parameter %q is [%d,%d] but its W has %d elements", p.Name, p.Rows, p.Cols, len(p.W))
+	}
+	if p.G != nil && len(p.G) != len(p.W) {
+		fail("Param", "parameter %q has %d weights but its G has %d elements", p.Name, len(p.W), len(p.G))
+	}
+	t := &Tensor{f: f, pass: f.pass, rows: p.Rows, cols: p.Cols, buf: f.be.Wrap(p.W), param: p}
+	t.need = f.Recording() && p.G != nil
+	return t
+}
+
+// Backward computes the gradient of scale·t and adds it to the G of every Param
+// that t depends on, and to the Grad of every Leaf. t is [1,1].
+//
+// It returns an error where the pass records no gradients, where t is not [1,1],
+// and at the second call in a pass: add the losses first. A t that depends on no
+// parameter is no error: all its gradients are 0.
+func (f *Fwd) Backward(t *Tensor, scale float64) error {
+	f.use("Backward", t)
+	switch {
+	case !f.Recording():
+		return errors.New("tensor: Backward: the pass records no gradients; set Train or Grad in its Config")
+	case t.rows != 1 || t.cols != 1:
+		return fmt.Errorf("tensor: Backward: the tensor is %s, not [1,1]; reduce it first, with SumAll or a loss", t.shape())
+	case f.done:
+		return errors.New("tensor: Backward: it has run in this pass already; add the losses and call it once")
+	}
+	f.done = true
+	if !t.need {
+		return nil
+	}
+	dt, acc := f.gradOf(t)
+	one := f.mem.get(1)
+	f.be.Upload(one.buf(1), []float32{float32(scale)})
+	f.be.Spread(dt, one.buf(1), acc)
+	f.mem.put(one)
+	f.flush(t)
+	for i := len(f.tape) - 1; i >= 0; i-- {
+		n := f.tape[i]
+		if n.out.grad == nil {
+			continue // t does not depend on it
+		}
+		n.back(n.out.grad.buf(n.out.rows * n.out.cols))
+		f.mem.put(n.out.grad)
+		n.out.grad = nil
+	}
+	return nil
+}
+
+// result makes the output tensor of an operation, with memory.
+func (f *Fwd) result(rows, cols int, sp *Space) *Tensor {
+	s := f.mem.get(rows * cols)
+	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: s.buf(rows * cols), sp: sp}
+}
+
+// record puts an operation on the tape where one of its inputs needs a gradient.
+func (f *Fwd) record(out *Tensor, back func(dOut Buffer), inputs ...*Tensor) *Tensor {
+	if !f.Recording() {
+		return out
+	}
+	for _, x := range inputs {
+		if x.need {
+			out.need = true
+			f.tape = append(f.tape, node{out, back})
+			break
+		}
+	}
+	return out
+}
+
+// gradOf is the buffer to put a contribution to x's gradient into, and whether
+// it holds others already: then add, else overwrite. flush must follow.
+func (f *Fwd) gradOf(x *Tensor) (Buffer, bool) {
+	if x.param != nil && f.onHost(x) {
+		return f.be.Wrap(x.param.G), true
+	}
+	acc := x.grad != nil
+	if !acc {
+		x.grad = f.mem.get(x.rows * x.cols)
+	}
+	return x.grad.buf(x.rows * x.cols), acc
+}
+
+// flush ends a contribution: a device's gradient of a parameter goes home.
+func (f *Fwd) flush(x *Tensor) {
+	if x.param == nil || x.grad == nil {
+		return
+	}
+	for i, g := range f.host(x.grad.buf(x.rows * x.cols)) {
+		x.param.G[i] += g
+	}
+	f.mem.put(x.grad)
+	x.grad = nil
+}
+
+// onHost tells whether the backend computes on host memory.
+func (f *Fwd) onHost(x *Tensor) bool { return x.buf.Dev == nil }
+
+// host is a buffer's content in host memory: the memory itself or a copy.
+func (f *Fwd) host(b Buffer) []float32 {
+	if b.Dev == nil {
+		return b.Host
+	}
+	out := make([]float32, b.N)
+	f.be.Download(out, b)
+	return out
+}
+
+// give runs one contribution to x's gradient, if x needs one.
+func (f *Fwd) give(x *Tensor, add func(dx Buffer, acc bool)) {
+	if !x.need {
+		return
+	}
+	dx, acc := f.gradOf(x)
+	add(dx, acc)
+	f.flush(x)
+}
+
+// use checks that the tensors are of this pass.
+func (f *Fwd) use(op string, xs ...*Tensor) {
+	for i, x := range xs {
+		switch {
+		case x == nil:
+			fail(op, "argument %d is a nil tensor", i)
+		case x.f != f:
+			fail(op, "argument %d is a tensor of another Fwd", i)
+		case x.pass != f.pass:
+			fail(op, "argument %d is a tensor of an earlier pass, whose memory was reused at Reset; compute it again or copy its Data before", i)
+		}
+	}
+}
+
+func checkData(op string, rows, cols int, data []float32) {
+	if rows < 0 || cols < 0 || len(data) != rows*cols {
+		fail(op, "[%d,%d] needs %d elements but the data has %d", rows, cols, rows*cols, len(data))
+	}
+}

@@ -1,0 +1,89 @@
+package tensor
+
+// The elementwise operations keep the space of their operands: for two operands
+// the space they agree on, the only one where one of them has none, and none
+// where they differ.
+
+// Add is a + b, elementwise; the shapes are equal.
+func (f *Fwd) Add(a, b *Tensor) *Tensor {
+	return f.binary("Add", AddOp, a, b, func(d Buffer) {
+		f.give(a, func(da Buffer, acc bool) { f.be.Unary(ScaleOp, da, d, 1, acc) })
+		f.give(b, func(db Buffer, acc bool) { f.be.Unary(ScaleOp, db, d, 1, acc) })
+	})
+}
+
+// Sub is a - b, elementwise; the shapes are equal.
+func (f *Fwd) Sub(a, b *Tensor) *Tensor {
+	return f.binary("Sub", SubOp, a, b, func(d Buffer) {
+		f.give(a, func(da Buffer, acc bool) { f.be.Unary(ScaleOp, da, d, 1, acc) })
+		f.give(b, func(db Buffer, acc bool) { f.be.Unary(ScaleOp, db, d, -1, acc) })
+	})
+}
+
+// Mul is a·b, elementwise; the shapes are equal.
+func (f *Fwd) Mul(a, b *Tensor) *Tensor {
+	return f.binary("Mul", MulOp, a, b, func(d Buffer) {
+		f.give(a, func(da Buffer, acc bool) { f.be.Binary(MulOp, da, d, b.buf, acc) })
+		f.give(b, func(db Buffer, acc bool) { f.be.Binary(MulOp, db, d, a.buf, acc) })
+	})
+}
+
+func (f *Fwd) binary(name string, op BinaryOp, a, b *Tensor, back func(d Buffer)) *Tensor {
+	f.use(name, a, b)
+	if a.rows != b.rows || a.cols != b.cols {
+		fail(name, "a is %s and b is %s: the shapes must be equal", a.shape(), b.shape())
+	}
+	out := f.result(a.rows, a.cols, join(a, b))
+	f.be.Binary(op, out.buf, a.buf, b.buf, false)
+	return f.record(out, back, a, b)
+}
+
+// MulRows is w[r]·x[r,:]: x [N,F], w [N,1]. It is how messages are weighted by
+// a number an edge. The space is that of x and w as in Mul.
+func (f *Fwd) MulRows(x, w *Tensor) *Tensor {
+	f.use("MulRows", x, w)
+	if w.rows != x.rows || w.cols != 1 {
+		fail("MulRows", "x is %s and w is %s: w must be [%d,1]", x.shape(), w.shape(), x.rows)
+	}
+	n, c := x.rows, x.cols
+	out := f.result(n, c, join(x, w))
+	f.be.RowScale(out.buf, x.buf, w.buf, n, c, false)
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.RowScale(dx, d, w.buf, n, c, acc) })
+		f.give(w, func(dw Buffer, acc bool) { f.be.RowDot(dw, d, x.buf, n, c, acc) })
+	}, x, w)
+}
+
+// Scale is s·x.
+func (f *Fwd) Scale(x *Tensor, s float64) *Tensor { return f.unary("Scale", ScaleOp, x, s) }
+
+// ReLU is max(x, 0); its gradient at 0 is 0. NaN stays NaN.
+func (f *Fwd) ReLU(x *Tensor) *Tensor { return f.unary("ReLU", ReLUOp, x, 0) }
+
+// LeakyReLU is x where x > 0, else slope·x; its gradient at 0 is slope.
+func (f *Fwd) LeakyReLU(x *Tensor, slope float64) *Tensor {
+	return f.unary("LeakyReLU", LeakyReLUOp, x, slope)
+}
+
+// ELU is x where x > 0, else e^x - 1 (Clevert, Unterthiner, Hochreiter 2016,
+// arXiv:1511.07289, with α = 1).
+func (f *Fwd) ELU(x *Tensor) *Tensor { return f.unary("ELU", ELUOp, x, 1) }
+
+// Sigmoid is 1/(1+e^-x).
+func (f *Fwd) Sigmoid(x *Tensor) *Tensor { return f.unary("Sigmoid", SigmoidOp, x, 0) }
+
+// Tanh is the hyperbolic tangent of x.
+func (f *Fwd) Tanh(x *Tensor) *Tensor { return f.unary("Tanh", TanhOp, x, 0) }
+
+// Exp is e^x.
+func (f *Fwd) Exp(x *Tensor) *Tensor { return f.unary("Exp", ExpOp, x, 0) }
+
+func (f *Fwd) unary(name string, op UnaryOp, x *Tensor, alpha float64) *Tensor {
+	f.use(name, x)
+	out := f.result(x.rows, x.cols, x.sp)
+	a := float32(alpha)
+	f.be.Unary(op, out.buf, x.buf, a, false)
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.UnaryGrad(op, dx, d, x.buf, out.buf, a, acc) })
+	}, x)
+}

@@ -1,0 +1,117 @@
+package tensor
+
+import "github.com/graphnb/graphnb/graphops"
+
+// Dst is the rows of a block's destinations, h[DstStart : DstStart+NumDst], of a
+// matrix h [NumSrc,F] with a row for every source. No copy is made.
+func (f *Fwd) Dst(b *graphops.Block, h *Tensor) *Tensor {
+	f.use("Dst", h)
+	checkSrc("Dst", b, h)
+	return f.view(h, b.DstStart, b.DstStart+b.NumDst, DstSpace(b))
+}
+
+// Aggregate is the message passing of a graph layer without a message function:
+//
+//	out[d,:] = op over d's in-edges e of h[Indices[e],:]
+//
+// h [NumSrc,F], out [NumDst,F] in the space of the destinations. A destination
+// without in-edges gets zeros. Sums run over in-edges in ascending order; the
+// gradient sums over each source's out-edges in ascending order. Max's gradient
+// goes to the first of equal maxima alone; a NaN among the messages wins.
+//
+// Nothing of the size [E,F] is made. Cost: E·F adds and E·F·4 bytes read, and as
+// much for the gradient, which is not computed where h needs none.
+func (f *Fwd) Aggregate(b *graphops.Block, h *Tensor, op Op) *Tensor {
+	f.use("Aggregate", h)
+	checkOp("Aggregate", op)
+	checkSrc("Aggregate", b, h)
+	c := h.cols
+	out := f.result(b.NumDst, c, DstSpace(b))
+	arg := f.argBuffer(op, h, out)
+	f.be.SpMM(op, out.buf, arg, b, h.buf, c)
+	return f.record(out, func(d Buffer) {
+		f.give(h, func(dh Buffer, acc bool) { f.be.SpMMGrad(op, dh, d, arg, b, c, acc) })
+	}, h)
+}
+
+// GatherSrc is one row an edge, that of its source: h [NumSrc,F], out [E,F] in
+// the space of the block's edges. It is the first half of a user's message
+// function; [Fwd.AggregateEdges] is the second.
+func (f *Fwd) GatherSrc(b *graphops.Block, h *Tensor) *Tensor {
+	f.use("GatherSrc", h)
+	checkSrc("GatherSrc", b, h)
+	c := h.cols
+	out := f.result(b.NumEdges(), c, EdgeSpace(b))
+	f.be.GatherSrc(out.buf, b, h.buf, c)
+	return f.record(out, func(d Buffer) {
+		f.give(h, func(dh Buffer, acc bool) { f.be.ScatterSrc(dh, b, d, c, acc) })
+	}, h)
+}
+
+// GatherDst is one row an edge, that of its destination: out [E,F] in the space
+// of the block's edges. h has a row for every source, [NumSrc,F], or for every
+// destination, [NumDst,F].
+func (f *Fwd) GatherDst(b *graphops.Block, h *Tensor) *Tensor {
+	f.use("GatherDst", h)
+	if h.rows != b.NumDst {
+		if h.rows != b.NumSrc {
+			fail("GatherDst", "h is %s and the block has %d sources and %d destinations: h needs a row for each of either", h.shape(), b.NumSrc, b.NumDst)
+		}
+		h = f.Dst(b, h)
+	}
+	c := h.cols
+	out := f.result(b.NumEdges(), c, EdgeSpace(b))
+	f.be.SegmentGrad(Sum, out.buf, h.buf, Buffer{}, b, c, false)
+	return f.record(out, func(d Buffer) {
+		f.give(h, func(dh Buffer, acc bool) { f.be.Segment(Sum, dh, Buffer{}, b, d, c, acc) })
+	}, h)
+}
+
+// AggregateEdges reduces messages [E,F] to [NumDst,F]: row e of msg is the
+// message of the block's edge Indptr[0]+e. Otherwise it is as Aggregate.
+func (f *Fwd) AggregateEdges(b *graphops.Block, msg *Tensor, op Op) *Tensor {
+	f.use("AggregateEdges", msg)
+	checkOp("AggregateEdges", op)
+	if msg.rows != b.NumEdges() {
+		fail("AggregateEdges", "the messages are %s and the block has %d edges: they need a row an edge", msg.shape(), b.NumEdges())
+	}
+	c := msg.cols
+	out := f.result(b.NumDst, c, DstSpace(b))
+	arg := f.argBuffer(op, msg, out)
+	f.be.Segment(op, out.buf, arg, b, msg.buf, c, false)
+	return f.record(out, func(d Buffer) {
+		f.give(msg, func(dm Buffer, acc bool) { f.be.SegmentGrad(op, dm, d, arg, b, c, acc) })
+	}, msg)
+}
+
+// Propagate is message passing with a message function of the user's:
+//
+//	out[d,:] = op over d's in-edges e of msg(h[source of e,:], h[d,:])
+//
+// h [NumSrc,F]. msg gets src and dst, both [E,F] in the space of the edges, and
+// returns [E,G]; out is [NumDst,G]. A message that is the source's row alone is
+// cheaper as Aggregate, which makes nothing of the size [E,F].
+func (f *Fwd) Propagate(b *graphops.Block, h *Tensor, msg func(f *Fwd, src, dst *Tensor) *Tensor, op Op) *Tensor {
+	return f.AggregateEdges(b, msg(f, f.GatherSrc(b, h), f.GatherDst(b, h)), op)
+}
+
+// argBuffer is where Max notes whom its gradient goes to, empty where unneeded.
+func (f *Fwd) argBuffer(op Op, in, out *Tensor) Buffer {
+	if op != Max || !in.need {
+		return Buffer{}
+	}
+	n := out.rows * out.cols
+	return f.mem.get(n).buf(n)
+}
+
+func checkSrc(op string, b *graphops.Block, h *Tensor) {
+	if h.rows != b.NumSrc {
+		fail(op, "h is %s and the block has %d sources: h needs a row for each", h.shape(), b.NumSrc)
+	}
+}
+
+func checkOp(name string, op Op) {
+	if op < Mean || op > Max {
+		fail(name, "aggregation %d does not exist; take Mean, Sum or Max", op)
+	}
+}

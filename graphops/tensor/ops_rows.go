@@ -1,0 +1,85 @@
+package tensor
+
+// LogSoftmax is, row by row, x[r,c] - log Σ_j e^x[r,j], computed against the
+// row's maximum so that nothing overflows. The rows keep their space.
+func (f *Fwd) LogSoftmax(x *Tensor) *Tensor {
+	f.use("LogSoftmax", x)
+	n, c := x.rows, x.cols
+	out := f.result(n, c, x.sp)
+	f.be.LogSoftmax(out.buf, x.buf, n, c)
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.LogSoftmaxGrad(dx, d, out.buf, n, c, acc) })
+	}, x)
+}
+
+// L2Normalize is, row by row, x / max(‖x‖₂, 1e-12): rows of length 1, and zeros
+// stay zeros. The rows keep their space.
+func (f *Fwd) L2Normalize(x *Tensor) *Tensor {
+	f.use("L2Normalize", x)
+	n, c := x.rows, x.cols
+	out := f.result(n, c, x.sp)
+	norm := f.mem.get(n).buf(n)
+	f.be.L2Normalize(out.buf, norm, x.buf, n, c)
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.L2NormalizeGrad(dx, d, out.buf, norm, n, c, acc) })
+	}, x)
+}
+
+// Concat puts the columns of its arguments side by side: all have N rows, out is
+// [N, Σ cols]. The space is the one those with a space agree on.
+func (f *Fwd) Concat(xs ...*Tensor) *Tensor {
+	if len(xs) == 0 {
+		fail("Concat", "it needs at least one tensor")
+	}
+	f.use("Concat", xs...)
+	n, cols := xs[0].rows, 0
+	for i, x := range xs {
+		if x.rows != n {
+			fail("Concat", "argument 0 is %s and argument %d is %s: the rows must be equal", xs[0].shape(), i, x.shape())
+		}
+		cols += x.cols
+	}
+	xs = append([]*Tensor(nil), xs...)
+	out := f.result(n, cols, join(xs...))
+	at := 0
+	for _, x := range xs {
+		f.be.CopyCols(out.buf, cols, at, x.buf, x.cols, 0, n, x.cols, false)
+		at += x.cols
+	}
+	return f.record(out, func(d Buffer) {
+		at := 0
+		for _, x := range xs {
+			f.give(x, func(dx Buffer, acc bool) { f.be.CopyCols(dx, x.cols, 0, d, cols, at, n, x.cols, acc) })
+			at += x.cols
+		}
+	}, xs...)
+}
+
+// Rows is the rows [lo, hi) of x, sharing x's memory. They keep their space (a
+// part of a block's edges has none).
+func (f *Fwd) Rows(x *Tensor, lo, hi int) *Tensor {
+	f.use("Rows", x)
+	if lo < 0 || hi < lo || hi > x.rows {
+		fail("Rows", "rows [%d,%d) of a tensor %s: want 0 <= lo <= hi <= %d", lo, hi, x.shape(), x.rows)
+	}
+	sp := x.sp
+	if lo > 0 || hi < x.rows {
+		sp = sp.sub(lo, hi)
+	}
+	return f.view(x, lo, hi, sp)
+}
+
+// view is rows [lo, hi) of x under the space sp, without a copy.
+func (f *Fwd) view(x *Tensor, lo, hi int, sp *Space) *Tensor {
+	c := x.cols
+	out := &Tensor{f: f, pass: f.pass, rows: hi - lo, cols: c, buf: x.buf.Slice(lo*c, hi*c), sp: sp}
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) {
+			if !acc {
+				f.be.Zero(dx.Slice(0, lo*c))
+				f.be.Zero(dx.Slice(hi*c, x.rows*c))
+			}
+			f.be.Unary(ScaleOp, dx.Slice(lo*c, hi*c), d, 1, acc)
+		})
+	}, x)
+}

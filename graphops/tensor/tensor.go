@@ -1,0 +1,244 @@
+// Package tensor is dense and sparse float32 arithmetic with reverse-mode
+// differentiation: the mathematics that the layers of package nn are made of.
+//
+// # Basics
+//
+// A [Fwd] is one forward pass. Its methods are the operations; each returns a
+// [Tensor], a row-major matrix [Rows, Cols]. With Config.Train or Config.Grad
+// set the pass records a tape, and [Tensor.Backward] walks it in reverse and
+// adds the gradients of a [1,1] tensor to the G of every [Param] that took part.
+//
+//	f := tensor.NewFwd(tensor.Config{Train: true, Seed: 1})
+//	for step := range steps {
+//		f.Reset(tensor.Config{Train: true, Seed: 1, Step: step})
+//		x := f.Input(n, 16, features, nil)
+//		y := f.ReLU(f.Linear(x, f.Param(w), f.Param(bias)))
+//		f.SumAll(y).Backward()
+//	}
+//
+// A pass and its tensors belong to one goroutine; the operations are parallel
+// inside. Memory comes from an arena of the Fwd and goes back to it at
+// [Fwd.Reset], which ends the life of every tensor of the pass: using one later
+// panics.
+//
+// # Determinism
+//
+// The bits of every result depend on the inputs and their shapes, never on the
+// number of threads: a loop is cut into chunks by its length alone, and partial
+// sums are combined in a fixed pairwise tree. Moreover a row of a row-wise
+// operation (MatMul and Linear included) and a destination of [Fwd.Aggregate]
+// have the same bits whatever other rows are computed with them, so a result
+// does not depend on how rows are cut into batches. Between processors of
+// different kinds (fused multiply-add or not) bits may differ.
+//
+// # Row spaces and dropout
+//
+// A tensor whose rows belong to nodes carries their ids, its [Space]. Operations
+// that work row by row keep it, the graph operations set it to the block's
+// destinations (or edges), the others drop it. Dropout draws its mask from it,
+// so a node's mask is the same wherever the node is computed.
+//
+// # Errors
+//
+// Misuse (shapes that do not fit, a tensor of an earlier pass, dropout without a
+// row space) is a bug in the model, so operations panic with an [*Error] rather
+// than return one; packages nn and gnb recover it into an error that names the
+// layer.
+//
+// # Caveats
+//
+// Matrix products skip the terms whose left factor is exactly 0 in some cases
+// (as gonum's do), so a NaN or Inf in the right factor can stay unseen there.
+package tensor
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// Error is the misuse of an operation. Operations panic with it.
+type Error struct {
+	Op     string // the operation, such as "Linear"
+	Detail string // what does not fit, with the shapes
+}
+
+func (e *Error) Error() string { return "tensor: " + e.Op + ": " + e.Detail }
+
+func fail(op, format string, args ...any) {
+	panic(&Error{Op: op, Detail: fmt.Sprintf(format, args...)})
+}
+
+// Tensor is a row-major float32 matrix of one pass. It is made by the operations
+// of a [Fwd] and lives until the Fwd's next Reset. The zero value is not useful.
+type Tensor struct {
+	f          *Fwd
+	pass       uint64
+	rows, cols int
+	buf        Buffer
+	sp         *Space
+	need       bool // a gradient flows to it
+	leaf       bool // its gradient is kept for Grad
+	param      *Param
+	grad       *slab // nil until the first contribution
+}
+
+// Rows is the number of rows.
+func (t *Tensor) Rows() int { return t.rows }
+
+// Cols is the number of columns.
+func (t *Tensor) Cols() int { return t.cols }
+
+// Fwd is the pass the tensor belongs to.
+func (t *Tensor) Fwd() *Fwd { return t.f }
+
+// Space says whose rows these are, or is nil where the rows have no identity.
+func (t *Tensor) Space() *Space { return t.sp }
+
+// SetSpace says whose rows these are and returns the tensor: for the result of
+// [Fwd.Custom], which has no space of itself. It panics where sp lists another
+// number of ids.
+func (t *Tensor) SetSpace(sp *Space) *Tensor {
+	checkSpace("SetSpace", sp, t.rows)
+	t.sp = sp
+	return t
+}
+
+// RequiresGrad tells whether a gradient flows to the tensor: it depends on a
+// Param with a G or on a Leaf, and the pass records a tape.
+func (t *Tensor) RequiresGrad() bool { return t.need }
+
+// Data is the elements [Rows·Cols], row-major. On a backend that computes in
+// host memory (the CPU) it is the tensor's own memory, to be read only, valid
+// until the next Reset; on others it is a copy.
+func (t *Tensor) Data() []float32 {
+	t.f.use("Data", t)
+	return t.f.host(t.buf)
+}
+
+// Grad is the gradient of a [Fwd.Leaf] after Backward, row-major: zeros where
+// nothing depends on the leaf. It is nil for other tensors, whose gradients are
+// not kept. The memory is as Data's.
+func (t *Tensor) Grad() []float32 {
+	t.f.use("Grad", t)
+	if !t.leaf {
+		return nil
+	}
+	if t.grad == nil {
+		return make([]float32, t.rows*t.cols)
+	}
+	return t.f.host(t.grad.buf(t.rows * t.cols))
+}
+
+// Backward is Fwd.Backward(t, 1).
+func (t *Tensor) Backward() error { return t.f.Backward(t, 1) }
+
+func (t *Tensor) String() string { return fmt.Sprintf("tensor [%d,%d]", t.rows, t.cols) }
+
+func (t *Tensor) shape() string { return fmt.Sprintf("[%d,%d]", t.rows, t.cols) }
+
+// Param is a trainable matrix. W and G are usually views of the flat buffers of
+// all parameters of a model, which is what optimisers and all-reduce work on.
+type Param struct {
+	Name       string
+	Rows, Cols int
+	W          []float32 // [Rows·Cols] row-major
+	G          []float32 // gradient, added to by Backward; nil: not trained
+}
+
+// Space is the identity of rows: which nodes, or which edges, they belong to.
+// Two spaces are the same where they name the same ids in the same order. A
+// Space is read-only and may be shared.
+type Space struct {
+	// IDs are the global ids of the rows, or nil where row r is node Start+r.
+	IDs   []int32
+	Start int32
+
+	// edges: the rows are the edges of the block, and their ids CSC positions.
+	edges *graphops.Block
+}
+
+// ID is the id of row r: of a node, or the CSC position of an edge.
+func (s *Space) ID(r int) int64 {
+	switch {
+	case s.edges != nil:
+		return s.edges.Pos(s.edges.Indptr[0] + int64(r))
+	case s.IDs != nil:
+		return int64(s.IDs[r])
+	}
+	return int64(s.Start) + int64(r)
+}
+
+// Edges is the block whose edges the rows are, or nil where they are nodes.
+func (s *Space) Edges() *graphops.Block { return s.edges }
+
+// SrcSpace is the space of a block's source rows: give it to [Fwd.Input] with
+// the features that the block's layer starts from.
+func SrcSpace(b *graphops.Block) *Space { return &Space{IDs: b.SrcIDs} }
+
+// DstSpace is the space of a block's destination rows.
+func DstSpace(b *graphops.Block) *Space {
+	if b.SrcIDs == nil {
+		return &Space{Start: int32(b.DstStart)}
+	}
+	return &Space{IDs: b.SrcIDs[b.DstStart : b.DstStart+b.NumDst]}
+}
+
+// EdgeSpace is the space of a block's edges, whose ids are CSC positions.
+func EdgeSpace(b *graphops.Block) *Space { return &Space{edges: b} }
+
+// rows returns the space of rows [lo, hi), nil for a part of a block's edges.
+func (s *Space) sub(lo, hi int) *Space {
+	switch {
+	case s == nil || s.edges != nil:
+		return nil
+	case s.IDs != nil:
+		return &Space{IDs: s.IDs[lo:hi]}
+	}
+	return &Space{Start: s.Start + int32(lo)}
+}
+
+func (s *Space) same(o *Space) bool {
+	switch {
+	case s == o:
+		return true
+	case s.edges != nil || o.edges != nil:
+		return s.edges == o.edges
+	case (s.IDs == nil) != (o.IDs == nil):
+		return false
+	case s.IDs == nil:
+		return s.Start == o.Start
+	case len(s.IDs) > 0 && len(s.IDs) == len(o.IDs) && &s.IDs[0] == &o.IDs[0]:
+		return true
+	}
+	return slices.Equal(s.IDs, o.IDs)
+}
+
+// join is the space of rows computed from rows of all xs at the same index: the
+// one that those with a space agree on, or nil.
+func join(xs ...*Tensor) *Space {
+	var sp *Space
+	for _, x := range xs {
+		switch {
+		case x.sp == nil:
+		case sp == nil:
+			sp = x.sp
+		case !sp.same(x.sp):
+			return nil
+		}
+	}
+	return sp
+}
+
+func checkSpace(op string, sp *Space, rows int) {
+	switch {
+	case sp == nil:
+	case sp.edges != nil:
+		if sp.edges.NumEdges() != rows {
+			fail(op, "the space has %d edges but the tensor has %d rows", sp.edges.NumEdges(), rows)
+		}
+	case sp.IDs != nil && len(sp.IDs) != rows:
+		fail(op, "the space has %d ids but the tensor has %d rows", len(sp.IDs), rows)
+	}
+}
