@@ -1,0 +1,186 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/mapped"
+)
+
+// Open maps a dataset directory. Nothing is read but the metadata, the files'
+// headers and the ends of indptr, so it takes milliseconds for any size (labels
+// and splits written as int64 are converted, in a pass each); the pages are
+// shared with every process that has the directory open. The files must stay as
+// they are until [Dataset.Close]. [Dataset.Check] looks at everything else.
+//
+// The error names the file and what is wrong with it.
+func Open(dir string) (*Dataset, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("dataset: %s is a file; a dataset is a directory with metadata.json in it", dir)
+	}
+	src := &directory{dir: abs}
+	var d *Dataset
+	err = mapped.Guard(func() (err error) {
+		d, err = load(src)
+		return err
+	})
+	if err != nil {
+		for _, f := range src.files {
+			_ = f.Close()
+		}
+		return nil, err
+	}
+	d.dir, d.stamps = abs, src.stamps
+	for _, f := range src.files {
+		d.closer = append(d.closer, f)
+	}
+	return d, nil
+}
+
+// stamp is what a file looked like when it was opened.
+type stamp struct {
+	path  string
+	size  int64
+	mtime time.Time
+}
+
+// directory is a source of which every section is a mapped file.
+type directory struct {
+	dir    string
+	files  []*mapped.File
+	stamps []stamp
+}
+
+func (s *directory) open(name string) ([]byte, string, error) {
+	path := filepath.Join(s.dir, name)
+	// Looked at before it is opened, because opening a named pipe would wait.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, path, fmt.Errorf("dataset: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, path, readError(path, "it is not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, path, fmt.Errorf("dataset: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read; the mapping outlives it
+	if info, err = f.Stat(); err != nil {
+		return nil, path, fmt.Errorf("dataset: %w", err)
+	}
+	m, err := mapped.FromFD(f, path)
+	if err != nil {
+		return nil, path, fmt.Errorf("dataset: %w", err)
+	}
+	s.files = append(s.files, m)
+	s.stamps = append(s.stamps, stamp{path: path, size: info.Size(), mtime: info.ModTime()})
+	return m.Bytes(), path, nil
+}
+
+// unchanged compares the files with what they were when they were opened.
+func (s stamp) unchanged() error {
+	info, err := os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("dataset: %s was removed since it was opened; open the dataset again", s.path)
+	}
+	if err != nil {
+		return fmt.Errorf("dataset: %w", err)
+	}
+	if info.Size() != s.size || !info.ModTime().Equal(s.mtime) {
+		return fmt.Errorf("dataset: %s was changed since it was opened (it had %d bytes of %s, it has %d of %s); open the dataset again",
+			s.path, s.size, s.mtime.Format(time.RFC3339Nano), info.Size(), info.ModTime().Format(time.RFC3339Nano))
+	}
+	return nil
+}
+
+// Write stores d as a directory that [Open] opens. It is written under another
+// name beside dir, synced, and renamed when it is complete: there is no moment
+// at which dir holds a part of a dataset, and a directory that a killed Write
+// leaves (named .BASE.tmp-…) has no metadata.json. Missing parents are made. A dir
+// that exists already is an error. The sizes in the metadata are those of the
+// arrays.
+func Write(dir string, d *Dataset) error {
+	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", dir, err) }
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := os.Lstat(abs); err == nil {
+		return fail(fmt.Errorf("%w; remove it or choose another directory", fs.ErrExist))
+	}
+	parts, err := d.sections()
+	if err != nil {
+		return fail(err)
+	}
+	parent, base := filepath.Split(abs)
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return fail(err)
+	}
+	tmp, err := os.MkdirTemp(parent, "."+base+".tmp-*")
+	if err != nil {
+		return fail(err)
+	}
+	// After the rename nothing is left under the name.
+	defer os.RemoveAll(tmp) //nolint:errcheck // what is left has no metadata.json or is complete
+	// The values may lie in mapped files of another dataset.
+	err = mapped.Guard(func() error {
+		for _, part := range parts {
+			if err := part.write(filepath.Join(tmp, part.name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	if err := os.Chmod(tmp, 0o755); err != nil { // MkdirTemp makes it private
+		return fail(err)
+	}
+	for _, step := range []func() error{
+		func() error { return syncDir(tmp) },
+		func() error { return os.Rename(tmp, abs) },
+		func() error { return syncDir(parent) },
+	} {
+		if err := step(); err != nil {
+			return fail(err)
+		}
+	}
+	return nil
+}
+
+func (s section) write(path string) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for _, b := range [][]byte{s.head, s.body} {
+		if _, err := f.Write(b); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+func syncDir(path string) (err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return f.Sync()
+}

@@ -1,0 +1,135 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Generator is a family of datasets that are made rather than read.
+type Generator struct {
+	Name    string
+	Summary string // one line
+	Example string // a spec for Load
+	make    func(q url.Values) (*Dataset, error)
+	params  []string
+}
+
+// Generators are the generators that [Load] knows, by name.
+func Generators() []Generator {
+	return []Generator{
+		{
+			Name:    "karate",
+			Summary: "Zachary's karate club: 34 nodes, 78 edges, two factions",
+			Example: "karate",
+			make:    func(url.Values) (*Dataset, error) { return Karate(), nil },
+		},
+		{
+			Name:    "planted",
+			Summary: "planted partition: noisy features, neighbours of the same class",
+			Example: "planted?nodes=100000&classes=8",
+			params:  []string{"nodes", "classes", "features", "degree", "homophily", "noise", "seed"},
+			make:    loadPlanted,
+		},
+	}
+}
+
+// Load opens or generates what a user asks for: the name of a generator, with
+// parameters as in a URL ("karate", "planted?nodes=100000&seed=7"), or the path
+// of a dataset directory. The name of a generator wins over a directory of the
+// same name, which "./karate" opens. The error for anything else lists what
+// there is.
+func Load(spec string) (*Dataset, error) {
+	name, query, _ := strings.Cut(spec, "?")
+	for _, g := range Generators() {
+		if g.Name == name {
+			return g.load(query)
+		}
+	}
+	if _, err := os.Stat(spec); err == nil {
+		return Open(spec)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	var names []string
+	for _, g := range Generators() {
+		names = append(names, g.Example)
+	}
+	return nil, fmt.Errorf("dataset: there is no dataset %q: give the path of a dataset directory or a generator (%s)", spec, strings.Join(names, ", "))
+}
+
+func (g Generator) load(query string) (*Dataset, error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %s: the parameters %q are not of the form name=value&name=value: %w", g.Name, query, err)
+	}
+	for _, name := range sortedKeys(values) {
+		if !slices.Contains(g.params, name) {
+			takes := "it takes none"
+			if len(g.params) > 0 {
+				takes = "it takes " + strings.Join(g.params, ", ")
+			}
+			return nil, fmt.Errorf("dataset: %s has no parameter %q; %s", g.Name, name, takes)
+		}
+		if n := len(values[name]); n > 1 {
+			return nil, fmt.Errorf("dataset: %s: %s is given %d times", g.Name, name, n)
+		}
+	}
+	return g.make(values)
+}
+
+func sortedKeys(values url.Values) []string {
+	keys := make([]string, 0, len(values))
+	for k := range values {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func loadPlanted(q url.Values) (*Dataset, error) {
+	var given PlantedOptions
+	if err := given.parse(q); err != nil {
+		return nil, err
+	}
+	// A second time over the defaults: a zero in PlantedOptions means the default,
+	// but a zero in the spec means zero.
+	o := given.defaults()
+	if err := o.parse(q); err != nil {
+		return nil, err
+	}
+	return planted(o, 0)
+}
+
+// parse sets the options that q gives.
+func (o *PlantedOptions) parse(q url.Values) error {
+	number := func(name string, to *int) func() error {
+		return func() (err error) { *to, err = strconv.Atoi(q.Get(name)); return err }
+	}
+	real := func(name string, to *float64) func() error {
+		return func() (err error) { *to, err = strconv.ParseFloat(q.Get(name), 64); return err }
+	}
+	for _, p := range []struct {
+		name string
+		set  func() error
+		want string
+	}{
+		{"nodes", number("nodes", &o.Nodes), "a whole number"},
+		{"classes", number("classes", &o.Classes), "a whole number"},
+		{"features", number("features", &o.Features), "a whole number"},
+		{"degree", real("degree", &o.Degree), "a number"},
+		{"homophily", real("homophily", &o.Homophily), "a number from 0 to 1"},
+		{"noise", real("noise", &o.Noise), "a number"},
+		{"seed", func() (err error) { o.Seed, err = strconv.ParseUint(q.Get("seed"), 10, 64); return err }, "a whole number from 0 to 2^64-1"},
+	} {
+		if q.Has(p.name) && p.set() != nil {
+			return fmt.Errorf("dataset: planted: %s is %q; it must be %s", p.name, q.Get(p.name), p.want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package dataset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// FormatVersion is the version of the dataset format that this package writes
+// and reads.
+const FormatVersion = 1
+
+// The names of the sections, which are the file names in a directory.
+const (
+	metadataFile = "metadata.json"
+	indptrFile   = "indptr.npy"
+	indicesFile  = "indices.npy"
+	featuresFile = "features.npy"
+	labelsFile   = "labels.npy"
+)
+
+func splitFile(name string) string { return "split_" + name + ".npy" }
+
+// A split's name becomes a file's name.
+var splitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// maxMetadata bounds metadata.json, which is a few hundred bytes.
+const maxMetadata = 1 << 20
+
+// section is one named part of a stored dataset.
+type section struct {
+	name string
+	head []byte
+	body []byte
+}
+
+func (s section) size() int64 { return int64(len(s.head) + len(s.body)) }
+
+// sections are the parts of d in the order in which they are written: the
+// metadata comes last, so that what was cut off has none.
+func (d *Dataset) sections() ([]section, error) {
+	if !littleEndian() {
+		return nil, errors.New("this machine is big-endian, and the files are little-endian")
+	}
+	if err := d.checkShape(); err != nil {
+		return nil, err
+	}
+	meta := d.Meta
+	d.describe(&meta)
+	text, err := json.MarshalIndent(meta, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	parts := []section{
+		{indptrFile, npyHeader(npyInt64, len(d.Graph.Indptr)), rawBytes(d.Graph.Indptr)},
+		{indicesFile, npyHeader(npyInt32, len(d.Graph.Indices)), rawBytes(d.Graph.Indices)},
+	}
+	if d.X != nil {
+		parts = append(parts, section{featuresFile, npyHeader(npyFloat32, d.X.Rows, d.X.Cols), rawBytes(d.X.F32)})
+	}
+	if d.Y != nil {
+		parts = append(parts, section{labelsFile, npyHeader(npyInt32, len(d.Y)), rawBytes(d.Y)})
+	}
+	for _, name := range d.SplitNames() {
+		parts = append(parts, section{splitFile(name), npyHeader(npyInt32, len(d.Splits[name])), rawBytes(d.Splits[name])})
+	}
+	return append(parts, section{name: metadataFile, head: append(text, '\n')}), nil
+}
+
+// fillMeta sets what the metadata repeats of the arrays.
+func (d *Dataset) fillMeta() { d.describe(&d.Meta) }
+
+func (d *Dataset) describe(m *Metadata) {
+	m.FormatVersion = FormatVersion
+	m.NumNodes, m.NumEdges, m.FeatureDim = d.Nodes(), d.Edges(), d.Features()
+	m.Splits = d.SplitNames()
+}
+
+// checkShape finds what does not fit together, without looking at the values.
+func (d *Dataset) checkShape() error {
+	if d.Graph == nil || len(d.Graph.Indptr) == 0 {
+		return fmt.Errorf("%s has no graph", d.Meta.Name)
+	}
+	n := d.Nodes()
+	switch {
+	case d.Meta.Name == "":
+		return errors.New("the dataset has no name: set Meta.Name")
+	case n > math.MaxInt32:
+		return fmt.Errorf("%d nodes, but node ids are int32", n)
+	case d.X != nil && d.X.Rows != n:
+		return fmt.Errorf("%d rows of features for %d nodes", d.X.Rows, n)
+	case d.X != nil && d.X.Cols <= 0:
+		return fmt.Errorf("features of %d columns: set X to nil where there are none", d.X.Cols)
+	case d.X != nil && len(d.X.F32) != d.X.Rows*d.X.Cols:
+		return fmt.Errorf("%d feature values for [%d, %d]", len(d.X.F32), d.X.Rows, d.X.Cols)
+	case d.Y != nil && len(d.Y) != n:
+		return fmt.Errorf("%d labels for %d nodes", len(d.Y), n)
+	case d.Y != nil && d.Meta.NumClasses <= 0:
+		return errors.New("there are labels, but Meta.NumClasses is 0")
+	case d.Y == nil && d.Meta.NumClasses != 0:
+		return fmt.Errorf("Meta.NumClasses is %d, but there are no labels", d.Meta.NumClasses)
+	}
+	return checkSplitNames(d.SplitNames())
+}
+
+func checkSplitNames(names []string) error {
+	for i, name := range names {
+		if !splitName.MatchString(name) {
+			return fmt.Errorf("the split name %q: it may consist of at most 64 letters, digits, _ and -, because it becomes a file's name", name)
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("the split %q is listed twice", name)
+		}
+	}
+	return nil
+}
+
+// source is where the sections of a stored dataset are.
+type source interface {
+	// open returns a section's bytes and what errors call it; an absent one is
+	// fs.ErrNotExist. The bytes begin at a multiple of 64.
+	open(name string) (data []byte, label string, err error)
+}
+
+// load assembles a dataset from its sections and compares their sizes.
+func load(src source) (*Dataset, error) {
+	if !littleEndian() {
+		return nil, errors.New("dataset: this machine is big-endian, and the files are little-endian")
+	}
+	d := &Dataset{Graph: &graphops.Graph{}, Splits: map[string][]int32{}}
+	if err := d.loadMeta(src); err != nil {
+		return nil, err
+	}
+	m := &d.Meta
+	if err := d.loadGraph(src); err != nil {
+		return nil, err
+	}
+	if m.FeatureDim > 0 {
+		a, label, err := openNPY(src, featuresFile, "feature_dim", m.FeatureDim)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.expect(label, []npyType{npyFloat32}, m.NumNodes, m.FeatureDim); err != nil {
+			return nil, err
+		}
+		d.X = &Matrix{Rows: m.NumNodes, Cols: m.FeatureDim, F32: view[float32](a.data)}
+	}
+	if m.NumClasses > 0 {
+		a, label, err := openNPY(src, labelsFile, "num_classes", m.NumClasses)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.expect(label, []npyType{npyInt32, npyInt64}, m.NumNodes); err != nil {
+			return nil, err
+		}
+		if d.Y, err = a.int32s(label); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range m.Splits {
+		a, label, err := openNPY(src, splitFile(name), "splits", name)
+		if err != nil {
+			return nil, err
+		}
+		if len(a.shape) != 1 {
+			return nil, readError(label, "its shape is %s; a split is a list of node ids", shapeString(a.shape))
+		}
+		if err := a.expect(label, []npyType{npyInt32, npyInt64}, a.shape[0]); err != nil {
+			return nil, err
+		}
+		if a.shape[0] > m.NumNodes {
+			return nil, readError(label, "it lists %d nodes, but the graph has %d", a.shape[0], m.NumNodes)
+		}
+		if d.Splits[name], err = a.int32s(label); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func (d *Dataset) loadMeta(src source) error {
+	text, label, err := src.open(metadataFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return readError(label, "it does not exist, so %s is not a dataset directory (or one whose writing was cut off)", filepath.Dir(label))
+	}
+	if err != nil {
+		return err
+	}
+	if len(text) > maxMetadata {
+		return readError(label, "it has %d bytes; metadata has at most %d", len(text), maxMetadata)
+	}
+	m := &d.Meta
+	if err := json.Unmarshal(text, m); err != nil {
+		return readError(label, "it is not the JSON object expected: %w", err)
+	}
+	switch {
+	case m.FormatVersion != FormatVersion:
+		return readError(label, "format_version is %d; this version of GraphNB reads %d", m.FormatVersion, FormatVersion)
+	case m.Name == "":
+		return readError(label, "name is missing")
+	case m.NumNodes < 0 || m.NumNodes > math.MaxInt32:
+		return readError(label, "num_nodes is %d; node ids are int32, so it must lie in [0, %d]", m.NumNodes, math.MaxInt32)
+	case m.NumEdges < 0:
+		return readError(label, "num_edges is %d", m.NumEdges)
+	case m.FeatureDim < 0:
+		return readError(label, "feature_dim is %d", m.FeatureDim)
+	case m.NumClasses < 0 || m.NumClasses > math.MaxInt32:
+		return readError(label, "num_classes is %d; it must lie in [0, %d]", m.NumClasses, math.MaxInt32)
+	}
+	if err := checkSplitNames(m.Splits); err != nil {
+		return readError(label, "%w", err)
+	}
+	return nil
+}
+
+func (d *Dataset) loadGraph(src source) error {
+	m := &d.Meta
+	a, label, err := openNPY(src, indptrFile, "", nil)
+	if err != nil {
+		return err
+	}
+	if err := a.expect(label, []npyType{npyInt64}, m.NumNodes+1); err != nil {
+		return err
+	}
+	indptr := view[int64](a.data)
+	if first, last := indptr[0], indptr[m.NumNodes]; first != 0 || last != m.NumEdges {
+		return readError(label, "it runs from %d to %d; num_edges in metadata.json is %d, so it must run from 0 to %d", first, last, m.NumEdges, m.NumEdges)
+	}
+	a, label, err = openNPY(src, indicesFile, "", nil)
+	if err != nil {
+		return err
+	}
+	if int64(int(m.NumEdges)) != m.NumEdges {
+		return readError(label, "%d edges are more than this machine can address", m.NumEdges)
+	}
+	if err := a.expect(label, []npyType{npyInt32}, int(m.NumEdges)); err != nil {
+		return err
+	}
+	d.Graph.Indptr, d.Graph.Indices = indptr, view[int32](a.data)
+	return nil
+}
+
+// openNPY opens a section that the metadata promises by key = value (or that
+// every dataset has, where key is empty).
+func openNPY(src source, name, key string, value any) (npyArray, string, error) {
+	data, label, err := src.open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if key == "" {
+			return npyArray{}, label, readError(label, "it does not exist, and no dataset is without it")
+		}
+		return npyArray{}, label, readError(label, "it does not exist, but %s in metadata.json promises it (%v)", key, value)
+	}
+	if err != nil {
+		return npyArray{}, label, err
+	}
+	a, err := parseNPY(data)
+	if err != nil {
+		return a, label, readError(label, "%w", err)
+	}
+	return a, label, nil
+}
+
+// expect compares an array's type and shape with what the metadata says.
+func (a *npyArray) expect(label string, types []npyType, shape ...int) error {
+	if !slices.Contains(types, a.dtype) {
+		return readError(label, "its elements are %v; they must be %v", a.dtype, types[0])
+	}
+	if !slices.Equal(a.shape, shape) {
+		return readError(label, "its shape is %s; by metadata.json it must be %s", shapeString(a.shape), shapeString(shape))
+	}
+	return nil
+}
+
+// int32s is the array as int32: the file's own memory, or a copy where it holds
+// int64.
+func (a *npyArray) int32s(label string) ([]int32, error) {
+	if a.dtype == npyInt32 {
+		return view[int32](a.data), nil
+	}
+	wide := view[int64](a.data)
+	narrow := make([]int32, len(wide))
+	for i, x := range wide {
+		if x != int64(int32(x)) {
+			return nil, readError(label, "entry %d is %d, which no int32 holds", i, x)
+		}
+		narrow[i] = int32(x)
+	}
+	return narrow, nil
+}
+
+func readError(label, format string, args ...any) error {
+	return fmt.Errorf("dataset: reading %s: "+format, append([]any{label}, args...)...)
+}
