@@ -1,0 +1,199 @@
+// Package collective is how the ranks of a run exchange data: barriers, sums,
+// gathers, and matrices that all ranks fill together.
+//
+// A collective is a call that every rank makes in the same order with the same
+// arguments. Each carries a [Site]: what it is for, the position in the run and
+// the line of the program. All ranks compare what they came with, so that a
+// rank that took another way (a break out of a loop on one rank alone) is a
+// [*Mismatch] that names both lines, on every rank, instead of a hang.
+//
+// # Implementations
+//
+//   - [NewSingle]: one rank, no processes, ordinary memory.
+//   - [Open]: ranks on one machine over two files without names (Linux memfd)
+//     that [NewShared] makes and worker processes inherit.
+//
+// # Determinism
+//
+// A [Reducer] adds its slots as a fixed pairwise tree in slot order, so the
+// result has the same bits on every rank, whatever arrives first, and for any
+// division of the same slots among ranks. See [ReduceTree].
+//
+// # Caveats
+//
+// One goroutine at a time uses a Comm; a second one gets an error. Slices that
+// a Reducer or Matrix hands out lie in memory shared with the other ranks: who
+// may write them when is said at each, and none may be touched after Release or
+// Close. After an error a Comm stays failed: every later call returns it.
+package collective
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+)
+
+// Site says where in a run a collective is made. Ranks compare whole sites.
+type Site struct {
+	// Kind says what it is for: "step", "evaluate", "finish".
+	Kind string
+	// Epoch and Step are the position in the run; -1 where there is none.
+	Epoch, Step int
+	// At is the line of the program, "cell.go:12".
+	At string
+}
+
+// String is what errors say of a site: "step (cell.go:12, epoch 1, step 17)".
+func (s Site) String() string {
+	at := ""
+	if s.At != "" {
+		at = shortAt(s.At)
+	}
+	if s.Epoch >= 0 && s.Step >= 0 {
+		if at != "" {
+			at += ", "
+		}
+		at += fmt.Sprintf("epoch %d, step %d", s.Epoch, s.Step)
+	}
+	kind := s.Kind
+	if kind == "" {
+		kind = "a collective"
+	}
+	if at == "" {
+		return kind
+	}
+	return kind + " (" + at + ")"
+}
+
+// shortAt keeps the file's name of a path: an error is one readable sentence.
+func shortAt(at string) string {
+	if filepath.IsAbs(at) {
+		return filepath.Base(at)
+	}
+	return at
+}
+
+// Comm joins the ranks of a run. Every method but Rank and Size is collective:
+// each rank calls it, in the same order, with an equal Site.
+type Comm interface {
+	// Rank is this process's number, 0 to Size()-1.
+	Rank() int
+	// Size is the number of ranks.
+	Size() int
+
+	// Barrier returns when every rank has called it.
+	Barrier(s Site) error
+
+	// AllGather returns what every rank came with, by rank. Lengths may differ
+	// and may be 0. The result is the caller's.
+	AllGather(s Site, mine []byte) ([][]byte, error)
+
+	// SumInt64 replaces v, equally long on every rank, by its sum over ranks.
+	SumInt64(s Site, v []int64) error
+
+	// Broadcast replaces data, equally long on every rank, by root's.
+	Broadcast(s Site, root int, data []float32) error
+
+	// NewReducer makes Size()×virtual slots of n float32.
+	NewReducer(s Site, n, virtual int) (Reducer, error)
+
+	// NewMatrix makes a matrix [rows, cols] of zeros, row-major, that every
+	// rank reads and writes.
+	NewMatrix(s Site, rows, cols int) (Matrix, error)
+
+	// Close gives back this rank's memory; it is not collective. Nothing that
+	// came from the Comm may be used afterwards.
+	Close() error
+}
+
+// Reducer sums slots of equal length, virtual ones a rank.
+type Reducer interface {
+	// Slot is slot v of this rank, 0 ≤ v < virtual: n float32 that only this
+	// rank writes, until Reduce. The caller sets or zeroes it before each sum.
+	Slot(v int) []float32
+
+	// Reduce is collective. It returns the sum of all slots over all ranks by
+	// [ReduceTree] in slot order rank·virtual+v: n float32 in memory shared by
+	// all ranks, to be read only, valid until this rank's next Reduce. Slots
+	// may be written again as soon as it returns.
+	//
+	// Each rank adds its share of the elements: O(n·virtual) additions.
+	Reduce(s Site) ([]float32, error)
+
+	// Release gives back the memory; it is not collective.
+	Release()
+}
+
+// Matrix is [rows, cols] float32, row-major, shared by all ranks.
+type Matrix interface {
+	Rows() int
+	Cols() int
+
+	// Data is the whole matrix. Between two Publish a row is written by one
+	// rank and read by none other.
+	Data() []float32
+
+	// Publish is collective: after it, all that any rank wrote is seen by all.
+	Publish(s Site) error
+
+	// Release gives back the memory; it is not collective.
+	Release()
+}
+
+// ErrAborted is matched by the error of a collective that was cut short because
+// another rank failed or the run was ended.
+var ErrAborted = errors.New("the run was ended")
+
+// ErrClosed is matched by the error of a collective on a closed Comm.
+var ErrClosed = errors.New("the communicator is closed")
+
+// Mismatch says that two ranks came to different collectives.
+type Mismatch struct {
+	RankA, RankB int
+	A, B         Site
+	// Detail is set where the sites agree and the arguments do not.
+	Detail string
+}
+
+func (m *Mismatch) Error() string {
+	if m.Detail != "" {
+		return fmt.Sprintf("collective: ranks %d and %d came to %v with different arguments (%s); every rank must pass the same",
+			m.RankA, m.RankB, m.A, m.Detail)
+	}
+	return fmt.Sprintf("collective: rank %d is at %v, rank %d at %v; every rank must make the same collective calls in the same order",
+		m.RankA, m.A, m.RankB, m.B)
+}
+
+// abortError is the end of a collective that will not be completed.
+type abortError struct {
+	site   Site
+	reason string
+}
+
+func (e *abortError) Error() string {
+	return fmt.Sprintf("collective: waiting at %v for the other ranks: %v: %s", e.site, ErrAborted, e.reason)
+}
+
+func (e *abortError) Unwrap() error { return ErrAborted }
+
+// checkSizes refuses sizes that are negative or whose bytes overflow.
+func checkSizes(what string, s Site, dims ...int) error {
+	elems := 1
+	for _, d := range dims {
+		if d < 0 {
+			return fmt.Errorf("collective: %s at %v: size %d is negative", what, s, d)
+		}
+		if d > 0 && elems > math.MaxInt/16/d {
+			return fmt.Errorf("collective: %s at %v: sizes %v are too large to address", what, s, dims)
+		}
+		elems *= max(d, 1)
+	}
+	return nil
+}
+
+// Share is rank's part [lo, hi) of n things divided over world ranks:
+// lo = ⌊rank·n/world⌋.
+func Share(n, rank, world int) (lo, hi int) {
+	return int(int64(rank) * int64(n) / int64(world)), int(int64(rank+1) * int64(n) / int64(world))
+}

@@ -1,0 +1,405 @@
+// Package commtest is the conformance suite of package collective: every
+// implementation of [collective.Comm] passes [Run], and in real processes each
+// rank passes [Exercise].
+package commtest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// lengths are of vectors: none, one, about a cache line, above a block of the
+// tree, and odd ones that no rank count divides.
+var lengths = []int{0, 1, 31, 33, 4099}
+
+// Exercise runs one rank through every collective and checks what it gets; all
+// ranks of a run call it at the same time. It leaves c open and usable.
+func Exercise(c collective.Comm) error {
+	for _, f := range []func(collective.Comm) error{
+		barriers, gathers, sums, broadcasts, reducers, matrices, releases,
+	} {
+		if err := f(c); err != nil {
+			return fmt.Errorf("rank %d of %d: %w", c.Rank(), c.Size(), err)
+		}
+	}
+	return nil
+}
+
+func site(kind string, step int) collective.Site {
+	return collective.Site{Kind: kind, Epoch: 1, Step: step, At: "commtest.go:1"}
+}
+
+func barriers(c collective.Comm) error {
+	for i := range 200 {
+		if err := c.Barrier(site("barrier", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// message is what rank sends in a gather: its length and bytes depend on both.
+func message(rank, round int) []byte {
+	n := [...]int{0, 1, 7, 1000, 64 << 10, 64<<10 + 1, 300_001}[(rank*3+round)%7]
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + rank*31 + round)
+	}
+	return b
+}
+
+func gathers(c collective.Comm) error {
+	for round := range 14 {
+		all, err := c.AllGather(site("gather", round), message(c.Rank(), round))
+		if err != nil {
+			return err
+		}
+		if len(all) != c.Size() {
+			return fmt.Errorf("a gather gave %d messages", len(all))
+		}
+		for r, got := range all {
+			if !bytes.Equal(got, message(r, round)) {
+				return fmt.Errorf("round %d: the message of rank %d is not what it sent (%d bytes)", round, r, len(got))
+			}
+		}
+		for _, got := range all {
+			clear(got) // the result is the caller's: no other rank may see this
+		}
+	}
+	return nil
+}
+
+func sums(c collective.Comm) error {
+	for step, n := range append(lengths, 20_000) {
+		v := make([]int64, n)
+		for i := range v {
+			v[i] = int64(i) - math.MaxInt32*int64(c.Rank())<<16
+		}
+		if err := c.SumInt64(site("sum", step), v); err != nil {
+			return err
+		}
+		w := int64(c.Size())
+		for i, got := range v {
+			if want := w*int64(i) - math.MaxInt32*(w*(w-1)/2)<<16; got != want {
+				return fmt.Errorf("sum of %d: element %d is %d, want %d", n, i, got, want)
+			}
+		}
+	}
+	return nil
+}
+
+func broadcasts(c collective.Comm) error {
+	for root := range c.Size() {
+		for step, n := range append(lengths, 50_000) {
+			v := make([]float32, n)
+			for i := range v {
+				v[i] = value(c.Rank(), i)
+			}
+			if err := c.Broadcast(site("broadcast", step), root, v); err != nil {
+				return err
+			}
+			for i := range v {
+				if v[i] != value(root, i) {
+					return fmt.Errorf("broadcast of %d from %d: element %d is %v, want %v", n, root, i, v[i], value(root, i))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// value spreads over many exponents, so that the order of additions shows.
+func value(slot, i int) float32 {
+	h := uint32(slot*2654435761+i*40503) * 2246822519
+	return float32(int32(h)) * float32(math.Ldexp(1, int(h>>28)-40))
+}
+
+// Slots fills the slots that a reduction of 8 takes, as every division of them
+// among ranks does.
+func slots(n, count, step int) [][]float32 {
+	s := make([][]float32, count)
+	for k := range s {
+		s[k] = make([]float32, n)
+		for i := range s[k] {
+			s[k][i] = value(k+step*100, i)
+		}
+	}
+	return s
+}
+
+func reducers(c collective.Comm) error {
+	for _, virtual := range []int{1, 2, 3, 8} {
+		for _, n := range lengths {
+			r, err := c.NewReducer(site("reducer", n), n, virtual)
+			if err != nil {
+				return err
+			}
+			for step := range 3 {
+				all := slots(n, c.Size()*virtual, step)
+				for v := range virtual {
+					copy(r.Slot(v), all[c.Rank()*virtual+v])
+				}
+				got, err := r.Reduce(site("step", step))
+				if err != nil {
+					return err
+				}
+				want := collective.ReduceTree(all)
+				if len(got) != len(want) {
+					return fmt.Errorf("a sum of %d has %d elements", n, len(got))
+				}
+				for i := range want {
+					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+						return fmt.Errorf("sum of %d slots of %d: element %d is %x, want %x",
+							len(all), n, i, math.Float32bits(got[i]), math.Float32bits(want[i]))
+					}
+				}
+			}
+			r.Release()
+		}
+	}
+	return nil
+}
+
+func matrices(c collective.Comm) error {
+	for round, rows := range lengths {
+		m, err := c.NewMatrix(site("matrix", round), rows, 5)
+		if err != nil {
+			return err
+		}
+		if m.Rows() != rows || m.Cols() != 5 || len(m.Data()) != rows*5 {
+			return fmt.Errorf("a matrix of %d rows has shape [%d, %d], %d values", rows, m.Rows(), m.Cols(), len(m.Data()))
+		}
+		lo, hi := collective.Share(rows, c.Rank(), c.Size())
+		for i, x := range m.Data()[lo*5 : hi*5] {
+			if x != 0 {
+				return fmt.Errorf("a new matrix holds %v at %d", x, i)
+			}
+		}
+		for i := lo * 5; i < hi*5; i++ {
+			m.Data()[i] = value(round, i)
+		}
+		if err := m.Publish(site("publish", round)); err != nil {
+			return err
+		}
+		for i, x := range m.Data() {
+			if x != value(round, i) {
+				return fmt.Errorf("matrix of %d rows: value %d is %v after Publish, want %v", rows, i, x, value(round, i))
+			}
+		}
+		m.Release()
+	}
+	return nil
+}
+
+// releases takes and gives back more memory than could ever be held at once,
+// ranks releasing at different times.
+func releases(c collective.Comm) error {
+	keep, err := c.NewMatrix(site("keep", 0), 100, 1)
+	if err != nil {
+		return err
+	}
+	keep.Data()[c.Rank()] = float32(c.Rank() + 1)
+	for i := range 600 {
+		m, err := c.NewMatrix(site("many", i), 1+i%7*3000, 1)
+		if err != nil {
+			return err
+		}
+		for _, x := range m.Data() {
+			if x != 0 {
+				return fmt.Errorf("matrix %d, in memory used before, is not zero", i)
+			}
+		}
+		if err := m.Publish(site("seen", i)); err != nil {
+			return err
+		}
+		m.Data()[0] = 7
+		if c.Rank() == i%c.Size() {
+			if err := c.Barrier(site("late", i)); err != nil {
+				return err
+			}
+			m.Release()
+			continue
+		}
+		m.Release()
+		if err := c.Barrier(site("late", i)); err != nil {
+			return err
+		}
+	}
+	if err := keep.Publish(site("keep", 1)); err != nil {
+		return err
+	}
+	for r := range c.Size() {
+		if keep.Data()[r] != float32(r+1) {
+			return fmt.Errorf("a kept matrix lost the row of rank %d", r)
+		}
+	}
+	keep.Release()
+	return nil
+}
+
+// Run checks an implementation. open gives the ranks of a run of world, all in
+// this process, and may skip a world that it does not have; Run closes them.
+func Run(t *testing.T, open func(t *testing.T, world int) []collective.Comm) {
+	for _, world := range []int{1, 2, 3, 4, 8} {
+		t.Run(fmt.Sprintf("world %d", world), func(t *testing.T) {
+			t.Run("exercise", func(t *testing.T) { each(t, open(t, world), Exercise) })
+			t.Run("arguments", func(t *testing.T) { each(t, open(t, world), arguments) })
+			t.Run("closed", func(t *testing.T) { each(t, open(t, world), closed) })
+			if world == 1 {
+				return
+			}
+			t.Run("mismatch", func(t *testing.T) { mismatches(t, open, world) })
+		})
+	}
+	t.Run("divisions", func(t *testing.T) { divisions(t, open) })
+}
+
+// each runs f on every rank at the same time and closes the ranks.
+func each(t *testing.T, comms []collective.Comm, f func(collective.Comm) error) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, c := range comms {
+		wg.Go(func() {
+			if err := f(c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, c := range comms {
+		if err := c.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	}
+}
+
+// arguments that are wrong on all ranks are errors before anybody waits.
+func arguments(c collective.Comm) error {
+	s := site("arguments", 0)
+	if c.Rank() < 0 || c.Rank() >= c.Size() {
+		return fmt.Errorf("rank %d of %d", c.Rank(), c.Size())
+	}
+	for name, f := range map[string]func() error{
+		"no virtual slots": func() error { _, err := c.NewReducer(s, 5, 0); return err },
+		"negative length":  func() error { _, err := c.NewReducer(s, -1, 1); return err },
+		"negative rows":    func() error { _, err := c.NewMatrix(s, -1, 4); return err },
+		"overflow":         func() error { _, err := c.NewMatrix(s, math.MaxInt32, math.MaxInt); return err },
+		"no such root":     func() error { return c.Broadcast(s, c.Size(), nil) },
+		"negative root":    func() error { return c.Broadcast(s, -1, nil) },
+	} {
+		if f() == nil {
+			return fmt.Errorf("%s: no error", name)
+		}
+	}
+	return c.Barrier(s)
+}
+
+func closed(c collective.Comm) error {
+	m, err := c.NewMatrix(site("m", 0), 3, 3)
+	if err != nil {
+		return err
+	}
+	r, err := c.NewReducer(site("r", 0), 3, 1)
+	if err != nil {
+		return err
+	}
+	r.Release()
+	if err := c.Close(); err != nil {
+		return err
+	}
+	for name, err := range map[string]error{
+		"barrier": c.Barrier(site("b", 0)),
+		"sum":     c.SumInt64(site("b", 0), nil),
+		"publish": m.Publish(site("b", 0)),
+	} {
+		if !errors.Is(err, collective.ErrClosed) {
+			return fmt.Errorf("%s after Close: %v, want ErrClosed", name, err)
+		}
+	}
+	return nil
+}
+
+// mismatches: one rank takes another way; every rank learns both places.
+func mismatches(t *testing.T, open func(*testing.T, int) []collective.Comm, world int) {
+	site := func(kind, at string, step int) collective.Site {
+		return collective.Site{Kind: kind, Epoch: 2, Step: step, At: at}
+	}
+	reduce := func(c collective.Comm) error { return c.SumInt64(site("step", "loop.go:12", 17), []int64{1, 2}) }
+	finish := collective.Site{Kind: "finish", Epoch: -1, Step: -1, At: "the end of the program"}
+	odd := world - 1
+	for _, tc := range []struct {
+		name  string
+		other func(c collective.Comm) error
+		b     collective.Site
+	}{
+		{"left the loop", func(c collective.Comm) error { return c.Barrier(finish) }, finish},
+		{"another line", func(c collective.Comm) error { return c.SumInt64(site("step", "loop.go:99", 17), []int64{1, 2}) }, site("step", "loop.go:99", 17)},
+		{"another step", func(c collective.Comm) error { return c.SumInt64(site("step", "loop.go:12", 18), []int64{1, 2}) }, site("step", "loop.go:12", 18)},
+		{"another length", func(c collective.Comm) error { return c.SumInt64(site("step", "loop.go:12", 17), []int64{1}) }, site("step", "loop.go:12", 17)},
+		{"another operation", func(c collective.Comm) error {
+			_, err := c.AllGather(site("step", "loop.go:12", 17), binary.LittleEndian.AppendUint64(nil, 1))
+			return err
+		}, site("step", "loop.go:12", 17)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			each(t, open(t, world), func(c collective.Comm) error {
+				if err := c.Barrier(site("start", "loop.go:1", 0)); err != nil {
+					return err
+				}
+				f := reduce
+				if c.Rank() == odd {
+					f = tc.other
+				}
+				err := f(c)
+				m, ok := errors.AsType[*collective.Mismatch](err)
+				if !ok {
+					return fmt.Errorf("rank %d got %v, want a mismatch", c.Rank(), err)
+				}
+				if m.RankA != 0 || m.RankB != odd || m.A != site("step", "loop.go:12", 17) || m.B != tc.b {
+					return fmt.Errorf("rank %d got %+v", c.Rank(), m)
+				}
+				if again := c.Barrier(site("after", "", 0)); !errors.Is(again, err) {
+					return fmt.Errorf("after a mismatch a barrier gave %v", again)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// divisions: 8 slots, divided in every way, give one sum.
+func divisions(t *testing.T, open func(*testing.T, int) []collective.Comm) {
+	const n = 5003
+	want := collective.ReduceTree(slots(n, 8, 0))
+	for _, world := range []int{1, 2, 4, 8} {
+		t.Run(fmt.Sprintf("%d×%d", world, 8/world), func(t *testing.T) {
+			each(t, open(t, world), func(c collective.Comm) error {
+				virtual := 8 / c.Size()
+				r, err := c.NewReducer(site("reducer", 0), n, virtual)
+				if err != nil {
+					return err
+				}
+				for v := range virtual {
+					copy(r.Slot(v), slots(n, 8, 0)[c.Rank()*virtual+v])
+				}
+				got, err := r.Reduce(site("step", 0))
+				if err != nil {
+					return err
+				}
+				for i := range want {
+					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+						return fmt.Errorf("element %d differs in its bits", i)
+					}
+				}
+				return nil
+			})
+		})
+	}
+}

@@ -1,0 +1,263 @@
+package collective
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// region is a piece of the data file that every rank has mapped. Rank 0 takes
+// it from the table in the control file; the last rank to release it gives its
+// memory back to the system and frees the entry. A region is zero when new.
+type region struct {
+	entry int
+	bytes int64
+	mem   []byte
+}
+
+const (
+	regionFree = iota
+	regionUsed
+)
+
+func entryOff(entry int) int { return ctlRegions + entry*regionEntry }
+
+// alloc is called by all ranks inside a collective, after enter: so rank 0 does
+// not write the next answer before all have read this one.
+func (c *shm) alloc(s Site, parity, size int) (*region, error) {
+	if c.rank == 0 {
+		entry, errno := c.take(int64(max(size, 1)))
+		atomic.StoreInt64(long(c.ctl, ctlAlloc), int64(entry))
+		atomic.StoreInt64(long(c.ctl, ctlAlloc+8), int64(errno))
+	}
+	if err := c.again(s, parity); err != nil {
+		return nil, err
+	}
+	entry, errno := int(atomic.LoadInt64(long(c.ctl, ctlAlloc))), atomic.LoadInt64(long(c.ctl, ctlAlloc+8))
+	if errno != 0 {
+		return nil, fmt.Errorf("collective: taking %d bytes of shared memory at %v: %w", size, s, syscall.Errno(errno))
+	}
+	e := entryOff(entry)
+	r := &region{entry: entry, bytes: atomic.LoadInt64(long(c.ctl, e+16))}
+	mem, err := mapFile(c.data, atomic.LoadInt64(long(c.ctl, e+8)), r.bytes)
+	if err != nil {
+		abort(c.ctl, fmt.Sprintf("rank %d: %v", c.rank, err))
+		return nil, err
+	}
+	r.mem = mem
+	c.regions[r] = struct{}{}
+	return r, nil
+}
+
+// take finds the lowest gap of the data file that holds size bytes, growing the
+// file where needed. Only rank 0 takes; others may release meanwhile, which
+// only makes gaps larger.
+func (c *shm) take(size int64) (entry int, errno syscall.Errno) {
+	page := int64(os.Getpagesize())
+	size = (size + page - 1) / page * page
+	entry = -1
+	type span struct{ lo, hi int64 }
+	var used []span
+	for i := range maxRegions {
+		e := entryOff(i)
+		if atomic.LoadUint32(word(c.ctl, e)) == regionFree {
+			if entry < 0 {
+				entry = i
+			}
+			continue
+		}
+		lo := atomic.LoadInt64(long(c.ctl, e+8))
+		used = append(used, span{lo, lo + atomic.LoadInt64(long(c.ctl, e+16))})
+	}
+	if entry < 0 {
+		return 0, syscall.ENOBUFS
+	}
+	off := int64(0)
+	for moved := true; moved; {
+		moved = false
+		for _, u := range used {
+			if off < u.hi && u.lo < off+size {
+				off, moved = u.hi, true
+			}
+		}
+	}
+	st, err := c.data.Stat()
+	if err == nil && st.Size() < off+size {
+		err = c.data.Truncate(off + size)
+	}
+	if err != nil {
+		return 0, errnoOf(err)
+	}
+	e := entryOff(entry)
+	atomic.StoreInt64(long(c.ctl, e+8), off)
+	atomic.StoreInt64(long(c.ctl, e+16), size)
+	atomic.StoreUint32(word(c.ctl, e+4), uint32(c.world))
+	atomic.StoreUint32(word(c.ctl, e), regionUsed)
+	return entry, 0
+}
+
+// release unmaps this rank's view. The last rank punches the pages out before
+// it frees the entry, so the next owner finds zeros.
+func (c *shm) release(r *region) {
+	if r.mem == nil {
+		return
+	}
+	_ = unix.Munmap(r.mem) // fails only for a mapping that does not exist
+	r.mem = nil
+	delete(c.regions, r)
+	if c.ctl == nil {
+		return
+	}
+	e := entryOff(r.entry)
+	if atomic.AddUint32(word(c.ctl, e+4), ^uint32(0)) > 0 {
+		return
+	}
+	if raw, err := c.data.SyscallConn(); err == nil {
+		off := atomic.LoadInt64(long(c.ctl, e+8))
+		var punched error
+		err = raw.Control(func(fd uintptr) {
+			punched = unix.Fallocate(int(fd), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, r.bytes)
+		})
+		if err != nil || punched != nil {
+			return // the entry stays taken: its memory could not be zeroed
+		}
+	}
+	atomic.StoreUint32(word(c.ctl, e), regionFree)
+}
+
+func errnoOf(err error) syscall.Errno {
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return e
+	}
+	return syscall.EIO
+}
+
+func (r *region) floats() []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(&r.mem[0])), len(r.mem)/4)
+}
+
+func (c *shm) NewReducer(s Site, n, virtual int) (_ Reducer, err error) {
+	if err := checkReducer(s, n, virtual); err != nil {
+		return nil, err
+	}
+	if err := checkSizes("a reducer", s, n+16, virtual+1, c.world); err != nil {
+		return nil, err
+	}
+	if err := c.begin(s); err != nil {
+		return nil, err
+	}
+	defer c.end(&err)
+	parity, err := c.enter(opNewReducer, s, n, virtual)
+	if err != nil {
+		return nil, err
+	}
+	stride := (n + 15) / 16 * 16 // a slot begins on a cache line
+	slots := c.world * virtual
+	reg, err := c.alloc(s, parity, 4*stride*(slots+1))
+	if err != nil {
+		return nil, err
+	}
+	r := &shmReducer{comm: c, reg: reg, n: n, virtual: virtual}
+	f := reg.floats()
+	for i := range slots + 1 {
+		r.slots = append(r.slots, f[i*stride:i*stride+n:i*stride+n])
+	}
+	r.sum, r.slots = r.slots[slots], r.slots[:slots]
+	return r, nil
+}
+
+// shmReducer: slots and the sum lie one after another in one region.
+type shmReducer struct {
+	comm       *shm
+	reg        *region
+	tree       tree
+	n, virtual int
+	slots      [][]float32
+	sum        []float32
+}
+
+func (r *shmReducer) Slot(v int) []float32 {
+	if v < 0 || v >= r.virtual {
+		panic(fmt.Sprintf("collective: slot %d of a reducer with %d virtual slots a rank", v, r.virtual))
+	}
+	return r.slots[r.comm.rank*r.virtual+v]
+}
+
+func (r *shmReducer) Reduce(s Site) (_ []float32, err error) {
+	c := r.comm
+	if err := c.begin(s); err != nil {
+		return nil, err
+	}
+	defer c.end(&err)
+	if r.reg.mem == nil {
+		return nil, releasedError("a sum", s)
+	}
+	parity, err := c.enter(opReduce, s, r.n, r.virtual)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi := Share(r.n, c.rank, c.world)
+	r.tree.reduce(r.sum, r.slots, lo, hi)
+	if c.world == 1 {
+		return r.sum, nil
+	}
+	return r.sum, c.again(s, parity)
+}
+
+func (r *shmReducer) Release() {
+	r.comm.release(r.reg)
+	r.slots, r.sum = nil, nil
+}
+
+func (c *shm) NewMatrix(s Site, rows, cols int) (_ Matrix, err error) {
+	if err := checkSizes("a matrix", s, rows, cols); err != nil {
+		return nil, err
+	}
+	if err := c.begin(s); err != nil {
+		return nil, err
+	}
+	defer c.end(&err)
+	parity, err := c.enter(opNewMatrix, s, rows, cols)
+	if err != nil {
+		return nil, err
+	}
+	reg, err := c.alloc(s, parity, 4*rows*cols)
+	if err != nil {
+		return nil, err
+	}
+	size := rows * cols
+	return &shmMatrix{comm: c, reg: reg, rows: rows, cols: cols, data: reg.floats()[:size:size]}, nil
+}
+
+type shmMatrix struct {
+	comm       *shm
+	reg        *region
+	rows, cols int
+	data       []float32
+}
+
+func (m *shmMatrix) Rows() int       { return m.rows }
+func (m *shmMatrix) Cols() int       { return m.cols }
+func (m *shmMatrix) Data() []float32 { return m.data }
+
+func (m *shmMatrix) Publish(s Site) (err error) {
+	if err := m.comm.begin(s); err != nil {
+		return err
+	}
+	defer m.comm.end(&err)
+	if m.reg.mem == nil {
+		return releasedError("publishing a matrix", s)
+	}
+	_, err = m.comm.enter(opPublish, s, m.rows, m.cols)
+	return err
+}
+
+func (m *shmMatrix) Release() {
+	m.comm.release(m.reg)
+	m.data = nil
+}

@@ -1,0 +1,365 @@
+package collective
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Operations, part of the header that ranks compare.
+const (
+	opBarrier = iota + 1
+	opAllGather
+	opSumInt64
+	opBroadcast
+	opNewReducer
+	opReduce
+	opNewMatrix
+	opPublish
+)
+
+var opNames = [...]string{"", "barrier", "all-gather", "sum", "broadcast", "new reducer", "reduce", "new matrix", "publish"}
+
+// shm is one rank of a run over shared memory.
+type shm struct {
+	rank, world int
+	data        *os.File
+	ctl         []byte
+	seq         int // collectives so far; its low bit chooses header and mailbox
+	spin        int
+	err         error
+	busy        atomic.Bool
+	regions     map[*region]struct{}
+}
+
+// Open joins a run as rank of world over the files that [NewShared] made,
+// inherited or opened again. It keeps data and does not close the files.
+func Open(control, data *os.File, rank, world int) (Comm, error) {
+	if rank < 0 || rank >= world || world > MaxRanks {
+		return nil, fmt.Errorf("collective: rank %d of a run of %d", rank, world)
+	}
+	st, err := control.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("collective: opening the control file: %w", err)
+	}
+	if st.Size() != controlSize(world) {
+		return nil, fmt.Errorf("collective: the control file has %d bytes; a run of %d ranks has %d", st.Size(), world, controlSize(world))
+	}
+	ctl, err := mapFile(control, 0, controlSize(world))
+	if err != nil {
+		return nil, err
+	}
+	if *(*uint64)(unsafe.Pointer(&ctl[0])) != ctlMagic || int(atomic.LoadUint32(word(ctl, ctlWorld))) != world {
+		return nil, fail(fmt.Errorf("collective: the control file is not that of a run of %d ranks", world), unix.Munmap(ctl))
+	}
+	return &shm{
+		rank: rank, world: world, data: data, ctl: ctl,
+		spin: spins(world), regions: map[*region]struct{}{},
+	}, nil
+}
+
+func (c *shm) Rank() int { return c.rank }
+func (c *shm) Size() int { return c.world }
+
+func (c *shm) Close() error {
+	if !c.busy.CompareAndSwap(false, true) {
+		return fmt.Errorf("collective: rank %d is closed while a collective is under way", c.rank)
+	}
+	defer c.busy.Store(false)
+	if c.ctl == nil {
+		return nil
+	}
+	for r := range c.regions {
+		c.release(r)
+	}
+	err := unix.Munmap(c.ctl)
+	c.ctl = nil
+	return err
+}
+
+// begin and end bracket a collective: one at a time, none after an error.
+func (c *shm) begin(s Site) error {
+	if !c.busy.CompareAndSwap(false, true) {
+		return fmt.Errorf("collective: rank %d comes to %v while another goroutine is in a collective; one goroutine at a time may", c.rank, s)
+	}
+	if c.ctl == nil {
+		c.busy.Store(false)
+		return fmt.Errorf("collective: %v: %w", s, ErrClosed)
+	}
+	if c.err != nil {
+		c.busy.Store(false)
+		return c.err
+	}
+	return nil
+}
+
+func (c *shm) end(err *error) {
+	if *err != nil && c.err == nil {
+		c.err = *err
+	}
+	c.busy.Store(false)
+}
+
+// enter writes this rank's header, waits for all ranks and compares theirs.
+// n and aux are the arguments that must be equal. It returns the parity of the
+// headers and mailboxes, which stay readable until the next enter.
+func (c *shm) enter(op int, s Site, n, aux int) (parity int, err error) {
+	parity = c.seq & 1
+	c.seq++
+	h := header(c.ctl, c.rank, parity)
+	writeHeader(h, op, s, n, aux)
+	waiting := word(c.ctl, rankBase(c.rank)+rankWaiting)
+	atomic.StoreUint32(waiting, uint32(parity)+1)
+	err = c.barrier(s)
+	atomic.StoreUint32(waiting, 0)
+	if err != nil {
+		return parity, err
+	}
+	first := header(c.ctl, 0, parity)
+	for r := 1; r < c.world; r++ {
+		if other := header(c.ctl, r, parity); !bytes.Equal(compared(first), compared(other)) {
+			return parity, mismatch(r, first, other)
+		}
+	}
+	return parity, nil
+}
+
+// again is a further barrier inside a collective that all ranks are in.
+func (c *shm) again(s Site, parity int) error {
+	waiting := word(c.ctl, rankBase(c.rank)+rankWaiting)
+	atomic.StoreUint32(waiting, uint32(parity)+1)
+	defer atomic.StoreUint32(waiting, 0)
+	return c.barrier(s)
+}
+
+// spins is how often a rank looks before it sleeps: short waits (ranks in step)
+// end without a system call. With more ranks than processors a look only takes
+// time from the rank that is waited for.
+func spins(world int) int {
+	if world > runtime.NumCPU() {
+		return 20
+	}
+	return 400
+}
+
+// barrier waits until all ranks have arrived. A look that fails yields to this
+// process's other goroutines (the next batch is being sampled meanwhile); then
+// it sleeps, waking each 50 ms to look whether the run was ended.
+func (c *shm) barrier(s Site) error {
+	gen, abortFlag := word(c.ctl, ctlGen), word(c.ctl, ctlAbort)
+	if atomic.LoadUint32(abortFlag) != 0 {
+		return &abortError{site: s, reason: abortText(c.ctl)}
+	}
+	old := atomic.LoadUint32(gen)
+	arrived := word(c.ctl, ctlArrived)
+	if int(atomic.AddUint32(arrived, 1)) == c.world {
+		atomic.StoreUint32(arrived, 0)
+		atomic.AddUint32(gen, 1)
+		if atomic.LoadUint32(word(c.ctl, ctlSleepers)) > 0 {
+			futexWake(gen)
+		}
+		return nil
+	}
+	for range c.spin {
+		if atomic.LoadUint32(gen) != old {
+			return nil
+		}
+		runtime.Gosched()
+	}
+	sleepers := word(c.ctl, ctlSleepers)
+	for atomic.LoadUint32(gen) == old {
+		if atomic.LoadUint32(abortFlag) != 0 {
+			return &abortError{site: s, reason: abortText(c.ctl)}
+		}
+		atomic.AddUint32(sleepers, 1)
+		futexWait(gen, old, 50*time.Millisecond)
+		atomic.AddUint32(sleepers, ^uint32(0))
+	}
+	return nil
+}
+
+// A header: op, n, aux, epoch, step (i64 each), lengths of kind and at (u16
+// each), then both texts. What goes beyond its text's room is cut at the front.
+func header(ctl []byte, rank, parity int) []byte {
+	b := rankBase(rank) + parity*headerSize
+	return ctl[b : b+headerSize : b+headerSize]
+}
+
+func writeHeader(h []byte, op int, s Site, n, aux int) {
+	kind, at := s.Kind, s.At
+	kind = kind[max(0, len(kind)-100):]
+	at = at[max(0, len(at)-700):]
+	for i, v := range [...]int{op, n, aux, s.Epoch, s.Step} {
+		binary.LittleEndian.PutUint64(h[8*i:], uint64(v))
+	}
+	binary.LittleEndian.PutUint16(h[40:], uint16(len(kind)))
+	binary.LittleEndian.PutUint16(h[42:], uint16(len(at)))
+	copy(h[headerText:], kind)
+	copy(h[headerText+len(kind):], at)
+}
+
+// compared is the part of a header that must be equal on all ranks.
+func compared(h []byte) []byte {
+	k, a := binary.LittleEndian.Uint16(h[40:]), binary.LittleEndian.Uint16(h[42:])
+	return h[:min(headerText+int(k)+int(a), headerMail)]
+}
+
+type headerFields struct {
+	op, n, aux int
+	site       Site
+}
+
+func readHeader(h []byte) headerFields {
+	num := func(i int) int { return int(int64(binary.LittleEndian.Uint64(h[8*i:]))) }
+	k := min(int(binary.LittleEndian.Uint16(h[40:])), 100)
+	a := min(int(binary.LittleEndian.Uint16(h[42:])), 700)
+	return headerFields{op: num(0), n: num(1), aux: num(2), site: Site{
+		Kind:  string(h[headerText : headerText+k]),
+		At:    string(h[headerText+k : headerText+k+a]),
+		Epoch: num(3), Step: num(4),
+	}}
+}
+
+func mismatch(rank int, first, other []byte) *Mismatch {
+	a, b := readHeader(first), readHeader(other)
+	m := &Mismatch{RankA: 0, RankB: rank, A: a.site, B: b.site}
+	if a.site != b.site {
+		for _, f := range []*headerFields{&a, &b} {
+			if f.site.Kind == "" && f.op > 0 && f.op < len(opNames) {
+				f.site.Kind = opNames[f.op]
+			}
+		}
+		m.A, m.B = a.site, b.site
+		return m
+	}
+	name := func(f headerFields) string {
+		if f.op > 0 && f.op < len(opNames) {
+			return fmt.Sprintf("%s of %d, %d", opNames[f.op], f.n, f.aux)
+		}
+		return "unknown"
+	}
+	m.Detail = name(a) + " and " + name(b)
+	return m
+}
+
+func (c *shm) Barrier(s Site) (err error) {
+	if err := c.begin(s); err != nil {
+		return err
+	}
+	defer c.end(&err)
+	_, err = c.enter(opBarrier, s, 0, 0)
+	return err
+}
+
+func (c *shm) AllGather(s Site, mine []byte) (all [][]byte, err error) {
+	if err := c.begin(s); err != nil {
+		return nil, err
+	}
+	defer c.end(&err)
+	return c.gather(opAllGather, s, 0, 0, mine)
+}
+
+func (c *shm) SumInt64(s Site, v []int64) (err error) {
+	if err := c.begin(s); err != nil {
+		return err
+	}
+	defer c.end(&err)
+	mine := make([]byte, 8*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint64(mine[8*i:], uint64(x))
+	}
+	all, err := c.gather(opSumInt64, s, len(v), 0, mine)
+	if err != nil {
+		return err
+	}
+	clear(v)
+	for _, b := range all {
+		for i := range v {
+			v[i] += int64(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+	}
+	return nil
+}
+
+func (c *shm) Broadcast(s Site, root int, data []float32) (err error) {
+	if err := checkRoot(s, root, c.world); err != nil {
+		return err
+	}
+	if err := c.begin(s); err != nil {
+		return err
+	}
+	defer c.end(&err)
+	var mine []byte
+	if c.rank == root {
+		mine = float32Bytes(data)
+	}
+	all, err := c.gather(opBroadcast, s, len(data), root, mine)
+	if err != nil {
+		return err
+	}
+	copy(float32Bytes(data), all[root])
+	return nil
+}
+
+// gather moves what fits through the mailboxes, with one barrier; longer
+// messages through a region of the data file that lives for this call.
+func (c *shm) gather(op int, s Site, n, aux int, mine []byte) ([][]byte, error) {
+	next := c.seq & 1
+	base := rankBase(c.rank) + rankMail + next*mailSize
+	if len(mine) <= mailSize {
+		copy(c.ctl[base:base+mailSize], mine)
+	}
+	binary.LittleEndian.PutUint64(header(c.ctl, c.rank, next)[headerMail:], uint64(len(mine)))
+	parity, err := c.enter(op, s, n, aux)
+	if err != nil {
+		return nil, err
+	}
+	total, fits := 0, true
+	lens, all := make([]int, c.world), make([][]byte, c.world)
+	for r := range all {
+		lens[r] = int(binary.LittleEndian.Uint64(header(c.ctl, r, parity)[headerMail:]))
+		total += lens[r]
+		fits = fits && lens[r] <= mailSize
+	}
+	if fits {
+		for r := range all {
+			b := rankBase(r) + rankMail + parity*mailSize
+			all[r] = append(make([]byte, 0, lens[r]), c.ctl[b:b+lens[r]]...)
+		}
+		return all, nil
+	}
+	reg, err := c.alloc(s, parity, total)
+	if err != nil {
+		return nil, err
+	}
+	defer c.release(reg)
+	off := 0
+	for _, l := range lens[:c.rank] {
+		off += l
+	}
+	copy(reg.mem[off:], mine)
+	if err := c.again(s, parity); err != nil {
+		return nil, err
+	}
+	off = 0
+	for r, l := range lens {
+		all[r] = append(make([]byte, 0, l), reg.mem[off:off+l]...)
+		off += l
+	}
+	return all, nil
+}
+
+// float32Bytes is the memory of v, in the machine's own byte order.
+func float32Bytes(v []float32) []byte {
+	if len(v) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v))
+}
