@@ -1,0 +1,153 @@
+package safetensors
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+)
+
+type namedEntry struct {
+	name string
+	entry
+}
+
+// readHeader returns the entries by their place in the data, which begins at
+// start and is covered by them without gap or overlap.
+func readHeader(r io.ReaderAt, size int64) (entries []namedEntry, meta map[string]string, start int64, err error) {
+	if size < 10 {
+		return nil, nil, 0, fmt.Errorf("the file has %d bytes; the shortest safetensors file has 10", size)
+	}
+	var length [8]byte
+	if _, err := r.ReadAt(length[:], 0); err != nil {
+		return nil, nil, 0, fmt.Errorf("reading the header's length: %w", err)
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	if n > maxHeader {
+		return nil, nil, 0, fmt.Errorf("the header's length is %d; at most %d is allowed, so this is no safetensors file", n, maxHeader)
+	}
+	if int64(n) > size-8 {
+		return nil, nil, 0, fmt.Errorf("the header's length is %d but only %d bytes follow; the file is cut short", n, size-8)
+	}
+	header := make([]byte, n)
+	if _, err := r.ReadAt(header, 8); err != nil && (!errors.Is(err, io.EOF) || int64(n) != size-8) {
+		return nil, nil, 0, fmt.Errorf("reading the header: %w", err)
+	}
+	if entries, meta, err = parseHeader(header); err != nil {
+		return nil, nil, 0, fmt.Errorf("the header: %w", err)
+	}
+	start = 8 + int64(n)
+	slices.SortStableFunc(entries, func(a, b namedEntry) int {
+		return cmp.Or(cmp.Compare(a.Offsets[0], b.Offsets[0]), cmp.Compare(a.Offsets[1], b.Offsets[1]))
+	})
+	at := int64(0)
+	for _, e := range entries {
+		if e.Offsets[0] != at {
+			return nil, nil, 0, fmt.Errorf("tensor %q begins at byte %d of the data, where %d is due; tensors must follow each other without gap or overlap",
+				e.name, e.Offsets[0], at)
+		}
+		at = e.Offsets[1]
+		if at > size-start {
+			return nil, nil, 0, fmt.Errorf("tensor %q ends at byte %d of the data but there are only %d; the file is cut short", e.name, at, size-start)
+		}
+	}
+	if at != size-start {
+		return nil, nil, 0, fmt.Errorf("%d bytes follow the last tensor, which no tensor claims", size-start-at)
+	}
+	return entries, meta, start, nil
+}
+
+// parseHeader reads the JSON key by key, so that a name given twice is seen.
+func parseHeader(header []byte) (entries []namedEntry, meta map[string]string, err error) {
+	if len(header) == 0 || header[0] != '{' {
+		return nil, nil, errors.New("it does not begin with {")
+	}
+	if !utf8.Valid(header) {
+		return nil, nil, errors.New("it is not valid UTF-8")
+	}
+	seen := map[string]bool{}
+	err = eachKey(header, func(name string, value json.RawMessage) error {
+		if seen[name] {
+			return fmt.Errorf("%q is there twice", name)
+		}
+		seen[name] = true
+		if name == metadataKey {
+			meta = map[string]string{}
+			return eachKey(value, func(k string, v json.RawMessage) error {
+				var s *string
+				if err := json.Unmarshal(v, &s); err != nil || s == nil {
+					return fmt.Errorf("the metadata %q is not a string", k)
+				}
+				if _, twice := meta[k]; twice {
+					return fmt.Errorf("the metadata %q is there twice", k)
+				}
+				meta[k] = *s
+				return nil
+			})
+		}
+		e := namedEntry{name: name}
+		d := json.NewDecoder(bytes.NewReader(value))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&e.entry); err != nil {
+			return fmt.Errorf("tensor %q: %w", name, err)
+		}
+		entries = append(entries, e)
+		return e.check()
+	})
+	return entries, meta, err
+}
+
+func (e *namedEntry) check() error {
+	if e.DType != "F32" {
+		return fmt.Errorf("tensor %q is of type %q; only F32 is read: convert it, in Python by tensor.float()", e.name, e.DType)
+	}
+	n, ok := elements(e.Shape)
+	if !ok || e.Shape == nil {
+		return fmt.Errorf("tensor %q has shape %v", e.name, e.Shape)
+	}
+	if len(e.Offsets) != 2 || e.Offsets[0] < 0 || e.Offsets[1] < e.Offsets[0] {
+		return fmt.Errorf("tensor %q has data offsets %v", e.name, e.Offsets)
+	}
+	if got := e.Offsets[1] - e.Offsets[0]; got != 4*int64(n) {
+		return fmt.Errorf("tensor %q has shape %v, %d bytes, and %d bytes of data", e.name, e.Shape, 4*int64(n), got)
+	}
+	return nil
+}
+
+// eachKey calls f for each key of a JSON object, in order, and refuses anything
+// but spaces after it.
+func eachKey(object []byte, f func(key string, value json.RawMessage) error) error {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if tok, err := d.Token(); err != nil || tok != json.Delim('{') {
+		return errors.New("it is not a JSON object")
+	}
+	for d.More() {
+		tok, err := d.Token()
+		if err != nil {
+			return err
+		}
+		key, ok := tok.(string)
+		if !ok {
+			return fmt.Errorf("%v is not a key", tok)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return fmt.Errorf("the value of %q: %w", key, err)
+		}
+		if err := f(key, value); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	if rest := bytes.Trim(object[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
+		return fmt.Errorf("%d bytes follow the JSON object", len(rest))
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+// Package safetensors reads and writes the safetensors file format, float32
+// tensors only.
+//
+// A file is an 8-byte little-endian length, a JSON header of that many bytes,
+// and the tensors' bytes, little-endian and row-major, one after another. The
+// header maps each name to its dtype, shape and [begin, end) in the data, and
+// "__metadata__" to strings. A reader needs nothing but bounds: it executes
+// nothing, and no header makes it take more memory than the file is long.
+//
+// Source: https://github.com/huggingface/safetensors, "Format".
+package safetensors
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"unicode/utf8"
+)
+
+// maxHeader is the bound of the format's own readers.
+const maxHeader = 100_000_000
+
+const metadataKey = "__metadata__"
+
+// Tensor is a named array, row-major. A Shape of no dimensions is a scalar;
+// a dimension may be 0.
+type Tensor struct {
+	Name  string
+	Shape []int
+	F32   []float32
+}
+
+// elements is the product of shape, or false where it is negative or overflows.
+func elements(shape []int) (int, bool) {
+	n := 1
+	for _, d := range shape {
+		if d < 0 || (d > 0 && n > math.MaxInt/8/d) {
+			return 0, false
+		}
+		n *= d
+	}
+	return n, true
+}
+
+// Write writes tensors in the order given, and meta where it is not empty.
+func Write(w io.Writer, tensors []Tensor, meta map[string]string) error {
+	header, err := encodeHeader(tensors, meta)
+	if err != nil {
+		return err
+	}
+	bw := bufio.NewWriterSize(w, 1<<20)
+	if _, err := bw.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))); err != nil {
+		return fmt.Errorf("safetensors: writing: %w", err)
+	}
+	if _, err := bw.Write(header); err != nil {
+		return fmt.Errorf("safetensors: writing: %w", err)
+	}
+	for _, t := range tensors {
+		if err := writeFloats(bw, t.F32); err != nil {
+			return fmt.Errorf("safetensors: writing %q: %w", t.Name, err)
+		}
+	}
+	if err := bw.Flush(); err != nil {
+		return fmt.Errorf("safetensors: writing: %w", err)
+	}
+	return nil
+}
+
+// writeFloats writes v as the format stores it.
+func writeFloats(w io.Writer, v []float32) error {
+	buf := make([]byte, 0, 64<<10)
+	for part := range slices.Chunk(v, cap(buf)/4) {
+		buf = buf[:0]
+		for _, x := range part {
+			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(x))
+		}
+		if _, err := w.Write(buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func encodeHeader(tensors []Tensor, meta map[string]string) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	put := func(key string, v any) error {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		k, err := marshal(key)
+		if err != nil {
+			return err
+		}
+		j, err := marshal(v)
+		if err != nil {
+			return err
+		}
+		b.Write(k)
+		b.WriteByte(':')
+		b.Write(j)
+		return nil
+	}
+	if len(meta) > 0 {
+		for k, v := range meta {
+			if !utf8.ValidString(k) || !utf8.ValidString(v) {
+				return nil, fmt.Errorf("safetensors: the metadata %q is not valid UTF-8", k)
+			}
+		}
+		if err := put(metadataKey, meta); err != nil {
+			return nil, fmt.Errorf("safetensors: writing the metadata: %w", err)
+		}
+	}
+	seen, offset := map[string]bool{}, int64(0)
+	for _, t := range tensors {
+		n, ok := elements(t.Shape)
+		switch {
+		case t.Name == metadataKey || !utf8.ValidString(t.Name):
+			return nil, fmt.Errorf("safetensors: %q cannot be the name of a tensor", t.Name)
+		case seen[t.Name]:
+			return nil, fmt.Errorf("safetensors: two tensors are named %q", t.Name)
+		case !ok || n != len(t.F32):
+			return nil, fmt.Errorf("safetensors: tensor %q has shape %v and %d values", t.Name, t.Shape, len(t.F32))
+		}
+		seen[t.Name] = true
+		shape := t.Shape
+		if shape == nil {
+			shape = []int{}
+		}
+		end := offset + 4*int64(n)
+		if err := put(t.Name, entry{DType: "F32", Shape: shape, Offsets: []int64{offset, end}}); err != nil {
+			return nil, fmt.Errorf("safetensors: writing %q: %w", t.Name, err)
+		}
+		offset = end
+	}
+	b.WriteByte('}')
+	for b.Len()%8 != 0 { // so that the data is aligned
+		b.WriteByte(' ')
+	}
+	if b.Len() > maxHeader {
+		return nil, fmt.Errorf("safetensors: the header has %d bytes; readers take at most %d", b.Len(), maxHeader)
+	}
+	return b.Bytes(), nil
+}
+
+// marshal keeps <, > and & as they are, for people who look at the header.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+type entry struct {
+	DType   string  `json:"dtype"`
+	Shape   []int   `json:"shape"`
+	Offsets []int64 `json:"data_offsets"`
+}
+
+// Read reads a file of size bytes: its tensors, by their place in the data, and
+// its metadata. Everything the header says is checked before it is used; a
+// tensor that is not float32 is an error that names it.
+func Read(r io.ReaderAt, size int64) (tensors []Tensor, meta map[string]string, err error) {
+	entries, meta, start, err := readHeader(r, size)
+	if err != nil {
+		return nil, nil, fmt.Errorf("safetensors: %w", err)
+	}
+	buf := make([]byte, 64<<10)
+	for _, e := range entries {
+		t := Tensor{Name: e.name, Shape: e.Shape, F32: make([]float32, (e.Offsets[1]-e.Offsets[0])/4)}
+		at := start + e.Offsets[0]
+		for part := range slices.Chunk(t.F32, len(buf)/4) {
+			b := buf[:4*len(part)]
+			if _, err := r.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
+				return nil, nil, fmt.Errorf("safetensors: reading %q at byte %d: %w", e.name, at, err)
+			} else if err != nil && at+int64(len(b)) != size {
+				return nil, nil, fmt.Errorf("safetensors: reading %q at byte %d: %w", e.name, at, io.ErrUnexpectedEOF)
+			}
+			for i := range part {
+				part[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+			}
+			at += int64(len(b))
+		}
+		tensors = append(tensors, t)
+	}
+	return tensors, meta, nil
+}
+
+// ReadFile reads the file at path.
+func ReadFile(path string) (tensors []Tensor, meta map[string]string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("safetensors: %w", err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, fmt.Errorf("safetensors: %w", err)
+	}
+	if tensors, meta, err = Read(f, st.Size()); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return tensors, meta, nil
+}
+
+// WriteFile writes the file at path as a whole or not at all: aside, synced,
+// renamed over what was there, and the directory synced. A process killed in
+// between leaves path as it was and a file path+".*.tmp" beside it.
+func WriteFile(path string, tensors []Tensor, meta map[string]string) (err error) {
+	dir, base := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	f, err := os.CreateTemp(dir, base+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close() // closed already where the rename failed
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if err := Write(f, tensors, meta); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes a rename in dir last through a power cut.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("safetensors: syncing the directory: %w", err)
+	}
+	return nil
+}

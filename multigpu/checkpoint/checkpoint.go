@@ -1,0 +1,226 @@
+// Package checkpoint keeps the last states of a run, each in one file that is
+// there as a whole or not at all.
+//
+// A checkpoint is a safetensors file step-%010d.safetensors: tensors by name,
+// and in its metadata the rest of the state as JSON and a SHA-256 over names,
+// shapes, data, step and state. Python reads the tensors with the safetensors
+// package.
+//
+// # Basics
+//
+//	path, err := checkpoint.Save(dir, step, tensors, state, 3)
+//	path, step, damaged, err := checkpoint.Latest(dir)
+//	tensors, err := checkpoint.Load(path, &state)
+//
+// # Caveats
+//
+// One process at a time saves to a directory. A process killed while it saves
+// leaves a file *.tmp, which the next Save removes; the checkpoints that were
+// there stay.
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/internal/safetensors"
+)
+
+// ErrNone says that a directory has no valid checkpoint.
+var ErrNone = errors.New("there is no valid checkpoint")
+
+// ErrDamaged says that a file is not as it was written.
+var ErrDamaged = errors.New("the file is damaged")
+
+const (
+	prefix = "step-"
+	suffix = ".safetensors"
+	tmp    = ".tmp"
+
+	keyStep   = "gnb_step"
+	keyState  = "gnb_state"
+	keyDigest = "gnb_sha256"
+)
+
+// Path is the file of the checkpoint at step in dir.
+func Path(dir string, step int64) string {
+	return filepath.Join(dir, fmt.Sprintf("%s%010d%s", prefix, step, suffix))
+}
+
+// Save writes the checkpoint at step, replacing one that is there, and returns
+// its path once it would outlast a power cut: written aside, synced, renamed,
+// the directory synced. It makes dir where it is missing. state is kept as JSON.
+// Then all but the keep highest steps are removed, never the one just written;
+// keep < 1 keeps all.
+func Save(dir string, step int64, tensors []safetensors.Tensor, state any, keep int) (path string, err error) {
+	if step < 0 {
+		return "", fmt.Errorf("checkpoint: step %d is negative", step)
+	}
+	js, err := json.Marshal(state)
+	if err != nil {
+		return "", fmt.Errorf("checkpoint: the state at step %d cannot be written as JSON: %w", step, err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := sweep(dir); err != nil {
+		return "", err
+	}
+	meta := map[string]string{
+		keyStep:   strconv.FormatInt(step, 10),
+		keyState:  string(js),
+		keyDigest: digest(step, tensors, string(js)),
+	}
+	path = Path(dir, step)
+	if err := safetensors.WriteFile(path, tensors, meta); err != nil {
+		return "", fmt.Errorf("checkpoint: saving step %d: %w", step, err)
+	}
+	return path, prune(dir, step, keep)
+}
+
+// Latest returns the newest valid checkpoint of dir, by step, after reading it
+// whole. Files that are damaged are passed over and returned, each an error
+// that matches [ErrDamaged] and names the file: a caller shows them as
+// warnings. Without a valid one the error matches [ErrNone].
+func Latest(dir string) (path string, step int64, damaged []error, err error) {
+	steps, err := list(dir)
+	if err != nil {
+		return "", 0, nil, err
+	}
+	for _, step := range slices.Backward(steps) {
+		path := Path(dir, step)
+		if _, err := Load(path, nil); err == nil {
+			return path, step, damaged, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			damaged = append(damaged, err)
+		}
+	}
+	return "", 0, damaged, fmt.Errorf("checkpoint: %s: %w", dir, ErrNone)
+}
+
+// Load reads a checkpoint and checks its digest. state is a pointer that the
+// JSON state is decoded into, or nil. A file that is not as Save wrote it gives
+// an error that matches [ErrDamaged].
+func Load(path string, state any) ([]safetensors.Tensor, error) {
+	tensors, meta, err := safetensors.ReadFile(path)
+	if err != nil {
+		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+			return nil, fmt.Errorf("checkpoint: %w", pathErr)
+		}
+		return nil, fmt.Errorf("checkpoint: %w: %w", ErrDamaged, err)
+	}
+	step, err := strconv.ParseInt(meta[keyStep], 10, 64)
+	if err != nil || meta[keyDigest] == "" {
+		return nil, fmt.Errorf("checkpoint: %s: %w: it has no %s and %s in its metadata, so it was not written as a checkpoint", path, ErrDamaged, keyStep, keyDigest)
+	}
+	if got := digest(step, tensors, meta[keyState]); got != meta[keyDigest] {
+		return nil, fmt.Errorf("checkpoint: %s: %w: its SHA-256 is %.12s… and should be %.12s…", path, ErrDamaged, got, meta[keyDigest])
+	}
+	if state == nil {
+		return tensors, nil
+	}
+	if err := json.Unmarshal([]byte(meta[keyState]), state); err != nil {
+		return nil, fmt.Errorf("checkpoint: %s: its state does not fit: %w", path, err)
+	}
+	return tensors, nil
+}
+
+// digest is a SHA-256 over everything that a checkpoint holds; lengths go in
+// front, so that no two contents give the same bytes.
+func digest(step int64, tensors []safetensors.Tensor, state string) string {
+	h := sha256.New()
+	number(h, step)
+	text(h, state)
+	number(h, int64(len(tensors)))
+	buf := make([]byte, 0, 32<<10)
+	for _, t := range tensors {
+		text(h, t.Name)
+		number(h, int64(len(t.Shape)))
+		for _, d := range t.Shape {
+			number(h, int64(d))
+		}
+		for part := range slices.Chunk(t.F32, cap(buf)/4) {
+			buf = buf[:0]
+			for _, x := range part {
+				buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(x))
+			}
+			h.Write(buf)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func number(h hash.Hash, v int64) { h.Write(binary.LittleEndian.AppendUint64(nil, uint64(v))) }
+
+func text(h hash.Hash, s string) {
+	number(h, int64(len(s)))
+	h.Write([]byte(s))
+}
+
+// list returns the steps that dir has files of, ascending; none where there is
+// no dir.
+func list(dir string) ([]int64, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	var steps []int64
+	for _, e := range entries {
+		digits := strings.TrimSuffix(strings.TrimPrefix(e.Name(), prefix), suffix)
+		step, err := strconv.ParseInt(digits, 10, 64)
+		if err == nil && step >= 0 && filepath.Base(Path(dir, step)) == e.Name() {
+			steps = append(steps, step)
+		}
+	}
+	slices.Sort(steps)
+	return steps, nil
+}
+
+// prune removes what Save no longer keeps.
+func prune(dir string, saved int64, keep int) error {
+	if keep < 1 {
+		return nil
+	}
+	steps, err := list(dir)
+	if err != nil {
+		return err
+	}
+	for _, step := range steps[:max(0, len(steps)-keep)] {
+		if step == saved {
+			continue
+		}
+		if err := os.Remove(Path(dir, step)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("checkpoint: removing an old one: %w", err)
+		}
+	}
+	return nil
+}
+
+// sweep removes what a process left that was killed while it saved.
+func sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), prefix) || !strings.HasSuffix(e.Name(), tmp) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("checkpoint: removing what an earlier process left: %w", err)
+		}
+	}
+	return nil
+}
