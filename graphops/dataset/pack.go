@@ -1,0 +1,149 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/graphnb/graphnb/internal/mapped"
+)
+
+// A packed dataset is the files of a directory one after the other:
+//
+//	"GNBPACK1"  magic
+//	u64         length of the table, little-endian
+//	table       JSON: [{"name": …, "offset": …, "size": …}, …]
+//	sections    each at its offset, counted from the first multiple of 64 behind
+//	            the table; offsets are multiples of 64
+const (
+	packMagic    = "GNBPACK1"
+	maxPackTable = 1 << 20
+)
+
+type packEntry struct {
+	Name   string `json:"name"`
+	Offset int64  `json:"offset"`
+	Size   int64  `json:"size"`
+}
+
+func aligned(n int64) int64 { return (n + npyAlign - 1) &^ (npyAlign - 1) }
+
+// Pack writes d as one file, which [OpenFD] opens.
+func (d *Dataset) Pack(w io.Writer) error {
+	fail := func(err error) error { return fmt.Errorf("dataset: packing %s: %w", d.Name(), err) }
+	parts, err := d.sections()
+	if err != nil {
+		return fail(err)
+	}
+	table := make([]packEntry, len(parts))
+	var end int64
+	for i, part := range parts {
+		table[i] = packEntry{Name: part.name, Offset: end, Size: part.size()}
+		end = aligned(end + part.size())
+	}
+	text, err := json.Marshal(table)
+	if err != nil {
+		return fail(err)
+	}
+	head := append([]byte(packMagic), binary.LittleEndian.AppendUint64(nil, uint64(len(text)))...)
+	head = append(head, text...)
+	// The values may lie in mapped files.
+	err = mapped.Guard(func() error {
+		if err := writePadded(w, head); err != nil {
+			return err
+		}
+		for _, part := range parts {
+			if err := writePadded(w, part.head, part.body); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// writePadded writes the pieces and zeros up to a multiple of 64.
+func writePadded(w io.Writer, pieces ...[]byte) error {
+	var n int64
+	for _, p := range pieces {
+		n += int64(len(p))
+		if _, err := w.Write(p); err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(make([]byte, aligned(n)-n))
+	return err
+}
+
+// OpenFD maps a packed dataset, such as the memfd of [Dataset.PackFD] that a
+// worker process has inherited. Nothing is copied. The file stays the caller's,
+// who may close it at once; Close of the dataset unmaps it.
+func OpenFD(f *os.File) (*Dataset, error) {
+	m, err := mapped.FromFD(f, f.Name())
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	var d *Dataset
+	err = mapped.Guard(func() error {
+		src, err := parsePack(m)
+		if err != nil {
+			return err
+		}
+		d, err = load(src)
+		return err
+	})
+	if err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	d.closer = []io.Closer{m}
+	return d, nil
+}
+
+// packed is a source in one mapped file.
+type packed struct {
+	name     string
+	sections map[string][]byte
+}
+
+func (p *packed) open(name string) ([]byte, string, error) {
+	data, ok := p.sections[name]
+	if !ok {
+		return nil, p.name + ":" + name, fs.ErrNotExist
+	}
+	return data, p.name + ":" + name, nil
+}
+
+func parsePack(m *mapped.File) (*packed, error) {
+	data := m.Bytes()
+	if len(data) < 16 || string(data[:8]) != packMagic {
+		return nil, readError(m.Name(), "it is not a packed dataset: it does not begin with %s", packMagic)
+	}
+	length := binary.LittleEndian.Uint64(data[8:])
+	if length > maxPackTable || length > uint64(len(data)-16) {
+		return nil, readError(m.Name(), "its table claims %d bytes, but the file has %d", length, len(data))
+	}
+	var table []packEntry
+	if err := json.Unmarshal(data[16:16+length], &table); err != nil {
+		return nil, readError(m.Name(), "its table is malformed: %w", err)
+	}
+	rest := data[min(aligned(int64(16+length)), int64(len(data))):]
+	p := &packed{name: m.Name(), sections: map[string][]byte{}}
+	for _, e := range table {
+		_, twice := p.sections[e.Name]
+		switch {
+		case e.Offset < 0 || e.Offset%npyAlign != 0 || e.Size < 0 || e.Size > int64(len(rest)) || e.Offset > int64(len(rest))-e.Size:
+			return nil, readError(m.Name(), "section %q claims %d bytes at %d, but there are %d", e.Name, e.Size, e.Offset, len(rest))
+		case twice:
+			return nil, readError(m.Name(), "section %q is listed twice", e.Name)
+		}
+		p.sections[e.Name] = rest[e.Offset : e.Offset+e.Size : e.Offset+e.Size]
+	}
+	return p, nil
+}

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package dataset
+
+import (
+	"fmt"
+	"os"
+)
+
+// PackFD would pack d into a file in memory, which needs Linux: it returns an
+// error that says so.
+func (d *Dataset) PackFD() (*os.File, error) {
+	return nil, fmt.Errorf("dataset: packing %s: files in memory need Linux; on this system a run has one worker, in this process", d.Name())
+}
