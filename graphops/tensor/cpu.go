@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync"
 
+	"gonum.org/v1/gonum/blas/gonum"
+
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -112,42 +114,18 @@ func (c *cpu) treeSum(out, parts []float32, n int, acc bool) {
 	})
 }
 
-// addTo is dst += src.
-func addTo(dst, src []float32) {
-	src = src[:len(dst)]
-	i := 0
-	for ; i+8 <= len(dst); i += 8 {
-		d, s := dst[i:i+8:i+8], src[i:i+8:i+8]
-		d[0] += s[0]
-		d[1] += s[1]
-		d[2] += s[2]
-		d[3] += s[3]
-		d[4] += s[4]
-		d[5] += s[5]
-		d[6] += s[6]
-		d[7] += s[7]
-	}
-	for ; i < len(dst); i++ {
-		dst[i] += src[i]
-	}
-}
+// addTo is dst += src. Gonum's Saxpy has vector instructions on amd64; its
+// product with 1 is exact.
+func addTo(dst, src []float32) { addScaled(dst, src, 1) }
 
 // addScaled is dst += w·src.
 func addScaled(dst, src []float32, w float32) {
 	src = src[:len(dst)]
-	i := 0
-	for ; i+8 <= len(dst); i += 8 {
-		d, s := dst[i:i+8:i+8], src[i:i+8:i+8]
-		d[0] += w * s[0]
-		d[1] += w * s[1]
-		d[2] += w * s[2]
-		d[3] += w * s[3]
-		d[4] += w * s[4]
-		d[5] += w * s[5]
-		d[6] += w * s[6]
-		d[7] += w * s[7]
+	if len(dst) >= 16 {
+		gonum.Implementation{}.Saxpy(len(dst), w, src, 1, dst, 1)
+		return
 	}
-	for ; i < len(dst); i++ {
+	for i := range dst {
 		dst[i] += w * src[i]
 	}
 }

@@ -54,14 +54,40 @@ func maskBytes(mask Buffer) []byte {
 // where x is infinite.
 func maskRow(o, x []float32, keep []byte, scale float32, acc bool) {
 	x = x[:len(o)]
-	for c := range o {
-		bit := uint32(keep[c>>3]) >> (c & 7) & 1
-		v := math.Float32frombits(math.Float32bits(x[c]*scale) & -bit)
+	for i, k := range keep {
+		if acc || len(o) < 8 {
+			maskTail(o, x, uint32(k), scale, acc)
+		} else {
+			b := uint32(k)
+			p, q := (*[8]float32)(o), (*[8]float32)(x)
+			p[0] = keepIf(q[0]*scale, b&1)
+			p[1] = keepIf(q[1]*scale, b>>1&1)
+			p[2] = keepIf(q[2]*scale, b>>2&1)
+			p[3] = keepIf(q[3]*scale, b>>3&1)
+			p[4] = keepIf(q[4]*scale, b>>4&1)
+			p[5] = keepIf(q[5]*scale, b>>5&1)
+			p[6] = keepIf(q[6]*scale, b>>6&1)
+			p[7] = keepIf(q[7]*scale, b>>7)
+		}
+		if i+1 < len(keep) {
+			o, x = o[8:], x[8:]
+		}
+	}
+}
+
+// maskTail is maskRow for up to 8 columns.
+func maskTail(o, x []float32, keep uint32, scale float32, acc bool) {
+	for c := range min(8, len(o)) {
+		v := keepIf(x[c]*scale, keep>>c&1)
 		if acc {
 			v += o[c]
 		}
 		o[c] = v
 	}
+}
+
+func keepIf(v float32, bit uint32) float32 {
+	return math.Float32frombits(math.Float32bits(v) & -bit)
 }
 
 // keepBits has bit l set where 16-bit lane l of w is not below threshold.

@@ -52,7 +52,7 @@ func (c *cpu) Unary(op UnaryOp, out, x Buffer, alpha float32, acc bool) {
 			}
 		case op == ReLUOp && !acc:
 			for i := range o {
-				o[i] = max(v[i], 0)
+				o[i] = relu(v[i])
 			}
 		default:
 			for i := range o {
@@ -69,7 +69,7 @@ func (c *cpu) Unary(op UnaryOp, out, x Buffer, alpha float32, acc bool) {
 func unary(op UnaryOp, x, alpha float32) float32 {
 	switch op {
 	case ReLUOp:
-		return max(x, 0)
+		return relu(x)
 	case LeakyReLUOp:
 		if x > 0 {
 			return x
@@ -110,6 +110,14 @@ func (c *cpu) UnaryGrad(op UnaryOp, dx, dy, x, y Buffer, alpha float32, acc bool
 			d[i] = e
 		}
 	})
+}
+
+// relu is max(x, 0) by bits: the patterns from -0 to -Inf become 0, all others,
+// NaN of either sign included, stay. The builtin max branches.
+func relu(x float32) float32 {
+	const negInf = 0xff800000
+	b := math.Float32bits(x)
+	return math.Float32frombits(b & uint32(int32(negInf-b)>>31))
 }
 
 // reluGrad picks by bits instead of branching: signs of activations are as good

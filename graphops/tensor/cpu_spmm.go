@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"math"
+
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
@@ -31,21 +33,14 @@ func (c *cpu) SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int
 	})
 }
 
-// sumGather is o = Σ_i h[srcs[i],:], four rows at a time but added one after the
-// other, so that the order is that of the edges.
+// sumGather is o = Σ_i h[srcs[i],:], in the order of the edges.
 func sumGather(o []float32, srcs []int32, h []float32, cols int) {
-	clear(o)
-	for len(srcs) >= 4 {
-		a := h[int(srcs[0])*cols:][:len(o)]
-		b := h[int(srcs[1])*cols:][:len(o)]
-		c := h[int(srcs[2])*cols:][:len(o)]
-		d := h[int(srcs[3])*cols:][:len(o)]
-		for i := range o {
-			o[i] = o[i] + a[i] + b[i] + c[i] + d[i]
-		}
-		srcs = srcs[4:]
+	if len(srcs) == 0 {
+		clear(o)
+		return
 	}
-	for _, s := range srcs {
+	copy(o, h[int(srcs[0])*cols:][:len(o)])
+	for _, s := range srcs[1:] {
 		addTo(o, h[int(s)*cols:][:len(o)])
 	}
 }
@@ -74,21 +69,36 @@ func maxGather(o []float32, arg []uint32, srcs []int32, first int, h []float32, 
 	}
 }
 
-// maxRow takes into o what is greater in v, or NaN.
+// maxRow takes into o what is greater in v, or NaN, and notes e there. It picks
+// by bits: which message wins is as good as random, and a branch here would be
+// mispredicted at every other element.
 func maxRow(o []float32, arg []uint32, v []float32, e uint32) {
 	v = v[:len(o)]
 	if arg == nil {
 		for i := range o {
-			o[i] = max(o[i], v[i])
+			m := greater(v[i], o[i])
+			o[i] = math.Float32frombits(math.Float32bits(o[i])&^m | math.Float32bits(v[i])&m)
 		}
 		return
 	}
 	arg = arg[:len(o)]
 	for i := range o {
-		if v[i] > o[i] || v[i] != v[i] {
-			o[i], arg[i] = v[i], e
-		}
+		m := greater(v[i], o[i])
+		o[i] = math.Float32frombits(math.Float32bits(o[i])&^m | math.Float32bits(v[i])&m)
+		arg[i] = arg[i]&^m | e&m
 	}
+}
+
+// greater is all ones where v > o or v is NaN, else 0.
+func greater(v, o float32) uint32 {
+	var gt, nan uint32
+	if v > o {
+		gt = 1
+	}
+	if v != v {
+		nan = 1
+	}
+	return -(gt | nan)
 }
 
 func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
@@ -120,9 +130,11 @@ func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int,
 func addWhere(o, g []float32, arg []uint32, e uint32) {
 	g, arg = g[:len(o)], arg[:len(o)]
 	for i := range o {
+		var hit uint32
 		if arg[i] == e {
-			o[i] += g[i]
+			hit = 1
 		}
+		o[i] += math.Float32frombits(math.Float32bits(g[i]) & -hit)
 	}
 }
 

@@ -1,0 +1,146 @@
+package tensor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+func randomFloats(n int, seed uint64) []float32 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = float32(r.NormFloat64())
+	}
+	return out
+}
+
+// randomBlock has dst destinations that are the first of src sources, and deg
+// random in-edges each.
+func randomBlock(dst, src, deg int) *graphops.Block {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := &graphops.Block{NumDst: dst, NumSrc: src, Indptr: make([]int64, dst+1), Indices: make([]int32, dst*deg)}
+	for d := range dst {
+		b.Indptr[d+1] = int64((d + 1) * deg)
+	}
+	for e := range b.Indices {
+		b.Indices[e] = r.Int32N(int32(src))
+	}
+	return b
+}
+
+// The shapes are those of GraphSAGE on ogbn-arxiv: x·Wᵀ, dY·W and dYᵀ·x.
+func BenchmarkGemm(b *testing.B) {
+	for _, s := range []struct {
+		name    string
+		tA, tB  bool
+		m, n, k int
+	}{
+		{"forward_NT_16384x256x128", false, true, 16384, 256, 128},
+		{"input_grad_NN_16384x128x256", false, false, 16384, 128, 256},
+		{"weight_grad_TN_256x128x16384", true, false, 256, 128, 16384},
+		{"forward_NT_1024x40x256", false, true, 1024, 40, 256},
+		{"TT_256x256x256", true, true, 256, 256, 256},
+	} {
+		for _, threads := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/threads=%d", s.name, threads), func(b *testing.B) {
+				be := CPU(threads)
+				x, y := HostBuffer(randomFloats(s.m*s.k, 1)), HostBuffer(randomFloats(s.k*s.n, 2))
+				out := be.Alloc(s.m * s.n)
+				b.ReportAllocs()
+				for b.Loop() {
+					be.Gemm(out, s.tA, s.tB, s.m, s.n, s.k, x, y, false)
+				}
+				b.ReportMetric(2*float64(s.m)*float64(s.n)*float64(s.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			})
+		}
+	}
+}
+
+// Bytes are those of the rows read, one an edge, and written, one a destination.
+func BenchmarkSpMM(b *testing.B) {
+	const dst, src, deg, cols = 8192, 40000, 10, 128
+	blk := randomBlock(dst, src, deg)
+	blk.Transposed()
+	be := CPU(0)
+	h, out, arg := HostBuffer(randomFloats(src*cols, 1)), be.Alloc(dst*cols), be.Alloc(dst*cols)
+	dh := be.Alloc(src * cols)
+	for _, op := range []Op{Sum, Mean, Max} {
+		b.Run(op.String()+"/forward", func(b *testing.B) {
+			for b.Loop() {
+				be.SpMM(op, out, arg, blk, h, cols)
+			}
+			b.ReportMetric(4*cols*float64(dst*deg+dst)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
+		})
+		b.Run(op.String()+"/backward", func(b *testing.B) {
+			for b.Loop() {
+				be.SpMMGrad(op, dh, out, arg, blk, cols, false)
+			}
+			b.ReportMetric(4*cols*float64(dst*deg+src)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
+		})
+	}
+}
+
+func BenchmarkDropout(b *testing.B) {
+	const rows, cols = 16384, 256
+	be := CPU(0)
+	x, out, mask := HostBuffer(randomFloats(rows*cols, 1)), be.Alloc(rows*cols), be.Alloc(MaskWords(rows, cols))
+	k := DropoutKey{Space: &Space{}, Seed: 1, Threshold: 1 << 15, Scale: 2}
+	for b.Loop() {
+		be.Dropout(out, mask, x, rows, cols, k)
+	}
+	b.ReportMetric(rows*cols*float64(b.N)/b.Elapsed().Seconds()/1e9, "Gelem/s")
+}
+
+func BenchmarkElementwise(b *testing.B) {
+	const n = 1 << 22
+	be := CPU(0)
+	x, y, out := HostBuffer(randomFloats(n, 1)), HostBuffer(randomFloats(n, 2)), be.Alloc(n)
+	for _, s := range []struct {
+		name  string
+		bytes float64
+		run   func()
+	}{
+		{"ReLU", 8, func() { be.Unary(ReLUOp, out, x, 0, false) }},
+		{"ReLUGrad", 12, func() { be.UnaryGrad(ReLUOp, out, y, x, x, 0, false) }},
+		{"Add", 12, func() { be.Binary(AddOp, out, x, y, false) }},
+		{"Accumulate", 12, func() { be.Unary(ScaleOp, out, x, 1, true) }},
+		{"ColSum256", 4, func() { be.ColSum(out, x, n/256, 256, false) }},
+		{"LogSoftmax40", 8, func() { be.LogSoftmax(out, x, n/40, 40) }},
+	} {
+		b.Run(s.name, func(b *testing.B) {
+			for b.Loop() {
+				s.run()
+			}
+			b.ReportMetric(s.bytes*n*float64(b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
+		})
+	}
+}
+
+// One layer of GraphSAGE, forward and backward; allocs/op and B/op are those of
+// the steady state, which makes no large buffers.
+func BenchmarkLayer(b *testing.B) {
+	const dst, src, deg, in, out = 4096, 20000, 10, 128, 256
+	blk := randomBlock(dst, src, deg)
+	data := randomFloats(src*in, 1)
+	wl := &Param{Rows: out, Cols: in, W: randomFloats(in*out, 2), G: make([]float32, in*out)}
+	wr := &Param{Rows: out, Cols: in, W: randomFloats(in*out, 3), G: make([]float32, in*out)}
+	f := NewFwd(Config{})
+	step := func() {
+		f.Reset(Config{Train: true, Seed: 1})
+		h := f.Leaf(src, in, data, SrcSpace(blk))
+		y := f.Add(f.Linear(f.Aggregate(blk, h, Mean), f.Param(wl), nil), f.Linear(f.Dst(blk, h), f.Param(wr), nil))
+		y = f.Dropout(f.ReLU(y), 0.5)
+		if err := f.SumAll(y).Backward(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	step() // fills the arena
+	b.ReportAllocs()
+	for b.Loop() {
+		step()
+	}
+	b.ReportMetric(float64(dst*deg)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Medges/s")
+}
