@@ -259,19 +259,21 @@ func (s *Sampler) recovered(r any, hop int, v int32) error {
 	return e
 }
 
-// panicSite is " at file:line" of the innermost frame of a panic, outside of the
-// runtime, for the deferred function that recovers it.
+// panicSite is " at file:line" of the picker's innermost frame, for the deferred
+// function that recovers its panic: below the runtime's frames and ours.
 func panicSite() string {
+	const module = "github.com/graphnb/graphnb/"
 	pc := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(1, pc)])
-	panicking := false
-	for {
+	for panicking := false; ; {
 		f, more := frames.Next()
-		inRuntime := strings.HasPrefix(f.Function, "runtime.")
-		if panicking && !inRuntime {
+		switch {
+		case f.Function == "runtime.gopanic":
+			panicking = true
+		case panicking && !strings.HasPrefix(f.Function, "runtime.") &&
+			!strings.HasPrefix(f.Function, module+"internal/") && !strings.HasPrefix(f.Function, module+"graphops/sample."):
 			return fmt.Sprintf(" at %s:%d", f.File, f.Line)
 		}
-		panicking = panicking || f.Function == "runtime.gopanic"
 		if !more {
 			return ""
 		}

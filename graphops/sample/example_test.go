@@ -1,0 +1,82 @@
+package sample_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// Mini-batches of an epoch, sampled two ahead of the loop that uses them.
+func Example() {
+	// A path 0 → 1 → 2 → 3 → 4, and 0 → 4.
+	g := build(5, edge{0, 1}, edge{1, 2}, edge{2, 3}, edge{3, 4}, edge{0, 4})
+	s, err := sample.New(g, sample.Config{Picker: sample.Fanouts{2, 2}, Seed: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	order := sample.EpochOrder(1, 0, []int32{2, 3, 4})
+	batches := func(yield func(*sample.Batch, error) bool) {
+		for step := range (len(order) + 1) / 2 {
+			seeds := order[2*step : min(2*step+2, len(order))]
+			if !yield(s.Sample(0, step, seeds)) {
+				return
+			}
+		}
+	}
+	nodes := map[int32]bool{}
+	for b, err := range sample.Ahead(context.Background(), 2, batches) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(len(b.Seeds), "seeds,", len(b.Blocks), "blocks")
+		for _, v := range b.InputIDs() {
+			nodes[v] = true
+		}
+	}
+	fmt.Println(len(nodes), "nodes reached")
+	// Output:
+	// 2 seeds, 2 blocks
+	// 1 seeds, 2 blocks
+	// 5 nodes reached
+}
+
+// heavy takes the K in-edges of largest weight.
+type heavy struct {
+	Weight []float32 // by CSC position
+	K      int
+}
+
+func (p heavy) Hops() int { return 1 }
+
+func (p heavy) Pick(h *sample.Hop, _ int32, nbrs []int32, out []int32) []int32 {
+	w := p.Weight[h.EdgePos():]
+	taken := make([]bool, len(nbrs))
+	for range min(p.K, len(nbrs)) {
+		best := -1
+		for i := range nbrs {
+			if !taken[i] && (best < 0 || w[i] > w[best]) {
+				best = i
+			}
+		}
+		taken[best] = true
+		out = append(out, int32(best))
+	}
+	return out
+}
+
+// A sampler of one's own: it sees one node and its in-neighbours at a time and
+// answers with positions.
+func ExamplePicker() {
+	g := build(4, edge{0, 3}, edge{1, 3}, edge{2, 3})
+	s, err := sample.New(g, sample.Config{Picker: heavy{Weight: []float32{0.3, 0.9, 0.5}, K: 2}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, err := s.Sample(0, 0, []int32{3})
+	fmt.Println(b.InputIDs(), err)
+	// Output: [3 1 2] <nil>
+}

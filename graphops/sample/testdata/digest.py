@@ -1,0 +1,136 @@
+"""The digest of sampling, from a dataset directory alone.
+
+usage: digest.py DIR SEED EPOCH BATCH FANOUTS STEPS
+
+Reads indptr.npy, indices.npy and split_train.npy of DIR, samples the first STEPS
+batches of BATCH seeds of EPOCH (0: all of them, the short last one included)
+with FANOUTS ("15,10,-1"; the first is the hop next to the seeds, -1 takes all
+in-neighbours) and prints the SHA-256 of what was picked. NumPy only: it checks
+the Go code against the written rules, so it shares no code with it.
+"""
+
+import hashlib
+import sys
+
+import numpy as np
+
+SHUFFLE, SAMPLE = 0, 1
+LOW = np.uint64(0xFFFFFFFF)
+
+
+def philox(key, c0, c1, c2, c3):
+    """Philox4x32-10 of many counters at a time: four uint64 arrays of 32-bit words."""
+    c0, c1, c2, c3 = np.broadcast_arrays(*(np.asarray(c, dtype=np.uint64) for c in (c0, c1, c2, c3)))
+    k0, k1 = key & 0xFFFFFFFF, key >> 32
+    half = np.uint64(32)
+    for _ in range(10):
+        p0 = np.uint64(0xD2511F53) * c0
+        p1 = np.uint64(0xCD9E8D57) * c2
+        c0, c1, c2, c3 = (
+            (p1 >> half) ^ c1 ^ np.uint64(k0),
+            p1 & LOW,
+            (p0 >> half) ^ c3 ^ np.uint64(k1),
+            p0 & LOW,
+        )
+        k0 = (k0 + 0x9E3779B9) & 0xFFFFFFFF
+        k1 = (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return c0, c1, c2, c3
+
+
+def draws(key, ids, count, step, c3):
+    """[len(ids), count]: draw j is word j % 4 of block j // 4."""
+    blocks = np.arange((count + 3) // 4, dtype=np.uint64)[None, :]
+    ids = np.asarray(ids, dtype=np.uint64)[:, None]
+    words = philox(key, ids & LOW, ((ids >> np.uint64(32)) << np.uint64(16)) | blocks, step, c3)
+    return np.stack(words, axis=-1).reshape(len(ids), -1)[:, :count]
+
+
+def word3(purpose, site, epoch):
+    return purpose << 28 | (site & 0xFF) << 20 | (epoch & 0xFFFFF)
+
+
+def bounded(u, n):
+    return (u * np.uint64(n)) >> np.uint64(32)
+
+
+def epoch_order(key, epoch, ids):
+    """Fisher-Yates, from the end."""
+    ids = ids.copy()
+    u = draws(key, np.arange(len(ids)), 1, 0, word3(SHUFFLE, 0, epoch))[:, 0]
+    for i in range(len(ids) - 1, 0, -1):
+        j = int(bounded(u[i], i + 1))
+        ids[i], ids[j] = ids[j], ids[i]
+    return ids
+
+
+def floyd(key, nodes, degrees, k, step, c3):
+    """[len(nodes), k]: k of the positions below each degree, which is above k."""
+    u = draws(key, nodes, k, step, c3)
+    picks = np.empty((len(nodes), k), dtype=np.int64)
+    for i in range(k):
+        j = degrees - k + i
+        t = ((u[:, i] * (j + 1).astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
+        taken = (picks[:, :i] == t[:, None]).any(axis=1)
+        picks[:, i] = np.where(taken, j, t)
+    return picks
+
+
+def pick(key, indptr, nodes, k, step, c3):
+    """Counts [len(nodes)] and CSC positions, node after node, of one hop's edges."""
+    start = np.asarray(indptr[nodes], dtype=np.int64)
+    degrees = np.asarray(indptr[nodes + 1], dtype=np.int64) - start
+    counts = degrees if k < 0 else np.minimum(degrees, k)
+    ends = np.cumsum(counts)
+    within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+    positions = np.repeat(start, counts) + within  # all edges; right where all are taken
+    some = np.flatnonzero(degrees > counts)
+    if k > 0 and len(some):
+        chosen = floyd(key, nodes[some], degrees[some], k, step, c3) + start[some, None]
+        positions[(ends - counts)[some, None] + np.arange(k)] = chosen
+    return counts, positions
+
+
+def records(nodes, counts, sources):
+    """id, count, sources ascending, for each node in order, as little-endian int32."""
+    owner = np.repeat(np.arange(len(nodes)), counts)
+    sources = sources[np.lexsort((sources, owner))]
+    ends = np.cumsum(counts + 2)
+    out = np.empty(ends[-1] if len(ends) else 0, dtype="<i4")
+    heads = ends - counts - 2
+    out[heads] = nodes
+    out[heads + 1] = counts
+    body = np.ones(len(out), dtype=bool)
+    body[heads] = body[heads + 1] = False
+    out[body] = sources
+    return out.tobytes()
+
+
+def digest(directory, seed, epoch, batch, fanouts, steps):
+    indptr, indices, train = (
+        np.load(f"{directory}/{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "split_train")
+    )
+    order = epoch_order(seed, epoch, np.array(train, dtype=np.int64))
+    every = -(-len(order) // batch)
+    sha = hashlib.sha256()
+    for step in range(min(steps, every) if steps else every):
+        seeds = order[step * batch : (step + 1) * batch]
+        sha.update(seeds.astype("<i4").tobytes())
+        reached = np.unique(seeds)
+        for hop, k in enumerate(fanouts):
+            counts, positions = pick(seed, indptr, reached, k, step, word3(SAMPLE, hop, epoch))
+            sources = np.asarray(indices[positions], dtype=np.int64)
+            sha.update(records(reached, counts, sources))
+            reached = np.unique(np.concatenate((reached, sources)))
+    return sha.hexdigest()
+
+
+def main(args):
+    if len(args) != 6:
+        sys.exit(__doc__)
+    directory, seed, epoch, batch, fanouts, steps = args
+    fanouts = [int(k) for k in fanouts.split(",")]
+    print(digest(directory, int(seed), int(epoch), int(batch), fanouts, int(steps)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
