@@ -1,0 +1,108 @@
+package live
+
+import (
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+)
+
+// ticks is a fixed list of tick marks.
+type ticks []plot.Tick
+
+func (t ticks) Ticks(_, _ float64) []plot.Tick { return t }
+
+// niceStep is the smallest of 1, 2, 2.5, 5 times a power of ten that divides
+// span into at most n parts.
+func niceStep(span float64, n int) float64 {
+	raw := span / float64(n)
+	p := math.Pow(10, math.Floor(math.Log10(raw)))
+	for _, m := range []float64{1, 2, 2.5, 5} {
+		if m*p >= raw*(1-1e-9) {
+			return m * p
+		}
+	}
+	return 10 * p
+}
+
+// valueAxis widens lo..hi to round numbers and marks them, n intervals at most.
+// A range of positive values starts at 0 unless that wastes half the room.
+func valueAxis(lo, hi float64, n int) (float64, float64, ticks) {
+	if !(hi > lo) { // one value, or none
+		d := math.Max(math.Abs(lo)*0.1, 0.1)
+		lo, hi = lo-d, hi+d
+		if lo < 0 && lo+d >= 0 {
+			lo = 0
+		}
+	}
+	if lo > 0 && lo < 0.5*hi {
+		lo = 0
+	}
+	step := niceStep(hi-lo, n)
+	lo = math.Floor(lo/step+1e-9) * step
+	hi = math.Ceil(hi/step-1e-9) * step
+	digits := 0
+	for s := step; digits < 12 && math.Abs(s-math.Round(s)) > 1e-6*s; digits++ {
+		s *= 10
+	}
+	var t ticks
+	for i := 0; i <= int(math.Round((hi-lo)/step)); i++ {
+		v := lo + float64(i)*step
+		label := strconv.FormatFloat(v, 'f', digits, 64)
+		switch a := math.Max(math.Abs(lo), math.Abs(hi)); {
+		case a >= 1e5 || a < 1e-3:
+			label = strconv.FormatFloat(v, 'g', 3, 64)
+		}
+		t = append(t, plot.Tick{Value: v, Label: label})
+	}
+	return lo, hi, t
+}
+
+// countAxis marks whole numbers from lo to hi. While the run is going (live)
+// the axis is a round length ahead of it, total at most, so that the picture
+// does not shift with every step.
+func countAxis(lo, hi, total int, live bool) (float64, float64, ticks) {
+	if live {
+		ahead := roundUp(max(hi-lo, 4))
+		if total > lo {
+			ahead = min(ahead, max(total, hi)-lo)
+		}
+		hi = lo + max(ahead, 1)
+	}
+	hi = max(hi, lo+1)
+	step := max(int(math.Round(niceStep(float64(hi-lo), 6))), 1)
+	var t ticks
+	for v := (lo + step - 1) / step * step; v <= hi; v += step {
+		t = append(t, plot.Tick{Value: float64(v), Label: grouped(v)})
+	}
+	if lo == 1 { // epochs: the first is marked
+		t = append(ticks{{Value: 1, Label: "1"}}, t...)
+		if len(t) > 1 && (t[1].Value == 1 || float64(hi) > 20*(t[1].Value-1)) {
+			t = append(t[:1], t[2:]...)
+		}
+	}
+	return float64(lo), float64(hi), t
+}
+
+// roundUp is the next of 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten.
+func roundUp(n int) int {
+	p := 1
+	for p*10 <= n {
+		p *= 10
+	}
+	for _, m := range []int{10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100} {
+		if v := (m*p + 9) / 10; v >= n {
+			return v
+		}
+	}
+	return n
+}
+
+// grouped is n with its thousands set apart: 12,000.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

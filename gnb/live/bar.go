@@ -1,0 +1,230 @@
+package live
+
+import (
+	"fmt"
+	"html"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/janpfeifer/gonb/gonbui"
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+)
+
+// Bar is the progress of one task with a count. Its methods may be called from
+// several goroutines. It owns a goroutine until Done.
+type Bar struct {
+	label string
+	o     BarOptions
+	total atomic.Int64
+	n     atomic.Int64
+	start time.Time
+	now   func() time.Time
+
+	show  func(line string, share float64, last bool) error
+	every time.Duration
+	quit  chan struct{}
+	done  chan struct{}
+	once  sync.Once
+
+	// Of the drawing goroutine: what the rate is made of.
+	lastN int64
+	lastT time.Time
+	rate  float64
+}
+
+// BarOptions of a Bar; the zero value is the good default.
+type BarOptions struct {
+	Options
+	// Unit is what is counted, as in "rows"; "B" counts bytes and shows KiB, MiB.
+	Unit string
+}
+
+// Progress starts a bar for total things; 0 is an unknown number, and the bar
+// then shows the count alone. It shows itself where New would show a run: in
+// the cell, on the terminal, as a line every few seconds in a pipe.
+func Progress(label string, total int64) *Bar { return ProgressWith(label, total, BarOptions{}) }
+
+// ProgressWith is Progress with options.
+func ProgressWith(label string, total int64, o BarOptions) *Bar {
+	b := &Bar{label: oneLine(label), now: time.Now, quit: make(chan struct{}), done: make(chan struct{})}
+	b.start = b.now()
+	b.lastT = b.start
+	b.total.Store(total)
+	m := pick(&o.Options)
+	b.o = o
+	b.every = time.Second / time.Duration(min(o.MaxFPS, 10))
+	switch m {
+	case modeNone:
+		close(b.done)
+		return b
+	case modeNotebook:
+		b.show = b.notebook("gnb_" + gonbui.UniqueId())
+	case modeTerminal:
+		b.show = b.terminal()
+	case modePlain:
+		b.every = plainEvery
+		b.show = func(line string, _ float64, _ bool) error { return write(o.Out, line+"\n") }
+	}
+	go b.run()
+	return b
+}
+
+// Add counts n more.
+func (b *Bar) Add(n int64) { b.n.Add(n) }
+
+// SetTotal corrects the total, once it is known.
+func (b *Bar) SetTotal(total int64) { b.total.Store(total) }
+
+// Write counts len(p) and keeps nothing: a bar of bytes goes into an
+// io.MultiWriter or io.TeeReader.
+func (b *Bar) Write(p []byte) (int, error) {
+	b.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// Done shows where the count stands, for good, and ends the bar. It waits until
+// that is out, a few seconds at most. Later calls do nothing.
+func (b *Bar) Done() {
+	b.once.Do(func() {
+		if b.show == nil {
+			return
+		}
+		close(b.quit)
+		t := time.NewTimer(5 * time.Second)
+		defer t.Stop()
+		select {
+		case <-b.done:
+		case <-t.C:
+		}
+	})
+}
+
+func (b *Bar) run() {
+	defer close(b.done)
+	// A task that takes no time needs no bar, only its last line.
+	t := time.NewTimer(min(b.every, 150*time.Millisecond))
+	if b.every >= plainEvery {
+		t.Reset(b.every)
+	}
+	defer t.Stop()
+	var err error
+	drawn := int64(-1)
+	for {
+		last := false
+		select {
+		case <-t.C:
+		case <-b.quit:
+			last = true
+		}
+		// A display that is broken is left alone.
+		if n := b.n.Load(); err == nil && (last || n != drawn || b.every < plainEvery) {
+			line, share := b.line(last)
+			err = b.show(line, share, last)
+			drawn = n
+		}
+		if last {
+			return
+		}
+		t.Reset(b.every)
+	}
+}
+
+func (b *Bar) count(n int64) string {
+	if b.o.Unit == "B" {
+		return bytesize(n)
+	}
+	return grouped(int(n))
+}
+
+// line is the text beside the gauge, and the share that is done (-1: unknown).
+func (b *Bar) line(last bool) (string, float64) {
+	n, total, now := b.n.Load(), b.total.Load(), b.now()
+	spent := now.Sub(b.start)
+	// The rate follows the last seconds: 5 are its memory.
+	if dt := now.Sub(b.lastT).Seconds(); dt > 0 {
+		r := float64(n-b.lastN) / dt
+		w := dt / (dt + 5)
+		if b.lastN == 0 {
+			w = 1
+		}
+		b.rate += w * (r - b.rate)
+		b.lastN, b.lastT = n, now
+	}
+	rate := b.rate
+	if s := spent.Seconds(); last && s > 0 {
+		rate = float64(n) / s
+	}
+	share := -1.0
+	what := b.count(n)
+	if total > 0 {
+		share = clamp01(float64(n) / float64(total))
+		if last && n >= total {
+			what = b.count(n)
+		} else {
+			what += " of " + b.count(total)
+		}
+	}
+	if b.o.Unit != "" && b.o.Unit != "B" {
+		what += " " + oneLine(b.o.Unit)
+	}
+	parts := []string{what}
+	if rate > 0 {
+		if b.o.Unit == "B" {
+			parts = append(parts, bytesize(int64(rate))+"/s")
+		} else {
+			parts = append(parts, number(rate)+"/s")
+		}
+	}
+	switch {
+	case last && total > 0 && n < total:
+		parts = append(parts, "stopped after "+elapsed(spent))
+	case last:
+		parts = append(parts, elapsed(spent))
+	case total > n && rate > 0:
+		parts = append(parts, clock(time.Duration(float64(total-n)/rate*float64(time.Second)))+" left")
+	default:
+		parts = append(parts, clock(spent))
+	}
+	return strings.Join(nonEmpty(b.label, strings.Join(parts, "  ")), "  "), share
+}
+
+func (b *Bar) terminal() func(string, float64, bool) error {
+	st, out := termStyle(), b.o.Out
+	return func(line string, share float64, last bool) error {
+		if last {
+			return write(out, "\r"+line+eraseLine+"\n")
+		}
+		w := max(termWidth(out), 20) - 1
+		gauge := ""
+		if room := w - width(line) - len("  100 %"); share >= 0 && room >= 6 {
+			gauge = st.gauge(share, min(room, 24)) + fmt.Sprintf(" %5s  ", percent(share))
+		}
+		return write(out, "\r"+gauge+fit(line, w)+eraseLine)
+	}
+}
+
+func (b *Bar) notebook(id string) func(string, float64, bool) error {
+	d, quiet := b.o.Display, headless()
+	return func(line string, share float64, last bool) error {
+		if quiet && !last {
+			return nil
+		}
+		var h strings.Builder
+		h.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
+		if !last && share >= 0 {
+			fmt.Fprintf(&h, `<div style="height:4px;border-radius:2px;background-color:%s;overflow:hidden"><div style="height:4px;width:%.1f%%;background-color:%s"></div></div>`,
+				track, share*100, css(blue))
+		}
+		h.WriteString(html.EscapeString(line) + `</div>`)
+		err := d.Send(&protocol.DisplayData{DisplayID: id, Data: map[protocol.MIMEType]any{
+			protocol.MIMETextHTML:  h.String(),
+			protocol.MIMETextPlain: line,
+		}})
+		if err != nil || !last {
+			return err
+		}
+		return d.Sync()
+	}
+}

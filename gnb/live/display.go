@@ -1,0 +1,45 @@
+package live
+
+import (
+	"fmt"
+
+	"github.com/janpfeifer/gonb/gonbui"
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+)
+
+// Display is where a notebook's output goes. The kernel is one; a test gives its
+// own in Options.Display and receives exactly what a notebook would.
+//
+// Calls come from one goroutine per sink. A call may block; the sink's caller
+// does not wait for it, save Close, for a bounded time.
+type Display interface {
+	// Send shows d as a new output, or in place of the output with the same
+	// DisplayID. The sink does not touch d afterwards.
+	Send(d *protocol.DisplayData) error
+	// Sync returns when everything sent has reached the notebook.
+	Sync() error
+}
+
+// kernel is the GoNB kernel that runs the cell.
+type kernel struct{}
+
+func (kernel) Send(d *protocol.DisplayData) error {
+	gonbui.SendData(d)
+	return kernelError()
+}
+
+func (kernel) Sync() error {
+	// gonbui.Sync waits forever once the pipe is broken.
+	if err := kernelError(); err != nil {
+		return err
+	}
+	gonbui.Sync()
+	return kernelError()
+}
+
+func kernelError() error {
+	if err := gonbui.Error(); err != nil {
+		return fmt.Errorf("live: the notebook's display pipe is broken, so the cell shows no more progress (the run goes on): %w", err)
+	}
+	return nil
+}

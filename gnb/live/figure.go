@@ -1,0 +1,207 @@
+package live
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"image/png"
+	"math"
+	"sort"
+	"strings"
+
+	stdfont "golang.org/x/image/font"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// The figure's size in points; a point is 4/3 of a browser's pixels.
+const (
+	figWidth   = 660
+	figHeight  = 195
+	headHeight = 27 // more, where the figure carries its own title
+	noteHeight = 14 // and a reason
+	pngDPI     = 192
+)
+
+// The colours are those of Okabe and Ito (2008), told apart by colour-blind
+// readers, less the ones too light for a white page. The ink is a grey of equal
+// contrast (4.4 : 1) to a white page and to a dark one (#111): the figure has no
+// background of its own, so both shine through.
+var (
+	ink     = color.NRGBA{0x78, 0x7a, 0x7e, 0xff}
+	gridInk = color.NRGBA{0x80, 0x80, 0x80, 0x3c}
+	baseInk = color.NRGBA{0x80, 0x80, 0x80, 0x90}
+	blue    = color.NRGBA{0x00, 0x72, 0xb2, 0xff}
+	orange  = color.NRGBA{0xd5, 0x5e, 0x00, 0xff}
+	green   = color.NRGBA{0x00, 0x9e, 0x73, 0xff}
+	purple  = color.NRGBA{0xcc, 0x79, 0xa7, 0xff}
+	amber   = color.NRGBA{0xe6, 0x9f, 0x00, 0xff}
+	sky     = color.NRGBA{0x56, 0xb4, 0xe9, 0xff}
+)
+
+func alpha(c color.NRGBA, a uint8) color.NRGBA { c.A = a; return c }
+
+// stateColor is the colour of a state's dot.
+func stateColor(state string) color.NRGBA {
+	switch state {
+	case Done:
+		return green
+	case Failed:
+		return orange
+	case Interrupted:
+		return amber
+	case Evaluating:
+		return purple
+	}
+	return blue
+}
+
+// painter draws figures. It keeps what lasts from frame to frame; one goroutine
+// uses it.
+type painter struct {
+	loss   curve
+	svgKey string
+	svg    []byte
+}
+
+func (p *painter) text(size float64, c color.Color) text.Style {
+	return text.Style{
+		Color:   c,
+		Font:    font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)},
+		Handler: plot.DefaultTextHandler,
+	}
+}
+
+func (p *painter) bold(size float64, c color.Color) text.Style {
+	t := p.text(size, c)
+	t.Font.Weight = stdfont.WeightBold
+	return t
+}
+
+// SVG is the charts of s as an SVG document, valid until the next call. A frame
+// whose curves have not changed costs nothing.
+func (p *painter) SVG(s *Snapshot) ([]byte, error) {
+	changed := p.loss.take(s.Loss)
+	key := metricsKey(s)
+	if !changed && key == p.svgKey && p.svg != nil {
+		return p.svg, nil
+	}
+	c := vgsvg.New(figWidth, figHeight)
+	p.charts(draw.New(c), s)
+	var b bytes.Buffer
+	if _, err := c.WriteTo(&b); err != nil {
+		return nil, fmt.Errorf("live: writing the figure: %w", err)
+	}
+	// The browser's machine may lack the font; these have the same widths.
+	p.svg = bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;font-variant:none;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
+	p.svg = bytes.ReplaceAll(p.svg, []byte("font-weight:normal;font-style:normal;"), nil)
+	p.svgKey = key
+	return p.svg, nil
+}
+
+// metricsKey names what the charts depend on besides the loss.
+func metricsKey(s *Snapshot) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v %v %d %d %s", s.final(), hasMetrics(s), s.Epochs, s.Steps, s.metric())
+	for _, m := range s.Metrics {
+		p, _ := lastOf(m.Points)
+		fmt.Fprintf(&b, " %q %d %v", m.Name, len(m.Points), p)
+	}
+	return b.String()
+}
+
+// PNG is the charts below a line that says what they show, at twice the
+// resolution of a plain screen, with the size in CSS pixels to show it at.
+func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
+	p.loss.take(s.Loss)
+	h := figHeight + headHeight
+	note := oneLine(s.Detail)
+	if note != "" {
+		h += noteHeight
+	}
+	c := vgimg.NewWith(vgimg.UseWH(figWidth, vg.Length(h)), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
+	dc := draw.New(c)
+	p.header(dc, s, note)
+	dc.Max.Y = figHeight
+	p.charts(dc, s)
+	var b bytes.Buffer
+	enc := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := enc.Encode(&b, c.Image()); err != nil {
+		return nil, 0, 0, fmt.Errorf("live: encoding the figure: %w", err)
+	}
+	return b.Bytes(), figWidth * 4 / 3, h * 4 / 3, nil
+}
+
+// header is the title, the state and how far the run came.
+func (p *painter) header(c draw.Canvas, s *Snapshot, note string) {
+	y := c.Max.Y - 12
+	state, sty := s.state(), p.bold(9, ink)
+	right := p.text(8, ink)
+	right.XAlign = draw.XRight
+	extent := extentOf(s)
+	c.FillText(right, vg.Point{X: c.Max.X - 4, Y: y}, extent)
+	room := c.Max.X - right.Width(extent) - 30 - sty.Width(state)
+	title := p.fit(sty, oneLine(s.Title), room)
+	c.FillText(sty, vg.Point{X: 4, Y: y}, title)
+	x := vg.Length(4)
+	if title != "" {
+		x += sty.Width(title) + 10
+	}
+	col := stateColor(state)
+	c.SetColor(col)
+	dot := vg.Path{}
+	dot.Move(vg.Point{X: x + 6, Y: y + 3})
+	dot.Arc(vg.Point{X: x + 3, Y: y + 3}, 3, 0, 2*math.Pi)
+	dot.Close()
+	c.Fill(dot)
+	word := p.text(9, ink)
+	if state == Failed || state == Interrupted {
+		word = p.bold(9, ink)
+	}
+	c.FillText(word, vg.Point{X: x + 10, Y: y}, state)
+	if note != "" {
+		small := p.text(8, ink)
+		c.FillText(small, vg.Point{X: 4, Y: y - noteHeight}, p.fit(small, note, c.Max.X-8))
+	}
+}
+
+// extentOf is "20 epochs · 1,800 steps · 02:13", as far as known.
+func extentOf(s *Snapshot) string {
+	var parts []string
+	switch {
+	case s.Epoch > 0 && s.State == Done && s.Epoch >= s.Epochs:
+		parts = append(parts, plural(s.Epoch, "epoch"))
+	case s.Epoch > 0:
+		parts = append(parts, "epoch "+of(s.Epoch, s.Epochs))
+	}
+	if n := len(s.Loss); n > 0 {
+		parts = append(parts, plural(s.Loss[n-1].Step, "step"))
+	}
+	if s.Elapsed > 0 {
+		parts = append(parts, elapsed(s.Elapsed))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return grouped(n) + " " + what
+}
+
+// fit shortens txt to a width on the canvas.
+func (p *painter) fit(sty text.Style, txt string, room vg.Length) string {
+	if sty.Width(txt) <= room {
+		return txt
+	}
+	r := []rune(txt)
+	r = r[:min(len(r), 400)]
+	n := sort.Search(len(r), func(n int) bool { return sty.Width(string(r[:n+1])+"…") > room })
+	return string(r[:n]) + "…"
+}

@@ -1,0 +1,253 @@
+package live
+
+import (
+	"encoding/base64"
+	"fmt"
+	"html"
+	"image/color"
+	"strconv"
+	"strings"
+)
+
+// HTML for cells. Only elements, attributes and style properties that survive in
+// an untrusted notebook are used: no script, style or svg elements, no ids. Text
+// has the page's colour, so that it reads in any theme; what is secondary is
+// paler, not grey.
+
+// logLines is how many of the last log lines a cell shows.
+const logLines = 6
+
+const (
+	faint  = "opacity:0.65"
+	border = "rgba(128,128,128,0.25)"
+	track  = "rgba(128,128,128,0.18)"
+	num    = "text-align:right;padding:2px 12px 2px 0;white-space:nowrap;border:0;font-variant-numeric:tabular-nums"
+	txt    = "text-align:left;padding:2px 12px 2px 0;white-space:nowrap;border:0"
+)
+
+func esc(s string) string { return html.EscapeString(oneLine(s)) }
+
+func css(c color.NRGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
+
+// stageColors are the stages' colours in order. Neighbours differ in lightness
+// too, and the legend names them.
+var stageColors = []color.NRGBA{blue, sky, green, amber, orange, purple, {0xf0, 0xe4, 0x42, 0xff}}
+
+// idle stages are grey: nothing is done in them.
+var idle = map[string]bool{"wait": true, "waiting": true, "idle": true, "other": true, "rest": true}
+
+// stages are the distinct stage names of all workers in order, with their mean
+// shares.
+func stages(ws []Worker) (names []string, mean map[string]float64) {
+	mean = map[string]float64{}
+	for _, w := range ws {
+		for _, st := range w.Stages {
+			if _, ok := mean[st.Name]; !ok {
+				names = append(names, st.Name)
+			}
+			mean[st.Name] += clamp01(st.Share) / float64(len(ws))
+		}
+	}
+	return names, mean
+}
+
+func stageStyle(names []string) map[string]string {
+	m, k := map[string]string{}, 0
+	for _, n := range names {
+		if idle[n] {
+			m[n] = "rgba(128,128,128,0.45)"
+			continue
+		}
+		m[n] = css(stageColors[k%len(stageColors)])
+		k++
+	}
+	return m
+}
+
+// liveHTML is the panel while the run goes on.
+func liveHTML(s *Snapshot, svg []byte, log []string) string {
+	var b strings.Builder
+	b.Grow(8<<10 + len(svg)*4/3)
+	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
+	headHTML(&b, s)
+	if len(svg) > 0 {
+		b.WriteString(`<img style="width:100%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="`)
+		b.WriteString(esc(plainLine(s)))
+		b.WriteString(`" src="data:image/svg+xml;base64,`)
+		b.WriteString(base64.StdEncoding.EncodeToString(svg))
+		b.WriteString(`">`)
+	}
+	workersHTML(&b, s)
+	logHTML(&b, log)
+	b.WriteString(`</div>`)
+	return b.String()
+}
+
+func headHTML(b *strings.Builder, s *Snapshot) {
+	b.WriteString(`<div style="display:flex;align-items:baseline;padding:2px 0 5px 0">`)
+	b.WriteString(`<div style="width:70%">`)
+	if s.Title != "" {
+		fmt.Fprintf(b, `<b>%s</b> &nbsp; `, esc(s.Title))
+	}
+	fmt.Fprintf(b, `<span style="color:%s">&#9679;</span> %s`, css(stateColor(s.state())), esc(s.state()))
+	if s.Epoch > 0 {
+		fmt.Fprintf(b, ` <span style="%s">&nbsp; epoch %s`, faint, of(s.Epoch, s.Epochs))
+		if s.Steps > 0 || s.Step > 0 {
+			fmt.Fprintf(b, `, step %s`, of(s.Step, s.Steps))
+		}
+		b.WriteString(`</span>`)
+	}
+	fmt.Fprintf(b, `</div><div style="width:30%%;text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums"><span style="%s">%s`, faint, clock(s.Elapsed))
+	if s.Left > 0 && !s.final() {
+		fmt.Fprintf(b, ` elapsed,</span> %s left`, clock(s.Left))
+	} else {
+		b.WriteString(` elapsed</span>`)
+	}
+	b.WriteString(`</div></div>`)
+	if share, ok := s.progress(); ok {
+		fmt.Fprintf(b, `<div style="height:4px;border-radius:2px;background-color:%s;overflow:hidden"><div style="height:4px;width:%.1f%%;background-color:%s"></div></div>`,
+			track, share*100, css(stateColor(s.state())))
+	}
+	if s.Detail != "" {
+		fmt.Fprintf(b, `<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, css(stateColor(s.state())), multiline(s.Detail))
+	}
+}
+
+func multiline(s string) string {
+	ls := lines(s)
+	for i := range ls {
+		ls[i] = html.EscapeString(ls[i])
+	}
+	return strings.Join(ls, "<br>")
+}
+
+const tableHead = `<table style="border-collapse:collapse;border:0;margin:2px 0 0 0;font-size:12px;line-height:1.35">`
+
+func row(b *strings.Builder, top bool, cells ...string) {
+	style := "background:transparent"
+	if top {
+		style += ";border-bottom:1px solid " + border
+	}
+	fmt.Fprintf(b, `<tr style="%s">`, style)
+	for _, c := range cells {
+		b.WriteString(c)
+	}
+	b.WriteString("</tr>")
+}
+
+func cell(style, inner string) string { return `<td style="` + style + `">` + inner + `</td>` }
+
+func head(style, inner string) string {
+	return `<td style="` + style + `;` + faint + `">` + inner + `</td>`
+}
+
+// workersHTML is a row per worker and the legend of their stages.
+func workersHTML(b *strings.Builder, s *Snapshot) {
+	if len(s.Workers) == 0 {
+		return
+	}
+	names, mean := stages(s.Workers)
+	colors := stageStyle(names)
+	b.WriteString(tableHead)
+	h := []string{head(num, "worker"), head(num, "epoch"), head(num, "step"), head(num, "seeds/s"), head(num, "edges/s")}
+	if len(names) > 0 {
+		h = append(h, head(txt, "time by stage"))
+	}
+	row(b, true, append(h, head(txt, "now"), head(num, "memory"))...)
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		cells := []string{
+			cell(num, strconv.Itoa(w.Rank)), cell(num, known(w.Epoch)), cell(num, known(w.Step)),
+			cell(num, rate(w.SeedsPerSec)), cell(num, rate(w.EdgesPerSec)),
+		}
+		if len(names) > 0 {
+			cells = append(cells, cell(txt, stageBar(w.Stages, colors, 200)))
+		}
+		now := esc(w.Stage)
+		if now == "" {
+			now = "–"
+		}
+		row(b, false, append(cells, cell(txt+";width:90px", now), cell(num, memory(w.RSS)))...)
+	}
+	b.WriteString("</table>")
+	if len(names) > 0 {
+		b.WriteString(`<div style="font-size:12px;padding:3px 0 0 0">`)
+		legend(b, names, mean, colors)
+		b.WriteString("</div>")
+	}
+}
+
+func legend(b *strings.Builder, names []string, mean map[string]float64, colors map[string]string) {
+	for _, n := range names {
+		fmt.Fprintf(b, `<span style="white-space:nowrap"><span style="color:%s">&#9632;</span> %s <span style="%s">%s</span></span> &nbsp; `,
+			colors[n], esc(n), faint, sharePercent(mean[n]))
+	}
+}
+
+func sharePercent(x float64) string { return strconv.Itoa(int(clamp01(x)*100+0.5)) + " %" }
+
+// stageBar is a worker's time as coloured stretches of one bar.
+func stageBar(st []StageShare, colors map[string]string, px int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<div style="display:flex;width:%dpx;height:10px;border-radius:3px;overflow:hidden;background-color:%s">`, px, track)
+	sum := 0.0
+	for _, s := range st {
+		sum += clamp01(s.Share)
+	}
+	scale := 100 / max(sum, 1)
+	for _, s := range st {
+		if w := clamp01(s.Share) * scale; w >= 0.1 {
+			fmt.Fprintf(&b, `<div title="%s %s" style="width:%.1f%%;height:10px;background-color:%s"></div>`, esc(s.Name), sharePercent(s.Share), w, colors[s.Name])
+		}
+	}
+	b.WriteString(`</div>`)
+	return b.String()
+}
+
+func known(n int) string {
+	if n <= 0 {
+		return "–"
+	}
+	return grouped(n)
+}
+
+func rate(x float64) string {
+	if !(x > 0) {
+		return "–"
+	}
+	return number(x)
+}
+
+func memory(n int64) string {
+	if n <= 0 {
+		return "–"
+	}
+	return bytesize(n)
+}
+
+func logHTML(b *strings.Builder, log []string) {
+	log = log[max(len(log)-logLines, 0):]
+	if len(log) == 0 {
+		return
+	}
+	b.WriteString(`<div style="margin:6px 0 0 0;padding:4px 0 0 0;border-top:1px solid ` + border + `;font-family:monospace;font-size:11px;line-height:1.4;white-space:pre-wrap;` + faint + `">`)
+	for i, l := range log {
+		if i > 0 {
+			b.WriteString("<br>")
+		}
+		b.WriteString(html.EscapeString(cut(l, 400)))
+	}
+	b.WriteString(`</div>`)
+}
+
+// cut bounds a line: a cell is no place for a megabyte.
+func cut(s string, runes int) string {
+	if len(s) <= runes {
+		return s
+	}
+	r := []rune(s)
+	if len(r) <= runes {
+		return s
+	}
+	return string(r[:runes-1]) + "…"
+}

@@ -1,0 +1,244 @@
+// Package live shows a training run while it happens: a panel in a notebook
+// cell, a progress bar in a terminal, plain lines in a pipe.
+//
+// # Basics
+//
+// The side that trains fills a [Snapshot], plain numbers and strings, and hands
+// it to a [Sink] as often as it likes:
+//
+//	sink := live.New(live.Options{})
+//	for … {
+//		sink.Update(live.Snapshot{Title: "sage on karate", State: live.Running, …})
+//	}
+//	err := sink.Close(final)
+//
+// Update stores the snapshot and returns. A goroutine of the sink draws the
+// latest one, at most Options.MaxFPS times a second, so drawing, a slow browser
+// or a full pipe never hold up the training. Snapshots that come faster are
+// skipped; the one given to Close is always shown.
+//
+// [New] picks what fits the surroundings:
+//
+//   - a notebook cell (GoNB): one output, updated in place, as HTML with an
+//     image; at the end it becomes one PNG figure, and the numbers follow as
+//     one table. That is all a saved notebook holds;
+//   - a terminal: a progress bar on standard error, log lines above it;
+//   - a pipe or a file: a line per epoch and log line, and a progress line
+//     every few seconds;
+//   - nothing with Options.Quiet and in worker processes (GNB_WORKER is set):
+//     only the launching process displays.
+//
+// GNB_HEADLESS (set, and not 0) means that nobody is watching: a notebook gets
+// only its final figure and table, a terminal gets plain lines. NO_COLOR is
+// honoured, and so is TERM=dumb.
+//
+// [Progress] is the same for any task with a count: a download, a conversion.
+//
+// # Caveats
+//
+// A sink owns a goroutine until Close. What it shows is never an error of the
+// training: a broken display pipe ends the display, Close reports it after a
+// bounded wait, and the run goes on.
+package live
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/janpfeifer/gonb/gonbui"
+)
+
+// States of a run. Interrupted, Failed and Done are final.
+const (
+	Starting    = "starting"
+	Running     = "running"
+	Evaluating  = "evaluating"
+	Interrupted = "interrupted"
+	Failed      = "failed"
+	Done        = "done"
+)
+
+// Point is a value at a step of the run (a loss) or at an epoch (a metric).
+type Point struct {
+	Step int
+	Y    float64
+}
+
+// Series is a named curve, such as the accuracy on the split "val".
+type Series struct {
+	Name   string
+	Points []Point
+}
+
+// StageShare is the share, 0 to 1, of a worker's time that one stage takes.
+// Shares need not add up to 1: what is missing is drawn as empty.
+type StageShare struct {
+	Name  string
+	Share float64
+}
+
+// Worker is the row of one worker process.
+type Worker struct {
+	Rank, Epoch, Step        int // Epoch and Step count from 1; 0 is "not yet"
+	SeedsPerSec, EdgesPerSec float64
+	Stages                   []StageShare // in the order they are drawn
+	Stage                    string       // what the worker does now
+	RSS                      int64        // bytes; 0 is unknown
+}
+
+// Snapshot is everything a sink shows, at one moment. Zero values mean unknown
+// and are left out. Text from users may hold any characters: it is escaped.
+//
+// A sink keeps the arrays behind Loss, the Points of Metrics, and Text until
+// the next snapshot: elements that it has been given must not change, but
+// appending to the same slices is fine. Workers are copied.
+type Snapshot struct {
+	Title  string
+	State  string // one of the constants above; "" is Running
+	Detail string // a note, or the reason of Interrupted and Failed
+
+	// Epoch is the epoch in progress, 1 to Epochs; Step is the number of steps
+	// done in it, of Steps. Progress is (Epoch-1 + Step/Steps) / Epochs.
+	Epoch, Epochs, Step, Steps int
+	Elapsed, Left              time.Duration // Left 0: unknown
+
+	Loss    []Point  // by step of the whole run, ascending, any length; NaN and Inf are gaps
+	Metric  string   // what Metrics measure; "" is "accuracy"
+	Metrics []Series // by epoch
+
+	Workers []Worker
+	Text    []string // the log so far: it only grows. A line given by Print does not belong here too
+}
+
+// Sink shows snapshots. Its methods may be called from several goroutines and
+// return at once, save Close.
+type Sink interface {
+	// Update makes s the state to show.
+	Update(s Snapshot)
+	// Print adds a line (or several) to the log: above the bar in a terminal,
+	// below the workers in a cell.
+	Print(line string)
+	// Close shows the final state, waits until it is out (a few seconds at
+	// most) and ends the sink. The error says that the display is broken, which
+	// is no fault of the run. Later calls of any method do nothing.
+	Close(final Snapshot) error
+}
+
+// Options of a sink; the zero value is the good default.
+type Options struct {
+	Quiet  bool      // show nothing
+	MaxFPS int       // most updates a second; 0 is 20
+	Out    io.Writer // where a terminal or plain sink writes; nil is os.Stderr
+	// Display receives what a notebook shows; nil is the GoNB kernel, where the
+	// program runs in a cell. Given, the sink is a notebook's, whatever runs it.
+	Display Display
+}
+
+// New returns the sink that fits the surroundings, see the package's
+// documentation. It never fails: in doubt it writes plain lines.
+func New(o Options) Sink {
+	switch pick(&o) {
+	case modeNotebook:
+		return newNotebook(o)
+	case modeTerminal:
+		return newTerminal(o)
+	case modePlain:
+		return newPlain(o)
+	}
+	return none{}
+}
+
+type mode int
+
+const (
+	modeNone mode = iota
+	modeNotebook
+	modeTerminal
+	modePlain
+)
+
+// pick chooses by the surroundings and fills in the defaults of o.
+func pick(o *Options) mode {
+	if o.MaxFPS <= 0 {
+		o.MaxFPS = 20
+	}
+	if o.Quiet || (os.Getenv("GNB_WORKER") != "" && o.Display == nil && o.Out == nil) {
+		return modeNone
+	}
+	if o.Display == nil && gonbui.IsNotebook && o.Out == nil {
+		o.Display = kernel{}
+	}
+	if o.Display != nil {
+		return modeNotebook
+	}
+	if o.Out == nil {
+		o.Out = os.Stderr
+	}
+	if !headless() && os.Getenv("TERM") != "dumb" && termWidth(o.Out) > 0 {
+		return modeTerminal
+	}
+	return modePlain
+}
+
+// headless reports whether nobody watches: only final states are worth drawing.
+func headless() bool {
+	v := os.Getenv("GNB_HEADLESS")
+	return v != "" && v != "0"
+}
+
+// none shows nothing.
+type none struct{}
+
+func (none) Update(Snapshot)      {}
+func (none) Print(string)         {}
+func (none) Close(Snapshot) error { return nil }
+
+// final reports whether the state is one that a run ends in.
+func (s *Snapshot) final() bool {
+	return s.State == Done || s.State == Failed || s.State == Interrupted
+}
+
+// state is State with its default.
+func (s *Snapshot) state() string {
+	if s.State == "" {
+		return Running
+	}
+	return s.State
+}
+
+// metric is Metric with its default.
+func (s *Snapshot) metric() string {
+	if s.Metric == "" {
+		return "accuracy"
+	}
+	return s.Metric
+}
+
+// progress is the share of the run that is done, and whether that is known.
+func (s *Snapshot) progress() (share float64, known bool) {
+	if s.State == Done {
+		return 1, true
+	}
+	if s.Epochs <= 0 {
+		if s.Steps <= 0 {
+			return 0, false
+		}
+		return clamp01(float64(s.Step) / float64(s.Steps)), true
+	}
+	done := float64(max(s.Epoch, 1) - 1)
+	if s.Steps > 0 {
+		done += clamp01(float64(s.Step) / float64(s.Steps))
+	}
+	return clamp01(done / float64(s.Epochs)), true
+}
+
+// own returns s with its own copies of the parts that callers refill in place.
+func (s Snapshot) own() Snapshot {
+	s.Metrics = append([]Series(nil), s.Metrics...)
+	s.Workers = append([]Worker(nil), s.Workers...)
+	for i := range s.Workers {
+		s.Workers[i].Stages = append([]StageShare(nil), s.Workers[i].Stages...)
+	}
+	return s
+}

@@ -1,0 +1,95 @@
+package live
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/janpfeifer/gonb/gonbui"
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+)
+
+// notebook shows a panel in a cell: one output, updated in place.
+type notebook struct {
+	d        Display
+	id       string
+	headless bool
+	painter  painter
+	log      []string // the last lines
+	*pump
+}
+
+func newNotebook(o Options) *notebook {
+	n := &notebook{d: o.Display, id: "gnb_" + gonbui.UniqueId(), headless: headless()}
+	n.pump = newPump(time.Second/time.Duration(o.MaxFPS), n.frame)
+	return n
+}
+
+func (n *notebook) Update(s Snapshot)      { n.update(s) }
+func (n *notebook) Print(line string)      { n.print(line) }
+func (n *notebook) Close(s Snapshot) error { return n.close(s, closeWait(&s)) }
+
+func (n *notebook) frame(f frame) error {
+	n.log = append(n.log, f.lines...)
+	n.log = n.log[max(len(n.log)-logLines, 0):]
+	if !f.last {
+		if n.headless {
+			return nil
+		}
+		return n.d.Send(n.liveData(&f.s))
+	}
+	if err := n.d.Send(n.figureData(&f.s)); err != nil {
+		return err
+	}
+	if err := n.d.Send(&protocol.DisplayData{Data: map[protocol.MIMEType]any{
+		protocol.MIMETextHTML:  tableHTML(&f.s, n.log),
+		protocol.MIMETextPlain: tablePlain(&f.s, n.log),
+	}}); err != nil {
+		return err
+	}
+	return n.d.Sync()
+}
+
+// liveData is the panel. Without a picture, where drawing failed, it is still
+// one.
+func (n *notebook) liveData(s *Snapshot) *protocol.DisplayData {
+	svg, err := guarded(func() ([]byte, error) { return n.painter.SVG(s) })
+	log := n.log
+	if err != nil {
+		svg, log = nil, append(log[:len(log):len(log)], err.Error())
+	}
+	return &protocol.DisplayData{DisplayID: n.id, Data: map[protocol.MIMEType]any{
+		protocol.MIMETextHTML:  liveHTML(s, svg, log),
+		protocol.MIMETextPlain: plainLine(s),
+	}}
+}
+
+// figureData takes the panel's place for good.
+func (n *notebook) figureData(s *Snapshot) *protocol.DisplayData {
+	d := &protocol.DisplayData{DisplayID: n.id, Data: map[protocol.MIMEType]any{
+		protocol.MIMETextPlain: plainLine(s),
+	}}
+	png, err := guarded(func() ([]byte, error) {
+		data, w, h, err := n.painter.PNG(s)
+		if err == nil {
+			d.Metadata = map[string]any{string(protocol.MIMEImagePNG): map[string]int{"width": w, "height": h}}
+		}
+		return data, err
+	})
+	if err != nil {
+		d.Data[protocol.MIMETextPlain] = plainLine(s) + "\n" + err.Error()
+		return d
+	}
+	d.Data[protocol.MIMEImagePNG] = png
+	return d
+}
+
+// guarded turns a panic of the plotting library into an error: no picture is
+// worth a training run.
+func guarded(draw func() ([]byte, error)) (b []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("live: the figure could not be drawn: %v", r)
+		}
+	}()
+	return draw()
+}

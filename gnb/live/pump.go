@@ -1,0 +1,152 @@
+package live
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// maxQueued bounds the log lines that wait for a display that does not move.
+const maxQueued = 10000
+
+// frame is what one drawing shows.
+type frame struct {
+	s     Snapshot
+	lines []string // log lines since the previous frame
+	lost  int      // lines that were dropped since, because the display stood still
+	last  bool
+}
+
+// pump is a mailbox of one snapshot and the goroutine that draws from it: the
+// latest wins, at most one drawing per interval, and the last is always drawn.
+type pump struct {
+	interval time.Duration
+	draw     func(f frame) error
+
+	mu      sync.Mutex
+	next    frame
+	dirty   bool
+	closed  bool
+	textLen int // lines of Snapshot.Text taken so far
+
+	wake chan struct{} // one token: there is something to draw
+	quit chan struct{} // closed by close
+	done chan struct{} // closed when the goroutine ends
+	err  error         // of drawing; read after done
+}
+
+func newPump(interval time.Duration, draw func(frame) error) *pump {
+	p := &pump{
+		interval: interval, draw: draw,
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	go p.run()
+	return p
+}
+
+func (p *pump) update(s Snapshot) {
+	s = s.own()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.put(s)
+	}
+}
+
+// put stores s and takes the log lines that are new in it; the caller holds mu.
+func (p *pump) put(s Snapshot) {
+	if len(s.Text) > p.textLen {
+		for _, l := range s.Text[p.textLen:] {
+			p.queue(l)
+		}
+		p.textLen = len(s.Text)
+	}
+	p.next.s = s
+	p.signal()
+}
+
+func (p *pump) print(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.queue(text)
+		p.signal()
+	}
+}
+
+func (p *pump) queue(text string) {
+	ls := lines(text)
+	if ls == nil {
+		ls = []string{""}
+	}
+	p.next.lines = append(p.next.lines, ls...)
+	if n := len(p.next.lines) - maxQueued; n > 0 {
+		p.next.lines = append([]string(nil), p.next.lines[n:]...)
+		p.next.lost += n
+	}
+}
+
+func (p *pump) signal() {
+	p.dirty = true
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *pump) run() {
+	defer close(p.done)
+	for {
+		select {
+		case <-p.wake:
+		case <-p.quit:
+		}
+		start := time.Now()
+		p.mu.Lock()
+		f, dirty := p.next, p.dirty
+		f.last = p.closed
+		p.next.lines, p.next.lost, p.dirty = nil, 0, false
+		p.mu.Unlock()
+		// After an error nothing more is drawn, but the mailbox still empties.
+		if (dirty || f.last) && p.err == nil {
+			p.err = p.draw(f)
+		}
+		if f.last {
+			return
+		}
+		// A drawing that is slow rests as long as it took.
+		took := time.Since(start)
+		pause := time.NewTimer(max(p.interval-took, took))
+		select {
+		case <-pause.C:
+		case <-p.quit:
+			pause.Stop()
+		}
+	}
+}
+
+var errStuck = errors.New("live: the display did not take the final state in time (its reader is gone or stands still); the run itself is not affected")
+
+// close draws s as the last frame and waits for it, at most wait: a write to a
+// display whose reader is stuck cannot be taken back, and its goroutine is then
+// left behind. Only the first call does something.
+func (p *pump) close(s Snapshot, wait time.Duration) error {
+	s = s.own()
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.put(s)
+	p.closed = true
+	p.mu.Unlock()
+	close(p.quit)
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-p.done:
+		return p.err
+	case <-t.C:
+		return errStuck
+	}
+}

@@ -1,0 +1,174 @@
+package live
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// entry is a line of the final table: what, and its value.
+type entry struct{ name, value string }
+
+// entries are the run's numbers in the order of the final table.
+func entries(s *Snapshot) []entry {
+	var es []entry
+	add := func(name, value string) {
+		if value != "" {
+			es = append(es, entry{name, value})
+		}
+	}
+	add("run", oneLine(s.Title))
+	add("state", s.state())
+	reason := "note"
+	if s.State == Failed || s.State == Interrupted {
+		reason = "reason"
+	}
+	add(reason, strings.Join(lines(s.Detail), "\n"))
+	if s.Epoch > 0 {
+		e := of(s.Epoch, s.Epochs)
+		if s.State != Done && (s.Step > 0 || s.Steps > 0) {
+			e += ", step " + of(s.Step, s.Steps) + " of it"
+		}
+		add("epoch", e)
+	}
+	if n := len(s.Loss); n > 0 {
+		add("steps", grouped(s.Loss[n-1].Step))
+	}
+	if s.Elapsed > 0 {
+		add("time", elapsed(s.Elapsed))
+	}
+	if l, ok := recentLoss(s); ok {
+		add("loss", value(l)+lossNote(s))
+	}
+	for _, m := range s.Metrics {
+		last, ok := lastOf(m.Points)
+		if !ok {
+			continue
+		}
+		v := value(last.Y)
+		if best, n := highest(m.Points); n > 1 && best.Step != last.Step {
+			v += fmt.Sprintf(" (highest %s at epoch %d)", value(best.Y), best.Step)
+		}
+		add(oneLine(m.Name)+" "+oneLine(s.metric()), v)
+	}
+	if seeds, edges, rss := s.totals(); len(s.Workers) > 0 {
+		if seeds > 0 {
+			add("throughput", fmt.Sprintf("%s seeds/s, %s edges/s", number(seeds), number(edges)))
+		}
+		if rss > 0 {
+			add("memory", bytesize(rss))
+		}
+	}
+	return es
+}
+
+// lossNote says over how many steps the loss is a mean.
+func lossNote(s *Snapshot) string {
+	n := min(50, len(s.Loss))
+	if s.Steps > 0 {
+		n = min(n, s.Steps)
+	}
+	if n <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (mean of the last %d steps)", n)
+}
+
+// highest is the largest finite value, the earliest of equal ones, and the
+// number of finite values.
+func highest(p []Point) (best Point, n int) {
+	for _, q := range p {
+		if q.Y-q.Y != 0 {
+			continue
+		}
+		if n == 0 || q.Y > best.Y {
+			best = q
+		}
+		n++
+	}
+	return best, n
+}
+
+// tableHTML is the final numbers: one table, the run's lines and below them a
+// line per worker, and the end of the log. It reads without its styles too
+// (GitHub drops them).
+func tableHTML(s *Snapshot, log []string) string {
+	var b strings.Builder
+	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">` + tableHead)
+	const span = ` colspan="6"`
+	for _, e := range entries(s) {
+		v := multiline(e.value)
+		if e.name == "state" {
+			v = fmt.Sprintf(`<span style="color:%s">&#9679;</span> <b>%s</b>`, css(stateColor(s.state())), v)
+		}
+		row(&b, false, head(txt+";vertical-align:top", esc(e.name)),
+			`<td`+span+` style="text-align:left;padding:2px 0;border:0;white-space:normal">`+v+`</td>`)
+	}
+	if len(s.Workers) > 0 {
+		names, _ := stages(s.Workers)
+		colors := stageStyle(names)
+		row(&b, true, head(txt+";padding-top:8px", "worker"), head(num+";padding-top:8px", "seeds/s"), head(num+";padding-top:8px", "edges/s"),
+			head(num+";padding-top:8px", "memory"), `<td colspan="3" style="`+txt+`;padding-top:8px;`+faint+`">time by stage</td>`)
+		for i := range s.Workers {
+			w := &s.Workers[i]
+			bar := ""
+			var l strings.Builder
+			if len(w.Stages) > 0 {
+				bar = stageBar(w.Stages, colors, 150)
+				for _, st := range w.Stages {
+					fmt.Fprintf(&l, `<span style="color:%s">&#9632;</span> %s <span style="%s">%s</span> &nbsp;`, colors[st.Name], esc(st.Name), faint, sharePercent(st.Share))
+				}
+			}
+			row(&b, false, cell(txt, strconv.Itoa(w.Rank)), cell(num, rate(w.SeedsPerSec)), cell(num, rate(w.EdgesPerSec)), cell(num, memory(w.RSS)),
+				cell(txt, bar), `<td colspan="2" style="text-align:left;padding:2px 0;border:0;white-space:normal">`+l.String()+`</td>`)
+		}
+	}
+	b.WriteString("</table>")
+	logHTML(&b, log)
+	b.WriteString("</div>")
+	return b.String()
+}
+
+// tablePlain is the same for eyes that read text.
+func tablePlain(s *Snapshot, log []string) string {
+	var b strings.Builder
+	es := entries(s)
+	w := 0
+	for _, e := range es {
+		w = max(w, width(e.name))
+	}
+	for _, e := range es {
+		for i, l := range strings.Split(e.value, "\n") {
+			name := e.name
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(&b, "%s%s  %s\n", name, strings.Repeat(" ", w-width(name)), l)
+		}
+	}
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		fmt.Fprintf(&b, "worker %d: %s seeds/s, %s edges/s, %s", w.Rank, rate(w.SeedsPerSec), rate(w.EdgesPerSec), memory(w.RSS))
+		for _, st := range w.Stages {
+			fmt.Fprintf(&b, ", %s %s", oneLine(st.Name), sharePercent(st.Share))
+		}
+		b.WriteByte('\n')
+	}
+	for _, l := range log[max(len(log)-logLines, 0):] {
+		b.WriteString(cut(l, 400) + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// plainLine is a moment of the run in one line.
+func plainLine(s *Snapshot) string {
+	if s.final() {
+		return strings.Join(summary(s), ": ")
+	}
+	parts := nonEmpty(oneLine(s.Title), s.state())
+	line := strings.Join(parts, ": ")
+	if p := progressLine(s); p != "" {
+		line += "  " + p
+	}
+	return line
+}

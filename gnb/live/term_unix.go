@@ -1,0 +1,35 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package live
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// termWidth is the number of columns of the terminal that w writes to, 0 where
+// w is no terminal. A terminal that does not know its width has 80.
+func termWidth(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	c, err := f.SyscallConn() // Fd would make the file blocking
+	if err != nil {
+		return 0
+	}
+	cols := 0
+	err = c.Control(func(fd uintptr) {
+		if ws, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ); err == nil {
+			if cols = int(ws.Col); cols == 0 {
+				cols = 80
+			}
+		}
+	})
+	if err != nil {
+		return 0
+	}
+	return cols
+}
