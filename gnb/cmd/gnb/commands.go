@@ -13,5 +13,8 @@ type command struct {
 // commands is every command, in the order of "gnb help".
 func commands() []command {
 	return []command{
+		installCommand,
+		doctorCommand,
+		kernelCommand,
 	}
 }

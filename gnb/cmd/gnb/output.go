@@ -70,11 +70,14 @@ func (o *output) flags(arguments, detail string) *flag.FlagSet {
 // parse parses flags wherever they stand among the arguments and returns the arguments, of which
 // there must be atLeast..atMost (atMost < 0: any number). After "--" everything is an argument.
 func (o *output) parse(fs *flag.FlagSet, args []string, atLeast, atMost int) ([]string, error) {
+	help := fs.Usage
+	fs.Usage = func() {} // the flag package would print it after each wrong flag too
 	var rest []string
 	for len(args) > 0 {
 		before := len(args)
 		if err := fs.Parse(args); err != nil {
 			if errors.Is(err, flag.ErrHelp) {
+				help()
 				return nil, err
 			}
 			return nil, &usageError{err}

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/version"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+var doctorCommand = command{"doctor", "check that this machine has what notebooks and training need", doctor}
+
+const doctorHelp = `
+Looks at Go, Python, Jupyter, the kernel, PATH, memory, shared memory, disk and the GPU driver, and
+says of each what it found and, where something is wrong, how to put it right. The exit status is 1
+when a check fails. A missing GPU is no failure: training then runs on the CPU.`
+
+// The oldest versions that serve: go.mod's own, and what the pinned Jupyter client takes.
+const (
+	minGo     = "go1.26"
+	minPython = "3.10"
+)
+
+// check is one finding of the doctor. Fix is what to do when OK is false.
+type check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+	Fix    string `json:"fix"`
+}
+
+// good and bad make the two outcomes of a check.
+func good(format string, args ...any) check { return check{OK: true, Detail: fmt.Sprintf(format, args...)} }
+
+func bad(fix, format string, args ...any) check {
+	return check{Detail: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+// patient is what the doctor looks at.
+type patient struct {
+	kernelName string
+	jupyter    []string // Jupyter data directories, the preferred one first
+	data       string   // where datasets and runs go
+}
+
+// examinations are the checks, in the order shown.
+var examinations = []struct {
+	name string
+	look func(ctx context.Context, p patient) check
+}{
+	{"go", checkGo},
+	{"python", checkPython},
+	{"jupyter", checkJupyter},
+	{"kernel", checkKernel},
+	{"path", checkPath},
+	{"memory", checkMemory},
+	{"shared memory", checkSharedMemory},
+	{"disk", checkDisk},
+	{"gpu", checkGPU},
+}
+
+func doctor(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("", doctorHelp)
+	prefix := fs.String("prefix", "", "Python `prefix` where the kernel was installed (default the active virtual environment, then the user's directory)")
+	name := fs.String("name", kernelName, "`name` of the kernelspec")
+	if _, err := out.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	p := patient{kernelName: *name, jupyter: jupyterDirs(*prefix), data: dataDir()}
+	var checks []check
+	var failed []string
+	for _, e := range examinations {
+		limit, cancel := context.WithTimeout(ctx, 20*time.Second)
+		c := e.look(limit, p)
+		cancel()
+		c.Name = e.name
+		checks = append(checks, c)
+		mark := "ok  "
+		if !c.OK {
+			mark = "FAIL"
+			failed = append(failed, c.Name)
+		}
+		out.printf("%s  %-13s  %s\n", mark, c.Name, c.Detail)
+		if c.Fix != "" {
+			out.printf("      %-13s  to fix: %s\n", "", c.Fix)
+		}
+	}
+	out.result(struct {
+		Checks []check `json:"checks"`
+	}{checks})
+	if len(failed) > 0 {
+		// The result stays the last event: the findings are the answer, and the status says the rest.
+		out.logf("gnb doctor: %s failed: %s", plural(len(failed), "check"), strings.Join(failed, ", "))
+		return exitStatus(statusFailed)
+	}
+	return nil
+}
+
+func checkGo(ctx context.Context, _ patient) check {
+	const fix = "install Go " + minGo + " or newer from https://go.dev/dl/ and put its bin directory on PATH"
+	path, err := exec.LookPath("go")
+	if err != nil {
+		return bad(fix, "there is no go command on PATH; cells are compiled with it")
+	}
+	b, err := exec.CommandContext(ctx, path, "env", "GOVERSION").Output()
+	if err != nil {
+		return bad(fix, "%s does not run: %v", path, err)
+	}
+	v := strings.TrimSpace(string(b))
+	if word := strings.Fields(v); len(word) > 0 && version.IsValid(word[0]) && version.Compare(word[0], minGo) < 0 {
+		return bad(fix, "%s is %s; GraphNB needs %s or newer", path, v, minGo)
+	}
+	return good("%s at %s", v, path)
+}
+
+// python is the interpreter that belongs to the kernel: the active environment's, else python3.
+func python(p patient) string {
+	for _, dir := range p.jupyter {
+		// dir is PREFIX/share/jupyter
+		if exe := filepath.Join(dir, "..", "..", "bin", "python3"); isFile(exe) {
+			return filepath.Clean(exe)
+		}
+	}
+	return "python3"
+}
+
+func checkPython(ctx context.Context, p patient) check {
+	const fix = "install Python " + minPython + " or newer (Debian: apt install python3 python3-venv); only Jupyter needs it"
+	exe := python(p)
+	b, err := exec.CommandContext(ctx, exe, "-c", "import sys; print('go%d.%d.%d' % sys.version_info[:3])").Output()
+	if err != nil {
+		return bad(fix, "%s does not run: %v", exe, err)
+	}
+	v := strings.TrimSpace(string(b)) // a Go version, for its comparison
+	if version.Compare(v, "go"+minPython) < 0 {
+		return bad(fix, "%s is Python %s; Jupyter's client needs %s or newer", exe, strings.TrimPrefix(v, "go"), minPython)
+	}
+	return good("Python %s at %s", strings.TrimPrefix(v, "go"), exe)
+}
+
+// jupyterProbe prints the versions of the Jupyter parts that are there.
+const jupyterProbe = `
+from importlib.metadata import version, PackageNotFoundError
+for name in ("jupyterlab", "notebook", "nbclassic", "nbclient", "jupyter_client"):
+    try: print(name, version(name))
+    except PackageNotFoundError: pass
+`
+
+func checkJupyter(ctx context.Context, p patient) check {
+	exe := python(p)
+	b, err := exec.CommandContext(ctx, exe, "-c", jupyterProbe).Output()
+	found := strings.Join(strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' }), ", ")
+	if err == nil && strings.Contains(found, "jupyter_client") {
+		return good("%s", found)
+	}
+	if path, err := exec.LookPath("jupyter"); err == nil {
+		return good("%s", path)
+	}
+	return bad("python3 -m venv .venv && . .venv/bin/activate && pip install jupyterlab", "%s has no Jupyter, and there is no jupyter command on PATH", exe)
+}
+
+func checkKernel(ctx context.Context, p patient) check {
+	const fix = "gnb install"
+	var file string
+	var b []byte
+	for _, dir := range p.jupyter {
+		f := filepath.Join(dir, "kernels", p.kernelName, "kernel.json")
+		text, err := os.ReadFile(f)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return bad(fix, "%v", err)
+		}
+		file, b = f, text
+		break
+	}
+	if file == "" {
+		return bad(fix, "no kernel %q in %s", p.kernelName, strings.Join(p.jupyter, " or "))
+	}
+	var spec kernelSpec
+	if err := json.Unmarshal(b, &spec); err != nil {
+		return bad(fix, "%s is damaged: %v", file, err)
+	}
+	gonb := ""
+	for _, a := range spec.Argv {
+		base := strings.TrimSuffix(filepath.Base(a), ".exe")
+		if filepath.IsAbs(a) && (base == "gonb" || base == "gnb") && !isFile(a) {
+			return bad(fix, "%s starts %s, which is gone", file, a)
+		}
+		if base == "gonb" {
+			gonb = a
+		}
+	}
+	if gonb == "" {
+		return bad(fix, "%s does not start GoNB", file)
+	}
+	module := spec.Metadata["graphnb_module"]
+	if err := isModule(module); err != nil {
+		return bad(fix, "%s: %v", file, err)
+	}
+	out, err := exec.CommandContext(ctx, gonb, "-V").Output()
+	if err != nil {
+		return bad(fix, "%s does not run: %v", gonb, err)
+	}
+	return good("%q in %s, GoNB %s, library %s", spec.DisplayName, filepath.Dir(file), strings.TrimSpace(string(out)), module)
+}
+
+func checkPath(_ context.Context, _ patient) check {
+	self, err := os.Executable()
+	if err != nil {
+		return bad("run gnb by its full path", "finding this program: %v", err)
+	}
+	path, err := exec.LookPath("gnb")
+	if err != nil {
+		if strings.Contains(self, "go-build") {
+			return good("run by \"go run\"; \"go install %s/gnb/cmd/gnb\" puts gnb on PATH", modulePath)
+		}
+		return good("gnb is not on PATH; this one is %s", self)
+	}
+	a, errA := os.Stat(path)
+	b, errB := os.Stat(self)
+	if errA == nil && errB == nil && !os.SameFile(a, b) {
+		return good("gnb on PATH is %s; this one is %s", path, self)
+	}
+	return good("gnb is %s", path)
+}
+
+func checkGPU(_ context.Context, _ patient) check {
+	b, err := os.ReadFile("/proc/driver/nvidia/version")
+	if err != nil {
+		return good("no NVIDIA driver: training runs on the CPU (%s/%s, %d cores)", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return good("%s", strings.Join(strings.Fields(strings.TrimPrefix(line, "NVRM version:")), " "))
+}
+
+// jupyterDirs are the data directories to look for the kernel in.
+func jupyterDirs(prefix string) []string {
+	var dirs []string
+	if prefix == "" {
+		prefix = environmentPrefix()
+	}
+	if prefix != "" {
+		if dir, err := jupyterDir(prefix, false); err == nil {
+			dirs = append(dirs, dir)
+		}
+	}
+	if dir, err := userJupyterDir(); err == nil {
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// dataDir is where datasets go: GNB_DATA, or the current directory.
+func dataDir() string {
+	if d := os.Getenv("GNB_DATA"); d != "" {
+		return d
+	}
+	return "."
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const gib = 1 << 30
+
+func checkMemory(context.Context, patient) check {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return bad("mount /proc", "%v", err)
+	}
+	free := int64(-1)
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == "MemAvailable:" {
+			if kb, err := strconv.ParseInt(f[1], 10, 64); err == nil {
+				free = kb << 10
+			}
+		}
+	}
+	if free < 0 {
+		return bad("use Linux 3.14 or newer", "/proc/meminfo has no MemAvailable")
+	}
+	detail := fmt.Sprintf("%.1f GiB free", float64(free)/gib)
+	// A container's own limit (cgroup 2), where there is one.
+	if limit, ok := readInt("/sys/fs/cgroup/memory.max"); ok {
+		used, _ := readInt("/sys/fs/cgroup/memory.current")
+		free = min(free, limit-used)
+		detail = fmt.Sprintf("%.1f GiB free of this container's %.1f", float64(free)/gib, float64(limit)/gib)
+	}
+	if free < gib {
+		return bad("end other programs, or raise the container's memory limit", "%s; compiling a cell and training a small set take about 1 GiB", detail)
+	}
+	return good("%s", detail)
+}
+
+// checkSharedMemory makes the kind of memory that workers share, and writes a page of it.
+func checkSharedMemory(context.Context, patient) check {
+	const fix = "use Linux 3.17 or newer, and a container whose seccomp profile allows memfd_create; --workers 1 does without"
+	fd, err := unix.MemfdCreate("gnb-doctor", unix.MFD_CLOEXEC)
+	if err != nil {
+		return bad(fix, "memfd_create: %v; workers share memory by it", err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Ftruncate(fd, 1<<20); err != nil {
+		return bad(fix, "growing a memfd: %v", err)
+	}
+	m, err := unix.Mmap(fd, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return bad(fix, "mapping a memfd: %v", err)
+	}
+	m[0] = 1
+	if err := unix.Munmap(m); err != nil {
+		return bad(fix, "unmapping a memfd: %v", err)
+	}
+	return good("memfd works; nothing needs /dev/shm")
+}
+
+func checkDisk(_ context.Context, p patient) check {
+	var details []string
+	for _, dir := range []string{p.data, os.TempDir()} {
+		var s unix.Statfs_t
+		if err := unix.Statfs(dir, &s); err != nil {
+			return bad("make it, or set GNB_DATA or TMPDIR to a directory that exists", "%s: %v", dir, err)
+		}
+		free := float64(s.Bavail) * float64(s.Bsize) / gib
+		if free < 1 {
+			return bad("free some space, or set GNB_DATA and TMPDIR to a larger disk", "%s has %.2f GiB left; checkpoints and compiled cells need 1", dir, free)
+		}
+		details = append(details, fmt.Sprintf("%.0f GiB free in %s", free, dir))
+	}
+	return good("%s", strings.Join(details, ", "))
+}
+
+func readInt(file string) (int64, bool) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	return n, err == nil // "max": no limit
+}

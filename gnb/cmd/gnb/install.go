@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// modulePath is what cells import from.
+const modulePath = "github.com/graphnb/graphnb"
+
+// kernelName is the kernelspec's name where --name gives none. It is not "gonb", so that a GoNB
+// kernel that is already there stays as it is.
+const kernelName = "graphnb"
+
+var installCommand = command{"install", "install the notebook kernel \"Go (GraphNB)\"", install}
+
+const installHelp = `
+Builds GoNB and goimports at the versions this program was made with, and adds the kernel
+"Go (GraphNB)" to Jupyter beside any kernel already there. Cells of that kernel import
+` + modulePath + `/gnb with nothing to prepare. The library is built once, so that the
+first cell is fast. It installs into the active virtual environment if there is one, else into the
+user's Jupyter directory; a second run takes seconds.`
+
+// kernelSpec is the kernel.json that Jupyter reads.
+type kernelSpec struct {
+	Argv          []string          `json:"argv"`
+	DisplayName   string            `json:"display_name"`
+	Language      string            `json:"language"`
+	InterruptMode string            `json:"interrupt_mode"`
+	Env           map[string]string `json:"env"`
+	Metadata      map[string]string `json:"metadata"`
+}
+
+// installOptions are install's flags.
+type installOptions struct {
+	prefix, name, display, module, data string
+	user, rawError, headless            bool
+}
+
+func install(ctx context.Context, args []string, out *output) error {
+	var o installOptions
+	fs := out.flags("", installHelp)
+	fs.StringVar(&o.prefix, "prefix", "", "Python `prefix` (sys.prefix) to install into (default the active virtual environment)")
+	fs.BoolVar(&o.user, "user", false, "install into the user's Jupyter directory")
+	fs.StringVar(&o.name, "name", kernelName, "`name` of the kernelspec")
+	fs.StringVar(&o.display, "display", "Go (GraphNB)", "`name` shown in Jupyter's launcher")
+	fs.StringVar(&o.module, "module", "", "`directory` of the graphnb module that cells import (default this checkout, else this release)")
+	fs.StringVar(&o.data, "data", "", "`directory` of datasets, for cells (GNB_DATA)")
+	fs.BoolVar(&o.rawError, "raw-error", false, "compile errors as plain text, for notebooks that run without a browser")
+	fs.BoolVar(&o.headless, "headless", false, "tell cells that no browser is attached (GNB_HEADLESS)")
+	if _, err := out.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if o.name == "" || strings.ContainsFunc(o.name, func(r rune) bool { return !isNameRune(r) }) {
+		return usagef("--name %q: a kernelspec's name has letters, digits, '.', '-' and '_' only", o.name)
+	}
+	start := time.Now()
+	if _, err := exec.LookPath("go"); err != nil {
+		return errors.New("the go command is not on PATH, and cells are compiled with it; install Go from https://go.dev/dl/")
+	}
+	if o.module == "" {
+		dir, err := moduleDir(ctx)
+		if err != nil {
+			return err
+		}
+		o.module = dir
+	}
+	module, err := filepath.Abs(o.module)
+	if err != nil {
+		return err
+	}
+	if err := isModule(module); err != nil {
+		return err
+	}
+	jupyter, err := jupyterDir(o.prefix, o.user)
+	if err != nil {
+		return err
+	}
+	bin := filepath.Join(jupyter, "graphnb", "bin")
+	if err := buildTools(ctx, bin, out); err != nil {
+		return err
+	}
+	if err := copySelf(filepath.Join(bin, exeName("gnb"))); err != nil {
+		return err
+	}
+	if err := warmCache(ctx, module, out); err != nil {
+		return err
+	}
+	file := filepath.Join(jupyter, "kernels", o.name, "kernel.json")
+	if err := writeSpec(file, newSpec(o, bin, module)); err != nil {
+		return err
+	}
+	out.printf("kernel %q in %s\ncells import %s from %s\n", o.display, file, modulePath, module)
+	out.result(struct {
+		Kernel  string  `json:"kernel"`
+		File    string  `json:"file"`
+		Module  string  `json:"module"`
+		Tools   string  `json:"tools"`
+		Seconds float64 `json:"seconds"`
+	}{o.name, file, module, bin, time.Since(start).Seconds()})
+	return nil
+}
+
+// newSpec is the kernelspec for the tools in bin and the library in module. Settings of the Go
+// command are not in it: "gnb kernel" finds them when a kernel starts, so that a proxy or a
+// toolchain changed later counts.
+func newSpec(o installOptions, bin, module string) kernelSpec {
+	spec := kernelSpec{
+		Argv: []string{
+			filepath.Join(bin, exeName("gnb")), "kernel", "--go-bin=" + goBin(),
+			filepath.Join(bin, exeName("gonb")), "--kernel", "{connection_file}",
+			fmt.Sprintf("-raw_error=%t", o.rawError), "-go_work=" + module,
+		},
+		DisplayName:   o.display,
+		Language:      "go",
+		InterruptMode: "message",
+		Env:           map[string]string{},
+		Metadata:      map[string]string{"graphnb_module": module},
+	}
+	if o.data != "" {
+		spec.Env["GNB_DATA"] = o.data
+	}
+	if o.headless {
+		spec.Env["GNB_HEADLESS"] = "1"
+	}
+	return spec
+}
+
+// writeSpec writes spec aside and renames it, so that Jupyter never sees half of one.
+func writeSpec(file string, spec kernelSpec) error {
+	b, err := json.MarshalIndent(spec, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("writing the kernelspec: %w", err)
+	}
+	return replaceFile(file, append(b, '\n'), 0o644)
+}
+
+// jupyterDir is the data directory of Jupyter that the kernel goes to: the prefix's, or the user's.
+func jupyterDir(prefix string, user bool) (string, error) {
+	if prefix == "" && !user {
+		prefix = environmentPrefix()
+	}
+	if prefix != "" && !user {
+		if info, err := os.Stat(prefix); err != nil || !info.IsDir() {
+			return "", fmt.Errorf("--prefix %s is not a directory; make it with \"python3 -m venv %s\"", prefix, prefix)
+		}
+		return filepath.Abs(filepath.Join(prefix, "share", "jupyter"))
+	}
+	return userJupyterDir()
+}
+
+// environmentPrefix is the active virtual or conda environment, or "".
+func environmentPrefix() string {
+	if p := os.Getenv("VIRTUAL_ENV"); p != "" {
+		return p
+	}
+	return os.Getenv("CONDA_PREFIX")
+}
+
+// userJupyterDir is what "jupyter --data-dir" says.
+func userJupyterDir() (string, error) {
+	if d := os.Getenv("JUPYTER_DATA_DIR"); d != "" {
+		return d, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the user's Jupyter directory: %w; set JUPYTER_DATA_DIR or pass --prefix", err)
+	}
+	if runtime.GOOS == "darwin" {
+		return filepath.Join(home, "Library", "Jupyter"), nil
+	}
+	if d := os.Getenv("XDG_DATA_HOME"); d != "" {
+		return filepath.Join(d, "jupyter"), nil
+	}
+	return filepath.Join(home, ".local", "share", "jupyter"), nil
+}
+
+// moduleDir is where cells find the library: the checkout one stands in, or the module cache's
+// directory of the release this binary was built from. Both serve unchanged in a go.work file.
+func moduleDir(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", modulePath).Output()
+	if path, dir, ok := strings.Cut(strings.TrimSpace(string(out)), " "); err == nil && ok && path == modulePath {
+		return dir, nil
+	}
+	info, ok := debug.ReadBuildInfo()
+	if v := "(devel)"; !ok || info.Main.Version == "" || info.Main.Version == v || strings.Contains(info.Main.Version, "+dirty") {
+		return "", fmt.Errorf("cells need the library's directory: run it inside a checkout of %s, or pass --module DIR", modulePath)
+	}
+	c := exec.CommandContext(ctx, "go", "mod", "download", "-json", modulePath+"@"+info.Main.Version)
+	c.Dir = os.TempDir() // outside any module
+	out, err = c.Output()
+	if err != nil {
+		return "", fmt.Errorf("downloading %s@%s: %w", modulePath, info.Main.Version, err)
+	}
+	var m struct{ Dir string }
+	if err := json.Unmarshal(out, &m); err != nil {
+		return "", fmt.Errorf("go mod download -json: %w", err)
+	}
+	return m.Dir, nil
+}
+
+// isModule says why dir cannot be the library's directory.
+func isModule(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return fmt.Errorf("the library's directory %s has no readable go.mod: %w", dir, err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "module" && f[1] == modulePath {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not the module %s; pass --module with a checkout of it", filepath.Join(dir, "go.mod"), modulePath)
+}
+
+// copySelf keeps a copy of this program at file: "go run" removes its own at the end.
+func copySelf(file string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	b, err := os.ReadFile(self)
+	if err != nil {
+		return fmt.Errorf("copying this program beside the kernel: %w", err)
+	}
+	return replaceFile(file, b, 0o755)
+}
+
+// replaceFile writes data aside and renames it over file, which may be running.
+func replaceFile(file string, data []byte, mode os.FileMode) error {
+	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	defer os.Remove(tmp.Name()) // of no effect once renamed
+	_, err = tmp.Write(data)
+	if e := tmp.Chmod(mode); err == nil {
+		err = e
+	}
+	if e := tmp.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), file)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	return nil
+}
+
+func isNameRune(r rune) bool {
+	return r == '.' || r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+}
+
+func exeName(name string) string {
+	if runtime.GOOS == "windows" {
+		return name + ".exe"
+	}
+	return name
+}
+
+// goBin is the directory of the go command on this PATH, for kernels started by a Jupyter whose
+// PATH lacks it (a desktop's launcher).
+func goBin() string {
+	p, err := exec.LookPath("go")
+	if err != nil {
+		return ""
+	}
+	p, err = filepath.Abs(p)
+	if err != nil {
+		return ""
+	}
+	return filepath.Dir(p)
+}

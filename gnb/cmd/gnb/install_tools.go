@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// The tools' module travels in this binary, so that everyone gets the same versions; the names of
+// the files keep the directory from being a module of its own. GoNB is pinned exactly, because the
+// way it composes and runs a cell is what workers and panels rely on.
+var (
+	//go:embed tools.mod
+	toolsMod []byte
+	//go:embed tools.sum
+	toolsSum []byte
+)
+
+// toolNames are the programs that the tools' module builds.
+var toolNames = []string{"gonb", "goimports"}
+
+// toolsKey identifies what buildTools would build.
+func toolsKey(goVersion string) string {
+	return fmt.Sprintf("%x\n", sha256.Sum256(bytes.Join([][]byte{toolsMod, toolsSum, []byte(goVersion)}, []byte{0})))
+}
+
+// buildTools builds GoNB and goimports into bin, unless they are there from the same sources and the
+// same Go.
+func buildTools(ctx context.Context, bin string, out *output) error {
+	version, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
+	if err != nil {
+		return fmt.Errorf("go env GOVERSION: %w", err)
+	}
+	key := toolsKey(string(version))
+	stamp := filepath.Join(bin, "tools.stamp")
+	if b, err := os.ReadFile(stamp); err == nil && string(b) == key && haveTools(bin) {
+		return nil
+	}
+	start := time.Now()
+	out.logf("building gonb and goimports (half a minute the first time)")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return fmt.Errorf("making the tools' directory: %w", err)
+	}
+	src, err := os.MkdirTemp("", "gnb-tools-")
+	if err != nil {
+		return fmt.Errorf("building the kernel's tools: %w", err)
+	}
+	defer os.RemoveAll(src)
+	for name, b := range map[string][]byte{"go.mod": toolsMod, "go.sum": toolsSum} {
+		if err := os.WriteFile(filepath.Join(src, name), b, 0o644); err != nil {
+			return fmt.Errorf("building the kernel's tools: %w", err)
+		}
+	}
+	// Built aside and renamed: a running kernel keeps its program, and nothing is half there.
+	built := filepath.Join(src, "bin")
+	err = runGo(ctx, src, []string{"GOBIN=" + built, "GOFLAGS=-ldflags=-s", "GOWORK=off", "CGO_ENABLED=0"}, "install", "tool")
+	if err != nil {
+		return fmt.Errorf("building gonb and goimports: %w", err)
+	}
+	for _, name := range toolNames {
+		b, err := os.ReadFile(filepath.Join(built, exeName(name)))
+		if err != nil {
+			return fmt.Errorf("building the kernel's tools: %w", err)
+		}
+		if err := replaceFile(filepath.Join(bin, exeName(name)), b, 0o755); err != nil {
+			return err
+		}
+	}
+	out.logf("built in %.0f s", time.Since(start).Seconds())
+	return replaceFile(stamp, []byte(key), 0o644)
+}
+
+func haveTools(bin string) bool {
+	for _, name := range toolNames {
+		if info, err := os.Stat(filepath.Join(bin, exeName(name))); err != nil || !info.Mode().IsRegular() {
+			return false
+		}
+	}
+	return true
+}
+
+// warmProgram is a cell's program as far as the build cache is concerned.
+const warmProgram = `package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+
+	_ "` + modulePath + `/gnb"
+)
+
+func main() {
+	flag.Parse()
+	fmt.Println(context.Background())
+}
+`
+
+// warmCache builds a program that imports the library the way the kernel builds a cell, so that the
+// user's build cache has every package of it and the first cell only links: seconds instead of
+// about twenty. It also finds out now, and not in the first cell, when the library does not build.
+func warmCache(ctx context.Context, module string, out *output) error {
+	start := time.Now()
+	dir, err := os.MkdirTemp("", "gnb-warm-")
+	if err != nil {
+		return fmt.Errorf("building the library for the first cell: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	settings, err := goSettings(ctx, os.Environ())
+	if err != nil {
+		return err
+	}
+	files := map[string]string{"main.go": warmProgram, "go.mod": "module gnbwarm\n\ngo 1.26.0\n"}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("building the library for the first cell: %w", err)
+		}
+	}
+	env := []string{"GOWORK=", "GOFLAGS=" + cellFlags(settings.GOFLAGS), "GOPROXY=" + cellProxy(settings)}
+	for _, args := range [][]string{{"work", "init", ".", module}, {"build", "-o", filepath.Join(dir, "warm"), "."}} {
+		if err := runGo(ctx, dir, env, args...); err != nil {
+			return fmt.Errorf("building the library for the first cell: %w", err)
+		}
+	}
+	if d := time.Since(start); d > 3*time.Second {
+		out.logf("built the library for the first cell in %.0f s", d.Seconds())
+	}
+	return nil
+}
+
+// runGo runs the go command in dir; the error holds what it said.
+func runGo(ctx context.Context, dir string, env []string, args ...string) error {
+	c := exec.CommandContext(ctx, "go", args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), env...)
+	text, err := c.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("go %s in %s: %w: %s", strings.Join(args, " "), dir, err, strings.TrimSpace(string(text)))
+	}
+	return err
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+var kernelCommand = command{"kernel", "run a notebook kernel (Jupyter starts it)", kernel}
+
+const kernelHelp = `
+What the kernelspec of "gnb install" starts: it runs the GoNB program that follows, in a temporary
+directory of its own. When the kernel ends, in whatever way, every process that it started and the
+directory are gone: cells, workers, and whatever a cell started.`
+
+// kernelDirEnv names the kernel's own directory in the environment of everything it starts.
+const kernelDirEnv = "GNB_KERNEL_DIR"
+
+// kernelDirPrefix starts the names of kernels' directories.
+const kernelDirPrefix = "gnb-kernel-"
+
+// kernel runs "gnb kernel [--go-bin DIR] GONB ARGS…", or as the guard of a kernel "gnb kernel
+// --guard DIR".
+func kernel(ctx context.Context, args []string, out *output) error {
+	flags := out.flags("GONB [arguments]", kernelHelp)
+	goBin := flags.String("go-bin", "", "`directory` of the go command, used when PATH has none")
+	guard := flags.String("guard", "", "clean up after the kernel with this `directory` once standard input ends")
+	help := flags.Usage
+	flags.Usage = func() {}
+	if err := flags.Parse(args); err != nil { // not out.parse: what follows GONB belongs to it
+		if errors.Is(err, flag.ErrHelp) {
+			help()
+			return err
+		}
+		return &usageError{err}
+	}
+	if *guard != "" {
+		return guardKernel(*guard)
+	}
+	if flags.NArg() == 0 {
+		return usagef("it takes the GoNB program to run")
+	}
+	if _, err := exec.LookPath("go"); err != nil && *goBin != "" {
+		if err := os.Setenv("PATH", os.Getenv("PATH")+string(os.PathListSeparator)+*goBin); err != nil {
+			return err
+		}
+	}
+	settings, err := goSettings(ctx, os.Environ())
+	if err != nil {
+		return err
+	}
+	sweepKernelDirs(os.TempDir())
+	dir, release, err := newKernelDir(os.TempDir())
+	if err != nil {
+		return err
+	}
+	defer release()
+	status, err := superviseKernel(flags.Args(), kernelEnv(os.Environ(), settings, filepath.Dir(flags.Arg(0)), dir), dir)
+	if err != nil {
+		return err
+	}
+	if status != 0 {
+		return exitStatus(status)
+	}
+	return nil
+}
+
+// settings of the go command that a kernel starts from.
+type settings struct{ GOPROXY, GOFLAGS, GOMODCACHE string }
+
+// goSettings asks the go command, which knows the environment and the user's "go env -w".
+func goSettings(ctx context.Context, env []string) (settings, error) {
+	var s settings
+	c := exec.CommandContext(ctx, "go", "env", "-json", "GOPROXY", "GOFLAGS", "GOMODCACHE")
+	c.Env = env
+	b, err := c.Output()
+	if err != nil {
+		return s, fmt.Errorf("asking the go command for its settings: %w; cells are compiled with it, so it must be on PATH", err)
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, fmt.Errorf("go env -json: %w", err)
+	}
+	return s, nil
+}
+
+// kernelEnv is the environment of GoNB and its cells: the tools in bin come first on PATH, the
+// temporary directory is dir, and the go command is set up for cells.
+func kernelEnv(env []string, s settings, bin, dir string) []string {
+	set := map[string]string{
+		"GOWORK":     "", // GoNB keeps its own go.work; GOWORK=off would hide the library
+		"GOFLAGS":    cellFlags(s.GOFLAGS),
+		"GOPROXY":    cellProxy(s),
+		"TMPDIR":     dir,
+		kernelDirEnv: dir,
+	}
+	out := make([]string, 0, len(env)+len(set)+1)
+	path := bin
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		if name == "PATH" {
+			path += string(os.PathListSeparator) + value
+		} else if _, ours := set[name]; !ours {
+			out = append(out, e)
+		}
+	}
+	for name, value := range set {
+		out = append(out, name+"="+value)
+	}
+	return append(out, "PATH="+path)
+}
+
+// cellProxy puts the module cache before the user's proxies: GoNB runs "go get" before each cell,
+// which asks the network otherwise (0.4 s a cell, and no cell runs offline).
+func cellProxy(s settings) string {
+	local := "file://" + filepath.ToSlash(filepath.Join(s.GOMODCACHE, "cache", "download"))
+	switch {
+	case s.GOPROXY == "":
+		return local
+	case s.GOPROXY == local || strings.HasPrefix(s.GOPROXY, local+","):
+		return s.GOPROXY
+	}
+	return local + "," + s.GOPROXY
+}
+
+// cellFlags is the user's GOFLAGS without what the go command refuses in a workspace (-mod=mod,
+// -modfile), and with symbol tables left out, which links faster.
+func cellFlags(user string) string {
+	flags := []string{"-ldflags=-s"}
+	for _, f := range strings.Fields(user) {
+		name, _, _ := strings.Cut(strings.TrimLeft(f, "-"), "=")
+		switch name {
+		case "mod", "modfile":
+			continue
+		case "ldflags":
+			flags = flags[1:]
+		}
+		flags = append(flags, f)
+	}
+	return strings.Join(flags, " ")
+}
+
+// newKernelDir makes a kernel's own temporary directory in parent. The directory belongs to this
+// process as long as it holds a lock on the file "lock" in it, whatever becomes of process ids and
+// containers. release removes it.
+func newKernelDir(parent string) (dir string, release func(), err error) {
+	dir, err = os.MkdirTemp(parent, kernelDirPrefix)
+	if err != nil {
+		return "", nil, fmt.Errorf("making the kernel's temporary directory: %w", err)
+	}
+	// Locked before it gets its name: a lock file that can be seen is a locked one or a dead one's.
+	f, err := os.Create(filepath.Join(dir, ".lock"))
+	if err == nil {
+		err = lockFile(f)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, "lock"))
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return "", nil, fmt.Errorf("locking the kernel's temporary directory: %w", err)
+	}
+	return dir, func() {
+		removeAll(dir)
+		f.Close()
+	}, nil
+}
+
+// sweepKernelDirs removes the directories of kernels that died without a chance to.
+func sweepKernelDirs(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, kernelDirPrefix+"*"))
+	for _, dir := range dirs {
+		f, err := os.Open(filepath.Join(dir, "lock"))
+		if errors.Is(err, fs.ErrNotExist) {
+			// Being made, or its maker died within microseconds.
+			if info, err := os.Lstat(dir); err == nil && time.Since(info.ModTime()) > time.Hour {
+				removeAll(dir)
+			}
+			continue
+		}
+		if err != nil {
+			continue // another user's
+		}
+		if lockFile(f) == nil {
+			removeAll(dir)
+		}
+		f.Close()
+	}
+}
+
+// removeAll removes dir, trying again while a dying process still writes into it.
+func removeAll(dir string) {
+	for range 50 {
+		if os.RemoveAll(dir) == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// lockFile locks f, or fails at once when another process has.
+func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

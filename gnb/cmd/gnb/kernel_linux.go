@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// superviseKernel runs GoNB and returns its exit status once everything it left is gone.
+//
+// Three things keep a kernel from leaving anything. This process is the subreaper of all it starts,
+// so orphans become its children and it kills them when GoNB ends. GoNB is killed when this process
+// dies. And a guard, a process in a session of its own, waits for the end of a pipe that only this
+// process holds: when even this process is killed, the guard kills what carries the kernel's
+// directory in its environment, and removes the directory.
+func superviseKernel(argv, env []string, dir string) (int, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("becoming the reaper of the kernel's processes: %w", err)
+	}
+	stopGuard, guard, err := startGuard(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer stopGuard()
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGCHLD)
+	defer signal.Stop(signals)
+
+	// Pdeathsig follows the thread that starts the child, so this one stays until the end.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Stdin, c.Stdout, c.Stderr, c.Env = os.Stdin, os.Stdout, os.Stderr, env
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		return 0, fmt.Errorf("starting GoNB: %w; \"gnb install\" builds it again", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			if s != syscall.SIGCHLD {
+				_ = c.Process.Signal(s) // it may just have ended
+				continue
+			}
+			// Orphans that have ended would stay zombies for as long as the kernel lives.
+			for _, pid := range children() {
+				if pid != c.Process.Pid && pid != guard {
+					_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+				}
+			}
+		case <-ended:
+			endChildren(guard)
+			if s, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+				return 128 + int(s.Signal()), nil
+			}
+			return c.ProcessState.ExitCode(), nil
+		}
+	}
+}
+
+// children are the process ids of this process's children.
+func children() []int {
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	var pids []int
+	for _, t := range tasks {
+		b, _ := os.ReadFile(t)
+		for _, p := range strings.Fields(string(b)) {
+			if pid, err := strconv.Atoi(p); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// endChildren kills all children but keep, and the orphans that become children by that, until
+// none is left or two seconds have passed (a process in an uninterruptible wait).
+func endChildren(keep int) {
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		pids := slices.DeleteFunc(children(), func(pid int) bool { return pid == keep })
+		if len(pids) == 0 {
+			return
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// startGuard starts the guard of dir. It acts when this process ends, or at stop.
+func startGuard(dir string) (stop func(), pid int, err error) {
+	r, w, err := os.Pipe() // both ends close on exec, so no other child holds the writing one
+	if err != nil {
+		return nil, 0, fmt.Errorf("starting the kernel's guard: %w", err)
+	}
+	defer r.Close()
+	c := exec.Command("/proc/self/exe", "kernel", "--guard="+dir)
+	c.Stdin = r
+	c.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, kernelDirEnv+"=") })
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // out of reach of what kills the kernel's group
+	if err := c.Start(); err != nil {
+		w.Close()
+		return nil, 0, fmt.Errorf("starting the kernel's guard: %w", err)
+	}
+	return func() {
+		w.Close()
+		_ = c.Wait() // its outcome changes nothing: everything is gone already
+	}, c.Process.Pid, nil
+}
+
+// guardKernel is the guard: it waits for the end of standard input, then kills every process of the
+// kernel with directory dir and removes dir.
+func guardKernel(dir string) error {
+	if !strings.HasPrefix(filepath.Base(dir), kernelDirPrefix) {
+		return usagef("--guard %s: not a kernel's directory", dir)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // caught, and not acted on
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	// Two empty looks in a row: a process could have been between fork and exec in the first.
+	for empty, end := 0, time.Now().Add(5*time.Second); empty < 2 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		pids := kernelProcesses(dir)
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("killing process %d of an ended kernel: %w", pid, err)
+			}
+		}
+		if empty++; len(pids) > 0 {
+			empty = 0
+		}
+	}
+	removeAll(dir)
+	return nil
+}
+
+// kernelProcesses are the processes whose environment names the kernel directory dir.
+func kernelProcesses(dir string) []int {
+	entry := []byte(kernelDirEnv + "=" + dir)
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	var pids []int
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // ended, or another user's
+		}
+		if slices.ContainsFunc(bytes.Split(b, []byte{0}), func(e []byte) bool { return bytes.Equal(e, entry) }) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid != os.Getpid() {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}

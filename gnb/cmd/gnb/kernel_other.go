@@ -1,0 +1,40 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+)
+
+// superviseKernel runs GoNB and returns its exit status. Only on Linux are processes that a cell
+// leaves behind found and ended too.
+func superviseKernel(argv, env []string, _ string) (int, error) {
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Stdin, c.Stdout, c.Stderr, c.Env = os.Stdin, os.Stdout, os.Stderr, env
+	if err := c.Start(); err != nil {
+		return 0, fmt.Errorf("starting GoNB: %w; \"gnb install\" builds it again", err)
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			_ = c.Process.Signal(s) // it may just have ended
+		case <-ended:
+			return max(c.ProcessState.ExitCode(), 0), nil
+		}
+	}
+}
+
+// guardKernel is for Linux only.
+func guardKernel(string) error {
+	return errors.New("a kernel's guard runs on Linux only")
+}
