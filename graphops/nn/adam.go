@@ -1,0 +1,121 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// AdamOptions are the options of Adam. Fields that are 0 have PyTorch's defaults.
+type AdamOptions struct {
+	LR    float64 // 0: 0.001
+	Beta1 float64 // decay of the gradient's mean; 0: 0.9
+	Beta2 float64 // decay of its square's mean; 0: 0.999
+	Eps   float64 // 0: 1e-8
+	// WeightDecay is added, times the weight, to the gradient (L2 penalty, Adam)
+	// or, where Decoupled is set, taken from the weight itself (AdamW).
+	WeightDecay float64
+	Decoupled   bool
+}
+
+// Adam is the optimiser
+//
+//	g ← scale·g + λ·w                     (λ = WeightDecay, not Decoupled)
+//	w ← w - lr·λ·w                        (Decoupled)
+//	m ← β1·m + (1-β1)·g
+//	v ← β2·v + (1-β2)·g²
+//	w ← w - lr/(1-β1ᵗ) · m / (√v/√(1-β2ᵗ) + ε)
+//
+// in float32, as torch.optim.Adam and AdamW without amsgrad. State: exp_avg (m)
+// and exp_avg_sq (v).
+//
+// Source: D. P. Kingma, J. Ba, "Adam: a method for stochastic optimization",
+// ICLR 2015, arXiv:1412.6980, algorithm 1; I. Loshchilov, F. Hutter, "Decoupled
+// weight decay regularization", ICLR 2019, arXiv:1711.05101, algorithm 2.
+type Adam struct {
+	o     AdamOptions
+	steps int64
+	m, v  []float32
+}
+
+var adamState = []string{"exp_avg", "exp_avg_sq"}
+
+// NewAdam makes an Adam. It panics with a [*tensor.Error] where an option makes
+// no sense.
+func NewAdam(o AdamOptions) *Adam {
+	o.LR, o.Beta1, o.Beta2, o.Eps = orDefault(o.LR, 1e-3), orDefault(o.Beta1, 0.9), orDefault(o.Beta2, 0.999), orDefault(o.Eps, 1e-8)
+	checkOption("NewAdam", "LR", o.LR, o.LR >= 0 && finite(o.LR))
+	checkOption("NewAdam", "Beta1", o.Beta1, o.Beta1 > 0 && o.Beta1 < 1)
+	checkOption("NewAdam", "Beta2", o.Beta2, o.Beta2 > 0 && o.Beta2 < 1)
+	checkOption("NewAdam", "Eps", o.Eps, o.Eps > 0 && finite(o.Eps))
+	checkOption("NewAdam", "WeightDecay", o.WeightDecay, o.WeightDecay >= 0 && finite(o.WeightDecay))
+	return &Adam{o: o}
+}
+
+// NewAdamW makes an Adam with decoupled weight decay, 0.01 unless o says
+// otherwise, as torch.optim.AdamW.
+func NewAdamW(o AdamOptions) *Adam {
+	o.Decoupled = true
+	o.WeightDecay = orDefault(o.WeightDecay, 0.01)
+	return NewAdam(o)
+}
+
+// Name is "adam" or "adamw".
+func (a *Adam) Name() string {
+	if a.o.Decoupled {
+		return "adamw"
+	}
+	return "adam"
+}
+
+// Steps implements [Optimizer].
+func (a *Adam) Steps() int64 { return a.steps }
+
+// LR implements [Optimizer].
+func (a *Adam) LR() float64 { return a.o.LR }
+
+// SetLR implements [Optimizer].
+func (a *Adam) SetLR(lr float64) {
+	checkOption("SetLR", "LR", lr, lr >= 0 && finite(lr))
+	a.o.LR = lr
+}
+
+// State implements [Optimizer].
+func (a *Adam) State() []State { return []State{{adamState[0], a.m}, {adamState[1], a.v}} }
+
+// SetState implements [Optimizer].
+func (a *Adam) SetState(steps int64, state map[string][]float32) error {
+	if err := restore(a.Name(), steps, state, adamState, &a.m, &a.v); err != nil {
+		return err
+	}
+	a.steps = steps
+	return nil
+}
+
+// Step implements [Optimizer].
+func (a *Adam) Step(w, g []float32, scale float32) {
+	checkStep(a.Name(), w, g, &a.m, &a.v)
+	a.steps++
+	o, t := a.o, float64(a.steps)
+	var (
+		b1, c1 = float32(o.Beta1), float32(1 - o.Beta1)
+		b2, c2 = float32(o.Beta2), float32(1 - o.Beta2)
+		size   = float32(o.LR / (1 - math.Pow(o.Beta1, t)))
+		root   = float32(math.Sqrt(1 - math.Pow(o.Beta2, t)))
+		eps    = float32(o.Eps)
+		l2     = float32(o.WeightDecay)
+		keep   = float32(1)
+	)
+	if o.Decoupled {
+		l2, keep = 0, float32(1-o.LR*o.WeightDecay)
+	}
+	parallel.For(0, len(w), stepGrain, func(lo, hi int) {
+		w, g, m, v := w[lo:hi], g[lo:hi], a.m[lo:hi], a.v[lo:hi]
+		for i, d := range g {
+			d = scale*d + l2*w[i]
+			m[i] = b1*m[i] + c1*d
+			v[i] = b2*v[i] + c2*d*d
+			w[i] = keep*w[i] - size*m[i]/(float32(math.Sqrt(float64(v[i])))/root+eps)
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package nn
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// Model is a network as its layers. Layer computes layer i for a block: from h
+// [b.NumSrc, _], the rows of the block's sources, the rows [b.NumDst, _] of its
+// destinations. It must give a destination the same row whatever other
+// destinations the block has; normalisation over a batch breaks that, and with it
+// the equality of training, inference and worlds of different size.
+type Model interface {
+	NumLayers() int
+	Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor
+}
+
+// LayerError is a failed layer of a model: it names which. It wraps the
+// [*tensor.Error] of the operation that did not fit.
+type LayerError struct {
+	Model string // Go type of the model
+	Layer int    // counted from 0
+	Type  string // Go type of the layer, "" where the model does not show it
+	Err   error
+}
+
+func (e *LayerError) Error() string {
+	if e.Type == "" {
+		return fmt.Sprintf("nn: layer %d of %s: %v", e.Layer, e.Model, e.Err)
+	}
+	return fmt.Sprintf("nn: layer %d (%s) of %s: %v", e.Layer, e.Type, e.Model, e.Err)
+}
+
+func (e *LayerError) Unwrap() error { return e.Err }
+
+// Forward runs all layers of m over the blocks of a batch, blocks[0] being the
+// first layer's, from x [blocks[0].NumSrc, _]. It panics with a [*LayerError]
+// where a layer does not fit, and with a [*tensor.Error] where the blocks or x do
+// not; [TryForward] returns them instead.
+func Forward(m Model, f *Fwd, blocks []*Block, x *Tensor) *Tensor {
+	layers := m.NumLayers()
+	switch {
+	case layers < 1:
+		fail("Forward", "%T has no layers", m)
+	case len(blocks) != layers:
+		fail("Forward", "%T has %d layers but the batch has %d blocks; sample one hop for each layer", m, layers, len(blocks))
+	case x == nil:
+		fail("Forward", "the input is a nil tensor")
+	case x.Rows() != blocks[0].NumSrc:
+		fail("Forward", "the input is [%d,%d] but the first block has %d sources; give one row of features for each", x.Rows(), x.Cols(), blocks[0].NumSrc)
+	}
+	for i := 1; i < layers; i++ {
+		if blocks[i].NumSrc != blocks[i-1].NumDst {
+			fail("Forward", "block %d has %d sources but block %d has %d destinations; they must be the same nodes", i, blocks[i].NumSrc, i-1, blocks[i-1].NumDst)
+		}
+	}
+	for i, b := range blocks {
+		x = runLayer(m, f, i, b, x)
+	}
+	return x
+}
+
+// TryForward is [Forward] with misuse returned as an error.
+func TryForward(m Model, f *Fwd, blocks []*Block, x *Tensor) (out *Tensor, err error) {
+	err = Try(func() { out = Forward(m, f, blocks, x) })
+	return out, err
+}
+
+// FullGraph is the whole graph as the blocks of a batch of all nodes, for
+// full-graph training and inference with [Forward]. The blocks are one and the
+// same, so its transpose is made once; keep it from step to step.
+func FullGraph(g *graphops.Graph, layers int) []*Block {
+	blocks := make([]*Block, layers)
+	b := g.Block()
+	for i := range blocks {
+		blocks[i] = b
+	}
+	return blocks
+}
+
+// runLayer runs one layer, checks what it returns, and names it in panics.
+func runLayer(m Model, f *Fwd, i int, b *Block, h *Tensor) *Tensor {
+	defer func() {
+		if r := recover(); r != nil {
+			if err := misuse(r); err != nil {
+				r = &LayerError{Model: fmt.Sprintf("%T", m), Layer: i, Type: layerType(m, i), Err: err}
+			}
+			panic(r)
+		}
+	}()
+	y := m.Layer(f, i, b, h)
+	switch {
+	case y == nil:
+		fail("Layer", "it returned a nil tensor")
+	case y.Rows() != b.NumDst:
+		fail("Layer", "it returned [%d,%d] for a block of %d destinations; a layer returns one row for each destination (f.Dst(b, h) gives their own rows)", y.Rows(), y.Cols(), b.NumDst)
+	}
+	return y
+}
+
+// layerType is the Go type of layer i: of element i of the model's first exported
+// slice with an element for each layer.
+func layerType(m Model, i int) string {
+	v := reflect.ValueOf(m)
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return ""
+	}
+	for j := range v.NumField() {
+		s := v.Field(j)
+		if !v.Type().Field(j).IsExported() || s.Kind() != reflect.Slice && s.Kind() != reflect.Array || s.Len() != m.NumLayers() {
+			continue
+		}
+		e := s.Index(i)
+		if e.Kind() == reflect.Interface && !e.IsNil() {
+			e = e.Elem()
+		}
+		if mayHold(e.Type(), false) {
+			return e.Type().String()
+		}
+	}
+	return ""
+}

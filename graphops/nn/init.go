@@ -1,0 +1,49 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// Init starts all parameters from the seed. Layers that are [Resetter]s say how,
+// as those here do, with PyTorch's start for linear layers: U(±1/√in) for weights
+// and biases. A parameter that no layer resets is drawn from U(±1/√Cols), or set
+// to 0 if it is a vector.
+//
+// Element e of parameter k (counted in the order of the flat buffer) is draw 0 of
+// the Philox counter (id e, step 0, C3(Init, 0, k)), whatever the threads.
+func (p *Params) Init(seed uint64) {
+	for _, e := range p.list {
+		bound := 0.0
+		if len(e.shape) > 1 && e.Cols > 0 {
+			bound = 1 / math.Sqrt(float64(e.Cols))
+		}
+		e.uniform(seed, bound)
+	}
+	for _, r := range p.resets {
+		r.Reset(func(q *Param, bound float64) {
+			if q == nil {
+				return
+			}
+			e := p.byParam[q]
+			if e == nil {
+				fail("Init", "%T resets a parameter [%d,%d] that is not the model's; a field that is skipped or replaced cannot be reset", r, q.Rows, q.Cols)
+			}
+			e.uniform(seed, bound)
+		})
+	}
+}
+
+// uniform draws the elements from U(±bound).
+func (e *Entry) uniform(seed uint64, bound float64) {
+	c3 := philox.C3(philox.Init, 0, e.ordinal)
+	b := float32(bound)
+	parallel.For(0, len(e.W), 4096, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			u := philox.Block(seed, philox.Counter(int64(i), 0, c3))[0]
+			e.W[i] = b * (2*philox.Float32(u) - 1) // the parenthesis is exact: one rounding
+		}
+	})
+}

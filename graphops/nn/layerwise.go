@@ -1,0 +1,105 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// chunkFloats bounds the widest matrix of a chunk of layer-wise inference: 8 MB,
+// which the caches of a server hold, while a chunk stays large enough for matrix
+// products to run at full speed.
+const (
+	chunkFloats  = 1 << 21
+	chunkMinRows = 1024
+)
+
+// LayerWise is the exact output of m for every node of g, from x
+// [g.NumNodes(), cols]: all rows of a layer are computed, from all in-edges,
+// before the next begins, so no node is computed twice (sampling all neighbours
+// would compute a node once for each batch that reaches it). It returns the
+// output [g.NumNodes(), outCols].
+//
+// It resets f, with dropout and gradients off. Memory: two matrices of all nodes
+// and a chunk. A misfit is an error that names the layer.
+func LayerWise(m Model, f *Fwd, g *graphops.Graph, x []float32, cols int) (out []float32, outCols int, err error) {
+	n := g.NumNodes()
+	h := x
+	for i := range m.NumLayers() {
+		outCols, err = LayerCols(m, f, i, cols)
+		if err != nil {
+			return nil, 0, err
+		}
+		out = make([]float32, n*outCols)
+		if err := LayerRows(m, f, i, g, h, cols, 0, n, out, nil); err != nil {
+			return nil, 0, err
+		}
+		h, cols = out, outCols
+	}
+	if m.NumLayers() < 1 {
+		return nil, 0, fmt.Errorf("nn: layer-wise inference: %T has no layers", m)
+	}
+	return out, outCols, nil
+}
+
+// LayerCols is the number of columns that layer i returns for an input of cols
+// columns. It runs the layer on 0 rows; it resets f.
+func LayerCols(m Model, f *Fwd, i, cols int) (int, error) {
+	var out int
+	err := Try(func() {
+		evaluating(f)
+		b := &Block{Indptr: []int64{0}}
+		out = runLayer(m, f, i, b, f.Input(0, cols, nil, &Space{})).Cols()
+	})
+	return out, err
+}
+
+// LayerRows computes the nodes [lo, hi) of layer i from h [g.NumNodes(), cols],
+// all rows of the layer before, into out [hi-lo, _]: the piece of [LayerWise]
+// that ranks which share h divide among themselves. A row has the same bits
+// whatever lo and hi.
+//
+// It works in chunks of a few thousand rows, which bound the memory of the pass,
+// resets f for each, with dropout and gradients off, and calls done, unless nil,
+// with the number of rows ready after each. A layer that transforms all sources
+// before it aggregates does so once a chunk.
+func LayerRows(m Model, f *Fwd, i int, g *graphops.Graph, h []float32, cols, lo, hi int, out []float32, done func(rows int)) error {
+	n := g.NumNodes()
+	switch {
+	case lo < 0 || hi < lo || hi > n:
+		return fmt.Errorf("nn: layer-wise inference: rows [%d, %d) are not within the graph's %d nodes", lo, hi, n)
+	case len(h) != n*cols:
+		return fmt.Errorf("nn: layer-wise inference: layer %d needs [%d,%d] for the graph's nodes but its input has %d elements", i, n, cols, len(h))
+	case lo == hi:
+		return nil
+	case len(out)%(hi-lo) != 0:
+		return fmt.Errorf("nn: layer-wise inference: an output of %d elements does not divide into the %d rows of layer %d", len(out), hi-lo, i)
+	}
+	outCols := len(out) / (hi - lo)
+	chunk := max(chunkFloats/max(cols, outCols, 1), chunkMinRows)
+	for at := lo; at < hi; at += chunk {
+		end := min(at+chunk, hi)
+		err := Try(func() {
+			evaluating(f)
+			y := runLayer(m, f, i, g.Slice(at, end), f.Input(n, cols, h, &Space{}))
+			if y.Cols() != outCols {
+				fail("LayerRows", "layer %d of %T returns %d columns but the output has %d", i, m, y.Cols(), outCols)
+			}
+			copy(out[(at-lo)*outCols:], y.Data())
+		})
+		if err != nil {
+			return err
+		}
+		if done != nil {
+			done(end - lo)
+		}
+	}
+	return nil
+}
+
+// evaluating starts a pass without dropout and gradients on f's backend.
+func evaluating(f *Fwd) {
+	c := f.Config()
+	c.Train, c.Grad = false, false
+	f.Reset(c)
+}

@@ -1,0 +1,169 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// Loss is a loss as a pair: the sum over a batch's rows, and the weight that the
+// sum of all batches of a step is divided by, the number of rows that counted.
+// Losses of the user's own are made of the operations: Loss{Sum: f.SumAll(…),
+// Weight: rows}. Correct of Count rows were right, for accuracy in passing; 0 of
+// 0 where that means nothing.
+type Loss struct {
+	Sum            *Tensor // [1,1]
+	Weight         float64
+	Correct, Count int64
+}
+
+// Mean is Sum/Weight, NaN for a loss without weight.
+func (l *Loss) Mean() float64 { return float64(l.Sum.Data()[0]) / l.Weight }
+
+// Backward adds the gradient of Sum (not of the mean) to every parameter's G. It
+// panics with a [*tensor.Error] where Sum is nil or not [1,1], where its pass
+// records no gradients, and at the second call in a pass.
+func (l *Loss) Backward() {
+	if l == nil || l.Sum == nil {
+		fail("Backward", "the loss has no Sum")
+	}
+	if err := l.Sum.Backward(); err != nil {
+		fail("Backward", "%v", err)
+	}
+}
+
+// CrossEntropy is the classification loss
+//
+//	Sum = Σ_r log Σ_c e^logits[r,c] - logits[r,labels[r]]
+//
+// over the rows of logits [N, classes] that have a label; a row with label -1 is
+// skipped, and Weight is the number of the others. Correct counts the rows whose
+// [Argmax] is the label. It is what torch.nn.functional.cross_entropy with
+// reduction='sum' computes, in one pass, with the maximum taken out of the
+// exponents, so it is exact at any size of the logits. labels is kept until
+// Backward.
+//
+// It panics with a [*tensor.Error] where the number of labels or one of them does
+// not fit.
+func CrossEntropy(logits *Tensor, labels []int32) *Loss {
+	const op = "CrossEntropy"
+	l := newLoss(op, logits, labels)
+	f, cols, x := logits.Fwd(), logits.Cols(), logits.Data()
+	threads := f.Config().Threads
+	lse := make([]float64, len(labels))
+	l.Sum = f.Custom(op, []*Tensor{logits}, 1, 1, func(out []float32) {
+		out[0] = rowSums(threads, len(labels), cols, l, func(r int) (float64, bool) {
+			row, y := x[r*cols:(r+1)*cols], labels[r]
+			lse[r] = logSumExp(row)
+			return lse[r] - float64(row[y]), Argmax(row) == int(y)
+		}, labels)
+	}, func(dOut []float32, dIn [][]float32) {
+		d, dx := float64(dOut[0]), dIn[0]
+		parallel.For(threads, len(labels), lossGrain(cols), func(lo, hi int) {
+			for r := lo; r < hi; r++ {
+				if labels[r] < 0 {
+					continue
+				}
+				row := x[r*cols : (r+1)*cols]
+				dRow := dx[r*cols : (r+1)*cols]
+				for c, v := range row {
+					dRow[c] += float32(d * math.Exp(float64(v)-lse[r]))
+				}
+				dRow[labels[r]] -= float32(d)
+			}
+		})
+	})
+	return l
+}
+
+// NLL is the negative log likelihood Sum = -Σ_r logp[r,labels[r]] of
+// log-probabilities [N, classes], as f.LogSoftmax gives them; in all else it is
+// [CrossEntropy].
+func NLL(logp *Tensor, labels []int32) *Loss {
+	const op = "NLL"
+	l := newLoss(op, logp, labels)
+	f, cols, x := logp.Fwd(), logp.Cols(), logp.Data()
+	l.Sum = f.Custom(op, []*Tensor{logp}, 1, 1, func(out []float32) {
+		out[0] = rowSums(f.Config().Threads, len(labels), cols, l, func(r int) (float64, bool) {
+			row, y := x[r*cols:(r+1)*cols], labels[r]
+			return -float64(row[y]), Argmax(row) == int(y)
+		}, labels)
+	}, func(dOut []float32, dIn [][]float32) {
+		for r, y := range labels {
+			if y >= 0 {
+				dIn[0][r*cols+int(y)] -= dOut[0]
+			}
+		}
+	})
+	return l
+}
+
+// newLoss checks the labels and counts those that are there.
+func newLoss(op string, x *Tensor, labels []int32) *Loss {
+	if x == nil {
+		fail(op, "the logits are a nil tensor")
+	}
+	if len(labels) != x.Rows() {
+		fail(op, "the logits are [%d,%d] but there are %d labels", x.Rows(), x.Cols(), len(labels))
+	}
+	l := &Loss{}
+	for r, y := range labels {
+		if y < -1 || int(y) >= x.Cols() {
+			fail(op, "label %d of row %d is not a class of logits [%d,%d]; classes are 0 to %d, and -1 is no label", y, r, x.Rows(), x.Cols(), x.Cols()-1)
+		}
+		if y >= 0 {
+			l.Count++
+		}
+	}
+	l.Weight = float64(l.Count)
+	return l
+}
+
+// lossGrain is rows a chunk, of about 4096 elements.
+func lossGrain(cols int) int { return max(4096/max(cols, 1), 16) }
+
+// rowSums adds up row(r) over the labelled rows, in fixed chunks combined in
+// order, and counts the right ones.
+func rowSums(threads, rows, cols int, l *Loss, row func(r int) (loss float64, right bool), labels []int32) float32 {
+	grain := lossGrain(cols)
+	type part struct {
+		loss    float64
+		correct int64
+	}
+	parts := make([]part, parallel.Chunks(rows, grain))
+	parallel.For(threads, rows, grain, func(lo, hi int) {
+		var p part
+		for r := lo; r < hi; r++ {
+			if labels[r] < 0 {
+				continue
+			}
+			loss, right := row(r)
+			p.loss += loss
+			if right {
+				p.correct++
+			}
+		}
+		parts[lo/grain] = p
+	})
+	var sum float64
+	l.Correct = 0
+	for _, p := range parts {
+		sum += p.loss
+		l.Correct += p.correct
+	}
+	return float32(sum)
+}
+
+// logSumExp is log Σ e^v with the maximum taken out; NaN where the maximum is
+// infinite, as PyTorch's loss.
+func logSumExp(row []float32) float64 {
+	top := math.Inf(-1)
+	for _, v := range row {
+		top = max(top, float64(v))
+	}
+	var sum float64
+	for _, v := range row {
+		sum += math.Exp(float64(v) - top)
+	}
+	return top + math.Log(sum)
+}

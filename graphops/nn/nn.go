@@ -1,0 +1,119 @@
+// Package nn is layers, losses, optimisers and metrics for graph neural
+// networks, on the tensors of package tensor.
+//
+// # Basics
+//
+// A [Model] is its layers: Layer computes the rows of a block's destinations
+// from the rows of its sources. Sampled mini-batches ([Forward] over a sampler's
+// blocks), full-graph training ([FullGraph]) and layer-wise inference
+// ([LayerWise]) all go through that one method.
+//
+//	m := nn.NewSAGEModel(nn.Sizes{In: 128, Hidden: 256, Out: 40, Layers: 3, Dropout: 0.5})
+//	params, err := nn.Collect(m) // every parameter, in one flat buffer
+//	params.Init(seed)
+//	adam := nn.NewAdam(nn.AdamOptions{LR: 0.003})
+//	f := nn.NewFwd(nn.Config{})
+//	for step := range steps {
+//		f.Reset(nn.Config{Train: true, Seed: seed, Step: step})
+//		x := f.Input(rows, 128, features, tensor.SrcSpace(blocks[0]))
+//		loss := nn.CrossEntropy(nn.Forward(m, f, blocks, x), labels)
+//		params.ZeroGrad()
+//		loss.Backward()
+//		adam.Step(params.Flat(), params.Grad(), 1/float32(loss.Weight))
+//	}
+//
+// # Losses are pairs
+//
+// A [Loss] is a sum over rows and the sum's weight. Gradients are of the sum;
+// the optimiser divides by the total weight. So batches, virtual ranks and
+// workers of different sizes add up to the mean over all rows without knowing
+// of each other, and a batch without labelled rows adds nothing.
+//
+// # Names
+//
+// Parameters are named by the path of exported fields that leads to them, and
+// the layers here carry the names of PyTorch Geometric's state_dict, so weights
+// travel both ways. See [Collect].
+//
+// # Errors
+//
+// A model that does not fit its input is a bug in the model: like the operations
+// of package tensor, the functions here that run inside a forward or backward
+// pass panic with an error that wraps a [*tensor.Error]. [Try] turns such a panic
+// into an error, [TryForward] does for a whole forward pass.
+//
+// # Determinism
+//
+// Threads never change bits: reductions run over fixed chunks combined in order.
+// A node's row does not depend on the rows computed with it, so full-graph
+// forward, layer-wise inference and sampling with all neighbours agree to the
+// bit on one processor, in evaluation as with dropout.
+package nn
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// What a model's own code needs of the packages below, under short names.
+type (
+	Tensor = tensor.Tensor
+	Fwd    = tensor.Fwd
+	Config = tensor.Config
+	Param  = tensor.Param
+	Space  = tensor.Space
+	Op     = tensor.Op
+	Block  = graphops.Block
+)
+
+// The aggregations.
+const (
+	Mean = tensor.Mean
+	Sum  = tensor.Sum
+	Max  = tensor.Max
+)
+
+// NewFwd starts a pass: tensor.NewFwd.
+func NewFwd(c Config) *Fwd { return tensor.NewFwd(c) }
+
+// NewParam makes a parameter of zeros [rows, cols]. [Collect] gives it its name
+// and its place among the others, [Params.Init] its start.
+func NewParam(rows, cols int) *Param {
+	if rows < 0 || cols < 0 {
+		fail("NewParam", "a parameter cannot be [%d,%d]", rows, cols)
+	}
+	return &Param{Rows: rows, Cols: cols, W: make([]float32, rows*cols)}
+}
+
+// Try runs fn and returns the error it panicked with, if that is or wraps a
+// [*tensor.Error]: the misuse of an operation, a layer or a loss. Every other
+// panic goes on as it was.
+func Try(fn func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if err = misuse(r); err == nil {
+				panic(r)
+			}
+		}
+	}()
+	fn()
+	return nil
+}
+
+// misuse is the error in a panic's value that tells of a misused operation, or
+// nil.
+func misuse(r any) error {
+	err, ok := r.(error)
+	var te *tensor.Error
+	if !ok || !errors.As(err, &te) {
+		return nil
+	}
+	return err
+}
+
+func fail(op, format string, args ...any) {
+	panic(&tensor.Error{Op: op, Detail: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,147 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// Optimizer changes weights by their gradient. It works element by element on
+// flat buffers, in parallel, with the same bits on any number of threads.
+//
+// It belongs to one model and one goroutine: its state is as long as the weights
+// of its first step.
+type Optimizer interface {
+	// Name is the algorithm's, as checkpoints record it.
+	Name() string
+	// Step changes w by the gradient scale·g. With g the gradient of a loss's
+	// sum, scale is 1 over the total weight, times a factor that clips. g is only
+	// read.
+	Step(w, g []float32, scale float32)
+	// Steps is the number of steps so far.
+	Steps() int64
+	// LR is the learning rate; SetLR changes it from the next step on.
+	LR() float64
+	SetLR(lr float64)
+	// State is what a checkpoint must hold beside weights, Steps and LR, always
+	// the same names in the same order; before the first step Data is empty. Data
+	// is the optimiser's own memory.
+	State() []State
+	// SetState puts the optimiser where Steps and State were taken. It copies.
+	SetState(steps int64, state map[string][]float32) error
+}
+
+// State is one buffer of an optimiser's state.
+type State struct {
+	Name string
+	Data []float32
+}
+
+// stepGrain is the elements a chunk of an optimiser's step has.
+const stepGrain = 1 << 14
+
+// restore copies the named buffers of a saved state into to, after checks.
+func restore(optimizer string, steps int64, state map[string][]float32, names []string, to ...*[]float32) error {
+	n := -1
+	for i, name := range names {
+		s, ok := state[name]
+		switch {
+		case !ok:
+			return fmt.Errorf("nn: the state of %s at step %d has no %s; it must hold %q", optimizer, steps, name, names)
+		case steps > 0 && len(s) == 0 || steps == 0 && len(s) > 0:
+			return fmt.Errorf("nn: the state of %s at step %d has %d elements of %s", optimizer, steps, len(s), name)
+		case i > 0 && len(s) != n:
+			return fmt.Errorf("nn: the state of %s has %d elements of %s but %d of %s; they must be as many", optimizer, len(s), name, n, names[0])
+		}
+		n = len(s)
+	}
+	switch {
+	case steps < 0:
+		return fmt.Errorf("nn: the state of %s has a negative number of steps, %d", optimizer, steps)
+	case len(state) != len(names):
+		return fmt.Errorf("nn: the state of %s must hold %q and nothing else, but has %d buffers", optimizer, names, len(state))
+	}
+	for i, name := range names {
+		*to[i] = append([]float32(nil), state[name]...)
+	}
+	return nil
+}
+
+func checkStep(op string, w, g []float32, state ...*[]float32) {
+	if len(w) != len(g) {
+		fail(op, "there are %d weights but %d gradients", len(w), len(g))
+	}
+	for _, s := range state {
+		if len(*s) == 0 {
+			*s = make([]float32, len(w))
+		}
+		if len(*s) != len(w) {
+			fail(op, "the optimiser's state is of a model with %d weights, but this one has %d", len(*s), len(w))
+		}
+	}
+}
+
+func checkOption(op, name string, v float64, ok bool) {
+	if !ok {
+		fail(op, "%s is %s", name, strconv.FormatFloat(v, 'g', -1, 64))
+	}
+}
+
+func orDefault(v, def float64) float64 {
+	if v == 0 {
+		return def
+	}
+	return v
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// normGrain is the elements a partial sum of [GradNorm] has.
+const normGrain = 1 << 14
+
+// GradNorm is the L2 norm of scale·g, summed in float64 over fixed chunks
+// combined in order.
+func GradNorm(g []float32, scale float32) float64 {
+	parts := make([]float64, parallel.Chunks(len(g), normGrain))
+	parallel.For(0, len(g), normGrain, func(lo, hi int) {
+		var s float64
+		for _, v := range g[lo:hi] {
+			s += float64(v) * float64(v)
+		}
+		parts[lo/normGrain] = s
+	})
+	var sum float64
+	for _, s := range parts {
+		sum += s
+	}
+	return math.Sqrt(sum) * math.Abs(float64(scale))
+}
+
+// ClipScale is the scale to give an optimiser instead of scale so that the norm
+// of scale·g is at most about limit, and the norm before: norm is as GradNorm's,
+// and the factor min(1, limit/(norm+1e-6)), as torch.nn.utils.clip_grad_norm_
+// has it. g is only read, so it may be memory that ranks share.
+func ClipScale(g []float32, scale float32, limit float64) (clipped float32, norm float64) {
+	checkOption("ClipScale", "limit", limit, limit > 0)
+	norm = GradNorm(g, scale)
+	if c := limit / (norm + 1e-6); c < 1 {
+		scale = float32(float64(scale) * c)
+	}
+	return scale, norm
+}
+
+// ClipNorm scales g down, where needed, so that the norm of scale·g is at most
+// about limit, as [ClipScale] says, and returns the norm before.
+func ClipNorm(g []float32, scale float32, limit float64) (norm float64) {
+	clipped, norm := ClipScale(g, 1, limit/math.Abs(float64(scale)))
+	if clipped < 1 {
+		parallel.For(0, len(g), normGrain, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				g[i] *= clipped
+			}
+		})
+	}
+	return norm * math.Abs(float64(scale))
+}

@@ -1,0 +1,217 @@
+package nn
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// Params are all parameters of a model, as [Collect] found them. Their weights
+// lie in one flat buffer and so do their gradients: what an optimiser steps over,
+// what ranks add up in one call and what a checkpoint holds.
+//
+// Params follow the model: no method may run while a pass over it does.
+type Params struct {
+	list    []*Entry
+	byParam map[*Param]*Entry
+	aliases []alias
+	resets  []Resetter
+	flat    []float32
+	grad    []float32
+}
+
+// Entry is one parameter of a model, with its shape in files.
+type Entry struct {
+	*Param
+	shape   []int
+	goPath  string
+	ordinal int
+}
+
+// Shape is the parameter's shape in files, as PyTorch has it: [n] for a field
+// tagged vector, such as a bias, else [Rows, Cols].
+func (e *Entry) Shape() []int { return slices.Clone(e.shape) }
+
+func newParams(c *collector) (*Params, error) {
+	p := &Params{list: c.list, byParam: c.entries, aliases: c.aliases, resets: c.resets}
+	n := 0
+	for _, e := range p.list {
+		n += e.Rows * e.Cols
+	}
+	p.flat = make([]float32, n)
+	at := 0
+	for _, e := range p.list {
+		end := at + e.Rows*e.Cols
+		w := p.flat[at:end:end]
+		copy(w, e.W)
+		e.W = w
+		at = end
+	}
+	p.SetGrad(make([]float32, n))
+	return p, nil
+}
+
+// Len is the number of weights of all parameters.
+func (p *Params) Len() int { return len(p.flat) }
+
+// List is the parameters in the order of the flat buffer.
+func (p *Params) List() []*Entry { return slices.Clone(p.list) }
+
+// Names are the parameters' names in the order of the flat buffer.
+func (p *Params) Names() []string {
+	names := make([]string, len(p.list))
+	for i, e := range p.list {
+		names[i] = e.Name
+	}
+	return names
+}
+
+// Get is the parameter of that name, or nil.
+func (p *Params) Get(name string) *Param {
+	for _, e := range p.list {
+		if e.Name == name {
+			return e.Param
+		}
+	}
+	return nil
+}
+
+// Flat is the weights [Len] of all parameters, the memory itself.
+func (p *Params) Flat() []float32 { return p.flat }
+
+// Grad is the gradients [Len] of all parameters, the memory itself: what
+// [Params.SetGrad] gave last, else memory of the Params' own.
+func (p *Params) Grad() []float32 { return p.grad }
+
+// SetGrad makes buf [Len] the memory that backward passes add gradients to: each
+// Param's G becomes a view of it. It does not clear it. nil turns gradients off.
+func (p *Params) SetGrad(buf []float32) {
+	if buf != nil && len(buf) != len(p.flat) {
+		fail("SetGrad", "the model has %d weights but the buffer has %d elements", len(p.flat), len(buf))
+	}
+	p.grad = buf
+	at := 0
+	for _, e := range p.list {
+		end := at + e.Rows*e.Cols
+		e.G = nil
+		if buf != nil {
+			e.G = buf[at:end:end]
+		}
+		at = end
+	}
+}
+
+// ZeroGrad clears the gradients.
+func (p *Params) ZeroGrad() { clear(p.grad) }
+
+// Value is a parameter's content apart from the model.
+type Value struct {
+	Shape []int
+	Data  []float32 // row-major
+}
+
+// Values is every parameter by name. Data is the model's own memory: copy it to
+// keep it.
+func (p *Params) Values() map[string]Value {
+	m := make(map[string]Value, len(p.list))
+	for _, e := range p.list {
+		m[e.Name] = Value{e.Shape(), e.W}
+	}
+	return m
+}
+
+// Load sets every parameter. Names and shapes must be exactly the model's (a
+// parameter that the model reaches by several paths may come under several names,
+// if equal); the error says what is missing, unexpected or of another shape, and
+// then nothing is changed.
+func (p *Params) Load(values map[string]Value) error {
+	var missing, unexpected, misfit []string
+	want := map[string]*Entry{}
+	for _, e := range p.list {
+		want[e.Name] = e
+		switch v, ok := values[e.Name]; {
+		case !ok:
+			missing = append(missing, e.Name)
+		case !slices.Equal(v.Shape, e.shape):
+			misfit = append(misfit, fmt.Sprintf("%s is %s and the model's is %s", e.Name, shapeString(v.Shape), shapeString(e.shape)))
+		case len(v.Data) != len(e.W):
+			misfit = append(misfit, fmt.Sprintf("%s has %d elements for its shape %s", e.Name, len(v.Data), shapeString(v.Shape)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if want[name] != nil {
+			continue
+		}
+		first := p.unalias(name)
+		if want[first] == nil {
+			unexpected = append(unexpected, name)
+		} else if !slices.Equal(values[name].Data, values[first].Data) {
+			misfit = append(misfit, fmt.Sprintf("%s and %s are one parameter of the model but differ", first, name))
+		}
+	}
+	var wrong []string
+	for _, w := range []struct {
+		what string
+		list []string
+	}{{"missing: ", missing}, {"unexpected: ", unexpected}, {"", misfit}} {
+		if len(w.list) > 0 {
+			wrong = append(wrong, w.what+firstFew(w.list))
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("nn: the weights do not fit the model: %s; make the model as it was when they were saved", strings.Join(wrong, "; "))
+	}
+	for _, e := range p.list {
+		copy(e.W, values[e.Name].Data)
+	}
+	return nil
+}
+
+// unalias is the first name of a parameter that has several.
+func (p *Params) unalias(name string) string {
+	for _, a := range p.aliases {
+		if name == a.from {
+			return a.to
+		}
+		if rest, ok := strings.CutPrefix(name, a.from+"."); ok {
+			if a.to == "" {
+				return rest
+			}
+			return a.to + "." + rest
+		}
+	}
+	return name
+}
+
+func firstFew(s []string) string {
+	const most = 6
+	if len(s) <= most {
+		return strings.Join(s, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(s[:most], ", "), len(s)-most)
+}
+
+func shapeString(shape []int) string {
+	s := make([]string, len(shape))
+	for i, d := range shape {
+		s[i] = strconv.Itoa(d)
+	}
+	return "[" + strings.Join(s, ", ") + "]"
+}
+
+// String is a table of the parameters with their shapes and sizes, and the total.
+func (p *Params) String() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(name, shape string, n int) { _, _ = fmt.Fprintf(w, "%s\t%s\t%d\n", name, shape, n) }
+	_, _ = fmt.Fprintln(w, "parameter\tshape\tweights")
+	for _, e := range p.list {
+		row(e.Name, shapeString(e.shape), len(e.W))
+	}
+	row("total", "", len(p.flat))
+	_ = w.Flush()
+	return strings.TrimRight(b.String(), "\n")
+}

@@ -1,0 +1,59 @@
+package nn
+
+// SAGEConv is the GraphSAGE layer
+//
+//	y_v = W_l · aggr{x_u : u → v} + b_l + W_r · x_v
+//
+// over the in-edges u → v of a block's destinations: x [NumSrc, in],
+// y [NumDst, out]. The aggregate of a destination without in-edges is 0.
+//
+// Parameters and semantics are those of torch_geometric.nn.SAGEConv: lin_l.weight
+// [out, in], lin_l.bias [out], lin_r.weight [out, in]. With NoRoot there is no
+// lin_r (root_weight=False); with Normalize each y_v is divided by its L2 norm.
+//
+// Source: W. L. Hamilton, R. Ying, J. Leskovec, "Inductive representation
+// learning on large graphs", NeurIPS 2017, arXiv:1706.02216, algorithm 1.
+type SAGEConv struct {
+	LinL *Linear `nn:"lin_l"`
+	LinR *Linear `nn:"lin_r,optional"` // nil: the destination's own row is not used
+
+	Aggr      Op
+	Normalize bool
+}
+
+// SAGEOptions are the options of a SAGEConv. The zero value is PyG's default.
+type SAGEOptions struct {
+	Aggr      Op   // Mean, Sum or Max
+	Normalize bool // divide each row of the output by its L2 norm
+	NoRoot    bool // leave W_r·x_v away
+	NoBias    bool // leave b_l away
+}
+
+// NewSAGE makes a SAGEConv with mean aggregation.
+func NewSAGE(in, out int) *SAGEConv { return NewSAGEWith(in, out, SAGEOptions{}) }
+
+// NewSAGEWith makes a SAGEConv.
+func NewSAGEWith(in, out int, o SAGEOptions) *SAGEConv {
+	c := &SAGEConv{LinL: NewLinear(in, out, !o.NoBias), Aggr: o.Aggr, Normalize: o.Normalize}
+	if !o.NoRoot {
+		c.LinR = NewLinear(in, out, false)
+	}
+	return c
+}
+
+// Forward is y [NumDst, out] for h [NumSrc, in], in the space of the block's
+// destinations. Its cost is one pass over the block's edges (no message is
+// written to memory) and two matrix products.
+func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
+	if c == nil {
+		fail("SAGEConv", "the layer is nil; make it with NewSAGE")
+	}
+	y := c.LinL.Forward(f, f.Aggregate(b, h, c.Aggr))
+	if c.LinR != nil {
+		y = f.Add(y, c.LinR.Forward(f, f.Dst(b, h)))
+	}
+	if c.Normalize {
+		y = f.L2Normalize(y)
+	}
+	return y
+}

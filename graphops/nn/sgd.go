@@ -1,0 +1,107 @@
+package nn
+
+import "github.com/graphnb/graphnb/internal/parallel"
+
+// SGDOptions are the options of SGD.
+type SGDOptions struct {
+	LR          float64 // 0: 0.001, PyTorch's default
+	Momentum    float64
+	Nesterov    bool // needs Momentum
+	WeightDecay float64
+}
+
+// SGD is stochastic gradient descent
+//
+//	g ← scale·g + λ·w                     (λ = WeightDecay)
+//	b ← μ·b + g, at the first step b ← g  (μ = Momentum)
+//	w ← w - lr·b, with Nesterov w ← w - lr·(g + μ·b), without momentum w - lr·g
+//
+// in float32, as torch.optim.SGD without dampening. State: momentum_buffer (b)
+// where there is momentum.
+//
+// Source: I. Sutskever, J. Martens, G. Dahl, G. Hinton, "On the importance of
+// initialization and momentum in deep learning", ICML 2013, as PyTorch restates
+// it.
+type SGD struct {
+	o     SGDOptions
+	steps int64
+	b     []float32
+}
+
+// NewSGD makes an SGD. It panics with a [*tensor.Error] where an option makes no
+// sense.
+func NewSGD(o SGDOptions) *SGD {
+	o.LR = orDefault(o.LR, 1e-3)
+	checkOption("NewSGD", "LR", o.LR, o.LR >= 0 && finite(o.LR))
+	checkOption("NewSGD", "Momentum", o.Momentum, o.Momentum >= 0 && finite(o.Momentum))
+	checkOption("NewSGD", "WeightDecay", o.WeightDecay, o.WeightDecay >= 0 && finite(o.WeightDecay))
+	if o.Nesterov && o.Momentum == 0 {
+		fail("NewSGD", "Nesterov is set without a Momentum")
+	}
+	return &SGD{o: o}
+}
+
+// Name is "sgd".
+func (s *SGD) Name() string { return "sgd" }
+
+// Steps implements [Optimizer].
+func (s *SGD) Steps() int64 { return s.steps }
+
+// LR implements [Optimizer].
+func (s *SGD) LR() float64 { return s.o.LR }
+
+// SetLR implements [Optimizer].
+func (s *SGD) SetLR(lr float64) {
+	checkOption("SetLR", "LR", lr, lr >= 0 && finite(lr))
+	s.o.LR = lr
+}
+
+// State implements [Optimizer].
+func (s *SGD) State() []State {
+	if s.o.Momentum == 0 {
+		return nil
+	}
+	return []State{{"momentum_buffer", s.b}}
+}
+
+// SetState implements [Optimizer].
+func (s *SGD) SetState(steps int64, state map[string][]float32) error {
+	var names []string
+	for _, b := range s.State() {
+		names = append(names, b.Name)
+	}
+	if err := restore(s.Name(), steps, state, names, &s.b); err != nil {
+		return err
+	}
+	s.steps = steps
+	return nil
+}
+
+// Step implements [Optimizer].
+func (s *SGD) Step(w, g []float32, scale float32) {
+	lr, mu, l2 := float32(s.o.LR), float32(s.o.Momentum), float32(s.o.WeightDecay)
+	if mu == 0 {
+		checkStep(s.Name(), w, g)
+		s.steps++
+		parallel.For(0, len(w), stepGrain, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				w[i] -= lr * (scale*g[i] + l2*w[i])
+			}
+		})
+		return
+	}
+	// At the first step b is 0, and μ·0 + g is g.
+	checkStep(s.Name(), w, g, &s.b)
+	s.steps++
+	parallel.For(0, len(w), stepGrain, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			d := scale*g[i] + l2*w[i]
+			b := mu*s.b[i] + d
+			s.b[i] = b
+			if s.o.Nesterov {
+				b = d + mu*b
+			}
+			w[i] -= lr * b
+		}
+	})
+}
