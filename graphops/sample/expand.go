@@ -19,8 +19,10 @@ const grain = 128
 
 // chunk is what was picked for the destinations [c·grain, (c+1)·grain).
 type chunk struct {
-	picks []int32 // positions, destination after destination
-	err   error
+	at     [grain]int64 // the CSC position of each destination's first in-edge
+	degree [grain]int   // its in-degree
+	picks  []int32      // positions, destination after destination
+	err    error
 }
 
 // scratch is what one goroutine needs while it picks.
@@ -59,7 +61,7 @@ func (s *Sampler) expand(epoch, step, hop int, dst []int32, e *edges) error {
 	e.edgePos = resize(e.edgePos, int(e.indptr[len(dst)]))
 	e.indices = resize(e.indices, int(e.indptr[len(dst)]))
 	parallel.For(s.c.Threads, len(dst), grain, func(lo, hi int) {
-		chunks[lo/grain].err = s.fill(dst, lo, hi, chunks[lo/grain].picks, e)
+		s.fill(dst, lo, hi, &chunks[lo/grain], e)
 	})
 	return firstError(chunks)
 }
@@ -80,18 +82,15 @@ func (s *Sampler) pickChunk(h Hop, dst []int32, c *chunk, counts []int64) {
 	defer s.putScratch(w)
 	h.seen = w.hop.seen
 	w.hop = h
-	c.picks, c.err = c.picks[:0], nil
+	if s.start(c, dst); c.err != nil {
+		return
+	}
 	if f, ok := s.c.Picker.(Fanouts); ok {
 		// The same picks as below, straight into place.
 		for i, v := range dst {
 			before := len(c.picks)
-			if c.err = s.checkRange(v); c.err != nil {
-				return
-			}
-			if n := s.g.InDegree(v); n > 0 {
-				w.hop.At(v)
-				c.picks = w.hop.Uniform(n, f[h.Index], c.picks)
-			}
+			w.hop.At(v)
+			c.picks = w.hop.Uniform(c.degree[i], f[h.Index], c.picks)
 			counts[i] = int64(len(c.picks) - before)
 		}
 		return
@@ -104,16 +103,13 @@ func (s *Sampler) pickChunk(h Hop, dst []int32, c *chunk, counts []int64) {
 	}()
 	for i := range dst {
 		v = dst[i]
-		if c.err = s.checkRange(v); c.err != nil {
-			return
-		}
-		nbrs := s.g.InNeighbors(v)
-		if len(nbrs) == 0 {
+		if c.degree[i] == 0 {
 			counts[i] = 0
 			continue
 		}
+		nbrs := s.g.InNeighbors(v)
 		w.hop.At(v)
-		w.hop.pos = s.g.Indptr[v]
+		w.hop.pos = c.at[i]
 		out := s.c.Picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
 		// The copy lets the picker return any slice, one of its own included.
 		before := len(c.picks)
@@ -128,13 +124,23 @@ func (s *Sampler) pickChunk(h Hop, dst []int32, c *chunk, counts []int64) {
 	}
 }
 
-// checkRange finds a graph whose offsets are damaged before they are sliced by.
-func (s *Sampler) checkRange(v int32) error {
-	from, to := s.g.Indptr[v], s.g.Indptr[v+1]
-	if from < 0 || to < from || to > s.g.NumEdges() {
-		return fmt.Errorf("sample: the graph is damaged: the edges of node %d are from %d to %d, but there are %d in all; check the dataset", v, from, to, s.g.NumEdges())
+// start empties a chunk and looks up where the in-edges of its destinations are.
+// Doing that for all of them first lets the processor wait for many cache misses
+// at a time, which is much of a hop's cost. A graph whose offsets are damaged is
+// found here, before anything is sliced by them.
+func (s *Sampler) start(c *chunk, dst []int32) {
+	c.picks, c.err = c.picks[:0], nil
+	for i, v := range dst {
+		c.at[i], c.degree[i] = s.g.Indptr[v], int(s.g.Indptr[v+1])
 	}
-	return nil
+	for i, v := range dst {
+		from, to := c.at[i], int64(c.degree[i])
+		if from < 0 || to < from || to > s.g.NumEdges() {
+			c.err = fmt.Errorf("sample: the graph is damaged: the edges of node %d are from %d to %d, but there are %d in all; check the dataset", v, from, to, s.g.NumEdges())
+			return
+		}
+		c.degree[i] = int(to - from)
+	}
 }
 
 // sorted checks that the picks of v are positions below n, and sorts them.
@@ -161,10 +167,11 @@ type span struct{ from, to int }
 // pickFrontier asks the frontier picker about all destinations, with the same
 // result as pickChunk for each chunk.
 func (s *Sampler) pickFrontier(h Hop, dst []int32, chunks []chunk, counts []int64) error {
-	for _, v := range dst {
-		if err := s.checkRange(v); err != nil {
-			return err
-		}
+	for c := range chunks {
+		s.start(&chunks[c], dst[c*grain:min((c+1)*grain, len(dst))])
+	}
+	if err := firstError(chunks); err != nil {
+		return err
 	}
 	// Destination i's picks are all[spans[i].from-1 : spans[i].to-1].
 	s.spans = resize(s.spans, len(dst))
@@ -194,7 +201,6 @@ func (s *Sampler) pickFrontier(h Hop, dst []int32, chunks []chunk, counts []int6
 		return err
 	}
 	for c := range chunks {
-		chunks[c].picks, chunks[c].err = chunks[c].picks[:0], nil
 		for i := c * grain; i < min((c+1)*grain, len(dst)); i++ {
 			if spans[i] != (span{}) {
 				chunks[c].picks = append(chunks[c].picks, all[spans[i].from-1:spans[i].to-1]...)
@@ -218,24 +224,37 @@ func (s *Sampler) callFrontier(h Hop, dst []int32, pick func(int, []int32)) (err
 	return nil
 }
 
-// fill writes the edges of the destinations [lo, hi).
-func (s *Sampler) fill(dst []int32, lo, hi int, picks []int32, e *edges) error {
-	n := uint(s.g.NumNodes())
+// fill writes the edges of the destinations [lo, hi): their positions first, so
+// that the loop of random accesses has nothing else in it.
+func (s *Sampler) fill(dst []int32, lo, hi int, c *chunk, e *edges) {
+	first, last := e.indptr[lo], e.indptr[hi]
+	edgePos, indices := e.edgePos[first:last], e.indices[first:last]
 	for d := lo; d < hi; d++ {
-		at := s.g.Indptr[dst[d]]
-		from, to := e.indptr[d], e.indptr[d+1]
-		edgePos, indices := e.edgePos[from:to], e.indices[from:to]
-		for i, p := range picks[:to-from] {
-			pos := at + int64(p)
-			u := s.g.Indices[pos]
-			if uint(u) >= n {
-				return fmt.Errorf("sample: the graph is damaged: edge %d of node %d, at position %d of the indices, comes from node %d, but the nodes are 0 to %d; check the dataset", p, dst[d], pos, u, n-1)
-			}
-			edgePos[i], indices[i] = pos, u
+		at := c.at[d-lo]
+		for i := e.indptr[d] - first; i < e.indptr[d+1]-first; i++ {
+			edgePos[i] = at + int64(c.picks[i])
 		}
-		picks = picks[to-from:]
 	}
-	return nil
+	all, damaged := s.g.Indices, uint32(0)
+	n := uint32(s.g.NumNodes())
+	for i, pos := range edgePos {
+		u := all[pos]
+		indices[i] = u
+		if uint32(u) >= n {
+			damaged++
+		}
+	}
+	if damaged == 0 {
+		return
+	}
+	for d := lo; d < hi; d++ {
+		for i := e.indptr[d]; i < e.indptr[d+1]; i++ {
+			if uint32(e.indices[i]) >= n {
+				c.err = fmt.Errorf("sample: the graph is damaged: edge %d of node %d, at position %d of the indices, comes from node %d, but the nodes are 0 to %d; check the dataset", e.edgePos[i]-c.at[d-lo], dst[d], e.edgePos[i], e.indices[i], n-1)
+				return
+			}
+		}
+	}
 }
 
 // recovered turns a picker's panic into an error. A fault in mapped memory is
