@@ -1,0 +1,197 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestKarate(t *testing.T) {
+	d := Karate()
+	if err := d.Check(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if d.Nodes() != 34 || d.Edges() != 156 || d.Features() != 34 || d.Classes() != 2 {
+		t.Errorf("got %s", d)
+	}
+	// The degrees of Zachary's matrix.
+	want := []int32{
+		16, 9, 10, 6, 3, 4, 4, 4, 5, 2, 3, 1, 2, 5, 2, 2, 2,
+		2, 2, 3, 2, 2, 2, 5, 3, 3, 2, 4, 3, 4, 4, 6, 12, 17,
+	}
+	if got := d.Graph.InDegrees(); !slices.Equal(got, want) {
+		t.Errorf("degrees %v, want %v", got, want)
+	}
+	var factions [2]int
+	crossing := 0
+	for v, y := range d.Y {
+		factions[y]++
+		for _, u := range d.Graph.InNeighbors(int32(v)) {
+			if d.Y[u] != y {
+				crossing++
+			}
+		}
+	}
+	if factions != [2]int{17, 17} || d.Y[0] != 0 || d.Y[33] != 1 {
+		t.Errorf("factions of %v, leaders in %d and %d", factions, d.Y[0], d.Y[33])
+	}
+	// 11 of the 78 friendships are across the factions, each two edges here.
+	if crossing != 22 {
+		t.Errorf("%d edges cross, want 22", crossing)
+	}
+	seen := make([]int, 34)
+	for _, name := range d.SplitNames() {
+		for _, v := range d.Splits[name] {
+			seen[v]++
+		}
+	}
+	if slices.Min(seen) != 1 || slices.Max(seen) != 1 {
+		t.Errorf("the splits do not divide the nodes: %v", seen)
+	}
+	train, _ := d.Split("train")
+	if !slices.Contains(train, 0) || !slices.Contains(train, 33) {
+		t.Error("the leaders are not in the training split")
+	}
+	d.X.F32[0] = 7
+	if Karate().X.F32[0] != 1 {
+		t.Error("two calls share memory")
+	}
+}
+
+func TestSplitAndString(t *testing.T) {
+	d := small(t)
+	if got := d.SplitNames(); !slices.Equal(got, []string{"train", "val", "test", "extra"}) {
+		t.Errorf("names %v", got)
+	}
+	if ids, err := d.Split("test"); err != nil || !slices.Equal(ids, []int32{4, 3}) {
+		t.Errorf("test: %v, %v", ids, err)
+	}
+	_, err := d.Split("valid")
+	if !errors.Is(err, ErrNoSplit) || !strings.Contains(err.Error(), `"valid"; it has train, val, test, extra`) {
+		t.Errorf("valid: %v", err)
+	}
+	d.Splits = nil
+	if _, err := d.Split("train"); err == nil || !strings.Contains(err.Error(), "it has none") {
+		t.Errorf("no splits: %v", err)
+	}
+	if got, want := d.String(), "small: 5 nodes, 8 edges, 2 features, 3 classes"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
+		if got := group(n); got != want {
+			t.Errorf("group(%d) = %q", n, got)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("Close of a dataset in memory: %v", err)
+	}
+}
+
+func TestGather(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, cols := rapid.IntRange(1, 50).Draw(t, "rows"), rapid.IntRange(0, 5000).Draw(t, "cols")
+		m := &Matrix{Rows: rows, Cols: cols, F32: make([]float32, rows*cols)}
+		for i := range m.F32 {
+			m.F32[i] = float32(i)
+		}
+		ids := rapid.SliceOf(rapid.Int32Range(0, int32(rows-1))).Draw(t, "ids")
+		got := make([]float32, len(ids)*cols)
+		m.Gather(got, ids, rapid.IntRange(1, 3).Draw(t, "threads"))
+		for i, v := range ids {
+			if !slices.Equal(got[i*cols:(i+1)*cols], m.Row(int(v))) {
+				t.Fatalf("row %d", i)
+			}
+		}
+		n := rapid.IntRange(0, rows).Draw(t, "n")
+		got = make([]float32, n*cols)
+		m.Gather(got, nil, 2)
+		if !slices.Equal(got, m.F32[:n*cols]) {
+			t.Fatal("the first rows differ")
+		}
+	})
+	m := &Matrix{Rows: 2, Cols: 2, F32: []float32{1, 2, 3, 4}}
+	for name, gather := range map[string]func(){
+		"too small":     func() { m.Gather(make([]float32, 3), []int32{0, 1}, 1) },
+		"too large":     func() { m.Gather(make([]float32, 6), []int32{0, 1}, 1) },
+		"too many rows": func() { m.Gather(make([]float32, 6), nil, 1) },
+		"out of range":  func() { m.Gather(make([]float32, 2), []int32{2}, 1) },
+		"half a row":    func() { m.Gather(make([]float32, 3), nil, 1) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			gather()
+		}()
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := Write("karate", small(t)); err != nil {
+		t.Fatal(err)
+	}
+	abs, err := filepath.Abs("karate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for spec, want := range map[string]string{
+		"karate":                             "karate: 34 nodes",
+		"karate?":                            "karate: 34 nodes",
+		"./karate":                           "small: 5 nodes",
+		"karate/":                            "small: 5 nodes",
+		abs:                                  "small: 5 nodes",
+		"planted?nodes=200":                  "planted: 200 nodes",
+		"planted?classes=60&nodes=700":       "60 features, 60 classes",
+		"planted?nodes=200&homophily=0":      "planted: 200 nodes",
+		"planted?nodes=100&degree=0&noise=0": "planted: 100 nodes, 0 edges",
+		"planted?nodes=200&degree=4.5&seed=18446744073709551615": "planted: 200 nodes",
+	} {
+		d, err := Load(spec)
+		if err != nil || !strings.Contains(d.String(), want) {
+			t.Errorf("%s: got %v, %v; want %q", spec, d, err, want)
+		}
+	}
+	for spec, want := range map[string]string{
+		"":                                   `no dataset ""`,
+		"cora":                               `no dataset "cora": give the path of a dataset directory or a generator (karate, planted`,
+		"no/such/dir":                        `no dataset "no/such/dir"`,
+		"planted?node=3":                     `no parameter "node"; it takes nodes, classes`,
+		"karate?seed=1":                      `karate has no parameter "seed"; it takes none`,
+		"planted?nodes=many":                 `nodes is "many"; it must be a whole number`,
+		"planted?nodes=":                     `nodes is ""; it must be a whole number`,
+		"planted?nodes=3e4":                  `nodes is "3e4"`,
+		"planted?seed=-1":                    `seed is "-1"; it must be a whole number from 0`,
+		"planted?degree=x":                   `degree is "x"; it must be a number`,
+		"planted?noise=NaN":                  "noise is NaN",
+		"planted?homophily=2":                "homophily is 2",
+		"planted?nodes=0":                    "nodes is 0",
+		"planted?nodes=9&nodes=99":           "nodes is given 2 times",
+		"planted?nodes=%zz":                  "not of the form name=value",
+		"planted?nodes=99999999999999999999": `nodes is "99999999999999999999"`,
+	} {
+		d, err := Load(spec)
+		if err == nil || d != nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "dataset: ") {
+			t.Errorf("%s: got %v, %v; want an error with %q", spec, d, err, want)
+		}
+	}
+	if err := os.WriteFile("file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load("file"); err == nil || !strings.Contains(err.Error(), "is a file") {
+		t.Errorf("a file: %v", err)
+	}
+	for _, g := range Generators() {
+		if d, err := Load(g.Example); err != nil || d.Name() != g.Name || g.Summary == "" {
+			t.Errorf("%+v: %v", g, err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package dataset_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+func ExampleLoad() {
+	d, err := dataset.Load("planted?nodes=2000&classes=4&seed=1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer d.Close() //nolint:errcheck // nothing is mapped
+	fmt.Println(d.Nodes(), d.Features(), d.Classes(), d.SplitNames())
+	// Output: 2000 50 4 [train val test]
+}
+
+func ExampleKarate() {
+	d := dataset.Karate()
+	fmt.Println(d)
+	fmt.Println("friends of the instructor:", d.Graph.InNeighbors(0))
+	// Output:
+	// karate: 34 nodes, 156 edges, 34 features, 2 classes; train 6, val 8, test 20
+	// friends of the instructor: [1 2 3 4 5 6 7 8 10 11 12 13 17 19 21 31]
+}
+
+// One's own arrays become a dataset directory, which NumPy opens too.
+func ExampleWrite() {
+	g, err := graphops.FromEdges(3, []int32{0, 1}, []int32{1, 2}, graphops.BuildOptions{Undirected: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d := &dataset.Dataset{
+		Graph:  g,
+		X:      &dataset.Matrix{Rows: 3, Cols: 2, F32: []float32{1, 0, 0, 1, 1, 1}},
+		Y:      []int32{0, 1, -1},
+		Splits: map[string][]int32{"train": {0, 1}, "test": {2}},
+		Meta:   dataset.Metadata{Name: "path", NumClasses: 2, Undirected: true, Licence: "CC0-1.0"},
+	}
+	tmp, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(tmp) //nolint:errcheck // an example's end
+	dir := filepath.Join(tmp, "path")
+	if err := dataset.Write(dir, d); err != nil {
+		fmt.Println(err)
+		return
+	}
+	opened, err := dataset.Open(dir)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer opened.Close() //nolint:errcheck // an example's end
+	fmt.Println(opened)
+	fmt.Println(opened.Check(context.Background()))
+	// Output:
+	// path: 3 nodes, 4 edges, 2 features, 2 classes; train 2, test 1
+	// <nil>
+}
+
+func ExampleMatrix_Gather() {
+	x := dataset.Matrix{Rows: 3, Cols: 2, F32: []float32{1, 2, 3, 4, 5, 6}}
+	rows := make([]float32, 4)
+	x.Gather(rows, []int32{2, 0}, 0)
+	fmt.Println(rows)
+	// Output: [5 6 1 2]
+}

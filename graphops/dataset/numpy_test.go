@@ -1,0 +1,105 @@
+package dataset
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// python is an interpreter that has NumPy; without one the test is skipped.
+func python(t *testing.T) string {
+	t.Helper()
+	exe := cmp.Or(os.Getenv("GNB_PYTHON"), "python3")
+	if out, err := exec.Command(exe, "-c", "import numpy").CombinedOutput(); err != nil {
+		t.Skipf("%s has no NumPy (set GNB_PYTHON to one that has): %v: %s", exe, err, out)
+	}
+	return exe
+}
+
+// readScript prints what NumPy finds in a directory, and writes a second
+// directory with numpy.save that must open here. Labels and a split become int64.
+const readScript = `
+import json, os, shutil, sys
+import numpy as np
+src, dst = sys.argv[1:]
+meta = json.load(open(os.path.join(src, "metadata.json")))
+load = lambda name: np.load(os.path.join(src, name), mmap_mode="r")
+os.mkdir(dst)
+shutil.copy(os.path.join(src, "metadata.json"), dst)
+found = {}
+for name in sorted(os.listdir(src)):
+    if not name.endswith(".npy"):
+        continue
+    a = load(name)
+    assert isinstance(a, np.memmap) or a.size == 0, name
+    found[name] = {"dtype": a.dtype.str, "shape": list(a.shape), "sum": float(np.asarray(a, np.float64).sum())}
+    wide = name in ("labels.npy", "split_val.npy")
+    np.save(os.path.join(dst, name), a.astype(np.int64) if wide else np.array(a))
+indptr, indices, y = load("indptr.npy"), load("indices.npy"), load("labels.npy")
+rows = np.repeat(np.arange(meta["num_nodes"]), np.diff(indptr))
+found["in_class"] = int((y[rows] == y[indices]).sum())
+json.dump(found, sys.stdout)
+`
+
+func TestNumPy(t *testing.T) {
+	exe := python(t)
+	d := Karate()
+	dir := stored(t, d)
+	copied := filepath.Join(t.TempDir(), "copy")
+	cmd := exec.Command(exe, "-c", readScript, dir, copied)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct {
+		Indptr   npyFound `json:"indptr.npy"`
+		Features npyFound `json:"features.npy"`
+		Labels   npyFound `json:"labels.npy"`
+		Train    npyFound `json:"split_train.npy"`
+		InClass  int      `json:"in_class"`
+	}
+	if err := json.Unmarshal(out, &found); err != nil {
+		t.Fatal(err)
+	}
+	var indptr int64
+	for _, p := range d.Graph.Indptr {
+		indptr += p
+	}
+	for _, c := range []struct {
+		name string
+		got  npyFound
+		want npyFound
+	}{
+		{"indptr", found.Indptr, npyFound{"<i8", []int{35}, float64(indptr)}},
+		{"features", found.Features, npyFound{"<f4", []int{34, 34}, 34}},
+		{"labels", found.Labels, npyFound{"<i4", []int{34}, 17}},
+		{"train", found.Train, npyFound{"<i4", []int{6}, 0 + 1 + 5 + 23 + 32 + 33}},
+	} {
+		if c.got.DType != c.want.DType || c.got.Sum != c.want.Sum || len(c.got.Shape) != len(c.want.Shape) || c.got.Shape[0] != c.want.Shape[0] {
+			t.Errorf("%s: NumPy finds %+v, want %+v", c.name, c.got, c.want)
+		}
+	}
+	if found.InClass != 156-22 {
+		t.Errorf("NumPy counts %d edges within a faction, want 134", found.InClass)
+	}
+	again, err := Open(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close() //nolint:errcheck // a test's end
+	same(t, again, d)
+	if err := again.Check(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+type npyFound struct {
+	DType string  `json:"dtype"`
+	Shape []int   `json:"shape"`
+	Sum   float64 `json:"sum"`
+}

@@ -1,0 +1,217 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// packFile packs d into a file, or takes the content as it is.
+func packFile(t *testing.T, content []byte) *os.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pack")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+func TestPackOpen(t *testing.T) {
+	for _, want := range []*Dataset{
+		small(t),
+		Karate(),
+		{Graph: &graphops.Graph{Indptr: []int64{0}}, Meta: Metadata{Name: "empty"}},
+	} {
+		t.Run(want.Name(), func(t *testing.T) {
+			var b bytes.Buffer
+			if err := want.Pack(&b); err != nil {
+				t.Fatal(err)
+			}
+			f := packFile(t, b.Bytes())
+			d, err := OpenFD(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = f.Close() // the mapping does not need it
+			same(t, d, want)
+			if d.Dir() != "" {
+				t.Errorf("Dir = %q", d.Dir())
+			}
+			if err := d.Check(context.Background()); err != nil {
+				t.Error(err)
+			}
+			var again bytes.Buffer
+			if err := d.Pack(&again); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) {
+				t.Errorf("packed again, it differs: %v", err)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+type shortWriter struct{ left int }
+
+var errFull = errors.New("full")
+
+func (w *shortWriter) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+func TestPackErrors(t *testing.T) {
+	var whole bytes.Buffer
+	if err := Karate().Pack(&whole); err != nil {
+		t.Fatal(err)
+	}
+	for left := 0; left < whole.Len(); left += 500 {
+		if err := Karate().Pack(&shortWriter{left}); !errors.Is(err, errFull) {
+			t.Fatalf("a writer that takes %d bytes: %v", left, err)
+		}
+	}
+	d := small(t)
+	d.Y = d.Y[:2]
+	if err := d.Pack(&whole); err == nil || !strings.Contains(err.Error(), "packing small: 2 labels for 5 nodes") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func packOf(table string, rest []byte) []byte {
+	b := append([]byte(packMagic), binary.LittleEndian.AppendUint64(nil, uint64(len(table)))...)
+	b = append(b, table...)
+	b = append(b, make([]byte, int(aligned(int64(len(b))))-len(b))...)
+	return append(b, rest...)
+}
+
+func TestOpenFDRefuses(t *testing.T) {
+	var whole bytes.Buffer
+	if err := small(t).Pack(&whole); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		content []byte
+		want    string
+	}{
+		{"empty", nil, "not a packed dataset"},
+		{"another format", make([]byte, 100), "not a packed dataset"},
+		{"table cut off", whole.Bytes()[:40], "its table claims"},
+		{"table of 2^64 bytes", append([]byte(packMagic), "\xff\xff\xff\xff\xff\xff\xff\xff{}"...), "its table claims"},
+		{"table is no JSON", packOf("zzz", nil), "malformed"},
+		{"sections cut off", whole.Bytes()[:whole.Len()-400], "claims"},
+		{"no metadata", packOf("[]", nil), metadataFile + ": it does not exist"},
+		{"section outside", packOf(`[{"name":"x","offset":64,"size":1}]`, make([]byte, 64)), `section "x" claims 1 bytes at 64`},
+		{"offset overflows", packOf(`[{"name":"x","offset":9223372036854775744,"size":64}]`, make([]byte, 64)), "claims"},
+		{"negative offset", packOf(`[{"name":"x","offset":-64,"size":1}]`, make([]byte, 64)), "claims"},
+		{"negative size", packOf(`[{"name":"x","offset":0,"size":-1}]`, make([]byte, 64)), "claims"},
+		{"misaligned", packOf(`[{"name":"x","offset":4,"size":1}]`, make([]byte, 64)), "claims"},
+		{"twice", packOf(`[{"name":"x","offset":0,"size":0},{"name":"x","offset":0,"size":0}]`, nil), "listed twice"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := OpenFD(packFile(t, c.content))
+			if err == nil || d != nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v; want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzPack(f *testing.F) {
+	for _, d := range []*Dataset{Karate(), {Graph: &graphops.Graph{Indptr: []int64{0, 0}}, Meta: Metadata{Name: "one"}}} {
+		var b bytes.Buffer
+		if err := d.Pack(&b); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+		f.Add(b.Bytes()[:b.Len()/2])
+	}
+	f.Add(packOf(`[{"name":"metadata.json","offset":0,"size":2}]`, []byte("{}")))
+	path := filepath.Join(f.TempDir(), "pack")
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close() //nolint:errcheck // a test's end
+		d, err := OpenFD(file)
+		if err != nil {
+			return
+		}
+		defer d.Close() //nolint:errcheck // a test's end
+		if d.Check(context.Background()) == nil {
+			// Everything that the values promise can be used.
+			_ = d.Graph.Reverse(1)
+			_ = d.String()
+		}
+	})
+}
+
+// TestPackFD hands a dataset to a child process, as a run hands it to workers.
+func TestPackFD(t *testing.T) {
+	if os.Getenv("GNB_TEST_PACKFD") != "" {
+		d, err := OpenFD(os.NewFile(3, "inherited"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, d, Karate())
+		if err := d.Check(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	f, err := Karate().PackFD()
+	if runtime.GOOS != "linux" {
+		if err == nil || !strings.Contains(err.Error(), "need Linux") {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // a test's end
+	if _, err := f.WriteAt([]byte("x"), 0); err == nil {
+		t.Error("the packed memory can be written to")
+	}
+	if err := f.Truncate(0); err == nil {
+		t.Error("the packed memory can be truncated")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, "-test.run=^TestPackFD$")
+	cmd.Env = append(os.Environ(), "GNB_TEST_PACKFD=1")
+	cmd.ExtraFiles = []*os.File{f}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("the child: %v\n%s", err, out)
+	}
+	// A name that the kernel would refuse is no reason to fail.
+	d := Karate()
+	d.Meta.Name = strings.Repeat("long\x00name ", 100)
+	g, err := d.PackFD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = g.Close()
+}
