@@ -26,6 +26,7 @@ import (
 type Digest struct {
 	h     hash.Hash
 	steps int
+	edges int64
 	buf   []byte
 }
 
@@ -37,6 +38,10 @@ func (d *Digest) Sum() string { return hex.EncodeToString(d.h.Sum(nil)) }
 
 // Steps is the number of batches so far.
 func (d *Digest) Steps() int { return d.steps }
+
+// Edges is the number of edges picked so far, each destination of a hop counted
+// once a step however many ranks picked for it.
+func (d *Digest) Edges() int64 { return d.edges }
 
 // AddBatch takes in a batch that one rank sampled whole.
 func (d *Digest) AddBatch(b *Batch) {
@@ -69,7 +74,7 @@ func (d *Digest) AddStep(seeds []int32, perRank [][]byte) error {
 	}
 	for hop := range hops {
 		var err error
-		if out, err = mergeHop(out, in, int(hop)); err != nil {
+		if out, err = d.mergeHop(out, in, int(hop)); err != nil {
 			return err
 		}
 	}
@@ -85,7 +90,7 @@ func (d *Digest) AddStep(seeds []int32, perRank [][]byte) error {
 }
 
 // mergeHop appends the union of the ranks' records of one hop, ascending by id.
-func mergeHop(out []byte, in []reader, hop int) ([]byte, error) {
+func (d *Digest) mergeHop(out []byte, in []reader, hop int) ([]byte, error) {
 	for r := range in {
 		n, err := in[r].word()
 		if err != nil {
@@ -108,6 +113,7 @@ func mergeHop(out []byte, in []reader, hop int) ([]byte, error) {
 		}
 		id, record := in[first].id, in[first].record
 		out = append(out, record...)
+		d.edges += int64(len(record)/4 - 2)
 		for r := first; r < len(in); r++ {
 			if in[r].record == nil || in[r].id != id {
 				continue

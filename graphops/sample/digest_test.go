@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -213,10 +214,10 @@ func TestDigestIsNumPys(t *testing.T) {
 	}
 	g := random(1500, 12, 33)
 	train := sample.EpochOrder(1, 0, all(1500))[:500]
-	dir := t.TempDir()
-	writeNPY(t, filepath.Join(dir, "indptr.npy"), "<i8", g.Indptr)
-	writeNPY(t, filepath.Join(dir, "indices.npy"), "<i4", g.Indices)
-	writeNPY(t, filepath.Join(dir, "split_train.npy"), "<i4", train)
+	dir := filepath.Join(t.TempDir(), "set")
+	if err := dataset.Write(dir, &dataset.Dataset{Graph: g, Splits: map[string][]int32{"train": train}, Meta: dataset.Metadata{Name: "random"}}); err != nil {
+		t.Fatal(err)
+	}
 	cases := []digestCase{
 		{seed: 0, batch: 64, fanouts: []int{15, 10, 5}, steps: 3},
 		{seed: 12345, epoch: 7, batch: 500, fanouts: []int{10, 5}}, // one batch
@@ -237,27 +238,5 @@ func TestDigestIsNumPys(t *testing.T) {
 		if got, want := digestOf(t, g, train, c, 3, 2), strings.TrimSpace(string(out)); got != want {
 			t.Errorf("%+v: digest %s, NumPy's %s", c, got, want)
 		}
-	}
-}
-
-// writeNPY writes a vector as NumPy's format 1.0.
-func writeNPY(t *testing.T, path, dtype string, data any) {
-	t.Helper()
-	n := 0
-	switch d := data.(type) {
-	case []int64:
-		n = len(d)
-	case []int32:
-		n = len(d)
-	}
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }", dtype, n)
-	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
-	out := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
-	out, err := binary.Append(append(out, header...), binary.LittleEndian, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, out, 0o600); err != nil {
-		t.Fatal(err)
 	}
 }

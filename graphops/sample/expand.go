@@ -78,13 +78,12 @@ func firstError(chunks []chunk) error {
 // pickChunk asks the picker about each destination and keeps its picks and their
 // counts.
 func (s *Sampler) pickChunk(h Hop, dst []int32, c *chunk, counts []int64) {
-	w := s.takeScratch()
-	defer s.putScratch(w)
-	h.seen = w.hop.seen
-	w.hop = h
 	if s.start(c, dst); c.err != nil {
 		return
 	}
+	w := s.takeScratch() // not put back after a panic, which may leave bits set in seen
+	h.seen = w.hop.seen
+	w.hop = h
 	if f, ok := s.c.Picker.(Fanouts); ok {
 		// The same picks as below, straight into place.
 		for i, v := range dst {
@@ -93,6 +92,7 @@ func (s *Sampler) pickChunk(h Hop, dst []int32, c *chunk, counts []int64) {
 			c.picks = w.hop.Uniform(c.degree[i], f[h.Index], c.picks)
 			counts[i] = int64(len(c.picks) - before)
 		}
+		s.putScratch(w)
 		return
 	}
 	v := int32(-1)
@@ -122,6 +122,7 @@ func (s *Sampler) pickChunk(h Hop, dst []int32, c *chunk, counts []int64) {
 			w.out = make([]int32, 0, 2*len(out))
 		}
 	}
+	s.putScratch(w)
 }
 
 // start empties a chunk and looks up where the in-edges of its destinations are.

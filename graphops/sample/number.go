@@ -14,10 +14,11 @@ type numbering interface {
 	number(ids, nodes []int32) []int32
 }
 
-// directLimit is the largest graph whose nodes have an entry each. There the
-// table is at most 128 MiB a sampler. Beyond it a hash table of the batch is
-// used: on 2^25 nodes it takes about as long as the direct table, whose every
-// access misses the caches and the TLB as well (BenchmarkNumbering).
+// directLimit is the largest graph whose nodes have an entry each: the table is
+// at most 128 MiB a sampler then. Memory decides, not speed: on random nodes of a
+// graph of 2^22 to 2^26 a hash table of the batch is twice as fast in batches of
+// 10^5 edges and half as fast in batches of 10^6, where it leaves the caches too
+// (BenchmarkNumbering, EPYC, 32 MiB L3); below 2^20 direct is always faster.
 const directLimit = 1 << 25
 
 func newNumbering(nodes int) numbering {

@@ -199,6 +199,21 @@ func TestPickersErrors(t *testing.T) {
 	}
 }
 
+// A pick that panics midway leaves nothing behind in the buffers of the next.
+func TestAfterAPanicInUniform(t *testing.T) {
+	const degree = philox.MaxDraws + 5000
+	g := &graphops.Graph{Indptr: []int64{0, degree}, Indices: make([]int32, degree)}
+	k := philox.MaxDraws + 1
+	s := newSampler(t, g, sample.Config{Hops: 1, Seed: 1, Picker: pickFunc(func(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
+		return h.Uniform(len(nbrs), k, out)
+	})})
+	if _, err := s.Sample(0, 0, []int32{0}); err == nil || !strings.Contains(err.Error(), "2^18 draws") {
+		t.Errorf("too many draws: %v", err)
+	}
+	k = 1000
+	checkEqual(t, mustSample(t, s, 0, 0, []int32{0}), refSample(g, 1, philox.Sample, 0, 0, []int{k}, []int32{0}))
+}
+
 type fault struct{ error }
 
 func (fault) Addr() uintptr { return 1 << 20 }
