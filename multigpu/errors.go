@@ -1,0 +1,93 @@
+package multigpu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// WorkerError is the end of a run by the failure of one worker.
+type WorkerError struct {
+	Rank, PID int
+	// Epoch, Step and Stage are where the worker was: -1 and "starting" where
+	// its program had not said.
+	Epoch, Step int
+	Stage       string
+	// Reason is why, in a few words: "killed by signal 9 (killed)".
+	Reason string
+	// Stderr holds the last lines that it printed there.
+	Stderr []string
+	// Stack is the stack of a panic, or empty.
+	Stack string
+	// Err is the error that the handler returned, as far as it can be carried
+	// over: a [*collective.Mismatch] as it was, others by their text. nil where
+	// it returned none.
+	Err error
+}
+
+func (e *WorkerError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "multigpu: rank %d", e.Rank)
+	if e.PID > 0 {
+		fmt.Fprintf(&b, " (pid %d)", e.PID)
+	}
+	fmt.Fprintf(&b, " failed%s: %s", where(e.Epoch, e.Step, e.Stage), e.Reason)
+	return b.String()
+}
+
+func (e *WorkerError) Unwrap() error { return e.Err }
+
+// Interrupted is the end of a run that was asked to stop.
+type Interrupted struct {
+	RunID string
+	// Epoch and Step are where rank 0 was, -1 before its first step.
+	Epoch, Step int
+	// Forced are the ranks that did not stop by themselves and were ended.
+	Forced []int
+	// Cause is the cause of the context's end, or nil.
+	Cause error
+	// Err is the first error of a worker while it was stopping, or nil: a last
+	// checkpoint that could not be written.
+	Err error
+}
+
+func (e *Interrupted) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "multigpu: the run was interrupted%s", where(e.Epoch, e.Step, ""))
+	if len(e.Forced) > 0 {
+		fmt.Fprintf(&b, "; %s did not stop when asked and had to be ended", ranks(e.Forced))
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, "; while stopping: %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap gives errors.Is the context's error.
+func (e *Interrupted) Unwrap() []error {
+	return slices.DeleteFunc([]error{e.Cause, e.Err}, func(err error) bool { return err == nil })
+}
+
+func where(epoch, step int, stage string) string {
+	var parts []string
+	if epoch >= 0 {
+		parts = append(parts, fmt.Sprintf("epoch %d", epoch))
+	}
+	if step >= 0 {
+		parts = append(parts, fmt.Sprintf("step %d", step))
+	}
+	if stage != "" {
+		parts = append(parts, "stage "+stage)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " at " + strings.Join(parts, ", ")
+}
+
+func ranks(r []int) string {
+	if len(r) == 1 {
+		return fmt.Sprintf("rank %d", r[0])
+	}
+	return "ranks " + strings.Trim(strings.ReplaceAll(fmt.Sprint(r), " ", ", "), "[]")
+}

@@ -1,0 +1,524 @@
+package multigpu
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+func tContext() context.Context { return context.Background() }
+
+// before remembers what the process has; the returned function says what is
+// there afterwards and was not before: descriptors (sockets, pipes and memory
+// files are such), processes of the run, files in the temporary directory.
+func before(t *testing.T) (left func(runID string) []string) {
+	t.Helper()
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	old := descriptors()
+	return func(runID string) (out []string) {
+		for _, d := range descriptors() {
+			_, what, _ := strings.Cut(d, " ")
+			if !slices.Contains(old, d) && !strings.Contains(what, "/proc/") && !strings.Contains(what, "pidfd") {
+				out = append(out, "descriptor "+d)
+			}
+		}
+		for _, pid := range processesOf(runID) {
+			out = append(out, fmt.Sprintf("process %d", pid))
+		}
+		files, _ := filepath.Glob(tmp + "/*")
+		return append(out, files...)
+	}
+}
+
+// processesOf searches every process's environment for a run's id.
+func processesOf(runID string) (pids []int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		env, err := os.ReadFile("/proc/" + e.Name() + "/environ")
+		if err == nil && bytes.Contains(env, []byte("GNB_RUN_ID="+runID+"\x00")) && procState(pid) != 'Z' {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// record collects what the callbacks get.
+type record struct {
+	mu     sync.Mutex
+	events [][]json.RawMessage
+	lines  map[string][]string
+}
+
+func (r *record) attach(s Spec) Spec {
+	r.events, r.lines = make([][]json.RawMessage, s.World), map[string][]string{}
+	s.OnEvent = func(rank int, data json.RawMessage) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.events[rank] = append(r.events[rank], data)
+	}
+	s.OnOutput = func(rank int, stream, line string) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		key := fmt.Sprint(rank, " ", stream)
+		r.lines[key] = append(r.lines[key], line)
+	}
+	return s
+}
+
+func (r *record) count(rank int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.events[rank])
+}
+
+// run runs a group to its end and checks that it leaves nothing.
+func run(t *testing.T, s Spec, job testJob) (*record, error) {
+	t.Helper()
+	left := before(t)
+	rec := &record{}
+	s.Job = job
+	s.RunID = randomID()
+	g, err := Start(t.Context(), rec.attach(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = g.Wait()
+	if l := left(s.RunID); len(l) > 0 {
+		t.Errorf("left behind: %q", l)
+	}
+	return rec, err
+}
+
+func TestEveryCollectiveBetweenProcesses(t *testing.T) {
+	for _, world := range []int{1, 2, 3, 4} {
+		t.Run(fmt.Sprint(world), func(t *testing.T) {
+			if testing.Short() && world == 3 {
+				t.Skip("short")
+			}
+			if _, err := run(t, Spec{World: world}, testJob{Kind: "exercise"}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// W workers × V virtual ranks with W·V = 8: the same bits after 200 steps.
+func TestDivisionsOfEightAreBitEqual(t *testing.T) {
+	var want string
+	for _, world := range []int{1, 2, 4, 8} {
+		rec, err := run(t, Spec{World: world}, testJob{Kind: "divide", Steps: 200})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank := range world {
+			got := string(rec.events[rank][0])
+			if want == "" {
+				want = got
+			}
+			if got != want {
+				t.Fatalf("rank %d of %d differs from one worker", rank, world)
+			}
+		}
+	}
+}
+
+func TestWorkersGetWhatTheyNeed(t *testing.T) {
+	t.Setenv("GONB_PIPE", "/nowhere")
+	t.Setenv("GNB_TEST_KEPT", "yes")
+	f, err := os.Create(filepath.Join(t.TempDir(), "shared"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("over a descriptor"); err != nil {
+		t.Fatal(err)
+	}
+	ours := descriptors()
+	rec, err := run(t, Spec{World: 2, Files: []*os.File{f}, MemLimit: 1 << 30}, testJob{Kind: "hello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank := range 2 {
+		var h helloFacts
+		if err := json.Unmarshal(rec.events[rank][0], &h); err != nil {
+			t.Fatal(err)
+		}
+		if h.Rank != rank || h.World != 2 || !h.Worker || h.MemLimit != 1<<30 {
+			t.Errorf("rank %d: %+v", rank, h)
+		}
+		if want := max(1, runtime.GOMAXPROCS(0)/2); h.Procs != want {
+			t.Errorf("rank %d: GOMAXPROCS %d, want %d", rank, h.Procs, want)
+		}
+		if len(h.Files) != 1 || h.Files[0] != f.Name() || h.Contents[0] != "over a descriptor" {
+			t.Errorf("rank %d: files %q hold %q", rank, h.Files, h.Contents)
+		}
+		env := strings.Join(h.Env, "\n")
+		if strings.Contains(env, "GONB_") || strings.Contains(env, "GNB_WORKER") || !strings.Contains(env, "GNB_TEST_KEPT=yes") || !strings.Contains(env, "GNB_RUN_ID="+h.RunID) {
+			t.Errorf("rank %d: environment %q", rank, h.Env)
+		}
+		// stdin, its own two pipes, life pipe, its own socket, three memory
+		// files, the test's file; no end of a sibling's.
+		var pipes, sockets, memory int
+		for _, d := range h.Descriptors {
+			if slices.Contains(ours, d) {
+				continue // what this process inherited itself
+			}
+			switch {
+			case strings.Contains(d, "pipe:"):
+				pipes++
+			case strings.Contains(d, "socket:"):
+				sockets++
+			case strings.Contains(d, "memfd:"):
+				memory++
+			}
+		}
+		if pipes != 3 || sockets != 1 || memory != 3 {
+			t.Errorf("rank %d holds %q", rank, h.Descriptors)
+		}
+	}
+}
+
+func TestThreadsAreAShare(t *testing.T) {
+	for _, tc := range []struct{ threads, world, cpus, want int }{
+		{0, 1, 8, 8}, {0, 3, 8, 2}, {0, 8, 8, 1}, {0, 16, 8, 1}, {5, 16, 8, 5},
+	} {
+		if got := threadsFor(Spec{World: tc.world, Threads: tc.threads}, tc.cpus); got != tc.want {
+			t.Errorf("%d workers on %d processors, %d asked for: %d threads, want %d", tc.world, tc.cpus, tc.threads, got, tc.want)
+		}
+	}
+}
+
+func TestEventsArriveWholeAndInOrder(t *testing.T) {
+	const n = 5000
+	rec, err := run(t, Spec{World: 2}, testJob{Kind: "events", Steps: n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank := range 2 {
+		if len(rec.events[rank]) != n {
+			t.Fatalf("rank %d: %d events, want %d", rank, len(rec.events[rank]), n)
+		}
+		for i, data := range rec.events[rank] {
+			var e struct {
+				Rank, I int
+				Text    string
+			}
+			if err := json.Unmarshal(data, &e); err != nil || e.Rank != rank || e.I != i || e.Text != strings.Repeat("é\n", i%50) {
+				t.Fatalf("rank %d: event %d is %s (%v)", rank, i, data, err)
+			}
+		}
+	}
+}
+
+func TestOutputByLine(t *testing.T) {
+	rec, err := run(t, Spec{World: 2}, testJob{Kind: "print", Steps: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank := range 2 {
+		lines := rec.lines[fmt.Sprint(rank, " stdout")]
+		if len(lines) != 100 || lines[99] != fmt.Sprintf("rank %d line 99", rank) {
+			t.Errorf("rank %d printed %d lines", rank, len(lines))
+		}
+		errs := rec.lines[fmt.Sprint(rank, " stderr")]
+		if len(errs) != 3 || len(errs[0]) != maxLine || errs[1] != "xxxxx" || errs[2] != "no end" {
+			t.Errorf("rank %d: stderr came in %d lines", rank, len(errs))
+		}
+	}
+}
+
+// A callback that blocks stops no worker's prints, loses no line silently, and
+// not the reason of an end.
+func TestSlowOutput(t *testing.T) {
+	const n = 60_000
+	var got []string
+	release := make(chan struct{})
+	g, err := Start(t.Context(), Spec{World: 1, Job: testJob{Kind: "print and die", Steps: n}, OnOutput: func(_ int, _, line string) {
+		<-release
+		got = append(got, line)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for procState(g.Status()[0].PID) != 0 { // it prints to its end while nobody listens
+		time.Sleep(5 * time.Millisecond)
+	}
+	close(release)
+	err = g.Wait()
+	we, ok := errors.AsType[*WorkerError](err)
+	if !ok || we.Reason != "it ended with status 9" || we.Stderr[len(we.Stderr)-1] != fmt.Sprintf("line %d", n-1) {
+		t.Fatalf("got %+v", err)
+	}
+	lost := 0
+	for _, line := range got {
+		if rest, ok := strings.CutPrefix(line, "… "); ok {
+			k, err := strconv.Atoi(strings.Fields(rest)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost += k - 1 // the note takes the place of one
+		}
+	}
+	if len(got)+lost != n || lost == 0 {
+		t.Errorf("%d lines came and %d are said to be lost, of %d", len(got), lost, n)
+	}
+}
+
+func TestStagesAddUp(t *testing.T) {
+	rec, err := run(t, Spec{World: 1}, testJob{Kind: "stages"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum time.Duration
+	if err := json.Unmarshal(rec.events[0][0], &sum); err != nil {
+		t.Fatal(err)
+	}
+	if sum < 100*time.Millisecond {
+		t.Errorf("20 times 3 ms and 2 ms make %v", sum)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	rec := &record{}
+	g, err := Start(t.Context(), rec.attach(Spec{World: 2, Job: testJob{Kind: "at step: hang", Rank: 1, Step: 205, Steps: 1000}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rec.count(0) < 205 || !g.Status()[0].Waiting {
+		time.Sleep(time.Millisecond)
+	}
+	st := g.Status()
+	for rank, want := range []Status{{Stage: "reduce", Waiting: true}, {Stage: "sample"}} {
+		s := st[rank]
+		if s.Rank != rank || s.Epoch != 2 || s.Step != 5 || s.Stage != want.Stage || s.Waiting != want.Waiting || procState(s.PID) == 0 {
+			t.Errorf("rank %d: %+v", rank, s)
+		}
+		if s.Seconds["sample"] <= 0 || s.Seconds["reduce"] <= 0 {
+			t.Errorf("rank %d: seconds %v", rank, s.Seconds)
+		}
+	}
+	if now, peak := g.MemoryPss(), g.PeakPss(); now < 1<<20 || peak < now {
+		t.Errorf("memory %d, peak %d", now, peak)
+	}
+	g.Kill()
+	err = g.Wait()
+	if i, ok := errors.AsType[*Interrupted](err); !ok || len(i.Forced) != 2 || i.Epoch != 2 || i.Step != 5 {
+		t.Errorf("got %v", err)
+	}
+	if s := g.Status()[1]; s.Stage != "sample" || s.Step != 5 {
+		t.Errorf("after the end: %+v", s)
+	}
+}
+
+// Every way for one worker to fail is named, and ends the whole run.
+func TestFailuresAreNamed(t *testing.T) {
+	for _, tc := range []struct {
+		kind   string
+		reason string
+		more   func(*WorkerError) bool
+	}{
+		{"panic", "panic: runtime error: index out of range [4]", func(e *WorkerError) bool {
+			return strings.Contains(e.Stack, "multigpu.misbehave") && slices.Contains(e.Stderr, "a last line")
+		}},
+		{"panic elsewhere", "panic: in a goroutine of the program", func(e *WorkerError) bool {
+			return strings.Contains(e.Stack, "multigpu.misbehave")
+		}},
+		{"error", "the model has no layers", func(e *WorkerError) bool { return e.Err != nil && e.Err.Error() == e.Reason }},
+		{"goexit", "runtime.Goexit", nil},
+		{"exit 0", "status 0 before its program returned", nil},
+		{"exit 7", "it ended with status 7", func(e *WorkerError) bool { return slices.Contains(e.Stderr, "about to leave") }},
+		{"kill", "it was killed by signal 9 (killed)", nil},
+		{"stop", "a signal has stopped it", nil},
+		{"break", "rank 0 is at step (loop.go:12, epoch 0, step 30), rank 1 at finish (the end of the program)", func(e *WorkerError) bool {
+			m, ok := errors.AsType[*collective.Mismatch](e)
+			return ok && m.A.At == "loop.go:12" && m.RankB == 1
+		}},
+		{"hang", "it has stalled", nil},
+	} {
+		t.Run(tc.kind, func(t *testing.T) {
+			if testing.Short() && (tc.kind == "stop" || tc.kind == "hang") {
+				t.Skip("short")
+			}
+			_, err := run(t, Spec{World: 3, Stall: time.Second}, testJob{Kind: "at step: " + tc.kind, Rank: 1, Step: 30, Steps: 1000})
+			e, ok := errors.AsType[*WorkerError](err)
+			if !ok {
+				t.Fatalf("got %v", err)
+			}
+			if e.Epoch != 0 || e.Step != 30 || e.PID == 0 || !strings.Contains(e.Reason, tc.reason) {
+				t.Errorf("got %+v", e)
+			}
+			if tc.kind != "break" && (e.Rank != 1 || e.Stage != "sample") {
+				t.Errorf("rank %d in stage %s is named: %v", e.Rank, e.Stage, e)
+			}
+			if tc.more != nil && !tc.more(e) {
+				t.Errorf("got %+v", e)
+			}
+			if strings.Contains(e.Error(), "\n") {
+				t.Errorf("an error of several lines: %v", e)
+			}
+		})
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	for _, tc := range []struct {
+		kind   string
+		forced int
+	}{{"train", 0}, {"deaf", 2}, {"very deaf", 2}} {
+		t.Run(tc.kind, func(t *testing.T) {
+			if testing.Short() && tc.kind != "train" {
+				t.Skip("short")
+			}
+			left := before(t)
+			cause := errors.New("the user pressed stop")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			s := Spec{World: 2, Job: testJob{Kind: tc.kind, Rank: -1, Steps: 1 << 30}, RunID: randomID()}
+			g, err := Start(ctx, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for g.page.rank(0).state() != stateEntered || g.page.rank(1).state() != stateEntered {
+				time.Sleep(time.Millisecond)
+			}
+			cancel(cause)
+			err = g.Wait()
+			e, ok := errors.AsType[*Interrupted](err)
+			if !ok || len(e.Forced) != tc.forced || !errors.Is(err, cause) || e.Err != nil {
+				t.Errorf("got %v", err)
+			}
+			if l := left(s.RunID); len(l) > 0 {
+				t.Errorf("left behind: %q", l)
+			}
+		})
+	}
+}
+
+// A process that a worker started holds its pipes and outlives it: it is ended
+// with the run, and the run ends.
+func TestProcessesOfWorkersAreEnded(t *testing.T) {
+	rec, err := run(t, Spec{World: 2}, testJob{Kind: "start a process"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank := range 2 {
+		pid, err := strconv.Atoi(string(rec.events[rank][0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st := procState(pid); st != 0 && st != 'Z' {
+			t.Errorf("process %d of rank %d is in state %c", pid, rank, st)
+		}
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		ctx  context.Context
+		spec Spec
+	}{
+		"no workers":         {t.Context(), Spec{}},
+		"several in process": {t.Context(), Spec{World: 2, InProcess: true}},
+		"a job without JSON": {t.Context(), Spec{World: 1, Job: func() {}}},
+		"a nil file":         {t.Context(), Spec{World: 1, Files: []*os.File{nil}}},
+		"negative threads":   {t.Context(), Spec{World: 1, Threads: -1}},
+		"too many":           {t.Context(), Spec{World: collective.MaxRanks + 1}},
+		"cancelled":          {cancelled, Spec{World: 1}},
+	} {
+		if _, err := Start(tc.ctx, tc.spec); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	closed, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	left := before(t)
+	id := randomID()
+	if _, err := Start(t.Context(), Spec{World: 2, RunID: id, Files: []*os.File{closed}}); err == nil {
+		t.Error("a closed file: no error")
+	}
+	if l := left(id); len(l) > 0 {
+		t.Errorf("left behind: %q", l)
+	}
+}
+
+// A pause of the launcher itself is not the workers' silence.
+func TestOwnPauseBlamesNobody(t *testing.T) {
+	w := newWatch(time.Now().Add(-time.Hour))
+	w.forgive(time.Now())
+	if time.Since(w.lastBeat) > time.Minute {
+		t.Error("the age of the last beat survives a pause")
+	}
+	if testing.Short() {
+		t.Skip("short")
+	}
+	cmd, out := startLauncher(t, Spec{World: 2, RunID: randomID(), Silent: time.Second}, testJob{Kind: "train", Rank: -1, Steps: 2500})
+	waitFor(t, out, `{"step":20}`)
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2500 * time.Millisecond)
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the run failed: %v\n%s", err, out.String())
+	}
+}
+
+func TestInProcess(t *testing.T) {
+	rec := &record{}
+	g, err := Start(t.Context(), rec.attach(Spec{World: 1, InProcess: true, Job: testJob{Kind: "train", Rank: -1, Steps: 50}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if rec.count(0) != 50 {
+		t.Errorf("%d events", rec.count(0))
+	}
+	for kind, want := range map[string]string{"panic": "index out of range", "error": "no layers", "goexit": "Goexit"} {
+		g, err := Start(t.Context(), Spec{World: 1, InProcess: true, Job: testJob{Kind: "at step: " + kind, Step: 3, Steps: 50}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, ok := errors.AsType[*WorkerError](g.Wait())
+		if !ok || !strings.Contains(e.Reason, want) || e.Step != 3 || e.Stage != "sample" {
+			t.Errorf("%s: got %v", kind, e)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	g, err = Start(ctx, Spec{World: 1, InProcess: true, Job: testJob{Kind: "train", Rank: -1, Steps: 1 << 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := g.Wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

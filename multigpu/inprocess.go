@@ -1,0 +1,128 @@
+package multigpu
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// inProcess runs the one worker in a goroutine. It is as supervised as it can
+// be: a panic of the handler is an error, but nothing can end it from outside.
+type inProcess struct {
+	page        *statusPage
+	interrupted atomic.Bool
+	mu          sync.Mutex
+	beats       uint64
+	lastBeat    time.Time
+	peak        int64
+}
+
+func startInProcess(ctx context.Context, s Spec, job json.RawMessage) (*Group, error) {
+	page := newStatusPage(1)
+	w := &inProcess{page: page, lastBeat: time.Now()}
+	g := &Group{spec: s, page: page, impl: w, done: make(chan struct{})}
+	q := newQueue(s)
+	p := &Process{
+		World: 1, RunID: s.RunID, Comm: collective.NewSingle(),
+		job: job, files: s.Files, page: page, mine: page.rank(0),
+		emit: func(line []byte) error {
+			q.event(0, bytes.TrimSpace(line))
+			return nil
+		},
+	}
+	p.SetPosition(-1, -1)
+	p.clock = startClock(p.mine)
+	p.mine.setState(stateEntered)
+
+	var helpers sync.WaitGroup
+	ended := make(chan struct{})
+	helpers.Go(q.deliver)
+	helpers.Go(func() {
+		tick := time.NewTicker(heartbeat)
+		defer tick.Stop()
+		asked := ctx.Done()
+		for {
+			select {
+			case <-tick.C:
+				p.clock.beat()
+			case <-asked:
+				w.interrupt()
+				asked = nil
+			case <-ended:
+				return
+			}
+		}
+	})
+	go func() {
+		words := p.run(registered())
+		p.clock.times()
+		w.pss()
+		_ = p.Comm.Close() // a Single's Close cannot fail
+		close(ended)
+		q.close()
+		helpers.Wait()
+		g.err = w.result(ctx, s, words)
+		close(g.done)
+	}()
+	return g, nil
+}
+
+func (w *inProcess) result(ctx context.Context, s Spec, words *lastWords) error {
+	epoch, step, stage := w.page.rank(0).position()
+	var failed *WorkerError
+	if words != nil {
+		failed = &WorkerError{
+			PID: os.Getpid(), Epoch: epoch, Step: step, Stage: stage,
+			Reason: words.Error, Stack: words.Stack, Err: words.carried(),
+		}
+	}
+	if w.interrupted.Load() {
+		e := &Interrupted{RunID: s.RunID, Epoch: epoch, Step: step, Cause: context.Cause(ctx)}
+		if failed != nil {
+			e.Err = failed
+		}
+		return e
+	}
+	if failed != nil {
+		return failed
+	}
+	return nil
+}
+
+func (w *inProcess) interrupt() {
+	w.interrupted.Store(true)
+	atomic.StoreUint32(w.page.stop(), 1)
+}
+
+func (w *inProcess) kill()            { w.interrupt() }
+func (w *inProcess) pid(int) int      { return os.Getpid() }
+func (w *inProcess) waiting(int) bool { return false }
+
+func (w *inProcess) age(int) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.page.rank(0).beats(); b != w.beats {
+		w.beats, w.lastBeat = b, time.Now()
+	}
+	return time.Since(w.lastBeat)
+}
+
+func (w *inProcess) pss() int64 {
+	now := pssOf(os.Getpid())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.peak = max(w.peak, now)
+	return now
+}
+
+func (w *inProcess) peakPss() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.peak
+}

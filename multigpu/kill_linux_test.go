@@ -1,0 +1,242 @@
+package multigpu
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// buffer is what a process prints, readable while it does.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// startLauncher runs a group in a process of its own.
+func startLauncher(t *testing.T, s Spec, job testJob) (*exec.Cmd, *buffer) {
+	t.Helper()
+	spec, err := json.Marshal(map[string]any{
+		"Spec": map[string]any{"World": s.World, "RunID": s.RunID, "Silent": s.Silent}, "Job": job,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &buffer{}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envLauncher+"="+string(spec))
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, out
+}
+
+func waitFor(t *testing.T, out *buffer, text string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(out.String(), text); {
+		if time.Now().After(end) {
+			t.Fatalf("%q was not printed in 30 s:\n%s", text, out.String())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// gone waits until no process of a run is left, for at most 5 s: the promise.
+func gone(t *testing.T, runID string) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for {
+		left := processesOf(runID)
+		if len(left) == 0 {
+			return time.Since(start)
+		}
+		if time.Since(start) > 5*time.Second {
+			t.Fatalf("5 s after the end, processes %v are left", left)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// moments are times from the start of a run: within its spawning, which takes
+// some 10 ms, and after.
+func moments(t *testing.T) []time.Duration {
+	n := 20
+	if testing.Short() {
+		n = 3
+	}
+	rng := rand.New(rand.NewPCG(uint64(n), 7))
+	out := make([]time.Duration, n)
+	for i := range out {
+		out[i] = time.Duration(rng.IntN(30_000)) * time.Microsecond
+		if i%2 == 1 {
+			out[i] = time.Duration(rng.IntN(250)) * time.Millisecond
+		}
+	}
+	return out
+}
+
+// kill -9 of the launching process: its workers end, and with them all memory
+// and descriptors, which have no names.
+func TestKillOfTheLauncherAtAnyMoment(t *testing.T) {
+	left := before(t)
+	worst := time.Duration(0)
+	for _, after := range moments(t) {
+		id := randomID()
+		cmd, out := startLauncher(t, Spec{World: 3, RunID: id}, testJob{Kind: "train", Rank: -1, Steps: 1 << 30})
+		time.Sleep(after)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // it was killed; returns only when nothing holds its output
+		worst = max(worst, gone(t, id))
+		if strings.Contains(out.String(), "panic") {
+			t.Errorf("after %v it printed %s", after, out.String())
+		}
+		if l := left(id); len(l) > 0 {
+			t.Errorf("killed after %v, left behind: %q", after, l)
+		}
+	}
+	t.Logf("slowest: %v", worst)
+}
+
+// kill -9 and SIGSTOP of one worker, and interrupts, at any moment, spawning
+// included: named, bounded, nothing left.
+func TestWorkerLostAtAnyMoment(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			var wg sync.WaitGroup
+			left := before(t)
+			ids := make(chan string, 100)
+			limit := make(chan struct{}, 4) // a stopped one takes 3 s to be found
+			for i, after := range moments(t) {
+				wg.Go(func() {
+					limit <- struct{}{}
+					defer func() { <-limit }()
+					rank, id := i%3, randomID()
+					ids <- id
+					g, err := Start(t.Context(), Spec{World: 3, RunID: id, Job: testJob{Kind: "train", Rank: -1, Steps: 1 << 30}})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					time.Sleep(after)
+					if err := syscall.Kill(g.Status()[rank].PID, sig); err != nil {
+						t.Error(err)
+					}
+					sent := time.Now()
+					err = g.Wait()
+					took := time.Since(sent)
+					e, ok := errors.AsType[*WorkerError](err)
+					if !ok || e.Rank != rank || e.PID != g.Status()[rank].PID {
+						t.Errorf("after %v: got %v, want rank %d", after, err, rank)
+					}
+					want := map[syscall.Signal]string{syscall.SIGKILL: "signal 9", syscall.SIGSTOP: "a signal has stopped it"}[sig]
+					if ok && !strings.Contains(e.Reason, want) {
+						t.Errorf("after %v: %v", after, e)
+					}
+					if took > 5*time.Second {
+						t.Errorf("after %v: the run's end took %v", after, took)
+					}
+				})
+			}
+			wg.Wait()
+			close(ids)
+			for id := range ids {
+				if l := left(id); len(l) > 0 {
+					t.Errorf("left behind: %q", l)
+				}
+			}
+		})
+	}
+}
+
+func TestInterruptAtAnyMoment(t *testing.T) {
+	left := before(t)
+	for _, after := range moments(t) {
+		id := randomID()
+		g, err := Start(t.Context(), Spec{World: 3, RunID: id, Job: testJob{Kind: "train", Rank: -1, Steps: 1 << 30}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(after)
+		g.Interrupt()
+		err = g.Wait()
+		if e, ok := errors.AsType[*Interrupted](err); !ok || len(e.Forced) > 0 {
+			t.Errorf("after %v: got %v", after, err)
+		}
+		if l := left(id); len(l) > 0 {
+			t.Errorf("interrupted after %v, left behind: %q", after, l)
+		}
+	}
+}
+
+// Cancelling while workers are being started ends those that are.
+func TestCancelWhileStarting(t *testing.T) {
+	left := before(t)
+	for _, after := range moments(t) {
+		id := randomID()
+		ctx, cancel := contextAfter(t, after/4)
+		g, err := Start(ctx, Spec{World: 4, RunID: id, Job: testJob{Kind: "train", Rank: -1, Steps: 1 << 30}})
+		if err == nil {
+			err = g.Wait()
+		}
+		cancel()
+		if _, ok := errors.AsType[*Interrupted](err); !ok {
+			t.Errorf("after %v: got %v", after, err)
+		}
+		if l := left(id); len(l) > 0 {
+			t.Errorf("cancelled after %v, left behind: %q", after, l)
+		}
+	}
+}
+
+// SIGTERM of a launcher that has no handler, and its ordinary end, leave nothing
+// either.
+func TestEndsOfTheLauncher(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT} {
+		id := randomID()
+		cmd, out := startLauncher(t, Spec{World: 2, RunID: id}, testJob{Kind: "train", Rank: -1, Steps: 1 << 30})
+		waitFor(t, out, `{"step":5}`)
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		gone(t, id)
+	}
+	id := randomID()
+	cmd, out := startLauncher(t, Spec{World: 2, RunID: id}, testJob{Kind: "train", Rank: -1, Steps: 20})
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	gone(t, id)
+	if !strings.Contains(out.String(), fmt.Sprintf(`{"step":%d}`, 19)) {
+		t.Errorf("it printed %s", out.String())
+	}
+}
+
+// contextAfter is cancelled some time from now.
+func contextAfter(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
+}

@@ -1,0 +1,268 @@
+package multigpu
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+	"github.com/graphnb/graphnb/multigpu/collective/commtest"
+)
+
+// Workers of these tests are the test binary itself. A process that is to be
+// killed as a launcher is the test binary too, see launcher.
+func TestMain(m *testing.M) {
+	EnterIfWorker()
+	if spec := os.Getenv(envLauncher); spec != "" {
+		os.Exit(launcher(spec))
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/graphnb/graphnb/multigpu.spawnForever"))
+}
+
+func init() { Handle(testWorker) }
+
+// testJob is what a worker of the tests does.
+type testJob struct {
+	Kind  string // of testWorker's cases
+	Rank  int    // the rank that misbehaves
+	Step  int    // the step at which it does
+	Steps int
+	Bytes int
+	Dir   string
+}
+
+func testWorker(p *Process) error {
+	var job testJob
+	if err := p.Job(&job); err != nil {
+		return err
+	}
+	if job.Kind == "train" || strings.HasPrefix(job.Kind, "at step: ") {
+		return trainJob(p, job)
+	}
+	return oddJob(p, job)
+}
+
+// trainJob is the shape of a training run: a sum over ranks each step.
+func trainJob(p *Process, job testJob) error {
+	what, _ := strings.CutPrefix(job.Kind, "at step: ")
+	for step := range job.Steps {
+		p.SetPosition(step/100, step%100)
+		p.Stage("sample")
+		if p.Rank == job.Rank && step == job.Step {
+			if what == "break" {
+				break
+			}
+			if err := misbehave(p, what); err != nil {
+				return err
+			}
+		}
+		time.Sleep(time.Millisecond)
+		p.Stage("reduce")
+		v := []int64{int64(p.Rank)}
+		if p.StopRequested() {
+			v[0] -= 1000
+		}
+		if err := p.Comm.SumInt64(collective.Site{Kind: "step", Epoch: step / 100, Step: step % 100, At: "loop.go:12"}, v); err != nil {
+			return err
+		}
+		if v[0] < 0 {
+			return nil
+		}
+		if p.Rank == 0 {
+			if err := p.Emit(map[string]any{"step": step}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func misbehave(p *Process, what string) error {
+	switch what {
+	case "panic":
+		fmt.Fprintln(os.Stderr, "a last line")
+		var none []int
+		_ = none[p.Rank+3]
+	case "panic elsewhere":
+		go func() { panic("in a goroutine of the program") }()
+		time.Sleep(time.Minute)
+	case "error":
+		return errors.New("the model has no layers")
+	case "goexit":
+		runtime.Goexit()
+	case "exit 0":
+		os.Exit(0)
+	case "exit 7":
+		fmt.Fprintln(os.Stderr, "about to leave")
+		os.Exit(7)
+	case "kill":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		time.Sleep(time.Minute)
+	case "stop":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	case "hang":
+		time.Sleep(time.Minute)
+	}
+	return nil
+}
+
+// oddJob is everything but training.
+func oddJob(p *Process, job testJob) error {
+	switch job.Kind {
+	case "exercise":
+		return commtest.Exercise(p.Comm)
+	case "divide":
+		return divide(p, job)
+	case "hello":
+		return p.Emit(helloEvent(p, job))
+	case "events":
+		for i := range job.Steps {
+			if err := p.Emit(map[string]any{"rank": p.Rank, "i": i, "text": strings.Repeat("é\n", i%50)}); err != nil {
+				return err
+			}
+		}
+	case "print":
+		for i := range job.Steps {
+			fmt.Printf("rank %d line %d\n", p.Rank, i)
+		}
+		fmt.Fprint(os.Stderr, strings.Repeat("x", maxLine+5), "\nno end")
+	case "print and die":
+		for i := range job.Steps {
+			fmt.Fprintf(os.Stderr, "line %d\n", i)
+		}
+		os.Exit(9)
+	case "deaf": // never looks whether it is to stop
+		time.Sleep(time.Minute)
+	case "very deaf":
+		signal.Ignore(syscall.SIGTERM)
+		for {
+			time.Sleep(time.Minute)
+		}
+	case "start a process": // which outlives it and holds its output
+		cmd := exec.Command("sleep", "1000")
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		return p.Emit(cmd.Process.Pid)
+	case "stages":
+		for range 20 {
+			p.Stage("a")
+			time.Sleep(3 * time.Millisecond)
+			p.Stage("b")
+			time.Sleep(2 * time.Millisecond)
+		}
+		sum := time.Duration(0)
+		for _, d := range p.StageTimes() {
+			sum += d
+		}
+		return p.Emit(sum)
+	default:
+		return fmt.Errorf("no job %q", job.Kind)
+	}
+	return nil
+}
+
+// divide reduces 8 slots, divided among the ranks there are, and sends the bits.
+func divide(p *Process, job testJob) error {
+	const n, slots = 1003, 8
+	virtual := slots / p.World
+	at := func(step int) collective.Site {
+		return collective.Site{Kind: "step", Step: step, At: "divide.go:1"}
+	}
+	r, err := p.Comm.NewReducer(at(0), n, virtual)
+	if err != nil {
+		return err
+	}
+	w := make([]float32, n)
+	for step := range job.Steps {
+		for v := range virtual {
+			slot, id := r.Slot(v), p.Rank*virtual+v
+			for i := range slot {
+				slot[i] = (w[i] + 1) / float32(3+id+i%17+step)
+			}
+		}
+		sum, err := r.Reduce(at(step))
+		if err != nil {
+			return err
+		}
+		for i := range w {
+			w[i] = w[i]*0.9 + sum[i]
+		}
+	}
+	return p.Emit(w)
+}
+
+type helloFacts struct {
+	Rank, World, Procs int
+	MemLimit           int64
+	RunID              string
+	Env                []string
+	Descriptors        []string
+	Files              []string
+	Contents           []string
+	Worker             bool
+}
+
+func helloEvent(p *Process, job testJob) helloFacts {
+	f := helloFacts{
+		Rank: p.Rank, World: p.World, Procs: runtime.GOMAXPROCS(0), RunID: p.RunID, Env: os.Environ(),
+		MemLimit: debug.SetMemoryLimit(-1), Worker: InWorker(), Descriptors: descriptors(),
+	}
+	for _, file := range p.Files() {
+		b := make([]byte, 100)
+		n, _ := file.ReadAt(b, 0)
+		f.Files, f.Contents = append(f.Files, file.Name()), append(f.Contents, string(b[:n]))
+	}
+	_ = job
+	return f
+}
+
+// descriptors are the open ones that a child would inherit, by what they are.
+func descriptors() (out []string) {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
+			out = append(out, e.Name()+" "+to)
+		}
+	}
+	return out
+}
+
+const envLauncher = "MULTIGPU_TEST_LAUNCHER"
+
+// launcher runs a group in a process of its own, for tests that kill it.
+func launcher(spec string) int {
+	var s struct {
+		Spec Spec
+		Job  testJob
+	}
+	if err := json.Unmarshal([]byte(spec), &s); err != nil {
+		fmt.Println(err)
+		return 2
+	}
+	s.Spec.Job = s.Job
+	// Workers inherit this process's stdout only if something is wrong.
+	s.Spec.OnOutput = func(_ int, _, line string) { fmt.Println(line) }
+	s.Spec.OnEvent = func(_ int, data json.RawMessage) { fmt.Println(string(data)) }
+	g, err := Start(tContext(), s.Spec)
+	if err == nil {
+		err = g.Wait()
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,72 @@
+package multigpu
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// pssOf is a process's proportional set size in bytes, its resident size where
+// the kernel does not tell, 0 where it is gone.
+func pssOf(pid int) int64 {
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)); err == nil {
+		for line := range bytes.Lines(b) {
+			if rest, ok := bytes.CutPrefix(line, []byte("Pss:")); ok {
+				if f := bytes.Fields(rest); len(f) > 0 {
+					kb, _ := strconv.ParseInt(string(f[0]), 10, 64)
+					return kb << 10
+				}
+			}
+		}
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if f := bytes.Fields(b); err == nil && len(f) > 1 {
+		pages, _ := strconv.ParseInt(string(f[1]), 10, 64)
+		return pages * int64(os.Getpagesize())
+	}
+	return 0
+}
+
+// procState is the letter of /proc/PID/stat: R, S, D, T (stopped by a signal),
+// t (by a debugger), Z; 0 where the process is gone.
+func procState(pid int) byte {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name in parentheses may hold anything, ") R" too.
+	i := bytes.LastIndex(b, []byte(") "))
+	if i < 0 || i+2 >= len(b) {
+		return 0
+	}
+	return b[i+2]
+}
+
+// sweep kills every process of the run that is left: what a worker's program
+// started and did not end. They are known by a random value that the worker's
+// environment held, which they inherited.
+func sweep(group string) {
+	want := []byte(envGroup + "=" + group)
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		env, err := os.ReadFile("/proc/" + e.Name() + "/environ")
+		if err != nil {
+			continue // gone, or another user's
+		}
+		for v := range bytes.SplitSeq(env, []byte{0}) {
+			if bytes.Equal(v, want) {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by now
+				break
+			}
+		}
+	}
+}

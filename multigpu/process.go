@@ -1,0 +1,187 @@
+package multigpu
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// Process is a worker's side of a run: what its handler is given.
+type Process struct {
+	// Rank is this worker's number, 0 to World-1.
+	Rank, World int
+	// RunID is the run's id.
+	RunID string
+	// Comm joins this worker with the others.
+	Comm collective.Comm
+
+	job   json.RawMessage
+	files []*os.File
+	page  *statusPage
+	mine  rankStatus
+	clock *stageClock
+	emit  func(line []byte) error
+	mu    sync.Mutex // of emit
+}
+
+// maxEvent bounds an event's JSON: the launcher keeps it in memory whole.
+const maxEvent = 64 << 20
+
+// heartbeat is the time between two signs of life.
+const heartbeat = 100 * time.Millisecond
+
+// Job decodes the run's job into v, a pointer.
+func (p *Process) Job(v any) error {
+	if err := json.Unmarshal(p.job, v); err != nil {
+		return fmt.Errorf("multigpu: rank %d: the job does not fit: %w", p.Rank, err)
+	}
+	return nil
+}
+
+// Files are the run's inherited files, in the order of [Spec.Files]. They are
+// closed with the process; a worker inside the launcher must not close them.
+func (p *Process) Files() []*os.File { return p.files }
+
+// Emit sends v, as JSON, to the launcher's OnEvent. It may be called from any
+// goroutine and waits where the launcher is behind.
+func (p *Process) Emit(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("multigpu: rank %d: an event cannot be written as JSON: %w", p.Rank, err)
+	}
+	if len(line) > maxEvent {
+		return fmt.Errorf("multigpu: rank %d: an event of %d bytes; at most %d are sent: write it to a file and send its name", p.Rank, len(line), maxEvent)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.emit(append(line, '\n')); err != nil {
+		return fmt.Errorf("multigpu: rank %d: sending an event to the launcher: %w", p.Rank, err)
+	}
+	return nil
+}
+
+// Stage says what this worker does from now on, until the next Stage: the name
+// that errors give and that its time is counted under. A name is at most 47
+// bytes; after 30 different ones others count as "other". It costs some 100 ns.
+func (p *Process) Stage(name string) { p.clock.enter(name) }
+
+// StageTimes returns the time spent in each stage so far. Each moment since the
+// handler was entered belongs to exactly one.
+func (p *Process) StageTimes() map[string]time.Duration { return p.clock.times() }
+
+// SetPosition says where in the run this worker is; -1 for nowhere.
+func (p *Process) SetPosition(epoch, step int) {
+	atomic.StoreInt64(p.mine.i64(rankEpoch), int64(epoch)+1)
+	atomic.StoreInt64(p.mine.i64(rankStep), int64(step)+1)
+}
+
+// StopRequested says whether the run is to stop. Ranks may see it at different
+// steps: those that must stop together agree on it by a collective.
+func (p *Process) StopRequested() bool { return atomic.LoadUint32(p.page.stop()) != 0 }
+
+// lastWords are what a worker leaves when it fails.
+type lastWords struct {
+	Error    string               `json:"error"`
+	Panic    bool                 `json:"panic,omitempty"`
+	Stack    string               `json:"stack,omitempty"`
+	Mismatch *collective.Mismatch `json:"mismatch,omitempty"`
+	Aborted  bool                 `json:"aborted,omitempty"`
+}
+
+func (w lastWords) encode() []byte {
+	const most = maxWords / 8 // JSON may take six bytes for one
+	w.Error = w.Error[:min(len(w.Error), most)]
+	w.Stack = w.Stack[:min(len(w.Stack), 5*most)]
+	for {
+		b, err := json.Marshal(w)
+		if err != nil {
+			return []byte(`{"error":"an error that cannot be written as JSON"}`)
+		}
+		if len(b) <= maxWords {
+			return b
+		}
+		w.Stack = w.Stack[:len(w.Stack)/2]
+		w.Error = w.Error[:min(len(w.Error), most/2)]
+	}
+}
+
+// run calls the handler and, where it returns nil, waits for the other ranks to
+// return too: a rank that left a loop early meets the others' next collective.
+// failed is nil where all went well.
+func (p *Process) run(h func(*Process) error) (failed *lastWords) {
+	ended := make(chan *lastWords, 1)
+	go func() {
+		out := &lastWords{Error: "the program ended its goroutine by runtime.Goexit (a test's Fatal does that)"}
+		defer func() { ended <- out }()
+		defer func() {
+			if r := recover(); r != nil {
+				out = panicWords(r, debug.Stack())
+			}
+		}()
+		if err := h(p); err != nil {
+			out = errorWords(err)
+			return
+		}
+		out = nil
+	}()
+	if out := <-ended; out != nil {
+		return out
+	}
+	p.Stage("finish")
+	atomic.StoreInt64(p.mine.i64(rankPss), pssOf(os.Getpid()))
+	err := p.Comm.Barrier(collective.Site{Kind: "finish", Epoch: -1, Step: -1, At: "the end of the program"})
+	if err != nil {
+		return errorWords(err)
+	}
+	return nil
+}
+
+func errorWords(err error) *lastWords {
+	w := &lastWords{Error: err.Error(), Aborted: errors.Is(err, collective.ErrAborted)}
+	if m, ok := errors.AsType[*collective.Mismatch](err); ok {
+		w.Mismatch = m
+	}
+	if p, ok := errors.AsType[*parallel.Panic](err); ok {
+		w.Stack = string(p.Stack)
+	}
+	return w
+}
+
+func panicWords(r any, stack []byte) *lastWords {
+	if p, ok := r.(*parallel.Panic); ok {
+		r, stack = p.Value, p.Stack
+	}
+	w := &lastWords{Error: fmt.Sprintf("panic: %v", r), Panic: true, Stack: string(stack)}
+	if err, ok := r.(error); ok {
+		w.Aborted = errors.Is(err, collective.ErrAborted)
+		if m, ok := errors.AsType[*collective.Mismatch](err); ok {
+			w.Mismatch = m
+		}
+	}
+	return w
+}
+
+// remoteError is a worker's error on the launcher's side.
+type remoteError struct{ text string }
+
+func (e *remoteError) Error() string { return e.text }
+
+// carried rebuilds the error of a worker.
+func (w *lastWords) carried() error {
+	switch {
+	case w.Mismatch != nil:
+		return w.Mismatch
+	case w.Aborted:
+		return fmt.Errorf("%w: %s", collective.ErrAborted, w.Error)
+	default:
+		return &remoteError{w.Error}
+	}
+}

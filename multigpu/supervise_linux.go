@@ -1,0 +1,351 @@
+package multigpu
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	pollEvery = 100 * time.Millisecond
+	// stopGrace is how long workers may take to stop when asked, termGrace after
+	// SIGTERM: GoNB kills a cell 5 s after its interrupt.
+	stopGrace = 2 * time.Second
+	termGrace = 1 * time.Second
+	// failGrace is how long the other workers may take to leave once one failed.
+	failGrace = 500 * time.Millisecond
+	// stoppedFor is how long a worker may be stopped by a signal.
+	stoppedFor = 2 * time.Second
+	// ownGap is a pause of the supervisor itself (a laptop's lid, SIGSTOP, a
+	// frozen container) after which no worker is blamed for its silence.
+	ownGap = time.Second
+)
+
+// watch is what the supervisor knows of a worker's progress.
+type watch struct {
+	beats        uint64
+	lastBeat     time.Time // under processes.mu; the rest is the supervisor's
+	stoppedSince time.Time
+	stallSince   time.Time
+	stallAt      [2]int
+	stallStage   string
+}
+
+func newWatch(now time.Time) watch { return watch{lastBeat: now} }
+
+// forgive starts all clocks anew.
+func (w *watch) forgive(now time.Time) {
+	w.lastBeat, w.stoppedSince, w.stallSince = now, time.Time{}, time.Time{}
+}
+
+// supervision is the state of the supervisor's loop.
+type supervision struct {
+	*processes
+	ctx     context.Context
+	running int
+
+	failed *WorkerError // the first failure
+	echo   *WorkerError // a worker's end that only follows from another's failure
+
+	interrupted   bool
+	interruptedAt time.Time
+	cause         error
+	sentTerm      bool
+	sentKill      bool
+	killAt        time.Time // zero: not planned
+	forced        []int
+}
+
+// supervise returns when all workers are reaped, with the run's end.
+func (w *processes) supervise(ctx context.Context) error {
+	s := &supervision{processes: w, ctx: ctx, running: len(w.children)}
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	cancelled, asked, killed := ctx.Done(), w.asked, w.killed
+	last := time.Now()
+	for s.running > 0 {
+		select {
+		case c := <-w.exits:
+			c.exited = true
+			s.running--
+			s.judge(c)
+		case <-cancelled:
+			cancelled = nil
+			s.stop(context.Cause(ctx))
+		case <-asked:
+			asked = nil
+			s.stop(nil)
+		case <-killed:
+			killed = nil
+			s.stop(nil)
+			s.killAll()
+		case <-tick.C:
+			now := time.Now()
+			if now.Sub(last) > ownGap {
+				s.forgiveAll(now)
+			}
+			last = now
+			s.deadlines(now)
+			s.look(now)
+		}
+	}
+	return s.result()
+}
+
+func (s *supervision) result() error {
+	failed := s.failed
+	if failed == nil {
+		failed = s.echo
+	}
+	if s.interrupted {
+		epoch, step, _ := s.page.rank(0).position()
+		e := &Interrupted{RunID: s.spec.RunID, Epoch: epoch, Step: step, Forced: s.forced, Cause: s.cause}
+		if failed != nil {
+			e.Err = failed
+		}
+		return e
+	}
+	if failed != nil {
+		return failed
+	}
+	return nil
+}
+
+func (s *supervision) stop(cause error) {
+	if s.failed != nil || s.interrupted {
+		return
+	}
+	s.interrupted, s.interruptedAt, s.cause = true, time.Now(), cause
+	atomic.StoreUint32(s.page.stop(), 1)
+}
+
+// deadlines sends the signals whose time has come.
+func (s *supervision) deadlines(now time.Time) {
+	if s.interrupted {
+		since := now.Sub(s.interruptedAt)
+		if since >= stopGrace && !s.sentTerm {
+			s.sentTerm = true
+			s.shared.Abort("it did not stop in time after an interrupt")
+			s.signal(syscall.SIGTERM)
+		}
+		if since >= stopGrace+termGrace {
+			s.killAll()
+		}
+	}
+	if !s.killAt.IsZero() && now.After(s.killAt) {
+		s.killAll()
+	}
+}
+
+func (s *supervision) killAll() {
+	if !s.sentKill {
+		s.sentKill = true
+		s.signal(syscall.SIGKILL)
+	}
+}
+
+func (s *supervision) signal(sig syscall.Signal) {
+	for _, c := range s.children {
+		if !c.exited {
+			_ = c.proc.Signal(sig) // it may have ended by itself
+		}
+	}
+}
+
+// fail records the first failure, tells the other workers and plans their end.
+// While the run is being interrupted the others keep the time they were given.
+func (s *supervision) fail(e *WorkerError) {
+	if s.failed == nil {
+		s.failed = e
+	}
+	s.shared.Abort(e.Error())
+	if !s.interrupted && s.killAt.IsZero() {
+		s.killAt = time.Now().Add(failGrace)
+	}
+}
+
+// failure is the error of a worker at the place where it is now.
+func (s *supervision) failure(c *child, reason string) *WorkerError {
+	epoch, step, stage := s.page.rank(c.rank).position()
+	lines, _, _ := c.tail.get()
+	return &WorkerError{Rank: c.rank, PID: c.pid, Epoch: epoch, Step: step, Stage: stage, Reason: reason, Stderr: lines}
+}
+
+// judge says what the end of a worker means.
+func (s *supervision) judge(c *child) {
+	rank := s.page.rank(c.rank)
+	state := rank.state()
+	if c.state == nil {
+		s.fail(s.failure(c, "it was reaped by another part of the program (a wait for any child); its end is not known"))
+		return
+	}
+	status, _ := c.state.Sys().(syscall.WaitStatus)
+	if status.Exited() && status.ExitStatus() == 0 && state == stateDone {
+		return
+	}
+	if state == stateFailed {
+		var words lastWords
+		if err := json.Unmarshal(rank.words(), &words); err != nil {
+			words = lastWords{Error: "its last words cannot be read: " + err.Error()}
+		}
+		e := s.failure(c, words.Error)
+		e.Stack, e.Err = words.Stack, words.carried()
+		if words.Aborted { // it left because another failed, who will be seen too
+			if s.interrupted {
+				s.forced = append(s.forced, c.rank)
+			} else if s.echo == nil && s.failed == nil {
+				s.echo = e
+				s.killAt = time.Now().Add(failGrace)
+			}
+			return
+		}
+		s.fail(e)
+		return
+	}
+	if status.Signaled() {
+		sig := status.Signal()
+		if (s.sentKill && sig == syscall.SIGKILL) || (s.sentTerm && sig == syscall.SIGTERM) {
+			s.forced = append(s.forced, c.rank)
+			return
+		}
+		if sig == syscall.SIGINT { // from a terminal, before the worker could ignore it
+			s.stop(nil)
+			return
+		}
+		reason := "it was killed by " + signalName(sig)
+		if sig == syscall.SIGKILL {
+			reason += ", from outside the run: by hand, or by the kernel for lack of memory"
+		}
+		s.fail(s.failure(c, reason))
+		return
+	}
+	_, reason, stack := c.tail.get()
+	switch code := status.ExitStatus(); {
+	case reason != "":
+		// The Go runtime ended it: a panic outside the handler's goroutine.
+	case state == stateStarting && code == 0:
+		reason = "it ended without entering its handler: its program must call flag.Parse or multigpu.EnterIfWorker first"
+	case code == 0:
+		reason = "it ended with status 0 before its program returned: something called os.Exit"
+	case state == stateStarting:
+		reason = fmt.Sprintf("it ended with status %d before it entered its handler", code)
+	default:
+		reason = fmt.Sprintf("it ended with status %d", code)
+	}
+	e := s.failure(c, reason)
+	e.Stack = stack
+	s.fail(e)
+}
+
+func (s *supervision) forgiveAll(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.children {
+		c.watch.forgive(now)
+	}
+}
+
+// look finds workers that are silent or stalled.
+func (s *supervision) look(now time.Time) {
+	if s.failed != nil || s.sentKill {
+		return
+	}
+	for _, c := range s.children {
+		if c.exited {
+			continue
+		}
+		if reason := s.silent(c, now); reason != "" {
+			s.fail(s.failure(c, reason))
+			return
+		}
+	}
+	if c := s.stalled(now); c != nil {
+		s.fail(s.failure(c, fmt.Sprintf("it has stalled: it is alive, but has been here for %v while all the others wait for it", s.spec.Stall)))
+	}
+}
+
+func (s *supervision) silent(c *child, now time.Time) (reason string) {
+	rank := s.page.rank(c.rank)
+	s.mu.Lock()
+	if b := rank.beats(); b != c.watch.beats {
+		c.watch.beats, c.watch.lastBeat = b, now
+	}
+	age := now.Sub(c.watch.lastBeat)
+	s.mu.Unlock()
+	if age < 3*heartbeat {
+		c.watch.stoppedSince = time.Time{}
+		return ""
+	}
+	st := procState(c.pid)
+	if st != 'T' {
+		c.watch.stoppedSince = time.Time{}
+	} else if c.watch.stoppedSince.IsZero() {
+		c.watch.stoppedSince = now
+	}
+	if st == 'T' && now.Sub(c.watch.stoppedSince) >= min(stoppedFor, s.spec.Silent) {
+		return fmt.Sprintf("it is silent: a signal has stopped it (SIGSTOP or SIGTSTP), for %.1f s now", age.Seconds())
+	}
+	if rank.state() == stateStarting && c.watch.beats == 0 {
+		if age >= s.spec.StartTimeout {
+			return fmt.Sprintf("it did not enter its handler within %v: its program must call flag.Parse or multigpu.EnterIfWorker first, and its init functions be quick", s.spec.StartTimeout)
+		}
+		return ""
+	}
+	if age < s.spec.Silent {
+		return ""
+	}
+	reason = fmt.Sprintf("it is silent: it has given no sign of life for %.1f s", age.Seconds())
+	if st == 'D' {
+		reason += " and waits in the kernel for a disk or a driver"
+	}
+	return reason
+}
+
+// stalled finds the one worker that all others have waited for, at one place,
+// for too long.
+func (s *supervision) stalled(now time.Time) *child {
+	if s.spec.Stall < 0 || len(s.children) < 2 {
+		return nil
+	}
+	var busy *child
+	for _, c := range s.children {
+		if _, waiting := s.shared.Waiting(c.rank); waiting || c.exited {
+			continue
+		}
+		if busy != nil {
+			s.clearStalls(nil)
+			return nil
+		}
+		busy = c
+	}
+	s.clearStalls(busy)
+	if busy == nil {
+		return nil
+	}
+	w := &busy.watch
+	if now.Sub(w.lastBeat) >= 3*heartbeat { // silent, which is another matter
+		w.stallSince = time.Time{}
+		return nil
+	}
+	epoch, step, stage := s.page.rank(busy.rank).position()
+	if at := [2]int{epoch, step}; w.stallSince.IsZero() || w.stallAt != at || w.stallStage != stage {
+		w.stallSince, w.stallAt, w.stallStage = now, at, stage
+		return nil
+	}
+	if now.Sub(w.stallSince) < s.spec.Stall {
+		return nil
+	}
+	return busy
+}
+
+// clearStalls forgets the stall of every worker but one.
+func (s *supervision) clearStalls(but *child) {
+	for _, c := range s.children {
+		if c != but {
+			c.watch.stallSince = time.Time{}
+		}
+	}
+}
