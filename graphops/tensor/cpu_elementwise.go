@@ -117,7 +117,8 @@ func (c *cpu) UnaryGrad(op UnaryOp, dx, dy, x, y Buffer, alpha float32, acc bool
 func relu(x float32) float32 {
 	const negInf = 0xff800000
 	b := math.Float32bits(x)
-	return math.Float32frombits(b & uint32(int32(negInf-b)>>31))
+	keep := int32(^b|(negInf-b)) >> 31
+	return math.Float32frombits(b & uint32(keep))
 }
 
 // reluGrad picks by bits instead of branching: signs of activations are as good

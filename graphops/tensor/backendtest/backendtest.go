@@ -1,0 +1,371 @@
+// Package backendtest is the conformance suite of tensor backends: Run compares
+// every operation and its gradient with package ref, Equal the bits of two
+// backends with each other.
+package backendtest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/tensor/ref"
+)
+
+// Run checks a backend against the float64 reference: values, and gradients by
+// central differences of the reference, at sizes 0, 1, 31, 32 and 33 and on
+// blocks of every form; results written over memory full of NaN and results
+// added to others.
+func Run(t *testing.T, be tensor.Backend) {
+	be = poisoned{be}
+	sizes := []int{0, 1, 31, 32, 33}
+	if testing.Short() {
+		sizes = []int{0, 1, 33}
+	}
+	for _, r := range sizes {
+		for _, c := range sizes {
+			t.Run(fmt.Sprintf("%dx%d", r, c), func(t *testing.T) {
+				for _, tc := range dense(r, c) {
+					t.Run(tc.name, func(t *testing.T) { check(t, be, tc) })
+				}
+			})
+		}
+	}
+	for _, b := range blocks() {
+		for _, c := range sizes {
+			t.Run(fmt.Sprintf("%s/%d", b.name, c), func(t *testing.T) {
+				for _, tc := range graph(b.Block, c) {
+					t.Run(tc.name, func(t *testing.T) { check(t, be, tc) })
+				}
+			})
+		}
+	}
+	t.Run("Gemm", func(t *testing.T) { runGemm(t, be) })
+	t.Run("long sums", func(t *testing.T) { runLong(t, be) })
+	t.Run("special values", func(t *testing.T) { runSpecial(t, be) })
+	t.Run("max ties", func(t *testing.T) { runTies(t, be) })
+}
+
+// poisoned fills fresh memory with NaN: an operation that reads what it should
+// overwrite shows.
+type poisoned struct{ tensor.Backend }
+
+func (p poisoned) Alloc(n int) tensor.Buffer {
+	b := p.Backend.Alloc(n)
+	nan := make([]float32, n)
+	for i := range nan {
+		nan[i] = float32(math.NaN())
+	}
+	p.Upload(b, nan)
+	return b
+}
+
+// pass runs a case forward and, with the cotangent w, backward. extra puts a
+// second contribution x·s to each input's gradient, before the operation's own
+// (+1: then it is added) or after it (-1).
+type pass struct {
+	out   []float32
+	grads [][]float32
+}
+
+const extraScale = 0.75
+
+func runPass(t *testing.T, be tensor.Backend, tc testCase, extra int) pass {
+	t.Helper()
+	cfg := config
+	cfg.Backend = be
+	f := tensor.NewFwd(cfg)
+	var xs []*tns
+	for _, in := range tc.inputs {
+		xs = append(xs, f.Leaf(in.rows, in.cols, in.data, in.space))
+	}
+	total := func(sum *tns) *tns {
+		for _, x := range xs {
+			s := f.Scale(f.SumAll(x), extraScale)
+			if sum == nil {
+				sum = s
+			} else {
+				sum = f.Add(sum, s)
+			}
+		}
+		return sum
+	}
+	var sum *tns
+	if extra < 0 {
+		sum = total(nil)
+	}
+	out := tc.build(f, xs)
+	w := f.Input(out.Rows(), out.Cols(), cotangent(out.Rows()*out.Cols()), nil)
+	loss := f.SumAll(f.Mul(out, w))
+	if sum != nil {
+		loss = f.Add(sum, loss)
+	}
+	if extra > 0 {
+		loss = total(loss)
+	}
+	if err := loss.Backward(); err != nil {
+		t.Fatal(err)
+	}
+	p := pass{out: append([]float32(nil), out.Data()...)}
+	for _, x := range xs {
+		p.grads = append(p.grads, append([]float32(nil), x.Grad()...))
+	}
+	return p
+}
+
+func cotangent(n int) []float32 { return random(n, 1).data }
+
+func check(t *testing.T, be tensor.Backend, tc testCase) {
+	t.Helper()
+	want := tc.want(matrices(tc))
+	got := runPass(t, be, tc, 0)
+	if len(got.out) != len(want.Data) {
+		t.Fatalf("the result has %d elements, want [%d,%d]", len(got.out), want.Rows, want.Cols)
+	}
+	for i, v := range got.out {
+		// Sums of at most 66 products of numbers about 1: 66·2^-24 ≈ 4e-6 of
+		// their magnitudes' sum, which is up to about 10 times the result.
+		if w := want.Data[i]; !(math.Abs(float64(v)-w) <= 2e-5+2e-5*math.Abs(w)) {
+			t.Fatalf("element %d is %g, want %g", i, v, w)
+		}
+	}
+	added := runPass(t, be, tc, 1)
+	before := runPass(t, be, tc, -1)
+	for k, in := range tc.inputs {
+		for _, i := range sample(len(in.data)) {
+			num := derivative(tc, k, i)
+			// The float32 gradient is as exact as the result; the central
+			// difference in float64 with h = 1e-5 has an error below 1e-8.
+			limit := 1e-4 + 1e-4*math.Abs(num)
+			if g := float64(got.grads[k][i]); !(math.Abs(g-num) <= limit) {
+				t.Fatalf("gradient of input %d at element %d is %g, the central difference %g", k, i, g, num)
+			}
+			for _, p := range []pass{added, before} {
+				if g := float64(p.grads[k][i]); !(math.Abs(g-num-extraScale) <= limit) {
+					t.Fatalf("gradient of input %d at element %d, which has another contribution of %g, is %g; want %g", k, i, extraScale, g, num+extraScale)
+				}
+			}
+		}
+	}
+}
+
+func matrices(tc testCase) []ref.Matrix {
+	var ms []ref.Matrix
+	for _, in := range tc.inputs {
+		ms = append(ms, ref.From(in.rows, in.cols, in.data))
+	}
+	return ms
+}
+
+// sample is up to 24 of n indices, the first and last among them.
+func sample(n int) []int {
+	const most = 24
+	if n <= most {
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}
+	r := rand.New(rand.NewPCG(uint64(n), 3))
+	some := []int{0, n - 1}
+	for len(some) < most {
+		some = append(some, r.IntN(n))
+	}
+	return some
+}
+
+// derivative is the central difference of Σ w·want by element i of input k.
+func derivative(tc testCase, k, i int) float64 {
+	const h = 1e-5
+	loss := func(by float64) float64 {
+		ms := matrices(tc)
+		ms[k].Data[i] += by
+		out := tc.want(ms)
+		sum := 0.0
+		for j, w := range cotangent(len(out.Data)) {
+			sum += float64(w) * out.Data[j]
+		}
+		return sum
+	}
+	return (loss(h) - loss(-h)) / (2 * h)
+}
+
+// runGemm compares all four transpositions, also at sizes that cross every
+// block and chunk of a blocked implementation.
+func runGemm(t *testing.T, be tensor.Backend) {
+	for _, s := range [][3]int{
+		{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 1, 1}, {31, 33, 32}, {33, 31, 65}, {65, 129, 64},
+		{130, 200, 70}, {5, 7, 1024}, {5, 7, 1025}, {3, 70, 4000}, {70, 3, 40000},
+	} {
+		m, n, k := s[0], s[1], s[2]
+		a, b, c := random(m, k), random(k, n), random(m, n)
+		ra, rb := ref.From(m, k, a.data), ref.From(k, n, b.data)
+		abs := func(v float64) float64 { return math.Abs(v) }
+		want, size := ref.MatMul(ra, rb), ref.MatMul(ra.Map(abs), rb.Map(abs))
+		for _, tA := range []bool{false, true} {
+			for _, tB := range []bool{false, true} {
+				for _, acc := range []bool{false, true} {
+					x, y := a.data, b.data
+					if tA {
+						x = floats(ra.T())
+					}
+					if tB {
+						y = floats(rb.T())
+					}
+					out := be.Alloc(m * n)
+					if acc {
+						be.Upload(out, c.data)
+					}
+					be.Gemm(out, tA, tB, m, n, k, be.Wrap(x), be.Wrap(y), acc)
+					got := make([]float32, m*n)
+					be.Download(got, out)
+					for i, v := range got {
+						w := want.Data[i]
+						if acc {
+							w += float64(c.data[i])
+						}
+						// A sum of k terms in float32, in any order of blocks.
+						if !(math.Abs(float64(v)-w) <= 1e-6*(size.Data[i]+1)) {
+							t.Fatalf("tA %v tB %v m %d n %d k %d acc %v: element %d is %g, want %g", tA, tB, m, n, k, acc, i, v, w)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func floats(m ref.Matrix) []float32 {
+	out := make([]float32, len(m.Data))
+	for i, v := range m.Data {
+		out[i] = float32(v)
+	}
+	return out
+}
+
+// runLong sums over more rows than any chunk has.
+func runLong(t *testing.T, be tensor.Backend) {
+	const rows, cols = 40001, 3
+	x := random(rows, cols)
+	got := make([]float32, cols)
+	out := be.Alloc(cols)
+	be.ColSum(out, be.Wrap(x.data), rows, cols, false)
+	be.Download(got, out)
+	var sums, sizes [cols]float64
+	total, size := 0.0, 0.0
+	for i, v := range x.data {
+		sums[i%cols] += float64(v)
+		sizes[i%cols] += math.Abs(float64(v))
+	}
+	for c := range cols {
+		total += sums[c]
+		size += sizes[c]
+		if math.Abs(float64(got[c])-sums[c]) > 1e-6*sizes[c] {
+			t.Errorf("column %d sums to %g, want %g", c, got[c], sums[c])
+		}
+	}
+	be.Sum(out.Slice(0, 1), be.Wrap(x.data), false)
+	be.Download(got[:1], out.Slice(0, 1))
+	if math.Abs(float64(got[0])-total) > 1e-6*size {
+		t.Errorf("all sum to %g, want %g", got[0], total)
+	}
+}
+
+// runSpecial: NaN and infinities go where arithmetic takes them.
+func runSpecial(t *testing.T, be tensor.Backend) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	negNaN := math.Float32frombits(0xffc00000)
+	cfg := config
+	cfg.Backend = be
+	f := tensor.NewFwd(cfg)
+	row := func(v ...float32) *tns { return f.Input(1, len(v), v, &tensor.Space{}) }
+	same := func(name string, got *tns, want ...float32) {
+		t.Helper()
+		for i, v := range got.Data() {
+			if v != want[i] && !(v != v && want[i] != want[i]) {
+				t.Errorf("%s: element %d is %g, want %g", name, i, v, want[i])
+			}
+		}
+	}
+	minusZero := float32(math.Copysign(0, -1))
+	same("ReLU", f.ReLU(row(nan, negNaN, inf, -inf, minusZero, 0, -1e-45, 1e-45)), nan, nan, inf, 0, 0, 0, 0, 1e-45)
+	if v := f.ReLU(row(minusZero)).Data()[0]; math.Signbit(float64(v)) {
+		t.Error("ReLU: -0 stays -0")
+	}
+	same("Dropout of everything", f.Dropout(row(inf, nan, 1), 1), 0, 0, 0)
+	same("LogSoftmax far from 0", f.LogSoftmax(row(1000, 1000-inf)), 0, -inf)
+	same("L2Normalize of zeros", f.L2Normalize(row(0, 0)), 0, 0)
+	same("Sigmoid", f.Sigmoid(row(-inf, -200, 0, 200, inf)), 0, 1/(1+float32(math.Exp(200))), 0.5, 1, 1)
+	b := blocks()[4].Block // duplicate edge: 0 <- 2, 2, 1 and 1 <- 2
+	h := f.Input(3, 2, []float32{9, 9, nan, 4, 1, -inf}, nil)
+	same("Max", f.Aggregate(b, h, tensor.Max), nan, 4, 1, -inf)
+	leaf := f.Leaf(3, 2, []float32{9, 9, negNaN, 4, 1, -inf}, nil)
+	same("Max with gradient", f.Aggregate(b, leaf, tensor.Max), nan, 4, 1, -inf)
+}
+
+// runTies: the gradient of a maximum goes to the first of equal messages alone.
+func runTies(t *testing.T, be tensor.Backend) {
+	cfg := config
+	cfg.Backend = be
+	b := blocks()[5].Block // star: 0 <- 1, 2, 3, 4
+	zero, minus := float32(0), float32(math.Copysign(0, -1))
+	for _, c := range []struct {
+		h, want []float32
+	}{
+		{[]float32{5, 1, 3, 3, 3}, []float32{0, 0, 2, 0, 0}},
+		{[]float32{5, 2, 2, 1, 2}, []float32{0, 2, 0, 0, 0}},
+		{[]float32{5, -1, minus, zero, zero}, []float32{0, 0, 2, 0, 0}},
+	} {
+		for _, edges := range []bool{false, true} {
+			f := tensor.NewFwd(cfg)
+			h := f.Leaf(5, 1, c.h, nil)
+			var y *tns
+			if edges {
+				y = f.AggregateEdges(b, f.GatherSrc(b, h), tensor.Max)
+			} else {
+				y = f.Aggregate(b, h, tensor.Max)
+			}
+			if err := f.Backward(f.SumAll(y), 2); err != nil {
+				t.Fatal(err)
+			}
+			for i, g := range h.Grad() {
+				if g != c.want[i] {
+					t.Errorf("h %v, messages made %v: gradient %v, want %v", c.h, edges, h.Grad(), c.want)
+					break
+				}
+			}
+		}
+	}
+}
+
+// Equal checks that two backends compute the same bits, values and gradients, at
+// the sizes of Run and at sizes of many chunks: two thread counts of the CPU, or
+// a device and its emulation.
+func Equal(t *testing.T, a, b tensor.Backend) {
+	t.Helper()
+	cases := append(dense(4099, 37), dense(33, 31)...)
+	cases = append(cases, graph(randomBlock(1500, 3001), 37)...)
+	cases = append(cases, graph(blocks()[11].Block, 33)...)
+	for _, tc := range cases {
+		x, y := runPass(t, a, tc, 1), runPass(t, b, tc, 1)
+		if i := differ(x.out, y.out); i >= 0 {
+			t.Errorf("%s: element %d is %x on one and %x on the other", tc.name, i, x.out[i], y.out[i])
+		}
+		for k := range x.grads {
+			if i := differ(x.grads[k], y.grads[k]); i >= 0 {
+				t.Errorf("%s: gradient of input %d, element %d is %x on one and %x on the other", tc.name, k, i, x.grads[k][i], y.grads[k][i])
+			}
+		}
+	}
+}
+
+func differ(a, b []float32) int {
+	for i := range a {
+		if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+			return i
+		}
+	}
+	return -1
+}

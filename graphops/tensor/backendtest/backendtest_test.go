@@ -1,0 +1,135 @@
+package backendtest
+
+import (
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+func TestCPU(t *testing.T) { Run(t, tensor.CPU(2)) }
+
+// A backend whose memory the host cannot see passes too: the operations reach
+// for nothing but the interface.
+func TestDevice(t *testing.T) { Run(t, device{tensor.CPU(2)}) }
+
+func TestDeviceHasTheBitsOfTheCPU(t *testing.T) { Equal(t, tensor.CPU(2), device{tensor.CPU(2)}) }
+
+// device is the CPU behind opaque handles.
+type device struct{ cpu tensor.Backend }
+
+func host(b tensor.Buffer) tensor.Buffer {
+	if b.Host != nil {
+		panic("a buffer of host memory was given to a device")
+	}
+	if b.Dev == nil {
+		return tensor.Buffer{}
+	}
+	return tensor.HostBuffer((*b.Dev.(*[]float32))[b.Off : b.Off+b.N])
+}
+
+func (d device) Name() string { return "device" }
+
+func (d device) Alloc(n int) tensor.Buffer {
+	mem := make([]float32, n)
+	return tensor.Buffer{Dev: &mem, N: n}
+}
+
+func (d device) Free(b tensor.Buffer) { clear(host(b).Host) }
+
+func (d device) Wrap(h []float32) tensor.Buffer {
+	b := d.Alloc(len(h))
+	d.Upload(b, h)
+	return b
+}
+
+func (d device) Upload(dst tensor.Buffer, src []float32)   { d.cpu.Upload(host(dst), src) }
+func (d device) Download(dst []float32, src tensor.Buffer) { d.cpu.Download(dst, host(src)) }
+func (d device) Zero(dst tensor.Buffer)                    { d.cpu.Zero(host(dst)) }
+
+func (d device) Gemm(out tensor.Buffer, tA, tB bool, m, n, k int, a, b tensor.Buffer, acc bool) {
+	d.cpu.Gemm(host(out), tA, tB, m, n, k, host(a), host(b), acc)
+}
+
+func (d device) AddRow(out, row tensor.Buffer, rows, cols int, acc bool) {
+	d.cpu.AddRow(host(out), host(row), rows, cols, acc)
+}
+
+func (d device) ColSum(out, x tensor.Buffer, rows, cols int, acc bool) {
+	d.cpu.ColSum(host(out), host(x), rows, cols, acc)
+}
+
+func (d device) Sum(out, x tensor.Buffer, acc bool)    { d.cpu.Sum(host(out), host(x), acc) }
+func (d device) Spread(out, x tensor.Buffer, acc bool) { d.cpu.Spread(host(out), host(x), acc) }
+
+func (d device) RowScale(out, x, w tensor.Buffer, rows, cols int, acc bool) {
+	d.cpu.RowScale(host(out), host(x), host(w), rows, cols, acc)
+}
+
+func (d device) RowDot(out, x, y tensor.Buffer, rows, cols int, acc bool) {
+	d.cpu.RowDot(host(out), host(x), host(y), rows, cols, acc)
+}
+
+func (d device) CopyCols(out tensor.Buffer, outCols, outAt int, x tensor.Buffer, xCols, xAt, rows, cols int, acc bool) {
+	d.cpu.CopyCols(host(out), outCols, outAt, host(x), xCols, xAt, rows, cols, acc)
+}
+
+func (d device) Binary(op tensor.BinaryOp, out, a, b tensor.Buffer, acc bool) {
+	d.cpu.Binary(op, host(out), host(a), host(b), acc)
+}
+
+func (d device) Unary(op tensor.UnaryOp, out, x tensor.Buffer, alpha float32, acc bool) {
+	d.cpu.Unary(op, host(out), host(x), alpha, acc)
+}
+
+func (d device) UnaryGrad(op tensor.UnaryOp, dx, dy, x, y tensor.Buffer, alpha float32, acc bool) {
+	d.cpu.UnaryGrad(op, host(dx), host(dy), host(x), host(y), alpha, acc)
+}
+
+func (d device) LogSoftmax(y, x tensor.Buffer, rows, cols int) {
+	d.cpu.LogSoftmax(host(y), host(x), rows, cols)
+}
+
+func (d device) LogSoftmaxGrad(dx, dy, y tensor.Buffer, rows, cols int, acc bool) {
+	d.cpu.LogSoftmaxGrad(host(dx), host(dy), host(y), rows, cols, acc)
+}
+
+func (d device) L2Normalize(y, norm, x tensor.Buffer, rows, cols int) {
+	d.cpu.L2Normalize(host(y), host(norm), host(x), rows, cols)
+}
+
+func (d device) L2NormalizeGrad(dx, dy, y, norm tensor.Buffer, rows, cols int, acc bool) {
+	d.cpu.L2NormalizeGrad(host(dx), host(dy), host(y), host(norm), rows, cols, acc)
+}
+
+func (d device) Dropout(out, mask, x tensor.Buffer, rows, cols int, k tensor.DropoutKey) {
+	d.cpu.Dropout(host(out), host(mask), host(x), rows, cols, k)
+}
+
+func (d device) Mask(out, x, mask tensor.Buffer, rows, cols int, scale float32, acc bool) {
+	d.cpu.Mask(host(out), host(x), host(mask), rows, cols, scale, acc)
+}
+
+func (d device) SpMM(op tensor.Op, out, arg tensor.Buffer, b *graphops.Block, h tensor.Buffer, cols int) {
+	d.cpu.SpMM(op, host(out), host(arg), b, host(h), cols)
+}
+
+func (d device) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, b *graphops.Block, cols int, acc bool) {
+	d.cpu.SpMMGrad(op, host(dh), host(dOut), host(arg), b, cols, acc)
+}
+
+func (d device) GatherSrc(msg tensor.Buffer, b *graphops.Block, h tensor.Buffer, cols int) {
+	d.cpu.GatherSrc(host(msg), b, host(h), cols)
+}
+
+func (d device) ScatterSrc(dh tensor.Buffer, b *graphops.Block, dMsg tensor.Buffer, cols int, acc bool) {
+	d.cpu.ScatterSrc(host(dh), b, host(dMsg), cols, acc)
+}
+
+func (d device) Segment(op tensor.Op, out, arg tensor.Buffer, b *graphops.Block, msg tensor.Buffer, cols int, acc bool) {
+	d.cpu.Segment(op, host(out), host(arg), b, host(msg), cols, acc)
+}
+
+func (d device) SegmentGrad(op tensor.Op, dMsg, dOut, arg tensor.Buffer, b *graphops.Block, cols int, acc bool) {
+	d.cpu.SegmentGrad(op, host(dMsg), host(dOut), host(arg), b, cols, acc)
+}

@@ -1,0 +1,47 @@
+package ref
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// Values worked out by hand, because everything else is compared with these.
+func TestByHand(t *testing.T) {
+	m := func(rows, cols int, v ...float64) Matrix { return Matrix{rows, cols, v} }
+	x := m(2, 2, 1, 2, 3, 4)
+	// 0 <- 1, 0 <- 2, 0 <- 2; 1 isolated; 2 <- 2 (its own source is row 0 of 3).
+	b := &graphops.Block{NumDst: 3, NumSrc: 3, Indptr: []int64{2, 5, 5, 6}, Indices: []int32{9, 9, 1, 2, 2, 2}}
+	h := m(3, 1, 10, -1, 4)
+	for _, c := range []struct {
+		name string
+		got  Matrix
+		want Matrix
+	}{
+		{"matmul", MatMul(x, m(2, 1, 5, 6)), m(2, 1, 17, 39)},
+		{"transpose", m(1, 2, 1, 2).T(), m(2, 1, 1, 2)},
+		{"linear", Linear(x, m(1, 2, 1, -1), m(1, 1, 10)), m(2, 1, 9, 9)},
+		{"sum", Sum(x), m(1, 1, 10)},
+		{"mulrows", MulRows(x, m(2, 1, 2, -1)), m(2, 2, 2, 4, -3, -4)},
+		{"concat", Concat(x, m(2, 1, 7, 8)), m(2, 3, 1, 2, 7, 3, 4, 8)},
+		{"rows", Rows(x, 1, 2), m(1, 2, 3, 4)},
+		{"logsoftmax", LogSoftmax(m(1, 2, 0, math.Log(3))), m(1, 2, math.Log(0.25), math.Log(0.75))},
+		{"normalize", L2Normalize(m(2, 2, 3, 4, 0, 0)), m(2, 2, 0.6, 0.8, 0, 0)},
+		{"gather sources", GatherSrc(b, h), m(4, 1, -1, 4, 4, 4)},
+		{"gather destinations", GatherDst(b, h), m(4, 1, 10, 10, 10, 4)},
+		{"sum of neighbours", Aggregate(b, h, tensor.Sum), m(3, 1, 7, 0, 4)},
+		{"mean of neighbours", Aggregate(b, h, tensor.Mean), m(3, 1, 7.0/3, 0, 4)},
+		{"max of neighbours", Aggregate(b, h, tensor.Max), m(3, 1, 4, 0, 4)},
+		{"elu", Unary(tensor.ELUOp, m(1, 2, -1, 1), 1), m(1, 2, math.Exp(-1)-1, 1)},
+		{"leaky", Unary(tensor.LeakyReLUOp, m(1, 2, -2, 2), 0.5), m(1, 2, -1, 2)},
+	} {
+		same := c.got.Rows == c.want.Rows && c.got.Cols == c.want.Cols &&
+			slices.EqualFunc(c.got.Data, c.want.Data, func(a, b float64) bool { return math.Abs(a-b) < 1e-15 })
+		if !same {
+			t.Errorf("%s = %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
