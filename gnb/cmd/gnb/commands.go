@@ -15,6 +15,10 @@ func commands() []command {
 	return []command{
 		installCommand,
 		doctorCommand,
+		dataCommand,
+		sampleCommand,
+		trainCommand,
+		inferCommand,
 		kernelCommand,
 	}
 }

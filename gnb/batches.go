@@ -1,0 +1,353 @@
+package gnb
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// Loader says how [Worker.Batches] makes mini-batches. The zero value samples
+// ten in-neighbours a hop for a global batch of 1024 shuffled seeds.
+type Loader struct {
+	// Fanouts[0] is how many in-neighbours are sampled for each seed, Fanouts[1]
+	// for each node reached then, and so on; -1 takes all. The default is 10 for
+	// each layer of the network made last.
+	Fanouts []int
+	// Sampler is a sampler of your own, in place of Fanouts; Frontier one that
+	// sees a whole frontier, whose results depend on the number of workers.
+	Sampler  Picker
+	Frontier FrontierPicker
+	// Hops is how many hops to sample, where the sampler does not say so itself.
+	// The default is the number of layers of the network made last.
+	Hops int
+	// Batch is the number of seeds of a step over all workers. The default is
+	// BatchPerWorker times the number of workers, and 1024 where that is 0 too.
+	Batch          int
+	BatchPerWorker int
+	// InOrder keeps the split's order; the default shuffles it, differently in
+	// each epoch.
+	InOrder bool
+	// MaxSteps ends the loop after so many steps; 0 means all of the split. No
+	// node is dropped: the last batch is as long as what is left.
+	MaxSteps int
+	// Ahead is how many batches are prepared ahead of the one in use; the
+	// default is 2. Memory is bounded by it.
+	Ahead int
+
+	purpose philox.Purpose
+}
+
+// Batch is one worker's share of one step: its seeds, the blocks sampled for
+// them, features of the first block's sources and the seeds' labels. It is valid
+// until the loop's next iteration.
+type Batch struct {
+	*sample.Batch
+	// X are the features of the first block's sources, row-major.
+	X []float32
+	// Labels are the seeds' labels, -1 where there is none.
+	Labels []int32
+	// Last is true for the last step of the loop.
+	Last bool
+
+	rows    int
+	virtual int
+	global  []int32 // the seeds of the step over all ranks
+	fetched chan struct{}
+	err     error
+}
+
+func (b *Batch) space() *nn.Space {
+	if len(b.Blocks) == 0 || b.Blocks[0].SrcIDs == nil {
+		return &nn.Space{}
+	}
+	return &nn.Space{IDs: b.Blocks[0].SrcIDs}
+}
+
+func (b *Batch) String() string {
+	s := fmt.Sprintf("batch of %d seeds, epoch %d, step %d", len(b.Seeds), b.Epoch, b.Step)
+	for i, k := range b.Blocks {
+		s += fmt.Sprintf("\n  layer %d: %v", i, k)
+	}
+	return s
+}
+
+// plan is a loader with its defaults filled in.
+type plan struct {
+	Loader
+	ids   []int32
+	steps int
+}
+
+func (w *Worker) plan(split string, l Loader) (plan, error) {
+	ids, err := w.Dataset().Split(split)
+	if err != nil {
+		return plan{}, err
+	}
+	switch {
+	case l.Batch < 0 || l.BatchPerWorker < 0 || l.MaxSteps < 0 || l.Ahead < 0 || l.Hops < 0:
+		return plan{}, errors.New("gnb: a Loader's Batch, BatchPerWorker, MaxSteps, Ahead and Hops cannot be negative")
+	case l.Batch > 0 && l.BatchPerWorker > 0:
+		return plan{}, fmt.Errorf("gnb: a Loader takes Batch (%d, over all workers) or BatchPerWorker (%d), not both", l.Batch, l.BatchPerWorker)
+	case l.Sampler != nil && l.Frontier != nil:
+		return plan{}, errors.New("gnb: a Loader takes one of Sampler and Frontier, not both")
+	case (l.Sampler != nil || l.Frontier != nil) && l.Fanouts != nil:
+		return plan{}, errors.New("gnb: a Loader takes Fanouts or a sampler of your own, not both; give the sampler its fanouts itself")
+	}
+	if l.Batch == 0 {
+		l.Batch = 1024
+		if l.BatchPerWorker > 0 {
+			l.Batch = l.BatchPerWorker * w.World()
+		}
+	}
+	if l.Ahead == 0 {
+		l.Ahead = 2
+	}
+	layers := 0
+	if len(w.nets) > 0 {
+		layers = w.nets[len(w.nets)-1].model.NumLayers()
+	}
+	if l.Hops == 0 && l.Fanouts == nil {
+		l.Hops = layers
+	}
+	if l.Sampler == nil && l.Frontier == nil {
+		if l.Fanouts == nil {
+			for range layers {
+				l.Fanouts = append(l.Fanouts, 10)
+			}
+		}
+		l.Sampler, l.Hops = Fanouts(l.Fanouts), len(l.Fanouts)
+	} else if h, ok := l.Sampler.(interface{ Hops() int }); ok {
+		l.Hops = h.Hops()
+	}
+	if l.Hops == 0 {
+		return plan{}, errors.New("gnb: a Loader needs Fanouts, or Hops for a sampler of your own, when no network has been made before")
+	}
+	p := plan{Loader: l, ids: ids, steps: (len(ids) + l.Batch - 1) / l.Batch}
+	if l.MaxSteps > 0 {
+		p.steps = min(p.steps, l.MaxSteps)
+	}
+	return p, nil
+}
+
+func (w *Worker) sampler(l Loader, purpose philox.Purpose) (*sample.Sampler, error) {
+	return sample.New(w.ds.Graph, sample.Config{
+		Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops,
+		Seed: w.job.Seed, Purpose: purpose, Threads: w.job.Threads,
+	})
+}
+
+// Batches loops over the nodes of a split in mini-batches: each step's seeds are
+// cut into even shares, one per worker (a share can be empty), and sampling and
+// fetching of the next batches overlap the current one. It goes on from where
+// the checkpoint stands when the run resumes.
+//
+// With virtual ranks a worker gets several batches a step, one per virtual rank.
+func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
+	return func(yield func(*Batch) bool) {
+		p, err := w.plan(split, l)
+		w.check(err)
+		first := w.enterLoop(p.steps)
+		if first < 0 {
+			return
+		}
+		w.emit(event{Type: evLoop, Split: split, Steps: p.steps, Step: first})
+		for b, err := range w.load(p, philox.Sample, w.pos.Epoch, w.pos.InAll-first, first) {
+			w.check(err)
+			if w.digest != nil {
+				w.digest.add(w, b)
+			}
+			w.rate.add(len(b.Seeds), b.Edges())
+			w.stage(stageProgram)
+			w.inLoop = true
+			ok := yield(b)
+			w.inLoop = false
+			if !ok {
+				break
+			}
+			if b.virtual == w.job.Virtual-1 {
+				w.boundary(func() { w.pos.Step++; w.pos.InAll++ })
+			}
+		}
+		w.stage(stageProgram)
+		w.flush(true)
+		w.mu.Lock()
+		w.pos.Loop, w.pos.Step, w.dirty = w.loop, 0, false
+		w.mu.Unlock()
+	}
+}
+
+// enterLoop starts the epoch's next loop over batches and returns its first step,
+// or -1 when the checkpoint was taken after the loop.
+func (w *Worker) enterLoop(steps int) int {
+	loop := w.loop
+	w.loop++
+	switch {
+	case loop < w.skip.Loop:
+		return -1
+	case loop == w.skip.Loop:
+		return min(w.skip.Step, steps)
+	}
+	return 0
+}
+
+// load yields the batches of the steps from first on: sampling runs in one
+// goroutine, fetching in another, Ahead batches in front of the consumer.
+// stepBase is what the epoch's earlier loops count.
+func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int) iter.Seq2[*Batch, error] {
+	return func(yield func(*Batch, error) bool) {
+		w.stage(stageSample)
+		s, err := w.sampler(p.Loader, purpose)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		ids := p.ids
+		if !p.InOrder {
+			ids = sample.EpochOrder(w.job.Seed, epoch+stepBase<<20, ids)
+		}
+		var (
+			stop    = make(chan struct{})
+			sampled = make(chan *Batch, p.Ahead)
+			fetch   = make(chan *Batch, p.Ahead)
+			free    = make(chan []float32, p.Ahead+2)
+			wg      sync.WaitGroup
+		)
+		defer wg.Wait()
+		defer close(stop)
+		wg.Go(func() {
+			defer close(sampled)
+			defer close(fetch)
+			for step := first; step < p.steps; step++ {
+				for v := range w.job.Virtual {
+					b := w.sampleShare(s, p, ids, epoch, stepBase, step, v)
+					select {
+					case sampled <- b:
+					case <-stop:
+						return
+					}
+					if b.err != nil {
+						return
+					}
+					select {
+					case fetch <- b:
+					case <-stop:
+						return
+					}
+				}
+			}
+		})
+		wg.Go(func() {
+			for b := range fetch {
+				var buf []float32
+				select {
+				case buf = <-free:
+				default:
+				}
+				b.err = w.fetch(b, buf)
+				close(b.fetched)
+			}
+		})
+		for {
+			w.stage(stageSample)
+			b, ok := <-sampled
+			if !ok {
+				return
+			}
+			if b.err == nil {
+				w.stage(stageFetch)
+				<-b.fetched
+			}
+			if b.err != nil {
+				yield(nil, b.err)
+				return
+			}
+			w.p.SetPosition(epoch, b.Step)
+			if !yield(b, nil) {
+				return
+			}
+			select {
+			case free <- b.X:
+			default:
+			}
+			b.Release()
+		}
+	}
+}
+
+// sampleShare samples the seeds of this worker's virtual rank v at a step.
+func (w *Worker) sampleShare(s *sample.Sampler, p plan, ids []int32, epoch, stepBase, step, v int) *Batch {
+	b := &Batch{fetched: make(chan struct{}), Last: step == p.steps-1, virtual: v}
+	lo, hi := step*p.Batch, min((step+1)*p.Batch, len(ids))
+	seeds := ids[lo:hi]
+	ranks := w.World() * w.job.Virtual
+	from, to := sample.Share(len(seeds), w.p.Rank*w.job.Virtual+v, ranks)
+	b.global = seeds
+	b.err = mapped.Guard(func() error {
+		var err error
+		b.Batch, err = s.Sample(epoch, stepBase+step, seeds[from:to])
+		return err
+	})
+	return b
+}
+
+// fetch gathers the features and labels of a batch into buf, if that is large
+// enough.
+func (w *Worker) fetch(b *Batch, buf []float32) error {
+	return mapped.Guard(func() error {
+		ids := b.InputIDs()
+		b.rows = len(ids)
+		if w.ds.X != nil {
+			n := len(ids) * w.ds.Features()
+			if cap(buf) < n {
+				buf = make([]float32, n+n/8)
+			}
+			b.X = buf[:n]
+			w.ds.X.Gather(b.X, ids, w.job.Threads)
+		}
+		if w.ds.Y != nil {
+			b.Labels = make([]int32, len(b.Seeds))
+			for i, v := range b.Seeds {
+				b.Labels[i] = w.ds.Y[v]
+			}
+		}
+		return nil
+	})
+}
+
+// FullGraph is the whole graph as one batch, for full-graph training: every
+// layer sees every node and edge, and the result has one row per node. Labels
+// are those of the split's nodes in this rank's share, -1 elsewhere, so that the
+// sum of the ranks' losses is the loss over the split. Each rank computes all
+// rows: more workers do not make it faster.
+func (w *Worker) FullGraph(split string) *Batch {
+	ds := w.Dataset()
+	ids, err := ds.Split(split)
+	w.check(err)
+	if ds.X == nil || ds.Y == nil {
+		w.Fail(fmt.Errorf("gnb: full-graph training needs features and labels, and %s lacks one of them", ds.Name()))
+	}
+	layers := 1
+	if len(w.nets) > 0 {
+		layers = w.nets[len(w.nets)-1].model.NumLayers()
+	}
+	block := ds.Graph.Block()
+	b := &Batch{Batch: &sample.Batch{Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare}, X: ds.X.F32, rows: ds.Nodes(), Labels: make([]int32, ds.Nodes())}
+	for range layers {
+		b.Blocks = append(b.Blocks, block)
+	}
+	for v := range b.Labels {
+		b.Labels[v] = -1
+	}
+	lo, hi := sample.Share(len(ids), w.p.Rank, w.World())
+	b.Seeds = ids[lo:hi]
+	for _, v := range b.Seeds {
+		b.Labels[v] = ds.Y[v]
+	}
+	return b
+}

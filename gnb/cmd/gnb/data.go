@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+var dataCommand = command{"data", "show, check or generate datasets", runData}
+
+func runData(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("info|check|generate DATASET [DIR]", `info shows what a dataset is; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR.`)
+	rest, err := out.parse(fs, args, 1, 3)
+	if err != nil {
+		return err
+	}
+	want := map[string]int{"info": 2, "check": 2, "generate": 3}[rest[0]]
+	switch {
+	case want == 0:
+		return usagef("there is no data command %q; it is info, check or generate", rest[0])
+	case len(rest) != want:
+		return usagef("data %s takes %s after its name, and got %d", rest[0], plural(want-1, "argument"), len(rest)-1)
+	}
+	start := time.Now()
+	ds, err := gnb.Load(ctx, rest[1])
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	switch rest[0] {
+	case "check":
+		if err := ds.Check(ctx); err != nil {
+			return err
+		}
+		out.printf("%s\nchecked in %.2f s: nothing is wrong with it\n", ds, time.Since(start).Seconds())
+	case "generate":
+		if err := dataset.Write(rest[2], ds); err != nil {
+			return err
+		}
+		out.printf("%s\nwritten to %s\n", ds, rest[2])
+	default:
+		out.printf("%s\n", ds)
+		for _, name := range ds.SplitNames() {
+			ids, err := ds.Split(name)
+			if err != nil {
+				return err
+			}
+			out.printf("  split %-6s %d nodes\n", name, len(ids))
+		}
+		if m := ds.Meta; m.Source != "" {
+			out.printf("  source: %s\n", m.Source)
+		}
+	}
+	splits := map[string]int{}
+	for name, ids := range ds.Splits {
+		splits[name] = len(ids)
+	}
+	dir := ds.Dir()
+	if rest[0] == "generate" {
+		dir = rest[2]
+	}
+	out.result(map[string]any{
+		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.Features(), "classes": ds.Classes(),
+		"splits": splits, "dir": dir, "seconds": time.Since(start).Seconds(),
+	})
+	return nil
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"math"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+var inferCommand = command{"infer", "compute a trained run's output for all nodes", runInfer}
+
+func runInfer(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours, shared among workers, and writes it as a NumPy array float32 [nodes, classes].")
+	var o gnb.InferOptions
+	dir := fs.String("run", "", "`directory` of the run (default the last one)")
+	file := fs.String("out", "", "`file.npy` to write")
+	fs.BoolVar(&o.Final, "final", false, "the final weights, not those at the best validation accuracy")
+	fs.IntVar(&o.Workers, "workers", 0, "worker processes (default one a GPU, else one)")
+	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
+	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
+	rest, err := out.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	if *file == "" {
+		return usagef("--out FILE.npy says where to write the result")
+	}
+	run, err := gnb.LastRun(ctx)
+	if *dir != "" {
+		run, err = gnb.OpenRun(*dir)
+	}
+	if err != nil {
+		return err
+	}
+	ds, err := gnb.Load(ctx, rest[0])
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	o.Quiet = out.json
+	r, err := gnb.Infer(ctx, run, ds, *file, o)
+	if err != nil {
+		return err
+	}
+	fields := map[string]any{"nodes": r.Nodes, "seconds": r.Seconds, "weights": r.Weights, "out": r.Out}
+	if !math.IsNaN(r.Accuracy) {
+		fields["accuracy"] = r.Accuracy
+	}
+	out.result(fields)
+	out.printf("%d nodes in %.3f s, accuracy %.4f\n%s\n", r.Nodes, r.Seconds, r.Accuracy, r.Out)
+	return nil
+}

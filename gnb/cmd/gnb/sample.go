@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+var sampleCommand = command{"sample", "sample mini-batches: speed and digest", runSample}
+
+func runSample(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("DATASET", "Samples an epoch of mini-batches without training on them, and prints the digest of what was sampled, which is the same for every number of workers and threads.")
+	var (
+		o    gnb.SampleOptions
+		hops fanouts
+	)
+	fs.Var(&hops, "fanout", "neighbours sampled a hop, the seeds' hop first: `15,10,5`; a hop can be full (default 10,10)")
+	fs.StringVar(&o.Split, "split", "train", "split whose nodes are the seeds")
+	fs.IntVar(&o.Batch, "batch", 1024, "seeds of a step over all workers")
+	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
+	fs.IntVar(&o.Epoch, "epoch", 0, "epoch")
+	fs.IntVar(&o.Steps, "steps", 0, "steps (default the whole split)")
+	fs.IntVar(&o.Workers, "workers", 1, "worker processes")
+	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
+	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
+	rest, err := out.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	o.Fanouts, o.Quiet = hops.hops(2), out.json
+	ds, err := gnb.Load(ctx, rest[0])
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	r, err := gnb.Sample(ctx, ds, o)
+	if err != nil {
+		return err
+	}
+	out.result(r)
+	out.printf("%d batches, %d edges, %d nodes in %.3f s: %.3g edges/s\ndigest %s\n", r.Batches, r.Edges, r.Nodes, r.Seconds, r.EdgesPerSecond, r.Digest)
+	return nil
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+var trainCommand = command{"train", "train a model by neighbour sampling", runTrain}
+
+// fanouts is the flag --fanout: "15,10,5", the hop next to the seeds first; full (or -1) takes all
+// neighbours of a hop, and "full" alone those of every hop.
+type fanouts struct {
+	list []int
+	full bool
+}
+
+func (f *fanouts) String() string {
+	if f.full {
+		return "full"
+	}
+	words := make([]string, len(f.list))
+	for i, k := range f.list {
+		words[i] = strconv.Itoa(k)
+	}
+	return strings.Join(words, ",")
+}
+
+func (f *fanouts) Set(s string) error {
+	*f = fanouts{}
+	if s == "full" {
+		f.full = true
+		return nil
+	}
+	for _, word := range strings.Split(s, ",") {
+		if word == "full" {
+			f.list = append(f.list, -1)
+			continue
+		}
+		k, err := strconv.Atoi(word)
+		if err != nil || k == 0 || k < -1 {
+			return fmt.Errorf("a fanout is a positive number of neighbours, or full, separated by commas")
+		}
+		f.list = append(f.list, k)
+	}
+	return nil
+}
+
+// hops are the fanouts of n hops.
+func (f *fanouts) hops(n int) []int {
+	if !f.full {
+		return f.list
+	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = -1
+	}
+	return all
+}
+
+// trainResult is the result of "gnb train". A value that the run has not is left out.
+type trainResult struct {
+	Loss           *float64  `json:"loss,omitempty"`
+	ValAccuracy    *float64  `json:"val_accuracy,omitempty"`
+	TestAccuracy   *float64  `json:"test_accuracy,omitempty"`
+	BestEpoch      *float64  `json:"best_epoch,omitempty"`
+	Eval           string    `json:"eval"`
+	Epochs         int       `json:"epochs"`
+	Steps          int64     `json:"steps"`
+	EpochSeconds   []float64 `json:"epoch_seconds"`
+	Seconds        float64   `json:"seconds"`
+	SampledEdges   int64     `json:"sampled_edges"`
+	UniqueEdges    *int64    `json:"unique_edges,omitempty"`
+	Digest         string    `json:"digest,omitempty"`
+	PeakRSSBytes   int64     `json:"peak_rss_bytes"`
+	Workers        int       `json:"workers"`
+	VirtualRanks   int       `json:"virtual_ranks"`
+	Device         string    `json:"device"`
+	Run            string    `json:"run"`
+	ParameterCount int       `json:"parameters"`
+}
+
+func runTrain(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("DATASET", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8.")
+	var (
+		o     gnb.TrainOptions
+		hops  fanouts
+		model = fs.String("model", "sage", "`model`: sage or mlp")
+		clip  = fs.Float64("clip", 0, "bound of the gradient's norm; 0: none")
+	)
+	fs.Var(&hops, "fanout", "neighbours sampled a hop, the seeds' hop first: `15,10,5`, or full for all (default 10 a layer)")
+	fs.IntVar(&o.Layers, "layers", 0, "layers (default 2, or one a fanout)")
+	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
+	fs.IntVar(&o.Batch, "batch", 0, "seeds of a step over all workers (default 1024)")
+	fs.IntVar(&o.BatchPerWorker, "batch-per-worker", 0, "seeds of a step of each worker, instead of --batch")
+	fs.IntVar(&o.Epochs, "epochs", 10, "epochs")
+	fs.Float64Var(&o.LR, "lr", 0.01, "learning rate of Adam")
+	fs.Float64Var(&o.WeightDecay, "weight-decay", 0, "weight decay")
+	dropout := fs.Float64("dropout", 0.5, "share of activations dropped between layers")
+	fs.IntVar(&o.Workers, "workers", 0, "worker processes (default one a GPU, else one)")
+	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 1, "virtual ranks of each worker")
+	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
+	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
+	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
+	fs.StringVar(&o.Eval, "eval", "full", "evaluation: full, sampled or none")
+	fs.IntVar(&o.EvalEvery, "eval-every", 1, "epochs between evaluations")
+	fs.IntVar(&o.EvalBatches, "eval-batches", 0, "batches of a sampled evaluation (default all)")
+	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints (default one a minute, -1: none)")
+	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "checkpoints that are kept")
+	fs.StringVar(&o.Resume, "resume", "", "`run` directory to go on with, or never (default: the last run, if it was interrupted and had the same options)")
+	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
+	fs.BoolVar(&o.Digest, "digest", false, "also compute the digest of everything sampled")
+	rest, err := out.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	o.ClipNorm = *clip
+	if o.Dropout = *dropout; o.Dropout == 0 {
+		o.Dropout = -1
+	}
+	if o.Epochs == 0 {
+		o.Epochs = -1
+	}
+	layers := o.Layers
+	if layers == 0 {
+		layers = 2
+	}
+	o.Fanouts = hops.hops(layers)
+	m, err := gnb.ModelByName(*model)
+	if err != nil {
+		return err
+	}
+	ds, err := gnb.Load(ctx, rest[0])
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	o.Events = func(e gnb.Event) { trainEvent(out, e) }
+	o.Quiet = out.json
+	run, err := gnb.Train(ctx, ds, m, o)
+	if err != nil {
+		return err
+	}
+	res := run.Result
+	result := trainResult{
+		Loss: finite(run.Loss()), ValAccuracy: finite(run.ValAccuracy()), TestAccuracy: finite(run.TestAccuracy()), BestEpoch: finite(run.Value("best_epoch")),
+		Eval: o.Eval, Epochs: res.Epochs, Steps: res.Steps, EpochSeconds: res.EpochSeconds, Seconds: res.Seconds,
+		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory,
+		Workers: run.Config.Workers, VirtualRanks: run.Config.VirtualRanks, Device: run.Config.Device, Run: run.Dir,
+	}
+	if res.Model != nil {
+		result.ParameterCount = res.Model.Parameters
+	}
+	if u := finite(run.Value("unique_edges")); u != nil {
+		n := int64(*u)
+		result.UniqueEdges = &n
+	} else if run.Config.Workers*run.Config.VirtualRanks == 1 {
+		result.UniqueEdges = &res.SampledEdges // one rank samples nothing twice
+	}
+	out.result(result)
+	out.printf("%s\n", run)
+	return nil
+}
+
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// trainEvent passes on what a run reports while it goes.
+func trainEvent(out *output, e gnb.Event) {
+	fields := map[string]any{"epoch": e.Epoch}
+	for _, v := range e.Values {
+		if x := finite(v.Value); x != nil {
+			fields[v.Name] = *x
+		}
+	}
+	switch e.Kind {
+	case "epoch":
+		if x := finite(e.Loss); x != nil {
+			fields["loss"] = *x
+		}
+		fields["seconds"], fields["stages"] = e.Seconds, e.Stages
+	case "log", "metrics":
+	default:
+		fields["text"] = e.Text
+	}
+	out.event(e.Kind, fields)
+}

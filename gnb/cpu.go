@@ -1,0 +1,21 @@
+package gnb
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/cpu"
+)
+
+// cpuClass is the class of CPU whose code paths decide the last bits of sums:
+// runs resume to the same bits within one class.
+func cpuClass() string {
+	switch {
+	case runtime.GOARCH != "amd64":
+		return runtime.GOARCH
+	case cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512BW:
+		return "amd64-avx512"
+	case cpu.X86.HasAVX2 && cpu.X86.HasFMA:
+		return "amd64-avx2"
+	}
+	return "amd64"
+}

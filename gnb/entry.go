@@ -1,0 +1,102 @@
+package gnb
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+func init() {
+	multigpu.Handle(work)
+	endWithKernel()
+}
+
+// multigpuEnter enters the worker's loop from the first call of this package, in
+// a program whose main does not call flag.Parse before it.
+func multigpuEnter() { multigpu.EnterIfWorker() }
+
+// work is a worker's life: it runs the job's program once.
+func work(p *multigpu.Process) (err error) {
+	p.Stage(stageStart)
+	w := &Worker{p: p, comm: p.Comm, kept: map[string]any{}, best: map[string]number{}, lastSave: time.Now()}
+	if err := p.Job(&w.job); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	defer close(done)
+	if p.Rank == 0 {
+		go w.watchStop(done)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			s, ok := r.(stopped)
+			if !ok {
+				panic(r) // a bug or the user's own panic: multigpu reports it with its stack
+			}
+			err = s.err
+		}
+	}()
+	def, err := programs.get(w.job.Program)
+	if err != nil {
+		return err
+	}
+	if err := w.open(); err != nil {
+		return err
+	}
+	p.Stage(stageProgram)
+	// A fault in mapped memory is an error naming the file, wherever the program
+	// touches it.
+	if err := mapped.Guard(func() error { return def.run(w, w.job.Args) }); err != nil {
+		return err
+	}
+	return w.finish()
+}
+
+// open opens what the job names.
+func (w *Worker) open() error {
+	var err error
+	switch {
+	case w.job.DataDir != "":
+		w.ds, err = dataset.Open(w.job.DataDir)
+	case w.job.DataInMemory:
+		files := w.p.Files()
+		if len(files) == 0 {
+			return errors.New("gnb: the dataset's memory file was not inherited")
+		}
+		w.ds, err = dataset.OpenFD(files[0])
+	}
+	if err != nil {
+		return err
+	}
+	if w.job.Checkpoint != "" {
+		return w.loadState(w.job.Checkpoint)
+	}
+	return nil
+}
+
+// finish ends the program: every rank must have come here, and rank 0 writes the
+// final weights.
+func (w *Worker) finish() error {
+	w.flush(true)
+	if w.digest != nil && w.p.Rank == 0 {
+		w.digest.report(w)
+	}
+	if err := w.comm.Barrier(w.site("end of program " + w.job.Program)); err != nil {
+		return err
+	}
+	if w.p.Rank != 0 || w.job.RunDir == "" {
+		return nil
+	}
+	w.stage(stageSave)
+	for _, n := range w.nets {
+		if err := n.write(filepath.Join(w.job.RunDir, n.file("model"))); err != nil {
+			return fmt.Errorf("gnb: writing the final weights: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+package gnb_test
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// everyFunction calls each exported function of the package once, and says what
+// is wrong with how it went.
+func everyFunction(dir string) map[string]func() error {
+	ctx := context.Background()
+	refused := func(err error) error {
+		if err == nil || !strings.Contains(err.Error(), "a worker cannot start a run") {
+			return fmt.Errorf("it did not refuse to start a run in a worker: %v", err)
+		}
+		return nil
+	}
+	fails := func(err error) error {
+		if err == nil {
+			return fmt.Errorf("it found a run where there is none")
+		}
+		return nil
+	}
+	return map[string]func() error{
+		"Must":  func() error { gnb.Must(1, nil); return nil },
+		"Check": func() error { gnb.Check(nil); return nil },
+		"Model": func() error { gnb.Model("test.late", nn.NewMLPModel); return nil },
+		"Load":  func() error { _, err := gnb.Load(ctx, "karate"); return err },
+		"Runs":  func() error { _, err := gnb.Runs(ctx); return err },
+		"RunsDir": func() error {
+			if gnb.RunsDir() == "" {
+				return fmt.Errorf("no directory")
+			}
+			return nil
+		},
+		"ModelByName": func() error { _, err := gnb.ModelByName("mlp"); return err },
+		"Program": func() error {
+			gnb.Program("test.late", func(*gnb.Worker, int) error { return nil })
+			return nil
+		},
+		"Sampled": func() error {
+			if gnb.Sampled([]int{3}, 10, 2).MaxBatches != 2 {
+				return fmt.Errorf("other bound")
+			}
+			return nil
+		},
+		"OpenRun": func() error { _, err := gnb.OpenRun(filepath.Join(dir, "none")); return fails(err) },
+		"LastRun": func() error { _, err := gnb.LastRun(ctx); return fails(err) },
+		"Train": func() error {
+			ds, err := gnb.Load(ctx, "karate")
+			if err != nil {
+				return err
+			}
+			_, err = gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{})
+			return refused(err)
+		},
+		"Launch": func() error { _, err := gnb.Launch(ctx, loop, loopArgs{}, gnb.LaunchOptions{}); return refused(err) },
+		"Sample": func() error {
+			ds, err := gnb.Load(ctx, "karate")
+			if err != nil {
+				return err
+			}
+			_, err = gnb.Sample(ctx, ds, gnb.SampleOptions{})
+			return refused(err)
+		},
+		"Infer": func() error { _, err := gnb.Infer(ctx, nil, nil, "", gnb.InferOptions{}); return refused(err) },
+	}
+}
+
+// everyMethod calls each exported method of Worker.
+func everyMethod(w *gnb.Worker) map[string]func() {
+	ds := w.Dataset()
+	net := faultyModel.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	opt := w.Adam(net, 1e-3)
+	kept := 3
+	first := func() *gnb.Batch { return w.FullGraph("train") }
+	path := filepath.Join(w.RunDir(), fmt.Sprintf("weights-%d.safetensors", w.Rank()))
+	return map[string]func(){
+		"Rank":      func() { w.Rank() },
+		"World":     func() { w.World() },
+		"Seed":      func() { w.Seed() },
+		"RunDir":    func() { w.RunDir() },
+		"Dataset":   func() { w.Dataset() },
+		"Network":   func() { w.Network("mlp", gnb.Sizes{In: ds.Features(), Hidden: 4, Out: ds.Classes(), Layers: 2}) },
+		"Adam":      func() { w.Adam(net, 1e-3) },
+		"SGD":       func() { w.SGD(net, 1e-3) },
+		"Optimizer": func() { w.Optimizer(net, nn.NewSGD(nn.SGDOptions{LR: 0.1})) },
+		"Epochs": func() {
+			n := 0
+			for range w.Epochs(2) {
+				n++
+			}
+			if n != 2 {
+				w.Fail(fmt.Errorf("%d epochs, want 2", n))
+			}
+		},
+		"Batches": func() {
+			seeds := 0.0
+			for b := range w.Batches("train", gnb.Loader{Fanouts: []int{3, 3}, BatchPerWorker: 5}) {
+				seeds += float64(len(b.Seeds))
+				w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), opt)
+			}
+			sum := []float64{seeds}
+			w.AllReduce(sum)
+			ids, _ := ds.Split("train")
+			if sum[0] != float64(len(ids)) {
+				w.Fail(fmt.Errorf("%v seeds in all, want %d", sum[0], len(ids)))
+			}
+		},
+		"FullGraph": func() { first() },
+		"Step": func() {
+			b := first()
+			w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), opt)
+		},
+		"EpochLoss": func() { w.EpochLoss() },
+		"Evaluate": func() {
+			full := w.Evaluate(net, gnb.FullNeighbors, "test")
+			all := w.Evaluate(net, gnb.Sampled([]int{-1, -1}, 7, 0), "test")
+			if full.Splits[0] != all.Splits[0] {
+				w.Fail(fmt.Errorf("with all neighbours sampled %v, layer by layer %v", all, full))
+			}
+		},
+		"Barrier": func() { w.Barrier() },
+		"AllReduce": func() {
+			v := []float64{float64(w.Rank()), 1}
+			w.AllReduce(v)
+			if n := float64(w.World()); v[1] != n || v[0] != n*(n-1)/2 {
+				w.Fail(fmt.Errorf("the sum over %v ranks is %v", n, v))
+			}
+		},
+		"Log":      func() { w.Log("x", 1, "y", 2.5) },
+		"Printf":   func() { w.Printf("hello from rank %d", w.Rank()) },
+		"Result":   func() { w.Result("answer", 42) },
+		"Progress": func() { w.Progress("working", 10)(10) },
+		"Timer": func() {
+			t := w.Timer(1)
+			for range 3 {
+				time.Sleep(time.Millisecond)
+				t.Lap()
+			}
+			if t.Mean() < time.Millisecond {
+				w.Fail(fmt.Errorf("a lap of a millisecond and more took %v", t.Mean()))
+			}
+		},
+		"Keep":     func() { w.Keep("kept", &kept) },
+		"SaveBest": func() { w.SaveBest(net, 0.5) },
+		"LoadBest": func() { w.SaveBest(net, 0.75); w.LoadBest(net) },
+		"LoadWeights": func() {
+			w.SaveBest(net, 0.8)
+			w.Barrier()
+			raw, err := os.ReadFile(filepath.Join(w.RunDir(), "best.safetensors"))
+			if err == nil {
+				err = os.WriteFile(path, raw, 0o600)
+			}
+			if err != nil {
+				w.Fail(err)
+			}
+			w.LoadWeights(net, path)
+		},
+		"Digest": func() { w.Digest() },
+		"Fail": func() {
+			defer func() {
+				if recover() == nil {
+					w.Printf("Fail did not stop the rank")
+				}
+			}()
+			w.Fail(nil)
+		},
+	}
+}
+
+type surfaceArgs struct{ Dir string }
+
+var surface = gnb.Program("test.surface", func(w *gnb.Worker, a surfaceArgs) error {
+	methods := everyMethod(w)
+	names := make([]string, 0, len(methods))
+	for n := range methods {
+		names = append(names, n)
+	}
+	slices.Sort(names) // the same order on every rank
+	for _, n := range names {
+		methods[n]()
+		w.Result("method."+n, 1)
+	}
+	w.Barrier()
+	for n, f := range everyFunction(a.Dir) {
+		if err := f(); err != nil {
+			return fmt.Errorf("%s in a worker: %w", n, err)
+		}
+		w.Result("function."+n, 1)
+	}
+	return nil
+})
+
+// Every exported function, and every method of Worker, is called in a worker.
+func TestWholeSurfaceInWorkers(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", filepath.Join(dir, "empty"))
+	run, err := gnb.Launch(t.Context(), surface, surfaceArgs{dir}, gnb.LaunchOptions{
+		Data: load(t, "karate"), Workers: 2, Threads: 1, Quiet: true, RunDir: filepath.Join(dir, "run"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range exportedFunctions(t) {
+		if run.Result.Values["function."+n] != 1 {
+			t.Errorf("gnb.%s was not called in a worker: add it to everyFunction", n)
+		}
+	}
+	methods := reflect.TypeFor[*gnb.Worker]()
+	for i := range methods.NumMethod() {
+		if n := methods.Method(i).Name; run.Result.Values["method."+n] != 1 {
+			t.Errorf("Worker.%s was not called in a worker: add it to everyMethod", n)
+		}
+	}
+	if run.Value("answer") != 42 {
+		t.Errorf("Worker.Result: the run's value is %v, want 42", run.Value("answer"))
+	}
+}
+
+func exportedFunctions(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	pkgs, err := parser.ParseDir(token.NewFileSet(), ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // one package, no build tags that matter
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pkgs {
+		for _, f := range p.Files {
+			for _, d := range f.Decls {
+				if fd, ok := d.(*ast.FuncDecl); ok && fd.Recv == nil && fd.Name.IsExported() {
+					names = append(names, fd.Name.Name)
+				}
+			}
+		}
+	}
+	if len(names) < 10 {
+		t.Fatalf("only %v were found", names)
+	}
+	return names
+}

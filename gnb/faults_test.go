@@ -1,0 +1,287 @@
+package gnb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// moments is how many random moments a fault is tried at.
+func moments(t *testing.T) int {
+	switch {
+	case os.Getenv("GNB_SOAK") != "":
+		return 20
+	case testing.Short():
+		return 1
+	}
+	return 3
+}
+
+// leftovers are the files that a run could leave outside its directory.
+func leftovers(t *testing.T) map[string]bool {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, pattern := range []string{filepath.Join(os.TempDir(), "*"), "/dev/shm/*"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range names {
+			seen[n] = true
+		}
+	}
+	return seen
+}
+
+func nothingNew(t *testing.T, before map[string]bool) {
+	t.Helper()
+	for n := range leftovers(t) {
+		if !before[n] && (strings.Contains(n, "gnb") || strings.HasPrefix(n, "/dev/shm/")) && !strings.Contains(n, "GoLand") {
+			t.Errorf("%s is new", n)
+		}
+	}
+}
+
+// Kill -9 of the cell, at random moments, spawning included: all workers are gone
+// within 5 s.
+func TestKilledCellLeavesNothing(t *testing.T) {
+	before := leftovers(t)
+	for range moments(t) {
+		dir := filepath.Join(t.TempDir(), "run")
+		c := startCell(t, "plain", cellOptions{Dir: dir, Workers: 3, Threads: 1, Epochs: 1000, Every: 7})
+		time.Sleep(time.Duration(rand.IntN(600)) * time.Millisecond)
+		if err := c.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.wait(5 * time.Second)
+		c.gone(5 * time.Second)
+	}
+	nothingNew(t, before)
+}
+
+// What ends one worker ends the run: with its rank, and within seconds.
+func TestLostWorkerIsNamed(t *testing.T) {
+	cases := []struct {
+		name string
+		hit  func(pid int) error
+		want string
+	}{
+		{"killed", func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }, `rank 1\b.*killed`},
+		{"stopped", func(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }, `rank 1\b.*(stopped|silent)`},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			before := leftovers(t)
+			for range moments(t) {
+				dir := filepath.Join(t.TempDir(), "run")
+				c := startCell(t, "plain", cellOptions{Dir: dir, Workers: 3, Threads: 1, Epochs: 1000, Every: 7})
+				c.waitSteps(dir, 1+rand.IntN(30))
+				pid, ok := c.workers()[1]
+				if !ok {
+					t.Fatalf("rank 1 was not found among the processes; the cell said:\n%s", c.out.String())
+				}
+				if err := tc.hit(pid); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.wait(15 * time.Second); err == nil {
+					t.Error("the cell ended without an error")
+				}
+				c.gone(5 * time.Second)
+				if out := c.out.String(); !regexp.MustCompile(tc.want).MatchString(out) {
+					t.Errorf("the cell's error does not match %q:\n%s", tc.want, out)
+				}
+			}
+			nothingNew(t, before)
+		})
+	}
+}
+
+// What goes wrong in the user's own code is named with rank, epoch, step and
+// stage or place.
+func TestFaultyProgramIsNamed(t *testing.T) {
+	cases := []struct{ kind, want string }{
+		{"panic", `(?s)rank 1\b.*epoch 0.*step 9.*forward.*the user's layer went wrong`},
+		{"break", `(?s)rank.*evaluate.*programs_test\.go:\d+.*step.*programs_test\.go:\d+|(?s)rank.*step.*programs_test\.go:\d+.*evaluate.*programs_test\.go:\d+`},
+		{"exit", `(?s)rank 1\b.*(status|exit).*7`},
+		{"error", `the program gave up`},
+	}
+	for _, tc := range cases {
+		t.Run(tc.kind, func(t *testing.T) {
+			before := leftovers(t)
+			dir := filepath.Join(t.TempDir(), "run")
+			c := startCell(t, tc.kind, cellOptions{Dir: dir, Workers: 3, Threads: 1, Epochs: 2, FailRank: 1, FailStep: 9})
+			if err := c.wait(30 * time.Second); err == nil {
+				t.Error("the cell ended without an error")
+			}
+			c.gone(5 * time.Second)
+			if out := c.out.String(); !regexp.MustCompile(tc.want).MatchString(out) {
+				t.Errorf("the cell's error does not match %q:\n%s", tc.want, out)
+			}
+			r, err := gnb.OpenRun(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Result.State != gnb.StateFailed || r.Result.Error == "" {
+				t.Errorf("the run's state is %q with error %q, want failed with a reason", r.Result.State, r.Result.Error)
+			}
+			nothingNew(t, before)
+		})
+	}
+}
+
+// Kill -9 of the cell at random steps and resume, again and again: the final
+// weights are those of the run that nobody disturbed, to the bit.
+func TestKilledRunResumesToTheSameBits(t *testing.T) {
+	const epochs = 4
+	kills := 10
+	if testing.Short() {
+		kills = 2
+	}
+	o := cellOptions{Workers: 2, Virtual: 2, Threads: 1, Epochs: epochs, Every: 3}
+	o.Dir = filepath.Join(t.TempDir(), "whole")
+	c := startCell(t, "plain", o)
+	if err := c.wait(60 * time.Second); err != nil {
+		t.Fatalf("%v\n%s", err, c.out.String())
+	}
+	whole, err := gnb.OpenRun(o.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := steps(o.Dir)
+	o.Dir, o.SlowMS = filepath.Join(t.TempDir(), "killed"), 5
+	done := 0
+	for i := range kills {
+		c := startCell(t, "plain", o)
+		done += 1 + rand.IntN(max(1, 2*all/kills))
+		if done >= all-4 {
+			_ = c.cmd.Process.Kill()
+			_ = c.wait(10 * time.Second)
+			break
+		}
+		c.waitSteps(o.Dir, done)
+		if err := c.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.wait(10 * time.Second)
+		c.gone(5 * time.Second)
+		t.Logf("kill %d after %d steps of %d", i, steps(o.Dir), all)
+		o.Resume = o.Dir
+	}
+	o.SlowMS, o.Resume = 0, o.Dir
+	c = startCell(t, "plain", o)
+	if err := c.wait(60 * time.Second); err != nil {
+		t.Fatalf("%v\n%s", err, c.out.String())
+	}
+	killed, err := gnb.OpenRun(o.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(weights(t, whole), weights(t, killed)) {
+		t.Error("the resumed run has other weights than the undisturbed one")
+	}
+	a, errA := whole.Losses()
+	b, errB := killed.Losses()
+	if err := errors.Join(errA, errB); err != nil {
+		t.Fatal(err)
+	}
+	if len(a) != len(b) || len(a) != all {
+		t.Fatalf("the undisturbed run reports %d steps and the resumed one %d, want %d", len(a), len(b), all)
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			t.Errorf("step %d: loss %v undisturbed, %v resumed", i, a[i], b[i])
+		}
+	}
+	if whole.Value("visits") != killed.Value("visits") {
+		t.Errorf("a kept variable ended as %v undisturbed and as %v resumed", whole.Value("visits"), killed.Value("visits"))
+	}
+}
+
+// An interrupt writes a checkpoint first, ends everything within 5 s, and the next
+// execution goes on.
+func TestInterruptedRunGoesOn(t *testing.T) {
+	for _, slow := range []int{0, 3000} { // within a step's time, and in the middle of one
+		dir := filepath.Join(t.TempDir(), "run")
+		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 3, Every: 1 << 30, SlowMS: slow}
+		c := startCell(t, "plain", o)
+		want := 10
+		if slow > 0 {
+			want = 1
+		}
+		c.waitSteps(dir, want)
+		if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.wait(5 * time.Second); err == nil {
+			t.Error("an interrupted cell ended without an error")
+		}
+		c.gone(5 * time.Second)
+		if out := c.out.String(); !strings.Contains(out, "interrupted") || !strings.Contains(out, "checkpoint") {
+			t.Errorf("slow %d: the cell does not say that it was interrupted and where its checkpoint is:\n%s", slow, out)
+		}
+		r, err := gnb.OpenRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Result.State != gnb.StateInterrupted {
+			t.Errorf("the run's state is %q, want interrupted", r.Result.State)
+		}
+		if slow > 0 {
+			continue // going on would take a while
+		}
+		had := steps(dir)
+		c = startCell(t, "plain", o) // the same cell again: no word of resuming
+		if err := c.wait(60 * time.Second); err != nil {
+			t.Fatalf("%v\n%s", err, c.out.String())
+		}
+		if got, all := steps(dir), 3*steps1(t); got != all {
+			t.Errorf("%d steps before the interrupt and %d in all, want %d", had, got, all)
+		}
+	}
+}
+
+// steps1 is the number of steps of an epoch of the tests' program.
+func steps1(t *testing.T) int {
+	t.Helper()
+	ids, err := load(t, smallSet).Split("train")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return (len(ids) + 63) / 64
+}
+
+// Cancelling the context interrupts a run like the notebook's ■.
+func TestCancelledContextInterrupts(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan struct{})
+	go func() {
+		<-first
+		cancel()
+	}()
+	once := false
+	run, err := gnb.Train(ctx, load(t, smallSet), gnb.SAGE, gnb.TrainOptions{
+		Workers: 2, Epochs: 10000, Quiet: true, RunDir: t.TempDir(),
+		Events: func(e gnb.Event) {
+			if e.Kind == "epoch" && !once {
+				once = true
+				close(first)
+			}
+		},
+	})
+	if !errors.Is(err, gnb.ErrInterrupted) {
+		t.Fatalf("error %v, want ErrInterrupted", err)
+	}
+	if run.Result.State != gnb.StateInterrupted {
+		t.Errorf("state %q, want interrupted", run.Result.State)
+	}
+}

@@ -1,0 +1,89 @@
+// Package gnb trains graph neural networks on large graphs by neighbour sampling
+// with several worker processes, from a cell of a GoNB notebook or from any Go
+// program.
+//
+// There are three levels, each usable alone:
+//
+//   - [Train] decides everything and shows a live panel.
+//   - A program ([Program], [Launch]) is your own training loop, run once per
+//     worker: what mp.spawn(run) is to a PyTorch user.
+//   - The pieces: packages graphops and multigpu, in any Go program.
+//
+// # Basics
+//
+//	ds  := gnb.Must(gnb.Load(ctx, "planted"))
+//	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2}))
+//	fmt.Println(run)
+//
+// Models and programs are NAMED package-level variables. In a notebook every
+// cell is a new process in which only declarations survive, and every worker is
+// that same process started again: a worker finds a model or program by its name.
+//
+// # Caveats
+//
+// A worker sees declarations, not what main changed: a package variable set in
+// main keeps its declared value in a worker. What a run needs travels as the
+// program's argument, which must be JSON-able; it is kept in the run's
+// config.json.
+//
+// Workers need Linux. Elsewhere a run has one worker, inside this process.
+package gnb
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/janpfeifer/gonb/gonbui"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// Version is the version of the library, written into every run and checkpoint.
+const Version = "0.1.0"
+
+// The types of the packages below that a notebook meets.
+type (
+	// Dataset is a graph with features, labels and splits; see [Load].
+	Dataset = dataset.Dataset
+	// Graph is a graph stored by destination (CSC).
+	Graph = graphops.Graph
+	// Block is the bipartite graph of one hop, on which a layer computes.
+	Block = graphops.Block
+	// Sizes are the sizes a model is built from.
+	Sizes = nn.Sizes
+	// Hop is what a sampler of the user's own sees of one hop.
+	Hop = sample.Hop
+	// Picker is a sampler of the user's own that picks per destination.
+	Picker = sample.Picker
+	// FrontierPicker is a sampler of the user's own that sees a whole frontier.
+	FrontierPicker = sample.FrontierPicker
+	// Fanouts is the neighbour sampler: how many in-neighbours each hop takes.
+	Fanouts = sample.Fanouts
+)
+
+// ErrInterrupted is what a run returns (errors.Is) that was interrupted: its
+// checkpoint is written, and running the same cell again goes on from there.
+var ErrInterrupted = errors.New("interrupted")
+
+// Must is for cells only: it returns v, or prints the error and ends the cell
+// with status 1.
+func Must[T any](v T, err error) T {
+	Check(err)
+	return v
+}
+
+// Check is [Must] for functions that return nothing but an error.
+func Check(err error) {
+	if err == nil {
+		return
+	}
+	if gonbui.IsNotebook {
+		gonbui.Sync()
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}

@@ -1,0 +1,25 @@
+package gnb
+
+import (
+	"os"
+
+	"github.com/janpfeifer/gonb/gonbui"
+	"golang.org/x/sys/unix"
+)
+
+// endWithKernel ties a notebook's cell to its kernel: a kernel that is killed
+// takes the cell along, and the cell its workers. It runs in an initialiser, on
+// the main thread of the process, but the signal follows the thread of the
+// parent that started it, so a parent that has gone meanwhile is checked for.
+func endWithKernel() {
+	if !gonbui.IsNotebook || os.Getenv("GNB_WORKER") != "" {
+		return
+	}
+	parent := os.Getppid()
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return // the kernel's own supervisor still ends what is left
+	}
+	if os.Getppid() != parent {
+		os.Exit(1)
+	}
+}

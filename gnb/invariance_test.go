@@ -1,0 +1,174 @@
+package gnb_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+func load(t testing.TB, spec string) *gnb.Dataset {
+	t.Helper()
+	ds, err := gnb.Load(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
+// train trains quietly in a directory of the test's own.
+func train(t testing.TB, ds *gnb.Dataset, o gnb.TrainOptions) *gnb.Run {
+	t.Helper()
+	o.Quiet, o.Resume = true, gnb.Never
+	if o.RunDir == "" {
+		o.RunDir = t.TempDir()
+	}
+	run, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func weights(t testing.TB, r *gnb.Run) []byte {
+	t.Helper()
+	b, err := os.ReadFile(r.Weights())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// The same global batches on 1, 2, 3 and 4 workers: one digest, and losses of
+// the first ten steps that agree to 1e-5.
+func TestWorldSizeShowsNeitherInSamplesNorInLosses(t *testing.T) {
+	ds := load(t, smallSet)
+	var digest string
+	var losses []float64
+	for workers := 1; workers <= 4; workers++ {
+		run := train(t, ds, gnb.TrainOptions{
+			Workers: workers, Threads: 1 + workers%2, Batch: 150, Epochs: 1, LR: 1e-3, Fanouts: []int{7, 4}, Seed: 11, Eval: "none", Digest: true,
+		})
+		got, err := run.Losses()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) < 10 {
+			t.Fatalf("%d workers: %d steps, want at least 10", workers, len(got))
+		}
+		if workers == 1 {
+			digest, losses = run.Result.Text["digest"], got
+			if digest == "" {
+				t.Fatal("the run has no digest")
+			}
+			continue
+		}
+		if d := run.Result.Text["digest"]; d != digest {
+			t.Errorf("%d workers: digest %s, want %s as with one", workers, d, digest)
+		}
+		if u, s := run.Value("unique_edges"), run.Result.SampledEdges; u > float64(s) || u <= 0 {
+			t.Errorf("%d workers: %v unique of %d sampled edges", workers, u, s)
+		}
+		for i := range 10 {
+			if d := math.Abs(got[i]-losses[i]) / losses[i]; d > 1e-5 {
+				t.Errorf("%d workers: loss of step %d is %v, with one worker %v: %.2g apart", workers, i, got[i], losses[i], d)
+			}
+		}
+	}
+}
+
+// W workers × V virtual ranks with W·V = 8: the same bits after 200 steps.
+func TestVirtualRanksGiveEqualBits(t *testing.T) {
+	ds := load(t, smallSet)
+	steps := 200
+	if testing.Short() {
+		steps = 24
+	}
+	var want []byte
+	for _, w := range []int{1, 2, 4, 8} {
+		run := train(t, ds, gnb.TrainOptions{
+			Workers: w, VirtualRanks: 8 / w, Threads: 1, Batch: 125, Epochs: (steps + 11) / 12, Fanouts: []int{5, 5}, Hidden: 16, Seed: 3, Eval: "none",
+		})
+		if got := run.Result.Steps; got < int64(steps) {
+			t.Fatalf("%d workers made %d steps, want at least %d", w, got, steps)
+		}
+		if w == 1 {
+			want = weights(t, run)
+		} else if !bytes.Equal(weights(t, run), want) {
+			t.Errorf("%d workers × %d virtual ranks: other bits than 1 × 8 after %d steps", w, 8/w, run.Result.Steps)
+		}
+	}
+}
+
+// Threads do not show in the bits.
+func TestThreadsGiveEqualBits(t *testing.T) {
+	ds := load(t, smallSet)
+	var want []byte
+	for threads := 1; threads <= 3; threads++ {
+		run := train(t, ds, gnb.TrainOptions{Workers: 1, Threads: threads, Batch: 200, Epochs: 3, Fanouts: []int{5, 5}, Hidden: 32, Seed: 4})
+		if threads == 1 {
+			want = weights(t, run)
+		} else if !bytes.Equal(weights(t, run), want) {
+			t.Errorf("%d threads: other bits than one", threads)
+		}
+	}
+}
+
+// Uneven shares: more workers than seeds in the last batch, and every node of a
+// split evaluated once.
+func TestUnevenSharesAreExact(t *testing.T) {
+	ds := load(t, "karate")
+	val, err := ds.Split("val")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want string
+	for workers := 1; workers <= 4; workers++ {
+		run := train(t, ds, gnb.TrainOptions{Workers: workers, Threads: 1, Batch: 3, Epochs: 3, Hidden: 8, Seed: 1})
+		got := fmt.Sprintf("%.6f %.6f", run.ValAccuracy(), run.TestAccuracy())
+		if n := run.ValAccuracy() * float64(len(val)); math.Abs(n-math.Round(n)) > 1e-9 {
+			t.Errorf("%d workers: validation accuracy %v is no multiple of 1/%d", workers, run.ValAccuracy(), len(val))
+		}
+		if workers == 1 {
+			want = got
+		} else if got != want {
+			t.Errorf("%d workers: accuracies %s, want %s as with one", workers, got, want)
+		}
+	}
+}
+
+// The times of the stages add up to the epoch's wall time.
+func TestStagesAddUp(t *testing.T) {
+	var epochs int
+	_, err := gnb.Train(context.Background(), load(t, smallSet), gnb.SAGE, gnb.TrainOptions{
+		Workers: 2, Epochs: 4, Batch: 200, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(),
+		Events: func(e gnb.Event) {
+			if e.Kind != "epoch" {
+				return
+			}
+			epochs++
+			sum := 0.0
+			for _, s := range e.Stages {
+				sum += s
+			}
+			if math.Abs(sum-e.Seconds) > 0.05*e.Seconds {
+				t.Errorf("epoch %d: the stages add up to %.4f s of %.4f s: %v", e.Epoch, sum, e.Seconds, e.Stages)
+			}
+			for _, s := range []string{"sample", "forward", "backward", "all-reduce", "optimizer", "evaluate"} {
+				if e.Stages[s] <= 0 {
+					t.Errorf("epoch %d: no time in stage %s: %v", e.Epoch, s, e.Stages)
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if epochs != 4 {
+		t.Errorf("%d epochs were reported, want 4", epochs)
+	}
+}

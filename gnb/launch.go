@@ -1,0 +1,409 @@
+package gnb
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/multigpu"
+	"github.com/graphnb/graphnb/multigpu/checkpoint"
+)
+
+// LaunchOptions say how a program is run. The zero value runs one worker per GPU,
+// or one on the CPU where there is none.
+type LaunchOptions struct {
+	// Data is the dataset that [Worker.Dataset] gives every rank; it is shared,
+	// not copied.
+	Data *Dataset
+	// Workers is the number of worker processes; 0 means one per GPU, else one.
+	Workers int
+	// VirtualRanks is the number of virtual ranks of each worker, 1 by default:
+	// runs with the same Workers × VirtualRanks have the same weights to the bit.
+	VirtualRanks int
+	// Threads is the number of threads of each worker; 0 shares the CPUs evenly.
+	Threads int
+	// Device is "auto" (the default), "cpu" or "cuda". Only auto falls back.
+	Device string
+	// Seed is what every random choice of the run follows from.
+	Seed uint64
+	// RunDir is the run's directory, by default a new one in [RunsDir].
+	RunDir string
+	// Resume is the directory of a run to go on with, in place. The default goes
+	// on with the last run in [RunsDir] if that was interrupted and had the same
+	// program, arguments, data and options; [Never] starts anew.
+	Resume string
+	// CheckpointEvery is the number of steps between checkpoints; 0 means one a
+	// minute, -1 none.
+	CheckpointEvery int
+	// KeepCheckpoints is how many checkpoints are kept, 3 by default.
+	KeepCheckpoints int
+	// Quiet shows nothing.
+	Quiet bool
+	// Title is what the panel is called, by default the program and the dataset.
+	Title string
+	// Events is called with what the run reports, one call at a time.
+	Events func(Event)
+	// StallAfter is how long a rank may stay in one stage while the others wait
+	// for it before the run fails, 5 minutes by default.
+	StallAfter time.Duration
+}
+
+// Never is for LaunchOptions.Resume: always start a new run.
+const Never = "never"
+
+// Event is what a run reports while it goes: see [LaunchOptions.Events].
+type Event struct {
+	Kind    string // "start", "epoch", "log", "metrics", "print", "checkpoint", "resume"
+	Epoch   int
+	Loss    float64
+	Seconds float64
+	Stages  map[string]float64 // seconds by stage, of rank 0
+	Values  []Value
+	Text    string
+}
+
+// job is what a worker is started with.
+type job struct {
+	Program         string          `json:"program"`
+	Args            json.RawMessage `json:"args"`
+	Seed            uint64          `json:"seed"`
+	Virtual         int             `json:"virtual"`
+	Threads         int             `json:"threads"`
+	DataDir         string          `json:"data_dir,omitempty"`
+	DataInMemory    bool            `json:"data_in_memory,omitempty"`
+	RunDir          string          `json:"run_dir,omitempty"`
+	Checkpoint      string          `json:"checkpoint,omitempty"`
+	CheckpointEvery int             `json:"checkpoint_every"`
+	KeepCheckpoints int             `json:"keep_checkpoints"`
+}
+
+// launched is a run while it goes.
+type launched struct {
+	o     LaunchOptions
+	run   *Run
+	job   job
+	files []*os.File
+	notes []string
+	view  *view
+}
+
+// launch runs a program; keep says whether the run has a directory.
+func launch(ctx context.Context, program string, args json.RawMessage, o LaunchOptions, keep bool) (*Run, error) {
+	if multigpu.InWorker() {
+		return nil, errWorker
+	}
+	if _, err := programs.get(program); err != nil {
+		return nil, err
+	}
+	l := &launched{o: o}
+	if err := l.options(); err != nil {
+		return nil, err
+	}
+	if err := l.configure(program, args, keep); err != nil {
+		return nil, err
+	}
+	defer l.close()
+	if err := l.data(); err != nil {
+		return nil, err
+	}
+	return l.start(ctx)
+}
+
+// options checks the options and fills in their defaults.
+func (l *launched) options() error {
+	o := &l.o
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"Workers", o.Workers}, {"VirtualRanks", o.VirtualRanks}, {"Threads", o.Threads}, {"KeepCheckpoints", o.KeepCheckpoints}} {
+		if n.value < 0 {
+			return fmt.Errorf("gnb: %s is %d and cannot be negative; 0 means the default", n.name, n.value)
+		}
+	}
+	switch o.Device = cmp.Or(o.Device, "auto"); o.Device {
+	case "cpu", "auto":
+	case "cuda":
+		return errors.New(`gnb: Device is "cuda" and this version has no GPU path yet; use "auto" or "cpu"`)
+	default:
+		return fmt.Errorf(`gnb: Device is %q; it is "auto", "cpu" or "cuda"`, o.Device)
+	}
+	if o.Workers == 0 {
+		o.Workers = 1
+		why := "no NVIDIA GPU found"
+		if n := gpus(); n > 0 {
+			why = fmt.Sprintf("%d NVIDIA GPUs found, but this version has no GPU path yet", n)
+		}
+		if o.Device == "cpu" {
+			why = "the CPU was asked for"
+		}
+		l.note("1 worker on the CPU: %s. Set Workers for more.", why)
+	}
+	o.VirtualRanks = cmp.Or(o.VirtualRanks, 1)
+	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/o.Workers))
+	o.KeepCheckpoints = cmp.Or(o.KeepCheckpoints, 3)
+	return nil
+}
+
+func (l *launched) note(format string, args ...any) {
+	l.notes = append(l.notes, fmt.Sprintf(format, args...))
+}
+
+// gpus counts the NVIDIA GPUs without touching any: the cell's process must not
+// open the driver.
+func gpus() int {
+	e, err := os.ReadDir("/proc/driver/nvidia/gpus")
+	if err != nil {
+		return 0
+	}
+	return len(e)
+}
+
+// configure describes the run to its workers, and gives it a directory.
+func (l *launched) configure(program string, args json.RawMessage, keep bool) error {
+	o := &l.o
+	now := time.Now()
+	c := Config{
+		Program: program, Args: args, Seed: o.Seed, Workers: o.Workers, VirtualRanks: o.VirtualRanks,
+		Threads: o.Threads, Device: "cpu", Version: Version, Go: runtime.Version(), CPU: cpuClass(), Created: now.UTC(),
+	}
+	if d := o.Data; d != nil {
+		c.Dataset, c.DatasetDir, c.Nodes, c.Edges = d.Name(), d.Dir(), d.Nodes(), d.Edges()
+	}
+	var id [2]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return err
+	}
+	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
+	l.run = &Run{Config: c}
+	l.job = job{
+		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads,
+		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
+	}
+	if !keep {
+		return nil
+	}
+	return l.directory(c)
+}
+
+// directory makes the run's directory, or takes the one of the run to go on with.
+func (l *launched) directory(c Config) error {
+	o := &l.o
+	dir, err := l.resumable(c)
+	if err != nil {
+		return err
+	}
+	if dir != "" {
+		return l.resume(dir)
+	}
+	dir = o.RunDir
+	if dir == "" {
+		dir = filepath.Join(RunsDir(), c.ID)
+	} else if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
+		return fmt.Errorf("gnb: %s already holds a run; resume it (Resume: %q) or choose another directory", dir, dir)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("gnb: making the run's directory: %w; set RunDir or GNB_RUNS to a place that can be written to", err)
+	}
+	l.run.Dir, l.job.RunDir = dir, dir
+	return writeJSON(filepath.Join(dir, "config.json"), l.run.Config)
+}
+
+// resumable is the directory of the run to go on with, "" for a new run.
+func (l *launched) resumable(c Config) (string, error) {
+	switch l.o.Resume {
+	case Never:
+		return "", nil
+	case "":
+		// The last run may be elsewhere than in RunsDir only when RunDir says so.
+		last, err := LastRun(context.Background())
+		if l.o.RunDir != "" {
+			last, err = OpenRun(l.o.RunDir)
+		}
+		if err != nil || last.Result.State != StateInterrupted || !last.Config.same(c) {
+			return "", nil //nolint:nilerr // a run that cannot be read is not one to go on with
+		}
+		if _, _, _, err := checkpoint.Latest(filepath.Join(last.Dir, "checkpoints")); err != nil {
+			return "", nil //nolint:nilerr // nothing to go on from
+		}
+		return last.Dir, nil
+	}
+	r, err := OpenRun(l.o.Resume)
+	if err != nil {
+		return "", err
+	}
+	if r.Config.Program != c.Program {
+		return "", fmt.Errorf("gnb: %s is a run of program %q, not of %q; resume it with its own program", r.Dir, r.Config.Program, c.Program)
+	}
+	if c.Nodes != r.Config.Nodes || c.Edges != r.Config.Edges {
+		return "", fmt.Errorf("gnb: %s was trained on %s (%d nodes, %d edges), not on %s (%d nodes, %d edges); resume it with its own dataset",
+			r.Dir, r.Config.Dataset, r.Config.Nodes, r.Config.Edges, c.Dataset, c.Nodes, c.Edges)
+	}
+	return l.o.Resume, nil
+}
+
+// resume goes on in a run's directory: from its newest checkpoint, with metrics
+// cut back to it.
+func (l *launched) resume(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	old, err := OpenRun(dir)
+	if err != nil {
+		return err
+	}
+	path, step, damaged, err := checkpoint.Latest(filepath.Join(dir, "checkpoints"))
+	for _, d := range damaged {
+		l.note("passing over a checkpoint: %v", d)
+	}
+	var st checkpointState // of the start of a run, where it has no checkpoint yet
+	switch {
+	case errors.Is(err, checkpoint.ErrNone):
+		l.note("run %s has no checkpoint: it starts anew", old.Config.ID)
+	case err != nil:
+		return fmt.Errorf("gnb: %s cannot be resumed: %w", dir, err)
+	default:
+		if _, err := checkpoint.Load(path, &st); err != nil {
+			return err
+		}
+		l.note("going on with run %s from its checkpoint after step %d", old.Config.ID, step)
+	}
+	if old.Config.Seed != l.o.Seed {
+		return fmt.Errorf("gnb: %s ran with seed %d and not %d; resume it with its own seed", dir, old.Config.Seed, l.o.Seed)
+	}
+	if err := cutMetrics(dir, st.Position.place()); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, "result.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("gnb: resuming: %w", err)
+	}
+	l.run.Config.ID, l.run.Config.Created = old.Config.ID, old.Config.Created
+	l.run.Dir, l.job.RunDir, l.job.Checkpoint = dir, dir, path
+	return writeJSON(filepath.Join(dir, "config.json"), l.run.Config)
+}
+
+// cutMetrics drops what a resumed run will report again: everything from the
+// checkpoint's position on.
+func cutMetrics(dir string, at [3]int) error {
+	path := filepath.Join(dir, "metrics.jsonl")
+	var keep []byte
+	err := readMetrics(dir, func(e event) {
+		if e.Type == evSteps {
+			kept := e.Records[:0]
+			for _, r := range e.Records {
+				if before(r.At, at) {
+					kept = append(kept, r)
+				}
+			}
+			if e.Records = kept; len(kept) == 0 {
+				return
+			}
+		} else if !before(e.At, at) {
+			return
+		}
+		if b, err := json.Marshal(e); err == nil {
+			keep = append(append(keep, b...), '\n')
+		}
+	})
+	if err != nil {
+		return err
+	}
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, keep, 0o644); err != nil {
+		return fmt.Errorf("gnb: resuming: %w", err)
+	}
+	return os.Rename(tmp, path)
+}
+
+func before(a, b [3]int) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}
+
+// data says where workers find the dataset: in its directory, or, for one in
+// memory, in an inherited memory file.
+func (l *launched) data() error {
+	d := l.o.Data
+	switch {
+	case d == nil:
+	case d.Dir() != "":
+		dir, err := filepath.Abs(d.Dir())
+		if err != nil {
+			return err
+		}
+		l.job.DataDir = dir
+	default:
+		f, err := d.PackFD()
+		if err != nil {
+			return fmt.Errorf("gnb: sharing %s with the workers: %w", d.Name(), err)
+		}
+		l.files = append(l.files, f)
+		l.job.DataInMemory = true
+	}
+	return nil
+}
+
+func (l *launched) close() {
+	for _, f := range l.files {
+		_ = f.Close()
+	}
+}
+
+// start runs the workers to their end.
+func (l *launched) start(ctx context.Context) (*Run, error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	title := cmp.Or(l.o.Title, strings.TrimPrefix(l.job.Program, "gnb.")+" on "+cmp.Or(l.run.Config.Dataset, "no dataset"))
+	v, err := newView(l, live.New(live.Options{Quiet: l.o.Quiet}), title)
+	if err != nil {
+		return nil, err
+	}
+	l.view = v
+	g, err := multigpu.Start(ctx, multigpu.Spec{
+		World: l.o.Workers, Job: l.job, Files: l.files, Threads: l.o.Threads, RunID: l.run.Config.ID,
+		Stall: l.o.StallAfter, OnEvent: v.onEvent, OnOutput: v.onOutput,
+	})
+	if err == nil {
+		v.watch(g)
+		err = g.Wait()
+	}
+	err = l.explain(err)
+	return l.run, errors.Join(err, v.close(err))
+}
+
+// explain turns the end of the workers into the error that a person reads.
+func (l *launched) explain(err error) error {
+	stop, ok := errors.AsType[*multigpu.Interrupted](err)
+	if !ok {
+		return err
+	}
+	if stop.Err != nil && stop.Err.Error() != ErrInterrupted.Error() {
+		l.view.print(fmt.Sprintf("while stopping: %v", stop.Err))
+	}
+	if l.run.Dir == "" {
+		return fmt.Errorf("gnb: %w", ErrInterrupted)
+	}
+	path, step, _, err := checkpoint.Latest(filepath.Join(l.run.Dir, "checkpoints"))
+	if err != nil {
+		return fmt.Errorf("gnb: run %s was %w before its first checkpoint", l.run.Config.ID, ErrInterrupted)
+	}
+	return fmt.Errorf("gnb: run %s was %w after step %d; its checkpoint is %s, and running it again goes on from there", l.run.Config.ID, ErrInterrupted, step, path)
+}

@@ -1,0 +1,132 @@
+package gnb
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// modelDef is a declared model, its type forgotten.
+type modelDef struct {
+	name  string
+	build func(Sizes) nn.Model
+}
+
+// AnyModel is a model declared with [Model], whatever its type.
+type AnyModel interface {
+	// Name is the name the model was declared under.
+	Name() string
+}
+
+// ModelOf is a declared model whose networks are of type T.
+type ModelOf[T nn.Model] struct {
+	name  string
+	build func(Sizes) T
+}
+
+// Model declares a model under a name that must be unique in the program: build
+// makes a network of the given sizes. Declare it at package level:
+//
+//	var GNN = gnb.Model("gnn", func(s gnb.Sizes) *gnn { return &gnn{nn.Stack(s, nn.NewSAGE)} })
+//
+// The parameters are what package nn finds in T: fields of type *nn.Param,
+// layers, slices of layers. They are initialised from the run's seed.
+func Model[T nn.Model](name string, build func(Sizes) T) *ModelOf[T] {
+	models.add(name, modelDef{name, func(s Sizes) nn.Model { return build(s) }})
+	return &ModelOf[T]{name, build}
+}
+
+// Name is the name the model was declared under.
+func (m *ModelOf[T]) Name() string { return m.name }
+
+func (m *ModelOf[T]) String() string { return "model " + m.name }
+
+// New makes a network for this worker: parameters initialised from the seed, or
+// taken from the checkpoint that the run resumes from, and equal on all ranks.
+func (m *ModelOf[T]) New(w *Worker, s Sizes) *Net[T] {
+	if _, err := models.get(m.name); err != nil {
+		w.Fail(err)
+	}
+	net := m.build(s)
+	return &Net[T]{Model: net, network: w.newNetwork(m.name, s, net)}
+}
+
+// The models that come with the library.
+var (
+	// SAGE is GraphSAGE with mean aggregation (Hamilton et al. 2017,
+	// arXiv:1706.02216), ReLU and dropout between the layers.
+	SAGE = Model("sage", nn.NewSAGEModel)
+	// MLP looks at a node's own features only: the baseline that tells what the
+	// graph is worth.
+	MLP = Model("mlp", nn.NewMLPModel)
+)
+
+// ModelByName finds a declared model: "sage", "mlp" or one of the program's own.
+func ModelByName(name string) (AnyModel, error) {
+	multigpuEnter()
+	d, err := models.get(name)
+	if err != nil {
+		return nil, err
+	}
+	return &ModelOf[nn.Model]{d.name, d.build}, nil
+}
+
+// Network is a network in a worker, whatever its model's type: what optimisers,
+// evaluation and checkpoints work on.
+type Network interface {
+	net() *network
+}
+
+// Net is a network of model type T in a worker.
+type Net[T nn.Model] struct {
+	// Model is the value that the model's function built.
+	Model T
+	*network
+}
+
+type network struct {
+	w      *Worker
+	index  int
+	name   string
+	sizes  Sizes
+	model  nn.Model
+	params *nn.Params
+	fwd    *nn.Fwd
+	// The shared slots that gradients are summed in, made at the first step, and
+	// how many of this rank's are filled in the current step.
+	reducer collective.Reducer
+	micro   int
+	eval    *nn.Fwd // evaluation's pass, made when needed
+	outCols int     // columns of the last layer-wise output
+}
+
+func (n *network) net() *network { return n }
+
+// Params are the network's parameters.
+func (n *network) Params() *nn.Params { return n.params }
+
+// Forward runs the network on a batch: logits, one row per seed. With it starts
+// a new pass: tensors of the one before are no longer valid.
+func (n *network) Forward(b *Batch) *nn.Tensor {
+	w := n.w
+	w.stage(stageForward)
+	n.fwd.Reset(n.config(true, b.Epoch, b.Step))
+	x := n.fwd.Input(b.rows, w.ds.Features(), b.X, b.space())
+	out, err := nn.TryForward(n.model, n.fwd, b.Blocks, x)
+	if err != nil {
+		w.Fail(fmt.Errorf("gnb: model %q: %w", n.name, err))
+	}
+	return out
+}
+
+// Pass gives a fresh pass over the network's tape for a batch, for programs that
+// call layers themselves, and the batch's input features as a tensor.
+func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
+	n.w.stage(stageForward)
+	n.fwd.Reset(n.config(true, b.Epoch, b.Step))
+	return n.fwd, n.fwd.Input(b.rows, n.w.ds.Features(), b.X, b.space())
+}
+
+// String lists the layers with shapes and parameter counts.
+func (n *network) String() string { return fmt.Sprintf("model %s\n%s", n.name, n.params) }

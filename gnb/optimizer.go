@@ -1,0 +1,69 @@
+package gnb
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// Optimizer updates one network's parameters in [Worker.Step]. Every rank steps
+// it with the same gradient, so parameters stay equal without being sent.
+type Optimizer struct {
+	n    *network
+	opt  nn.Optimizer
+	clip float32
+	norm float64
+}
+
+// Adam is Adam (Kingma and Ba 2015, arXiv:1412.6980) with PyTorch's defaults on
+// the network's parameters.
+func (w *Worker) Adam(net Network, lr float64) *Optimizer {
+	return w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: lr}))
+}
+
+// SGD is stochastic gradient descent on the network's parameters.
+func (w *Worker) SGD(net Network, lr float64) *Optimizer {
+	return w.Optimizer(net, nn.NewSGD(nn.SGDOptions{LR: lr}))
+}
+
+// Optimizer puts any optimiser of package nn on a network, with its state from
+// the checkpoint when the run resumes:
+//
+//	opt := w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: 0.01, WeightDecay: 5e-4}))
+func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
+	opt := &Optimizer{n: net.net(), opt: o}
+	if opt.n.w != w {
+		w.Fail(fmt.Errorf("gnb: an optimiser was made with another worker's network"))
+	}
+	w.opts = append(w.opts, opt)
+	if w.ckpt != nil {
+		w.check(w.loadOptimizer(len(w.opts)-1, opt))
+	}
+	return opt
+}
+
+// Clip bounds the norm of the gradient (of the mean loss) over all parameters;
+// 0 turns it off. It returns o.
+func (o *Optimizer) Clip(norm float64) *Optimizer {
+	o.clip = float32(norm)
+	return o
+}
+
+// SetLR changes the learning rate from the next step on.
+func (o *Optimizer) SetLR(lr float64) { o.opt.SetLR(lr) }
+
+// GradNorm is the gradient's norm at the last step, before clipping; 0 without
+// clipping.
+func (o *Optimizer) GradNorm() float64 { return o.norm }
+
+func (o *Optimizer) apply(g []float32, scale float32) {
+	if o.clip > 0 {
+		// The sum is shared by all ranks and read-only: clipping changes the
+		// scale that the optimiser multiplies by.
+		o.norm = nn.GradNorm(g, scale)
+		if c := float64(o.clip) / (o.norm + 1e-6); c < 1 {
+			scale *= float32(c)
+		}
+	}
+	o.opt.Step(o.n.params.Flat(), g, scale)
+}

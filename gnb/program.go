@@ -1,0 +1,54 @@
+package gnb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// programDef is a declared program, its argument's type forgotten.
+type programDef struct {
+	name string
+	run  func(w *Worker, args json.RawMessage) error
+}
+
+// ProgramOf is a declared program whose argument is of type A.
+type ProgramOf[A any] struct {
+	name string
+}
+
+// Program declares a training loop of your own under a name that must be unique
+// in the program. Each worker runs it once; args is what [Launch] was given,
+// after a trip through JSON. Declare it at package level.
+func Program[A any](name string, run func(w *Worker, args A) error) *ProgramOf[A] {
+	programs.add(name, programDef{name, func(w *Worker, raw json.RawMessage) error {
+		var args A
+		if err := json.Unmarshal(raw, &args); err != nil {
+			return fmt.Errorf("gnb: the arguments of program %q do not fit %T: %w", name, args, err)
+		}
+		return run(w, args)
+	}})
+	return &ProgramOf[A]{name}
+}
+
+// Name is the name the program was declared under.
+func (p *ProgramOf[A]) Name() string { return p.name }
+
+func (p *ProgramOf[A]) String() string { return "program " + p.name }
+
+// Launch runs a program in worker processes and returns when all have ended. The
+// run's directory, its result and its metrics are in the [Run], which is not nil
+// when the error comes from the run itself rather than from its start.
+//
+// Cancelling ctx, or the notebook's ■, interrupts the run: a checkpoint is
+// written, all workers end within 5 s, and the error is [ErrInterrupted]. The
+// next Launch with the same program, arguments, data and options goes on from
+// there (see [LaunchOptions.Resume]).
+func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*Run, error) {
+	multigpuEnter()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, fmt.Errorf("gnb: the arguments of program %q cannot be sent to workers: %w; keep to fields that encoding/json can encode", p.name, err)
+	}
+	return launch(ctx, p.name, raw, o, true)
+}

@@ -1,0 +1,115 @@
+package gnb
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"strings"
+	"sync"
+)
+
+// A registry maps names to what a cell declared under them. Registering never
+// fails, since it happens in initialisers: a name that was declared twice, or in
+// the wrong place, is an error when it is used.
+type registry[T any] struct {
+	kind string // "model", "program"
+	mu   sync.Mutex
+	defs map[string][]registered[T]
+}
+
+type registered[T any] struct {
+	def    T
+	at     string
+	inMain bool
+}
+
+var (
+	models   = registry[modelDef]{kind: "model"}
+	programs = registry[programDef]{kind: "program"}
+)
+
+func (r *registry[T]) add(name string, def T) {
+	at, inMain := declaredAt()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.defs == nil {
+		r.defs = map[string][]registered[T]{}
+	}
+	r.defs[name] = append(r.defs[name], registered[T]{def, at, inMain})
+}
+
+func (r *registry[T]) get(name string) (T, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var none T
+	switch d := r.defs[name]; {
+	case len(d) == 0:
+		names := make([]string, 0, len(r.defs))
+		for n := range r.defs {
+			names = append(names, n)
+		}
+		sort.Strings(names)
+		return none, fmt.Errorf("gnb: there is no %s %q; declared are: %s", r.kind, name, strings.Join(names, ", "))
+	case len(d) > 1:
+		return none, fmt.Errorf("gnb: two %ss are named %q, declared at %s and at %s; give one another name, or remove the old declaration from the notebook with %%rm and its variable's name", r.kind, name, d[0].at, d[1].at)
+	case d[0].inMain:
+		return none, fmt.Errorf("gnb: %s %q is declared inside main, at %s, where workers cannot find it; declare it at package level: in a notebook, as a var above the line with %%%%", r.kind, name, d[0].at)
+	default:
+		return d[0].def, nil
+	}
+}
+
+// declaredAt is the place outside this package that called into it, and whether
+// that place runs under main.main rather than in an initialiser.
+func declaredAt() (at string, inMain bool) {
+	at = "an unknown place"
+	found := false
+	for f := range callers() {
+		if !found && !ownFrame(f) {
+			at, found = fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line), true
+		}
+		if f.Function == "main.main" {
+			inMain = true
+		}
+	}
+	return at, inMain
+}
+
+// callSite is "file:line" of the innermost frame outside this package: how a
+// collective names where each rank stands.
+func callSite() string {
+	for f := range callers() {
+		if !ownFrame(f) {
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+	}
+	return ""
+}
+
+func callers() func(yield func(runtime.Frame) bool) {
+	return func(yield func(runtime.Frame) bool) {
+		var pcs [64]uintptr
+		frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+		for {
+			f, more := frames.Next()
+			if !yield(f) || !more {
+				return
+			}
+		}
+	}
+}
+
+const modulePrefix = "github.com/graphnb/graphnb/"
+
+// ownFrame tells the library's frames from those of programs: the user's, the
+// tests', and the ones that the library itself is written with.
+func ownFrame(f runtime.Frame) bool {
+	if !strings.HasPrefix(f.Function, modulePrefix) || strings.HasSuffix(f.File, "_test.go") {
+		return !strings.Contains(f.Function, ".") || strings.HasPrefix(f.Function, "runtime.")
+	}
+	return !strings.HasPrefix(f.Function, modulePrefix+"gnb.init.func") && !strings.HasPrefix(f.Function, modulePrefix+"tutorials")
+}
+
+var errWorker = errors.New("gnb: a worker cannot start a run of its own; start runs from the cell or from main, or pass what the worker needs as the program's argument")

@@ -1,0 +1,284 @@
+package gnb
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config is what a run was started with: config.json in its directory.
+type Config struct {
+	ID           string          `json:"id"`
+	Program      string          `json:"program"`
+	Args         json.RawMessage `json:"args"`
+	Dataset      string          `json:"dataset,omitempty"`
+	DatasetDir   string          `json:"dataset_dir,omitempty"`
+	Nodes        int             `json:"nodes,omitempty"`
+	Edges        int64           `json:"edges,omitempty"`
+	Seed         uint64          `json:"seed"`
+	Workers      int             `json:"workers"`
+	VirtualRanks int             `json:"virtual_ranks"`
+	Threads      int             `json:"threads"`
+	Device       string          `json:"device"`
+	Version      string          `json:"graphnb_version"`
+	Go           string          `json:"go"`
+	CPU          string          `json:"cpu"`
+	Created      time.Time       `json:"created"`
+}
+
+// same says whether two configurations describe the same run, so that one can go
+// on with the other's checkpoint.
+func (c Config) same(o Config) bool {
+	return c.Program == o.Program && compact(c.Args) == compact(o.Args) && c.Seed == o.Seed &&
+		c.Workers == o.Workers && c.VirtualRanks == o.VirtualRanks && c.Device == o.Device &&
+		c.Dataset == o.Dataset && c.DatasetDir == o.DatasetDir && c.Nodes == o.Nodes && c.Edges == o.Edges
+}
+
+// compact is JSON without white space, which files have and memory has not.
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// The states a run can be in.
+const (
+	StateRunning     = "running"
+	StateDone        = "done"
+	StateInterrupted = "interrupted"
+	StateFailed      = "failed"
+)
+
+// Result is how a run ended: result.json in its directory.
+type Result struct {
+	State  string `json:"state"`
+	Error  string `json:"error,omitempty"`
+	Epochs int    `json:"epochs"`
+	Steps  int64  `json:"steps"`
+	// Loss is the mean loss of the last epoch.
+	Loss    number  `json:"loss"`
+	Seconds float64 `json:"seconds"`
+	// EpochSeconds are the wall times of the epochs.
+	EpochSeconds []float64 `json:"epoch_seconds,omitempty"`
+	// Values are the last evaluation, and what the program reported with
+	// Worker.Result, which counts where both have a name.
+	Values map[string]float64 `json:"values,omitempty"`
+	Text   map[string]string  `json:"text,omitempty"`
+	// PeakMemory is the peak of the sum of the workers' proportional set sizes,
+	// in bytes.
+	PeakMemory int64      `json:"peak_memory"`
+	Model      *ModelInfo `json:"model,omitempty"`
+	// SampledEdges is how many edges the workers sampled in all.
+	SampledEdges int64 `json:"sampled_edges"`
+}
+
+// Run is a run's directory and what is in it.
+type Run struct {
+	Dir    string
+	Config Config
+	Result Result
+}
+
+// Value is a value of the result by name, NaN if there is none: "val_accuracy",
+// "test_accuracy", or what the program reported with [Worker.Result].
+func (r *Run) Value(name string) float64 {
+	if v, ok := r.Result.Values[name]; ok {
+		return v
+	}
+	return SplitMetric{}.Value()
+}
+
+// Loss is the mean loss of the last epoch.
+func (r *Run) Loss() float64 { return float64(r.Result.Loss) }
+
+// ValAccuracy and TestAccuracy are the accuracies that the run reports: for
+// [Train], at the epoch with the best validation accuracy.
+func (r *Run) ValAccuracy() float64 { return r.Value("val_accuracy") }
+
+// TestAccuracy is the accuracy on the test split; see [Run.ValAccuracy].
+func (r *Run) TestAccuracy() float64 { return r.Value("test_accuracy") }
+
+func (r *Run) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "run %s: %s on %s, %s", r.Config.ID, r.Config.Program, cmp.Or(r.Config.Dataset, "no dataset"), r.Result.State)
+	if r.Result.Epochs > 0 {
+		fmt.Fprintf(&b, " after %d epochs, loss %.4f", r.Result.Epochs, r.Loss())
+	}
+	for _, name := range []string{"val_accuracy", "test_accuracy"} {
+		if v, ok := r.Result.Values[name]; ok {
+			fmt.Fprintf(&b, ", %s %.4f", strings.ReplaceAll(name, "_", " "), v)
+		}
+	}
+	fmt.Fprintf(&b, "\n%s", r.Dir)
+	return b.String()
+}
+
+// StepMetric is one step of a run: its place, mean loss and the share of its
+// seeds that were right.
+type StepMetric struct {
+	Epoch, Step int
+	Total       int64
+	Loss        float64
+	Accuracy    float64
+}
+
+// Steps reads the steps of a run from its metrics, in order.
+func (r *Run) Steps() ([]StepMetric, error) {
+	var out []StepMetric
+	err := readMetrics(r.Dir, func(e event) {
+		for _, s := range e.Records {
+			out = append(out, StepMetric{s.Epoch, s.Step, s.Total, float64(s.Loss), float64(s.Accuracy)})
+		}
+	})
+	return out, err
+}
+
+// Losses are the losses of all steps, in order.
+func (r *Run) Losses() ([]float64, error) {
+	steps, err := r.Steps()
+	out := make([]float64, len(steps))
+	for i, s := range steps {
+		out[i] = s.Loss
+	}
+	return out, err
+}
+
+// Weights is the file of the final weights.
+func (r *Run) Weights() string { return filepath.Join(r.Dir, "model.safetensors") }
+
+// weights is the file of the weights to compute with: those at the best
+// validation accuracy, else, or when they are asked for, the final ones; "" when
+// there are none yet.
+func (r *Run) weights(final bool) string {
+	for _, name := range []string{"best.safetensors", "model.safetensors"} {
+		path := filepath.Join(r.Dir, name)
+		if _, err := os.Stat(path); err == nil && (!final || path == r.Weights()) {
+			return absolute(path)
+		}
+	}
+	return ""
+}
+
+// absolute is path as other processes find it.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// readMetrics calls f for each line of a run's metrics.jsonl. A last line that a
+// kill cut short is left out.
+func readMetrics(dir string, f func(event)) error {
+	file, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("gnb: reading a run's metrics: %w", err)
+	}
+	defer file.Close()
+	sc := bufio.NewScanner(file)
+	sc.Buffer(nil, 64<<20)
+	for sc.Scan() {
+		var e event
+		if json.Unmarshal(sc.Bytes(), &e) == nil {
+			f(e)
+		}
+	}
+	return sc.Err()
+}
+
+// RunsDir is where runs are kept: $GNB_RUNS, or the folder "runs" in the working
+// directory, which for a notebook is the notebook's.
+func RunsDir() string {
+	multigpuEnter()
+	return cmp.Or(os.Getenv("GNB_RUNS"), "runs")
+}
+
+// OpenRun reads a run's directory.
+func OpenRun(dir string) (*Run, error) {
+	multigpuEnter()
+	r := &Run{Dir: dir}
+	raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		return nil, fmt.Errorf("gnb: %s is not a run's directory: %w", dir, err)
+	}
+	if err := json.Unmarshal(raw, &r.Config); err != nil {
+		return nil, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, "config.json"), err)
+	}
+	raw, err = os.ReadFile(filepath.Join(dir, "result.json"))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		// Still going, or ended without having been able to say how.
+		r.Result.State = StateRunning
+		return r, nil
+	case err != nil:
+		return nil, fmt.Errorf("gnb: reading a run's result: %w", err)
+	}
+	if err := json.Unmarshal(raw, &r.Result); err != nil {
+		return nil, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, "result.json"), err)
+	}
+	return r, nil
+}
+
+// Runs are the runs in [RunsDir], oldest first.
+func Runs(ctx context.Context) ([]*Run, error) {
+	multigpuEnter()
+	entries, err := os.ReadDir(RunsDir())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gnb: listing runs: %w", err)
+	}
+	var out []*Run
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if r, err := OpenRun(filepath.Join(RunsDir(), e.Name())); err == nil {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Run) int { return a.Config.Created.Compare(b.Config.Created) })
+	return out, nil
+}
+
+// LastRun is the run that was started last: what a new cell goes on with, since
+// variables do not survive a cell.
+func LastRun(ctx context.Context) (*Run, error) {
+	multigpuEnter()
+	runs, err := Runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("gnb: there are no runs in %s yet; start one with Train or Launch", RunsDir())
+	}
+	return runs[len(runs)-1], nil
+}
+
+// writeJSON writes a file of the run's directory, whole or not at all.
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}

@@ -1,0 +1,270 @@
+package gnb
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// runDigest is the digest of what all ranks sample together, kept on rank 0.
+type runDigest struct {
+	sum    *sample.Digest
+	picked [][]byte // of the current step, one for each rank and virtual rank
+}
+
+// Digest turns on the digest of sampling for the rest of the program: a SHA-256
+// over everything that all ranks sample in [Worker.Batches], which depends on
+// seed, graph, fanouts and batch, but not on workers, threads or device. It is in
+// the run's result as Text["digest"], beside the number of distinct edges,
+// "unique_edges". A run that resumes has none, since it saw only a part.
+func (w *Worker) Digest() {
+	if w.resumed == nil {
+		w.digest = &runDigest{sum: sample.NewDigest()}
+	}
+}
+
+// add takes part in gathering one batch's picks. Collective.
+func (d *runDigest) add(w *Worker, b *Batch) {
+	all, err := w.comm.AllGather(w.site("digest"), sample.EncodePicks(b.Batch))
+	w.check(err)
+	for _, p := range all {
+		d.picked = append(d.picked, slices.Clone(p))
+	}
+	if b.virtual < w.job.Virtual-1 {
+		return
+	}
+	if w.p.Rank == 0 {
+		w.check(d.sum.AddStep(b.global, d.picked))
+	}
+	d.picked = d.picked[:0]
+}
+
+// launchScratch runs a program without a directory of its own.
+func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*Run, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	return launch(ctx, p.name, raw, o, false)
+}
+
+// SampleOptions say what [Sample] samples.
+type SampleOptions struct {
+	Fanouts []int  // [10, 10]
+	Split   string // "train"
+	Batch   int    // seeds of a step over all workers, 1024
+	Seed    uint64
+	Epoch   int
+	Steps   int // 0: the whole split
+	Workers int // 1
+	Threads int // of each worker; 0 shares the CPUs
+	Device  string
+	Quiet   bool
+}
+
+// SampleResult is what [Sample] found.
+type SampleResult struct {
+	Batches int     `json:"batches"`
+	Edges   int64   `json:"edges"`
+	Nodes   int64   `json:"nodes"` // distinct sources of each batch's first block, added up
+	Seconds float64 `json:"seconds"`
+	// EdgesPerSecond is over all workers: their edges over the longest time any
+	// of them took.
+	EdgesPerSecond float64 `json:"edges_per_second"`
+	// Digest is the SHA-256 of everything sampled; see [Worker.Digest].
+	Digest string `json:"digest"`
+	// UniqueEdges counts each destination of a hop once a step, however many
+	// workers sampled it.
+	UniqueEdges int64 `json:"unique_edges"`
+}
+
+type sampleArgs struct {
+	Fanouts []int
+	Split   string
+	Batch   int
+	Epoch   int
+	Steps   int
+}
+
+// Sample samples an epoch of mini-batches without training on them: what a
+// setting costs, and the digest by which two machines, or two versions, can be
+// compared. It runs twice: once for time, once for the digest.
+func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, error) {
+	multigpuEnter()
+	var r SampleResult
+	if multigpu.InWorker() {
+		return r, errWorker
+	}
+	if ds == nil {
+		return r, errors.New("gnb: Sample needs a dataset; get one from gnb.Load")
+	}
+	if o.Epoch < 0 || o.Steps < 0 || o.Batch < 0 || o.Workers < 0 {
+		return r, errors.New("gnb: Epoch, Steps, Batch and Workers cannot be negative")
+	}
+	args := sampleArgs{o.Fanouts, cmp.Or(o.Split, "train"), cmp.Or(o.Batch, 1024), o.Epoch, o.Steps}
+	if args.Fanouts == nil {
+		args.Fanouts = []int{10, 10}
+	}
+	run, err := launchScratch(ctx, sampleProgram, args, LaunchOptions{
+		Data: ds, Workers: max(1, o.Workers), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
+	})
+	if err != nil {
+		return r, err
+	}
+	v := run.Value
+	return SampleResult{
+		Batches: int(v("batches")), Edges: int64(v("edges")), Nodes: int64(v("nodes")), Seconds: v("seconds"),
+		EdgesPerSecond: v("edges") / v("seconds"), Digest: run.Result.Text["digest"], UniqueEdges: int64(v("unique_edges")),
+	}, nil
+}
+
+var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
+	p, err := w.plan(a.Split, Loader{Fanouts: a.Fanouts, Batch: a.Batch, MaxSteps: a.Steps})
+	if err != nil {
+		return err
+	}
+	s, err := w.sampler(p.Loader, philox.Sample)
+	if err != nil {
+		return err
+	}
+	w.stage(stageSample)
+	ids := sample.EpochOrder(w.job.Seed, a.Epoch, p.ids)
+	progress := w.Progress("sample", p.steps)
+	w.Barrier()
+	sums := make([]float64, 2)
+	start := time.Now()
+	for step := range p.steps {
+		b := w.sampleShare(s, p, ids, a.Epoch, 0, step, 0)
+		if b.err != nil {
+			return b.err
+		}
+		sums[0] += float64(b.Edges())
+		sums[1] += float64(len(b.InputIDs()))
+		progress(step + 1)
+	}
+	took := make([]float64, w.World())
+	took[w.Rank()] = time.Since(start).Seconds()
+	w.AllReduce(took)
+	w.AllReduce(sums)
+	d := &runDigest{sum: sample.NewDigest()}
+	for step := range p.steps {
+		b := w.sampleShare(s, p, ids, a.Epoch, 0, step, 0)
+		if b.err != nil {
+			return b.err
+		}
+		d.add(w, b)
+		progress(step + 1)
+	}
+	w.Result("batches", float64(p.steps))
+	w.Result("edges", sums[0])
+	w.Result("nodes", sums[1])
+	w.Result("seconds", slices.Max(took))
+	d.report(w)
+	return nil
+})
+
+func (d *runDigest) report(w *Worker) {
+	w.Result("unique_edges", float64(d.sum.Edges()))
+	w.emitFirst(event{Type: evResult, Split: "digest", Text: d.sum.Sum()})
+}
+
+// InferOptions say how [Infer] computes.
+type InferOptions struct {
+	Workers int // 0: one per GPU, else one
+	Threads int
+	Device  string
+	Final   bool // the final weights, where best.safetensors would be taken
+	Quiet   bool
+}
+
+// InferResult is what [Infer] did.
+type InferResult struct {
+	Nodes    int     `json:"nodes"`
+	Seconds  float64 `json:"seconds"`
+	Accuracy float64 `json:"accuracy"` // over all labelled nodes
+	Weights  string  `json:"weights"`  // the file they came from
+	Out      string  `json:"out"`
+}
+
+type inferArgs struct {
+	Model   string
+	Sizes   Sizes
+	Weights string
+	Out     string
+}
+
+// Infer computes a trained run's output for every node of a dataset, with all
+// neighbours, shared among workers, and writes it to a NumPy file: float32
+// [nodes, classes], the logits. The run's weights at the best validation accuracy
+// are taken where it has them, else the final ones.
+func Infer(ctx context.Context, run *Run, ds *Dataset, out string, o InferOptions) (InferResult, error) {
+	multigpuEnter()
+	var r InferResult
+	if multigpu.InWorker() {
+		return r, errWorker
+	}
+	if run == nil || ds == nil {
+		return r, errors.New("gnb: Infer needs a run (gnb.LastRun, gnb.OpenRun) and a dataset (gnb.Load)")
+	}
+	if out == "" {
+		return r, errors.New("gnb: Infer needs the name of a .npy file to write")
+	}
+	info := run.Result.Model
+	if info == nil {
+		return r, fmt.Errorf("gnb: run %s has no trained model; it is %s", run.Config.ID, run.Result.State)
+	}
+	if ds.Features() != info.Sizes.In {
+		return r, fmt.Errorf("gnb: %s has %d features a node and the model of run %s takes %d", ds.Name(), ds.Features(), run.Config.ID, info.Sizes.In)
+	}
+	a := inferArgs{Model: info.Name, Sizes: info.Sizes, Out: absolute(out), Weights: run.weights(o.Final)}
+	if a.Weights == "" {
+		return r, fmt.Errorf("gnb: run %s has no weights yet; it is %s", run.Config.ID, run.Result.State)
+	}
+	scratch, err := launchScratch(ctx, inferProgram, a, LaunchOptions{
+		Data: ds, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Quiet: o.Quiet, Title: info.Name + " on all of " + ds.Name(),
+	})
+	if err != nil {
+		return r, err
+	}
+	return InferResult{
+		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Accuracy: scratch.Value("accuracy"), Weights: a.Weights, Out: a.Out,
+	}, nil
+}
+
+var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
+	net := w.Network(a.Model, a.Sizes)
+	w.LoadWeights(net, a.Weights)
+	w.Barrier()
+	w.stage(stageEvaluate)
+	start := time.Now()
+	logits := w.layerwise(net.network)
+	defer logits.Release()
+	w.Result("seconds", time.Since(start).Seconds())
+	if w.Rank() != 0 {
+		return nil
+	}
+	cols := net.outCols
+	var right, labelled float64
+	for v, y := range w.ds.Y {
+		if y >= 0 {
+			labelled++
+			if nn.Argmax(logits.Data()[v*cols:(v+1)*cols]) == int(y) {
+				right++
+			}
+		}
+	}
+	if labelled > 0 {
+		w.Result("accuracy", right/labelled)
+	}
+	return dataset.WriteNPY(a.Out, w.ds.Nodes(), cols, logits.Data()[:w.ds.Nodes()*cols])
+})

@@ -1,0 +1,331 @@
+package gnb
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// view turns what workers report into what the panel shows and what the run's
+// directory keeps.
+type view struct {
+	l       *launched
+	sink    live.Sink
+	metrics *os.File
+	start   time.Time
+
+	mu     sync.Mutex
+	snap   live.Snapshot
+	series map[string]int // index into snap.Metrics
+	rank   []rankView
+	first  time.Time // of the first step
+	steps0 int64     // steps done before this start of the run
+	total  int64
+	done   chan struct{}
+	ended  chan struct{}
+	// watching is whether watch was called: the workers have started.
+	watching bool
+	peak     int64
+	fail     error // the first failure to write
+}
+
+type rankView struct {
+	edgesNow           int64 // in all
+	seeds, edges       int64 // when the rates were last computed
+	at                 time.Time
+	seedsSec, edgesSec float64
+}
+
+func newView(l *launched, sink live.Sink, title string) (*view, error) {
+	var f *os.File
+	if l.run.Dir != "" {
+		var err error
+		f, err = os.OpenFile(filepath.Join(l.run.Dir, "metrics.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("gnb: opening the run's metrics: %w", err)
+		}
+	}
+	v := &view{
+		l: l, sink: sink, metrics: f, start: time.Now(), series: map[string]int{}, rank: make([]rankView, l.o.Workers),
+		done: make(chan struct{}), ended: make(chan struct{}),
+	}
+	v.l.run.Result = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
+	v.snap = live.Snapshot{Title: title, State: live.Starting}
+	for r := range l.o.Workers {
+		v.snap.Workers = append(v.snap.Workers, live.Worker{Rank: r})
+	}
+	if f != nil { // what a resumed run had shown before
+		if err := readMetrics(l.run.Dir, v.apply); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	v.steps0 = v.total
+	for _, n := range l.notes {
+		v.print(n)
+		v.tell(Event{Kind: "start", Text: n})
+	}
+	v.sink.Update(v.snap)
+	return v, nil
+}
+
+func (v *view) print(line string) { v.sink.Print(line) }
+
+func (v *view) tell(e Event) {
+	if f := v.l.o.Events; f != nil {
+		f(e)
+	}
+}
+
+// onEvent takes one message of a worker.
+func (v *view) onEvent(rank int, data json.RawMessage) {
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		v.print(fmt.Sprintf("rank %d sent something unreadable: %v", rank, err))
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e.Type == evRate {
+		v.rank[rank].update(e.Seeds, e.Edges)
+		return
+	}
+	if rank != 0 {
+		return // what all ranks know alike is taken from rank 0
+	}
+	if v.first.IsZero() && e.Type == evSteps {
+		v.first = time.Now()
+	}
+	v.apply(e)
+	switch e.Type {
+	case evSteps, evEpoch, evMetrics, evLog:
+		if v.metrics == nil {
+			break
+		}
+		if _, err := v.metrics.Write(append(slices.Clone([]byte(data)), '\n')); err != nil && v.fail == nil {
+			v.fail = fmt.Errorf("gnb: writing the run's metrics: %w", err)
+		}
+	}
+	v.report(e)
+}
+
+// apply changes the state by an event; events read back from a resumed run's
+// metrics go through it too.
+func (v *view) apply(e event) {
+	s, res := &v.snap, &v.l.run.Result
+	switch e.Type {
+	case evPlan:
+		s.Epochs = e.Epochs
+	case evLoop:
+		s.State, s.Epoch, s.Step, s.Steps, s.Detail = live.Running, e.Epoch+1, e.Step, e.Steps, ""
+	case evModel:
+		if res.Model == nil {
+			res.Model = e.Model
+		}
+	case evSteps:
+		for _, r := range e.Records {
+			s.Loss = append(s.Loss, live.Point{Step: int(r.Total), Y: float64(r.Loss)})
+			s.State, s.Epoch, s.Step = live.Running, r.Epoch+1, r.Step+1
+			v.total, res.Steps = r.Total, r.Total
+		}
+	case evEpoch:
+		res.Epochs, res.Loss = e.Epoch+1, e.Loss
+		res.EpochSeconds = append(res.EpochSeconds, e.Seconds)
+	case evMetrics:
+		for _, m := range e.Values {
+			res.Values[m.Name] = m.Value
+			i, ok := v.series[m.Name]
+			if !ok {
+				i = len(s.Metrics)
+				v.series[m.Name] = i
+				s.Metrics = append(s.Metrics, live.Series{Name: m.Name})
+			}
+			s.Metrics[i].Points = append(s.Metrics[i].Points, live.Point{Step: e.Epoch + 1, Y: m.Value})
+		}
+		s.State, s.Detail = live.Running, ""
+	case evResult:
+		for _, r := range e.Values {
+			res.Values[r.Name] = r.Value
+		}
+		if e.Text != "" {
+			res.Text[e.Split] = e.Text
+		}
+	case evProgress:
+		s.State = live.Evaluating
+		s.Detail = fmt.Sprintf("%s: %d of %d", e.Text, e.Done, e.Of)
+	}
+}
+
+// report shows an event's words, and passes it on.
+func (v *view) report(e event) {
+	out := Event{Kind: e.Type, Epoch: e.Epoch, Loss: float64(e.Loss), Seconds: e.Seconds, Stages: e.Stages, Values: e.Values, Text: e.Text}
+	switch e.Type {
+	case evLog:
+		line := ""
+		for i, x := range e.Values {
+			if i > 0 {
+				line += "  "
+			}
+			line += x.String()
+		}
+		v.print(line)
+		out.Text = line
+	case evPrint:
+		v.print(e.Text)
+	case evEpoch, evMetrics, evCheckpoint:
+	default:
+		return
+	}
+	v.tell(out)
+}
+
+// onOutput shows what a worker writes to its standard output or error.
+func (v *view) onOutput(rank int, _, line string) {
+	if v.l.o.Workers > 1 {
+		line = fmt.Sprintf("[rank %d] %s", rank, line)
+	}
+	v.print(line)
+}
+
+func (r *rankView) update(seeds, edges int64) {
+	r.edgesNow = edges
+	now := time.Now()
+	if r.at.IsZero() {
+		r.seeds, r.edges, r.at = seeds, edges, now
+		return
+	}
+	dt := now.Sub(r.at).Seconds()
+	if dt < 0.25 && r.seedsSec > 0 {
+		return
+	}
+	if seeds > r.seeds && dt > 0 {
+		r.seedsSec, r.edgesSec = float64(seeds-r.seeds)/dt, float64(edges-r.edges)/dt
+	}
+	r.seeds, r.edges, r.at = seeds, edges, now
+}
+
+// watch refreshes the panel while the workers run.
+func (v *view) watch(g *multigpu.Group) {
+	v.watching = true
+	go func() {
+		defer close(v.ended)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-v.done:
+				v.refresh(g, false)
+				v.peak = g.PeakPss()
+				return
+			case <-tick.C:
+				v.refresh(g, n%10 == 0)
+			}
+		}
+	}()
+}
+
+// stageOrder is how stages are drawn, left to right.
+var stageOrder = []string{stageSample, stageFetch, stageForward, stageBackward, stageReduce, stageOptimizer, stageEvaluate, stageSave, stageProgram, stageStart}
+
+func (v *view) refresh(g *multigpu.Group, memory bool) {
+	status := g.Status()
+	var pss int64
+	if memory {
+		pss = g.MemoryPss()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i, st := range status {
+		if i >= len(v.snap.Workers) {
+			break
+		}
+		w := &v.snap.Workers[i]
+		w.Epoch, w.Step, w.Stage = st.Epoch+1, st.Step+1, st.Stage
+		w.SeedsPerSec, w.EdgesPerSec = v.rank[i].seedsSec, v.rank[i].edgesSec
+		if pss > 0 {
+			w.RSS = pss / int64(len(status))
+		}
+		sum := 0.0
+		for _, sec := range st.Seconds {
+			sum += sec
+		}
+		w.Stages = w.Stages[:0]
+		for _, name := range stageOrder {
+			if sec := st.Seconds[name]; sec > 0 && sum > 0 {
+				w.Stages = append(w.Stages, live.StageShare{Name: name, Share: sec / sum})
+			}
+		}
+	}
+	v.timing()
+	v.sink.Update(v.snap)
+}
+
+// timing sets elapsed and remaining time: at the pace of the steps so far.
+func (v *view) timing() {
+	s := &v.snap
+	s.Elapsed = time.Since(v.start)
+	s.Left = 0
+	all := int64(s.Epochs) * int64(s.Steps)
+	if done := v.total - v.steps0; done > 0 && all > v.total && !v.first.IsZero() {
+		s.Left = time.Duration(float64(time.Since(v.first)) / float64(done) * float64(all-v.total))
+	}
+}
+
+// close shows the final state and writes how the run ended.
+func (v *view) close(runErr error) error {
+	close(v.done)
+	if v.watching {
+		<-v.ended
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	res, s := &v.l.run.Result, &v.snap
+	res.State, s.State = StateDone, live.Done
+	s.Left, s.Detail = 0, ""
+	switch {
+	case errors.Is(runErr, ErrInterrupted):
+		res.State, s.State = StateInterrupted, live.Interrupted
+	case runErr != nil:
+		res.State, s.State = StateFailed, live.Failed
+	}
+	if runErr != nil {
+		res.Error, s.Detail = runErr.Error(), runErr.Error()
+	}
+	res.Seconds = time.Since(v.start).Seconds()
+	s.Elapsed = time.Since(v.start)
+	res.PeakMemory = v.peak
+	for _, r := range v.rank {
+		res.SampledEdges += r.edgesNow
+	}
+	maps.DeleteFunc(res.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
+	err := v.fail
+	if v.metrics != nil {
+		err = errors.Join(err, v.metrics.Close(), writeJSON(filepath.Join(v.l.run.Dir, "result.json"), res), v.figure())
+	}
+	// A broken display is no failure of the run: it is not part of the error.
+	_ = v.sink.Close(v.snap)
+	return err
+}
+
+// figure writes the panel's final figure beside the run's other files.
+func (v *view) figure() error {
+	if len(v.snap.Loss) == 0 {
+		return nil
+	}
+	png, err := live.PNG(v.snap)
+	if err != nil {
+		return fmt.Errorf("gnb: drawing the run's figure: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(v.l.run.Dir, "figure.png"), png, 0o644); err != nil {
+		return fmt.Errorf("gnb: writing the run's figure: %w", err)
+	}
+	return nil
+}

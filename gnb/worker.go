@@ -1,0 +1,352 @@
+package gnb
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/multigpu"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// The stages that a worker's time is divided into. Every moment belongs to one.
+const (
+	stageStart     = "start"
+	stageSample    = "sample"
+	stageFetch     = "fetch"
+	stageForward   = "forward"
+	stageBackward  = "backward"
+	stageReduce    = "all-reduce"
+	stageOptimizer = "optimizer"
+	stageEvaluate  = "evaluate"
+	stageSave      = "checkpoint"
+	stageProgram   = "program" // the user's own code between the calls above
+)
+
+// Worker is one rank of a run, as the program sees it.
+//
+// Its methods stop the rank with an error when something fails, as
+// testing.T.Fatal does, so a program needs no error handling of its own; a
+// program can stop its rank with [Worker.Fail]. Methods marked collective must
+// be called by every rank, in the same order: when they are not, the run ends
+// with an error that names both places.
+//
+// A Worker belongs to the goroutine that runs the program.
+type Worker struct {
+	p    *multigpu.Process
+	comm collective.Comm
+	job  job
+	ds   *Dataset
+
+	nets []*network
+	opts []*Optimizer
+	kept map[string]any // pointers to the program's own state
+
+	mu    sync.Mutex // held while what a checkpoint holds changes
+	pos   position   // of the last boundary between iterations
+	dirty bool       // parameters have changed since
+	sums  sums
+	// What the program keeps, and its best values, at the last boundary.
+	snap     map[string]json.RawMessage
+	bestSnap map[string]number
+
+	resumed  *checkpointState // nil for a run from the start
+	ckpt     map[string][]float32
+	skip     position // loops and steps of the first epoch that are done already
+	loop     int      // loops of the epoch entered so far
+	bare     int      // steps of the epoch outside loops
+	inLoop   bool
+	inEpoch  bool
+	lastSave time.Time
+	leaving  sync.Once
+	leftWith error
+
+	epochStart  time.Time
+	epochStages map[string]time.Duration
+	records     []stepRecord
+	lastFlush   time.Time
+	rate        rates
+	digest      *runDigest
+	last        Metrics // of the epoch's last evaluation
+	best        map[string]number
+}
+
+// position is a boundary between two iterations of a program: Step iterations
+// of the Loop-th loop over batches of an epoch are done, and Bare steps outside
+// any loop.
+type position struct {
+	Epoch int   `json:"epoch"`
+	Loop  int   `json:"loop"`
+	Step  int   `json:"step"`
+	Bare  int   `json:"bare"`
+	InAll int   `json:"in_epoch"` // iterations of all loops of the epoch
+	Total int64 `json:"total"`    // steps of the run
+}
+
+func (p position) place() [3]int { return [3]int{p.Epoch, p.Loop, p.Step + p.Bare} }
+
+// sums are what the epoch's steps have added up to, over all ranks.
+type sums struct {
+	Loss    float64 `json:"loss"`
+	Weight  float64 `json:"weight"`
+	Correct float64 `json:"correct"`
+	Count   float64 `json:"count"`
+}
+
+// stopped carries an error out of the program: Worker methods panic with it, and
+// the worker's main function recovers it.
+type stopped struct{ err error }
+
+// Fail stops this rank, and with it the run, with err.
+func (w *Worker) Fail(err error) {
+	if err == nil {
+		err = errors.New("gnb: Worker.Fail was called without an error")
+	}
+	panic(stopped{err})
+}
+
+func (w *Worker) check(err error) {
+	if err != nil {
+		w.Fail(err)
+	}
+}
+
+func (w *Worker) stage(s string) { w.p.Stage(s) }
+
+func (w *Worker) site(kind string) collective.Site {
+	return collective.Site{Kind: kind, Epoch: w.pos.Epoch, Step: w.pos.InAll, At: callSite()}
+}
+
+// Rank is this worker's number, 0 to World()-1.
+func (w *Worker) Rank() int { return w.p.Rank }
+
+// World is the number of workers.
+func (w *Worker) World() int { return w.p.World }
+
+// Seed is the run's seed.
+func (w *Worker) Seed() uint64 { return w.job.Seed }
+
+// RunDir is the run's directory, the same for all ranks.
+func (w *Worker) RunDir() string { return w.job.RunDir }
+
+// Dataset is the dataset the run was launched with. It shares its memory with
+// all workers.
+func (w *Worker) Dataset() *Dataset {
+	if w.ds == nil {
+		w.Fail(errors.New("gnb: the run was launched without a dataset; set LaunchOptions.Data"))
+	}
+	return w.ds
+}
+
+// Epochs counts epochs from 0 to n-1, from where the checkpoint stands when the
+// run resumes. At the end of each it reports the epoch's loss, wall time and the
+// time of every stage.
+func (w *Worker) Epochs(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		w.emit(event{Type: evPlan, Epochs: n})
+		for e := w.pos.Epoch; e < n; e++ {
+			w.loop, w.bare, w.inEpoch = 0, 0, true
+			w.epochStart, w.epochStages, w.last = time.Now(), w.p.StageTimes(), Metrics{}
+			w.p.SetPosition(e, w.pos.InAll)
+			ok := yield(e)
+			w.endEpoch()
+			if !ok {
+				return
+			}
+		}
+	}
+}
+
+func (w *Worker) endEpoch() {
+	w.inEpoch = false
+	w.flush(true)
+	stages := map[string]float64{}
+	for s, d := range w.p.StageTimes() {
+		if d -= w.epochStages[s]; d > 0 {
+			stages[s] = d.Seconds()
+		}
+	}
+	w.emit(event{
+		Type: evEpoch, Loss: number(w.EpochLoss()), Accuracy: number(w.sums.Correct / w.sums.Count),
+		Seconds: time.Since(w.epochStart).Seconds(), Stages: stages, Values: w.last.values(),
+	})
+	w.boundary(func() {
+		w.pos = position{Epoch: w.pos.Epoch + 1, Total: w.pos.Total}
+		w.sums, w.skip = sums{}, position{}
+	})
+}
+
+// EpochLoss is the mean loss of the epoch's steps so far, over all ranks: the
+// sum of their losses over the sum of their weights, NaN before the first step.
+func (w *Worker) EpochLoss() float64 { return w.sums.Loss / w.sums.Weight }
+
+// Barrier waits until every rank has come here. Collective.
+func (w *Worker) Barrier() { w.check(w.comm.Barrier(w.site("barrier"))) }
+
+// AllReduce replaces v on every rank by its sum over ranks, added in the order of
+// ranks, so that every rank has the same bits. Collective.
+func (w *Worker) AllReduce(v []float64) {
+	mine := make([]byte, 0, 8*len(v))
+	for _, x := range v {
+		mine = binary.LittleEndian.AppendUint64(mine, math.Float64bits(x))
+	}
+	all, err := w.comm.AllGather(w.site("all-reduce"), mine)
+	w.check(err)
+	for rank, b := range all {
+		if len(b) != len(mine) {
+			w.Fail(fmt.Errorf("gnb: AllReduce of %d values on rank %d and of %d on rank %d, at %s", len(v), w.p.Rank, len(b)/8, rank, callSite()))
+		}
+	}
+	clear(v)
+	for _, b := range all {
+		for i := range v {
+			v[i] += math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+	}
+}
+
+// tailLen is what follows the gradient in a slot: the sum of weights, the sum of
+// losses, and how many of how many rows were right. Counts are exact up to 2^24
+// rows a step.
+const tailLen = 4
+
+// Step trains on one batch's loss: backward, one sum over all ranks, and one step
+// of the optimiser, which divides by the total weight. It returns the mean loss
+// over all ranks. Collective.
+//
+// With virtual ranks a worker has several batches a step; the sum and the
+// optimiser's step come with the last of them, and before it Step returns NaN.
+func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
+	n := opt.n
+	if !w.inLoop && w.bare < w.skip.Bare {
+		w.bare++ // the checkpoint was taken after this step
+		return math.NaN()
+	}
+	w.stage(stageBackward)
+	if n.reducer == nil {
+		r, err := w.comm.NewReducer(w.site("gradient buffer"), n.params.Len()+tailLen, w.job.Virtual)
+		w.check(err)
+		n.reducer = r
+	}
+	if n.micro == w.job.Virtual {
+		w.Fail(fmt.Errorf("gnb: Step was called twice for one batch of model %q, at %s", n.name, callSite()))
+	}
+	slot := n.reducer.Slot(n.micro)
+	clear(slot)
+	grad, tail := slot[:n.params.Len()], slot[n.params.Len():]
+	n.params.SetGrad(grad)
+	if err := nn.Try(loss.Backward); err != nil {
+		w.Fail(fmt.Errorf("gnb: backward pass of model %q: %w", n.name, err))
+	}
+	tail[0], tail[1] = float32(loss.Weight), loss.Sum.Data()[0]
+	tail[2], tail[3] = float32(loss.Correct), float32(loss.Count)
+	n.micro++
+	virtual := w.job.Virtual
+	if !w.inLoop && n.micro < virtual {
+		// One batch outside a loop is the whole step: the other virtual ranks add
+		// nothing to it.
+		for ; n.micro < virtual; n.micro++ {
+			clear(n.reducer.Slot(n.micro))
+		}
+	}
+	if n.micro < virtual {
+		w.stage(stageProgram)
+		return math.NaN()
+	}
+	w.stage(stageReduce)
+	sum, err := n.reducer.Reduce(w.site("step"))
+	w.check(err)
+	w.stage(stageOptimizer)
+	mean := w.apply(opt, sum)
+	w.stage(stageProgram)
+	w.flush(false)
+	return mean
+}
+
+// apply is the part of a step that changes what a checkpoint holds.
+func (w *Worker) apply(opt *Optimizer, sum []float32) float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := opt.n.params.Len()
+	t := sum[n:]
+	if t[0] > 0 {
+		opt.apply(sum[:n], 1/t[0])
+	}
+	loss, weight := float64(t[1]), float64(t[0])
+	w.sums.Loss += loss
+	w.sums.Weight += weight
+	w.sums.Correct += float64(t[2])
+	w.sums.Count += float64(t[3])
+	w.pos.Total++
+	if w.p.Rank == 0 {
+		w.records = append(w.records, stepRecord{
+			Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare, Total: w.pos.Total, At: w.pos.place(),
+			Loss: number(loss / weight), Accuracy: number(float64(t[2]) / float64(t[3])),
+		})
+	}
+	if w.inLoop {
+		w.dirty = true
+	} else {
+		w.bare++
+		w.pos.Bare++
+		opt.n.micro = 0
+	}
+	return loss / weight
+}
+
+// boundary is a point between two iterations: move changes the position, and
+// what the program keeps is recorded. A checkpoint that is due is written here.
+func (w *Worker) boundary(move func()) {
+	w.mu.Lock()
+	move()
+	w.dirty = false
+	w.snapshot()
+	w.mu.Unlock()
+	for _, n := range w.nets {
+		n.micro = 0
+	}
+	w.stopIfAsked()
+	if w.saveDue() {
+		w.stage(stageSave)
+		_, err := w.save()
+		w.check(err)
+		w.stage(stageProgram)
+	}
+}
+
+// newNetwork finishes a network: parameters initialised (or loaded), and equal
+// on all ranks.
+func (w *Worker) newNetwork(name string, s Sizes, m nn.Model) *network {
+	params, err := nn.Collect(m)
+	if err != nil {
+		w.Fail(fmt.Errorf("gnb: model %q: %w", name, err))
+	}
+	n := &network{w: w, index: len(w.nets), name: name, sizes: s, model: m, params: params}
+	n.fwd = nn.NewFwd(n.config(true, 0, 0))
+	// A pass records gradients for parameters that have a place for them; the
+	// place is a slot of shared memory from the first step on.
+	params.SetGrad(make([]float32, params.Len()))
+	if w.ckpt != nil {
+		w.check(w.loadNetwork(n))
+	} else {
+		params.Init(w.job.Seed + uint64(n.index))
+	}
+	// Ranks agree by construction; the broadcast makes it certain even when a
+	// layer of the user's own draws its start from somewhere else.
+	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))
+	w.mu.Lock()
+	w.nets = append(w.nets, n)
+	w.mu.Unlock()
+	w.emit(event{Type: evModel, Model: &ModelInfo{Name: name, Sizes: s, Parameters: params.Len(), Text: params.String()}})
+	return n
+}
+
+func (n *network) config(train bool, epoch, step int) nn.Config {
+	return nn.Config{Train: train, Threads: n.w.job.Threads, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
+}
