@@ -151,6 +151,7 @@ func TestDigestErrors(t *testing.T) {
 	}
 	two, one := encode(sample.Fanouts{-1, 1}, 1), encode(sample.Fanouts{-1}, 1)
 	swapped := append(slices.Clone(one[:4]), 2, 0, 0, 0 /**/, 1, 0, 0, 0, 0, 0, 0, 0 /**/, 0, 0, 0, 0, 0, 0, 0, 0)
+	repeated := append(slices.Clone(one[:4]), 2, 0, 0, 0 /**/, 1, 0, 0, 0, 0, 0, 0, 0 /**/, 1, 0, 0, 0, 0, 0, 0, 0)
 	cases := []struct {
 		name string
 		in   [][]byte
@@ -161,6 +162,7 @@ func TestDigestErrors(t *testing.T) {
 		{"empty", [][]byte{one, {}}, "rank 1 are cut short"},
 		{"longer", [][]byte{one, append(slices.Clone(one), 0)}, "rank 1 go on for 1 bytes"},
 		{"order", [][]byte{swapped}, "node 0 after 1"},
+		{"repeat", [][]byte{repeated}, "node 1 after 1"},
 	}
 	for n := range one {
 		cases = append(cases, struct {
@@ -178,6 +180,21 @@ func TestDigestErrors(t *testing.T) {
 	}
 	if d.Sum() != before || d.Steps() != 0 {
 		t.Error("steps with errors changed the digest")
+	}
+}
+
+// A batch with its rows in any order has one encoding.
+func TestEncodePicksSorts(t *testing.T) {
+	b := &sample.Batch{Blocks: []*graphops.Block{{
+		NumDst: 2, NumSrc: 4, SrcIDs: []int32{9, 5, 3, 7},
+		Indptr: []int64{0, 3, 4}, Indices: []int32{1, 3, 2, 0},
+	}}}
+	var got []int32
+	for at := sample.EncodePicks(b); len(at) > 0; at = at[4:] {
+		got = append(got, int32(binary.LittleEndian.Uint32(at)))
+	}
+	if want := []int32{1, 2 /**/, 5, 1, 9 /**/, 9, 3, 3, 5, 7}; !slices.Equal(got, want) {
+		t.Errorf("words %v, want %v", got, want)
 	}
 }
 

@@ -55,6 +55,22 @@ func TestNumberings(t *testing.T) {
 	}
 }
 
+// Batches of a size do not grow the table one after another.
+func TestHashTableStaysSmall(t *testing.T) {
+	h := newHashNumbers(4)
+	for range 50 {
+		h.begin()
+		list := make([]int32, 1000)
+		for i := range list {
+			list[i] = int32(7 * i)
+		}
+		h.number(nil, list)
+	}
+	if len(h.slots) != 2048 {
+		t.Errorf("%d slots for batches of 1000 nodes, want 2048", len(h.slots))
+	}
+}
+
 func TestNumberingBySize(t *testing.T) {
 	if _, ok := newNumbering(directLimit + 1).(*hashNumbers); !ok {
 		t.Error("a graph above the limit has an entry for each node")
