@@ -47,8 +47,11 @@
 //
 // # Caveats
 //
-// Matrix products skip the terms whose left factor is exactly 0 in some cases
-// (as gonum's do), so a NaN or Inf in the right factor can stay unseen there.
+// Matrix products skip the terms whose left factor is exactly 0, as gonum's do:
+// a NaN or Inf in the right factor (a weight) stays unseen by such rows.
+//
+// Dropout masks, Max's choices and the order of sums are part of a run's bits;
+// they change only with a version.
 package tensor
 
 import (
@@ -188,7 +191,7 @@ func DstSpace(b *graphops.Block) *Space {
 // EdgeSpace is the space of a block's edges, whose ids are CSC positions.
 func EdgeSpace(b *graphops.Block) *Space { return &Space{edges: b} }
 
-// rows returns the space of rows [lo, hi), nil for a part of a block's edges.
+// sub is the space of rows [lo, hi), nil for a part of a block's edges.
 func (s *Space) sub(lo, hi int) *Space {
 	switch {
 	case s == nil || s.edges != nil:

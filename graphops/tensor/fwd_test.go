@@ -1,0 +1,392 @@
+package tensor_test
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/tensor/backendtest"
+)
+
+// The bits of values and gradients do not depend on the threads, whether they
+// are limited by the backend or by GOMAXPROCS (which gonum looks at).
+func TestThreadsDoNotShow(t *testing.T) {
+	backendtest.Equal(t, tensor.CPU(1), tensor.CPU(2))
+	backendtest.Equal(t, tensor.CPU(1), tensor.CPU(3))
+	for _, procs := range []int{1, 3} {
+		old := runtime.GOMAXPROCS(procs)
+		backendtest.Equal(t, tensor.CPU(1), tensor.CPU(0))
+		runtime.GOMAXPROCS(old)
+	}
+}
+
+// counting counts the calls of some methods.
+type counting struct {
+	tensor.Backend
+	allocs, frees, gemms, spmms, spmmGrads int
+}
+
+func (c *counting) Alloc(n int) tensor.Buffer { c.allocs++; return c.Backend.Alloc(n) }
+func (c *counting) Free(b tensor.Buffer)      { c.frees++; c.Backend.Free(b) }
+
+func (c *counting) Gemm(out tensor.Buffer, tA, tB bool, m, n, k int, a, b tensor.Buffer, acc bool) {
+	c.gemms++
+	c.Backend.Gemm(out, tA, tB, m, n, k, a, b, acc)
+}
+
+func (c *counting) SpMM(op tensor.Op, out, arg tensor.Buffer, b *graphops.Block, h tensor.Buffer, cols int) {
+	c.spmms++
+	c.Backend.SpMM(op, out, arg, b, h, cols)
+}
+
+func (c *counting) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, b *graphops.Block, cols int, acc bool) {
+	c.spmmGrads++
+	c.Backend.SpMMGrad(op, dh, dOut, arg, b, cols, acc)
+}
+
+func param(name string, rows, cols int) *tensor.Param {
+	p := &tensor.Param{Name: name, Rows: rows, Cols: cols, W: make([]float32, rows*cols), G: make([]float32, rows*cols)}
+	for i := range p.W {
+		p.W[i] = float32(i%7) - 3
+	}
+	return p
+}
+
+func ramp(n int) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = float32(i%5) - 1.5
+	}
+	return out
+}
+
+// Nothing is computed for what needs no gradient: raw features, constants.
+func TestNoGradientsNobodyNeeds(t *testing.T) {
+	be := &counting{Backend: tensor.CPU(1)}
+	b := &graphops.Block{NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{1, 2}}
+	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
+	w, frozen := param("w", 2, 4), param("frozen", 2, 4)
+	frozen.G = nil
+	x := f.Input(3, 4, ramp(12), nil)
+	y := f.Add(f.Linear(f.Aggregate(b, x, tensor.Mean), f.Param(w), nil), f.Linear(f.Dst(b, x), f.Param(frozen), nil))
+	if err := f.SumAll(y).Backward(); err != nil {
+		t.Fatal(err)
+	}
+	if be.gemms != 3 || be.spmms != 1 || be.spmmGrads != 0 {
+		t.Errorf("%d products, %d aggregations, %d of them backward; want 3 (two forward, one weight gradient), 1, 0", be.gemms, be.spmms, be.spmmGrads)
+	}
+	// The mean of x's rows 1 and 2, in both rows.
+	if want := slices.Repeat([]float32{2, 0.5, -1, 0}, 2); !slices.Equal(w.G, want) {
+		t.Errorf("the gradient of w is %v, want %v", w.G, want)
+	}
+	f.Reset(tensor.Config{Backend: be})
+	be.gemms = 0
+	y = f.Linear(f.Input(3, 4, ramp(12), nil), f.Param(w), nil)
+	if y.RequiresGrad() || be.gemms != 1 {
+		t.Errorf("inference: RequiresGrad %v after %d products", y.RequiresGrad(), be.gemms)
+	}
+}
+
+// Gradients add up in G over passes, over uses of a parameter in one pass, and
+// are scaled by Backward's scale.
+func TestParamGradientsAccumulate(t *testing.T) {
+	p := param("p", 1, 3)
+	f := tensor.NewFwd(tensor.Config{})
+	for range 2 {
+		f.Reset(tensor.Config{Grad: true})
+		sum := f.SumAll(f.Add(f.Param(p), f.Scale(f.Param(p), 3)))
+		if err := f.Backward(sum, 0.5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []float32{4, 4, 4}; !slices.Equal(p.G, want) {
+		t.Errorf("G = %v, want %v: two passes of (1+3)·0.5", p.G, want)
+	}
+}
+
+// A tensor used twice gets both contributions, one that the loss does not depend
+// on gets none.
+func TestDiamond(t *testing.T) {
+	f := tensor.NewFwd(tensor.Config{Train: true})
+	x := f.Leaf(1, 2, []float32{2, -3}, nil)
+	unused := f.Leaf(1, 2, []float32{1, 1}, nil)
+	a := f.Mul(x, x)
+	_ = f.Mul(a, unused)
+	y := f.SumAll(f.Add(f.Mul(a, x), a)) // x³ + x²
+	if err := y.Backward(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []float32{3*4 + 2*2, 3*9 - 2*3}; !slices.Equal(x.Grad(), want) {
+		t.Errorf("gradient %v, want %v", x.Grad(), want)
+	}
+	if !slices.Equal(unused.Grad(), []float32{0, 0}) || y.Grad() != nil {
+		t.Errorf("gradient of an unused leaf %v, of a result %v; want zeros and nil", unused.Grad(), y.Grad())
+	}
+}
+
+func TestBackwardErrors(t *testing.T) {
+	f := tensor.NewFwd(tensor.Config{})
+	if err := f.SumAll(f.Input(1, 1, []float32{1}, nil)).Backward(); err == nil || !strings.Contains(err.Error(), "set Train or Grad") {
+		t.Errorf("without a tape: %v", err)
+	}
+	f.Reset(tensor.Config{Grad: true})
+	x := f.Leaf(2, 1, []float32{1, 2}, nil)
+	if err := x.Backward(); err == nil || !strings.Contains(err.Error(), "is [2,1], not [1,1]") {
+		t.Errorf("of a [2,1] tensor: %v", err)
+	}
+	y := f.SumAll(x)
+	if err := y.Backward(); err != nil {
+		t.Error(err)
+	}
+	if err := y.Backward(); err == nil || !strings.Contains(err.Error(), "has run in this pass") {
+		t.Errorf("the second time: %v", err)
+	}
+	f.Reset(tensor.Config{Grad: true})
+	if err := f.SumAll(f.Input(1, 1, []float32{1}, nil)).Backward(); err != nil {
+		t.Errorf("of a constant: %v", err)
+	}
+}
+
+// misuse runs fn and returns the *Error it panics with.
+func misuse(t *testing.T, fn func()) *tensor.Error {
+	t.Helper()
+	var e *tensor.Error
+	func() {
+		defer func() {
+			if err, ok := recover().(error); ok {
+				errors.As(err, &e)
+			}
+		}()
+		fn()
+	}()
+	return e
+}
+
+func TestMisuse(t *testing.T) {
+	f := tensor.NewFwd(tensor.Config{Train: true})
+	in := func(rows, cols int) *tensor.Tensor { return f.Input(rows, cols, make([]float32, rows*cols), nil) }
+	b := &graphops.Block{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 1, 2}, Indices: []int32{0, 2}}
+	other := tensor.NewFwd(tensor.Config{})
+	foreign := other.Input(1, 1, []float32{1}, nil)
+	old := in(2, 2)
+	f.Reset(tensor.Config{Train: true})
+	named := f.Input(1, 1, []float32{1}, &tensor.Space{})
+	for _, c := range []struct {
+		name, op, want string
+		fn             func()
+	}{
+		{"matmul", "MatMul", "a is [2,3] and b is [2,3]", func() { f.MatMul(in(2, 3), in(2, 3)) }},
+		{"linear", "Linear", "x is [2,3] and the weight is [5,4] [out,in]: x must have 4 columns", func() { f.Linear(in(2, 3), in(5, 4), nil) }},
+		{"bias", "Linear", "the bias must be [1,5]", func() { f.Linear(in(2, 4), in(5, 4), in(1, 4)) }},
+		{"square bias", "Linear", "the bias must be [1,4]", func() { f.Linear(in(2, 4), in(4, 4), in(2, 2)) }},
+		{"add", "Add", "a is [1,2] and b is [2,1]", func() { f.Add(in(1, 2), in(2, 1)) }},
+		{"addrow", "AddRow", "the row must be [1,2]", func() { f.AddRow(in(1, 2), in(1, 3)) }},
+		{"mulrows", "MulRows", "w must be [2,1]", func() { f.MulRows(in(2, 2), in(2, 2)) }},
+		{"concat", "Concat", "argument 0 is [1,2] and argument 1 is [2,2]", func() { f.Concat(in(1, 2), in(2, 2)) }},
+		{"concat nothing", "Concat", "at least one", func() { f.Concat() }},
+		{"rows", "Rows", "rows [1,4) of a tensor [3,2]", func() { f.Rows(in(3, 2), 1, 4) }},
+		{"aggregate", "Aggregate", "h is [2,4] and the block has 3 sources", func() { f.Aggregate(b, in(2, 4), tensor.Sum) }},
+		{"aggregation", "Aggregate", "aggregation 7 does not exist", func() { f.Aggregate(b, in(3, 4), 7) }},
+		{"dst", "Dst", "the block has 3 sources", func() { f.Dst(b, in(2, 4)) }},
+		{"gather", "GatherDst", "3 sources and 2 destinations", func() { f.GatherDst(b, in(4, 4)) }},
+		{"messages", "AggregateEdges", "the block has 2 edges", func() { f.AggregateEdges(b, in(3, 4), tensor.Sum) }},
+		{"input", "Input", "[2,2] needs 4 elements but the data has 3", func() { f.Input(2, 2, make([]float32, 3), nil) }},
+		{"space", "Input", "the space has 1 ids but the tensor has 2 rows", func() { f.Input(2, 1, make([]float32, 2), &tensor.Space{IDs: []int32{1}}) }},
+		{"edge space", "SetSpace", "the space has 2 edges but the tensor has 3 rows", func() { in(3, 1).SetSpace(tensor.EdgeSpace(b)) }},
+		{"param", "Param", `parameter "w" is [2,2] but its W has 3 elements`, func() { f.Param(&tensor.Param{Name: "w", Rows: 2, Cols: 2, W: make([]float32, 3)}) }},
+		{"gradient", "Param", `parameter "w" has 1 weights but its G has 2 elements`, func() {
+			f.Param(&tensor.Param{Name: "w", Rows: 1, Cols: 1, W: make([]float32, 1), G: make([]float32, 2)})
+		}},
+		{"nil param", "Param", "is nil", func() { f.Param(nil) }},
+		{"nil", "Add", "argument 1 is a nil tensor", func() { f.Add(in(1, 1), nil) }},
+		{"foreign", "Add", "another Fwd", func() { f.Add(in(1, 1), foreign) }},
+		{"earlier pass", "ReLU", "earlier pass", func() { f.ReLU(old) }},
+		{"earlier pass's data", "Data", "earlier pass", func() { old.Data() }},
+		{"no space", "Dropout", "the tensor has no row space (it is [1,2]); use it on node rows, before an operation that mixes rows", func() { f.Dropout(in(1, 2), 0.5) }},
+		{"p", "Dropout", "p is 1.5", func() { f.Dropout(named, 1.5) }},
+		{"p NaN", "Dropout", "p is NaN", func() { f.Dropout(named, math.NaN()) }},
+		{"custom without backward", "mine", "no backward function", func() {
+			f.Custom("mine", []*tensor.Tensor{f.Leaf(1, 1, []float32{1}, nil)}, 1, 1, func([]float32) {}, nil)
+		}},
+	} {
+		e := misuse(t, c.fn)
+		if e == nil || e.Op != c.op || !strings.Contains(e.Error(), c.want) {
+			t.Errorf("%s: got %v, want a %s error with %q", c.name, e, c.op, c.want)
+		}
+	}
+	f.Reset(tensor.Config{Train: true})
+	x := f.Input(1, 1, []float32{1}, &tensor.Space{})
+	for range tensor.MaxDropouts {
+		f.Dropout(x, 0)
+	}
+	if e := misuse(t, func() { f.Dropout(x, 0) }); e == nil || !strings.Contains(e.Detail, "call 257") {
+		t.Errorf("the 257th dropout: %v", e)
+	}
+}
+
+// After the first pass a pass of the same shapes takes no memory from the
+// backend, and an evaluation's memory is let go of after a while.
+func TestMemoryIsReused(t *testing.T) {
+	be := &counting{Backend: tensor.CPU(1)}
+	f := tensor.NewFwd(tensor.Config{Backend: be})
+	w := param("w", 8, 16)
+	step := func(rows int) {
+		f.Reset(tensor.Config{Backend: be, Train: true})
+		x := f.Input(rows, 16, make([]float32, rows*16), &tensor.Space{})
+		y := f.Dropout(f.ReLU(f.L2Normalize(f.Linear(x, f.Param(w), nil))), 0.5)
+		if err := f.SumAll(f.LogSoftmax(y)).Backward(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step(1000)
+	first := be.allocs
+	for i := range 20 {
+		step(1000 - i)
+	}
+	if be.allocs != first {
+		t.Errorf("%d buffers after the first pass, %d after 20 more", first, be.allocs)
+	}
+	step(100_000)
+	grown := be.allocs
+	for range 100 {
+		step(1000)
+	}
+	if be.frees < grown-first {
+		t.Errorf("the %d buffers of one large pass: %d freed after 100 small ones", grown-first, be.frees)
+	}
+	f.Close()
+	if be.frees != be.allocs {
+		t.Errorf("%d buffers taken, %d freed at Close", be.allocs, be.frees)
+	}
+}
+
+func TestBackendMayChangeBetweenPasses(t *testing.T) {
+	one, two := &counting{Backend: tensor.CPU(1)}, &counting{Backend: tensor.CPU(2)}
+	f := tensor.NewFwd(tensor.Config{Backend: one})
+	f.ReLU(f.Input(1, 1, []float32{1}, nil))
+	f.Reset(tensor.Config{Backend: two})
+	y := f.ReLU(f.Input(1, 1, []float32{2}, nil))
+	if one.frees != one.allocs || two.allocs == 0 || y.Data()[0] != 2 {
+		t.Errorf("first backend: %d of %d buffers freed; second: %d taken, result %v", one.frees, one.allocs, two.allocs, y.Data())
+	}
+}
+
+// A row of a product and a destination of an aggregation have the same bits
+// alone as among others.
+func TestRowsAreIndependent(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 300).Draw(rt, "rows")
+		lo := rapid.IntRange(0, n-1).Draw(rt, "lo")
+		hi := rapid.IntRange(lo, n).Draw(rt, "hi")
+		in, out := rapid.IntRange(1, 150).Draw(rt, "in"), rapid.IntRange(1, 150).Draw(rt, "out")
+		f := tensor.NewFwd(tensor.Config{})
+		x := f.Input(n, in, noise(n*in, 1), nil)
+		w := f.Input(out, in, noise(out*in, 2), nil)
+		bias := f.Input(1, out, noise(out, 3), nil)
+		whole := f.Linear(x, w, bias).Data()[lo*out : hi*out]
+		part := f.Linear(f.Rows(x, lo, hi), w, bias).Data()
+		if !slices.Equal(whole, part) {
+			rt.Fatal("Linear of some rows differs from those rows of Linear of all")
+		}
+		g := randomGraph(rt, n)
+		for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {
+			whole := f.Aggregate(g.Block(), x, op).Data()[lo*in : hi*in]
+			if part := f.Aggregate(g.Slice(lo, hi), x, op).Data(); !slices.Equal(whole, part) {
+				rt.Fatalf("%v over a slice of the graph differs from the whole", op)
+			}
+		}
+	})
+}
+
+// Renaming nodes renames the rows of the result, to the bit.
+func TestAggregateIsPermutationEquivariant(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 60).Draw(rt, "nodes")
+		cols := rapid.IntRange(1, 20).Draw(rt, "cols")
+		g := randomGraph(rt, n)
+		perm := rapid.Permutation(seq(n)).Draw(rt, "perm") // node v becomes perm[v]
+		h := noise(n*cols, 4)
+		renamed, back := make([]float32, n*cols), make([]int, n)
+		for v, p := range perm {
+			copy(renamed[p*cols:(p+1)*cols], h[v*cols:(v+1)*cols])
+			back[p] = v
+		}
+		r := &graphops.Graph{Indptr: []int64{0}}
+		for _, v := range back {
+			for _, s := range g.InNeighbors(int32(v)) { // in the same order
+				r.Indices = append(r.Indices, int32(perm[s]))
+			}
+			r.Indptr = append(r.Indptr, int64(len(r.Indices)))
+		}
+		f := tensor.NewFwd(tensor.Config{})
+		for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {
+			a := f.Aggregate(g.Block(), f.Input(n, cols, h, nil), op).Data()
+			b := f.Aggregate(r.Block(), f.Input(n, cols, renamed, nil), op).Data()
+			for v, p := range perm {
+				if !slices.Equal(a[v*cols:(v+1)*cols], b[p*cols:(p+1)*cols]) {
+					rt.Fatalf("%v: node %d, renamed to %d, has another row", op, v, p)
+				}
+			}
+		}
+	})
+}
+
+func TestAggregateIsLinear(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 60).Draw(rt, "nodes")
+		g := randomGraph(rt, n)
+		a, b := rapid.Float64Range(-3, 3).Draw(rt, "a"), rapid.Float64Range(-3, 3).Draw(rt, "b")
+		f := tensor.NewFwd(tensor.Config{})
+		x, y := f.Input(n, 3, noise(3*n, 5), nil), f.Input(n, 3, noise(3*n, 6), nil)
+		for _, op := range []tensor.Op{tensor.Mean, tensor.Sum} {
+			left := f.Aggregate(g.Block(), f.Add(f.Scale(x, a), f.Scale(y, b)), op).Data()
+			right := f.Add(f.Scale(f.Aggregate(g.Block(), x, op), a), f.Scale(f.Aggregate(g.Block(), y, op), b)).Data()
+			for i := range left {
+				// At most 8 messages below about 30 each: 240·2^-24·(a few roundings).
+				if math.Abs(float64(left[i]-right[i])) > 2e-4 {
+					rt.Fatalf("%v: aggregate of the sum %g, sum of the aggregates %g", op, left[i], right[i])
+				}
+			}
+		}
+	})
+}
+
+// randomGraph has up to 8 in-edges a node, duplicates and self-loops among them.
+func randomGraph(rt *rapid.T, n int) *graphops.Graph {
+	g := &graphops.Graph{Indptr: []int64{0}}
+	deg := rapid.SliceOfN(rapid.IntRange(0, 8), n, n).Draw(rt, "degrees")
+	seed := rapid.Uint32().Draw(rt, "edges")
+	for _, d := range deg {
+		for range d {
+			seed = seed*1664525 + 1013904223
+			g.Indices = append(g.Indices, int32(uint64(seed)*uint64(n)>>32))
+		}
+		slices.Sort(g.Indices[g.Indptr[len(g.Indptr)-1]:])
+		g.Indptr = append(g.Indptr, int64(len(g.Indices)))
+	}
+	return g
+}
+
+func noise(n int, seed uint32) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		seed = seed*1664525 + 1013904223
+		out[i] = float32(int32(seed)) / (1 << 30)
+	}
+	return out
+}
+
+func seq(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
