@@ -44,11 +44,11 @@ var adamState = []string{"exp_avg", "exp_avg_sq"}
 // no sense.
 func NewAdam(o AdamOptions) *Adam {
 	o.LR, o.Beta1, o.Beta2, o.Eps = orDefault(o.LR, 1e-3), orDefault(o.Beta1, 0.9), orDefault(o.Beta2, 0.999), orDefault(o.Eps, 1e-8)
-	checkOption("NewAdam", "LR", o.LR, o.LR >= 0 && finite(o.LR))
-	checkOption("NewAdam", "Beta1", o.Beta1, o.Beta1 > 0 && o.Beta1 < 1)
-	checkOption("NewAdam", "Beta2", o.Beta2, o.Beta2 > 0 && o.Beta2 < 1)
-	checkOption("NewAdam", "Eps", o.Eps, o.Eps > 0 && finite(o.Eps))
-	checkOption("NewAdam", "WeightDecay", o.WeightDecay, o.WeightDecay >= 0 && finite(o.WeightDecay))
+	checkOption("NewAdam", "LR", o.LR, notNegative)
+	checkOption("NewAdam", "Beta1", o.Beta1, aFraction)
+	checkOption("NewAdam", "Beta2", o.Beta2, aFraction)
+	checkOption("NewAdam", "Eps", o.Eps, positive)
+	checkOption("NewAdam", "WeightDecay", o.WeightDecay, notNegative)
 	return &Adam{o: o}
 }
 
@@ -76,7 +76,7 @@ func (a *Adam) LR() float64 { return a.o.LR }
 
 // SetLR implements [Optimizer].
 func (a *Adam) SetLR(lr float64) {
-	checkOption("SetLR", "LR", lr, lr >= 0 && finite(lr))
+	checkOption("SetLR", "LR", lr, notNegative)
 	a.o.LR = lr
 }
 

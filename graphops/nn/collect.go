@@ -47,20 +47,19 @@ func Collect(model any) (*Params, error) {
 		seen: map[visit]string{}, hiddenSeen: map[visit]bool{},
 	}
 	v := reflect.ValueOf(model)
-	root := v.Type
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("nn: Collect: the model is nil; make it first")
 	}
-	if err := c.walk(v, site{goPath: root().String()}); err != nil {
+	if err := c.walk(v, site{goPath: v.Type().String()}); err != nil {
 		return nil, fmt.Errorf("nn: Collect: %w", err)
 	}
 	for _, h := range c.hidden {
 		if c.entries[h.p] == nil {
-			return nil, fmt.Errorf("nn: Collect: %s leads to parameters but is not exported, so they would not be trained; export the field, or tag it `nn:\"-\"`", h.goPath)
+			return nil, fmt.Errorf("nn: Collect: %s leads to parameters but is not exported, so they would not be trained; export the field, or tag it `nn:\"-\"`", h.field)
 		}
 	}
 	if len(c.list) == 0 {
-		return nil, fmt.Errorf("nn: Collect: %s has no parameters; layers are found in exported fields", root())
+		return nil, fmt.Errorf("nn: Collect: %s has no parameters; layers are found in exported fields", v.Type())
 	}
 	return newParams(c)
 }
@@ -87,9 +86,10 @@ type visit struct {
 // under the name to.
 type alias struct{ from, to string }
 
+// hiddenParam is a parameter that an unexported field leads to.
 type hiddenParam struct {
-	p      *Param
-	goPath string
+	p     *Param
+	field string // Go path of the field
 }
 
 // site is where the walk stands.
@@ -202,7 +202,7 @@ func (c *collector) walkStruct(v reflect.Value, at site) error {
 		}
 		sub := at.child(name, "."+f.Name, opts)
 		if !f.IsExported() && !(f.Anonymous && structLike(f.Type)) {
-			c.scanHidden(v.Field(i), sub.goPath, sub.goPath)
+			c.scanHidden(v.Field(i), sub.goPath)
 			continue
 		}
 		if err := c.walk(v.Field(i), sub); err != nil {
@@ -283,7 +283,7 @@ func (c *collector) alias(from, to string) {
 
 // scanHidden notes all parameters that an unexported field leads to. They are an
 // error only where no exported field leads to them as well.
-func (c *collector) scanHidden(v reflect.Value, field, goPath string) {
+func (c *collector) scanHidden(v reflect.Value, field string) {
 	t := v.Type()
 	if !mayHold(t, true) {
 		return
@@ -298,31 +298,31 @@ func (c *collector) scanHidden(v reflect.Value, field, goPath string) {
 			return
 		}
 		c.hiddenSeen[key] = true
-		c.scanHidden(v.Elem(), field, goPath)
+		c.scanHidden(v.Elem(), field)
 	case reflect.Interface:
 		if !v.IsNil() {
-			c.scanHidden(v.Elem(), field, goPath)
+			c.scanHidden(v.Elem(), field)
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			c.scanHidden(v.Index(i), field, goPath)
+			c.scanHidden(v.Index(i), field)
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			c.scanHidden(it.Value(), field, goPath)
+			c.scanHidden(it.Value(), field)
 		}
 	case reflect.Struct:
 		if t == paramType {
 			if v.CanAddr() {
-				c.hidden = append(c.hidden, hiddenParam{(*Param)(v.Addr().UnsafePointer()), goPath})
+				c.hidden = append(c.hidden, hiddenParam{(*Param)(v.Addr().UnsafePointer()), field})
 			} else {
-				c.hidden = append(c.hidden, hiddenParam{nil, goPath})
+				c.hidden = append(c.hidden, hiddenParam{nil, field})
 			}
 			return
 		}
 		for i := range t.NumField() {
 			if name, _, _ := strings.Cut(t.Field(i).Tag.Get("nn"), ","); name != "-" {
-				c.scanHidden(v.Field(i), field, goPath)
+				c.scanHidden(v.Field(i), field)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"strings"
 
 	"github.com/graphnb/graphnb/internal/parallel"
 )
@@ -28,7 +29,7 @@ func (l *Loss) Backward() {
 		fail("Backward", "the loss has no Sum")
 	}
 	if err := l.Sum.Backward(); err != nil {
-		fail("Backward", "%v", err)
+		fail("Backward", "%s", strings.TrimPrefix(err.Error(), "tensor: Backward: "))
 	}
 }
 
@@ -40,8 +41,8 @@ func (l *Loss) Backward() {
 // skipped, and Weight is the number of the others. Correct counts the rows whose
 // [Argmax] is the label. It is what torch.nn.functional.cross_entropy with
 // reduction='sum' computes, in one pass, with the maximum taken out of the
-// exponents, so it is exact at any size of the logits. labels is kept until
-// Backward.
+// exponents, so that large logits neither overflow nor hide a small loss. labels
+// is kept until Backward.
 //
 // It panics with a [*tensor.Error] where the number of labels or one of them does
 // not fit.
@@ -52,11 +53,11 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 	threads := f.Config().Threads
 	lse := make([]float64, len(labels))
 	l.Sum = f.Custom(op, []*Tensor{logits}, 1, 1, func(out []float32) {
-		out[0] = rowSums(threads, len(labels), cols, l, func(r int) (float64, bool) {
+		out[0] = l.add(threads, cols, labels, func(r int) (float64, bool) {
 			row, y := x[r*cols:(r+1)*cols], labels[r]
 			lse[r] = logSumExp(row)
 			return lse[r] - float64(row[y]), Argmax(row) == int(y)
-		}, labels)
+		})
 	}, func(dOut []float32, dIn [][]float32) {
 		d, dx := float64(dOut[0]), dIn[0]
 		parallel.For(threads, len(labels), lossGrain(cols), func(lo, hi int) {
@@ -67,9 +68,11 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 				row := x[r*cols : (r+1)*cols]
 				dRow := dx[r*cols : (r+1)*cols]
 				for c, v := range row {
-					dRow[c] += float32(d * math.Exp(float64(v)-lse[r]))
+					dRow[c] = float32(d * math.Exp(float64(v)-lse[r]))
 				}
-				dRow[labels[r]] -= float32(d)
+				// p - 1 without the cancellation of a p near 1.
+				y := labels[r]
+				dRow[y] = float32(d * math.Expm1(float64(row[y])-lse[r]))
 			}
 		})
 	})
@@ -84,10 +87,10 @@ func NLL(logp *Tensor, labels []int32) *Loss {
 	l := newLoss(op, logp, labels)
 	f, cols, x := logp.Fwd(), logp.Cols(), logp.Data()
 	l.Sum = f.Custom(op, []*Tensor{logp}, 1, 1, func(out []float32) {
-		out[0] = rowSums(f.Config().Threads, len(labels), cols, l, func(r int) (float64, bool) {
+		out[0] = l.add(f.Config().Threads, cols, labels, func(r int) (float64, bool) {
 			row, y := x[r*cols:(r+1)*cols], labels[r]
 			return -float64(row[y]), Argmax(row) == int(y)
-		}, labels)
+		})
 	}, func(dOut []float32, dIn [][]float32) {
 		for r, y := range labels {
 			if y >= 0 {
@@ -122,16 +125,16 @@ func newLoss(op string, x *Tensor, labels []int32) *Loss {
 // lossGrain is rows a chunk, of about 4096 elements.
 func lossGrain(cols int) int { return max(4096/max(cols, 1), 16) }
 
-// rowSums adds up row(r) over the labelled rows, in fixed chunks combined in
-// order, and counts the right ones.
-func rowSums(threads, rows, cols int, l *Loss, row func(r int) (loss float64, right bool), labels []int32) float32 {
+// add is the sum of row(r) over the labelled rows, in fixed chunks combined in
+// order; it counts the right ones as Correct.
+func (l *Loss) add(threads, cols int, labels []int32, row func(r int) (loss float64, right bool)) float32 {
 	grain := lossGrain(cols)
 	type part struct {
 		loss    float64
 		correct int64
 	}
-	parts := make([]part, parallel.Chunks(rows, grain))
-	parallel.For(threads, rows, grain, func(lo, hi int) {
+	parts := make([]part, parallel.Chunks(len(labels), grain))
+	parallel.For(threads, len(labels), grain, func(lo, hi int) {
 		var p part
 		for r := lo; r < hi; r++ {
 			if labels[r] < 0 {
@@ -146,7 +149,6 @@ func rowSums(threads, rows, cols int, l *Loss, row func(r int) (loss float64, ri
 		parts[lo/grain] = p
 	})
 	var sum float64
-	l.Correct = 0
 	for _, p := range parts {
 		sum += p.loss
 		l.Correct += p.correct

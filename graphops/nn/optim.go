@@ -3,7 +3,6 @@ package nn
 import (
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/graphnb/graphnb/internal/parallel"
 )
@@ -83,9 +82,25 @@ func checkStep(op string, w, g []float32, state ...*[]float32) {
 	}
 }
 
-func checkOption(op, name string, v float64, ok bool) {
+// An option's range.
+const (
+	notNegative = "0 or more"
+	positive    = "above 0"
+	aFraction   = "above 0 and below 1"
+)
+
+func checkOption(op, name string, v float64, within string) {
+	ok := !math.IsNaN(v) && !math.IsInf(v, 0)
+	switch within {
+	case notNegative:
+		ok = ok && v >= 0
+	case positive:
+		ok = ok && v > 0
+	case aFraction:
+		ok = ok && v > 0 && v < 1
+	}
 	if !ok {
-		fail(op, "%s is %s", name, strconv.FormatFloat(v, 'g', -1, 64))
+		fail(op, "%s is %v; it must be a number, %s", name, v, within)
 	}
 }
 
@@ -95,8 +110,6 @@ func orDefault(v, def float64) float64 {
 	}
 	return v
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // normGrain is the elements a partial sum of [GradNorm] has.
 const normGrain = 1 << 14
@@ -120,28 +133,34 @@ func GradNorm(g []float32, scale float32) float64 {
 }
 
 // ClipScale is the scale to give an optimiser instead of scale so that the norm
-// of scale·g is at most about limit, and the norm before: norm is as GradNorm's,
-// and the factor min(1, limit/(norm+1e-6)), as torch.nn.utils.clip_grad_norm_
-// has it. g is only read, so it may be memory that ranks share.
+// of scale·g is at most about limit, and the norm before: the factor is
+// min(1, limit/(norm+1e-6)), as in torch.nn.utils.clip_grad_norm_. g is only read,
+// so it may be memory that ranks share.
 func ClipScale(g []float32, scale float32, limit float64) (clipped float32, norm float64) {
-	checkOption("ClipScale", "limit", limit, limit > 0)
+	checkOption("ClipScale", "limit", limit, positive)
 	norm = GradNorm(g, scale)
-	if c := limit / (norm + 1e-6); c < 1 {
-		scale = float32(float64(scale) * c)
-	}
-	return scale, norm
+	return float32(float64(scale) * clipFactor(norm, limit)), norm
 }
 
-// ClipNorm scales g down, where needed, so that the norm of scale·g is at most
-// about limit, as [ClipScale] says, and returns the norm before.
+// ClipNorm scales g down in place, where needed, so that the norm of scale·g is
+// at most about limit, by the factor of [ClipScale], and returns the norm before.
 func ClipNorm(g []float32, scale float32, limit float64) (norm float64) {
-	clipped, norm := ClipScale(g, 1, limit/math.Abs(float64(scale)))
-	if clipped < 1 {
+	checkOption("ClipNorm", "limit", limit, positive)
+	norm = GradNorm(g, scale)
+	if c := float32(clipFactor(norm, limit)); c < 1 {
 		parallel.For(0, len(g), normGrain, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				g[i] *= clipped
+				g[i] *= c
 			}
 		})
 	}
-	return norm * math.Abs(float64(scale))
+	return norm
+}
+
+// clipFactor is 1 for a norm of NaN, which thus stays visible.
+func clipFactor(norm, limit float64) float64 {
+	if c := limit / (norm + 1e-6); c < 1 {
+		return c
+	}
+	return 1
 }

@@ -32,9 +32,9 @@ type SGD struct {
 // sense.
 func NewSGD(o SGDOptions) *SGD {
 	o.LR = orDefault(o.LR, 1e-3)
-	checkOption("NewSGD", "LR", o.LR, o.LR >= 0 && finite(o.LR))
-	checkOption("NewSGD", "Momentum", o.Momentum, o.Momentum >= 0 && finite(o.Momentum))
-	checkOption("NewSGD", "WeightDecay", o.WeightDecay, o.WeightDecay >= 0 && finite(o.WeightDecay))
+	checkOption("NewSGD", "LR", o.LR, notNegative)
+	checkOption("NewSGD", "Momentum", o.Momentum, notNegative)
+	checkOption("NewSGD", "WeightDecay", o.WeightDecay, notNegative)
 	if o.Nesterov && o.Momentum == 0 {
 		fail("NewSGD", "Nesterov is set without a Momentum")
 	}
@@ -52,7 +52,7 @@ func (s *SGD) LR() float64 { return s.o.LR }
 
 // SetLR implements [Optimizer].
 func (s *SGD) SetLR(lr float64) {
-	checkOption("SetLR", "LR", lr, lr >= 0 && finite(lr))
+	checkOption("SetLR", "LR", lr, notNegative)
 	s.o.LR = lr
 }
 

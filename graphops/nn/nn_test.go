@@ -1,0 +1,152 @@
+package nn
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/tensor/ref"
+)
+
+// testGraph is drawn by hand: a star into node 0, a self-loop at 2, a duplicate
+// edge 1→3, a cycle 4→5→6→4 and a node 7 without edges.
+func testGraph(tb testing.TB) *graphops.Graph {
+	tb.Helper()
+	src := []int32{1, 2, 3, 4, 5, 2, 1, 1, 4, 5, 6, 0}
+	dst := []int32{0, 0, 0, 0, 0, 2, 3, 3, 5, 6, 4, 6}
+	g, err := graphops.FromEdges(8, src, dst, graphops.BuildOptions{KeepDuplicates: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return g
+}
+
+// sampledBlock has destinations first, sources that no edge uses, a destination
+// without in-edges, a duplicate edge, and an Indptr that does not start at 0.
+func sampledBlock() *Block {
+	return &Block{
+		NumDst: 3, NumSrc: 6,
+		Indptr:  []int64{2, 5, 5, 7},
+		Indices: []int32{9, 9, 3, 4, 4, 0, 5},
+		SrcIDs:  []int32{70, 11, 25, 3, 40, 59},
+	}
+}
+
+func testBlocks(tb testing.TB) map[string]*Block {
+	g := testGraph(tb)
+	return map[string]*Block{
+		"whole graph":     g.Block(),
+		"slice of graph":  g.Slice(3, 7),
+		"sampled":         sampledBlock(),
+		"no destinations": g.Slice(2, 2),
+		"isolated node":   g.Slice(7, 8),
+	}
+}
+
+func normal(n int, seed uint64) []float32 {
+	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	return x
+}
+
+func mustCollect(tb testing.TB, model any) *Params {
+	tb.Helper()
+	p, err := Collect(model)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// matrix is a parameter in float64; nil is the reference's "no bias".
+func matrix(p *Param) ref.Matrix {
+	if p == nil {
+		return ref.Matrix{}
+	}
+	return ref.From(p.Rows, p.Cols, p.W)
+}
+
+// near fails where got differs from want by more than abs + rel·|want|.
+func near(tb testing.TB, what string, got []float32, want []float64, abs, rel float64) {
+	tb.Helper()
+	if len(got) != len(want) {
+		tb.Fatalf("%s: %d elements, want %d", what, len(got), len(want))
+	}
+	for i := range want {
+		if d := math.Abs(float64(got[i]) - want[i]); !(d <= abs+rel*math.Abs(want[i])) {
+			tb.Errorf("%s: element %d is %v, want %v", what, i, got[i], want[i])
+			return
+		}
+	}
+}
+
+func sameBits(tb testing.TB, what string, a, b []float32) {
+	tb.Helper()
+	if len(a) != len(b) {
+		tb.Fatalf("%s: %d and %d elements", what, len(a), len(b))
+	}
+	for i := range a {
+		if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+			tb.Fatalf("%s: element %d is %v and %v", what, i, a[i], b[i])
+		}
+	}
+}
+
+// central checks analytic gradients g of a function at x by central differences
+// of its float64 reference. The step of 1e-5 leaves an error of some 1e-10, so
+// the tolerance is that of the float32 arithmetic: sums of about 100 terms of
+// size 1.
+func central(tb testing.TB, what string, x ref.Matrix, g []float32, loss func() float64) {
+	tb.Helper()
+	const h = 1e-5
+	want := make([]float64, len(x.Data))
+	for i, v := range x.Data {
+		x.Data[i] = v + h
+		up := loss()
+		x.Data[i] = v - h
+		down := loss()
+		x.Data[i] = v
+		want[i] = (up - down) / (2 * h)
+	}
+	near(tb, what, g, want, 2e-5, 1e-4)
+}
+
+// wantError checks that err is a misuse (or plain error) with all parts in it.
+func wantError(tb testing.TB, err error, parts ...string) {
+	tb.Helper()
+	if err == nil {
+		tb.Errorf("no error, want one with %q", parts)
+		return
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			tb.Errorf("the error is %q, want %q in it", err, p)
+		}
+	}
+}
+
+func TestTry(t *testing.T) {
+	t.Parallel()
+	if err := Try(func() {}); err != nil {
+		t.Errorf("no panic gives %v", err)
+	}
+	err := Try(func() { NewParam(-1, 2) })
+	var te *tensor.Error
+	if !errors.As(err, &te) || te.Op != "NewParam" {
+		t.Errorf("a misuse gives %v", err)
+	}
+	defer func() {
+		if r := recover(); r != "something else" {
+			t.Errorf("another panic arrives as %v", r)
+		}
+	}()
+	_ = Try(func() { panic("something else") })
+	t.Error("another panic was swallowed")
+}
