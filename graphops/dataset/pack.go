@@ -91,7 +91,7 @@ func OpenFD(f *os.File) (*Dataset, error) {
 	}
 	var d *Dataset
 	err = mapped.Guard(func() error {
-		src, err := parsePack(m)
+		src, err := parsePack(m.Name(), m.Bytes())
 		if err != nil {
 			return err
 		}
@@ -120,28 +120,28 @@ func (p *packed) open(name string) ([]byte, string, error) {
 	return data, p.name + ":" + name, nil
 }
 
-func parsePack(m *mapped.File) (*packed, error) {
-	data := m.Bytes()
+// parsePack finds the sections. The data must begin at a multiple of 64.
+func parsePack(name string, data []byte) (*packed, error) {
 	if len(data) < 16 || string(data[:8]) != packMagic {
-		return nil, readError(m.Name(), "it is not a packed dataset: it does not begin with %s", packMagic)
+		return nil, readError(name, "it is not a packed dataset: it does not begin with %s", packMagic)
 	}
 	length := binary.LittleEndian.Uint64(data[8:])
 	if length > maxPackTable || length > uint64(len(data)-16) {
-		return nil, readError(m.Name(), "its table claims %d bytes, but the file has %d", length, len(data))
+		return nil, readError(name, "its table claims %d bytes, but the file has %d", length, len(data))
 	}
 	var table []packEntry
 	if err := json.Unmarshal(data[16:16+length], &table); err != nil {
-		return nil, readError(m.Name(), "its table is malformed: %w", err)
+		return nil, readError(name, "its table is malformed: %w", err)
 	}
 	rest := data[min(aligned(int64(16+length)), int64(len(data))):]
-	p := &packed{name: m.Name(), sections: map[string][]byte{}}
+	p := &packed{name: name, sections: map[string][]byte{}}
 	for _, e := range table {
 		_, twice := p.sections[e.Name]
 		switch {
 		case e.Offset < 0 || e.Offset%npyAlign != 0 || e.Size < 0 || e.Size > int64(len(rest)) || e.Offset > int64(len(rest))-e.Size:
-			return nil, readError(m.Name(), "section %q claims %d bytes at %d, but there are %d", e.Name, e.Size, e.Offset, len(rest))
+			return nil, readError(name, "section %q claims %d bytes at %d, but there are %d", e.Name, e.Size, e.Offset, len(rest))
 		case twice:
-			return nil, readError(m.Name(), "section %q is listed twice", e.Name)
+			return nil, readError(name, "section %q is listed twice", e.Name)
 		}
 		p.sections[e.Name] = rest[e.Offset : e.Offset+e.Size : e.Offset+e.Size]
 	}

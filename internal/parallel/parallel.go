@@ -35,9 +35,10 @@ func Chunks(n, grain int) int {
 // GOMAXPROCS); the caller is one of them, and a loop of one chunk runs on the
 // caller alone.
 //
-// A panic in body ends the loop and is raised again in the caller as it was, so
-// that recover sees the original value; with SetPanicOnFault set in each
-// goroutine a fault in mapped memory arrives the same way (see package mapped).
+// A panic in body ends the loop and is raised again in the caller: as a [*Panic]
+// with the original value where several goroutines ran, as it was where the
+// caller ran alone. SetPanicOnFault is set in each goroutine that For starts, so
+// a fault in mapped memory arrives the same way (see package mapped).
 func For(threads, n, grain int, body func(lo, hi int)) {
 	chunks := Chunks(n, grain)
 	if chunks == 0 {

@@ -1,0 +1,85 @@
+package graphops
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestSlice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, edges := drawEdges(t)
+		src, dst := columns(edges)
+		g, err := FromEdges(nodes, src, dst, BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lo := rapid.IntRange(0, nodes).Draw(t, "lo")
+		hi := rapid.IntRange(lo, nodes).Draw(t, "hi")
+		b := g.Slice(lo, hi)
+		if b.NumDst != hi-lo || b.NumSrc != nodes || b.DstStart != lo {
+			t.Fatalf("%v of nodes [%d, %d)", b, lo, hi)
+		}
+		total := 0
+		for d := range b.NumDst {
+			v := int32(lo + d)
+			if b.DstID(d) != v || b.InDegree(d) != g.InDegree(v) {
+				t.Fatalf("row %d is node %d of in-degree %d", d, b.DstID(d), b.InDegree(d))
+			}
+			for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
+				if b.Pos(e) != e || b.SrcID(int(b.Indices[e])) != g.Indices[e] {
+					t.Fatalf("edge %d", e)
+				}
+				total++
+			}
+		}
+		if b.NumEdges() != total {
+			t.Fatalf("%d edges, want %d", b.NumEdges(), total)
+		}
+	})
+}
+
+func TestTransposed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, edges := drawEdges(t)
+		src, dst := columns(edges)
+		g, err := FromEdges(nodes, src, dst, BuildOptions{KeepDuplicates: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lo := rapid.IntRange(0, nodes).Draw(t, "lo")
+		b := g.Slice(lo, rapid.IntRange(lo, nodes).Draw(t, "hi"))
+		tr := b.Transposed()
+		if tr != b.Transposed() {
+			t.Fatal("made twice")
+		}
+		if len(tr.Indptr) != b.NumSrc+1 || tr.Indptr[b.NumSrc] != int64(b.NumEdges()) {
+			t.Fatalf("indptr ends at %d", tr.Indptr[len(tr.Indptr)-1])
+		}
+		seen := make([]bool, b.NumEdges())
+		for s := range b.NumSrc {
+			row := tr.Edge[tr.Indptr[s]:tr.Indptr[s+1]]
+			if !slices.IsSorted(row) {
+				t.Fatalf("the edges of source %d do not ascend: %v", s, row)
+			}
+			for i, e := range row {
+				d, pos := tr.Dst[tr.Indptr[s]+int64(i)], b.Indptr[0]+int64(e)
+				if seen[e] || int(b.Indices[pos]) != s || pos < b.Indptr[d] || pos >= b.Indptr[d+1] {
+					t.Fatalf("edge %d of source %d goes to row %d", e, s, d)
+				}
+				seen[e] = true
+			}
+		}
+	})
+}
+
+func TestSampledBlockIDs(t *testing.T) {
+	b := &Block{
+		NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{1, 2},
+		EdgePos: []int64{40, 42}, SrcIDs: []int32{7, 3, 9},
+	}
+	if b.DstID(0) != 7 || b.SrcID(2) != 9 || b.Pos(1) != 42 || b.NumEdges() != 2 {
+		t.Errorf("%v: destination %d, last source %d, last position %d", b, b.DstID(0), b.SrcID(2), b.Pos(1))
+	}
+}
