@@ -42,6 +42,8 @@ func Run(t *testing.T, be tensor.Backend) {
 		}
 	}
 	t.Run("Gemm", func(t *testing.T) { runGemm(t, be) })
+	t.Run("accumulation", func(t *testing.T) { runAccumulate(t, be) })
+	t.Run("parameters", func(t *testing.T) { runParams(t, be) })
 	t.Run("long sums", func(t *testing.T) { runLong(t, be) })
 	t.Run("special values", func(t *testing.T) { runSpecial(t, be) })
 	t.Run("max ties", func(t *testing.T) { runTies(t, be) })
