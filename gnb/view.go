@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,7 +147,7 @@ func (v *view) apply(e event) {
 			if !ok {
 				i = len(s.Metrics)
 				v.series[m.Name] = i
-				s.Metrics = append(s.Metrics, live.Series{Name: m.Name})
+				s.Metrics = append(s.Metrics, live.Series{Name: strings.TrimSuffix(m.Name, "_accuracy")})
 			}
 			s.Metrics[i].Points = append(s.Metrics[i].Points, live.Point{Step: e.Epoch + 1, Y: m.Value})
 		}

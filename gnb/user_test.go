@@ -1,0 +1,61 @@
+package gnb_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Somebody's own module, in testdata, trains with a layer, a loss, a sampler and
+// a program of its own, and what its main does before it trains happens once,
+// with 2 and with 4 workers.
+func TestUserModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	dir := t.TempDir()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A workspace resolves the user's requirements from the checkout's go.sum.
+	work := fmt.Sprintf("go 1.26.0\n\nuse (\n\t%q\n\t%q\n)\n", root, filepath.Join(root, "gnb/testdata/user"))
+	if err := os.WriteFile(filepath.Join(dir, "go.work"), []byte(work), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(dir, "user")
+	build := exec.Command("go", "build", "-o", bin, ".")
+	build.Dir = filepath.Join(root, "gnb/testdata/user")
+	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=-buildvcs=false", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the user's program: %v\n%s", err, out)
+	}
+	for _, workers := range []int{2, 4} {
+		lines := filepath.Join(dir, "lines"+strconv.Itoa(workers))
+		cmd := exec.Command(bin, lines, strconv.Itoa(workers))
+		cmd.Env = append(os.Environ(), "GNB_RUNS="+filepath.Join(dir, "runs"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%d workers: %v\n%s", workers, err, out)
+		}
+		m := regexp.MustCompile(`test accuracy (0\.\d+)`).FindSubmatch(out)
+		if m == nil {
+			t.Fatalf("%d workers: no accuracy in\n%s", workers, out)
+		}
+		if acc, _ := strconv.ParseFloat(string(m[1]), 64); acc < 0.7 {
+			t.Errorf("%d workers: test accuracy %v, want 0.7 and more", workers, acc)
+		}
+		got, err := os.ReadFile(lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(got), "\n"); n != 1 {
+			t.Errorf("%d workers: main's line was written %d times, want once", workers, n)
+		}
+	}
+}
