@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,7 +37,9 @@ type check struct {
 }
 
 // good and bad make the two outcomes of a check.
-func good(format string, args ...any) check { return check{OK: true, Detail: fmt.Sprintf(format, args...)} }
+func good(format string, args ...any) check {
+	return check{OK: true, Detail: fmt.Sprintf(format, args...)}
+}
 
 func bad(fix, format string, args ...any) check {
 	return check{Detail: fmt.Sprintf(format, args...), Fix: fix}
@@ -166,7 +169,7 @@ func checkJupyter(ctx context.Context, p patient) check {
 }
 
 func checkKernel(ctx context.Context, p patient) check {
-	const fix = "gnb install"
+	const fix = "run \"gnb install\""
 	var file string
 	var b []byte
 	for _, dir := range p.jupyter {
@@ -205,11 +208,18 @@ func checkKernel(ctx context.Context, p patient) check {
 	if err := isModule(module); err != nil {
 		return bad(fix, "%s: %v", file, err)
 	}
-	out, err := exec.CommandContext(ctx, gonb, "-V").Output()
-	if err != nil {
+	if err := exec.CommandContext(ctx, gonb, "-V").Run(); err != nil {
 		return bad(fix, "%s does not run: %v", gonb, err)
 	}
-	return good("%q in %s, GoNB %s, library %s", spec.DisplayName, filepath.Dir(file), strings.TrimSpace(string(out)), module)
+	// What -V prints is not kept up to date in every release; the build's own record is.
+	info, err := buildinfo.ReadFile(gonb)
+	if err != nil {
+		return bad(fix, "%s: %v", gonb, err)
+	}
+	if want := pinnedGoNB(); info.Main.Version != want {
+		return bad(fix, "%s is GoNB %s; this gnb goes with %s", gonb, info.Main.Version, want)
+	}
+	return good("%q in %s, GoNB %s, library %s", spec.DisplayName, filepath.Dir(file), info.Main.Version, module)
 }
 
 func checkPath(_ context.Context, _ patient) check {

@@ -27,6 +27,16 @@ var (
 // toolNames are the programs that the tools' module builds.
 var toolNames = []string{"gonb", "goimports"}
 
+// pinnedGoNB is the version of GoNB in the tools' module.
+func pinnedGoNB() string {
+	for line := range strings.Lines(string(toolsMod)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "github.com/janpfeifer/gonb" {
+			return f[1]
+		}
+	}
+	return ""
+}
+
 // toolsKey identifies what buildTools would build.
 func toolsKey(goVersion string) string {
 	return fmt.Sprintf("%x\n", sha256.Sum256(bytes.Join([][]byte{toolsMod, toolsSum, []byte(goVersion)}, []byte{0})))

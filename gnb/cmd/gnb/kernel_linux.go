@@ -25,7 +25,8 @@ import (
 // so orphans become its children and it kills them when GoNB ends. GoNB is killed when this process
 // dies. And a guard, a process in a session of its own, waits for the end of a pipe that only this
 // process holds: when even this process is killed, the guard kills what carries the kernel's
-// directory in its environment, and removes the directory.
+// directory in its environment, and removes the directory. The kernel also ends when the Jupyter
+// that started it is gone.
 func superviseKernel(argv, env []string, dir string) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("becoming the reaper of the kernel's processes: %w", err)
@@ -50,8 +51,15 @@ func superviseKernel(argv, env []string, dir string) (int, error) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
+	parent := time.NewTicker(time.Second)
+	defer parent.Stop()
+	jupyter := os.Getenv("JPY_PARENT_PID") == strconv.Itoa(os.Getppid()) // else: started in some other way
 	for {
 		select {
+		case <-parent.C:
+			if jupyter && os.Getenv("JPY_PARENT_PID") != strconv.Itoa(os.Getppid()) {
+				_ = c.Process.Kill()
+			}
 		case s := <-signals:
 			if s != syscall.SIGCHLD {
 				_ = c.Process.Signal(s) // it may just have ended

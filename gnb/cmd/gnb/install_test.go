@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSpec(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kernels", "graphnb", "kernel.json")
+	if err := writeSpec(file, newSpec(installOptions{display: "Go (GraphNB)", data: "/d", headless: true, rawError: true}, "/bin", "/mod")); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec kernelSpec
+	if err := json.Unmarshal(b, &spec); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"/bin/gnb", "kernel", "/bin/gonb", "{connection_file}", "-raw_error=true", "-go_work=/mod"} {
+		if !slices.Contains(spec.Argv, want) {
+			t.Errorf("argv %q lacks %q", spec.Argv, want)
+		}
+	}
+	if spec.Language != "go" || spec.InterruptMode != "message" || spec.Env["GNB_DATA"] != "/d" || spec.Env["GNB_HEADLESS"] != "1" {
+		t.Errorf("%+v", spec)
+	}
+	// What may change after the installation is found when a kernel starts.
+	for name := range spec.Env {
+		if strings.HasPrefix(name, "GO") || name == "PATH" {
+			t.Errorf("%s is fixed in kernel.json", name)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Dir(file))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("files beside kernel.json: %v %v", entries, err)
+	}
+}
+
+func TestJupyterDir(t *testing.T) {
+	prefix, active := t.TempDir(), t.TempDir()
+	t.Setenv("VIRTUAL_ENV", active)
+	t.Setenv("CONDA_PREFIX", "")
+	t.Setenv("JUPYTER_DATA_DIR", "/users/jupyter")
+	for _, tc := range []struct {
+		prefix string
+		user   bool
+		want   string
+	}{
+		{prefix, false, filepath.Join(prefix, "share", "jupyter")},
+		{"", false, filepath.Join(active, "share", "jupyter")},
+		{"", true, "/users/jupyter"},
+		{filepath.Join(prefix, "missing"), false, ""},
+	} {
+		got, err := jupyterDir(tc.prefix, tc.user)
+		if got != tc.want || (err != nil) != (tc.want == "") {
+			t.Errorf("prefix %q, user %t: %q, %v; want %q", tc.prefix, tc.user, got, err, tc.want)
+		}
+	}
+}
+
+func TestIsModule(t *testing.T) {
+	if err := isModule(filepath.Join("..", "..", "..")); err != nil {
+		t.Error(err)
+	}
+	other := t.TempDir()
+	if isModule(other) == nil {
+		t.Error("a directory without go.mod passed")
+	}
+	if err := os.WriteFile(filepath.Join(other, "go.mod"), []byte("module example.com/other\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := isModule(other); err == nil || !strings.Contains(err.Error(), modulePath) {
+		t.Errorf("another module passed: %v", err)
+	}
+}
+
+func TestInstallUsage(t *testing.T) {
+	for _, args := range [][]string{{"--name", "a b"}, {"--name", "../up"}, {"--name="}, {"extra"}} {
+		if status, _, stderr := runFor(t, install, args...); status != statusUsage {
+			t.Errorf("%q: status %d, %s", args, status, stderr)
+		}
+	}
+	prefix := t.TempDir()
+	if status, _, stderr := runFor(t, install, "--prefix", prefix, "--module", prefix); status != statusFailed || !strings.Contains(stderr, "go.mod") {
+		t.Errorf("a module that is none: status %d, %s", status, stderr)
+	}
+}
+
+// Cells and the kernel speak gonb's protocol with each other: both sides are the same version.
+func TestToolsMatchTheModule(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := pinnedGoNB()
+	if pinned == "" || !strings.Contains(string(b), "github.com/janpfeifer/gonb "+pinned) {
+		t.Errorf("tools.mod pins GoNB %q, and go.mod another version", pinned)
+	}
+	if !strings.Contains(string(toolsMod), "golang.org/x/tools/cmd/goimports") {
+		t.Error("tools.mod lacks goimports, without which no cell runs")
+	}
+	if a, b := toolsKey("go1.26.1"), toolsKey("go1.26.2"); a == b {
+		t.Error("a new Go would not build the tools again")
+	}
+}
+
+func TestReplaceFileKeepsARunningProgram(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gnb")
+	if err := replaceFile(file, []byte("old"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	running, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	if err := replaceFile(file, []byte("new"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 3)
+	if _, err := running.Read(b); err != nil || string(b) != "old" {
+		t.Errorf("the open file now reads %q (%v)", b, err)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("mode %v (%v)", info.Mode(), err)
+	}
+}

@@ -1,0 +1,248 @@
+// Package nbtest runs notebooks in a real Jupyter kernel, for tests.
+//
+// A test asks for the environment once and runs notebooks in it:
+//
+//	env := nbtest.Setup(t)
+//	result := env.Run(t, "testdata/runs.ipynb", nbtest.Options{})
+//	if err := result.Err(); err != nil {
+//		t.Fatal(err)
+//	}
+//
+// The environment is the checkout's private virtual environment (.venv, made by scripts/venv.sh),
+// with this checkout's kernel in it under a name of its own: compile errors as text, and no browser.
+// Without that environment the test is skipped, with what to run as the reason.
+//
+// A notebook fails when a cell does not compile, panics, exits with a status, runs into its time
+// limit or runs a !command that fails; what the cells sent until then is in the result. Each run has
+// a kernel of its own, so tests may run notebooks side by side.
+package nbtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// KernelName is the kernelspec that Setup installs.
+const KernelName = "graphnb-test"
+
+// Env is where notebooks run.
+type Env struct {
+	Root   string // the checkout
+	Python string // the virtual environment's interpreter
+	Gnb    string // the gnb program beside the kernel, built from this checkout
+}
+
+// Options of one run; the zero value serves.
+type Options struct {
+	Dir     string        // where the cells run; default: a temporary directory
+	Out     string        // where the executed notebook goes; default: a temporary file
+	Timeout time.Duration // for one cell; default: two minutes
+	Env     []string      // added to the environment, as "NAME=value"
+}
+
+// Result is what a notebook did.
+type Result struct {
+	OK       bool               `json:"ok"`
+	Failure  string             `json:"failure"` // the cell, the error and the end of its stderr
+	Seconds  float64            `json:"seconds"` // kernel start included
+	Cells    []Cell             `json:"cells"`   // the code cells that ran
+	Displays map[string]Display `json:"displays"`
+
+	Executed string `json:"-"` // file of the executed notebook
+}
+
+// Cell is one executed cell. FirstOutput is negative when it showed nothing.
+type Cell struct {
+	Index       int // in the notebook, markdown cells included
+	Source      string
+	Seconds     float64
+	FirstOutput float64 // seconds from the start of the cell
+	Stdout      string
+	Stderr      string
+	Error       string // empty: it ran
+}
+
+// UnmarshalJSON reads what run.py writes, where a missing time or error is null.
+func (c *Cell) UnmarshalJSON(b []byte) error {
+	var j struct {
+		Index       int      `json:"index"`
+		Source      string   `json:"source"`
+		Seconds     float64  `json:"seconds"`
+		FirstOutput *float64 `json:"first_output_seconds"`
+		Stdout      string   `json:"stdout"`
+		Stderr      string   `json:"stderr"`
+		Error       *string  `json:"error"`
+	}
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	*c = Cell{j.Index, j.Source, j.Seconds, -1, j.Stdout, j.Stderr, ""}
+	if j.FirstOutput != nil {
+		c.FirstOutput = *j.FirstOutput
+	}
+	if j.Error != nil {
+		c.Error = *j.Error
+	}
+	return nil
+}
+
+// Display is what was shown under one display id.
+type Display struct {
+	Cell            int       `json:"cell"`             // index of the cell
+	Displays        int       `json:"displays"`         // times it was shown anew
+	Updates         int       `json:"updates"`          // times it was updated in place
+	DistinctUpdates int       `json:"distinct_updates"` // updates with different content
+	Times           []float64 `json:"times"`            // of the updates, in seconds from the start of the cell
+	MIME            []string  `json:"mime"`             // types of what was shown last
+}
+
+// Err is nil when every cell ran.
+func (r *Result) Err() error {
+	if r.OK {
+		return nil
+	}
+	return errors.New(r.Failure)
+}
+
+// Stdout is what all cells wrote, in order.
+func (r *Result) Stdout() string {
+	var b strings.Builder
+	for _, c := range r.Cells {
+		b.WriteString(c.Stdout)
+	}
+	return b.String()
+}
+
+// Setup gives the environment, with this checkout's gnb and library as they are now. It takes
+// seconds the first time in a process; with -short the test is skipped.
+func Setup(t testing.TB) *Env {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a notebook in a real kernel takes seconds")
+	}
+	env, err := setup()
+	var missing *missingError
+	if errors.As(err, &missing) {
+		t.Skip(missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+// missingError is a prerequisite that the test is skipped for.
+type missingError struct{ reason string }
+
+func (e *missingError) Error() string { return e.reason }
+
+var setup = sync.OnceValues(func() (*Env, error) {
+	root, err := findRoot()
+	if err != nil {
+		return nil, err
+	}
+	venv := filepath.Join(root, ".venv")
+	env := &Env{
+		Root:   root,
+		Python: filepath.Join(venv, "bin", "python3"),
+		Gnb:    filepath.Join(venv, "share", "jupyter", "graphnb", "bin", "gnb"),
+	}
+	if err := exec.Command(env.Python, "-c", "import nbclient").Run(); err != nil {
+		return nil, &missingError{fmt.Sprintf("%s has no nbclient (%v); run scripts/venv.sh", env.Python, err)}
+	}
+	// Test binaries of several packages may be here at the same time.
+	lock, err := os.Create(filepath.Join(venv, "nbtest.lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("locking %s: %w", lock.Name(), err)
+	}
+	c := exec.Command("go", "run", "./gnb/cmd/gnb", "install", "--prefix", venv, "--name", KernelName,
+		"--display", "Go (GraphNB, tests)", "--module", root, "--raw-error", "--headless")
+	c.Dir = root
+	if text, err := c.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("installing the kernel for tests: %w\n%s", err, text)
+	}
+	return env, nil
+})
+
+// findRoot is the checkout: the nearest directory above that has a go.mod.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("nbtest: no go.mod above the working directory")
+		}
+		dir = up
+	}
+}
+
+// Run executes the notebook and returns what it did; whether a cell failed is result.Err. The test
+// fails at once when the notebook could not be run at all. When the test's time is up the kernel is
+// ended, with everything in it.
+func (e *Env) Run(t testing.TB, notebook string, o Options) *Result {
+	t.Helper()
+	tmp := t.TempDir()
+	if o.Dir == "" {
+		o.Dir = tmp
+	}
+	if o.Out == "" {
+		o.Out = filepath.Join(tmp, "executed.ipynb")
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 2 * time.Minute
+	}
+	summary := filepath.Join(tmp, "summary.json")
+	_, err := e.script(t, o.Env, "run.py", "--kernel", KernelName, "--out", o.Out, "--summary", summary, "--dir", o.Dir,
+		"--timeout", strconv.Itoa(int(max(1, o.Timeout.Seconds()))), notebook)
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(summary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Result{Executed: o.Out}
+	if err := json.Unmarshal(b, r); err != nil {
+		t.Fatalf("nbtest: the summary of %s: %v", notebook, err)
+	}
+	return r
+}
+
+// script runs one of this package's Python programs and returns its standard output. The error
+// holds what it wrote to standard error.
+func (e *Env) script(t testing.TB, env []string, name string, args ...string) ([]byte, error) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), e.Python, append([]string{filepath.Join(e.Root, "internal", "nbtest", name)}, args...)...)
+	c.Env = append(os.Environ(), env...)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // it ends its kernel
+	c.WaitDelay = 10 * time.Second
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		return out, fmt.Errorf("nbtest: %s: %w\n%s", name, err, stderr.String())
+	}
+	return out, nil
+}
