@@ -172,15 +172,17 @@ func (p *Params) Load(values map[string]Value) error {
 
 // unalias is the first name of a parameter that has several.
 func (p *Params) unalias(name string) string {
-	for _, a := range p.aliases {
-		if name == a.from {
-			return a.to
-		}
-		if rest, ok := strings.CutPrefix(name, a.from+"."); ok {
-			if a.to == "" {
-				return rest
+	for range len(p.aliases) + 1 { // one alias may lead to another
+		before := name
+		for _, a := range p.aliases {
+			if name == a.from {
+				name = a.to
+			} else if rest, ok := strings.CutPrefix(name, a.from+"."); ok {
+				name = strings.TrimPrefix(a.to+"."+rest, ".")
 			}
-			return a.to + "." + rest
+		}
+		if name == before {
+			break
 		}
 	}
 	return name

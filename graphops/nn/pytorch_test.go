@@ -1,0 +1,156 @@
+package nn
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+)
+
+// golden is testdata/pytorch.json, which testdata/pytorch.py writes: what PyTorch
+// and PyTorch Geometric themselves compute.
+type golden struct {
+	Layers map[string]struct {
+		Y, DX         []float64
+		Params, Grads map[string]goldenTensor
+	}
+	Model struct {
+		Y             []float64
+		Loss          float64
+		Labels        []int32
+		Params, Grads map[string]goldenTensor
+	}
+	Optimizers map[string]struct {
+		Steps int
+		W     []float64
+		State map[string][]float64
+	}
+	Clip struct {
+		Norm float64
+		G    []float64
+	}
+}
+
+type goldenTensor struct {
+	Shape []int
+	Data  []float64
+}
+
+func readGolden(t *testing.T) *golden {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/pytorch.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &golden{}
+	if err := json.Unmarshal(raw, g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// pyValues is values of pytorch.py.
+func pyValues(n, k int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32((i*37+k*11)%29-14) / 8
+	}
+	return x
+}
+
+// fromPython loads the parameters by their PyTorch names and shapes.
+func fromPython(t *testing.T, model any, params map[string]goldenTensor) *Params {
+	t.Helper()
+	p := mustCollect(t, model)
+	values := map[string]Value{}
+	for name, v := range params {
+		data := make([]float32, len(v.Data))
+		for i, x := range v.Data {
+			data[i] = float32(x)
+		}
+		values[name] = Value{v.Shape, data}
+	}
+	if err := p.Load(values); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestSAGEIsPyG(t *testing.T) {
+	t.Parallel()
+	py := readGolden(t)
+	g := testGraph(t)
+	n := g.NumNodes()
+	for _, v := range sageVariants {
+		want, ok := py.Layers[v.name]
+		if !ok {
+			t.Errorf("pytorch.json has no layer %q", v.name)
+			continue
+		}
+		c := NewSAGEWith(5, 3, v.o)
+		p := fromPython(t, c, want.Params)
+		f := NewFwd(Config{Grad: true})
+		h := f.Leaf(n, 5, pyValues(n*5, 0), nil)
+		y := c.Forward(f, g.Block(), h)
+		near(t, v.name, y.Data(), want.Y, 1e-5, 1e-5)
+		if err := f.SumAll(f.Mul(y, f.Input(n, 3, pyValues(n*3, 5), nil))).Backward(); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range p.List() {
+			near(t, v.name+" "+e.Name, e.G, want.Grads[e.Name].Data, 1e-5, 1e-5)
+		}
+		if v.o.Aggr != Max {
+			// PyTorch divides the gradient of equal maxima among them; ours goes
+			// to the first, and the graph has a duplicate edge.
+			near(t, v.name+" input", h.Grad(), want.DX, 1e-5, 1e-5)
+		}
+	}
+}
+
+func TestModelIsPyG(t *testing.T) {
+	t.Parallel()
+	py := readGolden(t)
+	g := testGraph(t)
+	m := NewSAGEModel(Sizes{In: 5, Hidden: 4, Out: 3, Layers: 3})
+	p := fromPython(t, m, py.Model.Params)
+	f := NewFwd(Config{Grad: true})
+	y := Forward(m, f, FullGraph(g, 3), f.Input(8, 5, pyValues(40, 0), nil))
+	near(t, "output", y.Data(), py.Model.Y, 1e-4, 1e-5) // values reach 100
+	l := CrossEntropy(y, py.Model.Labels)
+	near(t, "loss", l.Sum.Data(), []float64{py.Model.Loss}, 1e-4, 1e-5)
+	l.Backward()
+	for _, e := range p.List() {
+		near(t, e.Name, e.G, py.Model.Grads[e.Name].Data, 1e-4, 1e-4)
+	}
+}
+
+func TestOptimizersArePyTorch(t *testing.T) {
+	t.Parallel()
+	py := readGolden(t)
+	for _, tc := range optimizers() {
+		want, ok := py.Optimizers[tc.name]
+		if !ok {
+			t.Errorf("pytorch.json has no optimiser %q", tc.name)
+			continue
+		}
+		w := pyValues(7, 1)
+		opt := tc.make()
+		for step := range want.Steps {
+			opt.Step(w, pyValues(7, step), 1)
+		}
+		near(t, tc.name, w, want.W, 1e-6, 1e-6)
+		var names []string
+		for _, s := range opt.State() {
+			names = append(names, s.Name)
+			near(t, tc.name+" "+s.Name, s.Data, want.State[s.Name], 1e-6, 1e-6)
+		}
+		if slices.Sort(names); !slices.Equal(names, slices.Sorted(maps.Keys(want.State))) {
+			t.Errorf("%s has the state %v", tc.name, names)
+		}
+	}
+	g := pyValues(7, 3)
+	norm := ClipNorm(g, 1, 1.5)
+	near(t, "norm", []float32{float32(norm)}, []float64{py.Clip.Norm}, 0, 1e-6)
+	near(t, "clipped", g, py.Clip.G, 1e-6, 1e-6)
+}
