@@ -90,9 +90,10 @@ func startProcesses(ctx context.Context, s Spec, job json.RawMessage) (_ *Group,
 		}
 		w.children = append(w.children, c)
 	}
+	line = append(line, '\n')
 	g := &Group{spec: s, page: w.page, impl: w, done: make(chan struct{})}
 	for _, c := range w.children {
-		w.follow(c, append(line, '\n'))
+		w.follow(c, line)
 	}
 	var helpers sync.WaitGroup
 	helpers.Go(w.queue.deliver)
