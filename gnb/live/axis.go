@@ -12,6 +12,14 @@ type ticks []plot.Tick
 
 func (t ticks) Ticks(_, _ float64) []plot.Tick { return t }
 
+// blank is t without its numbers: an axis that nothing is known of yet.
+func (t ticks) blank() ticks {
+	for i := range t {
+		t[i].Label = " "
+	}
+	return t
+}
+
 // niceStep is the smallest of 1, 2, 2.5, 5 times a power of ten that divides
 // span into at most n parts.
 func niceStep(span float64, n int) float64 {
@@ -26,16 +34,18 @@ func niceStep(span float64, n int) float64 {
 }
 
 // valueAxis widens lo..hi to round numbers and marks them, n intervals at most.
-// A range of positive values starts at 0 unless that wastes half the room.
-func valueAxis(lo, hi float64, n int) (float64, float64, ticks) {
-	if !(hi > lo) { // one value, or none
+// A range of positive values starts at 0 where that leaves at most the share
+// empty of the room.
+func valueAxis(lo, hi float64, n int, empty float64) (float64, float64, ticks) {
+	if big := math.Max(math.Abs(lo), math.Abs(hi)); !(hi-lo > 1e-9*big) || big < 1e-90 { // one value, or none
+		lo, hi = (lo+hi)/2, (lo+hi)/2
 		d := math.Max(math.Abs(lo)*0.1, 0.1)
 		lo, hi = lo-d, hi+d
 		if lo < 0 && lo+d >= 0 {
 			lo = 0
 		}
 	}
-	if lo > 0 && lo < 0.5*hi {
+	if lo > 0 && lo < empty*hi {
 		lo = 0
 	}
 	step := niceStep(hi-lo, n)
@@ -62,6 +72,8 @@ func valueAxis(lo, hi float64, n int) (float64, float64, ticks) {
 // the axis is a round length ahead of it, total at most, so that the picture
 // does not shift with every step.
 func countAxis(lo, hi, total int, live bool) (float64, float64, ticks) {
+	const far = 1 << 50 // so that sums stay in range
+	lo, hi, total = min(max(lo, 0), far), min(max(hi, 0), far), min(total, far)
 	if live {
 		ahead := roundUp(max(hi-lo, 4))
 		if total > lo {

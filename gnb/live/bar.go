@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"html"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,9 +30,9 @@ type Bar struct {
 	once  sync.Once
 
 	// Of the drawing goroutine: what the rate is made of.
-	lastN int64
-	lastT time.Time
-	rate  float64
+	lastN      int64
+	lastT      time.Time
+	sumN, sumT float64
 }
 
 // BarOptions of a Bar; the zero value is the good default.
@@ -142,17 +143,18 @@ func (b *Bar) count(n int64) string {
 func (b *Bar) line(last bool) (string, float64) {
 	n, total, now := b.n.Load(), b.total.Load(), b.now()
 	spent := now.Sub(b.start)
-	// The rate follows the last seconds: 5 are its memory.
+	// The rate follows the last seconds: what is older counts less and less.
 	if dt := now.Sub(b.lastT).Seconds(); dt > 0 {
-		r := float64(n-b.lastN) / dt
-		w := dt / (dt + 5)
-		if b.lastN == 0 {
-			w = 1
-		}
-		b.rate += w * (r - b.rate)
+		const memory = 10 // seconds
+		keep := math.Exp(-dt / memory)
+		b.sumN = keep*b.sumN + float64(n-b.lastN)
+		b.sumT = keep*b.sumT + dt
 		b.lastN, b.lastT = n, now
 	}
-	rate := b.rate
+	rate := 0.0
+	if b.sumT > 0 {
+		rate = b.sumN / b.sumT
+	}
 	if s := spent.Seconds(); last && s > 0 {
 		rate = float64(n) / s
 	}

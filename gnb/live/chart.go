@@ -78,11 +78,13 @@ const (
 	labelRoom  = 30 // right of it, for the numbers at the curves' ends
 	lineWidth  = 1.6
 	labelLines = 9.5 // the least distance of two labels
+	minSpan    = 0.1 // the least range of a share, such as an accuracy
 )
 
 func (p *painter) titled(c draw.Canvas, title string) draw.Canvas {
 	c.FillText(p.bold(8.5, ink), vg.Point{X: c.Min.X + 4, Y: c.Max.Y - 13}, title)
 	c.Max.Y -= titleRoom
+	c.Min.X += 4
 	return c
 }
 
@@ -100,7 +102,7 @@ func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 	lo, hi, ok := p.loss.limits()
 	var x, y plot.Axis
 	var xt, yt ticks
-	y.Min, y.Max, yt = valueAxis(lo, hi, 5)
+	y.Min, y.Max, yt = valueAxis(lo, hi, 5, 0.5)
 	from, to := 0, 0
 	if n := len(s.Loss); n > 0 {
 		from, to = s.Loss[0].Step, s.Loss[n-1].Step
@@ -108,7 +110,14 @@ func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 			from = 0
 		}
 	}
-	x.Min, x.Max, xt = countAxis(from, to, s.Epochs*s.Steps, !s.final())
+	total := 0
+	if s.Epochs > 0 && s.Steps > 0 && s.Steps < 1<<50/s.Epochs {
+		total = s.Epochs * s.Steps
+	}
+	x.Min, x.Max, xt = countAxis(from, to, total, !s.final())
+	if !ok {
+		xt, yt = xt.blank(), yt.blank()
+	}
 	pl := p.base(x, y, xt, yt, "step")
 	if ok {
 		pl.Add(lossCurve{p, s})
@@ -200,9 +209,9 @@ type look struct {
 
 var looks = []look{
 	{orange, draw.CircleGlyph{}},
-	{blue, draw.SquareGlyph{}},
-	{green, draw.TriangleGlyph{}},
-	{purple, draw.BoxGlyph{}},
+	{blue, draw.BoxGlyph{}},
+	{green, draw.PyramidGlyph{}},
+	{purple, draw.RingGlyph{}},
 	{ink, draw.CrossGlyph{}},
 }
 
@@ -240,24 +249,30 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 	for _, m := range s.Metrics {
 		for _, q := range m.Points {
 			first, last = min(first, q.Step), max(last, q.Step)
-			if q.Y-q.Y == 0 {
+			if finite(q.Y) {
 				lo, hi = min(lo, q.Y), max(hi, q.Y)
 			}
 		}
 	}
 	ok := lo <= hi
-	if !ok {
+	switch {
+	case !ok:
 		lo, hi = 0, 1
+	case lo >= 0 && hi <= 1 && hi-lo < minSpan: // noise is not to fill the chart
+		lo = max((lo+hi-minSpan)/2, 0)
+		lo = min(lo, 1-minSpan)
+		hi = lo + minSpan
 	}
 	var x, y plot.Axis
 	var xt, yt ticks
-	y.Min, y.Max, yt = valueAxis(lo, hi, 5)
+	y.Min, y.Max, yt = valueAxis(lo, hi, 5, 0.2)
 	x.Min, x.Max, xt = countAxis(min(first, 1), last, s.Epochs, !s.final())
+	if !ok {
+		xt, yt = xt.blank(), yt.blank()
+	}
 	pl := p.base(x, y, xt, yt, "epoch")
-	var labels metricCurves
 	if ok {
-		labels = metricCurves{p, s.Metrics}
-		pl.Add(labels)
+		pl.Add(metricCurves{p, s.Metrics})
 	}
 	// The labels' room: the widest of them.
 	room := vg.Length(labelRoom)
@@ -301,7 +316,7 @@ func (l metricCurves) Plot(c draw.Canvas, pl *plot.Plot) {
 		look := lookOf(l.ms, i)
 		pts := thin(m.Points)
 		var last vg.Point
-		for _, run := range runs(len(pts), func(i int) bool { return pts[i].Y-pts[i].Y == 0 }) {
+		for _, run := range runs(len(pts), func(i int) bool { return finite(pts[i].Y) }) {
 			line := make([]vg.Point, 0, run[1]-run[0])
 			for _, q := range pts[run[0]:run[1]] {
 				line = append(line, vg.Point{X: tx(float64(q.Step)), Y: ty(q.Y)})
@@ -312,7 +327,7 @@ func (l metricCurves) Plot(c draw.Canvas, pl *plot.Plot) {
 				marked = line[len(line)-1:]
 			}
 			for _, q := range marked {
-				c.DrawGlyphNoClip(draw.GlyphStyle{Color: look.color, Radius: vg.Points(2), Shape: look.glyph}, q)
+				c.DrawGlyphNoClip(draw.GlyphStyle{Color: look.color, Radius: vg.Points(1.8), Shape: look.glyph}, q)
 			}
 			last = line[len(line)-1]
 		}

@@ -72,7 +72,7 @@ func (c *curve) add(p Point) {
 	}
 	b := &c.buckets[n-1]
 	b.step = max(b.step, float64(p.Step)) // at its last step, so that the curve ends where the run stands
-	if p.Y-p.Y == 0 {                     // finite
+	if finite(p.Y) {
 		b.lo, b.hi = min(b.lo, p.Y), max(b.hi, p.Y)
 		b.sum += p.Y
 		b.n++
@@ -107,8 +107,8 @@ type xy struct{ x, y float64 }
 func (c *curve) smooth() []xy {
 	bs := c.buckets
 	h := 0
-	if len(bs) > 8 {
-		h = min(max(len(bs)/15, 2), 16)
+	if len(bs) > 16 { // few points are shown as they are
+		h = min(max(len(bs)/15, 3), 16)
 	}
 	w := make([]float64, h+1)
 	for d := range w {

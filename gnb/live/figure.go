@@ -23,8 +23,8 @@ import (
 const (
 	figWidth   = 660
 	figHeight  = 195
-	headHeight = 27 // more, where the figure carries its own title
-	noteHeight = 14 // and a reason
+	headHeight = 20 // more, where the figure carries its own title
+	noteHeight = 13 // and a reason
 	pngDPI     = 192
 )
 
@@ -36,7 +36,7 @@ var (
 	ink     = color.NRGBA{0x78, 0x7a, 0x7e, 0xff}
 	gridInk = color.NRGBA{0x80, 0x80, 0x80, 0x3c}
 	baseInk = color.NRGBA{0x80, 0x80, 0x80, 0x90}
-	blue    = color.NRGBA{0x00, 0x72, 0xb2, 0xff}
+	blue    = color.NRGBA{0x20, 0x80, 0xc8, 0xff} // theirs, lightened for dark pages
 	orange  = color.NRGBA{0xd5, 0x5e, 0x00, 0xff}
 	green   = color.NRGBA{0x00, 0x9e, 0x73, 0xff}
 	purple  = color.NRGBA{0xcc, 0x79, 0xa7, 0xff}
@@ -131,7 +131,7 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	p.charts(dc, s)
 	var b bytes.Buffer
 	enc := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := enc.Encode(&b, c.Image()); err != nil {
+	if err := enc.Encode(&b, paletted(c.Image())); err != nil {
 		return nil, 0, 0, fmt.Errorf("live: encoding the figure: %w", err)
 	}
 	return b.Bytes(), figWidth * 4 / 3, h * 4 / 3, nil
@@ -139,7 +139,7 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 
 // header is the title, the state and how far the run came.
 func (p *painter) header(c draw.Canvas, s *Snapshot, note string) {
-	y := c.Max.Y - 12
+	y := c.Max.Y - 11
 	state, sty := s.state(), p.bold(9, ink)
 	right := p.text(8, ink)
 	right.XAlign = draw.XRight

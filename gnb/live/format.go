@@ -16,6 +16,9 @@ func clamp01(x float64) float64 {
 	return min(x, 1)
 }
 
+// finite reports whether a value can be drawn.
+func finite(x float64) bool { return math.Abs(x) < 1e90 }
+
 // number is x with three significant digits and an SI prefix: "41.2 k".
 // A narrow space does not survive every terminal, so it is a plain one.
 func number(x float64) string {
@@ -232,7 +235,7 @@ func fit(s string, w int) string {
 // lastOf is the last finite value of points, if there is one.
 func lastOf(p []Point) (Point, bool) {
 	for i := len(p) - 1; i >= 0; i-- {
-		if !math.IsNaN(p[i].Y) && !math.IsInf(p[i].Y, 0) {
+		if finite(p[i].Y) {
 			return p[i], true
 		}
 	}

@@ -121,7 +121,10 @@ func multiline(s string) string {
 	return strings.Join(ls, "<br>")
 }
 
-const tableHead = `<table style="border-collapse:collapse;border:0;margin:2px 0 0 0;font-size:12px;line-height:1.35">`
+// tableHead undoes what JupyterLab's own style sheet does to tables.
+func tableHead(wide string) string {
+	return `<table style="border-collapse:collapse;border:0;table-layout:auto;margin:2px 0 0 0;font-size:12px;line-height:1.35;` + wide + `">`
+}
 
 func row(b *strings.Builder, top bool, cells ...string) {
 	style := "background:transparent"
@@ -148,10 +151,10 @@ func workersHTML(b *strings.Builder, s *Snapshot) {
 	}
 	names, mean := stages(s.Workers)
 	colors := stageStyle(names)
-	b.WriteString(tableHead)
+	b.WriteString(tableHead("width:100%"))
 	h := []string{head(num, "worker"), head(num, "epoch"), head(num, "step"), head(num, "seeds/s"), head(num, "edges/s")}
 	if len(names) > 0 {
-		h = append(h, head(txt, "time by stage"))
+		h = append(h, head(txt+";width:45%", "time by stage"))
 	}
 	row(b, true, append(h, head(txt, "now"), head(num, "memory"))...)
 	for i := range s.Workers {
@@ -161,13 +164,13 @@ func workersHTML(b *strings.Builder, s *Snapshot) {
 			cell(num, rate(w.SeedsPerSec)), cell(num, rate(w.EdgesPerSec)),
 		}
 		if len(names) > 0 {
-			cells = append(cells, cell(txt, stageBar(w.Stages, colors, 200)))
+			cells = append(cells, cell(txt, stageBar(w.Stages, colors)))
 		}
 		now := esc(w.Stage)
 		if now == "" {
 			now = "–"
 		}
-		row(b, false, append(cells, cell(txt+";width:90px", now), cell(num, memory(w.RSS)))...)
+		row(b, false, append(cells, cell(txt+";width:80px", now), cell(num, memory(w.RSS)))...)
 	}
 	b.WriteString("</table>")
 	if len(names) > 0 {
@@ -187,9 +190,9 @@ func legend(b *strings.Builder, names []string, mean map[string]float64, colors 
 func sharePercent(x float64) string { return strconv.Itoa(int(clamp01(x)*100+0.5)) + " %" }
 
 // stageBar is a worker's time as coloured stretches of one bar.
-func stageBar(st []StageShare, colors map[string]string, px int) string {
+func stageBar(st []StageShare, colors map[string]string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<div style="display:flex;width:%dpx;height:10px;border-radius:3px;overflow:hidden;background-color:%s">`, px, track)
+	fmt.Fprintf(&b, `<div style="display:flex;width:100%%;height:10px;border-radius:3px;overflow:hidden;background-color:%s">`, track)
 	sum := 0.0
 	for _, s := range st {
 		sum += clamp01(s.Share)

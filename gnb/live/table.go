@@ -78,7 +78,7 @@ func lossNote(s *Snapshot) string {
 // number of finite values.
 func highest(p []Point) (best Point, n int) {
 	for _, q := range p {
-		if q.Y-q.Y != 0 {
+		if !finite(q.Y) {
 			continue
 		}
 		if n == 0 || q.Y > best.Y {
@@ -94,8 +94,8 @@ func highest(p []Point) (best Point, n int) {
 // (GitHub drops them).
 func tableHTML(s *Snapshot, log []string) string {
 	var b strings.Builder
-	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">` + tableHead)
-	const span = ` colspan="6"`
+	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">` + tableHead("width:100%"))
+	const span = ` colspan="4"`
 	for _, e := range entries(s) {
 		v := multiline(e.value)
 		if e.name == "state" {
@@ -105,22 +105,20 @@ func tableHTML(s *Snapshot, log []string) string {
 			`<td`+span+` style="text-align:left;padding:2px 0;border:0;white-space:normal">`+v+`</td>`)
 	}
 	if len(s.Workers) > 0 {
-		names, _ := stages(s.Workers)
+		names, mean := stages(s.Workers)
 		colors := stageStyle(names)
-		row(&b, true, head(txt+";padding-top:8px", "worker"), head(num+";padding-top:8px", "seeds/s"), head(num+";padding-top:8px", "edges/s"),
-			head(num+";padding-top:8px", "memory"), `<td colspan="3" style="`+txt+`;padding-top:8px;`+faint+`">time by stage</td>`)
+		const gap = ";padding-top:8px"
+		row(&b, true, head(txt+gap, "worker"), head(num+gap, "seeds/s"), head(num+gap, "edges/s"),
+			head(num+gap, "memory"), head(txt+gap+";width:60%", "time by stage"))
 		for i := range s.Workers {
 			w := &s.Workers[i]
-			bar := ""
-			var l strings.Builder
-			if len(w.Stages) > 0 {
-				bar = stageBar(w.Stages, colors, 150)
-				for _, st := range w.Stages {
-					fmt.Fprintf(&l, `<span style="color:%s">&#9632;</span> %s <span style="%s">%s</span> &nbsp;`, colors[st.Name], esc(st.Name), faint, sharePercent(st.Share))
-				}
-			}
-			row(&b, false, cell(txt, strconv.Itoa(w.Rank)), cell(num, rate(w.SeedsPerSec)), cell(num, rate(w.EdgesPerSec)), cell(num, memory(w.RSS)),
-				cell(txt, bar), `<td colspan="2" style="text-align:left;padding:2px 0;border:0;white-space:normal">`+l.String()+`</td>`)
+			row(&b, false, cell(txt, strconv.Itoa(w.Rank)), cell(num, rate(w.SeedsPerSec)), cell(num, rate(w.EdgesPerSec)),
+				cell(num, memory(w.RSS)), cell(txt, stageBar(w.Stages, colors)))
+		}
+		if len(names) > 0 {
+			b.WriteString(`<tr style="background:transparent"><td colspan="4" style="border:0"></td><td style="text-align:left;padding:2px 0;border:0;white-space:normal">`)
+			legend(&b, names, mean, colors)
+			b.WriteString("</td></tr>")
 		}
 	}
 	b.WriteString("</table>")

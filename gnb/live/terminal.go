@@ -154,15 +154,16 @@ func (st style) bar(s *Snapshot, w int) string {
 		const least = 6 // columns of the smallest gauge worth drawing
 		fixed += 1 + least + len(" 100 %")
 	}
-	var kept []string
-	for _, f := range tail {
-		if fixed+2+width(f.text) > w {
-			continue
+	keep := make([]bool, len(tail))
+	for _, left := range []bool{true, false} { // the time left has a place of its own
+		for i, f := range tail {
+			if f.time == left && fixed+2+width(f.text) <= w {
+				fixed += 2 + width(f.text)
+				keep[i] = true
+			}
 		}
-		fixed += 2 + width(f.text)
-		kept = append(kept, f.text)
 	}
-	if width(head) > w || fixed > w && len(kept) == 0 {
+	if fixed > w {
 		return fit(head, w)
 	}
 	var b strings.Builder
@@ -171,19 +172,25 @@ func (st style) bar(s *Snapshot, w int) string {
 		room := min(w-fixed+6, 30)
 		b.WriteString(" " + st.gauge(share, room) + fmt.Sprintf(" %5s", percent(share)))
 	}
-	for _, k := range kept {
-		b.WriteString("  " + k)
+	for i, f := range tail {
+		if keep[i] {
+			b.WriteString("  " + f.text)
+		}
 	}
 	return b.String()
 }
 
-type fact struct{ text string }
+// fact is a number worth a place in a line.
+type fact struct {
+	text string
+	time bool
+}
 
 // facts are the numbers behind the gauge in the order of the line, which is
 // that of their weight where room is short.
 func facts(s *Snapshot) []fact {
 	var fs []fact
-	add := func(text string) { fs = append(fs, fact{text}) }
+	add := func(text string) { fs = append(fs, fact{text: text}) }
 	if p, ok := recentLoss(s); ok {
 		add("loss " + value(p))
 	}
@@ -196,12 +203,10 @@ func facts(s *Snapshot) []fact {
 		add(number(seeds) + " seeds/s")
 	}
 	switch {
-	case s.final():
-		add(elapsed(s.Elapsed))
-	case s.Left > 0:
-		add(clock(s.Left) + " left")
+	case s.Left > 0 && !s.final():
+		fs = append(fs, fact{clock(s.Left) + " left", true})
 	case s.Elapsed > 0:
-		add(clock(s.Elapsed))
+		fs = append(fs, fact{clock(s.Elapsed), true})
 	}
 	return fs
 }
@@ -234,7 +239,7 @@ func recentLoss(s *Snapshot) (float64, bool) {
 	p := s.Loss[max(len(s.Loss)-n, 0):]
 	sum, k := 0.0, 0
 	for _, q := range p {
-		if q.Y-q.Y == 0 { // finite
+		if finite(q.Y) {
 			sum += q.Y
 			k++
 		}

@@ -1,0 +1,109 @@
+package live
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+)
+
+func TestBarInCell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &tape{}
+		b := ProgressWith("download <arxiv>", 100<<20, BarOptions{Options: Options{Display: d}, Unit: "B"})
+		for range 50 {
+			time.Sleep(200 * time.Millisecond)
+			b.Add(1 << 20)
+		}
+		time.Sleep(250 * time.Millisecond)
+		all := d.all()
+		last := all[len(all)-1]
+		// 50 of 100 MiB in 10 s: as long again.
+		if p := plainOf(last); !strings.HasPrefix(p, "download <arxiv>  50.0 MiB of 100 MiB  ") || !strings.HasSuffix(p, " left") ||
+			!(strings.Contains(p, "00:09") || strings.Contains(p, "00:10") || strings.Contains(p, "00:11")) {
+			t.Errorf("half way it says %q", p)
+		}
+		if n := len(all); n > 104 {
+			t.Errorf("%d updates in 10 s", n)
+		}
+		if text := checkHTML(t, htmlOf(last)); !strings.Contains(text, "download <arxiv>") || !strings.Contains(htmlOf(last), "width:50.0%") {
+			t.Errorf("the HTML is %s", htmlOf(last))
+		}
+		b.Add(50 << 20)
+		b.Done()
+		b.Done()
+		out := d.outputs()
+		if len(out) != 1 || d.syncs != 1 {
+			t.Fatalf("%d outputs, %d syncs, want one of each", len(out), d.syncs)
+		}
+		if p := plainOf(out[0]); p != "download <arxiv>  100 MiB  9.8 MiB/s  00:10" {
+			t.Errorf("at the end it says %q", p)
+		}
+		checkHTML(t, htmlOf(out[0]))
+		if _, ok := out[0].Data[protocol.MIMETextPlain]; !ok || len(out[0].Data) != 2 {
+			t.Errorf("the end comes as %v", out[0].Data)
+		}
+	})
+}
+
+func TestBarOnTerminal(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	t.Setenv("LC_ALL", "C.UTF-8")
+	out := &buffer{}
+	b := &Bar{label: "convert", now: time.Now, o: BarOptions{Options: Options{Out: out}, Unit: "rows"}}
+	b.start = b.now().Add(-2 * time.Second)
+	b.lastT = b.start
+	b.SetTotal(2000)
+	b.Add(1000)
+	show := b.terminal()
+	line, share := b.line(false)
+	if err := show(line, share, false); err != nil {
+		t.Fatal(err)
+	}
+	// No terminal at all: 20 columns are assumed, the text goes first.
+	if got := screen(t, out.String(), 20); len(got) != 1 || !strings.HasPrefix(got[0], "convert  1,000 of") {
+		t.Errorf("it shows %q", got)
+	}
+	line, share = b.line(true)
+	if err := show(line, share, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := screen(t, out.String(), 80); len(got) != 2 || !strings.HasPrefix(got[0], "convert  1,000 of 2,000 rows") || !strings.Contains(got[0], "stopped after 2.0 s") || got[1] != "" {
+		t.Errorf("at the end it shows %q", got)
+	}
+}
+
+func TestBarInPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &buffer{}
+		b := ProgressWith("", 0, BarOptions{Options: Options{Out: out}})
+		for range 120 {
+			time.Sleep(100 * time.Millisecond)
+			if n, err := io.Copy(b, strings.NewReader("12345")); n != 5 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		b.Done()
+		ls := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if len(ls) != 3 || !strings.HasSuffix(ls[0], "00:05") || ls[2] != "600  50/s  00:12" {
+			t.Errorf("it wrote %q", ls)
+		}
+	})
+}
+
+// A task that is over at once leaves its last line and no more.
+func TestBarOfNothing(t *testing.T) {
+	d := &tape{}
+	b := ProgressWith("x", 10, BarOptions{Options: Options{Display: d}})
+	b.Add(10)
+	b.Done()
+	if n := len(d.all()); n != 1 {
+		t.Errorf("%d updates", n)
+	}
+	q := ProgressWith("x", 10, BarOptions{Options: Options{Quiet: true}})
+	q.Add(1)
+	q.Done()
+}

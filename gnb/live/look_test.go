@@ -1,0 +1,70 @@
+package live
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestLook writes the panels to the directory in GNB_LOOK, for eyes.
+func TestLook(t *testing.T) {
+	dir := os.Getenv("GNB_LOOK")
+	if dir == "" {
+		t.Skip("set GNB_LOOK to a directory to look at the panels")
+	}
+	for _, c := range []struct {
+		name           string
+		steps, workers int
+		done           float64
+		state          string
+	}{
+		{"start", 10000, 2, 0, Starting},
+		{"early", 10000, 2, 0.002, Running},
+		{"running", 10000, 2, 0.62, Running},
+		{"ten", 10, 1, 0.6, Running},
+		{"eight", 10000, 8, 0.31, Evaluating},
+		{"done", 10000, 8, 1, Done},
+		{"done1", 10000, 1, 1, Done},
+		{"done10", 10, 1, 1, Done},
+		{"interrupted", 10000, 2, 0.62, Interrupted},
+		{"failed", 10000, 2, 0.625, Failed},
+		{"failed0", 10000, 2, 0, Failed},
+	} {
+		s := sampleRun(c.steps, c.workers, c.done, c.state)
+		d := &tape{}
+		sink := New(Options{Display: d})
+		if !s.final() {
+			sink.Update(s)
+			for len(d.all()) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			put(t, filepath.Join(dir, c.name+".html"), []byte(page(htmlOf(d.all()[0]))))
+		}
+		if err := sink.Close(s); err != nil {
+			t.Fatal(err)
+		}
+		out := d.outputs()
+		png, ok := out[0].Data["image/png"].([]byte)
+		if !ok {
+			t.Fatalf("%s: no picture: %s", c.name, plainOf(out[0]))
+		}
+		t.Log(c.name, len(png), "bytes of PNG")
+		put(t, filepath.Join(dir, c.name+".png"), png)
+		put(t, filepath.Join(dir, c.name+"-table.html"), []byte(page(`<img width=880 src="`+c.name+`.png">`+htmlOf(out[1])+`<pre>`+plainOf(out[0])+"\n\n"+plainOf(out[1])+`</pre>`)))
+	}
+}
+
+func page(body string) string {
+	return fmt.Sprintf(`<!doctype html><meta charset=utf-8><body style="margin:0;font-family:system-ui,sans-serif">
+<div style="background:#fff;color:rgba(0,0,0,.87);padding:12px">%s</div>
+<div style="background:#111;color:#fff;padding:12px">%s</div>`, body, body)
+}
+
+func put(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

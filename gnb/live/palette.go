@@ -1,0 +1,101 @@
+package live
+
+import (
+	"cmp"
+	"image"
+	"image/color"
+	"slices"
+)
+
+// inks are the colours that figures are drawn in.
+var inks = []color.NRGBA{ink, gridInk, blue, orange, green, purple, amber}
+
+// paletted is img in at most 256 colours: a third of the bytes, and no
+// difference to the eye. A figure consists of few inks; what makes its colours
+// many is the opacity at the edges of strokes, which is rounded to 16 levels.
+func paletted(img image.Image) image.Image {
+	src, ok := img.(*image.RGBA)
+	if !ok {
+		return img
+	}
+	// snapped maps a pixel to its rounded colour, count tells how often that occurs.
+	snapped := map[[4]uint8]color.NRGBA{}
+	count := map[color.NRGBA]int{}
+	for i := 0; i+3 < len(src.Pix); i += 4 {
+		px := [4]uint8(src.Pix[i : i+4])
+		if px[3] == 0 {
+			continue
+		}
+		c, ok := snapped[px]
+		if !ok {
+			c = snap(px)
+			snapped[px] = c
+		}
+		count[c]++
+	}
+	colors := make([]color.NRGBA, 0, len(count))
+	for c := range count {
+		colors = append(colors, c)
+	}
+	slices.SortFunc(colors, func(a, b color.NRGBA) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B), cmp.Compare(a.A, b.A))
+	})
+	pal := color.Palette{color.NRGBA{}}
+	index := map[color.NRGBA]uint8{}
+	for i, c := range colors {
+		if i < 255 {
+			index[c] = uint8(len(pal))
+			pal = append(pal, c)
+			continue
+		}
+		best, far := 0, 1<<30
+		for j, d := range colors[:255] {
+			if v := distance(c, d); v < far {
+				best, far = j, v
+			}
+		}
+		index[c] = uint8(best + 1)
+	}
+	byPixel := make(map[[4]uint8]uint8, len(snapped))
+	for px, c := range snapped {
+		byPixel[px] = index[c]
+	}
+	dst := image.NewPaletted(src.Rect, pal)
+	w := src.Rect.Dx()
+	for y := range src.Rect.Dy() {
+		row := src.Pix[y*src.Stride : y*src.Stride+4*w]
+		out := dst.Pix[y*dst.Stride : y*dst.Stride+w]
+		for x := range out {
+			if px := [4]uint8(row[4*x : 4*x+4]); px[3] != 0 {
+				out[x] = byPixel[px]
+			}
+		}
+	}
+	return dst
+}
+
+// snap rounds a pixel, premultiplied as image.RGBA keeps it: to the ink next to
+// it where it is that ink or too faint to tell, else each channel to 16 levels.
+func snap(px [4]uint8) color.NRGBA {
+	a := int(px[3])
+	un := func(v uint8) uint8 { return uint8(min(int(v)*255/a, 255)) }
+	c := color.NRGBA{un(px[0]), un(px[1]), un(px[2]), 255}
+	near, far := c, 1<<30
+	for _, k := range inks {
+		k.A = 255
+		if v := distance(c, k); v < far {
+			near, far = k, v
+		}
+	}
+	level := func(v uint8) uint8 { return uint8((int(v) + 8) / 17 * 17) }
+	if far > 300 && a >= 96 {
+		near = color.NRGBA{level(c.R), level(c.G), level(c.B), 255}
+	}
+	near.A = max(level(uint8(a)), 17)
+	return near
+}
+
+func distance(a, b color.NRGBA) int {
+	sq := func(x, y uint8) int { d := int(x) - int(y); return d * d }
+	return sq(a.R, b.R) + sq(a.G, b.G) + sq(a.B, b.B) + 2*sq(a.A, b.A)
+}

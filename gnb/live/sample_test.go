@@ -1,0 +1,137 @@
+package live
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+)
+
+// tape is a Display that keeps what a notebook would receive.
+type tape struct {
+	mu    sync.Mutex
+	sent  []*protocol.DisplayData
+	times []time.Time
+	syncs int
+	fail  error         // what Send returns, if not nil
+	stall chan struct{} // Send waits for it to be closed, if not nil
+}
+
+func (t *tape) Send(d *protocol.DisplayData) error {
+	t.mu.Lock()
+	stall, fail := t.stall, t.fail
+	t.sent = append(t.sent, d)
+	t.times = append(t.times, time.Now())
+	t.mu.Unlock()
+	if stall != nil {
+		<-stall
+	}
+	return fail
+}
+
+func (t *tape) Sync() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.syncs++
+	return nil
+}
+
+func (t *tape) all() []*protocol.DisplayData {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]*protocol.DisplayData(nil), t.sent...)
+}
+
+func (t *tape) when() []time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]time.Time(nil), t.times...)
+}
+
+// outputs plays the notebook: outputs in order, replaced by display id.
+func (t *tape) outputs() []*protocol.DisplayData {
+	var out []*protocol.DisplayData
+	at := map[string]int{}
+	for _, d := range t.all() {
+		if i, ok := at[d.DisplayID]; ok && d.DisplayID != "" {
+			out[i] = d
+			continue
+		}
+		if d.DisplayID != "" {
+			at[d.DisplayID] = len(out)
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func htmlOf(d *protocol.DisplayData) string {
+	s, _ := d.Data[protocol.MIMETextHTML].(string)
+	return s
+}
+
+func plainOf(d *protocol.DisplayData) string {
+	s, _ := d.Data[protocol.MIMETextPlain].(string)
+	return s
+}
+
+// sampleRun is a made-up run of a number of steps and workers, of which a share
+// is done.
+func sampleRun(steps, workers int, done float64, state string) Snapshot {
+	r := rand.New(rand.NewPCG(1, uint64(steps)))
+	epochs := 20
+	if steps < 100 {
+		epochs = 2
+	}
+	per := steps / epochs
+	n := int(float64(steps) * done)
+	s := Snapshot{
+		Title: "sage on planted", State: state,
+		Epochs: epochs, Steps: per, Epoch: min(n/per+1, epochs), Step: n % per,
+		Elapsed: time.Duration(n) * 7 * time.Millisecond,
+		Left:    time.Duration(steps-n) * 7 * time.Millisecond,
+	}
+	if n == steps {
+		s.Step = per
+	}
+	for i := range n {
+		t := float64(i) / float64(steps)
+		y := 0.35 + 1.3*math.Exp(-t*9) + 0.12*r.NormFloat64()*math.Exp(-t)
+		s.Loss = append(s.Loss, Point{i + 1, max(y, 0.05)})
+	}
+	full := n / per
+	val, test, train := Series{Name: "val"}, Series{Name: "test"}, Series{Name: "train"}
+	for e := 1; e <= full; e++ {
+		t := 1 - math.Exp(-float64(e)/4)
+		train.Points = append(train.Points, Point{e, 0.3 + 0.64*t + 0.004*r.NormFloat64()})
+		val.Points = append(val.Points, Point{e, 0.3 + 0.58*t + 0.008*r.NormFloat64()})
+		test.Points = append(test.Points, Point{e, 0.3 + 0.57*t + 0.008*r.NormFloat64()})
+	}
+	s.Metrics = []Series{train, val, test}
+	names := []string{"sample", "gather", "forward", "backward", "reduce", "optimise", "wait"}
+	now := []string{"forward", "backward", "sample", "reduce"}
+	for k := range workers {
+		w := Worker{
+			Rank: k, Epoch: s.Epoch, Step: s.Step, SeedsPerSec: 10300 + 500*r.NormFloat64(),
+			EdgesPerSec: 1.21e6 + 5e4*r.NormFloat64(), Stage: now[k%len(now)], RSS: 412<<20 + int64(k)<<22,
+		}
+		share := []float64{0.21, 0.08, 0.26, 0.31, 0.04, 0.02, 0.05}
+		for i, n := range names {
+			w.Stages = append(w.Stages, StageShare{n, share[i] * (1 + 0.1*r.NormFloat64())})
+		}
+		s.Workers = append(s.Workers, w)
+	}
+	for e := max(full-2, 1); e <= full; e++ {
+		s.Text = append(s.Text, fmt.Sprintf("epoch %d  loss %.3f  val %.3f", e, s.Loss[e*per-1].Y, val.Points[e-1].Y))
+	}
+	switch state {
+	case Failed:
+		s.Detail = "worker 1 (pid 4711) ended in epoch 13, step 45, stage backward: killed by signal 9 (out of memory?); try a smaller batch"
+	case Interrupted:
+		s.Detail = "interrupted; checkpoint of step 6,200 kept, continue with Resume"
+	}
+	return s
+}
