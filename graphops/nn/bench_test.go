@@ -1,0 +1,58 @@
+package nn
+
+import (
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// A training step of 3 layers on a batch of 1024 with fanout 15, 10, 5.
+func BenchmarkStep(b *testing.B) {
+	const n, in, size = 50_000, 128, 1024
+	g := planted(b, n)
+	m := NewSAGEModel(Sizes{In: in, Hidden: 256, Out: 40, Layers: 3, Dropout: 0.5})
+	p, err := Collect(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.Init(1)
+	seeds, labels := make([]int32, size), make([]int32, size)
+	for i := range seeds {
+		seeds[i], labels[i] = int32(i*31), int32(i%40)
+	}
+	batch := batch(b, g, sample.Fanouts{15, 10, 5}, 0, seeds)
+	ids := batch.InputIDs()
+	x := normal(len(ids)*in, 1)
+	adam := NewAdam(AdamOptions{})
+	f := NewFwd(Config{})
+	for b.Loop() {
+		f.Reset(Config{Train: true, Seed: 1})
+		h := f.Input(len(ids), in, x, tensor.SrcSpace(batch.Blocks[0]))
+		l := CrossEntropy(Forward(m, f, batch.Blocks, h), labels)
+		p.ZeroGrad()
+		l.Backward()
+		adam.Step(p.Flat(), p.Grad(), 1/float32(l.Weight))
+	}
+	b.ReportMetric(float64(batch.Edges())*float64(b.N)/b.Elapsed().Seconds(), "edges/s")
+}
+
+func BenchmarkAdam(b *testing.B) {
+	const n = 1 << 20
+	w, g := normal(n, 1), normal(n, 2)
+	adam := NewAdam(AdamOptions{})
+	b.SetBytes(7 * 4 * n) // w, m and v read and written, g read
+	for b.Loop() {
+		adam.Step(w, g, 0.5)
+	}
+}
+
+func BenchmarkCrossEntropy(b *testing.B) {
+	const n, cols = 1024, 40
+	x, labels := normal(n*cols, 1), make([]int32, n)
+	f := NewFwd(Config{})
+	for b.Loop() {
+		f.Reset(Config{Grad: true})
+		CrossEntropy(f.Leaf(n, cols, x, nil), labels).Backward()
+	}
+}

@@ -1,0 +1,99 @@
+package nn_test
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// Full-graph training of the karate club.
+func Example() {
+	ds := dataset.Karate()
+	n := ds.Nodes()
+	m := nn.NewSAGEModel(nn.Sizes{In: ds.Features(), Hidden: 16, Out: ds.Classes(), Layers: 2})
+	params, err := nn.Collect(m)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	params.Init(1)
+	adam := nn.NewAdam(nn.AdamOptions{LR: 0.02})
+	blocks := nn.FullGraph(ds.Graph, m.NumLayers())
+	f := nn.NewFwd(nn.Config{})
+	for step := range 40 {
+		f.Reset(nn.Config{Train: true, Seed: 1, Step: step})
+		x := f.Input(n, ds.Features(), ds.X.F32, &nn.Space{})
+		loss := nn.CrossEntropy(nn.Forward(m, f, blocks, x), ds.Y)
+		params.ZeroGrad()
+		loss.Backward()
+		adam.Step(params.Flat(), params.Grad(), 1/float32(loss.Weight))
+	}
+	logits, classes, err := nn.LayerWise(m, f, ds.Graph, ds.X.F32, ds.Features())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	correct, count := nn.Accuracy(logits, classes, ds.Y)
+	fmt.Printf("%d of %d\n", correct, count)
+	// Output: 34 of 34
+}
+
+// A layer of one's own: the neighbours' largest features, through one Linear.
+type pooled struct {
+	Lins []*nn.Linear
+}
+
+func (m *pooled) NumLayers() int { return len(m.Lins) }
+
+func (m *pooled) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	return f.Tanh(m.Lins[i].Forward(f, f.Aggregate(b, h, nn.Max)))
+}
+
+func ExampleModel() {
+	s := nn.Sizes{In: 2, Hidden: 4, Out: 1, Layers: 2}
+	m := &pooled{nn.Stack(s, func(in, out int) *nn.Linear { return nn.NewLinear(in, out, true) })}
+	params, err := nn.Collect(m)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(params)
+	// Output:
+	// parameter      shape   weights
+	// lins.0.weight  [4, 2]  8
+	// lins.0.bias    [4]     4
+	// lins.1.weight  [1, 4]  4
+	// lins.1.bias    [1]     1
+	// total                  17
+}
+
+func ExampleTryForward() {
+	g, err := graphops.FromEdges(2, []int32{0}, []int32{1}, graphops.BuildOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m := nn.NewSAGEModel(nn.Sizes{In: 3, Hidden: 4, Out: 2, Layers: 2})
+	f := nn.NewFwd(nn.Config{})
+	x := f.Input(2, 5, make([]float32, 10), nil) // 5 features, not 3
+	_, err = nn.TryForward(m, f, nn.FullGraph(g, 2), x)
+	fmt.Println(err)
+	// Output: nn: layer 0 (*nn.SAGEConv) of *nn.SAGE: tensor: Linear: x is [2,5] and the weight is [4,3] [out,in]: x must have 3 columns
+}
+
+func ExampleCrossEntropy() {
+	f := nn.NewFwd(nn.Config{})
+	logits := f.Input(3, 2, []float32{0, 0, 5, 1, 2, 9}, nil)
+	loss := nn.CrossEntropy(logits, []int32{0, -1, 1}) // the second row has no label
+	fmt.Printf("sum %.4f, weight %v, %d of %d right\n", loss.Sum.Data()[0], loss.Weight, loss.Correct, loss.Count)
+	// Output: sum 0.6941, weight 2, 2 of 2 right
+}
+
+func ExampleClipScale() {
+	gradient := []float32{3, 4} // of a sum of weight 10
+	scale, norm := nn.ClipScale(gradient, 1.0/10, 0.25)
+	fmt.Printf("norm %.2f, scale %.3f\n", norm, scale)
+	// Output: norm 0.50, scale 0.050
+}

@@ -1,0 +1,371 @@
+package nn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/tensor/ref"
+)
+
+func planted(tb testing.TB, nodes int) *graphops.Graph {
+	tb.Helper()
+	var src, dst []int32
+	for i := range nodes * 6 {
+		src = append(src, int32((i*7919+i/5)%nodes))
+		dst = append(dst, int32((i*104729+i*i%101)%(nodes-1))) // the last node has no in-edges
+	}
+	g, err := graphops.FromEdges(nodes, src, dst, graphops.BuildOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return g
+}
+
+func gather(x []float32, cols int, ids []int32) []float32 {
+	out := make([]float32, 0, len(ids)*cols)
+	for _, v := range ids {
+		out = append(out, x[int(v)*cols:(int(v)+1)*cols]...)
+	}
+	return out
+}
+
+func batch(tb testing.TB, g *graphops.Graph, fanouts sample.Fanouts, step int, seeds []int32) *sample.Batch {
+	tb.Helper()
+	s, err := sample.New(g, sample.Config{Picker: fanouts, Seed: 5})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b, err := s.Sample(0, step, seeds)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+// One function, three ways to compute it: the whole graph at once, layer by
+// layer in parts, and sampled batches that take all neighbours. Sampled blocks
+// list a node's in-edges in the graph's order and rows do not influence each
+// other, so the bits are equal; with dropout as well, whose masks belong to
+// nodes.
+func TestThreeWaysAgree(t *testing.T) {
+	t.Parallel()
+	const n, in, out = 300, 9, 4
+	g := planted(t, n)
+	x := normal(n*in, 1)
+	s := Sizes{In: in, Hidden: 16, Out: out, Layers: 3, Dropout: 0.4}
+	models := map[string]Model{"mlp": NewMLPModel(s)}
+	for _, v := range sageVariants {
+		models["sage "+v.name] = NewSAGEModelWith(s, v.o)
+	}
+	for name, m := range models {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mustCollect(t, m).Init(2)
+			for _, train := range []bool{false, true} {
+				c := Config{Train: train, Seed: 3, Epoch: 1, Step: 4}
+				f := NewFwd(c)
+				full := Forward(m, f, FullGraph(g, 3), f.Input(n, in, x, &Space{})).Data()
+
+				if !train {
+					lw := NewFwd(Config{Train: true}) // which LayerWise turns off
+					got, cols, err := LayerWise(m, lw, g, x, in)
+					if err != nil || cols != out {
+						t.Fatalf("layer-wise: %d columns, %v", cols, err)
+					}
+					sameBits(t, "layer-wise", full, got)
+				}
+
+				seeds := []int32{299, 0, 17, 250, 3}
+				b := batch(t, g, sample.Fanouts{-1, -1, -1}, 0, seeds)
+				f2 := NewFwd(c)
+				ids := b.InputIDs()
+				y := Forward(m, f2, b.Blocks, f2.Input(len(ids), in, gather(x, in, ids), tensor.SrcSpace(b.Blocks[0])))
+				sameBits(t, fmt.Sprintf("sampled, train %v", train), gather(full, out, seeds), y.Data())
+			}
+		})
+	}
+}
+
+// Parts of the rows, as ranks compute them, are the rows of the whole.
+func TestLayerRows(t *testing.T) {
+	t.Parallel()
+	const n, in, hidden = 2500, 6, 8
+	g := planted(t, n)
+	x := normal(n*in, 1)
+	m := NewSAGEModel(Sizes{In: in, Hidden: hidden, Out: 3, Layers: 2})
+	mustCollect(t, m).Init(2)
+	f := NewFwd(Config{Threads: 2})
+	cols, err := LayerCols(m, f, 0, in)
+	if err != nil || cols != hidden {
+		t.Fatalf("layer 0 has %d columns, %v", cols, err)
+	}
+	whole, parts := make([]float32, n*hidden), make([]float32, n*hidden)
+	if err := LayerRows(m, f, 0, g, x, in, 0, n, whole, nil); err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	for rank := range 4 {
+		lo, hi := sample.Share(n, rank, 4)
+		last = 0
+		err := LayerRows(m, f, 0, g, x, in, lo, hi, parts[lo*hidden:hi*hidden], func(rows int) {
+			if rows <= last {
+				t.Errorf("progress goes from %d to %d", last, rows)
+			}
+			last = rows
+		})
+		if err != nil || last != hi-lo {
+			t.Errorf("rank %d: %v after %d rows of %d", rank, err, last, hi-lo)
+		}
+	}
+	sameBits(t, "parts", whole, parts)
+	if err := LayerRows(m, f, 0, g, x, in, 5, 5, nil, nil); err != nil {
+		t.Errorf("no rows: %v", err)
+	}
+
+	wantError(t, LayerRows(m, f, 0, g, x, in, 5, n+1, nil, nil), "[5, 2501)", "2500 nodes")
+	wantError(t, LayerRows(m, f, 0, g, x[1:], in, 0, n, whole, nil), "[2500,6]")
+	wantError(t, LayerRows(m, f, 0, g, x, in, 0, 2, make([]float32, 3), nil), "3 elements", "2 rows")
+	wantError(t, LayerRows(m, f, 0, g, x, in, 0, n, make([]float32, n), nil), "returns 8 columns", "output has 1")
+	wantError(t, LayerRows(m, f, 1, g, x, in, 0, n, whole, nil), "layer 1 (*nn.SAGEConv) of *nn.SAGE", "Linear")
+	_, err = LayerCols(m, f, 0, 5)
+	wantError(t, err, "layer 0 (*nn.SAGEConv) of *nn.SAGE", "[0,5]")
+	_, _, err = LayerWise(m, f, g, x[:n*5], 5)
+	wantError(t, err, "layer 0")
+	_, _, err = LayerWise(&SAGE{}, f, g, x, in)
+	wantError(t, err, "*nn.SAGE has no layers")
+}
+
+// wide has more columns than a chunk of rows can bound at once, so several
+// chunks run.
+func TestLayerRowsChunks(t *testing.T) {
+	t.Parallel()
+	n := chunkMinRows*2 + 5
+	g := planted(t, n)
+	const in = 4
+	m := NewMLPModel(Sizes{In: in, Out: chunkFloats/chunkMinRows + 1, Layers: 1})
+	mustCollect(t, m).Init(1)
+	f := NewFwd(Config{})
+	x := normal(n*in, 1)
+	cols := chunkFloats/chunkMinRows + 1
+	lo, hi := 3, n
+	out := make([]float32, (hi-lo)*cols)
+	var done []int
+	if err := LayerRows(m, f, 0, g, x, in, lo, hi, out, func(rows int) { done = append(done, rows) }); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(done) != fmt.Sprint([]int{chunkMinRows, 2 * chunkMinRows, hi - lo}) {
+		t.Errorf("chunks end at %v", done)
+	}
+	f.Reset(Config{})
+	y := Forward(m, f, FullGraph(g, 1), f.Input(n, in, x, nil)).Data()
+	sameBits(t, "chunks", y[lo*cols:], out)
+}
+
+// A batch without seeds goes through forward and backward.
+func TestNoSeeds(t *testing.T) {
+	t.Parallel()
+	g := planted(t, 50)
+	b := batch(t, g, sample.Fanouts{3, 3}, 0, nil)
+	m := NewSAGEModel(Sizes{In: 4, Hidden: 4, Out: 2, Layers: 2, Dropout: 0.5})
+	p := mustCollect(t, m)
+	p.Init(1)
+	f := NewFwd(Config{Train: true})
+	y, err := TryForward(m, f, b.Blocks, f.Input(0, 4, nil, tensor.SrcSpace(b.Blocks[0])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := CrossEntropy(y, nil)
+	l.Backward()
+	if l.Weight != 0 || l.Sum.Data()[0] != 0 {
+		t.Errorf("the loss is %v of weight %v", l.Sum.Data(), l.Weight)
+	}
+	for i, v := range p.Grad() {
+		if v != 0 {
+			t.Fatalf("gradient %d is %v", i, v)
+		}
+	}
+}
+
+// refModel is a SAGE of two layers with ReLU and dropout, and cross entropy.
+func refModel(m *SAGE, w []sageWeights, blocks []*Block, x ref.Matrix, labels []int32, c Config) float64 {
+	h := x
+	for i, b := range blocks {
+		h = refSAGE(m.Convs[i], w[i], b, h)
+		if i < len(blocks)-1 {
+			h = ref.Unary(tensor.ReLUOp, h, 0)
+			ids := make([]int64, b.NumDst)
+			for d := range ids {
+				ids[d] = int64(b.DstID(d))
+			}
+			h = ref.Dropout(h, ids, c.Seed, c.Epoch, c.Step, i, m.Dropout)
+		}
+	}
+	return refCrossEntropy(h, labels)
+}
+
+// The whole of a training step's gradient, on a sampled batch and on the whole
+// graph, with dropout's mask fixed by the step.
+func TestModelGradients(t *testing.T) {
+	t.Parallel()
+	const n, in = 40, 5
+	g := planted(t, n)
+	seeds := []int32{3, 39, 11, 0}
+	all := make([]int32, n)
+	labels := make([]int32, n)
+	for v := range n {
+		all[v], labels[v] = int32(v), int32(v%4)-1
+	}
+	b := batch(t, g, sample.Fanouts{3, 2}, 7, seeds)
+	for name, tc := range map[string]struct {
+		blocks []*Block
+		ids    []int32
+		labels []int32
+	}{
+		"sampled":    {b.Blocks, b.InputIDs(), []int32{2, 0, -1, 1}},
+		"full graph": {FullGraph(g, 2), all, labels},
+	} {
+		for _, v := range sageVariants {
+			t.Run(name+"/"+v.name, func(t *testing.T) {
+				t.Parallel()
+				m := NewSAGEModelWith(Sizes{In: in, Hidden: 6, Out: 3, Layers: 2, Dropout: 0.3}, v.o)
+				p := mustCollect(t, m)
+				p.Init(4)
+				x := normal(len(tc.ids)*in, 1)
+				c := Config{Train: true, Seed: 11, Epoch: 2, Step: 7}
+				f := NewFwd(c)
+				h := f.Leaf(len(tc.ids), in, x, tensor.SrcSpace(tc.blocks[0]))
+				l := CrossEntropy(Forward(m, f, tc.blocks, h), tc.labels)
+				l.Backward()
+
+				rx := ref.From(len(tc.ids), in, x)
+				w := []sageWeights{weightsOf(m.Convs[0]), weightsOf(m.Convs[1])}
+				loss := func() float64 { return refModel(m, w, tc.blocks, rx, tc.labels, c) }
+				near(t, "loss", l.Sum.Data(), []float64{loss()}, 1e-5, 1e-5)
+				central(t, "input", rx, h.Grad(), loss)
+				for i, conv := range m.Convs {
+					central(t, "lin_l.weight", w[i].wl, conv.LinL.Weight.G, loss)
+					if conv.LinL.Bias != nil {
+						central(t, "lin_l.bias", w[i].bl, conv.LinL.Bias.G, loss)
+					}
+					if conv.LinR != nil {
+						central(t, "lin_r.weight", w[i].wr, conv.LinR.Weight.G, loss)
+					}
+				}
+			})
+		}
+	}
+}
+
+type wrongRows struct{ Lins []*Linear }
+
+func (m *wrongRows) NumLayers() int { return len(m.Lins) }
+
+func (m *wrongRows) Layer(f *Fwd, i int, _ *Block, h *Tensor) *Tensor { return m.Lins[i].Forward(f, h) }
+
+type failing struct{ with any }
+
+func (m *failing) NumLayers() int { return 1 }
+
+func (m *failing) Layer(*Fwd, int, *Block, *Tensor) *Tensor {
+	if m.with != nil {
+		panic(m.with)
+	}
+	return nil
+}
+
+// noSpace loses the row space before dropout.
+type noSpace struct{ Convs []any }
+
+func (m *noSpace) NumLayers() int { return 1 }
+
+func (m *noSpace) Layer(f *Fwd, _ int, b *Block, h *Tensor) *Tensor {
+	return f.Dropout(f.Custom("mine", nil, b.NumDst, 1, func([]float32) {}, nil), 0.5)
+}
+
+func TestForwardErrors(t *testing.T) {
+	t.Parallel()
+	g := testGraph(t)
+	f := NewFwd(Config{Train: true})
+	x := f.Input(8, 5, make([]float32, 40), &Space{})
+	sage := NewSAGEModel(Sizes{In: 5, Hidden: 4, Out: 2, Layers: 2})
+	bad := NewSAGEModel(Sizes{In: 5, Hidden: 4, Out: 2, Layers: 2})
+	bad.Convs[1] = NewSAGE(3, 2)
+	broken := NewSAGEModel(Sizes{In: 5, Out: 2, Layers: 1})
+	broken.Convs[0] = nil
+	nilLin := NewSAGEModel(Sizes{In: 5, Out: 2, Layers: 1})
+	nilLin.Convs[0].LinL = nil
+	for _, tc := range []struct {
+		name   string
+		m      Model
+		blocks []*Block
+		x      *Tensor
+		parts  []string
+	}{
+		{"no layers", &SAGE{}, nil, x, []string{"*nn.SAGE has no layers"}},
+		{"too few blocks", sage, FullGraph(g, 1), x, []string{"2 layers", "1 blocks"}},
+		{"nil input", sage, FullGraph(g, 2), nil, []string{"nil tensor"}},
+		{"rows", sage, []*Block{sampledBlock(), sampledBlock()}, x, []string{"[8,5]", "6 sources"}},
+		{"chain", sage, []*Block{g.Slice(0, 3), g.Block()}, x, []string{"block 1 has 8 sources", "block 0 has 3 destinations"}},
+		{"columns", bad, FullGraph(g, 2), x, []string{"nn: layer 1 (*nn.SAGEConv) of *nn.SAGE: tensor: Linear: ", "[8,4]", "[2,3]"}},
+		{"nil layer", broken, FullGraph(g, 1), x, []string{"layer 0 (*nn.SAGEConv)", "SAGEConv: the layer is nil"}},
+		{"nil linear", nilLin, FullGraph(g, 1), x, []string{"layer 0", "Linear: the layer is nil"}},
+		{"rows of sources", &wrongRows{[]*Linear{NewLinear(5, 1, true)}}, []*Block{g.Slice(0, 3)}, x, []string{"layer 0 (*nn.Linear) of *nn.wrongRows", "[8,1]", "3 destinations", "f.Dst"}},
+		{"nil output", &failing{}, FullGraph(g, 1), x, []string{"layer 0 of *nn.failing", "nil tensor"}},
+		{"dropout", &noSpace{}, FullGraph(g, 1), x, []string{"layer 0 of *nn.noSpace: tensor: Dropout: ", "row space"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			y, err := TryForward(tc.m, f, tc.blocks, tc.x)
+			wantError(t, err, tc.parts...)
+			var te *tensor.Error
+			if y != nil || !errors.As(err, &te) {
+				t.Errorf("the output is %v and the error %T", y, err)
+			}
+		})
+	}
+	var le *LayerError
+	if err := Try(func() { Forward(bad, f, FullGraph(g, 2), x) }); !errors.As(err, &le) || le.Layer != 1 {
+		t.Errorf("Forward panics with %v", err)
+	}
+	// Panics of another kind go through as they are.
+	defer func() {
+		if r := recover(); r != "mine" {
+			t.Errorf("another panic arrives as %v", r)
+		}
+	}()
+	_, _ = TryForward(&failing{"mine"}, f, FullGraph(g, 1), x)
+	t.Error("another panic was swallowed")
+}
+
+func TestStack(t *testing.T) {
+	t.Parallel()
+	pair := func(in, out int) [2]int { return [2]int{in, out} }
+	for _, tc := range []struct {
+		s    Sizes
+		want string
+	}{
+		{Sizes{In: 3, Out: 2, Layers: 1}, "[[3 2]]"},
+		{Sizes{In: 3, Hidden: 7, Out: 2, Layers: 2}, "[[3 7] [7 2]]"},
+		{Sizes{In: 3, Hidden: 7, Out: 2, Layers: 4}, "[[3 7] [7 7] [7 7] [7 2]]"},
+	} {
+		if got := fmt.Sprint(Stack(tc.s, pair)); got != tc.want {
+			t.Errorf("%v gives %s, want %s", tc.s, got, tc.want)
+		}
+	}
+	for what, s := range map[string]Sizes{
+		"Layers is 0":    {In: 3, Hidden: 7, Out: 2},
+		"In is 0":        {Hidden: 7, Out: 2, Layers: 2},
+		"Out is -1":      {In: 3, Hidden: 7, Out: -1, Layers: 2},
+		"Hidden is 0":    {In: 3, Out: 2, Layers: 2},
+		"Dropout is 1":   {In: 3, Out: 2, Layers: 1, Dropout: 1},
+		"Dropout is NaN": {In: 3, Out: 2, Layers: 1, Dropout: nan()},
+	} {
+		if err := Try(func() { Stack(s, pair) }); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+}

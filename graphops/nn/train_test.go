@@ -1,0 +1,119 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+func nan() float64 { return math.NaN() }
+
+// Full-graph training on the karate club, from six labelled members.
+func TestTrainKarate(t *testing.T) {
+	t.Parallel()
+	ds := dataset.Karate()
+	n := ds.Nodes()
+	train, err := ds.Split("train")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := make([]int32, n)
+	for v := range labels {
+		labels[v] = -1
+	}
+	for _, v := range train {
+		labels[v] = ds.Y[v]
+	}
+	m := NewSAGEModel(Sizes{In: ds.Features(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.2})
+	p := mustCollect(t, m)
+	p.Init(1)
+	adam := NewAdam(AdamOptions{LR: 0.02, WeightDecay: 5e-3})
+	blocks := FullGraph(ds.Graph, 2)
+	f := NewFwd(Config{})
+	var first, last float64
+	for step := range 100 {
+		f.Reset(Config{Train: true, Seed: 1, Step: step})
+		l := CrossEntropy(Forward(m, f, blocks, f.Input(n, n, ds.X.F32, &Space{})), labels)
+		p.ZeroGrad()
+		l.Backward()
+		adam.Step(p.Flat(), p.Grad(), 1/float32(l.Weight))
+		last = l.Mean()
+		if step == 0 {
+			first = last
+		}
+	}
+	if !(last < first/2) {
+		t.Errorf("the loss goes from %v to %v", first, last)
+	}
+	logits, cols, err := LayerWise(m, f, ds.Graph, ds.X.F32, ds.Features())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if correct, count := Accuracy(logits, cols, labels); correct != count || count != int64(len(train)) {
+		t.Errorf("%d of %d training nodes are right", correct, count)
+	}
+	// The club's split follows its friendships: those never seen are mostly right.
+	if correct, count := Accuracy(logits, cols, ds.Y); float64(correct) < 0.8*float64(count) {
+		t.Errorf("%d of all %d members are right", correct, count)
+	}
+}
+
+// Twenty steps on sampled batches, with dropout, momentum and clipping, give the
+// same weights on any number of threads. GOMAXPROCS is the process's, so this
+// test is not parallel.
+func TestTrainThreads(t *testing.T) {
+	const n, in, classes, size = 700, 24, 5, 64
+	g := planted(t, n)
+	x := normal(n*in, 1)
+	old := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(old)
+	run := func(threads int, o SAGEOptions) []float32 {
+		runtime.GOMAXPROCS(threads)
+		m := NewSAGEModelWith(Sizes{In: in, Hidden: 96, Out: classes, Layers: 3, Dropout: 0.5}, o)
+		p := mustCollect(t, m)
+		if p.Len() <= stepGrain {
+			t.Fatalf("%d weights are one chunk of the optimiser", p.Len())
+		}
+		p.Init(1)
+		s, err := sample.New(g, sample.Config{Picker: sample.Fanouts{5, 4, 3}, Seed: 1, Threads: threads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		adam := NewAdam(AdamOptions{LR: 0.01})
+		f := NewFwd(Config{})
+		for step := range 20 {
+			seeds, labels := make([]int32, size), make([]int32, size)
+			for i := range seeds {
+				seeds[i] = int32((step*size + i*3) % n)
+				labels[i] = seeds[i]%(classes+1) - 1
+			}
+			b, err := s.Sample(0, step, seeds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Reset(Config{Train: true, Seed: 1, Step: step, Threads: threads})
+			ids := b.InputIDs()
+			h := f.Input(len(ids), in, gather(x, in, ids), tensor.SrcSpace(b.Blocks[0]))
+			l := CrossEntropy(Forward(m, f, b.Blocks, h), labels)
+			p.ZeroGrad()
+			l.Backward()
+			scale, _ := ClipScale(p.Grad(), 1/float32(l.Weight), 0.5)
+			adam.Step(p.Flat(), p.Grad(), scale)
+		}
+		return p.Flat()
+	}
+	for _, o := range []SAGEOptions{{}, {Aggr: Max, Normalize: true}} {
+		want := run(1, o)
+		for _, threads := range []int{2, 3} {
+			sameBits(t, fmt.Sprintf("weights on %d threads", threads), want, run(threads, o))
+		}
+		if math.IsNaN(float64(want[0])) {
+			t.Error("the weights are NaN")
+		}
+	}
+}
