@@ -20,8 +20,6 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-func tContext() context.Context { return context.Background() }
-
 // before remembers what the process has; the returned function says what is
 // there afterwards and was not before: descriptors (sockets, pipes and memory
 // files are such), processes of the run, files in the temporary directory.
@@ -106,6 +104,25 @@ func run(t *testing.T, s Spec, job testJob) (*record, error) {
 		t.Errorf("left behind: %q", l)
 	}
 	return rec, err
+}
+
+// concurrently plays n runs at the same time, each with an id of its own, and
+// checks that together they leave nothing.
+func concurrently(t *testing.T, n int, play func(i int, id string)) {
+	t.Helper()
+	left := before(t)
+	ids := make([]string, n)
+	var wg sync.WaitGroup
+	for i := range ids {
+		ids[i] = randomID()
+		wg.Go(func() { play(i, ids[i]) })
+	}
+	wg.Wait()
+	for _, id := range ids {
+		if l := left(id); len(l) > 0 {
+			t.Errorf("left behind: %q", l)
+		}
+	}
 }
 
 func TestEveryCollectiveBetweenProcesses(t *testing.T) {
@@ -194,6 +211,14 @@ func TestWorkersGetWhatTheyNeed(t *testing.T) {
 		if pipes != 3 || sockets != 1 || memory != 3 {
 			t.Errorf("rank %d holds %q", rank, h.Descriptors)
 		}
+	}
+}
+
+func TestEnterIfWorker(t *testing.T) {
+	t.Setenv(envEnter, "1")
+	rec, err := run(t, Spec{World: 2}, testJob{Kind: "hello"})
+	if err != nil || rec.count(0) != 1 || rec.count(1) != 1 {
+		t.Errorf("%d and %d events, %v", rec.count(0), rec.count(1), err)
 	}
 }
 
@@ -331,11 +356,12 @@ func TestStatus(t *testing.T) {
 
 // Every way for one worker to fail is named, and ends the whole run.
 func TestFailuresAreNamed(t *testing.T) {
-	for _, tc := range []struct {
+	type failure struct {
 		kind   string
 		reason string
 		more   func(*WorkerError) bool
-	}{
+	}
+	cases := []failure{
 		{"panic", "panic: runtime error: index out of range [4]", func(e *WorkerError) bool {
 			return strings.Contains(e.Stack, "multigpu.misbehave") && slices.Contains(e.Stderr, "a last line")
 		}},
@@ -353,63 +379,71 @@ func TestFailuresAreNamed(t *testing.T) {
 			return ok && m.A.At == "loop.go:12" && m.RankB == 1
 		}},
 		{"hang", "it has stalled", nil},
-	} {
-		t.Run(tc.kind, func(t *testing.T) {
-			if testing.Short() && (tc.kind == "stop" || tc.kind == "hang") {
-				t.Skip("short")
-			}
-			_, err := run(t, Spec{World: 3, Stall: time.Second}, testJob{Kind: "at step: " + tc.kind, Rank: 1, Step: 30, Steps: 1000})
-			e, ok := errors.AsType[*WorkerError](err)
-			if !ok {
-				t.Fatalf("got %v", err)
-			}
-			if e.Epoch != 0 || e.Step != 30 || e.PID == 0 || !strings.Contains(e.Reason, tc.reason) {
-				t.Errorf("got %+v", e)
-			}
-			if tc.kind != "break" && (e.Rank != 1 || e.Stage != "sample") {
-				t.Errorf("rank %d in stage %s is named: %v", e.Rank, e.Stage, e)
-			}
-			if tc.more != nil && !tc.more(e) {
-				t.Errorf("got %+v", e)
-			}
-			if strings.Contains(e.Error(), "\n") {
-				t.Errorf("an error of several lines: %v", e)
-			}
-		})
 	}
+	if testing.Short() {
+		cases = slices.DeleteFunc(cases, func(tc failure) bool { return tc.kind == "stop" || tc.kind == "hang" })
+	}
+	concurrently(t, len(cases), func(i int, id string) {
+		tc := cases[i]
+		s := Spec{World: 3, RunID: id, Job: testJob{Kind: "at step: " + tc.kind, Rank: 1, Step: 30, Steps: 100_000}}
+		if tc.kind == "hang" {
+			s.Stall = time.Second
+		}
+		g, err := Start(t.Context(), s)
+		if err != nil {
+			t.Errorf("%s: %v", tc.kind, err)
+			return
+		}
+		err = g.Wait()
+		e, ok := errors.AsType[*WorkerError](err)
+		if !ok {
+			t.Errorf("%s: got %v", tc.kind, err)
+			return
+		}
+		if e.Epoch != 0 || e.Step != 30 || e.PID == 0 || !strings.Contains(e.Reason, tc.reason) {
+			t.Errorf("%s: got %+v", tc.kind, e)
+		}
+		if tc.kind != "break" && (e.Rank != 1 || e.Stage != "sample") {
+			t.Errorf("%s: rank %d in stage %s is named: %v", tc.kind, e.Rank, e.Stage, e)
+		}
+		if tc.more != nil && !tc.more(e) {
+			t.Errorf("%s: got %+v", tc.kind, e)
+		}
+		if strings.Contains(e.Error(), "\n") {
+			t.Errorf("%s: an error of several lines: %v", tc.kind, e)
+		}
+	})
 }
 
 func TestInterrupt(t *testing.T) {
-	for _, tc := range []struct {
+	type end struct {
 		kind   string
 		forced int
-	}{{"train", 0}, {"deaf", 2}, {"very deaf", 2}} {
-		t.Run(tc.kind, func(t *testing.T) {
-			if testing.Short() && tc.kind != "train" {
-				t.Skip("short")
-			}
-			left := before(t)
-			cause := errors.New("the user pressed stop")
-			ctx, cancel := context.WithCancelCause(t.Context())
-			s := Spec{World: 2, Job: testJob{Kind: tc.kind, Rank: -1, Steps: 1 << 30}, RunID: randomID()}
-			g, err := Start(ctx, s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for g.page.rank(0).state() != stateEntered || g.page.rank(1).state() != stateEntered {
-				time.Sleep(time.Millisecond)
-			}
-			cancel(cause)
-			err = g.Wait()
-			e, ok := errors.AsType[*Interrupted](err)
-			if !ok || len(e.Forced) != tc.forced || !errors.Is(err, cause) || e.Err != nil {
-				t.Errorf("got %v", err)
-			}
-			if l := left(s.RunID); len(l) > 0 {
-				t.Errorf("left behind: %q", l)
-			}
-		})
 	}
+	ends := []end{{"train", 0}, {"deaf", 2}, {"very deaf", 2}}
+	if testing.Short() {
+		ends = ends[:1]
+	}
+	concurrently(t, len(ends), func(i int, id string) {
+		tc := ends[i]
+		cause := errors.New("the user pressed stop")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		g, err := Start(ctx, Spec{World: 2, RunID: id, Job: testJob{Kind: tc.kind, Rank: -1, Steps: 1 << 30}})
+		if err != nil {
+			t.Errorf("%s: %v", tc.kind, err)
+			cancel(nil)
+			return
+		}
+		for g.page.rank(0).state() != stateEntered || g.page.rank(1).state() != stateEntered {
+			time.Sleep(time.Millisecond)
+		}
+		cancel(cause)
+		err = g.Wait()
+		e, ok := errors.AsType[*Interrupted](err)
+		if !ok || len(e.Forced) != tc.forced || !errors.Is(err, cause) || e.Err != nil {
+			t.Errorf("%s: got %v", tc.kind, err)
+		}
+	})
 }
 
 // A process that a worker started holds its pipes and outlives it: it is ended
@@ -476,12 +510,12 @@ func TestOwnPauseBlamesNobody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
-	cmd, out := startLauncher(t, Spec{World: 2, RunID: randomID(), Silent: time.Second}, testJob{Kind: "train", Rank: -1, Steps: 2500})
+	cmd, out := startLauncher(t, Spec{World: 2, RunID: randomID(), Silent: time.Second}, testJob{Kind: "train", Rank: -1, Steps: 1000})
 	waitFor(t, out, `{"step":20}`)
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2500 * time.Millisecond)
+	time.Sleep(2200 * time.Millisecond)
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,10 @@
 package multigpu
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,11 +22,15 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
 )
 
-// Workers of these tests are the test binary itself. A process that is to be
-// killed as a launcher is the test binary too, see launcher.
+// Workers of these tests are the test binary itself: package testing parses the
+// flags before the first test. A process that is to be killed as a launcher is
+// the test binary too, see launcher.
 func TestMain(m *testing.M) {
-	EnterIfWorker()
+	if os.Getenv(envEnter) != "" {
+		EnterIfWorker() // for the program that parses no flags
+	}
 	if spec := os.Getenv(envLauncher); spec != "" {
+		flag.Parse()
 		os.Exit(launcher(spec))
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/graphnb/graphnb/multigpu.spawnForever"))
@@ -125,7 +131,7 @@ func oddJob(p *Process, job testJob) error {
 	case "divide":
 		return divide(p, job)
 	case "hello":
-		return p.Emit(helloEvent(p, job))
+		return p.Emit(helloEvent(p))
 	case "events":
 		for i := range job.Steps {
 			if err := p.Emit(map[string]any{"rank": p.Rank, "i": i, "text": strings.Repeat("é\n", i%50)}); err != nil {
@@ -215,7 +221,8 @@ type helloFacts struct {
 	Worker             bool
 }
 
-func helloEvent(p *Process, job testJob) helloFacts {
+func helloEvent(p *Process) helloFacts {
+	flag.Parse() // meets the flag again, which must not enter again
 	f := helloFacts{
 		Rank: p.Rank, World: p.World, Procs: runtime.GOMAXPROCS(0), RunID: p.RunID, Env: os.Environ(),
 		MemLimit: debug.SetMemoryLimit(-1), Worker: InWorker(), Descriptors: descriptors(),
@@ -225,7 +232,6 @@ func helloEvent(p *Process, job testJob) helloFacts {
 		n, _ := file.ReadAt(b, 0)
 		f.Files, f.Contents = append(f.Files, file.Name()), append(f.Contents, string(b[:n]))
 	}
-	_ = job
 	return f
 }
 
@@ -240,7 +246,10 @@ func descriptors() (out []string) {
 	return out
 }
 
-const envLauncher = "MULTIGPU_TEST_LAUNCHER"
+const (
+	envLauncher = "MULTIGPU_TEST_LAUNCHER"
+	envEnter    = "MULTIGPU_TEST_ENTER"
+)
 
 // launcher runs a group in a process of its own, for tests that kill it.
 func launcher(spec string) int {
@@ -256,7 +265,7 @@ func launcher(spec string) int {
 	// Workers inherit this process's stdout only if something is wrong.
 	s.Spec.OnOutput = func(_ int, _, line string) { fmt.Println(line) }
 	s.Spec.OnEvent = func(_ int, data json.RawMessage) { fmt.Println(string(data)) }
-	g, err := Start(tContext(), s.Spec)
+	g, err := Start(context.Background(), s.Spec)
 	if err == nil {
 		err = g.Wait()
 	}

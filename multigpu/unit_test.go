@@ -1,0 +1,208 @@
+package multigpu
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+func TestErrorsAreOneSentence(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{
+			&WorkerError{Rank: 1, PID: 7, Epoch: 2, Step: 17, Stage: "sample", Reason: "it was killed by signal 9 (killed)"},
+			"multigpu: rank 1 (pid 7) failed at epoch 2, step 17, stage sample: it was killed by signal 9 (killed)",
+		},
+		{
+			&WorkerError{Rank: 0, Epoch: -1, Step: -1, Stage: "starting", Reason: "it ended with status 2"},
+			"multigpu: rank 0 failed at stage starting: it ended with status 2",
+		},
+		{
+			&Interrupted{Epoch: 1, Step: 5},
+			"multigpu: the run was interrupted at epoch 1, step 5",
+		},
+		{
+			&Interrupted{Epoch: -1, Step: -1, Forced: []int{0, 2}},
+			"multigpu: the run was interrupted; ranks 0, 2 did not stop when asked and had to be ended",
+		},
+		{
+			&Interrupted{Epoch: -1, Step: -1, Forced: []int{1}, Err: errors.New("the disk is full")},
+			"multigpu: the run was interrupted; rank 1 did not stop when asked and had to be ended; while stopping: the disk is full",
+		},
+	} {
+		if got := tc.err.Error(); got != tc.want {
+			t.Errorf("got  %s\nwant %s", got, tc.want)
+		}
+	}
+}
+
+// Last words fit their room whatever they hold, and keep their beginning.
+func TestLastWordsFit(t *testing.T) {
+	for _, fill := range []string{"a", "\x00", "\n", "é", "<"} {
+		for _, n := range []int{0, 10, maxWords, 10 * maxWords} {
+			w := lastWords{Error: "why " + strings.Repeat(fill, n), Stack: "goroutine " + strings.Repeat(fill, n)}
+			page := newStatusPage(2)
+			page.rank(0).say(w.encode())
+			if page.rank(1).state() != stateStarting || len(page.rank(1).words()) != 0 {
+				t.Fatal("the words of one rank reach into another's part")
+			}
+			var got lastWords
+			if err := json.Unmarshal(page.rank(0).words(), &got); err != nil {
+				t.Fatalf("%q × %d: %v", fill, n, err)
+			}
+			if !strings.HasPrefix(got.Error, "why ") || !strings.HasPrefix(got.Stack, "goroutine ") {
+				t.Errorf("%q × %d: got %.20q, %.20q", fill, n, got.Error, got.Stack)
+			}
+		}
+	}
+}
+
+func TestErrorsCrossProcesses(t *testing.T) {
+	carry := func(w *lastWords) error {
+		var got lastWords
+		if err := json.Unmarshal(w.encode(), &got); err != nil {
+			t.Fatal(err)
+		}
+		return got.carried()
+	}
+	m := &collective.Mismatch{RankB: 3, A: collective.Site{Kind: "step", At: "a.go:1"}, B: collective.Site{Kind: "finish", Epoch: -1}}
+	for name, err := range map[string]error{
+		"returned": carry(errorWords(fmt.Errorf("training: %w", m))),
+		"panicked": carry(panicWords(m, nil)),
+		"carried":  carry(panicWords(&parallel.Panic{Value: m, Stack: []byte("s")}, nil)),
+	} {
+		if got, ok := errors.AsType[*collective.Mismatch](err); !ok || *got != *m {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if err := carry(errorWords(fmt.Errorf("in the loop: %w", collective.ErrAborted))); !errors.Is(err, collective.ErrAborted) {
+		t.Errorf("got %v", err)
+	}
+	if w := panicWords(&parallel.Panic{Value: "boom", Stack: []byte("there")}, []byte("here")); w.Stack != "there" || w.Error != "panic: boom" {
+		t.Errorf("got %+v", w)
+	}
+}
+
+// Every moment belongs to one stage, also when there are more stages than room
+// and names longer than theirs.
+func TestStageClock(t *testing.T) {
+	page := newStatusPage(1)
+	c := startClock(page.rank(0))
+	began := c.since
+	for i := range 100 {
+		c.enter(fmt.Sprintf("stage %d %s", i%50, strings.Repeat("x", i)))
+		if i%7 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		c.beat()
+	}
+	times := c.times()
+	sum := time.Duration(0)
+	for _, d := range times {
+		sum += d
+	}
+	if total := c.since.Sub(began); sum != total {
+		t.Errorf("the stages make %v of %v", sum, total)
+	}
+	if len(times) > maxStages || times[otherStage] == 0 {
+		t.Errorf("%d stages, %v under %q", len(times), times[otherStage], otherStage)
+	}
+	if got := page.rank(0).beats(); got != 100 {
+		t.Errorf("%d beats", got)
+	}
+	if _, _, stage := page.rank(0).position(); stage != otherStage {
+		t.Errorf("the stage is %q", stage)
+	}
+}
+
+func TestReadLines(t *testing.T) {
+	for in, want := range map[string][]string{
+		"":               nil,
+		"a":              {"a"},
+		"a\n":            {"a"},
+		"a\r\n\n b":      {"a", "", " b"},
+		"\n":             {""},
+		"10 %\r20 %\nok": {"10 %\r20 %", "ok"},
+	} {
+		var got []string
+		readLines(strings.NewReader(in), func(line string) { got = append(got, line) })
+		if fmt.Sprint(got) != fmt.Sprint(want) || len(got) != len(want) {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestReadEventsDropsTheUnfinishedOne(t *testing.T) {
+	var got []string
+	readEvents(strings.NewReader("{}\n[1]\n{\"cut"), func(line []byte) { got = append(got, string(line)) })
+	if fmt.Sprint(got) != "[{} [1]]" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The tail keeps the last lines, and the first of a panic that is above them.
+func TestTail(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before, after := rapid.IntRange(0, 300).Draw(t, "before"), rapid.IntRange(0, 1000).Draw(t, "after")
+		var tl tail
+		var all []string
+		add := func(s string) { all = append(all, s); tl.add(s) }
+		for i := range before {
+			add(fmt.Sprint("before ", i))
+		}
+		add("panic: why")
+		for i := range after {
+			add(fmt.Sprint("after ", i))
+		}
+		last, reason, stack := tl.get()
+		if want := all[max(0, len(all)-tailLines):]; fmt.Sprint(last) != fmt.Sprint(want) {
+			t.Fatalf("the tail is %q", last)
+		}
+		if reason != "panic: why" || strings.Count(stack, "\n") != min(after, panicLines-1) {
+			t.Fatalf("reason %q, %d lines", reason, strings.Count(stack, "\n"))
+		}
+	})
+}
+
+// Events are never lost and lines are counted where they are, in order.
+func TestQueue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 3*maxEvents).Draw(t, "events")
+		var got []string
+		q := newQueue(Spec{OnEvent: func(_ int, data json.RawMessage) { got = append(got, string(data)) }})
+		done := make(chan struct{})
+		go func() { q.deliver(); close(done) }()
+		for i := range n {
+			q.event(0, json.RawMessage(fmt.Sprint(i)))
+		}
+		q.close()
+		<-done
+		if len(got) != n {
+			t.Fatalf("%d of %d events arrived", len(got), n)
+		}
+		for i, g := range got {
+			if g != fmt.Sprint(i) {
+				t.Fatalf("event %d is %s", i, g)
+			}
+		}
+	})
+}
+
+func TestHandleTwicePanics(t *testing.T) {
+	defer func() {
+		if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "twice") {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	Handle(func(*Process) error { return nil })
+}
