@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
+	"github.com/graphnb/graphnb/internal/philox"
 )
 
 func ones(n int) []float32 { return slices.Repeat([]float32{1}, n) }
@@ -31,6 +32,25 @@ func TestDropoutDrawsTheLanesOfTheSpec(t *testing.T) {
 					t.Fatalf("p %g, call %d: element (%d,%d) is %g, want %g", p, site, i/cols, i%cols, v, want)
 				}
 			}
+		}
+	}
+}
+
+// An element is dropped where its lane is below round(p·65536), not where it is
+// below p·65536 or its floor.
+func TestDropoutThreshold(t *testing.T) {
+	cfg := tensor.Config{Train: true, Seed: 5}
+	const id, col = 77, 3
+	w := philox.Block(cfg.Seed, philox.Counter(id, 0, philox.C3(philox.Dropout, 0, 0)))
+	lane := float64(w[1] >> 16) // lane 3
+	for _, c := range []struct {
+		p    float64
+		kept bool
+	}{{lane / 65536, true}, {(lane + 0.4) / 65536, true}, {(lane + 0.6) / 65536, false}, {(lane + 1) / 65536, false}} {
+		f := tensor.NewFwd(cfg)
+		out := f.Dropout(f.Input(1, 8, ones(8), &tensor.Space{Start: id}), c.p).Data()
+		if kept := out[col] != 0; kept != c.kept {
+			t.Errorf("lane %g, p·65536 = %g: kept %v, want %v", lane, c.p*65536, kept, c.kept)
 		}
 	}
 }
@@ -159,6 +179,10 @@ func TestSpaces(t *testing.T) {
 		{"concat", f.Concat(dst, agg), nodes(80, 90)},
 		{"with one that has none", f.Add(bare, h), nodes(70, 80, 90)},
 		{"of different nodes", f.Add(f.Rows(h, 0, 2), dst), nil},
+		{"counted and listed", f.Add(h, f.Input(3, 2, ones(6), &tensor.Space{})), nil},
+		{"listed and counted", f.Add(f.Input(3, 2, ones(6), &tensor.Space{}), h), nil},
+		{"listed differently", f.Add(h, f.Input(3, 2, ones(6), &tensor.Space{IDs: []int32{70, 80, 91}})), nil},
+		{"listed alike elsewhere", f.Add(h, f.Input(3, 2, ones(6), &tensor.Space{IDs: []int32{70, 80, 90}})), nodes(70, 80, 90)},
 		{"edges", f.GatherSrc(b, h), nodes(1<<40, 6)},
 		{"edges of destinations", f.GatherDst(b, dst), nodes(1<<40, 6)},
 		{"some edges", f.Rows(f.GatherSrc(b, h), 0, 1), nil},

@@ -4,7 +4,9 @@
 package backendtest
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -300,6 +302,24 @@ func runSpecial(t *testing.T, be tensor.Backend) {
 	same("LogSoftmax far from 0", f.LogSoftmax(row(1000, 1000-inf)), 0, -inf)
 	same("L2Normalize of zeros", f.L2Normalize(row(0, 0)), 0, 0)
 	same("Sigmoid", f.Sigmoid(row(-inf, -200, 0, 200, inf)), 0, 1/(1+float32(math.Exp(200))), 0.5, 1, 1)
+	for _, c := range []struct {
+		name string
+		run  func(x *tns) *tns
+		want float32
+	}{
+		{"ReLU", f.ReLU, 0},
+		{"LeakyReLU", func(x *tns) *tns { return f.LeakyReLU(x, 0.25) }, 0.25},
+		{"ELU", f.ELU, 1},
+	} {
+		f.Reset(cfg)
+		x := f.Leaf(1, 2, []float32{0, minusZero}, nil)
+		if err := f.SumAll(c.run(x)).Backward(); err != nil {
+			t.Fatal(err)
+		}
+		if g := x.Grad(); g[0] != c.want || g[1] != c.want {
+			t.Errorf("%s: the gradient at 0 and -0 is %v, want %g", c.name, g, c.want)
+		}
+	}
 	b := blocks()[4].Block // duplicate edge: 0 <- 2, 2, 1 and 1 <- 2
 	h := f.Input(3, 2, []float32{9, 9, nan, 4, 1, -inf}, nil)
 	same("Max", f.Aggregate(b, h, tensor.Max), nan, 4, 1, -inf)
@@ -342,15 +362,19 @@ func runTies(t *testing.T, be tensor.Backend) {
 	}
 }
 
-// Equal checks that two backends compute the same bits, values and gradients, at
-// the sizes of Run and at sizes of many chunks: two thread counts of the CPU, or
-// a device and its emulation.
-func Equal(t *testing.T, a, b tensor.Backend) {
-	t.Helper()
+// bitCases are cases at sizes of many chunks and of one.
+func bitCases() []testCase {
 	cases := append(dense(4099, 37), dense(33, 31)...)
 	cases = append(cases, graph(randomBlock(1500, 3001), 37)...)
-	cases = append(cases, graph(blocks()[11].Block, 33)...)
-	for _, tc := range cases {
+	return append(cases, graph(blocks()[11].Block, 33)...)
+}
+
+// Equal checks that two backends compute the same bits, values and gradients, at
+// sizes of one chunk and of many: two thread counts of the CPU, or a device and
+// its emulation.
+func Equal(t *testing.T, a, b tensor.Backend) {
+	t.Helper()
+	for _, tc := range bitCases() {
 		x, y := runPass(t, a, tc, 1), runPass(t, b, tc, 1)
 		if i := differ(x.out, y.out); i >= 0 {
 			t.Errorf("%s: element %d is %x on one and %x on the other", tc.name, i, x.out[i], y.out[i])
@@ -361,6 +385,26 @@ func Equal(t *testing.T, a, b tensor.Backend) {
 			}
 		}
 	}
+}
+
+// Bits is a hash of all the bits that Equal compares, by case: to compare the
+// same backend under settings of the process, such as GOMAXPROCS.
+func Bits(t *testing.T, be tensor.Backend) map[string]uint64 {
+	t.Helper()
+	bits := map[string]uint64{}
+	for _, tc := range bitCases() {
+		p := runPass(t, be, tc, 1)
+		h := fnv.New64a()
+		for _, data := range append(p.grads, p.out) {
+			var word [4]byte
+			for _, v := range data {
+				binary.LittleEndian.PutUint32(word[:], math.Float32bits(v))
+				h.Write(word[:])
+			}
+		}
+		bits[fmt.Sprintf("%s [%d,%d]", tc.name, tc.inputs[0].rows, tc.inputs[0].cols)] = h.Sum64()
+	}
+	return bits
 }
 
 func differ(a, b []float32) int {
