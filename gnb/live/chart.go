@@ -215,21 +215,23 @@ var looks = []look{
 	{ink, draw.CrossGlyph{}},
 }
 
+// fixedLooks are the usual splits.
+var fixedLooks = map[string]int{"val": 0, "valid": 0, "test": 1, "train": 2}
+
 // lookOf gives the usual splits a fixed look and the others what is left.
 func lookOf(ms []Series, i int) look {
-	fixed := map[string]int{"val": 0, "test": 1, "train": 2}
-	if k, ok := fixed[ms[i].Name]; ok {
+	if k, ok := fixedLooks[ms[i].Name]; ok {
 		return looks[k]
 	}
 	used := make([]bool, len(looks))
 	for _, m := range ms {
-		if k, ok := fixed[m.Name]; ok {
+		if k, ok := fixedLooks[m.Name]; ok {
 			used[k] = true
 		}
 	}
 	n := 0
 	for j := range i {
-		if _, ok := fixed[ms[j].Name]; !ok {
+		if _, ok := fixedLooks[ms[j].Name]; !ok {
 			n++
 		}
 	}
@@ -239,12 +241,16 @@ func lookOf(ms []Series, i int) look {
 			free = append(free, looks[k])
 		}
 	}
-	return free[n%len(free)] // looks is longer than fixed: there is one
+	return free[n%len(free)] // looks is longer than the fixed ones: there is one
 }
 
 // metricChart shows a curve per series with its name and last value at its end.
 func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
-	c = p.titled(c, oneLine(s.metric())+" per epoch")
+	title := s.metric()
+	if title == "" {
+		title = "metrics"
+	}
+	c = p.titled(c, title+" per epoch")
 	lo, hi, first, last := math.Inf(1), math.Inf(-1), math.MaxInt, 1
 	for _, m := range s.Metrics {
 		for _, q := range m.Points {

@@ -46,7 +46,8 @@ var (
 
 func alpha(c color.NRGBA, a uint8) color.NRGBA { c.A = a; return c }
 
-// stateColor is the colour of a state's dot.
+// stateColor is the colour of a state's dot. What goes on has one colour: runs
+// that evaluate every second would flicker.
 func stateColor(state string) color.NRGBA {
 	switch state {
 	case Done:
@@ -55,8 +56,6 @@ func stateColor(state string) color.NRGBA {
 		return orange
 	case Interrupted:
 		return amber
-	case Evaluating:
-		return purple
 	}
 	return blue
 }
@@ -130,8 +129,7 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	dc.Max.Y = figHeight
 	p.charts(dc, s)
 	var b bytes.Buffer
-	enc := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := enc.Encode(&b, paletted(c.Image())); err != nil {
+	if err := png.Encode(&b, paletted(c.Image())); err != nil {
 		return nil, 0, 0, fmt.Errorf("live: encoding the figure: %w", err)
 	}
 	return b.Bytes(), figWidth * 4 / 3, h * 4 / 3, nil

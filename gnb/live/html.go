@@ -85,7 +85,7 @@ func liveHTML(s *Snapshot, svg []byte, log []string) string {
 
 func headHTML(b *strings.Builder, s *Snapshot) {
 	b.WriteString(`<div style="display:flex;align-items:baseline;padding:2px 0 5px 0">`)
-	b.WriteString(`<div style="width:70%">`)
+	b.WriteString(`<div style="width:70%;white-space:nowrap;overflow:hidden;text-overflow:ellipsis">`)
 	if s.Title != "" {
 		fmt.Fprintf(b, `<b>%s</b> &nbsp; `, esc(s.Title))
 	}
@@ -96,6 +96,11 @@ func headHTML(b *strings.Builder, s *Snapshot) {
 			fmt.Fprintf(b, `, step %s`, of(s.Step, s.Steps))
 		}
 		b.WriteString(`</span>`)
+	}
+	// A note that comes and goes has its place in the line, or the panel would
+	// jump up and down.
+	if s.Detail != "" && !s.final() {
+		fmt.Fprintf(b, ` <span style="%s">&nbsp; %s</span>`, faint, html.EscapeString(cut(oneLine(s.Detail), 160)))
 	}
 	fmt.Fprintf(b, `</div><div style="width:30%%;text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums"><span style="%s">%s`, faint, clock(s.Elapsed))
 	if s.Left > 0 && !s.final() {
@@ -108,7 +113,7 @@ func headHTML(b *strings.Builder, s *Snapshot) {
 		fmt.Fprintf(b, `<div style="height:4px;border-radius:2px;background-color:%s;overflow:hidden"><div style="height:4px;width:%.1f%%;background-color:%s"></div></div>`,
 			track, share*100, css(stateColor(s.state())))
 	}
-	if s.Detail != "" {
+	if s.Detail != "" && s.final() {
 		fmt.Fprintf(b, `<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, css(stateColor(s.state())), multiline(s.Detail))
 	}
 }

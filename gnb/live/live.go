@@ -104,7 +104,7 @@ type Snapshot struct {
 	Elapsed, Left              time.Duration // Left 0: unknown
 
 	Loss    []Point  // by step of the whole run, ascending, any length; NaN and Inf are gaps
-	Metric  string   // what Metrics measure; "" is "accuracy"
+	Metric  string   // what Metrics measure; "" is "accuracy" where all are splits (train, val, test)
 	Metrics []Series // by epoch
 
 	Workers []Worker
@@ -207,12 +207,17 @@ func (s *Snapshot) state() string {
 	return s.State
 }
 
-// metric is Metric with its default.
+// metric is Metric with its default; "" is a mixture.
 func (s *Snapshot) metric() string {
-	if s.Metric == "" {
-		return "accuracy"
+	if s.Metric != "" {
+		return oneLine(s.Metric)
 	}
-	return s.Metric
+	for _, m := range s.Metrics {
+		if _, split := fixedLooks[m.Name]; !split {
+			return ""
+		}
+	}
+	return "accuracy"
 }
 
 // progress is the share of the run that is done, and whether that is known.

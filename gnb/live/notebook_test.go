@@ -173,7 +173,8 @@ var cssAllowed = map[string]string{
 	"padding": `((0|\d+px) ?)+`, "padding-top": `\dpx`, "margin": `((0|\d+px) ?)+`,
 	"display": `flex`, "overflow": `hidden`, "text-align": `left|right`, "vertical-align": `top`,
 	"white-space": `nowrap|normal|pre-wrap`, "font-size": `1\dpx`, "font-family": `monospace`, "line-height": `1\.\d+`,
-	"align-items": `baseline`, "font-variant-numeric": `tabular-nums`, // these two may be dropped
+	"text-overflow": `ellipsis`,
+	"align-items":   `baseline`, "font-variant-numeric": `tabular-nums`, // these two may be dropped
 }
 
 // checkHTML wants balanced elements of the harmless kind, no more.

@@ -19,11 +19,10 @@ type plain struct {
 	now   func() time.Time
 	*pump
 
-	mu     sync.Mutex
-	epoch  int    // in progress, as far as lines were written
-	state  string // last one told
-	quiet  time.Time
-	detail string
+	mu    sync.Mutex
+	epoch int       // in progress, as far as lines were written
+	state string    // last one told
+	quiet time.Time // when the last line about progress was written
 }
 
 func newPlain(o Options) *plain {
@@ -54,12 +53,6 @@ func (p *plain) tell(s *Snapshot) {
 			p.quiet = p.now()
 		}
 		p.state = st
-	}
-	if d := oneLine(s.Detail); !s.final() && d != p.detail {
-		p.detail = d
-		if d != "" {
-			p.print(d)
-		}
 	}
 	if p.quiet.IsZero() {
 		p.quiet = p.now()
@@ -135,7 +128,10 @@ func progressLine(s *Snapshot) string {
 	for _, f := range facts(s) {
 		parts = append(parts, f.text)
 	}
-	return strings.Join(parts, "  ")
+	if !s.final() {
+		parts = append(parts, cut(oneLine(s.Detail), 120))
+	}
+	return strings.Join(nonEmpty(parts...), "  ")
 }
 
 func nonEmpty(s ...string) []string {

@@ -49,7 +49,7 @@ func entries(s *Snapshot) []entry {
 		if best, n := highest(m.Points); n > 1 && best.Step != last.Step {
 			v += fmt.Sprintf(" (highest %s at epoch %d)", value(best.Y), best.Step)
 		}
-		add(oneLine(m.Name)+" "+oneLine(s.metric()), v)
+		add(strings.Join(nonEmpty(oneLine(m.Name), s.metric()), " "), v)
 	}
 	if seeds, edges, rss := s.totals(); len(s.Workers) > 0 {
 		if seeds > 0 {
