@@ -114,7 +114,7 @@ func launch(ctx context.Context, program string, args json.RawMessage, o LaunchO
 		return nil, err
 	}
 	defer l.close()
-	if err := l.data(); err != nil {
+	if err := l.data(ctx); err != nil {
 		return nil, err
 	}
 	return l.start(ctx)
@@ -338,13 +338,23 @@ func before(a, b [3]int) bool {
 	return false
 }
 
+// checkUpTo is the size of a dataset, in bytes, that is read and checked whole
+// before a run: that takes a fraction of a second. Larger ones are checked by
+// "gnb data check"; what is wrong with them ends the run when it is met.
+const checkUpTo = 1 << 30
+
 // data says where workers find the dataset: in its directory, or, for one in
 // memory, in an inherited memory file.
-func (l *launched) data() error {
+func (l *launched) data(ctx context.Context) error {
 	d := l.o.Data
 	switch {
 	case d == nil:
 	case d.Dir() != "":
+		if bytes := 4*d.Edges() + 4*int64(d.Nodes())*int64(d.Features()); bytes <= checkUpTo {
+			if err := d.Check(ctx); err != nil {
+				return err
+			}
+		}
 		dir, err := filepath.Abs(d.Dir())
 		if err != nil {
 			return err

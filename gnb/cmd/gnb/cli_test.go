@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// built is the directory of binary, once that was asked for.
+var built string
+
+// binary is the command as a user runs it, built once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "gnb-cli-test-")
+	if err != nil {
+		return "", err
+	}
+	built = dir
+	bin := filepath.Join(dir, "gnb")
+	out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput()
+	if err != nil {
+		return "", errors.New(string(out))
+	}
+	return bin, nil
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+	os.Exit(status)
+}
+
+// gnbRun runs the command in dir and returns its exit status and output.
+func gnbRun(t *testing.T, dir string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds the command")
+	}
+	bin, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o, e bytes.Buffer
+	cmd := exec.Command(bin, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &o, &e
+	cmd.Env = append(os.Environ(), "GNB_RUNS="+filepath.Join(dir, "runs"))
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+}
+
+// result runs the command with --json, which must succeed, and returns the
+// events and the fields of the last, the result.
+func result(t *testing.T, dir string, args ...string) (events []map[string]any, last map[string]any) {
+	t.Helper()
+	status, stdout, stderr := gnbRun(t, dir, append(args, "--json")...)
+	if status != 0 {
+		t.Fatalf("gnb %s: exit status %d\n%s%s", strings.Join(args, " "), status, stdout, stderr)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(stdout), "\n") {
+		var e map[string]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("gnb %s: a line of its output is not JSON: %v: %s", strings.Join(args, " "), err, line)
+		}
+		events = append(events, e)
+	}
+	last = events[len(events)-1]
+	if last["event"] != "result" {
+		t.Fatalf("gnb %s: the last event is %v, want the result", strings.Join(args, " "), last)
+	}
+	return events, last
+}
+
+func has(t *testing.T, r map[string]any, fields ...string) {
+	t.Helper()
+	for _, f := range fields {
+		if _, ok := r[f]; !ok {
+			t.Errorf("the result has no field %q: %v", f, r)
+		}
+	}
+}
+
+func TestTrainReports(t *testing.T) {
+	dir := t.TempDir()
+	events, r := result(t, dir, "train", "planted?nodes=2000", "--workers", "2", "--epochs", "4", "--fanout", "6,full", "--batch", "128", "--seed", "3", "--digest")
+	has(t, r, "loss", "val_accuracy", "test_accuracy", "eval", "epochs", "epoch_seconds", "sampled_edges", "unique_edges", "peak_rss_bytes", "workers", "device", "run", "digest")
+	if r["epochs"] != 4.0 || r["workers"] != 2.0 || r["device"] != "cpu" || r["eval"] != "full" {
+		t.Errorf("result %v", r)
+	}
+	if a := r["test_accuracy"].(float64); a < 0.8 {
+		t.Errorf("test accuracy %v, want 0.8 and more", a)
+	}
+	if s, u := r["sampled_edges"].(float64), r["unique_edges"].(float64); !(u > 0 && u < s) {
+		t.Errorf("%v unique edges of %v sampled by two workers", u, s)
+	}
+	epochs := 0
+	for _, e := range events {
+		if e["event"] != "epoch" {
+			continue
+		}
+		epochs++
+		has(t, e, "epoch", "loss", "seconds", "stages", "val_accuracy")
+		sum := 0.0
+		for _, s := range e["stages"].(map[string]any) {
+			sum += s.(float64)
+		}
+		if s := e["seconds"].(float64); sum < 0.95*s || sum > 1.05*s {
+			t.Errorf("epoch %v: stages add up to %v s of %v s", e["epoch"], sum, s)
+		}
+	}
+	if epochs != 4 {
+		t.Errorf("%d epoch events, want 4", epochs)
+	}
+
+	// The same run, without words: the last run is the default of infer.
+	_, i := result(t, dir, "infer", "planted?nodes=2000", "--out", "logits.npy", "--workers", "2")
+	has(t, i, "nodes", "seconds", "accuracy")
+	if i["nodes"] != 2000.0 || i["accuracy"].(float64) < 0.8 {
+		t.Errorf("infer: %v", i)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "logits.npy")); err != nil || info.Size() < 2000*4*5 {
+		t.Errorf("logits.npy: %v, %v", info, err)
+	}
+}
+
+func TestSampleDigest(t *testing.T) {
+	var want any
+	for _, workers := range []string{"1", "3"} {
+		_, r := result(t, t.TempDir(), "sample", "planted?nodes=2000", "--fanout", "7,3", "--batch", "100", "--seed", "5", "--epoch", "2", "--workers", workers)
+		has(t, r, "batches", "edges", "nodes", "seconds", "edges_per_second", "digest")
+		if want == nil {
+			want = r["digest"]
+		}
+		if r["digest"] != want || want == "" {
+			t.Errorf("%s workers: digest %v, want %v", workers, r["digest"], want)
+		}
+	}
+}
+
+func TestDataCommands(t *testing.T) {
+	dir := t.TempDir()
+	_, r := result(t, dir, "data", "generate", "planted?nodes=500", "d")
+	if r["nodes"] != 500.0 {
+		t.Errorf("generate: %v", r)
+	}
+	for _, what := range []string{"info", "check"} {
+		if _, r := result(t, dir, "data", what, "d"); r["nodes"] != 500.0 || r["classes"] != 5.0 {
+			t.Errorf("%s: %v", what, r)
+		}
+	}
+	// A damaged directory is refused by check, and by train before work starts.
+	labels := filepath.Join(dir, "d", "labels.npy")
+	raw, err := os.ReadFile(labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[len(raw)-1] = 0x7f
+	if err := os.WriteFile(labels, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"data", "check", "d"}, {"train", "d"}} {
+		status, _, stderr := gnbRun(t, dir, args...)
+		if status != 1 || !strings.Contains(stderr, "labels.npy") {
+			t.Errorf("gnb %s on damaged labels: status %d\n%s", strings.Join(args, " "), status, stderr)
+		}
+	}
+}
+
+// Wrong usage and bad input: the right exit status, one line, nothing left.
+func TestBadInput(t *testing.T) {
+	cases := []struct {
+		name   string
+		args   []string
+		status int
+		want   string
+	}{
+		{"no dataset", []string{"train"}, 2, "argument"},
+		{"unknown flag", []string{"train", "karate", "--fanuot", "3"}, 2, "fanuot"},
+		{"fanout of words", []string{"train", "karate", "--fanout", "many"}, 2, "fanout"},
+		{"unknown dataset", []string{"train", "nowhere"}, 1, "karate"},
+		{"unknown generator option", []string{"train", "planted?size=3"}, 1, "size"},
+		{"unknown model", []string{"train", "karate", "--model", "gnn"}, 1, "sage"},
+		{"cuda without cuda", []string{"train", "karate", "--device", "cuda"}, 1, "GPU"},
+		{"two batches", []string{"train", "karate", "--batch", "3", "--batch-per-worker", "3"}, 1, "not both"},
+		{"negative workers", []string{"train", "karate", "--workers", "-1"}, 1, "Workers"},
+		{"dropout of 1", []string{"train", "karate", "--dropout", "1"}, 1, "Dropout"},
+		{"learning rate below 0", []string{"train", "karate", "--lr", "-1"}, 1, "LR"},
+		{"unknown eval", []string{"train", "karate", "--eval", "some"}, 1, "Eval"},
+		{"resume nothing", []string{"train", "karate", "--resume", "nothing"}, 1, "not a run"},
+		{"unknown split", []string{"sample", "karate", "--split", "valid"}, 1, "val"},
+		{"no out", []string{"infer", "karate"}, 2, "--out"},
+		{"no runs", []string{"infer", "karate", "--out", "x.npy"}, 1, "no runs"},
+		{"unknown data command", []string{"data", "show", "karate"}, 2, "info"},
+		{"generate over something", []string{"data", "generate", "karate", "."}, 1, "exists"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			status, _, stderr := gnbRun(t, dir, tc.args...)
+			if status != tc.status {
+				t.Errorf("exit status %d, want %d\n%s", status, tc.status, stderr)
+			}
+			if !strings.Contains(stderr, tc.want) {
+				t.Errorf("the reason does not contain %q:\n%s", tc.want, stderr)
+			}
+			if strings.Contains(stderr, "goroutine ") {
+				t.Errorf("a stack trace:\n%s", stderr)
+			}
+			left, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range left {
+				t.Errorf("%s was left behind", e.Name())
+			}
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package gnb_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// inScratch makes runs go to a directory that is removed again.
+func inScratch() func() {
+	dir := gnb.Must(os.MkdirTemp("", "gnb-example-"))
+	gnb.Check(os.Setenv("GNB_RUNS", dir))
+	return func() {
+		gnb.Check(os.Unsetenv("GNB_RUNS"))
+		gnb.Check(os.RemoveAll(dir))
+	}
+}
+
+func ExampleLoad() {
+	ds := gnb.Must(gnb.Load(context.Background(), "planted?nodes=1000&classes=3"))
+	fmt.Println(ds.Nodes(), ds.Features(), ds.Classes())
+	// Output: 1000 50 3
+}
+
+func ExampleMust() {
+	ds := gnb.Must(gnb.Load(context.Background(), "karate"))
+	fmt.Println(ds.Nodes())
+	// Output: 34
+}
+
+func ExampleCheck() {
+	gnb.Check(os.MkdirAll(os.TempDir(), 0o755))
+	fmt.Println("there")
+	// Output: there
+}
+
+func ExampleTrain() {
+	defer inScratch()()
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2, Epochs: 20, Hidden: 16, Quiet: true}))
+	fmt.Println(run.Result.State, run.Result.Epochs, run.ValAccuracy() > 0.5)
+	// Output: done 20 true
+}
+
+// exampleNet is a model of the user's own: its layers.
+type exampleNet struct {
+	Convs []*nn.SAGEConv `nn:"convs"`
+}
+
+func (m *exampleNet) NumLayers() int { return len(m.Convs) }
+
+func (m *exampleNet) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	h = m.Convs[i].Forward(f, b, h)
+	if i < len(m.Convs)-1 {
+		h = f.Dropout(f.ReLU(h), 0.5)
+	}
+	return h
+}
+
+// Models and programs are package-level variables.
+var (
+	exampleModel = gnb.Model("example", func(s gnb.Sizes) *exampleNet { return &exampleNet{nn.Stack(s, nn.NewSAGE)} })
+
+	exampleLoop = gnb.Program("example-loop", func(w *gnb.Worker, args exampleArgs) error {
+		ds := w.Dataset()
+		net := exampleModel.New(w, gnb.Sizes{In: ds.Features(), Hidden: args.Hidden, Out: ds.Classes(), Layers: 2})
+		opt := w.Adam(net, 0.01)
+		for range w.Epochs(args.Epochs) {
+			for b := range w.Batches("train", gnb.Loader{Fanouts: []int{5, 5}, Batch: 8}) {
+				w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), opt)
+			}
+		}
+		return nil
+	})
+)
+
+type exampleArgs struct{ Hidden, Epochs int }
+
+func ExampleModel() {
+	defer inScratch()()
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	run := gnb.Must(gnb.Train(ctx, ds, exampleModel, gnb.TrainOptions{Epochs: 2, Hidden: 16, Workers: 1, Quiet: true}))
+	fmt.Println(run.Result.Model.Name, run.Result.Model.Parameters)
+	// Output: example 1170
+}
+
+func ExampleModelByName() {
+	m := gnb.Must(gnb.ModelByName("sage"))
+	fmt.Println(m.Name())
+	// Output: sage
+}
+
+func ExampleProgram() {
+	fmt.Println(exampleLoop.Name())
+	// Output: example-loop
+}
+
+func ExampleLaunch() {
+	defer inScratch()()
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	run := gnb.Must(gnb.Launch(ctx, exampleLoop, exampleArgs{Hidden: 16, Epochs: 3}, gnb.LaunchOptions{Data: ds, Workers: 2, Quiet: true}))
+	fmt.Println(run.Result.State, run.Result.Epochs)
+	// Output: done 3
+}
+
+func ExampleSampled() {
+	how := gnb.Sampled([]int{15, 10}, 512, 100)
+	fmt.Println(how.Fanouts, how.Batch, how.MaxBatches)
+	// Output: [15 10] 512 100
+}
+
+func ExampleSample() {
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	one := gnb.Must(gnb.Sample(ctx, ds, gnb.SampleOptions{Fanouts: []int{3, 3}, Batch: 4, Workers: 1, Quiet: true}))
+	two := gnb.Must(gnb.Sample(ctx, ds, gnb.SampleOptions{Fanouts: []int{3, 3}, Batch: 4, Workers: 2, Quiet: true}))
+	fmt.Println(one.Batches == two.Batches, one.Digest == two.Digest)
+	// Output: true true
+}
+
+func ExampleInfer() {
+	defer inScratch()()
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Hidden: 8, Quiet: true}))
+	r := gnb.Must(gnb.Infer(ctx, run, ds, filepath.Join(gnb.RunsDir(), "logits.npy"), gnb.InferOptions{Workers: 2, Quiet: true}))
+	fmt.Println(r.Nodes, filepath.Base(r.Out))
+	// Output: 34 logits.npy
+}
+
+func ExampleLastRun() {
+	defer inScratch()()
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	gnb.Must(gnb.Train(ctx, ds, gnb.MLP, gnb.TrainOptions{Workers: 1, Epochs: 3, Batch: 5, Hidden: 8, Quiet: true}))
+	run := gnb.Must(gnb.LastRun(ctx)) // in another cell, after a restart, tomorrow
+	losses := gnb.Must(run.Losses())
+	fmt.Println(run.Result.State, int64(len(losses)) == run.Result.Steps)
+	// Output: done true
+}
+
+func ExampleRuns() {
+	defer inScratch()()
+	runs := gnb.Must(gnb.Runs(context.Background()))
+	fmt.Println(len(runs))
+	// Output: 0
+}
+
+func ExampleOpenRun() {
+	_, err := gnb.OpenRun("no/such/run")
+	fmt.Println(err)
+	// Output: gnb: no/such/run is not a run's directory: open no/such/run/config.json: no such file or directory
+}
+
+func ExampleRunsDir() {
+	fmt.Println(gnb.RunsDir())
+	// Output: runs
+}
