@@ -1,0 +1,179 @@
+// Package archtest keeps the rooms of this module in order: imports point downward only, and the
+// package that cells import stays light, so that a cell links fast. Its tests fail with the reason.
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Module is the path of this module.
+const Module = "github.com/graphnb/graphnb"
+
+// room is one part of the module. Its packages may import those of rooms further down the list, and
+// each other.
+type room struct {
+	dir  string // below the module's root
+	what string
+}
+
+// rooms is the module from top to bottom; a package belongs to the room with the longest directory
+// that holds it.
+var rooms = []room{
+	{"bench", "measurements of everything"},
+	{"tutorials", "one notebook per reference workload"},
+	{"notebooks", "notebooks for exploration"},
+	{"gnb/cmd", "the command line"},
+	{"gnb", "the notebook API"},
+	{"gnb/live", "what a cell or a terminal shows, from plain values"},
+	{"multigpu", "worker processes"},
+	{"cuda", "an implementation of graphops' interfaces"},
+	{"graphops", "the truth on the CPU"},
+	{"internal", "shared internals"},
+}
+
+// user are the rooms written as a user would write them: they import these packages and no others
+// of the module.
+var (
+	userRooms = []string{"tutorials", "notebooks"}
+	userMay   = []string{"gnb", "graphops/nn"}
+)
+
+// heavy are modules that package gnb never reaches, with why. They are compared with the start of an
+// import path.
+var heavy = []struct{ path, why string }{
+	{"google.golang.org/grpc", "gRPC belongs in multigpu/graphserver, a blank import where it is wanted"},
+	{"google.golang.org/protobuf", "protobuf belongs in multigpu/graphserver"},
+	{"github.com/golang/protobuf", "protobuf belongs in multigpu/graphserver"},
+	{"github.com/ebitengine/purego", "libraries are loaded by cuda's own shim"},
+	{"github.com/NVIDIA/go-nvml", "NVML runs in the helper process \"gnb monitor\""},
+	{"github.com/spf13/cobra", "the command line uses package flag"},
+	{"gopkg.in/yaml", "settings are JSON"},
+	{"sigs.k8s.io/yaml", "settings are JSON"},
+	{"go.yaml.in/yaml", "settings are JSON"},
+}
+
+// Pkg is what a check needs to know of a package.
+type Pkg struct {
+	ImportPath string
+	Imports    []string
+	Standard   bool
+}
+
+// List runs "go list -json args…" in dir. GOOS, GOARCH and build tags are the caller's.
+func List(dir string, args ...string) ([]Pkg, error) {
+	c := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Standard"}, args...)...)
+	c.Dir = dir
+	out, err := c.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+		}
+		return nil, fmt.Errorf("go list %s: %w", strings.Join(args, " "), err)
+	}
+	var pkgs []Pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p Pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// roomOf is the index of the room that the package is in, or -1. rel is its path below the module.
+func roomOf(rel string) int {
+	best := -1
+	for i, r := range rooms {
+		if (rel == r.dir || strings.HasPrefix(rel, r.dir+"/")) && (best < 0 || len(r.dir) > len(rooms[best].dir)) {
+			best = i
+		}
+	}
+	return best
+}
+
+// Direction returns one sentence for each import that does not point downward, and for each package
+// that is in no room.
+func Direction(module string, pkgs []Pkg) []string {
+	var wrong []string
+	for _, p := range pkgs {
+		rel, inside := strings.CutPrefix(p.ImportPath, module+"/")
+		if !inside {
+			continue
+		}
+		from := roomOf(rel)
+		if from < 0 {
+			wrong = append(wrong, fmt.Sprintf("%s is in no room; move it, or add its room to archtest and ARCHITECTURE.md", rel))
+			continue
+		}
+		for _, imported := range p.Imports {
+			to, inside := strings.CutPrefix(imported, module+"/")
+			if !inside {
+				continue
+			}
+			if r := roomOf(to); r >= 0 && r < from {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s (%s) sits below %s (%s), and imports point downward only; what both need belongs in the lower one",
+					rel, to, rooms[from].dir, rooms[from].what, rooms[r].dir, rooms[r].what))
+			}
+			if slices.Contains(userRooms, rooms[from].dir) && !slices.Contains(userMay, to) && to != rel && roomOf(to) != from {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s is written as a user would write it, with %s only",
+					rel, to, rooms[from].dir, strings.Join(userMay, " and ")))
+			}
+		}
+	}
+	return wrong
+}
+
+// Weight returns one sentence for each heavy module among deps, with the chain of imports that leads
+// to it from root, and one when deps are more than limit packages.
+func Weight(root string, deps []Pkg, limit int) []string {
+	var wrong []string
+	for _, h := range heavy {
+		for _, p := range deps {
+			if strings.HasPrefix(p.ImportPath, h.path) {
+				wrong = append(wrong, fmt.Sprintf("%s reaches %s, which makes every cell link slowly: %s (%s)",
+					path.Base(root), p.ImportPath, h.why, strings.Join(chain(root, p.ImportPath, deps), " > ")))
+				break // one package of a module says it
+			}
+		}
+	}
+	if len(deps) > limit {
+		wrong = append(wrong, fmt.Sprintf("a program that imports %s has %d packages, over the ceiling of %d; each one makes every cell link more slowly", path.Base(root), len(deps), limit))
+	}
+	return wrong
+}
+
+// chain is a shortest chain of imports from one package to another.
+func chain(from, to string, deps []Pkg) []string {
+	imports := map[string][]string{}
+	for _, p := range deps {
+		imports[p.ImportPath] = p.Imports
+	}
+	via := map[string]string{from: ""}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		if queue[0] == to {
+			var c []string
+			for p := to; p != ""; p = via[p] {
+				c = append(c, p)
+			}
+			slices.Reverse(c)
+			return c
+		}
+		for _, next := range imports[queue[0]] {
+			if _, seen := via[next]; !seen {
+				via[next] = queue[0]
+				queue = append(queue, next)
+			}
+		}
+	}
+	return []string{from, "…", to}
+}

@@ -1,0 +1,133 @@
+package archtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Ceilings of a program that imports package gnb. gonum/plot and gonbui alone are about 240
+// packages; a cell with this many links in about 0.4 s on two cores.
+const (
+	maxPackages = 270
+	maxBytes    = 12 << 20
+)
+
+// cell is a program that imports gnb and uses nothing else.
+const cell = "./internal/archtest/testdata/cell"
+
+var root = filepath.Join("..", "..")
+
+func TestImportsPointDownward(t *testing.T) {
+	pkgs, err := List(root, "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pkgs) < 10 {
+		t.Fatalf("only %d packages found", len(pkgs))
+	}
+	for _, w := range Direction(Module, pkgs) {
+		t.Error(w)
+	}
+}
+
+func TestCellIsLight(t *testing.T) {
+	deps, err := List(root, "-deps", cell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range Weight(Module+"/gnb", deps, maxPackages) {
+		t.Error(w)
+	}
+	t.Logf("%d packages of %d", len(deps), maxPackages)
+}
+
+func TestCellIsSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linking takes a second or two")
+	}
+	file := filepath.Join(t.TempDir(), "cell")
+	c := exec.Command("go", "build", "-ldflags=-s -w", "-o", file, cell)
+	c.Dir = root
+	if text, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > maxBytes {
+		t.Errorf("a stripped program that imports gnb has %.1f MB, over the ceiling of %d; \"go tool nm -size -sort size\" shows what grew", float64(info.Size())/(1<<20), maxBytes>>20)
+	}
+	t.Logf("%.1f MB of %d", float64(info.Size())/(1<<20), maxBytes>>20)
+}
+
+// A module with wrong imports, on disk: each is found, with its reason, and nothing else is.
+func TestPlantedViolationsAreFound(t *testing.T) {
+	const module = "planted.test/m"
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":                   "module " + module + "\n\ngo 1.26.0\n",
+		"internal/bits/bits.go":    "package bits\n",
+		"graphops/graph.go":        "package graphops\n\nimport _ \"" + module + "/internal/bits\"\n",
+		"graphops/nn/nn.go":        "package nn\n\nimport (\n\t_ \"" + module + "/graphops\"\n\t_ \"" + module + "/multigpu\"\n)\n",
+		"multigpu/group.go":        "package multigpu\n",
+		"gnb/live/live.go":         "package live\n\nimport _ \"" + module + "/multigpu\"\n",
+		"gnb/gnb.go":               "package gnb\n\nimport _ \"" + module + "/gnb/live\"\n",
+		"gnb/cmd/gnb/main.go":      "package main\n\nimport _ \"" + module + "/gnb\"\n\nfunc main() {}\n",
+		"internal/up/up.go":        "package up\n\nimport _ \"" + module + "/gnb/live\"\n",
+		"tutorials/reddit/main.go": "package main\n\nimport (\n\t_ \"" + module + "/gnb\"\n\t_ \"" + module + "/multigpu\"\n)\n\nfunc main() {}\n",
+		"attic/old.go":             "package attic\n",
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pkgs, err := List(dir, "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Direction(module, pkgs)
+	want := []string{
+		"attic is in no room",
+		"graphops/nn imports multigpu: graphops",
+		"internal/up imports gnb/live: internal",
+		"tutorials/reddit imports multigpu: tutorials is written as a user",
+	}
+	for _, w := range want {
+		n := 0
+		for _, g := range got {
+			if strings.HasPrefix(g, w) {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d findings start with %q, want 1", n, w)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d findings, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
+	}
+}
+
+func TestPlantedWeightIsFound(t *testing.T) {
+	deps := []Pkg{
+		{ImportPath: "m/gnb", Imports: []string{"m/multigpu", "fmt"}},
+		{ImportPath: "m/multigpu", Imports: []string{"google.golang.org/grpc"}},
+		{ImportPath: "google.golang.org/grpc"},
+		{ImportPath: "fmt", Standard: true},
+	}
+	got := Weight("m/gnb", deps, 3)
+	if len(got) != 2 || !strings.Contains(got[0], "m/gnb > m/multigpu > google.golang.org/grpc") || !strings.Contains(got[1], "4 packages") {
+		t.Errorf("findings %q", got)
+	}
+	if got := Weight("m/gnb", deps[3:], 1); len(got) != 0 {
+		t.Errorf("a light program: %q", got)
+	}
+}

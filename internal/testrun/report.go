@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// event is one line of "go test -json".
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string // of build output, e.g. "m/p [m/p.test]"
+	Test        string
+	Elapsed     float64
+	Output      string
+	FailedBuild string
+}
+
+// test is what is known of one test, or with the empty name of a package outside its tests.
+type test struct {
+	result string // pass, fail, skip; empty while it runs
+	output []string
+}
+
+// report gathers events and prints.
+type report struct {
+	budget map[string]float64
+	w      io.Writer
+
+	passed, failed int
+	skipped        []string // "package test: reason"
+	broken         []string // output of what failed, ready to print
+	builds         map[string][]string
+}
+
+func newReport(budget map[string]float64, w io.Writer) *report {
+	return &report{budget: budget, w: w, builds: map[string][]string{}}
+}
+
+func (r *report) failures() int { return r.failed }
+
+// skip counts something that could not be tested.
+func (r *report) skip(what, why string) { r.skipped = append(r.skipped, what+": "+why) }
+
+// read takes in the events of one "go test"; label ("race ") goes before the packages' names.
+func (r *report) read(from io.Reader, label string) error {
+	tests := map[string]map[string]*test{}
+	s := bufio.NewScanner(from)
+	s.Buffer(nil, 16<<20)
+	for s.Scan() {
+		var e event
+		if err := json.Unmarshal(s.Bytes(), &e); err != nil {
+			continue // a line that go itself printed among the events
+		}
+		if e.Action == "build-output" {
+			r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
+		}
+		if e.Package == "" {
+			continue
+		}
+		if tests[e.Package] == nil {
+			tests[e.Package] = map[string]*test{}
+		}
+		t := tests[e.Package][e.Test]
+		if t == nil {
+			t = &test{}
+			tests[e.Package][e.Test] = t
+		}
+		switch e.Action {
+		case "output":
+			t.output = append(t.output, e.Output)
+		case "pass", "fail", "skip":
+			t.result = e.Action
+			if e.Test == "" {
+				r.endPackage(label, e, tests[e.Package])
+				delete(tests, e.Package)
+			}
+		}
+	}
+	// A package without an end: go test was killed.
+	for name, tt := range tests {
+		tt[""] = &test{result: "fail", output: []string{"it did not end\n"}}
+		r.endPackage(label, event{Package: name, Action: "fail"}, tt)
+	}
+	return s.Err()
+}
+
+// endPackage counts a package's tests and prints its line.
+func (r *report) endPackage(label string, e event, tests map[string]*test) {
+	name := label + short(e.Package)
+	names := make([]string, 0, len(tests))
+	for n := range tests {
+		if n != "" {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	failed := 0
+	for _, n := range names {
+		t := tests[n]
+		below := func(result string) bool {
+			return slices.ContainsFunc(names, func(m string) bool {
+				return strings.HasPrefix(m, n+"/") && (result == "" || tests[m].result == result)
+			})
+		}
+		switch {
+		case t.result == "fail" && !below("fail"), t.result == "" && !below(""): // the second: it never ended
+			failed++
+			r.broken = append(r.broken, fmt.Sprintf("--- %s %s\n%s", name, n, relevant(t.output)))
+		case below(""): // its subtests count
+		case t.result == "pass":
+			r.passed++
+		case t.result == "skip" && label == "":
+			r.skip(name+" "+n, reason(t.output))
+		}
+	}
+	if e.Action == "fail" && failed == 0 {
+		failed++
+		text := relevant(tests[""].output)
+		if e.FailedBuild != "" {
+			text = strings.Join(r.builds[e.FailedBuild], "")
+		}
+		r.broken = append(r.broken, fmt.Sprintf("--- %s\n%s", name, text))
+	}
+	r.failed += failed
+	if len(names) == 0 && failed == 0 {
+		return // no tests
+	}
+	state := "ok  "
+	if failed > 0 {
+		state = "FAIL"
+	}
+	minutes := e.Elapsed / 60
+	line := fmt.Sprintf("%s  %-36s %6.2f min", state, name, minutes)
+	if b, ok := r.budget[name]; ok {
+		line += fmt.Sprintf(" of %.2f", b)
+		if minutes > b {
+			line += ", over budget"
+		}
+	} else if len(r.budget) > 0 {
+		line += ", no budget"
+	}
+	fmt.Fprintln(r.w, line)
+}
+
+// finish prints the skips, the failures and the closing line.
+func (r *report) finish(took time.Duration, maxSkips int) error {
+	if len(r.skipped) > 0 {
+		fmt.Fprintf(r.w, "\nskipped (%d", len(r.skipped))
+		if maxSkips >= 0 {
+			fmt.Fprintf(r.w, " of %d allowed", maxSkips)
+		}
+		fmt.Fprintln(r.w, "):")
+		for _, s := range r.skipped {
+			fmt.Fprintln(r.w, "  "+s)
+		}
+	}
+	for _, b := range r.broken {
+		fmt.Fprintf(r.w, "\n%s\n", strings.TrimRight(b, "\n"))
+	}
+	var err error
+	switch {
+	case r.failed > 0:
+		err = errors.New("tests failed")
+	case maxSkips >= 0 && len(r.skipped) > maxSkips:
+		err = fmt.Errorf("%d tests were skipped, and the committed number is %d; make them run, or say in its file why not", len(r.skipped), maxSkips)
+	}
+	fmt.Fprintf(r.w, "\n%.1f minutes in all\n", took.Minutes())
+	if err != nil && r.failed == 0 {
+		fmt.Fprintln(r.w, err)
+	}
+	fmt.Fprintf(r.w, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, len(r.skipped))
+	return err
+}
+
+// short is a package's path below the module: everything after the third element.
+func short(pkg string) string {
+	if parts := strings.SplitN(pkg, "/", 4); len(parts) == 4 && strings.Contains(parts[0], ".") {
+		return parts[3]
+	}
+	return pkg
+}
+
+// maxLines is how much of a failing test's output is shown.
+const maxLines = 120
+
+// relevant is a test's output without what only marks its progress, and at most maxLines of it.
+func relevant(lines []string) string {
+	var out []string
+	for _, l := range lines {
+		t := strings.TrimSpace(l)
+		if t == "" || t == "PASS" || t == "FAIL" || strings.HasPrefix(t, "=== ") || strings.HasPrefix(t, "FAIL\t") || strings.HasPrefix(t, "--- ") {
+			continue
+		}
+		out = append(out, l)
+	}
+	if len(out) > maxLines {
+		left := len(out) - maxLines
+		out = append(append(slices.Clone(out[:maxLines/2]), fmt.Sprintf("    … %d lines left out\n", left)), out[len(out)-maxLines/2:]...)
+	}
+	return strings.Join(out, "")
+}
+
+// reason is what a skipped test said, without the place.
+func reason(lines []string) string {
+	text := strings.Join(strings.Fields(relevant(lines)), " ")
+	if at, rest, ok := strings.Cut(text, ": "); ok && strings.Contains(at, ".go:") {
+		text = rest
+	}
+	return text
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Events as "go test -json" writes them: a passing package with a skip and a subtest, one with a
+// failing subtest, one that does not build and one that panics.
+const events = `{"Action":"run","Package":"m.test/a/b/p","Test":"TestA"}
+{"Action":"pass","Package":"m.test/a/b/p","Test":"TestA","Elapsed":1}
+{"Action":"output","Package":"m.test/a/b/p","Test":"TestB","Output":"=== RUN   TestB\n"}
+{"Action":"output","Package":"m.test/a/b/p","Test":"TestB","Output":"    b_test.go:7: no numpy here\n"}
+{"Action":"skip","Package":"m.test/a/b/p","Test":"TestB"}
+{"Action":"pass","Package":"m.test/a/b/p","Test":"TestC/one"}
+{"Action":"pass","Package":"m.test/a/b/p","Test":"TestC/two"}
+{"Action":"pass","Package":"m.test/a/b/p","Test":"TestC"}
+{"Action":"pass","Package":"m.test/a/b/p","Elapsed":90}
+{"Action":"output","Package":"m.test/a/b/q","Test":"TestD/x","Output":"    d_test.go:3: got 1, want 2\n"}
+{"Action":"fail","Package":"m.test/a/b/q","Test":"TestD/x"}
+{"Action":"fail","Package":"m.test/a/b/q","Test":"TestD"}
+{"Action":"fail","Package":"m.test/a/b/q","Elapsed":0.5}
+{"ImportPath":"m.test/a/b/r [m.test/a/b/r.test]","Action":"build-output","Output":"r.go:1:1: syntax error\n"}
+{"ImportPath":"m.test/a/b/r [m.test/a/b/r.test]","Action":"build-fail"}
+{"Action":"fail","Package":"m.test/a/b/r","Elapsed":0,"FailedBuild":"m.test/a/b/r [m.test/a/b/r.test]"}
+{"Action":"run","Package":"m.test/a/b/s","Test":"TestE"}
+{"Action":"output","Package":"m.test/a/b/s","Test":"TestE","Output":"panic: boom\n"}
+{"Action":"fail","Package":"m.test/a/b/s","Elapsed":0.1}
+{"Action":"output","Package":"m.test/a/b/none","Output":"?   \tm.test/a/b/none\t[no test files]\n"}
+{"Action":"skip","Package":"m.test/a/b/none","Elapsed":0}
+`
+
+func TestReport(t *testing.T) {
+	var b bytes.Buffer
+	r := newReport(map[string]float64{"p": 1}, &b)
+	if err := r.read(strings.NewReader(events), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.finish(time.Minute, 1); err == nil {
+		t.Error("failing tests give no error")
+	}
+	text := b.String()
+	for _, want := range []string{
+		"1.50 min of 1.00, over budget", "p TestB: no numpy here", "skipped (1 of 1 allowed)",
+		"--- q TestD/x\n    d_test.go:3: got 1, want 2", "r.go:1:1: syntax error", "panic: boom", "FAIL  q",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "none") {
+		t.Error("a package without tests has a line")
+	}
+	if !strings.HasSuffix(text, "\n3 passed, 3 failed, 1 skipped\n") {
+		t.Errorf("closing line:\n%s", text)
+	}
+}
+
+func TestMoreSkipsThanCommittedFail(t *testing.T) {
+	passing := events[:strings.Index(events, `{"Action":"output","Package":"m.test/a/b/q"`)]
+	for _, tc := range []struct {
+		label string
+		limit int
+		fails bool
+		last  string
+	}{
+		{"", 1, false, "3 passed, 0 failed, 1 skipped"},
+		{"", 0, true, "3 passed, 0 failed, 1 skipped"},
+		{"", -1, false, "3 passed, 0 failed, 1 skipped"},
+		{"race ", 0, false, "3 passed, 0 failed, 0 skipped"}, // -short skips there, which counts for nothing
+	} {
+		var b bytes.Buffer
+		r := newReport(nil, &b)
+		if err := r.read(strings.NewReader(passing), tc.label); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.finish(0, tc.limit); (err != nil) != tc.fails {
+			t.Errorf("%+v: %v", tc, err)
+		}
+		if !strings.HasSuffix(b.String(), tc.last+"\n") {
+			t.Errorf("%+v: closing line of\n%s", tc, b.String())
+		}
+	}
+}
+
+// go test that is killed leaves a package without an end, which is a failure.
+func TestInterruptedPackageFails(t *testing.T) {
+	r := newReport(nil, &bytes.Buffer{})
+	if err := r.read(strings.NewReader(`{"Action":"run","Package":"m.test/a/b/p","Test":"TestA"}`+"\n"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if r.failures() == 0 {
+		t.Error("no failure")
+	}
+}
+
+func TestFiles(t *testing.T) {
+	write := func(text string) string {
+		f := filepath.Join(t.TempDir(), "f.txt")
+		if err := os.WriteFile(f, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	b, err := readBudget(write("# minutes\ngraphops/nn 0.5\nrace   multigpu 1\n\n"))
+	if err != nil || b["graphops/nn"] != 0.5 || b["race multigpu"] != 1 || len(b) != 2 {
+		t.Errorf("%v %v", b, err)
+	}
+	if _, err := readBudget(write("graphops\n")); err == nil || !strings.Contains(err.Error(), "f.txt:1") {
+		t.Errorf("a line without minutes: %v", err)
+	}
+	if n, err := readSkips(write("# why\n3\n")); n != 3 || err != nil {
+		t.Errorf("%d %v", n, err)
+	}
+	if _, err := readSkips(write("few\n")); err == nil {
+		t.Error("a word passed as a number")
+	}
+	if n, err := readSkips(""); n != -1 || err != nil {
+		t.Errorf("without a file: %d %v", n, err)
+	}
+}
