@@ -67,12 +67,12 @@ func TestRealPipes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	w, err := os.OpenFile(back, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
+	defer func() { _ = w.Close() }()
 	dec, enc := gob.NewDecoder(r), gob.NewEncoder(w)
 	d, synced := &tape{}, false
 	for {
