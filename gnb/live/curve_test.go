@@ -47,6 +47,11 @@ func TestCurve(t *testing.T) {
 		if len(whole.buckets) > maxBuckets {
 			t.Fatalf("%d buckets", len(whole.buckets))
 		}
+		for i, b := range whole.buckets {
+			if b.key != (int(b.step)-first)/whole.span || i > 0 && b.key <= whole.buckets[i-1].key {
+				t.Fatalf("bucket %d has key %d and ends at step %g, with %d steps a bucket from %d on", i, b.key, b.step, whole.span, first)
+			}
+		}
 		gotLo, gotHi, gotSum, gotN := math.Inf(1), math.Inf(-1), 0.0, 0
 		for _, b := range whole.buckets {
 			if b.n > 0 {
