@@ -130,6 +130,8 @@ func oddJob(p *Process, job testJob) error {
 		return commtest.Exercise(p.Comm)
 	case "divide":
 		return divide(p, job)
+	case "measure":
+		return measure(p, job)
 	case "hello":
 		return p.Emit(helloEvent(p))
 	case "events":

@@ -1,0 +1,300 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/internal/safetensors"
+)
+
+const envSaver = "CHECKPOINT_TEST_SAVER"
+
+// A process that saves without end, to be killed.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(envSaver); dir != "" {
+		for step := int64(1); ; step++ {
+			if _, err := Save(dir, step, weights(step, 20_000), state{Step: step}, 2); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+			if step == 1 {
+				fmt.Println("first")
+			}
+		}
+	}
+	os.Exit(m.Run())
+}
+
+type state struct {
+	Step int64
+	Note string
+}
+
+func weights(step int64, n int) []safetensors.Tensor {
+	w := make([]float32, n)
+	for i := range w {
+		w[i] = float32(step)*1000 + float32(i%997)
+	}
+	return []safetensors.Tensor{
+		{Name: "convs.0.weight", Shape: []int{n / 2, 2}, F32: w[:n/2*2]},
+		{Name: "adam.m", Shape: []int{0}},
+	}
+}
+
+func save(t *testing.T, dir string, step int64, keep int) string {
+	t.Helper()
+	path, err := Save(dir, step, weights(step, 10), state{step, "é"}, keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func names(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func TestSaveAndLoad(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run", "checkpoints")
+	path := save(t, dir, 12, 3)
+	if filepath.Base(path) != "step-0000000012.safetensors" {
+		t.Errorf("the path is %s", path)
+	}
+	var st state
+	got, err := Load(path, &st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := weights(12, 10)
+	if st != (state{12, "é"}) || len(got) != 2 || !slices.Equal(got[0].F32, want[0].F32) || !slices.Equal(got[0].Shape, want[0].Shape) || got[1].Name != "adam.m" {
+		t.Errorf("got %v, %v", st, got)
+	}
+	latest, step, damaged, err := Latest(dir)
+	if latest != path || step != 12 || len(damaged) != 0 || err != nil {
+		t.Errorf("the latest is %s, %d, %v, %v", latest, step, damaged, err)
+	}
+	if _, err := Load(path, &[]int{}); err == nil || errors.Is(err, ErrDamaged) {
+		t.Errorf("a state that does not fit: %v", err)
+	}
+}
+
+func TestNone(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Join(dir, "missing")} {
+		if path, _, _, err := Latest(d); !errors.Is(err, ErrNone) || path != "" {
+			t.Errorf("got %q, %v", path, err)
+		}
+	}
+	if _, err := Load(filepath.Join(dir, "missing"), nil); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Save(dir, -1, nil, nil, 0); err == nil {
+		t.Error("a negative step: no error")
+	}
+	if _, err := Save(dir, 1, nil, math.NaN(), 0); err == nil {
+		t.Error("a state without JSON: no error")
+	}
+}
+
+func TestPruning(t *testing.T) {
+	dir := t.TempDir()
+	for step := int64(1); step <= 5; step++ {
+		save(t, dir, step*10, 2)
+	}
+	want := []string{"step-0000000040.safetensors", "step-0000000050.safetensors"}
+	if got := names(t, dir); !slices.Equal(got, want) {
+		t.Errorf("kept %v", got)
+	}
+	// A run that goes on from an earlier step keeps what it just wrote.
+	save(t, dir, 15, 1)
+	want = []string{"step-0000000015.safetensors", "step-0000000050.safetensors"}
+	if got := names(t, dir); !slices.Equal(got, want) {
+		t.Errorf("kept %v", got)
+	}
+	// Other people's files stay; what a killed process left does not.
+	for _, name := range []string{"notes.txt", "step-7.safetensors", "step-0000000008.safetensors.123.tmp"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(t, dir, 60, 1)
+	want = []string{"notes.txt", "step-0000000060.safetensors", "step-7.safetensors"}
+	if got := names(t, dir); !slices.Equal(got, want) {
+		t.Errorf("kept %v", got)
+	}
+	save(t, dir, 61, 0)
+	if got := names(t, dir); len(got) != 4 {
+		t.Errorf("kept %v", got)
+	}
+}
+
+// Whatever byte changes, wherever a file ends: it is not taken for valid, and
+// the one before is found, with a warning that names the file.
+func TestDamage(t *testing.T) {
+	dir := t.TempDir()
+	good := save(t, dir, 1, 0)
+	bad := save(t, dir, 2, 0)
+	whole, err := os.ReadFile(bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, content []byte) {
+		t.Helper()
+		if err := os.WriteFile(bad, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		path, step, damaged, err := Latest(dir)
+		if path != good || step != 1 || err != nil {
+			t.Fatalf("%s: the latest is %q, %v", what, path, err)
+		}
+		if len(damaged) != 1 || !errors.Is(damaged[0], ErrDamaged) || !strings.Contains(damaged[0].Error(), bad) {
+			t.Fatalf("%s: warned of %v", what, damaged)
+		}
+	}
+	header := 8 + int(binary.LittleEndian.Uint64(whole))
+	for i := range whole {
+		if i < header && whole[i] == ' ' {
+			continue // padding carries nothing
+		}
+		flipped := slices.Clone(whole)
+		flipped[i] ^= 1
+		check(fmt.Sprintf("byte %d of %d flipped (%q)", i, len(whole), whole[i]), flipped)
+	}
+	for n := range whole {
+		check(fmt.Sprintf("cut to %d of %d", n, len(whole)), whole[:n])
+	}
+	if err := os.WriteFile(good, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, damaged, err := Latest(dir); !errors.Is(err, ErrNone) || len(damaged) != 2 {
+		t.Errorf("with nothing valid: %v, %v", damaged, err)
+	}
+	var plain = filepath.Join(dir, "step-0000000003.safetensors")
+	if err := safetensors.WriteFile(plain, weights(3, 4), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(plain, nil); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a safetensors file that is no checkpoint: %v", err)
+	}
+}
+
+// kill -9 while saving leaves the checkpoints that were there.
+func TestKillWhileSaving(t *testing.T) {
+	n := 20
+	if testing.Short() {
+		n = 4
+	}
+	for i := range n {
+		dir := t.TempDir()
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), envSaver+"="+dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 6)
+		if _, err := out.Read(b); err != nil || string(b) != "first\n" {
+			t.Fatalf("the process printed %q, %v", b, err)
+		}
+		time.Sleep(time.Duration(i*i*97%20_000) * time.Microsecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // it was killed
+		path, step, damaged, err := Latest(dir)
+		if err != nil || len(damaged) > 0 {
+			t.Fatalf("after a kill: %v, damaged %v", err, damaged)
+		}
+		var st state
+		got, err := Load(path, &st)
+		if err != nil || st.Step != step || !slices.Equal(got[0].F32, weights(step, 20_000)[0].F32) {
+			t.Fatalf("step %d: %v, state %v", step, err, st)
+		}
+		if _, err := Save(dir, step+1, weights(step+1, 4), state{}, 2); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names(t, dir) {
+			if strings.HasSuffix(name, tmp) {
+				t.Errorf("the next save leaves %s", name)
+			}
+		}
+	}
+}
+
+// No two contents have one digest: a boundary that moves changes it.
+func TestDigestSeparates(t *testing.T) {
+	seen := map[string]string{}
+	add := func(what string, step int64, tensors []safetensors.Tensor, state string) {
+		t.Helper()
+		d := digest(step, tensors, state)
+		if other, twice := seen[d]; twice {
+			t.Errorf("%s and %s have one digest", what, other)
+		}
+		seen[d] = what
+	}
+	f := []float32{1, 2, 3, 4}
+	add("nothing", 0, nil, "")
+	add("a step", 1, nil, "")
+	add("a state", 0, nil, "1")
+	add("[4]", 0, []safetensors.Tensor{{Name: "a", Shape: []int{4}, F32: f}}, "")
+	add("[2,2]", 0, []safetensors.Tensor{{Name: "a", Shape: []int{2, 2}, F32: f}}, "")
+	add("named b", 0, []safetensors.Tensor{{Name: "b", Shape: []int{4}, F32: f}}, "")
+	add("in two", 0, []safetensors.Tensor{{Name: "a", Shape: []int{2}, F32: f[:2]}, {Name: "", Shape: []int{2}, F32: f[2:]}}, "")
+	add("in two otherwise", 0, []safetensors.Tensor{{Name: "", Shape: []int{2}, F32: f[:2]}, {Name: "a", Shape: []int{2}, F32: f[2:]}}, "")
+	add("minus zero", 0, []safetensors.Tensor{{Name: "a", Shape: []int{1}, F32: []float32{float32(math.Copysign(0, -1))}}}, "")
+	add("zero", 0, []safetensors.Tensor{{Name: "a", Shape: []int{1}, F32: []float32{0}}}, "")
+}
+
+// In any order of saves, the newest is found and at most keep+1 are there.
+func TestSavesInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "checkpoint")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		keep := rapid.IntRange(1, 3).Draw(t, "keep")
+		there := map[int64]bool{}
+		for _, step := range rapid.SliceOfN(rapid.Int64Range(0, 12), 1, 8).Draw(t, "steps") {
+			if _, err := Save(dir, step, weights(step, 2), strconv.FormatInt(step, 10), keep); err != nil {
+				t.Fatal(err)
+			}
+			there[step] = true
+			steps, err := list(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(steps) > keep+1 || !slices.Contains(steps, step) {
+				t.Fatalf("after step %d with %d kept: %v", step, keep, steps)
+			}
+			_, latest, damaged, err := Latest(dir)
+			if err != nil || len(damaged) > 0 || latest != steps[len(steps)-1] || !there[latest] {
+				t.Fatalf("the latest is %d of %v (%v, %v)", latest, steps, damaged, err)
+			}
+		}
+	})
+}
