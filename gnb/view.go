@@ -260,7 +260,7 @@ func (v *view) refresh(g *multigpu.Group, memory bool) {
 		}
 		w.Stages = w.Stages[:0]
 		for _, name := range stageOrder {
-			if sec := st.Seconds[name]; sec > 0 && sum > 0 {
+			if sec := st.Seconds[name]; sec > 0.005*sum { // what can be seen
 				w.Stages = append(w.Stages, live.StageShare{Name: name, Share: sec / sum})
 			}
 		}

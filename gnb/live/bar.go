@@ -208,11 +208,8 @@ func (b *Bar) terminal() func(string, float64, bool) error {
 }
 
 func (b *Bar) notebook(id string) func(string, float64, bool) error {
-	d, quiet := b.o.Display, headless()
+	d := b.o.Display
 	return func(line string, share float64, last bool) error {
-		if quiet && !last {
-			return nil
-		}
 		var h strings.Builder
 		h.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
 		if !last && share >= 0 {

@@ -28,9 +28,9 @@
 //   - nothing with Options.Quiet and in worker processes (GNB_WORKER is set):
 //     only the launching process displays.
 //
-// GNB_HEADLESS (set, and not 0) means that nobody is watching: a notebook gets
-// only its final figure and table, a terminal gets plain lines. NO_COLOR is
-// honoured, and so is TERM=dumb.
+// GNB_HEADLESS (set, and not 0) means that nobody is watching: a terminal gets
+// plain lines. A notebook's panel is the same with and without a browser.
+// NO_COLOR is honoured, and so is TERM=dumb.
 //
 // [Progress] is the same for any task with a count: a download, a conversion.
 //
@@ -181,7 +181,7 @@ func pick(o *Options) mode {
 	return modePlain
 }
 
-// headless reports whether nobody watches: only final states are worth drawing.
+// headless reports whether nobody watches the terminal.
 func headless() bool {
 	v := os.Getenv("GNB_HEADLESS")
 	return v != "" && v != "0"

@@ -10,16 +10,15 @@ import (
 
 // notebook shows a panel in a cell: one output, updated in place.
 type notebook struct {
-	d        Display
-	id       string
-	headless bool
-	painter  painter
-	log      []string // the last lines
+	d       Display
+	id      string
+	painter painter
+	log     []string // the last lines
 	*pump
 }
 
 func newNotebook(o Options) *notebook {
-	n := &notebook{d: o.Display, id: "gnb_" + gonbui.UniqueId(), headless: headless()}
+	n := &notebook{d: o.Display, id: "gnb_" + gonbui.UniqueId()}
 	n.pump = newPump(time.Second/time.Duration(o.MaxFPS), n.frame)
 	return n
 }
@@ -32,9 +31,6 @@ func (n *notebook) frame(f frame) error {
 	n.log = append(n.log, f.lines...)
 	n.log = n.log[max(len(n.log)-logLines, 0):]
 	if !f.last {
-		if n.headless {
-			return nil
-		}
 		return n.d.Send(n.liveData(&f.s))
 	}
 	if err := n.d.Send(n.figureData(&f.s)); err != nil {

@@ -348,6 +348,7 @@ func TestBrokenDisplay(t *testing.T) {
 	}
 }
 
+// Without a browser the panel is the same: what it sends can be recorded.
 func TestHeadlessNotebook(t *testing.T) {
 	t.Setenv("GNB_HEADLESS", "1")
 	d := &tape{}
@@ -356,8 +357,8 @@ func TestHeadlessNotebook(t *testing.T) {
 		sink.Update(sampleRun(100, 1, 0.5, Running))
 		time.Sleep(2 * time.Millisecond)
 	}
-	if n := len(d.all()); n != 0 {
-		t.Errorf("%d live frames without anyone to watch", n)
+	if len(d.all()) == 0 {
+		t.Error("no live frames")
 	}
 	if err := sink.Close(sampleRun(100, 1, 1, Done)); err != nil {
 		t.Fatal(err)
