@@ -446,20 +446,25 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// A process that a worker started holds its pipes and outlives it: it is ended
-// with the run, and the run ends.
+// A process that a worker started holds its output and outlives it: it is ended
+// with the run, and the run ends. It inherits nothing else of the run.
 func TestProcessesOfWorkersAreEnded(t *testing.T) {
 	rec, err := run(t, Spec{World: 2}, testJob{Kind: "start a process"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for rank := range 2 {
-		pid, err := strconv.Atoi(string(rec.events[rank][0]))
-		if err != nil {
+		var p startedProcess
+		if err := json.Unmarshal(rec.events[rank][0], &p); err != nil {
 			t.Fatal(err)
 		}
-		if st := procState(pid); st != 0 && st != 'Z' {
-			t.Errorf("process %d of rank %d is in state %c", pid, rank, st)
+		if st := procState(p.PID); st != 0 && st != 'Z' {
+			t.Errorf("process %d of rank %d is in state %c", p.PID, rank, st)
+		}
+		for _, d := range p.Descriptors {
+			if n, what, _ := strings.Cut(d, " "); len(n) == 1 && n > "2" {
+				t.Errorf("it inherited %s, %s", n, what)
+			}
 		}
 	}
 }
@@ -500,25 +505,33 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// A pause of the launcher itself is not the workers' silence.
+// A pause of everything (a frozen container, Ctrl-Z) is nobody's silence, also
+// where the launcher goes on before its workers.
 func TestOwnPauseBlamesNobody(t *testing.T) {
-	w := newWatch(time.Now().Add(-time.Hour))
-	w.forgive(time.Now())
-	if time.Since(w.lastBeat) > time.Minute {
-		t.Error("the age of the last beat survives a pause")
-	}
 	if testing.Short() {
 		t.Skip("short")
 	}
-	cmd, out := startLauncher(t, Spec{World: 2, RunID: randomID(), Silent: time.Second}, testJob{Kind: "train", Rank: -1, Steps: 1000})
+	id := randomID()
+	cmd, out := startLauncher(t, Spec{World: 2, RunID: id, Silent: time.Second}, testJob{Kind: "train", Rank: -1, Steps: 500})
 	waitFor(t, out, `{"step":20}`)
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
+	workers := processesOf(id)
+	if len(workers) != 2 {
+		t.Errorf("processes %v have the run's id", workers)
 	}
-	time.Sleep(2200 * time.Millisecond)
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
+	send := func(sig syscall.Signal, pids ...int) {
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, sig); err != nil {
+				t.Errorf("process %d: %v", pid, err)
+			}
+		}
 	}
+	send(syscall.SIGSTOP, workers...)
+	time.Sleep(400 * time.Millisecond) // the launcher begins to wonder
+	send(syscall.SIGSTOP, cmd.Process.Pid)
+	time.Sleep(1500 * time.Millisecond)
+	send(syscall.SIGCONT, cmd.Process.Pid)
+	time.Sleep(300 * time.Millisecond)
+	send(syscall.SIGCONT, workers...)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the run failed: %v\n%s", err, out.String())
 	}

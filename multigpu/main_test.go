@@ -163,7 +163,7 @@ func oddJob(p *Process, job testJob) error {
 		if err := cmd.Start(); err != nil {
 			return err
 		}
-		return p.Emit(cmd.Process.Pid)
+		return p.Emit(startedProcess{cmd.Process.Pid, descriptorsOf(cmd.Process.Pid)})
 	case "stages":
 		for range 20 {
 			p.Stage("a")
@@ -237,11 +237,19 @@ func helloEvent(p *Process) helloFacts {
 	return f
 }
 
-// descriptors are the open ones that a child would inherit, by what they are.
-func descriptors() (out []string) {
-	entries, _ := os.ReadDir("/proc/self/fd")
+type startedProcess struct {
+	PID         int
+	Descriptors []string
+}
+
+// descriptors are this process's open ones, by number and what they are.
+func descriptors() []string { return descriptorsOf(os.Getpid()) }
+
+func descriptorsOf(pid int) (out []string) {
+	dir := fmt.Sprintf("/proc/%d/fd/", pid)
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
+		if to, err := os.Readlink(dir + e.Name()); err == nil {
 			out = append(out, e.Name()+" "+to)
 		}
 	}
