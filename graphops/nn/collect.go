@@ -55,7 +55,7 @@ func Collect(model any) (*Params, error) {
 	}
 	for _, h := range c.hidden {
 		if c.entries[h.p] == nil {
-			return nil, fmt.Errorf("nn: Collect: %s leads to parameters but is not exported, so they would not be trained; export the field, or tag it `nn:\"-\"`", h.field)
+			return nil, fmt.Errorf("nn: Collect: %s", h.why)
 		}
 	}
 	if len(c.list) == 0 {
@@ -86,10 +86,10 @@ type visit struct {
 // under the name to.
 type alias struct{ from, to string }
 
-// hiddenParam is a parameter that an unexported field leads to.
+// hiddenParam is a parameter on a path that is not followed, and why it is not.
 type hiddenParam struct {
-	p     *Param
-	field string // Go path of the field
+	p   *Param
+	why string
 }
 
 // site is where the walk stands.
@@ -168,10 +168,8 @@ func (c *collector) walkMap(v reflect.Value, at site) error {
 	case reflect.Uint <= k && k <= reflect.Uintptr:
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.Uint(), b.Uint()) })
 	default:
-		if !mayHold(v.Type().Elem(), false) {
-			return nil
-		}
-		return fmt.Errorf("%s is a map with keys of type %s, which give no names to its parameters; use strings or integers", at.goPath, v.Type().Key())
+		c.scanHidden(v, fmt.Sprintf("%s is a map with keys of type %s, which give no names to its parameters; use strings or integers", at.goPath, v.Type().Key()))
+		return nil
 	}
 	for _, k := range keys {
 		e := at.child(fmt.Sprint(k), fmt.Sprintf("[%v]", k), at.opts)
@@ -202,7 +200,7 @@ func (c *collector) walkStruct(v reflect.Value, at site) error {
 		}
 		sub := at.child(name, "."+f.Name, opts)
 		if !f.IsExported() && !(f.Anonymous && structLike(f.Type)) {
-			c.scanHidden(v.Field(i), sub.goPath)
+			c.scanHidden(v.Field(i), sub.goPath+" leads to parameters but is not exported, so they would not be trained; export the field, or tag it `nn:\"-\"`")
 			continue
 		}
 		if err := c.walk(v.Field(i), sub); err != nil {
@@ -281,9 +279,9 @@ func (c *collector) alias(from, to string) {
 	}
 }
 
-// scanHidden notes all parameters that an unexported field leads to. They are an
-// error only where no exported field leads to them as well.
-func (c *collector) scanHidden(v reflect.Value, field string) {
+// scanHidden notes all parameters that v leads to. They are an error, why, only
+// where no exported path leads to them as well.
+func (c *collector) scanHidden(v reflect.Value, why string) {
 	t := v.Type()
 	if !mayHold(t, true) {
 		return
@@ -298,31 +296,31 @@ func (c *collector) scanHidden(v reflect.Value, field string) {
 			return
 		}
 		c.hiddenSeen[key] = true
-		c.scanHidden(v.Elem(), field)
+		c.scanHidden(v.Elem(), why)
 	case reflect.Interface:
 		if !v.IsNil() {
-			c.scanHidden(v.Elem(), field)
+			c.scanHidden(v.Elem(), why)
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			c.scanHidden(v.Index(i), field)
+			c.scanHidden(v.Index(i), why)
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			c.scanHidden(it.Value(), field)
+			c.scanHidden(it.Value(), why)
 		}
 	case reflect.Struct:
 		if t == paramType {
 			if v.CanAddr() {
-				c.hidden = append(c.hidden, hiddenParam{(*Param)(v.Addr().UnsafePointer()), field})
+				c.hidden = append(c.hidden, hiddenParam{(*Param)(v.Addr().UnsafePointer()), why})
 			} else {
-				c.hidden = append(c.hidden, hiddenParam{nil, field})
+				c.hidden = append(c.hidden, hiddenParam{nil, why})
 			}
 			return
 		}
 		for i := range t.NumField() {
 			if name, _, _ := strings.Cut(t.Field(i).Tag.Get("nn"), ","); name != "-" {
-				c.scanHidden(v.Field(i), field)
+				c.scanHidden(v.Field(i), why)
 			}
 		}
 	}

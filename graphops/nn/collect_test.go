@@ -24,9 +24,13 @@ type allKinds struct {
 	Any      any
 	ByName   map[string]*Linear
 	ByNumber map[int]inner
-	Off      *Linear `nn:"-"`
-	MaybeNil *Linear `nn:"maybe,optional"`
-	Skipped  *Fwd    // refers to parameters without owning them
+	ByByte   map[uint8]*Param
+	NoLayers map[float64]any
+	Off      *Linear   `nn:"-"`
+	MaybeNil *Linear   `nn:"maybe,optional"`
+	Skipped  *Fwd      // refers to parameters without owning them
+	last     *Tensor   // so does this
+	loop     *allKinds // a cycle
 	Fn       func() *Linear
 	Floats   []float32
 	XMLNode2 []*Param
@@ -42,14 +46,21 @@ func TestCollectKinds(t *testing.T) {
 		Array: [2]inner{{lin()}, {lin()}}, Any: &inner{lin()},
 		ByName:   map[string]*Linear{"b": lin(), "a": NewLinear(1, 1, false)},
 		ByNumber: map[int]inner{10: {NewLinear(1, 1, false)}, 9: {NewLinear(1, 1, false)}},
-		Off:      lin(), Skipped: NewFwd(Config{}), XMLNode2: []*Param{NewParam(0, 3), NewParam(1, 1)}, private: 1,
+		Off:      lin(), XMLNode2: []*Param{NewParam(0, 3), NewParam(1, 1)}, private: 1,
+		ByByte:   map[uint8]*Param{10: NewParam(1, 1), 9: NewParam(1, 1)},
+		NoLayers: map[float64]any{1: "no layer"},
 	}
+	m.loop = m
+	m.Skipped = NewFwd(Config{Grad: true})
+	other := lin()
+	mustCollect(t, other)
+	m.last = m.Skipped.Param(other.Weight)
 	p := mustCollect(t, m)
 	want := []string{
 		"enc.weight", "enc.bias", "lin_l.weight", "w", "by_value", "att",
 		"array.0.fc.weight", "array.0.fc.bias", "array.1.fc.weight", "array.1.fc.bias",
 		"any.fc.weight", "any.fc.bias", "by_name.a.weight", "by_name.b.weight", "by_name.b.bias",
-		"by_number.9.fc.weight", "by_number.10.fc.weight", "xml_node2.0", "xml_node2.1",
+		"by_number.9.fc.weight", "by_number.10.fc.weight", "by_byte.9", "by_byte.10", "xml_node2.0", "xml_node2.1",
 	}
 	if got := p.Names(); !slices.Equal(got, want) {
 		t.Errorf("the names are\n%v, want\n%v", got, want)
@@ -63,7 +74,7 @@ func TestCollectKinds(t *testing.T) {
 			t.Errorf("%s has shape %v, want %v", e.Name, e.Shape(), want)
 		}
 	}
-	if m.private != 1 || m.Off.Weight.Name != "" {
+	if m.private != 1 || m.loop != m || m.last == nil || m.Off.Weight.Name != "" {
 		t.Errorf("a skipped layer was named %q", m.Off.Weight.Name)
 	}
 	if &m.ByValue.W[0] != &p.Get("by_value").W[0] {
@@ -183,6 +194,11 @@ type badVector struct {
 
 type badKey struct{ M map[float64]*Linear }
 
+type badKeyAny struct {
+	Lin *Linear
+	M   map[[2]int]any
+}
+
 type holds struct{ W *Param }
 
 type anyList struct{ L []any }
@@ -219,6 +235,7 @@ func TestCollectErrors(t *testing.T) {
 		{"same name", &clash{lin, NewLinear(1, 1, true)}, []string{"clash.A.Weight", "clash.B.Weight", `"x.weight"`}},
 		{"unknown tag", &badTag{NewParam(1, 1)}, []string{"badTag.A", `"vectr"`}},
 		{"no vector", &badVector{NewParam(2, 2)}, []string{"[2,2]", "vector"}},
+		{"map key of any", &badKeyAny{lin, map[[2]int]any{{1, 2}: NewLinear(1, 1, true)}}, []string{"badKeyAny.M", "[2]int"}},
 		{"map key", &badKey{map[float64]*Linear{1: lin}}, []string{"float64"}},
 		{"wrong W", &holds{&Param{Rows: 2, Cols: 2, W: make([]float32, 3)}}, []string{"[2,2]", "3 elements"}},
 		{"negative", &holds{&Param{Rows: -1, Cols: -1}}, []string{"[-1,-1]"}},

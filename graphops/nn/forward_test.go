@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -91,6 +93,45 @@ func TestThreeWaysAgree(t *testing.T) {
 	}
 }
 
+// On any graph, for any seeds: the rows of a batch that takes all neighbours are
+// the rows of the whole graph, bit for bit.
+func TestSampledIsFull(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		n := rapid.IntRange(1, 12).Draw(r, "nodes")
+		node := rapid.Int32Range(0, int32(n-1))
+		edges := rapid.IntRange(0, 30).Draw(r, "edges")
+		src := rapid.SliceOfN(node, edges, edges).Draw(r, "src")
+		dst := rapid.SliceOfN(node, edges, edges).Draw(r, "dst")
+		seeds := rapid.SliceOfDistinct(node, rapid.ID).Draw(r, "seeds")
+		layers := rapid.IntRange(1, 3).Draw(r, "layers")
+		variant := rapid.SampledFrom(sageVariants).Draw(r, "variant")
+		g, err := graphops.FromEdges(n, src, dst, graphops.BuildOptions{KeepDuplicates: true})
+		if err != nil {
+			r.Fatal(err)
+		}
+		m := NewSAGEModelWith(Sizes{In: 3, Hidden: 5, Out: 2, Layers: layers, Dropout: 0.5}, variant.o)
+		mustCollect(t, m).Init(1)
+		x := normal(n*3, 1)
+		fan := make(sample.Fanouts, layers)
+		for i := range fan {
+			fan[i] = -1
+		}
+		c := Config{Train: rapid.Bool().Draw(r, "train"), Seed: 1}
+		f := NewFwd(c)
+		full := Forward(m, f, FullGraph(g, layers), f.Input(n, 3, x, &Space{})).Data()
+		b := batch(t, g, fan, 0, seeds)
+		ids := b.InputIDs()
+		f = NewFwd(c)
+		y := Forward(m, f, b.Blocks, f.Input(len(ids), 3, gather(x, 3, ids), tensor.SrcSpace(b.Blocks[0]))).Data()
+		for i, v := range gather(full, 2, seeds) {
+			if v != y[i] {
+				r.Fatalf("element %d is %v of the whole graph and %v of the batch", i, v, y[i])
+			}
+		}
+	})
+}
+
 // Parts of the rows, as ranks compute them, are the rows of the whole.
 func TestLayerRows(t *testing.T) {
 	t.Parallel()
@@ -136,6 +177,8 @@ func TestLayerRows(t *testing.T) {
 	wantError(t, err, "layer 0 (*nn.SAGEConv) of *nn.SAGE", "[0,5]")
 	_, _, err = LayerWise(m, f, g, x[:n*5], 5)
 	wantError(t, err, "layer 0")
+	_, _, err = LayerWise(m, f, g, x[1:], in)
+	wantError(t, err, "[2500,6]")
 	_, _, err = LayerWise(&SAGE{}, f, g, x, in)
 	wantError(t, err, "*nn.SAGE has no layers")
 }
@@ -316,7 +359,7 @@ func TestForwardErrors(t *testing.T) {
 		{"nil linear", nilLin, FullGraph(g, 1), x, []string{"layer 0", "Linear: the layer is nil"}},
 		{"rows of sources", &wrongRows{[]*Linear{NewLinear(5, 1, true)}}, []*Block{g.Slice(0, 3)}, x, []string{"layer 0 (*nn.Linear) of *nn.wrongRows", "[8,1]", "3 destinations", "f.Dst"}},
 		{"nil output", &failing{}, FullGraph(g, 1), x, []string{"layer 0 of *nn.failing", "nil tensor"}},
-		{"dropout", &noSpace{}, FullGraph(g, 1), x, []string{"layer 0 of *nn.noSpace: tensor: Dropout: ", "row space"}},
+		{"dropout", &noSpace{[]any{NewLinear(1, 1, true)}}, FullGraph(g, 1), x, []string{"layer 0 (*nn.Linear) of *nn.noSpace: tensor: Dropout: ", "row space"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			y, err := TryForward(tc.m, f, tc.blocks, tc.x)

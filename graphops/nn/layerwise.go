@@ -23,6 +23,9 @@ const (
 // It resets f, with dropout and gradients off. Memory: two matrices of all nodes
 // and a chunk. A misfit is an error that names the layer.
 func LayerWise(m Model, f *Fwd, g *graphops.Graph, x []float32, cols int) (out []float32, outCols int, err error) {
+	if m.NumLayers() < 1 {
+		return nil, 0, fmt.Errorf("nn: layer-wise inference: %T has no layers", m)
+	}
 	n := g.NumNodes()
 	h := x
 	for i := range m.NumLayers() {
@@ -35,9 +38,6 @@ func LayerWise(m Model, f *Fwd, g *graphops.Graph, x []float32, cols int) (out [
 			return nil, 0, err
 		}
 		h, cols = out, outCols
-	}
-	if m.NumLayers() < 1 {
-		return nil, 0, fmt.Errorf("nn: layer-wise inference: %T has no layers", m)
 	}
 	return out, outCols, nil
 }

@@ -67,12 +67,18 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 				}
 				row := x[r*cols : (r+1)*cols]
 				dRow := dx[r*cols : (r+1)*cols]
+				y := int(labels[r])
+				var others float64
 				for c, v := range row {
-					dRow[c] = float32(d * math.Exp(float64(v)-lse[r]))
+					if c == y {
+						continue
+					}
+					p := math.Exp(float64(v) - lse[r])
+					others += p
+					dRow[c] = float32(d * p)
 				}
-				// p - 1 without the cancellation of a p near 1.
-				y := labels[r]
-				dRow[y] = float32(d * math.Expm1(float64(row[y])-lse[r]))
+				// p - 1 of the label, without the cancellation of a p near 1.
+				dRow[y] = float32(-d * others)
 			}
 		})
 	})

@@ -106,6 +106,13 @@ func TestCrossEntropySmallLoss(t *testing.T) {
 	near(t, "loss", l.Sum.Data(), []float64{want}, 4e-12, 0)
 	p := 1 / (1 + math.Exp(20))
 	near(t, "gradient", x.Grad(), []float64{-p, p}, 4e-12, 0)
+
+	// Here p is 1 even in float64, but the gradient is not 0.
+	f.Reset(Config{Grad: true})
+	x = f.Leaf(1, 2, []float32{40, 0}, nil)
+	CrossEntropy(x, []int32{0}).Backward()
+	p = math.Exp(-40)
+	near(t, "gradient", x.Grad(), []float64{-p, p}, 0, 1e-6)
 }
 
 func TestLossNaN(t *testing.T) {
