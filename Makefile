@@ -1,0 +1,31 @@
+# What one does with a checkout. Each target sets up what it needs: a private Python in .venv, tools
+# in .bin, results in build. A second run starts in seconds.
+
+SHELL := /bin/bash
+
+.PHONY: help check test fuzz bench soak demo clean
+
+help: ## say what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-6s %s\n", $$1, $$2 }'
+
+check: ## build, vet, lint and quick tests, in under 90 s
+	@bash scripts/check.sh
+
+test: ## every test, notebooks in a real kernel and the race detector included
+	@bash scripts/test.sh
+
+fuzz: ## every fuzz target for FUZZTIME (default 20s)
+	@bash scripts/fuzz.sh
+
+bench: ## benchmarks; BENCH (a pattern), COUNT (default 1) and PKG choose
+	@bash scripts/bench.sh
+
+soak: ## the tests that start processes, over and over for SOAK (default 10m)
+	@bash scripts/soak.sh
+
+demo: ## train in a notebook; leaves it executed, and as an HTML page
+	@bash scripts/demo.sh
+
+clean: ## remove what the other targets made
+	rm -rf .venv .bin build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The quick checks: everything that a change should pass before it is committed. Each step runs
+# whatever became of the one before; the exit status is 1 when any failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+bash scripts/need.sh go || exit 1
+bash scripts/tools.sh || exit 1
+failed=()
+
+step() { # name, command…
+  local name=$1 start=$EPOCHREALTIME text
+  shift
+  if text=$("$@" 2>&1); then
+    printf 'ok    %-12s' "$name"
+  else
+    printf 'FAIL  %-12s' "$name"
+    failed+=("$name")
+  fi
+  awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf " %5.1f s\n", b - a }'
+  if [[ " ${failed[*]:-} " == *" $name "* ]]; then printf '%s\n' "$text"; fi
+}
+
+step build go build ./...
+step vet go vet ./...
+step darwin env GOOS=darwin go vet ./...
+step arm64 env GOARCH=arm64 go build ./...
+step lint .bin/golangci-lint run ./... # gofumpt and goimports too
+step imports go test -short ./internal/archtest
+step tests go run ./internal/testrun -short ./...
+
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "make check: failed: ${failed[*]}"
+  exit 1
+fi

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for FUZZTIME (default 20s), one after the other. An input that fails is
+# kept by go under testdata/fuzz and runs with the tests from then on.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bash scripts/need.sh go
+failed=0
+for pkg in $(go list ./...); do
+  for target in $(go test -list '^Fuzz' "$pkg" | grep '^Fuzz' || true); do
+    echo "$pkg $target"
+    go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-20s}" "$pkg" || failed=1
+  done
+done
+exit $failed

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Repeats the tests that start and kill processes, in random order, until SOAK (default 10m) is over
+# or one fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bash scripts/need.sh go python
+bash scripts/venv.sh
+export GNB_PYTHON=$PWD/.venv/bin/python3
+soak=${SOAK:-10m}
+case $soak in
+  *h) seconds=$((${soak%h} * 3600)) ;;
+  *m) seconds=$((${soak%m} * 60)) ;;
+  *) seconds=${soak%s} ;;
+esac
+rounds=0
+while [ "$SECONDS" -lt "$seconds" ]; do
+  go test -count 1 -shuffle on ./multigpu/... ./gnb/... ./graphops/sample/... ./internal/nbtest
+  rounds=$((rounds + 1))
+  echo "round $rounds passed, $SECONDS s of $seconds"
+done

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Every test. Ends with "N passed, N failed, N skipped".
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bash scripts/need.sh go python
+bash scripts/venv.sh
+# The NumPy checks run on it.
+export GNB_PYTHON=$PWD/.venv/bin/python3
+# Where goroutines meet: these run once more under the race detector.
+race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/... ./graphops/dataset/... \
+  ./graphops/tensor/... ./multigpu/... ./gnb/live/... ./gnb)
+exec go run ./internal/testrun -budget .ci/budget.txt -skips .ci/skips.txt -race "${race//$'\n'/ }" ./...
