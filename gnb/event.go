@@ -149,11 +149,20 @@ func (w *Worker) flush(now bool) {
 		return
 	}
 	w.lastFlush = time.Now()
-	if len(w.records) > 0 {
-		w.emit(event{Type: evSteps, Records: w.records})
-		w.records = w.records[:0]
-	}
+	w.check(w.flushRecords())
 	w.emit(event{Type: evRate, Seeds: w.rate.seeds, Edges: w.rate.edges})
+}
+
+// flushRecords sends the steps' records on. Any goroutine may call it.
+func (w *Worker) flushRecords() error {
+	w.mu.Lock()
+	records := w.records
+	w.records = nil
+	w.mu.Unlock()
+	if len(records) == 0 {
+		return nil
+	}
+	return w.p.Emit(event{Type: evSteps, Records: records})
 }
 
 // Log reports values from rank 0: they appear in the cell and in the run's

@@ -95,6 +95,11 @@ func (w *Worker) saveDue() bool {
 // save writes a checkpoint of the last boundary, or of the end of the iteration
 // whose step has already changed the parameters. Any goroutine may call it.
 func (w *Worker) save() (string, error) {
+	// Metrics must not end before the checkpoint does: what is lost in between a
+	// resumed run would not report again.
+	if err := w.flushRecords(); err != nil {
+		return "", err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	pos := w.pos

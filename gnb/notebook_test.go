@@ -1,0 +1,173 @@
+package gnb_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"image"
+	_ "image/png"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/nbtest"
+)
+
+// The first notebook runs in a real kernel: panels that change while it trains,
+// one figure each in the saved notebook, and accuracies that show what the graph
+// is worth.
+func TestQuickstartNotebook(t *testing.T) {
+	env := nbtest.Setup(t)
+	r := env.Run(t, "../notebooks/quickstart.ipynb", nbtest.Options{})
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		name   string
+		lo, hi float64
+	}{{"SAGE", 85, 100}, {"MLP", 50, 65}} {
+		m := regexp.MustCompile(want.name + ` accuracy: ([\d.]+) %`).FindStringSubmatch(r.Stdout())
+		if m == nil {
+			t.Fatalf("no %s accuracy in what the cells wrote:\n%s", want.name, r.Stdout())
+		}
+		if a, _ := strconv.ParseFloat(m[1], 64); a < want.lo || a > want.hi {
+			t.Errorf("%s accuracy %v %%, want %v to %v", want.name, a, want.lo, want.hi)
+		}
+	}
+	panels := 0
+	for id, d := range r.Displays {
+		if !strings.HasPrefix(id, "gnb_") {
+			continue
+		}
+		panels++
+		if d.Displays != 1 {
+			t.Errorf("cell %d: the panel was shown anew %d times, want once and then updates in place", d.Cell, d.Displays)
+		}
+		if strings.Contains(cellSource(r, d.Cell), "gnb.SAGE") && d.DistinctUpdates < 10 {
+			t.Errorf("cell %d: %d different updates of its panel, want at least 10", d.Cell, d.DistinctUpdates)
+		}
+		if n := len(d.Times); n > 1 && float64(n-1)/(d.Times[n-1]-d.Times[0]) > 25 {
+			t.Errorf("cell %d: %d updates within %.2f s, want at most 20 a second", d.Cell, n, d.Times[n-1]-d.Times[0])
+		}
+	}
+	if panels != 3 {
+		t.Errorf("%d panels, want 3", panels)
+	}
+	for i, f := range figures(t, r.Executed) {
+		img, _, err := image.Decode(bytes.NewReader(f))
+		if err != nil {
+			t.Fatalf("figure %d: %v", i, err)
+		}
+		if n := drawn(img); n < 1000 {
+			t.Errorf("figure %d: %d pixels differ from its background, want more than 1000", i, n)
+		}
+	}
+}
+
+func cellSource(r *nbtest.Result, index int) string {
+	for _, c := range r.Cells {
+		if c.Index == index {
+			return c.Source
+		}
+	}
+	return ""
+}
+
+// figures are the PNG outputs of an executed notebook, of which each cell may
+// have one.
+func figures(t *testing.T, notebook string) [][]byte {
+	t.Helper()
+	raw, err := os.ReadFile(notebook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nb struct {
+		Cells []struct {
+			Outputs []struct {
+				Data map[string]any
+			}
+		}
+	}
+	if err := json.Unmarshal(raw, &nb); err != nil {
+		t.Fatal(err)
+	}
+	var out [][]byte
+	for i, c := range nb.Cells {
+		n := 0
+		for _, o := range c.Outputs {
+			s, ok := o.Data["image/png"].(string)
+			if !ok {
+				continue
+			}
+			n++
+			b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
+			if err != nil {
+				t.Fatalf("cell %d: %v", i, err)
+			}
+			out = append(out, b)
+		}
+		if n > 1 {
+			t.Errorf("cell %d keeps %d figures, want one", i, n)
+		}
+	}
+	if len(out) != 3 {
+		t.Errorf("the saved notebook keeps %d figures, want 3", len(out))
+	}
+	return out
+}
+
+// drawn counts the pixels that differ from the corner's.
+func drawn(img image.Image) int {
+	b, n := img.Bounds(), 0
+	corner := img.At(b.Min.X, b.Min.Y)
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			if img.At(x, y) != corner {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// A cell of somebody's notebook that trains is interrupted: a checkpoint, all
+// workers gone within 5 s, and the same cell again goes on to the end.
+func TestInterruptInNotebook(t *testing.T) {
+	env := nbtest.Setup(t)
+	dir := t.TempDir()
+	const cell = `import "github.com/graphnb/graphnb/gnb"
+
+%%
+ctx := context.Background()
+ds := gnb.Must(gnb.Load(ctx, "planted?nodes=4000"))
+run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 2, Epochs: 60, Batch: 200, Seed: 2, RunDir: "run"}))
+fmt.Println("epochs:", run.Result.Epochs)
+`
+	first, second := env.Interrupt(t, dir, cell, 8)
+	if first.Status != "error" || !strings.Contains(first.Shown+first.Stderr, "interrupted") || !strings.Contains(first.Stderr, "checkpoint") {
+		t.Errorf("the interrupted cell ended as %q and does not say that it was interrupted and where its checkpoint is:\n%s\n%s", first.Status, first.Shown, first.Stderr)
+	}
+	if first.Workers != 2 {
+		t.Errorf("%d workers before the interrupt, want 2", first.Workers)
+	}
+	if first.Gone == nil || *first.Gone > 5 {
+		t.Errorf("workers were left 5 s after the interrupt (%v)", first.Gone)
+	}
+	if second.Status != "ok" || !strings.Contains(second.Stdout, "epochs: 60") || !strings.Contains(second.Shown+second.Stdout, "going on with run") {
+		t.Errorf("the cell's second run ended as %q and did not go on:\n%s\n%s\n%s", second.Status, second.Stdout, second.Shown, second.Stderr)
+	}
+	r, err := gnb.OpenRun(dir + "/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := r.Steps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 60 * 10; len(steps) != want || r.Result.Steps != int64(want) {
+		t.Errorf("%d steps in the metrics and %d in the result, want %d: none lost, none twice", len(steps), r.Result.Steps, want)
+	}
+}
