@@ -188,6 +188,7 @@ func (w *processes) follow(c *child, first []byte) {
 // finish gives back everything, after the last worker is reaped.
 func (w *processes) finish(helpers *sync.WaitGroup) {
 	sweep(w.group)
+	patience := time.Now().Add(2 * time.Second)
 	for _, c := range w.children {
 		done := make(chan struct{})
 		go func() {
@@ -196,7 +197,7 @@ func (w *processes) finish(helpers *sync.WaitGroup) {
 		}()
 		select {
 		case <-done:
-		case <-time.After(2 * time.Second):
+		case <-time.After(time.Until(patience)):
 			// A process that left its environment behind still holds the pipes.
 			_ = c.stdout.SetReadDeadline(time.Now())
 			_ = c.stderr.SetReadDeadline(time.Now())
