@@ -9,4 +9,6 @@ export GNB_PYTHON=$PWD/.venv/bin/python3
 # Where goroutines meet: these run once more under the race detector.
 race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/... ./graphops/dataset/... \
   ./graphops/tensor/... ./multigpu/... ./gnb/live/... ./gnb)
-exec go run ./internal/testrun -budget .ci/budget.txt -skips .ci/skips.txt -race "${race//$'\n'/ }" ./...
+# Tests of nothing being left behind look at the whole machine.
+alone="./gnb ./multigpu ./internal/nbtest"
+exec go run ./internal/testrun -budget .ci/budget.txt -skips .ci/skips.txt -alone "$alone" -race "${race//$'\n'/ }" ./...

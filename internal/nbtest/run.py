@@ -151,6 +151,9 @@ def main():
             client.execute(env=env, stderr=log, stdout=log, cwd=directory)
         except (CellExecutionError, CellTimeoutError, DeadKernelError, ShellFailed) as e:
             failure = describe(client, e)
+            if isinstance(e, DeadKernelError):
+                log.seek(0)
+                failure += "\nthe end of its log:\n" + log.read()[-4000:]
         except Exception as e:  # no such kernel, or it does not start
             log.seek(0)
             print(f"{a.notebook} could not be run with the kernel {a.kernel}: {e}\n{log.read()[-4000:]}".rstrip(), file=sys.stderr)

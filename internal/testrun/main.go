@@ -12,6 +12,10 @@
 // number in the file of -skips, so that nothing is switched off unnoticed. Minutes over the budget
 // are marked and fail nothing: machines differ.
 //
+// The packages of -alone run after the others and one at a time: those whose tests compare the
+// machine's processes and temporary files before and after. All tests get a temporary directory of
+// their own, and what they leave in it is named.
+//
 // With -race the packages that it lists run once more under the race detector, with -short; what
 // they skip by that is not counted.
 package main
@@ -22,6 +26,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,15 +36,16 @@ func main() {
 	budgetFile := flag.String("budget", "", "`file` with lines \"PACKAGE MINUTES\"")
 	skipsFile := flag.String("skips", "", "`file` with the number of tests that may be skipped")
 	race := flag.String("race", "", "`packages` to run under the race detector too, space-separated")
+	alone := flag.String("alone", "", "`packages` to run one at a time, space-separated")
 	short := flag.Bool("short", false, "the quick tests only")
 	flag.Parse()
-	if err := run(flag.Args(), *budgetFile, *skipsFile, strings.Fields(*race), *short); err != nil {
+	if err := run(flag.Args(), *budgetFile, *skipsFile, strings.Fields(*alone), strings.Fields(*race), *short); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
 }
 
-func run(packages []string, budgetFile, skipsFile string, race []string, short bool) error {
+func run(packages []string, budgetFile, skipsFile string, alone, race []string, short bool) error {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
@@ -51,28 +57,82 @@ func run(packages []string, budgetFile, skipsFile string, race []string, short b
 	if err != nil {
 		return err
 	}
+	together, last, err := split(packages, alone)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "gnbtest-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	if err := os.Setenv("TMPDIR", tmp); err != nil {
+		return err
+	}
 	start := time.Now()
 	r := newReport(budget, os.Stdout)
-	args := []string{}
+	var args []string
 	if short {
 		args = append(args, "-short")
 	}
-	if err := goTest(r, "", append(args, packages...)); err != nil {
+	if err := goTest(r, "", args, together); err != nil {
 		return err
 	}
-	if len(race) > 0 {
-		if why := noRace(); why != "" {
-			r.skip("race detector", why)
-		} else if err := goTest(r, "race ", append([]string{"-race", "-short"}, race...)); err != nil {
-			return err
-		}
+	if err := goTest(r, "", append(args, "-p=1"), last); err != nil {
+		return err
+	}
+	if why := noRace(); why != "" && len(race) > 0 {
+		r.skip("race detector", why)
+	} else if err := goTest(r, "race ", []string{"-race", "-short"}, race); err != nil {
+		return err
+	}
+	left, err := os.ReadDir(tmp)
+	if err != nil {
+		return err
+	}
+	for _, e := range left {
+		fmt.Fprintln(r.w, "left in the temporary directory:", e.Name())
 	}
 	return r.finish(time.Since(start), maxSkips)
 }
 
-// goTest runs "go test -json args…" into r. A failing test is in the report and no error.
-func goTest(r *report, label string, args []string) error {
-	c := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+// split lists packages, in two: without those that alone matches, and those.
+func split(packages, alone []string) (together, last []string, err error) {
+	all, err := list(packages)
+	if err != nil || len(alone) == 0 {
+		return all, nil, err
+	}
+	single, err := list(alone)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range all {
+		if slices.Contains(single, p) {
+			last = append(last, p)
+		} else {
+			together = append(together, p)
+		}
+	}
+	return together, last, nil
+}
+
+// list is the import paths of packages.
+func list(packages []string) ([]string, error) {
+	c := exec.Command("go", append([]string{"list"}, packages...)...)
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w", strings.Join(packages, " "), err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// goTest runs "go test -json args… packages…" into r. A failing test is in the report and no error.
+func goTest(r *report, label string, args, packages []string) error {
+	if len(packages) == 0 {
+		return nil
+	}
+	c := exec.Command("go", slices.Concat([]string{"test", "-json"}, args, packages)...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -85,7 +145,7 @@ func goTest(r *report, label string, args []string) error {
 		return fmt.Errorf("reading go test's events: %w", err)
 	}
 	if err := c.Wait(); err != nil && r.failures() == 0 {
-		return fmt.Errorf("go test %s: %w", strings.Join(args, " "), err)
+		return fmt.Errorf("go test %s: %w", strings.Join(slices.Concat(args, packages), " "), err)
 	}
 	return nil
 }

@@ -123,3 +123,17 @@ func TestFiles(t *testing.T) {
 		t.Errorf("without a file: %d %v", n, err)
 	}
 }
+
+func TestSplit(t *testing.T) {
+	together, last, err := split([]string{"./..."}, []string{"."})
+	if err != nil || len(together) != 0 || len(last) != 1 {
+		t.Errorf("%q %q %v", together, last, err)
+	}
+	together, last, err = split([]string{"."}, nil)
+	if err != nil || len(together) != 1 || len(last) != 0 {
+		t.Errorf("%q %q %v", together, last, err)
+	}
+	if _, _, err := split([]string{"./no/such/..dir"}, nil); err == nil {
+		t.Error("a package that is not there gives no error")
+	}
+}
