@@ -134,6 +134,32 @@ func TestTrainReports(t *testing.T) {
 	}
 }
 
+func TestRunsCommand(t *testing.T) {
+	dir := t.TempDir()
+	for _, hidden := range []string{"8", "16"} {
+		result(t, dir, "train", "karate", "--workers", "1", "--epochs", "2", "--hidden", hidden)
+	}
+	_, r := result(t, dir, "runs", "list")
+	list := r["runs"].([]any)
+	if len(list) != 2 {
+		t.Fatalf("%d runs, want 2", len(list))
+	}
+	a, b := list[0].(map[string]any)["id"].(string), list[1].(map[string]any)["id"].(string)
+	status, stdout, stderr := gnbRun(t, dir, "runs", "compare", a, b)
+	if status != 0 || !strings.Contains(stdout, "args.Sizes.hidden") || strings.Contains(stdout, "args.LR") {
+		t.Errorf("compare: status %d\n%s%s", status, stdout, stderr)
+	}
+	if status, stdout, _ := gnbRun(t, dir, "runs", "show"); status != 0 || !strings.Contains(stdout, b) {
+		t.Errorf("show: status %d, want the last run, %s\n%s", status, b, stdout)
+	}
+	if status, _, stderr := gnbRun(t, dir, "runs", "show", "nothing"); status != 1 || !strings.Contains(stderr, "not a run") {
+		t.Errorf("show nothing: status %d\n%s", status, stderr)
+	}
+	if status, _, _ := gnbRun(t, dir, "runs", "compare", a); status != 2 {
+		t.Errorf("compare with one run: status %d, want 2", status)
+	}
+}
+
 func TestSampleDigest(t *testing.T) {
 	var want any
 	for _, workers := range []string{"1", "3"} {

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+var runsCommand = command{"runs", "list, show or compare past runs", runRuns}
+
+func runRuns(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("list|show|compare [RUN...]", "list shows the runs in $GNB_RUNS, or the folder runs; show one of them, by default the last; compare several, first the settings in which they differ. RUN is a run's directory or its name.")
+	rest, err := out.parse(fs, args, 1, -1)
+	if err != nil {
+		return err
+	}
+	var runs []*gnb.Run
+	for _, name := range rest[1:] {
+		r, err := openRun(name)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, r)
+	}
+	switch what := rest[0]; {
+	case what == "list" && len(runs) == 0:
+		if runs, err = gnb.Runs(ctx); err != nil {
+			return err
+		}
+		for _, r := range runs {
+			out.printf("%s\n", strings.ReplaceAll(r.String(), "\n", "  "))
+		}
+	case what == "show" && len(runs) <= 1:
+		if len(runs) == 0 {
+			r, err := gnb.LastRun(ctx)
+			if err != nil {
+				return err
+			}
+			runs = append(runs, r)
+		}
+		out.printf("%s\n%s", runs[0], gnb.CompareRuns(runs[0]))
+	case what == "compare" && len(runs) >= 2:
+		out.printf("%s", gnb.CompareRuns(runs...))
+	default:
+		return usagef("it is: runs list, runs show [RUN], or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
+	}
+	list := make([]map[string]any, len(runs))
+	for i, r := range runs {
+		list[i] = map[string]any{"id": r.Config.ID, "dir": r.Dir, "config": r.Config, "result": r.Result}
+	}
+	fields := map[string]any{"runs": list}
+	if rest[0] == "compare" {
+		c := gnb.CompareRuns(runs...)
+		fields["settings"], fields["results"] = c.Settings, c.Results
+	}
+	out.result(fields)
+	return nil
+}
+
+// openRun opens a run by its directory, or by its name among the runs.
+func openRun(name string) (*gnb.Run, error) {
+	if _, err := os.Stat(name); err != nil && !strings.ContainsRune(name, filepath.Separator) {
+		if dir := filepath.Join(gnb.RunsDir(), name); exists(dir) {
+			name = dir
+		}
+	}
+	return gnb.OpenRun(name)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
