@@ -7,6 +7,7 @@ import (
 	"image"
 	_ "image/png"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -169,5 +170,33 @@ fmt.Println("epochs:", run.Result.Epochs)
 	}
 	if want := 60 * 10; len(steps) != want || r.Result.Steps != int64(want) {
 		t.Errorf("%d steps in the metrics and %d in the result, want %d: none lost, none twice", len(steps), r.Result.Steps, want)
+	}
+}
+
+// What a cell does before it trains happens once, with 4 workers too; and what a
+// notebook makes easy to get wrong is said: a model declared inside main, or
+// twice.
+func TestCellsInNotebook(t *testing.T) {
+	env := nbtest.Setup(t)
+	dir := t.TempDir()
+	r := env.Run(t, "testdata/cells.ipynb", nbtest.Options{Dir: dir})
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := os.ReadFile(filepath.Join(dir, "lines.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(lines), "\n"); n != 1 {
+		t.Errorf("the cell's line was written %d times, want once", n)
+	}
+	for _, want := range []string{
+		"workers: 4",
+		`inside main: gnb: model "inside" is declared inside main`, "declare it at package level",
+		`twice: gnb: two models are named "twice"`, "%rm",
+	} {
+		if !strings.Contains(r.Stdout(), want) {
+			t.Errorf("the cells did not write %q:\n%s", want, r.Stdout())
+		}
 	}
 }
