@@ -32,9 +32,17 @@ type Block struct {
 	EdgePos []int64
 	// SrcIDs[s] is the global id of source row s, or nil where row s is node s.
 	SrcIDs []int32
+	// Graph is the graph that the block is of, from which layers learn the whole
+	// in-degrees of its nodes; nil where it is unknown.
+	Graph *Graph
+	// Weights[e-Indptr[0]] is the weight of edge e; nil where every edge weighs 1.
+	Weights []float32
 
 	once sync.Once
 	t    *Transposed
+
+	loopOnce sync.Once
+	looped   *Block
 }
 
 // NumEdges is the number of edges of the block.
@@ -60,6 +68,14 @@ func (b *Block) Pos(e int64) int64 {
 		return e
 	}
 	return b.EdgePos[e-b.Indptr[0]]
+}
+
+// Weight is the weight of the block's edge e.
+func (b *Block) Weight(e int64) float32 {
+	if b.Weights == nil {
+		return 1
+	}
+	return b.Weights[e-b.Indptr[0]]
 }
 
 func (b *Block) String() string {

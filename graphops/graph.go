@@ -16,6 +16,12 @@ import "fmt"
 type Graph struct {
 	Indptr  []int64 // [NumNodes+1], ascending, Indptr[0] = 0
 	Indices []int32 // [NumEdges]
+	// Weights are the edges' weights [NumEdges] by CSC position, or nil where
+	// every edge weighs 1: see [Graph.WithWeights]. Transforms give graphs without
+	// weights.
+	Weights []float32
+
+	looped *loopedDegrees // made with the weights
 }
 
 // NumNodes is the number of nodes.
@@ -43,5 +49,9 @@ func (g *Graph) Block() *Block { return g.Slice(0, g.NumNodes()) }
 // in-edges, and whose sources are all nodes. It shares the graph's arrays; its
 // cost does not depend on the number of edges.
 func (g *Graph) Slice(lo, hi int) *Block {
-	return &Block{NumDst: hi - lo, NumSrc: g.NumNodes(), DstStart: lo, Indptr: g.Indptr[lo : hi+1], Indices: g.Indices}
+	b := &Block{NumDst: hi - lo, NumSrc: g.NumNodes(), DstStart: lo, Indptr: g.Indptr[lo : hi+1], Indices: g.Indices, Graph: g}
+	if g.Weights != nil {
+		b.Weights = g.Weights[g.Indptr[lo]:g.Indptr[hi]]
+	}
+	return b
 }

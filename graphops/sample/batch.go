@@ -36,6 +36,7 @@ type edges struct {
 	indptr  []int64
 	indices []int32
 	edgePos []int64
+	weights []float32 // nil where the graph has none
 }
 
 // InputIDs are the global ids of the rows that the first layer reads: the nodes

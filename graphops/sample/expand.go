@@ -60,6 +60,9 @@ func (s *Sampler) expand(epoch, step, hop int, dst []int32, e *edges) error {
 	}
 	e.edgePos = resize(e.edgePos, int(e.indptr[len(dst)]))
 	e.indices = resize(e.indices, int(e.indptr[len(dst)]))
+	if s.g.Weights != nil {
+		e.weights = resize(e.weights, int(e.indptr[len(dst)]))
+	}
 	parallel.For(s.c.Threads, len(dst), grain, func(lo, hi int) {
 		s.fill(dst, lo, hi, &chunks[lo/grain], e)
 	})
@@ -82,7 +85,7 @@ func (s *Sampler) pickChunk(h Hop, dst []int32, c *chunk, counts []int64) {
 		return
 	}
 	w := s.takeScratch() // not put back after a panic, which may leave bits set in seen
-	h.seen = w.hop.seen
+	h.seen, h.tree = w.hop.seen, w.hop.tree
 	w.hop = h
 	if f, ok := s.c.Picker.(Fanouts); ok {
 		// The same picks as below, straight into place.
@@ -110,6 +113,9 @@ func (s *Sampler) pickChunk(h Hop, dst []int32, c *chunk, counts []int64) {
 		nbrs := s.g.InNeighbors(v)
 		w.hop.At(v)
 		w.hop.pos = c.at[i]
+		if all := s.g.Weights; all != nil {
+			w.hop.weights = all[c.at[i]:][:len(nbrs):len(nbrs)]
+		}
 		out := s.c.Picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
 		// The copy lets the picker return any slice, one of its own included.
 		before := len(c.picks)
@@ -243,6 +249,12 @@ func (s *Sampler) fill(dst []int32, lo, hi int, c *chunk, e *edges) {
 		indices[i] = u
 		if uint32(u) >= n {
 			damaged++
+		}
+	}
+	if w := s.g.Weights; w != nil {
+		weights := e.weights[first:last]
+		for i, pos := range edgePos {
+			weights[i] = w[pos]
 		}
 	}
 	if damaged == 0 {

@@ -24,6 +24,8 @@ type Hop struct {
 	pos         int64
 	stream      philox.Stream
 	seen        []uint64 // bits of the positions picked so far, all 0 between calls
+	weights     []float32
+	tree        []uint64 // scratch of Weighted
 }
 
 // Epoch is the batch's epoch.
@@ -36,6 +38,11 @@ func (h *Hop) Step() int { return h.step }
 // that a [Picker] picks for: nbrs[i] is the source of edge EdgePos()+i. Weights
 // of edges are kept by these positions.
 func (h *Hop) EdgePos() int64 { return h.pos }
+
+// Weights are the weights of the in-edges of the node that a [Picker] picks for,
+// weight i being that of nbrs[i], or nil where the graph has no weights. The
+// slice is the graph's own memory and must not be written to.
+func (h *Hop) Weights() []float32 { return h.weights }
 
 // At goes to the first draw of an id. A picker that wants the same draws for the
 // same source whichever destination asks (layer-neighbour sampling) goes to the

@@ -67,6 +67,10 @@ type Config struct {
 	// Threads is how many goroutines pick at a time; 0 means GOMAXPROCS. The
 	// result does not depend on it.
 	Threads int
+	// Weights are weights of the graph's edges by CSC position, in place of the
+	// graph's own. Blocks carry the weights of their edges, and [Weighted] picks
+	// by them.
+	Weights []float32
 }
 
 // Sampler samples batches from one graph. It keeps tables and buffers between
@@ -95,6 +99,12 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 	if g == nil || len(g.Indptr) == 0 {
 		return nil, errors.New("sample: the graph is missing: it has no indptr, which even a graph without nodes has")
 	}
+	if c.Weights != nil {
+		if len(c.Weights) != len(g.Indices) {
+			return nil, fmt.Errorf("sample: there are %d edge weights but the graph has %d edges; give one for each, by CSC position", len(c.Weights), len(g.Indices))
+		}
+		g = g.WithWeights(c.Weights)
+	}
 	var picker any
 	switch {
 	case c.Picker != nil && c.Frontier != nil:
@@ -118,9 +128,17 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 	if c.Hops < 1 || c.Hops > MaxHops {
 		return nil, fmt.Errorf("sample: %s samples %d hops, but a batch has 1 to %d; set Hops, or one fanout for each hop", name, c.Hops, MaxHops)
 	}
-	if f, ok := picker.(Fanouts); ok {
-		if err := f.check(); err != nil {
+	switch p := picker.(type) {
+	case Fanouts:
+		if err := p.check(); err != nil {
 			return nil, err
+		}
+	case Weighted:
+		if err := p.Fanouts.check(); err != nil {
+			return nil, err
+		}
+		if g.Weights == nil && len(g.Indices) > 0 {
+			return nil, errors.New("sample: sample.Weighted needs edge weights, but the graph has none; set Config.Weights, one for each edge by CSC position, or take sample.Fanouts")
 		}
 	}
 	switch c.Purpose {
@@ -174,6 +192,7 @@ func (s *Sampler) Sample(epoch, step int, seeds []int32) (*Batch, error) {
 		b.Blocks[s.c.Hops-1-hop] = &graphops.Block{
 			NumDst: dst, NumSrc: len(ids), Level: hop,
 			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos,
+			Graph: s.g, Weights: e.weights,
 		}
 	}
 	m.ids, s.hint = ids, len(ids)

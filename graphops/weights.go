@@ -1,0 +1,149 @@
+package graphops
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// WithWeights is the graph with the given edge weights [NumEdges] by CSC
+// position; nil is a weight of 1 for each. It shares the graph's arrays and w.
+// It panics where w has another length.
+func (g *Graph) WithWeights(w []float32) *Graph {
+	if w != nil && len(w) != len(g.Indices) {
+		panic(fmt.Sprintf("graphops: WithWeights: %d weights for %d edges", len(w), len(g.Indices)))
+	}
+	return &Graph{Indptr: g.Indptr, Indices: g.Indices, Weights: w, looped: &loopedDegrees{}}
+}
+
+// Weight is the weight of the edge at CSC position e.
+func (g *Graph) Weight(e int64) float32 {
+	if g.Weights == nil {
+		return 1
+	}
+	return g.Weights[e]
+}
+
+// selfLoops are the CSC positions [lo, hi) of v's edges from itself.
+func (g *Graph) selfLoops(v int32) (lo, hi int64) {
+	row := g.InNeighbors(v)
+	at, _ := slices.BinarySearch(row, v)
+	end := at
+	for end < len(row) && row[end] == v {
+		end++
+	}
+	return g.Indptr[v] + int64(at), g.Indptr[v] + int64(end)
+}
+
+// SelfLoop is the weight of v's self-loop, of the last where there are several,
+// and whether there is one. Cost: a binary search.
+func (g *Graph) SelfLoop(v int32) (weight float32, ok bool) {
+	lo, hi := g.selfLoops(v)
+	if lo == hi {
+		return 0, false
+	}
+	return g.Weight(hi - 1), true
+}
+
+// loopedDegrees holds what LoopedDegree computed for a weighted graph.
+type loopedDegrees struct {
+	once sync.Once
+	of   []float32
+}
+
+// LoopedDegree is the weight of all in-edges of v once v has exactly one
+// self-loop: its own (see [Graph.SelfLoop]), or one of weight 1 where it has
+// none. It is the degree that the symmetric normalisation of graph convolutions
+// divides by. Sums run in float64 over ascending sources and are rounded once.
+//
+// Cost: a binary search; in a graph made by WithWeights one pass over all edges
+// at the first call, whose result is kept (4 bytes a node).
+func (g *Graph) LoopedDegree(v int32) float32 {
+	if g.Weights == nil {
+		lo, hi := g.selfLoops(v)
+		return float32(int64(g.InDegree(v)) - (hi - lo) + 1)
+	}
+	if g.looped == nil {
+		return g.loopedDegree(v)
+	}
+	g.looped.once.Do(func() {
+		g.looped.of = make([]float32, g.NumNodes())
+		parallel.For(0, g.NumNodes(), rowGrain, func(lo, hi int) {
+			for v := lo; v < hi; v++ {
+				g.looped.of[v] = g.loopedDegree(int32(v))
+			}
+		})
+	})
+	return g.looped.of[v]
+}
+
+func (g *Graph) loopedDegree(v int32) float32 {
+	loop, sum := 1.0, 0.0
+	for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+		if g.Indices[e] == v {
+			loop = float64(g.Weights[e])
+		} else {
+			sum += float64(g.Weights[e])
+		}
+	}
+	return float32(sum + loop)
+}
+
+// LoopPos is what [Block.Pos] gives for the self-loop of node v in a block made
+// by [Block.SelfLooped]: a number above every CSC position, so that draws keyed
+// by positions have one for it.
+func LoopPos(v int32) int64 { return 1<<47 | int64(v) }
+
+// SelfLooped is the block in which every destination has exactly one edge from
+// itself, the last of its in-edges: edges from itself that were there are gone,
+// the others keep their order, positions and weights. The loop weighs what the
+// node's self-loop weighs in the graph, where the graph is known, or else in the
+// block, and 1 where there is none. The block is made at the first call, in
+// O(destinations + edges), and kept.
+func (b *Block) SelfLooped() *Block {
+	b.loopOnce.Do(func() { b.looped = b.selfLooped() })
+	return b.looped
+}
+
+func (b *Block) selfLooped() *Block {
+	most := b.NumEdges() + b.NumDst
+	l := &Block{
+		NumDst: b.NumDst, NumSrc: b.NumSrc, Level: b.Level, DstStart: b.DstStart,
+		Indptr: make([]int64, 1, b.NumDst+1), Indices: make([]int32, 0, most), EdgePos: make([]int64, 0, most),
+		SrcIDs: b.SrcIDs, Graph: b.Graph,
+	}
+	weighted := b.Weights != nil || b.Graph != nil && b.Graph.Weights != nil
+	if weighted {
+		l.Weights = make([]float32, 0, most)
+	}
+	for d := range b.NumDst {
+		self, loop := int32(b.DstStart+d), float32(1)
+		for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
+			if b.Indices[e] == self {
+				loop = b.Weight(e)
+				continue
+			}
+			l.Indices = append(l.Indices, b.Indices[e])
+			l.EdgePos = append(l.EdgePos, b.Pos(e))
+			if weighted {
+				l.Weights = append(l.Weights, b.Weight(e))
+			}
+		}
+		id := b.DstID(d)
+		l.Indices = append(l.Indices, self)
+		l.EdgePos = append(l.EdgePos, LoopPos(id))
+		if weighted {
+			if b.Graph != nil {
+				loop = 1
+				if w, ok := b.Graph.SelfLoop(id); ok {
+					loop = w
+				}
+			}
+			l.Weights = append(l.Weights, loop)
+		}
+		l.Indptr = append(l.Indptr, int64(len(l.Indices)))
+	}
+	return l
+}
