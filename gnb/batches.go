@@ -39,8 +39,6 @@ type Loader struct {
 	// Ahead is how many batches are prepared ahead of the one in use; the
 	// default is 2. Memory is bounded by it.
 	Ahead int
-
-	purpose philox.Purpose
 }
 
 // Batch is one worker's share of one step: its seeds, the blocks sampled for

@@ -72,6 +72,7 @@ func runCell(name string, o cellOptions) int {
 // cell is a running cell.
 type cell struct {
 	t    *testing.T
+	tmp  string // its TMPDIR
 	cmd  *exec.Cmd
 	mark string
 	out  bytes.Buffer
@@ -88,9 +89,9 @@ func startCell(t *testing.T, name string, o cellOptions) *cell {
 	}
 	var id [8]byte
 	_, _ = rand.Read(id[:])
-	c := &cell{t: t, mark: "GNBTEST_MARK=" + hex.EncodeToString(id[:]), done: make(chan error, 1)}
+	c := &cell{t: t, tmp: t.TempDir(), mark: "GNBTEST_MARK=" + hex.EncodeToString(id[:]), done: make(chan error, 1)}
 	c.cmd = exec.Command("/proc/self/exe", "-test.run=^$")
-	c.cmd.Env = append(os.Environ(), "GNB_TEST_CELL="+name, "GNB_TEST_OPTIONS="+string(raw), c.mark, "GNB_RUNS="+filepath.Join(filepath.Dir(o.Dir), "runs"))
+	c.cmd.Env = append(os.Environ(), "GNB_TEST_CELL="+name, "GNB_TEST_OPTIONS="+string(raw), c.mark, "TMPDIR="+c.tmp, "GNB_RUNS="+filepath.Join(filepath.Dir(o.Dir), "runs"))
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
 	c.cmd.WaitDelay = 2 * time.Second
 	if err := c.cmd.Start(); err != nil {
@@ -153,9 +154,17 @@ func (c *cell) workers() map[int]int {
 	return out
 }
 
-// gone waits until no process of the cell is left.
+// gone waits until nothing of the cell is left: no process, no temporary file, no
+// shared memory with a name.
 func (c *cell) gone(limit time.Duration) {
 	c.t.Helper()
+	defer func() {
+		for _, pattern := range []string{c.tmp + "/*", "/dev/shm/*gnb*"} {
+			if left, _ := filepath.Glob(pattern); len(left) > 0 {
+				c.t.Errorf("files are left after the end: %v", left)
+			}
+		}
+	}()
 	deadline := time.Now().Add(limit)
 	for {
 		left := c.processes()

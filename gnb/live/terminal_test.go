@@ -195,7 +195,7 @@ func TestPlain(t *testing.T) {
 			t.Fatalf("a pipe gets %T", sink)
 		}
 		// 2 steps a second, 20 epochs of 50 steps: 25 s an epoch.
-		for i := 0; i <= 100; i++ {
+		for i := range 101 {
 			s := sampleRun(1000, 2, float64(i)/1000, Running)
 			s.Text = nil
 			sink.Update(s)

@@ -40,7 +40,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read; the mapping outlives it
+	defer f.Close() // it was only read; the mapping outlives it
 	return FromFD(f, path)
 }
 

@@ -190,7 +190,7 @@ func TestDamage(t *testing.T) {
 	if _, _, damaged, err := Latest(dir); !errors.Is(err, ErrNone) || len(damaged) != 2 {
 		t.Errorf("with nothing valid: %v, %v", damaged, err)
 	}
-	var plain = filepath.Join(dir, "step-0000000003.safetensors")
+	plain := filepath.Join(dir, "step-0000000003.safetensors")
 	if err := safetensors.WriteFile(plain, weights(3, 4), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -271,12 +271,10 @@ func TestDigestSeparates(t *testing.T) {
 
 // In any order of saves, the newest is found and at most keep+1 are there.
 func TestSavesInAnyOrder(t *testing.T) {
+	top, runs := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "checkpoint")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
+		runs++
+		dir := filepath.Join(top, strconv.Itoa(runs))
 		keep := rapid.IntRange(1, 3).Draw(t, "keep")
 		there := map[int64]bool{}
 		for _, step := range rapid.SliceOfN(rapid.Int64Range(0, 12), 1, 8).Draw(t, "steps") {
