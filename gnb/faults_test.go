@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,32 +78,37 @@ func TestLostWorkerIsNamed(t *testing.T) {
 	}
 }
 
-// What goes wrong in the user's own code is named with rank, epoch, step and
-// stage or place.
+// What goes wrong in the user's own code, at any step, is named with rank, epoch,
+// step and stage or place.
 func TestFaultyProgramIsNamed(t *testing.T) {
+	const place = `programs_test\.go:\d+`
 	cases := []struct{ kind, want string }{
-		{"panic", `(?s)rank 1\b.*epoch 0.*step 9.*forward.*the user's layer went wrong`},
-		{"break", `(?s)rank.*evaluate.*programs_test\.go:\d+.*step.*programs_test\.go:\d+|(?s)rank.*step.*programs_test\.go:\d+.*evaluate.*programs_test\.go:\d+`},
-		{"exit", `(?s)rank 1\b.*(status|exit).*7`},
+		{"panic", `(?s)rank 1\b.*epoch 0.*step %d\b.*forward.*the user's layer went wrong`},
+		{"break", `epoch 0, step %d\b.*rank 0 is at step \(` + place + `.*rank 1 at evaluate \(` + place},
+		{"exit", `(?s)rank 1\b.*step %d\b.*(status|exit).*7`},
 		{"error", `the program gave up`},
 	}
 	for _, tc := range cases {
 		t.Run(tc.kind, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "run")
-			c := startCell(t, tc.kind, cellOptions{Dir: dir, Workers: 3, Threads: 1, Epochs: 2, FailRank: 1, FailStep: 9})
-			if err := c.wait(30 * time.Second); err == nil {
-				t.Error("the cell ended without an error")
-			}
-			c.gone(5 * time.Second)
-			if out := c.out.String(); !regexp.MustCompile(tc.want).MatchString(out) {
-				t.Errorf("the cell's error does not match %q:\n%s", tc.want, out)
-			}
-			r, err := gnb.OpenRun(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.Result.State != gnb.StateFailed || r.Result.Error == "" {
-				t.Errorf("the run's state is %q with error %q, want failed with a reason", r.Result.State, r.Result.Error)
+			for range moments(t) {
+				step := 1 + rand.IntN(20)
+				dir := filepath.Join(t.TempDir(), "run")
+				c := startCell(t, tc.kind, cellOptions{Dir: dir, Workers: 3, Threads: 1, Epochs: 2, FailRank: 1, FailStep: step})
+				if err := c.wait(30 * time.Second); err == nil {
+					t.Error("the cell ended without an error")
+				}
+				c.gone(5 * time.Second)
+				want := strings.ReplaceAll(tc.want, "%d", strconv.Itoa(step))
+				if out := c.out.String(); !regexp.MustCompile(want).MatchString(out) {
+					t.Errorf("the cell's error does not match %q:\n%s", want, out)
+				}
+				r, err := gnb.OpenRun(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Result.State != gnb.StateFailed || r.Result.Error == "" {
+					t.Errorf("the run's state is %q with error %q, want failed with a reason", r.Result.State, r.Result.Error)
+				}
 			}
 		})
 	}
