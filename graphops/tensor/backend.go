@@ -137,6 +137,11 @@ type Backend interface {
 	// RowScale is out[r,:] = w[r]·x[r,:]. RowDot is out[r] = Σ_c x[r,c]·y[r,c].
 	RowScale(out, x, w Buffer, rows, cols int, acc bool)
 	RowDot(out, x, y Buffer, rows, cols int, acc bool)
+	// ColScale is out[r,c] = w[c]·x[r,c]. ColDot is out[c] = Σ_r x[r,c]·y[r,c].
+	ColScale(out, x, w Buffer, rows, cols int, acc bool)
+	ColDot(out, x, y Buffer, rows, cols int, acc bool)
+	// Transpose is out [cols,rows] = xᵀ of x [rows,cols].
+	Transpose(out, x Buffer, rows, cols int, acc bool)
 	// CopyCols is out[r,outAt+c] = x[r,xAt+c] for c < cols; the other columns of
 	// out are left alone. outCols and xCols are the widths.
 	CopyCols(out Buffer, outCols, outAt int, x Buffer, xCols, xAt, rows, cols int, acc bool)
@@ -153,6 +158,12 @@ type Backend interface {
 	// the norms for the gradient.
 	L2Normalize(y, norm, x Buffer, rows, cols int)
 	L2NormalizeGrad(dx, dy, y, norm Buffer, rows, cols int, acc bool)
+
+	// RowNorm is y[r,:] = (x[r,:] - mean) / √(variance + eps), of the row's mean
+	// and its variance (the mean of the squared distances); inv [rows] gets
+	// 1/√(variance + eps) for the gradient.
+	RowNorm(y, inv, x Buffer, rows, cols int, eps float32)
+	RowNormGrad(dx, dy, y, inv Buffer, rows, cols int, acc bool)
 
 	// Dropout writes the mask [MaskWords] and out = x masked and scaled.
 	Dropout(out, mask, x Buffer, rows, cols int, k DropoutKey)
@@ -176,6 +187,27 @@ type Backend interface {
 	// is the copy of d's row to each of d's edges.
 	Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, cols int, acc bool)
 	SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols int, acc bool)
+
+	// SpMMWeighted is out[d,c] = Σ over in-edges e of d, ascending, of
+	// w[e,k]·h[Indices[e],c], with w [E,heads] (no elements: all 1; edges counted
+	// from 0) and k = c/(cols/heads); heads divides cols. An edge of weight 0 adds
+	// nothing, whatever h. SpMMWeightedGrad is its adjoint in h: dh [NumSrc,cols]
+	// from dOut, in ascending order of the edges of each source. EdgeDot is its
+	// adjoint in w: dw[e,k] = Σ of dOut[d,c]·h[Indices[e],c] over the columns c of
+	// head k.
+	SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h Buffer, cols int, acc bool)
+	SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool)
+	EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, cols int, acc bool)
+	// EdgeSoftmax is, column by column of x [E,cols] and for each destination,
+	// the softmax over its in-edges.
+	EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int)
+	EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool)
+
+	// A sparse matrix [NumDst,NumSrc] is a block with values [E] (no elements: all
+	// 1): element (d, Indices[e]). SparseDense is the matrix in full.
+	// SparseDropout is Dropout of its elements alone, their values afterwards.
+	SparseDense(out Buffer, b *graphops.Block, values Buffer)
+	SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey)
 }
 
 // L2Eps is the norm below which L2Normalize divides by L2Eps instead, PyTorch's

@@ -237,8 +237,18 @@ func (f *Fwd) give(x *Tensor, add func(dx Buffer, acc bool)) {
 	f.flush(x)
 }
 
-// use checks that the tensors are of this pass.
+// use checks that the tensors are of this pass, and makes sparse ones dense.
 func (f *Fwd) use(op string, xs ...*Tensor) {
+	f.useSparse(op, xs...)
+	for _, x := range xs {
+		if x.sparse != nil {
+			f.densify(x)
+		}
+	}
+}
+
+// useSparse is use for operations that know sparse tensors.
+func (f *Fwd) useSparse(op string, xs ...*Tensor) {
 	for i, x := range xs {
 		switch {
 		case x == nil:

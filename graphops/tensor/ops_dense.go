@@ -4,14 +4,22 @@ package tensor
 //
 // Gradients: da = dOut·bᵀ, db = aᵀ·dOut; the long sum over M in db is cut into
 // chunks by M alone and combined in a fixed tree. Cost 2·M·N·K flops, and as
-// much for each gradient.
+// much for each gradient. With a sparse a (see [Fwd.SparseInput]) it is 2·N flops
+// for each of its non-zeros; the sums of db run over ascending rows.
 func (f *Fwd) MatMul(a, b *Tensor) *Tensor {
-	f.use("MatMul", a, b)
+	f.useSparse("MatMul", a)
+	f.use("MatMul", b)
 	if a.cols != b.rows {
 		fail("MatMul", "a is %s and b is %s: a's columns must be b's rows", a.shape(), b.shape())
 	}
 	m, k, n := a.rows, a.cols, b.cols
 	out := f.result(m, n, a.sp)
+	if s := a.sparse; s != nil {
+		f.sparseProduct(out.buf, a, b.buf, n, false, false)
+		return f.record(out, func(d Buffer) {
+			f.give(b, func(db Buffer, acc bool) { f.sparseGrad(db, a, s, d, n, false, acc) })
+		}, b)
+	}
 	f.be.Gemm(out.buf, false, false, m, n, k, a.buf, b.buf, false)
 	return f.record(out, func(d Buffer) {
 		f.give(a, func(da Buffer, acc bool) { f.be.Gemm(da, false, true, m, k, n, d, b.buf, acc) })
@@ -24,16 +32,17 @@ func (f *Fwd) MatMul(a, b *Tensor) *Tensor {
 //
 // Gradients: dx = dOut·w, dw = dOutᵀ·x, dbias = Σ_rows dOut, the sums over N in
 // fixed chunks and a fixed tree. Cost 2·N·In·Out flops, and as much for each of
-// dx and dw.
+// dx and dw; a sparse x is as in MatMul.
 func (f *Fwd) Linear(x, w, bias *Tensor) *Tensor {
-	f.use("Linear", x, w)
+	f.useSparse("Linear", x)
+	f.use("Linear", w)
 	if x.cols != w.cols {
 		fail("Linear", "x is %s and the weight is %s [out,in]: x must have %d columns", x.shape(), w.shape(), w.cols)
 	}
 	n, in, o := x.rows, x.cols, w.rows
 	inputs := []*Tensor{x, w}
 	if bias != nil {
-		f.use("Linear", x, w, bias)
+		f.use("Linear", bias)
 		if bias.rows*bias.cols != o || min(bias.rows, bias.cols) > 1 {
 			fail("Linear", "the bias is %s and the weight is %s [out,in]: the bias must be [1,%d]", bias.shape(), w.shape(), o)
 		}
@@ -43,10 +52,21 @@ func (f *Fwd) Linear(x, w, bias *Tensor) *Tensor {
 	if bias != nil {
 		f.be.AddRow(out.buf, bias.buf, n, o, false)
 	}
-	f.be.Gemm(out.buf, false, true, n, o, in, x.buf, w.buf, bias != nil)
+	s := x.sparse
+	if s != nil {
+		f.sparseProduct(out.buf, x, w.buf, o, true, bias != nil)
+	} else {
+		f.be.Gemm(out.buf, false, true, n, o, in, x.buf, w.buf, bias != nil)
+	}
 	return f.record(out, func(d Buffer) {
 		f.give(x, func(dx Buffer, acc bool) { f.be.Gemm(dx, false, false, n, in, o, d, w.buf, acc) })
-		f.give(w, func(dw Buffer, acc bool) { f.be.Gemm(dw, true, false, o, in, n, d, x.buf, acc) })
+		f.give(w, func(dw Buffer, acc bool) {
+			if s != nil {
+				f.sparseGrad(dw, x, s, d, o, true, acc)
+			} else {
+				f.be.Gemm(dw, true, false, o, in, n, d, x.buf, acc)
+			}
+		})
 		if bias != nil {
 			f.give(bias, func(db Buffer, acc bool) { f.be.ColSum(db, d, n, o, acc) })
 		}

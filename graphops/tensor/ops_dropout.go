@@ -27,7 +27,7 @@ const maxDropoutCols = 8 << 16
 // It panics where x has no space, where p is outside [0,1], and at the 257th
 // call of a pass.
 func (f *Fwd) Dropout(x *Tensor, p float64) *Tensor {
-	f.use("Dropout", x)
+	f.useSparse("Dropout", x)
 	if !(p >= 0 && p <= 1) {
 		fail("Dropout", "p is %g, which is no probability", p)
 	}
@@ -57,6 +57,9 @@ func (f *Fwd) Dropout(x *Tensor, p float64) *Tensor {
 	}
 	if p < 1 {
 		k.Scale = float32(1 / (1 - p))
+	}
+	if x.sparse != nil {
+		return f.sparseDropout(x, k)
 	}
 	n, c := x.rows, x.cols
 	words := MaskWords(n, c)

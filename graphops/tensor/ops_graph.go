@@ -5,7 +5,7 @@ import "github.com/graphnb/graphnb/graphops"
 // Dst is the rows of a block's destinations, h[DstStart : DstStart+NumDst], of a
 // matrix h [NumSrc,F] with a row for every source. No copy is made.
 func (f *Fwd) Dst(b *graphops.Block, h *Tensor) *Tensor {
-	f.use("Dst", h)
+	f.useSparse("Dst", h)
 	checkSrc("Dst", b, h)
 	return f.view(h, b.DstStart, b.DstStart+b.NumDst, DstSpace(b))
 }

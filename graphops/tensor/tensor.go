@@ -84,7 +84,8 @@ type Tensor struct {
 	need       bool // a gradient flows to it
 	leaf       bool // its gradient is kept for Grad
 	param      *Param
-	grad       *slab // nil until the first contribution
+	grad       *slab   // nil until the first contribution
+	sparse     *sparse // while the elements are known by the non-zero ones alone
 }
 
 // Rows is the number of rows.
@@ -148,6 +149,12 @@ type Param struct {
 	Rows, Cols int
 	W          []float32 // [Rows·Cols] row-major
 	G          []float32 // gradient, added to by Backward; nil: not trained
+	// FileShape is the shape in files, where it is not [Rows, Cols]; the elements
+	// are the same.
+	FileShape []int
+	// Fixed says that the parameter is saved with the model but not trained, what
+	// PyTorch calls a buffer.
+	Fixed bool
 }
 
 // Space is the identity of rows: which nodes, or which edges, they belong to.

@@ -133,3 +133,51 @@ func (d device) Segment(op tensor.Op, out, arg tensor.Buffer, b *graphops.Block,
 func (d device) SegmentGrad(op tensor.Op, dMsg, dOut, arg tensor.Buffer, b *graphops.Block, cols int, acc bool) {
 	d.cpu.SegmentGrad(op, host(dMsg), host(dOut), host(arg), b, cols, acc)
 }
+
+func (d device) ColScale(out, x, w tensor.Buffer, rows, cols int, acc bool) {
+	d.cpu.ColScale(host(out), host(x), host(w), rows, cols, acc)
+}
+
+func (d device) ColDot(out, x, y tensor.Buffer, rows, cols int, acc bool) {
+	d.cpu.ColDot(host(out), host(x), host(y), rows, cols, acc)
+}
+
+func (d device) Transpose(out, x tensor.Buffer, rows, cols int, acc bool) {
+	d.cpu.Transpose(host(out), host(x), rows, cols, acc)
+}
+
+func (d device) RowNorm(y, inv, x tensor.Buffer, rows, cols int, eps float32) {
+	d.cpu.RowNorm(host(y), host(inv), host(x), rows, cols, eps)
+}
+
+func (d device) RowNormGrad(dx, dy, y, inv tensor.Buffer, rows, cols int, acc bool) {
+	d.cpu.RowNormGrad(host(dx), host(dy), host(y), host(inv), rows, cols, acc)
+}
+
+func (d device) SpMMWeighted(out tensor.Buffer, b *graphops.Block, w tensor.Buffer, heads int, h tensor.Buffer, cols int, acc bool) {
+	d.cpu.SpMMWeighted(host(out), b, host(w), heads, host(h), cols, acc)
+}
+
+func (d device) SpMMWeightedGrad(dh, dOut, w tensor.Buffer, heads int, b *graphops.Block, cols int, acc bool) {
+	d.cpu.SpMMWeightedGrad(host(dh), host(dOut), host(w), heads, b, cols, acc)
+}
+
+func (d device) EdgeDot(dw tensor.Buffer, b *graphops.Block, dOut, h tensor.Buffer, heads, cols int, acc bool) {
+	d.cpu.EdgeDot(host(dw), b, host(dOut), host(h), heads, cols, acc)
+}
+
+func (d device) EdgeSoftmax(y tensor.Buffer, b *graphops.Block, x tensor.Buffer, cols int) {
+	d.cpu.EdgeSoftmax(host(y), b, host(x), cols)
+}
+
+func (d device) EdgeSoftmaxGrad(dx, dy, y tensor.Buffer, b *graphops.Block, cols int, acc bool) {
+	d.cpu.EdgeSoftmaxGrad(host(dx), host(dy), host(y), b, cols, acc)
+}
+
+func (d device) SparseDense(out tensor.Buffer, b *graphops.Block, values tensor.Buffer) {
+	d.cpu.SparseDense(host(out), b, host(values))
+}
+
+func (d device) SparseDropout(out tensor.Buffer, b *graphops.Block, values tensor.Buffer, k tensor.DropoutKey) {
+	d.cpu.SparseDropout(host(out), b, host(values), k)
+}

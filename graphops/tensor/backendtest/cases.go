@@ -113,6 +113,30 @@ func dense(r, c int) []testCase {
 			func(f *fwd, x []*tns) *tns { return f.L2Normalize(x[0]) },
 			func(x []mat) mat { return ref.L2Normalize(x[0]) },
 		}, {
+			"RowNorm", []input{x},
+			func(f *fwd, x []*tns) *tns { return f.RowNorm(x[0], 0.1) },
+			func(x []mat) mat { return ref.RowNorm(x[0], 0.1) },
+		}, {
+			"ColNorm", []input{x},
+			func(f *fwd, x []*tns) *tns { y, _, _ := f.ColNorm(x[0], 0.1); return y },
+			func(x []mat) mat { return ref.ColNorm(x[0], 0.1) },
+		}, {
+			"MulCols", []input{x, random(1, c)},
+			func(f *fwd, x []*tns) *tns { return f.MulCols(x[0], x[1]) },
+			func(x []mat) mat { return ref.MulCols(x[0], x[1]) },
+		}, {
+			"ScaleBy", []input{x, random(1, 1)},
+			func(f *fwd, x []*tns) *tns { return f.ScaleBy(x[0], x[1]) },
+			func(x []mat) mat { return x[0].Map(func(v float64) float64 { return v * x[1].Data[0] }) },
+		}, {
+			"HeadMean", []input{random(r, 3*c)},
+			func(f *fwd, x []*tns) *tns { return f.HeadMean(x[0], 3) },
+			func(x []mat) mat { return ref.HeadMean(x[0], 3) },
+		}, {
+			"HeadDot", []input{random(r, 2*c), random(1, 2*c)},
+			func(f *fwd, x []*tns) *tns { return f.HeadDot(x[0], x[1], 2) },
+			func(x []mat) mat { return ref.HeadDot(x[0], x[1], 2) },
+		}, {
 			"Concat", []input{x, random(r, 2), random(r, 0)},
 			func(f *fwd, x []*tns) *tns { return f.Concat(x[0], x[1], x[2], x[0]) },
 			func(x []mat) mat { return ref.Concat(x[0], x[1], x[2], x[0]) },
@@ -136,6 +160,7 @@ func dense(r, c int) []testCase {
 			func(x []mat) mat { return ref.Zip(x[0], x[1], func(a, b float64) float64 { return a * a * a * b }) },
 		},
 	}
+	cases = append(cases, sparseCases(r, c)...)
 	for _, u := range []struct {
 		op    tensor.UnaryOp
 		name  string
@@ -248,6 +273,7 @@ func graph(b *graphops.Block, c int) []testCase {
 			},
 		},
 	}
+	cases = append(cases, weighted(b, c)...)
 	for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {
 		cases = append(cases, testCase{
 			"Aggregate/" + op.String(), []input{h},

@@ -42,6 +42,28 @@ func runAccumulate(t *testing.T, be tensor.Backend) {
 		{"Mask", rows * cols, func(o tensor.Buffer, acc bool) { be.Mask(o, x, mask, rows, cols, 2, acc) }},
 		{"ScatterSrc", b.NumSrc * cols, func(o tensor.Buffer, acc bool) { be.ScatterSrc(o, b, in(edges, cols), cols, acc) }},
 	}
+	normInv := be.Alloc(rows)
+	be.RowNorm(be.Alloc(rows*cols), normInv, x, rows, cols, 0.1)
+	methods = append(methods,
+		method{"ColScale", rows * cols, func(o tensor.Buffer, acc bool) { be.ColScale(o, x, in(1, cols), rows, cols, acc) }},
+		method{"ColDot", cols, func(o tensor.Buffer, acc bool) { be.ColDot(o, x, y, rows, cols, acc) }},
+		method{"Transpose", rows * cols, func(o tensor.Buffer, acc bool) { be.Transpose(o, x, rows, cols, acc) }},
+		method{"RowNormGrad", rows * cols, func(o tensor.Buffer, acc bool) { be.RowNormGrad(o, x, y, normInv, rows, cols, acc) }},
+		method{"SpMMWeighted", b.NumDst * cols, func(o tensor.Buffer, acc bool) {
+			be.SpMMWeighted(o, b, in(edges, 3), 3, in(b.NumSrc, cols), cols, acc)
+		}},
+		method{"SpMMWeighted without weights", b.NumDst * cols, func(o tensor.Buffer, acc bool) {
+			be.SpMMWeighted(o, b, tensor.Buffer{}, 1, in(b.NumSrc, cols), cols, acc)
+		}},
+		method{"SpMMWeightedGrad", b.NumSrc * cols, func(o tensor.Buffer, acc bool) {
+			be.SpMMWeightedGrad(o, in(b.NumDst, cols), in(edges, 3), 3, b, cols, acc)
+		}},
+		method{"EdgeDot", edges * 3, func(o tensor.Buffer, acc bool) {
+			be.EdgeDot(o, b, in(b.NumDst, cols), in(b.NumSrc, cols), 3, cols, acc)
+		}},
+		method{"EdgeSoftmaxGrad", edges * 3, func(o tensor.Buffer, acc bool) {
+			be.EdgeSoftmaxGrad(o, in(edges, 3), in(edges, 3), b, 3, acc)
+		}})
 	for _, op := range []tensor.BinaryOp{tensor.AddOp, tensor.SubOp, tensor.MulOp} {
 		methods = append(methods, method{"Binary", rows * cols, func(o tensor.Buffer, acc bool) { be.Binary(op, o, x, y, acc) }})
 	}

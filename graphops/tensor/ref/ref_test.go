@@ -35,6 +35,13 @@ func TestByHand(t *testing.T) {
 		{"sum of neighbours", Aggregate(b, h, tensor.Sum), m(3, 1, 7, 0, 4)},
 		{"mean of neighbours", Aggregate(b, h, tensor.Mean), m(3, 1, 7.0/3, 0, 4)},
 		{"max of neighbours", Aggregate(b, h, tensor.Max), m(3, 1, 4, 0, 4)},
+		{"heads", AggregateHeads(b, m(3, 2, 10, 20, -1, -2, 4, 8), m(4, 2, 1, 10, 2, 20, 3, 30, 1, 0)), m(3, 2, 19, 380, 0, 0, 4, 0)},
+		{"edge softmax", EdgeSoftmax(b, m(4, 1, 0, math.Log(2), 0, 7)), m(4, 1, 0.25, 0.5, 0.25, 1)},
+		{"mean of heads", HeadMean(m(1, 4, 1, 2, 3, 6), 2), m(1, 2, 2, 4)},
+		{"dot of heads", HeadDot(m(1, 4, 1, 2, 3, 6), m(1, 4, 1, 10, 1, -1), 2), m(1, 2, 21, -3)},
+		{"row norm", RowNorm(m(1, 2, 1, 3), 0), m(1, 2, -1, 1)},
+		{"column norm", ColNorm(m(2, 1, 1, 3), 3), m(2, 1, -0.5, 0.5)},
+		{"mulcols", MulCols(x, m(1, 2, 2, -1)), m(2, 2, 2, -2, 6, -4)},
 		{"elu", Unary(tensor.ELUOp, m(1, 2, -1, 1), 1), m(1, 2, math.Exp(-1)-1, 1)},
 		{"leaky", Unary(tensor.LeakyReLUOp, m(1, 2, -2, 2), 0.5), m(1, 2, -1, 2)},
 	} {

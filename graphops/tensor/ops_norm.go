@@ -1,0 +1,115 @@
+package tensor
+
+import "math"
+
+// RowNorm is, row by row, (x - mean) / √(variance + eps), with the mean and the
+// variance (the mean of squared distances) of the row. The rows keep their space.
+func (f *Fwd) RowNorm(x *Tensor, eps float64) *Tensor {
+	f.use("RowNorm", x)
+	n, c := x.rows, x.cols
+	out := f.result(n, c, x.sp)
+	inv := f.mem.get(n).buf(n)
+	f.be.RowNorm(out.buf, inv, x.buf, n, c, float32(eps))
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.RowNormGrad(dx, d, out.buf, inv, n, c, acc) })
+	}, x)
+}
+
+// ColNorm is, column by column, (x - mean) / √(variance + eps), with the mean and
+// the variance of the column over all rows: what a batch norm trains with. It
+// returns these as well, [Cols] each, in fresh host memory; with no rows they are
+// 0. The rows keep their space, but each depends on all others. Sums run over
+// chunks of rows in a fixed tree.
+func (f *Fwd) ColNorm(x *Tensor, eps float64) (out *Tensor, mean, variance []float32) {
+	f.use("ColNorm", x)
+	n, c := x.rows, x.cols
+	out = f.result(n, c, x.sp)
+	slab := f.mem.get(c)
+	row := slab.buf(c)
+	stat := func(fill func()) []float32 {
+		fill()
+		host := make([]float32, c)
+		f.be.Download(host, row)
+		for i := range host {
+			host[i] /= float32(max(n, 1))
+		}
+		return host
+	}
+	mean = stat(func() { f.be.ColSum(row, x.buf, n, c, false) })
+	centred := f.mem.get(n * c)
+	d := centred.buf(n * c)
+	minus := make([]float32, c)
+	for i, m := range mean {
+		minus[i] = -m
+	}
+	f.be.AddRow(d, f.be.Wrap(minus), n, c, false)
+	f.be.Unary(ScaleOp, d, x.buf, 1, true)
+	variance = stat(func() { f.be.ColDot(row, d, d, n, c, false) })
+	scales := make([]float32, c)
+	for i, v := range variance {
+		scales[i] = float32(1 / math.Sqrt(float64(v)+eps))
+	}
+	inv := f.be.Wrap(scales)
+	f.be.ColScale(out.buf, d, inv, n, c, false)
+	f.mem.put(centred)
+	f.mem.put(slab)
+	return f.record(out, func(dOut Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.colNormGrad(dx, dOut, out.buf, inv, n, c, acc) })
+	}, x), mean, variance
+}
+
+// colNormGrad is dx = inv·(dy - mean(dy) - y·mean(dy·y)), means over rows.
+func (f *Fwd) colNormGrad(dx, dy, y, inv Buffer, n, c int, acc bool) {
+	sum, part := f.mem.get(c), f.mem.get(n*c)
+	s, p := sum.buf(c), part.buf(n*c)
+	by := -1 / float32(max(n, 1))
+	f.be.ColSum(s, dy, n, c, false)
+	f.be.AddRow(p, s, n, c, false)
+	f.be.ColDot(s, dy, y, n, c, false)
+	f.be.ColScale(p, y, s, n, c, true)
+	scaled := f.mem.get(n * c)
+	q := scaled.buf(n * c)
+	f.be.Unary(ScaleOp, q, p, by, false)
+	f.be.Unary(ScaleOp, q, dy, 1, true)
+	f.be.ColScale(dx, q, inv, n, c, acc)
+	f.mem.put(scaled)
+	f.mem.put(part)
+	f.mem.put(sum)
+}
+
+// MulCols is w[c]·x[r,c]: x [N,F], w [1,F]. The rows keep x's space.
+func (f *Fwd) MulCols(x, w *Tensor) *Tensor {
+	f.use("MulCols", x, w)
+	if w.rows != 1 || w.cols != x.cols {
+		fail("MulCols", "x is %s and w is %s: w must be [1,%d]", x.shape(), w.shape(), x.cols)
+	}
+	n, c := x.rows, x.cols
+	out := f.result(n, c, x.sp)
+	f.be.ColScale(out.buf, x.buf, w.buf, n, c, false)
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.ColScale(dx, d, w.buf, n, c, acc) })
+		f.give(w, func(dw Buffer, acc bool) { f.be.ColDot(dw, d, x.buf, n, c, acc) })
+	}, x, w)
+}
+
+// ScaleBy is s·x with a tensor s [1,1]. The rows keep x's space.
+func (f *Fwd) ScaleBy(x, s *Tensor) *Tensor {
+	f.use("ScaleBy", x, s)
+	if s.rows != 1 || s.cols != 1 {
+		fail("ScaleBy", "s is %s: it must be [1,1]", s.shape())
+	}
+	n, c := x.rows, x.cols
+	rows := f.mem.get(n).buf(n)
+	f.be.Spread(rows, s.buf, false)
+	out := f.result(n, c, x.sp)
+	f.be.RowScale(out.buf, x.buf, rows, n, c, false)
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.RowScale(dx, d, rows, n, c, acc) })
+		f.give(s, func(ds Buffer, acc bool) {
+			dots := f.mem.get(n)
+			f.be.RowDot(dots.buf(n), d, x.buf, n, c, false)
+			f.be.Sum(ds, dots.buf(n), acc)
+			f.mem.put(dots)
+		})
+	}, x, s)
+}

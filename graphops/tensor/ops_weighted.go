@@ -1,0 +1,150 @@
+package tensor
+
+import "github.com/graphnb/graphnb/graphops"
+
+// AggregateWeighted is Aggregate with a constant weight for each edge:
+//
+//	out[d,:] = Σ over d's in-edges e of w[e]·h[Indices[e],:]
+//
+// w [E] is by the edge's number from 0 (its position less the block's Indptr[0]),
+// as Block.Weights is; nil is 1 for each. With Mean each sum is divided by the
+// number of in-edges (not by their weight). Max is not to be had. An edge of
+// weight 0 adds nothing, whatever h. The order of sums, cost and the gradient in
+// h are as in Aggregate; w has none, and must not change until Backward is over.
+func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op Op) *Tensor {
+	const name = "AggregateWeighted"
+	f.use(name, h)
+	checkSrc(name, b, h)
+	if op != Sum && op != Mean {
+		fail(name, "aggregation %v has no weights; take Sum or Mean", op)
+	}
+	if w == nil {
+		return f.Aggregate(b, h, op)
+	}
+	if len(w) != b.NumEdges() {
+		fail(name, "there are %d weights and the block has %d edges", len(w), b.NumEdges())
+	}
+	if op == Mean {
+		mean := make([]float32, len(w))
+		first := b.Indptr[0]
+		for d := range b.NumDst {
+			n := float32(b.InDegree(d))
+			for e := b.Indptr[d] - first; e < b.Indptr[d+1]-first; e++ {
+				mean[e] = w[e] / n
+			}
+		}
+		w = mean
+	}
+	c := h.cols
+	out := f.result(b.NumDst, c, DstSpace(b))
+	weights := f.be.Wrap(w)
+	f.be.SpMMWeighted(out.buf, b, weights, 1, h.buf, c, false)
+	return f.record(out, func(d Buffer) {
+		f.give(h, func(dh Buffer, acc bool) { f.be.SpMMWeightedGrad(dh, d, weights, 1, b, c, acc) })
+	}, h)
+}
+
+// AggregateHeads is the aggregation of attention: with w [E,heads],
+//
+//	out[d,c] = Σ over d's in-edges e of w[e,k]·h[Indices[e],c],  k = c/(F/heads)
+//
+// h [NumSrc,F] holds the heads side by side, F/heads columns each; out is
+// [NumDst,F] in the space of the destinations. Nothing of the size [E,F] is made:
+// the gradient in h is the aggregation over reversed edges, the gradient in w a
+// product of rows for each edge and head. Sums run over in-edges (for h, over
+// each source's out-edges) in ascending order. An edge of weight 0 adds nothing.
+// Cost: 2·E·F flops, and as much for each gradient.
+func (f *Fwd) AggregateHeads(b *graphops.Block, h, w *Tensor) *Tensor {
+	const name = "AggregateHeads"
+	f.use(name, h, w)
+	checkSrc(name, b, h)
+	if w.rows != b.NumEdges() {
+		fail(name, "the weights are %s and the block has %d edges: they need a row an edge", w.shape(), b.NumEdges())
+	}
+	heads, c := w.cols, h.cols
+	if heads < 1 || c%heads != 0 {
+		fail(name, "h is %s and the weights are %s [edges,heads]: the heads must divide h's columns", h.shape(), w.shape())
+	}
+	out := f.result(b.NumDst, c, DstSpace(b))
+	if b.NumEdges() == 0 {
+		f.be.Zero(out.buf)
+	} else {
+		f.be.SpMMWeighted(out.buf, b, w.buf, heads, h.buf, c, false)
+	}
+	return f.record(out, func(d Buffer) {
+		f.give(h, func(dh Buffer, acc bool) { f.be.SpMMWeightedGrad(dh, d, w.buf, heads, b, c, acc) })
+		f.give(w, func(dw Buffer, acc bool) { f.be.EdgeDot(dw, b, d, h.buf, heads, c, acc) })
+	}, h, w)
+}
+
+// EdgeSoftmax is, for each destination and column, the softmax of x [E,K] over
+// the destination's in-edges, computed against their maximum so that nothing
+// overflows:
+//
+//	out[e,k] = e^x[e,k] / Σ over the in-edges j of e's destination of e^x[j,k]
+//
+// The space is that of the block's edges.
+func (f *Fwd) EdgeSoftmax(b *graphops.Block, x *Tensor) *Tensor {
+	f.use("EdgeSoftmax", x)
+	if x.rows != b.NumEdges() {
+		fail("EdgeSoftmax", "x is %s and the block has %d edges: it needs a row an edge", x.shape(), b.NumEdges())
+	}
+	c := x.cols
+	out := f.result(x.rows, c, EdgeSpace(b))
+	f.be.EdgeSoftmax(out.buf, b, x.buf, c)
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.EdgeSoftmaxGrad(dx, d, out.buf, b, c, acc) })
+	}, x)
+}
+
+// HeadMean is the mean over heads: x [N, heads·F] holds them side by side, out is
+// [N,F]. The rows keep their space.
+func (f *Fwd) HeadMean(x *Tensor, heads int) *Tensor {
+	f.use("HeadMean", x)
+	if heads < 1 || x.cols%heads != 0 {
+		fail("HeadMean", "x is %s, whose columns %d heads do not divide", x.shape(), heads)
+	}
+	if heads == 1 {
+		return x
+	}
+	n, c := x.rows, x.cols/heads
+	out := f.result(n, c, x.sp)
+	sum := f.mem.get(n * c)
+	for k := range heads {
+		f.be.CopyCols(sum.buf(n*c), c, 0, x.buf, x.cols, k*c, n, c, k > 0)
+	}
+	inv := 1 / float32(heads)
+	f.be.Unary(ScaleOp, out.buf, sum.buf(n*c), inv, false)
+	f.mem.put(sum)
+	return f.record(out, func(d Buffer) {
+		share := f.mem.get(n * c)
+		f.be.Unary(ScaleOp, share.buf(n*c), d, inv, false)
+		f.give(x, func(dx Buffer, acc bool) {
+			for k := range heads {
+				f.be.CopyCols(dx, x.cols, k*c, share.buf(n*c), c, 0, n, c, acc)
+			}
+		})
+		f.mem.put(share)
+	}, x)
+}
+
+// HeadDot is out[r,k] = Σ over the columns c of head k of x[r,c]·a[c]: x
+// [N, heads·F] holds the heads side by side, a is [1, heads·F], out [N,heads].
+// The rows keep x's space. It is a matrix product with a laid out in blocks.
+func (f *Fwd) HeadDot(x, a *Tensor, heads int) *Tensor {
+	f.use("HeadDot", x, a)
+	if heads < 1 || x.cols%heads != 0 || a.rows != 1 || a.cols != x.cols {
+		fail("HeadDot", "x is %s and a is %s with %d heads: a must be [1,%d], which the heads divide", x.shape(), a.shape(), heads, x.cols)
+	}
+	width := x.cols / heads
+	blocks := f.Custom("HeadDot", []*Tensor{a}, x.cols, heads, func(out []float32) {
+		for c, v := range a.Data() {
+			out[c*heads+c/width] = v
+		}
+	}, func(dOut []float32, dIn [][]float32) {
+		for c := range dIn[0] {
+			dIn[0][c] = dOut[c*heads+c/width]
+		}
+	})
+	return f.MatMul(x, blocks)
+}

@@ -1,0 +1,115 @@
+package tensor
+
+import "github.com/graphnb/graphnb/graphops"
+
+// sparse is a matrix of few non-zeros in compressed rows: the edges of the block
+// run from columns to rows, and values [nnz], by the edge's number from 0, are
+// the elements (no elements: all 1). So a product with it is an aggregation.
+type sparse struct {
+	b      *graphops.Block
+	values Buffer
+}
+
+// SparseInput is an Input given by its non-zero elements, in compressed rows: row
+// r has the elements values[i] (1 where values is nil) in the columns indices[i],
+// for i in [indptr[r], indptr[r+1]). Columns ascend within a row. indptr[0] need
+// not be 0, so rows of a larger matrix can be given without a copy of its
+// indices; values too are counted from 0 whatever indptr[0].
+//
+// The tensor stays sparse in MatMul and Linear (as the left factor), Dropout,
+// Dst and Rows: their cost is that of the non-zeros alone, and their result is
+// what the dense tensor gives (Dropout's to the bit, products up to the order of
+// sums). Every other operation, and Data, makes it dense, once. It has no
+// gradient. Slices are kept until the next Reset and must not change until then.
+//
+// It panics where the arrays do not describe a matrix [rows, cols].
+func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, values []float32, sp *Space) *Tensor {
+	const op = "SparseInput"
+	if rows < 0 || cols < 0 || len(indptr) != rows+1 {
+		fail(op, "[%d,%d] needs %d offsets but indptr has %d", rows, cols, rows+1, len(indptr))
+	}
+	first, last := indptr[0], indptr[rows]
+	if first < 0 || last < first || last > int64(len(indices)) {
+		fail(op, "indptr goes from %d to %d but there are %d indices", first, last, len(indices))
+	}
+	if values != nil && int64(len(values)) < last {
+		fail(op, "indptr ends at %d but there are %d values", last, len(values))
+	}
+	for r := range rows {
+		before := int32(-1)
+		if indptr[r+1] < indptr[r] || indptr[r+1] > last {
+			fail(op, "indptr[%d] is %d after %d", r+1, indptr[r+1], indptr[r])
+		}
+		for _, c := range indices[indptr[r]:indptr[r+1]] {
+			if c <= before || int(c) >= cols {
+				fail(op, "row %d has column %d after column %d; columns ascend and lie in [0,%d)", r, c, before, cols)
+			}
+			before = c
+		}
+	}
+	checkSpace(op, sp, rows)
+	s := &sparse{b: &graphops.Block{NumDst: rows, NumSrc: cols, Indptr: indptr, Indices: indices}}
+	if values != nil {
+		s.values = f.be.Wrap(values[first:last])
+	}
+	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, sp: sp, sparse: s}
+}
+
+// Sparse tells whether the tensor is kept by its non-zero elements: see
+// [Fwd.SparseInput].
+func (t *Tensor) Sparse() bool { return t.sparse != nil }
+
+// densify gives a sparse tensor its elements.
+func (f *Fwd) densify(x *Tensor) {
+	s := x.sparse
+	x.buf = f.mem.get(x.rows * x.cols).buf(x.rows * x.cols)
+	f.be.SparseDense(x.buf, s.b, s.values)
+	x.sparse = nil
+}
+
+// sparseRows is rows [lo, hi) of a sparse tensor under the space sp.
+func (f *Fwd) sparseRows(x *Tensor, lo, hi int, sp *Space) *Tensor {
+	b, v := x.sparse.b, x.sparse.values
+	if v.N > 0 {
+		v = v.Slice(int(b.Indptr[lo]-b.Indptr[0]), int(b.Indptr[hi]-b.Indptr[0]))
+	}
+	rows := &graphops.Block{NumDst: hi - lo, NumSrc: b.NumSrc, Indptr: b.Indptr[lo : hi+1], Indices: b.Indices}
+	return &Tensor{f: f, pass: f.pass, rows: hi - lo, cols: x.cols, sp: sp, sparse: &sparse{rows, v}}
+}
+
+// sparseDropout is Dropout of a sparse tensor: elements that are 0 stay so.
+func (f *Fwd) sparseDropout(x *Tensor, k DropoutKey) *Tensor {
+	b := x.sparse.b
+	n := b.NumEdges()
+	v := f.mem.get(n).buf(n)
+	f.be.SparseDropout(v, b, x.sparse.values, k)
+	if n == 0 {
+		v = Buffer{}
+	}
+	return &Tensor{f: f, pass: f.pass, rows: x.rows, cols: x.cols, sp: x.sp, sparse: &sparse{b, v}}
+}
+
+// sparseProduct is out = x·w, + out with acc, of a sparse x and w [x.cols,n], or
+// x·wᵀ with t and w [n,x.cols].
+func (f *Fwd) sparseProduct(out Buffer, x *Tensor, w Buffer, n int, t, acc bool) {
+	if t {
+		wT := f.mem.get(x.cols * n)
+		f.be.Transpose(wT.buf(x.cols*n), w, n, x.cols, false)
+		f.be.SpMMWeighted(out, x.sparse.b, x.sparse.values, 1, wT.buf(x.cols*n), n, acc)
+		f.mem.put(wT)
+		return
+	}
+	f.be.SpMMWeighted(out, x.sparse.b, x.sparse.values, 1, w, n, acc)
+}
+
+// sparseGrad is dw = xᵀ·d of a sparse x and d [x.rows,n], or (xᵀ·d)ᵀ with t.
+func (f *Fwd) sparseGrad(dw Buffer, x *Tensor, s *sparse, d Buffer, n int, t, acc bool) {
+	if t {
+		dwT := f.mem.get(x.cols * n)
+		f.be.SpMMWeightedGrad(dwT.buf(x.cols*n), d, s.values, 1, s.b, n, false)
+		f.be.Transpose(dw, dwT.buf(x.cols*n), x.cols, n, acc)
+		f.mem.put(dwT)
+		return
+	}
+	f.be.SpMMWeightedGrad(dw, d, s.values, 1, s.b, n, acc)
+}
