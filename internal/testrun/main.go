@@ -61,7 +61,7 @@ func run(packages []string, budgetFile, skipsFile string, alone, race []string, 
 	if err != nil {
 		return err
 	}
-	tmp, err := os.MkdirTemp("", "gnbtest-")
+	tmp, err := os.MkdirTemp("", "tests-")
 	if err != nil {
 		return err
 	}
