@@ -55,9 +55,11 @@ type Batch struct {
 
 	rows    int
 	virtual int
-	global  []int32 // the seeds of the step over all ranks
-	fetched chan struct{}
-	err     error
+	global  []int32       // the seeds of the step over all ranks
+	fetched chan struct{} // closed by the fetching goroutine
+	err     error         // of sampling, then of the batch
+
+	fetchErr error
 }
 
 func (b *Batch) space() *nn.Space {
@@ -247,7 +249,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 				case buf = <-free:
 				default:
 				}
-				b.err = w.fetch(b, buf)
+				b.fetchErr = w.fetch(b, buf)
 				close(b.fetched)
 			}
 		})
@@ -260,6 +262,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			if b.err == nil {
 				w.stage(stageFetch)
 				<-b.fetched
+				b.err = b.fetchErr
 			}
 			if b.err != nil {
 				yield(nil, b.err)
