@@ -38,14 +38,8 @@ type BuildOptions struct {
 // Cost: O(nodes + edges) for the counting sort plus the sort of every node's own
 // sources; 8 bytes an edge of scratch memory beside the graph.
 func FromEdges(nodes int, src, dst []int32, o BuildOptions) (*Graph, error) {
-	if nodes < 0 || nodes > math.MaxInt32 {
-		return nil, fmt.Errorf("graphops: a graph of %d nodes: node ids are int32, so the number of nodes must lie in [0, %d]", nodes, math.MaxInt32)
-	}
-	if len(src) != len(dst) {
-		return nil, fmt.Errorf("graphops: %d sources but %d destinations: edge i is src[i] → dst[i], so the lists must be equally long", len(src), len(dst))
-	}
-	if i := firstBadEdge(nodes, src, dst, o.Threads); i >= 0 {
-		return nil, fmt.Errorf("graphops: edge %d is %d → %d, but the graph has the nodes 0 to %d", i, src[i], dst[i], nodes-1)
+	if err := checkEdges(nodes, src, dst, o.Threads); err != nil {
+		return nil, err
 	}
 	b := builder{nodes: nodes, edges: len(src), dedup: !o.KeepDuplicates, threads: o.Threads}
 	if o.Undirected {
@@ -71,6 +65,20 @@ func FromEdges(nodes int, src, dst []int32, o BuildOptions) (*Graph, error) {
 		g = g.AddSelfLoops(o.Threads)
 	}
 	return g, nil
+}
+
+// checkEdges refuses what no graph can be built from.
+func checkEdges(nodes int, src, dst []int32, threads int) error {
+	if nodes < 0 || nodes > math.MaxInt32 {
+		return fmt.Errorf("graphops: a graph of %d nodes: node ids are int32, so the number of nodes must lie in [0, %d]", nodes, math.MaxInt32)
+	}
+	if len(src) != len(dst) {
+		return fmt.Errorf("graphops: %d sources but %d destinations: edge i is src[i] → dst[i], so the lists must be equally long", len(src), len(dst))
+	}
+	if i := firstBadEdge(nodes, src, dst, threads); i >= 0 {
+		return fmt.Errorf("graphops: edge %d is %d → %d, but the graph has the nodes 0 to %d", i, src[i], dst[i], nodes-1)
+	}
+	return nil
 }
 
 // firstBadEdge is the first edge with an end outside [0, nodes), or -1.

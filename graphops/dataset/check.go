@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -20,8 +19,9 @@ const checkStep = 1 << 18
 // it, naming the file (or the array, for a dataset in memory) and the position:
 // files that changed since they were opened, an indptr that does not ascend,
 // sources out of range or out of order, edges without their opposite where the
-// metadata says undirected, labels that are no class, features that are not
-// finite, nodes of a split that are out of range or repeated. A dataset that
+// metadata says undirected, weights that are negative or not finite, labels that
+// are no class, features that are not finite, sparse features whose columns are
+// out of range or out of order, nodes of a split that are out of range or repeated. A dataset that
 // passes can be sampled and trained on without another check of its values.
 //
 // It runs on GOMAXPROCS threads, at memory or disk speed, and stops when ctx is
@@ -36,7 +36,7 @@ func (d *Dataset) Check(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, check := range []func(context.Context) error{d.checkGraph, d.checkLabels, d.checkSplits, d.checkFeatures} {
+		for _, check := range []func(context.Context) error{d.checkGraph, d.checkWeights, d.checkLabels, d.checkTargets, d.checkSplits, d.checkFeatures, d.checkSparse} {
 			if err := check(ctx); err != nil {
 				return err
 			}
@@ -82,6 +82,66 @@ func (d *Dataset) checkGraph(ctx context.Context) error {
 	return nil
 }
 
+func (d *Dataset) checkWeights(ctx context.Context) error {
+	w := d.weights()
+	for lo := 0; lo < len(w); lo += checkStep {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i, x := range w[lo:min(lo+checkStep, len(w))] {
+			if !finite(x) || x < 0 {
+				return d.wrong(weightsFile, "entry %d is %v; a weight is finite and not negative", lo+i, x)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Dataset) checkTargets(ctx context.Context) error {
+	if d.YM == nil {
+		return nil
+	}
+	for v := range d.YM.Rows {
+		if v%checkStep == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for c, y := range d.YM.Row(v) {
+			if y < -1 || y > 1 {
+				return d.wrong(labelsFile, "row %d, column %d is %d; a target is 0, 1 or, where it is unknown, -1", v, c, y)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Dataset) checkSparse(ctx context.Context) error {
+	if d.S == nil {
+		return nil
+	}
+	for lo := 0; lo < d.S.Rows; lo += checkStep {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := d.S.validateRows(lo, min(lo+checkStep, d.S.Rows))
+		var bad *SparseError
+		if errors.As(err, &bad) {
+			file := map[string]string{"Indptr": featuresIndptrFile, "Indices": featuresIndicesFile, "Values": featuresValuesFile}[bad.Array]
+			return d.wrong(file, "entry %d: %s", bad.Index, bad.Why)
+		}
+	}
+	return nil
+}
+
+// splitFile is the file of a split that a view shows under its plain name.
+func (d *Dataset) splitFile(name string) string {
+	if d.whole != nil {
+		if set := SplitSetName(name, d.splitSet); d.whole.Splits[set] != nil {
+			return splitFile(set)
+		}
+	}
+	return splitFile(name)
+}
+
 func (d *Dataset) checkLabels(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -104,10 +164,10 @@ func (d *Dataset) checkSplits(ctx context.Context) error {
 		clear(seen)
 		for i, v := range d.Splits[name] {
 			if v < 0 || int(v) >= n {
-				return d.wrong(splitFile(name), "entry %d is %d; the graph has the nodes 0 to %d", i, v, n-1)
+				return d.wrong(d.splitFile(name), "entry %d is %d; the graph has the nodes 0 to %d", i, v, n-1)
 			}
 			if seen[v/64]>>(v%64)&1 != 0 {
-				return d.wrong(splitFile(name), "entry %d is %d, which the split has already", i, v)
+				return d.wrong(d.splitFile(name), "entry %d is %d, which the split has already", i, v)
 			}
 			seen[v/64] |= 1 << (v % 64)
 		}
@@ -119,7 +179,6 @@ func (d *Dataset) checkFeatures(ctx context.Context) error {
 	if d.X == nil {
 		return nil
 	}
-	const exponent = 0x7f800000 // all ones in infinities and NaNs alone
 	grain := max(1, 1<<16/d.X.Cols)
 	step := 256 * grain // rows between two looks at the context
 	for first := 0; first < d.X.Rows; first += step {
@@ -131,7 +190,7 @@ func (d *Dataset) checkFeatures(ctx context.Context) error {
 		parallel.For(0, rows, grain, func(lo, hi int) {
 			bad[lo/grain] = -1
 			for i := (first + lo) * d.X.Cols; i < (first+hi)*d.X.Cols; i++ {
-				if math.Float32bits(d.X.F32[i])&exponent == exponent {
+				if !finite(d.X.F32[i]) {
 					bad[lo/grain] = i
 					return
 				}

@@ -15,9 +15,21 @@
 //	metadata.json      sizes, name, origin: see [Metadata]
 //	indptr.npy         int64   [nodes+1]  in-edges of v: indptr[v] to indptr[v+1]
 //	indices.npy        int32   [edges]    their sources, ascending within a node
+//	weights.npy        float32 [edges]    of the edges, in the order of indices; optional
 //	features.npy       float32 [nodes, features] row-major; optional
 //	labels.npy         int32   [nodes], -1 where unknown; optional
 //	split_NAME.npy     int32   [any] distinct node ids, for each split
+//
+// Features that are mostly zero are stored in compressed rows instead, as SciPy's
+// csr_matrix has them; without features_values.npy each element is 1:
+//
+//	features_indptr.npy   int64   [nodes+1]
+//	features_indices.npy  int32   [elements]  columns, ascending within a row
+//	features_values.npy   float32 [elements]
+//
+// Where a node can be of several classes, labels.npy is int8 [nodes, classes] of
+// 0, 1 and -1 (unknown). Several sets of splits are told apart by "@": the splits
+// train@1, val@1 and test@1 are set 1, the plain names are set 0.
 //
 // The arrays are those of NumPy, little-endian: np.load(path, mmap_mode="r")
 // opens each. Labels and splits written as int64 are accepted, at the price of a
@@ -35,6 +47,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,13 +60,24 @@ import (
 // read-only once made and safe for concurrent use, Close apart.
 type Dataset struct {
 	Graph *graphops.Graph
-	// X [nodes, features] are the features, or nil where there are none.
+	// W [edges] are the weights of the edges by CSC position, finite and not
+	// negative, or nil where there are none. They are Graph.Weights, which Open
+	// sets to the same memory; a caller sets one of the two or both to the same.
+	W []float32
+	// X [nodes, features] are the features, or nil where there are none or they
+	// are in S.
 	X *Matrix
+	// S [nodes, features] are the features where they are sparse, or nil.
+	S *Sparse
 	// Y [nodes] are the classes, -1 where a node's is unknown, or nil where there
-	// are no labels.
+	// are no labels or they are in YM.
 	Y []int32
+	// YM [nodes, classes] are the targets where a node can be of several classes,
+	// or nil.
+	YM *Multi
 	// Splits are distinct node ids by the split's name. The names "train", "val"
-	// and "test" are the ones that training looks for.
+	// and "test" are the ones that training looks for; "train@1" and so on are
+	// further sets of splits ([Dataset.WithSplitSet]).
 	Splits map[string][]int32
 	// Meta describes the dataset. Its sizes are filled in from the arrays by Open,
 	// Write and Pack; a caller who builds a Dataset sets Name and NumClasses.
@@ -62,6 +86,9 @@ type Dataset struct {
 	dir    string
 	stamps []stamp
 	closer []io.Closer
+
+	whole    *Dataset // what this is a view of, or nil
+	splitSet int
 }
 
 // Metadata is the content of metadata.json.
@@ -72,6 +99,11 @@ type Metadata struct {
 	NumEdges      int64  `json:"num_edges"`   // directed
 	FeatureDim    int    `json:"feature_dim"` // 0: no features.npy
 	NumClasses    int    `json:"num_classes"` // 0: no labels.npy
+	// FeatureFormat is how the features are stored: "" row-major, or one of
+	// FormatCSR and FormatCSROnes.
+	FeatureFormat string `json:"feature_format,omitempty"`
+	Weighted      bool   `json:"weighted,omitempty"`    // there is weights.npy
+	MultiLabel    bool   `json:"multi_label,omitempty"` // labels.npy is a matrix
 	// Undirected promises that every edge has its opposite.
 	Undirected bool `json:"undirected"`
 	// Splits are the names of the splits, in the order of SplitNames.
@@ -79,6 +111,44 @@ type Metadata struct {
 	Source   string   `json:"source,omitempty"`   // where it comes from, or how it was made
 	Licence  string   `json:"licence,omitempty"`  // SPDX name where there is one
 	Citation string   `json:"citation,omitempty"` // paper and DOI
+	// Metric is what the literature reports for the dataset: MetricAccuracy (also
+	// where it is empty), MetricROCAUC or MetricMicroF1.
+	Metric string `json:"metric,omitempty"`
+	// Seed is the seed of what was drawn at random when the dataset was made, its
+	// splits for example.
+	Seed uint64 `json:"seed,omitempty"`
+	// KnownAccuracies are results of the literature to compare with.
+	KnownAccuracies []KnownAccuracy `json:"known_accuracies,omitempty"`
+}
+
+// The values of Metadata.FeatureFormat beside "".
+const (
+	FormatCSR     = "csr"      // compressed rows with values
+	FormatCSROnes = "csr_ones" // compressed rows of which each element is 1
+)
+
+// The values of Metadata.Metric.
+const (
+	MetricAccuracy = "accuracy" // the share of nodes, or of targets, that are right
+	MetricROCAUC   = "roc_auc"  // area under the ROC curve
+	MetricMicroF1  = "micro_f1" // F1 over all targets; accuracy where a node has one class
+)
+
+// KnownAccuracy is a published result.
+type KnownAccuracy struct {
+	Model  string  `json:"model"`
+	Value  float64 `json:"value"`            // of the metric, in percent
+	Spread float64 `json:"spread,omitempty"` // standard deviation over runs, in percent; 0 where none was given
+	Source string  `json:"source"`
+}
+
+// Metric is what the literature reports for the dataset: one of the Metric
+// constants.
+func (d *Dataset) Metric() string {
+	if d.Meta.Metric == "" {
+		return MetricAccuracy
+	}
+	return d.Meta.Metric
 }
 
 // Name is what the dataset is called.
@@ -92,14 +162,22 @@ func (d *Dataset) Edges() int64 { return d.Graph.NumEdges() }
 
 // Features is the number of features of a node, 0 where there are none.
 func (d *Dataset) Features() int {
-	if d.X == nil {
-		return 0
+	switch {
+	case d.X != nil:
+		return d.X.Cols
+	case d.S != nil:
+		return d.S.Cols
 	}
-	return d.X.Cols
+	return 0
 }
 
 // Classes is the number of classes, 0 where there are no labels.
-func (d *Dataset) Classes() int { return d.Meta.NumClasses }
+func (d *Dataset) Classes() int {
+	if d.YM != nil {
+		return d.YM.Cols
+	}
+	return d.Meta.NumClasses
+}
 
 // Dir is the directory that the dataset was opened from, or "" where it lies in
 // memory.
@@ -115,45 +193,57 @@ func (d *Dataset) Split(name string) ([]int32, error) {
 		return ids, nil
 	}
 	have := "it has none"
-	if names := d.SplitNames(); len(names) > 0 {
+	if names := d.plainSplits(); len(names) > 0 {
 		have = "it has " + strings.Join(names, ", ")
+	}
+	if n := d.SplitSets(); n > 1 {
+		have += fmt.Sprintf(" in each of %d split sets", n)
 	}
 	return nil, fmt.Errorf("dataset: %s: %w %q; %s", d.Name(), ErrNoSplit, name, have)
 }
 
 // SplitNames are the names of the splits: train, val and test first, then the
-// others in alphabetical order.
+// others in alphabetical order, then those of the further sets.
 func (d *Dataset) SplitNames() []string {
-	names := make([]string, 0, len(d.Splits))
-	for name := range d.Splits {
-		names = append(names, name)
-	}
-	usual := []string{"test", "val", "train"}
-	slices.SortFunc(names, func(a, b string) int {
-		if i, j := slices.Index(usual, a), slices.Index(usual, b); i != j {
-			return j - i
-		}
-		return strings.Compare(a, b)
-	})
-	return names
+	return slices.SortedFunc(maps.Keys(d.Splits), compareSplits)
+}
+
+// plainSplits are the names of the splits that are of no further set.
+func (d *Dataset) plainSplits() []string {
+	return slices.DeleteFunc(d.SplitNames(), func(name string) bool { return strings.Contains(name, "@") })
 }
 
 // String is a summary in one line.
 func (d *Dataset) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: %s nodes, %s edges", d.Name(), group(int64(d.Nodes())), group(d.Edges()))
-	if d.X != nil {
-		fmt.Fprintf(&s, ", %s features", group(int64(d.X.Cols)))
+	if d.W != nil || d.Graph.Weights != nil {
+		s.WriteString(" with weights")
 	}
-	if d.Y != nil {
-		fmt.Fprintf(&s, ", %s classes", group(int64(d.Classes())))
+	if n := d.Features(); n > 0 {
+		fmt.Fprintf(&s, ", %s features", group(int64(n)))
+		if d.S != nil {
+			s.WriteString(" (sparse)")
+		}
 	}
-	for i, name := range d.SplitNames() {
+	if n := d.Classes(); n > 0 {
+		fmt.Fprintf(&s, ", %s classes", group(int64(n)))
+		if d.YM != nil {
+			s.WriteString(" (any number a node)")
+		}
+	}
+	for i, name := range d.plainSplits() {
 		sep := ", "
 		if i == 0 {
 			sep = "; "
 		}
 		fmt.Fprintf(&s, "%s%s %s", sep, name, group(int64(len(d.Splits[name]))))
+	}
+	switch n := d.SplitSets(); {
+	case d.whole != nil && n > 1:
+		fmt.Fprintf(&s, " (split set %d of %d)", d.splitSet, n)
+	case n > 1:
+		fmt.Fprintf(&s, "; %d split sets", n)
 	}
 	return s.String()
 }
@@ -170,6 +260,9 @@ func group(n int64) string {
 // Close unmaps the files of an opened dataset. Nobody may touch its arrays
 // afterwards. For a dataset in memory it does nothing.
 func (d *Dataset) Close() error {
+	if d.whole != nil {
+		return d.whole.Close()
+	}
 	var errs []error
 	for _, c := range d.closer {
 		errs = append(errs, c.Close())

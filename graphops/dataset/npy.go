@@ -37,11 +37,15 @@ const (
 	npyFloat32 npyType = "<f4"
 	npyInt32   npyType = "<i4"
 	npyInt64   npyType = "<i8"
+	npyInt8    npyType = "|i1"
 )
 
 func (t npyType) size() int {
-	if t == npyInt64 {
+	switch t {
+	case npyInt64:
 		return 8
+	case npyInt8:
+		return 1
 	}
 	return 4
 }
@@ -54,6 +58,8 @@ func (t npyType) String() string {
 		return "int32"
 	case npyInt64:
 		return "int64"
+	case npyInt8:
+		return "int8"
 	}
 	return strconv.Quote(string(t))
 }
@@ -199,10 +205,10 @@ func (a *npyArray) parseType(p *npyScanner) error {
 		return err
 	}
 	switch a.dtype = npyType(s); a.dtype {
-	case npyFloat32, npyInt32, npyInt64:
+	case npyFloat32, npyInt32, npyInt64, npyInt8:
 		return nil
 	}
-	return fmt.Errorf("the element type is %q; <f4 (float32), <i4 (int32) and <i8 (int64) are read", s)
+	return fmt.Errorf("the element type is %q; <f4 (float32), <i4 (int32), <i8 (int64) and |i1 (int8) are read", s)
 }
 
 func (a *npyArray) parseOrder(p *npyScanner) error {
@@ -295,7 +301,9 @@ func npyHeader(t npyType, shape ...int) []byte {
 }
 
 // number is an element type that .npy files and memory have in common.
-type number interface{ ~float32 | ~int32 | ~int64 }
+type number interface {
+	~float32 | ~int32 | ~int64 | ~int8
+}
 
 // view is data as a slice of T, in the same memory. The data must be aligned
 // for T, which parseNPY sees to for a file that begins at a page or a multiple

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"unsafe"
 
 	"github.com/graphnb/graphnb/graphops"
 )
@@ -22,14 +23,20 @@ const (
 	metadataFile = "metadata.json"
 	indptrFile   = "indptr.npy"
 	indicesFile  = "indices.npy"
+	weightsFile  = "weights.npy"
 	featuresFile = "features.npy"
-	labelsFile   = "labels.npy"
+
+	featuresIndptrFile  = "features_indptr.npy"
+	featuresIndicesFile = "features_indices.npy"
+	featuresValuesFile  = "features_values.npy"
+
+	labelsFile = "labels.npy"
 )
 
 func splitFile(name string) string { return "split_" + name + ".npy" }
 
-// A split's name becomes a file's name.
-var splitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+// A split's name becomes a file's name. Behind an @ is the number of its set.
+var splitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(@[1-9][0-9]{0,4})?$`)
 
 // maxMetadata bounds metadata.json, which is a few hundred bytes.
 const maxMetadata = 1 << 20
@@ -62,11 +69,25 @@ func (d *Dataset) sections() ([]section, error) {
 		{indptrFile, npyHeader(npyInt64, len(d.Graph.Indptr)), rawBytes(d.Graph.Indptr)},
 		{indicesFile, npyHeader(npyInt32, len(d.Graph.Indices)), rawBytes(d.Graph.Indices)},
 	}
+	if w := d.weights(); w != nil {
+		parts = append(parts, section{weightsFile, npyHeader(npyFloat32, len(w)), rawBytes(w)})
+	}
+	if d.S != nil {
+		parts = append(parts,
+			section{featuresIndptrFile, npyHeader(npyInt64, len(d.S.Indptr)), rawBytes(d.S.Indptr)},
+			section{featuresIndicesFile, npyHeader(npyInt32, len(d.S.Indices)), rawBytes(d.S.Indices)})
+		if d.S.Values != nil {
+			parts = append(parts, section{featuresValuesFile, npyHeader(npyFloat32, len(d.S.Values)), rawBytes(d.S.Values)})
+		}
+	}
 	if d.X != nil {
 		parts = append(parts, section{featuresFile, npyHeader(npyFloat32, d.X.Rows, d.X.Cols), rawBytes(d.X.F32)})
 	}
 	if d.Y != nil {
 		parts = append(parts, section{labelsFile, npyHeader(npyInt32, len(d.Y)), rawBytes(d.Y)})
+	}
+	if d.YM != nil {
+		parts = append(parts, section{labelsFile, npyHeader(npyInt8, d.YM.Rows, d.YM.Cols), rawBytes(d.YM.Data)})
 	}
 	for _, name := range d.SplitNames() {
 		parts = append(parts, section{splitFile(name), npyHeader(npyInt32, len(d.Splits[name])), rawBytes(d.Splits[name])})
@@ -81,6 +102,26 @@ func (d *Dataset) describe(m *Metadata) {
 	m.FormatVersion = FormatVersion
 	m.NumNodes, m.NumEdges, m.FeatureDim = d.Nodes(), d.Edges(), d.Features()
 	m.Splits = d.SplitNames()
+	m.Weighted, m.MultiLabel = d.weights() != nil, d.YM != nil
+	if d.YM != nil {
+		m.NumClasses = d.YM.Cols
+	}
+	switch {
+	case d.S == nil:
+		m.FeatureFormat = ""
+	case d.S.Values == nil:
+		m.FeatureFormat = FormatCSROnes
+	default:
+		m.FeatureFormat = FormatCSR
+	}
+}
+
+// weights are the edges' weights, whichever of the two fields has them.
+func (d *Dataset) weights() []float32 {
+	if d.W == nil {
+		return d.Graph.Weights
+	}
+	return d.W
 }
 
 // checkShape finds what does not fit together, without looking at the values.
@@ -100,6 +141,25 @@ func (d *Dataset) checkShape() error {
 		return fmt.Errorf("features of %d columns: set X to nil where there are none", d.X.Cols)
 	case d.X != nil && len(d.X.F32) != d.X.Rows*d.X.Cols:
 		return fmt.Errorf("%d feature values for [%d, %d]", len(d.X.F32), d.X.Rows, d.X.Cols)
+	case d.X != nil && d.S != nil:
+		return errors.New("there are features in both X and S: set one of them to nil")
+	case d.S != nil && d.S.Rows != n:
+		return fmt.Errorf("%d rows of sparse features for %d nodes", d.S.Rows, n)
+	case d.S != nil && d.S.Cols <= 0:
+		return fmt.Errorf("sparse features of %d columns: set S to nil where there are none", d.S.Cols)
+	case d.W != nil && int64(len(d.W)) != d.Edges():
+		return fmt.Errorf("%d weights for %d edges", len(d.W), d.Edges())
+	case d.W != nil && d.Graph.Weights != nil && (len(d.W) != len(d.Graph.Weights) || unsafe.SliceData(d.W) != unsafe.SliceData(d.Graph.Weights)):
+		return errors.New("W and Graph.Weights are different slices: set one of them to nil, or both to the same")
+	case int64(len(d.weights())) != d.Edges() && d.weights() != nil:
+		return fmt.Errorf("%d weights for %d edges", len(d.weights()), d.Edges())
+	case d.Y != nil && d.YM != nil:
+		return errors.New("there are labels in both Y and YM: set one of them to nil")
+	case d.YM != nil && d.YM.Rows != n:
+		return fmt.Errorf("%d rows of targets for %d nodes", d.YM.Rows, n)
+	case d.YM != nil && (d.YM.Cols <= 0 || d.YM.Cols > math.MaxInt32 || len(d.YM.Data) != d.YM.Rows*d.YM.Cols):
+		return fmt.Errorf("%d targets for [%d, %d]", len(d.YM.Data), d.YM.Rows, d.YM.Cols)
+	case d.YM != nil:
 	case d.Y != nil && len(d.Y) != n:
 		return fmt.Errorf("%d labels for %d nodes", len(d.Y), n)
 	case d.Y != nil && d.Meta.NumClasses <= 0:
@@ -107,13 +167,30 @@ func (d *Dataset) checkShape() error {
 	case d.Y == nil && d.Meta.NumClasses != 0:
 		return fmt.Errorf("Meta.NumClasses is %d, but there are no labels", d.Meta.NumClasses)
 	}
+	if d.S != nil {
+		var bad *SparseError
+		if err := d.S.checkShape(); errors.As(err, &bad) {
+			return fmt.Errorf("the sparse features: %s: %s", bad.Array, bad.Why)
+		}
+	}
+	if err := checkMetric(d.Meta.Metric); err != nil {
+		return err
+	}
 	return checkSplitNames(d.SplitNames())
+}
+
+func checkMetric(metric string) error {
+	switch metric {
+	case "", MetricAccuracy, MetricROCAUC, MetricMicroF1:
+		return nil
+	}
+	return fmt.Errorf("metric is %q; it must be %s, %s or %s", metric, MetricAccuracy, MetricROCAUC, MetricMicroF1)
 }
 
 func checkSplitNames(names []string) error {
 	for i, name := range names {
 		if !splitName.MatchString(name) {
-			return fmt.Errorf("the split name %q: it may consist of at most 64 letters, digits, _ and -, because it becomes a file's name", name)
+			return fmt.Errorf("the split name %q: it may consist of at most 64 letters, digits, _ and -, because it becomes a file's name, then perhaps @ and the number of a split set", name)
 		}
 		if slices.Contains(names[:i], name) {
 			return fmt.Errorf("the split %q is listed twice", name)
@@ -142,25 +219,8 @@ func load(src source) (*Dataset, error) {
 	if err := d.loadGraph(src); err != nil {
 		return nil, err
 	}
-	if m.FeatureDim > 0 {
-		a, label, err := openNPY(src, featuresFile, "feature_dim", m.FeatureDim)
-		if err != nil {
-			return nil, err
-		}
-		if err := a.expect(label, []npyType{npyFloat32}, m.NumNodes, m.FeatureDim); err != nil {
-			return nil, err
-		}
-		d.X = &Matrix{Rows: m.NumNodes, Cols: m.FeatureDim, F32: view[float32](a.data)}
-	}
-	if m.NumClasses > 0 {
-		a, label, err := openNPY(src, labelsFile, "num_classes", m.NumClasses)
-		if err != nil {
-			return nil, err
-		}
-		if err := a.expect(label, []npyType{npyInt32, npyInt64}, m.NumNodes); err != nil {
-			return nil, err
-		}
-		if d.Y, err = a.int32s(label); err != nil {
+	for _, part := range []func(source) error{d.loadWeights, d.loadFeatures, d.loadLabels} {
+		if err := part(src); err != nil {
 			return nil, err
 		}
 	}
@@ -214,6 +274,22 @@ func (d *Dataset) loadMeta(src source) error {
 	case m.NumClasses < 0 || m.NumClasses > math.MaxInt32:
 		return readError(label, "num_classes is %d; it must lie in [0, %d]", m.NumClasses, math.MaxInt32)
 	}
+	switch m.FeatureFormat {
+	case "", FormatCSR, FormatCSROnes:
+	default:
+		return readError(label, "feature_format is %q; it must be %q, %q or absent", m.FeatureFormat, FormatCSR, FormatCSROnes)
+	}
+	switch {
+	case m.FeatureFormat != "" && m.FeatureDim == 0:
+		return readError(label, "feature_format is %q, but feature_dim is 0", m.FeatureFormat)
+	case m.FeatureDim > math.MaxInt32:
+		return readError(label, "feature_dim is %d; columns are int32", m.FeatureDim)
+	case m.MultiLabel && m.NumClasses == 0:
+		return readError(label, "multi_label is true, but num_classes is 0")
+	}
+	if err := checkMetric(m.Metric); err != nil {
+		return readError(label, "%w", err)
+	}
 	if err := checkSplitNames(m.Splits); err != nil {
 		return readError(label, "%w", err)
 	}
@@ -245,6 +321,103 @@ func (d *Dataset) loadGraph(src source) error {
 	}
 	d.Graph.Indptr, d.Graph.Indices = indptr, view[int32](a.data)
 	return nil
+}
+
+func (d *Dataset) loadWeights(src source) error {
+	if !d.Meta.Weighted {
+		return nil
+	}
+	a, label, err := openNPY(src, weightsFile, "weighted", true)
+	if err != nil {
+		return err
+	}
+	if err := a.expect(label, []npyType{npyFloat32}, len(d.Graph.Indices)); err != nil {
+		return err
+	}
+	d.W = view[float32](a.data)
+	d.Graph = d.Graph.WithWeights(d.W)
+	return nil
+}
+
+func (d *Dataset) loadFeatures(src source) error {
+	m := &d.Meta
+	if m.FeatureDim == 0 {
+		return nil
+	}
+	if m.FeatureFormat != "" {
+		return d.loadSparse(src)
+	}
+	a, label, err := openNPY(src, featuresFile, "feature_dim", m.FeatureDim)
+	if err != nil {
+		return err
+	}
+	if err := a.expect(label, []npyType{npyFloat32}, m.NumNodes, m.FeatureDim); err != nil {
+		return err
+	}
+	d.X = &Matrix{Rows: m.NumNodes, Cols: m.FeatureDim, F32: view[float32](a.data)}
+	return nil
+}
+
+func (d *Dataset) loadSparse(src source) error {
+	m := &d.Meta
+	s := &Sparse{Rows: m.NumNodes, Cols: m.FeatureDim}
+	a, indptrLabel, err := openNPY(src, featuresIndptrFile, "feature_format", m.FeatureFormat)
+	if err != nil {
+		return err
+	}
+	if err := a.expect(indptrLabel, []npyType{npyInt64}, m.NumNodes+1); err != nil {
+		return err
+	}
+	s.Indptr = view[int64](a.data)
+	a, label, err := openNPY(src, featuresIndicesFile, "feature_format", m.FeatureFormat)
+	if err != nil {
+		return err
+	}
+	if len(a.shape) != 1 {
+		return readError(label, "its shape is %s; it must be a list of columns", shapeString(a.shape))
+	}
+	elements := a.shape[0]
+	if err := a.expect(label, []npyType{npyInt32}, elements); err != nil {
+		return err
+	}
+	s.Indices = view[int32](a.data)
+	if first, last := s.Indptr[0], s.Indptr[m.NumNodes]; first != 0 || last != int64(elements) {
+		return readError(indptrLabel, "it runs from %d to %d, but %s lists %d elements", first, last, featuresIndicesFile, elements)
+	}
+	if m.FeatureFormat == FormatCSR {
+		if a, label, err = openNPY(src, featuresValuesFile, "feature_format", m.FeatureFormat); err != nil {
+			return err
+		}
+		if err := a.expect(label, []npyType{npyFloat32}, elements); err != nil {
+			return err
+		}
+		s.Values = view[float32](a.data)
+	}
+	d.S = s
+	return nil
+}
+
+func (d *Dataset) loadLabels(src source) error {
+	m := &d.Meta
+	if m.NumClasses == 0 {
+		return nil
+	}
+	a, label, err := openNPY(src, labelsFile, "num_classes", m.NumClasses)
+	if err != nil {
+		return err
+	}
+	if m.MultiLabel {
+		if err := a.expect(label, []npyType{npyInt8}, m.NumNodes, m.NumClasses); err != nil {
+			return err
+		}
+		d.YM = &Multi{Rows: m.NumNodes, Cols: m.NumClasses, Data: view[int8](a.data)}
+		return nil
+	}
+	if err := a.expect(label, []npyType{npyInt32, npyInt64}, m.NumNodes); err != nil {
+		return err
+	}
+	d.Y, err = a.int32s(label)
+	return err
 }
 
 // openNPY opens a section that the metadata promises by key = value (or that

@@ -1,0 +1,12 @@
+package dataset
+
+// Multi is targets of nodes that belong to any number of classes at once: a
+// [Rows, Cols] matrix, row-major, of 1 (the node belongs to the class), 0 (it
+// does not) and -1 (unknown).
+type Multi struct {
+	Rows, Cols int
+	Data       []int8 // [Rows·Cols]
+}
+
+// Row are the targets of node i, in the matrix's own memory.
+func (m *Multi) Row(i int) []int8 { return m.Data[i*m.Cols : (i+1)*m.Cols : (i+1)*m.Cols] }

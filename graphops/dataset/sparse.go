@@ -1,0 +1,178 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// Sparse is a [Rows, Cols] matrix of float32 in compressed rows: the elements of
+// row i that are not zero are Values[Indptr[i]:Indptr[i+1]] in the columns
+// Indices[Indptr[i]:Indptr[i+1]], ascending. It suits features that are mostly
+// zero, such as bags of words.
+type Sparse struct {
+	Rows, Cols int
+	Indptr     []int64   // [Rows+1], ascending, Indptr[0] = 0
+	Indices    []int32   // [elements]
+	Values     []float32 // [elements], or nil where each is 1
+}
+
+// Row are the columns and values of row i, in the matrix's own memory; values is
+// nil where each is 1.
+func (s *Sparse) Row(i int) (cols []int32, values []float32) {
+	lo, hi := s.Indptr[i], s.Indptr[i+1]
+	if s.Values != nil {
+		values = s.Values[lo:hi:hi]
+	}
+	return s.Indices[lo:hi:hi], values
+}
+
+// Gather makes dst the matrix of the rows ids, in their order, on the given
+// number of threads (0: GOMAXPROCS). It reuses the memory of dst's slices where
+// they are large enough. Values are nil in dst where they are nil in s. It panics
+// on an id outside the matrix. Cost: one pass over the rows.
+func (s *Sparse) Gather(ids []int32, dst *Sparse, threads int) {
+	n := len(ids)
+	dst.Rows, dst.Cols = n, s.Cols
+	dst.Indptr = resize(dst.Indptr, n+1)
+	dst.Indptr[0] = 0
+	for i, v := range ids {
+		dst.Indptr[i+1] = dst.Indptr[i] + s.Indptr[v+1] - s.Indptr[v]
+	}
+	elements := int(dst.Indptr[n])
+	dst.Indices = resize(dst.Indices, elements)
+	if s.Values == nil {
+		dst.Values = nil
+	} else {
+		dst.Values = resize(dst.Values, elements)
+		if dst.Values == nil { // no elements, yet not "each is 1"
+			dst.Values = []float32{}
+		}
+	}
+	const grain = 256
+	parallel.For(threads, n, grain, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			cols, values := s.Row(int(ids[i]))
+			copy(dst.Indices[dst.Indptr[i]:], cols)
+			if values != nil {
+				copy(dst.Values[dst.Indptr[i]:], values)
+			}
+		}
+	})
+}
+
+// resize is s with length n, in the same memory where that is enough; what it
+// holds is anything.
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4)
+	}
+	return s[:n]
+}
+
+// Dense is the matrix with its zeros written out: 4·Rows·Cols bytes.
+func (s *Sparse) Dense() *Matrix {
+	m := &Matrix{Rows: s.Rows, Cols: s.Cols, F32: make([]float32, s.Rows*s.Cols)}
+	parallel.For(0, s.Rows, max(1, 1<<14/max(1, s.Cols)), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row := m.Row(i)
+			cols, values := s.Row(i)
+			for k, c := range cols {
+				if values == nil {
+					row[c] = 1
+				} else {
+					row[c] = values[k]
+				}
+			}
+		}
+	})
+	return m
+}
+
+// Validate checks what the type promises and that the values are finite. The
+// error, a [*SparseError], names the first place that breaks it. Cost: one pass
+// over the elements.
+func (s *Sparse) Validate() error { return s.validateRows(0, s.Rows) }
+
+// SparseError is a place where a sparse matrix breaks its rules.
+type SparseError struct {
+	Array string // "Indptr", "Indices" or "Values"
+	Index int64  // -1: the array as a whole
+	Why   string
+}
+
+func (e *SparseError) Error() string {
+	if e.Index < 0 {
+		return fmt.Sprintf("dataset: invalid sparse matrix: %s: %s", e.Array, e.Why)
+	}
+	return fmt.Sprintf("dataset: invalid sparse matrix: %s[%d]: %s", e.Array, e.Index, e.Why)
+}
+
+// checkShape looks at sizes and at the ends of Indptr.
+func (s *Sparse) checkShape() error {
+	bad := func(array string, index int64, format string, args ...any) error {
+		return &SparseError{Array: array, Index: index, Why: fmt.Sprintf(format, args...)}
+	}
+	elements := int64(len(s.Indices))
+	switch {
+	case s.Rows < 0 || s.Cols < 0 || s.Cols > math.MaxInt32:
+		return bad("Indptr", -1, "the shape is [%d, %d]; columns are int32", s.Rows, s.Cols)
+	case len(s.Indptr) != s.Rows+1:
+		return bad("Indptr", -1, "it has %d entries for %d rows", len(s.Indptr), s.Rows)
+	case s.Indptr[0] != 0 || s.Indptr[s.Rows] != elements:
+		return bad("Indptr", -1, "it runs from %d to %d, but there are %d elements", s.Indptr[0], s.Indptr[s.Rows], elements)
+	case s.Values != nil && int64(len(s.Values)) != elements:
+		return bad("Values", -1, "there are %d values for %d elements", len(s.Values), elements)
+	}
+	return nil
+}
+
+func (s *Sparse) validateRows(from, to int) error {
+	if err := s.checkShape(); err != nil {
+		return err
+	}
+	bad := make([]error, parallel.Chunks(to-from, sparseGrain))
+	parallel.For(0, to-from, sparseGrain, func(lo, hi int) {
+		for i := from + lo; i < from+hi; i++ {
+			if err := s.validateRow(i); err != nil {
+				bad[lo/sparseGrain] = err
+				return
+			}
+		}
+	})
+	if i := slices.IndexFunc(bad, func(err error) bool { return err != nil }); i >= 0 {
+		return bad[i]
+	}
+	return nil
+}
+
+// sparseGrain is the number of rows of a chunk.
+const sparseGrain = 1 << 10
+
+func (s *Sparse) validateRow(i int) error {
+	first, last := s.Indptr[i], s.Indptr[i+1]
+	if last < first || first < 0 || last > int64(len(s.Indices)) {
+		return &SparseError{"Indptr", int64(i) + 1, fmt.Sprintf("row %d has the elements %d to %d of %d", i, first, last, len(s.Indices))}
+	}
+	for e := first; e < last; e++ {
+		c := s.Indices[e]
+		if c < 0 || int(c) >= s.Cols {
+			return &SparseError{"Indices", e, fmt.Sprintf("column %d in row %d, but there are the columns 0 to %d", c, i, s.Cols-1)}
+		}
+		if e > first && c <= s.Indices[e-1] {
+			return &SparseError{"Indices", e, fmt.Sprintf("the columns of row %d do not ascend: %d follows %d", i, c, s.Indices[e-1])}
+		}
+		if s.Values != nil && !finite(s.Values[e]) {
+			return &SparseError{"Values", e, fmt.Sprintf("%v in row %d; values must be finite", s.Values[e], i)}
+		}
+	}
+	return nil
+}
+
+// finite tells whether x is neither infinite nor NaN.
+func finite(x float32) bool {
+	const exponent = 0x7f800000 // all ones in infinities and NaNs alone
+	return math.Float32bits(x)&exponent != exponent
+}

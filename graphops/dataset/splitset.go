@@ -1,0 +1,101 @@
+package dataset
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A dataset may come with several sets of splits, so that a mean over them can
+// be reported: "train", "val" and "test" are set 0, "train@1" and so on are set 1.
+
+// splitSet cuts a split's name into what it is called within its set and the
+// set's number.
+func splitSet(name string) (base string, set int) {
+	base, number, ok := strings.Cut(name, "@")
+	if !ok {
+		return name, 0
+	}
+	set, err := strconv.Atoi(number)
+	if err != nil {
+		return name, 0
+	}
+	return base, set
+}
+
+// SplitSetName is the name of the split base in set k: base itself in set 0,
+// else "base@k".
+func SplitSetName(base string, k int) string {
+	if k == 0 {
+		return base
+	}
+	return base + "@" + strconv.Itoa(k)
+}
+
+// compareSplits orders splits by set, then train, val and test before others.
+func compareSplits(a, b string) int {
+	usual := []string{"test", "val", "train"}
+	a, i := splitSet(a)
+	b, j := splitSet(b)
+	return cmp.Or(
+		cmp.Compare(i, j),
+		cmp.Compare(slices.Index(usual, b), slices.Index(usual, a)),
+		cmp.Compare(a, b),
+	)
+}
+
+// SplitSets is the number of sets of splits: 1, unless there are splits named
+// "train@1" and so on. A view ([Dataset.WithSplitSet]) has as many as the dataset
+// it shows.
+func (d *Dataset) SplitSets() int {
+	if d.whole != nil {
+		return d.whole.SplitSets()
+	}
+	n := 1
+	for name := range d.Splits {
+		_, k := splitSet(name)
+		n = max(n, k+1)
+	}
+	return n
+}
+
+// SplitSet is the number of the set whose splits the dataset shows under the
+// plain names: see [Dataset.WithSplitSet].
+func (d *Dataset) SplitSet() int { return d.splitSet }
+
+// WithSplitSet is a view of the dataset in which the splits of set k have the
+// plain names "train", "val" and "test"; those of other sets are not in it, and
+// splits of other names stay where the set has none of that name. It shares
+// everything else, Dir included: a process that opens the directory gets the same
+// view by the same k. Closing the view closes the dataset.
+//
+// A set that does not exist is an error that says which there are.
+func (d *Dataset) WithSplitSet(k int) (*Dataset, error) {
+	if d.whole != nil {
+		return d.whole.WithSplitSet(k)
+	}
+	splits := map[string][]int32{}
+	found := k == 0
+	for name, ids := range d.Splits {
+		base, set := splitSet(name)
+		switch {
+		case set == k:
+			splits[base] = ids
+			found = true
+		case set == 0 && !slices.Contains([]string{"train", "val", "test"}, base):
+			if _, own := d.Splits[SplitSetName(base, k)]; !own {
+				splits[base] = ids
+			}
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("dataset: %s has no split set %d; it has %d, numbered from 0", d.Name(), k, d.SplitSets())
+	}
+	view := *d
+	view.Splits, view.whole, view.splitSet, view.closer = splits, d, k, nil
+	view.Meta.Splits = slices.SortedFunc(maps.Keys(splits), compareSplits)
+	return &view, nil
+}
