@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 bash scripts/need.sh go python
 bash scripts/venv.sh
 export GNB_PYTHON=$PWD/.venv/bin/python3
+export GNB_SOAK=1 # every fault at 20 random moments
 soak=${SOAK:-10m}
 case $soak in
   *h) seconds=$((${soak%h} * 3600)) ;;
