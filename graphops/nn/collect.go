@@ -35,6 +35,10 @@ type Resetter interface {
 //	Bias *nn.Param  `nn:"bias,vector"`   // its shape in files is [n], not [1, n]
 //	Old  *nn.Linear `nn:"-"`             // not the model's
 //
+// The shape in files of a parameter with a FileShape is that. A parameter that is
+// Fixed (see [NewFixed]) is saved with the others, but is no part of the flat
+// buffer and has no gradient.
+//
 // A parameter reached twice is one parameter under its first name. Errors: a nil
 // layer that is not optional, parameters that only an unexported field leads to,
 // two parameters under one name, W of a wrong length, no parameters at all.
@@ -58,7 +62,7 @@ func Collect(model any) (*Params, error) {
 			return nil, fmt.Errorf("nn: Collect: %s", h.why)
 		}
 	}
-	if len(c.list) == 0 {
+	if len(c.list)+len(c.fixed) == 0 {
 		return nil, fmt.Errorf("nn: Collect: %s has no parameters; layers are found in exported fields", v.Type())
 	}
 	return newParams(c)
@@ -66,6 +70,7 @@ func Collect(model any) (*Params, error) {
 
 type collector struct {
 	list    []*Entry
+	fixed   []*Entry
 	entries map[*Param]*Entry
 	names   map[string]*Entry
 	seen    map[visit]string // pointers followed, with the name of the first path
@@ -261,7 +266,16 @@ func (c *collector) add(p *Param, at site) error {
 		return fmt.Errorf("%s is [%d,%d] but its W has %d elements; leave W nil or make it with nn.NewParam", at.goPath, p.Rows, p.Cols, len(p.W))
 	}
 	e := &Entry{Param: p, shape: []int{p.Rows, p.Cols}, goPath: at.goPath, ordinal: len(c.list)}
-	if at.opts.vector {
+	if p.FileShape != nil {
+		n := 1
+		for _, d := range p.FileShape {
+			n *= d
+		}
+		if n != p.Rows*p.Cols {
+			return fmt.Errorf("%s is [%d,%d] but its FileShape is %v, which has another number of elements", at.goPath, p.Rows, p.Cols, p.FileShape)
+		}
+		e.shape = slices.Clone(p.FileShape)
+	} else if at.opts.vector {
 		if p.Rows != 1 && p.Cols != 1 {
 			return fmt.Errorf("%s is [%d,%d] but its tag says vector; a vector has one row or one column", at.goPath, p.Rows, p.Cols)
 		}
@@ -269,7 +283,13 @@ func (c *collector) add(p *Param, at site) error {
 	}
 	p.Name = name
 	c.entries[p], c.names[name] = e, e
-	c.list = append(c.list, e)
+	if p.Fixed {
+		// Draws for the parameters that train do not depend on those that do not.
+		e.ordinal = 1<<19 + len(c.fixed)
+		c.fixed = append(c.fixed, e)
+	} else {
+		c.list = append(c.list, e)
+	}
 	return nil
 }
 

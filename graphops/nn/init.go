@@ -10,12 +10,12 @@ import (
 // Init starts all parameters from the seed. Layers that are [Resetter]s say how,
 // as those here do, with PyTorch's start for linear layers: U(±1/√in) for weights
 // and biases. A parameter that no layer resets is drawn from U(±1/√Cols), or set
-// to 0 if it is a vector.
+// to 0 if it is a vector; one that is Fixed stays as it is.
 //
 // Element e of parameter k (counted in the order of the flat buffer) is draw 0 of
 // the Philox counter (id e, step 0, C3(Init, 0, k)), whatever the threads.
 func (p *Params) Init(seed uint64) {
-	for _, e := range p.list {
+	for _, e := range p.list[:p.trained] {
 		bound := 0.0
 		if len(e.shape) > 1 && e.Cols > 0 {
 			bound = 1 / math.Sqrt(float64(e.Cols))
@@ -47,3 +47,8 @@ func (e *Entry) uniform(seed uint64, bound float64) {
 		}
 	})
 }
+
+// glorot is the bound of the uniform start of X. Glorot and Y. Bengio,
+// "Understanding the difficulty of training deep feedforward neural networks",
+// AISTATS 2010: √(6/(in+out)).
+func glorot(in, out int) float64 { return math.Sqrt(6 / float64(max(in+out, 1))) }

@@ -54,6 +54,17 @@ func LayerCols(m Model, f *Fwd, i, cols int) (int, error) {
 	return out, err
 }
 
+// SourceTransformer is a model that knows which of its layers transform the rows
+// of all sources before they aggregate. Layer-wise inference gives such a layer
+// few large chunks, because the transformation is done anew in each; elsewhere it
+// bounds a chunk's memory.
+type SourceTransformer interface {
+	TransformsSources(layer int) bool
+}
+
+// transformChunks is how many chunks a share of such a layer is cut into.
+const transformChunks = 4
+
 // LayerRows computes the nodes [lo, hi) of layer i from h [g.NumNodes(), cols],
 // all rows of the layer before, into out [hi-lo, _]: the piece of [LayerWise]
 // that ranks which share h divide among themselves. A row has the same bits
@@ -61,27 +72,39 @@ func LayerCols(m Model, f *Fwd, i, cols int) (int, error) {
 //
 // It works in chunks of a few thousand rows, which bound the memory of the pass,
 // resets f for each, with dropout and gradients off, and calls done, unless nil,
-// with the number of rows ready after each. A layer that transforms all sources
-// before it aggregates does so once a chunk.
+// with the number of rows ready after each. See [SourceTransformer].
 func LayerRows(m Model, f *Fwd, i int, g *graphops.Graph, h []float32, cols, lo, hi int, out []float32, done func(rows int)) error {
+	if n := g.NumNodes(); len(h) != n*cols {
+		return fmt.Errorf("nn: layer-wise inference: layer %d needs [%d,%d] for the graph's nodes but its input has %d elements", i, n, cols, len(h))
+	}
+	return LayerRowsFrom(m, f, i, g, func(f *Fwd) *Tensor { return f.Input(g.NumNodes(), cols, h, &Space{}) }, lo, hi, out, done)
+}
+
+// LayerRowsFrom is [LayerRows] with an input that is no matrix in memory, such as
+// sparse features: input makes the tensor of all nodes' rows, in the space
+// &Space{}, and is called after each reset of f.
+func LayerRowsFrom(m Model, f *Fwd, i int, g *graphops.Graph, input func(f *Fwd) *Tensor, lo, hi int, out []float32, done func(rows int)) error {
 	n := g.NumNodes()
 	switch {
 	case lo < 0 || hi < lo || hi > n:
 		return fmt.Errorf("nn: layer-wise inference: rows [%d, %d) are not within the graph's %d nodes", lo, hi, n)
-	case len(h) != n*cols:
-		return fmt.Errorf("nn: layer-wise inference: layer %d needs [%d,%d] for the graph's nodes but its input has %d elements", i, n, cols, len(h))
 	case lo == hi:
 		return nil
 	case len(out)%(hi-lo) != 0:
 		return fmt.Errorf("nn: layer-wise inference: an output of %d elements does not divide into the %d rows of layer %d", len(out), hi-lo, i)
 	}
 	outCols := len(out) / (hi - lo)
-	chunk := max(chunkFloats/max(cols, outCols, 1), chunkMinRows)
-	for at := lo; at < hi; at += chunk {
-		end := min(at+chunk, hi)
+	chunk := 0
+	for at := lo; at < hi; {
+		end := at
 		err := Try(func() {
 			evaluating(f)
-			y := runLayer(m, f, i, g.Slice(at, end), f.Input(n, cols, h, &Space{}))
+			x := input(f)
+			if chunk == 0 {
+				chunk = chunkRows(m, i, x, outCols, hi-lo)
+			}
+			end = min(at+chunk, hi)
+			y := runLayer(m, f, i, g.Slice(at, end), x)
 			if y.Cols() != outCols {
 				fail("LayerRows", "layer %d of %T returns %d columns but the output has %d", i, m, y.Cols(), outCols)
 			}
@@ -93,8 +116,22 @@ func LayerRows(m Model, f *Fwd, i int, g *graphops.Graph, h []float32, cols, lo,
 		if done != nil {
 			done(end - lo)
 		}
+		at = end
 	}
 	return nil
+}
+
+// chunkRows is the rows of a chunk of layer i.
+func chunkRows(m Model, i int, x *Tensor, outCols, rows int) int {
+	wide := max(x.Cols(), outCols, 1)
+	if x.Sparse() {
+		wide = max(outCols, 1)
+	}
+	chunk := max(chunkFloats/wide, chunkMinRows)
+	if t, ok := m.(SourceTransformer); x.Sparse() || ok && t.TransformsSources(i) {
+		chunk = max(chunk, (rows+transformChunks-1)/transformChunks)
+	}
+	return chunk
 }
 
 // evaluating starts a pass without dropout and gradients on f's backend.

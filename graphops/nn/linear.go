@@ -32,6 +32,14 @@ func (l *Linear) Forward(f *Fwd, x *Tensor) *Tensor {
 	return f.Linear(x, f.Param(l.Weight), bias)
 }
 
+// Product is x·Wᵀ, without the bias.
+func (l *Linear) Product(f *Fwd, x *Tensor) *Tensor {
+	if l == nil {
+		fail("Linear", "the layer is nil; make it with NewLinear")
+	}
+	return f.Linear(x, f.Param(l.Weight), nil)
+}
+
 // Reset starts the parameters; [Params.Init] calls it.
 func (l *Linear) Reset(init func(p *Param, bound float64)) {
 	bound := 1 / math.Sqrt(float64(max(l.Weight.Cols, 1)))

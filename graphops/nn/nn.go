@@ -88,6 +88,23 @@ func NewParam(rows, cols int) *Param {
 	return &Param{Rows: rows, Cols: cols, W: make([]float32, rows*cols)}
 }
 
+// NewFixed makes a parameter [rows, cols] that is saved with the model but not
+// trained, with all elements v.
+func NewFixed(rows, cols int, v float32) *Param {
+	p := NewParam(rows, cols)
+	p.Fixed = true
+	for i := range p.W {
+		p.W[i] = v
+	}
+	return p
+}
+
+// Module computes rows from rows, each of them keeping its place: a [Linear], a
+// normalisation, a [Perceptron]. It keeps x's row space.
+type Module interface {
+	Forward(f *Fwd, x *Tensor) *Tensor
+}
+
 // Try runs fn and returns the error it panicked with, if that is or wraps a
 // [*tensor.Error]: the misuse of an operation, a layer or a loss. Every other
 // panic goes on as it was.

@@ -11,7 +11,9 @@ import (
 
 // Params are all parameters of a model, as [Collect] found them. Their weights
 // lie in one flat buffer and so do their gradients: what an optimiser steps over,
-// what ranks add up in one call and what a checkpoint holds.
+// what ranks add up in one call and what a checkpoint holds. Fixed parameters,
+// such as the running statistics of a [BatchNorm], lie in a buffer of their own
+// and come after the others in lists.
 //
 // Params follow the model: no method may run while a pass over it does.
 type Params struct {
@@ -19,8 +21,10 @@ type Params struct {
 	byParam map[*Param]*Entry
 	aliases []alias
 	resets  []Resetter
+	trained int // of list; the others are fixed
 	flat    []float32
 	grad    []float32
+	fixed   []float32
 }
 
 // Entry is one parameter of a model, with its shape in files.
@@ -36,31 +40,43 @@ type Entry struct {
 func (e *Entry) Shape() []int { return slices.Clone(e.shape) }
 
 func newParams(c *collector) (*Params, error) {
-	p := &Params{list: c.list, byParam: c.entries, aliases: c.aliases, resets: c.resets}
+	p := &Params{
+		list: append(slices.Clone(c.list), c.fixed...), trained: len(c.list),
+		byParam: c.entries, aliases: c.aliases, resets: c.resets,
+	}
+	p.flat, p.fixed = flatten(c.list), flatten(c.fixed)
+	for _, e := range c.fixed {
+		e.G = nil
+	}
+	p.SetGrad(make([]float32, len(p.flat)))
+	return p, nil
+}
+
+// flatten moves the parameters' values into one buffer.
+func flatten(list []*Entry) []float32 {
 	n := 0
-	for _, e := range p.list {
+	for _, e := range list {
 		n += e.Rows * e.Cols
 	}
-	p.flat = make([]float32, n)
+	flat := make([]float32, n)
 	at := 0
-	for _, e := range p.list {
+	for _, e := range list {
 		end := at + e.Rows*e.Cols
-		w := p.flat[at:end:end]
+		w := flat[at:end:end]
 		copy(w, e.W)
 		e.W = w
 		at = end
 	}
-	p.SetGrad(make([]float32, n))
-	return p, nil
+	return flat
 }
 
-// Len is the number of weights of all parameters.
+// Len is the number of weights that are trained.
 func (p *Params) Len() int { return len(p.flat) }
 
-// List is the parameters in the order of the flat buffer.
+// List is the parameters in the order of the flat buffer, fixed ones last.
 func (p *Params) List() []*Entry { return slices.Clone(p.list) }
 
-// Names are the parameters' names in the order of the flat buffer.
+// Names are the parameters' names in the order of List.
 func (p *Params) Names() []string {
 	names := make([]string, len(p.list))
 	for i, e := range p.list {
@@ -79,10 +95,15 @@ func (p *Params) Get(name string) *Param {
 	return nil
 }
 
-// Flat is the weights [Len] of all parameters, the memory itself.
+// Flat is the weights [Len] of all parameters that are trained, the memory
+// itself.
 func (p *Params) Flat() []float32 { return p.flat }
 
-// Grad is the gradients [Len] of all parameters, the memory itself: what
+// Fixed is the values of all parameters that are not trained, the memory itself:
+// what a forward pass may change (see [BatchNorm]), and ranks may then differ in.
+func (p *Params) Fixed() []float32 { return p.fixed }
+
+// Grad is the gradients [Len] of all parameters that are trained, the memory itself: what
 // [Params.SetGrad] gave last, else memory of the Params' own.
 func (p *Params) Grad() []float32 { return p.grad }
 
@@ -94,7 +115,7 @@ func (p *Params) SetGrad(buf []float32) {
 	}
 	p.grad = buf
 	at := 0
-	for _, e := range p.list {
+	for _, e := range p.list[:p.trained] {
 		end := at + e.Rows*e.Cols
 		e.G = nil
 		if buf != nil {
@@ -213,7 +234,7 @@ func (p *Params) String() string {
 	for _, e := range p.list {
 		row(e.Name, shapeString(e.shape), len(e.W))
 	}
-	row("total", "", len(p.flat))
+	row("total", "", len(p.flat)+len(p.fixed))
 	_ = w.Flush()
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -43,12 +43,22 @@ func NewSAGEWith(in, out int, o SAGEOptions) *SAGEConv {
 
 // Forward is y [NumDst, out] for h [NumSrc, in], in the space of the block's
 // destinations. Its cost is one pass over the block's edges (no message is
-// written to memory) and two matrix products.
+// written to memory) and two matrix products. A sparse h (see
+// tensor.Fwd.SparseInput) is transformed before it is aggregated, which is the
+// same by linearity; not with Max, which makes it dense.
 func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil {
 		fail("SAGEConv", "the layer is nil; make it with NewSAGE")
 	}
-	y := c.LinL.Forward(f, f.Aggregate(b, h, c.Aggr))
+	var y *Tensor
+	if h.Sparse() && c.Aggr != Max {
+		y = f.Aggregate(b, c.LinL.Product(f, h), c.Aggr)
+		if c.LinL.Bias != nil {
+			y = f.AddRow(y, f.Param(c.LinL.Bias))
+		}
+	} else {
+		y = c.LinL.Forward(f, f.Aggregate(b, h, c.Aggr))
+	}
 	if c.LinR != nil {
 		y = f.Add(y, c.LinR.Forward(f, f.Dst(b, h)))
 	}

@@ -1,0 +1,133 @@
+package nn
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// ROCAUC is the area under the ROC curve: the share of pairs of a positive
+// (label 1) and a negative (label 0) whose positive has the higher score, pairs
+// with equal scores counted half. Labels of -1 are skipped. Pairs are counted in
+// integers, so it is exact up to one rounding and does not depend on the order
+// of rows. It is NaN where there is no positive or no negative, and where the
+// score of a labelled row is NaN. It is what sklearn.metrics.roc_auc_score
+// computes. Cost: a sort.
+//
+// It panics with a [*tensor.Error] where the lengths differ or a label is none of
+// those.
+func ROCAUC(scores []float32, labels []int8) float64 {
+	if len(scores) != len(labels) {
+		fail("ROCAUC", "there are %d scores but %d labels", len(scores), len(labels))
+	}
+	type row struct {
+		score    float32
+		positive bool
+	}
+	rows := make([]row, 0, len(scores))
+	var negatives, positives uint64
+	for i, y := range labels {
+		switch y {
+		case -1:
+			continue
+		case 0:
+			negatives++
+		case 1:
+			positives++
+		default:
+			fail("ROCAUC", "label %d is %d; labels are 0, 1, and -1 where there is none", i, y)
+		}
+		if math.IsNaN(float64(scores[i])) {
+			return math.NaN()
+		}
+		rows = append(rows, row{scores[i], y == 1})
+	}
+	if positives == 0 || negatives == 0 {
+		return math.NaN()
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.score, b.score) })
+	// Twice the number of pairs: below 2^63 for the 2^31 rows of a graph.
+	var twice, below uint64
+	for i := 0; i < len(rows); {
+		j := i
+		var pos, neg uint64
+		for ; j < len(rows) && rows[j].score == rows[i].score; j++ {
+			if rows[j].positive {
+				pos++
+			} else {
+				neg++
+			}
+		}
+		twice += pos * (2*below + neg)
+		below += neg
+		i = j
+	}
+	return float64(twice) / (2 * float64(positives) * float64(negatives))
+}
+
+// BinaryScores are the scores by which ROCAUC ranks the rows of a classifier of
+// two classes with logits [n, 2]: the second less the first, a monotone function
+// of the probability of class 1. Logits of one column are the scores themselves.
+func BinaryScores(logits []float32, cols int) []float32 {
+	switch cols {
+	case 1:
+		return slices.Clone(logits)
+	case 2:
+		scores := make([]float32, len(logits)/2)
+		for r := range scores {
+			scores[r] = logits[2*r+1] - logits[2*r]
+		}
+		return scores
+	}
+	fail("BinaryScores", "the logits have %d columns; the ROC AUC is of two classes", cols)
+	return nil
+}
+
+// MultiLabelAUC is the ROC AUC of each column of scores [n, cols] with labels
+// [n·cols] (0, 1, or -1 where there is none), and their mean over the columns
+// that have both positives and negatives, which is OGB's rocauc. The other
+// columns' is NaN, and the mean where all are.
+func MultiLabelAUC(scores []float32, cols int, labels []int8) (mean float64, column []float64) {
+	return eachLabel("MultiLabelAUC", scores, cols, labels, ROCAUC)
+}
+
+// MultiLabelAccuracy is, for each column of logits [n, cols], the share of the
+// labels that are there whose logit is above 0 exactly where the label is 1, and
+// the mean of these over the columns that have labels, which is OGB's acc.
+func MultiLabelAccuracy(logits []float32, cols int, labels []int8) (mean float64, column []float64) {
+	return eachLabel("MultiLabelAccuracy", logits, cols, labels, func(z []float32, y []int8) float64 {
+		var right, count int
+		for i := range y {
+			if y[i] < 0 {
+				continue
+			}
+			count++
+			if (z[i] > 0) == (y[i] == 1) {
+				right++
+			}
+		}
+		return float64(right) / float64(count)
+	})
+}
+
+// eachLabel is a metric of each column, and the mean of those that are not NaN.
+func eachLabel(op string, x []float32, cols int, labels []int8, metric func([]float32, []int8) float64) (mean float64, column []float64) {
+	if len(x) != len(labels) || cols < 1 || len(x)%cols != 0 {
+		fail(op, "%d values and %d labels do not make rows of %d columns", len(x), len(labels), cols)
+	}
+	n := len(x) / cols
+	v, y := make([]float32, n), make([]int8, n)
+	sum, count := 0.0, 0
+	for c := range cols {
+		for r := range n {
+			v[r], y[r] = x[r*cols+c], labels[r*cols+c]
+		}
+		m := metric(v, y)
+		column = append(column, m)
+		if !math.IsNaN(m) {
+			sum += m
+			count++
+		}
+	}
+	return sum / float64(count), column
+}

@@ -1,0 +1,106 @@
+package nn
+
+// GATConv is graph attention with H heads of F columns: for each head
+//
+//	y_v = Σ_u α_uv · W·x_u + b,  α_uv = softmax over u of LeakyReLU(a_src·W·x_u + a_dst·W·x_v)
+//
+// over the in-edges u → v of a block's destinations and one self-loop of each
+// (self-loops of the graph are replaced by it; edge weights are not looked at).
+// The heads stand side by side, y [NumDst, H·F], or with Mean their mean is
+// taken, y [NumDst, F].
+//
+// While a pass trains, each α is dropped with probability Dropout: a mask for
+// each head, by the edge's CSC position (graphops.LoopPos for self-loops), so it
+// is the same on any number of workers. With sampled neighbours the softmax is
+// over those sampled, as in PyG.
+//
+// Parameters and semantics are those of torch_geometric.nn.GATConv: lin.weight
+// [H·F, in], att_src [1, H, F], att_dst [1, H, F], bias [H·F] or with Mean [F].
+//
+// Source: P. Veličković et al., "Graph attention networks", ICLR 2018,
+// arXiv:1710.10903, equations 3 to 6.
+type GATConv struct {
+	Lin    *Linear `nn:"lin"`
+	AttSrc *Param  `nn:"att_src"`
+	AttDst *Param  `nn:"att_dst"`
+	Bias   *Param  `nn:"bias,vector,optional"` // nil: none
+
+	Heads         int
+	Mean          bool
+	NegativeSlope float64
+	Dropout       float64
+}
+
+// GATOptions are the options of a GATConv. The zero value is PyG's default.
+type GATOptions struct {
+	Heads         int     // 0: 1
+	Mean          bool    // mean of the heads instead of all side by side (concat=False)
+	NegativeSlope float64 // of the LeakyReLU; 0: 0.2
+	Dropout       float64 // of the attention coefficients
+	NoBias        bool    // leave b away
+}
+
+// NewGAT makes a GATConv of one head.
+func NewGAT(in, out int) *GATConv { return NewGATWith(in, out, GATOptions{}) }
+
+// NewGATWith makes a GATConv; out is F, the columns of one head.
+func NewGATWith(in, out int, o GATOptions) *GATConv {
+	heads := max(o.Heads, 1)
+	if !(o.Dropout >= 0 && o.Dropout < 1) {
+		fail("GATConv", "Dropout is %v; it must be at least 0 and below 1", o.Dropout)
+	}
+	att := func() *Param {
+		p := NewParam(1, heads*out)
+		p.FileShape = []int{1, heads, out}
+		return p
+	}
+	c := &GATConv{
+		Lin: NewLinear(in, heads*out, false), AttSrc: att(), AttDst: att(),
+		Heads: heads, Mean: o.Mean, NegativeSlope: o.NegativeSlope, Dropout: o.Dropout,
+	}
+	if c.NegativeSlope == 0 {
+		c.NegativeSlope = 0.2
+	}
+	if !o.NoBias {
+		c.Bias = NewParam(1, heads*out)
+		if o.Mean {
+			c.Bias = NewParam(1, out)
+		}
+	}
+	return c
+}
+
+// Reset starts the parameters as PyG does: Glorot's weights, a bias of zeros.
+func (c *GATConv) Reset(init func(p *Param, bound float64)) {
+	init(c.Lin.Weight, glorot(c.Lin.Weight.Cols, c.Lin.Weight.Rows))
+	bound := glorot(c.Heads, c.AttSrc.Cols/max(c.Heads, 1))
+	init(c.AttSrc, bound)
+	init(c.AttDst, bound)
+	init(c.Bias, 0)
+}
+
+// Forward is y [NumDst, H·F], with Mean [NumDst, F], for h [NumSrc, in], in the
+// space of the block's destinations. Messages are not written to memory: beside
+// W·x [NumSrc, H·F] it takes some matrices [edges, H].
+func (c *GATConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
+	if c == nil {
+		fail("GATConv", "the layer is nil; make it with NewGAT")
+	}
+	l := b.SelfLooped()
+	x := c.Lin.Product(f, h)
+	src := f.HeadDot(x, f.Param(c.AttSrc), c.Heads)
+	dst := f.HeadDot(f.Dst(l, x), f.Param(c.AttDst), c.Heads)
+	score := f.LeakyReLU(f.Add(f.GatherSrc(l, src), f.GatherDst(l, dst)), c.NegativeSlope)
+	att := f.EdgeSoftmax(l, score)
+	if c.Dropout > 0 {
+		att = f.Dropout(att, c.Dropout)
+	}
+	y := f.AggregateHeads(l, x, att)
+	if c.Mean {
+		y = f.HeadMean(y, c.Heads)
+	}
+	if c.Bias != nil {
+		y = f.AddRow(y, f.Param(c.Bias))
+	}
+	return y
+}

@@ -1,0 +1,145 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// GCNConv is the graph convolution
+//
+//	y_v = W · Σ_u w_uv / √(d_u·d_v) · x_u + b
+//
+// over the in-edges u → v of a block's destinations and one self-loop of each: its
+// own where the graph has one, else one of weight 1. w are the edges' weights, 1
+// where the graph has none, and d_v is the weight of all in-edges of v, the
+// self-loop included. A degree that is not positive counts as 1/√d = 0.
+//
+// The degrees are those of the whole graph, whatever was sampled. Where k_v of
+// d_v in-edges were sampled, their sum is multiplied by d_v/k_v (counts, not
+// weights), so that it is unbiased for uniform sampling and exact with all
+// neighbours; the self-loop is always there and not scaled. Blocks must know
+// their graph, as those of package sample and of graphops.Graph do.
+//
+// With BatchDegrees it is PyG's rule on a sampled batch: d is counted over the
+// edges of the block, and nothing is scaled. A node's row then depends on what
+// was sampled with it, so results differ with the number of workers. Blocks of
+// the whole graph and its slices have the graph's degrees under either rule.
+//
+// Parameters and semantics are those of torch_geometric.nn.GCNConv: lin.weight
+// [out, in] and bias [out].
+//
+// Source: T. N. Kipf, M. Welling, "Semi-supervised classification with graph
+// convolutional networks", ICLR 2017, arXiv:1609.02907, equation 8.
+type GCNConv struct {
+	Lin  *Linear `nn:"lin"`
+	Bias *Param  `nn:"bias,vector,optional"` // nil: none
+
+	BatchDegrees bool
+}
+
+// GCNOptions are the options of a GCNConv. The zero value is PyG's layer on the
+// whole graph.
+type GCNOptions struct {
+	BatchDegrees bool // degrees of the sampled batch, as PyG, instead of the graph's
+	NoBias       bool // leave b away
+}
+
+// NewGCN makes a GCNConv.
+func NewGCN(in, out int) *GCNConv { return NewGCNWith(in, out, GCNOptions{}) }
+
+// NewGCNWith makes a GCNConv.
+func NewGCNWith(in, out int, o GCNOptions) *GCNConv {
+	c := &GCNConv{Lin: NewLinear(in, out, false), BatchDegrees: o.BatchDegrees}
+	if !o.NoBias {
+		c.Bias = NewParam(1, out)
+	}
+	return c
+}
+
+// Reset starts the parameters as PyG does: Glorot's weights, a bias of zeros.
+func (c *GCNConv) Reset(init func(p *Param, bound float64)) {
+	init(c.Lin.Weight, glorot(c.Lin.Weight.Cols, c.Lin.Weight.Rows))
+	init(c.Bias, 0)
+}
+
+// Forward is y [NumDst, out] for h [NumSrc, in], in the space of the block's
+// destinations. It aggregates the narrower of x and W·x (W·x where x is sparse):
+// one pass over the edges and one matrix product.
+func (c *GCNConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
+	if c == nil {
+		fail("GCNConv", "the layer is nil; make it with NewGCN")
+	}
+	l := b.SelfLooped()
+	w := c.weights(f.Config().Threads, b, l)
+	var y *Tensor
+	if c.transformsFirst(h.Sparse()) {
+		y = f.AggregateWeighted(l, c.Lin.Product(f, h), w, Sum)
+	} else {
+		y = c.Lin.Product(f, f.AggregateWeighted(l, h, w, Sum))
+	}
+	if c.Bias != nil {
+		y = f.AddRow(y, f.Param(c.Bias))
+	}
+	return y
+}
+
+// transformsFirst tells which of the two orders is taken. It must not depend on
+// the block: the orders differ in rounding.
+func (c *GCNConv) transformsFirst(sparse bool) bool {
+	return sparse || c.Lin.Weight.Rows < c.Lin.Weight.Cols
+}
+
+// degreeGrain is the rows of a chunk of the loops over degrees.
+const degreeGrain = 4096
+
+// weights is what each edge of l, b with self-loops, is multiplied by.
+func (c *GCNConv) weights(threads int, b, l *Block) []float32 {
+	g := b.Graph
+	whole := !c.BatchDegrees || g != nil && b.SrcIDs == nil
+	if whole && g == nil && b.NumDst > 0 {
+		fail("GCNConv", "the block does not know the graph whose degrees are wanted; set its Graph, or take BatchDegrees")
+	}
+	inv := make([]float32, b.NumSrc) // 1/√d of each source
+	parallel.For(threads, b.NumSrc, degreeGrain, func(lo, hi int) {
+		for s := lo; s < hi; s++ {
+			d := s - b.DstStart
+			switch {
+			case whole && g != nil:
+				inv[s] = invSqrt(g.LoopedDegree(b.SrcID(s)))
+			case d >= 0 && d < b.NumDst:
+				sum := 0.0
+				for e := l.Indptr[d]; e < l.Indptr[d+1]; e++ {
+					sum += float64(l.Weight(e))
+				}
+				inv[s] = invSqrt(float32(sum))
+			default:
+				inv[s] = 1 // its self-loop alone
+			}
+		}
+	})
+	w := make([]float32, l.NumEdges())
+	parallel.For(threads, b.NumDst, degreeGrain, func(lo, hi int) {
+		for d := lo; d < hi; d++ {
+			own, scale := inv[b.DstStart+d], float32(1)
+			if whole {
+				if all, some := g.InDegree(b.DstID(d)), b.InDegree(d); some > 0 {
+					scale = float32(all) / float32(some)
+				}
+			}
+			loop := l.Indptr[d+1] - 1
+			for e := l.Indptr[d]; e < loop; e++ {
+				w[e] = inv[l.Indices[e]] * l.Weight(e) * own * scale
+			}
+			w[loop] = own * l.Weight(loop) * own
+		}
+	})
+	return w
+}
+
+func invSqrt(d float32) float32 {
+	if !(d > 0) {
+		return 0
+	}
+	return float32(1 / math.Sqrt(float64(d)))
+}

@@ -1,0 +1,79 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// BCEWithLogits is the loss of multi-label classification: every column is a
+// question of its own, answered by the sigmoid of a logit,
+//
+//	Sum = Σ_{r,c} log(1 + e^z) - y·z,  z = logits[r,c], y = labels[r·cols+c]
+//
+// over the labels that are 0 or 1; a label -1 is missing and skipped. Weight is
+// the number of the others, so that Mean is what
+// torch.nn.functional.binary_cross_entropy_with_logits gives for them. Correct
+// counts those whose logit is above 0 exactly where the label is 1. labels is
+// kept until Backward.
+//
+// It panics with a [*tensor.Error] where the number of labels or one of them does
+// not fit.
+func BCEWithLogits(logits *Tensor, labels []int8) *Loss {
+	const op = "BCEWithLogits"
+	if logits == nil {
+		fail(op, "the logits are a nil tensor")
+	}
+	if len(labels) != logits.Rows()*logits.Cols() {
+		fail(op, "the logits are [%d,%d] but there are %d labels; give one for each", logits.Rows(), logits.Cols(), len(labels))
+	}
+	l := &Loss{}
+	for i, y := range labels {
+		if y < -1 || y > 1 {
+			fail(op, "label %d of row %d is %d; labels are 0, 1, and -1 where there is none", i%logits.Cols(), i/logits.Cols(), y)
+		}
+		if y >= 0 {
+			l.Count++
+		}
+	}
+	l.Weight = float64(l.Count)
+	f, z := logits.Fwd(), logits.Data()
+	threads := f.Config().Threads
+	const grain = 4096
+	l.Sum = f.Custom(op, []*Tensor{logits}, 1, 1, func(out []float32) {
+		sums := make([]float64, parallel.Chunks(len(labels), grain))
+		right := make([]int64, len(sums))
+		parallel.For(threads, len(labels), grain, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				y, v := labels[i], float64(z[i])
+				if y < 0 {
+					continue
+				}
+				// log(1 + e^v) = max(v, 0) + log(1 + e^-|v|), which cannot overflow.
+				sums[lo/grain] += max(v, 0) - float64(y)*v + math.Log1p(math.Exp(-math.Abs(v)))
+				if (v > 0) == (y == 1) {
+					right[lo/grain]++
+				}
+			}
+		})
+		sum := 0.0
+		for c, s := range sums {
+			sum += s
+			l.Correct += right[c]
+		}
+		out[0] = float32(sum)
+	}, func(dOut []float32, dIn [][]float32) {
+		d := float64(dOut[0])
+		parallel.For(threads, len(labels), grain, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				switch v := float64(z[i]); labels[i] {
+				case 0:
+					dIn[0][i] = float32(d / (1 + math.Exp(-v)))
+				case 1: // σ(v) - 1, without the cancellation of a σ near 1
+					dIn[0][i] = float32(-d / (1 + math.Exp(v)))
+				}
+			}
+		})
+	})
+	return l
+}
