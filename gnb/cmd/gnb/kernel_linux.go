@@ -74,6 +74,7 @@ func superviseKernel(argv, env []string, dir string) (int, error) {
 		case <-ended:
 			endChildren(guard)
 			if s, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+				fmt.Fprintf(os.Stderr, "gnb kernel: GoNB was ended by the signal %q\n", s.Signal())
 				return 128 + int(s.Signal()), nil
 			}
 			return c.ProcessState.ExitCode(), nil
