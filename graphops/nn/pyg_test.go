@@ -1,0 +1,181 @@
+package nn
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// pygCase is what PyG computes for a layer or model: see testdata/pyg_fixtures.py.
+type pygCase struct {
+	Params, Grads, Buffers map[string]goldenTensor
+	Y, DX                  []float64
+}
+
+type pygFile struct {
+	Cases map[string]pygCase
+	BCE   struct {
+		Logits, Grad []float64
+		Labels       []int8
+		Loss         float64
+	}
+}
+
+func readPyG(t *testing.T) *pygFile {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/pyg.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &pygFile{}
+	if err := json.Unmarshal(raw, f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// pygGraph is pyg_fixtures.py's graph, with its weights where asked.
+func pygGraph(t *testing.T, weighted bool) *graphops.Graph {
+	t.Helper()
+	src := []int32{1, 2, 3, 4, 5, 2, 3, 1, 1, 6, 4, 0, 5, 6}
+	dst := []int32{0, 0, 0, 0, 0, 2, 2, 3, 3, 4, 5, 6, 6, 6}
+	g, err := graphops.FromEdges(8, src, dst, graphops.BuildOptions{KeepDuplicates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !weighted {
+		return g
+	}
+	w := make([]float32, len(src))
+	for i := range w {
+		w[i] = float32(i%5+1) / 4
+	}
+	return g.WithWeights(w)
+}
+
+func pygValues(n, k int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32((i*37+k*11)%29-14) / 16
+	}
+	return x
+}
+
+type forwarder func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor
+
+func pygModels() map[string]struct {
+	model    any
+	forward  forwarder
+	train    bool
+	weighted bool
+} {
+	type entry = struct {
+		model    any
+		forward  forwarder
+		train    bool
+		weighted bool
+	}
+	m := map[string]entry{}
+	type layer interface {
+		Forward(f *Fwd, b *Block, h *Tensor) *Tensor
+	}
+	conv := func(name string, l layer, weighted bool) {
+		m[name] = entry{l, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor { return l.Forward(f, g.Block(), h) }, false, weighted}
+	}
+	rows := func(name string, l Module, train bool) {
+		m[name] = entry{l, func(f *Fwd, _ *graphops.Graph, h *Tensor) *Tensor { return l.Forward(f, h) }, train, false}
+	}
+	model := func(name string, l Model, train bool) {
+		m[name] = entry{l, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor {
+			return Forward(l, f, FullGraph(g, l.NumLayers()), h)
+		}, train, false}
+	}
+	conv("gcn narrow", NewGCN(5, 3), false)
+	conv("gcn wide", NewGCN(5, 7), false)
+	conv("gcn weighted", NewGCN(5, 3), true)
+	conv("gcn without bias", NewGCNWith(5, 3, GCNOptions{NoBias: true, BatchDegrees: true}), false)
+	conv("gat", NewGAT(5, 3), false)
+	conv("gat heads", NewGATWith(5, 3, GATOptions{Heads: 4}), false)
+	conv("gat mean", NewGATWith(5, 3, GATOptions{Heads: 4, Mean: true, NegativeSlope: 0.1}), false)
+	conv("gin", NewGINWith(NewPerceptron(5, 4, 3), GINOptions{Eps: 0.25}), false)
+	conv("gin trained", NewGINWith(NewPerceptron(5, 4, 3), GINOptions{TrainEps: true}), false)
+	conv("graph", NewGraphConv(5, 3), false)
+	conv("graph weighted", NewGraphConv(5, 3), true)
+	mean := NewGraphConv(5, 3)
+	mean.Aggr = Mean
+	conv("graph weighted mean", mean, true)
+	rows("layer norm", NewLayerNorm(5), false)
+	rows("batch norm", NewBatchNorm(5), true)
+	rows("batch norm, evaluated", NewBatchNorm(5), false)
+	s := Sizes{In: 5, Hidden: 6, Out: 3, Layers: 3}
+	model("gcn model", NewGCNModel(s), false)
+	s.Norm = "layer"
+	model("gcn model, layer norm", NewGCNModel(s), false)
+	s.Norm, s.Heads = "", 2
+	model("gat model", NewGATModel(s), false)
+	s = Sizes{In: 5, Hidden: 6, Out: 3, Layers: 2}
+	model("gin model", NewGINModel(s), false)
+	s.Norm = "batch"
+	model("gin model, batch norm", NewGINModel(s), true)
+	model("sage model, batch norm", NewSAGEModel(s), true)
+	return m
+}
+
+// Names, shapes, outputs, gradients and running statistics are PyG's.
+func TestLayersArePyG(t *testing.T) {
+	t.Parallel()
+	py := readPyG(t)
+	models := pygModels()
+	for name := range py.Cases {
+		if models[name].model == nil {
+			t.Errorf("pyg.json has %q, which is not tested", name)
+		}
+	}
+	for name, m := range models {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, ok := py.Cases[name]
+			if !ok {
+				t.Fatal("pyg.json lacks it; run scripts/fixtures.sh")
+			}
+			p := fromPython(t, m.model, want.Params)
+			g := pygGraph(t, m.weighted)
+			f := NewFwd(Config{Train: m.train, Grad: true})
+			h := f.Leaf(8, 5, pygValues(40, 0), &Space{})
+			y := m.forward(f, g, h)
+			near(t, "output", y.Data(), want.Y, 1e-5, 1e-5)
+			n := len(y.Data())
+			if err := f.SumAll(f.Mul(y, f.Input(y.Rows(), y.Cols(), pygValues(n, 5), nil))).Backward(); err != nil {
+				t.Fatal(err)
+			}
+			near(t, "gradient of the input", h.Grad(), want.DX, 1e-5, 1e-5)
+			for _, e := range p.List() {
+				if e.Fixed {
+					near(t, e.Name, e.W, want.Buffers[e.Name].Data, 1e-6, 1e-6)
+				} else {
+					near(t, "gradient of "+e.Name, e.G, want.Grads[e.Name].Data, 1e-5, 1e-5)
+				}
+			}
+		})
+	}
+}
+
+func TestBCEIsPyTorch(t *testing.T) {
+	t.Parallel()
+	py := readPyG(t).BCE
+	logits := make([]float32, len(py.Logits))
+	for i, v := range py.Logits {
+		logits[i] = float32(v)
+	}
+	f := NewFwd(Config{Grad: true})
+	x := f.Leaf(4, 3, logits, nil)
+	l := BCEWithLogits(x, py.Labels)
+	near(t, "loss", l.Sum.Data(), []float64{py.Loss}, 0, 1e-6)
+	if l.Weight != 10 || l.Count != 10 {
+		t.Errorf("10 labels are there, the loss has weight %v and counts %d", l.Weight, l.Count)
+	}
+	l.Backward()
+	near(t, "gradient", x.Grad(), py.Grad, 1e-6, 1e-6)
+}

@@ -1,0 +1,90 @@
+"""Writes pyg.json: what PyTorch Geometric computes for the layers and models of package nn.
+
+scripts/fixtures.sh runs it in a virtual environment of its own:
+python pyg_fixtures.py > pyg.json
+Inputs and parameters are small fractions of powers of two, so that both sides hold the same.
+"""
+import json
+
+import torch
+import torch.nn.functional as F
+import torch_geometric
+from torch_geometric.nn import GAT, GCN, GIN, BatchNorm, GATConv, GCNConv, GINConv, GraphConv, GraphSAGE, LayerNorm
+from torch_geometric.nn.models import MLP
+
+# A star into node 0, self-loops at 2 and 6, a duplicate edge 1 -> 3, a cycle and an isolated node 7.
+# Ordered by destination, then source: an edge's place is its CSC position.
+EDGES = [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (2, 2), (3, 2), (1, 3), (1, 3), (6, 4), (4, 5), (0, 6), (5, 6), (6, 6)]
+NODES, IN, OUT = 8, 5, 3
+
+
+def values(n, k):
+    return torch.tensor([((i * 37 + k * 11) % 29 - 14) / 16 for i in range(n)])
+
+
+def fill(module):
+    with torch.no_grad():
+        for k, (name, p) in enumerate(module.named_parameters()):
+            p.copy_(values(p.numel(), k + 1).view(p.shape))
+
+
+def flat(t):
+    return [float(f"{float(v):.9g}") for v in t.detach().reshape(-1)]
+
+
+def tensors(items):
+    return {n: {"shape": list(t.shape), "data": flat(t)} for n, t in items if t.dtype == torch.float32}
+
+
+edges = torch.tensor(EDGES).t().contiguous()
+weight = torch.tensor([(i % 5 + 1) / 4 for i in range(len(EDGES))])
+x = values(NODES * IN, 0).view(NODES, IN)
+out = {"torch": torch.__version__, "torch_geometric": torch_geometric.__version__, "cases": {}}
+
+
+def case(name, module, run, train=False):
+    fill(module)
+    module.train(train)
+    before = tensors(module.state_dict().items())
+    h = x.clone().requires_grad_()
+    y = run(module, h)
+    (y * values(y.numel(), 5).view(y.shape)).sum().backward()
+    grads = tensors((n, p.grad) for n, p in module.named_parameters())
+    after = tensors((n, b) for n, b in module.named_buffers())
+    out["cases"][name] = {"params": before, "y": flat(y), "dx": flat(h.grad), "grads": grads, "buffers": after}
+
+
+plain = lambda m, h: m(h, edges)
+weighted = lambda m, h: m(h, edges, weight)
+
+case("gcn narrow", GCNConv(IN, OUT), plain)
+case("gcn wide", GCNConv(IN, 7), plain)
+case("gcn weighted", GCNConv(IN, OUT), weighted)
+case("gcn without bias", GCNConv(IN, OUT, bias=False), plain)
+case("gat", GATConv(IN, OUT), plain)
+case("gat heads", GATConv(IN, OUT, heads=4), plain)
+case("gat mean", GATConv(IN, OUT, heads=4, concat=False, negative_slope=0.1), plain)
+case("gin", GINConv(MLP([IN, 4, OUT], norm=None), eps=0.25), plain)
+case("gin trained", GINConv(MLP([IN, 4, OUT], norm=None), train_eps=True), plain)
+case("graph", GraphConv(IN, OUT), plain)
+case("graph weighted", GraphConv(IN, OUT), weighted)
+case("graph weighted mean", GraphConv(IN, OUT, aggr="mean"), weighted)
+case("layer norm", LayerNorm(IN, mode="node"), lambda m, h: m(h))
+case("batch norm", BatchNorm(IN), lambda m, h: m(h), train=True)
+case("batch norm, evaluated", BatchNorm(IN), lambda m, h: m(h))
+
+case("gcn model", GCN(IN, 6, 3, OUT), plain)
+case("gcn model, layer norm", GCN(IN, 6, 3, OUT, norm="layer", norm_kwargs={"mode": "node"}), plain)
+case("gat model", GAT(IN, 6, 3, OUT, heads=2, act="elu"), plain)
+case("gin model", GIN(IN, 6, 2, OUT), plain)
+case("gin model, batch norm", GIN(IN, 6, 2, OUT, norm="batch"), plain, train=True)
+case("sage model, batch norm", GraphSAGE(IN, 6, 2, OUT, norm="batch"), plain, train=True)
+
+logits, target = values(12, 3).view(4, 3) * 4, (values(12, 1).view(4, 3) > 0).float()
+logits.requires_grad_()
+present = torch.tensor([1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1]).view(4, 3)
+loss = F.binary_cross_entropy_with_logits(logits, target, weight=present.float(), reduction="sum")
+loss.backward()
+labels = torch.where(present == 1, target, torch.tensor(-1.0))
+out["bce"] = {"logits": flat(logits), "labels": [int(v) for v in labels.reshape(-1)], "loss": loss.item(), "grad": flat(logits.grad)}
+print(json.dumps(out, separators=(",", ":")))

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Writes anew what PyTorch and PyTorch Geometric compute for the tests of package nn
+# (graphops/nn/testdata/*.json), in a virtual environment of its own, build/fixtures. That takes
+# some minutes and 1 GB with PyTorch's wheel for the CPU alone, more where only PyPI is reachable.
+# FIXTURES_PYTHON names a Python that has torch and torch_geometric already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${FIXTURES_PYTHON:-}
+if [ -z "$python" ]; then
+  bash scripts/need.sh python
+  venv=build/fixtures
+  python=$venv/bin/python3
+  stamp=$venv/requirements.stamp
+  list=graphops/nn/testdata/requirements.txt
+  if ! [ -x "$python" ] || ! cmp -s "$list" "$stamp"; then
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    pip=("$python" -m pip install --quiet --disable-pip-version-check)
+    torch=$(grep '^torch==' "$list")
+    "${pip[@]}" --index-url https://download.pytorch.org/whl/cpu "$torch" 2>/dev/null || "${pip[@]}" "$torch"
+    "${pip[@]}" --requirement "$list"
+    cp "$list" "$stamp"
+  fi
+fi
+for f in pytorch:pytorch pyg_fixtures:pyg; do
+  out=graphops/nn/testdata/${f#*:}.json
+  "$python" -W ignore "graphops/nn/testdata/${f%:*}.py" > "$out.tmp"
+  mv "$out.tmp" "$out"
+  echo "wrote $out"
+done
