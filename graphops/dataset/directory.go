@@ -108,8 +108,9 @@ func (s stamp) unchanged() error {
 
 // Write stores d as a directory that [Open] opens. It is written under another
 // name beside dir, synced, and renamed when it is complete: there is no moment
-// at which dir holds a part of a dataset, and a directory that a killed Write
-// leaves (named .BASE.tmp-…) has no metadata.json. Missing parents are made. A dir
+// at which dir holds a part of a dataset. What a killed Write leaves is named
+// .BASE.tmp-… and removed by the next Write of the same dir. Missing parents are
+// made. A dir
 // that exists already is an error. The sizes in the metadata are those of the
 // arrays.
 func Write(dir string, d *Dataset) error {
@@ -129,12 +130,12 @@ func Write(dir string, d *Dataset) error {
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return fail(err)
 	}
-	tmp, err := os.MkdirTemp(parent, "."+base+".tmp-*")
+	locked, err := newTempDir(parent, base)
 	if err != nil {
 		return fail(err)
 	}
-	// After the rename nothing is left under the name.
-	defer os.RemoveAll(tmp) //nolint:errcheck // what is left has no metadata.json or is complete
+	defer locked.remove() // after the rename nothing is left under the name
+	tmp := locked.path
 	// The values may lie in mapped files of another dataset.
 	err = mapped.Guard(func() error {
 		for _, part := range parts {

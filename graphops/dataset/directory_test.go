@@ -24,7 +24,7 @@ import (
 var inf = float32(math.Inf(1))
 
 // small is a dataset of five nodes that has everything.
-func small(t *testing.T) *Dataset {
+func small(t testing.TB) *Dataset {
 	t.Helper()
 	g, err := graphops.FromEdges(5, []int32{0, 1, 2, 0}, []int32{1, 2, 3, 3}, graphops.BuildOptions{Undirected: true})
 	if err != nil {
@@ -53,6 +53,18 @@ func same(t *testing.T, got, want *Dataset) {
 	if (got.Y == nil) != (want.Y == nil) || !slices.Equal(got.Y, want.Y) {
 		t.Error("the labels differ")
 	}
+	if !bytes.Equal(rawBytes(got.weights()), rawBytes(want.weights())) || (got.weights() == nil) != (want.weights() == nil) {
+		t.Error("the weights differ")
+	}
+	if (got.S == nil) != (want.S == nil) || got.S != nil && !sameSparse(got.S, want.S) {
+		t.Error("the sparse features differ")
+	}
+	if (got.YM == nil) != (want.YM == nil) || got.YM != nil && (got.YM.Cols != want.YM.Cols || !slices.Equal(got.YM.Data, want.YM.Data)) {
+		t.Error("the targets differ")
+	}
+	if got.Metric() != want.Metric() || got.Meta.Seed != want.Meta.Seed || !slices.Equal(got.Meta.KnownAccuracies, want.Meta.KnownAccuracies) {
+		t.Errorf("the metadata differ: %+v and %+v", got.Meta, want.Meta)
+	}
 	if !maps.EqualFunc(got.Splits, want.Splits, slices.Equal[[]int32]) {
 		t.Errorf("the splits differ: %v and %v", got.SplitNames(), want.SplitNames())
 	}
@@ -77,6 +89,8 @@ func TestWriteOpen(t *testing.T) {
 	for name, d := range map[string]*Dataset{
 		"small":     small(t),
 		"karate":    Karate(),
+		"rich":      rich(t),
+		"ones":      ones(t),
 		"empty":     {Graph: none, Meta: Metadata{Name: "empty"}},
 		"no labels": {Graph: none, Meta: Metadata{Name: "bare"}, X: &Matrix{Cols: 3}},
 		"one node":  {Graph: &graphops.Graph{Indptr: []int64{0, 0}}, Y: []int32{-1}, Meta: Metadata{Name: "one", NumClasses: 1}},
@@ -364,27 +378,32 @@ func TestHostile(t *testing.T) {
 			}
 		}, labelsFile, "not a regular file"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir() // a copy, because Write syncs every file
-			if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
-				t.Fatal(err)
-			}
-			c.edit(t, dir)
-			d, err := Open(dir)
-			if err == nil {
-				defer d.Close() //nolint:errcheck // a test's end
-				err = d.Check(context.Background())
-			}
-			if err == nil {
-				t.Fatal("no error")
-			}
-			if !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), filepath.Join(dir, c.file)) {
-				t.Errorf("got %v; want an error about %s with %q", err, c.file, c.want)
-			}
-			if !strings.HasPrefix(err.Error(), "dataset: ") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("not one sentence of this package: %q", err)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { hostile(t, good, c.edit, c.file, c.want) })
+	}
+}
+
+// hostile edits a copy of the directory good, opens and checks it, and wants the
+// error to name the file and to contain want.
+func hostile(t *testing.T, good string, edit func(t *testing.T, dir string), file, want string) {
+	t.Helper()
+	dir := t.TempDir() // a copy, because Write syncs every file
+	if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, dir)
+	d, err := Open(dir)
+	if err == nil {
+		defer d.Close() //nolint:errcheck // a test's end
+		err = d.Check(context.Background())
+	}
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), filepath.Join(dir, file)) {
+		t.Errorf("got %v; want an error about %s with %q", err, file, want)
+	}
+	if !strings.HasPrefix(err.Error(), "dataset: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("not one sentence of this package: %q", err)
 	}
 }
 

@@ -35,6 +35,8 @@ func TestPackOpen(t *testing.T) {
 	for _, want := range []*Dataset{
 		small(t),
 		Karate(),
+		rich(t),
+		ones(t),
 		{Graph: &graphops.Graph{Indptr: []int64{0}}, Meta: Metadata{Name: "empty"}},
 	} {
 		t.Run(want.Name(), func(t *testing.T) {
@@ -135,7 +137,7 @@ func TestOpenFDRefuses(t *testing.T) {
 }
 
 func FuzzPack(f *testing.F) {
-	for _, d := range []*Dataset{Karate(), {Graph: &graphops.Graph{Indptr: []int64{0, 0}}, Meta: Metadata{Name: "one"}}} {
+	for _, d := range []*Dataset{Karate(), rich(f), ones(f), {Graph: &graphops.Graph{Indptr: []int64{0, 0}}, Meta: Metadata{Name: "one"}}} {
 		var b bytes.Buffer
 		if err := d.Pack(&b); err != nil {
 			f.Fatal(err)
