@@ -1,0 +1,91 @@
+package npy
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// Array is an array whose elements are read from their beginning as often as they
+// are needed, a block at a time, so that what is checked need not be held in
+// memory.
+type Array struct {
+	Name    string // for errors
+	Type    Type
+	Shape   []int
+	Fortran bool
+	// Open is the elements' bytes in memory order. It ends with an error where they
+	// are not as many as the shape says, or damaged.
+	Open func() (io.Reader, error)
+}
+
+// InMemory is the array of elements that are in memory.
+func InMemory(name string, t Type, shape []int, fortran bool, data []byte) *Array {
+	return &Array{Name: name, Type: t, Shape: shape, Fortran: fortran, Open: func() (io.Reader, error) { return bytes.NewReader(data), nil }}
+}
+
+// Len is the number of elements. It is at most 2^63-1, because Open's bytes are.
+func (a *Array) Len() int64 {
+	n, _ := Count(a.Shape)
+	return n
+}
+
+// Describe is the type and the shape as errors name them: "int64 [3, 4]".
+func (a *Array) Describe() string { return a.Type.String() + " " + ShapeString(a.Shape) }
+
+// Is is an error where the array has not the given number of dimensions, or its
+// elements are not numbers (whole: not whole numbers).
+func (a *Array) Is(dims int, whole bool) error {
+	what := "numbers"
+	if whole {
+		what = "whole numbers"
+	}
+	if len(a.Shape) != dims || !a.Type.Number() || whole && !a.Type.Whole() {
+		return fmt.Errorf("%s is %s; an array of %d dimensions of %s was expected", a.Name, a.Describe(), dims, what)
+	}
+	if a.Fortran && dims > 1 {
+		return fmt.Errorf("%s is in column-major (Fortran) order: write it with numpy.ascontiguousarray", a.Name)
+	}
+	return nil
+}
+
+const blockElements = 8 << 10
+
+// EachInt visits the elements, whole numbers, in blocks: xs are those from
+// element at on, until visit returns. Cost: one pass, and memory for one block.
+func (a *Array) EachInt(visit func(at int64, xs []int64) error) error {
+	return each(a, a.Type.Ints, visit)
+}
+
+// EachFloat is EachInt for numbers of any type, as float32.
+func (a *Array) EachFloat(visit func(at int64, xs []float32) error) error {
+	return each(a, a.Type.Floats, visit)
+}
+
+func each[T any](a *Array, decode func([]T, []byte), visit func(int64, []T) error) error {
+	r, err := a.Open()
+	if err != nil {
+		return err
+	}
+	n := a.Len()
+	size := int(min(n, blockElements))
+	raw, xs := make([]byte, size*a.Type.Size), make([]T, size)
+	for at := int64(0); at < n; {
+		k := int(min(n-at, int64(size)))
+		if got, err := io.ReadFull(r, raw[:k*a.Type.Size]); err != nil {
+			return cut(err, "%s ends at byte %d of its %d elements' bytes", a.Name, at*int64(a.Type.Size)+int64(got), n)
+		}
+		decode(xs[:k], raw)
+		if err := visit(at, xs[:k]); err != nil {
+			return err
+		}
+		at += int64(k)
+	}
+	// The end is what compares checksums.
+	if k, err := io.ReadFull(r, make([]byte, 1)); k != 0 {
+		return fmt.Errorf("%s has bytes after its %d elements", a.Name, n)
+	} else if err != io.EOF {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,506 @@
+package pickle
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/graphnb/graphnb/internal/npy"
+)
+
+// The opcodes that are understood, by Python's pickletools names.
+const (
+	opMark            = '('
+	opStop            = '.'
+	opFloat           = 'F'
+	opInt             = 'I'
+	opBinInt          = 'J'
+	opBinInt1         = 'K'
+	opLong            = 'L'
+	opBinInt2         = 'M'
+	opNone            = 'N'
+	opReduce          = 'R'
+	opString          = 'S'
+	opBinString       = 'T'
+	opShortBinString  = 'U'
+	opUnicode         = 'V'
+	opBinUnicode      = 'X'
+	opAppend          = 'a'
+	opBuild           = 'b'
+	opGlobal          = 'c'
+	opDict            = 'd'
+	opEmptyDict       = '}'
+	opAppends         = 'e'
+	opGet             = 'g'
+	opBinGet          = 'h'
+	opLongBinGet      = 'j'
+	opList            = 'l'
+	opEmptyList       = ']'
+	opPut             = 'p'
+	opBinPut          = 'q'
+	opLongBinPut      = 'r'
+	opSetItem         = 's'
+	opTuple           = 't'
+	opEmptyTuple      = ')'
+	opSetItems        = 'u'
+	opBinFloat        = 'G'
+	opProto           = 0x80
+	opNewObj          = 0x81
+	opTuple1          = 0x85
+	opTuple2          = 0x86
+	opTuple3          = 0x87
+	opNewTrue         = 0x88
+	opNewFalse        = 0x89
+	opLong1           = 0x8a
+	opLong4           = 0x8b
+	opBinBytes        = 'B'
+	opShortBinBytes   = 'C'
+	opShortBinUnicode = 0x8c
+	opBinUnicode8     = 0x8d
+	opBinBytes8       = 0x8e
+	opStackGlobal     = 0x93
+	opMemoize         = 0x94
+	opFrame           = 0x95
+	opByteArray8      = 0x96
+)
+
+// refused names the opcodes that are left out, for the error.
+var refused = map[byte]string{
+	'i': "INST, which calls a class", 'o': "OBJ, which calls a class", 0x92: "NEWOBJ_EX, which calls a class",
+	'P': "PERSID, which asks the program for an object", 'Q': "BINPERSID, which asks the program for an object",
+	0x82: "EXT1, which uses a registry of names", 0x83: "EXT2, which uses a registry of names", 0x84: "EXT4, which uses a registry of names",
+	0x97: "NEXT_BUFFER, which needs a buffer from outside", 0x98: "READONLY_BUFFER, which needs a buffer from outside",
+	'0': "POP", '1': "POP_MARK", '2': "DUP",
+	0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET",
+}
+
+const (
+	// A pickle may need budgetTimes its bytes and budgetBase more. The graph of
+	// Planetoid's PubMed, short lists of small numbers, needs 3.4 times its bytes.
+	budgetTimes = 3
+	budgetBase  = 2 << 20
+)
+
+type decoder struct {
+	in     []byte
+	pos    int // of the next byte
+	op     int // of the opcode that runs
+	stack  []word
+	marks  []int32 // heights of the stack
+	memo   []word  // +1; 0 is no entry
+	budget int
+
+	bigs    []int64
+	floats  []float64
+	texts   [][]byte
+	seqs    [][][]word
+	numSeqs int
+	arrays  []*Array
+	types   []npy.Type
+	csrs    []word
+}
+
+// Decode reads the pickle that in is, from its first byte to its last. It never
+// panics and never calls what the pickle names. Errors are [*Error]s.
+func Decode(in []byte) (Value, error) {
+	d := &decoder{in: in, budget: budgetTimes*len(in) + budgetBase}
+	if len(in) > math.MaxInt32 {
+		return Value{}, d.errorf("it has %d bytes; pickles of at most 2 GiB are read", len(in))
+	}
+	for {
+		d.op = d.pos
+		op, err := d.byte()
+		if err != nil {
+			return Value{}, err
+		}
+		if op == opStop {
+			break
+		}
+		if err := d.step(op); err != nil {
+			return Value{}, err
+		}
+	}
+	switch {
+	case len(d.marks) > 0 || len(d.stack) != 1:
+		return Value{}, d.errorf("it stops with %d values and %d open marks on its stack, not with one value", len(d.stack), len(d.marks))
+	case d.pos != len(in):
+		return Value{}, d.errorf("it stops, but %d bytes follow", len(in)-d.pos)
+	}
+	return Value{d, d.stack[0]}, nil
+}
+
+func (d *decoder) errorf(format string, args ...any) error {
+	return &Error{Pos: d.op, Why: fmt.Sprintf(format, args...)}
+}
+
+// charge takes n bytes from the budget.
+func (d *decoder) charge(n int) error {
+	if n > d.budget {
+		return d.errorf("what it builds takes more than %d times its %d bytes: it is not a pickle of arrays", budgetTimes, len(d.in))
+	}
+	d.budget -= n
+	return nil
+}
+
+func (d *decoder) push(w word) error {
+	if len(d.stack) == cap(d.stack) {
+		size := max(32, 2*cap(d.stack))
+		if err := d.charge(8 * size); err != nil {
+			return err
+		}
+		grown := make([]word, len(d.stack), size)
+		copy(grown, d.stack)
+		d.stack = grown
+	}
+	d.stack = append(d.stack, w)
+	return nil
+}
+
+// made pushes a value that may have failed to be made.
+func (d *decoder) made(w word, err error) error {
+	if err != nil {
+		return err
+	}
+	return d.push(w)
+}
+
+// need checks that the stack has n values above the last mark.
+func (d *decoder) need(n int) error {
+	floor := 0
+	if len(d.marks) > 0 {
+		floor = int(d.marks[len(d.marks)-1])
+	}
+	if len(d.stack)-floor < n {
+		return d.errorf("the opcode %q needs %d values on the stack, which has %d", d.in[d.op], n, len(d.stack)-floor)
+	}
+	return nil
+}
+
+// top takes the last n values, which the caller must use before the next push.
+func (d *decoder) top(n int) ([]word, error) {
+	if err := d.need(n); err != nil {
+		return nil, err
+	}
+	at := len(d.stack) - n
+	items := d.stack[at:]
+	d.stack = d.stack[:at]
+	return items, nil
+}
+
+// toMark takes the values above the last mark, and the mark.
+func (d *decoder) toMark() ([]word, error) {
+	if len(d.marks) == 0 {
+		return nil, d.errorf("the opcode %q needs a mark on the stack", d.in[d.op])
+	}
+	at := d.marks[len(d.marks)-1]
+	d.marks = d.marks[:len(d.marks)-1]
+	items := d.stack[at:]
+	d.stack = d.stack[:at]
+	return items, nil
+}
+
+func (d *decoder) byte() (byte, error) {
+	if d.pos == len(d.in) {
+		return 0, d.errorf("it ends here, before its end: it was cut off")
+	}
+	d.pos++
+	return d.in[d.pos-1], nil
+}
+
+// take is the next n bytes.
+func (d *decoder) take(n uint64) ([]byte, error) {
+	if n > uint64(len(d.in)-d.pos) {
+		return nil, d.errorf("it claims %d bytes where %d follow: it was cut off or damaged", n, len(d.in)-d.pos)
+	}
+	d.pos += int(n)
+	return d.in[d.pos-int(n) : d.pos], nil
+}
+
+// number is a little-endian number without sign of n bytes.
+func (d *decoder) number(n int) (uint64, error) {
+	b, err := d.take(uint64(n))
+	if err != nil {
+		return 0, err
+	}
+	var buf [8]byte
+	copy(buf[:], b)
+	return binary.LittleEndian.Uint64(buf[:]), nil
+}
+
+// line is the text up to the next line break.
+func (d *decoder) line() ([]byte, error) {
+	start := d.pos
+	for i := start; i < len(d.in); i++ {
+		if d.in[i] == '\n' {
+			d.pos = i + 1
+			return d.in[start:i], nil
+		}
+	}
+	return nil, d.errorf("it ends within a line of text: it was cut off")
+}
+
+func (d *decoder) step(op byte) error {
+	switch op {
+	case opProto:
+		p, err := d.byte()
+		if err == nil && p > 5 {
+			err = d.errorf("it is of protocol %d; protocols 0 to 5 are read", p)
+		}
+		return err
+	case opFrame:
+		n, err := d.number(8)
+		if err == nil && n > uint64(len(d.in)-d.pos) {
+			err = d.errorf("it claims a frame of %d bytes where %d follow: it was cut off or damaged", n, len(d.in)-d.pos)
+		}
+		return err
+	case opMark:
+		if len(d.marks) == cap(d.marks) {
+			if err := d.charge(4 * max(32, 2*cap(d.marks))); err != nil {
+				return err
+			}
+			d.marks = append(make([]int32, 0, max(32, 2*cap(d.marks))), d.marks...)
+		}
+		d.marks = append(d.marks, int32(len(d.stack)))
+		return nil
+	case opNone:
+		return d.push(tagNone)
+	case opNewTrue, opNewFalse:
+		return d.push(boolWord(op == opNewTrue))
+	case opInt, opLong, opBinInt, opBinInt1, opBinInt2, opLong1, opLong4:
+		return d.made(d.integer(op))
+	case opFloat, opBinFloat:
+		return d.made(d.float(op))
+	case opBinString, opShortBinString, opBinBytes, opShortBinBytes, opBinBytes8, opByteArray8,
+		opBinUnicode, opShortBinUnicode, opBinUnicode8:
+		return d.made(d.counted(op))
+	case opString:
+		return d.made(d.quoted())
+	case opUnicode:
+		return d.made(d.escaped())
+	case opEmptyTuple:
+		return d.made(d.newSeq(tagTuple, nil))
+	case opEmptyList:
+		return d.made(d.newSeq(tagList, nil))
+	case opEmptyDict:
+		return d.made(d.newSeq(tagDict, nil))
+	case opTuple1, opTuple2, opTuple3:
+		items, err := d.top(int(op-opTuple1) + 1)
+		if err != nil {
+			return err
+		}
+		return d.made(d.newSeq(tagTuple, items))
+	case opTuple, opList, opDict:
+		return d.collect(op)
+	case opAppend, opSetItem, opAppends, opSetItems:
+		return d.insert(op)
+	case opGet, opBinGet, opLongBinGet, opPut, opBinPut, opLongBinPut, opMemoize:
+		return d.remember(op)
+	case opGlobal, opStackGlobal:
+		return d.made(d.global(op))
+	case opReduce, opNewObj:
+		items, err := d.top(2)
+		if err != nil {
+			return err
+		}
+		return d.made(d.call(op, items[0], items[1]))
+	case opBuild:
+		items, err := d.top(2)
+		if err != nil {
+			return err
+		}
+		obj := items[0]
+		if err := d.build(obj, items[1]); err != nil {
+			return err
+		}
+		return d.push(obj)
+	}
+	if what, ok := refused[op]; ok {
+		return d.errorf("the opcode %s; pickles of arrays, lists and dicts do without it", what)
+	}
+	return d.errorf("0x%02x is no opcode of a pickle", op)
+}
+
+// integer reads the whole numbers, which must fit into 64 bits.
+func (d *decoder) integer(op byte) (word, error) {
+	switch op {
+	case opInt, opLong:
+		text, err := d.line()
+		if err != nil {
+			return 0, err
+		}
+		if op == opInt && (string(text) == "00" || string(text) == "01") {
+			return boolWord(text[1] == '1'), nil
+		}
+		if n := len(text); op == opLong && n > 0 && text[n-1] == 'L' {
+			text = text[:n-1]
+		}
+		x, err := strconv.ParseInt(short(text), 10, 64)
+		if err != nil {
+			return 0, d.errorf("%q is no whole number of 64 bits", short(text))
+		}
+		return d.intWord(x)
+	case opBinInt, opBinInt1, opBinInt2:
+		size := map[byte]int{opBinInt: 4, opBinInt1: 1, opBinInt2: 2}[op]
+		x, err := d.number(size)
+		if err != nil {
+			return 0, err
+		}
+		if op == opBinInt {
+			return d.intWord(int64(int32(x)))
+		}
+		return d.intWord(int64(x))
+	}
+	size, err := d.number(map[byte]int{opLong1: 1, opLong4: 4}[op])
+	if err != nil {
+		return 0, err
+	}
+	if size > 8 {
+		return 0, d.errorf("a whole number of %d bytes; at most 8 are read", size)
+	}
+	x, err := d.number(int(size))
+	if err != nil {
+		return 0, err
+	}
+	shift := 64 - 8*size
+	return d.intWord(int64(x<<shift) >> shift)
+}
+
+// short is enough of a text to parse a number from and to show.
+func short(text []byte) string { return string(text[:min(len(text), 40)]) }
+
+func (d *decoder) float(op byte) (word, error) {
+	if op == opBinFloat {
+		b, err := d.take(8)
+		if err != nil {
+			return 0, err
+		}
+		return d.floatWord(math.Float64frombits(binary.BigEndian.Uint64(b)))
+	}
+	text, err := d.line()
+	if err != nil {
+		return 0, err
+	}
+	x, err := strconv.ParseFloat(short(text), 64)
+	if err != nil {
+		return 0, d.errorf("%q is no number", short(text))
+	}
+	return d.floatWord(x)
+}
+
+// counted reads strings whose length precedes them.
+func (d *decoder) counted(op byte) (word, error) {
+	size := 4
+	switch op {
+	case opShortBinString, opShortBinBytes, opShortBinUnicode:
+		size = 1
+	case opBinBytes8, opByteArray8, opBinUnicode8:
+		size = 8
+	}
+	n, err := d.number(size)
+	if err != nil {
+		return 0, err
+	}
+	s, err := d.take(n)
+	if err != nil {
+		return 0, err
+	}
+	tag := tagBytes
+	if op == opBinUnicode || op == opShortBinUnicode || op == opBinUnicode8 {
+		if tag = tagText; !utf8.Valid(s) {
+			return 0, d.errorf("a string is not valid UTF-8")
+		}
+	}
+	return d.viewWord(tag, d.pos-len(s), len(s))
+}
+
+// collect makes a tuple, list or dict of what lies above the mark.
+func (d *decoder) collect(op byte) error {
+	items, err := d.toMark()
+	if err != nil {
+		return err
+	}
+	tag := map[byte]word{opTuple: tagTuple, opList: tagList, opDict: tagDict}[op]
+	if op == opDict && len(items)%2 != 0 {
+		return d.errorf("a dict has a key without a value")
+	}
+	return d.made(d.newSeq(tag, items))
+}
+
+// insert adds to the list or dict below.
+func (d *decoder) insert(op byte) error {
+	var items []word
+	var err error
+	switch op {
+	case opAppend:
+		items, err = d.top(1)
+	case opSetItem:
+		items, err = d.top(2)
+	default:
+		items, err = d.toMark()
+	}
+	if err == nil {
+		err = d.need(1)
+	}
+	if err != nil {
+		return err
+	}
+	to := d.stack[len(d.stack)-1]
+	want := tagList
+	if op == opSetItem || op == opSetItems {
+		want = tagDict
+	}
+	if to.tag() != want {
+		return d.errorf("the opcode %q adds to %v; only %v can be added to in that way", op, to.kind(), want.kind())
+	}
+	if want == tagDict && len(items)%2 != 0 {
+		return d.errorf("a dict has a key without a value")
+	}
+	return d.extend(to, items)
+}
+
+// remember stores the last value in the memo, or gets one from there.
+func (d *decoder) remember(op byte) error {
+	var id uint64
+	var err error
+	switch op {
+	case opMemoize:
+		id = uint64(len(d.memo))
+	case opGet, opPut:
+		var text []byte
+		if text, err = d.line(); err == nil {
+			if id, err = strconv.ParseUint(short(text), 10, 32); err != nil {
+				err = d.errorf("%q is no number of a memo entry", short(text))
+			}
+		}
+	case opBinGet, opBinPut:
+		id, err = d.number(1)
+	default:
+		id, err = d.number(4)
+	}
+	if err != nil {
+		return err
+	}
+	if op == opGet || op == opBinGet || op == opLongBinGet {
+		if id >= uint64(len(d.memo)) || d.memo[id] == 0 {
+			return d.errorf("it refers to the memo entry %d, which does not exist", id)
+		}
+		return d.push(d.memo[id] - 1)
+	}
+	if err := d.need(1); err != nil {
+		return err
+	}
+	if id >= uint64(cap(d.memo)) {
+		size := max(int(id)+1, 32, cap(d.memo)+cap(d.memo)/2)
+		if err := d.charge(8 * size); err != nil {
+			return err
+		}
+		d.memo = append(make([]word, 0, size), d.memo...)
+	}
+	if id >= uint64(len(d.memo)) {
+		d.memo = d.memo[:id+1]
+	}
+	d.memo[id] = d.stack[len(d.stack)-1] + 1
+	return nil
+}

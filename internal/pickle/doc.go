@@ -1,0 +1,228 @@
+// Package pickle reads the pickles that hold NumPy arrays, SciPy CSR matrices,
+// lists, tuples, dicts, numbers and strings, and nothing else.
+//
+// A pickle is a program for a stack machine that may call any function of any
+// Python module. Here it calls none: the machine knows a closed list of opcodes
+// (those that Python's own pickler writes for such values, protocols 0 to 5) and
+// of names (those in [Names]), and each name stands for a value that this package
+// builds itself. Every other opcode or name is an error that says which, and at
+// which byte.
+//
+// # Caveats
+//
+// What a pickle builds may take at most three times its own bytes and 2 MiB;
+// beyond that it is refused. Strings and arrays are views of the input where the
+// encoding allows it, so the input must stay unchanged as long as the values are
+// used. Lists may contain themselves, as in Python; nothing here follows them.
+package pickle
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/graphnb/graphnb/internal/npy"
+)
+
+// Error is what is wrong with a pickle, and where.
+type Error struct {
+	Pos int // byte of the opcode
+	Why string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("at byte %d: %s", e.Pos, e.Why) }
+
+// Kind is the type of a value.
+type Kind uint8
+
+// The kinds of values.
+const (
+	None Kind = iota
+	Bool
+	Int
+	Float
+	Bytes // also a str of Python 2, which is bytes
+	Text  // UTF-8
+	Tuple
+	List
+	Dict
+	NDArray
+	DType
+	CSRMatrix
+	Name // one of Names, as a value of its own
+)
+
+var kindNames = [...]string{
+	"None", "a bool", "a whole number", "a float", "bytes", "a string", "a tuple", "a list", "a dict",
+	"a NumPy array", "a NumPy dtype", "a SciPy CSR matrix", "the name of a type or function",
+}
+
+// String is the kind as errors name it: "a list".
+func (k Kind) String() string { return kindNames[k] }
+
+// Value is one value of a decoded pickle.
+type Value struct {
+	d *decoder
+	w word
+}
+
+// Kind is the value's type.
+func (v Value) Kind() Kind { return v.w.kind() }
+
+// Int is a whole number's value; ok is false for other kinds.
+func (v Value) Int() (x int64, ok bool) {
+	switch v.w.tag() {
+	case tagInt:
+		return v.w.int(), true
+	case tagBig:
+		return v.d.bigs[v.w.payload()], true
+	}
+	return 0, false
+}
+
+// Float is the value of a float or of a whole number; ok is false for other
+// kinds.
+func (v Value) Float() (x float64, ok bool) {
+	if v.w.tag() == tagFloat {
+		return v.d.floats[v.w.payload()], true
+	}
+	i, ok := v.Int()
+	return float64(i), ok
+}
+
+// Text is the bytes of a string or of bytes, in the pickle's own memory; ok is
+// false for other kinds.
+func (v Value) Text() (s []byte, ok bool) { return v.d.text(v.w) }
+
+// Len is the number of elements of a list or tuple, of pairs of a dict, and 0 for
+// other kinds.
+func (v Value) Len() int {
+	switch v.w.tag() {
+	case tagTuple, tagList:
+		return len(*v.d.seq(v.w))
+	case tagDict:
+		return len(*v.d.seq(v.w)) / 2
+	}
+	return 0
+}
+
+// At is element i of a list or tuple.
+func (v Value) At(i int) Value { return Value{v.d, (*v.d.seq(v.w))[i]} }
+
+// Pairs are the keys and values of a dict in the order in which they were set. A
+// key that was set twice comes twice.
+func (v Value) Pairs() iter.Seq2[Value, Value] {
+	return func(yield func(k, x Value) bool) {
+		if v.w.tag() != tagDict {
+			return
+		}
+		items := *v.d.seq(v.w)
+		for i := 0; i+1 < len(items); i += 2 {
+			if !yield(Value{v.d, items[i]}, Value{v.d, items[i+1]}) {
+				return
+			}
+		}
+	}
+}
+
+// Get is the value of the last pair whose key is the given text.
+func (v Value) Get(key string) (x Value, ok bool) {
+	for k, val := range v.Pairs() {
+		if s, is := k.Text(); is && string(s) == key {
+			x, ok = val, true
+		}
+	}
+	return x, ok
+}
+
+// Array is a NumPy array: its elements in memory order, or its objects.
+type Array struct {
+	Type    npy.Type
+	Shape   []int
+	Fortran bool // column-major
+	Data    []byte
+	Objects Value // a list, where Type.Kind is 'O'
+}
+
+// Count is the number of elements.
+func (a *Array) Count() int {
+	n, _ := npy.Count(a.Shape)
+	return int(n)
+}
+
+// Describe is the type and shape as errors name them: "int64 [3, 4]".
+func (a *Array) Describe() string {
+	return npy.Header{Type: a.Type, Shape: a.Shape}.Describe()
+}
+
+// Array is the array that the value is; ok is false for other kinds.
+func (v Value) Array() (a *Array, ok bool) {
+	if v.w.tag() != tagArray {
+		return nil, false
+	}
+	a = v.d.arrays[v.w.payload()]
+	return a, a.Type.Kind != 0
+}
+
+// CSR is a SciPy matrix in compressed rows. Its arrays are one-dimensional and of
+// numbers; how long they are and what they hold is for the caller to check.
+type CSR struct {
+	Rows, Cols            int64
+	Indptr, Indices, Data *Array
+}
+
+// CSR is the matrix that the value is. It is an error where the value is not a
+// CSR matrix or lacks one of the parts.
+func (v Value) CSR() (*CSR, error) {
+	if v.w.tag() != tagCSR {
+		return nil, fmt.Errorf("it holds %v; a SciPy CSR matrix was expected", v.Kind())
+	}
+	state := Value{v.d, v.d.csrs[v.w.payload()]}
+	if f, ok := state.Get("format"); ok {
+		if s, ok := f.Text(); !ok || string(s) != "csr" {
+			return nil, fmt.Errorf("the CSR matrix says that its format is another one, %.40q", s)
+		}
+	}
+	m := &CSR{}
+	shape, ok := state.Get("_shape")
+	if !ok {
+		shape, ok = state.Get("shape")
+	}
+	if !ok || shape.Kind() != Tuple || shape.Len() != 2 {
+		return nil, fmt.Errorf("the CSR matrix has no shape of two numbers")
+	}
+	for i, dim := range []*int64{&m.Rows, &m.Cols} {
+		if *dim, ok = shape.At(i).Int(); !ok || *dim < 0 {
+			return nil, fmt.Errorf("the CSR matrix has no shape of two numbers that are not negative")
+		}
+	}
+	for _, part := range []struct {
+		name string
+		to   **Array
+	}{{"indptr", &m.Indptr}, {"indices", &m.Indices}, {"data", &m.Data}} {
+		val, ok := state.Get(part.name)
+		if !ok {
+			return nil, fmt.Errorf("the CSR matrix lacks its part %q", part.name)
+		}
+		a, ok := val.Array()
+		if !ok || len(a.Shape) != 1 || !a.Type.Number() || part.name != "data" && !a.Type.Whole() {
+			what := val.Kind().String()
+			if ok {
+				what = a.Describe()
+			}
+			return nil, fmt.Errorf("the part %q of the CSR matrix is %s; a list of numbers was expected", part.name, what)
+		}
+		*part.to = a
+	}
+	return m, nil
+}
+
+// Names are the names that a pickle may use, as "module name", sorted.
+func Names() []string {
+	names := make([]string, 0, len(globals))
+	for name := range globals {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
