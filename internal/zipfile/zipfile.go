@@ -23,7 +23,7 @@ import (
 )
 
 // MaxEntries is the largest number of entries of an archive.
-const MaxEntries = 4096
+const MaxEntries = 256
 
 const (
 	localMagic   = "PK\x03\x04"

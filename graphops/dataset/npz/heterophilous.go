@@ -1,0 +1,150 @@
+package npz
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/npy"
+	"github.com/graphnb/graphnb/internal/npz"
+)
+
+// maxSplitSets is more than any paper has; a split set is three files.
+const maxSplitSets = 1000
+
+func readHeterophilous(f *npz.File) (*dataset.Dataset, error) {
+	labels, err := need(f, "node_labels")
+	if err != nil {
+		return nil, err
+	}
+	n := labels.Len()
+	if n > math.MaxInt32 {
+		return nil, fmt.Errorf("%s has %d elements; nodes are numbered by int32", labels.Name, n)
+	}
+	classes, err := checkLabels(labels, n)
+	if err != nil {
+		return nil, err
+	}
+	edges, err := need(f, "edges")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEdges(edges, n); err != nil {
+		return nil, err
+	}
+	features, err := need(f, "node_features")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDense(features, n); err != nil {
+		return nil, err
+	}
+	masks := map[string]*npy.Array{}
+	for _, name := range []string{"train", "val", "test"} {
+		a := f.Find(name + "_masks")
+		if a == nil {
+			continue
+		}
+		if err := checkMasks(a, n); err != nil {
+			return nil, err
+		}
+		masks[name] = a
+		if first := masks["train"]; first == nil || a.Shape[0] != first.Shape[0] {
+			return nil, fmt.Errorf("%s is %s, but train_masks, which must have as many rows, is missing or another size", a.Name, a.Describe())
+		}
+	}
+	// Everything is as it should be; now it is loaded.
+	d := &dataset.Dataset{
+		Splits: map[string][]int32{},
+		Meta:   dataset.Metadata{NumClasses: classes, Metric: dataset.MetricAccuracy, Source: "heterophilous-graphs .npz file"},
+	}
+	if classes == 2 {
+		d.Meta.Metric = dataset.MetricROCAUC
+	}
+	if d.Graph, err = loadEdges(edges, n); err != nil {
+		return nil, err
+	}
+	if d.X, err = loadDense(features); err != nil {
+		return nil, err
+	}
+	if d.Y, err = loadInts(labels); err != nil {
+		return nil, err
+	}
+	for name, a := range masks {
+		if err := loadMasks(d.Splits, name, a); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func checkEdges(a *npy.Array, n int64) error {
+	if err := a.Is(2, true); err != nil {
+		return err
+	}
+	if a.Shape[1] != 2 {
+		return fmt.Errorf("%s is %s; it must have two columns, the ends of each edge", a.Name, a.Describe())
+	}
+	return a.EachInt(func(at int64, xs []int64) error {
+		for i, x := range xs {
+			if x < 0 || x >= n {
+				return fmt.Errorf("row %d of %s has the node %d; the nodes are 0 to %d", (at+int64(i))/2, a.Name, x, n-1)
+			}
+		}
+		return nil
+	})
+}
+
+// loadEdges is the undirected graph of the edges.
+func loadEdges(a *npy.Array, n int64) (*graphops.Graph, error) {
+	src, dst := make([]int32, a.Shape[0]), make([]int32, a.Shape[0])
+	// A block has an even number of elements, so that it ends with an edge.
+	err := a.EachInt(func(at int64, xs []int64) error {
+		for i := 0; i+1 < len(xs); i += 2 {
+			e := (at + int64(i)) / 2
+			src[e], dst[e] = int32(xs[i]), int32(xs[i+1])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return graphops.FromEdges(int(n), src, dst, graphops.BuildOptions{Undirected: true})
+}
+
+func checkMasks(a *npy.Array, n int64) error {
+	if err := a.Is(2, true); err != nil {
+		return err
+	}
+	if int64(a.Shape[1]) != n || a.Shape[0] > maxSplitSets {
+		return fmt.Errorf("%s is %s; it must have a column for each of %d nodes, and at most %d rows, one a split", a.Name, a.Describe(), n, maxSplitSets)
+	}
+	return a.EachInt(func(at int64, xs []int64) error {
+		for i, x := range xs {
+			if x != 0 && x != 1 {
+				return fmt.Errorf("row %d, column %d of %s is %d; a mask is of 0 and 1", (at+int64(i))/n, (at+int64(i))%n, a.Name, x)
+			}
+		}
+		return nil
+	})
+}
+
+// loadMasks adds row k of the masks as the split base of set k.
+func loadMasks(splits map[string][]int32, base string, a *npy.Array) error {
+	n := int64(a.Shape[1])
+	sets := make([][]int32, a.Shape[0])
+	err := a.EachInt(func(at int64, xs []int64) error {
+		for i, x := range xs {
+			if x != 0 {
+				k, v := (at+int64(i))/n, (at+int64(i))%n
+				sets[k] = append(sets[k], int32(v))
+			}
+		}
+		return nil
+	})
+	for k, ids := range sets {
+		splits[dataset.SplitSetName(base, k)] = ids
+	}
+	return err
+}

@@ -1,0 +1,172 @@
+// Package npz reads datasets that come as one NumPy .npz file, in the two forms
+// that the literature uses.
+//
+// # Shchur et al.
+//
+// "Pitfalls of Graph Neural Network Evaluation" (2018), doi:10.48550/arXiv.1811.05868,
+// https://github.com/shchur/gnn-benchmark: Amazon Computers and Photo, Coauthor CS
+// and Physics. The adjacency matrix lies in adj_data, adj_indices, adj_indptr and
+// adj_shape, the matrix of features in attr_… likewise (or dense in attr_matrix),
+// the classes in labels.
+//
+// As in the paper and in PyTorch Geometric (Amazon, Coauthor) the graph becomes
+// undirected and simple: each edge once, without its weight and without
+// self-loops; and the features, counts of words, become 0 and 1. Features with
+// negative values, which are no counts, stay as they are, and so do dense ones.
+// There are no splits: the paper draws them at random.
+//
+// # Platonov et al.
+//
+// "A critical look at the evaluation of GNNs under heterophily" (2023),
+// doi:10.48550/arXiv.2302.11640, https://github.com/yandex-research/heterophilous-graphs:
+// Roman-empire, Amazon-ratings, Minesweeper, Tolokers and Questions. edges [E, 2]
+// lists each undirected edge once; node_features [N, F], node_labels [N] and the
+// masks train_masks, val_masks and test_masks [K, N] of K splits, which become the
+// split sets 0 to K-1. The metric is ROC AUC where there are two classes, as in
+// the paper, and accuracy otherwise. Self-loops stay.
+//
+// # Damaged and hostile files
+//
+// A file is read twice: first checked in constant memory, every element of every
+// array that is used, and then loaded. So memory is proportional to a dataset
+// only once it is known to be one. An archive that claims to be more than 32
+// times its file (and 16 MiB) is refused before that. Names and other objects are
+// decoded by package internal/pickle, which runs nothing, and not kept.
+package npz
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/csr"
+	"github.com/graphnb/graphnb/internal/npy"
+	"github.com/graphnb/graphnb/internal/npz"
+)
+
+// Read reads the dataset in a file; its name is the file's without ".npz". Each
+// error names the file, the array and the place in it, and the reason.
+func Read(path string) (*dataset.Dataset, error) {
+	f, err := npz.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	var d *dataset.Dataset
+	switch {
+	case f.Find("adj_indptr") != nil || f.Find("adj_indices") != nil || f.Find("adj_data") != nil:
+		d, err = readShchur(f)
+	case f.Find("edges") != nil || f.Find("node_features") != nil:
+		d, err = readHeterophilous(f)
+	default:
+		return nil, f.Errorf("its arrays are %.200q; a dataset has adj_data, adj_indices, adj_indptr and adj_shape, or edges, node_features and node_labels", f.Names())
+	}
+	if err != nil {
+		return nil, f.Errorf("%w", err)
+	}
+	d.Meta.Name = strings.TrimSuffix(filepath.Base(path), ".npz")
+	d.Meta.Undirected = true
+	return d, nil
+}
+
+// need is an array that the file must have.
+func need(f *npz.File, name string) (*npy.Array, error) {
+	if a := f.Find(name); a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("the array %s is missing; there are %.200q", name, f.Names())
+}
+
+// matrix finds the parts of the sparse matrix PREFIX_data, PREFIX_indices,
+// PREFIX_indptr and PREFIX_shape, and checks it.
+func matrix(f *npz.File, prefix string) (*csr.Matrix, error) {
+	m := &csr.Matrix{}
+	for _, part := range []struct {
+		name string
+		to   **npy.Array
+	}{{"data", &m.Data}, {"indices", &m.Indices}, {"indptr", &m.Indptr}} {
+		a, err := need(f, prefix+"_"+part.name)
+		if err != nil {
+			return nil, err
+		}
+		*part.to = a
+	}
+	shape, err := need(f, prefix+"_shape")
+	if err != nil {
+		return nil, err
+	}
+	if err := shape.Is(1, true); err != nil {
+		return nil, err
+	}
+	if shape.Len() != 2 {
+		return nil, fmt.Errorf("%s is %s; it must hold two numbers", shape.Name, shape.Describe())
+	}
+	err = shape.EachInt(func(_ int64, xs []int64) error { m.Rows, m.Cols = xs[0], xs[1]; return nil })
+	if err == nil {
+		err = m.Check()
+	}
+	return m, err
+}
+
+// checkLabels looks at the classes of n nodes without keeping them, and returns
+// how many classes there are. An unknown class is -1.
+func checkLabels(a *npy.Array, n int64) (classes int, err error) {
+	if err := a.Is(1, true); err != nil {
+		return 0, err
+	}
+	if a.Len() != n {
+		return 0, fmt.Errorf("%s has %d elements for %d nodes", a.Name, a.Len(), n)
+	}
+	err = a.EachInt(func(at int64, xs []int64) error {
+		for i, y := range xs {
+			if y < -1 || y >= n {
+				return fmt.Errorf("entry %d of %s is %d; a class is a number from 0 on, below the number of nodes, and -1 is an unknown one", at+int64(i), a.Name, y)
+			}
+			classes = max(classes, int(y)+1)
+		}
+		return nil
+	})
+	if err == nil && classes == 0 {
+		err = fmt.Errorf("%s has no class for any node", a.Name)
+	}
+	return classes, err
+}
+
+// loadInts reads an array whose elements are known to fit.
+func loadInts(a *npy.Array) ([]int32, error) {
+	to := make([]int32, a.Len())
+	err := a.EachInt(func(at int64, xs []int64) error {
+		for i, x := range xs {
+			to[at+int64(i)] = int32(x)
+		}
+		return nil
+	})
+	return to, err
+}
+
+// checkDense looks at a matrix of n rows of features.
+func checkDense(a *npy.Array, n int64) error {
+	if err := a.Is(2, false); err != nil {
+		return err
+	}
+	if int64(a.Shape[0]) != n || a.Shape[1] == 0 || a.Shape[1] > math.MaxInt32 {
+		return fmt.Errorf("%s is %s; %d nodes need as many rows, and at least one column", a.Name, a.Describe(), n)
+	}
+	return a.EachFloat(func(at int64, xs []float32) error {
+		for i, x := range xs {
+			if x-x != 0 { // infinite or NaN
+				k := at + int64(i)
+				return fmt.Errorf("row %d, column %d of %s is %v; features must be finite", k/int64(a.Shape[1]), k%int64(a.Shape[1]), a.Name, x)
+			}
+		}
+		return nil
+	})
+}
+
+// loadDense reads a matrix that has passed checkDense.
+func loadDense(a *npy.Array) (*dataset.Matrix, error) {
+	m := &dataset.Matrix{Rows: a.Shape[0], Cols: a.Shape[1], F32: make([]float32, a.Len())}
+	return m, a.EachFloat(func(at int64, xs []float32) error { copy(m.F32[at:], xs); return nil })
+}

@@ -1,0 +1,156 @@
+// Package npz reads the .npz files of NumPy: zip archives of one .npy file an
+// array. Arrays are read in blocks, from their beginning as often as wanted, so
+// that a file can be checked in constant memory before anything is allocated for
+// it.
+package npz
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/graphnb/graphnb/internal/npy"
+	"github.com/graphnb/graphnb/internal/pickle"
+	"github.com/graphnb/graphnb/internal/zipfile"
+)
+
+// An archive's content may be ratioLimit times the file and ratioBase bytes more.
+// The sets of features and edges that the literature uses compress 4 to 10 times;
+// a bomb, 1000 times.
+const (
+	ratioLimit = 32
+	ratioBase  = 16 << 20
+)
+
+// File is an open .npz file.
+type File struct {
+	Path   string
+	Arrays []*npy.Array // in the file's order; no two have one name
+	f      *os.File
+	zip    *zipfile.Archive
+	size   int64
+}
+
+// Open opens a file and reads the header of each of its arrays, all of which must
+// agree with the archive's directory. Objects (strings, dicts) are read by package
+// pickle, which runs nothing of what they name and refuses what is no such thing.
+// Errors name the file.
+func Open(path string) (*File, error) {
+	// Looked at before it is opened, because opening a named pipe would wait.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("npz: %w", err)
+	}
+	file := &File{Path: path, size: info.Size()}
+	if !info.Mode().IsRegular() {
+		return nil, file.Errorf("it is not a regular file")
+	}
+	if file.f, err = os.Open(path); err != nil {
+		return nil, fmt.Errorf("npz: %w", err)
+	}
+	if err := file.readHeaders(); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// Close closes the file; its arrays cannot be read any more.
+func (f *File) Close() error { return f.f.Close() }
+
+// Errorf is an error about the file.
+func (f *File) Errorf(format string, args ...any) error {
+	return fmt.Errorf("npz: reading %s: "+format, append([]any{f.Path}, args...)...)
+}
+
+// Find is the array of the given name, or nil.
+func (f *File) Find(name string) *npy.Array {
+	for _, a := range f.Arrays {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// Names are the names of the arrays in the file's order.
+func (f *File) Names() []string {
+	names := make([]string, len(f.Arrays))
+	for i, a := range f.Arrays {
+		names[i] = a.Name
+	}
+	return names
+}
+
+func (f *File) readHeaders() (err error) {
+	if f.zip, err = zipfile.Open(f.f, f.size); err != nil {
+		return f.Errorf("%w", err)
+	}
+	var total int64
+	for _, e := range f.zip.Entries {
+		// Each is at most 2^62, so the sum does not overflow before it is refused.
+		if total += e.Size; total > ratioLimit*f.size+ratioBase {
+			return f.Errorf("its %d bytes claim to hold %d bytes or more: it is not a file of arrays but a zip bomb", f.size, total)
+		}
+	}
+	for _, e := range f.zip.Entries {
+		name, ok := strings.CutSuffix(e.Name, ".npy")
+		if !ok {
+			return f.Errorf("its entry %q is not an array (NAME.npy)", e.Name)
+		}
+		a, err := f.header(e, name)
+		if err != nil {
+			return f.Errorf("%s: %w", e.Name, err)
+		}
+		f.Arrays = append(f.Arrays, a)
+	}
+	return nil
+}
+
+// header reads what one entry says of its array.
+func (f *File) header(e *zipfile.Entry, name string) (*npy.Array, error) {
+	r := e.Open()
+	h, err := npy.ReadHeader(r)
+	if err != nil {
+		return nil, err
+	}
+	body := e.Size - int64(h.Len)
+	if h.Type.Kind == 'O' {
+		if err := f.checkObjects(r, body); err != nil {
+			return nil, err
+		}
+	} else if want, ok := h.Bytes(); !ok || want != body {
+		return nil, fmt.Errorf("the header says %s, but %d bytes follow it; it was cut off or written wrongly: write it again with numpy.savez", h.Describe(), body)
+	}
+	return &npy.Array{
+		Name: name, Type: h.Type, Shape: h.Shape, Fortran: h.Fortran,
+		Open: func() (io.Reader, error) {
+			r := e.Open()
+			if _, err := io.CopyN(io.Discard, r, int64(h.Len)); err != nil {
+				return nil, err
+			}
+			return r, nil
+		},
+	}, nil
+}
+
+// checkObjects decodes a pickle to see that it is one of plain values. Its length
+// is bounded by the file's, because what is decoded may take a few times as much.
+func (f *File) checkObjects(r io.Reader, size int64) error {
+	if limit := f.size + 64<<10; size > limit {
+		return fmt.Errorf("it holds %d bytes of Python objects; at most %d are read from a file of %d bytes", size, limit, f.size)
+	}
+	in, err := io.ReadAll(io.LimitReader(r, size))
+	if err != nil {
+		return err
+	}
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // compares the checksum
+		return fmt.Errorf("its pickle does not end with the entry: %w", err)
+	}
+	if _, err := pickle.Decode(in); err != nil {
+		return fmt.Errorf("its Python objects: %w", err)
+	}
+	return nil
+}
