@@ -36,6 +36,13 @@ func Generators() []Generator {
 			params:  []string{"nodes", "classes", "features", "degree", "homophily", "noise", "seed"},
 			make:    loadPlanted,
 		},
+		{
+			Name:    "rmat",
+			Summary: "R-MAT: 2^scale nodes with skewed degrees, as of the web and of social networks",
+			Example: "rmat?scale=20&degree=16",
+			params:  []string{"scale", "degree", "a", "b", "c", "features", "classes", "noise", "seed"},
+			make:    loadRMAT,
+		},
 	}
 }
 
@@ -106,29 +113,71 @@ func loadPlanted(q url.Values) (*Dataset, error) {
 	return planted(o, 0)
 }
 
+func loadRMAT(q url.Values) (*Dataset, error) {
+	var given RMATOptions
+	if err := given.parse(q); err != nil {
+		return nil, err
+	}
+	o := given.defaults()
+	if err := o.parse(q); err != nil {
+		return nil, err
+	}
+	if q.Has("a") || q.Has("b") || q.Has("c") { // the defaults go together
+		o.A, o.B, o.C = given.A, given.B, given.C
+	}
+	return rmat(o, 0)
+}
+
 // parse sets the options that q gives.
 func (o *PlantedOptions) parse(q url.Values) error {
-	number := func(name string, to *int) func() error {
-		return func() (err error) { *to, err = strconv.Atoi(q.Get(name)); return err }
-	}
-	real := func(name string, to *float64) func() error {
-		return func() (err error) { *to, err = strconv.ParseFloat(q.Get(name), 64); return err }
-	}
-	for _, p := range []struct {
-		name string
-		set  func() error
-		want string
-	}{
-		{"nodes", number("nodes", &o.Nodes), "a whole number"},
-		{"classes", number("classes", &o.Classes), "a whole number"},
-		{"features", number("features", &o.Features), "a whole number"},
-		{"degree", real("degree", &o.Degree), "a number"},
-		{"homophily", real("homophily", &o.Homophily), "a number from 0 to 1"},
-		{"noise", real("noise", &o.Noise), "a number"},
-		{"seed", func() (err error) { o.Seed, err = strconv.ParseUint(q.Get("seed"), 10, 64); return err }, "a whole number from 0 to 2^64-1"},
-	} {
-		if q.Has(p.name) && p.set() != nil {
-			return fmt.Errorf("dataset: planted: %s is %q; it must be %s", p.name, q.Get(p.name), p.want)
+	return parseParams("planted", q, []param{
+		wholeParam("nodes", &o.Nodes),
+		wholeParam("classes", &o.Classes),
+		wholeParam("features", &o.Features),
+		realParam("degree", &o.Degree, "a number"),
+		realParam("homophily", &o.Homophily, "a number from 0 to 1"),
+		realParam("noise", &o.Noise, "a number"),
+		seedParam(&o.Seed),
+	})
+}
+
+// parse sets the options that q gives.
+func (o *RMATOptions) parse(q url.Values) error {
+	return parseParams("rmat", q, []param{
+		wholeParam("scale", &o.Scale),
+		realParam("degree", &o.Degree, "a number"),
+		realParam("a", &o.A, "a number from 0 to 1"),
+		realParam("b", &o.B, "a number from 0 to 1"),
+		realParam("c", &o.C, "a number from 0 to 1"),
+		wholeParam("features", &o.Features),
+		wholeParam("classes", &o.Classes),
+		realParam("noise", &o.Noise, "a number"),
+		seedParam(&o.Seed),
+	})
+}
+
+// param is one parameter of a generator.
+type param struct {
+	name, want string
+	set        func(text string) error
+}
+
+func wholeParam(name string, to *int) param {
+	return param{name, "a whole number", func(s string) (err error) { *to, err = strconv.Atoi(s); return err }}
+}
+
+func realParam(name string, to *float64, want string) param {
+	return param{name, want, func(s string) (err error) { *to, err = strconv.ParseFloat(s, 64); return err }}
+}
+
+func seedParam(to *uint64) param {
+	return param{"seed", "a whole number from 0 to 2^64-1", func(s string) (err error) { *to, err = strconv.ParseUint(s, 10, 64); return err }}
+}
+
+func parseParams(generator string, q url.Values, params []param) error {
+	for _, p := range params {
+		if q.Has(p.name) && p.set(q.Get(p.name)) != nil {
+			return fmt.Errorf("dataset: %s: %s is %q; it must be %s", generator, p.name, q.Get(p.name), p.want)
 		}
 	}
 	return nil
