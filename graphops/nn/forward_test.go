@@ -57,16 +57,20 @@ func batch(tb testing.TB, g *graphops.Graph, fanouts sample.Fanouts, step int, s
 func TestThreeWaysAgree(t *testing.T) {
 	t.Parallel()
 	const n, in, out = 300, 9, 4
-	g := planted(t, n)
 	x := normal(n*in, 1)
 	s := Sizes{In: in, Hidden: 16, Out: out, Layers: 3, Dropout: 0.4}
-	models := map[string]Model{"mlp": NewMLPModel(s)}
+	models := everyModel(s)
 	for _, v := range sageVariants {
 		models["sage "+v.name] = NewSAGEModelWith(s, v.o)
 	}
+	plain := planted(t, n)
 	for name, m := range models {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			g := plain
+			if strings.HasSuffix(name, "weighted") {
+				g = withWeights(g)
+			}
 			mustCollect(t, m).Init(2)
 			for _, train := range []bool{false, true} {
 				c := Config{Train: train, Seed: 3, Epoch: 1, Step: 4}
@@ -91,6 +95,38 @@ func TestThreeWaysAgree(t *testing.T) {
 			}
 		})
 	}
+}
+
+// everyModel is the models here, with what can stand between their layers, but
+// for what depends on the batch.
+func everyModel(s Sizes) map[string]Model {
+	rich := s
+	rich.Norm, rich.Residual, rich.InputDropout, rich.Activation = "layer", true, 0.3, "elu"
+	heads := rich
+	heads.Heads, heads.OutHeads = 4, 2
+	return map[string]Model{
+		"mlp": NewMLPModel(s), "mlp rich": NewMLPModel(rich), "sage rich": NewSAGEModel(rich),
+		"gcn": NewGCNModel(s), "gcn rich": NewGCNModel(rich), "gcn weighted": NewGCNModel(s),
+		"gat": NewGATModel(s), "gat rich": NewGATModel(heads),
+		"gin": NewGINModelWith(s, GINOptions{TrainEps: true, Eps: 0.5}), "gin rich": NewGINModel(rich),
+		"graph weighted": &graphModel{Stack(s, NewGraphConv)},
+	}
+}
+
+type graphModel struct{ Convs []*GraphConv }
+
+func (m *graphModel) NumLayers() int { return len(m.Convs) }
+
+func (m *graphModel) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
+	return m.Convs[i].Forward(f, b, h)
+}
+
+func withWeights(g *graphops.Graph) *graphops.Graph {
+	w := make([]float32, g.NumEdges())
+	for i := range w {
+		w[i] = float32(i*7%11+1) / 8
+	}
+	return g.WithWeights(w)
 }
 
 // On any graph, for any seeds: the rows of a batch that takes all neighbours are

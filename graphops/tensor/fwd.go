@@ -241,9 +241,7 @@ func (f *Fwd) give(x *Tensor, add func(dx Buffer, acc bool)) {
 func (f *Fwd) use(op string, xs ...*Tensor) {
 	f.useSparse(op, xs...)
 	for _, x := range xs {
-		if x.sparse != nil {
-			f.densify(x)
-		}
+		f.dense(x)
 	}
 }
 

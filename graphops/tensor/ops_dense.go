@@ -7,8 +7,8 @@ package tensor
 // much for each gradient. With a sparse a (see [Fwd.SparseInput]) it is 2·N flops
 // for each of its non-zeros; the sums of db run over ascending rows.
 func (f *Fwd) MatMul(a, b *Tensor) *Tensor {
-	f.useSparse("MatMul", a)
-	f.use("MatMul", b)
+	f.useSparse("MatMul", a, b)
+	f.dense(b)
 	if a.cols != b.rows {
 		fail("MatMul", "a is %s and b is %s: a's columns must be b's rows", a.shape(), b.shape())
 	}
@@ -34,15 +34,16 @@ func (f *Fwd) MatMul(a, b *Tensor) *Tensor {
 // fixed chunks and a fixed tree. Cost 2·N·In·Out flops, and as much for each of
 // dx and dw; a sparse x is as in MatMul.
 func (f *Fwd) Linear(x, w, bias *Tensor) *Tensor {
-	f.useSparse("Linear", x)
-	f.use("Linear", w)
+	f.useSparse("Linear", x, w)
+	f.dense(w)
 	if x.cols != w.cols {
 		fail("Linear", "x is %s and the weight is %s [out,in]: x must have %d columns", x.shape(), w.shape(), w.cols)
 	}
 	n, in, o := x.rows, x.cols, w.rows
 	inputs := []*Tensor{x, w}
 	if bias != nil {
-		f.use("Linear", bias)
+		f.useSparse("Linear", x, w, bias)
+		f.dense(bias)
 		if bias.rows*bias.cols != o || min(bias.rows, bias.cols) > 1 {
 			fail("Linear", "the bias is %s and the weight is %s [out,in]: the bias must be [1,%d]", bias.shape(), w.shape(), o)
 		}

@@ -59,9 +59,12 @@ func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, value
 // [Fwd.SparseInput].
 func (t *Tensor) Sparse() bool { return t.sparse != nil }
 
-// densify gives a sparse tensor its elements.
-func (f *Fwd) densify(x *Tensor) {
+// dense gives a sparse tensor its elements.
+func (f *Fwd) dense(x *Tensor) {
 	s := x.sparse
+	if s == nil {
+		return
+	}
 	x.buf = f.mem.get(x.rows * x.cols).buf(x.rows * x.cols)
 	f.be.SparseDense(x.buf, s.b, s.values)
 	x.sparse = nil

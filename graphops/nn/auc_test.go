@@ -1,0 +1,126 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestROCAUC(t *testing.T) {
+	t.Parallel()
+	nan := float32(math.NaN())
+	for _, c := range []struct {
+		name   string
+		scores []float32
+		labels []int8
+		want   float64
+	}{
+		{"right", []float32{1, 2, 3, 4}, []int8{0, 0, 1, 1}, 1},
+		{"wrong", []float32{4, 3, 2, 1}, []int8{0, 0, 1, 1}, 0},
+		{"documented by scikit-learn", []float32{0.1, 0.4, 0.35, 0.8}, []int8{0, 0, 1, 1}, 0.75},
+		{"all tied", []float32{5, 5, 5}, []int8{0, 1, 1}, 0.5},
+		{"a tie", []float32{1, 2, 2, 3}, []int8{0, 0, 1, 1}, 3.5 / 4},
+		{"zeros of either sign tie", []float32{0, float32(math.Copysign(0, -1))}, []int8{0, 1}, 0.5},
+		{"missing labels", []float32{9, 1, nan, 2}, []int8{-1, 0, -1, 1}, 1},
+		{"no negatives", []float32{1}, []int8{1}, math.NaN()},
+		{"nothing", nil, nil, math.NaN()},
+		{"NaN", []float32{1, nan}, []int8{0, 1}, math.NaN()},
+		{"infinite", []float32{float32(math.Inf(-1)), 0, float32(math.Inf(1))}, []int8{0, 0, 1}, 1},
+	} {
+		if got := ROCAUC(c.scores, c.labels); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	wantError(t, Try(func() { ROCAUC(make([]float32, 2), make([]int8, 1)) }), "2 scores but 1 labels")
+	wantError(t, Try(func() { ROCAUC(make([]float32, 1), []int8{2}) }), "label 0 is 2")
+}
+
+// ROCAUC is the count over all pairs, in whatever order rows come.
+func TestROCAUCIsTheCountOfPairs(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 40).Draw(t, "n")
+		level := rapid.IntRange(1, 30).Draw(t, "levels")
+		scores, labels := make([]float32, n), make([]int8, n)
+		for i := range n {
+			scores[i] = float32(rapid.IntRange(0, level).Draw(t, "score")) / 7
+			labels[i] = rapid.Int8Range(-1, 1).Draw(t, "label")
+		}
+		won, pairs := 0.0, 0.0
+		for i := range n {
+			for j := range n {
+				if labels[i] == 1 && labels[j] == 0 {
+					pairs++
+					if scores[i] > scores[j] {
+						won++
+					} else if scores[i] == scores[j] {
+						won += 0.5
+					}
+				}
+			}
+		}
+		if got, want := ROCAUC(scores, labels), won/pairs; got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
+}
+
+// Three labels of four rows: the second has positives only, the third no labels.
+func TestMultiLabelMetrics(t *testing.T) {
+	t.Parallel()
+	scores := []float32{1, 1, 1, -2, 1, 1, 3, -1, 1, 4, 1, 1}
+	labels := []int8{0, 1, -1, 0, 1, -1, 1, 1, -1, 0, -1, -1}
+	mean, column := MultiLabelAUC(scores, 3, labels)
+	if got := fmt.Sprint(mean, column); got != fmt.Sprint(2.0/3, []float64{2.0 / 3, math.NaN(), math.NaN()}) {
+		t.Errorf("AUC %s", got)
+	}
+	mean, column = MultiLabelAccuracy(scores, 3, labels)
+	if got := fmt.Sprintf("%.4f %.4f", mean, column); got != "0.5833 [0.5000 0.6667 NaN]" {
+		t.Errorf("accuracy %s", got)
+	}
+	if mean, _ := MultiLabelAUC(nil, 2, nil); !math.IsNaN(mean) {
+		t.Errorf("AUC of nothing is %v", mean)
+	}
+	wantError(t, Try(func() { MultiLabelAUC(scores, 5, labels) }), "12 values and 12 labels do not make rows of 5")
+	near(t, "two classes", BinaryScores([]float32{1, 3, 2, -1}, 2), []float64{2, -3}, 0, 0)
+	near(t, "one column", BinaryScores([]float32{1, 3}, 1), []float64{1, 3}, 0, 0)
+	wantError(t, Try(func() { BinaryScores(nil, 3) }), "3 columns")
+}
+
+// Missing labels have no gradient, extreme logits no infinite loss, and threads
+// change no bit.
+func TestBCE(t *testing.T) {
+	t.Parallel()
+	f := NewFwd(Config{Grad: true})
+	x := f.Leaf(2, 2, []float32{500, -500, 500, 3}, nil)
+	l := BCEWithLogits(x, []int8{0, 0, 1, -1})
+	near(t, "loss", l.Sum.Data(), []float64{500}, 0, 1e-6)
+	if l.Correct != 2 || l.Count != 3 || l.Weight != 3 {
+		t.Errorf("%d of %d right, weight %v", l.Correct, l.Count, l.Weight)
+	}
+	l.Backward()
+	near(t, "gradient", x.Grad(), []float64{1, 0, 0, 0}, 1e-6, 0)
+	wantError(t, Try(func() { BCEWithLogits(f.Input(2, 2, make([]float32, 4), nil), make([]int8, 3)) }), "the logits are [2,2] but there are 3 labels")
+	wantError(t, Try(func() { BCEWithLogits(f.Input(1, 2, make([]float32, 2), nil), []int8{0, 7}) }), "label 1 of row 0 is 7")
+	wantError(t, Try(func() { BCEWithLogits(nil, nil) }), "nil tensor")
+
+	const n, cols = 3000, 5
+	labels := make([]int8, n*cols)
+	for i := range labels {
+		labels[i] = int8(i%3) - 1
+	}
+	var bits []float32
+	for threads := 1; threads <= 3; threads++ {
+		f := NewFwd(Config{Grad: true, Threads: threads})
+		x := f.Leaf(n, cols, normal(n*cols, 1), nil)
+		l := BCEWithLogits(x, labels)
+		l.Backward()
+		got := append(append([]float32(nil), l.Sum.Data()...), x.Grad()...)
+		if bits == nil {
+			bits = got
+		}
+		sameBits(t, "threads", bits, got)
+	}
+}

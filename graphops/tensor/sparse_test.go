@@ -1,0 +1,65 @@
+package tensor_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// Dropout of a sparse matrix has the bits of the dense one's, zeros of either
+// sign apart, and says that it is still sparse.
+func TestSparseDropoutIsDense(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		rows, cols := rapid.IntRange(0, 9).Draw(r, "rows"), rapid.IntRange(0, 40).Draw(r, "cols")
+		indptr, indices := []int64{0}, []int32(nil)
+		var values []float32
+		full := make([]float32, rows*cols)
+		for row := range rows {
+			for c := range cols {
+				if rapid.IntRange(0, 3).Draw(r, "filled") == 0 {
+					indices = append(indices, int32(c))
+					values = append(values, float32(row-c))
+					full[row*cols+c] = float32(row - c)
+				}
+			}
+			indptr = append(indptr, int64(len(indices)))
+		}
+		ids := rapid.SliceOfN(rapid.Int32Range(0, math.MaxInt32), rows, rows).Draw(r, "ids")
+		p := rapid.SampledFrom([]float64{0, 0.1, 0.5, 1}).Draw(r, "p")
+		sp := &tensor.Space{IDs: ids}
+		f := tensor.NewFwd(tensor.Config{Train: true, Seed: 3, Step: 2})
+		want := f.Dropout(f.Input(rows, cols, full, sp), p)
+		f2 := tensor.NewFwd(tensor.Config{Train: true, Seed: 3, Step: 2})
+		if values == nil {
+			values = []float32{}
+		}
+		got := f2.Dropout(f2.SparseInput(rows, cols, indptr, indices, values, sp), p)
+		if !got.Sparse() || got.Space() != sp || got.Rows() != rows || got.Cols() != cols {
+			r.Fatalf("the result is %v, sparse %v", got, got.Sparse())
+		}
+		if !slices.Equal(got.Data(), want.Data()) {
+			r.Fatalf("sparse %v, dense %v", got.Data(), want.Data())
+		}
+		if got.Sparse() {
+			r.Fatal("Data leaves the tensor sparse")
+		}
+	})
+}
+
+// Full rows of a sparse input keep their space.
+func TestSparseRowsSpace(t *testing.T) {
+	f := tensor.NewFwd(tensor.Config{})
+	x := f.SparseInput(3, 2, []int64{0, 1, 1, 3}, []int32{1, 0, 1}, []float32{5, 6, 7}, &tensor.Space{Start: 10})
+	y := f.Rows(x, 1, 3)
+	if !y.Sparse() || y.Space().ID(0) != 11 || !slices.Equal(y.Data(), []float32{0, 0, 6, 7}) {
+		t.Errorf("rows 1 and 2 are %v of node %d", y.Data(), y.Space().ID(0))
+	}
+	if !x.Sparse() || !slices.Equal(x.Data(), []float32{0, 5, 0, 0, 6, 7}) {
+		t.Errorf("the matrix is %v", x.Data())
+	}
+}
