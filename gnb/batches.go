@@ -1,6 +1,7 @@
 package gnb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -52,9 +53,12 @@ type Batch struct {
 	Labels []int32
 	// Last is true for the last step of the loop.
 	Last bool
+	// EndsStep is true for this worker's last batch of a step, the one at which
+	// parameters change: for each batch, unless the run has virtual ranks.
+	EndsStep bool
 
 	rows    int
-	virtual int
+	full    bool          // the whole graph, at whatever step
 	global  []int32       // the seeds of the step over all ranks
 	fetched chan struct{} // closed by the fetching goroutine
 	err     error         // of sampling, then of the batch
@@ -105,6 +109,7 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 			l.Batch = l.BatchPerWorker * w.World()
 		}
 	}
+	l.Batch = min(l.Batch, max(1, len(ids)))
 	if l.Ahead == 0 {
 		l.Ahead = 2
 	}
@@ -132,24 +137,23 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 	if l.MaxSteps > 0 {
 		p.steps = min(p.steps, l.MaxSteps)
 	}
+	p.Ahead = min(p.Ahead, max(1, p.steps*w.job.Virtual)) // there are no more
 	return p, nil
-}
-
-func (w *Worker) sampler(l Loader, purpose philox.Purpose) (*sample.Sampler, error) {
-	return sample.New(w.ds.Graph, sample.Config{
-		Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops,
-		Seed: w.job.Seed, Purpose: purpose, Threads: w.job.Threads,
-	})
 }
 
 // Batches loops over the nodes of a split in mini-batches: each step's seeds are
 // cut into even shares, one per worker (a share can be empty), and sampling and
 // fetching of the next batches overlap the current one. It goes on from where
-// the checkpoint stands when the run resumes.
+// the checkpoint stands when the run resumes. An epoch can have several such
+// loops, one after the other, and each has an order and draws of its own.
 //
 // With virtual ranks a worker gets several batches a step, one per virtual rank.
 func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
+		at := cmp.Or(callSite(), "a place unknown")
+		if w.inLoop != "" {
+			w.Fail(fmt.Errorf("gnb: a loop over batches at %s begins inside the one at %s; end that first, or use Evaluate to measure a network within it", at, w.inLoop))
+		}
 		p, err := w.plan(split, l)
 		w.check(err)
 		first := w.enterLoop(p.steps)
@@ -164,21 +168,24 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 			}
 			w.rate.add(len(b.Seeds), b.Edges())
 			w.stage(stageProgram)
-			w.inLoop = true
+			w.inLoop = at
 			ok := yield(b)
-			w.inLoop = false
+			w.inLoop = ""
+			if b.EndsStep || !ok { // an iteration that was broken off has used its draws
+				w.pos.Step++
+				w.pos.InAll++
+			}
 			if !ok {
 				break
 			}
-			if b.virtual == w.job.Virtual-1 {
-				w.boundary(func() { w.pos.Step++; w.pos.InAll++ })
+			if b.EndsStep {
+				w.boundary(false)
 			}
 		}
 		w.stage(stageProgram)
 		w.flush(true)
-		w.mu.Lock()
-		w.pos.Loop, w.pos.Step, w.dirty = w.loop, 0, false
-		w.mu.Unlock()
+		w.pos.Loop, w.pos.Step = w.loop, 0
+		w.boundary(true)
 	}
 }
 
@@ -188,9 +195,9 @@ func (w *Worker) enterLoop(steps int) int {
 	loop := w.loop
 	w.loop++
 	switch {
-	case loop < w.skip.Loop:
+	case w.epoch < w.skip.Epoch, w.epoch == w.skip.Epoch && loop < w.skip.Loop:
 		return -1
-	case loop == w.skip.Loop:
+	case w.epoch == w.skip.Epoch && loop == w.skip.Loop:
 		return min(w.skip.Step, steps)
 	}
 	return 0
@@ -215,7 +222,6 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			stop    = make(chan struct{})
 			sampled = make(chan *Batch, p.Ahead)
 			fetch   = make(chan *Batch, p.Ahead)
-			free    = make(chan []float32, p.Ahead+2)
 			wg      sync.WaitGroup
 		)
 		defer wg.Wait()
@@ -244,12 +250,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		})
 		wg.Go(func() {
 			for b := range fetch {
-				var buf []float32
-				select {
-				case buf = <-free:
-				default:
-				}
-				b.fetchErr = w.fetch(b, buf)
+				b.fetchErr = w.fetch(b, w.buffers.get())
 				close(b.fetched)
 			}
 		})
@@ -268,14 +269,13 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 				yield(nil, b.err)
 				return
 			}
-			w.p.SetPosition(epoch, b.Step)
+			if purpose == philox.Sample {
+				w.p.SetPosition(epoch, b.Step)
+			}
 			if !yield(b, nil) {
 				return
 			}
-			select {
-			case free <- b.X:
-			default:
-			}
+			w.buffers.put(b.X, p.Ahead+2)
 			b.Release()
 		}
 	}
@@ -283,7 +283,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 
 // sampleShare samples the seeds of this worker's virtual rank v at a step.
 func (w *Worker) sampleShare(s *sample.Sampler, p plan, ids []int32, epoch, stepBase, step, v int) *Batch {
-	b := &Batch{fetched: make(chan struct{}), Last: step == p.steps-1, virtual: v}
+	b := &Batch{fetched: make(chan struct{}), Last: step == p.steps-1, EndsStep: v == w.job.Virtual-1}
 	lo, hi := step*p.Batch, min((step+1)*p.Batch, len(ids))
 	seeds := ids[lo:hi]
 	ranks := w.World() * w.job.Virtual
@@ -322,10 +322,13 @@ func (w *Worker) fetch(b *Batch, buf []float32) error {
 }
 
 // FullGraph is the whole graph as one batch, for full-graph training: every
-// layer sees every node and edge, and the result has one row per node. Labels
-// are those of the split's nodes in this rank's share, -1 elsewhere, so that the
-// sum of the ranks' losses is the loss over the split. Each rank computes all
-// rows: more workers do not make it faster.
+// layer sees every node and edge, and the result has one row per node. It can be
+// used for any number of steps, outside of loops over batches.
+//
+// Each rank computes all rows: more workers do not make it faster. So that the
+// sum of the ranks' losses is the loss over the split, to the same bits on any
+// number of workers, Seeds and Labels are those of the split on rank 0; the
+// other ranks have no seeds, and -1 for every label.
 func (w *Worker) FullGraph(split string) *Batch {
 	ds := w.Dataset()
 	ids, err := ds.Split(split)
@@ -337,16 +340,22 @@ func (w *Worker) FullGraph(split string) *Batch {
 	if len(w.nets) > 0 {
 		layers = w.nets[len(w.nets)-1].model.NumLayers()
 	}
-	block := ds.Graph.Block()
-	b := &Batch{Batch: &sample.Batch{Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare}, X: ds.X.F32, rows: ds.Nodes(), Labels: make([]int32, ds.Nodes())}
+	if w.whole == nil { // a block keeps its transpose, which backward needs
+		w.whole = ds.Graph.Block()
+	}
+	b := &Batch{
+		Batch: &sample.Batch{Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare}, X: ds.X.F32, Labels: make([]int32, ds.Nodes()),
+		EndsStep: true, rows: ds.Nodes(), full: true,
+	}
 	for range layers {
-		b.Blocks = append(b.Blocks, block)
+		b.Blocks = append(b.Blocks, w.whole)
 	}
 	for v := range b.Labels {
 		b.Labels[v] = -1
 	}
-	lo, hi := sample.Share(len(ids), w.p.Rank, w.World())
-	b.Seeds = ids[lo:hi]
+	if w.p.Rank == 0 {
+		b.Seeds = ids
+	}
 	for _, v := range b.Seeds {
 		b.Labels[v] = ds.Y[v]
 	}

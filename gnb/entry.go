@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -34,11 +35,9 @@ func work(p *multigpu.Process) (err error) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			s, ok := r.(stopped)
-			if !ok {
+			if err = endOf(r); err == nil {
 				panic(r) // a bug or the user's own panic: multigpu reports it with its stack
 			}
-			err = s.err
 		}
 	}()
 	def, err := programs.get(w.job.Program)
@@ -55,6 +54,23 @@ func work(p *multigpu.Process) (err error) {
 		return err
 	}
 	return w.finish()
+}
+
+// endOf is the error in a panic of the program: of a method of Worker, or of an
+// operation that the program misused outside of a forward pass (the loss, a
+// network's sizes), with the place of the program. It is nil for other panics.
+func endOf(r any) error {
+	if s, ok := r.(stopped); ok {
+		return s.err
+	}
+	err, ok := r.(error)
+	if !ok {
+		return nil
+	}
+	if _, ok := errors.AsType[*tensor.Error](err); !ok {
+		return nil
+	}
+	return fmt.Errorf("gnb: at %s: %w", callSite(), err)
 }
 
 // open opens what the job names.

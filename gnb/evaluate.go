@@ -83,7 +83,7 @@ func (m Metrics) String() string {
 // of a split counts once, whatever the number of workers, and the counts are
 // added exactly. Nodes without a label are skipped. Collective.
 func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics {
-	n := net.net()
+	n := w.netOf(net, "Evaluate")
 	ds := w.Dataset()
 	if ds.Y == nil {
 		w.Fail(fmt.Errorf("gnb: %s has no labels to evaluate against", ds.Name()))
@@ -195,10 +195,13 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, co
 			w.check(err)
 			w.stage(stageEvaluate)
 			w.stopIfAsked()
+			w.checkBatch(b, n.name)
 			f := n.evalFwd()
 			f.Reset(n.config(false, 0, b.Step))
 			out, err := nn.TryForward(n.model, f, b.Blocks, f.Input(b.rows, w.ds.Features(), b.X, b.space()))
-			w.check(err)
+			if err != nil {
+				w.Fail(fmt.Errorf("gnb: model %q: %w", n.name, err))
+			}
 			h, c := out.Data(), out.Cols()
 			for r, y := range b.Labels {
 				if y >= 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"time"
 )
@@ -197,16 +198,6 @@ func (w *Worker) Log(args ...any) {
 
 func toFloat(v any) (float64, bool) {
 	switch x := v.(type) {
-	case float64:
-		return x, true
-	case float32:
-		return float64(x), true
-	case int:
-		return float64(x), true
-	case int32:
-		return float64(x), true
-	case int64:
-		return float64(x), true
 	case time.Duration:
 		return x.Seconds(), true
 	case bool:
@@ -214,6 +205,14 @@ func toFloat(v any) (float64, bool) {
 			return 1, true
 		}
 		return 0, true
+	}
+	switch x := reflect.ValueOf(v); {
+	case x.CanFloat():
+		return x.Float(), true
+	case x.CanInt():
+		return float64(x.Int()), true
+	case x.CanUint():
+		return float64(x.Uint()), true
 	}
 	return 0, false
 }

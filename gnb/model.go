@@ -2,6 +2,7 @@ package gnb
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -103,19 +104,29 @@ type network struct {
 
 func (n *network) net() *network { return n }
 
+// netOf is the network that a method was given, which stops the rank where that
+// is none, or another worker's.
+func (w *Worker) netOf(net Network, method string) *network {
+	if v := reflect.ValueOf(net); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || net.net() == nil {
+		w.Fail(fmt.Errorf("gnb: %s got no network, at %s; make one with New of a model, such as gnb.SAGE.New(w, sizes)", method, callSite()))
+	}
+	n := net.net()
+	if n.w != w {
+		w.Fail(fmt.Errorf("gnb: %s got a network of another worker, at %s; make networks inside the program", method, callSite()))
+	}
+	return n
+}
+
 // Params are the network's parameters.
 func (n *network) Params() *nn.Params { return n.params }
 
 // Forward runs the network on a batch: logits, one row per seed. With it starts
 // a new pass: tensors of the one before are no longer valid.
 func (n *network) Forward(b *Batch) *nn.Tensor {
-	w := n.w
-	w.stage(stageForward)
-	n.fwd.Reset(n.config(true, b.Epoch, b.Step))
-	x := n.fwd.Input(b.rows, w.ds.Features(), b.X, b.space())
-	out, err := nn.TryForward(n.model, n.fwd, b.Blocks, x)
+	f, x := n.Pass(b)
+	out, err := nn.TryForward(n.model, f, b.Blocks, x)
 	if err != nil {
-		w.Fail(fmt.Errorf("gnb: model %q: %w", n.name, err))
+		n.w.Fail(fmt.Errorf("gnb: model %q: %w", n.name, err))
 	}
 	return out
 }
@@ -123,9 +134,27 @@ func (n *network) Forward(b *Batch) *nn.Tensor {
 // Pass gives a fresh pass over the network's tape for a batch, for programs that
 // call layers themselves, and the batch's input features as a tensor.
 func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
-	n.w.stage(stageForward)
-	n.fwd.Reset(n.config(true, b.Epoch, b.Step))
-	return n.fwd, n.fwd.Input(b.rows, n.w.ds.Features(), b.X, b.space())
+	w := n.w
+	w.checkBatch(b, n.name)
+	w.stage(stageForward)
+	epoch, step := b.Epoch, b.Step
+	if b.full { // one batch for all steps, each with dropout of its own
+		epoch, step = w.epoch, w.pos.InAll+w.bare
+	}
+	n.fwd.Reset(n.config(true, epoch, step))
+	return n.fwd, n.fwd.Input(b.rows, w.ds.Features(), b.X, b.space())
+}
+
+// checkBatch finds batches that no network can run on.
+func (w *Worker) checkBatch(b *Batch, model string) {
+	switch {
+	case b == nil || b.Batch == nil:
+		w.Fail(fmt.Errorf("gnb: model %q got no batch, at %s; take one from Worker.Batches or FullGraph", model, callSite()))
+	case len(b.Blocks) == 0:
+		w.Fail(fmt.Errorf("gnb: model %q got a batch of an earlier iteration, at %s; a batch is valid until the loop's next one", model, callSite()))
+	case w.ds.X == nil:
+		w.Fail(fmt.Errorf("gnb: %s has no node features for model %q, at %s; add some to the dataset", w.ds.Name(), model, callSite()))
+	}
 }
 
 // String lists the layers with shapes and parameter counts.

@@ -31,12 +31,12 @@ func (w *Worker) SGD(net Network, lr float64) *Optimizer {
 //
 //	opt := w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: 0.01, WeightDecay: 5e-4}))
 func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
-	opt := &Optimizer{n: net.net(), opt: o}
-	if opt.n.w != w {
-		w.Fail(fmt.Errorf("gnb: an optimiser was made with another worker's network"))
+	opt := &Optimizer{n: w.netOf(net, "Optimizer"), opt: o}
+	if o == nil {
+		w.Fail(fmt.Errorf("gnb: Optimizer got no optimiser, at %s; make one with nn.NewAdam or nn.NewSGD", callSite()))
 	}
 	w.opts = append(w.opts, opt)
-	if w.ckpt != nil {
+	if w.resumed != nil {
 		w.check(w.loadOptimizer(len(w.opts)-1, opt))
 	}
 	return opt

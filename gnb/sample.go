@@ -40,7 +40,7 @@ func (d *runDigest) add(w *Worker, b *Batch) {
 	for _, p := range all {
 		d.picked = append(d.picked, slices.Clone(p))
 	}
-	if b.virtual < w.job.Virtual-1 {
+	if !b.EndsStep {
 		return
 	}
 	if w.p.Rank == 0 {

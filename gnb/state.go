@@ -1,13 +1,18 @@
 package gnb
 
 import (
+	"bytes"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/graphnb/graphnb/internal/philox"
@@ -40,81 +45,95 @@ type optimState struct {
 
 // Keep makes a variable of the program part of every checkpoint, under a name of
 // its own, and gives it the checkpoint's value when the run resumes. v is a
-// pointer to something that encoding/json can encode; it must be the same on
-// every rank, since rank 0's is what is kept. Its value is taken at the end of
-// each iteration of [Worker.Batches] and of each epoch.
+// pointer to something that encoding/json can encode (encoding/gob, where a
+// number in it is not finite); it must be the same on every rank, since rank 0's
+// is what is kept. Its value is taken at the end of an iteration of
+// [Worker.Batches], of such a loop, and of an epoch; so change it within a loop
+// over batches, or after the epoch's loops, not before them.
 func (w *Worker) Keep(name string, v any) {
+	if p := reflect.ValueOf(v); p.Kind() != reflect.Pointer || p.IsNil() {
+		w.Fail(fmt.Errorf("gnb: Keep got a %T as %q, at %s; it takes a pointer to the variable, such as &best", v, name, callSite()))
+	}
+	if _, ok := w.kept[name]; ok {
+		w.Fail(fmt.Errorf("gnb: Keep was called twice with the name %q, the second time at %s", name, callSite()))
+	}
 	if w.resumed != nil {
 		if raw, ok := w.resumed.Kept[name]; ok {
-			if err := json.Unmarshal(raw, v); err != nil {
-				w.Fail(fmt.Errorf("gnb: the checkpoint's value of %q does not fit %T: %w", name, v, err))
+			if err := decodeKept(raw, v); err != nil {
+				w.Fail(fmt.Errorf("gnb: the checkpoint's value of %q does not fit %T: %w; keep what the run kept, or start anew (Resume: gnb.Never)", name, v, err))
 			}
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, ok := w.kept[name]; ok {
-		panic(stopped{fmt.Errorf("gnb: Keep was called twice with the name %q, the second time at %s", name, callSite())})
+	if _, err := encodeKept(v); err != nil { // said here, rather than at some checkpoint
+		w.Fail(fmt.Errorf("gnb: Keep got a %T as %q, at %s, which cannot be written into a checkpoint: %w", v, name, callSite(), err))
 	}
 	w.kept[name] = v
-	w.snapshot()
 }
 
-// snapshot records what the program keeps; the caller holds mu.
-func (w *Worker) snapshot() {
-	if w.p.Rank != 0 {
-		return
+// keptGob is how values are kept that JSON has no words for: NaN and infinities.
+type keptGob struct {
+	Gob []byte `json:"gnb.gob"`
+}
+
+func encodeKept(v any) (json.RawMessage, error) {
+	raw, err := json.Marshal(v)
+	if _, ok := errors.AsType[*json.UnsupportedValueError](err); !ok {
+		return raw, err
 	}
-	w.bestSnap = maps.Clone(w.best)
-	if len(w.kept) == 0 {
-		return
+	var b bytes.Buffer
+	if gob.NewEncoder(&b).Encode(v) != nil {
+		return nil, err
 	}
-	w.snap = make(map[string]json.RawMessage, len(w.kept))
-	for name, v := range w.kept {
-		raw, err := json.Marshal(v)
-		if err != nil {
-			panic(stopped{fmt.Errorf("gnb: what Keep holds as %q cannot be written into a checkpoint: %w", name, err)})
-		}
-		w.snap[name] = raw
+	return json.Marshal(keptGob{b.Bytes()})
+}
+
+func decodeKept(raw json.RawMessage, v any) error {
+	var k keptGob
+	if bytes.HasPrefix(raw, []byte(`{"gnb.gob":`)) && json.Unmarshal(raw, &k) == nil {
+		// gob leaves out what is zero, so the variable must be.
+		p := reflect.ValueOf(v).Elem()
+		p.SetZero()
+		return gob.NewDecoder(bytes.NewReader(k.Gob)).Decode(v)
 	}
+	return json.Unmarshal(raw, v)
+}
+
+// saves says whether this run writes checkpoints.
+func (w *Worker) saves() bool {
+	return w.job.RunDir != "" && w.job.CheckpointEvery >= 0
 }
 
 // autoSave is how often checkpoints are written when the program does not say.
 const autoSave = time.Minute
 
 func (w *Worker) saveDue() bool {
-	if w.p.Rank != 0 || len(w.nets) == 0 || w.job.CheckpointEvery < 0 {
-		return false
-	}
 	if every := int64(w.job.CheckpointEvery); every > 0 {
-		return w.pos.Total%every == 0 && w.pos.Total > 0
+		return w.pos.Total-w.savedAt >= every
 	}
 	return time.Since(w.lastSave) > autoSave
 }
 
-// save writes a checkpoint of the last boundary, or of the end of the iteration
-// whose step has already changed the parameters. Any goroutine may call it.
-func (w *Worker) save() (string, error) {
-	// Metrics must not end before the checkpoint does: what is lost in between a
-	// resumed run would not report again.
-	if err := w.flushRecords(); err != nil {
-		return "", err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	pos := w.pos
-	if w.dirty {
-		pos.Step++
-		pos.InAll++
-	}
+// state is what a checkpoint of this boundary holds. The tensors are the
+// parameters' own memory.
+func (w *Worker) state() (checkpointState, []safetensors.Tensor, error) {
 	st := checkpointState{
 		Version: Version, Layout: philox.LayoutVersion, CPU: cpuClass(), Seed: w.job.Seed,
 		Ranks: w.World() * w.job.Virtual, Program: w.job.Program,
-		Position: pos, Sums: w.sums, Kept: w.snap, Best: w.bestSnap,
+		Position: w.pos, Sums: w.sums, Kept: map[string]json.RawMessage{}, Best: maps.Clone(w.best),
+	}
+	if w.resumed != nil {
+		maps.Copy(st.Kept, w.resumed.Kept) // what the program has not asked for yet
+	}
+	for name, v := range w.kept {
+		raw, err := encodeKept(v)
+		if err != nil {
+			return st, nil, fmt.Errorf("gnb: what Keep holds as %q cannot be written into a checkpoint: %w", name, err)
+		}
+		st.Kept[name] = raw
 	}
 	var ts []safetensors.Tensor
 	for _, n := range w.nets {
-		ts = append(ts, n.tensors(fmt.Sprintf("model%d.", n.index))...)
+		ts = append(ts, n.tensors(n.prefix())...)
 	}
 	for i, o := range w.opts {
 		st.Optim = append(st.Optim, optimState{o.opt.Name(), o.opt.Steps(), number(o.opt.LR())})
@@ -122,29 +141,109 @@ func (w *Worker) save() (string, error) {
 			ts = append(ts, safetensors.Tensor{Name: fmt.Sprintf("optimizer%d.%s", i, s.Name), Shape: []int{len(s.Data)}, F32: s.Data})
 		}
 	}
+	return st, ts, nil
+}
+
+// snapshot is a copy of what a checkpoint holds, of a boundary that the program
+// has left: an interrupt in the middle of an iteration, or of an evaluation, is
+// written from it, so that what is written always belongs together.
+type snapshot struct {
+	there   bool
+	state   checkpointState
+	tensors []safetensors.Tensor
+	at      time.Time
+	cost    time.Duration
+}
+
+// snapshotShare is the part of the time, one in so many, that copies may take.
+const snapshotShare = 50
+
+// prepare copies what a checkpoint of this boundary would hold, if it is time.
+func (w *Worker) prepare(always bool) error {
+	s := &w.latest
+	start := time.Now()
+	if !always && start.Sub(s.at) < snapshotShare*s.cost {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st, ts, err := w.state()
+	if err != nil {
+		return err
+	}
+	for i := range ts {
+		var mem []float32
+		if i < len(s.tensors) {
+			mem = s.tensors[i].F32
+		}
+		ts[i].F32 = append(mem[:0], ts[i].F32...)
+	}
+	s.there, s.state, s.tensors = true, st, ts
+	s.at = time.Now()
+	s.cost = s.at.Sub(start)
+	return nil
+}
+
+// save writes a checkpoint of the boundary at which the program stands.
+func (w *Worker) save() error {
+	// Metrics must not end before the checkpoint does: what is lost in between a
+	// resumed run would not report again.
+	if err := w.flushRecords(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st, ts, err := w.state()
+	if err != nil {
+		return err
+	}
+	if err := w.write(st, ts); err != nil {
+		return err
+	}
+	w.lastSave, w.savedAt = time.Now(), st.Position.Total
+	return nil
+}
+
+// savePrepared writes the checkpoint that the last boundaries have prepared. A
+// run that has not come to one since its start leaves what is on disk. Any
+// goroutine may call it.
+func (w *Worker) savePrepared() error {
+	if err := w.flushRecords(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.latest.there {
+		return nil
+	}
+	return w.write(w.latest.state, w.latest.tensors)
+}
+
+// write writes a checkpoint; the caller holds mu.
+func (w *Worker) write(st checkpointState, ts []safetensors.Tensor) error {
+	pos := st.Position
 	path, err := checkpoint.Save(filepath.Join(w.job.RunDir, "checkpoints"), pos.Total, ts, st, w.job.KeepCheckpoints)
 	if err != nil {
-		return "", fmt.Errorf("gnb: writing a checkpoint: %w", err)
+		return fmt.Errorf("gnb: writing a checkpoint: %w", err)
 	}
-	w.lastSave = time.Now()
-	return path, w.p.Emit(event{Type: evCheckpoint, Text: path, Total: pos.Total, At: pos.place(), Epoch: pos.Epoch})
+	return w.p.Emit(event{Type: evCheckpoint, Text: path, Total: pos.Total, At: pos.place(), Epoch: pos.Epoch})
 }
 
-// stopIfAsked ends rank 0 with [ErrInterrupted], its checkpoint written, when the
-// run has been interrupted. The other ranks go on until they wait for it, and are
-// ended then.
+// stopIfAsked ends rank 0 with [ErrInterrupted], a checkpoint written, when the
+// run has been interrupted, somewhere between two boundaries. The other ranks go
+// on until they wait for it, and are ended then.
 func (w *Worker) stopIfAsked() {
-	if w.p.Rank != 0 || !w.p.StopRequested() {
-		return
+	if w.p.Rank == 0 && w.p.StopRequested() {
+		w.Fail(w.leave(w.savePrepared))
 	}
-	w.Fail(w.saveForInterrupt())
 }
 
-func (w *Worker) saveForInterrupt() error {
+// leave writes the checkpoint of an interrupted run, once.
+func (w *Worker) leave(save func() error) error {
 	w.leaving.Do(func() {
 		w.leftWith = ErrInterrupted
-		if w.p.Rank == 0 && len(w.nets) > 0 && w.job.RunDir != "" && w.job.CheckpointEvery >= 0 {
-			if _, err := w.save(); err != nil {
+		if w.saves() {
+			if err := save(); err != nil {
 				w.leftWith = errors.Join(ErrInterrupted, err)
 			}
 		}
@@ -159,7 +258,7 @@ const stopPatience = 700 * time.Millisecond
 
 // watchStop writes the checkpoint of an interrupted run whose program does not
 // come to the end of an iteration: because it evaluates, waits, or computes
-// something long. Parameters change only under mu, so what it writes is whole.
+// something long.
 func (w *Worker) watchStop(done <-chan struct{}) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -174,7 +273,7 @@ func (w *Worker) watchStop(done <-chan struct{}) {
 			case since.IsZero():
 				since = now
 			case now.Sub(since) > stopPatience:
-				_ = w.saveForInterrupt()
+				_ = w.leave(w.savePrepared)
 				if multigpu.InWorker() {
 					os.Exit(1) // the supervisor has asked for this end
 				}
@@ -198,9 +297,8 @@ func (w *Worker) loadState(path string) error {
 	for _, t := range ts {
 		w.ckpt[t.Name] = t.F32
 	}
-	w.resumed, w.pos, w.skip, w.sums = st, st.Position, st.Position, st.Sums
+	w.resumed, w.pos, w.skip, w.sums, w.savedAt = st, st.Position, st.Position, st.Sums, st.Position.Total
 	maps.Copy(w.best, st.Best)
-	w.snap, w.bestSnap = st.Kept, st.Best
 	if w.p.Rank == 0 {
 		if st.CPU != cpuClass() {
 			w.Printf("resuming on a CPU of class %s a run of class %s: results will agree closely, not to the bit", cpuClass(), st.CPU)
@@ -220,21 +318,40 @@ func (n *network) tensors(prefix string) []safetensors.Tensor {
 	return ts
 }
 
+// prefix is what the names of the network's tensors begin with in a checkpoint.
+func (n *network) prefix() string { return fmt.Sprintf("model%d.", n.index) }
+
+// loadNetwork gives a network the checkpoint's parameters. One that the run had
+// not made yet when the checkpoint was taken keeps its start.
 func (w *Worker) loadNetwork(n *network) error {
-	prefix := fmt.Sprintf("model%d.", n.index)
+	there := 0
+	for name := range w.ckpt {
+		if strings.HasPrefix(name, n.prefix()) {
+			there++
+		}
+	}
+	if there == 0 {
+		return nil
+	}
 	for _, p := range n.params.List() {
-		v, ok := w.ckpt[prefix+p.Name]
+		v, ok := w.ckpt[n.prefix()+p.Name]
 		if !ok || len(v) != len(p.W) {
-			return fmt.Errorf("gnb: the checkpoint does not fit model %q: parameter %s has %d values there and %d here; resume with the sizes the run had, or start anew", n.name, p.Name, len(v), len(p.W))
+			return fmt.Errorf("gnb: the checkpoint does not fit model %q: parameter %s has %d values there and %d here; resume with the sizes the run had, or start anew (Resume: gnb.Never)", n.name, p.Name, len(v), len(p.W))
 		}
 		copy(p.W, v)
+	}
+	if list := n.params.List(); there != len(list) {
+		return fmt.Errorf("gnb: the checkpoint does not fit model %q: it has %d parameters there and %d here; resume with the layers the run had, or start anew (Resume: gnb.Never)", n.name, there, len(list))
 	}
 	return nil
 }
 
 func (w *Worker) loadOptimizer(i int, o *Optimizer) error {
-	if i >= len(w.resumed.Optim) || w.resumed.Optim[i].Name != o.opt.Name() {
-		return fmt.Errorf("gnb: the checkpoint holds no state for optimiser %d (%s); resume with the optimisers the run had", i, o.opt.Name())
+	if i >= len(w.resumed.Optim) {
+		return nil // made after the checkpoint was taken
+	}
+	if was := w.resumed.Optim[i].Name; was != o.opt.Name() {
+		return fmt.Errorf("gnb: optimiser %d is %s here and %s in the checkpoint; resume with the optimisers the run had, or start anew (Resume: gnb.Never)", i, o.opt.Name(), was)
 	}
 	st := w.resumed.Optim[i]
 	state := map[string][]float32{}
@@ -247,12 +364,12 @@ func (w *Worker) loadOptimizer(i int, o *Optimizer) error {
 
 // SaveBest writes the network's weights to best.safetensors in the run's
 // directory when value is higher than at any call before, and says whether it
-// was. Every rank must call it with the same value.
+// was; NaN never is. Every rank must call it with the same value.
 func (w *Worker) SaveBest(net Network, value float64) bool {
-	n := net.net()
+	n := w.netOf(net, "SaveBest")
 	key := fmt.Sprintf("best%d", n.index)
 	old, ok := w.best[key]
-	if ok && !(value > float64(old)) {
+	if math.IsNaN(value) || ok && value <= float64(old) {
 		return false
 	}
 	w.best[key] = number(value)
@@ -267,11 +384,15 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 // LoadBest puts the weights that [Worker.SaveBest] wrote last back into the
 // network, on every rank. Collective.
 func (w *Worker) LoadBest(net Network) {
-	n := net.net()
+	n := w.netOf(net, "LoadBest")
+	if _, ok := w.best[fmt.Sprintf("best%d", n.index)]; !ok {
+		w.Fail(fmt.Errorf("gnb: LoadBest at %s finds no weights of network %s: SaveBest was not called, or with nothing but NaN", callSite(), n.name))
+	}
 	w.Barrier() // rank 0 has written the file
 	ts, _, err := safetensors.ReadFile(filepath.Join(w.job.RunDir, n.file("best")))
 	w.check(err)
 	w.check(n.load(ts))
+	w.Barrier() // all have read it before rank 0 may write the next
 }
 
 // file is the name of a file of the network's weights: networks after the first
@@ -323,5 +444,5 @@ func (n *network) load(ts []safetensors.Tensor) error {
 func (w *Worker) LoadWeights(net Network, path string) {
 	ts, _, err := safetensors.ReadFile(path)
 	w.check(err)
-	w.check(net.net().load(ts))
+	w.check(w.netOf(net, "LoadWeights").load(ts))
 }

@@ -1,8 +1,8 @@
 package gnb
 
 import (
+	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -48,33 +49,40 @@ type Worker struct {
 	opts []*Optimizer
 	kept map[string]any // pointers to the program's own state
 
-	mu    sync.Mutex // held while what a checkpoint holds changes
-	pos   position   // of the last boundary between iterations
-	dirty bool       // parameters have changed since
-	sums  sums
-	// What the program keeps, and its best values, at the last boundary.
-	snap     map[string]json.RawMessage
-	bestSnap map[string]number
+	pos  position // of the last boundary between iterations
+	sums sums
 
-	resumed  *checkpointState // nil for a run from the start
-	ckpt     map[string][]float32
-	skip     position // loops and steps of the first epoch that are done already
-	loop     int      // loops of the epoch entered so far
-	bare     int      // steps of the epoch outside loops
-	inLoop   bool
+	resumed *checkpointState // nil for a run from the start
+	ckpt    map[string][]float32
+	skip    position // what is done already when the run resumes
+	// Where the program is: behind pos until it has caught up with the
+	// checkpoint.
+	epoch    int
+	loop     int    // loops of the epoch entered so far
+	bare     int    // steps of the epoch outside loops
+	inLoop   string // the place of the loop over batches that is going on
 	inEpoch  bool
+	epochsAt string // the place of the loop over epochs
 	lastSave time.Time
+	savedAt  int64 // steps of the run at the last checkpoint
 	leaving  sync.Once
 	leftWith error
 
+	mu      sync.Mutex
+	records []stepRecord // not sent yet; under mu
+	latest  snapshot     // of a boundary not long ago; under mu
+
 	epochStart  time.Time
 	epochStages map[string]time.Duration
-	records     []stepRecord
 	lastFlush   time.Time
 	rate        rates
 	digest      *runDigest
 	last        Metrics // of the epoch's last evaluation
 	best        map[string]number
+
+	samplers []keptSampler
+	buffers  buffers
+	whole    *graphops.Block // the graph as one block, for full-graph training
 }
 
 // position is a boundary between two iterations of a program: Step iterations
@@ -93,10 +101,10 @@ func (p position) place() [3]int { return [3]int{p.Epoch, p.Loop, p.Step + p.Bar
 
 // sums are what the epoch's steps have added up to, over all ranks.
 type sums struct {
-	Loss    float64 `json:"loss"`
-	Weight  float64 `json:"weight"`
-	Correct float64 `json:"correct"`
-	Count   float64 `json:"count"`
+	Loss    number `json:"loss"`
+	Weight  number `json:"weight"`
+	Correct number `json:"correct"`
+	Count   number `json:"count"`
 }
 
 // stopped carries an error out of the program: Worker methods panic with it, and
@@ -146,24 +154,42 @@ func (w *Worker) Dataset() *Dataset {
 
 // Epochs counts epochs from 0 to n-1, from where the checkpoint stands when the
 // run resumes. At the end of each it reports the epoch's loss, wall time and the
-// time of every stage.
+// time of every stage. A program has one such loop.
+//
+// When a run resumes within an epoch, the epoch's statements run again from its
+// beginning, but loops over batches and steps that are done are left out.
 func (w *Worker) Epochs(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
+		if w.epochsAt != "" {
+			w.Fail(fmt.Errorf("gnb: a second loop over Epochs, at %s, after that at %s; a program has one: count all its epochs there, and tell its parts by the epoch", callSite(), w.epochsAt))
+		}
+		w.epochsAt = cmp.Or(callSite(), "a place unknown")
 		w.emit(event{Type: evPlan, Epochs: n})
 		for e := w.pos.Epoch; e < n; e++ {
-			w.loop, w.bare, w.inEpoch = 0, 0, true
+			w.enterEpoch(e)
+			w.inEpoch = true
 			w.epochStart, w.epochStages, w.last = time.Now(), w.p.StageTimes(), Metrics{}
 			w.p.SetPosition(e, w.pos.InAll)
-			ok := yield(e)
-			w.endEpoch()
-			if !ok {
+			if !yield(e) {
+				w.endEpoch(max(n, e+1)) // a run that resumes does not go on with the epochs left
 				return
 			}
+			w.endEpoch(e + 1)
 		}
+		w.enterEpoch(w.pos.Epoch)
 	}
 }
 
-func (w *Worker) endEpoch() {
+// enterEpoch counts loops and steps from 0 in a new epoch; what comes before the
+// loop over epochs counts as the first.
+func (w *Worker) enterEpoch(e int) {
+	if e != w.epoch {
+		w.epoch, w.loop, w.bare = e, 0, 0
+	}
+}
+
+// endEpoch ends an epoch; next is the one to go on with.
+func (w *Worker) endEpoch(next int) {
 	w.inEpoch = false
 	w.flush(true)
 	stages := map[string]float64{}
@@ -173,18 +199,17 @@ func (w *Worker) endEpoch() {
 		}
 	}
 	w.emit(event{
-		Type: evEpoch, Loss: number(w.EpochLoss()), Accuracy: number(w.sums.Correct / w.sums.Count),
+		Type: evEpoch, Loss: number(w.EpochLoss()), Accuracy: w.sums.Correct / w.sums.Count,
 		Seconds: time.Since(w.epochStart).Seconds(), Stages: stages, Values: w.last.values(),
 	})
-	w.boundary(func() {
-		w.pos = position{Epoch: w.pos.Epoch + 1, Total: w.pos.Total}
-		w.sums, w.skip = sums{}, position{}
-	})
+	w.pos, w.sums = position{Epoch: next, Total: w.pos.Total}, sums{}
+	w.enterEpoch(next)
+	w.boundary(false)
 }
 
 // EpochLoss is the mean loss of the epoch's steps so far, over all ranks: the
 // sum of their losses over the sum of their weights, NaN before the first step.
-func (w *Worker) EpochLoss() float64 { return w.sums.Loss / w.sums.Weight }
+func (w *Worker) EpochLoss() float64 { return float64(w.sums.Loss / w.sums.Weight) }
 
 // Barrier waits until every rank has come here. Collective.
 func (w *Worker) Barrier() { w.check(w.comm.Barrier(w.site("barrier"))) }
@@ -221,13 +246,23 @@ const tailLen = 4
 // over all ranks. Collective.
 //
 // With virtual ranks a worker has several batches a step; the sum and the
-// optimiser's step come with the last of them, and before it Step returns NaN.
+// optimiser's step come with the last of them ([Batch.EndsStep]), and before it
+// Step returns NaN.
+//
+// Outside a loop over batches a step counts by itself, for full-graph training.
+// Such steps belong into [Worker.Epochs] where the program keeps values
+// ([Worker.Keep]): it then resumes at the beginning of an epoch. Otherwise a run
+// that resumes leaves out the steps that are done, and Step returns NaN for them.
 func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
-	n := opt.n
-	if !w.inLoop && w.bare < w.skip.Bare {
+	if opt == nil {
+		w.Fail(fmt.Errorf("gnb: Step got no optimiser, at %s; make one with Worker.Adam, SGD or Optimizer", callSite()))
+	}
+	n, bare := opt.n, w.inLoop == ""
+	if bare && (w.epoch < w.skip.Epoch || w.epoch == w.skip.Epoch && w.bare < w.skip.Bare) {
 		w.bare++ // the checkpoint was taken after this step
 		return math.NaN()
 	}
+	w.checkLoss(loss, n)
 	w.stage(stageBackward)
 	if n.reducer == nil {
 		r, err := w.comm.NewReducer(w.site("gradient buffer"), n.params.Len()+tailLen, w.job.Virtual)
@@ -248,7 +283,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
 	tail[2], tail[3] = float32(loss.Correct), float32(loss.Count)
 	n.micro++
 	virtual := w.job.Virtual
-	if !w.inLoop && n.micro < virtual {
+	if bare && n.micro < virtual {
 		// One batch outside a loop is the whole step: the other virtual ranks add
 		// nothing to it.
 		for ; n.micro < virtual; n.micro++ {
@@ -266,33 +301,51 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
 	mean := w.apply(opt, sum)
 	w.stage(stageProgram)
 	w.flush(false)
+	// What is kept is not what it was when the step before was done, unless
+	// nothing is: then the end of a step is a place to go on from.
+	if bare && (len(w.kept) == 0 || !w.inEpoch) {
+		w.boundary(false)
+	}
 	return mean
 }
 
-// apply is the part of a step that changes what a checkpoint holds.
+// checkLoss finds what would train nothing, or something else than n.
+func (w *Worker) checkLoss(loss *nn.Loss, n *network) {
+	if loss == nil || loss.Sum == nil {
+		w.Fail(fmt.Errorf("gnb: Step got a loss without a Sum, at %s; make one with nn.CrossEntropy, or nn.Loss{Sum: …, Weight: …}", callSite()))
+	}
+	for _, other := range w.nets {
+		if other != n && loss.Sum.Fwd() == other.fwd {
+			w.Fail(fmt.Errorf("gnb: Step got a loss of network %s and the optimiser of network %s, at %s; give it the optimiser that was made with the loss's network", other, n, callSite()))
+		}
+	}
+	if !(loss.Weight >= 0) || math.IsInf(loss.Weight, 0) {
+		w.Fail(fmt.Errorf("gnb: Step got a loss of weight %v, at %s; the weight is the number of rows that count, 0 where there is none", loss.Weight, callSite()))
+	}
+}
+
+// apply is the part of a step that changes parameters.
 func (w *Worker) apply(opt *Optimizer, sum []float32) float64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	n := opt.n.params.Len()
 	t := sum[n:]
 	if t[0] > 0 {
 		opt.apply(sum[:n], 1/t[0])
 	}
 	loss, weight := float64(t[1]), float64(t[0])
-	w.sums.Loss += loss
-	w.sums.Weight += weight
-	w.sums.Correct += float64(t[2])
-	w.sums.Count += float64(t[3])
+	w.sums.Loss += number(loss)
+	w.sums.Weight += number(weight)
+	w.sums.Correct += number(t[2])
+	w.sums.Count += number(t[3])
 	w.pos.Total++
 	if w.p.Rank == 0 {
+		w.mu.Lock()
 		w.records = append(w.records, stepRecord{
 			Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare, Total: w.pos.Total, At: w.pos.place(),
 			Loss: number(loss / weight), Accuracy: number(float64(t[2]) / float64(t[3])),
 		})
+		w.mu.Unlock()
 	}
-	if w.inLoop {
-		w.dirty = true
-	} else {
+	if w.inLoop == "" {
 		w.bare++
 		w.pos.Bare++
 		opt.n.micro = 0
@@ -300,30 +353,43 @@ func (w *Worker) apply(opt *Optimizer, sum []float32) float64 {
 	return loss / weight
 }
 
-// boundary is a point between two iterations: move changes the position, and
-// what the program keeps is recorded. A checkpoint that is due is written here.
-func (w *Worker) boundary(move func()) {
-	w.mu.Lock()
-	move()
-	w.dirty = false
-	w.snapshot()
-	w.mu.Unlock()
+// boundary is a point between two iterations, where all that a checkpoint holds
+// belongs to w.pos. A checkpoint that is due is written here, and one is prepared
+// for an interrupt: always where the program may be busy for long afterwards.
+func (w *Worker) boundary(always bool) {
 	for _, n := range w.nets {
+		if n.micro > 0 && n.micro < w.job.Virtual {
+			w.Fail(fmt.Errorf("gnb: Step was called for %d of the %d batches of a step of model %q; with virtual ranks call it for each batch, also one without seeds, and leave a loop only where Batch.EndsStep is true", n.micro, w.job.Virtual, n.name))
+		}
 		n.micro = 0
 	}
-	w.stopIfAsked()
+	if w.p.Rank != 0 {
+		return
+	}
+	if w.p.StopRequested() {
+		w.Fail(w.leave(w.save))
+	}
+	if !w.saves() {
+		return
+	}
 	if w.saveDue() {
 		w.stage(stageSave)
-		_, err := w.save()
-		w.check(err)
+		w.check(w.save())
 		w.stage(stageProgram)
 	}
+	w.check(w.prepare(always))
 }
 
 // newNetwork finishes a network: parameters initialised (or loaded), and equal
 // on all ranks.
 func (w *Worker) newNetwork(name string, s Sizes, m nn.Model) *network {
+	if w.inLoop != "" {
+		w.Fail(fmt.Errorf("gnb: a network of model %q is made inside a loop over batches, at %s; make it before the loop", name, callSite()))
+	}
 	params, err := nn.Collect(m)
+	if err == nil && m.NumLayers() < 1 {
+		err = errors.New("it has no layers")
+	}
 	if err != nil {
 		w.Fail(fmt.Errorf("gnb: model %q: %w", name, err))
 	}
@@ -332,17 +398,12 @@ func (w *Worker) newNetwork(name string, s Sizes, m nn.Model) *network {
 	// A pass records gradients for parameters that have a place for them; the
 	// place is a slot of shared memory from the first step on.
 	params.SetGrad(make([]float32, params.Len()))
-	if w.ckpt != nil {
-		w.check(w.loadNetwork(n))
-	} else {
-		params.Init(w.job.Seed + uint64(n.index))
-	}
+	params.Init(w.job.Seed + uint64(n.index))
+	w.check(w.loadNetwork(n))
 	// Ranks agree by construction; the broadcast makes it certain even when a
 	// layer of the user's own draws its start from somewhere else.
 	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))
-	w.mu.Lock()
 	w.nets = append(w.nets, n)
-	w.mu.Unlock()
 	w.emit(event{Type: evModel, Model: &ModelInfo{Name: name, Sizes: s, Parameters: params.Len(), Text: params.String()}})
 	return n
 }

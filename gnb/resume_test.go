@@ -1,0 +1,239 @@
+package gnb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// pauses are moments of a program at which a test interrupts it, once: the
+// program says so, and waits to be ended.
+type pauses struct{ At string }
+
+func (p pauses) point(w *gnb.Worker, name string) {
+	if p.At != name || w.Rank() != 0 {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(w.RunDir(), "paused"), os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return // it was here before
+	}
+	_ = f.Close()
+	w.Log("paused", 1)
+	time.Sleep(20 * time.Second)
+}
+
+// phases is a program with all that a position in a run is made of: loops before,
+// within and after the epochs, a loop and an epoch that are broken off, steps
+// outside of loops, two networks with a step each in one iteration, one of them
+// made late, kept values and best weights.
+var phases = gnb.Program("test.phases", func(w *gnb.Worker, p pauses) error {
+	ds := w.Dataset()
+	sizes := gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.3}
+	loader := gnb.Loader{Fanouts: []int{3, 3}, Batch: 32, MaxSteps: 4}
+	p.point(w, "start")
+	one := gnb.SAGE.New(w, sizes)
+	p.point(w, "between network and optimiser")
+	optOne := w.Adam(one, 0.01)
+	visits, lowest := 0, math.Inf(1)
+	w.Keep("visits", &visits)
+	w.Keep("lowest", &lowest)
+	for b := range w.Batches("train", loader) {
+		w.Step(nn.CrossEntropy(one.Forward(b), b.Labels), optOne)
+		visits++
+		p.point(w, fmt.Sprint("before epochs ", b.Step))
+	}
+	p.point(w, "before late network")
+	two := gnb.SAGE.New(w, sizes)
+	optTwo := w.SGD(two, 0.1)
+	full := w.FullGraph("train")
+	loader.MaxSteps = 0
+	for epoch := range w.Epochs(9) {
+		p.point(w, fmt.Sprint("top ", epoch))
+		for b := range w.Batches("train", loader) {
+			loss := w.Step(nn.CrossEntropy(one.Forward(b), b.Labels), optOne)
+			visits++
+			p.point(w, fmt.Sprint("between steps ", epoch, b.Step))
+			w.Step(nn.CrossEntropy(two.Forward(b), b.Labels), optTwo)
+			lowest = min(lowest, loss)
+			p.point(w, fmt.Sprint("iteration ", epoch, b.Step))
+			if b.Step == 5 {
+				break
+			}
+		}
+		p.point(w, fmt.Sprint("loop ", epoch))
+		w.Step(nn.CrossEntropy(two.Forward(full), full.Labels), optTwo)
+		p.point(w, fmt.Sprint("outside ", epoch))
+		for b := range w.Batches("val", loader) {
+			w.Step(nn.CrossEntropy(one.Forward(b), b.Labels), optOne)
+			visits++
+			p.point(w, fmt.Sprint("second ", epoch, b.Step))
+		}
+		w.SaveBest(one, w.Evaluate(one, gnb.FullNeighbors, "val").Of("val"))
+		p.point(w, fmt.Sprint("end ", epoch))
+		if epoch == 2 {
+			break
+		}
+	}
+	p.point(w, "after epochs")
+	for range 2 {
+		for b := range w.Batches("test", loader) {
+			w.Step(nn.CrossEntropy(one.Forward(b), b.Labels), optOne)
+			visits++
+			p.point(w, fmt.Sprint("last ", visits))
+		}
+	}
+	w.Result("visits", float64(visits))
+	w.Result("lowest", lowest)
+	return nil
+})
+
+// steady is a program without epochs or loops.
+var steady = gnb.Program("test.steady", func(w *gnb.Worker, p pauses) error {
+	ds := w.Dataset()
+	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.3})
+	opt := w.Adam(net, 0.01)
+	full := w.FullGraph("train")
+	for i := range 12 {
+		w.Step(nn.CrossEntropy(net.Forward(full), full.Labels), opt)
+		p.point(w, fmt.Sprint("step ", i))
+	}
+	return nil
+})
+
+// pausedAt runs a program that is interrupted at a moment, resumes it, and
+// returns the run.
+func pausedAt(t *testing.T, p *gnb.ProgramOf[pauses], at string, o gnb.LaunchOptions) *gnb.Run {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.RunDir, o.Quiet = filepath.Join(t.TempDir(), "run"), true
+	o.Events = func(e gnb.Event) {
+		if e.Kind == "log" {
+			cancel()
+		}
+	}
+	run, err := gnb.Launch(ctx, p, pauses{at}, o)
+	if at != "" {
+		if !errors.Is(err, gnb.ErrInterrupted) {
+			t.Fatalf("the run was not interrupted at %q: %v", at, err)
+		}
+		o.Resume = o.RunDir
+		run, err = gnb.Launch(t.Context(), p, pauses{at}, o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// sameRun compares a resumed run with one that nobody disturbed.
+func sameRun(t *testing.T, whole, resumed *gnb.Run) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(whole.Dir, "*.safetensors"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the run has no weights: %v", err)
+	}
+	for _, f := range files {
+		a, errA := os.ReadFile(f)
+		b, errB := os.ReadFile(filepath.Join(resumed.Dir, filepath.Base(f)))
+		if err := errors.Join(errA, errB); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s differs from the undisturbed run's", filepath.Base(f))
+		}
+	}
+	for name, want := range whole.Result.Values {
+		if got := resumed.Value(name); got != want {
+			t.Errorf("%s is %v resumed, %v undisturbed", name, got, want)
+		}
+	}
+	a, errA := whole.Steps()
+	b, errB := resumed.Steps()
+	if err := errors.Join(errA, errB); err != nil {
+		t.Fatal(err)
+	}
+	if len(a) != len(b) {
+		t.Fatalf("%d steps resumed, %d undisturbed", len(b), len(a))
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			t.Fatalf("step %d is %+v resumed, %+v undisturbed", i, b[i], a[i])
+		}
+	}
+}
+
+// An interrupt at any moment of a program, then the same program again: weights,
+// kept values and metrics are those of the run that nobody disturbed.
+func TestInterruptAtAnyMomentLosesNothing(t *testing.T) {
+	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
+	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3}
+	moments := []string{
+		"start", "between network and optimiser", "before epochs 2", "before late network", "top 0", "top 1",
+		"between steps 1 3", "iteration 0 4", "iteration 1 3", "loop 1", "outside 1", "second 1 7", "end 1", "end 2", "after epochs",
+		"last 32", "last 36",
+	}
+	if testing.Short() {
+		moments = []string{"between steps 1 3", "end 2"}
+	}
+	whole := pausedAt(t, phases, "", o)
+	t.Run("moments", func(t *testing.T) {
+		for _, at := range moments {
+			t.Run(at, func(t *testing.T) {
+				t.Parallel()
+				sameRun(t, whole, pausedAt(t, phases, at, o))
+			})
+		}
+	})
+}
+
+// Interrupted a second time before it has done anything new, a run keeps the
+// checkpoint that it began with.
+func TestInterruptBeforeWorkKeepsTheCheckpoint(t *testing.T) {
+	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
+	o := gnb.LaunchOptions{Data: ds, Threads: 1, Seed: 3}
+	whole := pausedAt(t, phases, "", o)
+	dir := filepath.Join(t.TempDir(), "run")
+	o.RunDir, o.Quiet = dir, true
+	for _, at := range []string{"iteration 1 3", "between network and optimiser"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o.Events = func(e gnb.Event) {
+			if e.Kind == "log" {
+				cancel()
+			}
+		}
+		_ = os.Remove(filepath.Join(dir, "paused"))
+		if _, err := gnb.Launch(ctx, phases, pauses{at}, o); !errors.Is(err, gnb.ErrInterrupted) {
+			t.Fatalf("the run was not interrupted at %q: %v", at, err)
+		}
+		cancel()
+		o.Resume = dir
+	}
+	run, err := gnb.Launch(t.Context(), phases, pauses{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameRun(t, whole, run)
+}
+
+// A program without epochs resumes between its steps.
+func TestStepsWithoutEpochsResume(t *testing.T) {
+	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
+	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3}
+	whole := pausedAt(t, steady, "", o)
+	resumed := pausedAt(t, steady, "step 7", o)
+	sameRun(t, whole, resumed)
+	if steps, err := resumed.Steps(); err != nil || len(steps) != 12 {
+		t.Errorf("%d steps, %v; want 12", len(steps), err)
+	}
+}

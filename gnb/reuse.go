@@ -1,0 +1,93 @@
+package gnb
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// keptSampler is a sampler with its tables, kept from one loop to the next.
+type keptSampler struct {
+	picker   Picker
+	frontier FrontierPicker
+	hops     int
+	purpose  philox.Purpose
+	sampler  *sample.Sampler
+}
+
+// maxSamplers bounds how many samplers are kept, each with a table of the graph's
+// nodes: an epoch may train with one loader and test with another.
+const maxSamplers = 4
+
+// sampler returns a sampler for a loader: that of an earlier loop, where the
+// loader is the same. One purpose's loops follow each other, so that no two of
+// them use a sampler at a time.
+func (w *Worker) sampler(l Loader, purpose philox.Purpose) (*sample.Sampler, error) {
+	for _, k := range w.samplers {
+		if k.purpose == purpose && k.hops == l.Hops && samePicker(k.picker, l.Sampler) && samePicker(k.frontier, l.Frontier) {
+			return k.sampler, nil
+		}
+	}
+	picker := l.Sampler
+	if f, ok := picker.(Fanouts); ok {
+		picker = slices.Clone(f) // the program may change its slice
+	}
+	s, err := sample.New(w.ds.Graph, sample.Config{
+		Picker: picker, Frontier: l.Frontier, Hops: l.Hops,
+		Seed: w.job.Seed, Purpose: purpose, Threads: w.job.Threads,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(w.samplers) == maxSamplers {
+		w.samplers = slices.Delete(w.samplers, 0, 1)
+	}
+	w.samplers = append(w.samplers, keptSampler{picker, l.Frontier, l.Hops, purpose, s})
+	return s, nil
+}
+
+// samePicker says whether two pickers are certain to pick alike from now on: the
+// same fanouts, or the same value of a type that can be compared.
+func samePicker(a, b any) bool {
+	if f, ok := a.(Fanouts); ok {
+		g, ok := b.(Fanouts)
+		return ok && slices.Equal(f, g)
+	}
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	if !x.IsValid() || !y.IsValid() {
+		return x.IsValid() == y.IsValid()
+	}
+	return x.Comparable() && y.Comparable() && a == b
+}
+
+// buffers are features' memory, kept from batch to batch and loop to loop.
+type buffers struct {
+	mu   sync.Mutex
+	free [][]float32
+}
+
+// get is a buffer that is not in use, or nil.
+func (b *buffers) get() []float32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := len(b.free)
+	if n == 0 {
+		return nil
+	}
+	buf := b.free[n-1]
+	b.free[n-1] = nil
+	b.free = b.free[:n-1]
+	return buf
+}
+
+// put gives a buffer back; more than keep are not kept.
+func (b *buffers) put(buf []float32, keep int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if cap(buf) > 0 && len(b.free) < keep {
+		b.free = append(b.free, buf)
+	}
+}
