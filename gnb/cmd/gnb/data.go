@@ -8,10 +8,13 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-var dataCommand = command{"data", "show, check or generate datasets", runData}
+var dataCommand = command{"data", "show, check, generate or convert datasets", runData}
 
 func runData(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("info|check|generate DATASET [DIR]", `info shows what a dataset is; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR.`)
+	if isConvert(args) {
+		return runConvert(ctx, args, out)
+	}
+	fs := out.flags("info|check|generate|convert DATASET [DIR]", `info shows what a dataset is; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs: gnb data convert --help.`)
 	rest, err := out.parse(fs, args, 1, 3)
 	if err != nil {
 		return err
@@ -19,7 +22,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 	want := map[string]int{"info": 2, "check": 2, "generate": 3}[rest[0]]
 	switch {
 	case want == 0:
-		return usagef("there is no data command %q; it is info, check or generate", rest[0])
+		return usagef("there is no data command %q; it is info, check, generate or convert", rest[0])
 	case len(rest) != want:
 		return usagef("data %s takes %s after its name, and got %d", rest[0], plural(want-1, "argument"), len(rest)-1)
 	}

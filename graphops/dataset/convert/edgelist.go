@@ -1,0 +1,257 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"regexp"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// edgeListReader reads lists of edges, one a line: two node ids and maybe a
+// weight, separated by blanks, tabs, commas or semicolons. Lines that begin with
+// #, % or // are comments (SNAP, KONECT), and a first line of words is a header.
+type edgeListReader struct{}
+
+func (edgeListReader) Name() string { return "edgelist" }
+
+func (edgeListReader) About() string {
+	return "a list of edges, one a line: two node ids and maybe a weight; plain, .gz or .bz2"
+}
+
+func (edgeListReader) Detect(s *Source) bool {
+	if s.Dir {
+		return false
+	}
+	line, at := firstLine(s.Head)
+	if line == nil {
+		return false
+	}
+	a, rest := field(line)
+	if header(a) { // the line after it decides
+		line, _ = firstLine(s.Head[at:])
+		a, rest = field(line)
+	}
+	b, _ := field(rest)
+	_, okA := whole(a)
+	_, okB := whole(b)
+	return okA && okB
+}
+
+// firstLine is the first line of text that is no comment, and where the next
+// one begins.
+func firstLine(text []byte) (line []byte, next int) {
+	for next < len(text) {
+		line = text[next:]
+		if i := bytes.IndexByte(line, '\n'); i >= 0 {
+			line, next = line[:i], next+i+1
+		} else {
+			next = len(text)
+		}
+		if line = bytes.TrimRight(line, "\r"); !comment(line) {
+			return line, next
+		}
+	}
+	return nil, next
+}
+
+func (edgeListReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	f, err := s.open("", "")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	e := edgeFormat{start: startLine(s.Head)}
+	l, err := readEdges(ctx, f, e, 0, o)
+	if err != nil {
+		return nil, err
+	}
+	nodes, count := declared(s.Head)
+	if n := int64(max(len(l.src), len(l.wide)/2)); n < count && 2*n != count {
+		return nil, f.wrong("its comments say %d edges, but there are %d: it was cut off or edited; fetch it again", count, n)
+	}
+	list, err := l.number(f, nodes, o)
+	if err != nil {
+		return nil, err
+	}
+	if !o.Relabel && !occurs(0, list.src, list.dst) {
+		o.note("%s: no edge has the node 0, which stays without neighbours; where ids are counted from 1, --relabel counts them from 0", f.path)
+	}
+	return list.dataset(o)
+}
+
+// snapComment is what SNAP writes about a graph. Of one whose edges have no
+// direction, the number of edges may count both.
+var snapComment = regexp.MustCompile(`(?m)^[#%].*\bNodes:\s*([0-9]{1,12})\s+Edges:\s*([0-9]{1,15})\b`)
+
+// declared are the numbers of nodes and edges by a comment, 0 where there is
+// none.
+func declared(head []byte) (nodes, numEdges int64) {
+	if m := snapComment.FindSubmatch(head); m != nil {
+		nodes, _ = whole(m[1])
+		numEdges, _ = whole(m[2])
+	}
+	return nodes, numEdges
+}
+
+// startLine is the number of the first line that is no comment.
+func startLine(head []byte) int64 {
+	_, next := firstLine(head)
+	if next == 0 {
+		return 1
+	}
+	n := int64(bytes.Count(head[:next], []byte{'\n'}))
+	if head[next-1] != '\n' {
+		n++
+	}
+	return max(n, 1)
+}
+
+func occurs(v int32, lists ...[]int32) bool {
+	for _, list := range lists {
+		for _, u := range list {
+			if u == v {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// jlgReader reads the files of Julia's Graphs package (SNAPDatasets): a header
+// "nodes,edges,u|d,name" and edges counted from 1.
+type jlgReader struct{}
+
+func (jlgReader) Name() string { return "jlg" }
+
+func (jlgReader) About() string {
+	return "an edge list of Julia's Graphs.jl: a line nodes,edges,u|d,name and edges counted from 1"
+}
+
+func (jlgReader) Detect(s *Source) bool {
+	line, _ := firstLine(s.Head)
+	_, _, _, ok := jlgHeader(line)
+	return !s.Dir && ok
+}
+
+func jlgHeader(line []byte) (nodes, numEdges int64, undirected, ok bool) {
+	parts := bytes.SplitN(line, []byte{','}, 4)
+	if len(parts) < 3 {
+		return 0, 0, false, false
+	}
+	nodes, okN := whole(parts[0])
+	numEdges, okE := whole(parts[1])
+	kind := string(bytes.TrimSpace(parts[2]))
+	return nodes, numEdges, kind == "u", okN && okE && (kind == "u" || kind == "d")
+}
+
+func (jlgReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	f, err := s.open("", "")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	line, _ := firstLine(s.Head)
+	nodes, count, undirected, ok := jlgHeader(line)
+	at := startLine(s.Head)
+	if !ok {
+		return nil, f.wrong("line %d: %s is not the header nodes,edges,u|d,name", at, shown(line))
+	}
+	return readCounted(ctx, f, edgeFormat{base: 1, noWeights: true, skip: at}, at, nodes, count, undirected, o)
+}
+
+// readCounted reads edges behind a header that says how many nodes and edges
+// there are.
+func readCounted(ctx context.Context, f *file, e edgeFormat, line, nodes, count int64, undirected bool, o Options) (*dataset.Dataset, error) {
+	if nodes < 0 || nodes > maxNodes || count < 0 {
+		return nil, f.wrong("line %d: the header says %d nodes and %d edges; there can be %d nodes", line, nodes, count, maxNodes)
+	}
+	o.Relabel = false // the header counts the nodes
+	var l *edgeList
+	if count == 0 {
+		l = &edgeList{most: -1}
+	} else {
+		var err error
+		if l, err = readEdges(ctx, f, e, count, o); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case int64(len(l.src)) != count:
+		return nil, f.wrong("line %d: the header says %d edges, but there are %d: the file was cut off or edited; fetch it again", line, count, len(l.src))
+	case l.most >= nodes:
+		return nil, f.wrong("an edge names the node %d, but by the header in line %d the nodes are %d to %d", l.most+e.base, line, e.base, nodes-1+e.base)
+	case !plausible(nodes, count):
+		return nil, f.wrong("line %d: the header says %d nodes, but the file has only %d edges", line, nodes, count)
+	}
+	list := &edges{nodes: int(nodes), src: l.src, dst: l.dst, w: l.w, undirected: undirected}
+	return list.dataset(o)
+}
+
+// dimacsReader reads the graphs of the DIMACS challenges and of PACE: comments
+// "c", a line "p KIND nodes edges", and edges counted from 1, with "a" or "e" in
+// front or with nothing.
+type dimacsReader struct{}
+
+func (dimacsReader) Name() string { return "dimacs" }
+
+func (dimacsReader) About() string {
+	return `a DIMACS or PACE .gr file: "p sp|tw|edge nodes edges", then edges counted from 1`
+}
+
+func (dimacsReader) Detect(s *Source) bool {
+	_, _, _, at := dimacsHeader(s.Head)
+	return !s.Dir && at > 0
+}
+
+// dimacsHeader finds the line "p KIND nodes edges"; at is its number, 0 where
+// there is none.
+func dimacsHeader(head []byte) (kind string, nodes, numEdges, at int64) {
+	b := block{text: head, line: 1}
+	done := errors.New("found")
+	_ = b.lines(func(line []byte, number int64) error {
+		word, rest := field(line)
+		switch {
+		case comment(line) || string(word) == "c":
+			return nil
+		case string(word) != "p":
+			return done
+		}
+		var texts [3][]byte
+		for i := range texts {
+			texts[i], rest = field(rest)
+		}
+		n, okN := whole(texts[1])
+		m, okM := whole(texts[2])
+		if okN && okM {
+			kind, nodes, numEdges, at = string(texts[0]), n, m, number
+		}
+		return done
+	})
+	return kind, nodes, numEdges, at
+}
+
+func (dimacsReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	f, err := s.open("", "")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	kind, nodes, count, at := dimacsHeader(s.Head)
+	e := edgeFormat{base: 1, skip: at}
+	switch {
+	case at == 0:
+		return nil, f.wrong(`it does not begin with comments and a line "p KIND nodes edges"`)
+	case kind == "sp" || kind == "max":
+		e.mark = 'a'
+	case kind == "edge" || kind == "col":
+		e.mark, e.noWeights = 'e', true
+	case kind == "tw":
+		e.noWeights = true
+	default:
+		return nil, f.wrong("line %d: the problem is %s; sp (arcs with lengths), edge, col and tw (edges) are read", at, shown([]byte(kind)))
+	}
+	// Arcs (a) have a direction; the edges of the other kinds have none.
+	return readCounted(ctx, f, e, at, nodes, count, e.mark != 'a', o)
+}

@@ -1,0 +1,314 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// edges are what most formats consist of.
+type edges struct {
+	nodes int
+	src   []int32
+	dst   []int32
+	w     []float32 // nil: none
+	// undirected tells that every edge stands for its opposite too.
+	undirected bool
+}
+
+// maxNodes is the number of nodes whose ids an int32 holds.
+const maxNodes = math.MaxInt32
+
+// spareNodes is how many nodes a header may claim beyond those that the edges
+// can name.
+const spareNodes = 1 << 20
+
+// plausible tells whether a header's number of nodes fits what was read: the
+// node table is 8 bytes a node, and a number out of the air must not be memory.
+func plausible(nodes, numEdges int64) bool { return nodes <= 4*numEdges+spareNodes }
+
+// dataset builds the graph and lets go of the edges.
+func (e *edges) dataset(o Options) (*dataset.Dataset, error) {
+	build := graphops.BuildOptions{Undirected: e.undirected || o.Undirected, Threads: o.Threads}
+	d := &dataset.Dataset{Splits: map[string][]int32{}}
+	var err error
+	if e.w == nil || allOnes(e.w) {
+		d.Graph, err = graphops.FromEdges(e.nodes, e.src, e.dst, build)
+	} else {
+		d.Graph, d.W, err = graphops.FromWeightedEdges(e.nodes, e.src, e.dst, e.w, build)
+	}
+	e.src, e.dst, e.w = nil, nil, nil
+	if err != nil {
+		return nil, err
+	}
+	d.Meta.Undirected = build.Undirected
+	return d, nil
+}
+
+func allOnes(w []float32) bool {
+	for _, x := range w {
+		if x != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// makeUndirected adds the opposite of every edge of d.
+func makeUndirected(d *dataset.Dataset, threads int) error {
+	if d.Meta.Undirected {
+		return nil
+	}
+	if d.W == nil {
+		d.Graph = d.Graph.Undirected(threads)
+	} else {
+		dst := make([]int32, len(d.Graph.Indices))
+		for v := range int32(d.Graph.NumNodes()) {
+			for e := d.Graph.Indptr[v]; e < d.Graph.Indptr[v+1]; e++ {
+				dst[e] = v
+			}
+		}
+		var err error
+		d.Graph, d.W, err = graphops.FromWeightedEdges(d.Graph.NumNodes(), d.Graph.Indices, dst, d.W,
+			graphops.BuildOptions{Undirected: true, Threads: threads})
+		if err != nil {
+			return err
+		}
+	}
+	d.Meta.Undirected = true
+	return nil
+}
+
+// pairs is a piece of an edge list. Ids are as they stand in the file.
+type pairs struct {
+	ids     []int64   // source, destination, source, …
+	w       []float32 // of each pair, where there is a third column
+	columns int       // 2 or 3; 0: no data
+	first   int64     // line of the first pair
+	most    int64     // largest id
+}
+
+// edgeFormat says how the lines of an edge list look.
+type edgeFormat struct {
+	// start is the first line of data where it is known; a line of words there
+	// is a header.
+	start int64
+	// mark stands in front of each edge: "a " in DIMACS; "": nothing.
+	mark byte
+	// base is the id of the first node: 0, or 1 in formats that say so.
+	base int64
+	// noWeights refuses a third column.
+	noWeights bool
+	// skip is the number of lines at the beginning that are no edges.
+	skip int64
+}
+
+// parse reads the edges in a block of lines.
+func (e edgeFormat) parse(b block) (pairs, error) {
+	p := pairs{ids: make([]int64, 0, len(b.text)/6)}
+	err := b.lines(func(line []byte, number int64) error {
+		if number <= e.skip || comment(line) {
+			return nil
+		}
+		line = trim(line)
+		if e.mark != 0 {
+			if line[0] == 'c' && (len(line) == 1 || separator(line[1])) {
+				return nil
+			}
+			if line[0] != e.mark || len(line) < 2 || !separator(line[1]) {
+				return atLine(number, "%s is no edge: it should begin with %q", shown(line), string(e.mark))
+			}
+			line = line[1:]
+		}
+		a, rest := field(line)
+		if number == e.start && header(a) {
+			return nil
+		}
+		c, rest := field(rest)
+		for _, text := range [2][]byte{a, c} {
+			id, ok := whole(text)
+			switch {
+			case len(text) == 0:
+				return atLine(number, "%s has one column; an edge is two node ids", shown(line))
+			case !ok:
+				return atLine(number, "%s is no node id; ids are whole numbers from %d", shown(text), e.base)
+			case id < e.base:
+				return atLine(number, "the node id %d is negative; ids are counted from %d", id, e.base)
+			}
+			p.ids = append(p.ids, id-e.base)
+			p.most = max(p.most, id-e.base)
+		}
+		columns := 2
+		if len(rest) > 0 {
+			var text []byte
+			text, rest = field(rest)
+			x, ok := float(text)
+			switch {
+			case e.noWeights || len(rest) > 0:
+				return atLine(number, "there are more columns than the format has; an edge is two node ids%s (cut -f chooses columns)", map[bool]string{false: " and maybe a weight"}[e.noWeights])
+			case !ok || x != x:
+				return atLine(number, "the third column is %s; it is the edge's weight and must be a finite number", shown(text))
+			}
+			p.w = append(p.w, x)
+			columns = 3
+		}
+		if p.columns == 0 {
+			p.columns, p.first = columns, number
+		}
+		if columns != p.columns {
+			return atLine(number, "there are %d columns, but line %d has %d: either every edge has a weight or none", columns, p.first, p.columns)
+		}
+		return nil
+	})
+	return p, err
+}
+
+// header tells whether a first field is a column's name.
+func header(text []byte) bool {
+	if len(text) == 0 {
+		return false
+	}
+	c := text[0]
+	return c == '"' || c == '\'' || c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
+}
+
+// edgeList is what an edge list has been read into. The ids are int32 until one
+// does not fit.
+type edgeList struct {
+	src, dst []int32
+	wide     []int64 // source, destination, …: with relabel
+	w        []float32
+	columns  int
+	first    int64
+	most     int64 // largest id; -1: no edge
+}
+
+// readEdges reads all edges of f. Ids above 2^31-2 are an error unless relabel.
+func readEdges(ctx context.Context, f *file, e edgeFormat, expected int64, o Options) (*edgeList, error) {
+	l := &edgeList{most: -1}
+	if n := f.expect(expected, 4); !o.Relabel && n > 0 {
+		l.src, l.dst = make([]int32, 0, n), make([]int32, 0, n)
+	}
+	err := eachBlock(ctx, f, o.Threads, e.parse, func(p pairs) error {
+		if p.columns == 0 {
+			return nil
+		}
+		if l.columns == 0 {
+			l.columns, l.first = p.columns, p.first
+		}
+		if p.columns != l.columns {
+			return f.wrong("line %d: there are %d columns, but line %d has %d: either every edge has a weight or none", p.first, p.columns, l.first, l.columns)
+		}
+		l.most = max(l.most, p.most)
+		l.w = append(l.w, p.w...)
+		if o.Relabel {
+			l.wide = append(l.wide, p.ids...)
+			return nil
+		}
+		if l.most >= maxNodes {
+			return f.wrong("one of the node ids from line %d on is %d, but ids are int32 and end at %d: --relabel numbers the nodes anew, by ascending id", p.first, p.most+e.base, int64(maxNodes-1)+e.base)
+		}
+		l.src, l.dst = slices.Grow(l.src, len(p.ids)/2), slices.Grow(l.dst, len(p.ids)/2)
+		for i := 0; i < len(p.ids); i += 2 {
+			l.src = append(l.src, int32(p.ids[i]))
+			l.dst = append(l.dst, int32(p.ids[i+1]))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if l.most < 0 {
+		return nil, f.wrong("it has no edges")
+	}
+	return l, nil
+}
+
+// number makes edges out of the list with nodes counted by the ids: all up to
+// the largest, of which at least half must occur, or with relabel those that
+// occur, in ascending order.
+//
+// declared is the number of nodes by a comment of the file, 0 where there is
+// none: where as many ids occur and others do not, the others are no nodes.
+func (l *edgeList) number(f *file, declared int64, o Options) (*edges, error) {
+	if o.Relabel {
+		return l.relabel(f)
+	}
+	nodes := l.most + 1
+	// Every edge names at most two nodes, so this needs no look at them; what
+	// passes has a bit for each id at most 8 times as many as there are edges.
+	sparse := nodes > 4*int64(len(l.src))+8
+	distinct := int64(-1)
+	if !sparse {
+		distinct = countIDs(nodes, l.src, l.dst)
+		if declared == distinct && distinct < nodes {
+			l.compact(nodes)
+			return &edges{nodes: int(distinct), src: l.src, dst: l.dst, w: l.w}, nil
+		}
+		sparse = nodes > 2*distinct+8
+		if declared > nodes && plausible(declared, int64(len(l.src))) && declared < maxNodes {
+			nodes = declared // the last ones have no edges
+		}
+	}
+	if sparse {
+		return nil, f.wrong("the node ids run up to %d, but %s of them occur: --relabel numbers the nodes anew, by ascending id (without it every id up to the largest would become a node)",
+			l.most, map[bool]string{true: fmt.Sprintf("at most %d", 2*len(l.src)), false: fmt.Sprint(distinct)}[distinct < 0])
+	}
+	return &edges{nodes: int(nodes), src: l.src, dst: l.dst, w: l.w}, nil
+}
+
+// countIDs is the number of distinct ids in the lists.
+func countIDs(nodes int64, lists ...[]int32) int64 {
+	seen := make([]uint64, (nodes+63)/64)
+	n := int64(0)
+	for _, list := range lists {
+		for _, v := range list {
+			if bit := uint64(1) << (v % 64); seen[v/64]&bit == 0 {
+				seen[v/64] |= bit
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// compact numbers the nodes that occur by ascending id.
+func (l *edgeList) compact(nodes int64) {
+	number := make([]int32, nodes)
+	for _, list := range [2][]int32{l.src, l.dst} {
+		for _, v := range list {
+			number[v] = 1
+		}
+	}
+	next := int32(0)
+	for v, occurs := range number {
+		number[v] = next
+		next += occurs
+	}
+	for _, list := range [2][]int32{l.src, l.dst} {
+		for i, v := range list {
+			list[i] = number[v]
+		}
+	}
+}
+
+func (l *edgeList) relabel(f *file) (*edges, error) {
+	ids := slices.Clone(l.wide)
+	slices.Sort(ids)
+	ids = slices.Clone(slices.Compact(ids))
+	if len(ids) > maxNodes {
+		return nil, f.wrong("it names %d nodes, but node ids are int32: there can be %d", len(ids), maxNodes)
+	}
+	e := &edges{nodes: len(ids), w: l.w, src: make([]int32, len(l.wide)/2), dst: make([]int32, len(l.wide)/2)}
+	for i := range e.src {
+		a, _ := slices.BinarySearch(ids, l.wide[2*i])
+		b, _ := slices.BinarySearch(ids, l.wide[2*i+1])
+		e.src[i], e.dst[i] = int32(a), int32(b)
+	}
+	l.wide = nil
+	return e, nil
+}

@@ -1,0 +1,184 @@
+package convert
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// maxFeatures bounds the columns of made features.
+const maxFeatures = 1 << 20
+
+// checkFeatures finds what is wrong with --features before anything is read.
+func checkFeatures(spec string) error {
+	kind, value, has := strings.Cut(spec, ":")
+	switch {
+	case spec == "" || strings.HasSuffix(spec, ".npy"):
+		return nil
+	case has && kind == "one-hot" && value != "":
+		return nil
+	case has && kind == "random":
+		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > 1<<16 {
+			return errorf("--features %s: random features need a number of columns from 1 to %d", spec, 1<<16)
+		}
+		return nil
+	}
+	return errorf("--features is %q; it is FILE.npy, one-hot:FILE.csv or random:DIM", spec)
+}
+
+// addFeatures gives d the features of Options.Features in place of its own.
+func addFeatures(ctx context.Context, d *dataset.Dataset, m *meter, o Options) (err error) {
+	kind, value, _ := strings.Cut(o.Features, ":")
+	d.X, d.S = nil, nil
+	switch {
+	case kind == "one-hot":
+		d.S, err = oneHot(ctx, value, d, m, o)
+	case kind == "random":
+		dim, _ := strconv.Atoi(value) // checked
+		d.X = randomFeatures(d.Nodes(), dim, o)
+	default:
+		s := &Source{Path: o.Features, meter: m}
+		d.X, err = s.features("", d.Nodes())
+	}
+	return err
+}
+
+// oneHot reads lists of class ids, a line for each node, and makes them features:
+// the class at place r of a list is a 1 in column r·classes + class, so the
+// places' blocks of columns stand side by side. A list may be shorter than others
+// or empty; what is missing is zeros.
+func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *meter, o Options) (*dataset.Sparse, error) {
+	f, err := openFile(path, m)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	// Without classes of the dataset's own, there are as many as the file names.
+	limit := int64(d.Classes())
+	if limit == 0 {
+		limit = 1 << 16
+	}
+	s := &dataset.Sparse{Indptr: make([]int64, 1, f.expect(int64(d.Nodes()), 1)+1)}
+	most, ranks := int64(-1), 0
+	err = readWholes(ctx, f, o, func(number int64, values []int64) error {
+		if s.Rows == d.Nodes() {
+			return f.wrong("line %d: it has more lines than the graph has nodes, %d", number, d.Nodes())
+		}
+		for _, c := range values {
+			if c < 0 || c >= limit {
+				return f.wrong("line %d: the class %d is out of range: classes are 0 to %d", number, c, limit-1)
+			}
+			most = max(most, c)
+			s.Indices = append(s.Indices, int32(c))
+		}
+		ranks = max(ranks, len(values))
+		s.Rows++
+		s.Indptr = append(s.Indptr, int64(len(s.Indices)))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if d.Classes() == 0 {
+		limit = most + 1
+	}
+	switch {
+	case s.Rows != d.Nodes():
+		return nil, f.wrong("it has %d lines, but the graph has %d nodes: a line for each node is needed, which may be empty", s.Rows, d.Nodes())
+	case ranks == 0:
+		return nil, f.wrong("it names no class")
+	case int64(ranks)*limit > maxFeatures:
+		return nil, f.wrong("%d places of %d classes would be %d features; there can be %d", ranks, limit, int64(ranks)*limit, maxFeatures)
+	}
+	s.Cols = ranks * int(limit)
+	for v := range s.Rows {
+		row := s.Indices[s.Indptr[v]:s.Indptr[v+1]]
+		for r := range row {
+			row[r] += int32(r * int(limit)) // ascends with r
+		}
+	}
+	return s, nil
+}
+
+// randomKey keeps these draws apart from those of a run with the same seed.
+const randomKey = 0x636f6e7665727421
+
+// randomFeatures draws values of mean 0 and variance 1: the sum of four uniform
+// integers, which is close to normal. They depend on the seed alone.
+func randomFeatures(nodes, dim int, o Options) *dataset.Matrix {
+	x := &dataset.Matrix{Rows: nodes, Cols: dim, F32: make([]float32, nodes*dim)}
+	scale := 1 / math.Sqrt(4*(1<<32-1)/12.0)
+	parallel.For(o.Threads, nodes, max(1, 1<<14/dim), func(lo, hi int) {
+		for v := lo; v < hi; v++ {
+			u := philox.NewStream(o.Seed^randomKey, int64(v), 0, philox.C3(philox.User, siteFeatures, 0))
+			row := x.Row(v)
+			for j := range row {
+				a, b := u.Next(), u.Next()
+				row[j] = float32(float64(int32(a&0xffff+a>>16+b&0xffff+b>>16)-2*0xffff) * scale)
+			}
+		}
+	})
+	return x
+}
+
+// What the draws of a conversion are for: the site of their counters.
+const (
+	siteFeatures = iota
+	siteSplit
+)
+
+// RandomSplits gives a dataset with a class for each node the given number of
+// sets of splits, as O. Shchur et al. use them (Pitfalls of graph neural network
+// evaluation, arXiv:1811.05868): in each, train nodes and val nodes of every
+// class, chosen at random, and "test" is the other labelled nodes. A class with
+// fewer nodes gives those it has, to "train" first. The ids ascend. They follow
+// from the labels and the seed alone.
+//
+// It is an error where there are no labels of one class a node, or where the
+// sizes are not positive.
+func RandomSplits(d *dataset.Dataset, sets, train, val int, seed uint64) error {
+	if d.Y == nil || sets < 1 || train < 1 || val < 0 {
+		return errorf("%s: random splits need a class for each node, and at least one set and one node a class", d.Name())
+	}
+	if d.Splits == nil {
+		d.Splits = map[string][]int32{}
+	}
+	members := make([][]int32, d.Classes())
+	for v, c := range d.Y {
+		if c >= 0 && int(c) < len(members) {
+			members[c] = append(members[c], int32(v))
+		}
+	}
+	for k := range sets {
+		var ids [3][]int32
+		for c, all := range members {
+			order := slices.Clone(all)
+			// Each place of each class has a counter of its own, so a class's choice
+			// does not depend on the other classes' sizes.
+			for i := range min(train+val, len(order)) {
+				u := philox.NewStream(seed^randomKey, int64(c)<<20|int64(i&(1<<20-1)), k, philox.C3(philox.User, siteSplit, 0))
+				j := i + int(philox.Bounded(u.Next(), uint32(len(order)-i)))
+				order[i], order[j] = order[j], order[i]
+			}
+			a := min(train, len(order))
+			b := min(train+val, len(order))
+			ids[0] = append(ids[0], order[:a]...)
+			ids[1] = append(ids[1], order[a:b]...)
+			ids[2] = append(ids[2], order[b:]...)
+		}
+		for i, name := range []string{"train", "val", "test"} {
+			slices.Sort(ids[i])
+			if ids[i] == nil {
+				ids[i] = []int32{}
+			}
+			d.Splits[dataset.SplitSetName(name, k)] = ids[i]
+		}
+	}
+	return nil
+}

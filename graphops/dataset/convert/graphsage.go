@@ -1,0 +1,371 @@
+package convert
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// sageReader reads the folders of GraphSAGE: NAME-G.json (NetworkX's node-link
+// format; a node's val and test say where it belongs), NAME-id_map.json (the
+// number of each node), NAME-class_map.json, and NAME-feats.npy, which may be
+// missing. --name chooses where a folder holds several. Walks are not read.
+//
+// Source: W. Hamilton, R. Ying, J. Leskovec, NIPS 2017, arXiv:1706.02216, and
+// its repository's README.
+type sageReader struct{}
+
+const sageGraph = "-G.json"
+
+func (sageReader) Name() string { return "graphsage" }
+
+func (sageReader) About() string {
+	return "a GraphSAGE folder: NAME-G.json, NAME-id_map.json, NAME-class_map.json and maybe NAME-feats.npy"
+}
+
+func (sageReader) Detect(s *Source) bool { return len(s.prefixes("", sageGraph)) > 0 }
+
+// prefixes are what stands between a beginning and an ending in the names of
+// the folder's files.
+func (s *Source) prefixes(begin, ending string) []string {
+	var names []string
+	for _, file := range s.Files {
+		if rest, ok := strings.CutPrefix(file, begin); ok {
+			if name, ok := strings.CutSuffix(rest, ending); ok && name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// choose is the one of the sets in the folder that is meant.
+func (s *Source) choose(names []string, o Options) (string, error) {
+	switch {
+	case o.Name != "" && slices.Contains(names, o.Name):
+		return o.Name, nil
+	case len(names) == 1:
+		return names[0], nil
+	case o.Name != "":
+		return "", errorf("%s has no dataset %q; it has %s", s.Path, o.Name, strings.Join(names, ", "))
+	}
+	return "", errorf("%s holds several datasets, %s: --name says which", s.Path, strings.Join(names, ", "))
+}
+
+func (sageReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	name, err := s.choose(s.prefixes("", sageGraph), o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.need(name+"-class_map.json", "the nodes' classes"); err != nil {
+		return nil, err
+	}
+	ids, err := readIDMap(s, name+"-id_map.json")
+	if err != nil {
+		return nil, err
+	}
+	g, err := readNodeLink(ctx, s, name+sageGraph, ids)
+	if err != nil {
+		return nil, err
+	}
+	d, err := g.edges.dataset(o)
+	if err != nil {
+		return nil, err
+	}
+	d.Splits = g.splits
+	if err := sageLabels(s, name+"-class_map.json", ids, d); err != nil {
+		return nil, err
+	}
+	feats := name + "-feats.npy"
+	if s.Has(feats) && o.Features == "" {
+		d.X, err = s.features(feats, d.Nodes())
+	} else if o.Features == "" {
+		o.note("%s has no %s, so the dataset has no features; --features makes some", s.Path, feats)
+	}
+	if d.Meta.Name == "" {
+		d.Meta.Name = name
+	}
+	return d, err
+}
+
+// readIDMap reads {"id": number, …}, whose numbers must be 0 to n-1.
+func readIDMap(s *Source, name string) (map[string]int32, error) {
+	f, err := s.open(name, "the numbers of the nodes")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	ids := map[string]int32{}
+	j := newJSON(f)
+	err = j.object(func(key string) error {
+		v, err := j.whole()
+		if err != nil {
+			return err
+		}
+		if v < 0 || v >= maxNodes {
+			return j.wrong("the number of node %s is %d; numbers are 0 to the number of nodes less 1", shown([]byte(key)), v)
+		}
+		if _, twice := ids[key]; twice {
+			return j.wrong("the node %s occurs twice", shown([]byte(key)))
+		}
+		ids[key] = int32(v)
+		return nil
+	})
+	if err == nil {
+		err = j.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	seen := make([]uint64, (len(ids)+63)/64)
+	for key, v := range ids {
+		if err := claim(seen, int64(v), len(ids)); err != nil {
+			return nil, f.wrong("node %s: %w", shown([]byte(key)), err)
+		}
+	}
+	return ids, nil
+}
+
+// nodeLink is a graph in NetworkX's node-link format.
+type nodeLink struct {
+	edges  edges
+	splits map[string][]int32
+
+	ids map[string]int32
+	// Whole numbers in links are the nodes' ids where those are whole numbers,
+	// and positions in the list of nodes otherwise (NetworkX 1). Either is known
+	// only once the nodes are, so links wait as they are: what is not negative is
+	// a number from the file, and -1-v is node v, found by its text.
+	links   []int64
+	order   []int32
+	numbers bool // whole numbers are ids
+	seen    []uint64
+}
+
+func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]int32) (*nodeLink, error) {
+	f, err := s.open(name, "the graph")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	g := &nodeLink{
+		ids: ids, splits: map[string][]int32{"train": {}, "val": {}, "test": {}},
+		edges: edges{nodes: len(ids), undirected: true}, seen: make([]uint64, (len(ids)+63)/64),
+	}
+	j := newJSON(f)
+	parts := map[string]bool{}
+	err = j.object(func(key string) error {
+		if parts[key] {
+			return j.wrong("%q occurs twice", key)
+		}
+		parts[key] = true
+		switch key {
+		case "directed":
+			directed, err := j.boolean()
+			g.edges.undirected = !directed
+			return err
+		case "nodes":
+			return j.array(func() error {
+				if len(g.order)%4096 == 0 && ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return g.node(j)
+			})
+		case "links", "edges":
+			return j.array(func() error {
+				if len(g.links)%8192 == 0 && ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return g.link(j)
+			})
+		}
+		return j.skip()
+	})
+	if err == nil {
+		err = j.end()
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !parts["nodes"] || !parts["links"] && !parts["edges"]:
+		return nil, f.wrong(`it is no graph in the node-link format: "nodes" or "links" is missing`)
+	}
+	if err := g.resolve(f); err != nil {
+		return nil, err
+	}
+	for name := range g.splits {
+		slices.Sort(g.splits[name])
+	}
+	return g, nil
+}
+
+// node reads {"id": …, "val": …, "test": …, …}. One without val and test belongs
+// to no split, as in GraphSAGE's loader.
+func (g *nodeLink) node(j *jsonReader) error {
+	id := int32(-1)
+	var val, test, marked bool
+	err := j.object(func(key string) error {
+		var err error
+		switch key {
+		case "id":
+			var text string
+			c, err := j.peek()
+			if err != nil {
+				return err
+			}
+			if c == '"' {
+				text, err = j.text()
+			} else {
+				var n int64
+				n, err = j.whole()
+				text = strconv.FormatInt(n, 10)
+				g.numbers = true
+			}
+			if err != nil {
+				return err
+			}
+			v, ok := g.ids[text]
+			if !ok {
+				return j.wrong("the node %s is not in the id map", shown([]byte(text)))
+			}
+			id = v
+			return nil
+		case "val":
+			val, err = j.boolean()
+			marked = true
+		case "test":
+			test, err = j.boolean()
+			marked = true
+		default:
+			err = j.skip()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if id < 0 {
+		return j.wrong("a node has no id")
+	}
+	if err := claim(g.seen, int64(id), len(g.ids)); err != nil {
+		return j.wrong("%w", err)
+	}
+	g.order = append(g.order, id)
+	if marked {
+		name := "train"
+		if test {
+			name = "test"
+		} else if val {
+			name = "val"
+		}
+		g.splits[name] = append(g.splits[name], id)
+	}
+	return nil
+}
+
+// link reads {"source": …, "target": …, …}.
+func (g *nodeLink) link(j *jsonReader) error {
+	ends := [2]int64{}
+	have := [2]bool{}
+	err := j.object(func(key string) error {
+		i := slices.Index([]string{"source", "target"}, key)
+		if i < 0 {
+			return j.skip()
+		}
+		have[i] = true
+		c, err := j.peek()
+		if err != nil {
+			return err
+		}
+		if c == '"' {
+			text, err := j.text()
+			if err != nil {
+				return err
+			}
+			v, ok := g.ids[text]
+			if !ok {
+				return j.wrong("a link names the node %s, which is not in the id map", shown([]byte(text)))
+			}
+			ends[i] = -1 - int64(v)
+			return nil
+		}
+		ends[i], err = j.whole()
+		if err == nil && ends[i] < 0 {
+			return j.wrong("a link names the node %d", ends[i])
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !have[0] || !have[1] {
+		return j.wrong("a link has no source or no target")
+	}
+	g.links = append(g.links, ends[0], ends[1])
+	return nil
+}
+
+// resolve turns the links into edges.
+func (g *nodeLink) resolve(f *file) error {
+	var byNumber map[int64]int32
+	if g.numbers {
+		byNumber = make(map[int64]int32, len(g.ids))
+		for text, v := range g.ids {
+			if n, ok := whole([]byte(text)); ok {
+				byNumber[n] = v
+			}
+		}
+	}
+	e := &g.edges
+	e.src, e.dst = make([]int32, len(g.links)/2), make([]int32, len(g.links)/2)
+	for i, end := range g.links {
+		var v int32
+		switch {
+		case end < 0:
+			v = int32(-1 - end)
+		case g.numbers:
+			var ok bool
+			if v, ok = byNumber[end]; !ok {
+				return f.wrong("link %d names the node %d, which is not in the id map", i/2, end)
+			}
+		case end >= int64(len(g.order)):
+			return f.wrong("link %d names the node at place %d, but there are %d nodes", i/2, end, len(g.order))
+		default:
+			v = g.order[end]
+		}
+		if i%2 == 0 {
+			e.src[i/2] = v
+		} else {
+			e.dst[i/2] = v
+		}
+	}
+	g.links = nil
+	return nil
+}
+
+func sageLabels(s *Source, name string, ids map[string]int32, d *dataset.Dataset) error {
+	f, err := s.open(name, "the nodes' classes")
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	l := newLabels(d.Nodes())
+	j := newJSON(f)
+	err = j.object(func(key string) error {
+		v, ok := ids[key]
+		if !ok {
+			return j.wrong("the node %s is not in the id map", shown([]byte(key)))
+		}
+		return l.read(j, int64(v))
+	})
+	if err == nil {
+		err = j.end()
+	}
+	if err != nil {
+		return err
+	}
+	return l.store(d, f.path)
+}

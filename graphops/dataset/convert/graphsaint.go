@@ -1,0 +1,256 @@
+package convert
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// saintReader reads the folders of GraphSAINT: adj_full.npz (a SciPy CSR matrix,
+// row = source), class_map.json (a class a node, or a list of 0 and 1), role.json
+// (the split: tr, va, te) and feats.npy, which may be missing. adj_train.npz is
+// the part of the graph between training nodes and follows from the others, so
+// it is not read.
+//
+// Source: H. Zeng et al., GraphSAINT, ICLR 2020, and its repository's README.
+type saintReader struct{}
+
+func (saintReader) Name() string { return "graphsaint" }
+
+func (saintReader) About() string {
+	return "a GraphSAINT folder: adj_full.npz, class_map.json, role.json and maybe feats.npy"
+}
+
+func (saintReader) Detect(s *Source) bool {
+	return s.Has("adj_full.npz") || s.Has("role.json") && s.Has("class_map.json")
+}
+
+func (saintReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	for name, what := range map[string]string{"class_map.json": "the nodes' classes", "role.json": "the split"} {
+		if err := s.need(name, what); err != nil { // before minutes of reading
+			return nil, err
+		}
+	}
+	e, err := readCSR(ctx, s, "adj_full.npz")
+	if err != nil {
+		return nil, err
+	}
+	nodes := e.nodes
+	d, err := e.dataset(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := saintLabels(ctx, s, d); err != nil {
+		return nil, err
+	}
+	if err := saintRoles(ctx, s, d); err != nil {
+		return nil, err
+	}
+	if s.Has("feats.npy") && o.Features == "" {
+		d.X, err = s.features("feats.npy", nodes)
+	} else if o.Features == "" {
+		o.note("%s has no feats.npy, so the dataset has no features; --features makes some", s.Path)
+	}
+	return d, err
+}
+
+// need is an error where the folder has no such file.
+func (s *Source) need(name, what string) error {
+	f, err := s.open(name, what)
+	if err != nil {
+		return err
+	}
+	s.meter.total.Add(-f.size) // it is opened again
+	return f.Close()
+}
+
+// features reads a .npy file with a row for each node.
+func (s *Source) features(name string, nodes int) (*dataset.Matrix, error) {
+	a, err := s.array(name, "the nodes' features")
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close() //nolint:errcheck // it was only read
+	cols, values, err := a.matrix(nodes)
+	if err != nil {
+		return nil, err
+	}
+	return &dataset.Matrix{Rows: nodes, Cols: cols, F32: values}, nil
+}
+
+// readCSR reads a square SciPy CSR matrix as edges from the row to the column.
+func readCSR(ctx context.Context, s *Source, name string) (*edges, error) {
+	z, err := s.archive(name, "the graph")
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close() //nolint:errcheck // it was only read
+	indptr, rows, err := readIndptr(z)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	numEdges := indptr[rows]
+	indices, err := z.array("indices")
+	if err != nil {
+		return nil, err
+	}
+	if indices.Len() != numEdges {
+		return nil, indices.wrong("it has %d entries, but indptr ends at %d", indices.Len(), numEdges)
+	}
+	e := &edges{nodes: rows}
+	if e.dst, err = indices.ids(int64(rows)); err != nil {
+		return nil, err
+	}
+	e.src = make([]int32, numEdges)
+	for v := range rows {
+		for i := indptr[v]; i < indptr[v+1]; i++ {
+			e.src[i] = int32(v)
+		}
+	}
+	if z.has("data") {
+		e.w, err = readWeights(z, numEdges)
+	}
+	return e, err
+}
+
+// readIndptr reads the row ends of a square CSR matrix, and its shape where the
+// archive has it.
+func readIndptr(z *archive) (indptr []int64, rows int, err error) {
+	a, err := z.array("indptr")
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(a.Shape) != 1 || a.Len() == 0 || a.Len()-1 > maxNodes {
+		return nil, 0, a.wrong("it is %s; row ends are a list of nodes+1 numbers, and there can be %d nodes", a.Describe(), maxNodes)
+	}
+	last := int64(0)
+	err = a.eachWhole(func(i, x int64) error {
+		if i == 0 && x != 0 || x < last {
+			return a.wrong("entry %d is %d after %d; row ends begin at 0 and ascend", i, x, last)
+		}
+		last = x
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	indptr = make([]int64, a.Len())
+	if err = a.eachWhole(func(i, x int64) error { indptr[i] = x; return nil }); err != nil {
+		return nil, 0, err
+	}
+	rows = len(indptr) - 1
+	if !z.has("shape") {
+		return indptr, rows, nil
+	}
+	shape, err := z.array("shape")
+	if err != nil {
+		return nil, 0, err
+	}
+	err = shape.eachWhole(func(i, x int64) error {
+		if x != int64(rows) || i > 1 {
+			return shape.wrong("entry %d is %d, but the matrix is square with %d rows by its indptr", i, x, rows)
+		}
+		return nil
+	})
+	return indptr, rows, err
+}
+
+// readWeights reads the values of a CSR matrix, nil where all are 1.
+func readWeights(z *archive, count int64) ([]float32, error) {
+	a, err := z.array("data")
+	if err != nil {
+		return nil, err
+	}
+	if a.Len() != count {
+		return nil, a.wrong("it has %d entries for %d edges", a.Len(), count)
+	}
+	ones := true
+	err = a.eachFloat(func(i int64, x float32) error {
+		if x-x != 0 {
+			return a.wrong("entry %d is %v; weights must be finite in float32", i, x)
+		}
+		ones = ones && x == 1
+		return nil
+	})
+	if err != nil || ones {
+		return nil, err
+	}
+	return a.load()
+}
+
+func saintLabels(ctx context.Context, s *Source, d *dataset.Dataset) error {
+	f, err := s.open("class_map.json", "the nodes' classes")
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	l := newLabels(d.Nodes())
+	j := newJSON(f)
+	err = j.object(func(key string) error {
+		v, err := strconv.ParseInt(key, 10, 64)
+		if err != nil {
+			return j.wrong("the key %s is no node", shown([]byte(key)))
+		}
+		if l.count%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return l.read(j, v)
+	})
+	if err == nil {
+		err = j.end()
+	}
+	if err != nil {
+		return err
+	}
+	return l.store(d, f.path)
+}
+
+func saintRoles(ctx context.Context, s *Source, d *dataset.Dataset) error {
+	f, err := s.open("role.json", "the split")
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	j := newJSON(f)
+	names := map[string]string{"tr": "train", "va": "val", "te": "test"}
+	seen := make([]uint64, (d.Nodes()+63)/64) // over all roles, which are disjoint
+	err = j.object(func(key string) error {
+		name, known := names[key]
+		if !known {
+			return j.wrong("the role %s is none of tr, va and te", shown([]byte(key)))
+		}
+		if _, twice := d.Splits[name]; twice {
+			return j.wrong("the role %s occurs twice", key)
+		}
+		ids := []int32{}
+		err := j.array(func() error {
+			v, err := j.whole()
+			if err != nil {
+				return err
+			}
+			if err := claim(seen, v, d.Nodes()); err != nil {
+				return j.wrong("role %s: %w", key, err)
+			}
+			ids = append(ids, int32(v))
+			if len(ids)%4096 == 0 {
+				return ctx.Err()
+			}
+			return nil
+		})
+		d.Splits[name] = ids
+		return err
+	})
+	if err == nil {
+		err = j.end()
+	}
+	for _, key := range []string{"tr", "va", "te"} {
+		if _, ok := d.Splits[names[key]]; !ok && err == nil {
+			err = f.wrong("the role %s is missing", key)
+		}
+	}
+	return err
+}

@@ -1,0 +1,341 @@
+package convert
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// jsonReader pulls values out of a JSON text of any size without keeping it: the
+// role.json of a large graph is one list of hundreds of megabytes. It takes what
+// RFC 8259 allows, and NaN, which Python writes.
+type jsonReader struct {
+	f *file
+	r *bufio.Reader
+	n int64 // bytes taken
+}
+
+const (
+	maxJSONText   = 1 << 20 // bytes of a string
+	maxJSONNumber = 64
+	maxJSONDepth  = 1000
+)
+
+func newJSON(f *file) *jsonReader { return &jsonReader{f: f, r: bufio.NewReaderSize(f, 1<<18)} }
+
+// wrong is an error at the reader's place.
+func (j *jsonReader) wrong(format string, args ...any) error {
+	return j.f.wrong("byte %d: "+format, append([]any{j.n}, args...)...)
+}
+
+func (j *jsonReader) byte() (byte, error) {
+	c, err := j.r.ReadByte()
+	if err != nil {
+		return 0, j.ended(err)
+	}
+	j.n++
+	return c, nil
+}
+
+func (j *jsonReader) ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return j.wrong("it ends in the middle of a value: it was cut off; fetch it again")
+	}
+	return err
+}
+
+// peek is the first byte of the next token.
+func (j *jsonReader) peek() (byte, error) {
+	for {
+		c, err := j.byte()
+		if err != nil {
+			return 0, err
+		}
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			j.back()
+			return c, nil
+		}
+	}
+}
+
+func (j *jsonReader) back() {
+	j.n--
+	_ = j.r.UnreadByte() // follows a ReadByte, so it succeeds
+}
+
+// take takes the next token's byte, which must be c.
+func (j *jsonReader) take(c byte) error {
+	got, err := j.peek()
+	if err != nil {
+		return err
+	}
+	if got != c {
+		return j.wrong("%q was expected, not %q", c, got)
+	}
+	_, err = j.byte()
+	return err
+}
+
+// list calls visit for every element between open and close; visit reads it.
+func (j *jsonReader) list(open, closing byte, visit func() error) error {
+	if err := j.take(open); err != nil {
+		return err
+	}
+	c, err := j.peek()
+	if err != nil {
+		return err
+	}
+	if c == closing {
+		return j.take(closing)
+	}
+	for {
+		if err := visit(); err != nil {
+			return err
+		}
+		c, err := j.peek()
+		if err != nil {
+			return err
+		}
+		switch c {
+		case ',':
+			_, _ = j.byte()
+		case closing:
+			return j.take(closing)
+		default:
+			return j.wrong("%q or %q was expected, not %q", ",", closing, c)
+		}
+	}
+}
+
+// array calls visit for every element; visit reads it.
+func (j *jsonReader) array(visit func() error) error { return j.list('[', ']', visit) }
+
+// object calls visit for every key; visit reads the value.
+func (j *jsonReader) object(visit func(key string) error) error {
+	return j.list('{', '}', func() error {
+		key, err := j.text()
+		if err != nil {
+			return err
+		}
+		if err := j.take(':'); err != nil {
+			return err
+		}
+		return visit(key)
+	})
+}
+
+// text reads a string.
+func (j *jsonReader) text() (string, error) {
+	if err := j.take('"'); err != nil {
+		return "", err
+	}
+	var b []byte
+	for {
+		c, err := j.byte()
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case c == '"':
+			if !utf8.Valid(b) {
+				b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
+			}
+			return string(b), nil
+		case c < 0x20:
+			return "", j.wrong("a string has the control character %q", c)
+		case c == '\\':
+			if b, err = j.escape(b); err != nil {
+				return "", err
+			}
+		default:
+			b = append(b, c)
+		}
+		if len(b) > maxJSONText {
+			return "", j.wrong("a string is longer than %d bytes", maxJSONText)
+		}
+	}
+}
+
+func (j *jsonReader) escape(b []byte) ([]byte, error) {
+	c, err := j.byte()
+	if err != nil {
+		return b, err
+	}
+	if i := bytes.IndexByte([]byte(`"\/bfnrt`), c); i >= 0 {
+		return append(b, "\"\\/\b\f\n\r\t"[i]), nil
+	}
+	if c != 'u' {
+		return b, j.wrong("a string has the unknown escape \\%c", c)
+	}
+	r, err := j.hex()
+	if err != nil {
+		return b, err
+	}
+	if utf16.IsSurrogate(r) {
+		if next, err := j.r.Peek(2); err != nil || string(next) != `\u` {
+			return utf8.AppendRune(b, utf8.RuneError), nil
+		}
+		_, _ = j.byte()
+		_, _ = j.byte()
+		low, err := j.hex()
+		if err != nil {
+			return b, err
+		}
+		r = utf16.DecodeRune(r, low)
+	}
+	return utf8.AppendRune(b, r), nil
+}
+
+func (j *jsonReader) hex() (rune, error) {
+	var digits [4]byte
+	for i := range digits {
+		c, err := j.byte()
+		if err != nil {
+			return 0, err
+		}
+		digits[i] = c
+	}
+	n, err := strconv.ParseUint(string(digits[:]), 16, 32)
+	if err != nil {
+		return 0, j.wrong("a string has the escape \\u%s, which is no character", digits[:])
+	}
+	return rune(n), nil
+}
+
+// word reads a number, or true, false, null and NaN, as its text.
+func (j *jsonReader) word() ([]byte, error) {
+	c, err := j.peek()
+	if err != nil {
+		return nil, err
+	}
+	var b []byte
+	for {
+		ok := c == '-' || c == '+' || c == '.' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !ok {
+			break
+		}
+		if _, err = j.byte(); err != nil {
+			return nil, err
+		}
+		if b = append(b, c); len(b) > maxJSONNumber {
+			return nil, j.wrong("a number of more than %d characters", maxJSONNumber)
+		}
+		next, err := j.r.Peek(1)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, j.ended(err)
+		}
+		c = next[0]
+	}
+	if len(b) == 0 {
+		return nil, j.wrong("a value was expected, not %q", c)
+	}
+	return b, nil
+}
+
+// number reads a number; NaN, null and Infinity are NaN.
+func (j *jsonReader) number() (float64, error) {
+	b, err := j.word()
+	if err != nil {
+		return 0, err
+	}
+	switch string(b) {
+	case "NaN", "null", "Infinity", "-Infinity":
+		return math.NaN(), nil
+	}
+	if x, ok := whole(b); ok {
+		return float64(x), nil
+	}
+	x, ok := decimal(b)
+	if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0, j.wrong("%s is no number", shown(b))
+	}
+	return x, nil
+}
+
+// whole reads a whole number; 3.0 is one.
+func (j *jsonReader) whole() (int64, error) {
+	b, err := j.word()
+	if err != nil {
+		return 0, err
+	}
+	if n, ok := whole(b); ok {
+		return n, nil
+	}
+	if x, ok := decimal(b); ok && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+		return int64(x), nil
+	}
+	return 0, j.wrong("%s is no whole number", shown(b))
+}
+
+// boolean reads true or false.
+func (j *jsonReader) boolean() (bool, error) {
+	b, err := j.word()
+	if err != nil {
+		return false, err
+	}
+	switch string(b) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, j.wrong("%s is neither true nor false", shown(b))
+}
+
+// skip passes over a value.
+func (j *jsonReader) skip() error { return j.skipTo(0) }
+
+func (j *jsonReader) skipTo(depth int) error {
+	c, err := j.peek()
+	switch {
+	case err != nil:
+		return err
+	case depth > maxJSONDepth:
+		return j.wrong("values are nested more than %d deep", maxJSONDepth)
+	case c == '{':
+		return j.object(func(string) error { return j.skipTo(depth + 1) })
+	case c == '[':
+		return j.array(func() error { return j.skipTo(depth + 1) })
+	case c == '"':
+		_, err = j.text()
+		return err
+	}
+	b, err := j.word()
+	if err != nil {
+		return err
+	}
+	switch string(b) {
+	case "true", "false", "null", "NaN", "Infinity", "-Infinity":
+		return nil
+	}
+	if _, ok := decimal(b); !ok {
+		return j.wrong("%s is no value", shown(b))
+	}
+	return nil
+}
+
+// end makes sure that nothing follows.
+func (j *jsonReader) end() error {
+	for {
+		c, err := j.r.ReadByte()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w", err)
+		}
+		j.n++
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return j.wrong("%q follows the end of the value", c)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package convert
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// labels gathers the labels of nodes that come in any order: a class each, or a
+// list of 0 and 1 each.
+type labels struct {
+	nodes int
+	y     []int32 // single: class by node
+	// Several classes: rows in the order they came, and which is whose.
+	cols  int
+	multi []int8
+	row   []int32 // by node; -1: none
+	count int
+}
+
+func newLabels(nodes int) *labels {
+	l := &labels{nodes: nodes, y: make([]int32, nodes), row: make([]int32, nodes), cols: -1}
+	for v := range nodes {
+		l.y[v], l.row[v] = -1, -1
+	}
+	return l
+}
+
+// read reads the label of node v at j: a number or a list.
+func (l *labels) read(j *jsonReader, v int64) error {
+	c, err := j.peek()
+	if err != nil {
+		return err
+	}
+	if v < 0 || v >= int64(l.nodes) {
+		return j.wrong("the node %d is out of range: the graph has the nodes 0 to %d", v, l.nodes-1)
+	}
+	if l.row[v] >= 0 {
+		return j.wrong("the node %d has two labels", v)
+	}
+	l.row[v] = int32(l.count)
+	l.count++
+	if c != '[' {
+		if l.cols > 0 {
+			return j.wrong("the node %d has one class, but others have a list", v)
+		}
+		l.cols = 0
+		x, err := j.number()
+		if err != nil {
+			return err
+		}
+		if l.y[v], err = class(x); err != nil {
+			return j.wrong("node %d: %w", v, err)
+		}
+		return nil
+	}
+	n := 0
+	err = j.array(func() error {
+		x, err := j.number()
+		if err != nil {
+			return err
+		}
+		t, err := target(x)
+		if err != nil {
+			return j.wrong("node %d: %w", v, err)
+		}
+		l.multi = append(l.multi, t)
+		n++
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case n == 0 || n > maxClasses:
+		return j.wrong("the node %d has a list of %d classes", v, n)
+	case l.cols < 0:
+		l.cols = n
+	case l.cols != n:
+		return j.wrong("the node %d has a list of %d classes, but others have %d", v, n, l.cols)
+	}
+	return nil
+}
+
+// store gives the labels to d.
+func (l *labels) store(d *dataset.Dataset, path string) error {
+	switch {
+	case l.count == 0:
+		return fmt.Errorf("convert: reading %s: it has no labels", path)
+	case l.cols == 0:
+		d.Y = l.y
+		d.Meta.NumClasses = classes(l.y)
+		if d.Meta.NumClasses == 0 {
+			return fmt.Errorf("convert: reading %s: every label is unknown", path)
+		}
+		return nil
+	case 2*l.count < l.nodes:
+		// A row for every node is reserved below.
+		return fmt.Errorf("convert: reading %s: only %d of %d nodes have a label", path, l.count, l.nodes)
+	}
+	ym := &dataset.Multi{Rows: l.nodes, Cols: l.cols, Data: make([]int8, l.nodes*l.cols)}
+	for v, row := range l.row {
+		if row < 0 {
+			for i := range ym.Row(v) {
+				ym.Row(v)[i] = -1
+			}
+			continue
+		}
+		copy(ym.Row(v), l.multi[int(row)*l.cols:])
+	}
+	// GraphSAGE and GraphSAINT report the micro-averaged F1 of such sets.
+	d.YM, d.Meta.NumClasses, d.Meta.Metric = ym, ym.Cols, dataset.MetricMicroF1
+	return nil
+}
+
+// setColumn gives d the labels of a column or of a table of 0 and 1.
+func setColumn(d *dataset.Dataset, t *table, wrong func(format string, args ...any) error) error {
+	if t.rows != d.Nodes() {
+		return wrong("it has labels for %d nodes, but the graph has %d", t.rows, d.Nodes())
+	}
+	if t.cols == 1 {
+		d.Y = make([]int32, t.rows)
+		for v, x := range t.values {
+			c, err := class(float64(x))
+			if err != nil {
+				return wrong("entry %d: %w", v, err)
+			}
+			d.Y[v] = c
+		}
+		if d.Meta.NumClasses = classes(d.Y); d.Meta.NumClasses == 0 {
+			return wrong("every label is unknown")
+		}
+		return nil
+	}
+	ym := &dataset.Multi{Rows: t.rows, Cols: t.cols, Data: make([]int8, len(t.values))}
+	for i, x := range t.values {
+		c, err := target(float64(x))
+		if err != nil {
+			return wrong("row %d, column %d: %w", i/t.cols, i%t.cols, err)
+		}
+		ym.Data[i] = c
+	}
+	// OGB reports the ROC AUC of its set with several labels, proteins.
+	d.YM, d.Meta.NumClasses, d.Meta.Metric = ym, ym.Cols, dataset.MetricROCAUC
+	return nil
+}

@@ -1,0 +1,165 @@
+package convert
+
+import (
+	"context"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// metisReader reads METIS's .graph files: a header "nodes edges [format
+// [constraints]]", then a line for each node with its neighbours, counted from 1,
+// each followed by the edge's weight where the format has them. % begins a
+// comment. The graph is undirected and each edge stands in two lines.
+//
+// Source: G. Karypis, METIS manual 5.1.0, section 4.5.
+type metisReader struct{}
+
+func (metisReader) Name() string { return "metis" }
+
+func (metisReader) About() string {
+	return "a METIS .graph file: nodes and edges, then the neighbours of each node, counted from 1"
+}
+
+func (metisReader) Detect(s *Source) bool {
+	// The header could as well be an edge, so the file's name decides.
+	if s.Dir || !hasEnding(s.Path, ".graph", ".metis", ".chaco") {
+		return false
+	}
+	line, _ := firstLine(s.Head)
+	_, ok := metisHeader(line)
+	return ok
+}
+
+type metisHead struct {
+	nodes, edges                int64
+	sizes, weights, edgeWeights bool
+	constraints                 int
+}
+
+func metisHeader(line []byte) (h metisHead, ok bool) {
+	var n [4]int64
+	columns := 0
+	for ; columns < 4 && len(line) > 0; columns++ {
+		var text []byte
+		text, line = field(line)
+		if n[columns], ok = whole(text); !ok || n[columns] < 0 {
+			return h, false
+		}
+		if columns == 2 { // three digits, each 0 or 1
+			for _, c := range text {
+				if c != '0' && c != '1' || len(text) > 3 {
+					return h, false
+				}
+			}
+		}
+	}
+	h = metisHead{nodes: n[0], edges: n[1], edgeWeights: n[2]%10 == 1, weights: n[2]/10%10 == 1, sizes: n[2]/100 == 1}
+	if h.weights {
+		h.constraints = 1
+		if columns == 4 {
+			h.constraints = int(min(n[3], 1000))
+		}
+	}
+	return h, columns >= 2 && len(trim(line)) == 0
+}
+
+func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	f, err := s.open("", "")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	var (
+		h      metisHead
+		seen   bool
+		node   int64 // of the next line
+		e      edges
+		expect int
+	)
+	parse := func(line []byte, number int64) error {
+		if len(trim(line)) > 0 && trim(line)[0] == '%' {
+			return nil
+		}
+		if !seen {
+			if len(trim(line)) == 0 {
+				return nil
+			}
+			var ok bool
+			if h, ok = metisHeader(line); !ok {
+				return atLine(number, "%s is not the header: nodes, edges and maybe a format of three digits 0 or 1 and the number of node weights", shown(line))
+			}
+			if h.nodes > maxNodes {
+				return atLine(number, "the header says %d nodes; node ids are int32, so there can be %d", h.nodes, maxNodes)
+			}
+			seen = true
+			expect = f.expect(2*min(h.edges, 1<<40), 4)
+			e.src, e.dst = make([]int32, 0, expect), make([]int32, 0, expect)
+			return nil
+		}
+		if node >= h.nodes {
+			if len(trim(line)) == 0 {
+				return nil
+			}
+			return atLine(number, "the header says %d nodes, each in a line of its own, but more lines follow", h.nodes)
+		}
+		skip := h.constraints
+		if h.sizes {
+			skip++
+		}
+		for i := 0; len(line) > 0; i++ {
+			var text []byte
+			if text, line = field(line); len(text) == 0 {
+				break
+			}
+			u, ok := whole(text)
+			switch {
+			case i < skip:
+				if _, ok := decimal(text); !ok {
+					return atLine(number, "the node's weight %s is no number", shown(text))
+				}
+			case !ok && (!h.edgeWeights || (i-skip)%2 == 0):
+				return atLine(number, "%s is no node", shown(text))
+			case h.edgeWeights && (i-skip)%2 == 1:
+				x, ok := float(text)
+				if !ok || x != x {
+					return atLine(number, "the weight %s is no finite number", shown(text))
+				}
+				e.w = append(e.w, x)
+			case u < 1 || u > h.nodes:
+				return atLine(number, "node %d has the neighbour %d, but by the header the nodes are 1 to %d", node+1, u, h.nodes)
+			default:
+				e.src = append(e.src, int32(u-1))
+				e.dst = append(e.dst, int32(node))
+			}
+		}
+		if h.edgeWeights && len(e.w) != len(e.src) {
+			return atLine(number, "the last neighbour of node %d has no weight, but by the header every edge has one", node+1)
+		}
+		node++
+		return nil
+	}
+	// The number of a line's node follows from all lines before it, so one
+	// thread parses, beside the one that reads.
+	err = eachBlock(ctx, f, 1, func(b block) (struct{}, error) { return struct{}{}, b.lines(parse) }, func(struct{}) error { return nil })
+	switch {
+	case err != nil:
+		return nil, err
+	case !seen:
+		return nil, f.wrong("it is empty")
+	case node < h.nodes:
+		return nil, f.wrong("the header says %d nodes, but there are lines for %d: the file was cut off; fetch it again", h.nodes, node)
+	case int64(len(e.src)) != 2*h.edges:
+		return nil, f.wrong("the header says %d edges, so %d neighbours, but there are %d", h.edges, 2*h.edges, len(e.src))
+	}
+	e.nodes = int(h.nodes)
+	o.Undirected = false // it is already, and weights would be added
+	d, err := e.dataset(o)
+	if err != nil {
+		return nil, err
+	}
+	if !d.Graph.Symmetric() {
+		return nil, f.wrong("some edge stands in the line of one of its nodes only; a METIS graph is undirected and lists each edge twice")
+	}
+	d.Meta.Undirected = true
+	return d, nil
+}

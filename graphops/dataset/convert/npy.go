@@ -1,0 +1,257 @@
+package convert
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/graphnb/graphnb/internal/npy"
+	"github.com/graphnb/graphnb/internal/npz"
+)
+
+// array is a NumPy array in a file of its own or in an archive. It can be read
+// more than once, so what is loaded is checked first, in constant memory.
+type array struct {
+	*npy.Array
+	label string // what errors call it: FILE or FILE:ENTRY
+	done  func() error
+}
+
+func (a *array) wrong(format string, args ...any) error {
+	return fmt.Errorf("convert: reading %s: "+format, append([]any{a.label}, args...)...)
+}
+
+// Close closes the file that the array alone is in.
+func (a *array) Close() error { return a.done() }
+
+// array opens a .npy file of the folder (or the file itself, where name is
+// empty).
+func (s *Source) array(name, what string) (*array, error) {
+	f, err := s.open(name, what)
+	if err != nil {
+		return nil, err
+	}
+	a, err := f.array()
+	if err != nil {
+		_ = f.Close()
+	}
+	return a, err
+}
+
+// array parses the file's header; the array closes the file.
+func (f *file) array() (*array, error) {
+	if f.packed {
+		return nil, f.wrong("it is compressed; decompress it first")
+	}
+	h, err := npy.ReadHeader(f)
+	if err != nil {
+		return nil, f.wrong("%w", err)
+	}
+	body := f.size - int64(h.Len)
+	if want, ok := h.Bytes(); !ok || want != body {
+		return nil, f.wrong("the header says %s, but %d bytes follow it; it was cut off or written wrongly: write it again with numpy.save", h.Describe(), body)
+	}
+	a := &npy.Array{Name: "it", Type: h.Type, Shape: h.Shape, Fortran: h.Fortran, Open: func() (io.Reader, error) {
+		return bufio.NewReaderSize(&counter{r: io.NewSectionReader(f.raw, int64(h.Len), body), meter: f.stored.meter}, 1<<18), nil
+	}}
+	return &array{Array: a, label: f.path, done: f.Close}, nil
+}
+
+// archive is a .npz file.
+type archive struct{ *npz.File }
+
+// archive opens a .npz file of the folder.
+func (s *Source) archive(name, what string) (*archive, error) {
+	if err := s.need(name, what); err != nil {
+		return nil, err
+	}
+	f, err := npz.Open(s.Path + "/" + name)
+	if err != nil {
+		return nil, prefixed(err)
+	}
+	return &archive{f}, nil
+}
+
+// has tells whether the archive holds the array.
+func (z *archive) has(name string) bool { return z.Find(name) != nil }
+
+// array is an array of the archive.
+func (z *archive) array(name string) (*array, error) {
+	a := z.Find(name)
+	if a == nil {
+		return nil, errorf("reading %s: it has no array %q; it has %.200q", z.Path, name, z.Names())
+	}
+	return &array{Array: a, label: z.Path + ":" + name, done: func() error { return nil }}, nil
+}
+
+// eachWhole calls visit for every value of an array of whole numbers.
+func (a *array) eachWhole(visit func(i int64, x int64) error) error {
+	if !a.Type.Whole() {
+		return a.wrong("it is %s; whole numbers are needed", a.Describe())
+	}
+	inside := false // an error of visit's, which names the array already
+	err := a.EachInt(func(at int64, xs []int64) error {
+		for i, x := range xs {
+			if err := visit(at+int64(i), x); err != nil {
+				inside = true
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil && !inside {
+		err = a.wrong("%w", err)
+	}
+	return err
+}
+
+// eachFloat calls visit for every value of an array of numbers.
+func (a *array) eachFloat(visit func(i int64, x float32) error) error {
+	if !a.Type.Number() {
+		return a.wrong("it is %s; numbers are needed", a.Describe())
+	}
+	inside := false
+	err := a.EachFloat(func(at int64, xs []float32) error {
+		for i, x := range xs {
+			if err := visit(at+int64(i), x); err != nil {
+				inside = true
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil && !inside {
+		err = a.wrong("%w", err)
+	}
+	return err
+}
+
+// ids reads the array as ids of nodes below limit.
+func (a *array) ids(limit int64) ([]int32, error) {
+	err := a.eachWhole(func(i, x int64) error {
+		if x < 0 || x >= limit {
+			return a.wrong("entry %d is %d, but %s", i, x, idRange(limit))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]int32, a.Len())
+	return out, a.eachWhole(func(i, x int64) error {
+		out[i] = int32(x)
+		return nil
+	})
+}
+
+// floats reads the array as finite float32.
+func (a *array) floats() ([]float32, error) {
+	err := a.eachFloat(func(i int64, x float32) error {
+		if x-x != 0 {
+			return a.wrong("entry %d is %v; values must be finite in float32", i, x)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.load()
+}
+
+// load reads the array as float32.
+func (a *array) load() ([]float32, error) {
+	out := make([]float32, a.Len())
+	err := a.EachFloat(func(at int64, xs []float32) error {
+		copy(out[at:], xs)
+		return nil
+	})
+	if err != nil {
+		return nil, a.wrong("%w", err)
+	}
+	return out, nil
+}
+
+// matrix reads the array as features [rows, any].
+func (a *array) matrix(rows int) (cols int, values []float32, err error) {
+	switch err := a.Is(2, false); {
+	case err != nil:
+		return 0, nil, a.wrong("%w", err)
+	case a.Shape[0] != rows:
+		return 0, nil, a.wrong("it has %d rows, but the graph has %d nodes", a.Shape[0], rows)
+	case a.Shape[1] == 0:
+		return 0, nil, a.wrong("it has no columns")
+	}
+	values, err = a.floats()
+	return a.Shape[1], values, err
+}
+
+// table reads a vector as a column, or a matrix: labels, NaN where unknown.
+func (a *array) table() (*table, error) {
+	t := &table{cols: 1}
+	switch len(a.Shape) {
+	case 2:
+		t.cols = a.Shape[1]
+		if a.Fortran && a.Shape[0] > 1 && t.cols > 1 {
+			return nil, a.wrong("it is in column-major (Fortran) order: write it with numpy.ascontiguousarray")
+		}
+	case 1:
+	default:
+		return nil, a.wrong("it is %s; labels have an entry or a row for each node", a.Describe())
+	}
+	if t.cols == 0 || a.Shape[0] > maxNodes {
+		return nil, a.wrong("it is %s, and there can be %d nodes", a.Describe(), maxNodes)
+	}
+	t.rows = a.Shape[0]
+	err := a.eachFloat(func(i int64, x float32) error {
+		if x >= maxClasses { // below it, float32 holds all classes
+			return a.wrong("entry %d is %v; classes are 0 to %d", i, x, maxClasses-1)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.values, err = a.load()
+	return t, err
+}
+
+// edgeIndex reads [2, edges], or [edges, 2], with ids below limit.
+func (a *array) edgeIndex(limit int64) (*edges, error) {
+	rows := len(a.Shape) == 2 && a.Shape[0] == 2
+	if !rows && (len(a.Shape) != 2 || a.Shape[1] != 2) {
+		return nil, a.wrong("it is %s; edges are [2, edges], sources first", a.Describe())
+	}
+	err := a.eachWhole(func(i, x int64) error {
+		if x < 0 || x >= limit {
+			return a.wrong("entry %d is %d, but %s", i, x, idRange(limit))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	n := a.Len() / 2
+	e := &edges{src: make([]int32, n), dst: make([]int32, n)}
+	pairs := rows == a.Fortran // the two ends of an edge stand together
+	return e, a.eachWhole(func(i, x int64) error {
+		switch {
+		case pairs && i%2 == 0:
+			e.src[i/2] = int32(x)
+		case pairs:
+			e.dst[i/2] = int32(x)
+		case i < n:
+			e.src[i] = int32(x)
+		default:
+			e.dst[i-n] = int32(x)
+		}
+		return nil
+	})
+}
+
+func idRange(limit int64) string {
+	if limit == math.MaxInt32 {
+		return "node ids lie in [0, 2147483646]"
+	}
+	return errorText("the nodes are 0 to %d", limit-1)
+}

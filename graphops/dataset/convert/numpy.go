@@ -1,0 +1,179 @@
+package convert
+
+import (
+	"context"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// numpyReader reads folders of NumPy arrays under PyG's names: edge_index.npy
+// [2, edges], and where they are there edge_weight.npy [edges], x.npy (or
+// features.npy, feats.npy, node_feat.npy) [nodes, features], y.npy (or
+// labels.npy, label.npy, node_label.npy) [nodes] or, for several labels a node,
+// [nodes, classes], and for each of train, val (or valid) and test either
+// NAME_mask.npy [nodes] or NAME_idx.npy (or NAME.npy) of node ids.
+type numpyReader struct{}
+
+func (numpyReader) Name() string { return "numpy" }
+
+func (numpyReader) About() string {
+	return "a folder of NumPy arrays: edge_index.npy [2, edges] and maybe x.npy, y.npy, edge_weight.npy, train_mask.npy or train_idx.npy, …"
+}
+
+func (numpyReader) Detect(s *Source) bool { return s.Has("edge_index.npy") }
+
+func (numpyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	x := s.find("x.npy", "features.npy", "feats.npy", "node_feat.npy")
+	if o.Features != "" {
+		x = ""
+	}
+	d, err := s.numpyGraph(ctx, x, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if x != "" {
+		if d.X, err = s.features(x, d.Nodes()); err != nil {
+			return nil, err
+		}
+	}
+	for name, files := range map[string][]string{
+		"train": {"train"}, "val": {"val", "valid", "validation"}, "test": {"test"},
+	} {
+		for _, file := range files {
+			if err := s.numpySplit(d, name, file); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return d, nil
+}
+
+// numpyGraph reads the edges and the labels, whose number of rows is the number
+// of nodes; without labels the features' is, and without both the largest id.
+func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.Dataset, error) {
+	nodes := int64(-1)
+	var y *table
+	wrong := errorf
+	if name := s.find("y.npy", "labels.npy", "label.npy", "node_label.npy"); name != "" {
+		a, err := s.array(name, "the nodes' labels")
+		if err != nil {
+			return nil, err
+		}
+		defer a.Close() //nolint:errcheck // it was only read
+		if y, err = a.table(); err != nil {
+			return nil, err
+		}
+		nodes, wrong = int64(y.rows), a.wrong
+	} else if x != "" {
+		a, err := s.array(x, "the nodes' features")
+		if err != nil {
+			return nil, err
+		}
+		if len(a.Shape) > 0 { // without, features complains later
+			nodes = int64(a.Shape[0])
+		}
+		if nodes > maxNodes {
+			return nil, a.wrong("it is %s; node ids are int32, so there can be %d nodes", a.Describe(), maxNodes)
+		}
+		if err := a.Close(); err != nil {
+			return nil, err
+		}
+	}
+	f, err := s.open("edge_index.npy", "the edges")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	a, err := f.array()
+	if err != nil {
+		return nil, err
+	}
+	limit := nodes
+	if nodes < 0 {
+		limit = maxNodes
+	}
+	e, err := a.edgeIndex(limit)
+	if err != nil {
+		return nil, err
+	}
+	if nodes < 0 {
+		l := edgeList{src: e.src, dst: e.dst, most: -1}
+		if len(e.src) > 0 {
+			l.most = int64(max(slices.Max(e.src), slices.Max(e.dst)))
+		}
+		o.Relabel = false
+		if e, err = l.number(f, 0, o); err != nil {
+			return nil, err
+		}
+	} else {
+		e.nodes = int(nodes)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s.Has("edge_weight.npy") {
+		if e.w, err = s.edgeWeights(len(e.src)); err != nil {
+			return nil, err
+		}
+	}
+	d, err := e.dataset(o)
+	if err == nil && y != nil {
+		err = setColumn(d, y, wrong)
+	}
+	return d, err
+}
+
+func (s *Source) edgeWeights(numEdges int) ([]float32, error) {
+	a, err := s.array("edge_weight.npy", "the edges' weights")
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close() //nolint:errcheck // it was only read
+	if a.Len() != int64(numEdges) {
+		return nil, a.wrong("it is %s, but there are %d edges", a.Describe(), numEdges)
+	}
+	return a.floats()
+}
+
+// numpySplit reads a split as a mask or a list of ids, where there is one.
+func (s *Source) numpySplit(d *dataset.Dataset, name, file string) error {
+	found := s.find(file+"_mask.npy", file+"_idx.npy", file+".npy", file+"_ids.npy")
+	if found == "" {
+		return nil
+	}
+	a, err := s.array(found, "a part of the split")
+	if err != nil {
+		return err
+	}
+	defer a.Close() //nolint:errcheck // it was only read
+	if len(a.Shape) != 1 {
+		return a.wrong("it is %s; a split is a list of node ids, or of True and False for each node", a.Describe())
+	}
+	ids := []int32{}
+	if found == file+"_mask.npy" {
+		if a.Len() != int64(d.Nodes()) {
+			return a.wrong("it has %d entries for %d nodes", a.Len(), d.Nodes())
+		}
+		err = a.eachWhole(func(i, x int64) error {
+			if x != 0 {
+				ids = append(ids, int32(i))
+			}
+			return nil
+		})
+	} else {
+		seen := make([]uint64, (d.Nodes()+63)/64)
+		err = a.eachWhole(func(i, x int64) error {
+			if err := claim(seen, x, d.Nodes()); err != nil {
+				return a.wrong("entry %d: %w", i, err)
+			}
+			ids = append(ids, int32(x))
+			return nil
+		})
+	}
+	d.Splits[name] = ids
+	return err
+}

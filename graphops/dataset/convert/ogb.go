@@ -1,0 +1,259 @@
+package convert
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// ogbReader reads the folders that OGB unpacks for node property prediction:
+// raw/edge.csv.gz, num-node-list.csv.gz, node-feat.csv.gz (may be missing) and
+// node-label.csv.gz, or raw/data.npz and node-label.npz (papers100M), with
+// split/SCHEME/train, valid and test.csv.gz. --name chooses between several
+// schemes. Each edge is read as it is listed: OGB itself adds the opposites of
+// the products and proteins graphs, which is --undirected here.
+//
+// Source: W. Hu et al., Open Graph Benchmark, NeurIPS 2020, arXiv:2005.00687,
+// and ogb/io/read_graph_raw.py.
+type ogbReader struct{}
+
+func (ogbReader) Name() string { return "ogb" }
+
+func (ogbReader) About() string {
+	return "an OGB folder: raw/edge.csv.gz (or raw/data.npz), raw/node-label.csv.gz, split/SCHEME/train.csv.gz, …"
+}
+
+func (ogbReader) Detect(s *Source) bool {
+	return slices.Contains(s.Dirs, "raw") && (slices.Contains(s.Dirs, "split") ||
+		s.find("raw/edge.csv.gz", "raw/edge.csv", "raw/data.npz", "raw/num-node-list.csv.gz", "raw/node-label.csv.gz") != "")
+}
+
+func (ogbReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	scheme, err := s.ogbScheme(o)
+	if err != nil {
+		return nil, err
+	}
+	read := ogbText
+	if s.Has("raw/data.npz") {
+		read = ogbBinary
+	}
+	d, err := read(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	for file, name := range map[string]string{"train": "train", "valid": "val", "test": "test"} {
+		if d.Splits[name], err = ogbSplit(ctx, s, path.Join(scheme, file), d.Nodes(), o); err != nil {
+			return nil, err
+		}
+	}
+	if d.X == nil && o.Features == "" {
+		o.note("%s has no node features; --features makes some", s.Path)
+	}
+	return d, nil
+}
+
+// ogbScheme is the folder of the split.
+func (s *Source) ogbScheme(o Options) (string, error) {
+	sub, err := newSource(path.Join(s.Path, "split"), s.meter)
+	if err != nil {
+		return "", errorf("%s is an OGB folder without split/, which holds the official split", s.Path)
+	}
+	switch {
+	case slices.Contains(sub.Dirs, o.Name):
+		return "split/" + o.Name, nil
+	case len(sub.Dirs) == 1:
+		return "split/" + sub.Dirs[0], nil
+	case len(sub.Dirs) == 0:
+		return "", errorf("%s is empty; it should hold the official split, in a folder with train.csv.gz, valid.csv.gz and test.csv.gz", sub.Path)
+	}
+	return "", errorf("%s holds several splits, %s: --name says which", sub.Path, strings.Join(sub.Dirs, ", "))
+}
+
+// csv opens NAME.csv.gz, or NAME.csv where somebody has decompressed it.
+func (s *Source) csv(name, what string) (*file, error) {
+	if !s.Has(name+".csv.gz") && s.Has(name+".csv") {
+		return s.open(name+".csv", what)
+	}
+	return s.open(name+".csv.gz", what)
+}
+
+func ogbSplit(ctx context.Context, s *Source, name string, nodes int, o Options) ([]int32, error) {
+	f, err := s.csv(name, "a part of the split")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	return readIDs(ctx, f, nodes, o)
+}
+
+// ogbCount reads the number in raw/num-node-list or raw/num-edge-list.
+func ogbCount(ctx context.Context, s *Source, name, what string, o Options) (int64, error) {
+	f, err := s.csv(name, what)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	count, seen := int64(0), false
+	err = readWholes(ctx, f, o, func(number int64, values []int64) error {
+		for _, n := range values {
+			if seen {
+				return f.wrong("line %d: the folder holds several graphs; datasets of one graph are read", number)
+			}
+			if n < 0 {
+				return f.wrong("line %d: the number is %d", number, n)
+			}
+			count, seen = n, true
+		}
+		return nil
+	})
+	if err == nil && !seen {
+		err = f.wrong("it is empty")
+	}
+	return count, err
+}
+
+// ogbText reads the folders of csv.gz files.
+func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	nodes, err := ogbCount(ctx, s, "raw/num-node-list", "the number of nodes", o)
+	if err != nil {
+		return nil, err
+	}
+	if nodes > maxNodes {
+		return nil, errorf("%s/raw/num-node-list.csv.gz says %d nodes; node ids are int32, so there can be %d", s.Path, nodes, maxNodes)
+	}
+	count := int64(0)
+	if s.find("raw/num-edge-list.csv.gz", "raw/num-edge-list.csv") != "" {
+		if count, err = ogbCount(ctx, s, "raw/num-edge-list", "the number of edges", o); err != nil {
+			return nil, err
+		}
+	}
+	// The labels come first: they are a small file with a line for each node, so
+	// that the number of nodes is known to be true before memory depends on it.
+	f, err := s.csv("raw/node-label", "the nodes' labels")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if err := s.needCSV("raw/edge", "the edges"); err != nil {
+		return nil, err
+	}
+	y, err := readTable(ctx, f, true, nodes, o)
+	if err != nil {
+		return nil, err
+	}
+	if int64(y.rows) != nodes {
+		return nil, f.wrong("it has labels for %d nodes, but num-node-list says %d", y.rows, nodes)
+	}
+	d, err := ogbEdges(ctx, s, int(nodes), count, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := setColumn(d, y, f.wrong); err != nil {
+		return nil, err
+	}
+	if o.Features == "" && s.find("raw/node-feat.csv.gz", "raw/node-feat.csv") != "" {
+		d.X, err = ogbFeatures(ctx, s, d.Nodes(), o)
+	}
+	return d, err
+}
+
+func (s *Source) needCSV(name, what string) error {
+	f, err := s.csv(name, what)
+	if err != nil {
+		return err
+	}
+	s.meter.total.Add(-f.size) // it is opened again
+	return f.Close()
+}
+
+func ogbEdges(ctx context.Context, s *Source, nodes int, count int64, o Options) (*dataset.Dataset, error) {
+	f, err := s.csv("raw/edge", "the edges")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	o.Relabel = false
+	l, err := readEdges(ctx, f, edgeFormat{noWeights: true}, count, o)
+	switch {
+	case err != nil:
+		return nil, err
+	case count > 0 && int64(len(l.src)) != count:
+		return nil, f.wrong("it has %d edges, but num-edge-list says %d: it was cut off; fetch it again", len(l.src), count)
+	case l.most >= int64(nodes):
+		return nil, f.wrong("an edge names the node %d, but the nodes are 0 to %d", l.most, nodes-1)
+	}
+	e := &edges{nodes: nodes, src: l.src, dst: l.dst}
+	return e.dataset(o)
+}
+
+func ogbFeatures(ctx context.Context, s *Source, nodes int, o Options) (*dataset.Matrix, error) {
+	f, err := s.csv("raw/node-feat", "the nodes' features")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	t, err := readTable(ctx, f, false, int64(nodes), o)
+	if err != nil {
+		return nil, err
+	}
+	if t.rows != nodes {
+		return nil, f.wrong("it has features for %d nodes, but num-node-list says %d", t.rows, nodes)
+	}
+	return &dataset.Matrix{Rows: t.rows, Cols: t.cols, F32: t.values}, nil
+}
+
+// ogbBinary reads raw/data.npz and raw/node-label.npz.
+func ogbBinary(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	lz, err := s.archive("raw/node-label.npz", "the nodes' labels")
+	if err != nil {
+		return nil, err
+	}
+	defer lz.Close() //nolint:errcheck // it was only read
+	la, err := lz.array("node_label")
+	if err != nil {
+		return nil, err
+	}
+	y, err := la.table()
+	if err != nil {
+		return nil, err
+	}
+	z, err := s.archive("raw/data.npz", "the graph")
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close() //nolint:errcheck // it was only read
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	a, err := z.array("edge_index")
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.edgeIndex(int64(y.rows))
+	if err != nil {
+		return nil, err
+	}
+	e.nodes = y.rows
+	d, err := e.dataset(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := setColumn(d, y, la.wrong); err != nil {
+		return nil, err
+	}
+	if o.Features == "" && z.has("node_feat") {
+		xa, err := z.array("node_feat")
+		if err != nil {
+			return nil, err
+		}
+		cols, values, err := xa.matrix(d.Nodes())
+		if err != nil {
+			return nil, err
+		}
+		d.X = &dataset.Matrix{Rows: d.Nodes(), Cols: cols, F32: values}
+	}
+	return d, ctx.Err()
+}

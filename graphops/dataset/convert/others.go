@@ -1,0 +1,80 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/npz"
+	"github.com/graphnb/graphnb/graphops/dataset/planetoid"
+)
+
+// planetoidReader reads the pickles of Planetoid: see package planetoid.
+type planetoidReader struct{}
+
+func (planetoidReader) Name() string { return "planetoid" }
+
+func (planetoidReader) About() string {
+	return "a Planetoid folder: ind.NAME.x, .tx, .allx, .y, .ty, .ally, .graph and .test.index"
+}
+
+func (planetoidReader) Detect(s *Source) bool { return len(planetoidNames(s)) > 0 }
+
+// planetoidNames are the sets of which some file is there: a missing part is the
+// reader's to name.
+func planetoidNames(s *Source) []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, ending := range []string{".graph", ".allx", ".x", ".tx", ".ally", ".y", ".ty", ".test.index"} {
+		for _, name := range s.prefixes("ind.", ending) {
+			if !seen[name] && !strings.Contains(name, ".") {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func (planetoidReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	name, err := s.choose(planetoidNames(s), o)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	d, err := planetoid.Read(s.Path, name)
+	return d, prefixed(err)
+}
+
+// npzReader reads the .npz files of Shchur et al. and of Platonov et al.: see
+// package npz.
+type npzReader struct{}
+
+func (npzReader) Name() string { return "npz" }
+
+func (npzReader) About() string {
+	return "a .npz file of the shchur (adj_data, attr_data, …) or the heterophilous (node_features, edges, …) collection"
+}
+
+func (npzReader) Detect(s *Source) bool {
+	return !s.Dir && len(s.Head) > 4 && string(s.Head[:2]) == "PK" && (hasEnding(s.Path, ".npz") || strings.Contains(string(s.Head), ".npy"))
+}
+
+func (npzReader) Read(ctx context.Context, s *Source, _ Options) (*dataset.Dataset, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	d, err := npz.Read(s.Path)
+	return d, prefixed(err)
+}
+
+// prefixed says that an error is one of a conversion.
+func prefixed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("convert: %w", err)
+}

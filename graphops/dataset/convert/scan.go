@@ -1,0 +1,125 @@
+package convert
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// atLine is what is wrong with a line of a text.
+func atLine(line int64, format string, args ...any) error {
+	return fmt.Errorf("line %d: "+format, append([]any{line}, args...)...)
+}
+
+// shown is text as an error shows it: quoted, and cut where it is long.
+func shown(text []byte) string {
+	if len(text) > 40 {
+		return strconv.Quote(string(text[:40])) + "…"
+	}
+	return strconv.Quote(string(text))
+}
+
+// separator tells whether c stands between numbers.
+func separator(c byte) bool { return c == ' ' || c == '\t' || c == ',' || c == ';' }
+
+// trim drops blanks (but no commas) in front of text.
+func trim(text []byte) []byte {
+	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
+		text = text[1:]
+	}
+	return text
+}
+
+// comment tells whether a line holds no data: blank, or marked as a comment.
+func comment(line []byte) bool {
+	line = trim(line)
+	return len(line) == 0 || line[0] == '#' || line[0] == '%' || len(line) > 1 && line[0] == '/' && line[1] == '/'
+}
+
+// field cuts the first field off line: what stands before the next separator,
+// and what follows the separator (blanks around a comma belong to it).
+func field(line []byte) (text, rest []byte) {
+	line = trim(line)
+	end := 0
+	for end < len(line) && !separator(line[end]) {
+		end++
+	}
+	text, rest = line[:end], trim(line[end:])
+	if len(rest) > 0 && (rest[0] == ',' || rest[0] == ';') {
+		rest = trim(rest[1:])
+	}
+	return text, rest
+}
+
+// whole reads a whole number that is all of text. Numbers of more than 18
+// digits are no number of this program's.
+func whole(text []byte) (n int64, ok bool) {
+	digits := text
+	if len(text) > 0 && text[0] == '-' {
+		digits = text[1:]
+	}
+	if len(digits) == 0 || len(digits) > 18 {
+		return 0, false
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	if len(digits) < len(text) {
+		n = -n
+	}
+	return n, true
+}
+
+// powers of ten that a float64 holds exactly.
+var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// decimal reads a decimal number that is all of text, correctly rounded to
+// float64. nan and inf are numbers here; the callers say where they may stand.
+func decimal(text []byte) (float64, bool) {
+	// Up to 15 digits and a power of ten up to 22 are exact, so one operation
+	// rounds once (W. D. Clinger, How to read floating point numbers accurately,
+	// PLDI 1990, doi:10.1145/93542.93557).
+	i, negative := 0, false
+	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
+		i, negative = 1, text[0] == '-'
+	}
+	var mantissa uint64
+	digits, point := 0, -1
+	for ; i < len(text) && digits <= 15; i++ {
+		c := text[i]
+		if c == '.' && point < 0 {
+			point = digits
+			continue
+		}
+		if c < '0' || c > '9' {
+			break
+		}
+		mantissa = mantissa*10 + uint64(c-'0')
+		digits++
+	}
+	if i == len(text) && digits > 0 && digits <= 15 {
+		x := float64(mantissa)
+		if point >= 0 {
+			x /= powers[digits-point]
+		}
+		if negative {
+			x = -x
+		}
+		return x, true
+	}
+	if len(text) == 0 || len(text) > 64 || bytes.ContainsAny(text, "xX_") {
+		return 0, false
+	}
+	x, err := strconv.ParseFloat(string(text), 64)
+	return x, err == nil
+}
+
+// float is decimal for a value that a dataset holds as float32.
+func float(text []byte) (float32, bool) {
+	x, ok := decimal(text)
+	return float32(x), ok && !math.IsInf(float64(float32(x)), 0)
+}

@@ -1,0 +1,314 @@
+package convert
+
+import (
+	"bufio"
+	"compress/bzip2"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+)
+
+// Source is what a conversion reads: a file, or a folder with the files of one
+// dataset.
+type Source struct {
+	Path string // of the file or folder, as the user gave it
+	Dir  bool
+	// Files are the names of the regular files directly in the folder, sorted;
+	// Dirs those of its folders. Both are empty for a file.
+	Files, Dirs []string
+	// Head is how a file begins, decompressed: at most 4 KiB.
+	Head []byte
+
+	meter *meter
+}
+
+// meter counts the bytes read, for the progress.
+type meter struct {
+	done, total atomic.Int64
+	report      func(done, total int64)
+	reported    atomic.Int64
+}
+
+// progressStep is the number of bytes between two reports.
+const progressStep = 1 << 22
+
+func (m *meter) add(n int) {
+	done := m.done.Add(int64(n))
+	if m.report == nil {
+		return
+	}
+	if last := m.reported.Load(); done-last >= progressStep && m.reported.CompareAndSwap(last, done) {
+		m.report(done, max(done, m.total.Load()))
+	}
+}
+
+// newSource looks at path without reading more than the beginning of a file.
+func newSource(path string, m *meter) (*Source, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	s := &Source{Path: path, Dir: info.IsDir(), meter: m}
+	if !s.Dir {
+		if err := s.readHead(); err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	for _, e := range entries {
+		// A link counts as what it leads to.
+		info, err := os.Stat(filepath.Join(path, e.Name()))
+		switch {
+		case err != nil: // a link to nowhere
+		case info.IsDir():
+			s.Dirs = append(s.Dirs, e.Name())
+		case info.Mode().IsRegular():
+			s.Files = append(s.Files, e.Name())
+		}
+	}
+	return s, nil
+}
+
+func (s *Source) readHead() error {
+	f, err := openFile(s.Path, &meter{})
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	head := make([]byte, 4096)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	s.Head = head[:n]
+	return nil
+}
+
+// Has tells whether the folder has a regular file (or a folder) of that path.
+func (s *Source) Has(name string) bool {
+	if !s.Dir {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(s.Path, filepath.FromSlash(name)))
+	return err == nil
+}
+
+// find is the first of the names that the folder has, or "".
+func (s *Source) find(names ...string) string {
+	for _, name := range names {
+		if s.Has(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// base is the name of the source without its folder and its endings. A folder
+// that is named after its format has the name of the folder around it.
+func (s *Source) base(format string) string {
+	abs, err := filepath.Abs(s.Path)
+	if err != nil {
+		abs = s.Path
+	}
+	name := filepath.Base(abs)
+	switch {
+	case !s.Dir:
+		name = stem(name)
+	case strings.EqualFold(name, format):
+		name = filepath.Base(filepath.Dir(abs))
+	}
+	if name == "" || name == string(filepath.Separator) {
+		return format
+	}
+	return name
+}
+
+// stem is a file's name without the endings of its format and compression.
+func stem(name string) string {
+	for _, ending := range []string{".gz", ".bz2", ".npz", ".npy", ".txt", ".csv", ".tsv", ".edges", ".edgelist", ".el", ".graph", ".gr", ".mtx", ".jlg"} {
+		name = strings.TrimSuffix(name, ending)
+	}
+	return name
+}
+
+// hasEnding tells whether the file's name has one of the endings, before the
+// ending of a compression.
+func hasEnding(path string, endings ...string) bool {
+	path = strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".bz2")
+	for _, ending := range endings {
+		if strings.HasSuffix(path, ending) {
+			return true
+		}
+	}
+	return false
+}
+
+// open opens a file of the folder (or the file itself, where name is empty),
+// decompressed where it is compressed. what says what the format needs it for.
+func (s *Source) open(name, what string) (*file, error) {
+	path := s.Path
+	if name != "" {
+		path = filepath.Join(s.Path, filepath.FromSlash(name))
+	}
+	f, err := openFile(path, s.meter)
+	if errors.Is(err, fs.ErrNotExist) && what != "" {
+		return nil, fmt.Errorf("convert: %s is missing: it holds %s", path, what)
+	}
+	return f, err
+}
+
+// file is a file that is read from its beginning to its end, decompressed. Its
+// errors name it.
+type file struct {
+	path string
+	size int64 // as stored
+	// packed tells that the stored bytes are compressed, so that size says little
+	// about what comes out.
+	packed bool
+	raw    *os.File
+	stored *counter
+	r      io.Reader
+}
+
+// bombFloor and bombRatio bound what may come out of compressed bytes: the floor
+// at once, and the ratio times what was read of the file. Deflate reaches 1032;
+// text of numbers, 3 to 10; a column in which all rows are equal, 100 and more,
+// but such columns fit under the floor.
+const (
+	bombFloor = 16 << 20
+	bombRatio = 100
+)
+
+// openFile opens the regular file at path and looks at its first bytes.
+func openFile(path string, m *meter) (*file, error) {
+	// Looked at before it is opened, because opening a named pipe would wait.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("convert: %s is not a regular file", path)
+	}
+	raw, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	if info, err = raw.Stat(); err != nil {
+		_ = raw.Close()
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	f := &file{path: path, size: info.Size(), raw: raw, stored: &counter{r: raw, meter: m}}
+	if err := f.decompress(); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	m.total.Add(f.size)
+	return f, nil
+}
+
+func (f *file) decompress() error {
+	br := bufio.NewReaderSize(f.stored, 1<<16)
+	head, err := br.Peek(6)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("convert: reading %s: %w", f.path, err)
+	}
+	switch begins := func(magic string) bool { return strings.HasPrefix(string(head), magic) }; {
+	case begins("\x1f\x8b"):
+		gz, err := gzip.NewReader(br)
+		if err != nil {
+			return fmt.Errorf("convert: reading %s: it begins like a gzip file, but its header is damaged (%w)", f.path, endIsCut(err))
+		}
+		f.packed, f.r = true, &bombGuard{r: gz, stored: f.stored, limit: bombFloor, ratio: bombRatio}
+	case begins("BZh"):
+		f.packed, f.r = true, &bombGuard{r: bzip2.NewReader(br), stored: f.stored, limit: bombFloor, ratio: bombRatio}
+	case begins("\xfd7zXZ\x00"):
+		return fmt.Errorf("convert: %s is compressed with xz, which the Go standard library does not read: run xz -dk on it and convert the result", f.path)
+	case begins("\x28\xb5\x2f\xfd"):
+		return fmt.Errorf("convert: %s is compressed with zstd, which the Go standard library does not read: run zstd -dk on it and convert the result", f.path)
+	default:
+		f.r = br
+	}
+	return nil
+}
+
+// Read reads decompressed bytes.
+func (f *file) Read(b []byte) (int, error) {
+	n, err := f.r.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("convert: reading %s: after byte %d of the file: %w", f.path, f.stored.n, endIsCut(err))
+	}
+	return n, err
+}
+
+// endIsCut says what an unexpected end means.
+func endIsCut(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return errors.New("it ends in the middle of its compressed data: it was cut off; fetch it again")
+	}
+	return err
+}
+
+// Close closes the file.
+func (f *file) Close() error { return f.raw.Close() }
+
+// wrong is an error about the file's content.
+func (f *file) wrong(format string, args ...any) error {
+	return fmt.Errorf("convert: reading %s: "+format, append([]any{f.path}, args...)...)
+}
+
+// expect bounds what a header promises, n values of the given number of bytes,
+// by what the file can hold: memory is reserved for no more than a small multiple
+// of the file, and grows with what is read from then on.
+func (f *file) expect(n int64, bytes int) int {
+	most := f.size / int64(bytes)
+	if f.packed {
+		most *= 4
+	}
+	return int(max(0, min(n, most)))
+}
+
+// counter counts what is read of a file.
+type counter struct {
+	r     io.Reader
+	n     int64
+	meter *meter
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	c.meter.add(n)
+	return n, err
+}
+
+// bombGuard ends the reading of compressed data that grows beyond reason.
+type bombGuard struct {
+	r      io.Reader
+	stored *counter // nil: limit is all
+	limit  int64
+	ratio  int64
+	out    int64
+}
+
+func (g *bombGuard) Read(b []byte) (int, error) {
+	n, err := g.r.Read(b)
+	g.out += int64(n)
+	limit := g.limit
+	if g.stored != nil {
+		limit += g.ratio * g.stored.n
+	}
+	if g.out > limit {
+		return 0, fmt.Errorf("it has grown to %d bytes by decompression, over %d times its size: no list of numbers does, so it is refused as a decompression bomb; where it is none, decompress it first", g.out, bombRatio)
+	}
+	return n, err
+}

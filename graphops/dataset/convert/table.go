@@ -1,0 +1,189 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// table is a text of numbers, a row a line, all rows equally long.
+type table struct {
+	rows, cols int
+	values     []float32 // row-major
+}
+
+// piece is the rows of one block.
+type piece struct {
+	table
+	first int64 // line of the first row
+}
+
+// readTable reads a table from comma- or blank-separated text. Unknown values
+// (nan, or nothing between two commas) are allowed where missing, as NaN. rows
+// is what is expected, for memory.
+func readTable(ctx context.Context, f *file, missing bool, rows int64, o Options) (*table, error) {
+	t := &table{}
+	var first int64
+	err := eachBlock(ctx, f, o.Threads, func(b block) (piece, error) { return parseRows(b, missing) }, func(p piece) error {
+		if p.rows == 0 {
+			return nil
+		}
+		if t.rows == 0 {
+			t.cols, first = p.cols, p.first
+			t.values = make([]float32, 0, f.expect(min(rows, 1<<40)*int64(min(p.cols, 1<<20)), 4))
+		}
+		if p.cols != t.cols {
+			return f.wrong("line %d has %d columns, but line %d has %d", p.first, p.cols, first, t.cols)
+		}
+		t.values = append(t.values, p.values...)
+		t.rows += p.rows
+		return nil
+	})
+	return t, err
+}
+
+func parseRows(b block, missing bool) (piece, error) {
+	p := piece{table: table{values: make([]float32, 0, len(b.text)/8)}}
+	err := b.lines(func(line []byte, number int64) error {
+		if len(trim(line)) == 0 && (p.cols > 1 || !missing) {
+			return nil
+		}
+		n := 0
+		for {
+			text, rest := field(line)
+			x, ok := float32(math.NaN()), true
+			if len(text) > 0 {
+				x, ok = float(text)
+			}
+			if !ok || x != x && !missing {
+				return atLine(number, "column %d is %s; it must be a finite number", n+1, shown(text))
+			}
+			p.values = append(p.values, x)
+			n++
+			if len(rest) == 0 {
+				break
+			}
+			line = rest
+		}
+		if p.rows == 0 {
+			p.cols, p.first = n, number
+		}
+		if n != p.cols {
+			return atLine(number, "there are %d columns, but line %d has %d", n, p.first, p.cols)
+		}
+		p.rows++
+		return nil
+	})
+	return p, err
+}
+
+// readWholes reads lines of whole numbers, one or several each, and hands them
+// over in order: number is the line's, values is only valid during the call. An
+// empty line is a row without numbers.
+func readWholes(ctx context.Context, f *file, o Options, row func(number int64, values []int64) error) error {
+	type ragged struct {
+		line   int64
+		ends   []int32
+		values []int64
+	}
+	parse := func(b block) (ragged, error) {
+		r := ragged{line: b.line}
+		err := b.lines(func(line []byte, number int64) error {
+			for line = trim(line); len(line) > 0; {
+				var text []byte
+				text, line = field(line)
+				if len(text) == 0 { // nothing between two commas
+					continue
+				}
+				x, ok := whole(text)
+				if !ok {
+					if d, isFloat := decimal(text); isFloat && d == math.Trunc(d) && math.Abs(d) < 1<<53 {
+						x, ok = int64(d), true
+					}
+				}
+				if !ok {
+					return atLine(number, "%s is no whole number", shown(text))
+				}
+				r.values = append(r.values, x)
+			}
+			r.ends = append(r.ends, int32(len(r.values)))
+			return nil
+		})
+		return r, err
+	}
+	return eachBlock(ctx, f, o.Threads, parse, func(r ragged) error {
+		from := int32(0)
+		for i, end := range r.ends {
+			if err := row(r.line+int64(i), r.values[from:end]); err != nil {
+				return err
+			}
+			from = end
+		}
+		return nil
+	})
+}
+
+// readIDs reads one node id a line. Ids that occur twice are an error.
+func readIDs(ctx context.Context, f *file, nodes int, o Options) ([]int32, error) {
+	ids := []int32{}
+	seen := make([]uint64, (nodes+63)/64)
+	err := readWholes(ctx, f, o, func(number int64, values []int64) error {
+		for _, v := range values {
+			if err := claim(seen, v, nodes); err != nil {
+				return f.wrong("line %d: %w", number, err)
+			}
+			ids = append(ids, int32(v))
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// claim marks node v, which must exist and be new.
+func claim(seen []uint64, v int64, nodes int) error {
+	if v < 0 || v >= int64(nodes) {
+		return fmt.Errorf("the node %d is out of range: the graph has the nodes 0 to %d", v, nodes-1)
+	}
+	if seen[v/64]>>(v%64)&1 != 0 {
+		return fmt.Errorf("the node %d is listed twice", v)
+	}
+	seen[v/64] |= 1 << (v % 64)
+	return nil
+}
+
+// maxClasses bounds class ids: a model has a weight for every class, so an id
+// out of the air would cost memory later.
+const maxClasses = 1 << 20
+
+// class is a label as a class: NaN and negative numbers are -1, unknown.
+func class(x float64) (int32, error) {
+	switch {
+	case math.IsNaN(x) || x < 0:
+		return -1, nil
+	case x != math.Trunc(x):
+		return 0, fmt.Errorf("the class %v is no whole number", x)
+	case x >= maxClasses:
+		return 0, fmt.Errorf("the class %v is out of range: classes are 0 to %d", x, maxClasses-1)
+	}
+	return int32(x), nil
+}
+
+// target is a label of one class of several: 0, 1 or, where unknown, -1.
+func target(x float64) (int8, error) {
+	switch {
+	case math.IsNaN(x) || x == -1:
+		return -1, nil
+	case x == 0 || x == 1:
+		return int8(x), nil
+	}
+	return 0, fmt.Errorf("the label %v is neither 0 nor 1", x)
+}
+
+// classes is the number of classes of labels.
+func classes(y []int32) int {
+	if len(y) == 0 {
+		return 0
+	}
+	return int(slices.Max(y)) + 1
+}
