@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/live"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
+	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 // LaunchOptions say how a program is run. The zero value runs one worker per GPU,
@@ -110,12 +111,18 @@ func launch(ctx context.Context, program string, args json.RawMessage, o LaunchO
 	if err := l.options(); err != nil {
 		return nil, err
 	}
-	if err := l.configure(program, args, keep); err != nil {
+	c, err := l.configure(program, args)
+	if err != nil {
 		return nil, err
 	}
 	defer l.close()
 	if err := l.data(ctx); err != nil {
 		return nil, err
+	}
+	if keep { // last, so that what cannot start leaves no run behind
+		if err := l.directory(c); err != nil {
+			return nil, err
+		}
 	}
 	return l.start(ctx)
 }
@@ -130,6 +137,12 @@ func (l *launched) options() error {
 		if n.value < 0 {
 			return fmt.Errorf("gnb: %s is %d and cannot be negative; 0 means the default", n.name, n.value)
 		}
+	}
+	if o.Workers > collective.MaxRanks {
+		return fmt.Errorf("gnb: Workers is %d; a machine has at most %d", o.Workers, collective.MaxRanks)
+	}
+	if d := o.Data; d != nil && d.Graph == nil {
+		return fmt.Errorf("gnb: dataset %q has no Graph; make one with graphops.FromEdges", d.Name())
 	}
 	switch o.Device = cmp.Or(o.Device, "auto"); o.Device {
 	case "cpu", "auto":
@@ -169,8 +182,8 @@ func gpus() int {
 	return len(e)
 }
 
-// configure describes the run to its workers, and gives it a directory.
-func (l *launched) configure(program string, args json.RawMessage, keep bool) error {
+// configure describes the run to its workers.
+func (l *launched) configure(program string, args json.RawMessage) (Config, error) {
 	o := &l.o
 	now := time.Now()
 	c := Config{
@@ -182,7 +195,7 @@ func (l *launched) configure(program string, args json.RawMessage, keep bool) er
 	}
 	var id [2]byte
 	if _, err := rand.Read(id[:]); err != nil {
-		return err
+		return c, err
 	}
 	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
 	l.run = &Run{Config: c}
@@ -190,10 +203,7 @@ func (l *launched) configure(program string, args json.RawMessage, keep bool) er
 		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads,
 		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 	}
-	if !keep {
-		return nil
-	}
-	return l.directory(c)
+	return c, nil
 }
 
 // directory makes the run's directory, or takes the one of the run to go on with.
@@ -349,25 +359,26 @@ func (l *launched) data(ctx context.Context) error {
 	d := l.o.Data
 	switch {
 	case d == nil:
-	case d.Dir() != "":
-		if bytes := 4*d.Edges() + 4*int64(d.Nodes())*int64(d.Features()); bytes <= checkUpTo {
-			if err := d.Check(ctx); err != nil {
-				return err
-			}
+		return nil
+	case 4*d.Edges()+4*int64(d.Nodes())*int64(d.Features()) <= checkUpTo:
+		if err := d.Check(ctx); err != nil {
+			return err
 		}
+	}
+	if d.Dir() != "" {
 		dir, err := filepath.Abs(d.Dir())
 		if err != nil {
 			return err
 		}
 		l.job.DataDir = dir
-	default:
-		f, err := d.PackFD()
-		if err != nil {
-			return fmt.Errorf("gnb: sharing %s with the workers: %w", d.Name(), err)
-		}
-		l.files = append(l.files, f)
-		l.job.DataInMemory = true
+		return nil
 	}
+	f, err := d.PackFD()
+	if err != nil {
+		return fmt.Errorf("gnb: sharing %s with the workers: %w", d.Name(), err)
+	}
+	l.files = append(l.files, f)
+	l.job.DataInMemory = true
 	return nil
 }
 

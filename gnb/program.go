@@ -3,6 +3,7 @@ package gnb
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -21,7 +22,7 @@ type ProgramOf[A any] struct {
 // in the program. Each worker runs it once; args is what [Launch] was given,
 // after a trip through JSON. Declare it at package level.
 func Program[A any](name string, run func(w *Worker, args A) error) *ProgramOf[A] {
-	programs.add(name, programDef{name, func(w *Worker, raw json.RawMessage) error {
+	programs.add(name, run != nil, programDef{name, func(w *Worker, raw json.RawMessage) error {
 		var args A
 		if err := json.Unmarshal(raw, &args); err != nil {
 			return fmt.Errorf("gnb: the arguments of program %q do not fit %T: %w", name, args, err)
@@ -46,6 +47,9 @@ func (p *ProgramOf[A]) String() string { return "program " + p.name }
 // there (see [LaunchOptions.Resume]).
 func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*Run, error) {
 	multigpuEnter()
+	if p == nil {
+		return nil, errors.New("gnb: Launch needs a program; declare one with gnb.Program")
+	}
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return nil, fmt.Errorf("gnb: the arguments of program %q cannot be sent to workers: %w; keep to fields that encoding/json can encode", p.name, err)

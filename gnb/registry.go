@@ -23,6 +23,7 @@ type registered[T any] struct {
 	def    T
 	at     string
 	inMain bool
+	whole  bool // with a function
 }
 
 var (
@@ -30,14 +31,14 @@ var (
 	programs = registry[programDef]{kind: "program"}
 )
 
-func (r *registry[T]) add(name string, def T) {
+func (r *registry[T]) add(name string, whole bool, def T) {
 	at, inMain := declaredAt()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.defs == nil {
 		r.defs = map[string][]registered[T]{}
 	}
-	r.defs[name] = append(r.defs[name], registered[T]{def, at, inMain})
+	r.defs[name] = append(r.defs[name], registered[T]{def, at, inMain, whole})
 }
 
 func (r *registry[T]) get(name string) (T, error) {
@@ -56,6 +57,8 @@ func (r *registry[T]) get(name string) (T, error) {
 		return none, fmt.Errorf("gnb: two %ss are named %q, declared at %s and at %s; give one another name, or remove the old declaration from the notebook with %%rm and its variable's name", r.kind, name, d[0].at, d[1].at)
 	case d[0].inMain:
 		return none, fmt.Errorf("gnb: %s %q is declared inside main, at %s, where workers cannot find it; declare it at package level: in a notebook, as a var above the line with %%%%", r.kind, name, d[0].at)
+	case !d[0].whole:
+		return none, fmt.Errorf("gnb: %s %q is declared without a function, at %s", r.kind, name, d[0].at)
 	default:
 		return d[0].def, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -115,8 +116,10 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	default:
 		return trainArgs{}, fmt.Errorf(`gnb: Eval is %q; it is "full", "sampled" or "none"`, o.Eval)
 	}
-	if _, err := ds.Split("train"); err != nil {
+	if ids, err := ds.Split("train"); err != nil {
 		return trainArgs{}, err
+	} else if len(ids) == 0 {
+		return trainArgs{}, fmt.Errorf("gnb: %s's split \"train\" is empty: there is nothing to train on", ds.Name())
 	}
 	layers := cmp.Or(o.Layers, len(o.Fanouts), 2)
 	fanouts := slices.Clone(o.Fanouts)
@@ -145,7 +148,7 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 // best.safetensors; model.safetensors holds the final ones.
 func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*Run, error) {
 	multigpuEnter()
-	if model == nil {
+	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("gnb: Train needs a model, such as gnb.SAGE")
 	}
 	if _, err := models.get(model.Name()); err != nil {

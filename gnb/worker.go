@@ -316,7 +316,7 @@ func (w *Worker) checkLoss(loss *nn.Loss, n *network) {
 	}
 	for _, other := range w.nets {
 		if other != n && loss.Sum.Fwd() == other.fwd {
-			w.Fail(fmt.Errorf("gnb: Step got a loss of network %s and the optimiser of network %s, at %s; give it the optimiser that was made with the loss's network", other, n, callSite()))
+			w.Fail(fmt.Errorf("gnb: Step got a loss of network %q and the optimiser of network %q, at %s; give it the optimiser that was made with the loss's network", other.name, n.name, callSite()))
 		}
 	}
 	if !(loss.Weight >= 0) || math.IsInf(loss.Weight, 0) {
