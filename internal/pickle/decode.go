@@ -83,20 +83,25 @@ const (
 	budgetBase  = 2 << 20
 )
 
+// The memo is kept in blocks, which do not move when there are more of them.
+const memoBlock = 1024
+
 type decoder struct {
-	in     []byte
-	pos    int // of the next byte
-	op     int // of the opcode that runs
-	stack  []word
-	marks  []int32 // heights of the stack
-	memo   []word  // +1; 0 is no entry
-	budget int
+	in       []byte
+	pos      int // of the next byte
+	op       int // of the opcode that runs
+	stack    []word
+	marks    []int32            // heights of the stack
+	memo     []*[memoBlock]word // +1; 0 is no entry
+	memoized int                // entries
+	budget   int
 
 	bigs    []int64
 	floats  []float64
 	texts   [][]byte
 	seqs    [][][]word
 	numSeqs int
+	more    map[word][]word // of a dict: the further dicts that hold its later pairs
 	arrays  []*Array
 	types   []npy.Type
 	csrs    []word
@@ -466,7 +471,7 @@ func (d *decoder) remember(op byte) error {
 	var err error
 	switch op {
 	case opMemoize:
-		id = uint64(len(d.memo))
+		id = uint64(d.memoized)
 	case opGet, opPut:
 		var text []byte
 		if text, err = d.line(); err == nil {
@@ -482,25 +487,32 @@ func (d *decoder) remember(op byte) error {
 	if err != nil {
 		return err
 	}
+	block, i := int(id/memoBlock), id%memoBlock
 	if op == opGet || op == opBinGet || op == opLongBinGet {
-		if id >= uint64(len(d.memo)) || d.memo[id] == 0 {
+		if block >= len(d.memo) || d.memo[block] == nil || d.memo[block][i] == 0 {
 			return d.errorf("it refers to the memo entry %d, which does not exist", id)
 		}
-		return d.push(d.memo[id] - 1)
+		return d.push(d.memo[block][i] - 1)
 	}
 	if err := d.need(1); err != nil {
 		return err
 	}
-	if id >= uint64(cap(d.memo)) {
-		size := max(int(id)+1, 32, cap(d.memo)+cap(d.memo)/2)
+	if block >= len(d.memo) {
+		size := max(block+1, len(d.memo)+len(d.memo)/2)
 		if err := d.charge(8 * size); err != nil {
 			return err
 		}
-		d.memo = append(make([]word, 0, size), d.memo...)
+		d.memo = append(make([]*[memoBlock]word, 0, size), d.memo...)[:size]
 	}
-	if id >= uint64(len(d.memo)) {
-		d.memo = d.memo[:id+1]
+	if d.memo[block] == nil {
+		if err := d.charge(8 * memoBlock); err != nil {
+			return err
+		}
+		d.memo[block] = new([memoBlock]word)
 	}
-	d.memo[id] = d.stack[len(d.stack)-1] + 1
+	if d.memo[block][i] == 0 {
+		d.memoized++
+	}
+	d.memo[block][i] = d.stack[len(d.stack)-1] + 1
 	return nil
 }

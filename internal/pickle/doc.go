@@ -101,7 +101,9 @@ func (v Value) Len() int {
 	case tagTuple, tagList:
 		return len(*v.d.seq(v.w))
 	case tagDict:
-		return len(*v.d.seq(v.w)) / 2
+		n := 0
+		v.d.pairs(v.w, func(items []word) bool { n += len(items) / 2; return true })
+		return n
 	}
 	return 0
 }
@@ -116,12 +118,14 @@ func (v Value) Pairs() iter.Seq2[Value, Value] {
 		if v.w.tag() != tagDict {
 			return
 		}
-		items := *v.d.seq(v.w)
-		for i := 0; i+1 < len(items); i += 2 {
-			if !yield(Value{v.d, items[i]}, Value{v.d, items[i+1]}) {
-				return
+		v.d.pairs(v.w, func(items []word) bool {
+			for i := 0; i+1 < len(items); i += 2 {
+				if !yield(Value{v.d, items[i]}, Value{v.d, items[i+1]}) {
+					return false
+				}
 			}
-		}
+			return true
+		})
 	}
 }
 

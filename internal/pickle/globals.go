@@ -27,6 +27,7 @@ const (
 	globalInt
 	globalFloat
 	globalStr
+	globalBytes
 	globalObject
 	globalNewObject
 	globalEncode
@@ -55,6 +56,7 @@ var globals = map[string]global{
 	"__builtin__ float":                   globalFloat,
 	"__builtin__ str":                     globalStr,
 	"__builtin__ unicode":                 globalStr,
+	"__builtin__ bytes":                   globalBytes,
 	"__builtin__ object":                  globalObject,
 	"builtins dict":                       globalDict,
 	"builtins list":                       globalList,
@@ -62,6 +64,7 @@ var globals = map[string]global{
 	"builtins int":                        globalInt,
 	"builtins float":                      globalFloat,
 	"builtins str":                        globalStr,
+	"builtins bytes":                      globalBytes,
 	"builtins object":                     globalObject,
 	"copy_reg _reconstructor":             globalNewObject,
 	"copyreg _reconstructor":              globalNewObject,
@@ -141,6 +144,8 @@ func (d *decoder) call(op byte, f, args word) (word, error) {
 		return d.newSeq(tagList, nil)
 	case g == globalTuple && len(a) == 0:
 		return d.newSeq(tagTuple, nil)
+	case g == globalBytes && len(a) == 0: // empty bytes by the protocols that have none
+		return d.viewWord(tagBytes, 0, 0)
 	}
 	names := Names()
 	name := names[slices.IndexFunc(names, func(n string) bool { return globals[n] == global(f.payload()) })]

@@ -98,8 +98,9 @@ func (d *decoder) text(w word) ([]byte, bool) {
 	return nil, false
 }
 
-// Sequences are kept in blocks, which do not move when there are more of them.
-const seqBlock = 512
+// Sequences are kept in blocks, which do not move when there are more of them. A
+// block and what the allocator adds to it are 12 KiB.
+const seqBlock = 511
 
 func (d *decoder) seq(w word) *[]word {
 	i := w.payload()
@@ -110,7 +111,8 @@ func (d *decoder) seq(w word) *[]word {
 func (d *decoder) newSeq(tag word, items []word) (word, error) {
 	n := d.numSeqs
 	if n%seqBlock == 0 {
-		if err := d.charge(24 * seqBlock); err != nil {
+		// And the slice of blocks, with what its growth leaves behind.
+		if err := d.charge(24*seqBlock + 128); err != nil {
 			return 0, err
 		}
 		d.seqs = append(d.seqs, make([][]word, seqBlock))
@@ -128,8 +130,15 @@ func (d *decoder) newSeq(tag word, items []word) (word, error) {
 	return w, nil
 }
 
+// A dict's pairs come in batches of a thousand. Each large batch becomes a dict of
+// its own, so that large dicts are not copied as they grow.
+const largeBatch = 256
+
 // extend appends items to the list or dict w.
 func (d *decoder) extend(w word, items []word) error {
+	if w.tag() == tagDict && (len(items) >= largeBatch || len(d.more[w]) > 0) {
+		return d.extendDict(w, items)
+	}
 	s := d.seq(w)
 	if need := len(*s) + len(items); need > cap(*s) {
 		size := need
@@ -145,4 +154,42 @@ func (d *decoder) extend(w word, items []word) error {
 	}
 	*s = append(*s, items...)
 	return nil
+}
+
+// extendDict appends pairs to the last of w's further dicts, or to a new one.
+func (d *decoder) extendDict(w word, items []word) error {
+	more := d.more[w]
+	if n := len(more); n > 0 && len(items) < largeBatch && len(*d.seq(more[n-1])) < largeBatch {
+		return d.extend(more[n-1], items)
+	}
+	part, err := d.newSeq(tagDict, items)
+	if err != nil {
+		return err
+	}
+	// A word, as much for the growth of the slice, and the entry of the map.
+	if err := d.charge(32); err != nil {
+		return err
+	}
+	if d.more == nil {
+		d.more = map[word][]word{}
+	}
+	if len(more) == 0 {
+		if err := d.charge(128); err != nil {
+			return err
+		}
+	}
+	d.more[w] = append(more, part)
+	return nil
+}
+
+// pairs visits the parts of a dict: keys and values in turn.
+func (d *decoder) pairs(w word, visit func(items []word) bool) {
+	if !visit(*d.seq(w)) {
+		return
+	}
+	for _, part := range d.more[w] {
+		if !visit(*d.seq(part)) {
+			return
+		}
+	}
 }
