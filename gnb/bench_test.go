@@ -1,0 +1,135 @@
+package gnb
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// inside runs body as a program of one worker inside this process.
+func inside(tb testing.TB, ds *Dataset, body func(w *Worker)) {
+	tb.Helper()
+	insideBody = body
+	f, err := ds.PackFD()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	l := &launched{o: LaunchOptions{Threads: 1}}
+	if err := l.options(); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := l.configure("test.inside", []byte("0")); err != nil {
+		tb.Fatal(err)
+	}
+	l.job.DataInMemory, l.job.RunDir = true, tb.TempDir()
+	g, err := multigpu.Start(tb.Context(), multigpu.Spec{World: 1, InProcess: true, Job: l.job, Files: []*os.File{f}})
+	if err == nil {
+		err = g.Wait()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+var (
+	insideBody func(w *Worker)
+	_          = Program("test.inside", func(w *Worker, _ int) error {
+		insideBody(w)
+		return nil
+	})
+)
+
+func planted(tb testing.TB, nodes int) *Dataset {
+	tb.Helper()
+	ds, err := dataset.Load(fmt.Sprintf("planted?nodes=%d&features=32&classes=8&seed=1", nodes))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return ds
+}
+
+// BenchmarkStep is a training step, sampling and fetching included, in the middle
+// of a loop: seeds a second, and what it allocates.
+func BenchmarkStep(b *testing.B) {
+	ds := planted(b, 20000)
+	inside(b, ds, func(w *Worker) {
+		net := SAGE.New(w, Sizes{In: 32, Hidden: 64, Out: 8, Layers: 2, Dropout: 0.5})
+		opt := w.Adam(net, 0.01)
+		loader := Loader{Fanouts: []int{10, 5}, Batch: 256}
+		seeds, steps := 0, -10 // after a warm-up
+		var start time.Time
+		var before, after runtime.MemStats
+		for steps < b.N {
+			for batch := range w.Batches("train", loader) {
+				if steps == 0 {
+					seeds, start = 0, time.Now()
+					runtime.ReadMemStats(&before)
+					b.ResetTimer()
+				}
+				if steps == b.N {
+					break
+				}
+				seeds += len(batch.Seeds)
+				w.Step(nn.CrossEntropy(net.Forward(batch), batch.Labels), opt)
+				steps++
+			}
+		}
+		b.StopTimer()
+		runtime.ReadMemStats(&after)
+		n := float64(b.N)
+		b.ReportMetric(float64(seeds)/time.Since(start).Seconds(), "seeds/s")
+		b.ReportMetric(float64(after.Mallocs-before.Mallocs)/n, "allocs/step")
+		b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/n, "B/step")
+	})
+}
+
+// Thousands of steps in hundreds of loops, with evaluations and checkpoints, end
+// with the goroutines and the memory that some of them had.
+func TestLongRunsDoNotGrow(t *testing.T) {
+	loops := 300
+	if testing.Short() {
+		loops = 60
+	}
+	inside(t, planted(t, 1000), func(w *Worker) {
+		net := SAGE.New(w, Sizes{In: 32, Hidden: 16, Out: 8, Layers: 2, Dropout: 0.5})
+		opt := w.Adam(net, 0.01)
+		n := 0
+		w.Keep("n", &n)
+		measure := func() (goroutines int, heap uint64) {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return runtime.NumGoroutine(), m.HeapAlloc
+		}
+		var g0 int
+		var h0 uint64
+		for epoch := range w.Epochs(loops) {
+			for b := range w.Batches("train", Loader{Fanouts: []int{4, 4}, Batch: 64}) {
+				w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), opt)
+				n++
+				if epoch%3 == 1 && b.Step == 4 {
+					break
+				}
+			}
+			w.Evaluate(net, FullNeighbors, "val")
+			w.Evaluate(net, Sampled([]int{3, 3}, 100, 0), "test")
+			if epoch == loops/3 {
+				g0, h0 = measure()
+			}
+		}
+		if g, h := measure(); g > g0 || h > h0+h0/4+1<<20 {
+			t.Errorf("%d goroutines and %d KB after %d steps, %d and %d KB at a third of them", g, h>>10, n, g0, h0>>10)
+		}
+		if len(w.samplers) != 2 {
+			t.Errorf("%d samplers are kept, want one for training and one for evaluation", len(w.samplers))
+		}
+	})
+}

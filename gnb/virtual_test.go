@@ -1,0 +1,100 @@
+package gnb_test
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// mixed trains two networks, in one loop over batches that is broken off at a
+// step and on the whole graph.
+var mixed = gnb.Program("test.mixed", func(w *gnb.Worker, early bool) error {
+	ds := w.Dataset()
+	sizes := gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.4}
+	one, two := gnb.SAGE.New(w, sizes), gnb.SAGE.New(w, sizes)
+	optOne, optTwo := w.Adam(one, 0.01), w.Adam(two, 0.01)
+	full := w.FullGraph("train")
+	for range w.Epochs(3) {
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 3}, Batch: 48}) {
+			w.Step(nn.CrossEntropy(one.Forward(b), b.Labels), optOne)
+			w.Step(nn.CrossEntropy(two.Forward(b), b.Labels), optTwo)
+			if b.Step >= 3 && (b.EndsStep || early) {
+				break
+			}
+		}
+		// Two steps on the whole graph, each with dropout of its own.
+		w.Step(nn.CrossEntropy(one.Forward(full), full.Labels), optOne)
+		w.Step(nn.CrossEntropy(one.Forward(full), full.Labels), optOne)
+	}
+	return nil
+})
+
+// The same number of virtual ranks gives the same bits, with several networks,
+// loops that are broken off and full-graph steps too.
+func TestVirtualRanksInAnyProgram(t *testing.T) {
+	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
+	var want []byte
+	for _, workers := range []int{1, 2, 4} {
+		run, err := gnb.Launch(t.Context(), mixed, false, gnb.LaunchOptions{
+			Data: ds, Workers: workers, VirtualRanks: 4 / workers, Threads: 1, Seed: 5, Quiet: true, RunDir: t.TempDir(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if steps, err := run.Steps(); err != nil || len(steps) != 3*(4*2+2) {
+			t.Errorf("%d workers: %d steps, %v; want %d", workers, len(steps), err, 3*(4*2+2))
+		}
+		got := weights(t, run)
+		if want == nil {
+			want = got
+		} else if !bytes.Equal(got, want) {
+			t.Errorf("%d workers have other weights than 1", workers)
+		}
+	}
+	_, err := gnb.Launch(t.Context(), mixed, true, gnb.LaunchOptions{
+		Data: ds, VirtualRanks: 4, Threads: 1, Seed: 5, Quiet: true, RunDir: t.TempDir(),
+	})
+	readable(t, err, `Step was called for 1 of the 4 batches of a step.*leave a loop only where Batch\.EndsStep is true`)
+}
+
+// whole trains on the whole graph: in each epoch one step, and one evaluation.
+var whole = gnb.Program("test.whole", func(w *gnb.Worker, _ int) error {
+	ds := w.Dataset()
+	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
+	opt := w.Adam(net, 0.02)
+	full := w.FullGraph("train")
+	for range w.Epochs(30) {
+		w.Step(nn.CrossEntropy(net.Forward(full), full.Labels), opt)
+	}
+	w.Evaluate(net, gnb.FullNeighbors, "test")
+	return nil
+})
+
+// Full-graph training has the same bits on any number of workers, and a step's
+// loss is the mean over the split.
+func TestFullGraphOnAnyWorld(t *testing.T) {
+	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
+	var first *gnb.Run
+	for _, c := range []struct{ workers, virtual int }{{1, 1}, {2, 1}, {3, 1}, {1, 3}} {
+		run, err := gnb.Launch(t.Context(), whole, 0, gnb.LaunchOptions{
+			Data: ds, Workers: c.workers, VirtualRanks: c.virtual, Threads: 1, Seed: 5, Quiet: true, RunDir: t.TempDir(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = run
+			if losses, err := run.Losses(); err != nil || len(losses) != 30 || math.Abs(losses[0]-math.Log(3)) > 0.5 {
+				t.Errorf("losses %v, %v; want 30 that begin near ln 3 = %.3f", losses, err, math.Log(3))
+			}
+			if a := run.TestAccuracy(); !(a > 0.5) {
+				t.Errorf("test accuracy %v, want it above guessing", a)
+			}
+		} else if !bytes.Equal(weights(t, first), weights(t, run)) {
+			t.Errorf("%d workers × %d virtual ranks have other weights than one", c.workers, c.virtual)
+		}
+	}
+}
