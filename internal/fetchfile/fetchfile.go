@@ -1,0 +1,164 @@
+// Package fetchfile downloads files over HTTP that may be large, over connections
+// that may break, from servers that may be wrong.
+//
+// A download grows in DST.part and is renamed to DST once it is complete, of the
+// right size and of the right checksum: there is no moment at which DST is
+// anything else. What is in DST.part is resumed, by another process too, where
+// the server still has the same file: DST.part.json keeps its URL and its
+// validator (ETag or Last-Modified).
+package fetchfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Options says what is expected of a file and how to get it. The zero value takes
+// any file of up to 1 GiB.
+type Options struct {
+	Size int64 // in bytes; 0: unknown
+	Sums Sums
+	// MaxSize bounds a file of unknown size [1 GiB].
+	MaxSize int64
+	// Stall is how long nothing may arrive before the connection is given up
+	// [one minute].
+	Stall time.Duration
+	// Tries is the number of attempts in a row that may fail without any progress
+	// between them [5]. An attempt that got bytes counts as progress.
+	Tries int
+	// Backoff is the pause after the first failure; it doubles with each one, up to
+	// a minute [one second].
+	Backoff time.Duration
+	// Progress is told how many bytes there are, of how many (0: unknown), at most
+	// ten times a second and at the end.
+	Progress func(done, total int64)
+	// Note is told in a sentence why an attempt failed and when the next one is.
+	Note func(text string)
+	// Client makes the requests [one that speaks to proxies as the environment
+	// says]. It should have no overall timeout.
+	Client *http.Client
+}
+
+func (o Options) defaults() Options {
+	if o.MaxSize == 0 {
+		o.MaxSize = 1 << 30
+	}
+	if o.Size > 0 {
+		o.MaxSize = o.Size
+	}
+	if o.Stall == 0 {
+		o.Stall = time.Minute
+	}
+	if o.Tries == 0 {
+		o.Tries = 5
+	}
+	if o.Backoff == 0 {
+		o.Backoff = time.Second
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{CheckRedirect: checkRedirect}
+	}
+	if o.Progress == nil {
+		o.Progress = func(int64, int64) {}
+	}
+	if o.Note == nil {
+		o.Note = func(string) {}
+	}
+	return o
+}
+
+// checkRedirect follows what browsers follow, and never from an encrypted
+// connection to one that is not.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("it was redirected more than 10 times")
+	}
+	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {
+		return fmt.Errorf("it was redirected to %s, which is not encrypted", req.URL.Redacted())
+	}
+	return nil
+}
+
+// ErrWrong is the error for a file that arrived whole and is not the one that is
+// expected.
+var ErrWrong = errors.New("not the file that is expected")
+
+// permanent is an error that another attempt would meet as well.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+func never(format string, args ...any) error { return permanent{fmt.Errorf(format, args...)} }
+
+// Get downloads url to dst, whose folder is made. A dst that exists and is what
+// is expected is left as it is. It returns when the file is there, when the
+// server gives an answer that will not change, after too many failures in a row,
+// or when ctx ends; what has arrived stays in dst.part for the next call.
+func Get(ctx context.Context, url, dst string, o Options) error {
+	o = o.defaults()
+	fail := func(err error) error { return fmt.Errorf("downloading %s: %w", url, err) }
+	if info, err := os.Stat(dst); err == nil && info.Mode().IsRegular() && o.Verify(dst) == nil {
+		o.Progress(info.Size(), info.Size())
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dst), 0o777); err != nil {
+		return fail(err)
+	}
+	d := &download{Options: o, url: url, dst: dst, part: dst + ".part"}
+	failures, wrong := 0, 0
+	for {
+		before := size(d.part)
+		err := d.attempt(ctx)
+		if err == nil {
+			if err = d.finish(); err == nil {
+				return nil
+			}
+		}
+		if ctx.Err() != nil {
+			return fail(ctx.Err())
+		}
+		if errors.Is(err, ErrWrong) {
+			d.discard()
+		}
+		if p := (permanent{}); errors.As(err, &p) {
+			return fail(p.error)
+		}
+		if errors.Is(err, ErrWrong) {
+			// Once more from the beginning: a part of it may have been of another file.
+			if wrong++; wrong == 2 {
+				return fail(err)
+			}
+		}
+		if size(d.part) > before && wrong == 0 {
+			failures = 0
+		}
+		if failures++; failures >= o.Tries {
+			return fail(fmt.Errorf("%w (%d attempts; what has arrived is kept, and the next attempt goes on from there)", err, failures))
+		}
+		pause := min(o.Backoff<<(failures-1), time.Minute)
+		var later retryAfter
+		if errors.As(err, &later) {
+			pause = max(pause, min(later.pause, 5*time.Minute))
+		}
+		o.Note(fmt.Sprintf("downloading %s: %v; trying again in %v", url, err, pause.Round(time.Millisecond)))
+		select {
+		case <-ctx.Done():
+			return fail(ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+}
+
+// size is the size of a file, 0 where there is none.
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}

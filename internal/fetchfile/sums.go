@@ -1,0 +1,69 @@
+package fetchfile
+
+import (
+	"crypto/sha1" //nolint:gosec // the names of git's objects are SHA-1
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"strings"
+)
+
+// Sums are the checksums of a file that are known, in hexadecimal.
+type Sums struct {
+	SHA256 string `json:"sha256,omitempty"`
+	// GitBlob is the name of the file's content in a git repository: the SHA-1 of
+	// "blob SIZE\x00" and the content.
+	GitBlob string `json:"git_blob,omitempty"`
+}
+
+// Known tells whether there is one.
+func (s Sums) Known() bool { return s != Sums{} }
+
+// Verify compares the size and the checksums of a file with what is expected. The
+// error wraps [ErrWrong] where they differ.
+func (o Options) Verify(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if o.Size > 0 && info.Size() != o.Size {
+		return fmt.Errorf("%s has %d bytes and should have %d: %w", path, info.Size(), o.Size, ErrWrong)
+	}
+	type sum struct {
+		name, want string
+		h          hash.Hash
+	}
+	var sums []sum
+	if o.Sums.SHA256 != "" {
+		sums = append(sums, sum{"SHA-256", o.Sums.SHA256, sha256.New()})
+	}
+	if o.Sums.GitBlob != "" {
+		h := sha1.New() //nolint:gosec // the names of git's objects are SHA-1
+		fmt.Fprintf(h, "blob %d\x00", info.Size())
+		sums = append(sums, sum{"git blob", o.Sums.GitBlob, h})
+	}
+	if len(sums) == 0 {
+		return nil
+	}
+	var to []io.Writer
+	for _, s := range sums {
+		to = append(to, s.h)
+	}
+	if _, err := io.CopyBuffer(io.MultiWriter(to...), f, make([]byte, 1<<20)); err != nil {
+		return err
+	}
+	for _, s := range sums {
+		if got := hex.EncodeToString(s.h.Sum(nil)); !strings.EqualFold(got, s.want) {
+			return fmt.Errorf("the %s of %s is %s and should be %s: %w", s.name, path, got, s.want, ErrWrong)
+		}
+	}
+	return nil
+}
