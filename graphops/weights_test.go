@@ -51,7 +51,7 @@ func TestSelfLooped(t *testing.T) {
 	// the graph. Node 0 is row 0, node 1 row 1.
 	b := &Block{NumDst: 1, NumSrc: 2, Indptr: []int64{0, 1}, Indices: []int32{1}, EdgePos: []int64{2}, SrcIDs: []int32{0, 1}, Graph: g, Weights: []float32{4}}
 	check("sampled", b.SelfLooped(), []int32{1, 0}, []int64{2, LoopPos(0)}, []float32{4, 3})
-	if b.SelfLooped() != b.SelfLooped() {
+	if first := b.SelfLooped(); b.SelfLooped() != first {
 		t.Error("a block makes its self-looped block twice")
 	}
 }

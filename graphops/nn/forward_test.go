@@ -168,6 +168,29 @@ func TestSampledIsFull(t *testing.T) {
 	})
 }
 
+// A layer's rows computed in several chunks are those computed in one, for layers
+// that transform first as for those that aggregate first.
+func TestLayerRowsInChunks(t *testing.T) {
+	t.Parallel()
+	const n, in = 5000, 900
+	g := planted(t, n)
+	x := normal(n*in, 1)
+	s := Sizes{In: in, Hidden: 8, Out: 3, Layers: 1}
+	for name, m := range map[string]Model{"sage": NewSAGEModel(s), "gcn": NewGCNModel(s), "gat": NewGATModel(s)} {
+		mustCollect(t, m).Init(2)
+		f := NewFwd(Config{})
+		full := Forward(m, f, FullGraph(g, 1), f.Input(n, in, x, &Space{})).Data()
+		got, chunks, last := make([]float32, n*3), 0, 0
+		if err := LayerRows(m, NewFwd(Config{}), 0, g, x, in, 0, n, got, func(rows int) { chunks, last = chunks+1, rows }); err != nil {
+			t.Fatal(err)
+		}
+		if chunks < 2 || last != n {
+			t.Errorf("%s: %d chunks, %d rows at the end", name, chunks, last)
+		}
+		sameBits(t, name, full, got)
+	}
+}
+
 // Parts of the rows, as ranks compute them, are the rows of the whole.
 func TestLayerRows(t *testing.T) {
 	t.Parallel()

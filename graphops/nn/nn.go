@@ -22,6 +22,10 @@
 //		adam.Step(params.Flat(), params.Grad(), 1/float32(loss.Weight))
 //	}
 //
+// The models here are [SAGE], [GCN], [GAT], [GIN] and [MLP]; the layers they are
+// made of, and [GraphConv], [LayerNorm] and [BatchNorm], stand in models of one's
+// own as well, with [Between] for what comes between them.
+//
 // # Losses are pairs
 //
 // A [Loss] is a sum over rows and the sum's weight. Gradients are of the sum;
@@ -47,7 +51,8 @@
 // Threads never change bits: reductions run over fixed chunks combined in order.
 // A node's row does not depend on the rows computed with it, so full-graph
 // forward, layer-wise inference and sampling with all neighbours agree to the
-// bit on one processor, in evaluation as with dropout.
+// bit on one processor, in evaluation as with dropout. [BatchNorm] and the degrees
+// of a sampled batch (GCNConv.BatchDegrees) are the exceptions.
 package nn
 
 import (

@@ -72,8 +72,10 @@ func optimizers() []optimizerCase {
 	adam("adam with options", o, o)
 	o.Decoupled = true
 	adam("adamw with options", o, o)
-	list = append(list, optimizerCase{"adamw", func() Optimizer { return NewAdamW(AdamOptions{}) },
-		refAdam(AdamOptions{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: 0.01, Decoupled: true})})
+	list = append(list, optimizerCase{
+		"adamw", func() Optimizer { return NewAdamW(AdamOptions{}) },
+		refAdam(AdamOptions{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: 0.01, Decoupled: true}),
+	})
 	sgd("sgd", SGDOptions{}, SGDOptions{LR: 1e-3})
 	s := SGDOptions{LR: 0.05, WeightDecay: 0.02}
 	sgd("sgd with decay", s, s)

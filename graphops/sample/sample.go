@@ -11,9 +11,9 @@
 //	ids := sample.EpochOrder(1, epoch, train)
 //	b, err := s.Sample(epoch, step, ids[lo:hi])
 //
-// Who picks is a [Picker]: [Fanouts] picks uniformly without replacement, and a
-// type of the user's own picks as it likes, per destination. A [FrontierPicker]
-// sees all destinations of a hop at once (layer-wise importance sampling).
+// Who picks is a [Picker]: [Fanouts] picks uniformly without replacement,
+// [Weighted] by the weights of edges, and a type of the user's own picks as it
+// likes, per destination. A [FrontierPicker] sees all destinations of a hop at once (layer-wise importance sampling).
 //
 // # Determinism
 //

@@ -38,6 +38,12 @@
 // destinations (or edges), the others drop it. Dropout draws its mask from it,
 // so a node's mask is the same wherever the node is computed.
 //
+// # Sparse inputs
+//
+// [Fwd.SparseInput] is a matrix by its non-zero elements, for features such as
+// bags of words: products, dropout and choices of rows work on these alone, every
+// other operation makes it dense.
+//
 // # Errors
 //
 // Misuse (shapes that do not fit, a tensor of an earlier pass, dropout without a

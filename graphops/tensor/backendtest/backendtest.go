@@ -200,8 +200,18 @@ func derivative(tc testCase, k, i int) float64 {
 // block and chunk of a blocked implementation.
 func runGemm(t *testing.T, be tensor.Backend) {
 	for _, s := range [][3]int{
-		{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 1, 1}, {31, 33, 32}, {33, 31, 65}, {65, 129, 64},
-		{130, 200, 70}, {5, 7, 1024}, {5, 7, 1025}, {3, 70, 4000}, {70, 3, 40000},
+		{0, 3, 2},
+		{3, 0, 2},
+		{3, 2, 0},
+		{1, 1, 1},
+		{31, 33, 32},
+		{33, 31, 65},
+		{65, 129, 64},
+		{130, 200, 70},
+		{5, 7, 1024},
+		{5, 7, 1025},
+		{3, 70, 4000},
+		{70, 3, 40000},
 	} {
 		m, n, k := s[0], s[1], s[2]
 		a, b, c := random(m, k), random(k, n), random(m, n)

@@ -61,101 +61,125 @@ func dense(r, c int) []testCase {
 	}
 	cases := []testCase{
 		{
-			"MatMul/rows", []input{x, random(c, 5)},
+			"MatMul/rows",
+			[]input{x, random(c, 5)},
 			func(f *fwd, x []*tns) *tns { return f.MatMul(x[0], x[1]) },
 			func(x []mat) mat { return ref.MatMul(x[0], x[1]) },
 		}, {
-			"MatMul/inner", []input{random(5, r), x},
+			"MatMul/inner",
+			[]input{random(5, r), x},
 			func(f *fwd, x []*tns) *tns { return f.MatMul(x[0], x[1]) },
 			func(x []mat) mat { return ref.MatMul(x[0], x[1]) },
 		}, {
-			"Linear/bias", []input{x, random(33, c), random(1, 33)},
+			"Linear/bias",
+			[]input{x, random(33, c), random(1, 33)},
 			func(f *fwd, x []*tns) *tns { return f.Linear(x[0], x[1], x[2]) },
 			func(x []mat) mat { return ref.Linear(x[0], x[1], x[2]) },
 		}, {
-			"Linear/none", []input{x, random(3, c)},
+			"Linear/none",
+			[]input{x, random(3, c)},
 			func(f *fwd, x []*tns) *tns { return f.Linear(x[0], x[1], nil) },
 			func(x []mat) mat { return ref.Linear(x[0], x[1], mat{}) },
 		}, {
-			"AddRow", []input{x, random(1, c)},
+			"AddRow",
+			[]input{x, random(1, c)},
 			func(f *fwd, x []*tns) *tns { return f.AddRow(x[0], x[1]) },
 			func(x []mat) mat { return ref.AddRow(x[0], x[1]) },
 		}, {
-			"SumAll", []input{x},
+			"SumAll",
+			[]input{x},
 			func(f *fwd, x []*tns) *tns { return f.SumAll(x[0]) },
 			func(x []mat) mat { return ref.Sum(x[0]) },
 		}, {
-			"Add", []input{x, y},
+			"Add",
+			[]input{x, y},
 			func(f *fwd, x []*tns) *tns { return f.Add(x[0], x[1]) },
 			func(x []mat) mat { return ref.Zip(x[0], x[1], func(a, b float64) float64 { return a + b }) },
 		}, {
-			"Sub", []input{x, y},
+			"Sub",
+			[]input{x, y},
 			func(f *fwd, x []*tns) *tns { return f.Sub(x[0], x[1]) },
 			func(x []mat) mat { return ref.Zip(x[0], x[1], func(a, b float64) float64 { return a - b }) },
 		}, {
-			"Mul", []input{x, y},
+			"Mul",
+			[]input{x, y},
 			func(f *fwd, x []*tns) *tns { return f.Mul(x[0], x[1]) },
 			func(x []mat) mat { return ref.Zip(x[0], x[1], func(a, b float64) float64 { return a * b }) },
 		}, {
-			"Mul/square", []input{x},
+			"Mul/square",
+			[]input{x},
 			func(f *fwd, x []*tns) *tns { return f.Mul(x[0], x[0]) },
 			func(x []mat) mat { return x[0].Map(func(v float64) float64 { return v * v }) },
 		}, {
-			"MulRows", []input{x, random(r, 1)},
+			"MulRows",
+			[]input{x, random(r, 1)},
 			func(f *fwd, x []*tns) *tns { return f.MulRows(x[0], x[1]) },
 			func(x []mat) mat { return ref.MulRows(x[0], x[1]) },
 		}, {
-			"LogSoftmax", []input{x},
+			"LogSoftmax",
+			[]input{x},
 			func(f *fwd, x []*tns) *tns { return f.LogSoftmax(x[0]) },
 			func(x []mat) mat { return ref.LogSoftmax(x[0]) },
 		}, {
-			"L2Normalize", []input{x},
+			"L2Normalize",
+			[]input{x},
 			func(f *fwd, x []*tns) *tns { return f.L2Normalize(x[0]) },
 			func(x []mat) mat { return ref.L2Normalize(x[0]) },
 		}, {
-			"RowNorm", []input{x},
+			"RowNorm",
+			[]input{x},
 			func(f *fwd, x []*tns) *tns { return f.RowNorm(x[0], 0.1) },
 			func(x []mat) mat { return ref.RowNorm(x[0], 0.1) },
 		}, {
-			"ColNorm", []input{x},
+			"ColNorm",
+			[]input{x},
 			func(f *fwd, x []*tns) *tns { y, _, _ := f.ColNorm(x[0], 0.1); return y },
 			func(x []mat) mat { return ref.ColNorm(x[0], 0.1) },
 		}, {
-			"MulCols", []input{x, random(1, c)},
+			"MulCols",
+			[]input{x, random(1, c)},
 			func(f *fwd, x []*tns) *tns { return f.MulCols(x[0], x[1]) },
 			func(x []mat) mat { return ref.MulCols(x[0], x[1]) },
 		}, {
-			"ScaleBy", []input{x, random(1, 1)},
+			"ScaleBy",
+			[]input{x, random(1, 1)},
 			func(f *fwd, x []*tns) *tns { return f.ScaleBy(x[0], x[1]) },
 			func(x []mat) mat { return x[0].Map(func(v float64) float64 { return v * x[1].Data[0] }) },
 		}, {
-			"HeadMean", []input{random(r, 3*c)},
+			"HeadMean",
+			[]input{random(r, 3*c)},
 			func(f *fwd, x []*tns) *tns { return f.HeadMean(x[0], 3) },
 			func(x []mat) mat { return ref.HeadMean(x[0], 3) },
 		}, {
-			"HeadDot", []input{random(r, 2*c), random(1, 2*c)},
+			"HeadDot",
+			[]input{random(r, 2*c), random(1, 2*c)},
 			func(f *fwd, x []*tns) *tns { return f.HeadDot(x[0], x[1], 2) },
 			func(x []mat) mat { return ref.HeadDot(x[0], x[1], 2) },
 		}, {
-			"Concat", []input{x, random(r, 2), random(r, 0)},
+			"Concat",
+			[]input{x, random(r, 2), random(r, 0)},
 			func(f *fwd, x []*tns) *tns { return f.Concat(x[0], x[1], x[2], x[0]) },
 			func(x []mat) mat { return ref.Concat(x[0], x[1], x[2], x[0]) },
 		}, {
-			"Rows", []input{x},
+			"Rows",
+			[]input{x},
 			func(f *fwd, x []*tns) *tns { return f.Rows(x[0], r/3, r-r/4) },
 			func(x []mat) mat { return ref.Rows(x[0], r/3, r-r/4) },
 		}, {
-			"Dropout", []input{x.in(ids)},
+			"Dropout",
+			[]input{x.in(ids)},
 			func(f *fwd, x []*tns) *tns { return f.Dropout(f.Dropout(x[0], 0), 0.3) },
 			func(x []mat) mat {
 				return ref.Dropout(x[0], spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 1, 0.3)
 			},
 		}, {
-			"Dropout/all", []input{x.in(ids)},
+			"Dropout/all",
+			[]input{x.in(ids)},
 			func(f *fwd, x []*tns) *tns { return f.Dropout(x[0], 1) },
 			func(x []mat) mat { return ref.New(r, c) },
 		}, {
-			"Custom", []input{x, y},
+			"Custom",
+			[]input{x, y},
 			cubeTimes,
 			func(x []mat) mat { return ref.Zip(x[0], x[1], func(a, b float64) float64 { return a * a * a * b }) },
 		},
@@ -176,7 +200,8 @@ func dense(r, c int) []testCase {
 		{tensor.ExpOp, "Exp", 0, (*fwd).Exp},
 	} {
 		cases = append(cases, testCase{
-			u.name, []input{x},
+			u.name,
+			[]input{x},
 			func(f *fwd, x []*tns) *tns { return u.run(f, x[0]) },
 			func(x []mat) mat { return ref.Unary(u.op, x[0], u.alpha) },
 		})
@@ -221,23 +246,28 @@ func graph(b *graphops.Block, c int) []testCase {
 	dst := func(x mat) mat { return ref.Rows(x, b.DstStart, b.DstStart+b.NumDst) }
 	cases := []testCase{
 		{
-			"Dst", []input{h},
+			"Dst",
+			[]input{h},
 			func(f *fwd, x []*tns) *tns { return f.Dst(b, x[0]) },
 			func(x []mat) mat { return dst(x[0]) },
 		}, {
-			"GatherSrc", []input{h},
+			"GatherSrc",
+			[]input{h},
 			func(f *fwd, x []*tns) *tns { return f.GatherSrc(b, x[0]) },
 			func(x []mat) mat { return ref.GatherSrc(b, x[0]) },
 		}, {
-			"GatherDst/sources", []input{h},
+			"GatherDst/sources",
+			[]input{h},
 			func(f *fwd, x []*tns) *tns { return f.GatherDst(b, x[0]) },
 			func(x []mat) mat { return ref.GatherDst(b, dst(x[0])) },
 		}, {
-			"GatherDst/destinations", []input{perDst},
+			"GatherDst/destinations",
+			[]input{perDst},
 			func(f *fwd, x []*tns) *tns { return f.GatherDst(b, x[0]) },
 			func(x []mat) mat { return ref.GatherDst(b, x[0]) },
 		}, {
-			"Propagate", []input{h},
+			"Propagate",
+			[]input{h},
 			func(f *fwd, x []*tns) *tns {
 				return f.Propagate(b, x[0], func(f *fwd, src, dst *tns) *tns {
 					return f.Mul(src, f.Tanh(f.Sub(src, dst)))
@@ -248,7 +278,8 @@ func graph(b *graphops.Block, c int) []testCase {
 				return ref.AggregateEdges(b, m, tensor.Mean)
 			},
 		}, {
-			"Dropout/edges", []input{h},
+			"Dropout/edges",
+			[]input{h},
 			func(f *fwd, x []*tns) *tns { return f.Dropout(f.GatherSrc(b, x[0]), 0.5) },
 			func(x []mat) mat {
 				pos := make([]int64, b.NumEdges())
@@ -258,7 +289,8 @@ func graph(b *graphops.Block, c int) []testCase {
 				return ref.Dropout(ref.GatherSrc(b, x[0]), pos, config.Seed, config.Epoch, config.Step, 0, 0.5)
 			},
 		}, {
-			"SAGE", []input{h, random(4, c), random(1, 4), random(4, c)},
+			"SAGE",
+			[]input{h, random(4, c), random(1, 4), random(4, c)},
 			func(f *fwd, x []*tns) *tns {
 				y := f.Add(f.Linear(f.Aggregate(b, x[0], tensor.Mean), x[1], x[2]), f.Linear(f.Dst(b, x[0]), x[3], nil))
 				return f.Dropout(f.ReLU(y), 0.25)
@@ -276,11 +308,13 @@ func graph(b *graphops.Block, c int) []testCase {
 	cases = append(cases, weighted(b, c)...)
 	for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {
 		cases = append(cases, testCase{
-			"Aggregate/" + op.String(), []input{h},
+			"Aggregate/" + op.String(),
+			[]input{h},
 			func(f *fwd, x []*tns) *tns { return f.Aggregate(b, x[0], op) },
 			func(x []mat) mat { return ref.Aggregate(b, x[0], op) },
 		}, testCase{
-			"AggregateEdges/" + op.String(), []input{msg},
+			"AggregateEdges/" + op.String(),
+			[]input{msg},
 			func(f *fwd, x []*tns) *tns { return f.AggregateEdges(b, x[0], op) },
 			func(x []mat) mat { return ref.AggregateEdges(b, x[0], op) },
 		})

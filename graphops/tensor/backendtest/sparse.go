@@ -69,19 +69,23 @@ func sparseCases(r, c int) []testCase {
 		}
 		lo, hi := r/3, r-r/4
 		cases = append(cases, testCase{
-			"Sparse/Linear" + suffix, []input{random(33, c), random(1, 33)},
+			"Sparse/Linear" + suffix,
+			[]input{random(33, c), random(1, 33)},
 			func(f *fwd, x []*tns) *tns { return f.Linear(s.input(f, nil), x[0], x[1]) },
 			func(x []mat) mat { return ref.Linear(s.dense(), x[0], x[1]) },
 		}, testCase{
-			"Sparse/MatMul" + suffix, []input{random(c, 17)},
+			"Sparse/MatMul" + suffix,
+			[]input{random(c, 17)},
 			func(f *fwd, x []*tns) *tns { return f.MatMul(s.input(f, nil), x[0]) },
 			func(x []mat) mat { return ref.MatMul(s.dense(), x[0]) },
 		}, testCase{
-			"Sparse/Rows" + suffix, []input{random(3, c)},
+			"Sparse/Rows" + suffix,
+			[]input{random(3, c)},
 			func(f *fwd, x []*tns) *tns { return f.Linear(f.Rows(s.input(f, ids), lo, hi), x[0], nil) },
 			func(x []mat) mat { return ref.Linear(ref.Rows(s.dense(), lo, hi), x[0], mat{}) },
 		}, testCase{
-			"Sparse/Dropout" + suffix, []input{random(3, c)},
+			"Sparse/Dropout" + suffix,
+			[]input{random(3, c)},
 			func(f *fwd, x []*tns) *tns {
 				h := f.Dropout(s.input(f, ids), 0.3)
 				// Rows of what was dropped, and dense and sparse uses of it.
@@ -95,7 +99,8 @@ func sparseCases(r, c int) []testCase {
 				return ref.Linear(both, x[0], mat{})
 			},
 		}, testCase{
-			"Sparse/dense" + suffix, []input{random(r, c)},
+			"Sparse/dense" + suffix,
+			[]input{random(r, c)},
 			func(f *fwd, x []*tns) *tns { return f.Mul(x[0], f.Tanh(s.input(f, nil))) },
 			func(x []mat) mat {
 				return ref.Zip(x[0], ref.Unary(tensor.TanhOp, s.dense(), 0), func(a, b float64) float64 { return a * b })
@@ -121,11 +126,13 @@ func weighted(b *graphops.Block, c int) []testCase {
 	scores := random(b.NumEdges(), heads)
 	return []testCase{
 		{
-			"AggregateWeighted/sum", []input{h},
+			"AggregateWeighted/sum",
+			[]input{h},
 			func(f *fwd, x []*tns) *tns { return f.AggregateWeighted(b, x[0], w, tensor.Sum) },
 			sum,
 		}, {
-			"AggregateWeighted/mean", []input{h},
+			"AggregateWeighted/mean",
+			[]input{h},
 			func(f *fwd, x []*tns) *tns { return f.AggregateWeighted(b, x[0], w, tensor.Mean) },
 			func(x []mat) mat {
 				y := sum(x)
@@ -136,19 +143,23 @@ func weighted(b *graphops.Block, c int) []testCase {
 				return ref.MulRows(y, inv)
 			},
 		}, {
-			"AggregateWeighted/none", []input{h},
+			"AggregateWeighted/none",
+			[]input{h},
 			func(f *fwd, x []*tns) *tns { return f.AggregateWeighted(b, x[0], nil, tensor.Mean) },
 			func(x []mat) mat { return ref.Aggregate(b, x[0], tensor.Mean) },
 		}, {
-			"AggregateHeads", []input{multi, scores},
+			"AggregateHeads",
+			[]input{multi, scores},
 			func(f *fwd, x []*tns) *tns { return f.AggregateHeads(b, x[0], x[1]) },
 			func(x []mat) mat { return ref.AggregateHeads(b, x[0], x[1]) },
 		}, {
-			"EdgeSoftmax", []input{scores},
+			"EdgeSoftmax",
+			[]input{scores},
 			func(f *fwd, x []*tns) *tns { return f.EdgeSoftmax(b, x[0]) },
 			func(x []mat) mat { return ref.EdgeSoftmax(b, x[0]) },
 		}, {
-			"attention", []input{multi, scores},
+			"attention",
+			[]input{multi, scores},
 			func(f *fwd, x []*tns) *tns {
 				return f.HeadMean(f.AggregateHeads(b, x[0], f.Dropout(f.EdgeSoftmax(b, x[1]), 0.5)), heads)
 			},
