@@ -8,5 +8,5 @@ if [ -x .bin/golangci-lint ] && [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then
 bash scripts/need.sh go
 echo "building golangci-lint (a minute and a half the first time)"
 mkdir -p .bin
-GOBIN=$PWD/.bin GOWORK=off GOFLAGS=-ldflags=-s CGO_ENABLED=0 go -C tools install tool
+GOBIN=$PWD/.bin GOWORK=off CGO_ENABLED=0 go -C tools install -ldflags=-s tool
 printf '%s' "$key" > "$stamp"

@@ -45,6 +45,10 @@ func toolsKey(goVersion string) string {
 // buildTools builds GoNB and goimports into bin, unless they are there from the same sources and the
 // same Go.
 func buildTools(ctx context.Context, bin string, out *output) error {
+	user, err := goSettings(ctx, os.Environ())
+	if err != nil {
+		return err
+	}
 	version, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
 	if err != nil {
 		return fmt.Errorf("go env GOVERSION: %w", err)
@@ -71,7 +75,7 @@ func buildTools(ctx context.Context, bin string, out *output) error {
 	}
 	// Built aside and renamed: a running kernel keeps its program, and nothing is half there.
 	built := filepath.Join(src, "bin")
-	err = runGo(ctx, src, []string{"GOBIN=" + built, "GOFLAGS=-ldflags=-s", "GOWORK=off", "CGO_ENABLED=0"}, "install", "tool")
+	err = runGo(ctx, src, []string{"GOBIN=" + built, "GOFLAGS=" + cellFlags(user.GOFLAGS), "GOWORK=off", "CGO_ENABLED=0"}, "install", "tool")
 	if err != nil {
 		return fmt.Errorf("building gonb and goimports: %w", err)
 	}
