@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -47,10 +48,14 @@ type Loader struct {
 // until the loop's next iteration.
 type Batch struct {
 	*sample.Batch
-	// X are the features of the first block's sources, row-major.
-	X []float32
-	// Labels are the seeds' labels, -1 where there is none.
-	Labels []int32
+	// X are the features of the first block's sources, row-major; where the
+	// dataset has sparse ones they are Sparse.
+	X      []float32
+	Sparse *dataset.Sparse
+	// Labels are the seeds' labels, -1 where there is none; where a node has
+	// several labels they are Targets [seeds, classes]: 1, 0, or -1 where unknown.
+	Labels  []int32
+	Targets []int8
 	// Last is true for the last step of the loop.
 	Last bool
 	// EndsStep is true for this worker's last batch of a step, the one at which
@@ -58,6 +63,7 @@ type Batch struct {
 	EndsStep bool
 
 	rows    int
+	cols    int
 	full    bool          // the whole graph, at whatever step
 	global  []int32       // the seeds of the step over all ranks
 	fetched chan struct{} // closed by the fetching goroutine
@@ -302,14 +308,18 @@ func (w *Worker) sampleShare(s *sample.Sampler, p plan, ids []int32, epoch, step
 func (w *Worker) fetch(b *Batch, buf []float32) error {
 	return mapped.Guard(func() error {
 		ids := b.InputIDs()
-		b.rows = len(ids)
-		if w.ds.X != nil {
-			n := len(ids) * w.ds.Features()
+		b.rows, b.cols = len(ids), w.ds.Features()
+		switch {
+		case w.ds.X != nil:
+			n := len(ids) * b.cols
 			if cap(buf) < n {
 				buf = make([]float32, n+n/8)
 			}
 			b.X = buf[:n]
 			w.ds.X.Gather(b.X, ids, w.job.Threads)
+		case w.ds.S != nil:
+			b.Sparse = &dataset.Sparse{}
+			w.ds.S.Gather(ids, b.Sparse, w.job.Threads)
 		}
 		if w.ds.Y != nil {
 			b.Labels = make([]int32, len(b.Seeds))
@@ -317,8 +327,39 @@ func (w *Worker) fetch(b *Batch, buf []float32) error {
 				b.Labels[i] = w.ds.Y[v]
 			}
 		}
+		if m := w.ds.YM; m != nil {
+			b.Targets = make([]int8, 0, len(b.Seeds)*m.Cols)
+			for _, v := range b.Seeds {
+				b.Targets = append(b.Targets, m.Row(int(v))...)
+			}
+		}
 		return nil
 	})
+}
+
+// input is the batch's features as the first layer's input.
+func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
+	if s := b.Sparse; s != nil {
+		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, b.space())
+	}
+	return f.Input(b.rows, b.cols, b.X, b.space())
+}
+
+// allFeatures is the features of all nodes as the first layer's input.
+func allFeatures(f *nn.Fwd, ds *Dataset) *nn.Tensor {
+	if s := ds.S; s != nil && ds.X == nil {
+		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, &nn.Space{})
+	}
+	return f.Input(ds.Nodes(), ds.Features(), ds.X.F32, &nn.Space{})
+}
+
+// Loss is the usual loss of a network's output for the batch: cross-entropy over
+// Labels, or, where a node has several labels, binary cross-entropy over Targets.
+func (b *Batch) Loss(out *nn.Tensor) *nn.Loss {
+	if b.Targets != nil {
+		return nn.BCEWithLogits(out, b.Targets)
+	}
+	return nn.CrossEntropy(out, b.Labels)
 }
 
 // FullGraph is the whole graph as one batch, for full-graph training: every
@@ -333,9 +374,10 @@ func (w *Worker) FullGraph(split string) *Batch {
 	ds := w.Dataset()
 	ids, err := ds.Split(split)
 	w.check(err)
-	if ds.X == nil || ds.Y == nil {
-		w.Fail(fmt.Errorf("gnb: full-graph training needs features and labels, and %s lacks one of them", ds.Name()))
+	if ds.Features() == 0 {
+		w.Fail(fmt.Errorf("gnb: full-graph training needs features, and %s has none", ds.Name()))
 	}
+	w.check(targets(ds))
 	layers := 1
 	if len(w.nets) > 0 {
 		layers = w.nets[len(w.nets)-1].model.NumLayers()
@@ -344,17 +386,33 @@ func (w *Worker) FullGraph(split string) *Batch {
 		w.whole = ds.Graph.Block()
 	}
 	b := &Batch{
-		Batch: &sample.Batch{Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare}, X: ds.X.F32, Labels: make([]int32, ds.Nodes()),
-		EndsStep: true, rows: ds.Nodes(), full: true,
+		Batch:    &sample.Batch{Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare},
+		EndsStep: true, rows: ds.Nodes(), cols: ds.Features(), full: true,
+	}
+	if ds.X != nil {
+		b.X = ds.X.F32
+	} else {
+		b.Sparse = ds.S
 	}
 	for range layers {
 		b.Blocks = append(b.Blocks, w.whole)
 	}
-	for v := range b.Labels {
-		b.Labels[v] = -1
-	}
 	if w.p.Rank == 0 {
 		b.Seeds = ids
+	}
+	if m := ds.YM; m != nil {
+		b.Targets = make([]int8, len(m.Data))
+		for i := range b.Targets {
+			b.Targets[i] = -1
+		}
+		for _, v := range b.Seeds {
+			copy(b.Targets[int(v)*m.Cols:], m.Row(int(v)))
+		}
+		return b
+	}
+	b.Labels = make([]int32, ds.Nodes())
+	for v := range b.Labels {
+		b.Labels[v] = -1
 	}
 	for _, v := range b.Seeds {
 		b.Labels[v] = ds.Y[v]

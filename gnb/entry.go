@@ -78,7 +78,9 @@ func (w *Worker) open() error {
 	var err error
 	switch {
 	case w.job.DataDir != "":
-		w.ds, err = dataset.Open(w.job.DataDir)
+		if w.ds, err = dataset.Open(w.job.DataDir); err == nil && w.job.SplitSet > 0 {
+			w.ds, err = w.ds.WithSplitSet(w.job.SplitSet)
+		}
 	case w.job.DataInMemory:
 		files := w.p.Files()
 		if len(files) == 0 {

@@ -3,6 +3,7 @@ package gnb
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -34,19 +35,39 @@ func Sampled(fanouts []int, batch, maxBatches int) Evaluation {
 	return Evaluation{Fanouts: fanouts, Batch: batch, MaxBatches: maxBatches}
 }
 
-// SplitMetric is the exact accuracy over a split: Correct of Count labelled nodes.
+// SplitMetric is how well a network does on a split, exactly: every labelled node
+// counted once.
 type SplitMetric struct {
-	Split   string
+	Split  string
+	Metric string // "accuracy" or "auc"
+	// Correct of Count labelled nodes (or labels, where a node has several) were
+	// right; for ROC AUC, Count nodes were ranked.
 	Correct int64
 	Count   int64
+	// AUC is the area under the ROC curve, ties counted half; for several labels
+	// a node, the mean over those that have both kinds. Only where Metric is "auc".
+	AUC float64
 }
 
-// Value is Correct / Count, NaN for a split without labelled nodes.
-func (m SplitMetric) Value() float64 { return float64(m.Correct) / float64(m.Count) }
+// Value is the metric: Correct / Count or the AUC, NaN for a split without
+// labelled nodes.
+func (m SplitMetric) Value() float64 {
+	if m.Metric == kindAUC {
+		return m.AUC
+	}
+	return float64(m.Correct) / float64(m.Count)
+}
+
+func (m SplitMetric) String() string {
+	if m.Metric == kindAUC {
+		return fmt.Sprintf("%s %s %.4f (%d nodes)", m.Split, m.Metric, m.AUC, m.Count)
+	}
+	return fmt.Sprintf("%s %s %.4f (%d of %d)", m.Split, m.Metric, m.Value(), m.Correct, m.Count)
+}
 
 // Metrics is the result of an evaluation. It can be given to [Worker.Log].
 type Metrics struct {
-	Kind   string // "accuracy"
+	Kind   string // "accuracy", or "auc" where the dataset is measured by it
 	Splits []SplitMetric
 }
 
@@ -57,7 +78,7 @@ func (m Metrics) Of(split string) float64 {
 			return s.Value()
 		}
 	}
-	return SplitMetric{}.Value()
+	return math.NaN()
 }
 
 func (m Metrics) values() []Value {
@@ -74,7 +95,7 @@ func (m Metrics) String() string {
 		if i > 0 {
 			out += "  "
 		}
-		out += fmt.Sprintf("%s %s %.4f (%d of %d)", s.Split, m.Kind, s.Value(), s.Correct, s.Count)
+		out += s.String()
 	}
 	return out
 }
@@ -85,29 +106,28 @@ func (m Metrics) String() string {
 func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics {
 	n := w.netOf(net, "Evaluate")
 	ds := w.Dataset()
-	if ds.Y == nil {
-		w.Fail(fmt.Errorf("gnb: %s has no labels to evaluate against", ds.Name()))
-	}
+	w.check(targets(ds))
 	if len(splits) == 0 {
 		w.Fail(errors.New(`gnb: Evaluate needs the names of splits, such as "val" and "test"`))
 	}
-	m := Metrics{Kind: "accuracy"}
+	m := Metrics{Kind: metricKind(ds)}
 	ids := make([][]int32, len(splits))
+	tallies := make([]*tally, len(splits))
 	for i, s := range splits {
 		var err error
 		ids[i], err = ds.Split(s)
 		w.check(err)
+		tallies[i] = &tally{kind: m.Kind, ds: ds}
 	}
-	counts := make([]int64, 2*len(splits))
 	w.stage(stageEvaluate)
+	w.agree(n)
 	if how.Fanouts == nil {
-		w.evaluateFull(n, ids, counts)
+		w.evaluateFull(n, ids, tallies)
 	} else {
-		w.evaluateSampled(n, how, splits, counts)
+		w.evaluateSampled(n, how, splits, tallies)
 	}
-	w.check(w.comm.SumInt64(w.site("evaluate"), counts))
 	for i, s := range splits {
-		m.Splits = append(m.Splits, SplitMetric{s, counts[2*i], counts[2*i+1]})
+		m.Splits = append(m.Splits, tallies[i].join(w, s))
 	}
 	w.last = m
 	w.flush(true)
@@ -116,7 +136,15 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	return m
 }
 
-func (w *Worker) evaluateFull(n *network, ids [][]int32, counts []int64) {
+// agree gives every rank rank 0's parameters that are not trained: running
+// statistics of a BatchNorm, which each rank takes from its own rows. Collective.
+func (w *Worker) agree(n *network) {
+	if fixed := n.params.Fixed(); len(fixed) > 0 {
+		w.check(w.comm.Broadcast(w.site("running statistics"), 0, fixed))
+	}
+}
+
+func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally) {
 	logits := w.layerwise(n)
 	defer logits.Release()
 	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
@@ -124,11 +152,8 @@ func (w *Worker) evaluateFull(n *network, ids [][]int32, counts []int64) {
 	w.check(mapped.Guard(func() error {
 		for i, split := range ids {
 			for _, v := range split {
-				if y := w.ds.Y[v]; int(v) >= lo && int(v) < hi && y >= 0 {
-					counts[2*i+1]++
-					if nn.Argmax(h[int(v)*c:int(v+1)*c]) == int(y) {
-						counts[2*i]++
-					}
+				if int(v) >= lo && int(v) < hi {
+					tallies[i].add(v, h[int(v)*c:int(v+1)*c])
 				}
 			}
 		}
@@ -142,13 +167,13 @@ func (w *Worker) evaluateFull(n *network, ids [][]int32, counts []int64) {
 // be there; Publish makes all visible.
 func (w *Worker) layerwise(n *network) collective.Matrix {
 	ds := w.Dataset()
-	if ds.X == nil {
+	if ds.Features() == 0 {
 		w.Fail(fmt.Errorf("gnb: %s has no features to compute on", ds.Name()))
 	}
 	layers := n.model.NumLayers()
 	lo, hi := sample.Share(ds.Nodes(), w.p.Rank, w.World())
 	progress := w.Progress("evaluate", layers*(hi-lo))
-	h, cols := ds.X.F32, ds.Features()
+	input, cols := func(f *nn.Fwd) *nn.Tensor { return allFeatures(f, ds) }, ds.Features()
 	var before collective.Matrix
 	for i := range layers {
 		var m collective.Matrix
@@ -160,14 +185,15 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 			if m, err = w.comm.NewMatrix(w.site("evaluate"), ds.Nodes(), out); err != nil {
 				return err
 			}
-			err = nn.LayerRows(n.model, n.evalFwd(), i, ds.Graph, h, cols, lo, hi, m.Data()[lo*out:hi*out], func(done int) {
+			err = nn.LayerRowsFrom(n.model, n.evalFwd(), i, ds.Graph, input, lo, hi, m.Data()[lo*out:hi*out], func(done int) {
 				progress(i*(hi-lo) + done)
 				w.stopIfAsked()
 			})
 			if err != nil {
 				return fmt.Errorf("gnb: model %q: %w", n.name, err)
 			}
-			h, cols = m.Data(), out
+			h := m.Data()
+			cols, input = out, func(f *nn.Fwd) *nn.Tensor { return f.Input(ds.Nodes(), out, h, &nn.Space{}) }
 			return m.Publish(w.site("evaluate"))
 		}))
 		if before != nil {
@@ -186,7 +212,7 @@ func (n *network) evalFwd() *nn.Fwd {
 	return n.eval
 }
 
-func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, counts []int64) {
+func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, tallies []*tally) {
 	for i, split := range splits {
 		p, err := w.plan(split, Loader{Fanouts: how.Fanouts, Batch: how.Batch, MaxSteps: how.MaxBatches, InOrder: true})
 		w.check(err)
@@ -198,19 +224,17 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, co
 			w.checkBatch(b, n.name)
 			f := n.evalFwd()
 			f.Reset(n.config(false, 0, b.Step))
-			out, err := nn.TryForward(n.model, f, b.Blocks, f.Input(b.rows, w.ds.Features(), b.X, b.space()))
+			out, err := nn.TryForward(n.model, f, b.Blocks, b.input(f))
 			if err != nil {
 				w.Fail(fmt.Errorf("gnb: model %q: %w", n.name, err))
 			}
 			h, c := out.Data(), out.Cols()
-			for r, y := range b.Labels {
-				if y >= 0 {
-					counts[2*i+1]++
-					if nn.Argmax(h[r*c:(r+1)*c]) == int(y) {
-						counts[2*i]++
-					}
+			w.check(mapped.Guard(func() error {
+				for r, v := range b.Seeds {
+					tallies[i].add(v, h[r*c:(r+1)*c])
 				}
-			}
+				return nil
+			}))
 			progress(b.Step + 1)
 		}
 		w.stage(stageEvaluate)

@@ -82,6 +82,7 @@ type job struct {
 	Virtual         int             `json:"virtual"`
 	Threads         int             `json:"threads"`
 	DataDir         string          `json:"data_dir,omitempty"`
+	SplitSet        int             `json:"split_set,omitempty"` // of a dataset in DataDir
 	DataInMemory    bool            `json:"data_in_memory,omitempty"`
 	RunDir          string          `json:"run_dir,omitempty"`
 	Checkpoint      string          `json:"checkpoint,omitempty"`
@@ -191,7 +192,7 @@ func (l *launched) configure(program string, args json.RawMessage) (Config, erro
 		Threads: o.Threads, Device: "cpu", Version: Version, Go: runtime.Version(), CPU: cpuClass(), Created: now.UTC(),
 	}
 	if d := o.Data; d != nil {
-		c.Dataset, c.DatasetDir, c.Nodes, c.Edges = d.Name(), d.Dir(), d.Nodes(), d.Edges()
+		c.Dataset, c.DatasetDir, c.Nodes, c.Edges, c.SplitSet = d.Name(), d.Dir(), d.Nodes(), d.Edges(), d.SplitSet()
 	}
 	var id [2]byte
 	if _, err := rand.Read(id[:]); err != nil {
@@ -370,7 +371,7 @@ func (l *launched) data(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l.job.DataDir = dir
+		l.job.DataDir, l.job.SplitSet = dir, d.SplitSet()
 		return nil
 	}
 	f, err := d.PackFD()

@@ -58,12 +58,21 @@ var (
 	// SAGE is GraphSAGE with mean aggregation (Hamilton et al. 2017,
 	// arXiv:1706.02216), ReLU and dropout between the layers.
 	SAGE = Model("sage", nn.NewSAGEModel)
+	// GCN is the graph convolutional network of Kipf and Welling 2017
+	// (arXiv:1609.02907), with the full graph's degrees.
+	GCN = Model("gcn", nn.NewGCNModel)
+	// GAT is the graph attention network of Veličković et al. 2018
+	// (arXiv:1710.10903).
+	GAT = Model("gat", nn.NewGATModel)
+	// GIN is the graph isomorphism network of Xu et al. 2019 (arXiv:1810.00826).
+	GIN = Model("gin", nn.NewGINModel)
 	// MLP looks at a node's own features only: the baseline that tells what the
 	// graph is worth.
 	MLP = Model("mlp", nn.NewMLPModel)
 )
 
-// ModelByName finds a declared model: "sage", "mlp" or one of the program's own.
+// ModelByName finds a declared model: "sage", "gcn", "gat", "gin", "mlp" or one
+// of the program's own.
 func ModelByName(name string) (AnyModel, error) {
 	multigpuEnter()
 	d, err := models.get(name)
@@ -142,7 +151,7 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 		epoch, step = w.epoch, w.pos.InAll+w.bare
 	}
 	n.fwd.Reset(n.config(true, epoch, step))
-	return n.fwd, n.fwd.Input(b.rows, w.ds.Features(), b.X, b.space())
+	return n.fwd, b.input(n.fwd)
 }
 
 // checkBatch finds batches that no network can run on.

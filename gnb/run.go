@@ -24,6 +24,7 @@ type Config struct {
 	DatasetDir   string          `json:"dataset_dir,omitempty"`
 	Nodes        int             `json:"nodes,omitempty"`
 	Edges        int64           `json:"edges,omitempty"`
+	SplitSet     int             `json:"split_set,omitempty"`
 	Seed         uint64          `json:"seed"`
 	Workers      int             `json:"workers"`
 	VirtualRanks int             `json:"virtual_ranks"`
@@ -40,7 +41,7 @@ type Config struct {
 func (c Config) same(o Config) bool {
 	return c.Program == o.Program && compact(c.Args) == compact(o.Args) && c.Seed == o.Seed &&
 		c.Workers == o.Workers && c.VirtualRanks == o.VirtualRanks && c.Device == o.Device &&
-		c.Dataset == o.Dataset && c.DatasetDir == o.DatasetDir && c.Nodes == o.Nodes && c.Edges == o.Edges
+		c.Dataset == o.Dataset && c.DatasetDir == o.DatasetDir && c.Nodes == o.Nodes && c.Edges == o.Edges && c.SplitSet == o.SplitSet
 }
 
 // compact is JSON without white space, which files have and memory has not.
@@ -115,7 +116,7 @@ func (r *Run) String() string {
 	if r.Result.Epochs > 0 {
 		fmt.Fprintf(&b, " after %d epochs, loss %.4f", r.Result.Epochs, r.Loss())
 	}
-	for _, name := range []string{"val_accuracy", "test_accuracy"} {
+	for _, name := range []string{"val_accuracy", "test_accuracy", "val_auc", "test_auc"} {
 		if v, ok := r.Result.Values[name]; ok {
 			fmt.Fprintf(&b, ", %s %.4f", strings.ReplaceAll(name, "_", " "), v)
 		}
@@ -277,8 +278,13 @@ func writeJSON(path string, v any) error {
 		return err
 	}
 	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o644); err != nil {
-		return err
+	err = os.WriteFile(tmp, append(b, '\n'), 0o644)
+	if err == nil {
+		err = os.Rename(tmp, path)
 	}
-	return os.Rename(tmp, path)
+	if err != nil {
+		_ = os.Remove(tmp)
+		return fmt.Errorf("gnb: writing a file of the run: %w; make room there, or set RunDir or GNB_RUNS to another place", err)
+	}
+	return nil
 }

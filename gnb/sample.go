@@ -254,17 +254,11 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 		return nil
 	}
 	cols := net.outCols
-	var right, labelled float64
-	for v, y := range w.ds.Y {
-		if y >= 0 {
-			labelled++
-			if nn.Argmax(logits.Data()[v*cols:(v+1)*cols]) == int(y) {
-				right++
-			}
+	if w.ds.Y != nil {
+		right, labelled := nn.Accuracy(logits.Data(), cols, w.ds.Y)
+		if labelled > 0 {
+			w.Result("accuracy", float64(right)/float64(labelled))
 		}
-	}
-	if labelled > 0 {
-		w.Result("accuracy", right/labelled)
 	}
 	return dataset.WriteNPY(a.Out, w.ds.Nodes(), cols, logits.Data()[:w.ds.Nodes()*cols])
 })

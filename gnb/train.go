@@ -34,6 +34,19 @@ type TrainOptions struct {
 	// Dropout is the share of activations dropped between layers, 0.5 by default;
 	// -1 turns it off.
 	Dropout float64
+	// InputDropout is dropped from the first layer's input, 0 by default.
+	InputDropout float64
+	// Heads is the number of attention heads of a GAT, OutHeads that of its last
+	// layer (Heads); Hidden is all heads together.
+	Heads    int
+	OutHeads int
+	// Norm between layers is "", "layer" or "batch"; Residual adds each layer's
+	// input to its output.
+	Norm     string
+	Residual bool
+	// BatchDegrees lets a GCN normalise by the sampled batch's degrees instead of
+	// the full graph's, as PyG does.
+	BatchDegrees bool
 	// Fanouts[0] is the hop next to the seeds; -1 takes all neighbours.
 	Fanouts []int
 	// Batch is the number of seeds of a step over all workers (1024), or
@@ -91,10 +104,18 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 		return trainArgs{}, errors.New("gnb: Train needs a dataset; get one from gnb.Load")
 	}
 	switch {
-	case ds.X == nil:
-		return trainArgs{}, fmt.Errorf("gnb: %s has no node features to train on; add some to it", ds.Name())
-	case ds.Y == nil:
-		return trainArgs{}, fmt.Errorf("gnb: %s has no labels to train on", ds.Name())
+	case ds.Features() == 0:
+		return trainArgs{}, fmt.Errorf("gnb: %s has no node features to train on; convert it with features (gnb data convert --features)", ds.Name())
+	case targets(ds) != nil:
+		return trainArgs{}, targets(ds)
+	case o.InputDropout < 0 || o.InputDropout >= 1 || math.IsNaN(o.InputDropout):
+		return trainArgs{}, fmt.Errorf("gnb: InputDropout is %v; it is the share of the input to drop, from 0 to below 1", o.InputDropout)
+	case o.Norm != "" && o.Norm != "layer" && o.Norm != "batch":
+		return trainArgs{}, fmt.Errorf(`gnb: Norm is %q; it is "", "layer" or "batch"`, o.Norm)
+	case o.Heads < 0 || o.OutHeads < 0:
+		return trainArgs{}, errors.New("gnb: Heads and OutHeads cannot be negative")
+	case o.Heads > 0 && cmp.Or(o.Hidden, 64)%o.Heads != 0:
+		return trainArgs{}, fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", cmp.Or(o.Hidden, 64), o.Heads)
 	case o.Layers < 0 || o.Hidden < 0 || o.EvalEvery < 0 || o.EvalBatches < 0:
 		return trainArgs{}, errors.New("gnb: Layers, Hidden, EvalEvery and EvalBatches cannot be negative; 0 means the default")
 	case o.Dropout >= 1 || (o.Dropout < 0 && o.Dropout != -1) || math.IsNaN(o.Dropout):
@@ -131,8 +152,9 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 		dropout = 0
 	}
 	return trainArgs{
-		Model:   model,
-		Sizes:   Sizes{In: ds.Features(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: dropout},
+		Model: model,
+		Sizes: Sizes{In: ds.Features(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: dropout,
+			InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees},
 		Fanouts: fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker,
 		Epochs: max(0, cmp.Or(o.Epochs, 10)), LR: cmp.Or(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, Digest: o.Digest,
@@ -185,7 +207,7 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	w.Keep("best", &best)
 	for epoch := range w.Epochs(a.Epochs) {
 		for b := range w.Batches("train", loader) {
-			w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), opt)
+			w.Step(b.Loss(net.Forward(b)), opt)
 		}
 		if a.Eval == "none" || len(splits) == 0 || ((epoch+1)%a.EvalEvery != 0 && epoch+1 != a.Epochs) {
 			continue
@@ -195,7 +217,7 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 			best["best_epoch"] = float64(epoch)
 			for _, s := range m.Splits {
 				if s.Count > 0 {
-					best[s.Split+"_accuracy"] = s.Value()
+					best[s.Split+"_"+m.Kind] = s.Value()
 				}
 			}
 		}

@@ -143,11 +143,14 @@ func (v *view) apply(e event) {
 	case evMetrics:
 		for _, m := range e.Values {
 			res.Values[m.Name] = m.Value
+			if strings.HasSuffix(m.Name, "_"+kindAUC) {
+				s.Metric = "ROC AUC"
+			}
 			i, ok := v.series[m.Name]
 			if !ok {
 				i = len(s.Metrics)
 				v.series[m.Name] = i
-				s.Metrics = append(s.Metrics, live.Series{Name: strings.TrimSuffix(m.Name, "_accuracy")})
+				s.Metrics = append(s.Metrics, live.Series{Name: strings.TrimSuffix(strings.TrimSuffix(m.Name, "_"+kindAccuracy), "_"+kindAUC)})
 			}
 			s.Metrics[i].Points = append(s.Metrics[i].Points, live.Point{Step: e.Epoch + 1, Y: m.Value})
 		}

@@ -67,6 +67,8 @@ type trainResult struct {
 	Loss           *float64  `json:"loss,omitempty"`
 	ValAccuracy    *float64  `json:"val_accuracy,omitempty"`
 	TestAccuracy   *float64  `json:"test_accuracy,omitempty"`
+	ValAUC         *float64  `json:"val_auc,omitempty"`
+	TestAUC        *float64  `json:"test_auc,omitempty"`
 	BestEpoch      *float64  `json:"best_epoch,omitempty"`
 	Eval           string    `json:"eval"`
 	Epochs         int       `json:"epochs"`
@@ -89,7 +91,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	var (
 		o     gnb.TrainOptions
 		hops  fanouts
-		model = fs.String("model", "sage", "`model`: sage or mlp")
+		model = fs.String("model", "sage", "`model`: sage, gcn, gat, gin or mlp")
 		clip  = fs.Float64("clip", 0, "bound of the gradient's norm; 0: none")
 	)
 	fs.Var(&hops, "fanout", "neighbours sampled a hop, the seeds' hop first: `15,10,5`, or full for all (default 10 a layer)")
@@ -101,6 +103,13 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	fs.Float64Var(&o.LR, "lr", 0.01, "learning rate of Adam")
 	fs.Float64Var(&o.WeightDecay, "weight-decay", 0, "weight decay")
 	dropout := fs.Float64("dropout", 0.5, "share of activations dropped between layers")
+	fs.Float64Var(&o.InputDropout, "input-dropout", 0, "share of the input dropped before the first layer")
+	fs.IntVar(&o.Heads, "heads", 0, "attention heads of a gat (default 1); --hidden is all of them together")
+	fs.IntVar(&o.OutHeads, "out-heads", 0, "attention heads of a gat's last layer (default --heads)")
+	fs.StringVar(&o.Norm, "norm", "", "normalisation between layers: layer or batch (default none)")
+	fs.BoolVar(&o.Residual, "residual", false, "add each layer's input to its output")
+	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "let a gcn normalise by the batch's degrees, not the full graph's")
+	split := fs.Int("split", 0, "set of splits, for a dataset that has several")
 	fs.IntVar(&o.Workers, "workers", 0, "worker processes (default one a GPU, else one)")
 	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 1, "virtual ranks of each worker")
 	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
@@ -139,6 +148,9 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	defer ds.Close()
+	if ds, err = ds.WithSplitSet(*split); err != nil {
+		return err
+	}
 	o.Events = func(e gnb.Event) { trainEvent(out, e) }
 	o.Quiet = out.json
 	run, err := gnb.Train(ctx, ds, m, o)
@@ -147,7 +159,8 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	}
 	res := run.Result
 	result := trainResult{
-		Loss: finite(run.Loss()), ValAccuracy: finite(run.ValAccuracy()), TestAccuracy: finite(run.TestAccuracy()), BestEpoch: finite(run.Value("best_epoch")),
+		Loss: finite(run.Loss()), ValAccuracy: finite(run.ValAccuracy()), TestAccuracy: finite(run.TestAccuracy()),
+		ValAUC: finite(run.Value("val_auc")), TestAUC: finite(run.Value("test_auc")), BestEpoch: finite(run.Value("best_epoch")),
 		Eval: o.Eval, Epochs: res.Epochs, Steps: res.Steps, EpochSeconds: res.EpochSeconds, Seconds: res.Seconds,
 		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory,
 		Workers: run.Config.Workers, VirtualRanks: run.Config.VirtualRanks, Device: run.Config.Device, Run: run.Dir,
