@@ -287,6 +287,12 @@ func TestMisuseBeforeTheStart(t *testing.T) {
 			}
 			return trainOn(whole, gnb.TrainOptions{})(filepath.Join(dir, "run"))
 		}},
+		"no file to write": {`gnb: writing a file of the run: .*config\.json.*set RunDir`, func(dir string) error {
+			if err := os.MkdirAll(filepath.Join(dir, "config.json.tmp", "x"), 0o700); err != nil {
+				return err
+			}
+			return trainOn(whole, gnb.TrainOptions{})(dir)
+		}},
 		"no model": {`Train needs a model`, func(dir string) error {
 			_, err := gnb.Train(t.Context(), whole, noModel, gnb.TrainOptions{RunDir: dir, Quiet: true})
 			return err

@@ -176,6 +176,7 @@ func sameRun(t *testing.T, whole, resumed *gnb.Run) {
 // An interrupt at any moment of a program, then the same program again: weights,
 // kept values and metrics are those of the run that nobody disturbed.
 func TestInterruptAtAnyMomentLosesNothing(t *testing.T) {
+	t.Parallel()
 	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
 	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3}
 	moments := []string{
@@ -200,6 +201,7 @@ func TestInterruptAtAnyMomentLosesNothing(t *testing.T) {
 // Interrupted a second time before it has done anything new, a run keeps the
 // checkpoint that it began with.
 func TestInterruptBeforeWorkKeepsTheCheckpoint(t *testing.T) {
+	t.Parallel()
 	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
 	o := gnb.LaunchOptions{Data: ds, Threads: 1, Seed: 3}
 	whole := pausedAt(t, phases, "", o)
@@ -228,6 +230,7 @@ func TestInterruptBeforeWorkKeepsTheCheckpoint(t *testing.T) {
 
 // A program without epochs resumes between its steps.
 func TestStepsWithoutEpochsResume(t *testing.T) {
+	t.Parallel()
 	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
 	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3}
 	whole := pausedAt(t, steady, "", o)

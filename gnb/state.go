@@ -375,7 +375,9 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 	w.best[key] = number(value)
 	if w.p.Rank == 0 && w.job.RunDir != "" {
 		w.stage(stageSave)
-		w.check(n.write(filepath.Join(w.job.RunDir, n.file("best"))))
+		if err := n.write(filepath.Join(w.job.RunDir, n.file("best"))); err != nil {
+			w.Fail(fmt.Errorf("gnb: writing the best weights: %w", err))
+		}
 		w.stage(stageProgram)
 	}
 	return true

@@ -301,8 +301,8 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
 	mean := w.apply(opt, sum)
 	w.stage(stageProgram)
 	w.flush(false)
-	// What is kept is not what it was when the step before was done, unless
-	// nothing is: then the end of a step is a place to go on from.
+	// A step outside of loops is a place to go on from where the program keeps
+	// nothing: what it keeps may belong to a later statement of the epoch.
 	if bare && (len(w.kept) == 0 || !w.inEpoch) {
 		w.boundary(false)
 	}
