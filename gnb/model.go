@@ -161,7 +161,7 @@ func (w *Worker) checkBatch(b *Batch, model string) {
 		w.Fail(fmt.Errorf("gnb: model %q got no batch, at %s; take one from Worker.Batches or FullGraph", model, callSite()))
 	case len(b.Blocks) == 0:
 		w.Fail(fmt.Errorf("gnb: model %q got a batch of an earlier iteration, at %s; a batch is valid until the loop's next one", model, callSite()))
-	case w.ds.X == nil:
+	case w.ds.Features() == 0:
 		w.Fail(fmt.Errorf("gnb: %s has no node features for model %q, at %s; add some to the dataset", w.ds.Name(), model, callSite()))
 	}
 }
