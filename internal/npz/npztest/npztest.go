@@ -1,0 +1,83 @@
+// Package npztest makes .npz files for tests, good ones and bad ones.
+package npztest
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Array is one array of a file: its header's type and shape, and its data, which
+// may contradict them.
+type Array struct {
+	Name, Type, Shape string
+	Data              []byte
+}
+
+// Of is a one-dimensional array of numbers of a size that is fixed.
+func Of[T bool | int32 | int64 | float32 | float64](name string, xs ...T) Array {
+	var t string
+	switch any(xs).(type) {
+	case []bool:
+		t = "|b1"
+	case []int32:
+		t = "<i4"
+	case []int64:
+		t = "<i8"
+	case []float32:
+		t = "<f4"
+	case []float64:
+		t = "<f8"
+	}
+	data, err := binary.Append(nil, binary.LittleEndian, xs)
+	if err != nil {
+		panic(err)
+	}
+	return Array{Name: name, Type: t, Shape: fmt.Sprintf("(%d,)", len(xs)), Data: data}
+}
+
+// Reshaped is the array with another shape in its header.
+func (a Array) Reshaped(shape string) Array { a.Shape = shape; return a }
+
+// NPY is the content of a .npy file.
+func (a Array) NPY() []byte {
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", a.Type, a.Shape)
+	dict += strings.Repeat(" ", 63-(10+len(dict))%64) + "\n"
+	out := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(dict)))
+	return append(append(out, dict...), a.Data...)
+}
+
+// Zip is the content of a .npz file.
+func Zip(t testing.TB, arrays ...Array) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	for _, a := range arrays {
+		f, err := w.Create(a.Name + ".npy")
+		if err == nil {
+			_, err = f.Write(a.NPY())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// Write writes content as the file NAME.npz of a temporary directory.
+func Write(t testing.TB, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name+".npz")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
