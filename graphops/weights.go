@@ -69,12 +69,13 @@ func (g *Graph) LoopedDegree(v int32) float32 {
 		return g.loopedDegree(v)
 	}
 	g.looped.once.Do(func() {
-		g.looped.of = make([]float32, g.NumNodes())
-		parallel.For(0, g.NumNodes(), rowGrain, func(lo, hi int) {
+		of := make([]float32, g.NumNodes())
+		parallel.For(0, len(of), rowGrain, func(lo, hi int) {
 			for v := lo; v < hi; v++ {
-				g.looped.of[v] = g.loopedDegree(int32(v))
+				of[v] = g.loopedDegree(int32(v))
 			}
 		})
+		g.looped.of = of
 	})
 	return g.looped.of[v]
 }

@@ -3,6 +3,8 @@ package nn
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,12 +143,19 @@ func TestSampledIsFull(t *testing.T) {
 		dst := rapid.SliceOfN(node, edges, edges).Draw(r, "dst")
 		seeds := rapid.SliceOfDistinct(node, rapid.ID).Draw(r, "seeds")
 		layers := rapid.IntRange(1, 3).Draw(r, "layers")
-		variant := rapid.SampledFrom(sageVariants).Draw(r, "variant")
+		models := everyModel(Sizes{In: 3, Hidden: 8, Out: 2, Layers: layers, Dropout: 0.5})
+		for _, v := range sageVariants {
+			models["sage "+v.name] = NewSAGEModelWith(Sizes{In: 3, Hidden: 5, Out: 2, Layers: layers, Dropout: 0.5}, v.o)
+		}
+		name := rapid.SampledFrom(slices.Sorted(maps.Keys(models))).Draw(r, "model")
 		g, err := graphops.FromEdges(n, src, dst, graphops.BuildOptions{KeepDuplicates: true})
 		if err != nil {
 			r.Fatal(err)
 		}
-		m := NewSAGEModelWith(Sizes{In: 3, Hidden: 5, Out: 2, Layers: layers, Dropout: 0.5}, variant.o)
+		if rapid.Bool().Draw(r, "weighted") {
+			g = withWeights(g)
+		}
+		m := models[name]
 		mustCollect(t, m).Init(1)
 		x := normal(n*3, 1)
 		fan := make(sample.Fanouts, layers)

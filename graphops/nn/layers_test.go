@@ -159,6 +159,39 @@ func TestModelThreads(t *testing.T) {
 	}
 }
 
+// Ranks that share a batch compute, each for its seeds, the rows that one rank
+// computes for all of them: same neighbours, same masks, same bits.
+func TestSharesOfABatch(t *testing.T) {
+	t.Parallel()
+	const n, in, out = 400, 7, 3
+	g := withWeights(planted(t, n))
+	x := normal(n*in, 1)
+	seeds := []int32{399, 3, 41, 250, 77, 8, 120}
+	for name, m := range everyModel(Sizes{In: in, Hidden: 8, Out: out, Layers: 2, Dropout: 0.4}) {
+		mustCollect(t, m).Init(3)
+		for _, picker := range []sample.Picker{sample.Fanouts{3, 2}, sample.Weighted{Fanouts: sample.Fanouts{3, 2}}} {
+			run := func(share []int32) []float32 {
+				s, err := sample.New(g, sample.Config{Picker: picker, Seed: 6})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := s.Sample(2, 5, share)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := NewFwd(Config{Train: true, Seed: 6, Epoch: 2, Step: 5})
+				ids := b.InputIDs()
+				return Forward(m, f, b.Blocks, f.Input(len(ids), in, gather(x, in, ids), tensor.SrcSpace(b.Blocks[0]))).Data()
+			}
+			all := run(seeds)
+			for _, cut := range []int{0, 1, 4, 7} {
+				parts := append(append([]float32(nil), run(seeds[:cut])...), run(seeds[cut:])...)
+				sameBits(t, fmt.Sprintf("%s, %T, cut at %d", name, picker, cut), all, parts)
+			}
+		}
+	}
+}
+
 // With sampled neighbours GCN's output is the whole graph's on average: over
 // steps, each with draws of its own.
 func TestGCNIsUnbiased(t *testing.T) {
