@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/tempdir"
 )
 
 // Open maps a dataset directory. Nothing is read but the metadata, the files'
@@ -130,12 +131,12 @@ func Write(dir string, d *Dataset) error {
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return fail(err)
 	}
-	locked, err := newTempDir(parent, base)
+	locked, err := tempdir.New(parent, base)
 	if err != nil {
 		return fail(err)
 	}
-	defer locked.remove() // after the rename nothing is left under the name
-	tmp := locked.path
+	defer locked.Remove() // after the rename nothing is left under the name
+	tmp := locked.Path
 	// The values may lie in mapped files of another dataset.
 	err = mapped.Guard(func() error {
 		for _, part := range parts {

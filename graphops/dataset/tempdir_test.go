@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/tempdir"
 )
 
 func TestWriteRemovesWhatDeadProcessesLeft(t *testing.T) {
@@ -22,11 +24,11 @@ func TestWriteRemovesWhatDeadProcessesLeft(t *testing.T) {
 		}
 		put(t, dir, filepath.Base(name), nil)
 	}
-	busy, err := lockDir(filepath.Join(parent, ".data.tmp-77"))
+	busy, err := tempdir.Lock(filepath.Join(parent, ".data.tmp-77"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockDir(filepath.Join(parent, ".data.tmp-77")); !errors.Is(err, errLocked) {
+	if _, err := tempdir.Lock(filepath.Join(parent, ".data.tmp-77")); !errors.Is(err, tempdir.ErrLocked) {
 		t.Errorf("locked twice: %v", err)
 	}
 	if err := Write(filepath.Join(parent, "data"), small(t)); err != nil {

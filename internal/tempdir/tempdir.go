@@ -1,4 +1,6 @@
-package dataset
+// Package tempdir makes directories in which something is put together that is
+// renamed when it is complete, and removes those that killed processes left.
+package tempdir
 
 import (
 	"errors"
@@ -8,20 +10,20 @@ import (
 	"strings"
 )
 
-// tempDir is a directory that is locked as long as this process works on it.
+// Dir is a directory that is locked as long as this process works on it.
 // The lock ends with the process, however that ends, so a directory that can be
 // locked is one that nobody will finish.
-type tempDir struct {
-	path string
+type Dir struct {
+	Path string
 	lock *os.File
 }
 
-// errNoLocks is the error of lockDir where there are no locks.
-var errNoLocks = errors.New("this file system or system has no locks")
+// ErrNoLocks is the error of Lock where there are no locks.
+var ErrNoLocks = errors.New("this file system or system has no locks")
 
-// newTempDir makes and locks the directory .BASE.tmp-… in parent, once it has
+// New makes and locks the directory .BASE.tmp-… in parent, once it has
 // removed those that dead processes left there.
-func newTempDir(parent, base string) (*tempDir, error) {
+func New(parent, base string) (*Dir, error) {
 	prefix := "." + base + ".tmp-"
 	removeStale(parent, prefix)
 	for {
@@ -29,11 +31,11 @@ func newTempDir(parent, base string) (*tempDir, error) {
 		if err != nil {
 			return nil, err
 		}
-		lock, err := lockDir(path)
+		lock, err := Lock(path)
 		switch {
-		case errors.Is(err, errNoLocks):
-			return &tempDir{path: path}, nil
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errLocked):
+		case errors.Is(err, ErrNoLocks):
+			return &Dir{Path: path}, nil
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrLocked):
 			continue // another process took it for a stale one before it was locked
 		case err != nil:
 			_ = os.Remove(path)
@@ -46,21 +48,21 @@ func newTempDir(parent, base string) (*tempDir, error) {
 			_ = lock.Close()
 			continue
 		}
-		return &tempDir{path: path, lock: lock}, nil
+		return &Dir{Path: path, lock: lock}, nil
 	}
 }
 
-// remove removes what is left of the directory under its temporary name and
+// Remove removes what is left of the directory under its temporary name and
 // unlocks it.
-func (t *tempDir) remove() {
-	_ = os.RemoveAll(t.path) // what stays is stale, and the next Write removes it
+func (t *Dir) Remove() {
+	_ = os.RemoveAll(t.Path) // what stays is stale, and the next Write removes it
 	if t.lock != nil {
 		_ = t.lock.Close()
 	}
 }
 
-// errLocked is the error of lockDir for a directory that somebody works on.
-var errLocked = errors.New("locked")
+// ErrLocked is the error of Lock for a directory that somebody works on.
+var ErrLocked = errors.New("locked")
 
 // removeStale removes the directories of that prefix that nobody has locked.
 // What cannot be removed stays: it is in nobody's way.
@@ -75,7 +77,7 @@ func removeStale(parent, prefix string) {
 			continue
 		}
 		path := filepath.Join(parent, e.Name())
-		if lock, err := lockDir(path); err == nil {
+		if lock, err := Lock(path); err == nil {
 			_ = os.RemoveAll(path)
 			_ = lock.Close()
 		}
