@@ -17,8 +17,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -330,26 +332,55 @@ func read(r io.ReaderAt, at int64, n int, what string) ([]byte, error) {
 
 // Open reads the entry's content from its beginning. Memory does not depend on
 // its size. The reader's last Read, the one that returns io.EOF, has compared
-// length and checksum with the directory; every other end is an error.
-func (e *Entry) Open() io.Reader {
+// length and checksum with the directory; every other end is an error. Close lets
+// the next Open use the decompressor's memory.
+func (e *Entry) Open() io.ReadCloser {
 	c := &content{e: e, packed: io.NewSectionReader(e.r, e.data, e.Packed)}
 	if e.method == stored {
 		c.r = c.packed
-	} else {
-		c.in = &byteReader{r: c.packed, buf: make([]byte, 0, 16<<10)}
-		c.r = flate.NewReader(c.in)
+		return c
 	}
+	c.in = inflaters.Get().(*inflater)
+	c.in.reset(c.packed)
+	c.r = c.in.out
 	return c
+}
+
+// inflater is a decompressor with its input, 50 KiB of buffers.
+type inflater struct {
+	byteReader
+	out io.ReadCloser
+}
+
+var inflaters = sync.Pool{New: func() any {
+	i := &inflater{byteReader: byteReader{buf: make([]byte, 0, 16<<10)}}
+	i.out = flate.NewReader(&i.byteReader)
+	return i
+}}
+
+func (i *inflater) reset(r io.Reader) {
+	i.r, i.buf, i.at, i.read = r, i.buf[:0], 0, 0
+	// It cannot fail without a dictionary.
+	_ = i.out.(flate.Resetter).Reset(&i.byteReader, nil)
 }
 
 type content struct {
 	e      *Entry
 	packed *io.SectionReader
-	in     *byteReader // nil where the content is stored
+	in     *inflater // nil where the content is stored, and once it is closed
 	r      io.Reader
 	n      int64
 	crc    uint32
 	err    error
+}
+
+// Close ends the reading.
+func (c *content) Close() error {
+	if c.in != nil {
+		inflaters.Put(c.in)
+	}
+	c.in, c.err = nil, fs.ErrClosed
+	return nil
 }
 
 func (c *content) Read(p []byte) (int, error) {

@@ -1,0 +1,427 @@
+package npz
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/npz/npztest"
+)
+
+// shchur is a graph of four nodes: 0→1, 1→0, 1→2, 3→3, and 0→1 once more. Row 2 of
+// its features is not sorted and has a column twice.
+func shchur() []npztest.Array {
+	return []npztest.Array{
+		npztest.Of("adj_data", float32(1), 2, 1, 1, 1),
+		npztest.Of("adj_indices", int32(1), 1, 0, 2, 3),
+		npztest.Of("adj_indptr", int32(0), 2, 4, 4, 5),
+		npztest.Of("adj_shape", int64(4), 4),
+		npztest.Of("attr_data", float32(3), 1, 2, 5, 0),
+		npztest.Of("attr_indices", int32(2), 1, 0, 1, 2),
+		npztest.Of("attr_indptr", int64(0), 1, 1, 4, 5),
+		npztest.Of("attr_shape", int64(4), 3),
+		npztest.Of("labels", int64(1), 0, -1, 1),
+		{Name: "node_names", Type: "<U1", Shape: "(4,)", Data: []byte("a\x00\x00\x00b\x00\x00\x00c\x00\x00\x00d\x00\x00\x00")},
+	}
+}
+
+// heterophilous is a path of four nodes and a self-loop, with two splits.
+func heterophilous() []npztest.Array {
+	return []npztest.Array{
+		npztest.Of("node_features", float32(1), 0, .5, 2, -1, 0, 0, 3).Reshaped("(4, 2)"),
+		npztest.Of("node_labels", int64(0), 1, 1, 0),
+		npztest.Of("edges", int64(0), 1, 1, 2, 2, 3, 3, 3).Reshaped("(4, 2)"),
+		npztest.Of("train_masks", true, false, false, false, false, false, false, true).Reshaped("(2, 4)"),
+		npztest.Of("val_masks", false, true, false, false, false, true, false, false).Reshaped("(2, 4)"),
+		npztest.Of("test_masks", false, false, true, true, true, false, true, false).Reshaped("(2, 4)"),
+	}
+}
+
+// with is the arrays with those of the same name replaced and others added.
+func with(arrays []npztest.Array, others ...npztest.Array) []npztest.Array {
+	for _, o := range others {
+		if i := slices.IndexFunc(arrays, func(a npztest.Array) bool { return a.Name == o.Name }); i >= 0 {
+			arrays[i] = o
+		} else {
+			arrays = append(arrays, o)
+		}
+	}
+	return arrays
+}
+
+func without(arrays []npztest.Array, name string) []npztest.Array {
+	return slices.DeleteFunc(arrays, func(a npztest.Array) bool { return a.Name == name })
+}
+
+func readGood(t *testing.T, arrays []npztest.Array) *dataset.Dataset {
+	t.Helper()
+	d, err := Read(npztest.Write(t, "small", npztest.Zip(t, arrays...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func checkGraph(t *testing.T, d *dataset.Dataset, neighbours [][]int32) {
+	t.Helper()
+	for v, want := range neighbours {
+		if got := d.Graph.InNeighbors(int32(v)); !slices.Equal(got, want) {
+			t.Errorf("the neighbours of node %d are %v, want %v", v, got, want)
+		}
+	}
+}
+
+func TestShchur(t *testing.T) {
+	d := readGood(t, shchur())
+	checkGraph(t, d, [][]int32{{1}, {0, 2}, {1}, {}})
+	if want := (&dataset.Sparse{Rows: 4, Cols: 3, Indptr: []int64{0, 1, 1, 3, 3}, Indices: []int32{2, 0, 1}}); !reflect.DeepEqual(d.S, want) {
+		t.Errorf("the features are %+v, want %+v", d.S, want)
+	}
+	if d.Name() != "small" || !slices.Equal(d.Y, []int32{1, 0, -1, 1}) || d.Classes() != 2 || len(d.Splits) != 0 || !d.Meta.Undirected || d.X != nil {
+		t.Errorf("it is %v with the classes %v", d, d.Y)
+	}
+	d = readGood(t, with(shchur(), npztest.Of("attr_data", float32(3), 1, 2, -5, 0)))
+	if want := []float32{3, 2, -4}; !slices.Equal(d.S.Values, want) {
+		t.Errorf("with negative values the features are %v, want %v", d.S.Values, want)
+	}
+	// No features, no classes; and dense features.
+	bare := shchur()[:4]
+	if d = readGood(t, bare); d.S != nil || d.Y != nil || d.Classes() != 0 {
+		t.Errorf("a graph alone is %v", d)
+	}
+	d = readGood(t, with(bare, npztest.Of("attr_matrix", 1.5, 2, 3, 4, 5, 6, 7, 8).Reshaped("(4, 2)")))
+	if d.S != nil || d.X == nil || !slices.Equal(d.X.F32, []float32{1.5, 2, 3, 4, 5, 6, 7, 8}) {
+		t.Errorf("dense features: %v", d)
+	}
+}
+
+func TestHeterophilous(t *testing.T) {
+	d := readGood(t, heterophilous())
+	checkGraph(t, d, [][]int32{{1}, {0, 2}, {1, 3}, {2, 3}})
+	if !slices.Equal(d.X.F32, []float32{1, 0, .5, 2, -1, 0, 0, 3}) || d.X.Cols != 2 || !slices.Equal(d.Y, []int32{0, 1, 1, 0}) {
+		t.Errorf("it is %v, %v, %v", d, d.X, d.Y)
+	}
+	want := map[string][]int32{"train": {0}, "val": {1}, "test": {2, 3}, "train@1": {3}, "val@1": {1}, "test@1": {0, 2}}
+	if !reflect.DeepEqual(d.Splits, want) || d.SplitSets() != 2 {
+		t.Errorf("the splits are %v, want %v", d.Splits, want)
+	}
+	if d.Meta.Metric != dataset.MetricROCAUC {
+		t.Errorf("the metric of two classes is %q", d.Meta.Metric)
+	}
+	d = readGood(t, with(heterophilous(), npztest.Of("node_labels", int64(0), 1, 2, 0)))
+	if d.Meta.Metric != dataset.MetricAccuracy || d.Classes() != 3 {
+		t.Errorf("the metric of %d classes is %q", d.Classes(), d.Meta.Metric)
+	}
+}
+
+func TestHostile(t *testing.T) {
+	nan := float32(math.NaN())
+	object := npztest.Array{Name: "class_names", Type: "|O", Shape: "(1,)", Data: []byte("cposix\nsystem\n(S'id'\ntR.")}
+	for _, c := range []struct {
+		name   string
+		arrays []npztest.Array
+		want   string
+	}{
+		{"nothing of a dataset", []npztest.Array{npztest.Of("x", int32(1))}, `its arrays are ["x"]; a dataset has`},
+		{"no arrays", nil, "its arrays are []"},
+		{"code in names", with(shchur(), object), `class_names.npy: its Python objects: at byte 0: it names "system" of the module "posix"`},
+		{"code for classes", with(shchur(), npztest.Array{Name: "labels", Type: "|O", Shape: "(4,)", Data: object.Data}), "labels.npy: its Python objects"},
+		{"no adjacency", without(shchur(), "adj_indptr"), "the array adj_indptr is missing"},
+		{"no shape", without(shchur(), "adj_shape"), "the array adj_shape is missing"},
+		{"no values", without(shchur(), "attr_data"), "the array attr_data is missing"},
+		{"a neighbour that is negative", with(shchur(), npztest.Of("adj_indices", int32(1), 1, -1, 2, 3)), "entry 2 of adj_indices is -1; the columns are 0 to 3"},
+		{"a neighbour beyond the last", with(shchur(), npztest.Of("adj_indices", int32(1), 1, 0, 2, 4)), "entry 4 of adj_indices is 4"},
+		{"a neighbour of 2^40", with(shchur(), npztest.Of("adj_indices", int64(1), 1, 0, 1<<40, 4)), "entry 3 of adj_indices is 1099511627776"},
+		{"bounds that descend", with(shchur(), npztest.Of("adj_indptr", int32(0), 2, 1, 4, 5)), "entry 2 of adj_indptr is 1 after 2"},
+		{"a shape of 2^40", with(shchur(), npztest.Of("adj_shape", int64(1)<<40, 1<<40)), "the shape is [1099511627776, 1099511627776]"},
+		{"a shape that is negative", with(shchur(), npztest.Of("attr_shape", int64(4), -3)), "the shape is [4, -3]"},
+		{"a shape of three", with(shchur(), npztest.Of("adj_shape", int64(4), 4, 4)), "it must hold two numbers"},
+		{"a shape that is not square", with(shchur(), npztest.Of("adj_shape", int64(4), 5)), "an adjacency matrix is square"},
+		{"features of no columns", with(shchur(), npztest.Of("attr_shape", int64(4), 0), npztest.Of[int32]("attr_indices"), npztest.Of[float32]("attr_data"), npztest.Of("attr_indptr", int32(0), 0, 0, 0, 0)), "at least one column"},
+		{"a column beyond the last", with(shchur(), npztest.Of("attr_indices", int32(2), 1, 0, 3, 2)), "entry 3 of attr_indices is 3"},
+		{"features of fewer nodes", with(shchur(), npztest.Of("attr_shape", int64(3), 3), npztest.Of("attr_indptr", int32(0), 1, 1, 5)), "4 nodes need as many rows"},
+		{"a value that is NaN", with(shchur(), npztest.Of("attr_data", 3, nan, 2, 5, 0)), "entry 1 of attr_data is NaN"},
+		{"a class of 2^40", with(shchur(), npztest.Of("labels", int64(1), 0, 1<<40, 1)), "entry 2 of labels is 1099511627776; a class is a number from 0 on"},
+		{"a class below -1", with(shchur(), npztest.Of("labels", int64(1), 0, -2, 1)), "entry 2 of labels is -2"},
+		{"no class at all", with(shchur(), npztest.Of("labels", int64(-1), -1, -1, -1)), "no class for any node"},
+		{"classes of fewer nodes", with(shchur(), npztest.Of("labels", int64(1), 0, 1)), "labels has 3 elements for 4 nodes"},
+		{"classes that are fractions", with(shchur(), npztest.Of("labels", 1.5, 0, 1, 1)), "of whole numbers was expected"},
+		{"classes in a matrix", with(shchur(), npztest.Of("labels_indptr", int32(0))), "nodes of several classes"},
+		{"names in the place of numbers", with(shchur(), npztest.Array{Name: "adj_indices", Type: "<U1", Shape: "(5,)", Data: make([]byte, 20)}), "of whole numbers was expected"},
+
+		{"no edges", without(heterophilous(), "edges"), "the array edges is missing"},
+		{"no features", without(heterophilous(), "node_features"), "the array node_features is missing"},
+		{"no classes", without(heterophilous(), "node_labels"), "the array node_labels is missing"},
+		{"an edge of three ends", with(heterophilous(), npztest.Of("edges", int64(0), 1, 2).Reshaped("(1, 3)")), "it must have two columns"},
+		{"an edge to a negative node", with(heterophilous(), npztest.Of("edges", int64(0), 1, 1, -2).Reshaped("(2, 2)")), "row 1 of edges has the node -2"},
+		{"an edge to a node beyond the last", with(heterophilous(), npztest.Of("edges", int64(0), 4).Reshaped("(1, 2)")), "row 0 of edges has the node 4"},
+		{"features of fewer nodes", with(heterophilous(), npztest.Of("node_features", float32(1), 2, 3).Reshaped("(3, 1)")), "4 nodes need as many rows"},
+		{"a feature that is infinite", with(heterophilous(), npztest.Of("node_features", 1, 2, 3, math.Inf(1)).Reshaped("(4, 1)")), "row 3, column 0 of node_features is +Inf"},
+		{"a float64 beyond float32", with(heterophilous(), npztest.Of("node_features", 1, 2, 1e300, 4).Reshaped("(4, 1)")), "row 2, column 0 of node_features is +Inf"},
+		{"masks of fewer nodes", with(heterophilous(), npztest.Of("val_masks", true, false).Reshaped("(2, 1)")), "a column for each of 4 nodes"},
+		{"masks of other numbers", with(heterophilous(), npztest.Of("val_masks", int64(0), 1, 2, 0, 0, 0, 0, 0).Reshaped("(2, 4)")), "row 0, column 2 of val_masks is 2"},
+		{"masks of other splits", with(heterophilous(), npztest.Of("val_masks", true, false, false, false).Reshaped("(1, 4)")), "must have as many rows"},
+		{"masks without training", without(heterophilous(), "train_masks"), "train_masks, which must have as many rows"},
+	} {
+		path := npztest.Write(t, "small", npztest.Zip(t, c.arrays...))
+		_, err := Read(path)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: the error is %v, want one with the path and %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	for _, arrays := range [][]npztest.Array{shchur(), heterophilous()} {
+		content := npztest.Zip(t, arrays...)
+		path := npztest.Write(t, "small", content)
+		for n := len(content) - 1; n >= 0; n-- {
+			if err := os.Truncate(path, int64(n)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Read(path); err == nil || !strings.Contains(err.Error(), path) {
+				t.Fatalf("the first %d of %d bytes: %v", n, len(content), err)
+			}
+		}
+	}
+}
+
+// One byte after the other is damaged. What is still read is the same dataset,
+// because checksums cover the arrays, or one without an array that is optional.
+func TestDamaged(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, arrays := range [][]npztest.Array{shchur(), heterophilous()} {
+		content := npztest.Zip(t, arrays...)
+		path := npztest.Write(t, "small", content)
+		step := 1
+		if testing.Short() {
+			step = 9
+		}
+		for i := 0; i < len(content); i += step {
+			bad := slices.Clone(content)
+			bad[i] ^= byte(1 + rng.IntN(255))
+			if err := os.WriteFile(path, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d, err := Read(path)
+			if err != nil {
+				continue
+			}
+			if err := d.Check(context.Background()); err != nil {
+				t.Fatalf("byte %d is %#x: %v", i, bad[i], err)
+			}
+		}
+	}
+}
+
+// What is wrong is found before memory is taken for what is right: the last class
+// of 2^20 nodes is none, and everything else compresses well.
+func TestMemory(t *testing.T) {
+	const n = 1 << 17
+	labels, indptr := make([]int64, n), make([]int32, n+1)
+	labels[n-1] = -5
+	indices, data := make([]int32, 8*n), make([]float32, 8*n)
+	rng := rand.New(rand.NewPCG(7, 8))
+	for i := range indices {
+		indices[i] = int32(rng.IntN(n))
+	}
+	for i := range indptr {
+		indptr[i] = int32(8 * i)
+	}
+	content := npztest.Zip(t,
+		npztest.Of("adj_data", data...), npztest.Of("adj_indices", indices...), npztest.Of("adj_indptr", indptr...),
+		npztest.Of("adj_shape", int64(n), n), npztest.Of("labels", labels...))
+	path := npztest.Write(t, "large", content)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Read(path)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "entry 131071 of labels is -5") {
+		t.Fatal(err)
+	}
+	// Blocks and decompressors, whatever the size of the file.
+	if got := after.TotalAlloc - before.TotalAlloc; got > 2<<20 {
+		t.Errorf("%d bytes were allocated before a file of %d was refused", got, len(content))
+	}
+}
+
+// realFile is where a real dataset is.
+func realFile(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(cmp.Or(os.Getenv("GNB_DATA"), "../../../../shared/data"), name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("the real dataset is missing: %v (set GNB_DATA)", err)
+	}
+	return path
+}
+
+// realScript prints what NumPy finds in a file.
+const realScript = `
+import json, sys
+import numpy as np
+z = np.load(sys.argv[1])
+found = {}
+if "edges" in z.files:
+    n = len(z["node_labels"])
+    a, b = z["edges"].T
+    found["y"] = z["node_labels"].tolist()
+    found["features"] = z["node_features"].astype(np.float64).sum(1).tolist()
+    found["train"] = [np.flatnonzero(m).tolist() for m in z["train_masks"]]
+else:
+    n = len(z["labels"])
+    a, b = np.repeat(np.arange(n), np.diff(z["adj_indptr"])), z["adj_indices"]
+    a, b = a[a != b], b[a != b]
+    found["y"] = z["labels"].tolist()
+    d = z["attr_data"] != 0
+    rows = np.repeat(np.arange(n), np.diff(z["attr_indptr"]))
+    found["features"] = np.bincount(rows[d], z["attr_indices"][d], minlength=n).tolist()
+keys = np.unique(np.concatenate([a.astype(np.int64) * n + b, b.astype(np.int64) * n + a]))
+found["degree"] = np.bincount(keys // n, minlength=n).tolist()
+found["neighbours"] = np.bincount(keys // n, keys % n, minlength=n).tolist()
+json.dump(found, sys.stdout)
+`
+
+func TestReal(t *testing.T) {
+	for _, c := range []struct {
+		file                                    string
+		nodes, edges, features, classes, splits int
+		metric                                  string
+	}{
+		{"shchur/amazon_cs.npz", 13752, 245861, 767, 10, 1, "accuracy"},
+		{"shchur/coauthor_phy.npz", 34493, 247962, 8415, 5, 1, "accuracy"},
+		{"heterophilous/tolokers.npz", 11758, 519000, 10, 2, 10, "roc_auc"},
+	} {
+		t.Run(strings.TrimSuffix(filepath.Base(c.file), ".npz"), func(t *testing.T) {
+			path := realFile(t, c.file)
+			d, err := Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Check(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			if d.Nodes() != c.nodes || d.Edges() != 2*int64(c.edges) || d.Features() != c.features || d.Classes() != c.classes || d.SplitSets() != c.splits || d.Meta.Metric != c.metric {
+				t.Errorf("it is %v with %d split sets and %s", d, d.SplitSets(), d.Meta.Metric)
+			}
+			if d.S != nil && d.S.Values != nil {
+				t.Error("the features are not 0 and 1")
+			}
+			likeNumPy(t, d, path)
+		})
+	}
+}
+
+func likeNumPy(t *testing.T, d *dataset.Dataset, path string) {
+	if testing.Short() {
+		return
+	}
+	exe := cmp.Or(os.Getenv("GNB_PYTHON"), "python3")
+	if out, err := exec.Command(exe, "-c", "import numpy").CombinedOutput(); err != nil {
+		t.Logf("%s has no NumPy to compare with (set GNB_PYTHON to one that has): %v: %s", exe, err, out)
+		return
+	}
+	cmd := exec.Command(exe, "-c", realScript, path)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want struct {
+		Y                            []int32
+		Features, Degree, Neighbours []float64
+		Train                        [][]int32
+	}
+	if err := json.Unmarshal(out, &want); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(d.Y, want.Y) {
+		t.Error("the classes differ from NumPy's")
+	}
+	for k, ids := range want.Train {
+		if !slices.Equal(d.Splits[dataset.SplitSetName("train", k)], ids) {
+			t.Errorf("split set %d differs from NumPy's", k)
+		}
+	}
+	for v := range d.Nodes() {
+		var neighbours, features float64
+		for _, u := range d.Graph.InNeighbors(int32(v)) {
+			neighbours += float64(u)
+		}
+		if d.S != nil {
+			cols, _ := d.S.Row(v)
+			for _, c := range cols {
+				features += float64(c)
+			}
+		} else {
+			for _, x := range d.X.Row(v) {
+				features += float64(x)
+			}
+		}
+		if float64(d.Graph.InDegree(int32(v))) != want.Degree[v] || neighbours != want.Neighbours[v] || math.Abs(features-want.Features[v]) > 1e-9 {
+			t.Fatalf("node %d has %d neighbours adding up to %v and features to %v; NumPy finds %v, %v and %v",
+				v, d.Graph.InDegree(int32(v)), neighbours, features, want.Degree[v], want.Neighbours[v], want.Features[v])
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(npztest.Zip(f, shchur()...))
+	f.Add(npztest.Zip(f, heterophilous()...))
+	path := filepath.Join(f.TempDir(), "a.npz")
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Read(path)
+		if err != nil {
+			return
+		}
+		if err := d.Check(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzArrays changes the elements and shapes of arrays, which FuzzRead's checksums
+// shield.
+func FuzzArrays(f *testing.F) {
+	all := append(shchur(), heterophilous()...)
+	for i, a := range all {
+		f.Add(uint8(i), a.Type, a.Shape, a.Data)
+	}
+	path := filepath.Join(f.TempDir(), "a.npz")
+	f.Fuzz(func(t *testing.T, which uint8, typ, shape string, data []byte) {
+		if len(typ)+len(shape) > 1<<12 {
+			return
+		}
+		i := int(which) % len(all)
+		arrays := shchur()
+		if i >= len(arrays) {
+			arrays = heterophilous()
+		}
+		if err := os.WriteFile(path, npztest.Zip(t, with(arrays, npztest.Array{Name: all[i].Name, Type: typ, Shape: shape, Data: data})...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Read(path)
+		if err != nil {
+			return
+		}
+		if err := d.Check(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
