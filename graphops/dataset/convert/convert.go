@@ -157,25 +157,11 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		return Stats{}, errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
 	}
 	m := &meter{report: o.Progress}
-	s, err := newSource(src, m)
-	if err != nil {
-		return Stats{}, err
-	}
-	r, s, err := find(s, o)
-	if err != nil {
-		return Stats{}, err
-	}
-	d, err := r.Read(ctx, s, o)
+	d, r, err := read(ctx, src, m, o)
 	if err != nil {
 		return Stats{}, err
 	}
 	defer d.Close() //nolint:errcheck // it is written, or there is an error already
-	if err := finish(ctx, d, s, r, m, o); err != nil {
-		return Stats{}, err
-	}
-	if err := d.Check(ctx); err != nil {
-		return Stats{}, errorf("reading %s: %w", s.Path, err)
-	}
 	if err := dataset.Write(dst, d); err != nil {
 		return Stats{}, err
 	}
@@ -186,6 +172,29 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.Features(), Classes: d.Classes(),
 		PeakRSSBytes: peakRSS(), Seconds: time.Since(start).Seconds(),
 	}, nil
+}
+
+// read finds the format and reads and checks the dataset.
+func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Dataset, Reader, error) {
+	s, err := newSource(src, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, s, err := find(s, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := r.Read(ctx, s, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := finish(ctx, d, s, r, m, o); err != nil {
+		return nil, nil, err
+	}
+	if err := d.Check(ctx); err != nil {
+		return nil, nil, errorf("reading %s: %w", s.Path, err)
+	}
+	return d, r, nil
 }
 
 // finish does what is the same for all formats.

@@ -27,8 +27,8 @@ func (saintReader) Detect(s *Source) bool {
 }
 
 func (saintReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
-	for name, what := range map[string]string{"class_map.json": "the nodes' classes", "role.json": "the split"} {
-		if err := s.need(name, what); err != nil { // before minutes of reading
+	for _, part := range [][2]string{{"class_map.json", "the nodes' classes"}, {"role.json", "the split"}} {
+		if err := s.need(part[0], part[1]); err != nil { // before minutes of reading
 			return nil, err
 		}
 	}
@@ -168,18 +168,7 @@ func readWeights(z *archive, count int64) ([]float32, error) {
 	if a.Len() != count {
 		return nil, a.wrong("it has %d entries for %d edges", a.Len(), count)
 	}
-	ones := true
-	err = a.eachFloat(func(i int64, x float32) error {
-		if x-x != 0 {
-			return a.wrong("entry %d is %v; weights must be finite in float32", i, x)
-		}
-		ones = ones && x == 1
-		return nil
-	})
-	if err != nil || ones {
-		return nil, err
-	}
-	return a.load()
+	return a.weights()
 }
 
 func saintLabels(ctx context.Context, s *Source, d *dataset.Dataset) error {

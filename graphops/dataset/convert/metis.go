@@ -121,8 +121,8 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 				return atLine(number, "%s is no node", shown(text))
 			case h.edgeWeights && (i-skip)%2 == 1:
 				x, ok := float(text)
-				if !ok || x != x {
-					return atLine(number, "the weight %s is no finite number", shown(text))
+				if !ok || x != x || x < 0 {
+					return atLine(number, "the weight %s is no finite number from 0 on", shown(text))
 				}
 				e.w = append(e.w, x)
 			case u < 1 || u > h.nodes:

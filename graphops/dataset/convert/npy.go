@@ -52,8 +52,8 @@ func (f *file) array() (*array, error) {
 	if want, ok := h.Bytes(); !ok || want != body {
 		return nil, f.wrong("the header says %s, but %d bytes follow it; it was cut off or written wrongly: write it again with numpy.save", h.Describe(), body)
 	}
-	a := &npy.Array{Name: "it", Type: h.Type, Shape: h.Shape, Fortran: h.Fortran, Open: func() (io.Reader, error) {
-		return bufio.NewReaderSize(&counter{r: io.NewSectionReader(f.raw, int64(h.Len), body), meter: f.stored.meter}, 1<<18), nil
+	a := &npy.Array{Name: "it", Type: h.Type, Shape: h.Shape, Fortran: h.Fortran, Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bufio.NewReaderSize(&counter{r: io.NewSectionReader(f.raw, int64(h.Len), body), meter: f.stored.meter}, 1<<18)), nil
 	}}
 	return &array{Array: a, label: f.path, done: f.Close}, nil
 }
@@ -154,6 +154,22 @@ func (a *array) floats() ([]float32, error) {
 		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	return a.load()
+}
+
+// weights reads the array as weights of edges, nil where all are 1.
+func (a *array) weights() ([]float32, error) {
+	ones := true
+	err := a.eachFloat(func(i int64, x float32) error {
+		if x-x != 0 || x < 0 {
+			return a.wrong("entry %d is %v; a weight is finite in float32 and not negative", i, x)
+		}
+		ones = ones && x == 1
+		return nil
+	})
+	if err != nil || ones {
 		return nil, err
 	}
 	return a.load()

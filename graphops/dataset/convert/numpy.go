@@ -136,7 +136,7 @@ func (s *Source) edgeWeights(numEdges int) ([]float32, error) {
 	if a.Len() != int64(numEdges) {
 		return nil, a.wrong("it is %s, but there are %d edges", a.Describe(), numEdges)
 	}
-	return a.floats()
+	return a.weights()
 }
 
 // numpySplit reads a split as a mask or a list of ids, where there is one.

@@ -186,7 +186,7 @@ type file struct {
 // but such columns fit under the floor.
 const (
 	bombFloor = 16 << 20
-	bombRatio = 100
+	bombRatio = 32
 )
 
 // openFile opens the regular file at path and looks at its first bytes.

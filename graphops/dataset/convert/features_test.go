@@ -1,0 +1,117 @@
+package convert
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+func TestOneHotFeatures(t *testing.T) {
+	src := put(t, saintFiles())
+	csv := one(t, "preds.csv", "1,2\n0\n\n2,0,1\n2,2\n")
+	d, _ := converted(t, src, Options{Features: "one-hot:" + csv})
+	if d.X != nil || d.S == nil || d.S.Values != nil {
+		t.Fatalf("%s: want sparse features of ones alone", d)
+	}
+	// Places 0, 1 and 2 have the columns 0-2, 3-5 and 6-8.
+	if want := []int32{1, 5, 0, 2, 3, 7, 2, 5}; d.Features() != 9 || !slices.Equal(d.S.Indices, want) || !slices.Equal(d.S.Indptr, []int64{0, 2, 3, 3, 6, 8}) {
+		t.Errorf("%d features, columns %v by %v; want 9, %v", d.Features(), d.S.Indices, d.S.Indptr, want)
+	}
+	refused(t, src, Options{Features: "one-hot:" + one(t, "p.csv", "1\n0\n2\n3\n0\n")}, "p.csv", "line 4", "class 3", "0 to 2")
+	refused(t, src, Options{Features: "one-hot:" + one(t, "p.csv", "1\n0\n2\n-1\n0\n")}, "line 4", "class -1")
+	refused(t, src, Options{Features: "one-hot:" + one(t, "p.csv", "1\n0\n2\n")}, "p.csv", "3 lines", "5 nodes")
+	refused(t, src, Options{Features: "one-hot:" + one(t, "p.csv", "1\n0\n2\n1\n1\n1\n")}, "line 6", "more lines")
+	refused(t, src, Options{Features: "one-hot:" + one(t, "p.csv", "\n\n\n\n\n")}, "names no class")
+	refused(t, src, Options{Features: "one-hot:" + one(t, "p.csv", "a\n\n\n\n\n")}, "line 1", `"a"`)
+	refused(t, src, Options{Features: "one-hot:/nowhere.csv"}, "/nowhere.csv", "no such file")
+
+	// Without labels there are as many classes as the file names.
+	d, _ = converted(t, one(t, "g.txt", "0 1\n1 2\n"), Options{Features: "one-hot:" + one(t, "p.csv.gz", gz("4\n0\n1,1\n"))})
+	if d.Features() != 10 || !slices.Equal(d.S.Indices, []int32{4, 0, 1, 6}) {
+		t.Errorf("%d features, columns %v", d.Features(), d.S.Indices)
+	}
+}
+
+func TestFileAndRandomFeatures(t *testing.T) {
+	src := put(t, saintFiles())
+	file := one(t, "f.npy", npyFile(">i2", "5, 1", []byte{0, 1, 0, 2, 0, 3, 0, 4, 255, 255}))
+	d, _ := converted(t, src, Options{Features: file})
+	if !slices.Equal(d.X.F32, []float32{1, 2, 3, 4, -1}) {
+		t.Errorf("features %v", d.X.F32)
+	}
+	refused(t, src, Options{Features: one(t, "f.npy", npyFile("<f4", "2, 2", []float32{1, 2, 3, 4}))}, "2 rows", "5 nodes")
+	refused(t, src, Options{Features: one(t, "f.npy", npyFile("<f4", "5, 1", []float32{1, 2, float32(math.NaN()), 4, 5}))}, "f.npy", "entry 2", "NaN")
+	for _, spec := range []string{"random:", "random:x", "random:0", "random:70000", "one-hot:", "two-hot:x.csv", "x.csv"} {
+		refused(t, src, Options{Features: spec}, "--features")
+	}
+
+	a, _ := converted(t, src, Options{Features: "random:300", Seed: 1, Threads: 1})
+	b, _ := converted(t, src, Options{Features: "random:300", Seed: 1, Threads: 3})
+	c, _ := converted(t, src, Options{Features: "random:300", Seed: 2})
+	if !slices.Equal(a.X.F32, b.X.F32) || slices.Equal(a.X.F32, c.X.F32) {
+		t.Error("random features do not follow from the seed alone")
+	}
+	var sum, square float64
+	for _, x := range a.X.F32 {
+		sum, square = sum+float64(x), square+float64(x)*float64(x)
+	}
+	// 1500 values: the mean's standard deviation is 0.026, the variance's 0.037.
+	if n := float64(len(a.X.F32)); math.Abs(sum/n) > 0.13 || math.Abs(square/n-1) > 0.19 {
+		t.Errorf("mean %v and variance %v; want 0 and 1", sum/n, square/n)
+	}
+}
+
+func TestRandomSplits(t *testing.T) {
+	const n = 400
+	y := make([]int32, n)
+	for v := range y {
+		y[v] = int32(v % 3)
+		if v%3 == 2 && v > 60 {
+			y[v] = -1 // class 2 has 20 nodes
+		}
+	}
+	make1 := func(seed uint64) *dataset.Dataset {
+		d := &dataset.Dataset{Graph: &graphops.Graph{Indptr: make([]int64, n+1)}, Y: y, Meta: dataset.Metadata{Name: "x", NumClasses: 3}}
+		if err := RandomSplits(d, 10, 15, 30, seed); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	d := make1(5)
+	if d.SplitSets() != 10 {
+		t.Fatalf("%d sets", d.SplitSets())
+	}
+	for k := range 10 {
+		view, err := d.WithSplitSet(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[string][]int{}
+		seen := map[int32]bool{}
+		for name, ids := range view.Splits {
+			count[name] = make([]int, 3)
+			for _, v := range ids {
+				if seen[v] || y[v] < 0 {
+					t.Fatalf("set %d: node %d is in two splits, or has no label", k, v)
+				}
+				seen[v] = true
+				count[name][y[v]]++
+			}
+		}
+		if !slices.Equal(count["train"], []int{15, 15, 15}) || !slices.Equal(count["val"], []int{30, 30, 5}) || len(seen) != 134+133+20 {
+			t.Errorf("set %d: by class %v, %d nodes", k, count, len(seen))
+		}
+	}
+	if slices.Equal(d.Splits["train"], d.Splits["train@1"]) {
+		t.Error("sets 0 and 1 are equal")
+	}
+	if !slices.Equal(d.Splits["train@7"], make1(5).Splits["train@7"]) || slices.Equal(d.Splits["train"], make1(6).Splits["train"]) {
+		t.Error("splits do not follow from the seed")
+	}
+	if err := RandomSplits(&dataset.Dataset{Graph: d.Graph}, 1, 1, 1, 0); err == nil {
+		t.Error("a dataset without labels was split")
+	}
+}

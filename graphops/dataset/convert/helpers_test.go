@@ -1,0 +1,165 @@
+package convert
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// put writes files below a new folder and returns it; a name with / makes
+// folders.
+func put(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// one writes one file and returns its path.
+func one(t testing.TB, name, text string) string {
+	t.Helper()
+	return filepath.Join(put(t, map[string]string{name: text}), name)
+}
+
+func gz(text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write([]byte(text)) // into memory
+	_ = w.Close()
+	return b.String()
+}
+
+// npyFile is a .npy file; values is a slice of numbers.
+func npyFile(descr, shape string, values any) string {
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape)
+	dict += strings.Repeat(" ", 63-(10+len(dict))%64) + "\n"
+	var b bytes.Buffer
+	b.WriteString("\x93NUMPY\x01\x00")
+	b.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(dict))))
+	b.WriteString(dict)
+	if err := binary.Write(&b, binary.LittleEndian, values); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+// npzFile is a .npz file of the arrays.
+func npzFile(arrays map[string]string) string {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for name, text := range arrays {
+		f, err := w.Create(name + ".npy")
+		if err == nil {
+			_, err = f.Write([]byte(text))
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+// converted converts and opens the result.
+func converted(t testing.TB, src string, o Options) (*dataset.Dataset, Stats) {
+	t.Helper()
+	dst := filepath.Join(t.TempDir(), "out")
+	stats, err := Convert(t.Context(), src, dst, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := dataset.Open(dst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	if err := d.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if stats.Nodes != d.Nodes() || stats.Edges != d.Edges() || stats.Features != d.Features() || stats.Classes != d.Classes() {
+		t.Errorf("stats are %+v of %s", stats, d)
+	}
+	return d, stats
+}
+
+// refused converts and expects an error of one line with all the words, and
+// nothing at the destination.
+func refused(t *testing.T, src string, o Options, words ...string) {
+	t.Helper()
+	parent := t.TempDir()
+	_, err := Convert(t.Context(), src, filepath.Join(parent, "out"), o)
+	if err == nil {
+		t.Fatalf("converting %s succeeded; want an error with %q", src, words)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error is %q; want it to say %q", err, word)
+		}
+	}
+	if strings.ContainsAny(err.Error(), "\n\r") {
+		t.Errorf("the error has several lines: %q", err)
+	}
+	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+		t.Errorf("the destination holds %v (%v); want nothing", left, err)
+	}
+}
+
+// The hand graph: 0→1, 0→2, 1→2, 2→3, and node 4 without edges in formats that
+// know how many nodes there are.
+var handEdges = [][2]int32{{0, 1}, {0, 2}, {1, 2}, {2, 3}}
+
+func handGraph(t testing.TB, nodes int, undirected bool) *graphops.Graph {
+	t.Helper()
+	var src, dst []int32
+	for _, e := range handEdges {
+		src, dst = append(src, e[0]), append(dst, e[1])
+	}
+	g, err := graphops.FromEdges(nodes, src, dst, graphops.BuildOptions{Undirected: undirected})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func sameGraph(t testing.TB, got, want *graphops.Graph) {
+	t.Helper()
+	if !slices.Equal(got.Indptr, want.Indptr) || !slices.Equal(got.Indices, want.Indices) {
+		t.Errorf("the graph is %v %v, want %v %v", got.Indptr, got.Indices, want.Indptr, want.Indices)
+	}
+}
+
+// realData is the path of a file or folder of the public data, or skips.
+func realData(t testing.TB, name string) string {
+	t.Helper()
+	root := os.Getenv("GNB_DATA")
+	if root == "" {
+		root = filepath.Join("..", "..", "..", "..", "shared", "data")
+	}
+	path := filepath.Join(root, filepath.FromSlash(name))
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("%s is missing (GNB_DATA says where the public graphs are)", path)
+	}
+	return path
+}

@@ -1,0 +1,116 @@
+package convert
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The sizes are those of data/README.md and of the sets' papers.
+func TestRealGraphs(t *testing.T) {
+	for _, tc := range []struct {
+		name, path     string
+		o              Options
+		format, called string
+		nodes          int
+		edges          int64
+		features       int
+		classes        int
+		splits         map[string]int
+		sets           int
+	}{
+		{
+			name: "arxiv", path: "ogbn_arxiv/graphsaint", o: Options{Undirected: true}, format: "graphsaint", called: "ogbn_arxiv",
+			nodes: 169_343, edges: 2 * 1_157_799, classes: 40, splits: map[string]int{"train": 90_941, "val": 29_799, "test": 48_603}, sets: 1,
+		},
+		{name: "arxiv as cited", path: "ogbn_arxiv/graphsaint", format: "graphsaint", called: "ogbn_arxiv", nodes: 169_343, edges: 1_166_243, classes: 40, sets: 1},
+		{name: "Epinions", path: "snap/soc-Epinions1.txt.gz", format: "edgelist", called: "soc-Epinions1", nodes: 75_879, edges: 508_837, sets: 1},
+		{name: "ego-twitter", path: "snap", o: Options{Name: "ego-twitter-undirected"}, format: "jlg", called: "ego-twitter-undirected", nodes: 81_306, edges: 2*1_342_310 - 14 /* self-loops */, sets: 1},
+		{
+			name: "Cora", path: "planetoid", format: "planetoid", called: "cora",
+			nodes: 2708, edges: 2 * 5278, features: 1433, classes: 7, splits: map[string]int{"train": 140, "val": 500, "test": 1000}, sets: 1,
+		},
+		{
+			name: "Computers", path: "shchur", o: Options{Name: "amazon_cs"}, format: "npz", called: "amazon_cs",
+			nodes: 13_752, edges: 2 * 245_861, features: 767, classes: 10, splits: map[string]int{"train": 200, "val": 300, "test": 13_252, "train@9": 200}, sets: 10,
+		},
+		{
+			name: "Physics", path: "shchur/coauthor_phy.npz", format: "npz", called: "coauthor_phy",
+			nodes: 34_493, edges: 2 * 247_962, features: 8415, classes: 5, splits: map[string]int{"train": 100, "val@4": 150}, sets: 10,
+		},
+		{name: "tolokers", path: "heterophilous", format: "npz", called: "tolokers", nodes: 11_758, edges: 2 * 519_000, features: 10, classes: 2, sets: 10},
+		{name: "3elt", path: "walshaw/graphs/3elt.graph", format: "metis", called: "3elt", nodes: 4720, edges: 2 * 13_722, sets: 1},
+		{name: "finan512", path: "walshaw/graphs", o: Options{Name: "finan512"}, format: "metis", called: "finan512", nodes: 74_752, edges: 2 * 261_120, sets: 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d, stats := converted(t, realData(t, tc.path), tc.o)
+			if stats.Format != tc.format || d.Name() != tc.called || d.Nodes() != tc.nodes || d.Edges() != tc.edges || d.Features() != tc.features || d.Classes() != tc.classes || d.SplitSets() != tc.sets {
+				t.Errorf("%s (%s, %d split sets), want %s (%s): %d nodes, %d edges, %d features, %d classes, %d split sets",
+					d, stats.Format, d.SplitSets(), tc.called, tc.format, tc.nodes, tc.edges, tc.features, tc.classes, tc.sets)
+			}
+			for name, n := range tc.splits {
+				if len(d.Splits[name]) != n {
+					t.Errorf("split %s has %d nodes, want %d", name, len(d.Splits[name]), n)
+				}
+			}
+			t.Logf("%s in %.2f s", d, stats.Seconds)
+		})
+	}
+}
+
+// ogbn-arxiv with the predictions of a language model as features: up to five
+// classes a node.
+func TestArxivPredictions(t *testing.T) {
+	src, csv := realData(t, "ogbn_arxiv/graphsaint"), realData(t, "ogbn_arxiv/gpt_preds/ogbn-arxiv.csv")
+	d, _ := converted(t, src, Options{Undirected: true, Features: "one-hot:" + csv})
+	// The file begins 24,4,10,16,23; of its lines 36 are empty, and the others
+	// name 9 + 2·78 + 3·725 + 4·16712 + 5·151783 classes.
+	if d.Features() != 200 || !slices.Equal(d.S.Indices[:5], []int32{24, 40 + 4, 80 + 10, 120 + 16, 160 + 23}) || len(d.S.Indices) != 828_103 {
+		t.Errorf("%s: %d ones, of which the first are in the columns %v", d, len(d.S.Indices), d.S.Indices[:5])
+	}
+}
+
+// The official split in OGB's own files is that of GraphSAINT's roles.
+func TestArxivSplitsAgree(t *testing.T) {
+	saint, _ := converted(t, realData(t, "ogbn_arxiv/graphsaint"), Options{})
+	s, err := newSource(realData(t, "ogbn_arxiv/ogbn_arxiv"), &meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, name := range map[string]string{"train": "train", "valid": "val", "test": "test"} {
+		ids, err := ogbSplit(t.Context(), s, "split/time/"+file, saint.Nodes(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(ids)
+		if want := slices.Sorted(slices.Values(saint.Splits[name])); !slices.Equal(ids, want) {
+			t.Errorf("split %s: %d nodes by OGB, %d by GraphSAINT, or not the same ones", name, len(ids), len(want))
+		}
+	}
+	f, err := s.csv("raw/node-label", "labels")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	y, err := readTable(t.Context(), f, true, 0, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, c := range saint.Y {
+		if float32(c) != y.values[v] {
+			t.Fatalf("node %d has the class %d by GraphSAINT and %v by OGB", v, c, y.values[v])
+		}
+	}
+	// The folder lacks the edges, and that is what is said.
+	refused(t, s.Path, Options{}, filepath.Join("raw", "edge.csv.gz"), "is missing")
+}
+
+// The road network as PACE distributes it is compressed with xz.
+func TestRoadNeedsXZ(t *testing.T) {
+	path := realData(t, "road/NY.gr.xz")
+	refused(t, path, Options{}, "xz -dk")
+	if !strings.HasSuffix(path, ".xz") {
+		t.Error(path)
+	}
+}
