@@ -112,7 +112,7 @@ func (f *File) readHeaders() (err error) {
 // header reads what one entry says of its array.
 func (f *File) header(e *zipfile.Entry, name string) (*npy.Array, error) {
 	r := e.Open()
-	defer r.Close() //nolint:errcheck // it was only read
+	defer r.Close()
 	h, err := npy.ReadHeader(r)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (f *File) header(e *zipfile.Entry, name string) (*npy.Array, error) {
 	}
 	return &npy.Array{
 		Name: name, Type: h.Type, Shape: h.Shape, Fortran: h.Fortran,
-		Open: func() (io.ReadCloser, error) {
+		Open: func() (io.Reader, error) {
 			r := e.Open()
 			if _, err := io.ReadFull(r, make([]byte, h.Len)); err != nil {
 				return nil, errors.Join(err, r.Close())

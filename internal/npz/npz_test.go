@@ -23,7 +23,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // a test's end
+	defer f.Close()
 	if names := f.Names(); !slices.Equal(names, []string{"x", "y", "names"}) || f.Find("z") != nil {
 		t.Errorf("the arrays are %v", names)
 	}

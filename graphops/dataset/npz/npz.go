@@ -53,7 +53,7 @@ func Read(path string) (*dataset.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	var d *dataset.Dataset
 	switch {
 	case f.Find("adj_indptr") != nil || f.Find("adj_indices") != nil || f.Find("adj_data") != nil:

@@ -17,7 +17,7 @@ func (r *reader) testIndex(first, n int) (ids []int32, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("planetoid: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	seen := make([]bool, n)
 	last := first - 1
 	lines := bufio.NewScanner(f)
