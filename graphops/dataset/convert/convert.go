@@ -161,7 +161,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	defer d.Close() //nolint:errcheck // it is written, or there is an error already
+	defer d.Close()
 	if err := dataset.Write(dst, d); err != nil {
 		return Stats{}, err
 	}

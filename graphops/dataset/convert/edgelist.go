@@ -61,7 +61,7 @@ func (edgeListReader) Read(ctx context.Context, s *Source, o Options) (*dataset.
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	e := edgeFormat{start: startLine(s.Head)}
 	l, err := readEdges(ctx, f, e, 0, o)
 	if err != nil {
@@ -151,7 +151,7 @@ func (jlgReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	line, _ := firstLine(s.Head)
 	nodes, count, undirected, ok := jlgHeader(line)
 	at := startLine(s.Head)
@@ -237,7 +237,7 @@ func (dimacsReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Da
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	kind, nodes, count, at := dimacsHeader(s.Head)
 	e := edgeFormat{base: 1, skip: at}
 	switch {

@@ -58,7 +58,7 @@ func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *meter, o Op
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	// Without classes of the dataset's own, there are as many as the file names.
 	limit := int64(d.Classes())
 	if limit == 0 {

@@ -97,7 +97,7 @@ func readIDMap(s *Source, name string) (map[string]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	ids := map[string]int32{}
 	j := newJSON(f)
 	err = j.object(func(key string) error {
@@ -150,7 +150,7 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	g := &nodeLink{
 		ids: ids, splits: map[string][]int32{"train": {}, "val": {}, "test": {}},
 		edges: edges{nodes: len(ids), undirected: true}, seen: make([]uint64, (len(ids)+63)/64),
@@ -351,7 +351,7 @@ func sageLabels(s *Source, name string, ids map[string]int32, d *dataset.Dataset
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	l := newLabels(d.Nodes())
 	j := newJSON(f)
 	err = j.object(func(key string) error {

@@ -71,7 +71,7 @@ func (s *Source) features(name string, nodes int) (*dataset.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer a.Close() //nolint:errcheck // it was only read
+	defer a.Close()
 	cols, values, err := a.matrix(nodes)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func readCSR(ctx context.Context, s *Source, name string) (*edges, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer z.Close() //nolint:errcheck // it was only read
+	defer z.Close()
 	indptr, rows, err := readIndptr(z)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func saintLabels(ctx context.Context, s *Source, d *dataset.Dataset) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	l := newLabels(d.Nodes())
 	j := newJSON(f)
 	err = j.object(func(key string) error {
@@ -203,7 +203,7 @@ func saintRoles(ctx context.Context, s *Source, d *dataset.Dataset) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	j := newJSON(f)
 	names := map[string]string{"tr": "train", "va": "val", "te": "test"}
 	seen := make([]uint64, (d.Nodes()+63)/64) // over all roles, which are disjoint

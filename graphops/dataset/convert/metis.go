@@ -68,7 +68,7 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	var (
 		h      metisHead
 		seen   bool

@@ -52,8 +52,8 @@ func (f *file) array() (*array, error) {
 	if want, ok := h.Bytes(); !ok || want != body {
 		return nil, f.wrong("the header says %s, but %d bytes follow it; it was cut off or written wrongly: write it again with numpy.save", h.Describe(), body)
 	}
-	a := &npy.Array{Name: "it", Type: h.Type, Shape: h.Shape, Fortran: h.Fortran, Open: func() (io.ReadCloser, error) {
-		return io.NopCloser(bufio.NewReaderSize(&counter{r: io.NewSectionReader(f.raw, int64(h.Len), body), meter: f.stored.meter}, 1<<18)), nil
+	a := &npy.Array{Name: "it", Type: h.Type, Shape: h.Shape, Fortran: h.Fortran, Open: func() (io.Reader, error) {
+		return bufio.NewReaderSize(&counter{r: io.NewSectionReader(f.raw, int64(h.Len), body), meter: f.stored.meter}, 1<<18), nil
 	}}
 	return &array{Array: a, label: f.path, done: f.Close}, nil
 }

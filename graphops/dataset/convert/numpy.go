@@ -63,7 +63,7 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 		if err != nil {
 			return nil, err
 		}
-		defer a.Close() //nolint:errcheck // it was only read
+		defer a.Close()
 		if y, err = a.table(); err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	a, err := f.array()
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (s *Source) edgeWeights(numEdges int) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer a.Close() //nolint:errcheck // it was only read
+	defer a.Close()
 	if a.Len() != int64(numEdges) {
 		return nil, a.wrong("it is %s, but there are %d edges", a.Describe(), numEdges)
 	}
@@ -149,7 +149,7 @@ func (s *Source) numpySplit(d *dataset.Dataset, name, file string) error {
 	if err != nil {
 		return err
 	}
-	defer a.Close() //nolint:errcheck // it was only read
+	defer a.Close()
 	if len(a.Shape) != 1 {
 		return a.wrong("it is %s; a split is a list of node ids, or of True and False for each node", a.Describe())
 	}

@@ -85,7 +85,7 @@ func ogbSplit(ctx context.Context, s *Source, name string, nodes int, o Options)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	return readIDs(ctx, f, nodes, o)
 }
 
@@ -95,7 +95,7 @@ func ogbCount(ctx context.Context, s *Source, name, what string, o Options) (int
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	count, seen := int64(0), false
 	err = readWholes(ctx, f, o, func(number int64, values []int64) error {
 		for _, n := range values {
@@ -136,7 +136,7 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	if err := s.needCSV("raw/edge", "the edges"); err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func ogbEdges(ctx context.Context, s *Source, nodes int, count int64, o Options)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	o.Relabel = false
 	l, err := readEdges(ctx, f, edgeFormat{noWeights: true}, count, o)
 	switch {
@@ -194,7 +194,7 @@ func ogbFeatures(ctx context.Context, s *Source, nodes int, o Options) (*dataset
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	t, err := readTable(ctx, f, false, int64(nodes), o)
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func ogbBinary(ctx context.Context, s *Source, o Options) (*dataset.Dataset, err
 	if err != nil {
 		return nil, err
 	}
-	defer lz.Close() //nolint:errcheck // it was only read
+	defer lz.Close()
 	la, err := lz.array("node_label")
 	if err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func ogbBinary(ctx context.Context, s *Source, o Options) (*dataset.Dataset, err
 	if err != nil {
 		return nil, err
 	}
-	defer z.Close() //nolint:errcheck // it was only read
+	defer z.Close()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
