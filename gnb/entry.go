@@ -3,6 +3,7 @@ package gnb
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -90,6 +91,12 @@ func (w *Worker) open() error {
 	}
 	if err != nil {
 		return err
+	}
+	if w.p.Rank == 0 && w.job.RunDir != "" {
+		w.metrics, err = os.OpenFile(filepath.Join(w.job.RunDir, "metrics.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+		if err != nil {
+			return fmt.Errorf("gnb: opening the run's metrics: %w", err)
+		}
 	}
 	if w.job.Checkpoint != "" {
 		return w.loadState(w.job.Checkpoint)

@@ -123,7 +123,29 @@ func (v Value) String() string {
 
 func (w *Worker) emit(e event) {
 	e.At, e.Total, e.Epoch = w.pos.place(), w.pos.Total, w.pos.Epoch
-	w.check(w.p.Emit(e))
+	w.check(w.send(e))
+}
+
+// send records what belongs into the run's metrics, from rank 0, and sends the
+// event on. The record comes first, and from the rank that writes checkpoints: a
+// kill of the launching process must not lose metrics of steps that a checkpoint
+// holds, since a resumed run does not report them again. Any goroutine may call
+// it; a line is one write.
+func (w *Worker) send(e event) error {
+	switch e.Type {
+	case evSteps, evEpoch, evMetrics, evLog:
+		if w.p.Rank != 0 || w.metrics == nil {
+			break
+		}
+		line, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("gnb: encoding the run's metrics: %w", err)
+		}
+		if _, err := w.metrics.Write(append(line, '\n')); err != nil {
+			return fmt.Errorf("gnb: writing the run's metrics: %w; make room, and resume the run", err)
+		}
+	}
+	return w.p.Emit(e)
 }
 
 // emitFirst sends an event from rank 0 only: what all ranks know alike.
@@ -163,7 +185,7 @@ func (w *Worker) flushRecords() error {
 	if len(records) == 0 {
 		return nil
 	}
-	return w.p.Emit(event{Type: evSteps, Records: records})
+	return w.send(event{Type: evSteps, Records: records})
 }
 
 // Log reports values from rank 0: they appear in the cell and in the run's

@@ -65,7 +65,7 @@ const Never = "never"
 
 // Event is what a run reports while it goes: see [LaunchOptions.Events].
 type Event struct {
-	Kind    string // "start", "epoch", "log", "metrics", "print", "checkpoint", "resume"
+	Kind    string // "start", "epoch", "log", "metrics", "print", "checkpoint"
 	Epoch   int
 	Loss    float64
 	Seconds float64

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,10 +18,9 @@ import (
 // view turns what workers report into what the panel shows and what the run's
 // directory keeps.
 type view struct {
-	l       *launched
-	sink    live.Sink
-	metrics *os.File
-	start   time.Time
+	l     *launched
+	sink  live.Sink
+	start time.Time
 
 	mu     sync.Mutex
 	snap   live.Snapshot
@@ -36,7 +34,6 @@ type view struct {
 	// watching is whether watch was called: the workers have started.
 	watching bool
 	peak     int64
-	fail     error // the first failure to write
 }
 
 type rankView struct {
@@ -47,16 +44,8 @@ type rankView struct {
 }
 
 func newView(l *launched, sink live.Sink, title string) (*view, error) {
-	var f *os.File
-	if l.run.Dir != "" {
-		var err error
-		f, err = os.OpenFile(filepath.Join(l.run.Dir, "metrics.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-		if err != nil {
-			return nil, fmt.Errorf("gnb: opening the run's metrics: %w", err)
-		}
-	}
 	v := &view{
-		l: l, sink: sink, metrics: f, start: time.Now(), series: map[string]int{}, rank: make([]rankView, l.o.Workers),
+		l: l, sink: sink, start: time.Now(), series: map[string]int{}, rank: make([]rankView, l.o.Workers),
 		done: make(chan struct{}), ended: make(chan struct{}),
 	}
 	v.l.run.Result = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
@@ -64,9 +53,9 @@ func newView(l *launched, sink live.Sink, title string) (*view, error) {
 	for r := range l.o.Workers {
 		v.snap.Workers = append(v.snap.Workers, live.Worker{Rank: r})
 	}
-	if f != nil { // what a resumed run had shown before
+	if l.run.Dir != "" { // what a resumed run had shown before
 		if err := readMetrics(l.run.Dir, v.apply); err != nil {
-			return nil, errors.Join(err, f.Close())
+			return nil, err
 		}
 	}
 	v.steps0 = v.total
@@ -106,15 +95,6 @@ func (v *view) onEvent(rank int, data json.RawMessage) {
 		v.first = time.Now()
 	}
 	v.apply(e)
-	switch e.Type {
-	case evSteps, evEpoch, evMetrics, evLog:
-		if v.metrics == nil {
-			break
-		}
-		if _, err := v.metrics.Write(append(slices.Clone([]byte(data)), '\n')); err != nil && v.fail == nil {
-			v.fail = fmt.Errorf("gnb: writing the run's metrics: %w", err)
-		}
-	}
 	v.report(e)
 }
 
@@ -310,9 +290,9 @@ func (v *view) close(runErr error) error {
 		res.SampledEdges += r.edgesNow
 	}
 	maps.DeleteFunc(res.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
-	err := v.fail
-	if v.metrics != nil {
-		err = errors.Join(err, v.metrics.Close(), writeJSON(filepath.Join(v.l.run.Dir, "result.json"), res), v.figure())
+	var err error
+	if v.l.run.Dir != "" {
+		err = errors.Join(writeJSON(filepath.Join(v.l.run.Dir, "result.json"), res), v.figure())
 	}
 	// A broken display is no failure of the run: it is not part of the error.
 	_ = v.sink.Close(v.snap)

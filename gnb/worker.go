@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"os"
 	"sync"
 	"time"
 
@@ -69,8 +70,9 @@ type Worker struct {
 	leftWith error
 
 	mu      sync.Mutex
-	records []stepRecord // not sent yet; under mu
-	latest  snapshot     // of a boundary not long ago; under mu
+	records []stepRecord
+	metrics *os.File // of the run's directory; rank 0's alone // not sent yet; under mu
+	latest  snapshot // of a boundary not long ago; under mu
 
 	epochStart  time.Time
 	epochStages map[string]time.Duration

@@ -6,6 +6,8 @@ bash scripts/need.sh go python
 bash scripts/venv.sh
 # The NumPy checks run on it.
 export GNB_PYTHON=$PWD/.venv/bin/python3
+# The race detector's runtime waits a second at each process's end, in case a report is under way.
+export GORACE=atexit_sleep_ms=50
 # Where goroutines meet: these run once more under the race detector.
 race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/... ./graphops/dataset/... \
   ./graphops/tensor/... ./multigpu/... ./gnb/live/... ./gnb)
