@@ -53,6 +53,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset/registry"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -135,12 +136,7 @@ const (
 )
 
 // KnownAccuracy is a published result.
-type KnownAccuracy struct {
-	Model  string  `json:"model"`
-	Value  float64 `json:"value"`            // of the metric, in percent
-	Spread float64 `json:"spread,omitempty"` // standard deviation over runs, in percent; 0 where none was given
-	Source string  `json:"source"`
-}
+type KnownAccuracy = registry.Accuracy
 
 // Metric is what the literature reports for the dataset: one of the Metric
 // constants.

@@ -162,7 +162,7 @@ func TestLoad(t *testing.T) {
 	}
 	for spec, want := range map[string]string{
 		"":                                   `no dataset ""`,
-		"cora":                               `no dataset "cora": give the path of a dataset directory or a generator (karate, planted`,
+		"corra":                              `no dataset "corra": give the path of a dataset directory, a generator (karate, planted`,
 		"no/such/dir":                        `no dataset "no/such/dir"`,
 		"planted?node=3":                     `no parameter "node"; it takes nodes, classes`,
 		"karate?seed=1":                      `karate has no parameter "seed"; it takes none`,

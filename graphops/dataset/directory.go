@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -160,6 +161,48 @@ func Write(dir string, d *Dataset) error {
 		if err := step(); err != nil {
 			return fail(err)
 		}
+	}
+	return nil
+}
+
+// EditMetadata changes what the metadata of a dataset directory says beside the
+// arrays: its name, origin, licence, citation, metric and known results. It is
+// replaced whole or not at all. Changes of sizes and of what decides how the
+// arrays are read are undone.
+func EditMetadata(dir string, edit func(m *Metadata)) error {
+	path := filepath.Join(dir, metadataFile)
+	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", path, err) }
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("dataset: %w", err)
+	}
+	var m Metadata
+	if err := json.Unmarshal(text, &m); err != nil {
+		return readError(path, "it is not the JSON object expected: %w", err)
+	}
+	was := m
+	edit(&m)
+	m.FormatVersion, m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses = was.FormatVersion, was.NumNodes, was.NumEdges, was.FeatureDim, was.NumClasses
+	m.FeatureFormat, m.Weighted, m.MultiLabel, m.Undirected, m.Splits = was.FeatureFormat, was.Weighted, was.MultiLabel, was.Undirected, was.Splits
+	if err := checkMetric(m.Metric); err != nil {
+		return fail(err)
+	}
+	if m.Name == "" {
+		return fail(errors.New("the dataset has no name"))
+	}
+	if text, err = json.MarshalIndent(m, "", "  "); err != nil {
+		return fail(err)
+	}
+	tmp := path + ".tmp"
+	_ = os.Remove(tmp) // of a process that was killed
+	if err := (section{name: metadataFile, head: append(text, '\n')}).write(tmp); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fail(err)
+	}
+	if err := syncDir(dir); err != nil {
+		return fail(err)
 	}
 	return nil
 }

@@ -1,14 +1,18 @@
 package dataset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/graphnb/graphnb/graphops/dataset/registry"
 )
 
 // Generator is a family of datasets that are made rather than read.
@@ -39,7 +43,7 @@ func Generators() []Generator {
 		{
 			Name:    "rmat",
 			Summary: "R-MAT: 2^scale nodes with skewed degrees, as of the web and of social networks",
-			Example: "rmat?scale=20&degree=16",
+			Example: "rmat?scale=16&degree=16",
 			params:  []string{"scale", "degree", "a", "b", "c", "features", "classes", "noise", "seed"},
 			make:    loadRMAT,
 		},
@@ -47,27 +51,120 @@ func Generators() []Generator {
 }
 
 // Load opens or generates what a user asks for: the name of a generator, with
-// parameters as in a URL ("karate", "planted?nodes=100000&seed=7"), or the path
-// of a dataset directory. The name of a generator wins over a directory of the
-// same name, which "./karate" opens. The error for anything else lists what
-// there is.
-func Load(spec string) (*Dataset, error) {
+// parameters as in a URL ("karate", "planted?nodes=100000&seed=7"), the path of a
+// dataset directory, or the name of a published dataset ("cora"; see package
+// registry) that has been converted into [registry.Datasets]. The name of a
+// generator wins over a directory of the same name, which "./karate" opens; a
+// dataset directory wins over the name of a published one. The error for anything
+// else lists what there is.
+func Load(spec string) (*Dataset, error) { return LoadWith(context.Background(), spec, nil) }
+
+// Getter makes the directory e.Dir() of a published dataset.
+type Getter func(ctx context.Context, e registry.Entry) error
+
+// LoadWith is [Load] that calls get for a published dataset that is not on this
+// machine; without a get that is an error that says how to get it.
+func LoadWith(ctx context.Context, spec string, get Getter) (*Dataset, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	name, query, _ := strings.Cut(spec, "?")
 	for _, g := range Generators() {
 		if g.Name == name {
 			return g.load(query)
 		}
 	}
-	if _, err := os.Stat(spec); err == nil {
+	entry, published := registry.Find(spec)
+	_, err := os.Stat(spec)
+	if published && err == nil {
+		_, err = os.Stat(filepath.Join(spec, metadataFile))
+		// Without metadata it may be a folder with the raw files: not what is meant.
+	}
+	switch {
+	case err == nil:
 		return Open(spec)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	case published:
+		return openPublished(ctx, entry, get)
+	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	var names []string
+	if dir, err := registry.Datasets(); err == nil && splitName.MatchString(spec) {
+		// What a user keeps there beside the published ones.
+		if _, err := os.Stat(filepath.Join(dir, spec, metadataFile)); err == nil {
+			return Open(filepath.Join(dir, spec))
+		}
+	}
+	var names, known []string
 	for _, g := range Generators() {
 		names = append(names, g.Example)
 	}
-	return nil, fmt.Errorf("dataset: there is no dataset %q: give the path of a dataset directory or a generator (%s)", spec, strings.Join(names, ", "))
+	for _, e := range registry.List() {
+		known = append(known, e.Name)
+	}
+	return nil, fmt.Errorf("dataset: there is no dataset %q: give the path of a dataset directory, a generator (%s) or a published dataset (%s)",
+		spec, strings.Join(names, ", "), strings.Join(known, ", "))
+}
+
+func openPublished(ctx context.Context, e registry.Entry, get Getter) (*Dataset, error) {
+	dir, err := e.Dir()
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, metadataFile)); err == nil {
+		return Open(dir)
+	}
+	if get == nil {
+		return nil, fmt.Errorf("dataset: %s is not on this machine: \"gnb data get %s\" gets it; %s", e.Name, e.Name, e.Instructions())
+	}
+	if err := get(ctx, e); err != nil {
+		return nil, err
+	}
+	return Open(dir)
+}
+
+// Listed is one line of a list of datasets.
+type Listed struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"` // "generator", "published" or "own" (in registry.Datasets under another name)
+	Summary string `json:"summary"`
+	// Dir is the dataset directory, or "" where there is none yet.
+	Dir   string          `json:"dir,omitempty"`
+	Entry *registry.Entry `json:"entry,omitempty"` // of a published one
+}
+
+// List is what [Load] knows by name: the generators, the published datasets, and
+// what else there is in [registry.Datasets].
+func List() ([]Listed, error) {
+	var all []Listed
+	for _, g := range Generators() {
+		all = append(all, Listed{Name: g.Name, Kind: "generator", Summary: g.Summary + " (" + g.Example + ")"})
+	}
+	store, err := registry.Datasets()
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	here := func(name string) string {
+		dir := filepath.Join(store, name)
+		if _, err := os.Stat(filepath.Join(dir, metadataFile)); err != nil {
+			return ""
+		}
+		return dir
+	}
+	known := map[string]bool{}
+	for _, e := range registry.List() {
+		known[e.Name] = true
+		all = append(all, Listed{Name: e.Name, Kind: "published", Summary: e.Summary, Dir: here(e.Name), Entry: &e})
+	}
+	entries, err := os.ReadDir(store)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	for _, e := range entries {
+		if dir := here(e.Name()); dir != "" && !known[e.Name()] && splitName.MatchString(e.Name()) {
+			all = append(all, Listed{Name: e.Name(), Kind: "own", Summary: "in " + dir, Dir: dir})
+		}
+	}
+	return all, nil
 }
 
 func (g Generator) load(query string) (*Dataset, error) {

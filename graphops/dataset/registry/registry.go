@@ -1,0 +1,221 @@
+// Package registry is the list of published datasets that GraphNB knows by name:
+// where their files are, how large they are and what their checksums are, under
+// which licence they come, whom to cite, and what others have measured on them.
+//
+// It also says where datasets are kept on this machine ([Home]). It downloads
+// nothing: see its package get.
+package registry
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Entry is a published dataset.
+type Entry struct {
+	Name    string   `json:"name"`
+	Aliases []string `json:"aliases,omitempty"`
+	Summary string   `json:"summary"` // one line
+	// Sizes as the literature counts them; Edges are directed, so an undirected
+	// edge counts twice.
+	Nodes    int    `json:"nodes"`
+	Edges    int64  `json:"edges"`
+	Features int    `json:"features"`
+	Classes  int    `json:"classes"`
+	Metric   string `json:"metric"` // "accuracy", "roc_auc" or "micro_f1"
+	Homepage string `json:"homepage"`
+	Licence  string `json:"licence"`
+	Citation string `json:"citation"` // paper and DOI
+	// Folder is the subfolder in which a collection of raw data has the files.
+	Folder string `json:"folder"`
+	Files  []File `json:"files"`
+	// Format is the name of the format, and Undirected says that the opposite of
+	// each edge is added when the files are converted.
+	Format     string     `json:"format"`
+	Undirected bool       `json:"undirected,omitempty"`
+	Known      []Accuracy `json:"known_accuracies,omitempty"`
+}
+
+// File is one of the files that a dataset is published as.
+type File struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+	Size int64  `json:"size,omitempty"` // in bytes; 0: not known
+	// SHA256 and GitBlob (the name of the content in its git repository) are empty
+	// where they are not known.
+	SHA256  string `json:"sha256,omitempty"`
+	GitBlob string `json:"git_blob,omitempty"`
+	MaxSize int64  `json:"max_size"` // more than this is refused
+	// Unzipped, for a zip archive, are files one of which exists once the archive
+	// is unpacked: "FOLDER/…", relative to the folder with the archive. FOLDER is
+	// the dataset then. The first is the one that the archive has.
+	Unzipped []string `json:"unzipped,omitempty"`
+}
+
+// Known tells whether a checksum of the file is known.
+func (f File) Known() bool { return f.SHA256 != "" || f.GitBlob != "" }
+
+// Verified says how a file of this name is known to be the published one.
+func (f File) Verified() string {
+	switch {
+	case f.SHA256 != "":
+		return "SHA-256 " + f.SHA256
+	case f.GitBlob != "":
+		return "git blob " + f.GitBlob
+	}
+	return "not verified: no published checksum"
+}
+
+// Accuracy is a published result.
+type Accuracy struct {
+	Model  string  `json:"model"`
+	Value  float64 `json:"value"`            // of the metric, in percent
+	Spread float64 `json:"spread,omitempty"` // standard deviation over runs, in percent; 0 where none was given
+	Source string  `json:"source"`
+}
+
+// List are the entries, by name. The caller may change them.
+func List() []Entry {
+	all := table()
+	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Find is the entry of a name or alias; case, and _ for -, do not matter.
+func Find(name string) (Entry, bool) {
+	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "-") }
+	for _, e := range table() {
+		if plain(e.Name) == plain(name) || slices.ContainsFunc(e.Aliases, func(a string) bool { return plain(a) == plain(name) }) {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// Size is the number of bytes of the files, and whether all of them are known.
+func (e Entry) Size() (bytes int64, known bool) {
+	known = true
+	for _, f := range e.Files {
+		bytes += f.Size
+		known = known && f.Size > 0
+	}
+	return bytes, known
+}
+
+// Home is the directory under which GraphNB keeps what it downloads and
+// converts: $GNB_HOME, or graphnb in the user's cache directory (~/.cache/graphnb
+// on Linux, $XDG_CACHE_HOME/graphnb where that is set).
+func Home() (string, error) {
+	if home := os.Getenv("GNB_HOME"); home != "" {
+		return filepath.Abs(home)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("registry: where to keep datasets: %w; set GNB_HOME to a directory", err)
+	}
+	return filepath.Join(cache, "graphnb"), nil
+}
+
+// Datasets is the directory of the converted datasets: Home/datasets.
+func Datasets() (string, error) {
+	home, err := Home()
+	return filepath.Join(home, "datasets"), err
+}
+
+// Dir is where the dataset is, or will be, once converted: Home/datasets/NAME.
+func (e Entry) Dir() (string, error) {
+	dir, err := Datasets()
+	return filepath.Join(dir, e.Name), err
+}
+
+// RawDir is where its files are downloaded to, or can be put: Home/raw/NAME.
+func (e Entry) RawDir() (string, error) {
+	home, err := Home()
+	return filepath.Join(home, "raw", e.Name), err
+}
+
+// RawDirs are the folders that may have the files, in the order in which they are
+// looked at: $GNB_DATA/FOLDER, $GNB_DATA/NAME, $GNB_DATA (not for files that are
+// called the same for every dataset) and RawDir.
+func (e Entry) RawDirs() ([]string, error) {
+	var dirs []string
+	if data := os.Getenv("GNB_DATA"); data != "" {
+		for _, sub := range []string{e.Folder, e.Name, ""} {
+			if sub == "" && e.Format == "graphsaint" { // whose files have the same names for every set
+				continue
+			}
+			if dir := filepath.Join(data, sub); !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	raw, err := e.RawDir()
+	return append(dirs, raw), err
+}
+
+// HasUnzipped is the folder within dir that was unpacked from the archive f, or
+// "" where there is none.
+func (f File) HasUnzipped(dir string) string {
+	for _, inside := range f.Unzipped {
+		if info, err := os.Stat(filepath.Join(dir, inside)); err == nil && info.Mode().IsRegular() {
+			folder, _, _ := strings.Cut(inside, "/")
+			return filepath.Join(dir, folder)
+		}
+	}
+	return ""
+}
+
+// Has tells whether the folder has the file, or what is unpacked from it, and
+// under which path. It looks at no content but at the size where that is known.
+func (f File) Has(dir string) (path string, ok bool) {
+	if path := f.HasUnzipped(dir); path != "" {
+		return path, true
+	}
+	path = filepath.Join(dir, f.Name)
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || f.Size > 0 && info.Size() != f.Size {
+		return "", false
+	}
+	return path, true
+}
+
+// FindRaw is the first of the RawDirs that has all of the files, or "" where none
+// has.
+func (e Entry) FindRaw() (string, error) {
+	dirs, err := e.RawDirs()
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range dirs {
+		missing := slices.ContainsFunc(e.Files, func(f File) bool { _, ok := f.Has(dir); return !ok })
+		if !missing {
+			return dir, nil
+		}
+	}
+	return "", nil
+}
+
+// Instructions say, in half a sentence, what to do on a machine without a network:
+// which files to put where.
+func (e Entry) Instructions() string {
+	raw, err := e.RawDir()
+	if err != nil {
+		return err.Error()
+	}
+	if len(e.Files) == 1 {
+		f := e.Files[0]
+		return fmt.Sprintf("without a network, put %s there yourself (from %s) and try again", filepath.Join(raw, f.Name), f.URL)
+	}
+	var names []string
+	base := strings.TrimSuffix(e.Files[0].URL, e.Files[0].Name)
+	for _, f := range e.Files {
+		names = append(names, f.Name)
+		if f.URL != base+f.Name {
+			base = e.Homepage
+		}
+	}
+	return fmt.Sprintf("without a network, put the files %s into %s yourself (from %s) and try again", strings.Join(names, ", "), raw, base)
+}
