@@ -1,0 +1,246 @@
+// Package get brings published datasets onto this machine: it finds or downloads
+// their files, verifies them, and converts them into the dataset directory that
+// dataset.Load opens by name.
+//
+// It needs net/http, which is why it is a package of its own: what links package
+// gnb stays small, and the command gnb does the work.
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/convert"
+	"github.com/graphnb/graphnb/graphops/dataset/registry"
+	"github.com/graphnb/graphnb/internal/fetchfile"
+	"github.com/graphnb/graphnb/internal/tempdir"
+)
+
+// Options say how to get a dataset. The zero value is a good one.
+type Options struct {
+	// Progress is told how far a stage is, at most about ten times a second.
+	Progress func(Progress)
+	// Note is told in a sentence what the user may want to know.
+	Note    func(text string)
+	Threads int // for converting [GOMAXPROCS]
+	// Seed is what splits that are drawn at random follow from.
+	Seed uint64
+	// Client makes the requests [one that speaks to proxies as the environment says].
+	Client *http.Client
+
+	stall, backoff time.Duration
+}
+
+// Progress is how far a stage is.
+type Progress struct {
+	Stage string // "download", "unpack" or "convert"
+	File  string
+	Done  int64 // bytes
+	Total int64 // 0: not known
+}
+
+func (o Options) note(format string, args ...any) {
+	if o.Note != nil {
+		o.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+func (o Options) progress(stage, file string) func(done, total int64) {
+	return func(done, total int64) {
+		if o.Progress != nil {
+			o.Progress(Progress{Stage: stage, File: file, Done: done, Total: total})
+		}
+	}
+}
+
+// Load is dataset.Load that gets what is not on this machine yet.
+func Load(ctx context.Context, spec string, o Options) (*dataset.Dataset, error) {
+	return dataset.LoadWith(ctx, spec, func(ctx context.Context, e registry.Entry) error {
+		_, err := Get(ctx, e, o)
+		return err
+	})
+}
+
+// Get makes the directory of the dataset, e.Dir(), and returns it; one that exists
+// is left as it is. The files are those of the first folder of e.RawDirs() that
+// has all of them, or else are downloaded into e.RawDir(), where they stay. Files
+// whose checksum is known must have it, wherever they come from. Another process
+// that gets the same dataset is waited for.
+//
+// The directory appears when it is complete. Where the network fails, the error
+// says which files to put where.
+func Get(ctx context.Context, e registry.Entry, o Options) (string, error) {
+	dir, err := e.Dir()
+	if err != nil {
+		return "", err
+	}
+	if finished(dir) {
+		return dir, nil
+	}
+	fail := func(err error) (string, error) { return "", fmt.Errorf("dataset: getting %s: %w", e.Name, err) }
+	raw, err := e.RawDir()
+	if err != nil {
+		return fail(err)
+	}
+	for _, d := range []string{raw, filepath.Dir(dir)} {
+		if err := os.MkdirAll(d, 0o777); err != nil {
+			return fail(err)
+		}
+	}
+	lock, err := wait(ctx, raw, o)
+	if err != nil {
+		return fail(err)
+	}
+	if lock != nil {
+		defer lock.Close() //nolint:errcheck // it was only locked
+	}
+	if finished(dir) {
+		return dir, nil
+	}
+	from, err := files(ctx, e, raw, o)
+	if err != nil {
+		return fail(err)
+	}
+	src, err := source(ctx, e, from, raw, o)
+	if err != nil {
+		return fail(err)
+	}
+	if err := convertTo(ctx, e, src, dir, o); err != nil {
+		return fail(err)
+	}
+	if src != from && filepath.Dir(src) == raw && len(e.Files[0].Unzipped) > 0 {
+		if _, err := os.Stat(filepath.Join(raw, e.Files[0].Name)); err == nil {
+			_ = os.RemoveAll(src) // the archive is there to unpack again
+		}
+	}
+	return dir, nil
+}
+
+func finished(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "metadata.json"))
+	return err == nil
+}
+
+// wait locks the folder; nil is for systems without locks.
+func wait(ctx context.Context, raw string, o Options) (*os.File, error) {
+	for said := false; ; said = true {
+		lock, err := tempdir.Lock(raw)
+		switch {
+		case err == nil:
+			return lock, nil
+		case errors.Is(err, tempdir.ErrNoLocks):
+			return nil, nil
+		case !errors.Is(err, tempdir.ErrLocked):
+			return nil, err
+		}
+		if !said {
+			o.note("another process is getting it: waiting for that")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// files finds or downloads the files and returns their folder.
+func files(ctx context.Context, e registry.Entry, raw string, o Options) (string, error) {
+	from, err := e.FindRaw()
+	if err != nil {
+		return "", err
+	}
+	if from != "" {
+		for _, f := range e.Files {
+			if f.HasUnzipped(from) != "" {
+				continue
+			}
+			if err := expected(f, o).Verify(filepath.Join(from, f.Name)); err != nil {
+				return "", fmt.Errorf("%w; it differs from what %s publishes: remove it, and it is downloaded", err, e.Homepage)
+			}
+		}
+		o.note("using the files in %s", from)
+		return from, nil
+	}
+	for _, f := range e.Files {
+		if !f.Known() {
+			o.note("%s is %s", f.Name, f.Verified())
+		}
+		err := fetchfile.Get(ctx, f.URL, filepath.Join(raw, f.Name), expected(f, o))
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if err != nil {
+			return "", fmt.Errorf("%w; %s", err, e.Instructions())
+		}
+	}
+	return raw, nil
+}
+
+func expected(f registry.File, o Options) fetchfile.Options {
+	return fetchfile.Options{
+		Size: f.Size, Sums: fetchfile.Sums{SHA256: f.SHA256, GitBlob: f.GitBlob}, MaxSize: f.MaxSize,
+		Progress: o.progress("download", f.Name), Note: o.Note, Client: o.Client, Stall: o.stall, Backoff: o.backoff,
+	}
+}
+
+// source is what to convert: the folder with the files, the only file, or what is
+// unpacked from it.
+func source(ctx context.Context, e registry.Entry, from, raw string, o Options) (string, error) {
+	f := e.Files[0]
+	switch {
+	case len(e.Files) > 1:
+		return from, nil
+	case len(f.Unzipped) == 0:
+		return filepath.Join(from, f.Name), nil
+	}
+	if src := f.HasUnzipped(from); src != "" {
+		return src, nil
+	}
+	folder, _, _ := strings.Cut(f.Unzipped[0], "/")
+	if err := unzip(ctx, filepath.Join(from, f.Name), folder, raw, o.progress("unpack", f.Name)); err != nil {
+		return "", err
+	}
+	if src := f.HasUnzipped(raw); src != "" {
+		return src, nil
+	}
+	return "", fmt.Errorf("%s does not hold %s", filepath.Join(from, f.Name), f.Unzipped[0])
+}
+
+// convertTo converts beside dir, completes the metadata and renames.
+func convertTo(ctx context.Context, e registry.Entry, src, dir string, o Options) error {
+	tmp, err := tempdir.New(filepath.Dir(dir), e.Name)
+	if err != nil {
+		return err
+	}
+	defer tmp.Remove()
+	made := filepath.Join(tmp.Path, e.Name)
+	c := convert.Options{
+		Format: e.Format, Undirected: e.Undirected, Seed: o.Seed, Threads: o.Threads,
+		Progress: o.progress("convert", filepath.Base(src)), Note: o.Note,
+	}
+	if e.Format == "planetoid" || e.Format == "graphsage" { // whose folders may hold several
+		c.Name = e.Name
+	}
+	if _, err := convert.Convert(ctx, src, made, c); err != nil {
+		return err
+	}
+	err = dataset.EditMetadata(made, func(m *dataset.Metadata) {
+		m.Name, m.Licence, m.Citation, m.Metric, m.KnownAccuracies = e.Name, e.Licence, e.Citation, e.Metric, e.Known
+		if m.Source != "" {
+			m.Source = "; " + m.Source
+		}
+		m.Source = e.Homepage + m.Source
+	})
+	if err != nil {
+		return err
+	}
+	return os.Rename(made, dir)
+}
