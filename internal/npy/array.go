@@ -15,14 +15,15 @@ type Array struct {
 	Shape   []int
 	Fortran bool
 	// Open is the elements' bytes in memory order. It ends with an error where they
-	// are not as many as the shape says, or damaged. Where it is an io.Closer, it is
-	// closed after its use.
-	Open func() (io.Reader, error)
+	// are not as many as the shape says, or damaged.
+	Open func() (io.ReadCloser, error)
 }
 
 // InMemory is the array of elements that are in memory.
 func InMemory(name string, t Type, shape []int, fortran bool, data []byte) *Array {
-	return &Array{Name: name, Type: t, Shape: shape, Fortran: fortran, Open: func() (io.Reader, error) { return bytes.NewReader(data), nil }}
+	return &Array{Name: name, Type: t, Shape: shape, Fortran: fortran, Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)), nil
+	}}
 }
 
 // Len is the number of elements. It is at most 2^63-1, because Open's bytes are.
@@ -68,9 +69,7 @@ func each[T any](a *Array, decode func([]T, []byte), visit func(int64, []T) erro
 	if err != nil {
 		return err
 	}
-	if c, ok := r.(io.Closer); ok {
-		defer c.Close()
-	}
+	defer r.Close()
 	n := a.Len()
 	size := int(min(n, blockElements))
 	raw, xs := make([]byte, size*a.Type.Size), make([]T, size)

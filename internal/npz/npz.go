@@ -127,7 +127,7 @@ func (f *File) header(e *zipfile.Entry, name string) (*npy.Array, error) {
 	}
 	return &npy.Array{
 		Name: name, Type: h.Type, Shape: h.Shape, Fortran: h.Fortran,
-		Open: func() (io.Reader, error) {
+		Open: func() (io.ReadCloser, error) {
 			r := e.Open()
 			if _, err := io.ReadFull(r, make([]byte, h.Len)); err != nil {
 				return nil, errors.Join(err, r.Close())

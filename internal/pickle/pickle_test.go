@@ -210,7 +210,7 @@ var hostile = []struct{ name, in, want string }{
 	{"what is no opcode", "\xff.", "0xff is no opcode"},
 	{"bad UTF-8", "X\x02\x00\x00\x00\xff\xfe.", "not valid UTF-8"},
 	{"a string without quotes", "Sabc\n.", "not in quotes"},
-	{"a bad escape", "S'\\xzz'\n.", `escape \x`},
+	{"a bad escape", "S'\\xzz'\n.", `escape "\\xzz"`},
 	{"an endless line", "Sabc", "ends within a line"},
 	{"no whole number", "I12x\n.", "no whole number"},
 	{"no number", "Fx\n.", "is no number"},

@@ -44,7 +44,7 @@ func (d *decoder) quoted() (word, error) {
 			}
 			x, err := strconv.ParseUint(string(s[i+1:i+3]), 16, 8)
 			if err != nil {
-				return 0, d.errorf("a string has the escape \\x%.2s", s[i+1:i+3])
+				return 0, d.errorf("a string has the escape %q", s[i-1:i+3])
 			}
 			out = append(out, byte(x))
 			i += 2
@@ -55,7 +55,7 @@ func (d *decoder) quoted() (word, error) {
 			}
 			x, err := strconv.ParseUint(string(s[i:end]), 8, 8)
 			if err != nil {
-				return 0, d.errorf("a string has the escape \\%c", c)
+				return 0, d.errorf("a string has the escape %q", s[i-1:i+1])
 			}
 			out = append(out, byte(x))
 			i = end - 1
