@@ -1,8 +1,10 @@
 package convert
 
 import (
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -215,7 +217,10 @@ func TestGraphSAGE(t *testing.T) {
 	}
 }
 
-func ogbFiles() map[string]string {
+func ogbFiles() map[string]string { return maps.Clone(ogbOnce()) }
+
+// Compressing takes most of the time of a test that needs the files often.
+var ogbOnce = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"raw/edge.csv.gz":          gz("0,1\n0,2\n1,2\n2,3\n"),
 		"raw/num-node-list.csv.gz": gz("5\n"),
@@ -226,7 +231,7 @@ func ogbFiles() map[string]string {
 		"split/time/valid.csv.gz":  gz("1\n"),
 		"split/time/test.csv.gz":   gz("2\n3\n"),
 	}
-}
+})
 
 func TestOGB(t *testing.T) {
 	d, stats := converted(t, put(t, ogbFiles()), Options{})
