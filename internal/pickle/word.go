@@ -75,7 +75,7 @@ const viewLimit = 1 << 28 // bytes of a view whose place is kept in the word its
 
 // viewWord is input[at:at+n] as bytes or text.
 func (d *decoder) viewWord(tag word, at, n int) (word, error) {
-	if n < viewLimit && at < 1<<32 {
+	if n < viewLimit { // Decode refuses places beyond 2^31
 		return word(at)<<32 | word(n)<<4 | tag, nil
 	}
 	return d.textWord(tag, d.in[at:at+n:at+n])
