@@ -37,7 +37,7 @@ for name in sorted(os.listdir(src)):
     a = load(name)
     assert isinstance(a, np.memmap) or a.size == 0, name
     found[name] = {"dtype": a.dtype.str, "shape": list(a.shape), "sum": float(np.asarray(a, np.float64).sum())}
-    wide = name in ("labels.npy", "split_val.npy")
+    wide = name in ("labels.npy", "split_val.npy") and a.dtype == np.int32
     np.save(os.path.join(dst, name), a.astype(np.int64) if wide else np.array(a))
 indptr, indices, y = load("indptr.npy"), load("indices.npy"), load("labels.npy")
 rows = np.repeat(np.arange(meta["num_nodes"]), np.diff(indptr))
@@ -95,6 +95,38 @@ func TestNumPy(t *testing.T) {
 	same(t, again, d)
 	if err := again.Check(context.Background()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNumPyRich has NumPy read and write sparse features, weights, targets and
+// further split sets.
+func TestNumPyRich(t *testing.T) {
+	exe := python(t)
+	for _, d := range []*Dataset{rich(t), ones(t)} {
+		copied := filepath.Join(t.TempDir(), "copy")
+		cmd := exec.Command(exe, "-c", readScript, stored(t, d), copied)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]any{}
+		if err := json.Unmarshal(out, &found); err != nil {
+			t.Fatal(err)
+		}
+		labels, _ := found["labels.npy"].(map[string]any)
+		if labels["dtype"] != "|i1" || labels["sum"] != 2.0 {
+			t.Errorf("NumPy finds the labels %v", labels)
+		}
+		again, err := Open(copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, again, d)
+		if err := again.Check(context.Background()); err != nil {
+			t.Error(err)
+		}
+		_ = again.Close()
 	}
 }
 
