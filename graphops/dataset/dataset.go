@@ -1,12 +1,14 @@
 // Package dataset is graphs with what is known of their nodes: features, labels
 // and splits. They come from directories that are mapped rather than read
-// ([Open]), from generators ([Karate], [Planted]), or from the caller, who fills
-// in a [Dataset].
+// ([Open]), from generators ([Karate], [Planted], [RMAT]), or from the caller, who
+// fills in a [Dataset].
 //
 // # Basics
 //
-// [Load] takes what a user types: the path of a directory, or a generator such
-// as "planted?nodes=20000". [Write] makes a directory, [Dataset.Check] reads all
+// [Load] takes what a user types: the path of a directory, a generator such as
+// "planted?nodes=20000", or a published dataset such as "cora", which lies in
+// $GNB_HOME/datasets (~/.cache/graphnb/datasets) once package registry/get has
+// brought it there. [Write] makes a directory, [Dataset.Check] reads all
 // of one and says what is wrong with it. [Dataset.PackFD] and [OpenFD] hand a
 // dataset in memory to another process without a copy of it in that process.
 //
