@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: help check test fuzz bench soak demo clean
+.PHONY: help check test fuzz bench soak fixtures demo clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-6s %s\n", $$1, $$2 }'
@@ -14,7 +14,7 @@ check: ## build, vet, lint and quick tests, in under 90 s
 test: ## every test, notebooks in a real kernel and the race detector included
 	@bash scripts/test.sh
 
-fuzz: ## every fuzz target for FUZZTIME (default 20s)
+fuzz: ## every fuzz target for FUZZTIME (default 1m)
 	@bash scripts/fuzz.sh
 
 bench: ## benchmarks; BENCH (a pattern), COUNT (default 1) and PKG choose
@@ -22,6 +22,9 @@ bench: ## benchmarks; BENCH (a pattern), COUNT (default 1) and PKG choose
 
 soak: ## the tests that start processes, over and over for SOAK (default 10m)
 	@bash scripts/soak.sh
+
+fixtures: ## what PyTorch Geometric computes, for the tests; needs 1 GB
+	@bash scripts/fixtures.sh
 
 demo: ## train in a notebook; leaves it executed, and as an HTML page
 	@bash scripts/demo.sh

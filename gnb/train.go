@@ -153,8 +153,10 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	}
 	return trainArgs{
 		Model: model,
-		Sizes: Sizes{In: ds.Features(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: dropout,
-			InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees},
+		Sizes: Sizes{
+			In: ds.Features(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: dropout,
+			InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
+		},
 		Fanouts: fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker,
 		Epochs: max(0, cmp.Or(o.Epochs, 10)), LR: cmp.Or(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, Digest: o.Digest,

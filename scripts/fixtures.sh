@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Writes anew what PyTorch and PyTorch Geometric compute for the tests of package nn
+# "make fixtures": writes anew what PyTorch and PyTorch Geometric compute for the tests of package nn
 # (graphops/nn/testdata/*.json), in a virtual environment of its own, build/fixtures. That takes
 # some minutes and 1 GB with PyTorch's wheel for the CPU alone, more where only PyPI is reachable.
-# FIXTURES_PYTHON names a Python that has torch and torch_geometric already.
+# FIXTURES_PYTHON names a Python that has torch and torch_geometric already. Ends with the tests that
+# need PyG itself: weights trained here load into it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${FIXTURES_PYTHON:-}
@@ -28,3 +29,7 @@ for f in pytorch:pytorch pyg_fixtures:pyg; do
   mv "$out.tmp" "$out"
   echo "wrote $out"
 done
+FIXTURES_PYTHON=$(command -v "$python") && export FIXTURES_PYTHON
+case $FIXTURES_PYTHON in /*) ;; *) FIXTURES_PYTHON=$PWD/$FIXTURES_PYTHON ;; esac
+bash scripts/need.sh go
+go test -count 1 -tags fixtures -run 'PyG|PyTorch' ./graphops/nn

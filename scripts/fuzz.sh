@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for FUZZTIME (default 20s), one after the other. An input that fails is
+# Runs every fuzz target for FUZZTIME (default 1m), one after the other. An input that fails is
 # kept by go under testdata/fuzz and runs with the tests from then on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,7 +8,7 @@ failed=0
 for pkg in $(go list ./...); do
   for target in $(go test -list '^Fuzz' "$pkg" | grep '^Fuzz' || true); do
     echo "$pkg $target"
-    go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-20s}" "$pkg" || failed=1
+    go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-1m}" -fuzzminimizetime 10x "$pkg" || failed=1
   done
 done
 exit $failed

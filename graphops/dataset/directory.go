@@ -79,7 +79,7 @@ func (s *directory) open(name string) ([]byte, string, error) {
 	if err != nil {
 		return nil, path, fmt.Errorf("dataset: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read; the mapping outlives it
+	defer f.Close()
 	if info, err = f.Stat(); err != nil {
 		return nil, path, fmt.Errorf("dataset: %w", err)
 	}

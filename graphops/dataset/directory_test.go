@@ -393,7 +393,7 @@ func hostile(t *testing.T, good string, edit func(t *testing.T, dir string), fil
 	edit(t, dir)
 	d, err := Open(dir)
 	if err == nil {
-		defer d.Close() //nolint:errcheck // a test's end
+		defer d.Close()
 		err = d.Check(context.Background())
 	}
 	if err == nil {
@@ -430,7 +430,7 @@ func TestInt64LabelsAndSplitsAreConverted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close() //nolint:errcheck // a test's end
+	defer d.Close()
 	same(t, d, want)
 	if err := d.Check(context.Background()); err != nil {
 		t.Error(err)
@@ -443,7 +443,7 @@ func TestCheckNoticesChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close() //nolint:errcheck // a test's end
+	defer d.Close()
 	later := time.Now().Add(time.Hour)
 	path := filepath.Join(dir, labelsFile)
 	if err := os.Chtimes(path, later, later); err != nil {
@@ -498,7 +498,7 @@ func TestTruncationInUse(t *testing.T) {
 	if d, err = Open(dir); err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close() //nolint:errcheck // a test's end
+	defer d.Close()
 	path := filepath.Join(dir, featuresFile)
 	if err := os.Truncate(path, 3*4096); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func ExampleLoad() {
 		fmt.Println(err)
 		return
 	}
-	defer d.Close() //nolint:errcheck // nothing is mapped
+	defer d.Close()
 	fmt.Println(d.Nodes(), d.Features(), d.Classes(), d.SplitNames())
 	// Output: 2000 50 4 [train val test]
 }
@@ -49,7 +49,7 @@ func ExampleWrite() {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(tmp) //nolint:errcheck // an example's end
+	defer os.RemoveAll(tmp)
 	dir := filepath.Join(tmp, "path")
 	if err := dataset.Write(dir, d); err != nil {
 		fmt.Println(err)
@@ -60,7 +60,7 @@ func ExampleWrite() {
 		fmt.Println(err)
 		return
 	}
-	defer opened.Close() //nolint:errcheck // an example's end
+	defer opened.Close()
 	fmt.Println(opened)
 	fmt.Println(opened.Check(context.Background()))
 	// Output:

@@ -108,7 +108,7 @@ func TestEditMetadata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close() //nolint:errcheck // a test's end
+	defer d.Close()
 	want := rich(t)
 	want.Meta.Name, want.Meta.Citation, want.Meta.Metric = "renamed", "a book", MetricMicroF1
 	same(t, d, want)

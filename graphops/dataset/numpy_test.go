@@ -91,7 +91,7 @@ func TestNumPy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Close() //nolint:errcheck // a test's end
+	defer again.Close()
 	same(t, again, d)
 	if err := again.Check(context.Background()); err != nil {
 		t.Error(err)

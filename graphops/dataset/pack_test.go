@@ -189,7 +189,7 @@ func TestPackFD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // a test's end
+	defer f.Close()
 	if _, err := f.WriteAt([]byte("x"), 0); err == nil {
 		t.Error("the packed memory can be written to")
 	}

@@ -65,7 +65,7 @@ func TestOpenedGraphHasTheWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close() //nolint:errcheck // a test's end
+	defer d.Close()
 	if d.Graph.Weight(5) != 5 || &d.W[0] != &d.Graph.Weights[0] {
 		t.Errorf("the graph's weights are %v", d.Graph.Weights)
 	}
@@ -165,7 +165,7 @@ func TestWriteRefusesRich(t *testing.T) {
 		{"values", func(d *Dataset) { d.S.Values = d.S.Values[:5] }, "5 values for 6 elements"},
 		{"weights", func(d *Dataset) { d.W = d.W[:5] }, "5 weights for 8 edges"},
 		{"weights of the graph", func(d *Dataset) { d.W, d.Graph.Weights = nil, d.W[:5] }, "5 weights for 8 edges"},
-		{"two kinds of weights", func(d *Dataset) { d.Graph = d.Graph.WithWeights(make([]float32, 8)) }, "W and Graph.Weights are different"},
+		{"two kinds of weights", func(d *Dataset) { d.Graph = d.Graph.WithWeights(make([]float32, 8)) }, "W and in Graph.Weights are different"},
 		{"both kinds of labels", func(d *Dataset) { d.Y = make([]int32, 5) }, "both Y and YM"},
 		{"targets", func(d *Dataset) { d.YM.Data = d.YM.Data[:9] }, "9 targets for [5, 2]"},
 		{"rows of targets", func(d *Dataset) { d.YM.Rows = 4 }, "4 rows of targets for 5 nodes"},

@@ -150,7 +150,7 @@ func (d *Dataset) checkShape() error {
 	case d.W != nil && int64(len(d.W)) != d.Edges():
 		return fmt.Errorf("%d weights for %d edges", len(d.W), d.Edges())
 	case d.W != nil && d.Graph.Weights != nil && (len(d.W) != len(d.Graph.Weights) || unsafe.SliceData(d.W) != unsafe.SliceData(d.Graph.Weights)):
-		return errors.New("W and Graph.Weights are different slices: set one of them to nil, or both to the same")
+		return errors.New("the weights in W and in Graph.Weights are different slices: set one of them to nil, or both to the same")
 	case int64(len(d.weights())) != d.Edges() && d.weights() != nil:
 		return fmt.Errorf("%d weights for %d edges", len(d.weights()), d.Edges())
 	case d.Y != nil && d.YM != nil:

@@ -1,3 +1,5 @@
+//go:build fixtures
+
 package nn
 
 import (
@@ -11,7 +13,8 @@ import (
 )
 
 // pygPython is a Python with torch and torch_geometric: FIXTURES_PYTHON, or the
-// one that scripts/fixtures.sh made.
+// one that scripts/fixtures.sh made. The tag keeps what needs it, 1 GB of Python,
+// out of the other tests.
 func pygPython(t *testing.T) string {
 	t.Helper()
 	if p := os.Getenv("FIXTURES_PYTHON"); p != "" {
@@ -22,7 +25,7 @@ func pygPython(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(p); err != nil {
-		t.Skipf("%s is not there; scripts/fixtures.sh makes it, or set FIXTURES_PYTHON to a Python with torch_geometric", p)
+		t.Fatalf("%s is not there; make fixtures makes it, or set FIXTURES_PYTHON to a Python with torch_geometric", p)
 	}
 	return p
 }
@@ -31,9 +34,6 @@ func pygPython(t *testing.T) string {
 // same classes there.
 func TestPyGLoadsOurWeights(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("importing torch takes seconds")
-	}
 	python := pygPython(t)
 	const n, in, out = 120, 6, 4
 	g, x := planted(t, n), normal(n*in, 1)

@@ -88,7 +88,7 @@ func (d *download) attempt(ctx context.Context) error {
 	if err != nil {
 		return explain(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was only read
+	defer resp.Body.Close()
 	stall.Reset(d.Stall)
 
 	from, err := d.begin(resp, have)

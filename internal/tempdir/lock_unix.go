@@ -3,6 +3,7 @@
 package tempdir
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -19,7 +20,7 @@ func Lock(path string) (*os.File, error) {
 	}
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
@@ -27,7 +28,7 @@ func Lock(path string) (*os.File, error) {
 		return f, nil
 	}
 	_ = f.Close()
-	if err == unix.EWOULDBLOCK {
+	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, ErrLocked
 	}
 	return nil, fmt.Errorf("locking %s: %w (%w)", path, ErrNoLocks, err)

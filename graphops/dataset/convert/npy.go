@@ -53,17 +53,11 @@ func (f *file) array() (*array, error) {
 		return nil, f.wrong("the header says %s, but %d bytes follow it; it was cut off or written wrongly: write it again with numpy.save", h.Describe(), body)
 	}
 	a := &npy.Array{Name: "it", Type: h.Type, Shape: h.Shape, Fortran: h.Fortran}
-	opens(&a.Open, func() io.ReadCloser {
+	a.Open = func() (io.ReadCloser, error) {
 		body := io.NewSectionReader(f.raw, int64(h.Len), body)
-		return io.NopCloser(bufio.NewReaderSize(&counter{r: body, meter: f.stored.meter}, 1<<18))
-	})
+		return io.NopCloser(bufio.NewReaderSize(&counter{r: body, meter: f.stored.meter}, 1<<18)), nil
+	}
 	return &array{Array: a, label: f.path, done: f.Close}, nil
-}
-
-// opens sets a function that opens a reader, or a reader that is closed after
-// use: what is read here lives as long as the file.
-func opens[R io.Reader](to *func() (R, error), open func() io.ReadCloser) {
-	*to = func() (R, error) { return open().(R), nil }
 }
 
 // archive is a .npz file.

@@ -99,7 +99,7 @@ func Get(ctx context.Context, e registry.Entry, o Options) (string, error) {
 		return fail(err)
 	}
 	if lock != nil {
-		defer lock.Close() //nolint:errcheck // it was only locked
+		defer lock.Close()
 	}
 	if finished(dir) {
 		return dir, nil

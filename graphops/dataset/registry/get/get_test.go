@@ -224,7 +224,7 @@ func TestLoad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer d.Close() //nolint:errcheck // a test's end
+			defer d.Close()
 			e, _ := registry.Find(c.name)
 			if d.Name() != c.name || d.Nodes() != c.nodes || d.Edges() != c.edges || d.Features() != e.Features || d.Classes() != e.Classes ||
 				d.Metric() != e.Metric || d.Nodes() != e.Nodes || d.Edges() != e.Edges || len(d.Meta.KnownAccuracies) == 0 {

@@ -3,6 +3,7 @@ package get
 import (
 	"archive/zip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -37,7 +38,7 @@ func unzip(ctx context.Context, archive, folder, dir string, progress func(done,
 	if err != nil {
 		return fail("%w", err)
 	}
-	defer z.Close() //nolint:errcheck // it was only read
+	defer z.Close()
 	if len(z.File) > maxUnzipEntries {
 		return fail("it has %d entries; at most %d are taken", len(z.File), maxUnzipEntries)
 	}
@@ -96,7 +97,7 @@ func unzipFile(ctx context.Context, f *zip.File, path string, progress func(done
 	if err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // it was only read
+	defer r.Close()
 	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func unzipFile(ctx context.Context, f *zip.File, path string, progress func(done
 		n, err := io.CopyN(w, r, 1<<22)
 		done += n
 		progress(done)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
