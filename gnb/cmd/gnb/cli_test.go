@@ -203,6 +203,43 @@ func TestDataCommands(t *testing.T) {
 	}
 }
 
+// A published dataset is found among the raw files of GNB_DATA, verified and
+// converted once, and known by its name from then on.
+func TestDataGet(t *testing.T) {
+	data := os.Getenv("GNB_DATA")
+	if data == "" {
+		data = "../../../../shared/data"
+	}
+	data, err := filepath.Abs(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(data, "planetoid", "ind.cora.graph")); err != nil {
+		t.Skipf("no real graphs: %v", err)
+	}
+	dir := t.TempDir()
+	t.Setenv("GNB_DATA", data)
+	t.Setenv("GNB_HOME", filepath.Join(dir, "home"))
+	_, r := result(t, dir, "data", "get", "cora")
+	if r["nodes"] != 2708.0 || r["edges"] != 10556.0 || r["features"] != 1433.0 || r["classes"] != 7.0 {
+		t.Errorf("get: %v", r)
+	}
+	_, r = result(t, dir, "data", "list")
+	found := false
+	for _, x := range r["datasets"].([]any) {
+		l := x.(map[string]any)
+		found = found || l["name"] == "cora" && l["dir"] != nil
+	}
+	if !found {
+		t.Errorf("list does not show cora as here: %v", r)
+	}
+	_, r = result(t, dir, "train", "cora", "--model", "gcn", "--hidden", "16", "--input-dropout", "0.5", "--weight-decay", "5e-4",
+		"--epochs", "60", "--eval-every", "2", "--fanout", "full", "--workers", "1")
+	if a := r["test_accuracy"].(float64); a < 0.75 {
+		t.Errorf("a GCN on Cora reaches %v after 60 epochs, want 0.75 and more", a)
+	}
+}
+
 // Wrong usage and bad input: the right exit status, one line, nothing left.
 func TestBadInput(t *testing.T) {
 	cases := []struct {
@@ -228,6 +265,7 @@ func TestBadInput(t *testing.T) {
 		{"no out", []string{"infer", "karate"}, 2, "--out"},
 		{"no runs", []string{"infer", "karate", "--out", "x.npy"}, 1, "no runs"},
 		{"unknown data command", []string{"data", "show", "karate"}, 2, "info"},
+		{"get nothing", []string{"data", "get", "nothing"}, 1, "gnb data list"},
 		{"generate over something", []string{"data", "generate", "karate", "."}, 1, "exists"},
 	}
 	for _, tc := range cases {

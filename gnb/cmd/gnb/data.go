@@ -4,30 +4,35 @@ import (
 	"context"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-var dataCommand = command{"data", "show, check, generate or convert datasets", runData}
+var dataCommand = command{"data", "list, get, show, check, generate or convert datasets", runData}
 
 func runData(ctx context.Context, args []string, out *output) error {
 	if isConvert(args) {
 		return runConvert(ctx, args, out)
 	}
-	fs := out.flags("info|check|generate|convert DATASET [DIR]", `info shows what a dataset is; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs: gnb data convert --help.`)
+	fs := out.flags("list|get|info|check|generate|convert [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info shows what a dataset is; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs: gnb data convert --help.`)
 	rest, err := out.parse(fs, args, 1, 3)
 	if err != nil {
 		return err
 	}
-	want := map[string]int{"info": 2, "check": 2, "generate": 3}[rest[0]]
+	want := map[string]int{"list": 1, "get": 2, "info": 2, "check": 2, "generate": 3}[rest[0]]
 	switch {
 	case want == 0:
-		return usagef("there is no data command %q; it is info, check, generate or convert", rest[0])
+		return usagef("there is no data command %q; it is list, get, info, check, generate or convert", rest[0])
 	case len(rest) != want:
 		return usagef("data %s takes %s after its name, and got %d", rest[0], plural(want-1, "argument"), len(rest)-1)
 	}
+	switch rest[0] {
+	case "list":
+		return listDatasets(out)
+	case "get":
+		return getDataset(ctx, out, rest[1])
+	}
 	start := time.Now()
-	ds, err := gnb.Load(ctx, rest[1])
+	ds, err := loadDataset(ctx, out, rest[1])
 	if err != nil {
 		return err
 	}

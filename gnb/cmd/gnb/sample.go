@@ -28,7 +28,7 @@ func runSample(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	o.Fanouts, o.Quiet = hops.hops(2), out.json
-	ds, err := gnb.Load(ctx, rest[0])
+	ds, err := loadDataset(ctx, out, rest[0])
 	if err != nil {
 		return err
 	}

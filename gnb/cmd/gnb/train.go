@@ -143,7 +143,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	ds, err := gnb.Load(ctx, rest[0])
+	ds, err := loadDataset(ctx, out, rest[0])
 	if err != nil {
 		return err
 	}

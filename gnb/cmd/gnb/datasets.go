@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/registry"
+	"github.com/graphnb/graphnb/graphops/dataset/registry/get"
+)
+
+// loadDataset is what every command's DATASET means: a directory, a generator, or a published
+// dataset, which is downloaded, verified and converted the first time.
+func loadDataset(ctx context.Context, out *output, spec string) (*dataset.Dataset, error) {
+	return get.Load(ctx, spec, getOptions(out))
+}
+
+func getOptions(out *output) get.Options {
+	return get.Options{Progress: getProgress(out), Note: func(text string) { out.logf("gnb data: %s", text) }}
+}
+
+// getProgress passes on how far a download or conversion is: all of it as events, for people a line
+// every other second.
+func getProgress(out *output) func(get.Progress) {
+	var mu sync.Mutex
+	last := time.Now()
+	return func(p get.Progress) {
+		out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(last) < 2*time.Second {
+			return
+		}
+		last = time.Now()
+		of := ""
+		if p.Total > 0 {
+			of = fmt.Sprintf(" of %d", p.Total/1e6)
+		}
+		out.logf("gnb data: %s %s: %d%s MB", p.Stage, p.File, p.Done/1e6, of)
+	}
+}
+
+// listDatasets is "gnb data list".
+func listDatasets(out *output) error {
+	list, err := dataset.List()
+	if err != nil {
+		return err
+	}
+	for _, l := range list {
+		state := l.Kind
+		switch {
+		case l.Dir != "":
+			state = "here"
+		case l.Kind == "published":
+			state = "to get"
+		}
+		out.printf("%-20s %-10s %s\n", l.Name, state, l.Summary)
+	}
+	out.result(map[string]any{"datasets": list})
+	return nil
+}
+
+// getDataset is "gnb data get NAME".
+func getDataset(ctx context.Context, out *output, name string) error {
+	e, ok := registry.Find(name)
+	if !ok {
+		return errors.New("there is no published dataset " + name + "; gnb data list shows those there are")
+	}
+	start := time.Now()
+	dir, err := get.Get(ctx, e, getOptions(out))
+	if err != nil {
+		return err
+	}
+	ds, err := dataset.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	out.printf("%s\nin %s\n", ds, dir)
+	out.result(map[string]any{
+		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.Features(), "classes": ds.Classes(),
+		"dir": dir, "seconds": time.Since(start).Seconds(),
+	})
+	return nil
+}
