@@ -9,20 +9,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
-
-// Load opens a dataset: the directory of one, or a generator such as "karate" or
-// "planted?nodes=100000&classes=8". Opening a directory maps its files; nothing is
-// copied, and workers share the pages.
-func Load(ctx context.Context, spec string) (*Dataset, error) {
-	multigpuEnter()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return dataset.Load(spec)
-}
 
 // TrainOptions say how [Train] trains. The zero value trains GraphSAGE-sized
 // networks sensibly: 2 layers, hidden 64, fanout 10 a layer, global batch 1024,

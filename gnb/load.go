@@ -1,0 +1,95 @@
+package gnb
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	published "github.com/graphnb/graphnb/graphops/dataset/registry"
+)
+
+// Load opens a dataset: the directory of one, a generator such as "karate" or
+// "planted?nodes=100000&classes=8", or a published one by name, such as "cora",
+// which the first time is downloaded, verified and converted. Opening a directory
+// maps its files; nothing is copied, and workers share the pages.
+func Load(ctx context.Context, spec string) (*Dataset, error) {
+	multigpuEnter()
+	return dataset.LoadWith(ctx, spec, getByCommand)
+}
+
+// getByCommand gets a published dataset by the command gnb, which the kernel has
+// on its PATH: the packages that download are no part of a cell, which must link
+// fast.
+func getByCommand(ctx context.Context, e published.Entry) error {
+	path, err := exec.LookPath("gnb")
+	if err != nil {
+		return fmt.Errorf("gnb: %s is not on this machine yet, and the command gnb that gets it is not on the PATH; in a checkout: go run ./gnb/cmd/gnb data get %s", e.Name, e.Name)
+	}
+	cmd := exec.CommandContext(ctx, path, "data", "get", e.Name, "--json")
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("gnb: getting %s: %w", e.Name, err)
+	}
+	reason := followGet(out, e.Name)
+	if err := cmd.Wait(); err != nil {
+		if reason == "" {
+			reason = strings.TrimSpace(said.String())
+		}
+		return errors.New("gnb: getting " + e.Name + ": " + strings.TrimPrefix(reason, "gnb data: "))
+	}
+	return nil
+}
+
+// followGet shows the progress that "gnb data get --json" reports, a bar for each
+// of its stages, and returns the reason it gives when it fails.
+func followGet(out io.Reader, name string) (reason string) {
+	var (
+		bar   *live.Bar
+		label string
+		done  int64
+	)
+	end := func() {
+		if bar != nil {
+			bar.Done()
+		}
+	}
+	defer func() { end() }()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e struct {
+			Event, Stage, File, Error string
+			Done, Total               int64
+		}
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			continue
+		}
+		switch e.Event {
+		case "error":
+			reason = e.Error
+		case "progress":
+			if l := strings.TrimSpace(e.Stage + " " + e.File); l != label {
+				end()
+				label, done = l, 0
+				bar = live.ProgressWith(name+": "+l, e.Total, live.BarOptions{Unit: "B"})
+			}
+			bar.SetTotal(e.Total)
+			bar.Add(e.Done - done)
+			done = e.Done
+		}
+	}
+	_, _ = io.Copy(io.Discard, out) // what is left, so that the command can end
+	return reason
+}
