@@ -19,6 +19,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/npy"
 )
 
 var inf = float32(math.Inf(1))
@@ -217,13 +218,13 @@ func TestWriteRefuses(t *testing.T) {
 	})
 }
 
-// npy replaces a file of a directory by an array.
-func npy[T number](t *testing.T, dir, name string, dtype npyType, values []T, shape ...int) {
+// putNPY replaces a file of a directory by an array.
+func putNPY[T number](t *testing.T, dir, name string, dtype npy.Type, values []T, shape ...int) {
 	t.Helper()
 	if shape == nil {
 		shape = []int{len(values)}
 	}
-	put(t, dir, name, append(npyHeader(dtype, shape...), rawBytes(values)...))
+	put(t, dir, name, append(npy.EncodeHeader(dtype, shape...), rawBytes(values)...))
 }
 
 func put(t *testing.T, dir, name string, content []byte) {
@@ -297,78 +298,78 @@ func TestHostile(t *testing.T) {
 
 		{"indptr is empty", func(t *testing.T, dir string) { put(t, dir, indptrFile, nil) }, indptrFile, "not a .npy file"},
 		{"indptr of int32", func(t *testing.T, dir string) {
-			npy(t, dir, indptrFile, npyInt32, []int32{0, 1, 2, 3, 4, 8})
+			putNPY(t, dir, indptrFile, npyInt32, []int32{0, 1, 2, 3, 4, 8})
 		}, indptrFile, "its elements are int32; they must be int64"},
 		{"indptr starts late", func(t *testing.T, dir string) {
-			npy(t, dir, indptrFile, npyInt64, []int64{1, 2, 4, 6, 8, 8})
+			putNPY(t, dir, indptrFile, npyInt64, []int64{1, 2, 4, 6, 8, 8})
 		}, indptrFile, "runs from 1 to 8"},
 		{"indptr falls", func(t *testing.T, dir string) {
-			npy(t, dir, indptrFile, npyInt64, []int64{0, 2, 1, 6, 8, 8})
+			putNPY(t, dir, indptrFile, npyInt64, []int64{0, 2, 1, 6, 8, 8})
 		}, indptrFile, "entry 2: it falls from 2 to 1"},
 		{"indptr runs past the end", func(t *testing.T, dir string) {
-			npy(t, dir, indptrFile, npyInt64, []int64{0, 2, 1 << 40, 1 << 40, 8, 8})
+			putNPY(t, dir, indptrFile, npyInt64, []int64{0, 2, 1 << 40, 1 << 40, 8, 8})
 		}, indptrFile, "entry 2"},
 		{"indptr is negative", func(t *testing.T, dir string) {
-			npy(t, dir, indptrFile, npyInt64, []int64{0, -9, 4, 6, 8, 8})
+			putNPY(t, dir, indptrFile, npyInt64, []int64{0, -9, 4, 6, 8, 8})
 		}, indptrFile, "entry 1"},
 		{"source out of range", func(t *testing.T, dir string) {
-			npy(t, dir, indicesFile, npyInt32, []int32{1, 3, 0, 2, 1, 5, 0, 2})
+			putNPY(t, dir, indicesFile, npyInt32, []int32{1, 3, 0, 2, 1, 5, 0, 2})
 		}, indicesFile, "entry 5: source 5 of node 2, but the graph has the nodes 0 to 4"},
 		{"negative source", func(t *testing.T, dir string) {
-			npy(t, dir, indicesFile, npyInt32, []int32{1, 3, 0, 2, 1, 3, -1, 2})
+			putNPY(t, dir, indicesFile, npyInt32, []int32{1, 3, 0, 2, 1, 3, -1, 2})
 		}, indicesFile, "entry 6: source -1"},
 		{"sources do not ascend", func(t *testing.T, dir string) {
-			npy(t, dir, indicesFile, npyInt32, []int32{3, 1, 0, 2, 1, 3, 0, 2})
+			putNPY(t, dir, indicesFile, npyInt32, []int32{3, 1, 0, 2, 1, 3, 0, 2})
 		}, indicesFile, "entry 1: the sources of node 0 do not ascend"},
 		{"not undirected", func(t *testing.T, dir string) {
-			npy(t, dir, indicesFile, npyInt32, []int32{1, 3, 0, 2, 1, 3, 0, 4})
+			putNPY(t, dir, indicesFile, npyInt32, []int32{1, 3, 0, 2, 1, 3, 0, 4})
 		}, metadataFile, "some edge has no opposite"},
 		{"header lies", func(t *testing.T, dir string) {
-			put(t, dir, indicesFile, append(npyHeader(npyInt32, 8), make([]byte, 28)...))
+			put(t, dir, indicesFile, append(npy.EncodeHeader(npyInt32, 8), make([]byte, 28)...))
 		}, indicesFile, "the header says int32 [8], which is 32 bytes, but the file holds 28"},
 		{"misshaped", func(t *testing.T, dir string) {
-			npy(t, dir, featuresFile, npyFloat32, make([]float32, 10), 10)
+			putNPY(t, dir, featuresFile, npyFloat32, make([]float32, 10), 10)
 		}, featuresFile, "its shape is [10]"},
 		{"transposed", func(t *testing.T, dir string) {
-			npy(t, dir, featuresFile, npyFloat32, make([]float32, 10), 2, 5)
+			putNPY(t, dir, featuresFile, npyFloat32, make([]float32, 10), 2, 5)
 		}, featuresFile, "its shape is [2, 5]"},
 		{"integer features", func(t *testing.T, dir string) {
-			npy(t, dir, featuresFile, npyInt32, make([]int32, 10), 5, 2)
+			putNPY(t, dir, featuresFile, npyInt32, make([]int32, 10), 5, 2)
 		}, featuresFile, "its elements are int32; they must be float32"},
 		{"infinite feature", func(t *testing.T, dir string) {
-			npy(t, dir, featuresFile, npyFloat32, []float32{0, 0, 0, 0, 0, inf, 0, 0, 0, 0}, 5, 2)
+			putNPY(t, dir, featuresFile, npyFloat32, []float32{0, 0, 0, 0, 0, inf, 0, 0, 0, 0}, 5, 2)
 		}, featuresFile, "row 2, column 1 is +Inf"},
 
 		{"label is no class", func(t *testing.T, dir string) {
-			npy(t, dir, labelsFile, npyInt32, []int32{0, 1, 2, 3, 0})
+			putNPY(t, dir, labelsFile, npyInt32, []int32{0, 1, 2, 3, 0})
 		}, labelsFile, "entry 3 is 3; the classes are 0 to 2"},
 		{"label below -1", func(t *testing.T, dir string) {
-			npy(t, dir, labelsFile, npyInt32, []int32{0, 1, 2, -2, 0})
+			putNPY(t, dir, labelsFile, npyInt32, []int32{0, 1, 2, -2, 0})
 		}, labelsFile, "entry 3 is -2"},
 		{"label that no int32 holds", func(t *testing.T, dir string) {
-			npy(t, dir, labelsFile, npyInt64, []int64{0, 1, 1 << 40, 0, 0})
+			putNPY(t, dir, labelsFile, npyInt64, []int64{0, 1, 1 << 40, 0, 0})
 		}, labelsFile, "entry 2 is 1099511627776"},
 		{"too few labels", func(t *testing.T, dir string) {
-			npy(t, dir, labelsFile, npyInt32, []int32{0, 1})
+			putNPY(t, dir, labelsFile, npyInt32, []int32{0, 1})
 		}, labelsFile, "its shape is [2]"},
 
 		{"split out of range", func(t *testing.T, dir string) {
-			npy(t, dir, "split_test.npy", npyInt32, []int32{3, 5})
+			putNPY(t, dir, "split_test.npy", npyInt32, []int32{3, 5})
 		}, "split_test.npy", "entry 1 is 5; the graph has the nodes 0 to 4"},
 		{"negative split", func(t *testing.T, dir string) {
-			npy(t, dir, "split_test.npy", npyInt32, []int32{-1})
+			putNPY(t, dir, "split_test.npy", npyInt32, []int32{-1})
 		}, "split_test.npy", "entry 0 is -1"},
 		{"split repeats", func(t *testing.T, dir string) {
-			npy(t, dir, "split_test.npy", npyInt32, []int32{3, 1, 3})
+			putNPY(t, dir, "split_test.npy", npyInt32, []int32{3, 1, 3})
 		}, "split_test.npy", "entry 2 is 3, which the split has already"},
 		{"split is a matrix", func(t *testing.T, dir string) {
-			npy(t, dir, "split_test.npy", npyInt32, []int32{3, 1}, 1, 2)
+			putNPY(t, dir, "split_test.npy", npyInt32, []int32{3, 1}, 1, 2)
 		}, "split_test.npy", "a split is a list"},
 		{"split is longer than the graph", func(t *testing.T, dir string) {
-			npy(t, dir, "split_test.npy", npyInt32, make([]int32, 6))
+			putNPY(t, dir, "split_test.npy", npyInt32, make([]int32, 6))
 		}, "split_test.npy", "it lists 6 nodes"},
 		{"split of floats", func(t *testing.T, dir string) {
-			npy(t, dir, "split_test.npy", npyFloat32, []float32{1})
+			putNPY(t, dir, "split_test.npy", npyFloat32, []float32{1})
 		}, "split_test.npy", "its elements are float32"},
 
 		{"a directory in place of a file", func(t *testing.T, dir string) {
@@ -424,8 +425,8 @@ func TestOpenErrors(t *testing.T) {
 func TestInt64LabelsAndSplitsAreConverted(t *testing.T) {
 	want := small(t)
 	dir := stored(t, want)
-	npy(t, dir, labelsFile, npyInt64, []int64{0, 1, 2, -1, 0})
-	npy(t, dir, "split_test.npy", npyInt64, []int64{4, 3})
+	putNPY(t, dir, labelsFile, npyInt64, []int64{0, 1, 2, -1, 0})
+	putNPY(t, dir, "split_test.npy", npyInt64, []int64{4, 3})
 	d, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)

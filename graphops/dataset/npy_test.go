@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/internal/npy"
 )
+
+const npyMagic = "\x93NUMPY"
 
 // npyFile builds a file with any header text.
 func npyFile(version [2]byte, dict string, data []byte) []byte {
@@ -28,7 +32,7 @@ func padded(version [2]byte, dict string) string {
 	if version[0] > 1 {
 		head = 12
 	}
-	return dict + strings.Repeat(" ", (npyAlign-(head+len(dict)+1)%npyAlign)%npyAlign) + "\n"
+	return dict + strings.Repeat(" ", (npy.Align-(head+len(dict)+1)%npy.Align)%npy.Align) + "\n"
 }
 
 var v1 = [2]byte{1, 0}
@@ -115,14 +119,14 @@ func TestParseNPYRefuses(t *testing.T) {
 
 func TestNPYHeaderRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dtype := rapid.SampledFrom([]npyType{npyFloat32, npyInt32, npyInt64}).Draw(t, "type")
+		dtype := rapid.SampledFrom([]npy.Type{npyFloat32, npyInt32, npyInt64}).Draw(t, "type")
 		shape := rapid.SliceOfN(rapid.IntRange(0, 9), 0, 3).Draw(t, "shape")
-		size := dtype.size()
+		size := dtype.Size
 		for _, dim := range shape {
 			size *= dim
 		}
-		head := npyHeader(dtype, shape...)
-		if len(head)%npyAlign != 0 {
+		head := npy.EncodeHeader(dtype, shape...)
+		if len(head)%npy.Align != 0 {
 			t.Fatalf("the data begins at %d", len(head))
 		}
 		a, err := parseNPY(append(head, make([]byte, size)...))
@@ -139,9 +143,9 @@ func FuzzNPY(f *testing.F) {
 	for _, c := range malformed {
 		f.Add(c.file)
 	}
-	f.Add(append(npyHeader(npyFloat32, 2, 3), make([]byte, 24)...))
-	f.Add(append(npyHeader(npyInt64, 0), []byte{}...))
-	f.Add(append(npyHeader(npyInt32), make([]byte, 4)...))
+	f.Add(append(npy.EncodeHeader(npyFloat32, 2, 3), make([]byte, 24)...))
+	f.Add(append(npy.EncodeHeader(npyInt64, 0), []byte{}...))
+	f.Add(append(npy.EncodeHeader(npyInt32), make([]byte, 4)...))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		a, err := parseNPY(file)
 		if err != nil {
@@ -151,14 +155,14 @@ func FuzzNPY(f *testing.F) {
 		for _, dim := range a.shape {
 			elements *= dim
 		}
-		if len(a.data) != elements*a.dtype.size() {
+		if len(a.data) != elements*a.dtype.Size {
 			t.Fatalf("%v %v with %d bytes of data", a.dtype, a.shape, len(a.data))
 		}
 		if len(a.data) > len(file) {
 			t.Fatal("more data than file")
 		}
 		// What is accepted survives being written again.
-		b, err := parseNPY(append(npyHeader(a.dtype, a.shape...), a.data...))
+		b, err := parseNPY(append(npy.EncodeHeader(a.dtype, a.shape...), a.data...))
 		if err != nil || b.dtype != a.dtype || !slices.Equal(b.shape, a.shape) || !bytes.Equal(b.data, a.data) {
 			t.Fatalf("written again: %v", err)
 		}

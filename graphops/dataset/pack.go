@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/npy"
 )
 
 // A packed dataset is the files of a directory one after the other:
@@ -29,7 +30,7 @@ type packEntry struct {
 	Size   int64  `json:"size"`
 }
 
-func aligned(n int64) int64 { return (n + npyAlign - 1) &^ (npyAlign - 1) }
+func aligned(n int64) int64 { return (n + npy.Align - 1) &^ (npy.Align - 1) }
 
 // Pack writes d as one file, which [OpenFD] opens.
 func (d *Dataset) Pack(w io.Writer) error {
@@ -138,7 +139,7 @@ func parsePack(name string, data []byte) (*packed, error) {
 	for _, e := range table {
 		_, twice := p.sections[e.Name]
 		switch {
-		case e.Offset < 0 || e.Offset%npyAlign != 0 || e.Size < 0 || e.Size > int64(len(rest)) || e.Offset > int64(len(rest))-e.Size:
+		case e.Offset < 0 || e.Offset%npy.Align != 0 || e.Size < 0 || e.Size > int64(len(rest)) || e.Offset > int64(len(rest))-e.Size:
 			return nil, readError(name, "section %q claims %d bytes at %d, but there are %d", e.Name, e.Size, e.Offset, len(rest))
 		case twice:
 			return nil, readError(name, "section %q is listed twice", e.Name)

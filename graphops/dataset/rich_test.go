@@ -202,13 +202,13 @@ func TestHostileRich(t *testing.T) {
 		return func(t *testing.T, dir string) { meta(t, dir, func(m map[string]any) { m[key] = value }) }
 	}
 	floats := func(name string, v ...float32) edit {
-		return func(t *testing.T, dir string) { npy(t, dir, name, npyFloat32, v) }
+		return func(t *testing.T, dir string) { putNPY(t, dir, name, npyFloat32, v) }
 	}
 	ids := func(name string, v ...int32) edit {
-		return func(t *testing.T, dir string) { npy(t, dir, name, npyInt32, v) }
+		return func(t *testing.T, dir string) { putNPY(t, dir, name, npyInt32, v) }
 	}
 	offsets := func(v ...int64) edit {
-		return func(t *testing.T, dir string) { npy(t, dir, featuresIndptrFile, npyInt64, v) }
+		return func(t *testing.T, dir string) { putNPY(t, dir, featuresIndptrFile, npyInt64, v) }
 	}
 	nan := float32(math.NaN())
 	for _, c := range []struct {
@@ -246,15 +246,15 @@ func TestHostileRich(t *testing.T) {
 		{"columns do not ascend", ids(featuresIndicesFile, 3, 0, 1, 1, 2, 3), featuresIndicesFile, "entry 1: the columns of row 0 do not ascend"},
 		{"column twice", ids(featuresIndicesFile, 0, 3, 1, 2, 2, 3), featuresIndicesFile, "entry 4: the columns of row 3 do not ascend"},
 		{"columns are a matrix", func(t *testing.T, dir string) {
-			npy(t, dir, featuresIndicesFile, npyInt32, make([]int32, 6), 2, 3)
+			putNPY(t, dir, featuresIndicesFile, npyInt32, make([]int32, 6), 2, 3)
 		}, featuresIndicesFile, "it must be a list of columns"},
 		{"values too few", floats(featuresValuesFile, 1, 2), featuresValuesFile, "its shape is [2]"},
 		{"value is infinite", floats(featuresValuesFile, 1, -inf, 3, 4, 5, 6), featuresValuesFile, "entry 1: -Inf in row 0"},
 		{"target is 2", func(t *testing.T, dir string) {
-			npy(t, dir, labelsFile, npyInt8, []int8{0, 1, 1, 1, 0, 2, 0, 0, 0, 0}, 5, 2)
+			putNPY(t, dir, labelsFile, npyInt8, []int8{0, 1, 1, 1, 0, 2, 0, 0, 0, 0}, 5, 2)
 		}, labelsFile, "row 2, column 1 is 2"},
 		{"target is -2", func(t *testing.T, dir string) {
-			npy(t, dir, labelsFile, npyInt8, []int8{-2, 1, 1, 1, 0, 0, 0, 0, 0, 0}, 5, 2)
+			putNPY(t, dir, labelsFile, npyInt8, []int8{-2, 1, 1, 1, 0, 0, 0, 0, 0, 0}, 5, 2)
 		}, labelsFile, "row 0, column 0 is -2"},
 		{"split of a set is out of range", ids("split_train@1.npy", 7), "split_train@1.npy", "entry 0 is 7"},
 		{"split set is a path", setMeta("splits", []string{"train@1/../../x"}), metadataFile, "split name"},

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/npy"
 )
 
 // FormatVersion is the version of the dataset format that this package writes
@@ -66,31 +67,31 @@ func (d *Dataset) sections() ([]section, error) {
 		return nil, err
 	}
 	parts := []section{
-		{indptrFile, npyHeader(npyInt64, len(d.Graph.Indptr)), rawBytes(d.Graph.Indptr)},
-		{indicesFile, npyHeader(npyInt32, len(d.Graph.Indices)), rawBytes(d.Graph.Indices)},
+		{indptrFile, npy.EncodeHeader(npyInt64, len(d.Graph.Indptr)), rawBytes(d.Graph.Indptr)},
+		{indicesFile, npy.EncodeHeader(npyInt32, len(d.Graph.Indices)), rawBytes(d.Graph.Indices)},
 	}
 	if w := d.weights(); w != nil {
-		parts = append(parts, section{weightsFile, npyHeader(npyFloat32, len(w)), rawBytes(w)})
+		parts = append(parts, section{weightsFile, npy.EncodeHeader(npyFloat32, len(w)), rawBytes(w)})
 	}
 	if d.S != nil {
 		parts = append(parts,
-			section{featuresIndptrFile, npyHeader(npyInt64, len(d.S.Indptr)), rawBytes(d.S.Indptr)},
-			section{featuresIndicesFile, npyHeader(npyInt32, len(d.S.Indices)), rawBytes(d.S.Indices)})
+			section{featuresIndptrFile, npy.EncodeHeader(npyInt64, len(d.S.Indptr)), rawBytes(d.S.Indptr)},
+			section{featuresIndicesFile, npy.EncodeHeader(npyInt32, len(d.S.Indices)), rawBytes(d.S.Indices)})
 		if d.S.Values != nil {
-			parts = append(parts, section{featuresValuesFile, npyHeader(npyFloat32, len(d.S.Values)), rawBytes(d.S.Values)})
+			parts = append(parts, section{featuresValuesFile, npy.EncodeHeader(npyFloat32, len(d.S.Values)), rawBytes(d.S.Values)})
 		}
 	}
 	if d.X != nil {
-		parts = append(parts, section{featuresFile, npyHeader(npyFloat32, d.X.Rows, d.X.Cols), rawBytes(d.X.F32)})
+		parts = append(parts, section{featuresFile, npy.EncodeHeader(npyFloat32, d.X.Rows, d.X.Cols), rawBytes(d.X.F32)})
 	}
 	if d.Y != nil {
-		parts = append(parts, section{labelsFile, npyHeader(npyInt32, len(d.Y)), rawBytes(d.Y)})
+		parts = append(parts, section{labelsFile, npy.EncodeHeader(npyInt32, len(d.Y)), rawBytes(d.Y)})
 	}
 	if d.YM != nil {
-		parts = append(parts, section{labelsFile, npyHeader(npyInt8, d.YM.Rows, d.YM.Cols), rawBytes(d.YM.Data)})
+		parts = append(parts, section{labelsFile, npy.EncodeHeader(npyInt8, d.YM.Rows, d.YM.Cols), rawBytes(d.YM.Data)})
 	}
 	for _, name := range d.SplitNames() {
-		parts = append(parts, section{splitFile(name), npyHeader(npyInt32, len(d.Splits[name])), rawBytes(d.Splits[name])})
+		parts = append(parts, section{splitFile(name), npy.EncodeHeader(npyInt32, len(d.Splits[name])), rawBytes(d.Splits[name])})
 	}
 	return append(parts, section{name: metadataFile, head: append(text, '\n')}), nil
 }
@@ -230,9 +231,9 @@ func load(src source) (*Dataset, error) {
 			return nil, err
 		}
 		if len(a.shape) != 1 {
-			return nil, readError(label, "its shape is %s; a split is a list of node ids", shapeString(a.shape))
+			return nil, readError(label, "its shape is %s; a split is a list of node ids", npy.ShapeString(a.shape))
 		}
-		if err := a.expect(label, []npyType{npyInt32, npyInt64}, a.shape[0]); err != nil {
+		if err := a.expect(label, []npy.Type{npyInt32, npyInt64}, a.shape[0]); err != nil {
 			return nil, err
 		}
 		if a.shape[0] > m.NumNodes {
@@ -302,7 +303,7 @@ func (d *Dataset) loadGraph(src source) error {
 	if err != nil {
 		return err
 	}
-	if err := a.expect(label, []npyType{npyInt64}, m.NumNodes+1); err != nil {
+	if err := a.expect(label, []npy.Type{npyInt64}, m.NumNodes+1); err != nil {
 		return err
 	}
 	indptr := view[int64](a.data)
@@ -316,7 +317,7 @@ func (d *Dataset) loadGraph(src source) error {
 	if int64(int(m.NumEdges)) != m.NumEdges {
 		return readError(label, "%d edges are more than this machine can address", m.NumEdges)
 	}
-	if err := a.expect(label, []npyType{npyInt32}, int(m.NumEdges)); err != nil {
+	if err := a.expect(label, []npy.Type{npyInt32}, int(m.NumEdges)); err != nil {
 		return err
 	}
 	d.Graph.Indptr, d.Graph.Indices = indptr, view[int32](a.data)
@@ -331,7 +332,7 @@ func (d *Dataset) loadWeights(src source) error {
 	if err != nil {
 		return err
 	}
-	if err := a.expect(label, []npyType{npyFloat32}, len(d.Graph.Indices)); err != nil {
+	if err := a.expect(label, []npy.Type{npyFloat32}, len(d.Graph.Indices)); err != nil {
 		return err
 	}
 	d.W = view[float32](a.data)
@@ -351,7 +352,7 @@ func (d *Dataset) loadFeatures(src source) error {
 	if err != nil {
 		return err
 	}
-	if err := a.expect(label, []npyType{npyFloat32}, m.NumNodes, m.FeatureDim); err != nil {
+	if err := a.expect(label, []npy.Type{npyFloat32}, m.NumNodes, m.FeatureDim); err != nil {
 		return err
 	}
 	d.X = &Matrix{Rows: m.NumNodes, Cols: m.FeatureDim, F32: view[float32](a.data)}
@@ -365,7 +366,7 @@ func (d *Dataset) loadSparse(src source) error {
 	if err != nil {
 		return err
 	}
-	if err := a.expect(indptrLabel, []npyType{npyInt64}, m.NumNodes+1); err != nil {
+	if err := a.expect(indptrLabel, []npy.Type{npyInt64}, m.NumNodes+1); err != nil {
 		return err
 	}
 	s.Indptr = view[int64](a.data)
@@ -374,10 +375,10 @@ func (d *Dataset) loadSparse(src source) error {
 		return err
 	}
 	if len(a.shape) != 1 {
-		return readError(label, "its shape is %s; it must be a list of columns", shapeString(a.shape))
+		return readError(label, "its shape is %s; it must be a list of columns", npy.ShapeString(a.shape))
 	}
 	elements := a.shape[0]
-	if err := a.expect(label, []npyType{npyInt32}, elements); err != nil {
+	if err := a.expect(label, []npy.Type{npyInt32}, elements); err != nil {
 		return err
 	}
 	s.Indices = view[int32](a.data)
@@ -388,7 +389,7 @@ func (d *Dataset) loadSparse(src source) error {
 		if a, label, err = openNPY(src, featuresValuesFile, "feature_format", m.FeatureFormat); err != nil {
 			return err
 		}
-		if err := a.expect(label, []npyType{npyFloat32}, elements); err != nil {
+		if err := a.expect(label, []npy.Type{npyFloat32}, elements); err != nil {
 			return err
 		}
 		s.Values = view[float32](a.data)
@@ -407,13 +408,13 @@ func (d *Dataset) loadLabels(src source) error {
 		return err
 	}
 	if m.MultiLabel {
-		if err := a.expect(label, []npyType{npyInt8}, m.NumNodes, m.NumClasses); err != nil {
+		if err := a.expect(label, []npy.Type{npyInt8}, m.NumNodes, m.NumClasses); err != nil {
 			return err
 		}
 		d.YM = &Multi{Rows: m.NumNodes, Cols: m.NumClasses, Data: view[int8](a.data)}
 		return nil
 	}
-	if err := a.expect(label, []npyType{npyInt32, npyInt64}, m.NumNodes); err != nil {
+	if err := a.expect(label, []npy.Type{npyInt32, npyInt64}, m.NumNodes); err != nil {
 		return err
 	}
 	d.Y, err = a.int32s(label)
@@ -441,12 +442,12 @@ func openNPY(src source, name, key string, value any) (npyArray, string, error) 
 }
 
 // expect compares an array's type and shape with what the metadata says.
-func (a *npyArray) expect(label string, types []npyType, shape ...int) error {
+func (a *npyArray) expect(label string, types []npy.Type, shape ...int) error {
 	if !slices.Contains(types, a.dtype) {
 		return readError(label, "its elements are %v; they must be %v", a.dtype, types[0])
 	}
 	if !slices.Equal(a.shape, shape) {
-		return readError(label, "its shape is %s; by metadata.json it must be %s", shapeString(a.shape), shapeString(shape))
+		return readError(label, "its shape is %s; by metadata.json it must be %s", npy.ShapeString(a.shape), npy.ShapeString(shape))
 	}
 	return nil
 }

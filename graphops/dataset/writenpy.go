@@ -7,6 +7,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+
+	"github.com/graphnb/graphnb/internal/npy"
 )
 
 // WriteNPY writes x [rows, cols], row-major, as a NumPy file of float32, whole or
@@ -27,7 +29,7 @@ func WriteNPY(path string, rows, cols int, x []float32) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if _, err = w.Write(npyHeader(npyFloat32, rows, cols)); err != nil {
+	if _, err = w.Write(npy.EncodeHeader(npyFloat32, rows, cols)); err != nil {
 		return err
 	}
 	buf := make([]byte, 0, 4<<10)

@@ -14,6 +14,13 @@ import (
 // to; an array of numbers needs under 200 bytes.
 const maxHeader = 10000
 
+// magic is how a .npy file begins.
+const magic = "\x93NUMPY"
+
+// Align is what the beginning of the data is a multiple of, in a file that
+// EncodeHeader or NumPy began.
+const Align = 64
+
 // Header is what a .npy file says of its array.
 type Header struct {
 	Type    Type
@@ -32,7 +39,7 @@ func ReadHeader(r io.Reader) (Header, error) {
 	if _, err := io.ReadFull(r, fixed[:10]); err != nil {
 		return h, cut(err, "it is not a .npy file: it ends before the header")
 	}
-	if string(fixed[:6]) != "\x93NUMPY" {
+	if string(fixed[:6]) != magic {
 		return h, errors.New(`it is not a .npy file: it does not begin with \x93NUMPY`)
 	}
 	length := int64(binary.LittleEndian.Uint16(fixed[8:]))
@@ -58,6 +65,19 @@ func ReadHeader(r io.Reader) (Header, error) {
 		return h, fmt.Errorf("its header is malformed: %w", err)
 	}
 	return h, nil
+}
+
+// EncodeHeader is everything before the data of a row-major array of at most 32
+// dimensions, in version 1.0 of the format, padded to a multiple of Align.
+func EncodeHeader(t Type, shape ...int) []byte {
+	tuple := strings.Trim(ShapeString(shape), "[]")
+	if len(shape) == 1 {
+		tuple += ","
+	}
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", t.Descr(), tuple)
+	pad := (Align - (10+len(dict)+1)%Align) % Align
+	dict += strings.Repeat(" ", pad) + "\n"
+	return append(binary.LittleEndian.AppendUint16([]byte(magic+"\x01\x00"), uint16(len(dict))), dict...)
 }
 
 // cut is the message where the input merely ended, and err otherwise.
@@ -98,6 +118,21 @@ func (h Header) Bytes() (n int64, ok bool) {
 		n *= size
 	}
 	return n, ok
+}
+
+// CheckSize is an error where the header does not announce exactly n bytes of
+// data.
+func (h Header) CheckSize(n int64) error {
+	want, ok := h.Bytes()
+	if ok && want == n {
+		return nil
+	}
+	size := "more than 2^63"
+	if ok {
+		size = strconv.FormatInt(want, 10)
+	}
+	return fmt.Errorf("the header says %s, which is %s bytes, but the file holds %d; it was cut off or written wrongly: write it again with numpy.save",
+		h.Describe(), size, n)
 }
 
 // Describe is the type and the shape as errors name them: "int64 [3, 4]".

@@ -42,6 +42,54 @@ func TestReadHeader(t *testing.T) {
 	}
 }
 
+func TestEncodeHeader(t *testing.T) {
+	// The bytes that numpy.save writes.
+	want := header(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }"+strings.Repeat(" ", 58)+"\n")
+	if got := EncodeHeader(Type{Kind: 'f', Size: 4}, 3, 4); !bytes.Equal(got, want) {
+		t.Errorf("the header is %q, want %q", got, want)
+	}
+	for _, descr := range []string{"|b1", "|i1", "|u1", "<i4", ">i8", "<u2", "<f2", ">f8", "|S3", "<U19", ">U2", "|O"} {
+		typ, err := ParseType(descr)
+		if err != nil || typ.Descr() != descr {
+			t.Errorf("%q is written as %q: %v", descr, typ.Descr(), err)
+		}
+		for _, shape := range [][]int{{}, {7}, {0, 9}, {1 << 40, 2, 3}} {
+			in := EncodeHeader(typ, shape...)
+			h, err := ReadHeader(bytes.NewReader(in))
+			if want := (Header{Type: typ, Shape: shape, Len: len(in)}); err != nil || !reflect.DeepEqual(h, want) {
+				t.Errorf("%q is %+v %v, want %+v", in, h, err, want)
+			}
+			if len(in)%Align != 0 {
+				t.Errorf("the data of %q begins at %d", in, len(in))
+			}
+		}
+	}
+	if typ, err := ParseType(">i1"); err != nil || typ != (Type{Kind: 'i', Size: 1}) {
+		t.Errorf("one byte has an order: %+v %v", typ, err)
+	}
+}
+
+func TestCheckSize(t *testing.T) {
+	ten := Header{Type: Type{Kind: 'i', Size: 4}, Shape: []int{10}}
+	if err := ten.CheckSize(40); err != nil {
+		t.Error(err)
+	}
+	huge := Header{Type: Type{Kind: 'i', Size: 8}, Shape: []int{1 << 32, 1 << 32}}
+	for _, c := range []struct {
+		h    Header
+		n    int64
+		want string
+	}{
+		{ten, 28, "int32 [10], which is 40 bytes, but the file holds 28"},
+		{ten, 41, "which is 40 bytes, but the file holds 41"},
+		{huge, 0, "which is more than 2^63 bytes"},
+	} {
+		if err := c.h.CheckSize(c.n); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("the error is %v, want one with %q", err, c.want)
+		}
+	}
+}
+
 func TestBadHeaders(t *testing.T) {
 	good := "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
 	for _, c := range []struct {

@@ -1,6 +1,6 @@
-// Package npy is the element types and the headers of NumPy's arrays, for readers
-// of files that others wrote. Nothing is evaluated: a type and a header are
-// scanned as text, and what is not understood is an error.
+// Package npy is the element types and the headers of NumPy's arrays: those of
+// files that others wrote, and of the library's own. Nothing is evaluated: a type
+// and a header are scanned as text, and what is not understood is an error.
 package npy
 
 import (
@@ -20,7 +20,7 @@ type Type struct {
 	// (Python objects, which lie in a pickle).
 	Kind byte
 	Size int  // bytes of an element; 0 for 'O'
-	Big  bool // big-endian
+	Big  bool // big-endian; false where an element is one byte
 }
 
 // ParseType reads NumPy's short name of a type: an optional byte order ('<', '>',
@@ -66,7 +66,26 @@ func ParseType(s string) (Type, error) {
 	if !ok {
 		return t, fmt.Errorf("the element type %.40q is not one that is read (bool, whole numbers, float16 to float64, strings)", s)
 	}
+	t.Big = t.Big && t.Size > 1
 	return t, nil
+}
+
+// Descr is NumPy's short name of the type, as headers have it: "<f4", "|b1".
+// ParseType reads it.
+func (t Type) Descr() string {
+	order, size := "<", t.Size
+	switch {
+	case t.Kind == 'O':
+		return "|O"
+	case t.Kind == 'S' || t.Size == 1:
+		order = "|"
+	case t.Big:
+		order = ">"
+	}
+	if t.Kind == 'U' {
+		size /= 4
+	}
+	return order + string(t.Kind) + strconv.Itoa(size)
 }
 
 // String is NumPy's name of the type.
