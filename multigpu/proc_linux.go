@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // pssOf is a process's proportional set size in bytes, its resident size where
@@ -44,15 +45,41 @@ func procState(pid int) byte {
 	return b[i+2]
 }
 
-// sweep kills every process of the run that is left: what a worker's program
-// started and did not end. They are known by a random value that the worker's
-// environment held, which they inherited.
+// sweepWait is how long sweep waits for what it has killed. A process that is in
+// the kernel may take a while to die; one that waits for a broken disk never does.
+const sweepWait = time.Second
+
+// sweep kills every process of the run that is left, and waits until they are
+// gone: what a worker's program started and did not end. They are known by a
+// random value that the worker's environment held, which they inherited.
 func sweep(group string) {
 	want := []byte(envGroup + "=" + group)
+	// One that dies loses its environment before it is gone: it is remembered.
+	found := map[int]bool{}
+	for end := time.Now().Add(sweepWait); ; time.Sleep(2 * time.Millisecond) {
+		for _, pid := range inGroup(want) {
+			found[pid] = true
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by now
+		}
+		left := 0
+		for pid := range found {
+			if st := procState(pid); st != 0 && st != 'Z' {
+				left++
+			}
+		}
+		if left == 0 || time.Now().After(end) {
+			return
+		}
+	}
+}
+
+// inGroup are the other processes whose environment holds want.
+func inGroup(want []byte) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return
+		return nil
 	}
+	var pids []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid == os.Getpid() {
@@ -64,9 +91,10 @@ func sweep(group string) {
 		}
 		for v := range bytes.SplitSeq(env, []byte{0}) {
 			if bytes.Equal(v, want) {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by now
+				pids = append(pids, pid)
 				break
 			}
 		}
 	}
+	return pids
 }
