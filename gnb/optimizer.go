@@ -11,7 +11,7 @@ import (
 type Optimizer struct {
 	n    *network
 	opt  nn.Optimizer
-	clip float32
+	clip float64
 	norm float64
 }
 
@@ -45,7 +45,7 @@ func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
 // Clip bounds the norm of the gradient (of the mean loss) over all parameters;
 // 0 turns it off. It returns o.
 func (o *Optimizer) Clip(norm float64) *Optimizer {
-	o.clip = float32(norm)
+	o.clip = norm
 	return o
 }
 
@@ -60,10 +60,7 @@ func (o *Optimizer) apply(g []float32, scale float32) {
 	if o.clip > 0 {
 		// The sum is shared by all ranks and read-only: clipping changes the
 		// scale that the optimiser multiplies by.
-		o.norm = nn.GradNorm(g, scale)
-		if c := float64(o.clip) / (o.norm + 1e-6); c < 1 {
-			scale *= float32(c)
-		}
+		scale, o.norm = nn.ClipScale(g, scale, o.clip)
 	}
 	o.opt.Step(o.n.params.Flat(), g, scale)
 }

@@ -25,7 +25,7 @@ func TestCellFlags(t *testing.T) {
 func TestCellProxy(t *testing.T) {
 	const cache = "file:///c/cache/download"
 	for _, tc := range []struct{ user, want string }{
-		{"https://proxy.golang.org,direct", cache + ",https://proxy.golang.org,direct"},
+		{"https://proxy.example.com,direct", cache + ",https://proxy.example.com,direct"},
 		{"off", cache + ",off"},
 		{"", cache},
 		{cache, cache},
