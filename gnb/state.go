@@ -11,10 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/safetensors"
 	"github.com/graphnb/graphnb/multigpu"
@@ -412,31 +412,14 @@ func (n *network) write(path string) error {
 }
 
 // load takes weights by the names of PyTorch's state_dict; all must be there and
-// fit.
+// fit, else nothing changes.
 func (n *network) load(ts []safetensors.Tensor) error {
-	have := map[string]safetensors.Tensor{}
+	values := make(map[string]nn.Value, len(ts))
 	for _, t := range ts {
-		have[t.Name] = t
+		values[t.Name] = nn.Value{Shape: t.Shape, Data: t.F32}
 	}
-	for _, p := range n.params.List() {
-		t, ok := have[p.Name]
-		if !ok {
-			return fmt.Errorf("gnb: the weights hold no tensor %s for model %q; they hold %v", p.Name, n.name, slices.Sorted(maps.Keys(have)))
-		}
-		if !slices.Equal(t.Shape, p.Shape()) {
-			return fmt.Errorf("gnb: tensor %s of model %q has shape %v in the file and %v here; use the sizes the weights were trained with", p.Name, n.name, t.Shape, p.Shape())
-		}
-		delete(have, p.Name)
-	}
-	if len(have) > 0 {
-		return fmt.Errorf("gnb: the weights hold tensors that model %q has no parameters for: %v", n.name, slices.Sorted(maps.Keys(have)))
-	}
-	for _, p := range n.params.List() {
-		for _, t := range ts {
-			if t.Name == p.Name {
-				copy(p.W, t.F32)
-			}
-		}
+	if err := n.params.Load(values); err != nil {
+		return fmt.Errorf("gnb: model %q: %w", n.name, err)
 	}
 	return nil
 }
