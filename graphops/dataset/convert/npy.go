@@ -92,20 +92,7 @@ func (a *array) eachWhole(visit func(i int64, x int64) error) error {
 	if !a.Type.Whole() {
 		return a.wrong("it is %s; whole numbers are needed", a.Describe())
 	}
-	inside := false // an error of visit's, which names the array already
-	err := a.EachInt(func(at int64, xs []int64) error {
-		for i, x := range xs {
-			if err := visit(at+int64(i), x); err != nil {
-				inside = true
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil && !inside {
-		err = a.wrong("%w", err)
-	}
-	return err
+	return each(a, a.EachInt, visit)
 }
 
 // eachFloat calls visit for every value of an array of numbers.
@@ -113,8 +100,13 @@ func (a *array) eachFloat(visit func(i int64, x float32) error) error {
 	if !a.Type.Number() {
 		return a.wrong("it is %s; numbers are needed", a.Describe())
 	}
-	inside := false
-	err := a.EachFloat(func(at int64, xs []float32) error {
+	return each(a, a.EachFloat, visit)
+}
+
+// each calls visit for every value of the blocks that read passes on.
+func each[T any](a *array, read func(func(at int64, xs []T) error) error, visit func(i int64, x T) error) error {
+	inside := false // an error of visit's, which names the array already
+	err := read(func(at int64, xs []T) error {
 		for i, x := range xs {
 			if err := visit(at+int64(i), x); err != nil {
 				inside = true
