@@ -35,6 +35,10 @@ func Chunks(n, grain int) int {
 // GOMAXPROCS); the caller is one of them, and a loop of one chunk runs on the
 // caller alone.
 //
+// The caller waits only for goroutines that have begun a chunk: where the others
+// are slow to wake, it does the work itself, so a short loop costs no more than
+// on one thread. For allocates nothing in steady state.
+//
 // A panic in body ends the loop and is raised again in the caller: as a [*Panic]
 // with the original value where several goroutines ran, as it was where the
 // caller ran alone. SetPanicOnFault is set in each goroutine that For starts, so
@@ -51,36 +55,106 @@ func For(threads, n, grain int, body func(lo, hi int)) {
 		}
 		return
 	}
-	var (
-		next   atomic.Int64
-		failed atomic.Pointer[any]
-		wg     sync.WaitGroup
-	)
-	run := func() {
-		defer func() {
-			if r := recover(); r != nil {
-				r = keepStack(r)
-				failed.CompareAndSwap(nil, &r)
-			}
-		}()
-		for failed.Load() == nil {
-			lo := int(next.Add(1)-1) * grain
-			if lo >= n {
-				return
-			}
-			body(lo, min(lo+grain, n))
+	l := getLoop()
+	l.body, l.n, l.grain = body, n, grain
+	l.next.Store(0)
+	l.state.Store(0)
+	l.refs.Store(int32(workers))
+	for range workers - 1 {
+		if late.Load() >= maxLate {
+			l.refs.Add(-1)
+			continue
+		}
+		late.Add(1)
+		go l.start()
+	}
+	l.run()
+	if l.state.Add(closed) != closed {
+		<-l.done
+	}
+	failed := l.failed.Swap(nil)
+	l.release()
+	if failed != nil {
+		panic(*failed)
+	}
+}
+
+// loop is a loop that several goroutines share.
+type loop struct {
+	body     func(lo, hi int)
+	n, grain int
+	next     atomic.Int64 // the next chunk
+	// state counts the helpers at work; closed says that no other may begin. The
+	// last one to leave a closed loop sends to done.
+	state  atomic.Int32
+	done   chan struct{}
+	refs   atomic.Int32 // goroutines that know the loop, the late ones included
+	failed atomic.Pointer[any]
+	start  func() // help, bound once: a go statement with a receiver allocates
+}
+
+const closed = 1 << 30
+
+// late counts helpers that wait to be scheduled. With maxLate of them the
+// processors are busy, and another would only wait behind them.
+var late atomic.Int32
+
+const maxLate = 32
+
+var loops sync.Pool
+
+func getLoop() *loop {
+	if l, ok := loops.Get().(*loop); ok {
+		return l
+	}
+	l := &loop{done: make(chan struct{}, 1)}
+	l.start = l.help
+	return l
+}
+
+func (l *loop) help() {
+	late.Add(-1)
+	defer l.release()
+	for {
+		s := l.state.Load()
+		if s >= closed {
+			return
+		}
+		if l.state.CompareAndSwap(s, s+1) {
+			break
 		}
 	}
-	for range workers - 1 {
-		wg.Go(func() {
-			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-			run()
-		})
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	l.run()
+	if l.state.Add(-1) == closed {
+		l.done <- struct{}{}
 	}
-	run()
-	wg.Wait()
-	if r := failed.Load(); r != nil {
-		panic(*r)
+}
+
+// run works on chunks until there are none left or one has panicked.
+func (l *loop) run() {
+	defer l.catch()
+	for l.failed.Load() == nil {
+		lo := int(l.next.Add(1)-1) * l.grain
+		if lo >= l.n {
+			return
+		}
+		l.body(lo, min(lo+l.grain, l.n))
+	}
+}
+
+func (l *loop) catch() {
+	if r := recover(); r != nil {
+		kept := keepStack(r)
+		l.failed.CompareAndSwap(nil, &kept)
+	}
+}
+
+// release forgets the loop; the last goroutine to do so leaves it to others.
+func (l *loop) release() {
+	if l.refs.Add(-1) == 0 {
+		l.body = nil
+		loops.Put(l)
 	}
 }
 

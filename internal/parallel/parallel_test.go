@@ -60,3 +60,42 @@ func TestForCarriesPanics(t *testing.T) {
 		}
 	}
 }
+
+// Loops at the same time and within each other, each with its own result.
+func TestForNestsAndOverlaps(t *testing.T) {
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for range 50 {
+				sums := make([]int, 20)
+				For(3, len(sums), 1, func(lo, _ int) {
+					parts := make([]int, 30)
+					For(2, len(parts), 4, func(from, to int) {
+						for i := from; i < to; i++ {
+							parts[i] = g + lo + i
+						}
+					})
+					for _, p := range parts {
+						sums[lo] += p
+					}
+				})
+				for i, s := range sums {
+					if want := 30*(g+i) + 29*30/2; s != want {
+						t.Errorf("goroutine %d: sum %d is %d, want %d", g, i, s, want)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkFor(b *testing.B) {
+	var n [64]int
+	body := func(lo, _ int) { n[lo]++ }
+	b.ReportAllocs()
+	for b.Loop() {
+		For(2, len(n), 8, body)
+	}
+}
