@@ -1,0 +1,146 @@
+// Package gemm multiplies float32 matrices in host memory.
+//
+// [Multiply] is C = Σ A·B over one or more terms, with either factor stored
+// transposed or gathered by an index, a bias, and hooks that work on rows of A
+// and C while they are in a core's cache. [BLAS] offers the same kernels behind
+// gonum's blas32.
+package gemm
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// Operand is a matrix in memory, row-major: row i of the stored matrix begins at
+// Data[i*Stride], or at Data[Index[i]*Stride] with an Index (a gather). Trans
+// says that the stored matrix is the transpose of the factor. Operands are only
+// read.
+type Operand struct {
+	Data   []float32
+	Stride int
+	Trans  bool
+	Index  []int32
+}
+
+// Term is one product A·B: A is [m,K] (stored [K,m] with Trans), B is [K,n]
+// (stored [n,K] with Trans).
+type Term struct {
+	K    int
+	A, B Operand
+}
+
+// Options are what [Multiply] does besides the products.
+type Options struct {
+	// Threads is how many goroutines compute at a time, 0: GOMAXPROCS.
+	Threads int
+	// Acc adds to C. Without it C is overwritten, whatever it held (NaN too).
+	Acc bool
+	// Bias [n] is added to each row of C once; nil: none.
+	Bias []float32
+	// Before is called once for each range of the rows of the first term's
+	// stored A (of its Index, where it has one), before they are read. After is
+	// called once for each range of the rows of C when they are final, mostly on
+	// the goroutine that computed them, while they are in its cache. The ranges
+	// depend on the shapes alone and partition the rows. Calls may run
+	// concurrently.
+	Before, After func(lo, hi int)
+}
+
+// Multiply is C [m,n] = Σ A·B over the terms, plus the bias; row i of C begins at
+// c[i*ldc], and C overlaps no operand.
+//
+// The bits of the result do not depend on the number of threads. It is safe for
+// concurrent use. Cost: 2·m·n·K flops a term. Operands that are too short for
+// the shapes panic.
+func Multiply(m, n int, c []float32, ldc int, terms []Term, o Options) {
+	check(m, n, c, ldc, terms, o)
+	multiply(m, n, c, ldc, terms, o, 1)
+}
+
+// multiply is Multiply with the products scaled by alpha.
+func multiply(m, n int, c []float32, ldc int, terms []Term, o Options, alpha float32) {
+	if o.Before != nil && len(terms) > 0 {
+		rows := m
+		if terms[0].A.Trans {
+			rows = terms[0].K
+		}
+		parallel.For(o.Threads, rows, 64, o.Before)
+	}
+	parallel.For(o.Threads, m, 64, func(lo, hi int) {
+		for i := lo; i < hi && n > 0; i++ {
+			row := c[i*ldc : i*ldc+n]
+			if !o.Acc {
+				clear(row)
+			}
+			for j := range o.Bias {
+				row[j] += o.Bias[j]
+			}
+			for t := range terms {
+				t := &terms[t]
+				for k := range t.K {
+					a := t.A.at(i, k)
+					for j := range row {
+						row[j] += a * (alpha * t.B.at(k, j))
+					}
+				}
+			}
+		}
+		if o.After != nil {
+			o.After(lo, hi)
+		}
+	})
+}
+
+// at is the factor's element in row i and column j.
+func (o *Operand) at(i, j int) float32 {
+	if o.Trans {
+		i, j = j, i
+	}
+	if o.Index != nil {
+		i = int(o.Index[i])
+	}
+	return o.Data[i*o.Stride+j]
+}
+
+func check(m, n int, c []float32, ldc int, terms []Term, o Options) {
+	if m < 0 || n < 0 {
+		panic(fmt.Sprintf("gemm: the result is [%d,%d]; no side can be negative", m, n))
+	}
+	if m > 0 && n > 0 && (ldc < n || len(c) < (m-1)*ldc+n) {
+		panic(fmt.Sprintf("gemm: C is [%d,%d] with stride %d, but has %d elements", m, n, ldc, len(c)))
+	}
+	if o.Bias != nil && len(o.Bias) != n {
+		panic(fmt.Sprintf("gemm: the bias has %d elements for %d columns", len(o.Bias), n))
+	}
+	for i := range terms {
+		t := &terms[i]
+		t.A.check("A", m, t.K)
+		t.B.check("B", t.K, n)
+	}
+}
+
+// check panics where the operand has less than the factor's rows × cols. The
+// values of an index are not looked at: rows that are not there panic, or fault,
+// when they are read.
+func (o *Operand) check(name string, rows, cols int) {
+	if o.Trans {
+		rows, cols = cols, rows
+	}
+	if rows < 0 || cols < 0 {
+		panic(fmt.Sprintf("gemm: %s is [%d,%d]; no side can be negative", name, rows, cols))
+	}
+	if rows == 0 || cols == 0 {
+		return
+	}
+	have := rows
+	if o.Index != nil {
+		if len(o.Index) < rows {
+			panic(fmt.Sprintf("gemm: %s has %d rows, but an index of %d", name, rows, len(o.Index)))
+		}
+		have = 1
+	}
+	if o.Stride < cols || len(o.Data) < (have-1)*o.Stride+cols {
+		panic(fmt.Sprintf("gemm: %s is stored [%d,%d] with stride %d, but has %d elements", name, rows, cols, o.Stride, len(o.Data)))
+	}
+}
