@@ -1,0 +1,57 @@
+package simd
+
+import "math"
+
+// KeepReLU is, element by element, o = scale·(o + bias) where that sum is above 0
+// (or NaN) and the element's bit is set, else exactly 0; the bits become those of
+// the elements that passed. bias nil adds nothing. bits has bit c%8 of byte c/8
+// for column c; the padding of the last byte is cleared.
+//
+// The gradient of the whole is one [Mask] with the bits left here.
+func KeepReLU(o, bias []float32, bits []byte, scale float32) {
+	if bias != nil {
+		checkLen("KeepReLU", len(bias), len(o))
+	}
+	checkLen("KeepReLU", len(bits), (len(o)+7)/8)
+	keepReLUGo(o, bias, bits, scale)
+}
+
+func keepReLUGo(o, bias []float32, bits []byte, scale float32) {
+	for b := range bits {
+		var passed byte
+		for l := range min(8, len(o)-8*b) {
+			c := 8*b + l
+			v := o[c]
+			if bias != nil {
+				v += bias[c]
+			}
+			if bits[b]>>l&1 == 1 && !(v <= 0) {
+				passed |= 1 << l
+				o[c] = v * scale
+			} else {
+				o[c] = 0
+			}
+		}
+		bits[b] = passed
+	}
+}
+
+// Mask is o = scale·x where the bit is set, else exactly 0, whatever x; with acc
+// it is added to o. bits are as in [KeepReLU].
+func Mask(o, x []float32, bits []byte, scale float32, acc bool) {
+	checkLen("Mask", len(x), len(o))
+	checkLen("Mask", len(bits), (len(o)+7)/8)
+	maskGo(o, x, bits, scale, acc)
+}
+
+func maskGo(o, x []float32, bits []byte, scale float32, acc bool) {
+	x = x[:len(o)]
+	for c := range o {
+		bit := uint32(bits[c/8] >> (c % 8) & 1)
+		v := math.Float32frombits(math.Float32bits(x[c]*scale) & -bit)
+		if acc {
+			v += o[c]
+		}
+		o[c] = v
+	}
+}

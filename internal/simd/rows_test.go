@@ -1,0 +1,132 @@
+package simd
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// testRows is a table with more columns than are taken, at an odd address, and
+// some ids of its rows.
+func testRows(r *rand.Rand, rows, cols, n int, via bool) (*Rows, []int32) {
+	t := &Rows{Stride: cols + 3, Data: withSpecials(r, rows*(cols+3), 1)}
+	names := rows
+	if via {
+		names = 2 * rows
+		for range names {
+			t.Via = append(t.Via, r.Int32N(int32(rows)))
+		}
+	}
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = r.Int32N(int32(names))
+	}
+	return t, ids
+}
+
+func (t *Rows) at(id int32, col int) float32 {
+	if t.Via != nil {
+		id = t.Via[id]
+	}
+	return t.Data[int(id)*t.Stride+col]
+}
+
+func TestSumRows(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := testRand()
+		for _, cols := range sizes {
+			for _, n := range []int{0, 1, 2, 7, 33} {
+				for _, via := range []bool{false, true} {
+					for _, acc := range []bool{false, true} {
+						tab, ids := testRows(r, 50, cols, n+r.IntN(9), via)
+						o := withSpecials(r, cols, 0)
+						w := float32(r.NormFloat64())
+						got, want := guarded(o), make([]float32, cols)
+						for c := range want {
+							for _, id := range ids[:n] {
+								want[c] += tab.at(id, c)
+							}
+							want[c] *= w
+							if acc {
+								want[c] += o[c]
+							}
+						}
+						SumRows(got, tab, ids, n, w, acc)
+						sameBits(t, "SumRows", cols, got, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestGatherRows(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := testRand()
+		for _, cols := range sizes {
+			for _, n := range []int{0, 1, 5, 40} {
+				for _, via := range []bool{false, true} {
+					tab, ids := testRows(r, 50, cols, n, via)
+					want := make([]float32, 0, n*cols)
+					for _, id := range ids {
+						for c := range cols {
+							want = append(want, tab.at(id, c))
+						}
+					}
+					got := guarded(make([]float32, n*cols))
+					GatherRows(got, tab, cols, ids)
+					sameBits(t, "GatherRows", cols, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestHolds(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		tab := Rows{Data: make([]float32, 7*10+4), Stride: 10}
+		for _, n := range sizes {
+			ids := make([]int32, n)
+			if !tab.Holds(ids, 4) {
+				t.Fatalf("%d ids of 0 are not held", n)
+			}
+			for i := range ids {
+				for _, c := range []struct {
+					id, cols int
+					want     bool
+				}{{7, 4, true}, {7, 5, false}, {6, 10, true}, {8, 4, false}, {-1, 4, false}, {-1 << 31, 4, false}, {1<<31 - 1, 4, false}} {
+					ids[i] = int32(c.id)
+					if got := tab.Holds(ids, c.cols); got != c.want {
+						t.Fatalf("id %d at %d of %d, %d columns: held %v, want %v", c.id, i, n, c.cols, got, c.want)
+					}
+				}
+				ids[i] = 3
+			}
+		}
+	})
+	empty := Rows{Stride: 4}
+	if empty.Holds([]int32{0}, 4) || !empty.Holds(nil, 4) {
+		t.Error("an empty table holds row 0, or does not hold none")
+	}
+	via := Rows{Data: make([]float32, 100), Stride: 4, Via: []int32{1, 2}}
+	if !via.Holds([]int32{1, 0}, 4) || via.Holds([]int32{2}, 4) {
+		t.Error("with Via, ids are not checked against its length")
+	}
+}
+
+func TestRowsRefuse(t *testing.T) {
+	tab := &Rows{Data: make([]float32, 8), Stride: 4}
+	for name, f := range map[string]func(){
+		"SumRows of more ids than there are":   func() { SumRows(make([]float32, 4), tab, []int32{1}, 2, 1, false) },
+		"GatherRows of another length":         func() { GatherRows(make([]float32, 5), tab, 4, []int32{1}) },
+		"GatherRows of a row that is not held": func() { GatherRows(make([]float32, 4), tab, 4, []int32{2}) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			f()
+		}()
+	}
+}

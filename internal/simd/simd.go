@@ -1,0 +1,68 @@
+// Package simd is the loops of the CPU engine that run at the speed of memory:
+// rows added, gathered, masked, normalised, and the optimisers' updates.
+//
+// # Paths
+//
+// Each function has one plain Go implementation and, on amd64, ones in AVX2 and
+// AVX-512. The best that the processor has is taken; [Use] takes another, for
+// tests. A function gives the same bits on every path: products are rounded
+// before they are added (nothing is fused), and sums have one order, which the
+// function's documentation states.
+//
+// # Memory
+//
+// Slices may start at any address of a float32. Unless a function says
+// otherwise, its output may be one of its inputs but must not overlap one in
+// part. Lengths are checked; ids are not in functions that take [Rows]: check
+// them once by [Rows.Holds]. Nothing here allocates or starts goroutines, and
+// everything is safe for concurrent use on separate outputs.
+package simd
+
+import "fmt"
+
+// Path is a set of instructions.
+type Path int
+
+// The paths, each faster than the one before it.
+const (
+	Go Path = iota
+	AVX2
+	AVX512
+)
+
+func (p Path) String() string {
+	switch p {
+	case Go:
+		return "go"
+	case AVX2:
+		return "avx2"
+	case AVX512:
+		return "avx512"
+	}
+	return fmt.Sprintf("Path(%d)", int(p))
+}
+
+// best is the fastest path that this processor has, path the one in use.
+var (
+	best = detect()
+	path = best
+)
+
+// Best is the fastest path that this processor has.
+func Best() Path { return best }
+
+// Use takes path p, or the fastest the processor has where that is less, and
+// returns the path taken before. It is for tests and benchmarks: nothing else of
+// the package may run at the same time.
+func Use(p Path) (before Path) {
+	before = path
+	path = min(p, best)
+	return before
+}
+
+// checkLen panics where a slice has not the length that its neighbours have.
+func checkLen(op string, got, want int) {
+	if got != want {
+		panic(fmt.Sprintf("simd: %s: a slice has %d elements, want %d", op, got, want))
+	}
+}
