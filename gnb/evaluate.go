@@ -22,6 +22,9 @@ type Evaluation struct {
 	Batch int
 	// MaxBatches bounds the sampled batches of each split; 0 means all.
 	MaxBatches int
+	// Loss also computes the mean loss of each split, without dropout: an
+	// exponential a class and node.
+	Loss bool
 }
 
 // FullNeighbors evaluates with all neighbours, layer by layer over the whole
@@ -39,36 +42,51 @@ func Sampled(fanouts []int, batch, maxBatches int) Evaluation {
 // counted once.
 type SplitMetric struct {
 	Split  string
-	Metric string // "accuracy" or "auc"
+	Metric string // "accuracy", "auc" or "micro_f1"
 	// Correct of Count labelled nodes (or labels, where a node has several) were
 	// right; for ROC AUC, Count nodes were ranked.
 	Correct int64
 	Count   int64
+	// MicroF1 is the F1 score over all nodes and labels together (see
+	// [nn.F1.Micro]). Only where Metric is "micro_f1".
+	MicroF1 float64
 	// AUC is the area under the ROC curve, ties counted half; for several labels
 	// a node, the mean over those that have both kinds. Only where Metric is "auc".
 	AUC float64
+	// Loss is the mean over labelled nodes (or labels) of the cross-entropy, for
+	// several labels a node the binary one, the same for any number of workers;
+	// +Inf where a node's is not below 2^20. Only where [Evaluation] asks for it.
+	Loss float64
 }
 
-// Value is the metric: Correct / Count or the AUC, NaN for a split without
-// labelled nodes.
+// Value is the metric: Correct / Count, the micro-F1 or the AUC, NaN for a split
+// without labelled nodes.
 func (m SplitMetric) Value() float64 {
-	if m.Metric == kindAUC {
+	switch {
+	case m.Metric == kindAUC:
 		return m.AUC
+	case m.Metric == kindMicroF1 && m.Count > 0:
+		return m.MicroF1
 	}
 	return float64(m.Correct) / float64(m.Count)
 }
 
 func (m SplitMetric) String() string {
-	if m.Metric == kindAUC {
+	switch m.Metric {
+	case kindAUC:
 		return fmt.Sprintf("%s %s %.4f (%d nodes)", m.Split, m.Metric, m.AUC, m.Count)
+	case kindMicroF1:
+		return fmt.Sprintf("%s %s %.4f (%d answers)", m.Split, m.Metric, m.Value(), m.Count)
 	}
 	return fmt.Sprintf("%s %s %.4f (%d of %d)", m.Split, m.Metric, m.Value(), m.Correct, m.Count)
 }
 
 // Metrics is the result of an evaluation. It can be given to [Worker.Log].
 type Metrics struct {
-	Kind   string // "accuracy", or "auc" where the dataset is measured by it
+	Kind   string // what the dataset is measured by: "accuracy", "auc" or "micro_f1"
 	Splits []SplitMetric
+
+	withLoss bool
 }
 
 // Of is the metric of a split, NaN if it was not evaluated.
@@ -85,6 +103,9 @@ func (m Metrics) values() []Value {
 	var vs []Value
 	for _, s := range m.Splits {
 		vs = append(vs, Value{s.Split + "_" + m.Kind, s.Value()})
+		if m.withLoss {
+			vs = append(vs, Value{s.Split + "_loss", s.Loss})
+		}
 	}
 	return vs
 }
@@ -110,14 +131,14 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	if len(splits) == 0 {
 		w.Fail(errors.New(`gnb: Evaluate needs the names of splits, such as "val" and "test"`))
 	}
-	m := Metrics{Kind: metricKind(ds)}
+	m := Metrics{Kind: metricKind(ds), withLoss: how.Loss}
 	ids := make([][]int32, len(splits))
 	tallies := make([]*tally, len(splits))
 	for i, s := range splits {
 		var err error
 		ids[i], err = ds.Split(s)
 		w.check(err)
-		tallies[i] = &tally{kind: m.Kind, ds: ds}
+		tallies[i] = &tally{kind: m.Kind, ds: ds, withLoss: how.Loss}
 	}
 	w.stage(stageEvaluate)
 	w.agree(n)

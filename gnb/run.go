@@ -116,7 +116,7 @@ func (r *Run) String() string {
 	if r.Result.Epochs > 0 {
 		fmt.Fprintf(&b, " after %d epochs, loss %.4f", r.Result.Epochs, r.Loss())
 	}
-	for _, name := range []string{"val_accuracy", "test_accuracy", "val_auc", "test_auc"} {
+	for _, name := range []string{"val_accuracy", "test_accuracy", "val_auc", "test_auc", "val_micro_f1", "test_micro_f1"} {
 		if v, ok := r.Result.Values[name]; ok {
 			fmt.Fprintf(&b, ", %s %.4f", strings.ReplaceAll(name, "_", " "), v)
 		}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -14,7 +16,20 @@ import (
 const (
 	kindAccuracy = "accuracy"
 	kindAUC      = "auc"
+	kindMicroF1  = "micro_f1"
 )
+
+// cutKind splits the name of an evaluation's value, such as "val_auc", into the
+// split's and the metric's as figures name it ("" for accuracy). ok is false for
+// what is no metric, such as a loss.
+func cutKind(name string) (split, title string, ok bool) {
+	for _, k := range [][2]string{{kindAccuracy, ""}, {kindAUC, "ROC AUC"}, {kindMicroF1, "micro-F1"}} {
+		if split, ok := strings.CutSuffix(name, "_"+k[0]); ok {
+			return split, k[1], true
+		}
+	}
+	return name, "", false
+}
 
 // tally collects what one rank has computed of a split, until all ranks' is put
 // together.
@@ -24,14 +39,50 @@ type tally struct {
 	cols int // of scores a row
 
 	correct, count int64     // accuracy: exact
+	f1             nn.F1     // micro-F1: exact
 	scores         []float32 // AUC: [rows, cols]
 	labels         []int8    // of the scores, -1 where there is none
+
+	withLoss bool
+	loss     lossSum
+}
+
+// lossSum adds losses in integers, units of 2^-24, so that the sum is the same to
+// the bit however the rows are shared among workers. It holds 2^39: 2^31 rows at a
+// mean of 256.
+type lossSum struct{ units, count, bad int64 }
+
+const (
+	lossUnits = 1 << 24
+	lossMost  = 1 << 20 // of a row; what is above counts as infinite
+)
+
+// add takes the loss of count rows or labels.
+func (l *lossSum) add(sum float64, count int64) {
+	l.count += count
+	if sum < lossMost {
+		l.units += int64(math.Round(sum * lossUnits))
+	} else {
+		l.bad++ // NaN, too
+	}
+}
+
+// mean is NaN where there is nothing, and +Inf where a row's loss was beyond
+// bounds.
+func (l lossSum) mean() float64 {
+	if l.bad > 0 {
+		return math.Inf(1)
+	}
+	return float64(l.units) / lossUnits / float64(l.count)
 }
 
 // metricKind is what the dataset is measured by.
 func metricKind(ds *Dataset) string {
-	if ds.Meta.Metric == "roc_auc" {
+	switch ds.Meta.Metric {
+	case dataset.MetricROCAUC:
 		return kindAUC
+	case dataset.MetricMicroF1:
+		return kindMicroF1
 	}
 	return kindAccuracy
 }
@@ -59,6 +110,9 @@ func (t *tally) add(v int32, row []float32) {
 		return
 	}
 	t.count++
+	if t.withLoss {
+		t.loss.add(nn.RowCrossEntropy(row, int(y)), 1)
+	}
 	if t.kind == kindAUC {
 		t.cols = 1
 		t.scores = append(t.scores, nn.BinaryScores(row, len(row))...)
@@ -67,10 +121,17 @@ func (t *tally) add(v int32, row []float32) {
 	}
 	if nn.Argmax(row) == int(y) {
 		t.correct++
+		t.f1.TruePositives++
+	} else { // a class missed, and another taken for it
+		t.f1.FalsePositives++
+		t.f1.FalseNegatives++
 	}
 }
 
 func (t *tally) addMulti(row []float32, labels []int8) {
+	if t.withLoss {
+		t.loss.add(nn.RowBCE(row, labels))
+	}
 	if t.kind == kindAUC {
 		t.cols = len(row)
 		t.count++
@@ -85,14 +146,21 @@ func (t *tally) addMulti(row []float32, labels []int8) {
 			}
 		}
 	}
+	t.f1.AddRow(row, labels)
 }
 
 // join puts all ranks' tallies of a split together. Collective.
 func (t *tally) join(w *Worker, split string) SplitMetric {
 	m := SplitMetric{Split: split, Metric: t.kind}
-	sum := []int64{t.correct, t.count}
+	sum := []int64{t.correct, t.count, t.f1.TruePositives, t.f1.FalsePositives, t.f1.FalseNegatives, t.loss.units, t.loss.count, t.loss.bad}
 	w.check(w.comm.SumInt64(w.site("evaluate"), sum))
 	m.Correct, m.Count = sum[0], sum[1]
+	if t.kind == kindMicroF1 {
+		m.MicroF1 = nn.F1{TruePositives: sum[2], FalsePositives: sum[3], FalseNegatives: sum[4]}.Micro()
+	}
+	if t.withLoss {
+		m.Loss = lossSum{sum[5], sum[6], sum[7]}.mean()
+	}
 	if t.kind != kindAUC {
 		return m
 	}

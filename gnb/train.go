@@ -51,6 +51,12 @@ type TrainOptions struct {
 	Eval        string
 	EvalEvery   int
 	EvalBatches int
+	// BestBy chooses the epoch whose weights and metrics the run reports, on the
+	// validation split: "metric" (the default), the best, or "loss", the lowest.
+	// Patience ends the run at the first evaluation so many epochs after the best
+	// one; 0 never does.
+	BestBy   string
+	Patience int
 	// Digest also computes the digest of everything that was sampled, the same
 	// for every number of workers, and counts edges without repetition. It costs
 	// a pass over all samples.
@@ -84,6 +90,8 @@ type trainArgs struct {
 	Eval           string
 	EvalEvery      int
 	EvalBatches    int
+	ByLoss         bool `json:",omitempty"`
+	Patience       int  `json:",omitempty"`
 	Digest         bool
 }
 
@@ -106,6 +114,10 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 		return trainArgs{}, fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", cmp.Or(o.Hidden, 64), o.Heads)
 	case o.Layers < 0 || o.Hidden < 0 || o.EvalEvery < 0 || o.EvalBatches < 0:
 		return trainArgs{}, errors.New("gnb: Layers, Hidden, EvalEvery and EvalBatches cannot be negative; 0 means the default")
+	case o.BestBy != "" && o.BestBy != "metric" && o.BestBy != "loss":
+		return trainArgs{}, fmt.Errorf(`gnb: BestBy is %q; it is "metric" or "loss"`, o.BestBy)
+	case o.Patience < 0:
+		return trainArgs{}, fmt.Errorf("gnb: Patience is %d epochs; it cannot be negative, and 0 means without end", o.Patience)
 	case o.Dropout >= 1 || (o.Dropout < 0 && o.Dropout != -1) || math.IsNaN(o.Dropout):
 		return trainArgs{}, fmt.Errorf("gnb: Dropout is %v; it is the share of activations to drop, from 0 to below 1, or -1 for none", o.Dropout)
 	case o.LR < 0 || o.WeightDecay < 0 || o.ClipNorm < 0 || math.IsNaN(o.LR+o.WeightDecay+o.ClipNorm):
@@ -147,7 +159,7 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 		},
 		Fanouts: fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker,
 		Epochs: max(0, cmp.Or(o.Epochs, 10)), LR: cmp.Or(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
-		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, Digest: o.Digest,
+		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, Digest: o.Digest,
 	}, nil
 }
 
@@ -155,8 +167,9 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 // and workers live. It is a program like any other ([Launch]), and behaves like
 // one in every way: interrupts, checkpoints, the run's directory.
 //
-// The run's val_accuracy and test_accuracy are those at the epoch with the best
-// validation accuracy (the run's "best_epoch"), whose weights are in
+// The run's val_accuracy and test_accuracy (or val_auc, or val_micro_f1, where the
+// dataset is measured by it) are those at the epoch that did best on validation
+// (the run's "best_epoch"; see TrainOptions.BestBy), whose weights are in
 // best.safetensors; model.safetensors holds the final ones.
 func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*Run, error) {
 	multigpuEnter()
@@ -186,6 +199,7 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	if a.Eval == "sampled" {
 		how = Sampled(a.Fanouts, 0, a.EvalBatches)
 	}
+	how.Loss = a.ByLoss
 	splits := slices.DeleteFunc([]string{"val", "test"}, func(s string) bool {
 		_, err := w.Dataset().Split(s)
 		return err != nil
@@ -203,13 +217,22 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 			continue
 		}
 		m := w.Evaluate(net, how, splits...)
-		if w.SaveBest(net, m.Of(splits[0])) {
+		score := m.Splits[0].Value()
+		if a.ByLoss {
+			score = -m.Splits[0].Loss
+		}
+		if w.SaveBest(net, score) {
 			best["best_epoch"] = float64(epoch)
-			for _, s := range m.Splits {
+			for i, s := range m.Splits {
 				if s.Count > 0 {
 					best[s.Split+"_"+m.Kind] = s.Value()
 				}
+				if a.ByLoss && i == 0 {
+					best[s.Split+"_loss"] = s.Loss
+				}
 			}
+		} else if a.Patience > 0 && epoch-int(best["best_epoch"]) >= a.Patience {
+			break
 		}
 	}
 	for name, value := range best {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -123,14 +122,16 @@ func (v *view) apply(e event) {
 	case evMetrics:
 		for _, m := range e.Values {
 			res.Values[m.Name] = m.Value
-			if strings.HasSuffix(m.Name, "_"+kindAUC) {
-				s.Metric = "ROC AUC"
+			split, title, ok := cutKind(m.Name)
+			if !ok {
+				continue
 			}
+			s.Metric = title
 			i, ok := v.series[m.Name]
 			if !ok {
 				i = len(s.Metrics)
 				v.series[m.Name] = i
-				s.Metrics = append(s.Metrics, live.Series{Name: strings.TrimSuffix(strings.TrimSuffix(m.Name, "_"+kindAccuracy), "_"+kindAUC)})
+				s.Metrics = append(s.Metrics, live.Series{Name: split})
 			}
 			s.Metrics[i].Points = append(s.Metrics[i].Points, live.Point{Step: e.Epoch + 1, Y: m.Value})
 		}

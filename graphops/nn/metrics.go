@@ -31,3 +31,46 @@ func Accuracy(logits []float32, cols int, labels []int32) (correct, count int64)
 	}
 	return correct, count
 }
+
+// RowCrossEntropy is the cross-entropy of one row of logits whose label is there,
+// as [CrossEntropy] sums it.
+func RowCrossEntropy(logits []float32, label int) float64 {
+	return logSumExp(logits) - float64(logits[label])
+}
+
+// F1 counts answers to yes-or-no questions, such as which of its classes a node
+// belongs to. Counts of parts add up to those of the whole, exactly.
+type F1 struct {
+	TruePositives, FalsePositives, FalseNegatives int64
+}
+
+// AddRow counts a row of logits with its labels, 0 or 1; those of -1 are missing
+// and skipped. A logit above 0 is a yes.
+func (c *F1) AddRow(logits []float32, labels []int8) {
+	for i, y := range labels {
+		switch yes := logits[i] > 0; {
+		case y < 0 || y == 0 && !yes:
+		case y == 0:
+			c.FalsePositives++
+		case yes:
+			c.TruePositives++
+		default:
+			c.FalseNegatives++
+		}
+	}
+}
+
+// Micro is the micro-averaged F1 score 2·TP/(2·TP + FP + FN) of all questions
+// together, and 0 where no answer is yes and none should be: what
+// sklearn.metrics.f1_score(average="micro") computes, by which GraphSAGE and
+// GraphSAINT measure PPI, Yelp and Amazon. Where each row has one class and one
+// answer, it is the accuracy.
+//
+// Source: C. J. van Rijsbergen, "Information Retrieval", 2nd edition, 1979,
+// chapter 7, with all questions pooled.
+func (c F1) Micro() float64 {
+	if c == (F1{}) {
+		return 0
+	}
+	return 2 * float64(c.TruePositives) / float64(2*c.TruePositives+c.FalsePositives+c.FalseNegatives)
+}

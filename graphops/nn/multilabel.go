@@ -49,8 +49,7 @@ func BCEWithLogits(logits *Tensor, labels []int8) *Loss {
 				if y < 0 {
 					continue
 				}
-				// log(1 + e^v) = max(v, 0) + log(1 + e^-|v|), which cannot overflow.
-				sums[lo/grain] += max(v, 0) - float64(y)*v + math.Log1p(math.Exp(-math.Abs(v)))
+				sums[lo/grain] += bce(v, y)
 				if (v > 0) == (y == 1) {
 					right[lo/grain]++
 				}
@@ -76,4 +75,22 @@ func BCEWithLogits(logits *Tensor, labels []int8) *Loss {
 		})
 	})
 	return l
+}
+
+// bce is log(1 + e^v) - y·v, by log(1 + e^v) = max(v, 0) + log(1 + e^-|v|), which
+// cannot overflow.
+func bce(v float64, y int8) float64 {
+	return max(v, 0) - float64(y)*v + math.Log1p(math.Exp(-math.Abs(v)))
+}
+
+// RowBCE is the loss of one row of logits, as [BCEWithLogits] sums it: over its
+// labels that are not -1, of which there are count.
+func RowBCE(logits []float32, labels []int8) (sum float64, count int64) {
+	for i, y := range labels {
+		if y >= 0 {
+			sum += bce(float64(logits[i]), y)
+			count++
+		}
+	}
+	return sum, count
 }

@@ -69,6 +69,9 @@ type trainResult struct {
 	TestAccuracy   *float64  `json:"test_accuracy,omitempty"`
 	ValAUC         *float64  `json:"val_auc,omitempty"`
 	TestAUC        *float64  `json:"test_auc,omitempty"`
+	ValMicroF1     *float64  `json:"val_micro_f1,omitempty"`
+	TestMicroF1    *float64  `json:"test_micro_f1,omitempty"`
+	ValLoss        *float64  `json:"val_loss,omitempty"`
 	BestEpoch      *float64  `json:"best_epoch,omitempty"`
 	Eval           string    `json:"eval"`
 	Epochs         int       `json:"epochs"`
@@ -118,6 +121,8 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	fs.StringVar(&o.Eval, "eval", "full", "evaluation: full, sampled or none")
 	fs.IntVar(&o.EvalEvery, "eval-every", 1, "epochs between evaluations")
 	fs.IntVar(&o.EvalBatches, "eval-batches", 0, "batches of a sampled evaluation (default all)")
+	fs.StringVar(&o.BestBy, "best-by", "metric", "what chooses the best epoch on validation: metric (the highest) or loss (the lowest)")
+	fs.IntVar(&o.Patience, "patience", 0, "`epochs` without a better one after which training ends (default: all epochs)")
 	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints (default one a minute, -1: none)")
 	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "checkpoints that are kept")
 	fs.StringVar(&o.Resume, "resume", "", "`run` directory to go on with, or never (default: the last run, if it was interrupted and had the same options)")
@@ -160,7 +165,9 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	res := run.Result
 	result := trainResult{
 		Loss: finite(run.Loss()), ValAccuracy: finite(run.ValAccuracy()), TestAccuracy: finite(run.TestAccuracy()),
-		ValAUC: finite(run.Value("val_auc")), TestAUC: finite(run.Value("test_auc")), BestEpoch: finite(run.Value("best_epoch")),
+		ValAUC: finite(run.Value("val_auc")), TestAUC: finite(run.Value("test_auc")),
+		ValMicroF1: finite(run.Value("val_micro_f1")), TestMicroF1: finite(run.Value("test_micro_f1")),
+		ValLoss: finite(run.Value("val_loss")), BestEpoch: finite(run.Value("best_epoch")),
 		Eval: o.Eval, Epochs: res.Epochs, Steps: res.Steps, EpochSeconds: res.EpochSeconds, Seconds: res.Seconds,
 		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory,
 		Workers: run.Config.Workers, VirtualRanks: run.Config.VirtualRanks, Device: run.Config.Device, Run: run.Dir,
