@@ -37,5 +37,5 @@ func (b BLAS) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float
 		A: Operand{Data: a, Stride: lda, Trans: tA != blas.NoTrans},
 		B: Operand{Data: bb, Stride: ldb, Trans: tB != blas.NoTrans},
 	}}
-	multiply(m, n, c, ldc, terms[:], Options{Threads: b.Threads, Acc: beta != 0}, alpha)
+	multiply(active.Load(), m, n, c, ldc, terms[:], Options{Threads: b.Threads, Acc: beta != 0}, alpha)
 }

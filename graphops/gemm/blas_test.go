@@ -14,7 +14,9 @@ import (
 var _ blas.Float32 = BLAS{}
 
 // Sgemm against gonum's, with which it shares the meaning of every argument.
-func TestSgemmIsGonums(t *testing.T) {
+func TestSgemmIsGonums(t *testing.T) { onEachPath(t, testSgemm) }
+
+func testSgemm(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	fill := func(n int) []float32 {
 		s := make([]float32, n)

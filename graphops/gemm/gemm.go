@@ -8,9 +8,15 @@ package gemm
 
 import (
 	"fmt"
-
-	"github.com/graphnb/graphnb/internal/parallel"
+	"sync/atomic"
 )
+
+// active is the path in use: the fastest that this processor can run. Tests
+// change it.
+var active = func() (a atomic.Pointer[path]) {
+	a.Store(paths[0])
+	return
+}()
 
 // Operand is a matrix in memory, row-major: row i of the stored matrix begins at
 // Data[i*Stride], or at Data[Index[i]*Stride] with an Index (a gather). Trans
@@ -55,52 +61,7 @@ type Options struct {
 // the shapes panic.
 func Multiply(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	check(m, n, c, ldc, terms, o)
-	multiply(m, n, c, ldc, terms, o, 1)
-}
-
-// multiply is Multiply with the products scaled by alpha.
-func multiply(m, n int, c []float32, ldc int, terms []Term, o Options, alpha float32) {
-	if o.Before != nil && len(terms) > 0 {
-		rows := m
-		if terms[0].A.Trans {
-			rows = terms[0].K
-		}
-		parallel.For(o.Threads, rows, 64, o.Before)
-	}
-	parallel.For(o.Threads, m, 64, func(lo, hi int) {
-		for i := lo; i < hi && n > 0; i++ {
-			row := c[i*ldc : i*ldc+n]
-			if !o.Acc {
-				clear(row)
-			}
-			for j := range o.Bias {
-				row[j] += o.Bias[j]
-			}
-			for t := range terms {
-				t := &terms[t]
-				for k := range t.K {
-					a := t.A.at(i, k)
-					for j := range row {
-						row[j] += a * (alpha * t.B.at(k, j))
-					}
-				}
-			}
-		}
-		if o.After != nil {
-			o.After(lo, hi)
-		}
-	})
-}
-
-// at is the factor's element in row i and column j.
-func (o *Operand) at(i, j int) float32 {
-	if o.Trans {
-		i, j = j, i
-	}
-	if o.Index != nil {
-		i = int(o.Index[i])
-	}
-	return o.Data[i*o.Stride+j]
+	multiply(active.Load(), m, n, c, ldc, terms, o, 1)
 }
 
 func check(m, n int, c []float32, ldc int, terms []Term, o Options) {

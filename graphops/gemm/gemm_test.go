@@ -181,17 +181,143 @@ func (r *ranges) covers(t *testing.T, tc testCase, name string, rows int) {
 // 6, 12, 16 and 32.
 var sides = []int{0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 48, 49, 64, 65, 97}
 
-func TestMultiplyAtOddShapes(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 7))
-	for seed := range uint64(400) {
-		tc := testCase{
-			m: sides[r.IntN(len(sides))], n: sides[r.IntN(len(sides))], k: []int{sides[r.IntN(len(sides))]},
-			tA: r.IntN(2) == 0, tB: r.IntN(2) == 0, iA: r.IntN(4) == 0, iB: r.IntN(4) == 0,
-			acc: r.IntN(2) == 0, bias: r.IntN(2) == 0, threads: 1 + r.IntN(3),
-		}
-		for r.IntN(3) == 0 {
-			tc.k = append(tc.k, sides[r.IntN(len(sides))])
-		}
-		tc.run(t, seed)
+// onEachPath runs f once for each path of this processor.
+func onEachPath(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	before := active.Load()
+	defer active.Store(before)
+	for _, p := range paths {
+		t.Run(p.name, func(t *testing.T) {
+			active.Store(p)
+			f(t)
+		})
 	}
+}
+
+func TestMultiplyAtOddShapes(t *testing.T) {
+	var bits [][]float32
+	onEachPath(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(7, 7))
+		var all [][]float32
+		for seed := range uint64(400) {
+			tc := testCase{
+				m: sides[r.IntN(len(sides))], n: sides[r.IntN(len(sides))], k: []int{sides[r.IntN(len(sides))]},
+				tA: r.IntN(2) == 0, tB: r.IntN(2) == 0, iA: r.IntN(4) == 0, iB: r.IntN(4) == 0,
+				acc: r.IntN(2) == 0, bias: r.IntN(2) == 0, threads: 1 + r.IntN(3),
+			}
+			for r.IntN(3) == 0 {
+				tc.k = append(tc.k, sides[r.IntN(len(sides))])
+			}
+			all = append(all, tc.run(t, seed))
+		}
+		if bits != nil && active.Load() != &plain {
+			for i := range all {
+				same(t, fmt.Sprintf("case %d, %s against %s", i, active.Load().name, paths[0].name), all[i], bits[i])
+			}
+		}
+		bits = all
+	})
+}
+
+// Larger than a block, a panel, a chunk of the long sum, or what is packed at a
+// time; and the same bits on any number of threads and on every vector path.
+func TestMultiplyCutsLargeShapes(t *testing.T) {
+	cases := []testCase{
+		{m: 401, n: 65, k: []int{300}, tB: true, bias: true},
+		{m: 1000, n: 7, k: []int{530, 3}, tB: true, acc: true},
+		{m: 13, n: 700, k: []int{600}, acc: true, bias: true},
+		{m: 12, n: 8200, k: []int{3}, tA: true},
+		{m: 5, n: 4100, k: []int{520}},
+		{m: 47, n: 33, k: []int{5000}, tA: true, iB: true},
+		{m: 40, n: 100, k: []int{512}, tA: true, iA: true, acc: true},
+		{m: 1, n: 1, k: []int{3001}, tA: true, bias: true},
+		{m: 30, n: 31, k: []int{700, 900}, tA: true},
+	}
+	bits := map[int][]float32{}
+	onEachPath(t, func(t *testing.T) {
+		for i, tc := range cases {
+			for _, threads := range []int{1, 3} {
+				tc.threads = threads
+				got := tc.run(t, uint64(i))
+				if threads > 1 || active.Load() != &plain && bits[i] != nil {
+					same(t, tc.String(), got, bits[i])
+				}
+				bits[i] = got
+			}
+		}
+	})
+}
+
+func same(t *testing.T, name string, got, want []float32) {
+	t.Helper()
+	for i := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			t.Fatalf("%s: element %d is %v, not %v to the bit", name, i, got[i], want[i])
+		}
+	}
+}
+
+// NaN and infinities go where they belong and nowhere else.
+func TestMultiplyKeepsNaN(t *testing.T) {
+	onEachPath(t, func(t *testing.T) {
+		const m, n, k = 13, 35, 9
+		nan, inf := float32(math.NaN()), float32(math.Inf(1))
+		a, b, c := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
+		for i := range b {
+			b[i] = 1
+		}
+		a[2*k+3], a[12*k] = nan, inf
+		for i := range c {
+			c[i] = nan
+		}
+		Multiply(m, n, c, n, []Term{{K: k, A: Operand{Data: a, Stride: k}, B: Operand{Data: b, Stride: n}}}, Options{})
+		for i := range m {
+			for j := range n {
+				v := c[i*n+j]
+				if ok := v == 0; i == 2 {
+					if v == v {
+						t.Fatalf("row 2 holds %v, want NaN", v)
+					}
+				} else if i == 12 {
+					if v != inf {
+						t.Fatalf("row 12 holds %v, want +Inf", v)
+					}
+				} else if !ok {
+					t.Fatalf("C[%d,%d] is %v, want 0", i, j, v)
+				}
+			}
+		}
+	})
+}
+
+func TestMultiplyRefusesShortOperands(t *testing.T) {
+	ok := func() (m, n int, c []float32, ldc int, term Term, o Options) {
+		return 2, 3, make([]float32, 6), 3, Term{K: 4, A: Operand{Data: make([]float32, 8), Stride: 4}, B: Operand{Data: make([]float32, 12), Stride: 3}}, Options{}
+	}
+	panics := func(name string, m, n int, c []float32, ldc int, term Term, o Options) {
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s: no panic", name)
+			}
+		}()
+		Multiply(m, n, c, ldc, []Term{term}, o)
+	}
+	m, n, c, ldc, term, o := ok()
+	panics("rows", -1, n, c, ldc, term, o)
+	panics("C", m, n, c[:5], ldc, term, o)
+	panics("ldc", m, n, c, 2, term, o)
+	panics("bias", m, n, c, ldc, term, Options{Bias: c[:2]})
+	short := term
+	short.A.Data = short.A.Data[:7]
+	panics("A", m, n, c, ldc, short, o)
+	short = term
+	short.B.Stride = 2
+	panics("B's stride", m, n, c, ldc, short, o)
+	short = term
+	short.A.Index = []int32{0}
+	panics("A's index", m, n, c, ldc, short, o)
+	short = term
+	short.K = -1
+	panics("K", m, n, c, ldc, short, o)
+	Multiply(m, n, c, ldc, []Term{term}, o)
 }

@@ -1,0 +1,37 @@
+package gemm
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// buffer is memory that grows and is used again, at the start of a cache line.
+type buffer struct{ mem []float32 }
+
+// get makes mem n elements of any content.
+func (b *buffer) get(n int) []float32 {
+	if cap(b.mem) < n {
+		const line = 16
+		m := make([]float32, n+line)
+		skip := (-uintptr(unsafe.Pointer(&m[0]))) % (4 * line) / 4
+		b.mem = m[skip:]
+	}
+	b.mem = b.mem[:n]
+	return b.mem
+}
+
+// worker is what one goroutine needs while it computes a block.
+type worker struct {
+	tile tile
+	a, b buffer // copies of rows of A; a chunk's packed B
+}
+
+var workers = sync.Pool{New: func() any { return new(worker) }}
+
+func getWorker() *worker { return workers.Get().(*worker) }
+
+// free forgets the caller's memory.
+func (w *worker) free() {
+	w.tile = tile{}
+	workers.Put(w)
+}

@@ -1,0 +1,135 @@
+package gemm
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+const (
+	// A product is cut along k where the result is small, so that the chunks'
+	// partial results stay in the caches, and k is long.
+	maxPartial = 1 << 18
+	minChunk   = 256
+	maxChunks  = 64
+)
+
+// chunkSize is the rows of the long sum that one task takes, by the shape alone;
+// 0 where C is cut instead.
+func (j *job) chunkSize() int {
+	k := j.terms[0].K
+	if len(j.terms) > 1 || j.m*j.n > maxPartial || k < 2*minChunk || !j.terms[0].A.Trans {
+		return 0
+	}
+	// An even number, for an even number of threads.
+	chunks := min(maxChunks, 2*((k+2047)/2048))
+	return (k + chunks - 1) / chunks
+}
+
+// sumChunks computes C as the sum of partial products over chunks of k, added as
+// a pairwise tree: (0,1), (2,3), …, then pairs of these, an odd one carried up.
+// Whoever finishes the second of a pair adds it to the first; so there are few
+// partial results at a time, and the additions are the same in any order of
+// events.
+func (j *job) sumChunks(chunk int) {
+	k := j.terms[0].K
+	j.chunkLen = chunk
+	j.tree.reset(parallel.Chunks(k, chunk))
+	parallel.For(j.o.Threads, k, chunk, j.chunkBody)
+	parallel.For(j.o.Threads, j.m, maxRows/2, j.finishBody)
+	partials.Put(j.tree.root)
+	j.tree.root = nil
+}
+
+// chunk sums up one chunk of k and adds it to the tree.
+func (j *job) chunk(lo, hi int) {
+	if j.o.Before != nil {
+		j.o.Before(lo, hi)
+	}
+	p, t := j.path, &j.terms[0]
+	ld := p.padded(j.n)
+	w := getWorker()
+	part := partials.Get().(*buffer)
+	sum := part.get(j.m * ld)
+	pieces := parallel.Chunks(hi-lo, maxDepth)
+	w.tile = tile{c: unsafe.Pointer(&sum[0]), ldc: uintptr(4 * ld), mode: fromZero}
+	for i := range pieces {
+		k0, k1 := lo+i*(hi-lo)/pieces, lo+(i+1)*(hi-lo)/pieces
+		s := segment{k0: k0, depth: k1 - k0}
+		j.pack(w.b.get(s.depth*ld), &s, 0, j.n)
+		w.tile.a, w.tile.rs, w.tile.cs = t.A.view(0, j.m, k0, s.depth, &w.a)
+		j.panels(&w.tile, &s, w.b.mem, j.m, ld)
+		w.tile.mode = fromC
+	}
+	w.free()
+	j.tree.join(p, part, lo/j.chunkLen)
+}
+
+// finish adds the sum to rows of C.
+func (j *job) finish(lo, hi int) {
+	j.startRows(lo, hi)
+	ld := j.path.padded(j.n)
+	for i := lo; i < hi; i++ {
+		j.path.add(j.c[i*j.ldc:][:j.n], j.tree.root.mem[i*ld:][:j.n])
+	}
+	if j.o.After != nil {
+		j.o.After(lo, hi)
+	}
+}
+
+// partials are the buffers of partial results.
+var partials = sync.Pool{New: func() any { return new(buffer) }}
+
+// tree adds partial results in pairs as they come.
+type tree struct {
+	mu      sync.Mutex
+	nodes   []int       // at each level, down to 1
+	waiting [][]*buffer // at each level, those whose sibling is not there yet
+	root    *buffer
+}
+
+// reset makes the tree one of n leaves.
+func (t *tree) reset(n int) {
+	t.nodes = t.nodes[:0]
+	for level := 0; ; level++ {
+		t.nodes = append(t.nodes, n)
+		if len(t.waiting) == level {
+			t.waiting = append(t.waiting, nil)
+		}
+		if len(t.waiting[level]) < n {
+			t.waiting[level] = make([]*buffer, n)
+		}
+		if n == 1 {
+			return
+		}
+		n = (n + 1) / 2
+	}
+}
+
+// join adds leaf i, and what it completes, upwards as far as siblings are there.
+func (t *tree) join(p *path, part *buffer, i int) {
+	for level, nodes := range t.nodes {
+		if nodes == 1 {
+			t.root = part
+			return
+		}
+		if sibling := i ^ 1; sibling < nodes {
+			t.mu.Lock()
+			other := t.waiting[level][sibling]
+			if other == nil {
+				t.waiting[level][i] = part
+				t.mu.Unlock()
+				return
+			}
+			t.waiting[level][sibling] = nil
+			t.mu.Unlock()
+			if i&1 == 1 {
+				part, other = other, part
+			}
+			p.add(part.mem, other.mem[:len(part.mem)])
+			partials.Put(other)
+		}
+		i /= 2
+	}
+}

@@ -1,0 +1,295 @@
+package gemm
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+const (
+	// maxDepth is the steps of k of a panel: 256 of 32 columns are 32 KiB, which
+	// stay in a first-level cache of 48 KiB beside the rows of A.
+	maxDepth = 256
+	// maxRows is the rows of a block of C: their A of maxDepth columns, 192 KiB,
+	// stays in the second-level cache while all panels of B pass.
+	maxRows = 192
+	// maxPacked is the elements of B that are packed at a time, 8 MiB.
+	maxPacked = 1 << 21
+	// minWork is the flops that are worth another block, about 5 µs.
+	minWork = 1 << 20
+)
+
+// segment is up to maxDepth steps of k of one term.
+type segment struct {
+	term, k0, depth int
+	at              int // where its panels begin in the packed B
+}
+
+// job is a call of Multiply. Its loops are bound once, since a closure made anew
+// would be allocated each time.
+type job struct {
+	path  *path
+	m, n  int
+	c     []float32
+	ldc   int
+	terms []Term
+	o     Options
+	alpha float32
+
+	segments []segment
+	rowBlock int // rows of a block of C
+	colBlock int // columns of one
+	blocks   int // of columns
+
+	// The columns and segments that are packed now.
+	jc, nc int
+	now    []segment
+	packed buffer
+	first  bool // of the segments
+
+	chunkLen int
+	tree     tree
+
+	packBody, blockBody, chunkBody, finishBody func(lo, hi int)
+}
+
+var jobs = sync.Pool{New: func() any {
+	j := new(job)
+	j.packBody, j.blockBody, j.chunkBody, j.finishBody = j.packItems, j.block, j.chunk, j.finish
+	return j
+}}
+
+func multiply(p *path, m, n int, c []float32, ldc int, terms []Term, o Options, alpha float32) {
+	j := jobs.Get().(*job)
+	j.path, j.m, j.n, j.c, j.ldc, j.o, j.alpha = p, m, n, c, ldc, o, alpha
+	j.terms = append(j.terms[:0], terms...)
+	j.run()
+	clear(j.terms)
+	j.c, j.o = nil, Options{}
+	jobs.Put(j)
+}
+
+func (j *job) run() {
+	depth := 0
+	for i := range j.terms {
+		depth += j.terms[i].K
+	}
+	if j.m == 0 || j.n == 0 || depth == 0 {
+		j.before()
+		j.startRows(0, j.m)
+		j.after()
+		return
+	}
+	if chunk := j.chunkSize(); chunk > 0 {
+		j.sumChunks(chunk)
+		return
+	}
+	j.cut()
+	j.plan(depth)
+	inBlocks := j.blocks == 1 && !j.terms[0].A.Trans
+	if !inBlocks {
+		j.before()
+		j.o.Before = nil
+	}
+	after := j.o.After
+	if j.blocks > 1 {
+		j.o.After = nil
+	}
+	j.passes()
+	if j.blocks > 1 {
+		j.o.After = after
+		j.after()
+	}
+}
+
+// before and after call the hooks outside of the blocks.
+func (j *job) before() {
+	if j.o.Before == nil || len(j.terms) == 0 {
+		return
+	}
+	rows := j.m
+	if j.terms[0].A.Trans {
+		rows = j.terms[0].K
+	}
+	parallel.For(j.o.Threads, rows, maxRows, j.o.Before)
+}
+
+func (j *job) after() {
+	if j.o.After != nil {
+		parallel.For(j.o.Threads, j.m, maxRows, j.o.After)
+	}
+}
+
+// cut makes the segments: even ones, so that none is short.
+func (j *job) cut() {
+	j.segments = j.segments[:0]
+	for t := range j.terms {
+		k := j.terms[t].K
+		pieces := (k + maxDepth - 1) / maxDepth
+		for p := range pieces {
+			lo, hi := p*k/pieces, (p+1)*k/pieces
+			j.segments = append(j.segments, segment{term: t, k0: lo, depth: hi - lo})
+		}
+	}
+}
+
+// plan chooses the blocks of C: some 32 of rows, each worth handing out; where
+// rows are few, blocks of columns too.
+func (j *job) plan(depth int) {
+	row := max(1, 2*j.n*depth) // flops
+	j.rowBlock = max(min(maxRows, (j.m+31)/32), (minWork+row-1)/row)
+	j.rowBlock = (j.rowBlock + 11) / 12 * 12
+	j.colBlock, j.blocks = j.n, 1
+	if rows := parallel.Chunks(j.m, j.rowBlock); rows < 8 && j.n > 2*j.path.width {
+		want := min(32/rows, j.m*row/minWork)
+		if want > 1 {
+			j.colBlock = (j.n + want - 1) / want
+			j.colBlock = (j.colBlock + 31) / 32 * 32
+			j.blocks = parallel.Chunks(j.n, j.colBlock)
+		}
+	}
+}
+
+// passes packs as much of B as may be held at a time and computes all blocks of
+// C with it, until all of B has passed. One pass does for all but large factors.
+func (j *job) passes() {
+	const wide = maxPacked / maxDepth // columns of which at least one segment fits
+	rows := parallel.Chunks(j.m, j.rowBlock)
+	after := j.o.After
+	for j.jc = 0; j.jc < j.n; j.jc += wide {
+		j.nc = min(wide, j.n-j.jc)
+		padded := j.path.padded(j.nc)
+		for s := 0; s < len(j.segments); {
+			first, total := s, 0
+			for s < len(j.segments) && (s == first || total+j.segments[s].depth*padded <= maxPacked) {
+				j.segments[s].at = total
+				total += j.segments[s].depth * padded
+				s++
+			}
+			j.now, j.first = j.segments[first:s], first == 0
+			j.o.After = nil
+			if s == len(j.segments) && j.jc+j.nc == j.n {
+				j.o.After = after
+			}
+			j.packed.get(total)
+			panels := parallel.Chunks(j.nc, j.path.width)
+			grain := max(1, (1<<16)*len(j.now)*panels/total)
+			parallel.For(j.o.Threads, len(j.now)*panels, grain, j.packBody)
+			parallel.For(j.o.Threads, rows*j.blocks, 1, j.blockBody)
+			j.o.Before = nil
+		}
+	}
+}
+
+// packItems packs panels; item is the segment's number times the panels.
+func (j *job) packItems(lo, hi int) {
+	w := j.path.width
+	panels := parallel.Chunks(j.nc, w)
+	for item := lo; item < hi; item++ {
+		s := &j.now[item/panels]
+		col := item % panels * w
+		j.pack(j.packed.mem[s.at+col*s.depth:], s, j.jc+col, min(w, j.nc-col))
+	}
+}
+
+// pack lays columns [from, from+cols) of a segment of B in panels.
+func (j *job) pack(dst []float32, s *segment, from, cols int) {
+	p, b := j.path, &j.terms[s.term].B
+	for col := 0; col < cols; col += p.width {
+		n := min(p.width, cols-col)
+		width := p.panelWidth(n)
+		panel := dst[col*s.depth:][:width*s.depth]
+		p.packPanel(panel, b, s.k0, s.depth, from+col, n, width)
+		if j.alpha != 1 {
+			for i := range panel {
+				panel[i] *= j.alpha
+			}
+		}
+	}
+}
+
+// block computes one block of C with what is packed.
+func (j *job) block(item, _ int) {
+	lo := item / j.blocks * j.rowBlock
+	hi := min(lo+j.rowBlock, j.m)
+	from := item % j.blocks * j.colBlock
+	to := min(from+j.colBlock, j.nc)
+	if from >= to {
+		return
+	}
+	if j.o.Before != nil {
+		j.o.Before(lo, hi)
+	}
+	w := getWorker()
+	mode := j.start(lo, hi, j.jc+from, j.jc+to)
+	for i := range j.now {
+		s := &j.now[i]
+		w.tile = tile{c: unsafe.Pointer(&j.c[lo*j.ldc+j.jc+from]), ldc: uintptr(4 * j.ldc), mode: mode}
+		if mode == fromBias {
+			w.tile.bias = unsafe.Pointer(&j.o.Bias[j.jc+from])
+		}
+		w.tile.a, w.tile.rs, w.tile.cs = j.terms[s.term].A.view(lo, hi-lo, s.k0, s.depth, &w.a)
+		j.panels(&w.tile, s, j.packed.mem[s.at+from*s.depth:], hi-lo, to-from)
+		mode = fromC
+	}
+	w.free()
+	if j.o.After != nil {
+		j.o.After(lo, hi)
+	}
+}
+
+// panels adds a segment's product to rows × cols of C at first.c, with the packed
+// panels of these columns.
+func (j *job) panels(first *tile, s *segment, packed []float32, rows, cols int) {
+	p := j.path
+	t := *first
+	for col := 0; col < cols; col += p.width {
+		n := min(p.width, cols-col)
+		*first = t
+		first.k = s.depth
+		first.b = unsafe.Pointer(&packed[col*s.depth])
+		first.c = unsafe.Add(t.c, 4*col)
+		if t.mode == fromBias {
+			first.bias = unsafe.Add(t.bias, 4*col)
+		}
+		first.ahead, first.aheadStep = first.b, 0
+		p.column(first, rows, n, p.panelWidth(n))
+	}
+	*first = t
+}
+
+// start is the mode of a block's first segment. With a bias and what C holds,
+// their sum is C's.
+func (j *job) start(lo, hi, from, to int) int {
+	switch {
+	case !j.first:
+		return fromC
+	case !j.o.Acc && j.o.Bias == nil:
+		return fromZero
+	case !j.o.Acc:
+		return fromBias
+	}
+	if j.o.Bias != nil {
+		for i := lo; i < hi; i++ {
+			row := j.c[i*j.ldc:]
+			for k := from; k < to; k++ {
+				row[k] += j.o.Bias[k]
+			}
+		}
+	}
+	return fromC
+}
+
+// startRows makes rows of C what the sums start at, where there are no products.
+func (j *job) startRows(lo, hi int) {
+	for i := lo; i < hi && j.n > 0; i++ {
+		row := j.c[i*j.ldc:][:j.n]
+		if !j.o.Acc {
+			clear(row)
+		}
+		for k, b := range j.o.Bias {
+			row[k] += b
+		}
+	}
+}
