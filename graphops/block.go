@@ -96,26 +96,18 @@ type Transposed struct {
 // by a counting sort (O(sources + edges)) and kept.
 func (b *Block) Transposed() *Transposed {
 	b.once.Do(func() {
-		n := b.NumEdges()
-		t := &Transposed{Indptr: make([]int64, b.NumSrc+1), Dst: make([]int32, n), Edge: make([]int32, n)}
-		first := b.Indptr[0]
-		for _, s := range b.Indices[first:b.Indptr[b.NumDst]] {
-			t.Indptr[s+1]++
-		}
-		for s := range b.NumSrc {
-			t.Indptr[s+1] += t.Indptr[s]
-		}
-		next := make([]int64, b.NumSrc)
-		copy(next, t.Indptr)
-		for d := range b.NumDst {
-			for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
-				s := b.Indices[e]
-				t.Dst[next[s]] = int32(d)
-				t.Edge[next[s]] = int32(e - first)
-				next[s]++
-			}
-		}
-		b.t = t
+		b.t = &Transposed{}
+		b.t.make(b, 0)
 	})
 	return b.t
+}
+
+// Transpose makes what [Block.Transposed] returns from now on, in the memory of
+// t, on a number of threads that does not show in the result. Where the
+// transpose was made already it does nothing.
+func (b *Block) Transpose(t *Transposed, threads int) {
+	b.once.Do(func() {
+		b.t = t
+		t.make(b, threads)
+	})
 }

@@ -27,16 +27,20 @@ type Batch struct {
 
 // memory holds the arrays of one batch.
 type memory struct {
-	ids  []int32
-	hops []edges
+	ids      []int32
+	seedRows []int32
+	hops     []edges
+	structs  []graphops.Block  // by hop
+	blocks   []*graphops.Block // the same, the farthest first
 }
 
 // edges are one hop's: a block's arrays.
 type edges struct {
-	indptr  []int64
-	indices []int32
-	edgePos []int64
-	weights []float32 // nil where the graph has none
+	indptr     []int64
+	indices    []int32
+	edgePos    []int64
+	weights    []float32 // nil where the graph has none
+	transposed graphops.Transposed
 }
 
 // InputIDs are the global ids of the rows that the first layer reads: the nodes

@@ -1,12 +1,10 @@
 package sample
 
 import (
-	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
+	"math"
 	"slices"
-	"strings"
+	"sync/atomic"
 
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -17,56 +15,121 @@ import (
 // others. No result depends on it.
 const grain = 128
 
-// chunk is what was picked for the destinations [c·grain, (c+1)·grain).
+// A hop is expanded in three steps. Two passes run in parallel over chunks of
+// destinations: the first learns how many edges each destination has, the second
+// picks and fetches them, each chunk at its place in the block's arrays. The
+// third step numbers the sources in the order of edges. It is one worker's, for
+// the order decides; but it begins with the first chunk that is there, while the
+// other workers pick, and finds the sources still in a cache.
+
+// chunk is the destinations [c·grain, (c+1)·grain).
 type chunk struct {
-	at     [grain]int64 // the CSC position of each destination's first in-edge
-	degree [grain]int   // its in-degree
-	picks  []int32      // positions, destination after destination
-	err    error
+	edges int64 // how many edges the destinations take
+	first int64 // how many those before them do
+	// picks are positions, destination after destination, where a picker was
+	// asked: [Fanouts] writes edges straight away.
+	picks []int32
+	ready atomic.Bool // the edges are there, to be numbered
+	err   error
 }
 
-// scratch is what one goroutine needs while it picks.
+// inEdges are a node's: their first CSC position, and their number.
+type inEdges struct {
+	at int64
+	n  int
+}
+
+// scratch is what one worker needs.
 type scratch struct {
-	hop Hop
-	out []int32
+	hop   Hop
+	out   []int32
+	lanes lanes
 }
 
-// expand picks for the destinations dst at a hop and writes the edges into e,
-// with global ids in e.indices.
-func (s *Sampler) expand(epoch, step, hop int, dst []int32, e *edges) error {
-	h := Hop{Index: hop, seed: s.c.Seed, epoch: epoch, step: step, c3: philox.C3(s.c.Purpose, hop, epoch)}
-	// Pass 1 leaves each destination's number of picks in the entry after its own.
-	e.indptr = resize(e.indptr, len(dst)+1)
+// expansion is the hop at work: what the workers have in common. The functions
+// are kept because making one anew allocates.
+type expansion struct {
+	h       Hop
+	m       *memory
+	e       *edges
+	dst     []int32
+	known   int // rows below are looked up already
+	chunks  []chunk
+	fanouts bool // the picker is Fanouts
+	k       int  // its fanout
+	workers int
+	next    atomic.Int64 // the next chunk to draw
+	number  int          // the next chunk to number, worker 0's
+
+	count, pick, draw func(lo, hi int)
+}
+
+// expand picks for the destinations m.ids at a hop, writes the edges into
+// m.hops[hop] and extends m.ids by the nodes that they reach.
+func (s *Sampler) expand(epoch, step, hop int, m *memory) error {
+	x := &s.x
+	x.h = Hop{Index: hop, seed: s.c.Seed, epoch: epoch, step: step, c3: philox.C3(s.c.Purpose, hop, epoch)}
+	x.m, x.e, x.dst, x.known = m, &m.hops[hop], m.ids, len(s.rows)
+	n, e := len(x.dst), x.e
+	e.indptr = resize(e.indptr, n+1)
 	e.indptr[0] = 0
-	for len(s.chunks) < parallel.Chunks(len(dst), grain) {
+	s.rows = slices.Grow(s.rows, n-len(s.rows))[:n]
+	for len(s.chunks) < parallel.Chunks(n, grain) {
 		s.chunks = append(s.chunks, chunk{})
 	}
-	chunks := s.chunks[:parallel.Chunks(len(dst), grain)]
-	if s.c.Frontier != nil {
-		if err := s.pickFrontier(h, dst, chunks, e.indptr[1:]); err != nil {
+	x.chunks = s.chunks[:parallel.Chunks(n, grain)]
+	f, ok := s.c.Picker.(Fanouts)
+	if x.fanouts = ok; ok {
+		if x.k = f[hop]; x.k < 0 {
+			x.k = math.MaxInt
+		}
+	}
+	parallel.For(s.c.Threads, n, grain, x.count)
+	// Every chunk ran, so which error is reported does not depend on threads.
+	if err := firstError(x.chunks); err != nil {
+		return err
+	}
+	switch {
+	case s.c.Frontier != nil:
+		if err := s.pickFrontier(); err != nil {
 			return err
 		}
-	} else {
-		parallel.For(s.c.Threads, len(dst), grain, func(lo, hi int) {
-			s.pickChunk(h, dst[lo:hi], &chunks[lo/grain], e.indptr[lo+1:hi+1])
-		})
-		// Every chunk ran, so which error is reported does not depend on threads.
-		if err := firstError(chunks); err != nil {
+	case !x.fanouts:
+		x.start(s.c.Threads)
+		parallel.For(s.c.Threads, x.workers, 1, x.pick)
+		if err := firstError(x.chunks); err != nil {
 			return err
 		}
 	}
-	for d := range dst {
-		e.indptr[d+1] += e.indptr[d]
+	total := int64(0)
+	for i := range x.chunks {
+		x.chunks[i].first = total
+		total += x.chunks[i].edges
 	}
-	e.edgePos = resize(e.edgePos, int(e.indptr[len(dst)]))
-	e.indices = resize(e.indices, int(e.indptr[len(dst)]))
+	e.edgePos = resize(e.edgePos, int(total))
+	e.indices = resize(e.indices, int(total))
 	if s.g.Weights != nil {
-		e.weights = resize(e.weights, int(e.indptr[len(dst)]))
+		e.weights = resize(e.weights, int(total))
 	}
-	parallel.For(s.c.Threads, len(dst), grain, func(lo, hi int) {
-		s.fill(dst, lo, hi, &chunks[lo/grain], e)
-	})
-	return firstError(chunks)
+	x.start(s.c.Threads)
+	parallel.For(s.c.Threads, x.workers, 1, x.draw)
+	s.numberReady()
+	return firstError(x.chunks)
+}
+
+// start lets workers take chunks from the first on.
+func (x *expansion) start(threads int) {
+	x.workers = min(parallel.Threads(threads), len(x.chunks))
+	x.next.Store(0)
+	x.number = 0
+}
+
+// take is the next chunk that no worker has, or -1.
+func (x *expansion) take() int {
+	if c := int(x.next.Add(1) - 1); c < len(x.chunks) {
+		return c
+	}
+	return -1
 }
 
 func firstError(chunks []chunk) error {
@@ -78,255 +141,151 @@ func firstError(chunks []chunk) error {
 	return nil
 }
 
-// pickChunk asks the picker about each destination and keeps its picks and their
-// counts.
-func (s *Sampler) pickChunk(h Hop, dst []int32, c *chunk, counts []int64) {
-	if s.start(c, dst); c.err != nil {
-		return
-	}
-	w := s.takeScratch() // not put back after a panic, which may leave bits set in seen
-	h.seen, h.tree = w.hop.seen, w.hop.tree
-	w.hop = h
-	if f, ok := s.c.Picker.(Fanouts); ok {
-		// The same picks as below, straight into place.
-		for i, v := range dst {
-			before := len(c.picks)
-			w.hop.At(v)
-			c.picks = w.hop.Uniform(c.degree[i], f[h.Index], c.picks)
-			counts[i] = int64(len(c.picks) - before)
-		}
-		s.putScratch(w)
-		return
-	}
-	v := int32(-1)
-	defer func() {
-		if r := recover(); r != nil {
-			c.err = s.recovered(r, h.Index, v)
-		}
-	}()
-	for i := range dst {
-		v = dst[i]
-		if c.degree[i] == 0 {
-			counts[i] = 0
-			continue
-		}
-		nbrs := s.g.InNeighbors(v)
-		w.hop.At(v)
-		w.hop.pos = c.at[i]
-		if all := s.g.Weights; all != nil {
-			w.hop.weights = all[c.at[i]:][:len(nbrs):len(nbrs)]
-		}
-		out := s.c.Picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
-		// The copy lets the picker return any slice, one of its own included.
-		before := len(c.picks)
-		c.picks = append(c.picks, out...)
-		if c.err = s.sorted(h.Index, v, c.picks[before:], len(nbrs)); c.err != nil {
-			return
-		}
-		counts[i] = int64(len(out))
-		if len(out) > cap(w.out) {
-			w.out = make([]int32, 0, 2*len(out))
-		}
-	}
-	s.putScratch(w)
-}
-
-// start empties a chunk and looks up where the in-edges of its destinations are.
-// Doing that for all of them first lets the processor wait for many cache misses
-// at a time, which is much of a hop's cost. A graph whose offsets are damaged is
-// found here, before anything is sliced by them.
-func (s *Sampler) start(c *chunk, dst []int32) {
+// countChunk looks up where the in-edges of the destinations [lo, hi) are and, for
+// [Fanouts], how many of them they take: e.indptr[d+1] becomes the number within
+// the chunk up to destination d. Doing that first, and for all of them, lets the
+// processor wait for many cache misses at a time. A graph whose offsets are
+// damaged is found here, before anything is sliced by them.
+func (s *Sampler) countChunk(lo, hi int) {
+	x := &s.x
+	c := &x.chunks[lo/grain]
 	c.picks, c.err = c.picks[:0], nil
-	for i, v := range dst {
-		c.at[i], c.degree[i] = s.g.Indptr[v], int(s.g.Indptr[v+1])
+	c.ready.Store(false)
+	indptr, last, bad := s.g.Indptr, s.g.NumEdges(), int64(0)
+	from := max(lo, x.known)
+	if from < hi {
+		rows := s.rows[from:hi]
+		for i, v := range x.dst[from:hi] {
+			at, end := indptr[v], indptr[v+1]
+			rows[i] = inEdges{at, int(end - at)}
+			bad |= at | (end - at) | (last - end) // negative if one of them is
+		}
 	}
-	for i, v := range dst {
-		from, to := c.at[i], int64(c.degree[i])
+	if bad < 0 {
+		c.err = s.damagedOffsets(x.dst[from:hi])
+		return
+	}
+	if !x.fanouts {
+		return
+	}
+	total, k := 0, x.k
+	counts := x.e.indptr[lo+1 : hi+1]
+	for i, r := range s.rows[lo:hi] {
+		total += min(r.n, k)
+		counts[i] = int64(total)
+	}
+	c.edges = int64(total)
+}
+
+func (s *Sampler) damagedOffsets(nodes []int32) error {
+	for _, v := range nodes {
+		from, to := s.g.Indptr[v], s.g.Indptr[v+1]
 		if from < 0 || to < from || to > s.g.NumEdges() {
-			c.err = fmt.Errorf("sample: the graph is damaged: the edges of node %d are from %d to %d, but there are %d in all; check the dataset", v, from, to, s.g.NumEdges())
-			return
+			return fmt.Errorf("sample: the graph is damaged: the edges of node %d are from %d to %d, but there are %d in all; check the dataset", v, from, to, s.g.NumEdges())
 		}
-		c.degree[i] = int(to - from)
 	}
+	panic("unreachable: one of the nodes has damaged offsets")
 }
 
-// sorted checks that the picks of v are positions below n, and sorts them.
-func (s *Sampler) sorted(hop int, v int32, picks []int32, n int) error {
-	ascending, last := true, int32(0)
-	for i, p := range picks {
-		if uint(p) >= uint(n) {
-			return &PickError{Picker: s.name, Hop: hop, Node: v, Err: fmt.Errorf(
-				"returned position %d as pick %d of %d, but the node has %d in-neighbours: positions are 0 to %d", p, i, len(picks), n, n-1)}
+// drawChunks is a worker's part of the second pass. Worker 0 numbers as well:
+// always the same one, so that the table of rows stays in one core's caches. It
+// waits for nobody: what is not ready is numbered after all have ended.
+func (s *Sampler) drawChunks(worker, _ int) {
+	x := &s.x
+	w := s.takeScratch(worker)
+	for {
+		if worker == 0 {
+			s.numberReady()
 		}
-		ascending = ascending && p >= last
-		last = p
+		c := x.take()
+		if c < 0 {
+			break
+		}
+		s.drawChunk(c, w)
+		x.chunks[c].ready.Store(true)
 	}
-	if !ascending {
-		slices.Sort(picks)
-	}
-	return nil
+	s.scratch[worker] = w
 }
 
-// span is a part of a slice, with both ends counted from 1 so that the zero value
-// says that there is none yet.
-type span struct{ from, to int }
-
-// pickFrontier asks the frontier picker about all destinations, with the same
-// result as pickChunk for each chunk.
-func (s *Sampler) pickFrontier(h Hop, dst []int32, chunks []chunk, counts []int64) error {
-	for c := range chunks {
-		s.start(&chunks[c], dst[c*grain:min((c+1)*grain, len(dst))])
-	}
-	if err := firstError(chunks); err != nil {
-		return err
-	}
-	// Destination i's picks are all[spans[i].from-1 : spans[i].to-1].
-	s.spans = resize(s.spans, len(dst))
-	clear(s.spans)
-	spans, all := s.spans, s.all[:0]
-	var bad error
-	pick := func(i int, positions []int32) {
-		switch {
-		case bad != nil:
-		case i < 0 || i >= len(dst):
-			bad = &PickError{Picker: s.name, Hop: h.Index, Node: -1, Err: fmt.Errorf("picked for destination %d, but there are %d", i, len(dst))}
-		case spans[i] != span{}:
-			bad = &PickError{Picker: s.name, Hop: h.Index, Node: dst[i], Err: fmt.Errorf("picked a second time for destination %d; all picks of one go into one call", i)}
-		default:
-			from := len(all)
-			all = append(all, positions...)
-			spans[i] = span{from + 1, len(all) + 1}
-			bad = s.sorted(h.Index, dst[i], all[from:], s.g.InDegree(dst[i]))
-		}
-	}
-	err := s.callFrontier(h, dst, pick)
-	s.all = all
-	if bad != nil {
-		return bad
-	}
-	if err != nil {
-		return err
-	}
-	for c := range chunks {
-		for i := c * grain; i < min((c+1)*grain, len(dst)); i++ {
-			if spans[i] != (span{}) {
-				chunks[c].picks = append(chunks[c].picks, all[spans[i].from-1:spans[i].to-1]...)
+// drawChunk writes the edges of a chunk's destinations, with global ids in
+// e.indices, and their offsets.
+func (s *Sampler) drawChunk(c int, w *scratch) {
+	x := &s.x
+	k, e := &x.chunks[c], x.e
+	lo, hi := c*grain, min((c+1)*grain, len(x.dst))
+	edgePos := e.edgePos[k.first : k.first+k.edges]
+	if x.fanouts {
+		w.lanes.draw(&x.h, x.k, x.dst[lo:hi], s.rows[lo:hi], edgePos)
+	} else {
+		at := int64(0)
+		for i, end := range e.indptr[lo+1 : hi+1] {
+			first := s.rows[lo+i].at
+			for ; at < end; at++ {
+				edgePos[at] = first + int64(k.picks[at])
 			}
-			counts[i] = int64(spans[i].to - spans[i].from)
 		}
 	}
-	return nil
-}
-
-func (s *Sampler) callFrontier(h Hop, dst []int32, pick func(int, []int32)) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = s.recovered(r, h.Index, -1)
-		}
-	}()
-	h.At(0)
-	if err := s.c.Frontier.PickFrontier(&h, s.g, dst, pick); err != nil {
-		return &PickError{Picker: s.name, Hop: h.Index, Node: -1, Err: fmt.Errorf("failed: %w", err)}
-	}
-	return nil
-}
-
-// fill writes the edges of the destinations [lo, hi): their positions first, so
-// that the loop of random accesses has nothing else in it.
-func (s *Sampler) fill(dst []int32, lo, hi int, c *chunk, e *edges) {
-	first, last := e.indptr[lo], e.indptr[hi]
-	edgePos, indices := e.edgePos[first:last], e.indices[first:last]
-	for d := lo; d < hi; d++ {
-		at := c.at[d-lo]
-		for i := e.indptr[d] - first; i < e.indptr[d+1]-first; i++ {
-			edgePos[i] = at + int64(c.picks[i])
+	if k.first > 0 {
+		indptr := e.indptr[lo+1 : hi+1]
+		for i := range indptr {
+			indptr[i] += k.first
 		}
 	}
-	all, damaged := s.g.Indices, uint32(0)
-	n := uint32(s.g.NumNodes())
+	// Nothing but random accesses: none waits for another.
+	all, n, bad := s.g.Indices, int32(s.g.NumNodes()), int32(0)
+	indices := e.indices[k.first:][:len(edgePos)]
 	for i, pos := range edgePos {
 		u := all[pos]
 		indices[i] = u
-		if uint32(u) >= n {
-			damaged++
-		}
+		bad |= u | (n - 1 - u) // negative if one of them is
 	}
-	if w := s.g.Weights; w != nil {
-		weights := e.weights[first:last]
+	if weights := s.g.Weights; weights != nil {
+		out := e.weights[k.first:][:len(edgePos)]
 		for i, pos := range edgePos {
-			weights[i] = w[pos]
+			out[i] = weights[pos]
 		}
 	}
-	if damaged == 0 {
-		return
+	if bad < 0 {
+		k.err = s.damagedEdge(lo, hi)
 	}
+}
+
+func (s *Sampler) damagedEdge(lo, hi int) error {
+	x := &s.x
+	n, at := s.g.NumNodes(), x.chunks[lo/grain].first
 	for d := lo; d < hi; d++ {
-		for i := e.indptr[d]; i < e.indptr[d+1]; i++ {
-			if uint32(e.indices[i]) >= n {
-				c.err = fmt.Errorf("sample: the graph is damaged: edge %d of node %d, at position %d of the indices, comes from node %d, but the nodes are 0 to %d; check the dataset", e.edgePos[i]-c.at[d-lo], dst[d], e.edgePos[i], e.indices[i], n-1)
-				return
+		for ; at < x.e.indptr[d+1]; at++ {
+			if pos, u := x.e.edgePos[at], x.e.indices[at]; uint(u) >= uint(n) {
+				return fmt.Errorf("sample: the graph is damaged: edge %d of node %d, at position %d of the indices, comes from node %d, but the nodes are 0 to %d; check the dataset", pos-s.rows[d].at, x.dst[d], pos, u, n-1)
 			}
 		}
 	}
+	panic("unreachable: one of the edges comes from nowhere")
 }
 
-// recovered turns a picker's panic into an error. A fault in mapped memory is
-// not the picker's: it goes on as a panic, for the guard that knows the file.
-func (s *Sampler) recovered(r any, hop int, v int32) error {
-	if err, ok := r.(error); ok {
-		var fault interface{ Addr() uintptr }
-		if errors.As(err, &fault) {
-			panic(r)
+// numberReady numbers the sources of chunks in their order, as far as they are
+// there. Nothing is numbered from a damaged chunk on.
+func (s *Sampler) numberReady() {
+	x := &s.x
+	for ; x.number < len(x.chunks); x.number++ {
+		c := &x.chunks[x.number]
+		if !c.ready.Load() || c.err != nil {
+			return
 		}
-	}
-	e := &PickError{Picker: s.name, Hop: hop, Node: v, Stack: debug.Stack()}
-	if p, ok := r.(*parallel.Panic); ok {
-		e.Stack = p.Stack
-	}
-	cause, ok := r.(error)
-	if !ok {
-		cause = fmt.Errorf("%v", r)
-	}
-	e.Err = fmt.Errorf("panicked%s: %w", panicSite(), cause)
-	return e
-}
-
-// panicSite is " at file:line" of the picker's innermost frame, for the deferred
-// function that recovers its panic: below the runtime's frames and ours.
-func panicSite() string {
-	const module = "github.com/graphnb/graphnb/"
-	pc := make([]uintptr, 64)
-	frames := runtime.CallersFrames(pc[:runtime.Callers(1, pc)])
-	for panicking := false; ; {
-		f, more := frames.Next()
-		switch {
-		case f.Function == "runtime.gopanic":
-			panicking = true
-		case panicking && !strings.HasPrefix(f.Function, "runtime.") &&
-			!strings.HasPrefix(f.Function, module+"internal/") && !strings.HasPrefix(f.Function, module+"graphops/sample."):
-			return fmt.Sprintf(" at %s:%d", f.File, f.Line)
-		}
-		if !more {
-			return ""
-		}
+		nodes := x.e.indices[c.first : c.first+c.edges]
+		x.m.ids = s.numbers.number(x.m.ids, nodes)
 	}
 }
 
-func (s *Sampler) takeScratch() *scratch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.scratch); n > 0 {
-		w := s.scratch[n-1]
-		s.scratch = s.scratch[:n-1]
-		return w
+// takeScratch is a worker's scratch, for it to put back: not after a panic, which
+// may leave bits set in seen.
+func (s *Sampler) takeScratch(worker int) *scratch {
+	w := s.scratch[worker]
+	s.scratch[worker] = nil
+	if w == nil {
+		w = &scratch{out: make([]int32, 0, 256)}
 	}
-	return &scratch{out: make([]int32, 0, 256)}
-}
-
-func (s *Sampler) putScratch(w *scratch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.scratch = append(s.scratch, w)
+	return w
 }
 
 // resize returns a slice of length n that is never nil, in x's memory where that

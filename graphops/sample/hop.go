@@ -59,6 +59,13 @@ func (h *Hop) Bounded(n int) int { return int(philox.Bounded(h.stream.Next(), ui
 // Float32 is the next draw, brought to [0, 1) in steps of 2^-24.
 func (h *Hop) Float32() float32 { return philox.Float32(h.stream.Next()) }
 
+// enter brings h to another hop, with its scratch memory kept.
+func (h *Hop) enter(to *Hop) {
+	seen, tree := h.seen, h.tree
+	*h = *to
+	h.seen, h.tree = seen, tree
+}
+
 // linearPicks is how many picks are searched one by one; beyond, a bit set is
 // faster.
 const linearPicks = 48

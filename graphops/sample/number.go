@@ -3,6 +3,7 @@ package sample
 import (
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // numbering gives the nodes of a batch their rows, in order of first appearance.
@@ -44,20 +45,28 @@ func (t *directNumbers) begin() {
 	}
 }
 
+// number has no branches but the loop's: whether a node is new is as good as
+// random, and a mispredicted branch would wait for the table's cache miss and
+// throw away those that were begun behind it.
 func (t *directNumbers) number(ids, nodes []int32) []int32 {
 	rows, base, next := t.rows, t.base, t.next
+	// The place of the next new node is written to always and counted where it is
+	// one, so there is a place more than there can be new nodes.
+	ids = slices.Grow(ids, min(len(nodes), len(rows)-len(ids))+1)
+	room := ids[:cap(ids)]
+	n := len(ids)
 	for i, v := range nodes {
-		r := rows[v]
-		if r < base {
-			r = next
-			next++
-			rows[v] = r
-			ids = append(ids, v)
-		}
-		nodes[i] = r - base
+		r := rows[v] - base
+		fresh := r >> 31 // all ones or 0: entries and base are not negative
+		r = r&^fresh | (next-base)&fresh
+		rows[v] = r + base
+		nodes[i] = r
+		room[n] = v
+		n -= int(fresh)
+		next -= fresh
 	}
 	t.next = next
-	return ids
+	return room[:n]
 }
 
 // hashNumbers is an open-addressing table with linear probing. A slot holds the

@@ -41,6 +41,7 @@ import (
 	"sync/atomic"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
@@ -71,6 +72,11 @@ type Config struct {
 	// graph's own. Blocks carry the weights of their edges, and [Weighted] picks
 	// by them.
 	Weights []float32
+	// Transpose makes the transposes of the blocks, which backward passes need,
+	// while sampling and in memory that is used again: see
+	// [graphops.Block.Transposed]. The farthest block's is left out, because the
+	// gradient of the input is rarely wanted, unless TransposeInput says so.
+	Transpose, TransposeInput bool
 }
 
 // Sampler samples batches from one graph. It keeps tables and buffers between
@@ -81,15 +87,18 @@ type Sampler struct {
 	c       Config
 	name    string // the picker's type
 	numbers numbering
+	hint    int // how many nodes the last batch reached
+	busy    atomic.Bool
+
+	x       expansion
+	scratch []*scratch // one a worker
+	rows    []inEdges  // of the batch's nodes, by row
 	chunks  []chunk
 	spans   []span  // of a frontier picker
 	all     []int32 // its picks
-	hint    int     // how many nodes the last batch reached
-	busy    atomic.Bool
 
-	mu      sync.Mutex
-	scratch []*scratch
-	free    []*memory
+	mu   sync.Mutex
+	free []*memory
 }
 
 // New returns a sampler over g. It allocates O(nodes) memory for graphs of up to
@@ -148,7 +157,10 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 	default:
 		return nil, fmt.Errorf("sample: purpose %d is not one that samplers draw for; use Sample, Evaluate or User", c.Purpose)
 	}
-	return &Sampler{g: g, c: c, name: name, numbers: newNumbering(g.NumNodes())}, nil
+	s := &Sampler{g: g, c: c, name: name, numbers: newNumbering(g.NumNodes())}
+	s.scratch = make([]*scratch, parallel.Threads(c.Threads))
+	s.x.count, s.x.pick, s.x.draw = s.countChunk, s.pickChunks, s.drawChunks
+	return s, nil
 }
 
 // Hops is the number of hops, which is the number of blocks of each batch.
@@ -174,54 +186,66 @@ func (s *Sampler) Sample(epoch, step int, seeds []int32) (*Batch, error) {
 	}
 	defer s.busy.Store(false)
 	m := s.memory()
-	ids, err := s.seeds(m.ids[:0], seeds)
-	if err != nil {
+	b := &Batch{Epoch: epoch, Step: step, owner: s, mem: m}
+	if err := s.sample(b, seeds); err != nil {
 		s.keep(m)
 		return nil, err
-	}
-	b := &Batch{Epoch: epoch, Step: step, Blocks: make([]*graphops.Block, s.c.Hops), owner: s, mem: m}
-	for hop := range s.c.Hops {
-		e := &m.hops[hop]
-		if err := s.expand(epoch, step, hop, ids, e); err != nil {
-			m.ids = ids
-			s.keep(m)
-			return nil, err
-		}
-		dst := len(ids)
-		ids = s.numbers.number(ids, e.indices)
-		b.Blocks[s.c.Hops-1-hop] = &graphops.Block{
-			NumDst: dst, NumSrc: len(ids), Level: hop,
-			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos,
-			Graph: s.g, Weights: e.weights,
-		}
-	}
-	m.ids, s.hint = ids, len(ids)
-	// Nodes keep their row from hop to hop, so every level's ids are a prefix of
-	// the last level's.
-	b.Seeds = ids[:len(seeds):len(seeds)]
-	for _, k := range b.Blocks {
-		k.SrcIDs = ids[:k.NumSrc:k.NumSrc]
 	}
 	return b, nil
 }
 
-// seeds numbers the seeds and appends them to ids.
-func (s *Sampler) seeds(ids, seeds []int32) ([]int32, error) {
+func (s *Sampler) sample(b *Batch, seeds []int32) error {
+	m, hops := b.mem, s.c.Hops
+	if err := s.seeds(m, seeds); err != nil {
+		return err
+	}
+	s.rows = s.rows[:0]
+	for hop := range hops {
+		e := &m.hops[hop]
+		dst := len(m.ids)
+		if err := s.expand(b.Epoch, b.Step, hop, m); err != nil {
+			return err
+		}
+		// Not a new one: its memory is the batch's, as its arrays are.
+		m.structs[hop] = graphops.Block{
+			NumDst: dst, NumSrc: len(m.ids), Level: hop,
+			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos,
+			Graph: s.g, Weights: e.weights,
+		}
+	}
+	s.hint = len(m.ids)
+	// Nodes keep their row from hop to hop, so every level's ids are a prefix of
+	// the last level's.
+	b.Seeds = m.ids[:len(seeds):len(seeds)]
+	b.Blocks = m.blocks[:hops:hops]
+	for hop := range hops {
+		k := &m.structs[hop]
+		k.SrcIDs = m.ids[:k.NumSrc:k.NumSrc]
+		if s.c.Transpose && hop < hops-1 || s.c.TransposeInput && hop == hops-1 {
+			k.Transpose(&m.hops[hop].transposed, s.c.Threads)
+		}
+	}
+	return nil
+}
+
+// seeds numbers the seeds: they become the first rows of m.ids.
+func (s *Sampler) seeds(m *memory, seeds []int32) error {
 	n := s.g.NumNodes()
 	for i, v := range seeds {
 		if uint(v) >= uint(n) {
-			return ids, fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, n-1)
+			return fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, n-1)
 		}
 	}
 	s.numbers.begin()
-	rows := append([]int32(nil), seeds...)
-	ids = s.numbers.number(ids, rows)
-	if len(ids) == len(seeds) {
-		return ids, nil
+	rows := append(m.seedRows[:0], seeds...)
+	m.seedRows = rows
+	m.ids = s.numbers.number(m.ids[:0], rows)
+	if len(m.ids) == len(seeds) {
+		return nil
 	}
 	for i, r := range rows {
 		if int(r) != i {
-			return ids, fmt.Errorf("sample: seed %d is there twice, at positions %d and %d; seeds of a batch are distinct", seeds[i], r, i)
+			return fmt.Errorf("sample: seed %d is there twice, at positions %d and %d; seeds of a batch are distinct", seeds[i], r, i)
 		}
 	}
 	panic("unreachable: fewer rows than seeds, and every seed has a row of its own")
@@ -237,7 +261,11 @@ func (s *Sampler) memory() *memory {
 		return m
 	}
 	// ids is never nil: a block with nil SrcIDs would mean that row s is node s.
-	return &memory{ids: make([]int32, 0, s.hint+s.hint/8), hops: make([]edges, s.c.Hops)}
+	m := &memory{ids: make([]int32, 0, s.hint+s.hint/8+1), hops: make([]edges, s.c.Hops), structs: make([]graphops.Block, s.c.Hops)}
+	for hop := range m.structs {
+		m.blocks = append(m.blocks, &m.structs[s.c.Hops-1-hop])
+	}
+	return m
 }
 
 func (s *Sampler) keep(m *memory) {
