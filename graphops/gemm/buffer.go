@@ -22,8 +22,9 @@ func (b *buffer) get(n int) []float32 {
 
 // worker is what one goroutine needs while it computes a block.
 type worker struct {
-	tile tile
-	a, b buffer // copies of rows of A; a chunk's packed B
+	tile  tile
+	ahead ahead
+	a, b  buffer // copies of rows of A; a chunk's packed B
 }
 
 var workers = sync.Pool{New: func() any { return new(worker) }}
@@ -32,6 +33,6 @@ func getWorker() *worker { return workers.Get().(*worker) }
 
 // free forgets the caller's memory.
 func (w *worker) free() {
-	w.tile = tile{}
+	w.tile, w.ahead = tile{}, ahead{}
 	workers.Put(w)
 }

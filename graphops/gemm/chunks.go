@@ -53,13 +53,19 @@ func (j *job) chunk(lo, hi int) {
 	part := partials.Get().(*buffer)
 	sum := part.get(j.m * ld)
 	pieces := parallel.Chunks(hi-lo, maxDepth)
+	next := j.chunkLen * parallel.Threads(j.o.Threads)
 	w.tile = tile{c: unsafe.Pointer(&sum[0]), ldc: uintptr(4 * ld), mode: fromZero}
 	for i := range pieces {
 		k0, k1 := lo+i*(hi-lo)/pieces, lo+(i+1)*(hi-lo)/pieces
 		s := segment{k0: k0, depth: k1 - k0}
 		j.pack(w.b.get(s.depth*ld), &s, 0, j.n)
 		w.tile.a, w.tile.rs, w.tile.cs = t.A.view(0, j.m, k0, s.depth, &w.a)
-		j.panels(&w.tile, &s, w.b.mem, j.m, ld)
+		then := k1
+		if k1 == hi {
+			then = lo + next
+		}
+		w.ahead.plan(s.depth*((j.m+11)/12)*(ld/p.width), t.A.stored(then, s.depth, j.m), t.B.stored(then, s.depth, j.n))
+		j.panels(w, &s, w.b.mem, j.m, ld)
 		w.tile.mode = fromC
 	}
 	w.free()

@@ -128,14 +128,18 @@ func rowOf(i int) string {
 // unroll is the steps of k in a round of the main loop.
 const unroll = 4
 
+// fetches is the prefetches in a round; type ahead counts them.
+const fetches = 3
+
 // write writes the kernel for a column of tiles [rows, vecs·lanes]:
 //
 //	registers: SI A, R8 its row stride, R9 … R13 3, 5, 7, 9, 11 times that,
 //	BX its column stride, DI B, CX k, DX C, R15 the arguments, AX memory to
 //	prefetch, R14 by which step (both scratch outside of the main loop);
-//	stack: 0(SP) tiles left, 8(SP) A's tile, 16(SP) C's tile.
+//	stack: 0(SP) tiles left, 8(SP) A's tile, 16(SP) C's tile, 24(SP) memory to
+//	prefetch.
 func (k *kernel) write() {
-	fmt.Fprintf(k.out, "\n// func %s(t *tile)\nTEXT ·%s(SB), NOSPLIT, $24-8\n", k.kernelName(k.rows, k.vecs), k.kernelName(k.rows, k.vecs))
+	fmt.Fprintf(k.out, "\n// func %s(t *tile)\nTEXT ·%s(SB), NOSPLIT, $32-8\n", k.kernelName(k.rows, k.vecs), k.kernelName(k.rows, k.vecs))
 	k.p("MOVQ t+0(FP), R15")
 	k.p("MOVQ %d(R15), R8", oRS)
 	k.p("LEAQ (R8)(R8*2), R9")
@@ -144,7 +148,7 @@ func (k *kernel) write() {
 	k.p("LEAQ (R8)(R8*8), R12")
 	k.p("LEAQ (R12)(R8*2), R13")
 	k.p("MOVQ %d(R15), BX", oCS)
-	for i, o := range []int{oTiles, oA, oC} {
+	for i, o := range []int{oTiles, oA, oC, oAhead} {
 		k.p("MOVQ %d(R15), AX", o)
 		k.p("MOVQ AX, %d(SP)", 8*i)
 	}
@@ -153,7 +157,7 @@ func (k *kernel) write() {
 	k.start()
 	k.p("MOVQ 8(SP), SI")
 	k.p("MOVQ %d(R15), DI", oB)
-	k.p("MOVQ %d(R15), AX", oAhead)
+	k.p("MOVQ 24(SP), AX")
 	k.p("MOVQ %d(R15), R14", oAheadStep)
 	k.p("MOVQ %d(R15), CX", oK)
 	k.p("SUBQ $%d, CX", unroll)
@@ -162,8 +166,8 @@ func (k *kernel) write() {
 	k.label("round")
 	for u := range unroll {
 		k.step(u)
-		if u < 3 {
-			k.p("PREFETCHT0 (AX)")
+		if u < fetches {
+			k.p("PREFETCHT1 (AX)")
 			k.p("ADDQ R14, AX")
 		}
 	}
@@ -179,6 +183,7 @@ func (k *kernel) write() {
 	k.p("DECQ CX")
 	k.p("JNZ single")
 	k.label("store")
+	k.p("MOVQ AX, 24(SP)")
 	k.store()
 	k.p("MOVQ %d(R15), AX", oAStep)
 	k.p("ADDQ AX, 8(SP)")

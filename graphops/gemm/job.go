@@ -16,6 +16,11 @@ const (
 	maxRows = 192
 	// maxPacked is the elements of B that are packed at a time, 8 MiB.
 	maxPacked = 1 << 21
+	// maxResident is the elements of B that stay in the second-level cache, 1 MiB.
+	// Then subRows rows of C pass at a time, while the next ones of A are fetched;
+	// else a whole block, while the next panel is.
+	maxResident = 1 << 18
+	subRows     = 48
 	// minWork is the flops that are worth another block, about 5 µs.
 	minWork = 1 << 20
 )
@@ -39,6 +44,7 @@ type job struct {
 
 	segments []segment
 	rowBlock int // rows of a block of C
+	subBlock int // rows of it that are computed at a time
 	colBlock int // columns of one
 	blocks   int // of columns
 
@@ -140,6 +146,10 @@ func (j *job) plan(depth int) {
 	row := max(1, 2*j.n*depth) // flops
 	j.rowBlock = max(min(maxRows, (j.m+31)/32), (minWork+row-1)/row)
 	j.rowBlock = (j.rowBlock + 11) / 12 * 12
+	j.subBlock = j.rowBlock
+	if depth*j.n <= maxResident {
+		j.subBlock = min(j.rowBlock, subRows)
+	}
 	j.colBlock, j.blocks = j.n, 1
 	if rows := parallel.Chunks(j.m, j.rowBlock); rows < 8 && j.n > 2*j.path.width {
 		want := min(32/rows, j.m*row/minWork)
@@ -222,16 +232,25 @@ func (j *job) block(item, _ int) {
 		j.o.Before(lo, hi)
 	}
 	w := getWorker()
-	mode := j.start(lo, hi, j.jc+from, j.jc+to)
-	for i := range j.now {
-		s := &j.now[i]
-		w.tile = tile{c: unsafe.Pointer(&j.c[lo*j.ldc+j.jc+from]), ldc: uintptr(4 * j.ldc), mode: mode}
-		if mode == fromBias {
-			w.tile.bias = unsafe.Pointer(&j.o.Bias[j.jc+from])
+	first := j.start(lo, hi, j.jc+from, j.jc+to)
+	for r := lo; r < hi; r += j.subBlock {
+		end := min(r+j.subBlock, hi)
+		next := end
+		if end == hi {
+			next += (parallel.Threads(j.o.Threads) - 1) * j.rowBlock
 		}
-		w.tile.a, w.tile.rs, w.tile.cs = j.terms[s.term].A.view(lo, hi-lo, s.k0, s.depth, &w.a)
-		j.panels(&w.tile, s, j.packed.mem[s.at+from*s.depth:], hi-lo, to-from)
-		mode = fromC
+		j.aheadOfRows(w, end-r, to-from, next, min(next+j.subBlock, j.m))
+		mode := first
+		for i := range j.now {
+			s := &j.now[i]
+			w.tile = tile{c: unsafe.Pointer(&j.c[r*j.ldc+j.jc+from]), ldc: uintptr(4 * j.ldc), mode: mode}
+			if mode == fromBias {
+				w.tile.bias = unsafe.Pointer(&j.o.Bias[j.jc+from])
+			}
+			w.tile.a, w.tile.rs, w.tile.cs = j.terms[s.term].A.view(r, end-r, s.k0, s.depth, &w.a)
+			j.panels(w, s, j.packed.mem[s.at+from*s.depth:], end-r, to-from)
+			mode = fromC
+		}
 	}
 	w.free()
 	if j.o.After != nil {
@@ -239,24 +258,47 @@ func (j *job) block(item, _ int) {
 	}
 }
 
-// panels adds a segment's product to rows × cols of C at first.c, with the packed
-// panels of these columns.
-func (j *job) panels(first *tile, s *segment, packed []float32, rows, cols int) {
+// aheadOfRows plans to fetch the rows of A that come next.
+func (j *job) aheadOfRows(w *worker, rows, cols, lo, hi int) {
+	w.ahead = ahead{}
+	if lo >= hi || j.subBlock > subRows {
+		return
+	}
+	steps := 0
+	for i := range j.now {
+		steps += j.now[i].depth
+	}
+	steps *= (rows + 11) / 12 * parallel.Chunks(cols, j.path.width)
+	var regions [2][]float32
+	for i := range j.terms[:min(2, len(j.terms))] {
+		if a := &j.terms[i].A; a.Index == nil && !a.Trans && a.Stride <= 2*j.terms[i].K {
+			regions[i] = a.Data[lo*a.Stride : (hi-1)*a.Stride+j.terms[i].K]
+		}
+	}
+	w.ahead.plan(steps, regions[:]...)
+}
+
+// panels adds a segment's product to rows × cols of C at w.tile.c, with the
+// packed panels of these columns.
+func (j *job) panels(w *worker, s *segment, packed []float32, rows, cols int) {
 	p := j.path
-	t := *first
+	first := w.tile
 	for col := 0; col < cols; col += p.width {
 		n := min(p.width, cols-col)
-		*first = t
-		first.k = s.depth
-		first.b = unsafe.Pointer(&packed[col*s.depth])
-		first.c = unsafe.Add(t.c, 4*col)
+		t := &w.tile
+		*t = first
+		t.k = s.depth
+		t.b = unsafe.Pointer(&packed[col*s.depth])
+		t.c = unsafe.Add(first.c, 4*col)
 		if t.mode == fromBias {
-			first.bias = unsafe.Add(t.bias, 4*col)
+			t.bias = unsafe.Add(first.bias, 4*col)
 		}
-		first.ahead, first.aheadStep = first.b, 0
-		p.column(first, rows, n, p.panelWidth(n))
+		if j.subBlock > subRows && col+n < cols {
+			w.ahead.plan(s.depth*((rows+11)/12), packed[(col+p.width)*s.depth:][:min(p.width, cols-col-n)*s.depth])
+		}
+		p.column(t, &w.ahead, rows, n, p.panelWidth(n))
 	}
-	*first = t
+	w.tile = first
 }
 
 // start is the mode of a block's first segment. With a bias and what C holds,

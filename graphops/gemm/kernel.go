@@ -21,8 +21,8 @@ type tile struct {
 	bias      unsafe.Pointer
 	mode      int
 	mask      uintptr        // of the columns, as path.mask gives it
-	ahead     unsafe.Pointer // memory to prefetch: three times in four steps of k,
-	aheadStep uintptr        // this far on each time
+	ahead     unsafe.Pointer // memory to prefetch to the second-level cache:
+	aheadStep uintptr        // three times in four steps of k, this far on each time
 }
 
 // Modes of a tile: what its sums start at.
@@ -71,7 +71,7 @@ func (p *path) padded(n int) int {
 
 // column computes rows of C below t.c, in a panel of the given width, with tiles
 // as high as possible.
-func (p *path) column(t *tile, rows, cols, width int) {
+func (p *path) column(t *tile, f *ahead, rows, cols, width int) {
 	kernels := p.kernels
 	if width == p.slim {
 		kernels = p.slimKernels
@@ -83,6 +83,7 @@ func (p *path) column(t *tile, rows, cols, width int) {
 		}
 		t.tiles = rows / k.rows
 		t.aStep = t.rs * uintptr(k.rows)
+		f.next(t)
 		k.run(t)
 		rows -= t.tiles * k.rows
 		if rows == 0 {
@@ -91,4 +92,41 @@ func (p *path) column(t *tile, rows, cols, width int) {
 		done := uintptr(t.tiles * k.rows)
 		t.a, t.c = unsafe.Add(t.a, done*t.rs), unsafe.Add(t.c, done*t.ldc)
 	}
+}
+
+// ahead is memory that will be needed soon. Kernels prefetch it while they
+// compute, evenly, so that memory is never waited for and never flooded.
+type ahead struct {
+	regions [2][]float32
+	step    int // bytes from one prefetch to the next
+}
+
+const cacheLine = 64
+
+// plan sets the regions for the next calls of the kernels, which make so many
+// multiply-adds of vectors with one element of A.
+func (f *ahead) plan(steps int, regions ...[]float32) {
+	*f = ahead{}
+	total := 0
+	for i := range min(len(regions), len(f.regions)) {
+		f.regions[i] = regions[i]
+		total += 4 * len(regions[i])
+	}
+	if total > 0 {
+		f.step = min(cacheLine, max(4, 4*(total/max(1, steps*3/4)/4)))
+	}
+}
+
+// next gives the kernel its part.
+func (f *ahead) next(t *tile) {
+	if len(f.regions[0]) == 0 {
+		f.regions[0], f.regions[1] = f.regions[1], nil
+	}
+	r := f.regions[0]
+	if len(r) == 0 {
+		t.ahead, t.aheadStep = t.b, 0
+		return
+	}
+	t.ahead, t.aheadStep = unsafe.Pointer(&r[0]), uintptr(f.step)
+	f.regions[0] = r[min(len(r), t.k/4*3*t.tiles*f.step/4):]
 }

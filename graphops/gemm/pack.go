@@ -58,6 +58,16 @@ func (o *Operand) row(i int) []float32 {
 	return o.Data[i*o.Stride:]
 }
 
+// stored is the memory of rows [lo, lo+rows) of the stored matrix, as far as
+// they are there and little else lies between them.
+func (o *Operand) stored(lo, rows, cols int) []float32 {
+	if o.Index != nil || o.Stride > 2*cols {
+		return nil
+	}
+	from := min(lo*o.Stride, len(o.Data))
+	return o.Data[from:min(from+rows*o.Stride, len(o.Data))]
+}
+
 // view is where a kernel finds elements [i0, i0+rows) × [k0, k0+depth) of the
 // factor A: in place, or copied to scratch through the index.
 func (o *Operand) view(i0, rows, k0, depth int, scratch *buffer) (a unsafe.Pointer, rs, cs uintptr) {
