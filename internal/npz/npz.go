@@ -21,7 +21,7 @@ import (
 // a bomb, 1000 times.
 const (
 	ratioLimit = 32
-	ratioBase  = 16 << 20
+	ratioBase  = 4 << 20
 )
 
 // File is an open .npz file.

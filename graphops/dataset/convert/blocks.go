@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	blockBytes = 1 << 20  // of text that one thread parses at a time
+	blockBytes = 1 << 18  // of text that one thread parses at a time
 	maxLine    = 64 << 20 // bytes of one line
 )
 
@@ -69,7 +69,7 @@ func eachBlock[T any](ctx context.Context, f *file, threads int, parse func(b bl
 			for j := range work {
 				v, err := parse(j.block)
 				if cap(j.text) <= 2*blockBytes {
-					buffers.Put(j.text) //nolint:staticcheck // a slice header a megabyte of text
+					buffers.Put(j.text) //nolint:staticcheck // a slice header a block of text
 				}
 				j.done <- result{v, err}
 			}

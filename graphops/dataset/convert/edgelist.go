@@ -63,7 +63,7 @@ func (edgeListReader) Read(ctx context.Context, s *Source, o Options) (*dataset.
 	}
 	defer f.Close()
 	e := edgeFormat{start: startLine(s.Head)}
-	l, err := readEdges(ctx, f, e, 0, o)
+	l, err := readEdges(ctx, f, e, o)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func readCounted(ctx context.Context, f *file, e edgeFormat, line, nodes, count 
 		l = &edgeList{most: -1}
 	} else {
 		var err error
-		if l, err = readEdges(ctx, f, e, count, o); err != nil {
+		if l, err = readEdges(ctx, f, e, o); err != nil {
 			return nil, err
 		}
 	}

@@ -109,7 +109,7 @@ type edgeFormat struct {
 }
 
 // idBuffers are the ids of pieces that have been collected.
-var idBuffers = sync.Pool{New: func() any { return make([]int64, 0, blockBytes/5) }}
+var idBuffers = sync.Pool{New: func() any { return make([]int64, 0, blockBytes/2) }}
 
 // parse reads the edges in a block of lines.
 func (e edgeFormat) parse(b block) (pairs, error) {
@@ -180,11 +180,10 @@ func header(text []byte) bool {
 	return c == '"' || c == '\'' || c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
-// edgeList is what an edge list has been read into. The ids are int32 until one
-// does not fit.
+// edgeList is what an edge list has been read into.
 type edgeList struct {
 	src, dst []int32
-	wide     []int64 // source, destination, …: with relabel
+	wide     []int64 // source, destination, …: with relabel, instead of src and dst
 	w        []float32
 	columns  int
 	first    int64
@@ -192,11 +191,13 @@ type edgeList struct {
 }
 
 // readEdges reads all edges of f. Ids above 2^31-2 are an error unless relabel.
-func readEdges(ctx context.Context, f *file, e edgeFormat, expected int64, o Options) (*edgeList, error) {
+func readEdges(ctx context.Context, f *file, e edgeFormat, o Options) (*edgeList, error) {
 	l := &edgeList{most: -1}
-	if n := f.expect(expected, 4); !o.Relabel && n > 0 {
-		l.src, l.dst = make([]int32, 0, n), make([]int32, 0, n)
-	}
+	var (
+		src, dst pile[int32]
+		wide     pile[int64]
+		w        pile[float32]
+	)
 	err := eachBlock(ctx, f, o.Threads, e.parse, func(p pairs) error {
 		if p.columns == 0 {
 			return nil
@@ -207,20 +208,23 @@ func readEdges(ctx context.Context, f *file, e edgeFormat, expected int64, o Opt
 		if p.columns != l.columns {
 			return f.wrong("line %d: there are %d columns, but line %d has %d: either every edge has a weight or none", p.first, p.columns, l.first, l.columns)
 		}
-		defer idBuffers.Put(p.ids) //nolint:staticcheck // a slice header for 200,000 ids
+		defer idBuffers.Put(p.ids) //nolint:staticcheck // a slice header for 100,000 ids
 		l.most = max(l.most, p.most)
-		l.w = append(l.w, p.w...)
+		for _, x := range p.w {
+			w.add(x)
+		}
 		if o.Relabel {
-			l.wide = append(l.wide, p.ids...)
+			for _, id := range p.ids {
+				wide.add(id)
+			}
 			return nil
 		}
 		if l.most >= maxNodes {
 			return f.wrong("one of the node ids from line %d on is %d, but ids are int32 and end at %d: --relabel numbers the nodes anew, by ascending id", p.first, p.most+e.base, int64(maxNodes-1)+e.base)
 		}
-		l.src, l.dst = slices.Grow(l.src, len(p.ids)/2), slices.Grow(l.dst, len(p.ids)/2)
 		for i := 0; i < len(p.ids); i += 2 {
-			l.src = append(l.src, int32(p.ids[i]))
-			l.dst = append(l.dst, int32(p.ids[i+1]))
+			src.add(int32(p.ids[i]))
+			dst.add(int32(p.ids[i+1]))
 		}
 		return nil
 	})
@@ -230,6 +234,7 @@ func readEdges(ctx context.Context, f *file, e edgeFormat, expected int64, o Opt
 	if l.most < 0 {
 		return nil, f.wrong("it has no edges")
 	}
+	l.src, l.dst, l.wide, l.w = src.flat(), dst.flat(), wide.flat(), w.flat()
 	return l, nil
 }
 

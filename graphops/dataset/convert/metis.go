@@ -70,11 +70,11 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	}
 	defer f.Close()
 	var (
-		h      metisHead
-		seen   bool
-		node   int64 // of the next line
-		e      edges
-		expect int
+		h        metisHead
+		seen     bool
+		node     int64 // of the next line
+		src, dst pile[int32]
+		w        pile[float32]
 	)
 	parse := func(line []byte, number int64) error {
 		if len(trim(line)) > 0 && trim(line)[0] == '%' {
@@ -92,8 +92,6 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 				return atLine(number, "the header says %d nodes; node ids are int32, so there can be %d", h.nodes, maxNodes)
 			}
 			seen = true
-			expect = f.expect(2*min(h.edges, 1<<40), 4)
-			e.src, e.dst = make([]int32, 0, expect), make([]int32, 0, expect)
 			return nil
 		}
 		if node >= h.nodes {
@@ -124,15 +122,15 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 				if !ok || x != x || x < 0 {
 					return atLine(number, "the weight %s is no finite number from 0 on", shown(text))
 				}
-				e.w = append(e.w, x)
+				w.add(x)
 			case u < 1 || u > h.nodes:
 				return atLine(number, "node %d has the neighbour %d, but by the header the nodes are 1 to %d", node+1, u, h.nodes)
 			default:
-				e.src = append(e.src, int32(u-1))
-				e.dst = append(e.dst, int32(node))
+				src.add(int32(u - 1))
+				dst.add(int32(node))
 			}
 		}
-		if h.edgeWeights && len(e.w) != len(e.src) {
+		if h.edgeWeights && w.n != src.n {
 			return atLine(number, "the last neighbour of node %d has no weight, but by the header every edge has one", node+1)
 		}
 		node++
@@ -148,10 +146,10 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		return nil, f.wrong("it is empty")
 	case node < h.nodes:
 		return nil, f.wrong("the header says %d nodes, but there are lines for %d: the file was cut off; fetch it again", h.nodes, node)
-	case int64(len(e.src)) != 2*h.edges:
-		return nil, f.wrong("the header says %d edges, so %d neighbours, but there are %d", h.edges, 2*h.edges, len(e.src))
+	case int64(src.n) != 2*h.edges:
+		return nil, f.wrong("the header says %d edges, so %d neighbours, but there are %d", h.edges, 2*h.edges, src.n)
 	}
-	e.nodes = int(h.nodes)
+	e := edges{nodes: int(h.nodes), src: src.flat(), dst: dst.flat(), w: w.flat()}
 	o.Undirected = false // it is already, and weights would be added
 	d, err := e.dataset(o)
 	if err != nil {

@@ -176,7 +176,7 @@ func ogbEdges(ctx context.Context, s *Source, nodes int, count int64, o Options)
 	}
 	defer f.Close()
 	o.Relabel = false
-	l, err := readEdges(ctx, f, edgeFormat{noWeights: true}, count, o)
+	l, err := readEdges(ctx, f, edgeFormat{noWeights: true}, o)
 	switch {
 	case err != nil:
 		return nil, err

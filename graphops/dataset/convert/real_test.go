@@ -93,7 +93,7 @@ func TestArxivSplitsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	y, err := readTable(t.Context(), f, true, 0, Options{})
+	y, err := readTable(t.Context(), f, true, maxNodes, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

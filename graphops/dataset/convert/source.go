@@ -183,9 +183,10 @@ type file struct {
 // bombFloor and bombRatio bound what may come out of compressed bytes: the floor
 // at once, and the ratio times what was read of the file. Deflate reaches 1032;
 // text of numbers, 3 to 10; a column in which all rows are equal, 100 and more,
-// but such columns fit under the floor.
+// but two million such rows fit under the floor, which is what a small file can
+// cost.
 const (
-	bombFloor = 16 << 20
+	bombFloor = 4 << 20
 	bombRatio = 32
 )
 

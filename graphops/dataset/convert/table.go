@@ -20,8 +20,9 @@ type piece struct {
 }
 
 // readTable reads a table from comma- or blank-separated text. Unknown values
-// (nan, or nothing between two commas) are allowed where missing, as NaN. rows
-// is what is expected, for memory.
+// (nan, or nothing between two commas) are allowed where missing, as NaN. It ends
+// with an error at the first block after more than rows of them; fewer are the
+// caller's to judge.
 func readTable(ctx context.Context, f *file, missing bool, rows int64, o Options) (*table, error) {
 	t := &table{}
 	var first int64
@@ -36,15 +37,17 @@ func readTable(ctx context.Context, f *file, missing bool, rows int64, o Options
 		if p.cols != t.cols {
 			return f.wrong("line %d has %d columns, but line %d has %d", p.first, p.cols, first, t.cols)
 		}
+		if t.rows += p.rows; int64(t.rows) > rows {
+			return f.wrong("line %d and those after it are too many: the graph has %d nodes, each with a line of its own", p.first+rows-int64(t.rows-p.rows), rows)
+		}
 		t.values = append(t.values, p.values...)
-		t.rows += p.rows
 		return nil
 	})
 	return t, err
 }
 
 func parseRows(b block, missing bool) (piece, error) {
-	p := piece{table: table{values: make([]float32, 0, len(b.text)/8)}}
+	p := piece{table: table{values: make([]float32, 0, len(b.text)/4)}}
 	err := b.lines(func(line []byte, number int64) error {
 		if len(trim(line)) == 0 && (p.cols > 1 || !missing) {
 			return nil

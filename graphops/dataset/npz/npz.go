@@ -30,7 +30,7 @@
 // A file is read twice: first checked in constant memory, every element of every
 // array that is used, and then loaded. So memory is proportional to a dataset
 // only once it is known to be one. An archive that claims to be more than 32
-// times its file (and 16 MiB) is refused before that. Names and other objects are
+// times its file (and 4 MiB) is refused before that. Names and other objects are
 // decoded by package internal/pickle, which runs nothing, and not kept.
 package npz
 
