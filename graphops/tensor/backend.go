@@ -124,9 +124,13 @@ type Backend interface {
 	Download(dst []float32, src Buffer)
 	Zero(dst Buffer)
 
-	// Gemm is out [m,n] = A·B with A [m,k] = a, or aᵀ where tA says that a is
-	// [k,m]; B [k,n] = b, or bᵀ where tB says that b is [n,k].
-	Gemm(out Buffer, tA, tB bool, m, n, k int, a, b Buffer, acc bool)
+	// Affine is out [m,n] = drop(relu(Σ X·W + bias)) over the products, see
+	// [Epilogue]; dropout's masks are those of Dropout.
+	Affine(out Buffer, m, n int, products []Product, e Epilogue)
+	// AffineGrad is its adjoint: the gradients of the products' factors, in their
+	// order, and, unless db has no elements, that of the bias, from d [m,n], whose
+	// content it may change. e.Keep is what Affine left there.
+	AffineGrad(d Buffer, m, n int, products []Product, grads []ProductGrad, e Epilogue, db Buffer, accB bool)
 	// AddRow is out[r,:] = row for all r.
 	AddRow(out, row Buffer, rows, cols int, acc bool)
 	// ColSum is out[c] = Σ_r x[r,c].
@@ -175,7 +179,11 @@ type Backend interface {
 	// number (from 0) of the first edge with the maximum, -1 without in-edges;
 	// it may have no elements where no gradient is needed.
 	SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int)
-	// SpMMGrad is its adjoint, dh [NumSrc,cols] from dOut, in ascending order
+	// SpMMRows is SpMM, Max excepted, of h[s,:] = table[rows[s],:], and GatherRows
+	// is out[s,:] = table[rows[s],:]: table has cols columns and any rows.
+	SpMMRows(op Op, out Buffer, b *graphops.Block, table Buffer, rows []int32, cols int)
+	GatherRows(out, table Buffer, rows []int32, cols int)
+	// SpMMGrad is SpMM's adjoint, dh [NumSrc,cols] from dOut, in ascending order
 	// of the edges of each source.
 	SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int, acc bool)
 	// GatherSrc is msg [E,cols]: row e = h[Indices[Indptr[0]+e],:]. ScatterSrc

@@ -31,31 +31,28 @@ func randomBlock(dst, src, deg int) *graphops.Block {
 	return b
 }
 
-// The shapes are those of GraphSAGE on ogbn-arxiv: x·Wᵀ, dY·W and dYᵀ·x.
-func BenchmarkGemm(b *testing.B) {
-	for _, s := range []struct {
-		name    string
-		tA, tB  bool
-		m, n, k int
-	}{
-		{"forward_NT_16384x256x128", false, true, 16384, 256, 128},
-		{"input_grad_NN_16384x128x256", false, false, 16384, 128, 256},
-		{"weight_grad_TN_256x128x16384", true, false, 256, 128, 16384},
-		{"forward_NT_1024x40x256", false, true, 1024, 40, 256},
-		{"TT_256x256x256", true, true, 256, 256, 256},
-	} {
-		for _, threads := range []int{1, 2} {
-			b.Run(fmt.Sprintf("%s/threads=%d", s.name, threads), func(b *testing.B) {
-				be := CPU(threads)
-				x, y := HostBuffer(randomFloats(s.m*s.k, 1)), HostBuffer(randomFloats(s.k*s.n, 2))
-				out := be.Alloc(s.m * s.n)
-				b.ReportAllocs()
-				for b.Loop() {
-					be.Gemm(out, s.tA, s.tB, s.m, s.n, s.k, x, y, false)
+// A layer of GraphSAGE on a batch of ogbn-arxiv after its aggregation, forward and
+// backward: two products with bias, ReLU and dropout, and their gradients.
+func BenchmarkAffine(b *testing.B) {
+	const rows, in, out = 33529, 128, 256
+	own, nbrs := randomFloats(rows*in, 1), randomFloats(rows*in, 2)
+	param := func(rows, cols int) *Param {
+		return &Param{Rows: rows, Cols: cols, W: randomFloats(rows*cols, 3), G: make([]float32, rows*cols)}
+	}
+	wl, wr, bias := param(out, in), param(out, in), param(1, out)
+	for _, threads := range []int{1, 2} {
+		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
+			b.ReportAllocs()
+			f := NewFwd(Config{})
+			for b.Loop() {
+				f.Reset(Config{Train: true, Threads: threads})
+				y := f.Add(f.Linear(f.Input(rows, in, nbrs, nil), f.Param(wl), f.Param(bias)), f.Linear(f.Input(rows, in, own, &Space{}), f.Param(wr), nil))
+				if err := f.SumAll(f.Dropout(f.ReLU(y), 0.5)).Backward(); err != nil {
+					b.Fatal(err)
 				}
-				b.ReportMetric(2*float64(s.m)*float64(s.n)*float64(s.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-			})
-		}
+			}
+			b.ReportMetric(8*rows*in*out*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+		})
 	}
 }
 

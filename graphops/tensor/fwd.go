@@ -237,16 +237,16 @@ func (f *Fwd) give(x *Tensor, add func(dx Buffer, acc bool)) {
 	f.flush(x)
 }
 
-// use checks that the tensors are of this pass, and makes sparse ones dense.
+// use checks that the tensors are of this pass, and gives them their elements.
 func (f *Fwd) use(op string, xs ...*Tensor) {
-	f.useSparse(op, xs...)
+	f.check(op, xs...)
 	for _, x := range xs {
 		f.dense(x)
 	}
 }
 
-// useSparse is use for operations that know sparse tensors.
-func (f *Fwd) useSparse(op string, xs ...*Tensor) {
+// check is use for operations that know tensors without elements.
+func (f *Fwd) check(op string, xs ...*Tensor) {
 	for i, x := range xs {
 		switch {
 		case x == nil:

@@ -7,24 +7,22 @@ package tensor
 // much for each gradient. With a sparse a (see [Fwd.SparseInput]) it is 2·N flops
 // for each of its non-zeros; the sums of db run over ascending rows.
 func (f *Fwd) MatMul(a, b *Tensor) *Tensor {
-	f.useSparse("MatMul", a, b)
+	f.check("MatMul", a, b)
 	f.dense(b)
 	if a.cols != b.rows {
 		fail("MatMul", "a is %s and b is %s: a's columns must be b's rows", a.shape(), b.shape())
 	}
-	m, k, n := a.rows, a.cols, b.cols
-	out := f.result(m, n, a.sp)
-	if s := a.sparse; s != nil {
-		f.sparseProduct(out.buf, a, b.buf, n, false, false)
-		return f.record(out, func(d Buffer) {
-			f.give(b, func(db Buffer, acc bool) { f.sparseGrad(db, a, s, d, n, false, acc) })
-		}, b)
+	n := b.cols
+	s := a.sparse
+	if s == nil {
+		f.dense(a)
+		return f.lazy(a.rows, n, a.sp, &affine{terms: []term{{x: a, w: b}}})
 	}
-	f.be.Gemm(out.buf, false, false, m, n, k, a.buf, b.buf, false)
+	out := f.result(a.rows, n, a.sp)
+	f.sparseProduct(out.buf, a, b.buf, n, false, false)
 	return f.record(out, func(d Buffer) {
-		f.give(a, func(da Buffer, acc bool) { f.be.Gemm(da, false, true, m, k, n, d, b.buf, acc) })
-		f.give(b, func(db Buffer, acc bool) { f.be.Gemm(db, true, false, k, n, m, a.buf, d, acc) })
-	}, a, b)
+		f.give(b, func(db Buffer, acc bool) { f.sparseGrad(db, a, s, d, n, false, acc) })
+	}, b)
 }
 
 // Linear is x·wᵀ + bias: x [N,In], w [Out,In] as in PyTorch, bias [1,Out] (or
@@ -34,40 +32,32 @@ func (f *Fwd) MatMul(a, b *Tensor) *Tensor {
 // fixed chunks and a fixed tree. Cost 2·N·In·Out flops, and as much for each of
 // dx and dw; a sparse x is as in MatMul.
 func (f *Fwd) Linear(x, w, bias *Tensor) *Tensor {
-	f.useSparse("Linear", x, w)
+	f.check("Linear", x, w)
 	f.dense(w)
 	if x.cols != w.cols {
 		fail("Linear", "x is %s and the weight is %s [out,in]: x must have %d columns", x.shape(), w.shape(), w.cols)
 	}
-	n, in, o := x.rows, x.cols, w.rows
+	n, o := x.rows, w.rows
 	inputs := []*Tensor{x, w}
 	if bias != nil {
-		f.useSparse("Linear", x, w, bias)
-		f.dense(bias)
+		f.use("Linear", bias)
 		if bias.rows*bias.cols != o || min(bias.rows, bias.cols) > 1 {
 			fail("Linear", "the bias is %s and the weight is %s [out,in]: the bias must be [1,%d]", bias.shape(), w.shape(), o)
 		}
 		inputs = append(inputs, bias)
 	}
+	s := x.sparse
+	if s == nil {
+		f.dense(x)
+		return f.lazy(n, o, x.sp, &affine{terms: []term{{x: x, w: w, t: true}}, bias: bias})
+	}
 	out := f.result(n, o, x.sp)
 	if bias != nil {
 		f.be.AddRow(out.buf, bias.buf, n, o, false)
 	}
-	s := x.sparse
-	if s != nil {
-		f.sparseProduct(out.buf, x, w.buf, o, true, bias != nil)
-	} else {
-		f.be.Gemm(out.buf, false, true, n, o, in, x.buf, w.buf, bias != nil)
-	}
+	f.sparseProduct(out.buf, x, w.buf, o, true, bias != nil)
 	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.Gemm(dx, false, false, n, in, o, d, w.buf, acc) })
-		f.give(w, func(dw Buffer, acc bool) {
-			if s != nil {
-				f.sparseGrad(dw, x, s, d, o, true, acc)
-			} else {
-				f.be.Gemm(dw, true, false, o, in, n, d, x.buf, acc)
-			}
-		})
+		f.give(w, func(dw Buffer, acc bool) { f.sparseGrad(dw, x, s, d, o, true, acc) })
 		if bias != nil {
 			f.give(bias, func(db Buffer, acc bool) { f.be.ColSum(db, d, n, o, acc) })
 		}
@@ -77,10 +67,15 @@ func (f *Fwd) Linear(x, w, bias *Tensor) *Tensor {
 // AddRow is x[r,:] + row for every r: x [N,F], row [1,F]. The rows keep x's
 // space.
 func (f *Fwd) AddRow(x, row *Tensor) *Tensor {
-	f.use("AddRow", x, row)
+	f.check("AddRow", x)
+	f.use("AddRow", row)
 	if row.rows != 1 || row.cols != x.cols {
 		fail("AddRow", "x is %s and the row is %s: the row must be [1,%d]", x.shape(), row.shape(), x.cols)
 	}
+	if a := x.open(); a != nil && a.bias == nil {
+		return f.lazy(x.rows, x.cols, x.sp, &affine{terms: a.terms, bias: row})
+	}
+	f.dense(x)
 	out := f.result(x.rows, x.cols, x.sp)
 	f.be.AddRow(out.buf, row.buf, x.rows, x.cols, false)
 	f.be.Unary(ScaleOp, out.buf, x.buf, 1, true)

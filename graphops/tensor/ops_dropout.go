@@ -27,7 +27,7 @@ const maxDropoutCols = 8 << 16
 // It panics where x has no space, where p is outside [0,1], and at the 257th
 // call of a pass.
 func (f *Fwd) Dropout(x *Tensor, p float64) *Tensor {
-	f.useSparse("Dropout", x)
+	f.check("Dropout", x)
 	if !(p >= 0 && p <= 1) {
 		fail("Dropout", "p is %g, which is no probability", p)
 	}
@@ -61,6 +61,10 @@ func (f *Fwd) Dropout(x *Tensor, p float64) *Tensor {
 	if x.sparse != nil {
 		return f.sparseDropout(x, k)
 	}
+	if a := x.affine; a != nil && a.drop == nil {
+		return f.lazy(x.rows, x.cols, x.sp, &affine{terms: a.terms, bias: a.bias, relu: a.relu, drop: &k})
+	}
+	f.dense(x)
 	n, c := x.rows, x.cols
 	words := MaskWords(n, c)
 	mask := f.mem.get(words).buf(words)

@@ -6,6 +6,14 @@ package tensor
 
 // Add is a + b, elementwise; the shapes are equal.
 func (f *Fwd) Add(a, b *Tensor) *Tensor {
+	f.check("Add", a, b)
+	if x, y := a.open(), b.open(); x != nil && y != nil && a.rows == b.rows && a.cols == b.cols && (x.bias == nil || y.bias == nil) {
+		sum := &affine{terms: append(x.terms[:len(x.terms):len(x.terms)], y.terms...), bias: x.bias}
+		if sum.bias == nil {
+			sum.bias = y.bias
+		}
+		return f.lazy(a.rows, a.cols, join(a, b), sum)
+	}
 	return f.binary("Add", AddOp, a, b, func(d Buffer) {
 		f.give(a, func(da Buffer, acc bool) { f.be.Unary(ScaleOp, da, d, 1, acc) })
 		f.give(b, func(db Buffer, acc bool) { f.be.Unary(ScaleOp, db, d, 1, acc) })
@@ -58,7 +66,13 @@ func (f *Fwd) MulRows(x, w *Tensor) *Tensor {
 func (f *Fwd) Scale(x *Tensor, s float64) *Tensor { return f.unary("Scale", ScaleOp, x, s) }
 
 // ReLU is max(x, 0); its gradient at 0 is 0. NaN stays NaN.
-func (f *Fwd) ReLU(x *Tensor) *Tensor { return f.unary("ReLU", ReLUOp, x, 0) }
+func (f *Fwd) ReLU(x *Tensor) *Tensor {
+	f.check("ReLU", x)
+	if a := x.open(); a != nil {
+		return f.lazy(x.rows, x.cols, x.sp, &affine{terms: a.terms, bias: a.bias, relu: true})
+	}
+	return f.unary("ReLU", ReLUOp, x, 0)
+}
 
 // LeakyReLU is x where x > 0, else slope·x; its gradient at 0 is slope.
 func (f *Fwd) LeakyReLU(x *Tensor, slope float64) *Tensor {

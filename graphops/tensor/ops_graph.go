@@ -5,7 +5,7 @@ import "github.com/graphnb/graphnb/graphops"
 // Dst is the rows of a block's destinations, h[DstStart : DstStart+NumDst], of a
 // matrix h [NumSrc,F] with a row for every source. No copy is made.
 func (f *Fwd) Dst(b *graphops.Block, h *Tensor) *Tensor {
-	f.useSparse("Dst", h)
+	f.check("Dst", h)
 	checkSrc("Dst", b, h)
 	return f.view(h, b.DstStart, b.DstStart+b.NumDst, DstSpace(b))
 }
@@ -22,10 +22,16 @@ func (f *Fwd) Dst(b *graphops.Block, h *Tensor) *Tensor {
 // Nothing of the size [E,F] is made. Cost: E·F adds and E·F·4 bytes read, and as
 // much for the gradient, which is not computed where h needs none.
 func (f *Fwd) Aggregate(b *graphops.Block, h *Tensor, op Op) *Tensor {
-	f.use("Aggregate", h)
+	f.check("Aggregate", h)
 	checkOp("Aggregate", op)
 	checkSrc("Aggregate", b, h)
 	c := h.cols
+	if r := h.rowsOf; r != nil && op != Max {
+		out := f.result(b.NumDst, c, DstSpace(b))
+		f.be.SpMMRows(op, out.buf, b, r.table, r.rows, c)
+		return out
+	}
+	f.dense(h)
 	out := f.result(b.NumDst, c, DstSpace(b))
 	arg := f.argBuffer(op, h, out)
 	f.be.SpMM(op, out.buf, arg, b, h.buf, c)

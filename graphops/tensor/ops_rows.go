@@ -58,7 +58,7 @@ func (f *Fwd) Concat(xs ...*Tensor) *Tensor {
 // Rows is the rows [lo, hi) of x, sharing x's memory. They keep their space (a
 // part of a block's edges has none).
 func (f *Fwd) Rows(x *Tensor, lo, hi int) *Tensor {
-	f.useSparse("Rows", x)
+	f.check("Rows", x)
 	if lo < 0 || hi < lo || hi > x.rows {
 		fail("Rows", "rows [%d,%d) of a tensor %s: want 0 <= lo <= hi <= %d", lo, hi, x.shape(), x.rows)
 	}
@@ -71,9 +71,13 @@ func (f *Fwd) Rows(x *Tensor, lo, hi int) *Tensor {
 
 // view is rows [lo, hi) of x under the space sp, without a copy.
 func (f *Fwd) view(x *Tensor, lo, hi int, sp *Space) *Tensor {
-	if x.sparse != nil {
+	switch {
+	case x.sparse != nil:
 		return f.sparseRows(x, lo, hi, sp)
+	case x.rowsOf != nil:
+		return f.someRows(x, lo, hi, sp)
 	}
+	f.dense(x)
 	c := x.cols
 	out := &Tensor{f: f, pass: f.pass, rows: hi - lo, cols: c, buf: x.buf.Slice(lo*c, hi*c), sp: sp}
 	return f.record(out, func(d Buffer) {

@@ -59,15 +59,18 @@ func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, value
 // [Fwd.SparseInput].
 func (t *Tensor) Sparse() bool { return t.sparse != nil }
 
-// dense gives a sparse tensor its elements.
+// dense gives a tensor its elements.
 func (f *Fwd) dense(x *Tensor) {
-	s := x.sparse
-	if s == nil {
-		return
+	switch {
+	case x.affine != nil:
+		f.compute(x)
+	case x.rowsOf != nil:
+		f.gather(x)
+	case x.sparse != nil:
+		x.buf = f.mem.get(x.rows * x.cols).buf(x.rows * x.cols)
+		f.be.SparseDense(x.buf, x.sparse.b, x.sparse.values)
+		x.sparse = nil
 	}
-	x.buf = f.mem.get(x.rows * x.cols).buf(x.rows * x.cols)
-	f.be.SparseDense(x.buf, s.b, s.values)
-	x.sparse = nil
 }
 
 // sparseRows is rows [lo, hi) of a sparse tensor under the space sp.

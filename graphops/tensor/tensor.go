@@ -44,6 +44,14 @@
 // bags of words: products, dropout and choices of rows work on these alone, every
 // other operation makes it dense.
 //
+// # What is put off
+//
+// Linear, MatMul and what often follows them (Add, AddRow, ReLU, Dropout) are
+// computed together, in one pass over memory, when another operation or Data asks
+// for the elements; [Fwd.RowsInput] is not copied where its rows are aggregated.
+// Results do not depend on it, but for the rounding of Add: terms are summed
+// before they are rounded.
+//
 // # Errors
 //
 // Misuse (shapes that do not fit, a tensor of an earlier pass, dropout without a
@@ -90,8 +98,12 @@ type Tensor struct {
 	need       bool // a gradient flows to it
 	leaf       bool // its gradient is kept for Grad
 	param      *Param
-	grad       *slab   // nil until the first contribution
-	sparse     *sparse // while the elements are known by the non-zero ones alone
+	grad       *slab // nil until the first contribution
+	// While the elements are known otherwise: by the non-zero ones, by what they
+	// are computed from, or by where their rows are.
+	sparse *sparse
+	affine *affine
+	rowsOf *rowsOf
 }
 
 // Rows is the number of rows.

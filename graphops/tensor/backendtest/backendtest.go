@@ -43,7 +43,7 @@ func Run(t *testing.T, be tensor.Backend) {
 			})
 		}
 	}
-	t.Run("Gemm", func(t *testing.T) { runGemm(t, be) })
+	t.Run("Affine", func(t *testing.T) { runAffine(t, be) })
 	t.Run("accumulation", func(t *testing.T) { runAccumulate(t, be) })
 	t.Run("parameters", func(t *testing.T) { runParams(t, be) })
 	t.Run("long sums", func(t *testing.T) { runLong(t, be) })
@@ -196,9 +196,9 @@ func derivative(tc testCase, k, i int) float64 {
 	return (loss(h) - loss(-h)) / (2 * h)
 }
 
-// runGemm compares all four transpositions, also at sizes that cross every
-// block and chunk of a blocked implementation.
-func runGemm(t *testing.T, be tensor.Backend) {
+// runAffine compares sums of one and two products and their gradients, also at
+// sizes that cross every block and chunk of a blocked implementation.
+func runAffine(t *testing.T, be tensor.Backend) {
 	for _, s := range [][3]int{
 		{0, 3, 2},
 		{3, 0, 2},
@@ -208,47 +208,68 @@ func runGemm(t *testing.T, be tensor.Backend) {
 		{33, 31, 65},
 		{65, 129, 64},
 		{130, 200, 70},
-		{5, 7, 1024},
-		{5, 7, 1025},
-		{3, 70, 4000},
-		{70, 3, 40000},
+		{1024, 5, 7},
+		{1025, 5, 7},
+		{4000, 3, 70},
+		{40000, 70, 3},
 	} {
 		m, n, k := s[0], s[1], s[2]
-		a, b, c := random(m, k), random(k, n), random(m, n)
-		ra, rb := ref.From(m, k, a.data), ref.From(k, n, b.data)
-		abs := func(v float64) float64 { return math.Abs(v) }
-		want, size := ref.MatMul(ra, rb), ref.MatMul(ra.Map(abs), rb.Map(abs))
-		for _, tA := range []bool{false, true} {
-			for _, tB := range []bool{false, true} {
-				for _, acc := range []bool{false, true} {
-					x, y := a.data, b.data
-					if tA {
-						x = floats(ra.T())
-					}
-					if tB {
-						y = floats(rb.T())
-					}
-					out := be.Alloc(m * n)
-					if acc {
-						be.Upload(out, c.data)
-					}
-					be.Gemm(out, tA, tB, m, n, k, be.Wrap(x), be.Wrap(y), acc)
-					got := make([]float32, m*n)
-					be.Download(got, out)
-					for i, v := range got {
-						w := want.Data[i]
-						if acc {
-							w += float64(c.data[i])
-						}
-						// A sum of k terms in float32, in any order of blocks.
-						if !(math.Abs(float64(v)-w) <= 1e-6*(size.Data[i]+1)) {
-							t.Fatalf("tA %v tB %v m %d n %d k %d acc %v: element %d is %g, want %g", tA, tB, m, n, k, acc, i, v, w)
-						}
+		x, w, v, bias := random(m, k), random(k, n), random(m, 3), random(1, n)
+		u, d := random(3, n), cotangent(m*n)
+		for _, transposed := range []bool{false, true} {
+			p := param(w, transposed)
+			f := tensor.NewFwd(tensor.Config{Backend: be, Grad: true})
+			a, c, wide := f.Leaf(m, k, x.data, nil), f.Leaf(m, 3, v.data, nil), f.Leaf(1, n, bias.data, nil)
+			var y *tns
+			if transposed {
+				y = f.Linear(a, f.Param(p), nil)
+			} else {
+				y = f.MatMul(a, f.Param(p))
+			}
+			y = f.AddRow(f.Add(y, f.MatMul(c, f.Input(3, n, u.data, nil))), wide)
+			if err := f.SumAll(f.Mul(y, f.Input(m, n, d, nil))).Backward(); err != nil {
+				t.Fatal(err)
+			}
+			rx, rw, rv, ru, rd := ref.From(m, k, x.data), ref.From(k, n, w.data), ref.From(m, 3, v.data), ref.From(3, n, u.data), ref.From(m, n, d)
+			near := func(what string, got []float32, want ref.Matrix, factors ...ref.Matrix) {
+				t.Helper()
+				size := ref.New(want.Rows, want.Cols)
+				for i := 0; i < len(factors); i += 2 {
+					abs := ref.MatMul(factors[i].Map(math.Abs), factors[i+1].Map(math.Abs))
+					size = ref.Zip(size, abs, func(a, b float64) float64 { return a + b })
+				}
+				for i, v := range got {
+					// A sum of so many terms in float32, in any order of blocks.
+					if !(math.Abs(float64(v)-want.Data[i]) <= 1e-6*(size.Data[i]+1)) {
+						t.Fatalf("%s of m %d n %d k %d, transposed %v: element %d is %g, want %g", what, m, n, k, transposed, i, v, want.Data[i])
 					}
 				}
 			}
+			sum := func(a, b float64) float64 { return a + b }
+			near("result", y.Data(), ref.AddRow(ref.Zip(ref.MatMul(rx, rw), ref.MatMul(rv, ru), sum), ref.From(1, n, bias.data)), rx, rw, rv, ru)
+			near("left gradient", a.Grad(), ref.MatMul(rd, rw.T()), rd, rw.T())
+			near("second left gradient", c.Grad(), ref.MatMul(rd, ru.T()), rd, ru.T())
+			ones := ref.New(1, m).Map(func(float64) float64 { return 1 })
+			near("bias gradient", wide.Grad(), ref.MatMul(ones, rd), ones, rd)
+			want := ref.MatMul(rx.T(), rd)
+			if transposed {
+				near("weight gradient", p.G, want.T(), rd.T(), rx)
+			} else {
+				near("weight gradient", p.G, want, rx.T(), rd)
+			}
 		}
 	}
+}
+
+// param is a trainable matrix, or its transpose.
+func param(w input, transposed bool) *tensor.Param {
+	p := &tensor.Param{Name: "w", Rows: w.rows, Cols: w.cols, W: w.data}
+	if transposed {
+		p.Rows, p.Cols = w.cols, w.rows
+		p.W = floats(ref.From(w.rows, w.cols, w.data).T())
+	}
+	p.G = make([]float32, len(p.W))
+	return p
 }
 
 func floats(m ref.Matrix) []float32 {

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -47,8 +48,37 @@ func (d device) Upload(dst tensor.Buffer, src []float32)   { d.cpu.Upload(host(d
 func (d device) Download(dst []float32, src tensor.Buffer) { d.cpu.Download(dst, host(src)) }
 func (d device) Zero(dst tensor.Buffer)                    { d.cpu.Zero(host(dst)) }
 
-func (d device) Gemm(out tensor.Buffer, tA, tB bool, m, n, k int, a, b tensor.Buffer, acc bool) {
-	d.cpu.Gemm(host(out), tA, tB, m, n, k, host(a), host(b), acc)
+func hostEpilogue(e tensor.Epilogue) tensor.Epilogue {
+	e.Bias, e.Keep = host(e.Bias), host(e.Keep)
+	return e
+}
+
+func hostProducts(products []tensor.Product) []tensor.Product {
+	products = slices.Clone(products)
+	for i := range products {
+		products[i].X, products[i].W = host(products[i].X), host(products[i].W)
+	}
+	return products
+}
+
+func (d device) Affine(out tensor.Buffer, m, n int, products []tensor.Product, e tensor.Epilogue) {
+	d.cpu.Affine(host(out), m, n, hostProducts(products), hostEpilogue(e))
+}
+
+func (d device) AffineGrad(dy tensor.Buffer, m, n int, products []tensor.Product, grads []tensor.ProductGrad, e tensor.Epilogue, db tensor.Buffer, accB bool) {
+	grads = slices.Clone(grads)
+	for i := range grads {
+		grads[i].DX, grads[i].DW = host(grads[i].DX), host(grads[i].DW)
+	}
+	d.cpu.AffineGrad(host(dy), m, n, hostProducts(products), grads, hostEpilogue(e), host(db), accB)
+}
+
+func (d device) SpMMRows(op tensor.Op, out tensor.Buffer, b *graphops.Block, table tensor.Buffer, rows []int32, cols int) {
+	d.cpu.SpMMRows(op, host(out), b, host(table), rows, cols)
+}
+
+func (d device) GatherRows(out, table tensor.Buffer, rows []int32, cols int) {
+	d.cpu.GatherRows(host(out), host(table), rows, cols)
 }
 
 func (d device) AddRow(out, row tensor.Buffer, rows, cols int, acc bool) {

@@ -81,6 +81,36 @@ func dense(r, c int) []testCase {
 			func(f *fwd, x []*tns) *tns { return f.Linear(x[0], x[1], nil) },
 			func(x []mat) mat { return ref.Linear(x[0], x[1], mat{}) },
 		}, {
+			"Affine/sum, ReLU, dropout",
+			[]input{x.in(ids), random(c, 21), random(3, 21), random(1, 21), random(r, 3)},
+			func(f *fwd, x []*tns) *tns {
+				y := f.AddRow(f.Add(f.MatMul(x[0], x[1]), f.MatMul(x[4], x[2])), x[3])
+				return f.Dropout(f.ReLU(y), 0.3)
+			},
+			func(x []mat) mat {
+				y := ref.AddRow(ref.Zip(ref.MatMul(x[0], x[1]), ref.MatMul(x[4], x[2]), func(a, b float64) float64 { return a + b }), x[3])
+				return ref.Dropout(ref.Unary(tensor.ReLUOp, y, 0), spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.3)
+			},
+		}, {
+			"Affine/dropout",
+			[]input{x.in(ids), random(21, c)},
+			func(f *fwd, x []*tns) *tns { return f.Dropout(f.Linear(x[0], x[1], nil), 0.6) },
+			func(x []mat) mat {
+				return ref.Dropout(ref.Linear(x[0], x[1], mat{}), spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.6)
+			},
+		}, {
+			"Affine/parts used twice",
+			[]input{x, random(9, c), random(9, c), random(1, 9)},
+			func(f *fwd, x []*tns) *tns {
+				a, b := f.Linear(x[0], x[1], x[3]), f.Linear(x[0], x[2], x[3])
+				return f.Add(f.Mul(f.ReLU(a), a), f.Add(b, f.Add(a, f.Linear(x[0], x[2], nil))))
+			},
+			func(x []mat) mat {
+				sum := func(a, b float64) float64 { return a + b }
+				a, b := ref.Linear(x[0], x[1], x[3]), ref.Linear(x[0], x[2], x[3])
+				return ref.Zip(ref.Zip(ref.Unary(tensor.ReLUOp, a, 0), a, func(a, b float64) float64 { return a * b }), ref.Zip(b, ref.Zip(a, ref.Linear(x[0], x[2], mat{}), sum), sum), sum)
+			},
+		}, {
 			"AddRow",
 			[]input{x, random(1, c)},
 			func(f *fwd, x []*tns) *tns { return f.AddRow(x[0], x[1]) },
@@ -305,6 +335,7 @@ func graph(b *graphops.Block, c int) []testCase {
 			},
 		},
 	}
+	cases = append(cases, tableRows(b, c)...)
 	cases = append(cases, weighted(b, c)...)
 	for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {
 		cases = append(cases, testCase{

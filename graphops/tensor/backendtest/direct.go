@@ -29,7 +29,6 @@ func runAccumulate(t *testing.T, be tensor.Backend) {
 		run  func(out tensor.Buffer, acc bool)
 	}
 	methods := []method{
-		{"Gemm", rows * rows, func(o tensor.Buffer, acc bool) { be.Gemm(o, false, true, rows, rows, cols, x, y, acc) }},
 		{"AddRow", rows * cols, func(o tensor.Buffer, acc bool) { be.AddRow(o, in(1, cols), rows, cols, acc) }},
 		{"ColSum", cols, func(o tensor.Buffer, acc bool) { be.ColSum(o, x, rows, cols, acc) }},
 		{"Sum", 1, func(o tensor.Buffer, acc bool) { be.Sum(o, x, acc) }},

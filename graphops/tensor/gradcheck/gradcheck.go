@@ -203,8 +203,8 @@ func (r *run) gradients() ([][]float32, error) {
 func (r *run) loss(in Input, i int, v float32) float64 {
 	old := in.data[i]
 	in.data[i] = v
+	defer func() { in.data[i] = old }() // after the elements were computed
 	out, _ := r.forward(false)
-	in.data[i] = old
 	sum := 0.0
 	for j, o := range out.Data() {
 		sum += float64(o) * float64(r.weights[j])

@@ -1,0 +1,43 @@
+package backendtest
+
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/graphops/tensor/ref"
+)
+
+// tableRows are the operations on an input that is rows of a table, and one that
+// makes it a matrix.
+func tableRows(b *graphops.Block, c int) []testCase {
+	const nodes = 19
+	table := random(nodes, c)
+	ids := make([]int32, b.NumSrc)
+	picked := ref.New(b.NumSrc, c)
+	for s := range ids {
+		ids[s] = int32(7 * s % nodes)
+		for i := range c {
+			picked.Set(s, i, float64(table.data[int(ids[s])*c+i]))
+		}
+	}
+	in := func(f *fwd) *tns { return f.RowsInput(table.data, c, ids, tensor.SrcSpace(b)) }
+	w := random(5, c)
+	times := func(op func(f *fwd) *tns, want func() mat) testCase {
+		return testCase{"", []input{w}, func(f *fwd, x []*tns) *tns { return f.Linear(op(f), x[0], nil) }, func(x []mat) mat { return ref.Linear(want(), x[0], mat{}) }}
+	}
+	var cases []testCase
+	for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {
+		tc := times(func(f *fwd) *tns { return f.Aggregate(b, in(f), op) }, func() mat { return ref.Aggregate(b, picked, op) })
+		tc.name = "RowsInput/Aggregate/" + op.String()
+		cases = append(cases, tc)
+	}
+	tc := times(func(f *fwd) *tns { return f.Dst(b, in(f)) }, func() mat { return ref.Rows(picked, b.DstStart, b.DstStart+b.NumDst) })
+	tc.name = "RowsInput/Dst"
+	return append(cases, tc, testCase{
+		"RowsInput/matrix",
+		[]input{w},
+		func(f *fwd, x []*tns) *tns { return f.Linear(f.Scale(in(f), 2), x[0], nil) },
+		func(x []mat) mat {
+			return ref.Linear(picked.Map(func(v float64) float64 { return 2 * v }), x[0], mat{})
+		},
+	})
+}

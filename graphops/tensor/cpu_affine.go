@@ -1,0 +1,135 @@
+package tensor
+
+import (
+	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/simd"
+)
+
+// Affine multiplies and, while rows of the result are in a core's cache, applies
+// the epilogue to them.
+func (c *cpu) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
+	terms := make([]gemm.Term, len(products))
+	for i, p := range products {
+		terms[i] = gemm.Term{
+			K: p.K,
+			A: gemm.Operand{Data: p.X.Host, Stride: p.K},
+			B: gemm.Operand{Data: p.W.Host, Stride: stride(p, n), Trans: p.T},
+		}
+	}
+	o := gemm.Options{Threads: c.threads, Bias: e.Bias.Host}
+	if e.masks() {
+		width := (n + 7) / 8
+		keep := maskBytes(e.Keep)
+		o.After = func(lo, hi int) {
+			var own []byte
+			if keep == nil {
+				own = make([]byte, width)
+			}
+			for r := lo; r < hi; r++ {
+				bits := own
+				if keep != nil {
+					bits = keep[r*width : (r+1)*width]
+				}
+				e.apply(out.Host[r*n:(r+1)*n], r, bits)
+			}
+		}
+	}
+	gemm.Multiply(m, n, out.Host, n, terms, o)
+}
+
+func stride(p Product, n int) int {
+	if p.T {
+		return p.K
+	}
+	return n
+}
+
+// apply is the epilogue of row r, the bias excepted.
+func (e *Epilogue) apply(row []float32, r int, bits []byte) {
+	if e.Drop == nil {
+		for i := range bits {
+			bits[i] = 0xff
+		}
+	} else {
+		ctr := philox.Counter(e.Drop.Space.ID(r), e.Drop.Step, e.Drop.C3)
+		i := 0
+		for ; i+2 <= len(bits); i += 2 {
+			bits[i], bits[i+1] = keepBits2(e.Drop.Seed, ctr, uint32(i), e.Drop.Threshold)
+		}
+		if i < len(bits) {
+			ctr[1] |= uint32(i)
+			bits[i] = keepBits(philox.Block(e.Drop.Seed, ctr), e.Drop.Threshold)
+		}
+	}
+	if e.ReLU {
+		simd.KeepReLU(row, nil, bits, e.Scale())
+	} else {
+		simd.Mask(row, row, bits, e.Scale(), false)
+	}
+}
+
+// AffineGrad masks the gradient in place, in the first product that reads it, and
+// sums its columns last.
+func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []ProductGrad, e Epilogue, db Buffer, accB bool) {
+	var mask func(lo, hi int)
+	if e.masks() {
+		width := (n + 7) / 8
+		keep := maskBytes(e.Keep)
+		mask = func(lo, hi int) {
+			for r := lo; r < hi; r++ {
+				row := d.Host[r*n : (r+1)*n]
+				simd.Mask(row, row, keep[r*width:(r+1)*width], e.Scale(), false)
+			}
+		}
+	}
+	product := func(rows, cols int, out Buffer, acc bool, t gemm.Term) {
+		gemm.Multiply(rows, cols, out.Host, cols, []gemm.Term{t}, gemm.Options{Threads: c.threads, Acc: acc, Before: mask})
+		mask = nil
+	}
+	dOut := gemm.Operand{Data: d.Host, Stride: n}
+	dOutT := gemm.Operand{Data: d.Host, Stride: n, Trans: true}
+	for i, p := range products {
+		g := grads[i]
+		w := gemm.Operand{Data: p.W.Host, Stride: stride(p, n), Trans: !p.T}
+		x := gemm.Operand{Data: p.X.Host, Stride: p.K}
+		if g.WantX {
+			product(m, p.K, g.DX, g.AccX, gemm.Term{K: n, A: dOut, B: w})
+		}
+		switch {
+		case !g.WantW:
+		case p.T:
+			product(n, p.K, g.DW, g.AccW, gemm.Term{K: m, A: dOutT, B: x})
+		case mask != nil:
+			// The gradient is the right factor here, which has no hook.
+			c.eachRow(m, n, mask)
+			mask = nil
+			fallthrough
+		default:
+			x.Trans = true
+			product(p.K, n, g.DW, g.AccW, gemm.Term{K: m, A: x, B: dOut})
+		}
+	}
+	if db.N > 0 {
+		if mask != nil {
+			c.eachRow(m, n, mask)
+		}
+		c.ColSum(db, d, m, n, accB)
+	}
+}
+
+// transpose is out [cols,rows] = xᵀ of x [rows,cols].
+func (c *cpu) transpose(out, x []float32, rows, cols int) {
+	const tile = 32
+	parallel.For(c.threads, cols, tile, func(lo, hi int) {
+		for top := 0; top < rows; top += tile {
+			for j := lo; j < hi; j++ {
+				o := out[j*rows:][:rows]
+				for i := top; i < min(top+tile, rows); i++ {
+					o[i] = x[i*cols+j]
+				}
+			}
+		}
+	})
+}

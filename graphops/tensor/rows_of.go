@@ -1,0 +1,78 @@
+package tensor
+
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/simd"
+)
+
+// rowsOf is a matrix as chosen rows of a table.
+type rowsOf struct {
+	table Buffer
+	rows  []int32
+}
+
+// RowsInput is an Input [len(rows), cols] given as rows of a table of cols columns:
+// row r is table[rows[r],:]. It is for the first layer's input, whose rows lie in
+// the features of all nodes: Aggregate reads them from there and Dst chooses among
+// them, so that the matrix itself, with a row for each source of a batch, need not
+// be made. Other operations, and Data, make it, once. It has no gradient. Slices
+// are kept until the next Reset and must not change until then.
+//
+// It panics where a row is not in the table.
+func (f *Fwd) RowsInput(table []float32, cols int, rows []int32, sp *Space) *Tensor {
+	const op = "RowsInput"
+	if cols < 0 {
+		fail(op, "it cannot have %d columns", cols)
+	}
+	n := uint32(1 << 31)
+	if cols > 0 {
+		n = uint32(min(len(table)/cols, 1<<31-1))
+	}
+	for i, r := range rows {
+		if uint32(r) >= n {
+			fail(op, "row %d is row %d of the table, which has %d rows", i, r, n)
+		}
+	}
+	checkSpace(op, sp, len(rows))
+	return f.rows(&rowsOf{f.be.Wrap(table), rows}, cols, sp)
+}
+
+func (f *Fwd) rows(r *rowsOf, cols int, sp *Space) *Tensor {
+	return &Tensor{f: f, pass: f.pass, rows: len(r.rows), cols: cols, sp: sp, rowsOf: r}
+}
+
+// someRows is rows [lo, hi) of such a tensor under the space sp.
+func (f *Fwd) someRows(x *Tensor, lo, hi int, sp *Space) *Tensor {
+	return f.rows(&rowsOf{x.rowsOf.table, x.rowsOf.rows[lo:hi:hi]}, x.cols, sp)
+}
+
+// gather gives such a tensor its elements.
+func (f *Fwd) gather(x *Tensor) {
+	r := x.rowsOf
+	x.rowsOf = nil
+	x.buf = f.mem.get(x.rows * x.cols).buf(x.rows * x.cols)
+	f.be.GatherRows(x.buf, r.table, r.rows, x.cols)
+}
+
+func (c *cpu) GatherRows(out, table Buffer, rows []int32, cols int) {
+	t := simd.Rows{Data: table.Host, Stride: cols}
+	c.eachRow(len(rows), cols, func(lo, hi int) {
+		simd.GatherRows(out.Host[lo*cols:hi*cols], &t, cols, rows[lo:hi])
+	})
+}
+
+func (c *cpu) SpMMRows(op Op, out Buffer, b *graphops.Block, table Buffer, rows []int32, cols int) {
+	t := simd.Rows{Data: table.Host, Stride: cols, Via: rows}
+	end := int(b.Indptr[b.NumDst])
+	parallel.For(c.threads, b.NumDst, spmmRows, func(lo, hi int) {
+		for d := lo; d < hi; d++ {
+			first, n := int(b.Indptr[d]), b.InDegree(d)
+			w := float32(1)
+			if op == Mean && n > 1 {
+				w = 1 / float32(n)
+			}
+			simd.SumRows(out.Host[d*cols:(d+1)*cols], &t, b.Indices[first:end], n, w, false)
+		}
+	})
+}
