@@ -13,6 +13,13 @@ func KeepReLU(o, bias []float32, bits []byte, scale float32) {
 		checkLen("KeepReLU", len(bias), len(o))
 	}
 	checkLen("KeepReLU", len(bits), (len(o)+7)/8)
+	var b *float32
+	if len(bias) > 0 {
+		b = &bias[0]
+	}
+	if len(o) == 0 || keepReLU(&o[0], b, &bits[0], len(o), scale) {
+		return
+	}
 	keepReLUGo(o, bias, bits, scale)
 }
 
@@ -41,17 +48,20 @@ func keepReLUGo(o, bias []float32, bits []byte, scale float32) {
 func Mask(o, x []float32, bits []byte, scale float32, acc bool) {
 	checkLen("Mask", len(x), len(o))
 	checkLen("Mask", len(bits), (len(o)+7)/8)
-	maskGo(o, x, bits, scale, acc)
-}
-
-func maskGo(o, x []float32, bits []byte, scale float32, acc bool) {
-	x = x[:len(o)]
-	for c := range o {
-		bit := uint32(bits[c/8] >> (c % 8) & 1)
-		v := math.Float32frombits(math.Float32bits(x[c]*scale) & -bit)
-		if acc {
-			v += o[c]
+	switch {
+	case len(o) == 0:
+	case acc:
+		if !maskAdd(&o[0], &x[0], &bits[0], len(o), scale) {
+			for c := range o {
+				if bits[c/8]>>(c%8)&1 == 1 {
+					o[c] += float32(x[c] * scale)
+				}
+			}
 		}
-		o[c] = v
+	case !mask(&o[0], &x[0], &bits[0], len(o), scale):
+		for c := range o {
+			bit := uint32(bits[c/8] >> (c % 8) & 1)
+			o[c] = math.Float32frombits(math.Float32bits(x[c]*scale) & -bit)
+		}
 	}
 }

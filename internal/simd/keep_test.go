@@ -57,11 +57,14 @@ func TestMask(t *testing.T) {
 				o, x, bits := withSpecials(r, cols, 1), withSpecials(r, cols, 3), randomBits(r, cols)
 				want := make([]float32, cols)
 				for c := range want {
-					if bits[c/8]>>(c%8)&1 == 1 {
+					bit := bits[c/8]>>(c%8)&1 == 1
+					if bit {
 						want[c] = x[c] * 1.7
 					}
-					if acc {
+					if acc && bit {
 						want[c] += o[c]
+					} else if acc {
+						want[c] = o[c]
 					}
 				}
 				got := guarded(o)

@@ -31,12 +31,33 @@ func (t *Rows) rows(cols int) int {
 	return (len(t.Data)-cols)/t.Stride + 1
 }
 
+func (t *Rows) row(id int32, cols int) []float32 {
+	if t.Via != nil {
+		id = t.Via[id]
+	}
+	return t.Data[int(id)*t.Stride:][:cols]
+}
+
+// via is the address of Via, nil where there is none.
+func (t *Rows) via() *int32 {
+	if len(t.Via) == 0 {
+		return nil
+	}
+	return &t.Via[0]
+}
+
 // maxID is the greatest of the ids read as unsigned numbers: a negative one is
 // above 2^31. It is 0 without ids.
 func maxID(ids []int32) uint32 {
+	var lanes [16]uint32
+	if len(ids) > 0 && !idLanes(&lanes[0], &ids[0], len(ids)) {
+		for _, id := range ids {
+			lanes[0] = max(lanes[0], uint32(id))
+		}
+	}
 	var top uint32
-	for _, id := range ids {
-		top = max(top, uint32(id))
+	for _, v := range lanes {
+		top = max(top, v)
 	}
 	return top
 }
@@ -47,38 +68,161 @@ func checkIDs(op string, ids []int32, n int) {
 	}
 }
 
-// SumRows is o = w·Σ_{i<n} t[ids[i]], or o += with acc. The sum starts at 0 and
-// goes by ascending i, element by element. ids[n:] are the rows that are wanted
-// next: the first few are prefetched. Cost: n·len(o)·4 bytes read at random.
+// distance is how many rows ahead are prefetched: so many that their bytes take
+// about as long to arrive as memory takes to answer.
+func distance(cols int) int {
+	return min(max(4096/(4*cols), 4), 32)
+}
+
+func asInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// SumRows is o = w·Σ_{i<n} t[ids[i]], or o += with acc; the sum is 0 where n is 0.
+// It starts at 0 and goes by ascending i, element by element. ids[n:] are the
+// rows that are wanted next: the first few are prefetched. o must not be in t.
+// Cost: n·len(o)·4 bytes read at random.
 func SumRows(o []float32, t *Rows, ids []int32, n int, w float32, acc bool) {
 	checkIDs("SumRows", ids, n)
-	sumRowsGo(o, t, ids[:n], w, acc)
-}
-
-func (t *Rows) row(id int32, cols int) []float32 {
-	if t.Via != nil {
-		id = t.Via[id]
+	switch {
+	case n == 0 && !acc:
+		clear(o)
+	case n == 0 || len(o) == 0:
+	case !sumRows(&o[0], &t.Data[0], t.Stride, &ids[0], n, len(ids), distance(len(o)), len(o), asInt(acc), w, t.via()):
+		sumRowsGo(o, acc, func(sum []float32, lo int) {
+			for _, id := range ids[:n] {
+				for i, v := range t.row(id, lo+len(sum))[lo:] {
+					sum[i] += v
+				}
+			}
+			for i := range sum {
+				sum[i] *= w
+			}
+		})
 	}
-	return t.Data[int(id)*t.Stride:][:cols]
 }
 
-func sumRowsGo(o []float32, t *Rows, ids []int32, w float32, acc bool) {
+// sumRowsGo is o = what add leaves in sums that start at 0, columns [lo,
+// lo+len(sum)) at a time; o += with acc.
+func sumRowsGo(o []float32, acc bool, add func(sum []float32, lo int)) {
 	var block [64]float32
 	for lo := 0; lo < len(o); lo += len(block) {
 		sum := block[:min(len(block), len(o)-lo)]
 		clear(sum)
-		for _, id := range ids {
-			x := t.row(id, lo+len(sum))[lo:]
-			for i := range sum {
-				sum[i] += x[i]
-			}
-		}
+		add(sum, lo)
 		for i, s := range sum {
-			s *= w
 			if acc {
 				s += o[lo+i]
 			}
 			o[lo+i] = s
+		}
+	}
+}
+
+// WeightedSumRows is SumRows with a weight for each row: o = Σ_{i<n} wᵢ·t[ids[i]]
+// with wᵢ = w[i·step], or w[at[i]·step] where at is not nil. A row of weight 0
+// adds nothing, whatever it holds. The weights must be there: only those without
+// at are checked.
+func WeightedSumRows(o []float32, t *Rows, ids []int32, n int, w []float32, step int, at []int32, acc bool) {
+	const op = "WeightedSumRows"
+	checkIDs(op, ids, n)
+	var pos *int32
+	if at != nil {
+		checkIDs(op, at, n)
+	} else if n > 0 && (step < 0 || (n-1)*step >= len(w)) {
+		panic(fmt.Sprintf("simd: %s: %d weights of %d, %d apart", op, n, len(w), step))
+	}
+	if len(at) > 0 {
+		pos = &at[0]
+	}
+	switch {
+	case n == 0 && !acc:
+		clear(o)
+	case n == 0 || len(o) == 0:
+	case !weightedSumRows(&o[0], &t.Data[0], t.Stride, &ids[0], n, len(ids), distance(len(o)), len(o), asInt(acc), &w[0], step, pos, t.via()):
+		sumRowsGo(o, acc, func(sum []float32, lo int) {
+			for i, id := range ids[:n] {
+				if at != nil {
+					i = int(at[i])
+				}
+				v := w[i*step]
+				if v == 0 {
+					continue
+				}
+				for c, x := range t.row(id, lo+len(sum))[lo:] {
+					sum[c] += float32(v * x)
+				}
+			}
+		})
+	}
+}
+
+// SumRowsWhere is SumRows of the elements t[ids[i],c] with args[ids[i],c] =
+// at[i] alone: the gradient of a maximum. args is laid out as t, which has no Via.
+func SumRowsWhere(o []float32, t *Rows, ids []int32, n int, args []uint32, at []int32, acc bool) {
+	const op = "SumRowsWhere"
+	checkIDs(op, ids, n)
+	checkIDs(op, at, n)
+	checkLen(op, len(args), len(t.Data))
+	switch {
+	case n == 0 && !acc:
+		clear(o)
+	case n == 0 || len(o) == 0:
+	case !sumRowsWhere(&o[0], &t.Data[0], t.Stride, &ids[0], n, len(ids), distance(2*len(o)), len(o), asInt(acc), &args[0], &at[0]):
+		sumRowsGo(o, acc, func(sum []float32, lo int) {
+			for i, id := range ids[:n] {
+				arg := args[int(id)*t.Stride+lo:]
+				for c, x := range t.row(id, lo+len(sum))[lo:] {
+					if arg[c] == uint32(at[i]) {
+						sum[c] += x
+					}
+				}
+			}
+		})
+	}
+}
+
+// MaxRows is o = the greatest of the rows t[ids[i]], i < n, element by element: a
+// NaN beats all others, the last one if there are several, and of equals the
+// first one wins. arg, if not nil, gets first+i, the number of the winner. Where
+// n is 0, o is 0 and arg all ones. t has no Via.
+func MaxRows(o []float32, arg []uint32, t *Rows, ids []int32, n int, first uint32) {
+	checkIDs("MaxRows", ids, n)
+	if arg != nil {
+		checkLen("MaxRows", len(arg), len(o))
+	}
+	if len(o) == 0 {
+		return
+	}
+	if n == 0 {
+		clear(o)
+		for i := range arg {
+			arg[i] = ^uint32(0)
+		}
+		return
+	}
+	if arg == nil {
+		if maxRows(&o[0], &t.Data[0], t.Stride, &ids[0], n, len(ids), distance(len(o)), len(o)) {
+			return
+		}
+	} else if maxRowsArg(&o[0], &t.Data[0], t.Stride, &ids[0], n, len(ids), distance(len(o)), len(o), &arg[0], first) {
+		return
+	}
+	copy(o, t.row(ids[0], len(o)))
+	for c := range arg {
+		arg[c] = first
+	}
+	for i, id := range ids[1:n] {
+		for c, v := range t.row(id, len(o)) {
+			if v > o[c] || v != v {
+				o[c] = v
+				if arg != nil {
+					arg[c] = first + 1 + uint32(i)
+				}
+			}
 		}
 	}
 }
@@ -91,11 +235,48 @@ func GatherRows(dst []float32, t *Rows, cols int, ids []int32) {
 	if !t.Holds(ids, cols) {
 		panic(fmt.Sprintf("simd: GatherRows: an id is not in the table of %d rows", t.rows(cols)))
 	}
-	gatherRowsGo(dst, t, cols, ids)
-}
-
-func gatherRowsGo(dst []float32, t *Rows, cols int, ids []int32) {
+	if len(dst) == 0 || gatherRows(&dst[0], &t.Data[0], t.Stride, &ids[0], len(ids), len(ids), distance(cols), cols, cols, t.via()) {
+		return
+	}
 	for i, id := range ids {
 		copy(dst[i*cols:(i+1)*cols], t.row(id, cols))
 	}
 }
+
+// DotRows is out[i·step] = Σ_c g[c]·t[ids[i],c] for i < n. Each product is the sum
+// of 32 sums, of every 32nd element each, which are added by halves: lane l takes
+// lane l+16, then l+8, 4, 2 and 1. t has no Via. ids[n:] are as in [SumRows].
+func DotRows(out []float32, step int, g []float32, t *Rows, ids []int32, n int) {
+	checkIDs("DotRows", ids, n)
+	if n > 0 && (step < 0 || (n-1)*step >= len(out)) {
+		panic(fmt.Sprintf("simd: DotRows: %d results of %d, %d apart", n, len(out), step))
+	}
+	if n == 0 {
+		return
+	}
+	if len(g) > 0 && dotRows(&out[0], step, &g[0], &t.Data[0], t.Stride, &ids[0], n, len(ids), distance(len(g)), len(g)) {
+		return
+	}
+	for i, id := range ids[:n] {
+		var lanes [32]float32
+		for c, v := range t.row(id, len(g)) {
+			lanes[c%32] += float32(g[c] * v)
+		}
+		for half := 16; half > 0; half /= 2 {
+			for l := range half {
+				lanes[l] += lanes[l+half]
+			}
+		}
+		out[i*step] = lanes[0]
+	}
+}
+
+// Dot is Σ x[i]·y[i], in the order of [DotRows].
+func Dot(x, y []float32) float32 {
+	checkLen("Dot", len(y), len(x))
+	var out [1]float32
+	DotRows(out[:], 1, x, &Rows{Data: y}, zeroID[:], 1)
+	return out[0]
+}
+
+var zeroID [1]int32

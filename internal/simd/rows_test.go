@@ -2,6 +2,7 @@ package simd
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -45,8 +46,12 @@ func TestSumRows(t *testing.T) {
 							for _, id := range ids[:n] {
 								want[c] += tab.at(id, c)
 							}
-							want[c] *= w
-							if acc {
+							switch want[c] *= w; {
+							case n == 0 && acc:
+								want[c] = o[c]
+							case n == 0:
+								want[c] = 0
+							case acc:
 								want[c] += o[c]
 							}
 						}
@@ -129,4 +134,156 @@ func TestRowsRefuse(t *testing.T) {
 			f()
 		}()
 	}
+}
+
+func TestWeightedSumRows(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := testRand()
+		for _, cols := range sizes {
+			for _, n := range []int{0, 1, 2, 7, 33} {
+				for mode := range 8 {
+					via, acc, indexed := mode&1 > 0, mode&2 > 0, mode&4 > 0
+					tab, ids := testRows(r, 50, cols, n+r.IntN(9), via)
+					step := 1 + r.IntN(3)
+					w := withSpecials(r, (n+40)*step, 1)
+					var at []int32
+					if indexed {
+						for range n {
+							at = append(at, r.Int32N(int32(n+40)))
+						}
+					}
+					o := withSpecials(r, cols, 0)
+					got, want := guarded(o), make([]float32, cols)
+					for c := range want {
+						for i, id := range ids[:n] {
+							if indexed {
+								i = int(at[i])
+							}
+							if v := w[i*step]; v != 0 {
+								want[c] += v * tab.at(id, c)
+							}
+						}
+						switch {
+						case acc && n == 0:
+							want[c] = o[c]
+						case acc:
+							want[c] += o[c]
+						}
+					}
+					WeightedSumRows(got, tab, ids, n, w, step, at, acc)
+					sameBits(t, "WeightedSumRows", cols, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestMaxRows(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := testRand()
+		for _, cols := range sizes {
+			for _, n := range []int{0, 1, 2, 7, 33} {
+				tab, ids := testRows(r, 50, cols, n+r.IntN(9), false)
+				for i := range tab.Data { // ties
+					if r.IntN(3) == 0 {
+						tab.Data[i] = float32(r.IntN(3))
+					}
+				}
+				want, wantArg := make([]float32, cols), make([]uint32, cols)
+				for c := range want {
+					wantArg[c] = ^uint32(0)
+					for i, id := range ids[:n] {
+						if v := tab.at(id, c); i == 0 || v > want[c] || v != v {
+							want[c], wantArg[c] = v, uint32(100+i)
+						}
+					}
+				}
+				got, arg := guarded(withSpecials(r, cols, 0)), make([]uint32, cols+1)
+				arg[cols] = 77
+				MaxRows(got, arg[:cols], tab, ids, n, 100)
+				sameBits(t, "MaxRows", cols, got, want)
+				if !slices.Equal(arg[:cols], wantArg) || arg[cols] != 77 {
+					t.Fatalf("%d columns, %d rows: arg is %v, want %v", cols, n, arg, wantArg)
+				}
+				got = guarded(withSpecials(r, cols, 0))
+				MaxRows(got, nil, tab, ids, n, 100)
+				sameBits(t, "MaxRows without arg", cols, got, want)
+			}
+		}
+	})
+}
+
+func TestSumRowsWhere(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := testRand()
+		for _, cols := range sizes {
+			for _, n := range []int{0, 1, 2, 7, 33} {
+				for _, acc := range []bool{false, true} {
+					tab, ids := testRows(r, 50, cols, n+r.IntN(9), false)
+					args := make([]uint32, len(tab.Data))
+					for i := range args {
+						args[i] = r.Uint32N(3)
+					}
+					at := make([]int32, n)
+					for i := range at {
+						at[i] = r.Int32N(3)
+					}
+					o := withSpecials(r, cols, 0)
+					got, want := guarded(o), make([]float32, cols)
+					for c := range want {
+						for i, id := range ids[:n] {
+							if args[int(id)*tab.Stride+c] == uint32(at[i]) {
+								want[c] += tab.at(id, c)
+							}
+						}
+						switch {
+						case acc && n == 0:
+							want[c] = o[c]
+						case acc:
+							want[c] += o[c]
+						}
+					}
+					SumRowsWhere(got, tab, ids, n, args, at, acc)
+					sameBits(t, "SumRowsWhere", cols, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestDotRows(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := testRand()
+		for _, cols := range sizes {
+			for _, n := range []int{0, 1, 2, 7} {
+				tab, ids := testRows(r, 50, cols, n+r.IntN(3), false)
+				x := withSpecials(r, cols, 1)
+				if r.IntN(2) == 0 { // without NaN
+					x = randoms(r, cols, 1)
+					copy(tab.Data, randoms(r, len(tab.Data), 0))
+				}
+				const step = 3
+				got := guarded(make([]float32, n*step))
+				want := slices.Clone(got)
+				for i, id := range ids[:n] {
+					var lanes [32]float32
+					for c, v := range x {
+						lanes[c%32] += v * tab.at(id, c)
+					}
+					for half := 16; half > 0; half /= 2 {
+						for l := range half {
+							lanes[l] += lanes[l+half]
+						}
+					}
+					want[i*step] = lanes[0]
+				}
+				DotRows(got, step, x, tab, ids, n)
+				sameBits(t, "DotRows", cols, got, want)
+				if n > 0 {
+					one := guarded([]float32{Dot(x, tab.row(ids[0], cols))})
+					sameBits(t, "Dot", cols, one, want[:1])
+				}
+			}
+		}
+	})
 }

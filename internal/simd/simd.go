@@ -18,6 +18,8 @@
 // everything is safe for concurrent use on separate outputs.
 package simd
 
+//go:generate go run ./gen .
+
 import "fmt"
 
 // Path is a set of instructions.

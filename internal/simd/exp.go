@@ -1,0 +1,134 @@
+package simd
+
+import "math"
+
+// Exp is o = e^(x-s), to 1 unit in the last place of the true value (of the
+// difference as it was rounded): 0 from -103.98 down, +Inf above 88.72, NaN for
+// NaN.
+func Exp(o, x []float32, s float32) {
+	checkLen("Exp", len(x), len(o))
+	if len(o) == 0 || expMinus(&o[0], &x[0], len(o), s) {
+		return
+	}
+	for i, v := range x {
+		o[i] = exp32(v - s)
+	}
+}
+
+// exp32 is e^x as 2^n·e^r, with n the integer nearest to x/ln 2 and r the rest,
+// which is at most ln 2/2. Of r it takes 1 + r + r²·p(r), with p of degree 4 such
+// that the greatest relative error, 3.1e-9, is as small as can be.
+//
+// ln 2 is in two parts, the first of so few bits that n times it is exact. 2^n
+// goes in two halves: n is from -150 to 128, beyond what one float32 holds.
+func exp32(x float32) float32 {
+	if x != x {
+		return x
+	}
+	x = min(max(x, -104), 89)
+	n := float32(math.RoundToEven(float64(x * 1.44269504)))
+	r := x - float32(n*0.693359375)
+	r -= float32(n * -2.12194440e-4)
+	p := float32(0.0013814596*r) + 0.008368717
+	p = float32(p*r) + 0.041668389
+	p = float32(p*r) + 0.16666521
+	p = float32(p*r) + 0.49999994
+	p = float32(p*float32(r*r)) + r + 1
+	half := int32(n) >> 1
+	return p * power2(half) * power2(int32(n)-half)
+}
+
+// power2 is 2^n, for n from -126 to 127.
+func power2(n int32) float32 { return math.Float32frombits(uint32(n+127) << 23) }
+
+// LogSoftmax is o[i] = (x[i] - top) - log Σ_j e^(x[j]-top), with top the greatest
+// of x, for one row. The exponentials are float32's, their sum is float64's, so
+// that little probabilities beside a large one count. o may be x.
+func LogSoftmax(o, x []float32) {
+	checkLen("LogSoftmax", len(x), len(o))
+	if len(o) == 0 {
+		return
+	}
+	top := greatest(x) + 0 // -0 becomes 0
+	log := float32(math.Log(sumExp(x, top)))
+	if sub2s(&o[0], &x[0], len(o), top, log) {
+		return
+	}
+	for i, v := range x {
+		o[i] = (v - top) - log
+	}
+}
+
+// LogSoftmaxGrad is d[i] = g[i] - e^y[i]·Σ_j g[j], with y = LogSoftmax, for one
+// row; with acc it is added to d. The sum is float64's, rounded. d may be g.
+func LogSoftmaxGrad(d, g, y []float32, acc bool) {
+	checkLen("LogSoftmaxGrad", len(g), len(d))
+	checkLen("LogSoftmaxGrad", len(y), len(d))
+	if len(d) == 0 {
+		return
+	}
+	s := float32(Sum(g))
+	if acc {
+		if addMinusExp(&d[0], &g[0], &y[0], len(d), s) {
+			return
+		}
+	} else if minusExp(&d[0], &g[0], &y[0], len(d), s) {
+		return
+	}
+	for i := range d {
+		e := g[i] - float32(exp32(y[i])*s)
+		if acc {
+			e += d[i]
+		}
+		d[i] = e
+	}
+}
+
+// greatest is the greatest of x, NaN aside, -Inf if there is none.
+func greatest(x []float32) float32 {
+	low := float32(math.Inf(-1))
+	var top [16]float32
+	for l := range top {
+		top[l] = low
+	}
+	if !maxLanes(&top[0], &x[0], len(x)) {
+		for i, v := range x {
+			if v > top[i%16] {
+				top[i%16] = v
+			}
+		}
+	}
+	for _, v := range top {
+		if v > low {
+			low = v
+		}
+	}
+	return low
+}
+
+// Sum is Σ x in float64: 8 sums, of every 8th element each, added as
+// ((0+4)+(2+6)) + ((1+5)+(3+7)).
+func Sum(x []float32) float64 {
+	var lanes [8]float64
+	if len(x) > 0 && !sumLanes(&lanes[0], &x[0], len(x)) {
+		for i, v := range x {
+			lanes[i%8] += float64(v)
+		}
+	}
+	return addLanes(&lanes)
+}
+
+// sumExp is Σ e^(x[i]-s), in float64 and in Sum's order.
+func sumExp(x []float32, s float32) float64 {
+	var lanes [8]float64
+	if !expLanes(&lanes[0], &x[0], len(x), s) {
+		for i, v := range x {
+			lanes[i%8] += float64(exp32(v - s))
+		}
+	}
+	return addLanes(&lanes)
+}
+
+func addLanes(s *[8]float64) float64 {
+	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+}

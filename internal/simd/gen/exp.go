@@ -1,0 +1,46 @@
+package main
+
+// exp is dst = e^x, with x destroyed and t0, t1, t2 as temporaries: simd.exp32 is
+// the same in Go and says how.
+func exp(x, dst string) func(a *asm, r map[string]string) {
+	return func(a *asm, r map[string]string) {
+		x, n, p, t := r[x], r["t1"], r["t2"], r["t0"]
+		// Where an operand is NaN these give the first written.
+		a.op("VMOVUPS %s, %s", a.float("expLow", -104), t)
+		a.op("VMAXPS %s, %s, %s", x, t, x)
+		a.op("VMOVUPS %s, %s", a.float("expHigh", 89), t)
+		a.op("VMINPS %s, %s, %s", x, t, x)
+		a.op("VMULPS %s, %s, %s", a.float("log2e", 1.44269504), x, n)
+		if a.name == avx512.name {
+			a.op("VRNDSCALEPS $8, %s, %s", n, n)
+		} else {
+			a.op("VROUNDPS $8, %s, %s", n, n)
+		}
+		a.op("VMULPS %s, %s, %s", a.float("ln2a", 0.693359375), n, t)
+		a.op("VSUBPS %s, %s, %s", t, x, x)
+		a.op("VMULPS %s, %s, %s", a.float("ln2b", -2.12194440e-4), n, t)
+		a.op("VSUBPS %s, %s, %s", t, x, x)
+		a.op("VMULPS %s, %s, %s", a.float("exp6", 0.0013814596), x, p)
+		a.op("VADDPS %s, %s, %s", a.float("exp5", 0.008368717), p, p)
+		for _, c := range []struct {
+			name string
+			v    float32
+		}{{"exp4", 0.041668389}, {"exp3", 0.16666521}, {"exp2", 0.49999994}} {
+			a.op("VMULPS %s, %s, %s", x, p, p)
+			a.op("VADDPS %s, %s, %s", a.float(c.name, c.v), p, p)
+		}
+		a.op("VMULPS %s, %s, %s", x, x, t)
+		a.op("VMULPS %s, %s, %s", t, p, p)
+		a.op("VADDPS %s, %s, %s", x, p, p)
+		a.op("VADDPS %s, %s, %s", a.float("one", 1), p, p)
+		a.op("VCVTPS2DQ %s, %s", n, n)
+		a.op("VPSRAD $1, %s, %s", n, t)
+		a.op("VPSUBD %s, %s, %s", t, n, n)
+		for _, half := range []string{t, n} {
+			a.op("VPADDD %s, %s, %s", a.words("bias", 127), half, half)
+			a.op("VPSLLD $23, %s, %s", half, half)
+			a.op("VMULPS %s, %s, %s", half, p, p)
+		}
+		a.op("VMOVAPS %s, %s", p, r[dst])
+	}
+}

@@ -1,0 +1,244 @@
+package main
+
+import "fmt"
+
+// reductions are kernels with one number as their result, which they leave as
+// partial results by lane for Go to add up.
+func reductions(a *asm) {
+	maxOf(a)
+	maxID(a)
+	sum64(a, "sumLanes", "adds x[i] to lane i%8, in float64.", false)
+	sum64(a, "expLanes", "adds e^(x[i]-s) to lane i%8, in float64.", true)
+	dot(a)
+}
+
+// reduce writes the loop of a reduction over x: whole vectors, then a tail.
+func reduce(a *asm, step func(tail bool)) {
+	again, done, end := a.label("loop"), a.label("done"), a.label("end")
+	a.op("SUBQ $%d, CX", a.lanes)
+	a.op("JLT %s", done)
+	a.at(again)
+	step(false)
+	a.op("ADDQ $%d, SI", a.bytes())
+	a.op("SUBQ $%d, CX", a.lanes)
+	a.op("JGE %s", again)
+	a.at(done)
+	a.op("ADDQ $%d, CX", a.lanes)
+	a.op("JZ %s", end)
+	a.tailMask()
+	step(true)
+	a.at(end)
+}
+
+func maxOf(a *asm) {
+	a.fn("maxLanes", "sets lane l of top to the greatest of its own and x[l], x[l+16], …, NaN aside.", "top *float32", "x *float32", "n int")
+	a.op("MOVQ %s, DI", a.arg("top"))
+	a.op("MOVQ %s, SI", a.arg("x"))
+	a.op("MOVQ %s, CX", a.arg("n"))
+	acc, x, low := a.v(0), a.v(1), a.v(2)
+	a.op("VMOVUPS (DI), %s", acc)
+	a.op("VMOVAPS %s, %s", acc, low) // what lanes without an element hold
+	reduce(a, func(tail bool) {
+		switch {
+		case !tail:
+			a.op("VMOVUPS (SI), %s", x)
+		case a.name == avx512.name:
+			a.op("VMOVAPS %s, %s", low, x)
+			a.op("VMOVUPS (SI), K1, %s", x)
+		default:
+			a.load("(SI)", x, true)
+			a.op("VBLENDVPS %s, %s, %s, %s", a.tailReg(), x, low, x)
+		}
+		a.op("VMAXPS %s, %s, %s", acc, x, acc) // of x and acc, acc where x is NaN
+	})
+	a.op("VMOVUPS %s, (DI)", acc)
+	a.ret()
+}
+
+func maxID(a *asm) {
+	a.fn("idLanes", "sets lane l of top to the greatest of its own and the ids, read as unsigned numbers.", "top *uint32", "ids *int32", "n int")
+	a.op("MOVQ %s, DI", a.arg("top"))
+	a.op("MOVQ %s, SI", a.arg("ids"))
+	a.op("MOVQ %s, CX", a.arg("n"))
+	acc, x := a.v(0), a.v(1)
+	a.op("VMOVUPS (DI), %s", acc)
+	reduce(a, func(tail bool) {
+		a.load("(SI)", x, tail)
+		a.op("VPMAXUD %s, %s, %s", x, acc, acc)
+	})
+	a.op("VMOVUPS %s, (DI)", acc)
+	a.ret()
+}
+
+// sum64 has 8 lanes of float64 on each path: one register, or two.
+func sum64(a *asm, name, doc string, isExp bool) {
+	params := []string{"sum *float64", "x *float32", "n int"}
+	if isExp {
+		params = append(params, "s float32")
+	}
+	a.fn(name, doc, params...)
+	a.op("MOVQ %s, DI", a.arg("sum"))
+	a.op("MOVQ %s, SI", a.arg("x"))
+	a.op("MOVQ %s, CX", a.arg("n"))
+	x, wide := a.v(4), a.v(5)
+	r := map[string]string{"x": x, "t0": a.v(6), "t1": a.v(7), "t2": a.v(8), "s": a.v(9)}
+	if isExp {
+		a.op("VBROADCASTSS %s, %s", a.arg("s"), r["s"])
+	}
+	acc := []string{a.v(0), a.v(1)}
+	per := a.bytes() / 8
+	for i := range 8 / per {
+		a.op("VMOVUPD %d(DI), %s", 8*per*i, acc[i])
+	}
+	reduce(a, func(tail bool) {
+		a.load("(SI)", x, tail)
+		if isExp {
+			a.op("VSUBPS %s, %s, %s", r["s"], x, x)
+			exp("x", "x")(a, r)
+			if tail && a.name == avx512.name {
+				a.op("VMOVAPS.Z %s, K1, %s", x, x)
+			} else if tail {
+				a.op("VANDPS %s, %s, %s", a.tailReg(), x, x)
+			}
+		}
+		// The low half's lanes first: they come before the high half's.
+		if a.name == avx512.name {
+			a.op("VCVTPS2PD Y4, %s", wide)
+			a.op("VADDPD %s, %s, %s", wide, acc[0], acc[0])
+			a.op("VEXTRACTF64X4 $1, Z4, Y4")
+			a.op("VCVTPS2PD Y4, %s", wide)
+			a.op("VADDPD %s, %s, %s", wide, acc[0], acc[0])
+			return
+		}
+		for i := range 2 {
+			if i == 1 {
+				a.op("VEXTRACTF128 $1, Y4, X4")
+			}
+			a.op("VCVTPS2PD X4, %s", wide)
+			a.op("VADDPD %s, %s, %s", wide, acc[i], acc[i])
+		}
+	})
+	for i := range 8 / per {
+		a.op("VMOVUPD %s, %d(DI)", acc[i], 8*per*i)
+	}
+	a.ret()
+}
+
+// dotLanes is the lanes of a dot product: two registers of AVX-512, four of AVX2.
+const dotLanes = 32
+
+// dot takes the rows of a table one after the other, each with the same vector:
+// out[i·step] = Σ_c g[c]·row[c].
+func dot(a *asm) {
+	a.fn("dotRows", "sets out[i·step] to the dot product of x [cols] and the row of ids[i], for n ids; see DotRows.",
+		"out *float32", "step int", "x *float32", "data *float32", "stride int", "ids *int32", "n int", "total int", "dist int", "cols int")
+	a.op("MOVQ %s, DI", a.arg("out"))
+	a.op("MOVQ %s, SI", a.arg("ids"))
+	a.op("MOVQ %s, DX", a.arg("n"))
+	a.op("MOVQ %s, R8", a.arg("data"))
+	a.op("MOVQ %s, R9", a.arg("stride"))
+	lookAhead(a, "R10", "R11")
+	a.op("MOVQ %s, BX", a.arg("step"))
+	a.op("SHLQ $2, R9")
+	a.op("SHLQ $2, BX")
+
+	vectors := dotLanes / a.lanes
+	row, again, done := a.label("row"), a.label("loop"), a.label("done")
+	a.at(row)
+	a.op("MOVL (SI), R12")
+	a.op("IMULQ R9, R12")
+	a.op("ADDQ R8, R12")
+	a.op("MOVL (R10), R13")
+	a.op("IMULQ R9, R13")
+	a.op("ADDQ R8, R13")
+	a.op("ADDQ $4, SI")
+	advance(a, "R10", "R11")
+	a.op("MOVQ %s, R14", a.arg("x"))
+	a.op("MOVQ %s, CX", a.arg("cols"))
+	for i := range vectors {
+		a.op("VXORPS %[1]s, %[1]s, %[1]s", a.v(i))
+	}
+	a.op("SUBQ $%d, CX", dotLanes)
+	a.op("JLT %s", done)
+	a.at(again)
+	for i := range vectors {
+		if i*a.bytes()%64 == 0 {
+			a.op("PREFETCHT0 %d(R13)", i*a.bytes())
+		}
+		a.op("VMOVUPS %d(R12), %s", i*a.bytes(), a.v(4+i))
+		a.op("VMULPS %d(R14), %s, %s", i*a.bytes(), a.v(4+i), a.v(4+i))
+		a.op("VADDPS %s, %s, %s", a.v(4+i), a.v(i), a.v(i))
+	}
+	a.op("ADDQ $%d, R12", 4*dotLanes)
+	a.op("ADDQ $%d, R13", 4*dotLanes)
+	a.op("ADDQ $%d, R14", 4*dotLanes)
+	a.op("SUBQ $%d, CX", dotLanes)
+	a.op("JGE %s", again)
+	a.at(done)
+	a.op("ADDQ $%d, CX", dotLanes)
+	reduced := a.label("sum")
+	a.op("JZ %s", reduced)
+	a.op("PREFETCHT0 (R13)")
+	for i := range vectors {
+		tail, next := a.label("tail"), a.label("next")
+		a.op("CMPQ CX, $%d", a.lanes)
+		a.op("JLT %s", tail)
+		a.op("VMOVUPS %d(R12), %s", i*a.bytes(), a.v(4+i))
+		a.op("VMULPS %d(R14), %s, %s", i*a.bytes(), a.v(4+i), a.v(4+i))
+		a.op("VADDPS %s, %s, %s", a.v(4+i), a.v(i), a.v(i))
+		a.op("SUBQ $%d, CX", a.lanes)
+		a.op("JZ %s", reduced)
+		a.op("JMP %s", next)
+		a.at(tail)
+		a.tailMask()
+		a.load(fmt.Sprintf("%d(R12)", i*a.bytes()), a.v(4+i), true)
+		a.load(fmt.Sprintf("%d(R14)", i*a.bytes()), a.v(8), true)
+		a.op("VMULPS %s, %s, %s", a.v(8), a.v(4+i), a.v(4+i))
+		a.op("VADDPS %s, %s, %s", a.v(4+i), a.v(i), a.v(i))
+		a.op("JMP %s", reduced)
+		a.at(next)
+	}
+	a.at(reduced)
+	// Halve: lane l takes lane l+16, then l+8, 4, 2 and 1.
+	if a.name == avx512.name {
+		a.op("VADDPS Z1, Z0, Z0")
+		a.op("VEXTRACTF64X4 $1, Z0, Y1")
+		a.op("VADDPS Y1, Y0, Y0")
+	} else {
+		a.op("VADDPS Y2, Y0, Y0")
+		a.op("VADDPS Y3, Y1, Y1")
+		a.op("VADDPS Y1, Y0, Y0")
+	}
+	a.op("VEXTRACTF128 $1, Y0, X1")
+	a.op("VADDPS X1, X0, X0")
+	a.op("VMOVHLPS X0, X0, X1")
+	a.op("VADDPS X1, X0, X0")
+	a.op("VMOVSHDUP X0, X1")
+	a.op("VADDSS X1, X0, X0")
+	a.op("VMOVSS X0, (DI)")
+	a.op("ADDQ BX, DI")
+	a.op("DECQ DX")
+	a.op("JNZ %s", row)
+	a.ret()
+}
+
+// lookAhead points next at the id whose row is to be prefetched while that of the
+// first is worked on, dist further, and last at the last of the total ids.
+func lookAhead(a *asm, next, last string) {
+	a.op("MOVQ %s, %s", a.arg("dist"), next)
+	a.op("MOVQ %s, %s", a.arg("total"), last)
+	a.op("DECQ %s", last)
+	a.op("CMPQ %s, %s", next, last)
+	a.op("CMOVQGT %s, %s", last, next)
+	for _, r := range []string{next, last} {
+		a.op("SHLQ $2, %s", r)
+		a.op("ADDQ %s, %s", a.arg("ids"), r)
+	}
+}
+
+// advance moves next on by one, up to last.
+func advance(a *asm, next, last string) {
+	a.op("ADDQ $4, %s", next)
+	a.op("CMPQ %s, %s", next, last)
+	a.op("CMOVQGT %s, %s", last, next)
+}

@@ -1,0 +1,132 @@
+package simd
+
+// Add is o += x.
+func Add(o, x []float32) {
+	checkLen("Add", len(x), len(o))
+	if len(o) == 0 || add(&o[0], &x[0], len(o)) {
+		return
+	}
+	for i := range o {
+		o[i] += x[i]
+	}
+}
+
+// Axpy is o += w·x.
+func Axpy(o, x []float32, w float32) {
+	checkLen("Axpy", len(x), len(o))
+	if len(o) == 0 || axpy(&o[0], &x[0], len(o), w) {
+		return
+	}
+	for i := range o {
+		o[i] += float32(w * x[i])
+	}
+}
+
+// Scale is o = w·x.
+func Scale(o, x []float32, w float32) {
+	checkLen("Scale", len(x), len(o))
+	if len(o) == 0 || scale(&o[0], &x[0], len(o), w) {
+		return
+	}
+	for i := range o {
+		o[i] = w * x[i]
+	}
+}
+
+// Plus is o = x + y, or o += x + y with acc.
+func Plus(o, x, y []float32, acc bool) {
+	checkLen("Plus", len(x), len(o))
+	checkLen("Plus", len(y), len(o))
+	switch {
+	case len(o) == 0:
+	case acc:
+		if !add3(&o[0], &x[0], &y[0], len(o)) {
+			for i := range o {
+				o[i] += x[i] + y[i]
+			}
+		}
+	case !add2(&o[0], &x[0], &y[0], len(o)):
+		for i := range o {
+			o[i] = x[i] + y[i]
+		}
+	}
+}
+
+// Minus is o = x - y, or o += x - y with acc.
+func Minus(o, x, y []float32, acc bool) {
+	checkLen("Minus", len(x), len(o))
+	checkLen("Minus", len(y), len(o))
+	switch {
+	case len(o) == 0:
+	case acc:
+		if !sub3(&o[0], &x[0], &y[0], len(o)) {
+			for i := range o {
+				o[i] += x[i] - y[i]
+			}
+		}
+	case !sub2(&o[0], &x[0], &y[0], len(o)):
+		for i := range o {
+			o[i] = x[i] - y[i]
+		}
+	}
+}
+
+// Times is o = x·y element by element, or o += x·y with acc.
+func Times(o, x, y []float32, acc bool) {
+	checkLen("Times", len(x), len(o))
+	checkLen("Times", len(y), len(o))
+	switch {
+	case len(o) == 0:
+	case acc:
+		if !mul3(&o[0], &x[0], &y[0], len(o)) {
+			for i := range o {
+				o[i] += float32(x[i] * y[i])
+			}
+		}
+	case !mul2(&o[0], &x[0], &y[0], len(o)):
+		for i := range o {
+			o[i] = x[i] * y[i]
+		}
+	}
+}
+
+// ReLU is o = x where x > 0 or x is NaN, else +0.
+func ReLU(o, x []float32) {
+	checkLen("ReLU", len(x), len(o))
+	if len(o) == 0 || relu(&o[0], &x[0], len(o)) {
+		return
+	}
+	for i, v := range x {
+		if v <= 0 {
+			v = 0
+		}
+		o[i] = v
+	}
+}
+
+// ReLUGrad is d = g where x > 0 or x is NaN, else 0; with acc it is added to d.
+func ReLUGrad(d, g, x []float32, acc bool) {
+	checkLen("ReLUGrad", len(g), len(d))
+	checkLen("ReLUGrad", len(x), len(d))
+	switch {
+	case len(d) == 0:
+	case acc:
+		if !addAbove0(&d[0], &g[0], &x[0], len(d)) {
+			for i, v := range x {
+				if v <= 0 {
+					d[i] += 0 // -0 becomes 0, as on the other paths
+				} else {
+					d[i] += g[i]
+				}
+			}
+		}
+	case !above0(&d[0], &g[0], &x[0], len(d)):
+		for i, v := range x {
+			if v <= 0 {
+				d[i] = 0
+			} else {
+				d[i] = g[i]
+			}
+		}
+	}
+}
