@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+)
+
+var benchCommand = command{"bench", "measure one operation beside the machine's limit", runBench}
+
+// benches are the things that "gnb bench" measures. run gets what follows the name; its flags are
+// made with benchFlags.
+var benches = []struct {
+	name, summary string
+	run           func(ctx context.Context, args []string, out *output) error
+}{
+	{"limits", "floating point peak, copy bandwidth, random rows", benchLimits},
+	{"gemm", "a product of matrices", benchGEMM},
+	{"spmm", "the mean over in-neighbours of a whole graph", benchSpMM},
+	{"gather", "fetching the features of sampled batches", benchGather},
+	{"sample", "neighbour sampling", benchSample},
+	{"allreduce", "the sum of gradients over ranks", benchAllReduce},
+	{"train", "training steps, with the floor that the machine sets", benchTrain},
+	{"infer", "layer-wise inference of all nodes", benchInfer},
+}
+
+func runBench(ctx context.Context, args []string, out *output) error {
+	if len(args) > 0 {
+		for _, b := range benches {
+			if args[0] == b.name {
+				return b.run(ctx, args[1:], out)
+			}
+		}
+	}
+	detail := "Measures one thing and sets it beside what the machine can do at best, measured in the same process. \"gnb bench WHAT --help\" lists the sizes that can be set. WHAT is\n"
+	for _, b := range benches {
+		detail += fmt.Sprintf("\n  %-10s %s", b.name, b.summary)
+	}
+	rest, err := out.parse(out.flags("WHAT", detail), args, 1, 1)
+	if err != nil {
+		return err
+	}
+	return usagef("there is no benchmark %q; \"gnb bench --help\" lists them", rest[0])
+}
+
+// timing is how often something is repeated to be timed, as flags.
+type timing struct {
+	threads, steps, warmup int
+	limits                 bool // whether to measure the ceiling too
+}
+
+// benchFlags makes the flags of one benchmark with those of timing among them.
+func benchFlags(out *output, name, detail string, t *timing) *flag.FlagSet {
+	fs := out.flags(name, detail)
+	fs.IntVar(&t.threads, "threads", 0, "threads (default all CPUs)")
+	fs.IntVar(&t.steps, "steps", 0, "repetitions that are timed (default as many as take a second, at least 3)")
+	fs.IntVar(&t.warmup, "warmup", 1, "repetitions before them")
+	fs.BoolVar(&t.limits, "limits", true, "measure the machine's limit, too")
+	return fs
+}
+
+// parse parses a benchmark's flags, which has no arguments, and sets the process's threads.
+func (t *timing) parse(out *output, fs *flag.FlagSet, args []string) error {
+	if _, err := out.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if t.threads < 0 || t.steps < 0 || t.warmup < 0 {
+		return usagef("--threads, --steps and --warmup cannot be negative")
+	}
+	if t.threads == 0 {
+		t.threads = runtime.NumCPU()
+	}
+	runtime.GOMAXPROCS(t.threads)
+	return nil
+}
+
+// timed is how long repetitions took. Rates are those of the median repetition.
+type timed struct {
+	Seconds float64 `json:"seconds"` // of all repetitions
+	Steps   int     `json:"steps"`
+	Median  float64 `json:"median_seconds"` // of one
+	Min     float64 `json:"min_seconds"`
+	Threads int     `json:"threads"`
+}
+
+// run times f, which is short beside a second. Repetitions shorter than the clock is good for are
+// timed several at a time.
+func (t *timing) run(f func()) timed {
+	const moment, budget = 200 * time.Microsecond, time.Second
+	for range t.warmup {
+		f()
+	}
+	start := time.Now()
+	f()
+	once := max(time.Since(start), 1)
+	steps := t.steps
+	if steps == 0 {
+		steps = max(3, int(budget/once))
+	}
+	group := min(steps, max(1, int(moment/once)))
+	var (
+		total time.Duration
+		each  []float64
+	)
+	for range (steps + group - 1) / group {
+		start := time.Now()
+		for range group {
+			f()
+		}
+		took := time.Since(start)
+		total += took
+		each = append(each, took.Seconds()/float64(group))
+	}
+	r := newTimed(t.threads, total, each)
+	r.Steps *= group
+	return r
+}
+
+// newTimed is what repetitions took that were timed one by one.
+func newTimed(threads int, total time.Duration, each []float64) timed {
+	return timed{Seconds: total.Seconds(), Steps: len(each), Median: median(each), Min: slices.Min(each), Threads: threads}
+}
+
+// median is the middle value, or the mean of the two in the middle.
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// limits are what the machine can do at best, measured: the ceilings of all other figures.
+type limits struct {
+	Threads    int     `json:"threads"`
+	GFLOPS     float64 `json:"peak_gflops"` // float32 fused multiply-adds in registers
+	CopyGBs    float64 `json:"copy_gb_per_second"`
+	RandomGBs  float64 `json:"random_row_gb_per_second"`
+	RandomRows int     `json:"random_row_bytes"`
+}
+
+// measureLimits takes a second or two.
+func measureLimits(threads, rowBytes int) limits {
+	return limits{
+		Threads: threads, RandomRows: rowBytes,
+		GFLOPS: gemm.PeakGFLOPS(threads), CopyGBs: copyGBs(threads), RandomGBs: randomRowGBs(threads, rowBytes),
+	}
+}
+
+func benchLimits(_ context.Context, args []string, out *output) error {
+	var t timing
+	fs := benchFlags(out, "bench limits", "Measures what other figures are compared with: the rate of float32 fused multiply-adds in registers, the bandwidth of a copy (bytes read and written) and that of random rows (bytes of rows).", &t)
+	row := fs.Int("row-bytes", 512, "bytes of a random row")
+	if err := t.parse(out, fs, args); err != nil {
+		return err
+	}
+	if *row < 4 || *row > 1<<20 {
+		return usagef("--row-bytes is %d; it must lie in [4, 1048576]", *row)
+	}
+	start := time.Now()
+	l := measureLimits(t.threads, *row)
+	out.result(struct {
+		limits
+		Seconds float64 `json:"seconds"`
+	}{l, time.Since(start).Seconds()})
+	out.printf("%d threads: %.0f GFLOP/s, copy %.1f GB/s (read and written), random rows of %d bytes %.1f GB/s\n", l.Threads, l.GFLOPS, l.CopyGBs, l.RandomRows, l.RandomGBs)
+	return nil
+}
+
+// limitRuns is how often a limit is measured; the best counts.
+const limitRuns = 7
+
+// copyGBs is the bandwidth of a copy between two tables far larger than caches, bytes read and
+// written, in 10⁹ a second.
+func copyGBs(threads int) float64 {
+	const n = 1 << 26 // float32: 256 MiB
+	src, dst := make([]float32, n), make([]float32, n)
+	fill(threads, src)
+	fill(threads, dst)
+	return best(2*4*n, func() {
+		parallel.For(threads, n, 1<<18, func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })
+	})
+}
+
+// randomRowGBs is how fast rows at random places of a table of 1 GiB can be copied one after the
+// other into memory, bytes of rows in 10⁹ a second.
+func randomRowGBs(threads, rowBytes int) float64 {
+	const table, picked = 1 << 28, 1 << 24 // float32: 1 GiB and 64 MiB
+	row := rowBytes / 4
+	t := make([]float32, table)
+	fill(threads, t)
+	n := picked / row
+	ids := make([]int, n)
+	for i, x := 0, uint64(88172645463325252); i < n; i++ {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		ids[i] = int(x % uint64(table/row))
+	}
+	dst := make([]float32, n*row)
+	fill(threads, dst)
+	return best(float64(4*n*row), func() {
+		parallel.For(threads, n, max(1, 1<<16/row), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				copy(dst[i*row:(i+1)*row], t[ids[i]*row:])
+			}
+		})
+	})
+}
+
+// fill touches every page.
+func fill(threads int, v []float32) {
+	parallel.For(threads, len(v), 1<<20, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			v[i] = 1
+		}
+	})
+}
+
+// best is the highest rate of several runs of f, each of which moves so many bytes.
+func best(bytes float64, f func()) float64 {
+	rate := 0.0
+	for range limitRuns {
+		start := time.Now()
+		f()
+		rate = max(rate, bytes/time.Since(start).Seconds()/1e9)
+	}
+	return rate
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// sampling is a loader's flags.
+type sampling struct {
+	dataset string
+	split   string
+	hops    fanouts
+	batch   int
+	seed    uint64
+}
+
+func (s *sampling) flags(fs *flag.FlagSet) {
+	s.hops = fanouts{list: []int{15, 10, 5}}
+	fs.StringVar(&s.dataset, "dataset", "rmat?scale=17&degree=16", "dataset to sample")
+	fs.StringVar(&s.split, "split", "train", "split whose nodes are the seeds")
+	fs.Var(&s.hops, "fanout", "neighbours sampled a hop, the seeds' hop first")
+	fs.IntVar(&s.batch, "batch", 1024, "seeds of a batch")
+	fs.Uint64Var(&s.seed, "seed", 0, "what every random choice follows from")
+}
+
+// batches samples one batch after the other, epoch after epoch. The batch is the caller's to release.
+type batches struct {
+	s           *sample.Sampler
+	split, ids  []int32
+	seed        uint64
+	size        int
+	epoch, step int
+}
+
+func (s *sampling) open(ds *dataset.Dataset, threads int) (*batches, error) {
+	if s.hops.full {
+		return nil, usagef("--fanout full needs the number of hops: full,full")
+	}
+	split, err := ds.Split(s.split)
+	if err != nil {
+		return nil, err
+	}
+	if s.batch < 1 || len(split) == 0 {
+		return nil, usagef("--batch is %d and split %q has %d nodes; there must be some of both", s.batch, s.split, len(split))
+	}
+	smp, err := sample.New(ds.Graph, sample.Config{Picker: sample.Fanouts(s.hops.list), Seed: s.seed, Threads: threads})
+	if err != nil {
+		return nil, err
+	}
+	return &batches{s: smp, split: split, seed: s.seed, size: s.batch, epoch: -1}, nil
+}
+
+func (b *batches) next() (*sample.Batch, error) {
+	if b.step*b.size >= len(b.ids) {
+		b.epoch, b.step = b.epoch+1, 0
+		b.ids = sample.EpochOrder(b.seed, b.epoch, b.split)
+	}
+	seeds := b.ids[b.step*b.size:]
+	r, err := b.s.Sample(b.epoch, b.step, seeds[:min(b.size, len(seeds))])
+	b.step++
+	return r, err
+}
+
+// hopSize is the size of one hop's block.
+type hopSize struct {
+	Dst   float64 `json:"dst"`
+	Src   float64 `json:"src"`
+	Edges float64 `json:"edges"`
+}
+
+// hopSizes adds up the blocks of batches; hops are listed as in --fanout, the seeds' hop first.
+type hopSizes []hopSize
+
+func (h *hopSizes) add(b *sample.Batch) {
+	n := len(b.Blocks)
+	if *h == nil {
+		*h = make(hopSizes, n)
+	}
+	for i, k := range b.Blocks {
+		s := &(*h)[n-1-i]
+		s.Dst += float64(k.NumDst)
+		s.Src += float64(k.NumSrc)
+		s.Edges += float64(k.NumEdges())
+	}
+}
+
+// mean is the mean of n batches.
+func (h hopSizes) mean(n int) hopSizes {
+	m := make(hopSizes, len(h))
+	for i, s := range h {
+		m[i] = hopSize{s.Dst / float64(n), s.Src / float64(n), s.Edges / float64(n)}
+	}
+	return m
+}
+
+func (h hopSizes) edges() float64 {
+	n := 0.0
+	for _, s := range h {
+		n += s.Edges
+	}
+	return n
+}
+
+type sampleResult struct {
+	timed
+	Rate  float64  `json:"edges_per_second"`
+	Limit float64  `json:"random_lines_per_second,omitempty"`
+	Share float64  `json:"share,omitempty"`
+	Hops  hopSizes `json:"hops"`
+}
+
+func benchSample(ctx context.Context, args []string, out *output) error {
+	var (
+		t timing
+		s sampling
+	)
+	fs := benchFlags(out, "bench sample", "Samples mini-batches, without features and without training. The ceiling is that of random reads: an edge needs one row of 64 bytes, its line of the graph, at least.", &t)
+	s.flags(fs)
+	if err := t.parse(out, fs, args); err != nil {
+		return err
+	}
+	ds, err := loadDataset(ctx, out, s.dataset)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	b, err := s.open(ds, t.threads)
+	if err != nil {
+		return err
+	}
+	steps := t.steps
+	if steps == 0 {
+		steps = 30
+	}
+	var sizes hopSizes
+	var each []float64
+	total := time.Duration(0)
+	for i := range t.warmup + steps {
+		start := time.Now()
+		batch, err := b.next()
+		if err != nil {
+			return err
+		}
+		if i >= t.warmup {
+			took := time.Since(start)
+			total += took
+			each = append(each, took.Seconds())
+			sizes.add(batch)
+		}
+		batch.Release()
+	}
+	r := newTimed(t.threads, total, each)
+	hops := sizes.mean(steps)
+	res := sampleResult{timed: r, Rate: hops.edges() / r.Median, Hops: hops}
+	if t.limits {
+		res.Limit = randomRowGBs(t.threads, 64) * 1e9 / 64
+		res.Share = res.Rate / res.Limit
+	}
+	out.result(res)
+	out.printf("%.0f edges, %.0f nodes a batch on %d threads: %.3f ms, %.1f M edges/s%s\n",
+		hops.edges(), hops[len(hops)-1].Src, t.threads, r.Median*1e3, res.Rate/1e6, of(res.Share, "M random lines/s", res.Limit/1e6))
+	return nil
+}
+
+func benchGather(ctx context.Context, args []string, out *output) error {
+	var (
+		t timing
+		s sampling
+	)
+	fs := benchFlags(out, "bench gather", "Fetches the features of sampled batches into memory that is reused, as training does.", &t)
+	s.flags(fs)
+	if err := t.parse(out, fs, args); err != nil {
+		return err
+	}
+	ds, err := loadDataset(ctx, out, s.dataset)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	if ds.X == nil {
+		return usagef("%s has no dense features to fetch", ds.Name())
+	}
+	b, err := s.open(ds, t.threads)
+	if err != nil {
+		return err
+	}
+	const kept = 8 // batches, so that rows do not stay in caches
+	ids := make([][]int32, kept)
+	rows, most := 0, 0
+	for i := range ids {
+		batch, err := b.next()
+		if err != nil {
+			return err
+		}
+		ids[i] = batch.InputIDs()
+		rows += len(ids[i])
+		most = max(most, len(ids[i]))
+	}
+	cols := ds.X.Cols
+	buf := make([]float32, most*cols)
+	i := 0
+	r := t.run(func() {
+		batch := ids[i%kept]
+		i++
+		ds.X.Gather(buf[:len(batch)*cols], batch, t.threads)
+	})
+	rate := t.rate(r, 4*float64(cols)*float64(rows)/kept, 4*cols)
+	out.result(struct {
+		rateResult
+		Rows int `json:"rows"` // of a batch
+		Row  int `json:"row_bytes"`
+	}{rate, rows / kept, 4 * cols})
+	out.printf("%d rows of %d bytes on %d threads: %.3f ms, %.1f GB/s%s\n", rows/kept, 4*cols, t.threads, r.Median*1e3, rate.GBs, of(rate.Share, "GB/s of random rows", rate.Limit))
+	return nil
+}

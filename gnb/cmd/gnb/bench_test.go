@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// benchRunHere runs "gnb bench" in this process and returns its result.
+func benchRunHere(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	var o, e bytes.Buffer
+	args = append(append([]string{"bench"}, args...), "--limits=false", "--json")
+	if status := dispatch(t.Context(), args, &o, &e); status != statusOK {
+		t.Fatalf("gnb %s: status %d: %s", strings.Join(args, " "), status, e.String())
+	}
+	var r map[string]any
+	if err := json.Unmarshal(o.Bytes(), &r); err != nil || r["event"] != "result" {
+		t.Fatalf("gnb %s: %v, %q", strings.Join(args, " "), err, o.String())
+	}
+	return r
+}
+
+func TestBenchReports(t *testing.T) {
+	small := []string{"--dataset", "planted?nodes=600&features=16&classes=4", "--steps", "4"}
+	for _, tc := range []struct {
+		args []string
+		rate string
+	}{
+		{[]string{"gemm", "--m", "33", "--n", "17", "--k", "9", "--steps", "5"}, "gflops"},
+		{[]string{"gemm", "--m", "33", "--n", "17", "--k", "9", "--trans-a", "--trans-b"}, "gflops"},
+		{append([]string{"spmm", "--columns", "5"}, small...), "gb_per_second"},
+		{append([]string{"spmm", "--columns", "5", "--backward"}, small...), "edges_per_second"},
+		{append([]string{"gather", "--batch", "64"}, small...), "gb_per_second"},
+		{append([]string{"sample", "--batch", "64", "--fanout", "3,full"}, small...), "edges_per_second"},
+		{[]string{"allreduce", "--elements", "1000", "--workers", "3", "--steps", "10"}, "gb_per_second"},
+	} {
+		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
+			r := benchRunHere(t, tc.args...)
+			has(t, r, "seconds", "steps", "median_seconds", "threads", tc.rate)
+			if v, _ := r[tc.rate].(float64); !(v > 0) {
+				t.Errorf("%s is %v", tc.rate, r[tc.rate])
+			}
+		})
+	}
+}
+
+func TestBenchTrainAndInfer(t *testing.T) {
+	dir := t.TempDir()
+	data := []string{"--dataset", "planted?nodes=600&features=16&classes=4", "--hidden", "8", "--limits=false"}
+	_, r := result(t, dir, append([]string{"bench", "train", "--fanout", "4,3", "--batch", "100", "--windows", "2", "--steps", "3", "--warmup", "1", "--workers", "2"}, data...)...)
+	has(t, r, "seconds", "stages", "hops", "allocs_per_step", "peak_rss_bytes", "work")
+	if r["steps"] != 6.0 || r["workers"] != 2.0 || len(r["window_seconds"].([]any)) != 2 {
+		t.Errorf("result %v", r)
+	}
+	hops := r["hops"].([]any)
+	if first := hops[0].(map[string]any); len(hops) != 2 || first["dst"] != 50.0 {
+		t.Errorf("hops %v: want two, the first of 50 seeds a worker", hops)
+	}
+	sum := 0.0
+	for _, s := range r["stages"].(map[string]any) {
+		sum += s.(float64) * 6
+	}
+	if s := r["seconds"].(float64); math.Abs(sum-s) > 0.1*s {
+		t.Errorf("stages add up to %v s of %v", sum, s)
+	}
+	_, r = result(t, dir, append([]string{"bench", "infer", "--layers", "2", "--steps", "2"}, data...)...)
+	has(t, r, "seconds", "edges_per_second", "work")
+	if r["steps"] != 2.0 {
+		t.Errorf("result %v", r)
+	}
+}
+
+func TestBenchRefuses(t *testing.T) {
+	for _, args := range [][]string{
+		nil,
+		{"gem"},
+		{"gemm", "--m", "0"},
+		{"gemm", "--steps", "-1"},
+		{"spmm", "--columns", "0"},
+		{"limits", "--row-bytes", "1"},
+		{"allreduce", "--workers", "0"},
+		{"sample", "--dataset", "karate", "--batch", "0"},
+		{"sample", "--dataset", "karate", "--fanout", "full"},
+		{"gather", "--dataset", "rmat?scale=6&features=0"},
+		{"train", "--windows", "0"},
+		{"infer", "--steps", "0"},
+	} {
+		var o, e bytes.Buffer
+		if status := dispatch(t.Context(), append([]string{"bench"}, args...), &o, &e); status != statusUsage {
+			t.Errorf("gnb bench %q: status %d, %s", args, status, e.String())
+		}
+	}
+}
+
+// The work of a batch is that of a count by hand.
+func TestSageWork(t *testing.T) {
+	hops := hopSizes{{Dst: 2, Src: 5, Edges: 4}, {Dst: 5, Src: 11, Edges: 9}}
+	w := sageWork(hops, gnb.Sizes{In: 3, Hidden: 7, Out: 2, Layers: 2})
+	// First layer: 5 rows of 2·3 columns times [6, 7], forward and for the weights; then 2 rows of 2·7
+	// times [14, 2], and for the input as well.
+	if want := 2.0*2*5*6*7 + 3.0*2*2*14*2; w.FLOP != want {
+		t.Errorf("%v flop, want %v", w.FLOP, want)
+	}
+	if want := 4.0 * 3 * (9 + 5); w.RandomBytes != want {
+		t.Errorf("%v random bytes, want %v", w.RandomBytes, want)
+	}
+	if want := 4.0 * (2*5*6 + 4*5*7 + 4*2*14); w.StreamBytes != want {
+		t.Errorf("%v streamed bytes, want %v", w.StreamBytes, want)
+	}
+	l := limits{GFLOPS: 2, CopyGBs: 4, RandomGBs: 5}
+	if got, want := (work{FLOP: 2e9, RandomBytes: 10e9, StreamBytes: 2e9}).seconds(l), 3.5; got != want {
+		t.Errorf("floor %v s, want %v", got, want)
+	}
+}

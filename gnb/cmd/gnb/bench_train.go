@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// benchTrainArgs are the arguments of the program below.
+type benchTrainArgs struct {
+	Model   string
+	Sizes   gnb.Sizes
+	Loader  gnb.Loader
+	LR      float64
+	Warmup  int
+	Steps   int // of a window
+	Windows int
+}
+
+// benchTrainProgram trains as gnb.Train does, in windows of so many steps, each an epoch of its own;
+// the first, of Warmup steps, does not count.
+var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTrainArgs) error {
+	net := w.Network(a.Model, a.Sizes)
+	opt := w.Adam(net, a.LR)
+	var (
+		sizes         hopSizes
+		before, after runtime.MemStats
+	)
+	for window := range w.Epochs(1 + a.Windows) {
+		loader := a.Loader
+		loader.MaxSteps = a.Steps
+		switch window {
+		case 0:
+			loader.MaxSteps = a.Warmup
+		case 1:
+			runtime.ReadMemStats(&before)
+		}
+		for b := range w.Batches("train", loader) {
+			w.Step(b.Loss(net.Forward(b)), opt)
+			if window > 0 {
+				sizes.add(b.Batch)
+			}
+		}
+	}
+	runtime.ReadMemStats(&after)
+	n := float64(a.Steps * a.Windows)
+	w.Result("allocs", float64(after.Mallocs-before.Mallocs)/n)
+	w.Result("bytes", float64(after.TotalAlloc-before.TotalAlloc)/n)
+	for i, s := range sizes {
+		w.Result(fmt.Sprintf("dst%d", i), s.Dst/n)
+		w.Result(fmt.Sprintf("src%d", i), s.Src/n)
+		w.Result(fmt.Sprintf("edges%d", i), s.Edges/n)
+	}
+	return nil
+})
+
+// benchTrainResult is the result of "gnb bench train".
+type benchTrainResult struct {
+	Seconds   float64            `json:"seconds"` // of all windows
+	Steps     int                `json:"steps"`
+	Step      float64            `json:"median_seconds"` // of one step, of the median window
+	Windows   []float64          `json:"window_seconds"`
+	Stages    map[string]float64 `json:"stages"` // seconds of a step, of rank 0
+	SeedsRate float64            `json:"seeds_per_second"`
+	EdgesRate float64            `json:"edges_per_second"`
+	Hops      hopSizes           `json:"hops"` // of a step of one worker
+	Allocs    float64            `json:"allocs_per_step"`
+	Bytes     float64            `json:"allocated_bytes_per_step"`
+	Peak      int64              `json:"peak_rss_bytes"`
+	Workers   int                `json:"workers"`
+	Threads   int                `json:"threads"`
+	bound
+}
+
+// bound is what a computation cannot do without, and the time that takes on this machine.
+type bound struct {
+	Work   *work   `json:"work,omitempty"` // of a step
+	Limits *limits `json:"limits,omitempty"`
+	Floor  float64 `json:"floor_seconds,omitempty"`
+}
+
+func (b *bound) floorOf(w work, threads int, measured bool, rowBytes int) {
+	b.Work = &w
+	if measured {
+		l := measureLimits(threads, rowBytes)
+		b.Limits, b.Floor = &l, w.seconds(l)
+	}
+}
+
+func benchTrain(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("bench train", "Trains for some windows of steps through the same calls as gnb train, without evaluation and checkpoints, and times them after a warm-up. For a sage on one worker the floor is shown beside it: the time that the step's products take at the machine's peak, its features at the rate of random rows, and its activations, each written and read once forward and backward, at the rate of a copy.")
+	var (
+		o       gnb.LaunchOptions
+		s       sampling
+		sizes   gnb.Sizes
+		windows = fs.Int("windows", 3, "windows; the median counts")
+		steps   = fs.Int("steps", 30, "steps of a window")
+		warmup  = fs.Int("warmup", 5, "steps before them")
+		model   = fs.String("model", "sage", "model")
+		lr      = fs.Float64("lr", 0.003, "learning rate of Adam")
+		per     = fs.Int("batch-per-worker", 0, "seeds of a step of each worker, instead of --batch")
+		limited = fs.Bool("limits", true, "measure the machine's limits, too")
+	)
+	s.flags(fs)
+	fs.IntVar(&sizes.Hidden, "hidden", 256, "width of the hidden layers")
+	fs.Float64Var(&sizes.Dropout, "dropout", 0.5, "share of activations dropped between layers")
+	fs.IntVar(&o.Workers, "workers", 1, "worker processes")
+	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
+	if _, err := out.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if *windows < 1 || *steps < 1 || *warmup < 1 || s.hops.full {
+		return usagef("--windows, --steps and --warmup must be 1 or more, and --fanout a list with a number (or full) for each layer")
+	}
+	ds, err := loadDataset(ctx, out, s.dataset)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	if _, err := gnb.ModelByName(*model); err != nil {
+		return err
+	}
+	a := benchTrainArgs{
+		Model: *model, Loader: gnb.Loader{Fanouts: s.hops.list, Batch: s.batch}, LR: *lr,
+		Warmup: *warmup, Steps: *steps, Windows: *windows,
+	}
+	if *per > 0 {
+		a.Loader.Batch, a.Loader.BatchPerWorker = 0, *per
+	}
+	sizes.In, sizes.Out, sizes.Layers = ds.Features(), ds.Classes(), len(s.hops.list)
+	a.Sizes = sizes
+	o.Seed = s.seed
+	r, err := launchBench(ctx, ds, benchTrainProgram, a, o, *windows)
+	if err != nil {
+		return err
+	}
+	res := r.train(a)
+	if *model == "sage" {
+		res.floorOf(sageWork(res.Hops, sizes), res.Threads, *limited && o.Workers == 1, 4*sizes.In)
+	}
+	out.result(res)
+	out.printf("%.2f ms a step of %d seeds, %.1f M edges/s, on %d × %d threads; %.0f allocations of %.0f KB a step, %.0f MB at most\n",
+		res.Step*1e3, int(res.Hops[0].Dst)*res.Workers, res.EdgesRate/1e6, res.Workers, res.Threads, res.Allocs, res.Bytes/1e3, float64(res.Peak)/1e6)
+	out.printf("%s\n", res.share(res.Step))
+	return nil
+}
+
+// benchRun is a program that ran in windows.
+type benchRun struct {
+	run     *gnb.Run
+	seconds []float64 // of each window
+	stages  map[string]float64
+}
+
+// launchBench runs a program whose first epoch is a warm-up and whose others are windows, in a run
+// directory that is removed.
+func launchBench[A any](ctx context.Context, ds *dataset.Dataset, p *gnb.ProgramOf[A], a A, o gnb.LaunchOptions, windows int) (r benchRun, err error) {
+	dir, err := os.MkdirTemp("", "gnb-bench-")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r.stages = map[string]float64{}
+	o.Data, o.RunDir, o.Resume, o.CheckpointEvery, o.Quiet = ds, dir, gnb.Never, -1, true
+	o.Events = func(e gnb.Event) {
+		if e.Kind != "epoch" || e.Epoch == 0 {
+			return
+		}
+		r.seconds = append(r.seconds, e.Seconds)
+		for s, v := range e.Stages {
+			r.stages[s] += v
+		}
+	}
+	if r.run, err = gnb.Launch(ctx, p, a, o); err != nil {
+		return r, err
+	}
+	if len(r.seconds) != windows {
+		return r, fmt.Errorf("the run reported %d windows, not %d", len(r.seconds), windows)
+	}
+	return r, nil
+}
+
+func (r benchRun) train(a benchTrainArgs) benchTrainResult {
+	c, n := r.run.Config, a.Steps*a.Windows
+	res := benchTrainResult{
+		Steps: n, Windows: r.seconds, Step: median(r.seconds) / float64(a.Steps), Stages: map[string]float64{},
+		Allocs: r.run.Value("allocs"), Bytes: r.run.Value("bytes"), Peak: r.run.Result.PeakMemory, Workers: c.Workers, Threads: c.Threads,
+	}
+	for _, s := range r.seconds {
+		res.Seconds += s
+	}
+	for s, v := range r.stages {
+		res.Stages[s] = v / float64(n)
+	}
+	for i := range a.Loader.Fanouts {
+		v := func(name string) float64 { return r.run.Value(fmt.Sprint(name, i)) }
+		res.Hops = append(res.Hops, hopSize{v("dst"), v("src"), v("edges")})
+	}
+	res.SeedsRate = float64(c.Workers) * res.Hops[0].Dst / res.Step
+	res.EdgesRate = float64(c.Workers) * res.Hops.edges() / res.Step
+	return res
+}
+
+// share says how near to the floor a time is.
+func (b *bound) share(seconds float64) string {
+	if b.Floor == 0 {
+		return "no floor was computed"
+	}
+	return fmt.Sprintf("floor %.2f ms, %.0f %% of what it took: %s", b.Floor*1e3, 100*b.Floor/seconds, b.Work.Arithmetic)
+}
+
+type benchInferResult struct {
+	timed
+	Rate    float64   `json:"edges_per_second"`
+	Windows []float64 `json:"window_seconds"`
+	Peak    int64     `json:"peak_rss_bytes"`
+	bound
+}
+
+// benchInferArgs are the arguments of the program below.
+type benchInferArgs struct {
+	Model   string
+	Sizes   gnb.Sizes
+	Windows int
+}
+
+// benchInferProgram evaluates a network of random weights exactly: layer by layer, for all nodes.
+var benchInferProgram = gnb.Program("bench.infer", func(w *gnb.Worker, a benchInferArgs) error {
+	net := w.Network(a.Model, a.Sizes)
+	for range w.Epochs(1 + a.Windows) {
+		w.Evaluate(net, gnb.FullNeighbors, "train")
+	}
+	return nil
+})
+
+func benchInfer(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("bench infer", "Computes a network of random weights for all nodes with all their neighbours, layer by layer, as the evaluation of gnb train does, and times it after a first time.")
+	var (
+		o       gnb.LaunchOptions
+		sizes   gnb.Sizes
+		spec    = fs.String("dataset", "rmat?scale=17&degree=16", "dataset to compute on")
+		model   = fs.String("model", "sage", "model")
+		windows = fs.Int("steps", 3, "repetitions that are timed; the median counts")
+		limited = fs.Bool("limits", true, "measure the machine's limits, too")
+	)
+	fs.IntVar(&sizes.Layers, "layers", 3, "layers")
+	fs.IntVar(&sizes.Hidden, "hidden", 256, "width of the hidden layers")
+	fs.IntVar(&o.Workers, "workers", 1, "worker processes")
+	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
+	if _, err := out.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if *windows < 1 || sizes.Layers < 1 {
+		return usagef("--steps and --layers must be 1 or more")
+	}
+	ds, err := loadDataset(ctx, out, *spec)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	if _, err := gnb.ModelByName(*model); err != nil {
+		return err
+	}
+	sizes.In, sizes.Out = ds.Features(), ds.Classes()
+	r, err := launchBench(ctx, ds, benchInferProgram, benchInferArgs{*model, sizes, *windows}, o, *windows)
+	if err != nil {
+		return err
+	}
+	total := 0.0
+	for _, s := range r.seconds {
+		total += s
+	}
+	t := newTimed(r.run.Config.Threads, time.Duration(total*float64(time.Second)), r.seconds)
+	res := benchInferResult{
+		timed: t, Rate: float64(ds.Edges()) * float64(sizes.Layers) / t.Median, Windows: r.seconds, Peak: r.run.Result.PeakMemory,
+	}
+	if *model == "sage" {
+		res.floorOf(wholeGraphWork(ds, sizes), t.Threads, *limited, 4*sizes.Hidden)
+	}
+	out.result(res)
+	out.printf("all %d nodes in %.3f s, %.1f M edges/s; %s\n", ds.Nodes(), t.Median, res.Rate/1e6, res.share(t.Median))
+	return nil
+}
