@@ -1,0 +1,1 @@
+"""GraphNB beside PyTorch Geometric, DGL, GraphBolt, PyTorch and OpenBLAS on one CPU."""
