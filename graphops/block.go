@@ -90,6 +90,8 @@ type Transposed struct {
 	Indptr []int64 // [NumSrc+1]
 	Dst    []int32
 	Edge   []int32
+
+	work transposing
 }
 
 // Transposed returns the block's edges grouped by source, made at the first call
@@ -98,6 +100,7 @@ func (b *Block) Transposed() *Transposed {
 	b.once.Do(func() {
 		b.t = &Transposed{}
 		b.t.make(b, 0)
+		b.t.work = transposing{} // nobody makes another in this memory
 	})
 	return b.t
 }

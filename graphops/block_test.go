@@ -1,6 +1,7 @@
 package graphops
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -72,6 +73,50 @@ func TestTransposed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Any number of threads, in memory of any contents, makes the same.
+func TestTransposeInParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	memory := &Transposed{}
+	for _, c := range []struct{ dst, src, edges int }{
+		{0, 0, 0},
+		{1, 1, 0},
+		{3, 5, 7},
+		{1, 1000, 5 * transposePart},
+		{1000, 1, 3 * transposePart},
+		{5000, 70001, 2*transposePart - 1},
+		{5000, 70001, 2 * transposePart},
+		{7001, 9001, 7*transposePart + 11},
+	} {
+		list := make([]int32, c.edges)
+		g := &Graph{Indptr: make([]int64, c.dst+1), Indices: make([]int32, c.edges)}
+		for i := range list {
+			list[i] = int32(r.IntN(c.dst)) * int32(r.IntN(3)/2) // a third of them, the others to 0
+			g.Indices[i] = int32(r.IntN(c.src))
+		}
+		for _, d := range list {
+			g.Indptr[d+1]++
+		}
+		for d := range c.dst {
+			g.Indptr[d+1] += g.Indptr[d]
+		}
+		for lo := range min(c.dst+1, 2) { // from the first destination, and from the second
+			whole := func() *Block {
+				return &Block{NumDst: c.dst - lo, NumSrc: c.src, Indptr: g.Indptr[lo:], Indices: g.Indices}
+			}
+			want := whole()
+			want.Transpose(&Transposed{}, 1)
+			for threads := 2; threads <= 5; threads++ {
+				got := whole()
+				got.Transpose(memory, threads)
+				tr, w := got.Transposed(), want.Transposed()
+				if tr != memory || !slices.Equal(tr.Indptr, w.Indptr) || !slices.Equal(tr.Dst, w.Dst) || !slices.Equal(tr.Edge, w.Edge) {
+					t.Fatalf("%v on %d threads is transposed otherwise than on one", got, threads)
+				}
+			}
+		}
+	}
 }
 
 func TestSampledBlockIDs(t *testing.T) {

@@ -1,27 +1,97 @@
 package graphops
 
-// make is the counting sort of b's edges by source.
+import (
+	"slices"
+
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// transposePart is the number of edges that are worth a part of their own, with
+// a counter for each source.
+const transposePart = 1 << 15
+
+// transposing is the counting sort of a block's edges by source. The edges are
+// cut into parts of consecutive destinations, each of which counts and places its
+// own: within a source, the places of a part follow those of the parts before it,
+// so the number of parts does not show.
+type transposing struct {
+	b           *Block
+	parts       int
+	next        []int32           // counts, then places, by part and source
+	each, place func(part, _ int) // kept, because making them anew allocates
+}
+
 func (t *Transposed) make(b *Block, threads int) {
-	n, first := b.NumEdges(), b.Indptr[0]
+	n := b.NumEdges()
 	t.Indptr, t.Dst, t.Edge = room(t.Indptr, b.NumSrc+1), room(t.Dst, n), room(t.Edge, n)
-	clear(t.Indptr)
-	// Source s's next place is kept in the entry after its own; once all are
-	// placed, that is where the next source begins.
-	next := t.Indptr[1:]
-	for _, s := range b.Indices[first:b.Indptr[b.NumDst]] {
+	w := &t.work
+	if w.each == nil {
+		w.each, w.place = t.count, t.place
+	}
+	w.b, w.parts = b, min(parallel.Threads(threads), 1+n/transposePart)
+	w.next = room(w.next, w.parts*b.NumSrc)
+	parallel.For(threads, w.parts, 1, w.each)
+	t.starts(b.NumSrc, w.parts)
+	parallel.For(threads, w.parts, 1, w.place)
+	w.b = nil
+}
+
+// part is the destinations of a part: those of part p end where p/parts of the
+// edges do.
+func (w *transposing) part(p int) (lo, hi int) {
+	b, n := w.b, w.b.NumEdges()
+	end := func(p int) int {
+		if p == w.parts {
+			return b.NumDst
+		}
+		d, _ := slices.BinarySearch(b.Indptr, b.Indptr[0]+int64(p*n/w.parts))
+		return min(d, b.NumDst)
+	}
+	if p > 0 {
+		lo = end(p)
+	}
+	return lo, end(p + 1)
+}
+
+// count counts the out-edges of each source in a part.
+func (t *Transposed) count(part, _ int) {
+	w := &t.work
+	lo, hi := w.part(part)
+	next := w.next[part*w.b.NumSrc:][:w.b.NumSrc]
+	clear(next)
+	for _, s := range w.b.Indices[w.b.Indptr[lo]:w.b.Indptr[hi]] {
 		next[s]++
 	}
-	sum := int64(0)
-	for s, c := range next {
-		next[s] = sum
-		sum += c
+}
+
+// starts makes the parts' counts the places where their edges begin.
+func (t *Transposed) starts(rows, parts int) {
+	next := t.work.next
+	sum := int32(0)
+	for s := range rows {
+		t.Indptr[s] = int64(sum)
+		for i := s; i < parts*rows; i += rows {
+			c := next[i]
+			next[i] = sum
+			sum += c
+		}
 	}
-	for d := range b.NumDst {
-		for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
-			s := b.Indices[e]
+	t.Indptr[rows] = int64(sum)
+}
+
+// place writes the edges of a part.
+func (t *Transposed) place(part, _ int) {
+	w, b := &t.work, t.work.b
+	lo, hi := w.part(part)
+	next, first := w.next[part*b.NumSrc:][:b.NumSrc], b.Indptr[0]
+	for d := lo; d < hi; d++ {
+		from, to := b.Indptr[d], b.Indptr[d+1]
+		e := int32(from - first)
+		for _, s := range b.Indices[from:to] {
 			at := next[s]
 			next[s] = at + 1
-			t.Dst[at], t.Edge[at] = int32(d), int32(e-first)
+			t.Dst[at], t.Edge[at] = int32(d), e
+			e++
 		}
 	}
 }

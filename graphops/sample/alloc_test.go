@@ -1,0 +1,50 @@
+//go:build !race
+
+package sample
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Once its buffers have grown, a sampler whose batches are released allocates the
+// batch's header and nothing else. The race detector makes pools forget at
+// random, so this is not for it.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	g := benchGraph(20000, 12)
+	weights := make([]float32, len(g.Indices))
+	for i := range weights {
+		weights[i] = float32(i%7 + 1)
+	}
+	for name, c := range map[string]Config{
+		"fanouts":  {Picker: Fanouts{8, -1, 5}, Transpose: true, TransposeInput: true},
+		"many":     {Picker: Fanouts{8, 60}},
+		"weighted": {Picker: Weighted{Fanouts{8, 5}}, Weights: weights},
+	} {
+		for c.Threads = 1; c.Threads <= 2; c.Threads++ {
+			t.Run(fmt.Sprintf("%s/%d", name, c.Threads), func(t *testing.T) {
+				s, err := New(g, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				seeds := nodesTo(500)
+				next := func() {
+					b, err := s.Sample(0, 0, seeds)
+					if err != nil {
+						t.Fatal(err)
+					}
+					b.Release()
+				}
+				// Each worker's buffers grow when it first has work, and a collection
+				// empties pools: the best of several counts.
+				best := testing.AllocsPerRun(20, next)
+				for range 20 {
+					best = min(best, testing.AllocsPerRun(5, next))
+				}
+				if best > 1 {
+					t.Errorf("%v allocations a batch", best)
+				}
+			})
+		}
+	}
+}
