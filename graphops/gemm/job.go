@@ -144,12 +144,15 @@ func (j *job) cut() {
 // rows are few, blocks of columns too.
 func (j *job) plan(depth int) {
 	row := max(1, 2*j.n*depth) // flops
-	j.rowBlock = max(min(maxRows, (j.m+31)/32), (minWork+row-1)/row)
-	j.rowBlock = (j.rowBlock + 11) / 12 * 12
-	j.subBlock = j.rowBlock
 	if depth*j.n <= maxResident {
-		j.subBlock = min(j.rowBlock, subRows)
+		j.subBlock = subRows
+		j.rowBlock = max(min(maxRows, (j.m+31)/32), (minWork+row-1)/row)
+	} else {
+		j.subBlock = maxRows
+		even := (j.m + 8*maxRows - 1) / (8 * maxRows) * 8
+		j.rowBlock = (j.m + even - 1) / even
 	}
+	j.rowBlock = (j.rowBlock + 11) / 12 * 12
 	j.colBlock, j.blocks = j.n, 1
 	if rows := parallel.Chunks(j.m, j.rowBlock); rows < 8 && j.n > 2*j.path.width {
 		want := min(32/rows, j.m*row/minWork)
