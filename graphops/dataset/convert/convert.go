@@ -67,6 +67,10 @@ type Options struct {
 	// with a line of class ids for each node, each of which becomes a 1 in the
 	// block of columns of its place in the line; "random:DIM".
 	Features string
+	// LargestComponent keeps only the nodes of the largest connected component
+	// ([dataset.LargestComponent]), numbered anew by ascending id. Random splits are
+	// drawn among them.
+	LargestComponent bool
 	// Relabel numbers the nodes of an edge list anew, by ascending id.
 	Relabel bool
 	// Seed is what random features and splits follow from.
@@ -195,7 +199,7 @@ func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Datase
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := finish(ctx, d, s, r, m, o); err != nil {
+	if d, err = finish(ctx, d, s, r, m, o); err != nil {
 		return nil, nil, err
 	}
 	if err := d.Check(ctx); err != nil {
@@ -205,13 +209,13 @@ func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Datase
 }
 
 // finish does what is the same for all formats.
-func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *meter, o Options) error {
+func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *meter, o Options) (*dataset.Dataset, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if o.Undirected {
 		if err := makeUndirected(d, o.Threads); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	// GraphSAINT's files, for example, list both directions and do not say so.
@@ -224,7 +228,7 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *met
 	}
 	if o.Features != "" {
 		if err := addFeatures(ctx, d, m, o); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	how := r.Name() + " files"
@@ -235,10 +239,18 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *met
 		}
 		how += ", features " + kind + ":" + filepath.Base(path)
 	}
+	if o.LargestComponent {
+		nodes := d.Nodes()
+		var err error
+		if d, err = d.Subset(dataset.LargestComponent(d.Graph)); err != nil {
+			return nil, err
+		}
+		how += fmt.Sprintf(", largest component (%d of %d nodes)", d.Nodes(), nodes)
+	}
 	if d.Y != nil && len(d.Splits) == 0 {
 		const sets, train, val = 10, 20, 30
 		if err := RandomSplits(d, sets, train, val, o.Seed); err != nil {
-			return err
+			return nil, err
 		}
 		how += fmt.Sprintf(", %d random splits of %d train and %d val nodes a class, seed %d", sets, train, val, o.Seed)
 	}
@@ -247,7 +259,7 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *met
 	} else {
 		d.Meta.Source += "; converted from " + how
 	}
-	return nil
+	return d, nil
 }
 
 // find chooses the reader, and the file where a folder holds several.

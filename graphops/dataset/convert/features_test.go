@@ -3,6 +3,7 @@ package convert
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -113,5 +114,25 @@ func TestRandomSplits(t *testing.T) {
 	}
 	if err := RandomSplits(&dataset.Dataset{Graph: d.Graph}, 1, 1, 1, 0); err == nil {
 		t.Error("a dataset without labels was split")
+	}
+}
+
+// Of two components, the larger one stays, with the features that its nodes had,
+// and splits are drawn among its nodes.
+func TestLargestComponent(t *testing.T) {
+	dir := put(t, map[string]string{
+		"edge_index.npy": npyFile("<i8", "2, 4", []int64{0, 6, 3, 4, 1, 3, 4, 6}),
+		"y.npy":          npyFile("<i8", "7,", []int64{0, 0, 0, 0, 1, 0, 1}),
+		"x.npy":          npyFile("<f4", "7, 1", []float32{0, 10, 20, 30, 40, 50, 60}),
+	})
+	d, stats := converted(t, dir, Options{LargestComponent: true, Undirected: true})
+	if stats.Nodes != 3 || stats.Edges != 6 || !slices.Equal(d.X.F32, []float32{30, 40, 60}) || !slices.Equal(d.Y, []int32{0, 1, 1}) {
+		t.Errorf("%s, features %v, classes %v", d, d.X.F32, d.Y)
+	}
+	if ids, err := d.Split("train@9"); err != nil || !slices.Equal(ids, []int32{0, 1, 2}) {
+		t.Errorf("split %v, %v", ids, err)
+	}
+	if want := "largest component (3 of 7 nodes)"; !strings.Contains(d.Meta.Source, want) {
+		t.Errorf("source %q lacks %q", d.Meta.Source, want)
 	}
 }

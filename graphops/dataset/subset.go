@@ -1,0 +1,119 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// LargestComponent are the nodes, ascending, of the largest part of g in which
+// every node can be reached from every other, the direction of edges apart (its
+// largest weakly connected component); of several as large, the one with the
+// smallest node. Cost: one pass over the edges, and 8 bytes a node.
+func LargestComponent(g *graphops.Graph) []int32 {
+	n := g.NumNodes()
+	// Sets of nodes as trees: up[v] leads to the root, which is the smallest node.
+	up := make([]int32, n)
+	for v := range up {
+		up[v] = int32(v)
+	}
+	root := func(v int32) int32 {
+		for up[v] != v {
+			up[v] = up[up[v]]
+			v = up[v]
+		}
+		return v
+	}
+	for v := range int32(n) {
+		for _, u := range g.InNeighbors(v) {
+			a, b := root(u), root(v)
+			up[max(a, b)] = min(a, b)
+		}
+	}
+	size := make([]int32, n)
+	for v := range up {
+		up[v] = root(int32(v))
+		size[up[v]]++
+	}
+	best := int32(0)
+	for v, s := range size {
+		if s > size[best] {
+			best = int32(v)
+		}
+	}
+	var ids []int32
+	for v, r := range up {
+		if r == best {
+			ids = append(ids, int32(v))
+		}
+	}
+	return ids
+}
+
+// Subset is the dataset of the nodes ids alone, which must ascend: node i of it is
+// node ids[i], edges are those between them, and splits keep what they had of
+// them. It shares no memory with d and has no directory.
+//
+// It is an error where ids do not ascend or name a node that is not there. Cost:
+// one pass over everything.
+func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
+	n := d.Nodes()
+	number := make([]int32, n) // 1 more than the new number; 0: left out
+	for i, v := range ids {
+		if v < 0 || int(v) >= n || i > 0 && v <= ids[i-1] {
+			return nil, fmt.Errorf("dataset: %s: entry %d of the nodes to keep is %d; they ascend, from 0 to %d", d.Name(), i, v, n-1)
+		}
+		number[v] = int32(i) + 1
+	}
+	s := &Dataset{Meta: d.Meta, Graph: &graphops.Graph{Indptr: make([]int64, 1, len(ids)+1)}, Splits: map[string][]int32{}}
+	s.Meta.KnownAccuracies = slices.Clone(d.Meta.KnownAccuracies)
+	w := d.weights()
+	if w != nil {
+		s.W = []float32{}
+	}
+	for _, v := range ids {
+		for e := d.Graph.Indptr[v]; e < d.Graph.Indptr[v+1]; e++ {
+			u := number[d.Graph.Indices[e]]
+			if u == 0 {
+				continue
+			}
+			s.Graph.Indices = append(s.Graph.Indices, u-1)
+			if w != nil {
+				s.W = append(s.W, w[e])
+			}
+		}
+		s.Graph.Indptr = append(s.Graph.Indptr, int64(len(s.Graph.Indices)))
+	}
+	s.Graph.Weights = s.W
+	if d.X != nil {
+		s.X = &Matrix{Rows: len(ids), Cols: d.X.Cols, F32: make([]float32, len(ids)*d.X.Cols)}
+		d.X.Gather(s.X.F32, ids, 0)
+	}
+	if d.S != nil {
+		s.S = &Sparse{}
+		d.S.Gather(ids, s.S, 0)
+	}
+	if d.Y != nil {
+		s.Y = make([]int32, len(ids))
+		for i, v := range ids {
+			s.Y[i] = d.Y[v]
+		}
+	}
+	if d.YM != nil {
+		s.YM = &Multi{Rows: len(ids), Cols: d.YM.Cols, Data: make([]int8, 0, len(ids)*d.YM.Cols)}
+		for _, v := range ids {
+			s.YM.Data = append(s.YM.Data, d.YM.Row(int(v))...)
+		}
+	}
+	for name, split := range d.Splits {
+		kept := []int32{}
+		for _, v := range split {
+			if number[v] > 0 {
+				kept = append(kept, number[v]-1)
+			}
+		}
+		s.Splits[name] = kept
+	}
+	return s, nil
+}
