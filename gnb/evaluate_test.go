@@ -3,6 +3,7 @@ package gnb_test
 import (
 	"encoding/json"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -110,6 +111,13 @@ func TestTrainReportsMicroF1(t *testing.T) {
 	}
 	if s := run.String(); !strings.Contains(s, "test micro f1 0.") {
 		t.Errorf("the run says %q", s)
+	}
+	r, err := gnb.Infer(t.Context(), run, several(t), filepath.Join(t.TempDir(), "out.npy"), gnb.InferOptions{Workers: 2, Threads: 1, Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Metric != "micro_f1" || !(r.Value > 0.7 && r.Value <= 1) {
+		t.Errorf("of all nodes: %+v; want a micro-F1 above 0.7", r)
 	}
 }
 

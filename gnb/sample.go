@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/multigpu"
@@ -189,11 +188,14 @@ type InferOptions struct {
 
 // InferResult is what [Infer] did.
 type InferResult struct {
-	Nodes    int     `json:"nodes"`
-	Seconds  float64 `json:"seconds"`
-	Accuracy float64 `json:"accuracy"` // over all labelled nodes
-	Weights  string  `json:"weights"`  // the file they came from
-	Out      string  `json:"out"`
+	Nodes   int     `json:"nodes"`
+	Seconds float64 `json:"seconds"`
+	// Metric is what the dataset is measured by, as in [SplitMetric], and Value
+	// that of all its labelled nodes; NaN where there are none.
+	Metric  string  `json:"metric"`
+	Value   float64 `json:"value"`
+	Weights string  `json:"weights"` // the file they came from
+	Out     string  `json:"out"`
 }
 
 type inferArgs struct {
@@ -237,7 +239,7 @@ func Infer(ctx context.Context, run *Run, ds *Dataset, out string, o InferOption
 		return r, err
 	}
 	return InferResult{
-		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Accuracy: scratch.Value("accuracy"), Weights: a.Weights, Out: a.Out,
+		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: metricKind(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: a.Out,
 	}, nil
 }
 
@@ -254,11 +256,12 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 		return nil
 	}
 	cols := net.outCols
-	if w.ds.Y != nil {
-		right, labelled := nn.Accuracy(logits.Data(), cols, w.ds.Y)
-		if labelled > 0 {
-			w.Result("accuracy", float64(right)/float64(labelled))
+	if targets(w.ds) == nil {
+		t := &tally{kind: metricKind(w.ds), ds: w.ds}
+		for v := range w.ds.Nodes() {
+			t.add(int32(v), logits.Data()[v*cols:(v+1)*cols])
 		}
+		w.Result("metric", t.metric("all", t.sums(), t).Value())
 	}
 	return dataset.WriteNPY(a.Out, w.ds.Nodes(), cols, logits.Data()[:w.ds.Nodes()*cols])
 })

@@ -151,29 +151,36 @@ func (t *tally) addMulti(row []float32, labels []int8) {
 
 // join puts all ranks' tallies of a split together. Collective.
 func (t *tally) join(w *Worker, split string) SplitMetric {
-	m := SplitMetric{Split: split, Metric: t.kind}
-	sum := []int64{t.correct, t.count, t.f1.TruePositives, t.f1.FalsePositives, t.f1.FalseNegatives, t.loss.units, t.loss.count, t.loss.bad}
-	w.check(w.comm.SumInt64(w.site("evaluate"), sum))
-	m.Correct, m.Count = sum[0], sum[1]
-	if t.kind == kindMicroF1 {
-		m.MicroF1 = nn.F1{TruePositives: sum[2], FalsePositives: sum[3], FalseNegatives: sum[4]}.Micro()
+	sums, whole := t.sums(), &tally{}
+	w.check(w.comm.SumInt64(w.site("evaluate"), sums))
+	if t.kind == kindAUC {
+		all, err := w.comm.AllGather(w.site("evaluate"), t.encode())
+		w.check(err)
+		for _, b := range all {
+			w.check(whole.decode(b))
+		}
+	}
+	return t.metric(split, sums, whole)
+}
+
+// sums are the counts, which are added over the ranks.
+func (t *tally) sums() []int64 {
+	return []int64{t.correct, t.count, t.f1.TruePositives, t.f1.FalsePositives, t.f1.FalseNegatives, t.loss.units, t.loss.count, t.loss.bad}
+}
+
+// metric is what the sums of all ranks, and the scores of whole, come to.
+func (t *tally) metric(split string, sums []int64, whole *tally) SplitMetric {
+	m := SplitMetric{Split: split, Metric: t.kind, Correct: sums[0], Count: sums[1]}
+	switch {
+	case t.kind == kindMicroF1:
+		m.MicroF1 = nn.F1{TruePositives: sums[2], FalsePositives: sums[3], FalseNegatives: sums[4]}.Micro()
+	case t.kind == kindAUC && t.ds.YM != nil:
+		m.AUC, _ = nn.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
+	case t.kind == kindAUC:
+		m.AUC = nn.ROCAUC(whole.scores, whole.labels)
 	}
 	if t.withLoss {
-		m.Loss = lossSum{sum[5], sum[6], sum[7]}.mean()
-	}
-	if t.kind != kindAUC {
-		return m
-	}
-	all, err := w.comm.AllGather(w.site("evaluate"), t.encode())
-	w.check(err)
-	var whole tally
-	for _, b := range all {
-		w.check(whole.decode(b))
-	}
-	if t.ds.YM != nil {
-		m.AUC, _ = nn.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
-	} else {
-		m.AUC = nn.ROCAUC(whole.scores, whole.labels)
+		m.Loss = lossSum{sums[5], sums[6], sums[7]}.mean()
 	}
 	return m
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -43,10 +44,12 @@ func runInfer(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	fields := map[string]any{"nodes": r.Nodes, "seconds": r.Seconds, "weights": r.Weights, "out": r.Out}
-	if !math.IsNaN(r.Accuracy) {
-		fields["accuracy"] = r.Accuracy
+	words := ""
+	if !math.IsNaN(r.Value) {
+		fields[r.Metric] = r.Value
+		words = fmt.Sprintf(", %s %.4f", r.Metric, r.Value)
 	}
 	out.result(fields)
-	out.printf("%d nodes in %.3f s, accuracy %.4f\n%s\n", r.Nodes, r.Seconds, r.Accuracy, r.Out)
+	out.printf("%d nodes in %.3f s%s\n%s\n", r.Nodes, r.Seconds, words, r.Out)
 	return nil
 }
