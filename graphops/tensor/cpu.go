@@ -4,13 +4,13 @@ import (
 	"math"
 	"sync"
 
-	"gonum.org/v1/gonum/blas/gonum"
-
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// cpu computes in host memory, in plain Go but for gonum's matrix products. Each
-// method is one parallel loop (two with a tree); chunks depend on sizes alone.
+// cpu computes in host memory, with the products of package gemm and the loops of
+// package simd. Each method is one parallel loop (two with a tree); chunks depend
+// on sizes alone.
 type cpu struct {
 	threads int
 
@@ -39,9 +39,9 @@ func (c *cpu) Zero(dst Buffer) {
 	c.each(dst.N, func(lo, hi int) { clear(dst.Host[lo:hi]) })
 }
 
-// elemGrain is the elements of a chunk: 64 KiB, so that a chunk's work is some
-// microseconds against the fraction of one that handing it out costs.
-const elemGrain = 1 << 14
+// elemGrain is the elements of a chunk: 128 KiB, about 10 µs from memory, against
+// the few that it takes to wake another goroutine.
+const elemGrain = 1 << 15
 
 func (c *cpu) each(n int, body func(lo, hi int)) { parallel.For(c.threads, n, elemGrain, body) }
 
@@ -103,39 +103,15 @@ func (c *cpu) treeSum(out, parts []float32, n int, acc bool) {
 	c.each(n, func(lo, hi int) {
 		for step := 1; step < slots; step *= 2 {
 			for i := 0; i+step < slots; i += 2 * step {
-				addTo(parts[i*n+lo:i*n+hi], parts[(i+step)*n+lo:(i+step)*n+hi])
+				simd.Add(parts[i*n+lo:i*n+hi], parts[(i+step)*n+lo:(i+step)*n+hi])
 			}
 		}
 		if acc {
-			addTo(out[lo:hi], parts[lo:hi])
+			simd.Add(out[lo:hi], parts[lo:hi])
 		} else {
 			copy(out[lo:hi], parts[lo:hi])
 		}
 	})
-}
-
-// addTo is dst += src. Gonum's Saxpy has vector instructions on amd64; its
-// product with 1 is exact.
-func addTo(dst, src []float32) { addScaled(dst, src, 1) }
-
-// addScaled is dst += w·src.
-func addScaled(dst, src []float32, w float32) {
-	src = src[:len(dst)]
-	if len(dst) >= 16 {
-		gonum.Implementation{}.Saxpy(len(dst), w, src, 1, dst, 1)
-		return
-	}
-	for len(dst) >= 4 { // four at a time: heads are often 8 columns wide
-		d, x := (*[4]float32)(dst), (*[4]float32)(src)
-		d[0] += w * x[0]
-		d[1] += w * x[1]
-		d[2] += w * x[2]
-		d[3] += w * x[3]
-		dst, src = dst[4:], src[4:]
-	}
-	for i := range dst {
-		dst[i] += w * src[i]
-	}
 }
 
 func (c *cpu) AddRow(out, row Buffer, rows, cols int, acc bool) {
@@ -143,7 +119,7 @@ func (c *cpu) AddRow(out, row Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if acc {
-				addTo(o[i*cols:(i+1)*cols], r)
+				simd.Add(o[i*cols:(i+1)*cols], r)
 			} else {
 				copy(o[i*cols:(i+1)*cols], r)
 			}
@@ -165,7 +141,7 @@ func (c *cpu) ColSum(out, x Buffer, rows, cols int, acc bool) {
 		sum := parts[lo/grain*cols:][:cols]
 		clear(sum)
 		for r := lo; r < hi; r++ {
-			addTo(sum, x.Host[r*cols:(r+1)*cols])
+			simd.Add(sum, x.Host[r*cols:(r+1)*cols])
 		}
 	})
 	c.treeSum(out.Host, parts, cols, acc)
@@ -174,19 +150,7 @@ func (c *cpu) ColSum(out, x Buffer, rows, cols int, acc bool) {
 func (c *cpu) Sum(out, x Buffer, acc bool) {
 	parts := make([]float64, parallel.Chunks(x.N, elemGrain))
 	c.each(x.N, func(lo, hi int) {
-		var s [4]float64
-		v := x.Host[lo:hi]
-		for len(v) >= 4 {
-			s[0] += float64(v[0])
-			s[1] += float64(v[1])
-			s[2] += float64(v[2])
-			s[3] += float64(v[3])
-			v = v[4:]
-		}
-		for i, e := range v {
-			s[i] += float64(e)
-		}
-		parts[lo/elemGrain] = (s[0] + s[1]) + (s[2] + s[3])
+		parts[lo/elemGrain] = simd.Sum(x.Host[lo:hi])
 	})
 	for step := 1; step < len(parts); step *= 2 {
 		for i := 0; i+step < len(parts); i += 2 * step {
@@ -222,11 +186,12 @@ func (c *cpu) Spread(out, x Buffer, acc bool) {
 func (c *cpu) RowScale(out, x, w Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
-			o := out.Host[r*cols : (r+1)*cols]
-			if !acc {
-				clear(o)
+			o, v := out.Host[r*cols:(r+1)*cols], x.Host[r*cols:(r+1)*cols]
+			if acc {
+				simd.Axpy(o, v, w.Host[r])
+			} else {
+				simd.Scale(o, v, w.Host[r])
 			}
-			addScaled(o, x.Host[r*cols:(r+1)*cols], w.Host[r])
 		}
 	})
 }
@@ -234,7 +199,7 @@ func (c *cpu) RowScale(out, x, w Buffer, rows, cols int, acc bool) {
 func (c *cpu) RowDot(out, x, y Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
-			s := dot(x.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols])
+			s := simd.Dot(x.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols])
 			if acc {
 				s += out.Host[r]
 			}
@@ -243,27 +208,12 @@ func (c *cpu) RowDot(out, x, y Buffer, rows, cols int, acc bool) {
 	})
 }
 
-func dot(x, y []float32) float32 {
-	var s [4]float32
-	for len(x) >= 4 && len(y) >= 4 {
-		s[0] += x[0] * y[0]
-		s[1] += x[1] * y[1]
-		s[2] += x[2] * y[2]
-		s[3] += x[3] * y[3]
-		x, y = x[4:], y[4:]
-	}
-	for i := range x {
-		s[i] += x[i] * y[i]
-	}
-	return (s[0] + s[1]) + (s[2] + s[3])
-}
-
 func (c *cpu) CopyCols(out Buffer, outCols, outAt int, x Buffer, xCols, xAt, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			o, v := out.Host[r*outCols+outAt:][:cols], x.Host[r*xCols+xAt:][:cols]
 			if acc {
-				addTo(o, v)
+				simd.Add(o, v)
 			} else {
 				copy(o, v)
 			}
@@ -272,40 +222,17 @@ func (c *cpu) CopyCols(out Buffer, outCols, outAt int, x Buffer, xCols, xAt, row
 }
 
 func (c *cpu) LogSoftmax(y, x Buffer, rows, cols int) {
-	c.eachRow(rows, cols*8, func(lo, hi int) {
+	c.eachRow(rows, 2*cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
-			in, out := x.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols]
-			top := float32(math.Inf(-1))
-			for _, v := range in {
-				top = max(top, v)
-			}
-			sum := 0.0
-			for _, v := range in {
-				sum += math.Exp(float64(v) - float64(top))
-			}
-			log := float64(top) + math.Log(sum)
-			for i, v := range in {
-				out[i] = float32(float64(v) - log)
-			}
+			simd.LogSoftmax(y.Host[r*cols:(r+1)*cols], x.Host[r*cols:(r+1)*cols])
 		}
 	})
 }
 
 func (c *cpu) LogSoftmaxGrad(dx, dy, y Buffer, rows, cols int, acc bool) {
-	c.eachRow(rows, cols*8, func(lo, hi int) {
+	c.eachRow(rows, 2*cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
-			d, g, v := dx.Host[r*cols:(r+1)*cols], dy.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols]
-			sum := 0.0
-			for _, e := range g {
-				sum += float64(e)
-			}
-			for i := range d {
-				e := float32(float64(g[i]) - math.Exp(float64(v[i]))*sum)
-				if acc {
-					e += d[i]
-				}
-				d[i] = e
-			}
+			simd.LogSoftmaxGrad(dx.Host[r*cols:(r+1)*cols], dy.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols], acc)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package tensor
 import (
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/internal/parallel"
-	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -53,15 +52,7 @@ func (e *Epilogue) apply(row []float32, r int, bits []byte) {
 			bits[i] = 0xff
 		}
 	} else {
-		ctr := philox.Counter(e.Drop.Space.ID(r), e.Drop.Step, e.Drop.C3)
-		i := 0
-		for ; i+2 <= len(bits); i += 2 {
-			bits[i], bits[i+1] = keepBits2(e.Drop.Seed, ctr, uint32(i), e.Drop.Threshold)
-		}
-		if i < len(bits) {
-			ctr[1] |= uint32(i)
-			bits[i] = keepBits(philox.Block(e.Drop.Seed, ctr), e.Drop.Threshold)
-		}
+		keepRow(bits, r, e.Drop)
 	}
 	if e.ReLU {
 		simd.KeepReLU(row, nil, bits, e.Scale())

@@ -1,59 +1,43 @@
 package tensor
 
-import "math"
+import (
+	"math"
+
+	"github.com/graphnb/graphnb/internal/simd"
+)
 
 func (c *cpu) Binary(op BinaryOp, out, a, b Buffer, acc bool) {
 	c.each(out.N, func(lo, hi int) {
-		o := out.Host[lo:hi]
-		x, y := a.Host[lo:hi][:len(o)], b.Host[lo:hi][:len(o)]
-		switch {
-		case op == AddOp && acc:
-			for i := range o {
-				o[i] += x[i] + y[i]
-			}
-		case op == AddOp:
-			for i := range o {
-				o[i] = x[i] + y[i]
-			}
-		case op == SubOp && acc:
-			for i := range o {
-				o[i] += x[i] - y[i]
-			}
-		case op == SubOp:
-			for i := range o {
-				o[i] = x[i] - y[i]
-			}
-		case op == MulOp && acc:
-			for i := range o {
-				o[i] += x[i] * y[i]
-			}
-		case op == MulOp:
-			for i := range o {
-				o[i] = x[i] * y[i]
-			}
+		o, x, y := out.Host[lo:hi], a.Host[lo:hi], b.Host[lo:hi]
+		switch op {
+		case AddOp:
+			simd.Plus(o, x, y, acc)
+		case SubOp:
+			simd.Minus(o, x, y, acc)
+		case MulOp:
+			simd.Times(o, x, y, acc)
 		}
 	})
 }
 
 func (c *cpu) Unary(op UnaryOp, out, x Buffer, alpha float32, acc bool) {
 	c.each(out.N, func(lo, hi int) {
-		o := out.Host[lo:hi]
-		v := x.Host[lo:hi][:len(o)]
+		o, v := out.Host[lo:hi], x.Host[lo:hi]
 		switch {
 		case op == ScaleOp && alpha == 1 && acc:
-			addTo(o, v)
+			simd.Add(o, v)
 		case op == ScaleOp && alpha == 1:
 			copy(o, v)
 		case op == ScaleOp && acc:
-			addScaled(o, v, alpha)
+			simd.Axpy(o, v, alpha)
 		case op == ScaleOp:
-			for i := range o {
-				o[i] = alpha * v[i]
-			}
+			simd.Scale(o, v, alpha)
 		case op == ReLUOp && !acc:
-			for i := range o {
-				o[i] = relu(v[i])
-			}
+			simd.ReLU(o, v)
+		case op == LeakyReLUOp && !acc:
+			simd.LeakyReLU(o, v, alpha)
+		case op == ExpOp && !acc:
+			simd.Exp(o, v, 0)
 		default:
 			for i := range o {
 				y := unary(op, v[i], alpha)
@@ -69,7 +53,10 @@ func (c *cpu) Unary(op UnaryOp, out, x Buffer, alpha float32, acc bool) {
 func unary(op UnaryOp, x, alpha float32) float32 {
 	switch op {
 	case ReLUOp:
-		return relu(x)
+		if x <= 0 {
+			return 0
+		}
+		return x
 	case LeakyReLUOp:
 		if x > 0 {
 			return x
@@ -98,8 +85,12 @@ func (c *cpu) UnaryGrad(op UnaryOp, dx, dy, x, y Buffer, alpha float32, acc bool
 	c.each(dx.N, func(lo, hi int) {
 		d := dx.Host[lo:hi]
 		g, in, out := dy.Host[lo:hi][:len(d)], x.Host[lo:hi][:len(d)], y.Host[lo:hi][:len(d)]
-		if op == ReLUOp {
-			reluGrad(d, g, in, acc)
+		switch op {
+		case ReLUOp:
+			simd.ReLUGrad(d, g, in, acc)
+			return
+		case LeakyReLUOp:
+			simd.LeakyReLUGrad(d, g, in, alpha, acc)
 			return
 		}
 		for i := range d {
@@ -112,42 +103,9 @@ func (c *cpu) UnaryGrad(op UnaryOp, dx, dy, x, y Buffer, alpha float32, acc bool
 	})
 }
 
-// relu is max(x, 0) by bits: the patterns from -0 to -Inf become 0, all others,
-// NaN of either sign included, stay. The builtin max branches.
-func relu(x float32) float32 {
-	const negInf = 0xff800000
-	b := math.Float32bits(x)
-	keep := int32(^b|(negInf-b)) >> 31
-	return math.Float32frombits(b & uint32(keep))
-}
-
-// reluGrad picks by bits instead of branching: signs of activations are as good
-// as random, and a mispredicted branch costs more than the element.
-func reluGrad(d, g, x []float32, acc bool) {
-	g, x = g[:len(d)], x[:len(d)]
-	for i := range d {
-		e := math.Float32frombits(math.Float32bits(g[i]) & positive(x[i]))
-		if acc {
-			e += d[i]
-		}
-		d[i] = e
-	}
-}
-
-// positive is all ones where x > 0 (or NaN with a clear sign), else 0.
-func positive(x float32) uint32 {
-	b := int32(math.Float32bits(x))
-	return uint32(^b & -b >> 31)
-}
-
 // slope is op'(x), with y = op(x).
 func slope(op UnaryOp, x, y, alpha float32) float32 {
 	switch op {
-	case LeakyReLUOp:
-		if x > 0 {
-			return 1
-		}
-		return alpha
 	case ELUOp:
 		if x > 0 {
 			return 1

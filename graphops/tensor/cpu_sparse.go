@@ -6,6 +6,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
 // weightAt is w[e,k] of weights [E,heads], 1 where there are none.
@@ -14,21 +15,6 @@ func weightAt(w []float32, i int) float32 {
 		return 1
 	}
 	return w[i]
-}
-
-// addHeads is o += x with each head's columns times its own weight; weights of 0
-// add nothing. row is the edge's number times the heads.
-func addHeads(o, x, w []float32, row, heads int) {
-	if w == nil {
-		addTo(o, x)
-		return
-	}
-	width := len(o) / heads
-	for k, v := range w[row : row+heads] {
-		if v != 0 {
-			addScaled(o[k*width:(k+1)*width], x[k*width:(k+1)*width], v)
-		}
-	}
 }
 
 // weights is a buffer's memory, nil where it has no elements: all 1.
@@ -40,77 +26,126 @@ func weights(w Buffer) []float32 {
 }
 
 func (c *cpu) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h Buffer, cols int, acc bool) {
-	wts, first := weights(w), b.Indptr[0]
-	parallel.For(c.threads, b.NumDst, spmmRows, func(lo, hi int) {
+	wts := weights(w)
+	t := &simd.Rows{Data: h.Host, Stride: cols}
+	n, grain := segments(b.Indptr, b.NumDst, cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
+		checkIDs(t, ids, cols)
 		for d := lo; d < hi; d++ {
+			deg := b.InDegree(d)
 			o := out.Host[d*cols : (d+1)*cols]
-			if !acc {
-				clear(o)
+			if wts == nil {
+				simd.SumRows(o, t, ids, deg, 1, acc)
+			} else {
+				sumHeads(o, t, ids, deg, wts[int(b.Indptr[d]-b.Indptr[0])*heads:], heads, nil, acc)
 			}
-			for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
-				s := int(b.Indices[e])
-				addHeads(o, h.Host[s*cols:(s+1)*cols], wts, int(e-first)*heads, heads)
-			}
+			ids = ids[deg:]
 		}
 	})
 }
 
+// sumHeads is the weighted sum of n rows with weights [.,heads], each head's for
+// its share of the columns: those of the rows in order or, where at is not nil,
+// those that it names.
+func sumHeads(o []float32, t *simd.Rows, ids []int32, n int, w []float32, heads int, at []int32, acc bool) {
+	width := len(o) / heads
+	for k := range heads {
+		head := simd.Rows{Data: t.Data[min(k*width, len(t.Data)):], Stride: t.Stride}
+		simd.WeightedSumRows(o[k*width:(k+1)*width], &head, ids, n, w[min(k, len(w)):], heads, at, acc)
+	}
+}
+
 func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool) {
 	t, wts := b.Transposed(), weights(w)
-	parallel.For(c.threads, b.NumSrc, spmmRows, func(lo, hi int) {
+	g := &simd.Rows{Data: dOut.Host, Stride: cols}
+	n, grain := segments(t.Indptr, b.NumSrc, cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
+		first, last := t.Indptr[lo], t.Indptr[hi]
+		ids, edges := t.Dst[first:last], t.Edge[first:last]
+		checkIDs(g, ids, cols)
 		for s := lo; s < hi; s++ {
+			deg := int(t.Indptr[s+1] - t.Indptr[s])
 			o := dh.Host[s*cols : (s+1)*cols]
-			if !acc {
-				clear(o)
+			if wts == nil {
+				simd.SumRows(o, g, ids, deg, 1, acc)
+			} else {
+				sumHeads(o, g, ids, deg, wts, heads, edges, acc)
 			}
-			for i := t.Indptr[s]; i < t.Indptr[s+1]; i++ {
-				d := int(t.Dst[i])
-				addHeads(o, dOut.Host[d*cols:(d+1)*cols], wts, int(t.Edge[i])*heads, heads)
-			}
+			ids, edges = ids[deg:], edges[deg:]
 		}
 	})
 }
 
 func (c *cpu) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, cols int, acc bool) {
-	first := b.Indptr[0]
 	width := cols / heads
-	parallel.For(c.threads, b.NumDst, spmmRows, func(lo, hi int) {
+	t := &simd.Rows{Data: h.Host, Stride: cols}
+	n, grain := segments(b.Indptr, b.NumDst, cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
+		checkIDs(t, ids, cols)
 		for d := lo; d < hi; d++ {
-			g := dOut.Host[d*cols : (d+1)*cols]
-			for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
-				s := int(b.Indices[e])
-				x, o := h.Host[s*cols:(s+1)*cols], dw.Host[int(e-first)*heads:][:heads]
-				for k := range o {
-					v := dot(g[k*width:(k+1)*width], x[k*width:(k+1)*width])
-					if acc {
-						v += o[k]
-					}
-					o[k] = v
-				}
+			g, deg := dOut.Host[d*cols:(d+1)*cols], b.InDegree(d)
+			o := dw.Host[int(b.Indptr[d]-b.Indptr[0])*heads:][:deg*heads]
+			for k := range min(heads, len(o)) {
+				head := simd.Rows{Data: t.Data[k*width:], Stride: cols}
+				edgeDots(o[k:], heads, g[k*width:(k+1)*width], &head, ids, deg, acc)
 			}
+			ids = ids[deg:]
 		}
 	})
 }
 
+// edgeDots is DotRows, added to out with acc.
+func edgeDots(out []float32, step int, g []float32, t *simd.Rows, ids []int32, n int, acc bool) {
+	if !acc {
+		simd.DotRows(out, step, g, t, ids, n)
+		return
+	}
+	var some [64]float32
+	for lo := 0; lo < n; lo += len(some) {
+		m := min(len(some), n-lo)
+		simd.DotRows(some[:], 1, g, t, ids[lo:], m)
+		for i, v := range some[:m] {
+			out[(lo+i)*step] += v
+		}
+	}
+}
+
+// EdgeSoftmax takes the differences to the greatest of each destination, then all
+// exponentials of a chunk at once, then divides them by their sums.
 func (c *cpu) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 	first := b.Indptr[0]
-	parallel.For(c.threads, b.NumDst, spmmRows, func(lo, hi int) {
+	n, grain := segments(b.Indptr, b.NumDst, 8*cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		for d := lo; d < hi; d++ {
-			from, to := int(b.Indptr[d]-first), int(b.Indptr[d+1]-first)
+			from, to := int(b.Indptr[d]-first)*cols, int(b.Indptr[d+1]-first)*cols
 			for k := range cols {
 				top := float32(math.Inf(-1))
-				for e := from; e < to; e++ {
-					top = max(top, x.Host[e*cols+k])
+				for e := from + k; e < to; e += cols {
+					top = max(top, x.Host[e])
 				}
+				for e := from + k; e < to; e += cols {
+					y.Host[e] = x.Host[e] - top
+				}
+			}
+		}
+		all := y.Host[int(b.Indptr[lo]-first)*cols : int(b.Indptr[hi]-first)*cols]
+		simd.Exp(all, all, 0)
+		for d := lo; d < hi; d++ {
+			from, to := int(b.Indptr[d]-first)*cols, int(b.Indptr[d+1]-first)*cols
+			for k := range cols {
 				sum := 0.0
-				for e := from; e < to; e++ {
-					v := math.Exp(float64(x.Host[e*cols+k]) - float64(top))
-					y.Host[e*cols+k] = float32(v)
-					sum += v
+				for e := from + k; e < to; e += cols {
+					sum += float64(y.Host[e])
 				}
 				inv := 1 / sum
-				for e := from; e < to; e++ {
-					y.Host[e*cols+k] = float32(float64(y.Host[e*cols+k]) * inv)
+				for e := from + k; e < to; e += cols {
+					y.Host[e] = float32(float64(y.Host[e]) * inv)
 				}
 			}
 		}
@@ -119,7 +154,9 @@ func (c *cpu) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 
 func (c *cpu) EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool) {
 	first := b.Indptr[0]
-	parallel.For(c.threads, b.NumDst, spmmRows, func(lo, hi int) {
+	n, grain := segments(b.Indptr, b.NumDst, 8*cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			from, to := int(b.Indptr[d]-first), int(b.Indptr[d+1]-first)
 			for k := range cols {
@@ -152,23 +189,34 @@ func (c *cpu) SparseDense(out Buffer, b *graphops.Block, values Buffer) {
 	})
 }
 
+// SparseDropout draws the blocks of many elements together; those of a matrix
+// with few non-zeros lie in different ones.
 func (c *cpu) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey) {
 	v, first := weights(values), b.Indptr[0]
-	parallel.For(c.threads, b.NumDst, spmmRows, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			ctr := philox.Counter(k.Space.ID(r), k.Step, k.C3)
-			high := ctr[1]
-			block, keep := int32(-1), byte(0)
-			for e := b.Indptr[r]; e < b.Indptr[r+1]; e++ {
-				col := b.Indices[e]
-				if col/8 != block {
-					block = col / 8
-					ctr[1] = high | uint32(block)
-					keep = keepBits(philox.Block(k.Seed, ctr), k.Threshold)
-				}
-				i := int(e - first)
-				out.Host[i] = keepIf(weightAt(v, i)*k.Scale, uint32(keep>>(col%8)&1))
+	n, grain := segments(b.Indptr, b.NumDst, 8)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+		var c0, c1 [keepBatch]uint32
+		var keep [keepBatch]byte
+		pending := 0
+		from, end := b.Indptr[lo], b.Indptr[hi]
+		r, ctr := lo-1, [4]uint32{}
+		for e := from; e < end; e++ {
+			for r < lo || e >= b.Indptr[r+1] {
+				r++
+				ctr = philox.Counter(k.Space.ID(r), k.Step, k.C3)
 			}
+			c0[pending], c1[pending] = ctr[0], ctr[1]|uint32(b.Indices[e]/8)
+			pending++
+			if pending < keepBatch && e+1 < end {
+				continue
+			}
+			simd.KeepBitsAt(keep[:pending], k.Seed, c0[:pending], c1[:pending], uint32(k.Step), k.C3, k.Threshold)
+			for i, bits := range keep[:pending] {
+				at := int(from-first) + i
+				out.Host[at] = keepIf(weightAt(v, at)*k.Scale, bits>>(b.Indices[from+int64(i)]%8))
+			}
+			from, pending = e+1, 0
 		}
 	})
 }
@@ -194,14 +242,7 @@ func (c *cpu) Transpose(out, x Buffer, rows, cols int, acc bool) {
 func (c *cpu) ColScale(out, x, w Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
-			o, v := out.Host[r*cols:(r+1)*cols], x.Host[r*cols:(r+1)*cols]
-			for i, s := range w.Host[:cols] {
-				y := s * v[i]
-				if acc {
-					y += o[i]
-				}
-				o[i] = y
-			}
+			simd.Times(out.Host[r*cols:(r+1)*cols], w.Host[:cols], x.Host[r*cols:(r+1)*cols], acc)
 		}
 	})
 }
@@ -214,10 +255,7 @@ func (c *cpu) ColDot(out, x, y Buffer, rows, cols int, acc bool) {
 		sum := parts[lo/grain*cols:][:cols]
 		clear(sum)
 		for r := lo; r < hi; r++ {
-			a, b := x.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols]
-			for i := range sum {
-				sum[i] += a[i] * b[i]
-			}
+			simd.Times(sum, x.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols], true)
 		}
 	})
 	c.treeSum(out.Host, parts, cols, acc)

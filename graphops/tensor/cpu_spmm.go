@@ -1,242 +1,211 @@
 package tensor
 
 import (
-	"math"
+	"fmt"
+	"sort"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// spmmRows is the rows of a chunk of the graph loops: few, because degrees are
-// skewed and a chunk is as long as its edges.
-const spmmRows = 64
+// The loops over a graph are cut by edges: degrees are skewed, and chunks of
+// equally many rows would leave one thread with a hub's while the others wait. A
+// row counts as one edge more, its own. segmentElems is the elements of a chunk,
+// 256 KiB at random, about 30 µs.
+const segmentElems = 1 << 16
+
+// segments is the length of a loop over rows whose edges are indptr's, and its
+// grain, for [parallel.For]; cut makes rows of the chunks.
+func segments(indptr []int64, rows, cols int) (n, grain int) {
+	return int(indptr[rows]-indptr[0]) + rows, max(1, segmentElems/max(1, cols))
+}
+
+// cut is the first row at or behind position at of such a loop.
+func cut(indptr []int64, rows, at int) int {
+	return sort.Search(rows, func(r int) bool { return int(indptr[r]-indptr[0])+r >= at })
+}
+
+// checkIDs panics where a block names a row that its matrix has not: what the
+// vector loops would read is not the matrix.
+func checkIDs(t *simd.Rows, ids []int32, cols int) {
+	if !t.Holds(ids, cols) {
+		panic(fmt.Sprintf("tensor: an edge of the block names a row that the matrix of %d elements, %d a row, has not", len(t.Data), t.Stride))
+	}
+}
 
 func (c *cpu) SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int) {
+	t := &simd.Rows{Data: h.Host, Stride: cols}
+	if op != Max {
+		c.sumSources(op, out.Host, b, t, cols)
+		return
+	}
 	args := arg.Words()
-	first := b.Indptr[0]
-	parallel.For(c.threads, b.NumDst, spmmRows, func(lo, hi int) {
+	n, grain := segments(b.Indptr, b.NumDst, cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
+		checkIDs(t, ids, cols)
 		for d := lo; d < hi; d++ {
-			o := out.Host[d*cols : (d+1)*cols]
-			srcs := b.Indices[b.Indptr[d]:b.Indptr[d+1]]
-			switch {
-			case op != Max:
-				sumGather(o, srcs, h.Host, cols)
-				if op == Mean && len(srcs) > 1 {
-					scale(o, 1/float32(len(srcs)))
-				}
-			case args == nil:
-				maxGather(o, nil, srcs, 0, h.Host, cols)
-			default:
-				maxGather(o, args[d*cols:(d+1)*cols], srcs, int(b.Indptr[d]-first), h.Host, cols)
-			}
+			deg := b.InDegree(d)
+			simd.MaxRows(out.Host[d*cols:(d+1)*cols], argRow(args, d, cols), t, ids, deg, uint32(b.Indptr[d]-b.Indptr[0]))
+			ids = ids[deg:]
 		}
 	})
 }
 
-// sumGather is o = Σ_i h[srcs[i],:], in the order of the edges.
-func sumGather(o []float32, srcs []int32, h []float32, cols int) {
-	if len(srcs) == 0 {
-		clear(o)
-		return
+// argRow is row d of a Max's edges, nil where they are not kept.
+func argRow(args []uint32, d, cols int) []uint32 {
+	if args == nil {
+		return nil
 	}
-	copy(o, h[int(srcs[0])*cols:][:len(o)])
-	for _, s := range srcs[1:] {
-		addTo(o, h[int(s)*cols:][:len(o)])
-	}
+	return args[d*cols : (d+1)*cols]
 }
 
-func scale(o []float32, w float32) {
-	for i := range o {
-		o[i] *= w
-	}
-}
-
-// maxGather is o = max_i h[srcs[i],:]; arg, if any, gets first+i.
-func maxGather(o []float32, arg []uint32, srcs []int32, first int, h []float32, cols int) {
-	if len(srcs) == 0 {
-		clear(o)
-		for i := range arg {
-			arg[i] = ^uint32(0)
+// sumSources is SpMM with op Sum or Mean, of the rows of a table.
+func (c *cpu) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, cols int) {
+	n, grain := segments(b.Indptr, b.NumDst, cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
+		checkIDs(t, ids, cols)
+		for d := lo; d < hi; d++ {
+			deg := b.InDegree(d)
+			simd.SumRows(out[d*cols:(d+1)*cols], t, ids, deg, share(op, deg), false)
+			ids = ids[deg:]
 		}
-		return
-	}
-	copy(o, h[int(srcs[0])*cols:][:len(o)])
-	for i := range arg {
-		arg[i] = uint32(first)
-	}
-	for e, s := range srcs[1:] {
-		maxRow(o, arg, h[int(s)*cols:][:len(o)], uint32(first+1+e))
-	}
+	})
 }
 
-// maxRow takes into o what is greater in v, or NaN, and notes e there. It picks
-// by bits: which message wins is as good as random, and a branch here would be
-// mispredicted at every other element.
-func maxRow(o []float32, arg []uint32, v []float32, e uint32) {
-	v = v[:len(o)]
-	if arg == nil {
-		for i := range o {
-			m := greater(v[i], o[i])
-			o[i] = math.Float32frombits(math.Float32bits(o[i])&^m | math.Float32bits(v[i])&m)
-		}
-		return
+// share is what the sum over n rows is multiplied by.
+func share(op Op, n int) float32 {
+	if op == Mean && n > 1 {
+		return 1 / float32(n)
 	}
-	arg = arg[:len(o)]
-	for i := range o {
-		m := greater(v[i], o[i])
-		o[i] = math.Float32frombits(math.Float32bits(o[i])&^m | math.Float32bits(v[i])&m)
-		arg[i] = arg[i]&^m | e&m
-	}
-}
-
-// greater is all ones where v > o or v is NaN, else 0.
-func greater(v, o float32) uint32 {
-	var gt, nan uint32
-	if v > o {
-		gt = 1
-	}
-	if v != v {
-		nan = 1
-	}
-	return -(gt | nan)
+	return 1
 }
 
 func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
 	t := b.Transposed()
+	var shares []float32
+	if op == Mean {
+		shares = c.borrow(b.NumDst)
+		defer c.giveBack(shares)
+		c.each(b.NumDst, func(lo, hi int) {
+			for d := lo; d < hi; d++ {
+				shares[d] = share(Mean, b.InDegree(d))
+			}
+		})
+	}
 	args := arg.Words()
-	parallel.For(c.threads, b.NumSrc, spmmRows, func(lo, hi int) {
+	g := &simd.Rows{Data: dOut.Host, Stride: cols}
+	n, grain := segments(t.Indptr, b.NumSrc, cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
+		first, last := t.Indptr[lo], t.Indptr[hi]
+		ids, edges := t.Dst[first:last], t.Edge[first:last]
+		checkIDs(g, ids, cols)
 		for s := lo; s < hi; s++ {
 			o := dh.Host[s*cols : (s+1)*cols]
-			if !acc {
-				clear(o)
+			deg := int(t.Indptr[s+1] - t.Indptr[s])
+			switch op {
+			case Sum:
+				simd.SumRows(o, g, ids, deg, 1, acc)
+			case Mean:
+				simd.WeightedSumRows(o, g, ids, deg, shares, 1, ids, acc)
+			case Max:
+				simd.SumRowsWhere(o, g, ids, deg, args, edges, acc)
 			}
-			for i := t.Indptr[s]; i < t.Indptr[s+1]; i++ {
-				d := int(t.Dst[i])
-				g := dOut.Host[d*cols : (d+1)*cols]
-				switch op {
-				case Sum:
-					addTo(o, g)
-				case Mean:
-					addScaled(o, g, 1/float32(b.InDegree(d)))
-				case Max:
-					addWhere(o, g, args[d*cols:(d+1)*cols], uint32(t.Edge[i]))
-				}
-			}
+			ids, edges = ids[deg:], edges[deg:]
 		}
 	})
 }
 
-// addWhere is o += g where arg is e.
-func addWhere(o, g []float32, arg []uint32, e uint32) {
-	g, arg = g[:len(o)], arg[:len(o)]
-	for i := range o {
-		var hit uint32
-		if arg[i] == e {
-			hit = 1
-		}
-		o[i] += math.Float32frombits(math.Float32bits(g[i]) & -hit)
-	}
-}
-
 func (c *cpu) GatherSrc(msg Buffer, b *graphops.Block, h Buffer, cols int) {
 	srcs := b.Indices[b.Indptr[0]:b.Indptr[b.NumDst]]
+	t := &simd.Rows{Data: h.Host, Stride: cols}
 	c.eachRow(len(srcs), cols, func(lo, hi int) {
-		for e := lo; e < hi; e++ {
-			copy(msg.Host[e*cols:(e+1)*cols], h.Host[int(srcs[e])*cols:])
-		}
+		simd.GatherRows(msg.Host[lo*cols:hi*cols], t, cols, srcs[lo:hi])
 	})
 }
 
 func (c *cpu) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, acc bool) {
 	t := b.Transposed()
-	parallel.For(c.threads, b.NumSrc, spmmRows, func(lo, hi int) {
+	g := &simd.Rows{Data: dMsg.Host, Stride: cols}
+	n, grain := segments(t.Indptr, b.NumSrc, cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
+		edges := t.Edge[t.Indptr[lo]:t.Indptr[hi]]
+		checkIDs(g, edges, cols)
 		for s := lo; s < hi; s++ {
-			o := dh.Host[s*cols : (s+1)*cols]
-			if !acc {
-				clear(o)
-			}
-			for _, e := range t.Edge[t.Indptr[s]:t.Indptr[s+1]] {
-				addTo(o, dMsg.Host[int(e)*cols:][:len(o)])
-			}
+			deg := int(t.Indptr[s+1] - t.Indptr[s])
+			simd.SumRows(dh.Host[s*cols:(s+1)*cols], g, edges, deg, 1, acc)
+			edges = edges[deg:]
 		}
 	})
 }
 
 func (c *cpu) Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, cols int, acc bool) {
 	args := arg.Words()
-	first := b.Indptr[0]
-	parallel.For(c.threads, b.NumDst, spmmRows, func(lo, hi int) {
+	n, grain := segments(b.Indptr, b.NumDst, cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			o := out.Host[d*cols : (d+1)*cols]
-			from, to := int(b.Indptr[d]-first), int(b.Indptr[d+1]-first)
-			if op == Max {
-				var a []uint32
-				if args != nil {
-					a = args[d*cols : (d+1)*cols]
-				}
-				maxSegment(o, a, msg.Host, cols, from, to, acc)
-				continue
-			}
-			w := float32(1)
-			if op == Mean && to > from {
-				w = 1 / float32(to-from)
-			}
-			if !acc {
-				clear(o)
-			}
-			for e := from; e < to; e++ {
-				if w == 1 {
-					addTo(o, msg.Host[e*cols:(e+1)*cols])
-				} else {
-					addScaled(o, msg.Host[e*cols:(e+1)*cols], w)
-				}
+			first, deg := int(b.Indptr[d]-b.Indptr[0]), b.InDegree(d)
+			t := simd.Rows{Data: msg.Host[first*cols : (first+deg)*cols], Stride: cols}
+			switch {
+			case op != Max:
+				simd.SumRows(o, &t, countUp(deg), deg, share(op, deg), acc)
+			case acc:
+				top := c.borrow(cols)
+				simd.MaxRows(top, argRow(args, d, cols), &t, countUp(deg), deg, uint32(first))
+				simd.Add(o, top)
+				c.giveBack(top)
+			default:
+				simd.MaxRows(o, argRow(args, d, cols), &t, countUp(deg), deg, uint32(first))
 			}
 		}
 	})
 }
 
-func maxSegment(o []float32, arg []uint32, msg []float32, cols, from, to int, acc bool) {
-	if acc {
-		top := make([]float32, len(o))
-		maxSegment(top, arg, msg, cols, from, to, false)
-		addTo(o, top)
-		return
+// upTo is the numbers from 0 up.
+var upTo = makeUpTo(1024)
+
+func makeUpTo(n int) []int32 {
+	s := make([]int32, n)
+	for i := range s {
+		s[i] = int32(i)
 	}
-	if from == to {
-		clear(o)
-		for i := range arg {
-			arg[i] = ^uint32(0)
-		}
-		return
+	return s
+}
+
+// countUp is the ids of n rows that lie one behind the other.
+func countUp(n int) []int32 {
+	if n > len(upTo) {
+		return makeUpTo(n)
 	}
-	copy(o, msg[from*cols:])
-	for i := range arg {
-		arg[i] = uint32(from)
-	}
-	for e := from + 1; e < to; e++ {
-		maxRow(o, arg, msg[e*cols:(e+1)*cols], uint32(e))
-	}
+	return upTo[:n]
 }
 
 func (c *cpu) SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
 	args := arg.Words()
-	first := b.Indptr[0]
-	parallel.For(c.threads, b.NumDst, spmmRows, func(lo, hi int) {
+	n, grain := segments(b.Indptr, b.NumDst, cols)
+	parallel.For(c.threads, n, grain, func(lo, hi int) {
+		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			g := dOut.Host[d*cols : (d+1)*cols]
-			from, to := int(b.Indptr[d]-first), int(b.Indptr[d+1]-first)
+			from, to := int(b.Indptr[d]-b.Indptr[0]), int(b.Indptr[d+1]-b.Indptr[0])
+			w := share(op, to-from)
 			for e := from; e < to; e++ {
 				o := dMsg.Host[e*cols : (e+1)*cols]
-				if !acc {
-					clear(o)
-				}
-				switch op {
-				case Sum:
-					addTo(o, g)
-				case Mean:
-					addScaled(o, g, 1/float32(to-from))
-				case Max:
-					addWhere(o, g, args[d*cols:(d+1)*cols], uint32(e))
+				switch {
+				case op == Max:
+					simd.SumRowsWhere(o, &simd.Rows{Data: g, Stride: cols}, upTo[:1], 1, args[d*cols:(d+1)*cols], []int32{int32(e)}, acc)
+				case acc:
+					simd.Axpy(o, g, w)
+				default:
+					simd.Scale(o, g, w)
 				}
 			}
 		}

@@ -2,7 +2,6 @@ package tensor
 
 import (
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -63,16 +62,5 @@ func (c *cpu) GatherRows(out, table Buffer, rows []int32, cols int) {
 }
 
 func (c *cpu) SpMMRows(op Op, out Buffer, b *graphops.Block, table Buffer, rows []int32, cols int) {
-	t := simd.Rows{Data: table.Host, Stride: cols, Via: rows}
-	end := int(b.Indptr[b.NumDst])
-	parallel.For(c.threads, b.NumDst, spmmRows, func(lo, hi int) {
-		for d := lo; d < hi; d++ {
-			first, n := int(b.Indptr[d]), b.InDegree(d)
-			w := float32(1)
-			if op == Mean && n > 1 {
-				w = 1 / float32(n)
-			}
-			simd.SumRows(out.Host[d*cols:(d+1)*cols], &t, b.Indices[first:end], n, w, false)
-		}
-	})
+	c.sumSources(op, out.Host, b, &simd.Rows{Data: table.Host, Stride: cols, Via: rows}, cols)
 }

@@ -130,3 +130,41 @@ func ReLUGrad(d, g, x []float32, acc bool) {
 		}
 	}
 }
+
+// LeakyReLU is o = x where x > 0, else w·x.
+func LeakyReLU(o, x []float32, w float32) {
+	checkLen("LeakyReLU", len(x), len(o))
+	if len(o) == 0 || leaky(&o[0], &x[0], len(o), w) {
+		return
+	}
+	for i, v := range x {
+		if !(v > 0) {
+			v *= w
+		}
+		o[i] = v
+	}
+}
+
+// LeakyReLUGrad is d = g where x > 0, else w·g; with acc it is added to d.
+func LeakyReLUGrad(d, g, x []float32, w float32, acc bool) {
+	checkLen("LeakyReLUGrad", len(g), len(d))
+	checkLen("LeakyReLUGrad", len(x), len(d))
+	switch {
+	case len(d) == 0:
+		return
+	case acc && leakyGradAdd(&d[0], &g[0], &x[0], len(d), w):
+		return
+	case !acc && leakyGrad(&d[0], &g[0], &x[0], len(d), w):
+		return
+	}
+	for i, v := range x {
+		e := g[i]
+		if !(v > 0) {
+			e = float32(w * e)
+		}
+		if acc {
+			e += d[i]
+		}
+		d[i] = e
+	}
+}

@@ -41,6 +41,24 @@ func TestStreams(t *testing.T) {
 			}
 			return o + 0
 		}},
+		{"LeakyReLU", func(o, x, _ []float32) { LeakyReLU(o, x, 0.3) }, func(_, x, _ float32) float32 {
+			if x > 0 {
+				return x
+			}
+			return 0.3 * x
+		}},
+		{"LeakyReLUGrad", func(o, x, y []float32) { LeakyReLUGrad(o, y, x, 0.3, false) }, func(_, x, y float32) float32 {
+			if x > 0 {
+				return y
+			}
+			return 0.3 * y
+		}},
+		{"LeakyReLUGrad/acc", func(o, x, y []float32) { LeakyReLUGrad(o, y, x, 0.3, true) }, func(o, x, y float32) float32 {
+			if x > 0 {
+				return o + y
+			}
+			return o + float32(0.3*y)
+		}},
 		{"Exp", func(o, x, _ []float32) { Exp(o, x, 0.75) }, func(_, x, _ float32) float32 { return exp32(x - 0.75) }},
 		{"SGD", func(o, x, _ []float32) { SGD(o, x, 0.1, 0.7, 0.01) }, func(o, x, _ float32) float32 {
 			return o - float32(0.1*(float32(0.7*x)+float32(0.01*o)))

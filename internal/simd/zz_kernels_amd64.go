@@ -242,6 +242,66 @@ func addAbove0AVX512(o, grad, x *float32, n int)
 //go:noescape
 func addAbove0AVX2(o, grad, x *float32, n int)
 
+// leaky runs the vector kernel of the path in use: it computes o = x where x > 0, else w·x.
+// It tells whether there is one.
+func leaky(o, x *float32, n int, w float32) bool {
+	switch path {
+	case AVX512:
+		leakyAVX512(o, x, n, w)
+	case AVX2:
+		leakyAVX2(o, x, n, w)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func leakyAVX512(o, x *float32, n int, w float32)
+
+//go:noescape
+func leakyAVX2(o, x *float32, n int, w float32)
+
+// leakyGrad runs the vector kernel of the path in use: it computes o = grad where x > 0, else w·grad.
+// It tells whether there is one.
+func leakyGrad(o, grad, x *float32, n int, w float32) bool {
+	switch path {
+	case AVX512:
+		leakyGradAVX512(o, grad, x, n, w)
+	case AVX2:
+		leakyGradAVX2(o, grad, x, n, w)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func leakyGradAVX512(o, grad, x *float32, n int, w float32)
+
+//go:noescape
+func leakyGradAVX2(o, grad, x *float32, n int, w float32)
+
+// leakyGradAdd runs the vector kernel of the path in use: it computes o += grad where x > 0, else o += w·grad.
+// It tells whether there is one.
+func leakyGradAdd(o, grad, x *float32, n int, w float32) bool {
+	switch path {
+	case AVX512:
+		leakyGradAddAVX512(o, grad, x, n, w)
+	case AVX2:
+		leakyGradAddAVX2(o, grad, x, n, w)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func leakyGradAddAVX512(o, grad, x *float32, n int, w float32)
+
+//go:noescape
+func leakyGradAddAVX2(o, grad, x *float32, n int, w float32)
+
 // sub2s runs the vector kernel of the path in use: it computes o = (x - s) - u.
 // It tells whether there is one.
 func sub2s(o, x *float32, n int, s, u float32) bool {

@@ -28,6 +28,12 @@ func above0(_ *float32, _ *float32, _ *float32, _ int) bool { return false }
 
 func addAbove0(_ *float32, _ *float32, _ *float32, _ int) bool { return false }
 
+func leaky(_ *float32, _ *float32, _ int, _ float32) bool { return false }
+
+func leakyGrad(_ *float32, _ *float32, _ *float32, _ int, _ float32) bool { return false }
+
+func leakyGradAdd(_ *float32, _ *float32, _ *float32, _ int, _ float32) bool { return false }
+
 func sub2s(_ *float32, _ *float32, _ int, _ float32, _ float32) bool { return false }
 
 func expMinus(_ *float32, _ *float32, _ int, _ float32) bool { return false }

@@ -6,9 +6,24 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
 func TestCPU(t *testing.T) { Run(t, tensor.CPU(2)) }
+
+// Every set of vector instructions gives the bits of plain Go.
+func TestPathsGiveEqualBits(t *testing.T) {
+	defer simd.Use(simd.Use(simd.Go))
+	want := Bits(t, tensor.CPU(1))
+	for p := simd.AVX2; p <= simd.Best(); p++ {
+		simd.Use(p)
+		for name, bits := range Bits(t, tensor.CPU(2)) {
+			if bits != want[name] {
+				t.Errorf("%s has other bits with %v than in plain Go", name, p)
+			}
+		}
+	}
+}
 
 // A backend whose memory the host cannot see passes too: the operations reach
 // for nothing but the interface.

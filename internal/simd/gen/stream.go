@@ -144,6 +144,20 @@ func ifAbove0(x, v, dst string) func(a *asm, r map[string]string) {
 	}
 }
 
+// whereAbove0 is dst = v where x > 0; dst stays elsewhere, where x is NaN too.
+func whereAbove0(x, v, dst string) func(a *asm, r map[string]string) {
+	return func(a *asm, r map[string]string) {
+		const greater = 30
+		if a.name == avx512.name {
+			a.op("VCMPPS $%d, %s, %s, K2", greater, r["zero"], r[x])
+			a.op("VMOVAPS %s, K2, %s", r[v], r[dst])
+			return
+		}
+		a.op("VCMPPS $%d, %s, %s, %s", greater, r["zero"], r[x], r["t0"])
+		a.op("VBLENDVPS %[1]s, %[2]s, %[3]s, %[3]s", r["t0"], r[v], r[dst])
+	}
+}
+
 func streams(a *asm) {
 	list := func(names ...string) []string { return names }
 	for _, s := range []stream{
@@ -164,6 +178,12 @@ func streams(a *asm) {
 		{name: "above0", doc: "computes o = grad where x > 0 or x is NaN, else 0.", in: list("grad", "x"), out: list("o"), zero: true, temps: 1, body: ifAbove0("x", "grad", "o")},
 		{name: "addAbove0", doc: "computes o += grad where x > 0 or x is NaN.", in: list("o", "grad", "x"), out: list("o"), zero: true, temps: 1, body: both(
 			ifAbove0("x", "grad", "grad"), binary("VADDPS", "o", "grad", "o"))},
+		{name: "leaky", doc: "computes o = x where x > 0, else w·x.", in: list("x"), out: list("o"), scalars: list("w"), zero: true, temps: 1, body: both(
+			binary("VMULPS", "x", "w", "o"), whereAbove0("x", "x", "o"))},
+		{name: "leakyGrad", doc: "computes o = grad where x > 0, else w·grad.", in: list("grad", "x"), out: list("o"), scalars: list("w"), zero: true, temps: 1, body: both(
+			binary("VMULPS", "grad", "w", "o"), whereAbove0("x", "grad", "o"))},
+		{name: "leakyGradAdd", doc: "computes o += grad where x > 0, else o += w·grad.", in: list("o", "grad", "x"), out: list("o"), scalars: list("w"), zero: true, temps: 2, body: both(
+			binary("VMULPS", "grad", "w", "t1"), whereAbove0("x", "grad", "t1"), binary("VADDPS", "o", "t1", "o"))},
 		{name: "sub2s", doc: "computes o = (x - s) - u.", in: list("x"), out: list("o"), scalars: list("s", "u"), body: both(
 			binary("VSUBPS", "x", "s", "o"), binary("VSUBPS", "o", "u", "o"))},
 		{name: "expMinus", doc: "computes o = e^(x-s).", in: list("x"), out: list("o"), scalars: list("s"), temps: 3, unroll: 2, body: both(
