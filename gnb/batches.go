@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -48,9 +49,8 @@ type Loader struct {
 // until the loop's next iteration.
 type Batch struct {
 	*sample.Batch
-	// X are the features of the first block's sources, row-major; where the
-	// dataset has sparse ones they are Sparse.
-	X      []float32
+	// Sparse are the features of the first block's sources where the dataset has
+	// sparse ones; see Features for dense ones.
 	Sparse *dataset.Sparse
 	// Labels are the seeds' labels, -1 where there is none; where a node has
 	// several labels they are Targets [seeds, classes]: 1, 0, or -1 where unknown.
@@ -62,8 +62,8 @@ type Batch struct {
 	// parameters change: for each batch, unless the run has virtual ranks.
 	EndsStep bool
 
-	rows    int
-	cols    int
+	x       *dataset.Matrix // the features of all nodes; nil where they are sparse
+	threads int
 	full    bool          // the whole graph, at whatever step
 	global  []int32       // the seeds of the step over all ranks
 	fetched chan struct{} // closed by the fetching goroutine
@@ -256,7 +256,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		})
 		wg.Go(func() {
 			for b := range fetch {
-				b.fetchErr = w.fetch(b, w.buffers.get())
+				b.fetchErr = w.fetch(b)
 				close(b.fetched)
 			}
 		})
@@ -281,7 +281,6 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			if !yield(b, nil) {
 				return
 			}
-			w.buffers.put(b.X, p.Ahead+2)
 			b.Release()
 		}
 	}
@@ -303,23 +302,17 @@ func (w *Worker) sampleShare(s *sample.Sampler, p plan, ids []int32, epoch, step
 	return b
 }
 
-// fetch gathers the features and labels of a batch into buf, if that is large
-// enough.
-func (w *Worker) fetch(b *Batch, buf []float32) error {
+// fetch gets what a batch needs besides its blocks: sparse features and labels.
+// Dense features stay where they are, for the first layer to read.
+func (w *Worker) fetch(b *Batch) error {
 	return mapped.Guard(func() error {
-		ids := b.InputIDs()
-		b.rows, b.cols = len(ids), w.ds.Features()
+		b.threads = w.job.Threads
 		switch {
 		case w.ds.X != nil:
-			n := len(ids) * b.cols
-			if cap(buf) < n {
-				buf = make([]float32, n+n/8)
-			}
-			b.X = buf[:n]
-			w.ds.X.Gather(b.X, ids, w.job.Threads)
+			b.x = w.ds.X
 		case w.ds.S != nil:
 			b.Sparse = &dataset.Sparse{}
-			w.ds.S.Gather(ids, b.Sparse, w.job.Threads)
+			w.ds.S.Gather(b.InputIDs(), b.Sparse, w.job.Threads)
 		}
 		if w.ds.Y != nil {
 			b.Labels = make([]int32, len(b.Seeds))
@@ -342,7 +335,26 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 	if s := b.Sparse; s != nil {
 		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, b.space())
 	}
-	return f.Input(b.rows, b.cols, b.X, b.space())
+	if b.full || b.x.Cols == 0 {
+		return f.Input(b.x.Rows, b.x.Cols, b.x.F32, b.space())
+	}
+	return f.RowsInput(b.x.F32, b.x.Cols, b.InputIDs(), b.space())
+}
+
+// Features are the features of the first block's sources, row-major, in memory of
+// their own, for programs that want to see them; nil where they are sparse.
+// Networks do not need it: they read the dataset's rows in place.
+func (b *Batch) Features() []float32 {
+	switch {
+	case b.x == nil:
+		return nil
+	case b.full:
+		return slices.Clone(b.x.F32)
+	}
+	ids := b.InputIDs()
+	x := make([]float32, len(ids)*b.x.Cols)
+	b.x.Gather(x, ids, b.threads)
+	return x
 }
 
 // allFeatures is the features of all nodes as the first layer's input.
@@ -387,11 +399,9 @@ func (w *Worker) FullGraph(split string) *Batch {
 	}
 	b := &Batch{
 		Batch:    &sample.Batch{Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare},
-		EndsStep: true, rows: ds.Nodes(), cols: ds.Features(), full: true,
+		EndsStep: true, x: ds.X, full: true,
 	}
-	if ds.X != nil {
-		b.X = ds.X.F32
-	} else {
+	if ds.X == nil {
 		b.Sparse = ds.S
 	}
 	for range layers {

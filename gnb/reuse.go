@@ -3,7 +3,6 @@ package gnb
 import (
 	"reflect"
 	"slices"
-	"sync"
 
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -37,7 +36,7 @@ func (w *Worker) sampler(l Loader, purpose philox.Purpose) (*sample.Sampler, err
 	}
 	s, err := sample.New(w.ds.Graph, sample.Config{
 		Picker: picker, Frontier: l.Frontier, Hops: l.Hops,
-		Seed: w.job.Seed, Purpose: purpose, Threads: w.job.Threads,
+		Seed: w.job.Seed, Purpose: purpose, Threads: w.job.Threads, Transpose: purpose == philox.Sample,
 	})
 	if err != nil {
 		return nil, err
@@ -61,33 +60,4 @@ func samePicker(a, b any) bool {
 		return x.IsValid() == y.IsValid()
 	}
 	return x.Comparable() && y.Comparable() && a == b
-}
-
-// buffers are features' memory, kept from batch to batch and loop to loop.
-type buffers struct {
-	mu   sync.Mutex
-	free [][]float32
-}
-
-// get is a buffer that is not in use, or nil.
-func (b *buffers) get() []float32 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := len(b.free)
-	if n == 0 {
-		return nil
-	}
-	buf := b.free[n-1]
-	b.free[n-1] = nil
-	b.free = b.free[:n-1]
-	return buf
-}
-
-// put gives a buffer back; more than keep are not kept.
-func (b *buffers) put(buf []float32, keep int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if cap(buf) > 0 && len(b.free) < keep {
-		b.free = append(b.free, buf)
-	}
 }

@@ -83,7 +83,6 @@ type Worker struct {
 	best        map[string]number
 
 	samplers []keptSampler
-	buffers  buffers
 	whole    *graphops.Block // the graph as one block, for full-graph training
 }
 

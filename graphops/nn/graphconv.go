@@ -37,11 +37,12 @@ func (c *GraphConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		}
 		return f.AggregateWeighted(b, x, b.Weights, c.Aggr)
 	}
+	own := f.Dst(b, h) // before the aggregation, see SAGEConv
 	var y *Tensor
 	if h.Sparse() && c.Aggr != Max {
 		y = f.AddRow(aggregate(c.LinRel.Product(f, h)), f.Param(c.LinRel.Bias))
 	} else {
 		y = c.LinRel.Forward(f, aggregate(h))
 	}
-	return f.Add(y, c.LinRoot.Forward(f, f.Dst(b, h)))
+	return f.Add(y, c.LinRoot.Forward(f, own))
 }

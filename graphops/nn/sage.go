@@ -50,7 +50,12 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil {
 		fail("SAGEConv", "the layer is nil; make it with NewSAGE")
 	}
-	var y *Tensor
+	var own, y *Tensor
+	if c.LinR != nil {
+		// Before the aggregation: its gradient then comes after the aggregation's,
+		// which covers all rows and need not add to what is there.
+		own = f.Dst(b, h)
+	}
 	if h.Sparse() && c.Aggr != Max {
 		y = f.Aggregate(b, c.LinL.Product(f, h), c.Aggr)
 		if c.LinL.Bias != nil {
@@ -60,7 +65,7 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		y = c.LinL.Forward(f, f.Aggregate(b, h, c.Aggr))
 	}
 	if c.LinR != nil {
-		y = f.Add(y, c.LinR.Forward(f, f.Dst(b, h)))
+		y = f.Add(y, c.LinR.Forward(f, own))
 	}
 	if c.Normalize {
 		y = f.L2Normalize(y)
