@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
 // AdamOptions are the options of Adam. Fields that are 0 have PyTorch's defaults.
@@ -97,25 +98,22 @@ func (a *Adam) Step(w, g []float32, scale float32) {
 	checkStep(a.Name(), w, g, &a.m, &a.v)
 	a.steps++
 	o, t := a.o, float64(a.steps)
-	var (
-		b1, c1 = float32(o.Beta1), float32(1 - o.Beta1)
-		b2, c2 = float32(o.Beta2), float32(1 - o.Beta2)
-		size   = float32(o.LR / (1 - math.Pow(o.Beta1, t)))
-		root   = float32(math.Sqrt(1 - math.Pow(o.Beta2, t)))
-		eps    = float32(o.Eps)
-		l2     = float32(o.WeightDecay)
-		keep   = float32(1)
-	)
+	step := simd.AdamStep{
+		Scale: scale,
+		Decay: float32(o.WeightDecay),
+		B1:    float32(o.Beta1),
+		C1:    float32(1 - o.Beta1),
+		B2:    float32(o.Beta2),
+		C2:    float32(1 - o.Beta2),
+		Keep:  1,
+		Size:  float32(o.LR / (1 - math.Pow(o.Beta1, t))),
+		Root:  float32(math.Sqrt(1 - math.Pow(o.Beta2, t))),
+		Eps:   float32(o.Eps),
+	}
 	if o.Decoupled {
-		l2, keep = 0, float32(1-o.LR*o.WeightDecay)
+		step.Decay, step.Keep = 0, float32(1-o.LR*o.WeightDecay)
 	}
 	parallel.For(0, len(w), stepGrain, func(lo, hi int) {
-		w, g, m, v := w[lo:hi], g[lo:hi], a.m[lo:hi], a.v[lo:hi]
-		for i, d := range g {
-			d = scale*d + l2*w[i]
-			m[i] = b1*m[i] + c1*d
-			v[i] = b2*v[i] + c2*d*d
-			w[i] = keep*w[i] - size*m[i]/(float32(math.Sqrt(float64(v[i])))/root+eps)
-		}
+		simd.Adam(w[lo:hi], a.m[lo:hi], a.v[lo:hi], g[lo:hi], &step)
 	})
 }

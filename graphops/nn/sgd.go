@@ -1,6 +1,9 @@
 package nn
 
-import "github.com/graphnb/graphnb/internal/parallel"
+import (
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/simd"
+)
 
 // SGDOptions are the options of SGD.
 type SGDOptions struct {
@@ -84,9 +87,7 @@ func (s *SGD) Step(w, g []float32, scale float32) {
 		checkStep(s.Name(), w, g)
 		s.steps++
 		parallel.For(0, len(w), stepGrain, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				w[i] -= lr * (scale*g[i] + l2*w[i])
-			}
+			simd.SGD(w[lo:hi], g[lo:hi], lr, scale, l2)
 		})
 		return
 	}
@@ -94,14 +95,6 @@ func (s *SGD) Step(w, g []float32, scale float32) {
 	checkStep(s.Name(), w, g, &s.b)
 	s.steps++
 	parallel.For(0, len(w), stepGrain, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			d := scale*g[i] + l2*w[i]
-			b := mu*s.b[i] + d
-			s.b[i] = b
-			if s.o.Nesterov {
-				b = d + mu*b
-			}
-			w[i] -= lr * b
-		}
+		simd.Momentum(w[lo:hi], s.b[lo:hi], g[lo:hi], lr, scale, l2, mu, s.o.Nesterov)
 	})
 }
