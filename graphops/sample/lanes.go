@@ -15,7 +15,7 @@ type lanes struct {
 	hop   Hop
 	nodes [grain + width]int32 // those with more in-edges than the fanout
 	n     [grain + width]int32 // how many they have
-	picks []int32              // of 16 nodes after the other: [k][16]
+	picks [][width]int32       // of 16 nodes after the other: k by 16
 	one   []int32
 }
 
@@ -35,11 +35,11 @@ func (l *lanes) draw(h *Hop, k int, nodes []int32, rows []inEdges, out []int64) 
 	for i := m; i%width != 0; i++ {
 		l.nodes[i], l.n[i] = 0, int32(k)
 	}
-	if need := (m + width - 1) / width * width * k; len(l.picks) < need {
-		l.picks = make([]int32, (grain+width)*k)
+	if need := (m + width - 1) / width * k; len(l.picks) < need {
+		l.picks = make([][width]int32, (grain/width)*k)
 	}
 	for i := 0; i < m && k > 0; i += width {
-		floyd(l.picks[i*k:][:width*k], (*[width]int32)(l.nodes[i:]), (*[width]int32)(l.n[i:]), k, h)
+		floyd(l.picks[i/width*k:][:k], (*[width]int32)(l.nodes[i:]), (*[width]int32)(l.n[i:]), h)
 	}
 	at, drawn := 0, 0
 	for _, r := range rows {
@@ -51,16 +51,17 @@ func (l *lanes) draw(h *Hop, k int, nodes []int32, rows []inEdges, out []int64) 
 			at += r.n
 			continue
 		}
-		if k == 0 {
-			continue
-		}
-		o := out[at : at+k]
-		p := l.picks[drawn/width*width*k+drawn%width:][:(k-1)*width+1]
-		for i := range o {
-			o[i] = r.at + int64(p[i*width])
-		}
+		column(out[at:at+k], r.at, l.picks[drawn/width*k:], uint(drawn))
 		at += k
 		drawn++
+	}
+}
+
+// column is out = at + the picks of a lane.
+func column(out []int64, at int64, picks [][width]int32, lane uint) {
+	picks = picks[:len(out)]
+	for i := range out {
+		out[i] = at + int64(picks[i][lane%width])
 	}
 }
 
@@ -86,13 +87,13 @@ func (l *lanes) each(h *Hop, k int, nodes []int32, rows []inEdges, out []int64) 
 }
 
 // floydGo is floyd in plain Go.
-func floydGo(picks []int32, nodes, n *[width]int32, k int, h *Hop) {
+func floydGo(picks [][width]int32, nodes, n *[width]int32, h *Hop) {
 	var one [maxLanes]int32
 	for l, v := range nodes {
 		u := Hop{seed: h.seed, step: h.step, c3: h.c3}
 		u.At(v)
-		for i, p := range u.Uniform(int(n[l]), k, one[:0]) {
-			picks[i*width+l] = p
+		for i, p := range u.Uniform(int(n[l]), len(picks), one[:0]) {
+			picks[i][l] = p
 		}
 	}
 }

@@ -5,19 +5,19 @@ import "github.com/graphnb/graphnb/internal/simd"
 // path is the kernel in use; tests take each.
 var path = simd.Best()
 
-// floyd picks k of n[l] positions for each of 16 nodes, as [Hop.Uniform] does:
-// picks[i·16+l] is pick i of nodes[l]. n is k at least, and k is 1 to maxLanes.
-func floyd(picks []int32, nodes, n *[width]int32, k int, h *Hop) {
-	_ = picks[width*k-1]
+// floyd picks len(picks) of n[l] positions for each of 16 nodes, as [Hop.Uniform]
+// does: picks[i][l] is pick i of nodes[l]. There are 1 to maxLanes picks, and no
+// more than n[l].
+func floyd(picks [][width]int32, nodes, n *[width]int32, h *Hop) {
 	words := [4]uint32{uint32(h.seed), uint32(h.seed >> 32), uint32(h.step), h.c3}
 	switch path {
 	case simd.AVX512:
-		floydAVX512(&picks[0], k, &nodes[0], &n[0], &words)
+		floydAVX512(&picks[0][0], len(picks), &nodes[0], &n[0], &words)
 	case simd.AVX2:
-		floydAVX2(&picks[0], k, &nodes[0], &n[0], &words)
-		floydAVX2(&picks[8], k, &nodes[8], &n[8], &words)
+		floydAVX2(&picks[0][0], len(picks), &nodes[0], &n[0], &words)
+		floydAVX2(&picks[0][8], len(picks), &nodes[8], &n[8], &words)
 	default:
-		floydGo(picks, nodes, n, k, h)
+		floydGo(picks, nodes, n, h)
 	}
 }
 

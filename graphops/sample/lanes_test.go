@@ -32,17 +32,20 @@ func TestFloyd(t *testing.T) {
 				}
 				h := &Hop{seed: r.Uint64(), step: int(r.Uint32()), c3: philox.C3(philox.Evaluate, r.IntN(256), r.IntN(1<<20))}
 				const beside = 1234567
-				got := slices.Repeat([]int32{beside}, width*(k+2)+2)
-				floyd(got[width+1:][:width*k], &nodes, &n, k, h)
-				for i, p := range got {
-					if i -= width + 1; (i < 0 || i >= width*k) && p != beside {
-						t.Fatalf("k=%d: wrote %d at %d", k, p, i)
+				got := make([][width]int32, k+2)
+				for l := range width {
+					got[0][l], got[k+1][l] = beside, beside
+				}
+				floyd(got[1:k+1], &nodes, &n, h)
+				for l := range width {
+					if got[0][l] != beside || got[k+1][l] != beside {
+						t.Fatalf("k=%d: wrote beside the picks of lane %d", k, l)
 					}
 				}
 				for l, v := range nodes {
 					var one []int32
 					for i := range k {
-						one = append(one, got[width+1+i*width+l])
+						one = append(one, got[1+i][l])
 					}
 					u := Hop{seed: h.seed, step: h.step, c3: h.c3}
 					u.At(v)

@@ -49,23 +49,23 @@ func (t *directNumbers) begin() {
 // random, and a mispredicted branch would wait for the table's cache miss and
 // throw away those that were begun behind it.
 func (t *directNumbers) number(ids, nodes []int32) []int32 {
-	rows, base, next := t.rows, t.base, t.next
+	rows, base := t.rows, t.base
 	// The place of the next new node is written to always and counted where it is
 	// one, so there is a place more than there can be new nodes.
 	ids = slices.Grow(ids, min(len(nodes), len(rows)-len(ids))+1)
-	room := ids[:cap(ids)]
-	n := len(ids)
+	room, n := ids[:cap(ids)], len(ids)
 	for i, v := range nodes {
 		r := rows[v] - base
 		fresh := r >> 31 // all ones or 0: entries and base are not negative
-		r = r&^fresh | (next-base)&fresh
-		rows[v] = r + base
-		nodes[i] = r
+		if fresh != 0 {
+			r = int32(n) // a conditional move
+		}
 		room[n] = v
 		n -= int(fresh)
-		next -= fresh
+		rows[v] = r + base
+		nodes[i] = r
 	}
-	t.next = next
+	t.next = base + int32(n)
 	return room[:n]
 }
 
