@@ -25,6 +25,8 @@ type worker struct {
 	tile  tile
 	ahead ahead
 	a, b  buffer // copies of rows of A; a chunk's packed B
+	// rounded B, and A with rows and columns exchanged
+	narrow, turned buffer
 }
 
 var workers = sync.Pool{New: func() any { return new(worker) }}

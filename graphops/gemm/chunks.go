@@ -52,19 +52,18 @@ func (j *job) chunk(lo, hi int) {
 	w := getWorker()
 	part := partials.Get().(*buffer)
 	sum := part.get(j.m * ld)
-	pieces := parallel.Chunks(hi-lo, maxDepth)
 	next := j.chunkLen * parallel.Threads(j.o.Threads)
+	pieces := parallel.Chunks(hi-lo, p.maxK())
 	w.tile = tile{c: unsafe.Pointer(&sum[0]), ldc: uintptr(4 * ld), mode: fromZero}
 	for i := range pieces {
-		k0, k1 := lo+i*(hi-lo)/pieces, lo+(i+1)*(hi-lo)/pieces
-		s := segment{k0: k0, depth: k1 - k0}
-		j.pack(w.b.get(s.depth*ld), &s, 0, j.n)
-		w.tile.a, w.tile.rs, w.tile.cs = t.A.view(0, j.m, k0, s.depth, &w.a)
-		then := k1
-		if k1 == hi {
+		s := j.piece(lo, hi, i, pieces)
+		j.pack(w, w.b.get(s.depth*ld), &s, 0, j.n)
+		w.tile.a, w.tile.rs, w.tile.cs = j.view(w, &t.A, 0, j.m, &s)
+		then := s.k0 + s.k
+		if then == hi {
 			then = lo + next
 		}
-		w.ahead.plan(s.depth*((j.m+11)/12)*(ld/p.width), t.A.stored(then, s.depth, j.m), t.B.stored(then, s.depth, j.n))
+		w.ahead.plan(s.depth*((j.m+11)/12)*(ld/p.width), t.A.stored(then, s.k, j.m), t.B.stored(then, s.k, j.n))
 		j.panels(w, &s, w.b.mem, j.m, ld)
 		w.tile.mode = fromC
 	}

@@ -44,6 +44,10 @@ type Options struct {
 	Acc bool
 	// Bias [n] is added to each row of C once; nil: none.
 	Bias []float32
+	// BF16 rounds both factors of each product to bfloat16 (nearest, ties to even)
+	// and adds the products in float32: faster where the processor has
+	// instructions for it, and as exact as that. See [BF16].
+	BF16 bool
 	// Before is called once for each range of the rows of the first term's
 	// stored A (of its Index, where it has one), before they are read. After is
 	// called once for each range of the rows of C when they are final, mostly on
@@ -61,7 +65,11 @@ type Options struct {
 // the shapes panic.
 func Multiply(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	check(m, n, c, ldc, terms, o)
-	multiply(active.Load(), m, n, c, ldc, terms, o, 1)
+	p := active.Load()
+	if o.BF16 {
+		p = activeBF16.Load()
+	}
+	multiply(p, m, n, c, ldc, terms, o, 1)
 }
 
 func check(m, n int, c []float32, ldc int, terms []Term, o Options) {

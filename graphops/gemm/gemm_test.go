@@ -54,17 +54,26 @@ func random(r *rand.Rand, rows, cols int, trans, indexed bool) matrix {
 	return m
 }
 
+// round makes the logical values bfloat16.
+func (m *matrix) round() {
+	for i, v := range m.at {
+		m.at[i] = float64(RoundBF16(float32(v)))
+	}
+}
+
 type testCase struct {
 	m, n           int
 	k              []int // one a term
 	tA, tB, iA, iB bool
 	acc, bias      bool
+	bf16           bool
 	threads        int
+	onlyBits       bool // compare with nothing
 }
 
 func (tc testCase) String() string {
-	return fmt.Sprintf("%dx%dx%v tA=%v tB=%v iA=%v iB=%v acc=%v bias=%v threads=%d",
-		tc.m, tc.n, tc.k, tc.tA, tc.tB, tc.iA, tc.iB, tc.acc, tc.bias, tc.threads)
+	return fmt.Sprintf("%dx%dx%v tA=%v tB=%v iA=%v iB=%v acc=%v bias=%v bf16=%v threads=%d",
+		tc.m, tc.n, tc.k, tc.tA, tc.tB, tc.iA, tc.iB, tc.acc, tc.bias, tc.bf16, tc.threads)
 }
 
 // run computes the case and compares it with a float64 sum. It returns the bits.
@@ -76,10 +85,17 @@ func (tc testCase) run(t *testing.T, seed uint64) []float32 {
 	depth := 0
 	for i, k := range tc.k {
 		a, b := random(r, tc.m, k, tc.tA, tc.iA), random(r, k, tc.n, tc.tB, tc.iB)
+		if tc.bf16 {
+			a.round()
+			b.round()
+		}
 		terms[i] = Term{K: k, A: a.op, B: b.op}
 		depth += k
 		for i := range tc.m {
 			for p := range k {
+				if tc.onlyBits {
+					break
+				}
 				for j := range tc.n {
 					v := a.at[i*k+p] * b.at[p*tc.n+j]
 					want[i*tc.n+j] += v
@@ -88,7 +104,7 @@ func (tc testCase) run(t *testing.T, seed uint64) []float32 {
 			}
 		}
 	}
-	o := Options{Threads: tc.threads, Acc: tc.acc}
+	o := Options{Threads: tc.threads, Acc: tc.acc, BF16: tc.bf16}
 	if tc.bias {
 		o.Bias = make([]float32, tc.n)
 		for j := range o.Bias {
@@ -126,7 +142,7 @@ func (tc testCase) run(t *testing.T, seed uint64) []float32 {
 		for j := range tc.n {
 			v := out[i*ldc+j]
 			got[i*tc.n+j] = v
-			if w := want[i*tc.n+j]; !(math.Abs(float64(v)-w) <= tol*size[i*tc.n+j]) {
+			if w := want[i*tc.n+j]; !tc.onlyBits && !(math.Abs(float64(v)-w) <= tol*size[i*tc.n+j]) {
 				t.Fatalf("%v: C[%d,%d] is %v, want %v ± %.2g", tc, i, j, v, w, tol*size[i*tc.n+j])
 			}
 		}
@@ -194,21 +210,26 @@ func onEachPath(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
+func oddCase(r *rand.Rand) testCase {
+	side := func() int { return sides[r.IntN(len(sides))] }
+	tc := testCase{
+		m: side(), n: side(), k: []int{side()},
+		tA: r.IntN(2) == 0, tB: r.IntN(2) == 0, iA: r.IntN(4) == 0, iB: r.IntN(4) == 0,
+		acc: r.IntN(2) == 0, bias: r.IntN(2) == 0, threads: 1 + r.IntN(3),
+	}
+	for r.IntN(3) == 0 {
+		tc.k = append(tc.k, side())
+	}
+	return tc
+}
+
 func TestMultiplyAtOddShapes(t *testing.T) {
 	var bits [][]float32
 	onEachPath(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 7))
 		var all [][]float32
 		for seed := range uint64(400) {
-			tc := testCase{
-				m: sides[r.IntN(len(sides))], n: sides[r.IntN(len(sides))], k: []int{sides[r.IntN(len(sides))]},
-				tA: r.IntN(2) == 0, tB: r.IntN(2) == 0, iA: r.IntN(4) == 0, iB: r.IntN(4) == 0,
-				acc: r.IntN(2) == 0, bias: r.IntN(2) == 0, threads: 1 + r.IntN(3),
-			}
-			for r.IntN(3) == 0 {
-				tc.k = append(tc.k, sides[r.IntN(len(sides))])
-			}
-			all = append(all, tc.run(t, seed))
+			all = append(all, oddCase(r).run(t, seed))
 		}
 		if bits != nil && active.Load() != &plain {
 			for i := range all {
@@ -222,22 +243,11 @@ func TestMultiplyAtOddShapes(t *testing.T) {
 // Larger than a block, a panel, a chunk of the long sum, or what is packed at a
 // time; and the same bits on any number of threads and on every vector path.
 func TestMultiplyCutsLargeShapes(t *testing.T) {
-	cases := []testCase{
-		{m: 401, n: 65, k: []int{300}, tB: true, bias: true},
-		{m: 1000, n: 7, k: []int{530, 3}, tB: true, acc: true},
-		{m: 13, n: 700, k: []int{600}, acc: true, bias: true},
-		{m: 12, n: 8200, k: []int{3}, tA: true},
-		{m: 5, n: 4100, k: []int{520}},
-		{m: 47, n: 33, k: []int{5000}, tA: true, iB: true},
-		{m: 40, n: 100, k: []int{512}, tA: true, iA: true, acc: true},
-		{m: 1, n: 1, k: []int{3001}, tA: true, bias: true},
-		{m: 30, n: 31, k: []int{700, 900}, tA: true},
-	}
 	bits := map[int][]float32{}
 	onEachPath(t, func(t *testing.T) {
-		for i, tc := range cases {
+		for i, tc := range largeCases {
 			for _, threads := range []int{1, 3} {
-				tc.threads = threads
+				tc.threads, tc.onlyBits = threads, threads > 1
 				got := tc.run(t, uint64(i))
 				if threads > 1 || active.Load() != &plain && bits[i] != nil {
 					same(t, tc.String(), got, bits[i])
@@ -246,6 +256,18 @@ func TestMultiplyCutsLargeShapes(t *testing.T) {
 			}
 		}
 	})
+}
+
+var largeCases = []testCase{
+	{m: 401, n: 33, k: []int{260}, tB: true, bias: true},
+	{m: 500, n: 7, k: []int{530, 3}, tB: true, acc: true},
+	{m: 13, n: 420, k: []int{520}, acc: true, bias: true},
+	{m: 12, n: 8200, k: []int{3}, tA: true},
+	{m: 3, n: 2100, k: []int{1040}},
+	{m: 20, n: 17, k: []int{5000}, tA: true, iB: true},
+	{m: 40, n: 100, k: []int{512}, tA: true, iA: true, acc: true},
+	{m: 1, n: 1, k: []int{3001}, tA: true, bias: true},
+	{m: 30, n: 31, k: []int{700, 900}, tA: true},
 }
 
 func same(t *testing.T, name string, got, want []float32) {

@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Gen writes the kernels of package gemm for amd64: go run gen.go. With -check it
+// Gen writes the kernels of package gemm for amd64: go generate. With -check it
 // compares them with what is there.
 package main
 
@@ -23,7 +23,7 @@ func main() {
 	asm, decl := &bytes.Buffer{}, &bytes.Buffer{}
 	asm.WriteString(doNotEdit + "#include \"textflag.h\"\n")
 	decl.WriteString(doNotEdit + "package gemm\n")
-	for _, s := range []isa{avx512, avx2} {
+	for _, s := range []isa{avx512, avx2, bf16} {
 		for vecs := 2; vecs >= 1; vecs-- {
 			fmt.Fprintf(decl, "\nvar rows%sx%d = []rowKernel{", s.name, vecs)
 			for _, rows := range s.rows[vecs] {
@@ -35,9 +35,18 @@ func main() {
 				(&kernel{isa: s, out: asm, rows: rows, vecs: vecs}).write()
 			}
 		}
-		s.peak(asm)
-		fmt.Fprintf(decl, "\n//go:noescape\nfunc peak%s(rounds int)\n", s.name)
+		if !s.dot {
+			s.peak(asm)
+			fmt.Fprintf(decl, "\n//go:noescape\nfunc peak%s(rounds int)\n", s.name)
+		}
 	}
+	for high := 2; high >= 1; high-- {
+		for wide := 2; wide >= 1; wide-- {
+			writeAMX(asm, high, wide)
+			fmt.Fprintf(decl, "\n//go:noescape\nfunc %s(t *tile)\n", amxName(high, wide))
+		}
+	}
+	asm.WriteString(conversions())
 	source, err := format.Source(decl.Bytes())
 	if err != nil {
 		log.Fatal(err)
@@ -67,7 +76,7 @@ type isa struct {
 	rows   map[int][]int // the tiles' rows, by the vectors of a tile's row
 	b, tmp []int         // registers of B and of broadcast elements of A
 	acc    int           // the first accumulator
-	spare  []int         // for masks (AVX2)
+	dot    bool          // a step multiplies pairs of bfloat16
 }
 
 var (
@@ -80,6 +89,10 @@ var (
 		name: "AVX2", prefix: "Y", lanes: 8,
 		rows: map[int][]int{2: {6, 4, 2, 1}, 1: {12, 8, 4, 2, 1}},
 		b:    []int{0, 1}, tmp: []int{2, 3}, acc: 4,
+	}
+	bf16 = isa{
+		name: "BF16", prefix: "Z", lanes: 16,
+		rows: avx512.rows, b: avx512.b, tmp: avx512.tmp, acc: avx512.acc, dot: true,
 	}
 )
 
@@ -103,6 +116,7 @@ const (
 	oMask
 	oAhead
 	oAheadStep
+	oConfig
 )
 
 type kernel struct {
@@ -328,13 +342,17 @@ func (k *kernel) step(u int) {
 		k.p("VMOVUPS %d(DI), %s", at+j*k.bytes(), b[j])
 	}
 	for i := range k.rows {
-		if k.lanes == 16 && k.vecs == 1 {
+		if k.lanes == 16 && k.vecs == 1 && !k.dot {
 			k.p("VFMADD231PS.BCST %s, %s, %s", rowOf(i), b[0], k.accum(i, 0))
 			continue
 		}
 		a := k.reg(k.tmp[i%len(k.tmp)])
 		k.p("VBROADCASTSS %s, %s", rowOf(i), a)
 		for j := range b {
+			if k.dot {
+				k.p(evex(0xF3, 0x52, k.b[(u*k.vecs+j)%len(k.b)], k.tmp[i%len(k.tmp)], k.acc+i*k.vecs+j))
+				continue
+			}
 			k.p("VFMADD231PS %s, %s, %s", b[j], a, k.accum(i, j))
 		}
 	}

@@ -25,10 +25,12 @@ const (
 	minWork = 1 << 20
 )
 
-// segment is up to maxDepth steps of k of one term.
+// segment is elements [k0, k0+k) of one term's inner dimension: up to maxDepth
+// steps of the kernels.
 type segment struct {
-	term, k0, depth int
-	at              int // where its panels begin in the packed B
+	term, k0, k int
+	depth       int // steps
+	at          int // where its panels begin in the packed B
 }
 
 // job is a call of Multiply. Its loops are bound once, since a closure made anew
@@ -132,12 +134,24 @@ func (j *job) cut() {
 	j.segments = j.segments[:0]
 	for t := range j.terms {
 		k := j.terms[t].K
-		pieces := (k + maxDepth - 1) / maxDepth
-		for p := range pieces {
-			lo, hi := p*k/pieces, (p+1)*k/pieces
-			j.segments = append(j.segments, segment{term: t, k0: lo, depth: hi - lo})
+		pieces := parallel.Chunks(k, j.path.maxK())
+		for i := range pieces {
+			s := j.piece(0, k, i, pieces)
+			s.term = t
+			j.segments = append(j.segments, s)
 		}
 	}
+}
+
+// piece is one of some even pieces of [lo, hi) of an inner dimension, all but the
+// last a multiple of 32.
+func (j *job) piece(lo, hi, i, pieces int) segment {
+	size := ((hi-lo)/pieces + 31) &^ 31
+	k0, k1 := lo+i*size, lo+(i+1)*size
+	if i == pieces-1 {
+		k1 = hi
+	}
+	return segment{k0: k0, k: k1 - k0, depth: j.path.steps(k1 - k0)}
 }
 
 // plan chooses the blocks of C: some 32 of rows, each worth handing out; where
@@ -199,21 +213,31 @@ func (j *job) passes() {
 func (j *job) packItems(lo, hi int) {
 	w := j.path.width
 	panels := parallel.Chunks(j.nc, w)
+	worker := getWorker()
 	for item := lo; item < hi; item++ {
 		s := &j.now[item/panels]
 		col := item % panels * w
-		j.pack(j.packed.mem[s.at+col*s.depth:], s, j.jc+col, min(w, j.nc-col))
+		j.pack(worker, j.packed.mem[s.at+col*s.depth:], s, j.jc+col, min(w, j.nc-col))
 	}
+	worker.free()
 }
 
 // pack lays columns [from, from+cols) of a segment of B in panels.
-func (j *job) pack(dst []float32, s *segment, from, cols int) {
+func (j *job) pack(w *worker, dst []float32, s *segment, from, cols int) {
 	p, b := j.path, &j.terms[s.term].B
 	for col := 0; col < cols; col += p.width {
 		n := min(p.width, cols-col)
 		width := p.panelWidth(n)
 		panel := dst[col*s.depth:][:width*s.depth]
-		p.packPanel(panel, b, s.k0, s.depth, from+col, n, width)
+		switch {
+		case p.pairs && !b.Trans:
+			p.pairPanel(panel, width, b, s.k0, s.k, from+col, n)
+		case j.o.BF16:
+			x := p.narrow(b, !b.Trans, s.k0, s.k, from+col, n, &w.narrow)
+			p.packPanel(panel, &x, 0, s.depth, 0, n, width)
+		default:
+			p.packPanel(panel, b, s.k0, s.depth, from+col, n, width)
+		}
 		if j.alpha != 1 {
 			for i := range panel {
 				panel[i] *= j.alpha
@@ -250,7 +274,7 @@ func (j *job) block(item, _ int) {
 			if mode == fromBias {
 				w.tile.bias = unsafe.Pointer(&j.o.Bias[j.jc+from])
 			}
-			w.tile.a, w.tile.rs, w.tile.cs = j.terms[s.term].A.view(r, end-r, s.k0, s.depth, &w.a)
+			w.tile.a, w.tile.rs, w.tile.cs = j.view(w, &j.terms[s.term].A, r, end-r, s)
 			j.panels(w, s, j.packed.mem[s.at+from*s.depth:], end-r, to-from)
 			mode = fromC
 		}
@@ -259,6 +283,14 @@ func (j *job) block(item, _ int) {
 	if j.o.After != nil {
 		j.o.After(lo, hi)
 	}
+}
+
+// view is where the kernels find rows of a segment of A.
+func (j *job) view(w *worker, a *Operand, i0, rows int, s *segment) (at unsafe.Pointer, rs, cs uintptr) {
+	if j.o.BF16 {
+		return j.path.narrowView(a, i0, rows, s, w)
+	}
+	return a.view(i0, rows, s.k0, s.k, &w.a)
 }
 
 // aheadOfRows plans to fetch the rows of A that come next.

@@ -23,6 +23,7 @@ type tile struct {
 	mask      uintptr        // of the columns, as path.mask gives it
 	ahead     unsafe.Pointer // memory to prefetch to the second-level cache:
 	aheadStep uintptr        // three times in four steps of k, this far on each time
+	config    tileConfig     // AMX
 }
 
 // Modes of a tile: what its sums start at.
@@ -49,7 +50,13 @@ type path struct {
 	copyPanel   func(dst, src unsafe.Pointer, rows int, stride uintptr, bytes int)                // rows of bytes (a multiple of 32), laid end to end
 	transpose8  func(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep, n uintptr) // n 8×8 blocks along src's rows
 	add         func(dst, src []float32)                                                          // dst += src
-	peak        func() (flops float64)                                                            // a moment of multiply-adds in registers
+	pairs       bool                                                                              // kernels take pairs of bfloat16, in steps
+	multiple    int                                                                               // of so many pairs,
+	rowsOnly    bool                                                                              // A by rows
+	rounded     bool                                                                              // factors are rounded to bfloat16 and stay float32
+	roundRows   func(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep uintptr, rows, n int)
+	pairRows    func(dst unsafe.Pointer, dstStep uintptr, src0, src1 unsafe.Pointer, srcStep uintptr, pairs, n int)
+	peak        func() (flops float64) // a moment of multiply-adds in registers
 }
 
 // panelWidth is the width of the panel that begins j columns before the last.

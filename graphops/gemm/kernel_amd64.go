@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-//go:generate go run gen.go
+//go:generate go run gen.go gen_bf16.go
 
 var avx512 = path{
 	name: "avx512", width: 32, slim: 16,

@@ -72,3 +72,49 @@ func tileAVX2_1x8(t *tile)
 
 //go:noescape
 func peakAVX2(rounds int)
+
+var rowsBF16x2 = []rowKernel{{12, tileBF16_12x32}, {8, tileBF16_8x32}, {4, tileBF16_4x32}, {2, tileBF16_2x32}, {1, tileBF16_1x32}}
+
+//go:noescape
+func tileBF16_12x32(t *tile)
+
+//go:noescape
+func tileBF16_8x32(t *tile)
+
+//go:noescape
+func tileBF16_4x32(t *tile)
+
+//go:noescape
+func tileBF16_2x32(t *tile)
+
+//go:noescape
+func tileBF16_1x32(t *tile)
+
+var rowsBF16x1 = []rowKernel{{12, tileBF16_12x16}, {8, tileBF16_8x16}, {4, tileBF16_4x16}, {2, tileBF16_2x16}, {1, tileBF16_1x16}}
+
+//go:noescape
+func tileBF16_12x16(t *tile)
+
+//go:noescape
+func tileBF16_8x16(t *tile)
+
+//go:noescape
+func tileBF16_4x16(t *tile)
+
+//go:noescape
+func tileBF16_2x16(t *tile)
+
+//go:noescape
+func tileBF16_1x16(t *tile)
+
+//go:noescape
+func tileAMX_32x32(t *tile)
+
+//go:noescape
+func tileAMX_32x16(t *tile)
+
+//go:noescape
+func tileAMX_16x32(t *tile)
+
+//go:noescape
+func tileAMX_16x16(t *tile)

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package gemm
+
+type tileConfig struct{}
+
+func nativeBF16() []*path { return nil }
