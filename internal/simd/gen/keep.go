@@ -85,7 +85,7 @@ func masked(a *asm, name, doc string, update bool, body func(o, x, scale string,
 			a.op("KMOVW AX, K2")
 			return
 		}
-		a.op("MOVL AX, X4")
+		a.op("VMOVD AX, X4")
 		a.op("VPBROADCASTD X4, %s", keepMask(a))
 		a.op("VPAND %s, %s, %s", a.v(3), keepMask(a), keepMask(a))
 		a.op("VPCMPEQD %s, %s, %s", a.v(3), keepMask(a), keepMask(a))
@@ -217,10 +217,10 @@ func philox(a *asm, name, doc string, list bool) {
 		a.op("VBROADCASTSS %s, %s", a.arg("c3"), c[s][3])
 	}
 	a.op("MOVQ %s, AX", a.arg("key"))
-	a.op("MOVQ AX, X10")
+	a.op("VMOVQ AX, X10")
 	a.op("VPBROADCASTD X10, %s", key0)
 	a.op("SHRQ $32, AX")
-	a.op("MOVQ AX, X11")
+	a.op("VMOVQ AX, X11")
 	a.op("VPBROADCASTD X11, %s", key1)
 	for round := range 10 {
 		if round > 0 {
