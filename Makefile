@@ -3,10 +3,10 @@
 
 SHELL := /bin/bash
 
-.PHONY: help check test fuzz bench soak fixtures demo clean
+.PHONY: help check test fuzz bench bench-peers soak fixtures demo clean
 
 help: ## say what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-6s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
 
 check: ## build, vet, lint and quick tests, in under 90 s
 	@bash scripts/check.sh
@@ -17,8 +17,11 @@ test: ## every test, notebooks in a real kernel and the race detector included
 fuzz: ## every fuzz target for FUZZTIME (default 1m)
 	@bash scripts/fuzz.sh
 
-bench: ## benchmarks; BENCH (a pattern), COUNT (default 1) and PKG choose
+bench: ## the share of the machine's limits reached, and benchmarks; BENCH (a pattern), COUNT (default 1) and PKG choose
 	@bash scripts/bench.sh
+
+bench-peers: ## PyG, DGL, GraphBolt, PyTorch and OpenBLAS beside it; ARGS="--quick --only sample,gemm"; see bench/README.md
+	@bash scripts/bench-peers.sh $(ARGS)
 
 soak: ## the tests that start processes, over and over for SOAK (default 10m)
 	@bash scripts/soak.sh
@@ -30,5 +33,5 @@ demo: ## train in a notebook; leaves it executed, and as an HTML page
 	@bash scripts/demo.sh
 
 clean: ## remove what the other targets made
-	rm -rf .venv .bin build
+	rm -rf .venv .venv-peers .bin build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
