@@ -32,7 +32,7 @@ func TestBenchReports(t *testing.T) {
 		rate string
 	}{
 		{[]string{"gemm", "--m", "33", "--n", "17", "--k", "9", "--steps", "5"}, "gflops"},
-		{[]string{"gemm", "--m", "33", "--n", "17", "--k", "9", "--trans-a", "--trans-b"}, "gflops"},
+		{[]string{"gemm", "--m", "33", "--n", "17", "--k", "9", "--trans-a", "--trans-b", "--steps", "5"}, "gflops"},
 		{append([]string{"spmm", "--columns", "5"}, small...), "gb_per_second"},
 		{append([]string{"spmm", "--columns", "5", "--backward"}, small...), "edges_per_second"},
 		{append([]string{"gather", "--batch", "64"}, small...), "gb_per_second"},
@@ -72,6 +72,18 @@ func TestBenchTrainAndInfer(t *testing.T) {
 	has(t, r, "seconds", "edges_per_second", "work")
 	if r["steps"] != 2.0 {
 		t.Errorf("result %v", r)
+	}
+}
+
+// Memory of a training step is reused: what a step allocates, once under way, is small and does not
+// depend on the sizes of its batches. Seconds are for benchmarks; this is what a test can hold.
+func TestTrainingStepAllocatesLittle(t *testing.T) {
+	const maxAllocs, maxBytes = 200, 50_000
+	_, r := result(t, t.TempDir(), "bench", "train", "--dataset", "planted?nodes=20000&features=32&classes=8", "--fanout", "10,5", "--batch", "256",
+		"--hidden", "64", "--threads", "2", "--warmup", "20", "--windows", "2", "--steps", "50", "--limits=false")
+	allocs, bytes := r["allocs_per_step"].(float64), r["allocated_bytes_per_step"].(float64)
+	if t.Logf("%.0f allocations of %.0f bytes a step", allocs, bytes); allocs > maxAllocs || bytes > maxBytes {
+		t.Errorf("a step makes %.0f allocations of %.0f bytes in all, and should make %d of %d at most", allocs, bytes, maxAllocs, maxBytes)
 	}
 }
 
