@@ -48,6 +48,11 @@ func work(p *multigpu.Process) (err error) {
 	if err := w.open(); err != nil {
 		return err
 	}
+	stop, err := profile(p.Rank)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	p.Stage(stageProgram)
 	// A fault in mapped memory is an error naming the file, wherever the program
 	// touches it.
