@@ -118,7 +118,7 @@ def train_ours(data: str, threads: int, *extra: str, watch: bool = False) -> Cal
         return {"seconds": r["seconds"], "count": n, "stages": {k: v * n for k, v in r["stages"].items()},
                 "hops": [{k: v * n for k, v in h.items()} for h in r["hops"]],
                 "extra": {k: r[k] for k in ("work", "allocs_per_step", "allocated_bytes_per_step", "peak_rss_bytes") if k in r},
-                "peak": r.get("peak"), "seeds_per_second": r["seeds_per_second"]}
+                "peak": r.get("peak")}
 
     return call
 
@@ -219,12 +219,12 @@ def workers(name: str, data: str, threads: int, quick: bool) -> Row:
     steps = 10 if quick else 30
 
     def seeds(r: dict) -> tuple[float, str]:
-        return r["seeds"] / r["seconds"], "seeds/s"
+        return g.BATCH * r["count"] / r["seconds"], "seeds/s"
 
     def ours(w: int, t: int) -> Call:
         def call(count: int, warm: int) -> dict:
             r = train_ours(data, t, "--workers", str(w), "--batch-per-worker", str(g.BATCH))(steps, 5)
-            return {"seconds": r["seconds"], "count": r["count"], "seeds": r["seeds_per_second"] * r["seconds"]}
+            return {"seconds": r["seconds"], "count": w * r["count"]}
 
         return call
 
@@ -236,7 +236,7 @@ def workers(name: str, data: str, threads: int, quick: bool) -> Row:
             if p.returncode != 0 or not p.stdout.strip():
                 raise Failed((p.stderr.strip().splitlines() or ["it printed nothing"])[-1][:300])
             r = json.loads(p.stdout.strip().splitlines()[-1])
-            return {**r, "seeds": g.BATCH * w * r["count"]}
+            return {"seconds": r["seconds"], "count": w * r["count"]}
 
         return call
 
@@ -245,7 +245,7 @@ def workers(name: str, data: str, threads: int, quick: bool) -> Row:
         at = f", {w} × {t}"
         e += [Engine("GraphNB" + at, ours(w, t), ours=True), Engine("GraphBolt int32" + at, theirs("graphbolt", "", w, t)),
               Engine("PyG trim_to_layer" + at, theirs("pyg", "trim", w, t), own_rule=True)]
-    return Row(f"workers-{name}", f"a step of worker processes × threads, {g.BATCH} seeds a worker", e, rate=seeds, window=0.1, rounds=2 if quick else 3)
+    return Row(f"workers-{name}", f"worker processes × threads, steps of {g.BATCH} seeds a worker: time for {g.BATCH} seeds", e, rate=seeds, window=0.1, rounds=2 if quick else 3)
 
 
 def limits(threads: int) -> list[dict]:

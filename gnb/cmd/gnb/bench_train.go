@@ -33,18 +33,22 @@ var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTr
 		before, after runtime.MemStats
 	)
 	for window := range w.Epochs(1 + a.Windows) {
-		loader := a.Loader
-		loader.MaxSteps = a.Steps
+		steps := a.Steps
 		switch window {
 		case 0:
-			loader.MaxSteps = a.Warmup
+			steps = a.Warmup
 		case 1:
 			runtime.ReadMemStats(&before)
 		}
-		for b := range w.Batches("train", loader) {
-			w.Step(b.Loss(net.Forward(b)), opt)
-			if window > 0 {
-				sizes.add(b.Batch)
+		for steps > 0 { // a window may be longer than the split
+			loader := a.Loader
+			loader.MaxSteps = steps
+			for b := range w.Batches("train", loader) {
+				w.Step(b.Loss(net.Forward(b)), opt)
+				steps--
+				if window > 0 {
+					sizes.add(b.Batch)
+				}
 			}
 		}
 	}
