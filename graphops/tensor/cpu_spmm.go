@@ -125,8 +125,19 @@ func (c *cpu) GatherSrc(msg Buffer, b *graphops.Block, h Buffer, cols int) {
 	srcs := b.Indices[b.Indptr[0]:b.Indptr[b.NumDst]]
 	t := &simd.Rows{Data: h.Host, Stride: cols}
 	c.eachRow(len(srcs), cols, func(lo, hi int) {
-		simd.GatherRows(msg.Host[lo*cols:hi*cols], t, cols, srcs[lo:hi])
+		gatherRows(msg.Host[lo*cols:hi*cols], t, cols, srcs[lo:hi], msg.N)
 	})
+}
+
+// gatherRows is simd.GatherRows for a part of a result of n elements, past the
+// caches where no second-level cache holds that.
+func gatherRows(dst []float32, t *simd.Rows, cols int, ids []int32, n int) {
+	const far = 1 << 20 // 4 MiB
+	if n >= far {
+		simd.GatherRowsFar(dst, t, cols, ids)
+	} else {
+		simd.GatherRows(dst, t, cols, ids)
+	}
 }
 
 func (c *cpu) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, acc bool) {

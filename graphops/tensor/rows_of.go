@@ -57,7 +57,7 @@ func (f *Fwd) gather(x *Tensor) {
 func (c *cpu) GatherRows(out, table Buffer, rows []int32, cols int) {
 	t := simd.Rows{Data: table.Host, Stride: cols}
 	c.eachRow(len(rows), cols, func(lo, hi int) {
-		simd.GatherRows(out.Host[lo*cols:hi*cols], &t, cols, rows[lo:hi])
+		gatherRows(out.Host[lo*cols:hi*cols], &t, cols, rows[lo:hi], out.N)
 	})
 }
 

@@ -1,6 +1,9 @@
 package simd
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // Rows is a row-major table in memory that rows are taken from by number.
 type Rows struct {
@@ -71,7 +74,7 @@ func checkIDs(op string, ids []int32, n int) {
 // distance is how many rows ahead are prefetched: so many that their bytes take
 // about as long to arrive as memory takes to answer.
 func distance(cols int) int {
-	return min(max(4096/(4*cols), 4), 32)
+	return min(max(6144/(4*cols), 4), 32)
 }
 
 func asInt(b bool) int {
@@ -231,15 +234,34 @@ func MaxRows(o []float32, arg []uint32, t *Rows, ids []int32, n int, first uint3
 // row-major without gaps. It panics on an id that t does not hold. Cost: one pass
 // over the rows, prefetched.
 func GatherRows(dst []float32, t *Rows, cols int, ids []int32) {
-	checkLen("GatherRows", len(dst), len(ids)*cols)
-	if !t.Holds(ids, cols) {
-		panic(fmt.Sprintf("simd: GatherRows: an id is not in the table of %d rows", t.rows(cols)))
-	}
-	if len(dst) == 0 || gatherRows(&dst[0], &t.Data[0], t.Stride, &ids[0], len(ids), len(ids), distance(cols), cols, cols, t.via()) {
+	checkGather("GatherRows", dst, t, cols, ids)
+	n := len(ids)
+	if len(dst) == 0 || gatherRows(&dst[0], &t.Data[0], t.Stride, &ids[0], n, n, distance(cols), cols, cols, t.via()) {
 		return
 	}
 	for i, id := range ids {
 		copy(dst[i*cols:(i+1)*cols], t.row(id, cols))
+	}
+}
+
+// GatherRowsFar is GatherRows for a dst that the caches will not hold until it is
+// used: where its rows are whole cache lines they are written past the caches,
+// which then need not read them first.
+func GatherRowsFar(dst []float32, t *Rows, cols int, ids []int32) {
+	checkGather("GatherRowsFar", dst, t, cols, ids)
+	const line = 64
+	n := len(ids)
+	if len(dst) == 0 || cols%(line/4) == 0 && uintptr(unsafe.Pointer(&dst[0]))%line == 0 &&
+		gatherRowsFar(&dst[0], &t.Data[0], t.Stride, &ids[0], n, n, distance(cols), cols, cols, t.via()) {
+		return
+	}
+	GatherRows(dst, t, cols, ids)
+}
+
+func checkGather(op string, dst []float32, t *Rows, cols int, ids []int32) {
+	checkLen(op, len(dst), len(ids)*cols)
+	if !t.Holds(ids, cols) {
+		panic(fmt.Sprintf("simd: %s: an id is not in the table of %d rows", op, t.rows(cols)))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 )
 
 // testRows is a table with more columns than are taken, at an odd address, and
@@ -77,9 +78,20 @@ func TestGatherRows(t *testing.T) {
 							want = append(want, tab.at(id, c))
 						}
 					}
-					got := guarded(make([]float32, n*cols))
-					GatherRows(got, tab, cols, ids)
-					sameBits(t, "GatherRows", cols, got, want)
+					for _, gather := range []func([]float32, *Rows, int, []int32){GatherRows, GatherRowsFar} {
+						got := guarded(make([]float32, n*cols))
+						gather(got, tab, cols, ids)
+						sameBits(t, "GatherRows", cols, got, want)
+						// At the start of a cache line.
+						for first := range 16 {
+							all := make([]float32, n*cols+first+1)
+							if got = all[first : first+n*cols]; n*cols > 0 && uintptr(unsafe.Pointer(&got[0]))%64 == 0 {
+								all[first+n*cols] = guard
+								gather(got, tab, cols, ids)
+								sameBits(t, "GatherRows of lines", cols, got, want)
+							}
+						}
+					}
 				}
 			}
 		}

@@ -781,3 +781,23 @@ func gatherRowsAVX512(o, data *float32, stride int, ids *int32, n, total, dist, 
 
 //go:noescape
 func gatherRowsAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols, step int, via *int32)
+
+// gatherRowsFar runs the vector kernel of the path in use: it does what gatherRows does, past the caches: o and cols are whole vectors.
+// It tells whether there is one.
+func gatherRowsFar(o, data *float32, stride int, ids *int32, n, total, dist, cols, step int, via *int32) bool {
+	switch path {
+	case AVX512:
+		gatherRowsFarAVX512(o, data, stride, ids, n, total, dist, cols, step, via)
+	case AVX2:
+		gatherRowsFarAVX2(o, data, stride, ids, n, total, dist, cols, step, via)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func gatherRowsFarAVX512(o, data *float32, stride int, ids *int32, n, total, dist, cols, step int, via *int32)
+
+//go:noescape
+func gatherRowsFarAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols, step int, via *int32)

@@ -103,3 +103,7 @@ func sumRowsWhere(_ *float32, _ *float32, _ int, _ *int32, _ int, _ int, _ int, 
 func gatherRows(_ *float32, _ *float32, _ int, _ *int32, _ int, _ int, _ int, _ int, _ int, _ *int32) bool {
 	return false
 }
+
+func gatherRowsFar(_ *float32, _ *float32, _ int, _ *int32, _ int, _ int, _ int, _ int, _ int, _ *int32) bool {
+	return false
+}

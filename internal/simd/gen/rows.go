@@ -28,6 +28,7 @@ type rows struct {
 	perVector int      // registers that a vector of columns needs
 	temps     int      // and others
 	most      int      // vectors of a block, if fewer than fit
+	outMoves  bool     // item moves the output on
 
 	setup  func(a *asm)              // once a block
 	begin  func(a *asm, b block)     // before the first row
@@ -35,6 +36,7 @@ type rows struct {
 	skip   func(a *asm, next string) // before item: goes to next where the row adds nothing
 	after  func(a *asm)              // after each row
 	finish func(a *asm, b block)
+	close  func(a *asm) // at the end of the kernel
 }
 
 // block is a block of columns of nv vectors; the last one is a tail of up to all
@@ -125,7 +127,7 @@ func (k rows) write(a *asm) {
 		a.op("JMP %s", next)
 	}
 	a.at(next)
-	if k.name == "gatherRows" { // its output went on to the next row of each
+	if k.outMoves { // back to the first row, at this block's columns
 		a.op("MOVQ %s, %s", a.arg("o"), rOut)
 		a.op("MOVQ %s, AX", a.arg("data"))
 		a.op("NEGQ AX")
@@ -136,6 +138,9 @@ func (k rows) write(a *asm) {
 	a.op("ADDQ $%d, %s", most*a.bytes(), rData)
 	a.op("SUBQ $%d, %s", most*a.lanes, a.arg("cols"))
 	a.op("JGT %s", whole)
+	if k.close != nil {
+		k.close(a)
+	}
 	a.ret()
 }
 
@@ -298,21 +303,35 @@ func rowKernels(a *asm) {
 		finish: finishSum(false),
 	}.write(a)
 
+	gather(a, "gatherRows", "copies the rows to o, step elements apart; see GatherRows.", false)
+	gather(a, "gatherRowsFar", "does what gatherRows does, past the caches: o and cols are whole vectors.", true)
+}
+
+func gather(a *asm, name, doc string, far bool) {
 	rows{
-		name: "gatherRows", doc: "copies the rows to o, step elements apart; see GatherRows.", extra: []string{"step int"},
-		via: true, perVector: 1, temps: 0, most: 16,
+		name: name, doc: doc, extra: []string{"step int"},
+		via: true, perVector: 1, temps: 0, most: 16, outMoves: true,
 		setup: func(a *asm) {
 			a.op("MOVQ %s, R13", a.arg("step"))
 			a.op("SHLQ $2, R13")
 		},
 		item: func(a *asm, b block) {
 			for j := range b.nv {
-				a.load(column(a, j, rRow), b.reg(a, j, 0), b.tail(j))
+				a.load(column(a, j, rRow), b.reg(a, j, 0), b.tail(j) && !far)
 			}
 			for j := range b.nv {
-				a.store(b.reg(a, j, 0), column(a, j, rOut), b.tail(j))
+				if far {
+					a.op("VMOVNTPS %s, %s", b.reg(a, j, 0), column(a, j, rOut))
+				} else {
+					a.store(b.reg(a, j, 0), column(a, j, rOut), b.tail(j))
+				}
 			}
 			a.op("ADDQ R13, %s", rOut)
+		},
+		close: func(a *asm) {
+			if far {
+				a.op("SFENCE")
+			}
 		},
 	}.write(a)
 }
