@@ -59,11 +59,14 @@ func (j *job) chunk(lo, hi int) {
 		s := j.piece(lo, hi, i, pieces)
 		j.pack(w, w.b.get(s.depth*ld), &s, 0, j.n)
 		w.tile.a, w.tile.rs, w.tile.cs = j.view(w, &t.A, 0, j.m, &s)
-		then := s.k0 + s.k
-		if then == hi {
-			then = lo + next
+		// AMX is done before memory would be.
+		if !p.rowsOnly {
+			then := s.k0 + s.k
+			if then == hi {
+				then = lo + next
+			}
+			w.ahead.plan(p.prefetches(s.depth, p.tiles(j.m, j.n)), t.A.stored(then, s.k, j.m), t.B.stored(then, s.k, j.n))
 		}
-		w.ahead.plan(s.depth*((j.m+11)/12)*(ld/p.width), t.A.stored(then, s.k, j.m), t.B.stored(then, s.k, j.n))
 		j.panels(w, &s, w.b.mem, j.m, ld)
 		w.tile.mode = fromC
 	}

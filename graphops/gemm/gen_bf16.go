@@ -66,6 +66,9 @@ func tileDot(b, a, acc int) string {
 
 func amxName(high, wide int) string { return fmt.Sprintf("tileAMX_%dx%d", 16*high, 16*wide) }
 
+// amxFetches is the prefetches in a step; type ahead counts them.
+const amxFetches = 8
+
 // writeAMX writes the kernel of high × wide tiles of 16×16: tmm0 … tmm3 hold C by
 // rows, tmm4 and 5 A, tmm6 and 7 B. The configuration (rows, columns) is the
 // caller's; it is loaded and released here, since a goroutine may go on
@@ -80,6 +83,8 @@ func writeAMX(out *bytes.Buffer, high, wide int) {
 	p("MOVQ %d(R15), R8", oTiles)
 	p("MOVQ %d(R15), R9", oA)
 	p("MOVQ %d(R15), R10", oC)
+	p("MOVQ %d(R15), R12", oAhead)
+	p("MOVQ %d(R15), R13", oAheadStep)
 
 	// each runs f over C's tiles: BX is the tile's C, 64 bytes apart.
 	each := func(stride int, f func(tile, disp int)) {
@@ -119,7 +124,16 @@ func writeAMX(out *bytes.Buffer, high, wide int) {
 	out.WriteString("load:\n")
 	each(oLDC, func(tile, disp int) { p(tileLoad(tile, rBX, rCX, disp)) })
 
+	// C is fetched while the sums are made.
 	out.WriteString("begin:\n")
+	p("MOVQ R10, BX")
+	p("MOVQ %d(R15), CX", oLDC)
+	for range 16 * high {
+		for j := range wide {
+			p("PREFETCHT0 %d(BX)", 64*j)
+		}
+		p("ADDQ CX, BX")
+	}
 	p("MOVQ R9, SI")
 	p("MOVQ %d(R15), DX", oRS)
 	if high == 2 {
@@ -134,6 +148,10 @@ func writeAMX(out *bytes.Buffer, high, wide int) {
 	p(tileLoad(6, rDI, rAX, 0))
 	p(tileLoad(4, rSI, rDX, 0))
 	p(tileDot(6, 4, 0))
+	for range amxFetches {
+		p("PREFETCHT1 (R12)")
+		p("ADDQ R13, R12")
+	}
 	if wide == 2 {
 		p(tileLoad(7, rDI, rAX, 64))
 		p(tileDot(7, 4, 1))

@@ -20,7 +20,7 @@ const (
 	// Then subRows rows of C pass at a time, while the next ones of A are fetched;
 	// else a whole block, while the next panel is.
 	maxResident = 1 << 18
-	subRows     = 48
+	subRows     = 96
 	// minWork is the flops that are worth another block, about 5 µs.
 	minWork = 1 << 20
 )
@@ -224,20 +224,15 @@ func (j *job) packItems(lo, hi int) {
 
 // pack lays columns [from, from+cols) of a segment of B in panels.
 func (j *job) pack(w *worker, dst []float32, s *segment, from, cols int) {
-	p, b := j.path, &j.terms[s.term].B
+	p, b, k0 := j.path, j.terms[s.term].B, s.k0
+	if j.o.BF16 {
+		b, k0, from = p.narrow(&b, !b.Trans, k0, s.k, from, cols, &w.narrow), 0, 0
+	}
 	for col := 0; col < cols; col += p.width {
 		n := min(p.width, cols-col)
 		width := p.panelWidth(n)
 		panel := dst[col*s.depth:][:width*s.depth]
-		switch {
-		case p.pairs && !b.Trans:
-			p.pairPanel(panel, width, b, s.k0, s.k, from+col, n)
-		case j.o.BF16:
-			x := p.narrow(b, !b.Trans, s.k0, s.k, from+col, n, &w.narrow)
-			p.packPanel(panel, &x, 0, s.depth, 0, n, width)
-		default:
-			p.packPanel(panel, b, s.k0, s.depth, from+col, n, width)
-		}
+		p.packPanel(panel, &b, k0, s.depth, from+col, n, width)
 		if j.alpha != 1 {
 			for i := range panel {
 				panel[i] *= j.alpha
@@ -299,18 +294,17 @@ func (j *job) aheadOfRows(w *worker, rows, cols, lo, hi int) {
 	if lo >= hi || j.subBlock > subRows {
 		return
 	}
-	steps := 0
+	prefetches := 0
 	for i := range j.now {
-		steps += j.now[i].depth
+		prefetches += j.path.prefetches(j.now[i].depth, j.path.tiles(rows, cols))
 	}
-	steps *= (rows + 11) / 12 * parallel.Chunks(cols, j.path.width)
 	var regions [2][]float32
 	for i := range j.terms[:min(2, len(j.terms))] {
 		if a := &j.terms[i].A; a.Index == nil && !a.Trans && a.Stride <= 2*j.terms[i].K {
 			regions[i] = a.Data[lo*a.Stride : (hi-1)*a.Stride+j.terms[i].K]
 		}
 	}
-	w.ahead.plan(steps, regions[:]...)
+	w.ahead.plan(prefetches, regions[:]...)
 }
 
 // panels adds a segment's product to rows × cols of C at w.tile.c, with the
@@ -329,7 +323,7 @@ func (j *job) panels(w *worker, s *segment, packed []float32, rows, cols int) {
 			t.bias = unsafe.Add(first.bias, 4*col)
 		}
 		if j.subBlock > subRows && col+n < cols {
-			w.ahead.plan(s.depth*((rows+11)/12), packed[(col+p.width)*s.depth:][:min(p.width, cols-col-n)*s.depth])
+			w.ahead.plan(p.prefetches(s.depth, p.tiles(rows, n)), packed[(col+p.width)*s.depth:][:min(p.width, cols-col-n)*s.depth])
 		}
 		p.column(t, &w.ahead, rows, n, p.panelWidth(n))
 	}

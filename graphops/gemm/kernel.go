@@ -21,8 +21,8 @@ type tile struct {
 	bias      unsafe.Pointer
 	mode      int
 	mask      uintptr        // of the columns, as path.mask gives it
-	ahead     unsafe.Pointer // memory to prefetch to the second-level cache:
-	aheadStep uintptr        // three times in four steps of k, this far on each time
+	ahead     unsafe.Pointer // memory to prefetch to the second-level cache
+	aheadStep uintptr        // from one prefetch to the next
 	config    tileConfig     // AMX
 }
 
@@ -50,6 +50,8 @@ type path struct {
 	copyPanel   func(dst, src unsafe.Pointer, rows int, stride uintptr, bytes int)                // rows of bytes (a multiple of 32), laid end to end
 	transpose8  func(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep, n uintptr) // n 8×8 blocks along src's rows
 	add         func(dst, src []float32)                                                          // dst += src
+	fetchSteps  int                                                                               // of k in which the kernels prefetch
+	fetches     int                                                                               // so often
 	pairs       bool                                                                              // kernels take pairs of bfloat16, in steps
 	multiple    int                                                                               // of so many pairs,
 	rowsOnly    bool                                                                              // A by rows
@@ -90,7 +92,7 @@ func (p *path) column(t *tile, f *ahead, rows, cols, width int) {
 		}
 		t.tiles = rows / k.rows
 		t.aStep = t.rs * uintptr(k.rows)
-		f.next(t)
+		f.next(p, t)
 		k.run(t)
 		rows -= t.tiles * k.rows
 		if rows == 0 {
@@ -110,9 +112,9 @@ type ahead struct {
 
 const cacheLine = 64
 
-// plan sets the regions for the next calls of the kernels, which make so many
-// multiply-adds of vectors with one element of A.
-func (f *ahead) plan(steps int, regions ...[]float32) {
+// plan sets the regions for the next calls of kernels, which make some number of
+// prefetches together.
+func (f *ahead) plan(prefetches int, regions ...[]float32) {
 	*f = ahead{}
 	total := 0
 	for i := range min(len(regions), len(f.regions)) {
@@ -120,12 +122,12 @@ func (f *ahead) plan(steps int, regions ...[]float32) {
 		total += 4 * len(regions[i])
 	}
 	if total > 0 {
-		f.step = min(cacheLine, max(4, 4*(total/max(1, steps*3/4)/4)))
+		f.step = min(cacheLine, max(4, total/max(1, prefetches)&^3))
 	}
 }
 
 // next gives the kernel its part.
-func (f *ahead) next(t *tile) {
+func (f *ahead) next(p *path, t *tile) {
 	if len(f.regions[0]) == 0 {
 		f.regions[0], f.regions[1] = f.regions[1], nil
 	}
@@ -135,5 +137,14 @@ func (f *ahead) next(t *tile) {
 		return
 	}
 	t.ahead, t.aheadStep = unsafe.Pointer(&r[0]), uintptr(f.step)
-	f.regions[0] = r[min(len(r), t.k/4*3*t.tiles*f.step/4):]
+	f.regions[0] = r[min(len(r), p.prefetches(t.k, t.tiles)*f.step/4):]
+}
+
+// prefetches is how many the kernels make in that many steps of k of some tiles.
+func (p *path) prefetches(k, tiles int) int { return k / p.fetchSteps * p.fetches * tiles }
+
+// tiles is the highest kernel's tiles in rows × cols.
+func (p *path) tiles(rows, cols int) int {
+	high := p.kernels[0].rows
+	return (rows + high - 1) / high * ((cols + p.width - 1) / p.width)
 }

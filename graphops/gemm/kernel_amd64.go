@@ -9,7 +9,7 @@ import (
 //go:generate go run gen.go gen_bf16.go
 
 var avx512 = path{
-	name: "avx512", width: 32, slim: 16,
+	name: "avx512", width: 32, slim: 16, fetchSteps: 4, fetches: 3,
 	kernels: rowsAVX512x2, slimKernels: rowsAVX512x1,
 	mask:      func(cols, _ int) uintptr { return uintptr(1)<<cols - 1 },
 	copyPanel: copyPanel, transpose8: transpose8, add: addAVX,
@@ -21,7 +21,7 @@ var avx512 = path{
 }
 
 var avx2 = path{
-	name: "avx2", width: 16, slim: 8,
+	name: "avx2", width: 16, slim: 8, fetchSteps: 4, fetches: 3,
 	kernels: rowsAVX2x2, slimKernels: rowsAVX2x1,
 	mask:      maskAVX2,
 	copyPanel: copyPanel, transpose8: transpose8, add: addAVX,

@@ -4,7 +4,7 @@ import "unsafe"
 
 // plain is the path without assembly.
 var plain = path{
-	name: "go", width: 4, slim: 4,
+	name: "go", width: 4, slim: 4, fetchSteps: 4, fetches: 3,
 	kernels:     []rowKernel{{4, tile4x4}, {1, tile1x4}},
 	slimKernels: []rowKernel{{4, tile4x4}, {1, tile1x4}},
 	mask:        func(cols, _ int) uintptr { return uintptr(cols) },
