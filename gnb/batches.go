@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -374,6 +375,15 @@ func (b *Batch) Loss(out *nn.Tensor) *nn.Loss {
 	return nn.CrossEntropy(out, b.Labels)
 }
 
+// graph is the dataset's graph, whose blocks are kept with what was derived from
+// them where it is small.
+func (w *Worker) graph() graphops.Slicer {
+	if w.slices == nil {
+		w.slices = graphops.KeepSlices(w.ds.Graph)
+	}
+	return w.slices
+}
+
 // FullGraph is the whole graph as one batch, for full-graph training: every
 // layer sees every node and edge, and the result has one row per node. It can be
 // used for any number of steps, outside of loops over batches.
@@ -394,9 +404,7 @@ func (w *Worker) FullGraph(split string) *Batch {
 	if len(w.nets) > 0 {
 		layers = w.nets[len(w.nets)-1].model.NumLayers()
 	}
-	if w.whole == nil { // a block keeps its transpose, which backward needs
-		w.whole = ds.Graph.Block()
-	}
+	whole := w.graph().Slice(0, ds.Nodes())
 	b := &Batch{
 		Batch:    &sample.Batch{Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare},
 		EndsStep: true, x: ds.X, full: true,
@@ -405,7 +413,7 @@ func (w *Worker) FullGraph(split string) *Batch {
 		b.Sparse = ds.S
 	}
 	for range layers {
-		b.Blocks = append(b.Blocks, w.whole)
+		b.Blocks = append(b.Blocks, whole)
 	}
 	if w.p.Rank == 0 {
 		b.Seeds = ids

@@ -203,10 +203,10 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 			if err != nil {
 				return fmt.Errorf("gnb: model %q: %w", n.name, err)
 			}
-			if m, err = w.comm.NewMatrix(w.site("evaluate"), ds.Nodes(), out); err != nil {
+			if m, err = w.matrix(i, out); err != nil {
 				return err
 			}
-			err = nn.LayerRowsFrom(n.model, n.evalFwd(), i, ds.Graph, input, lo, hi, m.Data()[lo*out:hi*out], func(done int) {
+			err = nn.LayerRowsFrom(n.model, n.evalFwd(), i, w.graph(), input, lo, hi, m.Data()[lo*out:hi*out], func(done int) {
 				progress(i*(hi-lo) + done)
 				w.stopIfAsked()
 			})

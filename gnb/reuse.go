@@ -6,6 +6,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 // keptSampler is a sampler with its tables, kept from one loop to the next.
@@ -60,4 +61,36 @@ func samePicker(a, b any) bool {
 		return x.IsValid() == y.IsValid()
 	}
 	return x.Comparable() && y.Comparable() && a == b
+}
+
+// keptMatrix is a matrix of layer-wise evaluation that stays for the next one: a
+// fresh one costs a page fault for every 4 KiB, which for a small graph is more
+// than the evaluation.
+type keptMatrix struct {
+	collective.Matrix
+	layer int
+}
+
+// Release keeps the memory.
+func (keptMatrix) Release() {}
+
+// keptBytes bounds a matrix that is kept.
+const keptBytes = 16 << 20
+
+// matrix is memory for the rows of all nodes after a layer. Every rank asks for
+// the same, so every rank keeps the same.
+func (w *Worker) matrix(layer, cols int) (collective.Matrix, error) {
+	rows := w.ds.Nodes()
+	for _, k := range w.matrices {
+		if k.layer == layer && k.Cols() == cols {
+			return k, nil
+		}
+	}
+	m, err := w.comm.NewMatrix(w.site("evaluate"), rows, cols)
+	if err != nil || 4*rows*cols > keptBytes {
+		return m, err
+	}
+	k := keptMatrix{m, layer}
+	w.matrices = append(w.matrices, k)
+	return k, nil
 }

@@ -83,7 +83,8 @@ type Worker struct {
 	best        map[string]number
 
 	samplers []keptSampler
-	whole    *graphops.Block // the graph as one block, for full-graph training
+	matrices []keptMatrix    // of small evaluations
+	slices   graphops.Slicer // the graph, cut into blocks; see graph
 }
 
 // position is a boundary between two iterations of a program: Step iterations

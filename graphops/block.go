@@ -43,6 +43,8 @@ type Block struct {
 
 	loopOnce sync.Once
 	looped   *Block
+
+	memo memo
 }
 
 // NumEdges is the number of edges of the block.

@@ -93,6 +93,9 @@ func (c *GCNConv) transformsFirst(sparse bool) bool {
 // degreeGrain is the rows of a chunk of the loops over degrees.
 const degreeGrain = 4096
 
+// gcnWeights is the key of a block's weights, by whether degrees are the graph's.
+type gcnWeights struct{ whole bool }
+
 // weights is what each edge of l, b with self-loops, is multiplied by.
 func (c *GCNConv) weights(threads int, b, l *Block) []float32 {
 	g := b.Graph
@@ -100,6 +103,12 @@ func (c *GCNConv) weights(threads int, b, l *Block) []float32 {
 	if whole && g == nil && b.NumDst > 0 {
 		fail("GCNConv", "the block does not know the graph whose degrees are wanted; set its Graph, or take BatchDegrees")
 	}
+	return b.Memo(gcnWeights{whole}, func() any { return normalised(threads, b, l, whole) }).([]float32)
+}
+
+// normalised is a GCN's weights by the degrees of the graph (whole) or the block.
+func normalised(threads int, b, l *Block, whole bool) []float32 {
+	g := b.Graph
 	inv := make([]float32, b.NumSrc) // 1/√d of each source
 	parallel.For(threads, b.NumSrc, degreeGrain, func(lo, hi int) {
 		for s := lo; s < hi; s++ {

@@ -22,7 +22,7 @@ const (
 //
 // It resets f, with dropout and gradients off. Memory: two matrices of all nodes
 // and a chunk. A misfit is an error that names the layer.
-func LayerWise(m Model, f *Fwd, g *graphops.Graph, x []float32, cols int) (out []float32, outCols int, err error) {
+func LayerWise(m Model, f *Fwd, g graphops.Slicer, x []float32, cols int) (out []float32, outCols int, err error) {
 	if m.NumLayers() < 1 {
 		return nil, 0, fmt.Errorf("nn: layer-wise inference: %T has no layers", m)
 	}
@@ -73,7 +73,7 @@ const transformChunks = 4
 // It works in chunks of a few thousand rows, which bound the memory of the pass,
 // resets f for each, with dropout and gradients off, and calls done, unless nil,
 // with the number of rows ready after each. See [SourceTransformer].
-func LayerRows(m Model, f *Fwd, i int, g *graphops.Graph, h []float32, cols, lo, hi int, out []float32, done func(rows int)) error {
+func LayerRows(m Model, f *Fwd, i int, g graphops.Slicer, h []float32, cols, lo, hi int, out []float32, done func(rows int)) error {
 	if n := g.NumNodes(); len(h) != n*cols {
 		return fmt.Errorf("nn: layer-wise inference: layer %d needs [%d,%d] for the graph's nodes but its input has %d elements", i, n, cols, len(h))
 	}
@@ -83,7 +83,7 @@ func LayerRows(m Model, f *Fwd, i int, g *graphops.Graph, h []float32, cols, lo,
 // LayerRowsFrom is [LayerRows] with an input that is no matrix in memory, such as
 // sparse features: input makes the tensor of all nodes' rows, in the space
 // &Space{}, and is called after each reset of f.
-func LayerRowsFrom(m Model, f *Fwd, i int, g *graphops.Graph, input func(f *Fwd) *Tensor, lo, hi int, out []float32, done func(rows int)) error {
+func LayerRowsFrom(m Model, f *Fwd, i int, g graphops.Slicer, input func(f *Fwd) *Tensor, lo, hi int, out []float32, done func(rows int)) error {
 	n := g.NumNodes()
 	switch {
 	case lo < 0 || hi < lo || hi > n:

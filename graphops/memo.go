@@ -1,0 +1,63 @@
+package graphops
+
+import "sync"
+
+// memo keeps what layers derive from a block, such as the weights of a
+// normalisation, for the next layer or step that uses the same block.
+type memo struct {
+	mu   sync.Mutex
+	kept []kept
+}
+
+type kept struct{ key, value any }
+
+// Memo is what make returned at the first call with this key, which must be
+// comparable. It is for values that are functions of the block alone, and are only
+// read. Blocks of the whole graph keep them from step to step.
+func (b *Block) Memo(key any, make func() any) any {
+	b.memo.mu.Lock()
+	defer b.memo.mu.Unlock()
+	for _, k := range b.memo.kept {
+		if k.key == key {
+			return k.value
+		}
+	}
+	v := make()
+	b.memo.kept = append(b.memo.kept, kept{key, v})
+	return v
+}
+
+// Slicer cuts a graph into blocks, as [Graph.Slice] does.
+type Slicer interface {
+	NumNodes() int
+	Slice(lo, hi int) *Block
+}
+
+// smallGraph is the edges of a graph whose slices are worth keeping: below it
+// deriving transposes, self-loops and weights anew costs more than a layer; above
+// it keeping them costs much memory.
+const smallGraph = 1 << 21
+
+// KeepSlices is the graph as a Slicer that returns the same block for the same
+// range, with what was derived from it, while the graph is small. It is for one
+// goroutine.
+func KeepSlices(g *Graph) Slicer {
+	if g.NumEdges() > smallGraph {
+		return g
+	}
+	return &keptSlices{Graph: g, blocks: map[[2]int]*Block{}}
+}
+
+type keptSlices struct {
+	*Graph
+	blocks map[[2]int]*Block
+}
+
+func (k *keptSlices) Slice(lo, hi int) *Block {
+	b := k.blocks[[2]int{lo, hi}]
+	if b == nil {
+		b = k.Graph.Slice(lo, hi)
+		k.blocks[[2]int{lo, hi}] = b
+	}
+	return b
+}

@@ -1,0 +1,35 @@
+package graphops_test
+
+import (
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+func TestMemoKeepsByKey(t *testing.T) {
+	b := &graphops.Block{}
+	calls := 0
+	get := func(key any) int {
+		v := b.Memo(key, func() any { calls++; return calls })
+		return v.(int)
+	}
+	type key struct{ on bool }
+	if get(key{true}) != 1 || get(key{false}) != 2 || get(key{true}) != 1 || get("x") != 3 {
+		t.Error("a value is kept under another key than its own")
+	}
+}
+
+func TestKeepSlicesReturnsTheSameBlocks(t *testing.T) {
+	g := &graphops.Graph{Indptr: []int64{0, 1, 2, 3}, Indices: []int32{1, 2, 0}}
+	s := graphops.KeepSlices(g)
+	if s.Slice(0, 2) != s.Slice(0, 2) || s.Slice(0, 2) == s.Slice(0, 3) {
+		t.Error("a slice is not kept by its range")
+	}
+	if b := s.Slice(1, 3); b.NumDst != 2 || b.DstStart != 1 || s.NumNodes() != 3 {
+		t.Errorf("the slice [1,3) is %v", b)
+	}
+	large := &graphops.Graph{Indptr: []int64{0, 1<<21 + 1}, Indices: make([]int32, 1<<21+1)}
+	if s := graphops.KeepSlices(large); s.Slice(0, 1) == s.Slice(0, 1) {
+		t.Error("blocks of a large graph are kept")
+	}
+}
