@@ -60,76 +60,49 @@ func (p *path) maxK() int {
 
 func lines(n int) int { return (n + 15) &^ 15 }
 
-// narrow is elements [k0, k0+k) × [i0, i0+n) of a factor in the kernels' precision
-// and steps of k, stored in scratch in the factor's orientation: down says that k
-// runs down the rows.
+// narrow is elements [k0, k0+k) × [i0, i0+n) of a factor without index in the
+// kernels' precision and steps of k, in scratch, stored as the factor is: down
+// says that k runs down the rows.
 func (p *path) narrow(o *Operand, down bool, k0, k, i0, n int, scratch *buffer) Operand {
+	r, rows, c, cols := i0, n, k0, k
+	if down {
+		r, rows, c, cols = c, cols, r, rows
+	}
+	src := o.Data[r*o.Stride+c : (r+rows-1)*o.Stride+c+cols]
+	x := Operand{Stride: lines(cols), Trans: o.Trans}
 	switch {
 	case !p.pairs:
-		r, rows, c, cols := i0, n, k0, k
-		if down {
-			r, rows, c, cols = c, cols, r, rows
-		}
-		stride := lines(cols)
-		mem := scratch.get(rows * stride)
+		x.Data = scratch.get(rows * x.Stride)
 		for i := range rows {
-			dst := mem[i*stride:]
-			for j, v := range o.row(r + i)[c : c+cols] {
+			dst := x.Data[i*x.Stride:]
+			for j, v := range src[i*o.Stride:][:cols] {
 				dst[j] = RoundBF16(v)
 			}
 		}
-		return Operand{Data: mem, Stride: stride, Trans: o.Trans}
 	case down:
-		stride := lines(n)
-		mem := scratch.get(p.steps(k) * stride)
-		p.pairPanel(mem, stride, o, k0, k, i0, n)
-		return Operand{Data: mem, Stride: stride, Trans: o.Trans}
-	}
-	stride := lines(p.steps(k))
-	mem := scratch.get(n * stride)
-	for i := range n {
-		src := o.row(i0 + i)[k0 : k0+k]
-		rows := 1
-		if o.Index == nil {
-			rows = n
+		x.Data = scratch.get(p.steps(k) * x.Stride)
+		to, step := unsafe.Pointer(&x.Data[0]), uintptr(4*x.Stride)
+		if k > 1 {
+			p.pairRows(to, step, unsafe.Pointer(&src[0]), unsafe.Pointer(&src[o.Stride]), uintptr(8*o.Stride), k/2, n)
 		}
-		p.roundRows(unsafe.Pointer(&mem[i*stride]), uintptr(4*stride), unsafe.Pointer(&src[0]), uintptr(4*o.Stride), rows, k)
-		if rows == n {
-			break
+		if k%2 == 1 {
+			p.pairRows(unsafe.Add(to, uintptr(k/2)*step), 0, unsafe.Pointer(&src[(k-1)*o.Stride]), nil, 0, 1, n)
 		}
+		clear(x.Data[(k+1)/2*x.Stride:])
+	default:
+		x.Stride = lines(p.steps(k))
+		x.Data = scratch.get(rows * x.Stride)
+		p.roundRows(unsafe.Pointer(&x.Data[0]), uintptr(4*x.Stride), unsafe.Pointer(&src[0]), uintptr(4*o.Stride), rows, k)
 	}
-	return Operand{Data: mem, Stride: stride, Trans: o.Trans}
+	return x
 }
 
-// pairPanel lays elements [k0, k0+k) × [i0, i0+n), k down the rows, as rows of
-// pairs: dst [steps(k), stride], zeros below k. Columns from n to the end of a
-// line of 16 become zeros.
-func (p *path) pairPanel(dst []float32, stride int, o *Operand, k0, k, i0, n int) {
-	at := func(r int) unsafe.Pointer { return unsafe.Pointer(&o.row(k0 + r)[i0 : i0+n][0]) }
-	i := 0
-	if o.Index == nil && k > 1 {
-		p.pairRows(unsafe.Pointer(&dst[0]), uintptr(4*stride), at(0), at(1), uintptr(8*o.Stride), k/2, n)
-		i = k / 2
+// turn is A [steps, rows], as narrow leaves it, by rows: eight rows of pairs at a
+// time become columns.
+func (p *path) turn(x *Operand, steps int, scratch *buffer) Operand {
+	t := scratch.get(x.Stride * steps)
+	for k := 0; k < steps; k += 8 {
+		p.transpose8(unsafe.Pointer(&t[k]), uintptr(4*steps), unsafe.Pointer(&x.Data[k*x.Stride]), uintptr(4*x.Stride), uintptr(x.Stride/8))
 	}
-	for ; 2*i < k; i++ {
-		second := unsafe.Pointer(nil)
-		if 2*i+1 < k {
-			second = at(2*i + 1)
-		}
-		p.pairRows(unsafe.Pointer(&dst[i*stride]), 0, at(2*i), second, 0, 1, n)
-	}
-	clear(dst[i*stride : p.steps(k)*stride])
-}
-
-// narrowView is view of a rounded copy of A.
-func (p *path) narrowView(o *Operand, i0, rows int, s *segment, w *worker) (a unsafe.Pointer, rs, cs uintptr) {
-	x := p.narrow(o, o.Trans, s.k0, s.k, i0, rows, &w.a)
-	if p.rowsOnly && x.Trans { // eight rows of pairs at a time become columns
-		t := w.turned.get(x.Stride * s.depth)
-		for k := 0; k < s.depth; k += 8 {
-			p.transpose8(unsafe.Pointer(&t[k]), uintptr(4*s.depth), unsafe.Pointer(&x.Data[k*x.Stride]), uintptr(4*x.Stride), uintptr(x.Stride/8))
-		}
-		x = Operand{Data: t, Stride: s.depth}
-	}
-	return x.view(0, rows, 0, s.depth, nil)
+	return Operand{Data: t, Stride: steps}
 }

@@ -24,9 +24,9 @@ func (b *buffer) get(n int) []float32 {
 type worker struct {
 	tile  tile
 	ahead ahead
-	a, b  buffer // copies of rows of A; a chunk's packed B
-	// rounded B, and A with rows and columns exchanged
-	narrow, turned buffer
+	// Rows gathered through an index; rounded rows of A, and these with rows and
+	// columns exchanged; rounded rows of B, and a chunk's packed B.
+	gathered, a, turned, narrow, b buffer
 }
 
 var workers = sync.Pool{New: func() any { return new(worker) }}

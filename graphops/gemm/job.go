@@ -225,6 +225,14 @@ func (j *job) packItems(lo, hi int) {
 // pack lays columns [from, from+cols) of a segment of B in panels.
 func (j *job) pack(w *worker, dst []float32, s *segment, from, cols int) {
 	p, b, k0 := j.path, j.terms[s.term].B, s.k0
+	if b.Index != nil {
+		if b.Trans {
+			b = p.gather(&b, from, cols, k0, s.k, &w.gathered)
+		} else {
+			b = p.gather(&b, k0, s.k, from, cols, &w.gathered)
+		}
+		k0, from = 0, 0
+	}
 	if j.o.BF16 {
 		b, k0, from = p.narrow(&b, !b.Trans, k0, s.k, from, cols, &w.narrow), 0, 0
 	}
@@ -278,14 +286,6 @@ func (j *job) block(item, _ int) {
 	if j.o.After != nil {
 		j.o.After(lo, hi)
 	}
-}
-
-// view is where the kernels find rows of a segment of A.
-func (j *job) view(w *worker, a *Operand, i0, rows int, s *segment) (at unsafe.Pointer, rs, cs uintptr) {
-	if j.o.BF16 {
-		return j.path.narrowView(a, i0, rows, s, w)
-	}
-	return a.view(i0, rows, s.k0, s.k, &w.a)
 }
 
 // aheadOfRows plans to fetch the rows of A that come next.

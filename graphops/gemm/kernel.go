@@ -49,13 +49,14 @@ type path struct {
 	mask        func(cols, width int) uintptr
 	copyPanel   func(dst, src unsafe.Pointer, rows int, stride uintptr, bytes int)                // rows of bytes (a multiple of 32), laid end to end
 	transpose8  func(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep, n uintptr) // n 8×8 blocks along src's rows
-	add         func(dst, src []float32)                                                          // dst += src
-	fetchSteps  int                                                                               // of k in which the kernels prefetch
-	fetches     int                                                                               // so often
-	pairs       bool                                                                              // kernels take pairs of bfloat16, in steps
-	multiple    int                                                                               // of so many pairs,
-	rowsOnly    bool                                                                              // A by rows
-	rounded     bool                                                                              // factors are rounded to bfloat16 and stay float32
+	gatherRows  func(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep uintptr, index *int32, n, bytes int)
+	add         func(dst, src []float32) // dst += src
+	fetchSteps  int                      // of k in which the kernels prefetch
+	fetches     int                      // so often
+	pairs       bool                     // kernels take pairs of bfloat16, in steps
+	multiple    int                      // of so many pairs,
+	rowsOnly    bool                     // A by rows
+	rounded     bool                     // factors are rounded to bfloat16 and stay float32
 	roundRows   func(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep uintptr, rows, n int)
 	pairRows    func(dst unsafe.Pointer, dstStep uintptr, src0, src1 unsafe.Pointer, srcStep uintptr, pairs, n int)
 	peak        func() (flops float64) // a moment of multiply-adds in registers
@@ -86,11 +87,14 @@ func (p *path) column(t *tile, f *ahead, rows, cols, width int) {
 		kernels = p.slimKernels
 	}
 	t.mask = p.mask(cols, width)
-	for _, k := range kernels {
-		if rows < k.rows {
+	for i, k := range kernels {
+		t.tiles = rows / k.rows
+		if over := rows % k.rows; over > 0 && i+1 < len(kernels) && k.rows+over == 2*kernels[i+1].rows {
+			t.tiles-- // two middling tiles are faster than a high and a low one
+		}
+		if t.tiles <= 0 {
 			continue
 		}
-		t.tiles = rows / k.rows
 		t.aStep = t.rs * uintptr(k.rows)
 		f.next(p, t)
 		k.run(t)

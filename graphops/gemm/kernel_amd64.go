@@ -12,7 +12,7 @@ var avx512 = path{
 	name: "avx512", width: 32, slim: 16, fetchSteps: 4, fetches: 3,
 	kernels: rowsAVX512x2, slimKernels: rowsAVX512x1,
 	mask:      func(cols, _ int) uintptr { return uintptr(1)<<cols - 1 },
-	copyPanel: copyPanel, transpose8: transpose8, add: addAVX,
+	copyPanel: copyPanel, transpose8: transpose8, gatherRows: gatherRows, add: addAVX,
 	peak: func() float64 {
 		const rounds = 1 << 14
 		peakAVX512(rounds)
@@ -24,7 +24,7 @@ var avx2 = path{
 	name: "avx2", width: 16, slim: 8, fetchSteps: 4, fetches: 3,
 	kernels: rowsAVX2x2, slimKernels: rowsAVX2x1,
 	mask:      maskAVX2,
-	copyPanel: copyPanel, transpose8: transpose8, add: addAVX,
+	copyPanel: copyPanel, transpose8: transpose8, gatherRows: gatherRows, add: addAVX,
 	peak: func() float64 {
 		const rounds = 1 << 14
 		peakAVX2(rounds)
@@ -64,6 +64,12 @@ func maskAVX2(cols, width int) uintptr {
 //
 //go:noescape
 func copyPanel(dst, src unsafe.Pointer, rows int, stride uintptr, bytes int)
+
+// gatherRows copies rows of a matrix at src by their numbers, while it fetches
+// those that come 8 later.
+//
+//go:noescape
+func gatherRows(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep uintptr, index *int32, n, bytes int)
 
 // transpose8 transposes n blocks of 8×8: block b is columns 8b … of 8 rows that
 // are srcStep bytes apart, and becomes rows 8b … dstStep bytes apart.

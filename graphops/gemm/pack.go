@@ -2,8 +2,8 @@ package gemm
 
 import "unsafe"
 
-// packPanel lays columns [j0, j0+cols) of rows [k0, k0+depth) of the factor B as
-// dst [depth, width], zeros in the columns beyond cols.
+// packPanel lays columns [j0, j0+cols) of rows [k0, k0+depth) of the factor B,
+// which has no index, as dst [depth, width], zeros in the columns beyond cols.
 func (p *path) packPanel(dst []float32, b *Operand, k0, depth, j0, cols, width int) {
 	dst = dst[:depth*width]
 	if cols < width {
@@ -12,13 +12,13 @@ func (p *path) packPanel(dst []float32, b *Operand, k0, depth, j0, cols, width i
 	switch {
 	case b.Trans:
 		p.packTransposed(dst, b, k0, depth, j0, cols, width)
-	case b.Index == nil && cols == width && p.copyPanel != nil:
+	case cols == width && p.copyPanel != nil:
 		last := (k0+depth-1)*b.Stride + j0 + cols
 		src := b.Data[k0*b.Stride+j0 : last]
 		p.copyPanel(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), depth, uintptr(4*b.Stride), 4*width)
 	default:
 		for k := range depth {
-			copy(dst[k*width:], b.row(k0 + k)[j0:j0+cols])
+			copy(dst[k*width:], b.Data[(k0+k)*b.Stride+j0:][:cols])
 		}
 	}
 }
@@ -27,7 +27,7 @@ func (p *path) packPanel(dst []float32, b *Operand, k0, depth, j0, cols, width i
 // a time where they can be transposed in registers.
 func (p *path) packTransposed(dst []float32, b *Operand, k0, depth, j0, cols, width int) {
 	j, blocked := 0, depth/8*8
-	if b.Index == nil && p.transpose8 != nil && blocked > 0 {
+	if p.transpose8 != nil && blocked > 0 {
 		for ; j+8 <= cols; j += 8 {
 			src := b.Data[(j0+j)*b.Stride+k0 : (j0+j+7)*b.Stride+k0+depth]
 			p.transpose8(unsafe.Pointer(&dst[j]), uintptr(4*width), unsafe.Pointer(&src[0]), uintptr(4*b.Stride), uintptr(blocked/8))
@@ -39,7 +39,7 @@ func (p *path) packTransposed(dst []float32, b *Operand, k0, depth, j0, cols, wi
 		}
 	}
 	for ; j < cols; j++ {
-		scatter(dst[j:], b.row(j0 + j)[k0:k0+depth], width)
+		scatter(dst[j:], b.Data[(j0+j)*b.Stride+k0:][:depth], width)
 	}
 }
 
@@ -48,14 +48,6 @@ func scatter(dst, src []float32, step int) {
 	for i, v := range src {
 		dst[i*step] = v
 	}
-}
-
-// row is stored row i, to the end of the data.
-func (o *Operand) row(i int) []float32 {
-	if o.Index != nil {
-		i = int(o.Index[i])
-	}
-	return o.Data[i*o.Stride:]
 }
 
 // stored is the memory of rows [lo, lo+rows) of the stored matrix, as far as
@@ -68,26 +60,45 @@ func (o *Operand) stored(lo, rows, cols int) []float32 {
 	return o.Data[from:min(from+rows*o.Stride, len(o.Data))]
 }
 
-// view is where a kernel finds elements [i0, i0+rows) × [k0, k0+depth) of the
-// factor A: in place, or copied to scratch through the index.
-func (o *Operand) view(i0, rows, k0, depth int, scratch *buffer) (a unsafe.Pointer, rs, cs uintptr) {
-	r, nr, c, nc := i0, rows, k0, depth
-	if o.Trans {
-		r, nr, c, nc = c, nc, r, nr
+// view is where a kernel finds rows of a segment of the factor A: in place, or in
+// the worker's memory, gathered through the index and rounded as need be.
+func (j *job) view(w *worker, o *Operand, i0, rows int, s *segment) (a unsafe.Pointer, rs, cs uintptr) {
+	p, x, k0 := j.path, *o, s.k0
+	if x.Index != nil {
+		if x.Trans {
+			x = p.gather(o, k0, s.k, i0, rows, &w.gathered)
+		} else {
+			x = p.gather(o, i0, rows, k0, s.k, &w.gathered)
+		}
+		i0, k0 = 0, 0
 	}
-	at, stride := o.Data, o.Stride
-	if o.Index == nil {
-		at = at[r*stride+c:]
-	} else {
-		stride = (nc + 15) &^ 15
-		at = scratch.get(nr * stride)
-		for i := range nr {
-			copy(at[i*stride:], o.row(r + i)[c:c+nc])
+	if j.o.BF16 {
+		x = p.narrow(&x, x.Trans, k0, s.k, i0, rows, &w.a)
+		if p.rowsOnly && x.Trans {
+			x = p.turn(&x, s.depth, &w.turned)
+		}
+		i0, k0 = 0, 0
+	}
+	if x.Trans {
+		return unsafe.Pointer(&x.Data[k0*x.Stride+i0]), 4, uintptr(4 * x.Stride)
+	}
+	return unsafe.Pointer(&x.Data[i0*x.Stride+k0]), uintptr(4 * x.Stride), 4
+}
+
+// gather copies columns [c, c+cols) of the rows that places [r, r+rows) of the
+// index name.
+func (p *path) gather(o *Operand, r, rows, c, cols int, scratch *buffer) Operand {
+	stride := lines(cols)
+	mem := scratch.get(rows * stride)
+	index := o.Index[r : r+rows]
+	for i, at := range index {
+		row := o.Data[int(at)*o.Stride+c:][:cols] // in range, or it panics
+		if p.gatherRows == nil {
+			copy(mem[i*stride:], row)
 		}
 	}
-	rs, cs = uintptr(4*stride), 4
-	if o.Trans {
-		rs, cs = cs, rs
+	if p.gatherRows != nil {
+		p.gatherRows(unsafe.Pointer(&mem[0]), uintptr(4*stride), unsafe.Pointer(&o.Data[c]), uintptr(4*o.Stride), &index[0], rows, 4*cols)
 	}
-	return unsafe.Pointer(&at[0]), rs, cs
+	return Operand{Data: mem, Stride: stride, Trans: o.Trans}
 }

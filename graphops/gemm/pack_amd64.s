@@ -134,3 +134,71 @@ line:
 	JNZ     line
 	VZEROUPPER
 	RET
+
+// func gatherRows(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep uintptr, index *int32, n, bytes int)
+//
+// R13 counts the rows that may be fetched 8 rows ahead.
+TEXT ·gatherRows(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), DI
+	MOVQ dstStep+8(FP), R8
+	MOVQ src+16(FP), SI
+	MOVQ srcStep+24(FP), R9
+	MOVQ index+32(FP), R10
+	MOVQ n+40(FP), R11
+	MOVQ bytes+48(FP), R12
+	LEAQ -8(R11), R13
+
+row:
+	TESTQ R13, R13
+	JLE   copy
+	MOVLQSX 32(R10), AX
+	IMULQ R9, AX
+	ADDQ  SI, AX
+	LEAQ  (AX)(R12*1), BX
+
+fetch:
+	PREFETCHT0 (AX)
+	ADDQ $64, AX
+	CMPQ AX, BX
+	JLT  fetch
+	PREFETCHT0 -4(BX)
+
+copy:
+	MOVLQSX (R10), AX
+	IMULQ R9, AX
+	ADDQ  SI, AX
+	MOVQ  DI, DX
+	MOVQ  R12, CX
+	SUBQ  $64, CX
+	JLT   words
+
+line:
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	ADDQ $64, AX
+	ADDQ $64, DX
+	SUBQ $64, CX
+	JGE  line
+
+words:
+	ADDQ $64, CX
+	JZ   next
+
+word:
+	MOVL (AX), BX
+	MOVL BX, (DX)
+	ADDQ $4, AX
+	ADDQ $4, DX
+	SUBQ $4, CX
+	JNZ  word
+
+next:
+	ADDQ R8, DI
+	ADDQ $4, R10
+	DECQ R13
+	DECQ R11
+	JNZ  row
+	VZEROUPPER
+	RET
