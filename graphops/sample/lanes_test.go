@@ -101,3 +101,34 @@ func TestLanes(t *testing.T) {
 		}
 	})
 }
+
+// Whole batches on every instruction set are those of plain Go.
+func TestPathsMakeTheSameBatches(t *testing.T) {
+	g := benchGraph(4000, 20)
+	var want []string
+	onPaths(t, func(t *testing.T) {
+		for i, fanouts := range []Fanouts{{15, 10, 5}, {3, 48, 1}, {49, 2}} {
+			for threads := 1; threads <= 3; threads++ {
+				s, err := New(g, Config{Picker: fanouts, Seed: 1 << 40, Threads: threads})
+				if err != nil {
+					t.Fatal(err)
+				}
+				d := NewDigest()
+				for step := range 3 {
+					b, err := s.Sample(5, step, nodesTo(4000)[300*step:][:257])
+					if err != nil {
+						t.Fatal(err)
+					}
+					d.AddBatch(b)
+					b.Release()
+				}
+				if len(want) == i {
+					want = append(want, d.Sum())
+				}
+				if d.Sum() != want[i] {
+					t.Errorf("%v on %d threads: digest %s, plain Go's on one thread is %s", fanouts, threads, d.Sum(), want[i])
+				}
+			}
+		}
+	})
+}

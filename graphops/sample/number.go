@@ -16,11 +16,11 @@ type numbering interface {
 }
 
 // directLimit is the largest graph whose nodes have an entry each: the table is
-// at most 128 MiB a sampler then. Memory decides, not speed: on random nodes of a
-// graph of 2^22 to 2^26 a hash table of the batch is twice as fast in batches of
-// 10^5 edges and half as fast in batches of 10^6, where it leaves the caches too
-// (BenchmarkNumbering, EPYC, 32 MiB L3); below 2^20 direct is always faster.
-const directLimit = 1 << 25
+// at most 32 MiB a sampler then. On random nodes of a graph of 2^20 a table of all
+// nodes is as fast as a hash table of the batch; at 2^22 it takes 1.3 times less in
+// batches of 10^6 edges and 2.5 times more in batches of 10^5; from 2^24 on the
+// hash table is faster in both (BenchmarkNumbering, Xeon with 2 MiB L2).
+const directLimit = 1 << 23
 
 func newNumbering(nodes int) numbering {
 	if nodes <= directLimit {

@@ -102,7 +102,7 @@ type Sampler struct {
 }
 
 // New returns a sampler over g. It allocates O(nodes) memory for graphs of up to
-// 2^25 nodes and O(batch) beyond. A fanout below -1, a missing picker or number
+// 2^23 nodes and O(batch) beyond. A fanout below -1, a missing picker or number
 // of hops is an error.
 func New(g *graphops.Graph, c Config) (*Sampler, error) {
 	if g == nil || len(g.Indptr) == 0 {
@@ -175,8 +175,10 @@ func (s *Sampler) Hops() int { return s.c.Hops }
 // guard to name the file. The sampler is usable after any of them.
 //
 // Cost: O(picked edges), with one random access to the graph and one to the
-// table of numbers each; memory of the result is fresh unless a batch was
-// released (see [Batch.Release]).
+// table of numbers each. Numbering is one thread's work, at the same time as the
+// others pick: about a third of all. The memory of the result is fresh unless a
+// batch was released (see [Batch.Release]); then nothing but the Batch itself is
+// allocated.
 func (s *Sampler) Sample(epoch, step int, seeds []int32) (*Batch, error) {
 	if epoch < 0 || epoch >= MaxEpochs || step < 0 || int64(step) > math.MaxUint32 {
 		return nil, fmt.Errorf("sample: epoch %d, step %d is outside of the counters: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, MaxEpochs-1)
