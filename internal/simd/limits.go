@@ -8,14 +8,14 @@ import (
 
 // limitRuns is how often a limit is measured. The best run counts: whatever else
 // the machine does can only make one slower.
-const limitRuns = 9
+const limitRuns = 16
 
 // CopyGBs is the bandwidth of copying memory far larger than caches, the bytes
 // read and those written, in 10⁹ a second. It takes about a second and 256 MiB.
 func CopyGBs(threads int) float64 {
 	const n, piece = 1 << 25, 1 << 18
 	src, dst := touched(n), touched(n)
-	return bestRate(2*4*n, func() {
+	return bestRate(2*4*n, func(int) {
 		parallel.For(threads, n, piece, func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })
 	})
 }
@@ -25,10 +25,11 @@ func CopyGBs(threads int) float64 {
 // others in registers, and nothing is written. Rows are prefetched, as far ahead
 // as turns out best. It takes about a second.
 func RandomRowGBs(threads, rowBytes int) float64 {
-	const table, wanted, group = 1 << 27, 1 << 23, 16
+	const table, group = 1 << 27, 16
 	cols := rowBytes / 4
 	t := Rows{Data: touched(table), Stride: cols}
-	ids := make([]int32, wanted/cols/group*group)
+	n := (1<<21/cols + group - 1) / group * group // of one run: 8 MiB
+	ids := make([]int32, limitRuns*n)
 	state := uint64(1)
 	for i := range ids {
 		state = state*6364136223846793005 + 1442695040888963407 // Knuth's MMIX
@@ -36,11 +37,12 @@ func RandomRowGBs(threads, rowBytes int) float64 {
 	}
 	rate := 0.0
 	for _, ahead := range []int{4, 8, 16, 32} {
-		rate = max(rate, bestRate(float64(4*cols*len(ids)), func() {
-			parallel.For(threads, len(ids)/group, max(1, 1<<16/cols/group), func(lo, hi int) {
+		rate = max(rate, bestRate(float64(4*cols*n), func(run int) {
+			ids := ids[run*n : (run+1)*n] // other rows than the last run's
+			parallel.For(threads, n/group, max(1, 1<<16/cols/group), func(lo, hi int) {
 				sum := make([]float32, cols)
 				for i := lo * group; i < hi*group; i += group {
-					if !sumRows(&sum[0], &t.Data[0], cols, &ids[i], group, len(ids)-i, ahead, cols, 0, 1, nil) {
+					if !sumRows(&sum[0], &t.Data[0], cols, &ids[i], group, n-i, ahead, cols, 0, 1, nil) {
 						SumRows(sum, &t, ids[i:], group, 1, false)
 					}
 				}
@@ -61,11 +63,11 @@ func touched(n int) []float32 {
 
 // bestRate is the highest rate of several runs of f, each of which moves so many
 // bytes, in 10⁹ a second.
-func bestRate(bytes float64, f func()) float64 {
+func bestRate(bytes float64, f func(run int)) float64 {
 	rate := 0.0
-	for range limitRuns {
+	for run := range limitRuns {
 		start := time.Now()
-		f()
+		f(run)
 		rate = max(rate, bytes/time.Since(start).Seconds()/1e9)
 	}
 	return rate

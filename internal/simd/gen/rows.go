@@ -29,6 +29,7 @@ type rows struct {
 	temps     int      // and others
 	most      int      // vectors of a block, if fewer than fit
 	outMoves  bool     // item moves the output on
+	beside    string   // the register that takes a row to that of another table
 
 	setup  func(a *asm)              // once a block
 	begin  func(a *asm, b block)     // before the first row
@@ -103,10 +104,11 @@ func (k rows) write(a *asm) {
 		a.at(again)
 		a.rowAt(rIDs, rRow, k.via)
 		a.rowAt(rNext, rAhead, k.via)
-		for off := 0; off < nv*a.bytes(); off += 64 {
-			a.op("PREFETCHT0 %d(%s)", off, rAhead)
+		a.prefetchRow(nv)
+		if k.beside != "" {
+			a.op("ADDQ %s, %s", k.beside, rAhead)
+			a.prefetchRow(nv)
 		}
-		a.op("PREFETCHT0 (%s)(%s*1)", rAhead, rEnd)
 		advance(a, rNext, rLast)
 		done := a.label("done")
 		if k.skip != nil {
@@ -142,6 +144,14 @@ func (k rows) write(a *asm) {
 		k.close(a)
 	}
 	a.ret()
+}
+
+// prefetchRow asks for nv vectors at rAhead, which may begin within a line.
+func (a *asm) prefetchRow(nv int) {
+	for off := 0; off < nv*a.bytes(); off += 64 {
+		a.op("PREFETCHT0 %d(%s)", off, rAhead)
+	}
+	a.op("PREFETCHT0 (%s)(%s*1)", rAhead, rEnd)
 }
 
 // rowAt puts the address of the row whose id is at the pointer into dst.
@@ -271,7 +281,7 @@ func rowKernels(a *asm) {
 
 	rows{
 		name: "sumRowsWhere", doc: "computes o = Σ of the rows where the table args, laid out as data, has the row's number at; see SumRowsWhere.",
-		extra: []string{"acc int", "args *uint32", "at *int32"}, perVector: 1, temps: 3,
+		extra: []string{"acc int", "args *uint32", "at *int32"}, perVector: 1, temps: 3, beside: "R13",
 		setup: func(a *asm) {
 			difference(a, "args", a.arg("data"), "R13")
 			difference(a, "at", rIDs, "R14")
