@@ -1,6 +1,7 @@
 package gnb
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -63,7 +64,8 @@ func (r *Run) settings() map[string]string {
 	c := r.Config
 	out := map[string]string{
 		"program": c.Program, "dataset": c.Dataset, "seed": fmt.Sprint(c.Seed), "workers": fmt.Sprint(c.Workers),
-		"virtual_ranks": fmt.Sprint(c.VirtualRanks), "threads": fmt.Sprint(c.Threads), "device": c.Device, "split_set": fmt.Sprint(c.SplitSet),
+		"virtual_ranks": fmt.Sprint(c.VirtualRanks), "threads": fmt.Sprint(c.Threads), "device": c.Device,
+		"precision": cmp.Or(c.Precision, "float32"), "split_set": fmt.Sprint(c.SplitSet),
 		"graphnb_version": c.Version, "go": c.Go, "cpu": c.CPU,
 	}
 	var args any

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -36,6 +37,11 @@ type LaunchOptions struct {
 	Threads int
 	// Device is "auto" (the default), "cpu" or "cuda". Only auto falls back.
 	Device string
+	// Precision of the matrix products of training is "float32" (the default) or
+	// "bf16": factors rounded to bfloat16 and their products summed in float32,
+	// which is faster where the processor has instructions for it (the run says how
+	// it is computed). Weights, optimiser and evaluation stay float32.
+	Precision string
 	// Seed is what every random choice of the run follows from.
 	Seed uint64
 	// RunDir is the run's directory, by default a new one in [RunsDir].
@@ -81,6 +87,7 @@ type job struct {
 	Seed            uint64          `json:"seed"`
 	Virtual         int             `json:"virtual"`
 	Threads         int             `json:"threads"`
+	BF16            bool            `json:"bf16,omitempty"`
 	DataDir         string          `json:"data_dir,omitempty"`
 	SplitSet        int             `json:"split_set,omitempty"` // of a dataset in DataDir
 	DataInMemory    bool            `json:"data_in_memory,omitempty"`
@@ -145,6 +152,16 @@ func (l *launched) options() error {
 	if d := o.Data; d != nil && d.Graph == nil {
 		return fmt.Errorf("gnb: dataset %q has no Graph; make one with graphops.FromEdges", d.Name())
 	}
+	switch o.Precision = cmp.Or(o.Precision, "float32"); o.Precision {
+	case "float32":
+	case "bf16":
+		how := map[string]string{
+			"amx": "by AMX tiles", "avx512": "by AVX512-BF16", "rounded": "by rounding, for this processor has no instructions for it: slower than float32",
+		}[gemm.BF16()]
+		l.note("matrix products in bfloat16 %s", how)
+	default:
+		return fmt.Errorf(`gnb: Precision is %q; it is "float32" or "bf16"`, o.Precision)
+	}
 	switch o.Device = cmp.Or(o.Device, "auto"); o.Device {
 	case "cpu", "auto":
 	case "cuda":
@@ -188,7 +205,7 @@ func (l *launched) configure(program string, args json.RawMessage) (Config, erro
 	o := &l.o
 	now := time.Now()
 	c := Config{
-		Program: program, Args: args, Seed: o.Seed, Workers: o.Workers, VirtualRanks: o.VirtualRanks,
+		Program: program, Args: args, Seed: o.Seed, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Precision: o.Precision,
 		Threads: o.Threads, Device: "cpu", Version: Version, Go: runtime.Version(), CPU: cpuClass(), Created: now.UTC(),
 	}
 	if d := o.Data; d != nil {
@@ -201,7 +218,7 @@ func (l *launched) configure(program string, args json.RawMessage) (Config, erro
 	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
 	l.run = &Run{Config: c}
 	l.job = job{
-		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads,
+		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16",
 		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 	}
 	return c, nil

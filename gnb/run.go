@@ -30,6 +30,7 @@ type Config struct {
 	VirtualRanks int             `json:"virtual_ranks"`
 	Threads      int             `json:"threads"`
 	Device       string          `json:"device"`
+	Precision    string          `json:"precision,omitempty"` // none: float32
 	Version      string          `json:"graphnb_version"`
 	Go           string          `json:"go"`
 	CPU          string          `json:"cpu"`
@@ -41,6 +42,7 @@ type Config struct {
 func (c Config) same(o Config) bool {
 	return c.Program == o.Program && compact(c.Args) == compact(o.Args) && c.Seed == o.Seed &&
 		c.Workers == o.Workers && c.VirtualRanks == o.VirtualRanks && c.Device == o.Device &&
+		cmp.Or(c.Precision, "float32") == cmp.Or(o.Precision, "float32") &&
 		c.Dataset == o.Dataset && c.DatasetDir == o.DatasetDir && c.Nodes == o.Nodes && c.Edges == o.Edges && c.SplitSet == o.SplitSet
 }
 

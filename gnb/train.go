@@ -67,6 +67,7 @@ type TrainOptions struct {
 	VirtualRanks    int
 	Threads         int
 	Device          string
+	Precision       string
 	Seed            uint64
 	RunDir          string
 	Resume          string
@@ -184,7 +185,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*R
 		return nil, err
 	}
 	return Launch(ctx, trainProgram, args, LaunchOptions{
-		Data: ds, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, Device: o.Device, Seed: o.Seed,
+		Data: ds, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 		Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(),
 	})

@@ -411,5 +411,5 @@ func (w *Worker) newNetwork(name string, s Sizes, m nn.Model) *network {
 }
 
 func (n *network) config(train bool, epoch, step int) nn.Config {
-	return nn.Config{Train: train, Threads: n.w.job.Threads, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
+	return nn.Config{Train: train, Threads: n.w.job.Threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
 }

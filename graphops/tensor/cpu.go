@@ -13,6 +13,7 @@ import (
 // on sizes alone.
 type cpu struct {
 	threads int
+	bf16    bool
 
 	mu      sync.Mutex
 	scratch [][]float32

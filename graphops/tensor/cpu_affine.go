@@ -17,7 +17,7 @@ func (c *cpu) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
 			B: gemm.Operand{Data: p.W.Host, Stride: stride(p, n), Trans: p.T},
 		}
 	}
-	o := gemm.Options{Threads: c.threads, Bias: e.Bias.Host}
+	o := gemm.Options{Threads: c.threads, Bias: e.Bias.Host, BF16: c.bf16}
 	if e.masks() {
 		width := (n + 7) / 8
 		keep := maskBytes(e.Keep)
@@ -76,7 +76,7 @@ func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []Product
 		}
 	}
 	product := func(rows, cols int, out Buffer, acc bool, t gemm.Term) {
-		gemm.Multiply(rows, cols, out.Host, cols, []gemm.Term{t}, gemm.Options{Threads: c.threads, Acc: acc, Before: mask})
+		gemm.Multiply(rows, cols, out.Host, cols, []gemm.Term{t}, gemm.Options{Threads: c.threads, Acc: acc, Before: mask, BF16: c.bf16})
 		mask = nil
 	}
 	dOut := gemm.Operand{Data: d.Host, Stride: n}

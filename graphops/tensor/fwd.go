@@ -10,6 +10,9 @@ import (
 type Config struct {
 	Backend Backend // nil: the CPU
 	Threads int     // of the CPU backend made where Backend is nil; 0: GOMAXPROCS
+	// BF16 lets that backend round the factors of matrix products to bfloat16, see
+	// gemm.Options.
+	BF16 bool
 	// Train turns dropout on and records the tape that Backward needs.
 	Train bool
 	// Grad records the tape although Train is off, so that gradients are of the
@@ -60,7 +63,7 @@ func (f *Fwd) Reset(c Config) {
 		if f.own == nil {
 			f.own = &cpu{}
 		}
-		f.own.threads = c.Threads
+		f.own.threads, f.own.bf16 = c.Threads, c.BF16
 		be = f.own
 	}
 	if f.be != nil && f.be != be {

@@ -94,7 +94,7 @@ func has(t *testing.T, r map[string]any, fields ...string) {
 func TestTrainReports(t *testing.T) {
 	dir := t.TempDir()
 	events, r := result(t, dir, "train", "planted?nodes=2000", "--workers", "2", "--epochs", "4", "--fanout", "6,full", "--batch", "128", "--seed", "3", "--digest", "--best-by", "loss", "--patience", "4")
-	has(t, r, "loss", "val_accuracy", "val_loss", "test_accuracy", "eval", "epochs", "epoch_seconds", "sampled_edges", "unique_edges", "peak_rss_bytes", "workers", "device", "run", "digest")
+	has(t, r, "loss", "val_accuracy", "val_loss", "test_accuracy", "eval", "epochs", "epoch_seconds", "sampled_edges", "unique_edges", "peak_rss_bytes", "workers", "device", "precision", "run", "digest")
 	if r["epochs"] != 4.0 || r["workers"] != 2.0 || r["device"] != "cpu" || r["eval"] != "full" {
 		t.Errorf("result %v", r)
 	}

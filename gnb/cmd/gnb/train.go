@@ -85,6 +85,7 @@ type trainResult struct {
 	Workers        int       `json:"workers"`
 	VirtualRanks   int       `json:"virtual_ranks"`
 	Device         string    `json:"device"`
+	Precision      string    `json:"precision"`
 	Run            string    `json:"run"`
 	ParameterCount int       `json:"parameters"`
 }
@@ -117,6 +118,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 1, "virtual ranks of each worker")
 	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
+	fs.StringVar(&o.Precision, "precision", "float32", "of training's matrix products: float32, or bf16 (factors rounded to bfloat16)")
 	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
 	fs.StringVar(&o.Eval, "eval", "full", "evaluation: full, sampled or none")
 	fs.IntVar(&o.EvalEvery, "eval-every", 1, "epochs between evaluations")
@@ -170,7 +172,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 		ValLoss: finite(run.Value("val_loss")), BestEpoch: finite(run.Value("best_epoch")),
 		Eval: o.Eval, Epochs: res.Epochs, Steps: res.Steps, EpochSeconds: res.EpochSeconds, Seconds: res.Seconds,
 		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory,
-		Workers: run.Config.Workers, VirtualRanks: run.Config.VirtualRanks, Device: run.Config.Device, Run: run.Dir,
+		Workers: run.Config.Workers, VirtualRanks: run.Config.VirtualRanks, Device: run.Config.Device, Precision: run.Config.Precision, Run: run.Dir,
 	}
 	if res.Model != nil {
 		result.ParameterCount = res.Model.Parameters

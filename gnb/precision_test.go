@@ -1,0 +1,29 @@
+package gnb_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// Products in bfloat16 train as well as those in float32, to other bits, the same
+// on any number of threads.
+func TestPrecision(t *testing.T) {
+	ds := load(t, smallSet)
+	with := func(precision string, threads int) *gnb.Run {
+		return train(t, ds, gnb.TrainOptions{
+			Precision: precision, Workers: 1, Threads: threads, Epochs: 8, Hidden: 32, LR: 0.02, Seed: 3,
+		})
+	}
+	full, half, again := with("", 1), with("bf16", 1), with("bf16", 2)
+	if full.Config.Precision != "float32" || half.Config.Precision != "bf16" {
+		t.Errorf("the runs say precision %q and %q", full.Config.Precision, half.Config.Precision)
+	}
+	if half.Loss() == full.Loss() || half.Loss() != again.Loss() {
+		t.Errorf("losses %v in float32, %v and %v in bfloat16 on 1 and 2 threads; want one that differs, and two alike", full.Loss(), half.Loss(), again.Loss())
+	}
+	if d := math.Abs(half.TestAccuracy() - full.TestAccuracy()); d > 0.03 || full.TestAccuracy() < 0.7 {
+		t.Errorf("test accuracy %v in float32, %v in bfloat16", full.TestAccuracy(), half.TestAccuracy())
+	}
+}
