@@ -82,7 +82,7 @@ func BenchmarkMultiply(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					begin := time.Now()
-					Multiply(s.m, s.n, c, s.n, terms, Options{Threads: threads})
+					Multiply(s.m, s.n, c, s.n, terms, Options{Threads: threads, BF16: os.Getenv("GEMM_BF16") != ""})
 					best = max(best, flops/time.Since(begin).Seconds()/1e9)
 				}
 				b.ReportMetric(best, "GFLOP/s")

@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -14,10 +15,11 @@ import (
 // "avx512" by AVX512-BF16 (both take subnormal numbers as 0), "rounded" by the
 // float32 kernels from factors that are rounded first. The results of these
 // differ in the last bits.
-func BF16() string { return activeBF16.Load().name }
+func BF16() string { return pathBF16().name }
 
-// bf16Paths are what this processor can run, the fastest first.
-var bf16Paths = func() []*path {
+// bf16Paths are what this processor can run, the fastest first. They are looked
+// for when the first product asks, since AMX takes a permission for the process.
+var bf16Paths = sync.OnceValue(func() []*path {
 	list := nativeBF16()
 	for _, p := range paths {
 		r := *p
@@ -25,21 +27,32 @@ var bf16Paths = func() []*path {
 		list = append(list, &r)
 	}
 	return list
-}()
+})
 
-var activeBF16 = func() (a atomic.Pointer[path]) {
-	a.Store(bf16Paths[0])
-	return
-}()
+// forcedBF16 is the path that a test wants.
+var forcedBF16 atomic.Pointer[path]
+
+func pathBF16() *path {
+	if p := forcedBF16.Load(); p != nil {
+		return p
+	}
+	return bf16Paths()[0]
+}
 
 // RoundBF16 is x rounded to the nearest bfloat16, ties to even.
 func RoundBF16(x float32) float32 {
 	b := math.Float32bits(x)
 	if x != x {
-		return math.Float32frombits(b | 1<<22) // a NaN whose low bits are cut stays one
+		return math.Float32frombits((b | 1<<22) &^ 0xffff) // a NaN whose low bits are cut stays one
 	}
 	b += 0x7fff + b>>16&1
 	return math.Float32frombits(b &^ 0xffff)
+}
+
+func roundGo(dst, src []float32) {
+	for i, v := range src {
+		dst[i] = RoundBF16(v)
+	}
 }
 
 // steps is the kernels' steps for k of the factors.
@@ -74,10 +87,7 @@ func (p *path) narrow(o *Operand, down bool, k0, k, i0, n int, scratch *buffer) 
 	case !p.pairs:
 		x.Data = scratch.get(rows * x.Stride)
 		for i := range rows {
-			dst := x.Data[i*x.Stride:]
-			for j, v := range src[i*o.Stride:][:cols] {
-				dst[j] = RoundBF16(v)
-			}
+			p.round(x.Data[i*x.Stride:][:cols], src[i*o.Stride:][:cols])
 		}
 	case down:
 		x.Data = scratch.get(p.steps(k) * x.Stride)

@@ -9,11 +9,10 @@ import (
 
 func onEachBF16Path(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	before := activeBF16.Load()
-	defer activeBF16.Store(before)
-	for i, p := range bf16Paths {
+	defer forcedBF16.Store(nil)
+	for i, p := range bf16Paths() {
 		t.Run(fmt.Sprintf("%s %d", p.name, i), func(t *testing.T) {
-			activeBF16.Store(p)
+			forcedBF16.Store(p)
 			f(t)
 		})
 	}
@@ -46,7 +45,7 @@ func TestRoundBF16(t *testing.T) {
 func TestBF16RoundsAsRoundBF16(t *testing.T) {
 	onEachBF16Path(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 5))
-		const rows = 77
+		const rows = 333
 		x, c := make([]float32, rows), make([]float32, rows)
 		for i := range x {
 			for {
@@ -100,7 +99,7 @@ func TestBF16CutsLargeShapes(t *testing.T) {
 // Infinities and NaN come out, and no padding adds any.
 func TestBF16KeepsNaN(t *testing.T) {
 	onEachBF16Path(t, func(t *testing.T) {
-		const m, n, k = 19, 35, 7
+		const m, n, k = 19, 35, 21
 		a, b, c := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
 		for i := range b {
 			b[i] = 1

@@ -67,7 +67,7 @@ func Multiply(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	check(m, n, c, ldc, terms, o)
 	p := active.Load()
 	if o.BF16 {
-		p = activeBF16.Load()
+		p = pathBF16()
 	}
 	multiply(p, m, n, c, ldc, terms, o, 1)
 }

@@ -56,6 +56,7 @@ type path struct {
 	pairs       bool                     // kernels take pairs of bfloat16, in steps
 	multiple    int                      // of so many pairs,
 	rowsOnly    bool                     // A by rows
+	round       func(dst, src []float32) // to bfloat16
 	rounded     bool                     // factors are rounded to bfloat16 and stay float32
 	roundRows   func(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep uintptr, rows, n int)
 	pairRows    func(dst unsafe.Pointer, dstStep uintptr, src0, src1 unsafe.Pointer, srcStep uintptr, pairs, n int)

@@ -12,7 +12,7 @@ var avx512 = path{
 	name: "avx512", width: 32, slim: 16, fetchSteps: 4, fetches: 3,
 	kernels: rowsAVX512x2, slimKernels: rowsAVX512x1,
 	mask:      func(cols, _ int) uintptr { return uintptr(1)<<cols - 1 },
-	copyPanel: copyPanel, transpose8: transpose8, gatherRows: gatherRows, add: addAVX,
+	copyPanel: copyPanel, transpose8: transpose8, gatherRows: gatherRows, add: addAVX, round: roundAVX2,
 	peak: func() float64 {
 		const rounds = 1 << 14
 		peakAVX512(rounds)
@@ -24,7 +24,7 @@ var avx2 = path{
 	name: "avx2", width: 16, slim: 8, fetchSteps: 4, fetches: 3,
 	kernels: rowsAVX2x2, slimKernels: rowsAVX2x1,
 	mask:      maskAVX2,
-	copyPanel: copyPanel, transpose8: transpose8, gatherRows: gatherRows, add: addAVX,
+	copyPanel: copyPanel, transpose8: transpose8, gatherRows: gatherRows, add: addAVX, round: roundAVX2,
 	peak: func() float64 {
 		const rounds = 1 << 14
 		peakAVX2(rounds)
@@ -91,3 +91,17 @@ func addAVX(dst, src []float32) {
 //
 //go:noescape
 func addVectors(dst, src unsafe.Pointer, n int)
+
+// roundAVX2 is dst = RoundBF16(src).
+func roundAVX2(dst, src []float32) {
+	n := len(src) &^ 7
+	if n > 0 {
+		roundVectors(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), n)
+	}
+	roundGo(dst[n:], src[n:])
+}
+
+// roundVectors is dst = RoundBF16(src) of n elements, a multiple of 8.
+//
+//go:noescape
+func roundVectors(dst, src unsafe.Pointer, n int)

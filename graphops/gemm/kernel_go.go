@@ -9,6 +9,7 @@ var plain = path{
 	slimKernels: []rowKernel{{4, tile4x4}, {1, tile1x4}},
 	mask:        func(cols, _ int) uintptr { return uintptr(cols) },
 	add:         addGo,
+	round:       roundGo,
 	peak:        peakGo,
 }
 

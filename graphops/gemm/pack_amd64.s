@@ -202,3 +202,34 @@ next:
 	JNZ  row
 	VZEROUPPER
 	RET
+
+// func roundVectors(dst, src unsafe.Pointer, n int)
+//
+// Y8 0x7fff, Y9 1, Y10 a quiet NaN's bit, Y11 the upper halves.
+TEXT ·roundVectors(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+	VPCMPEQD Y11, Y11, Y11
+	VPSRLD   $17, Y11, Y8
+	VPSRLD   $31, Y11, Y9
+	VPSLLD   $22, Y9, Y10
+	VPSLLD   $16, Y11, Y11
+
+vector:
+	VMOVUPS   (SI), Y0
+	VPSRLD    $16, Y0, Y1
+	VPAND     Y9, Y1, Y1
+	VPADDD    Y8, Y1, Y1
+	VPADDD    Y0, Y1, Y1
+	VCMPPS    $3, Y0, Y0, Y2
+	VPOR      Y10, Y0, Y3
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VPAND     Y11, Y1, Y1
+	VMOVUPS   Y1, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JNZ  vector
+	VZEROUPPER
+	RET
