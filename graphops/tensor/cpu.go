@@ -26,7 +26,11 @@ func CPU(threads int) Backend { return &cpu{threads: threads} }
 
 func (c *cpu) Name() string { return "cpu" }
 
-func (c *cpu) Alloc(n int) Buffer { return HostBuffer(make([]float32, n)) }
+func (c *cpu) Alloc(n int) Buffer {
+	mem := make([]float32, n)
+	hugePages(mem)
+	return HostBuffer(mem)
+}
 
 func (c *cpu) Free(Buffer) {}
 
