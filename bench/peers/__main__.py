@@ -40,6 +40,8 @@ class Session:
             return
         if self.o.quick:
             row.window, row.rounds = min(row.window, 0.7), min(row.rounds, 3)
+            row.engines = [e for e in row.engines if not (e.tuned or e.slow)]
+        row.window, row.rounds = self.o.window or row.window, self.o.rounds or row.rounds
         self.results += measure(row)
 
     def graph(self, name: str, path: str, lean: bool) -> None:
@@ -57,9 +59,9 @@ class Session:
             if self.wants(f"memory-{name}"):
                 self.memory(name, path, peers, train)
             if not lean:
-                for row in rows.spmm(name, path, peers, self.o.threads):
+                for row in rows.spmm(name, path, peers, self.o.threads)[: 2 if self.o.quick else 4]:
                     self.run(row)
-                row = rows.infer(name, path, peers, self.o.threads, self.o.quick)
+                row = rows.infer(name, path, peers, self.o.threads)
                 self.row_bytes[row.name] = 1024
                 self.run(row)
             self.note(peers)
@@ -72,6 +74,8 @@ class Session:
         engines = {"GraphNB": None, "GraphBolt int32": ("graphbolt", False, ""), "DGL": ("dgl", False, ""), "PyG trim_to_layer": ("pyg", False, "trim"),
                    "GraphBolt int32, tuned malloc": ("graphbolt", True, "")}
         for label, spec in engines.items():
+            if self.o.quick and spec and spec[1]:
+                continue
             r = Result(f"memory-{name}", label, spec is None, bool(spec and spec[1]), "MB", count=1)
             try:
                 if spec is None:
@@ -128,10 +132,10 @@ class Session:
             self.left_out.append(f"arxiv: {why}; a small graph of products' kind stands in for it")
             name, arxiv = "small", data.products(small=True)
         self.graph(name, arxiv, lean=False)
-        if o.threads > 1:
-            self.run(rows.workers(name, arxiv, o.threads, o.quick))
+        if o.threads > 1 and (not o.quick or "workers" in self.only):
+            self.run(rows.workers(name, arxiv, o.threads))
         if o.quick and not any("products" in x for x in self.only):
-            self.left_out.append("products: not in a quick run")
+            self.left_out.append("products and workers, tuned and slow engines: not in a quick run")
         elif self.wants(*(f"{k}-products" for k in ("sample", "gather", "train", "memory"))):
             self.graph("products", data.products(), lean=True)
 
@@ -145,6 +149,8 @@ def main() -> None:
     p = argparse.ArgumentParser(prog="bench-peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--quick", action="store_true", help="fewer and shorter windows, under three minutes; results go to build/bench")
     p.add_argument("--only", help="rows to measure")
+    p.add_argument("--rounds", type=int, help="windows of each engine (default 5, or what the row says)")
+    p.add_argument("--window", type=float, help="seconds of a window (default what the row says)")
     p.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of every engine")
     p.add_argument("--data", default=os.environ.get("GNB_DATA", "../shared/data"), help="folder of the real graphs (GNB_DATA)")
     p.add_argument("--out", help="folder for the results (default bench/results)")

@@ -39,7 +39,7 @@ def products(small: bool = False) -> str:
     directory that already has it."""
     generator = str(ROOT / "build" / "productslike")
     if small:
-        return _make("products-small", [generator, "--scale", "18", "--nodes", "160000", "--seeds", "40000"])
+        return _make("products-small", [generator, "--scale", "18", "--nodes", "180000", "--seeds", "40000"])
     if given := os.environ.get("PEERS_PRODUCTS"):
         return given
     return _make("products-like", [generator])

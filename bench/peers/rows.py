@@ -63,7 +63,8 @@ def edges_rate(r: dict) -> tuple[float, str]:
 
 def sample(name: str, data: str, peers: Peers, threads: int) -> Row:
     e = [Engine("GraphNB", bench("sample", "--dataset", data, *LOADER, threads=threads), ours=True, warm=5, least=5)]
-    e += [Engine(n, asks(peers(p), "sample"), own_rule=p == "pyg", warm=5, least=5, note=EXPANDS_NEW if p == "pyg" else "")
+    e += [Engine(n, asks(peers(p), "sample"), own_rule=p == "pyg", warm=5, least=5, slow=p == "dgl",
+                 note=EXPANDS_NEW if p == "pyg" else "")
           for n, p in (("GraphBolt int32", "graphbolt"), ("DGL", "dgl"), ("PyG", "pyg"))]
     e.append(Engine("GraphBolt int32, tuned malloc", asks(peers("graphbolt", True), "sample"), tuned=True, warm=5, least=5))
     return Row(f"sample-{name}", f"sampling alone, [{FANOUT}], {g.BATCH} seeds", e, rate=edges_rate)
@@ -101,7 +102,7 @@ def train(name: str, data: str, peers: Peers, threads: int, lean: bool) -> Row:
         Engine("GraphBolt int32", asks(peers("graphbolt"), "train"), least=3, warm=2),
         Engine("DGL", asks(peers("dgl"), "train"), least=3, warm=2),
         Engine("PyG trim_to_layer", asks(peers("pyg"), "train", variant="trim"), own_rule=True, least=2, note=EXPANDS_NEW),
-        Engine("PyG as in its tutorials", asks(peers("pyg"), "train"), own_rule=True, least=1, note=EXPANDS_NEW),
+        Engine("PyG as in its tutorials", asks(peers("pyg"), "train"), own_rule=True, slow=True, note=EXPANDS_NEW),
         Engine("GraphBolt int32, tuned malloc", asks(peers("graphbolt", True), "train"), tuned=True, least=3, warm=2),
     ]
     if not lean:
@@ -123,18 +124,17 @@ def train_ours(data: str, threads: int, *extra: str, watch: bool = False) -> Cal
     return call
 
 
-def infer(name: str, data: str, peers: Peers, threads: int, quick: bool) -> Row:
+def infer(name: str, data: str, peers: Peers, threads: int) -> Row:
     def ours(count: int, warm: int) -> dict:
         r = gnb("bench", "infer", "--dataset", data, "--hidden", str(g.HIDDEN), "--threads", str(threads), "--limits=false", "--steps", str(count))
         return {"seconds": r["seconds"], "count": r["steps"], "extra": {"work": r["work"]}}
 
     e = [Engine("GraphNB, layer by layer", ours, ours=True)]
-    ways = [("DGL, whole graph", "dgl", "whole"), ("PyG, whole graph, CSR", "pyg", "csr"), ("PyG, whole graph, edge_index", "pyg", "edge_index")]
-    if not quick:
-        ways.append(("DGL, layer-wise loader", "dgl", "loader"))
-    e += [Engine(n, asks(peers(p), "infer", variant=v), warm=0 if v == "loader" else 1) for n, p, v in ways]
+    ways = [("DGL, whole graph", "dgl", "whole"), ("PyG, whole graph, CSR", "pyg", "csr"), ("PyG, whole graph, edge_index", "pyg", "edge_index"),
+            ("DGL, layer-wise loader", "dgl", "loader")]
+    e += [Engine(n, asks(peers(p), "infer", variant=v), slow=v in ("edge_index", "loader"), warm=int(v != "loader")) for n, p, v in ways]
     e.append(Engine("DGL, whole graph, tuned malloc", asks(peers("dgl", True), "infer", variant="whole"), tuned=True))
-    return Row(f"infer-{name}", "inference of all nodes with all neighbours, 3 layers", e, window=0.1, rounds=3 if quick else 5)
+    return Row(f"infer-{name}", "inference of all nodes with all neighbours, 3 layers", e, window=0.1)
 
 
 SHAPES = [  # m, n, k, how the factors are stored
@@ -144,11 +144,11 @@ SHAPES = [  # m, n, k, how the factors are stored
 
 
 def gemm(peers: Peers, threads: int, quick: bool) -> list[Row]:
-    core = openblas_core(peers, threads)
+    core = openblas_core(threads)
     name = f"OpenBLAS ({core or 'its own choice'})"
     rows = []
-    for t in (1, threads) if threads > 1 else (1,):
-        for m, n, k, trans in SHAPES[:4] if quick else SHAPES:
+    for t in [threads] if quick else sorted({1, threads}):
+        for m, n, k, trans in SHAPES[:3] if quick else SHAPES:
             flop = 2.0 * m * n * k
             args = ["--m", str(m), "--n", str(n), "--k", str(k)] + ["--trans-a"] * (trans[0] == "t") + ["--trans-b"] * (trans[1] == "t")
             shape = {"m": m, "n": n, "k": k, "trans": trans}
@@ -161,7 +161,7 @@ def gemm(peers: Peers, threads: int, quick: bool) -> list[Row]:
     return rows
 
 
-def openblas_core(peers: Peers, threads: int) -> str:
+def openblas_core(threads: int) -> str:
     """The kernel of OpenBLAS that is fastest here: it does not always choose that itself."""
     best, fastest = "", float("inf")
     for core in ("", "SkylakeX", "Cooperlake", "Sapphirerapids", "Zen", "Haswell"):
@@ -215,8 +215,8 @@ def startup(data: str, threads: int) -> Row:
     return Row("startup", "from exec to the end of the first training step on Cora, files cached", e, window=0.1, rounds=7)
 
 
-def workers(name: str, data: str, threads: int, quick: bool) -> Row:
-    steps = 10 if quick else 30
+def workers(name: str, data: str, threads: int) -> Row:
+    steps = 30
 
     def seeds(r: dict) -> tuple[float, str]:
         return g.BATCH * r["count"] / r["seconds"], "seeds/s"
@@ -245,7 +245,7 @@ def workers(name: str, data: str, threads: int, quick: bool) -> Row:
         at = f", {w} × {t}"
         e += [Engine("GraphNB" + at, ours(w, t), ours=True), Engine("GraphBolt int32" + at, theirs("graphbolt", "", w, t)),
               Engine("PyG trim_to_layer" + at, theirs("pyg", "trim", w, t), own_rule=True)]
-    return Row(f"workers-{name}", f"worker processes × threads, steps of {g.BATCH} seeds a worker: time for {g.BATCH} seeds", e, rate=seeds, window=0.1, rounds=2 if quick else 3)
+    return Row(f"workers-{name}", f"worker processes × threads, steps of {g.BATCH} seeds a worker: time for {g.BATCH} seeds", e, rate=seeds, window=0.1, rounds=3)
 
 
 def limits(threads: int) -> list[dict]:
@@ -259,6 +259,8 @@ def limits(threads: int) -> list[dict]:
             if built.returncode == 0:
                 r = json.loads(subprocess.run([exe, str(t)], capture_output=True, text=True, check=True, env=process.environment(t)).stdout)
                 out.append({"by": "C", **r})
+            if t != threads:
+                continue
             ours = {"by": "GraphNB", "threads": t, "random_row_gb_per_second": {}}
             for row in (400, 512, 1024):
                 r = gnb("bench", "limits", "--threads", str(t), "--row-bytes", str(row))

@@ -21,6 +21,7 @@ class Engine:
     ours: bool = False
     tuned: bool = False  # a setting that nobody has by default
     own_rule: bool = False  # samples by a rule of its own: sizes are shown, not compared
+    slow: bool = False  # left out of a quick run
     least: int = 1  # repetitions of a window at least
     warm: int = 1
     note: str = ""
