@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/internal/philox"
@@ -73,10 +74,8 @@ func keepRow(bits []byte, r int, k *DropoutKey) {
 	simd.KeepBits(bits, k.Seed, philox.Counter(k.Space.ID(r), k.Step, k.C3), k.Threshold)
 }
 
-// keepIf is v where the bit is set, else exactly 0.
+// keepIf is v where the bit is set, else exactly 0, without a branch: which way it
+// goes is as good as random.
 func keepIf(v float32, bit byte) float32 {
-	if bit&1 == 0 {
-		return 0
-	}
-	return v
+	return math.Float32frombits(math.Float32bits(v) & -uint32(bit&1))
 }

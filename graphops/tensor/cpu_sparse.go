@@ -198,25 +198,29 @@ func (c *cpu) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k Drop
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		var c0, c1 [keepBatch]uint32
 		var keep [keepBatch]byte
-		pending := 0
-		from, end := b.Indptr[lo], b.Indptr[hi]
 		r, ctr := lo-1, [4]uint32{}
-		for e := from; e < end; e++ {
-			for r < lo || e >= b.Indptr[r+1] {
-				r++
-				ctr = philox.Counter(k.Space.ID(r), k.Step, k.C3)
+		for from := b.Indptr[lo]; from < b.Indptr[hi]; from += keepBatch {
+			cols := b.Indices[from:min(from+keepBatch, b.Indptr[hi])]
+			for i, col := range cols {
+				for r < lo || from+int64(i) >= b.Indptr[r+1] {
+					r++
+					ctr = philox.Counter(k.Space.ID(r), k.Step, k.C3)
+				}
+				c0[i], c1[i] = ctr[0], ctr[1]|uint32(col/8)
 			}
-			c0[pending], c1[pending] = ctr[0], ctr[1]|uint32(b.Indices[e]/8)
-			pending++
-			if pending < keepBatch && e+1 < end {
+			n := len(cols)
+			simd.KeepBitsAt(keep[:n], k.Seed, c0[:n], c1[:n], uint32(k.Step), k.C3, k.Threshold)
+			o := out.Host[from-first:][:n]
+			if v == nil {
+				for i, col := range cols {
+					o[i] = keepIf(k.Scale, keep[i]>>(col&7))
+				}
 				continue
 			}
-			simd.KeepBitsAt(keep[:pending], k.Seed, c0[:pending], c1[:pending], uint32(k.Step), k.C3, k.Threshold)
-			for i, bits := range keep[:pending] {
-				at := int(from-first) + i
-				out.Host[at] = keepIf(weightAt(v, at)*k.Scale, bits>>(b.Indices[from+int64(i)]%8))
+			x := v[from-first:][:n]
+			for i, col := range cols {
+				o[i] = keepIf(x[i]*k.Scale, keep[i]>>(col&7))
 			}
-			from, pending = e+1, 0
 		}
 	})
 }

@@ -98,7 +98,7 @@ func greatest(x []float32) float32 {
 			}
 		}
 	}
-	for _, v := range top {
+	for _, v := range top[:min(len(x), len(top))] {
 		if v > low {
 			low = v
 		}

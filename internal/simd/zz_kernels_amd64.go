@@ -462,7 +462,7 @@ func adamAVX512(w, m, v, grad *float32, n int, scale, decay, b1, c1, b2, c2, kee
 //go:noescape
 func adamAVX2(w, m, v, grad *float32, n int, scale, decay, b1, c1, b2, c2, keep, size, root, eps float32)
 
-// maxLanes runs the vector kernel of the path in use: it sets lane l of top to the greatest of its own and x[l], x[l+16], …, NaN aside.
+// maxLanes runs the vector kernel of the path in use: it sets the lanes of top to the greatest of some of x each, NaN aside.
 // It tells whether there is one.
 func maxLanes(top, x *float32, n int) bool {
 	switch path {
@@ -482,7 +482,7 @@ func maxLanesAVX512(top, x *float32, n int)
 //go:noescape
 func maxLanesAVX2(top, x *float32, n int)
 
-// idLanes runs the vector kernel of the path in use: it sets lane l of top to the greatest of its own and the ids, read as unsigned numbers.
+// idLanes runs the vector kernel of the path in use: it sets the lanes of top to the greatest of some of ids each, read as unsigned numbers.
 // It tells whether there is one.
 func idLanes(top *uint32, ids *int32, n int) bool {
 	switch path {
@@ -502,7 +502,7 @@ func idLanesAVX512(top *uint32, ids *int32, n int)
 //go:noescape
 func idLanesAVX2(top *uint32, ids *int32, n int)
 
-// sumLanes runs the vector kernel of the path in use: it adds x[i] to lane i%8, in float64.
+// sumLanes runs the vector kernel of the path in use: it sets lane l of sum to Σ x[l+8i], in float64.
 // It tells whether there is one.
 func sumLanes(sum *float64, x *float32, n int) bool {
 	switch path {
@@ -522,7 +522,7 @@ func sumLanesAVX512(sum *float64, x *float32, n int)
 //go:noescape
 func sumLanesAVX2(sum *float64, x *float32, n int)
 
-// expLanes runs the vector kernel of the path in use: it adds e^(x[i]-s) to lane i%8, in float64.
+// expLanes runs the vector kernel of the path in use: it sets lane l of sum to Σ e^(x[l+8i]-s), in float64.
 // It tells whether there is one.
 func expLanes(sum *float64, x *float32, n int, s float32) bool {
 	switch path {

@@ -200,6 +200,24 @@ DATA log2e<>+56(SB)/4, $0x3fb8aa3b
 DATA log2e<>+60(SB)/4, $0x3fb8aa3b
 GLOBL log2e<>(SB), RODATA|NOPTR, $64
 
+DATA minusInf<>+0(SB)/4, $0xff800000
+DATA minusInf<>+4(SB)/4, $0xff800000
+DATA minusInf<>+8(SB)/4, $0xff800000
+DATA minusInf<>+12(SB)/4, $0xff800000
+DATA minusInf<>+16(SB)/4, $0xff800000
+DATA minusInf<>+20(SB)/4, $0xff800000
+DATA minusInf<>+24(SB)/4, $0xff800000
+DATA minusInf<>+28(SB)/4, $0xff800000
+DATA minusInf<>+32(SB)/4, $0xff800000
+DATA minusInf<>+36(SB)/4, $0xff800000
+DATA minusInf<>+40(SB)/4, $0xff800000
+DATA minusInf<>+44(SB)/4, $0xff800000
+DATA minusInf<>+48(SB)/4, $0xff800000
+DATA minusInf<>+52(SB)/4, $0xff800000
+DATA minusInf<>+56(SB)/4, $0xff800000
+DATA minusInf<>+60(SB)/4, $0xff800000
+GLOBL minusInf<>(SB), RODATA|NOPTR, $64
+
 DATA one<>+0(SB)/4, $0x3f800000
 DATA one<>+4(SB)/4, $0x3f800000
 DATA one<>+8(SB)/4, $0x3f800000
@@ -241,7 +259,7 @@ TEXT ·maxLanesAVX2(SB), NOSPLIT, $0-24
 	MOVQ top+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), CX
-	VMOVUPS (DI), Y0
+	VMOVUPS minusInf<>(SB), Y0
 	VMOVAPS Y0, Y2
 	SUBQ $8, CX
 	JLT done2
@@ -271,7 +289,7 @@ TEXT ·idLanesAVX2(SB), NOSPLIT, $0-24
 	MOVQ top+0(FP), DI
 	MOVQ ids+8(FP), SI
 	MOVQ n+16(FP), CX
-	VMOVUPS (DI), Y0
+	VXORPS Y0, Y0, Y0
 	SUBQ $8, CX
 	JLT done5
 loop4:
@@ -299,8 +317,8 @@ TEXT ·sumLanesAVX2(SB), NOSPLIT, $0-24
 	MOVQ sum+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), CX
-	VMOVUPD 0(DI), Y0
-	VMOVUPD 32(DI), Y1
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 	SUBQ $8, CX
 	JLT done8
 loop7:
@@ -338,8 +356,8 @@ TEXT ·expLanesAVX2(SB), NOSPLIT, $0-28
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), CX
 	VBROADCASTSS s+24(FP), Y9
-	VMOVUPD 0(DI), Y0
-	VMOVUPD 32(DI), Y1
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 	SUBQ $8, CX
 	JLT done11
 loop10:

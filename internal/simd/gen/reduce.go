@@ -7,8 +7,8 @@ import "fmt"
 func reductions(a *asm) {
 	maxOf(a)
 	maxID(a)
-	sum64(a, "sumLanes", "adds x[i] to lane i%8, in float64.", false)
-	sum64(a, "expLanes", "adds e^(x[i]-s) to lane i%8, in float64.", true)
+	sum64(a, "sumLanes", "sets lane l of sum to Σ x[l+8i], in float64.", false)
+	sum64(a, "expLanes", "sets lane l of sum to Σ e^(x[l+8i]-s), in float64.", true)
 	dot(a)
 }
 
@@ -31,12 +31,12 @@ func reduce(a *asm, step func(tail bool)) {
 }
 
 func maxOf(a *asm) {
-	a.fn("maxLanes", "sets lane l of top to the greatest of its own and x[l], x[l+16], …, NaN aside.", "top *float32", "x *float32", "n int")
+	a.fn("maxLanes", "sets the lanes of top to the greatest of some of x each, NaN aside.", "top *float32", "x *float32", "n int")
 	a.op("MOVQ %s, DI", a.arg("top"))
 	a.op("MOVQ %s, SI", a.arg("x"))
 	a.op("MOVQ %s, CX", a.arg("n"))
 	acc, x, low := a.v(0), a.v(1), a.v(2)
-	a.op("VMOVUPS (DI), %s", acc)
+	a.op("VMOVUPS %s, %s", a.words("minusInf", 0xff800000), acc)
 	a.op("VMOVAPS %s, %s", acc, low) // what lanes without an element hold
 	reduce(a, func(tail bool) {
 		switch {
@@ -56,12 +56,12 @@ func maxOf(a *asm) {
 }
 
 func maxID(a *asm) {
-	a.fn("idLanes", "sets lane l of top to the greatest of its own and the ids, read as unsigned numbers.", "top *uint32", "ids *int32", "n int")
+	a.fn("idLanes", "sets the lanes of top to the greatest of some of ids each, read as unsigned numbers.", "top *uint32", "ids *int32", "n int")
 	a.op("MOVQ %s, DI", a.arg("top"))
 	a.op("MOVQ %s, SI", a.arg("ids"))
 	a.op("MOVQ %s, CX", a.arg("n"))
 	acc, x := a.v(0), a.v(1)
-	a.op("VMOVUPS (DI), %s", acc)
+	a.op("VXORPS %[1]s, %[1]s, %[1]s", acc)
 	reduce(a, func(tail bool) {
 		a.load("(SI)", x, tail)
 		a.op("VPMAXUD %s, %s, %s", x, acc, acc)
@@ -88,7 +88,7 @@ func sum64(a *asm, name, doc string, isExp bool) {
 	acc := []string{a.v(0), a.v(1)}
 	per := a.bytes() / 8
 	for i := range 8 / per {
-		a.op("VMOVUPD %d(DI), %s", 8*per*i, acc[i])
+		a.op("VXORPS %[1]s, %[1]s, %[1]s", acc[i])
 	}
 	reduce(a, func(tail bool) {
 		a.load("(SI)", x, tail)
