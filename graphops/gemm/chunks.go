@@ -23,7 +23,7 @@ func (j *job) chunkSize() int {
 		return 0
 	}
 	// An even number, for an even number of threads.
-	chunks := min(maxChunks, 2*((k+2047)/2048))
+	chunks := min(maxChunks, max(2*((k+2047)/2048), min(4, k/minChunk)))
 	return (k + chunks - 1) / chunks
 }
 
