@@ -28,7 +28,8 @@ type LaunchOptions struct {
 	// Data is the dataset that [Worker.Dataset] gives every rank; it is shared,
 	// not copied.
 	Data *Dataset
-	// Workers is the number of worker processes; 0 means one per GPU, else one.
+	// Workers is the number of worker processes; 0 means what the environment's
+	// GNB_WORKERS says, else one per GPU, else one.
 	Workers int
 	// VirtualRanks is the number of virtual ranks of each worker, 1 by default:
 	// runs with the same Workers × VirtualRanks have the same weights to the bit.
@@ -168,6 +169,15 @@ func (l *launched) options() error {
 		return errors.New(`gnb: Device is "cuda" and this version has no GPU path yet; use "auto" or "cpu"`)
 	default:
 		return fmt.Errorf(`gnb: Device is %q; it is "auto", "cpu" or "cuda"`, o.Device)
+	}
+	if o.Workers == 0 {
+		n, err := workersWanted()
+		if err != nil {
+			return err
+		}
+		if o.Workers = n; n > 0 {
+			l.note("workers on the CPU: %d, as GNB_WORKERS says", n)
+		}
 	}
 	if o.Workers == 0 {
 		o.Workers = 1

@@ -82,8 +82,10 @@ type Result struct {
 	// in bytes.
 	PeakMemory int64      `json:"peak_memory"`
 	Model      *ModelInfo `json:"model,omitempty"`
-	// SampledEdges is how many edges the workers sampled in all.
-	SampledEdges int64 `json:"sampled_edges"`
+	// SampledEdges is how many edges the workers sampled in all, and WorkerSeeds
+	// how many seeds each took from loops over batches since this start of the run.
+	SampledEdges int64   `json:"sampled_edges"`
+	WorkerSeeds  []int64 `json:"worker_seeds,omitempty"`
 }
 
 // Run is a run's directory and what is in it.

@@ -36,7 +36,7 @@ type view struct {
 }
 
 type rankView struct {
-	edgesNow           int64 // in all
+	seedsNow, edgesNow int64 // in all
 	seeds, edges       int64 // when the rates were last computed
 	at                 time.Time
 	seedsSec, edgesSec float64
@@ -181,7 +181,7 @@ func (v *view) onOutput(rank int, _, line string) {
 }
 
 func (r *rankView) update(seeds, edges int64) {
-	r.edgesNow = edges
+	r.seedsNow, r.edgesNow = seeds, edges
 	now := time.Now()
 	if r.at.IsZero() {
 		r.seeds, r.edges, r.at = seeds, edges, now
@@ -289,6 +289,7 @@ func (v *view) close(runErr error) error {
 	res.PeakMemory = v.peak
 	for _, r := range v.rank {
 		res.SampledEdges += r.edgesNow
+		res.WorkerSeeds = append(res.WorkerSeeds, r.seedsNow)
 	}
 	maps.DeleteFunc(res.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
 	var err error

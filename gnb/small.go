@@ -1,0 +1,35 @@
+package gnb
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// Small is the name of the dataset to use: name, or, where the environment has
+// GNB_SMALL set (and not to 0), small, a stand-in that a laptop trains on in
+// seconds. It is how one notebook serves for the real thing and for a test of
+// itself, with no other difference:
+//
+//	var reddit = gnb.Small("reddit", "planted?nodes=6000&classes=41&features=602")
+func Small(name, small string) string {
+	if v := os.Getenv("GNB_SMALL"); v != "" && v != "0" {
+		return small
+	}
+	return name
+}
+
+// workersWanted is what GNB_WORKERS says, 0 where it is not set.
+func workersWanted() (int, error) {
+	text := os.Getenv("GNB_WORKERS")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > collective.MaxRanks {
+		return 0, fmt.Errorf("gnb: the environment variable GNB_WORKERS is %q; it is the number of workers of runs that do not say theirs, 1 to %d", text, collective.MaxRanks)
+	}
+	return n, nil
+}
