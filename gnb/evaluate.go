@@ -25,6 +25,9 @@ type Evaluation struct {
 	// Loss also computes the mean loss of each split, without dropout: an
 	// exponential a class and node.
 	Loss bool
+	// Timer, unless nil, is lapped after each batch that is sampled and computed,
+	// over all splits: its Mean is then the time of an iteration of inference.
+	Timer *Timer
 }
 
 // FullNeighbors evaluates with all neighbours, layer by layer over the whole
@@ -257,6 +260,9 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 				return nil
 			}))
 			progress(b.Step + 1)
+			if how.Timer != nil {
+				how.Timer.Lap()
+			}
 		}
 		w.stage(stageEvaluate)
 	}

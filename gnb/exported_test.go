@@ -134,6 +134,13 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 			if full.Splits[0] != all.Splits[0] {
 				w.Fail(fmt.Errorf("with all neighbours sampled %v, layer by layer %v", all, full))
 			}
+			for _, warmup := range []int{2, 3} {
+				t := w.Timer(warmup)
+				w.Evaluate(net, gnb.Evaluation{Fanouts: []int{2, 2}, Batch: 7, MaxBatches: 3, Timer: t}, "test")
+				if timed := t.Mean() > 0; timed != (warmup < 3) {
+					w.Fail(fmt.Errorf("a timer of 3 batches with %d to warm up gives a mean of %v", warmup, t.Mean()))
+				}
+			}
 		},
 		"Barrier": func() { w.Barrier() },
 		"AllReduce": func() {
@@ -163,7 +170,7 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 		"LoadWeights": func() {
 			w.SaveBest(net, 0.8)
 			w.Barrier()
-			raw, err := os.ReadFile(filepath.Join(w.RunDir(), "best.safetensors"))
+			raw, err := os.ReadFile((&gnb.Run{Dir: w.RunDir()}).BestWeights())
 			if err == nil {
 				err = os.WriteFile(path, raw, 0o600)
 			}

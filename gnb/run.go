@@ -162,12 +162,15 @@ func (r *Run) Losses() ([]float64, error) {
 // Weights is the file of the final weights.
 func (r *Run) Weights() string { return filepath.Join(r.Dir, "model.safetensors") }
 
+// BestWeights is the file of the weights that [Worker.SaveBest] wrote last, those
+// of the best epoch of a run of [Train].
+func (r *Run) BestWeights() string { return filepath.Join(r.Dir, "best.safetensors") }
+
 // weights is the file of the weights to compute with: those at the best
 // validation accuracy, else, or when they are asked for, the final ones; "" when
 // there are none yet.
 func (r *Run) weights(final bool) string {
-	for _, name := range []string{"best.safetensors", "model.safetensors"} {
-		path := filepath.Join(r.Dir, name)
+	for _, path := range []string{r.BestWeights(), r.Weights()} {
 		if _, err := os.Stat(path); err == nil && (!final || path == r.Weights()) {
 			return absolute(path)
 		}
