@@ -1,0 +1,81 @@
+package doctest
+
+import (
+	"slices"
+	"strings"
+)
+
+const module = "github.com/graphnb/graphnb"
+
+// Packages are what a piece may use without importing it, by name: a notebook's kernel adds the
+// imports of the standard library, and cells share those of the module.
+var Packages = map[string]string{
+	"gnb":       module + "/gnb",
+	"graphops":  module + "/graphops",
+	"dataset":   module + "/graphops/dataset",
+	"convert":   module + "/graphops/dataset/convert",
+	"sample":    module + "/graphops/sample",
+	"tensor":    module + "/graphops/tensor",
+	"gradcheck": module + "/graphops/tensor/gradcheck",
+	"nn":        module + "/graphops/nn",
+	"context":   "context",
+	"errors":    "errors",
+	"flag":      "flag",
+	"fmt":       "fmt",
+	"math":      "math",
+	"os":        "os",
+	"filepath":  "path/filepath",
+	"rand":      "math/rand/v2",
+	"slices":    "slices",
+	"sort":      "sort",
+	"strconv":   "strconv",
+	"strings":   "strings",
+	"testing":   "testing",
+	"time":      "time",
+}
+
+// Context are the variables that pages use without declaring them, with their types.
+var Context = map[string]string{
+	"ctx":   "context.Context",
+	"ds":    "*gnb.Dataset",
+	"g":     "*gnb.Graph",
+	"run":   "*gnb.Run",
+	"w":     "*gnb.Worker",
+	"net":   "*gnb.Net[*nn.SAGE]",
+	"opt":   "*gnb.Optimizer",
+	"b":     "*gnb.Batch",
+	"block": "*gnb.Block",
+	"f":     "*nn.Fwd",
+	"h":     "*nn.Tensor",
+	"out":   "*nn.Tensor",
+	"loss":  "*nn.Loss",
+	"epoch": "int",
+	"lr":    "float64",
+
+	"ids":      "[]int32", // nodes
+	"src":      "[]int32", // of edges
+	"dst":      "[]int32",
+	"own":      "*gnb.Dataset", // one in memory
+	"score":    "*nn.Tensor",   // of edges
+	"scores":   "[]float32",    // of nodes
+	"labels":   "[]int8",
+	"accuracy": "float64",
+	"sums":     "[]float64",
+}
+
+// prefixes are the names that tell a sentence's Go from other languages'.
+func prefixes() []string {
+	var all []string
+	for name, path := range Packages {
+		if strings.HasPrefix(path, module) {
+			all = append(all, name)
+		}
+	}
+	for name, typ := range Context {
+		if strings.Contains(typ, "gnb.") || strings.Contains(typ, "nn.") {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
