@@ -3,6 +3,7 @@ package graphops
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Block is the bipartite graph of one hop: NumDst destination rows receive from
@@ -40,6 +41,7 @@ type Block struct {
 
 	once sync.Once
 	t    *Transposed
+	made atomic.Bool // t
 
 	loopOnce sync.Once
 	looped   *Block
@@ -103,9 +105,13 @@ func (b *Block) Transposed() *Transposed {
 		b.t = &Transposed{}
 		b.t.make(b, 0)
 		b.t.work = transposing{} // nobody makes another in this memory
+		b.made.Store(true)
 	})
 	return b.t
 }
+
+// HasTransposed tells whether the transpose has been made.
+func (b *Block) HasTransposed() bool { return b.made.Load() }
 
 // Transpose makes what [Block.Transposed] returns from now on, in the memory of
 // t, on a number of threads that does not show in the result. Where the
@@ -114,5 +120,6 @@ func (b *Block) Transpose(t *Transposed, threads int) {
 	b.once.Do(func() {
 		b.t = t
 		t.make(b, threads)
+		b.made.Store(true)
 	})
 }

@@ -33,15 +33,18 @@ func (c *cpu) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
 		checkIDs(t, ids, cols)
-		for d := lo; d < hi; d++ {
-			deg := b.InDegree(d)
-			o := out.Host[d*cols : (d+1)*cols]
-			if wts == nil {
-				simd.SumRows(o, t, ids, deg, 1, acc)
-			} else {
-				sumHeads(o, t, ids, deg, wts[int(b.Indptr[d]-b.Indptr[0])*heads:], heads, nil, acc)
+		o, first := out.Host[lo*cols:hi*cols], int(b.Indptr[lo]-b.Indptr[0])
+		switch {
+		case wts == nil:
+			simd.SumSegments(o, t, cols, b.Indptr[lo:hi+1], ids, false, acc)
+		case heads == 1:
+			simd.WeightedSumSegments(o, t, cols, b.Indptr[lo:hi+1], ids, wts[first:], nil, acc)
+		default:
+			for d := lo; d < hi; d++ {
+				deg := b.InDegree(d)
+				sumHeads(out.Host[d*cols:(d+1)*cols], t, ids, deg, wts[int(b.Indptr[d]-b.Indptr[0])*heads:], heads, nil, acc)
+				ids = ids[deg:]
 			}
-			ids = ids[deg:]
 		}
 	})
 }
@@ -57,8 +60,20 @@ func sumHeads(o []float32, t *simd.Rows, ids []int32, n int, w []float32, heads 
 	}
 }
 
+// scatterEdges is the edges up to which one thread adds the gradients of sources
+// in less time than it takes to group the edges by source; the sums are the same.
+const scatterEdges = 1 << 17
+
 func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool) {
-	t, wts := b.Transposed(), weights(w)
+	wts := weights(w)
+	if heads == 1 && !acc && b.NumEdges() <= scatterEdges && !b.HasTransposed() {
+		ids := b.Indices[b.Indptr[0]:b.Indptr[b.NumDst]]
+		checkIDs(&simd.Rows{Data: dh.Host, Stride: cols}, ids, cols)
+		clear(dh.Host[:b.NumSrc*cols])
+		simd.ScatterSegments(dh.Host, dOut.Host[:b.NumDst*cols], cols, b.Indptr, ids, wts)
+		return
+	}
+	t := b.Transposed()
 	g := &simd.Rows{Data: dOut.Host, Stride: cols}
 	n, grain := segments(t.Indptr, b.NumSrc, cols)
 	parallel.For(c.threads, n, grain, func(lo, hi int) {
@@ -66,15 +81,18 @@ func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block,
 		first, last := t.Indptr[lo], t.Indptr[hi]
 		ids, edges := t.Dst[first:last], t.Edge[first:last]
 		checkIDs(g, ids, cols)
-		for s := lo; s < hi; s++ {
-			deg := int(t.Indptr[s+1] - t.Indptr[s])
-			o := dh.Host[s*cols : (s+1)*cols]
-			if wts == nil {
-				simd.SumRows(o, g, ids, deg, 1, acc)
-			} else {
-				sumHeads(o, g, ids, deg, wts, heads, edges, acc)
+		o := dh.Host[lo*cols : hi*cols]
+		switch {
+		case wts == nil:
+			simd.SumSegments(o, g, cols, t.Indptr[lo:hi+1], ids, false, acc)
+		case heads == 1:
+			simd.WeightedSumSegments(o, g, cols, t.Indptr[lo:hi+1], ids, wts, edges, acc)
+		default:
+			for s := lo; s < hi; s++ {
+				deg := int(t.Indptr[s+1] - t.Indptr[s])
+				sumHeads(dh.Host[s*cols:(s+1)*cols], g, ids, deg, wts, heads, edges, acc)
+				ids, edges = ids[deg:], edges[deg:]
 			}
-			ids, edges = ids[deg:], edges[deg:]
 		}
 	})
 }

@@ -69,11 +69,7 @@ func (c *cpu) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, 
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
 		checkIDs(t, ids, cols)
-		for d := lo; d < hi; d++ {
-			deg := b.InDegree(d)
-			simd.SumRows(out[d*cols:(d+1)*cols], t, ids, deg, share(op, deg), false)
-			ids = ids[deg:]
-		}
+		simd.SumSegments(out[lo*cols:hi*cols], t, cols, b.Indptr[lo:hi+1], ids, op == Mean, false)
 	})
 }
 
@@ -105,18 +101,18 @@ func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int,
 		first, last := t.Indptr[lo], t.Indptr[hi]
 		ids, edges := t.Dst[first:last], t.Edge[first:last]
 		checkIDs(g, ids, cols)
-		for s := lo; s < hi; s++ {
-			o := dh.Host[s*cols : (s+1)*cols]
-			deg := int(t.Indptr[s+1] - t.Indptr[s])
-			switch op {
-			case Sum:
-				simd.SumRows(o, g, ids, deg, 1, acc)
-			case Mean:
-				simd.WeightedSumRows(o, g, ids, deg, shares, 1, ids, acc)
-			case Max:
-				simd.SumRowsWhere(o, g, ids, deg, args, edges, acc)
+		o := dh.Host[lo*cols : hi*cols]
+		switch op {
+		case Sum:
+			simd.SumSegments(o, g, cols, t.Indptr[lo:hi+1], ids, false, acc)
+		case Mean:
+			simd.WeightedSumSegments(o, g, cols, t.Indptr[lo:hi+1], ids, shares, ids, acc)
+		case Max:
+			for s := lo; s < hi; s++ {
+				deg := int(t.Indptr[s+1] - t.Indptr[s])
+				simd.SumRowsWhere(dh.Host[s*cols:(s+1)*cols], g, ids, deg, args, edges, acc)
+				ids, edges = ids[deg:], edges[deg:]
 			}
-			ids, edges = ids[deg:], edges[deg:]
 		}
 	})
 }
@@ -148,11 +144,7 @@ func (c *cpu) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, ac
 		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
 		edges := t.Edge[t.Indptr[lo]:t.Indptr[hi]]
 		checkIDs(g, edges, cols)
-		for s := lo; s < hi; s++ {
-			deg := int(t.Indptr[s+1] - t.Indptr[s])
-			simd.SumRows(dh.Host[s*cols:(s+1)*cols], g, edges, deg, 1, acc)
-			edges = edges[deg:]
-		}
+		simd.SumSegments(dh.Host[lo*cols:hi*cols], g, cols, t.Indptr[lo:hi+1], edges, false, acc)
 	})
 }
 

@@ -1,6 +1,9 @@
 package tensor
 
-import "github.com/graphnb/graphnb/graphops"
+import (
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/simd"
+)
 
 // sparse is a matrix of few non-zeros in compressed rows: the edges of the block
 // run from columns to rows, and values [nnz], by the edge's number from 0, are
@@ -36,15 +39,19 @@ func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, value
 		fail(op, "indptr ends at %d but there are %d values", last, len(values))
 	}
 	for r := range rows {
-		before := int32(-1)
 		if indptr[r+1] < indptr[r] || indptr[r+1] > last {
 			fail(op, "indptr[%d] is %d after %d", r+1, indptr[r+1], indptr[r])
 		}
-		for _, c := range indices[indptr[r]:indptr[r+1]] {
-			if c <= before || int(c) >= cols {
-				fail(op, "row %d has column %d after column %d; columns ascend and lie in [0,%d)", r, c, before, cols)
+	}
+	if !simd.Ascending(indptr, indices[first:], cols) {
+		for r := range rows {
+			before := int32(-1)
+			for _, c := range indices[indptr[r]:indptr[r+1]] {
+				if c <= before || int(c) >= cols {
+					fail(op, "row %d has column %d after column %d; columns ascend and lie in [0,%d)", r, c, before, cols)
+				}
+				before = c
 			}
-			before = c
 		}
 	}
 	checkSpace(op, sp, rows)

@@ -502,6 +502,26 @@ func idLanesAVX512(top *uint32, ids *int32, n int)
 //go:noescape
 func idLanesAVX2(top *uint32, ids *int32, n int)
 
+// ascentLanes runs the vector kernel of the path in use: it adds to the lanes of count how many of the n+1 ids are greater than the one before, a part of them in each.
+// It tells whether there is one.
+func ascentLanes(count *uint32, ids *int32, n int) bool {
+	switch path {
+	case AVX512:
+		ascentLanesAVX512(count, ids, n)
+	case AVX2:
+		ascentLanesAVX2(count, ids, n)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func ascentLanesAVX512(count *uint32, ids *int32, n int)
+
+//go:noescape
+func ascentLanesAVX2(count *uint32, ids *int32, n int)
+
 // sumLanes runs the vector kernel of the path in use: it sets lane l of sum to Σ x[l+8i], in float64.
 // It tells whether there is one.
 func sumLanes(sum *float64, x *float32, n int) bool {
@@ -801,3 +821,103 @@ func gatherRowsFarAVX512(o, data *float32, stride int, ids *int32, n, total, dis
 
 //go:noescape
 func gatherRowsFarAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols, step int, via *int32)
+
+// sumSegments runs the vector kernel of the path in use: it computes o = Σ rows, or their mean, for each segment; see SumSegments.
+// It tells whether there is one.
+func sumSegments(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc, mean int) bool {
+	switch path {
+	case AVX512:
+		sumSegmentsAVX512(o, data, stride, ids, indptr, rows, total, dist, cols, acc, mean)
+	case AVX2:
+		sumSegmentsAVX2(o, data, stride, ids, indptr, rows, total, dist, cols, acc, mean)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func sumSegmentsAVX512(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc, mean int)
+
+//go:noescape
+func sumSegmentsAVX2(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc, mean int)
+
+// weightedSegments runs the vector kernel of the path in use: it computes o = Σ weight·row for each segment, the weights in the order of the ids; see WeightedSumSegments.
+// It tells whether there is one.
+func weightedSegments(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc int, w *float32) bool {
+	switch path {
+	case AVX512:
+		weightedSegmentsAVX512(o, data, stride, ids, indptr, rows, total, dist, cols, acc, w)
+	case AVX2:
+		weightedSegmentsAVX2(o, data, stride, ids, indptr, rows, total, dist, cols, acc, w)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func weightedSegmentsAVX512(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc int, w *float32)
+
+//go:noescape
+func weightedSegmentsAVX2(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc int, w *float32)
+
+// weightedSegmentsAt runs the vector kernel of the path in use: it computes o = Σ weight·row for each segment, the weights by number; see WeightedSumSegments.
+// It tells whether there is one.
+func weightedSegmentsAt(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc int, w *float32, at *int32) bool {
+	switch path {
+	case AVX512:
+		weightedSegmentsAtAVX512(o, data, stride, ids, indptr, rows, total, dist, cols, acc, w, at)
+	case AVX2:
+		weightedSegmentsAtAVX2(o, data, stride, ids, indptr, rows, total, dist, cols, acc, w, at)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func weightedSegmentsAtAVX512(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc int, w *float32, at *int32)
+
+//go:noescape
+func weightedSegmentsAtAVX2(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc int, w *float32, at *int32)
+
+// scatterSegments runs the vector kernel of the path in use: it adds row r of d to the rows of o that segment r names; see ScatterSegments.
+// It tells whether there is one.
+func scatterSegments(o, d *float32, ids *int32, indptr *int64, rows, cols int) bool {
+	switch path {
+	case AVX512:
+		scatterSegmentsAVX512(o, d, ids, indptr, rows, cols)
+	case AVX2:
+		scatterSegmentsAVX2(o, d, ids, indptr, rows, cols)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func scatterSegmentsAVX512(o, d *float32, ids *int32, indptr *int64, rows, cols int)
+
+//go:noescape
+func scatterSegmentsAVX2(o, d *float32, ids *int32, indptr *int64, rows, cols int)
+
+// weightedScatter runs the vector kernel of the path in use: it does what scatterSegments does with a weight for each id.
+// It tells whether there is one.
+func weightedScatter(o, d *float32, ids *int32, indptr *int64, rows, cols int, w *float32) bool {
+	switch path {
+	case AVX512:
+		weightedScatterAVX512(o, d, ids, indptr, rows, cols, w)
+	case AVX2:
+		weightedScatterAVX2(o, d, ids, indptr, rows, cols, w)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func weightedScatterAVX512(o, d *float32, ids *int32, indptr *int64, rows, cols int, w *float32)
+
+//go:noescape
+func weightedScatterAVX2(o, d *float32, ids *int32, indptr *int64, rows, cols int, w *float32)

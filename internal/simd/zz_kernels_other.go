@@ -60,6 +60,8 @@ func maxLanes(_ *float32, _ *float32, _ int) bool { return false }
 
 func idLanes(_ *uint32, _ *int32, _ int) bool { return false }
 
+func ascentLanes(_ *uint32, _ *int32, _ int) bool { return false }
+
 func sumLanes(_ *float64, _ *float32, _ int) bool { return false }
 
 func expLanes(_ *float64, _ *float32, _ int, _ float32) bool { return false }
@@ -105,5 +107,23 @@ func gatherRows(_ *float32, _ *float32, _ int, _ *int32, _ int, _ int, _ int, _ 
 }
 
 func gatherRowsFar(_ *float32, _ *float32, _ int, _ *int32, _ int, _ int, _ int, _ int, _ int, _ *int32) bool {
+	return false
+}
+
+func sumSegments(_ *float32, _ *float32, _ int, _ *int32, _ *int64, _ int, _ int, _ int, _ int, _ int, _ int) bool {
+	return false
+}
+
+func weightedSegments(_ *float32, _ *float32, _ int, _ *int32, _ *int64, _ int, _ int, _ int, _ int, _ int, _ *float32) bool {
+	return false
+}
+
+func weightedSegmentsAt(_ *float32, _ *float32, _ int, _ *int32, _ *int64, _ int, _ int, _ int, _ int, _ int, _ *float32, _ *int32) bool {
+	return false
+}
+
+func scatterSegments(_ *float32, _ *float32, _ *int32, _ *int64, _ int, _ int) bool { return false }
+
+func weightedScatter(_ *float32, _ *float32, _ *int32, _ *int64, _ int, _ int, _ *float32) bool {
 	return false
 }

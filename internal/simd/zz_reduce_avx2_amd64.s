@@ -312,22 +312,19 @@ end6:
 	VZEROUPPER
 	RET
 
-// func sumLanesAVX2(sum *float64, x *float32, n int)
-TEXT ·sumLanesAVX2(SB), NOSPLIT, $0-24
-	MOVQ sum+0(FP), DI
-	MOVQ x+8(FP), SI
+// func ascentLanesAVX2(count *uint32, ids *int32, n int)
+TEXT ·ascentLanesAVX2(SB), NOSPLIT, $0-24
+	MOVQ count+0(FP), DI
+	MOVQ ids+8(FP), SI
 	MOVQ n+16(FP), CX
 	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
 	SUBQ $8, CX
 	JLT done8
 loop7:
-	VMOVUPS (SI), Y4
-	VCVTPS2PD X4, Y5
-	VADDPD Y5, Y0, Y0
-	VEXTRACTF128 $1, Y4, X4
-	VCVTPS2PD X4, Y5
-	VADDPD Y5, Y1, Y1
+	VMOVUPS (SI), Y1
+	VMOVUPS 4(SI), Y2
+	VPCMPGTD Y1, Y2, Y1
+	VPSUBD Y1, Y0, Y0
 	ADDQ $32, SI
 	SUBQ $8, CX
 	JGE loop7
@@ -338,13 +335,48 @@ done8:
 	SHLQ $2, CX
 	SUBQ CX, AX
 	VMOVDQU (AX), Y15
+	VMASKMOVPS (SI), Y15, Y1
+	VMASKMOVPS 4(SI), Y15, Y2
+	VPCMPGTD Y1, Y2, Y1
+	VPSUBD Y1, Y0, Y0
+end9:
+	VMOVUPS Y0, (DI)
+	VZEROUPPER
+	RET
+
+// func sumLanesAVX2(sum *float64, x *float32, n int)
+TEXT ·sumLanesAVX2(SB), NOSPLIT, $0-24
+	MOVQ sum+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	SUBQ $8, CX
+	JLT done11
+loop10:
+	VMOVUPS (SI), Y4
+	VCVTPS2PD X4, Y5
+	VADDPD Y5, Y0, Y0
+	VEXTRACTF128 $1, Y4, X4
+	VCVTPS2PD X4, Y5
+	VADDPD Y5, Y1, Y1
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JGE loop10
+done11:
+	ADDQ $8, CX
+	JZ end12
+	LEAQ tail<>+32(SB), AX
+	SHLQ $2, CX
+	SUBQ CX, AX
+	VMOVDQU (AX), Y15
 	VMASKMOVPS (SI), Y15, Y4
 	VCVTPS2PD X4, Y5
 	VADDPD Y5, Y0, Y0
 	VEXTRACTF128 $1, Y4, X4
 	VCVTPS2PD X4, Y5
 	VADDPD Y5, Y1, Y1
-end9:
+end12:
 	VMOVUPD Y0, 0(DI)
 	VMOVUPD Y1, 32(DI)
 	VZEROUPPER
@@ -359,8 +391,8 @@ TEXT ·expLanesAVX2(SB), NOSPLIT, $0-28
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	SUBQ $8, CX
-	JLT done11
-loop10:
+	JLT done14
+loop13:
 	VMOVUPS (SI), Y4
 	VSUBPS Y9, Y4, Y4
 	VMOVUPS expLow<>(SB), Y6
@@ -402,10 +434,10 @@ loop10:
 	VADDPD Y5, Y1, Y1
 	ADDQ $32, SI
 	SUBQ $8, CX
-	JGE loop10
-done11:
+	JGE loop13
+done14:
 	ADDQ $8, CX
-	JZ end12
+	JZ end15
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -450,7 +482,7 @@ done11:
 	VEXTRACTF128 $1, Y4, X4
 	VCVTPS2PD X4, Y5
 	VADDPD Y5, Y1, Y1
-end12:
+end15:
 	VMOVUPD Y0, 0(DI)
 	VMOVUPD Y1, 32(DI)
 	VZEROUPPER
@@ -475,7 +507,7 @@ TEXT ·dotRowsAVX2(SB), NOSPLIT, $0-80
 	MOVQ step+8(FP), BX
 	SHLQ $2, R9
 	SHLQ $2, BX
-row13:
+row16:
 	MOVL (SI), R12
 	IMULQ R9, R12
 	ADDQ R8, R12
@@ -493,8 +525,8 @@ row13:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	SUBQ $32, CX
-	JLT done15
-loop14:
+	JLT done18
+loop17:
 	PREFETCHT0 0(R13)
 	VMOVUPS 0(R12), Y4
 	VMULPS 0(R14), Y4, Y4
@@ -513,20 +545,20 @@ loop14:
 	ADDQ $128, R13
 	ADDQ $128, R14
 	SUBQ $32, CX
-	JGE loop14
-done15:
+	JGE loop17
+done18:
 	ADDQ $32, CX
-	JZ sum16
+	JZ sum19
 	PREFETCHT0 (R13)
 	CMPQ CX, $8
-	JLT tail17
+	JLT tail20
 	VMOVUPS 0(R12), Y4
 	VMULPS 0(R14), Y4, Y4
 	VADDPS Y4, Y0, Y0
 	SUBQ $8, CX
-	JZ sum16
-	JMP next18
-tail17:
+	JZ sum19
+	JMP next21
+tail20:
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -535,17 +567,17 @@ tail17:
 	VMASKMOVPS 0(R14), Y15, Y8
 	VMULPS Y8, Y4, Y4
 	VADDPS Y4, Y0, Y0
-	JMP sum16
-next18:
+	JMP sum19
+next21:
 	CMPQ CX, $8
-	JLT tail19
+	JLT tail22
 	VMOVUPS 32(R12), Y5
 	VMULPS 32(R14), Y5, Y5
 	VADDPS Y5, Y1, Y1
 	SUBQ $8, CX
-	JZ sum16
-	JMP next20
-tail19:
+	JZ sum19
+	JMP next23
+tail22:
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -554,17 +586,17 @@ tail19:
 	VMASKMOVPS 32(R14), Y15, Y8
 	VMULPS Y8, Y5, Y5
 	VADDPS Y5, Y1, Y1
-	JMP sum16
-next20:
+	JMP sum19
+next23:
 	CMPQ CX, $8
-	JLT tail21
+	JLT tail24
 	VMOVUPS 64(R12), Y6
 	VMULPS 64(R14), Y6, Y6
 	VADDPS Y6, Y2, Y2
 	SUBQ $8, CX
-	JZ sum16
-	JMP next22
-tail21:
+	JZ sum19
+	JMP next25
+tail24:
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -573,17 +605,17 @@ tail21:
 	VMASKMOVPS 64(R14), Y15, Y8
 	VMULPS Y8, Y6, Y6
 	VADDPS Y6, Y2, Y2
-	JMP sum16
-next22:
+	JMP sum19
+next25:
 	CMPQ CX, $8
-	JLT tail23
+	JLT tail26
 	VMOVUPS 96(R12), Y7
 	VMULPS 96(R14), Y7, Y7
 	VADDPS Y7, Y3, Y3
 	SUBQ $8, CX
-	JZ sum16
-	JMP next24
-tail23:
+	JZ sum19
+	JMP next27
+tail26:
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -592,9 +624,9 @@ tail23:
 	VMASKMOVPS 96(R14), Y15, Y8
 	VMULPS Y8, Y7, Y7
 	VADDPS Y7, Y3, Y3
-	JMP sum16
-next24:
-sum16:
+	JMP sum19
+next27:
+sum19:
 	VADDPS Y2, Y0, Y0
 	VADDPS Y3, Y1, Y1
 	VADDPS Y1, Y0, Y0
@@ -607,6 +639,6 @@ sum16:
 	VMOVSS X0, (DI)
 	ADDQ BX, DI
 	DECQ DX
-	JNZ row13
+	JNZ row16
 	VZEROUPPER
 	RET

@@ -236,6 +236,24 @@ DATA one<>+56(SB)/4, $0x3f800000
 DATA one<>+60(SB)/4, $0x3f800000
 GLOBL one<>(SB), RODATA|NOPTR, $64
 
+DATA oneInt<>+0(SB)/4, $0x00000001
+DATA oneInt<>+4(SB)/4, $0x00000001
+DATA oneInt<>+8(SB)/4, $0x00000001
+DATA oneInt<>+12(SB)/4, $0x00000001
+DATA oneInt<>+16(SB)/4, $0x00000001
+DATA oneInt<>+20(SB)/4, $0x00000001
+DATA oneInt<>+24(SB)/4, $0x00000001
+DATA oneInt<>+28(SB)/4, $0x00000001
+DATA oneInt<>+32(SB)/4, $0x00000001
+DATA oneInt<>+36(SB)/4, $0x00000001
+DATA oneInt<>+40(SB)/4, $0x00000001
+DATA oneInt<>+44(SB)/4, $0x00000001
+DATA oneInt<>+48(SB)/4, $0x00000001
+DATA oneInt<>+52(SB)/4, $0x00000001
+DATA oneInt<>+56(SB)/4, $0x00000001
+DATA oneInt<>+60(SB)/4, $0x00000001
+GLOBL oneInt<>(SB), RODATA|NOPTR, $64
+
 // func maxLanesAVX512(top, x *float32, n int)
 TEXT ·maxLanesAVX512(SB), NOSPLIT, $0-24
 	MOVQ top+0(FP), DI
@@ -294,21 +312,20 @@ end6:
 	VZEROUPPER
 	RET
 
-// func sumLanesAVX512(sum *float64, x *float32, n int)
-TEXT ·sumLanesAVX512(SB), NOSPLIT, $0-24
-	MOVQ sum+0(FP), DI
-	MOVQ x+8(FP), SI
+// func ascentLanesAVX512(count *uint32, ids *int32, n int)
+TEXT ·ascentLanesAVX512(SB), NOSPLIT, $0-24
+	MOVQ count+0(FP), DI
+	MOVQ ids+8(FP), SI
 	MOVQ n+16(FP), CX
 	VXORPS Z0, Z0, Z0
+	VMOVUPS oneInt<>(SB), Z3
 	SUBQ $16, CX
 	JLT done8
 loop7:
-	VMOVUPS (SI), Z4
-	VCVTPS2PD Y4, Z5
-	VADDPD Z5, Z0, Z0
-	VEXTRACTF64X4 $1, Z4, Y4
-	VCVTPS2PD Y4, Z5
-	VADDPD Z5, Z0, Z0
+	VMOVUPS (SI), Z1
+	VMOVUPS 4(SI), Z2
+	VPCMPD $6, Z1, Z2, K2
+	VPADDD Z3, Z0, K2, Z0
 	ADDQ $64, SI
 	SUBQ $16, CX
 	JGE loop7
@@ -319,13 +336,47 @@ done8:
 	SHLL CX, AX
 	NOTL AX
 	KMOVW AX, K1
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVUPS.Z 4(SI), K1, Z2
+	VPCMPD $6, Z1, Z2, K2
+	VPADDD Z3, Z0, K2, Z0
+end9:
+	VMOVUPS Z0, (DI)
+	VZEROUPPER
+	RET
+
+// func sumLanesAVX512(sum *float64, x *float32, n int)
+TEXT ·sumLanesAVX512(SB), NOSPLIT, $0-24
+	MOVQ sum+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+	VXORPS Z0, Z0, Z0
+	SUBQ $16, CX
+	JLT done11
+loop10:
+	VMOVUPS (SI), Z4
+	VCVTPS2PD Y4, Z5
+	VADDPD Z5, Z0, Z0
+	VEXTRACTF64X4 $1, Z4, Y4
+	VCVTPS2PD Y4, Z5
+	VADDPD Z5, Z0, Z0
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JGE loop10
+done11:
+	ADDQ $16, CX
+	JZ end12
+	MOVL $-1, AX
+	SHLL CX, AX
+	NOTL AX
+	KMOVW AX, K1
 	VMOVUPS.Z (SI), K1, Z4
 	VCVTPS2PD Y4, Z5
 	VADDPD Z5, Z0, Z0
 	VEXTRACTF64X4 $1, Z4, Y4
 	VCVTPS2PD Y4, Z5
 	VADDPD Z5, Z0, Z0
-end9:
+end12:
 	VMOVUPD Z0, 0(DI)
 	VZEROUPPER
 	RET
@@ -338,8 +389,8 @@ TEXT ·expLanesAVX512(SB), NOSPLIT, $0-28
 	VBROADCASTSS s+24(FP), Z9
 	VXORPS Z0, Z0, Z0
 	SUBQ $16, CX
-	JLT done11
-loop10:
+	JLT done14
+loop13:
 	VMOVUPS (SI), Z4
 	VSUBPS Z9, Z4, Z4
 	VMOVUPS expLow<>(SB), Z6
@@ -381,10 +432,10 @@ loop10:
 	VADDPD Z5, Z0, Z0
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JGE loop10
-done11:
+	JGE loop13
+done14:
 	ADDQ $16, CX
-	JZ end12
+	JZ end15
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -429,7 +480,7 @@ done11:
 	VEXTRACTF64X4 $1, Z4, Y4
 	VCVTPS2PD Y4, Z5
 	VADDPD Z5, Z0, Z0
-end12:
+end15:
 	VMOVUPD Z0, 0(DI)
 	VZEROUPPER
 	RET
@@ -453,7 +504,7 @@ TEXT ·dotRowsAVX512(SB), NOSPLIT, $0-80
 	MOVQ step+8(FP), BX
 	SHLQ $2, R9
 	SHLQ $2, BX
-row13:
+row16:
 	MOVL (SI), R12
 	IMULQ R9, R12
 	ADDQ R8, R12
@@ -469,8 +520,8 @@ row13:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	SUBQ $32, CX
-	JLT done15
-loop14:
+	JLT done18
+loop17:
 	PREFETCHT0 0(R13)
 	VMOVUPS 0(R12), Z4
 	VMULPS 0(R14), Z4, Z4
@@ -483,20 +534,20 @@ loop14:
 	ADDQ $128, R13
 	ADDQ $128, R14
 	SUBQ $32, CX
-	JGE loop14
-done15:
+	JGE loop17
+done18:
 	ADDQ $32, CX
-	JZ sum16
+	JZ sum19
 	PREFETCHT0 (R13)
 	CMPQ CX, $16
-	JLT tail17
+	JLT tail20
 	VMOVUPS 0(R12), Z4
 	VMULPS 0(R14), Z4, Z4
 	VADDPS Z4, Z0, Z0
 	SUBQ $16, CX
-	JZ sum16
-	JMP next18
-tail17:
+	JZ sum19
+	JMP next21
+tail20:
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -505,17 +556,17 @@ tail17:
 	VMOVUPS.Z 0(R14), K1, Z8
 	VMULPS Z8, Z4, Z4
 	VADDPS Z4, Z0, Z0
-	JMP sum16
-next18:
+	JMP sum19
+next21:
 	CMPQ CX, $16
-	JLT tail19
+	JLT tail22
 	VMOVUPS 64(R12), Z5
 	VMULPS 64(R14), Z5, Z5
 	VADDPS Z5, Z1, Z1
 	SUBQ $16, CX
-	JZ sum16
-	JMP next20
-tail19:
+	JZ sum19
+	JMP next23
+tail22:
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -524,9 +575,9 @@ tail19:
 	VMOVUPS.Z 64(R14), K1, Z8
 	VMULPS Z8, Z5, Z5
 	VADDPS Z5, Z1, Z1
-	JMP sum16
-next20:
-sum16:
+	JMP sum19
+next23:
+sum19:
 	VADDPS Z1, Z0, Z0
 	VEXTRACTF64X4 $1, Z0, Y1
 	VADDPS Y1, Y0, Y0
@@ -539,6 +590,6 @@ sum16:
 	VMOVSS X0, (DI)
 	ADDQ BX, DI
 	DECQ DX
-	JNZ row13
+	JNZ row16
 	VZEROUPPER
 	RET

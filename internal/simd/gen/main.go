@@ -36,6 +36,7 @@ func files() map[string]string {
 		{"reduce", reductions},
 		{"keep", keeps},
 		{"rows", rowKernels},
+		{"segments", segmentKernels},
 	} {
 		for _, i := range []isa{avx512, avx2} {
 			a := newAsm(i)

@@ -7,6 +7,7 @@ import "fmt"
 func reductions(a *asm) {
 	maxOf(a)
 	maxID(a)
+	ascents(a)
 	sum64(a, "sumLanes", "sets lane l of sum to Σ x[l+8i], in float64.", false)
 	sum64(a, "expLanes", "sets lane l of sum to Σ e^(x[l+8i]-s), in float64.", true)
 	dot(a)
@@ -65,6 +66,34 @@ func maxID(a *asm) {
 	reduce(a, func(tail bool) {
 		a.load("(SI)", x, tail)
 		a.op("VPMAXUD %s, %s, %s", x, acc, acc)
+	})
+	a.op("VMOVUPS %s, (DI)", acc)
+	a.ret()
+}
+
+// ascents compares each id with the one behind it.
+func ascents(a *asm) {
+	a.fn("ascentLanes", "adds to the lanes of count how many of the n+1 ids are greater than the one before, a part of them in each.", "count *uint32", "ids *int32", "n int")
+	a.op("MOVQ %s, DI", a.arg("count"))
+	a.op("MOVQ %s, SI", a.arg("ids"))
+	a.op("MOVQ %s, CX", a.arg("n"))
+	acc, x, next := a.v(0), a.v(1), a.v(2)
+	a.op("VXORPS %[1]s, %[1]s, %[1]s", acc)
+	one := a.v(3)
+	if a.name == avx512.name {
+		a.op("VMOVUPS %s, %s", a.words("oneInt", 1), one)
+	}
+	reduce(a, func(tail bool) {
+		a.load("(SI)", x, tail)
+		a.load("4(SI)", next, tail)
+		if a.name == avx512.name {
+			const greater = 6
+			a.op("VPCMPD $%d, %s, %s, K2", greater, x, next)
+			a.op("VPADDD %[1]s, %[2]s, K2, %[2]s", one, acc)
+			return
+		}
+		a.op("VPCMPGTD %s, %s, %s", x, next, x)
+		a.op("VPSUBD %[1]s, %[2]s, %[2]s", x, acc)
 	})
 	a.op("VMOVUPS %s, (DI)", acc)
 	a.ret()
