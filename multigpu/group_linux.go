@@ -34,7 +34,7 @@ type processes struct {
 	killOnce sync.Once
 	ended    chan struct{} // closed when all workers are reaped
 	mu       sync.Mutex    // of what follows, and of the children's last beats
-	peak     int64
+	meter    meter
 	released bool // shared is unmapped
 }
 
@@ -215,7 +215,7 @@ func (w *processes) finish(helpers *sync.WaitGroup) {
 	for r := range w.children {
 		sum += atomic.LoadInt64(w.page.rank(r).i64(rankPss))
 	}
-	w.peak = max(w.peak, sum)
+	w.meter.saw(sum)
 	// What is asked for afterwards is answered from a copy.
 	kept := newStatusPage(w.spec.World)
 	copy(kept.mem, w.page.mem)
@@ -253,35 +253,26 @@ func (w *processes) pss() int64 {
 		return 0
 	default:
 	}
-	var sum int64
-	for _, c := range w.children {
-		sum += pssOf(c.pid)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.peak = max(w.peak, sum)
-	return sum
+	return w.meter.read(func() int64 {
+		var sum int64
+		for _, c := range w.children {
+			sum += pssOf(c.pid)
+		}
+		return sum
+	})
 }
 
-func (w *processes) peakPss() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.peak
-}
+func (w *processes) peakPss() int64 { return w.meter.highest() }
 
-// sample looks at the workers' memory now and then, for a hundredth of the time
-// at most: a look walks the page tables.
+// sample looks at the workers' memory while they run.
 func (w *processes) sample() {
-	wait := 200 * time.Millisecond
-	for {
+	for wait := 200 * time.Millisecond; ; wait = meterEvery {
 		select {
 		case <-w.ended:
 			return
 		case <-time.After(wait):
 		}
-		start := time.Now()
 		w.pss()
-		wait = max(500*time.Millisecond, 100*time.Since(start))
 	}
 }
 

@@ -20,7 +20,7 @@ type inProcess struct {
 	mu          sync.Mutex
 	beats       uint64
 	lastBeat    time.Time
-	peak        int64
+	meter       meter
 }
 
 func startInProcess(ctx context.Context, s Spec, job json.RawMessage) (*Group, error) {
@@ -62,7 +62,7 @@ func startInProcess(ctx context.Context, s Spec, job json.RawMessage) (*Group, e
 	go func() {
 		words := p.run(registered())
 		p.clock.times()
-		w.pss()
+		w.meter.saw(pssOf(os.Getpid()))
 		_ = p.Comm.Close() // a Single's Close cannot fail
 		close(ended)
 		q.close()
@@ -114,15 +114,7 @@ func (w *inProcess) age(int) time.Duration {
 }
 
 func (w *inProcess) pss() int64 {
-	now := pssOf(os.Getpid())
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.peak = max(w.peak, now)
-	return now
+	return w.meter.read(func() int64 { return pssOf(os.Getpid()) })
 }
 
-func (w *inProcess) peakPss() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.peak
-}
+func (w *inProcess) peakPss() int64 { return w.meter.highest() }

@@ -256,9 +256,9 @@ func (g *Group) Status() []Status {
 	return out
 }
 
-// MemoryPss is the memory of all workers now, in bytes: the sum of their
-// proportional set sizes, in which a page that several share counts once. 0
-// where the system does not tell. It costs milliseconds a gigabyte.
+// MemoryPss is the memory of all workers, in bytes: the sum of their proportional
+// set sizes, in which a page that several share counts once; as it was a moment
+// ago, since a look costs milliseconds a gigabyte. 0 where the system does not tell.
 func (g *Group) MemoryPss() int64 { return g.impl.pss() }
 
 // PeakPss is the largest sum seen so far: sampled during the run, and once when
