@@ -1,0 +1,136 @@
+package simd
+
+import (
+	"fmt"
+	"runtime/debug"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/fence"
+)
+
+// edge lends slices that touch an unreadable page, at their end or, with behind,
+// at their beginning. Slices of one type and number share memory.
+type edge struct {
+	t      *testing.T
+	behind bool
+	lent   map[string]any
+}
+
+// edgeRows is how many rows of the longest size a slice can hold.
+const edgeRows = 40
+
+func lend[T any](e *edge, number, n int) []T {
+	most := edgeRows * sizes[len(sizes)-1]
+	key := fmt.Sprintf("%T %d", *new(T), number)
+	all, ok := e.lent[key].([]T)
+	switch {
+	case ok:
+	case e.behind:
+		all = fence.SliceBehind[T](e.t, most)
+	default:
+		all = fence.Slice[T](e.t, most)
+	}
+	e.lent[key] = all
+	if e.behind {
+		return all[:n]
+	}
+	return all[most-n:]
+}
+
+// try fails where a call faults.
+func (e *edge) try(name string, n int, call func()) {
+	e.t.Helper()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			e.t.Fatalf("%s of %d elements, the fence before them %v: %v", name, n, e.behind, r)
+		}
+	}()
+	call()
+}
+
+// No kernel reads or writes an element beyond its slices, whatever their length.
+// What they compute is for other tests.
+func TestKernelsStayWithinTheirSlices(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		for _, behind := range []bool{false, true} {
+			e := &edge{t: t, behind: behind, lent: map[string]any{}}
+			for _, n := range sizes[1:] {
+				e.streams(n)
+				for _, ids := range []int{1, 3, edgeRows} {
+					e.rows(n, ids)
+				}
+			}
+		}
+	})
+}
+
+func (e *edge) streams(n int) {
+	f := func(i int) []float32 { return lend[float32](e, i, n) }
+	o, x, y, z := f(0), f(1), f(2), f(3)
+	bits := lend[byte](e, 0, (n+7)/8)
+	c0, c1 := lend[uint32](e, 0, len(bits)), lend[uint32](e, 1, len(bits))
+	step := AdamStep{Root: 1, Eps: 1e-8}
+	e.try("Add", n, func() { Add(o, x) })
+	e.try("Axpy", n, func() { Axpy(o, x, 2) })
+	e.try("Scale", n, func() { Scale(o, x, 2) })
+	e.try("ReLU", n, func() { ReLU(o, x) })
+	e.try("LeakyReLU", n, func() { LeakyReLU(o, x, 0.1) })
+	e.try("Exp", n, func() { Exp(o, x, 0) })
+	e.try("LogSoftmax", n, func() { LogSoftmax(o, x) })
+	e.try("Sum", n, func() { Sum(x) })
+	e.try("Dot", n, func() { Dot(x, y) })
+	e.try("SGD", n, func() { SGD(o, x, 0.1, 1, 0) })
+	e.try("Adam", n, func() { Adam(o, x, y, z, &step) })
+	e.try("KeepReLU", n, func() { KeepReLU(o, x, bits, 2) })
+	e.try("KeepReLU without bias", n, func() { KeepReLU(o, nil, bits, 2) })
+	e.try("KeepBits", n, func() { KeepBits(bits, 1, [4]uint32{2, 0, 3, 4}, 1<<15) })
+	e.try("KeepBitsAt", n, func() { KeepBitsAt(bits, 1, c0, c1, 3, 4, 1<<15) })
+	e.try("Holds", n, func() { (&Rows{Data: x, Stride: n}).Holds(lend[int32](e, 0, n), n) })
+	for _, on := range []bool{false, true} {
+		e.try("Plus", n, func() { Plus(o, x, y, on) })
+		e.try("Minus", n, func() { Minus(o, x, y, on) })
+		e.try("Times", n, func() { Times(o, x, y, on) })
+		e.try("ReLUGrad", n, func() { ReLUGrad(o, x, y, on) })
+		e.try("LeakyReLUGrad", n, func() { LeakyReLUGrad(o, x, y, 0.1, on) })
+		e.try("LogSoftmaxGrad", n, func() { LogSoftmaxGrad(o, x, y, on) })
+		e.try("Mask", n, func() { Mask(o, x, bits, 2, on) })
+		e.try("Momentum", n, func() { Momentum(o, x, y, 0.1, 1, 0, 0.9, on) })
+	}
+}
+
+// rows tries the kernels that take rows, n of them, of a table whose last row and
+// last id are the ones at the fence.
+func (e *edge) rows(cols, n int) {
+	const rows = 3
+	table := &Rows{Data: lend[float32](e, 4, rows*cols), Stride: cols}
+	ids, at, via := lend[int32](e, 0, n), lend[int32](e, 1, n), lend[int32](e, 2, rows)
+	for i := range ids {
+		ids[i], at[i] = int32(rows-1-i%rows), int32(i)
+	}
+	for i := range via {
+		via[i] = int32(rows - 1 - i)
+	}
+	named := &Rows{Data: table.Data, Stride: cols, Via: via}
+	o, arg, args := lend[float32](e, 0, cols), lend[uint32](e, 0, cols), lend[uint32](e, 1, rows*cols)
+	w, out, gathered := lend[float32](e, 5, n), lend[float32](e, 6, n), lend[float32](e, 7, n*cols)
+	for i := range w {
+		w[i] = 1
+	}
+	for _, on := range []bool{false, true} {
+		t := table
+		if on {
+			t = named
+		}
+		e.try("SumRows", cols, func() { SumRows(o, t, ids, n, 1, on) })
+		e.try("SumRows of the first of some ids", cols, func() { SumRows(o, t, ids, (n+1)/2, 1, on) })
+		e.try("WeightedSumRows", cols, func() { WeightedSumRows(o, t, ids, n, w, 1, nil, on) })
+		e.try("WeightedSumRows by place", cols, func() { WeightedSumRows(o, t, ids, n, w, 1, at, on) })
+		e.try("SumRowsWhere", cols, func() { SumRowsWhere(o, table, ids, n, args, at, on) })
+		e.try("GatherRows", cols, func() { GatherRows(gathered, t, cols, ids) })
+		e.try("GatherRowsFar", cols, func() { GatherRowsFar(gathered, t, cols, ids) })
+	}
+	e.try("MaxRows", cols, func() { MaxRows(o, arg, table, ids, n, 0) })
+	e.try("MaxRows without arg", cols, func() { MaxRows(o, nil, table, ids, n, 0) })
+	e.try("DotRows", cols, func() { DotRows(out, 1, o, table, ids, n) })
+}
