@@ -135,6 +135,17 @@ func ExampleInfer() {
 	// Output: 34 logits.npy
 }
 
+func ExampleInferResult_Logits() {
+	defer inScratch()()
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 30, Hidden: 8, Seed: 1, Quiet: true}))
+	r := gnb.Must(gnb.Infer(ctx, run, ds, filepath.Join(gnb.RunsDir(), "logits.npy"), gnb.InferOptions{Workers: 1, Quiet: true}))
+	logits := gnb.Must(r.Logits())
+	fmt.Println(logits.Rows, logits.Cols, "the instructor is of class", nn.Argmax(logits.Row(0)))
+	// Output: 34 2 the instructor is of class 0
+}
+
 func ExampleLastRun() {
 	defer inScratch()()
 	ctx := context.Background()

@@ -102,6 +102,9 @@ type Metadata struct {
 	NumEdges      int64  `json:"num_edges"`   // directed
 	FeatureDim    int    `json:"feature_dim"` // 0: no features.npy
 	NumClasses    int    `json:"num_classes"` // 0: no labels.npy
+	// ClassNames are the words that the classes stand for, one a class; none where
+	// the classes are only numbers.
+	ClassNames []string `json:"class_names,omitempty"`
 	// FeatureFormat is how the features are stored: "" row-major, or one of
 	// FormatCSR and FormatCSROnes.
 	FeatureFormat string `json:"feature_format,omitempty"`

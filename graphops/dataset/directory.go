@@ -184,7 +184,7 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	edit(&m)
 	m.FormatVersion, m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses = was.FormatVersion, was.NumNodes, was.NumEdges, was.FeatureDim, was.NumClasses
 	m.FeatureFormat, m.Weighted, m.MultiLabel, m.Undirected, m.Splits = was.FeatureFormat, was.Weighted, was.MultiLabel, was.Undirected, was.Splits
-	if err := checkMetric(m.Metric); err != nil {
+	if err := checkWords(&m); err != nil {
 		return fail(err)
 	}
 	if m.Name == "" {

@@ -174,18 +174,23 @@ func (d *Dataset) checkShape() error {
 			return fmt.Errorf("the sparse features: %s: %s", bad.Array, bad.Why)
 		}
 	}
-	if err := checkMetric(d.Meta.Metric); err != nil {
+	if err := checkWords(&d.Meta); err != nil {
 		return err
 	}
 	return checkSplitNames(d.SplitNames())
 }
 
-func checkMetric(metric string) error {
-	switch metric {
+// checkWords looks at what the metadata says in words.
+func checkWords(m *Metadata) error {
+	switch m.Metric {
 	case "", MetricAccuracy, MetricROCAUC, MetricMicroF1:
-		return nil
+	default:
+		return fmt.Errorf("metric is %q; it must be %s, %s or %s", m.Metric, MetricAccuracy, MetricROCAUC, MetricMicroF1)
 	}
-	return fmt.Errorf("metric is %q; it must be %s, %s or %s", metric, MetricAccuracy, MetricROCAUC, MetricMicroF1)
+	if n := len(m.ClassNames); n > 0 && n != m.NumClasses {
+		return fmt.Errorf("class_names has %d names for %d classes", n, m.NumClasses)
+	}
+	return nil
 }
 
 func checkSplitNames(names []string) error {
@@ -288,7 +293,7 @@ func (d *Dataset) loadMeta(src source) error {
 	case m.MultiLabel && m.NumClasses == 0:
 		return readError(label, "multi_label is true, but num_classes is 0")
 	}
-	if err := checkMetric(m.Metric); err != nil {
+	if err := checkWords(m); err != nil {
 		return readError(label, "%w", err)
 	}
 	if err := checkSplitNames(m.Splits); err != nil {

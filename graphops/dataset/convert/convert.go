@@ -125,6 +125,7 @@ func Formats() []Reader {
 		saintReader{},
 		sageReader{},
 		ogbReader{},
+		csvReader{},
 		planetoidReader{},
 		numpyReader{},
 		npzReader{},
@@ -304,7 +305,7 @@ func enter(s *Source, r Reader, o Options) (*Source, error) {
 // isFolder tells whether the format is a folder.
 func isFolder(r Reader) bool {
 	switch r.(type) {
-	case saintReader, sageReader, ogbReader, planetoidReader, numpyReader:
+	case saintReader, sageReader, ogbReader, csvReader, planetoidReader, numpyReader:
 		return true
 	}
 	return false

@@ -102,6 +102,22 @@ func FuzzNumPy(f *testing.F) {
 	})
 }
 
+func FuzzCSV(f *testing.F) {
+	for name, text := range csvFiles() {
+		f.Add([]byte(text), name == "nodes.csv")
+		f.Add([]byte(strings.ReplaceAll(text, ",", ";")), name == "nodes.csv")
+	}
+	f.Add([]byte("id,label,split\n\"a\",1,train\nb,-1,test\n\"c\"\"\",2e0,\n"), true)
+	f.Add([]byte("\xef\xbb\xbfsource\ttarget\tweight\na\tb\t0.5\n"), false)
+	f.Fuzz(func(t *testing.T, data []byte, nodes bool) {
+		name := "edges.csv"
+		if nodes {
+			name = "nodes.csv"
+		}
+		fuzzed(t, csvFiles(), name, data, Options{})
+	})
+}
+
 func FuzzOneHot(f *testing.F) {
 	f.Add([]byte("1,2\n0\n\n2,0,1\n2,2\n"))
 	f.Add([]byte(gz("1\n0\n1\n2\n2.0\n")))

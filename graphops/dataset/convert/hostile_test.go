@@ -309,25 +309,38 @@ func TestHostileMemory(t *testing.T) {
 		fmt.Fprintf(&random, "%d %d\n", u.IntN(1_000_000), u.IntN(1_000_000))
 	}
 	packed := gz(random.String())
+	// Tables: an id a line, and its label.
+	var ids strings.Builder
+	ids.WriteString("id,label\n")
+	for i := 0; ids.Len() < honest; i++ {
+		fmt.Fprintf(&ids, "%d,%d\n", i, i%10)
+	}
+	tables := func(nodes, edges string) string {
+		return put(t, map[string]string{"nodes.csv": nodes, "edges.csv": edges})
+	}
 	for name, tc := range map[string]struct{ src, word string }{
-		"bad end":         {src: one(t, "g.txt", text+"1 -1\n"), word: "negative"},
-		"bad end, gzip":   {src: one(t, "g.txt.gz", gz(random.String()+"1 -1\n")), word: "negative"},
-		"cut off":         {src: one(t, "g.txt.gz", packed[:len(packed)-9]), word: "cut off"},
-		"bad end, weight": {src: one(t, "g.txt", strings.Repeat("0 1 1\n", honest/6)+"1 1 -1\n"), word: "weight"},
-		"bad end, metis":  {src: one(t, "g.graph", "3000000 3000000\n"+strings.Repeat("1\n", 2_999_999)+"-1\n"), word: "-1"},
-		"edges":           {src: one(t, "g.txt.gz", edges), word: "bomb"},
-		"zeros":           {src: one(t, "g.txt.gz", zeros), word: ""},
-		"breaks":          {src: one(t, "g.txt.gz", gz("0 1\n")+bomb(t, "\n", size)), word: "bomb"},
-		"zeros in a line": {src: one(t, "g.txt.gz", gz("0 1\n")+zeros), word: ""},
-		"ogb edges":       {src: put(t, withFile(ogbFiles(), "raw/edge.csv.gz", edges)), word: "edge.csv.gz"},
-		"ogb labels":      {src: put(t, withFile(ogbFiles(), "raw/node-label.csv.gz", bomb(t, "1\n", size))), word: "node-label.csv.gz"},
-		"ogb features":    {src: put(t, withFile(ogbFiles(), "raw/node-feat.csv.gz", bomb(t, "0,0\n", size))), word: "node-feat.csv.gz"},
-		"ogb split":       {src: put(t, withFile(ogbFiles(), "split/time/train.csv.gz", bomb(t, "1\n", size))), word: "train.csv.gz"},
-		"lying jlg":       {src: one(t, "g.jlg", "2147483647,2147483647,u,g\n1,2\n"), word: "2147483647"},
-		"lying dimacs":    {src: one(t, "g.gr", "p tw 2147483647 1\n1 2\n"), word: "2147483647"},
-		"lying metis":     {src: one(t, "g.graph", "2147483647 2147483647\n2\n1\n"), word: "2147483647"},
-		"sparse ids":      {src: one(t, "g.txt", "0 2147483646\n"), word: "--relabel"},
-		"npz of zeros":    {src: saint(map[string]string{"indptr": npyFile("<i4", "67108864,", make([]int32, 64<<20)), "indices": npyFile("<i4", "0,", []int32{})}), word: "bomb"},
+		"csv nodes":        {src: tables(ids.String()+"0,1\n", "source,target\n0,1\n"), word: "unique"},
+		"csv edges":        {src: tables(ids.String(), "source,target\n"+strings.Repeat("0,1\n1,7\n", honest/8)+"0,x\n"), word: "no node"},
+		"csv of one quote": {src: tables("id\n\""+strings.Repeat("a", size/8), "source,target\n"), word: "quote"},
+		"csv bomb":         {src: tables(bomb(t, "id\n", size), "source,target\n"), word: "nodes.csv"},
+		"bad end":          {src: one(t, "g.txt", text+"1 -1\n"), word: "negative"},
+		"bad end, gzip":    {src: one(t, "g.txt.gz", gz(random.String()+"1 -1\n")), word: "negative"},
+		"cut off":          {src: one(t, "g.txt.gz", packed[:len(packed)-9]), word: "cut off"},
+		"bad end, weight":  {src: one(t, "g.txt", strings.Repeat("0 1 1\n", honest/6)+"1 1 -1\n"), word: "weight"},
+		"bad end, metis":   {src: one(t, "g.graph", "3000000 3000000\n"+strings.Repeat("1\n", 2_999_999)+"-1\n"), word: "-1"},
+		"edges":            {src: one(t, "g.txt.gz", edges), word: "bomb"},
+		"zeros":            {src: one(t, "g.txt.gz", zeros), word: ""},
+		"breaks":           {src: one(t, "g.txt.gz", gz("0 1\n")+bomb(t, "\n", size)), word: "bomb"},
+		"zeros in a line":  {src: one(t, "g.txt.gz", gz("0 1\n")+zeros), word: ""},
+		"ogb edges":        {src: put(t, withFile(ogbFiles(), "raw/edge.csv.gz", edges)), word: "edge.csv.gz"},
+		"ogb labels":       {src: put(t, withFile(ogbFiles(), "raw/node-label.csv.gz", bomb(t, "1\n", size))), word: "node-label.csv.gz"},
+		"ogb features":     {src: put(t, withFile(ogbFiles(), "raw/node-feat.csv.gz", bomb(t, "0,0\n", size))), word: "node-feat.csv.gz"},
+		"ogb split":        {src: put(t, withFile(ogbFiles(), "split/time/train.csv.gz", bomb(t, "1\n", size))), word: "train.csv.gz"},
+		"lying jlg":        {src: one(t, "g.jlg", "2147483647,2147483647,u,g\n1,2\n"), word: "2147483647"},
+		"lying dimacs":     {src: one(t, "g.gr", "p tw 2147483647 1\n1 2\n"), word: "2147483647"},
+		"lying metis":      {src: one(t, "g.graph", "2147483647 2147483647\n2\n1\n"), word: "2147483647"},
+		"sparse ids":       {src: one(t, "g.txt", "0 2147483646\n"), word: "--relabel"},
+		"npz of zeros":     {src: saint(map[string]string{"indptr": npyFile("<i4", "67108864,", make([]int32, 64<<20)), "indices": npyFile("<i4", "0,", []int32{})}), word: "bomb"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dst := filepath.Join(t.TempDir(), "out")

@@ -1,0 +1,287 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// csvReader reads a folder of two tables whose first lines name the columns. In
+// nodes.csv a line is a node: its id, a word or a number, unique; label, where it
+// has one, a word or a class id, empty where unknown; split, which is train, val,
+// test or empty; and every other column is a feature, a finite number. Node k is
+// line k of the table, counted from 0. In edges.csv a line is an edge: source,
+// target and maybe weight; other columns are not read.
+//
+// Labels that are words become classes in alphabetical order, which
+// Metadata.ClassNames lists; class ids stay as they are.
+type csvReader struct{}
+
+func (csvReader) Name() string { return "csv" }
+
+func (csvReader) About() string {
+	return "a folder of two tables: nodes.csv (id, maybe label and split, every other column a feature) and edges.csv (source, target, maybe weight)"
+}
+
+func (csvReader) Detect(s *Source) bool {
+	return s.find(csvNames("nodes")...) != "" && s.find(csvNames("edges")...) != ""
+}
+
+func (csvReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	nodes, err := s.csvNodes(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.csvEdges(ctx, nodes.ids, o)
+	if err != nil {
+		return nil, err
+	}
+	nodes.ids = nil
+	d, err := e.dataset(o)
+	if err != nil {
+		return nil, err
+	}
+	d.Y, d.Meta.NumClasses, d.Meta.ClassNames = nodes.y, classes(nodes.y), nodes.classNames
+	for k, ids := range nodes.splits {
+		if len(ids) > 0 {
+			d.Splits[splitNames[k]] = ids
+		}
+	}
+	if len(nodes.features) > 0 {
+		d.X = &dataset.Matrix{Rows: d.Nodes(), Cols: len(nodes.features), F32: nodes.x}
+		o.note("the features are %s", strings.Join(nodes.features, ", "))
+	} else if o.Features == "" {
+		o.note("%s has no node features; --features makes some", s.Path)
+	}
+	if len(d.Meta.ClassNames) > 0 {
+		o.note("the classes are %s", strings.Join(d.Meta.ClassNames, ", "))
+	}
+	return d, nil
+}
+
+var splitNames = [3]string{"train", "val", "test"}
+
+// splitOf is the number of a split by what a table calls it, -1 for none.
+func splitOf(word string) (int, bool) {
+	switch strings.ToLower(word) {
+	case "train", "training":
+		return 0, true
+	case "val", "valid", "validation", "dev":
+		return 1, true
+	case "test":
+		return 2, true
+	case "", "none":
+		return -1, true
+	}
+	return 0, false
+}
+
+// csvNodes is what nodes.csv holds.
+type csvNodes struct {
+	ids        *names
+	features   []string  // the columns
+	x          []float32 // [nodes, features]
+	y          []int32   // nil: no labels
+	classNames []string  // nil: labels are class ids
+	splits     [3][]int32
+}
+
+func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
+	t, err := s.table("nodes", "the nodes, one a line")
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	n := &csvNodes{ids: newNames()}
+	id, label, split := t.column("id", "node", "node_id", "nodeid"), t.column("label", "class", "y", "target"), t.column("split")
+	if id < 0 {
+		return nil, t.wrong(`line 1: no column is named "id", but %s; the first line names the columns`, shownNames(t.header))
+	}
+	var feature []int
+	for i, name := range t.header {
+		if i != id && i != label && i != split && o.Features == "" {
+			feature = append(feature, i)
+			n.features = append(n.features, name)
+		}
+	}
+	var (
+		x     pile[float32]
+		words = newNames()
+		y     pile[int32] // word by node, -1: none
+	)
+	err = t.each(ctx, func(record []string) error {
+		node, isNew, full := n.ids.add(record[id])
+		switch {
+		case full:
+			return t.at("there are more nodes than int32 counts, or 4 GiB of ids")
+		case !isNew:
+			return t.at("the id %s is that of line %d of the nodes already; ids are unique", shown([]byte(record[id])), node+1)
+		case record[id] == "":
+			return t.at("the node has no id")
+		}
+		for _, i := range feature {
+			v, ok := float([]byte(record[i]))
+			if !ok || v != v {
+				return t.at("the feature %s is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, or leave the column out",
+					shown([]byte(t.header[i])), shown([]byte(record[i])))
+			}
+			x.add(v)
+		}
+		if label >= 0 {
+			w := int32(-1)
+			if record[label] != "" {
+				if w, _, full = words.add(record[label]); full {
+					return t.at("there are 4 GiB of labels")
+				}
+			}
+			y.add(w)
+		}
+		if split >= 0 {
+			k, ok := splitOf(record[split])
+			if !ok {
+				return t.at("the split is %s; it must be train, val, test or nothing", shown([]byte(record[split])))
+			}
+			if k >= 0 {
+				n.splits[k] = append(n.splits[k], node)
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case n.ids.len() == 0:
+		return nil, t.wrong("it has no nodes below its first line")
+	}
+	n.x = x.flat()
+	if label >= 0 {
+		n.y = y.flat()
+		if n.classNames, err = number(n.y, words); err != nil {
+			return nil, t.wrong("the column %s: %w", shown([]byte(t.header[label])), err)
+		}
+	}
+	return n, nil
+}
+
+// shownNames are columns as an error lists them.
+func shownNames(header []string) string {
+	var all []string
+	for i, name := range header {
+		if i == 5 {
+			all = append(all, "…")
+			break
+		}
+		all = append(all, shown([]byte(name)))
+	}
+	return strings.Join(all, ", ")
+}
+
+// The names of the classes must fit the metadata, which are at most 1 MiB.
+const (
+	maxClassNames = 10_000
+	maxClassText  = 128 << 10
+)
+
+var errNoLabels = errors.New("every label is unknown")
+
+// number makes classes of words, in place: the numbers that they are, where all
+// are, else their places in alphabetical order, which are returned.
+func number(y []int32, words *names) ([]string, error) {
+	n := words.len()
+	if n == 0 {
+		return nil, errNoLabels
+	}
+	value := make([]int32, n)
+	numbers := 0
+	var wrong error
+	for i := range n {
+		x, ok := decimal(words.word(i))
+		if !ok {
+			continue
+		}
+		numbers++
+		var err error
+		if value[i], err = class(x); err != nil && wrong == nil {
+			wrong = err
+		}
+	}
+	var list []string
+	switch {
+	case numbers == n && wrong != nil:
+		return nil, wrong
+	case numbers == n:
+		if slices.Max(value) < 0 {
+			return nil, errNoLabels
+		}
+	case n > maxClassNames || len(words.text) > maxClassText || !utf8.Valid(words.text):
+		return nil, fmt.Errorf("there are %d different labels of %d bytes; classes have at most %d names, of %d bytes in UTF-8: is it a column of something else?",
+			n, len(words.text), maxClassNames, maxClassText)
+	default:
+		order := make([]int32, n)
+		for i := range order {
+			order[i] = int32(i)
+		}
+		slices.SortFunc(order, func(a, b int32) int { return bytes.Compare(words.word(int(a)), words.word(int(b))) })
+		for c, i := range order {
+			value[i] = int32(c)
+			list = append(list, string(words.word(int(i))))
+		}
+	}
+	for v, w := range y {
+		if w >= 0 {
+			y[v] = value[w]
+		}
+	}
+	return list, nil
+}
+
+// csvEdges reads edges.csv, whose ends are ids of nodes.
+func (s *Source) csvEdges(ctx context.Context, ids *names, o Options) (*edges, error) {
+	t, err := s.table("edges", "the edges, one a line")
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	ends := [2]int{t.column("source", "src", "from"), t.column("target", "dst", "to")}
+	weight := t.column("weight", "w")
+	if ends[0] < 0 || ends[1] < 0 {
+		return nil, t.wrong(`line 1: the columns are %s; an edge has a "source" and a "target", and maybe a "weight"`, shownNames(t.header))
+	}
+	var list [2]pile[int32]
+	var w pile[float32]
+	err = t.each(ctx, func(record []string) error {
+		for k, i := range ends {
+			v, _, ok := ids.find(record[i])
+			if !ok {
+				return t.at("the %s %s is the id of no node", t.header[i], shown([]byte(record[i])))
+			}
+			list[k].add(v)
+		}
+		if weight >= 0 {
+			x, ok := float([]byte(record[weight]))
+			if !ok || x != x || x < 0 {
+				return t.at("the weight is %s; it is a finite number and not negative", shown([]byte(record[weight])))
+			}
+			w.add(x)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case list[0].n == 0:
+		return nil, t.wrong("it has no edges below its first line")
+	}
+	for _, name := range t.header {
+		if i := t.column(name); i != ends[0] && i != ends[1] && i != weight {
+			o.note("%s: the column %s is not read", t.path, shown([]byte(name)))
+		}
+	}
+	return &edges{nodes: ids.len(), src: list[0].flat(), dst: list[1].flat(), w: w.flat()}, nil
+}

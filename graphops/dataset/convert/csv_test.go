@@ -1,0 +1,178 @@
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// csvFiles are the hand graph as tables: the nodes a, b, c, d and e.
+func csvFiles() map[string]string {
+	return map[string]string{
+		"nodes.csv": "id,height,label,split,width\na,0,red,train,1\nb,2,blue,train,3\nc,4,red,val,5\nd,6,green,test,7\ne,8,,,-9.5e0\n",
+		"edges.csv": "source,target\na,b\na,c\nb,c\nc,d\n",
+	}
+}
+
+func TestCSV(t *testing.T) {
+	replaced := func(old, other string) map[string]string {
+		files := csvFiles()
+		for name, text := range files {
+			files[name] = strings.ReplaceAll(text, old, other)
+		}
+		return files
+	}
+	under := func(ending string, files map[string]string) map[string]string {
+		return map[string]string{"nodes" + ending: files["nodes.csv"], "edges" + ending: files["edges.csv"]}
+	}
+	packed := csvFiles()
+	for name, text := range packed {
+		packed[name] = gz(text)
+	}
+	quoted := csvFiles()
+	quoted["nodes.csv"] = strings.NewReplacer("\nb,", "\n\"b\",", ",blue,", ",\"blue\",").Replace(quoted["nodes.csv"])
+	for name, files := range map[string]map[string]string{
+		"as it is":       csvFiles(),
+		"semicolons":     replaced(",", ";"),
+		"tabs":           under(".tsv", replaced(",", "\t")),
+		"gzip":           under(".csv.gz", packed),
+		"CRLF":           replaced("\n", "\r\n"),
+		"blanks":         replaced(",", " , "),
+		"BOM":            {"nodes.csv": "\xef\xbb\xbf" + csvFiles()["nodes.csv"], "edges.csv": "\xef\xbb\xbf" + csvFiles()["edges.csv"]},
+		"other names":    {"nodes.csv": strings.Replace(csvFiles()["nodes.csv"], "id,height,label", "Node,Height,Class", 1), "edges.csv": strings.Replace(csvFiles()["edges.csv"], "source,target", "From,To", 1)},
+		"quotes":         quoted,
+		"no last break":  {"nodes.csv": strings.TrimSpace(csvFiles()["nodes.csv"]), "edges.csv": strings.TrimSpace(csvFiles()["edges.csv"])},
+		"columns turned": {"nodes.csv": csvFiles()["nodes.csv"], "edges.csv": "target,since,source\nb,1999,a\nc,,a\nc,x,b\nd,y,c\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var notes []string
+			d, stats := converted(t, put(t, files), Options{Note: func(s string) { notes = append(notes, s) }})
+			sameGraph(t, d.Graph, handGraph(t, 5, false))
+			if stats.Format != "csv" || d.W != nil || d.SplitSets() != 1 {
+				t.Errorf("format %s, weights %v, %d sets of splits", stats.Format, d.W, d.SplitSets())
+			}
+			if want := []int32{2, 0, 2, 1, -1}; !slices.Equal(d.Y, want) || !slices.Equal(d.Meta.ClassNames, []string{"blue", "green", "red"}) {
+				t.Errorf("labels %v, want %v; names %q", d.Y, want, d.Meta.ClassNames)
+			}
+			if want := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, -9.5}; d.Features() != 2 || !slices.Equal(d.X.F32, want) {
+				t.Errorf("features %v, want %v", d.X.F32, want)
+			}
+			if want := map[string][]int32{"train": {0, 1}, "val": {2}, "test": {3}}; !maps.EqualFunc(d.Splits, want, slices.Equal) {
+				t.Errorf("splits %v, want %v", d.Splits, want)
+			}
+			if all := strings.Join(notes, "\n"); !strings.Contains(all, "height, width") || !strings.Contains(all, "blue, green, red") || strings.Contains(all, "since") != (name == "columns turned") {
+				t.Errorf("notes %q", notes)
+			}
+			d, _ = converted(t, put(t, files), Options{Undirected: true, Format: "csv"})
+			sameGraph(t, d.Graph, handGraph(t, 5, true))
+		})
+	}
+}
+
+// What a table may leave out, and labels that are numbers.
+func TestCSVColumns(t *testing.T) {
+	d, _ := converted(t, put(t, map[string]string{"nodes.csv": "id\n10\n20\n7\n", "edges.csv": "src,dst,w\n10,20,0.5\n20,7,2\n10,20,1\n"}), Options{})
+	if d.Nodes() != 3 || d.Y != nil || d.X != nil || !slices.Equal(d.W, []float32{1.5, 2}) || len(d.Splits) != 0 {
+		t.Errorf("%s: labels %v, features %v, weights %v, splits %v", d, d.Y, d.X, d.W, d.Splits)
+	}
+	// Class ids stay as they are, unknown ones included; there is no split, so random ones are drawn.
+	nodes, edges := "id,y,x\n", "source,target\n"
+	for i := range 60 {
+		nodes += fmt.Sprintf("n%d,%d.0,%d\n", i, i%3-1, i)
+		edges += fmt.Sprintf("n%d,n%d\n", i, (i+1)%60)
+	}
+	d, _ = converted(t, put(t, map[string]string{"nodes.csv": nodes, "edges.csv": edges}), Options{})
+	if d.Classes() != 2 || d.Y[0] != -1 || d.Y[1] != 0 || d.Y[2] != 1 || d.Meta.ClassNames != nil || d.SplitSets() != 10 || len(d.Splits["train"]) != 40 {
+		t.Errorf("%s: labels %v…, names %v, %d sets, %d to train on", d, d.Y[:3], d.Meta.ClassNames, d.SplitSets(), len(d.Splits["train"]))
+	}
+	// --features come instead of the columns, which may then be words.
+	files := csvFiles()
+	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "height", "name")
+	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "a,0,", "a,Anna,")
+	if d, _ = converted(t, put(t, files), Options{Features: "random:3"}); d.Features() != 3 {
+		t.Errorf("%d features, want 3", d.Features())
+	}
+}
+
+func TestHostileCSV(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file, text string
+		words      []string
+	}{
+		"empty":                {"nodes.csv", "", []string{"nodes.csv", "empty"}},
+		"first line alone":     {"nodes.csv", "id,x\n", []string{"nodes.csv", "no nodes"}},
+		"no names":             {"nodes.csv", "1,2,3\n", []string{"line 1", `no column is named "id"`, `"1", "2", "3"`}},
+		"a name is missing":    {"nodes.csv", "id,,x\n", []string{"line 1", "column 2"}},
+		"a name twice":         {"nodes.csv", "id,x,X\n", []string{"line 1", `"x"`}},
+		"id twice":             {"nodes.csv", "id\na\nb\na\n", []string{"line 4", `"a"`, "line 1 of the nodes"}},
+		"no id":                {"nodes.csv", "id,x\na,1\n,2\n", []string{"line 3", "no id"}},
+		"column missing":       {"nodes.csv", "id,x\na,1\nb\n", []string{"line 3", "1 columns", "names 2"}},
+		"feature is a word":    {"nodes.csv", "id,x\na,1\nb,tall\n", []string{"line 3", `"x"`, `"tall"`, "leave the column out"}},
+		"feature is missing":   {"nodes.csv", "id,x\na,1\nb,\n", []string{"line 3", `"x"`, `""`, "fill it in"}},
+		"feature is NaN":       {"nodes.csv", "id,x\na,1\nb,nan\n", []string{"line 3", "finite"}},
+		"feature is too large": {"nodes.csv", "id,x\na,1e39\n", []string{"line 2", "finite"}},
+		"no label at all":      {"nodes.csv", "id,label\na,\nb,\n", []string{`"label"`, "unknown"}},
+		"label is no class":    {"nodes.csv", "id,label\na,0.5\nb,1\n", []string{`"label"`, "0.5", "no whole number"}},
+		"label out of range":   {"nodes.csv", "id,label\na,1e9\nb,1\n", []string{`"label"`, "out of range"}},
+		"split":                {"nodes.csv", "id,split\na,train\nb,maybe\n", []string{"line 3", `"maybe"`}},
+		"open quote":           {"nodes.csv", "id\n\"a\nb\n", []string{"line 3", "quote"}},
+		"quote inside":         {"nodes.csv", "id\na\"b\n", []string{"line 2", "column 2", "quote"}},
+		"record without end":   {"nodes.csv", "id\na\n\"" + strings.Repeat("b\n", 1<<20), []string{"after line 2", "1 MiB", "quote"}},
+		"binary":               {"nodes.csv", "\x00\x01\x02", []string{"nodes.csv"}},
+		"bad UTF-8 labels":     {"nodes.csv", "id,label\na,\xff\nb,x\n", []string{"UTF-8"}},
+
+		"no edges":        {"edges.csv", "source,target\n", []string{"edges.csv", "no edges"}},
+		"ends not named":  {"edges.csv", "a,b\nb,c\n", []string{"edges.csv", "line 1", `"source"`, `"a", "b"`}},
+		"end unknown":     {"edges.csv", "source,target\na,b\na,z\n", []string{"edges.csv", "line 3", `target "z"`, "no node"}},
+		"source unknown":  {"edges.csv", "source,target\n,b\n", []string{"line 2", `source ""`}},
+		"weight":          {"edges.csv", "source,target,weight\na,b,heavy\n", []string{"line 2", `"heavy"`, "weight"}},
+		"negative weight": {"edges.csv", "source,target,weight\na,b,-1\n", []string{"line 2", `"-1"`}},
+		"xz":              {"edges.csv", "\xfd7zXZ\x00aaaa", []string{"xz -dk"}},
+		"cut off":         {"edges.csv", gz("source,target\n" + strings.Repeat("a,b\n", 50000))[:150], []string{"edges.csv", "cut off"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := csvFiles()
+			if tc.file == "nodes.csv" { // an error of the edges must not hide it
+				files["edges.csv"] = "source,target\na,b\n"
+			}
+			files[tc.file] = tc.text
+			refused(t, put(t, files), Options{}, tc.words...)
+		})
+	}
+	many := "id,label\n"
+	for i := range maxClassNames + 1 {
+		many += fmt.Sprintf("%d,word%d\n", i, i)
+	}
+	refused(t, put(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 different labels", "something else")
+	refused(t, put(t, map[string]string{"nodes.csv": "id\na\n", "other.csv": "x"}), Options{Format: "csv"}, "edges.csv is missing", "the edges")
+}
+
+// Names are numbered as a map numbers them, whatever the words.
+func TestNames(t *testing.T) {
+	n, want := newNames(), map[string]int32{}
+	u := rand.New(rand.NewPCG(1, 2))
+	for range 20000 {
+		word := fmt.Sprint(u.IntN(5000))
+		if u.IntN(100) == 0 {
+			word = ""
+		}
+		number, isNew, full := n.add(word)
+		old, there := want[word]
+		if !there {
+			old = int32(len(want))
+			want[word] = old
+		}
+		if number != old || isNew == there || full || string(n.word(int(number))) != word {
+			t.Fatalf("%q is %d (new %v), want %d (new %v)", word, number, isNew, old, !there)
+		}
+	}
+	if n.len() != len(want) {
+		t.Errorf("%d names, want %d", n.len(), len(want))
+	}
+	if _, _, ok := n.find("no such word"); ok {
+		t.Error("a word was found that is not there")
+	}
+}

@@ -1,0 +1,169 @@
+package convert
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// maxRecord is the number of bytes that one record may have: a quote that is not
+// closed would otherwise swallow the file.
+const maxRecord = 1 << 20
+
+// csvFile is a table of text whose first line names the columns: comma-separated
+// values by RFC 4180, or separated by semicolons or tabs, as the first line is.
+type csvFile struct {
+	*file
+	r      *csv.Reader
+	guard  *recordGuard
+	header []string // lower case, without blanks around
+	line   int      // of the record read last
+}
+
+// recordGuard ends the reading of a record that is too long.
+type recordGuard struct {
+	r io.Reader
+	n int // bytes handed out since the record began
+}
+
+func (g *recordGuard) Read(b []byte) (int, error) {
+	if g.n > maxRecord {
+		return 0, errRecordTooLong
+	}
+	n, err := g.r.Read(b)
+	g.n += n
+	return n, err
+}
+
+var errRecordTooLong = fmt.Errorf("a record is longer than %d MiB; is a quote not closed?", maxRecord>>20)
+
+// csvNames are the names that a table may have.
+func csvNames(base string) []string {
+	return []string{base + ".csv", base + ".csv.gz", base + ".tsv", base + ".tsv.gz"}
+}
+
+// table opens BASE.csv, or its like, and reads its first line.
+func (s *Source) table(base, what string) (*csvFile, error) {
+	name := s.find(csvNames(base)...)
+	if name == "" {
+		name = base + ".csv"
+	}
+	f, err := s.open(name, what)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newCSVFile(f)
+	if err != nil {
+		_ = f.Close()
+	}
+	return t, err
+}
+
+func newCSVFile(f *file) (*csvFile, error) {
+	t := &csvFile{file: f, guard: &recordGuard{r: f}}
+	br := bufio.NewReader(t.guard)
+	head, err := br.Peek(br.Size())
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if bom := "\xef\xbb\xbf"; bytes.HasPrefix(head, []byte(bom)) { // spreadsheets write it
+		_, _ = br.Discard(len(bom)) // they are in the buffer
+		head = head[len(bom):]
+	}
+	first, _, _ := bytes.Cut(head, []byte{'\n'})
+	t.r = csv.NewReader(br)
+	t.r.FieldsPerRecord, t.r.ReuseRecord, t.r.TrimLeadingSpace = -1, true, true
+	for _, c := range ";\t" {
+		if bytes.ContainsRune(first, c) && !bytes.ContainsRune(first, ',') {
+			t.r.Comma = c
+		}
+	}
+	// A blank at the start of a field is a field's end where tabs separate.
+	t.r.TrimLeadingSpace = t.r.Comma != '\t'
+	record, err := t.next()
+	if errors.Is(err, io.EOF) {
+		return nil, f.wrong("it is empty; its first line should name the columns")
+	}
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for i, name := range record {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if name == "" {
+			return nil, f.wrong("line 1: column %d has no name", i+1)
+		}
+		if seen[name] {
+			return nil, f.wrong("line 1: two columns are named %s", shown([]byte(name)))
+		}
+		seen[name] = true
+		t.header = append(t.header, name)
+	}
+	return t, nil
+}
+
+// next is the next record, valid until the one after it; io.EOF at the end.
+func (t *csvFile) next() ([]string, error) {
+	t.guard.n = 0
+	record, err := t.r.Read()
+	var syntax *csv.ParseError
+	switch {
+	case errors.Is(err, io.EOF) && !errors.As(err, &syntax):
+		return nil, io.EOF
+	case errors.Is(err, errRecordTooLong):
+		return nil, t.wrong("after line %d: %w", t.line, errRecordTooLong)
+	case errors.As(err, &syntax):
+		return nil, t.wrong("line %d, column %d: %w; a field with a quote in it stands in quotes, and its own are doubled", syntax.Line, syntax.Column, syntax.Err)
+	case err != nil:
+		return nil, err
+	}
+	t.line, _ = t.r.FieldPos(0)
+	if t.header != nil && len(record) != len(t.header) {
+		return nil, t.at("there are %d columns, but the first line names %d", len(record), len(t.header))
+	}
+	for i, field := range record {
+		record[i] = strings.TrimSpace(field)
+	}
+	return record, nil
+}
+
+// each visits the records below the first line.
+func (t *csvFile) each(ctx context.Context, visit func(record []string) error) error {
+	for n := 0; ; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		record, err := t.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = visit(record)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// at is an error about the record read last.
+func (t *csvFile) at(format string, args ...any) error {
+	return t.wrong("%w", atLine(int64(t.line), format, args...))
+}
+
+// column is the place of the first of the names, -1 where there is none.
+func (t *csvFile) column(names ...string) int {
+	for _, name := range names {
+		for i, h := range t.header {
+			if h == name {
+				return i
+			}
+		}
+	}
+	return -1
+}

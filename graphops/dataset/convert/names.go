@@ -1,0 +1,76 @@
+package convert
+
+import (
+	"hash/maphash"
+	"math"
+)
+
+// names numbers words in the order in which they come: the ids of nodes that are
+// words, for example. It takes about 12 bytes a word beside the words themselves,
+// a fifth of a map's.
+type names struct {
+	text  []byte
+	ends  []uint32 // of word i in text
+	slots []int32  // open addressing: number+1, 0 where free; a power of two, at most 2/3 full
+	seed  maphash.Seed
+}
+
+// maxNamesText bounds the words' bytes, whose ends are uint32.
+const maxNamesText = math.MaxUint32
+
+func newNames() *names { return &names{slots: make([]int32, 16), seed: maphash.MakeSeed()} }
+
+func (n *names) len() int { return len(n.ends) }
+
+// word is word i, in the table's own memory.
+func (n *names) word(i int) []byte {
+	start := uint32(0)
+	if i > 0 {
+		start = n.ends[i-1]
+	}
+	return n.text[start:n.ends[i]]
+}
+
+// find is the number of a word, and where its slot is or would be.
+func (n *names) find(word string) (number int32, slot int, ok bool) {
+	mask := len(n.slots) - 1
+	slot = int(maphash.String(n.seed, word)) & mask
+	for n.slots[slot] != 0 {
+		if number = n.slots[slot] - 1; string(n.word(int(number))) == word {
+			return number, slot, true
+		}
+		slot = (slot + 1) & mask
+	}
+	return 0, slot, false
+}
+
+// add is the number of a word, which is numbered if it is new. full tells that
+// there is no room for it.
+func (n *names) add(word string) (number int32, isNew, full bool) {
+	number, slot, ok := n.find(word)
+	if ok {
+		return number, false, false
+	}
+	if len(n.ends) >= maxNodes || len(n.text)+len(word) > maxNamesText {
+		return 0, false, true
+	}
+	n.text = append(n.text, word...)
+	n.ends = append(n.ends, uint32(len(n.text)))
+	n.slots[slot] = int32(len(n.ends))
+	if 3*len(n.ends) > 2*len(n.slots) {
+		n.grow()
+	}
+	return int32(len(n.ends) - 1), true, false
+}
+
+func (n *names) grow() {
+	n.slots = make([]int32, 2*len(n.slots))
+	mask := len(n.slots) - 1
+	for i := range n.ends {
+		slot := int(maphash.Bytes(n.seed, n.word(i))) & mask
+		for n.slots[slot] != 0 {
+			slot = (slot + 1) & mask
+		}
+		n.slots[slot] = int32(i) + 1
+	}
+}

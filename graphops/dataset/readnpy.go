@@ -1,0 +1,26 @@
+package dataset
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/graphnb/graphnb/internal/npy"
+)
+
+// ReadNPY reads what [WriteNPY] writes, or any NumPy file of float32 [rows, cols]
+// in row-major order, into memory of its own. The error names the file and what
+// it is instead.
+func ReadNPY(path string) (*Matrix, error) {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	a, err := parseNPY(file)
+	if err != nil {
+		return nil, readError(path, "%w", err)
+	}
+	if a.dtype != npyFloat32 || len(a.shape) != 2 {
+		return nil, readError(path, "it is %s %s; a matrix of float32 is read", a.dtype.Descr(), npy.ShapeString(a.shape))
+	}
+	return &Matrix{Rows: a.shape[0], Cols: a.shape[1], F32: view[float32](a.data)}, nil
+}

@@ -1,0 +1,49 @@
+package dataset
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/npy"
+)
+
+func TestReadNPY(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.npy")
+	for _, x := range []Matrix{{2, 3, []float32{1, 2, 3, -4, 5, 6.5}}, {0, 4, []float32{}}} {
+		if err := WriteNPY(path, x.Rows, x.Cols, x.F32); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadNPY(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Rows != x.Rows || got.Cols != x.Cols || !slices.Equal(got.F32, x.F32) {
+			t.Errorf("read %v, want %v", got, x)
+		}
+	}
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"short": {append(npy.EncodeHeader(npyFloat32, 2, 2), 0, 0), "x.npy"},
+		"ints":  {npy.EncodeHeader(npyInt32, 0, 2), "<i4 [0, 2]"},
+		"list":  {npy.EncodeHeader(npyFloat32, 0), "<f4 [0]"},
+		"text":  {[]byte("0.5,1\n"), "x.npy"},
+	} {
+		if err := os.WriteFile(path, c.file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadNPY(path); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the error is %v, want %q in it", name, err, c.want)
+		}
+	}
+	if _, err := ReadNPY(filepath.Join(dir, "none.npy")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
