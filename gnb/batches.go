@@ -71,6 +71,9 @@ type Batch struct {
 	err     error         // of sampling, then of the batch
 
 	fetchErr error
+
+	fetchedInto *fetched
+	spare       *spares // where that goes
 }
 
 func (b *Batch) space() *nn.Space {
@@ -225,6 +228,17 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		if !p.InOrder {
 			ids = sample.EpochOrder(w.job.Seed, epoch+stepBase<<20, ids)
 		}
+		if (p.steps-first)*w.job.Virtual == 1 { // nothing to overlap with
+			b := w.sampleShare(s, p, ids, epoch, stepBase, first, 0)
+			if b.err == nil {
+				w.stage(stageFetch)
+				b.err = w.fetch(b)
+			}
+			if w.hand(b, purpose, yield) {
+				b.release()
+			}
+			return
+		}
 		var (
 			stop    = make(chan struct{})
 			sampled = make(chan *Batch, p.Ahead)
@@ -272,19 +286,24 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 				<-b.fetched
 				b.err = b.fetchErr
 			}
-			if b.err != nil {
-				yield(nil, b.err)
+			if !w.hand(b, purpose, yield) {
 				return
 			}
-			if purpose == philox.Sample {
-				w.p.SetPosition(epoch, b.Step)
-			}
-			if !yield(b, nil) {
-				return
-			}
-			b.Release()
+			b.release()
 		}
 	}
+}
+
+// hand gives a batch, or its error, to the loop, and tells whether that goes on.
+func (w *Worker) hand(b *Batch, purpose philox.Purpose, yield func(*Batch, error) bool) bool {
+	if b.err != nil {
+		yield(nil, b.err)
+		return false
+	}
+	if purpose == philox.Sample {
+		w.p.SetPosition(b.Epoch, b.Step)
+	}
+	return yield(b, nil)
 }
 
 // sampleShare samples the seeds of this worker's virtual rank v at a step.
@@ -308,27 +327,64 @@ func (w *Worker) sampleShare(s *sample.Sampler, p plan, ids []int32, epoch, step
 func (w *Worker) fetch(b *Batch) error {
 	return mapped.Guard(func() error {
 		b.threads = w.job.Threads
+		m := w.spare.get()
+		b.fetchedInto, b.spare = m, &w.spare
 		switch {
 		case w.ds.X != nil:
 			b.x = w.ds.X
 		case w.ds.S != nil:
-			b.Sparse = &dataset.Sparse{}
+			b.Sparse = &m.sparse
 			w.ds.S.Gather(b.InputIDs(), b.Sparse, w.job.Threads)
 		}
 		if w.ds.Y != nil {
-			b.Labels = make([]int32, len(b.Seeds))
+			b.Labels = slices.Grow(m.labels[:0], len(b.Seeds))[:len(b.Seeds)]
 			for i, v := range b.Seeds {
 				b.Labels[i] = w.ds.Y[v]
 			}
+			m.labels = b.Labels
 		}
-		if m := w.ds.YM; m != nil {
-			b.Targets = make([]int8, 0, len(b.Seeds)*m.Cols)
+		if y := w.ds.YM; y != nil {
+			b.Targets = slices.Grow(m.targets[:0], len(b.Seeds)*y.Cols)
 			for _, v := range b.Seeds {
-				b.Targets = append(b.Targets, m.Row(int(v))...)
+				b.Targets = append(b.Targets, y.Row(int(v))...)
 			}
+			m.targets = b.Targets
 		}
 		return nil
 	})
+}
+
+// fetched is the memory of what a batch is fetched into.
+type fetched struct {
+	sparse  dataset.Sparse
+	labels  []int32
+	targets []int8
+}
+
+// spares are those of released batches. Several goroutines may use it.
+type spares struct {
+	mu   sync.Mutex
+	free []*fetched
+}
+
+func (s *spares) get() *fetched {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := len(s.free) - 1
+	if last < 0 {
+		return &fetched{}
+	}
+	m := s.free[last]
+	s.free = s.free[:last]
+	return m
+}
+
+// release gives the batch's memory to later ones.
+func (b *Batch) release() {
+	b.Release()
+	b.spare.mu.Lock()
+	defer b.spare.mu.Unlock()
+	b.spare.free = append(b.spare.free, b.fetchedInto)
 }
 
 // input is the batch's features as the first layer's input.

@@ -35,6 +35,10 @@ func work(p *multigpu.Process) (err error) {
 		go w.watchStop(done)
 	}
 	defer func() {
+		// However the program ended, what it reported and kept is there.
+		err = errors.Join(err, w.settle())
+	}()
+	defer func() {
 		if r := recover(); r != nil {
 			if err = endOf(r); err == nil {
 				panic(r) // a bug or the user's own panic: multigpu reports it with its stack
@@ -123,6 +127,9 @@ func (w *Worker) finish() error {
 		return nil
 	}
 	w.stage(stageSave)
+	if err := w.writeBest(true); err != nil {
+		return err
+	}
 	for _, n := range w.nets {
 		if err := n.write(filepath.Join(w.job.RunDir, n.file("model"))); err != nil {
 			return fmt.Errorf("gnb: writing the final weights: %w", err)

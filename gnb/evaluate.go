@@ -202,7 +202,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	for i := range layers {
 		var m collective.Matrix
 		w.check(mapped.Guard(func() error {
-			out, err := nn.LayerCols(n.model, n.evalFwd(), i, cols)
+			out, err := n.layerCols(i, cols)
 			if err != nil {
 				return fmt.Errorf("gnb: model %q: %w", n.name, err)
 			}
@@ -227,6 +227,18 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	}
 	n.outCols = cols
 	return before
+}
+
+// layerCols is nn.LayerCols, computed once.
+func (n *network) layerCols(i, cols int) (int, error) {
+	if i == len(n.widths) {
+		out, err := nn.LayerCols(n.model, n.evalFwd(), i, cols)
+		if err != nil {
+			return 0, err
+		}
+		n.widths = append(n.widths, out)
+	}
+	return n.widths[i], nil
 }
 
 func (n *network) evalFwd() *nn.Fwd {

@@ -126,28 +126,6 @@ func (w *Worker) emit(e event) {
 	w.check(w.send(e))
 }
 
-// send records what belongs into the run's metrics, from rank 0, and sends the
-// event on. The record comes first, and from the rank that writes checkpoints: a
-// kill of the launching process must not lose metrics of steps that a checkpoint
-// holds, since a resumed run does not report them again. Any goroutine may call
-// it; a line is one write.
-func (w *Worker) send(e event) error {
-	switch e.Type {
-	case evSteps, evEpoch, evMetrics, evLog:
-		if w.p.Rank != 0 || w.metrics == nil {
-			break
-		}
-		line, err := json.Marshal(e)
-		if err != nil {
-			return fmt.Errorf("gnb: encoding the run's metrics: %w", err)
-		}
-		if _, err := w.metrics.Write(append(line, '\n')); err != nil {
-			return fmt.Errorf("gnb: writing the run's metrics: %w; make room, and resume the run", err)
-		}
-	}
-	return w.p.Emit(e)
-}
-
 // emitFirst sends an event from rank 0 only: what all ranks know alike.
 func (w *Worker) emitFirst(e event) {
 	if w.p.Rank == 0 {
@@ -173,6 +151,7 @@ func (w *Worker) flush(now bool) {
 	}
 	w.lastFlush = time.Now()
 	w.check(w.flushRecords())
+	w.check(w.writeBest(false))
 	w.emit(event{Type: evRate, Seeds: w.rate.seeds, Edges: w.rate.edges})
 }
 
@@ -252,11 +231,13 @@ func (w *Worker) Result(name string, value float64) {
 
 // Progress shows how far something long has come, from rank 0: call the function
 // it returns as often as you like with what is done of total.
+//
+// What is done within 40 ms is not shown.
 func (w *Worker) Progress(label string, total int) func(done int) {
-	var last time.Time
+	last, shown := time.Now(), false
 	return func(done int) {
-		if done >= total || time.Since(last) > flushEvery {
-			last = time.Now()
+		if now := time.Now(); now.Sub(last) > flushEvery || shown && done >= total {
+			last, shown = now, true
 			w.emitFirst(event{Type: evProgress, Text: label, Done: int64(done), Of: int64(total)})
 		}
 	}

@@ -107,8 +107,10 @@ type network struct {
 	// how many of this rank's are filled in the current step.
 	reducer collective.Reducer
 	micro   int
-	eval    *nn.Fwd // evaluation's pass, made when needed
-	outCols int     // columns of the last layer-wise output
+	eval    *nn.Fwd   // evaluation's pass, made when needed
+	outCols int       // columns of the last layer-wise output
+	widths  []int     // columns of the layers' outputs
+	best    *bestCopy // made by SaveBest, on rank 0
 }
 
 func (n *network) net() *network { return n }

@@ -83,12 +83,38 @@ func declaredAt() (at string, inMain bool) {
 // callSite is "file:line" of the innermost frame outside this package: how a
 // collective names where each rank stands.
 func callSite() string {
-	for f := range callers() {
-		if !ownFrame(f) {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+	// Mostly the first few frames will do, and what they are is known.
+	var pcs [8]uintptr
+	for skip := 2; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs[:])
+		for _, pc := range pcs[:n] {
+			if site := siteOf(pc); site != "" {
+				return site
+			}
+		}
+		if n < len(pcs) {
+			return ""
 		}
 	}
-	return ""
+}
+
+// sites are the answers of siteOf.
+var sites sync.Map
+
+// siteOf is what callSite says of a frame, "" for one of this package.
+func siteOf(pc uintptr) string {
+	if s, ok := sites.Load(pc); ok {
+		return s.(string)
+	}
+	site := ""
+	for frames, more := runtime.CallersFrames([]uintptr{pc}), true; more && site == ""; {
+		var f runtime.Frame
+		if f, more = frames.Next(); !ownFrame(f) {
+			site = fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+	}
+	sites.Store(pc, site)
+	return site
 }
 
 func callers() func(yield func(runtime.Frame) bool) {

@@ -184,11 +184,22 @@ func (w *Worker) prepare(always bool) error {
 	return nil
 }
 
+// settle writes what must not be behind a checkpoint: the metrics, of which a
+// resumed run would not report again what is lost in between, and the best
+// weights. Any goroutine may call it.
+func (w *Worker) settle() error {
+	if err := w.flushRecords(); err != nil {
+		return err
+	}
+	if err := w.sendRest(); err != nil {
+		return err
+	}
+	return w.writeBest(true)
+}
+
 // save writes a checkpoint of the boundary at which the program stands.
 func (w *Worker) save() error {
-	// Metrics must not end before the checkpoint does: what is lost in between a
-	// resumed run would not report again.
-	if err := w.flushRecords(); err != nil {
+	if err := w.settle(); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -208,7 +219,7 @@ func (w *Worker) save() error {
 // run that has not come to one since its start leaves what is on disk. Any
 // goroutine may call it.
 func (w *Worker) savePrepared() error {
-	if err := w.flushRecords(); err != nil {
+	if err := w.settle(); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -362,9 +373,13 @@ func (w *Worker) loadOptimizer(i int, o *Optimizer) error {
 	return o.opt.SetState(st.Steps, state)
 }
 
-// SaveBest writes the network's weights to best.safetensors in the run's
-// directory when value is higher than at any call before, and says whether it
-// was; NaN never is. Every rank must call it with the same value.
+// SaveBest keeps the network's weights as best.safetensors in the run's directory
+// when value is higher than at any call before, and says whether it was; NaN never
+// is. Every rank must call it with the same value.
+//
+// Where the best weights change in quick succession the file is written about four
+// times a second: it is there, and right, at the end of the run, at LoadBest, and
+// before any checkpoint that comes later.
 func (w *Worker) SaveBest(net Network, value float64) bool {
 	n := w.netOf(net, "SaveBest")
 	key := fmt.Sprintf("best%d", n.index)
@@ -375,12 +390,62 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 	w.best[key] = number(value)
 	if w.p.Rank == 0 && w.job.RunDir != "" {
 		w.stage(stageSave)
-		if err := n.write(filepath.Join(w.job.RunDir, n.file("best"))); err != nil {
-			w.Fail(fmt.Errorf("gnb: writing the best weights: %w", err))
-		}
+		w.keepBest(n)
+		w.check(w.writeBest(false))
 		w.stage(stageProgram)
 	}
 	return true
+}
+
+// bestEvery bounds how often best weights are written: a file that must survive a
+// crash costs a disk's latency, which is many epochs of a small graph.
+const bestEvery = 250 * time.Millisecond
+
+// bestCopy is the best weights of a network until they are written.
+type bestCopy struct {
+	path    string
+	name    string
+	tensors []safetensors.Tensor
+	waits   bool
+}
+
+// keepBest copies a network's weights for writeBest.
+func (w *Worker) keepBest(n *network) {
+	w.bestMu.Lock()
+	defer w.bestMu.Unlock()
+	if n.best == nil {
+		n.best = &bestCopy{path: filepath.Join(w.job.RunDir, n.file("best")), name: n.name}
+		w.bests = append(w.bests, n.best)
+	}
+	ts := n.tensors("")
+	for i := range ts {
+		var mem []float32
+		if i < len(n.best.tensors) {
+			mem = n.best.tensors[i].F32
+		}
+		ts[i].F32 = append(mem[:0], ts[i].F32...)
+	}
+	n.best.tensors, n.best.waits = ts, true
+}
+
+// writeBest writes the best weights that wait, if it is time or now is set. Any
+// goroutine may call it.
+func (w *Worker) writeBest(now bool) error {
+	w.bestMu.Lock()
+	defer w.bestMu.Unlock()
+	if !now && time.Since(w.bestAt) < bestEvery {
+		return nil
+	}
+	for _, b := range w.bests {
+		if !b.waits {
+			continue
+		}
+		if err := writeWeights(b.path, b.name, b.tensors); err != nil {
+			return fmt.Errorf("gnb: writing the best weights: %w", err)
+		}
+		b.waits, w.bestAt = false, time.Now()
+	}
+	return nil
 }
 
 // LoadBest puts the weights that [Worker.SaveBest] wrote last back into the
@@ -390,6 +455,7 @@ func (w *Worker) LoadBest(net Network) {
 	if _, ok := w.best[fmt.Sprintf("best%d", n.index)]; !ok {
 		w.Fail(fmt.Errorf("gnb: LoadBest at %s finds no weights of network %s: SaveBest was not called, or with nothing but NaN", callSite(), n.name))
 	}
+	w.check(w.writeBest(true))
 	w.Barrier() // rank 0 has written the file
 	ts, _, err := safetensors.ReadFile(filepath.Join(w.job.RunDir, n.file("best")))
 	w.check(err)
@@ -406,9 +472,10 @@ func (n *network) file(kind string) string {
 	return kind + ".safetensors"
 }
 
-func (n *network) write(path string) error {
-	meta := map[string]string{"format": "pt", "graphnb_version": Version, "model": n.name}
-	return safetensors.WriteFile(path, n.tensors(""), meta)
+func (n *network) write(path string) error { return writeWeights(path, n.name, n.tensors("")) }
+
+func writeWeights(path, model string, ts []safetensors.Tensor) error {
+	return safetensors.WriteFile(path, ts, map[string]string{"format": "pt", "graphnb_version": Version, "model": model})
 }
 
 // load takes weights by the names of PyTorch's state_dict; all must be there and

@@ -70,9 +70,14 @@ type Worker struct {
 	leftWith error
 
 	mu      sync.Mutex
-	records []stepRecord
-	metrics *os.File // of the run's directory; rank 0's alone // not sent yet; under mu
-	latest  snapshot // of a boundary not long ago; under mu
+	records []stepRecord // not sent yet; under mu
+	metrics *os.File     // of the run's directory; rank 0's alone
+	latest  snapshot     // of a boundary not long ago; under mu
+	out     outbox
+
+	bestMu sync.Mutex
+	bests  []*bestCopy // under bestMu
+	bestAt time.Time   // of the last write; under bestMu
 
 	epochStart  time.Time
 	epochStages map[string]time.Duration
@@ -83,6 +88,7 @@ type Worker struct {
 	best        map[string]number
 
 	samplers []keptSampler
+	spare    spares
 	matrices []keptMatrix    // of small evaluations
 	slices   graphops.Slicer // the graph, cut into blocks; see graph
 }

@@ -31,8 +31,10 @@ func startInProcess(ctx context.Context, s Spec, job json.RawMessage) (*Group, e
 	p := &Process{
 		World: 1, RunID: s.RunID, Comm: collective.NewSingle(),
 		job: job, files: s.Files, page: page, mine: page.rank(0),
-		emit: func(line []byte) error {
-			q.event(0, bytes.TrimSpace(line))
+		emit: func(lines []byte) error {
+			for line := range bytes.Lines(lines) {
+				q.event(0, bytes.Clone(bytes.TrimSpace(line)))
+			}
 			return nil
 		},
 	}

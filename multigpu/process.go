@@ -1,6 +1,7 @@
 package multigpu
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ type Process struct {
 	page  *statusPage
 	mine  rankStatus
 	clock *stageClock
-	emit  func(line []byte) error
+	emit  func(lines []byte) error
 	mu    sync.Mutex // of emit
 }
 
@@ -57,12 +58,21 @@ func (p *Process) Emit(v any) error {
 	if err != nil {
 		return fmt.Errorf("multigpu: rank %d: an event cannot be written as JSON: %w", p.Rank, err)
 	}
-	if len(line) > maxEvent {
-		return fmt.Errorf("multigpu: rank %d: an event of %d bytes; at most %d are sent: write it to a file and send its name", p.Rank, len(line), maxEvent)
+	return p.EmitLines(append(line, '\n'))
+}
+
+// EmitLines is Emit of several events that are JSON already, each ended by a
+// newline and without others, in one write. lines are the caller's again when it
+// returns.
+func (p *Process) EmitLines(lines []byte) error {
+	for line := range bytes.Lines(lines) {
+		if len(line) > maxEvent {
+			return fmt.Errorf("multigpu: rank %d: an event of %d bytes; at most %d are sent: write it to a file and send its name", p.Rank, len(line), maxEvent)
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.emit(append(line, '\n')); err != nil {
+	if err := p.emit(lines); err != nil {
 		return fmt.Errorf("multigpu: rank %d: sending an event to the launcher: %w", p.Rank, err)
 	}
 	return nil

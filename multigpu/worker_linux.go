@@ -100,8 +100,8 @@ func work(rank int) error {
 	p := &Process{
 		Rank: rank, World: h.World, RunID: h.RunID, Comm: comm,
 		job: h.Job, page: page, mine: page.rank(rank),
-		emit: func(line []byte) error {
-			_, err := events.Write(line)
+		emit: func(lines []byte) error {
+			_, err := events.Write(lines)
 			return err
 		},
 	}
