@@ -39,7 +39,7 @@ type State struct {
 }
 
 // stepGrain is the elements a chunk of an optimiser's step has.
-const stepGrain = 1 << 14
+const stepGrain = 1 << 15
 
 // restore copies the named buffers of a saved state into to, after checks.
 func restore(optimizer string, steps int64, state map[string][]float32, names []string, to ...*[]float32) error {

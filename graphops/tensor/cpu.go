@@ -44,18 +44,21 @@ func (c *cpu) Zero(dst Buffer) {
 	c.each(dst.N, func(lo, hi int) { clear(dst.Host[lo:hi]) })
 }
 
-// elemGrain is the elements of a chunk: 128 KiB, about 10 µs from memory, against
-// the few that it takes to wake another goroutine.
-const elemGrain = 1 << 15
+// elemGrain is the elements of a chunk: 256 KiB, about 15 µs from memory, against
+// the few that it takes to wake another goroutine, and what those cost that find
+// nothing to do and look for work.
+const elemGrain = 1 << 16
 
 func (c *cpu) each(n int, body func(lo, hi int)) { parallel.For(c.threads, n, elemGrain, body) }
 
 // eachRow is each over rows of the given width.
 func (c *cpu) eachRow(rows, width int, body func(lo, hi int)) {
-	parallel.For(c.threads, rows, rowGrain(width), body)
+	parallel.For(c.threads, rows, max(1, elemGrain/max(1, width)), body)
 }
 
-func rowGrain(width int) int { return max(1, elemGrain/max(1, width)) }
+// sumGrain is the elements of a chunk that has a partial sum of its own: it is
+// part of what sums round to.
+const sumGrain = 1 << 15
 
 // borrow returns scratch memory with any content, for giveBack.
 func (c *cpu) borrow(n int) []float32 {
@@ -132,10 +135,10 @@ func (c *cpu) AddRow(out, row Buffer, rows, cols int, acc bool) {
 	})
 }
 
-// sumRows is the rows of a chunk of ColSum: fixed, and at least the 2^14
-// elements of other loops, so that the partial rows stay few.
+// sumRows is the rows of a chunk of ColSum: fixed, and at least sumGrain elements,
+// so that the partial rows stay few.
 func sumRows(rows, cols int) int {
-	return max(rowGrain(cols), (rows+63)/64)
+	return max(1, sumGrain/max(1, cols), (rows+63)/64)
 }
 
 func (c *cpu) ColSum(out, x Buffer, rows, cols int, acc bool) {
@@ -153,9 +156,9 @@ func (c *cpu) ColSum(out, x Buffer, rows, cols int, acc bool) {
 }
 
 func (c *cpu) Sum(out, x Buffer, acc bool) {
-	parts := make([]float64, parallel.Chunks(x.N, elemGrain))
-	c.each(x.N, func(lo, hi int) {
-		parts[lo/elemGrain] = simd.Sum(x.Host[lo:hi])
+	parts := make([]float64, parallel.Chunks(x.N, sumGrain))
+	parallel.For(c.threads, x.N, sumGrain, func(lo, hi int) {
+		parts[lo/sumGrain] = simd.Sum(x.Host[lo:hi])
 	})
 	for step := 1; step < len(parts); step *= 2 {
 		for i := 0; i+step < len(parts); i += 2 * step {

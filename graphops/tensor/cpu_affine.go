@@ -110,10 +110,17 @@ func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []Product
 	}
 }
 
+// tile is the rows and columns that a transposition goes over at a time.
+const tile = 32
+
+// transposeGrain is the columns of a chunk of a transposition.
+func transposeGrain(rows int) int {
+	return max(tile, elemGrain/max(rows, 1)&^(tile-1))
+}
+
 // transpose is out [cols,rows] = xᵀ of x [rows,cols].
 func (c *cpu) transpose(out, x []float32, rows, cols int) {
-	const tile = 32
-	parallel.For(c.threads, cols, tile, func(lo, hi int) {
+	parallel.For(c.threads, cols, transposeGrain(rows), func(lo, hi int) {
 		for top := 0; top < rows; top += tile {
 			for j := lo; j < hi; j++ {
 				o := out[j*rows:][:rows]

@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"math"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/internal/philox"
@@ -72,10 +71,4 @@ func keepRows(mask []byte, width, lo, hi int, k DropoutKey) {
 // keepRow draws the mask of row r.
 func keepRow(bits []byte, r int, k *DropoutKey) {
 	simd.KeepBits(bits, k.Seed, philox.Counter(k.Space.ID(r), k.Step, k.C3), k.Threshold)
-}
-
-// keepIf is v where the bit is set, else exactly 0, without a branch: which way it
-// goes is as good as random.
-func keepIf(v float32, bit byte) float32 {
-	return math.Float32frombits(math.Float32bits(v) & -uint32(bit&1))
 }

@@ -28,7 +28,7 @@ func weights(w Buffer) []float32 {
 func (c *cpu) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h Buffer, cols int, acc bool) {
 	wts := weights(w)
 	t := &simd.Rows{Data: h.Host, Stride: cols}
-	n, grain := segments(b.Indptr, b.NumDst, cols)
+	n, grain := cached(b.Indptr, b.NumDst, cols, h.N)
 	parallel.For(c.threads, n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
@@ -75,7 +75,7 @@ func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block,
 	}
 	t := b.Transposed()
 	g := &simd.Rows{Data: dOut.Host, Stride: cols}
-	n, grain := segments(t.Indptr, b.NumSrc, cols)
+	n, grain := cached(t.Indptr, b.NumSrc, cols, dOut.N)
 	parallel.For(c.threads, n, grain, func(lo, hi int) {
 		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
 		first, last := t.Indptr[lo], t.Indptr[hi]
@@ -216,30 +216,32 @@ func (c *cpu) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k Drop
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		var c0, c1 [keepBatch]uint32
 		var keep [keepBatch]byte
-		r, ctr := lo-1, [4]uint32{}
-		for from := b.Indptr[lo]; from < b.Indptr[hi]; from += keepBatch {
-			cols := b.Indices[from:min(from+keepBatch, b.Indptr[hi])]
-			for i, col := range cols {
-				for r < lo || from+int64(i) >= b.Indptr[r+1] {
-					r++
-					ctr = philox.Counter(k.Space.ID(r), k.Step, k.C3)
-				}
-				c0[i], c1[i] = ctr[0], ctr[1]|uint32(col/8)
+		filled, from := 0, b.Indptr[lo]
+		flush := func() {
+			simd.KeepBitsAt(keep[:filled], k.Seed, c0[:filled], c1[:filled], uint32(k.Step), k.C3, k.Threshold)
+			var x []float32
+			if v != nil {
+				x = v[from-first:][:filled]
 			}
-			n := len(cols)
-			simd.KeepBitsAt(keep[:n], k.Seed, c0[:n], c1[:n], uint32(k.Step), k.C3, k.Threshold)
-			o := out.Host[from-first:][:n]
-			if v == nil {
-				for i, col := range cols {
-					o[i] = keepIf(k.Scale, keep[i]>>(col&7))
+			simd.KeepColumns(out.Host[from-first:][:filled], x, b.Indices[from:][:filled], keep[:filled], k.Scale)
+			from += int64(filled)
+			filled = 0
+		}
+		for r := lo; r < hi; r++ {
+			ctr := philox.Counter(k.Space.ID(r), k.Step, k.C3)
+			for cols := b.Indices[b.Indptr[r]:b.Indptr[r+1]]; len(cols) > 0; {
+				n := min(len(cols), keepBatch-filled)
+				x0, x1 := c0[filled:][:n], c1[filled:][:n]
+				for i, col := range cols[:n] {
+					x0[i], x1[i] = ctr[0], ctr[1]|uint32(col)/8
 				}
-				continue
-			}
-			x := v[from-first:][:n]
-			for i, col := range cols {
-				o[i] = keepIf(x[i]*k.Scale, keep[i]>>(col&7))
+				if filled += n; filled == keepBatch {
+					flush()
+				}
+				cols = cols[n:]
 			}
 		}
+		flush()
 	})
 }
 
@@ -248,8 +250,7 @@ func (c *cpu) Transpose(out, x Buffer, rows, cols int, acc bool) {
 		c.transpose(out.Host, x.Host, rows, cols)
 		return
 	}
-	const tile = 32
-	parallel.For(c.threads, cols, tile, func(lo, hi int) {
+	parallel.For(c.threads, cols, transposeGrain(rows), func(lo, hi int) {
 		for top := 0; top < rows; top += tile {
 			for j := lo; j < hi; j++ {
 				o := out.Host[j*rows:][:rows]

@@ -12,13 +12,27 @@ import (
 // The loops over a graph are cut by edges: degrees are skewed, and chunks of
 // equally many rows would leave one thread with a hub's while the others wait. A
 // row counts as one edge more, its own. segmentElems is the elements of a chunk,
-// 256 KiB at random, about 30 µs.
-const segmentElems = 1 << 16
+// 256 KiB at random, about 30 µs; an edge takes as long as narrowest columns,
+// however few it has.
+const (
+	segmentElems = 1 << 16
+	narrowest    = 6
+)
 
 // segments is the length of a loop over rows whose edges are indptr's, and its
 // grain, for [parallel.For]; cut makes rows of the chunks.
 func segments(indptr []int64, rows, cols int) (n, grain int) {
-	return int(indptr[rows]-indptr[0]) + rows, max(1, segmentElems/max(1, cols))
+	return int(indptr[rows]-indptr[0]) + rows, max(1, segmentElems/max(narrowest, cols))
+}
+
+// cached is segments for the rows of a table of elems elements: the rows of one
+// that a second-level cache holds are read four times as fast.
+func cached(indptr []int64, rows, cols, elems int) (n, grain int) {
+	n, grain = segments(indptr, rows, cols)
+	if elems <= 1<<18 && cols < 4*narrowest {
+		grain = segmentElems / narrowest
+	}
+	return n, grain
 }
 
 // cut is the first row at or behind position at of such a loop.
@@ -64,7 +78,7 @@ func argRow(args []uint32, d, cols int) []uint32 {
 
 // sumSources is SpMM with op Sum or Mean, of the rows of a table.
 func (c *cpu) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, cols int) {
-	n, grain := segments(b.Indptr, b.NumDst, cols)
+	n, grain := cached(b.Indptr, b.NumDst, cols, len(t.Data))
 	parallel.For(c.threads, n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
@@ -95,7 +109,7 @@ func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int,
 	}
 	args := arg.Words()
 	g := &simd.Rows{Data: dOut.Host, Stride: cols}
-	n, grain := segments(t.Indptr, b.NumSrc, cols)
+	n, grain := cached(t.Indptr, b.NumSrc, cols, dOut.N)
 	parallel.For(c.threads, n, grain, func(lo, hi int) {
 		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
 		first, last := t.Indptr[lo], t.Indptr[hi]

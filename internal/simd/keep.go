@@ -43,6 +43,36 @@ func keepReLUGo(o, bias []float32, bits []byte, scale float32) {
 	}
 }
 
+// KeepColumns is [Mask] of elements that lie in any columns: o[i] = scale·x[i] (scale
+// where x is nil) where bit cols[i]%8 of keep[i] is set, else exactly 0, whatever
+// x. It does without branches: the bits are as good as random. Columns are not
+// negative.
+func KeepColumns(o, x []float32, cols []int32, keep []byte, scale float32) {
+	const op = "KeepColumns"
+	n := len(o)
+	checkLen(op, len(cols), n)
+	checkLen(op, len(keep), n)
+	var in *float32
+	if x != nil {
+		checkLen(op, len(x), n)
+	}
+	if len(x) > 0 {
+		in = &x[0]
+	}
+	const lanes = 16
+	whole := n &^ (lanes - 1)
+	if whole > 0 && !keepColumns(&o[0], in, &cols[0], &keep[0], whole, scale) {
+		whole = 0
+	}
+	for i := whole; i < n; i++ {
+		v := scale
+		if x != nil {
+			v = x[i] * scale
+		}
+		o[i] = math.Float32frombits(math.Float32bits(v) & -uint32(keep[i]>>(cols[i]&7)&1))
+	}
+}
+
 // Mask is o = scale·x where the bit is set, else exactly 0, whatever x; with acc
 // it is added to o. bits are as in [KeepReLU].
 func Mask(o, x []float32, bits []byte, scale float32, acc bool) {

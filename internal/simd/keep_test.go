@@ -112,3 +112,35 @@ func TestKeepBits(t *testing.T) {
 		}
 	})
 }
+
+func TestKeepColumns(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := testRand()
+		for _, n := range sizes {
+			for _, values := range []bool{false, true} {
+				cols, keep := make([]int32, n), make([]byte, n)
+				for i := range cols {
+					cols[i], keep[i] = r.Int32(), byte(r.Uint32())
+				}
+				const scale = 1.25
+				var x []float32
+				if values {
+					x = withSpecials(r, n, 1)
+				}
+				want := make([]float32, n)
+				for i := range want {
+					switch {
+					case keep[i]>>(cols[i]%8)&1 == 0:
+					case values:
+						want[i] = scale * x[i]
+					default:
+						want[i] = scale
+					}
+				}
+				got := guarded(withSpecials(r, n, 0))
+				KeepColumns(got, x, cols, keep, scale)
+				sameBits(t, "KeepColumns", n, got, want)
+			}
+		}
+	})
+}

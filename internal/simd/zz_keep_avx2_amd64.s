@@ -92,6 +92,24 @@ DATA perSet<>+56(SB)/4, $0x00000004
 DATA perSet<>+60(SB)/4, $0x00000004
 GLOBL perSet<>(SB), RODATA|NOPTR, $64
 
+DATA seven<>+0(SB)/4, $0x00000007
+DATA seven<>+4(SB)/4, $0x00000007
+DATA seven<>+8(SB)/4, $0x00000007
+DATA seven<>+12(SB)/4, $0x00000007
+DATA seven<>+16(SB)/4, $0x00000007
+DATA seven<>+20(SB)/4, $0x00000007
+DATA seven<>+24(SB)/4, $0x00000007
+DATA seven<>+28(SB)/4, $0x00000007
+DATA seven<>+32(SB)/4, $0x00000007
+DATA seven<>+36(SB)/4, $0x00000007
+DATA seven<>+40(SB)/4, $0x00000007
+DATA seven<>+44(SB)/4, $0x00000007
+DATA seven<>+48(SB)/4, $0x00000007
+DATA seven<>+52(SB)/4, $0x00000007
+DATA seven<>+56(SB)/4, $0x00000007
+DATA seven<>+60(SB)/4, $0x00000007
+GLOBL seven<>(SB), RODATA|NOPTR, $64
+
 DATA tail<>+0(SB)/4, $0xffffffff
 DATA tail<>+4(SB)/4, $0xffffffff
 DATA tail<>+8(SB)/4, $0xffffffff
@@ -566,6 +584,38 @@ loop15:
 	VZEROUPPER
 	RET
 
+// func keepColumnsAVX2(o, x *float32, cols *int32, keep *byte, n int, scale float32)
+TEXT ·keepColumnsAVX2(SB), NOSPLIT, $0-44
+	MOVQ o+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ cols+16(FP), R8
+	MOVQ keep+24(FP), DX
+	MOVQ n+32(FP), CX
+	VBROADCASTSS scale+40(FP), Y3
+	VMOVUPS seven<>(SB), Y4
+loop16:
+	VMOVUPS (R8), Y1
+	VPAND Y4, Y1, Y1
+	VPMOVZXBD (DX), Y2
+	VPSRLVD Y1, Y2, Y2
+	VMOVAPS Y3, Y0
+	TESTQ SI, SI
+	JZ plain17
+	VMULPS (SI), Y0, Y0
+	ADDQ $32, SI
+plain17:
+	VPSLLD $31, Y2, Y2
+	VPSRAD $31, Y2, Y2
+	VANDPS Y2, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ $32, DI
+	ADDQ $32, R8
+	ADDQ $8, DX
+	SUBQ $8, CX
+	JNZ loop16
+	VZEROUPPER
+	RET
+
 // func keepBitsAtAVX2(bits *byte, n int, key uint64, c0, c1 *uint32, c2, c3, threshold uint32)
 TEXT ·keepBitsAtAVX2(SB), NOSPLIT, $0-52
 	MOVQ c0+24(FP), R8
@@ -578,7 +628,7 @@ TEXT ·keepBitsAtAVX2(SB), NOSPLIT, $0-52
 	VPSLLD $16, Y12, Y14
 	VPOR Y14, Y12, Y12
 	VMOVUPS order<>(SB), Y13
-loop16:
+loop18:
 	VPMOVZXDQ 0(R8), Y0
 	VPMOVZXDQ 0(R9), Y1
 	VBROADCASTSS c2+40(FP), Y2
@@ -803,6 +853,6 @@ loop16:
 	ADDQ $32, R9
 	ADDQ $8, DI
 	SUBQ $8, CX
-	JNZ loop16
+	JNZ loop18
 	VZEROUPPER
 	RET

@@ -38,6 +38,24 @@ DATA mul1<>+56(SB)/4, $0xcd9e8d57
 DATA mul1<>+60(SB)/4, $0xcd9e8d57
 GLOBL mul1<>(SB), RODATA|NOPTR, $64
 
+DATA oneBit<>+0(SB)/4, $0x00000001
+DATA oneBit<>+4(SB)/4, $0x00000001
+DATA oneBit<>+8(SB)/4, $0x00000001
+DATA oneBit<>+12(SB)/4, $0x00000001
+DATA oneBit<>+16(SB)/4, $0x00000001
+DATA oneBit<>+20(SB)/4, $0x00000001
+DATA oneBit<>+24(SB)/4, $0x00000001
+DATA oneBit<>+28(SB)/4, $0x00000001
+DATA oneBit<>+32(SB)/4, $0x00000001
+DATA oneBit<>+36(SB)/4, $0x00000001
+DATA oneBit<>+40(SB)/4, $0x00000001
+DATA oneBit<>+44(SB)/4, $0x00000001
+DATA oneBit<>+48(SB)/4, $0x00000001
+DATA oneBit<>+52(SB)/4, $0x00000001
+DATA oneBit<>+56(SB)/4, $0x00000001
+DATA oneBit<>+60(SB)/4, $0x00000001
+GLOBL oneBit<>(SB), RODATA|NOPTR, $64
+
 DATA order<>+0(SB)/4, $0x00000000
 DATA order<>+4(SB)/4, $0x00000000
 DATA order<>+8(SB)/4, $0x00000004
@@ -73,6 +91,24 @@ DATA perSet<>+52(SB)/4, $0x00000008
 DATA perSet<>+56(SB)/4, $0x00000008
 DATA perSet<>+60(SB)/4, $0x00000008
 GLOBL perSet<>(SB), RODATA|NOPTR, $64
+
+DATA seven<>+0(SB)/4, $0x00000007
+DATA seven<>+4(SB)/4, $0x00000007
+DATA seven<>+8(SB)/4, $0x00000007
+DATA seven<>+12(SB)/4, $0x00000007
+DATA seven<>+16(SB)/4, $0x00000007
+DATA seven<>+20(SB)/4, $0x00000007
+DATA seven<>+24(SB)/4, $0x00000007
+DATA seven<>+28(SB)/4, $0x00000007
+DATA seven<>+32(SB)/4, $0x00000007
+DATA seven<>+36(SB)/4, $0x00000007
+DATA seven<>+40(SB)/4, $0x00000007
+DATA seven<>+44(SB)/4, $0x00000007
+DATA seven<>+48(SB)/4, $0x00000007
+DATA seven<>+52(SB)/4, $0x00000007
+DATA seven<>+56(SB)/4, $0x00000007
+DATA seven<>+60(SB)/4, $0x00000007
+GLOBL seven<>(SB), RODATA|NOPTR, $64
 
 DATA weyl0<>+0(SB)/4, $0x9e3779b9
 DATA weyl0<>+4(SB)/4, $0x9e3779b9
@@ -480,6 +516,38 @@ loop15:
 	VZEROUPPER
 	RET
 
+// func keepColumnsAVX512(o, x *float32, cols *int32, keep *byte, n int, scale float32)
+TEXT ·keepColumnsAVX512(SB), NOSPLIT, $0-44
+	MOVQ o+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ cols+16(FP), R8
+	MOVQ keep+24(FP), DX
+	MOVQ n+32(FP), CX
+	VBROADCASTSS scale+40(FP), Z3
+	VMOVUPS seven<>(SB), Z4
+	VMOVUPS oneBit<>(SB), Z5
+loop16:
+	VMOVUPS (R8), Z1
+	VPANDD Z4, Z1, Z1
+	VPMOVZXBD (DX), Z2
+	VPSRLVD Z1, Z2, Z2
+	VMOVAPS Z3, Z0
+	TESTQ SI, SI
+	JZ plain17
+	VMULPS (SI), Z0, Z0
+	ADDQ $64, SI
+plain17:
+	VPTESTMD Z5, Z2, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS Z0, (DI)
+	ADDQ $64, DI
+	ADDQ $64, R8
+	ADDQ $16, DX
+	SUBQ $16, CX
+	JNZ loop16
+	VZEROUPPER
+	RET
+
 // func keepBitsAtAVX512(bits *byte, n int, key uint64, c0, c1 *uint32, c2, c3, threshold uint32)
 TEXT ·keepBitsAtAVX512(SB), NOSPLIT, $0-52
 	MOVQ c0+24(FP), R8
@@ -494,7 +562,7 @@ TEXT ·keepBitsAtAVX512(SB), NOSPLIT, $0-52
 	MOVL $0xaaaa, AX
 	KMOVW AX, K1
 	VMOVUPS order<>(SB), Z13
-loop16:
+loop18:
 	VMOVDQU 0(R8), Y14
 	VPERMD Z14, Z13, Z0
 	VMOVDQU 0(R9), Y14
@@ -671,6 +739,6 @@ loop16:
 	ADDQ $64, R9
 	ADDQ $16, DI
 	SUBQ $16, CX
-	JNZ loop16
+	JNZ loop18
 	VZEROUPPER
 	RET

@@ -662,6 +662,26 @@ func keepBitsAVX512(bits *byte, n int, key uint64, c0, c1, c2, c3, threshold uin
 //go:noescape
 func keepBitsAVX2(bits *byte, n int, key uint64, c0, c1, c2, c3, threshold uint32)
 
+// keepColumns runs the vector kernel of the path in use: it computes o[i] = scale·x[i], or scale where x is nil, where bit cols[i]%8 of keep[i] is set, else 0; n is a multiple of 16.
+// It tells whether there is one.
+func keepColumns(o, x *float32, cols *int32, keep *byte, n int, scale float32) bool {
+	switch path {
+	case AVX512:
+		keepColumnsAVX512(o, x, cols, keep, n, scale)
+	case AVX2:
+		keepColumnsAVX2(o, x, cols, keep, n, scale)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func keepColumnsAVX512(o, x *float32, cols *int32, keep *byte, n int, scale float32)
+
+//go:noescape
+func keepColumnsAVX2(o, x *float32, cols *int32, keep *byte, n int, scale float32)
+
 // keepBitsAt runs the vector kernel of the path in use: it sets byte i of bits to the kept lanes of the block at c0[i], c1[i], c2, c3; see KeepBitsAt.
 // It tells whether there is one.
 func keepBitsAt(bits *byte, n int, key uint64, c0, c1 *uint32, c2, c3, threshold uint32) bool {

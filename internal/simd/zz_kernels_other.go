@@ -80,6 +80,8 @@ func keepBits(_ *byte, _ int, _ uint64, _ uint32, _ uint32, _ uint32, _ uint32, 
 	return false
 }
 
+func keepColumns(_ *float32, _ *float32, _ *int32, _ *byte, _ int, _ float32) bool { return false }
+
 func keepBitsAt(_ *byte, _ int, _ uint64, _ *uint32, _ *uint32, _ uint32, _ uint32, _ uint32) bool {
 	return false
 }

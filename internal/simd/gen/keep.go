@@ -41,6 +41,7 @@ func keeps(a *asm) {
 		a.store(o, "(DI)", tail)
 	})
 	philox(a, "keepBits", "sets byte i of bits to the kept lanes of the block that follows ctr by i; see KeepBits.", false)
+	keepColumns(a)
 	philox(a, "keepBitsAt", "sets byte i of bits to the kept lanes of the block at c0[i], c1[i], c2, c3; see KeepBitsAt.", true)
 }
 
@@ -145,6 +146,54 @@ func masked(a *asm, name, doc string, update bool, body func(o, x, scale string,
 		}
 	}
 	a.at(end)
+	a.ret()
+}
+
+// keepColumns takes one bit of each byte: of element i bit cols[i]%8 of keep[i].
+// n is a multiple of the lanes.
+func keepColumns(a *asm) {
+	a.fn("keepColumns", "computes o[i] = scale·x[i], or scale where x is nil, where bit cols[i]%8 of keep[i] is set, else 0; n is a multiple of 16.", "o *float32", "x *float32", "cols *int32", "keep *byte", "n int", "scale float32")
+	a.op("MOVQ %s, DI", a.arg("o"))
+	a.op("MOVQ %s, SI", a.arg("x"))
+	a.op("MOVQ %s, R8", a.arg("cols"))
+	a.op("MOVQ %s, DX", a.arg("keep"))
+	a.op("MOVQ %s, CX", a.arg("n"))
+	v, col, bits, scale, low, one := a.v(0), a.v(1), a.v(2), a.v(3), a.v(4), a.v(5)
+	a.op("VBROADCASTSS %s, %s", a.arg("scale"), scale)
+	a.op("VMOVUPS %s, %s", a.words("seven", 7), low)
+	if a.name == avx512.name {
+		a.op("VMOVUPS %s, %s", a.words("oneBit", 1), one)
+	}
+	again, plain := a.label("loop"), a.label("plain")
+	a.at(again)
+	a.op("VMOVUPS (R8), %s", col)
+	and := "VPAND"
+	if a.name == avx512.name {
+		and = "VPANDD"
+	}
+	a.op("%[1]s %[2]s, %[3]s, %[3]s", and, low, col)
+	a.op("VPMOVZXBD (DX), %s", bits)
+	a.op("VPSRLVD %[1]s, %[2]s, %[2]s", col, bits)
+	a.op("VMOVAPS %s, %s", scale, v)
+	a.op("TESTQ SI, SI")
+	a.op("JZ %s", plain)
+	a.op("VMULPS (SI), %[1]s, %[1]s", v)
+	a.op("ADDQ $%d, SI", a.bytes())
+	a.at(plain)
+	if a.name == avx512.name {
+		a.op("VPTESTMD %s, %s, K2", one, bits)
+		a.op("VMOVAPS.Z %[1]s, K2, %[1]s", v)
+	} else {
+		a.op("VPSLLD $31, %[1]s, %[1]s", bits)
+		a.op("VPSRAD $31, %[1]s, %[1]s", bits)
+		a.op("VANDPS %[1]s, %[2]s, %[2]s", bits, v)
+	}
+	a.op("VMOVUPS %s, (DI)", v)
+	a.op("ADDQ $%d, DI", a.bytes())
+	a.op("ADDQ $%d, R8", a.bytes())
+	a.op("ADDQ $%d, DX", a.lanes)
+	a.op("SUBQ $%d, CX", a.lanes)
+	a.op("JNZ %s", again)
 	a.ret()
 }
 
