@@ -171,16 +171,18 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 			return
 		}
 		w.emit(event{Type: evLoop, Split: split, Steps: p.steps, Step: first})
+		w.rate.enter()
 		for b, err := range w.load(p, philox.Sample, w.pos.Epoch, w.pos.InAll-first, first) {
 			w.check(err)
 			if w.digest != nil {
 				w.digest.add(w, b)
 			}
-			w.rate.add(len(b.Seeds), b.Edges())
+			seeds, edges := len(b.Seeds), b.Edges()
 			w.stage(stageProgram)
 			w.inLoop = at
 			ok := yield(b)
 			w.inLoop = ""
+			w.rate.add(seeds, edges)
 			if b.EndsStep || !ok { // an iteration that was broken off has used its draws
 				w.pos.Step++
 				w.pos.InAll++

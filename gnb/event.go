@@ -137,10 +137,21 @@ func (w *Worker) emitFirst(e event) {
 // panel at 20 frames a second, seldom enough to cost nothing at 1000 steps/s.
 const flushEvery = 40 * time.Millisecond
 
-// rates is what this rank has worked off since it started.
-type rates struct{ seeds, edges int64 }
+// rates is what this rank has worked off since it started, and how long it has
+// been in loops over batches for it.
+type rates struct {
+	seeds, edges int64
+	busy         time.Duration
+	since        time.Time // of the loop that goes on, or of the batch before
+}
 
+func (r *rates) enter() { r.since = time.Now() }
+
+// add counts a batch that is done.
 func (r *rates) add(seeds, edges int) {
+	now := time.Now()
+	r.busy += now.Sub(r.since)
+	r.since = now
 	r.seeds += int64(seeds)
 	r.edges += int64(edges)
 }
@@ -152,7 +163,7 @@ func (w *Worker) flush(now bool) {
 	w.lastFlush = time.Now()
 	w.check(w.flushRecords())
 	w.check(w.writeBest(false))
-	w.emit(event{Type: evRate, Seeds: w.rate.seeds, Edges: w.rate.edges})
+	w.emit(event{Type: evRate, Seeds: w.rate.seeds, Edges: w.rate.edges, Seconds: w.rate.busy.Seconds()})
 }
 
 // flushRecords sends the steps' records on. Any goroutine may call it.
@@ -218,7 +229,8 @@ func toFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-// Printf prints from rank 0, into the cell or the terminal.
+// Printf prints a line (or several) from rank 0, into the cell, where it stays, or
+// the terminal.
 func (w *Worker) Printf(format string, args ...any) {
 	w.emitFirst(event{Type: evPrint, Text: fmt.Sprintf(format, args...)})
 }

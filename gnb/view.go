@@ -36,10 +36,15 @@ type view struct {
 }
 
 type rankView struct {
-	seedsNow, edgesNow int64 // in all
-	seeds, edges       int64 // when the rates were last computed
-	at                 time.Time
+	now, before        worked // in all, and when the rates were last computed
 	seedsSec, edgesSec float64
+}
+
+// worked is what a rank has worked off in so many seconds within loops over
+// batches.
+type worked struct {
+	seeds, edges int64
+	seconds      float64
 }
 
 func newView(l *launched, sink live.Sink, title string) (*view, error) {
@@ -84,7 +89,7 @@ func (v *view) onEvent(rank int, data json.RawMessage) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if e.Type == evRate {
-		v.rank[rank].update(e.Seeds, e.Edges)
+		v.rank[rank].update(worked{e.Seeds, e.Edges, e.Seconds})
 		return
 	}
 	if rank != 0 {
@@ -133,7 +138,11 @@ func (v *view) apply(e event) {
 				v.series[m.Name] = i
 				s.Metrics = append(s.Metrics, live.Series{Name: split})
 			}
-			s.Metrics[i].Points = append(s.Metrics[i].Points, live.Point{Step: e.Epoch + 1, Y: m.Value})
+			epoch := e.Epoch + 1
+			if s.Epochs > 0 {
+				epoch = min(epoch, s.Epochs) // one after the last epoch measures what that has left
+			}
+			s.Metrics[i].Points = append(s.Metrics[i].Points, live.Point{Step: epoch, Y: m.Value})
 		}
 		s.State, s.Detail = live.Running, ""
 	case evResult:
@@ -164,7 +173,7 @@ func (v *view) report(e event) {
 		v.print(line)
 		out.Text = line
 	case evPrint:
-		v.print(e.Text)
+		v.sink.Say(e.Text)
 	case evEpoch, evMetrics, evCheckpoint:
 	default:
 		return
@@ -180,21 +189,22 @@ func (v *view) onOutput(rank int, _, line string) {
 	v.print(line)
 }
 
-func (r *rankView) update(seeds, edges int64) {
-	r.seedsNow, r.edgesNow = seeds, edges
-	now := time.Now()
-	if r.at.IsZero() {
-		r.seeds, r.edges, r.at = seeds, edges, now
-		return
+// update takes what a rank has worked off so far. Its rates are those of the last
+// quarter of a second that it spent in loops over batches, or somewhat more.
+func (r *rankView) update(now worked) {
+	r.now = now
+	if r.seedsSec == 0 || now.seconds-r.before.seconds >= 0.25 {
+		r.rates(r.before)
+		r.before = now
 	}
-	dt := now.Sub(r.at).Seconds()
-	if dt < 0.25 && r.seedsSec > 0 {
-		return
+}
+
+// rates sets the rates to those since before.
+func (r *rankView) rates(before worked) {
+	if dt := r.now.seconds - before.seconds; dt > 0 {
+		r.seedsSec = float64(r.now.seeds-before.seeds) / dt
+		r.edgesSec = float64(r.now.edges-before.edges) / dt
 	}
-	if seeds > r.seeds && dt > 0 {
-		r.seedsSec, r.edgesSec = float64(seeds-r.seeds)/dt, float64(edges-r.edges)/dt
-	}
-	r.seeds, r.edges, r.at = seeds, edges, now
 }
 
 // watch refreshes the panel while the workers run.
@@ -287,9 +297,11 @@ func (v *view) close(runErr error) error {
 	res.Seconds = time.Since(v.start).Seconds()
 	s.Elapsed = time.Since(v.start)
 	res.PeakMemory = v.peak
-	for _, r := range v.rank {
-		res.SampledEdges += r.edgesNow
-		res.WorkerSeeds = append(res.WorkerSeeds, r.seedsNow)
+	for i, r := range v.rank {
+		r.rates(worked{}) // over the whole run
+		s.Workers[i].SeedsPerSec, s.Workers[i].EdgesPerSec = r.seedsSec, r.edgesSec
+		res.SampledEdges += r.now.edges
+		res.WorkerSeeds = append(res.WorkerSeeds, r.now.seeds)
 	}
 	maps.DeleteFunc(res.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
 	var err error

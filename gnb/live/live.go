@@ -21,7 +21,8 @@
 //
 //   - a notebook cell (GoNB): one output, updated in place, as HTML with an
 //     image; at the end it becomes one PNG figure, and the numbers follow as
-//     one table. That is all a saved notebook holds;
+//     one table. That, and what Say was given, which goes to standard output,
+//     is all a saved notebook holds;
 //   - a terminal: a progress bar on standard error, log lines above it;
 //   - a pipe or a file: a line per epoch and log line, and a progress line
 //     every few seconds;
@@ -119,6 +120,9 @@ type Sink interface {
 	// Print adds a line (or several) to the log: above the bar in a terminal,
 	// below the workers in a cell.
 	Print(line string)
+	// Say is Print for what a program says for its reader to keep: in a cell it
+	// goes to Options.Said, where it stays, all of it.
+	Say(line string)
 	// Close shows the final state, waits until it is out (a few seconds at
 	// most) and ends the sink. The error says that the display is broken, which
 	// is no fault of the run. Later calls of any method do nothing.
@@ -133,6 +137,9 @@ type Options struct {
 	// Display receives what a notebook shows; nil is the GoNB kernel, where the
 	// program runs in a cell. Given, the sink is a notebook's, whatever runs it.
 	Display Display
+	// Said is where a notebook's sink writes what Say is given; nil is os.Stdout,
+	// which is the cell's.
+	Said io.Writer
 }
 
 // New returns the sink that fits the surroundings, see the package's
@@ -192,6 +199,7 @@ type none struct{}
 
 func (none) Update(Snapshot)      {}
 func (none) Print(string)         {}
+func (none) Say(string)           {}
 func (none) Close(Snapshot) error { return nil }
 
 // final reports whether the state is one that a run ends in.

@@ -2,6 +2,8 @@ package live
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"time"
 
 	"github.com/janpfeifer/gonb/gonbui"
@@ -13,21 +15,29 @@ type notebook struct {
 	d       Display
 	id      string
 	painter painter
+	said    io.Writer
 	log     []string // the last lines
 	*pump
 }
 
 func newNotebook(o Options) *notebook {
-	n := &notebook{d: o.Display, id: "gnb_" + gonbui.UniqueId()}
+	n := &notebook{d: o.Display, said: o.Said, id: "gnb_" + gonbui.UniqueId()}
+	if n.said == nil {
+		n.said = os.Stdout
+	}
 	n.pump = newPump(time.Second/time.Duration(o.MaxFPS), n.frame)
 	return n
 }
 
 func (n *notebook) Update(s Snapshot)      { n.update(s) }
 func (n *notebook) Print(line string)      { n.print(line) }
+func (n *notebook) Say(line string)        { n.say(line) }
 func (n *notebook) Close(s Snapshot) error { return n.close(s, closeWait(&s)) }
 
 func (n *notebook) frame(f frame) error {
+	if err := n.write(f.said); err != nil {
+		return err
+	}
 	n.log = append(n.log, f.lines...)
 	n.log = n.log[max(len(n.log)-logLines, 0):]
 	if !f.last {
@@ -43,6 +53,16 @@ func (n *notebook) frame(f frame) error {
 		return err
 	}
 	return n.d.Sync()
+}
+
+// write puts lines below the panel.
+func (n *notebook) write(said []string) error {
+	for _, line := range said {
+		if _, err := fmt.Fprintln(n.said, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // liveData is the panel. Without a picture, where drawing failed, it is still

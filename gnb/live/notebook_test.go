@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image/png"
 	"io"
 	"math"
@@ -436,5 +437,31 @@ func TestPanicOfPlot(t *testing.T) {
 	_, err := guarded(func() ([]byte, error) { panic("plot: no") })
 	if err == nil || !strings.Contains(err.Error(), "plot: no") {
 		t.Errorf("a panic became %v", err)
+	}
+}
+
+// What a program says stays in the cell, in order and all of it, however many
+// lines there are; the log keeps its last few lines.
+func TestSaidInCell(t *testing.T) {
+	d, said := &tape{}, &strings.Builder{}
+	sink := New(Options{Display: d, Said: said})
+	want := ""
+	for i := range 500 {
+		line := fmt.Sprintf("step %d", i)
+		sink.Say(line)
+		want += line + "\n"
+	}
+	sink.Say("two\nlines")
+	sink.Print("a line of the log")
+	if err := sink.Close(sampleRun(10, 1, 1, Done)); err != nil {
+		t.Fatal(err)
+	}
+	sink.Say("late")
+	if want += "two\nlines\n"; said.String() != want {
+		t.Errorf("the cell holds %d lines, ending in %q; want 502, all that was said", strings.Count(said.String(), "\n"), said.String()[max(0, said.Len()-40):])
+	}
+	table := htmlOf(d.outputs()[1])
+	if strings.Contains(table, "step 499") || !strings.Contains(table, "a line of the log") {
+		t.Errorf("the log is not what Print was given: %s", table)
 	}
 }

@@ -60,6 +60,7 @@ func (p *plain) tell(s *Snapshot) {
 }
 
 func (p *plain) Print(line string) { p.print(line) }
+func (p *plain) Say(line string)   { p.print(line) }
 
 func (p *plain) Close(s Snapshot) error {
 	p.mu.Lock()

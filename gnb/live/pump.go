@@ -13,6 +13,7 @@ const maxQueued = 10000
 type frame struct {
 	s     Snapshot
 	lines []string // log lines since the previous frame
+	said  []string // lines to keep, where they do not belong to the log
 	lost  int      // lines that were dropped since, because the display stood still
 	last  bool
 }
@@ -57,7 +58,7 @@ func (p *pump) update(s Snapshot) {
 func (p *pump) put(s Snapshot) {
 	if len(s.Text) > p.textLen {
 		for _, l := range s.Text[p.textLen:] {
-			p.queue(l)
+			p.queue(&p.next.lines, l)
 		}
 		p.textLen = len(s.Text)
 	}
@@ -65,23 +66,28 @@ func (p *pump) put(s Snapshot) {
 	p.signal()
 }
 
-func (p *pump) print(text string) {
+func (p *pump) print(text string) { p.add(&p.next.lines, text) }
+
+func (p *pump) say(text string) { p.add(&p.next.said, text) }
+
+// add queues text in one of the lists of p.next, and has it drawn.
+func (p *pump) add(to *[]string, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
-		p.queue(text)
+		p.queue(to, text)
 		p.signal()
 	}
 }
 
-func (p *pump) queue(text string) {
+func (p *pump) queue(to *[]string, text string) {
 	ls := lines(text)
 	if ls == nil {
 		ls = []string{""}
 	}
-	p.next.lines = append(p.next.lines, ls...)
-	if n := len(p.next.lines) - maxQueued; n > 0 {
-		p.next.lines = append([]string(nil), p.next.lines[n:]...)
+	*to = append(*to, ls...)
+	if n := len(*to) - maxQueued; n > 0 {
+		*to = append([]string(nil), (*to)[n:]...)
 		p.next.lost += n
 	}
 }
@@ -105,7 +111,7 @@ func (p *pump) run() {
 		p.mu.Lock()
 		f, dirty := p.next, p.dirty
 		f.last = p.closed
-		p.next.lines, p.next.lost, p.dirty = nil, 0, false
+		p.next.lines, p.next.said, p.next.lost, p.dirty = nil, nil, 0, false
 		p.mu.Unlock()
 		// After an error nothing more is drawn, but the mailbox still empties.
 		if (dirty || f.last) && p.err == nil {

@@ -35,6 +35,7 @@ func newTerminal(o Options) *terminal {
 
 func (t *terminal) Update(s Snapshot)      { t.update(s) }
 func (t *terminal) Print(line string)      { t.print(line) }
+func (t *terminal) Say(line string)        { t.print(line) }
 func (t *terminal) Close(s Snapshot) error { return t.close(s, closeWait(&s)) }
 
 func (t *terminal) frame(f frame) error {
