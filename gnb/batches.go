@@ -31,7 +31,8 @@ type Loader struct {
 	// The default is the number of layers of the network made last.
 	Hops int
 	// Batch is the number of seeds of a step over all workers. The default is
-	// BatchPerWorker times the number of workers, and 1024 where that is 0 too.
+	// BatchPerWorker times the number of workers (each virtual rank counts as one),
+	// and 1024 where that is 0 too.
 	Batch          int
 	BatchPerWorker int
 	// InOrder keeps the split's order; the default shuffles it, differently in
@@ -116,7 +117,7 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 	if l.Batch == 0 {
 		l.Batch = 1024
 		if l.BatchPerWorker > 0 {
-			l.Batch = l.BatchPerWorker * w.World()
+			l.Batch = l.BatchPerWorker * w.World() * w.job.Virtual
 		}
 	}
 	l.Batch = min(l.Batch, max(1, len(ids)))

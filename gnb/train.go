@@ -38,7 +38,7 @@ type TrainOptions struct {
 	// Fanouts[0] is the hop next to the seeds; -1 takes all neighbours.
 	Fanouts []int
 	// Batch is the number of seeds of a step over all workers (1024), or
-	// BatchPerWorker of each worker.
+	// BatchPerWorker of each worker or virtual rank.
 	Batch          int
 	BatchPerWorker int
 	Epochs         int     // 10; -1 for none: evaluate the start only

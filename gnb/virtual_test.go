@@ -18,7 +18,7 @@ var mixed = gnb.Program("test.mixed", func(w *gnb.Worker, early bool) error {
 	optOne, optTwo := w.Adam(one, 0.01), w.Adam(two, 0.01)
 	full := w.FullGraph("train")
 	for range w.Epochs(3) {
-		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 3}, Batch: 48}) {
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 3}, BatchPerWorker: 12}) {
 			w.Step(nn.CrossEntropy(one.Forward(b), b.Labels), optOne)
 			w.Step(nn.CrossEntropy(two.Forward(b), b.Labels), optTwo)
 			if b.Step >= 3 && (b.EndsStep || early) {
