@@ -76,7 +76,7 @@ func check(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	if m < 0 || n < 0 {
 		panic(fmt.Sprintf("gemm: the result is [%d,%d]; no side can be negative", m, n))
 	}
-	if m > 0 && n > 0 && (ldc < n || len(c) < (m-1)*ldc+n) {
+	if m > 0 && n > 0 && !holds(len(c), m, n, ldc) {
 		panic(fmt.Sprintf("gemm: C is [%d,%d] with stride %d, but has %d elements", m, n, ldc, len(c)))
 	}
 	if o.Bias != nil && len(o.Bias) != n {
@@ -109,7 +109,13 @@ func (o *Operand) check(name string, rows, cols int) {
 		}
 		have = 1
 	}
-	if o.Stride < cols || len(o.Data) < (have-1)*o.Stride+cols {
+	if !holds(len(o.Data), have, cols, o.Stride) {
 		panic(fmt.Sprintf("gemm: %s is stored [%d,%d] with stride %d, but has %d elements", name, rows, cols, o.Stride, len(o.Data)))
 	}
+}
+
+// holds tells whether a matrix of rows × cols, both above 0, fits into so many
+// elements. It divides, since the product of a wild stride would overflow.
+func holds(elements, rows, cols, stride int) bool {
+	return stride >= cols && elements >= cols && (elements-cols)/stride >= rows-1
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/fence"
 )
 
 // matrix is a test operand with the logical values beside it.
@@ -15,9 +17,10 @@ type matrix struct {
 	op         Operand
 }
 
-// random makes a factor [rows,cols] with the given storage: not aligned, with
-// NaN wherever nothing may be read.
-func random(r *rand.Rand, rows, cols int, trans, indexed bool) matrix {
+// random makes a factor [rows,cols] with the given storage: it ends with its last
+// element, where an unreadable page begins, and holds NaN wherever nothing may be
+// read.
+func random(t *testing.T, r *rand.Rand, rows, cols int, trans, indexed bool) matrix {
 	m := matrix{rows: rows, cols: cols, at: make([]float64, rows*cols)}
 	sr, sc := rows, cols
 	if trans {
@@ -31,12 +34,11 @@ func random(r *rand.Rand, rows, cols int, trans, indexed bool) matrix {
 			m.op.Index[i] = int32(p)
 		}
 	}
-	off := r.IntN(5)
-	data := make([]float32, off+have*stride+5)
+	data := fence.Slice[float32](t, span(have, sc, stride))
 	for i := range data {
 		data[i] = float32(math.NaN())
 	}
-	m.op.Data, m.op.Stride, m.op.Trans = data[off:off+have*stride], stride, trans
+	m.op.Data, m.op.Stride, m.op.Trans = data, stride, trans
 	for i := range rows {
 		for j := range cols {
 			v := float32(r.NormFloat64())
@@ -52,6 +54,14 @@ func random(r *rand.Rand, rows, cols int, trans, indexed bool) matrix {
 		}
 	}
 	return m
+}
+
+// span is the elements from the first to the last of a matrix.
+func span(rows, cols, stride int) int {
+	if rows == 0 || cols == 0 {
+		return 0
+	}
+	return (rows-1)*stride + cols
 }
 
 // round makes the logical values bfloat16.
@@ -84,7 +94,7 @@ func (tc testCase) run(t *testing.T, seed uint64) []float32 {
 	terms := make([]Term, len(tc.k))
 	depth := 0
 	for i, k := range tc.k {
-		a, b := random(r, tc.m, k, tc.tA, tc.iA), random(r, k, tc.n, tc.tB, tc.iB)
+		a, b := random(t, r, tc.m, k, tc.tA, tc.iA), random(t, r, k, tc.n, tc.tB, tc.iB)
 		if tc.bf16 {
 			a.round()
 			b.round()
@@ -106,17 +116,18 @@ func (tc testCase) run(t *testing.T, seed uint64) []float32 {
 	}
 	o := Options{Threads: tc.threads, Acc: tc.acc, BF16: tc.bf16}
 	if tc.bias {
-		o.Bias = make([]float32, tc.n)
+		o.Bias = fence.Slice[float32](t, tc.n)
 		for j := range o.Bias {
 			o.Bias[j] = float32(r.NormFloat64())
 		}
 	}
-	ldc, off := tc.n+r.IntN(4), r.IntN(5)
-	c := make([]float32, off+tc.m*ldc+5)
+	const margin = 5
+	ldc := tc.n + r.IntN(4)
+	c := fence.Slice[float32](t, margin+span(tc.m, tc.n, ldc))
 	for i := range c {
 		c[i] = float32(math.NaN())
 	}
-	out := c[off : off+tc.m*ldc]
+	out := c[margin:]
 	for i := range tc.m {
 		for j := range tc.n {
 			if tc.acc {
@@ -148,11 +159,11 @@ func (tc testCase) run(t *testing.T, seed uint64) []float32 {
 		}
 	}
 	for i, v := range c {
-		if p := i - off; p >= 0 && p < len(out) && p%ldc < tc.n {
+		if p := i - margin; p >= 0 && p%ldc < tc.n {
 			continue
 		}
 		if v == v {
-			t.Fatalf("%v: element %d outside of C was written", tc, i-off)
+			t.Fatalf("%v: element %d outside of C was written", tc, i-margin)
 		}
 	}
 	after.covers(t, tc, "After", tc.m)
@@ -341,5 +352,10 @@ func TestMultiplyRefusesShortOperands(t *testing.T) {
 	short = term
 	short.K = -1
 	panics("K", m, n, c, ldc, short, o)
+	// Products with these overflow to numbers that would do.
+	panics("C's wild stride", 5, 1, c, 1<<62, Term{K: 1, A: Operand{Data: c, Stride: 1}, B: Operand{Data: c, Stride: 1}}, o)
+	panics("A's wild stride", 5, 1, c, 1, Term{K: 1, A: Operand{Data: c, Stride: 1 << 62}, B: Operand{Data: c, Stride: 1}}, o)
 	Multiply(m, n, c, ldc, []Term{term}, o)
+	// The stride of a factor without elements is nobody's business.
+	Multiply(m, n, c, ldc, []Term{term, {K: 0, A: Operand{Stride: -7}, B: Operand{Stride: -7}}}, o)
 }

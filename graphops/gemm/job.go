@@ -300,8 +300,9 @@ func (j *job) aheadOfRows(w *worker, rows, cols, lo, hi int) {
 	}
 	var regions [2][]float32
 	for i := range j.terms[:min(2, len(j.terms))] {
-		if a := &j.terms[i].A; a.Index == nil && !a.Trans && a.Stride <= 2*j.terms[i].K {
-			regions[i] = a.Data[lo*a.Stride : (hi-1)*a.Stride+j.terms[i].K]
+		k := j.terms[i].K
+		if a := &j.terms[i].A; k > 0 && a.Index == nil && !a.Trans && a.Stride <= 2*k {
+			regions[i] = a.Data[lo*a.Stride : (hi-1)*a.Stride+k]
 		}
 	}
 	w.ahead.plan(prefetches, regions[:]...)
