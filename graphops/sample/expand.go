@@ -95,7 +95,7 @@ func (s *Sampler) expand(epoch, step, hop int, m *memory) error {
 			return err
 		}
 	case !x.fanouts:
-		x.start(s.c.Threads)
+		s.start()
 		parallel.For(s.c.Threads, x.workers, 1, x.pick)
 		if err := firstError(x.chunks); err != nil {
 			return err
@@ -111,15 +111,19 @@ func (s *Sampler) expand(epoch, step, hop int, m *memory) error {
 	if s.g.Weights != nil {
 		e.weights = resize(e.weights, int(total))
 	}
-	x.start(s.c.Threads)
+	s.start()
 	parallel.For(s.c.Threads, x.workers, 1, x.draw)
 	s.numberReady()
 	return firstError(x.chunks)
 }
 
 // start lets workers take chunks from the first on.
-func (x *expansion) start(threads int) {
-	x.workers = min(parallel.Threads(threads), len(x.chunks))
+func (s *Sampler) start() {
+	x := &s.x
+	x.workers = min(parallel.Threads(s.c.Threads), len(x.chunks))
+	for len(s.scratch) < x.workers { // GOMAXPROCS may have grown
+		s.scratch = append(s.scratch, nil)
+	}
 	x.next.Store(0)
 	x.number = 0
 }

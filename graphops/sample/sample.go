@@ -41,7 +41,6 @@ import (
 	"sync/atomic"
 
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
@@ -158,7 +157,6 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 		return nil, fmt.Errorf("sample: purpose %d is not one that samplers draw for; use Sample, Evaluate or User", c.Purpose)
 	}
 	s := &Sampler{g: g, c: c, name: name, numbers: newNumbering(g.NumNodes())}
-	s.scratch = make([]*scratch, parallel.Threads(c.Threads))
 	s.x.count, s.x.pick, s.x.draw = s.countChunk, s.pickChunks, s.drawChunks
 	return s, nil
 }

@@ -1,0 +1,34 @@
+package sample
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// The runtime changes GOMAXPROCS where a container's share of the processors
+// changes, and a sampler made before goes on.
+func TestSamplerOutlivesGOMAXPROCS(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	g := benchGraph(20*grain, 6)
+	weights := slices.Repeat([]float32{1}, len(g.Indices))
+	for name, c := range map[string]Config{"fanouts": {Picker: Fanouts{3, 3}}, "another picker": {Picker: Weighted{Fanouts{3, 3}}, Weights: weights}} {
+		s, err := New(g, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sums []string
+		for _, procs := range []int{1, 7, 2} {
+			runtime.GOMAXPROCS(procs)
+			b, err := s.Sample(0, 0, nodesTo(10*grain))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := NewDigest()
+			d.AddBatch(b)
+			if sums = append(sums, d.Sum()); d.Sum() != sums[0] {
+				t.Errorf("%s: another batch on %d processors", name, procs)
+			}
+		}
+	}
+}
