@@ -63,3 +63,19 @@ func TestSparseRowsSpace(t *testing.T) {
 		t.Errorf("the matrix is %v", x.Data())
 	}
 }
+
+// A weight that is not finite shows in every row of a dense product, and in a
+// sparse one where it meets a non-zero.
+func TestProductsKeepNaN(t *testing.T) {
+	f := tensor.NewFwd(tensor.Config{})
+	nan := float32(math.NaN())
+	w := f.Input(2, 1, []float32{nan, 1}, nil)
+	dense := f.MatMul(f.Input(2, 2, []float32{0, 3, 2, 0}, nil), w).Data()
+	sparse := f.MatMul(f.SparseInput(2, 2, []int64{0, 1, 2}, []int32{1, 0}, []float32{3, 2}, nil), w).Data()
+	if dense[0] == dense[0] || dense[1] == dense[1] {
+		t.Errorf("a dense product is %v, want NaN in both rows", dense)
+	}
+	if sparse[0] != 3 || sparse[1] == sparse[1] {
+		t.Errorf("a sparse product is %v, want 3 and NaN", sparse)
+	}
+}

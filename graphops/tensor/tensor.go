@@ -61,8 +61,9 @@
 //
 // # Caveats
 //
-// Matrix products skip the terms whose left factor is exactly 0, as gonum's do:
-// a NaN or Inf in the right factor (a weight) stays unseen by such rows.
+// A product with a sparse left factor sees the right factor's rows of its
+// non-zeros alone: a NaN or Inf in another row (of a weight) stays unseen, where
+// a dense product, whose zeros are multiplied too, gives NaN.
 //
 // Dropout masks, Max's choices and the order of sums are part of a run's bits;
 // they change only with a version.
