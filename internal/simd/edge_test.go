@@ -86,6 +86,7 @@ func (e *edge) streams(n int) {
 	e.try("KeepReLU without bias", n, func() { KeepReLU(o, nil, bits, 2) })
 	e.try("KeepBits", n, func() { KeepBits(bits, 1, [4]uint32{2, 0, 3, 4}, 1<<15) })
 	e.try("KeepBitsAt", n, func() { KeepBitsAt(bits, 1, c0, c1, 3, 4, 1<<15) })
+	e.try("Ascending", n, func() { Ascending([]int64{0, int64(n)}, lend[int32](e, 0, n), n) })
 	e.try("Holds", n, func() { (&Rows{Data: x, Stride: n}).Holds(lend[int32](e, 0, n), n) })
 	for _, on := range []bool{false, true} {
 		e.try("Plus", n, func() { Plus(o, x, y, on) })
@@ -130,6 +131,18 @@ func (e *edge) rows(cols, n int) {
 		e.try("GatherRows", cols, func() { GatherRows(gathered, t, cols, ids) })
 		e.try("GatherRowsFar", cols, func() { GatherRowsFar(gathered, t, cols, ids) })
 	}
+	indptr, sums := lend[int64](e, 0, 4), lend[float32](e, 8, 3*cols)
+	for i := range indptr {
+		indptr[i] = int64(i * n / 3)
+	}
+	for _, on := range []bool{false, true} {
+		e.try("SumSegments", cols, func() { SumSegments(sums, table, cols, indptr, ids, on, on) })
+		e.try("WeightedSumSegments", cols, func() { WeightedSumSegments(sums, table, cols, indptr, ids, w, nil, on) })
+		e.try("WeightedSumSegments by place", cols, func() { WeightedSumSegments(sums, table, cols, indptr, ids, w, at, on) })
+	}
+	e.try("ScatterSegments", cols, func() { ScatterSegments(table.Data, sums, cols, indptr, ids, nil) })
+	e.try("ScatterSegments with weights", cols, func() { ScatterSegments(table.Data, sums, cols, indptr, ids, w) })
+	e.try("Ascending", n, func() { Ascending(indptr, ids, rows) })
 	e.try("MaxRows", cols, func() { MaxRows(o, arg, table, ids, n, 0) })
 	e.try("MaxRows without arg", cols, func() { MaxRows(o, nil, table, ids, n, 0) })
 	e.try("DotRows", cols, func() { DotRows(out, 1, o, table, ids, n) })
