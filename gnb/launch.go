@@ -216,7 +216,7 @@ func (l *launched) configure(program string, args json.RawMessage) (Config, erro
 	now := time.Now()
 	c := Config{
 		Program: program, Args: args, Seed: o.Seed, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Precision: o.Precision,
-		Threads: o.Threads, Device: "cpu", Version: Version, Go: runtime.Version(), CPU: cpuClass(), Created: now.UTC(),
+		Threads: o.Threads, Device: "cpu", Version: Version, Go: runtime.Version(), CPU: cpuClass(o.Precision == "bf16"), Created: now.UTC(),
 	}
 	if d := o.Data; d != nil {
 		c.Dataset, c.DatasetDir, c.Nodes, c.Edges, c.SplitSet = d.Name(), d.Dir(), d.Nodes(), d.Edges(), d.SplitSet()

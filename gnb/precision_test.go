@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/gemm"
 )
 
 // Products in bfloat16 train as well as those in float32, to other bits, the same
@@ -19,6 +20,10 @@ func TestPrecision(t *testing.T) {
 	full, half, again := with("", 1), with("bf16", 1), with("bf16", 2)
 	if full.Config.Precision != "float32" || half.Config.Precision != "bf16" {
 		t.Errorf("the runs say precision %q and %q", full.Config.Precision, half.Config.Precision)
+	}
+	// How bfloat16 is multiplied decides bits, so a run that resumes has to know.
+	if want := full.Config.CPU + "-bf16-" + gemm.BF16(); half.Config.CPU != want {
+		t.Errorf("the run in bfloat16 is of CPU class %q, want %q", half.Config.CPU, want)
 	}
 	if half.Loss() == full.Loss() || half.Loss() != again.Loss() {
 		t.Errorf("losses %v in float32, %v and %v in bfloat16 on 1 and 2 threads; want one that differs, and two alike", full.Loss(), half.Loss(), again.Loss())

@@ -117,7 +117,7 @@ func (w *Worker) saveDue() bool {
 // parameters' own memory.
 func (w *Worker) state() (checkpointState, []safetensors.Tensor, error) {
 	st := checkpointState{
-		Version: Version, Layout: philox.LayoutVersion, CPU: cpuClass(), Seed: w.job.Seed,
+		Version: Version, Layout: philox.LayoutVersion, CPU: cpuClass(w.job.BF16), Seed: w.job.Seed,
 		Ranks: w.World() * w.job.Virtual, Program: w.job.Program,
 		Position: w.pos, Sums: w.sums, Kept: map[string]json.RawMessage{}, Best: maps.Clone(w.best),
 	}
@@ -311,8 +311,8 @@ func (w *Worker) loadState(path string) error {
 	w.resumed, w.pos, w.skip, w.sums, w.savedAt = st, st.Position, st.Position, st.Sums, st.Position.Total
 	maps.Copy(w.best, st.Best)
 	if w.p.Rank == 0 {
-		if st.CPU != cpuClass() {
-			w.Printf("resuming on a CPU of class %s a run of class %s: results will agree closely, not to the bit", cpuClass(), st.CPU)
+		if here := cpuClass(w.job.BF16); st.CPU != here {
+			w.Printf("resuming on a CPU of class %s a run of class %s: results will agree closely, not to the bit", here, st.CPU)
 		}
 		if ranks := w.World() * w.job.Virtual; st.Ranks != ranks {
 			w.Printf("resuming with %d workers × virtual ranks a run that had %d: results will agree closely, not to the bit", ranks, st.Ranks)
