@@ -49,6 +49,9 @@ func benchGEMM(_ context.Context, args []string, out *output) error {
 	if *m < 1 || *n < 1 || *k < 1 || *m > 1<<24 || *n > 1<<24 || *k > 1<<24 {
 		return usagef("--m, --n and --k must lie in [1, 16777216]")
 	}
+	if most := max(*m**n, *m**k, *k**n); most > 1<<31 {
+		return usagef("a matrix of these sides has %d elements, %d GiB; 2^31 are the most", most, most>>28)
+	}
 	a := gemm.Operand{Data: normals(*m * *k), Stride: *k, Trans: *transA}
 	b := gemm.Operand{Data: normals(*k * *n), Stride: *n, Trans: *transB}
 	if *transA {

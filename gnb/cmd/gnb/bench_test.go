@@ -92,6 +92,7 @@ func TestBenchRefuses(t *testing.T) {
 		nil,
 		{"gem"},
 		{"gemm", "--m", "0"},
+		{"gemm", "--m", "16777216", "--n", "16777216"},
 		{"gemm", "--steps", "-1"},
 		{"spmm", "--columns", "0"},
 		{"limits", "--row-bytes", "1"},

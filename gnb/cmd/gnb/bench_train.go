@@ -16,6 +16,7 @@ import (
 type benchTrainArgs struct {
 	Model   string
 	Sizes   gnb.Sizes
+	Split   string
 	Loader  gnb.Loader
 	LR      float64
 	Warmup  int
@@ -26,6 +27,9 @@ type benchTrainArgs struct {
 // benchTrainProgram trains as gnb.Train does, in windows of so many steps, each an epoch of its own;
 // the first, of Warmup steps, does not count.
 var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTrainArgs) error {
+	if ids, err := w.Dataset().Split(a.Split); err == nil && len(ids) == 0 {
+		return fmt.Errorf("split %q of %s has no nodes to train on", a.Split, w.Dataset().Name())
+	}
 	net := w.Network(a.Model, a.Sizes)
 	opt := w.Adam(net, a.LR)
 	var (
@@ -43,7 +47,7 @@ var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTr
 		for steps > 0 { // a window may be longer than the split
 			loader := a.Loader
 			loader.MaxSteps = steps
-			for b := range w.Batches("train", loader) {
+			for b := range w.Batches(a.Split, loader) {
 				w.Step(b.Loss(net.Forward(b)), opt)
 				steps--
 				if window > 0 {
@@ -131,7 +135,7 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	a := benchTrainArgs{
-		Model: *model, Loader: gnb.Loader{Fanouts: s.hops.list, Batch: s.batch}, LR: *lr,
+		Model: *model, Split: s.split, Loader: gnb.Loader{Fanouts: s.hops.list, Batch: s.batch}, LR: *lr,
 		Warmup: *warmup, Steps: *steps, Windows: *windows,
 	}
 	if *per > 0 {
