@@ -99,12 +99,14 @@ type Transposed struct {
 }
 
 // Transposed returns the block's edges grouped by source, made at the first call
-// by a counting sort (O(sources + edges)) and kept.
+// by a counting sort (O(sources + edges)) and kept. It panics for a block of 2^31
+// edges or more.
 func (b *Block) Transposed() *Transposed {
 	b.once.Do(func() {
-		b.t = &Transposed{}
-		b.t.make(b, 0)
-		b.t.work = transposing{} // nobody makes another in this memory
+		t := &Transposed{}
+		t.make(b, 0)
+		t.work = transposing{} // nobody makes another in this memory
+		b.t = t                // not before: a panic must not leave half of it
 		b.made.Store(true)
 	})
 	return b.t
@@ -118,8 +120,8 @@ func (b *Block) HasTransposed() bool { return b.made.Load() }
 // transpose was made already it does nothing.
 func (b *Block) Transpose(t *Transposed, threads int) {
 	b.once.Do(func() {
-		b.t = t
 		t.make(b, threads)
+		b.t = t
 		b.made.Store(true)
 	})
 }

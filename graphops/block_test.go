@@ -3,6 +3,7 @@ package graphops
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -127,4 +128,16 @@ func TestSampledBlockIDs(t *testing.T) {
 	if b.DstID(0) != 7 || b.SrcID(2) != 9 || b.Pos(1) != 42 || b.NumEdges() != 2 {
 		t.Errorf("%v: destination %d, last source %d, last position %d", b, b.DstID(0), b.SrcID(2), b.Pos(1))
 	}
+}
+
+// Edges beyond what the transpose can number are refused, before any memory is
+// asked for.
+func TestTransposedRefusesTooManyEdges(t *testing.T) {
+	defer func() {
+		if r, ok := recover().(string); !ok || !strings.Contains(r, "2147483648 edges") {
+			t.Errorf("the panic is %v", r)
+		}
+	}()
+	b := &Block{NumDst: 1, NumSrc: 1, Indptr: []int64{5, 5 + 1<<31}}
+	b.Transposed()
 }

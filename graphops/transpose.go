@@ -1,6 +1,8 @@
 package graphops
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -23,6 +25,9 @@ type transposing struct {
 
 func (t *Transposed) make(b *Block, threads int) {
 	n := b.NumEdges()
+	if n > math.MaxInt32 {
+		panic(fmt.Sprintf("graphops: a block of %d edges has no transpose, whose edges are numbered by 31 bits; train on sampled batches, whose blocks are small", n))
+	}
 	t.Indptr, t.Dst, t.Edge = room(t.Indptr, b.NumSrc+1), room(t.Dst, n), room(t.Edge, n)
 	w := &t.work
 	if w.each == nil {

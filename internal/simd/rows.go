@@ -23,15 +23,16 @@ func (t *Rows) Holds(ids []int32, cols int) bool {
 
 // rows is the number of rows with cols elements that the table has.
 func (t *Rows) rows(cols int) int {
+	const most = 1 << 31 // that ids can name
 	switch {
 	case t.Via != nil:
 		return len(t.Via)
 	case len(t.Data) < cols:
 		return 0
 	case cols == 0 || t.Stride == 0:
-		return 1 << 31
+		return most
 	}
-	return (len(t.Data)-cols)/t.Stride + 1
+	return min((len(t.Data)-cols)/t.Stride+1, most)
 }
 
 func (t *Rows) row(id int32, cols int) []float32 {
