@@ -395,7 +395,7 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 	if s := b.Sparse; s != nil {
 		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, b.space())
 	}
-	if b.full || b.x.Cols == 0 {
+	if b.full {
 		return f.Input(b.x.Rows, b.x.Cols, b.x.F32, b.space())
 	}
 	return f.RowsInput(b.x.F32, b.x.Cols, b.InputIDs(), b.space())

@@ -42,6 +42,9 @@ func (w *Worker) sampler(l Loader, purpose philox.Purpose) (*sample.Sampler, err
 	if err != nil {
 		return nil, err
 	}
+	if !samePicker(picker, picker) || !samePicker(l.Frontier, l.Frontier) {
+		return s, nil // nobody will ask for it again
+	}
 	if len(w.samplers) == maxSamplers {
 		w.samplers = slices.Delete(w.samplers, 0, 1)
 	}
