@@ -174,3 +174,18 @@ func ExampleRunsDir() {
 	fmt.Println(gnb.RunsDir())
 	// Output: runs
 }
+
+func ExampleScaling() {
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=2000"))
+	o := gnb.ScalingOptions{TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Batch: 200, Hidden: 16, Quiet: true}, Steps: 4, Repeats: 1}
+	curve := gnb.Must(gnb.Scaling(ctx, ds, gnb.SAGE, o, []int{1, 2}))
+	one, two := curve.Points[0], curve.Points[1]
+	fmt.Println(one.RepeatedEdges == 1, two.RepeatedEdges > 1, one.UniqueEdges == two.UniqueEdges)
+	// Output: true true true
+}
+
+func ExampleSmall() {
+	fmt.Println(gnb.Small("reddit", "planted?nodes=6000&classes=41")) // GNB_SMALL is not set
+	// Output: reddit
+}

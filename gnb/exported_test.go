@@ -78,6 +78,16 @@ func everyFunction(dir string) map[string]func() error {
 			_, err = gnb.Sample(ctx, ds, gnb.SampleOptions{})
 			return refused(err)
 		},
+		"Scaling": func() error {
+			_, err := gnb.Scaling(ctx, nil, gnb.SAGE, gnb.ScalingOptions{}, []int{1})
+			return refused(err)
+		},
+		"Small": func() error {
+			if got := gnb.Small("big", "small"); got != "big" {
+				return fmt.Errorf("without GNB_SMALL it gives %s", got)
+			}
+			return nil
+		},
 		"Infer": func() error { _, err := gnb.Infer(ctx, nil, nil, "", gnb.InferOptions{}); return refused(err) },
 	}
 }

@@ -312,12 +312,7 @@ type metricCurves struct {
 
 func (l metricCurves) Plot(c draw.Canvas, pl *plot.Plot) {
 	tx, ty := pl.Transforms(&c)
-	type tag struct {
-		at    vg.Point
-		text  string
-		color color.NRGBA
-	}
-	var tags []tag
+	var tags []endLabel
 	for i, m := range l.ms {
 		look := lookOf(l.ms, i)
 		pts := thin(m.Points)
@@ -338,11 +333,23 @@ func (l metricCurves) Plot(c draw.Canvas, pl *plot.Plot) {
 			last = line[len(line)-1]
 		}
 		if _, ok := lastOf(m.Points); ok {
-			tags = append(tags, tag{last, label(m), look.color})
+			tags = append(tags, endLabel{last, label(m), look.color})
 		}
 	}
-	// Labels keep their order from top to bottom and a line's distance.
-	slices.SortStableFunc(tags, func(a, b tag) int {
+	l.p.endLabels(c, tags)
+}
+
+// endLabel is the text at the end of a curve.
+type endLabel struct {
+	at    vg.Point
+	text  string
+	color color.NRGBA
+}
+
+// endLabels writes labels right of the rightmost of them. They keep their order
+// from top to bottom and a line's distance.
+func (p *painter) endLabels(c draw.Canvas, tags []endLabel) {
+	slices.SortStableFunc(tags, func(a, b endLabel) int {
 		switch {
 		case a.at.Y > b.at.Y:
 			return -1
@@ -361,7 +368,7 @@ func (l metricCurves) Plot(c draw.Canvas, pl *plot.Plot) {
 		x = max(x, t.at.X)
 	}
 	for i, t := range tags {
-		sty := l.p.bold(8, t.color)
+		sty := p.bold(8, t.color)
 		sty.YAlign = draw.YCenter
 		c.FillText(sty, vg.Point{X: x + 6, Y: vg.Points(ys[i])}, t.text)
 	}

@@ -19,6 +19,7 @@ func commands() []command {
 		sampleCommand,
 		trainCommand,
 		inferCommand,
+		scalingCommand,
 		benchCommand,
 		runsCommand,
 		kernelCommand,

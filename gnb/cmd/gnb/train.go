@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"math"
 	"strconv"
@@ -90,36 +92,58 @@ type trainResult struct {
 	ParameterCount int       `json:"parameters"`
 }
 
-func runTrain(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8.")
-	var (
-		o     gnb.TrainOptions
-		hops  fanouts
-		model = fs.String("model", "sage", "`model`: sage, gcn, gat, gin or mlp")
-		clip  = fs.Float64("clip", 0, "bound of the gradient's norm; 0: none")
-	)
-	fs.Var(&hops, "fanout", "neighbours sampled a hop, the seeds' hop first: `15,10,5`, or full for all (default 10 a layer)")
+// modelFlags are the flags that say what is trained and how fast it learns: what "gnb train" and
+// "gnb scaling" have in common.
+type modelFlags struct {
+	model   *string
+	hops    fanouts
+	dropout *float64
+}
+
+// modelFlagsOf makes the flags, which set o, and whose rest finish sets.
+func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
+	m := &modelFlags{model: fs.String("model", "sage", "`model`: sage, gcn, gat, gin or mlp")}
+	fs.Var(&m.hops, "fanout", "neighbours sampled a hop, the seeds' hop first: `15,10,5`, or full for all (default 10 a layer)")
 	fs.IntVar(&o.Layers, "layers", 0, "layers (default 2, or one a fanout)")
 	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
 	fs.IntVar(&o.Batch, "batch", 0, "seeds of a step over all workers (default 1024)")
 	fs.IntVar(&o.BatchPerWorker, "batch-per-worker", 0, "seeds of a step of each worker, instead of --batch")
-	fs.IntVar(&o.Epochs, "epochs", 10, "epochs")
 	fs.Float64Var(&o.LR, "lr", 0.01, "learning rate of Adam")
 	fs.Float64Var(&o.WeightDecay, "weight-decay", 0, "weight decay")
-	dropout := fs.Float64("dropout", 0.5, "share of activations dropped between layers")
+	fs.Float64Var(&o.ClipNorm, "clip", 0, "bound of the gradient's norm; 0: none")
+	m.dropout = fs.Float64("dropout", 0.5, "share of activations dropped between layers")
 	fs.Float64Var(&o.InputDropout, "input-dropout", 0, "share of the input dropped before the first layer")
 	fs.IntVar(&o.Heads, "heads", 0, "attention heads of a gat (default 1); --hidden is all of them together")
 	fs.IntVar(&o.OutHeads, "out-heads", 0, "attention heads of a gat's last layer (default --heads)")
 	fs.StringVar(&o.Norm, "norm", "", "normalisation between layers: layer or batch (default none)")
 	fs.BoolVar(&o.Residual, "residual", false, "add each layer's input to its output")
 	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "let a gcn normalise by the batch's degrees, not the full graph's")
-	split := fs.Int("split", 0, "set of splits, for a dataset that has several")
-	fs.IntVar(&o.Workers, "workers", 0, "worker processes (default one a GPU, else one)")
 	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 1, "virtual ranks of each worker")
 	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
 	fs.StringVar(&o.Precision, "precision", "float32", "of training's matrix products: float32, or bf16 (factors rounded to bfloat16)")
 	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
+	return m
+}
+
+// finish sets what the flags only say together, once they are parsed, and finds the model.
+func (m *modelFlags) finish(o *gnb.TrainOptions) (gnb.AnyModel, error) {
+	if o.Dropout = *m.dropout; o.Dropout == 0 {
+		o.Dropout = -1
+	}
+	o.Fanouts = m.hops.hops(cmp.Or(o.Layers, 2))
+	return gnb.ModelByName(*m.model)
+}
+
+func runTrain(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("DATASET", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8.")
+	var (
+		o     gnb.TrainOptions
+		model = modelFlagsOf(fs, &o)
+		split = fs.Int("split", 0, "set of splits, for a dataset that has several")
+	)
+	fs.IntVar(&o.Epochs, "epochs", 10, "epochs")
+	fs.IntVar(&o.Workers, "workers", 0, "worker processes (default one a GPU, else one)")
 	fs.StringVar(&o.Eval, "eval", "full", "evaluation: full, sampled or none")
 	fs.IntVar(&o.EvalEvery, "eval-every", 1, "epochs between evaluations")
 	fs.IntVar(&o.EvalBatches, "eval-batches", 0, "batches of a sampled evaluation (default all)")
@@ -134,19 +158,10 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	o.ClipNorm = *clip
-	if o.Dropout = *dropout; o.Dropout == 0 {
-		o.Dropout = -1
-	}
 	if o.Epochs == 0 {
 		o.Epochs = -1
 	}
-	layers := o.Layers
-	if layers == 0 {
-		layers = 2
-	}
-	o.Fanouts = hops.hops(layers)
-	m, err := gnb.ModelByName(*model)
+	m, err := model.finish(&o)
 	if err != nil {
 		return err
 	}

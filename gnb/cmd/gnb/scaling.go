@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+var scalingCommand = command{"scaling", "measure how training gets faster with workers", runScaling}
+
+// counts is a flag of whole numbers, "1,2,4".
+type counts []int
+
+func (c *counts) String() string {
+	words := make([]string, len(*c))
+	for i, n := range *c {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}
+
+func (c *counts) Set(s string) error {
+	*c = nil
+	for _, word := range strings.Split(s, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return errors.New("it is a list of whole numbers of 1 or more, separated by commas")
+		}
+		*c = append(*c, n)
+	}
+	return nil
+}
+
+func runScaling(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("DATASET", "Times the same training steps with 1, 2, 4 … workers, in turn, after a warm-up: the speed-up beside the ideal, where a step's time goes, and the work that is done more than once. Nothing is evaluated or saved.")
+	var (
+		o       gnb.ScalingOptions
+		workers = counts{1, 2, 4}
+		model   = modelFlagsOf(fs, &o.TrainOptions)
+		split   = fs.Int("split", 0, "set of splits, for a dataset that has several")
+		picture = fs.String("png", "", "`file` to draw the curve to")
+	)
+	fs.Var(&workers, "workers", "numbers of workers, such as `1,2,4`")
+	fs.BoolVar(&o.Weak, "weak", false, "the same batch for each worker (--batch-per-worker), not the same for all together")
+	fs.IntVar(&o.Repeats, "repeats", 5, "measurements of each number of workers; the median counts")
+	fs.IntVar(&o.Steps, "steps", 30, "steps of a measurement")
+	fs.IntVar(&o.WarmUp, "warmup", 5, "steps before them")
+	rest, err := out.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	if o.Repeats < 1 || o.Steps < 1 || o.WarmUp < 1 {
+		return usagef("--repeats, --steps and --warmup must be 1 or more")
+	}
+	m, err := model.finish(&o.TrainOptions)
+	if err != nil {
+		return err
+	}
+	ds, err := loadDataset(ctx, out, rest[0])
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	if ds, err = ds.WithSplitSet(*split); err != nil {
+		return err
+	}
+	o.Quiet = out.json
+	curve, err := gnb.Scaling(ctx, ds, m, o, workers)
+	if err != nil {
+		return err
+	}
+	if *picture != "" {
+		data, err := curve.PNG()
+		if err == nil {
+			err = os.WriteFile(*picture, data, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("drawing the curve: %w", err)
+		}
+	}
+	out.result(curve)
+	out.printf("%s", curve)
+	return nil
+}

@@ -1,0 +1,278 @@
+package live
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"image/png"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+)
+
+// Scaling is a scaling curve, for [ScalingPNG].
+type Scaling struct {
+	Title, Note string
+	Points      []ScalingPoint // by ascending number of workers
+	Ideal       []Point        // the ideal speed-up by number of workers
+}
+
+// ScalingPoint is one number of workers of a [Scaling].
+type ScalingPoint struct {
+	Workers, Cores              int
+	Speedup, Low, High          float64     // the median, the least and the greatest
+	Stages                      []StageTime // of a step
+	RepeatedEdges, RepeatedRows float64     // how often the mean edge is sampled and the mean row read
+}
+
+// StageTime is what a step spends in a stage.
+type StageTime struct {
+	Name    string
+	Seconds float64
+}
+
+// ScalingPNG draws a curve at twice the resolution of a plain screen: the speed-up
+// beside the ideal, the stages of a step, and the repeated work. The size is the
+// one to show it at, in CSS pixels.
+func ScalingPNG(s Scaling) (data []byte, width, height int, err error) {
+	const h = figHeight + headHeight + noteHeight
+	s = s.drawable()
+	data, err = guarded(func() ([]byte, error) {
+		var p painter
+		c := vgimg.NewWith(vgimg.UseWH(figWidth, h), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
+		dc := draw.New(c)
+		y := dc.Max.Y - 11
+		dc.FillText(p.bold(9, ink), vg.Point{X: 4, Y: y}, p.fit(p.bold(9, ink), oneLine(s.Title), dc.Max.X-8))
+		dc.FillText(p.text(8, ink), vg.Point{X: 4, Y: y - noteHeight}, p.fit(p.text(8, ink), oneLine(s.Note), dc.Max.X-8))
+		dc.Max.Y = figHeight
+		if len(s.Points) == 0 {
+			p.empty(dc, "nothing was measured")
+		} else {
+			a, b := dc.Max.X*0.34, dc.Max.X*0.70
+			p.speedups(part(dc, 0, a-8), s)
+			p.stageBars(part(dc, a, b-8), s)
+			p.repeated(part(dc, b, dc.Max.X), s)
+		}
+		var out bytes.Buffer
+		if err := png.Encode(&out, paletted(c.Image())); err != nil {
+			return nil, fmt.Errorf("live: encoding the figure: %w", err)
+		}
+		return out.Bytes(), nil
+	})
+	return data, figWidth * 4 / 3, h * 4 / 3, err
+}
+
+// drawable is s with 0 in the place of numbers that no axis holds.
+func (s Scaling) drawable() Scaling {
+	s.Points, s.Ideal = slices.Clone(s.Points), slices.Clone(s.Ideal)
+	for i := range s.Points {
+		q := &s.Points[i]
+		q.Stages = slices.Clone(q.Stages)
+		for j := range q.Stages {
+			tidy(&q.Stages[j].Seconds)
+		}
+		tidy(&q.Speedup, &q.Low, &q.High, &q.RepeatedEdges, &q.RepeatedRows)
+	}
+	for i := range s.Ideal {
+		tidy(&s.Ideal[i].Y)
+	}
+	return s
+}
+
+func tidy(xs ...*float64) {
+	for _, x := range xs {
+		if !finite(*x) {
+			*x = 0
+		}
+	}
+}
+
+// ShowScaling shows a curve in the cell that runs, with text for where pictures do
+// not show; outside of a notebook it does nothing. It returns when the picture has
+// arrived.
+func ShowScaling(s Scaling, text string) error { return showScaling(s, text, Options{}) }
+
+func showScaling(s Scaling, text string, o Options) error {
+	if pick(&o) != modeNotebook {
+		return nil
+	}
+	data, w, h, err := ScalingPNG(s)
+	if err != nil {
+		return err
+	}
+	err = o.Display.Send(&protocol.DisplayData{
+		Data: map[protocol.MIMEType]any{protocol.MIMEImagePNG: data, protocol.MIMETextPlain: text},
+		Metadata: map[string]any{
+			string(protocol.MIMEImagePNG): map[string]int{"width": w, "height": h},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return o.Display.Sync()
+}
+
+func part(c draw.Canvas, from, to vg.Length) draw.Canvas {
+	c.Min.X, c.Max.X = from, to
+	return c
+}
+
+// plotFunc is a function as a plot.Plotter.
+type plotFunc func(c draw.Canvas, at func(x, y float64) vg.Point)
+
+func (f plotFunc) Plot(c draw.Canvas, pl *plot.Plot) {
+	tx, ty := pl.Transforms(&c)
+	f(c, func(x, y float64) vg.Point { return vg.Point{X: tx(x), Y: ty(y)} })
+}
+
+// workersAxis marks the numbers of workers that were measured.
+func workersAxis(s Scaling) (x plot.Axis, t ticks) {
+	first, last := s.Points[0].Workers, s.Points[len(s.Points)-1].Workers
+	x.Min, x.Max = float64(first), math.Max(float64(last), float64(first)+1)
+	for _, p := range s.Points {
+		t = append(t, plot.Tick{Value: float64(p.Workers), Label: strconv.Itoa(p.Workers)})
+	}
+	return x, t
+}
+
+// speedups is the speed-up by number of workers: a dashed line for the ideal, a
+// point for the median and a bar from the least to the greatest.
+func (p *painter) speedups(c draw.Canvas, s Scaling) {
+	c = p.titled(c, "speed-up")
+	hi := 1.0
+	for _, q := range s.Points {
+		hi = math.Max(hi, q.High)
+	}
+	for _, q := range s.Ideal {
+		hi = math.Max(hi, q.Y)
+	}
+	x, xt := workersAxis(s)
+	var y plot.Axis
+	var yt ticks
+	y.Min, y.Max, yt = valueAxis(0, hi, 5, 1)
+	pl := p.base(x, y, xt, yt, "workers")
+	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+		var ideal, line []vg.Point
+		for _, q := range s.Ideal {
+			ideal = append(ideal, at(float64(q.Step), q.Y))
+		}
+		c.StrokeLines(draw.LineStyle{Color: ink, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(3), vg.Points(2.5)}}, ideal)
+		spread := draw.LineStyle{Color: alpha(blue, 0x90), Width: vg.Points(3)}
+		for _, q := range s.Points {
+			w := float64(q.Workers)
+			lo, hi := at(w, q.Low), at(w, q.High)
+			c.StrokeLine2(spread, lo.X, lo.Y, hi.X, hi.Y)
+			line = append(line, at(w, q.Speedup))
+		}
+		c.StrokeLines(draw.LineStyle{Color: blue, Width: vg.Points(lineWidth)}, line)
+		for _, q := range line {
+			c.DrawGlyphNoClip(draw.GlyphStyle{Color: blue, Radius: vg.Points(2.2), Shape: draw.CircleGlyph{}}, q)
+		}
+		tags := []endLabel{{line[len(line)-1], fmt.Sprintf("%.2f", s.Points[len(s.Points)-1].Speedup), blue}}
+		if len(ideal) > 0 {
+			tags = append(tags, endLabel{ideal[len(ideal)-1], "ideal", ink})
+		}
+		p.endLabels(c, tags)
+	}))
+	c.Max.X -= labelRoom
+	pl.Draw(c)
+}
+
+// stageBars is a bar for each number of workers: the milliseconds of a step by
+// stage.
+func (p *painter) stageBars(c draw.Canvas, s Scaling) {
+	c = p.titled(c, "ms of a step, by stage")
+	var names []string
+	seen := map[string]color.NRGBA{}
+	hi := 0.0
+	for _, q := range s.Points {
+		sum := 0.0
+		for _, st := range q.Stages {
+			if _, ok := seen[st.Name]; !ok {
+				seen[st.Name] = stageColors[len(names)%len(stageColors)]
+				names = append(names, st.Name)
+			}
+			sum += 1e3 * st.Seconds
+		}
+		hi = math.Max(hi, sum)
+	}
+	var x, y plot.Axis
+	var xt, yt ticks
+	x.Min, x.Max = -0.5, float64(len(s.Points))-0.5
+	for i, q := range s.Points {
+		label := strconv.Itoa(q.Workers)
+		if len(s.Points) <= 4 { // there is room
+			label += "\n" + plural(q.Cores, "core")
+		}
+		xt = append(xt, plot.Tick{Value: float64(i), Label: label})
+	}
+	y.Min, y.Max, yt = valueAxis(0, hi, 5, 1)
+	pl := p.base(x, y, xt, yt, "workers")
+	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+		for i, q := range s.Points {
+			base := 0.0
+			for _, st := range q.Stages {
+				a, b := at(float64(i)-0.3, base), at(float64(i)+0.3, base+1e3*st.Seconds)
+				c.FillPolygon(seen[st.Name], []vg.Point{a, {X: b.X, Y: a.Y}, b, {X: a.X, Y: b.Y}})
+				base += 1e3 * st.Seconds
+			}
+		}
+	}))
+	sty := p.text(7.5, ink)
+	room := vg.Length(0)
+	for _, n := range names {
+		room = max(room, sty.Width(n)+16)
+	}
+	at := vg.Point{X: c.Max.X - room + 6, Y: c.Max.Y - 8}
+	c.Max.X -= room
+	pl.Draw(c)
+	for i := len(names) - 1; i >= 0; i-- { // in the order of the stretches of a bar
+		c.FillPolygon(seen[names[i]], []vg.Point{at, {X: at.X + 5, Y: at.Y}, {X: at.X + 5, Y: at.Y + 5}, {X: at.X, Y: at.Y + 5}})
+		c.FillText(sty, vg.Point{X: at.X + 8, Y: at.Y}, names[i])
+		at.Y -= 10.5
+	}
+}
+
+// repeated is how often the mean edge is sampled and the mean row read.
+func (p *painter) repeated(c draw.Canvas, s Scaling) {
+	c = p.titled(c, "work done more than once")
+	hi := 1.1
+	for _, q := range s.Points {
+		hi = math.Max(hi, math.Max(q.RepeatedEdges, q.RepeatedRows))
+	}
+	x, xt := workersAxis(s)
+	var y plot.Axis
+	var yt ticks
+	y.Min, y.Max, yt = valueAxis(1, hi, 5, 0)
+	pl := p.base(x, y, xt, yt, "workers")
+	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+		var tags []endLabel
+		for _, k := range []struct {
+			name string
+			look look
+			of   func(ScalingPoint) float64
+		}{
+			{"rows", look{orange, draw.BoxGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedRows }},
+			{"edges", look{green, draw.PyramidGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedEdges }},
+		} {
+			var line []vg.Point
+			for _, q := range s.Points {
+				line = append(line, at(float64(q.Workers), k.of(q)))
+			}
+			c.StrokeLines(draw.LineStyle{Color: k.look.color, Width: vg.Points(lineWidth)}, line)
+			for _, q := range line {
+				c.DrawGlyphNoClip(draw.GlyphStyle{Color: k.look.color, Radius: vg.Points(2), Shape: k.look.glyph}, q)
+			}
+			tags = append(tags, endLabel{line[len(line)-1], fmt.Sprintf("%s %.2f", k.name, k.of(s.Points[len(s.Points)-1])), k.look.color})
+		}
+		p.endLabels(c, tags)
+	}))
+	c.Max.X -= 48
+	pl.Draw(c)
+}

@@ -1,0 +1,66 @@
+package live
+
+import (
+	"bytes"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func sampleScaling(workers ...int) Scaling {
+	s := Scaling{Title: "strong scaling of sage on <reddit>", Note: "8 cores on the CPU, 2 threads a worker"}
+	for _, n := range workers {
+		x := float64(n)
+		s.Points = append(s.Points, ScalingPoint{
+			Workers: n, Cores: min(2*n, 8), Speedup: math.Pow(x, 0.8), Low: math.Pow(x, 0.7), High: math.Pow(x, 0.85),
+			Stages:        []StageTime{{"sample", 0.002 / x}, {"forward", 0.02 / x}, {"backward", 0.03 / x}, {"all-reduce", 0.001 * x}},
+			RepeatedEdges: 1 + 0.02*(x-1), RepeatedRows: 1 + 0.12*(x-1),
+		})
+		s.Ideal = append(s.Ideal, Point{Step: n, Y: min(x, 4)})
+	}
+	return s
+}
+
+// A curve is drawn whatever its numbers are; with GNB_LOOK set, for eyes to see.
+func TestScalingPNG(t *testing.T) {
+	odd := sampleScaling(1, 2)
+	odd.Points[1] = ScalingPoint{Workers: 2, Speedup: math.NaN(), Low: math.Inf(-1), High: math.Inf(1), RepeatedEdges: math.NaN(), Stages: []StageTime{{"forward", math.Inf(1)}}}
+	for name, s := range map[string]Scaling{
+		"none": {Title: strings.Repeat("long ", 100)}, "one": sampleScaling(1), "four": sampleScaling(4), "three": sampleScaling(1, 2, 4), "eight": sampleScaling(1, 2, 3, 4, 6, 8, 12, 16), "odd": odd,
+	} {
+		data, w, h, err := ScalingPNG(s)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		img, err := png.Decode(bytes.NewReader(data))
+		if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
+			t.Errorf("%s: a picture of %v to be shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
+		}
+		if dir := os.Getenv("GNB_LOOK"); dir != "" {
+			put(t, filepath.Join(dir, "scaling-"+name+".png"), data)
+		}
+	}
+}
+
+// In a cell a curve is one picture with its text; elsewhere it is nothing.
+func TestShowScaling(t *testing.T) {
+	d := &tape{}
+	if err := showScaling(sampleScaling(1, 2, 4), "the numbers", Options{Display: d}); err != nil {
+		t.Fatal(err)
+	}
+	sent := d.all()
+	if len(sent) != 1 || d.syncs != 1 || sent[0].Data["text/plain"] != "the numbers" {
+		t.Fatalf("sent %v, %d syncs", sent, d.syncs)
+	}
+	if b, ok := sent[0].Data["image/png"].([]byte); !ok || len(b) < 1000 {
+		t.Errorf("no picture: %T", sent[0].Data["image/png"])
+	}
+	var out bytes.Buffer
+	if err := showScaling(sampleScaling(1), "", Options{Out: &out}); err != nil || out.Len() > 0 {
+		t.Errorf("outside of a notebook it wrote %q (%v)", out.String(), err)
+	}
+}

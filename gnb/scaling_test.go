@@ -1,0 +1,161 @@
+package gnb_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"image/png"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+func scalingOptions() gnb.ScalingOptions {
+	return gnb.ScalingOptions{
+		TrainOptions: gnb.TrainOptions{Fanouts: []int{4, 3}, Batch: 400, Hidden: 16, Seed: 3, Quiet: true},
+		Repeats:      3, Steps: 5, WarmUp: 2, // beyond the 4 steps of an epoch
+	}
+}
+
+// Two real measurements: times that add up, work that only several workers
+// repeat, and counts that are those of Sample.
+func TestScaling(t *testing.T) {
+	ds, o := load(t, smallSet), scalingOptions()
+	c, err := gnb.Scaling(t.Context(), ds, gnb.SAGE, o, []int{2, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Points) != 2 || c.Points[0].Workers != 1 || c.Points[1].Workers != 2 || c.Cores < 1 || c.Threads != max(1, c.Cores/2) {
+		t.Fatalf("curve %+v", c)
+	}
+	for _, p := range c.Points {
+		sum := 0.0
+		for _, s := range p.Stages {
+			sum += s
+		}
+		if math.Abs(sum-p.Seconds) > 0.02*p.Seconds || p.Seconds <= 0 {
+			t.Errorf("%d workers: the stages of a step add up to %v s, and it takes %v s", p.Workers, sum, p.Seconds)
+		}
+		if p.Stages["forward"] <= 0 || p.Stages["backward"] <= 0 || p.Stages["evaluate"] != 0 {
+			t.Errorf("%d workers: stages %v", p.Workers, p.Stages)
+		}
+		if len(p.Rates) != o.Repeats || p.Low > p.Speedup || p.Speedup > p.High || p.Batch != o.Batch {
+			t.Errorf("%d workers: %+v", p.Workers, p)
+		}
+		// 1500 nodes in batches of 400: five steps have 4·400 and once 300 seeds.
+		if seeds := p.Rate * p.Seconds * float64(o.Steps); math.Abs(seeds-1800) > 1 && math.Abs(seeds-1900) > 1 && math.Abs(seeds-2000) > 1 {
+			t.Errorf("%d workers: %v seeds in %d steps", p.Workers, seeds, o.Steps)
+		}
+		if p.Cores != min(p.Workers*c.Threads, c.Cores) || math.Abs(p.Efficiency*p.Ideal-p.Speedup) > 1e-9 {
+			t.Errorf("%d workers: %+v", p.Workers, p)
+		}
+		s, err := gnb.Sample(t.Context(), ds, gnb.SampleOptions{Fanouts: o.Fanouts, Batch: o.Batch, Workers: p.Workers, Seed: o.Seed, Steps: 4, Quiet: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Edges != float64(s.Edges)/4 || p.UniqueEdges != float64(s.UniqueEdges)/4 || p.Rows != float64(s.Nodes)/4 {
+			t.Errorf("%d workers: %v edges, %v different ones and %v rows a step; Sample counts %+v in 4 steps", p.Workers, p.Edges, p.UniqueEdges, p.Rows, s)
+		}
+	}
+	one, two := c.Points[0], c.Points[1]
+	if one.Speedup != 1 || one.Ideal != 1 || one.RepeatedEdges != 1 || one.RepeatedRows != 1 {
+		t.Errorf("one worker: %+v", one)
+	}
+	if two.RepeatedEdges <= 1 || two.RepeatedRows <= 1 || two.UniqueEdges != one.UniqueEdges || two.UniqueRows != one.UniqueRows || two.UniqueRows != one.Rows {
+		t.Errorf("two workers repeat no work: %+v, one worker: %+v", two, one)
+	}
+	checkCurve(t, c)
+}
+
+// Weak scaling gives each worker the same batch, and three workers repeat more
+// than two.
+func TestScalingWeak(t *testing.T) {
+	o := scalingOptions()
+	o.Weak, o.Batch, o.BatchPerWorker, o.Threads, o.Repeats = true, 0, 200, 1, 1
+	c, err := gnb.Scaling(t.Context(), load(t, smallSet), gnb.SAGE, o, []int{1, 2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := 0.0
+	for i, p := range c.Points {
+		if p.Batch != 200*(i+1) || p.RepeatedEdges <= again {
+			t.Errorf("%d workers: batch %d, edges sampled %v times, after %v times with fewer", p.Workers, p.Batch, p.RepeatedEdges, again)
+		}
+		again = p.RepeatedEdges
+	}
+	if c.Threads != 1 || !c.Weak {
+		t.Errorf("curve %+v", c)
+	}
+	checkCurve(t, c)
+}
+
+// checkCurve looks at the curve as JSON, as text and as a picture.
+func checkCurve(t *testing.T, c gnb.Curve) {
+	t.Helper()
+	raw, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back gnb.Curve
+	if err := json.Unmarshal(raw, &back); err != nil || !reflect.DeepEqual(back, c) {
+		t.Errorf("after a trip through JSON (%v): %+v, want %+v", err, back, c)
+	}
+	for _, want := range []string{"scaling of sage on planted", "speed-up", "core", "more edges are sampled"} {
+		if !strings.Contains(c.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, c)
+		}
+	}
+	data, err := c.PNG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := drawn(img); n < 1000 {
+		t.Errorf("%d pixels of the picture differ from its background", n)
+	}
+}
+
+func TestScalingRefuses(t *testing.T) {
+	ds := load(t, smallSet)
+	for _, tc := range []struct {
+		name    string
+		change  func(*gnb.ScalingOptions)
+		workers []int
+		want    string
+	}{
+		{"no workers", nil, nil, "[]int{1, 2, 4}"},
+		{"no worker", nil, []int{0, 1}, "1 or more"},
+		{"twice", nil, []int{2, 1, 2}, "different"},
+		{"too many", nil, []int{1, 100000}, "too few"},
+		{"workers set", func(o *gnb.ScalingOptions) { o.Workers = 2 }, []int{1}, "leave Workers"},
+		{"directory set", func(o *gnb.ScalingOptions) { o.RunDir = "run" }, []int{1}, "RunDir"},
+		{"repeats", func(o *gnb.ScalingOptions) { o.Repeats = -1 }, []int{1}, "negative"},
+		{"strong, by worker", func(o *gnb.ScalingOptions) { o.Batch, o.BatchPerWorker = 0, 10 }, []int{1}, "set Batch"},
+		{"weak, in all", func(o *gnb.ScalingOptions) { o.Weak = true }, []int{1}, "set BatchPerWorker"},
+		{"weak, too large", func(o *gnb.ScalingOptions) { o.Weak, o.Batch, o.BatchPerWorker = true, 0, 1000 }, []int{1, 2}, "smaller batch"},
+		{"as in Train", func(o *gnb.ScalingOptions) { o.Dropout = 2 }, []int{1}, "Dropout"},
+	} {
+		o := scalingOptions()
+		if tc.change != nil {
+			tc.change(&o)
+		}
+		c, err := gnb.Scaling(t.Context(), ds, gnb.SAGE, o, tc.workers)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || len(c.Points) > 0 {
+			t.Errorf("%s: %v, want an error that says %q", tc.name, err, tc.want)
+		}
+	}
+	if _, err := gnb.Scaling(t.Context(), ds, nil, scalingOptions(), []int{1}); err == nil {
+		t.Error("no model: no error")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c, err := gnb.Scaling(ctx, ds, gnb.SAGE, scalingOptions(), []int{1, 2}); err == nil || len(c.Points) != 0 || !strings.Contains(c.String(), "nothing") {
+		t.Errorf("interrupted before it began: %v, %v", c, err)
+	}
+}

@@ -1,0 +1,116 @@
+package gnb
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/graphnb/graphnb/gnb/live"
+)
+
+func (c Curve) title() string {
+	kind := "strong"
+	if c.Weak {
+		kind = "weak"
+	}
+	return fmt.Sprintf("%s scaling of %s on %s", kind, c.Model, c.Dataset)
+}
+
+// machine says what the curve was measured on.
+func (c Curve) machine() string {
+	return fmt.Sprintf("%s on the CPU, %s a worker; median of %s of %s, least and greatest beside it",
+		count(c.Cores, "core"), count(c.Threads, "thread"), count(c.Repeats, "repeat"), count(c.Steps, "step"))
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// String is the curve as a table, with a sentence on each point that is not
+// ideal.
+func (c Curve) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n", c.title(), c.machine())
+	if len(c.Points) == 0 {
+		b.WriteString("nothing was measured\n")
+		return b.String()
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "workers\tcores\tbatch\tseeds/s\tspeed-up\tleast to greatest\tideal\tefficiency\tms a step\tedges ×\trows ×\t\n")
+	for _, p := range c.Points {
+		fmt.Fprintf(w, "%d\t%d\t%d\t%.0f\t%.2f\t%.2f to %.2f\t%.2f\t%.0f %%\t%.2f\t%.2f\t%.2f\t\n",
+			p.Workers, p.Cores, p.Batch, p.Rate, p.Speedup, p.Low, p.High, p.Ideal, 100*p.Efficiency, 1e3*p.Seconds, p.RepeatedEdges, p.RepeatedRows)
+	}
+	_ = w.Flush() // to memory
+	base := c.Points[0]
+	for _, p := range c.Points[1:] {
+		if s := c.why(p, base); s != "" {
+			b.WriteString(s + "\n")
+		}
+	}
+	return b.String()
+}
+
+// why explains a point: where the time went that it lost, the work it did twice,
+// and the cores it did not have.
+func (c Curve) why(p, base ScalingPoint) string {
+	var parts []string
+	if lost := p.lost(base); p.Efficiency < 0.95 && len(lost) > 0 {
+		var stages []string
+		for _, v := range lost[:min(len(lost), 3)] {
+			stages = append(stages, fmt.Sprintf("%s %.2f ms", v.Name, 1e3*v.Value))
+		}
+		parts = append(parts, "above its ideal a step spends "+strings.Join(stages, ", "))
+	}
+	if again := p.RepeatedEdges / base.RepeatedEdges; again > 1.01 {
+		parts = append(parts, fmt.Sprintf("%.0f %% more edges are sampled and %.0f %% more rows read, since workers do not share what they sample",
+			100*(again-1), 100*(p.RepeatedRows/base.RepeatedRows-1)))
+	}
+	if p.Workers*c.Threads > c.Cores {
+		parts = append(parts, fmt.Sprintf("they share %s, so more workers cannot be faster here", count(c.Cores, "core")))
+	}
+	if parts == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", count(p.Workers, "worker"), strings.Join(parts, "; "))
+}
+
+// picture is the curve as package live draws it.
+func (c Curve) picture() live.Scaling {
+	s := live.Scaling{Title: c.title(), Note: c.machine()}
+	seen := map[string]bool{}
+	for _, p := range c.Points {
+		for name, sec := range p.Stages {
+			seen[name] = seen[name] || sec > 0.005*p.Seconds // what can be seen
+		}
+	}
+	for _, p := range c.Points {
+		q := live.ScalingPoint{
+			Workers: p.Workers, Cores: p.Cores, Speedup: p.Speedup, Low: p.Low, High: p.High,
+			RepeatedEdges: p.RepeatedEdges, RepeatedRows: p.RepeatedRows,
+		}
+		for _, name := range stageOrder {
+			if seen[name] {
+				q.Stages = append(q.Stages, live.StageTime{Name: name, Seconds: p.Stages[name]})
+			}
+		}
+		s.Points = append(s.Points, q)
+	}
+	if len(c.Points) > 0 {
+		first := c.Points[0]
+		for n := first.Workers; n <= c.Points[len(c.Points)-1].Workers; n++ {
+			s.Ideal = append(s.Ideal, live.Point{Step: n, Y: float64(min(n*c.Threads, c.Cores)) / float64(first.Cores)})
+		}
+	}
+	return s
+}
+
+// PNG is the curve as a picture: the speed-up beside the ideal, where the time of
+// a step went, and the work that is repeated.
+func (c Curve) PNG() ([]byte, error) {
+	data, _, _, err := live.ScalingPNG(c.picture())
+	return data, err
+}
