@@ -157,7 +157,7 @@ func run(t *testing.T, env *nbtest.Env, path string) (stdout, executed string) {
 	t.Helper()
 	dir := t.TempDir()
 	o := nbtest.Options{
-		Dir: dir, Out: filepath.Join(t.TempDir(), "executed.ipynb"), Timeout: 5 * time.Minute,
+		Dir: dir, Out: filepath.Join(t.TempDir(), "executed.ipynb"), Timeout: 15 * time.Minute, // of a cell, on a machine that is busy otherwise
 		Env: []string{"GNB_WORKERS=2", "GNB_RUNS="},
 	}
 	if *full {
