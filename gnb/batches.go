@@ -336,8 +336,13 @@ func (w *Worker) fetch(b *Batch) error {
 		case w.ds.X != nil:
 			b.x = w.ds.X
 		case w.ds.S != nil:
+			ids := b.InputIDs()
+			threads := w.job.Threads
+			if len(ids) < fewRows {
+				threads = 1
+			}
 			b.Sparse = &m.sparse
-			w.ds.S.Gather(b.InputIDs(), b.Sparse, w.job.Threads)
+			w.ds.S.Gather(ids, b.Sparse, threads)
 		}
 		if w.ds.Y != nil {
 			b.Labels = slices.Grow(m.labels[:0], len(b.Seeds))[:len(b.Seeds)]
@@ -356,6 +361,9 @@ func (w *Worker) fetch(b *Batch) error {
 		return nil
 	})
 }
+
+// fewRows is the rows that are copied faster than another thread wakes.
+const fewRows = 1 << 13
 
 // fetched is the memory of what a batch is fetched into.
 type fetched struct {

@@ -18,6 +18,10 @@ type keptSampler struct {
 	sampler  *sample.Sampler
 }
 
+// fewEdges is the edges of a graph all of which are sampled faster than another
+// thread wakes.
+const fewEdges = 1 << 15
+
 // maxSamplers bounds how many samplers are kept, each with a table of the graph's
 // nodes: an epoch may train with one loader and test with another.
 const maxSamplers = 4
@@ -35,9 +39,13 @@ func (w *Worker) sampler(l Loader, purpose philox.Purpose) (*sample.Sampler, err
 	if f, ok := picker.(Fanouts); ok {
 		picker = slices.Clone(f) // the program may change its slice
 	}
+	threads := w.job.Threads
+	if w.ds.Graph.NumEdges() < fewEdges {
+		threads = 1
+	}
 	s, err := sample.New(w.ds.Graph, sample.Config{
 		Picker: picker, Frontier: l.Frontier, Hops: l.Hops,
-		Seed: w.job.Seed, Purpose: purpose, Threads: w.job.Threads, Transpose: purpose == philox.Sample,
+		Seed: w.job.Seed, Purpose: purpose, Threads: threads, Transpose: purpose == philox.Sample,
 	})
 	if err != nil {
 		return nil, err

@@ -45,8 +45,22 @@ type Block struct {
 
 	loopOnce sync.Once
 	looped   *Block
+	spare    *Block // memory for looped
 
 	memo memo
+}
+
+// Reset forgets what was derived from the block, for the fields to be set anew.
+// Memory of what was derived is used again: nobody may use it any more.
+func (b *Block) Reset() {
+	b.once, b.t = sync.Once{}, nil
+	b.made.Store(false)
+	if b.looped != nil {
+		b.spare = b.looped
+	}
+	b.loopOnce, b.looped = sync.Once{}, nil
+	clear(b.memo.kept)
+	b.memo.kept = b.memo.kept[:0]
 }
 
 // NumEdges is the number of edges of the block.

@@ -22,6 +22,7 @@ type Graph struct {
 	Weights []float32
 
 	looped *loopedDegrees // made with the weights
+	loops  int32          // by atomic operations; see withoutLoops
 }
 
 // NumNodes is the number of nodes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/graphnb/graphnb/internal/parallel"
 )
@@ -47,6 +48,33 @@ func (g *Graph) SelfLoop(v int32) (weight float32, ok bool) {
 	return g.Weight(hi - 1), true
 }
 
+// Whether an unweighted graph has self-loops, as Graph.loops says.
+const (
+	loopsUnknown int32 = iota
+	loopsNone
+	loopsMaybe
+)
+
+// withoutLoops tells whether a graph is certain to have no self-loop: one of up to
+// 2^22 edges, which are looked through at the first call.
+func (g *Graph) withoutLoops() bool {
+	const few = 1 << 22
+	s := atomic.LoadInt32(&g.loops)
+	if s == loopsUnknown {
+		s = loopsNone
+		if len(g.Indices) > few {
+			s = loopsMaybe
+		}
+		for v := 0; v < g.NumNodes() && s == loopsNone; v++ {
+			if lo, hi := g.selfLoops(int32(v)); lo < hi {
+				s = loopsMaybe
+			}
+		}
+		atomic.StoreInt32(&g.loops, s)
+	}
+	return s == loopsNone
+}
+
 // loopedDegrees holds what LoopedDegree computed for a weighted graph.
 type loopedDegrees struct {
 	once sync.Once
@@ -62,6 +90,9 @@ type loopedDegrees struct {
 // at the first call, whose result is kept (4 bytes a node).
 func (g *Graph) LoopedDegree(v int32) float32 {
 	if g.Weights == nil {
+		if g.withoutLoops() {
+			return float32(g.InDegree(v) + 1)
+		}
 		lo, hi := g.selfLoops(v)
 		return float32(int64(g.InDegree(v)) - (hi - lo) + 1)
 	}
@@ -109,16 +140,23 @@ func (b *Block) SelfLooped() *Block {
 }
 
 func (b *Block) selfLooped() *Block {
-	most := b.NumEdges() + b.NumDst
-	l := &Block{
-		NumDst: b.NumDst, NumSrc: b.NumSrc, Level: b.Level, DstStart: b.DstStart,
-		Indptr: make([]int64, 1, b.NumDst+1), Indices: make([]int32, 0, most), EdgePos: make([]int64, 0, most),
-		SrcIDs: b.SrcIDs, Graph: b.Graph,
+	l := b.spare
+	if l == nil {
+		l = &Block{}
+	} else {
+		l.Reset()
 	}
+	most := b.NumEdges() + b.NumDst
+	l.NumDst, l.NumSrc, l.Level, l.DstStart, l.SrcIDs, l.Graph = b.NumDst, b.NumSrc, b.Level, b.DstStart, b.SrcIDs, b.Graph
+	l.Indptr, l.Indices, l.EdgePos = room(l.Indptr, b.NumDst+1), room(l.Indices, most), room(l.EdgePos, most)
 	weighted := b.Weights != nil || b.Graph != nil && b.Graph.Weights != nil
 	if weighted {
-		l.Weights = make([]float32, 0, most)
+		l.Weights = room(l.Weights, most)
+	} else {
+		l.Weights = nil
 	}
+	at := 0
+	l.Indptr[0] = 0
 	for d := range b.NumDst {
 		self, loop := int32(b.DstStart+d), float32(1)
 		for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
@@ -126,15 +164,14 @@ func (b *Block) selfLooped() *Block {
 				loop = b.Weight(e)
 				continue
 			}
-			l.Indices = append(l.Indices, b.Indices[e])
-			l.EdgePos = append(l.EdgePos, b.Pos(e))
+			l.Indices[at], l.EdgePos[at] = b.Indices[e], b.Pos(e)
 			if weighted {
-				l.Weights = append(l.Weights, b.Weight(e))
+				l.Weights[at] = b.Weight(e)
 			}
+			at++
 		}
 		id := b.DstID(d)
-		l.Indices = append(l.Indices, self)
-		l.EdgePos = append(l.EdgePos, LoopPos(id))
+		l.Indices[at], l.EdgePos[at] = self, LoopPos(id)
 		if weighted {
 			if b.Graph != nil {
 				loop = 1
@@ -142,9 +179,14 @@ func (b *Block) selfLooped() *Block {
 					loop = w
 				}
 			}
-			l.Weights = append(l.Weights, loop)
+			l.Weights[at] = loop
 		}
-		l.Indptr = append(l.Indptr, int64(len(l.Indices)))
+		at++
+		l.Indptr[d+1] = int64(at)
+	}
+	l.Indices, l.EdgePos = l.Indices[:at], l.EdgePos[:at]
+	if weighted {
+		l.Weights = l.Weights[:at]
 	}
 	return l
 }

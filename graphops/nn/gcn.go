@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"sync"
 
 	"github.com/graphnb/graphnb/internal/parallel"
 )
@@ -106,10 +107,19 @@ func (c *GCNConv) weights(threads int, b, l *Block) []float32 {
 	return b.Memo(gcnWeights{whole}, func() any { return normalised(threads, b, l, whole) }).([]float32)
 }
 
+// inverses is memory of normalised.
+var inverses sync.Pool
+
 // normalised is a GCN's weights by the degrees of the graph (whole) or the block.
 func normalised(threads int, b, l *Block, whole bool) []float32 {
 	g := b.Graph
-	inv := make([]float32, b.NumSrc) // 1/√d of each source
+	mem, _ := inverses.Get().(*[]float32)
+	if mem == nil || cap(*mem) < b.NumSrc {
+		s := make([]float32, b.NumSrc+b.NumSrc/8)
+		mem = &s
+	}
+	defer inverses.Put(mem)
+	inv := (*mem)[:b.NumSrc] // 1/√d of each source
 	parallel.For(threads, b.NumSrc, degreeGrain, func(lo, hi int) {
 		for s := lo; s < hi; s++ {
 			d := s - b.DstStart

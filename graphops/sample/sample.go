@@ -206,12 +206,10 @@ func (s *Sampler) sample(b *Batch, seeds []int32) error {
 		if err := s.expand(b.Epoch, b.Step, hop, m); err != nil {
 			return err
 		}
-		// Not a new one: its memory is the batch's, as its arrays are.
-		m.structs[hop] = graphops.Block{
-			NumDst: dst, NumSrc: len(m.ids), Level: hop,
-			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos,
-			Graph: s.g, Weights: e.weights,
-		}
+		k := &m.structs[hop]
+		k.Reset()
+		k.NumDst, k.NumSrc, k.Level, k.Graph = dst, len(m.ids), hop, s.g
+		k.Indptr, k.Indices, k.EdgePos, k.Weights = e.indptr, e.indices, e.edgePos, e.weights
 	}
 	s.hint = len(m.ids)
 	// Nodes keep their row from hop to hop, so every level's ids are a prefix of

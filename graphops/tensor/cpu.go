@@ -49,11 +49,24 @@ func (c *cpu) Zero(dst Buffer) {
 // nothing to do and look for work.
 const elemGrain = 1 << 16
 
-func (c *cpu) each(n int, body func(lo, hi int)) { parallel.For(c.threads, n, elemGrain, body) }
+// fewChunks is the chunks from which on a loop is shared among threads: what is
+// done in some 100 µs is done by the time that another thread has woken, taken its
+// part and come to rest again.
+const fewChunks = 6
+
+func (c *cpu) loop(n, grain int, body func(lo, hi int)) {
+	threads := c.threads
+	if parallel.Chunks(n, grain) < fewChunks {
+		threads = 1
+	}
+	parallel.For(threads, n, grain, body)
+}
+
+func (c *cpu) each(n int, body func(lo, hi int)) { c.loop(n, elemGrain, body) }
 
 // eachRow is each over rows of the given width.
 func (c *cpu) eachRow(rows, width int, body func(lo, hi int)) {
-	parallel.For(c.threads, rows, max(1, elemGrain/max(1, width)), body)
+	c.loop(rows, max(1, elemGrain/max(1, width)), body)
 }
 
 // sumGrain is the elements of a chunk that has a partial sum of its own: it is
@@ -145,7 +158,7 @@ func (c *cpu) ColSum(out, x Buffer, rows, cols int, acc bool) {
 	grain := sumRows(rows, cols)
 	parts := c.borrow(parallel.Chunks(rows, grain) * cols)
 	defer c.giveBack(parts)
-	parallel.For(c.threads, rows, grain, func(lo, hi int) {
+	c.loop(rows, grain, func(lo, hi int) {
 		sum := parts[lo/grain*cols:][:cols]
 		clear(sum)
 		for r := lo; r < hi; r++ {
@@ -157,7 +170,7 @@ func (c *cpu) ColSum(out, x Buffer, rows, cols int, acc bool) {
 
 func (c *cpu) Sum(out, x Buffer, acc bool) {
 	parts := make([]float64, parallel.Chunks(x.N, sumGrain))
-	parallel.For(c.threads, x.N, sumGrain, func(lo, hi int) {
+	c.loop(x.N, sumGrain, func(lo, hi int) {
 		parts[lo/sumGrain] = simd.Sum(x.Host[lo:hi])
 	})
 	for step := 1; step < len(parts); step *= 2 {

@@ -2,7 +2,6 @@ package tensor
 
 import (
 	"github.com/graphnb/graphnb/graphops/gemm"
-	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -17,7 +16,11 @@ func (c *cpu) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
 			B: gemm.Operand{Data: p.W.Host, Stride: stride(p, n), Trans: p.T},
 		}
 	}
-	o := gemm.Options{Threads: c.threads, Bias: e.Bias.Host, BF16: c.bf16}
+	work := 0
+	for _, p := range products {
+		work += m * n * p.K
+	}
+	o := gemm.Options{Threads: c.threadsFor(work), Bias: e.Bias.Host, BF16: c.bf16}
 	if e.masks() {
 		width := (n + 7) / 8
 		keep := maskBytes(e.Keep)
@@ -36,6 +39,15 @@ func (c *cpu) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
 		}
 	}
 	gemm.Multiply(m, n, out.Host, n, terms, o)
+}
+
+// threadsFor is the threads for a product of so many multiplications: see fewChunks.
+func (c *cpu) threadsFor(work int) int {
+	const few = 1 << 21
+	if work < few {
+		return 1
+	}
+	return c.threads
 }
 
 func stride(p Product, n int) int {
@@ -76,7 +88,7 @@ func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []Product
 		}
 	}
 	product := func(rows, cols int, out Buffer, acc bool, t gemm.Term) {
-		gemm.Multiply(rows, cols, out.Host, cols, []gemm.Term{t}, gemm.Options{Threads: c.threads, Acc: acc, Before: mask, BF16: c.bf16})
+		gemm.Multiply(rows, cols, out.Host, cols, []gemm.Term{t}, gemm.Options{Threads: c.threadsFor(rows * cols * t.K), Acc: acc, Before: mask, BF16: c.bf16})
 		mask = nil
 	}
 	dOut := gemm.Operand{Data: d.Host, Stride: n}
@@ -120,7 +132,7 @@ func transposeGrain(rows int) int {
 
 // transpose is out [cols,rows] = xᵀ of x [rows,cols].
 func (c *cpu) transpose(out, x []float32, rows, cols int) {
-	parallel.For(c.threads, cols, transposeGrain(rows), func(lo, hi int) {
+	c.loop(cols, transposeGrain(rows), func(lo, hi int) {
 		for top := 0; top < rows; top += tile {
 			for j := lo; j < hi; j++ {
 				o := out[j*rows:][:rows]

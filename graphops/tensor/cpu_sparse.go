@@ -29,7 +29,7 @@ func (c *cpu) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h
 	wts := weights(w)
 	t := &simd.Rows{Data: h.Host, Stride: cols}
 	n, grain := cached(b.Indptr, b.NumDst, cols, h.N)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
 		checkIDs(t, ids, cols)
@@ -76,7 +76,7 @@ func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block,
 	t := b.Transposed()
 	g := &simd.Rows{Data: dOut.Host, Stride: cols}
 	n, grain := cached(t.Indptr, b.NumSrc, cols, dOut.N)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
 		first, last := t.Indptr[lo], t.Indptr[hi]
 		ids, edges := t.Dst[first:last], t.Edge[first:last]
@@ -101,7 +101,7 @@ func (c *cpu) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, cols 
 	width := cols / heads
 	t := &simd.Rows{Data: h.Host, Stride: cols}
 	n, grain := segments(b.Indptr, b.NumDst, cols)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
 		checkIDs(t, ids, cols)
@@ -138,7 +138,7 @@ func edgeDots(out []float32, step int, g []float32, t *simd.Rows, ids []int32, n
 func (c *cpu) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 	first := b.Indptr[0]
 	n, grain := segments(b.Indptr, b.NumDst, 8*cols)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			from, to := int(b.Indptr[d]-first)*cols, int(b.Indptr[d+1]-first)*cols
@@ -173,7 +173,7 @@ func (c *cpu) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 func (c *cpu) EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool) {
 	first := b.Indptr[0]
 	n, grain := segments(b.Indptr, b.NumDst, 8*cols)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			from, to := int(b.Indptr[d]-first), int(b.Indptr[d+1]-first)
@@ -212,7 +212,7 @@ func (c *cpu) SparseDense(out Buffer, b *graphops.Block, values Buffer) {
 func (c *cpu) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey) {
 	v, first := weights(values), b.Indptr[0]
 	n, grain := segments(b.Indptr, b.NumDst, 8)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		var c0, c1 [keepBatch]uint32
 		var keep [keepBatch]byte
@@ -250,7 +250,7 @@ func (c *cpu) Transpose(out, x Buffer, rows, cols int, acc bool) {
 		c.transpose(out.Host, x.Host, rows, cols)
 		return
 	}
-	parallel.For(c.threads, cols, transposeGrain(rows), func(lo, hi int) {
+	c.loop(cols, transposeGrain(rows), func(lo, hi int) {
 		for top := 0; top < rows; top += tile {
 			for j := lo; j < hi; j++ {
 				o := out.Host[j*rows:][:rows]
@@ -274,7 +274,7 @@ func (c *cpu) ColDot(out, x, y Buffer, rows, cols int, acc bool) {
 	grain := sumRows(rows, cols)
 	parts := c.borrow(parallel.Chunks(rows, grain) * cols)
 	defer c.giveBack(parts)
-	parallel.For(c.threads, rows, grain, func(lo, hi int) {
+	c.loop(rows, grain, func(lo, hi int) {
 		sum := parts[lo/grain*cols:][:cols]
 		clear(sum)
 		for r := lo; r < hi; r++ {

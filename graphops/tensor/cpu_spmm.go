@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -56,7 +55,7 @@ func (c *cpu) SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int
 	}
 	args := arg.Words()
 	n, grain := segments(b.Indptr, b.NumDst, cols)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
 		checkIDs(t, ids, cols)
@@ -79,7 +78,7 @@ func argRow(args []uint32, d, cols int) []uint32 {
 // sumSources is SpMM with op Sum or Mean, of the rows of a table.
 func (c *cpu) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, cols int) {
 	n, grain := cached(b.Indptr, b.NumDst, cols, len(t.Data))
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
 		checkIDs(t, ids, cols)
@@ -110,7 +109,7 @@ func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int,
 	args := arg.Words()
 	g := &simd.Rows{Data: dOut.Host, Stride: cols}
 	n, grain := cached(t.Indptr, b.NumSrc, cols, dOut.N)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
 		first, last := t.Indptr[lo], t.Indptr[hi]
 		ids, edges := t.Dst[first:last], t.Edge[first:last]
@@ -154,7 +153,7 @@ func (c *cpu) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, ac
 	t := b.Transposed()
 	g := &simd.Rows{Data: dMsg.Host, Stride: cols}
 	n, grain := segments(t.Indptr, b.NumSrc, cols)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
 		edges := t.Edge[t.Indptr[lo]:t.Indptr[hi]]
 		checkIDs(g, edges, cols)
@@ -165,7 +164,7 @@ func (c *cpu) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, ac
 func (c *cpu) Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, cols int, acc bool) {
 	args := arg.Words()
 	n, grain := segments(b.Indptr, b.NumDst, cols)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			o := out.Host[d*cols : (d+1)*cols]
@@ -208,7 +207,7 @@ func countUp(n int) []int32 {
 func (c *cpu) SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
 	args := arg.Words()
 	n, grain := segments(b.Indptr, b.NumDst, cols)
-	parallel.For(c.threads, n, grain, func(lo, hi int) {
+	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			g := dOut.Host[d*cols : (d+1)*cols]
