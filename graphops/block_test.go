@@ -1,6 +1,7 @@
 package graphops
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -140,4 +141,30 @@ func TestTransposedRefusesTooManyEdges(t *testing.T) {
 	}()
 	b := &Block{NumDst: 1, NumSrc: 1, Indptr: []int64{5, 5 + 1<<31}}
 	b.Transposed()
+}
+
+// A block that is reset and set anew derives what a fresh one does, in the memory
+// of what it derived before.
+func TestBlockReset(t *testing.T) {
+	b := &Block{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 2, 3}, Indices: []int32{0, 2, 0}, Weights: []float32{2, 3, 4}}
+	key := "key"
+	derive := func(b *Block) string {
+		l, tr := b.SelfLooped(), b.Transposed()
+		return fmt.Sprint(l.NumDst, l.NumSrc, l.Indptr, l.Indices, l.EdgePos, l.Weights, tr.Indptr, tr.Dst, tr.Edge, l.Transposed().Dst, b.Memo(key, func() any { return b.NumEdges() }))
+	}
+	derive(b)
+	for range 2 {
+		fresh := &Block{NumDst: 3, NumSrc: 4, Indptr: []int64{0, 1, 1, 4}, Indices: []int32{3, 0, 1, 2}}
+		b.Reset()
+		if b.HasTransposed() {
+			t.Error("a block that was reset has a transpose")
+		}
+		b.NumDst, b.NumSrc, b.Indptr, b.Indices, b.Weights = fresh.NumDst, fresh.NumSrc, fresh.Indptr, fresh.Indices, fresh.Weights
+		if got, want := derive(b), derive(fresh); got != want {
+			t.Errorf("after Reset %s, of a fresh block %s", got, want)
+		}
+		if !b.HasTransposed() {
+			t.Error("HasTransposed does not know of the transpose")
+		}
+	}
 }

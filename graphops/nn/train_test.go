@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/parallel"
 )
 
 func nan() float64 { return math.NaN() }
@@ -72,9 +73,10 @@ func TestTrainThreads(t *testing.T) {
 	x := normal(n*in, 1)
 	old := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(old)
+	defer parallel.ShareFrom(parallel.ShareFrom(1)) // small loops, too
 	run := func(threads int, o SAGEOptions) []float32 {
 		runtime.GOMAXPROCS(threads)
-		m := NewSAGEModelWith(Sizes{In: in, Hidden: 96, Out: classes, Layers: 3, Dropout: 0.5}, o)
+		m := NewSAGEModelWith(Sizes{In: in, Hidden: 128, Out: classes, Layers: 3, Dropout: 0.5}, o)
 		p := mustCollect(t, m)
 		if p.Len() <= stepGrain {
 			t.Fatalf("%d weights are one chunk of the optimiser", p.Len())

@@ -181,7 +181,8 @@ type Backend interface {
 	SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int)
 	// SpMMRows is SpMM, Max excepted, of h[s,:] = table[rows[s],:], and GatherRows
 	// is out[s,:] = table[rows[s],:]: table has cols columns and any rows.
-	SpMMRows(op Op, out Buffer, b *graphops.Block, table Buffer, rows []int32, cols int)
+	// With weights w [E] it is SpMMWeighted with one head, and op is Sum.
+	SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows []int32, cols int)
 	GatherRows(out, table Buffer, rows []int32, cols int)
 	// SpMMGrad is SpMM's adjoint, dh [NumSrc,cols] from dOut, in ascending order
 	// of the edges of each source.

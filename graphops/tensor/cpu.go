@@ -49,18 +49,7 @@ func (c *cpu) Zero(dst Buffer) {
 // nothing to do and look for work.
 const elemGrain = 1 << 16
 
-// fewChunks is the chunks from which on a loop is shared among threads: what is
-// done in some 100 µs is done by the time that another thread has woken, taken its
-// part and come to rest again.
-const fewChunks = 6
-
-func (c *cpu) loop(n, grain int, body func(lo, hi int)) {
-	threads := c.threads
-	if parallel.Chunks(n, grain) < fewChunks {
-		threads = 1
-	}
-	parallel.For(threads, n, grain, body)
-}
+func (c *cpu) loop(n, grain int, body func(lo, hi int)) { parallel.ForFine(c.threads, n, grain, body) }
 
 func (c *cpu) each(n int, body func(lo, hi int)) { c.loop(n, elemGrain, body) }
 

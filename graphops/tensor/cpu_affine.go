@@ -41,7 +41,8 @@ func (c *cpu) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
 	gemm.Multiply(m, n, out.Host, n, terms, o)
 }
 
-// threadsFor is the threads for a product of so many multiplications: see fewChunks.
+// threadsFor is the threads for a product of so many multiplications: one
+// for what is done before another has woken.
 func (c *cpu) threadsFor(work int) int {
 	const few = 1 << 21
 	if work < few {

@@ -26,14 +26,17 @@ func weights(w Buffer) []float32 {
 }
 
 func (c *cpu) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h Buffer, cols int, acc bool) {
-	wts := weights(w)
-	t := &simd.Rows{Data: h.Host, Stride: cols}
-	n, grain := cached(b.Indptr, b.NumDst, cols, h.N)
+	c.sumWeighted(out.Host, b, weights(w), heads, &simd.Rows{Data: h.Host, Stride: cols}, cols, acc)
+}
+
+// sumWeighted is SpMMWeighted of the rows of a table.
+func (c *cpu) sumWeighted(out []float32, b *graphops.Block, wts []float32, heads int, t *simd.Rows, cols int, acc bool) {
+	n, grain := cached(b.Indptr, b.NumDst, cols, len(t.Data))
 	c.loop(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
 		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
 		checkIDs(t, ids, cols)
-		o, first := out.Host[lo*cols:hi*cols], int(b.Indptr[lo]-b.Indptr[0])
+		o, first := out[lo*cols:hi*cols], int(b.Indptr[lo]-b.Indptr[0])
 		switch {
 		case wts == nil:
 			simd.SumSegments(o, t, cols, b.Indptr[lo:hi+1], ids, false, acc)
@@ -42,7 +45,7 @@ func (c *cpu) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h
 		default:
 			for d := lo; d < hi; d++ {
 				deg := b.InDegree(d)
-				sumHeads(out.Host[d*cols:(d+1)*cols], t, ids, deg, wts[int(b.Indptr[d]-b.Indptr[0])*heads:], heads, nil, acc)
+				sumHeads(out[d*cols:(d+1)*cols], t, ids, deg, wts[int(b.Indptr[d]-b.Indptr[0])*heads:], heads, nil, acc)
 				ids = ids[deg:]
 			}
 		}

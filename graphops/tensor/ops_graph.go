@@ -28,7 +28,7 @@ func (f *Fwd) Aggregate(b *graphops.Block, h *Tensor, op Op) *Tensor {
 	c := h.cols
 	if r := h.rowsOf; r != nil && op != Max {
 		out := f.result(b.NumDst, c, DstSpace(b))
-		f.be.SpMMRows(op, out.buf, b, r.table, r.rows, c)
+		f.be.SpMMRows(op, out.buf, b, Buffer{}, r.table, r.rows, c)
 		return out
 	}
 	f.dense(h)

@@ -13,7 +13,7 @@ import "github.com/graphnb/graphnb/graphops"
 // h are as in Aggregate; w has none, and must not change until Backward is over.
 func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op Op) *Tensor {
 	const name = "AggregateWeighted"
-	f.use(name, h)
+	f.check(name, h)
 	checkSrc(name, b, h)
 	if op != Sum && op != Mean {
 		fail(name, "aggregation %v has no weights; take Sum or Mean", op)
@@ -36,8 +36,14 @@ func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op Op
 		w = mean
 	}
 	c := h.cols
-	out := f.result(b.NumDst, c, DstSpace(b))
 	weights := f.be.Wrap(w)
+	if r := h.rowsOf; r != nil && len(w) > 0 {
+		out := f.result(b.NumDst, c, DstSpace(b))
+		f.be.SpMMRows(Sum, out.buf, b, weights, r.table, r.rows, c)
+		return out
+	}
+	f.dense(h)
+	out := f.result(b.NumDst, c, DstSpace(b))
 	f.be.SpMMWeighted(out.buf, b, weights, 1, h.buf, c, false)
 	return f.record(out, func(d Buffer) {
 		f.give(h, func(dh Buffer, acc bool) { f.be.SpMMWeightedGrad(dh, d, weights, 1, b, c, acc) })

@@ -61,6 +61,11 @@ func (c *cpu) GatherRows(out, table Buffer, rows []int32, cols int) {
 	})
 }
 
-func (c *cpu) SpMMRows(op Op, out Buffer, b *graphops.Block, table Buffer, rows []int32, cols int) {
-	c.sumSources(op, out.Host, b, &simd.Rows{Data: table.Host, Stride: cols, Via: rows}, cols)
+func (c *cpu) SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows []int32, cols int) {
+	t := &simd.Rows{Data: table.Host, Stride: cols, Via: rows}
+	if w.N == 0 {
+		c.sumSources(op, out.Host, b, t, cols)
+		return
+	}
+	c.sumWeighted(out.Host, b, weights(w), 1, t, cols, false)
 }

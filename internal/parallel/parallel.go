@@ -79,6 +79,25 @@ func For(threads, n, grain int, body func(lo, hi int)) {
 	}
 }
 
+// ForFine is For of chunks of some 20 µs each. A loop of fewer than six of them
+// runs on the caller alone: it is done by the time that another thread has woken,
+// taken its part and come to rest again.
+func ForFine(threads, n, grain int, body func(lo, hi int)) {
+	if Chunks(n, grain) < int(shareFrom.Load()) {
+		threads = 1
+	}
+	For(threads, n, grain, body)
+}
+
+// shareFrom is the chunks from which on ForFine shares a loop.
+var shareFrom atomic.Int32
+
+func init() { shareFrom.Store(6) }
+
+// ShareFrom makes ForFine share loops of so many chunks and more, and returns what
+// it was before. It is for tests of small loops.
+func ShareFrom(chunks int) (before int) { return int(shareFrom.Swap(int32(chunks))) }
+
 // loop is a loop that several goroutines share.
 type loop struct {
 	body     func(lo, hi int)

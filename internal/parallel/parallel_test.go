@@ -91,6 +91,27 @@ func TestForNestsAndOverlaps(t *testing.T) {
 	wg.Wait()
 }
 
+// A loop of a few chunks is the caller's own, and the chunks are the same.
+func TestForFine(t *testing.T) {
+	defer ShareFrom(ShareFrom(4))
+	for n := range 40 {
+		var mu sync.Mutex
+		sum, chunks := 0, 0
+		ForFine(2, n, 8, func(lo, hi int) {
+			if n <= 3*8 { // no lock: alone
+				sum, chunks = sum+hi-lo, chunks+1
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			sum, chunks = sum+hi-lo, chunks+1
+		})
+		if sum != n || chunks != Chunks(n, 8) {
+			t.Errorf("%d elements: %d in %d chunks", n, sum, chunks)
+		}
+	}
+}
+
 func BenchmarkFor(b *testing.B) {
 	var n [64]int
 	body := func(lo, _ int) { n[lo]++ }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/ref"
+	"github.com/graphnb/graphnb/internal/parallel"
 )
 
 // Run checks a backend against the float64 reference: values, and gradients by
@@ -405,6 +406,7 @@ func bitCases() []testCase {
 // its emulation.
 func Equal(t *testing.T, a, b tensor.Backend) {
 	t.Helper()
+	defer parallel.ShareFrom(parallel.ShareFrom(1))
 	for _, tc := range bitCases() {
 		x, y := runPass(t, a, tc, 1), runPass(t, b, tc, 1)
 		if i := differ(x.out, y.out); i >= 0 {
@@ -422,6 +424,7 @@ func Equal(t *testing.T, a, b tensor.Backend) {
 // same backend under settings of the process, such as GOMAXPROCS.
 func Bits(t *testing.T, be tensor.Backend) map[string]uint64 {
 	t.Helper()
+	defer parallel.ShareFrom(parallel.ShareFrom(1))
 	bits := map[string]uint64{}
 	for _, tc := range bitCases() {
 		p := runPass(t, be, tc, 1)

@@ -30,7 +30,18 @@ func tableRows(b *graphops.Block, c int) []testCase {
 		tc.name = "RowsInput/Aggregate/" + op.String()
 		cases = append(cases, tc)
 	}
-	tc := times(func(f *fwd) *tns { return f.Dst(b, in(f)) }, func() mat { return ref.Rows(picked, b.DstStart, b.DstStart+b.NumDst) })
+	weights := random(b.NumEdges(), 1).data
+	for e := range weights {
+		if e%5 == 3 {
+			weights[e] = 0
+		}
+	}
+	tc := times(func(f *fwd) *tns { return f.AggregateWeighted(b, in(f), weights, tensor.Sum) }, func() mat {
+		return ref.AggregateHeads(b, picked, ref.From(len(weights), 1, weights))
+	})
+	tc.name = "RowsInput/AggregateWeighted"
+	cases = append(cases, tc)
+	tc = times(func(f *fwd) *tns { return f.Dst(b, in(f)) }, func() mat { return ref.Rows(picked, b.DstStart, b.DstStart+b.NumDst) })
 	tc.name = "RowsInput/Dst"
 	return append(cases, tc, testCase{
 		"RowsInput/matrix",
