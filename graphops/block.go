@@ -59,8 +59,8 @@ func (b *Block) Reset() {
 		b.spare = b.looped
 	}
 	b.loopOnce, b.looped = sync.Once{}, nil
-	clear(b.memo.kept)
-	b.memo.kept = b.memo.kept[:0]
+	clear(b.memo.spare)
+	b.memo.kept, b.memo.spare = b.memo.spare[:0], b.memo.kept
 }
 
 // NumEdges is the number of edges of the block.

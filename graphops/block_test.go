@@ -148,9 +148,10 @@ func TestTransposedRefusesTooManyEdges(t *testing.T) {
 func TestBlockReset(t *testing.T) {
 	b := &Block{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 2, 3}, Indices: []int32{0, 2, 0}, Weights: []float32{2, 3, 4}}
 	key := "key"
+	var olds []any
 	derive := func(b *Block) string {
 		l, tr := b.SelfLooped(), b.Transposed()
-		return fmt.Sprint(l.NumDst, l.NumSrc, l.Indptr, l.Indices, l.EdgePos, l.Weights, tr.Indptr, tr.Dst, tr.Edge, l.Transposed().Dst, b.Memo(key, func() any { return b.NumEdges() }))
+		return fmt.Sprint(l.NumDst, l.NumSrc, l.Indptr, l.Indices, l.EdgePos, l.Weights, tr.Indptr, tr.Dst, tr.Edge, l.Transposed().Dst, b.Memo(key, func() any { return b.NumEdges() }), b.MemoIn(7, func(old any) any { olds = append(olds, old); return b.NumDst }))
 	}
 	derive(b)
 	for range 2 {
@@ -162,6 +163,9 @@ func TestBlockReset(t *testing.T) {
 		b.NumDst, b.NumSrc, b.Indptr, b.Indices, b.Weights = fresh.NumDst, fresh.NumSrc, fresh.Indptr, fresh.Indices, fresh.Weights
 		if got, want := derive(b), derive(fresh); got != want {
 			t.Errorf("after Reset %s, of a fresh block %s", got, want)
+		}
+		if n := len(olds); olds[n-2] == nil || olds[n-1] != nil {
+			t.Errorf("MemoIn's function got %v of the block that was reset and %v of a fresh one", olds[n-2], olds[n-1])
 		}
 		if !b.HasTransposed() {
 			t.Error("HasTransposed does not know of the transpose")

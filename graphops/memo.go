@@ -5,8 +5,9 @@ import "sync"
 // memo keeps what layers derive from a block, such as the weights of a
 // normalisation, for the next layer or step that uses the same block.
 type memo struct {
-	mu   sync.Mutex
-	kept []kept
+	mu    sync.Mutex
+	kept  []kept
+	spare []kept // of before Reset: memory
 }
 
 type kept struct{ key, value any }
@@ -15,6 +16,12 @@ type kept struct{ key, value any }
 // comparable. It is for values that are functions of the block alone, and are only
 // read. Blocks of the whole graph keep them from step to step.
 func (b *Block) Memo(key any, make func() any) any {
+	return b.MemoIn(key, func(any) any { return make() })
+}
+
+// MemoIn is Memo of what takes memory worth keeping: make gets what it made under
+// the same key before [Block.Reset], nil if nothing, whose memory it may use.
+func (b *Block) MemoIn(key any, make func(old any) any) any {
 	b.memo.mu.Lock()
 	defer b.memo.mu.Unlock()
 	for _, k := range b.memo.kept {
@@ -22,7 +29,13 @@ func (b *Block) Memo(key any, make func() any) any {
 			return k.value
 		}
 	}
-	v := make()
+	var old any
+	for i, k := range b.memo.spare {
+		if k.key == key {
+			old, b.memo.spare[i].value = k.value, nil
+		}
+	}
+	v := make(old)
 	b.memo.kept = append(b.memo.kept, kept{key, v})
 	return v
 }

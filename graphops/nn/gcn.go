@@ -104,14 +104,18 @@ func (c *GCNConv) weights(threads int, b, l *Block) []float32 {
 	if whole && g == nil && b.NumDst > 0 {
 		fail("GCNConv", "the block does not know the graph whose degrees are wanted; set its Graph, or take BatchDegrees")
 	}
-	return b.Memo(gcnWeights{whole}, func() any { return normalised(threads, b, l, whole) }).([]float32)
+	return b.MemoIn(gcnWeights{whole}, func(old any) any {
+		mem, _ := old.([]float32)
+		return normalised(threads, b, l, whole, mem)
+	}).([]float32)
 }
 
 // inverses is memory of normalised.
 var inverses sync.Pool
 
-// normalised is a GCN's weights by the degrees of the graph (whole) or the block.
-func normalised(threads int, b, l *Block, whole bool) []float32 {
+// normalised is a GCN's weights by the degrees of the graph (whole) or the block,
+// in the memory of w where that is enough.
+func normalised(threads int, b, l *Block, whole bool, w []float32) []float32 {
 	g := b.Graph
 	mem, _ := inverses.Get().(*[]float32)
 	if mem == nil || cap(*mem) < b.NumSrc {
@@ -137,7 +141,11 @@ func normalised(threads int, b, l *Block, whole bool) []float32 {
 			}
 		}
 	})
-	w := make([]float32, l.NumEdges())
+	if n := l.NumEdges(); cap(w) < n {
+		w = make([]float32, n, n+n/8)
+	} else {
+		w = w[:n]
+	}
 	parallel.For(threads, b.NumDst, degreeGrain, func(lo, hi int) {
 		for d := lo; d < hi; d++ {
 			own, scale := inv[b.DstStart+d], float32(1)
