@@ -338,6 +338,9 @@ func keep(t *testing.T, path, executed string) {
 		if m, ok := c.(map[string]any)["metadata"].(map[string]any); ok {
 			delete(m, "execution")
 		}
+		if outputs, ok := c.(map[string]any)["outputs"].([]any); ok {
+			c.(map[string]any)["outputs"] = merged(outputs)
+		}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -349,4 +352,21 @@ func keep(t *testing.T, path, executed string) {
 	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// merged joins what a cell wrote piece by piece to one of its streams, as long as
+// nothing else was shown in between.
+func merged(outputs []any) []any {
+	out := []any{}
+	for _, o := range outputs {
+		m, _ := o.(map[string]any)
+		if n := len(out); n > 0 && m["output_type"] == "stream" {
+			if last := out[n-1].(map[string]any); last["output_type"] == "stream" && last["name"] == m["name"] {
+				last["text"] = append(last["text"].([]any), m["text"].([]any)...)
+				continue
+			}
+		}
+		out = append(out, o)
+	}
+	return out
 }
