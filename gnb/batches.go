@@ -48,7 +48,8 @@ type Loader struct {
 
 // Batch is one worker's share of one step: its seeds, the blocks sampled for
 // them, features of the first block's sources and the seeds' labels. It is valid
-// until the loop's next iteration.
+// until the loop's next iteration, whose batches take over its memory: copy what is
+// to last longer, labels too.
 type Batch struct {
 	*sample.Batch
 	// Sparse are the features of the first block's sources where the dataset has
@@ -383,16 +384,19 @@ func (s *spares) get() *fetched {
 	defer s.mu.Unlock()
 	last := len(s.free) - 1
 	if last < 0 {
-		return &fetched{}
+		// Not nil: a batch without seeds has labels, too, none of them.
+		return &fetched{labels: []int32{}, targets: []int8{}}
 	}
 	m := s.free[last]
 	s.free = s.free[:last]
 	return m
 }
 
-// release gives the batch's memory to later ones.
+// release gives the batch's memory to later ones, and leaves nothing of it to who
+// kept the batch.
 func (b *Batch) release() {
 	b.Release()
+	b.Labels, b.Targets, b.Sparse = nil, nil, nil
 	b.spare.mu.Lock()
 	defer b.spare.mu.Unlock()
 	b.spare.free = append(b.spare.free, b.fetchedInto)
