@@ -15,7 +15,7 @@ bash scripts/venv.sh
 out=$PWD/build/demo
 mkdir -p "$out"
 python=$PWD/.venv/bin/python3
-go run ./gnb/cmd/gnb install --prefix .venv --name graphnb-demo --display "Go (GraphNB, demo)" --module "$PWD" --raw-error --headless >/dev/null
+bash docker/install.sh kernel .venv --name graphnb-demo --display "Go (GraphNB, demo)" --raw-error --headless >/dev/null
 
 echo "running notebooks/quickstart.ipynb"
 rm -f "$out"/quickstart.*

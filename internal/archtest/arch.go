@@ -27,6 +27,7 @@ type room struct {
 // that holds it.
 var rooms = []room{
 	{"bench", "measurements of everything"},
+	{"docker", "the images, and the one install script"},
 	{"tutorials", "one notebook per reference workload"},
 	{"notebooks", "notebooks for exploration"},
 	{"gnb/cmd", "the command line"},

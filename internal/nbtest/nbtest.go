@@ -170,8 +170,8 @@ var setup = sync.OnceValues(func() (*Env, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return nil, fmt.Errorf("locking %s: %w", lock.Name(), err)
 	}
-	c := exec.Command("go", "run", "./gnb/cmd/gnb", "install", "--prefix", venv, "--name", KernelName,
-		"--display", "Go (GraphNB, tests)", "--module", root, "--raw-error", "--headless")
+	c := exec.Command("bash", "docker/install.sh", "kernel", venv, "--name", KernelName,
+		"--display", "Go (GraphNB, tests)", "--raw-error", "--headless")
 	c.Dir = root
 	if text, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("installing the kernel for tests: %w\n%s", err, text)

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Installs what notebooks run on: the one way to do it, which make, the tests and the images share.
+#
+#   docker/install.sh python VENV LIST      a virtual environment with the pinned packages of LIST
+#   docker/install.sh kernel VENV [FLAG…]   the kernel "Go (GraphNB)" in it, and gnb: built with the Go
+#                                           on PATH, GoNB and goimports at the versions that
+#                                           gnb/cmd/gnb/tools.mod pins; flags are those of gnb install
+#   docker/install.sh lab VENV [FLAG…]      JupyterLab (docker/requirements.txt), the kernel, and gnb in
+#                                           VENV/bin: what an image holds
+#
+# What is there already from the same list, sources and Go stays as it is; then a run takes seconds.
+# Go itself is not installed: scripts/need.sh says where it comes from, and the images copy it.
+set -euo pipefail
+here=$PWD
+cd "$(dirname "$0")/.."
+root=$PWD
+
+usage() {
+  sed -n 's/^#   \(docker.*\)/\1/p' "$root/docker/install.sh" >&2
+  exit 2
+}
+
+python() { # venv, list
+  local venv=$1 list=$2 stamp=$1/requirements.stamp
+  if [ -x "$venv/bin/python3" ] && cmp -s "$list" "$stamp"; then return; fi
+  bash scripts/need.sh python
+  echo "making $venv with the packages of ${list#"$root/"}"
+  rm -f "$stamp"
+  if ! [ -x "$venv/bin/python3" ] || ! "$venv/bin/python3" -c 'import pip' 2>/dev/null; then
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+  fi
+  # Modules are compiled when they are first imported, which most never are.
+  if ! "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-compile --requirement "$list"; then
+    echo "pip could not install what $list lists; it needs the Python Package Index, or a mirror set with PIP_INDEX_URL" >&2
+    exit 1
+  fi
+  cp "$list" "$stamp"
+}
+
+kernel() { # venv, flags of gnb install
+  local venv=$1
+  shift
+  bash scripts/need.sh go
+  go run ./gnb/cmd/gnb install --prefix "$venv" --module "$root" "$@"
+}
+
+lab() { # venv, flags of gnb install
+  python "$1" "$root/docker/requirements.txt"
+  kernel "$@"
+  ln -sf ../share/jupyter/graphnb/bin/gnb "$1/bin/gnb"
+}
+
+absolute() { # a path as the caller means it
+  case $1 in /*) echo "$1" ;; *) echo "$here/$1" ;; esac
+}
+
+if [ $# -lt 2 ]; then usage; fi
+step=$1 venv=$(absolute "$2")
+shift 2
+case $step in
+  python)
+    if [ $# -ne 1 ]; then usage; fi
+    python "$venv" "$(absolute "$1")"
+    ;;
+  kernel) kernel "$venv" "$@" ;;
+  lab) lab "$venv" "$@" ;;
+  *) usage ;;
+esac
