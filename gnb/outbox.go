@@ -13,7 +13,7 @@ import (
 type outbox struct {
 	mu      sync.Mutex
 	lines   []byte // for the launcher, an event a line
-	rate    []byte // the last evRate, which makes those before it superfluous
+	rate    *event // the last evRate, which makes those before it superfluous
 	metrics []byte // those of lines that belong into the run's metrics
 	sent    time.Time
 	timer   *time.Timer // set while something waits
@@ -26,11 +26,13 @@ type outbox struct {
 // holds, since a resumed run does not report them again. Any goroutine may call
 // it; a line is in one write.
 func (w *Worker) send(e event) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("gnb: encoding an event: %w", err)
+	var line []byte
+	if e.Type != evRate {
+		var err error
+		if line, err = encodeEvent(e); err != nil {
+			return err
+		}
 	}
-	line = append(line, '\n')
 	o := &w.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,7 +42,7 @@ func (w *Worker) send(e event) error {
 	waits := true
 	switch e.Type {
 	case evRate:
-		o.rate = append(o.rate[:0], line...)
+		o.rate = &e
 	case evSteps, evEpoch, evMetrics, evLog:
 		if w.p.Rank == 0 && w.metrics != nil {
 			o.metrics = append(o.metrics, line...)
@@ -64,6 +66,15 @@ func (w *Worker) send(e event) error {
 		})
 	}
 	return nil
+}
+
+// encodeEvent is an event as a line.
+func encodeEvent(e event) ([]byte, error) {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("gnb: encoding an event: %w", err)
+	}
+	return append(line, '\n'), nil
 }
 
 // outboxBytes bounds what waits.
@@ -93,8 +104,13 @@ func (w *Worker) sendAll() error {
 		}
 		o.metrics = o.metrics[:0]
 	}
-	o.lines = append(o.lines, o.rate...)
-	o.rate = o.rate[:0]
+	if o.rate != nil {
+		line, err := encodeEvent(*o.rate)
+		if err != nil {
+			return err
+		}
+		o.lines, o.rate = append(o.lines, line...), nil
+	}
 	if len(o.lines) == 0 {
 		return nil
 	}

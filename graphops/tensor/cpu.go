@@ -125,14 +125,16 @@ func (c *cpu) treeSum(out, parts []float32, n int, acc bool) {
 }
 
 func (c *cpu) AddRow(out, row Buffer, rows, cols int, acc bool) {
-	o, r := out.Host, row.Host
 	c.eachRow(rows, cols, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			if acc {
-				simd.Add(o[i*cols:(i+1)*cols], r)
-			} else {
-				copy(o[i*cols:(i+1)*cols], r)
+		o, r := out.Host[lo*cols:hi*cols], row.Host[:cols]
+		if acc {
+			for ; len(o) > 0; o = o[cols:] {
+				simd.Add(o[:cols], r)
 			}
+			return
+		}
+		for n := copy(o, r); 0 < n && n < len(o); n *= 2 { // few long copies, not many short ones
+			copy(o[n:], o[:n])
 		}
 	})
 }

@@ -131,14 +131,32 @@ func transposeGrain(rows int) int {
 	return max(tile, elemGrain/max(rows, 1)&^(tile-1))
 }
 
-// transpose is out [cols,rows] = xᵀ of x [rows,cols].
-func (c *cpu) transpose(out, x []float32, rows, cols int) {
+// transpose is out [cols,rows] = xᵀ, out += with acc, of x [rows,cols].
+func (c *cpu) transpose(out, x []float32, rows, cols int, acc bool) {
 	c.loop(cols, transposeGrain(rows), func(lo, hi int) {
 		for top := 0; top < rows; top += tile {
-			for j := lo; j < hi; j++ {
-				o := out[j*rows:][:rows]
-				for i := top; i < min(top+tile, rows); i++ {
-					o[i] = x[i*cols+j]
+			end := min(top+tile, rows)
+			j := lo
+			for ; j+4 <= hi; j += 4 { // a few at a time: rows lie far apart
+				p, q := out[j*rows:][:end], out[(j+1)*rows:][:end]
+				r, s := out[(j+2)*rows:][:end], out[(j+3)*rows:][:end]
+				for i := top; i < end; i++ {
+					v := x[i*cols+j:][:4]
+					if acc {
+						p[i], q[i], r[i], s[i] = p[i]+v[0], q[i]+v[1], r[i]+v[2], s[i]+v[3]
+					} else {
+						p[i], q[i], r[i], s[i] = v[0], v[1], v[2], v[3]
+					}
+				}
+			}
+			for ; j < hi; j++ {
+				p := out[j*rows:][:end]
+				for i := top; i < end; i++ {
+					if v := x[i*cols+j]; acc {
+						p[i] += v
+					} else {
+						p[i] = v
+					}
 				}
 			}
 		}

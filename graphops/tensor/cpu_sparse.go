@@ -249,20 +249,7 @@ func (c *cpu) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k Drop
 }
 
 func (c *cpu) Transpose(out, x Buffer, rows, cols int, acc bool) {
-	if !acc {
-		c.transpose(out.Host, x.Host, rows, cols)
-		return
-	}
-	c.loop(cols, transposeGrain(rows), func(lo, hi int) {
-		for top := 0; top < rows; top += tile {
-			for j := lo; j < hi; j++ {
-				o := out.Host[j*rows:][:rows]
-				for i := top; i < min(top+tile, rows); i++ {
-					o[i] += x.Host[i*cols+j]
-				}
-			}
-		}
-	})
+	c.transpose(out.Host, x.Host, rows, cols, acc)
 }
 
 func (c *cpu) ColScale(out, x, w Buffer, rows, cols int, acc bool) {
