@@ -13,12 +13,14 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
 // A table that is read where its file is mapped fails as an error that names the
 // file, from whichever kernel and goroutine meets the fault.
 func TestFaultsInMappedTablesAreErrors(t *testing.T) {
+	defer parallel.ShareFrom(parallel.ShareFrom(1))
 	const rows, cols = 4000, 40
 	path := filepath.Join(t.TempDir(), "features")
 	if err := os.WriteFile(path, make([]byte, 4*rows*cols), 0o600); err != nil {

@@ -2,7 +2,11 @@ package simd
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/fence"
@@ -86,6 +90,9 @@ func (e *edge) streams(n int) {
 	e.try("KeepReLU without bias", n, func() { KeepReLU(o, nil, bits, 2) })
 	e.try("KeepBits", n, func() { KeepBits(bits, 1, [4]uint32{2, 0, 3, 4}, 1<<15) })
 	e.try("KeepBitsAt", n, func() { KeepBitsAt(bits, 1, c0, c1, 3, 4, 1<<15) })
+	cols, keep := lend[int32](e, 0, n), lend[byte](e, 1, n)
+	e.try("KeepColumns", n, func() { KeepColumns(o, x, cols, keep, 2) })
+	e.try("KeepColumns of ones", n, func() { KeepColumns(o, nil, cols, keep, 2) })
 	e.try("Ascending", n, func() { Ascending([]int64{0, int64(n)}, lend[int32](e, 0, n), n) })
 	e.try("Holds", n, func() { (&Rows{Data: x, Stride: n}).Holds(lend[int32](e, 0, n), n) })
 	for _, on := range []bool{false, true} {
@@ -146,4 +153,37 @@ func (e *edge) rows(cols, n int) {
 	e.try("MaxRows", cols, func() { MaxRows(o, arg, table, ids, n, 0) })
 	e.try("MaxRows without arg", cols, func() { MaxRows(o, nil, table, ids, n, 0) })
 	e.try("DotRows", cols, func() { DotRows(out, 1, o, table, ids, n) })
+}
+
+// Whoever adds a function adds it above.
+func TestEdgesOfAllFunctions(t *testing.T) {
+	without := map[string]bool{"Best": true, "Use": true, "CopyGBs": true, "RandomRowGBs": true}
+	tried, err := os.ReadFile("edge_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := regexp.MustCompile(`(?m)^func ([A-Z]\w*)\(`)
+	found := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			f := string(m[1])
+			if found++; !without[f] && !strings.Contains(string(tried), " "+f+"(") {
+				t.Errorf("%s is not tried at the edge of a page: add it to streams or rows", f)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d functions were found", found)
+	}
 }
