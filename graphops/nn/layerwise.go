@@ -108,7 +108,7 @@ func LayerRowsFrom(m Model, f *Fwd, i int, g graphops.Slicer, input func(f *Fwd)
 			if y.Cols() != outCols {
 				fail("LayerRows", "layer %d of %T returns %d columns but the output has %d", i, m, y.Cols(), outCols)
 			}
-			copy(out[(at-lo)*outCols:], y.Data())
+			y.CopyTo(out[(at-lo)*outCols : (end-lo)*outCols])
 		})
 		if err != nil {
 			return err

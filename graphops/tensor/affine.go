@@ -84,10 +84,16 @@ func (t *Tensor) open() *affine {
 
 // compute gives an affine tensor its elements.
 func (f *Fwd) compute(t *Tensor) {
+	n := t.rows * t.cols
+	f.computeIn(t, f.mem.get(n).buf(n))
+}
+
+// computeIn is compute in given memory.
+func (f *Fwd) computeIn(t *Tensor, mem Buffer) {
 	a := t.affine
 	t.affine = nil
 	m, n := t.rows, t.cols
-	t.buf = f.mem.get(m * n).buf(m * n)
+	t.buf = mem
 	e := Epilogue{ReLU: a.relu, Drop: a.drop}
 	if a.bias != nil {
 		e.Bias = a.bias.buf

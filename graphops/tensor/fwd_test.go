@@ -447,3 +447,37 @@ func seq(n int) []int {
 	}
 	return s
 }
+
+// CopyTo gives what Data gives, of tensors that have their elements and of those
+// that have not, and says what does not fit.
+func TestCopyTo(t *testing.T) {
+	f := tensor.NewFwd(tensor.Config{Train: true})
+	w := &tensor.Param{Rows: 2, Cols: 3, W: []float32{1, 0, 2, 0, 1, -1}, G: make([]float32, 6)}
+	for name, make := range map[string]func() *tensor.Tensor{
+		"input":  func() *tensor.Tensor { return f.Input(2, 2, []float32{5, 6, 7, 8}, nil) },
+		"rows":   func() *tensor.Tensor { return f.RowsInput([]float32{1, 2, 3, 4}, 2, []int32{1, 0}, nil) },
+		"sparse": func() *tensor.Tensor { return f.SparseInput(2, 2, []int64{0, 1, 1}, []int32{1}, nil, nil) },
+		"affine": func() *tensor.Tensor {
+			return f.ReLU(f.Linear(f.Input(2, 3, []float32{1, 2, 3, 4, 5, 6}, nil), f.Param(w), nil))
+		},
+	} {
+		got := []float32{-1, -1, -1, -1}
+		x := make()
+		x.CopyTo(got)
+		if want := make().Data(); !slices.Equal(got, want) || !slices.Equal(x.Data(), want) {
+			t.Errorf("%s: CopyTo gives %v and Data after it %v, want %v", name, got, x.Data(), want)
+		}
+	}
+	y := f.ReLU(f.Linear(f.Input(1, 3, []float32{1, 2, 3}, nil), f.Param(w), nil))
+	out := []float32{0, 0}
+	y.CopyTo(out)
+	if err := f.SumAll(y).Backward(); err != nil || !slices.Equal(w.G, []float32{1, 2, 3, 0, 0, 0}) {
+		t.Errorf("the gradient after CopyTo is %v, error %v", w.G, err)
+	}
+	defer func() {
+		if _, ok := recover().(*tensor.Error); !ok {
+			t.Error("memory of another length is taken")
+		}
+	}()
+	y.CopyTo(out[:1])
+}

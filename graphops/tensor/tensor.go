@@ -140,6 +140,28 @@ func (t *Tensor) Data() []float32 {
 	return t.f.host(t.buf)
 }
 
+// CopyTo puts the elements into dst [Rows·Cols]. Where nothing has asked for them
+// yet and the backend computes in host memory, they are computed there, which
+// spares a pass over memory; so dst must not change until the next Reset.
+//
+// It panics where dst has another length.
+func (t *Tensor) CopyTo(dst []float32) {
+	f := t.f
+	f.check("CopyTo", t)
+	checkData("CopyTo", t.rows, t.cols, dst)
+	to := f.be.Wrap(dst)
+	switch {
+	case to.Dev != nil:
+		f.dense(t)
+		f.be.Download(dst, t.buf)
+	case t.affine != nil:
+		f.computeIn(t, to)
+	default:
+		f.dense(t)
+		f.be.Unary(ScaleOp, to, t.buf, 1, false)
+	}
+}
+
 // Grad is the gradient of a [Fwd.Leaf] after Backward, row-major: zeros where
 // nothing depends on the leaf. It is nil for other tensors, whose gradients are
 // not kept. The memory is as Data's.
