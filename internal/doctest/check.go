@@ -51,10 +51,29 @@ func (u *Unit) Check(imp types.Importer) error {
 		}
 	}}
 	pkg, _ := config.Check("p", fset, files, nil) // Error has seen what is wrong
-	end := files[len(files)-1].End() - 1
+	// A sentence means the variables of Context, or those of some block of the page's code.
+	places := []token.Pos{files[len(files)-1].End() - 1}
+	for _, file := range files[:len(files)-1] {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if b, ok := n.(*ast.BlockStmt); ok {
+				places = append(places, b.Rbrace)
+			}
+			return true
+		})
+	}
 	for _, p := range spans {
 		expr, _ := parser.ParseExpr(p.Text)
-		if err := types.CheckExpr(fset, pkg, end, expr, nil); err != nil {
+		var err error
+		for _, place := range places {
+			e := types.CheckExpr(fset, pkg, place, expr, nil)
+			if err == nil || e == nil {
+				err = e
+			}
+			if e == nil {
+				break
+			}
+		}
+		if err != nil {
 			var e types.Error
 			if errors.As(err, &e) {
 				err = errors.New(e.Msg)

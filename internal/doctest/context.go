@@ -50,7 +50,9 @@ var Context = map[string]string{
 	"out":   "*nn.Tensor",
 	"loss":  "*nn.Loss",
 	"epoch": "int",
+	"k":     "int",
 	"lr":    "float64",
+	"s":     "gnb.Sizes",
 
 	"ids":      "[]int32", // nodes
 	"src":      "[]int32", // of edges

@@ -95,7 +95,7 @@ var (
 	span  = regexp.MustCompile("`([^`]+)`")
 	// What a sentence calls with a package or a variable of Context in front is Go of ours. Methods of
 	// a type, such as Worker.Step, and names of other languages are not.
-	ours = regexp.MustCompile(`(?:^|[^\w.])(?:` + strings.Join(prefixes(), "|") + `)\.[A-Z]`)
+	ours = regexp.MustCompile(`(?:^|[^\w.])((?:` + strings.Join(prefixes(), "|") + `)\.[A-Z]\w*)`)
 	// Columns of tables that show other people's lines.
 	theirs = regexp.MustCompile(`(?i)\b(pyg|dgl|pytorch|there|original|theirs)\b`)
 )
@@ -144,13 +144,34 @@ func markdown(name, text string, first int) []Piece {
 			}
 			for _, m := range span.FindAllStringSubmatch(cell, -1) {
 				if ours.MatchString(m[1]) {
-					// "f(…)" speaks of f, whatever it is given.
-					pieces = append(pieces, Piece{Span, name, number, strings.TrimSuffix(m[1], "(…)")})
+					for _, code := range elided(m[1]) {
+						pieces = append(pieces, Piece{Span, name, number, code})
+					}
 				}
 			}
 		}
 	}
 	return pieces
+}
+
+var (
+	restOfFields = regexp.MustCompile(`(,\s*)?…\s*}`)
+	restOfCall   = regexp.MustCompile(`\(([^()]*,\s*)?…\)$`)
+)
+
+// elided is a span without what it leaves out: "f(…)" and "f(a, …)" speak of f,
+// whatever it is given, and "T{a, …}" of a T with other fields as well. Of a span
+// that leaves out more, only the names are looked at.
+func elided(code string) []string {
+	short := restOfFields.ReplaceAllString(restOfCall.ReplaceAllString(code, ""), "}")
+	if !strings.Contains(short, "…") {
+		return []string{short}
+	}
+	var names []string
+	for _, m := range ours.FindAllStringSubmatch(code, -1) {
+		names = append(names, m[1])
+	}
+	return names
 }
 
 // Cells are the cells of a row of a table. A "|" that is code is written "\|" there.
