@@ -185,7 +185,7 @@ func (o ScalingOptions) scalingArgs(ds *Dataset, model string, workers []int) (s
 	if err != nil {
 		return a, err
 	}
-	if most := slices.Max(workers); len(ids) < most || o.Weak && len(ids) < most*o.BatchPerWorker {
+	if most := slices.Max(workers); len(ids) < most || o.Weak && len(ids) < most*max(1, o.VirtualRanks)*o.BatchPerWorker {
 		return a, fmt.Errorf("gnb: %s has %d nodes to train on, too few for a batch of %d workers; take fewer workers or a smaller batch", ds.Name(), len(ids), most)
 	}
 	a.WarmUp, a.Steps = cmp.Or(o.WarmUp, 5), cmp.Or(o.Steps, 30)
