@@ -122,7 +122,7 @@ func Scaling(ctx context.Context, ds *Dataset, model AnyModel, o ScalingOptions,
 	}
 	c = Curve{
 		Dataset: ds.Name(), Model: model.Name(), Weak: o.Weak, Cores: min(runtime.NumCPU(), runtime.GOMAXPROCS(0)),
-		Device: "cpu", Steps: a.Steps, Repeats: cmp.Or(o.Repeats, 5),
+		Steps: a.Steps, Repeats: cmp.Or(o.Repeats, 5),
 	}
 	c.Threads = cmp.Or(o.Threads, max(1, c.Cores/slices.Max(workers)))
 	measured := make([][]ScalingPoint, len(workers))
@@ -131,7 +131,7 @@ func Scaling(ctx context.Context, ds *Dataset, model AnyModel, o ScalingOptions,
 		for i, n := range workers {
 			a.Count = repeat == 0 // it is the same every time
 			var p ScalingPoint
-			if p, err = measure(ctx, ds, a, o, n, c.Threads); err != nil {
+			if p, err = c.measure(ctx, ds, a, o, n); err != nil {
 				break
 			}
 			measured[i] = append(measured[i], p)
@@ -192,15 +192,16 @@ func (o ScalingOptions) scalingArgs(ds *Dataset, model string, workers []int) (s
 	return a, nil
 }
 
-// measure runs the steps once with n workers.
-func measure(ctx context.Context, ds *Dataset, a scalingArgs, o ScalingOptions, n, threads int) (ScalingPoint, error) {
+// measure runs the steps once with n workers, and notes the device.
+func (c *Curve) measure(ctx context.Context, ds *Dataset, a scalingArgs, o ScalingOptions, n int) (ScalingPoint, error) {
 	run, err := launchScratch(ctx, scalingProgram, a, LaunchOptions{
-		Data: ds, Workers: n, VirtualRanks: o.VirtualRanks, Threads: threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed, Quiet: true,
+		Data: ds, Workers: n, VirtualRanks: o.VirtualRanks, Threads: c.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed, Quiet: true,
 	})
 	if err != nil {
 		return ScalingPoint{}, fmt.Errorf("gnb: measuring %d workers: %w", n, err)
 	}
-	v := func(name string) float64 { return run.Value(name) }
+	c.Device = run.Config.Device
+	v := run.Value
 	p := ScalingPoint{
 		Workers: n, Batch: int(v("batch")), Rate: v("seeds") / v("seconds"), Seconds: v("seconds") / float64(a.Steps), Stages: map[string]float64{},
 		Edges: v("edges"), UniqueEdges: v("unique_edges"), Rows: v("rows"), UniqueRows: v("unique_rows"), PeakMemory: run.Result.PeakMemory,

@@ -28,7 +28,7 @@ func TestScaling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Points) != 2 || c.Points[0].Workers != 1 || c.Points[1].Workers != 2 || c.Cores < 1 || c.Threads != max(1, c.Cores/2) {
+	if len(c.Points) != 2 || c.Points[0].Workers != 1 || c.Points[1].Workers != 2 || c.Cores < 1 || c.Threads != max(1, c.Cores/2) || c.Device != "cpu" {
 		t.Fatalf("curve %+v", c)
 	}
 	for _, p := range c.Points {

@@ -18,8 +18,12 @@ func (c Curve) title() string {
 
 // machine says what the curve was measured on.
 func (c Curve) machine() string {
-	return fmt.Sprintf("%s on the CPU, %s a worker; median of %s of %s, least and greatest beside it",
-		count(c.Cores, "core"), count(c.Threads, "thread"), count(c.Repeats, "repeat"), count(c.Steps, "step"))
+	on := ""
+	if c.Device != "" {
+		on = " (" + c.Device + ")"
+	}
+	return fmt.Sprintf("%s%s, %s a worker; median of %s of %s, least and greatest beside it",
+		count(c.Cores, "core"), on, count(c.Threads, "thread"), count(c.Repeats, "repeat"), count(c.Steps, "step"))
 }
 
 func count(n int, what string) string {
