@@ -263,7 +263,7 @@ func TestInstallScript(t *testing.T) {
 		}
 		return string(out)
 	}
-	if out := install(); !strings.Contains(out, "making "+venv) || !strings.Contains(out, "gnb") {
+	if out := install(); !strings.Contains(out, "making "+venv) || !strings.Contains(out, `kernel "Go (GraphNB)"`) {
 		t.Errorf("the first run wrote\n%s", out)
 	}
 	if out := install(); strings.Contains(out, "making") || strings.Contains(out, "building") {
