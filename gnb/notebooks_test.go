@@ -64,8 +64,8 @@ func TestOwnDataNotebook(t *testing.T) {
 			right++
 		}
 	}
-	if all < 200 || all > 400 || float64(right) < 0.85*float64(all) {
-		t.Errorf("%d of %d predictions are right; want about 300, and 85 %% of them right", right, all)
+	if all < 200 || all > 400 || float64(right) < 0.75*float64(all) {
+		t.Errorf("%d of %d predictions are right; want about 300, and 75 %% of them right", right, all)
 	}
 }
 
