@@ -207,6 +207,14 @@ type look struct {
 	glyph draw.GlyphDrawer
 }
 
+// curve draws a line, and a glyph of so many points' radius at those marked.
+func (l look) curve(c draw.Canvas, line, marked []vg.Point, radius float64) {
+	c.StrokeLines(draw.LineStyle{Color: l.color, Width: vg.Points(lineWidth)}, line)
+	for _, q := range marked {
+		c.DrawGlyphNoClip(draw.GlyphStyle{Color: l.color, Radius: vg.Points(radius), Shape: l.glyph}, q)
+	}
+}
+
 var looks = []look{
 	{orange, draw.CircleGlyph{}},
 	{blue, draw.BoxGlyph{}},
@@ -322,14 +330,11 @@ func (l metricCurves) Plot(c draw.Canvas, pl *plot.Plot) {
 			for _, q := range pts[run[0]:run[1]] {
 				line = append(line, vg.Point{X: tx(float64(q.Step)), Y: ty(q.Y)})
 			}
-			c.StrokeLines(draw.LineStyle{Color: look.color, Width: vg.Points(lineWidth)}, line)
 			marked := line
 			if len(pts) > 30 {
 				marked = line[len(line)-1:]
 			}
-			for _, q := range marked {
-				c.DrawGlyphNoClip(draw.GlyphStyle{Color: look.color, Radius: vg.Points(1.8), Shape: look.glyph}, q)
-			}
+			look.curve(c, line, marked, 1.8)
 			last = line[len(line)-1]
 		}
 		if _, ok := lastOf(m.Points); ok {

@@ -170,10 +170,7 @@ func (p *painter) speedups(c draw.Canvas, s Scaling) {
 			c.StrokeLine2(spread, lo.X, lo.Y, hi.X, hi.Y)
 			line = append(line, at(w, q.Speedup))
 		}
-		c.StrokeLines(draw.LineStyle{Color: blue, Width: vg.Points(lineWidth)}, line)
-		for _, q := range line {
-			c.DrawGlyphNoClip(draw.GlyphStyle{Color: blue, Radius: vg.Points(2.2), Shape: draw.CircleGlyph{}}, q)
-		}
+		look{blue, draw.CircleGlyph{}}.curve(c, line, line, 2.2)
 		tags := []endLabel{{line[len(line)-1], fmt.Sprintf("%.2f", s.Points[len(s.Points)-1].Speedup), blue}}
 		if len(ideal) > 0 {
 			tags = append(tags, endLabel{ideal[len(ideal)-1], "ideal", ink})
@@ -265,10 +262,7 @@ func (p *painter) repeated(c draw.Canvas, s Scaling) {
 			for _, q := range s.Points {
 				line = append(line, at(float64(q.Workers), k.of(q)))
 			}
-			c.StrokeLines(draw.LineStyle{Color: k.look.color, Width: vg.Points(lineWidth)}, line)
-			for _, q := range line {
-				c.DrawGlyphNoClip(draw.GlyphStyle{Color: k.look.color, Radius: vg.Points(2), Shape: k.look.glyph}, q)
-			}
+			k.look.curve(c, line, line, 2)
 			tags = append(tags, endLabel{line[len(line)-1], fmt.Sprintf("%s %.2f", k.name, k.of(s.Points[len(s.Points)-1])), k.look.color})
 		}
 		p.endLabels(c, tags)

@@ -33,9 +33,7 @@ func (c *cpu) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h
 func (c *cpu) sumWeighted(out []float32, b *graphops.Block, wts []float32, heads int, t *simd.Rows, cols int, acc bool) {
 	n, grain := cached(b.Indptr, b.NumDst, cols, len(t.Data))
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
-		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
-		checkIDs(t, ids, cols)
+		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		o, first := out[lo*cols:hi*cols], int(b.Indptr[lo]-b.Indptr[0])
 		switch {
 		case wts == nil:
@@ -80,10 +78,7 @@ func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block,
 	g := &simd.Rows{Data: dOut.Host, Stride: cols}
 	n, grain := cached(t.Indptr, b.NumSrc, cols, dOut.N)
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
-		first, last := t.Indptr[lo], t.Indptr[hi]
-		ids, edges := t.Dst[first:last], t.Edge[first:last]
-		checkIDs(g, ids, cols)
+		lo, hi, ids, edges := sources(t, b.NumSrc, g, cols, lo, hi)
 		o := dh.Host[lo*cols : hi*cols]
 		switch {
 		case wts == nil:
@@ -105,9 +100,7 @@ func (c *cpu) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, cols 
 	t := &simd.Rows{Data: h.Host, Stride: cols}
 	n, grain := segments(b.Indptr, b.NumDst, cols)
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
-		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
-		checkIDs(t, ids, cols)
+		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		for d := lo; d < hi; d++ {
 			g, deg := dOut.Host[d*cols:(d+1)*cols], b.InDegree(d)
 			o := dw.Host[int(b.Indptr[d]-b.Indptr[0])*heads:][:deg*heads]

@@ -39,6 +39,25 @@ func cut(indptr []int64, rows, at int) int {
 	return sort.Search(rows, func(r int) bool { return int(indptr[r]-indptr[0])+r >= at })
 }
 
+// destinations is the part of b's destinations that positions lo to hi of such a
+// loop are, with the sources of their edges, which are rows of t.
+func destinations(b *graphops.Block, t *simd.Rows, cols, lo, hi int) (from, to int, ids []int32) {
+	from, to = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+	ids = b.Indices[b.Indptr[from]:b.Indptr[to]]
+	checkIDs(t, ids, cols)
+	return from, to, ids
+}
+
+// sources is the same for b's n sources by its transpose tr: with their edges'
+// destinations, which are rows of t, and numbers.
+func sources(tr *graphops.Transposed, n int, t *simd.Rows, cols, lo, hi int) (from, to int, ids, edges []int32) {
+	from, to = cut(tr.Indptr, n, lo), cut(tr.Indptr, n, hi)
+	first, last := tr.Indptr[from], tr.Indptr[to]
+	ids, edges = tr.Dst[first:last], tr.Edge[first:last]
+	checkIDs(t, ids, cols)
+	return from, to, ids, edges
+}
+
 // checkIDs panics where a block names a row that its matrix has not: what the
 // vector loops would read is not the matrix.
 func checkIDs(t *simd.Rows, ids []int32, cols int) {
@@ -56,9 +75,7 @@ func (c *cpu) SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int
 	args := arg.Words()
 	n, grain := segments(b.Indptr, b.NumDst, cols)
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
-		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
-		checkIDs(t, ids, cols)
+		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		for d := lo; d < hi; d++ {
 			deg := b.InDegree(d)
 			simd.MaxRows(out.Host[d*cols:(d+1)*cols], argRow(args, d, cols), t, ids, deg, uint32(b.Indptr[d]-b.Indptr[0]))
@@ -79,9 +96,7 @@ func argRow(args []uint32, d, cols int) []uint32 {
 func (c *cpu) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, cols int) {
 	n, grain := cached(b.Indptr, b.NumDst, cols, len(t.Data))
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
-		ids := b.Indices[b.Indptr[lo]:b.Indptr[hi]]
-		checkIDs(t, ids, cols)
+		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		simd.SumSegments(out[lo*cols:hi*cols], t, cols, b.Indptr[lo:hi+1], ids, op == Mean, false)
 	})
 }
@@ -110,10 +125,7 @@ func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int,
 	g := &simd.Rows{Data: dOut.Host, Stride: cols}
 	n, grain := cached(t.Indptr, b.NumSrc, cols, dOut.N)
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
-		first, last := t.Indptr[lo], t.Indptr[hi]
-		ids, edges := t.Dst[first:last], t.Edge[first:last]
-		checkIDs(g, ids, cols)
+		lo, hi, ids, edges := sources(t, b.NumSrc, g, cols, lo, hi)
 		o := dh.Host[lo*cols : hi*cols]
 		switch op {
 		case Sum:

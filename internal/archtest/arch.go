@@ -69,15 +69,9 @@ type Pkg struct {
 
 // List runs "go list -json args…" in dir. GOOS, GOARCH and build tags are the caller's.
 func List(dir string, args ...string) ([]Pkg, error) {
-	c := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Standard"}, args...)...)
-	c.Dir = dir
-	out, err := c.Output()
+	out, err := GoList(dir, append([]string{"-json=ImportPath,Imports,Standard"}, args...)...)
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
-		}
-		return nil, fmt.Errorf("go list %s: %w", strings.Join(args, " "), err)
+		return nil, err
 	}
 	var pkgs []Pkg
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
@@ -89,6 +83,21 @@ func List(dir string, args ...string) ([]Pkg, error) {
 		}
 		pkgs = append(pkgs, p)
 	}
+}
+
+// GoList is what "go list args…" prints in dir; the error holds what it says of a failure.
+func GoList(dir string, args ...string) ([]byte, error) {
+	c := exec.Command("go", append([]string{"list"}, args...)...)
+	c.Dir = dir
+	out, err := c.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+		}
+		return nil, fmt.Errorf("go list %s: %w", strings.Join(args, " "), err)
+	}
+	return out, nil
 }
 
 // roomOf is the index of the room that the package is in, or -1. rel is its path below the module.

@@ -1,7 +1,6 @@
 package doctest
 
 import (
-	"errors"
 	"fmt"
 	"go/importer"
 	"go/token"
@@ -9,25 +8,20 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/archtest"
 )
 
 // Importer gives the compiled packages that pages may import: those of Packages and what paths adds.
 // It builds them where the build cache has them not. dir is a directory of the module.
 func Importer(dir string, paths ...string) (types.Importer, error) {
-	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}
+	args := []string{"-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}
 	args = append(args, slices.Sorted(maps.Values(Packages))...)
-	c := exec.Command("go", append(args, paths...)...)
-	c.Dir = dir
-	out, err := c.Output()
+	out, err := archtest.GoList(dir, append(args, paths...)...)
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
-		}
-		return nil, fmt.Errorf("doctest: go list -export: %w", err)
+		return nil, fmt.Errorf("doctest: %w", err)
 	}
 	files := map[string]string{}
 	for line := range strings.Lines(string(out)) {

@@ -26,6 +26,15 @@ func segments(op string, o []float32, cols int, indptr []int64, ids []int32) (ro
 	return rows, n
 }
 
+// noSums tells whether the sums o over n ids in all are none, or of nothing, and
+// then makes them that.
+func noSums(o []float32, n int, acc bool) bool {
+	if n == 0 && !acc {
+		clear(o)
+	}
+	return n == 0 || len(o) == 0
+}
+
 // ahead is the distance to prefetch rows of the table at, 0 for not at all.
 func (t *Rows) ahead(cols int) int {
 	if len(t.Data) <= narrowTable {
@@ -51,12 +60,7 @@ func segmentCols() int {
 func SumSegments(o []float32, t *Rows, cols int, indptr []int64, ids []int32, mean, acc bool) {
 	rows, n := segments("SumSegments", o, cols, indptr, ids)
 	switch {
-	case len(o) == 0:
-		return
-	case n == 0:
-		if !acc {
-			clear(o)
-		}
+	case noSums(o, n, acc):
 		return
 	case t.Via == nil && cols <= segmentCols() &&
 		sumSegments(&o[0], &t.Data[0], t.Stride, &ids[0], &indptr[0], rows, len(ids), t.ahead(cols), cols, asInt(acc), asInt(mean)):
@@ -86,12 +90,7 @@ func WeightedSumSegments(o []float32, t *Rows, cols int, indptr []int64, ids []i
 		panic(fmt.Sprintf("simd: %s: %d weights of %d", op, n, len(w)))
 	}
 	switch {
-	case len(o) == 0:
-		return
-	case n == 0:
-		if !acc {
-			clear(o)
-		}
+	case noSums(o, n, acc):
 		return
 	case t.Via != nil || cols > segmentCols():
 	case at == nil && weightedSegments(&o[0], &t.Data[0], t.Stride, &ids[0], &indptr[0], rows, len(ids), t.ahead(cols), cols, asInt(acc), &w[0]):

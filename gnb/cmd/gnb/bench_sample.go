@@ -36,7 +36,25 @@ type batches struct {
 	epoch, step int
 }
 
-func (s *sampling) open(ds *dataset.Dataset, threads int) (*batches, error) {
+// open adds its flags, parses them all and opens the dataset, which is the caller's to close.
+func (s *sampling) open(ctx context.Context, out *output, fs *flag.FlagSet, t *timing, args []string) (*dataset.Dataset, *batches, error) {
+	s.flags(fs)
+	if err := t.parse(out, fs, args); err != nil {
+		return nil, nil, err
+	}
+	ds, err := loadDataset(ctx, out, s.dataset)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := s.batches(ds, t.threads)
+	if err != nil {
+		ds.Close()
+		return nil, nil, err
+	}
+	return ds, b, nil
+}
+
+func (s *sampling) batches(ds *dataset.Dataset, threads int) (*batches, error) {
 	if s.hops.full {
 		return nil, usagef("--fanout full needs the number of hops: full,full")
 	}
@@ -119,19 +137,11 @@ func benchSample(ctx context.Context, args []string, out *output) error {
 		s sampling
 	)
 	fs := benchFlags(out, "bench sample", "Samples mini-batches, without features and without training. The ceiling is that of random reads: an edge needs one row of 64 bytes, its line of the graph, at least.", &t)
-	s.flags(fs)
-	if err := t.parse(out, fs, args); err != nil {
-		return err
-	}
-	ds, err := loadDataset(ctx, out, s.dataset)
+	ds, b, err := s.open(ctx, out, fs, &t, args)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	b, err := s.open(ds, t.threads)
-	if err != nil {
-		return err
-	}
 	steps := t.steps
 	if steps == 0 {
 		steps = 30
@@ -172,21 +182,13 @@ func benchGather(ctx context.Context, args []string, out *output) error {
 		s sampling
 	)
 	fs := benchFlags(out, "bench gather", "Fetches the features of sampled batches into memory that is reused, as training does.", &t)
-	s.flags(fs)
-	if err := t.parse(out, fs, args); err != nil {
-		return err
-	}
-	ds, err := loadDataset(ctx, out, s.dataset)
+	ds, b, err := s.open(ctx, out, fs, &t, args)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
 	if ds.X == nil {
 		return usagef("%s has no dense features to fetch", ds.Name())
-	}
-	b, err := s.open(ds, t.threads)
-	if err != nil {
-		return err
 	}
 	const kept = 8 // batches, so that rows do not stay in caches
 	ids := make([][]int32, kept)

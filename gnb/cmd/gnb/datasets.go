@@ -18,6 +18,19 @@ func loadDataset(ctx context.Context, out *output, spec string) (*dataset.Datase
 	return get.Load(ctx, spec, getOptions(out))
 }
 
+// loadSplitSet is loadDataset with the splits of one set.
+func loadSplitSet(ctx context.Context, out *output, spec string, set int) (*dataset.Dataset, error) {
+	ds, err := loadDataset(ctx, out, spec)
+	if err != nil {
+		return nil, err
+	}
+	view, err := ds.WithSplitSet(set)
+	if err != nil {
+		ds.Close()
+	}
+	return view, err
+}
+
 func getOptions(out *output) get.Options {
 	return get.Options{Progress: getProgress(out), Note: func(text string) { out.logf("gnb data: %s", text) }}
 }

@@ -61,14 +61,11 @@ func runScaling(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	ds, err := loadDataset(ctx, out, rest[0])
+	ds, err := loadSplitSet(ctx, out, rest[0], *split)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	if ds, err = ds.WithSplitSet(*split); err != nil {
-		return err
-	}
 	o.Quiet = out.json
 	curve, err := gnb.Scaling(ctx, ds, m, o, workers)
 	if err != nil {

@@ -165,14 +165,11 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	ds, err := loadDataset(ctx, out, rest[0])
+	ds, err := loadSplitSet(ctx, out, rest[0], *split)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	if ds, err = ds.WithSplitSet(*split); err != nil {
-		return err
-	}
 	o.Events = func(e gnb.Event) { trainEvent(out, e) }
 	o.Quiet = out.json
 	run, err := gnb.Train(ctx, ds, m, o)

@@ -79,10 +79,7 @@ func (k rows) write(a *asm) {
 	a.op("CMPQ BX, AX")
 	a.op("CMOVQGT AX, BX")
 	a.op("LEAQ -4(BX*4), %s", rEnd)
-	a.op("LEAQ -1(BX), CX")
-	a.op("ANDQ $%d, CX", a.lanes-1)
-	a.op("INCQ CX")
-	a.tailMask()
+	columnTail(a)
 	if k.setup != nil {
 		k.setup(a)
 	}
@@ -166,6 +163,14 @@ func (a *asm) rowAt(id, dst string, via bool) {
 	}
 	a.op("IMULQ %s, %s", rStride, dst)
 	a.op("ADDQ %s, %s", rData, dst)
+}
+
+// columnTail masks the last vector of BX columns, which may be a whole one.
+func columnTail(a *asm) {
+	a.op("LEAQ -1(BX), CX")
+	a.op("ANDQ $%d, CX", a.lanes-1)
+	a.op("INCQ CX")
+	a.tailMask()
 }
 
 // dispatch goes to the label of the number of vectors that BX columns are.

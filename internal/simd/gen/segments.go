@@ -40,10 +40,13 @@ func (k segments) write(a *asm) {
 		k.setup(a)
 	}
 	a.op("MOVQ %s, BX", a.arg("cols"))
-	a.op("LEAQ -1(BX), CX")
-	a.op("ANDQ $%d, CX", a.lanes-1)
-	a.op("INCQ CX")
-	a.tailMask()
+	byColumns(a, func(b block) { k.columns(a, b) })
+}
+
+// byColumns writes body for each number of vectors that BX columns of such a kernel
+// may be, behind the way there.
+func byColumns(a *asm, body func(b block)) {
+	columnTail(a)
 	most := segmentColumns(a) / a.lanes
 	labels := map[int]string{}
 	for nv := 1; nv <= most; nv++ {
@@ -52,7 +55,7 @@ func (k segments) write(a *asm) {
 	dispatch(a, labels, 1, most)
 	for nv := 1; nv <= most; nv++ {
 		a.at(labels[nv])
-		k.columns(a, block{nv, 1, most})
+		body(block{nv, 1, most})
 		a.ret()
 	}
 }
@@ -220,19 +223,7 @@ func scatter(a *asm, name, doc string, weighted bool) {
 	}
 	a.op("MOVQ %s, BX", a.arg("cols"))
 	a.op("LEAQ (BX*4), %s", rCols)
-	a.op("LEAQ -1(BX), CX")
-	a.op("ANDQ $%d, CX", a.lanes-1)
-	a.op("INCQ CX")
-	a.tailMask()
-	most := segmentColumns(a) / a.lanes
-	labels := map[int]string{}
-	for nv := 1; nv <= most; nv++ {
-		labels[nv] = a.label("columns")
-	}
-	dispatch(a, labels, 1, most)
-	for nv := 1; nv <= most; nv++ {
-		a.at(labels[nv])
-		b := block{nv, 1, most}
+	byColumns(a, func(b block) {
 		w, t, zero := b.temp(a, 0), b.temp(a, 1), b.temp(a, 2)
 		a.op("VXORPS %[1]s, %[1]s, %[1]s", zero)
 		segment, again, next := a.label("segment"), a.label("row"), a.label("next")
@@ -240,7 +231,7 @@ func scatter(a *asm, name, doc string, weighted bool) {
 		a.op("MOVQ 8(%s), %s", rPtr, rIn)
 		a.op("SUBQ (%s), %s", rPtr, rIn)
 		a.op("JZ %s", next)
-		for j := range nv {
+		for j := range b.nv {
 			a.load(column(a, j, rData), b.reg(a, j, 0), b.tail(j))
 		}
 		a.at(again)
@@ -251,7 +242,7 @@ func scatter(a *asm, name, doc string, weighted bool) {
 			a.op("VBROADCASTSS (%s)(%s*1), %s", rIDs, rW, w)
 			a.zeroWeight(w, zero)
 		}
-		for j := range nv {
+		for j := range b.nv {
 			x := b.reg(a, j, 0)
 			if weighted {
 				a.timesRegister(x, w, zero, t)
@@ -273,8 +264,7 @@ func scatter(a *asm, name, doc string, weighted bool) {
 		a.op("ADDQ $8, %s", rPtr)
 		a.op("DECQ %s", rRows)
 		a.op("JNZ %s", segment)
-		a.ret()
-	}
+	})
 }
 
 // timesRegister is timesUnlessZero of a vector in a register.
