@@ -55,15 +55,13 @@ func LayerCols(m Model, f *Fwd, i, cols int) (int, error) {
 }
 
 // SourceTransformer is a model that knows which of its layers transform the rows
-// of all sources before they aggregate. Layer-wise inference gives such a layer
-// few large chunks, because the transformation is done anew in each; elsewhere it
-// bounds a chunk's memory.
+// of all sources before they aggregate. Such a layer transforms them anew in each
+// chunk of layer-wise inference, so it says how many chunks a share of the rows is
+// cut into; 0 means that layer aggregates first, and its chunks' memory is bounded
+// instead.
 type SourceTransformer interface {
-	TransformsSources(layer int) bool
+	SourceChunks(layer int) int
 }
-
-// transformChunks is how many chunks a share of such a layer is cut into.
-const transformChunks = 4
 
 // LayerRows computes the nodes [lo, hi) of layer i from h [g.NumNodes(), cols],
 // all rows of the layer before, into out [hi-lo, _]: the piece of [LayerWise]
@@ -128,8 +126,15 @@ func chunkRows(m Model, i int, x *Tensor, outCols, rows int) int {
 		wide = max(outCols, 1)
 	}
 	chunk := max(chunkFloats/wide, chunkMinRows)
-	if t, ok := m.(SourceTransformer); x.Sparse() || ok && t.TransformsSources(i) {
-		chunk = max(chunk, (rows+transformChunks-1)/transformChunks)
+	pieces := 0
+	if t, ok := m.(SourceTransformer); ok {
+		pieces = t.SourceChunks(i)
+	}
+	if x.Sparse() {
+		pieces = max(pieces, 1)
+	}
+	if pieces > 0 {
+		chunk = max(chunk, (rows+pieces-1)/pieces)
 	}
 	return chunk
 }

@@ -97,6 +97,14 @@ func (m *SAGE) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	return m.Around(f, i, len(m.Convs), b, h, m.Convs[i].Forward)
 }
 
+// SourceChunks implements [SourceTransformer].
+func (m *SAGE) SourceChunks(i int) int {
+	if m.Convs[i].narrows() {
+		return 1
+	}
+	return 0
+}
+
 // GCN is GCNConv layers with ReLU and dropout between them. Its parameters have
 // the names of torch_geometric.nn.GCN's state_dict: convs.0.bias,
 // convs.0.lin.weight, convs.1.…
@@ -122,8 +130,13 @@ func (m *GCN) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	return m.Around(f, i, len(m.Convs), b, h, m.Convs[i].Forward)
 }
 
-// TransformsSources implements [SourceTransformer].
-func (m *GCN) TransformsSources(i int) bool { return m.Convs[i].transformsFirst(false) }
+// SourceChunks implements [SourceTransformer].
+func (m *GCN) SourceChunks(i int) int {
+	if m.Convs[i].transformsFirst(false) {
+		return 1
+	}
+	return 0
+}
 
 // GAT is GATConv layers with ELU and dropout between them; the dropout is that of
 // the attention coefficients too, in all layers. Hidden layers put Heads heads of
@@ -170,8 +183,11 @@ func (m *GAT) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	return m.Around(f, i, len(m.Convs), b, h, m.Convs[i].Forward)
 }
 
-// TransformsSources implements [SourceTransformer].
-func (m *GAT) TransformsSources(int) bool { return true }
+// gatChunks bounds what a layer keeps for each edge and head.
+const gatChunks = 4
+
+// SourceChunks implements [SourceTransformer].
+func (m *GAT) SourceChunks(int) int { return gatChunks }
 
 // GIN is GINConv layers with ReLU and dropout between them, each with a
 // [Perceptron] of two layers. Its parameters have the names of

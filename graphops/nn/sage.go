@@ -43,9 +43,11 @@ func NewSAGEWith(in, out int, o SAGEOptions) *SAGEConv {
 
 // Forward is y [NumDst, out] for h [NumSrc, in], in the space of the block's
 // destinations. Its cost is one pass over the block's edges (no message is
-// written to memory) and two matrix products. A sparse h (see
-// tensor.Fwd.SparseInput) is transformed before it is aggregated, which is the
-// same by linearity; not with Max, which makes it dense.
+// written to memory) and two matrix products. By linearity rows may be transformed
+// before they are aggregated, except with Max: so it is for a sparse h (see
+// tensor.Fwd.SparseInput), and, where out is less than in, for the whole graph and
+// its slices, whose edges outnumber their nodes. A sampled block has many more
+// sources than destinations and is aggregated first.
 func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil {
 		fail("SAGEConv", "the layer is nil; make it with NewSAGE")
@@ -56,7 +58,7 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		// which covers all rows and need not add to what is there.
 		own = f.Dst(b, h)
 	}
-	if h.Sparse() && c.Aggr != Max {
+	if c.Aggr != Max && h.Sparse() || b.SrcIDs == nil && c.narrows() {
 		y = f.Aggregate(b, c.LinL.Product(f, h), c.Aggr)
 		if c.LinL.Bias != nil {
 			y = f.AddRow(y, f.Param(c.LinL.Bias))
@@ -71,4 +73,10 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		y = f.L2Normalize(y)
 	}
 	return y
+}
+
+// narrows tells whether aggregating W_l·x costs less than aggregating x: the layer
+// is linear and has fewer columns out than in.
+func (c *SAGEConv) narrows() bool {
+	return c.Aggr != Max && c.LinL != nil && c.LinL.Weight.Rows < c.LinL.Weight.Cols
 }
