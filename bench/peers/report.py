@@ -69,7 +69,7 @@ def table(results: list[Result]) -> list[str]:
         others = max((x.others for x in r.loads), default=0)
         note = "; ".join(x for x in (f"**refused**: {r.refused}" if r.refused else "", "tuned" if r.tuned else "", r.note,
                                      "machine was busy" if others > BUSY else "") if x)
-        ratio = "" if r.refused or r.row not in ours or r.ours else f"{r.median / ours[r.row].median:.2f}"
+        ratio = "" if r.refused or r.row not in ours or r is ours[r.row] else f"{r.median / ours[r.row].median:.2f}"
         hops = f"{number(r.hops[-1]['src'])} / {number(sum(h['edges'] for h in r.hops))}" if r.hops else ""
         rate = f"{number(sorted(r.rates)[len(r.rates) // 2])} {r.rate_unit}" if r.rates else ""
         name = f"**{r.engine}**" if r.ours else r.engine
@@ -110,7 +110,7 @@ def write(folder: Path, about: dict, limits: list[dict], results: list[Result]) 
     best = best_limits(limits, threads)
     floors = {}
     for r in results:
-        if r.ours and r.windows and "work" in r.extra and limits:
+        if r.ours and r.windows and "work" in r.extra and limits and r.row not in floors:
             f = floor(r.extra["work"], best, about["row_bytes"].get(r.row, 512))
             f["share"] = f["ms"] / (r.median * (1e3 if r.unit == "s" else 1))
             floors[r.row] = f

@@ -97,7 +97,8 @@ def spmm(name: str, data: str, peers: Peers, threads: int) -> list[Row]:
 
 def train(name: str, data: str, peers: Peers, threads: int, lean: bool) -> Row:
     """lean leaves out what takes too much memory or time on a large graph."""
-    e = [Engine("GraphNB", train_ours(data, threads), ours=True, least=3, warm=5)]
+    e = [Engine("GraphNB", train_ours(data, threads), ours=True, least=3, warm=5),
+         Engine("GraphNB, --precision bf16", train_ours(data, threads, "--precision", "bf16"), ours=True, least=3, warm=5)]
     e += [
         Engine("GraphBolt int32", asks(peers("graphbolt"), "train"), least=3, warm=2),
         Engine("DGL", asks(peers("dgl"), "train"), least=3, warm=2),

@@ -68,6 +68,13 @@ func TestBenchTrainAndInfer(t *testing.T) {
 	if s := r["seconds"].(float64); math.Abs(sum-s) > 0.1*s {
 		t.Errorf("stages add up to %v s of %v", sum, s)
 	}
+	if r["precision"] != "float32" {
+		t.Errorf("precision %v", r["precision"])
+	}
+	_, r = result(t, dir, append([]string{"bench", "train", "--fanout", "4,3", "--batch", "100", "--windows", "1", "--steps", "2", "--precision", "bf16"}, data...)...)
+	if r["precision"] != "bf16" || r["steps"] != 2.0 {
+		t.Errorf("result %v", r)
+	}
 	_, r = result(t, dir, append([]string{"bench", "infer", "--layers", "2", "--steps", "2"}, data...)...)
 	has(t, r, "seconds", "edges_per_second", "work")
 	if r["steps"] != 2.0 {

@@ -83,6 +83,7 @@ type benchTrainResult struct {
 	Peak      int64              `json:"peak_rss_bytes"`
 	Workers   int                `json:"workers"`
 	Threads   int                `json:"threads"`
+	Precision string             `json:"precision"`
 	bound
 }
 
@@ -102,7 +103,7 @@ func (b *bound) floorOf(w work, threads int, measured bool, rowBytes int) {
 }
 
 func benchTrain(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("bench train", "Trains for some windows of steps through the same calls as gnb train, without evaluation and checkpoints, and times them after a warm-up. For a sage on one worker the floor is shown beside it: the time that the step's products take at the machine's peak, its features at the rate of random rows, and its activations, each written and read once forward and backward, at the rate of a copy.")
+	fs := out.flags("bench train", "Trains for some windows of steps through the same calls as gnb train, without evaluation and checkpoints, and times them after a warm-up. For a sage on one worker in float32 the floor is shown beside it: the time that the step's products take at the machine's peak, its features at the rate of random rows, and its activations, each written and read once forward and backward, at the rate of a copy.")
 	var (
 		o       gnb.LaunchOptions
 		s       sampling
@@ -120,6 +121,7 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 	fs.Float64Var(&sizes.Dropout, "dropout", 0.5, "share of activations dropped between layers")
 	fs.IntVar(&o.Workers, "workers", 1, "worker processes")
 	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
+	precisionFlag(fs, &o.Precision)
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
@@ -149,12 +151,12 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	res := r.train(a)
-	if *model == "sage" {
+	if *model == "sage" && r.run.Config.Precision == "float32" {
 		res.floorOf(sageWork(res.Hops, sizes), res.Threads, *limited && o.Workers == 1, 4*sizes.In)
 	}
 	out.result(res)
-	out.printf("%.2f ms a step of %d seeds, %.1f M edges/s, on %d × %d threads; %.0f allocations of %.0f KB a step, %.0f MB at most\n",
-		res.Step*1e3, int(res.Hops[0].Dst)*res.Workers, res.EdgesRate/1e6, res.Workers, res.Threads, res.Allocs, res.Bytes/1e3, float64(res.Peak)/1e6)
+	out.printf("%.2f ms a step of %d seeds, %.1f M edges/s, on %d × %d threads, %s; %.0f allocations of %.0f KB a step, %.0f MB at most\n",
+		res.Step*1e3, int(res.Hops[0].Dst)*res.Workers, res.EdgesRate/1e6, res.Workers, res.Threads, res.Precision, res.Allocs, res.Bytes/1e3, float64(res.Peak)/1e6)
 	out.printf("%s\n", res.share(res.Step))
 	return nil
 }
@@ -198,7 +200,7 @@ func (r benchRun) train(a benchTrainArgs) benchTrainResult {
 	c, n := r.run.Config, a.Steps*a.Windows
 	res := benchTrainResult{
 		Steps: n, Windows: r.seconds, Step: median(r.seconds) / float64(a.Steps), Stages: map[string]float64{},
-		Allocs: r.run.Value("allocs"), Bytes: r.run.Value("bytes"), Peak: r.run.Result.PeakMemory, Workers: c.Workers, Threads: c.Threads,
+		Allocs: r.run.Value("allocs"), Bytes: r.run.Value("bytes"), Peak: r.run.Result.PeakMemory, Workers: c.Workers, Threads: c.Threads, Precision: c.Precision,
 	}
 	for _, s := range r.seconds {
 		res.Seconds += s

@@ -121,9 +121,13 @@ func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 1, "virtual ranks of each worker")
 	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
-	fs.StringVar(&o.Precision, "precision", "float32", "of training's matrix products: float32, or bf16 (factors rounded to bfloat16)")
+	precisionFlag(fs, &o.Precision)
 	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
 	return m
+}
+
+func precisionFlag(fs *flag.FlagSet, p *string) {
+	fs.StringVar(p, "precision", "float32", "of training's matrix products: float32, or bf16 (factors rounded to bfloat16)")
 }
 
 // finish sets what the flags only say together, once they are parsed, and finds the model.
