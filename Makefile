@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: help check test fuzz bench bench-peers soak fixtures demo clean
+.PHONY: help check test fuzz bench bench-peers soak kernels fixtures demo clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
@@ -26,6 +26,9 @@ bench-peers: ## PyG, DGL, GraphBolt, PyTorch and OpenBLAS beside it; ARGS="--qui
 soak: ## the tests that start processes, over and over for SOAK (default 10m)
 	@bash scripts/soak.sh
 
+kernels: ## the PTX of cuda/kernels, from its sources; needs no CUDA. ARGS=--limits takes what they use as limits
+	@bash scripts/kernels.sh $(ARGS)
+
 fixtures: ## what PyTorch Geometric computes, for the tests; needs 1 GB
 	@bash scripts/fixtures.sh
 
@@ -33,5 +36,5 @@ demo: ## train in a notebook; leaves it executed, and as an HTML page
 	@bash scripts/demo.sh
 
 clean: ## remove what the other targets made
-	rm -rf .venv .venv-peers .bin build
+	rm -rf .venv .venv-cuda .venv-peers .bin build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,83 @@
+// What all kernels share. They include nothing else: NVRTC has no headers of its own.
+//
+// Conventions: matrices are row-major without gaps; sizes and flags are 64-bit, and so is every index
+// that a size can make large; a grid may be smaller than the work, for loops stride by it; acc adds to
+// the output, which is otherwise overwritten whatever it held. There are no float atomics, and every
+// sum has an order that sizes alone decide. Times in comments are bytes over 4.8 TB/s, an H200's.
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#define KERNEL extern "C" __global__ void __launch_bounds__(256)
+
+// Elements that a thread of a kernel over [0, n) handles in a round, a block's width apart: enough loads
+// under way at once, whatever the alignment.
+#define ROUND 4
+
+// at is the element of a thread in a round from base on.
+__device__ __forceinline__ i64 at(i64 base, int k) { return base + k * (i64)blockDim.x; }
+__device__ __forceinline__ i64 roundsBegin() { return (i64)blockIdx.x * blockDim.x * ROUND + threadIdx.x; }
+__device__ __forceinline__ i64 roundsStep() { return (i64)gridDim.x * blockDim.x * ROUND; }
+
+// once keeps the compiler from making a copy of the loop for each value of a flag.
+__device__ __forceinline__ i64 once(i64 flag) {
+  asm volatile("" : "+l"(flag));
+  return flag;
+}
+
+// map1 is out[i] = f(x[i]) for i < n, and map2 out[i] = f(x[i], y[i]): all loads of a round come first.
+template <class F>
+__device__ __forceinline__ void map1(float *__restrict__ out, const float *__restrict__ x, i64 n, i64 accumulate, F f) {
+  for (i64 base = roundsBegin(); base < n; base += roundsStep()) {
+    i64 acc = once(accumulate);
+    float v[ROUND], o[ROUND];
+#pragma unroll
+    for (int k = 0; k < ROUND; k++) {
+      i64 i = at(base, k);
+      v[k] = i < n ? x[i] : 0;
+      o[k] = acc && i < n ? out[i] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < ROUND; k++) {
+      i64 i = at(base, k);
+      float r = f(v[k]);
+      if (i < n) out[i] = acc ? r + o[k] : r;
+    }
+  }
+}
+
+template <class F>
+__device__ __forceinline__ void map2(float *__restrict__ out, const float *__restrict__ x, const float *__restrict__ y, i64 n, i64 accumulate, F f) {
+  for (i64 base = roundsBegin(); base < n; base += roundsStep()) {
+    i64 acc = once(accumulate);
+    float v[ROUND], w[ROUND], o[ROUND];
+#pragma unroll
+    for (int k = 0; k < ROUND; k++) {
+      i64 i = at(base, k);
+      v[k] = i < n ? x[i] : 0;
+      w[k] = i < n ? y[i] : 0;
+      o[k] = acc && i < n ? out[i] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < ROUND; k++) {
+      i64 i = at(base, k);
+      float r = f(v[k], w[k]);
+      if (i < n) out[i] = acc ? r + o[k] : r;
+    }
+  }
+}
+
+// sumLanes is the sum over the lanes of groups of width lanes, a power of two up to 32, in every lane: a
+// fixed tree.
+template <class T>
+__device__ __forceinline__ T sumLanes(T v, int width) {
+  for (int o = width / 2; o > 0; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
+  return v;
+}
+
+__device__ __forceinline__ float maxLanes(float v, int width) {
+  for (int o = width / 2; o > 0; o /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
+  return v;
+}

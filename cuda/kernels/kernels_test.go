@@ -1,0 +1,112 @@
+package kernels
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The committed PTX is of the sources beside it, as far as their sums tell. This
+// needs no compiler; TestRebuild has one.
+func TestSources(t *testing.T) {
+	sources, _ := filepath.Glob("*.cu")
+	if len(sources) != len(Modules()) {
+		t.Errorf("there are %d sources and %d modules; run make kernels", len(sources), len(Modules()))
+	}
+	for _, m := range Modules() {
+		sum := sha256.New()
+		headers := included(t, m.Name+".cu")
+		slices.Sort(headers)
+		for _, file := range append(slices.Compact(headers), m.Name+".cu") {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum.Write(text)
+		}
+		if got := fmt.Sprintf("%x", sum.Sum(nil)); got != m.Sources {
+			t.Errorf("%s.ptx is not of the present %s.cu and %q; run make kernels", m.Name, m.Name, headers)
+		}
+	}
+}
+
+// included are the headers that a file includes, and those that they do.
+func included(t *testing.T, file string) (headers []string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range regexp.MustCompile(`(?m)^#include "(.*)"`).FindAllStringSubmatch(string(text), -1) {
+		headers = append(append(headers, h[1]), included(t, h[1])...)
+	}
+	return headers
+}
+
+// What the compiler makes of the sources is what is committed, and within the
+// limits of registers, spills and shared memory.
+func TestRebuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles all kernels for several GPUs")
+	}
+	out, err := exec.Command("bash", "../../scripts/kernels.sh", "--check").CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 3 {
+		t.Skipf("%s", out)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// Every kernel that a source defines is found, with parameters that one can pass.
+func TestNames(t *testing.T) {
+	define := regexp.MustCompile(`(?m)^KERNEL (\w+)\(([^)]*)\)`)
+	for _, m := range Modules() {
+		text, err := os.ReadFile(m.Name + ".cu")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defined := define.FindAllStringSubmatch(string(text), -1)
+		if len(defined) != len(m.Kernels) || len(defined) == 0 {
+			t.Errorf("%s.cu defines %d kernels and its PTX has %d", m.Name, len(defined), len(m.Kernels))
+		}
+		for _, d := range defined {
+			k, ok := Lookup(d[1])
+			if !ok || k.Module != m.Name {
+				t.Errorf("kernel %s of %s.cu is not found", d[1], m.Name)
+				continue
+			}
+			var want []int
+			for _, p := range strings.Split(d[2], ",") {
+				size := 8
+				if p = strings.TrimSpace(p); regexp.MustCompile(`^(float|u32) \w+$`).MatchString(p) {
+					size = 4
+				}
+				want = append(want, size)
+			}
+			if !slices.Equal(k.Params, want) {
+				t.Errorf("kernel %s has parameters of %v bytes, want %v", k.Name, k.Params, want)
+			}
+			if !slices.Contains(Names(), k.Name) {
+				t.Errorf("%s is not among the names", k.Name)
+			}
+		}
+	}
+	if _, ok := Lookup("no such kernel"); ok {
+		t.Error("a kernel that is not there is found")
+	}
+}
+
+func TestParse(t *testing.T) {
+	m := parse("x", "// no sum\n.visible .entry f(\n\t.param .u64 f_param_0,\n\t.param .f32 f_param_1\n)\n{}\n.entry g()\n{}")
+	if m.Sources != "" || len(m.Kernels) != 2 || !slices.Equal(m.Kernels[0].Params, []int{8, 4}) || m.Kernels[1].Params != nil {
+		t.Errorf("it parses to %+v", m)
+	}
+}
