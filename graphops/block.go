@@ -39,6 +39,18 @@ type Block struct {
 	// Weights[e-Indptr[0]] is the weight of edge e; nil where every edge weighs 1.
 	Weights []float32
 
+	// Dev is the block's arrays in a device's memory, in a form that is the device's
+	// backend's: put there by it at first use, or by a sampler that runs there; nil
+	// on the CPU. Where it has a method Reset(), [Block.Reset] calls that and keeps
+	// it, for its memory to be used again; else it drops it.
+	//
+	// A block sampled on a device may have its arrays there only: Indptr is nil then,
+	// and so are the other slices, whatever that means above. Such a block serves the
+	// operations of that device's backend alone.
+	Dev any
+	// DevEdges is the number of edges of a block whose Indptr is nil.
+	DevEdges int
+
 	once sync.Once
 	t    *Transposed
 	made atomic.Bool // t
@@ -59,12 +71,23 @@ func (b *Block) Reset() {
 		b.spare = b.looped
 	}
 	b.loopOnce, b.looped = sync.Once{}, nil
+	if d, ok := b.Dev.(interface{ Reset() }); ok {
+		d.Reset()
+	} else {
+		b.Dev = nil
+	}
+	b.DevEdges = 0
 	clear(b.memo.spare)
 	b.memo.kept, b.memo.spare = b.memo.spare[:0], b.memo.kept
 }
 
 // NumEdges is the number of edges of the block.
-func (b *Block) NumEdges() int { return int(b.Indptr[b.NumDst] - b.Indptr[0]) }
+func (b *Block) NumEdges() int {
+	if b.Indptr == nil {
+		return b.DevEdges
+	}
+	return int(b.Indptr[b.NumDst] - b.Indptr[0])
+}
 
 // InDegree is the number of in-edges of destination row d.
 func (b *Block) InDegree(d int) int { return int(b.Indptr[d+1] - b.Indptr[d]) }

@@ -172,3 +172,29 @@ func TestBlockReset(t *testing.T) {
 		}
 	}
 }
+
+// A block whose arrays are on a device has its sizes, and Reset keeps or drops what
+// is there.
+func TestBlockOnDevice(t *testing.T) {
+	kept := &onDevice{}
+	for _, dev := range []any{kept, 7} {
+		b := &Block{NumDst: 2, NumSrc: 5, Dev: dev, DevEdges: 9}
+		if b.NumEdges() != 9 || b.String() != "block: 2 destinations, 5 sources, 9 edges" {
+			t.Errorf("it has %d edges and says %q", b.NumEdges(), b)
+		}
+		b.Reset()
+		if b.NumEdges() != 0 {
+			t.Errorf("after Reset it has %d edges", b.NumEdges())
+		}
+		if dev == any(kept) != (b.Dev == dev) {
+			t.Errorf("after Reset, Dev is %v", b.Dev)
+		}
+	}
+	if kept.resets != 1 {
+		t.Errorf("what lies on the device was reset %d times", kept.resets)
+	}
+}
+
+type onDevice struct{ resets int }
+
+func (d *onDevice) Reset() { d.resets++ }

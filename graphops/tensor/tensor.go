@@ -208,6 +208,9 @@ type Space struct {
 
 	// edges: the rows are the edges of the block, and their ids CSC positions.
 	edges *graphops.Block
+	// of: row r is source row at+r of the block, whose ids a device may have.
+	of *graphops.Block
+	at int
 }
 
 // ID is the id of row r: of a node, or the CSC position of an edge.
@@ -224,16 +227,20 @@ func (s *Space) ID(r int) int64 {
 // Edges is the block whose edges the rows are, or nil where they are nodes.
 func (s *Space) Edges() *graphops.Block { return s.edges }
 
+// Sources is the block that row r is source row from+r of, nil where that is not
+// known: a backend finds the ids there that it has in its own memory.
+func (s *Space) Sources() (b *graphops.Block, from int) { return s.of, s.at }
+
 // SrcSpace is the space of a block's source rows: give it to [Fwd.Input] with
 // the features that the block's layer starts from.
-func SrcSpace(b *graphops.Block) *Space { return &Space{IDs: b.SrcIDs} }
+func SrcSpace(b *graphops.Block) *Space { return &Space{IDs: b.SrcIDs, of: b} }
 
 // DstSpace is the space of a block's destination rows.
 func DstSpace(b *graphops.Block) *Space {
 	if b.SrcIDs == nil {
-		return &Space{Start: int32(b.DstStart)}
+		return &Space{Start: int32(b.DstStart), of: b, at: b.DstStart}
 	}
-	return &Space{IDs: b.SrcIDs[b.DstStart : b.DstStart+b.NumDst]}
+	return &Space{IDs: b.SrcIDs[b.DstStart : b.DstStart+b.NumDst], of: b, at: b.DstStart}
 }
 
 // EdgeSpace is the space of a block's edges, whose ids are CSC positions.
@@ -245,15 +252,17 @@ func (s *Space) sub(lo, hi int) *Space {
 	case s == nil || s.edges != nil:
 		return nil
 	case s.IDs != nil:
-		return &Space{IDs: s.IDs[lo:hi]}
+		return &Space{IDs: s.IDs[lo:hi], of: s.of, at: s.at + lo}
 	}
-	return &Space{Start: s.Start + int32(lo)}
+	return &Space{Start: s.Start + int32(lo), of: s.of, at: s.at + lo}
 }
 
 func (s *Space) same(o *Space) bool {
 	switch {
-	case s == o:
+	case s == o || s.of != nil && s.of == o.of && s.at == o.at:
 		return true
+	case s.onDevice() || o.onDevice():
+		return false
 	case s.edges != nil || o.edges != nil:
 		return s.edges == o.edges
 	case (s.IDs == nil) != (o.IDs == nil):
@@ -265,6 +274,9 @@ func (s *Space) same(o *Space) bool {
 	}
 	return slices.Equal(s.IDs, o.IDs)
 }
+
+// onDevice tells whether the ids are in a device's memory alone.
+func (s *Space) onDevice() bool { return s.of != nil && s.of.Indptr == nil }
 
 // join is the space of rows computed from rows of all xs at the same index: the
 // one that those with a space agree on, or nil.
