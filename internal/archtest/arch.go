@@ -16,6 +16,12 @@ import (
 // Module is the path of this module.
 const Module = "github.com/graphnb/graphnb"
 
+// cuModule is how the module speaks with the GPU's driver; cuRoom is the only room that may.
+const (
+	cuModule = "gorgonia.org/cu"
+	cuRoom   = "cuda"
+)
+
 // room is one part of the module. Its packages may import those of rooms further down the list, and
 // each other.
 type room struct {
@@ -52,6 +58,7 @@ var heavy = []struct{ path, why string }{
 	{"google.golang.org/grpc", "gRPC belongs in multigpu/graphserver, a blank import where it is wanted"},
 	{"google.golang.org/protobuf", "protobuf belongs in multigpu/graphserver"},
 	{"github.com/golang/protobuf", "protobuf belongs in multigpu/graphserver"},
+	{cuModule, "the GPU's driver is package cuda's, and under -tags cuda only"},
 	{"github.com/ebitengine/purego", "libraries are loaded by cuda's own shim"},
 	{"github.com/NVIDIA/go-nvml", "NVML runs in the helper process \"gnb monitor\""},
 	{"github.com/spf13/cobra", "the command line uses package flag"},
@@ -111,7 +118,8 @@ func roomOf(rel string) int {
 	return best
 }
 
-// Direction returns one sentence for each import that does not point downward, and for each package
+// Direction returns one sentence for each import that does not point downward, for each of the GPU's
+// driver outside its room, and for each package
 // that is in no room.
 func Direction(module string, pkgs []Pkg) []string {
 	var wrong []string
@@ -126,6 +134,9 @@ func Direction(module string, pkgs []Pkg) []string {
 			continue
 		}
 		for _, imported := range p.Imports {
+			if imported == cuModule && rooms[from].dir != cuRoom {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: only packages of %s speak with the GPU's driver", rel, cuModule, cuRoom))
+			}
 			to, inside := strings.CutPrefix(imported, module+"/")
 			if !inside {
 				continue

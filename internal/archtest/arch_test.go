@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,31 @@ func TestImportsPointDownward(t *testing.T) {
 	}
 	for _, w := range Direction(Module, pkgs) {
 		t.Error(w)
+	}
+}
+
+// The same of what -tags cuda adds. Without the tag nothing reaches the driver's module: a build is
+// pure Go.
+func TestImportsUnderCuda(t *testing.T) {
+	tagged, err := List(root, "-tags=cuda", "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range Direction(Module, tagged) {
+		t.Error(w)
+	}
+	reaches := func(pkgs []Pkg) bool {
+		return slices.ContainsFunc(pkgs, func(p Pkg) bool { return slices.Contains(p.Imports, cuModule) })
+	}
+	if !reaches(tagged) {
+		t.Errorf("with -tags cuda no package imports %s; the test looks at nothing", cuModule)
+	}
+	plain, err := List(root, "-deps", "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reaches(plain) {
+		t.Errorf("without -tags cuda a package imports %s", cuModule)
 	}
 }
 
@@ -80,6 +106,8 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"internal/up/up.go":        "package up\n\nimport _ \"" + module + "/gnb/live\"\n",
 		"tutorials/reddit/main.go": "package main\n\nimport (\n\t_ \"" + module + "/gnb\"\n\t_ \"" + module + "/multigpu\"\n)\n\nfunc main() {}\n",
 		"attic/old.go":             "package attic\n",
+		"cuda/driver.go":           "package cuda\n\nimport _ \"gorgonia.org/cu\"\n",
+		"graphops/gpu/gpu.go":      "package gpu\n\nimport (\n\t_ \"gorgonia.org/cu\"\n\t_ \"" + module + "/cuda\"\n)\n",
 	} {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -89,13 +117,15 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pkgs, err := List(dir, "./...")
+	pkgs, err := List(dir, "-e", "./...") // the driver's module is not there to be found
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := Direction(module, pkgs)
 	want := []string{
 		"attic is in no room",
+		"graphops/gpu imports gorgonia.org/cu: only packages of cuda",
+		"graphops/gpu imports cuda: graphops",
 		"graphops/nn imports multigpu: graphops",
 		"internal/up imports gnb/live: internal",
 		"tutorials/reddit imports multigpu: tutorials is written as a user",

@@ -16,7 +16,8 @@
 // machine's processes and temporary files before and after. All tests get a temporary directory of
 // their own, and what they leave in it is named.
 //
-// With -race the packages that it lists run once more under the race detector, with -short; what
+// With -cuda the packages that it lists run too with -tags cuda, where there is a C compiler; without
+// one that counts as a skip. With -race the packages that it lists run once more under the race detector, with -short; what
 // they skip by that is not counted.
 package main
 
@@ -26,6 +27,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,16 +38,17 @@ func main() {
 	budgetFile := flag.String("budget", "", "`file` with lines \"PACKAGE MINUTES\"")
 	skipsFile := flag.String("skips", "", "`file` with the number of tests that may be skipped")
 	race := flag.String("race", "", "`packages` to run under the race detector too, space-separated")
+	cuda := flag.String("cuda", "", "`packages` to run with -tags cuda too, space-separated")
 	alone := flag.String("alone", "", "`packages` to run one at a time, space-separated")
 	short := flag.Bool("short", false, "the quick tests only")
 	flag.Parse()
-	if err := run(flag.Args(), *budgetFile, *skipsFile, strings.Fields(*alone), strings.Fields(*race), *short); err != nil {
+	if err := run(flag.Args(), *budgetFile, *skipsFile, strings.Fields(*alone), strings.Fields(*cuda), strings.Fields(*race), *short); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
 }
 
-func run(packages []string, budgetFile, skipsFile string, alone, race []string, short bool) error {
+func run(packages []string, budgetFile, skipsFile string, alone, cuda, race []string, short bool) error {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
@@ -75,15 +78,22 @@ func run(packages []string, budgetFile, skipsFile string, alone, race []string, 
 	if short {
 		args = append(args, "-short")
 	}
-	if err := goTest(r, "", args, together); err != nil {
+	if err := goTest(r, "", args, together, nil); err != nil {
 		return err
 	}
-	if err := goTest(r, "", append(args, "-p=1"), last); err != nil {
+	if err := goTest(r, "", append(args, "-p=1"), last, nil); err != nil {
 		return err
 	}
-	if why := noRace(); why != "" && len(race) > 0 {
-		r.skip("race detector", why)
-	} else if err := goTest(r, "race ", []string{"-race", "-short"}, race); err != nil {
+	if why := noCgo(); why != "" {
+		if len(cuda) > 0 {
+			r.skip("-tags cuda", why)
+		}
+		if len(race) > 0 {
+			r.skip("race detector", why)
+		}
+	} else if err := goTest(r, "cuda ", append(args, "-tags=cuda"), cuda, cudaEnv()); err != nil {
+		return err
+	} else if err := goTest(r, "race ", []string{"-race", "-short"}, race, nil); err != nil {
 		return err
 	}
 	left, err := os.ReadDir(tmp)
@@ -127,12 +137,23 @@ func list(packages []string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// goTest runs "go test -json args… packages…" into r. A failing test is in the report and no error.
-func goTest(r *report, label string, args, packages []string) error {
+// cudaEnv is what -tags cuda needs in the environment beside this one: gorgonia.org/cu finds the
+// module's own cuda.h by it, and no CUDA has to be installed.
+func cudaEnv() []string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil // the build says what is missing
+	}
+	return []string{"CGO_CFLAGS=-O2 -g -I" + filepath.Join(dir, "cuda", "internal", "shim", "include")}
+}
+
+// goTest runs "go test -json args… packages…" into r, with env added to the environment. A failing test is in the report and no error.
+func goTest(r *report, label string, args, packages, env []string) error {
 	if len(packages) == 0 {
 		return nil
 	}
 	c := exec.Command("go", slices.Concat([]string{"test", "-json"}, args, packages)...)
+	c.Env = append(os.Environ(), env...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -150,22 +171,22 @@ func goTest(r *report, label string, args, packages []string) error {
 	return nil
 }
 
-// noRace says why the race detector cannot run, or nothing.
-func noRace() string {
+// noCgo says why neither -tags cuda nor the race detector can be had, or nothing.
+func noCgo() string {
 	out, err := exec.Command("go", "env", "CGO_ENABLED", "CC").Output()
 	if err != nil {
 		return err.Error()
 	}
 	enabled, cc, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if enabled != "1" {
-		return "it needs cgo, and CGO_ENABLED is 0"
+		return "cgo is needed, and CGO_ENABLED is 0"
 	}
 	words := strings.Fields(cc)
 	if len(words) == 0 {
-		return "it needs a C compiler"
+		return "a C compiler is needed"
 	}
 	if _, err := exec.LookPath(words[0]); err != nil {
-		return "it needs a C compiler: " + err.Error()
+		return "a C compiler is needed: " + err.Error()
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ func (r *report) failures() int { return r.failed }
 // skip counts something that could not be tested.
 func (r *report) skip(what, why string) { r.skipped = append(r.skipped, what+": "+why) }
 
-// read takes in the events of one "go test"; label ("race ") goes before the packages' names.
+// read takes in the events of one "go test"; label ("race ", "cuda ") goes before the packages' names.
 func (r *report) read(from io.Reader, label string) error {
 	tests := map[string]map[string]*test{}
 	s := bufio.NewScanner(from)
@@ -116,7 +116,7 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 		case below(""): // its subtests count
 		case t.result == "pass":
 			r.passed++
-		case t.result == "skip" && label == "":
+		case t.result == "skip" && label != "race ":
 			r.skip(name+" "+n, reason(t.output))
 		}
 	}

@@ -1,0 +1,136 @@
+package cuda
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// Copies between ordinary host memory and the device go through a ring of pinned chunks.
+const (
+	chunks    = 4
+	chunkSize = 4 << 20
+)
+
+// stage is the ring. It is made when the first copy wants it.
+type stage struct {
+	d    *Device
+	once sync.Once
+	err  error
+	free chan *chunk // the one used longest ago comes first
+}
+
+type chunk struct {
+	mem  *Pinned
+	done *Event // when the device has read or written it
+}
+
+func (g *stage) init(d *Device) { g.d = d }
+
+// take is a chunk that the device has done with.
+func (g *stage) take() (*chunk, error) {
+	g.once.Do(func() {
+		free := make(chan *chunk, chunks)
+		for range chunks {
+			mem, err := g.d.Pin(chunkSize)
+			if err != nil {
+				g.err = err
+				return
+			}
+			done, err := g.d.Event(false)
+			if err != nil {
+				g.err = err
+				return
+			}
+			free <- &chunk{mem, done}
+		}
+		g.free = free
+	})
+	if g.err != nil {
+		return nil, g.err
+	}
+	c := <-g.free
+	if err := c.done.Sync(); err != nil {
+		g.free <- c
+		return nil, err
+	}
+	return c, nil
+}
+
+// number is what may lie in a device's memory.
+type number interface {
+	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
+}
+
+func bytesOf[T number](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+// CopyIn copies src to dst in the order of s. src may be changed when it returns; what was asked of s
+// before need not be done by then.
+func CopyIn[T number](s *Stream, dst Ptr, src []T) error { return s.copyIn(dst, bytesOf(src)) }
+
+func (s *Stream) copyIn(dst Ptr, src []byte) error {
+	for len(src) > 0 {
+		c, err := s.d.stage.take()
+		if err != nil {
+			return err
+		}
+		n := copy(c.mem.Bytes, src)
+		s.CopyFromPinned(dst, c.mem, 0, int64(n))
+		s.Record(c.done)
+		s.d.stage.free <- c
+		dst, src = dst+Ptr(n), src[n:]
+	}
+	return s.d.Err()
+}
+
+// CopyOut copies from src to dst, and waits for that and for what was asked of s before. The error is
+// the device's failure.
+func CopyOut[T number](s *Stream, dst []T, src Ptr) error { return s.copyOut(bytesOf(dst), src) }
+
+func (s *Stream) copyOut(dst []byte, src Ptr) error {
+	if len(dst) == 0 {
+		return s.Sync()
+	}
+	for len(dst) > 0 {
+		c, err := s.d.stage.take()
+		if err != nil {
+			return err
+		}
+		n := min(len(dst), chunkSize)
+		s.CopyToPinned(c.mem, 0, src, int64(n))
+		s.Record(c.done)
+		if err = c.done.Sync(); err == nil {
+			copy(dst, c.mem.Bytes[:n])
+		}
+		s.d.stage.free <- c
+		if err != nil {
+			return err
+		}
+		dst, src = dst[n:], src+Ptr(n)
+	}
+	return nil
+}
+
+// CopyFromPinned copies n bytes of h from offset at on to dst. It returns at once: h stays as it is until
+// the stream has passed.
+func (s *Stream) CopyFromPinned(dst Ptr, h *Pinned, at, n int64) {
+	if n == 0 {
+		return
+	}
+	p := unsafe.Pointer(&h.Bytes[at : at+n][0])
+	s.put(func(c *command) { c.kind, c.stream, c.dst, c.host, c.n = doCopyIn, s, dst, p, n })
+}
+
+// CopyToPinned copies n bytes from src to h, from offset at on. It returns at once: the bytes are there
+// when the stream has passed.
+func (s *Stream) CopyToPinned(h *Pinned, at int64, src Ptr, n int64) {
+	if n == 0 {
+		return
+	}
+	p := unsafe.Pointer(&h.Bytes[at : at+n][0])
+	s.put(func(c *command) { c.kind, c.stream, c.host, c.src, c.n = doCopyOut, s, p, src, n })
+}

@@ -1,0 +1,259 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// minDriver is the CUDA version that the committed PTX needs of a driver: it is PTX ISA 7.8.
+const minDriver = 11080
+
+// minCapability is the compute capability that the committed PTX is for.
+const minCapability = 70
+
+// Device is a GPU as one process uses it. Its methods may be called from several goroutines.
+type Device struct {
+	// Compute is the stream of layers, gradients and parameters, Copy that of transfers, Sampling that
+	// of the sampler. Compute has the highest priority.
+	Compute, Copy, Sampling *Stream
+
+	opts Options
+	info Info
+	drv  driver
+	ctx  handle
+	q    queue
+	over chan struct{} // closed when the device's goroutine has ended
+
+	failed  atomic.Pointer[Error] // the first failure
+	last    *kernel               // the kernel launched last; the device's goroutine only
+	kernels kernels
+	mem     memory
+	stage   stage
+
+	mu     sync.Mutex
+	pinned map[*Pinned]bool
+	idle   []*Event // events to use again
+	closed bool
+	all    []handle // every event made, to be destroyed
+
+	life     sync.RWMutex // held for reading by those that wait on their own threads
+	released bool
+	closeErr error
+}
+
+// Open makes a device ready: it loads the driver, takes the device's primary context on a thread of its
+// own and makes the streams. One sentence says why not: built without GPU support, no driver, a driver
+// that is too old, no such device, a device that is too old, no memory. It takes some tenths of a
+// second and some hundred MB of the device. Close gives everything back.
+func Open(o Options) (*Device, error) {
+	drv, err := newDriver()
+	if err != nil {
+		return nil, err
+	}
+	if o.Library == "" {
+		o.Library = os.Getenv("GNB_LIBCUDA")
+	}
+	if o.Library == "" {
+		o.Library = "libcuda.so.1"
+	}
+	if os.Getenv("GNB_CUDA_DEBUG") == "1" {
+		o.Debug = true
+	}
+	d := &Device{opts: o, drv: drv, over: make(chan struct{}), pinned: map[*Pinned]bool{}}
+	d.q.init()
+	d.kernels.init()
+	d.mem.init(d)
+	d.stage.init(d)
+	opened := make(chan error)
+	go d.serve(opened)
+	if err := <-opened; err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// serve is the device's goroutine: it opens the device, executes commands and closes the device.
+func (d *Device) serve(opened chan<- error) {
+	defer close(d.over)
+	// Never unlocked: the thread ends with the goroutine, and with it what the driver keeps of it.
+	runtime.LockOSThread()
+	if err := d.open(); err != nil {
+		_ = d.release() // of a failure only
+		opened <- err
+		return
+	}
+	opened <- nil
+	d.q.run(d.execute)
+	d.closeErr = d.release()
+}
+
+func (d *Device) open() error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	ctx, err := d.drv.retain(d.opts.Device)
+	if err != nil {
+		return d.fault("taking the device", err, "another process may hold it for itself, or it is out of memory; nvidia-smi shows who uses it")
+	}
+	d.ctx = ctx
+	if err := d.drv.current(ctx); err != nil {
+		return d.fault("making its context current", err, "")
+	}
+	free, _, err := d.drv.memInfo()
+	if err != nil {
+		return d.fault("asking for its free memory", err, "")
+	}
+	if d.mem.limit = d.opts.Limit; d.mem.limit == 0 {
+		d.mem.limit = free - free/20
+	}
+	_, greatest, err := d.drv.priorities()
+	if err != nil {
+		return d.fault("asking for its priorities", err, "")
+	}
+	for _, s := range []struct {
+		to       **Stream
+		name     string
+		priority int
+	}{{&d.Compute, "compute", greatest}, {&d.Copy, "copy", 0}, {&d.Sampling, "sampling", 0}} {
+		h, err := d.drv.stream(s.priority)
+		if err != nil {
+			return d.fault("making the "+s.name+" stream", err, "")
+		}
+		*s.to = &Stream{Name: s.name, d: d, h: h}
+	}
+	return nil
+}
+
+// check loads the driver and sees that it and the device will do, before there is a context.
+func (d *Device) check() error {
+	if err := d.drv.start(d.opts.Library); err != nil {
+		switch {
+		case errors.Is(err, ErrNoDriver):
+			return fmt.Errorf("cuda: %w; install NVIDIA's driver, or run on the CPU", err)
+		case errors.Is(err, NoDevice):
+			return fmt.Errorf("cuda: %w: the driver is loaded and sees no GPU; CUDA_VISIBLE_DEVICES=%q may hide it", err, os.Getenv("CUDA_VISIBLE_DEVICES"))
+		}
+		return fmt.Errorf("cuda: initialising the driver: %w; \"nvidia-smi\" should say the same, and a restart of the machine helps after an update of the driver", err)
+	}
+	v, err := d.drv.version()
+	if err != nil {
+		return fmt.Errorf("cuda: asking the driver for its version: %w", err)
+	}
+	if v < minDriver {
+		return fmt.Errorf("cuda: %w: it is of CUDA %d.%d, and the kernels need %d.%d or newer (R520); update the driver, or run on the CPU",
+			ErrOldDriver, v/1000, v%1000/10, minDriver/1000, minDriver%1000/10)
+	}
+	n, err := d.drv.count()
+	if err != nil {
+		return fmt.Errorf("cuda: counting the devices: %w", err)
+	}
+	if i := d.opts.Device; i < 0 || i >= n {
+		return d.fault("opening it", InvalidDevice, fmt.Sprintf("this process sees %d (CUDA_VISIBLE_DEVICES=%q)", n, os.Getenv("CUDA_VISIBLE_DEVICES")))
+	}
+	if d.info, err = d.drv.info(d.opts.Device); err != nil {
+		return d.fault("asking what it is", err, "")
+	}
+	if c := d.info.Major*10 + d.info.Minor; c < minCapability {
+		return d.fault("opening it", NotSupported, fmt.Sprintf("it has compute capability %d.%d, and the kernels need %d.%d (Volta) or newer", d.info.Major, d.info.Minor, minCapability/10, minCapability%10))
+	}
+	return nil
+}
+
+// release gives back all that open and the program took, whatever state the device is in, and returns
+// what failed first. After a failure of the device that is of no interest.
+func (d *Device) release() error {
+	var first error
+	note := func(op string, err error) {
+		if err != nil && first == nil && d.failed.Load() == nil {
+			first = d.fault(op, err, "")
+		}
+	}
+	if d.ctx == 0 {
+		return nil
+	}
+	for _, s := range []*Stream{d.Compute, d.Copy, d.Sampling} {
+		if s != nil {
+			// What is under way may still use the memory given back below.
+			if e, err := d.drv.event(false); err == nil {
+				if err := d.drv.eventRecord(e, s.h); err == nil {
+					note("ending the "+s.Name+" stream", d.drv.eventSync(e))
+				}
+				note("destroying an event", d.drv.eventDestroy(e))
+			}
+			note("destroying the "+s.Name+" stream", d.drv.streamDestroy(s.h))
+		}
+	}
+	d.life.Lock() // those that wait have nothing left to wait for
+	d.released = true
+	d.life.Unlock()
+	d.mu.Lock()
+	for _, e := range d.all {
+		note("destroying an event", d.drv.eventDestroy(e))
+	}
+	for p := range d.pinned {
+		note("giving back pinned memory", p.giveBack(d.drv))
+	}
+	d.mu.Unlock()
+	note("freeing memory", d.mem.release(d.drv))
+	note("unloading the kernels", d.kernels.release(d.drv))
+	note("releasing the device", d.drv.release(d.opts.Device))
+	return first
+}
+
+// Close waits for what was asked and gives the device, its memory and its context back. The error is
+// that of the device's first failure, if it had one, or of closing. Closing twice is harmless.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.q.close()
+	<-d.over
+	if f := d.failed.Load(); f != nil {
+		return f
+	}
+	return d.closeErr
+}
+
+// Info describes the device.
+func (d *Device) Info() Info { return d.info }
+
+// Rank is the worker's rank, as Options has it.
+func (d *Device) Rank() int { return d.opts.Rank }
+
+// Err is the device's first failure, or nil. It does not wait for what is under way.
+func (d *Device) Err() error {
+	if f := d.failed.Load(); f != nil {
+		return f
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return d.fault("using it", ErrClosed, "")
+	}
+	return nil
+}
+
+// fault is an Error of this device.
+func (d *Device) fault(op string, cause error, detail string) *Error {
+	return &Error{Device: d.opts.Device, Name: d.info.Name, Rank: d.opts.Rank, Op: op, Cause: cause, Detail: detail}
+}
+
+// fail makes e the device's failure, unless it had one before.
+func (d *Device) fail(e *Error) { d.failed.CompareAndSwap(nil, e) }
+
+// do has the device's goroutine call f and waits for it. op is what errors call it.
+func (d *Device) do(op string, f func() error) error {
+	c := &call{op: op, f: f, done: make(chan error, 1)}
+	return d.doCall(c)
+}
+
+func (d *Device) doCall(c *call) error {
+	if !d.q.put(func(m *command) { m.kind, m.call = doCall, c }) {
+		return d.fault(c.op, ErrClosed, "")
+	}
+	return <-c.done
+}

@@ -1,0 +1,124 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrNotBuilt is what [Open] returns where the program cannot use a GPU at all.
+var ErrNotBuilt = errors.New("built without GPU support")
+
+// ErrNoDriver is what [Open] returns where no NVIDIA driver can be loaded.
+var ErrNoDriver = errors.New("no NVIDIA driver")
+
+// ErrOldDriver is what [Open] returns where the driver is older than the kernels need.
+var ErrOldDriver = errors.New("the NVIDIA driver is too old")
+
+// ErrClosed is what a closed device returns.
+var ErrClosed = errors.New("the device is closed")
+
+// Status is a result of the driver, a CUresult. It is what errors.Is finds in an [Error].
+type Status int
+
+// Results that a program may want to tell apart.
+const (
+	InvalidValue       Status = 1
+	OutOfMemory        Status = 2
+	NotInitialized     Status = 3
+	NoDevice           Status = 100
+	InvalidDevice      Status = 101
+	InvalidImage       Status = 200
+	InvalidContext     Status = 201
+	ECCUncorrectable   Status = 214
+	InvalidPTX         Status = 218
+	UnsupportedPTX     Status = 222 // compiled for a newer CUDA than the driver's
+	NotFound           Status = 500
+	NotReady           Status = 600
+	IllegalAddress     Status = 700
+	LaunchOutOfMemory  Status = 701
+	LaunchTimeout      Status = 702
+	AlreadyRegistered  Status = 712
+	Assert             Status = 710
+	MisalignedAddress  Status = 716
+	LaunchFailed       Status = 719
+	NotSupported       Status = 801
+	DriverMismatch     Status = 803
+	CompatNotSupported Status = 804
+	Unknown            Status = 999
+)
+
+var statusText = map[Status]string{
+	InvalidValue:       "invalid value",
+	OutOfMemory:        "out of memory",
+	NotInitialized:     "the driver is not initialised",
+	NoDevice:           "no CUDA device",
+	InvalidDevice:      "no such device",
+	InvalidImage:       "not a module",
+	InvalidContext:     "no valid context",
+	ECCUncorrectable:   "uncorrectable memory error",
+	InvalidPTX:         "invalid PTX",
+	UnsupportedPTX:     "PTX newer than the driver",
+	NotFound:           "not found",
+	NotReady:           "not ready",
+	IllegalAddress:     "illegal address",
+	LaunchOutOfMemory:  "too many resources for a launch",
+	LaunchTimeout:      "the kernel ran into the device's time limit",
+	AlreadyRegistered:  "the memory is registered already",
+	Assert:             "an assertion of the kernel failed",
+	MisalignedAddress:  "misaligned address",
+	LaunchFailed:       "the kernel failed",
+	NotSupported:       "not supported",
+	DriverMismatch:     "the driver's parts are of different versions",
+	CompatNotSupported: "this device does not run in compatibility mode",
+	Unknown:            "unknown failure",
+}
+
+func (s Status) Error() string {
+	if t, ok := statusText[s]; ok {
+		return t
+	}
+	return fmt.Sprintf("CUDA error %d", int(s))
+}
+
+// Lost reports whether nothing more can be done with the context, as against a call that failed.
+func (s Status) Lost() bool {
+	switch s {
+	case ECCUncorrectable, IllegalAddress, LaunchTimeout, Assert, MisalignedAddress, LaunchFailed, Unknown:
+		return true
+	}
+	return s >= 700 && s < 800 && s != LaunchOutOfMemory && s != AlreadyRegistered
+}
+
+// Error is a failure of a device. Its text is one sentence with the device, the rank, the call and the
+// kernel; Unwrap gives the cause, a [Status] where the driver gave one.
+type Error struct {
+	Device int
+	Name   string // of the device, where it is known
+	Rank   int
+	Op     string // what was being done: "launching", "allocating"
+	Kernel string // the kernel that it concerns, or the last launched where the failure came to light later
+	Cause  error
+	Detail string // what more is known, and the way out
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cuda: device %d", e.Device)
+	if e.Name != "" {
+		fmt.Fprintf(&b, " (%s)", e.Name)
+	}
+	fmt.Fprintf(&b, ", rank %d: %s", e.Rank, e.Op)
+	if e.Kernel != "" {
+		fmt.Fprintf(&b, " %s", e.Kernel)
+	}
+	if e.Cause != nil {
+		fmt.Fprintf(&b, ": %v", e.Cause)
+	}
+	if e.Detail != "" {
+		fmt.Fprintf(&b, "; %s", e.Detail)
+	}
+	return b.String()
+}

@@ -1,0 +1,117 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Pinned is host memory that the device reads and writes by itself: pinned memory of its own, or memory
+// that was there and is registered. It belongs to the device; Free or the device's Close gives it back.
+type Pinned struct {
+	Bytes []byte
+	Ptr   Ptr // for kernels: zero copy
+
+	d          *Device
+	p          unsafe.Pointer // nil when given back
+	registered bool
+}
+
+// Pin allocates n bytes of pinned host memory, n > 0. It costs about a millisecond a MB.
+func (d *Device) Pin(n int64) (*Pinned, error) {
+	if n <= 0 {
+		return nil, d.fault("pinning host memory", InvalidValue, fmt.Sprintf("%d bytes", n))
+	}
+	h := &Pinned{d: d}
+	err := d.do("pinning "+Size(n)+" of host memory", func() (err error) {
+		if h.p, err = d.drv.hostAlloc(n); err != nil {
+			return err
+		}
+		h.Ptr, err = d.drv.hostPtr(h.p)
+		return d.keep(h, err)
+	})
+	if err != nil {
+		return nil, d.lacksHost(err)
+	}
+	h.Bytes = unsafe.Slice((*byte)(h.p), n)
+	return h, nil
+}
+
+// Register pins memory that is there, such as a mapped file's, and lets kernels read it at Ptr; it is
+// page-aligned and stays mapped until Free. readOnly is for memory that this process cannot write, where
+// Info.ReadOnlyOK says that the device can do that.
+func (d *Device) Register(b []byte, readOnly bool) (*Pinned, error) {
+	if len(b) == 0 {
+		return nil, d.fault("registering host memory", InvalidValue, "it is empty")
+	}
+	if readOnly && !d.info.ReadOnlyOK {
+		return nil, d.fault("registering a read-only mapping", NotSupported, "this device or driver cannot; copy it into pinned memory instead")
+	}
+	h := &Pinned{d: d, Bytes: b, registered: true}
+	err := d.do("registering "+Size(int64(len(b)))+" of host memory", func() (err error) {
+		p := unsafe.Pointer(&b[0])
+		if err := d.drv.hostRegister(p, int64(len(b)), readOnly); err != nil {
+			return err
+		}
+		h.p = p
+		h.Ptr, err = d.drv.hostPtr(p)
+		return d.keep(h, err)
+	})
+	if err != nil {
+		return nil, d.lacksHost(err)
+	}
+	return h, nil
+}
+
+// keep notes h for Close, or gives it back where getting its address failed.
+func (d *Device) keep(h *Pinned, err error) error {
+	if err != nil {
+		return errors.Join(err, h.giveBack(d.drv))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pinned[h] = true
+	return nil
+}
+
+// lacksHost says what helps where the host will not pin.
+func (d *Device) lacksHost(err error) error {
+	var e *Error
+	if errors.As(err, &e) && errors.Is(err, OutOfMemory) && e.Detail == "" {
+		e.Detail = "the host has no more memory that can be pinned: see \"ulimit -l\" and the free memory, or keep less of the data in pinned memory"
+	}
+	return err
+}
+
+// Free waits for the device and gives the memory back. Freeing twice does nothing.
+func (h *Pinned) Free() error {
+	c := &call{op: "giving back pinned memory", always: true, done: make(chan error, 1)}
+	c.f = func() error {
+		h.d.mu.Lock()
+		delete(h.d.pinned, h)
+		h.d.mu.Unlock()
+		for _, s := range []*Stream{h.d.Compute, h.d.Copy, h.d.Sampling} {
+			if err := h.d.drv.streamSync(s.h); err != nil && h.d.failed.Load() == nil {
+				return err
+			}
+		}
+		return h.giveBack(h.d.drv)
+	}
+	if err := h.d.doCall(c); !errors.Is(err, ErrClosed) { // Close has given it back
+		return err
+	}
+	return nil
+}
+
+// giveBack is on the device's goroutine.
+func (h *Pinned) giveBack(drv driver) error {
+	p := h.p
+	h.p, h.Bytes = nil, nil
+	if p == nil {
+		return nil
+	}
+	if h.registered {
+		return drv.hostUnregister(p)
+	}
+	return drv.hostFree(p)
+}

@@ -1,0 +1,45 @@
+//go:build cuda && linux && cgo
+
+package shim
+
+// #cgo LDFLAGS: -L${SRCDIR}/lib -ldl
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// NotLoaded is the status of [Load] where there is no library to load.
+const NotLoaded = -1
+
+// Load loads the driver from a file or soname and initialises it. The status is that of cuInit, or
+// [NotLoaded]; why says the reason then. Loading twice is harmless.
+func Load(library string) (status int, why string) {
+	name := C.CString(library)
+	defer C.free(unsafe.Pointer(name))
+	text := make([]byte, 512)
+	status = int(C.gnb_load(name, (*C.char)(unsafe.Pointer(&text[0])), C.int(len(text))))
+	return status, C.GoString((*C.char)(unsafe.Pointer(&text[0])))
+}
+
+// Set puts the C function fn under a call of the driver, such as "cuMemAlloc_v2"; nil takes it away.
+// It is how the tests replace the driver. Not to be called while others call the driver.
+func Set(name string, fn unsafe.Pointer) error {
+	s := C.CString(name)
+	defer C.free(unsafe.Pointer(s))
+	if C.gnb_set(s, fn) != 0 {
+		return fmt.Errorf("shim: the table has no call %q; declare it in include/cuda.h", name)
+	}
+	return nil
+}
+
+// Absent is the call last asked for that the loaded driver does not have, or "".
+func Absent() string {
+	if s := C.gnb_last_absent(); s != nil {
+		return C.GoString(s)
+	}
+	return ""
+}

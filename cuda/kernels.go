@@ -1,0 +1,217 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// kernel is a function of a module, loaded when it is first launched.
+type kernel struct {
+	name     string
+	mod      *module
+	params   []paramType
+	launches atomic.Int64
+
+	// The device's goroutine only.
+	fn     handle
+	shared int // dynamic shared memory it has been let have
+}
+
+// module is PTX, compiled for the device when one of its kernels is first launched.
+type module struct {
+	name, ptx string
+	h         handle
+}
+
+// paramType is the type of a parameter as PTX has it, .u64 or .f32.
+type paramType string
+
+// kernels are those of all modules, by name.
+type kernels struct {
+	mu      sync.RWMutex
+	modules []*module
+	byName  map[string]*kernel
+}
+
+func (k *kernels) init() { k.byName = map[string]*kernel{} }
+
+// AddModule makes the kernels of PTX known by their names, beside those of package cuda/kernels. It is
+// compiled when one of them is first launched. name is for errors.
+func (d *Device) AddModule(name, ptx string) error {
+	entries, err := parseEntries(ptx)
+	if err != nil {
+		return fmt.Errorf("cuda: module %s: %w", name, err)
+	}
+	k := &d.kernels
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m := &module{name: name, ptx: ptx}
+	for _, e := range entries {
+		if other := k.byName[e.name]; other != nil {
+			return fmt.Errorf("cuda: module %s: kernel %s is in module %s already", name, e.name, other.mod.name)
+		}
+		if len(e.params) > maxArgs {
+			return fmt.Errorf("cuda: module %s: kernel %s has %d parameters, more than %d", name, e.name, len(e.params), maxArgs)
+		}
+	}
+	for _, e := range entries {
+		k.byName[e.name] = &kernel{name: e.name, mod: m, params: e.params}
+	}
+	k.modules = append(k.modules, m)
+	return nil
+}
+
+// entry is a kernel as its PTX declares it.
+type entry struct {
+	name   string
+	params []paramType
+}
+
+// parseEntries finds the kernels of PTX and the types of their parameters.
+func parseEntries(ptx string) ([]entry, error) {
+	const mark = ".entry "
+	var all []entry
+	for rest := ptx; ; {
+		i := strings.Index(rest, mark)
+		if i < 0 {
+			break
+		}
+		rest = rest[i+len(mark):]
+		name, after, ok := strings.Cut(rest, "(")
+		list, _, ok2 := strings.Cut(after, ")")
+		if !ok || !ok2 {
+			return nil, errors.New("a kernel's list of parameters does not end")
+		}
+		e := entry{name: strings.TrimSpace(name)}
+		for p := range strings.SplitSeq(list, ",") {
+			if f := strings.Fields(p); len(f) >= 3 && f[0] == ".param" {
+				e.params = append(e.params, paramType(f[1]))
+			} else if len(f) > 0 {
+				return nil, fmt.Errorf("kernel %s: parameter %q is not understood", e.name, strings.TrimSpace(p))
+			}
+		}
+		all = append(all, e)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no kernels in it")
+	}
+	return all, nil
+}
+
+// Launch is Compute.Launch.
+func (d *Device) Launch(kernel string, grid, block Dim, shared int, args ...any) {
+	d.Compute.Launch(kernel, grid, block, shared, args...)
+}
+
+// Launch runs a kernel, by the name that its source has. shared is dynamic shared memory in bytes a
+// block. The arguments are of type Ptr, *Buffer, int, int32, int64, uint32, uint64, float32 or float64, as
+// many as the kernel has parameters, and float32 and float64 where it has them; anything else is the
+// device's failure before the kernel runs.
+// A grid with a size of 0 in X launches nothing. It allocates nothing.
+func (s *Stream) Launch(name string, grid, block Dim, shared int, args ...any) {
+	d := s.d
+	if d.failed.Load() != nil {
+		return
+	}
+	d.kernels.mu.RLock()
+	k := d.kernels.byName[name]
+	d.kernels.mu.RUnlock()
+	if k == nil {
+		s.refuse(name, NotFound, "there is no kernel of that name")
+		return
+	}
+	if len(args) != len(k.params) {
+		s.refuse(name, InvalidValue, fmt.Sprintf("%d arguments given, and it has %d parameters", len(args), len(k.params)))
+		return
+	}
+	var bits [maxArgs]uint64
+	for i, a := range args {
+		v, ok := argument(a, k.params[i])
+		if !ok {
+			s.refuse(name, InvalidValue, fmt.Sprintf("argument %d does not fit its type %s", i, k.params[i]))
+			return
+		}
+		bits[i] = v
+	}
+	if grid.X == 0 {
+		return
+	}
+	n := len(args)
+	s.put(func(c *command) {
+		c.kind, c.stream, c.kernel = doLaunch, s, k
+		c.grid, c.block, c.shared = grid.filled(), block.filled(), shared
+		c.nargs = n
+		copy(c.args[:n], bits[:n])
+	})
+}
+
+func (s *Stream) refuse(kernel string, cause error, detail string) {
+	e := s.d.fault("launching", cause, detail)
+	e.Kernel = kernel
+	s.d.fail(e)
+}
+
+// Launches is how often each kernel has been launched by now, by name; those never launched are absent.
+func (d *Device) Launches() map[string]int64 {
+	d.kernels.mu.RLock()
+	defer d.kernels.mu.RUnlock()
+	counts := map[string]int64{}
+	for name, k := range d.kernels.byName {
+		if n := k.launches.Load(); n > 0 {
+			counts[name] = n
+		}
+	}
+	return counts
+}
+
+// HasKernel reports whether a kernel of that name is known.
+func (d *Device) HasKernel(name string) bool {
+	d.kernels.mu.RLock()
+	defer d.kernels.mu.RUnlock()
+	return d.kernels.byName[name] != nil
+}
+
+// ready loads a kernel and lets it have its shared memory; on the device's goroutine.
+func (ks *kernels) ready(d *Device, k *kernel, shared int) error {
+	if k.mod.h == 0 {
+		h, log, err := d.drv.load(k.mod.ptx)
+		if err != nil {
+			if log = strings.TrimSpace(log); log == "" {
+				log = "an update of the driver may help"
+			}
+			return d.fault("compiling the kernels of "+k.mod.name, err, log)
+		}
+		k.mod.h = h
+	}
+	if k.fn == 0 {
+		fn, err := d.drv.function(k.mod.h, k.name)
+		if err != nil {
+			return err
+		}
+		k.fn = fn
+	}
+	const always = 48 << 10 // every kernel may have so much
+	if shared > always && shared > k.shared {
+		if err := d.drv.maxShared(k.fn, shared); err != nil {
+			return err
+		}
+		k.shared = shared
+	}
+	return nil
+}
+
+func (ks *kernels) release(drv driver) error {
+	var first error
+	for _, m := range ks.modules {
+		if m.h != 0 {
+			if err := drv.unload(m.h); err != nil && first == nil {
+				first = err
+			}
+			m.h = 0
+		}
+	}
+	return first
+}

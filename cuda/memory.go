@@ -1,0 +1,368 @@
+package cuda
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Sizes of the cache, in bytes. Small buffers share segments of smallSegment; larger ones are cut from
+// segments of largeSegment, and the largest have one of their own.
+const (
+	granule      = 512 // every buffer starts at a multiple of it
+	smallMax     = 1 << 20
+	smallSegment = 2 << 20
+	largeSegment = 20 << 20
+	largeMax     = 10 << 20
+	largeGranule = 2 << 20
+)
+
+// Buffer is a piece of device memory. It is its owner's until Free.
+type Buffer struct {
+	Ptr   Ptr
+	Bytes int64
+
+	b      *block
+	stream *Stream
+	use    Use
+	others []*Stream // further streams that use it
+}
+
+// block is a piece of a segment, in use or free; those of a segment are linked in order of address.
+type block struct {
+	ptr        Ptr
+	size       int64
+	seg        *segment
+	prev, next *block
+	free       bool
+}
+
+// segment is what the driver allocated in one piece. All of its memory belongs to one stream.
+type segment struct {
+	ptr   Ptr
+	size  int64
+	pool  *pool
+	first *block
+}
+
+// pool holds the free blocks of a stream, the small or the large ones, by size and then address.
+type pool struct {
+	free []*block
+}
+
+// memory is the cache of a device's memory.
+type memory struct {
+	d     *Device
+	limit int64
+
+	mu       sync.Mutex
+	reserved int64 // in segments
+	held     map[Use]int64
+	pools    map[poolKey]*pool
+	segments map[*segment]bool
+	waiting  []waitingFree
+	calls    int64 // allocations that went to the driver
+}
+
+type poolKey struct {
+	s     *Stream
+	small bool
+}
+
+// waitingFree is a freed buffer that other streams may still use.
+type waitingFree struct {
+	b      *Buffer
+	events []*Event
+}
+
+func (m *memory) init(d *Device) {
+	m.d = d
+	m.held = map[Use]int64{}
+	m.pools = map[poolKey]*pool{}
+	m.segments = map[*segment]bool{}
+}
+
+// Alloc is Compute.Alloc.
+func (d *Device) Alloc(use Use, bytes int64) (*Buffer, error) { return d.Compute.Alloc(use, bytes) }
+
+// Alloc gets device memory with any content, aligned to 512 bytes, for work on this stream; 0 bytes are
+// a buffer too. Out of memory, the error says what holds how much. The cost is a look-up where memory was freed
+// before; else the driver's, tenths of a millisecond.
+func (s *Stream) Alloc(use Use, bytes int64) (*Buffer, error) {
+	if bytes < 0 {
+		return nil, s.d.fault("allocating", InvalidValue, fmt.Sprintf("%d bytes", bytes))
+	}
+	if err := s.d.Err(); err != nil {
+		return nil, err
+	}
+	m := &s.d.mem
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	size := (max(bytes, 1) + granule - 1) / granule * granule
+	p := m.pool(s, size)
+	b := p.take(size)
+	if b == nil {
+		var err error
+		if b, err = m.more(p, use, size); err != nil {
+			return nil, err
+		}
+	}
+	b.split(p, size)
+	m.held[use] += b.size
+	return &Buffer{Ptr: b.ptr, Bytes: bytes, b: b, stream: s, use: use}, nil
+}
+
+// Free gives the buffer back, in the order of its stream and of those of UsedOn: work asked of them
+// before may still use it. Freeing twice, or nil, does nothing.
+func (b *Buffer) Free() {
+	if b == nil || b.b == nil {
+		return
+	}
+	m := &b.stream.d.mem
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b.b == nil {
+		return
+	}
+	if len(b.others) == 0 {
+		m.giveBack(b)
+		return
+	}
+	w := waitingFree{b: &Buffer{b: b.b, stream: b.stream, use: b.use}}
+	for _, s := range b.others {
+		e, err := s.d.event()
+		if err != nil {
+			return // the device has failed; closing it frees everything
+		}
+		s.Record(e)
+		w.events = append(w.events, e)
+	}
+	m.waiting = append(m.waiting, w)
+	b.b = nil
+}
+
+// UsedOn says that work on another stream uses the buffer too, so that Free waits for it. The order of that
+// work and the buffer's own stream is the caller's to make, by events.
+func (b *Buffer) UsedOn(s *Stream) {
+	if s != b.stream && !slices.Contains(b.others, s) {
+		b.others = append(b.others, s)
+	}
+}
+
+// pool is the pool for a size on a stream.
+func (m *memory) pool(s *Stream, size int64) *pool {
+	k := poolKey{s, size <= smallMax}
+	p := m.pools[k]
+	if p == nil {
+		p = &pool{}
+		m.pools[k] = p
+	}
+	return p
+}
+
+func (m *memory) giveBack(b *Buffer) {
+	m.held[b.use] -= b.b.size
+	b.b.seg.pool.put(b.b)
+	b.b = nil
+}
+
+// more gets a free block of at least size bytes that was not there: memory that another stream has
+// passed by now, a new segment, memory that the others will pass, a segment in place of cached ones.
+func (m *memory) more(p *pool, use Use, size int64) (*block, error) {
+	if err := m.reap(false); err != nil {
+		return nil, err
+	}
+	if b := p.take(size); b != nil {
+		return b, nil
+	}
+	b, err := m.grow(p, size)
+	if b != nil || err != nil {
+		return b, err
+	}
+	if err := m.reap(true); err != nil {
+		return nil, err
+	}
+	if b := p.take(size); b != nil {
+		return b, nil
+	}
+	if err := m.trim(); err != nil {
+		return nil, err
+	}
+	if b, err = m.grow(p, size); b != nil || err != nil {
+		return b, err
+	}
+	return nil, m.full(use, size)
+}
+
+// reap gives back what waited for other streams; with all it waits for them.
+func (m *memory) reap(all bool) error {
+	keep := m.waiting[:0]
+	defer func() { m.waiting = keep }()
+	for i, w := range m.waiting {
+		for len(w.events) > 0 {
+			e := w.events[0]
+			done, err := true, error(nil)
+			if all {
+				err = e.Sync()
+			} else {
+				done, err = e.Done()
+			}
+			if err != nil {
+				keep = append(keep, m.waiting[i:]...)
+				return err
+			}
+			if !done {
+				break
+			}
+			m.d.reuse(e)
+			w.events = w.events[1:]
+		}
+		if len(w.events) > 0 {
+			keep = append(keep, w)
+			continue
+		}
+		m.giveBack(w.b)
+	}
+	return nil
+}
+
+// grow gets a segment with room for size bytes; nil where the limit or the device does not let it.
+func (m *memory) grow(p *pool, size int64) (*block, error) {
+	up := (size + largeGranule - 1) / largeGranule * largeGranule
+	sizes := []int64{up, size}
+	switch {
+	case size <= smallMax:
+		sizes[0] = smallSegment
+	case size < largeMax:
+		sizes = []int64{largeSegment, up, size}
+	}
+	for _, n := range sizes {
+		if m.reserved+n > m.limit {
+			continue
+		}
+		var ptr Ptr
+		err := m.d.do("allocating", func() (err error) {
+			ptr, err = m.d.drv.alloc(n)
+			return err
+		})
+		if errors.Is(err, OutOfMemory) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.calls++
+		m.reserved += n
+		seg := &segment{ptr: ptr, size: n, pool: p}
+		seg.first = &block{ptr: ptr, size: n, seg: seg}
+		m.segments[seg] = true
+		return seg.first, nil
+	}
+	return nil, nil
+}
+
+// trim gives the segments without a block in use back to the driver.
+func (m *memory) trim() error {
+	var empty []*segment
+	for seg := range m.segments {
+		if seg.first.free && seg.first.next == nil {
+			empty = append(empty, seg)
+		}
+	}
+	return m.d.do("freeing cached memory", func() error {
+		for _, seg := range empty {
+			if err := m.d.drv.free(seg.ptr); err != nil {
+				return err
+			}
+			seg.pool.remove(seg.first)
+			delete(m.segments, seg)
+			m.reserved -= seg.size
+		}
+		return nil
+	})
+}
+
+// full is the error where there is no memory: what is wanted, what holds how much, what helps.
+func (m *memory) full(use Use, size int64) error {
+	var held []string
+	most := use
+	for _, u := range slices.SortedFunc(maps.Keys(m.held), func(a, b Use) int {
+		return cmp.Or(-cmp.Compare(m.held[a], m.held[b]), cmp.Compare(a, b))
+	}) {
+		if n := m.held[u]; n > 0 {
+			if len(held) == 0 {
+				most = u
+			}
+			held = append(held, string(u)+" "+Size(n))
+		}
+	}
+	what := "nothing is held"
+	if len(held) > 0 {
+		what = "held are " + strings.Join(held, ", ")
+	}
+	help := use.hint()
+	if h := most.hint(); h != help {
+		help += ", or " + h
+	}
+	free := "unknown"
+	if err := m.d.do("asking for free memory", func() error {
+		n, _, err := m.d.drv.memInfo()
+		free = Size(n)
+		return err
+	}); err != nil {
+		return err
+	}
+	return m.d.fault("allocating "+Size(size)+" for "+string(use), OutOfMemory,
+		fmt.Sprintf("%s, the limit is %s, and the device has %s free; %s", what, Size(m.limit), free, help))
+}
+
+// Memory says what the buffers of this process hold.
+type Memory struct {
+	Limit    int64
+	Reserved int64 // taken from the driver: what is held and what is cached
+	Held     map[Use]int64
+	Calls    int64 // allocations that went to the driver so far; it stands still in steady state
+}
+
+// Memory says what is held now.
+func (d *Device) Memory() Memory {
+	m := &d.mem
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return Memory{m.limit, m.reserved, maps.Clone(m.held), m.calls}
+}
+
+// release gives every segment to the driver; the device's goroutine, at the end.
+func (m *memory) release(drv driver) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var first error
+	for seg := range m.segments {
+		if err := drv.free(seg.ptr); err != nil && first == nil {
+			first = err
+		}
+	}
+	clear(m.segments)
+	clear(m.pools)
+	m.reserved = 0
+	return first
+}
+
+// Size is a number of bytes as a person reads it.
+func Size(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%.0f GB", float64(n)/(1<<30))
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.0f MB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.0f KB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,128 @@
+//go:build cuda && linux && cgo
+
+package cuda
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// traces is what this process has of a GPU: mapped libraries and open devices.
+func traces() ([]string, error) {
+	var found []string
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(maps)) {
+		if strings.Contains(line, "libcuda") || strings.Contains(line, "/dev/nvidia") {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if to, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name())); err == nil && strings.Contains(to, "nvidia") {
+			found = append(found, to)
+		}
+	}
+	return found, nil
+}
+
+// A process as a cell is one: the tag is on, and Open is not called. It runs on its own, as the tests
+// of this one may have loaded a driver; the variable makes a driver be there to be found.
+func TestNothingIsLoadedBeforeOpen(t *testing.T) {
+	const child = "GNB_TEST_CUDA_TRACES"
+	if os.Getenv(child) != "" {
+		found, err := traces()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%d traces %q\n", len(found), found)
+		if os.Getenv(child) == "open" {
+			_, err := Open(Options{})
+			fmt.Printf("open: %v\n", err)
+			if found, _ = traces(); len(found) > 0 {
+				fmt.Println("after open: libcuda is there")
+			}
+		}
+		return
+	}
+	run := func(mode string) string {
+		c := exec.Command(os.Args[0], "-test.run=^TestNothingIsLoadedBeforeOpen$")
+		c.Env = append(os.Environ(), child+"="+mode, "GNB_LIBCUDA="+fakeLibrary(t))
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if out := run("closed"); !strings.Contains(out, "0 traces") {
+		t.Errorf("before Open: %s", out)
+	}
+	// That the same look finds the library once it is loaded.
+	if out := run("open"); !strings.Contains(out, "0 traces") || !strings.Contains(out, "after open: libcuda is there") || !strings.Contains(out, "too old") {
+		t.Errorf("after Open: %s", out)
+	}
+}
+
+// fakeLibrary builds a libcuda.so.1 that initialises and says that it is of CUDA 10.0.
+func fakeLibrary(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	src := filepath.Join(dir, "old.c")
+	text := "int cuInit(unsigned f) { return 0; }\nint cuDriverGetVersion(int *v) { *v = 10000; return 0; }\n"
+	if err := os.WriteFile(src, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lib := filepath.Join(dir, "libcuda.so.1")
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", lib, src).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return lib
+}
+
+func TestNoDriver(t *testing.T) {
+	d, err := Open(Options{Library: "/nowhere/libcuda.so.1"})
+	if d != nil || !errors.Is(err, ErrNoDriver) {
+		t.Fatalf("device %v, error %v", d, err)
+	}
+	if text := err.Error(); !strings.Contains(text, "/nowhere/libcuda.so.1") || strings.Contains(text, "\n") {
+		t.Errorf("%q does not say in one line what was looked for", text)
+	}
+}
+
+// A library loaded later must not bind to the shim's functions in place of the driver's.
+func TestShimExportsNothing(t *testing.T) {
+	f, err := elf.Open(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	needed, err := f.ImportedLibraries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range needed {
+		if strings.Contains(n, "cuda") {
+			t.Errorf("the program needs %s to start", n)
+		}
+	}
+	syms, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range syms {
+		if strings.HasPrefix(s.Name, "cu") && s.Name != "cuda" {
+			t.Errorf("the program's dynamic symbols have %s", s.Name)
+		}
+	}
+}
