@@ -11,4 +11,4 @@ if ! text=$(bash docker/install.sh python $venv scripts/requirements-cuda.txt 2>
   echo "no compiler for CUDA kernels: ${text##*$'\n'}"
   exit 3
 fi
-exec $venv/bin/python3 scripts/nvrtc.py cuda/kernels "$@"
+exec $venv/bin/python3 -X utf8 scripts/nvrtc.py cuda/kernels "$@"

@@ -10,10 +10,16 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(256)
+// Blocks have at most 256 threads, and registers are kept so few that four are on a multiprocessor at once.
+#ifndef RESIDENT
+#define RESIDENT 4
+#endif
+#define KERNEL extern "C" __global__ void __launch_bounds__(256, RESIDENT)
 
 // Elements that a thread of a kernel over [0, n) handles in a round, a block's width apart: enough loads
 // under way at once, whatever the alignment.
+#define INFINITY __int_as_float(0x7f800000)
+
 #define ROUND 4
 
 // at is the element of a thread in a round from base on.
@@ -81,3 +87,16 @@ __device__ __forceinline__ float maxLanes(float v, int width) {
   for (int o = width / 2; o > 0; o /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
   return v;
 }
+
+// Kernels over rows have blocks of (width, 256/width) threads, width the least power of two that is not
+// below cols, at most 32: a group of width lanes has a row, its lanes take every width-th column. All
+// groups of a block go on to the next row together, so that shuffles have all lanes; row is the group's,
+// and live tells whether it is there.
+#define FOR_ROWS(row, live, rows)                                                                        \
+  for (i64 row##0 = (i64)blockIdx.x * blockDim.y, row = row##0 + threadIdx.y, live = row < (rows);       \
+       row##0 < (rows);                                                                                  \
+       row##0 += (i64)gridDim.x * blockDim.y, row = row##0 + threadIdx.y, live = row < (rows))
+
+#define FOR_COLS(c, cols) for (i64 c = threadIdx.x; c < (cols); c += blockDim.x)
+
+__device__ __forceinline__ void put(float *out, i64 i, float v, i64 acc) { out[i] = acc ? out[i] + v : v; }

@@ -1,0 +1,76 @@
+// What attention computes an edge: softmax over the edges of a destination, products of rows.
+#include "common.cuh"
+
+// edge_dot_f32: dw[e,k] = Σ over the columns c of head k of dout[d,c]·x[indices[e],c], for each edge e of d.
+//
+// Grid: (row, head) by groups of lanes as in common.cuh, for cols/heads columns; the sum is the lanes' tree.
+// Bytes: 4·cols, 4·heads and 4 an edge, 4·cols a row. 10^6 edges of 256 columns: 1.06 GB, 0.22 ms.
+KERNEL edge_dot_f32(float *__restrict__ dw, const i64 *__restrict__ indptr, const int *__restrict__ indices, const float *__restrict__ dout,
+                    const float *__restrict__ x, i64 first, i64 rows, i64 cols, i64 heads, i64 acc) {
+  i64 width = cols / heads;
+  // Groups of a warp have edges of their own number, so each shuffles for itself.
+  u32 lane = (threadIdx.y * blockDim.x + threadIdx.x) % 32, group = blockDim.x == 32 ? ~0u : ((1u << blockDim.x) - 1) << lane / blockDim.x * blockDim.x;
+  FOR_ROWS(item, live, rows * heads) {
+    if (!live) continue;
+    i64 d = item / heads, k = item - d * heads;
+    const float *g = dout + d * cols + k * width;
+    for (i64 e = indptr[d]; e < indptr[d + 1]; e++) {
+      const float *v = x + indices[e] * cols + k * width;
+      float sum = 0;
+      FOR_COLS(c, width) sum += g[c] * v[c];
+      for (int o = blockDim.x / 2; o > 0; o /= 2) sum += __shfl_xor_sync(group, sum, o);
+      if (threadIdx.x == 0) put(dw, (e - first) * heads + k, sum, acc);
+    }
+  }
+}
+
+// A warp has a destination: slots of lanes take its edges in turn, a slot's lanes the columns (heads), so
+// lane l has columns l%lanes, l%lanes + lanes, … of edges from l/lanes on. lanes is a power of two up to 32.
+// Grid: destinations by blocks of (32, 8), striding.
+template <class T, class F>
+__device__ __forceinline__ T overSlots(T v, int lanes, F f) {
+  for (int o = 16; o >= lanes; o /= 2) v = f(v, __shfl_xor_sync(0xffffffffu, v, o));
+  return v;
+}
+
+// edge_softmax_f32: y[e,k] = e^x[e,k] / Σ over the edges j of e's destination of e^x[j,k], against the
+// greatest. Bytes: 8·cols an edge, as later passes find it in the caches; 10^7 edges of 4 heads: 0.32 GB,
+// 67 µs.
+KERNEL edge_softmax_f32(float *__restrict__ y, const i64 *__restrict__ indptr, const float *__restrict__ x, i64 first, i64 rows, i64 cols, i64 lanes) {
+  int slots = 32 / lanes, slot = threadIdx.x / lanes;
+  FOR_ROWS(d, live, rows) {
+    if (!live) continue;  // the warp's destination
+    i64 from = indptr[d] - first + slot, to = indptr[d + 1] - first;
+    for (i64 tile = 0; tile < cols; tile += lanes) {
+      i64 k = tile + threadIdx.x % lanes, end = k < cols ? to : 0;
+      float top = -INFINITY;
+      for (i64 e = from; e < end; e += slots) top = fmaxf(top, x[e * cols + k]);
+      top = overSlots(top, lanes, [](float a, float b) { return fmaxf(a, b); });
+      double sum = 0;
+      for (i64 e = from; e < end; e += slots) sum += expf(x[e * cols + k] - top);
+      double inv = 1 / overSlots(sum, lanes, [](double a, double b) { return a + b; });
+      for (i64 e = from; e < end; e += slots) y[e * cols + k] = (float)(expf(x[e * cols + k] - top) * inv);
+    }
+  }
+}
+
+// edge_softmax_grad_f32: dx[e,k] = y[e,k]·(dy[e,k] - Σ over the edges j of e's destination of dy[j,k]·y[j,k]).
+// Bytes: 12·cols an edge; 10^7 edges of 4 heads: 0.48 GB, 0.1 ms.
+KERNEL edge_softmax_grad_f32(float *__restrict__ dx, const i64 *__restrict__ indptr, const float *__restrict__ dy, const float *__restrict__ y, i64 first,
+                             i64 rows, i64 cols, i64 lanes, i64 acc) {
+  int slots = 32 / lanes, slot = threadIdx.x / lanes;
+  FOR_ROWS(d, live, rows) {
+    if (!live) continue;
+    i64 from = indptr[d] - first + slot, to = indptr[d + 1] - first;
+    for (i64 tile = 0; tile < cols; tile += lanes) {
+      i64 k = tile + threadIdx.x % lanes, end = k < cols ? to : 0;
+      double along = 0;
+      for (i64 e = from; e < end; e += slots) along += (double)dy[e * cols + k] * y[e * cols + k];
+      along = overSlots(along, lanes, [](double a, double b) { return a + b; });
+      for (i64 e = from; e < end; e += slots) {
+        i64 i = e * cols + k;
+        put(dx, i, (float)(y[i] * (dy[i] - along)), acc);
+      }
+    }
+  }
+}

@@ -1,0 +1,61 @@
+// Sums of many elements, in an order that sizes alone decide: chunks of fixed length, then the chunks.
+#include "common.cuh"
+
+// sumBlock is the sum over a block's 256 threads, in the first of them: a fixed tree.
+__device__ __forceinline__ double sumBlock(double v) {
+  __shared__ double part[8];
+  v = sumLanes(v, 32);
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+  __syncthreads();
+  double sum = threadIdx.x < 8 ? part[threadIdx.x] : 0;
+  __syncthreads();
+  return sumLanes(sum, 8);
+}
+
+// sum_chunks_f32: parts[k] = Σ x[i] over the k-th chunk of length chunk. Grid: chunks, striding. Bytes: 4 an
+// element; 2^28 elements: 1.07 GB, 0.22 ms.
+KERNEL sum_chunks_f32(double *__restrict__ parts, const float *__restrict__ x, i64 n, i64 chunk) {
+  for (i64 k = blockIdx.x; k * chunk < n; k += gridDim.x) {
+    i64 end = (k + 1) * chunk < n ? (k + 1) * chunk : n;
+    double sum = 0;
+    for (i64 i = k * chunk + threadIdx.x; i < end; i += blockDim.x) sum += x[i];
+    sum = sumBlock(sum);
+    if (threadIdx.x == 0) parts[k] = sum;
+  }
+}
+
+// sum_parts_f32: out[0] = Σ parts. Grid: one block. A few kilobytes: the time of a launch.
+KERNEL sum_parts_f32(float *__restrict__ out, const double *__restrict__ parts, i64 n, i64 acc) {
+  double sum = 0;
+  for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += parts[i];
+  sum = sumBlock(sum);
+  if (threadIdx.x == 0) put(out, 0, (float)sum, acc);
+}
+
+// col_dot_f32: out[k,c] = Σ x[r,c]·y[r,c] over the k-th chunk of rows of length chunk, of x[r,c] alone
+// where y is null: with one chunk the sum over all rows, with more of them what a second launch sums.
+//
+// Grid: chunks times tiles of width columns, with blocks as in common.cuh; a column's rows go to 256/width
+// threads in turn, whose sums, in double precision, are added in a fixed tree. Bytes: 4 or 8 an element;
+// [2^20, 256] without y: 1.07 GB, 0.22 ms.
+KERNEL col_dot_f32(float *__restrict__ out, const float *__restrict__ x, const float *__restrict__ y, i64 rows, i64 cols, i64 chunk, i64 acc) {
+  __shared__ double part[256];
+  int width = blockDim.x, thread = threadIdx.y * width + threadIdx.x;
+  i64 tiles = (cols + width - 1) / width, chunks = rows > chunk ? (rows + chunk - 1) / chunk : 1;
+  for (i64 item = blockIdx.x; item < tiles * chunks; item += gridDim.x) {
+    i64 k = item / tiles, c = (item - k * tiles) * width + threadIdx.x;
+    i64 end = (k + 1) * chunk < rows ? (k + 1) * chunk : rows;
+    double sum = 0;
+    if (c < cols)
+#pragma unroll 4
+      for (i64 r = k * chunk + threadIdx.y; r < end; r += blockDim.y) sum += y ? (double)x[r * cols + c] * y[r * cols + c] : x[r * cols + c];
+    part[thread] = sum;
+    __syncthreads();
+    for (int step = blockDim.y / 2; step > 0; step /= 2) {
+      if (threadIdx.y < step) part[thread] += part[thread + step * width];
+      __syncthreads();
+    }
+    if (threadIdx.y == 0 && c < cols) put(out, k * cols + c, (float)part[thread], acc);
+    __syncthreads();
+  }
+}
