@@ -2,7 +2,7 @@
 
     make bench-peers ARGS="[--quick] [--only ROWS]"
 
-ROWS are beginnings of names, separated by commas: limits, gemm, arxiv (sample, gather, spmm, train, memory, infer of
+ROWS are beginnings of names, separated by commas: limits, gemm, arxiv (sample, gather, spmm, train, memory, infer, full of
 it), products, cora, startup, workers; or sample, train-products and so on. Prints progress on standard error and
 writes one Markdown page and one JSON file.
 """
@@ -46,7 +46,7 @@ class Session:
 
     def graph(self, name: str, path: str, lean: bool) -> None:
         """Every row on one graph, its peers started once."""
-        kinds = ["sample", "gather", "train", "memory"] + ([] if lean else ["spmm", "infer"])
+        kinds = ["sample", "gather", "train", "memory"] + ([] if lean else ["spmm", "infer", "full"])
         if not self.wants(*(f"{k}-{name}" for k in kinds)):
             return
         peers = rows.Peers(path, self.o.threads)
@@ -61,9 +61,9 @@ class Session:
             if not lean:
                 for row in rows.spmm(name, path, peers, self.o.threads)[: 2 if self.o.quick else 4]:
                     self.run(row)
-                row = rows.infer(name, path, peers, self.o.threads)
-                self.row_bytes[row.name] = 1024
-                self.run(row)
+                for row in (rows.infer(name, path, peers, self.o.threads), rows.full(name, path, peers, self.o.threads)):
+                    self.row_bytes[row.name] = 1024
+                    self.run(row)
             self.note(peers)
         finally:
             peers.close()
@@ -103,7 +103,7 @@ class Session:
 
     def all(self) -> None:
         o = self.o
-        if self.wants("limits", "train", "infer"):
+        if self.wants("limits", "train", "infer", "full"):
             print("limits", file=sys.stderr)
             self.limits = rows.limits(o.threads)
         if self.wants("gemm"):

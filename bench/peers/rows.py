@@ -138,6 +138,13 @@ def infer(name: str, data: str, peers: Peers, threads: int) -> Row:
     return Row(f"infer-{name}", "inference of all nodes with all neighbours, 3 layers", e, window=0.1)
 
 
+def full(name: str, data: str, peers: Peers, threads: int) -> Row:
+    e = [Engine("GraphNB", train_ours(data, threads, "--full-graph"), ours=True, least=2, warm=1)]
+    ways = (("DGL", "dgl", "", False), ("PyG, CSR", "pyg", "csr", False), ("PyG, edge_index", "pyg", "edge_index", False), ("DGL, tuned malloc", "dgl", "", True))
+    e += [Engine(n, asks(peers(p, t), "full", variant=v), tuned=t, slow=v == "edge_index") for n, p, v, t in ways]
+    return Row(f"full-{name}", f"a step of full-graph training: 3-layer SAGE-mean, hidden {g.HIDDEN}, dropout {g.DROPOUT}, Adam", e, window=0.1)
+
+
 SHAPES = [  # m, n, k, how the factors are stored
     (1024, 1024, 1024, "nn"), (65536, 256, 128, "nt"), (65536, 256, 256, "nt"), (65536, 256, 100, "nt"), (33529, 256, 128, "nt"),
     (7334, 256, 256, "nt"), (1024, 47, 256, "nt"), (65536, 256, 256, "nn"), (256, 128, 65536, "tn"), (256, 256, 65536, "tn"), (2708, 16, 1433, "nt"),

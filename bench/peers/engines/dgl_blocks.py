@@ -52,18 +52,18 @@ class DGL(TorchEngine):
         looped = self.keep("looped", lambda: dgl.add_self_loop(self.dgl_graph(("coo", "csr", "csc"))))
         return layer(looped, x)
 
+    def adjacency(self, variant: str) -> dgl.DGLGraph:
+        # Inference needs no gradients, and so no edges by source.
+        return self.dgl_graph(("csc", "csr") if torch.is_grad_enabled() else ("csc",))
+
+    def over(self, conv, adjacency, x):
+        return conv(adjacency, x)
+
     @torch.no_grad()
     def infer(self, count: int, warm: int, variant: str = "") -> dict:
         """Variants: "whole" computes the whole graph at once, "loader" layer by layer in batches."""
         model = self.keep("infer", lambda: torch.nn.ModuleList(self.convs()).eval())
         last = len(model) - 1
-
-        def whole() -> torch.Tensor:
-            x = self.x
-            for i, conv in enumerate(model):
-                x = conv(self.dgl_graph(), x)
-                x = x.relu() if i < last else x
-            return x
 
         def layers() -> torch.Tensor:
             x = self.x
@@ -76,7 +76,7 @@ class DGL(TorchEngine):
                 x = out
             return x
 
-        return timing.repeat(layers if variant == "loader" else whole, count, warm)
+        return timing.repeat(layers if variant == "loader" else lambda: self.whole(model, self.x, variant), count, warm)
 
     def spmm(self, count: int, warm: int, columns: int, backward: bool) -> dict:
         """The mean over in-neighbours by DGL's own kernel (copy_u, mean)."""

@@ -72,13 +72,6 @@ class PyG(TorchEngine):
         """Variants: "edge_index" and "csr" compute the whole graph at once, "loader" layer by layer in batches."""
         model = self.keep("infer", lambda: torch.nn.ModuleList(self.convs()).eval())
 
-        def whole(adj) -> torch.Tensor:
-            x = self.x
-            for i, conv in enumerate(model):
-                x = conv(x, adj)
-                x = x.relu() if i + 1 < len(model) else x
-            return x
-
         def layers() -> torch.Tensor:
             x = self.x
             for i, conv in enumerate(model):
@@ -89,8 +82,13 @@ class PyG(TorchEngine):
 
         if variant == "loader":
             return timing.repeat(layers, count, warm)
-        adj = self.csr() if variant == "csr" else self.edge_index()
-        return timing.repeat(lambda: whole(adj), count, warm)
+        return timing.repeat(lambda: self.whole(model, self.x, variant), count, warm)
+
+    def adjacency(self, variant: str) -> torch.Tensor:
+        return self.csr() if variant == "csr" else self.edge_index()
+
+    def over(self, conv, adjacency, x):
+        return conv(x, adjacency)
 
     def csr(self) -> torch.Tensor:
         def make() -> torch.Tensor:

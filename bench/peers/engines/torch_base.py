@@ -44,6 +44,8 @@ class TorchEngine:
     def hops(self, batch) -> timing.Hops: ...
     def inputs(self, batch) -> tuple[torch.Tensor, torch.Tensor]: ...
     def forward(self, model: torch.nn.ModuleList, batch, x: torch.Tensor, variant: str) -> torch.Tensor: ...
+    def adjacency(self, variant: str): ...
+    def over(self, conv: torch.nn.Module, adjacency, x: torch.Tensor) -> torch.Tensor: ...
 
     def widths(self) -> list[tuple[int, int]]:
         w = [self.x.size(1), g.HIDDEN, g.HIDDEN, self.graph.classes]
@@ -75,6 +77,33 @@ class TorchEngine:
             return self.hops(batch)
 
         return timing.loop(it, step, count, warm)
+
+    def full(self, count: int, warm: int, variant: str = "") -> dict:
+        """Steps of full-graph training: every layer on all nodes, the loss over the training nodes."""
+        train, labels = self.splits["train"], self.y[self.splits["train"]]
+
+        def make():
+            model = torch.nn.ModuleList(self.convs()).train()
+            return model, torch.optim.Adam(model.parameters(), lr=g.LR)
+
+        model, adam = self.keep("full" + variant, make)
+
+        def step() -> None:
+            loss = F.cross_entropy(self.whole(model, self.x, variant)[train], labels)
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+
+        return timing.repeat(step, count, warm)
+
+    def whole(self, model: torch.nn.ModuleList, x: torch.Tensor, variant: str) -> torch.Tensor:
+        """The model of all nodes at once."""
+        adjacency = self.adjacency(variant)
+        for i, conv in enumerate(model):
+            x = self.over(conv, adjacency, x)
+            if i + 1 < len(model):
+                x = F.dropout(x.relu(), g.DROPOUT, model.training)
+        return x
 
     def cora(self, count: int, warm: int) -> dict:
         """Trains a two-layer GCN for count epochs with an evaluation of both other splits after each."""

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
 // benchRunHere runs "gnb bench" in this process and returns its result.
@@ -75,6 +77,11 @@ func TestBenchTrainAndInfer(t *testing.T) {
 	if r["precision"] != "bf16" || r["steps"] != 2.0 {
 		t.Errorf("result %v", r)
 	}
+	_, r = result(t, dir, append([]string{"bench", "train", "--full-graph", "--fanout", "1,1", "--windows", "1", "--steps", "2"}, data...)...)
+	hops = r["hops"].([]any)
+	if whole := hops[1].(map[string]any); len(hops) != 2 || whole["dst"] != 600.0 || whole["src"] != 600.0 || r["work"] == nil {
+		t.Errorf("result %v: want every layer of all 600 nodes", r)
+	}
 	_, r = result(t, dir, append([]string{"bench", "infer", "--layers", "2", "--steps", "2"}, data...)...)
 	has(t, r, "seconds", "edges_per_second", "work")
 	if r["steps"] != 2.0 {
@@ -135,5 +142,25 @@ func TestSageWork(t *testing.T) {
 	l := limits{GFLOPS: 2, CopyGBs: 4, RandomGBs: 5}
 	if got, want := (work{FLOP: 2e9, RandomBytes: 10e9, StreamBytes: 2e9}).seconds(l), 3.5; got != want {
 		t.Errorf("floor %v s, want %v", got, want)
+	}
+}
+
+func TestWholeGraphWork(t *testing.T) {
+	g, err := graphops.FromEdges(3, []int32{0, 1, 2, 0}, []int32{1, 2, 0, 2}, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds := &dataset.Dataset{Graph: g}
+	s := gnb.Sizes{In: 3, Hidden: 7, Out: 2, Layers: 2}
+	// Both products of a layer, 3 rows by [3, 7], then by [7, 2]; the edges' rows of the narrower side.
+	once := work{FLOP: 4*3*3*7 + 4*3*7*2, RandomBytes: 4*4*3 + 4*4*2, StreamBytes: 4 * 3 * (3 + 7 + 7 + 2)}
+	got := wholeGraphWork(ds, s, false)
+	if got.Arithmetic = ""; got != once {
+		t.Errorf("inference %+v, want %+v", got, once)
+	}
+	got = wholeGraphWork(ds, s, true)
+	want := work{FLOP: 2*4*3*3*7 + 3*4*3*7*2, RandomBytes: 4*4*3 + 2*4*4*2, StreamBytes: 3 * once.StreamBytes}
+	if got.Arithmetic = ""; got != want {
+		t.Errorf("training %+v, want %+v", got, want)
 	}
 }

@@ -22,10 +22,11 @@ type benchTrainArgs struct {
 	Warmup  int
 	Steps   int // of a window
 	Windows int
+	Full    bool // steps of the whole graph
 }
 
 // benchTrainProgram trains as gnb.Train does, in windows of so many steps, each an epoch of its own;
-// the first, of Warmup steps, does not count.
+// the first, of Warmup steps, does not count. With Full a step is one of full-graph training.
 var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTrainArgs) error {
 	if ids, err := w.Dataset().Split(a.Split); err == nil && len(ids) == 0 {
 		return fmt.Errorf("split %q of %s has no nodes to train on", a.Split, w.Dataset().Name())
@@ -43,6 +44,13 @@ var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTr
 			steps = a.Warmup
 		case 1:
 			runtime.ReadMemStats(&before)
+		}
+		for ; a.Full && steps > 0; steps-- {
+			b := w.FullGraph(a.Split)
+			w.Step(b.Loss(net.Forward(b)), opt)
+			if window > 0 {
+				sizes.add(b.Batch)
+			}
 		}
 		for steps > 0 { // a window may be longer than the split
 			loader := a.Loader
@@ -113,6 +121,7 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 		warmup  = fs.Int("warmup", 5, "steps before them")
 		model   = fs.String("model", "sage", "model")
 		lr      = fs.Float64("lr", 0.003, "learning rate of Adam")
+		full    = fs.Bool("full-graph", false, "a step is one of full-graph training: all nodes, all edges; --fanout says only how many layers there are")
 		per     = fs.Int("batch-per-worker", 0, "seeds of a step of each worker, instead of --batch")
 		limited = fs.Bool("limits", true, "measure the machine's limits, too")
 	)
@@ -138,7 +147,7 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 	}
 	a := benchTrainArgs{
 		Model: *model, Split: s.split, Loader: gnb.Loader{Fanouts: s.hops.list, Batch: s.batch}, LR: *lr,
-		Warmup: *warmup, Steps: *steps, Windows: *windows,
+		Warmup: *warmup, Steps: *steps, Windows: *windows, Full: *full,
 	}
 	if *per > 0 {
 		a.Loader.Batch, a.Loader.BatchPerWorker = 0, *per
@@ -152,10 +161,14 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 	}
 	res := r.train(a)
 	if *model == "sage" && r.run.Config.Precision == "float32" {
-		res.floorOf(sageWork(res.Hops, sizes), res.Threads, *limited && o.Workers == 1, 4*sizes.In)
+		w, row := sageWork(res.Hops, sizes), 4*sizes.In
+		if *full {
+			w, row = wholeGraphWork(ds, sizes, true), 4*sizes.Hidden
+		}
+		res.floorOf(w, res.Threads, *limited && o.Workers == 1, row)
 	}
 	out.result(res)
-	out.printf("%.2f ms a step of %d seeds, %.1f M edges/s, on %d × %d threads, %s; %.0f allocations of %.0f KB a step, %.0f MB at most\n",
+	out.printf("%.2f ms a step of %d nodes, %.1f M edges/s, on %d × %d threads, %s; %.0f allocations of %.0f KB a step, %.0f MB at most\n",
 		res.Step*1e3, int(res.Hops[0].Dst)*res.Workers, res.EdgesRate/1e6, res.Workers, res.Threads, res.Precision, res.Allocs, res.Bytes/1e3, float64(res.Peak)/1e6)
 	out.printf("%s\n", res.share(res.Step))
 	return nil
@@ -291,7 +304,7 @@ func benchInfer(ctx context.Context, args []string, out *output) error {
 		timed: t, Rate: float64(ds.Edges()) * float64(sizes.Layers) / t.Median, Windows: r.seconds, Peak: r.run.Result.PeakMemory,
 	}
 	if *model == "sage" {
-		res.floorOf(wholeGraphWork(ds, sizes), t.Threads, *limited, 4*sizes.Hidden)
+		res.floorOf(wholeGraphWork(ds, sizes, false), t.Threads, *limited, 4*sizes.Hidden)
 	}
 	out.result(res)
 	out.printf("all %d nodes in %.3f s, %.1f M edges/s; %s\n", ds.Nodes(), t.Median, res.Rate/1e6, res.share(t.Median))

@@ -57,9 +57,11 @@ func sageWork(hops hopSizes, s gnb.Sizes) work {
 	return w
 }
 
-// wholeGraphWork is one forward pass of a GraphSAGE with the mean over all nodes: a layer reads a row
-// for each edge at random, and its input and output pass through memory once.
-func wholeGraphWork(ds *dataset.Dataset, s gnb.Sizes) work {
+// wholeGraphWork is one pass of a GraphSAGE with the mean over all nodes, forward or also backward: a
+// layer reads a row for each edge at random, and its input and output pass through memory once. Backward
+// takes a product more for each weight, and past the first layer one and the edges' rows once more for the
+// input; input and output are read again, and their gradients pass through memory once.
+func wholeGraphWork(ds *dataset.Dataset, s gnb.Sizes, training bool) work {
 	var w work
 	n, e := float64(ds.Nodes()), float64(ds.Edges())
 	for l := range s.Layers {
@@ -70,12 +72,23 @@ func wholeGraphWork(ds *dataset.Dataset, s gnb.Sizes) work {
 		if l == s.Layers-1 {
 			h = float64(s.Out)
 		}
-		w.FLOP += 4 * n * d * h
-		// The last layer may transform before it aggregates.
-		w.RandomBytes += 4 * e * min(d, h)
-		w.StreamBytes += 4 * n * (d + h)
+		products, edges, passes := 1.0, 1.0, 1.0
+		if training {
+			products, passes = 2, 3
+			if l > 0 {
+				products, edges = 3, 2
+			}
+		}
+		w.FLOP += products * 4 * n * d * h
+		// A layer may transform before it aggregates.
+		w.RandomBytes += edges * 4 * e * min(d, h)
+		w.StreamBytes += passes * 4 * n * (d + h)
 	}
-	w.explain("in inference")
+	what := "in inference"
+	if training {
+		what = "in full-graph training"
+	}
+	w.explain(what)
 	return w
 }
 
