@@ -49,8 +49,12 @@ func (l *Loss) Backward() {
 func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 	const op = "CrossEntropy"
 	l := newLoss(op, logits, labels)
-	f, cols, x := logits.Fwd(), logits.Cols(), logits.Data()
-	threads := f.Config().Threads
+	f, cols := logits.Fwd(), logits.Cols()
+	if sum, correct, ok := f.CrossEntropy(logits, labels); ok {
+		l.Sum, l.Correct = sum, correct
+		return l
+	}
+	x, threads := logits.Data(), f.Config().Threads
 	lse := make([]float64, len(labels))
 	l.Sum = f.Custom(op, []*Tensor{logits}, 1, 1, func(out []float32) {
 		out[0] = l.add(threads, cols, labels, func(r int) (float64, bool) {

@@ -111,8 +111,8 @@ type Module interface {
 }
 
 // Try runs fn and returns the error it panicked with, if that is or wraps a
-// [*tensor.Error]: the misuse of an operation, a layer or a loss. Every other
-// panic goes on as it was.
+// [*tensor.Error], the misuse of an operation, a layer or a loss, or a
+// [*tensor.Failure] of a device. Every other panic goes on as it was.
 func Try(fn func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -125,15 +125,16 @@ func Try(fn func()) (err error) {
 	return nil
 }
 
-// misuse is the error in a panic's value that tells of a misused operation, or
-// nil.
+// misuse is the error in a panic's value that tells of a misused operation or of a
+// device that failed, or nil.
 func misuse(r any) error {
 	err, ok := r.(error)
 	var te *tensor.Error
-	if !ok || !errors.As(err, &te) {
-		return nil
+	var failure *tensor.Failure
+	if ok && (errors.As(err, &te) || errors.As(err, &failure)) {
+		return err
 	}
-	return err
+	return nil
 }
 
 func fail(op, format string, args ...any) {

@@ -150,3 +150,11 @@ func TestTry(t *testing.T) {
 	_ = Try(func() { panic("something else") })
 	t.Error("another panic was swallowed")
 }
+
+// A device that fails in a pass is an error of Try, and of the layer that ran.
+func TestFailureIsAnError(t *testing.T) {
+	lost := errors.New("device 0 is lost")
+	if err := Try(func() { panic(&tensor.Failure{Err: lost}) }); !errors.Is(err, lost) || err.Error() != lost.Error() {
+		t.Errorf("it is %v", err)
+	}
+}

@@ -113,7 +113,8 @@ func MaskWords(rows, cols int) int { return (rows*((cols+7)/8) + 3) / 4 }
 type Backend interface {
 	Name() string
 
-	// Alloc returns n elements with any content. Free gives them back.
+	// Alloc returns n elements with any content. Free gives back what it or Wrap
+	// returned.
 	Alloc(n int) Buffer
 	Free(b Buffer)
 	// Wrap is a buffer with the content of host memory, which neither side
@@ -218,6 +219,38 @@ type Backend interface {
 	SparseDense(out Buffer, b *graphops.Block, values Buffer)
 	SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey)
 }
+
+// Keeper is a Backend in whose memory copies of host memory are kept beyond a pass,
+// such as those of a model's weights and gradients.
+type Keeper interface {
+	Backend
+	// Kept is the copy of host memory; false where there is none. Wrap of that memory
+	// is the copy, and what is computed into it stays there.
+	Kept(host []float32) (Buffer, bool)
+}
+
+// CrossEntropies is a Backend that computes the loss of package nn's CrossEntropy
+// itself. labels hold a word for each of the rows, classes or -1 for none, as
+// Upload puts them; out and d have one element.
+type CrossEntropies interface {
+	Backend
+	// CrossEntropy is out = Σ log Σ_c e^x[r,c] - x[r,labels[r]] over the labelled
+	// rows. It waits for the number of those whose greatest logit, the first of equal
+	// ones, is the label's.
+	CrossEntropy(out, x, labels Buffer, rows, cols int) (correct int64)
+	// CrossEntropyGrad is dx[r,c] = d·(softmax(x[r,:])[c] - [c = labels[r]]), and 0 for
+	// rows without a label.
+	CrossEntropyGrad(dx, d, x, labels Buffer, rows, cols int, acc bool)
+}
+
+// Failure is what a backend panics with where it cannot compute at all: there is no
+// memory left, or the device is lost. Err says what happened.
+type Failure struct{ Err error }
+
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap is Err.
+func (f *Failure) Unwrap() error { return f.Err }
 
 // L2Eps is the norm below which L2Normalize divides by L2Eps instead, PyTorch's
 // default for torch.nn.functional.normalize.

@@ -37,6 +37,8 @@ type Fwd struct {
 	tape  []node
 	sites int // dropout calls of this pass
 	done  bool
+	// Copies of host memory on a device, for this pass.
+	copies []Buffer
 }
 
 // node is one step of the tape: back adds to the gradients of the inputs of out.
@@ -66,6 +68,7 @@ func (f *Fwd) Reset(c Config) {
 		f.own.threads, f.own.bf16 = c.Threads, c.BF16
 		be = f.own
 	}
+	f.dropCopies()
 	if f.be != nil && f.be != be {
 		f.mem.close()
 	}
@@ -81,9 +84,27 @@ func (f *Fwd) Reset(c Config) {
 // Close frees the memory of all passes. The Fwd and its tensors must not be used
 // afterwards. On the CPU the garbage collector does as much.
 func (f *Fwd) Close() {
+	f.dropCopies()
 	f.mem.close()
 	f.pass++
 	f.tape = nil
+}
+
+// wrap is host memory as a buffer, for this pass.
+func (f *Fwd) wrap(host []float32) Buffer {
+	b := f.be.Wrap(host)
+	if b.Dev != nil {
+		f.copies = append(f.copies, b)
+	}
+	return b
+}
+
+func (f *Fwd) dropCopies() {
+	for i, b := range f.copies {
+		f.be.Free(b)
+		f.copies[i] = Buffer{}
+	}
+	f.copies = f.copies[:0]
 }
 
 // Config is the configuration of this pass.
@@ -104,7 +125,7 @@ func (f *Fwd) Backend() Backend { return f.be }
 func (f *Fwd) Input(rows, cols int, data []float32, sp *Space) *Tensor {
 	checkData("Input", rows, cols, data)
 	checkSpace("Input", sp, rows)
-	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: f.be.Wrap(data), sp: sp}
+	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: f.wrap(data), sp: sp}
 }
 
 // Leaf is an Input whose gradient is wanted: [Tensor.Grad] gives it after
@@ -128,7 +149,7 @@ func (f *Fwd) Param(p *Param) *Tensor {
 	if p.G != nil && len(p.G) != len(p.W) {
 		fail("Param", "parameter %q has %d weights but its G has %d elements", p.Name, len(p.W), len(p.G))
 	}
-	t := &Tensor{f: f, pass: f.pass, rows: p.Rows, cols: p.Cols, buf: f.be.Wrap(p.W), param: p}
+	t := &Tensor{f: f, pass: f.pass, rows: p.Rows, cols: p.Cols, buf: f.wrap(p.W), param: p}
 	t.need = f.Recording() && p.G != nil
 	return t
 }
@@ -195,8 +216,15 @@ func (f *Fwd) record(out *Tensor, back func(dOut Buffer), inputs ...*Tensor) *Te
 // gradOf is the buffer to put a contribution to x's gradient into, and whether
 // it holds others already: then add, else overwrite. flush must follow.
 func (f *Fwd) gradOf(x *Tensor) (Buffer, bool) {
-	if x.param != nil && f.onHost(x) {
-		return f.be.Wrap(x.param.G), true
+	if x.param != nil {
+		if f.onHost(x) {
+			return f.be.Wrap(x.param.G), true
+		}
+		if k, ok := f.be.(Keeper); ok {
+			if g, ok := k.Kept(x.param.G); ok {
+				return g, true
+			}
+		}
 	}
 	acc := x.grad != nil
 	if !acc {

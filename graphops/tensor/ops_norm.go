@@ -42,14 +42,14 @@ func (f *Fwd) ColNorm(x *Tensor, eps float64) (out *Tensor, mean, variance []flo
 	for i, m := range mean {
 		minus[i] = -m
 	}
-	f.be.AddRow(d, f.be.Wrap(minus), n, c, false)
+	f.be.AddRow(d, f.wrap(minus), n, c, false)
 	f.be.Unary(ScaleOp, d, x.buf, 1, true)
 	variance = stat(func() { f.be.ColDot(row, d, d, n, c, false) })
 	scales := make([]float32, c)
 	for i, v := range variance {
 		scales[i] = float32(1 / math.Sqrt(float64(v)+eps))
 	}
-	inv := f.be.Wrap(scales)
+	inv := f.wrap(scales)
 	f.be.ColScale(out.buf, d, inv, n, c, false)
 	f.mem.put(centred)
 	f.mem.put(slab)

@@ -36,7 +36,7 @@ func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op Op
 		w = mean
 	}
 	c := h.cols
-	weights := f.be.Wrap(w)
+	weights := f.wrap(w)
 	if r := h.rowsOf; r != nil && len(w) > 0 {
 		out := f.result(b.NumDst, c, DstSpace(b))
 		f.be.SpMMRows(Sum, out.buf, b, weights, r.table, r.rows, c)

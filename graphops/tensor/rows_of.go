@@ -34,7 +34,7 @@ func (f *Fwd) RowsInput(table []float32, cols int, rows []int32, sp *Space) *Ten
 		}
 	}
 	checkSpace(op, sp, len(rows))
-	return f.rows(&rowsOf{f.be.Wrap(table), rows}, cols, sp)
+	return f.rows(&rowsOf{f.wrap(table), rows}, cols, sp)
 }
 
 func (f *Fwd) rows(r *rowsOf, cols int, sp *Space) *Tensor {

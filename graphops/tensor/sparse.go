@@ -57,7 +57,7 @@ func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, value
 	checkSpace(op, sp, rows)
 	s := &sparse{b: &graphops.Block{NumDst: rows, NumSrc: cols, Indptr: indptr, Indices: indices}}
 	if values != nil {
-		s.values = f.be.Wrap(values[first:last])
+		s.values = f.wrap(values[first:last])
 	}
 	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, sp: sp, sparse: s}
 }

@@ -149,17 +149,19 @@ func (t *Tensor) CopyTo(dst []float32) {
 	f := t.f
 	f.check("CopyTo", t)
 	checkData("CopyTo", t.rows, t.cols, dst)
-	to := f.be.Wrap(dst)
-	switch {
-	case to.Dev != nil:
+	if none := f.be.Wrap(dst[:0]); none.Dev != nil {
+		f.be.Free(none)
 		f.dense(t)
 		f.be.Download(dst, t.buf)
-	case t.affine != nil:
-		f.computeIn(t, to)
-	default:
-		f.dense(t)
-		f.be.Unary(ScaleOp, to, t.buf, 1, false)
+		return
 	}
+	to := f.be.Wrap(dst)
+	if t.affine != nil {
+		f.computeIn(t, to)
+		return
+	}
+	f.dense(t)
+	f.be.Unary(ScaleOp, to, t.buf, 1, false)
 }
 
 // Grad is the gradient of a [Fwd.Leaf] after Backward, row-major: zeros where
