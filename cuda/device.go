@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/graphnb/graphnb/cuda/kernels"
 )
 
 // minDriver is the CUDA version that the committed PTX needs of a driver: it is PTX ISA 7.8.
@@ -30,7 +32,7 @@ type Device struct {
 
 	failed  atomic.Pointer[Error] // the first failure
 	last    *kernel               // the kernel launched last; the device's goroutine only
-	kernels kernels
+	kernels registry
 	mem     memory
 	stage   stage
 
@@ -68,6 +70,11 @@ func Open(o Options) (*Device, error) {
 	d.kernels.init()
 	d.mem.init(d)
 	d.stage.init(d)
+	for _, m := range kernels.Modules() {
+		if err := d.AddModule(m.Name, m.PTX); err != nil {
+			return nil, err
+		}
+	}
 	opened := make(chan error)
 	go d.serve(opened)
 	if err := <-opened; err != nil {

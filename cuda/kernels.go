@@ -29,14 +29,14 @@ type module struct {
 // paramType is the type of a parameter as PTX has it, .u64 or .f32.
 type paramType string
 
-// kernels are those of all modules, by name.
-type kernels struct {
+// registry is the kernels of all modules, by name.
+type registry struct {
 	mu      sync.RWMutex
 	modules []*module
 	byName  map[string]*kernel
 }
 
-func (k *kernels) init() { k.byName = map[string]*kernel{} }
+func (k *registry) init() { k.byName = map[string]*kernel{} }
 
 // AddModule makes the kernels of PTX known by their names, beside those of package cuda/kernels. It is
 // compiled when one of them is first launched. name is for errors.
@@ -175,7 +175,7 @@ func (d *Device) HasKernel(name string) bool {
 }
 
 // ready loads a kernel and lets it have its shared memory; on the device's goroutine.
-func (ks *kernels) ready(d *Device, k *kernel, shared int) error {
+func (ks *registry) ready(d *Device, k *kernel, shared int) error {
 	if k.mod.h == 0 {
 		h, log, err := d.drv.load(k.mod.ptx)
 		if err != nil {
@@ -203,7 +203,7 @@ func (ks *kernels) ready(d *Device, k *kernel, shared int) error {
 	return nil
 }
 
-func (ks *kernels) release(drv driver) error {
+func (ks *registry) release(drv driver) error {
 	var first error
 	for _, m := range ks.modules {
 		if m.h != 0 {

@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -18,11 +19,26 @@ const NotLoaded = -1
 // Load loads the driver from a file or soname and initialises it. The status is that of cuInit, or
 // [NotLoaded]; why says the reason then. Loading twice is harmless.
 func Load(library string) (status int, why string) {
+	if f := loader.Load(); f != nil {
+		return (*f)(library)
+	}
 	name := C.CString(library)
 	defer C.free(unsafe.Pointer(name))
 	text := make([]byte, 512)
 	status = int(C.gnb_load(name, (*C.char)(unsafe.Pointer(&text[0])), C.int(len(text))))
 	return status, C.GoString((*C.char)(unsafe.Pointer(&text[0])))
+}
+
+// loader stands in for loading in tests.
+var loader atomic.Pointer[func(library string) (status int, why string)]
+
+// SetLoader makes Load call f instead of loading anything; nil ends that. It goes with Set.
+func SetLoader(f func(library string) (status int, why string)) {
+	if f == nil {
+		loader.Store(nil)
+		return
+	}
+	loader.Store(&f)
 }
 
 // Set puts the C function fn under a call of the driver, such as "cuMemAlloc_v2"; nil takes it away.

@@ -1,0 +1,196 @@
+//go:build cuda && linux && cgo
+
+package fakegpu
+
+// #include <stdlib.h>
+import "C"
+
+import (
+	"encoding/binary"
+	"maps"
+	"unsafe"
+)
+
+// hostRange is pinned or registered memory of the host.
+type hostRange struct {
+	n          int64
+	readOnly   bool
+	registered bool
+}
+
+func (h hostRange) bytes(at uintptr) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), h.n)
+}
+
+func (d *Driver) hostRanges() map[uintptr]hostRange {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.host)
+}
+
+// pinned reports whether n bytes at p are pinned or registered.
+func (d *Driver) pinned(p uintptr, n int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for at, h := range d.host {
+		if p >= at && p+uintptr(n) <= at+uintptr(h.n) {
+			return true
+		}
+	}
+	return false
+}
+
+// share makes host memory visible to every device, and unshare ends that; all are locked.
+func (d *Driver) share(at uintptr, h hostRange) int {
+	for _, v := range d.devices {
+		if _, err := v.mem.Map(h.bytes(at), h.readOnly); err != nil {
+			return alreadyMapped
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.host[at] = h
+	return success
+}
+
+func (d *Driver) unshare(at uintptr, registered bool) int {
+	d.mu.Lock()
+	h, ok := d.host[at]
+	if ok = ok && h.registered == registered; ok {
+		delete(d.host, at)
+	}
+	d.mu.Unlock()
+	if !ok {
+		return notRegistered
+	}
+	for _, v := range d.devices {
+		v.drainAll()
+		if err := v.mem.Unmap(uint64(at)); err != nil {
+			return invalidValue
+		}
+	}
+	return success
+}
+
+//export fkMemGetInfo
+func fkMemGetInfo(free, total *C.size_t) C.int {
+	return use("cuMemGetInfo_v2", func(d *device) int {
+		*free, *total = C.size_t(d.mem.Limit()-d.mem.Used()), C.size_t(d.mem.Limit())
+		return success
+	})
+}
+
+//export fkMemAlloc
+func fkMemAlloc(p *C.ulonglong, n C.size_t) C.int {
+	return use("cuMemAlloc_v2", func(d *device) int {
+		if n == 0 {
+			return invalidValue
+		}
+		at, err := d.mem.Alloc(int64(n))
+		if err != nil {
+			return outOfMemory
+		}
+		*p = C.ulonglong(at)
+		return success
+	})
+}
+
+//export fkMemFree
+func fkMemFree(p C.ulonglong) C.int {
+	return giveBack("cuMemFree_v2", func(d *device) int {
+		d.drainAll()
+		if err := d.mem.Free(uint64(p)); err != nil {
+			return invalidValue
+		}
+		return success
+	})
+}
+
+//export fkMemHostAlloc
+func fkMemHostAlloc(p *uintptr, n C.size_t, flags C.uint) C.int {
+	return useAll("cuMemHostAlloc", false, func(d *device) int {
+		m := uintptr(C.calloc(1, n))
+		*p = m
+		return d.dr.share(m, hostRange{n: int64(n)})
+	})
+}
+
+//export fkMemFreeHost
+func fkMemFreeHost(p unsafe.Pointer) C.int {
+	return useAll("cuMemFreeHost", true, func(d *device) int {
+		status := d.dr.unshare(uintptr(p), false)
+		if status == success {
+			C.free(p)
+		}
+		return status
+	})
+}
+
+//export fkMemHostRegister
+func fkMemHostRegister(p unsafe.Pointer, n C.size_t, flags C.uint) C.int {
+	return useAll("cuMemHostRegister_v2", false, func(d *device) int {
+		const readOnly = 8
+		return d.dr.share(uintptr(p), hostRange{n: int64(n), readOnly: flags&readOnly != 0, registered: true})
+	})
+}
+
+//export fkMemHostUnregister
+func fkMemHostUnregister(p unsafe.Pointer) C.int {
+	return useAll("cuMemHostUnregister", true, func(d *device) int { return d.dr.unshare(uintptr(p), true) })
+}
+
+//export fkMemHostGetDevicePointer
+func fkMemHostGetDevicePointer(at *C.ulonglong, p unsafe.Pointer, flags C.uint) C.int {
+	return use("cuMemHostGetDevicePointer_v2", func(d *device) int {
+		if !d.dr.pinned(uintptr(p), 1) {
+			return invalidValue
+		}
+		*at = C.ulonglong(uintptr(p))
+		return success
+	})
+}
+
+//export fkMemcpyHtoDAsync
+func fkMemcpyHtoDAsync(dst C.ulonglong, src unsafe.Pointer, n C.size_t, s unsafe.Pointer) C.int {
+	return onStream("cuMemcpyHtoDAsync_v2", s, func(d *device) op {
+		b := unsafe.Slice((*byte)(src), n)
+		if !d.dr.pinned(uintptr(src), int64(n)) {
+			b = append([]byte(nil), b...) // the driver has read ordinary memory when it returns
+		}
+		return op{f: func() int { return d.check(d.mem.Write(uint64(dst), b)) }}
+	})
+}
+
+//export fkMemcpyDtoHAsync
+func fkMemcpyDtoHAsync(dst unsafe.Pointer, src C.ulonglong, n C.size_t, s unsafe.Pointer) C.int {
+	b := unsafe.Slice((*byte)(dst), n)
+	status := onStream("cuMemcpyDtoHAsync_v2", s, func(d *device) op {
+		return op{f: func() int { return d.check(d.mem.Read(uint64(src), b)) }}
+	})
+	if status == success && !installed.Load().pinned(uintptr(dst), int64(n)) {
+		return fkStreamSynchronize(s) // into ordinary memory the driver copies before it returns
+	}
+	return status
+}
+
+//export fkMemcpyDtoDAsync
+func fkMemcpyDtoDAsync(dst, src C.ulonglong, n C.size_t, s unsafe.Pointer) C.int {
+	return onStream("cuMemcpyDtoDAsync_v2", s, func(d *device) op {
+		return op{f: func() int { return d.check(d.mem.Copy(uint64(dst), uint64(src), int64(n))) }}
+	})
+}
+
+//export fkMemsetD8Async
+func fkMemsetD8Async(dst C.ulonglong, v C.uchar, n C.size_t, s unsafe.Pointer) C.int {
+	return onStream("cuMemsetD8Async", s, func(d *device) op {
+		return op{f: func() int { return d.check(d.mem.Fill(uint64(dst), []byte{byte(v)}, int64(n))) }}
+	})
+}
+
+//export fkMemsetD32Async
+func fkMemsetD32Async(dst C.ulonglong, v C.uint, n C.size_t, s unsafe.Pointer) C.int {
+	return onStream("cuMemsetD32Async", s, func(d *device) op {
+		pattern := binary.LittleEndian.AppendUint32(nil, uint32(v))
+		return op{f: func() int { return d.check(d.mem.Fill(uint64(dst), pattern, 4*int64(n))) }}
+	})
+}

@@ -1,0 +1,202 @@
+//go:build cuda && linux && cgo
+
+package fakegpu
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/graphnb/graphnb/cuda/internal/ptx"
+)
+
+// Results of the driver, CUresult.
+const (
+	success          = 0
+	invalidValue     = 1
+	outOfMemory      = 2
+	noDevice         = 100
+	invalidDevice    = 101
+	invalidContext   = 201
+	invalidPTX       = 218
+	invalidHandle    = 400
+	notFound         = 500
+	notReady         = 600
+	illegalAddress   = 700
+	tooManyResources = 701
+	notRegistered    = 713
+	alreadyMapped    = 712
+	misaligned       = 716
+	launchFailed     = 719
+)
+
+// device is one GPU. Its methods but lock and left want it locked.
+type device struct {
+	dr      *Driver
+	n       int
+	mu      sync.Mutex
+	mem     *ptx.Memory
+	machine *ptx.Machine
+	rng     *rand.Rand
+
+	retained int
+	sticky   int // what every call returns since a kernel failed
+	streams  []*stream
+	clock    int64 // operations done, for events' times
+	leaked   []string
+}
+
+// stream is a queue of operations not yet done.
+type stream struct {
+	d   *device
+	ops []op
+}
+
+// op is an operation: it waits for a record, does f, and reaches a record.
+type op struct {
+	after *record
+	f     func() int
+	reach *record
+}
+
+// record is a moment of a stream, done when everything before it is.
+type record struct {
+	s    *stream
+	done bool
+	at   int64
+}
+
+// event is what cuEventCreate makes; last is nil until it is recorded.
+type event struct {
+	d    *device
+	last *record
+}
+
+func newDevice(dr *Driver, n int) *device {
+	d := &device{dr: dr, n: n, rng: rand.New(rand.NewPCG(dr.c.Seed, uint64(n)))}
+	d.reset()
+	return d
+}
+
+// reset makes the memory empty, as a context's end does.
+func (d *device) reset() {
+	d.mem = ptx.NewMemory(d.n, d.dr.c.Memory)
+	d.machine = ptx.NewMachine(d.mem)
+	d.machine.Order = d.dr.c.Order
+	if d.dr.c.NoRaces {
+		d.machine.Races = false
+		d.machine.Workers = 2
+	}
+	d.streams = nil
+	for at, h := range d.dr.hostRanges() {
+		if _, err := d.mem.Map(h.bytes(at), h.readOnly); err != nil {
+			panic(err) // a range that was mapped before
+		}
+	}
+}
+
+// put adds an operation to a stream and does as much as the schedule says.
+func (d *device) put(s *stream, o op) {
+	s.ops = append(s.ops, o)
+	switch d.dr.c.Schedule {
+	case Eager:
+		d.drain(s)
+	case Random:
+		for n := d.rng.IntN(4); n > 0; n-- {
+			if t := d.streams[d.rng.IntN(len(d.streams))]; len(t.ops) > 0 {
+				d.step(t)
+			}
+		}
+	case Lazy:
+		const most = 4096 // nothing waits for ever on a device either
+		if len(s.ops) > most {
+			d.step(s)
+		}
+	}
+}
+
+// step does a stream's first operation, and before that what it waits for.
+func (d *device) step(s *stream) {
+	o := s.ops[0]
+	s.ops[0] = op{}
+	s.ops = s.ops[1:]
+	if o.after != nil {
+		d.reach(o.after)
+	}
+	d.clock++
+	if o.f != nil && d.sticky == 0 {
+		d.sticky = o.f()
+	}
+	if o.reach != nil {
+		o.reach.done, o.reach.at = true, d.clock
+	}
+}
+
+func (d *device) reach(r *record) {
+	for !r.done {
+		d.step(r.s)
+	}
+}
+
+func (d *device) drain(s *stream) {
+	for len(s.ops) > 0 {
+		d.step(s)
+	}
+}
+
+func (d *device) drainAll() {
+	for _, s := range d.streams {
+		d.drain(s)
+	}
+}
+
+// check is the status of an operation that ended with err.
+func (d *device) check(err error) int {
+	if err == nil {
+		return success
+	}
+	d.dr.noteFault(d.n, err)
+	var f *ptx.Fault
+	if errors.As(err, &f) {
+		switch f.Kind {
+		case ptx.Misaligned:
+			return misaligned
+		case ptx.OutOfBounds, ptx.Freed, ptx.Uninitialised, ptx.ReadOnly:
+			return illegalAddress
+		}
+		return launchFailed
+	}
+	return illegalAddress
+}
+
+// release undoes a retain; the last one ends the context and frees what is in it.
+func (d *device) release() int {
+	if d.retained == 0 {
+		return invalidContext
+	}
+	d.retained--
+	if d.retained > 0 {
+		return success
+	}
+	if n := d.mem.Live(); n > 0 {
+		d.leaked = append(d.leaked, fmt.Sprintf("%d allocations, %d bytes, when device %d's context ended", n, d.mem.Used(), d.n))
+	}
+	if n := len(d.streams); n > 0 {
+		d.leaked = append(d.leaked, fmt.Sprintf("%d streams, when device %d's context ended", n, d.n))
+	}
+	d.sticky = 0
+	d.reset()
+	return success
+}
+
+// left is what a test forgot.
+func (d *device) left() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	left := d.leaked
+	if d.retained > 0 {
+		left = append(left, fmt.Sprintf("the context of device %d, retained %d times", d.n, d.retained))
+	}
+	return left
+}

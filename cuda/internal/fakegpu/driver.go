@@ -1,0 +1,230 @@
+//go:build cuda && linux && cgo
+
+package fakegpu
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/graphnb/graphnb/cuda/internal/ptx"
+	"github.com/graphnb/graphnb/cuda/internal/shim"
+)
+
+// Schedule says when the work of streams is done.
+type Schedule int
+
+// The schedules.
+const (
+	Lazy Schedule = iota
+	Eager
+	Random // by Config.Seed
+)
+
+// Config describes the machine. The zero value has one device of 256 MB with a driver of CUDA 12.4.
+type Config struct {
+	Devices int
+	Memory  int64 // bytes a device
+	Version int   // of the driver, 12040 where it is 0
+	// Missing makes loading the driver fail with this reason.
+	Missing string
+	// Init is what cuInit returns.
+	Init int
+	// Capability is of the devices, 70 where it is 0.
+	Capability int
+
+	Schedule Schedule
+	Seed     uint64
+	Order    ptx.Order
+	// NoRaces does not look for races, and runs blocks on two cores: faster.
+	NoRaces bool
+	// Quiet does not print kernels' faults as they happen.
+	Quiet bool
+}
+
+// Driver is the driver that is installed.
+type Driver struct {
+	c       Config
+	devices []*device
+
+	mu      sync.Mutex
+	objects map[uintptr]any // streams, events, modules, functions by their handles
+	next    uintptr
+	host    map[uintptr]hostRange
+	faults  []error
+	inject  []*Fault
+	modules map[string]*ptx.Module // by source
+}
+
+// Fault makes calls of the driver fail.
+type Fault struct {
+	Device int
+	// Call is the function that fails, such as "cuMemAlloc_v2"; "" with Kernel is its launch.
+	Call string
+	// Kernel narrows it to launches of one kernel.
+	Kernel string
+	// After is how many such calls go well first; Times how many fail then, 0 for all.
+	After, Times int
+	// Status is what the call returns.
+	Status int
+	// Lost makes the device fail with Status from then on, in the midst of work: a launch is accepted,
+	// and the failure is found by what comes later.
+	Lost bool
+}
+
+// installed is the driver behind the table.
+var installed atomic.Pointer[Driver]
+
+// New installs a driver until the test ends, when it sees that nothing went wrong unnoticed and nothing
+// is left.
+func New(t testing.TB, c Config) *Driver {
+	t.Helper()
+	d := Install(c)
+	t.Cleanup(func() {
+		d.Uninstall()
+		for _, f := range d.TakeFaults() {
+			t.Errorf("fakegpu: %v", f)
+		}
+		for _, l := range d.Left() {
+			t.Errorf("fakegpu: left behind: %s", l)
+		}
+	})
+	return d
+}
+
+// Install puts a driver behind the shim's table, for a process that has no test of its own, such as a
+// worker. There is one at a time.
+func Install(c Config) *Driver {
+	if c.Devices == 0 {
+		c.Devices = 1
+	}
+	if c.Memory == 0 {
+		c.Memory = 256 << 20
+	}
+	if c.Version == 0 {
+		c.Version = 12040
+	}
+	if c.Capability == 0 {
+		c.Capability = 70
+	}
+	d := &Driver{c: c, objects: map[uintptr]any{}, next: 1 << 20, host: map[uintptr]hostRange{}, modules: map[string]*ptx.Module{}}
+	for i := range c.Devices {
+		d.devices = append(d.devices, newDevice(d, i))
+	}
+	if !installed.CompareAndSwap(nil, d) {
+		panic("fakegpu: a driver is installed already")
+	}
+	install()
+	shim.SetLoader(func(string) (int, string) {
+		if c.Missing != "" {
+			return shim.NotLoaded, c.Missing
+		}
+		return c.Init, ""
+	})
+	return d
+}
+
+// Uninstall takes the driver away.
+func (d *Driver) Uninstall() {
+	shim.SetLoader(nil)
+	uninstall()
+	installed.CompareAndSwap(d, nil)
+}
+
+// Inject arranges a fault.
+func (d *Driver) Inject(f Fault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f.Call == "" {
+		f.Call = "cuLaunchKernel"
+	}
+	d.inject = append(d.inject, &f)
+}
+
+// injected is the fault that a call meets, or nil.
+func (d *Driver) injected(device int, call, kernel string) *Fault {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, f := range d.inject {
+		if f.Device != device || f.Call != call || f.Kernel != "" && f.Kernel != kernel {
+			continue
+		}
+		if f.After > 0 {
+			f.After--
+			continue
+		}
+		if f.Times--; f.Times == 0 {
+			d.inject = slices.Delete(d.inject, i, i+1)
+		}
+		return f
+	}
+	return nil
+}
+
+// TakeFaults are the faults of kernels and copies so far; a test that takes them has seen them.
+func (d *Driver) TakeFaults() []error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.faults
+	d.faults = nil
+	return f
+}
+
+func (d *Driver) noteFault(device int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = append(d.faults, fmt.Errorf("device %d: %w", device, err))
+	if !d.c.Quiet {
+		fmt.Printf("fakegpu: device %d: %v\n", device, err)
+	}
+}
+
+// Left is what was not given back, in words.
+func (d *Driver) Left() []string {
+	var left []string
+	for _, v := range d.devices {
+		left = append(left, v.left()...)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	count := map[string]int{}
+	for _, o := range d.objects {
+		count[fmt.Sprintf("%T", o)]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		left = append(left, fmt.Sprintf("%d %s", count[name], name))
+	}
+	if n := len(d.host); n > 0 {
+		left = append(left, fmt.Sprintf("%d pieces of pinned or registered host memory", n))
+	}
+	return left
+}
+
+// Instructions is how many PTX instructions a device has run.
+func (d *Driver) Instructions(device int) int64 { return d.devices[device].machine.Stats().Instructions }
+
+// add gives an object a handle.
+func (d *Driver) add(o any) uintptr {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.next += 16
+	d.objects[d.next] = o
+	return d.next
+}
+
+// object is what a handle stands for, or the zero value where it is none of that type.
+func object[T any](d *Driver, h uintptr) (o T, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o, ok = d.objects[h].(T)
+	return o, ok
+}
+
+func (d *Driver) forget(h uintptr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.objects, h)
+}

@@ -1,0 +1,107 @@
+//go:build cuda && linux && cgo
+
+package fakegpu
+
+// #include "glue.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/graphnb/graphnb/cuda/internal/shim"
+)
+
+// install puts every call that there is behind the table; the rest is absent, as in an old driver.
+func install() { each(func(i C.int) unsafe.Pointer { return C.fk_call(i) }) }
+
+func uninstall() { each(func(C.int) unsafe.Pointer { return nil }) }
+
+func each(call func(C.int) unsafe.Pointer) {
+	for i := range C.fk_len() {
+		if err := shim.Set(C.GoString(C.fk_name(i)), call(i)); err != nil {
+			panic(err) // the list in glue.c and the table differ
+		}
+	}
+}
+
+// in is the installed driver and the device of the thread's context, locked; the status is that of a
+// thread without one, of a device that has failed, or of a fault that is injected.
+func in(call string) (d *device, status int) {
+	context := int(C.fk_current())
+	dr := installed.Load()
+	if dr == nil || context < 1 || context > len(dr.devices) {
+		return nil, invalidContext
+	}
+	d = dr.devices[context-1]
+	d.mu.Lock()
+	if d.retained == 0 {
+		d.mu.Unlock()
+		return nil, invalidContext
+	}
+	if f := dr.injected(d.n, call, ""); f != nil {
+		if f.Lost {
+			d.sticky = f.Status
+		}
+		d.mu.Unlock()
+		return nil, f.Status
+	}
+	return d, d.sticky
+}
+
+// use calls f on the device of the thread's context; a device that has failed returns that instead.
+func use(call string, f func(d *device) int) C.int {
+	d, status := in(call)
+	if d == nil {
+		return C.int(status)
+	}
+	defer d.mu.Unlock()
+	if status == success {
+		status = f(d)
+	}
+	return C.int(status)
+}
+
+// giveBack is use for calls that free something, which a device that has failed does too.
+func giveBack(call string, f func(d *device) int) C.int {
+	d, status := in(call)
+	if d == nil {
+		return C.int(status)
+	}
+	defer d.mu.Unlock()
+	if s := f(d); status == success {
+		status = s
+	}
+	return C.int(status)
+}
+
+// useAll is use for calls that concern every device: all are locked, in their order.
+func useAll(call string, free bool, f func(d *device) int) C.int {
+	d, status := in(call)
+	if d == nil {
+		return C.int(status)
+	}
+	d.mu.Unlock()
+	if status != success && !free {
+		return C.int(status)
+	}
+	for _, v := range d.dr.devices {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+	}
+	if s := f(d); status == success {
+		status = s
+	}
+	return C.int(status)
+}
+
+//export fkCtxSetCurrent
+func fkCtxSetCurrent(ctx unsafe.Pointer) C.int {
+	C.fk_set_current(C.long(uintptr(ctx)))
+	return success
+}
+
+//export fkCtxGetCurrent
+func fkCtxGetCurrent(ctx *uintptr) C.int {
+	*ctx = uintptr(C.fk_current())
+	return success
+}
