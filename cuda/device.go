@@ -65,6 +65,9 @@ func Open(o Options) (*Device, error) {
 	if os.Getenv("GNB_CUDA_DEBUG") == "1" {
 		o.Debug = true
 	}
+	if os.Getenv("GNB_CUDA_EXACT") == "1" {
+		o.Exact = true
+	}
 	d := &Device{opts: o, drv: drv, over: make(chan struct{}), pinned: map[*Pinned]bool{}}
 	d.q.init()
 	d.kernels.init()

@@ -103,6 +103,9 @@ func (s *Stream) Alloc(use Use, bytes int64) (*Buffer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	size := (max(bytes, 1) + granule - 1) / granule * granule
+	if m.d.opts.Exact {
+		size = max(bytes, 1)
+	}
 	p := m.pool(s, size)
 	b := p.take(size)
 	if b == nil {
@@ -111,7 +114,9 @@ func (s *Stream) Alloc(use Use, bytes int64) (*Buffer, error) {
 			return nil, err
 		}
 	}
-	b.split(p, size)
+	if !m.d.opts.Exact {
+		b.split(p, size)
+	}
 	m.held[use] += b.size
 	return &Buffer{Ptr: b.ptr, Bytes: bytes, b: b, stream: s, use: use}, nil
 }
@@ -168,6 +173,9 @@ func (m *memory) giveBack(b *Buffer) {
 	m.held[b.use] -= b.b.size
 	b.b.seg.pool.put(b.b)
 	b.b = nil
+	if m.d.opts.Exact {
+		_ = m.trim() // a failure stays with the device
+	}
 }
 
 // more gets a free block of at least size bytes that was not there: memory that another stream has
@@ -232,15 +240,7 @@ func (m *memory) reap(all bool) error {
 
 // grow gets a segment with room for size bytes; nil where the limit or the device does not let it.
 func (m *memory) grow(p *pool, size int64) (*block, error) {
-	up := (size + largeGranule - 1) / largeGranule * largeGranule
-	sizes := []int64{up, size}
-	switch {
-	case size <= smallMax:
-		sizes[0] = smallSegment
-	case size < largeMax:
-		sizes = []int64{largeSegment, up, size}
-	}
-	for _, n := range sizes {
+	for _, n := range m.segmentSizes(size) {
 		if m.reserved+n > m.limit {
 			continue
 		}
@@ -265,6 +265,20 @@ func (m *memory) grow(p *pool, size int64) (*block, error) {
 	return nil, nil
 }
 
+// segmentSizes are the sizes to try for a segment with a block of size bytes, the best first.
+func (m *memory) segmentSizes(size int64) []int64 {
+	up := (size + largeGranule - 1) / largeGranule * largeGranule
+	switch {
+	case m.d.opts.Exact:
+		return []int64{size}
+	case size <= smallMax:
+		return []int64{smallSegment, size}
+	case size < largeMax:
+		return []int64{largeSegment, up, size}
+	}
+	return []int64{up, size}
+}
+
 // trim gives the segments without a block in use back to the driver.
 func (m *memory) trim() error {
 	var empty []*segment
@@ -272,6 +286,9 @@ func (m *memory) trim() error {
 		if seg.first.free && seg.first.next == nil {
 			empty = append(empty, seg)
 		}
+	}
+	if len(empty) == 0 {
+		return nil
 	}
 	return m.d.do("freeing cached memory", func() error {
 		for _, seg := range empty {

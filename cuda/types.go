@@ -31,6 +31,10 @@ type Options struct {
 	Limit int64
 	// Debug waits for every command and names the kernel that failed. GNB_CUDA_DEBUG=1 sets it too.
 	Debug bool
+	// Exact gives every buffer an allocation of its own, of just its bytes, and frees it at once: slow, and
+	// it waits for the device, but a checker (compute-sanitizer, the interpreter of the tests) sees where
+	// each buffer ends. GNB_CUDA_EXACT=1 sets it too.
+	Exact bool
 	// Library is the driver's file or soname; "" is GNB_LIBCUDA, else libcuda.so.1.
 	Library string
 }

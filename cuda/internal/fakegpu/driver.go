@@ -204,7 +204,9 @@ func (d *Driver) Left() []string {
 }
 
 // Instructions is how many PTX instructions a device has run.
-func (d *Driver) Instructions(device int) int64 { return d.devices[device].machine.Stats().Instructions }
+func (d *Driver) Instructions(device int) int64 {
+	return d.devices[device].machine.Stats().Instructions
+}
 
 // add gives an object a handle.
 func (d *Driver) add(o any) uintptr {
