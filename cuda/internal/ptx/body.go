@@ -83,8 +83,10 @@ type body struct {
 }
 
 func newBody(p *parser, k *Kernel) *body {
-	b := &body{p: p, k: k, labels: map[string]int{}, targets: map[string][]string{}, consts: map[uint64]int32{}, fixed: map[paramSlot]int32{},
-		special: map[string]int32{}, symbols: map[*variable]int32{}, values: map[int32]uint64{}}
+	b := &body{
+		p: p, k: k, labels: map[string]int{}, targets: map[string][]string{}, consts: map[uint64]int32{}, fixed: map[paramSlot]int32{},
+		special: map[string]int32{}, symbols: map[*variable]int32{}, values: map[int32]uint64{},
+	}
 	b.push()
 	return b
 }

@@ -162,6 +162,7 @@ func number[T float32 | float64](how uint8, x, y T) bool {
 func setpS32(t *thread, in *instr) {
 	t.r[in.d] = truth(ordered(in.sub, int32(t.r[in.a]), int32(t.r[in.b])))
 }
+
 func setpS64(t *thread, in *instr) {
 	t.r[in.d] = truth(ordered(in.sub, int64(t.r[in.a]), int64(t.r[in.b])))
 }

@@ -27,6 +27,7 @@ func madWideU32(t *thread, in *instr) { t.r[in.d] = t.r[in.a]*t.r[in.b] + t.r[in
 func mulWideS32(t *thread, in *instr) {
 	t.r[in.d] = uint64(int64(int32(t.r[in.a])) * int64(int32(t.r[in.b])))
 }
+
 func madWideS32(t *thread, in *instr) {
 	t.r[in.d] = uint64(int64(int32(t.r[in.a]))*int64(int32(t.r[in.b]))) + t.r[in.c]
 }

@@ -26,7 +26,6 @@ type instr struct {
 
 // extra is what few instructions need.
 type extra struct {
-	name    string
 	regs    []int32 // of a vector
 	size    uint8   // bytes of one element
 	signed  bool
@@ -198,8 +197,8 @@ const turn = 1 << 16
 // run runs the thread until it waits or ends, or its turn is over.
 func (t *thread) run() {
 	code := t.w.k.code
-	n := int64(0)
-	for t.state == running && n < turn {
+	n, most := int64(0), min(turn, t.w.l.limit-t.count+1)
+	for t.state == running && n < most {
 		in := &code[t.pc]
 		t.pc++
 		n++
