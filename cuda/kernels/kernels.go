@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -98,8 +99,10 @@ func parse(name, ptx string) Module {
 	for _, e := range entry.FindAllStringSubmatch(ptx, -1) {
 		k := Kernel{Name: e[1], Module: name}
 		for _, p := range param.FindAllStringSubmatch(e[2], -1) {
-			bits := 0
-			fmt.Sscan(p[1], &bits)
+			bits, err := strconv.Atoi(p[1])
+			if err != nil {
+				panic(err) // they are digits
+			}
 			k.Params = append(k.Params, bits/8)
 		}
 		m.Kernels = append(m.Kernels, k)

@@ -1,0 +1,289 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// graphs are blocks that begin in the middle of their arrays: with destinations
+// without edges, with edges that repeat, with a hub, with none.
+func graphs() []*graphops.Block {
+	var all []*graphops.Block
+	for _, size := range [][2]int{{0, 3}, {1, 1}, {33, 70}, {31, 40}} {
+		r := rand.New(rand.NewPCG(uint64(size[0]), 3))
+		b := &graphops.Block{NumDst: size[0], NumSrc: size[1], Indptr: []int64{2}, Indices: []int32{-9, -9}}
+		for d := range size[0] {
+			n := r.IntN(3) * r.IntN(5)
+			if d == 5 {
+				n = 1025
+			}
+			for range n {
+				b.Indices = append(b.Indices, r.Int32N(int32(size[1])))
+			}
+			b.Indptr = append(b.Indptr, int64(len(b.Indices)))
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// dev is a block's arrays on the device: of its edges, of its transpose's.
+type dev struct {
+	indptr, indices        uint64
+	tIndptr, tDst, tEdge   uint64
+	first                  int64
+	numDst, numSrc, number int
+}
+
+func upload(g *gpu, b *graphops.Block) dev {
+	t := b.Transposed()
+	return dev{
+		put(g, b.Indptr), put(g, b.Indices), put(g, t.Indptr), put(g, t.Dst), put(g, t.Edge),
+		b.Indptr[0], b.NumDst, b.NumSrc, b.NumEdges(),
+	}
+}
+
+var widths = []int{1, 3, 4, 33, 132}
+
+func eachGraph(t *testing.T, test func(g *gpu, b *graphops.Block, d dev, cols int, acc bool)) {
+	each(t, func(g *gpu) {
+		for _, b := range graphs() {
+			d := upload(g, b)
+			for _, cols := range widths {
+				if cols > 33 && b.NumEdges() > 1000 && g.m.Order.Descending {
+					continue // takes long, and two orders have it
+				}
+				for _, acc := range []bool{false, true} {
+					test(g, b, d, cols, acc)
+				}
+			}
+		}
+	})
+}
+
+// same compares what a kernel wrote.
+func same(g *gpu, what string, at uint64, want []float32, units float64, args ...any) {
+	g.t.Helper()
+	near(g.t, what+fmt.Sprint(args...), get[float32](g, at, len(want)), want, units)
+}
+
+// variants are the kernels that take a table as it is stored and as many columns at
+// a time as its rows allow.
+func variants(name string, cols int, half bool) (kernel string, vector int) {
+	kernel = name + "_f32"
+	if half {
+		kernel = name + "_f16"
+	}
+	if cols%4 == 0 {
+		return kernel + "x4", 4
+	}
+	return kernel, 1
+}
+
+// toHalf rounds x to what f16 holds, in place, and returns its bits.
+func toHalf(x []float32) []uint16 {
+	h := make([]uint16, len(x))
+	for i, v := range x {
+		f := math.Float32bits(v)
+		sign, exp, frac := uint16(f>>16&0x8000), int(f>>23&0xff)-112, f>>13&0x3ff
+		switch {
+		case exp <= 0: // flushed, which is as good here
+			sign, exp, frac = 0, 0, 0
+		case exp > 30:
+			exp, frac = 30, 0
+		}
+		h[i] = sign | uint16(exp<<10) | uint16(frac)
+		x[i] = 0
+		if exp > 0 {
+			x[i] = math.Float32frombits(uint32(sign)<<16 | uint32(exp+112)<<23 | frac<<13)
+		}
+	}
+	return h
+}
+
+func TestGather(t *testing.T) {
+	each(t, func(g *gpu) {
+		for _, rows := range []int{0, 1, 31, 33, 1025} {
+			for _, cols := range widths {
+				for _, half := range []bool{false, true} {
+					table := random(50*cols, 4)
+					at := put(g, table)
+					if half {
+						at = put(g, toHalf(table))
+					}
+					ids := make([]int32, rows)
+					for i := range ids {
+						ids[i] = int32(i * 7 % 50)
+					}
+					want := make([]float32, rows*cols)
+					cpu.GatherRows(buf(want), buf(table), ids, cols)
+					out, _ := g.out(rows*cols, false)
+					name, v := variants("gather", cols, half)
+					g.run(name, Tiled(rows, cols, v), out, at, put(g, ids), rows, cols)
+					same(g, name, out, want, 0, rows, cols)
+				}
+			}
+		}
+	})
+}
+
+// The aggregation in all its forms: sums and means, weighted by head, of a table by
+// way of an index, of messages, and backward over the transposed block.
+func TestSpMM(t *testing.T) {
+	eachGraph(t, func(g *gpu, b *graphops.Block, d dev, cols int, acc bool) {
+		for _, half := range []bool{false, true} {
+			x := random(b.NumSrc*cols, 1)
+			at := put(g, x)
+			if half {
+				at = put(g, toHalf(x))
+			}
+			name, v := variants("spmm", cols, half)
+			for mean := range 2 {
+				want := make([]float32, b.NumDst*cols)
+				cpu.SpMM(tensor.Op(1-mean), buf(want), tensor.Buffer{}, b, buf(x), cols)
+				out, was := g.out(len(want), acc)
+				for i := range want {
+					want[i] += was[i]
+				}
+				g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, 0, at, 0, 0, d.first, b.NumDst, cols, 1, mean, asFlag(acc))
+				same(g, name, out, want, 256, " mean ", mean, b, cols)
+			}
+			for _, heads := range []int{1, 3} {
+				if cols%heads != 0 || half {
+					continue
+				}
+				w := random(b.NumEdges()*heads, 6)
+				for e := range w {
+					if e%4 == 1 {
+						w[e] = 0
+					}
+				}
+				vec := name
+				if v > 1 && cols/heads%4 != 0 {
+					vec, v = "spmm_f32", 1
+				}
+				out, want := g.out(b.NumDst*cols, acc)
+				cpu.SpMMWeighted(buf(want), b, buf(w), heads, buf(x), cols, acc)
+				g.run(vec, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, 0, at, put(g, w), 0, d.first, b.NumDst, cols, heads, 0, asFlag(acc))
+				if len(w) > 0 {
+					same(g, vec, out, want, 256, " weighted ", b, cols, heads)
+				}
+				if len(w) > 0 {
+					dout := random(b.NumDst*cols, 8)
+					out, want := g.out(b.NumSrc*cols, acc)
+					cpu.SpMMWeightedGrad(buf(want), buf(dout), buf(w), heads, b, cols, acc)
+					g.run(vec, Tiled(b.NumSrc, cols, v), out, d.tIndptr, d.tDst, 0, put(g, dout), put(g, w), d.tEdge, 0, b.NumSrc, cols, heads, 0, asFlag(acc))
+					same(g, vec, out, want, 256, " backward ", b, cols, heads)
+				}
+			}
+		}
+		table := random(99*cols, 9)
+		rows := make([]int32, b.NumSrc)
+		for i := range rows {
+			rows[i] = int32(i * 5 % 99)
+		}
+		name, v := variants("spmm", cols, false)
+		want := make([]float32, b.NumDst*cols)
+		cpu.SpMMRows(tensor.Mean, buf(want), b, tensor.Buffer{}, buf(table), rows, cols)
+		out := g.room(4 * len(want))
+		g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, put(g, rows), put(g, table), 0, 0, d.first, b.NumDst, cols, 1, 1, 0)
+		same(g, name, out, want, 256, " of a table ", b, cols)
+		msg := random(b.NumEdges()*cols, 10)
+		out, want = g.out(b.NumDst*cols, acc)
+		cpu.Segment(tensor.Mean, buf(want), tensor.Buffer{}, b, buf(msg), cols, acc)
+		g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, 0, 0, put(g, msg), 0, 0, d.first, b.NumDst, cols, 1, 1, asFlag(acc))
+		same(g, name, out, want, 256, " of messages ", b, cols)
+	})
+}
+
+// An edge of weight 0 adds nothing, even of NaN.
+func TestSpMMZeroWeight(t *testing.T) {
+	each(t, func(g *gpu) {
+		nan := float32(math.NaN())
+		out := g.room(4)
+		g.run("spmm_f32", Tiled(1, 1, 1), out, put(g, []int64{0, 2}), put(g, []int32{0, 1}), 0, put(g, []float32{nan, 3}), put(g, []float32{0, 2}), 0, int64(0), 1, 1, 1, 0, 0)
+		if got := get[float32](g, out, 1)[0]; got != 6 {
+			g.t.Errorf("it is %g, want 6", got)
+		}
+	})
+}
+
+func TestMax(t *testing.T) {
+	nan := float32(math.NaN())
+	eachGraph(t, func(g *gpu, b *graphops.Block, d dev, cols int, acc bool) {
+		x := random(b.NumSrc*cols, 1)
+		for i := range x {
+			x[i] = float32(math.Round(float64(x[i]))) // ties
+			if i%67 == 5 {
+				x[i] = nan
+			}
+		}
+		arg := make([]float32, b.NumDst*cols)
+		want := make([]float32, b.NumDst*cols)
+		cpu.SpMM(tensor.Max, buf(want), buf(arg), b, buf(x), cols)
+		out, was := g.out(len(want), acc)
+		for i := range want {
+			want[i] += was[i]
+			if want[i] != want[i] {
+				want[i] = nan // whichever, with acc
+			}
+		}
+		args := g.room(4 * len(want))
+		g.run("max_f32", Tiled(b.NumDst, cols, 1), out, args, d.indptr, d.indices, put(g, x), d.first, b.NumDst, cols, asFlag(acc))
+		for i, v := range get[float32](g, out, len(want)) {
+			if v != want[i] && (v == v || want[i] == want[i]) {
+				g.t.Fatalf("%v, %d columns: element %d is %g, want %g", b, cols, i, v, want[i])
+			}
+		}
+		for i, v := range get[uint32](g, args, len(want)) {
+			if v != buf(arg).Words()[i] {
+				g.t.Fatalf("%v, %d columns: the greatest of element %d is edge %d, want %d", b, cols, i, int32(v), int32(buf(arg).Words()[i]))
+			}
+		}
+		dout := random(b.NumDst*cols, 3)
+		dx, wantX := g.out(b.NumSrc*cols, acc)
+		cpu.SpMMGrad(tensor.Max, buf(wantX), buf(dout), buf(arg), b, cols, acc)
+		g.run("max_grad_f32", Tiled(b.NumSrc, cols, 1), dx, put(g, dout), args, d.tIndptr, d.tDst, d.tEdge, b.NumSrc, cols, asFlag(acc))
+		same(g, "max_grad_f32", dx, wantX, 32, b, cols)
+		for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {
+			at := args
+			if op != tensor.Max {
+				at = 0
+			}
+			dm, wantM := g.out(b.NumEdges()*cols, acc)
+			cpu.SegmentGrad(op, buf(wantM), buf(dout), buf(arg), b, cols, acc)
+			g.run("segment_grad_f32", Tiled(b.NumDst, cols, 1), dm, put(g, dout), at, d.indptr, d.first, b.NumDst, cols, asFlag(op == tensor.Mean), asFlag(acc))
+			same(g, "segment_grad_f32", dm, wantM, 4, op, b, cols)
+		}
+	})
+}
+
+func TestEdges(t *testing.T) {
+	eachGraph(t, func(g *gpu, b *graphops.Block, d dev, cols int, acc bool) {
+		if b.NumEdges() == 0 {
+			return
+		}
+		x, dout := random(b.NumSrc*cols, 1), random(b.NumDst*cols, 2)
+		for _, heads := range []int{1, cols} {
+			dw, want := g.out(b.NumEdges()*heads, acc)
+			cpu.EdgeDot(buf(want), b, buf(dout), buf(x), heads, cols, acc)
+			g.run("edge_dot_f32", Rows(b.NumDst*heads, cols/heads), dw, d.indptr, d.indices, put(g, dout), put(g, x), d.first, b.NumDst, cols, heads, asFlag(acc))
+			same(g, "edge_dot_f32", dw, want, 128, b, cols, heads)
+		}
+		scores, dy := random(b.NumEdges()*cols, 3), random(b.NumEdges()*cols, 4)
+		y := make([]float32, len(scores))
+		cpu.EdgeSoftmax(buf(y), b, buf(scores), cols)
+		out := g.room(4 * len(y))
+		g.run("edge_softmax_f32", Warps(b.NumDst), out, d.indptr, put(g, scores), d.first, b.NumDst, cols, Width(cols))
+		same(g, "edge_softmax_f32", out, y, 8, b, cols)
+		dx, want := g.out(len(y), acc)
+		cpu.EdgeSoftmaxGrad(buf(want), buf(dy), buf(y), b, cols, acc)
+		g.run("edge_softmax_grad_f32", Warps(b.NumDst), dx, d.indptr, put(g, dy), put(g, y), d.first, b.NumDst, cols, Width(cols), asFlag(acc))
+		same(g, "edge_softmax_grad_f32", dx, want, 8, b, cols)
+	})
+}

@@ -1,0 +1,93 @@
+package kernels
+
+import "math/bits"
+
+// Shape is the size of a launch: a one-dimensional grid of blocks of X·Y threads.
+type Shape struct{ Grid, X, Y int }
+
+// Threads is the most threads that a block of these kernels has.
+const Threads = 256
+
+// maxGrid is the most blocks of a launch, several times what a device runs at once:
+// kernels stride by their grid, so more blocks would only cost more to start.
+const maxGrid = 1 << 16
+
+// blocks is the grid for so many work items of a block.
+func blocks(items int) int { return min(items, maxGrid) }
+
+func ceil(n, by int) int { return (n + by - 1) / by }
+
+// Items is the shape for n work items of a thread each; a Grid of 0, here and
+// below, means that there is nothing to launch.
+func Items(n int) Shape { return Shape{blocks(ceil(n, Threads)), Threads, 1} }
+
+// Rounds is the shape of the elementwise kernels, for n elements.
+func Rounds(n int) Shape { return Shape{blocks(ceil(n, 4*Threads)), Threads, 1} }
+
+// Width is how many lanes have a row of cols columns between them.
+func Width(cols int) int {
+	if cols <= 1 {
+		return 1
+	}
+	return min(1<<bits.Len(uint(cols-1)), 32)
+}
+
+// Rows is the shape of kernels whose groups of lanes have a row of cols columns each.
+func Rows(rows, cols int) Shape {
+	x := Width(cols)
+	y := Threads / x
+	return Shape{blocks(ceil(rows, y)), x, y}
+}
+
+// Tiled is the shape of kernels over rows of cols columns, which lanes take vector
+// columns at a time: each tile of a row is a work item.
+func Tiled(rows, cols, vector int) Shape {
+	units := ceil(cols, vector)
+	s := Rows(rows, units)
+	s.Grid = blocks(ceil(rows*ceil(units, s.X), s.Y))
+	return s
+}
+
+// Columns is the shape of the sums of columns, over so many chunks of rows.
+func Columns(chunks, cols int) Shape {
+	x := Width(cols)
+	return Shape{blocks(chunks * ceil(cols, x)), x, Threads / x}
+}
+
+// Blocks is the shape for n work items of a whole block.
+func Blocks(n int) Shape { return Shape{blocks(n), Threads, 1} }
+
+// Warps is the shape of kernels whose warps have a row each.
+func Warps(rows int) Shape { return Shape{blocks(ceil(rows, Threads/32)), 32, Threads / 32} }
+
+// Transpose is the shape of transpose_f32.
+func Transpose(rows, cols int) Shape { return Shape{blocks(ceil(rows, 32) * ceil(cols, 32)), 32, 8} }
+
+// Product is the shape of the gemm kernels, for an [m,n] result in so many chunks.
+func Product(m, n, chunks int) Shape {
+	const tile = 64
+	return Shape{blocks(ceil(m, tile) * ceil(n, tile) * chunks), Threads, 1}
+}
+
+// SumChunk is the elements of a chunk of a sum. Each chunk has a sum of its own, so
+// this is part of what sums round to, as are those below; they depend on sizes alone.
+const SumChunk = 1 << 15
+
+// RowChunk is the rows of a chunk of a sum over rows: at most 512 chunks, of at
+// least 256 rows.
+func RowChunk(rows int) int { return max(256, ceil(rows, 512)) }
+
+// InnerChunk is the length of a chunk of a product's inner dimension, for an [m,n]
+// result: the whole of it where the result's tiles are many, or the dimension short.
+func InnerChunk(m, n, k int) int {
+	const (
+		enough   = 512 // work items that keep a device busy
+		shortest = 512
+	)
+	tiles := max(ceil(m, 64)*ceil(n, 64), 1)
+	chunks := min(ceil(enough, tiles), ceil(k, shortest))
+	return max(ceil(k, max(chunks, 1)), 1)
+}
+
+// LossChunk is the rows of a chunk of the cross-entropy's sum.
+const LossChunk = 256
