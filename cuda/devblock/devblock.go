@@ -1,0 +1,57 @@
+// Package devblock is the arrays of a [graphops.Block] in a device's memory: what
+// Block.Dev holds. The device's backend puts them there at first use of a block
+// that was made on the host, and package cuda/sampler where it sampled the block
+// on the device; whichever made them owns the memory.
+package devblock
+
+import (
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// Arrays are a block's arrays, laid out and numbered as the block's slices are. A
+// pointer is 0 where the block has no such slice (EdgePos, SrcIDs, Weights) or it
+// was not put there (the transpose).
+type Arrays struct {
+	// First is Indptr[0].
+	First   int64
+	Indptr  cuda.Ptr // i64 [NumDst+1]
+	Indices cuda.Ptr // i32 [edges]
+	EdgePos cuda.Ptr // i64 [edges]
+	SrcIDs  cuda.Ptr // i32 [NumSrc]
+	Weights cuda.Ptr // f32 [edges]
+
+	// The block's edges grouped by source, as [graphops.Transposed] has them.
+	TIndptr cuda.Ptr // i64 [NumSrc+1]
+	TDst    cuda.Ptr // i32 [edges]
+	TEdge   cuda.Ptr // i32 [edges]
+
+	// Ready is when the arrays are written; nil where that is sure. A stream waits
+	// for it before its first use of the arrays.
+	Ready *cuda.Event
+	// Release gives the memory back, in whatever way the maker chose; nil does
+	// nothing. Reset calls it once.
+	Release func(*Arrays)
+}
+
+// Of are the block's arrays on a device, or nil where it has none.
+func Of(b *graphops.Block) *Arrays {
+	a, _ := b.Dev.(*Arrays)
+	if a == nil || a.Indptr == 0 {
+		return nil
+	}
+	return a
+}
+
+// Reset gives the arrays' memory back and forgets them: [graphops.Block.Reset]
+// calls it.
+func (a *Arrays) Reset() {
+	release := a.Release
+	if release != nil {
+		release(a)
+	}
+	*a = Arrays{}
+}
+
+// HasTransposed tells whether the transpose is there.
+func (a *Arrays) HasTransposed() bool { return a.TIndptr != 0 }

@@ -1,0 +1,28 @@
+package devblock
+
+import (
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+func TestReset(t *testing.T) {
+	b := &graphops.Block{}
+	if Of(b) != nil {
+		t.Error("a block of the host has arrays")
+	}
+	var released []Arrays
+	a := &Arrays{Indptr: 4096, TIndptr: 8192, Release: func(a *Arrays) { released = append(released, *a) }}
+	b.Dev = a
+	if Of(b) != a || !a.HasTransposed() {
+		t.Error("the arrays are not found")
+	}
+	b.Reset()
+	b.Reset()
+	if len(released) != 1 || released[0].Indptr != 4096 {
+		t.Errorf("released %d times: %+v", len(released), released)
+	}
+	if Of(b) != nil || a.HasTransposed() {
+		t.Error("the arrays are still there")
+	}
+}
