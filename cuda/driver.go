@@ -10,6 +10,7 @@ type handle uintptr
 // thread.
 type driver interface {
 	start(library string) error
+	absent() string // the call last asked for that the driver does not have
 	version() (int, error)
 	count() (int, error)
 	info(device int) (Info, error)

@@ -46,6 +46,8 @@ func (cuDriver) start(library string) error {
 	return result(code)
 }
 
+func (cuDriver) absent() string { return shim.Absent() }
+
 func (cuDriver) version() (int, error) {
 	if v := cu.Version(); v >= 0 {
 		return v, nil

@@ -118,10 +118,13 @@ func (d *Device) finish(s *Stream) error { return d.drv.streamSync(s.h) }
 // explain adds what is known of a failure that may be an earlier kernel's.
 func (d *Device) explain(e *Error) {
 	var s Status
-	if !errors.As(e.Cause, &s) || !s.Lost() {
+	if !errors.As(e.Cause, &s) {
 		return
 	}
-	if d.opts.Debug {
+	if call := d.drv.absent(); s == NotFound && call != "" {
+		e.Detail = "the driver has no " + call + ": update it"
+	}
+	if !s.Lost() || d.opts.Debug {
 		return
 	}
 	if d.last != nil && e.Kernel == "" {
@@ -130,5 +133,5 @@ func (d *Device) explain(e *Error) {
 	if e.Detail != "" {
 		e.Detail += "; "
 	}
-	e.Detail += "an earlier kernel may be at fault: run with GNB_CUDA_DEBUG=1 to have it named"
+	e.Detail += "an earlier kernel may be at fault (run with GNB_CUDA_DEBUG=1 to have it named), or the device was lost (\"dmesg | grep Xid\" says so)"
 }

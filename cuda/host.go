@@ -83,19 +83,22 @@ func (d *Device) lacksHost(err error) error {
 	return err
 }
 
-// Free waits for the device and gives the memory back. Freeing twice does nothing.
+// Free waits for the device and gives the memory back. Freeing twice does nothing. On a device that has
+// failed it does what it can, without an error.
 func (h *Pinned) Free() error {
 	c := &call{op: "giving back pinned memory", always: true, done: make(chan error, 1)}
 	c.f = func() error {
 		h.d.mu.Lock()
 		delete(h.d.pinned, h)
 		h.d.mu.Unlock()
+		var err error
 		for _, s := range []*Stream{h.d.Compute, h.d.Copy, h.d.Sampling} {
-			if err := h.d.drv.streamSync(s.h); err != nil && h.d.failed.Load() == nil {
-				return err
-			}
+			err = errors.Join(err, h.d.drv.streamSync(s.h))
 		}
-		return h.giveBack(h.d.drv)
+		if err = errors.Join(err, h.giveBack(h.d.drv)); h.d.failed.Load() != nil {
+			err = nil // the failure is told elsewhere
+		}
+		return err
 	}
 	if err := h.d.doCall(c); !errors.Is(err, ErrClosed) { // Close has given it back
 		return err

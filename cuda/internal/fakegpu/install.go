@@ -16,6 +16,28 @@ func install() { each(func(i C.int) unsafe.Pointer { return C.fk_call(i) }) }
 
 func uninstall() { each(func(C.int) unsafe.Pointer { return nil }) }
 
+// Without takes one call away, as in a driver that does not have it; the function it returns puts it
+// back.
+func Without(name string) (back func()) {
+	set := func(take bool) {
+		for i := range C.fk_len() {
+			if C.GoString(C.fk_name(i)) == name {
+				call := C.fk_call(i)
+				if take {
+					call = nil
+				}
+				if err := shim.Set(name, call); err != nil {
+					panic(err)
+				}
+				return
+			}
+		}
+		panic("fakegpu: there is no call " + name)
+	}
+	set(true)
+	return func() { set(false) }
+}
+
 func each(call func(C.int) unsafe.Pointer) {
 	for i := range C.fk_len() {
 		if err := shim.Set(C.GoString(C.fk_name(i)), call(i)); err != nil {

@@ -1,0 +1,172 @@
+package cuda
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// procRoot is where the kernel's part of the driver says what there is; GNB_NVIDIA_PROC is another
+// place, for containers that have it elsewhere, and for tests.
+const procRoot = "/proc/driver/nvidia"
+
+// Slot is a device that a process may use: a whole GPU, or an instance of one that is divided (MIG).
+type Slot struct {
+	// Device is the index for Options.Device.
+	Device int
+	// Visible is what CUDA_VISIBLE_DEVICES has to be before the driver is loaded; "" leaves it as it is.
+	Visible string
+	// Name is for people: the model, and which instance of it.
+	Name string
+}
+
+// Slots are the devices that workers on this machine may use, one a worker, in the order of their local
+// ranks: those of CUDA_VISIBLE_DEVICES where it is set, else all. They are found without touching the
+// driver, in what the kernel says in /proc: the caller gets no context and opens no device. No GPU is
+// an empty list with the reason as an error.
+func Slots() ([]Slot, error) {
+	root := os.Getenv("GNB_NVIDIA_PROC")
+	if root == "" {
+		root = procRoot
+	}
+	visible, set := os.LookupEnv("CUDA_VISIBLE_DEVICES")
+	return slots(root, visible, set)
+}
+
+// Choose is the slot of a worker, by its local rank among those on this machine. More workers than
+// devices is an error that says both numbers, unless GNB_CUDA_SHARE=1 lets them share devices.
+func Choose(localRank, localWorld int) (Slot, error) {
+	all, err := Slots()
+	if err != nil {
+		return Slot{}, err
+	}
+	if localWorld > len(all) && os.Getenv("GNB_CUDA_SHARE") != "1" {
+		return Slot{}, fmt.Errorf("cuda: %d workers on this machine and %d GPUs: take %d workers, or let them share GPUs with GNB_CUDA_SHARE=1 (NCCL 2.30 or newer)", localWorld, len(all), len(all))
+	}
+	return all[localRank%len(all)], nil
+}
+
+// gpu is what /proc says of one.
+type gpu struct {
+	minor     int
+	name      string
+	uuid      string
+	bus       string
+	instances int // of MIG, 0 where it is not divided
+}
+
+func slots(root, visible string, set bool) ([]Slot, error) {
+	all, err := gpus(root)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("cuda: the NVIDIA driver of this machine has no GPU (%s is empty)", filepath.Join(root, "gpus"))
+	}
+	if !set {
+		return every(all), nil
+	}
+	var got []Slot
+	seen := map[string]bool{}
+	for i, token := range strings.Split(visible, ",") {
+		token = strings.TrimSpace(token)
+		name, mig, ok := find(all, token)
+		if !ok {
+			break // as the driver does: what comes after the first that it does not know is not there
+		}
+		if seen[token] {
+			return nil, fmt.Errorf("cuda: CUDA_VISIBLE_DEVICES=%q names %s twice, and the driver refuses that", visible, token)
+		}
+		seen[token] = true
+		s := Slot{Device: i, Name: name}
+		if mig { // a process sees one instance only: the first that is named
+			s.Device, s.Visible = 0, token
+		}
+		got = append(got, s)
+	}
+	if len(got) == 0 {
+		return nil, fmt.Errorf("cuda: CUDA_VISIBLE_DEVICES=%q hides all %d GPUs of this machine", visible, len(all))
+	}
+	return got, nil
+}
+
+// every is what a process sees where nothing narrows it. Where a GPU is divided the driver shows one
+// instance and no other device; the instances' names are not in /proc.
+func every(all []gpu) []Slot {
+	for _, g := range all {
+		if g.instances > 0 {
+			return []Slot{{Name: g.name + " (the first of its " + strconv.Itoa(g.instances) + " MIG instances; name others in CUDA_VISIBLE_DEVICES)"}}
+		}
+	}
+	var got []Slot
+	for i, g := range all {
+		got = append(got, Slot{Device: i, Name: g.name})
+	}
+	return got
+}
+
+// find is what an item of CUDA_VISIBLE_DEVICES names: an index, the start of a UUID, or an instance.
+func find(all []gpu, token string) (name string, mig, ok bool) {
+	if i, err := strconv.Atoi(token); err == nil {
+		if i < 0 || i >= len(all) {
+			return "", false, false
+		}
+		return all[i].name, all[i].instances > 0, true
+	}
+	switch {
+	case strings.HasPrefix(token, "MIG-"):
+		return "MIG instance " + token, true, true
+	case strings.HasPrefix(token, "GPU-"):
+		for _, g := range all {
+			if strings.HasPrefix(g.uuid, token) {
+				return g.name, g.instances > 0, true
+			}
+		}
+	}
+	return "", false, false
+}
+
+// gpus reads them, in the order of their place on the bus, which is the driver's with
+// CUDA_DEVICE_ORDER=PCI_BUS_ID and of GPUs that are all alike.
+func gpus(root string) ([]gpu, error) {
+	entries, err := os.ReadDir(filepath.Join(root, "gpus"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cuda: no GPU: the kernel has no NVIDIA driver loaded (%s is not there)", root)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cuda: looking for GPUs: %w", err)
+	}
+	var all []gpu
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(root, "gpus", e.Name(), "information"))
+		if err != nil {
+			return nil, fmt.Errorf("cuda: looking for GPUs: %w", err)
+		}
+		g := gpu{bus: e.Name(), name: "GPU"}
+		for line := range strings.Lines(string(b)) {
+			key, value, _ := strings.Cut(line, ":")
+			switch value = strings.TrimSpace(value); strings.TrimSpace(key) {
+			case "Model":
+				g.name = value
+			case "GPU UUID":
+				g.uuid = value
+			case "Device Minor":
+				g.minor, _ = strconv.Atoi(value) // 0 where it is not a number
+			}
+		}
+		found, err := filepath.Glob(filepath.Join(root, "capabilities", "gpu"+strconv.Itoa(g.minor), "mig", "gi*", "ci*"))
+		if err != nil {
+			return nil, fmt.Errorf("cuda: looking for MIG instances: %w", err)
+		}
+		g.instances = len(found)
+		all = append(all, g)
+	}
+	slices.SortFunc(all, func(a, b gpu) int { return cmp.Compare(a.bus, b.bus) })
+	return all, nil
+}

@@ -1,0 +1,106 @@
+package cuda
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// fakeProc is /proc/driver/nvidia of a machine with GPUs; instances are of the first.
+func fakeProc(t *testing.T, gpus, instances int) string {
+	t.Helper()
+	root := t.TempDir()
+	write := func(file, text string) {
+		file = filepath.Join(root, file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range gpus {
+		write(fmt.Sprintf("gpus/0000:%02x:00.0/information", i+1),
+			fmt.Sprintf("Model: \t\t NVIDIA Test %d\nIRQ:   \t\t 16\nGPU UUID: \t GPU-%d0000000-1111-2222-3333-444444444444\nDevice Minor: \t %d\n", i, i, i))
+	}
+	for i := range instances {
+		write(fmt.Sprintf("capabilities/gpu0/mig/gi%d/ci0/access", i), "DeviceFileMinor: 1\n")
+	}
+	if gpus == 0 {
+		write("gpus/.keep", "")
+		if err := os.Remove(filepath.Join(root, "gpus/.keep")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestSlots(t *testing.T) {
+	const unset = "-"
+	for name, c := range map[string]struct {
+		gpus, mig int
+		visible   string
+		want      string // device, visible and the model's number of each
+		fails     string
+	}{
+		"all":                {3, 0, unset, "0::0 1::1 2::2", ""},
+		"some, in order":     {4, 0, "2,0", "0::2 1::0", ""},
+		"spaces":             {4, 0, " 1 , 3", "0::1 1::3", ""},
+		"up to an unknown":   {4, 0, "1,9,2", "0::1", ""},
+		"up to -1":           {4, 0, "0,1,-1,2", "0::0 1::1", ""},
+		"by UUID":            {3, 0, "GPU-2000,GPU-0", "0::2 1::0", ""},
+		"unknown UUID":       {3, 0, "GPU-7", "", "hides all 3 GPUs"},
+		"none":               {2, 0, "", "", "hides all 2 GPUs"},
+		"-1":                 {2, 0, "-1", "", "hides all 2 GPUs"},
+		"twice":              {2, 0, "1,1", "", "names 1 twice"},
+		"divided":            {2, 3, unset, "0::0", ""},
+		"instances":          {2, 3, "MIG-a,MIG-b", "0:MIG-a: 0:MIG-b:", ""},
+		"divided and others": {2, 3, "1,MIG-b", "0::1 0:MIG-b:", ""},
+		"no GPU":             {0, 0, unset, "", "has no GPU"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := slots(fakeProc(t, c.gpus, c.mig), c.visible, c.visible != unset)
+			if c.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fails) {
+					t.Fatalf("%v, %v", got, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text []string
+			for _, s := range got {
+				model := ""
+				if after, ok := strings.CutPrefix(s.Name, "NVIDIA Test "); ok {
+					model = after[:1]
+				}
+				text = append(text, strconv.Itoa(s.Device)+":"+s.Visible+":"+model)
+			}
+			if s := strings.Join(text, " "); s != c.want {
+				t.Errorf("%s, want %s", s, c.want)
+			}
+		})
+	}
+	if _, err := slots(filepath.Join(t.TempDir(), "nothing"), "", false); err == nil || !strings.Contains(err.Error(), "no NVIDIA driver loaded") {
+		t.Errorf("without a driver: %v", err)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	t.Setenv("GNB_NVIDIA_PROC", fakeProc(t, 2, 0))
+	t.Setenv("CUDA_VISIBLE_DEVICES", "1,0")
+	if s, err := Choose(1, 2); err != nil || s.Device != 1 || s.Name != "NVIDIA Test 0" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := Choose(0, 3); err == nil || !strings.Contains(err.Error(), "3 workers on this machine and 2 GPUs") {
+		t.Errorf("%v", err)
+	}
+	t.Setenv("GNB_CUDA_SHARE", "1")
+	if s, err := Choose(2, 3); err != nil || s.Device != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
