@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -30,8 +29,7 @@ func work(p *multigpu.Process) (err error) {
 	if err := p.Job(&w.job); err != nil {
 		return err
 	}
-	floor := make([]byte, heapFloor)
-	defer runtime.KeepAlive(floor)
+	defer boundGarbage()()
 	done := make(chan struct{})
 	defer close(done)
 	if p.Rank == 0 {
@@ -68,11 +66,6 @@ func work(p *multigpu.Process) (err error) {
 	}
 	return w.finish()
 }
-
-// heapFloor is memory that is never touched, and so never there, but that the
-// garbage collector counts: it waits for as much garbage. The heap of a small graph
-// is a few megabytes, of which it would otherwise collect every tenth epoch's.
-const heapFloor = 32 << 20
 
 // endOf is the error in a panic of the program: of a method of Worker, or of an
 // operation that the program misused outside of a forward pass (the loss, a

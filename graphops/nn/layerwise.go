@@ -56,12 +56,19 @@ func LayerCols(m Model, f *Fwd, i, cols int) (int, error) {
 
 // SourceTransformer is a model that knows which of its layers transform the rows
 // of all sources before they aggregate. Such a layer transforms them anew in each
-// chunk of layer-wise inference, so it says how many chunks a share of the rows is
-// cut into; 0 means that layer aggregates first, and its chunks' memory is bounded
-// instead.
+// chunk of layer-wise inference, so a share of the rows is cut into no more chunks
+// than their memory asks for. SourceChunks is how few the layer can do with on a
+// graph of so many nodes; 0 means that it aggregates first.
 type SourceTransformer interface {
-	SourceChunks(layer int) int
+	SourceChunks(layer, nodes int) int
 }
+
+// A chunk of a layer that transforms all sources has transformFloats elements,
+// 64 MB, or more where that would make more than transformChunks of them.
+const (
+	transformFloats = 1 << 24
+	transformChunks = 4
+)
 
 // LayerRows computes the nodes [lo, hi) of layer i from h [g.NumNodes(), cols],
 // all rows of the layer before, into out [hi-lo, _]: the piece of [LayerWise]
@@ -126,14 +133,16 @@ func chunkRows(m Model, i int, x *Tensor, outCols, rows int) int {
 		wide = max(outCols, 1)
 	}
 	chunk := max(chunkFloats/wide, chunkMinRows)
-	pieces := 0
+	least := 0
 	if t, ok := m.(SourceTransformer); ok {
-		pieces = t.SourceChunks(i)
+		least = t.SourceChunks(i, x.Rows())
 	}
 	if x.Sparse() {
-		pieces = max(pieces, 1)
+		least = max(least, 1)
 	}
-	if pieces > 0 {
+	if least > 0 {
+		// A chunk keeps some five matrices.
+		pieces := min(max(least, 5*rows*outCols/transformFloats), max(least, transformChunks))
 		chunk = max(chunk, (rows+pieces-1)/pieces)
 	}
 	return chunk

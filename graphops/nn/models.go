@@ -98,8 +98,8 @@ func (m *SAGE) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 }
 
 // SourceChunks implements [SourceTransformer].
-func (m *SAGE) SourceChunks(i int) int {
-	if m.Convs[i].narrows() {
+func (m *SAGE) SourceChunks(i, nodes int) int {
+	if m.Convs[i].narrows(nodes) {
 		return 1
 	}
 	return 0
@@ -131,7 +131,7 @@ func (m *GCN) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 }
 
 // SourceChunks implements [SourceTransformer].
-func (m *GCN) SourceChunks(i int) int {
+func (m *GCN) SourceChunks(i, _ int) int {
 	if m.Convs[i].transformsFirst(false) {
 		return 1
 	}
@@ -187,7 +187,7 @@ func (m *GAT) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 const gatChunks = 4
 
 // SourceChunks implements [SourceTransformer].
-func (m *GAT) SourceChunks(int) int { return gatChunks }
+func (m *GAT) SourceChunks(int, int) int { return gatChunks }
 
 // GIN is GINConv layers with ReLU and dropout between them, each with a
 // [Perceptron] of two layers. Its parameters have the names of

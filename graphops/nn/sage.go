@@ -45,9 +45,10 @@ func NewSAGEWith(in, out int, o SAGEOptions) *SAGEConv {
 // destinations. Its cost is one pass over the block's edges (no message is
 // written to memory) and two matrix products. By linearity rows may be transformed
 // before they are aggregated, except with Max: so it is for a sparse h (see
-// tensor.Fwd.SparseInput), and, where out is less than in, for the whole graph and
-// its slices, whose edges outnumber their nodes. A sampled block has many more
-// sources than destinations and is aggregated first.
+// tensor.Fwd.SparseInput), and, where out is less than in and all nodes' rows of it
+// take at most 64 MB, for the whole graph and its slices, whose edges outnumber
+// their nodes. A sampled block has many more sources than destinations and is
+// aggregated first.
 func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil {
 		fail("SAGEConv", "the layer is nil; make it with NewSAGE")
@@ -58,7 +59,7 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		// which covers all rows and need not add to what is there.
 		own = f.Dst(b, h)
 	}
-	if c.Aggr != Max && h.Sparse() || b.SrcIDs == nil && c.narrows() {
+	if c.Aggr != Max && h.Sparse() || b.SrcIDs == nil && c.narrows(b.NumSrc) {
 		y = f.Aggregate(b, c.LinL.Product(f, h), c.Aggr)
 		if c.LinL.Bias != nil {
 			y = f.AddRow(y, f.Param(c.LinL.Bias))
@@ -75,8 +76,16 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	return y
 }
 
-// narrows tells whether aggregating W_l·x costs less than aggregating x: the layer
-// is linear and has fewer columns out than in.
-func (c *SAGEConv) narrows() bool {
-	return c.Aggr != Max && c.LinL != nil && c.LinL.Weight.Rows < c.LinL.Weight.Cols
+// narrowFloats bounds the transformed rows of all nodes, 64 MB: every worker that
+// computes a share of a layer makes them all.
+const narrowFloats = 1 << 24
+
+// narrows tells whether aggregating W_l·x of so many nodes costs less than
+// aggregating x: the layer is linear and has fewer columns out than in.
+func (c *SAGEConv) narrows(nodes int) bool {
+	if c.Aggr == Max || c.LinL == nil {
+		return false
+	}
+	w := c.LinL.Weight
+	return w.Rows < w.Cols && nodes*w.Rows <= narrowFloats
 }

@@ -39,21 +39,39 @@ func sizeClass(n int) int {
 
 func nextClass(c int) int { return sizeClass(c + 1) }
 
+// lastClass is the class before c, or 0.
+func lastClass(c int) int {
+	if c <= 64 {
+		return 0
+	}
+	return c - 1<<(bits.Len(uint(c-1))-3)
+}
+
 func (a *arena) get(n int) *slab {
 	class := sizeClass(n)
-	s := a.take(class)
+	// A neighbour up to half as large again will do, and goes first. Where there is
+	// none, a free one that is a little too small makes way: batches that are now of
+	// one class, now of the next, would else keep both.
+	s := a.takeFirst(nextClass(nextClass(class)), nextClass(class), class)
 	if s == nil {
-		// A neighbour up to half as large again will do.
-		if s = a.take(nextClass(class)); s == nil {
-			s = a.take(nextClass(nextClass(class)))
+		if small := a.takeFirst(lastClass(class), lastClass(lastClass(class))); small != nil {
+			a.drop(small.mem)
 		}
-	}
-	if s == nil {
 		s = &slab{a: a, mem: a.alloc(class)}
 	}
 	s.at = len(a.lent)
 	a.lent = append(a.lent, s)
 	return s
+}
+
+// takeFirst is a free slab of the first of the classes that has one, or nil.
+func (a *arena) takeFirst(classes ...int) *slab {
+	for _, c := range classes {
+		if s := a.take(c); s != nil {
+			return s
+		}
+	}
+	return nil
 }
 
 func (a *arena) take(class int) *slab {

@@ -1,0 +1,74 @@
+package tensor
+
+import "testing"
+
+func TestSizeClasses(t *testing.T) {
+	t.Parallel()
+	c := 64
+	for range 60 {
+		next := nextClass(c)
+		if next <= c || 4*next > 5*c {
+			t.Fatalf("%d follows %d", next, c)
+		}
+		if got := lastClass(next); got != c {
+			t.Errorf("before %d comes %d, want %d", next, got, c)
+		}
+		if sizeClass(c) != c || sizeClass(c+1) != next || sizeClass(next-1) != next {
+			t.Errorf("classes around %d: %d, %d, %d", c, sizeClass(c), sizeClass(c+1), sizeClass(next-1))
+		}
+		c = next
+	}
+	if lastClass(64) != 0 {
+		t.Errorf("before 64 comes %d, want none", lastClass(64))
+	}
+}
+
+// Batches whose sizes lie around a class's bound hold one set of buffers, not one
+// for each class, and soon allocate no more; a class of its own that is large, as
+// an evaluation's, stays a while and goes.
+func TestArenaHoldsOneSet(t *testing.T) {
+	t.Parallel()
+	held, allocs := 0, 0
+	var a arena
+	a.alloc = func(n int) Buffer { held += n; allocs++; return Buffer{N: n, Dev: 1} }
+	a.drop = func(b Buffer) { held -= b.N }
+	const class, each = 7 << 10, 9
+	pass := func(n int) {
+		a.reset()
+		for range each {
+			if s := a.get(n); s.mem.N < n || 2*s.mem.N > 3*nextClass(n) {
+				t.Fatalf("asked for %d, got %d", n, s.mem.N)
+			}
+		}
+	}
+	for i := range 20 {
+		pass(class - 100 + 200*(i%2))
+	}
+	if most := each * nextClass(class); held > most {
+		t.Errorf("%d elements are held for passes of %d, want at most %d", held, each*class, most)
+	}
+	before := allocs
+	for i := range 200 {
+		pass(class - 100 + 200*(i%2))
+	}
+	if allocs != before {
+		t.Errorf("%d allocations in passes like those before", allocs-before)
+	}
+	pass(1 << 20)
+	for range keepPasses {
+		pass(class)
+	}
+	if held < 1<<20 {
+		t.Errorf("%d elements are held; what a pass used %d passes ago should be among them", held, keepPasses)
+	}
+	for range 2 {
+		pass(class)
+	}
+	if held > each*nextClass(class) {
+		t.Errorf("%d elements are held long after the large pass", held)
+	}
+	a.close()
+	if held != 0 {
+		t.Errorf("%d elements are held after close", held)
+	}
+}
