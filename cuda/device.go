@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -36,11 +37,12 @@ type Device struct {
 	mem     memory
 	stage   stage
 
-	mu     sync.Mutex
-	pinned map[*Pinned]bool
-	idle   []*Event // events to use again
-	closed bool
-	all    []handle // every event made, to be destroyed
+	mu      sync.Mutex
+	pinned  map[*Pinned]bool
+	idle    []*Event // events to use again
+	closed  bool
+	onClose []func()
+	all     []handle // every event made, to be destroyed
 
 	life     sync.RWMutex // held for reading by those that wait on their own threads
 	released bool
@@ -185,17 +187,15 @@ func (d *Device) release() error {
 	if d.ctx == 0 {
 		return nil
 	}
-	for _, s := range []*Stream{d.Compute, d.Copy, d.Sampling} {
-		if s != nil {
-			// What is under way may still use the memory given back below.
-			if e, err := d.drv.event(false); err == nil {
-				if err := d.drv.eventRecord(e, s.h); err == nil {
-					note("ending the "+s.Name+" stream", d.drv.eventSync(e))
-				}
-				note("destroying an event", d.drv.eventDestroy(e))
-			}
-			note("destroying the "+s.Name+" stream", d.drv.streamDestroy(s.h))
-		}
+	d.mu.Lock()
+	closers := d.onClose
+	d.mu.Unlock()
+	for _, f := range slices.Backward(closers) {
+		f()
+	}
+	streams := slices.DeleteFunc([]*Stream{d.Compute, d.Copy, d.Sampling}, func(s *Stream) bool { return s == nil })
+	for _, s := range streams { // what is under way may still use what is given back below
+		note("ending the "+s.Name+" stream", d.drv.streamSync(s.h))
 	}
 	d.life.Lock() // those that wait have nothing left to wait for
 	d.released = true
@@ -208,6 +208,9 @@ func (d *Device) release() error {
 		note("giving back pinned memory", p.giveBack(d.drv))
 	}
 	d.mu.Unlock()
+	for _, s := range streams {
+		note("destroying the "+s.Name+" stream", d.drv.streamDestroy(s.h))
+	}
 	note("freeing memory", d.mem.release(d.drv))
 	note("unloading the kernels", d.kernels.release(d.drv))
 	note("releasing the device", d.drv.release(d.opts.Device))

@@ -26,7 +26,11 @@ func (d *Device) execute(c *command) {
 		d.fail(typed)
 		return
 	}
-	e := d.fault(c.kind.String(), err, "")
+	op := c.op
+	if op == "" {
+		op = c.kind.String()
+	}
+	e := d.fault(op, err, "")
 	if c.kind == doLaunch {
 		e.Kernel = c.kernel.name
 		e.Detail = "grid " + c.grid.String() + ", block " + c.block.String()
@@ -86,6 +90,8 @@ func (d *Device) submit(c *command) error {
 		err := d.drv.eventRecord(c.event.h, c.stream.h)
 		c.event.submitted(c.n)
 		return err
+	case doSubmit:
+		return c.submit(uintptr(c.stream.h))
 	case doWait:
 		return d.drv.streamWait(c.stream.h, c.event.h)
 	}

@@ -22,6 +22,7 @@ const (
 	doFill8
 	doRecord
 	doWait
+	doSubmit
 	doCall
 )
 
@@ -40,6 +41,8 @@ type command struct {
 	host        unsafe.Pointer
 	n           int64
 	value       uint32
+	submit      func(stream uintptr) error
+	op          string // of submit
 	call        *call
 }
 

@@ -1,0 +1,191 @@
+// Package cublas multiplies matrices on a GPU by NVIDIA's cuBLAS, which is found and loaded at run time.
+//
+//	h, err := cublas.Open(d, cublas.Options{})
+//	h.Gemm(d.Compute, cublas.Product{M: m, N: n, K: k, A: a, B: b, C: c, Alpha: 1})
+//
+// Matrices are row-major, as everywhere in GraphNB. Results are the same from run to run on the same
+// device and library. Products are of float32, with float32 arithmetic unless Options.Precision says
+// otherwise.
+package cublas
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/libs"
+)
+
+// Precision is the arithmetic inside a product of float32 matrices.
+type Precision int
+
+// The precisions. TF32 rounds the factors to 10 bits after the point (a relative error of about 5e-4
+// each), BF16 to 7 (4e-3); both add in float32. A device without tensor cores for one uses float32.
+const (
+	F32 Precision = iota
+	TF32
+	BF16
+)
+
+func (p Precision) String() string {
+	switch p {
+	case F32:
+		return "f32"
+	case TF32:
+		return "tf32"
+	case BF16:
+		return "bf16"
+	}
+	return fmt.Sprintf("Precision(%d)", int(p))
+}
+
+// Options choose the library and the arithmetic.
+type Options struct {
+	Precision Precision
+	// Library is the file to load; "" looks where package libs does.
+	Library string
+}
+
+// Handle is cuBLAS on one device. It is closed with the device.
+type Handle struct {
+	d         *cuda.Device
+	lib       library
+	file      string
+	version   int
+	precision Precision
+	h         uintptr
+	stream    uintptr // the device's goroutine only
+	workspace *cuda.Buffer
+}
+
+// workspaceBytes is what cuBLAS asks for on the largest devices. With memory of its own it allocates none.
+const workspaceBytes = 32 << 20
+
+// library is cuBLAS, loaded. Errors of its calls are of type Status.
+type library interface {
+	create() (h uintptr, version int, err error)
+	destroy(h uintptr) error
+	setStream(h, stream uintptr) error
+	setWorkspace(h uintptr, p cuda.Ptr, n int64) error
+	gemm(h uintptr, compute int, p Product) error
+}
+
+// Status is a result of cuBLAS, a cublasStatus_t.
+type Status int
+
+func (s Status) Error() string {
+	if t, ok := map[Status]string{
+		1: "not initialised", 3: "allocation failed", 7: "invalid value", 8: "not supported by this device",
+		11: "access to memory failed", 13: "the execution failed", 14: "internal error", 15: "not supported",
+	}[s]; ok {
+		return "cuBLAS: " + t
+	}
+	return fmt.Sprintf("cuBLAS error %d", int(s))
+}
+
+// Open loads cuBLAS and makes a handle on the device. Without the library the error says how to get it;
+// a caller with kernels of its own for products may go on without.
+func Open(d *cuda.Device, o Options) (*Handle, error) {
+	h := &Handle{d: d, precision: o.Precision, file: o.Library}
+	if h.precision.compute() < 0 {
+		return nil, fmt.Errorf("cublas: %v is no precision; there are f32, tf32 and bf16", o.Precision)
+	}
+	if h.file == "" {
+		found, err := libs.Find(libs.CuBLAS, d.Info().Driver)
+		if err != nil {
+			return nil, err
+		}
+		h.file = found[0].Path
+	}
+	var err error
+	if h.lib, err = load(h.file); err != nil {
+		return nil, fmt.Errorf("cublas: loading %s: %w", h.file, err)
+	}
+	n := min(int64(workspaceBytes), d.Memory().Limit/16)
+	if h.workspace, err = d.Alloc(cuda.Workspace, n); err != nil {
+		return nil, err
+	}
+	err = d.Do("starting cuBLAS", func() (err error) {
+		h.h, h.version, err = h.lib.create()
+		return err
+	})
+	if h.h != 0 {
+		d.OnClose(func() { _ = h.lib.destroy(h.h) }) // the device goes too
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w (%s)", err, h.file)
+	}
+	return h, nil
+}
+
+// File and Version are the library that is used, 120405 for 12.4.5.
+func (h *Handle) File() string { return h.file }
+
+// Version is the library's, 120405 for 12.4.5.
+func (h *Handle) Version() int { return h.version }
+
+// Precision is the arithmetic of the products.
+func (h *Handle) Precision() Precision { return h.precision }
+
+// Product is C = Alpha·op(A)·op(B) + Beta·C of float32, with op the transpose where TransA or TransB is
+// set: op(A) is [M,K], op(B) is [K,N] and C is [M,N]. LDA, LDB and LDC are the elements from one row as it
+// lies in memory to the next; 0 means that there are no gaps. With a Beta of 0 what C holds is not read.
+type Product struct {
+	TransA, TransB bool
+	M, N, K        int
+	Alpha, Beta    float32
+	A, B, C        cuda.Ptr
+	LDA, LDB, LDC  int
+}
+
+// Gemm puts a product on a stream and returns at once; a failure is the device's. Products of one handle
+// are all on one stream, as they share a workspace.
+func (h *Handle) Gemm(s *cuda.Stream, p Product) {
+	if p.M == 0 || p.N == 0 {
+		return
+	}
+	fill := func(ld *int, trans bool, rows, cols int) {
+		if trans {
+			cols = rows
+		}
+		if *ld == 0 {
+			*ld = max(cols, 1)
+		}
+	}
+	fill(&p.LDA, p.TransA, p.M, p.K)
+	fill(&p.LDB, p.TransB, p.K, p.N)
+	fill(&p.LDC, false, p.M, p.N)
+	for _, n := range []int{p.M, p.N, p.K, p.LDA, p.LDB, p.LDC} {
+		if n < 0 || n > math.MaxInt32 {
+			h.d.Fail("multiplying matrices", cuda.InvalidValue, fmt.Sprintf("a product of [%d,%d] and [%d,%d] has sizes that cuBLAS does not take", p.M, p.K, p.K, p.N))
+			return
+		}
+	}
+	compute := h.precision.compute()
+	s.Submit("multiplying matrices by cuBLAS", func(stream uintptr) error {
+		if stream != h.stream {
+			if err := h.lib.setStream(h.h, stream); err != nil {
+				return err
+			}
+			// Setting the stream has taken the handle's workspace away.
+			if err := h.lib.setWorkspace(h.h, h.workspace.Ptr, h.workspace.Bytes); err != nil {
+				return err
+			}
+			h.stream = stream
+		}
+		return h.lib.gemm(h.h, compute, p)
+	})
+}
+
+// compute is the cublasComputeType_t, or -1.
+func (p Precision) compute() int {
+	switch p {
+	case F32:
+		return 68
+	case TF32:
+		return 77
+	case BF16:
+		return 75
+	}
+	return -1
+}

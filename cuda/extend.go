@@ -1,0 +1,30 @@
+package cuda
+
+// This file is what packages beside this one build on: libraries that put work of their own on a
+// device's streams.
+
+// Submit has f put work on the stream, in the order of the commands: it runs on the device's goroutine,
+// with the device's context and the stream as the driver knows it, and does not wait. It returns at once;
+// a failure of f becomes the device's. op is what errors call it.
+func (s *Stream) Submit(op string, f func(stream uintptr) error) {
+	s.put(func(c *command) { c.kind, c.stream, c.submit, c.op = doSubmit, s, f, op })
+}
+
+// Do has f called on the device's goroutine, with the device's context, and waits for it. The error is
+// f's, as the device's Error; a Status after which a device is lost becomes the device's failure.
+func (d *Device) Do(op string, f func() error) error { return d.do(op, f) }
+
+// Outside calls f, which may block, on the caller's own thread with the device's context, while the
+// device's goroutine goes on. A failure becomes the device's.
+func (d *Device) Outside(op string, f func() error) error { return d.wait(op, f) }
+
+// Fail makes err the device's failure, unless it had one before.
+func (d *Device) Fail(op string, err error, detail string) { d.fail(d.fault(op, err, detail)) }
+
+// OnClose has f called on the device's goroutine as the device is closed, before its memory is freed, the
+// last one first.
+func (d *Device) OnClose(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.onClose = append(d.onClose, f)
+}

@@ -1,0 +1,44 @@
+//go:build cuda && linux && cgo
+
+package fakegpu
+
+// typedef int (*fk_work)(int device, void *data);
+// static int fk_run(fk_work work, int device, void *data) { return work(device, data); }
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// What the test libraries of package fakelibs find by name, as the real ones find the driver's calls.
+
+//export fkEnqueue
+func fkEnqueue(s unsafe.Pointer, work C.fk_work, data unsafe.Pointer) C.int {
+	return onStream("", s, func(d *device) op {
+		return op{f: func() int { return int(C.fk_run(work, C.int(d.n), data)) }}
+	})
+}
+
+// fkBytes is called within work, when the device is locked. The memory does not move and stays while the
+// work runs, so that its address may go to C.
+//
+//export fkBytes
+func fkBytes(device C.int, at C.ulonglong, n C.size_t, write C.int) C.size_t {
+	d := installed.Load().devices[device]
+	if write == 0 {
+		if n == 0 {
+			return 1
+		}
+		if err := d.mem.Read(uint64(at), make([]byte, n)); err != nil { // that all of it was written
+			d.dr.noteFault(d.n, fmt.Errorf("a library reads: %w", err))
+			return 0
+		}
+	}
+	b, err := d.mem.Bytes(uint64(at), int64(n))
+	if err != nil {
+		d.dr.noteFault(d.n, fmt.Errorf("a library uses: %w", err))
+		return 0
+	}
+	return C.size_t(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+}

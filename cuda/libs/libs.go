@@ -1,0 +1,149 @@
+// Package libs finds the libraries that a GPU run uses beside the driver, cuBLAS and NCCL, without
+// loading them: where an environment variable says, in CUDA's folders, in the system's, and in those of
+// the PyPI wheels (nvidia-cublas-cu12, nvidia-nccl-cu12 and the like).
+package libs
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind is a library.
+type Kind struct {
+	Name    string // for people
+	Env     string // the variable that names its file
+	soname  string // without the version
+	wheel   string // its folder in the wheels
+	Package string // the wheel's name, with %d for CUDA's major version
+}
+
+// The libraries.
+var (
+	CuBLAS = Kind{"cuBLAS", "GNB_LIBCUBLAS", "libcublas.so", "cublas", "nvidia-cublas-cu%d"}
+	NCCL   = Kind{"NCCL", "GNB_LIBNCCL", "libnccl.so", "nccl", "nvidia-nccl-cu%d"}
+)
+
+// Library is a file found.
+type Library struct {
+	Path string
+	// Major is the number at the end of the file's name: CUDA's major version for cuBLAS, 2 for NCCL.
+	Major int
+}
+
+// Find is the files of a library, the best first. driver is the CUDA version of the driver, such as
+// 12040: a cuBLAS of a newer major version is not among them; 0 lets all in. The file that the variable
+// names is the only one where it is set. None is an error that says where was looked and how to get one.
+func Find(k Kind, driver int) ([]Library, error) {
+	if file := os.Getenv(k.Env); file != "" {
+		if _, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("cuda: %s names no %s: %w", k.Env, k.Name, err)
+		}
+		return []Library{{file, major(file)}}, nil
+	}
+	var all []Library
+	newer := 0
+	for _, dir := range k.folders() {
+		files, err := filepath.Glob(filepath.Join(dir, k.soname+".*"))
+		if err != nil {
+			continue // a folder with a bracket in its name
+		}
+		for _, f := range files {
+			l := Library{f, major(f)}
+			switch {
+			case l.Major < 0: // libnccl.so.2.21.5: libnccl.so.2 is beside it
+			case k == CuBLAS && driver > 0 && l.Major > driver/1000:
+				newer = max(newer, l.Major)
+			case !slices.Contains(all, l):
+				all = append(all, l)
+			}
+		}
+	}
+	if len(all) == 0 {
+		want := driver / 1000
+		if want == 0 {
+			want = 12
+		}
+		why := "it is in no CUDA folder, no system folder and no wheel"
+		if newer > 0 {
+			why = fmt.Sprintf("the driver is of CUDA %d, and only a %s of CUDA %d is here", driver/1000, k.Name, newer)
+		}
+		return nil, fmt.Errorf("cuda: no %s: %s; \"pip install %s\" gets it, or set %s to its file",
+			k.Name, why, fmt.Sprintf(k.Package, want), k.Env)
+	}
+	// Stable: among equals the folder that comes first.
+	slices.SortStableFunc(all, func(a, b Library) int { return -cmp.Compare(a.Major, b.Major) })
+	return all, nil
+}
+
+// major is the one number after ".so.", or -1.
+func major(file string) int {
+	_, v, _ := strings.Cut(filepath.Base(file), ".so.")
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// folders is where a library may lie, in order of preference.
+func (k Kind) folders() []string {
+	var dirs []string
+	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
+		if d := os.Getenv(v); d != "" {
+			dirs = append(dirs, filepath.Join(d, "lib64"))
+		}
+	}
+	dirs = append(dirs, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))...)
+	for _, site := range sitePackages() {
+		dirs = append(dirs, filepath.Join(site, "nvidia", k.wheel, "lib"))
+		for _, cu := range []string{"cu13", "cu14"} { // CUDA 13's wheels share a folder
+			dirs = append(dirs, filepath.Join(site, "nvidia", cu, "lib"))
+		}
+	}
+	dirs = append(dirs, root("/usr/local/cuda/lib64"))
+	if found, err := filepath.Glob(root("/usr/local/cuda-*/lib64")); err == nil {
+		slices.Sort(found)
+		slices.Reverse(found)
+		dirs = append(dirs, found...)
+	}
+	triplet := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
+	for _, d := range []string{"/opt/cuda/lib64", "/usr/lib/" + triplet, "/usr/lib64", "/usr/lib", "/usr/local/lib"} {
+		dirs = append(dirs, root(d))
+	}
+	return dirs
+}
+
+// rootDir goes before the absolute folders; the tests set it.
+var rootDir = ""
+
+func root(dir string) string { return filepath.Join(rootDir, dir) }
+
+// sitePackages is where wheels lie: the active environment's, the user's, the system's.
+func sitePackages() []string {
+	var patterns []string
+	for _, v := range []string{"GNB_VENV", "VIRTUAL_ENV", "CONDA_PREFIX"} {
+		if d := os.Getenv(v); d != "" {
+			patterns = append(patterns, filepath.Join(d, "lib", "python3*", "site-packages"))
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		patterns = append(patterns, filepath.Join(home, ".local", "lib", "python3*", "site-packages"))
+	}
+	patterns = append(patterns, root("/usr/local/lib/python3*/dist-packages"), root("/usr/lib/python3*/dist-packages"))
+	var dirs []string
+	for _, p := range patterns {
+		found, err := filepath.Glob(p)
+		if err != nil {
+			continue
+		}
+		slices.Sort(found)
+		dirs = append(dirs, found...)
+	}
+	return dirs
+}

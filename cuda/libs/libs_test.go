@@ -1,0 +1,109 @@
+package libs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// machine makes files below a root of the test's own, and an environment without anything of this one's.
+func machine(t *testing.T, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	rootDir = dir
+	t.Cleanup(func() { rootDir = "" })
+	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "GNB_VENV", "VIRTUAL_ENV", "CONDA_PREFIX", "GNB_LIBCUBLAS", "GNB_LIBNCCL"} {
+		t.Setenv(v, "")
+	}
+	t.Setenv("HOME", filepath.Join(dir, "home"))
+	for _, f := range files {
+		f = filepath.Join(dir, f)
+		if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestFind(t *testing.T) {
+	const (
+		toolkit11 = "usr/local/cuda-11.8/lib64/libcublas.so.11"
+		toolkit12 = "usr/local/cuda/lib64/libcublas.so.12"
+		wheel12   = "home/.local/lib/python3.11/site-packages/nvidia/cublas/lib/libcublas.so.12"
+		wheel13   = "env/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13"
+		system    = "usr/lib64/libnccl.so.2"
+		exact     = "usr/lib64/libnccl.so.2.21.5"
+		ncclWheel = "env/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2"
+	)
+	for name, c := range map[string]struct {
+		kind   Kind
+		driver int
+		files  []string
+		want   []string
+	}{
+		"newest that the driver takes": {CuBLAS, 12040, []string{toolkit11, toolkit12, wheel13}, []string{toolkit12, toolkit11}},
+		"newest":                       {CuBLAS, 13000, []string{toolkit11, toolkit12, wheel13}, []string{wheel13, toolkit12, toolkit11}},
+		"a wheel before a toolkit":     {CuBLAS, 12000, []string{toolkit12, wheel12}, []string{wheel12, toolkit12}},
+		"any driver":                   {CuBLAS, 0, []string{wheel13}, []string{wheel13}},
+		"system":                       {NCCL, 12040, []string{system, exact}, []string{system}},
+		"wheel":                        {NCCL, 11080, []string{system, ncclWheel}, []string{ncclWheel, system}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := machine(t, c.files...)
+			t.Setenv("VIRTUAL_ENV", filepath.Join(dir, "env"))
+			got, err := Find(c.kind, c.driver)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != len(c.want) {
+				t.Fatalf("%v, want %v", got, c.want)
+			}
+			for i, l := range got {
+				if l.Path != filepath.Join(dir, c.want[i]) {
+					t.Errorf("%d: %s, want %s", i, l.Path, c.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestFindNothing(t *testing.T) {
+	dir := machine(t, "env/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13")
+	t.Setenv("VIRTUAL_ENV", filepath.Join(dir, "env"))
+	for name, c := range map[string]struct {
+		kind  Kind
+		env   string
+		words []string
+	}{
+		"too new": {CuBLAS, "", []string{"driver is of CUDA 12", "cuBLAS of CUDA 13", "pip install nvidia-cublas-cu12", "GNB_LIBCUBLAS"}},
+		"absent":  {NCCL, "", []string{"no CUDA folder", "pip install nvidia-nccl-cu12"}},
+		"named":   {NCCL, "/nowhere/libnccl.so.2", []string{"GNB_LIBNCCL", "/nowhere/libnccl.so.2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(c.kind.Env, c.env)
+			_, err := Find(c.kind, 12040)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, w := range c.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not say %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+func TestNamedFile(t *testing.T) {
+	dir := machine(t, "mine/libnccl-test.so", "usr/lib64/libnccl.so.2")
+	file := filepath.Join(dir, "mine/libnccl-test.so")
+	t.Setenv("GNB_LIBNCCL", file)
+	got, err := Find(NCCL, 12040)
+	if err != nil || len(got) != 1 || got[0].Path != file {
+		t.Errorf("%v, %v", got, err)
+	}
+}
