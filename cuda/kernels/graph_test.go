@@ -201,6 +201,26 @@ func TestSpMM(t *testing.T) {
 	})
 }
 
+// The gradient of a mean: each edge weighs what its destination's edges share.
+func TestShares(t *testing.T) {
+	each(t, func(g *gpu) {
+		for _, b := range graphs() {
+			d, want := upload(g, b), make([]float32, b.NumDst)
+			for i := range want {
+				want[i] = 1 / float32(max(b.InDegree(i), 1))
+			}
+			w := g.room(4 * len(want))
+			g.run("shares_f32", Items(b.NumDst), w, d.indptr, b.NumDst)
+			same(g, "shares_f32", w, want, 0, b)
+			dout := random(b.NumDst*3, 1)
+			dx, wantX := g.out(b.NumSrc*3, true)
+			cpu.SpMMGrad(tensor.Mean, buf(wantX), buf(dout), tensor.Buffer{}, b, 3, true)
+			g.run("spmm_f32", Tiled(b.NumSrc, 3, 1), dx, d.tIndptr, d.tDst, 0, put(g, dout), w, d.tDst, 0, b.NumSrc, 3, 1, 0, 1)
+			same(g, "spmm_f32", dx, wantX, 64, b)
+		}
+	})
+}
+
 // An edge of weight 0 adds nothing, even of NaN.
 func TestSpMMZeroWeight(t *testing.T) {
 	each(t, func(g *gpu) {

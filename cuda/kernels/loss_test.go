@@ -13,9 +13,7 @@ func loss(g *gpu, x, labels uint64, rows, cols int) (float32, int64) {
 	const chunk = 40
 	chunks := (rows + chunk - 1) / chunk
 	losses, right, out, count := g.room(8*chunks), g.room(8*chunks), g.room(4), g.room(8)
-	s := Rows(rows, cols)
-	s.Grid = chunks
-	g.run("cross_entropy_f32", s, losses, right, x, labels, rows, cols, chunk)
+	g.run("cross_entropy_f32", Losses(chunks, cols), losses, right, x, labels, rows, cols, chunk)
 	g.run("cross_entropy_sum_f32", Blocks(1), out, count, losses, right, chunks)
 	return get[float32](g, out, 1)[0], get[int64](g, count, 1)[0]
 }

@@ -44,8 +44,8 @@ KERNEL copy_cols_f32(float *__restrict__ out, i64 outCols, const float *__restri
 }
 
 // mask_f32: out[r,c] = x[r,c]·scale where the mask's bit is set (bit c%8 of byte r·⌈cols/8⌉ + c/8), else 0
-// whatever x. Bytes: 8⅛ an element.
-KERNEL mask_f32(float *__restrict__ out, const float *__restrict__ x, const u8 *__restrict__ mask, i64 rows, i64 cols, float scale, i64 acc) {
+// whatever x. out may be x. Bytes: 8⅛ an element.
+KERNEL mask_f32(float *out, const float *x, const u8 *__restrict__ mask, i64 rows, i64 cols, float scale, i64 acc) {
   i64 width = (cols + 7) / 8;
   FOR_ROWS(r, live, rows) {
     if (live) FOR_COLS(c, cols) {

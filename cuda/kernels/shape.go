@@ -54,6 +54,12 @@ func Columns(chunks, cols int) Shape {
 	return Shape{blocks(chunks * ceil(cols, x)), x, Threads / x}
 }
 
+// Losses is the shape of cross_entropy_f32, for so many chunks of rows.
+func Losses(chunks, cols int) Shape {
+	x := Width(cols)
+	return Shape{blocks(chunks), x, Threads / x}
+}
+
 // Blocks is the shape for n work items of a whole block.
 func Blocks(n int) Shape { return Shape{blocks(n), Threads, 1} }
 

@@ -1,0 +1,88 @@
+package backend
+
+import (
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// Affine implements [tensor.Backend]: the products one by one, then the epilogue.
+func (b *Backend) Affine(out tensor.Buffer, m, n int, products []tensor.Product, e tensor.Epilogue) {
+	if m == 0 || n == 0 {
+		return
+	}
+	for i, p := range products {
+		b.product(addr(out), addr(p.X), addr(p.W), m, n, p.K, false, p.T, i > 0)
+	}
+	if len(products) == 0 {
+		b.Zero(out)
+	}
+	if e.Bias.N == 0 && !masks(e) {
+		return
+	}
+	var k draws
+	if e.Drop != nil {
+		k = b.draws(*e.Drop, m)
+	}
+	b.run("epilogue_f32", kernels.Items(m*((n+7)/8)), addr(out), optional(e.Bias), optional(e.Keep), m, n, flag(e.ReLU), flag(e.Drop != nil),
+		k.ids32, k.ids64, k.start, k.Seed, uint32(k.Step), k.C3, k.Threshold, e.Scale())
+}
+
+// masks tells whether elements can become 0.
+func masks(e tensor.Epilogue) bool { return e.ReLU || e.Drop != nil }
+
+// AffineGrad implements [tensor.Backend].
+func (b *Backend) AffineGrad(d tensor.Buffer, m, n int, products []tensor.Product, grads []tensor.ProductGrad, e tensor.Epilogue, db tensor.Buffer, accB bool) {
+	if masks(e) {
+		b.Mask(d, d, e.Keep, m, n, e.Scale(), false)
+	}
+	for i, p := range products {
+		g := grads[i]
+		if g.WantX {
+			b.product(addr(g.DX), addr(d), addr(p.W), m, p.K, n, false, !p.T, g.AccX)
+		}
+		switch {
+		case !g.WantW:
+		case p.T:
+			b.product(addr(g.DW), addr(d), addr(p.X), n, p.K, m, true, false, g.AccW)
+		default:
+			b.product(addr(g.DW), addr(p.X), addr(d), p.K, n, m, true, false, g.AccW)
+		}
+	}
+	if db.N > 0 {
+		b.ColSum(db, d, m, n, accB)
+	}
+}
+
+// product is out [m,n] = x·y, with the left factor stored [k,m] with ta, the right
+// one [n,k] with tb.
+func (b *Backend) product(out, x, y cuda.Ptr, m, n, k int, ta, tb, acc bool) {
+	switch {
+	case m == 0 || n == 0 || k == 0 && acc:
+		return
+	case k == 0:
+		b.s.Fill32(out, 0, int64(m*n))
+		return
+	case b.blas != nil:
+		fail(b.blas.Multiply(out, x, y, m, n, k, ta, tb, acc))
+		return
+	}
+	kernel := "gemm_nn_f32"
+	switch {
+	case ta && tb:
+		kernel = "gemm_tt_f32"
+	case ta:
+		kernel = "gemm_tn_f32"
+	case tb:
+		kernel = "gemm_nt_f32"
+	}
+	chunk := kernels.InnerChunk(m, n, k)
+	chunks := (k + chunk - 1) / chunk
+	if chunks == 1 {
+		b.run(kernel, kernels.Product(m, n, 1), out, x, y, m, n, k, chunk, flag(acc))
+		return
+	}
+	parts := b.room(&b.parts, 4*chunks*m*n)
+	b.run(kernel, kernels.Product(m, n, chunks), parts, x, y, m, n, k, chunk, 0)
+	b.run("col_dot_f32", kernels.Columns(1, m*n), out, parts, 0, chunks, m*n, chunks, flag(acc))
+}

@@ -1,0 +1,191 @@
+// Package backend is [tensor.Backend] on a GPU: the operations of package tensor by
+// the kernels of cuda/kernels, on the compute stream of a [cuda.Device].
+//
+//	d, err := cuda.Open(cuda.Options{})
+//	be := backend.New(d)
+//	w, err := be.Keep(params.Flat())   // weights stay on the device
+//	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
+//
+// # Basics
+//
+// Operations are asked for and return at once; Download waits. Memory is of the
+// device's cache and goes back to it in the order of the stream, so that a program
+// that repeats itself takes none anew. What is made on the host, such as a tensor's
+// input, is copied once a pass, unless [Backend.Keep] or [Backend.Share] says that it
+// lies on the device for longer; a block's arrays are copied at its first use and
+// stay until its Reset.
+//
+// A Backend, like a [tensor.Fwd], belongs to one goroutine at a time.
+//
+// # Determinism
+//
+// Sums have an order that sizes alone decide, there are no float atomics, and the
+// gradients of aggregations go over the transposed block; dropout's masks are the
+// CPU's. So results are the same from run to run on a device, and agree with the CPU
+// up to the rounding of sums and of exp, log and tanh.
+//
+// # Errors
+//
+// A device that fails makes the next operation that has to wait for it, or to
+// allocate, panic with a [*tensor.Failure], which package nn turns into an error.
+package backend
+
+import (
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// Backend computes on a device. Make it with New.
+type Backend struct {
+	d     *cuda.Device
+	s     *cuda.Stream
+	blas  Multiplier
+	kept  kept
+	empty *cuda.Buffer // what tensors without elements have
+	// Memory that an operation uses while it runs: the next one on the stream may
+	// have it again.
+	parts, words *cuda.Buffer
+}
+
+// Multiplier is a library's matrix product, such as cuBLAS's, on the stream of a
+// backend: out [m,n] = A·B, added to out with acc, of A [m,k], stored [k,m] with ta,
+// and B [k,n], stored [n,k] with tb. None of m, n and k is 0.
+type Multiplier interface {
+	Multiply(out, a, b cuda.Ptr, m, n, k int, ta, tb, acc bool) error
+}
+
+// New is a backend on a device, which stays its caller's to close. blas multiplies
+// matrices; with nil a kernel of our own does.
+func New(d *cuda.Device, blas Multiplier) (*Backend, error) {
+	b := &Backend{d: d, s: d.Compute, blas: blas}
+	var err error
+	if b.empty, err = d.Alloc(cuda.Workspace, 0); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Close gives back the memory that the backend itself holds, kept copies included.
+// Tensors and blocks have to be let go of before.
+func (b *Backend) Close() {
+	b.kept.free()
+	for _, m := range []*cuda.Buffer{b.empty, b.parts, b.words} {
+		m.Free()
+	}
+	b.empty, b.parts, b.words = nil, nil, nil
+}
+
+// Name is "cuda".
+func (b *Backend) Name() string { return "cuda" }
+
+// Device is where the backend computes.
+func (b *Backend) Device() *cuda.Device { return b.d }
+
+// fail ends the operation with the device's failure, if there is one.
+func fail(err error) {
+	if err != nil {
+		panic(&tensor.Failure{Err: err})
+	}
+}
+
+// alloc is n bytes. Where there are none, blocks and buffers that the program has
+// let go of are found first.
+func (b *Backend) alloc(use cuda.Use, n int) *cuda.Buffer {
+	m, err := b.d.Alloc(use, int64(n))
+	for wait := time.Millisecond; errors.Is(err, cuda.OutOfMemory) && wait < 50*time.Millisecond; wait *= 4 {
+		runtime.GC()
+		time.Sleep(wait) // the cleanups run beside
+		m, err = b.d.Alloc(use, int64(n))
+	}
+	fail(err)
+	return m
+}
+
+// Alloc implements [tensor.Backend].
+func (b *Backend) Alloc(n int) tensor.Buffer {
+	return tensor.Buffer{Dev: b.alloc(cuda.Activations, 4*n), N: n}
+}
+
+// Free implements [tensor.Backend].
+func (b *Backend) Free(x tensor.Buffer) {
+	if m, ok := x.Dev.(*cuda.Buffer); ok && m != b.empty {
+		m.Free()
+	}
+}
+
+// Wrap implements [tensor.Backend]: the kept copy of host memory, else a new one.
+func (b *Backend) Wrap(host []float32) tensor.Buffer {
+	if x, ok := b.Kept(host); ok {
+		return x
+	}
+	x := b.Alloc(len(host))
+	b.Upload(x, host)
+	return x
+}
+
+// Upload implements [tensor.Backend].
+func (b *Backend) Upload(dst tensor.Buffer, src []float32) {
+	fail(cuda.CopyIn(b.s, addr(dst), src))
+}
+
+// Download implements [tensor.Backend]. It waits for what was asked for before.
+func (b *Backend) Download(dst []float32, src tensor.Buffer) {
+	fail(cuda.CopyOut(b.s, dst, addr(src)))
+}
+
+// Zero implements [tensor.Backend].
+func (b *Backend) Zero(dst tensor.Buffer) { b.s.Fill32(addr(dst), 0, int64(dst.N)) }
+
+// addr is where a buffer begins, 0 for none.
+func addr(x tensor.Buffer) cuda.Ptr {
+	switch m := x.Dev.(type) {
+	case *cuda.Buffer:
+		return m.Ptr + cuda.Ptr(4*x.Off)
+	case *Memory:
+		return m.Ptr + cuda.Ptr(m.size()*x.Off)
+	}
+	return 0
+}
+
+// optional is addr where there are elements, else 0.
+func optional(x tensor.Buffer) cuda.Ptr {
+	if x.N == 0 {
+		return 0
+	}
+	return addr(x)
+}
+
+// run launches a kernel.
+func (b *Backend) run(kernel string, s kernels.Shape, args ...any) {
+	b.d.Launch(kernel, cuda.Dim{X: s.Grid}, cuda.Dim{X: s.X, Y: s.Y}, 0, args...)
+}
+
+// flag is a condition as kernels take it.
+func flag(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// room is memory of at least n bytes that the next use of m on the stream may have.
+func (b *Backend) room(m **cuda.Buffer, n int) cuda.Ptr {
+	if *m == nil || (*m).Bytes < int64(n) {
+		(*m).Free()
+		*m = nil
+		*m = b.alloc(cuda.Workspace, n+n/4)
+	}
+	return (*m).Ptr
+}
+
+// ids is a copy of host ids for the next kernel.
+func (b *Backend) ids(host []int32) cuda.Ptr {
+	at := b.room(&b.words, 4*len(host))
+	fail(cuda.CopyIn(b.s, at, host))
+	return at
+}

@@ -1,0 +1,86 @@
+package backend
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// copied is the memory of a block's arrays that this backend put on the device.
+type copied struct{ mem []*cuda.Buffer }
+
+func (c *copied) free() {
+	for _, m := range c.mem {
+		m.Free()
+	}
+	c.mem = nil
+}
+
+// arrays are a block's arrays on the device, copied there at its first use.
+func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
+	if a := devblock.Of(m); a != nil {
+		b.ready(a)
+		return a
+	}
+	c := &copied{}
+	a := &devblock.Arrays{Release: func(*devblock.Arrays) { c.free() }}
+	// Blocks are let go of without a Reset too, such as slices of a graph.
+	runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
+	first, last := m.Indptr[0], m.Indptr[m.NumDst]
+	a.First = first
+	a.Indptr = put(b, c, m.Indptr[:m.NumDst+1])
+	a.Indices = put(b, c, m.Indices[first:last]) - cuda.Ptr(4*first)
+	m.Dev = a
+	return a
+}
+
+// ready makes the compute stream wait for arrays that another stream writes.
+func (b *Backend) ready(a *devblock.Arrays) {
+	if a.Ready != nil {
+		b.s.Wait(a.Ready)
+		a.Ready = nil
+	}
+}
+
+// transposed is arrays with the edges by source, which a block made on the host has
+// from there.
+func (b *Backend) transposed(m *graphops.Block) *devblock.Arrays {
+	a := b.arrays(m)
+	if !a.HasTransposed() {
+		t, c := m.Transposed(), b.more(a)
+		a.TIndptr, a.TDst, a.TEdge = put(b, c, t.Indptr[:m.NumSrc+1]), put(b, c, t.Dst), put(b, c, t.Edge)
+	}
+	return a
+}
+
+// positions are the block's EdgePos, 0 where the edges' own positions are.
+func (b *Backend) positions(m *graphops.Block, a *devblock.Arrays) cuda.Ptr {
+	if a.EdgePos == 0 && m.EdgePos != nil {
+		a.EdgePos = put(b, b.more(a), m.EdgePos[:m.NumEdges()])
+	}
+	return a.EdgePos
+}
+
+// more is further memory of arrays, freed with what they have.
+func (b *Backend) more(a *devblock.Arrays) *copied {
+	c, release := &copied{}, a.Release
+	a.Release = func(a *devblock.Arrays) {
+		c.free()
+		if release != nil {
+			release(a)
+		}
+	}
+	runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
+	return c
+}
+
+// put is a copy of host memory that c holds.
+func put[T int32 | int64](b *Backend, c *copied, host []T) cuda.Ptr {
+	m := b.alloc(cuda.Graph, len(host)*int(unsafe.Sizeof(*new(T))))
+	c.mem = append(c.mem, m)
+	fail(cuda.CopyIn(b.s, m.Ptr, host))
+	return m.Ptr
+}

@@ -1,0 +1,148 @@
+package backend
+
+import (
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// AddRow implements [tensor.Backend].
+func (b *Backend) AddRow(out, row tensor.Buffer, rows, cols int, acc bool) {
+	b.run("add_row_f32", kernels.Rows(rows, cols), addr(out), addr(row), rows, cols, flag(acc))
+}
+
+// ColSum implements [tensor.Backend].
+func (b *Backend) ColSum(out, x tensor.Buffer, rows, cols int, acc bool) {
+	b.columns(addr(out), addr(x), 0, rows, cols, acc)
+}
+
+// ColDot implements [tensor.Backend].
+func (b *Backend) ColDot(out, x, y tensor.Buffer, rows, cols int, acc bool) {
+	b.columns(addr(out), addr(x), addr(y), rows, cols, acc)
+}
+
+// columns sums x, or x·y, over rows: in chunks, and then those.
+func (b *Backend) columns(out, x, y cuda.Ptr, rows, cols int, acc bool) {
+	chunk := kernels.RowChunk(rows)
+	chunks := (rows + chunk - 1) / chunk
+	if chunks > 1 {
+		parts := b.room(&b.parts, 4*chunks*cols)
+		b.run("col_dot_f32", kernels.Columns(chunks, cols), parts, x, y, rows, cols, chunk, 0)
+		x, y, rows = parts, 0, chunks
+	}
+	b.run("col_dot_f32", kernels.Columns(1, cols), out, x, y, rows, cols, max(rows, 1), flag(acc))
+}
+
+// Sum implements [tensor.Backend].
+func (b *Backend) Sum(out, x tensor.Buffer, acc bool) {
+	chunks := (x.N + kernels.SumChunk - 1) / kernels.SumChunk
+	parts := b.room(&b.parts, 8*chunks)
+	b.run("sum_chunks_f32", kernels.Blocks(chunks), parts, addr(x), x.N, kernels.SumChunk)
+	b.run("sum_parts_f32", kernels.Blocks(1), addr(out), parts, chunks, flag(acc))
+}
+
+// Spread implements [tensor.Backend].
+func (b *Backend) Spread(out, x tensor.Buffer, acc bool) {
+	b.run("spread_f32", kernels.Items(out.N), addr(out), addr(x), out.N, flag(acc))
+}
+
+// RowScale implements [tensor.Backend].
+func (b *Backend) RowScale(out, x, w tensor.Buffer, rows, cols int, acc bool) {
+	b.run("row_scale_f32", kernels.Rows(rows, cols), addr(out), addr(x), addr(w), rows, cols, flag(acc))
+}
+
+// RowDot implements [tensor.Backend].
+func (b *Backend) RowDot(out, x, y tensor.Buffer, rows, cols int, acc bool) {
+	b.run("row_dot_f32", kernels.Rows(rows, cols), addr(out), addr(x), addr(y), rows, cols, flag(acc))
+}
+
+// ColScale implements [tensor.Backend].
+func (b *Backend) ColScale(out, x, w tensor.Buffer, rows, cols int, acc bool) {
+	b.run("col_scale_f32", kernels.Rows(rows, cols), addr(out), addr(x), addr(w), rows, cols, flag(acc))
+}
+
+// Transpose implements [tensor.Backend].
+func (b *Backend) Transpose(out, x tensor.Buffer, rows, cols int, acc bool) {
+	b.run("transpose_f32", kernels.Transpose(rows, cols), addr(out), addr(x), rows, cols, flag(acc))
+}
+
+// CopyCols implements [tensor.Backend].
+func (b *Backend) CopyCols(out tensor.Buffer, outCols, outAt int, x tensor.Buffer, xCols, xAt, rows, cols int, acc bool) {
+	b.run("copy_cols_f32", kernels.Rows(rows, cols), addr(out)+cuda.Ptr(4*outAt), outCols, addr(x)+cuda.Ptr(4*xAt), xCols, rows, cols, flag(acc))
+}
+
+// Binary implements [tensor.Backend].
+func (b *Backend) Binary(op tensor.BinaryOp, out, x, y tensor.Buffer, acc bool) {
+	b.run("binary_f32", kernels.Rounds(out.N), int(op), addr(out), addr(x), addr(y), out.N, flag(acc))
+}
+
+// Unary implements [tensor.Backend].
+func (b *Backend) Unary(op tensor.UnaryOp, out, x tensor.Buffer, alpha float32, acc bool) {
+	if op == tensor.ScaleOp && alpha == 1 && !acc {
+		b.s.Copy(addr(out), addr(x), int64(4*out.N))
+		return
+	}
+	b.run("unary_f32", kernels.Rounds(out.N), int(op), addr(out), addr(x), alpha, out.N, flag(acc))
+}
+
+// UnaryGrad implements [tensor.Backend].
+func (b *Backend) UnaryGrad(op tensor.UnaryOp, dx, dy, x, y tensor.Buffer, alpha float32, acc bool) {
+	of := y
+	switch op {
+	case tensor.ScaleOp:
+		b.Unary(op, dx, dy, alpha, acc)
+		return
+	case tensor.ReLUOp, tensor.LeakyReLUOp:
+		of = x
+	}
+	b.run("unary_grad_f32", kernels.Rounds(dx.N), int(op), addr(dx), addr(dy), addr(of), alpha, dx.N, flag(acc))
+}
+
+// LogSoftmax implements [tensor.Backend].
+func (b *Backend) LogSoftmax(y, x tensor.Buffer, rows, cols int) {
+	b.run("log_softmax_f32", kernels.Rows(rows, cols), addr(y), addr(x), rows, cols)
+}
+
+// LogSoftmaxGrad implements [tensor.Backend].
+func (b *Backend) LogSoftmaxGrad(dx, dy, y tensor.Buffer, rows, cols int, acc bool) {
+	b.run("log_softmax_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), rows, cols, flag(acc))
+}
+
+// L2Normalize implements [tensor.Backend].
+func (b *Backend) L2Normalize(y, norm, x tensor.Buffer, rows, cols int) {
+	b.run("l2_normalize_f32", kernels.Rows(rows, cols), addr(y), addr(norm), addr(x), rows, cols)
+}
+
+// L2NormalizeGrad implements [tensor.Backend].
+func (b *Backend) L2NormalizeGrad(dx, dy, y, norm tensor.Buffer, rows, cols int, acc bool) {
+	b.run("l2_normalize_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), addr(norm), rows, cols, flag(acc))
+}
+
+// RowNorm implements [tensor.Backend].
+func (b *Backend) RowNorm(y, inv, x tensor.Buffer, rows, cols int, eps float32) {
+	b.run("row_norm_f32", kernels.Rows(rows, cols), addr(y), addr(inv), addr(x), rows, cols, eps)
+}
+
+// RowNormGrad implements [tensor.Backend].
+func (b *Backend) RowNormGrad(dx, dy, y, inv tensor.Buffer, rows, cols int, acc bool) {
+	b.run("row_norm_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), addr(inv), rows, cols, flag(acc))
+}
+
+// CrossEntropy implements [tensor.CrossEntropies].
+func (b *Backend) CrossEntropy(out, x, labels tensor.Buffer, rows, cols int) int64 {
+	const chunk = kernels.LossChunk
+	chunks := (rows + chunk - 1) / chunk
+	parts := b.room(&b.parts, 8*(2*chunks+1))
+	right := parts + cuda.Ptr(8*chunks)
+	count := right + cuda.Ptr(8*chunks)
+	b.run("cross_entropy_f32", kernels.Losses(chunks, cols), parts, right, addr(x), addr(labels), rows, cols, chunk)
+	b.run("cross_entropy_sum_f32", kernels.Blocks(1), addr(out), count, parts, right, chunks)
+	var correct [1]int64
+	fail(cuda.CopyOut(b.s, correct[:], count))
+	return correct[0]
+}
+
+// CrossEntropyGrad implements [tensor.CrossEntropies].
+func (b *Backend) CrossEntropyGrad(dx, d, x, labels tensor.Buffer, rows, cols int, acc bool) {
+	b.run("cross_entropy_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(d), addr(x), addr(labels), rows, cols, flag(acc))
+}

@@ -1,0 +1,175 @@
+package backend
+
+import (
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// sum is an aggregation as the kernels of spmm.cu take it.
+type sum struct {
+	out                  cuda.Ptr
+	indptr, indices, via cuda.Ptr
+	x                    cuda.Ptr
+	half                 bool // x is stored as f16
+	w, at                cuda.Ptr
+	first                int64
+	rows, cols, heads    int
+	mean, acc            bool
+}
+
+func (b *Backend) aggregate(s sum) {
+	kernel, vector := variant("spmm", s.out, s.x, s.cols, s.half)
+	if s.cols/max(s.heads, 1)%vector != 0 { // four columns lie in one head
+		kernel, vector = kernel[:len(kernel)-len("x4")], 1
+	}
+	b.run(kernel, kernels.Tiled(s.rows, s.cols, vector), s.out, s.indptr, s.indices, s.via, s.x, s.w, s.at, s.first,
+		s.rows, s.cols, max(s.heads, 1), flag(s.mean), flag(s.acc))
+}
+
+// variant is the kernel for rows of a table as they are stored, and how many columns
+// it takes at a time: as many as its rows, and where they lie, allow.
+func variant(name string, out, table cuda.Ptr, cols int, half bool) (kernel string, vector int) {
+	size := cuda.Ptr(4)
+	kernel = name + "_f32"
+	if half {
+		size = 2
+		kernel = name + "_f16"
+	}
+	if cols%4 == 0 && table%(4*size) == 0 && out%16 == 0 {
+		return kernel + "x4", 4
+	}
+	return kernel, 1
+}
+
+func isHalf(x tensor.Buffer) bool {
+	m, ok := x.Dev.(*Memory)
+	return ok && m.Half
+}
+
+// over is a sum over the in-edges of a block's destinations, back over the out-edges
+// of its sources.
+func over(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
+	return sum{out: addr(out), indptr: a.Indptr, indices: a.Indices, first: a.First, rows: m.NumDst, cols: cols}
+}
+
+func back(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
+	return sum{out: addr(out), indptr: a.TIndptr, indices: a.TDst, rows: m.NumSrc, cols: cols}
+}
+
+// SpMM implements [tensor.Backend].
+func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, h tensor.Buffer, cols int) {
+	a := b.arrays(m)
+	if op == tensor.Max {
+		b.run("max_f32", kernels.Tiled(m.NumDst, cols, 1), addr(out), optional(arg), a.Indptr, a.Indices, addr(h), a.First, m.NumDst, cols, 0)
+		return
+	}
+	s := over(a, m, out, cols)
+	s.x, s.mean = addr(h), op == tensor.Mean
+	b.aggregate(s)
+}
+
+// SpMMRows implements [tensor.Backend]: the table's rows are read where they lie.
+func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w, table tensor.Buffer, rows []int32, cols int) {
+	s := over(b.arrays(m), m, out, cols)
+	s.via, s.x, s.half = b.ids(rows), addr(table), isHalf(table)
+	s.w, s.mean = optional(w), op == tensor.Mean
+	b.aggregate(s)
+}
+
+// GatherRows implements [tensor.Backend].
+func (b *Backend) GatherRows(out, table tensor.Buffer, rows []int32, cols int) {
+	b.gather(addr(out), addr(table), b.ids(rows), len(rows), cols, isHalf(table))
+}
+
+func (b *Backend) gather(out, table, ids cuda.Ptr, rows, cols int, half bool) {
+	kernel, vector := variant("gather", out, table, cols, half)
+	b.run(kernel, kernels.Tiled(rows, cols, vector), out, table, ids, rows, cols)
+}
+
+// SpMMGrad implements [tensor.Backend].
+func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, m *graphops.Block, cols int, acc bool) {
+	a := b.transposed(m)
+	if op == tensor.Max {
+		b.run("max_grad_f32", kernels.Tiled(m.NumSrc, cols, 1), addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge, m.NumSrc, cols, flag(acc))
+		return
+	}
+	s := back(a, m, dh, cols)
+	s.x, s.acc = addr(dOut), acc
+	if op == tensor.Mean {
+		s.w, s.at = b.room(&b.parts, 4*m.NumDst), a.TDst
+		b.run("shares_f32", kernels.Items(m.NumDst), s.w, a.Indptr, m.NumDst)
+	}
+	b.aggregate(s)
+}
+
+// GatherSrc implements [tensor.Backend].
+func (b *Backend) GatherSrc(msg tensor.Buffer, m *graphops.Block, h tensor.Buffer, cols int) {
+	a := b.arrays(m)
+	b.gather(addr(msg), addr(h), a.Indices+cuda.Ptr(4*a.First), m.NumEdges(), cols, false)
+}
+
+// ScatterSrc implements [tensor.Backend].
+func (b *Backend) ScatterSrc(dh tensor.Buffer, m *graphops.Block, dMsg tensor.Buffer, cols int, acc bool) {
+	a := b.transposed(m)
+	s := back(a, m, dh, cols)
+	s.indices, s.x, s.acc = a.TEdge, addr(dMsg), acc
+	b.aggregate(s)
+}
+
+// Segment implements [tensor.Backend].
+func (b *Backend) Segment(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, msg tensor.Buffer, cols int, acc bool) {
+	a := b.arrays(m)
+	if op == tensor.Max {
+		b.run("max_f32", kernels.Tiled(m.NumDst, cols, 1), addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First, m.NumDst, cols, flag(acc))
+		return
+	}
+	s := over(a, m, out, cols)
+	s.indices, s.x, s.mean, s.acc = 0, addr(msg), op == tensor.Mean, acc
+	b.aggregate(s)
+}
+
+// SegmentGrad implements [tensor.Backend].
+func (b *Backend) SegmentGrad(op tensor.Op, dMsg, dOut, arg tensor.Buffer, m *graphops.Block, cols int, acc bool) {
+	a := b.arrays(m)
+	winner := cuda.Ptr(0)
+	if op == tensor.Max {
+		winner = addr(arg)
+	}
+	b.run("segment_grad_f32", kernels.Tiled(m.NumDst, cols, 1), addr(dMsg), addr(dOut), winner, a.Indptr, a.First, m.NumDst, cols, flag(op == tensor.Mean), flag(acc))
+}
+
+// SpMMWeighted implements [tensor.Backend].
+func (b *Backend) SpMMWeighted(out tensor.Buffer, m *graphops.Block, w tensor.Buffer, heads int, h tensor.Buffer, cols int, acc bool) {
+	s := over(b.arrays(m), m, out, cols)
+	s.x, s.w, s.heads, s.acc = addr(h), optional(w), heads, acc
+	b.aggregate(s)
+}
+
+// SpMMWeightedGrad implements [tensor.Backend].
+func (b *Backend) SpMMWeightedGrad(dh, dOut, w tensor.Buffer, heads int, m *graphops.Block, cols int, acc bool) {
+	a := b.transposed(m)
+	s := back(a, m, dh, cols)
+	s.x, s.w, s.at, s.heads, s.acc = addr(dOut), optional(w), a.TEdge, heads, acc
+	b.aggregate(s)
+}
+
+// EdgeDot implements [tensor.Backend].
+func (b *Backend) EdgeDot(dw tensor.Buffer, m *graphops.Block, dOut, h tensor.Buffer, heads, cols int, acc bool) {
+	a := b.arrays(m)
+	b.run("edge_dot_f32", kernels.Rows(m.NumDst*heads, cols/heads), addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First, m.NumDst, cols, heads, flag(acc))
+}
+
+// EdgeSoftmax implements [tensor.Backend].
+func (b *Backend) EdgeSoftmax(y tensor.Buffer, m *graphops.Block, x tensor.Buffer, cols int) {
+	a := b.arrays(m)
+	b.run("edge_softmax_f32", kernels.Warps(m.NumDst), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols, kernels.Width(cols))
+}
+
+// EdgeSoftmaxGrad implements [tensor.Backend].
+func (b *Backend) EdgeSoftmaxGrad(dx, dy, y tensor.Buffer, m *graphops.Block, cols int, acc bool) {
+	a := b.arrays(m)
+	b.run("edge_softmax_grad_f32", kernels.Warps(m.NumDst), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, kernels.Width(cols), flag(acc))
+}

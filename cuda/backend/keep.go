@@ -1,0 +1,136 @@
+package backend
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// Memory is memory that kernels read and that outlives a pass: the weights of a
+// model, a table of features on the device or in host memory that the device reads.
+// A [tensor.Buffer] whose Dev it is lies in it.
+type Memory struct {
+	Ptr cuda.Ptr
+	// Half says that the elements are stored as f16: only rows of a table are read so
+	// (SpMMRows and GatherRows).
+	Half bool
+
+	own *cuda.Buffer
+}
+
+// size is the bytes of an element.
+func (m *Memory) size() int {
+	if m.Half {
+		return 2
+	}
+	return 4
+}
+
+// kept are copies of host memory, in order of its addresses; they do not overlap.
+type kept []keptRange
+
+type keptRange struct {
+	host []float32 // keeps the address its own
+	mem  *Memory
+}
+
+func start(host []float32) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(host))) }
+
+// find is the index of the range that holds the address, or of the one before which
+// it would lie.
+func (k kept) find(at uintptr) (int, bool) {
+	return slices.BinarySearchFunc(k, at, func(r keptRange, at uintptr) int {
+		switch lo := start(r.host); {
+		case at < lo:
+			return 1
+		case at >= lo+uintptr(4*len(r.host)):
+			return -1
+		}
+		return 0
+	})
+}
+
+func (k *kept) free() {
+	for _, r := range *k {
+		r.mem.own.Free()
+	}
+	*k = nil
+}
+
+// Keep copies host memory to the device, where every pass finds it and what a pass
+// computes into it, such as gradients, stays, until Drop. Changes on one side reach
+// the other by [Backend.Push] and [Backend.Pull]. It panics where a part is kept
+// already.
+func (b *Backend) Keep(host []float32) (*Memory, error) {
+	own, err := b.d.Alloc(cuda.Params, int64(4*len(host)))
+	if err != nil {
+		return nil, err
+	}
+	m := &Memory{Ptr: own.Ptr, own: own}
+	if err := cuda.CopyIn(b.s, m.Ptr, host); err != nil {
+		return nil, err
+	}
+	b.Share(host, m)
+	return m, nil
+}
+
+// Share says that the content of host memory lies at mem, which stays the caller's:
+// what passes are given as host is read there. The host's memory itself may then
+// hold anything: it is a name.
+func (b *Backend) Share(host []float32, mem *Memory) {
+	if len(host) == 0 {
+		return
+	}
+	i, found := b.kept.find(start(host))
+	if found || i < len(b.kept) && start(host[len(host)-1:]) >= start(b.kept[i].host) {
+		panic("backend: host memory is kept twice; drop it first")
+	}
+	b.kept = slices.Insert(b.kept, i, keptRange{host, mem})
+}
+
+// Drop ends what Keep or Share began. Memory of Keep is freed.
+func (b *Backend) Drop(host []float32) {
+	if len(host) == 0 {
+		return
+	}
+	if i, found := b.kept.find(start(host)); found {
+		b.kept[i].mem.own.Free()
+		b.kept = slices.Delete(b.kept, i, i+1)
+	}
+}
+
+// Kept implements [tensor.Keeper].
+func (b *Backend) Kept(host []float32) (tensor.Buffer, bool) {
+	if len(host) == 0 {
+		return tensor.Buffer{Dev: b.empty}, true
+	}
+	i, found := b.kept.find(start(host))
+	if !found {
+		return tensor.Buffer{}, false
+	}
+	r := b.kept[i]
+	off := int(start(host)-start(r.host)) / 4
+	if off+len(host) > len(r.host) {
+		return tensor.Buffer{}, false
+	}
+	return tensor.Buffer{Dev: r.mem, Off: off, N: len(host)}, true
+}
+
+// Push copies kept host memory to the device again, Pull back from it. Both do
+// nothing for memory that is not kept.
+func (b *Backend) Push(host []float32) error {
+	if x, ok := b.Kept(host); ok {
+		return cuda.CopyIn(b.s, addr(x), host)
+	}
+	return nil
+}
+
+// Pull waits for what was asked for before.
+func (b *Backend) Pull(host []float32) error {
+	if x, ok := b.Kept(host); ok {
+		return cuda.CopyOut(b.s, host, addr(x))
+	}
+	return nil
+}
