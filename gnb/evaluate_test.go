@@ -39,7 +39,8 @@ type evalArgs struct{ Sampled, Loss bool }
 // evalOnce reports everything that an evaluation of a network's start says.
 var evalOnce = gnb.Program("test.eval", func(w *gnb.Worker, a evalArgs) error {
 	ds := w.Dataset()
-	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	// Not a SAGE, which transforms first on the whole graph alone.
+	net := gnb.GCN.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
 	how := gnb.FullNeighbors
 	if a.Sampled {
 		how = gnb.Sampled([]int{-1, -1}, 50, 0)

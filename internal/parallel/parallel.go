@@ -61,6 +61,9 @@ func For(threads, n, grain int, body func(lo, hi int)) {
 	l.state.Store(0)
 	l.refs.Store(int32(workers))
 	for range workers - 1 {
+		if hand(l) {
+			continue
+		}
 		if late.Load() >= maxLate {
 			l.refs.Add(-1)
 			continue
@@ -69,6 +72,9 @@ func For(threads, n, grain int, body func(lo, hi int)) {
 		go l.start()
 	}
 	l.run()
+	if l.state.Load() != 0 {
+		watch(func() bool { return l.state.Load() == 0 })
+	}
 	if l.state.Add(closed) != closed {
 		<-l.done
 	}
@@ -131,23 +137,32 @@ func getLoop() *loop {
 	return l
 }
 
+// help is a helper's goroutine: it helps with l, then with what it is handed.
 func (l *loop) help() {
 	late.Add(-1)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	for l != nil && l.assist() {
+		l = await()
+	}
+}
+
+// assist tells whether it came in time.
+func (l *loop) assist() bool {
 	defer l.release()
 	for {
 		s := l.state.Load()
 		if s >= closed {
-			return
+			return false
 		}
 		if l.state.CompareAndSwap(s, s+1) {
 			break
 		}
 	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	l.run()
 	if l.state.Add(-1) == closed {
 		l.done <- struct{}{}
 	}
+	return true
 }
 
 // run works on chunks until there are none left or one has panicked.
