@@ -20,6 +20,9 @@ type Batch struct {
 	// Seeds are a copy of the seeds that were sampled for, in their order.
 	Seeds  []int32
 	Blocks []*graphops.Block
+	// Back, unless nil, is what Release calls: it takes back the memory of a batch
+	// that something else than a Sampler made, a device's.
+	Back func()
 
 	owner *Sampler
 	mem   *memory
@@ -68,11 +71,15 @@ func (b *Batch) Edges() int {
 // used. It may be called from another goroutine than the sampler's; a second
 // call does nothing.
 func (b *Batch) Release() {
-	if b.mem == nil {
+	switch {
+	case b.Back != nil:
+		b.Back()
+	case b.mem != nil:
+		b.owner.keep(b.mem)
+	default:
 		return
 	}
-	b.owner.keep(b.mem)
-	b.mem, b.owner, b.Seeds, b.Blocks = nil, nil, nil, nil
+	b.Back, b.mem, b.owner, b.Seeds, b.Blocks = nil, nil, nil, nil, nil
 }
 
 func (b *Batch) String() string {

@@ -1,0 +1,237 @@
+// Neighbour sampling as package sample does it, bit for bit, hop by hop without the host:
+//
+//   sample_seeds                      the seeds get their rows
+//   then for each hop
+//   sample_count, sample_scan         how many edges each destination takes, and where they begin
+//   sample_pick_*, sample_pick_all    the edges, and which edge reaches each node first
+//   sample_first, sample_scan         how many nodes are new, tile by tile
+//   sample_number                     they get rows in the order of edges
+//   sample_relabel                    sources become rows
+//   and sample_clear                  the table is empty again
+//
+// Sizes lie in the state (sample.cuh): grids come from what the host knows at most, and stride. The graph is
+// read where it lies, in device memory or in pinned memory of the host. Nothing depends on the order of threads.
+// Arrays: table u32 [nodes]; ids i32, the batch's nodes by row; indptr i64 and indices i32, of the graph;
+// local i64 [destinations], offsets within tiles; tiles i64, a sum a tile, then what is before it; out* the block's.
+// Bytes of a batch of 1024 seeds by [15, 10, 5] on 2.4·10^6 nodes (about 10^6 edges, 0.55·10^6 nodes) are in each
+// comment; the accesses to graph and table are random, of a sector of 32 bytes each, which the bytes count.
+#include "pick.cuh"
+
+// Bytes: 40 a seed; 41 KB.
+KERNEL sample_seeds(int *__restrict__ ids, u32 *__restrict__ table, const int *__restrict__ seeds, i64 n, i64 *__restrict__ state) {
+  for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+    int v = seeds[i];
+    ids[i] = v;
+    u32 other = atomicMin(&table[v], (u32)i);
+    if (other != EMPTY) fault(state, REPEATED_SEED, other < i ? i : other);
+    if (i == 0) KNOWN(state, 0) = n;
+  }
+}
+
+// local[d] = the edges of the tile's destinations before d, tiles[t] = those of tile t. given, unless null, has
+// the counts. Bytes: 32 + 12 a destination; 0.2·10^6: 9 MB, 2 µs.
+KERNEL sample_count(i64 *__restrict__ local, i64 *__restrict__ tiles, const int *__restrict__ ids, const i64 *__restrict__ indptr,
+                    const i64 *__restrict__ given, i64 edges, i64 fanout, i64 hop, i64 *state) {
+  i64 n = KNOWN(state, hop);
+  for (i64 tile = blockIdx.x; tile * TILE < n; tile += gridDim.x) {
+    i64 first = tile * TILE + threadIdx.x * 4, count[4], sum = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      count[i] = 0;
+      if (first + i < n) {
+        if (given)
+          count[i] = given[first + i];
+        else {
+          count[i] = inEdges(indptr, edges, ids[first + i], state).n;
+          if (fanout >= 0 && count[i] > fanout) count[i] = fanout;
+        }
+      }
+      sum += count[i];
+    }
+    Sums s = blockSums(sum);
+    for (int i = 0; i < 4; i++) {
+      if (first + i < n) local[first + i] = s.before;
+      s.before += count[i];
+    }
+    if (threadIdx.x == 0) tiles[tile] = s.all;
+  }
+}
+
+// tiles[t] becomes the sum of those before t, of items·each/TILE tiles rounded up; the sum of all, on top of plus,
+// goes to total. One block: 8 bytes read and written a tile. Above limit the total is a fault, and 0.
+KERNEL sample_scan(i64 *__restrict__ tiles, const i64 *__restrict__ items, i64 tilesOf, const i64 *plus, i64 *total, i64 limit, i64 *state) {
+  i64 n = (*items + TILE - 1) / TILE * tilesOf, base = 0;
+  for (i64 from = 0; from < n; from += blockDim.x) {
+    i64 i = from + threadIdx.x, v = i < n ? tiles[i] : 0;
+    Sums s = blockSums(v);
+    if (i < n) tiles[i] = base + s.before;
+    base += s.all;
+  }
+  if (threadIdx.x == 0 && total) {
+    if (plus) base += *plus;
+    if (base > limit) {
+      fault(state, OVER_CAPACITY, base);
+      base = 0;
+    }
+    *total = base;
+  }
+}
+
+// G lanes pick for a destination, of a fanout k of at most G. Floyd's algorithm: draw i is taken unless an earlier
+// pick is the same, else n-k+i is. A lane has a draw; each step compares one with all earlier picks at once. A
+// pick's place is the number of those below it.
+// Bytes: 32 + 20 a destination, 32 + 12 + 64 (table, read and written) an edge; 10^6 edges: 120 MB, 25 µs.
+template <int G>
+__device__ __forceinline__ void pick(PICK_ARGS) {
+  PICK_PREPARE;
+  int lane = threadIdx.x & 31, mine = lane % G, group = lane / G, k = (int)fanout;
+  i64 stride = (i64)gridDim.x * (blockDim.x / 32) * (32 / G);
+  for (i64 first = ((i64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32) * (32 / G); first < n; first += stride) {
+    i64 d = first + group, at = 0;
+    Range r = {0, 0};
+    int v = 0;
+    if (d < n) {
+      v = ids[d];
+      r = inEdges(g.indptr, g.edges, v, state);
+      at = offset(out, local, tiles, d, n, total, mine == 0);
+    }
+    bool draws = r.n > k;
+    u32 place = mine, chosen = mine;
+    if (__any_sync(~0u, draws)) {
+      u32 last = (u32)(r.n - k) + mine, t = 0, picked = EMPTY;
+      if (draws && mine < k) t = __umulhi(draw(seed, v, mine, step, c3), last + 1);
+      for (int i = 0; i < k; i++) {
+        u32 candidate = __shfl_sync(~0u, t, i, G);
+        u32 taken = __ballot_sync(~0u, picked == candidate) >> (group * G) & (u32)((1ull << G) - 1);
+        if (mine == i) picked = taken ? last : candidate;
+      }
+      u32 below = 0;
+      for (int i = 0; i < k; i++) below += __shfl_sync(~0u, picked, i, G) < picked;
+      if (draws) place = below, chosen = picked;
+    }
+    if (mine < (draws ? k : r.n)) emit(out, g, table, at + place, total, d, r.at + chosen, state);
+  }
+}
+
+KERNEL sample_pick_8(PICK_ARGS) { pick<8>(PICK_PASS); }
+KERNEL sample_pick_16(PICK_ARGS) { pick<16>(PICK_PASS); }
+KERNEL sample_pick_32(PICK_ARGS) { pick<32>(PICK_PASS); }
+
+// The same for any fanout: a warp for a destination, with the picks, not sorted yet, where the edges' sources will
+// be. Work: fanout²/32 comparisons a lane. Bytes: as above, and 4·fanout a pick from the cache.
+KERNEL sample_pick_many(PICK_ARGS) {
+  PICK_PREPARE;
+  u32 mine = threadIdx.x & 31, k = (u32)fanout;
+  i64 stride = (i64)gridDim.x * (blockDim.x / 32);
+  for (i64 d = (i64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; d < n; d += stride) {
+    int v = ids[d];
+    Range r = inEdges(g.indptr, g.edges, v, state);
+    i64 at = offset(out, local, tiles, d, n, total, mine == 0);
+    if (r.n <= k) {
+      for (i64 i = mine; i < r.n; i += 32) emit(out, g, table, at + i, total, d, r.at + i, state);
+      continue;
+    }
+    if (at + k > total) continue;
+    int *picks = out.indices + at;
+    for (u32 from = 0; from < k; from += 32) {
+      u32 last = (u32)(r.n - k) + from + mine, picked = EMPTY;
+      u32 t = from + mine < k ? __umulhi(draw(seed, v, from + mine, step, c3), last + 1) : 0;
+      for (u32 i = 0; i < 32 && from + i < k; i++) {
+        u32 candidate = __shfl_sync(~0u, t, i);
+        bool same = picked == candidate;
+        for (u32 j = mine; j < from; j += 32) same |= (u32)picks[j] == candidate;
+        bool taken = __any_sync(~0u, same);
+        if (mine == i) picked = taken ? last : candidate;
+      }
+      if (from + mine < k) picks[from + mine] = (int)picked;
+      __syncwarp();
+    }
+    for (u32 i = mine; i < k; i += 32) {
+      u32 picked = (u32)picks[i], below = 0;
+      for (u32 j = 0; j < k; j++) below += (u32)picks[j] < picked;
+      out.edgePos[at + below] = r.at + picked;
+    }
+    __syncwarp();
+    for (u32 i = mine; i < k; i += 32) emit(out, g, table, at + i, total, d, out.edgePos[at + i], state);
+    __syncwarp();
+  }
+}
+
+// Offsets alone, for sample_pick_all. Bytes: 24 a destination.
+KERNEL sample_offsets(PICK_ARGS) {
+  Out out = {outIndptr};
+  i64 n = KNOWN(state, hop), total = EDGES(state, hop);
+  if (n == 0 && blockIdx.x == 0 && threadIdx.x == 0) out.indptr[0] = 0;
+  for (i64 d = (i64)blockIdx.x * blockDim.x + threadIdx.x; d < n; d += (i64)gridDim.x * blockDim.x)
+    offset(out, local, tiles, d, n, total, true);
+}
+
+// All in-edges of every destination: a thread an edge, which finds its destination by bisection, so that hubs do
+// not hold up others. Bytes: 44 + 64 an edge, and 8·log2(destinations) from the cache; 10^6 edges: 110 MB, 23 µs.
+KERNEL sample_pick_all(PICK_ARGS) {
+  PICK_PREPARE;
+  for (i64 e = (i64)blockIdx.x * blockDim.x + threadIdx.x; e < total; e += (i64)gridDim.x * blockDim.x) {
+    i64 low = 0, high = n; // indptr[low] <= e < indptr[high]
+    while (high - low > 1) {
+      i64 mid = (low + high) / 2;
+      if (out.indptr[mid] <= e)
+        low = mid;
+      else
+        high = mid;
+    }
+    emit(out, g, table, e, total, low, inEdges(g.indptr, g.edges, ids[low], state).at + (e - out.indptr[low]), state);
+  }
+}
+
+// bits has a bit an edge that reaches its source first, tiles their number. Bytes: 4 + 32 an edge; 36 MB, 8 µs.
+KERNEL sample_first(u32 *__restrict__ bits, i64 *__restrict__ tiles, const int *__restrict__ sources, const u32 *__restrict__ table, i64 hop,
+                    const i64 *__restrict__ state) {
+  i64 n = EDGES(state, hop);
+  for (i64 tile = blockIdx.x; tile * TILE < n; tile += gridDim.x) {
+    i64 sum = 0;
+    for (int i = 0; i < TILE; i += 256) {
+      i64 e = tile * TILE + i + threadIdx.x;
+      u32 word = __ballot_sync(~0u, e < n && table[sources[e < n ? e : 0]] == (FRESH | (u32)e));
+      if ((threadIdx.x & 31) == 0) {
+        bits[e / 32] = word;
+        sum += __popc(word);
+      }
+    }
+    Sums s = blockSums(sum);
+    if (threadIdx.x == 0) tiles[tile] = s.all;
+  }
+}
+
+// New nodes get the rows from those known on, in the order of edges. Bytes: 4 an edge, 40 a new node; 20 MB, 4 µs.
+KERNEL sample_number(int *__restrict__ ids, u32 *__restrict__ table, const int *__restrict__ sources, const u32 *__restrict__ bits,
+                     const i64 *__restrict__ tiles, i64 hop, const i64 *__restrict__ state) {
+  i64 n = EDGES(state, hop), known = KNOWN(state, hop);
+  u32 lane = threadIdx.x & 31;
+  for (i64 tile = blockIdx.x; tile * TILE < n; tile += gridDim.x) {
+    // Each warp sums the tile's 32 words.
+    u32 mine = (tile * 32 + lane) * 32 < n ? bits[tile * 32 + lane] : 0;
+    u32 before = (u32)warpSum(__popc(mine)) - __popc(mine);
+    for (int i = 0; i < TILE; i += 256) {
+      int w = (i + threadIdx.x) / 32;
+      u32 word = __shfl_sync(~0u, mine, w), rank = __shfl_sync(~0u, before, w) + __popc(word & ((1u << lane) - 1));
+      if (word >> lane & 1) {
+        int u = sources[tile * TILE + i + threadIdx.x];
+        i64 row = known + tiles[tile] + rank;
+        ids[row] = u;
+        table[u] = (u32)row;
+      }
+    }
+  }
+}
+
+// Sources become rows. Bytes: 8 + 32 an edge; 10^6: 40 MB, 8 µs.
+KERNEL sample_relabel(int *__restrict__ indices, const u32 *__restrict__ table, i64 hop, const i64 *__restrict__ state) {
+  i64 n = EDGES(state, hop);
+  for (i64 e = (i64)blockIdx.x * blockDim.x + threadIdx.x; e < n; e += (i64)gridDim.x * blockDim.x) indices[e] = (int)table[indices[e]];
+}
+
+// The nodes of a batch leave the table; after a fault the host fills it. Bytes: 36 a node; 0.55·10^6: 20 MB, 4 µs.
+KERNEL sample_clear(u32 *__restrict__ table, const int *__restrict__ ids, i64 hops, const i64 *__restrict__ state) {
+  i64 n = KNOWN(state, hops);
+  for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) table[ids[i]] = EMPTY;
+}

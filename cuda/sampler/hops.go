@@ -1,0 +1,165 @@
+package sampler
+
+import (
+	"math/bits"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/cuda/store"
+)
+
+// stream is where kernels are launched: a [cuda.Stream], or the interpreter in
+// tests.
+type stream interface {
+	Launch(name string, grid, block cuda.Dim, shared int, args ...any)
+	Fill32(dst cuda.Ptr, v uint32, n int64)
+}
+
+// The numbers of cuda/kernels/sample.cuh.
+const (
+	tile      = 1024
+	emptyWord = 0xffffffff
+
+	repeatedSeed   = 1
+	damagedOffsets = 2
+	damagedEdge    = 3
+	badWeight      = 4
+	overCapacity   = 5
+)
+
+// arrays are a hop's block on the device; Dst, the destination of each edge, is
+// wanted for the transpose. Pointers are 0 where there is nothing.
+type arrays struct {
+	indptr, indices, edgePos, dst, weights cuda.Ptr
+	tIndptr, tDst, tEdge                   cuda.Ptr
+}
+
+// scratch is memory of one batch at a time.
+type scratch struct {
+	table cuda.Ptr // u32 [nodes]
+	state cuda.Ptr // i64 [2+2·hops]
+	local cuda.Ptr // i64 [destinations]
+	count cuda.Ptr // i64 [destinations], weighted only
+	tops  cuda.Ptr // f32 [destinations], weighted only
+	tiles cuda.Ptr // i64 [tiles of destinations]
+	edges cuda.Ptr // i64 [tiles of edges]
+	bits  cuda.Ptr // u32 [32 a tile of edges]
+
+	digits        cuda.Ptr // i64 [256 a tile of edges], transposes only, as are
+	keys1, keys2  cuda.Ptr // i32 [edges]
+	values        cuda.Ptr // i32 [edges]
+	sharedForPick int      // bytes a block may have
+}
+
+// hops launches the kernels of one batch. Sizes are what the host knows at most.
+type hops struct {
+	s        stream
+	g        *store.Graph
+	m        scratch
+	ids      cuda.Ptr // i32 [nodes of the batch]
+	weighted bool
+	seed     uint64
+	step     uint32
+}
+
+func dim(s kernels.Shape) (grid, block cuda.Dim) {
+	return cuda.Dim{X: s.Grid}, cuda.Dim{X: s.X, Y: s.Y}
+}
+
+func (h *hops) launch(name string, s kernels.Shape, args ...any) {
+	if s.Grid > 0 {
+		grid, block := dim(s)
+		h.s.Launch(name, grid, block, 0, args...)
+	}
+}
+
+// known and edges are the addresses of a hop's sizes in the state.
+func (h *hops) known(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*(1+2*hop)) }
+func (h *hops) edges(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*(2+2*hop)) }
+
+func tiles(n int64) int { return int((n + tile - 1) / tile) }
+
+// begin gives n seeds their rows. The table is empty.
+func (h *hops) begin(hops int, seeds cuda.Ptr, n int) {
+	h.s.Fill32(h.m.state, 0, int64(4+4*hops))
+	h.s.Fill32(h.m.state, emptyWord, 2)
+	h.launch("sample_seeds", kernels.Items(n), h.ids, h.m.table, seeds, n, h.m.state)
+}
+
+// count finds how many edges each destination takes, and all, at most limit.
+func (h *hops) count(hop, fanout int, destinations, limit int64) {
+	given := cuda.Ptr(0)
+	if h.weighted && fanout >= 0 {
+		given = h.m.count
+		h.launch("sample_weigh", kernels.Items(32*int(destinations)), h.m.count, h.m.tops, h.ids, h.g.Indptr, h.g.Weights, h.g.Edges, fanout, hop, h.m.state)
+	}
+	h.launch("sample_count", kernels.Blocks(tiles(destinations)), h.m.local, h.m.tiles, h.ids, h.g.Indptr, given, h.g.Edges, fanout, hop, h.m.state)
+	h.scan(h.m.tiles, h.known(hop), 1, 0, h.edges(hop), limit)
+}
+
+// scan sums tiles up; see sample_scan.
+func (h *hops) scan(sums, items cuda.Ptr, tilesOf int, plus, total cuda.Ptr, limit int64) {
+	h.launch("sample_scan", kernels.Blocks(1), sums, items, tilesOf, plus, total, limit, h.m.state)
+}
+
+// pick picks the edges, of which there are at most edges.
+func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges int64) {
+	args := []any{
+		a.indptr, a.edgePos, a.indices, a.dst, a.weights, h.m.table, h.ids, h.g.Indptr, h.g.Indices, h.g.Weights,
+		h.g.Nodes, h.g.Edges, h.m.local, h.m.tiles, hop, fanout, h.seed, h.step, c3, h.m.state,
+	}
+	n := max(int(destinations), 1) // the first offset is written even so
+	switch {
+	case fanout < 0:
+		h.launch("sample_offsets", kernels.Items(n), args...)
+		h.launch("sample_pick_all", kernels.Items(int(edges)), args...)
+	case h.weighted:
+		warps := max(1, min(kernels.Threads/32, h.m.sharedForPick/(pickBytes*max(fanout, 1))))
+		h.s.Launch("sample_pick_weighted", cuda.Dim{X: kernels.Blocks((n + warps - 1) / warps).Grid}, cuda.Dim{X: 32 * warps}, pickBytes*warps*fanout, append(args, h.m.tops)...)
+	case fanout <= 8:
+		h.launch("sample_pick_8", kernels.Items(8*n), args...)
+	case fanout <= 16:
+		h.launch("sample_pick_16", kernels.Items(16*n), args...)
+	case fanout <= 32:
+		h.launch("sample_pick_32", kernels.Items(32*n), args...)
+	default:
+		h.launch("sample_pick_many", kernels.Items(32*n), args...)
+	}
+}
+
+// pickBytes is a Pick of cuda/kernels/weighted.cu, in shared memory.
+const pickBytes = 24
+
+// number gives the new nodes rows, and edges the rows of their sources.
+func (h *hops) number(hop int, a *arrays, edges int64) {
+	h.launch("sample_first", kernels.Blocks(tiles(edges)), h.m.bits, h.m.edges, a.indices, h.m.table, hop, h.m.state)
+	h.scan(h.m.edges, h.edges(hop), 1, h.known(hop), h.known(hop+1), h.g.Nodes)
+	h.launch("sample_number", kernels.Blocks(tiles(edges)), h.ids, h.m.table, a.indices, h.m.bits, h.m.edges, hop, h.m.state)
+	h.launch("sample_relabel", kernels.Items(int(edges)), a.indices, h.m.table, hop, h.m.state)
+}
+
+// transpose groups the edges by source, of which there are at most sources.
+func (h *hops) transpose(hop int, a *arrays, sources, edges int64) {
+	passes := max((bits.Len64(uint64(max(sources-1, 0)))+7)/8, 1)
+	keys, values := a.indices, cuda.Ptr(0)
+	blocks := kernels.Blocks(tiles(edges))
+	for p := range passes {
+		toKeys, toValues := h.m.keys1, h.m.values
+		if p%2 == 1 {
+			toKeys = h.m.keys2
+		}
+		if (passes-1-p)%2 == 0 {
+			toValues = a.tEdge
+		}
+		h.launch("bysource_count", blocks, h.m.digits, keys, 8*p, h.edges(hop))
+		h.scan(h.m.digits, h.edges(hop), 256, 0, 0, 0)
+		h.launch("bysource_place", blocks, toKeys, toValues, keys, values, h.m.digits, 8*p, h.edges(hop))
+		keys, values = toKeys, toValues
+	}
+	h.launch("bysource_finish", kernels.Items(int(max(sources+1, edges))), a.tIndptr, a.tDst, a.tEdge, keys, a.dst, h.edges(hop), h.known(hop+1))
+}
+
+// end empties the table.
+func (h *hops) end(hops int, nodes int64) {
+	h.launch("sample_clear", kernels.Items(int(nodes)), h.m.table, h.ids, hops, h.m.state)
+}

@@ -1,0 +1,297 @@
+package sampler
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/internal/ptx"
+	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/cuda/store"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// gpu runs kernels on the interpreter: a device without a driver.
+type gpu struct {
+	t        *testing.T
+	m        *ptx.Machine
+	launched map[string]int
+}
+
+var parsed = sync.OnceValues(func() (map[string]*ptx.Kernel, error) {
+	all := map[string]*ptx.Kernel{}
+	for _, m := range kernels.Modules() {
+		mod, err := ptx.Parse(m.Name+".ptx", m.PTX)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range mod.Kernels() {
+			all[k.Name] = k
+		}
+	}
+	return all, nil
+})
+
+func (g *gpu) Launch(name string, grid, block cuda.Dim, shared int, args ...any) {
+	g.t.Helper()
+	all, err := parsed()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for i, a := range args {
+		if p, ok := a.(cuda.Ptr); ok {
+			args[i] = uint64(p)
+		}
+	}
+	g.launched[name]++
+	if err := g.m.Launch(all[name], ptx.Dim(grid), ptx.Dim(block), shared, args...); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g *gpu) Fill32(dst cuda.Ptr, v uint32, n int64) {
+	if err := g.m.Memory.Fill(uint64(dst), binary.LittleEndian.AppendUint32(nil, v), 4*n); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// room is n bytes that nobody has written: exactly as many as there are said to be.
+func (g *gpu) room(n int64) cuda.Ptr {
+	g.t.Helper()
+	at, err := g.m.Memory.Alloc(max(n, 1))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return cuda.Ptr(at)
+}
+
+func put[T any](g *gpu, s []T) cuda.Ptr {
+	if s == nil {
+		return 0
+	}
+	b, err := binary.Append(nil, binary.LittleEndian, s)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	at := g.room(int64(len(b)))
+	if err := g.m.Memory.Write(uint64(at), b); err != nil {
+		g.t.Fatal(err)
+	}
+	return at
+}
+
+func get[T int32 | int64 | float32](g *gpu, at cuda.Ptr, n int) []T {
+	g.t.Helper()
+	out := make([]T, n)
+	b := make([]byte, binary.Size(out))
+	if err := g.m.Memory.Read(uint64(at), b); err != nil {
+		g.t.Fatal(err)
+	}
+	if _, err := binary.Decode(b, binary.LittleEndian, out); err != nil {
+		g.t.Fatal(err)
+	}
+	return out
+}
+
+// random is a graph whose in-degrees are skewed, with nodes without in-edges, a hub,
+// duplicate edges and self-loops.
+func random(nodes, degree int, seed uint64) *graphops.Graph {
+	r := rand.New(rand.NewPCG(seed, 1))
+	g := &graphops.Graph{Indptr: make([]int64, nodes+1)}
+	for v := range nodes {
+		n := 0
+		switch {
+		case v == nodes/2:
+			n = 20 * degree
+		case r.IntN(8) > 0:
+			n = r.IntN(2*degree + 1)
+		}
+		from := len(g.Indices)
+		for range n {
+			g.Indices = append(g.Indices, int32(r.IntN(nodes)))
+		}
+		slices.Sort(g.Indices[from:])
+		g.Indptr[v+1] = int64(len(g.Indices))
+	}
+	return g
+}
+
+// weigh gives the edges weights of many sizes, zeros and subnormal ones among them.
+func weigh(g *graphops.Graph, seed uint64) *graphops.Graph {
+	r := rand.New(rand.NewPCG(seed, 2))
+	w := make([]float32, len(g.Indices))
+	for i := range w {
+		switch r.IntN(10) {
+		case 0:
+		case 1:
+			w[i] = math.Float32frombits(uint32(1 + r.IntN(1<<20)))
+		case 2:
+			w[i] = r.Float32() * 1e30
+		default:
+			w[i] = r.Float32()
+		}
+	}
+	return g.WithWeights(w)
+}
+
+// seedsOf are n distinct nodes in random order.
+func seedsOf(nodes, n int) []int32 {
+	ids := make([]int32, nodes)
+	for i := range ids {
+		ids[i] = int32(i)
+	}
+	return sample.EpochOrder(5, 0, ids)[:n]
+}
+
+type testCase struct {
+	name    string
+	g       *graphops.Graph
+	picker  sample.Picker
+	seeds   []int32
+	purpose philox.Purpose
+}
+
+func cases() []testCase {
+	g := random(400, 12, 1)
+	w := weigh(g, 3)
+	big := random(3000, 6, 9)
+	empty := &graphops.Graph{Indptr: make([]int64, 41), Indices: []int32{}}
+	cycle := &graphops.Graph{Indptr: []int64{0, 1, 2, 3}, Indices: []int32{2, 0, 1}}
+	loop := &graphops.Graph{Indptr: []int64{0, 3}, Indices: []int32{0, 0, 0}}
+	return []testCase{
+		{"fanouts", g, sample.Fanouts{15, 10, 5}, seedsOf(400, 7), philox.Sample},
+		{"each width of picking", g, sample.Fanouts{8, 9, 33}, seedsOf(400, 5), philox.Sample},
+		{"a width and one more", g, sample.Fanouts{16, 17, 32}, seedsOf(400, 3), philox.Evaluate},
+		{"one and none", g, sample.Fanouts{1, 0, 2}, seedsOf(400, 40), philox.Sample},
+		{"many", g, sample.Fanouts{100, 70}, []int32{200, 3, 4}, philox.Sample},
+		{"all", g, sample.Fanouts{-1, -1}, seedsOf(400, 9), philox.Sample},
+		{"all, then some", g, sample.Fanouts{-1, 4}, seedsOf(400, 2), philox.Sample},
+		{"tails", big, sample.Fanouts{3}, seedsOf(3000, 1025), philox.Sample},
+		{"tile", big, sample.Fanouts{1}, seedsOf(3000, 1024), philox.Sample},
+		{"31", big, sample.Fanouts{2, 2}, seedsOf(3000, 31), philox.Sample},
+		{"32", big, sample.Fanouts{2, 2}, seedsOf(3000, 32), philox.Sample},
+		{"33", big, sample.Fanouts{2, 2}, seedsOf(3000, 33), philox.Sample},
+		{"no seeds", g, sample.Fanouts{5, -1}, nil, philox.Sample},
+		{"no edges", empty, sample.Fanouts{5, -1, 40}, seedsOf(40, 5), philox.Sample},
+		{"a cycle", cycle, sample.Fanouts{2, 2}, []int32{1}, philox.Sample},
+		{"loops", loop, sample.Fanouts{2, -1}, []int32{0}, philox.Sample},
+		{"edges have weights", w, sample.Fanouts{4, -1}, seedsOf(400, 9), philox.Sample},
+		{"by weight", w, sample.Weighted{Fanouts: sample.Fanouts{6, 40, 3}}, seedsOf(400, 5), philox.User},
+		{"all, by weight", w, sample.Weighted{Fanouts: sample.Fanouts{-1, 3}}, seedsOf(400, 5), philox.Sample},
+	}
+}
+
+// run samples a batch on the interpreter and returns its blocks, from the seeds
+// outwards, as the host has them.
+func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
+	t := g.t
+	sg := &store.Graph{Host: c.g, Nodes: int64(c.g.NumNodes()), Edges: c.g.NumEdges(), Indptr: put(g, c.g.Indptr), Indices: put(g, c.g.Indices), Weights: put(g, c.g.Weights)}
+	fan, weighted := fanoutsOf(c.picker)
+	table := g.room(4 * sg.Nodes)
+	g.Fill32(table, emptyWord, sg.Nodes)
+	h := &hops{s: g, g: sg, weighted: weighted, seed: 77, step: uint32(step), ids: g.room(4 * sg.Nodes)}
+	h.m = scratch{table: table, state: g.room(int64(8 * (2 + 2*len(fan)))), sharedForPick: 2000}
+	h.begin(len(fan), put(g, append([]int32{}, c.seeds...)), len(c.seeds))
+	size := func(p cuda.Ptr) int64 { return get[int64](g, p, 1)[0] }
+	var blocks []*graphops.Block
+	for hop, k := range fan {
+		// Sizes are exact, as is the memory: what is touched beyond is found.
+		n := size(h.known(hop))
+		h.m.local, h.m.tiles, h.m.count, h.m.tops = g.room(8*n), g.room(8*int64(tiles(n))), g.room(8*n), g.room(4*n)
+		h.count(hop, k, n, sg.Edges)
+		e := size(h.edges(hop))
+		h.m.edges, h.m.bits = g.room(8*int64(tiles(e))), g.room(128*int64(tiles(e)))
+		a := arrays{indptr: g.room(8 * (n + 1)), indices: g.room(4 * e), edgePos: g.room(8 * e), dst: g.room(4 * e)}
+		if sg.Weights != 0 {
+			a.weights = g.room(4 * e)
+		}
+		h.pick(hop, k, philox.C3(c.purpose, hop, epoch), &a, n, e)
+		h.number(hop, &a, e)
+		rows := size(h.known(hop + 1))
+		h.m.digits, h.m.keys1, h.m.keys2, h.m.values = g.room(8*256*int64(tiles(e))), g.room(4*e), g.room(4*e), g.room(4*e)
+		a.tIndptr, a.tDst, a.tEdge = g.room(8*(rows+1)), g.room(4*e), g.room(4*e)
+		h.transpose(hop, &a, rows, e)
+		b := &graphops.Block{NumDst: int(n), NumSrc: int(rows), Indptr: get[int64](g, a.indptr, int(n+1)), Indices: get[int32](g, a.indices, int(e)), EdgePos: get[int64](g, a.edgePos, int(e))}
+		b.SrcIDs = get[int32](g, h.ids, int(rows))
+		if a.weights != 0 {
+			b.Weights = get[float32](g, a.weights, int(e))
+		}
+		b.Dev = &graphops.Transposed{Indptr: get[int64](g, a.tIndptr, int(rows+1)), Dst: get[int32](g, a.tDst, int(e)), Edge: get[int32](g, a.tEdge, int(e))}
+		blocks = append(blocks, b)
+	}
+	h.end(len(fan), size(h.known(len(fan))))
+	for v, w := range get[int32](g, table, int(sg.Nodes)) {
+		if w != -1 {
+			t.Errorf("the table still has %d for node %d", w, v)
+		}
+	}
+	if s := get[int64](g, h.m.state, 1)[0]; s != -1 {
+		t.Errorf("fault %#x", uint64(s))
+	}
+	return blocks
+}
+
+// same compares blocks, array by array.
+func same(t *testing.T, hop int, got, want *graphops.Block) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		a, b any
+	}{
+		{"offsets", got.Indptr, want.Indptr}, {"sources", got.Indices, want.Indices}, {"positions", got.EdgePos, want.EdgePos}, {"nodes", got.SrcIDs, want.SrcIDs},
+		{"weights", got.Weights, want.Weights}, {"destinations", got.NumDst, want.NumDst}, {"rows", got.NumSrc, want.NumSrc},
+	} {
+		if !reflect.DeepEqual(c.a, c.b) {
+			t.Errorf("hop %d: %s are\n%v, not\n%v", hop, c.name, c.a, c.b)
+		}
+	}
+	if tr, ok := got.Dev.(*graphops.Transposed); ok {
+		ref := want.Transposed()
+		if !slices.Equal(tr.Indptr, ref.Indptr) || !slices.Equal(tr.Dst, ref.Dst) || !slices.Equal(tr.Edge, ref.Edge) {
+			t.Errorf("hop %d: the transpose is\n%v %v %v, not\n%v %v %v", hop, tr.Indptr, tr.Dst, tr.Edge, ref.Indptr, ref.Dst, ref.Edge)
+		}
+	}
+}
+
+// The kernels sample what the CPU does, in every order of threads, without a race
+// or an access beyond memory of just the right size.
+func TestHops(t *testing.T) {
+	launched := map[string]int{}
+	for name, order := range map[string]ptx.Order{"ascending": {}, "descending": {Descending: true}, "shuffled": {Shuffle: 3}} {
+		for _, c := range cases() {
+			t.Run(fmt.Sprint(name, "/", c.name), func(t *testing.T) {
+				g := &gpu{t, ptx.NewMachine(ptx.NewMemory(0, 1<<30)), launched}
+				g.m.Order = order
+				cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 77, Purpose: c.purpose})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := cpu.Sample(3, 12, c.seeds)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for hop, got := range run(g, c, 3, 12) {
+					same(t, hop, got, want.Blocks[len(want.Blocks)-1-hop])
+				}
+			})
+		}
+	}
+	for _, m := range kernels.Modules() {
+		if m.Name != "sample" && m.Name != "weighted" && m.Name != "bysource" {
+			continue
+		}
+		for _, k := range m.Kernels {
+			if launched[k.Name] == 0 {
+				t.Errorf("no test launched %s", k.Name)
+			}
+		}
+	}
+}

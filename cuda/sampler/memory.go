@@ -1,0 +1,266 @@
+package sampler
+
+import (
+	"unsafe"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// buffers are the scratch of a sampler; see scratch for what is in them.
+type buffers struct {
+	table, state, local, count, tops, tiles *cuda.Buffer
+	edges, bits                             *cuda.Buffer
+	digits, keys1, keys2, values            *cuda.Buffer
+}
+
+func (b *buffers) all() []**cuda.Buffer {
+	return []**cuda.Buffer{&b.table, &b.state, &b.local, &b.count, &b.tops, &b.tiles, &b.edges, &b.bits, &b.digits, &b.keys1, &b.keys2, &b.values}
+}
+
+// memory is that of one batch.
+type memory struct {
+	seeds, ids *cuda.Buffer
+	hops       []hopMemory
+	dev        []devblock.Arrays
+	structs    []graphops.Block
+	blocks     []*graphops.Block // the farthest first
+	done       *cuda.Event       // when the compute stream has passed its last use
+	used       bool
+}
+
+// hopMemory is a block's arrays, and the destination of each edge.
+type hopMemory struct {
+	indptr, indices, edgePos, dst, weights *cuda.Buffer
+	tIndptr, tDst, tEdge                   *cuda.Buffer
+}
+
+func (x *hopMemory) all() []**cuda.Buffer {
+	return []**cuda.Buffer{&x.indptr, &x.indices, &x.edgePos, &x.dst, &x.weights, &x.tIndptr, &x.tDst, &x.tEdge}
+}
+
+func at(b *cuda.Buffer) cuda.Ptr {
+	if b == nil {
+		return 0
+	}
+	return b.Ptr
+}
+
+func (x *hopMemory) arrays() arrays {
+	return arrays{at(x.indptr), at(x.indices), at(x.edgePos), at(x.dst), at(x.weights), at(x.tIndptr), at(x.tDst), at(x.tEdge)}
+}
+
+// need makes *b a buffer of n bytes at least, of any content. Some more is taken
+// where it grows, so that batches of about the same size end it.
+func (s *Sampler) need(b **cuda.Buffer, n int64) error {
+	n = max(n, 1)
+	if *b != nil && (*b).Bytes >= n {
+		return nil
+	}
+	if *b != nil {
+		n += n / 8
+	}
+	(*b).Free()
+	*b = nil
+	buf, err := s.d.Sampling.Alloc(cuda.Sampling, n)
+	if err != nil {
+		return err
+	}
+	buf.UsedOn(s.d.Compute)
+	*b = buf
+	return nil
+}
+
+// needs is need of several.
+func (s *Sampler) needs(wants ...want) error {
+	for _, w := range wants {
+		if err := s.need(w.b, w.bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type want struct {
+	b     **cuda.Buffer
+	bytes int64
+}
+
+func (s *Sampler) forSeeds(h *hops, m *memory, seeds []int32) error {
+	n := int64(len(seeds))
+	if err := s.needs(want{&m.seeds, 4 * n}, want{&m.ids, 4 * n}); err != nil {
+		return err
+	}
+	h.ids, h.m.table, h.m.state = m.ids.Ptr, s.scratch.table.Ptr, s.scratch.state.Ptr
+	return cuda.CopyIn(s.d.Sampling, m.seeds.Ptr, seeds)
+}
+
+func (s *Sampler) forDestinations(h *hops, x *hopMemory, n int64) error {
+	c := &s.scratch
+	if err := s.needs(want{&x.indptr, 8 * (n + 1)}, want{&c.local, 8 * n}, want{&c.tiles, 8 * int64(tiles(n))}); err != nil {
+		return err
+	}
+	if s.weighted {
+		if err := s.needs(want{&c.count, 8 * n}, want{&c.tops, 4 * n}); err != nil {
+			return err
+		}
+	}
+	h.m.local, h.m.tiles, h.m.count, h.m.tops = at(c.local), at(c.tiles), at(c.count), at(c.tops)
+	return nil
+}
+
+func (s *Sampler) forEdges(h *hops, x *hopMemory, n int64) error {
+	c, t := &s.scratch, int64(tiles(n))
+	if err := s.needs(want{&x.indices, 4 * n}, want{&x.edgePos, 8 * n}, want{&c.edges, 8 * t}, want{&c.bits, 128 * t}); err != nil {
+		return err
+	}
+	if s.c.Transpose || s.c.TransposeInput {
+		if err := s.need(&x.dst, 4*n); err != nil {
+			return err
+		}
+	}
+	if s.g.Weights != 0 {
+		if err := s.need(&x.weights, 4*n); err != nil {
+			return err
+		}
+	}
+	h.m.edges, h.m.bits = at(c.edges), at(c.bits)
+	return nil
+}
+
+// forNodes makes room for n nodes in all, of which there are known at most now.
+func (s *Sampler) forNodes(h *hops, m *memory, known, n int64) error {
+	if m.ids.Bytes >= 4*n {
+		return nil
+	}
+	old := m.ids
+	m.ids = nil
+	if err := s.need(&m.ids, 4*n); err != nil {
+		m.ids = old
+		return err
+	}
+	s.d.Sampling.Copy(m.ids.Ptr, old.Ptr, 4*known)
+	old.Free()
+	h.ids = m.ids.Ptr
+	return nil
+}
+
+func (s *Sampler) forTranspose(h *hops, x *hopMemory, sources, edges int64) error {
+	c := &s.scratch
+	if err := s.needs(want{&x.tIndptr, 8 * (sources + 1)}, want{&x.tDst, 4 * edges}, want{&x.tEdge, 4 * edges}, want{&c.digits, 8 * 256 * int64(tiles(edges))},
+		want{&c.keys1, 4 * edges}, want{&c.keys2, 4 * edges}, want{&c.values, 4 * edges}); err != nil {
+		return err
+	}
+	h.m.digits, h.m.keys1, h.m.keys2, h.m.values = at(c.digits), at(c.keys1), at(c.keys2), at(c.values)
+	return nil
+}
+
+// memory is a released batch's memory, or fresh.
+func (s *Sampler) memory() (*memory, error) {
+	s.mu.Lock()
+	var m *memory
+	if n := len(s.free); n > 0 {
+		m = s.free[n-1]
+		s.free = s.free[:n-1]
+	}
+	s.mu.Unlock()
+	if m != nil {
+		if m.used {
+			s.d.Sampling.Wait(m.done)
+		}
+		return m, nil
+	}
+	m = &memory{hops: make([]hopMemory, s.c.Hops), dev: make([]devblock.Arrays, s.c.Hops), structs: make([]graphops.Block, s.c.Hops)}
+	for hop := range s.c.Hops {
+		m.blocks = append(m.blocks, &m.structs[s.c.Hops-1-hop])
+	}
+	var err error
+	if m.done, err = s.d.Event(false); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.all = append(s.all, m)
+	s.mu.Unlock()
+	return m, nil
+}
+
+// release takes a batch's memory back, in the order of the compute stream.
+func (s *Sampler) release(m *memory) {
+	s.d.Compute.Record(m.done)
+	m.used = true
+	s.keep(m)
+}
+
+func (s *Sampler) keep(m *memory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		m.freeAll()
+		return
+	}
+	s.free = append(s.free, m)
+}
+
+func (m *memory) freeAll() {
+	freeAll(&m.seeds, &m.ids)
+	for i := range m.hops {
+		freeAll(m.hops[i].all()...)
+	}
+}
+
+func freeAll(all ...**cuda.Buffer) {
+	for _, b := range all {
+		(*b).Free()
+		*b = nil
+	}
+}
+
+// Close gives the device's memory back; that of batches still in use when they are
+// released. The sampler is of no use after it.
+func (s *Sampler) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	for _, m := range s.free {
+		m.freeAll()
+	}
+	s.free = nil
+	s.mu.Unlock()
+	freeAll(s.scratch.all()...)
+	return s.read.Free()
+}
+
+// toHost copies the blocks' arrays into slices of the host, transposes left out:
+// the host makes its own where it wants one.
+func (s *Sampler) toHost(m *memory) error {
+	last := &m.structs[s.c.Hops-1]
+	ids := make([]int32, last.NumSrc)
+	if err := cuda.CopyOut(s.d.Sampling, ids, m.ids.Ptr); err != nil {
+		return err
+	}
+	for hop := range m.structs {
+		k, a := &m.structs[hop], &m.dev[hop]
+		n := k.DevEdges
+		k.SrcIDs = ids[:k.NumSrc:k.NumSrc]
+		indptr, indices, edgePos := make([]int64, k.NumDst+1), make([]int32, n), make([]int64, n)
+		if err := cuda.CopyOut(s.d.Sampling, indptr, a.Indptr); err != nil {
+			return err
+		}
+		if err := cuda.CopyOut(s.d.Sampling, indices, a.Indices); err != nil {
+			return err
+		}
+		if err := cuda.CopyOut(s.d.Sampling, edgePos, a.EdgePos); err != nil {
+			return err
+		}
+		if a.Weights != 0 {
+			k.Weights = make([]float32, n)
+			if err := cuda.CopyOut(s.d.Sampling, k.Weights, a.Weights); err != nil {
+				return err
+			}
+		}
+		k.Indptr, k.Indices, k.EdgePos = indptr, indices, edgePos
+	}
+	return nil
+}
+
+func int64s(b []byte) []int64 { return unsafe.Slice((*int64)(unsafe.Pointer(&b[0])), len(b)/8) }

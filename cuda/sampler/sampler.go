@@ -1,0 +1,313 @@
+// Package sampler is neighbour sampling on a device: the batches of package
+// sample, bit for bit, from a graph in the device's memory or in pinned memory of
+// the host.
+//
+//	g, err := store.PutGraph(d, graph, store.Auto, false)
+//	s, err := sampler.New(d, g, sampler.Config{Config: sample.Config{Picker: sample.Fanouts{15, 10, 5}, Seed: 1, Transpose: true}})
+//	b, err := s.Sample(epoch, step, seeds)
+//
+// Blocks have their arrays in Block.Dev ([devblock.Arrays]), transposes included;
+// with Config.Host they have them on the host too, for layers that derive
+// something of a block there.
+//
+// # Determinism
+//
+// Picks and rows are those of [sample.Sampler], for [sample.Fanouts] and
+// [sample.Weighted]: the same numbers decide, and no order of threads does.
+//
+// # Cost
+//
+// Nine launches a hop on the device's sampling stream, and one wait at the end of
+// a batch for its sizes. A hop of all in-edges, or one that could have more than
+// 2^24 edges, has a wait of its own, for memory of the right size. Device memory:
+// 4 bytes a node of the graph, and some 60 bytes for each edge that a batch could
+// have, more with transposes; nothing is allocated once batches repeat in size.
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/cuda/store"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// Config is that of a [sample.Sampler], less what a device cannot do: the picker is
+// [sample.Fanouts] or [sample.Weighted], weights are the graph's own, and Threads
+// says nothing.
+type Config struct {
+	sample.Config
+	// Host copies the blocks' arrays to the host as well.
+	Host bool
+}
+
+// Sampler samples batches on one device. It is for one goroutine at a time; the
+// batches may be used and released by others.
+type Sampler struct {
+	d    *cuda.Device
+	g    *store.Graph
+	c    Config
+	fan  sample.Fanouts
+	busy atomic.Bool
+
+	weighted bool
+	scratch  buffers
+	read     *cuda.Pinned // the state, for the host
+
+	mu     sync.Mutex
+	free   []*memory
+	all    []*memory
+	closed bool
+}
+
+// New makes a sampler over a graph on its device. What [sample.New] refuses it
+// refuses too.
+func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
+	if c.Weights != nil {
+		return nil, errors.New("sampler: edge weights are the graph's own on a device: put the graph there with its weights (graph.WithWeights)")
+	}
+	if c.Frontier != nil {
+		return nil, errors.New("sampler: a frontier picker runs on the CPU; sample there, or take sample.Fanouts or sample.Weighted")
+	}
+	s := &Sampler{d: d, g: g, c: c}
+	if s.fan, s.weighted = fanoutsOf(c.Picker); s.fan == nil && c.Picker != nil {
+		return nil, fmt.Errorf("sampler: a picker of type %T runs on the CPU; sample there, or take sample.Fanouts or sample.Weighted", c.Picker)
+	}
+	// The CPU's sampler knows what else is wrong.
+	check, err := sample.New(g.Host, c.Config)
+	if err != nil {
+		return nil, err
+	}
+	s.c.Hops = check.Hops()
+	if s.c.Purpose == philox.Shuffle {
+		s.c.Purpose = philox.Sample
+	}
+	for hop, k := range s.fan[:s.c.Hops] {
+		draws := k
+		if s.weighted {
+			draws = 2 * k
+		}
+		if draws > philox.MaxDraws {
+			return nil, fmt.Errorf("sampler: fanout %d of hop %d takes more draws than the %d of a node; -1 takes all in-edges", k, hop, philox.MaxDraws)
+		}
+		if most := d.Info().MaxShared; s.weighted && pickBytes*k > most {
+			return nil, fmt.Errorf("sampler: fanout %d of hop %d is more than the %d that a device picks by weight; -1 takes all in-edges", k, hop, most/pickBytes)
+		}
+	}
+	if s.read, err = d.Pin(s.stateBytes()); err != nil {
+		return nil, err
+	}
+	if err := s.need(&s.scratch.table, 4*g.Nodes); err != nil {
+		return nil, err
+	}
+	if err := s.need(&s.scratch.state, s.stateBytes()); err != nil {
+		return nil, err
+	}
+	s.empty()
+	return s, nil
+}
+
+// fanoutsOf are the fanouts of a picker that a device has, and whether weights
+// decide.
+func fanoutsOf(p sample.Picker) (fan sample.Fanouts, weighted bool) {
+	switch p := p.(type) {
+	case sample.Fanouts:
+		return p, false
+	case sample.Weighted:
+		return p.Fanouts, true
+	}
+	return nil, false
+}
+
+func (s *Sampler) stateBytes() int64 { return int64(8 * (2 + 2*s.c.Hops)) }
+
+// empty fills the table, as it is before and after each batch.
+func (s *Sampler) empty() { s.d.Sampling.Fill32(s.scratch.table.Ptr, emptyWord, s.g.Nodes) }
+
+// Hops is the number of hops, which is the number of blocks of each batch.
+func (s *Sampler) Hops() int { return s.c.Hops }
+
+// Sample draws the batch of the given seeds, as [sample.Sampler.Sample] does, with
+// its errors where the seeds or the graph are wrong; others are the device's. The
+// batch is on the device when it returns, for every stream. Release gives its
+// memory back, after the work that was asked of the compute stream until then.
+func (s *Sampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) {
+	if epoch < 0 || epoch >= sample.MaxEpochs || step < 0 || int64(step) > math.MaxUint32 {
+		return nil, fmt.Errorf("sample: epoch %d, step %d is outside of the counters: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, sample.MaxEpochs-1)
+	}
+	for i, v := range seeds {
+		if uint64(uint32(v)) >= uint64(s.g.Nodes) {
+			return nil, fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, s.g.Nodes-1)
+		}
+	}
+	if !s.busy.CompareAndSwap(false, true) {
+		return nil, errors.New("sample: a sampler was used by two goroutines at a time; make one for each")
+	}
+	defer s.busy.Store(false)
+	m, err := s.memory()
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.sample(m, epoch, step, seeds)
+	if err != nil {
+		s.keep(m)
+		return nil, err
+	}
+	return b, nil
+}
+
+// lookAbove is how many edges a hop could have before its memory waits for how
+// many it has.
+const lookAbove = 1 << 24
+
+// bounds are what the host knows of a hop: its sizes at most.
+type bounds struct{ destinations, edges int64 }
+
+func (s *Sampler) sample(m *memory, epoch, step int, seeds []int32) (*sample.Batch, error) {
+	st := s.d.Sampling
+	h := &hops{s: st, g: s.g, weighted: s.weighted, seed: s.c.Seed, step: uint32(step)}
+	h.m.sharedForPick = min(s.d.Info().MaxShared, 48<<10)
+	if err := s.forSeeds(h, m, seeds); err != nil {
+		return nil, err
+	}
+	h.begin(s.c.Hops, m.seeds.Ptr, len(seeds))
+	most := make([]bounds, s.c.Hops+1)
+	most[0].destinations = int64(len(seeds))
+	for hop := range s.c.Hops {
+		b := &most[hop]
+		if err := s.hop(h, m, hop, epoch, b); err != nil {
+			return nil, err
+		}
+		most[hop+1].destinations = min(s.g.Nodes, b.destinations+b.edges)
+	}
+	nodes := most[s.c.Hops].destinations
+	for hop := range s.c.Hops {
+		if s.c.Transpose && hop < s.c.Hops-1 || s.c.TransposeInput && hop == s.c.Hops-1 {
+			if err := s.transpose(h, m, hop, most); err != nil {
+				return nil, err
+			}
+		}
+	}
+	h.end(s.c.Hops, nodes)
+	state, err := s.state(seeds)
+	if err != nil {
+		return nil, err
+	}
+	return s.batch(m, state, epoch, step, seeds)
+}
+
+// hop samples one hop. It learns the number of edges where nothing bounds it well.
+func (s *Sampler) hop(h *hops, m *memory, hop, epoch int, b *bounds) error {
+	k := s.fan[hop]
+	if err := s.forDestinations(h, &m.hops[hop], b.destinations); err != nil {
+		return err
+	}
+	// A node is a destination once, so a hop has at most all edges of the graph.
+	b.edges = s.g.Edges
+	if k >= 0 && int64(k) < math.MaxInt64/max(b.destinations, 1) {
+		b.edges = min(b.edges, b.destinations*int64(k))
+	}
+	h.count(hop, k, b.destinations, b.edges)
+	if k < 0 && b.edges > 0 || b.edges > lookAbove {
+		state, err := s.state(nil)
+		if err != nil {
+			return err
+		}
+		b.destinations, b.edges = state[1+2*hop], state[2+2*hop]
+	}
+	if b.edges > math.MaxInt32 {
+		return fmt.Errorf("sampler: hop %d has %d edges, and a block on a device at most 2^31-1; take a smaller batch or fanout", hop, b.edges)
+	}
+	if err := s.forEdges(h, &m.hops[hop], b.edges); err != nil {
+		return err
+	}
+	a := m.hops[hop].arrays()
+	h.pick(hop, k, philox.C3(s.c.Purpose, hop, epoch), &a, b.destinations, b.edges)
+	if err := s.forNodes(h, m, b.destinations, min(s.g.Nodes, b.destinations+b.edges)); err != nil {
+		return err
+	}
+	h.number(hop, &a, b.edges)
+	return nil
+}
+
+func (s *Sampler) transpose(h *hops, m *memory, hop int, most []bounds) error {
+	edges, sources := most[hop].edges, most[hop+1].destinations
+	if err := s.forTranspose(h, &m.hops[hop], sources, edges); err != nil {
+		return err
+	}
+	a := m.hops[hop].arrays()
+	h.transpose(hop, &a, sources, edges)
+	return nil
+}
+
+// state waits for the device and returns what it knows of the batch, or the fault
+// that it met.
+func (s *Sampler) state(seeds []int32) ([]int64, error) {
+	st := s.d.Sampling
+	st.CopyToPinned(s.read, 0, s.scratch.state.Ptr, s.stateBytes())
+	if err := st.Sync(); err != nil {
+		return nil, err
+	}
+	state := int64s(s.read.Bytes)
+	if state[0] != -1 {
+		err := s.fault(uint64(state[0]), seeds)
+		s.empty()
+		return nil, err
+	}
+	return state, nil
+}
+
+// fault is the error of a fault's number; see cuda/kernels/sample.cuh.
+func (s *Sampler) fault(code uint64, seeds []int32) error {
+	where := int64(code & (1<<56 - 1))
+	switch code >> 56 {
+	case repeatedSeed:
+		for i, v := range seeds {
+			if v == seeds[where] {
+				return fmt.Errorf("sample: seed %d is there twice, at positions %d and %d; seeds of a batch are distinct", v, i, where)
+			}
+		}
+	case damagedOffsets:
+		return fmt.Errorf("sample: the graph is damaged: the offsets of node %d do not lie in its %d edges, one after the other; check the dataset", where, s.g.Edges)
+	case damagedEdge:
+		return fmt.Errorf("sample: the graph is damaged: the edge at position %d of the indices comes from no node, for the nodes are 0 to %d; check the dataset", where, s.g.Nodes-1)
+	case badWeight:
+		return fmt.Errorf("sample: the edge at position %d of the graph has a weight that is negative, infinite or not a number, but weights to sample by are finite and not negative", where)
+	case overCapacity:
+		return fmt.Errorf("sample: the graph is damaged, or changed while it was sampled: a hop has %d edges or nodes, more than there can be", where)
+	}
+	return fmt.Errorf("sample: the device reports fault %#x, which is none of the sampler's", code)
+}
+
+// batch makes the host's side of a batch from its sizes.
+func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32) (*sample.Batch, error) {
+	hops := s.c.Hops
+	for hop := range hops {
+		k, a := &m.structs[hop], m.hops[hop].arrays()
+		k.Reset()
+		k.NumDst, k.NumSrc, k.Level, k.Graph = int(state[1+2*hop]), int(state[3+2*hop]), hop, s.g.Host
+		k.DevEdges = int(state[2+2*hop])
+		m.dev[hop] = devblock.Arrays{Indptr: a.indptr, Indices: a.indices, EdgePos: a.edgePos, SrcIDs: m.ids.Ptr, Weights: a.weights}
+		if s.c.Transpose && hop < hops-1 || s.c.TransposeInput && hop == hops-1 {
+			m.dev[hop].TIndptr, m.dev[hop].TDst, m.dev[hop].TEdge = a.tIndptr, a.tDst, a.tEdge
+		}
+		k.Dev = &m.dev[hop]
+	}
+	if s.c.Host {
+		if err := s.toHost(m); err != nil {
+			return nil, err
+		}
+	}
+	var once sync.Once
+	return &sample.Batch{
+		Epoch: epoch, Step: step, Seeds: append([]int32(nil), seeds...), Blocks: append([]*graphops.Block(nil), m.blocks...),
+		Back: func() { once.Do(func() { s.release(m) }) },
+	}, nil
+}

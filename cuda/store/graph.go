@@ -1,0 +1,81 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// Graph is a graph where a device's kernels read it: in its memory, or in pinned
+// memory of the host. Samplers of the same device share one. It does not change.
+type Graph struct {
+	// Host is the graph that it is a copy of.
+	Host *graphops.Graph
+	// Nodes and Edges are its size.
+	Nodes, Edges int64
+	// Indptr i64 [Nodes+1], Indices i32 [Edges] and Weights f32 [Edges], which is
+	// 0 where the graph has none.
+	Indptr, Indices, Weights cuda.Ptr
+	// Place is Device or Pinned.
+	Place Place
+
+	parts []*array
+}
+
+// PutGraph puts a graph at a place: Device, Pinned or Auto, which is Device where
+// the device has room for it. mapped says that the graph's arrays are in mapped
+// files, which are pinned where they lie, if the device can do that; else pinned
+// memory holds a copy. Close gives the memory back.
+func PutGraph(d *cuda.Device, g *graphops.Graph, place Place, mapped bool) (*Graph, error) {
+	if g == nil || len(g.Indptr) == 0 {
+		return nil, fmt.Errorf("store: the graph is missing: it has no indptr, which even a graph without nodes has")
+	}
+	out := &Graph{Host: g, Nodes: int64(g.NumNodes()), Edges: g.NumEdges(), Place: place}
+	if place == Auto {
+		out.Place = Device
+		if !fits(d, GraphBytes(g)) {
+			out.Place = Pinned
+		}
+	}
+	if out.Place != Device && out.Place != Pinned {
+		return nil, fmt.Errorf("store: a graph lies on the device or in pinned memory, not %s", place)
+	}
+	for _, p := range []struct {
+		to *cuda.Ptr
+		b  []byte
+	}{{&out.Indptr, bytesOf(g.Indptr)}, {&out.Indices, bytesOf(g.Indices)}, {&out.Weights, bytesOf(g.Weights)}} {
+		if len(p.b) == 0 {
+			continue
+		}
+		a, err := put(d, cuda.Graph, p.b, out.Place, mapped)
+		if err != nil {
+			out.Close()
+			return nil, fmt.Errorf("store: putting the graph %s: %w", out.Place, err)
+		}
+		out.parts = append(out.parts, a)
+		*p.to = a.ptr
+	}
+	return out, nil
+}
+
+// GraphBytes is the memory that a graph takes.
+func GraphBytes(g *graphops.Graph) int64 {
+	return int64(len(bytesOf(g.Indptr)) + len(bytesOf(g.Indices)) + len(bytesOf(g.Weights)))
+}
+
+// Bytes is the memory that the graph takes where it lies.
+func (g *Graph) Bytes() int64 { return GraphBytes(g.Host) }
+
+// Close gives the memory back, in the order of the device's work; it returns the
+// first failure of giving back pinned memory.
+func (g *Graph) Close() error {
+	var first error
+	for _, a := range g.parts {
+		if err := a.close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	g.parts = nil
+	return first
+}

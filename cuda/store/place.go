@@ -1,0 +1,123 @@
+package store
+
+import (
+	"os"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/cuda"
+)
+
+// Place is where data lies that a device uses.
+type Place int
+
+// The places.
+const (
+	Auto   Place = iota // decided by the memory that is free
+	Device              // in the device's memory, all of it
+	Cached              // the rows used most in the device's memory, the others in pinned memory of the host
+	Pinned              // in pinned memory of the host, which kernels read
+	Staged              // in the host's memory, copied to the device as it is needed
+)
+
+func (p Place) String() string {
+	switch p {
+	case Auto:
+		return "where there is room"
+	case Device:
+		return "on the device"
+	case Cached:
+		return "partly on the device"
+	case Pinned:
+		return "in pinned host memory"
+	case Staged:
+		return "in host memory"
+	}
+	return "at an unknown place"
+}
+
+// array is bytes that kernels read at ptr.
+type array struct {
+	ptr cuda.Ptr
+	buf *cuda.Buffer
+	pin *cuda.Pinned
+}
+
+func bytesOf[T int32 | int64 | float32 | uint16 | uint8](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+// put puts bytes on the device or into pinned memory.
+func put(d *cuda.Device, use cuda.Use, b []byte, place Place, mapped bool) (*array, error) {
+	if place == Device {
+		buf, err := d.Compute.Alloc(use, int64(len(b)))
+		if err != nil {
+			return nil, err
+		}
+		if err := cuda.CopyIn(d.Compute, buf.Ptr, b); err != nil {
+			buf.Free()
+			return nil, err
+		}
+		// Every stream reads it from now on, without an event each.
+		return &array{ptr: buf.Ptr, buf: buf}, d.Compute.Sync()
+	}
+	if mapped {
+		if a := register(d, b); a != nil {
+			return a, nil
+		}
+	}
+	pin, err := d.Pin(int64(len(b)))
+	if err != nil {
+		return nil, err
+	}
+	copy(pin.Bytes, b)
+	return &array{ptr: pin.Ptr, pin: pin}, nil
+}
+
+// register pins memory of a mapped file where it lies, or returns nil where the
+// device cannot. Whole pages are pinned, which a mapping always has.
+func register(d *cuda.Device, b []byte) *array {
+	info := d.Info()
+	if !info.ReadOnlyOK || !info.HostReads {
+		return nil
+	}
+	page := uintptr(os.Getpagesize())
+	first := uintptr(unsafe.Pointer(&b[0]))
+	before := first % page
+	whole := (before + uintptr(len(b)) + page - 1) / page * page
+	start := unsafe.Add(unsafe.Pointer(&b[0]), -int(before))
+	pin, err := d.Register(unsafe.Slice((*byte)(start), whole), true)
+	if err != nil {
+		return nil // a copy serves as well
+	}
+	return &array{ptr: pin.Ptr + cuda.Ptr(before), pin: pin}
+}
+
+func (a *array) close() error {
+	if a.buf != nil {
+		a.buf.Free()
+	}
+	if a.pin != nil {
+		return a.pin.Free()
+	}
+	return nil
+}
+
+// room is the part of a device's memory that data may take: what is left is for
+// activations, gradients and batches.
+const room = 0.6
+
+// fits tells whether data of n bytes may lie on the device.
+func fits(d *cuda.Device, n int64) bool { return n <= free(d) }
+
+// free is how many bytes of data the device has room for.
+func free(d *cuda.Device) int64 {
+	m := d.Memory()
+	held := int64(0)
+	for _, n := range m.Held {
+		held += n
+	}
+	return int64(room*float64(m.Limit)) - held
+}
