@@ -2,6 +2,7 @@ package backend
 
 import (
 	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/cublas"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
@@ -24,7 +25,7 @@ func (b *Backend) Affine(out tensor.Buffer, m, n int, products []tensor.Product,
 	if e.Drop != nil {
 		k = b.draws(*e.Drop, m)
 	}
-	b.run("epilogue_f32", kernels.Items(m*((n+7)/8)), addr(out), optional(e.Bias), optional(e.Keep), m, n, flag(e.ReLU), flag(e.Drop != nil),
+	b.run("epilogue_f32", kernels.Items(m*((n+7)/8)), addr(out), optional(e.Bias), optional(e.Keep), m, n, asFlag(e.ReLU), asFlag(e.Drop != nil),
 		k.ids32, k.ids64, k.start, k.Seed, uint32(k.Step), k.C3, k.Threshold, e.Scale())
 }
 
@@ -64,7 +65,7 @@ func (b *Backend) product(out, x, y cuda.Ptr, m, n, k int, ta, tb, acc bool) {
 		b.s.Fill32(out, 0, int64(m*n))
 		return
 	case b.blas != nil:
-		fail(b.blas.Multiply(out, x, y, m, n, k, ta, tb, acc))
+		b.blas.Gemm(b.s, cublas.Product{TransA: ta, TransB: tb, M: m, N: n, K: k, Alpha: 1, Beta: float32(asFlag(acc)), A: x, B: y, C: out})
 		return
 	}
 	kernel := "gemm_nn_f32"
@@ -79,10 +80,10 @@ func (b *Backend) product(out, x, y cuda.Ptr, m, n, k int, ta, tb, acc bool) {
 	chunk := kernels.InnerChunk(m, n, k)
 	chunks := (k + chunk - 1) / chunk
 	if chunks == 1 {
-		b.run(kernel, kernels.Product(m, n, 1), out, x, y, m, n, k, chunk, flag(acc))
+		b.run(kernel, kernels.Product(m, n, 1), out, x, y, m, n, k, chunk, asFlag(acc))
 		return
 	}
 	parts := b.room(&b.parts, 4*chunks*m*n)
 	b.run(kernel, kernels.Product(m, n, chunks), parts, x, y, m, n, k, chunk, 0)
-	b.run("col_dot_f32", kernels.Columns(1, m*n), out, parts, 0, chunks, m*n, chunks, flag(acc))
+	b.run("col_dot_f32", kernels.Columns(1, m*n), out, parts, 0, chunks, m*n, chunks, asFlag(acc))
 }

@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/cublas"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
@@ -44,7 +45,7 @@ import (
 type Backend struct {
 	d     *cuda.Device
 	s     *cuda.Stream
-	blas  Multiplier
+	blas  *cublas.Handle
 	kept  kept
 	empty *cuda.Buffer // what tensors without elements have
 	// Memory that an operation uses while it runs: the next one on the stream may
@@ -52,16 +53,10 @@ type Backend struct {
 	parts, words *cuda.Buffer
 }
 
-// Multiplier is a library's matrix product, such as cuBLAS's, on the stream of a
-// backend: out [m,n] = A·B, added to out with acc, of A [m,k], stored [k,m] with ta,
-// and B [k,n], stored [n,k] with tb. None of m, n and k is 0.
-type Multiplier interface {
-	Multiply(out, a, b cuda.Ptr, m, n, k int, ta, tb, acc bool) error
-}
-
-// New is a backend on a device, which stays its caller's to close. blas multiplies
-// matrices; with nil a kernel of our own does.
-func New(d *cuda.Device, blas Multiplier) (*Backend, error) {
+// New is a backend on a device, which stays its caller's to close. blas, of that
+// device, multiplies matrices; where it is nil a kernel of our own does, at about a
+// third of its speed.
+func New(d *cuda.Device, blas *cublas.Handle) (*Backend, error) {
 	b := &Backend{d: d, s: d.Compute, blas: blas}
 	var err error
 	if b.empty, err = d.Alloc(cuda.Workspace, 0); err != nil {
@@ -165,8 +160,8 @@ func (b *Backend) run(kernel string, s kernels.Shape, args ...any) {
 	b.d.Launch(kernel, cuda.Dim{X: s.Grid}, cuda.Dim{X: s.X, Y: s.Y}, 0, args...)
 }
 
-// flag is a condition as kernels take it.
-func flag(on bool) int {
+// asFlag is a condition as kernels take it.
+func asFlag(on bool) int {
 	if on {
 		return 1
 	}

@@ -3,16 +3,27 @@
 package backend
 
 import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/cublas"
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/cuda/internal/fakelibs"
+	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/graphops/tensor/backendtest"
 )
 
 // open is a backend on an interpreted device, until the test ends.
-func open(t testing.TB, c fakegpu.Config, blas Multiplier) *Backend {
+func open(t testing.TB, c fakegpu.Config, blas *cublas.Handle) *Backend {
 	t.Helper()
 	fakegpu.New(t, c)
 	d, err := cuda.Open(cuda.Options{})
@@ -44,4 +55,123 @@ func count(d *cuda.Device) {
 
 func TestConformance(t *testing.T) {
 	backendtest.Run(t, open(t, fakegpu.Config{NoRaces: true, Memory: 8 << 30}, nil))
+}
+
+// withBLAS is open with cuBLAS, the library that has its shape.
+func withBLAS(t testing.TB, c fakegpu.Config) *Backend {
+	be := open(t, c, nil)
+	var err error
+	if be.blas, err = cublas.Open(be.Device(), cublas.Options{Library: fakelibs.Build(t, "cublas")}); err != nil {
+		t.Fatal(err)
+	}
+	return be
+}
+
+// cuBLAS takes the place of our kernel, in every form of a product, empty ones too.
+func TestBLAS(t *testing.T) {
+	be := withBLAS(t, fakegpu.Config{})
+	for _, s := range [][3]int{{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 1, 1}, {5, 33, 7}} {
+		m, n, k := s[0], s[1], s[2]
+		pass := func(backend tensor.Backend, transposed bool) [][]float32 {
+			f := tensor.NewFwd(tensor.Config{Backend: backend, Grad: true})
+			defer f.Close()
+			leaf := func(r, c int) *tensor.Tensor {
+				x := make([]float32, r*c)
+				for i := range x {
+					x[i] = float32(i*7%11) - 4
+				}
+				return f.Leaf(r, c, x, nil)
+			}
+			x, w, v, u, bias := leaf(m, k), leaf(k, n), leaf(m, 2), leaf(2, n), leaf(1, n)
+			first := f.MatMul(x, w)
+			if transposed {
+				w = leaf(n, k)
+				first = f.Linear(x, w, nil)
+			}
+			y := f.AddRow(f.Add(first, f.MatMul(v, u)), bias)
+			if err := f.SumAll(f.Mul(y, y)).Backward(); err != nil {
+				t.Fatal(err)
+			}
+			return [][]float32{slices.Clone(y.Data()), x.Grad(), w.Grad(), v.Grad(), u.Grad(), bias.Grad()}
+		}
+		for _, transposed := range []bool{false, true} {
+			got, want := pass(be, transposed), pass(nil, transposed)
+			for i := range want { // whole numbers, and small: exact in any order
+				if !slices.Equal(got[i], want[i]) {
+					t.Errorf("%v, transposed %v: result %d is %g, want %g", s, transposed, i, got[i], want[i])
+				}
+			}
+		}
+	}
+	for name := range be.Device().Launches() {
+		if strings.HasPrefix(name, "gemm") {
+			t.Errorf("%s was launched although there is cuBLAS", name)
+		}
+	}
+}
+
+// Every kernel of the backend's was launched, by name. It needs the other tests.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 && flag.Lookup("test.run").Value.String() == "" && !testing.Short() {
+		for _, name := range kernels.Names() {
+			k, _ := kernels.Lookup(name)
+			if _, ok := launched.Load(name); !ok && k.Module != "sample" && !unused[name] {
+				fmt.Printf("FAIL: no test launched the kernel %s\n", name)
+				code = 1
+			}
+		}
+	}
+	os.Exit(code)
+}
+
+// unused are kernels that no operation needs.
+var unused = map[string]bool{"gemm_tt_f32": true} // a product of two transposed factors
+
+// Rows of a table in f16, at any width, in memory that is not the backend's.
+func TestHalfTables(t *testing.T) {
+	be := open(t, fakegpu.Config{}, nil)
+	for _, cols := range []int{1, 4, 33, 36} {
+		table, bits := make([]float32, 9*cols), make([]uint16, 9*cols)
+		for i := range table {
+			table[i] = float32(i%31) / 4
+			if i%31 == 0 {
+				continue
+			}
+			f := math.Float32bits(table[i])
+			bits[i] = uint16((f>>23&0xff-112)<<10 | f>>13&0x3ff)
+		}
+		mem, err := be.Device().Alloc(cuda.Features, int64(2*len(bits)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cuda.CopyIn(be.Device().Compute, mem.Ptr, bits); err != nil {
+			t.Fatal(err)
+		}
+		name := make([]float32, len(table)) // of the table: it holds nothing
+		be.Share(name, &Memory{Ptr: mem.Ptr, Half: true})
+		rows := []int32{8, 0, 3, 3, 7}
+		b := &graphops.Block{NumDst: 2, NumSrc: 5, Indptr: []int64{0, 3, 5}, Indices: []int32{0, 4, 2, 1, 3}}
+		passes := func(backend tensor.Backend, table []float32) (agg, all []float32) {
+			f := tensor.NewFwd(tensor.Config{Backend: backend})
+			defer f.Close()
+			x := f.RowsInput(table, cols, rows, nil)
+			agg = slices.Clone(f.Aggregate(b, x, tensor.Mean).Data())
+			return agg, slices.Clone(x.Data())
+		}
+		agg, all := passes(be, name)
+		wantAgg, wantAll := passes(nil, table)
+		if !slices.Equal(all, wantAll) {
+			t.Errorf("%d columns: rows are %g, want %g", cols, all, wantAll)
+		}
+		for i, v := range agg {
+			if math.Abs(float64(v-wantAgg[i])) > 1e-5 {
+				t.Errorf("%d columns: means are %g, want %g", cols, agg, wantAgg)
+				break
+			}
+		}
+		be.Drop(name)
+		b.Reset()
+		mem.Free()
+	}
 }

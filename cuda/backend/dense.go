@@ -8,7 +8,7 @@ import (
 
 // AddRow implements [tensor.Backend].
 func (b *Backend) AddRow(out, row tensor.Buffer, rows, cols int, acc bool) {
-	b.run("add_row_f32", kernels.Rows(rows, cols), addr(out), addr(row), rows, cols, flag(acc))
+	b.run("add_row_f32", kernels.Rows(rows, cols), addr(out), addr(row), rows, cols, asFlag(acc))
 }
 
 // ColSum implements [tensor.Backend].
@@ -30,7 +30,7 @@ func (b *Backend) columns(out, x, y cuda.Ptr, rows, cols int, acc bool) {
 		b.run("col_dot_f32", kernels.Columns(chunks, cols), parts, x, y, rows, cols, chunk, 0)
 		x, y, rows = parts, 0, chunks
 	}
-	b.run("col_dot_f32", kernels.Columns(1, cols), out, x, y, rows, cols, max(rows, 1), flag(acc))
+	b.run("col_dot_f32", kernels.Columns(1, cols), out, x, y, rows, cols, max(rows, 1), asFlag(acc))
 }
 
 // Sum implements [tensor.Backend].
@@ -38,42 +38,42 @@ func (b *Backend) Sum(out, x tensor.Buffer, acc bool) {
 	chunks := (x.N + kernels.SumChunk - 1) / kernels.SumChunk
 	parts := b.room(&b.parts, 8*chunks)
 	b.run("sum_chunks_f32", kernels.Blocks(chunks), parts, addr(x), x.N, kernels.SumChunk)
-	b.run("sum_parts_f32", kernels.Blocks(1), addr(out), parts, chunks, flag(acc))
+	b.run("sum_parts_f32", kernels.Blocks(1), addr(out), parts, chunks, asFlag(acc))
 }
 
 // Spread implements [tensor.Backend].
 func (b *Backend) Spread(out, x tensor.Buffer, acc bool) {
-	b.run("spread_f32", kernels.Items(out.N), addr(out), addr(x), out.N, flag(acc))
+	b.run("spread_f32", kernels.Items(out.N), addr(out), addr(x), out.N, asFlag(acc))
 }
 
 // RowScale implements [tensor.Backend].
 func (b *Backend) RowScale(out, x, w tensor.Buffer, rows, cols int, acc bool) {
-	b.run("row_scale_f32", kernels.Rows(rows, cols), addr(out), addr(x), addr(w), rows, cols, flag(acc))
+	b.run("row_scale_f32", kernels.Rows(rows, cols), addr(out), addr(x), addr(w), rows, cols, asFlag(acc))
 }
 
 // RowDot implements [tensor.Backend].
 func (b *Backend) RowDot(out, x, y tensor.Buffer, rows, cols int, acc bool) {
-	b.run("row_dot_f32", kernels.Rows(rows, cols), addr(out), addr(x), addr(y), rows, cols, flag(acc))
+	b.run("row_dot_f32", kernels.Rows(rows, cols), addr(out), addr(x), addr(y), rows, cols, asFlag(acc))
 }
 
 // ColScale implements [tensor.Backend].
 func (b *Backend) ColScale(out, x, w tensor.Buffer, rows, cols int, acc bool) {
-	b.run("col_scale_f32", kernels.Rows(rows, cols), addr(out), addr(x), addr(w), rows, cols, flag(acc))
+	b.run("col_scale_f32", kernels.Rows(rows, cols), addr(out), addr(x), addr(w), rows, cols, asFlag(acc))
 }
 
 // Transpose implements [tensor.Backend].
 func (b *Backend) Transpose(out, x tensor.Buffer, rows, cols int, acc bool) {
-	b.run("transpose_f32", kernels.Transpose(rows, cols), addr(out), addr(x), rows, cols, flag(acc))
+	b.run("transpose_f32", kernels.Transpose(rows, cols), addr(out), addr(x), rows, cols, asFlag(acc))
 }
 
 // CopyCols implements [tensor.Backend].
 func (b *Backend) CopyCols(out tensor.Buffer, outCols, outAt int, x tensor.Buffer, xCols, xAt, rows, cols int, acc bool) {
-	b.run("copy_cols_f32", kernels.Rows(rows, cols), addr(out)+cuda.Ptr(4*outAt), outCols, addr(x)+cuda.Ptr(4*xAt), xCols, rows, cols, flag(acc))
+	b.run("copy_cols_f32", kernels.Rows(rows, cols), addr(out)+cuda.Ptr(4*outAt), outCols, addr(x)+cuda.Ptr(4*xAt), xCols, rows, cols, asFlag(acc))
 }
 
 // Binary implements [tensor.Backend].
 func (b *Backend) Binary(op tensor.BinaryOp, out, x, y tensor.Buffer, acc bool) {
-	b.run("binary_f32", kernels.Rounds(out.N), int(op), addr(out), addr(x), addr(y), out.N, flag(acc))
+	b.run("binary_f32", kernels.Rounds(out.N), int(op), addr(out), addr(x), addr(y), out.N, asFlag(acc))
 }
 
 // Unary implements [tensor.Backend].
@@ -82,7 +82,7 @@ func (b *Backend) Unary(op tensor.UnaryOp, out, x tensor.Buffer, alpha float32, 
 		b.s.Copy(addr(out), addr(x), int64(4*out.N))
 		return
 	}
-	b.run("unary_f32", kernels.Rounds(out.N), int(op), addr(out), addr(x), alpha, out.N, flag(acc))
+	b.run("unary_f32", kernels.Rounds(out.N), int(op), addr(out), addr(x), alpha, out.N, asFlag(acc))
 }
 
 // UnaryGrad implements [tensor.Backend].
@@ -95,7 +95,7 @@ func (b *Backend) UnaryGrad(op tensor.UnaryOp, dx, dy, x, y tensor.Buffer, alpha
 	case tensor.ReLUOp, tensor.LeakyReLUOp:
 		of = x
 	}
-	b.run("unary_grad_f32", kernels.Rounds(dx.N), int(op), addr(dx), addr(dy), addr(of), alpha, dx.N, flag(acc))
+	b.run("unary_grad_f32", kernels.Rounds(dx.N), int(op), addr(dx), addr(dy), addr(of), alpha, dx.N, asFlag(acc))
 }
 
 // LogSoftmax implements [tensor.Backend].
@@ -105,7 +105,7 @@ func (b *Backend) LogSoftmax(y, x tensor.Buffer, rows, cols int) {
 
 // LogSoftmaxGrad implements [tensor.Backend].
 func (b *Backend) LogSoftmaxGrad(dx, dy, y tensor.Buffer, rows, cols int, acc bool) {
-	b.run("log_softmax_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), rows, cols, flag(acc))
+	b.run("log_softmax_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), rows, cols, asFlag(acc))
 }
 
 // L2Normalize implements [tensor.Backend].
@@ -115,7 +115,7 @@ func (b *Backend) L2Normalize(y, norm, x tensor.Buffer, rows, cols int) {
 
 // L2NormalizeGrad implements [tensor.Backend].
 func (b *Backend) L2NormalizeGrad(dx, dy, y, norm tensor.Buffer, rows, cols int, acc bool) {
-	b.run("l2_normalize_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), addr(norm), rows, cols, flag(acc))
+	b.run("l2_normalize_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), addr(norm), rows, cols, asFlag(acc))
 }
 
 // RowNorm implements [tensor.Backend].
@@ -125,7 +125,7 @@ func (b *Backend) RowNorm(y, inv, x tensor.Buffer, rows, cols int, eps float32) 
 
 // RowNormGrad implements [tensor.Backend].
 func (b *Backend) RowNormGrad(dx, dy, y, inv tensor.Buffer, rows, cols int, acc bool) {
-	b.run("row_norm_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), addr(inv), rows, cols, flag(acc))
+	b.run("row_norm_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), addr(inv), rows, cols, asFlag(acc))
 }
 
 // CrossEntropy implements [tensor.CrossEntropies].
@@ -144,5 +144,5 @@ func (b *Backend) CrossEntropy(out, x, labels tensor.Buffer, rows, cols int) int
 
 // CrossEntropyGrad implements [tensor.CrossEntropies].
 func (b *Backend) CrossEntropyGrad(dx, d, x, labels tensor.Buffer, rows, cols int, acc bool) {
-	b.run("cross_entropy_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(d), addr(x), addr(labels), rows, cols, flag(acc))
+	b.run("cross_entropy_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(d), addr(x), addr(labels), rows, cols, asFlag(acc))
 }

@@ -26,7 +26,7 @@ func (b *Backend) aggregate(s sum) {
 		kernel, vector = kernel[:len(kernel)-len("x4")], 1
 	}
 	b.run(kernel, kernels.Tiled(s.rows, s.cols, vector), s.out, s.indptr, s.indices, s.via, s.x, s.w, s.at, s.first,
-		s.rows, s.cols, max(s.heads, 1), flag(s.mean), flag(s.acc))
+		s.rows, s.cols, max(s.heads, 1), asFlag(s.mean), asFlag(s.acc))
 }
 
 // variant is the kernel for rows of a table as they are stored, and how many columns
@@ -93,7 +93,7 @@ func (b *Backend) gather(out, table, ids cuda.Ptr, rows, cols int, half bool) {
 func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, m *graphops.Block, cols int, acc bool) {
 	a := b.transposed(m)
 	if op == tensor.Max {
-		b.run("max_grad_f32", kernels.Tiled(m.NumSrc, cols, 1), addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge, m.NumSrc, cols, flag(acc))
+		b.run("max_grad_f32", kernels.Tiled(m.NumSrc, cols, 1), addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge, m.NumSrc, cols, asFlag(acc))
 		return
 	}
 	s := back(a, m, dh, cols)
@@ -123,7 +123,7 @@ func (b *Backend) ScatterSrc(dh tensor.Buffer, m *graphops.Block, dMsg tensor.Bu
 func (b *Backend) Segment(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, msg tensor.Buffer, cols int, acc bool) {
 	a := b.arrays(m)
 	if op == tensor.Max {
-		b.run("max_f32", kernels.Tiled(m.NumDst, cols, 1), addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First, m.NumDst, cols, flag(acc))
+		b.run("max_f32", kernels.Tiled(m.NumDst, cols, 1), addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First, m.NumDst, cols, asFlag(acc))
 		return
 	}
 	s := over(a, m, out, cols)
@@ -138,7 +138,7 @@ func (b *Backend) SegmentGrad(op tensor.Op, dMsg, dOut, arg tensor.Buffer, m *gr
 	if op == tensor.Max {
 		winner = addr(arg)
 	}
-	b.run("segment_grad_f32", kernels.Tiled(m.NumDst, cols, 1), addr(dMsg), addr(dOut), winner, a.Indptr, a.First, m.NumDst, cols, flag(op == tensor.Mean), flag(acc))
+	b.run("segment_grad_f32", kernels.Tiled(m.NumDst, cols, 1), addr(dMsg), addr(dOut), winner, a.Indptr, a.First, m.NumDst, cols, asFlag(op == tensor.Mean), asFlag(acc))
 }
 
 // SpMMWeighted implements [tensor.Backend].
@@ -159,7 +159,7 @@ func (b *Backend) SpMMWeightedGrad(dh, dOut, w tensor.Buffer, heads int, m *grap
 // EdgeDot implements [tensor.Backend].
 func (b *Backend) EdgeDot(dw tensor.Buffer, m *graphops.Block, dOut, h tensor.Buffer, heads, cols int, acc bool) {
 	a := b.arrays(m)
-	b.run("edge_dot_f32", kernels.Rows(m.NumDst*heads, cols/heads), addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First, m.NumDst, cols, heads, flag(acc))
+	b.run("edge_dot_f32", kernels.Rows(m.NumDst*heads, cols/heads), addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First, m.NumDst, cols, heads, asFlag(acc))
 }
 
 // EdgeSoftmax implements [tensor.Backend].
@@ -171,5 +171,5 @@ func (b *Backend) EdgeSoftmax(y tensor.Buffer, m *graphops.Block, x tensor.Buffe
 // EdgeSoftmaxGrad implements [tensor.Backend].
 func (b *Backend) EdgeSoftmaxGrad(dx, dy, y tensor.Buffer, m *graphops.Block, cols int, acc bool) {
 	a := b.arrays(m)
-	b.run("edge_softmax_grad_f32", kernels.Warps(m.NumDst), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, kernels.Width(cols), flag(acc))
+	b.run("edge_softmax_grad_f32", kernels.Warps(m.NumDst), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, kernels.Width(cols), asFlag(acc))
 }

@@ -96,9 +96,20 @@ func (a *Adam) SetState(steps int64, state map[string][]float32) error {
 // Step implements [Optimizer].
 func (a *Adam) Step(w, g []float32, scale float32) {
 	checkStep(a.Name(), w, g, &a.m, &a.v)
+	step := simd.AdamStep(a.next(scale))
+	parallel.For(0, len(w), stepGrain, func(lo, hi int) {
+		simd.Adam(w[lo:hi], a.m[lo:hi], a.v[lo:hi], g[lo:hi], &step)
+	})
+}
+
+// StepOn implements [DeviceOptimizer].
+func (a *Adam) StepOn(d Stepper, scale float32) { d.Adam(a.next(scale)) }
+
+// next is the numbers of the next step.
+func (a *Adam) next(scale float32) AdamStep {
 	a.steps++
 	o, t := a.o, float64(a.steps)
-	step := simd.AdamStep{
+	step := AdamStep{
 		Scale: scale,
 		Decay: float32(o.WeightDecay),
 		B1:    float32(o.Beta1),
@@ -113,7 +124,5 @@ func (a *Adam) Step(w, g []float32, scale float32) {
 	if o.Decoupled {
 		step.Decay, step.Keep = 0, float32(1-o.LR*o.WeightDecay)
 	}
-	parallel.For(0, len(w), stepGrain, func(lo, hi int) {
-		simd.Adam(w[lo:hi], a.m[lo:hi], a.v[lo:hi], g[lo:hi], &step)
-	})
+	return step
 }

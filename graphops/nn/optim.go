@@ -38,6 +38,39 @@ type State struct {
 	Data []float32
 }
 
+// DeviceOptimizer is an Optimizer that can leave the arithmetic of a step to a device.
+type DeviceOptimizer interface {
+	Optimizer
+	// StepOn is Step of the weights and the gradient that d has, with the state that
+	// d has. It counts the step and leaves State as it is.
+	StepOn(d Stepper, scale float32)
+}
+
+// Stepper computes steps where weights, gradient and an optimiser's state are, if not
+// in host memory: a device. It does what Step of the optimiser does in host memory, to
+// the bit where the device's arithmetic allows.
+type Stepper interface {
+	Adam(AdamStep)
+	SGD(SGDStep)
+}
+
+// AdamStep is the numbers of one step of [Adam], with d = Scale·g + Decay·w:
+//
+//	m ← B1·m + C1·d
+//	v ← B2·v + (C2·d)·d
+//	w ← Keep·w - (Size·m) / (√v/Root + Eps)
+//
+// rounded to float32 after every operation.
+type AdamStep struct{ Scale, Decay, B1, C1, B2, C2, Keep, Size, Root, Eps float32 }
+
+// SGDStep is the numbers of one step of [SGD], with d = Scale·g + Decay·w: without
+// Momentum w ← w - LR·d; with it b ← Momentum·b + d and w ← w - LR·b, or with
+// Nesterov w ← w - LR·(d + Momentum·b). It is rounded after every operation.
+type SGDStep struct {
+	LR, Scale, Decay, Momentum float32
+	Nesterov                   bool
+}
+
 // stepGrain is the elements a chunk of an optimiser's step has.
 const stepGrain = 1 << 15
 
@@ -139,7 +172,7 @@ func GradNorm(g []float32, scale float32) float64 {
 func ClipScale(g []float32, scale float32, limit float64) (clipped float32, norm float64) {
 	checkOption("ClipScale", "limit", limit, positive)
 	norm = GradNorm(g, scale)
-	return float32(float64(scale) * clipFactor(norm, limit)), norm
+	return float32(float64(scale) * ClipFactor(norm, limit)), norm
 }
 
 // ClipNorm scales g down in place, where needed, so that the norm of scale·g is
@@ -147,7 +180,7 @@ func ClipScale(g []float32, scale float32, limit float64) (clipped float32, norm
 func ClipNorm(g []float32, scale float32, limit float64) (norm float64) {
 	checkOption("ClipNorm", "limit", limit, positive)
 	norm = GradNorm(g, scale)
-	if c := float32(clipFactor(norm, limit)); c < 1 {
+	if c := float32(ClipFactor(norm, limit)); c < 1 {
 		parallel.For(0, len(g), normGrain, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				g[i] *= c
@@ -157,8 +190,9 @@ func ClipNorm(g []float32, scale float32, limit float64) (norm float64) {
 	return norm
 }
 
-// clipFactor is 1 for a norm of NaN, which thus stays visible.
-func clipFactor(norm, limit float64) float64 {
+// ClipFactor is what [ClipScale] multiplies by: min(1, limit/(norm+1e-6)), and 1 for a
+// norm of NaN, which thus stays visible.
+func ClipFactor(norm, limit float64) float64 {
 	if c := limit / (norm + 1e-6); c < 1 {
 		return c
 	}

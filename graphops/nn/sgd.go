@@ -82,19 +82,27 @@ func (s *SGD) SetState(steps int64, state map[string][]float32) error {
 
 // Step implements [Optimizer].
 func (s *SGD) Step(w, g []float32, scale float32) {
-	lr, mu, l2 := float32(s.o.LR), float32(s.o.Momentum), float32(s.o.WeightDecay)
-	if mu == 0 {
+	if s.o.Momentum == 0 {
 		checkStep(s.Name(), w, g)
-		s.steps++
-		parallel.For(0, len(w), stepGrain, func(lo, hi int) {
-			simd.SGD(w[lo:hi], g[lo:hi], lr, scale, l2)
-		})
-		return
+	} else {
+		checkStep(s.Name(), w, g, &s.b)
 	}
-	// At the first step b is 0, and μ·0 + g is g.
-	checkStep(s.Name(), w, g, &s.b)
-	s.steps++
+	n := s.next(scale)
 	parallel.For(0, len(w), stepGrain, func(lo, hi int) {
-		simd.Momentum(w[lo:hi], s.b[lo:hi], g[lo:hi], lr, scale, l2, mu, s.o.Nesterov)
+		if n.Momentum == 0 {
+			simd.SGD(w[lo:hi], g[lo:hi], n.LR, n.Scale, n.Decay)
+			return
+		}
+		// At the first step b is 0, and μ·0 + g is g.
+		simd.Momentum(w[lo:hi], s.b[lo:hi], g[lo:hi], n.LR, n.Scale, n.Decay, n.Momentum, n.Nesterov)
 	})
+}
+
+// StepOn implements [DeviceOptimizer].
+func (s *SGD) StepOn(d Stepper, scale float32) { d.SGD(s.next(scale)) }
+
+// next is the numbers of the next step.
+func (s *SGD) next(scale float32) SGDStep {
+	s.steps++
+	return SGDStep{Scale: scale, LR: float32(s.o.LR), Decay: float32(s.o.WeightDecay), Momentum: float32(s.o.Momentum), Nesterov: s.o.Nesterov}
 }

@@ -3,6 +3,8 @@ package tensor
 import (
 	"errors"
 	"fmt"
+
+	"github.com/graphnb/graphnb/graphops"
 )
 
 // Config is how a pass runs. The zero value computes on the CPU with all of
@@ -37,8 +39,10 @@ type Fwd struct {
 	tape  []node
 	sites int // dropout calls of this pass
 	done  bool
-	// Copies of host memory on a device, for this pass.
+	// Copies of host memory on a device, and blocks of sparse inputs, which a device
+	// may have copies of too: for this pass.
 	copies []Buffer
+	blocks []*graphops.Block
 }
 
 // node is one step of the tape: back adds to the gradients of the inputs of out.
@@ -99,7 +103,18 @@ func (f *Fwd) wrap(host []float32) Buffer {
 	return b
 }
 
+// sparseBlock is b, for this pass.
+func (f *Fwd) sparseBlock(b *graphops.Block) *graphops.Block {
+	f.blocks = append(f.blocks, b)
+	return b
+}
+
 func (f *Fwd) dropCopies() {
+	for i, b := range f.blocks {
+		b.Reset()
+		f.blocks[i] = nil
+	}
+	f.blocks = f.blocks[:0]
 	for i, b := range f.copies {
 		f.be.Free(b)
 		f.copies[i] = Buffer{}

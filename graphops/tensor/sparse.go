@@ -55,7 +55,7 @@ func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, value
 		}
 	}
 	checkSpace(op, sp, rows)
-	s := &sparse{b: &graphops.Block{NumDst: rows, NumSrc: cols, Indptr: indptr, Indices: indices}}
+	s := &sparse{b: f.sparseBlock(&graphops.Block{NumDst: rows, NumSrc: cols, Indptr: indptr, Indices: indices})}
 	if values != nil {
 		s.values = f.wrap(values[first:last])
 	}
@@ -86,7 +86,7 @@ func (f *Fwd) sparseRows(x *Tensor, lo, hi int, sp *Space) *Tensor {
 	if v.N > 0 {
 		v = v.Slice(int(b.Indptr[lo]-b.Indptr[0]), int(b.Indptr[hi]-b.Indptr[0]))
 	}
-	rows := &graphops.Block{NumDst: hi - lo, NumSrc: b.NumSrc, Indptr: b.Indptr[lo : hi+1], Indices: b.Indices}
+	rows := f.sparseBlock(&graphops.Block{NumDst: hi - lo, NumSrc: b.NumSrc, Indptr: b.Indptr[lo : hi+1], Indices: b.Indices})
 	return &Tensor{f: f, pass: f.pass, rows: hi - lo, cols: x.cols, sp: sp, sparse: &sparse{rows, v}}
 }
 

@@ -1,0 +1,154 @@
+//go:build cuda && linux && cgo
+
+package backend
+
+import (
+	"math"
+	"testing"
+
+	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// karate is a run on the club's graph: full-graph steps from six labelled members.
+type karate struct {
+	ds     *dataset.Dataset
+	labels []int32
+	model  nn.Model
+	params *nn.Params
+}
+
+func newKarate(t *testing.T, model nn.Model) *karate {
+	t.Helper()
+	k := &karate{ds: dataset.Karate(), model: model}
+	train, err := k.ds.Split("train")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.labels = make([]int32, k.ds.Nodes())
+	for v := range k.labels {
+		k.labels[v] = -1
+	}
+	for _, v := range train {
+		k.labels[v] = k.ds.Y[v]
+	}
+	if k.params, err = nn.Collect(model); err != nil {
+		t.Fatal(err)
+	}
+	k.params.Init(1)
+	return k
+}
+
+// run trains on the CPU, or on be, and returns the losses and counts of right rows
+// of each step.
+func (k *karate) run(t *testing.T, be *Backend, o nn.Optimizer, steps int) (losses []float64, right []int64) {
+	t.Helper()
+	c := tensor.Config{Train: true, Seed: 1}
+	var w *Weights
+	if be != nil {
+		c.Backend = be
+		var err error
+		if w, err = be.Weights(k.params); err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+	}
+	f := nn.NewFwd(c)
+	defer f.Close()
+	blocks := nn.FullGraph(k.ds.Graph, k.model.NumLayers())
+	n := k.ds.Nodes()
+	for step := range steps {
+		c.Step = step
+		f.Reset(c)
+		l := nn.CrossEntropy(nn.Forward(k.model, f, blocks, f.Input(n, n, k.ds.X.F32, &nn.Space{})), k.labels)
+		losses, right = append(losses, l.Mean()), append(right, l.Correct)
+		if be == nil {
+			k.params.ZeroGrad()
+			l.Backward()
+			scale, _ := nn.ClipScale(k.params.Grad(), 1/float32(l.Weight), 1)
+			o.Step(k.params.Flat(), k.params.Grad(), scale)
+			continue
+		}
+		w.ZeroGrad()
+		l.Backward()
+		scale, _, err := w.ClipScale(1/float32(l.Weight), 1)
+		if err == nil {
+			err = w.Step(o, scale)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w != nil {
+		if err := w.Pull(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return losses, right
+}
+
+// Models of each kind train on the device with the CPU's losses, dropout included,
+// under each optimiser, with memory that is not allocated anew from step to step.
+func TestKarate(t *testing.T) {
+	const steps = 12
+	sizes := nn.Sizes{In: 34, Hidden: 16, Out: 2, Layers: 2, Dropout: 0.2}
+	for _, c := range []struct {
+		name  string
+		model func() nn.Model
+		opt   func() nn.Optimizer
+	}{
+		{"SAGE, Adam", func() nn.Model { return nn.NewSAGEModel(sizes) }, func() nn.Optimizer { return nn.NewAdam(nn.AdamOptions{LR: 0.02, WeightDecay: 5e-3}) }},
+		{"SAGE max, AdamW", func() nn.Model {
+			return nn.NewSAGEModelWith(sizes, nn.SAGEOptions{Aggr: nn.Max, Normalize: true})
+		}, func() nn.Optimizer { return nn.NewAdamW(nn.AdamOptions{LR: 0.02}) }},
+		{"GCN, SGD", func() nn.Model { return nn.NewGCNModel(sizes) }, func() nn.Optimizer { return nn.NewSGD(nn.SGDOptions{LR: 0.1}) }},
+		{"GAT, momentum", func() nn.Model { return nn.NewGATModel(sizes) }, func() nn.Optimizer { return nn.NewSGD(nn.SGDOptions{LR: 0.05, Momentum: 0.9}) }},
+		{"GIN, Nesterov", func() nn.Model { return nn.NewGINModel(sizes) }, func() nn.Optimizer {
+			return nn.NewSGD(nn.SGDOptions{LR: 0.01, Momentum: 0.9, Nesterov: true})
+		}},
+		{"SAGE, an optimiser of the host", func() nn.Model { return nn.NewSAGEModel(sizes) }, func() nn.Optimizer {
+			return struct{ nn.Optimizer }{nn.NewAdam(nn.AdamOptions{LR: 0.02})}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			host, hostOpt := newKarate(t, c.model()), c.opt()
+			want, wantRight := host.run(t, nil, hostOpt, steps)
+			dev, devOpt := newKarate(t, c.model()), c.opt()
+			be := open(t, fakegpu.Config{Schedule: fakegpu.Random, Seed: 3}, nil)
+			got, right := dev.run(t, be, devOpt, steps)
+			for i := range want {
+				// Steps in float32 whose sums have another order: the difference grows
+				// with the steps.
+				if !(math.Abs(got[i]-want[i]) <= 1e-5*float64(i+1)) || right[i] != wantRight[i] {
+					t.Fatalf("step %d: loss %g, %d right; the CPU has %g, %d", i, got[i], right[i], want[i], wantRight[i])
+				}
+			}
+			if !(want[steps-1] < want[0]) {
+				t.Errorf("the loss goes from %g to %g", want[0], want[steps-1])
+			}
+			for i, v := range dev.params.Flat() {
+				if w := host.params.Flat()[i]; math.Abs(float64(v-w)) > 1e-3 {
+					t.Fatalf("weight %d ends at %g, on the CPU at %g", i, v, w)
+				}
+			}
+			if devOpt.Steps() != steps {
+				t.Errorf("the optimiser counts %d steps", devOpt.Steps())
+			}
+			// The run goes on, from what Pull brought, as the CPU's does.
+			more, _ := dev.run(t, be, devOpt, 2)
+			calls := be.Device().Memory().Calls
+			want, _ = host.run(t, nil, hostOpt, 2)
+			for i := range want {
+				if !(math.Abs(more[i]-want[i]) <= 1e-3) {
+					t.Errorf("step %d after a Pull: loss %g, the CPU has %g", i, more[i], want[i])
+				}
+			}
+			dev.run(t, be, devOpt, 3)
+			if n := be.Device().Memory().Calls; n != calls {
+				t.Errorf("%d allocations in steady state", n-calls)
+			}
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package backend
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/kernels"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// Weights are a model's trained weights on the device, with their gradient, which
+// backward passes add to there, and the state of an optimiser.
+//
+//	w, err := be.Weights(params)
+//	for … {
+//		w.ZeroGrad()
+//		loss.Backward()
+//		err = w.Step(adam, 1/float32(loss.Weight))
+//	}
+//	err = w.Pull(adam) // before a checkpoint, or anything on the CPU
+//
+// The host's weights, gradient and state are those of the last Push or Pull.
+type Weights struct {
+	b     *Backend
+	p     *nn.Params
+	grad  []float32
+	w, g  *Memory
+	state []*cuda.Buffer
+}
+
+// Weights copies the weights and the gradient of p to the device and keeps them there,
+// until Close. p's gradient must not move while they are (see [nn.Params.SetGrad]).
+func (b *Backend) Weights(p *nn.Params) (*Weights, error) {
+	w := &Weights{b: b, p: p, grad: p.Grad()}
+	if len(w.grad) != p.Len() {
+		return nil, fmt.Errorf("backend: the model has %d weights, but a gradient of %d elements; give it memory with SetGrad", p.Len(), len(w.grad))
+	}
+	var err error
+	if w.w, err = b.Keep(p.Flat()); err != nil {
+		return nil, err
+	}
+	if w.g, err = b.Keep(w.grad); err != nil {
+		b.Drop(p.Flat())
+		return nil, err
+	}
+	return w, nil
+}
+
+// Close frees what is on the device. It does not Pull.
+func (w *Weights) Close() {
+	w.b.Drop(w.p.Flat())
+	w.b.Drop(w.grad)
+	for _, s := range w.state {
+		s.Free()
+	}
+	w.state = nil
+}
+
+// Len is the number of weights.
+func (w *Weights) Len() int { return w.p.Len() }
+
+// Grad is where the gradient is, Len float32 in the order of [nn.Params.Flat]: what
+// ranks add up.
+func (w *Weights) Grad() cuda.Ptr { return w.g.Ptr }
+
+// Data is where the weights are, Len float32.
+func (w *Weights) Data() cuda.Ptr { return w.w.Ptr }
+
+// ZeroGrad clears the gradient.
+func (w *Weights) ZeroGrad() { w.b.s.Fill32(w.g.Ptr, 0, int64(w.Len())) }
+
+// GradNorm is the L2 norm of scale·gradient, summed over fixed chunks. It waits.
+func (w *Weights) GradNorm(scale float32) (float64, error) {
+	at := w.b.room(&w.b.words, 4)
+	w.b.columns(at, w.g.Ptr, w.g.Ptr, w.Len(), 1, false)
+	var sum [1]float32
+	err := cuda.CopyOut(w.b.s, sum[:], at)
+	return math.Sqrt(float64(sum[0])) * math.Abs(float64(scale)), err
+}
+
+// ClipScale is [nn.ClipScale] of the gradient. It waits.
+func (w *Weights) ClipScale(scale float32, limit float64) (clipped float32, norm float64, err error) {
+	norm, err = w.GradNorm(scale)
+	return float32(float64(scale) * nn.ClipFactor(norm, limit)), norm, err
+}
+
+// Step is o.Step of the weights and the gradient, on the device where o can be stepped
+// there, with state that the first step takes from o. An optimiser that cannot is
+// stepped in host memory, at the price of three copies.
+func (w *Weights) Step(o nn.Optimizer, scale float32) error {
+	d, ok := o.(nn.DeviceOptimizer)
+	if !ok {
+		if err := w.b.Pull(w.p.Flat()); err != nil {
+			return err
+		}
+		if err := w.b.Pull(w.grad); err != nil {
+			return err
+		}
+		o.Step(w.p.Flat(), w.grad, scale)
+		return w.b.Push(w.p.Flat())
+	}
+	if w.state == nil {
+		if err := w.push(o); err != nil {
+			return err
+		}
+	}
+	d.StepOn((*stepper)(w), scale)
+	return w.b.d.Err()
+}
+
+// push makes the state on the device what o's is, zeros before the first step.
+func (w *Weights) push(o nn.Optimizer) error {
+	states := o.State()
+	if w.state == nil {
+		w.state = make([]*cuda.Buffer, len(states))
+	}
+	if len(w.state) != len(states) {
+		return fmt.Errorf("backend: the weights were stepped by an optimiser with %d buffers of state, and %s has %d; Close them and begin anew", len(w.state), o.Name(), len(states))
+	}
+	for i, s := range states {
+		if w.state[i] == nil {
+			var err error
+			if w.state[i], err = w.b.d.Alloc(cuda.Params, int64(4*w.Len())); err != nil {
+				return err
+			}
+		}
+		at := w.state[i].Ptr
+		switch {
+		case len(s.Data) == 0:
+			w.b.s.Fill32(at, 0, int64(w.Len()))
+		case len(s.Data) != w.Len():
+			return fmt.Errorf("backend: %s of %s has %d elements, and the model %d weights", s.Name, o.Name(), len(s.Data), w.Len())
+		default:
+			if err := cuda.CopyIn(w.b.s, at, s.Data); err != nil {
+				return err
+			}
+		}
+	}
+	return w.b.d.Err()
+}
+
+// Push copies the host's weights and o's state to the device, as after loading a
+// checkpoint.
+func (w *Weights) Push(o nn.Optimizer) error {
+	if err := w.b.Push(w.p.Flat()); err != nil {
+		return err
+	}
+	return w.push(o)
+}
+
+// Pull copies the weights, the gradient and the optimiser's state to the host. It
+// waits.
+func (w *Weights) Pull(o nn.Optimizer) error {
+	for _, host := range [][]float32{w.p.Flat(), w.grad} {
+		if err := w.b.Pull(host); err != nil {
+			return err
+		}
+	}
+	if _, ok := o.(nn.DeviceOptimizer); !ok || w.state == nil || o.Steps() == 0 {
+		return nil
+	}
+	state := map[string][]float32{}
+	for i, s := range o.State() {
+		host := make([]float32, w.Len())
+		if err := cuda.CopyOut(w.b.s, host, w.state[i].Ptr); err != nil {
+			return err
+		}
+		state[s.Name] = host
+	}
+	return o.SetState(o.Steps(), state)
+}
+
+// stepper is Weights as an optimiser's step sees them.
+type stepper Weights
+
+// Adam implements [nn.Stepper].
+func (w *stepper) Adam(s nn.AdamStep) {
+	n := w.p.Len()
+	w.b.run("adam_f32", kernels.Items(n), w.w.Ptr, w.state[0].Ptr, w.state[1].Ptr, w.g.Ptr, n,
+		s.Scale, s.Decay, s.B1, s.C1, s.B2, s.C2, s.Keep, s.Size, s.Root, s.Eps)
+}
+
+// SGD implements [nn.Stepper].
+func (w *stepper) SGD(s nn.SGDStep) {
+	n := w.p.Len()
+	if s.Momentum == 0 {
+		w.b.run("sgd_f32", kernels.Items(n), w.w.Ptr, w.g.Ptr, n, s.LR, s.Scale, s.Decay)
+		return
+	}
+	w.b.run("momentum_f32", kernels.Items(n), w.w.Ptr, w.state[0].Ptr, w.g.Ptr, n, s.LR, s.Scale, s.Decay, s.Momentum, asFlag(s.Nesterov))
+}
+
+var (
+	_ tensor.Keeper         = (*Backend)(nil)
+	_ tensor.CrossEntropies = (*Backend)(nil)
+)
