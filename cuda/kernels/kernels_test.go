@@ -73,7 +73,7 @@ func TestNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defined := define.FindAllStringSubmatch(string(text), -1)
+		defined := define.FindAllStringSubmatch(expand(t, string(text)), -1)
 		if len(defined) != len(m.Kernels) || len(defined) == 0 {
 			t.Errorf("%s.cu defines %d kernels and its PTX has %d", m.Name, len(defined), len(m.Kernels))
 		}
@@ -102,6 +102,19 @@ func TestNames(t *testing.T) {
 	if _, ok := Lookup("no such kernel"); ok {
 		t.Error("a kernel that is not there is found")
 	}
+}
+
+// expand puts a header's list of parameters where a source names it.
+func expand(t *testing.T, source string) string {
+	header, err := os.ReadFile("pick.cuh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`#define PICK_ARGS((?s:.*?))\n[^ ]`).FindStringSubmatch(string(header))
+	if m == nil {
+		t.Fatal("pick.cuh does not define PICK_ARGS")
+	}
+	return strings.ReplaceAll(source, "(PICK_ARGS", "("+strings.ReplaceAll(m[1], "\\\n", ""))
 }
 
 func TestParse(t *testing.T) {
