@@ -1,9 +1,6 @@
 package cuda
 
-import (
-	"sync"
-	"unsafe"
-)
+import "unsafe"
 
 // Copies between ordinary host memory and the device go through a ring of pinned chunks.
 const (
@@ -11,11 +8,9 @@ const (
 	chunkSize = 4 << 20
 )
 
-// stage is the ring. It is made when the first copy wants it.
+// stage is the ring. It is made as the device is opened, because pinning memory later could wait for a
+// collective that waits for this rank.
 type stage struct {
-	d    *Device
-	once sync.Once
-	err  error
 	free chan *chunk // the one used longest ago comes first
 }
 
@@ -24,30 +19,24 @@ type chunk struct {
 	done *Event // when the device has read or written it
 }
 
-func (g *stage) init(d *Device) { g.d = d }
+func (g *stage) fill(d *Device) error {
+	g.free = make(chan *chunk, chunks)
+	for range chunks {
+		mem, err := d.Pin(chunkSize)
+		if err != nil {
+			return err
+		}
+		done, err := d.Event(false)
+		if err != nil {
+			return err
+		}
+		g.free <- &chunk{mem, done}
+	}
+	return nil
+}
 
 // take is a chunk that the device has done with.
 func (g *stage) take() (*chunk, error) {
-	g.once.Do(func() {
-		free := make(chan *chunk, chunks)
-		for range chunks {
-			mem, err := g.d.Pin(chunkSize)
-			if err != nil {
-				g.err = err
-				return
-			}
-			done, err := g.d.Event(false)
-			if err != nil {
-				g.err = err
-				return
-			}
-			free <- &chunk{mem, done}
-		}
-		g.free = free
-	})
-	if g.err != nil {
-		return nil, g.err
-	}
 	c := <-g.free
 	if err := c.done.Sync(); err != nil {
 		g.free <- c

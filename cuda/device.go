@@ -74,7 +74,6 @@ func Open(o Options) (*Device, error) {
 	d.q.init()
 	d.kernels.init()
 	d.mem.init(d)
-	d.stage.init(d)
 	for _, m := range kernels.Modules() {
 		if err := d.AddModule(m.Name, m.PTX); err != nil {
 			return nil, err
@@ -82,7 +81,13 @@ func Open(o Options) (*Device, error) {
 	}
 	opened := make(chan error)
 	go d.serve(opened)
-	if err := <-opened; err != nil {
+	err = <-opened
+	if err == nil {
+		if err = d.stage.fill(d); err != nil {
+			_ = d.Close() // the failure that counts is err
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	return d, nil

@@ -15,8 +15,13 @@ func (s *Stream) Submit(op string, f func(stream uintptr) error) {
 func (d *Device) Do(op string, f func() error) error { return d.do(op, f) }
 
 // Outside calls f, which may block, on the caller's own thread with the device's context, while the
-// device's goroutine goes on. A failure becomes the device's.
-func (d *Device) Outside(op string, f func() error) error { return d.wait(op, f) }
+// device's goroutine goes on. A failure becomes the device's. Close does not wait for f.
+func (d *Device) Outside(op string, f func() error) error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	return d.here(op, f)
+}
 
 // Fail makes err the device's failure, unless it had one before.
 func (d *Device) Fail(op string, err error, detail string) { d.fail(d.fault(op, err, detail)) }

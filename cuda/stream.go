@@ -186,6 +186,11 @@ func (d *Device) wait(op string, f func() error) error {
 	if d.released {
 		return d.fault(op, ErrClosed, "")
 	}
+	return d.here(op, f)
+}
+
+// here calls f with the device's context on the calling goroutine's thread.
+func (d *Device) here(op string, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := d.drv.current(d.ctx)

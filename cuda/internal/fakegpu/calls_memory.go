@@ -16,16 +16,11 @@ type hostRange struct {
 	n          int64
 	readOnly   bool
 	registered bool
+	seq        int // which of all there ever were
 }
 
 func (h hostRange) bytes(at uintptr) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), h.n)
-}
-
-func (d *Driver) hostRanges() map[uintptr]hostRange {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return maps.Clone(d.host)
 }
 
 // pinned reports whether n bytes at p are pinned or registered.
@@ -40,36 +35,60 @@ func (d *Driver) pinned(p uintptr, n int64) bool {
 	return false
 }
 
-// share makes host memory visible to every device, and unshare ends that; all are locked.
+// share makes host memory known to every device, and unshare ends that. A device takes notice when it is
+// used next (see follow): none is waited for, as one may be in a collective that waits for the caller.
 func (d *Driver) share(at uintptr, h hostRange) int {
-	for _, v := range d.devices {
-		if _, err := v.mem.Map(h.bytes(at), h.readOnly); err != nil {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for other, o := range d.host {
+		if at < other+uintptr(o.n) && other < at+uintptr(h.n) {
 			return alreadyMapped
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.hostSeq++
+	h.seq = d.hostSeq
 	d.host[at] = h
 	return success
 }
 
 func (d *Driver) unshare(at uintptr, registered bool) int {
 	d.mu.Lock()
-	h, ok := d.host[at]
-	if ok = ok && h.registered == registered; ok {
-		delete(d.host, at)
-	}
-	d.mu.Unlock()
-	if !ok {
+	defer d.mu.Unlock()
+	if h, ok := d.host[at]; !ok || h.registered != registered {
 		return notRegistered
 	}
-	for _, v := range d.devices {
-		v.drainAll()
-		if err := v.mem.Unmap(uint64(at)); err != nil {
-			return invalidValue
+	d.hostSeq++
+	delete(d.host, at)
+	return success
+}
+
+// follow maps into the device's memory what is shared now, and nothing else.
+func (d *device) follow() {
+	d.dr.mu.Lock()
+	now, seq := d.dr.host, d.dr.hostSeq
+	if seq == d.hostSeq {
+		d.dr.mu.Unlock()
+		return
+	}
+	now = maps.Clone(now)
+	d.dr.mu.Unlock()
+	d.hostSeq = seq
+	for at, h := range d.mapped {
+		if now[at] != h {
+			if err := d.mem.Unmap(uint64(at)); err != nil {
+				panic(err) // it was mapped below
+			}
+			delete(d.mapped, at)
 		}
 	}
-	return success
+	for at, h := range now {
+		if d.mapped[at] != h {
+			if _, err := d.mem.Map(h.bytes(at), h.readOnly); err != nil {
+				panic(err) // nothing that is mapped overlaps it
+			}
+			d.mapped[at] = h
+		}
+	}
 }
 
 //export fkMemGetInfo
@@ -108,7 +127,7 @@ func fkMemFree(p C.ulonglong) C.int {
 
 //export fkMemHostAlloc
 func fkMemHostAlloc(p *uintptr, n C.size_t, flags C.uint) C.int {
-	return useAll("cuMemHostAlloc", false, func(d *device) int {
+	return use("cuMemHostAlloc", func(d *device) int {
 		m := uintptr(C.calloc(1, n))
 		*p = m
 		return d.dr.share(m, hostRange{n: int64(n)})
@@ -117,7 +136,8 @@ func fkMemHostAlloc(p *uintptr, n C.size_t, flags C.uint) C.int {
 
 //export fkMemFreeHost
 func fkMemFreeHost(p unsafe.Pointer) C.int {
-	return useAll("cuMemFreeHost", true, func(d *device) int {
+	return giveBack("cuMemFreeHost", func(d *device) int {
+		d.drainAll()
 		status := d.dr.unshare(uintptr(p), false)
 		if status == success {
 			C.free(p)
@@ -128,7 +148,7 @@ func fkMemFreeHost(p unsafe.Pointer) C.int {
 
 //export fkMemHostRegister
 func fkMemHostRegister(p unsafe.Pointer, n C.size_t, flags C.uint) C.int {
-	return useAll("cuMemHostRegister_v2", false, func(d *device) int {
+	return use("cuMemHostRegister_v2", func(d *device) int {
 		const readOnly = 8
 		return d.dr.share(uintptr(p), hostRange{n: int64(n), readOnly: flags&readOnly != 0, registered: true})
 	})
@@ -136,7 +156,10 @@ func fkMemHostRegister(p unsafe.Pointer, n C.size_t, flags C.uint) C.int {
 
 //export fkMemHostUnregister
 func fkMemHostUnregister(p unsafe.Pointer) C.int {
-	return useAll("cuMemHostUnregister", true, func(d *device) int { return d.dr.unshare(uintptr(p), true) })
+	return giveBack("cuMemHostUnregister", func(d *device) int {
+		d.drainAll()
+		return d.dr.unshare(uintptr(p), true)
+	})
 }
 
 //export fkMemHostGetDevicePointer

@@ -40,6 +40,8 @@ type device struct {
 	machine *ptx.Machine
 	rng     *rand.Rand
 
+	mapped   map[uintptr]hostRange // of the driver's, as of hostSeq
+	hostSeq  int
 	retained int
 	sticky   int // what every call returns since a kernel failed
 	streams  []*stream
@@ -89,11 +91,7 @@ func (d *device) reset() {
 		d.machine.Workers = 2
 	}
 	d.streams = nil
-	for at, h := range d.dr.hostRanges() {
-		if _, err := d.mem.Map(h.bytes(at), h.readOnly); err != nil {
-			panic(err) // a range that was mapped before
-		}
-	}
+	d.mapped, d.hostSeq = map[uintptr]hostRange{}, 0
 }
 
 // put adds an operation to a stream and does as much as the schedule says.

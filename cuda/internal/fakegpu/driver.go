@@ -53,7 +53,8 @@ type Driver struct {
 	mu      sync.Mutex
 	objects map[uintptr]any // streams, events, modules, functions by their handles
 	next    uintptr
-	host    map[uintptr]hostRange
+	host    map[uintptr]hostRange // pinned and registered memory
+	hostSeq int
 	faults  []error
 	inject  []*Fault
 	modules map[string]*ptx.Module // by source

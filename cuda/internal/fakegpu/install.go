@@ -67,6 +67,7 @@ func in(call string) (d *device, status int) {
 		d.mu.Unlock()
 		return nil, f.Status
 	}
+	d.follow()
 	return d, d.sticky
 }
 
@@ -90,26 +91,6 @@ func giveBack(call string, f func(d *device) int) C.int {
 		return C.int(status)
 	}
 	defer d.mu.Unlock()
-	if s := f(d); status == success {
-		status = s
-	}
-	return C.int(status)
-}
-
-// useAll is use for calls that concern every device: all are locked, in their order.
-func useAll(call string, free bool, f func(d *device) int) C.int {
-	d, status := in(call)
-	if d == nil {
-		return C.int(status)
-	}
-	d.mu.Unlock()
-	if status != success && !free {
-		return C.int(status)
-	}
-	for _, v := range d.dr.devices {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-	}
 	if s := f(d); status == success {
 		status = s
 	}

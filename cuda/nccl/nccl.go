@@ -1,0 +1,250 @@
+// Package nccl adds up and sends values between the GPUs of several workers by NVIDIA's NCCL, which is
+// found and loaded at run time.
+//
+// One worker makes an id and tells the others; then each opens its end:
+//
+//	id, err := nccl.NewID(nccl.Options{})
+//	c, err := nccl.Open(ctx, d, id, rank, world, nccl.Options{})
+//	c.AllReduce(d.Compute, gradients, n)
+//
+// Collectives are put on a stream and return at once. Every rank puts the same ones in the same order.
+// Sums are added in an order that is NCCL's own: all ranks have the same bits, but another number of
+// ranks may have others.
+//
+// A rank that is lost does not let the others go on: NCCL finds it (asynchronously, where a network is between
+// them) or it does not, and then whoever supervises the workers has to. Either way the device fails with rank and stage, and what waits on its
+// streams ends.
+package nccl
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/libs"
+)
+
+// minVersion is the oldest NCCL that this package uses: 2.10.
+const minVersion = 21000
+
+// Options choose the library.
+type Options struct {
+	// Library is the file to load; "" looks where package libs does.
+	Library string
+}
+
+// ID names a group of ranks. It goes from the rank that made it to the others as text or as bytes.
+type ID [128]byte
+
+// String is the id in hexadecimal; ParseID reads it.
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// ParseID is the id of a text.
+func ParseID(s string) (ID, error) {
+	var id ID
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(id) {
+		return id, fmt.Errorf("nccl: %q is no id: it has %d bytes in hexadecimal", s, len(id))
+	}
+	return ID(b), nil
+}
+
+// library is NCCL, loaded. Errors of its calls are of type Status.
+type library interface {
+	version() (int, error)
+	newID() (ID, error)
+	open(id ID, rank, world int) (comm uintptr, err error)
+	allReduce(comm, stream uintptr, p cuda.Ptr, n int) error
+	broadcast(comm, stream uintptr, p cuda.Ptr, n, root int) error
+	asyncError(comm uintptr) error
+	abort(comm uintptr) error
+	destroy(comm uintptr) error
+}
+
+// Status is a result of NCCL, an ncclResult_t, and what the library says of it.
+type Status struct {
+	Code int
+	Text string
+}
+
+func (s Status) Error() string { return fmt.Sprintf("NCCL: %s", s.Text) }
+
+func find(o Options, driver int) (library, string, error) {
+	file := o.Library
+	if file == "" {
+		found, err := libs.Find(libs.NCCL, driver)
+		if err != nil {
+			return nil, "", err
+		}
+		file = found[0].Path
+	}
+	lib, err := load(file)
+	if err != nil {
+		return nil, "", fmt.Errorf("nccl: loading %s: %w", file, err)
+	}
+	v, err := lib.version()
+	if err != nil {
+		return nil, "", fmt.Errorf("nccl: %s: %w", file, err)
+	}
+	if v < minVersion {
+		return nil, "", fmt.Errorf("nccl: %s is version %s, and 2.10 or newer is needed; \"pip install -U nvidia-nccl-cu12\" gets one", file, versionText(v))
+	}
+	return lib, file, nil
+}
+
+// versionText is a version as NCCL writes it: 21803 is 2.18.3.
+func versionText(v int) string { return fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100) }
+
+// NewID makes an id for a group. The process that makes it stays while the group starts.
+func NewID(o Options) (ID, error) {
+	lib, file, err := find(o, 0)
+	if err != nil {
+		return ID{}, err
+	}
+	id, err := lib.newID()
+	if err != nil {
+		return id, fmt.Errorf("nccl: making an id with %s: %w", file, err)
+	}
+	return id, nil
+}
+
+// Comm is one rank's end of a group. It is closed with the device.
+type Comm struct {
+	d           *cuda.Device
+	lib         library
+	rank, world int
+	comm        uintptr
+	version     int
+
+	mu    sync.Mutex // of the calls on comm
+	gone  bool
+	stop  chan struct{}
+	watch sync.WaitGroup
+}
+
+// Open joins the group of id with this device, and returns when all of its world ranks have. When ctx
+// ends before that it returns an error, and a thread is left behind that waits for the others: the
+// process is to end. Several ranks on one device are for NCCL 2.30 and newer, with
+// NCCL_MULTI_RANK_GPU_ENABLE=1.
+func Open(ctx context.Context, d *cuda.Device, id ID, rank, world int, o Options) (*Comm, error) {
+	lib, file, err := find(o, d.Info().Driver)
+	if err != nil {
+		return nil, err
+	}
+	c := &Comm{d: d, lib: lib, rank: rank, world: world, stop: make(chan struct{})}
+	if c.version, err = lib.version(); err != nil {
+		return nil, err
+	}
+	opened := make(chan error, 1)
+	go func() {
+		opened <- d.Outside(fmt.Sprintf("joining the group of %d ranks by NCCL", world), func() (err error) {
+			c.comm, err = lib.open(id, rank, world)
+			return err
+		})
+	}()
+	select {
+	case err := <-opened:
+		if err != nil {
+			return nil, fmt.Errorf("%w (%s)", err, file)
+		}
+	case <-ctx.Done():
+		return nil, fmt.Errorf("nccl: rank %d waits for the other %d ranks of its group: %w", rank, world-1, context.Cause(ctx))
+	}
+	d.OnClose(c.close)
+	c.watch.Go(c.watchErrors)
+	return c, nil
+}
+
+// Version is the library's, such as 22105 for 2.21.5.
+func (c *Comm) Version() int { return c.version }
+
+// AllReduce replaces n float32 at p by their sums over all ranks, in the order of the stream.
+func (c *Comm) AllReduce(s *cuda.Stream, p cuda.Ptr, n int) {
+	c.put(s, "all-reduce by NCCL", func(stream uintptr) error { return c.lib.allReduce(c.comm, stream, p, n) })
+}
+
+// Broadcast replaces n float32 at p by those of rank root, in the order of the stream.
+func (c *Comm) Broadcast(s *cuda.Stream, p cuda.Ptr, n, root int) {
+	c.put(s, "broadcast by NCCL", func(stream uintptr) error { return c.lib.broadcast(c.comm, stream, p, n, root) })
+}
+
+func (c *Comm) put(s *cuda.Stream, op string, f func(stream uintptr) error) {
+	s.Submit(op, func(stream uintptr) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.gone {
+			return Status{Text: "the group was given up"}
+		}
+		return f(stream)
+	})
+}
+
+// watchErrors looks for errors that come to light later. With one the group is given up, so that work
+// which waits for a lost rank ends, and the device fails.
+func (c *Comm) watchErrors() {
+	const every = 50 * time.Millisecond
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-tick.C:
+		}
+		if c.look() {
+			return
+		}
+	}
+}
+
+// look reports whether there is nothing more to look for.
+func (c *Comm) look() (over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return true
+	}
+	err := c.lib.asyncError(c.comm)
+	if err == nil {
+		return false
+	}
+	// First the failure, so that who waits for the stream sees it when giving up lets the stream go on.
+	c.d.Fail(fmt.Sprintf("communication of %d ranks by NCCL", c.world), err, "another rank, or the way to it, is lost: its own message says more, and NCCL_DEBUG=INFO tells what NCCL sees")
+	c.gone = true
+	_ = c.lib.abort(c.comm) // the failure that counts is err
+	return true
+}
+
+// Abort gives the group up: work under way ends without a result, on this rank.
+func (c *Comm) Abort() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone {
+		c.gone = true
+		_ = c.lib.abort(c.comm) // there is nothing else to do
+	}
+}
+
+// close is on the device's goroutine, when the device is closed.
+func (c *Comm) close() {
+	close(c.stop)
+	c.watch.Wait()
+	if c.d.Err() != nil && !c.isGone() {
+		c.Abort() // a device that failed may wait for the others for ever
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone {
+		c.gone = true
+		_ = c.lib.destroy(c.comm) // the process or the device ends
+	}
+}
+
+func (c *Comm) isGone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
