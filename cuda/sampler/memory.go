@@ -187,6 +187,9 @@ func (s *Sampler) memory() (*memory, error) {
 
 // release takes a batch's memory back, in the order of the compute stream.
 func (s *Sampler) release(m *memory) {
+	for i := range m.structs {
+		m.structs[i].Reset() // the backend may have kept something with the blocks
+	}
 	s.d.Compute.Record(m.done)
 	m.used = true
 	s.keep(m)

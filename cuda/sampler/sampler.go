@@ -157,6 +157,7 @@ func (s *Sampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) 
 	}
 	b, err := s.sample(m, epoch, step, seeds)
 	if err != nil {
+		s.empty() // whatever was done of it
 		s.keep(m)
 		return nil, err
 	}
@@ -257,9 +258,7 @@ func (s *Sampler) state(seeds []int32) ([]int64, error) {
 	}
 	state := int64s(s.read.Bytes)
 	if state[0] != -1 {
-		err := s.fault(uint64(state[0]), seeds)
-		s.empty()
-		return nil, err
+		return nil, s.fault(uint64(state[0]), seeds)
 	}
 	return state, nil
 }

@@ -1,0 +1,290 @@
+//go:build cuda && linux && cgo
+
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/cuda/store"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens a device until the test ends.
+func open(t testing.TB, o cuda.Options) *cuda.Device {
+	t.Helper()
+	d, err := cuda.Open(o)
+	ok(t, err)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil && !t.Failed() {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// start is a sampler over g on a device, both until the test ends.
+func start(t testing.TB, d *cuda.Device, g *graphops.Graph, place store.Place, c Config) *Sampler {
+	t.Helper()
+	sg, err := store.PutGraph(d, g, place, place == store.Pinned)
+	ok(t, err)
+	s, err := New(d, sg, c)
+	ok(t, err)
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), sg.Close()); err != nil && !t.Failed() {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// epoch is the digest of an epoch of batches.
+func epoch(t testing.TB, sample_ func(epoch, step int, seeds []int32) (*sample.Batch, error), nodes, size int) string {
+	t.Helper()
+	d := sample.NewDigest()
+	ids := sample.EpochOrder(3, 2, seedsOf(nodes, nodes))
+	for step := 0; step*size < nodes; step++ {
+		b, err := sample_(2, step, ids[step*size:min((step+1)*size, nodes)])
+		ok(t, err)
+		d.AddBatch(b)
+		b.Release()
+	}
+	return d.Sum()
+}
+
+// A device's digest is the CPU's, wherever the graph lies and whenever work is done.
+func TestDigest(t *testing.T) {
+	g := random(300, 6, 4)
+	w := weigh(g, 5)
+	for name, c := range map[string]struct {
+		g      *graphops.Graph
+		picker sample.Picker
+	}{
+		"15, 10, 5":    {g, sample.Fanouts{15, 10, 5}},
+		"all":          {g, sample.Fanouts{-1, -1}},
+		"some, all, 0": {g, sample.Fanouts{3, -1, 0}},
+		"many":         {g, sample.Fanouts{60, 40}},
+		"by weight":    {w, sample.Weighted{Fanouts: sample.Fanouts{4, -1, 2}}},
+	} {
+		cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 9})
+		ok(t, err)
+		want := epoch(t, cpu.Sample, 300, 70)
+		for _, place := range []store.Place{store.Device, store.Pinned} {
+			for _, schedule := range []fakegpu.Schedule{fakegpu.Lazy, fakegpu.Random} {
+				t.Run(fmt.Sprint(name, "/", place, "/", schedule), func(t *testing.T) {
+					fakegpu.New(t, fakegpu.Config{Schedule: schedule, Seed: 4})
+					s := start(t, open(t, cuda.Options{}), c.g, place, Config{Config: sample.Config{Picker: c.picker, Seed: 9}, Host: true})
+					if got := epoch(t, s.Sample, 300, 70); got != want {
+						t.Errorf("the digest is %s, not %s", got, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Blocks that are on the device alone hold there what the CPU's hold, transposes
+// included, while later batches are sampled.
+func TestArraysOnTheDevice(t *testing.T) {
+	g := weigh(random(300, 6, 4), 1)
+	fakegpu.New(t, fakegpu.Config{})
+	d := open(t, cuda.Options{Exact: true})
+	c := sample.Config{Picker: sample.Fanouts{4, 20, -1}, Seed: 9, Transpose: true, TransposeInput: true}
+	s := start(t, d, g, store.Device, Config{Config: c})
+	cpu, err := sample.New(g, c)
+	ok(t, err)
+	var batches []*sample.Batch
+	for step := range 3 {
+		b, err := s.Sample(1, step, seedsOf(300, 20+step))
+		ok(t, err)
+		batches = append(batches, b)
+	}
+	for step, b := range batches {
+		want, err := cpu.Sample(1, step, seedsOf(300, 20+step))
+		ok(t, err)
+		if b.Epoch != 1 || b.Step != step || !slices.Equal(b.Seeds, want.Seeds) || b.Edges() != want.Edges() {
+			t.Errorf("%v, not %v", b, want)
+		}
+		for i, k := range b.Blocks {
+			a, ref := devblock.Of(k), want.Blocks[i]
+			if a == nil || k.Indptr != nil || k.Level != ref.Level || k.NumEdges() != ref.NumEdges() || k.Graph != g {
+				t.Fatalf("block %d: %+v", i, a)
+			}
+			n := ref.NumEdges()
+			tr := &graphops.Transposed{Indptr: out[int64](t, d, a.TIndptr, ref.NumSrc+1), Dst: out[int32](t, d, a.TDst, n), Edge: out[int32](t, d, a.TEdge, n)}
+			same(t, ref.Level, &graphops.Block{
+				NumDst: k.NumDst, NumSrc: k.NumSrc, Indptr: out[int64](t, d, a.Indptr, ref.NumDst+1), Indices: out[int32](t, d, a.Indices, n),
+				EdgePos: out[int64](t, d, a.EdgePos, n), SrcIDs: out[int32](t, d, a.SrcIDs, ref.NumSrc), Weights: out[float32](t, d, a.Weights, n), Dev: tr,
+			}, ref)
+		}
+		b.Release()
+		b.Release()
+	}
+}
+
+func out[T int32 | int64 | float32](t testing.TB, d *cuda.Device, p cuda.Ptr, n int) []T {
+	t.Helper()
+	s := make([]T, n)
+	ok(t, cuda.CopyOut(d.Compute, s, p))
+	return s
+}
+
+// Ranks on devices of their own pick together what one picks.
+func TestSeveralDevices(t *testing.T) {
+	g := random(300, 6, 4)
+	c := sample.Config{Picker: sample.Fanouts{5, 3}, Seed: 9}
+	cpu, err := sample.New(g, c)
+	ok(t, err)
+	ids := seedsOf(300, 64)
+	b, err := cpu.Sample(0, 0, ids)
+	ok(t, err)
+	want := sample.NewDigest()
+	want.AddBatch(b)
+	for _, world := range []int{2, 4} {
+		t.Run(fmt.Sprint(world), func(t *testing.T) {
+			fakegpu.New(t, fakegpu.Config{Devices: world})
+			picks := make([][]byte, world)
+			for rank := range world {
+				s := start(t, open(t, cuda.Options{Device: rank, Rank: rank}), g, store.Auto, Config{Config: c, Host: true})
+				lo, hi := sample.Share(len(ids), rank, world)
+				b, err := s.Sample(0, 0, ids[lo:hi])
+				ok(t, err)
+				picks[rank] = sample.EncodePicks(b)
+			}
+			got := sample.NewDigest()
+			ok(t, got.AddStep(ids, picks))
+			if got.Sum() != want.Sum() {
+				t.Errorf("the digest is %s, not %s", got.Sum(), want.Sum())
+			}
+		})
+	}
+}
+
+// Batches of a size take no new memory, and nine launches a hop.
+func TestSteadyState(t *testing.T) {
+	g := random(300, 6, 4)
+	fakegpu.New(t, fakegpu.Config{})
+	d := open(t, cuda.Options{})
+	s := start(t, d, g, store.Device, Config{Config: sample.Config{Picker: sample.Fanouts{5, 3}, Seed: 9, Transpose: true}})
+	calls := int64(0)
+	for step := range 5 {
+		b, err := s.Sample(0, step, seedsOf(300, 32))
+		ok(t, err)
+		if step > 1 && d.Memory().Calls != calls {
+			t.Errorf("batch %d took memory from the driver", step)
+		}
+		calls = d.Memory().Calls
+		b.Release()
+	}
+	for name, n := range map[string]int64{"sample_seeds": 5, "sample_count": 10, "sample_pick_8": 10, "sample_first": 10, "sample_number": 10, "sample_relabel": 10, "bysource_finish": 5, "sample_clear": 5, "sample_pick_all": 0} {
+		if got := d.Launches()[name]; got != n {
+			t.Errorf("%s was launched %d times, not %d", name, got, n)
+		}
+	}
+}
+
+// What is wrong is said in a sentence, and the sampler goes on.
+func TestErrors(t *testing.T) {
+	good := random(100, 4, 2)
+	damage := func(change func(g *graphops.Graph)) *graphops.Graph {
+		g := &graphops.Graph{Indptr: slices.Clone(good.Indptr), Indices: slices.Clone(good.Indices)}
+		change(g)
+		return g
+	}
+	for _, c := range []struct {
+		name   string
+		g      *graphops.Graph
+		picker sample.Picker
+		seeds  []int32
+		says   string
+	}{
+		{"a seed twice", good, sample.Fanouts{2}, []int32{5, 6, 7, 6, 5}, "seed 6 is there twice, at positions 1 and 3"},
+		{"a seed that is no node", good, sample.Fanouts{2}, []int32{5, 100}, "seed 100 at position 1 is not a node: the graph's nodes are 0 to 99"},
+		{"a negative seed", good, sample.Fanouts{2}, []int32{-1}, "seed -1 at position 0"},
+		{"an edge from nowhere", damage(func(g *graphops.Graph) { g.Indices[g.Indptr[50]] = 100 }), sample.Fanouts{-1}, []int32{50}, "comes from no node"},
+		{"offsets that decrease", damage(func(g *graphops.Graph) { g.Indptr[51] = 1 }), sample.Fanouts{2}, []int32{50}, "the offsets of node 50"},
+		{"offsets beyond the edges", damage(func(g *graphops.Graph) { g.Indptr[51] = 1 << 40 }), sample.Fanouts{2, -1}, []int32{50}, "the offsets of node 50"},
+		{"a negative weight", damage(func(g *graphops.Graph) {
+			w := make([]float32, len(g.Indices))
+			w[g.Indptr[50]+1] = -1
+			*g = *g.WithWeights(w)
+		}), sample.Weighted{Fanouts: sample.Fanouts{2}}, []int32{50}, "has a weight that is negative"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fakegpu.New(t, fakegpu.Config{})
+			s := start(t, open(t, cuda.Options{}), c.g, store.Device, Config{Config: sample.Config{Picker: c.picker, Seed: 1}, Host: true})
+			cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 1})
+			ok(t, err)
+			for range 2 {
+				if _, err := s.Sample(0, 0, c.seeds); err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("%v; it should say %q", err, c.says)
+				}
+				if _, err := cpu.Sample(0, 0, c.seeds); err == nil {
+					t.Error("the CPU takes it")
+				}
+			}
+			b, err := s.Sample(0, 0, []int32{90})
+			ok(t, err)
+			want, err := cpu.Sample(0, 0, []int32{90})
+			ok(t, err)
+			same(t, 0, b.Blocks[len(b.Blocks)-1], want.Blocks[len(want.Blocks)-1])
+		})
+	}
+	fakegpu.New(t, fakegpu.Config{})
+	d := open(t, cuda.Options{})
+	sg, err := store.PutGraph(d, good, store.Auto, false)
+	ok(t, err)
+	defer sg.Close()
+	for says, c := range map[string]sample.Config{
+		"runs on the CPU":        {Picker: picker{}, Hops: 1},
+		"has no picker":          {},
+		"needs edge weights":     {Picker: sample.Weighted{Fanouts: sample.Fanouts{2}}},
+		"are the graph's own":    {Picker: sample.Fanouts{2}, Weights: []float32{1}},
+		"a fanout is 0 to":       {Picker: sample.Fanouts{-2}},
+		"3 hops were asked of":   {Picker: sample.Fanouts{2}, Hops: 3},
+		"a frontier picker runs": {Frontier: frontier{}, Hops: 1},
+	} {
+		_, err := New(d, sg, Config{Config: c})
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v; it should say %q", err, says)
+		}
+	}
+}
+
+type picker struct{}
+
+func (picker) Pick(_ *sample.Hop, _ int32, _, out []int32) []int32 { return out }
+
+type frontier struct{ sample.FrontierPicker }
+
+// A device that runs out of memory says what holds how much, and leaves nothing.
+func TestOutOfMemory(t *testing.T) {
+	g := random(300, 6, 4)
+	fakegpu.New(t, fakegpu.Config{})
+	d := open(t, cuda.Options{Limit: 8 << 20, Exact: true})
+	s := start(t, d, g, store.Device, Config{Config: sample.Config{Picker: sample.Fanouts{5, 3}, Seed: 9}})
+	hold, err := d.Alloc(cuda.Activations, 8<<20-40<<10)
+	ok(t, err)
+	_, err = s.Sample(0, 0, seedsOf(300, 200))
+	if !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), "activations") {
+		t.Errorf("%v", err)
+	}
+	hold.Free()
+	b, err := s.Sample(0, 0, seedsOf(300, 200))
+	ok(t, err)
+	b.Release()
+}
