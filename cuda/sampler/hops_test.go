@@ -246,8 +246,13 @@ func same(t *testing.T, hop int, got, want *graphops.Block) {
 		name string
 		a, b any
 	}{
-		{"offsets", got.Indptr, want.Indptr}, {"sources", got.Indices, want.Indices}, {"positions", got.EdgePos, want.EdgePos}, {"nodes", got.SrcIDs, want.SrcIDs},
-		{"weights", got.Weights, want.Weights}, {"destinations", got.NumDst, want.NumDst}, {"rows", got.NumSrc, want.NumSrc},
+		{"offsets", got.Indptr, want.Indptr},
+		{"sources", got.Indices, want.Indices},
+		{"positions", got.EdgePos, want.EdgePos},
+		{"nodes", got.SrcIDs, want.SrcIDs},
+		{"weights", got.Weights, want.Weights},
+		{"destinations", got.NumDst, want.NumDst},
+		{"rows", got.NumSrc, want.NumSrc},
 	} {
 		if !reflect.DeepEqual(c.a, c.b) {
 			t.Errorf("hop %d: %s are\n%v, not\n%v", hop, c.name, c.a, c.b)
