@@ -131,29 +131,28 @@ var others = []string{"sample", "bysource", "weighted"}
 // unused are kernels that no operation needs.
 var unused = map[string]bool{"gemm_tt_f32": true} // a product of two transposed factors
 
-// Rows of a table in f16, at any width, in memory that is not the backend's.
-func TestHalfTables(t *testing.T) {
+// Rows of a table in f16, some of them in a cache, at any width, in memory that is not
+// the backend's.
+func TestTables(t *testing.T) {
 	be := open(t, fakegpu.Config{}, nil)
 	for _, cols := range []int{1, 4, 33, 36} {
 		table, bits := make([]float32, 9*cols), make([]uint16, 9*cols)
 		for i := range table {
-			table[i] = float32(i%31) / 4
-			if i%31 == 0 {
-				continue
-			}
+			table[i] = float32(i%31+1) / 4
 			f := math.Float32bits(table[i])
 			bits[i] = uint16((f>>23&0xff-112)<<10 | f>>13&0x3ff)
 		}
-		mem, err := be.Device().Alloc(cuda.Features, int64(2*len(bits)))
-		if err != nil {
+		const hot = 3 // the row that is read from the cache: the table has another there
+		name := make([]float32, len(table))
+		mem := &Memory{
+			Ptr: upload(t, be, bits), Half: true,
+			Cache: upload(t, be, bits[hot*cols:(hot+1)*cols]), Slots: upload(t, be, []int32{-1, -1, -1, 0, -1, -1, -1, -1, -1}),
+		}
+		if err := cuda.CopyIn(be.s, mem.Ptr+cuda.Ptr(2*hot*cols), make([]uint16, cols)); err != nil {
 			t.Fatal(err)
 		}
-		if err := cuda.CopyIn(be.Device().Compute, mem.Ptr, bits); err != nil {
-			t.Fatal(err)
-		}
-		name := make([]float32, len(table)) // of the table: it holds nothing
-		be.Share(name, &Memory{Ptr: mem.Ptr, Half: true})
-		rows := []int32{8, 0, 3, 3, 7}
+		be.Share(name, mem)
+		rows := []int32{8, 0, hot, hot, 7}
 		b := &graphops.Block{NumDst: 2, NumSrc: 5, Indptr: []int64{0, 3, 5}, Indices: []int32{0, 4, 2, 1, 3}}
 		passes := func(backend tensor.Backend, table []float32) (agg, all []float32) {
 			f := tensor.NewFwd(tensor.Config{Backend: backend})
@@ -174,7 +173,18 @@ func TestHalfTables(t *testing.T) {
 			}
 		}
 		be.Drop(name)
-		b.Reset()
-		mem.Free()
 	}
+}
+
+// upload is a copy on the device, until it closes.
+func upload[T int32 | uint16](t *testing.T, be *Backend, host []T) cuda.Ptr {
+	t.Helper()
+	mem, err := be.Device().Alloc(cuda.Features, int64(len(host))*4)
+	if err == nil {
+		err = cuda.CopyIn(be.s, mem.Ptr, host)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mem.Ptr
 }

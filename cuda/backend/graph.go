@@ -13,7 +13,7 @@ type sum struct {
 	out                  cuda.Ptr
 	indptr, indices, via cuda.Ptr
 	x                    cuda.Ptr
-	half                 bool // x is stored as f16
+	table                Memory // what x lies in, where that is a table
 	w, at                cuda.Ptr
 	first                int64
 	rows, cols, heads    int
@@ -21,32 +21,33 @@ type sum struct {
 }
 
 func (b *Backend) aggregate(s sum) {
-	kernel, vector := variant("spmm", s.out, s.x, s.cols, s.half)
+	kernel, vector := variant("spmm", s.out, s.x, s.cols, s.table)
 	if s.cols/max(s.heads, 1)%vector != 0 { // four columns lie in one head
 		kernel, vector = kernel[:len(kernel)-len("x4")], 1
 	}
-	b.run(kernel, kernels.Tiled(s.rows, s.cols, vector), s.out, s.indptr, s.indices, s.via, s.x, s.w, s.at, s.first,
+	b.run(kernel, kernels.Tiled(s.rows, s.cols, vector), s.out, s.indptr, s.indices, s.via, s.x, s.table.Cache, s.table.Slots, s.w, s.at, s.first,
 		s.rows, s.cols, max(s.heads, 1), asFlag(s.mean), asFlag(s.acc))
 }
 
 // variant is the kernel for rows of a table as they are stored, and how many columns
 // it takes at a time: as many as its rows, and where they lie, allow.
-func variant(name string, out, table cuda.Ptr, cols int, half bool) (kernel string, vector int) {
-	size := cuda.Ptr(4)
+func variant(name string, out, x cuda.Ptr, cols int, table Memory) (kernel string, vector int) {
 	kernel = name + "_f32"
-	if half {
-		size = 2
+	if table.Half {
 		kernel = name + "_f16"
 	}
-	if cols%4 == 0 && table%(4*size) == 0 && out%16 == 0 {
+	if cols%4 == 0 && (x|table.Cache)%cuda.Ptr(4*table.size()) == 0 && out%16 == 0 {
 		return kernel + "x4", 4
 	}
 	return kernel, 1
 }
 
-func isHalf(x tensor.Buffer) bool {
-	m, ok := x.Dev.(*Memory)
-	return ok && m.Half
+// tableOf is how rows of a table are stored.
+func tableOf(x tensor.Buffer) Memory {
+	if m, ok := x.Dev.(*Memory); ok {
+		return *m
+	}
+	return Memory{}
 }
 
 // over is a sum over the in-edges of a block's destinations, back over the out-edges
@@ -74,19 +75,19 @@ func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, 
 // SpMMRows implements [tensor.Backend]: the table's rows are read where they lie.
 func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w, table tensor.Buffer, rows []int32, cols int) {
 	s := over(b.arrays(m), m, out, cols)
-	s.via, s.x, s.half = b.ids(rows), addr(table), isHalf(table)
+	s.via, s.x, s.table = b.ids(rows), addr(table), tableOf(table)
 	s.w, s.mean = optional(w), op == tensor.Mean
 	b.aggregate(s)
 }
 
 // GatherRows implements [tensor.Backend].
 func (b *Backend) GatherRows(out, table tensor.Buffer, rows []int32, cols int) {
-	b.gather(addr(out), addr(table), b.ids(rows), len(rows), cols, isHalf(table))
+	b.gather(addr(out), addr(table), b.ids(rows), len(rows), cols, tableOf(table))
 }
 
-func (b *Backend) gather(out, table, ids cuda.Ptr, rows, cols int, half bool) {
-	kernel, vector := variant("gather", out, table, cols, half)
-	b.run(kernel, kernels.Tiled(rows, cols, vector), out, table, ids, rows, cols)
+func (b *Backend) gather(out, x, ids cuda.Ptr, rows, cols int, table Memory) {
+	kernel, vector := variant("gather", out, x, cols, table)
+	b.run(kernel, kernels.Tiled(rows, cols, vector), out, x, table.Cache, table.Slots, ids, rows, cols)
 }
 
 // SpMMGrad implements [tensor.Backend].
@@ -108,7 +109,7 @@ func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, m *graphop
 // GatherSrc implements [tensor.Backend].
 func (b *Backend) GatherSrc(msg tensor.Buffer, m *graphops.Block, h tensor.Buffer, cols int) {
 	a := b.arrays(m)
-	b.gather(addr(msg), addr(h), a.Indices+cuda.Ptr(4*a.First), m.NumEdges(), cols, false)
+	b.gather(addr(msg), addr(h), a.Indices+cuda.Ptr(4*a.First), m.NumEdges(), cols, Memory{})
 }
 
 // ScatterSrc implements [tensor.Backend].

@@ -13,15 +13,18 @@ import (
 // A [tensor.Buffer] whose Dev it is lies in it.
 type Memory struct {
 	Ptr cuda.Ptr
-	// Half says that the elements are stored as f16: only rows of a table are read so
+	// Half says that the elements are stored as f16, and Cache and Slots that some rows
+	// lie elsewhere as well, in faster memory: row r of the table, i32 Slots[r] of Cache,
+	// stored as the table is, unless that is negative. Only rows of a table are read so
 	// (SpMMRows and GatherRows).
-	Half bool
+	Half         bool
+	Cache, Slots cuda.Ptr
 
 	own *cuda.Buffer
 }
 
 // size is the bytes of an element.
-func (m *Memory) size() int {
+func (m Memory) size() int {
 	if m.Half {
 		return 2
 	}

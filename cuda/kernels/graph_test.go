@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -124,9 +125,70 @@ func TestGather(t *testing.T) {
 					cpu.GatherRows(buf(want), buf(table), ids, cols)
 					out, _ := g.out(rows*cols, false)
 					name, v := variants("gather", cols, half)
-					g.run(name, Tiled(rows, cols, v), out, at, put(g, ids), rows, cols)
+					g.run(name, Tiled(rows, cols, v), out, at, 0, 0, put(g, ids), rows, cols)
 					same(g, name, out, want, 0, rows, cols)
 				}
+			}
+		}
+	})
+}
+
+// Rows that a cache holds are read there, and only there.
+func TestCachedRows(t *testing.T) {
+	each(t, func(g *gpu) {
+		for _, cols := range widths {
+			for _, half := range []bool{false, true} {
+				const nodes, cached = 50, 20
+				table := random(nodes*cols, 4)
+				var bits []uint16
+				if half {
+					bits = toHalf(table)
+				}
+				// The cached rows are poison in the table.
+				slots := make([]int32, nodes)
+				cache, rest := make([]float32, cached*cols), slices.Clone(table)
+				cacheBits, restBits := make([]uint16, cached*cols), slices.Clone(bits)
+				for r := range slots {
+					slots[r] = -1
+					if r%5 < 2 {
+						s := r/5*2 + r%5
+						slots[r] = int32(s)
+						copy(cache[s*cols:], table[r*cols:(r+1)*cols])
+						for c := range cols {
+							rest[r*cols+c] = 1e30
+							if half {
+								cacheBits[s*cols+c], restBits[r*cols+c] = bits[r*cols+c], 0x7bff
+							}
+						}
+					}
+				}
+				x, k := put(g, rest), put(g, cache)
+				if half {
+					x, k = put(g, restBits), put(g, cacheBits)
+				}
+				ids := make([]int32, 33)
+				for i := range ids {
+					ids[i] = int32(i * 7 % nodes)
+				}
+				want := make([]float32, len(ids)*cols)
+				cpu.GatherRows(buf(want), buf(table), ids, cols)
+				out := g.room(4 * len(want))
+				name, v := variants("gather", cols, half)
+				g.run(name, Tiled(len(ids), cols, v), out, x, k, put(g, slots), put(g, ids), len(ids), cols)
+				same(g, name, out, want, 0, cols)
+
+				b := graphs()[2]
+				d := upload(g, b)
+				rows := make([]int32, b.NumSrc)
+				for i := range rows {
+					rows[i] = int32(i * 3 % nodes)
+				}
+				want = make([]float32, b.NumDst*cols)
+				cpu.SpMMRows(tensor.Sum, buf(want), b, tensor.Buffer{}, buf(table), rows, cols)
+				out = g.room(4 * len(want))
+				name, v = variants("spmm", cols, half)
+				g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, put(g, rows), x, k, put(g, slots), 0, 0, d.first, b.NumDst, cols, 1, 0, 0)
+				same(g, name, out, want, 4096, cols)
 			}
 		}
 	})
@@ -150,7 +212,7 @@ func TestSpMM(t *testing.T) {
 				for i := range want {
 					want[i] += was[i]
 				}
-				g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, 0, at, 0, 0, d.first, b.NumDst, cols, 1, mean, asFlag(acc))
+				g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, 0, at, 0, 0, 0, 0, d.first, b.NumDst, cols, 1, mean, asFlag(acc))
 				same(g, name, out, want, 256, " mean ", mean, b, cols)
 			}
 			for _, heads := range []int{1, 3} {
@@ -169,7 +231,7 @@ func TestSpMM(t *testing.T) {
 				}
 				out, want := g.out(b.NumDst*cols, acc)
 				cpu.SpMMWeighted(buf(want), b, buf(w), heads, buf(x), cols, acc)
-				g.run(vec, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, 0, at, put(g, w), 0, d.first, b.NumDst, cols, heads, 0, asFlag(acc))
+				g.run(vec, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, 0, at, 0, 0, put(g, w), 0, d.first, b.NumDst, cols, heads, 0, asFlag(acc))
 				if len(w) > 0 {
 					same(g, vec, out, want, 256, " weighted ", b, cols, heads)
 				}
@@ -177,7 +239,7 @@ func TestSpMM(t *testing.T) {
 					dout := random(b.NumDst*cols, 8)
 					out, want := g.out(b.NumSrc*cols, acc)
 					cpu.SpMMWeightedGrad(buf(want), buf(dout), buf(w), heads, b, cols, acc)
-					g.run(vec, Tiled(b.NumSrc, cols, v), out, d.tIndptr, d.tDst, 0, put(g, dout), put(g, w), d.tEdge, 0, b.NumSrc, cols, heads, 0, asFlag(acc))
+					g.run(vec, Tiled(b.NumSrc, cols, v), out, d.tIndptr, d.tDst, 0, put(g, dout), 0, 0, put(g, w), d.tEdge, 0, b.NumSrc, cols, heads, 0, asFlag(acc))
 					same(g, vec, out, want, 256, " backward ", b, cols, heads)
 				}
 			}
@@ -191,12 +253,12 @@ func TestSpMM(t *testing.T) {
 		want := make([]float32, b.NumDst*cols)
 		cpu.SpMMRows(tensor.Mean, buf(want), b, tensor.Buffer{}, buf(table), rows, cols)
 		out := g.room(4 * len(want))
-		g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, put(g, rows), put(g, table), 0, 0, d.first, b.NumDst, cols, 1, 1, 0)
+		g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, put(g, rows), put(g, table), 0, 0, 0, 0, d.first, b.NumDst, cols, 1, 1, 0)
 		same(g, name, out, want, 256, " of a table ", b, cols)
 		msg := random(b.NumEdges()*cols, 10)
 		out, want = g.out(b.NumDst*cols, acc)
 		cpu.Segment(tensor.Mean, buf(want), tensor.Buffer{}, b, buf(msg), cols, acc)
-		g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, 0, 0, put(g, msg), 0, 0, d.first, b.NumDst, cols, 1, 1, asFlag(acc))
+		g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, 0, 0, put(g, msg), 0, 0, 0, 0, d.first, b.NumDst, cols, 1, 1, asFlag(acc))
 		same(g, name, out, want, 256, " of messages ", b, cols)
 	})
 }
@@ -215,7 +277,7 @@ func TestShares(t *testing.T) {
 			dout := random(b.NumDst*3, 1)
 			dx, wantX := g.out(b.NumSrc*3, true)
 			cpu.SpMMGrad(tensor.Mean, buf(wantX), buf(dout), tensor.Buffer{}, b, 3, true)
-			g.run("spmm_f32", Tiled(b.NumSrc, 3, 1), dx, d.tIndptr, d.tDst, 0, put(g, dout), w, d.tDst, 0, b.NumSrc, 3, 1, 0, 1)
+			g.run("spmm_f32", Tiled(b.NumSrc, 3, 1), dx, d.tIndptr, d.tDst, 0, put(g, dout), 0, 0, w, d.tDst, 0, b.NumSrc, 3, 1, 0, 1)
 			same(g, "spmm_f32", dx, wantX, 64, b)
 		}
 	})
@@ -226,7 +288,7 @@ func TestSpMMZeroWeight(t *testing.T) {
 	each(t, func(g *gpu) {
 		nan := float32(math.NaN())
 		out := g.room(4)
-		g.run("spmm_f32", Tiled(1, 1, 1), out, put(g, []int64{0, 2}), put(g, []int32{0, 1}), 0, put(g, []float32{nan, 3}), put(g, []float32{0, 2}), 0, int64(0), 1, 1, 1, 0, 0)
+		g.run("spmm_f32", Tiled(1, 1, 1), out, put(g, []int64{0, 2}), put(g, []int32{0, 1}), 0, put(g, []float32{nan, 3}), 0, 0, put(g, []float32{0, 2}), 0, int64(0), 1, 1, 1, 0, 0)
 		if got := get[float32](g, out, 1)[0]; got != 6 {
 			g.t.Errorf("it is %g, want 6", got)
 		}

@@ -27,6 +27,15 @@ __device__ __forceinline__ void load(const u16 *p, Columns<4> &c) {
 __device__ __forceinline__ void store(float *p, const Columns<1> &c) { *p = c.v[0]; }
 __device__ __forceinline__ void store(float *p, const Columns<4> &c) { *(float4 *)p = make_float4(c.v[0], c.v[1], c.v[2], c.v[3]); }
 
+// rowOf is where row r of a table begins: in the cache, which holds some of its rows, where slots[r] says
+// which of the cache's it is, else in x, which may be memory of the host. slots null: there is no cache.
+template <class T>
+__device__ __forceinline__ const T *rowOf(const T *x, const T *cache, const int *slots, i64 r, i64 cols) {
+  i64 slot = -1;
+  if (slots) slot = slots[r];
+  return slot >= 0 ? cache + slot * cols : x + r * cols;
+}
+
 // Work items are (row, tile), a tile being V·width columns; of(item) splits one, in which a lane has the
 // columns [c, c+V).
 template <int V>

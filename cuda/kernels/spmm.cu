@@ -2,19 +2,21 @@
 //
 // Edges of row d are the positions e in [indptr[d], indptr[d+1]), added in ascending order, as the CPU does;
 // first is indptr[0] of the whole, from which numbers of edges count. The row of e is indices[e], or
-// via[indices[e]] (a table of features, read where it lies), or the number of e where indices is null
+// via[indices[e]] (a table of features, read where it lies, some rows perhaps in a cache, see rowsof.cuh), or the number of e where indices is null
 // (messages). w [E,heads], unless null, weighs edge e by w[n,k], with n = at[e], or the number of e where at
 // is null, and k = c/(cols/heads); an edge of weight 0 adds nothing, whatever x. mean divides by the number
 // of edges. The gradient in x is the same over the transposed block: indices and at are its Dst and Edge.
 //
-// Grid: rows times tiles, as in rowsof.cuh, striding; four edges' rows are under way at once. Bytes: 4·cols
+// Grid: rows times tiles, as in rowsof.cuh, striding; the rows of BATCH edges are under way at once. Bytes: 4·cols
 // and 4 to 12 an edge, 4·cols and 8 a row (2·cols an edge in f16). 10^6 edges of 256 columns to 10^5 rows:
 // 1.13 GB, 0.24 ms. One lane adds a column's edges, so a hub of 10^5 edges takes 10 ms by itself.
 #include "rowsof.cuh"
 
+#define BATCH 4
+
 template <int V, bool WEIGHTED, class T>
 __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-                                     const T *__restrict__ x, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols,
+                                     const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols,
                                      i64 heads, i64 mean, i64 acc) {
   Tiles<V> tiles(cols);
   FOR_ROWS(item, live, tiles.items(rows)) {
@@ -23,20 +25,27 @@ __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restri
     i64 from = indptr[d], to = indptr[d + 1];
     const float *weight = WEIGHTED && heads > 1 ? w + c / (cols / heads) : w;
     Columns<V> sum = {};
-#pragma unroll 4
-    for (i64 e = from; e < to; e++) {
-      i64 row = e - first, n = row;
-      if (once((i64)indices)) row = indices[e];
-      if (once((i64)via)) row = via[row];
-      Columns<V> v;
-      load(x + row * cols + c, v);
-      float by = 1;
-      if (WEIGHTED) {
-        if (once((i64)at)) n = at[e];
-        by = weight[n * heads];
+    for (i64 next = from; next < to; next += BATCH) {
+      Columns<V> v[BATCH];
+      float by[BATCH];
+#pragma unroll
+      for (int j = 0; j < BATCH; j++) {
+        i64 e = next + j < to ? next + j : to - 1;  // behind the last: the last again, with weight 0
+        i64 row = e - first, n = row;
+        if (once((i64)indices)) row = indices[e];
+        if (once((i64)via)) row = via[row];
+        load(rowOf(x, cache, (const int *)once((i64)slots), row, cols) + c, v[j]);
+        by[j] = 1;
+        if (WEIGHTED) {
+          if (once((i64)at)) n = at[e];
+          by[j] = weight[n * heads];
+        }
+        if (next + j >= to) by[j] = 0;
       }
 #pragma unroll
-      for (int i = 0; i < V; i++) sum.v[i] = by != 0 ? sum.v[i] + by * v.v[i] : sum.v[i];
+      for (int j = 0; j < BATCH; j++)
+#pragma unroll
+        for (int i = 0; i < V; i++) sum.v[i] = by[j] != 0 ? sum.v[i] + by[j] * v[j].v[i] : sum.v[i];
     }
     float share = mean && to - from > 1 ? 1 / (float)(to - from) : 1;
     float *o = out + d * cols + c;
@@ -50,29 +59,29 @@ __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restri
 
 template <int V, class T>
 __device__ __forceinline__ void spmm(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-                                     const T *__restrict__ x, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols,
+                                     const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols,
                                      i64 heads, i64 mean, i64 acc) {
   if (w)
-    add<V, true>(out, indptr, indices, via, x, w, at, first, rows, cols, heads, mean, acc);
+    add<V, true>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
   else
-    add<V, false>(out, indptr, indices, via, x, w, at, first, rows, cols, heads, mean, acc);
+    add<V, false>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 
 KERNEL spmm_f32(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-       const float *__restrict__ x, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
-  spmm<1>(out, indptr, indices, via, x, w, at, first, rows, cols, heads, mean, acc);
+       const float *__restrict__ x, const float *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
+  spmm<1>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 KERNEL spmm_f32x4(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-       const float *__restrict__ x, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
-  spmm<4>(out, indptr, indices, via, x, w, at, first, rows, cols, heads, mean, acc);
+       const float *__restrict__ x, const float *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
+  spmm<4>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 KERNEL spmm_f16(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-       const u16 *__restrict__ x, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
-  spmm<1>(out, indptr, indices, via, x, w, at, first, rows, cols, heads, mean, acc);
+       const u16 *__restrict__ x, const u16 *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
+  spmm<1>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 KERNEL spmm_f16x4(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-       const u16 *__restrict__ x, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
-  spmm<4>(out, indptr, indices, via, x, w, at, first, rows, cols, heads, mean, acc);
+       const u16 *__restrict__ x, const u16 *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
+  spmm<4>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 
 // shares_f32: out[d] = 1 over the number of row d's edges, 1 where there are none: the weight of each of them in
