@@ -1,19 +1,15 @@
 package live
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
-	"image/png"
 	"math"
 	"slices"
 	"strconv"
 
-	"github.com/janpfeifer/gonb/gonbui/protocol"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // Scaling is a scaling curve, for [ScalingPNG].
@@ -41,31 +37,17 @@ type StageTime struct {
 // beside the ideal, the stages of a step, and the repeated work. The size is the
 // one to show it at, in CSS pixels.
 func ScalingPNG(s Scaling) (data []byte, width, height int, err error) {
-	const h = figHeight + headHeight + noteHeight
 	s = s.drawable()
-	data, err = guarded(func() ([]byte, error) {
-		var p painter
-		c := vgimg.NewWith(vgimg.UseWH(figWidth, h), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
-		dc := draw.New(c)
-		y := dc.Max.Y - 11
-		dc.FillText(p.bold(9, ink), vg.Point{X: 4, Y: y}, p.fit(p.bold(9, ink), oneLine(s.Title), dc.Max.X-8))
-		dc.FillText(p.text(8, ink), vg.Point{X: 4, Y: y - noteHeight}, p.fit(p.text(8, ink), oneLine(s.Note), dc.Max.X-8))
-		dc.Max.Y = figHeight
+	return titledPNG(s.Title, s.Note, func(p *painter, dc draw.Canvas) {
 		if len(s.Points) == 0 {
 			p.empty(dc, "nothing was measured")
-		} else {
-			a, b := dc.Max.X*0.34, dc.Max.X*0.70
-			p.speedups(part(dc, 0, a-8), s)
-			p.stageBars(part(dc, a, b-8), s)
-			p.repeated(part(dc, b, dc.Max.X), s)
+			return
 		}
-		var out bytes.Buffer
-		if err := png.Encode(&out, paletted(c.Image())); err != nil {
-			return nil, fmt.Errorf("live: encoding the figure: %w", err)
-		}
-		return out.Bytes(), nil
+		a, b := dc.Max.X*0.34, dc.Max.X*0.70
+		p.speedups(part(dc, 0, a-8), s)
+		p.stageBars(part(dc, a, b-8), s)
+		p.repeated(part(dc, b, dc.Max.X), s)
 	})
-	return data, figWidth * 4 / 3, h * 4 / 3, err
 }
 
 // drawable is s with 0 in the place of numbers that no axis holds.
@@ -99,23 +81,7 @@ func tidy(xs ...*float64) {
 func ShowScaling(s Scaling, text string) error { return showScaling(s, text, Options{}) }
 
 func showScaling(s Scaling, text string, o Options) error {
-	if pick(&o) != modeNotebook {
-		return nil
-	}
-	data, w, h, err := ScalingPNG(s)
-	if err != nil {
-		return err
-	}
-	err = o.Display.Send(&protocol.DisplayData{
-		Data: map[protocol.MIMEType]any{protocol.MIMEImagePNG: data, protocol.MIMETextPlain: text},
-		Metadata: map[string]any{
-			string(protocol.MIMEImagePNG): map[string]int{"width": w, "height": h},
-		},
-	})
-	if err != nil {
-		return err
-	}
-	return o.Display.Sync()
+	return showPicture(func() ([]byte, int, int, error) { return ScalingPNG(s) }, text, o)
 }
 
 func part(c draw.Canvas, from, to vg.Length) draw.Canvas {

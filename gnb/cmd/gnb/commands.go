@@ -17,6 +17,7 @@ func commands() []command {
 		doctorCommand,
 		dataCommand,
 		sampleCommand,
+		explainCommand,
 		trainCommand,
 		inferCommand,
 		scalingCommand,

@@ -71,16 +71,25 @@ func runScaling(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	if *picture != "" {
-		data, err := curve.PNG()
-		if err == nil {
-			err = os.WriteFile(*picture, data, 0o644)
-		}
-		if err != nil {
-			return fmt.Errorf("drawing the curve: %w", err)
-		}
+	if err := drawTo(*picture, curve.PNG); err != nil {
+		return err
 	}
 	out.result(curve)
 	out.printf("%s", curve)
+	return nil
+}
+
+// drawTo writes a picture to a file, where one is named.
+func drawTo(file string, draw func() ([]byte, error)) error {
+	if file == "" {
+		return nil
+	}
+	data, err := draw()
+	if err == nil {
+		err = os.WriteFile(file, data, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("drawing the picture: %w", err)
+	}
 	return nil
 }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+var explainCommand = command{"explain", "look at one batch: nodes, edges, bytes, time, neighbourhood", runExplain}
+
+// nodes is a flag of node numbers, "3,7".
+type nodes []int32
+
+func (n *nodes) String() string {
+	words := make([]string, len(*n))
+	for i, v := range *n {
+		words[i] = strconv.Itoa(int(v))
+	}
+	return strings.Join(words, ",")
+}
+
+func (n *nodes) Set(s string) error {
+	*n = nil
+	for _, word := range strings.Split(s, ",") {
+		v, err := strconv.ParseInt(word, 10, 32)
+		if err != nil || v < 0 {
+			return errors.New("it is a list of node numbers from 0 up, separated by commas")
+		}
+		*n = append(*n, int32(v))
+	}
+	return nil
+}
+
+func runExplain(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("DATASET", "Looks at one batch under the microscope: its nodes and edges hop by hop, how often a row is used, the time and bytes of each stage of a training step on it, and what was sampled around one seed.")
+	var (
+		o     gnb.ExplainOptions
+		seeds nodes
+		hops  fanouts
+	)
+	fs.Var(&seeds, "seeds", "the batch's seeds, as `3,7,12` (default those of --step)")
+	fs.Var(&hops, "fanout", "neighbours sampled a hop, the seeds' hop first: `15,10,5`; a hop can be full (default 10,10)")
+	fs.StringVar(&o.Split, "split", "train", "split whose nodes are the seeds")
+	fs.IntVar(&o.Batch, "batch", 1024, "seeds of a step")
+	fs.IntVar(&o.Epoch, "epoch", 0, "epoch")
+	fs.IntVar(&o.Step, "step", 0, "step of the epoch")
+	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
+	fs.IntVar(&o.Draw, "draw", 0, "which of the seeds has its neighbourhood shown, from 0")
+	model := fs.String("model", "sage", "model")
+	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
+	fs.IntVar(&o.Threads, "threads", 0, "threads (default all CPUs)")
+	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
+	picture := fs.String("png", "", "`file` to draw the batch to")
+	rest, err := out.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	if o.Model, err = gnb.ModelByName(*model); err != nil {
+		return err
+	}
+	o.Fanouts, o.Quiet = hops.hops(2), out.json
+	ds, err := loadDataset(ctx, out, rest[0])
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	e, err := gnb.Explain(ctx, ds, seeds, o)
+	if err != nil {
+		return err
+	}
+	if err := drawTo(*picture, e.PNG); err != nil {
+		return err
+	}
+	out.result(e)
+	out.printf("%s", e)
+	return nil
+}

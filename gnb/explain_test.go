@@ -1,0 +1,132 @@
+package gnb_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// The batch is the one of training: the sizes of its hops are those of the sampler
+// for the same seeds, epoch and step; the neighbourhood holds edges of the graph
+// alone, as many a node as the fanouts allow.
+func TestExplain(t *testing.T) {
+	ds := load(t, smallSet)
+	o := gnb.ExplainOptions{Fanouts: []int{4, 3}, Batch: 64, Step: 2, Epoch: 1, Seed: 9, Threads: 2, Draw: 5, Hidden: 8}
+	e, err := gnb.Explain(t.Context(), ds, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sample.New(ds.Graph, sample.Config{Picker: sample.Fanouts{4, 3}, Seed: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := sample.EpochOrder(9, 1, ds.Splits["train"])
+	b, err := s.Sample(1, 2, ids[2*64:3*64])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Hops) != 2 || e.Seeds != 64 {
+		t.Fatalf("%d hops, %d seeds", len(e.Hops), e.Seeds)
+	}
+	for i, h := range e.Hops {
+		k := b.Blocks[1-i]
+		if h.Dst != k.NumDst || h.Src != k.NumSrc || h.Edges != k.NumEdges() || h.Bytes <= 0 || h.Duplication < 1 {
+			t.Errorf("hop %d is %+v, the sampler's %v", i+1, h, k)
+		}
+	}
+	n := e.Around
+	if n.Seed != b.Seeds[5] || n.Nodes[0].ID != n.Seed || n.LeftOut != 0 {
+		t.Errorf("around %d of %d nodes, %d left out; the seed is %d", n.Seed, len(n.Nodes), n.LeftOut, b.Seeds[5])
+	}
+	into := map[[2]int]int{} // edges by destination and hop
+	for _, x := range n.Edges {
+		src, dst := n.Nodes[x.Src], n.Nodes[x.Dst]
+		if !hasEdge(ds, src.ID, dst.ID) {
+			t.Errorf("edge %d → %d is not of the graph", src.ID, dst.ID)
+		}
+		if dst.Hop >= x.Hop || src.Hop > x.Hop {
+			t.Errorf("an edge of hop %d from a node of hop %d to one of hop %d", x.Hop, src.Hop, dst.Hop)
+		}
+		into[[2]int{x.Dst, x.Hop}]++
+	}
+	for k, edges := range into {
+		if most := o.Fanouts[k[1]-1]; edges > most {
+			t.Errorf("node number %d has %d edges at hop %d of fanout %d", k[0], edges, k[1], most)
+		}
+	}
+	var names []string
+	at := 0.0
+	for _, s := range e.Spans {
+		names = append(names, s.Stage)
+		if s.Seconds < 0 || s.Start < at-1e-9 || s.Bytes < 0 {
+			t.Errorf("span %+v begins before the one before it ends, at %v", s, at)
+		}
+		at = s.Start + s.Seconds
+	}
+	if got, want := strings.Join(names, "; "), "sample; fetch; forward, layer 1; forward, layer 2; backward; all-reduce; optimizer"; got != want {
+		t.Errorf("stages %s, want %s", got, want)
+	}
+	for _, want := range []string{"64 seeds", "fanout 4, 3", "epoch 1, step 2", "forward, layer 2", "around node"} {
+		if !strings.Contains(e.String(), want) {
+			t.Errorf("%q is not in\n%s", want, e)
+		}
+	}
+	if data, err := e.PNG(); err != nil || len(data) < 1000 {
+		t.Errorf("a picture of %d bytes (%v)", len(data), err)
+	}
+}
+
+func hasEdge(ds *gnb.Dataset, src, dst int32) bool {
+	g := ds.Graph
+	for _, u := range g.Indices[g.Indptr[dst]:g.Indptr[dst+1]] {
+		if u == src {
+			return true
+		}
+	}
+	return false
+}
+
+// Seeds of one's own, a hub whose neighbourhood is cut, sparse features.
+func TestExplainSeeds(t *testing.T) {
+	ds := load(t, smallSet)
+	e, err := gnb.Explain(t.Context(), ds, []int32{7, 3, 11}, gnb.ExplainOptions{Fanouts: []int{-1, -1, -1}, Draw: 1, Model: gnb.GCN, Dropout: -1, Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Seeds != 3 || e.Around.Seed != 3 || e.Around.LeftOut == 0 || len(e.Around.Nodes) > 300 || e.Model != "gcn" {
+		t.Errorf("%d seeds, around %d: %d nodes and %d left out, model %s", e.Seeds, e.Around.Seed, len(e.Around.Nodes), e.Around.LeftOut, e.Model)
+	}
+}
+
+func TestExplainMisuse(t *testing.T) {
+	ds := load(t, smallSet)
+	for want, ask := range map[string]func() error{
+		"needs a dataset": func() error { _, err := gnb.Explain(t.Context(), nil, nil, gnb.ExplainOptions{}); return err },
+		"node -1 as a seed": func() error {
+			_, err := gnb.Explain(t.Context(), ds, []int32{-1}, gnb.ExplainOptions{})
+			return err
+		},
+		"cannot be negative": func() error {
+			_, err := gnb.Explain(t.Context(), ds, nil, gnb.ExplainOptions{Draw: -1})
+			return err
+		},
+		"seed number 9": func() error {
+			_, err := gnb.Explain(t.Context(), ds, []int32{1, 2}, gnb.ExplainOptions{Draw: 9})
+			return err
+		},
+		"step 1000000": func() error {
+			_, err := gnb.Explain(t.Context(), ds, nil, gnb.ExplainOptions{Step: 1_000_000})
+			return err
+		},
+		"Fanouts": func() error {
+			_, err := gnb.Explain(t.Context(), ds, nil, gnb.ExplainOptions{Fanouts: []int{}})
+			return err
+		},
+	} {
+		if err := ask(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package gnb
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/graphnb/graphnb/gnb/live"
+)
+
+func (e Explanation) title() string {
+	return fmt.Sprintf("a batch of %s of %s, fanout %s, epoch %d, step %d", count(e.Seeds, "seed"), e.Dataset, fanoutText(e.Fanouts), e.Epoch, e.Step)
+}
+
+func (e Explanation) machine() string {
+	return fmt.Sprintf("%s on %s, %s: %.2f ms a step, nothing overlapping", e.Model, e.Device, count(e.Threads, "thread"), 1e3*e.Seconds())
+}
+
+// Seconds is how long the step takes.
+func (e Explanation) Seconds() (sum float64) {
+	for _, s := range e.Spans {
+		sum += s.Seconds
+	}
+	return sum
+}
+
+func fanoutText(fanouts []int) string {
+	s := make([]string, len(fanouts))
+	for i, f := range fanouts {
+		if s[i] = fmt.Sprint(f); f < 0 {
+			s[i] = "all"
+		}
+	}
+	return strings.Join(s, ", ")
+}
+
+// String is the batch hop by hop, and the step stage by stage.
+func (e Explanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n", e.title(), e.machine())
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "hop\tdestinations\tedges\tsources\tnew\tedges a new source\tKB\t\n")
+	for i, h := range e.Hops {
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.2f\t%.1f\t\n", i+1, h.Dst, h.Edges, h.Src, h.Src-h.Dst, h.Duplication, float64(h.Bytes)/1e3)
+	}
+	_ = w.Flush() // to memory
+	w = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "stage\tms\tshare\tMB\tGB/s\t\n")
+	total := e.Seconds()
+	for _, s := range e.Spans {
+		rate := "–"
+		if s.Seconds > 0 {
+			rate = fmt.Sprintf("%.1f", float64(s.Bytes)/s.Seconds/1e9)
+		}
+		fmt.Fprintf(w, "%s\t%.3f\t%.0f %%\t%.2f\t%s\t\n", s.Stage, 1e3*s.Seconds, 100*s.Seconds/max(total, 1e-12), float64(s.Bytes)/1e6, rate)
+	}
+	_ = w.Flush()
+	n := e.Around
+	fmt.Fprintf(&b, "around node %d: %s, %s", n.Seed, count(len(n.Nodes)+n.LeftOut, "node"), count(len(n.Edges), "edge"))
+	if n.LeftOut > 0 {
+		fmt.Fprintf(&b, " among the first %d of them", len(n.Nodes))
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// picture is the explanation as package live draws it.
+func (e Explanation) picture() live.Batch {
+	p := live.Batch{Title: e.title(), Note: e.machine(), LeftOut: e.Around.LeftOut}
+	for _, s := range e.Spans {
+		p.Spans = append(p.Spans, live.Span{Name: s.Stage, Start: s.Start, Seconds: s.Seconds, Bytes: s.Bytes})
+	}
+	for _, h := range e.Hops {
+		p.Hops = append(p.Hops, live.Hop{Edges: h.Edges, Sources: h.Src, Duplication: h.Duplication})
+	}
+	for _, n := range e.Around.Nodes {
+		p.Nodes = append(p.Nodes, live.GraphNode{Label: fmt.Sprint(n.ID), Hop: n.Hop})
+	}
+	for _, x := range e.Around.Edges {
+		p.Edges = append(p.Edges, [2]int{x.Src, x.Dst})
+	}
+	return p
+}
+
+// PNG is the explanation as a picture: what was sampled around a seed, and the
+// step's time line.
+func (e Explanation) PNG() ([]byte, error) {
+	data, _, _, err := live.BatchPNG(e.picture())
+	return data, err
+}

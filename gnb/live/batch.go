@@ -1,0 +1,199 @@
+package live
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Batch is one mini-batch under the microscope, for [BatchPNG].
+type Batch struct {
+	Title, Note string
+	Hops        []Hop  // the seeds' first
+	Spans       []Span // of a step, one after the other
+	// Nodes is what was sampled around one seed, Nodes[0]; Edges are pairs of
+	// indices into it, source and destination. LeftOut more nodes are not shown.
+	Nodes   []GraphNode
+	Edges   [][2]int
+	LeftOut int
+}
+
+// Hop is a hop of a [Batch].
+type Hop struct {
+	Edges, Sources int
+	Duplication    float64 // edges to the mean source that is new
+}
+
+// Span is what a step does for some time.
+type Span struct {
+	Name           string
+	Start, Seconds float64
+	Bytes          int64
+}
+
+// GraphNode is a node of a drawn graph, with the hop at which it was reached.
+type GraphNode struct {
+	Label string
+	Hop   int
+}
+
+// BatchPNG draws a batch at twice the resolution of a plain screen: the
+// neighbourhood of a seed, and the time line of a step. The size is the one to
+// show it at, in CSS pixels.
+func BatchPNG(b Batch) (data []byte, width, height int, err error) {
+	return titledPNG(b.Title, b.Note, func(p *painter, dc draw.Canvas) {
+		if len(b.Nodes) == 0 && len(b.Spans) == 0 {
+			p.empty(dc, "nothing was sampled")
+			return
+		}
+		a := dc.Max.X * 0.36
+		p.neighborhood(part(dc, 0, a-8), b)
+		p.timeline(part(dc, a, dc.Max.X), b)
+	})
+}
+
+// ShowBatch shows a batch in the cell that runs, with text for where pictures do
+// not show; outside of a notebook it does nothing. It returns when the picture has
+// arrived.
+func ShowBatch(b Batch, text string) error {
+	return showPicture(func() ([]byte, int, int, error) { return BatchPNG(b) }, text, Options{})
+}
+
+// hopColors are those of nodes, the seed's first.
+var hopColors = []color.NRGBA{orange, blue, green, purple, amber, sky}
+
+// place puts nodes on circles around the first, by hop; each node shares its
+// parent's angle with the parent's other children, by how many leaves they have.
+// Positions are within the unit circle.
+func place(nodes []GraphNode, edges [][2]int) []vg.Point {
+	children := make([][]int, len(nodes))
+	parent := make([]int, len(nodes))
+	for i := range parent {
+		parent[i] = -1
+	}
+	for _, e := range edges {
+		if s, d := e[0], e[1]; s != 0 && parent[s] < 0 && nodes[d].Hop == nodes[s].Hop-1 {
+			parent[s] = d
+			children[d] = append(children[d], s)
+		}
+	}
+	hops := 1
+	for i, n := range nodes {
+		hops = max(hops, n.Hop)
+		if i > 0 && parent[i] < 0 { // its edge is among those left out
+			children[0] = append(children[0], i)
+		}
+	}
+	leaves := make([]float64, len(nodes))
+	for i := len(nodes) - 1; i >= 0; i-- { // children come after their parents
+		for _, c := range children[i] {
+			leaves[i] += leaves[c]
+		}
+		leaves[i] = max(leaves[i], 1)
+	}
+	at := make([]vg.Point, len(nodes))
+	var spread func(i int, from, to float64)
+	spread = func(i int, from, to float64) {
+		r, a := float64(nodes[i].Hop)/float64(hops), (from+to)/2
+		at[i] = vg.Point{X: vg.Length(r * math.Cos(a)), Y: vg.Length(r * math.Sin(a))}
+		each := (to - from) / leaves[i]
+		for _, c := range children[i] {
+			next := from + each*leaves[c]
+			spread(c, from, next)
+			from = next
+		}
+	}
+	if len(nodes) > 0 {
+		spread(0, math.Pi/2, 5*math.Pi/2)
+	}
+	return at
+}
+
+// neighborhood draws what was sampled around the seed.
+func (p *painter) neighborhood(c draw.Canvas, b Batch) {
+	title := "sampled around a seed"
+	if len(b.Nodes) > 0 {
+		title = "sampled around node " + b.Nodes[0].Label
+	}
+	c = p.titled(c, title)
+	foot := fmt.Sprintf("%s, %s", plural(len(b.Nodes), "node"), plural(len(b.Edges), "edge"))
+	if b.LeftOut > 0 {
+		foot += fmt.Sprintf("; %s not shown", plural(b.LeftOut, "node"))
+	}
+	c.FillText(p.text(7.5, ink), vg.Point{X: c.Min.X + 4, Y: c.Min.Y + 4}, foot)
+	c.Min.Y += 14
+	r := min(c.Max.X-c.Min.X, c.Max.Y-c.Min.Y)/2 - 6
+	if r <= 0 || len(b.Nodes) == 0 {
+		return
+	}
+	mid := c.Center()
+	at := place(b.Nodes, b.Edges)
+	for i := range at {
+		at[i] = vg.Point{X: mid.X + r*at[i].X, Y: mid.Y + r*at[i].Y}
+	}
+	line := draw.LineStyle{Color: alpha(ink, 0x70), Width: vg.Points(0.6)}
+	if len(b.Edges) > 150 {
+		line.Color = alpha(ink, 0x40)
+	}
+	for _, e := range b.Edges {
+		s, d := at[e[0]], at[e[1]]
+		c.StrokeLine2(line, s.X, s.Y, d.X, d.Y)
+	}
+	size := vg.Points(3.2)
+	if len(at) > 60 {
+		size = vg.Points(2)
+	}
+	for i := len(at) - 1; i >= 0; i-- {
+		g := draw.GlyphStyle{Color: hopColors[b.Nodes[i].Hop%len(hopColors)], Radius: size, Shape: draw.CircleGlyph{}}
+		if i == 0 {
+			g.Radius = vg.Points(4.2)
+		}
+		c.DrawGlyph(g, at[i])
+	}
+	if len(at) <= 24 {
+		for i, n := range b.Nodes {
+			c.FillText(p.text(6.5, ink), vg.Point{X: at[i].X + 4.5, Y: at[i].Y - 2}, n.Label)
+		}
+	}
+}
+
+// timeline draws a bar for each span, below each other, and what the hops are.
+func (p *painter) timeline(c draw.Canvas, b Batch) {
+	c = p.titled(c, "a step, in ms")
+	small := p.text(7.5, ink)
+	foot := c.Min.Y + 4
+	for i := len(b.Hops) - 1; i >= max(0, len(b.Hops)-4); i-- {
+		h := b.Hops[i]
+		txt := fmt.Sprintf("hop %d: %s to %s; a new one is used by %.2f of them", i+1, plural(h.Edges, "edge"), plural(h.Sources, "source"), h.Duplication)
+		c.FillText(small, vg.Point{X: c.Min.X + 4, Y: foot}, p.fit(small, txt, c.Max.X-c.Min.X-8))
+		foot += 10.5
+	}
+	c.Min.Y = foot + 2
+	if len(b.Spans) == 0 {
+		return
+	}
+	names, values := vg.Length(0), vg.Length(0)
+	end := 0.0
+	labels := make([]string, len(b.Spans))
+	for i, s := range b.Spans {
+		labels[i] = fmt.Sprintf("%.3g ms · %s", 1e3*s.Seconds, bytesize(s.Bytes))
+		names, values = max(names, small.Width(s.Name)), max(values, small.Width(labels[i]))
+		end = max(end, s.Start+s.Seconds)
+	}
+	left, right := c.Min.X+names+8, c.Max.X-values-8
+	if right <= left || end <= 0 {
+		return
+	}
+	row := min((c.Max.Y-c.Min.Y)/vg.Length(len(b.Spans)), 15)
+	for i, s := range b.Spans {
+		y := c.Max.Y - vg.Length(i+1)*row
+		from := left + (right-left)*vg.Length(s.Start/end)
+		to := max(from+0.5, left+(right-left)*vg.Length((s.Start+s.Seconds)/end))
+		c.FillText(small, vg.Point{X: c.Min.X + 4, Y: y + 3}, s.Name)
+		c.FillPolygon(stageColors[i%len(stageColors)], []vg.Point{{X: from, Y: y + 1}, {X: to, Y: y + 1}, {X: to, Y: y + row - 2}, {X: from, Y: y + row - 2}})
+		c.FillText(small, vg.Point{X: right + 6, Y: y + 3}, labels[i])
+	}
+}

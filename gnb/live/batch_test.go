@@ -1,0 +1,85 @@
+package live
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// sampleBatch has a seed with so many neighbours, each with as many of its own.
+func sampleBatch(fanout int) Batch {
+	b := Batch{
+		Title: "a batch of 1,024 seeds of arxiv", Note: "sage on cpu, 2 threads",
+		Hops: []Hop{{6970, 7314, 1.1}, {57482, 33570, 2.2}},
+		Spans: []Span{
+			{"sample", 0, 0.0016, 1 << 20}, {"fetch", 0.0016, 1e-5, 4096}, {"forward, layer 1", 0.0017, 0.03, 60 << 20},
+			{"forward, layer 2", 0.0317, 0.004, 6 << 20}, {"backward", 0.0357, 0.05, 130 << 20}, {"all-reduce", 0.0857, 1e-6, 1 << 18}, {"optimizer", 0.0858, 3e-4, 7 << 18},
+		},
+		Nodes: []GraphNode{{"17", 0}},
+	}
+	for i := range fanout {
+		b.Nodes = append(b.Nodes, GraphNode{fmt.Sprint(100 + i), 1})
+		b.Edges = append(b.Edges, [2]int{i + 1, 0})
+	}
+	for i := range fanout {
+		for j := range fanout {
+			b.Edges = append(b.Edges, [2]int{len(b.Nodes), i + 1}, [2]int{j + 1, i + 1})
+			b.Nodes = append(b.Nodes, GraphNode{fmt.Sprint(1000*i + j), 2})
+		}
+	}
+	return b
+}
+
+// A batch is drawn whatever its numbers are; with GNB_LOOK set, for eyes to see.
+func TestBatchPNG(t *testing.T) {
+	odd := sampleBatch(2)
+	odd.Spans[0].Seconds, odd.Spans[1].Start, odd.Hops[0].Duplication = math.NaN(), math.Inf(1), math.NaN()
+	lonely := Batch{Title: "a node without neighbours", Nodes: []GraphNode{{"3", 0}}, Hops: []Hop{{0, 1, 0}}, Spans: []Span{{Name: "sample"}}}
+	stray := Batch{Nodes: []GraphNode{{"1", 0}, {"2", 2}}, LeftOut: 5} // its parent was left out
+	for name, b := range map[string]Batch{"none": {}, "few": sampleBatch(3), "many": sampleBatch(15), "odd": odd, "lonely": lonely, "stray": stray} {
+		data, w, h, err := BatchPNG(b)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		img, err := png.Decode(bytes.NewReader(data))
+		if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
+			t.Errorf("%s: a picture of %v to be shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
+		}
+		if dir := os.Getenv("GNB_LOOK"); dir != "" {
+			put(t, filepath.Join(dir, "batch-"+name+".png"), data)
+		}
+	}
+}
+
+// Nodes lie on the circle of their hop, no two at one place.
+func TestPlace(t *testing.T) {
+	b := sampleBatch(7)
+	at := place(b.Nodes, b.Edges)
+	seen := map[string]int{}
+	for i, p := range at {
+		if r := math.Hypot(float64(p.X), float64(p.Y)); math.Abs(r-float64(b.Nodes[i].Hop)/2) > 1e-9 {
+			t.Errorf("node %d of hop %d is at radius %.3f", i, b.Nodes[i].Hop, r)
+		}
+		key := fmt.Sprintf("%.6f %.6f", p.X, p.Y)
+		if j, twice := seen[key]; twice {
+			t.Errorf("nodes %d and %d are both at %s", j, i, key)
+		}
+		seen[key] = i
+	}
+	// They go all the way around.
+	for quarter := range 4 {
+		some := false
+		for _, p := range at[1:] {
+			a := math.Atan2(float64(p.Y), float64(p.X)) + 2*math.Pi
+			some = some || int(a/(math.Pi/2))%4 == quarter
+		}
+		if !some {
+			t.Errorf("quarter %d of the circle is empty", quarter)
+		}
+	}
+}

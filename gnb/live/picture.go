@@ -1,0 +1,57 @@
+package live
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"image/png"
+
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+)
+
+// titledPNG is a picture of the figure's size below a title and a note, at twice
+// the resolution of a plain screen, with the size to show it at in CSS pixels.
+func titledPNG(title, note string, paint func(p *painter, c draw.Canvas)) (data []byte, width, height int, err error) {
+	const h = figHeight + headHeight + noteHeight
+	data, err = guarded(func() ([]byte, error) {
+		var p painter
+		c := vgimg.NewWith(vgimg.UseWH(figWidth, h), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
+		dc := draw.New(c)
+		y := dc.Max.Y - 11
+		dc.FillText(p.bold(9, ink), vg.Point{X: 4, Y: y}, p.fit(p.bold(9, ink), oneLine(title), dc.Max.X-8))
+		dc.FillText(p.text(8, ink), vg.Point{X: 4, Y: y - noteHeight}, p.fit(p.text(8, ink), oneLine(note), dc.Max.X-8))
+		dc.Max.Y = figHeight
+		paint(&p, dc)
+		var out bytes.Buffer
+		if err := png.Encode(&out, paletted(c.Image())); err != nil {
+			return nil, fmt.Errorf("live: encoding the figure: %w", err)
+		}
+		return out.Bytes(), nil
+	})
+	return data, figWidth * 4 / 3, h * 4 / 3, err
+}
+
+// showPicture shows a picture in the cell that runs, with text for where pictures
+// do not show; outside of a notebook it does nothing.
+func showPicture(paint func() (data []byte, width, height int, err error), text string, o Options) error {
+	if pick(&o) != modeNotebook {
+		return nil
+	}
+	data, w, h, err := paint()
+	if err != nil {
+		return err
+	}
+	err = o.Display.Send(&protocol.DisplayData{
+		Data: map[protocol.MIMEType]any{protocol.MIMEImagePNG: data, protocol.MIMETextPlain: text},
+		Metadata: map[string]any{
+			string(protocol.MIMEImagePNG): map[string]int{"width": w, "height": h},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return o.Display.Sync()
+}
