@@ -16,8 +16,13 @@ func sampleBatch(fanout int) Batch {
 		Title: "a batch of 1,024 seeds of arxiv", Note: "sage on cpu, 2 threads",
 		Hops: []Hop{{6970, 7314, 1.1}, {57482, 33570, 2.2}},
 		Spans: []Span{
-			{"sample", 0, 0.0016, 1 << 20}, {"fetch", 0.0016, 1e-5, 4096}, {"forward, layer 1", 0.0017, 0.03, 60 << 20},
-			{"forward, layer 2", 0.0317, 0.004, 6 << 20}, {"backward", 0.0357, 0.05, 130 << 20}, {"all-reduce", 0.0857, 1e-6, 1 << 18}, {"optimizer", 0.0858, 3e-4, 7 << 18},
+			{"sample", 0, 0.0016, 1 << 20},
+			{"fetch", 0.0016, 1e-5, 4096},
+			{"forward, layer 1", 0.0017, 0.03, 60 << 20},
+			{"forward, layer 2", 0.0317, 0.004, 6 << 20},
+			{"backward", 0.0357, 0.05, 130 << 20},
+			{"all-reduce", 0.0857, 1e-6, 1 << 18},
+			{"optimizer", 0.0858, 3e-4, 7 << 18},
 		},
 		Nodes: []GraphNode{{"17", 0}},
 	}
