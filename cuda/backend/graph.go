@@ -73,16 +73,27 @@ func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, 
 }
 
 // SpMMRows implements [tensor.Backend]: the table's rows are read where they lie.
-func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w, table tensor.Buffer, rows []int32, cols int) {
+func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w, table tensor.Buffer, rows tensor.Rows, cols int) {
 	s := over(b.arrays(m), m, out, cols)
-	s.via, s.x, s.table = b.ids(rows), addr(table), tableOf(table)
+	s.via, s.x, s.table = b.rowIDs(rows), addr(table), tableOf(table)
 	s.w, s.mean = optional(w), op == tensor.Mean
 	b.aggregate(s)
 }
 
+// rowIDs are the ids of rows: where a block on the device has them, else a copy.
+func (b *Backend) rowIDs(r tensor.Rows) cuda.Ptr {
+	if r.Of != nil {
+		if a := devblock.Of(r.Of); a != nil && a.SrcIDs != 0 {
+			b.ready(a)
+			return a.SrcIDs + cuda.Ptr(4*r.From)
+		}
+	}
+	return b.ids(r.IDs)
+}
+
 // GatherRows implements [tensor.Backend].
-func (b *Backend) GatherRows(out, table tensor.Buffer, rows []int32, cols int) {
-	b.gather(addr(out), addr(table), b.ids(rows), len(rows), cols, tableOf(table))
+func (b *Backend) GatherRows(out, table tensor.Buffer, rows tensor.Rows, cols int) {
+	b.gather(addr(out), addr(table), b.rowIDs(rows), rows.N, cols, tableOf(table))
 }
 
 func (b *Backend) gather(out, x, ids cuda.Ptr, rows, cols int, table Memory) {

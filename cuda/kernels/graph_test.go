@@ -107,6 +107,8 @@ func toHalf(x []float32) []uint16 {
 	return h
 }
 
+func rowsOfTable(ids []int32) tensor.Rows { return tensor.Rows{N: len(ids), IDs: ids} }
+
 func TestGather(t *testing.T) {
 	each(t, func(g *gpu) {
 		for _, rows := range []int{0, 1, 31, 33, 1025} {
@@ -122,7 +124,7 @@ func TestGather(t *testing.T) {
 						ids[i] = int32(i * 7 % 50)
 					}
 					want := make([]float32, rows*cols)
-					cpu.GatherRows(buf(want), buf(table), ids, cols)
+					cpu.GatherRows(buf(want), buf(table), rowsOfTable(ids), cols)
 					out, _ := g.out(rows*cols, false)
 					name, v := variants("gather", cols, half)
 					g.run(name, Tiled(rows, cols, v), out, at, 0, 0, put(g, ids), rows, cols)
@@ -171,7 +173,7 @@ func TestCachedRows(t *testing.T) {
 					ids[i] = int32(i * 7 % nodes)
 				}
 				want := make([]float32, len(ids)*cols)
-				cpu.GatherRows(buf(want), buf(table), ids, cols)
+				cpu.GatherRows(buf(want), buf(table), rowsOfTable(ids), cols)
 				out := g.room(4 * len(want))
 				name, v := variants("gather", cols, half)
 				g.run(name, Tiled(len(ids), cols, v), out, x, k, put(g, slots), put(g, ids), len(ids), cols)
@@ -184,7 +186,7 @@ func TestCachedRows(t *testing.T) {
 					rows[i] = int32(i * 3 % nodes)
 				}
 				want = make([]float32, b.NumDst*cols)
-				cpu.SpMMRows(tensor.Sum, buf(want), b, tensor.Buffer{}, buf(table), rows, cols)
+				cpu.SpMMRows(tensor.Sum, buf(want), b, tensor.Buffer{}, buf(table), rowsOfTable(rows), cols)
 				out = g.room(4 * len(want))
 				name, v = variants("spmm", cols, half)
 				g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, put(g, rows), x, k, put(g, slots), 0, 0, d.first, b.NumDst, cols, 1, 0, 0)
@@ -251,7 +253,7 @@ func TestSpMM(t *testing.T) {
 		}
 		name, v := variants("spmm", cols, false)
 		want := make([]float32, b.NumDst*cols)
-		cpu.SpMMRows(tensor.Mean, buf(want), b, tensor.Buffer{}, buf(table), rows, cols)
+		cpu.SpMMRows(tensor.Mean, buf(want), b, tensor.Buffer{}, buf(table), rowsOfTable(rows), cols)
 		out := g.room(4 * len(want))
 		g.run(name, Tiled(b.NumDst, cols, v), out, d.indptr, d.indices, put(g, rows), put(g, table), 0, 0, 0, 0, d.first, b.NumDst, cols, 1, 1, 0)
 		same(g, name, out, want, 256, " of a table ", b, cols)

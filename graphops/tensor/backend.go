@@ -97,6 +97,16 @@ type DropoutKey struct {
 	Scale     float32
 }
 
+// Rows choose N rows of a table: row r is row IDs[r]. Where Of is not nil these are the
+// ids of its source rows From to From+N, which a device may have in its own memory, and
+// perhaps there alone: IDs is nil then.
+type Rows struct {
+	N    int
+	IDs  []int32
+	Of   *graphops.Block
+	From int
+}
+
 // MaskWords is the number of 32-bit words of a dropout mask of [rows, cols]: a
 // bit an element, 1 = kept, each row padded to whole bytes (bit c%8 of byte
 // row·⌈cols/8⌉ + c/8, bytes in the order of little-endian words).
@@ -181,10 +191,10 @@ type Backend interface {
 	// it may have no elements where no gradient is needed.
 	SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int)
 	// SpMMRows is SpMM, Max excepted, of h[s,:] = table[rows[s],:], and GatherRows
-	// is out[s,:] = table[rows[s],:]: table has cols columns and any rows.
+	// is out[s,:] = table[rows[s],:]: table has cols columns and any rows. See [Rows].
 	// With weights w [E] it is SpMMWeighted with one head, and op is Sum.
-	SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows []int32, cols int)
-	GatherRows(out, table Buffer, rows []int32, cols int)
+	SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows Rows, cols int)
+	GatherRows(out, table Buffer, rows Rows, cols int)
 	// SpMMGrad is SpMM's adjoint, dh [NumSrc,cols] from dOut, in ascending order
 	// of the edges of each source.
 	SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int, acc bool)

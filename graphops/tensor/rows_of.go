@@ -8,7 +8,17 @@ import (
 // rowsOf is a matrix as chosen rows of a table.
 type rowsOf struct {
 	table Buffer
-	rows  []int32
+	rows  Rows
+}
+
+// some is rows [lo, hi) of them.
+func (r Rows) some(lo, hi int) Rows {
+	if r.IDs != nil {
+		r.IDs = r.IDs[lo:hi:hi]
+	}
+	r.From += lo
+	r.N = hi - lo
+	return r
 }
 
 // RowsInput is an Input [len(rows), cols] given as rows of a table of cols columns:
@@ -34,16 +44,40 @@ func (f *Fwd) RowsInput(table []float32, cols int, rows []int32, sp *Space) *Ten
 		}
 	}
 	checkSpace(op, sp, len(rows))
-	return f.rows(&rowsOf{f.wrap(table), rows}, cols, sp)
+	return f.rows(&rowsOf{f.wrap(table), Rows{N: len(rows), IDs: rows}}, cols, sp)
+}
+
+// SourceRows is the RowsInput of a block's sources [b.NumSrc, cols]: row s is
+// table[b.SrcID(s),:], in the space of the sources. It is for blocks that were sampled
+// on a device, too, whose ids are there alone and cannot be checked here.
+func (f *Fwd) SourceRows(table []float32, cols int, b *graphops.Block) *Tensor {
+	const op = "SourceRows"
+	sp := SrcSpace(b)
+	switch {
+	case sp.onDevice():
+		if cols < 0 || cols > 0 && len(table)%cols != 0 {
+			fail(op, "a table of %d elements has no %d columns", len(table), cols)
+		}
+	case b.SrcIDs == nil:
+		if cols < 0 || len(table) < b.NumSrc*cols {
+			fail(op, "[%d,%d] needs %d elements but the table has %d", b.NumSrc, cols, b.NumSrc*cols, len(table))
+		}
+		return f.Input(b.NumSrc, cols, table[:b.NumSrc*cols], sp)
+	default:
+		x := f.RowsInput(table, cols, b.SrcIDs, sp)
+		x.rowsOf.rows.Of = b
+		return x
+	}
+	return f.rows(&rowsOf{f.wrap(table), Rows{N: b.NumSrc, Of: b}}, cols, sp)
 }
 
 func (f *Fwd) rows(r *rowsOf, cols int, sp *Space) *Tensor {
-	return &Tensor{f: f, pass: f.pass, rows: len(r.rows), cols: cols, sp: sp, rowsOf: r}
+	return &Tensor{f: f, pass: f.pass, rows: r.rows.N, cols: cols, sp: sp, rowsOf: r}
 }
 
 // someRows is rows [lo, hi) of such a tensor under the space sp.
 func (f *Fwd) someRows(x *Tensor, lo, hi int, sp *Space) *Tensor {
-	return f.rows(&rowsOf{x.rowsOf.table, x.rowsOf.rows[lo:hi:hi]}, x.cols, sp)
+	return f.rows(&rowsOf{x.rowsOf.table, x.rowsOf.rows.some(lo, hi)}, x.cols, sp)
 }
 
 // gather gives such a tensor its elements.
@@ -54,15 +88,15 @@ func (f *Fwd) gather(x *Tensor) {
 	f.be.GatherRows(x.buf, r.table, r.rows, x.cols)
 }
 
-func (c *cpu) GatherRows(out, table Buffer, rows []int32, cols int) {
+func (c *cpu) GatherRows(out, table Buffer, rows Rows, cols int) {
 	t := simd.Rows{Data: table.Host, Stride: cols}
-	c.eachRow(len(rows), cols, func(lo, hi int) {
-		gatherRows(out.Host[lo*cols:hi*cols], &t, cols, rows[lo:hi], out.N)
+	c.eachRow(rows.N, cols, func(lo, hi int) {
+		gatherRows(out.Host[lo*cols:hi*cols], &t, cols, rows.IDs[lo:hi], out.N)
 	})
 }
 
-func (c *cpu) SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows []int32, cols int) {
-	t := &simd.Rows{Data: table.Host, Stride: cols, Via: rows}
+func (c *cpu) SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows Rows, cols int) {
+	t := &simd.Rows{Data: table.Host, Stride: cols, Via: rows.IDs}
 	if w.N == 0 {
 		c.sumSources(op, out.Host, b, t, cols)
 		return

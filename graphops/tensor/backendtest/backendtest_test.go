@@ -88,11 +88,11 @@ func (d device) AffineGrad(dy tensor.Buffer, m, n int, products []tensor.Product
 	d.cpu.AffineGrad(host(dy), m, n, hostProducts(products), grads, hostEpilogue(e), host(db), accB)
 }
 
-func (d device) SpMMRows(op tensor.Op, out tensor.Buffer, b *graphops.Block, w, table tensor.Buffer, rows []int32, cols int) {
+func (d device) SpMMRows(op tensor.Op, out tensor.Buffer, b *graphops.Block, w, table tensor.Buffer, rows tensor.Rows, cols int) {
 	d.cpu.SpMMRows(op, host(out), b, host(w), host(table), rows, cols)
 }
 
-func (d device) GatherRows(out, table tensor.Buffer, rows []int32, cols int) {
+func (d device) GatherRows(out, table tensor.Buffer, rows tensor.Rows, cols int) {
 	d.cpu.GatherRows(host(out), host(table), rows, cols)
 }
 

@@ -43,7 +43,25 @@ func tableRows(b *graphops.Block, c int) []testCase {
 	cases = append(cases, tc)
 	tc = times(func(f *fwd) *tns { return f.Dst(b, in(f)) }, func() mat { return ref.Rows(picked, b.DstStart, b.DstStart+b.NumDst) })
 	tc.name = "RowsInput/Dst"
-	return append(cases, tc, testCase{
+	cases = append(cases, tc)
+	// The sources' own rows: by their ids, and where these are their numbers.
+	for _, named := range []bool{true, false} {
+		of := &graphops.Block{NumDst: b.NumDst, NumSrc: b.NumSrc, DstStart: b.DstStart, Indptr: b.Indptr, Indices: b.Indices}
+		from, want, name := random(b.NumSrc, c), ref.From(b.NumSrc, c, random(b.NumSrc, c).data), "SourceRows/numbers"
+		if named {
+			of.SrcIDs, from, want, name = ids, table, picked, "SourceRows/ids"
+		}
+		tc := times(func(f *fwd) *tns {
+			x := f.SourceRows(from.data, c, of)
+			return f.Add(f.Aggregate(of, x, tensor.Sum), f.Dst(of, x))
+		}, func() mat {
+			sum := ref.Aggregate(b, want, tensor.Sum)
+			return ref.Zip(sum, ref.Rows(want, b.DstStart, b.DstStart+b.NumDst), func(a, b float64) float64 { return a + b })
+		})
+		tc.name = name
+		cases = append(cases, tc)
+	}
+	return append(cases, testCase{
 		"RowsInput/matrix",
 		[]input{w},
 		func(f *fwd, x []*tns) *tns { return f.Linear(f.Scale(in(f), 2), x[0], nil) },

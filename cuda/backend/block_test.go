@@ -1,0 +1,140 @@
+//go:build cuda && linux && cgo
+
+package backend
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// sampled is a block as samplers make it.
+func sampled() *graphops.Block {
+	return &graphops.Block{
+		NumDst: 2, NumSrc: 5, Indptr: []int64{0, 3, 5}, Indices: []int32{2, 4, 2, 0, 3},
+		EdgePos: []int64{70, 71, 1 << 33, 3, 5}, SrcIDs: []int32{6, 3, 0, 5, 1},
+	}
+}
+
+// layers computes what uses everything that a block has, forward and backward.
+func layers(t *testing.T, be tensor.Backend, b *graphops.Block) (out, grad []float32) {
+	t.Helper()
+	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true, Seed: 3, Step: 1})
+	defer f.Close()
+	table := make([]float32, 7*6)
+	for i := range table {
+		table[i] = float32(i%13) - 6
+	}
+	x := f.SourceRows(table, 6, b)
+	w := f.Leaf(6, 4, table[:24], nil)
+	y := f.Dropout(f.MatMul(f.Add(f.Aggregate(b, x, tensor.Mean), f.Dst(b, x)), w), 0.4)
+	h := f.MatMul(f.Dropout(x, 0.5), w)
+	y = f.Add(y, f.Aggregate(b, h, tensor.Mean))
+	y = f.Add(y, f.Aggregate(b, h, tensor.Max))
+	y = f.Add(y, f.AggregateEdges(b, f.Dropout(f.GatherSrc(b, h), 0.5), tensor.Sum))
+	if err := f.SumAll(f.Mul(y, y)).Backward(); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(y.Data()), slices.Clone(w.Grad())
+}
+
+func near(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d elements, want %d", what, len(got), len(want))
+	}
+	for i, w := range want {
+		if !(math.Abs(float64(got[i]-w)) <= 1e-4*(1+math.Abs(float64(w)))) {
+			t.Fatalf("%s: element %d is %g, want %g", what, i, got[i], w)
+		}
+	}
+}
+
+// A block whose arrays are on the device alone computes as the same block does on the
+// CPU; its arrays are waited for.
+func TestBlockOnDeviceAlone(t *testing.T) {
+	be := open(t, fakegpu.Config{Schedule: fakegpu.Lazy}, nil)
+	d := be.Device()
+	host := sampled()
+	wantOut, wantGrad := layers(t, nil, host)
+	tr := host.Transposed()
+	a := &devblock.Arrays{}
+	var mem []*cuda.Buffer
+	add := func(to *cuda.Ptr, copyIn func(at cuda.Ptr) error) {
+		m, err := d.Sampling.Alloc(cuda.Sampling, 64)
+		if err == nil {
+			err = copyIn(m.Ptr)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		*to, mem = m.Ptr, append(mem, m)
+	}
+	int64s := func(to *cuda.Ptr, s []int64) {
+		add(to, func(at cuda.Ptr) error { return cuda.CopyIn(d.Sampling, at, s) })
+	}
+	int32s := func(to *cuda.Ptr, s []int32) {
+		add(to, func(at cuda.Ptr) error { return cuda.CopyIn(d.Sampling, at, s) })
+	}
+	int64s(&a.Indptr, host.Indptr)
+	int64s(&a.EdgePos, host.EdgePos)
+	int64s(&a.TIndptr, tr.Indptr)
+	int32s(&a.Indices, host.Indices)
+	int32s(&a.SrcIDs, host.SrcIDs)
+	int32s(&a.TDst, tr.Dst)
+	int32s(&a.TEdge, tr.Edge)
+	var err error
+	if a.Ready, err = d.Event(false); err != nil {
+		t.Fatal(err)
+	}
+	d.Sampling.Record(a.Ready)
+	released := 0
+	a.Release = func(*devblock.Arrays) { released++ }
+	b := &graphops.Block{NumDst: host.NumDst, NumSrc: host.NumSrc, Dev: a, DevEdges: host.NumEdges()}
+	out, grad := layers(t, be, b)
+	near(t, "result", out, wantOut)
+	near(t, "gradient", grad, wantGrad)
+	b.Reset()
+	if released != 1 {
+		t.Errorf("the arrays were released %d times", released)
+	}
+	for _, m := range mem {
+		m.Free()
+	}
+}
+
+// What a block of the host has on the device goes with its Reset, or with the block
+// itself.
+func TestBlockMemory(t *testing.T) {
+	be := open(t, fakegpu.Config{}, nil)
+	want, _ := layers(t, nil, sampled())
+	held := func() int64 { return be.Device().Memory().Held[cuda.Graph] }
+	b := sampled()
+	for range 2 {
+		out, _ := layers(t, be, b)
+		near(t, "result", out, want)
+		if held() == 0 {
+			t.Error("a block that was used has nothing on the device")
+		}
+		b.Reset()
+		if n := held(); n != 0 {
+			t.Errorf("%d bytes are held after Reset", n)
+		}
+	}
+	layers(t, be, sampled())
+	for end := time.Now().Add(10 * time.Second); held() != 0 && time.Now().Before(end); {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	if n := held(); n != 0 {
+		t.Errorf("%d bytes are held of a block that is no more", n)
+	}
+}
