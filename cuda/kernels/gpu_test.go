@@ -116,7 +116,7 @@ func (g *gpu) run(name string, s Shape, args ...any) {
 var ran sync.Map
 
 // elsewhere are the modules whose kernels other packages test.
-var elsewhere = map[string]string{"sample": "cuda/sampler", "weighted": "cuda/sampler", "bysource": "cuda/sampler"}
+var elsewhere = map[string]string{"sample": "cuda/sampler", "weighted": "cuda/sampler", "bysource": "cuda/sampler", "slots": "cuda/store"}
 
 // Every kernel is launched by a test of this package, or of the one that elsewhere
 // names. It runs last.

@@ -1,0 +1,277 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/backend"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// FeatureOptions say how features are put for a device. The zero value puts them
+// where there is room, as they are.
+type FeatureOptions struct {
+	Place Place
+	// Half stores f16: half the memory, 11 bits of each number, the largest 65504.
+	// What kernels read does not depend on the place.
+	Half bool
+	// Graph tells which rows are used most, those of the nodes with the most
+	// out-edges. Cached needs it.
+	Graph *graphops.Graph
+	// CacheBytes is the device memory for rows of Cached; 0 is what is free for
+	// data.
+	CacheBytes int64
+	// Mapped says that the features are a mapped file's, which is pinned where it
+	// lies if the device can do that; else pinned memory holds a copy.
+	Mapped bool
+}
+
+// Features are a matrix [Rows, Cols] whose rows a device's kernels read.
+type Features struct {
+	Rows, Cols int
+	Half       bool
+	Place      Place
+	CachedRows int
+
+	d     *cuda.Device
+	host  []float32
+	mem   backend.Memory
+	parts []*array
+	stage *staging
+}
+
+// PutFeatures puts x [rows, cols] where a device's kernels read it. x has to stay as
+// it is until Close. The cost is a copy of what is put elsewhere.
+func PutFeatures(d *cuda.Device, x []float32, rows, cols int, o FeatureOptions) (*Features, error) {
+	if rows < 0 || cols < 0 || len(x) != rows*cols {
+		return nil, fmt.Errorf("store: %d numbers are no matrix of %d rows of %d columns", len(x), rows, cols)
+	}
+	if o.Graph != nil && o.Graph.NumNodes() != rows {
+		return nil, fmt.Errorf("store: there are features of %d nodes, but the graph has %d", rows, o.Graph.NumNodes())
+	}
+	if o.Place == Cached && o.Graph == nil {
+		return nil, errors.New("store: a cache of features needs the graph, which tells what rows are used most; set FeatureOptions.Graph")
+	}
+	f := &Features{Rows: rows, Cols: cols, Half: o.Half, Place: o.Place, d: d, host: x}
+	f.mem.Half = o.Half
+	auto := o.Place == Auto
+	if auto {
+		f.Place = f.choose(&o)
+	}
+	err := f.put(o)
+	if auto && f.Place != Device && errors.Is(err, cuda.OutOfMemory) {
+		// The host pins no more. Rows are copied as they are needed.
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+		f.Place, f.mem, f.CachedRows = Staged, backend.Memory{Half: o.Half}, 0
+		err = f.put(o)
+	}
+	if err != nil {
+		_ = f.Close() // the first error says more
+		return nil, fmt.Errorf("store: putting the features %s: %w", f.Place, err)
+	}
+	return f, nil
+}
+
+// choose is the best place that there is room for.
+func (f *Features) choose(o *FeatureOptions) Place {
+	if fits(f.d, f.Bytes()) {
+		return Device
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = free(f.d)
+	}
+	if o.Graph != nil && f.cacheRows(o.CacheBytes) > 0 {
+		return Cached
+	}
+	return Pinned
+}
+
+// width is the bytes of a row as it is stored.
+func (f *Features) width() int64 {
+	if f.Half {
+		return 2 * int64(f.Cols)
+	}
+	return 4 * int64(f.Cols)
+}
+
+// Bytes is what all rows take as they are stored.
+func (f *Features) Bytes() int64 { return int64(f.Rows) * f.width() }
+
+// cacheRows is how many rows a cache of so many bytes holds, beside the slots of all.
+func (f *Features) cacheRows(bytes int64) int {
+	return int(max(0, min(int64(f.Rows), (bytes-4*int64(f.Rows))/max(f.width(), 1))))
+}
+
+func (f *Features) put(o FeatureOptions) error {
+	if f.Rows == 0 || f.Cols == 0 {
+		return nil
+	}
+	if f.Place == Staged {
+		var err error
+		f.stage, err = newStaging(f)
+		return err
+	}
+	if f.Place == Cached {
+		if o.CacheBytes == 0 {
+			o.CacheBytes = free(f.d)
+		}
+		if err := f.cache(o); err != nil {
+			return err
+		}
+	}
+	place := f.Place
+	if place == Cached {
+		place = Pinned
+	}
+	a, err := f.table(place, o.Mapped)
+	if err != nil {
+		return err
+	}
+	f.parts = append(f.parts, a)
+	f.mem.Ptr = a.ptr
+	return nil
+}
+
+// table puts all rows.
+func (f *Features) table(place Place, mapped bool) (*array, error) {
+	if !f.Half {
+		return put(f.d, cuda.Features, bytesOf(f.host), place, mapped)
+	}
+	if place == Pinned {
+		pin, err := f.d.Pin(f.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		parallel.For(0, len(f.host), chunk, func(lo, hi int) { halve(pin.Bytes[2*lo:2*hi], f.host[lo:hi]) })
+		return &array{ptr: pin.Ptr, pin: pin}, nil
+	}
+	buf, err := f.d.Compute.Alloc(cuda.Features, f.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	a := &array{ptr: buf.Ptr, buf: buf}
+	part := make([]byte, 2*chunk)
+	for lo := 0; lo < len(f.host); lo += chunk {
+		hi := min(lo+chunk, len(f.host))
+		halve(part, f.host[lo:hi])
+		if err := cuda.CopyIn(f.d.Compute, buf.Ptr+cuda.Ptr(2*lo), part[:2*(hi-lo)]); err != nil {
+			return nil, errors.Join(err, a.close())
+		}
+	}
+	return a, f.d.Compute.Sync()
+}
+
+// chunk is how many numbers are converted at a time.
+const chunk = 1 << 20
+
+// cache puts the rows used most on the device, and where each is.
+func (f *Features) cache(o FeatureOptions) error {
+	n := f.cacheRows(o.CacheBytes)
+	if n == 0 {
+		return fmt.Errorf("a cache of %s holds no row beside the 4 bytes a node that say where each is; give it more, or leave the rows in pinned host memory", cuda.Size(o.CacheBytes))
+	}
+	ids := hottest(o.Graph, n)
+	slots := make([]int32, f.Rows)
+	for i := range slots {
+		slots[i] = -1
+	}
+	for i, v := range ids {
+		slots[v] = int32(i)
+	}
+	rows := make([]byte, int64(n)*f.width())
+	f.gather(rows, ids)
+	for _, p := range []struct {
+		to *cuda.Ptr
+		b  []byte
+	}{{&f.mem.Slots, bytesOf(slots)}, {&f.mem.Cache, rows}} {
+		a, err := put(f.d, cuda.Features, p.b, Device, false)
+		if err != nil {
+			return err
+		}
+		f.parts = append(f.parts, a)
+		*p.to = a.ptr
+	}
+	f.CachedRows = n
+	return nil
+}
+
+// gather writes the rows ids into dst, as they are stored.
+func (f *Features) gather(dst []byte, ids []int32) {
+	w := int(f.width())
+	parallel.For(0, len(ids), max(1, (1<<16)/max(f.Cols, 1)), func(lo, hi int) {
+		for i, v := range ids[lo:hi] {
+			row, out := f.host[int(v)*f.Cols:][:f.Cols], dst[(lo+i)*w:][:w]
+			if f.Half {
+				halve(out, row)
+			} else {
+				copy(out, bytesOf(row))
+			}
+		}
+	})
+}
+
+// hottest are the n nodes with the most out-edges, ascending; of equals the lowest.
+func hottest(g *graphops.Graph, n int) []int32 {
+	uses := make([]int32, g.NumNodes())
+	for _, u := range g.Indices {
+		uses[u]++
+	}
+	// nodes[c] is how many nodes have c out-edges; all with more than most are one.
+	const most = 1 << 20
+	nodes := make([]int, most+1)
+	for _, c := range uses {
+		nodes[min(c, most)]++
+	}
+	limit, left := int32(most), n // those above limit are taken, and left of those at it
+	for ; limit > 0 && nodes[limit] <= left; limit-- {
+		left -= nodes[limit]
+	}
+	out := make([]int32, 0, n)
+	for v, c := range uses {
+		c = min(c, most)
+		if c > limit || c == limit && left > 0 {
+			if c == limit {
+				left--
+			}
+			out = append(out, int32(v))
+		}
+	}
+	return out
+}
+
+// Memory is how the device's backend reads the rows: package backend's Share makes
+// them those of the host's matrix. It changes with [Rows.Use] where the place is
+// Staged.
+func (f *Features) Memory() *backend.Memory { return &f.mem }
+
+func (f *Features) String() string {
+	all := fmt.Sprintf("features of %d nodes (%s)", f.Rows, cuda.Size(f.Bytes()))
+	switch f.Place {
+	case Cached:
+		return fmt.Sprintf("%s: the %d rows used most (%s) on the device, the others in pinned host memory", all, f.CachedRows, cuda.Size(int64(f.CachedRows)*f.width()))
+	case Staged:
+		return all + " in host memory, each batch's rows copied to the device"
+	}
+	return fmt.Sprintf("%s %s", all, f.Place)
+}
+
+// Close gives the memory back, in the order of the compute stream.
+func (f *Features) Close() error {
+	var first error
+	for _, a := range f.parts {
+		if err := a.close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	f.parts = nil
+	if f.stage != nil {
+		if err := f.stage.close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}

@@ -1,0 +1,324 @@
+//go:build cuda && linux && cgo
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/backend"
+	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/graphops"
+)
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens a device until the test ends.
+func open(t testing.TB, o cuda.Options) *cuda.Device {
+	t.Helper()
+	d, err := cuda.Open(o)
+	ok(t, err)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil && !t.Failed() {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// ring is a graph of n nodes in which low nodes have more out-edges.
+func ring(n int) *graphops.Graph {
+	g := &graphops.Graph{Indptr: []int64{0}}
+	for v := range n {
+		g.Indices = append(g.Indices, int32(v/4))
+		g.Indptr = append(g.Indptr, int64(len(g.Indices)))
+	}
+	return g
+}
+
+func numbers(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(math.Sin(float64(i))) * 100
+	}
+	return x
+}
+
+// some are n of the nodes, in no order.
+func some(nodes, n, salt int) []int32 {
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = int32((i*7 + salt) % nodes) // 7 does not divide the numbers of nodes here
+	}
+	return ids
+}
+
+// gathered are rows as the backend reads them.
+func gathered(t *testing.T, be *backend.Backend, f *Features, x []float32, ids []int32) []float32 {
+	t.Helper()
+	r, err := f.Prepare(ids)
+	ok(t, err)
+	defer r.Done()
+	r.Use()
+	table, found := be.Kept(x)
+	if !found {
+		t.Fatal("the features are not shared")
+	}
+	out := be.Alloc(len(ids) * f.Cols)
+	defer be.Free(out)
+	be.GatherRows(out, table, ids, f.Cols)
+	got := make([]float32, len(ids)*f.Cols)
+	be.Download(got, out)
+	return got
+}
+
+// Rows are the same wherever they lie, of any width, and in any number.
+func TestFeatures(t *testing.T) {
+	const nodes = 1100
+	g := ring(nodes)
+	for _, cols := range []int{1, 4, 33} {
+		x := numbers(nodes * cols)
+		for _, half := range []bool{false, true} {
+			want := x
+			if half {
+				want = make([]float32, len(x))
+				for i, v := range x {
+					want[i] = fromHalf(toHalf(v))
+				}
+			}
+			for _, place := range []Place{Device, Cached, Pinned, Staged} {
+				t.Run(fmt.Sprint(cols, " ", half, " ", place), func(t *testing.T) {
+					fakegpu.New(t, fakegpu.Config{})
+					d := open(t, cuda.Options{Exact: true})
+					be, err := backend.New(d, nil)
+					ok(t, err)
+					defer be.Close()
+					f, err := PutFeatures(d, x, nodes, cols, FeatureOptions{Place: place, Half: half, Graph: g, CacheBytes: 4*nodes + 100*int64(cols), Mapped: false})
+					ok(t, err)
+					defer func() { ok(t, f.Close()) }()
+					if f.Place != place || (f.CachedRows > 0) != (place == Cached) {
+						t.Errorf("%s, %d rows cached", f.Place, f.CachedRows)
+					}
+					be.Share(x, f.Memory())
+					for i, n := range []int{0, 1, 31, 32, 33, 1025} {
+						ids := some(nodes, n, i)
+						got := gathered(t, be, f, x, ids)
+						for r, v := range ids {
+							if !slices.Equal(got[r*cols:(r+1)*cols], want[int(v)*cols:(int(v)+1)*cols]) {
+								t.Fatalf("row %d of %d is %v, not node %d's %v", r, n, got[r*cols:(r+1)*cols], v, want[int(v)*cols:(int(v)+1)*cols])
+							}
+						}
+					}
+					if n := d.Launches()["slots_i32"]; (n > 0) != (place == Staged) {
+						t.Errorf("slots_i32 was launched %d times", n)
+					}
+				})
+			}
+		}
+	}
+}
+
+// The next batch's rows are copied while one is used; its own stay.
+func TestStagedAhead(t *testing.T) {
+	const nodes, cols = 1100, 5
+	x := numbers(nodes * cols)
+	for _, schedule := range []fakegpu.Schedule{fakegpu.Lazy, fakegpu.Eager, fakegpu.Random} {
+		t.Run(fmt.Sprint(schedule), func(t *testing.T) {
+			fakegpu.New(t, fakegpu.Config{Schedule: schedule, Seed: 3})
+			d := open(t, cuda.Options{})
+			be, err := backend.New(d, nil)
+			ok(t, err)
+			defer be.Close()
+			f, err := PutFeatures(d, x, nodes, cols, FeatureOptions{Place: Staged})
+			ok(t, err)
+			defer func() { ok(t, f.Close()) }()
+			be.Share(x, f.Memory())
+			next := make(chan *Rows, 1)
+			go func() {
+				defer close(next)
+				for step := range 6 {
+					r, err := f.Prepare(some(nodes, 40+step, step))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					next <- r
+				}
+			}()
+			step := 0
+			for r := range next {
+				r.Use()
+				ids := some(nodes, 40+step, step)
+				table, _ := be.Kept(x)
+				out := be.Alloc(len(ids) * cols)
+				be.GatherRows(out, table, ids, cols)
+				r.Done()
+				got := make([]float32, len(ids)*cols)
+				be.Download(got, out)
+				be.Free(out)
+				for i, v := range ids {
+					if !slices.Equal(got[i*cols:(i+1)*cols], x[int(v)*cols:(int(v)+1)*cols]) {
+						t.Fatalf("batch %d: row %d is not node %d's", step, i, v)
+					}
+				}
+				step++
+			}
+			if step != 6 {
+				t.Errorf("%d batches", step)
+			}
+		})
+	}
+}
+
+// What is put where follows the memory that is free, is said, and can be set.
+func TestDecision(t *testing.T) {
+	const nodes, cols = 1000, 64 // 256,000 bytes of features, 12,008 of graph
+	x, labels := numbers(nodes*cols), make([]int32, nodes)
+	for i := range labels {
+		labels[i] = int32(i * 3)
+	}
+	for _, c := range []struct {
+		name  string
+		limit int64
+		o     Options
+		noPin bool
+		says  []string
+		graph Place
+		feats Place
+	}{
+		{"all fits", 1 << 20, Options{}, false, []string{"the graph (12 KB) on the device", "features of 1000 nodes (250 KB) on the device", "labels on the device", "of 1 MB of device memory are left"}, Device, Device},
+		{"half of the rows", 256 << 10, Options{}, false, []string{"the graph (12 KB) on the device", "rows used most", "the others in pinned host memory"}, Device, Cached},
+		{"nothing fits", 10 << 10, Options{}, false, []string{"the graph (12 KB) in pinned host memory", "features of 1000 nodes (250 KB) in pinned host memory"}, Pinned, Pinned},
+		{"f16 fits", 256 << 10, Options{Half: true}, false, []string{"features of 1000 nodes (125 KB) on the device"}, Device, Device},
+		{"the host pins nothing", 64 << 10, Options{Graph: Device}, true, []string{"in host memory, each batch's rows copied to the device"}, Device, Staged},
+		{"asked for", 1 << 20, Options{Graph: Pinned, Features: Staged, Labels: Pinned}, false, []string{"the graph (12 KB) in pinned host memory", "each batch's rows", "labels in pinned host memory"}, Pinned, Staged},
+		{"a small cache", 1 << 20, Options{Features: Cached, CacheBytes: 4*nodes + 10*4*cols}, false, []string{"the 10 rows used most (2 KB) on the device"}, Device, Cached},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			drv := fakegpu.New(t, fakegpu.Config{})
+			d := open(t, cuda.Options{Exact: true, Limit: c.limit})
+			data := Data{Graph: ring(nodes), Features: x, Cols: cols, Labels: labels}
+			if c.noPin {
+				// The copies' ring is there already.
+				b, err := d.Alloc(cuda.Workspace, 4)
+				ok(t, err)
+				ok(t, cuda.CopyIn(d.Compute, b.Ptr, []int32{1}))
+				b.Free()
+				drv.Inject(fakegpu.Fault{Call: "cuMemHostAlloc", Status: int(cuda.OutOfMemory), Times: 1})
+			}
+			s, err := Open(d, data, c.o)
+			ok(t, err)
+			defer func() { ok(t, s.Close()) }()
+			if s.Graph.Place != c.graph || s.Features.Place != c.feats {
+				t.Errorf("the graph is %s, features are %s", s.Graph.Place, s.Features.Place)
+			}
+			for _, part := range c.says {
+				if !strings.Contains(s.String(), part) {
+					t.Errorf("%q does not say %q", s, part)
+				}
+			}
+			ids, err := d.Alloc(cuda.Workspace, 4*33)
+			ok(t, err)
+			out, err := d.Alloc(cuda.Workspace, 4*33)
+			ok(t, err)
+			ok(t, cuda.CopyIn(d.Compute, ids.Ptr, some(nodes, 33, 2)))
+			s.Labels.Gather(d.Compute, out.Ptr, ids.Ptr, 33)
+			got := make([]int32, 33)
+			ok(t, cuda.CopyOut(d.Compute, got, out.Ptr))
+			for i, v := range some(nodes, 33, 2) {
+				if got[i] != labels[v] {
+					t.Errorf("label %d is %d, not %d", i, got[i], labels[v])
+				}
+			}
+			ids.Free()
+			out.Free()
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	fakegpu.New(t, fakegpu.Config{})
+	d := open(t, cuda.Options{Limit: 1 << 20})
+	x := numbers(60)
+	says := func(err error, want string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; it should say %q", err, want)
+		}
+	}
+	_, err := PutFeatures(d, x, 10, 7, FeatureOptions{})
+	says(err, "60 numbers are no matrix of 10 rows of 7 columns")
+	_, err = PutFeatures(d, x, 10, 6, FeatureOptions{Graph: ring(11)})
+	says(err, "features of 10 nodes, but the graph has 11")
+	_, err = PutFeatures(d, x, 10, 6, FeatureOptions{Place: Cached})
+	says(err, "needs the graph")
+	_, err = PutFeatures(d, x, 10, 6, FeatureOptions{Place: Cached, Graph: ring(10), CacheBytes: 50})
+	says(err, "a cache of 50 bytes holds no row")
+	_, err = PutGraph(d, nil, Auto, false)
+	says(err, "the graph is missing")
+	_, err = PutGraph(d, ring(10), Cached, false)
+	says(err, "a graph lies on the device or in pinned memory, not partly on the device")
+	_, err = PutLabels(d, []int32{1}, Staged)
+	says(err, "labels lie on the device or in pinned memory, not in host memory")
+	_, err = PutFeatures(d, numbers(1<<20), 1<<10, 1<<10, FeatureOptions{Place: Device})
+	if !errors.Is(err, cuda.OutOfMemory) {
+		t.Error(err)
+	}
+	says(err, "cache fewer rows of features on the device")
+	empty, err := Open(d, Data{}, Options{})
+	ok(t, err)
+	ok(t, empty.Close())
+	f, err := PutFeatures(d, nil, 0, 6, FeatureOptions{})
+	ok(t, err)
+	ok(t, f.Close())
+}
+
+// Mapped files are pinned where they lie, whole pages of them; without that ability
+// of the device they are copied.
+func TestMapped(t *testing.T) {
+	const nodes = 600
+	g := ring(nodes)
+	file, err := os.CreateTemp(t.TempDir(), "")
+	ok(t, err)
+	defer file.Close()
+	raw := append(make([]byte, 12), bytesOf(g.Indices)...) // not at the start of a page
+	_, err = file.Write(raw)
+	ok(t, err)
+	m, err := syscall.Mmap(int(file.Fd()), 0, len(raw), syscall.PROT_READ, syscall.MAP_SHARED)
+	ok(t, err)
+	defer func() { ok(t, syscall.Munmap(m)) }()
+	fakegpu.New(t, fakegpu.Config{})
+	d := open(t, cuda.Options{})
+	a, err := put(d, cuda.Graph, m[12:], Pinned, true)
+	ok(t, err)
+	defer func() { ok(t, a.close()) }()
+	if want := cuda.Ptr(uintptr(unsafe.Pointer(&m[12]))); a.ptr != want && d.Info().ReadOnlyOK {
+		t.Errorf("it is read at %#x, not where it lies, at %#x", a.ptr, want)
+	}
+	ids, err := d.Alloc(cuda.Workspace, 4*8)
+	ok(t, err)
+	out, err := d.Alloc(cuda.Workspace, 4*8)
+	ok(t, err)
+	ok(t, cuda.CopyIn(d.Compute, ids.Ptr, []int32{0, 1, 2, 3, 596, 597, 598, 599}))
+	(&Labels{a: a}).Gather(d.Compute, out.Ptr, ids.Ptr, 8)
+	got := make([]int32, 8)
+	ok(t, cuda.CopyOut(d.Compute, got, out.Ptr))
+	if want := []int32{0, 0, 0, 0, 149, 149, 149, 149}; !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+	ids.Free()
+	out.Free()
+}
