@@ -78,6 +78,10 @@ func everyFunction(dir string) map[string]func() error {
 			_, err = gnb.Sample(ctx, ds, gnb.SampleOptions{})
 			return refused(err)
 		},
+		"Explain": func() error {
+			_, err := gnb.Explain(ctx, nil, nil, gnb.ExplainOptions{})
+			return refused(err)
+		},
 		"Scaling": func() error {
 			_, err := gnb.Scaling(ctx, nil, gnb.SAGE, gnb.ScalingOptions{}, []int{1})
 			return refused(err)
