@@ -17,12 +17,28 @@ func blocks(items int) int { return min(items, maxGrid) }
 
 func ceil(n, by int) int { return (n + by - 1) / by }
 
+// flat is a grid of blocks of whole warps, whose threads take each items: fewer
+// threads where there is less to do.
+func flat(n, each int) Shape {
+	threads := min(Threads, max(32, ceil(n, 32*each)*32))
+	return Shape{blocks(ceil(n, each*threads)), threads, 1}
+}
+
+// groups is a grid of blocks of whole warps for n groups of x lanes.
+func groups(n, x int) Shape {
+	y := Threads / x
+	for y > 32/x && y/2 >= n {
+		y /= 2
+	}
+	return Shape{blocks(ceil(n, y)), x, y}
+}
+
 // Items is the shape for n work items of a thread each; a Grid of 0, here and
 // below, means that there is nothing to launch.
-func Items(n int) Shape { return Shape{blocks(ceil(n, Threads)), Threads, 1} }
+func Items(n int) Shape { return flat(n, 1) }
 
 // Rounds is the shape of the elementwise kernels, for n elements.
-func Rounds(n int) Shape { return Shape{blocks(ceil(n, 4*Threads)), Threads, 1} }
+func Rounds(n int) Shape { return flat(n, 4) }
 
 // Width is how many lanes have a row of cols columns between them.
 func Width(cols int) int {
@@ -33,19 +49,14 @@ func Width(cols int) int {
 }
 
 // Rows is the shape of kernels whose groups of lanes have a row of cols columns each.
-func Rows(rows, cols int) Shape {
-	x := Width(cols)
-	y := Threads / x
-	return Shape{blocks(ceil(rows, y)), x, y}
-}
+func Rows(rows, cols int) Shape { return groups(rows, Width(cols)) }
 
 // Tiled is the shape of kernels over rows of cols columns, which lanes take vector
 // columns at a time: each tile of a row is a work item.
 func Tiled(rows, cols, vector int) Shape {
 	units := ceil(cols, vector)
-	s := Rows(rows, units)
-	s.Grid = blocks(ceil(rows*ceil(units, s.X), s.Y))
-	return s
+	x := Width(units)
+	return groups(rows*ceil(units, x), x)
 }
 
 // Columns is the shape of the sums of columns, over so many chunks of rows.
@@ -64,7 +75,7 @@ func Losses(chunks, cols int) Shape {
 func Blocks(n int) Shape { return Shape{blocks(n), Threads, 1} }
 
 // Warps is the shape of kernels whose warps have a row each.
-func Warps(rows int) Shape { return Shape{blocks(ceil(rows, Threads/32)), 32, Threads / 32} }
+func Warps(rows int) Shape { return groups(rows, 32) }
 
 // Transpose is the shape of transpose_f32.
 func Transpose(rows, cols int) Shape { return Shape{blocks(ceil(rows, 32) * ceil(cols, 32)), 32, 8} }
