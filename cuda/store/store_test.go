@@ -79,7 +79,7 @@ func gathered(t *testing.T, be *backend.Backend, f *Features, x []float32, ids [
 	}
 	out := be.Alloc(len(ids) * f.Cols)
 	defer be.Free(out)
-	be.GatherRows(out, table, ids, f.Cols)
+	be.GatherRows(out, table, tensor.Rows{N: len(ids), IDs: ids}, f.Cols)
 	got := make([]float32, len(ids)*f.Cols)
 	be.Download(got, out)
 	return got
@@ -164,7 +164,7 @@ func TestStagedAhead(t *testing.T) {
 				ids := some(nodes, 40+step, step)
 				table, _ := be.Kept(x)
 				out := be.Alloc(len(ids) * cols)
-				be.GatherRows(out, table, ids, cols)
+				be.GatherRows(out, table, tensor.Rows{N: len(ids), IDs: ids}, cols)
 				r.Done()
 				got := make([]float32, len(ids)*cols)
 				be.Download(got, out)
