@@ -311,7 +311,7 @@ func (w *Worker) hand(b *Batch, purpose philox.Purpose, yield func(*Batch, error
 }
 
 // sampleShare samples the seeds of this worker's virtual rank v at a step.
-func (w *Worker) sampleShare(s *sample.Sampler, p plan, ids []int32, epoch, stepBase, step, v int) *Batch {
+func (w *Worker) sampleShare(s batchSampler, p plan, ids []int32, epoch, stepBase, step, v int) *Batch {
 	b := &Batch{fetched: make(chan struct{}), Last: step == p.steps-1, EndsStep: v == w.job.Virtual-1}
 	lo, hi := step*p.Batch, min((step+1)*p.Batch, len(ids))
 	seeds := ids[lo:hi]

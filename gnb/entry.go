@@ -53,6 +53,7 @@ func work(p *multigpu.Process) (err error) {
 	if err := w.open(); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, closeGPU(w.gpu)) }()
 	stop, err := profile(p.Rank)
 	if err != nil {
 		return err
@@ -109,9 +110,11 @@ func (w *Worker) open() error {
 		}
 	}
 	if w.job.Checkpoint != "" {
-		return w.loadState(w.job.Checkpoint)
+		if err := w.loadState(w.job.Checkpoint); err != nil {
+			return err
+		}
 	}
-	return nil
+	return w.openDevice()
 }
 
 // finish ends the program: every rank must have come here, and rank 0 writes the

@@ -34,6 +34,7 @@ const (
 	evPlan       = "plan"       // how many epochs
 	evLoop       = "loop"       // a loop over batches begins
 	evModel      = "model"      // a network was made
+	evDevice     = "device"     // that the workers compute on the CPU after all
 	evSteps      = "steps"      // steps were done
 	evRate       = "rate"       // what this rank has worked off
 	evEpoch      = "epoch"      // an epoch ended

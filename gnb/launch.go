@@ -89,6 +89,7 @@ type job struct {
 	Virtual         int             `json:"virtual"`
 	Threads         int             `json:"threads"`
 	BF16            bool            `json:"bf16,omitempty"`
+	Device          string          `json:"device,omitempty"` // "auto" or "cuda"; "" for the CPU
 	DataDir         string          `json:"data_dir,omitempty"`
 	SplitSet        int             `json:"split_set,omitempty"` // of a dataset in DataDir
 	DataInMemory    bool            `json:"data_in_memory,omitempty"`
@@ -104,8 +105,10 @@ type launched struct {
 	run   *Run
 	job   job
 	files []*os.File
-	notes []string
-	view  *view
+	// device is "cuda", "auto" where GPUs are to be used if every worker can, or "".
+	device string
+	notes  []string
+	view   *view
 }
 
 // launch runs a program; keep says whether the run has a directory.
@@ -154,41 +157,23 @@ func (l *launched) options() error {
 		return fmt.Errorf("gnb: dataset %q has no Graph; make one with graphops.FromEdges", d.Name())
 	}
 	switch o.Precision = cmp.Or(o.Precision, "float32"); o.Precision {
-	case "float32":
-	case "bf16":
-		how := map[string]string{
-			"amx": "by AMX tiles", "avx512": "by AVX512-BF16", "rounded": "by rounding, for this processor has no instructions for it: slower than float32",
-		}[gemm.BF16()]
-		l.note("matrix products in bfloat16 %s", how)
+	case "float32", "bf16":
 	default:
 		return fmt.Errorf(`gnb: Precision is %q; it is "float32" or "bf16"`, o.Precision)
 	}
 	switch o.Device = cmp.Or(o.Device, "auto"); o.Device {
-	case "cpu", "auto":
-	case "cuda":
-		return errors.New(`gnb: Device is "cuda" and this version has no GPU path yet; use "auto" or "cpu"`)
+	case "cpu", "auto", "cuda":
 	default:
 		return fmt.Errorf(`gnb: Device is %q; it is "auto", "cpu" or "cuda"`, o.Device)
 	}
-	if o.Workers == 0 {
-		n, err := workersWanted()
-		if err != nil {
-			return err
-		}
-		if o.Workers = n; n > 0 {
-			l.note("workers on the CPU: %d, as GNB_WORKERS says", n)
-		}
+	if err := l.place(); err != nil {
+		return err
 	}
-	if o.Workers == 0 {
-		o.Workers = 1
-		why := "no NVIDIA GPU found"
-		if n := gpus(); n > 0 {
-			why = fmt.Sprintf("%d NVIDIA GPUs found, but this version has no GPU path yet", n)
-		}
-		if o.Device == "cpu" {
-			why = "the CPU was asked for"
-		}
-		l.note("1 worker on the CPU: %s. Set Workers for more.", why)
+	if o.Precision == "bf16" && l.device == "" {
+		how := map[string]string{
+			"amx": "by AMX tiles", "avx512": "by AVX512-BF16", "rounded": "by rounding, for this processor has no instructions for it: slower than float32",
+		}[gemm.BF16()]
+		l.note("matrix products in bfloat16 %s", how)
 	}
 	o.VirtualRanks = cmp.Or(o.VirtualRanks, 1)
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/o.Workers))
@@ -200,14 +185,53 @@ func (l *launched) note(format string, args ...any) {
 	l.notes = append(l.notes, fmt.Sprintf(format, args...))
 }
 
-// gpus counts the NVIDIA GPUs without touching any: the cell's process must not
-// open the driver.
-func gpus() int {
-	e, err := os.ReadDir("/proc/driver/nvidia/gpus")
-	if err != nil {
-		return 0
+// deviceName is what a run's configuration calls its device; one that falls back
+// to the CPU says so later.
+func deviceName(device string) string {
+	if device == "" {
+		return "cpu"
 	}
-	return len(e)
+	return "cuda"
+}
+
+// place decides how many workers there are and whether they use GPUs. The cell's
+// process opens no driver: GPUs are counted in /proc.
+func (l *launched) place() error {
+	o := &l.o
+	why, gpus := "the CPU was asked for", 0
+	if o.Device != "cpu" {
+		n, err := gpuCount()
+		switch {
+		case err != nil && o.Device == "cuda":
+			return fmt.Errorf(`gnb: Device is "cuda" and there is none: %w`, err)
+		case err != nil:
+			why = err.Error()
+		default:
+			gpus, l.device = n, o.Device
+		}
+	}
+	on := "the CPU"
+	if gpus > 0 {
+		on = "GPUs"
+	}
+	if o.Workers > 0 {
+		return nil
+	}
+	n, err := workersWanted()
+	switch {
+	case err != nil:
+		return err
+	case n > 0:
+		l.note("workers on %s: %d, as GNB_WORKERS says", on, n)
+	case gpus > 0:
+		n = gpus
+		l.note("%d workers, one for each GPU. Set Workers for fewer.", n)
+	default:
+		n = 1
+		l.note("1 worker on the CPU: %s. Set Workers for more.", why)
+	}
+	o.Workers = n
+	return nil
 }
 
 // configure describes the run to its workers.
@@ -216,7 +240,7 @@ func (l *launched) configure(program string, args json.RawMessage) (Config, erro
 	now := time.Now()
 	c := Config{
 		Program: program, Args: args, Seed: o.Seed, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Precision: o.Precision,
-		Threads: o.Threads, Device: "cpu", Version: Version, Go: runtime.Version(), CPU: cpuClass(o.Precision == "bf16"), Created: now.UTC(),
+		Threads: o.Threads, Device: deviceName(l.device), Version: Version, Go: runtime.Version(), CPU: cpuClass(o.Precision == "bf16"), Created: now.UTC(),
 	}
 	if d := o.Data; d != nil {
 		c.Dataset, c.DatasetDir, c.Nodes, c.Edges, c.SplitSet = d.Name(), d.Dir(), d.Nodes(), d.Edges(), d.SplitSet()
@@ -228,7 +252,7 @@ func (l *launched) configure(program string, args json.RawMessage) (Config, erro
 	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
 	l.run = &Run{Config: c}
 	l.job = job{
-		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16",
+		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16", Device: l.device,
 		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 	}
 	return c, nil

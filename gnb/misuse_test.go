@@ -278,7 +278,7 @@ func TestMisuseBeforeTheStart(t *testing.T) {
 		"label too large":  {`label`, trainOn(without(func(ds *gnb.Dataset) { ds.Y = bytesOf(300, 9) }), gnb.TrainOptions{})},
 		"node too large":   {`node`, trainOn(without(func(ds *gnb.Dataset) { ds.Splits = map[string][]int32{"train": {1, 4000}} }), gnb.TrainOptions{})},
 		"layers, fanouts":  {`3 layers and 2 fanouts`, trainOn(whole, gnb.TrainOptions{Layers: 3, Fanouts: []int{2, 2}})},
-		"cuda":             {`no GPU path yet`, trainOn(whole, gnb.TrainOptions{Device: "cuda"})},
+		"cuda":             {`Device is "cuda" and there is none: no NVIDIA GPU found`, trainOn(whole, gnb.TrainOptions{Device: "cuda"})},
 		"negative workers": {`Workers is -1`, trainOn(whole, gnb.TrainOptions{Workers: -1})},
 		"many workers":     {`(?i)workers|ranks|world`, trainOn(whole, gnb.TrainOptions{Workers: 5000})},
 		"other run":        {`not a run's directory`, trainOn(whole, gnb.TrainOptions{Resume: "/nowhere"})},

@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 // modelDef is a declared model, its type forgotten.
@@ -103,10 +102,15 @@ type network struct {
 	model  nn.Model
 	params *nn.Params
 	fwd    *nn.Fwd
-	// The shared slots that gradients are summed in, made at the first step, and
-	// how many of this rank's are filled in the current step.
-	reducer collective.Reducer
-	micro   int
+	// Where gradients are summed, made at the first step, and of how many of this
+	// rank's batches in the current step.
+	grads gradients
+	micro int
+	// On a device: the parameters there, whether host memory is behind them, and
+	// the optimiser that stepped them last.
+	dev     deviceWeights
+	ahead   bool
+	stepped nn.Optimizer
 	eval    *nn.Fwd   // evaluation's pass, made when needed
 	outCols int       // columns of the last layer-wise output
 	widths  []int     // columns of the layers' outputs
@@ -128,8 +132,12 @@ func (w *Worker) netOf(net Network, method string) *network {
 	return n
 }
 
-// Params are the network's parameters.
-func (n *network) Params() *nn.Params { return n.params }
+// Params are the network's parameters, as they are now. On a GPU their memory is a
+// copy, which later steps do not change.
+func (n *network) Params() *nn.Params {
+	n.w.check(n.toHost())
+	return n.params
+}
 
 // Forward runs the network on a batch: logits, one row per seed. With it starts
 // a new pass: tensors of the one before are no longer valid.

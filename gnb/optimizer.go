@@ -56,11 +56,22 @@ func (o *Optimizer) SetLR(lr float64) { o.opt.SetLR(lr) }
 // clipping.
 func (o *Optimizer) GradNorm() float64 { return o.norm }
 
-func (o *Optimizer) apply(g []float32, scale float32) {
+// apply steps with the gradient scale·g, or with the one that the device has.
+func (o *Optimizer) apply(g []float32, scale float32) (err error) {
+	if d := o.n.dev; d != nil {
+		if o.clip > 0 {
+			if scale, o.norm, err = d.ClipScale(scale, o.clip); err != nil {
+				return err
+			}
+		}
+		o.n.ahead, o.n.stepped = true, o.opt
+		return d.Step(o.opt, scale)
+	}
 	if o.clip > 0 {
 		// The sum is shared by all ranks and read-only: clipping changes the
 		// scale that the optimiser multiplies by.
 		scale, o.norm = nn.ClipScale(g, scale, o.clip)
 	}
 	o.opt.Step(o.n.params.Flat(), g, scale)
+	return nil
 }

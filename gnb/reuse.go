@@ -15,7 +15,7 @@ type keptSampler struct {
 	frontier FrontierPicker
 	hops     int
 	purpose  philox.Purpose
-	sampler  *sample.Sampler
+	sampler  batchSampler
 }
 
 // fewEdges is the edges of a graph all of which are sampled faster than another
@@ -29,7 +29,7 @@ const maxSamplers = 4
 // sampler returns a sampler for a loader: that of an earlier loop, where the
 // loader is the same. One purpose's loops follow each other, so that no two of
 // them use a sampler at a time.
-func (w *Worker) sampler(l Loader, purpose philox.Purpose) (*sample.Sampler, error) {
+func (w *Worker) sampler(l Loader, purpose philox.Purpose) (batchSampler, error) {
 	for _, k := range w.samplers {
 		if k.purpose == purpose && k.hops == l.Hops && samePicker(k.picker, l.Sampler) && samePicker(k.frontier, l.Frontier) {
 			return k.sampler, nil
@@ -39,14 +39,10 @@ func (w *Worker) sampler(l Loader, purpose philox.Purpose) (*sample.Sampler, err
 	if f, ok := picker.(Fanouts); ok {
 		picker = slices.Clone(f) // the program may change its slice
 	}
-	threads := w.job.Threads
-	if w.ds.Graph.NumEdges() < fewEdges {
-		threads = 1
+	s, err := w.deviceSampler(l, picker, purpose)
+	if err == nil && s == nil {
+		s, err = w.hostSampler(l, picker, purpose)
 	}
-	s, err := sample.New(w.ds.Graph, sample.Config{
-		Picker: picker, Frontier: l.Frontier, Hops: l.Hops,
-		Seed: w.job.Seed, Purpose: purpose, Threads: threads, Transpose: purpose == philox.Sample,
-	})
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +54,17 @@ func (w *Worker) sampler(l Loader, purpose philox.Purpose) (*sample.Sampler, err
 	}
 	w.samplers = append(w.samplers, keptSampler{picker, l.Frontier, l.Hops, purpose, s})
 	return s, nil
+}
+
+func (w *Worker) hostSampler(l Loader, picker Picker, purpose philox.Purpose) (batchSampler, error) {
+	threads := w.job.Threads
+	if w.ds.Graph.NumEdges() < fewEdges {
+		threads = 1
+	}
+	return sample.New(w.ds.Graph, sample.Config{
+		Picker: picker, Frontier: l.Frontier, Hops: l.Hops,
+		Seed: w.job.Seed, Purpose: purpose, Threads: threads, Transpose: purpose == philox.Sample,
+	})
 }
 
 // samePicker says whether two pickers are certain to pick alike from now on: the

@@ -131,6 +131,9 @@ func (w *Worker) state() (checkpointState, []safetensors.Tensor, error) {
 		}
 		st.Kept[name] = raw
 	}
+	if err := w.toHost(); err != nil {
+		return st, nil, err
+	}
 	var ts []safetensors.Tensor
 	for _, n := range w.nets {
 		ts = append(ts, n.tensors(n.prefix())...)
@@ -390,6 +393,7 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 	w.best[key] = number(value)
 	if w.p.Rank == 0 && w.job.RunDir != "" {
 		w.stage(stageSave)
+		w.check(n.toHost())
 		w.keepBest(n)
 		w.check(w.writeBest(false))
 		w.stage(stageProgram)
@@ -472,7 +476,12 @@ func (n *network) file(kind string) string {
 	return kind + ".safetensors"
 }
 
-func (n *network) write(path string) error { return writeWeights(path, n.name, n.tensors("")) }
+func (n *network) write(path string) error {
+	if err := n.toHost(); err != nil {
+		return err
+	}
+	return writeWeights(path, n.name, n.tensors(""))
+}
 
 func writeWeights(path, model string, ts []safetensors.Tensor) error {
 	return safetensors.WriteFile(path, ts, map[string]string{"format": "pt", "graphnb_version": Version, "model": model})
@@ -488,7 +497,7 @@ func (n *network) load(ts []safetensors.Tensor) error {
 	if err := n.params.Load(values); err != nil {
 		return fmt.Errorf("gnb: model %q: %w", n.name, err)
 	}
-	return nil
+	return n.toDevice()
 }
 
 // LoadWeights reads a safetensors file into the network: names and shapes must be

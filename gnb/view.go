@@ -111,6 +111,8 @@ func (v *view) apply(e event) {
 		s.Epochs = e.Epochs
 	case evLoop:
 		s.State, s.Epoch, s.Step, s.Steps, s.Detail = live.Running, e.Epoch+1, e.Step, e.Steps, ""
+	case evDevice:
+		v.l.run.Config.Device = e.Text
 	case evModel:
 		if res.Model == nil {
 			res.Model = e.Model

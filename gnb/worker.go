@@ -89,6 +89,7 @@ type Worker struct {
 
 	samplers []keptSampler
 	spare    spares
+	gpu      gpu             // nil on the CPU
 	matrices []keptMatrix    // of small evaluations
 	slices   graphops.Slicer // the graph, cut into blocks; see graph
 }
@@ -272,18 +273,16 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
 	}
 	w.checkLoss(loss, n)
 	w.stage(stageBackward)
-	if n.reducer == nil {
-		r, err := w.comm.NewReducer(w.site("gradient buffer"), n.params.Len()+tailLen, w.job.Virtual)
+	if n.grads == nil {
+		g, err := n.gradients()
 		w.check(err)
-		n.reducer = r
+		n.grads = g
 	}
 	if n.micro == w.job.Virtual {
 		w.Fail(fmt.Errorf("gnb: Step was called twice for one batch of model %q, at %s", n.name, callSite()))
 	}
-	slot := n.reducer.Slot(n.micro)
-	clear(slot)
-	grad, tail := slot[:n.params.Len()], slot[n.params.Len():]
-	n.params.SetGrad(grad)
+	tail, err := n.grads.begin(n.micro)
+	w.check(err)
 	if err := nn.Try(loss.Backward); err != nil {
 		w.Fail(fmt.Errorf("gnb: backward pass of model %q: %w", n.name, err))
 	}
@@ -295,7 +294,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
 		// One batch outside a loop is the whole step: the other virtual ranks add
 		// nothing to it.
 		for ; n.micro < virtual; n.micro++ {
-			clear(n.reducer.Slot(n.micro))
+			n.grads.empty(n.micro)
 		}
 	}
 	if n.micro < virtual {
@@ -303,10 +302,10 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
 		return math.NaN()
 	}
 	w.stage(stageReduce)
-	sum, err := n.reducer.Reduce(w.site("step"))
+	grad, tail, err := n.grads.sum(w)
 	w.check(err)
 	w.stage(stageOptimizer)
-	mean := w.apply(opt, sum)
+	mean := w.apply(opt, grad, tail)
 	w.stage(stageProgram)
 	w.flush(false)
 	// A step outside of loops is a place to go on from where the program keeps
@@ -333,11 +332,9 @@ func (w *Worker) checkLoss(loss *nn.Loss, n *network) {
 }
 
 // apply is the part of a step that changes parameters.
-func (w *Worker) apply(opt *Optimizer, sum []float32) float64 {
-	n := opt.n.params.Len()
-	t := sum[n:]
+func (w *Worker) apply(opt *Optimizer, grad, t []float32) float64 {
 	if t[0] > 0 {
-		opt.apply(sum[:n], 1/t[0])
+		w.check(opt.apply(grad, 1/t[0]))
 	}
 	loss, weight := float64(t[1]), float64(t[0])
 	w.sums.Loss += number(loss)
@@ -411,11 +408,19 @@ func (w *Worker) newNetwork(name string, s Sizes, m nn.Model) *network {
 	// Ranks agree by construction; the broadcast makes it certain even when a
 	// layer of the user's own draws its start from somewhere else.
 	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))
+	if w.gpu != nil {
+		n.dev, err = w.gpu.weights(params)
+		w.check(err)
+	}
 	w.nets = append(w.nets, n)
 	w.emit(event{Type: evModel, Model: &ModelInfo{Name: name, Sizes: s, Parameters: params.Len(), Text: params.String()}})
 	return n
 }
 
 func (n *network) config(train bool, epoch, step int) nn.Config {
-	return nn.Config{Train: train, Threads: n.w.job.Threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
+	c := nn.Config{Train: train, Threads: n.w.job.Threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
+	if g := n.w.gpu; g != nil {
+		c.Backend = g.backend()
+	}
+	return c
 }

@@ -145,6 +145,7 @@ func fkLaunchKernel(h unsafe.Pointer, gx, gy, gz, bx, by, bz, shared C.uint, s u
 			refused = C.int(lost.Status)
 			return op{}
 		}
+		d.launched[f.k.Name]++
 		return op{f: func() int {
 			if lost != nil {
 				return lost.Status

@@ -8,6 +8,7 @@ import "C"
 
 import (
 	"fmt"
+	"time"
 	"unsafe"
 )
 
@@ -16,8 +17,22 @@ import (
 //export fkEnqueue
 func fkEnqueue(s unsafe.Pointer, work C.fk_work, data unsafe.Pointer) C.int {
 	return onStream("", s, func(d *device) op {
-		return op{f: func() int { return int(C.fk_run(work, C.int(d.n), data)) }}
+		done := &record{}
+		if s, ok := object[*stream](d.dr, uintptr(s)); ok {
+			done.s = s
+			go d.later(done)
+		}
+		return op{reach: done, f: func() int { return int(C.fk_run(work, C.int(d.n), data)) }}
 	})
+}
+
+// later sees to it that a library's work is done some time, whoever waits for it: the work of one rank of
+// a collective is what the other ranks wait for, in other processes.
+func (d *device) later(r *record) {
+	time.Sleep(time.Millisecond)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reach(r)
 }
 
 // fkBytes is called within work, when the device is locked. The memory does not move and stays while the

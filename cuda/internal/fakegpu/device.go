@@ -5,7 +5,10 @@ package fakegpu
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"sync"
 
 	"github.com/graphnb/graphnb/cuda/internal/ptx"
@@ -47,6 +50,7 @@ type device struct {
 	streams  []*stream
 	clock    int64 // operations done, for events' times
 	leaked   []string
+	launched map[string]int // kernels, of the context
 }
 
 // stream is a queue of operations not yet done.
@@ -91,6 +95,7 @@ func (d *device) reset() {
 		d.machine.Workers = 2
 	}
 	d.streams = nil
+	d.launched = map[string]int{}
 	d.mapped, d.hostSeq = map[uintptr]hostRange{}, 0
 }
 
@@ -132,7 +137,7 @@ func (d *device) step(s *stream) {
 }
 
 func (d *device) reach(r *record) {
-	for !r.done {
+	for !r.done && len(r.s.ops) > 0 { // none are left of a context that has ended
 		d.step(r.s)
 	}
 }
@@ -183,9 +188,29 @@ func (d *device) release() int {
 	if n := len(d.streams); n > 0 {
 		d.leaked = append(d.leaked, fmt.Sprintf("%d streams, when device %d's context ended", n, d.n))
 	}
+	d.log()
 	d.sticky = 0
 	d.reset()
 	return success
+}
+
+// log writes the line of Config.Log.
+func (d *device) log() {
+	if d.dr.c.Log == "" {
+		return
+	}
+	line := fmt.Sprintf("device %d: %d left behind", d.n, len(d.leaked))
+	for _, name := range slices.Sorted(maps.Keys(d.launched)) {
+		line += fmt.Sprintf(" %s=%d", name, d.launched[name])
+	}
+	f, err := os.OpenFile(d.dr.c.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(line + "\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 // left is what a test forgot.

@@ -41,6 +41,9 @@ type Config struct {
 	Order    ptx.Order
 	// NoRaces does not look for races, and runs blocks on two cores: faster.
 	NoRaces bool
+	// Log is a file to which each device whose context ends adds a line: its number, what was left in the
+	// context, and how often each kernel was launched. It is for tests of other processes.
+	Log string
 	// Quiet does not print kernels' faults as they happen.
 	Quiet bool
 }

@@ -1,0 +1,171 @@
+//go:build cuda && linux && cgo
+
+package e2e
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/cuda/internal/fakelibs"
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// machineEnv holds the fakegpu.Config of a worker's machine as JSON.
+const machineEnv = "GNB_TEST_MACHINE"
+
+// machine is a worker's machine, and a fault to arrange on it.
+type machine struct {
+	Config fakegpu.Config
+	Fault  *fakegpu.Fault
+}
+
+// Workers are this binary again: they enter by flag.Parse, and have their machine by then.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(machineEnv); text != "" && os.Getenv("GNB_WORKER") != "" {
+		var c machine
+		if err := json.Unmarshal([]byte(text), &c); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		gpu := fakegpu.Install(c.Config)
+		if c.Fault != nil {
+			gpu.Inject(*c.Fault)
+		}
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// cluster makes a machine with GPUs for the workers of this test: as many as the kernel says, each
+// interpreted, with the test libraries. It returns the log of the devices.
+func cluster(t *testing.T, gpus int, c machine) (log string) {
+	t.Helper()
+	dir := t.TempDir()
+	for i := range gpus {
+		sub := filepath.Join(dir, "gpus", fmt.Sprintf("0000:%02x:00.0", i+1))
+		if err := os.MkdirAll(sub, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(sub, "information"), []byte("Model: Interpreter\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Config.Devices = gpus
+	c.Config.NoRaces = true
+	c.Config.Log = filepath.Join(dir, "log")
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(machineEnv, string(text))
+	t.Setenv("GNB_NVIDIA_PROC", dir)
+	t.Setenv("GNB_LIBCUBLAS", fakelibs.Build(t, "cublas"))
+	t.Setenv("GNB_LIBNCCL", fakelibs.Build(t, "nccl"))
+	t.Setenv("GNB_RUNS", filepath.Join(dir, "runs"))
+	return c.Config.Log
+}
+
+// devices are the lines of the log: one for each device that was closed.
+func devices(t *testing.T, log string) []string {
+	t.Helper()
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(b)), "\n")
+}
+
+// train runs and returns each epoch's mean loss.
+func train(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions) (losses []float64, text string, err error) {
+	t.Helper()
+	o.Quiet, o.Resume = true, gnb.Never
+	o.Events = func(e gnb.Event) {
+		if e.Kind == "epoch" {
+			losses = append(losses, e.Loss)
+		}
+		if e.Text != "" {
+			text += e.Text + "\n"
+		}
+	}
+	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, o)
+	return losses, text, err
+}
+
+func load(t *testing.T, spec string) *gnb.Dataset {
+	t.Helper()
+	ds, err := gnb.Load(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
+// same compares losses: gradients are sums in another order, so the difference grows with the steps.
+func same(t *testing.T, got, want []float64) {
+	t.Helper()
+	if len(got) != len(want) || len(got) == 0 {
+		t.Fatalf("%d epochs, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if !(math.Abs(got[i]-want[i]) <= 2e-5*float64(i+1)*(1+want[i])) {
+			t.Fatalf("epoch %d: loss %v, the CPU has %v", i, got[i], want[i])
+		}
+	}
+}
+
+func TestTrainingHasTheCPUsLosses(t *testing.T) {
+	for name, c := range map[string]struct {
+		data string
+		o    gnb.TrainOptions
+		gpus []int
+	}{
+		"karate": {"karate", gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 3}, Batch: 6, Epochs: 4}, []int{1, 2, 4}},
+		"cora-size": {
+			"planted?nodes=2708&classes=7&features=32&degree=4",
+			gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 48, Epochs: 1, Eval: "none"},
+			[]int{1, 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds := load(t, c.data)
+			t.Setenv("GNB_RUNS", t.TempDir())
+			c.o.Device = "cpu"
+			want, _, err := train(t, ds, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.o.Device = "cuda"
+			for _, n := range c.gpus {
+				t.Run(fmt.Sprint(n), func(t *testing.T) {
+					log := cluster(t, n, machine{})
+					got, text, err := train(t, ds, c.o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					same(t, got, want)
+					lines := devices(t, log)
+					if len(lines) != n {
+						t.Errorf("%d devices of %d were closed", len(lines), n)
+					}
+					for _, l := range lines {
+						if !strings.Contains(l, " 0 left behind") || !strings.Contains(l, "adam_f32=") {
+							t.Errorf("a device ended with %s", l)
+						}
+					}
+					for _, want := range []string{"on PTX interpreter", "products by cuBLAS 12.4 in f32", "graph on the device"} {
+						if !strings.Contains(text, want) {
+							t.Errorf("the run does not say %q:\n%s", want, text)
+						}
+					}
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,227 @@
+package gnb
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// gpu is a rank's device and what of the run lies there. Programs that are built
+// without -tags cuda have none, and no cell's process opens one.
+type gpu interface {
+	backend() tensor.Backend
+	// weights keeps a network's parameters, gradient and optimiser state there.
+	weights(p *nn.Params) (deviceWeights, error)
+	// join makes ranks add up gradients by their devices. Collective.
+	join(w *Worker) error
+	// sampler is the device's sampler, or nil where the CPU has to sample.
+	sampler(c sample.Config) (batchSampler, error)
+	// String says which device it is and what lies where.
+	String() string
+	close() error
+}
+
+// deviceWeights are a network's parameters on a device, with their gradient and
+// an optimiser's state; host memory is behind until Pull.
+type deviceWeights interface {
+	ZeroGrad()
+	ClipScale(scale float32, limit float64) (clipped float32, norm float64, err error)
+	Step(o nn.Optimizer, scale float32) error
+	// Put copies the parameters to the device, Pull everything from it.
+	Put() error
+	Pull(o nn.Optimizer) error
+	// Reduce adds the gradient up over all ranks. Collective.
+	Reduce()
+}
+
+// batchSampler is a sampler on the CPU or on a device.
+type batchSampler interface {
+	Sample(epoch, step int, seeds []int32) (*sample.Batch, error)
+}
+
+// openDevice opens this rank's device where the run is to use one. All ranks do,
+// or none: with the device "auto" one rank that has none makes all use the CPU,
+// and the run says why; with "cuda" it ends. Collective.
+func (w *Worker) openDevice() error {
+	mode := w.job.Device
+	if mode == "" {
+		return nil
+	}
+	var g gpu
+	err := mapped.Guard(func() (err error) {
+		g, err = openGPU(w)
+		return err
+	})
+	var text string
+	if err != nil {
+		text = err.Error()
+	}
+	all, gatherErr := w.comm.AllGather(w.site("devices"), []byte(text))
+	if gatherErr != nil {
+		err = cmp.Or(err, gatherErr)
+		return errors.Join(err, closeGPU(g))
+	}
+	for rank, t := range all {
+		if len(t) == 0 {
+			continue
+		}
+		t = bytes.Clone(t) // the gathering's own memory
+		if e := closeGPU(g); e != nil && err == nil {
+			err = e
+		}
+		switch {
+		case mode == "auto":
+			w.emitFirst(event{Type: evDevice, Text: "cpu"})
+			w.Printf("on the CPU: %s", t)
+			return nil
+		case err != nil:
+			return fmt.Errorf("gnb: %w", err)
+		}
+		return fmt.Errorf("gnb: rank %d has no device: %s", rank, t)
+	}
+	w.gpu = g
+	if err := g.join(w); err != nil {
+		return fmt.Errorf("gnb: %w", err)
+	}
+	w.Printf("%v", g)
+	return nil
+}
+
+func closeGPU(g gpu) error {
+	if g == nil {
+		return nil
+	}
+	return g.close()
+}
+
+// deviceSampler is a device's sampler for a loader, nil where the CPU has to
+// sample: with a picker or a frontier of the program's own.
+func (w *Worker) deviceSampler(l Loader, picker Picker, purpose philox.Purpose) (batchSampler, error) {
+	if w.gpu == nil || l.Frontier != nil {
+		return nil, nil
+	}
+	return w.gpu.sampler(sample.Config{
+		Picker: picker, Hops: l.Hops, Seed: w.job.Seed, Purpose: purpose, Transpose: purpose == philox.Sample,
+	})
+}
+
+// gradients is where the gradients of a step are and how ranks add them up.
+type gradients interface {
+	// begin makes room for the micro-th batch of a step: the parameters' gradient
+	// is 0, or the sum of this step's batches so far, and the tail [tailLen] is 0.
+	begin(micro int) (tail []float32, err error)
+	// empty says that the micro-th batch adds nothing.
+	empty(micro int)
+	// sum adds up over all ranks: the tails, and the gradient, which is nil where a
+	// device has it. Collective.
+	sum(w *Worker) (grad, tail []float32, err error)
+}
+
+// gradients makes a network's gradients at its first step. Collective.
+func (n *network) gradients() (gradients, error) {
+	w := n.w
+	if n.dev != nil {
+		return &deviceGradients{n: n, tails: make([]float32, tailLen*w.job.Virtual)}, nil
+	}
+	r, err := w.comm.NewReducer(w.site("gradient buffer"), n.params.Len()+tailLen, w.job.Virtual)
+	return &sharedGradients{n, r}, err
+}
+
+// sharedGradients are in slots of memory that all ranks share, one for each batch
+// of a step: gradient, then tail.
+type sharedGradients struct {
+	n *network
+	r collective.Reducer
+}
+
+func (g *sharedGradients) begin(micro int) ([]float32, error) {
+	slot := g.r.Slot(micro)
+	clear(slot)
+	g.n.params.SetGrad(slot[:g.n.params.Len()])
+	return slot[g.n.params.Len():], nil
+}
+
+func (g *sharedGradients) empty(micro int) { clear(g.r.Slot(micro)) }
+
+func (g *sharedGradients) sum(w *Worker) (grad, tail []float32, err error) {
+	all, err := g.r.Reduce(w.site("step"))
+	if err != nil {
+		return nil, nil, err
+	}
+	return all[:g.n.params.Len()], all[g.n.params.Len():], nil
+}
+
+// deviceGradients are on this rank's device; tails on the host.
+type deviceGradients struct {
+	n     *network
+	tails []float32
+}
+
+func (g *deviceGradients) begin(micro int) ([]float32, error) {
+	if micro == 0 {
+		g.n.dev.ZeroGrad() // later batches of the step add to it
+	}
+	tail := g.tails[tailLen*micro : tailLen*(micro+1)]
+	clear(tail)
+	return tail, nil
+}
+
+func (g *deviceGradients) empty(micro int) { clear(g.tails[tailLen*micro : tailLen*(micro+1)]) }
+
+func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, err error) {
+	g.n.dev.Reduce()
+	mine := make([]float64, tailLen)
+	for i, v := range g.tails {
+		mine[i%tailLen] += float64(v)
+	}
+	if w.World() > 1 {
+		w.AllReduce(mine)
+	}
+	for _, v := range mine {
+		tail = append(tail, float32(v))
+	}
+	return nil, tail, nil
+}
+
+// toHost makes the network's host memory, and its optimiser's, what the device's
+// is; toDevice takes parameters that were read from a file there. Both do nothing
+// on the CPU.
+func (n *network) toHost() error {
+	if n.dev == nil || !n.ahead {
+		return nil
+	}
+	n.ahead = false
+	if err := n.dev.Pull(n.stepped); err != nil {
+		return fmt.Errorf("gnb: getting the weights of model %q from the device: %w", n.name, err)
+	}
+	return nil
+}
+
+func (n *network) toDevice() error {
+	if n.dev == nil {
+		return nil
+	}
+	n.ahead = false
+	if err := n.dev.Put(); err != nil {
+		return fmt.Errorf("gnb: putting the weights of model %q on the device: %w", n.name, err)
+	}
+	return nil
+}
+
+// toHost makes all networks' host memory what the device's is.
+func (w *Worker) toHost() error {
+	for _, n := range w.nets {
+		if err := n.toHost(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

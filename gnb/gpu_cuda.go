@@ -1,0 +1,223 @@
+//go:build cuda && linux && cgo
+
+package gnb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/backend"
+	"github.com/graphnb/graphnb/cuda/cublas"
+	"github.com/graphnb/graphnb/cuda/libs"
+	"github.com/graphnb/graphnb/cuda/nccl"
+	"github.com/graphnb/graphnb/cuda/sampler"
+	"github.com/graphnb/graphnb/cuda/store"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// gpuCount is the number of GPUs that workers may use, with the reason where there
+// is none. It touches no driver.
+func gpuCount() (int, error) {
+	slots, err := cuda.Slots()
+	return len(slots), err
+}
+
+// device is a rank's GPU.
+type device struct {
+	d     *cuda.Device
+	be    *backend.Backend
+	blas  *cublas.Handle // nil where our own kernel multiplies
+	ranks *nccl.Comm     // nil for one rank
+	graph *store.Graph
+	notes []string
+}
+
+// openGPU opens the device of this rank and puts the dataset there.
+func openGPU(w *Worker) (_ gpu, err error) {
+	slot, err := cuda.Choose(w.p.Rank, w.World()) // all workers of a run are on one machine
+	if err != nil {
+		return nil, err
+	}
+	if slot.Visible != "" {
+		if err := os.Setenv("CUDA_VISIBLE_DEVICES", slot.Visible); err != nil {
+			return nil, err
+		}
+	}
+	if w.World() > 1 { // said now, and not when ranks are to add up
+		if _, err := libs.Find(libs.NCCL, 0); err != nil {
+			return nil, err
+		}
+	}
+	g := &device{}
+	if g.d, err = cuda.Open(cuda.Options{Device: slot.Device, Rank: w.p.Rank}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.close())
+		}
+	}()
+	info := g.d.Info()
+	g.note("on %s with %s", info.Name, cuda.Size(info.Memory))
+	precision := cublas.F32
+	if w.job.BF16 {
+		precision = cublas.BF16
+	}
+	g.blas, err = cublas.Open(g.d, cublas.Options{Precision: precision})
+	switch {
+	case err == nil:
+		g.note("products by cuBLAS %d.%d in %v", g.blas.Version()/10000, g.blas.Version()/100%100, precision)
+	case g.d.Err() != nil || w.job.BF16 || os.Getenv(libs.CuBLAS.Env) != "":
+		return nil, err
+	default:
+		g.blas = nil
+		g.note("products by GraphNB's own kernel, at about a third of cuBLAS's speed (%v)", err)
+	}
+	if g.be, err = backend.New(g.d, g.blas); err != nil {
+		return nil, err
+	}
+	if w.ds == nil {
+		return g, nil
+	}
+	if g.graph, err = store.PutGraph(g.d, w.ds.Graph, store.Auto, w.ds.Dir() != ""); err != nil {
+		return nil, err
+	}
+	g.note("graph %s (%s)", g.graph.Place, cuda.Size(g.graph.Bytes()))
+	return g, g.putFeatures(w)
+}
+
+func (g *device) note(format string, args ...any) {
+	g.notes = append(g.notes, fmt.Sprintf(format, args...))
+}
+
+// featuresShare is the part of the device's memory that features may take: the
+// rest is for the graph, activations, gradients and batches.
+const featuresShare = 0.5
+
+// putFeatures puts dense features on the device, or, where there is no room, into
+// pinned host memory that kernels read.
+func (g *device) putFeatures(w *Worker) error {
+	if w.ds.X == nil || len(w.ds.X.F32) == 0 {
+		return nil
+	}
+	host := w.ds.X.F32
+	n := 4 * int64(len(host))
+	mem := &backend.Memory{}
+	if m := g.d.Memory(); float64(n) <= featuresShare*float64(m.Limit-m.Reserved) {
+		b, err := g.d.Alloc(cuda.Features, n)
+		if err == nil {
+			err = cuda.CopyIn(g.d.Compute, b.Ptr, host)
+		}
+		if err != nil {
+			return err
+		}
+		mem.Ptr = b.Ptr
+		g.note("features on the device (%s)", cuda.Size(n))
+	} else {
+		p, err := g.d.Pin(n)
+		if err != nil {
+			return err
+		}
+		copy(p.Bytes, bytesOfFloats(host))
+		mem.Ptr = p.Ptr
+		g.note("features in pinned host memory (%s)", cuda.Size(n))
+	}
+	g.be.Share(host, mem)
+	return nil
+}
+
+func (g *device) backend() tensor.Backend { return g.be }
+
+func (g *device) String() string { return strings.Join(g.notes, "; ") }
+
+// joinPatience is how long ranks wait for one another when they join.
+const joinPatience = 2 * time.Minute
+
+func (g *device) join(w *Worker) error {
+	if w.World() == 1 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), joinPatience, errors.New("they have not come"))
+	defer cancel()
+	var id nccl.ID
+	var err error
+	if w.p.Rank == 0 {
+		id, err = nccl.NewID(nccl.Options{})
+	}
+	all, gatherErr := w.comm.AllGather(w.site("NCCL's id"), id[:])
+	switch {
+	case err != nil:
+		return err
+	case gatherErr != nil:
+		return gatherErr
+	}
+	copy(id[:], all[0])
+	if id == (nccl.ID{}) {
+		return errors.New("rank 0 could not start NCCL; its own message says why")
+	}
+	if g.ranks, err = nccl.Open(ctx, g.d, id, w.p.Rank, w.World(), nccl.Options{}); err != nil {
+		return err
+	}
+	v := g.ranks.Version()
+	g.note("gradients added up by NCCL %d.%d.%d", v/10000, v/100%100, v%100)
+	return nil
+}
+
+func (g *device) sampler(c sample.Config) (batchSampler, error) {
+	switch c.Picker.(type) {
+	case sample.Fanouts, sample.Weighted:
+	default:
+		return nil, nil
+	}
+	s, err := sampler.New(g.d, g.graph, sampler.Config{Config: c, Host: true})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// weights are a network's on the device.
+type weights struct {
+	*backend.Weights
+	g *device
+	p *nn.Params
+}
+
+func (g *device) weights(p *nn.Params) (deviceWeights, error) {
+	w, err := g.be.Weights(p)
+	if err != nil {
+		return nil, err
+	}
+	return &weights{w, g, p}, nil
+}
+
+func (w *weights) Put() error { return w.g.be.Push(w.p.Flat()) }
+
+func (w *weights) Reduce() {
+	if w.g.ranks != nil {
+		w.g.ranks.AllReduce(w.g.d.Compute, w.Grad(), w.Len())
+	}
+}
+
+// close gives the device back, with all that lies there. Its failure, if it had
+// one, was told where it was met.
+func (g *device) close() error {
+	failed := g.d.Err()
+	if err := g.d.Close(); failed == nil {
+		return err
+	}
+	return nil
+}
+
+// bytesOfFloats is s's memory.
+func bytesOfFloats(s []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), 4*len(s))
+}

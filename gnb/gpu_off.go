@@ -1,0 +1,22 @@
+//go:build !cuda || !linux || !cgo
+
+package gnb
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+var errNoGPUBuild = errors.New(`this program was built without GPU support: take the notebook kernel that "gnb install --cuda" makes, or build with -tags cuda (Linux, with a C compiler)`)
+
+// gpuCount is the number of GPUs that workers may use, with the reason where there
+// is none. It touches no driver.
+func gpuCount() (int, error) {
+	if e, err := os.ReadDir("/proc/driver/nvidia/gpus"); err == nil && len(e) > 0 {
+		return 0, fmt.Errorf("%d NVIDIA GPUs found, but %w", len(e), errNoGPUBuild)
+	}
+	return 0, fmt.Errorf("no NVIDIA GPU found, and %w", errNoGPUBuild)
+}
+
+func openGPU(*Worker) (gpu, error) { return nil, errNoGPUBuild }
