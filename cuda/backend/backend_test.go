@@ -22,15 +22,20 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor/backendtest"
 )
 
+// onGPU has the tests run on a real device, which "make gpu-check" sets.
+var onGPU = os.Getenv("GNB_GPU_CHECK") != ""
+
 // open is a backend on an interpreted device, until the test ends.
-func open(t testing.TB, c fakegpu.Config, blas *cublas.Handle) *Backend {
+func open(t testing.TB, c fakegpu.Config) *Backend {
 	t.Helper()
-	fakegpu.New(t, c)
+	if !onGPU {
+		fakegpu.New(t, c)
+	}
 	d, err := cuda.Open(cuda.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	be, err := New(d, blas)
+	be, err := New(d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,14 +59,18 @@ func count(d *cuda.Device) {
 }
 
 func TestConformance(t *testing.T) {
-	backendtest.Run(t, open(t, fakegpu.Config{NoRaces: true, Memory: 8 << 30}, nil))
+	backendtest.Run(t, open(t, fakegpu.Config{NoRaces: true, Memory: 8 << 30}))
 }
 
 // withBLAS is open with cuBLAS, the library that has its shape.
 func withBLAS(t testing.TB, c fakegpu.Config) *Backend {
-	be := open(t, c, nil)
+	be := open(t, c)
+	var o cublas.Options
+	if !onGPU {
+		o.Library = fakelibs.Build(t, "cublas")
+	}
 	var err error
-	if be.blas, err = cublas.Open(be.Device(), cublas.Options{Library: fakelibs.Build(t, "cublas")}); err != nil {
+	if be.blas, err = cublas.Open(be.Device(), o); err != nil {
 		t.Fatal(err)
 	}
 	return be
@@ -134,7 +143,7 @@ var unused = map[string]bool{"gemm_tt_f32": true} // a product of two transposed
 // Rows of a table in f16, some of them in a cache, at any width, in memory that is not
 // the backend's.
 func TestTables(t *testing.T) {
-	be := open(t, fakegpu.Config{}, nil)
+	be := open(t, fakegpu.Config{})
 	for _, cols := range []int{1, 4, 33, 36} {
 		table, bits := make([]float32, 9*cols), make([]uint16, 9*cols)
 		for i := range table {
@@ -177,7 +186,7 @@ func TestTables(t *testing.T) {
 }
 
 // upload is a copy on the device, until it closes.
-func upload[T int32 | uint16](t *testing.T, be *Backend, host []T) cuda.Ptr {
+func upload[T int32 | uint16](t testing.TB, be *Backend, host []T) cuda.Ptr {
 	t.Helper()
 	mem, err := be.Device().Alloc(cuda.Features, int64(len(host))*4)
 	if err == nil {

@@ -61,7 +61,7 @@ func near(t *testing.T, what string, got, want []float32) {
 // A block whose arrays are on the device alone computes as the same block does on the
 // CPU; its arrays are waited for.
 func TestBlockOnDeviceAlone(t *testing.T) {
-	be := open(t, fakegpu.Config{Schedule: fakegpu.Lazy}, nil)
+	be := open(t, fakegpu.Config{Schedule: fakegpu.Lazy})
 	d := be.Device()
 	host := sampled()
 	wantOut, wantGrad := layers(t, nil, host)
@@ -114,7 +114,7 @@ func TestBlockOnDeviceAlone(t *testing.T) {
 // What a block of the host has on the device goes with its Reset, or with the block
 // itself.
 func TestBlockMemory(t *testing.T) {
-	be := open(t, fakegpu.Config{}, nil)
+	be := open(t, fakegpu.Config{})
 	want, _ := layers(t, nil, sampled())
 	held := func() int64 { return be.Device().Memory().Held[cuda.Graph] }
 	b := sampled()

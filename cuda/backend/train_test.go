@@ -116,7 +116,7 @@ func TestKarate(t *testing.T) {
 			host, hostOpt := newKarate(t, c.model()), c.opt()
 			want, wantRight := host.run(t, nil, hostOpt, steps)
 			dev, devOpt := newKarate(t, c.model()), c.opt()
-			be := open(t, fakegpu.Config{Schedule: fakegpu.Random, Seed: 3}, nil)
+			be := open(t, fakegpu.Config{Schedule: fakegpu.Random, Seed: 3})
 			got, right := dev.run(t, be, devOpt, steps)
 			for i := range want {
 				// Steps in float32 whose sums have another order: the difference grows
