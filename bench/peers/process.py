@@ -1,7 +1,10 @@
 """Running the engines: the peers as processes that stay, ours as the command "gnb" once a measurement."""
 
+import contextlib
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -109,3 +112,26 @@ def until_line(cmd: list[str], text: str, env: dict[str, str]) -> float:
     if seconds is None:
         raise Failed(f"{Path(cmd[0]).name} ended with status {p.returncode} and printed no {text!r}")
     return seconds
+
+
+def last_line(cmd: list[str], env: dict[str, str], timeout: float) -> str:
+    """The last line that a program prints. One that prints none for so long is ended, with all that it started."""
+    p = subprocess.Popen(cmd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True)
+    try:
+        out, err = p.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"it hung: nothing for {timeout:.0f} s") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(p.pid, signal.SIGKILL)
+        p.wait()
+    if p.returncode != 0 or not out.strip():
+        raise Failed((err.strip().splitlines() or ["it printed nothing"])[-1][:300])
+    return out.strip().splitlines()[-1]
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]

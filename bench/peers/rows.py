@@ -239,14 +239,8 @@ def workers(name: str, data: str, threads: int) -> Row:
     def theirs(engine: str, variant: str, w: int, t: int) -> Call:
         def call(count: int, warm: int) -> dict:
             cmd = [sys.executable, "-m", "peers.ddp", engine, data, "--workers", str(w), "--threads", str(t), "--variant", variant,
-                   "--steps", str(steps if engine != "pyg" else max(4, steps // 3)), "--warmup", "3"]
-            try:
-                p = subprocess.run(cmd, capture_output=True, text=True, env=process.environment(t), check=False, timeout=180)
-            except subprocess.TimeoutExpired:
-                raise Failed("it hung: nothing for 180 s") from None
-            if p.returncode != 0 or not p.stdout.strip():
-                raise Failed((p.stderr.strip().splitlines() or ["it printed nothing"])[-1][:300])
-            r = json.loads(p.stdout.strip().splitlines()[-1])
+                   "--steps", str(steps if engine != "pyg" else max(4, steps // 3)), "--warmup", "3", "--port", str(process.free_port())]
+            r = json.loads(process.last_line(cmd, process.environment(t), timeout=180))
             return {"seconds": r["seconds"], "count": w * r["count"]}
 
         return call
