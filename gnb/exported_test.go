@@ -86,6 +86,18 @@ func everyFunction(dir string) map[string]func() error {
 			_, err := gnb.Scaling(ctx, nil, gnb.SAGE, gnb.ScalingOptions{}, []int{1})
 			return refused(err)
 		},
+		"Sweep": func() error {
+			_, err := gnb.Sweep(ctx, nil, gnb.SAGE, nil, gnb.SweepOptions{})
+			return refused(err)
+		},
+		"Choice": func() error {
+			if got := gnb.Choice(&gnb.Trial{}, "hidden", 16, 32); got != 16 {
+				return fmt.Errorf("a trial of one's own chooses %d", got)
+			}
+			return nil
+		},
+		"OpenStudy": func() error { _, err := gnb.OpenStudy(filepath.Join(dir, "none")); return fails(err) },
+		"Studies":   func() error { _, err := gnb.Studies(ctx); return err },
 		"Small": func() error {
 			if got := gnb.Small("big", "small"); got != "big" {
 				return fmt.Errorf("without GNB_SMALL it gives %s", got)

@@ -65,6 +65,8 @@ type LaunchOptions struct {
 	// StallAfter is how long a rank may stay in one stage while the others wait
 	// for it before the run fails, 5 minutes by default.
 	StallAfter time.Duration
+
+	shared *sharedData // Data, where several runs have it in common
 }
 
 // Never is for LaunchOptions.Resume: always start a new run.
@@ -105,6 +107,7 @@ type launched struct {
 	run   *Run
 	job   job
 	files []*os.File
+	own   *sharedData // shared for this run alone
 	// device is "cuda", "auto" where GPUs are to be used if every worker can, or "".
 	device string
 	notes  []string
@@ -154,7 +157,7 @@ func (l *launched) options() error {
 		return fmt.Errorf("gnb: Workers is %d; a machine has at most %d", o.Workers, collective.MaxRanks)
 	}
 	if d := o.Data; d != nil && d.Graph == nil {
-		return fmt.Errorf("gnb: dataset %q has no Graph; make one with graphops.FromEdges", d.Name())
+		return noGraph(d)
 	}
 	switch o.Precision = cmp.Or(o.Precision, "float32"); o.Precision {
 	case "float32", "bf16":
@@ -179,6 +182,10 @@ func (l *launched) options() error {
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/o.Workers))
 	o.KeepCheckpoints = cmp.Or(o.KeepCheckpoints, 3)
 	return nil
+}
+
+func noGraph(d *Dataset) error {
+	return fmt.Errorf("gnb: dataset %q has no Graph; make one with graphops.FromEdges", d.Name())
 }
 
 func (l *launched) note(format string, args ...any) {
@@ -405,38 +412,63 @@ func before(a, b [3]int) bool {
 // "gnb data check"; what is wrong with them ends the run when it is met.
 const checkUpTo = 1 << 30
 
-// data says where workers find the dataset: in its directory, or, for one in
+// sharedData is where workers find a dataset: in its directory, or, for one in
 // memory, in an inherited memory file.
-func (l *launched) data(ctx context.Context) error {
-	d := l.o.Data
-	switch {
-	case d == nil:
-		return nil
-	case 4*d.Edges()+4*int64(d.Nodes())*int64(d.Features()) <= checkUpTo:
+type sharedData struct {
+	dir  string
+	file *os.File
+}
+
+// shareData checks a dataset, unless it is large, and shares it.
+func shareData(ctx context.Context, d *Dataset) (*sharedData, error) {
+	if 4*d.Edges()+4*int64(d.Nodes())*int64(d.Features()) <= checkUpTo {
 		if err := d.Check(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if d.Dir() != "" {
 		dir, err := filepath.Abs(d.Dir())
-		if err != nil {
-			return err
-		}
-		l.job.DataDir, l.job.SplitSet = dir, d.SplitSet()
-		return nil
+		return &sharedData{dir: dir}, err
 	}
 	f, err := d.PackFD()
 	if err != nil {
-		return fmt.Errorf("gnb: sharing %s with the workers: %w", d.Name(), err)
+		return nil, fmt.Errorf("gnb: sharing %s with the workers: %w", d.Name(), err)
 	}
-	l.files = append(l.files, f)
-	l.job.DataInMemory = true
+	return &sharedData{file: f}, nil
+}
+
+func (s *sharedData) close() {
+	if s.file != nil {
+		_ = s.file.Close()
+	}
+}
+
+// data shares the run's dataset, if nobody has, with its workers.
+func (l *launched) data(ctx context.Context) error {
+	d := l.o.Data
+	if d == nil {
+		return nil
+	}
+	shared := l.o.shared
+	if shared == nil {
+		var err error
+		if shared, err = shareData(ctx, d); err != nil {
+			return err
+		}
+		l.own = shared
+	}
+	if shared.file != nil {
+		l.files = append(l.files, shared.file)
+		l.job.DataInMemory = true
+		return nil
+	}
+	l.job.DataDir, l.job.SplitSet = shared.dir, d.SplitSet()
 	return nil
 }
 
 func (l *launched) close() {
-	for _, f := range l.files {
-		_ = f.Close()
+	if l.own != nil {
+		l.own.close()
 	}
 }
 

@@ -52,6 +52,13 @@ type cellOptions struct {
 
 func runCell(name string, o cellOptions) int {
 	ctx := context.Background()
+	if name == "sweep" {
+		if err := runSweepCell(o); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	ds, err := gnb.Load(ctx, smallSet)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

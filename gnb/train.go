@@ -174,6 +174,11 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 // best.safetensors; model.safetensors holds the final ones.
 func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*Run, error) {
 	multigpuEnter()
+	return train(ctx, ds, model, o, nil)
+}
+
+// train is Train on a dataset that may be shared already.
+func train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions, shared *sharedData) (*Run, error) {
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("gnb: Train needs a model, such as gnb.SAGE")
 	}
@@ -187,7 +192,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*R
 	return Launch(ctx, trainProgram, args, LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
-		Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(),
+		Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), shared: shared,
 	})
 }
 

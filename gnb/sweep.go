@@ -1,0 +1,500 @@
+package gnb
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// SweepOptions say how [Sweep] searches. The zero value tries 20 configurations
+// one after the other, proposed by TPE, for the highest validation metric.
+type SweepOptions struct {
+	// Method proposes configurations:
+	//
+	//   - "grid": every combination of the values of choices and whole numbers, and
+	//     of Levels values of continuous ranges; parameters that the function asks
+	//     for last change first;
+	//   - "random": each parameter evenly over its range;
+	//   - "sobol": as even as random, with fewer gaps (a Sobol' sequence);
+	//   - "tpe" (the default): near what did well before, after 10 random ones;
+	//   - "asha": random ones, and a trial that is not among the best 1/Reduction
+	//     after MinEpochs, MinEpochs·Reduction, MinEpochs·Reduction², … epochs is
+	//     stopped there.
+	Method string
+	// Trials is how many there are in all, those of a sweep that goes on included:
+	// 20 by default, and the whole grid of a grid search.
+	Trials int
+	// Parallel is how many trials go at a time, 1 by default; the CPUs are shared
+	// among them where TrainOptions.Threads does not say otherwise. "tpe" and
+	// "asha" learn from the trials up to number N - Parallel when they make and
+	// judge trial N, so what they do depends on Parallel, and never on which trial
+	// was faster. With the other methods Parallel changes nothing but the time.
+	Parallel int
+	// Seed is what all proposals follow from. Runs have the seed that the function
+	// gives them.
+	Seed uint64
+	// Metric is a value of the runs' results by name, by default what the dataset is
+	// measured by on the validation split, such as "val_accuracy". Minimize looks
+	// for the lowest, as for "val_loss".
+	Metric   string
+	Minimize bool
+	// Levels is how many values of a continuous range a grid takes, ends included,
+	// 5 by default.
+	Levels int
+	// MinEpochs and Reduction are those of "asha": by default a 27th of the first
+	// trial's epochs, at least 1, and 3.
+	MinEpochs int
+	Reduction int
+	// Dir is the sweep's directory, by default a new one in [RunsDir]. If there is
+	// a sweep in it, that one goes on.
+	Dir string
+	// Resume is the directory of a sweep to go on with, in place. The default goes
+	// on with the last sweep in [RunsDir] if that was interrupted and had the same
+	// data, settings and function; [Never] begins another.
+	Resume string
+	// Quiet shows nothing.
+	Quiet bool
+	// Events is called with each trial when it begins and when it has ended, one
+	// call at a time.
+	Events func(TrialResult)
+}
+
+// StateStopped is the state of a trial that a sweep ended early because it was not
+// among the best. Its run can be gone on with, as an interrupted one can.
+const StateStopped = "stopped"
+
+// TrialResult is a trial of a [Study]: its parameters, the options it trained with,
+// and how it ended.
+type TrialResult struct {
+	Number int     `json:"trial"` // from 0
+	State  string  `json:"state"` // StateRunning, StateDone, StateStopped or StateFailed
+	Params []Param `json:"params"`
+	// Value is the metric: of a stopped trial the best until then, 0 for one that
+	// failed.
+	Value float64 `json:"value"`
+	// Reports are the metric after each evaluation.
+	Reports []Report     `json:"reports,omitempty"`
+	Error   string       `json:"error,omitempty"` // why it failed
+	Seconds float64      `json:"seconds"`
+	Run     string       `json:"run"` // the run's directory
+	Options TrainOptions `json:"options"`
+}
+
+// Report is a trial's metric after so many epochs.
+type Report struct {
+	Epochs int     `json:"epochs"`
+	Value  float64 `json:"value"`
+}
+
+// epochs are those after which the last report came.
+func (t TrialResult) epochs() int {
+	if len(t.Reports) == 0 {
+		return 0
+	}
+	return t.Reports[len(t.Reports)-1].Epochs
+}
+
+// Study is what a [Sweep] has found: sweep.json in its directory, and the trials.
+type Study struct {
+	ID        string    `json:"id"`
+	Dir       string    `json:"-"`
+	State     string    `json:"state"`
+	Dataset   string    `json:"dataset"`
+	Nodes     int       `json:"nodes"`
+	Edges     int64     `json:"edges"`
+	SplitSet  int       `json:"split_set,omitempty"`
+	Model     string    `json:"model"`
+	Method    string    `json:"method"`
+	Metric    string    `json:"metric"`
+	Minimize  bool      `json:"minimize,omitempty"`
+	Seed      uint64    `json:"seed"`
+	Parallel  int       `json:"parallel"`
+	Levels    int       `json:"levels,omitempty"`     // of a grid
+	MinEpochs int       `json:"min_epochs,omitempty"` // of asha
+	Reduction int       `json:"reduction,omitempty"`
+	Created   time.Time `json:"created"`
+	// Trials are those that have ended, by number.
+	Trials []TrialResult `json:"trials,omitempty"`
+}
+
+// Best is the trial with the best metric of those that trained to their end, nil if
+// there is none yet.
+func (s *Study) Best() *TrialResult {
+	sorted := s.Sorted()
+	if len(sorted) == 0 || sorted[0].State != StateDone {
+		return nil
+	}
+	return &sorted[0]
+}
+
+// Sorted are the trials, the best first: those that trained to their end, then
+// those that were stopped, the ones that came further first, then those that
+// failed.
+func (s *Study) Sorted() []TrialResult {
+	return slices.SortedFunc(slices.Values(s.Trials), func(a, b TrialResult) int { return compareTrials(a, b, s.better) })
+}
+
+func (s *Study) better(a, b float64) bool { return a != b && (a < b) == s.Minimize }
+
+// known are the trials whose results may be used for trial number.
+func (s *Study) known(number int, trials []TrialResult) []TrialResult {
+	if !learns(s.Method) {
+		return nil
+	}
+	known := slices.DeleteFunc(slices.Clone(trials), func(t TrialResult) bool { return t.Number > number-s.Parallel })
+	slices.SortFunc(known, func(a, b TrialResult) int { return a.Number - b.Number })
+	return known
+}
+
+// Sweep searches the options that train a model best. For each trial the function
+// asks for values and returns the options to train with:
+//
+//	study, err := gnb.Sweep(ctx, ds, gnb.SAGE, func(t *gnb.Trial) gnb.TrainOptions {
+//		return gnb.TrainOptions{
+//			LR:      t.LogFloat("lr", 1e-3, 1e-1),
+//			Dropout: t.Float("dropout", 0.1, 0.7),
+//			Hidden:  gnb.Choice(t, "hidden", 32, 64, 128),
+//			Epochs:  20,
+//		}
+//	}, gnb.SweepOptions{Trials: 30})
+//
+// The function runs in this process, one call at a time, and also to check a sweep
+// that goes on: it must give the same for the same values. Every trial is a run of
+// [Train] in a directory of its own below the sweep's; all share one copy of the
+// dataset. A table sorted by the metric shows where the sweep stands, with a
+// picture of all trials and of how much each parameter matters.
+//
+// The same seed gives the same trials and the same results, also of a sweep that
+// was interrupted, or killed, and goes on: trials that had ended are not run
+// again, those in between go on from their checkpoints. A larger Trials extends a
+// sweep that was done.
+//
+// Cancelling ctx, or the notebook's ■, ends all workers as it does for a run; the
+// error is [ErrInterrupted], and the study, then as always, has what was found. A
+// trial that fails has its reason in the table and does not end the sweep, which
+// is an error only if all of them failed.
+func Sweep(ctx context.Context, ds *Dataset, model AnyModel, f func(*Trial) TrainOptions, o SweepOptions) (*Study, error) {
+	multigpuEnter()
+	if multigpu.InWorker() {
+		return nil, errWorker
+	}
+	s, err := newSweep(ds, model, f, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.store(); err != nil {
+		return nil, err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	return &s.study, s.run(ctx)
+}
+
+// sweep is a Sweep while it goes. The goroutine that called it proposes and writes
+// down; each trial has one of its own.
+type sweep struct {
+	o      SweepOptions
+	ds     *Dataset
+	model  AnyModel
+	f      func(*Trial) TrainOptions
+	search *search
+	past   []TrialResult // of the sweep that this one goes on with
+	shared *sharedData
+	start  time.Time
+	view   *sweepView
+
+	mu      sync.Mutex
+	study   Study
+	running []*TrialResult
+}
+
+// newSweep checks what Sweep was given.
+func newSweep(ds *Dataset, model AnyModel, f func(*Trial) TrainOptions, o SweepOptions) (*sweep, error) {
+	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, errors.New("gnb: Sweep needs a model, such as gnb.SAGE")
+	}
+	if _, err := models.get(model.Name()); err != nil {
+		return nil, err
+	}
+	o.Method = cmp.Or(o.Method, methodTPE)
+	switch {
+	case ds == nil:
+		return nil, errors.New("gnb: Sweep needs a dataset; get one from gnb.Load")
+	case ds.Graph == nil:
+		return nil, noGraph(ds)
+	case f == nil:
+		return nil, errors.New("gnb: Sweep needs a function that makes a trial's options")
+	case !slices.Contains(methods, o.Method):
+		return nil, fmt.Errorf("gnb: Method is %q; it is one of %s", o.Method, strings.Join(methods, ", "))
+	case o.Trials < 0 || o.Parallel < 0 || o.Levels < 0 || o.MinEpochs < 0:
+		return nil, errors.New("gnb: Trials, Parallel, Levels and MinEpochs cannot be negative; 0 means the default")
+	case o.Reduction < 0 || o.Reduction == 1:
+		return nil, fmt.Errorf("gnb: Reduction is %d; it is 2 or more, or 0 for 3", o.Reduction)
+	}
+	if o.Trials == 0 {
+		o.Trials = 20
+		if o.Method == methodGrid {
+			o.Trials = math.MaxInt
+		}
+	}
+	o.Parallel = cmp.Or(o.Parallel, 1)
+	s := &sweep{o: o, ds: ds, model: model, f: f, start: time.Now()}
+	s.study = Study{
+		State: StateRunning, Dataset: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), SplitSet: ds.SplitSet(), Model: model.Name(),
+		Method: o.Method, Metric: cmp.Or(o.Metric, "val_"+metricKind(ds)), Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
+	}
+	switch o.Method {
+	case methodGrid:
+		s.study.Levels = cmp.Or(o.Levels, 5)
+	case methodASHA:
+		first, err := newSearch(&s.study).propose(0, nil, f)
+		if err != nil {
+			return nil, err
+		}
+		s.study.MinEpochs = cmp.Or(o.MinEpochs, max(1, cmp.Or(first.Options.Epochs, 10)/27))
+		s.study.Reduction = cmp.Or(o.Reduction, 3)
+	}
+	return s, nil
+}
+
+func newSearch(s *Study) *search {
+	return &search{method: s.Method, seed: s.Seed, levels: s.Levels, better: s.better, ranges: map[string]Param{}}
+}
+
+// run goes through the trials.
+func (s *sweep) run(ctx context.Context) (err error) {
+	s.search = newSearch(&s.study)
+	if s.shared, err = shareData(ctx, s.ds); err != nil {
+		return err
+	}
+	defer s.shared.close()
+	if err := s.save(StateRunning); err != nil {
+		return err
+	}
+	s.view = newSweepView(s)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan ending)
+	next, stopped := 0, error(nil) // why no further trial begins
+	for {
+		for stopped == nil && s.mayBegin(next) {
+			if ctx.Err() != nil {
+				stopped = ErrInterrupted
+				break
+			}
+			if stopped = s.begin(ctx, next, ended); stopped == nil {
+				next++
+			}
+		}
+		if s.active() == 0 {
+			break
+		}
+		e := <-ended
+		if err := s.end(e); err != nil && stopped == nil {
+			stopped = err
+			cancel() // the others
+		}
+	}
+	return s.finish(stopped)
+}
+
+// mayBegin says whether trial number may begin now.
+func (s *sweep) mayBegin(number int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number >= s.o.Trials || len(s.running) >= s.o.Parallel || s.search.spent {
+		return false
+	}
+	// What it learns from must be there.
+	return !learns(s.o.Method) || !slices.ContainsFunc(s.running, func(t *TrialResult) bool { return t.Number <= number-s.o.Parallel })
+}
+
+func (s *sweep) active() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running)
+}
+
+// ending is how a trial's run ended.
+type ending struct {
+	trial   *TrialResult
+	run     *Run
+	err     error
+	stopped bool
+}
+
+// begin makes a trial and starts it, unless it had ended before.
+func (s *sweep) begin(ctx context.Context, number int, ended chan<- ending) error {
+	known := s.study.known(number, s.study.Trials)
+	t, err := s.search.propose(number, known, s.f)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(s.past, func(p TrialResult) bool { return p.Number == number }); i >= 0 {
+		s.mu.Lock()
+		s.study.Trials = append(s.study.Trials, s.past[i])
+		s.mu.Unlock()
+		s.view.update()
+		return nil
+	}
+	t.State, t.Run = StateRunning, filepath.Join(s.study.Dir, fmt.Sprintf("trial-%04d", number))
+	trial := &t
+	s.mu.Lock()
+	s.running = append(s.running, trial)
+	s.mu.Unlock()
+	s.view.update()
+	s.tell(t)
+	go func() { ended <- s.train(ctx, trial, known) }()
+	return nil
+}
+
+func (s *sweep) tell(t TrialResult) {
+	if s.o.Events != nil {
+		s.o.Events(t)
+	}
+}
+
+// train runs a trial: from the beginning, or from where an interrupt or a kill left
+// it.
+func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) ending {
+	start := time.Now()
+	e := ending{trial: t}
+	o := t.Options
+	if o.RunDir != "" || o.Resume != "" {
+		e.err = errors.New("gnb: the sweep decides where its runs are: leave RunDir and Resume out of the options")
+		return e
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	halve := halving{s.study.MinEpochs, s.study.Reduction, cmp.Or(o.Epochs, 10), s.study.better}
+	report := func(epoch int, values []Value) {
+		if s.report(t, epoch, values) && s.o.Method == methodASHA && halve.stops(t.Reports, known) {
+			e.stopped = true
+			stop()
+		}
+	}
+	o.Quiet, o.RunDir, o.Resume = true, t.Run, Never
+	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, o.Workers))))
+	if old, err := OpenRun(t.Run); err == nil {
+		switch {
+		case !s.resumes(old, o):
+			e.err = os.RemoveAll(t.Run) // of another function, before the sweep's first trial had ended
+		default:
+			o.RunDir, o.Resume = "", t.Run
+			e.err = readMetrics(t.Run, func(ev event) {
+				if ev.Type == evMetrics && !e.stopped {
+					report(ev.Epoch, ev.Values)
+				}
+			})
+			if old.Result.State == StateDone { // and the sweep was killed before it wrote that down
+				e.run = old
+			}
+		}
+	}
+	told := o.Events
+	o.Events = func(ev Event) {
+		if ev.Kind == evMetrics && !e.stopped {
+			report(ev.Epoch, ev.Values)
+		}
+		if told != nil {
+			told(ev)
+		}
+	}
+	if e.err == nil && e.run == nil && !e.stopped {
+		e.run, e.err = train(ctx, s.ds, s.model, o, s.shared)
+	}
+	s.mu.Lock()
+	t.Seconds += time.Since(start).Seconds()
+	s.mu.Unlock()
+	return e
+}
+
+// resumes says whether a run that was left is the one that a trial needs.
+func (s *sweep) resumes(r *Run, o TrainOptions) bool {
+	args, err := o.args(s.ds, s.model.Name())
+	if err != nil {
+		return false
+	}
+	raw, err := json.Marshal(args)
+	return err == nil && compact(raw) == compact(r.Config.Args) && r.Config.Seed == o.Seed
+}
+
+// report notes a trial's metric, and says whether it is a new one: a run that goes
+// on evaluates again what it had evaluated after its checkpoint.
+func (s *sweep) report(t *TrialResult, epoch int, values []Value) bool {
+	i := slices.IndexFunc(values, func(v Value) bool { return v.Name == s.study.Metric })
+	if i < 0 || epoch+1 <= t.epochs() || math.IsNaN(values[i].Value) || math.IsInf(values[i].Value, 0) {
+		return false
+	}
+	s.mu.Lock()
+	t.Reports = append(t.Reports, Report{epoch + 1, values[i].Value})
+	s.mu.Unlock()
+	s.view.update()
+	return true
+}
+
+// end writes a trial down that has ended. The error ends the sweep.
+func (s *sweep) end(e ending) error {
+	t := e.trial
+	s.mu.Lock()
+	s.running = slices.DeleteFunc(s.running, func(r *TrialResult) bool { return r == t })
+	s.mu.Unlock()
+	switch {
+	case e.stopped:
+		t.State = StateStopped
+		t.Value = t.Reports[0].Value
+		for _, r := range t.Reports {
+			if s.study.better(r.Value, t.Value) {
+				t.Value = r.Value
+			}
+		}
+	case errors.Is(e.err, ErrInterrupted):
+		s.view.update()
+		return ErrInterrupted
+	case e.err != nil:
+		t.State, t.Error = StateFailed, e.err.Error()
+	default:
+		t.State, t.Value = StateDone, e.run.Value(s.study.Metric)
+		if math.IsNaN(t.Value) || math.IsInf(t.Value, 0) {
+			t.State, t.Value, t.Error = StateFailed, 0, fmt.Sprintf("gnb: the run has no %s to compare; evaluate the split, or set Metric", s.study.Metric)
+		}
+	}
+	s.mu.Lock()
+	s.study.Trials = append(s.study.Trials, *t)
+	s.mu.Unlock()
+	s.view.update()
+	s.tell(*t)
+	return s.append(*t)
+}
+
+// finish says how the sweep ended.
+func (s *sweep) finish(err error) error {
+	s.study.sort()
+	state := StateDone
+	switch {
+	case errors.Is(err, ErrInterrupted):
+		state = StateInterrupted
+		err = fmt.Errorf("gnb: sweep %s was %w after %s; running it again goes on from there", s.study.ID, ErrInterrupted, count(len(s.study.Trials), "trial"))
+	case err != nil:
+		state = StateFailed
+	case len(s.study.Trials) > 0 && !slices.ContainsFunc(s.study.Trials, func(t TrialResult) bool { return t.State != StateFailed }):
+		err = fmt.Errorf("gnb: all %s failed, the first one with: %s", count(len(s.study.Trials), "trial"), s.study.Trials[0].Error)
+	}
+	err = errors.Join(err, s.save(state))
+	s.view.close(err)
+	return err
+}

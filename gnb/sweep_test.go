@@ -1,0 +1,320 @@
+package gnb_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// sweepSet is a graph on which a trial takes a tenth of a second.
+const sweepSet = "planted?nodes=600&classes=4&features=8&seed=3"
+
+func sweepOptions(t *gnb.Trial) gnb.TrainOptions {
+	return gnb.TrainOptions{
+		LR: t.LogFloat("lr", 1e-4, 1e-1), Hidden: gnb.Choice(t, "hidden", 4, 8, 16), Dropout: t.Float("dropout", 0.1, 0.8),
+		Fanouts: []int{4, 4}, Batch: 150, Epochs: 3, Seed: 1, Workers: 1, Threads: 1,
+	}
+}
+
+// outline is what must be the same of two sweeps: everything but times and places.
+func outline(t *testing.T, s *gnb.Study) string {
+	t.Helper()
+	var b strings.Builder
+	for _, r := range s.Trials {
+		r.Seconds, r.Run = 0, ""
+		line, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s\n", line)
+	}
+	return b.String()
+}
+
+// Every method trains its trials, each a run; what it finds is the same for any
+// number at a time where nothing is learnt, and twice in a row where it is.
+func TestSweep(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	ds := load(t, sweepSet)
+	for _, method := range []string{"grid", "random", "sobol", "tpe", "asha"} {
+		t.Run(method, func(t *testing.T) {
+			var outlines []string
+			for i, parallel := range []int{2, 2, 1} {
+				if learns := method == "tpe" || method == "asha"; learns && i == 2 {
+					break
+				}
+				var mu sync.Mutex
+				told := map[string]int{}
+				o := gnb.SweepOptions{Method: method, Trials: 8, Parallel: parallel, Seed: 9, Levels: 2, MinEpochs: 1, Quiet: true, Resume: gnb.Never}
+				o.Events = func(r gnb.TrialResult) { mu.Lock(); told[r.State]++; mu.Unlock() }
+				s, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(s.Trials) != 8 || s.State != gnb.StateDone || told["running"] != 8 || told["done"]+told["stopped"] != 8 {
+					t.Fatalf("%d trials, %s, told of %v", len(s.Trials), s.State, told)
+				}
+				for n, r := range s.Trials {
+					run, err := gnb.OpenRun(r.Run)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r.Number != n || len(r.Params) != 3 || len(r.Reports) == 0 || r.Options.LR != r.Params[0].Value {
+						t.Errorf("trial %d is %+v", n, r)
+					}
+					if r.State == gnb.StateDone && (r.Value != run.ValAccuracy() || run.Result.Epochs != 3) {
+						t.Errorf("trial %d has %v, and its run %v after %d epochs", n, r.Value, run.ValAccuracy(), run.Result.Epochs)
+					}
+				}
+				if method == "asha" && told["stopped"] == 0 {
+					t.Error("none was stopped")
+				}
+				read, err := gnb.OpenStudy(s.Dir)
+				if err != nil || outline(t, read) != outline(t, s) || read.Best().Number != s.Best().Number {
+					t.Errorf("read back it is\n%s, and was\n%s (%v)", outline(t, read), outline(t, s), err)
+				}
+				outlines = append(outlines, outline(t, s))
+			}
+			for _, o := range outlines[1:] {
+				if o != outlines[0] {
+					t.Errorf("two sweeps differ:\n%s\n%s", outlines[0], o)
+				}
+			}
+		})
+	}
+	studies, err := gnb.Studies(t.Context())
+	if err != nil || len(studies) != 13 {
+		t.Errorf("%d sweeps are there (%v), want 13", len(studies), err)
+	}
+}
+
+// A trial that fails is named with its reason, and the others go on; if all fail,
+// so does the sweep.
+func TestSweepFailingTrial(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	ds := load(t, sweepSet)
+	f := func(t *gnb.Trial) gnb.TrainOptions {
+		o := sweepOptions(t)
+		if t.Number == 1 {
+			o.Hidden, o.Heads = 10, 3
+		}
+		return o
+	}
+	s, err := gnb.Sweep(t.Context(), ds, gnb.GAT, f, gnb.SweepOptions{Trials: 3, Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Trials[1]; r.State != gnb.StateFailed || !strings.Contains(r.Error, "do not divide among 3 heads") || s.Trials[0].State != gnb.StateDone || s.Trials[2].State != gnb.StateDone {
+		t.Errorf("trials %+v", s.Trials)
+	}
+	if last := s.Sorted()[2]; last.Number != 1 || s.Best().Number == 1 {
+		t.Errorf("the last one is %+v", last)
+	}
+	for want, f := range map[string]func(*gnb.Trial) gnb.TrainOptions{
+		"no val_accuracy to compare": func(t *gnb.Trial) gnb.TrainOptions {
+			o := sweepOptions(t)
+			o.Eval = "none"
+			return o
+		},
+		"leave RunDir and Resume out": func(t *gnb.Trial) gnb.TrainOptions {
+			o := sweepOptions(t)
+			o.RunDir = "x"
+			return o
+		},
+	} {
+		s, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, f, gnb.SweepOptions{Trials: 2, Quiet: true})
+		if err == nil || !strings.Contains(err.Error(), "all 2 trials failed") || !strings.Contains(err.Error(), want) || s.Best() != nil {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestSweepMistakes(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", dir)
+	ds := load(t, sweepSet)
+	for want, o := range map[string]gnb.SweepOptions{
+		`Method is "bayes"; it is one of grid`: {Method: "bayes"},
+		"cannot be negative":                   {Trials: -1},
+		"Reduction is 1":                       {Reduction: 1},
+		"is not a sweep's directory":           {Resume: filepath.Join(dir, "none")},
+	} {
+		if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", o, err, want)
+		}
+	}
+	if _, err := gnb.Sweep(t.Context(), nil, gnb.SAGE, sweepOptions, gnb.SweepOptions{}); err == nil {
+		t.Error("no dataset, and no error")
+	}
+	if _, err := gnb.Sweep(t.Context(), ds, nil, sweepOptions, gnb.SweepOptions{}); err == nil {
+		t.Error("no model, and no error")
+	}
+	if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, nil, gnb.SweepOptions{}); err == nil {
+		t.Error("no function, and no error")
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// An interrupted sweep goes on as if nothing had been, by itself or where it is
+// told to; a sweep that was done is extended. Another function is found out.
+func TestSweepResumes(t *testing.T) {
+	for _, method := range []string{"tpe", "asha", "grid"} {
+		t.Run(method, func(t *testing.T) {
+			t.Setenv("GNB_RUNS", t.TempDir())
+			ds := load(t, sweepSet)
+			o := gnb.SweepOptions{Method: method, Trials: 8, Parallel: 2, Seed: 4, MinEpochs: 1, Quiet: true}
+			whole, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			o.Events = func(r gnb.TrialResult) {
+				if r.Number == 3 && r.State != gnb.StateRunning {
+					cancel()
+				}
+			}
+			part, err := gnb.Sweep(ctx, ds, gnb.SAGE, sweepOptions, o)
+			if !errors.Is(err, gnb.ErrInterrupted) || part.State != gnb.StateInterrupted || len(part.Trials) < 2 || len(part.Trials) == 8 || part.Dir == whole.Dir {
+				t.Fatalf("%+v (%v)", part, err)
+			}
+			other := func(t *gnb.Trial) gnb.TrainOptions {
+				o := sweepOptions(t)
+				o.Epochs++
+				return o
+			}
+			o.Events = nil
+			o.Resume = part.Dir
+			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, other, o); err == nil || !strings.Contains(err.Error(), "the sweep's function now makes it") {
+				t.Errorf("another function: %v", err)
+			}
+			o.Seed++
+			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), "with other settings") {
+				t.Errorf("another seed: %v", err)
+			}
+			o.Seed, o.Resume, o.Trials = 4, "", 6
+			again, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
+			if err != nil || again.Dir != part.Dir || len(again.Trials) != 6 {
+				t.Fatalf("%+v (%v), want to go on in %s", again, err, part.Dir)
+			}
+			o.Trials, o.Dir = 8, part.Dir
+			again, err = gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
+			if err != nil || outline(t, again) != outline(t, whole) {
+				t.Errorf("going on it found\n%s\nand in one go\n%s (%v)", outline(t, again), outline(t, whole), err)
+			}
+			o.Resume = gnb.Never
+			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), "already holds a sweep") {
+				t.Errorf("another sweep in its place: %v", err)
+			}
+		})
+	}
+}
+
+// runSweepCell is a cell that sweeps.
+func runSweepCell(o cellOptions) error {
+	ds, err := gnb.Load(context.Background(), sweepSet)
+	if err != nil {
+		return err
+	}
+	f := func(t *gnb.Trial) gnb.TrainOptions {
+		t2 := sweepOptions(t)
+		t2.Workers, t2.Epochs, t2.CheckpointEvery = o.Workers, o.Epochs, o.Every
+		return t2
+	}
+	s, err := gnb.Sweep(context.Background(), ds, gnb.SAGE, f, gnb.SweepOptions{Method: "random", Trials: 4, Parallel: 2, Seed: 2, Dir: o.Dir, Quiet: true})
+	if s != nil {
+		fmt.Printf("%d trials, %s\n", len(s.Trials), s.State)
+	}
+	return err
+}
+
+// Interrupted or killed at any moment a sweep leaves no process behind, and goes
+// on to the same end.
+func TestSweepInterruptedAndKilled(t *testing.T) {
+	o := cellOptions{Workers: 2, Epochs: 30, Every: 5}
+	end := func(dir string) string {
+		t.Helper()
+		s, err := gnb.OpenStudy(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outline(t, s)
+	}
+	o.Dir = filepath.Join(t.TempDir(), "whole")
+	if c := startCell(t, "sweep", o); c.wait(time.Minute) != nil {
+		t.Fatal(c.out.String())
+	}
+	whole := end(o.Dir)
+	for name, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "killed": syscall.SIGKILL} {
+		o.Dir = filepath.Join(t.TempDir(), name)
+		c := startCell(t, "sweep", o)
+		// Once the first trials have evaluated a few times, so that there is
+		// something to go on from.
+		deadline := time.Now().Add(30 * time.Second)
+		for {
+			if m, _ := filepath.Glob(filepath.Join(o.Dir, "trial-0000", "checkpoints", "*")); len(m) > 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no checkpoint came; the cell said:\n%s", c.out.String())
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		_ = c.cmd.Process.Signal(signal)
+		err := c.wait(10 * time.Second)
+		if err == nil {
+			t.Errorf("%s: the cell ended well:\n%s", name, c.out.String())
+		}
+		gone := time.Now().Add(5 * time.Second)
+		for len(c.processes()) > 0 && time.Now().Before(gone) {
+			time.Sleep(20 * time.Millisecond)
+		}
+		if left := c.processes(); len(left) > 0 {
+			t.Errorf("%s: %d processes are left", name, len(left))
+		}
+		if s, err := gnb.OpenStudy(o.Dir); err != nil || len(s.Trials) == 4 || signal == syscall.SIGINT && s.State != gnb.StateInterrupted {
+			t.Errorf("%s: %+v (%v)", name, s, err)
+		}
+		if c := startCell(t, "sweep", o); c.wait(time.Minute) != nil {
+			t.Fatal(c.out.String())
+		}
+		if got := end(o.Dir); got != whole {
+			t.Errorf("%s and gone on with, it found\n%s\nand in one go\n%s", name, got, whole)
+		}
+	}
+}
+
+// A trial's run has the rank it was given, all of which train.
+func TestSweepTrainsEveryRank(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	s, err := gnb.Sweep(t.Context(), load(t, sweepSet), gnb.SAGE, func(t *gnb.Trial) gnb.TrainOptions {
+		o := sweepOptions(t)
+		o.Workers = 2
+		return o
+	}, gnb.SweepOptions{Trials: 2, Parallel: 2, Method: "random", Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.Trials {
+		run, err := gnb.OpenRun(r.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds := run.Result.WorkerSeeds
+		if len(seeds) != 2 || seeds[0] == 0 || seeds[1] == 0 || math.Abs(float64(seeds[0]-seeds[1])) > 0.1*float64(seeds[0]) {
+			t.Errorf("trial %d: the workers took %v seeds", r.Number, seeds)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package gnb
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// search proposes trials, in the order of their numbers. What it proposes follows
+// from the seed, the trial's number and the results it is shown: a sweep that
+// goes on proposes what it would have proposed.
+type search struct {
+	method string
+	seed   uint64
+	levels int // of a continuous range in a grid
+	better func(a, b float64) bool
+
+	ranges map[string]Param
+	order  []string // of the names, as they came up
+	sobol  *sobolPoints
+	grid   []gridStep // of the grid's last point
+	spent  bool       // the grid has no other point
+}
+
+// gridStep is a parameter's place in a grid: value index of count.
+type gridStep struct {
+	name         string
+	index, count int
+}
+
+const (
+	methodGrid   = "grid"
+	methodRandom = "random"
+	methodSobol  = "sobol"
+	methodTPE    = "tpe"
+	methodASHA   = "asha"
+)
+
+var methods = []string{methodGrid, methodRandom, methodSobol, methodTPE, methodASHA}
+
+// learns says whether what a method does depends on the results of trials.
+func learns(method string) bool { return method == methodTPE || method == methodASHA }
+
+// propose makes trial number by the sweep's function, from the results in past,
+// which has those of all trials but the ones that may still go.
+func (s *search) propose(number int, past []TrialResult, f func(*Trial) TrainOptions) (TrialResult, error) {
+	t := &Trial{Number: number, ranges: s.ranges}
+	at := 0 // the parameter's place in the grid
+	t.pick = func(p Param) float64 {
+		switch s.method {
+		case methodGrid:
+			at++
+			return s.gridValue(t, at-1, p)
+		case methodSobol:
+			return p.at(s.sobolShare(number, p.Name))
+		case methodTPE:
+			return s.tpe(number, past, p)
+		}
+		return p.at(s.draw(number, p.Name).uniform())
+	}
+	o := f(t)
+	if s.method == methodGrid {
+		s.advance(at)
+	}
+	for _, p := range t.params {
+		if _, ok := s.ranges[p.Name]; !ok {
+			s.ranges[p.Name] = p
+		}
+	}
+	return TrialResult{Number: number, Params: t.params, Options: o}, t.err
+}
+
+// draws are random numbers for one parameter of one trial.
+type draws struct{ philox.Stream }
+
+// draw starts the numbers of a parameter: by its name, so that they do not depend
+// on when it is asked for.
+func (s *search) draw(number int, name string) *draws {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))               // never fails
+	id := int64(h.Sum64() & (1<<48 - 1))       // as wide as an id is
+	c3 := philox.C3(philox.User, len(name), 0) // sweeps have no draws beside these
+	return &draws{philox.NewStream(s.seed, id, number, c3)}
+}
+
+// uniform is the next number from 0 to below 1.
+func (d *draws) uniform() float64 {
+	hi, lo := d.Next(), d.Next()
+	return float64(uint64(hi)<<21|uint64(lo)>>11) / (1 << 53)
+}
+
+// gridValue is the value of the i-th parameter that the grid's point asks for. The
+// points are those of a tree, in depth: parameters asked for last change first.
+func (s *search) gridValue(t *Trial, i int, p Param) float64 {
+	if p.Kind == kindInt && p.High-p.Low >= maxLevels {
+		t.err = fmt.Errorf("gnb: a grid takes every value of %q, and there are %.0f; choose a few by gnb.Choice, or another method", p.Name, p.High-p.Low+1)
+		return p.Low
+	}
+	all := p.levels(s.levels)
+	if i == len(s.grid) {
+		s.grid = append(s.grid, gridStep{p.Name, 0, len(all)})
+	}
+	g := s.grid[i]
+	if g.name != p.Name || g.index >= len(all) {
+		t.err = fmt.Errorf("gnb: the sweep's function asked for %q where it had asked for %q before; what it asks for may depend on the trial's values only", p.Name, g.name)
+		return p.Low
+	}
+	return all[g.index]
+}
+
+// maxLevels bounds the values of one parameter in a grid.
+const maxLevels = 10000
+
+// advance goes to the grid's next point, n parameters having been asked for.
+func (s *search) advance(n int) {
+	s.grid = s.grid[:min(n, len(s.grid))]
+	for len(s.grid) > 0 {
+		last := &s.grid[len(s.grid)-1]
+		if last.index++; last.index < last.count {
+			return
+		}
+		s.grid = s.grid[:len(s.grid)-1]
+	}
+	s.spent = true
+}
+
+// sobolShare is a coordinate of point number of a Sobol' sequence, its digits
+// flipped at random, the same ones in all points of a parameter: a digital shift,
+// which leaves the sequence as even as it is (Owen 2003, Variance and
+// discrepancy with alternative scramblings, doi:10.1145/945511.945518).
+func (s *search) sobolShare(number int, name string) float64 {
+	dim := slices.Index(s.order, name)
+	if dim < 0 {
+		dim = len(s.order)
+		s.order = append(s.order, name)
+	}
+	if s.sobol == nil {
+		s.sobol = newSobolPoints()
+	}
+	point, ok := s.sobol.at(number, dim)
+	if !ok {
+		return s.draw(number, name).uniform()
+	}
+	shift := s.draw(0, name).Next()
+	return float64(point^shift) / (1 << 32)
+}
+
+// What TPE is made of: random trials first, the size of the better part, the
+// candidates that are compared. They are those of Optuna.
+const (
+	tpeStart      = 10
+	tpeBetter     = 0.1
+	tpeMostBetter = 25
+	tpeCandidates = 24
+)
+
+// tpe is a value by a tree-structured Parzen estimator (Bergstra, Bardenet, Bengio,
+// Kégl, Algorithms for Hyper-Parameter Optimization, NeurIPS 2011), each parameter
+// for itself: of candidates that are likely among the best tenth of the trials,
+// the one that is least likely among the others.
+func (s *search) tpe(number int, past []TrialResult, p Param) float64 {
+	d := s.draw(number, p.Name)
+	var seen []observation
+	for _, t := range past {
+		if i := slices.IndexFunc(t.Params, func(q Param) bool { return q.Name == p.Name }); i >= 0 && t.State != StateFailed {
+			seen = append(seen, observation{t, t.Params[i]})
+		}
+	}
+	if len(seen) < tpeStart || p.Kind != kindChoice && p.Low == p.High {
+		return p.at(d.uniform())
+	}
+	ranked := slices.Clone(seen)
+	slices.SortStableFunc(ranked, func(a, b observation) int { return compareTrials(a.trial, b.trial, s.better) })
+	n := min(int(math.Ceil(tpeBetter*float64(len(seen)))), tpeMostBetter)
+	isBest := map[int]bool{}
+	for _, o := range ranked[:n] {
+		isBest[o.trial.Number] = true
+	}
+	var best, rest []Param // in the order of the trials, which weighs them
+	for _, o := range seen {
+		if isBest[o.trial.Number] {
+			best = append(best, o.param)
+		} else {
+			rest = append(rest, o.param)
+		}
+	}
+	if p.Kind == kindChoice {
+		return tpeChoice(p, best, rest, d)
+	}
+	return tpeNumber(p, best, rest, d)
+}
+
+type observation struct {
+	trial TrialResult
+	param Param
+}
+
+// tpeChoice decides a choice: a value's likelihood is how often it occurs, and
+// once more.
+func tpeChoice(p Param, best, rest []Param, d *draws) float64 {
+	likelihood := func(of []Param) []float64 {
+		l := make([]float64, len(p.Choices))
+		sum := 0.0
+		for i, w := range ages(len(of)) {
+			l[int(of[i].Value)] += w
+			sum += w
+		}
+		for i := range l {
+			l[i] = (l[i] + 1) / (sum + float64(len(l)))
+		}
+		return l
+	}
+	good, bad := likelihood(best), likelihood(rest)
+	value, most := 0, math.Inf(-1)
+	for range tpeCandidates {
+		i, u := 0, d.uniform()
+		for ; i < len(good)-1 && u >= good[i]; i++ {
+			u -= good[i]
+		}
+		if ratio := good[i] / bad[i]; ratio > most {
+			value, most = i, ratio
+		}
+	}
+	return float64(value)
+}
+
+// tpeNumber decides a number, on the axis on which its range is even.
+func tpeNumber(p Param, best, rest []Param, d *draws) float64 {
+	shares := func(of []Param) []float64 {
+		x := make([]float64, len(of))
+		for i, q := range of {
+			x[i] = q.share()
+		}
+		return x
+	}
+	good, bad := newMixture(shares(best)), newMixture(shares(rest))
+	value, most := 0.5, math.Inf(-1)
+	for range tpeCandidates {
+		x := good.draw(d)
+		if ratio := good.density(x) / bad.density(x); ratio > most {
+			value, most = x, ratio
+		}
+	}
+	return p.at(value)
+}
+
+// compareTrials orders trials, the best first: finished ones by their values, then
+// stopped ones, those that came further first, then failed ones.
+func compareTrials(a, b TrialResult, better func(a, b float64) bool) int {
+	rank := map[string]int{StateDone: 0, StateStopped: 1, StateFailed: 2}
+	byEpochs, byValue := 0, 0
+	if a.State == StateStopped {
+		byEpochs = cmp.Compare(b.epochs(), a.epochs())
+	}
+	switch {
+	case better(a.Value, b.Value):
+		byValue = -1
+	case better(b.Value, a.Value):
+		byValue = 1
+	}
+	return cmp.Or(cmp.Compare(rank[a.State], rank[b.State]), byEpochs, byValue, cmp.Compare(a.Number, b.Number))
+}
+
+// halving stops trials early: asynchronous successive halving (Li et al., A System
+// for Massively Parallel Hyperparameter Tuning, MLSys 2020, arXiv:1810.05934) in
+// the form that stops a trial rather than putting it aside. At epochs first,
+// first·factor, first·factor², … a trial goes on only if it is among the best
+// 1/factor of those that came so far, or the best of fewer than factor.
+type halving struct {
+	first, factor int
+	epochs        int // at which the trial ends anyway
+	better        func(a, b float64) bool
+}
+
+// stops says whether a trial ends at its last report, having been compared with
+// the trials in past at each rung that this report is the first one to reach.
+func (h halving) stops(reports []Report, past []TrialResult) bool {
+	last := reports[len(reports)-1]
+	before := 0
+	if n := len(reports); n > 1 {
+		before = reports[n-2].Epochs
+	}
+	for rung := h.first; rung <= last.Epochs && last.Epochs < h.epochs; rung *= h.factor {
+		if rung <= before {
+			continue
+		}
+		mine, _ := h.valueAt(reports, rung)
+		above, all := 0, 1
+		for _, t := range past {
+			if theirs, ok := h.valueAt(t.Reports, rung); ok && t.State != StateFailed {
+				all++
+				if h.better(theirs, mine) {
+					above++
+				}
+			}
+		}
+		if above >= max(1, all/h.factor) {
+			return true
+		}
+	}
+	return false
+}
+
+// valueAt is the best value up to the first report at or after a rung.
+func (h halving) valueAt(reports []Report, rung int) (best float64, ok bool) {
+	for i, r := range reports {
+		if i == 0 || h.better(r.Value, best) {
+			best = r.Value
+		}
+		if r.Epochs >= rung {
+			return best, true
+		}
+	}
+	return best, false
+}

@@ -1,0 +1,248 @@
+package gnb
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// A sweep's directory: sweep.json says what is searched and how, trials.jsonl has
+// a line for each trial that has ended, in the order in which they did, and
+// trial-0000, trial-0001, … are the runs.
+const (
+	sweepFile  = "sweep.json"
+	trialsFile = "trials.jsonl"
+)
+
+// same says whether two sweeps propose the same trials and judge them alike.
+func (s *Study) same(o *Study) bool {
+	return s.Dataset == o.Dataset && s.Nodes == o.Nodes && s.Edges == o.Edges && s.SplitSet == o.SplitSet && s.Model == o.Model &&
+		s.Method == o.Method && s.Seed == o.Seed && s.Metric == o.Metric && s.Minimize == o.Minimize &&
+		(s.Method != methodGrid || s.Levels == o.Levels) && (!learns(s.Method) || s.Parallel == o.Parallel) &&
+		(s.Method != methodASHA || s.MinEpochs == o.MinEpochs && s.Reduction == o.Reduction)
+}
+
+// OpenStudy reads a sweep's directory: what [Sweep] has found so far.
+func OpenStudy(dir string) (*Study, error) {
+	multigpuEnter()
+	raw, err := os.ReadFile(filepath.Join(dir, sweepFile))
+	if err != nil {
+		return nil, fmt.Errorf("gnb: %s is not a sweep's directory: %w", dir, err)
+	}
+	s := &Study{}
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, sweepFile), err)
+	}
+	s.Dir = dir
+	f, err := os.Open(filepath.Join(dir, trialsFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gnb: reading a sweep's trials: %w", err)
+	}
+	defer f.Close()
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 64<<20)
+	for sc.Scan() {
+		var t TrialResult
+		if json.Unmarshal(sc.Bytes(), &t) == nil { // else a kill cut it short: the trial is run again
+			s.Trials = append(s.Trials, t)
+		}
+	}
+	s.sort()
+	s.Trials = slices.CompactFunc(s.Trials, func(a, b TrialResult) bool { return a.Number == b.Number })
+	return s, sc.Err()
+}
+
+func (s *Study) sort() {
+	slices.SortFunc(s.Trials, func(a, b TrialResult) int { return a.Number - b.Number })
+}
+
+// store decides where the sweep is kept: in a new directory, or in that of the one
+// to go on with, whose trials it takes over.
+func (s *sweep) store() error {
+	old, err := s.resumable()
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		s.study.Dir, s.study.ID, s.study.Created, s.past = old.Dir, old.ID, old.Created, old.Trials
+		return s.cut()
+	}
+	var id [2]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return err
+	}
+	s.study.Created = time.Now().UTC()
+	s.study.ID = time.Now().Format("20060102-150405") + "-sweep-" + hex.EncodeToString(id[:])
+	dir := s.o.Dir
+	if dir == "" {
+		dir = filepath.Join(RunsDir(), s.study.ID)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("gnb: making the sweep's directory: %w; set Dir or GNB_RUNS to a place that can be written to", err)
+	}
+	s.study.Dir = dir
+	return nil
+}
+
+// resumable is the sweep to go on with, nil for a new one.
+func (s *sweep) resumable() (*Study, error) {
+	given := s.o.Resume
+	if given == "" && s.o.Dir != "" {
+		if _, err := os.Stat(filepath.Join(s.o.Dir, sweepFile)); err == nil {
+			given = s.o.Dir
+		}
+	}
+	switch given {
+	case Never:
+		if _, err := os.Stat(filepath.Join(s.o.Dir, sweepFile)); s.o.Dir != "" && err == nil {
+			return nil, fmt.Errorf("gnb: %s already holds a sweep; leave out Resume to go on with it, or choose another directory", s.o.Dir)
+		}
+		return nil, nil
+	case "":
+		if s.o.Dir != "" {
+			return nil, nil
+		}
+		all, err := Studies(context.Background())
+		if err != nil || len(all) == 0 {
+			return nil, nil //nolint:nilerr // nothing to go on with
+		}
+		old := all[len(all)-1]
+		if old.State != StateInterrupted || !old.same(&s.study) || s.replay(old) != nil {
+			return nil, nil //nolint:nilerr // a sweep that cannot be gone on with is not the one meant
+		}
+		return old, nil
+	}
+	old, err := OpenStudy(given)
+	if err != nil {
+		return nil, err
+	}
+	if !old.same(&s.study) {
+		return nil, fmt.Errorf("gnb: %s is a sweep of other data or with other settings (%s; this one is %s); go on with it as it was begun, or begin another (Dir, or Resume: gnb.Never)",
+			given, old.settings(), s.study.settings())
+	}
+	if err := s.replay(old); err != nil {
+		return nil, err
+	}
+	if old.Dir, err = filepath.Abs(old.Dir); err != nil {
+		return nil, err
+	}
+	return old, nil
+}
+
+// settings are what same compares, for a message.
+func (s *Study) settings() string {
+	out := fmt.Sprintf("%s of %s on %s, %d nodes, by %s, seed %d", s.Method, s.Model, s.Dataset, s.Nodes, s.Metric, s.Seed)
+	if learns(s.Method) {
+		out += ", " + count(s.Parallel, "trial") + " at a time"
+	}
+	if s.Method == methodASHA {
+		out += fmt.Sprintf(", rungs from %d by %d", s.MinEpochs, s.Reduction)
+	}
+	return out
+}
+
+// replay proposes the trials of a sweep again, and says which one has become
+// another.
+func (s *sweep) replay(old *Study) error {
+	again := newSearch(&s.study)
+	byNumber := map[int]TrialResult{}
+	for _, t := range old.Trials {
+		byNumber[t.Number] = t
+	}
+	var done []TrialResult
+	for number := 0; len(done) < len(old.Trials); number++ {
+		now, err := again.propose(number, s.study.known(number, done), s.f)
+		if err != nil {
+			return err
+		}
+		was, ok := byNumber[number]
+		if !ok {
+			continue // it had not ended
+		}
+		if !sameTrial(was, now) {
+			return fmt.Errorf("gnb: trial %d of %s has %v, and the sweep's function now makes it %v, or other options; go on with the function that began the sweep, or begin another (Dir, or Resume: gnb.Never)",
+				number, old.Dir, was.Params, now.Params)
+		}
+		done = append(done, was)
+	}
+	return nil
+}
+
+// cut drops what a kill left of a last line.
+func (s *sweep) cut() error {
+	var b []byte
+	for _, t := range s.past {
+		line, err := json.Marshal(t)
+		if err != nil {
+			return err
+		}
+		b = append(append(b, line...), '\n')
+	}
+	path := filepath.Join(s.study.Dir, trialsFile)
+	if err := os.WriteFile(path+".tmp", b, 0o644); err != nil {
+		return fmt.Errorf("gnb: going on with a sweep: %w", err)
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// save writes what the sweep is, and in which state.
+func (s *sweep) save(state string) error {
+	s.study.State = state
+	head := s.study
+	head.Trials = nil
+	return writeJSON(filepath.Join(s.study.Dir, sweepFile), head)
+}
+
+// append writes a trial that has ended.
+func (s *sweep) append(t TrialResult) error {
+	line, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("gnb: trial %d cannot be written down: %w", t.Number, err)
+	}
+	f, err := os.OpenFile(filepath.Join(s.study.Dir, trialsFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("gnb: writing a sweep's trials: %w", err)
+	}
+	_, err = f.Write(append(line, '\n'))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("gnb: writing a sweep's trials: %w; make room there, and run it again", err)
+	}
+	return nil
+}
+
+// Studies are the sweeps in [RunsDir], those begun first first.
+func Studies(ctx context.Context) ([]*Study, error) {
+	multigpuEnter()
+	entries, err := os.ReadDir(RunsDir())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gnb: listing sweeps: %w", err)
+	}
+	var out []*Study
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if s, err := OpenStudy(filepath.Join(RunsDir(), e.Name())); err == nil {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Study) int { return a.Created.Compare(b.Created) })
+	return out, nil
+}

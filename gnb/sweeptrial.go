@@ -1,0 +1,251 @@
+package gnb
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Trial is one configuration of a [Sweep] while it is made: the sweep's function
+// asks it for a value of each parameter, by name, and puts them into the options
+// that it returns. Which parameters it asks for may depend on values it got
+// before. [Choice] asks for one of several values of any type.
+//
+// The first mistake (an empty range, one name for two ranges) ends the sweep with
+// an error that names it.
+type Trial struct {
+	Number int // from 0
+
+	pick   func(Param) float64
+	ranges map[string]Param // those of the trials before
+	params []Param
+	err    error
+}
+
+// Float is a number from low to high, such as a dropout.
+func (t *Trial) Float(name string, low, high float64) float64 {
+	return t.number(Param{Name: name, Kind: kindFloat, Low: low, High: high})
+}
+
+// LogFloat is a number from low to high, above 0, whose logarithm is even over the
+// range, such as a learning rate.
+func (t *Trial) LogFloat(name string, low, high float64) float64 {
+	return t.number(Param{Name: name, Kind: kindLogFloat, Low: low, High: high})
+}
+
+// Int is a whole number from low to high, both included.
+func (t *Trial) Int(name string, low, high int) int {
+	return int(t.number(Param{Name: name, Kind: kindInt, Low: float64(low), High: float64(high)}))
+}
+
+// LogInt is a whole number from low to high, both included, of 1 or more, whose
+// logarithm is even over the range, such as a width.
+func (t *Trial) LogInt(name string, low, high int) int {
+	return int(t.number(Param{Name: name, Kind: kindLogInt, Low: float64(low), High: float64(high)}))
+}
+
+// Choice is one of the values, in which there is no order, such as a kind of
+// normalisation or a list of fanouts:
+//
+//	fanouts := gnb.Choice(t, "fanouts", []int{10, 10}, []int{15, 10})
+//
+// No two values may print alike.
+func Choice[T any](t *Trial, name string, values ...T) T {
+	multigpuEnter()
+	p := Param{Name: name, Kind: kindChoice}
+	for _, v := range values {
+		p.Choices = append(p.Choices, fmt.Sprint(v))
+	}
+	i := int(t.number(p))
+	if i >= len(values) {
+		var none T
+		return none
+	}
+	return values[i]
+}
+
+// The kinds of parameters.
+const (
+	kindFloat    = "float"
+	kindLogFloat = "log float"
+	kindInt      = "int"
+	kindLogInt   = "log int"
+	kindChoice   = "choice"
+)
+
+// Param is a parameter of a trial: its range and the value that the trial has.
+type Param struct {
+	Name string `json:"name"`
+	// Kind is "float", "log float", "int", "log int" or "choice".
+	Kind string  `json:"kind"`
+	Low  float64 `json:"low,omitempty"`
+	High float64 `json:"high,omitempty"`
+	// Choices are the values of a choice as they print.
+	Choices []string `json:"choices,omitempty"`
+	// Value is the trial's; for a choice, the index of one.
+	Value float64 `json:"value"`
+}
+
+// Text is the value as it prints.
+func (p Param) Text() string {
+	if p.Kind == kindChoice {
+		return p.Choices[int(p.Value)]
+	}
+	return strconv.FormatFloat(p.Value, 'g', -1, 64)
+}
+
+func (p Param) String() string { return p.Name + " " + p.Text() }
+
+// check says what is wrong with a range.
+func (p Param) check() error {
+	switch {
+	case p.Name == "":
+		return fmt.Errorf("gnb: a parameter of the sweep has no name")
+	case p.Kind == kindChoice:
+		sorted := slices.Sorted(slices.Values(p.Choices))
+		if len(sorted) == 0 || len(slices.Compact(sorted)) != len(p.Choices) {
+			return fmt.Errorf("gnb: parameter %q is a choice among %q; it takes one value or more, no two of which print alike", p.Name, p.Choices)
+		}
+		return nil
+	case !(p.Low <= p.High) || math.IsInf(p.High-p.Low, 0):
+		return fmt.Errorf("gnb: parameter %q goes from %v to %v; the first must not be above the second", p.Name, p.Low, p.High)
+	case p.Kind == kindLogFloat && !(p.Low > 0):
+		return fmt.Errorf("gnb: parameter %q goes from %v; a logarithmic range begins above 0", p.Name, p.Low)
+	case p.Kind == kindLogInt && p.Low < 1:
+		return fmt.Errorf("gnb: parameter %q goes from %v; a logarithmic range of whole numbers begins at 1 or above", p.Name, p.Low)
+	}
+	return nil
+}
+
+// sameRange says whether two parameters are one but for the value.
+func (p Param) sameRange(q Param) bool {
+	return p.Name == q.Name && p.Kind == q.Kind && p.Low == q.Low && p.High == q.High && slices.Equal(p.Choices, q.Choices)
+}
+
+// number decides a parameter's value. After a mistake it is the range's lowest,
+// which nothing is trained with.
+func (t *Trial) number(p Param) float64 {
+	if t.err == nil {
+		t.err = p.check()
+	}
+	i := slices.IndexFunc(t.params, func(q Param) bool { return q.Name == p.Name })
+	old, known := t.ranges[p.Name]
+	if i >= 0 {
+		old, known = t.params[i], true
+	}
+	if t.err == nil && known && !old.sameRange(p) {
+		t.err = fmt.Errorf("gnb: parameter %q has two ranges, %s and %s; give one of them another name", p.Name, old.span(), p.span())
+	}
+	switch {
+	case t.err != nil:
+		return p.Low
+	case i >= 0:
+		return old.Value
+	}
+	if p.Value = p.at(0); t.pick != nil { // a Trial of somebody's own has the lowest values
+		p.Value = t.pick(p)
+	}
+	t.params = append(t.params, p)
+	return p.Value
+}
+
+// span is the range as it prints.
+func (p Param) span() string {
+	if p.Kind == kindChoice {
+		return fmt.Sprintf("%s %q", p.Kind, p.Choices)
+	}
+	return fmt.Sprintf("%s %v to %v", p.Kind, p.Low, p.High)
+}
+
+// at is the value at the share u, 0 to 1, of the range.
+func (p Param) at(u float64) float64 {
+	switch p.Kind {
+	case kindChoice:
+		return p.whole(0, u*float64(len(p.Choices)), float64(len(p.Choices)-1))
+	case kindInt:
+		return p.whole(p.Low, p.Low+u*(p.High-p.Low+1), p.High)
+	case kindLogInt:
+		return p.whole(p.Low, math.Exp(math.Log(p.Low)+u*(math.Log(p.High+1)-math.Log(p.Low))), p.High)
+	case kindLogFloat:
+		return p.round(math.Exp(math.Log(p.Low) + u*(math.Log(p.High)-math.Log(p.Low))))
+	}
+	return p.round(p.Low + u*(p.High-p.Low))
+}
+
+func (p Param) whole(low, x, high float64) float64 { return min(max(math.Floor(x), low), high) }
+
+// round gives a value four significant digits, so that what is printed is what was
+// trained with, unless the range is too narrow for that.
+func (p Param) round(x float64) float64 {
+	x = min(max(x, p.Low), p.High)
+	r, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
+	if err != nil || r < p.Low || r > p.High || p.High-p.Low < 0.01*max(math.Abs(p.Low), math.Abs(p.High)) {
+		return x
+	}
+	return r
+}
+
+// share is the inverse of at: where in its range the value lies, 0 to 1, the middle
+// of its part for a choice or a whole number.
+func (p Param) share() float64 {
+	n := float64(len(p.Choices))
+	switch p.Kind {
+	case kindChoice:
+		return (p.Value + 0.5) / n
+	case kindInt:
+		return (p.Value - p.Low + 0.5) / (p.High - p.Low + 1)
+	case kindLogInt:
+		return (math.Log(p.Value+0.5) - math.Log(p.Low)) / (math.Log(p.High+1) - math.Log(p.Low))
+	}
+	low, x, high := p.Low, p.Value, p.High
+	if p.Kind == kindLogFloat {
+		low, x, high = math.Log(low), math.Log(x), math.Log(high)
+	}
+	if low == high {
+		return 0.5
+	}
+	return (x - low) / (high - low)
+}
+
+// levels are the values that a grid takes: all of a choice and of whole numbers,
+// n of a continuous range, its ends included, and as many different ones of a
+// logarithmic one of whole numbers.
+func (p Param) levels(n int) []float64 {
+	switch p.Kind {
+	case kindChoice, kindInt:
+		low, count := p.Low, len(p.Choices)
+		if p.Kind == kindInt {
+			count = int(p.High-p.Low) + 1
+		}
+		all := make([]float64, count)
+		for i := range all {
+			all[i] = low + float64(i)
+		}
+		return all
+	case kindLogInt:
+		n = min(n, int(p.High-p.Low)+1)
+	}
+	if p.Low == p.High || n < 2 {
+		return []float64{p.Low}
+	}
+	var some []float64
+	for i := range n {
+		u := float64(i) / float64(n-1)
+		x := p.at(u)
+		if p.Kind == kindLogInt {
+			x = math.Round(math.Exp(math.Log(p.Low) + u*(math.Log(p.High)-math.Log(p.Low))))
+		}
+		some = append(some, x)
+	}
+	return slices.Compact(some)
+}
+
+// sameTrial says whether two trials have the same parameters and options.
+func sameTrial(a, b TrialResult) bool {
+	x, err := json.Marshal(a.Options)
+	y, err2 := json.Marshal(b.Options)
+	return err == nil && err2 == nil && string(x) == string(y) &&
+		slices.EqualFunc(a.Params, b.Params, func(p, q Param) bool { return p.sameRange(q) && p.Value == q.Value })
+}
