@@ -2,8 +2,9 @@
 // the kernels of cuda/kernels, on the compute stream of a [cuda.Device].
 //
 //	d, err := cuda.Open(cuda.Options{})
-//	be := backend.New(d)
-//	w, err := be.Keep(params.Flat())   // weights stay on the device
+//	blas, err := cublas.Open(d, cublas.Options{}) // or nil
+//	be, err := backend.New(d, blas)
+//	w, err := be.Weights(params) // stay on the device
 //	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
 //
 // # Basics

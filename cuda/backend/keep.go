@@ -66,17 +66,31 @@ func (k *kept) free() {
 // computes into it, such as gradients, stays, until Drop. Changes on one side reach
 // the other by [Backend.Push] and [Backend.Pull]. It panics where a part is kept
 // already.
-func (b *Backend) Keep(host []float32) (*Memory, error) {
-	own, err := b.d.Alloc(cuda.Params, int64(4*len(host)))
+func (b *Backend) Keep(host []float32) (*Memory, error) { return b.keep(host, cuda.Params) }
+
+func (b *Backend) keep(host []float32, use cuda.Use) (*Memory, error) {
+	own, err := b.d.Alloc(use, int64(4*len(host)))
 	if err != nil {
 		return nil, err
 	}
 	m := &Memory{Ptr: own.Ptr, own: own}
 	if err := cuda.CopyIn(b.s, m.Ptr, host); err != nil {
+		own.Free()
 		return nil, err
 	}
 	b.Share(host, m)
 	return m, nil
+}
+
+// Hold implements [tensor.Keeper].
+func (b *Backend) Hold(host []float32) (release func(), err error) {
+	if _, ok := b.Kept(host); ok {
+		return func() {}, nil
+	}
+	if _, err := b.keep(host, cuda.Activations); err != nil {
+		return nil, err
+	}
+	return func() { b.Drop(host) }, nil
 }
 
 // Share says that the content of host memory lies at mem, which stays the caller's:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
 // chunkFloats bounds the widest matrix of a chunk of layer-wise inference: 8 MB,
@@ -81,6 +82,13 @@ const (
 func LayerRows(m Model, f *Fwd, i int, g graphops.Slicer, h []float32, cols, lo, hi int, out []float32, done func(rows int)) error {
 	if n := g.NumNodes(); len(h) != n*cols {
 		return fmt.Errorf("nn: layer-wise inference: layer %d needs [%d,%d] for the graph's nodes but its input has %d elements", i, n, cols, len(h))
+	}
+	if k, ok := f.Backend().(tensor.Keeper); ok { // on a device once, and not for each chunk
+		release, err := k.Hold(h)
+		if err != nil {
+			return fmt.Errorf("nn: layer-wise inference: layer %d: %w", i, err)
+		}
+		defer release()
 	}
 	return LayerRowsFrom(m, f, i, g, func(f *Fwd) *Tensor { return f.Input(g.NumNodes(), cols, h, &Space{}) }, lo, hi, out, done)
 }

@@ -237,6 +237,9 @@ type Keeper interface {
 	// Kept is the copy of host memory; false where there is none. Wrap of that memory
 	// is the copy, and what is computed into it stays there.
 	Kept(host []float32) (Buffer, bool)
+	// Hold keeps a copy of host memory until release, for passes that are all given the
+	// same large input; what is kept already stays as it is.
+	Hold(host []float32) (release func(), err error)
 }
 
 // CrossEntropies is a Backend that computes the loss of package nn's CrossEntropy

@@ -143,14 +143,24 @@ func (f *Fwd) HeadDot(x, a *Tensor, heads int) *Tensor {
 		fail("HeadDot", "x is %s and a is %s with %d heads: a must be [1,%d], which the heads divide", x.shape(), a.shape(), heads, x.cols)
 	}
 	width := x.cols / heads
-	blocks := f.Custom("HeadDot", []*Tensor{a}, x.cols, heads, func(out []float32) {
-		for c, v := range a.Data() {
-			out[c*heads+c/width] = v
-		}
-	}, func(dOut []float32, dIn [][]float32) {
-		for c := range dIn[0] {
-			dIn[0][c] = dOut[c*heads+c/width]
-		}
-	})
+	blocks := f.result(x.cols, heads, nil)
+	f.be.Zero(blocks.buf)
+	// Head k's part of a is column k of the rows that are the head's.
+	head := func(one, all Buffer, k int) (of, in Buffer) {
+		lo, hi := k*width, (k+1)*width
+		return one.Slice(lo, hi), all.Slice(lo*heads, hi*heads)
+	}
+	for k := range heads {
+		of, in := head(a.buf, blocks.buf, k)
+		f.be.CopyCols(in, heads, k, of, 1, 0, width, 1, false)
+	}
+	f.record(blocks, func(d Buffer) {
+		f.give(a, func(da Buffer, acc bool) {
+			for k := range heads {
+				of, in := head(da, d, k)
+				f.be.CopyCols(of, 1, 0, in, heads, k, width, 1, acc)
+			}
+		})
+	}, a)
 	return f.MatMul(x, blocks)
 }

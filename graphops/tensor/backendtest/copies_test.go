@@ -49,6 +49,8 @@ func (c *counting) Kept(h []float32) (tensor.Buffer, bool) {
 	return b, ok
 }
 
+func (c *counting) Hold([]float32) (func(), error) { panic("nothing holds") }
+
 // What a pass copies to a device is freed at its end; weights and gradients that
 // the device keeps are used where they are.
 func TestCopies(t *testing.T) {

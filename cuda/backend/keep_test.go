@@ -1,0 +1,92 @@
+//go:build cuda && linux && cgo
+
+package backend
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// Host memory that is kept is found by any part of it, and by none that reaches
+// beyond; what is computed into it stays on the device until Pull.
+func TestKeep(t *testing.T) {
+	be := open(t, fakegpu.Config{})
+	all := make([]float32, 30)
+	for i := range all {
+		all[i] = float32(i)
+	}
+	// Kept out of order, so that they have to be sorted.
+	parts := [][]float32{all[20:25], all[2:8], all[10:20]}
+	for _, p := range parts {
+		if _, err := be.Keep(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(x tensor.Buffer) []float32 {
+		out := make([]float32, x.N)
+		be.Download(out, x)
+		return out
+	}
+	for lo := range all {
+		for hi := lo + 1; hi <= len(all); hi++ {
+			inside := lo >= 2 && hi <= 8 || lo >= 10 && hi <= 20 || lo >= 20 && hi <= 25
+			x, ok := be.Kept(all[lo:hi])
+			if ok != inside {
+				t.Fatalf("[%d,%d) is kept: %v", lo, hi, ok)
+			}
+			if ok && !slices.Equal(read(x), all[lo:hi]) {
+				t.Fatalf("[%d,%d) holds %v", lo, hi, read(x))
+			}
+		}
+	}
+	x := be.Wrap(all[4:6])
+	be.Upload(x, []float32{-1, -2})
+	be.Free(x) // of what is kept, nothing is freed
+	if all[4] != 4 {
+		t.Error("the host's memory has changed")
+	}
+	if err := be.Pull(all[2:8]); err != nil || !slices.Equal(all[2:8], []float32{2, 3, -1, -2, 6, 7}) {
+		t.Errorf("pulled %v, %v", all[2:8], err)
+	}
+	all[3] = 33
+	if err := be.Push(all[3:4]); err != nil || !slices.Equal(read(be.Wrap(all[2:4])), []float32{2, 33}) {
+		t.Errorf("pushed %v", err)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("memory is kept twice")
+			}
+		}()
+		be.Share(all[7:11], &Memory{})
+	}()
+	release, err := be.Hold(all[26:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := be.Kept(all[26:]); !ok {
+		t.Error("what is held is not kept")
+	}
+	release()
+	if _, ok := be.Kept(all[26:]); ok {
+		t.Error("what was held is kept after its release")
+	}
+	release, err = be.Hold(all[11:13])
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	for _, p := range parts {
+		if _, ok := be.Kept(p); !ok {
+			t.Error("Hold let go of what was kept before")
+		}
+		be.Drop(p)
+		be.Drop(p)
+		if _, ok := be.Kept(p); ok {
+			t.Error("what was dropped is kept")
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package nn
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// holding is the CPU with a device's way to hold inputs.
+type holding struct {
+	tensor.Backend
+	now   map[*float32]bool
+	times int
+	fail  error
+}
+
+func (h *holding) Kept([]float32) (tensor.Buffer, bool) { return tensor.Buffer{}, false }
+
+func (h *holding) Hold(x []float32) (func(), error) {
+	if h.fail != nil {
+		return nil, h.fail
+	}
+	h.now[&x[0]] = true
+	h.times++
+	return func() { delete(h.now, &x[0]) }, nil
+}
+
+// Layer-wise inference has a device hold each layer's input for all of its chunks.
+func TestLayerWiseHolds(t *testing.T) {
+	const n, in = 2500, 6
+	g, x := planted(t, n), normal(n*in, 1)
+	m := NewSAGEModel(Sizes{In: in, Hidden: 5, Out: 3, Layers: 2})
+	mustCollect(t, m).Init(1)
+	want, _, err := LayerWise(m, NewFwd(Config{}), g, x, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	be := &holding{Backend: tensor.CPU(1), now: map[*float32]bool{}}
+	f := NewFwd(Config{Backend: be})
+	got, _, err := LayerWise(m, f, g, x, in)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("error %v, or another result", err)
+	}
+	if be.times != 2 || len(be.now) != 0 {
+		t.Errorf("inputs of two layers are held %d times, %d of them still", be.times, len(be.now))
+	}
+	be.fail = errors.New("the device is full")
+	if _, _, err := LayerWise(m, f, g, x, in); !errors.Is(err, be.fail) {
+		t.Errorf("error %v, want %v", err, be.fail)
+	}
+}
