@@ -46,6 +46,8 @@ type statement struct {
 type special struct {
 	slot int32
 	name string
+	what uint8
+	axis uint8
 }
 
 type paramSlot struct {

@@ -41,11 +41,66 @@ func (b *body) decode() error {
 	}
 	line := int32(b.p.line())
 	b.k.code = append(b.k.code, instr{fn: exit, guard: -1, line: line})
-	b.k.template = make([]uint64, b.k.slots)
-	for s, v := range b.values {
-		b.k.template[s] = v
-	}
+	b.arrange()
 	return nil
+}
+
+// arrange puts the slots that a thread has to find filled before those of its
+// registers, which begin with whatever an earlier thread left in them.
+func (b *body) arrange() {
+	k := b.k
+	if k.slots == 0 {
+		b.slot() // what instructions do not use is slot 0
+	}
+	to := make([]int32, k.slots)
+	for i := range to {
+		to[i] = -1
+	}
+	n := int32(0)
+	first := func(s *int32) {
+		if to[*s] < 0 {
+			to[*s] = n
+			n++
+		}
+		*s = to[*s]
+	}
+	k.template = make([]uint64, k.slots)
+	for s, v := range b.values {
+		at := s
+		first(&at)
+		k.template[at] = v
+	}
+	for i := range k.fixed {
+		first(&k.fixed[i].slot)
+	}
+	for i := range k.symbols {
+		first(&k.symbols[i].slot)
+	}
+	for i := range k.specials {
+		first(&k.specials[i].slot)
+	}
+	k.template = k.template[:n]
+	for s := range to {
+		if to[s] < 0 {
+			to[s] = n
+			n++
+		}
+	}
+	for i := range k.code {
+		in := &k.code[i]
+		in.d, in.a, in.b, in.c, in.e = to[in.d], to[in.a], to[in.b], to[in.c], to[in.e]
+		if in.guard >= 0 {
+			in.guard = to[in.guard]
+		}
+		if x := in.x; x != nil {
+			for j := range x.regs {
+				x.regs[j] = to[x.regs[j]]
+			}
+			if x.second >= 0 {
+				x.second = to[x.second]
+			}
+		}
+	}
 }
 
 // has tells whether the instruction has one of the modifiers, and which.

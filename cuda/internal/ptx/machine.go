@@ -55,6 +55,27 @@ type Machine struct {
 
 	instructions, loaded, stored atomic.Int64
 	blocks                       uint32 // of all launches, for the race finder
+
+	mu   sync.Mutex
+	idle []*worker
+}
+
+func (m *Machine) takeWorker() *worker {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := len(m.idle); n > 0 {
+		w := m.idle[n-1]
+		m.idle = m.idle[:n-1]
+		return w
+	}
+	return &worker{shared: &region{name: "shared memory"}}
+}
+
+func (m *Machine) giveWorker(w *worker) {
+	w.l = nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.idle = append(m.idle, w)
 }
 
 // Stats counts what launches did.
@@ -152,7 +173,7 @@ func (m *Machine) LaunchRaw(k *Kernel, grid, block Dim, shared int, params []byt
 	if m.Races {
 		if l.total > math.MaxUint32-int64(m.blocks)-1 {
 			m.Memory.forgetShadows()
-			m.blocks = 0
+			m.blocks, m.idle = 0, nil
 		}
 		l.firstBlock = m.blocks + 1
 		m.blocks += uint32(l.total)
@@ -271,4 +292,5 @@ func (l *launch) work() {
 	l.m.instructions.Add(w.instructions)
 	l.m.loaded.Add(w.loaded)
 	l.m.stored.Add(w.stored)
+	l.m.giveWorker(w)
 }

@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // operand reads one operand.
 func (b *body) operand() (operand, error) {
@@ -77,22 +80,46 @@ func (b *body) operand() (operand, error) {
 	return o, nil
 }
 
-var specialNames = map[string]bool{
-	"%tid.x": true, "%tid.y": true, "%tid.z": true, "%ntid.x": true, "%ntid.y": true, "%ntid.z": true,
-	"%ctaid.x": true, "%ctaid.y": true, "%ctaid.z": true, "%nctaid.x": true, "%nctaid.y": true, "%nctaid.z": true,
-	"%laneid": true, "%warpid": true, "%nwarpid": true, "WARP_SZ": true, "%dynamic_smem_size": true, "%total_smem_size": true,
-	"%lanemask_eq": true, "%lanemask_lt": true, "%lanemask_le": true, "%lanemask_gt": true, "%lanemask_ge": true,
+// The special registers, by special.what.
+const (
+	tidOf uint8 = iota
+	ntidOf
+	ctaidOf
+	nctaidOf
+	laneOf
+	warpOf
+	warpsOf
+	warpSize
+	dynamicShared
+	totalShared
+	maskEq
+	maskLt
+	maskLe
+	maskGt
+	maskGe
+)
+
+var specialNames = map[string]uint8{
+	"%tid": tidOf, "%ntid": ntidOf, "%ctaid": ctaidOf, "%nctaid": nctaidOf, // with .x, .y or .z
+	"%laneid": laneOf, "%warpid": warpOf, "%nwarpid": warpsOf, "WARP_SZ": warpSize, "%dynamic_smem_size": dynamicShared, "%total_smem_size": totalShared,
+	"%lanemask_eq": maskEq, "%lanemask_lt": maskLt, "%lanemask_le": maskLe, "%lanemask_gt": maskGt, "%lanemask_ge": maskGe,
 }
 
 func (b *body) specialRegister(name string) (int32, error) {
-	if !specialNames[name] {
+	base, axis, hasAxis := strings.Cut(name, ".")
+	what, ok := specialNames[base]
+	if !ok || hasAxis != (what <= nctaidOf) || hasAxis && (len(axis) != 1 || axis[0] < 'x' || axis[0] > 'z') {
 		return 0, fmt.Errorf("register %s is not declared, or is one of the device's that the interpreter does not have", name)
 	}
 	s, ok := b.special[name]
 	if !ok {
 		s = b.slot()
 		b.special[name] = s
-		b.k.specials = append(b.k.specials, special{s, name})
+		n := uint8(0)
+		if hasAxis {
+			n = axis[0] - 'x'
+		}
+		b.k.specials = append(b.k.specials, special{s, name, what, n})
 	}
 	return s, nil
 }

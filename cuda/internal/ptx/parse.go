@@ -32,8 +32,8 @@ type Kernel struct {
 
 	module   *Module
 	code     []instr
-	slots    int          // registers, constants, specials and parameters
-	template []uint64     // the slots of a thread at its start, but for what follows
+	slots    int          // constants, parameters, symbols and specials, then registers
+	template []uint64     // the first slots of a thread at its start, but for what follows
 	specials []special    // slots that differ from thread to thread
 	fixed    []paramSlot  // parameters that are read at a fixed place
 	symbols  []symbolSlot // slots that hold the address of a module's variable

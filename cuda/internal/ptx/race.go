@@ -54,7 +54,7 @@ func (m *Memory) forgetShadows() {
 func (t *thread) touch(in *instr, r *region, off, n uint64, write, strong bool) {
 	s := &r.shadow
 	if s.pages == nil {
-		s.pages = make([]*page, (r.size+16+pageBytes-1)/pageBytes)
+		s.pages = make([]*page, (cap(r.data)+16+pageBytes-1)/pageBytes)
 	}
 	skew := r.base & 15 // memory of the host begins anywhere
 	off += skew

@@ -69,7 +69,8 @@ type worker struct {
 	l            *launch
 	k            *Kernel
 	threads      []thread
-	live         int // threads that have not ended
+	slots        []uint64 // of all threads
+	live         int      // threads that have not ended
 	shared       *region
 	last         []*region // by instr.access
 	races        bool
@@ -84,27 +85,33 @@ type worker struct {
 	stored       int64
 }
 
+// newWorker is a worker for a launch, in memory of an earlier one where there is
+// some: a launch of a few threads would else be spent on making memory.
 func newWorker(l *launch) *worker {
 	n := l.block.X * l.block.Y * l.block.Z
-	w := &worker{l: l, k: l.k, threads: make([]thread, n), last: make([]*region, l.k.accesses), races: l.m.Races, order: make([]int, n)}
+	w := l.m.takeWorker()
+	w.l, w.k, w.races, w.rng = l, l.k, l.m.Races, nil
+	w.instructions, w.loaded, w.stored = 0, 0, 0
+	w.threads, w.order, w.last = room(w.threads, n), room(w.order, n), room(w.last, l.k.accesses)
+	w.slots = room(w.slots, n*l.k.slots)
 	nowhere := &region{}
 	for i := range w.last {
 		w.last[i] = nowhere
 	}
-	if size := l.k.Shared + l.shared; size > 0 {
-		w.shared = &region{size: uint64(size), data: make([]byte, size), init: make([]byte, size), name: "shared memory"}
-	} else {
-		w.shared = &region{name: "shared memory"}
+	size := l.k.Shared + l.shared
+	if cap(w.shared.data) < size {
+		w.shared = &region{data: make([]byte, size), init: make([]byte, size), name: "shared memory"}
 	}
-	slots := make([]uint64, n*l.k.slots)
+	w.shared.data, w.shared.init, w.shared.size = w.shared.data[:size], w.shared.init[:size], uint64(size)
 	for i := range w.threads {
 		t := &w.threads[i]
 		t.w, t.lin = w, i
-		t.r = slots[i*l.k.slots : (i+1)*l.k.slots : (i+1)*l.k.slots]
+		t.r = w.slots[i*l.k.slots : (i+1)*l.k.slots : (i+1)*l.k.slots]
+		t.local = nil
 		if l.k.local > 0 {
 			t.local = &region{size: uint64(l.k.local), data: make([]byte, l.k.local), init: make([]byte, l.k.local), name: "local memory"}
 		}
-		if w.races {
+		if w.races && t.seen == nil {
 			t.seen = new([32]uint16)
 		}
 	}
@@ -117,6 +124,14 @@ func newWorker(l *launch) *worker {
 	return w
 }
 
+// room is a slice of length n, in x's memory if that is large enough.
+func room[T any](x []T, n int) []T {
+	if cap(x) < n {
+		return make([]T, n)
+	}
+	return x[:n]
+}
+
 func (t *thread) tid() [3]uint32 {
 	b := t.w.l.block
 	return [3]uint32{uint32(t.lin % b.X), uint32(t.lin / b.X % b.Y), uint32(t.lin / (b.X * b.Y))}
@@ -124,52 +139,55 @@ func (t *thread) tid() [3]uint32 {
 
 // start puts the thread at the kernel's begin.
 func (t *thread) start() {
-	l := t.w.l
-	copy(t.r, l.template)
+	copy(t.r, t.w.l.template)
 	t.pc, t.state, t.carry, t.count, t.clock = 0, running, 0, 0, 1
-	if t.seen != nil {
+	if t.w.races {
 		*t.seen = [32]uint16{}
 	}
 	if t.local != nil {
 		clear(t.local.init)
 	}
+	if len(t.w.k.specials) > 0 {
+		t.specials()
+	}
+}
+
+// specials fills in the registers that tell a thread which it is.
+func (t *thread) specials() {
+	l := t.w.l
 	tid, lane := t.tid(), uint(t.lin&31)
 	for _, s := range t.w.k.specials {
 		var v uint32
-		axis := 0
-		if i := strings.IndexByte(s.name, '.'); i > 0 {
-			axis = int(s.name[i+1] - 'x')
-		}
-		switch strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(s.name, ".x"), ".y"), ".z") {
-		case "%tid":
-			v = tid[axis]
-		case "%ntid":
-			v = uint32([3]int{l.block.X, l.block.Y, l.block.Z}[axis])
-		case "%ctaid":
-			v = t.w.cta[axis]
-		case "%nctaid":
-			v = uint32([3]int{l.grid.X, l.grid.Y, l.grid.Z}[axis])
-		case "%laneid":
+		switch s.what {
+		case tidOf:
+			v = tid[s.axis]
+		case ntidOf:
+			v = uint32([3]int{l.block.X, l.block.Y, l.block.Z}[s.axis])
+		case ctaidOf:
+			v = t.w.cta[s.axis]
+		case nctaidOf:
+			v = uint32([3]int{l.grid.X, l.grid.Y, l.grid.Z}[s.axis])
+		case laneOf:
 			v = uint32(lane)
-		case "%warpid":
+		case warpOf:
 			v = uint32(t.lin / 32)
-		case "%nwarpid":
+		case warpsOf:
 			v = uint32((len(t.w.threads) + 31) / 32)
-		case "WARP_SZ":
+		case warpSize:
 			v = 32
-		case "%dynamic_smem_size":
+		case dynamicShared:
 			v = uint32(l.shared)
-		case "%total_smem_size":
+		case totalShared:
 			v = uint32(l.shared + l.k.Shared)
-		case "%lanemask_eq":
+		case maskEq:
 			v = 1 << lane
-		case "%lanemask_lt":
+		case maskLt:
 			v = 1<<lane - 1
-		case "%lanemask_le":
+		case maskLe:
 			v = 2<<lane - 1
-		case "%lanemask_gt":
+		case maskGt:
 			v = ^uint32(2<<lane - 1)
-		case "%lanemask_ge":
+		case maskGe:
 			v = ^uint32(1<<lane - 1)
 		}
 		t.r[s.slot] = uint64(v)
