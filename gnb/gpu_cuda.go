@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
@@ -98,39 +97,22 @@ func (g *device) note(format string, args ...any) {
 	g.notes = append(g.notes, fmt.Sprintf(format, args...))
 }
 
-// featuresShare is the part of the device's memory that features may take: the
-// rest is for the graph, activations, gradients and batches.
-const featuresShare = 0.5
-
-// putFeatures puts dense features on the device, or, where there is no room, into
-// pinned host memory that kernels read.
+// putFeatures puts dense features where there is room: on the device, or with the
+// rows used most there and the others in pinned host memory, which kernels read.
 func (g *device) putFeatures(w *Worker) error {
-	if w.ds.X == nil || len(w.ds.X.F32) == 0 {
+	x := w.ds.X
+	if x == nil || len(x.F32) == 0 {
 		return nil
 	}
-	host := w.ds.X.F32
-	n := 4 * int64(len(host))
-	mem := &backend.Memory{}
-	if m := g.d.Memory(); float64(n) <= featuresShare*float64(m.Limit-m.Reserved) {
-		b, err := g.d.Alloc(cuda.Features, n)
-		if err == nil {
-			err = cuda.CopyIn(g.d.Compute, b.Ptr, host)
-		}
-		if err != nil {
-			return err
-		}
-		mem.Ptr = b.Ptr
-		g.note("features on the device (%s)", cuda.Size(n))
-	} else {
-		p, err := g.d.Pin(n)
-		if err != nil {
-			return err
-		}
-		copy(p.Bytes, bytesOfFloats(host))
-		mem.Ptr = p.Ptr
-		g.note("features in pinned host memory (%s)", cuda.Size(n))
+	f, err := store.PutFeatures(g.d, x.F32, x.Rows, x.Cols, store.FeatureOptions{Graph: w.ds.Graph, Mapped: w.ds.Dir() != ""})
+	if err != nil {
+		return err
 	}
-	g.be.Share(host, mem)
+	if f.Place == store.Staged {
+		return fmt.Errorf("the %s fit neither the device nor memory of the host that can be pinned: see \"ulimit -l\" and the free memory, or train on the CPU", f)
+	}
+	g.note("%v", f)
+	g.be.Share(x.F32, f.Memory())
 	return nil
 }
 
@@ -215,9 +197,4 @@ func (g *device) close() error {
 		return err
 	}
 	return nil
-}
-
-// bytesOfFloats is s's memory.
-func bytesOfFloats(s []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), 4*len(s))
 }

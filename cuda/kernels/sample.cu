@@ -57,14 +57,26 @@ KERNEL sample_count(i64 *__restrict__ local, i64 *__restrict__ tiles, const int 
   }
 }
 
-// tiles[t] becomes the sum of those before t, of items·each/TILE tiles rounded up; the sum of all, on top of plus,
-// goes to total. One block: 8 bytes read and written a tile. Above limit the total is a fault, and 0.
+// tiles[t] becomes the sum of those before t, of items/TILE tiles, rounded up, times tilesOf; the sum of all, on top of
+// plus, goes to total. Above limit the total is a fault, and 0. One block, of which a thread has SCAN sums in a round, so
+// that few rounds wait for one another. Bytes: 16 a tile; 10^6 edges: 16 KB in one round of about 2 µs.
+#define SCAN 8
 KERNEL sample_scan(i64 *__restrict__ tiles, const i64 *__restrict__ items, i64 tilesOf, const i64 *plus, i64 *total, i64 limit, i64 *state) {
   i64 n = (*items + TILE - 1) / TILE * tilesOf, base = 0;
-  for (i64 from = 0; from < n; from += blockDim.x) {
-    i64 i = from + threadIdx.x, v = i < n ? tiles[i] : 0;
-    Sums s = blockSums(v);
-    if (i < n) tiles[i] = base + s.before;
+  for (i64 from = 0; from < n; from += SCAN * blockDim.x) {
+    i64 first = from + SCAN * threadIdx.x, v[SCAN], sum = 0;
+#pragma unroll
+    for (int i = 0; i < SCAN; i++) {
+      v[i] = first + i < n ? tiles[first + i] : 0;
+      sum += v[i];
+    }
+    Sums s = blockSums(sum);
+    i64 before = base + s.before;
+#pragma unroll
+    for (int i = 0; i < SCAN; i++) {
+      if (first + i < n) tiles[first + i] = before;
+      before += v[i];
+    }
     base += s.all;
   }
   if (threadIdx.x == 0 && total) {

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"errors"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
@@ -22,6 +23,7 @@ func (b *buffers) all() []**cuda.Buffer {
 // memory is that of one batch.
 type memory struct {
 	seeds, ids *cuda.Buffer
+	pin        *cuda.Pinned // the arrays on the host, if wanted
 	hops       []hopMemory
 	dev        []devblock.Arrays
 	structs    []graphops.Block
@@ -179,16 +181,15 @@ func (s *Sampler) memory() (*memory, error) {
 	if m.done, err = s.d.Event(false); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	s.all = append(s.all, m)
-	s.mu.Unlock()
 	return m, nil
 }
 
 // release takes a batch's memory back, in the order of the compute stream.
 func (s *Sampler) release(m *memory) {
 	for i := range m.structs {
-		m.structs[i].Reset() // the backend may have kept something with the blocks
+		k := &m.structs[i]
+		k.Reset() // the backend may have kept something with the blocks
+		k.Indptr, k.Indices, k.EdgePos, k.SrcIDs, k.Weights = nil, nil, nil, nil, nil
 	}
 	s.d.Compute.Record(m.done)
 	m.used = true
@@ -199,17 +200,23 @@ func (s *Sampler) keep(m *memory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		m.freeAll()
+		_ = m.freeAll() // a failure stays with the device
 		return
 	}
 	s.free = append(s.free, m)
 }
 
-func (m *memory) freeAll() {
+func (m *memory) freeAll() error {
 	freeAll(&m.seeds, &m.ids)
 	for i := range m.hops {
 		freeAll(m.hops[i].all()...)
 	}
+	if m.pin == nil {
+		return nil
+	}
+	pin := m.pin
+	m.pin = nil
+	return pin.Free()
 }
 
 func freeAll(all ...**cuda.Buffer) {
@@ -219,51 +226,71 @@ func freeAll(all ...**cuda.Buffer) {
 	}
 }
 
-// Close gives the device's memory back; that of batches still in use when they are
-// released. The sampler is of no use after it.
+// Close gives the memory back; that of batches still in use when they are released,
+// or when the device is closed. The sampler is of no use after it.
 func (s *Sampler) Close() error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.closed = true
+	var errs []error
 	for _, m := range s.free {
-		m.freeAll()
+		errs = append(errs, m.freeAll())
 	}
 	s.free = nil
-	s.mu.Unlock()
 	freeAll(s.scratch.all()...)
-	return s.read.Free()
+	return errors.Join(append(errs, s.read.Free())...)
 }
 
-// toHost copies the blocks' arrays into slices of the host, transposes left out:
-// the host makes its own where it wants one.
+// toHost copies the blocks' arrays into pinned memory, which they then are on the
+// host until the batch is released; transposes are left out, for the host makes its
+// own where it wants one.
 func (s *Sampler) toHost(m *memory) error {
-	last := &m.structs[s.c.Hops-1]
-	ids := make([]int32, last.NumSrc)
-	if err := cuda.CopyOut(s.d.Sampling, ids, m.ids.Ptr); err != nil {
-		return err
+	rows := m.structs[s.c.Hops-1].NumSrc
+	bytes := int64(4*rows + 8)
+	for i := range m.structs {
+		k := &m.structs[i]
+		bytes += int64(8*(k.NumDst+1) + (4+8+4)*k.DevEdges + 3*8)
 	}
+	if m.pin == nil || int64(len(m.pin.Bytes)) < bytes {
+		if m.pin != nil {
+			if err := m.pin.Free(); err != nil {
+				return err
+			}
+			m.pin, bytes = nil, bytes+bytes/8
+		}
+		var err error
+		if m.pin, err = s.d.Pin(bytes); err != nil {
+			return err
+		}
+	}
+	c := &copyOut{s: s.d.Sampling, pin: m.pin}
+	ids := fetch[int32](c, m.ids.Ptr, rows)
 	for hop := range m.structs {
 		k, a := &m.structs[hop], &m.dev[hop]
 		n := k.DevEdges
 		k.SrcIDs = ids[:k.NumSrc:k.NumSrc]
-		indptr, indices, edgePos := make([]int64, k.NumDst+1), make([]int32, n), make([]int64, n)
-		if err := cuda.CopyOut(s.d.Sampling, indptr, a.Indptr); err != nil {
-			return err
-		}
-		if err := cuda.CopyOut(s.d.Sampling, indices, a.Indices); err != nil {
-			return err
-		}
-		if err := cuda.CopyOut(s.d.Sampling, edgePos, a.EdgePos); err != nil {
-			return err
-		}
+		k.Indptr, k.Indices, k.EdgePos = fetch[int64](c, a.Indptr, k.NumDst+1), fetch[int32](c, a.Indices, n), fetch[int64](c, a.EdgePos, n)
 		if a.Weights != 0 {
-			k.Weights = make([]float32, n)
-			if err := cuda.CopyOut(s.d.Sampling, k.Weights, a.Weights); err != nil {
-				return err
-			}
+			k.Weights = fetch[float32](c, a.Weights, n)
 		}
-		k.Indptr, k.Indices, k.EdgePos = indptr, indices, edgePos
 	}
-	return nil
+	return s.d.Sampling.Sync()
+}
+
+// copyOut copies one array after the other to pinned memory.
+type copyOut struct {
+	s   *cuda.Stream
+	pin *cuda.Pinned
+	at  int64
+}
+
+// fetch is the n elements at p, once the stream has passed; never nil.
+func fetch[T int32 | int64 | float32](c *copyOut, p cuda.Ptr, n int) []T {
+	size := int64(unsafe.Sizeof(*new(T)))
+	out := unsafe.Slice((*T)(unsafe.Pointer(&c.pin.Bytes[c.at])), n)
+	c.s.CopyToPinned(c.pin, c.at, p, size*int64(n))
+	c.at += (size*int64(n) + 7) &^ 7
+	return out
 }
 
 func int64s(b []byte) []int64 { return unsafe.Slice((*int64)(unsafe.Pointer(&b[0])), len(b)/8) }

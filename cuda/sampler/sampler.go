@@ -44,7 +44,8 @@ import (
 // says nothing.
 type Config struct {
 	sample.Config
-	// Host copies the blocks' arrays to the host as well.
+	// Host copies the blocks' arrays to the host as well, into pinned memory, which
+	// they are until the batch is released.
 	Host bool
 }
 
@@ -58,12 +59,12 @@ type Sampler struct {
 	busy atomic.Bool
 
 	weighted bool
+	through  stream // the device's sampling stream, or what measures it
 	scratch  buffers
 	read     *cuda.Pinned // the state, for the host
 
 	mu     sync.Mutex
 	free   []*memory
-	all    []*memory
 	closed bool
 }
 
@@ -76,7 +77,7 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 	if c.Frontier != nil {
 		return nil, errors.New("sampler: a frontier picker runs on the CPU; sample there, or take sample.Fanouts or sample.Weighted")
 	}
-	s := &Sampler{d: d, g: g, c: c}
+	s := &Sampler{d: d, g: g, c: c, through: d.Sampling}
 	if s.fan, s.weighted = fanoutsOf(c.Picker); s.fan == nil && c.Picker != nil {
 		return nil, fmt.Errorf("sampler: a picker of type %T runs on the CPU; sample there, or take sample.Fanouts or sample.Weighted", c.Picker)
 	}
@@ -172,8 +173,7 @@ const lookAbove = 1 << 24
 type bounds struct{ destinations, edges int64 }
 
 func (s *Sampler) sample(m *memory, epoch, step int, seeds []int32) (*sample.Batch, error) {
-	st := s.d.Sampling
-	h := &hops{s: st, g: s.g, weighted: s.weighted, seed: s.c.Seed, step: uint32(step)}
+	h := &hops{s: s.through, g: s.g, weighted: s.weighted, seed: s.c.Seed, step: uint32(step)}
 	h.m.sharedForPick = min(s.d.Info().MaxShared, 48<<10)
 	if err := s.forSeeds(h, m, seeds); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package sampler
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,16 @@ func ok(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// onGPU has the tests run on a real device, which "make gpu-check" sets.
+var onGPU = os.Getenv("GNB_GPU_CHECK") != ""
+
+// fake puts interpreted devices in place of real ones.
+func fake(t testing.TB, c fakegpu.Config) {
+	if !onGPU {
+		fakegpu.New(t, c)
 	}
 }
 
@@ -86,7 +97,7 @@ func TestDigest(t *testing.T) {
 		for _, place := range []store.Place{store.Device, store.Pinned} {
 			for _, schedule := range []fakegpu.Schedule{fakegpu.Lazy, fakegpu.Random} {
 				t.Run(fmt.Sprint(name, "/", place, "/", schedule), func(t *testing.T) {
-					fakegpu.New(t, fakegpu.Config{Schedule: schedule, Seed: 4})
+					fake(t, fakegpu.Config{Schedule: schedule, Seed: 4})
 					s := start(t, open(t, cuda.Options{}), c.g, place, Config{Config: sample.Config{Picker: c.picker, Seed: 9}, Host: true})
 					if got := epoch(t, s.Sample, 300, 70); got != want {
 						t.Errorf("the digest is %s, not %s", got, want)
@@ -101,7 +112,7 @@ func TestDigest(t *testing.T) {
 // included, while later batches are sampled.
 func TestArraysOnTheDevice(t *testing.T) {
 	g := weigh(random(300, 6, 4), 1)
-	fakegpu.New(t, fakegpu.Config{})
+	fake(t, fakegpu.Config{})
 	d := open(t, cuda.Options{Exact: true})
 	c := sample.Config{Picker: sample.Fanouts{4, 20, -1}, Seed: 9, Transpose: true, TransposeInput: true}
 	s := start(t, d, g, store.Device, Config{Config: c})
@@ -145,6 +156,9 @@ func out[T int32 | int64 | float32](t testing.TB, d *cuda.Device, p cuda.Ptr, n 
 
 // Ranks on devices of their own pick together what one picks.
 func TestSeveralDevices(t *testing.T) {
+	if onGPU {
+		t.Skip("devices that may not be there")
+	}
 	g := random(300, 6, 4)
 	c := sample.Config{Picker: sample.Fanouts{5, 3}, Seed: 9}
 	cpu, err := sample.New(g, c)
@@ -156,7 +170,7 @@ func TestSeveralDevices(t *testing.T) {
 	want.AddBatch(b)
 	for _, world := range []int{2, 4} {
 		t.Run(fmt.Sprint(world), func(t *testing.T) {
-			fakegpu.New(t, fakegpu.Config{Devices: world})
+			fake(t, fakegpu.Config{Devices: world})
 			picks := make([][]byte, world)
 			for rank := range world {
 				s := start(t, open(t, cuda.Options{Device: rank, Rank: rank}), g, store.Auto, Config{Config: c, Host: true})
@@ -177,7 +191,7 @@ func TestSeveralDevices(t *testing.T) {
 // Batches of a size take no new memory, and nine launches a hop.
 func TestSteadyState(t *testing.T) {
 	g := random(300, 6, 4)
-	fakegpu.New(t, fakegpu.Config{})
+	fake(t, fakegpu.Config{})
 	d := open(t, cuda.Options{})
 	s := start(t, d, g, store.Device, Config{Config: sample.Config{Picker: sample.Fanouts{5, 3}, Seed: 9, Transpose: true}})
 	calls := int64(0)
@@ -225,7 +239,7 @@ func TestErrors(t *testing.T) {
 		}), sample.Weighted{Fanouts: sample.Fanouts{2}}, []int32{50}, "has a weight that is negative"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			fakegpu.New(t, fakegpu.Config{})
+			fake(t, fakegpu.Config{})
 			s := start(t, open(t, cuda.Options{}), c.g, store.Device, Config{Config: sample.Config{Picker: c.picker, Seed: 1}, Host: true})
 			cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 1})
 			ok(t, err)
@@ -244,7 +258,7 @@ func TestErrors(t *testing.T) {
 			same(t, 0, b.Blocks[len(b.Blocks)-1], want.Blocks[len(want.Blocks)-1])
 		})
 	}
-	fakegpu.New(t, fakegpu.Config{})
+	fake(t, fakegpu.Config{})
 	d := open(t, cuda.Options{})
 	sg, err := store.PutGraph(d, good, store.Auto, false)
 	ok(t, err)
@@ -274,7 +288,7 @@ type frontier struct{ sample.FrontierPicker }
 // A device that runs out of memory says what holds how much, and leaves nothing.
 func TestOutOfMemory(t *testing.T) {
 	g := random(300, 6, 4)
-	fakegpu.New(t, fakegpu.Config{})
+	fake(t, fakegpu.Config{})
 	d := open(t, cuda.Options{Limit: 8 << 20, Exact: true})
 	s := start(t, d, g, store.Device, Config{Config: sample.Config{Picker: sample.Fanouts{5, 3}, Seed: 9}})
 	hold, err := d.Alloc(cuda.Activations, 8<<20-40<<10)
@@ -287,4 +301,36 @@ func TestOutOfMemory(t *testing.T) {
 	b, err := s.Sample(0, 0, seedsOf(300, 200))
 	ok(t, err)
 	b.Release()
+}
+
+// The host waits once for a batch: a second copy from the device would meet the
+// fault that is arranged for it. A hop of all in-edges waits once more.
+func TestOneWait(t *testing.T) {
+	if onGPU {
+		t.Skip("faults are arranged in the interpreter's driver")
+	}
+	g := random(300, 6, 4)
+	for name, c := range map[string]struct {
+		fan   sample.Fanouts
+		waits int
+	}{"bounded": {sample.Fanouts{5, 3, 2}, 1}, "all": {sample.Fanouts{5, -1, 2}, 2}} {
+		t.Run(name, func(t *testing.T) {
+			drv := fakegpu.New(t, fakegpu.Config{})
+			d, err := cuda.Open(cuda.Options{})
+			ok(t, err)
+			sg, err := store.PutGraph(d, g, store.Device, false)
+			ok(t, err)
+			s, err := New(d, sg, Config{Config: sample.Config{Picker: c.fan, Seed: 9, Transpose: true}})
+			ok(t, err)
+			drv.Inject(fakegpu.Fault{Call: "cuMemcpyDtoHAsync_v2", Status: int(cuda.IllegalAddress), After: c.waits, Times: 1})
+			b, err := s.Sample(0, 0, seedsOf(300, 20))
+			ok(t, err)
+			b.Release()
+			if _, err := s.Sample(0, 1, seedsOf(300, 20)); !errors.Is(err, cuda.IllegalAddress) {
+				t.Errorf("the next batch's copy fails with %v", err)
+			}
+			// The device has failed: its Close, which says so, gives everything back.
+			_ = errors.Join(s.Close(), sg.Close(), d.Close())
+		})
+	}
 }

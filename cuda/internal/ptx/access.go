@@ -43,15 +43,9 @@ func (t *thread) bytes(in *instr, r *region, off, n uint64, write, strong bool) 
 	if r.init != nil {
 		s := r.init[off : off+n]
 		if write {
-			for i := range s {
-				s[i] = 1
-			}
-		} else {
-			for i := range s {
-				if s[i] == 0 {
-					t.fail(in, Uninitialised, r.base+off, "the thread reads %d bytes at %#x, %s, but nobody has written byte %d of them", n, r.base+off, r.place(off), i)
-				}
-			}
+			mark(s)
+		} else if !marked(s) {
+			t.fail(in, Uninitialised, r.base+off, "the thread reads %d bytes at %#x, %s, but nobody has written byte %d of them", n, r.base+off, r.place(off), r.unwritten(off, n))
 		}
 	}
 	if write && r.readOnly {
@@ -61,6 +55,37 @@ func (t *thread) bytes(in *instr, r *region, off, n uint64, write, strong bool) 
 		t.touch(in, r, off, n, write, strong)
 	}
 	return r.data[off : off+n : off+n]
+}
+
+const marks = 0x0101010101010101
+
+// mark notes that bytes were written, marked tells whether all were.
+func mark(s []byte) {
+	switch len(s) {
+	case 4:
+		binary.LittleEndian.PutUint32(s, marks&(1<<32-1))
+	case 8:
+		binary.LittleEndian.PutUint64(s, marks)
+	default:
+		for i := range s {
+			s[i] = 1
+		}
+	}
+}
+
+func marked(s []byte) bool {
+	switch len(s) {
+	case 4:
+		return binary.LittleEndian.Uint32(s) == marks&(1<<32-1)
+	case 8:
+		return binary.LittleEndian.Uint64(s) == marks
+	}
+	for _, b := range s {
+		if b == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // place says where in a region an offset is.
