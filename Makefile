@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: help check test fuzz bench bench-peers soak kernels fixtures demo clean
+.PHONY: help check test fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
@@ -25,6 +25,12 @@ bench-peers: ## PyG, DGL, GraphBolt, PyTorch and OpenBLAS beside it; ARGS="--qui
 
 soak: ## the tests that start processes, over and over for SOAK (default 10m)
 	@bash scripts/soak.sh
+
+gpu-bundle: ## pack what "make gpu-check" runs, for a machine with a GPU and no Go
+	@bash scripts/gpu-bundle.sh
+
+gpu-check: ## tests, training and benchmarks on this machine's GPU, kept in bench/results; ARGS=-quick
+	@bash scripts/gpu-check.sh $(ARGS)
 
 kernels: ## the PTX of cuda/kernels, from its sources; needs no CUDA. ARGS=--limits takes what they use as limits
 	@bash scripts/kernels.sh $(ARGS)

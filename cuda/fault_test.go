@@ -224,9 +224,9 @@ func TestPinnedMemory(t *testing.T) {
 
 // A driver that lacks a call is as good as one that is too old.
 func TestAbsentCall(t *testing.T) {
-	fakegpu.New(t, fakegpu.Config{})
+	gpu := fakegpu.New(t, fakegpu.Config{})
 	d := open(t, Options{})
-	gone := fakegpu.Without("cuMemsetD8Async")
+	gone := gpu.Without("cuMemsetD8Async")
 	defer gone()
 	x := alloc(t, d.Compute, 4)
 	d.Compute.Fill8(x.Ptr, 0, 4)

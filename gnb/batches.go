@@ -410,11 +410,15 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 	if b.full {
 		return f.Input(b.x.Rows, b.x.Cols, b.x.F32, b.space())
 	}
+	if len(b.Blocks) > 0 {
+		return f.SourceRows(b.x.F32, b.x.Cols, b.Blocks[0])
+	}
 	return f.RowsInput(b.x.F32, b.x.Cols, b.InputIDs(), b.space())
 }
 
 // Features are the features of the first block's sources, row-major, in memory of
-// their own, for programs that want to see them; nil where they are sparse.
+// their own, for programs that want to see them; nil where they are sparse, or
+// where the batch was sampled on a GPU and its ids are there alone.
 // Networks do not need it: they read the dataset's rows in place.
 func (b *Batch) Features() []float32 {
 	switch {
@@ -424,6 +428,9 @@ func (b *Batch) Features() []float32 {
 		return slices.Clone(b.x.F32)
 	}
 	ids := b.InputIDs()
+	if len(ids) != inputs(b.Batch) {
+		return nil
+	}
 	x := make([]float32, len(ids)*b.x.Cols)
 	b.x.Gather(x, ids, b.threads)
 	return x

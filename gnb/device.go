@@ -22,8 +22,12 @@ type gpu interface {
 	weights(p *nn.Params) (deviceWeights, error)
 	// join makes ranks add up gradients by their devices. Collective.
 	join(w *Worker) error
-	// sampler is the device's sampler, or nil where the CPU has to sample.
-	sampler(c sample.Config) (batchSampler, error)
+	// sampler is the device's sampler, or nil where the CPU has to sample. With host
+	// its batches' arrays are in host memory, too.
+	sampler(c sample.Config, host bool) (batchSampler, error)
+	// hold puts a matrix of host memory on the device, where passes read it until
+	// release; false where there is no room.
+	hold(host []float32) (release func(), ok bool)
 	// String says which device it is and what lies where.
 	String() string
 	close() error
@@ -104,13 +108,65 @@ func closeGPU(g gpu) error {
 
 // deviceSampler is a device's sampler for a loader, nil where the CPU has to
 // sample: with a picker or a frontier of the program's own.
-func (w *Worker) deviceSampler(l Loader, picker Picker, purpose philox.Purpose) (batchSampler, error) {
+func (w *Worker) deviceSampler(l Loader, picker Picker, purpose philox.Purpose, host bool) (batchSampler, error) {
 	if w.gpu == nil || l.Frontier != nil {
 		return nil, nil
 	}
 	return w.gpu.sampler(sample.Config{
 		Picker: picker, Hops: l.Hops, Seed: w.job.Seed, Purpose: purpose, Transpose: purpose == philox.Sample,
-	})
+	}, host)
+}
+
+// wantsHost says whether somebody reads the arrays of batches in host memory: the
+// digest, the fetching of sparse features, or models that derive something of a
+// block, which all may that are not known not to.
+func (w *Worker) wantsHost() bool {
+	if w.looks || w.digest != nil || len(w.nets) == 0 || w.ds.X == nil {
+		return true
+	}
+	for _, n := range w.nets {
+		switch n.model.(type) {
+		case *nn.SAGE, *nn.GIN, *nn.MLP:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// inputs is the number of a batch's input rows.
+func inputs(b *sample.Batch) int {
+	if len(b.Blocks) == 0 {
+		return len(b.Seeds)
+	}
+	return b.Blocks[0].NumSrc
+}
+
+// holdInput keeps the rows before a layer of layer-wise inference on the device
+// while its chunks are computed: each would copy all of them there otherwise. Where
+// they do not fit, this network is evaluated on the CPU from now on.
+func (n *network) holdInput(h []float32) (release func(), err error) {
+	w := n.w
+	if w.gpu == nil || n.hostEval || len(h) == 0 {
+		return func() {}, n.evalOnHost()
+	}
+	release, ok := w.gpu.hold(h)
+	if ok {
+		return release, nil
+	}
+	w.Printf("layer-wise evaluation runs on the CPU: the device has no room for %d MB of a layer's rows", 4*len(h)>>20)
+	n.hostEval = true
+	n.eval.Close()
+	n.eval = nil
+	return func() {}, n.evalOnHost()
+}
+
+// evalOnHost gets the weights where evaluation runs on the CPU.
+func (n *network) evalOnHost() error {
+	if !n.hostEval {
+		return nil
+	}
+	return n.toHost()
 }
 
 // gradients is where the gradients of a step are and how ranks add them up.

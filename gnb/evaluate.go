@@ -199,6 +199,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	progress := w.Progress("evaluate", layers*(hi-lo))
 	input, cols := func(f *nn.Fwd) *nn.Tensor { return allFeatures(f, ds) }, ds.Features()
 	var before collective.Matrix
+	var rows []float32 // before the layer; none for the first
 	for i := range layers {
 		var m collective.Matrix
 		w.check(mapped.Guard(func() error {
@@ -209,6 +210,11 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 			if m, err = w.matrix(i, out); err != nil {
 				return err
 			}
+			release, err := n.holdInput(rows)
+			if err != nil {
+				return err
+			}
+			defer release()
 			err = nn.LayerRowsFrom(n.model, n.evalFwd(), i, w.graph(), input, lo, hi, m.Data()[lo*out:hi*out], func(done int) {
 				progress(i*(hi-lo) + done)
 				w.stopIfAsked()
@@ -217,6 +223,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 				return fmt.Errorf("gnb: model %q: %w", n.name, err)
 			}
 			h := m.Data()
+			rows = h
 			cols, input = out, func(f *nn.Fwd) *nn.Tensor { return f.Input(ds.Nodes(), out, h, &nn.Space{}) }
 			return m.Publish(w.site("evaluate"))
 		}))
@@ -243,7 +250,11 @@ func (n *network) layerCols(i, cols int) (int, error) {
 
 func (n *network) evalFwd() *nn.Fwd {
 	if n.eval == nil {
-		n.eval = nn.NewFwd(n.config(false, 0, 0))
+		c := n.config(false, 0, 0)
+		if n.hostEval {
+			c.Backend = nil
+		}
+		n.eval = nn.NewFwd(c)
 	}
 	return n.eval
 }

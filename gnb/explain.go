@@ -211,6 +211,7 @@ var explainProgram = Program("gnb.explain", func(w *Worker, a explainArgs) error
 	if len(seeds) == 0 || a.Draw >= len(seeds) {
 		return fmt.Errorf("gnb: Explain draws the neighbourhood of seed number %d, counted from 0, of a batch of %s", a.Draw, count(len(seeds), "seed"))
 	}
+	w.looks = true
 	s, err := w.sampler(p.Loader, philox.Sample)
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ type device struct {
 	be    *backend.Backend
 	blas  *cublas.Handle // nil where our own kernel multiplies
 	ranks *nccl.Comm     // nil for one rank
-	graph *store.Graph
+	data  *store.Store   // nil for a run without a dataset
 	notes []string
 }
 
@@ -45,8 +45,14 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// Before the driver is loaded: it reads them then.
 	if slot.Visible != "" {
 		if err := os.Setenv("CUDA_VISIBLE_DEVICES", slot.Visible); err != nil {
+			return nil, err
+		}
+	}
+	if os.Getenv("CUDA_VISIBLE_DEVICES") == "" && os.Getenv("CUDA_DEVICE_ORDER") == "" {
+		if err := os.Setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID"); err != nil { // as GPUs were counted
 			return nil, err
 		}
 	}
@@ -86,37 +92,33 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	if w.ds == nil {
 		return g, nil
 	}
-	if g.graph, err = store.PutGraph(g.d, w.ds.Graph, store.Auto, w.ds.Dir() != ""); err != nil {
+	x := store.Data{Graph: w.ds.Graph, Mapped: w.ds.Dir() != ""}
+	if w.ds.X != nil && len(w.ds.X.F32) > 0 {
+		x.Features, x.Cols = w.ds.X.F32, w.ds.X.Cols
+	}
+	if g.data, err = store.Open(g.d, x, store.Options{}); err != nil {
 		return nil, err
 	}
-	g.note("graph %s (%s)", g.graph.Place, cuda.Size(g.graph.Bytes()))
-	return g, g.putFeatures(w)
+	if f := g.data.Features; f != nil {
+		if f.Place == store.Staged {
+			return nil, fmt.Errorf("the host pins no memory for %v, and they are too many for the device; raise \"ulimit -l\", or train on the CPU", f)
+		}
+		g.be.Share(x.Features, f.Memory())
+	}
+	g.note("%v", g.data)
+	return g, nil
 }
 
 func (g *device) note(format string, args ...any) {
 	g.notes = append(g.notes, fmt.Sprintf(format, args...))
 }
 
-// putFeatures puts dense features where there is room: on the device, or with the
-// rows used most there and the others in pinned host memory, which kernels read.
-func (g *device) putFeatures(w *Worker) error {
-	x := w.ds.X
-	if x == nil || len(x.F32) == 0 {
-		return nil
-	}
-	f, err := store.PutFeatures(g.d, x.F32, x.Rows, x.Cols, store.FeatureOptions{Graph: w.ds.Graph, Mapped: w.ds.Dir() != ""})
-	if err != nil {
-		return err
-	}
-	if f.Place == store.Staged {
-		return fmt.Errorf("the %s fit neither the device nor memory of the host that can be pinned: see \"ulimit -l\" and the free memory, or train on the CPU", f)
-	}
-	g.note("%v", f)
-	g.be.Share(x.F32, f.Memory())
-	return nil
-}
-
 func (g *device) backend() tensor.Backend { return g.be }
+
+func (g *device) hold(host []float32) (release func(), ok bool) {
+	release, err := g.be.Hold(host)
+	return release, err == nil // a device that has failed says so at the next pass
+}
 
 func (g *device) String() string { return strings.Join(g.notes, "; ") }
 
@@ -153,13 +155,13 @@ func (g *device) join(w *Worker) error {
 	return nil
 }
 
-func (g *device) sampler(c sample.Config) (batchSampler, error) {
+func (g *device) sampler(c sample.Config, host bool) (batchSampler, error) {
 	switch c.Picker.(type) {
 	case sample.Fanouts, sample.Weighted:
 	default:
 		return nil, nil
 	}
-	s, err := sampler.New(g.d, g.graph, sampler.Config{Config: c, Host: true})
+	s, err := sampler.New(g.d, g.data.Graph, sampler.Config{Config: c, Host: host})
 	if err != nil {
 		return nil, err
 	}

@@ -230,7 +230,10 @@ func (l *launched) place() error {
 		return err
 	case n > 0:
 		l.note("workers on %s: %d, as GNB_WORKERS says", on, n)
-	case gpus > 0:
+	case gpus == 1:
+		n = 1
+		l.note("1 worker, on the GPU.")
+	case gpus > 1:
 		n = gpus
 		l.note("%d workers, one for each GPU. Set Workers for fewer.", n)
 	default:

@@ -111,10 +111,12 @@ type network struct {
 	dev     deviceWeights
 	ahead   bool
 	stepped nn.Optimizer
-	eval    *nn.Fwd   // evaluation's pass, made when needed
-	outCols int       // columns of the last layer-wise output
-	widths  []int     // columns of the layers' outputs
-	best    *bestCopy // made by SaveBest, on rank 0
+	// hostEval has evaluation use the CPU: a layer's rows do not fit on the device.
+	hostEval bool
+	eval     *nn.Fwd   // evaluation's pass, made when needed
+	outCols  int       // columns of the last layer-wise output
+	widths   []int     // columns of the layers' outputs
+	best     *bestCopy // made by SaveBest, on rank 0
 }
 
 func (n *network) net() *network { return n }

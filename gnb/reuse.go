@@ -15,6 +15,7 @@ type keptSampler struct {
 	frontier FrontierPicker
 	hops     int
 	purpose  philox.Purpose
+	host     bool // batches are in host memory
 	sampler  batchSampler
 }
 
@@ -30,8 +31,9 @@ const maxSamplers = 4
 // loader is the same. One purpose's loops follow each other, so that no two of
 // them use a sampler at a time.
 func (w *Worker) sampler(l Loader, purpose philox.Purpose) (batchSampler, error) {
+	host := w.wantsHost()
 	for _, k := range w.samplers {
-		if k.purpose == purpose && k.hops == l.Hops && samePicker(k.picker, l.Sampler) && samePicker(k.frontier, l.Frontier) {
+		if k.purpose == purpose && (k.host || !host) && k.hops == l.Hops && samePicker(k.picker, l.Sampler) && samePicker(k.frontier, l.Frontier) {
 			return k.sampler, nil
 		}
 	}
@@ -39,8 +41,9 @@ func (w *Worker) sampler(l Loader, purpose philox.Purpose) (batchSampler, error)
 	if f, ok := picker.(Fanouts); ok {
 		picker = slices.Clone(f) // the program may change its slice
 	}
-	s, err := w.deviceSampler(l, picker, purpose)
+	s, err := w.deviceSampler(l, picker, purpose, host)
 	if err == nil && s == nil {
+		host = true
 		s, err = w.hostSampler(l, picker, purpose)
 	}
 	if err != nil {
@@ -52,7 +55,7 @@ func (w *Worker) sampler(l Loader, purpose philox.Purpose) (batchSampler, error)
 	if len(w.samplers) == maxSamplers {
 		w.samplers = slices.Delete(w.samplers, 0, 1)
 	}
-	w.samplers = append(w.samplers, keptSampler{picker, l.Frontier, l.Hops, purpose, s})
+	w.samplers = append(w.samplers, keptSampler{picker, l.Frontier, l.Hops, purpose, host, s})
 	return s, nil
 }
 

@@ -148,7 +148,7 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 			return b.err
 		}
 		sums[0] += float64(b.Edges())
-		sums[1] += float64(len(b.InputIDs()))
+		sums[1] += float64(inputs(b.Batch))
 		progress(step + 1)
 	}
 	took := make([]float64, w.World())

@@ -313,7 +313,7 @@ func (w *Worker) countRepeated(p plan, steps int) error {
 	count := make([]float64, 4)
 	add := func(b *sample.Batch, to []float64) {
 		to[0] += float64(b.Edges())
-		to[1] += float64(len(b.InputIDs()))
+		to[1] += float64(inputs(b))
 		b.Release()
 	}
 	for step := range steps {

@@ -90,6 +90,7 @@ type Worker struct {
 	samplers []keptSampler
 	spare    spares
 	gpu      gpu             // nil on the CPU
+	looks    bool            // the program reads the blocks of batches itself
 	matrices []keptMatrix    // of small evaluations
 	slices   graphops.Slicer // the graph, cut into blocks; see graph
 }

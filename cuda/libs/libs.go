@@ -16,11 +16,11 @@ import (
 
 // Kind is a library.
 type Kind struct {
-	Name    string // for people
-	Env     string // the variable that names its file
-	soname  string // without the version
-	wheel   string // its folder in the wheels
-	Package string // the wheel's name, with %d for CUDA's major version
+	Name   string // for people
+	Env    string // the variable that names its file
+	soname string // without the version
+	wheel  string // its folder in the wheels
+	pip    string // the wheel's name, with %d for CUDA's major version
 }
 
 // The libraries.
@@ -28,6 +28,14 @@ var (
 	CuBLAS = Kind{"cuBLAS", "GNB_LIBCUBLAS", "libcublas.so", "cublas", "nvidia-cublas-cu%d"}
 	NCCL   = Kind{"NCCL", "GNB_LIBNCCL", "libnccl.so", "nccl", "nvidia-nccl-cu%d"}
 )
+
+// Wheel is the name of the PyPI wheel that has the library, for a major version of CUDA.
+func (k Kind) Wheel(major int) string {
+	if k == CuBLAS && major >= 13 {
+		return "nvidia-cublas" // CUDA 13's wheels have no suffix
+	}
+	return fmt.Sprintf(k.pip, major)
+}
 
 // Library is a file found.
 type Library struct {
@@ -74,7 +82,7 @@ func Find(k Kind, driver int) ([]Library, error) {
 			why = fmt.Sprintf("the driver is of CUDA %d, and only a %s of CUDA %d is here", driver/1000, k.Name, newer)
 		}
 		return nil, fmt.Errorf("cuda: no %s: %s; \"pip install %s\" gets it, or set %s to its file",
-			k.Name, why, fmt.Sprintf(k.Package, want), k.Env)
+			k.Name, why, k.Wheel(want), k.Env)
 	}
 	// Stable: among equals the folder that comes first.
 	slices.SortStableFunc(all, func(a, b Library) int { return -cmp.Compare(a.Major, b.Major) })

@@ -159,7 +159,7 @@ func TestTrainingHasTheCPUsLosses(t *testing.T) {
 							t.Errorf("a device ended with %s", l)
 						}
 					}
-					for _, want := range []string{"on PTX interpreter", "products by cuBLAS 12.4 in f32", "graph on the device"} {
+					for _, want := range []string{"on PTX interpreter", "products by cuBLAS 12.4 in f32", "the graph (", "on the device; features of"} {
 						if !strings.Contains(text, want) {
 							t.Errorf("the run does not say %q:\n%s", want, text)
 						}

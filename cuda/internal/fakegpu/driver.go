@@ -5,6 +5,7 @@ package fakegpu
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,8 @@ type Driver struct {
 	c       Config
 	devices []*device
 
+	real testing.TB // the test, on a machine with a real device
+
 	mu      sync.Mutex
 	objects map[uintptr]any // streams, events, modules, functions by their handles
 	next    uintptr
@@ -84,8 +87,17 @@ var installed atomic.Pointer[Driver]
 
 // New installs a driver until the test ends, when it sees that nothing went wrong unnoticed and nothing
 // is left.
+//
+// With [Real] it installs nothing, and skips tests of what only this driver does.
 func New(t testing.TB, c Config) *Driver {
 	t.Helper()
+	if Real() {
+		const little = 64 << 20
+		if c.Devices > 1 || c.Memory != 0 && c.Memory < little || c.Version != 0 || c.Missing != "" || c.Init != 0 || c.Capability != 0 || c.Quiet {
+			t.Skip("it needs the interpreter's devices, or faults")
+		}
+		return &Driver{real: t}
+	}
 	d := Install(c)
 	t.Cleanup(func() {
 		d.Uninstall()
@@ -98,6 +110,9 @@ func New(t testing.TB, c Config) *Driver {
 	})
 	return d
 }
+
+// Real says that the tests run on a real device, by the driver that is there: "make gpu-check" does it.
+func Real() bool { return os.Getenv("GNB_GPU_CHECK") != "" }
 
 // Install puts a driver behind the shim's table, for a process that has no test of its own, such as a
 // worker. There is one at a time.
@@ -133,6 +148,9 @@ func Install(c Config) *Driver {
 
 // Uninstall takes the driver away.
 func (d *Driver) Uninstall() {
+	if d.real != nil {
+		return
+	}
 	shim.SetLoader(nil)
 	uninstall()
 	installed.CompareAndSwap(d, nil)
@@ -140,12 +158,20 @@ func (d *Driver) Uninstall() {
 
 // Inject arranges a fault.
 func (d *Driver) Inject(f Fault) {
+	d.notReal()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if f.Call == "" {
 		f.Call = "cuLaunchKernel"
 	}
 	d.inject = append(d.inject, &f)
+}
+
+// notReal skips a test of what only this driver does.
+func (d *Driver) notReal() {
+	if d.real != nil {
+		d.real.Skip("a real device has no faults to arrange")
+	}
 }
 
 // injected is the fault that a call meets, or nil.
@@ -209,6 +235,7 @@ func (d *Driver) Left() []string {
 
 // Instructions is how many PTX instructions a device has run.
 func (d *Driver) Instructions(device int) int64 {
+	d.notReal()
 	return d.devices[device].machine.Stats().Instructions
 }
 

@@ -18,7 +18,8 @@ func uninstall() { each(func(C.int) unsafe.Pointer { return nil }) }
 
 // Without takes one call away, as in a driver that does not have it; the function it returns puts it
 // back.
-func Without(name string) (back func()) {
+func (d *Driver) Without(name string) (back func()) {
+	d.notReal()
 	set := func(take bool) {
 		for i := range C.fk_len() {
 			if C.GoString(C.fk_name(i)) == name {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 )
@@ -18,7 +17,8 @@ import (
 var doctorCommand = command{"doctor", "check that this machine has what notebooks and training need", doctor}
 
 const doctorHelp = `
-Looks at Go, Python, Jupyter, the kernel, PATH, memory, shared memory, disk and the GPU driver, and
+Looks at Go, Python, Jupyter, the kernel, PATH, memory, shared memory, disk, GPUs and what runs on
+them need, and
 says of each what it found and, where something is wrong, how to put it right. The exit status is 1
 when a check fails. A missing GPU is no failure: training then runs on the CPU.`
 
@@ -66,6 +66,9 @@ var examinations = []struct {
 	{"shared memory", checkSharedMemory},
 	{"disk", checkDisk},
 	{"gpu", checkGPU},
+	{"cublas", checkCuBLAS},
+	{"nccl", checkNCCL},
+	{"cuda cells", checkCUDABuild},
 }
 
 func doctor(ctx context.Context, args []string, out *output) error {
@@ -240,15 +243,6 @@ func checkPath(_ context.Context, _ patient) check {
 		return good("gnb on PATH is %s; this one is %s", path, self)
 	}
 	return good("gnb is %s", path)
-}
-
-func checkGPU(_ context.Context, _ patient) check {
-	b, err := os.ReadFile("/proc/driver/nvidia/version")
-	if err != nil {
-		return good("no NVIDIA driver: training runs on the CPU (%s/%s, %d cores)", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	return good("%s", strings.Join(strings.Fields(strings.TrimPrefix(line, "NVRM version:")), " "))
 }
 
 // jupyterDirs are the data directories to look for the kernel in.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,9 @@ const modulePath = "github.com/graphnb/graphnb"
 // kernel that is already there stays as it is.
 const kernelName = "graphnb"
 
+// display is the kernel's name for people, where --display gives none.
+const display = "Go (GraphNB)"
+
 var installCommand = command{"install", "install the notebook kernel \"Go (GraphNB)\"", install}
 
 const installHelp = `
@@ -28,7 +32,10 @@ Builds GoNB and goimports at the versions this program was made with, and adds t
 "Go (GraphNB)" to Jupyter beside any kernel already there. Cells of that kernel import
 ` + modulePath + `/gnb with nothing to prepare. The library is built once, so that the
 first cell is fast. It installs into the active virtual environment if there is one, else into the
-user's Jupyter directory; a second run takes seconds.`
+user's Jupyter directory; a second run takes seconds.
+
+With --cuda cells are compiled for GPUs too: it makes a further kernel, "Go (GraphNB, CUDA)". It takes
+a C compiler and no CUDA; a machine without a GPU runs such cells on the CPU.`
 
 // kernelSpec is the kernel.json that Jupyter reads.
 type kernelSpec struct {
@@ -44,6 +51,8 @@ type kernelSpec struct {
 type installOptions struct {
 	prefix, name, display, module, data string
 	user, rawError, headless            bool
+	cuda, wheels                        bool
+	cudaInclude                         string // the header's directory, with cuda
 }
 
 func install(ctx context.Context, args []string, out *output) error {
@@ -52,13 +61,24 @@ func install(ctx context.Context, args []string, out *output) error {
 	fs.StringVar(&o.prefix, "prefix", "", "Python `prefix` (sys.prefix) to install into (default the active virtual environment)")
 	fs.BoolVar(&o.user, "user", false, "install into the user's Jupyter directory")
 	fs.StringVar(&o.name, "name", kernelName, "`name` of the kernelspec")
-	fs.StringVar(&o.display, "display", "Go (GraphNB)", "`name` shown in Jupyter's launcher")
+	fs.StringVar(&o.display, "display", display, "`name` shown in Jupyter's launcher")
 	fs.StringVar(&o.module, "module", "", "`directory` of the graphnb module that cells import (default this checkout, else this release)")
 	fs.StringVar(&o.data, "data", "", "`directory` of datasets, for cells (GNB_DATA)")
 	fs.BoolVar(&o.rawError, "raw-error", false, "compile errors as plain text, for notebooks that run without a browser")
 	fs.BoolVar(&o.headless, "headless", false, "tell cells that no browser is attached (GNB_HEADLESS)")
+	fs.BoolVar(&o.cuda, "cuda", false, "cells that use GPUs: a kernel of its own, \""+cudaDisplay+"\"; needs a C compiler, but no CUDA")
+	fs.BoolVar(&o.wheels, "wheels", false, "with --cuda: get cuBLAS and NCCL, where they are missing, as PyPI wheels")
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
+	}
+	switch {
+	case o.wheels && !o.cuda:
+		return usagef("--wheels goes with --cuda")
+	case o.cuda && o.name == kernelName:
+		o.name = cudaKernelName
+	}
+	if o.cuda && o.display == display {
+		o.display = cudaDisplay
 	}
 	if o.name == "" || strings.ContainsFunc(o.name, func(r rune) bool { return !isNameRune(r) }) {
 		return usagef("--name %q: a kernelspec's name has letters, digits, '.', '-' and '_' only", o.name)
@@ -92,7 +112,15 @@ func install(ctx context.Context, args []string, out *output) error {
 	if err := copySelf(filepath.Join(bin, exeName("gnb"))); err != nil {
 		return err
 	}
-	if err := warmCache(ctx, module, out); err != nil {
+	if o.cuda {
+		if o.cudaInclude, err = prepareCUDA(ctx, module, bin); err != nil {
+			return err
+		}
+		if err := offerWheels(ctx, cmp.Or(o.prefix, environmentPrefix()), o.wheels, out); err != nil {
+			return err
+		}
+	}
+	if err := warmCache(ctx, module, o.cudaInclude, out); err != nil {
 		return err
 	}
 	file := filepath.Join(jupyter, "kernels", o.name, "kernel.json")
@@ -131,6 +159,12 @@ func newSpec(o installOptions, bin, module string) kernelSpec {
 	}
 	if o.headless {
 		spec.Env["GNB_HEADLESS"] = "1"
+	}
+	if o.cudaInclude != "" {
+		spec.Env[cudaIncludeEnv] = o.cudaInclude
+		if prefix := cmp.Or(o.prefix, environmentPrefix()); prefix != "" {
+			spec.Env["GNB_VENV"] = prefix // where runs look for wheels
+		}
 	}
 	return spec
 }

@@ -121,7 +121,7 @@ func main() {
 // warmCache builds a program that imports the library the way the kernel builds a cell, so that the
 // user's build cache has every package of it and the first cell only links: seconds instead of
 // about twenty. It also finds out now, and not in the first cell, when the library does not build.
-func warmCache(ctx context.Context, module string, out *output) error {
+func warmCache(ctx context.Context, module, cudaInclude string, out *output) error {
 	start := time.Now()
 	dir, err := os.MkdirTemp("", "gnb-warm-")
 	if err != nil {
@@ -139,6 +139,12 @@ func warmCache(ctx context.Context, module string, out *output) error {
 		}
 	}
 	env := []string{"GOWORK=", "GOFLAGS=" + cellFlags(settings.GOFLAGS), "GOPROXY=" + cellProxy(settings)}
+	if cudaInclude != "" {
+		env[1] = "GOFLAGS=" + withTag(cellFlags(settings.GOFLAGS))
+		for name, value := range cudaSettings(cudaInclude, settings.CGO_CFLAGS) {
+			env = append(env, name+"="+value)
+		}
+	}
 	for _, args := range [][]string{{"work", "init", ".", module}, {"build", "-o", filepath.Join(dir, "warm"), "."}} {
 		if err := runGo(ctx, dir, env, args...); err != nil {
 			return fmt.Errorf("building the library for the first cell: %w", err)

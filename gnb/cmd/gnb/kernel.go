@@ -7,9 +7,11 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -75,12 +77,12 @@ func kernel(ctx context.Context, args []string, out *output) error {
 }
 
 // settings of the go command that a kernel starts from.
-type settings struct{ GOPROXY, GOFLAGS, GOMODCACHE string }
+type settings struct{ GOPROXY, GOFLAGS, GOMODCACHE, CGO_CFLAGS string }
 
 // goSettings asks the go command, which knows the environment and the user's "go env -w".
 func goSettings(ctx context.Context, env []string) (settings, error) {
 	var s settings
-	c := exec.CommandContext(ctx, "go", "env", "-json", "GOPROXY", "GOFLAGS", "GOMODCACHE")
+	c := exec.CommandContext(ctx, "go", "env", "-json", "GOPROXY", "GOFLAGS", "GOMODCACHE", "CGO_CFLAGS")
 	c.Env = env
 	b, err := c.Output()
 	if err != nil {
@@ -93,7 +95,8 @@ func goSettings(ctx context.Context, env []string) (settings, error) {
 }
 
 // kernelEnv is the environment of GoNB and its cells: the tools in bin come first on PATH, the
-// temporary directory is dir, and the go command is set up for cells.
+// temporary directory is dir, and the go command is set up for cells, with -tags cuda where env says where
+// the header for that is.
 func kernelEnv(env []string, s settings, bin, dir string) []string {
 	set := map[string]string{
 		"GOWORK":     "", // GoNB keeps its own go.work; GOWORK=off would hide the library
@@ -101,6 +104,10 @@ func kernelEnv(env []string, s settings, bin, dir string) []string {
 		"GOPROXY":    cellProxy(s),
 		"TMPDIR":     dir,
 		kernelDirEnv: dir,
+	}
+	if i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, cudaIncludeEnv+"=") }); i >= 0 {
+		maps.Copy(set, cudaSettings(strings.TrimPrefix(env[i], cudaIncludeEnv+"="), s.CGO_CFLAGS))
+		set["GOFLAGS"] = withTag(set["GOFLAGS"])
 	}
 	out := make([]string, 0, len(env)+len(set)+1)
 	path := bin

@@ -1,0 +1,265 @@
+//go:build cuda && linux && cgo
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// small is a run of a second on the interpreter.
+var small = gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 3}, Batch: 6, Epochs: 4, Device: "cuda"}
+
+// What goes wrong on a device ends the run with one readable sentence that names device and rank, and
+// with --device cuda never falls back to the CPU.
+func TestFaultsEndTheRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		gpus  int
+		m     machine
+		words []string
+	}{
+		"out of memory": {
+			1,
+			machine{Fault: &fakegpu.Fault{Call: "cuMemAlloc_v2", After: 2, Status: 2}},
+			[]string{"device 0 (PTX interpreter), rank 0", "out of memory", "held are", "the limit is"},
+		},
+		"lost in mid-run": {
+			2,
+			machine{Fault: &fakegpu.Fault{Device: 1, Kernel: "adam_f32", After: 2, Status: 719, Lost: true}},
+			[]string{"rank 1", "device 1 (PTX interpreter)", "the kernel failed", "GNB_CUDA_DEBUG=1"},
+		},
+		"illegal address": {
+			1,
+			machine{Fault: &fakegpu.Fault{Kernel: "adam_f32", Status: 700, Lost: true}},
+			[]string{"rank 0", "illegal address"},
+		},
+		"no driver": {
+			1,
+			machine{Config: fakegpu.Config{Missing: "libcuda.so.1: cannot open shared object file"}},
+			[]string{"rank 0", "no NVIDIA driver", "libcuda.so.1"},
+		},
+		"old driver": {
+			1,
+			machine{Config: fakegpu.Config{Version: 11020}},
+			[]string{"rank 0", "driver is too old", "CUDA 11.2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.m.Config.Quiet = true
+			log := cluster(t, c.gpus, c.m)
+			_, text, err := train(t, load(t, "karate"), small)
+			if err == nil {
+				t.Fatalf("the run went on:\n%s", text)
+			}
+			for _, w := range c.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not say %q", err, w)
+				}
+			}
+			if n := strings.Count(err.Error(), "\n"); n > 0 {
+				t.Errorf("%q has %d further lines", err, n)
+			}
+			if strings.Contains(text, "on the CPU") {
+				t.Errorf("it fell back: %s", text)
+			}
+			if _, err := os.Stat(log); err == nil { // a device was open: the rank that failed has closed it
+				for _, l := range devices(t, log) {
+					if !strings.Contains(l, " 0 left behind") {
+						t.Error(l)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What a machine lacks is said before anything starts.
+func TestNothingToRunOn(t *testing.T) {
+	ds := load(t, "karate")
+	t.Run("no GPU", func(t *testing.T) {
+		cluster(t, 0, machine{})
+		_, _, err := train(t, ds, small)
+		if err == nil || !strings.Contains(err.Error(), `Device is "cuda" and there is none`) || !strings.Contains(err.Error(), "no NVIDIA driver loaded") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("too many workers", func(t *testing.T) {
+		cluster(t, 2, machine{})
+		o := small
+		o.Workers = 3
+		_, _, err := train(t, ds, o)
+		if err == nil || !strings.Contains(err.Error(), "3 workers on this machine and 2 GPUs") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("no NCCL", func(t *testing.T) {
+		cluster(t, 2, machine{})
+		t.Setenv("GNB_LIBNCCL", "/nowhere/libnccl.so.2")
+		_, _, err := train(t, ds, small)
+		if err == nil || !strings.Contains(err.Error(), "GNB_LIBNCCL names no NCCL") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("NCCL refuses", func(t *testing.T) {
+		cluster(t, 2, machine{})
+		t.Setenv("FAKE_NCCL", "init")
+		_, _, err := train(t, ds, small)
+		if err == nil || !strings.Contains(err.Error(), "joining the group of 2 ranks by NCCL") || !strings.Contains(err.Error(), "no socket interface found") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("a rank is lost", func(t *testing.T) {
+		cluster(t, 2, machine{})
+		t.Setenv("FAKE_NCCL", "async:1:1")
+		_, _, err := train(t, ds, small)
+		if err == nil || !strings.Contains(err.Error(), "communication of 2 ranks by NCCL") || !strings.Contains(err.Error(), "rank") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("no cuBLAS", func(t *testing.T) {
+		cluster(t, 1, machine{})
+		t.Setenv("GNB_LIBCUBLAS", "/nowhere/libcublas.so.12")
+		_, _, err := train(t, ds, small)
+		if err == nil || !strings.Contains(err.Error(), "GNB_LIBCUBLAS names no cuBLAS") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// With the device "auto" a machine that cannot is no error: the run says in one line why it is on the CPU.
+func TestAutoSaysWhy(t *testing.T) {
+	ds := load(t, "karate")
+	t.Setenv("GNB_RUNS", t.TempDir())
+	o := small
+	o.Device = "cpu"
+	want, _, err := train(t, ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Device = "auto"
+	for name, c := range map[string]struct {
+		gpus int
+		m    machine
+		says string
+	}{
+		"no GPU":     {0, machine{}, "1 worker on the CPU: cuda: no GPU"},
+		"old driver": {2, machine{Config: fakegpu.Config{Version: 11020}}, "on the CPU: cuda: the NVIDIA driver is too old"},
+		"no driver":  {1, machine{Config: fakegpu.Config{Missing: "libcuda.so.1: not there"}}, "on the CPU: cuda: no NVIDIA driver: libcuda.so.1: not there"},
+		"one of two": {2, machine{Fault: &fakegpu.Fault{Device: 1, Call: "cuDevicePrimaryCtxRetain", Status: 2}}, "on the CPU: cuda: device 1 (PTX interpreter), rank 1: taking the device: out of memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster(t, c.gpus, c.m)
+			var losses []float64
+			run, err := gnb.Train(t.Context(), ds, gnb.SAGE, with(o, func(e gnb.Event) {
+				if e.Kind == "epoch" {
+					losses = append(losses, e.Loss)
+				}
+				o.Quiet = o.Quiet || strings.Contains(e.Text, c.says)
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !o.Quiet {
+				t.Errorf("the run does not say %q", c.says)
+			}
+			o.Quiet = false
+			if run.Config.Device != "cpu" {
+				t.Errorf("the run says that its device was %s", run.Config.Device)
+			}
+			same(t, losses, want)
+		})
+	}
+}
+
+func with(o gnb.TrainOptions, f func(gnb.Event)) gnb.TrainOptions {
+	o.Quiet, o.Resume, o.Events = true, gnb.Never, f
+	return o
+}
+
+// The process of a cell, built with the tag, on a machine with GPUs: it launches a run on them and has
+// neither a library of CUDA's nor a device of NVIDIA's afterwards.
+func TestCellTouchesNoDriver(t *testing.T) {
+	cluster(t, 1, machine{})
+	if _, _, err := train(t, load(t, "karate"), small); err != nil {
+		t.Fatal(err)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lib := range []string{"libcuda", "libcublas", "libnccl", "/dev/nvidia"} {
+		if strings.Contains(string(maps), lib) {
+			t.Errorf("the launching process has %s", lib)
+		}
+	}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		if to, err := os.Readlink(filepath.Join("/proc/self/fd", fd.Name())); err == nil && strings.HasPrefix(to, "/dev/nvidia") {
+			t.Errorf("the launching process has %s open", to)
+		}
+	}
+}
+
+// A run on a device that is interrupted goes on from its checkpoint: weights and optimiser come from the
+// device and go back there.
+func TestResume(t *testing.T) {
+	ds := load(t, "karate")
+	cluster(t, 1, machine{})
+	whole, _, err := train(t, ds, with(small, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	o := small
+	o.RunDir, o.Quiet, o.CheckpointEvery = dir, true, 1
+	text := os.Getenv(machineEnv)
+	cluster(t, 1, machine{Fault: &fakegpu.Fault{Kernel: "adam_f32", After: 2, Status: 719, Lost: true}, Config: fakegpu.Config{Quiet: true}})
+	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, o); err == nil {
+		t.Fatal("the fault was not met")
+	}
+	t.Setenv(machineEnv, text)
+	o.RunDir, o.Resume = "", dir
+	var losses []float64
+	o.Events = func(e gnb.Event) {
+		if e.Kind == "epoch" {
+			losses = append(losses, e.Loss)
+		}
+	}
+	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, o); err != nil {
+		t.Fatal(err)
+	}
+	// The step that failed is done again: the epochs after it have the losses of the run that went through.
+	same(t, losses, whole[len(whole)-len(losses):])
+	if len(losses) == len(whole) {
+		t.Errorf("the run began anew: %v", losses)
+	}
+}
+
+// Sampling on the device has the CPU's digest, for every fanout.
+func TestDigests(t *testing.T) {
+	ds := load(t, "planted?nodes=300&classes=3&features=4&degree=6")
+	for _, fanouts := range [][]int{{3, 2}, {-1, 2}} {
+		o := gnb.SampleOptions{Fanouts: fanouts, Batch: 40, Steps: 2, Workers: 2, Quiet: true, Device: "cpu"}
+		cluster(t, 2, machine{})
+		want, err := gnb.Sample(t.Context(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Device = "cuda"
+		got, err := gnb.Sample(t.Context(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Digest != want.Digest || got.UniqueEdges != want.UniqueEdges || got.Edges != want.Edges {
+			t.Errorf("fanouts %v: digest %s, %d edges; the CPU has %s, %d", fanouts, got.Digest, got.Edges, want.Digest, want.Edges)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// measure is a line of a Go benchmark.
+type measure struct {
+	Name   string             `json:"name"`
+	Values map[string]float64 `json:"values"` // by unit
+}
+
+var benchLine = regexp.MustCompile(`(?m)^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.+)$`)
+
+// benchmarks runs those of a test binary.
+func (c checker) benchmarks(binary string) []measure {
+	text, err := c.output([]string{"GNB_GPU_CHECK=1"}, 5*time.Minute, binary, "-test.run=^$", "-test.bench=.", "-test.benchtime=200ms")
+	if err != nil {
+		fmt.Printf("benchmarks of %s: %v\n", binary, err)
+	}
+	return parseBenchmarks(text)
+}
+
+func parseBenchmarks(text string) []measure {
+	var all []measure
+	for _, m := range benchLine.FindAllStringSubmatch(text, -1) {
+		b := measure{Name: m[1], Values: map[string]float64{}}
+		f := strings.Fields(m[2])
+		for i := 0; i+1 < len(f); i += 2 {
+			if v, err := strconv.ParseFloat(f[i], 64); err == nil {
+				b.Values[f[i+1]] = v
+			}
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// training is the time of epochs.
+type training struct {
+	Name    string    `json:"name"`
+	Seconds []float64 `json:"epoch_seconds"`
+	Median  float64   `json:"median_seconds"`
+	Edges   int64     `json:"sampled_edges"`
+	Failed  string    `json:"failed,omitempty"`
+}
+
+// epochs times training with the settings of the README's tables, on graphs of the same size and make.
+func (c checker) epochs() []training {
+	const products = "planted?nodes=2449029&classes=47&features=100&degree=25.3"
+	settings := []string{"--model", "sage", "--fanout", "15,10,5", "--hidden", "256", "--batch", "1024", "--eval", "none", "--checkpoint-every", "-1"}
+	var all []training
+	for _, t := range []struct {
+		name, data string
+		epochs     int
+		slow       bool
+		args       []string
+	}{
+		{"arxiv-like, in memory", "planted?nodes=169343&classes=40&features=128&degree=7", 5, false, nil},
+		{"products-like, in memory", products, 4, true, nil},
+		{"products-like, bf16", products, 4, true, []string{"--precision", "bf16"}},
+	} {
+		if t.slow && c.quick {
+			continue
+		}
+		args := slices.Concat([]string{t.data}, settings, t.args, []string{"--epochs", strconv.Itoa(t.epochs)})
+		_, r, err := c.losses("cuda", args...)
+		if err != nil {
+			r.Failed = err.Error()
+		}
+		r.Name = t.name
+		fmt.Printf("training of %s: epochs %.3f s %s\n", r.Name, r.Seconds, r.Failed)
+		all = append(all, r)
+	}
+	return all
+}
+
+// losses trains and returns each epoch's loss and time.
+func (c checker) losses(device string, args ...string) ([]float64, training, error) {
+	var r training
+	runs, err := os.MkdirTemp("", "gpucheck-")
+	if err != nil {
+		return nil, r, err
+	}
+	defer os.RemoveAll(runs)
+	args = append([]string{"train"}, append(args, "--device", device, "--workers", "1", "--json", "--resume", "never")...)
+	text, err := c.output([]string{"GNB_RUNS=" + runs}, 9*time.Minute, "gnb", args...)
+	var losses []float64
+	for line := range strings.Lines(text) {
+		var e struct {
+			Event        string    `json:"event"`
+			Loss         *float64  `json:"loss"`
+			EpochSeconds []float64 `json:"epoch_seconds"`
+			SampledEdges int64     `json:"sampled_edges"`
+			Device       string    `json:"device"`
+		}
+		if json.Unmarshal([]byte(line), &e) != nil {
+			continue
+		}
+		switch {
+		case e.Event == "epoch" && e.Loss != nil:
+			losses = append(losses, *e.Loss)
+		case e.Event == "result":
+			r.Seconds, r.Edges = e.EpochSeconds, e.SampledEdges
+			if e.Device != device && err == nil {
+				err = fmt.Errorf("it ran on %s", e.Device)
+			}
+		}
+	}
+	if err != nil {
+		const most = 600
+		return losses, r, fmt.Errorf("%w: %s", err, strings.TrimSpace(text[max(0, len(text)-most):]))
+	}
+	if n := len(r.Seconds); n > 1 {
+		warm := slices.Sorted(slices.Values(r.Seconds[1:])) // the first compiles kernels
+		r.Median = warm[len(warm)/2]
+	}
+	return losses, r, nil
+}
+
+// markdown is the report for people.
+func (r report) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# GPU check, %s, %s\n\n| tests | passed | failed | skipped | s |\n|---|---|---|---|---|\n", r.Date.Format("2006-01-02"), r.Device)
+	suites := r.Suites
+	if r.Sanitizer != nil {
+		s := *r.Sanitizer
+		s.Name += " under compute-sanitizer"
+		suites = append(slices.Clip(suites), s)
+	}
+	for _, s := range suites {
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %.1f |\n", s.Name, s.Passed, len(s.Failed), s.Skipped, s.Seconds)
+	}
+	b.WriteString("\n| training on the device | as on the CPU |\n|---|---|\n")
+	for _, p := range r.Parity {
+		fmt.Fprintf(&b, "| %s | %s |\n", p.Name, map[bool]string{true: "yes", false: p.Failed}[p.Failed == ""])
+	}
+	b.WriteString("\n| epoch of | median s | sampled edges |\n|---|---|---|\n")
+	for _, t := range r.Runs {
+		fmt.Fprintf(&b, "| %s | %.3f %s | %d |\n", t.Name, t.Median, t.Failed, t.Edges)
+	}
+	b.WriteString("\n| benchmark | |\n|---|---|\n")
+	for _, m := range r.Measures {
+		var values []string
+		units := make([]string, 0, len(m.Values))
+		for u := range m.Values {
+			units = append(units, u)
+		}
+		slices.Sort(units)
+		for _, u := range units {
+			values = append(values, fmt.Sprintf("%.4g %s", m.Values[u], u))
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", m.Name, strings.Join(values, ", "))
+	}
+	return b.String()
+}

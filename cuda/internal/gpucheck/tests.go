@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// checker runs the programs of a bundle.
+type checker struct {
+	dir   string
+	quick bool
+}
+
+// output runs a program of the bundle, or an absolute path, with more environment, and returns all it says.
+func (c checker) output(env []string, limit time.Duration, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(c.dir, name)
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Dir = os.TempDir()
+	b, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("it did not end in %v", limit)
+	}
+	return string(b), err
+}
+
+// device is what nvidia-smi calls the first GPU.
+func (c checker) device() string {
+	b, err := exec.Command("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").Output()
+	if name, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n"); err == nil && name != "" {
+		return name
+	}
+	return "no nvidia-smi"
+}
+
+var verdict = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
+
+// suite runs a test binary on the real device, under a checker where one is named.
+func (c checker) suite(binary, under string, args ...string) suite {
+	s := suite{Name: strings.TrimSuffix(binary, ".test")}
+	args = append([]string{"-test.v", "-test.timeout=9m"}, args...)
+	program := binary
+	if under != "" {
+		args = append([]string{"--error-exitcode=9", filepath.Join(c.dir, binary)}, args...)
+		program = under
+	}
+	env := []string{"GNB_GPU_CHECK=1"}
+	if under != "" {
+		env = append(env, "GNB_CUDA_EXACT=1") // so that the checker sees where buffers end
+	}
+	start := time.Now()
+	text, err := c.output(env, 10*time.Minute, program, args...)
+	s.Seconds = time.Since(start).Seconds()
+	for _, m := range verdict.FindAllStringSubmatch(text, -1) {
+		switch m[1] {
+		case "PASS":
+			s.Passed++
+		case "SKIP":
+			s.Skipped++
+		default:
+			s.Failed = append(s.Failed, s.Name+" "+m[2])
+		}
+	}
+	if err != nil && len(s.Failed) == 0 {
+		s.Failed = []string{fmt.Sprintf("%s: %v", s.Name, err)}
+	}
+	if !s.ok() {
+		const most = 8000
+		s.Output = text[max(0, len(text)-most):]
+	}
+	return s
+}
+
+func (s suite) line() string {
+	state := "ok  "
+	if !s.ok() {
+		state = "FAIL"
+	}
+	return fmt.Sprintf("%s  %-10s %4d passed, %d failed, %d skipped, %.1f s", state, s.Name, s.Passed, len(s.Failed), s.Skipped, s.Seconds)
+}
+
+// parity is a run on the device beside the same one on the CPU.
+type parity struct {
+	Name   string    `json:"name"`
+	CPU    []float64 `json:"cpu_losses"`
+	Device []float64 `json:"device_losses"`
+	Failed string    `json:"failed,omitempty"`
+}
+
+// parity trains alike on both.
+func (c checker) parity() []parity {
+	var all []parity
+	for _, p := range []struct {
+		name string
+		args []string
+	}{
+		{"karate, SAGE", []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "8"}},
+		{"planted, SAGE", []string{"planted?nodes=20000&classes=8&features=64&degree=10", "--model", "sage", "--epochs", "4"}},
+		{"planted, GCN", []string{"planted?nodes=20000&classes=8&features=64&degree=10", "--model", "gcn", "--epochs", "4"}},
+		{"planted, GAT", []string{"planted?nodes=20000&classes=8&features=64&degree=10", "--model", "gat", "--heads", "4", "--epochs", "3"}},
+	} {
+		r := parity{Name: p.name}
+		var err error
+		if r.CPU, _, err = c.losses("cpu", p.args...); err == nil {
+			r.Device, _, err = c.losses("cuda", p.args...)
+		}
+		switch {
+		case err != nil:
+			r.Failed = err.Error()
+		case len(r.CPU) == 0 || len(r.CPU) != len(r.Device):
+			r.Failed = fmt.Sprintf("%d and %d epochs", len(r.CPU), len(r.Device))
+		default:
+			for i := range r.CPU {
+				// Rounding that grows with the steps; a wrong kernel differs by far more.
+				if d := math.Abs(r.CPU[i] - r.Device[i]); !(d <= 2e-3*float64(i+1)*(1+r.CPU[i])) {
+					r.Failed = fmt.Sprintf("epoch %d has loss %.6f on the device and %.6f on the CPU", i, r.Device[i], r.CPU[i])
+					break
+				}
+			}
+		}
+		fmt.Printf("training of %-14s %s\n", r.Name, map[bool]string{true: "as on the CPU", false: r.Failed}[r.Failed == ""])
+		all = append(all, r)
+	}
+	return all
+}

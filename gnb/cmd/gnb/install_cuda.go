@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/graphnb/graphnb/cuda/libs"
+)
+
+// The kernel of "gnb install --cuda" stands beside the one without.
+const (
+	cudaKernelName = kernelName + "-cuda"
+	cudaDisplay    = "Go (GraphNB, CUDA)"
+)
+
+// cudaIncludeEnv holds, in the kernel's environment, the directory of the header that cells are compiled
+// with. Where it is set, cells have -tags cuda.
+const cudaIncludeEnv = "GNB_CUDA_INCLUDE"
+
+// cudaHeader is where the header lies in the module.
+const cudaHeader = "cuda/internal/shim/include/cuda.h"
+
+// cudaSettings are what compiling with -tags cuda wants in the environment; dir is the header's, and
+// flags the user's own CGO_CFLAGS. gorgonia.org/cu finds the header by it, and by nothing else.
+func cudaSettings(dir, flags string) map[string]string {
+	if flags == "" {
+		flags = "-O2 -g" // the go command's default
+	}
+	return map[string]string{"CGO_ENABLED": "1", "CGO_CFLAGS": flags + " -I" + dir}
+}
+
+// withTag is flags for the go command with the tag cuda among its tags.
+func withTag(flags string) string {
+	words := strings.Fields(flags)
+	for i, w := range words {
+		if name, tags, ok := strings.Cut(strings.TrimLeft(w, "-"), "="); ok && name == "tags" {
+			words[i] = "-tags=" + tags + ",cuda"
+			return strings.Join(words, " ")
+		}
+	}
+	return strings.Join(append(words, "-tags=cuda"), " ")
+}
+
+// prepareCUDA sees that cells can be compiled for GPUs and puts the header beside the tools, where it
+// stays whatever becomes of the module's directory. It returns the header's directory.
+func prepareCUDA(ctx context.Context, module, tools string) (string, error) {
+	if runtime.GOOS != "linux" {
+		return "", fmt.Errorf("--cuda: GPUs are used on Linux only, and this is %s", runtime.GOOS)
+	}
+	if _, err := compiler(ctx); err != nil {
+		return "", fmt.Errorf("--cuda: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(module, filepath.FromSlash(cudaHeader)))
+	if err != nil {
+		return "", fmt.Errorf("--cuda: the library has no header: %w", err)
+	}
+	dir := filepath.Join(filepath.Dir(tools), "cuda-include")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("--cuda: %w", err)
+	}
+	return dir, replaceFile(filepath.Join(dir, "cuda.h"), text, 0o644)
+}
+
+// offerWheels says which of the libraries of a GPU run are here, and installs the others by pip where
+// wanted. A run finds them in the environment by itself.
+func offerWheels(ctx context.Context, prefix string, want bool, out *output) error {
+	release, _ := driverRelease()
+	major := max(driverCUDA(release), 12000) / 1000
+	var missing []string
+	for _, k := range []libs.Kind{libs.CuBLAS, libs.NCCL} {
+		found, err := libs.Find(k, driverCUDA(release))
+		if err == nil {
+			out.printf("%s: %s\n", k.Name, found[0].Path)
+			continue
+		}
+		missing = append(missing, k.Wheel(major))
+	}
+	switch {
+	case len(missing) == 0:
+		return nil
+	case !want:
+		out.printf("not found: %s. \"gnb install --cuda --wheels\" gets them (some 1 GB), or: pip install %s\n", strings.Join(missing, ", "), strings.Join(missing, " "))
+		return nil
+	case prefix == "":
+		return errors.New("--wheels installs into a Python environment: activate one, or pass --prefix")
+	}
+	c := exec.CommandContext(ctx, filepath.Join(prefix, "bin", "python3"), append([]string{"-m", "pip", "install", "--no-deps"}, missing...)...)
+	c.Stdout, c.Stderr = os.Stderr, os.Stderr
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("installing %s by pip: %w", strings.Join(missing, " "), err)
+	}
+	return nil
+}
