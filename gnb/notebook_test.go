@@ -65,7 +65,7 @@ func TestQuickstartNotebook(t *testing.T) {
 	if !strings.Contains(r.Stdout(), "line 7 of nodes.csv: chess\nline 13 of nodes.csv: go\n") {
 		t.Errorf("the friends' games are not what their friends play:\n%s", r.Stdout())
 	}
-	for i, f := range figures(t, r.Executed) {
+	for i, f := range figures(t, r.Executed, 5) {
 		img, _, err := image.Decode(bytes.NewReader(f))
 		if err != nil {
 			t.Fatalf("figure %d: %v", i, err)
@@ -86,8 +86,8 @@ func cellSource(r *nbtest.Result, index int) string {
 }
 
 // figures are the PNG outputs of an executed notebook, of which each cell may
-// have one.
-func figures(t *testing.T, notebook string) [][]byte {
+// have one, and which are to be so many.
+func figures(t *testing.T, notebook string, want int) [][]byte {
 	t.Helper()
 	raw, err := os.ReadFile(notebook)
 	if err != nil {
@@ -122,8 +122,8 @@ func figures(t *testing.T, notebook string) [][]byte {
 			t.Errorf("cell %d keeps %d figures, want one", i, n)
 		}
 	}
-	if len(out) != 5 {
-		t.Errorf("the saved notebook keeps %d figures, want 5", len(out))
+	if len(out) != want {
+		t.Errorf("the saved notebook keeps %d figures, want %d", len(out), want)
 	}
 	return out
 }

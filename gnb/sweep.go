@@ -388,7 +388,11 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		}
 	}
 	o.Quiet, o.RunDir, o.Resume = true, t.Run, Never
-	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, o.Workers))))
+	workers := o.Workers
+	if workers == 0 {
+		workers, _ = workersWanted() // the run says what is wrong with it
+	}
+	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
 	if old, err := OpenRun(t.Run); err == nil {
 		switch {
 		case !s.resumes(old, o):
@@ -456,12 +460,7 @@ func (s *sweep) end(e ending) error {
 	switch {
 	case e.stopped:
 		t.State = StateStopped
-		t.Value = t.Reports[0].Value
-		for _, r := range t.Reports {
-			if s.study.better(r.Value, t.Value) {
-				t.Value = r.Value
-			}
-		}
+		t.Value = s.study.bestReport(*t)
 	case errors.Is(e.err, ErrInterrupted):
 		s.view.update()
 		return ErrInterrupted
@@ -477,6 +476,7 @@ func (s *sweep) end(e ending) error {
 	s.study.Trials = append(s.study.Trials, *t)
 	s.mu.Unlock()
 	s.view.update()
+	s.view.ended(*t)
 	s.tell(*t)
 	return s.append(*t)
 }

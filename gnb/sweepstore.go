@@ -55,6 +55,7 @@ func OpenStudy(dir string) (*Study, error) {
 	for sc.Scan() {
 		var t TrialResult
 		if json.Unmarshal(sc.Bytes(), &t) == nil { // else a kill cut it short: the trial is run again
+			t.Run = filepath.Join(dir, filepath.Base(t.Run)) // which may have moved
 			s.Trials = append(s.Trials, t)
 		}
 	}

@@ -1,7 +1,179 @@
 package gnb
 
-type sweepView struct{}
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
 
-func newSweepView(*sweep) *sweepView { return &sweepView{} }
-func (v *sweepView) update()         {}
-func (v *sweepView) close(error)     {}
+	"github.com/graphnb/graphnb/gnb/live"
+)
+
+// sweepView shows a sweep while it goes.
+type sweepView struct {
+	s       *sweep
+	sink    live.SweepSink
+	skipped int // trials that had ended before this start
+	// The importances of so many trials.
+	shares []Importance
+	of     int
+}
+
+func newSweepView(s *sweep) *sweepView {
+	v := &sweepView{s: s, sink: live.NewSweep(live.Options{Quiet: s.o.Quiet}), skipped: len(s.past)}
+	v.sink.Tell(s.study.Dir)
+	if v.skipped > 0 {
+		v.sink.Tell(fmt.Sprintf("going on after %s", count(v.skipped, "trial")))
+	}
+	v.update()
+	return v
+}
+
+// update shows where the sweep stands.
+func (v *sweepView) update() {
+	s := v.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.sink.Update(v.snapshot(StateRunning))
+}
+
+// snapshot is the sweep as package live shows it; the caller holds mu.
+func (v *sweepView) snapshot(state string) live.Sweep {
+	s := v.s
+	study := s.study
+	study.Trials = slices.Clone(study.Trials)
+	for _, t := range s.running {
+		r := *t
+		r.Value = math.NaN()
+		if len(r.Reports) > 0 {
+			r.Value = study.bestReport(r)
+		}
+		study.Trials = append(study.Trials, r)
+	}
+	if v.of != len(s.study.Trials) {
+		v.shares, v.of = s.study.Importance(), len(s.study.Trials)
+	}
+	p := study.picture(v.shares)
+	p.State, p.Done, p.Elapsed = state, len(s.study.Trials), time.Since(s.start)
+	if s.o.Trials < math.MaxInt {
+		p.Total = s.o.Trials
+		if n := p.Done - v.skipped; n > 0 && p.Total > p.Done {
+			p.Left = time.Duration(float64(p.Elapsed) / float64(n) * float64(p.Total-p.Done))
+		}
+	}
+	return p
+}
+
+// ended tells of a trial that has.
+func (v *sweepView) ended(t TrialResult) {
+	line := fmt.Sprintf("trial %d %s", t.Number, t.State)
+	switch t.State {
+	case StateFailed:
+		line += ": " + t.Error
+	case StateStopped:
+		line += " after " + count(t.epochs(), "epoch")
+	}
+	if t.State != StateFailed {
+		line += fmt.Sprintf(", %s %.4f", v.s.study.Metric, t.Value)
+	}
+	for _, p := range t.Params {
+		line += "  " + p.String()
+	}
+	v.sink.Tell(line)
+}
+
+func (v *sweepView) close(err error) {
+	s := v.s
+	s.mu.Lock()
+	p := v.snapshot(s.study.State)
+	s.mu.Unlock()
+	if err != nil {
+		p.Detail = err.Error()
+	}
+	_ = v.sink.Close(p) // a broken display is no failure of the sweep
+}
+
+// bestReport is the best of what a trial has reported.
+func (s *Study) bestReport(t TrialResult) float64 {
+	best := t.Reports[0].Value
+	for _, r := range t.Reports {
+		if s.better(r.Value, best) {
+			best = r.Value
+		}
+	}
+	return best
+}
+
+// params are the parameters that trials have, in the order in which they came up.
+func (s *Study) params() []Param {
+	var all []Param
+	seen := map[string]bool{}
+	for _, t := range s.Trials {
+		for _, p := range t.Params {
+			if !seen[p.Name] {
+				seen[p.Name] = true
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// picture is the study as package live draws it.
+func (s *Study) picture(shares []Importance) live.Sweep {
+	l := live.Sweep{Title: s.title(), State: s.State, Metric: s.Metric, Done: len(s.Trials)}
+	axes := s.params()
+	for _, p := range axes {
+		l.Axes = append(l.Axes, live.SweepAxis{Name: p.Name, Marks: p.marks()})
+	}
+	for _, t := range s.Sorted() {
+		r := live.SweepTrial{Number: t.Number, State: t.State, Value: t.Value, Epochs: t.epochs(), Seconds: t.Seconds, Note: t.Error}
+		for _, a := range axes {
+			at, text := math.NaN(), ""
+			if i := slices.IndexFunc(t.Params, func(p Param) bool { return p.Name == a.Name }); i >= 0 {
+				at, text = t.Params[i].share(), t.Params[i].Text()
+			}
+			r.At, r.Values = append(r.At, at), append(r.Values, text)
+		}
+		l.Trials = append(l.Trials, r)
+	}
+	for _, x := range shares {
+		l.Shares = append(l.Shares, live.SweepShare(x))
+	}
+	return l
+}
+
+// marks label a parameter's axis: each value of a choice and of a short range, the
+// ends and the middle of others.
+func (p Param) marks() []live.SweepMark {
+	var out []live.SweepMark
+	mark := func(value float64) {
+		p.Value = value
+		text := p.Text()
+		if p.Kind != kindChoice {
+			text = strconv.FormatFloat(value, 'g', 2, 64)
+			if value == math.Trunc(value) && math.Abs(value) < 1e6 {
+				text = strconv.FormatFloat(value, 'f', 0, 64)
+			}
+		}
+		out = append(out, live.SweepMark{At: p.share(), Text: text})
+	}
+	if n := int(min(p.High-p.Low, 6)) + 1; p.Kind == kindChoice || p.Kind == kindInt && n <= 6 {
+		if p.Kind == kindChoice {
+			n = len(p.Choices)
+		}
+		for i := range n {
+			mark(p.Low + float64(i))
+		}
+		return out
+	}
+	for _, u := range []float64{0, 0.5, 1} {
+		mark(p.at(u))
+	}
+	return out
+}
+
+func (s *Study) title() string {
+	return fmt.Sprintf("%s of %s on %s", s.Method+" search", s.Model, s.Dataset)
+}

@@ -92,15 +92,23 @@ func (p *painter) SVG(s *Snapshot) ([]byte, error) {
 	}
 	c := vgsvg.New(figWidth, figHeight)
 	p.charts(draw.New(c), s)
+	svg, err := svgText(c)
+	if err != nil {
+		return nil, err
+	}
+	p.svg, p.svgKey = svg, key
+	return p.svg, nil
+}
+
+// svgText is a drawing as text. The browser's machine may lack the font; those it
+// is given have the same widths.
+func svgText(c *vgsvg.Canvas) ([]byte, error) {
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("live: writing the figure: %w", err)
 	}
-	// The browser's machine may lack the font; these have the same widths.
-	p.svg = bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;font-variant:none;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
-	p.svg = bytes.ReplaceAll(p.svg, []byte("font-weight:normal;font-style:normal;"), nil)
-	p.svgKey = key
-	return p.svg, nil
+	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;font-variant:none;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
+	return bytes.ReplaceAll(svg, []byte("font-weight:normal;font-style:normal;"), nil), nil
 }
 
 // metricsKey names what the charts depend on besides the loss.

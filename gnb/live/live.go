@@ -102,6 +102,7 @@ type Snapshot struct {
 	// Epoch is the epoch in progress, 1 to Epochs; Step is the number of steps
 	// done in it, of Steps. Progress is (Epoch-1 + Step/Steps) / Epochs.
 	Epoch, Epochs, Step, Steps int
+	Unit                       string        // what a step is called; "" is "step"
 	Elapsed, Left              time.Duration // Left 0: unknown
 
 	Loss    []Point  // by step of the whole run, ascending, any length; NaN and Inf are gaps

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -121,7 +122,7 @@ func progressLine(s *Snapshot) string {
 		parts = nil
 	}
 	if s.Step > 0 {
-		parts = append(parts, "step "+of(s.Step, s.Steps))
+		parts = append(parts, cmp.Or(s.Unit, "step")+" "+of(s.Step, s.Steps))
 	}
 	if share, ok := s.progress(); ok {
 		parts = append(parts, percent(share))

@@ -20,6 +20,7 @@ func commands() []command {
 		explainCommand,
 		trainCommand,
 		inferCommand,
+		sweepCommand,
 		scalingCommand,
 		benchCommand,
 		runsCommand,

@@ -126,6 +126,21 @@ func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	return m
 }
 
+// trainFlagsOf makes the other flags of training: how long, by how many workers, and what chooses the
+// best epoch.
+func trainFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) {
+	fs.IntVar(&o.Epochs, "epochs", 10, "epochs")
+	fs.IntVar(&o.Workers, "workers", 0, "worker processes (default one a GPU, else one)")
+	fs.StringVar(&o.Eval, "eval", "full", "evaluation: full, sampled or none")
+	fs.IntVar(&o.EvalEvery, "eval-every", 1, "epochs between evaluations")
+	fs.IntVar(&o.EvalBatches, "eval-batches", 0, "batches of a sampled evaluation (default all)")
+	fs.StringVar(&o.BestBy, "best-by", "metric", "what chooses the best epoch on validation: metric (the highest) or loss (the lowest)")
+	fs.IntVar(&o.Patience, "patience", 0, "`epochs` without a better one after which training ends (default: all epochs)")
+	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints (default one a minute, -1: none)")
+	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "checkpoints that are kept")
+	fs.BoolVar(&o.Digest, "digest", false, "also compute the digest of everything sampled")
+}
+
 func precisionFlag(fs *flag.FlagSet, p *string) {
 	fs.StringVar(p, "precision", "float32", "of training's matrix products: float32, or bf16 (factors rounded to bfloat16)")
 }
@@ -134,6 +149,9 @@ func precisionFlag(fs *flag.FlagSet, p *string) {
 func (m *modelFlags) finish(o *gnb.TrainOptions) (gnb.AnyModel, error) {
 	if o.Dropout = *m.dropout; o.Dropout == 0 {
 		o.Dropout = -1
+	}
+	if o.Epochs == 0 { // of --epochs 0; without that flag it means nothing
+		o.Epochs = -1
 	}
 	o.Fanouts = m.hops.hops(cmp.Or(o.Layers, 2))
 	return gnb.ModelByName(*m.model)
@@ -146,24 +164,12 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 		model = modelFlagsOf(fs, &o)
 		split = fs.Int("split", 0, "set of splits, for a dataset that has several")
 	)
-	fs.IntVar(&o.Epochs, "epochs", 10, "epochs")
-	fs.IntVar(&o.Workers, "workers", 0, "worker processes (default one a GPU, else one)")
-	fs.StringVar(&o.Eval, "eval", "full", "evaluation: full, sampled or none")
-	fs.IntVar(&o.EvalEvery, "eval-every", 1, "epochs between evaluations")
-	fs.IntVar(&o.EvalBatches, "eval-batches", 0, "batches of a sampled evaluation (default all)")
-	fs.StringVar(&o.BestBy, "best-by", "metric", "what chooses the best epoch on validation: metric (the highest) or loss (the lowest)")
-	fs.IntVar(&o.Patience, "patience", 0, "`epochs` without a better one after which training ends (default: all epochs)")
-	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints (default one a minute, -1: none)")
-	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "checkpoints that are kept")
+	trainFlagsOf(fs, &o)
 	fs.StringVar(&o.Resume, "resume", "", "`run` directory to go on with, or never (default: the last run, if it was interrupted and had the same options)")
 	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
-	fs.BoolVar(&o.Digest, "digest", false, "also compute the digest of everything sampled")
 	rest, err := out.parse(fs, args, 1, 1)
 	if err != nil {
 		return err
-	}
-	if o.Epochs == 0 {
-		o.Epochs = -1
 	}
 	m, err := model.finish(&o)
 	if err != nil {

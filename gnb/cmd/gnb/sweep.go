@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+var sweepCommand = command{"sweep", "search the hyper-parameters that train a model best", runSweep}
+
+// sweepParam is one --param: a flag of "gnb train" and the values that trials give it.
+type sweepParam struct {
+	name      string
+	log       bool
+	whole     bool
+	low, high float64
+	choices   []string // instead of a range
+}
+
+// sweepParams is the flag --param, which can be given more than once.
+type sweepParams []sweepParam
+
+func (p *sweepParams) String() string { return "" }
+
+// Set reads lr=log:1e-4:1e-1, dropout=0:0.7 or hidden=64,128,256.
+func (p *sweepParams) Set(s string) error {
+	name, spec, ok := strings.Cut(s, "=")
+	if !ok || name == "" || spec == "" {
+		return fmt.Errorf("it is NAME=VALUES, such as lr=log:1e-4:1e-1, dropout=0:0.7 or hidden=64,128")
+	}
+	if slices.ContainsFunc(*p, func(q sweepParam) bool { return q.name == name }) {
+		return fmt.Errorf("%s is given twice", name)
+	}
+	q := sweepParam{name: name}
+	spec, q.log = strings.CutPrefix(spec, "log:")
+	low, high, span := strings.Cut(spec, ":")
+	switch {
+	case span:
+		var err, err2 error
+		q.low, err = strconv.ParseFloat(low, 64)
+		q.high, err2 = strconv.ParseFloat(high, 64)
+		if err != nil || err2 != nil {
+			return fmt.Errorf("%q is no range; it is LOW:HIGH or log:LOW:HIGH", spec)
+		}
+	case q.log:
+		return fmt.Errorf("%q is no range; it is log:LOW:HIGH", spec)
+	case strings.Contains(spec, "|"): // of values that have commas, such as fanouts
+		q.choices = strings.Split(spec, "|")
+	default:
+		q.choices = strings.Split(spec, ",")
+	}
+	*p = append(*p, q)
+	return nil
+}
+
+// trialFlags are the flags of "gnb train" that say what a trial is, with values of their own.
+type trialFlags struct {
+	o     gnb.TrainOptions
+	fs    *flag.FlagSet
+	model *modelFlags
+}
+
+// newTrialFlags makes them with the values that given has.
+func newTrialFlags(given *flag.FlagSet) (*trialFlags, error) {
+	t := &trialFlags{fs: flag.NewFlagSet("trial", flag.ContinueOnError)}
+	t.fs.SetOutput(io.Discard)
+	t.model = modelFlagsOf(t.fs, &t.o)
+	trainFlagsOf(t.fs, &t.o)
+	var err error
+	given.Visit(func(f *flag.Flag) {
+		if t.fs.Lookup(f.Name) != nil && err == nil {
+			err = t.fs.Set(f.Name, f.Value.String())
+		}
+	})
+	return t, err
+}
+
+// check finds the flag that each parameter means, and tries its values.
+func (p sweepParams) check(given *flag.FlagSet) error {
+	for i := range p {
+		t, err := newTrialFlags(given)
+		if err != nil {
+			return err
+		}
+		q := &p[i]
+		f := t.fs.Lookup(q.name)
+		if f == nil || q.name == "model" {
+			return usagef("--param %s: it is a flag of \"gnb train\" that says how a model is trained, such as lr, hidden, dropout or fanout", q.name)
+		}
+		try := q.choices
+		if q.choices == nil {
+			var kind any
+			if g, ok := f.Value.(flag.Getter); ok {
+				kind = g.Get()
+			}
+			switch kind.(type) {
+			case float64:
+			case int:
+				q.whole = true
+				if q.low != float64(int(q.low)) || q.high != float64(int(q.high)) {
+					return usagef("--param %s: %v to %v; its values are whole numbers", q.name, q.low, q.high)
+				}
+			default:
+				return usagef("--param %s: it has no range; list its values, as in %s=a,b", q.name, q.name)
+			}
+		}
+		for _, v := range try {
+			if err := t.fs.Set(q.name, v); err != nil {
+				return usagef("--param %s: %q: %v", q.name, v, err)
+			}
+		}
+	}
+	return nil
+}
+
+// value asks a trial for the parameter, and is what the flag is set to.
+func (p sweepParam) value(t *gnb.Trial) string {
+	switch {
+	case p.choices != nil:
+		return gnb.Choice(t, p.name, p.choices...)
+	case p.whole && p.log:
+		return strconv.Itoa(t.LogInt(p.name, int(p.low), int(p.high)))
+	case p.whole:
+		return strconv.Itoa(t.Int(p.name, int(p.low), int(p.high)))
+	case p.log:
+		return strconv.FormatFloat(t.LogFloat(p.name, p.low, p.high), 'g', -1, 64)
+	}
+	return strconv.FormatFloat(t.Float(p.name, p.low, p.high), 'g', -1, 64)
+}
+
+// sweepResult is the result of "gnb sweep".
+type sweepResult struct {
+	*gnb.Study
+	Dir        string           `json:"dir"`
+	Best       *gnb.TrialResult `json:"best"`
+	Importance []gnb.Importance `json:"importance"`
+}
+
+func runSweep(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training hold for every trial.")
+	var (
+		base   gnb.TrainOptions
+		o      gnb.SweepOptions
+		params sweepParams
+		model  = modelFlagsOf(fs, &base)
+		split  = fs.Int("split", 0, "set of splits, for a dataset that has several")
+		draw   = fs.String("png", "", "`file` to draw the trials to")
+	)
+	trainFlagsOf(fs, &base)
+	fs.Var(&params, "param", "a flag of training and its `NAME=VALUES`; once for each")
+	fs.StringVar(&o.Method, "method", "tpe", "grid, random, sobol, tpe or asha")
+	fs.IntVar(&o.Trials, "trials", 0, "trials in all (default 20, or the whole grid)")
+	fs.IntVar(&o.Parallel, "parallel", 1, "trials at a time")
+	fs.StringVar(&o.Metric, "metric", "", "`value` of the result to compare (default that of validation)")
+	fs.BoolVar(&o.Minimize, "minimize", false, "look for the lowest, not the highest")
+	fs.IntVar(&o.Levels, "levels", 0, "values of a range in a grid (default 5)")
+	fs.IntVar(&o.MinEpochs, "min-epochs", 0, "epochs before asha stops a trial (default a 27th of --epochs)")
+	fs.IntVar(&o.Reduction, "reduction", 0, "asha lets one in so many go on (default 3)")
+	fs.StringVar(&o.Dir, "dir", "", "`directory` of the sweep, which goes on if there is one (default a new one in runs)")
+	fs.StringVar(&o.Resume, "resume", "", "`directory` of a sweep to go on with, or to extend by more --trials; or never (default: the last sweep, if it was interrupted and had the same options)")
+	rest, err := out.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	if len(params) == 0 {
+		return usagef("it takes at least one --param, such as --param lr=log:1e-4:1e-1")
+	}
+	if err := params.check(fs); err != nil {
+		return err
+	}
+	m, err := model.finish(&base)
+	if err != nil {
+		return err
+	}
+	ds, err := loadSplitSet(ctx, out, rest[0], *split)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	o.Seed, o.Quiet = base.Seed, out.json
+	o.Events = func(r gnb.TrialResult) { trialEvent(out, r) }
+	var wrong error // of a flag, which check has tried
+	study, err := gnb.Sweep(ctx, ds, m, func(t *gnb.Trial) gnb.TrainOptions {
+		f, err := newTrialFlags(fs)
+		for _, p := range params {
+			if err == nil {
+				err = f.fs.Set(p.name, p.value(t))
+			}
+		}
+		if err == nil {
+			_, err = f.model.finish(&f.o)
+		}
+		if err != nil && wrong == nil {
+			wrong = err
+		}
+		return f.o
+	}, o)
+	if wrong != nil {
+		return wrong
+	}
+	if study != nil && len(study.Trials) > 0 {
+		out.printf("%s", study)
+	}
+	if err != nil {
+		return err
+	}
+	if err := drawTo(*draw, study.PNG); err != nil {
+		return err
+	}
+	if best := study.Best(); best != nil {
+		out.printf("the best again: %s\n", trainCommandLine(fs, rest[0], best))
+	}
+	out.result(sweepResult{Study: study, Dir: study.Dir, Best: study.Best(), Importance: study.Importance()})
+	return nil
+}
+
+// trainCommandLine is the "gnb train" that trains a trial again.
+func trainCommandLine(fs *flag.FlagSet, dataset string, best *gnb.TrialResult) string {
+	words := []string{"gnb", "train", shellWord(dataset)}
+	known, err := newTrialFlags(fs)
+	if err != nil {
+		return ""
+	}
+	fs.Visit(func(f *flag.Flag) {
+		swept := slices.ContainsFunc(best.Params, func(p gnb.Param) bool { return p.Name == f.Name })
+		if f.Name == "split" || known.fs.Lookup(f.Name) != nil && !swept {
+			words = append(words, "--"+f.Name+"="+shellWord(f.Value.String()))
+		}
+	})
+	for _, p := range best.Params {
+		words = append(words, "--"+p.Name+"="+shellWord(p.Text()))
+	}
+	return strings.Join(words, " ")
+}
+
+// shellWord is a word as a shell takes it.
+func shellWord(s string) string {
+	if strings.ContainsAny(s, " ?&*$|;<>()'\"\\`") {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+// trialEvent passes on that a trial begins or has ended.
+func trialEvent(out *output, r gnb.TrialResult) {
+	values := map[string]string{}
+	for _, p := range r.Params {
+		values[p.Name] = p.Text()
+	}
+	fields := map[string]any{"trial": r.Number, "state": r.State, "values": values, "run": r.Run}
+	switch r.State {
+	case gnb.StateRunning:
+	case gnb.StateFailed:
+		fields["error"] = r.Error
+	default:
+		fields["value"], fields["seconds"] = r.Value, r.Seconds
+	}
+	out.event("trial", fields)
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSweepCommand(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{
+		"sweep", "planted?nodes=600&features=8", "--param", "lr=log:1e-4:1e-1", "--param", "hidden=4,8", "--param", "heads=1:2", "--param", "fanout=4,4|6,3", "--param", "dropout=0:0.5",
+		"--method", "random", "--parallel", "2", "--epochs", "2", "--seed", "5", "--workers", "1", "--dir", "s",
+	}
+	events, r := result(t, dir, append(args, "--trials", "3", "--png", "s.png")...)
+	has(t, r, "state", "dataset", "model", "method", "metric", "seed", "parallel", "trials", "dir", "best", "importance")
+	begun, done := 0, 0
+	for _, e := range events {
+		if e["event"] != "trial" {
+			continue
+		}
+		has(t, e, "trial", "state", "values", "run")
+		switch e["state"] {
+		case "running":
+			begun++
+		case "done":
+			done++
+			has(t, e, "value", "seconds")
+		}
+	}
+	trials := r["trials"].([]any)
+	if begun != 3 || done != 3 || len(trials) != 3 {
+		t.Fatalf("%d trials began, %d ended, %d are in the result", begun, done, len(trials))
+	}
+	first, _ := json.Marshal(trials[0].(map[string]any)["options"])
+	for _, want := range []string{`"Epochs":2`, `"Seed":5`, `"Fanouts":[`} {
+		if !strings.Contains(string(first), want) {
+			t.Errorf("no %s in the options %s", want, first)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "s.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := png.Decode(bytes.NewReader(data)); err != nil {
+		t.Error(err)
+	}
+	// It is extended, and says how to train the best again.
+	status, stdout, stderr := gnbRun(t, dir, append(args, "--trials", "4")...)
+	if status != 0 || !strings.Contains(stdout, "4 trials") || !strings.Contains(stderr, "going on after 3 trials") {
+		t.Fatalf("exit status %d\n%s%s", status, stdout, stderr)
+	}
+	_, line, ok := strings.Cut(strings.TrimSpace(stdout), "the best again: gnb ")
+	if !ok || !strings.HasPrefix(line, "train 'planted?nodes=600&features=8' --epochs=2 --seed=5 --workers=1 --lr=") {
+		t.Fatalf("the last line is %q", line)
+	}
+	_, again := result(t, dir, strings.Fields(strings.ReplaceAll(line, "'", ""))...)
+	_, r = result(t, dir, append(args, "--trials", "4")...)
+	if best := r["best"].(map[string]any); best["value"] != again["val_accuracy"] {
+		t.Errorf("the best trial had %v, and trained again %v", best["value"], again["val_accuracy"])
+	}
+	for want, args := range map[string][]string{
+		"at least one --param":        {},
+		"NAME=VALUES":                 {"--param", "lr"},
+		"given twice":                 {"--param", "lr=0:1", "--param", "lr=0:2"},
+		"is no range":                 {"--param", "lr=log:1"},
+		`it is a flag of "gnb train"`: {"--param", "speed=1,2"},
+		"whole numbers":               {"--param", "hidden=1:2.5"},
+		"list its values":             {"--param", "norm=0:1"},
+		`"x"`:                         {"--param", "hidden=4,x"},
+	} {
+		if status, _, stderr := gnbRun(t, dir, append([]string{"sweep", "karate"}, args...)...); status != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit status %d, %s", args, status, stderr)
+		}
+	}
+}

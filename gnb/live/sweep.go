@@ -1,0 +1,219 @@
+package live
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Sweep is a search over hyper-parameters at one moment, for a [SweepSink] and for
+// [SweepPNG].
+type Sweep struct {
+	Title  string
+	State  string // one of the states of a run
+	Detail string // the reason of Interrupted and Failed
+	Metric string // what the trials are compared by
+
+	Done, Total   int           // trials that ended, of so many; Total 0: unknown
+	Elapsed, Left time.Duration // Left 0: unknown
+
+	Axes   []SweepAxis
+	Trials []SweepTrial // the best first
+	Shares []SweepShare // how much each parameter matters, the most first; none: not known yet
+}
+
+// SweepAxis is a parameter's range: what stands at which height, 0 to 1.
+type SweepAxis struct {
+	Name  string
+	Marks []SweepMark
+}
+
+// SweepMark is a label at a height of an axis.
+type SweepMark struct {
+	At   float64
+	Text string
+}
+
+// SweepTrial is one trial. At and Values have an element an axis: the height, NaN
+// where the trial has no such parameter, and the value as text.
+type SweepTrial struct {
+	Number  int
+	State   string  // of a run, or "stopped"
+	Value   float64 // NaN: not known
+	Epochs  int     // it has evaluated after so many
+	Seconds float64
+	At      []float64
+	Values  []string
+	Note    string // why it failed
+}
+
+// SweepShare is how much of the trials' variance a parameter explains, 0 to 1.
+type SweepShare struct {
+	Name  string
+	Share float64
+}
+
+// best is the first trial, if it has been trained to its end.
+func (s *Sweep) best() (t SweepTrial, ok bool) {
+	if len(s.Trials) == 0 || s.Trials[0].State != Done || !finite(s.Trials[0].Value) {
+		return t, false
+	}
+	return s.Trials[0], true
+}
+
+// note is where the sweep stands in words.
+func (s *Sweep) note() string {
+	n := plural(s.Done, "trial")
+	if s.Total > 0 {
+		n = of(s.Done, s.Total) + " trials"
+	}
+	if b, ok := s.best(); ok {
+		n += fmt.Sprintf(", best %s %s (trial %d)", oneLine(s.Metric), value(b.Value), b.Number)
+	}
+	return n
+}
+
+// SweepPNG draws the trials as lines across their parameters to the metric
+// (parallel coordinates; Inselberg 1985, doi:10.1007/BF01898350), the best one
+// last, and beside them how much each parameter matters. The size is the one to
+// show it at, in CSS pixels.
+func SweepPNG(s Sweep) (data []byte, width, height int, err error) {
+	return titledPNG(s.Title, s.note(), func(p *painter, c draw.Canvas) { p.sweep(c, &s) })
+}
+
+// sweepSVG is the same picture without its title.
+func sweepSVG(s *Sweep) ([]byte, error) {
+	c := vgsvg.New(figWidth, figHeight)
+	var p painter
+	p.sweep(draw.New(c), s)
+	return svgText(c)
+}
+
+// mostLines is how many trials are drawn, the best ones: more cannot be told apart.
+const mostLines = 300
+
+func (p *painter) sweep(c draw.Canvas, s *Sweep) {
+	left := c
+	if len(s.Shares) > 0 {
+		left.Max.X = c.Min.X + (c.Max.X-c.Min.X)*0.72
+		p.shares(part(c, left.Max.X+14, c.Max.X), s)
+	}
+	p.parallel(left, s)
+}
+
+// parallel draws an axis a parameter and one for the metric, and a line a trial.
+func (p *painter) parallel(c draw.Canvas, s *Sweep) {
+	c = p.titled(c, "trials: parameters and "+oneLine(s.Metric))
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, t := range s.Trials {
+		if finite(t.Value) && t.State != Failed {
+			lo, hi = min(lo, t.Value), max(hi, t.Value)
+		}
+	}
+	if lo > hi || len(s.Axes) == 0 {
+		p.empty(c, "waiting for the first trial")
+		return
+	}
+	from, to, marks := valueAxis(lo, hi, 5, 0)
+	height := func(v float64) float64 { return (v - from) / (to - from) }
+	metric := SweepAxis{Name: s.Metric}
+	for _, m := range marks {
+		metric.Marks = append(metric.Marks, SweepMark{height(m.Value), m.Label})
+	}
+	axes := append(slices.Clone(s.Axes), metric)
+	const foot, pad, room = 16, 6, 44 // below for names, beside for the labels
+	at := func(i int, h float64) vg.Point {
+		x := c.Min.X + pad + (c.Max.X-c.Min.X-pad-room)*vg.Length(i)/vg.Length(len(axes)-1)
+		return vg.Point{X: x, Y: c.Min.Y + foot + 4 + (c.Max.Y-c.Min.Y-foot-8)*vg.Length(clamp01(h))}
+	}
+	for i := min(len(s.Trials), mostLines) - 1; i >= 0; i-- { // the best on top
+		t := s.Trials[i]
+		if !finite(t.Value) || t.State == Failed || len(t.At) != len(s.Axes) {
+			continue
+		}
+		line := []vg.Point{}
+		for a, h := range t.At {
+			if finite(h) {
+				line = append(line, at(a, h))
+			}
+		}
+		line = append(line, at(len(axes)-1, height(t.Value)))
+		c.StrokeLines(sweepStyle(s, i, (t.Value-lo)/max(hi-lo, 1e-300)), line)
+	}
+	room2 := (c.Max.X - c.Min.X - pad - room) / vg.Length(len(axes)-1)
+	for i, a := range axes {
+		foot, top := at(i, 0), at(i, 1)
+		c.StrokeLine2(draw.LineStyle{Color: baseInk, Width: vg.Points(0.8)}, foot.X, foot.Y, top.X, top.Y)
+		name := p.text(8, ink)
+		name.XAlign = draw.XCenter
+		x := foot.X
+		switch i {
+		case 0:
+			name.XAlign, x = draw.XLeft, c.Min.X
+		case len(axes) - 1:
+			name.XAlign, x = draw.XRight, c.Max.X
+		}
+		c.FillText(name, vg.Point{X: x, Y: c.Min.Y + 3}, p.fit(name, oneLine(a.Name), max(room2-4, 30)))
+		small := p.text(7, ink)
+		last := vg.Length(math.Inf(-1))
+		for _, m := range a.Marks {
+			y := at(i, m.At).Y
+			if y-last < 8 { // no room
+				continue
+			}
+			last = y
+			c.StrokeLine2(draw.LineStyle{Color: baseInk, Width: vg.Points(0.8)}, foot.X, y, foot.X+2.5, y)
+			// Where lines meet, beside the knot and away from the middle.
+			by := vg.Length(2)
+			switch {
+			case i == len(axes)-1:
+				by = -2.5
+			case m.At < 0.4:
+				by = -7
+			}
+			c.FillText(small, vg.Point{X: foot.X + 4, Y: y + by}, p.fit(small, oneLine(m.Text), max(min(room2, room)-6, 24)))
+		}
+	}
+}
+
+// sweepStyle is the line of the i-th trial: the best one orange, those that were
+// stopped or go on dashed grey, the others bluer the higher they are among them.
+func sweepStyle(s *Sweep, i int, share float64) draw.LineStyle {
+	if _, ok := s.best(); ok && i == 0 {
+		return draw.LineStyle{Color: orange, Width: vg.Points(2)}
+	}
+	if s.Trials[i].State != Done {
+		return draw.LineStyle{Color: alpha(ink, 0x70), Width: vg.Points(0.7), Dashes: []vg.Length{vg.Points(2), vg.Points(2)}}
+	}
+	rank := 1 - float64(i)/float64(len(s.Trials))
+	return draw.LineStyle{Color: color.NRGBA{blue.R, blue.G, blue.B, uint8(0x30 + 0xb0*clamp01(rank)*clamp01(0.4+0.6*share))}, Width: vg.Points(1)}
+}
+
+// shares draws a bar a parameter: how much of the variance it explains.
+func (p *painter) shares(c draw.Canvas, s *Sweep) {
+	c = p.titled(c, "variance explained")
+	sty, num := p.text(8, ink), p.text(8, ink)
+	num.XAlign = draw.XRight
+	y := c.Max.Y - 6
+	for _, sh := range s.Shares {
+		if y < c.Min.Y+24 {
+			break
+		}
+		c.FillText(sty, vg.Point{X: c.Min.X, Y: y}, p.fit(sty, oneLine(sh.Name), c.Max.X-c.Min.X-34))
+		c.FillText(num, vg.Point{X: c.Max.X - 4, Y: y}, sharePercent(sh.Share))
+		y -= 6
+		bar := func(to float64, col color.Color) {
+			x := c.Min.X + (c.Max.X-4-c.Min.X)*vg.Length(to)
+			c.FillPolygon(col, []vg.Point{{X: c.Min.X, Y: y}, {X: x, Y: y}, {X: x, Y: y + 3}, {X: c.Min.X, Y: y + 3}})
+		}
+		bar(1, gridInk)
+		bar(clamp01(sh.Share), blue)
+		y -= 15
+	}
+}

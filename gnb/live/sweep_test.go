@@ -1,0 +1,132 @@
+package live
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func sampleSweep(trials int, state string) Sweep {
+	s := Sweep{Title: "tpe of sage on <cora>", State: state, Metric: "val_accuracy", Done: trials, Total: 40, Elapsed: 83 * time.Second, Axes: []SweepAxis{
+		{"lr", []SweepMark{{0, "0.0001"}, {0.5, "0.003"}, {1, "0.1"}}},
+		{"hidden", []SweepMark{{0.17, "16"}, {0.5, "64"}, {0.83, "256"}}},
+		{"dropout", []SweepMark{{0, "0"}, {1, "0.7"}}},
+		{"<b>norm", []SweepMark{{0.25, "none"}, {0.75, "layer"}}},
+	}}
+	for i := range trials {
+		x := float64(i) / float64(max(trials, 1))
+		t := SweepTrial{
+			Number: (i * 7) % max(trials, 1), State: Done, Value: 0.82 - 0.4*x*x, Epochs: 30, Seconds: 2 + 3*x,
+			At:     []float64{0.6 + 0.4*math.Sin(40*x)*x, []float64{0.17, 0.5, 0.83}[i%3], math.Mod(0.3+3.1*x, 1), 0.25 + 0.5*float64(i%2)},
+			Values: []string{fmt.Sprintf("%.4g", 0.01*(1+x)), "64", "0.3", "<none>"},
+		}
+		switch {
+		case i > trials/2 && i%4 == 0:
+			t.State, t.Epochs = "stopped", 3
+		case i == trials-2:
+			t.State, t.At[1], t.Values[1] = Running, math.NaN(), ""
+		case i == trials-1:
+			t.State, t.Value, t.Note = Failed, math.NaN(), "gnb: 10 hidden columns do not divide among <3> heads"
+		}
+		s.Trials = append(s.Trials, t)
+	}
+	if trials >= 10 {
+		s.Shares = []SweepShare{{"lr", 0.62}, {"dropout", 0.11}, {"hidden", 0.04}, {"<b>norm", 0}}
+	}
+	return s
+}
+
+// A sweep is drawn whatever its numbers are; with GNB_LOOK set, for eyes to see.
+func TestSweepPNG(t *testing.T) {
+	odd := sampleSweep(6, Running)
+	odd.Trials[0].Value, odd.Trials[1].Value, odd.Trials[2].At = math.Inf(1), math.NaN(), nil
+	odd.Trials[3].At[0] = math.Inf(-1)
+	same := sampleSweep(5, Done)
+	for i := range same.Trials {
+		same.Trials[i].Value = 0.5
+	}
+	for name, s := range map[string]Sweep{
+		"none": {Title: strings.Repeat("long ", 100), Metric: "val_loss"}, "one": sampleSweep(3, Running), "odd": odd, "same": same, "forty": sampleSweep(40, Done),
+	} {
+		data, w, h, err := SweepPNG(s)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		img, err := png.Decode(bytes.NewReader(data))
+		if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
+			t.Errorf("%s: a picture of %v to be shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
+		}
+		svg, err := sweepSVG(&s)
+		if err != nil || !bytes.Contains(svg, []byte("</svg>")) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if dir := os.Getenv("GNB_LOOK"); dir != "" {
+			put(t, filepath.Join(dir, "sweep-"+name+".png"), data)
+			head := s.snapshot()
+			put(t, filepath.Join(dir, "sweep-"+name+".html"), []byte(page(sweepHTML(&s, &head, svg, 10))))
+		}
+	}
+}
+
+// In a cell a sweep is one output, updated in place, that ends as a picture, and a
+// table with all that a reader needs; user text is escaped.
+func TestSweepCell(t *testing.T) {
+	d := &tape{}
+	sink := NewSweep(Options{Display: d})
+	sink.Update(sampleSweep(12, Running))
+	for len(d.all()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	sink.Tell("not shown")
+	if err := sink.Close(sampleSweep(40, Done)); err != nil {
+		t.Fatal(err)
+	}
+	sent := d.all()
+	first, last := sent[0], sent[len(sent)-1]
+	for _, want := range []string{"data:image/svg+xml;base64,", "tpe of sage on &lt;cora&gt;", "&lt;b&gt;norm", "&lt;none&gt;", "12/40 trials, best val_accuracy 0.820", "running", "among &lt;3&gt; heads"} {
+		if !strings.Contains(htmlOf(first), want) {
+			t.Errorf("the panel has no %q:\n%s", want, htmlOf(first))
+		}
+	}
+	for _, never := range []string{"<b>norm", "<none>", "<script", "<style", "<svg", " id="} {
+		if strings.Contains(htmlOf(first), never) {
+			t.Errorf("the panel has %q", never)
+		}
+	}
+	if out := d.outputs(); len(out) != 2 {
+		t.Errorf("%d outputs, want a picture and a table", len(out))
+	} else if b, ok := out[0].Data["image/png"].([]byte); !ok || len(b) < 1000 {
+		t.Errorf("no picture: %v", out[0].Data)
+	}
+	if !strings.Contains(htmlOf(last), "and 8 more trials") || strings.Contains(htmlOf(last), "<img") || d.syncs == 0 {
+		t.Errorf("the table:\n%s", htmlOf(last))
+	}
+}
+
+// Elsewhere it is lines.
+func TestSweepLines(t *testing.T) {
+	var out bytes.Buffer
+	sink := NewSweep(Options{Out: &out})
+	sink.Update(sampleSweep(0, Starting))
+	sink.Tell("trial 3 done")
+	s := sampleSweep(40, Done)
+	if err := sink.Close(s); err != nil {
+		t.Fatal(err)
+	}
+	want := "tpe of sage on <cora>: starting\ntrial 3 done\ntpe of sage on <cora>: done, best val_accuracy 0.820, 01:23\n"
+	if out.String() != want {
+		t.Errorf("it wrote\n%s\nwant\n%s", out.String(), want)
+	}
+	run := s.snapshot()
+	run.State, run.Left = Running, time.Minute
+	if got := progressLine(&run); got != "trial 40/40  100 %  best val_accuracy 0.820  01:00 left" {
+		t.Errorf("progress is %q", got)
+	}
+}

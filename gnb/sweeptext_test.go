@@ -1,0 +1,131 @@
+package gnb
+
+import (
+	"go/format"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/doctest"
+)
+
+func sampleStudy() *Study {
+	s := &Study{Dir: "runs/x", State: StateDone, Dataset: "cora", Model: "sage", Method: methodRandom, Metric: "val_accuracy", Parallel: 1}
+	s.Trials = sampleTrials(s)
+	return s
+}
+
+// sampleTrials are trials whose metric lr explains in most part, and hidden not at all.
+func sampleTrials(s *Study) []TrialResult {
+	search := newSearch(s)
+	var out []TrialResult
+	for i := range 60 {
+		r, _ := search.propose(i, nil, func(t *Trial) TrainOptions {
+			o := TrainOptions{LR: t.LogFloat("lr", 1e-4, 1e-1), Hidden: Choice(t, "hidden", 32, 64), Fanouts: []int{15, 10}, Seed: 7, Norm: "layer", Residual: true, Quiet: true}
+			if o.Hidden == 64 {
+				o.Dropout = t.Float("dropout", 0.1, 0.7)
+			}
+			return o
+		})
+		r.State, r.Value, r.Reports = StateDone, 0.5+0.4*r.Params[0].share()+0.02*math.Sin(float64(7*i)), []Report{{10, 0.5}}
+		out = append(out, r)
+	}
+	out[3].State, out[3].Reports = StateStopped, []Report{{3, 0.4}}
+	out[5].State, out[5].Value, out[5].Error = StateFailed, 0, "out of luck"
+	return out
+}
+
+// The best trial comes back as Go that the compiler takes, as gofmt writes it.
+func TestBestCode(t *testing.T) {
+	s := sampleStudy()
+	best := s.Best()
+	imported, err := doctest.Importer("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range []string{"sage", "gcn", "gat", "gin", "mlp", `my"own`} {
+		s.Model = model
+		code := s.BestCode()
+		if formatted, err := format.Source([]byte(code)); err != nil || string(formatted) != code {
+			t.Errorf("gofmt (%v) makes\n%s\nof\n%s", err, formatted, code)
+		}
+		u, err := doctest.NewUnit([]doctest.Piece{{Kind: doctest.Block, File: "BestCode", Line: 1, Text: code}})
+		if err == nil {
+			err = u.Check(imported)
+		}
+		if err != nil {
+			t.Errorf("%v\n%s", err, code)
+		}
+	}
+	s.Model = "sage"
+	for _, want := range []string{"gnb.SAGE, gnb.TrainOptions{\n", "Fanouts:", "[]int{15, 10},\n", `"layer",`, "true,", "LR:"} {
+		if !strings.Contains(s.BestCode(), want) {
+			t.Errorf("no %q in\n%s", want, s.BestCode())
+		}
+	}
+	if strings.Contains(s.BestCode(), "Quiet") || best.Options.LR == 0 {
+		t.Errorf("the code is\n%s", s.BestCode())
+	}
+	if code := (&Study{}).BestCode(); code != "" {
+		t.Errorf("of no trial it is %q", code)
+	}
+}
+
+// What explains the metric has the share, what does not has none, and a parameter
+// that only some trials have counts among those.
+func TestImportance(t *testing.T) {
+	s := sampleStudy()
+	got := map[string]float64{}
+	for _, x := range s.Importance() {
+		got[x.Name] = x.Share
+	}
+	if len(got) != 3 || got["lr"] < 0.8 || got["hidden"] > 0.1 || got["dropout"] > 0.4 {
+		t.Errorf("importances %v", got)
+	}
+	if s.Importance()[0].Name != "lr" {
+		t.Errorf("the first one is %v", s.Importance()[0])
+	}
+	s.Trials = s.Trials[:9]
+	if got := s.Importance(); len(got) > 0 {
+		t.Errorf("of nine trials: %v", got)
+	}
+	for name, c := range map[string]struct {
+		group []int
+		y     []float64
+		want  float64
+	}{
+		"all":           {[]int{0, 0, 1, 1}, []float64{1, 1, 2, 2}, 1},
+		"nothing":       {[]int{0, 1, 0, 1}, []float64{1, 1, 2, 2}, 0},
+		"one value":     {[]int{0, 1, 0, 1}, []float64{3, 3, 3, 3}, 0},
+		"one group":     {[]int{0, 0, 0}, []float64{1, 2, 3}, 0},
+		"half, by hand": {[]int{0, 0, 1, 1}, []float64{0, 1, 1, 2}, 1 - (1.0/2)/(2.0/3)},
+	} {
+		if got := explained(c.group, c.y); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// The table has the best first and says what failed.
+func TestStudyString(t *testing.T) {
+	s := sampleStudy()
+	lines := strings.Split(s.String(), "\n")
+	if lines[0] != "random search of sage on cora: done, 60 trials, 1 stopped, 1 failed" || lines[1] != "runs/x" {
+		t.Errorf("it begins with %q", lines[:2])
+	}
+	if f := strings.Fields(lines[2]); strings.Join(f, " ") != "trial val_accuracy lr hidden dropout epochs seconds" && strings.Join(f, " ") != "trial val_accuracy lr dropout hidden epochs seconds" {
+		t.Errorf("columns %q", lines[2])
+	}
+	for _, want := range []string{"and 10 more trials\n", "trial 5 failed: out of luck\n", "each explains alone: lr "} {
+		if !strings.Contains(s.String(), want) {
+			t.Errorf("no %q in\n%s", want, s)
+		}
+	}
+	if data, err := s.PNG(); err != nil || len(data) < 1000 {
+		t.Errorf("a picture of %d bytes (%v)", len(data), err)
+	}
+	s.Trials = nil
+	if got := s.String(); !strings.Contains(got, "0 trials") {
+		t.Errorf("of nothing: %q", got)
+	}
+}
