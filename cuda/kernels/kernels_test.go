@@ -65,6 +65,43 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
+// Sizes and indices are of 64 bits: a parameter of 32 is a number of another kind. And
+// a launch has at most maxGrid blocks, in one dimension, however much there is to do.
+func TestLarge(t *testing.T) {
+	numbers := regexp.MustCompile(`\b(?:u32|int) (\w+)[,)]`)
+	allowed := []string{"step", "c3", "threshold"}
+	for _, m := range Modules() {
+		text, err := os.ReadFile(m.Name + ".cu")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range regexp.MustCompile(`(?s)KERNEL \w+\(.*?\)`).FindAllString(string(text), -1) {
+			for _, p := range numbers.FindAllStringSubmatch(k, -1) {
+				if !slices.Contains(allowed, p[1]) {
+					t.Errorf("%s.cu: parameter %s has 32 bits in %q", m.Name, p[1], k)
+				}
+			}
+		}
+	}
+	const many = 1 << 40
+	for name, s := range map[string]Shape{
+		"items": Items(many), "rounds": Rounds(many), "rows": Rows(many, 3), "tiled": Tiled(many, 100, 4), "warps": Warps(many),
+		"transpose": Transpose(many, 7), "product": Product(many, 64, 1), "columns": Columns(many, 5), "losses": Losses(many, 5), "blocks": Blocks(many),
+	} {
+		if s.Grid != maxGrid || s.X*s.Y%32 != 0 || s.X*s.Y > Threads {
+			t.Errorf("%s of 2^40: %+v", name, s)
+		}
+	}
+	for n := range 70 {
+		if s := Items(n); s.Grid*s.X*s.Y < n || n == 0 != (s.Grid == 0) || s.X*s.Y%32 != 0 {
+			t.Errorf("%d items: %+v", n, s)
+		}
+		if s := Rows(n, 5); s.Grid*s.Y < n || s.X != 8 || s.X*s.Y%32 != 0 {
+			t.Errorf("%d rows of 5: %+v", n, s)
+		}
+	}
+}
+
 // Every kernel that a source defines is found, with parameters that one can pass.
 func TestNames(t *testing.T) {
 	define := regexp.MustCompile(`(?m)^KERNEL (\w+)\(([^)]*)\)`)
