@@ -19,5 +19,6 @@ func mapFile(f *os.File, size int) ([]byte, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	hugePages(data)
 	return data, func() error { return unix.Munmap(data) }, nil
 }
