@@ -300,3 +300,36 @@ func TestHops(t *testing.T) {
 		}
 	}
 }
+
+// Any graph, fanouts and seeds: what the CPU samples.
+func FuzzHops(f *testing.F) {
+	f.Add(uint64(1), uint16(50), uint8(4), uint8(9), []byte{3, 200, 40}, false)
+	f.Add(uint64(2), uint16(300), uint8(20), uint8(200), []byte{17, 9}, true)
+	f.Fuzz(func(t *testing.T, seed uint64, nodes uint16, degree, seeds uint8, fanouts []byte, weighted bool) {
+		n := int(nodes)%80 + 1
+		var fan sample.Fanouts
+		for _, k := range fanouts[:min(len(fanouts), 3)] {
+			fan = append(fan, int(k)%70-1)
+		}
+		if len(fan) == 0 {
+			return
+		}
+		c := testCase{g: random(n, int(degree)%8+1, seed), picker: fan, seeds: seedsOf(n, min(int(seeds), n)), purpose: philox.Sample}
+		if weighted {
+			c.g, c.picker = weigh(c.g, seed), sample.Weighted{Fanouts: fan}
+		}
+		cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 77})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := cpu.Sample(3, int(seed>>40), c.seeds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &gpu{t, ptx.NewMachine(ptx.NewMemory(0, 1<<30)), map[string]int{}}
+		g.m.Order = ptx.Order{Shuffle: seed}
+		for hop, got := range run(g, c, 3, int(seed>>40)) {
+			same(t, hop, got, want.Blocks[len(want.Blocks)-1-hop])
+		}
+	})
+}

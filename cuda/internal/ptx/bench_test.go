@@ -19,9 +19,9 @@ func BenchmarkLaunch(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, m := range map[string]Machine{"races": {Races: true}, "one core": {}, "two cores": {Workers: 2}} {
+	for name, workers := range map[string]int{"races": 0, "one core": 1, "two cores": 2} {
 		b.Run(name, func(b *testing.B) {
-			m := &Machine{Memory: NewMemory(0, 1<<30), Races: m.Races, Workers: m.Workers}
+			m := &Machine{Memory: NewMemory(0, 1<<30), Races: workers == 0, Workers: workers}
 			const n = 1 << 20
 			x, err := m.Memory.Alloc(4 * n)
 			if err != nil {

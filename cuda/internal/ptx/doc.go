@@ -55,6 +55,8 @@
 //
 // # Not done
 //
+// A register that nobody wrote holds what an earlier thread left there, unnoticed.
+//
 // Calls of device functions, textures, matrix instructions, clocks, activemask
 // and barriers of a part of a block: a kernel that has one does not parse, with
 // its line in the error.
