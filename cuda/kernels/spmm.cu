@@ -14,7 +14,9 @@
 
 #define BATCH 4
 
-template <int V, bool WEIGHTED, class T>
+// TABLE: rows may be chosen by via and lie in a cache; there is a loop for each case, as one that tests for both
+// has half as many instructions again.
+template <int V, bool WEIGHTED, bool TABLE, class T>
 __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
                                      const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols,
                                      i64 heads, i64 mean, i64 acc) {
@@ -26,21 +28,24 @@ __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restri
     const float *weight = WEIGHTED && heads > 1 ? w + c / (cols / heads) : w;
     Columns<V> sum = {};
     for (i64 next = from; next < to; next += BATCH) {
+      // Step by step for all of the batch, so that its loads are under way together.
+      i64 number[BATCH], row[BATCH];
       Columns<V> v[BATCH];
       float by[BATCH];
 #pragma unroll
       for (int j = 0; j < BATCH; j++) {
         i64 e = next + j < to ? next + j : to - 1;  // behind the last: the last again, with weight 0
-        i64 row = e - first, n = row;
-        if (once((i64)indices)) row = indices[e];
-        if (once((i64)via)) row = via[row];
-        load(rowOf(x, cache, (const int *)once((i64)slots), row, cols) + c, v[j]);
-        by[j] = 1;
-        if (WEIGHTED) {
-          if (once((i64)at)) n = at[e];
-          by[j] = weight[n * heads];
-        }
-        if (next + j >= to) by[j] = 0;
+        row[j] = number[j] = e - first;
+        if (once((i64)indices)) row[j] = indices[e];
+        if (WEIGHTED && once((i64)at)) number[j] = at[e];
+      }
+      if (TABLE && once((i64)via))
+#pragma unroll
+        for (int j = 0; j < BATCH; j++) row[j] = via[row[j]];
+#pragma unroll
+      for (int j = 0; j < BATCH; j++) {
+        load((TABLE ? rowOf(x, cache, (const int *)once((i64)slots), row[j], cols) : x + row[j] * cols) + c, v[j]);
+        by[j] = next + j >= to ? 0 : WEIGHTED ? weight[number[j] * heads] : 1;
       }
 #pragma unroll
       for (int j = 0; j < BATCH; j++)
@@ -61,10 +66,15 @@ template <int V, class T>
 __device__ __forceinline__ void spmm(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
                                      const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols,
                                      i64 heads, i64 mean, i64 acc) {
-  if (w)
-    add<V, true>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
+  bool table = sizeof(T) == 2 || via || slots;  // f16 is of tables alone
+  if (w && table)
+    add<V, true, true>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
+  else if (table)
+    add<V, false, true>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
+  else if (w)
+    add<V, true, false>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
   else
-    add<V, false>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
+    add<V, false, false>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 
 KERNEL spmm_f32(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
