@@ -30,8 +30,8 @@ step darwin env GOOS=darwin go vet ./...
 step arm64 env GOARCH=arm64 go build ./...
 step lint .bin/golangci-lint run ./... # gofumpt and goimports too
 if command -v "$(go env CC)" >/dev/null; then
-  step cuda-vet with_cuda go vet -tags cuda ./cuda/... ./gnb
-  step cuda-lint with_cuda .bin/golangci-lint run --build-tags cuda ./cuda/... ./gnb
+  step cuda-vet with_cuda go vet -tags cuda ./cuda/... ./gnb/... ./gnb
+  step cuda-lint with_cuda .bin/golangci-lint run --build-tags cuda ./cuda/... ./gnb/... ./gnb
 else
   echo "skip  -tags cuda     no C compiler ($(go env CC))"
 fi
