@@ -1,0 +1,112 @@
+//go:build cuda && linux && cgo
+
+package e2e
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// Every model that comes with the library, and what a run can have: clipping, virtual ranks, normalisation,
+// weight decay, evaluation, the best epoch. Losses and metrics are the CPU's.
+func TestModels(t *testing.T) {
+	ds := load(t, "planted?nodes=120&classes=3&features=6&degree=4")
+	base := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 40, Epochs: 2, Quiet: true, Resume: gnb.Never}
+	for name, c := range map[string]struct {
+		model gnb.AnyModel
+		gpus  int
+		set   func(o *gnb.TrainOptions)
+	}{
+		"gcn":            {gnb.GCN, 1, func(o *gnb.TrainOptions) { o.WeightDecay = 5e-4 }},
+		"gat":            {gnb.GAT, 1, func(o *gnb.TrainOptions) { o.Heads = 2 }},
+		"gin, clipped":   {gnb.GIN, 2, func(o *gnb.TrainOptions) { o.ClipNorm = 0.5 }},
+		"mlp":            {gnb.MLP, 1, func(o *gnb.TrainOptions) {}},
+		"sage, virtual":  {gnb.SAGE, 2, func(o *gnb.TrainOptions) { o.VirtualRanks = 2 }},
+		"sage, norm":     {gnb.SAGE, 1, func(o *gnb.TrainOptions) { o.Norm, o.Residual = "layer", true }},
+		"sampled eval":   {gnb.SAGE, 1, func(o *gnb.TrainOptions) { o.Eval = "sampled" }},
+		"all neighbours": {gnb.SAGE, 1, func(o *gnb.TrainOptions) { o.Fanouts = []int{-1, -1} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster(t, c.gpus, machine{})
+			var losses [2][]float64
+			var runs [2]*gnb.Run
+			for i, device := range []string{"cpu", "cuda"} {
+				o := base
+				c.set(&o)
+				o.Device = device
+				if device == "cpu" {
+					o.Workers = c.gpus
+				}
+				o.Events = func(e gnb.Event) {
+					if e.Kind == "epoch" {
+						losses[i] = append(losses[i], e.Loss)
+					}
+				}
+				var err error
+				if runs[i], err = gnb.Train(t.Context(), ds, c.model, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			same(t, losses[1], losses[0])
+			for _, name := range []string{"val_accuracy", "test_accuracy"} {
+				// A node or two on the border between classes may fall on the other side.
+				if a, b := runs[0].Value(name), runs[1].Value(name); !(math.Abs(a-b) <= 0.1) {
+					t.Errorf("%s is %v, the CPU's %v", name, b, a)
+				}
+			}
+			if runs[1].Config.Device != "cuda" {
+				t.Errorf("the run was on %s", runs[1].Config.Device)
+			}
+		})
+	}
+}
+
+// whole trains on the whole graph, in a program of its own, with the best weights kept and taken back.
+var whole = gnb.Program("e2e.whole", func(w *gnb.Worker, steps int) error {
+	net := gnb.SAGE.New(w, gnb.Sizes{In: w.Dataset().Features(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2})
+	opt := w.Optimizer(net, nn.NewSGD(nn.SGDOptions{LR: 0.05, Momentum: 0.9}))
+	b := w.FullGraph("train")
+	var before []float32
+	for e := range w.Epochs(steps) {
+		w.Step(b.Loss(net.Forward(b)), opt)
+		if w.SaveBest(net, -float64((e-1)*(e-1))) { // the second epoch's
+			before = append(before[:0], net.Params().Flat()...)
+		}
+	}
+	w.LoadBest(net)
+	for i, v := range net.Params().Flat() {
+		if v != before[i] {
+			return errors.New("the best weights are not what was saved")
+		}
+	}
+	m := w.Evaluate(net, gnb.FullNeighbors, "val")
+	w.Result("val", m.Of("val"))
+	w.Result("loss", w.EpochLoss())
+	return nil
+})
+
+func TestWholeGraph(t *testing.T) {
+	ds := load(t, "karate")
+	var val [2]float64
+	var losses [2][]float64
+	for i, device := range []string{"cpu", "cuda"} {
+		cluster(t, 1, machine{})
+		run, err := gnb.Launch(t.Context(), whole, 4, gnb.LaunchOptions{Data: ds, Device: device, Workers: 1, Quiet: true, Resume: gnb.Never, Events: func(e gnb.Event) {
+			if e.Kind == "epoch" {
+				losses[i] = append(losses[i], e.Loss)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		val[i] = run.Value("val")
+	}
+	same(t, losses[1], losses[0])
+	if val[0] != val[1] {
+		t.Errorf("accuracy %v after the best weights were taken back, the CPU has %v", val[1], val[0])
+	}
+}
