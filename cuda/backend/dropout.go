@@ -50,7 +50,7 @@ func (b *Backend) Dropout(out, mask, x tensor.Buffer, rows, cols int, k tensor.D
 
 // Mask implements [tensor.Backend].
 func (b *Backend) Mask(out, x, mask tensor.Buffer, rows, cols int, scale float32, acc bool) {
-	b.run("mask_f32", kernels.Rows(rows, cols), addr(out), addr(x), addr(mask), rows, cols, scale, asFlag(acc))
+	b.run("mask_f32", kernels.Items(rows*((cols+7)/8)), addr(out), addr(x), addr(mask), rows, cols, scale, asFlag(acc))
 }
 
 // SparseDropout implements [tensor.Backend].

@@ -130,7 +130,7 @@ func denseCases() []kernelCase {
 		}, {
 			"mask_f32", false, area,
 			func(g *gpu, out uint64, r, c int, acc bool) {
-				g.run("mask_f32", Rows(r, c), out, put(g, matrix(r, c)), put(g, maskOf(r, c)), r, c, float32(1.25), asFlag(acc))
+				g.run("mask_f32", Items(r*((c+7)/8)), out, put(g, matrix(r, c)), put(g, maskOf(r, c)), r, c, float32(1.25), asFlag(acc))
 			},
 			func(out []float32, r, c int, acc bool) {
 				cpu.Mask(buf(out), buf(matrix(r, c)), words(maskOf(r, c)), r, c, 1.25, acc)

@@ -4,6 +4,35 @@
 // Philox costs about 9 instructions an element, under the time of its memory.
 #include "philox.cuh"
 
+// eight elements from p on, of which n are there: in two pieces where the address allows it.
+struct Eight {
+  float v[8];
+};
+
+__device__ __forceinline__ bool aligned(const float *p) { return ((u64)p & 15) == 0; }
+
+__device__ __forceinline__ Eight load8(const float *p, i64 n) {
+  Eight e;
+  if (n >= 8 && aligned(p)) {
+    float4 a = *(const float4 *)p, b = *(const float4 *)(p + 4);
+    return {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+  }
+#pragma unroll
+  for (int l = 0; l < 8; l++) e.v[l] = l < n ? p[l] : 0;
+  return e;
+}
+
+__device__ __forceinline__ void store8(float *p, i64 n, const Eight &e) {
+  if (n >= 8 && aligned(p)) {
+    *(float4 *)p = make_float4(e.v[0], e.v[1], e.v[2], e.v[3]);
+    *(float4 *)(p + 4) = make_float4(e.v[4], e.v[5], e.v[6], e.v[7]);
+    return;
+  }
+#pragma unroll
+  for (int l = 0; l < 8; l++)
+    if (l < n) p[l] = e.v[l];
+}
+
 // dropout_f32: out[r,c] = x[r,c]·scale where it is kept, else 0; mask gets a bit for each that is kept.
 // Bytes: 8⅛ an element; [2^20, 256]: 2.2 GB, 0.45 ms.
 KERNEL dropout_f32(float *__restrict__ out, u8 *__restrict__ mask, const float *__restrict__ x, i64 rows, i64 cols, const int *__restrict__ ids32,
@@ -14,11 +43,26 @@ KERNEL dropout_f32(float *__restrict__ out, u8 *__restrict__ mask, const float *
     u32 bits = kept(block(seed, idOf(ids32, ids64, start, r), (u32)b, step, c3), threshold);
     if (n < 8) bits &= (1u << n) - 1;
     mask[item] = (u8)bits;
-    const float *in = x + r * cols + 8 * b;
-    float *to = out + r * cols + 8 * b;
+    Eight e = load8(x + r * cols + 8 * b, n);
 #pragma unroll
-    for (int l = 0; l < 8; l++)
-      if (l < n) to[l] = bits >> l & 1 ? in[l] * scale : 0;
+    for (int l = 0; l < 8; l++) e.v[l] = bits >> l & 1 ? e.v[l] * scale : 0;
+    store8(out + r * cols + 8 * b, n, e);
+  }
+}
+
+// mask_f32: out[r,c] = x[r,c]·scale where the mask's bit is set (bit c%8 of byte r·⌈cols/8⌉ + c/8), else 0 whatever
+// x. out may be x. Bytes: 8⅛ an element; [2^20, 256]: 2.2 GB, 0.45 ms.
+KERNEL mask_f32(float *out, const float *x, const u8 *__restrict__ mask, i64 rows, i64 cols, float scale, i64 acc) {
+  i64 width = (cols + 7) / 8;
+#pragma unroll 1
+  for (i64 item = (i64)blockIdx.x * blockDim.x + threadIdx.x; item < rows * width; item += (i64)gridDim.x * blockDim.x) {
+    i64 r = item / width, b = item - r * width, n = cols - 8 * b;
+    u32 bits = mask[item];
+    Eight e = load8(x + r * cols + 8 * b, n), old = {};
+    if (once(acc)) old = load8(out + r * cols + 8 * b, n);
+#pragma unroll
+    for (int l = 0; l < 8; l++) e.v[l] = (bits >> l & 1 ? e.v[l] * scale : 0) + old.v[l];
+    store8(out + r * cols + 8 * b, n, e);
   }
 }
 
@@ -32,17 +76,18 @@ KERNEL epilogue_f32(float *__restrict__ x, const float *__restrict__ bias, u8 *_
     i64 r = item / width, b = item - r * width, n = cols - 8 * b;
     u32 bits = 0xff;
     if (drop) bits = kept(block(seed, idOf(ids32, ids64, start, r), (u32)b, step, c3), threshold);
-    float *at = x + r * cols + 8 * b;
+    float *to = x + r * cols + 8 * b;
+    Eight e = load8(to, n), plus = {};
+    if (bias) plus = load8(bias + 8 * b, n);
     u32 passed = 0;
 #pragma unroll
     for (int l = 0; l < 8; l++) {
-      if (l >= n) continue;
-      float v = at[l];
-      if (bias) v += bias[8 * b + l];
-      bool pass = bits >> l & 1 && !(relu && v <= 0);
-      at[l] = pass ? v * scale : 0;
+      float v = e.v[l] + plus.v[l];
+      bool pass = l < n && bits >> l & 1 && !(relu && v <= 0);
+      e.v[l] = pass ? v * scale : 0;
       passed |= (u32)pass << l;
     }
+    store8(to, n, e);
     if (keep) keep[item] = (u8)passed;
   }
 }

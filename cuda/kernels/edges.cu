@@ -1,6 +1,8 @@
 // What attention computes an edge: softmax over the edges of a destination, products of rows.
 #include "common.cuh"
 
+#define BATCH 4  // edges whose rows are under way at once
+
 // edge_dot_f32: dw[e,k] = Σ over the columns c of head k of dout[d,c]·x[indices[e],c], for each edge e of d.
 //
 // Grid: (row, head) by groups of lanes as in common.cuh, for cols/heads columns; the sum is the lanes' tree.
@@ -14,12 +16,21 @@ KERNEL edge_dot_f32(float *__restrict__ dw, const i64 *__restrict__ indptr, cons
     if (!live) continue;
     i64 d = item / heads, k = item - d * heads;
     const float *g = dout + d * cols + k * width;
-    for (i64 e = indptr[d]; e < indptr[d + 1]; e++) {
-      const float *v = x + indices[e] * cols + k * width;
-      float sum = 0;
-      FOR_COLS(c, width) sum += g[c] * v[c];
-      for (int o = blockDim.x / 2; o > 0; o /= 2) sum += __shfl_xor_sync(group, sum, o);
-      if (threadIdx.x == 0) put(dw, (e - first) * heads + k, sum, acc);
+    i64 to = indptr[d + 1];
+    for (i64 next = indptr[d]; next < to; next += BATCH) {
+      const float *v[BATCH];
+      float sum[BATCH] = {};
+#pragma unroll
+      for (int j = 0; j < BATCH; j++) v[j] = x + indices[next + j < to ? next + j : to - 1] * cols + k * width;
+      FOR_COLS(c, width) {
+#pragma unroll
+        for (int j = 0; j < BATCH; j++) sum[j] += g[c] * v[j][c];
+      }
+#pragma unroll
+      for (int j = 0; j < BATCH; j++) {
+        for (int o = blockDim.x / 2; o > 0; o /= 2) sum[j] += __shfl_xor_sync(group, sum[j], o);
+        if (threadIdx.x == 0 && next + j < to) put(dw, (next + j - first) * heads + k, sum[j], acc);
+      }
     }
   }
 }

@@ -18,8 +18,8 @@
 // has half as many instructions again.
 template <int V, bool WEIGHTED, bool TABLE, class T>
 __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-                                     const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols,
-                                     i64 heads, i64 mean, i64 acc) {
+                                     const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots,
+                                     const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
   Tiles<V> tiles(cols);
   FOR_ROWS(item, live, tiles.items(rows)) {
     i64 d, c;
@@ -64,8 +64,8 @@ __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restri
 
 template <int V, class T>
 __device__ __forceinline__ void spmm(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-                                     const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols,
-                                     i64 heads, i64 mean, i64 acc) {
+                                     const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots,
+                                     const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
   bool table = sizeof(T) == 2 || via || slots;  // f16 is of tables alone
   if (w && table)
     add<V, true, true>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
@@ -78,19 +78,23 @@ __device__ __forceinline__ void spmm(float *__restrict__ out, const i64 *__restr
 }
 
 KERNEL spmm_f32(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-       const float *__restrict__ x, const float *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
+       const float *__restrict__ x, const float *__restrict__ cache, const int *__restrict__ slots,
+       const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
   spmm<1>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 KERNEL spmm_f32x4(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-       const float *__restrict__ x, const float *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
+       const float *__restrict__ x, const float *__restrict__ cache, const int *__restrict__ slots,
+       const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
   spmm<4>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 KERNEL spmm_f16(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-       const u16 *__restrict__ x, const u16 *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
+       const u16 *__restrict__ x, const u16 *__restrict__ cache, const int *__restrict__ slots,
+       const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
   spmm<1>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 KERNEL spmm_f16x4(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
-       const u16 *__restrict__ x, const u16 *__restrict__ cache, const int *__restrict__ slots, const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
+       const u16 *__restrict__ x, const u16 *__restrict__ cache, const int *__restrict__ slots,
+       const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
   spmm<4>(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
 }
 
