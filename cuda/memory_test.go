@@ -131,7 +131,7 @@ func TestOutOfMemory(t *testing.T) {
 			if !errors.As(err, &typed) || !errors.Is(err, OutOfMemory) || typed.Device != 1 || typed.Rank != 5 {
 				t.Fatalf("%v", err)
 			}
-			for _, want := range []string{"4 MB for activations", "features 5 MB", "limit", "smaller batch or fanout", "cache fewer rows"} {
+			for _, want := range []string{"4 MB for activations", "features 5 MB", "limit", "smaller batch or fanout", "GNB_CUDA_FEATURES=pinned"} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%q does not say %q", err, want)
 				}

@@ -72,9 +72,9 @@ const (
 func (u Use) hint() string {
 	switch u {
 	case Graph:
-		return "leave the graph in host memory"
+		return "leave the graph in host memory (GNB_CUDA_GRAPH=pinned)"
 	case Features:
-		return "cache fewer rows of features on the device"
+		return "leave features in host memory (GNB_CUDA_FEATURES=pinned)"
 	case Params:
 		return "use a smaller model"
 	default:

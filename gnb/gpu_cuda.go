@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,8 +62,18 @@ func openGPU(w *Worker) (_ gpu, err error) {
 			return nil, err
 		}
 	}
+	limit, err := sizeSetting("GNB_CUDA_MEMORY")
+	if err != nil {
+		return nil, err
+	}
+	var o store.Options
+	for name, to := range map[string]*store.Place{"GNB_CUDA_GRAPH": &o.Graph, "GNB_CUDA_FEATURES": &o.Features} {
+		if *to, err = placeSetting(name); err != nil {
+			return nil, err
+		}
+	}
 	g := &device{}
-	if g.d, err = cuda.Open(cuda.Options{Device: slot.Device, Rank: w.p.Rank}); err != nil {
+	if g.d, err = cuda.Open(cuda.Options{Device: slot.Device, Rank: w.p.Rank, Limit: limit}); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -96,7 +107,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	if w.ds.X != nil && len(w.ds.X.F32) > 0 {
 		x.Features, x.Cols = w.ds.X.F32, w.ds.X.Cols
 	}
-	if g.data, err = store.Open(g.d, x, store.Options{}); err != nil {
+	if g.data, err = store.Open(g.d, x, o); err != nil {
 		return nil, err
 	}
 	if f := g.data.Features; f != nil {
@@ -107,6 +118,44 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	}
 	g.note("%v", g.data)
 	return g, nil
+}
+
+// placeSetting is where the environment says that data lies: "device", "cached" (the
+// rows used most on the device) or "pinned" (in host memory); unset, where there is
+// room.
+func placeSetting(name string) (store.Place, error) {
+	text := os.Getenv(name)
+	p, ok := map[string]store.Place{"": store.Auto, "device": store.Device, "cached": store.Cached, "pinned": store.Pinned}[text]
+	if !ok || name == "GNB_CUDA_GRAPH" && p == store.Cached {
+		return 0, fmt.Errorf("the environment variable %s is %q; it is \"device\", \"pinned\" or, for features, \"cached\"", name, text)
+	}
+	return p, nil
+}
+
+// sizeSetting is a number of bytes that the environment gives, such as 20GB; 0 where
+// it does not.
+func sizeSetting(name string) (int64, error) {
+	text := os.Getenv(name)
+	if text == "" {
+		return 0, nil
+	}
+	digits, unit := strings.TrimRight(text, "KMGB"), int64(1)
+	switch strings.TrimPrefix(text, digits) {
+	case "KB":
+		unit = 1 << 10
+	case "MB":
+		unit = 1 << 20
+	case "GB":
+		unit = 1 << 30
+	case "":
+	default:
+		digits = ""
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n <= 0 || n > 1<<20 && unit == 1<<30 {
+		return 0, fmt.Errorf("the environment variable %s is %q; it is the device memory that a worker may take, such as 20GB", name, text)
+	}
+	return n * unit, nil
 }
 
 func (g *device) note(format string, args ...any) {

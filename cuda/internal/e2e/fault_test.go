@@ -263,3 +263,43 @@ func TestDigests(t *testing.T) {
 		}
 	}
 }
+
+// What lies where, and how much memory there may be, can be set; what cannot be understood is said.
+func TestSettings(t *testing.T) {
+	ds := load(t, "karate")
+	t.Setenv("GNB_RUNS", t.TempDir())
+	o := small
+	o.Device = "cpu"
+	want, _, err := train(t, ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ variable, value, says, fails string }{
+		{"GNB_CUDA_GRAPH", "pinned", "the graph (904 bytes) in pinned host memory", ""},
+		{"GNB_CUDA_FEATURES", "pinned", "features of 34 nodes (5 KB) in pinned host memory", ""},
+		{"GNB_CUDA_FEATURES", "cached", "rows used most", ""},
+		{"GNB_CUDA_MEMORY", "64MB", "of 64 MB of device memory", ""},
+		{"GNB_CUDA_MEMORY", "1000KB", "of 1000 KB of device memory", ""},
+		{"GNB_CUDA_MEMORY", "much", "", "GNB_CUDA_MEMORY is \"much\""},
+		{"GNB_CUDA_GRAPH", "cached", "", "GNB_CUDA_GRAPH is \"cached\""},
+	} {
+		t.Run(c.variable+" "+c.value, func(t *testing.T) {
+			cluster(t, 1, machine{})
+			t.Setenv(c.variable, c.value)
+			got, text, err := train(t, ds, small)
+			if c.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fails) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, got, want)
+			if !strings.Contains(text, c.says) {
+				t.Errorf("the run does not say %q:\n%s", c.says, text)
+			}
+		})
+	}
+}

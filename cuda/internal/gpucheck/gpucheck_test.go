@@ -54,7 +54,7 @@ esac`)
 	if err := json.Unmarshal(b, &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Suites) != 2 || r.Suites[1].Passed != 1 || r.Suites[1].Skipped != 1 || len(r.Measures) != 1 || len(r.Runs) != 1 || r.Runs[0].Median != 2 {
+	if len(r.Suites) != 2 || r.Suites[1].Passed != 1 || r.Suites[1].Skipped != 1 || len(r.Measures) != 1 || len(r.Runs) != 2 || r.Runs[0].Median != 2 {
 		t.Errorf("%s", b)
 	}
 	if md := r.markdown(); !strings.Contains(md, "| bad | 0 | 1 | 0 |") || !strings.Contains(md, "| Copy | 5 ns/op |") {
