@@ -54,40 +54,42 @@ func PutFeatures(d *cuda.Device, x []float32, rows, cols int, o FeatureOptions) 
 	if o.Place == Cached && o.Graph == nil {
 		return nil, errors.New("store: a cache of features needs the graph, which tells what rows are used most; set FeatureOptions.Graph")
 	}
-	f := &Features{Rows: rows, Cols: cols, Half: o.Half, Place: o.Place, d: d, host: x}
-	f.mem.Half = o.Half
-	auto := o.Place == Auto
-	if auto {
-		f.Place = f.choose(&o)
+	f := &Features{Rows: rows, Cols: cols, Half: o.Half, d: d, host: x}
+	places := []Place{o.Place}
+	if o.Place == Auto {
+		places = f.choose(&o)
 	}
-	err := f.put(o)
-	if auto && f.Place != Device && errors.Is(err, cuda.OutOfMemory) {
-		// The host pins no more. Rows are copied as they are needed.
-		if err := f.Close(); err != nil {
-			return nil, err
+	var err error
+	for i, p := range places {
+		f.Place, f.mem, f.CachedRows = p, backend.Memory{Half: o.Half}, 0
+		if err = f.put(o); err == nil {
+			return f, nil
 		}
-		f.Place, f.mem, f.CachedRows = Staged, backend.Memory{Half: o.Half}, 0
-		err = f.put(o)
+		// What it holds until now goes first, whether there is another place or not.
+		if e := f.Close(); e != nil || !errors.Is(err, cuda.OutOfMemory) || i == len(places)-1 {
+			return nil, fmt.Errorf("store: putting the features %s: %w", p, errors.Join(err, e))
+		}
 	}
-	if err != nil {
-		_ = f.Close() // the first error says more
-		return nil, fmt.Errorf("store: putting the features %s: %w", f.Place, err)
-	}
-	return f, nil
+	return nil, err
 }
 
-// choose is the best place that there is room for.
-func (f *Features) choose(o *FeatureOptions) Place {
-	if fits(f.d, f.Bytes()) {
-		return Device
-	}
+// choose are the places that there is room for, the best first: another process may
+// have taken what was free.
+func (f *Features) choose(o *FeatureOptions) []Place {
+	places := []Place{Pinned, Staged}
+	left := free(f.d)
 	if o.CacheBytes == 0 {
-		o.CacheBytes = free(f.d)
+		if o.CacheBytes = left; f.Bytes() <= left {
+			o.CacheBytes = left / 2 // there was less than it seemed
+		}
 	}
 	if o.Graph != nil && f.cacheRows(o.CacheBytes) > 0 {
-		return Cached
+		places = append([]Place{Cached}, places...)
 	}
-	return Pinned
+	if f.Bytes() <= left {
+		places = append([]Place{Device}, places...)
+	}
+	return places
 }
 
 // width is the bytes of a row as it is stored.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/graphnb/graphnb/cuda"
@@ -31,30 +32,27 @@ func PutGraph(d *cuda.Device, g *graphops.Graph, place Place, mapped bool) (*Gra
 	if g == nil || len(g.Indptr) == 0 {
 		return nil, fmt.Errorf("store: the graph is missing: it has no indptr, which even a graph without nodes has")
 	}
-	out := &Graph{Host: g, Nodes: int64(g.NumNodes()), Edges: g.NumEdges(), Place: place}
-	if place == Auto {
-		out.Place = Device
-		if !fits(d, GraphBytes(g)) {
-			out.Place = Pinned
+	out := &Graph{Host: g, Nodes: int64(g.NumNodes()), Edges: g.NumEdges()}
+	var err error
+	out.Place, err = putAll(d, "a graph lies", place, GraphBytes(g), func(at Place) error {
+		for _, p := range []struct {
+			to *cuda.Ptr
+			b  []byte
+		}{{&out.Indptr, bytesOf(g.Indptr)}, {&out.Indices, bytesOf(g.Indices)}, {&out.Weights, bytesOf(g.Weights)}} {
+			if len(p.b) == 0 {
+				continue
+			}
+			a, err := put(d, cuda.Graph, p.b, at, mapped)
+			if err != nil {
+				return errors.Join(err, out.Close())
+			}
+			out.parts = append(out.parts, a)
+			*p.to = a.ptr
 		}
-	}
-	if out.Place != Device && out.Place != Pinned {
-		return nil, fmt.Errorf("store: a graph lies on the device or in pinned memory, not %s", place)
-	}
-	for _, p := range []struct {
-		to *cuda.Ptr
-		b  []byte
-	}{{&out.Indptr, bytesOf(g.Indptr)}, {&out.Indices, bytesOf(g.Indices)}, {&out.Weights, bytesOf(g.Weights)}} {
-		if len(p.b) == 0 {
-			continue
-		}
-		a, err := put(d, cuda.Graph, p.b, out.Place, mapped)
-		if err != nil {
-			out.Close()
-			return nil, fmt.Errorf("store: putting the graph %s: %w", out.Place, err)
-		}
-		out.parts = append(out.parts, a)
-		*p.to = a.ptr
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }

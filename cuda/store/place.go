@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"unsafe"
 
@@ -47,6 +49,31 @@ func bytesOf[T int32 | int64 | float32 | uint16 | uint8](s []T) []byte {
 		return nil
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+// putAll calls put for the place, or, where that is Auto, for the device if n bytes
+// have room there, and for pinned memory if they have not, after all. It returns
+// where it succeeded.
+func putAll(d *cuda.Device, what string, place Place, n int64, put func(Place) error) (Place, error) {
+	if place != Auto && place != Device && place != Pinned {
+		return place, fmt.Errorf("store: %s on the device or in pinned memory, not %s", what, place)
+	}
+	at := place
+	if place == Auto {
+		at = Pinned
+		if n <= free(d) {
+			at = Device
+		}
+	}
+	err := put(at)
+	if place == Auto && at == Device && errors.Is(err, cuda.OutOfMemory) {
+		at = Pinned // another process has taken what was free
+		err = put(at)
+	}
+	if err != nil {
+		return at, fmt.Errorf("store: putting what lies %s: %w", at, err)
+	}
+	return at, nil
 }
 
 // put puts bytes on the device or into pinned memory.
@@ -108,9 +135,6 @@ func (a *array) close() error {
 // room is the part of a device's memory that data may take: what is left is for
 // activations, gradients and batches.
 const room = 0.6
-
-// fits tells whether data of n bytes may lie on the device.
-func fits(d *cuda.Device, n int64) bool { return n <= free(d) }
 
 // free is how many bytes of data the device has room for.
 func free(d *cuda.Device) int64 {

@@ -99,29 +99,22 @@ func (s *Store) Close() error {
 type Labels struct {
 	Place Place
 
-	a *array
-	n int
+	a *array // nil where there are none
 }
 
 // PutLabels puts labels at a place: Device, Pinned or Auto, which is Device where
 // there is room.
 func PutLabels(d *cuda.Device, labels []int32, place Place) (*Labels, error) {
-	l := &Labels{Place: place, n: len(labels)}
-	if place == Auto {
-		l.Place = Device
-		if !fits(d, 4*int64(len(labels))) {
-			l.Place = Pinned
-		}
-	}
-	if l.Place != Device && l.Place != Pinned {
-		return nil, fmt.Errorf("store: labels lie on the device or in pinned memory, not %s", place)
-	}
-	if l.n == 0 {
-		return l, nil
-	}
+	l := &Labels{}
 	var err error
-	if l.a, err = put(d, cuda.Features, bytesOf(labels), l.Place, false); err != nil {
-		return nil, fmt.Errorf("store: putting the labels %s: %w", l.Place, err)
+	l.Place, err = putAll(d, "labels lie", place, 4*int64(len(labels)), func(at Place) (err error) {
+		if len(labels) > 0 {
+			l.a, err = put(d, cuda.Features, bytesOf(labels), at, false)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return l, nil
 }

@@ -207,24 +207,26 @@ func TestDecision(t *testing.T) {
 		name  string
 		limit int64
 		o     Options
-		noPin bool
+		fault string // a call that finds no memory twice
+		after int    // after so many that do
 		says  []string
 		graph Place
 		feats Place
 	}{
-		{"all fits", 1 << 20, Options{}, false, []string{"the graph (12 KB) on the device", "features of 1000 nodes (250 KB) on the device", "labels on the device", "of 1 MB of device memory are left"}, Device, Device},
-		{"half of the rows", 256 << 10, Options{}, false, []string{"the graph (12 KB) on the device", "rows used most", "the others in pinned host memory"}, Device, Cached},
-		{"nothing fits", 10 << 10, Options{}, false, []string{"the graph (12 KB) in pinned host memory", "features of 1000 nodes (250 KB) in pinned host memory"}, Pinned, Pinned},
-		{"f16 fits", 256 << 10, Options{Half: true}, false, []string{"features of 1000 nodes (125 KB) on the device"}, Device, Device},
-		{"the host pins nothing", 64 << 10, Options{Graph: Device}, true, []string{"in host memory, each batch's rows copied to the device"}, Device, Staged},
-		{"asked for", 1 << 20, Options{Graph: Pinned, Features: Staged, Labels: Pinned}, false, []string{"the graph (12 KB) in pinned host memory", "each batch's rows", "labels in pinned host memory"}, Pinned, Staged},
-		{"a small cache", 1 << 20, Options{Features: Cached, CacheBytes: 4*nodes + 10*4*cols}, false, []string{"the 10 rows used most (2 KB) on the device"}, Device, Cached},
+		{"all fits", 1 << 20, Options{}, "", 0, []string{"the graph (12 KB) on the device", "features of 1000 nodes (250 KB) on the device", "labels on the device", "of 1 MB of device memory are left"}, Device, Device},
+		{"half of the rows", 256 << 10, Options{}, "", 0, []string{"the graph (12 KB) on the device", "rows used most", "the others in pinned host memory"}, Device, Cached},
+		{"nothing fits", 10 << 10, Options{}, "", 0, []string{"the graph (12 KB) in pinned host memory", "features of 1000 nodes (250 KB) in pinned host memory"}, Pinned, Pinned},
+		{"f16 fits", 256 << 10, Options{Half: true}, "", 0, []string{"features of 1000 nodes (125 KB) on the device"}, Device, Device},
+		{"the host pins nothing", 64 << 10, Options{Graph: Device}, "cuMemHostAlloc", 0, []string{"in host memory, each batch's rows copied to the device"}, Device, Staged},
+		{"the device is full after all", 1 << 20, Options{}, "cuMemAlloc_v2", 3, []string{"the graph (12 KB) on the device", "the 1000 rows used most"}, Device, Cached},
+		{"asked for", 1 << 20, Options{Graph: Pinned, Features: Staged, Labels: Pinned}, "", 0, []string{"the graph (12 KB) in pinned host memory", "each batch's rows", "labels in pinned host memory"}, Pinned, Staged},
+		{"a small cache", 1 << 20, Options{Features: Cached, CacheBytes: 4*nodes + 10*4*cols}, "", 0, []string{"the 10 rows used most (2 KB) on the device"}, Device, Cached},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			drv := fake(t, fakegpu.Config{})
 			d := open(t, cuda.Options{Exact: true, Limit: c.limit})
 			data := Data{Graph: ring(nodes), Features: x, Cols: cols, Labels: labels}
-			if c.noPin {
+			if c.fault != "" {
 				if onGPU {
 					t.Skip("a fault that is arranged in the interpreter's driver")
 				}
@@ -233,7 +235,7 @@ func TestDecision(t *testing.T) {
 				ok(t, err)
 				ok(t, cuda.CopyIn(d.Compute, b.Ptr, []int32{1}))
 				b.Free()
-				drv.Inject(fakegpu.Fault{Call: "cuMemHostAlloc", Status: int(cuda.OutOfMemory), Times: 1})
+				drv.Inject(fakegpu.Fault{Call: c.fault, Status: int(cuda.OutOfMemory), Times: 2, After: c.after})
 			}
 			s, err := Open(d, data, c.o)
 			ok(t, err)
