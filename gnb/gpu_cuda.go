@@ -116,6 +116,9 @@ func openGPU(w *Worker) (_ gpu, err error) {
 		}
 		g.be.Share(x.Features, f.Memory())
 	}
+	if on := g.data.Graph; on != nil {
+		g.be.ShareGraph(on.Host, on.Indptr, on.Indices)
+	}
 	g.note("%v", g.data)
 	return g, nil
 }

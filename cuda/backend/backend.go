@@ -48,6 +48,7 @@ type Backend struct {
 	s     *cuda.Stream
 	blas  *cublas.Handle
 	kept  kept
+	graph sharedGraph
 	empty *cuda.Buffer // what tensors without elements have
 	// Memory that an operation uses while it runs: the next one on the stream may
 	// have it again.

@@ -191,9 +191,9 @@ func TestTables(t *testing.T) {
 }
 
 // upload is a copy on the device, until it closes.
-func upload[T int32 | uint16](t testing.TB, be *Backend, host []T) cuda.Ptr {
+func upload[T int32 | int64 | uint16](t testing.TB, be *Backend, host []T) cuda.Ptr {
 	t.Helper()
-	mem, err := be.Device().Alloc(cuda.Features, int64(len(host))*4)
+	mem, err := be.Device().Alloc(cuda.Features, int64(len(host))*8)
 	if err == nil {
 		err = cuda.CopyIn(be.s, mem.Ptr, host)
 	}

@@ -19,10 +19,41 @@ func (c *copied) free() {
 	c.mem = nil
 }
 
+// sharedGraph is a graph whose arrays kernels read.
+type sharedGraph struct {
+	host            *graphops.Graph
+	indptr, indices cuda.Ptr
+}
+
+// ShareGraph says that g's Indptr (i64) and Indices (i32) lie where kernels read them,
+// on the device or in host memory that it reads. They stay the caller's. Slices of g
+// are read there from now on, rather than copied: whole-graph training, layer-wise
+// inference.
+func (b *Backend) ShareGraph(g *graphops.Graph, indptr, indices cuda.Ptr) {
+	b.graph = sharedGraph{g, indptr, indices}
+}
+
+// slice are the arrays of a block that is a slice of the graph, else nil.
+func (s *sharedGraph) slice(m *graphops.Block) *devblock.Arrays {
+	g := s.host
+	if g == nil || m.Graph != g || m.SrcIDs != nil || m.EdgePos != nil || unsafe.SliceData(m.Indices) != unsafe.SliceData(g.Indices) {
+		return nil
+	}
+	lo := m.DstStart
+	if lo+m.NumDst > g.NumNodes() || unsafe.SliceData(m.Indptr) != &g.Indptr[lo] {
+		return nil
+	}
+	return &devblock.Arrays{First: m.Indptr[0], Indptr: s.indptr + cuda.Ptr(8*lo), Indices: s.indices}
+}
+
 // arrays are a block's arrays on the device, copied there at its first use.
 func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
 	if a := devblock.Of(m); a != nil {
 		b.ready(a)
+		return a
+	}
+	if a := b.graph.slice(m); a != nil {
+		m.Dev = a
 		return a
 	}
 	c := &copied{}

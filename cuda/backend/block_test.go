@@ -138,3 +138,32 @@ func TestBlockMemory(t *testing.T) {
 		t.Errorf("%d bytes are held of a block that is no more", n)
 	}
 }
+
+// Slices of a graph that lies on the device are read there.
+func TestShareGraph(t *testing.T) {
+	be := open(t, fakegpu.Config{})
+	g := &graphops.Graph{Indptr: []int64{0, 2, 2, 5, 6, 7}, Indices: []int32{1, 2, 0, 3, 4, 3, 0}}
+	pass := func(backend tensor.Backend, b *graphops.Block) []float32 {
+		f := tensor.NewFwd(tensor.Config{Backend: backend})
+		defer f.Close()
+		x := f.Input(5, 2, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, nil)
+		return slices.Clone(f.Add(f.Aggregate(b, x, tensor.Mean), f.AggregateEdges(b, f.GatherSrc(b, x), tensor.Max)).Data())
+	}
+	graph := func() int64 { return be.Device().Memory().Held[cuda.Graph] }
+	be.ShareGraph(g, upload(t, be, g.Indptr), upload(t, be, g.Indices))
+	for _, r := range [][2]int{{0, 5}, {2, 4}, {4, 5}, {3, 3}} {
+		near(t, "slice", pass(be, g.Slice(r[0], r[1])), pass(nil, g.Slice(r[0], r[1])))
+	}
+	if n := graph(); n != 0 {
+		t.Errorf("%d bytes of slices were copied", n)
+	}
+	// Another graph's blocks, and blocks with arrays of their own, are copied.
+	other := &graphops.Graph{Indptr: slices.Clone(g.Indptr), Indices: []int32{0, 0, 1, 1, 1, 1, 1}}
+	for _, b := range []*graphops.Block{other.Block(), {NumDst: 1, NumSrc: 5, Indptr: []int64{0, 2}, Indices: []int32{4, 4}, Graph: g}} {
+		near(t, "block", pass(be, b), pass(nil, b))
+		if graph() == 0 {
+			t.Error("a block that is no slice of the graph was not copied")
+		}
+		b.Reset()
+	}
+}
