@@ -50,31 +50,35 @@ func TestSweep(t *testing.T) {
 	for _, method := range []string{"grid", "random", "sobol", "tpe", "asha"} {
 		t.Run(method, func(t *testing.T) {
 			var outlines []string
+			n := 4
+			if method == "asha" { // the first ones go on
+				n = 8
+			}
 			for i, parallel := range []int{2, 2, 1} {
 				if learns := method == "tpe" || method == "asha"; learns && i == 2 {
 					break
 				}
 				var mu sync.Mutex
 				told := map[string]int{}
-				o := gnb.SweepOptions{Method: method, Trials: 8, Parallel: parallel, Seed: 9, Levels: 2, MinEpochs: 1, Quiet: true, Resume: gnb.Never}
+				o := gnb.SweepOptions{Method: method, Trials: n, Parallel: parallel, Seed: 9, Levels: 2, MinEpochs: 1, Quiet: true, Resume: gnb.Never}
 				o.Events = func(r gnb.TrialResult) { mu.Lock(); told[r.State]++; mu.Unlock() }
 				s, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(s.Trials) != 8 || s.State != gnb.StateDone || told["running"] != 8 || told["done"]+told["stopped"] != 8 {
+				if len(s.Trials) != n || s.State != gnb.StateDone || told["running"] != n || told["done"]+told["stopped"] != n {
 					t.Fatalf("%d trials, %s, told of %v", len(s.Trials), s.State, told)
 				}
-				for n, r := range s.Trials {
+				for i, r := range s.Trials {
 					run, err := gnb.OpenRun(r.Run)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if r.Number != n || len(r.Params) != 3 || len(r.Reports) == 0 || r.Options.LR != r.Params[0].Value {
-						t.Errorf("trial %d is %+v", n, r)
+					if r.Number != i || len(r.Params) != 3 || len(r.Reports) == 0 || r.Options.LR != r.Params[0].Value {
+						t.Errorf("trial %d is %+v", i, r)
 					}
 					if r.State == gnb.StateDone && (r.Value != run.ValAccuracy() || run.Result.Epochs != 3) {
-						t.Errorf("trial %d has %v, and its run %v after %d epochs", n, r.Value, run.ValAccuracy(), run.Result.Epochs)
+						t.Errorf("trial %d has %v, and its run %v after %d epochs", i, r.Value, run.ValAccuracy(), run.Result.Epochs)
 					}
 				}
 				if method == "asha" && told["stopped"] == 0 {
@@ -96,6 +100,37 @@ func TestSweep(t *testing.T) {
 	studies, err := gnb.Studies(t.Context())
 	if err != nil || len(studies) != 13 {
 		t.Errorf("%d sweeps are there (%v), want 13", len(studies), err)
+	}
+}
+
+// The lowest loss on validation can be what counts, too.
+func TestSweepMinimizes(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	s, err := gnb.Sweep(t.Context(), load(t, sweepSet), gnb.SAGE, func(t *gnb.Trial) gnb.TrainOptions {
+		o := sweepOptions(t)
+		o.BestBy = "loss"
+		return o
+	}, gnb.SweepOptions{Method: "asha", Trials: 8, Metric: "val_loss", Minimize: true, MinEpochs: 1, Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, best := 0, s.Best()
+	for _, r := range s.Trials {
+		first := r.Reports[0].Value
+		switch r.State {
+		case gnb.StateStopped:
+			stopped++
+			if better := s.Trials[0].Reports[0].Value; r.Number == 1 && first <= better {
+				t.Errorf("trial 1 was stopped at %v, and trial 0 had %v", first, better)
+			}
+		case gnb.StateDone:
+			if r.Value < best.Value || math.Abs(r.Value-best.Value) > 5 {
+				t.Errorf("trial %d has the loss %v, and the best %v", r.Number, r.Value, best.Value)
+			}
+		}
+	}
+	if stopped == 0 {
+		t.Error("none was stopped")
 	}
 }
 
@@ -175,19 +210,23 @@ func TestSweepResumes(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Setenv("GNB_RUNS", t.TempDir())
 			ds := load(t, sweepSet)
-			o := gnb.SweepOptions{Method: method, Trials: 8, Parallel: 2, Seed: 4, MinEpochs: 1, Quiet: true}
+			all := 8
+			if method == "tpe" { // which learns after ten trials
+				all = 14
+			}
+			o := gnb.SweepOptions{Method: method, Trials: all, Parallel: 2, Seed: 4, MinEpochs: 1, Quiet: true}
 			whole, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			o.Events = func(r gnb.TrialResult) {
-				if r.Number == 3 && r.State != gnb.StateRunning {
+				if r.Number == all-5 && r.State != gnb.StateRunning {
 					cancel()
 				}
 			}
 			part, err := gnb.Sweep(ctx, ds, gnb.SAGE, sweepOptions, o)
-			if !errors.Is(err, gnb.ErrInterrupted) || part.State != gnb.StateInterrupted || len(part.Trials) < 2 || len(part.Trials) == 8 || part.Dir == whole.Dir {
+			if !errors.Is(err, gnb.ErrInterrupted) || part.State != gnb.StateInterrupted || len(part.Trials) < 2 || len(part.Trials) == all || part.Dir == whole.Dir {
 				t.Fatalf("%+v (%v)", part, err)
 			}
 			other := func(t *gnb.Trial) gnb.TrainOptions {
@@ -204,12 +243,12 @@ func TestSweepResumes(t *testing.T) {
 			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), "with other settings") {
 				t.Errorf("another seed: %v", err)
 			}
-			o.Seed, o.Resume, o.Trials = 4, "", 6
+			o.Seed, o.Resume, o.Trials = 4, "", all-2
 			again, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
-			if err != nil || again.Dir != part.Dir || len(again.Trials) != 6 {
+			if err != nil || again.Dir != part.Dir || len(again.Trials) != all-2 {
 				t.Fatalf("%+v (%v), want to go on in %s", again, err, part.Dir)
 			}
-			o.Trials, o.Dir = 8, part.Dir
+			o.Trials, o.Dir = all, part.Dir
 			again, err = gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
 			if err != nil || outline(t, again) != outline(t, whole) {
 				t.Errorf("going on it found\n%s\nand in one go\n%s (%v)", outline(t, again), outline(t, whole), err)
