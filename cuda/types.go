@@ -74,7 +74,7 @@ func (u Use) hint() string {
 	case Graph:
 		return "leave the graph in host memory (GNB_CUDA_GRAPH=pinned)"
 	case Features:
-		return "leave features in host memory (GNB_CUDA_FEATURES=pinned)"
+		return "cache fewer rows of features on the device, or leave them in host memory (GNB_CUDA_FEATURES=pinned)"
 	case Params:
 		return "use a smaller model"
 	default:

@@ -17,8 +17,8 @@
 // their own, and what they leave in it is named.
 //
 // With -cuda the packages that it lists run too with -tags cuda, where there is a C compiler; without
-// one that counts as a skip. With -race the packages that it lists run once more under the race detector, with -short; what
-// they skip by that is not counted.
+// one that counts as a skip. With -race, and for -tags cuda with -cudarace, the packages that it lists
+// run once more under the race detector, with -short; what they skip by that is not counted.
 package main
 
 import (
@@ -39,16 +39,17 @@ func main() {
 	skipsFile := flag.String("skips", "", "`file` with the number of tests that may be skipped")
 	race := flag.String("race", "", "`packages` to run under the race detector too, space-separated")
 	cuda := flag.String("cuda", "", "`packages` to run with -tags cuda too, space-separated")
+	cudaRace := flag.String("cudarace", "", "`packages` to run with -tags cuda under the race detector too, space-separated")
 	alone := flag.String("alone", "", "`packages` to run one at a time, space-separated")
 	short := flag.Bool("short", false, "the quick tests only")
 	flag.Parse()
-	if err := run(flag.Args(), *budgetFile, *skipsFile, strings.Fields(*alone), strings.Fields(*cuda), strings.Fields(*race), *short); err != nil {
+	if err := run(flag.Args(), *budgetFile, *skipsFile, strings.Fields(*alone), strings.Fields(*cuda), strings.Fields(*race), strings.Fields(*cudaRace), *short); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
 }
 
-func run(packages []string, budgetFile, skipsFile string, alone, cuda, race []string, short bool) error {
+func run(packages []string, budgetFile, skipsFile string, alone, cuda, race, cudaRace []string, short bool) error {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
@@ -94,6 +95,8 @@ func run(packages []string, budgetFile, skipsFile string, alone, cuda, race []st
 	} else if err := goTest(r, "cuda ", append(args, "-tags=cuda"), cuda, cudaEnv()); err != nil {
 		return err
 	} else if err := goTest(r, "race ", []string{"-race", "-short"}, race, nil); err != nil {
+		return err
+	} else if err := goTest(r, "race cuda ", []string{"-race", "-short", "-tags=cuda"}, cudaRace, cudaEnv()); err != nil {
 		return err
 	}
 	left, err := os.ReadDir(tmp)

@@ -116,7 +116,7 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 		case below(""): // its subtests count
 		case t.result == "pass":
 			r.passed++
-		case t.result == "skip" && label != "race ":
+		case t.result == "skip" && !strings.HasPrefix(label, "race "):
 			r.skip(name+" "+n, reason(t.output))
 		}
 	}
