@@ -78,6 +78,10 @@ func everyFunction(dir string) map[string]func() error {
 			_, err = gnb.Sample(ctx, ds, gnb.SampleOptions{})
 			return refused(err)
 		},
+		"Attach": func() error {
+			_, err := gnb.Attach(ctx, &gnb.Run{Dir: dir})
+			return refused(err)
+		},
 		"Explain": func() error {
 			_, err := gnb.Explain(ctx, nil, nil, gnb.ExplainOptions{})
 			return refused(err)

@@ -112,6 +112,7 @@ type launched struct {
 	device string
 	notes  []string
 	view   *view
+	lock   *os.File // of the run's directory
 }
 
 // launch runs a program; keep says whether the run has a directory.
@@ -290,6 +291,9 @@ func (l *launched) directory(c Config) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("gnb: making the run's directory: %w; set RunDir or GNB_RUNS to a place that can be written to", err)
 	}
+	if err := l.lockRun(dir); err != nil {
+		return err
+	}
 	l.run.Dir, l.job.RunDir = dir, dir
 	return writeJSON(filepath.Join(dir, "config.json"), l.run.Config)
 }
@@ -336,6 +340,9 @@ func (l *launched) resume(dir string) error {
 	}
 	old, err := OpenRun(dir)
 	if err != nil {
+		return err
+	}
+	if err := l.lockRun(dir); err != nil {
 		return err
 	}
 	path, step, damaged, err := checkpoint.Latest(filepath.Join(dir, "checkpoints"))
@@ -473,14 +480,26 @@ func (l *launched) close() {
 	if l.own != nil {
 		l.own.close()
 	}
+	if l.lock != nil {
+		_ = l.lock.Close() // it was only opened to be locked
+	}
+}
+
+// interruptible is ctx until an interrupt, as ■ in a notebook sends it.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt)
+}
+
+// title is what the panel is called.
+func (l *launched) title() string {
+	return cmp.Or(l.o.Title, strings.TrimPrefix(l.run.Config.Program, "gnb.")+" on "+cmp.Or(l.run.Config.Dataset, "no dataset"))
 }
 
 // start runs the workers to their end.
 func (l *launched) start(ctx context.Context) (*Run, error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	ctx, stop := interruptible(ctx)
 	defer stop()
-	title := cmp.Or(l.o.Title, strings.TrimPrefix(l.job.Program, "gnb.")+" on "+cmp.Or(l.run.Config.Dataset, "no dataset"))
-	v, err := newView(l, live.New(live.Options{Quiet: l.o.Quiet}), title)
+	v, err := newView(l, live.New(live.Options{Quiet: l.o.Quiet}), l.title())
 	if err != nil {
 		return nil, err
 	}

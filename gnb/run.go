@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -189,23 +190,36 @@ func absolute(path string) string {
 // readMetrics calls f for each line of a run's metrics.jsonl. A last line that a
 // kill cut short is left out.
 func readMetrics(dir string, f func(event)) error {
+	_, err := readMetricsFrom(dir, 0, f)
+	return err
+}
+
+// readMetricsFrom is readMetrics from an offset on, for a file that grows. It
+// returns where to go on: behind the last whole line.
+func readMetricsFrom(dir string, from int64, f func(event)) (next int64, err error) {
 	file, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return from, nil
 	}
-	if err != nil {
-		return fmt.Errorf("gnb: reading a run's metrics: %w", err)
+	if err == nil {
+		defer file.Close()
+		_, err = file.Seek(from, io.SeekStart)
 	}
-	defer file.Close()
-	sc := bufio.NewScanner(file)
-	sc.Buffer(nil, 64<<20)
-	for sc.Scan() {
+	for r := bufio.NewReaderSize(file, 1<<16); err == nil; {
+		var line []byte
+		if line, err = r.ReadBytes('\n'); err != nil {
+			break // a line that is not whole has not been written to its end
+		}
+		from += int64(len(line))
 		var e event
-		if json.Unmarshal(sc.Bytes(), &e) == nil {
+		if json.Unmarshal(line, &e) == nil {
 			f(e)
 		}
 	}
-	return sc.Err()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return from, fmt.Errorf("gnb: reading a run's metrics: %w", err)
+	}
+	return from, nil
 }
 
 // RunsDir is where runs are kept: $GNB_RUNS, or the folder "runs" in the working

@@ -28,6 +28,7 @@ type view struct {
 	first  time.Time // of the first step
 	steps0 int64     // steps done before this start of the run
 	total  int64
+	read   int64 // how much of the run's metrics was read
 	done   chan struct{}
 	ended  chan struct{}
 	// watching is whether watch was called: the workers have started.
@@ -58,7 +59,8 @@ func newView(l *launched, sink live.Sink, title string) (*view, error) {
 		v.snap.Workers = append(v.snap.Workers, live.Worker{Rank: r})
 	}
 	if l.run.Dir != "" { // what a resumed run had shown before
-		if err := readMetrics(l.run.Dir, v.apply); err != nil {
+		var err error
+		if v.read, err = readMetricsFrom(l.run.Dir, 0, v.apply); err != nil {
 			return nil, err
 		}
 	}

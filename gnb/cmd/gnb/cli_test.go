@@ -152,6 +152,9 @@ func TestRunsCommand(t *testing.T) {
 	if status, stdout, _ := gnbRun(t, dir, "runs", "show"); status != 0 || !strings.Contains(stdout, b) {
 		t.Errorf("show: status %d, want the last run, %s\n%s", status, b, stdout)
 	}
+	if status, stdout, stderr := gnbRun(t, dir, "runs", "attach"); status != 0 || !strings.Contains(stdout, b) {
+		t.Errorf("runs attach: status %d, %s%s", status, stdout, stderr)
+	}
 	if status, _, stderr := gnbRun(t, dir, "runs", "show", "nothing"); status != 1 || !strings.Contains(stderr, "not a run") {
 		t.Errorf("show nothing: status %d\n%s", status, stderr)
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 )
 
-var runsCommand = command{"runs", "list, show or compare past runs", runRuns}
+var runsCommand = command{"runs", "list, show, compare or watch runs", runRuns}
 
 func runRuns(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("list|show|compare [RUN...]", "list shows the runs in $GNB_RUNS, or the folder runs; show one of them, by default the last; compare several, first the settings in which they differ. RUN is a run's directory or its name.")
+	fs := out.flags("list|show|compare|attach [RUN...]", "list shows the runs in $GNB_RUNS, or the folder runs; show one of them, by default the last; compare several, first the settings in which they differ; attach watches one that another process is running, by default the last, until it ends. RUN is a run's directory or its name.")
 	rest, err := out.parse(fs, args, 1, -1)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func runRuns(ctx context.Context, args []string, out *output) error {
 		for _, r := range runs {
 			out.printf("%s\n", strings.ReplaceAll(r.String(), "\n", "  "))
 		}
-	case what == "show" && len(runs) <= 1:
+	case (what == "show" || what == "attach") && len(runs) <= 1:
 		if len(runs) == 0 {
 			r, err := gnb.LastRun(ctx)
 			if err != nil {
@@ -41,11 +41,16 @@ func runRuns(ctx context.Context, args []string, out *output) error {
 			}
 			runs = append(runs, r)
 		}
+		if what == "attach" {
+			if runs[0], err = gnb.Attach(ctx, runs[0]); err != nil {
+				return err
+			}
+		}
 		out.printf("%s\n%s", runs[0], gnb.CompareRuns(runs[0]))
 	case what == "compare" && len(runs) >= 2:
 		out.printf("%s", gnb.CompareRuns(runs...))
 	default:
-		return usagef("it is: runs list, runs show [RUN], or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
+		return usagef("it is: runs list, runs show [RUN], runs attach [RUN], or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
 	}
 	list := make([]map[string]any, len(runs))
 	for i, r := range runs {

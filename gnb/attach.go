@@ -1,0 +1,120 @@
+package gnb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// lockRun marks a run's directory as that of a run that goes on, until the file is
+// closed or this process ends, however it does.
+func (l *launched) lockRun(dir string) error {
+	f, err := tempdir.Lock(dir)
+	switch {
+	case errors.Is(err, tempdir.ErrLocked):
+		return fmt.Errorf("gnb: run %s is still going on in another process; watch it with gnb.Attach, or wait for its end", dir)
+	case errors.Is(err, tempdir.ErrNoLocks):
+		return nil
+	case err != nil:
+		return fmt.Errorf("gnb: locking the run's directory: %w", err)
+	}
+	l.lock = f
+	return nil
+}
+
+// goesOn tells whether some process is running the run in dir.
+func goesOn(dir string) bool {
+	f, err := tempdir.Lock(dir)
+	if err == nil {
+		_ = f.Close()
+	}
+	return errors.Is(err, tempdir.ErrLocked)
+}
+
+// attachEvery is how often Attach looks for what is new.
+const attachEvery = 100 * time.Millisecond
+
+// Attach shows a run that another process is running, started from another
+// notebook or terminal, or by a cell whose kernel's page was closed: loss and
+// metrics from the run's beginning, and then as they come, until it ends. What
+// each worker does only the launching process sees.
+//
+// It returns the run as it ended, with an error where that failed or was
+// interrupted. A run that has ended already is shown as it ended. When ctx is
+// cancelled (■ in a cell) Attach returns; the run goes on.
+func Attach(ctx context.Context, r *Run) (*Run, error) { return attach(ctx, r, live.Options{}) }
+
+func attach(ctx context.Context, r *Run, o live.Options) (*Run, error) {
+	multigpuEnter()
+	if multigpu.InWorker() {
+		return nil, errWorker
+	}
+	if r == nil || r.Dir == "" {
+		return nil, errors.New("gnb: Attach needs a run with a directory; get one from gnb.LastRun or gnb.OpenRun")
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	dir := r.Dir
+	r, err := OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &launched{run: &Run{Dir: dir, Config: r.Config}}
+	v, err := newView(l, live.New(o), l.title())
+	if err != nil {
+		return nil, err
+	}
+	v.start = r.Config.Created
+	end := func(state, detail string) {
+		v.snap.State, v.snap.Detail, v.snap.Left = state, detail, 0
+		_ = v.sink.Close(v.snap)
+	}
+	tick := time.NewTicker(attachEvery)
+	defer tick.Stop()
+	for {
+		on := goesOn(dir) // before reading: what it wrote until its end is read
+		if v.read, err = readMetricsFrom(dir, v.read, func(e event) {
+			v.apply(e)
+			v.report(e)
+		}); err != nil {
+			end(live.Failed, err.Error())
+			return nil, err
+		}
+		if !on {
+			break
+		}
+		v.timing()
+		v.sink.Update(v.snap)
+		select {
+		case <-ctx.Done():
+			end(v.snap.State, "no longer watched; the run goes on")
+			return l.run, ctx.Err()
+		case <-tick.C:
+		}
+	}
+	if r, err = OpenRun(dir); err != nil {
+		end(live.Failed, err.Error())
+		return nil, err
+	}
+	v.snap.Elapsed = time.Duration(r.Result.Seconds * float64(time.Second))
+	switch s := r.Result; s.State {
+	case StateDone:
+		end(live.Done, "")
+	case StateInterrupted:
+		end(live.Interrupted, s.Error)
+		return r, fmt.Errorf("gnb: run %s was %w", r.Config.ID, ErrInterrupted)
+	case StateFailed:
+		end(live.Failed, s.Error)
+		return r, fmt.Errorf("gnb: run %s failed: %s", r.Config.ID, s.Error)
+	default:
+		why := "its process ended without saying how, as after kill -9; resume it to go on from its last checkpoint"
+		end(live.Failed, why)
+		return r, fmt.Errorf("gnb: run %s: %s", r.Config.ID, why)
+	}
+	return r, nil
+}

@@ -1,0 +1,125 @@
+package gnb_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+type slowArgs struct {
+	Epochs int
+	Fail   bool
+}
+
+// slowly is a run that others have time to watch: it goes on until there is a file
+// "go on" in its directory.
+var slowly = gnb.Program("test.slowly", func(w *gnb.Worker, a slowArgs) error {
+	for epoch := range w.Epochs(a.Epochs) {
+		w.Log("epoch", epoch)
+	}
+	w.Result("answer", 42)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(w.RunDir(), "go on")); err == nil {
+			break
+		}
+	}
+	if a.Fail {
+		return errors.New("the cat stepped on the keyboard")
+	}
+	return nil
+})
+
+// watched starts slowly, and returns its directory once that is there, a function
+// that lets it end, and the launching call's error.
+func watched(t *testing.T, a slowArgs) (run *gnb.Run, goOn func(), ended chan error) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	ended = make(chan error, 1)
+	go func() {
+		_, err := gnb.Launch(t.Context(), slowly, a, gnb.LaunchOptions{RunDir: dir, Workers: 2, Threads: 1, Quiet: true, Resume: gnb.Never})
+		ended <- err
+	}()
+	goOn = func() {
+		if err := os.WriteFile(filepath.Join(dir, "go on"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl")); err == nil && strings.Contains(string(b), `"log"`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			b, _ := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+			t.Fatalf("the run never began: %s", b)
+		}
+	}
+	run, err := gnb.OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run, goOn, ended
+}
+
+// Attach waits for the end of a run that goes on, and gives what came of it. The
+// one who turns away leaves the run alone.
+func TestAttach(t *testing.T) {
+	run, goOn, ended := watched(t, slowArgs{Epochs: 5})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if r, err := gnb.Attach(ctx, run); !errors.Is(err, context.DeadlineExceeded) || r == nil {
+		t.Fatalf("run %v, error %v; want the deadline", r, err)
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("the run ended with the watching: %v", err)
+	default:
+	}
+	_, err := gnb.Launch(t.Context(), slowly, slowArgs{}, gnb.LaunchOptions{Resume: run.Dir, Workers: 2, Quiet: true})
+	if err == nil || !strings.Contains(err.Error(), "still going on") {
+		t.Errorf("resuming a run that goes on: %v", err)
+	}
+	time.AfterFunc(200*time.Millisecond, goOn)
+	r, err := gnb.Attach(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Result.State != gnb.StateDone || r.Value("answer") != 42 || r.Result.Epochs != 5 {
+		t.Errorf("%s after %d epochs, answer %v", r.Result.State, r.Result.Epochs, r.Value("answer"))
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the run: %v", err)
+	}
+	// Once more, when all is over.
+	if r, err := gnb.Attach(t.Context(), run); err != nil || r.Value("answer") != 42 {
+		t.Errorf("a run that has ended: %v", err)
+	}
+}
+
+func TestAttachToTheEnd(t *testing.T) {
+	run, goOn, ended := watched(t, slowArgs{Epochs: 1, Fail: true})
+	goOn()
+	if r, err := gnb.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "the cat") || r.Result.State != gnb.StateFailed {
+		t.Errorf("a run that fails: %v", err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the run did not fail")
+	}
+	// As after kill -9: it says that it runs, and nobody runs it.
+	if err := os.Remove(filepath.Join(run.Dir, "result.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gnb.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "without saying how") {
+		t.Errorf("a run whose process is gone: %v", err)
+	}
+	for _, r := range []*gnb.Run{nil, {}, {Dir: t.TempDir()}} {
+		if _, err := gnb.Attach(t.Context(), r); err == nil {
+			t.Errorf("Attach took %v", r)
+		}
+	}
+}
