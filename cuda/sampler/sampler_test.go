@@ -8,7 +8,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
@@ -51,8 +53,10 @@ func open(t testing.TB, o cuda.Options) *cuda.Device {
 // start is a sampler over g on a device, both until the test ends.
 func start(t testing.TB, d *cuda.Device, g *graphops.Graph, place store.Place, c Config) *Sampler {
 	t.Helper()
-	// The interpreter lets memory of Go's be registered; real pages hold other things.
-	sg, err := store.PutGraph(d, g, place, place == store.Pinned && !onGPU)
+	if place == store.Pinned {
+		g = &graphops.Graph{Indptr: mapped(t, g.Indptr), Indices: mapped(t, g.Indices), Weights: mapped(t, g.Weights)}
+	}
+	sg, err := store.PutGraph(d, g, place, place == store.Pinned)
 	ok(t, err)
 	s, err := New(d, sg, c)
 	ok(t, err)
@@ -62,6 +66,22 @@ func start(t testing.TB, d *cuda.Device, g *graphops.Graph, place store.Place, c
 		}
 	})
 	return s
+}
+
+// mapped is a copy of s in pages of its own, as a mapped file's are, until the test
+// ends; they are registered, not copied.
+func mapped[T int32 | int64 | float32](t testing.TB, s []T) []T {
+	t.Helper()
+	if len(s) == 0 {
+		return nil
+	}
+	size := len(s) * int(unsafe.Sizeof(s[0]))
+	m, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	ok(t, err)
+	t.Cleanup(func() { ok(t, syscall.Munmap(m)) })
+	out := unsafe.Slice((*T)(unsafe.Pointer(&m[0])), len(s))
+	copy(out, s)
+	return out
 }
 
 // epoch is the digest of an epoch of batches.

@@ -295,7 +295,7 @@ func TestErrors(t *testing.T) {
 	if !errors.Is(err, cuda.OutOfMemory) {
 		t.Error(err)
 	}
-	says(err, "cache fewer rows of features on the device")
+	says(err, "GNB_CUDA_FEATURES")
 	empty, err := Open(d, Data{}, Options{})
 	ok(t, err)
 	ok(t, empty.Close())
