@@ -21,25 +21,35 @@ type sum struct {
 }
 
 func (b *Backend) aggregate(s sum) {
-	kernel, vector := variant("spmm", s.out, s.x, s.cols, s.table)
-	if s.cols/max(s.heads, 1)%vector != 0 { // four columns lie in one head
-		kernel, vector = kernel[:len(kernel)-len("x4")], 1
-	}
+	heads := max(s.heads, 1)
+	// Four columns at a time have to lie in one head.
+	kernel, vector := spmm.pick(s.out, s.x, s.cols, s.table, s.cols/heads%4 == 0)
 	b.run(kernel, kernels.Tiled(s.rows, s.cols, vector), s.out, s.indptr, s.indices, s.via, s.x, s.table.Cache, s.table.Slots, s.w, s.at, s.first,
-		s.rows, s.cols, max(s.heads, 1), asFlag(s.mean), asFlag(s.acc))
+		s.rows, s.cols, heads, asFlag(s.mean), asFlag(s.acc))
 }
 
-// variant is the kernel for rows of a table as they are stored, and how many columns
-// it takes at a time: as many as its rows, and where they lie, allow.
-func variant(name string, out, x cuda.Ptr, cols int, table Memory) (kernel string, vector int) {
-	kernel = name + "_f32"
-	if table.Half {
-		kernel = name + "_f16"
+// forms are the kernels of an operation on rows, by how these are stored and by how
+// many columns are read at a time.
+type forms struct{ f32, f32x4, f16, f16x4 string }
+
+var (
+	spmm   = forms{"spmm_f32", "spmm_f32x4", "spmm_f16", "spmm_f16x4"}
+	gather = forms{"gather_f32", "gather_f32x4", "gather_f16", "gather_f16x4"}
+)
+
+// pick is the kernel for rows of a table, and how many columns it takes at a time:
+// four, with wide, where the rows and where they lie allow it.
+func (f *forms) pick(out, x cuda.Ptr, cols int, table Memory, wide bool) (kernel string, vector int) {
+	wide = wide && cols%4 == 0 && (x|table.Cache)%cuda.Ptr(4*table.size()) == 0 && out%16 == 0
+	switch {
+	case table.Half && wide:
+		return f.f16x4, 4
+	case table.Half:
+		return f.f16, 1
+	case wide:
+		return f.f32x4, 4
 	}
-	if cols%4 == 0 && (x|table.Cache)%cuda.Ptr(4*table.size()) == 0 && out%16 == 0 {
-		return kernel + "x4", 4
-	}
-	return kernel, 1
+	return f.f32, 1
 }
 
 // tableOf is how rows of a table are stored.
@@ -97,7 +107,7 @@ func (b *Backend) GatherRows(out, table tensor.Buffer, rows tensor.Rows, cols in
 }
 
 func (b *Backend) gather(out, x, ids cuda.Ptr, rows, cols int, table Memory) {
-	kernel, vector := variant("gather", out, x, cols, table)
+	kernel, vector := gather.pick(out, x, cols, table, true)
 	b.run(kernel, kernels.Tiled(rows, cols, vector), out, x, table.Cache, table.Slots, ids, rows, cols)
 }
 
