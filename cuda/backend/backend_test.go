@@ -59,6 +59,9 @@ func count(d *cuda.Device) {
 }
 
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite takes the interpreter half a minute")
+	}
 	backendtest.Run(t, open(t, fakegpu.Config{NoRaces: true, Memory: 8 << 30}))
 }
 
