@@ -13,8 +13,8 @@ import (
 // Sobol' sequence and the widths of a Parzen estimator. Its samplers and its
 // pruner are not used, since proposals must follow from the seed: in v0.9.0 they
 // draw choices and mixture components from Go's global generator, leave out the
-// upper end of whole numbers, and judge a trial at a rung anew after it has gone
-// on.
+// upper end of whole numbers, add logarithms where a density has a sum, and
+// overwrite a trial's value at a rung after it has gone on.
 
 // sobolDims is how many parameters a Sobol' sequence has.
 const sobolDims = 64
