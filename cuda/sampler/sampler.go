@@ -17,7 +17,8 @@
 //
 // # Cost
 //
-// Nine launches a hop on the device's sampling stream, and one wait at the end of
+// Seven or eight launches a hop on the device's sampling stream, with a transpose seven
+// to ten more, and one wait at the end of
 // a batch for its sizes. A hop of all in-edges, or one that could have more than
 // 2^24 edges, has a wait of its own, for memory of the right size. Device memory:
 // 4 bytes a node of the graph, and some 60 bytes for each edge that a batch could

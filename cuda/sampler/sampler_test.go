@@ -209,7 +209,7 @@ func TestSeveralDevices(t *testing.T) {
 	}
 }
 
-// Batches of a size take no new memory, and nine launches a hop.
+// Batches of a size take no new memory, and as many launches each.
 func TestSteadyState(t *testing.T) {
 	g := random(300, 6, 4)
 	fake(t, fakegpu.Config{})
