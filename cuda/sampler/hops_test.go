@@ -24,6 +24,7 @@ type gpu struct {
 	t        *testing.T
 	m        *ptx.Machine
 	launched map[string]int
+	narrow   bool
 }
 
 var parsed = sync.OnceValues(func() (map[string]*ptx.Kernel, error) {
@@ -52,6 +53,9 @@ func (g *gpu) Launch(name string, grid, block cuda.Dim, shared int, args ...any)
 		}
 	}
 	g.launched[name]++
+	if g.narrow {
+		grid.X = 1 // kernels stride by their grid
+	}
 	if err := g.m.Launch(all[name], ptx.Dim(grid), ptx.Dim(block), shared, args...); err != nil {
 		g.t.Fatal(err)
 	}
@@ -176,6 +180,7 @@ func cases() []testCase {
 		{"all, then some", g, sample.Fanouts{-1, 4}, seedsOf(400, 2), philox.Sample},
 		{"tails", big, sample.Fanouts{3}, seedsOf(3000, 1025), philox.Sample},
 		{"tile", big, sample.Fanouts{1}, seedsOf(3000, 1024), philox.Sample},
+		{"sums in rounds", random(3000, 14, 9), sample.Fanouts{14}, seedsOf(3000, 1025), philox.Sample},
 		{"31", big, sample.Fanouts{2, 2}, seedsOf(3000, 31), philox.Sample},
 		{"32", big, sample.Fanouts{2, 2}, seedsOf(3000, 32), philox.Sample},
 		{"33", big, sample.Fanouts{2, 2}, seedsOf(3000, 33), philox.Sample},
@@ -266,14 +271,15 @@ func same(t *testing.T, hop int, got, want *graphops.Block) {
 	}
 }
 
-// The kernels sample what the CPU does, in every order of threads, without a race
+// The kernels sample what the CPU does, in every order of threads and in one block
+// as in many, without a race
 // or an access beyond memory of just the right size.
 func TestHops(t *testing.T) {
 	launched := map[string]int{}
 	for name, order := range map[string]ptx.Order{"ascending": {}, "descending": {Descending: true}, "shuffled": {Shuffle: 3}} {
 		for _, c := range cases() {
 			t.Run(fmt.Sprint(name, "/", c.name), func(t *testing.T) {
-				g := &gpu{t, ptx.NewMachine(ptx.NewMemory(0, 1<<30)), launched}
+				g := &gpu{t, ptx.NewMachine(ptx.NewMemory(0, 1<<30)), launched, order.Shuffle != 0}
 				g.m.Order = order
 				cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 77, Purpose: c.purpose})
 				if err != nil {
@@ -326,7 +332,7 @@ func FuzzHops(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := &gpu{t, ptx.NewMachine(ptx.NewMemory(0, 1<<30)), map[string]int{}}
+		g := &gpu{t, ptx.NewMachine(ptx.NewMemory(0, 1<<30)), map[string]int{}, seed%2 == 0}
 		g.m.Order = ptx.Order{Shuffle: seed}
 		for hop, got := range run(g, c, 3, int(seed>>40)) {
 			same(t, hop, got, want.Blocks[len(want.Blocks)-1-hop])
