@@ -24,6 +24,7 @@ const machineEnv = "GNB_TEST_MACHINE"
 type machine struct {
 	Config fakegpu.Config
 	Fault  *fakegpu.Fault
+	Races  bool // are looked for: slower
 }
 
 // Workers are this binary again: they enter by flag.Parse, and have their machine by then.
@@ -58,7 +59,7 @@ func cluster(t *testing.T, gpus int, c machine) (log string) {
 		}
 	}
 	c.Config.Devices = gpus
-	c.Config.NoRaces = true
+	c.Config.NoRaces = !c.Races
 	c.Config.Log = filepath.Join(dir, "log")
 	text, err := json.Marshal(c)
 	if err != nil {
