@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -17,17 +18,31 @@ import (
 const NotLoaded = -1
 
 // Load loads the driver from a file or soname and initialises it. The status is that of cuInit, or
-// [NotLoaded]; why says the reason then. Loading twice is harmless.
+// [NotLoaded]; why says the reason then. A driver that is loaded stays: loading it again does nothing.
 func Load(library string) (status int, why string) {
 	if f := loader.Load(); f != nil {
 		return (*f)(library)
+	}
+	loading.Lock()
+	defer loading.Unlock()
+	if library == loaded {
+		return 0, ""
 	}
 	name := C.CString(library)
 	defer C.free(unsafe.Pointer(name))
 	text := make([]byte, 512)
 	status = int(C.gnb_load(name, (*C.char)(unsafe.Pointer(&text[0])), C.int(len(text))))
+	if status == 0 {
+		loaded = library
+	}
 	return status, C.GoString((*C.char)(unsafe.Pointer(&text[0])))
 }
+
+// loaded is the library that fills the table; "" for none.
+var (
+	loading sync.Mutex
+	loaded  string
+)
 
 // loader stands in for loading in tests.
 var loader atomic.Pointer[func(library string) (status int, why string)]
