@@ -17,7 +17,17 @@ func runRuns(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	var runs []*gnb.Run
+	if rest[0] == "show" && len(rest) == 2 {
+		if study, err := gnb.OpenStudy(runDir(rest[1])); err == nil {
+			out.printf("%s", study)
+			out.result(newSweepResult(study))
+			return nil
+		}
+	}
+	var (
+		runs   []*gnb.Run
+		sweeps []*gnb.Study
+	)
 	for _, name := range rest[1:] {
 		r, err := openRun(name)
 		if err != nil {
@@ -32,6 +42,13 @@ func runRuns(ctx context.Context, args []string, out *output) error {
 		}
 		for _, r := range runs {
 			out.printf("%s\n", strings.ReplaceAll(r.String(), "\n", "  "))
+		}
+		if sweeps, err = gnb.Studies(ctx); err != nil {
+			return err
+		}
+		for _, s := range sweeps {
+			line, _, _ := strings.Cut(s.String(), "\n")
+			out.printf("sweep %s: %s  %s\n", s.ID, line, s.Dir)
 		}
 	case (what == "show" || what == "attach") && len(runs) <= 1:
 		if len(runs) == 0 {
@@ -57,6 +74,13 @@ func runRuns(ctx context.Context, args []string, out *output) error {
 		list[i] = map[string]any{"id": r.Config.ID, "dir": r.Dir, "config": r.Config, "result": r.Result}
 	}
 	fields := map[string]any{"runs": list}
+	if rest[0] == "list" {
+		found := make([]sweepResult, len(sweeps))
+		for i, s := range sweeps {
+			found[i] = newSweepResult(s)
+		}
+		fields["sweeps"] = found
+	}
 	if rest[0] == "compare" {
 		c := gnb.CompareRuns(runs...)
 		fields["settings"], fields["results"] = c.Settings, c.Results
@@ -66,13 +90,16 @@ func runRuns(ctx context.Context, args []string, out *output) error {
 }
 
 // openRun opens a run by its directory, or by its name among the runs.
-func openRun(name string) (*gnb.Run, error) {
+func openRun(name string) (*gnb.Run, error) { return gnb.OpenRun(runDir(name)) }
+
+// runDir is the directory that a name means.
+func runDir(name string) string {
 	if _, err := os.Stat(name); err != nil && !strings.ContainsRune(name, filepath.Separator) {
 		if dir := filepath.Join(gnb.RunsDir(), name); exists(dir) {
-			name = dir
+			return dir
 		}
 	}
-	return gnb.OpenRun(name)
+	return name
 }
 
 func exists(path string) bool {

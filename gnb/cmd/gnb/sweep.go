@@ -142,6 +142,10 @@ type sweepResult struct {
 	Importance []gnb.Importance `json:"importance"`
 }
 
+func newSweepResult(s *gnb.Study) sweepResult {
+	return sweepResult{Study: s, Dir: s.Dir, Best: s.Best(), Importance: s.Importance()}
+}
+
 func runSweep(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training hold for every trial.")
 	var (
@@ -216,7 +220,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 	if best := study.Best(); best != nil {
 		out.printf("the best again: %s\n", trainCommandLine(fs, rest[0], best))
 	}
-	out.result(sweepResult{Study: study, Dir: study.Dir, Best: study.Best(), Importance: study.Importance()})
+	out.result(newSweepResult(study))
 	return nil
 }
 

@@ -63,6 +63,20 @@ func TestSweepCommand(t *testing.T) {
 	if best := r["best"].(map[string]any); best["value"] != again["val_accuracy"] {
 		t.Errorf("the best trial had %v, and trained again %v", best["value"], again["val_accuracy"])
 	}
+	// It is found again beside the runs.
+	if err := os.Rename(filepath.Join(dir, "s"), filepath.Join(dir, "runs", "s")); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"runs", "list"}, {"runs", "show", "s"}} {
+		status, stdout, stderr := gnbRun(t, dir, args...)
+		if status != 0 || !strings.Contains(stdout, "random search of sage on planted: done, 4 trials") {
+			t.Errorf("%v: exit status %d\n%s%s", args, status, stdout, stderr)
+		}
+	}
+	_, r = result(t, dir, "runs", "list")
+	if n := len(r["sweeps"].([]any)); n != 1 {
+		t.Errorf("%d sweeps, want 1", n)
+	}
 	for want, args := range map[string][]string{
 		"at least one --param":        {},
 		"NAME=VALUES":                 {"--param", "lr"},
