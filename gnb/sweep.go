@@ -43,6 +43,7 @@ type SweepOptions struct {
 	// "asha" learn from the trials up to number N - Parallel when they make and
 	// judge trial N, so what they do depends on Parallel, and never on which trial
 	// was faster. With the other methods Parallel changes nothing but the time.
+	// Trials do not divide GPUs among them: each has those that its workers take.
 	Parallel int
 	// Seed is what all proposals follow from. Runs have the seed that the function
 	// gives them.
@@ -109,6 +110,7 @@ func (t TrialResult) epochs() int {
 }
 
 // Study is what a [Sweep] has found: sweep.json in its directory, and the trials.
+// [OpenStudy] reads it back, and "gnb runs show DIR" prints it in a terminal.
 type Study struct {
 	ID        string    `json:"id"`
 	Dir       string    `json:"-"`
