@@ -26,6 +26,25 @@ func (d *Device) Outside(op string, f func() error) error {
 // Fail makes err the device's failure, unless it had one before.
 func (d *Device) Fail(op string, err error, detail string) { d.fail(d.fault(op, err, detail)) }
 
+// Failed is the device's first failure, or nil; unlike Err it is nil for a device that was closed.
+func (d *Device) Failed() error {
+	if f := d.failed.Load(); f != nil {
+		return f
+	}
+	return nil
+}
+
+// Drain waits on the device's goroutine for what was asked of all streams. It is for functions given to
+// OnClose; others have [Stream.Sync].
+func (d *Device) Drain() error {
+	for _, s := range []*Stream{d.Compute, d.Copy, d.Sampling} {
+		if err := d.drv.streamSync(s.h); err != nil {
+			return d.fault("waiting for the "+s.Name+" stream", err, "")
+		}
+	}
+	return nil
+}
+
 // OnClose has f called on the device's goroutine as the device is closed, before its memory is freed, the
 // last one first.
 func (d *Device) OnClose(f func()) {

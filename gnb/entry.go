@@ -65,7 +65,14 @@ func work(p *multigpu.Process) (err error) {
 	if err := mapped.Guard(func() error { return def.run(w, w.job.Args) }); err != nil {
 		return err
 	}
-	return w.finish()
+	if err := w.finish(); err != nil {
+		return err
+	}
+	// A rank's last sum on its GPU may need another's until it is over.
+	if w.gpu != nil && w.World() > 1 {
+		return w.comm.Barrier(w.site("end"))
+	}
+	return nil
 }
 
 // endOf is the error in a panic of the program: of a method of Worker, or of an

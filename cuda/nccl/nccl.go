@@ -21,6 +21,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/graphnb/graphnb/cuda"
@@ -119,10 +120,10 @@ type Comm struct {
 	comm        uintptr
 	version     int
 
-	mu    sync.Mutex // of the calls on comm
-	gone  bool
-	stop  chan struct{}
-	watch sync.WaitGroup
+	gone   atomic.Bool // aborted or destroyed: the library is not called any more
+	asking sync.Mutex  // of asking for errors, which giving up does not overlap
+	stop   chan struct{}
+	watch  sync.WaitGroup
 }
 
 // Open joins the group of id with this device, and returns when all of its world ranks have. When ctx
@@ -155,7 +156,38 @@ func Open(ctx context.Context, d *cuda.Device, id ID, rank, world int, o Options
 	}
 	d.OnClose(c.close)
 	c.watch.Go(c.watchErrors)
+	if err := c.connect(ctx); err != nil {
+		return nil, err
+	}
 	return c, nil
+}
+
+// connect makes a first sum. NCCL connects the ranks in it, and waits for them as it does so: here, where
+// ctx ends that, and not in the first step.
+func (c *Comm) connect(ctx context.Context) error {
+	s := c.d.Copy
+	b, err := s.Alloc(cuda.Params, 4)
+	if err != nil {
+		return err
+	}
+	defer b.Free()
+	one := []float32{1}
+	if err := cuda.CopyIn(s, b.Ptr, one); err != nil {
+		return err
+	}
+	c.AllReduce(s, b.Ptr, 1)
+	summed := make(chan error, 1)
+	go func() { summed <- cuda.CopyOut(s, one, b.Ptr) }()
+	select {
+	case err := <-summed:
+		if err == nil && one[0] != float32(c.world) {
+			err = fmt.Errorf("nccl: the sum of a 1 from each of %d ranks is %v: the library, or the way between the GPUs, does not work; NCCL_P2P_DISABLE=1 takes another way", c.world, one[0])
+		}
+		return err
+	case <-ctx.Done():
+		c.Abort()
+		return fmt.Errorf("nccl: rank %d connects to the other %d ranks of its group: %w", c.rank, c.world-1, context.Cause(ctx))
+	}
 }
 
 // Version is the library's, such as 22105 for 2.21.5.
@@ -171,11 +203,10 @@ func (c *Comm) Broadcast(s *cuda.Stream, p cuda.Ptr, n, root int) {
 	c.put(s, "broadcast by NCCL", func(stream uintptr) error { return c.lib.broadcast(c.comm, stream, p, n, root) })
 }
 
+// put enqueues without a lock: NCCL may wait for other ranks in it, and giving up has to reach it then.
 func (c *Comm) put(s *cuda.Stream, op string, f func(stream uintptr) error) {
 	s.Submit(op, func(stream uintptr) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.gone {
+		if c.gone.Load() {
 			return Status{Text: "the group was given up"}
 		}
 		return f(stream)
@@ -202,49 +233,41 @@ func (c *Comm) watchErrors() {
 
 // look reports whether there is nothing more to look for.
 func (c *Comm) look() (over bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.gone {
+	c.asking.Lock()
+	if c.gone.Load() {
+		c.asking.Unlock()
 		return true
 	}
 	err := c.lib.asyncError(c.comm)
+	c.asking.Unlock()
 	if err == nil {
 		return false
 	}
 	// First the failure, so that who waits for the stream sees it when giving up lets the stream go on.
 	c.d.Fail(fmt.Sprintf("communication of %d ranks by NCCL", c.world), err, "another rank, or the way to it, is lost: its own message says more, and NCCL_DEBUG=INFO tells what NCCL sees")
-	c.gone = true
-	_ = c.lib.abort(c.comm) // the failure that counts is err
+	c.Abort()
 	return true
 }
 
-// Abort gives the group up: work under way ends without a result, on this rank.
+// Abort gives the group up: work under way, enqueueing too, ends without a result on this rank.
 func (c *Comm) Abort() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.gone {
-		c.gone = true
+	if c.gone.CompareAndSwap(false, true) {
+		c.asking.Lock()
+		defer c.asking.Unlock()
 		_ = c.lib.abort(c.comm) // there is nothing else to do
 	}
 }
 
-// close is on the device's goroutine, when the device is closed.
+// close is on the device's goroutine, when the device is closed and nothing is enqueued any more. What is
+// under way is waited for, since other ranks may need this one's part; the watcher ends that if they are
+// lost. A device that failed may wait for the others for ever.
 func (c *Comm) close() {
+	if c.d.Failed() != nil || c.d.Drain() != nil {
+		c.Abort()
+	}
 	close(c.stop)
 	c.watch.Wait()
-	if c.d.Err() != nil && !c.isGone() {
-		c.Abort() // a device that failed may wait for the others for ever
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.gone {
-		c.gone = true
+	if c.gone.CompareAndSwap(false, true) {
 		_ = c.lib.destroy(c.comm) // the process or the device ends
 	}
-}
-
-func (c *Comm) isGone() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.gone
 }

@@ -165,7 +165,7 @@ func TestRemoteError(t *testing.T) {
 
 // A rank that never comes: the other one's supervisor gives the group up, and what waits ends.
 func TestAbort(t *testing.T) {
-	t.Setenv("FAKE_NCCL", "hang:1:0")
+	t.Setenv("FAKE_NCCL", "hang:1:1") // the first sum connects
 	d, c := pair(t, fakelibs.Build(t, "nccl"))
 	b, err := d[0].Alloc(cuda.Params, 4)
 	if err != nil {
@@ -189,6 +189,37 @@ func TestAbort(t *testing.T) {
 			t.Errorf("rank %d: %v", r, err)
 		}
 	}
+}
+
+// Ranks that join and then do not connect: who opens learns it when its time is over, and the device closes.
+func TestOpenDoesNotConnect(t *testing.T) {
+	t.Setenv("FAKE_NCCL", "hang:1:0")
+	lib := fakelibs.Build(t, "nccl")
+	fakegpu.New(t, fakegpu.Config{Devices: 2})
+	id, err := NewID(Options{Library: lib})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("they do not answer"))
+	defer cancel()
+	var wg sync.WaitGroup
+	for r := range 2 {
+		wg.Go(func() {
+			d, err := cuda.Open(cuda.Options{Device: r, Rank: r})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = Open(ctx, d, id, r, 2, Options{Library: lib})
+			if err == nil || !strings.Contains(err.Error(), "they do not answer") {
+				t.Errorf("rank %d: %v", r, err)
+			}
+			if err := d.Close(); err != nil {
+				t.Errorf("rank %d: closing: %v", r, err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestOpenFails(t *testing.T) {
