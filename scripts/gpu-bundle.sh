@@ -10,7 +10,7 @@ bash scripts/need.sh go
 dir=build/gpu-check
 rm -rf "$dir"
 mkdir -p "$dir"
-for package in cuda cuda/cublas cuda/backend cuda/sampler cuda/store; do
+for package in cuda cuda/cublas cuda/nccl cuda/backend cuda/sampler cuda/store; do
   go test -c -tags cuda -trimpath -ldflags='-s -w' -o "$dir/$(basename "$package").test" "./$package"
 done
 go build -tags cuda -trimpath -ldflags='-s -w' -o "$dir/gnb" ./gnb/cmd/gnb

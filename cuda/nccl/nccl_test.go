@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/cuda/internal/fakelibs"
+	"github.com/graphnb/graphnb/cuda/libs"
 )
 
 // rank is what each rank does: a sum and a broadcast of more values than the library moves at once.
@@ -85,6 +87,9 @@ func TestBetweenProcesses(t *testing.T) {
 		fmt.Printf("rank %d: sum %v, sent %v\n", r, sum, sent)
 		return
 	}
+	if fakegpu.Real() {
+		t.Skip("it needs several devices")
+	}
 	lib := fakelibs.Build(t, "nccl")
 	id, err := NewID(Options{Library: lib})
 	if err != nil {
@@ -105,6 +110,47 @@ func TestBetweenProcesses(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	}
+}
+
+// One rank alone goes the whole way, by the real library on a real device: its sum is what it had.
+func TestOneRank(t *testing.T) {
+	lib := fakelibs.Build(t, "nccl")
+	fakegpu.New(t, fakegpu.Config{})
+	if fakegpu.Real() {
+		if _, err := libs.Find(libs.NCCL, 0); err != nil {
+			t.Skip(err)
+		}
+	}
+	id, err := NewID(Options{Library: lib})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := cuda.Open(cuda.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(t.Context(), d, id, 0, 1, Options{Library: lib})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := []float32{1, -2, 0.5}
+	b, err := d.Alloc(cuda.Params, 4*int64(len(x)))
+	if err == nil {
+		err = cuda.CopyIn(d.Compute, b.Ptr, x)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.AllReduce(d.Compute, b.Ptr, len(x))
+	c.Broadcast(d.Compute, b.Ptr, len(x), 0)
+	y := make([]float32, len(x))
+	if err := cuda.CopyOut(d.Compute, y, b.Ptr); err != nil || !slices.Equal(x, y) {
+		t.Errorf("%v of one rank are summed to %v (%v)", x, y, err)
+	}
+	b.Free()
+	if err := d.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -223,6 +269,9 @@ func TestOpenDoesNotConnect(t *testing.T) {
 }
 
 func TestOpenFails(t *testing.T) {
+	if fakegpu.Real() {
+		t.Skip("it needs a library that goes wrong")
+	}
 	fakegpu.New(t, fakegpu.Config{})
 	t.Setenv("TMPDIR", t.TempDir()) // where the library's file stays that nobody comes to
 	lib := fakelibs.Build(t, "nccl")
