@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"runtime"
+
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/cublas"
 	"github.com/graphnb/graphnb/cuda/kernels"
@@ -23,6 +25,7 @@ func (b *Backend) Affine(out tensor.Buffer, m, n int, products []tensor.Product,
 	}
 	var k draws
 	if e.Drop != nil {
+		defer runtime.KeepAlive(e.Drop.Space)
 		k = b.draws(*e.Drop, m)
 	}
 	b.run("epilogue_f32", kernels.Items(m*((n+7)/8)), addr(out), optional(e.Bias), optional(e.Keep), m, n, asFlag(e.ReLU), asFlag(e.Drop != nil),

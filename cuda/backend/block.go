@@ -46,7 +46,10 @@ func (s *sharedGraph) slice(m *graphops.Block) *devblock.Arrays {
 	return &devblock.Arrays{First: m.Indptr[0], Indptr: s.indptr + cuda.Ptr(8*lo), Indices: s.indices}
 }
 
-// arrays are a block's arrays on the device, copied there at its first use.
+// arrays are a block's arrays on the device, copied there at its first use. A block
+// that nothing refers to any more gives them back, so an operation keeps its block
+// alive until the kernels that read them are asked for: an allocation between may
+// find the memory again.
 func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
 	if a := devblock.Of(m); a != nil {
 		b.ready(a)

@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
@@ -165,5 +166,45 @@ func TestShareGraph(t *testing.T) {
 			t.Error("a block that is no slice of the graph was not copied")
 		}
 		b.Reset()
+	}
+}
+
+// An allocation that finds no room collects blocks that are no more, and not the one
+// that its operation is about to read.
+func TestBlockUnderPressure(t *testing.T) {
+	if onGPU {
+		t.Skip("a real device does not see that memory was freed")
+	}
+	fakegpu.New(t, fakegpu.Config{})
+	d, err := cuda.Open(cuda.Options{Limit: 8 << 20, Exact: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	be, err := New(d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many, cols = 1 << 20, 2
+	dropped := func() {
+		be.arrays(&graphops.Block{NumDst: 1, NumSrc: 1, Indptr: []int64{0, many + many/4}, Indices: make([]int32, many+many/4)})
+	}
+	dropped()
+	table, out := be.Wrap([]float32{1, 2, 3, 4, 5, 6}), be.Alloc(2*cols)
+	ids := make([]int32, many) // its copy fits only without the dropped block
+	copy(ids, []int32{2, 0, 1, 1, 0})
+	err = nn.Try(func() {
+		be.SpMMRows(tensor.Sum, out, sampled(), tensor.Buffer{}, table, tensor.Rows{IDs: ids, N: 5}, cols)
+		got := make([]float32, 2*cols)
+		be.Download(got, out)
+		near(t, "result", got, []float32{3 + 1 + 3, 4 + 2 + 4, 5 + 3, 6 + 4})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	be.Free(table)
+	be.Free(out)
+	be.Close()
+	if err := d.Close(); err != nil && !t.Failed() {
+		t.Error(err)
 	}
 }

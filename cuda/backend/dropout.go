@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"runtime"
+
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/kernels"
@@ -16,6 +18,8 @@ type draws struct {
 	start        int64
 }
 
+// draws is the key with where the ids lie. The caller keeps k.Space alive until its
+// launch.
 func (b *Backend) draws(k tensor.DropoutKey, rows int) draws {
 	d := draws{DropoutKey: k}
 	if rows == 0 {
@@ -43,6 +47,7 @@ func (b *Backend) draws(k tensor.DropoutKey, rows int) draws {
 
 // Dropout implements [tensor.Backend].
 func (b *Backend) Dropout(out, mask, x tensor.Buffer, rows, cols int, k tensor.DropoutKey) {
+	defer runtime.KeepAlive(k.Space)
 	d := b.draws(k, rows)
 	b.run("dropout_f32", kernels.Items(rows*((cols+7)/8)), addr(out), addr(mask), addr(x), rows, cols,
 		d.ids32, d.ids64, d.start, d.Seed, uint32(d.Step), d.C3, d.Threshold, d.Scale)
@@ -55,6 +60,8 @@ func (b *Backend) Mask(out, x, mask tensor.Buffer, rows, cols int, scale float32
 
 // SparseDropout implements [tensor.Backend].
 func (b *Backend) SparseDropout(out tensor.Buffer, m *graphops.Block, values tensor.Buffer, k tensor.DropoutKey) {
+	defer runtime.KeepAlive(m)
+	defer runtime.KeepAlive(k.Space)
 	a, d := b.arrays(m), b.draws(k, m.NumDst)
 	b.run("sparse_dropout_f32", rowShape(m), addr(out), optional(values), a.Indptr, a.Indices, a.First, m.NumDst,
 		d.ids32, d.ids64, d.start, d.Seed, uint32(d.Step), d.C3, d.Threshold, d.Scale)
@@ -62,6 +69,7 @@ func (b *Backend) SparseDropout(out tensor.Buffer, m *graphops.Block, values ten
 
 // SparseDense implements [tensor.Backend].
 func (b *Backend) SparseDense(out tensor.Buffer, m *graphops.Block, values tensor.Buffer) {
+	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.Zero(out)
 	b.run("sparse_dense_f32", rowShape(m), addr(out), optional(values), a.Indptr, a.Indices, a.First, m.NumDst, m.NumSrc)

@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"runtime"
+
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/kernels"
@@ -72,6 +74,7 @@ func back(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) su
 
 // SpMM implements [tensor.Backend].
 func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, h tensor.Buffer, cols int) {
+	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	if op == tensor.Max {
 		b.run("max_f32", kernels.Tiled(m.NumDst, cols, 1), addr(out), optional(arg), a.Indptr, a.Indices, addr(h), a.First, m.NumDst, cols, 0)
@@ -84,13 +87,16 @@ func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, 
 
 // SpMMRows implements [tensor.Backend]: the table's rows are read where they lie.
 func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w, table tensor.Buffer, rows tensor.Rows, cols int) {
+	defer runtime.KeepAlive(m)
+	defer runtime.KeepAlive(rows.Of)
 	s := over(b.arrays(m), m, out, cols)
 	s.via, s.x, s.table = b.rowIDs(rows), addr(table), tableOf(table)
 	s.w, s.mean = optional(w), op == tensor.Mean
 	b.aggregate(s)
 }
 
-// rowIDs are the ids of rows: where a block on the device has them, else a copy.
+// rowIDs are the ids of rows: where a block on the device has them, else a copy. The
+// caller keeps rows.Of alive until its launch.
 func (b *Backend) rowIDs(r tensor.Rows) cuda.Ptr {
 	if r.Of != nil {
 		if a := devblock.Of(r.Of); a != nil && a.SrcIDs != 0 {
@@ -103,6 +109,7 @@ func (b *Backend) rowIDs(r tensor.Rows) cuda.Ptr {
 
 // GatherRows implements [tensor.Backend].
 func (b *Backend) GatherRows(out, table tensor.Buffer, rows tensor.Rows, cols int) {
+	defer runtime.KeepAlive(rows.Of)
 	b.gather(addr(out), addr(table), b.rowIDs(rows), rows.N, cols, tableOf(table))
 }
 
@@ -113,6 +120,7 @@ func (b *Backend) gather(out, x, ids cuda.Ptr, rows, cols int, table Memory) {
 
 // SpMMGrad implements [tensor.Backend].
 func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, m *graphops.Block, cols int, acc bool) {
+	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	if op == tensor.Max {
 		b.run("max_grad_f32", kernels.Tiled(m.NumSrc, cols, 1), addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge, m.NumSrc, cols, asFlag(acc))
@@ -129,12 +137,14 @@ func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, m *graphop
 
 // GatherSrc implements [tensor.Backend].
 func (b *Backend) GatherSrc(msg tensor.Buffer, m *graphops.Block, h tensor.Buffer, cols int) {
+	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.gather(addr(msg), addr(h), a.Indices+cuda.Ptr(4*a.First), m.NumEdges(), cols, Memory{})
 }
 
 // ScatterSrc implements [tensor.Backend].
 func (b *Backend) ScatterSrc(dh tensor.Buffer, m *graphops.Block, dMsg tensor.Buffer, cols int, acc bool) {
+	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	s := back(a, m, dh, cols)
 	s.indices, s.x, s.acc = a.TEdge, addr(dMsg), acc
@@ -143,6 +153,7 @@ func (b *Backend) ScatterSrc(dh tensor.Buffer, m *graphops.Block, dMsg tensor.Bu
 
 // Segment implements [tensor.Backend].
 func (b *Backend) Segment(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, msg tensor.Buffer, cols int, acc bool) {
+	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	if op == tensor.Max {
 		b.run("max_f32", kernels.Tiled(m.NumDst, cols, 1), addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First, m.NumDst, cols, asFlag(acc))
@@ -155,6 +166,7 @@ func (b *Backend) Segment(op tensor.Op, out, arg tensor.Buffer, m *graphops.Bloc
 
 // SegmentGrad implements [tensor.Backend].
 func (b *Backend) SegmentGrad(op tensor.Op, dMsg, dOut, arg tensor.Buffer, m *graphops.Block, cols int, acc bool) {
+	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	winner := cuda.Ptr(0)
 	if op == tensor.Max {
@@ -165,6 +177,7 @@ func (b *Backend) SegmentGrad(op tensor.Op, dMsg, dOut, arg tensor.Buffer, m *gr
 
 // SpMMWeighted implements [tensor.Backend].
 func (b *Backend) SpMMWeighted(out tensor.Buffer, m *graphops.Block, w tensor.Buffer, heads int, h tensor.Buffer, cols int, acc bool) {
+	defer runtime.KeepAlive(m)
 	s := over(b.arrays(m), m, out, cols)
 	s.x, s.w, s.heads, s.acc = addr(h), optional(w), heads, acc
 	b.aggregate(s)
@@ -172,6 +185,7 @@ func (b *Backend) SpMMWeighted(out tensor.Buffer, m *graphops.Block, w tensor.Bu
 
 // SpMMWeightedGrad implements [tensor.Backend].
 func (b *Backend) SpMMWeightedGrad(dh, dOut, w tensor.Buffer, heads int, m *graphops.Block, cols int, acc bool) {
+	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	s := back(a, m, dh, cols)
 	s.x, s.w, s.at, s.heads, s.acc = addr(dOut), optional(w), a.TEdge, heads, acc
@@ -180,18 +194,21 @@ func (b *Backend) SpMMWeightedGrad(dh, dOut, w tensor.Buffer, heads int, m *grap
 
 // EdgeDot implements [tensor.Backend].
 func (b *Backend) EdgeDot(dw tensor.Buffer, m *graphops.Block, dOut, h tensor.Buffer, heads, cols int, acc bool) {
+	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_dot_f32", kernels.Rows(m.NumDst*heads, cols/heads), addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First, m.NumDst, cols, heads, asFlag(acc))
 }
 
 // EdgeSoftmax implements [tensor.Backend].
 func (b *Backend) EdgeSoftmax(y tensor.Buffer, m *graphops.Block, x tensor.Buffer, cols int) {
+	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_f32", kernels.Warps(m.NumDst), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols, kernels.Width(cols))
 }
 
 // EdgeSoftmaxGrad implements [tensor.Backend].
 func (b *Backend) EdgeSoftmaxGrad(dx, dy, y tensor.Buffer, m *graphops.Block, cols int, acc bool) {
+	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_grad_f32", kernels.Warps(m.NumDst), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, kernels.Width(cols), asFlag(acc))
 }
