@@ -48,7 +48,7 @@ func TestOpenFails(t *testing.T) {
 		"taken":           {fakegpu.Config{Devices: 2}, inject("cuDevicePrimaryCtxRetain", 0, 2), Options{Device: 1, Rank: 1}, OutOfMemory, []string{"device 1 (PTX interpreter), rank 1", "another process"}},
 		"memory info":     {fakegpu.Config{Devices: 2}, inject("cuMemGetInfo_v2", 0, 999), Options{Device: 1}, Unknown, []string{"free memory"}},
 		"first stream":    {fakegpu.Config{Devices: 2}, inject("cuStreamCreateWithPriority", 0, 2), Options{Device: 1}, OutOfMemory, []string{"compute stream"}},
-		"host memory":     {fakegpu.Config{Devices: 2}, inject("cuMemHostAlloc", 1, 2), Options{Device: 1}, OutOfMemory, []string{"pinning 4 MB of host memory", "ulimit -l"}},
+		"host memory":     {fakegpu.Config{Devices: 2}, inject("cuMemHostAlloc", 1, 2), Options{Device: 1}, OutOfMemory, []string{"pinning 4 MB of host memory", "container's memory limit"}},
 		"third stream":    {fakegpu.Config{Devices: 2}, inject("cuStreamCreateWithPriority", 2, 2), Options{Device: 1}, OutOfMemory, []string{"sampling stream"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestPinnedMemory(t *testing.T) {
 	if !errors.Is(err, OutOfMemory) {
 		t.Fatal(err)
 	}
-	oneLine(t, err, "pinning 1 MB of host memory", "ulimit -l")
+	oneLine(t, err, "pinning 1 MB of host memory", "container's memory limit")
 	// What is not given back, Close gives back.
 	_, err = other.Register(bytesOf(page), false)
 	check(t, err)

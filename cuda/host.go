@@ -78,7 +78,7 @@ func (d *Device) keep(h *Pinned, err error) error {
 func (d *Device) lacksHost(err error) error {
 	var e *Error
 	if errors.As(err, &e) && errors.Is(err, OutOfMemory) && e.Detail == "" {
-		e.Detail = "the host has no more memory that can be pinned: see \"ulimit -l\" and the free memory, or keep less of the data in pinned memory"
+		e.Detail = "the host has no more memory that can be pinned: end other programs, raise the container's memory limit, or keep less of the data in pinned memory"
 	}
 	return err
 }

@@ -112,7 +112,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	}
 	if f := g.data.Features; f != nil {
 		if f.Place == store.Staged {
-			return nil, fmt.Errorf("the host pins no memory for %v, and they are too many for the device; raise \"ulimit -l\", or train on the CPU", f)
+			return nil, fmt.Errorf("the device has no room for %v, and neither has the host's memory that can be pinned; end other programs, raise the container's memory limit, or train on the CPU", f)
 		}
 		g.be.Share(x.Features, f.Memory())
 	}

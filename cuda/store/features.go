@@ -40,6 +40,7 @@ type Features struct {
 	mem   backend.Memory
 	parts []*array
 	stage *staging
+	why   error // it is Staged, where nobody asked for that
 }
 
 // PutFeatures puts x [rows, cols] where a device's kernels read it. x has to stay as
@@ -62,7 +63,11 @@ func PutFeatures(d *cuda.Device, x []float32, rows, cols int, o FeatureOptions) 
 	var err error
 	for i, p := range places {
 		f.Place, f.mem, f.CachedRows = p, backend.Memory{Half: o.Half}, 0
+		before := err
 		if err = f.put(o); err == nil {
+			if p == Staged {
+				f.why = before
+			}
 			return f, nil
 		}
 		// What it holds until now goes first, whether there is another place or not.
@@ -144,7 +149,7 @@ func (f *Features) table(place Place, mapped bool) (*array, error) {
 		return put(f.d, cuda.Features, bytesOf(f.host), place, mapped)
 	}
 	if place == Pinned {
-		pin, err := f.d.Pin(f.Bytes())
+		pin, err := pinCopy(f.d, f.Bytes())
 		if err != nil {
 			return nil, err
 		}
@@ -256,7 +261,11 @@ func (f *Features) String() string {
 	case Cached:
 		return fmt.Sprintf("%s: the %d rows used most (%s) on the device, the others in pinned host memory", all, f.CachedRows, cuda.Size(int64(f.CachedRows)*f.width()))
 	case Staged:
-		return all + " in host memory, each batch's rows copied to the device"
+		text := all + " in host memory, each batch's rows copied to the device"
+		if f.why != nil {
+			text += fmt.Sprintf(" (%v)", f.why)
+		}
+		return text
 	}
 	return fmt.Sprintf("%s %s", all, f.Place)
 }

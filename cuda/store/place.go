@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/internal/hostmem"
 )
 
 // Place is where data lies that a device uses.
@@ -91,16 +92,44 @@ func put(d *cuda.Device, use cuda.Use, b []byte, place Place, mapped bool) (*arr
 		return &array{ptr: buf.Ptr, buf: buf}, d.Compute.Sync()
 	}
 	if mapped {
+		if err := hostRoom(int64(len(b))); err != nil {
+			return nil, err // a copy has no room either
+		}
 		if a := register(d, b); a != nil {
 			return a, nil
 		}
 	}
-	pin, err := d.Pin(int64(len(b)))
+	pin, err := pinCopy(d, int64(len(b)))
 	if err != nil {
 		return nil, err
 	}
 	copy(pin.Bytes, b)
 	return &array{ptr: pin.Ptr, pin: pin}, nil
+}
+
+// pinCopy is pinned memory of n bytes, if the host has that much.
+func pinCopy(d *cuda.Device, n int64) (*cuda.Pinned, error) {
+	if err := hostRoom(n); err != nil {
+		return nil, err
+	}
+	return d.Pin(n)
+}
+
+// hostMemory is what the host has; the tests set it.
+var hostMemory = hostmem.Read
+
+// hostRoom is an OutOfMemory where the host has no n bytes to pin. Nothing else says so: pinning more than
+// there is does not fail, but has the kernel end a process. A sixteenth is left for the rest of a run.
+func hostRoom(n int64) error {
+	m, err := hostMemory()
+	if err != nil || n <= m.Free-m.Free/16 {
+		return nil //nolint:nilerr // where nobody says what there is, pinning tells
+	}
+	of := "the host has"
+	if m.Limit > 0 {
+		of = "the container's memory limit of " + cuda.Size(m.Limit) + " leaves"
+	}
+	return fmt.Errorf("pinning %s of host memory: %w; %s %s", cuda.Size(n), cuda.OutOfMemory, of, cuda.Size(m.Free))
 }
 
 // register pins memory of a mapped file where it lies, or returns nil where the

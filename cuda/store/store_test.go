@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/hostmem"
 )
 
 func ok(t testing.TB, err error) {
@@ -263,6 +264,45 @@ func TestDecision(t *testing.T) {
 			}
 			ids.Free()
 			out.Free()
+		})
+	}
+}
+
+// What is larger than the host's memory is not pinned, mapped or not: features go batch by batch, and the
+// sentence says why. Nothing is asked of the driver.
+func TestHostMemory(t *testing.T) {
+	t.Cleanup(func() { hostMemory = hostmem.Read })
+	const nodes, cols = 1000, 64
+	x := numbers(nodes * cols)
+	for name, c := range map[string]struct {
+		m    hostmem.Memory
+		o    FeatureOptions
+		at   Place
+		says string
+	}{
+		"enough":    {hostmem.Memory{Free: 300 << 10}, FeatureOptions{}, Pinned, "in pinned host memory"},
+		"no room":   {hostmem.Memory{Free: 250 << 10}, FeatureOptions{}, Staged, "pinning 250 KB of host memory: out of memory; the host has 250 KB"},
+		"half":      {hostmem.Memory{Free: 150 << 10}, FeatureOptions{Half: true}, Pinned, "in pinned host memory"},
+		"half of":   {hostmem.Memory{Free: 100 << 10}, FeatureOptions{Half: true}, Staged, "pinning 125 KB"},
+		"container": {hostmem.Memory{Free: 100 << 10, Limit: 1 << 20}, FeatureOptions{Mapped: true}, Staged, "the container's memory limit of 1 MB leaves 100 KB"},
+		"asked for": {hostmem.Memory{Free: 100 << 10}, FeatureOptions{Place: Pinned, Mapped: true}, Pinned, "out of memory; the host has 100 KB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hostMemory = func() (hostmem.Memory, error) { return c.m, nil }
+			fake(t, fakegpu.Config{})
+			d := open(t, cuda.Options{Limit: 10 << 10})
+			f, err := PutFeatures(d, x, nodes, cols, c.o)
+			if c.o.Place == Pinned {
+				if !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), c.says) {
+					t.Error(err)
+				}
+				return
+			}
+			ok(t, err)
+			defer func() { ok(t, f.Close()) }()
+			if f.Place != c.at || !strings.Contains(f.String(), c.says) {
+				t.Errorf("%v", f)
+			}
 		})
 	}
 }

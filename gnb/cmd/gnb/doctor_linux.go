@@ -4,38 +4,25 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/graphnb/graphnb/internal/hostmem"
 )
 
 const gib = 1 << 30
 
 func checkMemory(context.Context, patient) check {
-	b, err := os.ReadFile("/proc/meminfo")
+	m, err := hostmem.Read()
 	if err != nil {
-		return bad("mount /proc", "%v", err)
+		return bad("mount /proc, and use Linux 3.14 or newer", "%v", err)
 	}
-	free := int64(-1)
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) >= 2 && f[0] == "MemAvailable:" {
-			if kb, err := strconv.ParseInt(f[1], 10, 64); err == nil {
-				free = kb << 10
-			}
-		}
+	detail := fmt.Sprintf("%.1f GiB free", float64(m.Free)/gib)
+	if m.Limit > 0 {
+		detail += fmt.Sprintf(" of this container's %.1f", float64(m.Limit)/gib)
 	}
-	if free < 0 {
-		return bad("use Linux 3.14 or newer", "/proc/meminfo has no MemAvailable")
-	}
-	detail := fmt.Sprintf("%.1f GiB free", float64(free)/gib)
-	// A container's own limit (cgroup 2), where there is one.
-	if limit, ok := readInt("/sys/fs/cgroup/memory.max"); ok {
-		used, _ := readInt("/sys/fs/cgroup/memory.current")
-		free = min(free, limit-used)
-		detail = fmt.Sprintf("%.1f GiB free of this container's %.1f", float64(free)/gib, float64(limit)/gib)
-	}
-	if free < gib {
+	if m.Free < gib {
 		return bad("end other programs, or raise the container's memory limit", "%s; compiling a cell and training a small set take about 1 GiB", detail)
 	}
 	return good("%s", detail)
@@ -77,13 +64,4 @@ func checkDisk(_ context.Context, p patient) check {
 		details = append(details, fmt.Sprintf("%.0f GiB free in %s", free, dir))
 	}
 	return good("%s", strings.Join(details, ", "))
-}
-
-func readInt(file string) (int64, bool) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-	return n, err == nil // "max": no limit
 }
