@@ -284,11 +284,16 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
 	}
 	tail, err := n.grads.begin(n.micro)
 	w.check(err)
-	if err := nn.Try(loss.Backward); err != nil {
+	if err := nn.Try(func() {
+		// Before the backward pass, which a device's host would else wait for.
+		if v := loss.Sum.Data(); len(v) == 1 {
+			tail[1] = v[0]
+		}
+		loss.Backward() // refuses a Sum that is not [1,1]
+	}); err != nil {
 		w.Fail(fmt.Errorf("gnb: backward pass of model %q: %w", n.name, err))
 	}
-	tail[0], tail[1] = float32(loss.Weight), loss.Sum.Data()[0]
-	tail[2], tail[3] = float32(loss.Correct), float32(loss.Count)
+	tail[0], tail[2], tail[3] = float32(loss.Weight), float32(loss.Correct), float32(loss.Count)
 	n.micro++
 	virtual := w.job.Virtual
 	if bare && n.micro < virtual {

@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"math"
+
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -129,17 +131,19 @@ func (b *Backend) RowNormGrad(dx, dy, y, inv tensor.Buffer, rows, cols int, acc 
 }
 
 // CrossEntropy implements [tensor.CrossEntropies].
-func (b *Backend) CrossEntropy(out, x, labels tensor.Buffer, rows, cols int) int64 {
+func (b *Backend) CrossEntropy(out, x, labels tensor.Buffer, rows, cols int) (sum float32, correct int64) {
 	const chunk = kernels.LossChunk
 	chunks := (rows + chunk - 1) / chunk
-	parts := b.room(&b.parts, 8*(2*chunks+1))
+	parts := b.room(&b.parts, 8*(2*chunks+2))
 	right := parts + cuda.Ptr(8*chunks)
-	count := right + cuda.Ptr(8*chunks)
+	count := right + cuda.Ptr(8*chunks+8)
+	loss := count - 4 // beside it, for one copy to the host
 	b.run("cross_entropy_f32", kernels.Losses(chunks, cols), parts, right, addr(x), addr(labels), rows, cols, chunk)
-	b.run("cross_entropy_sum_f32", kernels.Blocks(1), addr(out), count, parts, right, chunks)
-	var correct [1]int64
-	fail(cuda.CopyOut(b.s, correct[:], count))
-	return correct[0]
+	b.run("cross_entropy_sum_f32", kernels.Blocks(1), loss, count, parts, right, chunks)
+	b.s.Copy(addr(out), loss, 4)
+	var words [3]uint32
+	fail(cuda.CopyOut(b.s, words[:], loss))
+	return math.Float32frombits(words[0]), int64(words[2])<<32 | int64(words[1])
 }
 
 // CrossEntropyGrad implements [tensor.CrossEntropies].

@@ -152,3 +152,29 @@ func TestKarate(t *testing.T) {
 		})
 	}
 }
+
+// A loss that comes to the host with its count is the one that is on the device, and
+// the CPU's.
+func TestLossOnBothSides(t *testing.T) {
+	be := open(t, fakegpu.Config{Schedule: fakegpu.Lazy})
+	logits, labels := []float32{1, 2, 3, -1, 0, 5, 4, 4, 1, 0, 0, 0}, []int32{2, 0, -1, 0}
+	loss := func(b tensor.Backend) (*nn.Loss, []float32) {
+		f := nn.NewFwd(tensor.Config{Backend: b, Grad: true})
+		t.Cleanup(f.Close)
+		x := f.Leaf(4, 3, logits, nil)
+		l := nn.CrossEntropy(x, labels)
+		at := l.Sum.Data()
+		l.Backward()
+		at[0]++ // a copy, the caller's
+		return l, x.Grad()
+	}
+	want, wantGrad := loss(nil)
+	l, grad := loss(be)
+	there := make([]float32, 1)
+	l.Sum.CopyTo(there)
+	if got := l.Sum.Data()[0]; got != there[0] || l.Correct != 2 || want.Correct != 2 {
+		t.Errorf("loss %g with %d right on the host, %g on the device", got, l.Correct, there[0])
+	}
+	near(t, "loss", there, []float32{want.Sum.Data()[0] - 1}) // the CPU's is the tensor's own memory
+	near(t, "gradient", grad, wantGrad)
+}

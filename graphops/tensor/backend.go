@@ -248,9 +248,9 @@ type Keeper interface {
 type CrossEntropies interface {
 	Backend
 	// CrossEntropy is out = Σ log Σ_c e^x[r,c] - x[r,labels[r]] over the labelled
-	// rows. It waits for the number of those whose greatest logit, the first of equal
-	// ones, is the label's.
-	CrossEntropy(out, x, labels Buffer, rows, cols int) (correct int64)
+	// rows. It waits for that and for the number of those whose greatest logit, the
+	// first of equal ones, is the label's.
+	CrossEntropy(out, x, labels Buffer, rows, cols int) (sum float32, correct int64)
 	// CrossEntropyGrad is dx[r,c] = d·(softmax(x[r,:])[c] - [c = labels[r]]), and 0 for
 	// rows without a label.
 	CrossEntropyGrad(dx, d, x, labels Buffer, rows, cols int, acc bool)

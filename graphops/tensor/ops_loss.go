@@ -22,7 +22,8 @@ func (f *Fwd) CrossEntropy(x *Tensor, labels []int32) (sum *Tensor, correct int6
 		f.be.Upload(words, unsafe.Slice((*float32)(unsafe.Pointer(&labels[0])), len(labels)))
 	}
 	sum = f.result(1, 1, nil)
-	correct = be.CrossEntropy(sum.buf, x.buf, words, x.rows, x.cols)
+	sum.known = make([]float32, 1)
+	sum.known[0], correct = be.CrossEntropy(sum.buf, x.buf, words, x.rows, x.cols)
 	return f.record(sum, func(d Buffer) {
 		f.give(x, func(dx Buffer, acc bool) { be.CrossEntropyGrad(dx, d, x.buf, words, x.rows, x.cols, acc) })
 	}, x), correct, true

@@ -99,7 +99,8 @@ type Tensor struct {
 	need       bool // a gradient flows to it
 	leaf       bool // its gradient is kept for Grad
 	param      *Param
-	grad       *slab // nil until the first contribution
+	grad       *slab     // nil until the first contribution
+	known      []float32 // the elements on the host as well, where the operation brought them
 	// While the elements are known otherwise: by the non-zero ones, by what they
 	// are computed from, or by where their rows are.
 	sparse *sparse
@@ -137,6 +138,9 @@ func (t *Tensor) RequiresGrad() bool { return t.need }
 // until the next Reset; on others it is a copy.
 func (t *Tensor) Data() []float32 {
 	t.f.use("Data", t)
+	if t.known != nil {
+		return slices.Clone(t.known)
+	}
 	return t.f.host(t.buf)
 }
 
