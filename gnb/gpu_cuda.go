@@ -103,7 +103,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	if w.ds == nil {
 		return g, nil
 	}
-	x := store.Data{Graph: w.ds.Graph, Mapped: w.ds.Dir() != ""}
+	x := store.Data{Graph: w.ds.Graph, Mapped: w.ds.Mapped(), Resident: w.job.DataInMemory}
 	if w.ds.X != nil && len(w.ds.X.F32) > 0 {
 		x.Features, x.Cols = w.ds.X.F32, w.ds.X.Cols
 	}

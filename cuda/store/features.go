@@ -26,6 +26,9 @@ type FeatureOptions struct {
 	// Mapped says that the features are a mapped file's, which is pinned where it
 	// lies if the device can do that; else pinned memory holds a copy.
 	Mapped bool
+	// Resident says that the mapped features are a memory file's: pinning them takes no
+	// more memory.
+	Resident bool
 }
 
 // Features are a matrix [Rows, Cols] whose rows a device's kernels read.
@@ -134,7 +137,7 @@ func (f *Features) put(o FeatureOptions) error {
 	if place == Cached {
 		place = Pinned
 	}
-	a, err := f.table(place, o.Mapped)
+	a, err := f.table(place, mapping{o.Mapped, o.Resident})
 	if err != nil {
 		return err
 	}
@@ -144,9 +147,9 @@ func (f *Features) put(o FeatureOptions) error {
 }
 
 // table puts all rows.
-func (f *Features) table(place Place, mapped bool) (*array, error) {
+func (f *Features) table(place Place, m mapping) (*array, error) {
 	if !f.Half {
-		return put(f.d, cuda.Features, bytesOf(f.host), place, mapped)
+		return put(f.d, cuda.Features, bytesOf(f.host), place, m)
 	}
 	if place == Pinned {
 		pin, err := pinCopy(f.d, f.Bytes())
@@ -195,7 +198,7 @@ func (f *Features) cache(o FeatureOptions) error {
 		to *cuda.Ptr
 		b  []byte
 	}{{&f.mem.Slots, bytesOf(slots)}, {&f.mem.Cache, rows}} {
-		a, err := put(f.d, cuda.Features, p.b, Device, false)
+		a, err := put(f.d, cuda.Features, p.b, Device, mapping{})
 		if err != nil {
 			return err
 		}

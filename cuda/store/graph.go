@@ -29,6 +29,10 @@ type Graph struct {
 // files, which are pinned where they lie, if the device can do that; else pinned
 // memory holds a copy. Close gives the memory back.
 func PutGraph(d *cuda.Device, g *graphops.Graph, place Place, mapped bool) (*Graph, error) {
+	return putGraph(d, g, place, mapping{mapped: mapped})
+}
+
+func putGraph(d *cuda.Device, g *graphops.Graph, place Place, m mapping) (*Graph, error) {
 	if g == nil || len(g.Indptr) == 0 {
 		return nil, fmt.Errorf("store: the graph is missing: it has no indptr, which even a graph without nodes has")
 	}
@@ -42,7 +46,7 @@ func PutGraph(d *cuda.Device, g *graphops.Graph, place Place, mapped bool) (*Gra
 			if len(p.b) == 0 {
 				continue
 			}
-			a, err := put(d, cuda.Graph, p.b, at, mapped)
+			a, err := put(d, cuda.Graph, p.b, at, m)
 			if err != nil {
 				return errors.Join(err, out.Close())
 			}

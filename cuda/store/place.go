@@ -77,8 +77,14 @@ func putAll(d *cuda.Device, what string, place Place, n int64, put func(Place) e
 	return at, nil
 }
 
+// mapping is how bytes lie in the host's memory.
+type mapping struct {
+	mapped   bool // of a file; see [FeatureOptions]
+	resident bool // the file is in memory
+}
+
 // put puts bytes on the device or into pinned memory.
-func put(d *cuda.Device, use cuda.Use, b []byte, place Place, mapped bool) (*array, error) {
+func put(d *cuda.Device, use cuda.Use, b []byte, place Place, m mapping) (*array, error) {
 	if place == Device {
 		buf, err := d.Compute.Alloc(use, int64(len(b)))
 		if err != nil {
@@ -91,9 +97,11 @@ func put(d *cuda.Device, use cuda.Use, b []byte, place Place, mapped bool) (*arr
 		// Every stream reads it from now on, without an event each.
 		return &array{ptr: buf.Ptr, buf: buf}, d.Compute.Sync()
 	}
-	if mapped {
-		if err := hostRoom(int64(len(b))); err != nil {
-			return nil, err // a copy has no room either
+	if m.mapped {
+		if !m.resident {
+			if err := hostRoom(int64(len(b))); err != nil {
+				return nil, err // a copy has no room either
+			}
 		}
 		if a := register(d, b); a != nil {
 			return a, nil

@@ -18,6 +18,8 @@ type Data struct {
 	Labels   []int32 // [nodes]
 	// Mapped says that the arrays are of mapped files; see [FeatureOptions].
 	Mapped bool
+	// Resident says so of memory files, whose pages are in memory anyway.
+	Resident bool
 }
 
 // Options say what lies where. The zero value decides by the memory that is free.
@@ -47,13 +49,13 @@ func Open(d *cuda.Device, x Data, o Options) (*Store, error) {
 		}
 	}
 	if x.Graph != nil {
-		if s.Graph, err = PutGraph(d, x.Graph, o.Graph, x.Mapped); err != nil {
+		if s.Graph, err = putGraph(d, x.Graph, o.Graph, mapping{x.Mapped, x.Resident}); err != nil {
 			return fail(err)
 		}
 	}
 	if x.Cols > 0 {
 		s.Features, err = PutFeatures(d, x.Features, len(x.Features)/x.Cols, x.Cols,
-			FeatureOptions{Place: o.Features, Half: o.Half, Graph: x.Graph, CacheBytes: o.CacheBytes, Mapped: x.Mapped})
+			FeatureOptions{Place: o.Features, Half: o.Half, Graph: x.Graph, CacheBytes: o.CacheBytes, Mapped: x.Mapped, Resident: x.Resident})
 		if err != nil {
 			return fail(err)
 		}
@@ -109,7 +111,7 @@ func PutLabels(d *cuda.Device, labels []int32, place Place) (*Labels, error) {
 	var err error
 	l.Place, err = putAll(d, "labels lie", place, 4*int64(len(labels)), func(at Place) (err error) {
 		if len(labels) > 0 {
-			l.a, err = put(d, cuda.Features, bytesOf(labels), at, false)
+			l.a, err = put(d, cuda.Features, bytesOf(labels), at, mapping{})
 		}
 		return err
 	})

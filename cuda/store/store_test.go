@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/backend"
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/hostmem"
 )
@@ -285,6 +286,7 @@ func TestHostMemory(t *testing.T) {
 		"half":      {hostmem.Memory{Free: 150 << 10}, FeatureOptions{Half: true}, Pinned, "in pinned host memory"},
 		"half of":   {hostmem.Memory{Free: 100 << 10}, FeatureOptions{Half: true}, Staged, "pinning 125 KB"},
 		"container": {hostmem.Memory{Free: 100 << 10, Limit: 1 << 20}, FeatureOptions{Mapped: true}, Staged, "the container's memory limit of 1 MB leaves 100 KB"},
+		"resident":  {hostmem.Memory{Free: 100 << 10}, FeatureOptions{Mapped: true, Resident: true}, Pinned, "in pinned host memory"},
 		"asked for": {hostmem.Memory{Free: 100 << 10}, FeatureOptions{Place: Pinned, Mapped: true}, Pinned, "out of memory; the host has 100 KB"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -304,6 +306,38 @@ func TestHostMemory(t *testing.T) {
 				t.Errorf("%v", f)
 			}
 		})
+	}
+}
+
+// A dataset in a memory file, as a worker inherits it, is read where it lies: there is no copy a worker, nor
+// memory for one.
+func TestMemoryFile(t *testing.T) {
+	hostMemory = func() (hostmem.Memory, error) { return hostmem.Memory{}, nil }
+	t.Cleanup(func() { hostMemory = hostmem.Read })
+	file, err := dataset.Karate().PackFD()
+	ok(t, err)
+	ds, err := dataset.OpenFD(file)
+	ok(t, err)
+	defer func() { ok(t, errors.Join(ds.Close(), file.Close())) }()
+	fake(t, fakegpu.Config{})
+	d := open(t, cuda.Options{})
+	if !d.Info().ReadOnlyOK || !d.Info().HostReads {
+		t.Skip("this device registers no read-only memory")
+	}
+	s, err := Open(d, Data{Graph: ds.Graph, Features: ds.X.F32, Cols: ds.X.Cols, Mapped: ds.Mapped(), Resident: true}, Options{Graph: Pinned, Features: Pinned})
+	ok(t, err)
+	defer func() { ok(t, s.Close()) }()
+	for name, p := range map[string]struct {
+		is   cuda.Ptr
+		host unsafe.Pointer
+	}{
+		"indptr":   {s.Graph.Indptr, unsafe.Pointer(&ds.Graph.Indptr[0])},
+		"indices":  {s.Graph.Indices, unsafe.Pointer(&ds.Graph.Indices[0])},
+		"features": {s.Features.mem.Ptr, unsafe.Pointer(&ds.X.F32[0])},
+	} {
+		if !onGPU && p.is != cuda.Ptr(uintptr(p.host)) { // a real device may give it another address
+			t.Errorf("%s: read at %#x, and it lies at %p", name, p.is, p.host)
+		}
 	}
 }
 
@@ -360,7 +394,7 @@ func TestMapped(t *testing.T) {
 	defer func() { ok(t, syscall.Munmap(m)) }()
 	fake(t, fakegpu.Config{})
 	d := open(t, cuda.Options{})
-	a, err := put(d, cuda.Graph, m[12:], Pinned, true)
+	a, err := put(d, cuda.Graph, m[12:], Pinned, mapping{mapped: true})
 	ok(t, err)
 	defer func() { ok(t, a.close()) }()
 	if want := cuda.Ptr(uintptr(unsafe.Pointer(&m[12]))); a.ptr != want && d.Info().ReadOnlyOK {

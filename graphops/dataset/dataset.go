@@ -184,6 +184,16 @@ func (d *Dataset) Classes() int {
 // memory.
 func (d *Dataset) Dir() string { return d.dir }
 
+// Mapped reports whether the arrays are those of mapped files or of mapped memory,
+// as [Open] and [OpenFD] make them: several processes share their pages then. Those
+// of a dataset derived from one, such as by [Dataset.WithSelfLoops], are its own.
+func (d *Dataset) Mapped() bool {
+	if d.whole != nil {
+		return d.whole.Mapped()
+	}
+	return len(d.closer) > 0
+}
+
 // ErrNoSplit is the error of [Dataset.Split] for a name that does not exist.
 var ErrNoSplit = errors.New("no such split")
 

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,10 @@ import (
 //	table       JSON: [{"name": …, "offset": …, "size": …}, …]
 //	sections    each at its offset, counted from the first multiple of 64 behind
 //	            the table; offsets are multiples of 64
+//
+// In memory ([Dataset.PackFD]) each section begins a page, with spaces behind the
+// table, so that a device can register the pages of one array without those of
+// another.
 const (
 	packMagic    = "GNBPACK1"
 	maxPackTable = 1 << 20
@@ -30,10 +35,16 @@ type packEntry struct {
 	Size   int64  `json:"size"`
 }
 
-func aligned(n int64) int64 { return (n + npy.Align - 1) &^ (npy.Align - 1) }
+func aligned(n int64) int64 { return upTo(npy.Align, n) }
+
+// upTo is the first multiple of a power of two from n on.
+func upTo(align, n int64) int64 { return (n + align - 1) &^ (align - 1) }
 
 // Pack writes d as one file, which [OpenFD] opens.
-func (d *Dataset) Pack(w io.Writer) error {
+func (d *Dataset) Pack(w io.Writer) error { return d.pack(w, npy.Align) }
+
+// pack puts each section at a multiple of align in the file.
+func (d *Dataset) pack(w io.Writer, align int64) error {
 	fail := func(err error) error { return fmt.Errorf("dataset: packing %s: %w", d.Name(), err) }
 	parts, err := d.sections()
 	if err != nil {
@@ -43,21 +54,23 @@ func (d *Dataset) Pack(w io.Writer) error {
 	var end int64
 	for i, part := range parts {
 		table[i] = packEntry{Name: part.name, Offset: end, Size: part.size()}
-		end = aligned(end + part.size())
+		end = upTo(align, end+part.size())
 	}
 	text, err := json.Marshal(table)
 	if err != nil {
 		return fail(err)
 	}
+	end = 16 + int64(len(text))
+	text = append(text, bytes.Repeat([]byte(" "), int(upTo(align, end)-aligned(end)))...)
 	head := append([]byte(packMagic), binary.LittleEndian.AppendUint64(nil, uint64(len(text)))...)
 	head = append(head, text...)
 	// The values may lie in mapped files.
 	err = mapped.Guard(func() error {
-		if err := writePadded(w, head); err != nil {
+		if err := writePadded(w, npy.Align, head); err != nil {
 			return err
 		}
 		for _, part := range parts {
-			if err := writePadded(w, part.head, part.body); err != nil {
+			if err := writePadded(w, align, part.head, part.body); err != nil {
 				return err
 			}
 		}
@@ -69,8 +82,8 @@ func (d *Dataset) Pack(w io.Writer) error {
 	return nil
 }
 
-// writePadded writes the pieces and zeros up to a multiple of 64.
-func writePadded(w io.Writer, pieces ...[]byte) error {
+// writePadded writes the pieces and zeros up to a multiple of align.
+func writePadded(w io.Writer, align int64, pieces ...[]byte) error {
 	var n int64
 	for _, p := range pieces {
 		n += int64(len(p))
@@ -78,7 +91,7 @@ func writePadded(w io.Writer, pieces ...[]byte) error {
 			return err
 		}
 	}
-	_, err := w.Write(make([]byte, aligned(n)-n))
+	_, err := w.Write(make([]byte, upTo(align, n)-n))
 	return err
 }
 

@@ -51,6 +51,9 @@ func TestPackOpen(t *testing.T) {
 			}
 			_ = f.Close() // the mapping does not need it
 			same(t, d, want)
+			if !d.Mapped() || want.Mapped() {
+				t.Errorf("Mapped: %v, and %v before", d.Mapped(), want.Mapped())
+			}
 			if d.Dir() != "" {
 				t.Errorf("Dir = %q", d.Dir())
 			}
@@ -65,6 +68,45 @@ func TestPackOpen(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// The arrays of a packed dataset lie on pages of their own: each is registered with a device by itself.
+func TestPackPages(t *testing.T) {
+	var b bytes.Buffer
+	if err := Karate().pack(&b, int64(os.Getpagesize())); err != nil {
+		t.Fatal(err)
+	}
+	d, err := OpenFD(packFile(t, b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	page := uintptr(os.Getpagesize())
+	used := map[uintptr]string{}
+	for _, a := range []struct {
+		name string
+		at   unsafe.Pointer
+		n    int
+	}{
+		{"indptr", unsafe.Pointer(&d.Graph.Indptr[0]), 8 * len(d.Graph.Indptr)},
+		{"indices", unsafe.Pointer(&d.Graph.Indices[0]), 4 * len(d.Graph.Indices)},
+		{"features", unsafe.Pointer(&d.X.F32[0]), 4 * len(d.X.F32)},
+		{"labels", unsafe.Pointer(&d.Y[0]), 4 * len(d.Y)},
+	} {
+		for p := uintptr(a.at) / page; p <= (uintptr(a.at)+uintptr(a.n)-1)/page; p++ {
+			if used[p] != "" {
+				t.Errorf("%s and %s share a page", used[p], a.name)
+			}
+			used[p] = a.name
+		}
+	}
+	view, err := d.WithSplitSet(0)
+	if err != nil || !view.Mapped() {
+		t.Errorf("a view is not mapped: %v", err)
+	}
+	if looped, err := d.WithSelfLoops(); err != nil || looped.Mapped() {
+		t.Errorf("a graph with loops is mapped: %v", err)
 	}
 }
 

@@ -17,7 +17,7 @@ func (d *Dataset) PackFD() (*os.File, error) {
 		return nil, fmt.Errorf("dataset: packing %s: memfd_create: %w", d.Name(), err)
 	}
 	f := os.NewFile(uintptr(fd), "dataset "+d.Name()+" (in memory)")
-	if err := d.Pack(f); err != nil {
+	if err := d.pack(f, int64(os.Getpagesize())); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
