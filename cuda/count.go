@@ -12,9 +12,13 @@ import (
 	"strings"
 )
 
-// procRoot is where the kernel's part of the driver says what there is; GNB_NVIDIA_PROC is another
-// place, for containers that have it elsewhere, and for tests.
-const procRoot = "/proc/driver/nvidia"
+// procRoot is where the kernel's part of the driver says what there is, and devRoot where the devices' files
+// are. GNB_NVIDIA_PROC is another procRoot, for containers that have it elsewhere and for tests: all that it
+// lists is there then.
+const (
+	procRoot = "/proc/driver/nvidia"
+	devRoot  = "/dev"
+)
 
 // Slot is a device that a process may use: a whole GPU, or an instance of one that is divided (MIG).
 type Slot struct {
@@ -28,15 +32,15 @@ type Slot struct {
 
 // Slots are the devices that workers on this machine may use, one a worker, in the order of their local
 // ranks: those of CUDA_VISIBLE_DEVICES where it is set, else all. They are found without touching the
-// driver, in what the kernel says in /proc: the caller gets no context and opens no device. No GPU is
-// an empty list with the reason as an error.
+// driver, in what the kernel says in /proc and in the files of /dev: the caller gets no context and opens
+// no device. No GPU is an empty list with the reason as an error.
 func Slots() ([]Slot, error) {
-	root := os.Getenv("GNB_NVIDIA_PROC")
-	if root == "" {
-		root = procRoot
+	root, dev := procRoot, devRoot
+	if r := os.Getenv("GNB_NVIDIA_PROC"); r != "" {
+		root, dev = r, ""
 	}
 	visible, set := os.LookupEnv("CUDA_VISIBLE_DEVICES")
-	return slots(root, visible, set)
+	return slots(root, dev, visible, set)
 }
 
 // Choose is the slot of a worker, by its local rank among those on this machine. More workers than
@@ -54,17 +58,27 @@ func Choose(localRank, localWorld int) (Slot, error) {
 
 // gpu is what /proc says of one.
 type gpu struct {
-	minor     int
+	minor     int // -1 where it is not known
 	name      string
-	uuid      string
+	uuid      string // "" where it is not known
 	bus       string
 	instances int // of MIG, 0 where it is not divided
 }
 
-func slots(root, visible string, set bool) ([]Slot, error) {
+// slots looks below root, and for devices' files in dev, unless that is "".
+func slots(root, dev, visible string, set bool) ([]Slot, error) {
 	all, err := gpus(root)
-	if err != nil {
+	switch {
+	case err != nil && (dev == "" || !errors.Is(err, fs.ErrNotExist)):
 		return nil, err
+	case err != nil:
+		if all = nodes(dev, visible); len(all) == 0 {
+			return nil, err
+		}
+	case dev != "":
+		if all, err = reachable(all, dev); err != nil {
+			return nil, err
+		}
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("cuda: the NVIDIA driver of this machine has no GPU (%s is empty)", filepath.Join(root, "gpus"))
@@ -124,7 +138,7 @@ func find(all []gpu, token string) (name string, mig, ok bool) {
 		return "MIG instance " + token, true, true
 	case strings.HasPrefix(token, "GPU-"):
 		for _, g := range all {
-			if strings.HasPrefix(g.uuid, token) {
+			if g.uuid == "" || strings.HasPrefix(g.uuid, token) {
 				return g.name, g.instances > 0, true
 			}
 		}
@@ -132,12 +146,62 @@ func find(all []gpu, token string) (name string, mig, ok bool) {
 	return "", false, false
 }
 
+// reachable are the GPUs that this process has a file of: a container is given some of the machine's, and
+// /proc lists all. Without even the driver's own file nobody has used the driver since the machine's
+// start; the driver makes them all at its first use.
+func reachable(all []gpu, dev string) ([]gpu, error) {
+	if _, err := os.Stat(filepath.Join(dev, "nvidiactl")); err != nil {
+		return all, nil //nolint:nilerr // as said
+	}
+	got := slices.DeleteFunc(slices.Clone(all), func(g gpu) bool {
+		_, err := os.Stat(filepath.Join(dev, "nvidia"+strconv.Itoa(g.minor)))
+		return g.minor >= 0 && errors.Is(err, fs.ErrNotExist)
+	})
+	if len(got) == 0 && len(all) > 0 {
+		return nil, fmt.Errorf("cuda: this machine has %d GPUs, and this container was given none (no %s): start it with the GPUs it is to have, as \"docker run --gpus all\" does", len(all), filepath.Join(dev, "nvidia"+strconv.Itoa(all[0].minor)))
+	}
+	return got, nil
+}
+
+// nodes are the GPUs whose files are in dev, where the driver has no directory in /proc: in sandboxes such as
+// gVisor, and in WSL2, whose one file dxg is of all GPUs: as many as CUDA_VISIBLE_DEVICES names, at least
+// one. Whether they can be used is seen when a worker loads the driver.
+func nodes(dev, visible string) []gpu {
+	entries, err := os.ReadDir(dev)
+	if err != nil {
+		return nil
+	}
+	var all []gpu
+	wsl := false
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), "nvidia")
+		if n, err := strconv.ParseUint(number, 10, 16); ok && err == nil {
+			all = append(all, gpu{minor: int(n), name: "GPU (" + filepath.Join(dev, e.Name()) + ")"})
+		}
+		wsl = wsl || e.Name() == "dxg"
+	}
+	slices.SortFunc(all, func(a, b gpu) int { return cmp.Compare(a.minor, b.minor) })
+	if len(all) > 0 || !wsl {
+		return all
+	}
+	n := 0
+	for token := range strings.SplitSeq(visible, ",") {
+		if i, err := strconv.ParseUint(strings.TrimSpace(token), 10, 8); err == nil {
+			n = max(n, int(i))
+		}
+	}
+	for range n + 1 {
+		all = append(all, gpu{minor: -1, name: "GPU (" + filepath.Join(dev, "dxg") + ")"})
+	}
+	return all
+}
+
 // gpus reads them, in the order of their place on the bus, which is the driver's with
 // CUDA_DEVICE_ORDER=PCI_BUS_ID and of GPUs that are all alike.
 func gpus(root string) ([]gpu, error) {
 	entries, err := os.ReadDir(filepath.Join(root, "gpus"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cuda: no GPU: the kernel has no NVIDIA driver loaded (%s is not there)", root)
+		return nil, fmt.Errorf("cuda: no GPU: the kernel has no NVIDIA driver loaded: %w", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cuda: looking for GPUs: %w", err)
@@ -148,7 +212,7 @@ func gpus(root string) ([]gpu, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cuda: looking for GPUs: %w", err)
 		}
-		g := gpu{bus: e.Name(), name: "GPU"}
+		g := gpu{bus: e.Name(), name: "GPU", minor: -1}
 		for line := range strings.Lines(string(b)) {
 			key, value, _ := strings.Cut(line, ":")
 			switch value = strings.TrimSpace(value); strings.TrimSpace(key) {
@@ -157,7 +221,9 @@ func gpus(root string) ([]gpu, error) {
 			case "GPU UUID":
 				g.uuid = value
 			case "Device Minor":
-				g.minor, _ = strconv.Atoi(value) // 0 where it is not a number
+				if n, err := strconv.Atoi(value); err == nil {
+					g.minor = n
+				}
 			}
 		}
 		found, err := filepath.Glob(filepath.Join(root, "capabilities", "gpu"+strconv.Itoa(g.minor), "mig", "gi*", "ci*"))

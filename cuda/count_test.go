@@ -62,7 +62,7 @@ func TestSlots(t *testing.T) {
 		"no GPU":             {0, 0, unset, "", "has no GPU"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := slots(fakeProc(t, c.gpus, c.mig), c.visible, c.visible != unset)
+			got, err := slots(fakeProc(t, c.gpus, c.mig), "", c.visible, c.visible != unset)
 			if c.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), c.fails) {
 					t.Fatalf("%v, %v", got, err)
@@ -85,7 +85,7 @@ func TestSlots(t *testing.T) {
 			}
 		})
 	}
-	if _, err := slots(filepath.Join(t.TempDir(), "nothing"), "", false); err == nil || !strings.Contains(err.Error(), "no NVIDIA driver loaded") {
+	if _, err := slots(filepath.Join(t.TempDir(), "nothing"), t.TempDir(), "", false); err == nil || !strings.Contains(err.Error(), "no NVIDIA driver loaded") {
 		t.Errorf("without a driver: %v", err)
 	}
 }
@@ -102,5 +102,58 @@ func TestChoose(t *testing.T) {
 	t.Setenv("GNB_CUDA_SHARE", "1")
 	if s, err := Choose(2, 3); err != nil || s.Device != 0 {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// /proc lists the machine's GPUs, and /dev those that this container has.
+func TestSlotsOfDeviceFiles(t *testing.T) {
+	const unset = "-"
+	for name, c := range map[string]struct {
+		gpus    int // in /proc; -1 for no such directory
+		dev     string
+		visible string
+		want    string // devices and names
+		fails   string
+	}{
+		"all":               {2, "nvidiactl nvidia0 nvidia1 nvidia-uvm", unset, "0 NVIDIA Test 0|1 NVIDIA Test 1", ""},
+		"some":              {4, "nvidiactl nvidia1 nvidia3", unset, "0 NVIDIA Test 1|1 NVIDIA Test 3", ""},
+		"some, chosen":      {4, "nvidiactl nvidia1 nvidia3", "1", "0 NVIDIA Test 3", ""},
+		"some, by UUID":     {4, "nvidiactl nvidia1 nvidia3", "GPU-3,GPU-2", "0 NVIDIA Test 3", ""},
+		"none":              {2, "nvidiactl nvidia-uvm", unset, "", "has 2 GPUs, and this container was given none"},
+		"not used yet":      {2, "null", unset, "0 NVIDIA Test 0|1 NVIDIA Test 1", ""},
+		"no /proc":          {-1, "nvidiactl nvidia10 nvidia2 nvidia-uvm nvidia-caps", unset, "0 GPU (/nvidia2)|1 GPU (/nvidia10)", ""},
+		"no /proc, chosen":  {-1, "nvidia0 nvidia1", "1,0", "0 GPU (/nvidia1)|1 GPU (/nvidia0)", ""},
+		"no /proc, by UUID": {-1, "nvidia0", "GPU-7", "0 GPU (/nvidia0)", ""},
+		"no /proc, hidden":  {-1, "nvidia0", "", "", "hides all 1 GPUs"},
+		"WSL":               {-1, "dxg", unset, "0 GPU (/dxg)", ""},
+		"WSL, chosen":       {-1, "dxg", "2,0", "0 GPU (/dxg)|1 GPU (/dxg)", ""},
+		"WSL, hidden":       {-1, "dxg", "-1", "", "hides all"},
+		"nothing":           {-1, "null", unset, "", "no NVIDIA driver loaded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, dev := filepath.Join(t.TempDir(), "nothing"), t.TempDir()
+			if c.gpus >= 0 {
+				root = fakeProc(t, c.gpus, 0)
+			}
+			for _, f := range strings.Fields(c.dev) {
+				if err := os.WriteFile(filepath.Join(dev, f), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := slots(root, dev, c.visible, c.visible != unset)
+			if c.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fails) || strings.Contains(err.Error(), "\n") {
+					t.Fatalf("%v, %v", got, err)
+				}
+				return
+			}
+			var text []string
+			for _, s := range got {
+				text = append(text, strconv.Itoa(s.Device)+" "+strings.ReplaceAll(s.Name, dev, ""))
+			}
+			if s := strings.Join(text, "|"); err != nil || s != c.want {
+				t.Errorf("%s, %v; want %s", s, err, c.want)
+			}
+		})
 	}
 }

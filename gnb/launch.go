@@ -203,7 +203,7 @@ func deviceName(device string) string {
 }
 
 // place decides how many workers there are and whether they use GPUs. The cell's
-// process opens no driver: GPUs are counted in /proc.
+// process opens no driver: GPUs are counted in /proc and /dev.
 func (l *launched) place() error {
 	o := &l.o
 	why, gpus := "the CPU was asked for", 0
