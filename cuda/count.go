@@ -26,6 +26,8 @@ type Slot struct {
 	Device int
 	// Visible is what CUDA_VISIBLE_DEVICES has to be before the driver is loaded; "" leaves it as it is.
 	Visible string
+	// Shared says that several workers use it.
+	Shared bool
 	// Name is for people: the model, and which instance of it.
 	Name string
 }
@@ -53,7 +55,9 @@ func Choose(localRank, localWorld int) (Slot, error) {
 	if localWorld > len(all) && os.Getenv("GNB_CUDA_SHARE") != "1" {
 		return Slot{}, fmt.Errorf("cuda: %d workers on this machine and %d GPUs: take %d workers, or let them share GPUs with GNB_CUDA_SHARE=1 (NCCL 2.30 or newer)", localWorld, len(all), len(all))
 	}
-	return all[localRank%len(all)], nil
+	s := all[localRank%len(all)]
+	s.Shared = localWorld > len(all)
+	return s, nil
 }
 
 // gpu is what /proc says of one.

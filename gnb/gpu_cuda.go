@@ -46,7 +46,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before the driver is loaded: it reads them then.
+	// Before the driver and NCCL are loaded: they read them then.
 	if slot.Visible != "" {
 		if err := os.Setenv("CUDA_VISIBLE_DEVICES", slot.Visible); err != nil {
 			return nil, err
@@ -54,6 +54,11 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	}
 	if os.Getenv("CUDA_VISIBLE_DEVICES") == "" && os.Getenv("CUDA_DEVICE_ORDER") == "" {
 		if err := os.Setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID"); err != nil { // as GPUs were counted
+			return nil, err
+		}
+	}
+	if _, set := os.LookupEnv(nccl.ShareEnv); slot.Shared && !set {
+		if err := os.Setenv(nccl.ShareEnv, "1"); err != nil {
 			return nil, err
 		}
 	}

@@ -31,6 +31,9 @@ import (
 // minVersion is the oldest NCCL that this package uses: 2.10.
 const minVersion = 21000
 
+// ShareEnv is the variable that is "1" where NCCL is to let ranks share a device. It reads it once.
+const ShareEnv = "NCCL_MULTI_RANK_GPU_ENABLE"
+
 // Options choose the library.
 type Options struct {
 	// Library is the file to load; "" looks where package libs does.
@@ -129,7 +132,7 @@ type Comm struct {
 // Open joins the group of id with this device, and returns when all of its world ranks have. When ctx
 // ends before that it returns an error, and a thread is left behind that waits for the others: the
 // process is to end. Several ranks on one device are for NCCL 2.30 and newer, with
-// NCCL_MULTI_RANK_GPU_ENABLE=1.
+// [ShareEnv].
 func Open(ctx context.Context, d *cuda.Device, id ID, rank, world int, o Options) (*Comm, error) {
 	lib, file, err := find(o, d.Info().Driver)
 	if err != nil {

@@ -78,6 +78,23 @@ func TestFaultsEndTheRun(t *testing.T) {
 	}
 }
 
+// More workers than GPUs share them where that is asked for; NCCL is told, unless its own variable says.
+func TestSharing(t *testing.T) {
+	ds := load(t, "karate")
+	cluster(t, 1, machine{})
+	t.Setenv("GNB_CUDA_SHARE", "1")
+	t.Setenv("FAKE_NCCL", "shared")
+	o := small
+	o.Workers = 2
+	if _, text, err := train(t, ds, o); err != nil || !strings.Contains(text, "added up by NCCL") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	t.Setenv("NCCL_MULTI_RANK_GPU_ENABLE", "0")
+	if _, _, err := train(t, ds, o); err == nil || !strings.Contains(err.Error(), "several ranks are on one device") {
+		t.Errorf("%v", err)
+	}
+}
+
 // What a machine lacks is said before anything starts.
 func TestNothingToRunOn(t *testing.T) {
 	ds := load(t, "karate")

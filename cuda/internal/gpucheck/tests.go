@@ -101,7 +101,7 @@ type parity struct {
 
 // parity trains alike on both.
 func (c checker) parity() []parity {
-	sharing := []string{"GNB_CUDA_SHARE=1", "NCCL_MULTI_RANK_GPU_ENABLE=1", "CUDA_VISIBLE_DEVICES=0"}
+	sharing := []string{"GNB_CUDA_SHARE=1", "CUDA_VISIBLE_DEVICES=0"}
 	var all []parity
 	for _, p := range []struct {
 		name string

@@ -1,7 +1,8 @@
 /* A library in the shape of NCCL, for tests: sums and broadcasts of float32 between processes of this
    machine, over a mapped file that the id names. What goes wrong can be planted by the
    environment variable FAKE_NCCL: "async:RANK:AFTER" has that rank report a remote error once AFTER
-   collectives are done; "hang:RANK:AFTER" has it never come to the next one; "init" refuses to start. */
+   collectives are done; "hang:RANK:AFTER" has it never come to the next one; "init" refuses to start;
+   "shared" refuses, as on one device, unless NCCL_MULTI_RANK_GPU_ENABLE is 1. */
 #include "fake.h"
 
 #include <fcntl.h>
@@ -91,6 +92,11 @@ int ncclCommInitRank(void **out, int world, struct id id, int rank) {
   if (plan && !strcmp(plan, "init")) {
     last = "no socket interface found";
     return SYSTEM;
+  }
+  const char *share = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  if (plan && !strcmp(plan, "shared") && (!share || strcmp(share, "1"))) {
+    last = "several ranks are on one device";
+    return INVALID_USAGE;
   }
   if (world < 1 || world > RANKS || rank < 0 || rank >= world) return INVALID_ARGUMENT;
   struct comm *c = calloc(1, sizeof *c);
