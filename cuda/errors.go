@@ -30,9 +30,12 @@ const (
 	InvalidDevice      Status = 101
 	InvalidImage       Status = 200
 	InvalidContext     Status = 201
+	NoBinary           Status = 209
 	ECCUncorrectable   Status = 214
 	InvalidPTX         Status = 218
+	NoCompiler         Status = 221
 	UnsupportedPTX     Status = 222 // compiled for a newer CUDA than the driver's
+	OperatingSystem    Status = 304
 	NotFound           Status = 500
 	NotReady           Status = 600
 	IllegalAddress     Status = 700
@@ -56,9 +59,12 @@ var statusText = map[Status]string{
 	InvalidDevice:      "no such device",
 	InvalidImage:       "not a module",
 	InvalidContext:     "no valid context",
+	NoBinary:           "the kernels have no code for this device",
 	ECCUncorrectable:   "uncorrectable memory error",
 	InvalidPTX:         "invalid PTX",
+	NoCompiler:         "the driver's compiler, libnvidia-ptxjitcompiler.so.1, is missing: a container has it where NVIDIA_DRIVER_CAPABILITIES contains \"compute\", and a machine with the whole driver",
 	UnsupportedPTX:     "PTX newer than the driver",
+	OperatingSystem:    "a call of the operating system failed",
 	NotFound:           "not found",
 	NotReady:           "not ready",
 	IllegalAddress:     "illegal address",

@@ -55,7 +55,7 @@ func (d *Device) executeCall(c *call) error {
 	}
 	e := d.fault(c.op, err, "")
 	var s Status
-	if errors.As(err, &s) && s.Lost() {
+	if errors.As(err, &s) && s.Lost() && !(c.own && s == Unknown) {
 		d.explain(e)
 		d.fail(e)
 		return d.failed.Load()

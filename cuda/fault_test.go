@@ -211,15 +211,51 @@ func TestPinnedMemory(t *testing.T) {
 	if _, err := d.Register(nil, false); err == nil {
 		t.Error("nothing is registered")
 	}
-	gpu.Inject(fakegpu.Fault{Call: "cuMemHostAlloc", Status: 2})
+	gpu.Inject(fakegpu.Fault{Call: "cuMemHostAlloc", Status: 2, Times: 1})
 	_, err = d.Pin(1 << 20)
 	if !errors.Is(err, OutOfMemory) {
 		t.Fatal(err)
 	}
 	oneLine(t, err, "pinning 1 MB of host memory", "container's memory limit")
+	// Host memory that cannot be pinned for a reason nobody knows is no lost device.
+	for call, f := range map[string]func() (*Pinned, error){
+		"cuMemHostAlloc":       func() (*Pinned, error) { return d.Pin(1 << 20) },
+		"cuMemHostRegister_v2": func() (*Pinned, error) { return d.Register(bytesOf(page), true) },
+	} {
+		gpu.Inject(fakegpu.Fault{Call: call, Status: int(Unknown), Times: 1})
+		if _, err := f(); !errors.Is(err, Unknown) || d.Err() != nil {
+			t.Fatalf("%s: %v; the device: %v", call, err, d.Err())
+		}
+	}
 	// What is not given back, Close gives back.
 	_, err = other.Register(bytesOf(page), false)
 	check(t, err)
+}
+
+// What a driver lacks for the kernels is told in words, with the way out.
+func TestNoCompiler(t *testing.T) {
+	for status, words := range map[Status][]string{
+		NoCompiler:      {"libnvidia-ptxjitcompiler", "NVIDIA_DRIVER_CAPABILITIES", "compute"},
+		NoBinary:        {"no code for this device"},
+		OperatingSystem: {"a call of the operating system failed"},
+	} {
+		gpu := fakegpu.New(t, fakegpu.Config{})
+		d, err := Open(Options{Rank: 2})
+		check(t, err)
+		check(t, d.AddModule("test", testPTX))
+		gpu.Inject(fakegpu.Fault{Call: "cuModuleLoadDataEx", Status: int(status)})
+		x := alloc(t, d.Compute, 4)
+		d.Launch("test_store_f32", Dim{X: 1}, Dim{}, 0, x, float32(1))
+		err = d.Compute.Sync()
+		if !errors.Is(err, status) {
+			t.Errorf("%d: %v", int(status), err)
+		}
+		oneLine(t, err, append(words, "rank 2")...)
+		if again := d.Close(); again != err {
+			t.Errorf("Close: %v", again)
+		}
+		gpu.Uninstall()
+	}
 }
 
 // A driver that lacks a call is as good as one that is too old.

@@ -23,7 +23,7 @@ func (d *Device) Pin(n int64) (*Pinned, error) {
 		return nil, d.fault("pinning host memory", InvalidValue, fmt.Sprintf("%d bytes", n))
 	}
 	h := &Pinned{d: d}
-	err := d.do("pinning "+Size(n)+" of host memory", func() (err error) {
+	err := d.doHost("pinning "+Size(n)+" of host memory", func() (err error) {
 		if h.p, err = d.drv.hostAlloc(n); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (d *Device) Register(b []byte, readOnly bool) (*Pinned, error) {
 		return nil, d.fault("registering a read-only mapping", NotSupported, "this device or driver cannot; copy it into pinned memory instead")
 	}
 	h := &Pinned{d: d, Bytes: b, registered: true}
-	err := d.do("registering "+Size(int64(len(b)))+" of host memory", func() (err error) {
+	err := d.doHost("registering "+Size(int64(len(b)))+" of host memory", func() (err error) {
 		p := unsafe.Pointer(&b[0])
 		if err := d.drv.hostRegister(p, int64(len(b)), readOnly); err != nil {
 			return err
@@ -61,6 +61,12 @@ func (d *Device) Register(b []byte, readOnly bool) (*Pinned, error) {
 		return nil, d.lacksHost(err)
 	}
 	return h, nil
+}
+
+// doHost is do for calls about the host's memory: they fail with Unknown too where the kernel, or a virtual
+// machine, does not pin such memory, and the device is as it was.
+func (d *Device) doHost(op string, f func() error) error {
+	return d.doCall(&call{op: op, f: f, own: true, done: make(chan error, 1)})
 }
 
 // keep notes h for Close, or gives it back where getting its address failed.

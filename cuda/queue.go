@@ -50,6 +50,7 @@ type command struct {
 type call struct {
 	op     string
 	f      func() error
+	own    bool // a failure that nobody knows is its own, and not the device's
 	always bool // even after a failure: for giving back what is held
 	done   chan error
 }
