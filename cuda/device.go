@@ -52,7 +52,8 @@ type Device struct {
 // Open makes a device ready: it loads the driver, takes the device's primary context on a thread of its
 // own and makes the streams. One sentence says why not: built without GPU support, no driver, a driver
 // that is too old, no such device, a device that is too old, no memory. It takes some tenths of a
-// second and some hundred MB of the device. Close gives everything back.
+// second, some seconds where the driver has to compile the kernels first, and some hundred MB of the
+// device. Close gives everything back.
 func Open(o Options) (*Device, error) {
 	drv, err := newDriver()
 	if err != nil {
@@ -83,7 +84,10 @@ func Open(o Options) (*Device, error) {
 	go d.serve(opened)
 	err = <-opened
 	if err == nil {
-		if err = d.stage.fill(d); err != nil {
+		if err = d.kernels.load(d); err == nil {
+			err = d.stage.fill(d)
+		}
+		if err != nil {
 			_ = d.Close() // the failure that counts is err
 		}
 	}

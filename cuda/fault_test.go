@@ -49,6 +49,8 @@ func TestOpenFails(t *testing.T) {
 		"memory info":     {fakegpu.Config{Devices: 2}, inject("cuMemGetInfo_v2", 0, 999), Options{Device: 1}, Unknown, []string{"free memory"}},
 		"first stream":    {fakegpu.Config{Devices: 2}, inject("cuStreamCreateWithPriority", 0, 2), Options{Device: 1}, OutOfMemory, []string{"compute stream"}},
 		"host memory":     {fakegpu.Config{Devices: 2}, inject("cuMemHostAlloc", 1, 2), Options{Device: 1}, OutOfMemory, []string{"pinning 4 MB of host memory", "container's memory limit"}},
+		"compiling":       {fakegpu.Config{Devices: 2}, &fakegpu.Fault{Device: 1, Call: "cuModuleLoadDataEx", After: 1, Times: 9, Status: 218}, Options{Device: 1}, InvalidPTX, []string{"compiling the kernels of", "update of the driver"}},
+		"loading":         {fakegpu.Config{Devices: 2}, inject("cuModuleGetFunction", 5, 2), Options{Device: 1}, OutOfMemory, []string{"loading the kernel"}},
 		"third stream":    {fakegpu.Config{Devices: 2}, inject("cuStreamCreateWithPriority", 2, 2), Options{Device: 1}, OutOfMemory, []string{"sampling stream"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -271,4 +273,19 @@ func TestAbsentCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	oneLine(t, err, "filling memory", "cuMemsetD8Async")
+}
+
+// The package's kernels are compiled as the device is opened: a launch does not wait for a compiler.
+func TestOpenCompiles(t *testing.T) {
+	gpu := fakegpu.New(t, fakegpu.Config{})
+	d, err := Open(Options{})
+	check(t, err)
+	gpu.Inject(fakegpu.Fault{Call: "cuModuleLoadDataEx", Times: 1, Status: 2})
+	gpu.Inject(fakegpu.Fault{Call: "cuModuleGetFunction", Times: 1, Status: 2})
+	x := alloc(t, d.Compute, 8)
+	check(t, CopyIn(d.Compute, x.Ptr, []float32{1, 0}))
+	d.Launch("spread_f32", Dim{X: 1}, Dim{X: 32}, 0, x.Ptr+4, x.Ptr, 1, 0)
+	check(t, d.Compute.Sync())
+	x.Free()
+	check(t, d.Close())
 }

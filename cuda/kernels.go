@@ -3,24 +3,25 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 )
 
-// kernel is a function of a module, loaded when it is first launched.
+// kernel is a function of a module.
 type kernel struct {
 	name     string
 	mod      *module
 	params   []paramType
 	launches atomic.Int64
 
-	// The device's goroutine only.
+	// The device's goroutine only, once it is open.
 	fn     handle
 	shared int // dynamic shared memory it has been let have
 }
 
-// module is PTX, compiled for the device when one of its kernels is first launched.
+// module is PTX, compiled for the device as that is opened, or when one of its kernels is first launched.
 type module struct {
 	name, ptx string
 	h         handle
@@ -174,24 +175,76 @@ func (d *Device) HasKernel(name string) bool {
 	return d.kernels.byName[name] != nil
 }
 
-// ready loads a kernel and lets it have its shared memory; on the device's goroutine.
-func (ks *registry) ready(d *Device, k *kernel, shared int) error {
-	if k.mod.h == 0 {
-		h, log, err := d.drv.load(k.mod.ptx)
-		if err != nil {
-			if log = strings.Join(strings.Fields(log), " "); log == "" { // one line, of the compiler's several
-				log = "an update of the driver may help"
-			}
-			return d.fault("compiling the kernels of "+k.mod.name, err, log)
-		}
-		k.mod.h = h
+// load loads all modules side by side, before the device has anything else to do: the driver compiles each
+// on the thread that asks, for seconds in all where its cache does not have them, and may wait for what runs
+// on the device to place a kernel, such as a collective that waits for this rank.
+func (ks *registry) load(d *Device) error {
+	errs := make([]error, len(ks.modules))
+	var g sync.WaitGroup
+	for i, m := range ks.modules {
+		g.Go(func() { errs[i] = ks.loadModule(d, m) })
 	}
-	if k.fn == 0 {
-		fn, err := d.drv.function(k.mod.h, k.name)
+	g.Wait()
+	for _, err := range errs {
 		if err != nil {
-			return err
+			return err // the others are of the same cause
 		}
-		k.fn = fn
+	}
+	return nil
+}
+
+func (ks *registry) loadModule(d *Device, m *module) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.drv.current(d.ctx); err != nil {
+		return d.fault("making its context current", err, "")
+	}
+	if err := m.load(d); err != nil {
+		return err
+	}
+	for _, k := range ks.byName {
+		if k.mod != m {
+			continue
+		}
+		if err := k.load(d); err != nil {
+			return d.fault("loading the kernel "+k.name, err, "")
+		}
+	}
+	return nil
+}
+
+// load has the driver compile the module, unless it has.
+func (m *module) load(d *Device) error {
+	if m.h != 0 {
+		return nil
+	}
+	h, log, err := d.drv.load(m.ptx)
+	if err != nil {
+		if log = strings.Join(strings.Fields(log), " "); log == "" { // one line, of the compiler's several
+			log = "an update of the driver may help"
+		}
+		return d.fault("compiling the kernels of "+m.name, err, log)
+	}
+	m.h = h
+	return nil
+}
+
+// load finds the kernel in its module, which is loaded, unless it has been found.
+func (k *kernel) load(d *Device) (err error) {
+	if k.fn == 0 {
+		k.fn, err = d.drv.function(k.mod.h, k.name)
+	}
+	return err
+}
+
+// ready loads a kernel that is not of package cuda/kernels, and lets any have its shared memory; on the
+// device's goroutine.
+func (ks *registry) ready(d *Device, k *kernel, shared int) error {
+	if err := k.mod.load(d); err != nil {
+		return err
+	}
+	if err := k.load(d); err != nil {
+		return err
 	}
 	const always = 48 << 10 // every kernel may have so much
 	if shared > always && shared > k.shared {

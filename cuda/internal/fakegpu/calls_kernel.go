@@ -5,6 +5,7 @@ package fakegpu
 import "C"
 
 import (
+	"sync"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda/internal/ptx"
@@ -21,16 +22,17 @@ type function struct {
 	shared int // the most dynamic shared memory
 }
 
-// parse is the module of a source; every device has the same.
-func (d *Driver) parse(src string) (*ptx.Module, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if m := d.modules[src]; m != nil {
-		return m, nil
+// parsed are the modules that were read so far, by source: nothing writes to one, so every device of the
+// process has the same.
+var parsed sync.Map
+
+func parse(src string) (*ptx.Module, error) {
+	if m, ok := parsed.Load(src); ok {
+		return m.(*ptx.Module), nil
 	}
 	m, err := ptx.Parse("module", src)
 	if err == nil {
-		d.modules[src] = m
+		parsed.Store(src, m)
 	}
 	return m, err
 }
@@ -38,7 +40,7 @@ func (d *Driver) parse(src string) (*ptx.Module, error) {
 //export fkModuleLoadDataEx
 func fkModuleLoadDataEx(h *uintptr, image unsafe.Pointer, n C.uint, options *C.int, values *unsafe.Pointer) C.int {
 	return use("cuModuleLoadDataEx", func(d *device) int {
-		m, err := d.dr.parse(C.GoString((*C.char)(image)))
+		m, err := parse(C.GoString((*C.char)(image)))
 		if err != nil {
 			writeLog(err.Error(), unsafe.Slice(options, n), unsafe.Slice(values, n))
 			return invalidPTX

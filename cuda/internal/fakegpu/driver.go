@@ -63,7 +63,6 @@ type Driver struct {
 	hostSeq int
 	faults  []error
 	inject  []*Fault
-	modules map[string]*ptx.Module // by source
 }
 
 // Fault makes calls of the driver fail.
@@ -129,7 +128,7 @@ func Install(c Config) *Driver {
 	if c.Capability == 0 {
 		c.Capability = 70
 	}
-	d := &Driver{c: c, objects: map[uintptr]any{}, next: 1 << 20, host: map[uintptr]hostRange{}, modules: map[string]*ptx.Module{}}
+	d := &Driver{c: c, objects: map[uintptr]any{}, next: 1 << 20, host: map[uintptr]hostRange{}}
 	for i := range c.Devices {
 		d.devices = append(d.devices, newDevice(d, i))
 	}
