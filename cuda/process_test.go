@@ -105,6 +105,29 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
+// A machine with a real libcuda.so, and a compiler whose linker keeps what nobody needs, does not make programs
+// that need it: the host linker is told before it meets -lcuda.
+func TestLinkOrder(t *testing.T) {
+	if fakegpu.Real() {
+		t.Skip("it takes the go command")
+	}
+	c := exec.Command("go", "test", "-c", "-tags", "cuda", "-ldflags=-v", "-o", filepath.Join(t.TempDir(), "test"), ".")
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, flags, _ := strings.Cut(string(out), "host link:")
+	before, _, found := strings.Cut(flags, `"-lcuda"`)
+	if !found {
+		t.Fatalf("no -lcuda in how the program was linked:\n%s", out)
+	}
+	for _, flag := range []string{`"-Wl,--as-needed"`, `cuda/internal/shim/lib"`} {
+		if !strings.Contains(before, flag) {
+			t.Errorf("%s does not come before -lcuda", flag)
+		}
+	}
+}
+
 // A library loaded later must not bind to the shim's functions in place of the driver's.
 func TestShimExportsNothing(t *testing.T) {
 	f, err := elf.Open(os.Args[0])

@@ -2,7 +2,7 @@
 
 package shim
 
-// #cgo LDFLAGS: -L${SRCDIR}/lib -ldl
+// #cgo LDFLAGS: -ldl
 // #include <stdlib.h>
 // #include "shim.h"
 import "C"
