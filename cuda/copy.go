@@ -2,13 +2,14 @@ package cuda
 
 import "unsafe"
 
-// Copies between ordinary host memory and the device go through a ring of pinned chunks.
+// Copies between ordinary host memory and the device go through pinned chunks, a ring of them for each
+// stream: a copy waits for its own stream at most.
 const (
 	chunks    = 4
 	chunkSize = 4 << 20
 )
 
-// stage is the ring. It is made as the device is opened, because pinning memory later could wait for a
+// stage is a stream's ring. It is made as the device is opened, because pinning memory later could wait for a
 // collective that waits for this rank.
 type stage struct {
 	free chan *chunk // the one used longest ago comes first
@@ -63,14 +64,14 @@ func CopyIn[T number](s *Stream, dst Ptr, src []T) error { return s.copyIn(dst, 
 
 func (s *Stream) copyIn(dst Ptr, src []byte) error {
 	for len(src) > 0 {
-		c, err := s.d.stage.take()
+		c, err := s.stage.take()
 		if err != nil {
 			return err
 		}
 		n := copy(c.mem.Bytes, src)
 		s.CopyFromPinned(dst, c.mem, 0, int64(n))
 		s.Record(c.done)
-		s.d.stage.free <- c
+		s.stage.free <- c
 		dst, src = dst+Ptr(n), src[n:]
 	}
 	return s.d.Err()
@@ -85,7 +86,7 @@ func (s *Stream) copyOut(dst []byte, src Ptr) error {
 		return s.Sync()
 	}
 	for len(dst) > 0 {
-		c, err := s.d.stage.take()
+		c, err := s.stage.take()
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (s *Stream) copyOut(dst []byte, src Ptr) error {
 		if err = c.done.Sync(); err == nil {
 			copy(dst, c.mem.Bytes[:n])
 		}
-		s.d.stage.free <- c
+		s.stage.free <- c
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,6 @@ type Device struct {
 	last    *kernel               // the kernel launched last; the device's goroutine only
 	kernels registry
 	mem     memory
-	stage   stage
 
 	mu      sync.Mutex
 	pinned  map[*Pinned]bool
@@ -84,8 +83,11 @@ func Open(o Options) (*Device, error) {
 	go d.serve(opened)
 	err = <-opened
 	if err == nil {
-		if err = d.kernels.load(d); err == nil {
-			err = d.stage.fill(d)
+		err = d.kernels.load(d)
+		for _, s := range []*Stream{d.Compute, d.Copy, d.Sampling} {
+			if err == nil {
+				err = s.stage.fill(d)
+			}
 		}
 		if err != nil {
 			_ = d.Close() // the failure that counts is err

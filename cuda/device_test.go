@@ -112,6 +112,28 @@ func TestCopiesLargerThanTheRing(t *testing.T) {
 	}
 }
 
+// A stream whose chunks are all under way holds up no other's copies.
+func TestRingOfEachStream(t *testing.T) {
+	fakegpu.New(t, fakegpu.Config{})
+	d := open(t, Options{})
+	x := alloc(t, d.Sampling, 16)
+	var taken []*chunk
+	for range chunks {
+		c, err := d.Compute.stage.take()
+		check(t, err)
+		taken = append(taken, c)
+	}
+	got := make([]uint32, 4)
+	check(t, CopyIn(d.Sampling, x.Ptr, iota32(4)))
+	check(t, CopyOut(d.Sampling, got, x.Ptr))
+	if !slices.Equal(got, iota32(4)) {
+		t.Error("not what was copied in")
+	}
+	for _, c := range taken {
+		d.Compute.stage.free <- c
+	}
+}
+
 // An event orders two streams; without it the interpreter sees that the memory was not written.
 func TestEventsOrderStreams(t *testing.T) {
 	for _, ordered := range []bool{true, false} {

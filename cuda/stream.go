@@ -13,8 +13,9 @@ import (
 type Stream struct {
 	Name string // compute, copy or sampling
 
-	d *Device
-	h handle
+	d     *Device
+	h     handle
+	stage stage
 }
 
 // Device is the device that the stream is of.

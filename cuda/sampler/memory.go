@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"errors"
+	"slices"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
@@ -158,13 +159,13 @@ func (s *Sampler) forTranspose(h *hops, x *hopMemory, sources, edges int64) erro
 	return nil
 }
 
-// memory is a released batch's memory, or fresh.
+// memory is that of the batch released longest ago, which the compute stream passes first, or fresh.
 func (s *Sampler) memory() (*memory, error) {
 	s.mu.Lock()
 	var m *memory
-	if n := len(s.free); n > 0 {
-		m = s.free[n-1]
-		s.free = s.free[:n-1]
+	if len(s.free) > 0 {
+		m = s.free[0]
+		s.free = slices.Delete(s.free, 0, 1)
 	}
 	s.mu.Unlock()
 	if m != nil {

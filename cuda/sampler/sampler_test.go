@@ -355,3 +355,30 @@ func TestOneWait(t *testing.T) {
 		})
 	}
 }
+
+// The memory of the batch that was released first is used again first: the compute
+// stream passes that one first.
+func TestMemoryReleasedFirst(t *testing.T) {
+	fake(t, fakegpu.Config{})
+	g := &graphops.Graph{Indptr: []int64{0, 1, 2}, Indices: []int32{1, 0}}
+	s := start(t, open(t, cuda.Options{}), g, store.Device, Config{Config: sample.Config{Hops: 1, Picker: sample.Fanouts{1}}})
+	var all []*memory
+	for range 3 {
+		m, err := s.memory()
+		ok(t, err)
+		all = append(all, m)
+	}
+	for _, m := range all {
+		s.release(m)
+	}
+	for i, want := range all {
+		m, err := s.memory()
+		ok(t, err)
+		if m != want {
+			t.Errorf("memory %d is of another batch than the one released then", i)
+		}
+	}
+	for _, m := range all {
+		s.keep(m)
+	}
+}
