@@ -131,7 +131,11 @@ func (d *Device) open() error {
 		return d.fault("asking for its free memory", err, "")
 	}
 	if d.mem.limit = d.opts.Limit; d.mem.limit == 0 {
-		d.mem.limit = free - free/20
+		spare := free / 20
+		if d.opts.Ranks > 1 {
+			spare = max(spare, min(1<<30, free/4))
+		}
+		d.mem.limit = free - spare
 	}
 	_, greatest, err := d.drv.priorities()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -106,19 +107,32 @@ func (s *Stream) Alloc(use Use, bytes int64) (*Buffer, error) {
 	if m.d.opts.Exact {
 		size = max(bytes, 1)
 	}
-	p := m.pool(s, size)
+	p, wide := m.pool(s, size), m.rounded(use, size)
 	b := p.take(size)
 	if b == nil {
 		var err error
-		if b, err = m.more(p, use, size); err != nil {
+		if b, err = m.more(p, use, wide); wide > size && errors.Is(err, OutOfMemory) {
+			b, err = m.more(p, use, size)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	if !m.d.opts.Exact {
-		b.split(p, size)
+		b.split(p, wide)
 	}
 	m.held[use] += b.size
 	return &Buffer{Ptr: b.ptr, Bytes: bytes, b: b, stream: s, use: use}, nil
+}
+
+// rounded is the size to give for a large one that differs from batch to batch: one of eight sizes an
+// octave, so that batches that vary by some percent find one another's memory. What stays is not rounded.
+func (m *memory) rounded(use Use, size int64) int64 {
+	if m.d.opts.Exact || size <= smallMax || use == Params || use == Graph || use == Features {
+		return size
+	}
+	step := int64(1) << (bits.Len64(uint64(size-1)) - 4)
+	return (size + step - 1) / step * step
 }
 
 // Free gives the buffer back, in the order of its stream and of those of UsedOn: work asked of them

@@ -176,3 +176,46 @@ func TestExactShowsTheEndOfABuffer(t *testing.T) {
 		gpu.Uninstall()
 	}
 }
+
+// Batches that vary by some percent use one another's memory; where there is no room for what makes them
+// alike, they have what they ask for, and what stays takes no more than that.
+func TestSizesThatVary(t *testing.T) {
+	fakegpu.New(t, fakegpu.Config{Memory: 512 << 20})
+	d := open(t, Options{Limit: 300 << 20})
+	var calls int64
+	for _, mb := range []int64{97, 99, 103, 98, 104} {
+		alloc(t, d.Compute, mb<<20).Free()
+		if n := d.Memory().Calls; calls != 0 && n != calls {
+			t.Errorf("%d MB: %d calls of the driver after %d", mb, n, calls)
+		}
+		calls = d.Memory().Calls
+	}
+	stays, err := d.Alloc(Features, 194<<20)
+	check(t, err)
+	if n := d.Memory().Held[Features]; n != 194<<20 {
+		t.Errorf("%d bytes are held for %d", n, stays.Bytes)
+	}
+	check(t, d.Err())
+	tight := alloc(t, d.Sampling, 106<<20) // not 112 MB, which there are not
+	tight.Free()
+	stays.Free()
+}
+
+// Several ranks leave their libraries more of the device.
+func TestRanksLeaveRoom(t *testing.T) {
+	if fakegpu.Real() {
+		t.Skip("a real device's memory is what it is")
+	}
+	for _, c := range []struct{ memory, ranks, limit int64 }{
+		{8 << 30, 1, 8<<30 - 8<<30/20}, {8 << 30, 2, 7 << 30}, {80 << 30, 8, 76 << 30}, {2 << 30, 2, 3 << 29},
+	} {
+		gpu := fakegpu.New(t, fakegpu.Config{Memory: c.memory})
+		d, err := Open(Options{Ranks: int(c.ranks)})
+		check(t, err)
+		if got := d.Memory().Limit; got != c.limit {
+			t.Errorf("%s, %d ranks: the limit is %d, want %d", Size(c.memory), c.ranks, got, c.limit)
+		}
+		check(t, d.Close())
+		gpu.Uninstall()
+	}
+}

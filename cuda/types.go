@@ -26,8 +26,11 @@ type Options struct {
 	Device int
 	// Rank is the worker's rank, for errors; -1 or 0 where there is one process only.
 	Rank int
+	// Ranks is how many workers add up their gradients, 0 or 1 where there is one.
+	Ranks int
 	// Limit is the most device memory in bytes that this process takes for buffers; 0 is what is free
-	// when the device is opened, less a twentieth of it for the driver and libraries.
+	// when the device is opened, less a twentieth of it for the driver and libraries. With several Ranks
+	// these have 1 GB at least, for NCCL's channels, or a quarter of what is free where that is less.
 	Limit int64
 	// Debug waits for every command and names the kernel that failed. GNB_CUDA_DEBUG=1 sets it too.
 	Debug bool

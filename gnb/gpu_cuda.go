@@ -78,7 +78,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 		}
 	}
 	g := &device{}
-	if g.d, err = cuda.Open(cuda.Options{Device: slot.Device, Rank: w.p.Rank, Limit: limit}); err != nil {
+	if g.d, err = cuda.Open(cuda.Options{Device: slot.Device, Rank: w.p.Rank, Ranks: w.World(), Limit: limit}); err != nil {
 		return nil, err
 	}
 	defer func() {
