@@ -191,7 +191,7 @@ func (g *device) join(w *Worker) error {
 	var id nccl.ID
 	var err error
 	if w.p.Rank == 0 {
-		id, err = nccl.NewID(nccl.Options{})
+		id, err = nccl.NewID(nccl.Options{Driver: g.d.Info().Driver})
 	}
 	all, gatherErr := w.comm.AllGather(w.site("NCCL's id"), id[:])
 	switch {

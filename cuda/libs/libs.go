@@ -45,7 +45,7 @@ type Library struct {
 }
 
 // Find is the files of a library, the best first. driver is the CUDA version of the driver, such as
-// 12040: a cuBLAS of a newer major version is not among them; 0 lets all in. The file that the variable
+// 12040: what is built for a newer major version is not among them; 0 lets all in. The file that the variable
 // names is the only one where it is set. None is an error that says where was looked and how to get one.
 func Find(k Kind, driver int) ([]Library, error) {
 	if file := os.Getenv(k.Env); file != "" {
@@ -65,9 +65,10 @@ func Find(k Kind, driver int) ([]Library, error) {
 			l := Library{f, major(f)}
 			switch {
 			case l.Major < 0: // libnccl.so.2.21.5: libnccl.so.2 is beside it
-			case k == CuBLAS && driver > 0 && l.Major > driver/1000:
-				newer = max(newer, l.Major)
-			case !slices.Contains(all, l):
+			case slices.Contains(all, l):
+			case driver > 0 && k.cuda(l) > driver/1000:
+				newer = max(newer, k.cuda(l))
+			default:
 				all = append(all, l)
 			}
 		}
@@ -87,6 +88,14 @@ func Find(k Kind, driver int) ([]Library, error) {
 	// Stable: among equals the folder that comes first.
 	slices.SortStableFunc(all, func(a, b Library) int { return -cmp.Compare(a.Major, b.Major) })
 	return all, nil
+}
+
+// cuda is the major version of CUDA that a library is built for, 0 where it does not say.
+func (k Kind) cuda(l Library) int {
+	if k == CuBLAS {
+		return l.Major
+	}
+	return ncclCUDA(l.Path)
 }
 
 // major is the one number after ".so.", or -1.
@@ -139,6 +148,9 @@ func sitePackages() []string {
 		if d := os.Getenv(v); d != "" {
 			patterns = append(patterns, filepath.Join(d, "lib", "python3*", "site-packages"))
 		}
+	}
+	for _, prefix := range pythons() {
+		patterns = append(patterns, filepath.Join(prefix, "lib", "python3*", "site-packages"), filepath.Join(prefix, "lib64", "python3*", "site-packages"))
 	}
 	if home, err := os.UserHomeDir(); err == nil {
 		patterns = append(patterns, filepath.Join(home, ".local", "lib", "python3*", "site-packages"))

@@ -2,6 +2,7 @@ package libs
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ func machine(t *testing.T, files ...string) string {
 		t.Setenv(v, "")
 	}
 	t.Setenv("HOME", filepath.Join(dir, "home"))
+	t.Setenv("PATH", filepath.Join(dir, "bin"))
 	for _, f := range files {
 		f = filepath.Join(dir, f)
 		if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
@@ -95,6 +97,66 @@ func TestFindNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The wheels of the python3 on PATH are found, and those of the one that made its environment.
+func TestPythonOnPath(t *testing.T) {
+	const (
+		own   = "env/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2"
+		other = "opt/python/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2"
+		last  = "usr/lib64/libnccl.so.2"
+	)
+	dir := machine(t, own, other, last, "opt/python/bin/python3.12", "env/bin/pip")
+	if err := os.Chmod(filepath.Join(dir, "opt/python/bin/python3.12"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "opt/python/bin/python3.12"), filepath.Join(dir, "env/bin/python3")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Join(dir, "nowhere")+string(filepath.ListSeparator)+filepath.Join(dir, "env/bin"))
+	got, err := Find(NCCL, 12040)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{own, other, last} {
+		if len(got) != 3 || got[i].Path != filepath.Join(dir, want) {
+			t.Fatalf("%d: %v, not %s", i, got, want)
+		}
+	}
+}
+
+// An NCCL says inside for what CUDA it is.
+func TestNCCLOfNewerCUDA(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no C compiler")
+	}
+	path := os.Getenv("PATH")
+	const wheel, system = "env/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2", "usr/lib64/libnccl.so.2"
+	dir := machine(t, wheel, system)
+	t.Setenv("VIRTUAL_ENV", filepath.Join(dir, "env"))
+	build := func(file, version string) {
+		t.Helper()
+		c := exec.Command(gcc, "-shared", "-fPIC", "-xc", "-o", filepath.Join(dir, file), "-")
+		c.Env = append(os.Environ(), "PATH="+path)
+		c.Stdin = strings.NewReader("const char *version(void) { return \"" + version + "\"; }\n")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	build(wheel, "NCCL version 2.28.3+cuda13.0")
+	build(system, "NCCL version 2.21.5+cuda12.4")
+	for driver, want := range map[int]string{0: wheel, 11080: "", 12020: system, 13000: wheel} {
+		got, err := Find(NCCL, driver)
+		switch {
+		case want == "":
+			if err == nil || !strings.Contains(err.Error(), "the driver is of CUDA 11, and only a NCCL of CUDA 13 is here") {
+				t.Errorf("%d: %v, %v", driver, got, err)
+			}
+		case err != nil || got[0].Path != filepath.Join(dir, want):
+			t.Errorf("%d: %v, %v; want %s", driver, got, err, want)
+		}
 	}
 }
 

@@ -3,7 +3,7 @@
 //
 // One worker makes an id and tells the others; then each opens its end:
 //
-//	id, err := nccl.NewID(nccl.Options{})
+//	id, err := nccl.NewID(nccl.Options{Driver: d.Info().Driver})
 //	c, err := nccl.Open(ctx, d, id, rank, world, nccl.Options{})
 //	c.AllReduce(d.Compute, gradients, n)
 //
@@ -38,6 +38,9 @@ const ShareEnv = "NCCL_MULTI_RANK_GPU_ENABLE"
 type Options struct {
 	// Library is the file to load; "" looks where package libs does.
 	Library string
+	// Driver is the CUDA version of the driver, such as 12040, for NewID: a library that is built for a newer
+	// one is not taken. Open knows it of its device. 0 takes any.
+	Driver int
 }
 
 // ID names a group of ranks. It goes from the rank that made it to the others as text or as bytes.
@@ -76,10 +79,10 @@ type Status struct {
 
 func (s Status) Error() string { return fmt.Sprintf("NCCL: %s", s.Text) }
 
-func find(o Options, driver int) (library, string, error) {
+func find(o Options) (library, string, error) {
 	file := o.Library
 	if file == "" {
-		found, err := libs.Find(libs.NCCL, driver)
+		found, err := libs.Find(libs.NCCL, o.Driver)
 		if err != nil {
 			return nil, "", err
 		}
@@ -104,7 +107,7 @@ func versionText(v int) string { return fmt.Sprintf("%d.%d.%d", v/10000, v/100%1
 
 // NewID makes an id for a group. The process that makes it stays while the group starts.
 func NewID(o Options) (ID, error) {
-	lib, file, err := find(o, 0)
+	lib, file, err := find(o)
 	if err != nil {
 		return ID{}, err
 	}
@@ -134,7 +137,8 @@ type Comm struct {
 // process is to end. Several ranks on one device are for NCCL 2.30 and newer, with
 // [ShareEnv].
 func Open(ctx context.Context, d *cuda.Device, id ID, rank, world int, o Options) (*Comm, error) {
-	lib, file, err := find(o, d.Info().Driver)
+	o.Driver = d.Info().Driver
+	lib, file, err := find(o)
 	if err != nil {
 		return nil, err
 	}
