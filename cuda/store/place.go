@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
@@ -43,6 +44,8 @@ type array struct {
 	ptr cuda.Ptr
 	buf *cuda.Buffer
 	pin *cuda.Pinned
+	// file is how many bytes of a file's pages are pinned in place.
+	file int64
 }
 
 func bytesOf[T int32 | int64 | float32 | uint16 | uint8](s []T) []byte {
@@ -104,6 +107,10 @@ func put(d *cuda.Device, use cuda.Use, b []byte, place Place, m mapping) (*array
 			}
 		}
 		if a := register(d, b); a != nil {
+			if !m.resident {
+				a.file = int64(len(b))
+				pinnedFiles.Add(a.file)
+			}
 			return a, nil
 		}
 	}
@@ -126,18 +133,22 @@ func pinCopy(d *cuda.Device, n int64) (*cuda.Pinned, error) {
 // hostMemory is what the host has; the tests set it.
 var hostMemory = hostmem.Read
 
+// pinnedFiles is how many bytes of files' pages this process has pinned in place. The host counts them as
+// caches, and so as free.
+var pinnedFiles atomic.Int64
+
 // hostRoom is an OutOfMemory where the host has no n bytes to pin. Nothing else says so: pinning more than
 // there is does not fail, but has the kernel end a process. A sixteenth is left for the rest of a run.
 func hostRoom(n int64) error {
 	m, err := hostMemory()
-	if err != nil || n <= m.Free-m.Free/16 {
+	if err != nil || n+pinnedFiles.Load() <= m.Free-m.Free/16 {
 		return nil //nolint:nilerr // where nobody says what there is, pinning tells
 	}
 	of := "the host has"
 	if m.Limit > 0 {
 		of = "the container's memory limit of " + cuda.Size(m.Limit) + " leaves"
 	}
-	return fmt.Errorf("pinning %s of host memory: %w; %s %s", cuda.Size(n), cuda.OutOfMemory, of, cuda.Size(m.Free))
+	return fmt.Errorf("pinning %s of host memory: %w; %s %s", cuda.Size(n), cuda.OutOfMemory, of, cuda.Size(max(0, m.Free-pinnedFiles.Load())))
 }
 
 // register pins memory of a mapped file where it lies, or returns nil where the
@@ -163,6 +174,8 @@ func (a *array) close() error {
 	if a.buf != nil {
 		a.buf.Free()
 	}
+	pinnedFiles.Add(-a.file)
+	a.file = 0
 	if a.pin != nil {
 		return a.pin.Free()
 	}

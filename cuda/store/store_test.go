@@ -309,6 +309,32 @@ func TestHostMemory(t *testing.T) {
 	}
 }
 
+// Pages of files that are pinned in place are none of the memory that is free, though the host says so.
+func TestPinnedFiles(t *testing.T) {
+	fake(t, fakegpu.Config{})
+	d := open(t, cuda.Options{})
+	if !d.Info().ReadOnlyOK || !d.Info().HostReads {
+		t.Skip("this device registers no read-only memory")
+	}
+	hostMemory = func() (hostmem.Memory, error) { return hostmem.Memory{Free: 300 << 10}, nil }
+	t.Cleanup(func() { hostMemory = hostmem.Read })
+	const nodes, cols = 1000, 50
+	o := FeatureOptions{Place: Pinned, Mapped: true}
+	x, y := numbers(nodes*cols), numbers(nodes*cols)
+	first, err := PutFeatures(d, x, nodes, cols, o)
+	ok(t, err)
+	if _, err := PutFeatures(d, y, nodes, cols, o); !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), "the host has 105 KB") {
+		t.Errorf("%v", err)
+	}
+	ok(t, first.Close())
+	second, err := PutFeatures(d, y, nodes, cols, o)
+	ok(t, err)
+	ok(t, second.Close())
+	if n := pinnedFiles.Load(); n != 0 {
+		t.Errorf("%d bytes are counted still", n)
+	}
+}
+
 // A dataset in a memory file, as a worker inherits it, is read where it lies: there is no copy a worker, nor
 // memory for one.
 func TestMemoryFile(t *testing.T) {
