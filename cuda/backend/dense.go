@@ -130,6 +130,16 @@ func (b *Backend) RowNormGrad(dx, dy, y, inv tensor.Buffer, rows, cols int, acc 
 	b.run("row_norm_grad_f32", kernels.Rows(rows, cols), addr(dx), addr(dy), addr(y), addr(inv), rows, cols, asFlag(acc))
 }
 
+// ColMeans implements [tensor.Backend].
+func (b *Backend) ColMeans(mean, minus, sum tensor.Buffer, n int) {
+	b.run("col_means_f32", kernels.Items(sum.N), addr(mean), addr(minus), addr(sum), sum.N, n)
+}
+
+// ColInverses implements [tensor.Backend].
+func (b *Backend) ColInverses(variance, inv, sum tensor.Buffer, n int, eps float64) {
+	b.run("col_inverses_f32", kernels.Items(sum.N), addr(variance), addr(inv), addr(sum), sum.N, n, eps)
+}
+
 // CrossEntropy implements [tensor.CrossEntropies].
 func (b *Backend) CrossEntropy(out, x, labels tensor.Buffer, rows, cols int) (sum float32, correct int64) {
 	const chunk = kernels.LossChunk

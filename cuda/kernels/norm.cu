@@ -94,3 +94,24 @@ KERNEL row_norm_grad_f32(float *__restrict__ dx, const float *__restrict__ dy, c
     }
   }
 }
+
+// col_means_f32: mean[c] = sum[c]/n, minus[c] = -mean[c]. Grid: a thread a column, striding. Like the next, a
+// few kilobytes: the time of a launch.
+KERNEL col_means_f32(float *__restrict__ mean, float *__restrict__ minus, const float *__restrict__ sum, i64 cols, i64 n) {
+  float by = (float)n;
+  for (i64 c = (i64)blockIdx.x * blockDim.x + threadIdx.x; c < cols; c += (i64)gridDim.x * blockDim.x) {
+    float m = sum[c] / by;
+    mean[c] = m;
+    minus[c] = -m;
+  }
+}
+
+// col_inverses_f32: variance[c] = sum[c]/n, inv[c] = 1/√(variance[c] + eps). Grid: as col_means_f32.
+KERNEL col_inverses_f32(float *__restrict__ variance, float *__restrict__ inv, const float *__restrict__ sum, i64 cols, i64 n, double eps) {
+  float by = (float)n;
+  for (i64 c = (i64)blockIdx.x * blockDim.x + threadIdx.x; c < cols; c += (i64)gridDim.x * blockDim.x) {
+    float v = sum[c] / by;
+    variance[c] = v;
+    inv[c] = (float)(1 / sqrt((double)v + eps));
+  }
+}

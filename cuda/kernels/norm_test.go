@@ -110,3 +110,28 @@ func TestNormRange(t *testing.T) {
 		}
 	})
 }
+
+// What a column norm makes of its sums has the CPU's bits.
+func TestColumnMoments(t *testing.T) {
+	each(t, func(g *gpu) {
+		const rows, eps = 7, 1e-5
+		for _, n := range []int{0, 1, 31, 33, 1025} {
+			sum := random(n, 1)
+			stat, of, at := make([]float32, n), make([]float32, n), put(g, sum)
+			mean, minus := g.room(4*n), g.room(4*n)
+			g.run("col_means_f32", Items(n), mean, minus, at, n, rows)
+			cpu.ColMeans(buf(stat), buf(of), buf(sum), rows)
+			same(g, "col_means_f32 mean", mean, stat, 0, n)
+			same(g, "col_means_f32 minus", minus, of, 0, n)
+			for i := range sum {
+				sum[i] *= sum[i]
+			}
+			at = put(g, sum)
+			variance, inv := g.room(4*n), g.room(4*n)
+			g.run("col_inverses_f32", Items(n), variance, inv, at, n, rows, float64(eps))
+			cpu.ColInverses(buf(stat), buf(of), buf(sum), rows, eps)
+			same(g, "col_inverses_f32 variance", variance, stat, 0, n)
+			same(g, "col_inverses_f32 inv", inv, of, 0, n)
+		}
+	})
+}

@@ -179,6 +179,10 @@ type Backend interface {
 	// 1/√(variance + eps) for the gradient.
 	RowNorm(y, inv, x Buffer, rows, cols int, eps float32)
 	RowNormGrad(dx, dy, y, inv Buffer, rows, cols int, acc bool)
+	// ColMeans is mean[c] = sum[c]/n and minus[c] = -mean[c], of sums over n > 0 rows;
+	// ColInverses is variance[c] = sum[c]/n and inv[c] = 1/√(variance[c] + eps).
+	ColMeans(mean, minus, sum Buffer, n int)
+	ColInverses(variance, inv, sum Buffer, n int, eps float64)
 
 	// Dropout writes the mask [MaskWords] and out = x masked and scaled.
 	Dropout(out, mask, x Buffer, rows, cols int, k DropoutKey)

@@ -288,6 +288,20 @@ func (c *cpu) RowNorm(y, inv, x Buffer, rows, cols int, eps float32) {
 	})
 }
 
+func (c *cpu) ColMeans(mean, minus, sum Buffer, n int) {
+	for i, v := range sum.Host {
+		mean.Host[i] = v / float32(n)
+		minus.Host[i] = -mean.Host[i]
+	}
+}
+
+func (c *cpu) ColInverses(variance, inv, sum Buffer, n int, eps float64) {
+	for i, v := range sum.Host {
+		variance.Host[i] = v / float32(n)
+		inv.Host[i] = float32(1 / math.Sqrt(float64(variance.Host[i])+eps))
+	}
+}
+
 func (c *cpu) RowNormGrad(dx, dy, y, inv Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {

@@ -1,7 +1,5 @@
 package tensor
 
-import "math"
-
 // RowNorm is, row by row, (x - mean) / √(variance + eps), with the mean and the
 // variance (the mean of squared distances) of the row. The rows keep their space.
 func (f *Fwd) RowNorm(x *Tensor, eps float64) *Tensor {
@@ -24,38 +22,28 @@ func (f *Fwd) ColNorm(x *Tensor, eps float64) (out *Tensor, mean, variance []flo
 	f.use("ColNorm", x)
 	n, c := x.rows, x.cols
 	out = f.result(n, c, x.sp)
-	slab := f.mem.get(c)
-	row := slab.buf(c)
-	stat := func(fill func()) []float32 {
-		fill()
-		host := make([]float32, c)
-		f.be.Download(host, row)
-		for i := range host {
-			host[i] /= float32(max(n, 1))
-		}
-		return host
-	}
-	mean = stat(func() { f.be.ColSum(row, x.buf, n, c, false) })
+	by := max(n, 1)
+	slab, stats := f.mem.get(c), f.mem.get(2*c)
+	row, both := slab.buf(c), stats.buf(2*c)
+	inv := f.mem.get(c).buf(c)
+	f.be.ColSum(row, x.buf, n, c, false)
+	minus := inv // until the inverses are known
+	f.be.ColMeans(both.Slice(0, c), minus, row, by)
 	centred := f.mem.get(n * c)
 	d := centred.buf(n * c)
-	minus := make([]float32, c)
-	for i, m := range mean {
-		minus[i] = -m
-	}
-	f.be.AddRow(d, f.wrap(minus), n, c, false)
+	f.be.AddRow(d, minus, n, c, false)
 	f.be.Unary(ScaleOp, d, x.buf, 1, true)
-	variance = stat(func() { f.be.ColDot(row, d, d, n, c, false) })
-	scales := make([]float32, c)
-	for i, v := range variance {
-		scales[i] = float32(1 / math.Sqrt(float64(v)+eps))
-	}
-	inv := f.wrap(scales)
+	f.be.ColDot(row, d, d, n, c, false)
+	f.be.ColInverses(both.Slice(c, 2*c), inv, row, by, eps)
 	f.be.ColScale(out.buf, d, inv, n, c, false)
+	host := make([]float32, 2*c)
+	f.be.Download(host, both)
 	f.mem.put(centred)
+	f.mem.put(stats)
 	f.mem.put(slab)
 	return f.record(out, func(dOut Buffer) {
 		f.give(x, func(dx Buffer, acc bool) { f.colNormGrad(dx, dOut, out.buf, inv, n, c, acc) })
-	}, x), mean, variance
+	}, x), host[:c:c], host[c:]
 }
 
 // colNormGrad is dx = inv·(dy - mean(dy) - y·mean(dy·y)), means over rows.

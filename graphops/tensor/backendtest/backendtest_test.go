@@ -195,6 +195,14 @@ func (d device) RowNorm(y, inv, x tensor.Buffer, rows, cols int, eps float32) {
 	d.cpu.RowNorm(host(y), host(inv), host(x), rows, cols, eps)
 }
 
+func (d device) ColMeans(mean, minus, sum tensor.Buffer, n int) {
+	d.cpu.ColMeans(host(mean), host(minus), host(sum), n)
+}
+
+func (d device) ColInverses(variance, inv, sum tensor.Buffer, n int, eps float64) {
+	d.cpu.ColInverses(host(variance), host(inv), host(sum), n, eps)
+}
+
 func (d device) RowNormGrad(dx, dy, y, inv tensor.Buffer, rows, cols int, acc bool) {
 	d.cpu.RowNormGrad(host(dx), host(dy), host(y), host(inv), rows, cols, acc)
 }
