@@ -47,9 +47,7 @@ const attachEvery = 100 * time.Millisecond
 // It returns the run as it ended, with an error where that failed or was
 // interrupted. A run that has ended already is shown as it ended. When ctx is
 // cancelled (■ in a cell) Attach returns; the run goes on.
-func Attach(ctx context.Context, r *Run) (*Run, error) { return attach(ctx, r, live.Options{}) }
-
-func attach(ctx context.Context, r *Run, o live.Options) (*Run, error) {
+func Attach(ctx context.Context, r *Run) (*Run, error) {
 	multigpuEnter()
 	if multigpu.InWorker() {
 		return nil, errWorker
@@ -65,7 +63,7 @@ func attach(ctx context.Context, r *Run, o live.Options) (*Run, error) {
 		return nil, err
 	}
 	l := &launched{run: &Run{Dir: dir, Config: r.Config}}
-	v, err := newView(l, live.New(o), l.title())
+	v, err := newView(l, live.New(live.Options{}), l.title())
 	if err != nil {
 		return nil, err
 	}

@@ -257,24 +257,30 @@ func OpenRun(dir string) (*Run, error) {
 
 // Runs are the runs in [RunsDir], oldest first.
 func Runs(ctx context.Context) ([]*Run, error) {
+	return inRunsDir(ctx, "runs", OpenRun, func(r *Run) time.Time { return r.Config.Created })
+}
+
+// inRunsDir is what open finds in the directories within [RunsDir], oldest first;
+// what it does not take for its own is left out.
+func inRunsDir[T any](ctx context.Context, what string, open func(dir string) (T, error), created func(T) time.Time) ([]T, error) {
 	multigpuEnter()
 	entries, err := os.ReadDir(RunsDir())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("gnb: listing runs: %w", err)
+		return nil, fmt.Errorf("gnb: listing %s: %w", what, err)
 	}
-	var out []*Run
+	var out []T
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if r, err := OpenRun(filepath.Join(RunsDir(), e.Name())); err == nil {
-			out = append(out, r)
+		if x, err := open(filepath.Join(RunsDir(), e.Name())); err == nil {
+			out = append(out, x)
 		}
 	}
-	slices.SortFunc(out, func(a, b *Run) int { return a.Config.Created.Compare(b.Config.Created) })
+	slices.SortFunc(out, func(a, b T) int { return created(a).Compare(created(b)) })
 	return out, nil
 }
 

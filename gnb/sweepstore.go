@@ -227,23 +227,5 @@ func (s *sweep) append(t TrialResult) error {
 
 // Studies are the sweeps in [RunsDir], those begun first first.
 func Studies(ctx context.Context) ([]*Study, error) {
-	multigpuEnter()
-	entries, err := os.ReadDir(RunsDir())
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("gnb: listing sweeps: %w", err)
-	}
-	var out []*Study
-	for _, e := range entries {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if s, err := OpenStudy(filepath.Join(RunsDir(), e.Name())); err == nil {
-			out = append(out, s)
-		}
-	}
-	slices.SortFunc(out, func(a, b *Study) int { return a.Created.Compare(b.Created) })
-	return out, nil
+	return inRunsDir(ctx, "sweeps", OpenStudy, func(s *Study) time.Time { return s.Created })
 }

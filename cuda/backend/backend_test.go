@@ -23,7 +23,7 @@ import (
 )
 
 // onGPU has the tests run on a real device, which "make gpu-check" sets.
-var onGPU = os.Getenv("GNB_GPU_CHECK") != ""
+var onGPU = fakegpu.Real()
 
 // open is a backend on an interpreted device, until the test ends.
 func open(t testing.TB, c fakegpu.Config) *Backend {

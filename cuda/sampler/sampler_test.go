@@ -5,7 +5,6 @@ package sampler
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,7 +27,7 @@ func ok(t testing.TB, err error) {
 }
 
 // onGPU has the tests run on a real device, which "make gpu-check" sets.
-var onGPU = os.Getenv("GNB_GPU_CHECK") != ""
+var onGPU = fakegpu.Real()
 
 // fake puts interpreted devices in place of real ones.
 func fake(t testing.TB, c fakegpu.Config) {

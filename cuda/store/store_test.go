@@ -30,7 +30,7 @@ func ok(t testing.TB, err error) {
 }
 
 // onGPU has the tests run on a real device, which "make gpu-check" sets.
-var onGPU = os.Getenv("GNB_GPU_CHECK") != ""
+var onGPU = fakegpu.Real()
 
 // fake puts interpreted devices in place of real ones; it returns nil where it does
 // not.
