@@ -68,10 +68,16 @@ func (s *Stream) copyIn(dst Ptr, src []byte) error {
 		if err != nil {
 			return err
 		}
-		n := copy(c.mem.Bytes, src)
-		s.CopyFromPinned(dst, c.mem, 0, int64(n))
-		s.Record(c.done)
+		n := min(len(src), chunkSize)
+		err = s.d.alive("copying to the device", func() {
+			copy(c.mem.Bytes, src[:n])
+			s.CopyFromPinned(dst, c.mem, 0, int64(n))
+			s.Record(c.done)
+		})
 		s.stage.free <- c
+		if err != nil {
+			return err
+		}
 		dst, src = dst+Ptr(n), src[n:]
 	}
 	return s.d.Err()
@@ -91,10 +97,16 @@ func (s *Stream) copyOut(dst []byte, src Ptr) error {
 			return err
 		}
 		n := min(len(dst), chunkSize)
-		s.CopyToPinned(c.mem, 0, src, int64(n))
-		s.Record(c.done)
-		if err = c.done.Sync(); err == nil {
-			copy(dst, c.mem.Bytes[:n])
+		const op = "copying from the device"
+		err = s.d.alive(op, func() {
+			s.CopyToPinned(c.mem, 0, src, int64(n))
+			s.Record(c.done)
+		})
+		if err == nil {
+			err = c.done.Sync()
+		}
+		if err == nil {
+			err = s.d.alive(op, func() { copy(dst, c.mem.Bytes[:n]) })
 		}
 		s.stage.free <- c
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 )
@@ -275,4 +276,27 @@ func TestClosedDevice(t *testing.T) {
 		}
 	}
 	x.Free()
+}
+
+// TestCloseWaitsForCopies closes the device while a copy is between the staging memory and the program's:
+// that memory stays until the copy has ended, and no further copy touches it.
+func TestCloseWaitsForCopies(t *testing.T) {
+	fakegpu.New(t, fakegpu.Config{})
+	d := open(t, Options{})
+	copying, goOn, closed := make(chan bool), make(chan bool), make(chan error)
+	go func() {
+		_ = d.alive("copying", func() { close(copying); <-goOn })
+	}()
+	<-copying
+	go func() { closed <- d.Close() }()
+	select {
+	case err := <-closed:
+		t.Errorf("the device was closed under a copy: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(goOn)
+	check(t, <-closed)
+	if err := d.alive("copying", func() { t.Error("a copy from a closed device") }); !errors.Is(err, ErrClosed) {
+		t.Errorf("copying from a closed device: %v", err)
+	}
 }

@@ -182,12 +182,23 @@ func (d *Device) wait(op string, f func() error) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
+	var err error
+	if gone := d.alive(op, func() { err = d.here(op, f) }); gone != nil {
+		return gone
+	}
+	return err
+}
+
+// alive calls f, and what the device has taken stays until f returns; on a device that is released it
+// does not call f and fails. f does not wait by itself for what needs alive.
+func (d *Device) alive(op string, f func()) error {
 	d.life.RLock()
 	defer d.life.RUnlock()
 	if d.released {
 		return d.fault(op, ErrClosed, "")
 	}
-	return d.here(op, f)
+	f()
+	return nil
 }
 
 // here calls f with the device's context on the calling goroutine's thread.

@@ -193,6 +193,7 @@ func (c *Comm) connect(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		c.Abort()
+		<-summed // the sum ends without a result
 		return fmt.Errorf("nccl: rank %d connects to the other %d ranks of its group: %w", c.rank, c.world-1, context.Cause(ctx))
 	}
 }
