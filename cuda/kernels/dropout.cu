@@ -9,6 +9,9 @@ struct Eight {
   float v[8];
 };
 
+// NOTHING is what adds nothing, to -0 either, which +0 makes +0.
+#define NOTHING {{-0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f}}
+
 __device__ __forceinline__ bool aligned(const float *p) { return ((u64)p & 15) == 0; }
 
 __device__ __forceinline__ Eight load8(const float *p, i64 n) {
@@ -58,10 +61,11 @@ KERNEL mask_f32(float *out, const float *x, const u8 *__restrict__ mask, i64 row
   for (i64 item = (i64)blockIdx.x * blockDim.x + threadIdx.x; item < rows * width; item += (i64)gridDim.x * blockDim.x) {
     i64 r = item / width, b = item - r * width, n = cols - 8 * b;
     u32 bits = mask[item];
-    Eight e = load8(x + r * cols + 8 * b, n), old = {};
-    if (once(acc)) old = load8(out + r * cols + 8 * b, n);
+    float none = 0;
+    Eight e = load8(x + r * cols + 8 * b, n), old = NOTHING;
+    if (once(acc)) old = load8(out + r * cols + 8 * b, n), none = -0.f;
 #pragma unroll
-    for (int l = 0; l < 8; l++) e.v[l] = (bits >> l & 1 ? e.v[l] * scale : 0) + old.v[l];
+    for (int l = 0; l < 8; l++) e.v[l] = (bits >> l & 1 ? e.v[l] * scale : none) + old.v[l];
     store8(out + r * cols + 8 * b, n, e);
   }
 }
@@ -77,7 +81,7 @@ KERNEL epilogue_f32(float *__restrict__ x, const float *__restrict__ bias, u8 *_
     u32 bits = 0xff;
     if (drop) bits = kept(block(seed, idOf(ids32, ids64, start, r), (u32)b, step, c3), threshold);
     float *to = x + r * cols + 8 * b;
-    Eight e = load8(to, n), plus = {};
+    Eight e = load8(to, n), plus = NOTHING;
     if (bias) plus = load8(bias + 8 * b, n);
     u32 passed = 0;
 #pragma unroll

@@ -1,6 +1,9 @@
 package kernels
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -121,6 +124,67 @@ func TestEpilogue(t *testing.T) {
 					}
 				}
 			}
+		}
+	})
+}
+
+// A zero keeps its sign where the CPU's does.
+func TestSignOfZero(t *testing.T) {
+	const r, c = 3, 13
+	zero := float32(math.Copysign(0, -1))
+	x := make([]float32, r*c)
+	for i := range x {
+		x[i] = []float32{zero, 0, -1}[i%3]
+	}
+	mask := make([]float32, tensor.MaskWords(r, c))
+	copy(buf(mask).Words(), []uint32{0x5ac3f017, 0x00000f5a})
+	one := make([]float32, c*c)
+	for j := range c {
+		one[j*c+j] = 1
+	}
+	signs := func(g *gpu, what string, at uint64, want []float32) {
+		for i, v := range get[float32](g, at, len(want)) {
+			if math.Float32bits(v) != math.Float32bits(want[i]) {
+				g.t.Fatalf("%s: element %d is %g, not %g", what, i, v, want[i])
+			}
+		}
+	}
+	each(t, func(g *gpu) {
+		for acc := range 2 {
+			want := slices.Clone(x)
+			out := put(g, want)
+			cpu.Mask(buf(want), buf(x), buf(mask), r, c, 2, acc == 1)
+			g.run("mask_f32", Items(r*2), out, put(g, x), put(g, buf(mask).Words()), r, c, float32(2), acc)
+			signs(g, fmt.Sprint("mask_f32 ", acc), out, want)
+		}
+		for mode := range 8 {
+			d := draws(r)[0]
+			e := tensor.Epilogue{ReLU: mode&1 > 0}
+			if mode&2 > 0 {
+				e.Drop = &d.key
+			}
+			var bias uint64
+			if mode&4 > 0 {
+				e.Bias = buf(x[:c])
+				bias = put(g, x[:c])
+			}
+			d.key.Scale = e.Scale()
+			want := slices.Clone(x)
+			// What a product leaves cannot be -0 on the CPU, so its epilogue is followed here.
+			for i := range want {
+				if e.Bias.N > 0 {
+					want[i] += x[i%c]
+				}
+			}
+			if mode&3 > 0 {
+				keep := make([]float32, tensor.MaskWords(r, c))
+				cpu.Affine(buf(make([]float32, r*c)), r, c, []tensor.Product{{X: buf(want), W: buf(one), K: c}},
+					tensor.Epilogue{ReLU: e.ReLU, Drop: e.Drop, Keep: buf(keep)})
+				cpu.Mask(buf(want), buf(want), buf(keep), r, c, e.Scale(), false)
+			}
+			at := put(g, x)
+			g.run("epilogue_f32", Items(r*2), d.args(g, at, bias, uint64(0), r, c, mode&1, mode>>1&1)...)
+			signs(g, fmt.Sprint("epilogue_f32 ", mode), at, want)
 		}
 	})
 }
