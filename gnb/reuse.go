@@ -86,7 +86,7 @@ func samePicker(a, b any) bool {
 
 // keptMatrix is a matrix of layer-wise evaluation that stays for the next one: a
 // fresh one costs a page fault for every 4 KiB, which for a small graph is more
-// than the evaluation.
+// than the evaluation, and for one of 169,343 nodes half as much.
 type keptMatrix struct {
 	collective.Matrix
 	layer int
@@ -95,20 +95,23 @@ type keptMatrix struct {
 // Release keeps the memory.
 func (keptMatrix) Release() {}
 
-// keptBytes bounds a matrix that is kept.
-const keptBytes = 16 << 20
+// keptBytes bounds the matrices that are kept, together: memory that all ranks
+// share.
+const keptBytes = 512 << 20
 
 // matrix is memory for the rows of all nodes after a layer. Every rank asks for
 // the same, so every rank keeps the same.
 func (w *Worker) matrix(layer, cols int) (collective.Matrix, error) {
 	rows := w.ds.Nodes()
+	bytes := 4 * rows * cols
 	for _, k := range w.matrices {
 		if k.layer == layer && k.Cols() == cols {
 			return k, nil
 		}
+		bytes += 4 * rows * k.Cols()
 	}
 	m, err := w.comm.NewMatrix(w.site("evaluate"), rows, cols)
-	if err != nil || 4*rows*cols > keptBytes {
+	if err != nil || bytes > keptBytes {
 		return m, err
 	}
 	k := keptMatrix{m, layer}

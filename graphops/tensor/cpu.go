@@ -3,7 +3,9 @@ package tensor
 import (
 	"math"
 	"sync"
+	"unsafe"
 
+	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
 )
@@ -28,7 +30,9 @@ func (c *cpu) Name() string { return "cpu" }
 
 func (c *cpu) Alloc(n int) Buffer {
 	mem := make([]float32, n)
-	hugePages(mem)
+	if n > 0 {
+		mapped.HugePages(unsafe.Slice((*byte)(unsafe.Pointer(&mem[0])), 4*n))
+	}
 	return HostBuffer(mem)
 }
 

@@ -1,6 +1,10 @@
 package mapped
 
-import "golang.org/x/sys/unix"
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
 
 const (
 	// hugeFrom is the bytes from which on a file gains by large pages.
@@ -20,4 +24,19 @@ func hugePages(data []byte) {
 		return
 	}
 	_ = unix.Madvise(data, unix.MADV_HUGEPAGE) // only advice; a kernel may have none
+}
+
+// HugePages asks the kernel for 2 MiB pages under the whole ones of mem, memory of
+// the process that nobody has touched yet: a batch's matrices are tens of megabytes,
+// and each 4 KiB page is a fault and an entry of the TLB. Where the kernel has none
+// it changes nothing.
+func HugePages(mem []byte) {
+	const page = 2 << 20
+	if len(mem) < 2*page {
+		return
+	}
+	start := uintptr(unsafe.Pointer(&mem[0]))
+	lo := (start+page-1)&^(page-1) - start
+	hi := (start+uintptr(len(mem)))&^(page-1) - start
+	_ = unix.Madvise(mem[lo:hi], unix.MADV_HUGEPAGE) // only advice
 }
