@@ -21,24 +21,41 @@ type Memory struct {
 	// Limit is that of the control group that leaves the least, in bytes; 0 where there is none, or the
 	// machine leaves less.
 	Limit int64
+	// Total is Limit where there is one, else the machine's memory, in bytes.
+	Total int64
 }
 
 // Read asks the kernel. Only Linux says it; elsewhere it is an error. It takes some tens of microseconds.
-func Read() (Memory, error) { return read("/proc", "/sys/fs/cgroup") }
+func Read() (Memory, error) { return ReadIn("/proc", "/sys/fs/cgroup") }
 
-func read(proc, groups string) (Memory, error) {
-	free, err := field(filepath.Join(proc, "meminfo"), "MemAvailable:")
+// ReadIn is Read where /proc and /sys/fs/cgroup are those directories.
+func ReadIn(proc, groups string) (Memory, error) {
+	info := filepath.Join(proc, "meminfo")
+	free, err := field(info, "MemAvailable:")
 	if err != nil {
 		return Memory{}, err
 	}
-	m := Memory{Free: free << 10} // it is in KB
-	// Every group above this process's own limits it too.
-	for dir := own(proc); ; dir = path.Dir(dir) {
-		if limit, left := room(filepath.Join(groups, dir)); left < m.Free {
-			m.Free, m.Limit = left, limit
+	total, err := field(info, "MemTotal:")
+	if err != nil {
+		return Memory{}, err
+	}
+	m := Memory{Free: free << 10, Total: total << 10} // they are in KB
+	for _, dir := range Groups(proc, groups) {
+		if limit, left := room(dir); left < m.Free {
+			m.Free, m.Limit, m.Total = left, limit, limit
 		}
+	}
+	return m, nil
+}
+
+// Groups are the directories of this process's control group (version 2) and of those above it, which limit
+// it too, from its own to the root. They need not exist.
+func Groups(proc, groups string) []string {
+	var dirs []string
+	for dir := own(proc); ; dir = path.Dir(dir) {
+		dirs = append(dirs, filepath.Join(groups, dir))
 		if dir == "/" {
-			return m, nil
+			return dirs
 		}
 	}
 }
