@@ -3,7 +3,7 @@
 #
 #   docker/install.sh python VENV LIST      a virtual environment with the pinned packages of LIST
 #   docker/install.sh kernel VENV [FLAG…]   the kernel "Go (GraphNB)" in it, and gnb: built with the Go
-#                                           on PATH, GoNB and goimports at the versions that
+#                                           on PATH, GoNB, goimports and gopls at the versions that
 #                                           gnb/cmd/gnb/tools.mod pins; flags are those of gnb install
 #   docker/install.sh lab VENV [FLAG…]      JupyterLab (docker/requirements.txt), the kernel, and gnb in
 #                                           VENV/bin: what an image holds
@@ -21,10 +21,11 @@ usage() {
 }
 
 python() { # venv, list
-  local venv=$1 list=$2 stamp=$1/requirements.stamp
+  local venv=$1 list=$2 stamp
+  stamp=$venv/$(tr / - <<<"${list#"$root/"}").stamp # a list does not undo another
   if [ -x "$venv/bin/python3" ] && cmp -s "$list" "$stamp"; then return; fi
   bash scripts/need.sh python
-  echo "making $venv with the packages of ${list#"$root/"}"
+  echo "making ${venv#"$root/"} with the packages of ${list#"$root/"}"
   rm -f "$stamp"
   if ! [ -x "$venv/bin/python3" ] || ! "$venv/bin/python3" -c 'import pip' 2>/dev/null; then
     rm -rf "$venv"
@@ -42,13 +43,16 @@ kernel() { # venv, flags of gnb install
   local venv=$1
   shift
   bash scripts/need.sh go
-  go run ./gnb/cmd/gnb install --prefix "$venv" --module "$root" "$@"
+  go run ./gnb/cmd/gnb install --prefix "$venv" --dev "$root" "$@"
 }
 
 lab() { # venv, flags of gnb install
   python "$1" "$root/docker/requirements.txt"
   kernel "$@"
   ln -sf ../share/jupyter/graphnb/bin/gnb "$1/bin/gnb"
+  # Nobody is asked whether to fetch news from jupyter.org, and none is fetched.
+  mkdir -p "$1/share/jupyter/lab/settings"
+  echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' >"$1/share/jupyter/lab/settings/overrides.json"
 }
 
 absolute() { # a path as the caller means it

@@ -14,6 +14,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		installCommand,
+		uninstallCommand,
 		doctorCommand,
 		dataCommand,
 		sampleCommand,

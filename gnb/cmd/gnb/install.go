@@ -28,14 +28,26 @@ const display = "Go (GraphNB)"
 var installCommand = command{"install", "install the notebook kernel \"Go (GraphNB)\"", install}
 
 const installHelp = `
-Builds GoNB and goimports at the versions this program was made with, and adds the kernel
+Builds GoNB, goimports and gopls at the versions this program was made with, and adds the kernel
 "Go (GraphNB)" to Jupyter beside any kernel already there. Cells of that kernel import
-` + modulePath + `/gnb with nothing to prepare. The library is built once, so that the
-first cell is fast. It installs into the active virtual environment if there is one, else into the
-user's Jupyter directory; a second run takes seconds.
+` + modulePath + `/gnb with nothing to prepare: at this program's release, or, with --dev
+or from a checkout, as the checkout's files are when a cell runs. The library is built once, so that
+the first cell is fast. It installs into the active virtual environment if there is one, else into
+the user's Jupyter directory; a second run takes seconds, and "gnb uninstall" takes it all back.
 
 With --cuda cells are compiled for GPUs too: it makes a further kernel, "Go (GraphNB, CUDA)". It takes
 a C compiler and no CUDA; a machine without a GPU runs such cells on the CPU.`
+
+// moduleKey is the entry of a kernelspec's metadata that says where cells import from, and that the
+// kernel is ours.
+const moduleKey = "graphnb_module"
+
+// toolsDir is where install keeps a kernel's programs, below Jupyter's data directory.
+func toolsDir(jupyter string) string { return filepath.Join(jupyter, "graphnb", "bin") }
+
+// editorDir is where those are that only somebody who types needs: on the PATH of a kernel with a
+// browser, and not on that of one without.
+func editorDir(bin string) string { return filepath.Join(bin, "editor") }
 
 // kernelSpec is the kernel.json that Jupyter reads.
 type kernelSpec struct {
@@ -49,11 +61,15 @@ type kernelSpec struct {
 
 // installOptions are install's flags.
 type installOptions struct {
-	prefix, name, display, module, data string
-	user, rawError, headless            bool
-	cuda, wheels                        bool
-	cudaInclude                         string // the header's directory, with cuda
+	prefix, name, display, dev, data string
+	user, rawError, headless         bool
+	cuda, wheels                     bool
+	cudaInclude                      string   // the header's directory, with cuda
+	gotWheels                        []string // what this kernel's installations got by pip
 }
+
+// environment is the Python environment that the kernel belongs to, or "".
+func (o installOptions) environment() string { return cmp.Or(o.prefix, environmentPrefix()) }
 
 func install(ctx context.Context, args []string, out *output) error {
 	var o installOptions
@@ -62,10 +78,10 @@ func install(ctx context.Context, args []string, out *output) error {
 	fs.BoolVar(&o.user, "user", false, "install into the user's Jupyter directory")
 	fs.StringVar(&o.name, "name", kernelName, "`name` of the kernelspec")
 	fs.StringVar(&o.display, "display", display, "`name` shown in Jupyter's launcher")
-	fs.StringVar(&o.module, "module", "", "`directory` of the graphnb module that cells import (default this checkout, else this release)")
+	fs.StringVar(&o.dev, "dev", "", "`directory` of the checkout that cells import from (default this release, else the checkout one stands in)")
 	fs.StringVar(&o.data, "data", "", "`directory` of datasets, for cells (GNB_DATA)")
 	fs.BoolVar(&o.rawError, "raw-error", false, "compile errors as plain text, for notebooks that run without a browser")
-	fs.BoolVar(&o.headless, "headless", false, "tell cells that no browser is attached (GNB_HEADLESS)")
+	fs.BoolVar(&o.headless, "headless", false, "for notebooks that run without a browser: tell cells so (GNB_HEADLESS), and build no gopls, which completes names")
 	fs.BoolVar(&o.cuda, "cuda", false, "cells that use GPUs: a kernel of its own, \""+cudaDisplay+"\"; needs a C compiler, but no CUDA")
 	fs.BoolVar(&o.wheels, "wheels", false, "with --cuda: get cuBLAS and NCCL, where they are missing, as PyPI wheels")
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
@@ -87,14 +103,14 @@ func install(ctx context.Context, args []string, out *output) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return errors.New("the go command is not on PATH, and cells are compiled with it; install Go from https://go.dev/dl/")
 	}
-	if o.module == "" {
+	if o.dev == "" {
 		dir, err := moduleDir(ctx)
 		if err != nil {
 			return err
 		}
-		o.module = dir
+		o.dev = dir
 	}
-	module, err := filepath.Abs(o.module)
+	module, err := filepath.Abs(o.dev)
 	if err != nil {
 		return err
 	}
@@ -105,9 +121,20 @@ func install(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	bin := filepath.Join(jupyter, "graphnb", "bin")
-	if err := buildTools(ctx, bin, out); err != nil {
+	file := filepath.Join(jupyter, "kernels", o.name, "kernel.json")
+	before, err := isFree(file)
+	if err != nil {
 		return err
+	}
+	o.gotWheels = strings.Fields(before.Metadata[wheelsKey])
+	bin := toolsDir(jupyter)
+	if err := buildTools(ctx, bin, cellTools, out); err != nil {
+		return err
+	}
+	if !o.headless {
+		if err := buildTools(ctx, editorDir(bin), editorTools, out); err != nil {
+			return err
+		}
 	}
 	if err := copySelf(filepath.Join(bin, exeName("gnb"))); err != nil {
 		return err
@@ -116,14 +143,15 @@ func install(ctx context.Context, args []string, out *output) error {
 		if o.cudaInclude, err = prepareCUDA(ctx, module, bin); err != nil {
 			return err
 		}
-		if err := offerWheels(ctx, cmp.Or(o.prefix, environmentPrefix()), o.wheels, out); err != nil {
+		got, err := offerWheels(ctx, o.environment(), o.wheels, out)
+		if err != nil {
 			return err
 		}
+		o.gotWheels = append(o.gotWheels, got...)
 	}
 	if err := warmCache(ctx, module, o.cudaInclude, out); err != nil {
 		return err
 	}
-	file := filepath.Join(jupyter, "kernels", o.name, "kernel.json")
 	if err := writeSpec(file, newSpec(o, bin, module)); err != nil {
 		return err
 	}
@@ -152,7 +180,7 @@ func newSpec(o installOptions, bin, module string) kernelSpec {
 		Language:      "go",
 		InterruptMode: "message",
 		Env:           map[string]string{},
-		Metadata:      map[string]string{"graphnb_module": module},
+		Metadata:      map[string]string{moduleKey: module},
 	}
 	if o.data != "" {
 		spec.Env["GNB_DATA"] = o.data
@@ -162,11 +190,54 @@ func newSpec(o installOptions, bin, module string) kernelSpec {
 	}
 	if o.cudaInclude != "" {
 		spec.Env[cudaIncludeEnv] = o.cudaInclude
-		if prefix := cmp.Or(o.prefix, environmentPrefix()); prefix != "" {
+		if prefix := o.environment(); prefix != "" {
 			spec.Env["GNB_VENV"] = prefix // where runs look for wheels
+		}
+		if len(o.gotWheels) > 0 {
+			spec.Metadata[wheelsKey] = strings.Join(o.gotWheels, " ")
+			spec.Metadata[prefixKey] = o.environment()
 		}
 	}
 	return spec
+}
+
+// isFree says why no kernelspec may be written to file: there is one that is not ours. To write over
+// a GoNB kernel, or anybody's, is never what is wanted. It returns what there is of ours.
+func isFree(file string) (kernelSpec, error) {
+	spec, err := readSpec(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return kernelSpec{}, nil
+	case err != nil:
+		return spec, fmt.Errorf("%w; remove it, or choose another --name", err)
+	case spec.Metadata[moduleKey] == "":
+		return spec, fmt.Errorf("%s is the kernel %q, which is not GraphNB's and stays as it is; choose another --name", file, spec.DisplayName)
+	}
+	return spec, nil
+}
+
+// readSpec reads a kernelspec, whoever wrote it.
+func readSpec(file string) (kernelSpec, error) {
+	// Of another kernel's only this is looked at: the rest may have any shape.
+	var s struct {
+		Argv        []string       `json:"argv"`
+		DisplayName string         `json:"display_name"`
+		Metadata    map[string]any `json:"metadata"`
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return kernelSpec{}, err
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return kernelSpec{}, fmt.Errorf("%s is damaged: %w", file, err)
+	}
+	spec := kernelSpec{Argv: s.Argv, DisplayName: s.DisplayName, Metadata: map[string]string{}}
+	for key, value := range s.Metadata {
+		if text, ok := value.(string); ok {
+			spec.Metadata[key] = text
+		}
+	}
+	return spec, nil
 }
 
 // writeSpec writes spec aside and renames it, so that Jupyter never sees half of one.
@@ -221,20 +292,21 @@ func userJupyterDir() (string, error) {
 	return filepath.Join(home, ".local", "share", "jupyter"), nil
 }
 
-// moduleDir is where cells find the library: the checkout one stands in, or the module cache's
-// directory of the release this binary was built from. Both serve unchanged in a go.work file.
+// moduleDir is where cells find the library: the module cache's directory of the release that this
+// program was built from or, where it was built from a checkout, the checkout one stands in. Both
+// serve unchanged in a go.work file.
 func moduleDir(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", modulePath).Output()
-	if path, dir, ok := strings.Cut(strings.TrimSpace(string(out)), " "); err == nil && ok && path == modulePath {
-		return dir, nil
-	}
 	info, ok := debug.ReadBuildInfo()
-	if v := "(devel)"; !ok || info.Main.Version == "" || info.Main.Version == v || strings.Contains(info.Main.Version, "+dirty") {
-		return "", fmt.Errorf("cells need the library's directory: run it inside a checkout of %s, or pass --module DIR", modulePath)
+	if !ok || info.Main.Sum == "" { // only what was downloaded has a checksum
+		out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", modulePath).Output()
+		if path, dir, ok := strings.Cut(strings.TrimSpace(string(out)), " "); err == nil && ok && path == modulePath {
+			return dir, nil
+		}
+		return "", fmt.Errorf("this gnb was built from a checkout, and cells need its directory: run it there, or pass --dev DIR with a checkout of %s", modulePath)
 	}
 	c := exec.CommandContext(ctx, "go", "mod", "download", "-json", modulePath+"@"+info.Main.Version)
 	c.Dir = os.TempDir() // outside any module
-	out, err = c.Output()
+	out, err := c.Output()
 	if err != nil {
 		return "", fmt.Errorf("downloading %s@%s: %w", modulePath, info.Main.Version, err)
 	}
@@ -256,7 +328,7 @@ func isModule(dir string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is not the module %s; pass --module with a checkout of it", filepath.Join(dir, "go.mod"), modulePath)
+	return fmt.Errorf("%s is not the module %s; pass --dev with a checkout of it", filepath.Join(dir, "go.mod"), modulePath)
 }
 
 // copySelf keeps a copy of this program at file: "go run" removes its own at the end.

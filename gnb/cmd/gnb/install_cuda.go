@@ -67,9 +67,16 @@ func prepareCUDA(ctx context.Context, module, tools string) (string, error) {
 	return dir, replaceFile(filepath.Join(dir, "cuda.h"), text, 0o644)
 }
 
+// Entries of a CUDA kernel's metadata: the wheels that install got, and the environment it put them
+// into, for uninstall.
+const (
+	wheelsKey = "graphnb_wheels"
+	prefixKey = "graphnb_prefix"
+)
+
 // offerWheels says which of the libraries of a GPU run are here, and installs the others by pip where
-// wanted. A run finds them in the environment by itself.
-func offerWheels(ctx context.Context, prefix string, want bool, out *output) error {
+// wanted; it returns the names of those. A run finds them in the environment by itself.
+func offerWheels(ctx context.Context, prefix string, want bool, out *output) ([]string, error) {
 	release, _ := driverRelease()
 	major := max(driverCUDA(release), 12000) / 1000
 	var missing []string
@@ -83,17 +90,17 @@ func offerWheels(ctx context.Context, prefix string, want bool, out *output) err
 	}
 	switch {
 	case len(missing) == 0:
-		return nil
+		return nil, nil
 	case !want:
 		out.printf("not found: %s. \"gnb install --cuda --wheels\" gets them (some 1 GB), or: pip install %s\n", strings.Join(missing, ", "), strings.Join(missing, " "))
-		return nil
+		return nil, nil
 	case prefix == "":
-		return errors.New("--wheels installs into a Python environment: activate one, or pass --prefix")
+		return nil, errors.New("--wheels installs into a Python environment: activate one, or pass --prefix")
 	}
 	c := exec.CommandContext(ctx, filepath.Join(prefix, "bin", "python3"), append([]string{"-m", "pip", "install", "--no-deps"}, missing...)...)
 	c.Stdout, c.Stderr = os.Stderr, os.Stderr
 	if err := c.Run(); err != nil {
-		return fmt.Errorf("installing %s by pip: %w", strings.Join(missing, " "), err)
+		return nil, fmt.Errorf("installing %s by pip: %w", strings.Join(missing, " "), err)
 	}
-	return nil
+	return missing, nil
 }

@@ -87,7 +87,7 @@ func TestInstallUsage(t *testing.T) {
 		}
 	}
 	prefix := t.TempDir()
-	if status, _, stderr := runFor(t, install, "--prefix", prefix, "--module", prefix); status != statusFailed || !strings.Contains(stderr, "go.mod") {
+	if status, _, stderr := runFor(t, install, "--prefix", prefix, "--dev", prefix); status != statusFailed || !strings.Contains(stderr, "go.mod") {
 		t.Errorf("a module that is none: status %d, %s", status, stderr)
 	}
 }

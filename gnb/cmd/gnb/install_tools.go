@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -24,8 +25,12 @@ var (
 	toolsSum []byte
 )
 
-// toolNames are the programs that the tools' module builds.
-var toolNames = []string{"gonb", "goimports"}
+// What the tools' module builds: the programs that run cells, and the one that completes and explains
+// names in a browser. Package paths.
+var (
+	cellTools   = []string{"github.com/janpfeifer/gonb", "golang.org/x/tools/cmd/goimports"}
+	editorTools = []string{"golang.org/x/tools/gopls"}
+)
 
 // pinnedGoNB is the version of GoNB in the tools' module.
 func pinnedGoNB() string {
@@ -42,9 +47,9 @@ func toolsKey(goVersion string) string {
 	return fmt.Sprintf("%x\n", sha256.Sum256(bytes.Join([][]byte{toolsMod, toolsSum, []byte(goVersion)}, []byte{0})))
 }
 
-// buildTools builds GoNB and goimports into bin, unless they are there from the same sources and the
-// same Go.
-func buildTools(ctx context.Context, bin string, out *output) error {
+// buildTools builds the programs of packages into bin, unless they are there from the same sources and
+// the same Go.
+func buildTools(ctx context.Context, bin string, packages []string, out *output) error {
 	user, err := goSettings(ctx, os.Environ())
 	if err != nil {
 		return err
@@ -55,11 +60,12 @@ func buildTools(ctx context.Context, bin string, out *output) error {
 	}
 	key := toolsKey(string(version))
 	stamp := filepath.Join(bin, "tools.stamp")
-	if b, err := os.ReadFile(stamp); err == nil && string(b) == key && haveTools(bin) {
+	if b, err := os.ReadFile(stamp); err == nil && string(b) == key && haveTools(bin, packages) {
 		return nil
 	}
 	start := time.Now()
-	out.logf("building gonb and goimports (half a minute the first time)")
+	names := strings.Join(toolNames(packages), " and ")
+	out.logf("building %s (up to a minute the first time)", names)
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return fmt.Errorf("making the tools' directory: %w", err)
 	}
@@ -75,11 +81,11 @@ func buildTools(ctx context.Context, bin string, out *output) error {
 	}
 	// Built aside and renamed: a running kernel keeps its program, and nothing is half there.
 	built := filepath.Join(src, "bin")
-	err = runGo(ctx, src, []string{"GOBIN=" + built, "GOFLAGS=" + cellFlags(user.GOFLAGS), "GOWORK=off", "CGO_ENABLED=0"}, "install", "tool")
+	err = runGo(ctx, src, []string{"GOBIN=" + built, "GOFLAGS=" + cellFlags(user.GOFLAGS), "GOWORK=off", "CGO_ENABLED=0"}, append([]string{"install"}, packages...)...)
 	if err != nil {
-		return fmt.Errorf("building gonb and goimports: %w", err)
+		return fmt.Errorf("building %s: %w", names, err)
 	}
-	for _, name := range toolNames {
+	for _, name := range toolNames(packages) {
 		b, err := os.ReadFile(filepath.Join(built, exeName(name)))
 		if err != nil {
 			return fmt.Errorf("building the kernel's tools: %w", err)
@@ -92,8 +98,17 @@ func buildTools(ctx context.Context, bin string, out *output) error {
 	return replaceFile(stamp, []byte(key), 0o644)
 }
 
-func haveTools(bin string) bool {
-	for _, name := range toolNames {
+// toolNames are the programs' names of packages.
+func toolNames(packages []string) []string {
+	names := make([]string, len(packages))
+	for i, p := range packages {
+		names[i] = path.Base(p)
+	}
+	return names
+}
+
+func haveTools(bin string, packages []string) bool {
+	for _, name := range toolNames(packages) {
 		if info, err := os.Stat(filepath.Join(bin, exeName(name))); err != nil || !info.Mode().IsRegular() {
 			return false
 		}

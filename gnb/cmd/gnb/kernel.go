@@ -94,8 +94,8 @@ func goSettings(ctx context.Context, env []string) (settings, error) {
 	return s, nil
 }
 
-// kernelEnv is the environment of GoNB and its cells: the tools in bin come first on PATH, the
-// temporary directory is dir, and the go command is set up for cells, with -tags cuda where env says where
+// kernelEnv is the environment of GoNB and its cells: the tools in bin come first on PATH, and, where
+// somebody may type in cells, what completes names; the temporary directory is dir, and the go command is set up for cells, with -tags cuda where env says where
 // the header for that is.
 func kernelEnv(env []string, s settings, bin, dir string) []string {
 	set := map[string]string{
@@ -111,6 +111,9 @@ func kernelEnv(env []string, s settings, bin, dir string) []string {
 	}
 	out := make([]string, 0, len(env)+len(set)+1)
 	path := bin
+	if !headless(env) { // gopls takes 0.1 GiB a kernel
+		path = bin + string(os.PathListSeparator) + editorDir(bin)
+	}
 	for _, e := range env {
 		name, value, _ := strings.Cut(e, "=")
 		if name == "PATH" {
@@ -123,6 +126,14 @@ func kernelEnv(env []string, s settings, bin, dir string) []string {
 		out = append(out, name+"="+value)
 	}
 	return append(out, "PATH="+path)
+}
+
+// headless is whether env says that no browser is attached.
+func headless(env []string) bool {
+	return slices.ContainsFunc(env, func(e string) bool {
+		v, ok := strings.CutPrefix(e, "GNB_HEADLESS=")
+		return ok && v != "" && v != "0"
+	})
 }
 
 // cellProxy puts the module cache before the user's proxies: GoNB runs "go get" before each cell,

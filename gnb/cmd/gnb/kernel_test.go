@@ -38,12 +38,18 @@ func TestCellProxy(t *testing.T) {
 }
 
 func TestKernelEnv(t *testing.T) {
-	env := kernelEnv([]string{"A=1", "PATH=/usr/bin", "GOWORK=off", "TMPDIR=/old", "GOFLAGS=-mod=mod", kernelDirEnv + "=/outer"},
+	env := kernelEnv([]string{"A=1", "GNB_HEADLESS=1", "PATH=/usr/bin", "GOWORK=off", "TMPDIR=/old", "GOFLAGS=-mod=mod", kernelDirEnv + "=/outer"},
 		settings{GOPROXY: "direct", GOFLAGS: "-mod=mod", GOMODCACHE: "/c"}, "/tools", "/own")
 	slices.Sort(env)
-	want := []string{"A=1", kernelDirEnv + "=/own", "GOFLAGS=-ldflags=-s", "GOPROXY=file:///c/cache/download,direct", "GOWORK=", "PATH=/tools:/usr/bin", "TMPDIR=/own"}
+	want := []string{"A=1", "GNB_HEADLESS=1", kernelDirEnv + "=/own", "GOFLAGS=-ldflags=-s", "GOPROXY=file:///c/cache/download,direct", "GOWORK=", "PATH=/tools:/usr/bin", "TMPDIR=/own"}
 	if slices.Sort(want); !slices.Equal(env, want) {
 		t.Errorf("got  %q\nwant %q", env, want)
+	}
+	// Where somebody types, what completes names is on the path.
+	for _, e := range []string{"B=1", "GNB_HEADLESS=", "GNB_HEADLESS=0"} {
+		if env := kernelEnv([]string{e, "PATH=/usr/bin"}, settings{}, "/tools", "/own"); !slices.Contains(env, "PATH=/tools:/tools/editor:/usr/bin") {
+			t.Errorf("with %s: %q", e, env)
+		}
 	}
 }
 

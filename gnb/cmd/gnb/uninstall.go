@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+var uninstallCommand = command{"uninstall", "remove what \"gnb install\" put there", uninstall}
+
+const uninstallHelp = `
+Removes GraphNB's kernels, and with the last of them the programs that install put beside them; with
+--name that kernel alone. Other kernels, JupyterLab, notebooks, runs and datasets stay. A kernel that
+runs goes on until it is shut down. Where there is nothing of ours it says so and does nothing.`
+
+func uninstall(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("", uninstallHelp)
+	prefix := fs.String("prefix", "", "Python `prefix` it was installed into (default the active virtual environment)")
+	user := fs.Bool("user", false, "remove it from the user's Jupyter directory")
+	name := fs.String("name", "", "`name` of the only kernelspec to remove (default all of GraphNB's)")
+	if _, err := out.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	jupyter, err := jupyterDir(*prefix, *user)
+	if err != nil {
+		return err
+	}
+	ours, err := ourKernels(jupyter)
+	if err != nil {
+		return err
+	}
+	var removed []string
+	for _, k := range ours {
+		if *name != "" && k.name != *name {
+			continue
+		}
+		if err := removeWheels(ctx, k.spec, out); err != nil {
+			return err
+		}
+		if err := os.Remove(k.file); err != nil {
+			return fmt.Errorf("removing the kernel: %w", err)
+		}
+		removeEmpty(filepath.Dir(k.file)) // kept where somebody put a logo into it
+		out.printf("removed the kernel %q, %s\n", k.spec.DisplayName, k.file)
+		removed = append(removed, k.file)
+	}
+	if *name != "" && len(removed) == 0 {
+		if file := filepath.Join(jupyter, "kernels", *name, "kernel.json"); isFile(file) {
+			return fmt.Errorf("%s is not a kernel of GraphNB's and stays as it is", file)
+		}
+	}
+	if len(removed) == len(ours) {
+		tools := filepath.Dir(toolsDir(jupyter))
+		if _, err := os.Stat(tools); err == nil {
+			if err := os.RemoveAll(tools); err != nil {
+				return fmt.Errorf("removing the kernel's programs: %w", err)
+			}
+			out.printf("removed %s\n", tools)
+			removed = append(removed, tools)
+		}
+		removeEmpty(filepath.Join(jupyter, "kernels"))
+		removeEmpty(jupyter)
+	}
+	switch {
+	case len(removed) > 0:
+	case len(ours) > 0:
+		out.printf("there is no kernel %q in %s\n", *name, jupyter)
+	default:
+		out.printf("there is nothing of GraphNB's in %s\n", jupyter)
+	}
+	out.result(struct {
+		Removed []string `json:"removed"`
+	}{append([]string{}, removed...)})
+	return nil
+}
+
+// ourKernel is a kernelspec that install wrote.
+type ourKernel struct {
+	name, file string
+	spec       kernelSpec
+}
+
+// ourKernels are those below a Jupyter data directory.
+func ourKernels(jupyter string) ([]ourKernel, error) {
+	entries, err := os.ReadDir(filepath.Join(jupyter, "kernels"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("looking for kernels: %w", err)
+	}
+	var ours []ourKernel
+	for _, e := range entries {
+		file := filepath.Join(jupyter, "kernels", e.Name(), "kernel.json")
+		// One that cannot be read is not known to be ours.
+		if spec, err := readSpec(file); err == nil && spec.Metadata[moduleKey] != "" {
+			ours = append(ours, ourKernel{e.Name(), file, spec})
+		}
+	}
+	return ours, nil
+}
+
+// removeEmpty removes dir if there is nothing in it; install makes it again.
+func removeEmpty(dir string) { _ = os.Remove(dir) }
+
+// removeWheels takes back what "gnb install --cuda --wheels" installed by pip.
+func removeWheels(ctx context.Context, spec kernelSpec, out *output) error {
+	wheels, prefix := strings.Fields(spec.Metadata[wheelsKey]), spec.Metadata[prefixKey]
+	python := filepath.Join(prefix, "bin", "python3")
+	if len(wheels) == 0 || !isFile(python) {
+		return nil
+	}
+	c := exec.CommandContext(ctx, python, slices.Concat([]string{"-m", "pip", "uninstall", "--yes"}, wheels)...)
+	c.Stdout, c.Stderr = os.Stderr, os.Stderr
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("removing %s by pip: %w", strings.Join(wheels, " "), err)
+	}
+	out.printf("removed %s from %s\n", strings.Join(wheels, ", "), prefix)
+	return nil
+}
