@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"strings"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -187,13 +188,15 @@ func (p *painter) timeline(c draw.Canvas, b Batch) {
 	if right <= left || end <= 0 {
 		return
 	}
+	others := 0
 	row := min((c.Max.Y-c.Min.Y)/vg.Length(len(b.Spans)), 15)
 	for i, s := range b.Spans {
 		y := c.Max.Y - vg.Length(i+1)*row
 		from := left + (right-left)*vg.Length(s.Start/end)
 		to := max(from+0.5, left+(right-left)*vg.Length((s.Start+s.Seconds)/end))
 		c.FillText(small, vg.Point{X: c.Min.X + 4, Y: y + 3}, s.Name)
-		c.FillPolygon(stageColors[i%len(stageColors)], []vg.Point{{X: from, Y: y + 1}, {X: to, Y: y + 1}, {X: to, Y: y + row - 2}, {X: from, Y: y + row - 2}})
+		stage, _, _ := strings.Cut(s.Name, ",") // as in "forward, layer 1"
+		c.FillPolygon(stageColor(stage, &others), []vg.Point{{X: from, Y: y + 1}, {X: to, Y: y + 1}, {X: to, Y: y + row - 2}, {X: from, Y: y + row - 2}})
 		c.FillText(small, vg.Point{X: right + 6, Y: y + 3}, labels[i])
 	}
 }

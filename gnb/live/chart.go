@@ -96,9 +96,16 @@ func (p *painter) empty(c draw.Canvas, txt string) {
 }
 
 // lossChart shows the raw values as a faint band from the lowest to the highest
-// of each column, the smoothed curve on it, and its last value.
+// of each column, the smoothed curve on it, and its last value; below it, where it
+// changes, the learning rate.
 func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
-	c = p.titled(c, "loss per step")
+	const title = "loss per step"
+	p.lossLegend(c, c.Min.X+4+p.bold(8.5, ink).Width(title)+10)
+	c = p.titled(c, title)
+	strip := c
+	if changes(s.LR) {
+		c.Min.Y += stripHeight
+	}
 	lo, hi, ok := p.loss.limits()
 	var x, y plot.Axis
 	var xt, yt ticks
@@ -124,6 +131,14 @@ func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 	}
 	c.Max.X -= labelRoom
 	pl.Draw(c)
+	if changes(s.LR) {
+		strip.Max.Y = strip.Min.Y + stripHeight
+		left := strip.Min.X - 4
+		strip.Min.X, strip.Max.X = pl.DataCanvas(c).Min.X, pl.DataCanvas(c).Max.X
+		p.rateStrip(strip, left, s, func(step int) vg.Length {
+			return strip.Min.X + vg.Length((float64(step)-x.Min)/(x.Max-x.Min))*(strip.Max.X-strip.Min.X)
+		})
+	}
 	switch {
 	case !ok && s.final():
 		p.empty(c, "no step was finished")

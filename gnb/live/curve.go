@@ -106,10 +106,7 @@ type xy struct{ x, y float64 }
 // neither lags behind a falling loss nor bends at the ends.
 func (c *curve) smooth() []xy {
 	bs := c.buckets
-	h := 0
-	if len(bs) > 16 { // few points are shown as they are
-		h = min(max(len(bs)/15, 3), 16)
-	}
+	h := c.reach()
 	w := make([]float64, h+1)
 	for d := range w {
 		u := float64(d) / float64(h+1)
@@ -142,6 +139,14 @@ func (c *curve) smooth() []xy {
 		}
 	}
 	return out
+}
+
+// reach is the buckets on each side of one that smooth regards.
+func (c *curve) reach() int {
+	if len(c.buckets) <= 16 { // few points are shown as they are
+		return 0
+	}
+	return min(max(len(c.buckets)/15, 3), 16)
 }
 
 // limits is the range of y worth showing: all of it, but a few wild values at

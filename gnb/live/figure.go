@@ -42,6 +42,9 @@ var (
 	purple  = color.NRGBA{0xcc, 0x79, 0xa7, 0xff}
 	amber   = color.NRGBA{0xe6, 0x9f, 0x00, 0xff}
 	sky     = color.NRGBA{0x56, 0xb4, 0xe9, 0xff}
+	plum    = color.NRGBA{0x9e, 0x4a, 0x7c, 0xff} // this and the next are not theirs
+	olive   = color.NRGBA{0x99, 0x99, 0x33, 0xff}
+	grey    = color.NRGBA{0x80, 0x80, 0x80, 0xff}
 )
 
 func alpha(c color.NRGBA, a uint8) color.NRGBA { c.A = a; return c }
@@ -90,7 +93,7 @@ func (p *painter) SVG(s *Snapshot) ([]byte, error) {
 	if !changed && key == p.svgKey && p.svg != nil {
 		return p.svg, nil
 	}
-	c := vgsvg.New(figWidth, figHeight)
+	c := vgsvg.New(figWidth, vg.Length(chartHeight(s)))
 	p.charts(draw.New(c), s)
 	svg, err := svgText(c)
 	if err != nil {
@@ -114,7 +117,7 @@ func svgText(c *vgsvg.Canvas) ([]byte, error) {
 // metricsKey names what the charts depend on besides the loss.
 func metricsKey(s *Snapshot) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %v %d %d %s", s.final(), hasMetrics(s), s.Epochs, s.Steps, s.metric())
+	fmt.Fprintf(&b, "%v %v %d %d %d %s", s.final(), hasMetrics(s), s.Epochs, s.Steps, len(s.LR), s.metric())
 	for _, m := range s.Metrics {
 		p, _ := lastOf(m.Points)
 		fmt.Fprintf(&b, " %q %d %v", m.Name, len(m.Points), p)
@@ -126,7 +129,8 @@ func metricsKey(s *Snapshot) string {
 // resolution of a plain screen, with the size in CSS pixels to show it at.
 func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	p.loss.take(s.Loss)
-	h := figHeight + headHeight
+	charts := chartHeight(s)
+	h := charts + headHeight
 	note := oneLine(s.Detail)
 	if note != "" {
 		h += noteHeight
@@ -134,7 +138,7 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	c := vgimg.NewWith(vgimg.UseWH(figWidth, vg.Length(h)), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
 	dc := draw.New(c)
 	p.header(dc, s, note)
-	dc.Max.Y = figHeight
+	dc.Max.Y = vg.Length(charts)
 	p.charts(dc, s)
 	var b bytes.Buffer
 	if err := png.Encode(&b, paletted(c.Image())); err != nil {
@@ -176,7 +180,8 @@ func (p *painter) header(c draw.Canvas, s *Snapshot, note string) {
 	}
 }
 
-// extentOf is "20 epochs · 1,800 steps · 02:13", as far as known.
+// extentOf is "20 epochs · 1,800 steps · learning rate 0.003 · 02:13", as far as
+// known.
 func extentOf(s *Snapshot) string {
 	var parts []string
 	switch {
@@ -187,6 +192,9 @@ func extentOf(s *Snapshot) string {
 	}
 	if n := len(s.Loss); n > 0 {
 		parts = append(parts, plural(s.Loss[n-1].Step, "step"))
+	}
+	if lr, ok := lastOf(s.LR); ok {
+		parts = append(parts, "learning rate "+short(lr.Y))
 	}
 	if s.Elapsed > 0 {
 		parts = append(parts, elapsed(s.Elapsed))

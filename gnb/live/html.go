@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html"
 	"image/color"
-	"strconv"
 	"strings"
 )
 
@@ -27,41 +26,11 @@ const (
 
 func esc(s string) string { return html.EscapeString(oneLine(s)) }
 
-func css(c color.NRGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
-
-// stageColors are the stages' colours in order. Neighbours differ in lightness
-// too, and the legend names them.
-var stageColors = []color.NRGBA{blue, sky, green, amber, orange, purple, {0xf0, 0xe4, 0x42, 0xff}}
-
-// idle stages are grey: nothing is done in them.
-var idle = map[string]bool{"wait": true, "waiting": true, "idle": true, "other": true, "rest": true}
-
-// stages are the distinct stage names of all workers in order, with their mean
-// shares.
-func stages(ws []Worker) (names []string, mean map[string]float64) {
-	mean = map[string]float64{}
-	for _, w := range ws {
-		for _, st := range w.Stages {
-			if _, ok := mean[st.Name]; !ok {
-				names = append(names, st.Name)
-			}
-			mean[st.Name] += clamp01(st.Share) / float64(len(ws))
-		}
+func css(c color.NRGBA) string {
+	if c.A < 0xff {
+		return fmt.Sprintf("rgba(%d,%d,%d,%.2f)", c.R, c.G, c.B, float64(c.A)/0xff)
 	}
-	return names, mean
-}
-
-func stageStyle(names []string) map[string]string {
-	m, k := map[string]string{}, 0
-	for _, n := range names {
-		if idle[n] {
-			m[n] = "rgba(128,128,128,0.45)"
-			continue
-		}
-		m[n] = css(stageColors[k%len(stageColors)])
-		k++
-	}
-	return m
+	return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
 }
 
 // liveHTML is the panel while the run goes on.
@@ -78,6 +47,7 @@ func liveHTML(s *Snapshot, svg []byte, log []string) string {
 		b.WriteString(`">`)
 	}
 	workersHTML(&b, s)
+	ratesHTML(&b, s)
 	logHTML(&b, log)
 	b.WriteString(`</div>`)
 	return b.String()
@@ -96,6 +66,9 @@ func headHTML(b *strings.Builder, s *Snapshot) {
 			fmt.Fprintf(b, `, step %s`, of(s.Step, s.Steps))
 		}
 		b.WriteString(`</span>`)
+	}
+	if lr, ok := lastOf(s.LR); ok {
+		fmt.Fprintf(b, ` <span style="%s">&nbsp; learning rate %s</span>`, faint, short(lr.Y))
 	}
 	// A note that comes and goes has its place in the line, or the panel would
 	// jump up and down.
@@ -147,69 +120,6 @@ func cell(style, inner string) string { return `<td style="` + style + `">` + in
 
 func head(style, inner string) string {
 	return `<td style="` + style + `;` + faint + `">` + inner + `</td>`
-}
-
-// workersHTML is a row per worker and the legend of their stages.
-func workersHTML(b *strings.Builder, s *Snapshot) {
-	if len(s.Workers) == 0 {
-		return
-	}
-	names, mean := stages(s.Workers)
-	colors := stageStyle(names)
-	b.WriteString(tableHead("width:100%"))
-	h := []string{head(num, "worker"), head(num, "epoch"), head(num, "step"), head(num, "seeds/s"), head(num, "edges/s")}
-	if len(names) > 0 {
-		h = append(h, head(txt+";width:45%", "time by stage"))
-	}
-	row(b, true, append(h, head(txt, "now"), head(num, "memory"))...)
-	for i := range s.Workers {
-		w := &s.Workers[i]
-		cells := []string{
-			cell(num, strconv.Itoa(w.Rank)), cell(num, known(w.Epoch)), cell(num, known(w.Step)),
-			cell(num, rate(w.SeedsPerSec)), cell(num, rate(w.EdgesPerSec)),
-		}
-		if len(names) > 0 {
-			cells = append(cells, cell(txt, stageBar(w.Stages, colors)))
-		}
-		now := esc(w.Stage)
-		if now == "" {
-			now = "–"
-		}
-		row(b, false, append(cells, cell(txt+";width:80px", now), cell(num, memory(w.RSS)))...)
-	}
-	b.WriteString("</table>")
-	if len(names) > 0 {
-		b.WriteString(`<div style="font-size:12px;padding:3px 0 0 0">`)
-		legend(b, names, mean, colors)
-		b.WriteString("</div>")
-	}
-}
-
-func legend(b *strings.Builder, names []string, mean map[string]float64, colors map[string]string) {
-	for _, n := range names {
-		fmt.Fprintf(b, `<span style="white-space:nowrap"><span style="color:%s">&#9632;</span> %s <span style="%s">%s</span></span> &nbsp; `,
-			colors[n], esc(n), faint, sharePercent(mean[n]))
-	}
-}
-
-func sharePercent(x float64) string { return strconv.Itoa(int(clamp01(x)*100+0.5)) + " %" }
-
-// stageBar is a worker's time as coloured stretches of one bar.
-func stageBar(st []StageShare, colors map[string]string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<div style="display:flex;width:100%%;height:10px;border-radius:3px;overflow:hidden;background-color:%s">`, track)
-	sum := 0.0
-	for _, s := range st {
-		sum += clamp01(s.Share)
-	}
-	scale := 100 / max(sum, 1)
-	for _, s := range st {
-		if w := clamp01(s.Share) * scale; w >= 0.1 {
-			fmt.Fprintf(&b, `<div title="%s %s" style="width:%.1f%%;height:10px;background-color:%s"></div>`, esc(s.Name), sharePercent(s.Share), w, colors[s.Name])
-		}
-	}
-	b.WriteString(`</div>`)
-	return b.String()
 }
 
 func known(n int) string {

@@ -91,9 +91,9 @@ type Worker struct {
 // Snapshot is everything a sink shows, at one moment. Zero values mean unknown
 // and are left out. Text from users may hold any characters: it is escaped.
 //
-// A sink keeps the arrays behind Loss, the Points of Metrics, and Text until
+// A sink keeps the arrays behind Loss, LR, the Points of Metrics, and Text until
 // the next snapshot: elements that it has been given must not change, but
-// appending to the same slices is fine. Workers are copied.
+// appending to the same slices is fine. Workers and Rates are copied.
 type Snapshot struct {
 	Title  string
 	State  string // one of the constants above; "" is Running
@@ -106,11 +106,21 @@ type Snapshot struct {
 	Elapsed, Left              time.Duration // Left 0: unknown
 
 	Loss    []Point  // by step of the whole run, ascending, any length; NaN and Inf are gaps
+	LR      []Point  // the learning rate: a point for each step from which on it is another
 	Metric  string   // what Metrics measure; "" is "accuracy" where all are splits (train, val, test)
 	Metrics []Series // by epoch
 
 	Workers []Worker
+	Rates   []Rate   // what all workers together do in a second, beside what the machine can do
 	Text    []string // the log so far: it only grows. A line given by Print does not belong here too
+}
+
+// Rate is how much of something a run does in a second, and how much of it the
+// machine could do at most; a Limit of 0 is unknown. Units are as in "edges/s",
+// "B/s", "FLOP/s".
+type Rate struct {
+	Unit          string
+	PerSec, Limit float64
 }
 
 // Sink shows snapshots. Its methods may be called from several goroutines and
@@ -250,6 +260,7 @@ func (s *Snapshot) progress() (share float64, known bool) {
 // own returns s with its own copies of the parts that callers refill in place.
 func (s Snapshot) own() Snapshot {
 	s.Metrics = append([]Series(nil), s.Metrics...)
+	s.Rates = append([]Rate(nil), s.Rates...)
 	s.Workers = append([]Worker(nil), s.Workers...)
 	for i := range s.Workers {
 		s.Workers[i].Stages = append([]StageShare(nil), s.Workers[i].Stages...)

@@ -2,8 +2,10 @@ package live
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -32,8 +34,13 @@ func TestLook(t *testing.T) {
 		{"interrupted", 10000, 2, 0.62, Interrupted},
 		{"failed", 10000, 2, 0.625, Failed},
 		{"failed0", 10000, 2, 0, Failed},
+		{"schedule", 10000, 2, 0.62, Running},
+		{"scheduledone", 10000, 2, 1, Done},
 	} {
 		s := sampleRun(c.steps, c.workers, c.done, c.state)
+		if strings.HasPrefix(c.name, "schedule") {
+			s.LR = cosine(c.steps, len(s.Loss))
+		}
 		d := &tape{}
 		sink := New(Options{Display: d})
 		if !s.final() {
@@ -55,6 +62,15 @@ func TestLook(t *testing.T) {
 		put(t, filepath.Join(dir, c.name+".png"), png)
 		put(t, filepath.Join(dir, c.name+"-table.html"), []byte(page(`<img width=880 src="`+c.name+`.png">`+htmlOf(out[1])+`<pre>`+plainOf(out[0])+"\n\n"+plainOf(out[1])+`</pre>`)))
 	}
+}
+
+// cosine is a learning rate that rises over 500 steps and then falls like a cosine.
+func cosine(steps, n int) (lr []Point) {
+	for i := range n {
+		y := 0.003 * min(1, float64(i+1)/500) * (1 + math.Cos(math.Pi*float64(i)/float64(steps))) / 2
+		lr = append(lr, Point{i + 1, y})
+	}
+	return lr
 }
 
 func page(body string) string {

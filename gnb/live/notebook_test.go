@@ -275,13 +275,14 @@ func TestLivePanel(t *testing.T) {
 		t.Errorf("the panel is %d forms under %q, want HTML and text under its id", len(o.Data), o.DisplayID)
 	}
 	text := checkHTML(t, htmlOf(o))
-	for _, want := range []string{"sage on planted", "evaluating", "epoch 7/20", "left", "sample", "21 %", "MiB", "one", "two"} {
+	for _, want := range []string{"sage on planted", "evaluating", "epoch 7/20", "left", "sample", "21 %", "MiB", "one", "two",
+		"learning rate 0.003", "the run computes: 59 % of the step", "41.0 GFLOP/s", "14 % of 287 GFLOP/s"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %s", want, text)
 		}
 	}
-	if !strings.Contains(htmlOf(o), "<img ") || strings.Count(htmlOf(o), "<tr") != 9 {
-		t.Error("the panel is not an image and a row per worker below a head")
+	if !strings.Contains(htmlOf(o), "<img ") || strings.Count(htmlOf(o), "<tr") != 11 {
+		t.Error("the panel is not an image, a row for all workers and one for each below a head, and one for the machine")
 	}
 	if p := plainOf(o); !strings.Contains(p, "epoch 7/20") || strings.Contains(p, "\n") {
 		t.Errorf("the text is %q", p)

@@ -111,14 +111,16 @@ func sampleRun(steps, workers int, done float64, state string) Snapshot {
 		test.Points = append(test.Points, Point{e, 0.3 + 0.57*t + 0.008*r.NormFloat64()})
 	}
 	s.Metrics = []Series{train, val, test}
-	names := []string{"sample", "gather", "forward", "backward", "reduce", "optimise", "wait"}
-	now := []string{"forward", "backward", "sample", "reduce"}
+	s.LR = []Point{{1, 0.003}}
+	s.Rates = []Rate{{"edges/s", 1.21e6 * float64(workers), 3.1e6 * float64(workers)}, {"FLOP/s", 41e9, 287e9}, {"B/s", 9.1e9, 18.4e9}}
+	names := []string{"sample", "fetch", "forward", "backward", "all-reduce", "optimizer", "idle", "evaluate", "program"}
+	now := []string{"forward", "backward", "sample", "all-reduce"}
 	for k := range workers {
 		w := Worker{
 			Rank: k, Epoch: s.Epoch, Step: s.Step, SeedsPerSec: 10300 + 500*r.NormFloat64(),
 			EdgesPerSec: 1.21e6 + 5e4*r.NormFloat64(), Stage: now[k%len(now)], RSS: 412<<20 + int64(k)<<22,
 		}
-		share := []float64{0.21, 0.08, 0.26, 0.31, 0.04, 0.02, 0.05}
+		share := []float64{0.21, 0.06, 0.24, 0.29, 0.04, 0.02, 0.05, 0.06, 0.01}
 		for i, n := range names {
 			w.Stages = append(w.Stages, StageShare{n, share[i] * (1 + 0.1*r.NormFloat64())})
 		}

@@ -153,12 +153,12 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 	c = p.titled(c, "ms of a step, by stage")
 	var names []string
 	seen := map[string]color.NRGBA{}
-	hi := 0.0
+	hi, others := 0.0, 0
 	for _, q := range s.Points {
 		sum := 0.0
 		for _, st := range q.Stages {
 			if _, ok := seen[st.Name]; !ok {
-				seen[st.Name] = stageColors[len(names)%len(stageColors)]
+				seen[st.Name] = stageColor(st.Name, &others)
 				names = append(names, st.Name)
 			}
 			sum += 1e3 * st.Seconds

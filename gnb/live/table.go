@@ -40,6 +40,13 @@ func entries(s *Snapshot) []entry {
 	if l, ok := recentLoss(s); ok {
 		add("loss", value(l)+lossNote(s))
 	}
+	if lr, ok := lastOf(s.LR); ok {
+		v := short(lr.Y)
+		if changes(s.LR) {
+			v += fmt.Sprintf(" (from %s at step %s)", short(s.LR[0].Y), grouped(s.LR[0].Step))
+		}
+		add("learning rate", v)
+	}
 	for _, m := range s.Metrics {
 		last, ok := lastOf(m.Points)
 		if !ok {
@@ -59,6 +66,8 @@ func entries(s *Snapshot) []entry {
 			add("memory", bytesize(rss))
 		}
 	}
+	add("the run", bottleneck(s.Workers))
+	add("in a second", ratesText(s))
 	return es
 }
 
@@ -110,10 +119,16 @@ func tableHTML(s *Snapshot, log []string) string {
 		const gap = ";padding-top:8px"
 		row(&b, true, head(txt+gap, "worker"), head(num+gap, "seeds/s"), head(num+gap, "edges/s"),
 			head(num+gap, "memory"), head(txt+gap+";width:60%", "time by stage"))
-		for i := range s.Workers {
-			w := &s.Workers[i]
-			row(&b, false, cell(txt, strconv.Itoa(w.Rank)), cell(num, rate(w.SeedsPerSec)), cell(num, rate(w.EdgesPerSec)),
+		line := func(name string, w *Worker) {
+			row(&b, false, cell(txt, name), cell(num, rate(w.SeedsPerSec)), cell(num, rate(w.EdgesPerSec)),
 				cell(num, memory(w.RSS)), cell(txt, stageBar(w.Stages, colors)))
+		}
+		if len(s.Workers) > 1 {
+			all := together(s)
+			line("all", &all)
+		}
+		for i := range s.Workers {
+			line(strconv.Itoa(s.Workers[i].Rank), &s.Workers[i])
 		}
 		if len(names) > 0 {
 			b.WriteString(`<tr style="background:transparent"><td colspan="4" style="border:0"></td><td style="text-align:left;padding:2px 0;border:0;white-space:normal">`)

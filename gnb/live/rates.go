@@ -1,0 +1,73 @@
+package live
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// String is as in "41.2 GFLOP/s", "12.3 M edges/s".
+func (r Rate) String() string { return withUnit(r.PerSec, r.Unit) }
+
+// withUnit puts a unit of measure, which begins with a capital, behind the number's
+// prefix, and a thing that is counted after a space.
+func withUnit(x float64, unit string) string {
+	n := number(x)
+	unit = oneLine(unit)
+	for _, c := range unit {
+		prefixed := n != "" && strings.ContainsRune("kMGT", rune(n[len(n)-1]))
+		if !prefixed || !unicode.IsUpper(c) {
+			n += " "
+		}
+		break
+	}
+	return n + unit
+}
+
+// beside is the rate with the machine's: "41.2 GFLOP/s, 14 % of 287 GFLOP/s".
+func (r Rate) beside() string {
+	if !(r.Limit > 0) {
+		return r.String()
+	}
+	// Above the limit is what caches can do, and memory, of which the limit is, not.
+	return fmt.Sprintf("%s, %.0f %% of %s", r, 100*r.PerSec/r.Limit, withUnit(r.Limit, r.Unit))
+}
+
+// ratesText is what the run does, beside what the machine can do, in a line.
+func ratesText(s *Snapshot) string {
+	var parts []string
+	for _, r := range s.Rates {
+		if r.PerSec > 0 {
+			parts = append(parts, r.beside())
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// ratesHTML is the same in a row, with a gauge below each rate whose limit is known.
+func ratesHTML(b *strings.Builder, s *Snapshot) {
+	if ratesText(s) == "" {
+		return
+	}
+	b.WriteString(tableHead("width:100%"))
+	cells := []string{head(txt+";vertical-align:top", "of this machine")}
+	for _, r := range s.Rates {
+		if !(r.PerSec > 0) {
+			continue
+		}
+		c := esc(r.String())
+		if r.Limit > 0 {
+			share := r.PerSec / r.Limit
+			c += fmt.Sprintf(` &nbsp;<b>%.0f %%</b> <span style="%s">of %s</span>`+
+				`<div style="width:100%%;height:4px;border-radius:2px;overflow:hidden;background-color:%s"><div style="width:%.1f%%;height:4px;background-color:%s"></div></div>`,
+				100*share, faint, esc(withUnit(r.Limit, r.Unit)), track, 100*clamp01(share), css(blue))
+		}
+		cells = append(cells, cell(txt+";vertical-align:top;width:30%", c))
+	}
+	row(b, false, cells...)
+	b.WriteString("</table>")
+}
+
+// short is a number such as a learning rate: three significant digits.
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
