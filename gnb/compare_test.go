@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 )
 
-func TestCompareRunsShowsWhatDiffers(t *testing.T) {
+func TestCompareShowsWhatDiffers(t *testing.T) {
 	ds := load(t, "karate")
 	dir := t.TempDir()
 	var runs []*gnb.Run
@@ -22,7 +22,7 @@ func TestCompareRunsShowsWhatDiffers(t *testing.T) {
 		}
 		runs = append(runs, again)
 	}
-	c := gnb.CompareRuns(runs...)
+	c := gnb.Compare(runs...)
 	differ := map[string][]string{}
 	for _, r := range c.Settings {
 		differ[r.Name] = r.Values
@@ -46,13 +46,13 @@ func TestCompareRunsShowsWhatDiffers(t *testing.T) {
 	}
 }
 
-func ExampleCompareRuns() {
+func ExampleCompare() {
 	defer inScratch()()
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
 	a := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 2, Hidden: 8, Quiet: true}))
 	b := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 2, Hidden: 16, Quiet: true}))
-	for _, row := range gnb.CompareRuns(a, b).Settings {
+	for _, row := range gnb.Compare(a, b).Settings {
 		fmt.Println(row.Name, row.Values)
 	}
 	// Output: args.Sizes.hidden [8 16]

@@ -159,9 +159,17 @@ func ExampleLastRun() {
 
 func ExampleRuns() {
 	defer inScratch()()
-	runs := gnb.Must(gnb.Runs(context.Background()))
-	fmt.Println(len(runs))
-	// Output: 0
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	for _, hidden := range []int{8, 32, 16} {
+		gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: hidden, Quiet: true}))
+	}
+	runs := gnb.Must(gnb.Runs(ctx, gnb.RunsOptions{Filter: "model=sage hidden>8", Sort: "-hidden"}))
+	fmt.Print(gnb.Must(runs.Text("model", "hidden", "state")))
+	// Output:
+	// model  hidden  state
+	// sage   32      done
+	// sage   16      done
 }
 
 func ExampleOpenRun() {

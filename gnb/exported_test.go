@@ -58,9 +58,9 @@ func everyFunction(dir string) map[string]func() error {
 			}
 			return nil
 		},
-		"CompareRuns": func() error { _ = gnb.CompareRuns(); return nil },
-		"OpenRun":     func() error { _, err := gnb.OpenRun(filepath.Join(dir, "none")); return fails(err) },
-		"LastRun":     func() error { _, err := gnb.LastRun(ctx); return fails(err) },
+		"Compare": func() error { _ = gnb.Compare(); return nil },
+		"OpenRun": func() error { _, err := gnb.OpenRun(filepath.Join(dir, "none")); return fails(err) },
+		"LastRun": func() error { _, err := gnb.LastRun(ctx); return fails(err) },
 		"Train": func() error {
 			ds, err := gnb.Load(ctx, "karate")
 			if err != nil {

@@ -4,14 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -62,6 +60,7 @@ const (
 	StateDone        = "done"
 	StateInterrupted = "interrupted"
 	StateFailed      = "failed"
+	StateDamaged     = "damaged" // its directory cannot be read; see [RunsOptions]
 )
 
 // Result is how a run ended: result.json in its directory.
@@ -220,82 +219,6 @@ func readMetricsFrom(dir string, from int64, f func(event)) (next int64, err err
 		return from, fmt.Errorf("gnb: reading a run's metrics: %w", err)
 	}
 	return from, nil
-}
-
-// RunsDir is where runs are kept: $GNB_RUNS, or the folder "runs" in the working
-// directory, which for a notebook is the notebook's.
-func RunsDir() string {
-	multigpuEnter()
-	return cmp.Or(os.Getenv("GNB_RUNS"), "runs")
-}
-
-// OpenRun reads a run's directory.
-func OpenRun(dir string) (*Run, error) {
-	multigpuEnter()
-	r := &Run{Dir: dir}
-	raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
-	if err != nil {
-		return nil, fmt.Errorf("gnb: %s is not a run's directory: %w", dir, err)
-	}
-	if err := json.Unmarshal(raw, &r.Config); err != nil {
-		return nil, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, "config.json"), err)
-	}
-	raw, err = os.ReadFile(filepath.Join(dir, "result.json"))
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		// Still going, or ended without having been able to say how.
-		r.Result.State = StateRunning
-		return r, nil
-	case err != nil:
-		return nil, fmt.Errorf("gnb: reading a run's result: %w", err)
-	}
-	if err := json.Unmarshal(raw, &r.Result); err != nil {
-		return nil, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, "result.json"), err)
-	}
-	return r, nil
-}
-
-// Runs are the runs in [RunsDir], oldest first.
-func Runs(ctx context.Context) ([]*Run, error) {
-	return inRunsDir(ctx, "runs", OpenRun, func(r *Run) time.Time { return r.Config.Created })
-}
-
-// inRunsDir is what open finds in the directories within [RunsDir], oldest first;
-// what it does not take for its own is left out.
-func inRunsDir[T any](ctx context.Context, what string, open func(dir string) (T, error), created func(T) time.Time) ([]T, error) {
-	multigpuEnter()
-	entries, err := os.ReadDir(RunsDir())
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("gnb: listing %s: %w", what, err)
-	}
-	var out []T
-	for _, e := range entries {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if x, err := open(filepath.Join(RunsDir(), e.Name())); err == nil {
-			out = append(out, x)
-		}
-	}
-	slices.SortFunc(out, func(a, b T) int { return created(a).Compare(created(b)) })
-	return out, nil
-}
-
-// LastRun is the run that was started last: what a new cell goes on with, since
-// variables do not survive a cell.
-func LastRun(ctx context.Context) (*Run, error) {
-	multigpuEnter()
-	runs, err := Runs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(runs) == 0 {
-		return nil, fmt.Errorf("gnb: there are no runs in %s yet; start one with Train or Launch", RunsDir())
-	}
-	return runs[len(runs)-1], nil
 }
 
 // writeJSON writes a file of the run's directory, whole or not at all.

@@ -227,5 +227,14 @@ func (s *sweep) append(t TrialResult) error {
 
 // Studies are the sweeps in [RunsDir], those begun first first.
 func Studies(ctx context.Context) ([]*Study, error) {
-	return inRunsDir(ctx, "sweeps", OpenStudy, func(s *Study) time.Time { return s.Created })
+	multigpuEnter()
+	var out []*Study
+	err := within(ctx, RunsDir(), "sweeps", func(dir string) error {
+		if s, err := OpenStudy(dir); err == nil {
+			out = append(out, s)
+		}
+		return nil
+	})
+	slices.SortFunc(out, func(a, b *Study) int { return a.Created.Compare(b.Created) })
+	return out, err
 }

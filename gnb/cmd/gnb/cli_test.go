@@ -145,6 +145,18 @@ func TestRunsCommand(t *testing.T) {
 		t.Fatalf("%d runs, want 2", len(list))
 	}
 	a, b := list[0].(map[string]any)["id"].(string), list[1].(map[string]any)["id"].(string)
+	_, r = result(t, dir, "runs", "list", "--filter", "hidden>8 state=done", "--sort", "-val_accuracy")
+	if list := r["runs"].([]any); len(list) != 1 || list[0].(map[string]any)["id"] != b || list[0].(map[string]any)["fields"].(map[string]any)["model"] != "sage" {
+		t.Errorf("filtered: %v, want %s alone", list, b)
+	}
+	if status, stdout, stderr := gnbRun(t, dir, "runs", "list", "--sort=-hidden", "--columns", "hidden,state"); status != 0 || stdout != "hidden  state\n16      done\n8       done\n" {
+		t.Errorf("list: status %d\n%s%s", status, stdout, stderr)
+	}
+	for want, args := range map[string][]string{"no comparison": {"list", "--filter", "x"}, `no run has a field "speed"`: {"list", "--sort", "speed"}, "are for runs list": {"show", "--filter", "a=b"}} {
+		if status, _, stderr := gnbRun(t, dir, append([]string{"runs"}, args...)...); status == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: status %d, %s", args, status, stderr)
+		}
+	}
 	status, stdout, stderr := gnbRun(t, dir, "runs", "compare", a, b)
 	if status != 0 || !strings.Contains(stdout, "args.Sizes.hidden") || strings.Contains(stdout, "args.LR") {
 		t.Errorf("compare: status %d\n%s%s", status, stdout, stderr)

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -12,89 +14,146 @@ import (
 var runsCommand = command{"runs", "list, show, compare or watch runs", runRuns}
 
 func runRuns(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("list|show|compare|attach [RUN...]", "list shows the runs in $GNB_RUNS, or the folder runs; show one of them, by default the last; compare several, first the settings in which they differ; attach watches one that another process is running, by default the last, until it ends. RUN is a run's directory or its name.")
+	fs := out.flags("list|show|compare|attach [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ; attach watches one that another process is running, by default the last, until it ends. RUN is a run's directory or its name.
+
+A filter is comparisons with spaces between them, all of which hold: --filter 'model=sage lr<0.01 test_accuracy>0.7'. Fields are all that is known of a run, settings and results; = takes patterns with * and several values with |.`)
+	var (
+		o       gnb.RunsOptions
+		columns = fs.String("columns", "", "`fields` to show, such as name,lr,val_accuracy")
+	)
+	fs.StringVar(&o.Filter, "filter", "", "`comparisons` that hold for the runs that are listed, such as 'state=done lr<0.01'")
+	fs.StringVar(&o.Sort, "sort", "", "`fields` to sort by, such as -val_accuracy for the greatest first (default the oldest first)")
+	fs.BoolVar(&o.Trials, "trials", false, "list the trials of sweeps, too")
 	rest, err := out.parse(fs, args, 1, -1)
 	if err != nil {
 		return err
 	}
-	if rest[0] == "show" && len(rest) == 2 {
-		if study, err := gnb.OpenStudy(runDir(rest[1])); err == nil {
+	if what := rest[0]; what != "list" && (o != gnb.RunsOptions{} || *columns != "") {
+		return usagef("--filter, --sort, --columns and --trials are for runs list, and got %q", what)
+	}
+	switch what, names := rest[0], rest[1:]; {
+	case what == "list" && len(names) == 0:
+		return listRuns(ctx, out, o, strings.FieldsFunc(*columns, func(c rune) bool { return c == ',' || c == ' ' }))
+	case what == "show" && len(names) <= 1:
+		return showRun(ctx, out, names)
+	case what == "attach" && len(names) <= 1:
+		return attachRun(ctx, out, names)
+	case what == "compare" && len(names) >= 2:
+		return compareRuns(out, names)
+	}
+	return usagef("it is: runs list, runs show [RUN], runs attach [RUN], or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
+}
+
+func listRuns(ctx context.Context, out *output, o gnb.RunsOptions, columns []string) error {
+	o.Damaged = true
+	runs, err := gnb.Runs(ctx, o)
+	if err != nil {
+		return err
+	}
+	text, err := runs.Text(columns...)
+	if err != nil {
+		return err
+	}
+	out.printf("%s", text)
+	for _, r := range runs {
+		if r.Result.State == gnb.StateDamaged {
+			out.logf("%s", r.Result.Error)
+		}
+	}
+	sweeps, err := gnb.Studies(ctx)
+	if err != nil {
+		return err
+	}
+	found := make([]sweepResult, len(sweeps))
+	for i, s := range sweeps {
+		line, _, _ := strings.Cut(s.String(), "\n")
+		out.printf("sweep %s: %s  %s\n", s.ID, line, s.Dir)
+		found[i] = newSweepResult(s)
+	}
+	out.result(map[string]any{"runs": runResults(runs), "sweeps": found})
+	return nil
+}
+
+// runResults are runs as JSON.
+func runResults(runs []*gnb.Run) []map[string]any {
+	list := make([]map[string]any, len(runs))
+	for i, r := range runs {
+		list[i] = map[string]any{"id": r.Config.ID, "dir": r.Dir, "config": r.Config, "result": r.Result, "fields": r.Fields()}
+	}
+	return list
+}
+
+// namedRun is the run of that name, or the last where there is none.
+func namedRun(ctx context.Context, names []string) (*gnb.Run, error) {
+	if len(names) == 0 {
+		return gnb.LastRun(ctx)
+	}
+	return openRun(names[0])
+}
+
+func showRun(ctx context.Context, out *output, names []string) error {
+	if len(names) == 1 {
+		if study, err := gnb.OpenStudy(runDir(names[0])); err == nil {
 			out.printf("%s", study)
 			out.result(newSweepResult(study))
 			return nil
 		}
 	}
-	var (
-		runs   []*gnb.Run
-		sweeps []*gnb.Study
-	)
-	for _, name := range rest[1:] {
+	r, err := namedRun(ctx, names)
+	if err != nil {
+		return err
+	}
+	tellRun(out, r)
+	return nil
+}
+
+func attachRun(ctx context.Context, out *output, names []string) error {
+	r, err := namedRun(ctx, names)
+	if err != nil {
+		return err
+	}
+	if r, err = gnb.Attach(ctx, r); err != nil {
+		return err
+	}
+	tellRun(out, r)
+	return nil
+}
+
+// tellRun is all that is known of a run.
+func tellRun(out *output, r *gnb.Run) {
+	out.printf("%s\n", r)
+	f := r.Fields()
+	w := 0
+	for name := range f {
+		w = max(w, len(name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		out.printf("%-*s  %s\n", w, name, strings.Join(strings.Fields(f[name]), " "))
+	}
+	out.result(map[string]any{"runs": runResults([]*gnb.Run{r})})
+}
+
+func compareRuns(out *output, names []string) error {
+	var runs []*gnb.Run
+	for _, name := range names {
 		r, err := openRun(name)
 		if err != nil {
 			return err
 		}
 		runs = append(runs, r)
 	}
-	switch what := rest[0]; {
-	case what == "list" && len(runs) == 0:
-		if runs, err = gnb.Runs(ctx); err != nil {
-			return err
-		}
-		for _, r := range runs {
-			out.printf("%s\n", strings.ReplaceAll(r.String(), "\n", "  "))
-		}
-		if sweeps, err = gnb.Studies(ctx); err != nil {
-			return err
-		}
-		for _, s := range sweeps {
-			line, _, _ := strings.Cut(s.String(), "\n")
-			out.printf("sweep %s: %s  %s\n", s.ID, line, s.Dir)
-		}
-	case (what == "show" || what == "attach") && len(runs) <= 1:
-		if len(runs) == 0 {
-			r, err := gnb.LastRun(ctx)
-			if err != nil {
-				return err
-			}
-			runs = append(runs, r)
-		}
-		if what == "attach" {
-			if runs[0], err = gnb.Attach(ctx, runs[0]); err != nil {
-				return err
-			}
-		}
-		out.printf("%s\n%s", runs[0], gnb.CompareRuns(runs[0]))
-	case what == "compare" && len(runs) >= 2:
-		out.printf("%s", gnb.CompareRuns(runs...))
-	default:
-		return usagef("it is: runs list, runs show [RUN], runs attach [RUN], or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
-	}
-	list := make([]map[string]any, len(runs))
-	for i, r := range runs {
-		list[i] = map[string]any{"id": r.Config.ID, "dir": r.Dir, "config": r.Config, "result": r.Result}
-	}
-	fields := map[string]any{"runs": list}
-	if rest[0] == "list" {
-		found := make([]sweepResult, len(sweeps))
-		for i, s := range sweeps {
-			found[i] = newSweepResult(s)
-		}
-		fields["sweeps"] = found
-	}
-	if rest[0] == "compare" {
-		c := gnb.CompareRuns(runs...)
-		fields["settings"], fields["results"] = c.Settings, c.Results
-	}
-	out.result(fields)
+	c := gnb.Compare(runs...)
+	out.printf("%s", c)
+	out.result(map[string]any{"runs": runResults(runs), "settings": c.Settings, "results": c.Results})
 	return nil
 }
 
 // openRun opens a run by its directory, or by its name among the runs.
 func openRun(name string) (*gnb.Run, error) { return gnb.OpenRun(runDir(name)) }
 
-// runDir is the directory that a name means.
+// runDir is the directory that a name means: itself, or one among the runs.
 func runDir(name string) string {
-	if _, err := os.Stat(name); err != nil && !strings.ContainsRune(name, filepath.Separator) {
+	if !exists(name) && filepath.IsLocal(name) {
 		if dir := filepath.Join(gnb.RunsDir(), name); exists(dir) {
 			return dir
 		}

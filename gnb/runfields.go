@@ -1,0 +1,179 @@
+package gnb
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fields are what is known of a run by name, as text: what it was started with
+// ("workers", "args.LR"), where it stands ("state", "epochs", "seconds") and what
+// it reported ("val_accuracy"). [RunTable.Filter] and [RunTable.Sort] go by them.
+// The state of a run that ended without saying how is "killed".
+func (r *Run) Fields() map[string]string {
+	out := r.settings()
+	maps.Copy(out, r.outcome())
+	out["id"], out["name"] = r.Config.ID, r.name()
+	if !r.Config.Created.IsZero() {
+		out["created"] = r.Config.Created.Format(time.RFC3339)
+	}
+	if out["model"] = out["args.Model"]; r.Result.Model != nil {
+		out["model"], out["parameters"] = r.Result.Model.Name, strconv.Itoa(r.Result.Model.Parameters)
+	}
+	if n, ok := strings.CutPrefix(filepath.Base(r.Dir), "trial-"); ok {
+		out["sweep"], out["trial"] = filepath.Base(filepath.Dir(r.Dir)), cmp.Or(strings.TrimLeft(n, "0"), "0")
+	}
+	for name, value := range out {
+		if value == "" {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// name is what a run is found again by: its directory, within [RunsDir] where it
+// is there.
+func (r *Run) name() string {
+	if rel, err := filepath.Rel(absolute(RunsDir()), absolute(r.Dir)); r.Dir != "" && err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return cmp.Or(r.Dir, r.Config.ID)
+}
+
+// settings are all that a run was started with, by name.
+func (r *Run) settings() map[string]string {
+	c := r.Config
+	out := map[string]string{
+		"program": c.Program, "dataset": c.Dataset, "seed": fmt.Sprint(c.Seed), "workers": fmt.Sprint(c.Workers),
+		"virtual_ranks": fmt.Sprint(c.VirtualRanks), "threads": fmt.Sprint(c.Threads), "device": c.Device,
+		"precision": cmp.Or(c.Precision, "float32"), "split_set": fmt.Sprint(c.SplitSet),
+		"graphnb_version": c.Version, "go": c.Go, "cpu": c.CPU,
+	}
+	var args any
+	if json.Unmarshal(c.Args, &args) == nil {
+		flatten("args", args, out)
+	}
+	return out
+}
+
+func flatten(name string, v any, out map[string]string) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		b, err := json.Marshal(v)
+		if err == nil {
+			out[name] = strings.Trim(string(b), `"`)
+		}
+		return
+	}
+	for k, x := range m {
+		flatten(name+"."+k, x, out)
+	}
+}
+
+// outcome is how a run ended, or how far it has come, by name.
+func (r *Run) outcome() map[string]string {
+	res := r.Result
+	out := map[string]string{"state": res.State, "epochs": strconv.Itoa(res.Epochs), "steps": strconv.FormatInt(res.Steps, 10)}
+	if res.Error != "" {
+		out["error"] = res.Error
+	}
+	if res.State == StateRunning && r.Dir != "" && !goesOn(r.Dir) {
+		out["state"] = "killed"
+	}
+	put := func(name string, x float64) {
+		if !math.IsNaN(x) {
+			out[name] = strconv.FormatFloat(x, 'g', -1, 64)
+		}
+	}
+	if res.Seconds > 0 {
+		put("seconds", res.Seconds)
+	}
+	if res.Epochs > 0 {
+		put("loss", float64(res.Loss))
+	}
+	if secs := slices.Sorted(slices.Values(res.EpochSeconds)); len(secs) > 0 {
+		put("epoch_seconds", secs[len(secs)/2])
+	}
+	if res.PeakMemory > 0 {
+		out["peak_memory"] = strconv.FormatInt(res.PeakMemory, 10)
+	}
+	for n, v := range res.Values {
+		put(n, v)
+	}
+	return out
+}
+
+// readable is a field's text with numbers of at most five digits.
+func readable(text string) string {
+	if x, err := strconv.ParseFloat(text, 64); err == nil && len(text) > 6 && x != math.Trunc(x) {
+		return strconv.FormatFloat(x, 'g', 5, 64)
+	}
+	return text
+}
+
+// plainName is a field's name without what people write in different ways:
+// "weight-decay" and args.WeightDecay are one.
+func plainName(name string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
+}
+
+// field is what a name means: a field's own name, or else those whose path ends
+// with it ("hidden" is args.Sizes.hidden), the shortest first. A run's value is
+// that of the first which it has.
+type field []string
+
+func (f field) of(fields map[string]string) (value string, ok bool) {
+	for _, name := range f {
+		if v, ok := fields[name]; ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// findField is what a name means for runs of such fields. That no run has it, or
+// one has several, is an error.
+func findField(name string, runs []map[string]string) (field, error) {
+	want := plainName(name)
+	found, all := map[string]bool{}, map[string]bool{}
+	for _, fields := range runs {
+		var here []string
+		for full := range fields {
+			all[full] = true
+			switch plain := plainName(full); {
+			case plain == want:
+				return field{full}, nil
+			case strings.HasSuffix(plain, "."+want):
+				here, found[full] = append(here, full), true
+			}
+		}
+		slices.SortFunc(here, byDepth)
+		if len(here) > 1 && strings.Count(here[0], ".") == strings.Count(here[1], ".") {
+			return nil, fmt.Errorf("gnb: the field %q can be %s; write it out", name, strings.Join(here, " or "))
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("gnb: no run has a field %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+	}
+	return slices.SortedFunc(maps.Keys(found), byDepth), nil
+}
+
+func byDepth(a, b string) int {
+	return cmp.Or(strings.Count(a, ".")-strings.Count(b, "."), cmp.Compare(a, b))
+}
+
+// shortName is the last part of a field's name, where that means no other.
+func shortName(full string, runs []map[string]string) string {
+	short := full[strings.LastIndexByte(full, '.')+1:]
+	if f, err := findField(short, runs); err != nil || len(f) != 1 || f[0] != full {
+		return full
+	}
+	return short
+}

@@ -1,0 +1,182 @@
+package gnb
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// RunsDir is where runs are kept: $GNB_RUNS, or the folder "runs" in the working
+// directory, which for a notebook is the notebook's.
+func RunsDir() string {
+	multigpuEnter()
+	return cmp.Or(os.Getenv("GNB_RUNS"), "runs")
+}
+
+// OpenRun reads a run's directory. The result of a run that has not said how it
+// ended, because it goes on or was killed, is what its metrics say so far.
+func OpenRun(dir string) (*Run, error) {
+	multigpuEnter()
+	r, err := openRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// openRun is OpenRun, with what could be read beside an error; nil where that is
+// nothing.
+func openRun(dir string) (*Run, error) {
+	r := &Run{Dir: dir}
+	raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		return nil, fmt.Errorf("gnb: %s is not a run's directory: %w", dir, err)
+	}
+	if err := json.Unmarshal(raw, &r.Config); err != nil {
+		return nil, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, "config.json"), err)
+	}
+	raw, err = os.ReadFile(filepath.Join(dir, "result.json"))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		r.Result = Result{State: StateRunning, Values: map[string]float64{}}
+		err := readMetrics(dir, r.Result.take)
+		maps.DeleteFunc(r.Result.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
+		return r, err
+	case err != nil:
+		return r, fmt.Errorf("gnb: reading a run's result: %w", err)
+	}
+	if err := json.Unmarshal(raw, &r.Result); err != nil {
+		return r, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, "result.json"), err)
+	}
+	return r, nil
+}
+
+// take is what an event changes of a result.
+func (res *Result) take(e event) {
+	switch e.Type {
+	case evSteps:
+		for _, r := range e.Records {
+			res.Steps = r.Total
+		}
+	case evEpoch:
+		res.Epochs, res.Loss = e.Epoch+1, e.Loss
+		res.EpochSeconds = append(res.EpochSeconds, e.Seconds)
+	case evMetrics:
+		for _, m := range e.Values {
+			res.Values[m.Name] = m.Value
+		}
+	}
+}
+
+// RunsOptions say which runs [Runs] lists, and in which order.
+type RunsOptions struct {
+	// Dir holds the runs, by default [RunsDir].
+	Dir string
+	// Filter keeps the runs that it holds for; see [RunTable.Filter].
+	Filter string
+	// Sort orders them; see [RunTable.Sort]. By default the oldest come first.
+	Sort string
+	// Trials also lists the trials of sweeps.
+	Trials bool
+	// Damaged also lists the directories that hold a run which cannot be read, with
+	// the state [StateDamaged] and the reason as Result.Error.
+	Damaged bool
+}
+
+// Runs are the runs in [RunsDir], oldest first, or those that the options ask for,
+// of which there is at most one:
+//
+//	gnb.Runs(ctx, gnb.RunsOptions{Filter: "model=sage lr<0.01 test_accuracy>0.7", Sort: "-val_accuracy"})
+//
+// Printed, they are a table. What is no run's directory is passed over.
+func Runs(ctx context.Context, options ...RunsOptions) (RunTable, error) {
+	multigpuEnter()
+	var o RunsOptions
+	switch len(options) {
+	case 0:
+	case 1:
+		o = options[0]
+	default:
+		return nil, fmt.Errorf("gnb: Runs takes one RunsOptions and got %d; put them into one", len(options))
+	}
+	dir := cmp.Or(o.Dir, RunsDir())
+	runs, err := runsBelow(ctx, dir, o)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(runs, func(a, b *Run) int { return a.Config.Created.Compare(b.Config.Created) })
+	t, err := RunTable(runs).Filter(o.Filter)
+	if err != nil {
+		return nil, err
+	}
+	return t.Sort(o.Sort)
+}
+
+// runsBelow are the runs in the directories within dir.
+func runsBelow(ctx context.Context, dir string, o RunsOptions) (runs []*Run, err error) {
+	err = within(ctx, dir, "runs", func(dir string) error {
+		switch r, err := openRun(dir); {
+		case err == nil:
+			runs = append(runs, r)
+		case o.Trials && exists(filepath.Join(dir, sweepFile)):
+			trials, err := runsBelow(ctx, dir, RunsOptions{Damaged: o.Damaged})
+			runs = append(runs, trials...)
+			return err
+		case o.Damaged && exists(filepath.Join(dir, "config.json")):
+			c := Config{ID: filepath.Base(dir)}
+			if r != nil { // its configuration could be read
+				c = r.Config
+			} else if info, err := os.Stat(dir); err == nil {
+				c.Created = info.ModTime()
+			}
+			runs = append(runs, &Run{Dir: dir, Config: c, Result: Result{State: StateDamaged, Error: err.Error()}})
+		}
+		return nil
+	})
+	return runs, err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// within calls f for what is in dir, by name; no such directory is an empty one.
+func within(ctx context.Context, dir, what string, f func(path string) error) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("gnb: listing %s: %w", what, err)
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LastRun is the run that was started last: what a new cell goes on with, since
+// variables do not survive a cell.
+func LastRun(ctx context.Context) (*Run, error) {
+	multigpuEnter()
+	runs, err := Runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("gnb: there are no runs in %s yet; start one with Train or Launch", RunsDir())
+	}
+	return runs[len(runs)-1], nil
+}

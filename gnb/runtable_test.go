@@ -1,0 +1,201 @@
+package gnb_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// putRun writes a run's directory by hand: what it was started with, the JSON of
+// its arguments, and its result ("" for none).
+func putRun(t testing.TB, dir string, minute int, args, result string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(`{"id": %q, "program": "gnb.train", "args": %s, "dataset": "planted", "seed": 1, "workers": %d, "created": "2026-11-21T10:%02d:00Z"}`,
+		filepath.Base(dir), args, 1+minute%2, minute)
+	for name, text := range map[string]string{"config.json": config, "result.json": result} {
+		if text == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func trained(lr float64, hidden int, model string) string {
+	return fmt.Sprintf(`{"Model": %q, "LR": %v, "Sizes": {"hidden": %d, "dropout": 0.5}, "Fanouts": [10, %d], "WeightDecay": 0.0005}`, model, lr, hidden, hidden)
+}
+
+func ended(state string, val, test float64) string {
+	return fmt.Sprintf(`{"state": %q, "epochs": 3, "steps": 30, "loss": 0.5, "seconds": 2.123456789, "values": {"val_accuracy": %v, "test_accuracy": %v}}`, state, val, test)
+}
+
+// fiveRuns is a directory of runs: a to e, a sweep with two trials, and what is
+// none, or damaged.
+func fiveRuns(t testing.TB) (dir string) {
+	dir = t.TempDir()
+	t.Setenv("GNB_RUNS", dir)
+	put := func(name string, minute int, args, result string) {
+		putRun(t, filepath.Join(dir, name), minute, args, result)
+	}
+	put("a", 1, trained(0.1, 8, "sage"), ended("done", 0.7, 0.61))
+	put("b", 2, trained(0.01, 16, "sage"), ended("done", 0.9, 0.72))
+	put("c", 3, trained(0.001, 16, "gcn"), ended("failed", 0.7, 0.75))
+	put("d", 4, trained(0.02, 100, "gat"), "")                                                // killed
+	put("e", 0, `{"Deep": {"Hidden": 3}, "A": {"x": 1}, "B": {"x": 2}}`, `{"state": "done"}`) // another program's, the oldest
+	put("s/trial-0000", 5, trained(0.5, 8, "sage"), ended("done", 0.3, 0.2))                  // of a sweep
+	put("s/trial-0012", 6, trained(0.5, 9, "sage"), ended("done", 0.95, 0.9))                 // of a sweep
+	put("damaged result", 7, trained(0.1, 8, "sage"), `{"state": "do`)
+	for name, text := range map[string]string{
+		"s/sweep.json": `{"id": "s", "created": "2026-11-21T10:05:00Z"}`, "damaged config/config.json": `{"id": 7`, "wrong config/config.json": `[1, 2]`,
+		"no run/notes.txt": "hello", "file": "hello", "d/metrics.jsonl": strings.Join([]string{
+			`{"event":"steps","records":[{"epoch":0,"step":0,"total":1,"at":[0,0,0],"loss":1.5,"accuracy":0.1},{"epoch":0,"step":1,"total":2,"at":[0,0,1],"loss":null,"accuracy":0.1}]}`,
+			`{"event":"epoch","epoch":0,"total":2,"loss":1.25,"seconds":0.5}`,
+			`{"event":"metrics","epoch":0,"total":2,"values":[{"name":"val_accuracy","value":0.25},{"name":"test_accuracy","value":null}]}`,
+			`{"event":"steps","records":[{"ep`, // cut short
+		}, "\n"),
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func names(runs gnb.RunTable) string {
+	var out []string
+	for _, r := range runs {
+		out = append(out, r.Fields()["name"])
+	}
+	return strings.Join(out, " ")
+}
+
+func TestRunsFilterAndSort(t *testing.T) {
+	fiveRuns(t)
+	for _, tc := range []struct{ filter, sort, want string }{
+		{"", "", "e a b c d"},
+		{"", "-val_accuracy", "b a c d e"}, // a and c are alike; e has none
+		{"", "val_accuracy", "d a c b e"},
+		{"", "-val_accuracy -lr", "b a c d e"},
+		{"", "val_accuracy,lr", "d c a b e"},
+		{"", "hidden", "e a b c d"}, // as numbers: 100 after 16
+		{"", "-created", "d c b a e"},
+		{"model=sage", "", "a b"},
+		{"model=SAGE|gat", "", "a b d"},
+		{"model!=sage", "", "e c d"}, // one that has no model has not this one
+		{"model=g*", "-lr", "d c"},
+		{"model=sage lr<0.1", "", "b"},
+		{"lr<=1e-2 test_accuracy>0.7", "-test-accuracy", "c b"},
+		{"  lr>=0.02\ttest_accuracy > 0.7", "", "error: no comparison"},
+		{"hidden=16", "", "b c"},
+		{"args.Sizes.hidden=16.0", "", "b c"},
+		{"weight-decay=5e-4", "", "a b c d"},
+		{"fanouts=[10,16]", "", "b c"},
+		{"fanouts=10,16", "", "b c"},
+		{"state=killed", "", "d"},
+		{"state==done epochs>=3", "", "a b"},
+		{"workers=2 state=done", "", "a"},
+		{"created>=2026-11-21T10:03", "", "c d"},
+		{`dataset="planted" model="gcn"`, "", "c"},
+		{"val_accuracy=0.25", "", "d"}, // what the killed one had reached
+		{"state=running", "", ""},
+		{"speed=3", "", `error: no run has a field "speed"`},
+		{"", "-speed", `error: no run has a field "speed"`},
+		{"", "x", `error: the field "x" can be args.A.x or args.B.x`},
+		{"a.x=1", "", "e"},
+		{"model", "", "error: no comparison"},
+		{"model=", "", "error: value behind it"},
+		{"lr!0.1", "", "error: lacks one of"},
+		{"=sage", "", "error: no comparison"},
+		{`model="sage`, "", "error: quote without"},
+		{"model=[x", "", "error: no pattern"},
+	} {
+		runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Filter: tc.filter, Sort: tc.sort})
+		if want, fails := strings.CutPrefix(tc.want, "error: "); fails {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("filter %q, sort %q: error %v, want one with %q", tc.filter, tc.sort, err, want)
+			}
+			continue
+		}
+		if got := names(runs); err != nil || got != tc.want {
+			t.Errorf("filter %q, sort %q: %q, want %q (%v)", tc.filter, tc.sort, got, tc.want, err)
+		}
+	}
+}
+
+// What cannot be read never hides what can, and is named when asked for.
+func TestRunsWithDamage(t *testing.T) {
+	dir := fiveRuns(t)
+	runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Damaged: true, Trials: true, Sort: "state,name"})
+	if got := names(runs); err != nil || got != "damaged config damaged result wrong config a b e s/trial-0000 s/trial-0012 c d" {
+		t.Fatalf("%q (%v)", got, err)
+	}
+	for _, r := range runs[:3] {
+		if r.Result.State != gnb.StateDamaged || !strings.Contains(r.Result.Error, "is damaged") {
+			t.Errorf("%s: %+v", r.Dir, r.Result)
+		}
+	}
+	if runs[1].Config.Program != "gnb.train" {
+		t.Error("the configuration beside a damaged result was not read")
+	}
+	if r, err := gnb.OpenRun(filepath.Join(dir, "damaged result")); r != nil || err == nil {
+		t.Errorf("OpenRun of a damaged run: %v, %v", r, err)
+	}
+	trials, err := gnb.Runs(t.Context(), gnb.RunsOptions{Trials: true, Filter: "trial=12 sweep=s"})
+	if got := names(trials); err != nil || got != "s/trial-0012" {
+		t.Errorf("trials: %q (%v)", got, err)
+	}
+	if last, err := gnb.LastRun(t.Context()); err != nil || last.Config.ID != "d" {
+		t.Errorf("the last run is %v (%v), want d", last, err)
+	}
+	if _, err := json.Marshal(runs); err != nil {
+		t.Errorf("the table as JSON: %v", err)
+	}
+	if none, err := gnb.Runs(t.Context(), gnb.RunsOptions{Dir: filepath.Join(dir, "none"), Filter: "speed=1"}); err != nil || len(none) != 0 || none.String() != "no runs\n" {
+		t.Errorf("no directory: %v (%v)", none, err)
+	}
+	if _, err := gnb.Runs(t.Context(), gnb.RunsOptions{}, gnb.RunsOptions{}); err == nil {
+		t.Error("two options: no error")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := gnb.Runs(ctx); err == nil {
+		t.Error("cancelled: no error")
+	}
+}
+
+func TestRunTableText(t *testing.T) {
+	fiveRuns(t)
+	runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Filter: "model=sage|gcn", Sort: "name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `name  state   model  dataset  Fanouts  LR     hidden  workers  test_accuracy  val_accuracy  loss  epochs  seconds
+a     done    sage   planted  [10,8]   0.1    8       2        0.61           0.7           0.5   3       2.1235
+b     done    sage   planted  [10,16]  0.01   16      1        0.72           0.9           0.5   3       2.1235
+c     failed  gcn    planted  [10,16]  0.001  16      2        0.75           0.7           0.5   3       2.1235
+`
+	if got := runs.String(); got != want {
+		t.Errorf("the table is\n%s\nwant\n%s", got, want)
+	}
+	text, err := runs.Text("name", "lr", "VAL_accuracy")
+	if want := "name  LR     val_accuracy\na     0.1    0.7\nb     0.01   0.9\nc     0.001  0.7\n"; err != nil || text != want {
+		t.Errorf("chosen columns:\n%s(%v)", text, err)
+	}
+	if _, err := runs.Text("nothing"); err == nil {
+		t.Error("a column that does not exist: no error")
+	}
+}
