@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
 	"github.com/graphnb/graphnb/cuda/cublas"
+	"github.com/graphnb/graphnb/cuda/gpus"
 	"github.com/graphnb/graphnb/cuda/libs"
 	"github.com/graphnb/graphnb/cuda/nccl"
 	"github.com/graphnb/graphnb/cuda/sampler"
@@ -26,7 +27,7 @@ import (
 // gpuCount is the number of GPUs that workers may use, with the reason where there
 // is none. It touches no driver.
 func gpuCount() (int, error) {
-	slots, err := cuda.Slots()
+	slots, err := gpus.Slots()
 	return len(slots), err
 }
 
@@ -42,7 +43,7 @@ type device struct {
 
 // openGPU opens the device of this rank and puts the dataset there.
 func openGPU(w *Worker) (_ gpu, err error) {
-	slot, err := cuda.Choose(w.p.Rank, w.World()) // all workers of a run are on one machine
+	slot, err := gpus.Choose(w.p.Rank, w.World(), w.job.FirstGPU) // all workers of a run are on one machine
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 		}
 	}()
 	info := g.d.Info()
-	g.note("on %s with %s", info.Name, cuda.Size(info.Memory))
+	g.note("on %s (GPU %d) with %s", info.Name, slot.Device, cuda.Size(info.Memory))
 	precision := cublas.F32
 	if w.job.BF16 {
 		precision = cublas.BF16

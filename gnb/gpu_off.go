@@ -5,7 +5,8 @@ package gnb
 import (
 	"errors"
 	"fmt"
-	"os"
+
+	"github.com/graphnb/graphnb/cuda/gpus"
 )
 
 var errNoGPUBuild = errors.New(`this program was built without GPU support: take the notebook kernel that "gnb install --cuda" makes, or build with -tags cuda (Linux, with a C compiler)`)
@@ -13,8 +14,8 @@ var errNoGPUBuild = errors.New(`this program was built without GPU support: take
 // gpuCount is the number of GPUs that workers may use, with the reason where there
 // is none. It touches no driver.
 func gpuCount() (int, error) {
-	if e, err := os.ReadDir("/proc/driver/nvidia/gpus"); err == nil && len(e) > 0 {
-		return 0, fmt.Errorf("%d NVIDIA GPUs found, but %w", len(e), errNoGPUBuild)
+	if slots, err := gpus.Slots(); err == nil {
+		return 0, fmt.Errorf("%d NVIDIA GPUs found, but %w", len(slots), errNoGPUBuild)
 	}
 	return 0, fmt.Errorf("no NVIDIA GPU found, and %w", errNoGPUBuild)
 }

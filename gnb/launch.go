@@ -66,7 +66,8 @@ type LaunchOptions struct {
 	// for it before the run fails, 5 minutes by default.
 	StallAfter time.Duration
 
-	shared *sharedData // Data, where several runs have it in common
+	shared   *sharedData // Data, where several runs have it in common
+	firstGPU int         // the GPU of rank 0, where several runs share them out
 }
 
 // Never is for LaunchOptions.Resume: always start a new run.
@@ -92,6 +93,7 @@ type job struct {
 	Threads         int             `json:"threads"`
 	BF16            bool            `json:"bf16,omitempty"`
 	Device          string          `json:"device,omitempty"` // "auto" or "cuda"; "" for the CPU
+	FirstGPU        int             `json:"first_gpu,omitempty"`
 	DataDir         string          `json:"data_dir,omitempty"`
 	SplitSet        int             `json:"split_set,omitempty"` // of a dataset in DataDir
 	DataInMemory    bool            `json:"data_in_memory,omitempty"`
@@ -263,7 +265,7 @@ func (l *launched) configure(program string, args json.RawMessage) (Config, erro
 	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
 	l.run = &Run{Config: c}
 	l.job = job{
-		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16", Device: l.device,
+		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16", Device: l.device, FirstGPU: o.firstGPU,
 		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 	}
 	return c, nil

@@ -43,7 +43,9 @@ type SweepOptions struct {
 	// "asha" learn from the trials up to number N - Parallel when they make and
 	// judge trial N, so what they do depends on Parallel, and never on which trial
 	// was faster. With the other methods Parallel changes nothing but the time.
-	// Trials do not divide GPUs among them: each has those that its workers take.
+	// On GPUs, trials at a time have GPUs of their own: a trial whose options say no
+	// Workers has an even share of them, and one for whose workers too few are free
+	// waits for them (GNB_CUDA_SHARE=1 has workers share GPUs instead).
 	Parallel int
 	// Seed is what all proposals follow from. Runs have the seed that the function
 	// gives them.
@@ -216,6 +218,7 @@ type sweep struct {
 	search *search
 	past   []TrialResult // of the sweep that this one goes on with
 	shared *sharedData
+	gpus   *gpuShare // nil for one trial at a time, or where there are no GPUs
 	start  time.Time
 	view   *sweepView
 
@@ -284,6 +287,11 @@ func (s *sweep) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer s.shared.close()
+	if s.o.Parallel > 1 {
+		if n, err := gpuCount(); err == nil && n > 0 {
+			s.gpus = newGPUShare(n)
+		}
+	}
 	if err := s.save(StateRunning); err != nil {
 		return err
 	}
@@ -394,6 +402,14 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	if workers == 0 {
 		workers, _ = workersWanted() // the run says what is wrong with it
 	}
+	first := 0
+	if s.gpus != nil && o.Device != "cpu" {
+		workers = cmp.Or(workers, s.gpus.workers(s.o.Parallel))
+		o.Workers = workers
+		var release func()
+		first, release = s.gpus.take(ctx, workers)
+		defer release()
+	}
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
 	if old, err := OpenRun(t.Run); err == nil {
 		switch {
@@ -421,7 +437,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		}
 	}
 	if e.err == nil && e.run == nil && !e.stopped {
-		e.run, e.err = train(ctx, s.ds, s.model, o, s.shared)
+		e.run, e.err = train(ctx, s.ds, s.model, o, s.shared, first)
 	}
 	s.mu.Lock()
 	t.Seconds += time.Since(start).Seconds()

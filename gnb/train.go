@@ -174,11 +174,12 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 // best.safetensors; model.safetensors holds the final ones.
 func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*Run, error) {
 	multigpuEnter()
-	return train(ctx, ds, model, o, nil)
+	return train(ctx, ds, model, o, nil, 0)
 }
 
-// train is Train on a dataset that may be shared already.
-func train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions, shared *sharedData) (*Run, error) {
+// train is Train on a dataset that may be shared already, with workers on the GPUs
+// from firstGPU on.
+func train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions, shared *sharedData, firstGPU int) (*Run, error) {
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("gnb: Train needs a model, such as gnb.SAGE")
 	}
@@ -192,7 +193,7 @@ func train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions, sha
 	return Launch(ctx, trainProgram, args, LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
-		Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), shared: shared,
+		Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), shared: shared, firstGPU: firstGPU,
 	})
 }
 

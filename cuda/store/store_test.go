@@ -72,6 +72,17 @@ func numbers(n int) []float32 {
 	return x
 }
 
+// inPages is a copy of x in pages of its own, as a mapped file's are, until the test ends.
+func inPages(t testing.TB, x []float32) []float32 {
+	t.Helper()
+	m, err := syscall.Mmap(-1, 0, 4*len(x), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	ok(t, err)
+	t.Cleanup(func() { ok(t, syscall.Munmap(m)) })
+	out := unsafe.Slice((*float32)(unsafe.Pointer(&m[0])), len(x))
+	copy(out, x)
+	return out
+}
+
 // some are n of the nodes, in no order.
 func some(nodes, n, salt int) []int32 {
 	ids := make([]int32, n)
@@ -274,7 +285,7 @@ func TestDecision(t *testing.T) {
 func TestHostMemory(t *testing.T) {
 	t.Cleanup(func() { hostMemory = hostmem.Read })
 	const nodes, cols = 1000, 64
-	x := numbers(nodes * cols)
+	x := inPages(t, numbers(nodes*cols))
 	for name, c := range map[string]struct {
 		m    hostmem.Memory
 		o    FeatureOptions
@@ -320,7 +331,7 @@ func TestPinnedFiles(t *testing.T) {
 	t.Cleanup(func() { hostMemory = hostmem.Read })
 	const nodes, cols = 1000, 50
 	o := FeatureOptions{Place: Pinned, Mapped: true}
-	x, y := numbers(nodes*cols), numbers(nodes*cols)
+	x, y := inPages(t, numbers(nodes*cols)), inPages(t, numbers(nodes*cols))
 	first, err := PutFeatures(d, x, nodes, cols, o)
 	ok(t, err)
 	if _, err := PutFeatures(d, y, nodes, cols, o); !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), "the host has 105 KB") {

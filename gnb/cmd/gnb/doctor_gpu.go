@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/gpus"
 	"github.com/graphnb/graphnb/cuda/libs"
 )
 
@@ -46,7 +46,7 @@ func driverRelease() (release int, version string) {
 
 // checkGPU counts devices without opening any. None is no failure.
 func checkGPU(context.Context, patient) check {
-	slots, err := cuda.Slots()
+	slots, err := gpus.Slots()
 	if err != nil {
 		return good("%s: training runs on the CPU (%s/%s, %d cores)", strings.TrimPrefix(err.Error(), "cuda: "), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	}

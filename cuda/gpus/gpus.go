@@ -1,4 +1,7 @@
-package cuda
+// Package gpus counts the GPUs that workers may use, and says which is whose, without
+// touching the driver: in what the kernel says in /proc and in the files of /dev. It is
+// part of every program, with -tags cuda or without.
+package gpus
 
 import (
 	"cmp"
@@ -22,7 +25,7 @@ const (
 
 // Slot is a device that a process may use: a whole GPU, or an instance of one that is divided (MIG).
 type Slot struct {
-	// Device is the index for Options.Device.
+	// Device is the index for cuda.Options.Device.
 	Device int
 	// Visible is what CUDA_VISIBLE_DEVICES has to be before the driver is loaded; "" leaves it as it is.
 	Visible string
@@ -45,20 +48,24 @@ func Slots() ([]Slot, error) {
 	return slots(root, dev, visible, set)
 }
 
-// Choose is the slot of a worker, by its local rank among those on this machine. More workers than
+// Choose is the slot of a worker, by its local rank among those on this machine: rank 0 has the slot number
+// first, which is not 0 where several runs share out the devices, and so on around. More workers than
 // devices is an error that says both numbers, unless GNB_CUDA_SHARE=1 lets them share devices.
-func Choose(localRank, localWorld int) (Slot, error) {
+func Choose(localRank, localWorld, first int) (Slot, error) {
 	all, err := Slots()
 	if err != nil {
 		return Slot{}, err
 	}
-	if localWorld > len(all) && os.Getenv("GNB_CUDA_SHARE") != "1" {
+	if localWorld > len(all) && !Sharing() {
 		return Slot{}, fmt.Errorf("cuda: %d workers on this machine and %d GPUs: take %d workers, or let them share GPUs with GNB_CUDA_SHARE=1 (NCCL 2.30 or newer)", localWorld, len(all), len(all))
 	}
-	s := all[localRank%len(all)]
+	s := all[(first+localRank)%len(all)]
 	s.Shared = localWorld > len(all)
 	return s, nil
 }
+
+// Sharing says whether several workers may use one device, which GNB_CUDA_SHARE=1 allows.
+func Sharing() bool { return os.Getenv("GNB_CUDA_SHARE") == "1" }
 
 // gpu is what /proc says of one.
 type gpu struct {

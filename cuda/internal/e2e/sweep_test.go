@@ -1,0 +1,45 @@
+//go:build cuda && linux && cgo
+
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// A sweep's trials at a time are each on a GPU of its own, and no result depends on which.
+func TestSweepSpreadsOverGPUs(t *testing.T) {
+	ds := load(t, "karate")
+	sweep := func(device string, parallel int) *gnb.Study {
+		t.Helper()
+		s, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, func(tr *gnb.Trial) gnb.TrainOptions {
+			o := small
+			o.Device, o.Quiet, o.Epochs = device, true, 2
+			o.LR = gnb.Choice(tr, "lr", 0.01, 0.02, 0.03, 0.04)
+			if device == "cpu" {
+				o.Workers = 1
+			}
+			return o
+		}, gnb.SweepOptions{Method: "grid", Parallel: parallel, Quiet: true, Resume: gnb.Never, Dir: filepath.Join(t.TempDir(), "sweep")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	log := cluster(t, 2, machine{})
+	want, got := sweep("cpu", 1), sweep("cuda", 2)
+	for i, trial := range got.Trials {
+		if trial.Error != "" || trial.Value != want.Trials[i].Value {
+			t.Errorf("trial %d: %v %s, on the CPU %v", i, trial.Value, trial.Error, want.Trials[i].Value)
+		}
+	}
+	on := map[byte]int{}
+	for _, line := range devices(t, log) {
+		on[line[len("device ")]]++
+	}
+	if on['0'] == 0 || on['1'] == 0 || on['0']+on['1'] != 4 {
+		t.Errorf("trials by device: %v", on)
+	}
+}
