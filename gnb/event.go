@@ -70,6 +70,9 @@ type event struct {
 	Done     int64              `json:"done,omitempty"`
 	Of       int64              `json:"of,omitempty"`
 	Best     bool               `json:"best,omitempty"`
+	// Time is when what belongs into the run's metrics was sent, in seconds since
+	// 1970.
+	Time float64 `json:"time,omitempty"`
 }
 
 // stepRecord is one step's line in metrics.jsonl.
@@ -80,6 +83,7 @@ type stepRecord struct {
 	At       [3]int `json:"at"`
 	Loss     number `json:"loss"`
 	Accuracy number `json:"accuracy"`
+	LR       number `json:"lr,omitempty"` // none in runs of before it was kept
 }
 
 // ModelInfo describes a network of a run.

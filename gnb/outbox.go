@@ -28,6 +28,7 @@ type outbox struct {
 func (w *Worker) send(e event) error {
 	var line []byte
 	if e.Type != evRate {
+		e.Time = float64(time.Now().UnixMilli()) / 1e3
 		var err error
 		if line, err = encodeEvent(e); err != nil {
 			return err

@@ -129,13 +129,15 @@ func (r *Run) String() string {
 	return b.String()
 }
 
-// StepMetric is one step of a run: its place, mean loss and the share of its
-// seeds that were right.
+// StepMetric is one step of a run: its place, mean loss, the share of its seeds
+// that were right, and the learning rate it was made with (0 where the run is of
+// before that was kept).
 type StepMetric struct {
 	Epoch, Step int
 	Total       int64
 	Loss        float64
 	Accuracy    float64
+	LR          float64
 }
 
 // Steps reads the steps of a run from its metrics, in order.
@@ -143,7 +145,7 @@ func (r *Run) Steps() ([]StepMetric, error) {
 	var out []StepMetric
 	err := readMetrics(r.Dir, func(e event) {
 		for _, s := range e.Records {
-			out = append(out, StepMetric{s.Epoch, s.Step, s.Total, float64(s.Loss), float64(s.Accuracy)})
+			out = append(out, StepMetric{s.Epoch, s.Step, s.Total, float64(s.Loss), float64(s.Accuracy), float64(s.LR)})
 		}
 	})
 	return out, err

@@ -352,7 +352,7 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32) float64 {
 		w.mu.Lock()
 		w.records = append(w.records, stepRecord{
 			Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare, Total: w.pos.Total, At: w.pos.place(),
-			Loss: number(loss / weight), Accuracy: number(float64(t[2]) / float64(t[3])),
+			Loss: number(loss / weight), Accuracy: number(float64(t[2]) / float64(t[3])), LR: number(opt.opt.LR()),
 		})
 		w.mu.Unlock()
 	}
