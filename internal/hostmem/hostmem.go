@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -40,52 +41,66 @@ func ReadIn(proc, groups string) (Memory, error) {
 		return Memory{}, err
 	}
 	m := Memory{Free: free << 10, Total: total << 10} // they are in KB
-	for _, dir := range Groups(proc, groups) {
-		if limit, left := room(dir); left < m.Free {
-			m.Free, m.Limit, m.Total = left, limit, limit
+	for _, v := range versions {
+		for _, dir := range v.groups(proc, groups) {
+			if limit, left := v.room(dir); left < m.Free {
+				m.Free, m.Limit, m.Total = left, limit, limit
+			}
 		}
 	}
 	return m, nil
 }
 
+// version is where a version of control groups says what memory it allows. A machine may have both; the one
+// that does not govern memory has no such files.
+type version struct {
+	own         *regexp.Regexp // the line of /proc/self/cgroup that names the group
+	mount       string         // below /sys/fs/cgroup
+	limit, used string
+	caches      []string // in memory.stat: what the kernel drops at the limit
+}
+
+var v2 = version{
+	regexp.MustCompile(`(?m)^0::(.*)$`), "", "memory.max", "memory.current", []string{"inactive_file", "active_file"},
+}
+
+var versions = []version{v2, {
+	regexp.MustCompile(`(?m)^\d+:(?:[^:\n]*,)?memory(?:,[^:\n]*)?:(.*)$`), "memory",
+	"memory.limit_in_bytes", "memory.usage_in_bytes", []string{"total_inactive_file", "total_active_file"},
+}}
+
 // Groups are the directories of this process's control group (version 2) and of those above it, which limit
 // it too, from its own to the root. They need not exist.
-func Groups(proc, groups string) []string {
-	var dirs []string
-	for dir := own(proc); ; dir = path.Dir(dir) {
-		dirs = append(dirs, filepath.Join(groups, dir))
+func Groups(proc, groups string) []string { return v2.groups(proc, groups) }
+
+// groups are the directories of this process's group and of those above it; the root alone where its own is
+// not known, which is a container's own in a container.
+func (v version) groups(proc, groups string) (dirs []string) {
+	dir := "/"
+	if b, err := os.ReadFile(filepath.Join(proc, "self", "cgroup")); err == nil {
+		if m := v.own.FindSubmatch(b); m != nil {
+			dir = path.Clean("/" + string(m[1]))
+		}
+	}
+	for ; ; dir = path.Dir(dir) {
+		dirs = append(dirs, filepath.Join(groups, v.mount, dir))
 		if dir == "/" {
 			return dirs
 		}
 	}
 }
 
-// own is the control group (version 2) of this process; the root where it is not known, which is a
-// container's own in a container.
-func own(proc string) string {
-	b, err := os.ReadFile(filepath.Join(proc, "self", "cgroup"))
-	if err != nil {
-		return "/"
-	}
-	for line := range strings.Lines(string(b)) {
-		if dir, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			return path.Clean("/" + dir)
-		}
-	}
-	return "/"
-}
-
 // room is the limit of a group and what it leaves; a group without a limit leaves all there could be.
-func room(dir string) (limit, left int64) {
-	limit, err := number(filepath.Join(dir, "memory.max"))
+func (v version) room(dir string) (limit, left int64) {
+	limit, err := number(filepath.Join(dir, v.limit))
 	if err != nil { // "max", or no such group here
 		return 0, math.MaxInt64
 	}
-	used, err := number(filepath.Join(dir, "memory.current"))
+	used, err := number(filepath.Join(dir, v.used))
 	if err != nil {
 		return 0, math.MaxInt64
 	}
-	for _, name := range []string{"inactive_file", "active_file"} { // caches, which the kernel drops at the limit
+	for _, name := range v.caches {
 		if n, err := field(filepath.Join(dir, "memory.stat"), name); err == nil {
 			used -= n
 		}
