@@ -29,7 +29,6 @@ class Session:
         self.results: list[Result] = []
         self.limits: list[dict] = []
         self.left_out: list[str] = []
-        self.row_bytes: dict[str, int] = {}
         self.versions: dict[str, str] = {}
 
     def wants(self, *names: str) -> bool:
@@ -54,7 +53,6 @@ class Session:
             self.run(rows.sample(name, path, peers, self.o.threads))
             self.run(rows.gather(name, path, peers, self.o.threads))
             train = rows.train(name, path, peers, self.o.threads, lean)
-            self.row_bytes[train.name] = 400 if lean else 512
             self.run(train)
             if self.wants(f"memory-{name}"):
                 self.memory(name, path, peers, train)
@@ -62,7 +60,6 @@ class Session:
                 for row in rows.spmm(name, path, peers, self.o.threads)[: 2 if self.o.quick else 4]:
                     self.run(row)
                 for row in (rows.infer(name, path, peers, self.o.threads), rows.full(name, path, peers, self.o.threads)):
-                    self.row_bytes[row.name] = 1024
                     self.run(row)
             self.note(peers)
         finally:
@@ -103,7 +100,7 @@ class Session:
 
     def all(self) -> None:
         o = self.o
-        if self.wants("limits", "train", "infer", "full"):
+        if self.wants("limits"):
             print("limits", file=sys.stderr)
             self.limits = rows.limits(o.threads)
         if self.wants("gemm"):
@@ -162,7 +159,7 @@ def main() -> None:
     session.all()
     go = subprocess.run(["go", "version"], capture_output=True, text=True, check=False).stdout.split()
     about |= {"versions": {"graphnb": commit(), "go": go[2] if len(go) > 2 else "", "python": platform.python_version(), **session.versions},
-              "row_bytes": session.row_bytes, "left_out": list(dict.fromkeys(session.left_out)), "load": vars(watch.stop())}
+              "left_out": list(dict.fromkeys(session.left_out)), "load": vars(watch.stop())}
     out = Path(o.out) if o.out else process.ROOT / ("build/bench" if o.quick or o.only else "bench/results")
     page = report.write(out, about, session.limits, session.results)
     print(page.read_text())

@@ -1,6 +1,7 @@
 """The results as one JSON file and one Markdown page."""
 
 import json
+import statistics
 from pathlib import Path
 
 from peers.turns import Result
@@ -8,27 +9,13 @@ from peers.turns import Result
 BUSY = 0.1  # cores of other programs during a window from which on it is marked
 
 
-def best_limits(measured: list[dict], threads: int) -> dict:
-    """The highest figure of each limit, whoever measured it: the hardest to come near to."""
-    best: dict = {"random_row_gb_per_second": {}}
-    for m in measured:
-        if m["threads"] != threads:
-            continue
-        for k in ("peak_gflops", "copy_gb_per_second"):
-            best[k] = max(best.get(k, 0), m[k])
-        for row, v in m["random_row_gb_per_second"].items():
-            best["random_row_gb_per_second"][row] = max(best["random_row_gb_per_second"].get(row, 0), v)
-    return best
-
-
-def floor(work: dict, limits: dict, row_bytes: int) -> dict:
-    """The least time for work at the machine's limits, nothing overlapping and sampling free."""
-    rows = limits["random_row_gb_per_second"]
-    near = min(rows, key=lambda r: abs(int(r) - row_bytes))
+def floor(work: dict, measured: list[dict]) -> dict:
+    """The least time for work at the machine's limits, medians over the turns, nothing overlapping and sampling free."""
+    at = {k: statistics.median(m[k] for m in measured) for k in measured[0]}
     parts = {
-        "products": (work["flop"] / 1e9, "GFLOP", limits["peak_gflops"], "GFLOP/s"),
-        f"random rows of {near} bytes": (work["random_bytes"] / 1e9, "GB", rows[near], "GB/s"),
-        "activations": (work["stream_bytes"] / 1e9, "GB", limits["copy_gb_per_second"], "GB/s copied"),
+        "products": (work["flop"] / 1e9, "GFLOP", at["peak_gflops"], "GFLOP/s"),
+        f"random rows of {at['random_row_bytes']:.0f} bytes": (work["random_bytes"] / 1e9, "GB", at["random_row_gb_per_second"], "GB/s"),
+        "activations": (work["stream_bytes"] / 1e9, "GB", at["copy_gb_per_second"], "GB/s copied"),
     }
     ms = {k: v[0] / v[2] * 1e3 for k, v in parts.items()}
     text = " + ".join(f"{v[0]:.3g} {v[1]} of {k} / {v[2]:.4g} {v[3]} = {ms[k]:.1f}" for k, v in parts.items())
@@ -107,11 +94,10 @@ def limit_lines(limits: list[dict]) -> list[str]:
 def write(folder: Path, about: dict, limits: list[dict], results: list[Result]) -> Path:
     """Writes NAME.json and NAME.md and returns the latter."""
     threads = about["threads"]
-    best = best_limits(limits, threads)
     floors = {}
     for r in results:
-        if r.ours and r.windows and "work" in r.extra and limits and r.row not in floors:
-            f = floor(r.extra["work"], best, about["row_bytes"].get(r.row, 512))
+        if r.ours and r.windows and "work" in r.extra and r.limits and r.row not in floors:
+            f = floor(r.extra["work"], r.limits)
             f["share"] = f["ms"] / (r.median * (1e3 if r.unit == "s" else 1))
             floors[r.row] = f
     ratios = compare(results)
@@ -132,8 +118,8 @@ def write(folder: Path, about: dict, limits: list[dict], results: list[Result]) 
         if len(lines) > 2:
             page += [f"## {title}", "", *lines, ""]
     if floors:
-        page += ["## Floors", "", "The least time that the work can take, each part at the higher of the limits above, nothing overlapping, sampling free."
-                 " The step's share of it is floor / time.", ""]
+        page += ["## Floors", "", "The least time that the work can take, each part at the machine's limits, which \"gnb bench limits\" measured in turn with the windows: "
+                 "their medians. Nothing overlaps, sampling is free. The step's share of it is floor / time.", ""]
         page += [f"- {row}: {100 * f['share']:.0f} %. {f['arithmetic']}" for row, f in floors.items()] + [""]
     if about["left_out"]:
         page += ["## Left out", "", *[f"- {x}" for x in about["left_out"]], ""]

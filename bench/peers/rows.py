@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from peers import graph as g
@@ -109,7 +110,8 @@ def train(name: str, data: str, peers: Peers, threads: int, lean: bool) -> Row:
     if not lean:
         e += [Engine("DGL, tuned malloc", asks(peers("dgl", True), "train"), tuned=True, least=3, warm=2),
               Engine("PyG trim, tuned malloc", asks(peers("pyg", True), "train", variant="trim"), tuned=True, own_rule=True, least=2, note=EXPANDS_NEW)]
-    return Row(f"train-{name}", f"a training step: 3-layer SAGE-mean, hidden {g.HIDDEN}, dropout {g.DROPOUT}, Adam", e, rate=edges_rate, window=4)
+    return Row(f"train-{name}", f"a training step: 3-layer SAGE-mean, hidden {g.HIDDEN}, dropout {g.DROPOUT}, Adam", e, rate=edges_rate, window=4,
+               limits=limits_now(threads, 400 if lean else 512))
 
 
 def train_ours(data: str, threads: int, *extra: str, watch: bool = False) -> Call:
@@ -135,14 +137,15 @@ def infer(name: str, data: str, peers: Peers, threads: int) -> Row:
             ("DGL, layer-wise loader", "dgl", "loader")]
     e += [Engine(n, asks(peers(p), "infer", variant=v), slow=v in ("edge_index", "loader"), warm=int(v != "loader")) for n, p, v in ways]
     e.append(Engine("DGL, whole graph, tuned malloc", asks(peers("dgl", True), "infer", variant="whole"), tuned=True))
-    return Row(f"infer-{name}", "inference of all nodes with all neighbours, 3 layers", e, window=0.1)
+    return Row(f"infer-{name}", "inference of all nodes with all neighbours, 3 layers", e, window=0.1, limits=limits_now(threads, 1024))
 
 
 def full(name: str, data: str, peers: Peers, threads: int) -> Row:
     e = [Engine("GraphNB", train_ours(data, threads, "--full-graph"), ours=True, least=2, warm=1)]
     ways = (("DGL", "dgl", "", False), ("PyG, CSR", "pyg", "csr", False), ("PyG, edge_index", "pyg", "edge_index", False), ("DGL, tuned malloc", "dgl", "", True))
     e += [Engine(n, asks(peers(p, t), "full", variant=v), tuned=t, slow=v == "edge_index") for n, p, v, t in ways]
-    return Row(f"full-{name}", f"a step of full-graph training: 3-layer SAGE-mean, hidden {g.HIDDEN}, dropout {g.DROPOUT}, Adam", e, window=0.1)
+    return Row(f"full-{name}", f"a step of full-graph training: 3-layer SAGE-mean, hidden {g.HIDDEN}, dropout {g.DROPOUT}, Adam", e, window=0.1,
+               limits=limits_now(threads, 1024))
 
 
 SHAPES = [  # m, n, k, how the factors are stored
@@ -251,6 +254,17 @@ def workers(name: str, data: str, threads: int) -> Row:
         e += [Engine("GraphNB" + at, ours(w, t), ours=True), Engine("GraphBolt int32" + at, theirs("graphbolt", "", w, t)),
               Engine("PyG trim_to_layer" + at, theirs("pyg", "trim", w, t), own_rule=True)]
     return Row(f"workers-{name}", f"worker processes × threads, steps of {g.BATCH} seeds a worker: time for {g.BATCH} seeds", e, rate=seeds, window=0.1, rounds=3)
+
+
+def limits_now(threads: int, row_bytes: int) -> Callable[[], dict]:
+    """Measures the limits that a row's floor is computed from: clocks and bandwidth change within minutes."""
+    names = ("peak_gflops", "copy_gb_per_second", "random_row_gb_per_second", "random_row_bytes")
+
+    def now() -> dict:
+        r = gnb("bench", "limits", "--threads", str(threads), "--row-bytes", str(row_bytes))
+        return {k: r[k] for k in names}
+
+    return now
 
 
 def limits(threads: int) -> list[dict]:

@@ -39,6 +39,7 @@ class Row:
     window: float = 3.0  # seconds
     rounds: int = 5
     most: int = 1000  # repetitions of a window at most
+    limits: Callable[[], dict] | None = None  # measures the machine's limits, once a turn
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Result:
     hops: list[dict] = field(default_factory=list)  # of one batch
     stages: dict[str, float] = field(default_factory=dict)  # of one repetition, in the row's unit
     extra: dict = field(default_factory=dict)
+    limits: list[dict] = field(default_factory=list)  # the machine's, measured in turn with the windows
     refused: str = ""
     note: str = ""
 
@@ -72,7 +74,7 @@ class Result:
         if self.loads:
             d |= {"others_cores": [x.others for x in self.loads], "stolen_cores": [x.stolen for x in self.loads],
                   "load_average": [x.average for x in self.loads]}
-        for name in ("hops", "stages", "extra", "refused", "note"):
+        for name in ("hops", "stages", "extra", "limits", "refused", "note"):
             if value := getattr(self, name):
                 d[name] = value
         return d
@@ -97,6 +99,10 @@ def measure(row: Row) -> list[Result]:
             result.refused = str(e)
     for turn in range(row.rounds):
         k = turn % len(pairs)
+        if row.limits:
+            measured = row.limits()
+            for result in (r for r in results if r.ours):
+                result.limits.append(measured)
         for engine, result in pairs[k:] + pairs[:k]:
             if result.refused:
                 continue
