@@ -108,9 +108,8 @@ type GPU struct {
 	// was read or written. A GPU that is divided (MIG) says neither.
 	Utilization Value `json:"utilization"`
 	MemoryBusy  Value `json:"memory_busy"`
-	// Memory in bytes: in use, of the workers of GraphNB among that, and all there is.
+	// Memory in bytes: in use, by whatever process, and all there is.
 	MemoryUsed  Value `json:"memory_used"`
-	MemoryRuns  Value `json:"memory_runs"`
 	MemoryTotal Value `json:"memory_total"`
 
 	TemperatureC   Value `json:"temperature_c"`
@@ -129,6 +128,31 @@ type GPU struct {
 
 	Processes []Process  `json:"processes,omitempty"` // by descending memory
 	Instances []Instance `json:"instances,omitempty"` // of a GPU that is divided (MIG)
+}
+
+// Blank is a GPU of which nothing is known yet.
+func Blank(index int) GPU {
+	x := Unknown()
+	return GPU{
+		Index: index, Utilization: x, MemoryBusy: x, MemoryUsed: x, MemoryTotal: x, TemperatureC: x, PowerW: x, PowerLimitW: x,
+		ClockMHz: x, ClockMaxMHz: x, MemoryClockMHz: x, PCIeReceive: x, PCIeSend: x, NVLinkReceive: x, NVLinkSend: x,
+	}
+}
+
+// MemoryOf is what the workers of a run have of the GPU's memory, in bytes; with "" those of all runs. It is
+// unknown where there are none, or the driver does not say what a process has.
+func (g *GPU) MemoryOf(run string) Value {
+	sum := Unknown()
+	for _, p := range g.Processes {
+		if p.Run == "" || run != "" && p.Run != run || !p.Memory.Known() {
+			continue
+		}
+		if !sum.Known() {
+			sum = 0
+		}
+		sum += p.Memory
+	}
+	return sum
 }
 
 // Instance is a part of a GPU that is divided (MIG), which a worker takes as a device.

@@ -1,0 +1,338 @@
+//go:build linux && cgo
+
+package nvmlstat
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/graphnb/graphnb/internal/telemetry"
+)
+
+// device is one GPU.
+type device struct {
+	index int
+	lib   nvml.Interface
+	has   func(symbol string) bool
+	proc  string // where processes are described
+
+	mu    sync.Mutex
+	busy  bool      // a goroutine reads it
+	since time.Time // when that began
+	call  string    // the call that it is in
+	last  telemetry.GPU
+
+	// Of the goroutine that reads.
+	handle   nvml.Device
+	identity telemetry.GPU
+	before   map[uint32]counter // by field
+	failed   error              // of this reading; a GPU that is lost is asked nothing more
+	lost     bool
+}
+
+// counter is a total that a field had, at a time in microseconds.
+type counter struct {
+	at    int64
+	value float64
+}
+
+// start reads the GPU in a goroutine, unless the last one still does.
+func (d *device) start(now time.Time, done *sync.WaitGroup) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busy {
+		return
+	}
+	d.busy, d.since, d.call = true, now, ""
+	done.Add(1)
+	go func() {
+		defer done.Done()
+		g := d.read()
+		d.mu.Lock()
+		d.busy, d.last = false, g
+		d.mu.Unlock()
+	}()
+}
+
+// latest is the last reading; one that is under way leaves only who the GPU is, and what it waits for.
+func (d *device) latest(now time.Time) telemetry.GPU {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.busy {
+		return d.last
+	}
+	g := telemetry.Blank(d.index)
+	g.Name, g.UUID, g.Bus = d.last.Name, d.last.UUID, d.last.Bus
+	g.Error = fmt.Sprintf("the driver has not answered %s for %.0f s", cmp.Or(d.call, "a call"), math.Ceil(now.Sub(d.since).Seconds()))
+	return g
+}
+
+// ask calls a function of the library where that has it, and says whether it answered. What a GPU does not
+// have is no failure.
+func (d *device) ask(symbol string, f func() nvml.Return) bool {
+	if d.lost || !d.has(symbol) {
+		return false
+	}
+	d.mu.Lock()
+	d.call = symbol
+	d.mu.Unlock()
+	switch ret := f(); ret {
+	case nvml.SUCCESS:
+		return true
+	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_NO_PERMISSION, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT:
+	case nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED:
+		d.failed, d.lost = failure(ret), true
+	default:
+		if d.failed == nil {
+			d.failed = fmt.Errorf("%s: %w", symbol, failure(ret))
+		}
+	}
+	return false
+}
+
+// number is a value that a call gives, in other units by scale.
+func number[T uint32 | uint64](d *device, symbol string, scale float64, f func() (T, nvml.Return)) telemetry.Value {
+	v := telemetry.Unknown()
+	d.ask(symbol, func() nvml.Return {
+		x, ret := f()
+		if ret == nvml.SUCCESS {
+			v = telemetry.Value(float64(x) * scale)
+		}
+		return ret
+	})
+	return v
+}
+
+// read is one reading. It ends early where the GPU is lost.
+func (d *device) read() telemetry.GPU {
+	d.failed, d.lost = nil, false
+	if d.handle == nil {
+		d.identify()
+	}
+	g := d.identity
+	if d.handle != nil {
+		d.figures(&g)
+	}
+	if d.failed != nil {
+		g.Error = d.failed.Error()
+	}
+	return g
+}
+
+// identify gets the GPU's handle and who it is; where that fails the next reading tries again.
+func (d *device) identify() {
+	d.identity = telemetry.Blank(d.index)
+	id := &d.identity
+	var h nvml.Device
+	if !d.ask("nvmlDeviceGetHandleByIndex_v2", func() (ret nvml.Return) { h, ret = d.lib.DeviceGetHandleByIndex(d.index); return ret }) {
+		if d.failed == nil {
+			d.failed = fmt.Errorf("the driver gives no access to GPU %d", d.index)
+		}
+		return
+	}
+	d.ask("nvmlDeviceGetName", func() (ret nvml.Return) { id.Name, ret = h.GetName(); return ret })
+	d.ask("nvmlDeviceGetUUID", func() (ret nvml.Return) { id.UUID, ret = h.GetUUID(); return ret })
+	d.ask("nvmlDeviceGetPciInfo_v3", func() nvml.Return {
+		info, ret := h.GetPciInfo()
+		for _, c := range info.BusId {
+			if c == 0 {
+				break
+			}
+			id.Bus += string(rune(c))
+		}
+		return ret
+	})
+	if d.failed == nil {
+		d.handle = h
+	}
+}
+
+// figures fills in what changes.
+func (d *device) figures(g *telemetry.GPU) {
+	h := d.handle
+	d.ask("nvmlDeviceGetUtilizationRates", func() nvml.Return {
+		u, ret := h.GetUtilizationRates()
+		if ret == nvml.SUCCESS {
+			g.Utilization, g.MemoryBusy = telemetry.Value(u.Gpu)/100, telemetry.Value(u.Memory)/100
+		}
+		return ret
+	})
+	g.MemoryUsed, g.MemoryTotal = d.memory(h)
+	g.TemperatureC = number(d, "nvmlDeviceGetTemperature", 1, func() (uint32, nvml.Return) { return h.GetTemperature(nvml.TEMPERATURE_GPU) })
+	g.PowerW = number(d, "nvmlDeviceGetPowerUsage", 1e-3, h.GetPowerUsage)
+	g.PowerLimitW = number(d, "nvmlDeviceGetEnforcedPowerLimit", 1e-3, h.GetEnforcedPowerLimit)
+	g.ClockMHz = number(d, "nvmlDeviceGetClockInfo", 1, func() (uint32, nvml.Return) { return h.GetClockInfo(nvml.CLOCK_SM) })
+	g.MemoryClockMHz = number(d, "nvmlDeviceGetClockInfo", 1, func() (uint32, nvml.Return) { return h.GetClockInfo(nvml.CLOCK_MEM) })
+	g.ClockMaxMHz = number(d, "nvmlDeviceGetMaxClockInfo", 1, func() (uint32, nvml.Return) { return h.GetMaxClockInfo(nvml.CLOCK_SM) })
+	d.ask("nvmlDeviceGetCurrentClocksThrottleReasons", func() nvml.Return {
+		bits, ret := h.GetCurrentClocksThrottleReasons()
+		if ret == nvml.SUCCESS {
+			g.Throttled = reasons(bits)
+		}
+		return ret
+	})
+	d.traffic(g)
+	d.processes(g)
+	d.instances(g)
+}
+
+// memory is what is in use and what there is. The second version of the call leaves out what the driver
+// keeps for itself, as nvidia-smi does.
+func (d *device) memory(h nvml.Device) (used, total telemetry.Value) {
+	used, total = telemetry.Unknown(), telemetry.Unknown()
+	ok := d.ask("nvmlDeviceGetMemoryInfo_v2", func() nvml.Return {
+		m, ret := h.GetMemoryInfo_v2()
+		if ret == nvml.SUCCESS {
+			used, total = telemetry.Value(m.Used), telemetry.Value(m.Total)
+		}
+		return ret
+	})
+	if !ok {
+		d.ask("nvmlDeviceGetMemoryInfo", func() nvml.Return {
+			m, ret := h.GetMemoryInfo()
+			if ret == nvml.SUCCESS {
+				used, total = telemetry.Value(m.Used), telemetry.Value(m.Total)
+			}
+			return ret
+		})
+	}
+	return used, total
+}
+
+// throttles are the reasons for lower clocks that are worth a word; that the GPU is idle is not.
+var throttles = []struct {
+	bit  uint64
+	name string
+}{
+	{nvml.ClocksThrottleReasonSwPowerCap, "power cap"},
+	{nvml.ClocksThrottleReasonSwThermalSlowdown, "thermal"},
+	{nvml.ClocksThrottleReasonHwThermalSlowdown, "hardware thermal"},
+	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"},
+	{nvml.ClocksThrottleReasonHwSlowdown, "hardware slowdown"},
+	{nvml.ClocksThrottleReasonApplicationsClocksSetting, "application clocks"},
+	{nvml.ClocksThrottleReasonSyncBoost, "sync boost"},
+	{nvml.ClocksThrottleReasonDisplayClockSetting, "display clocks"},
+}
+
+func reasons(bits uint64) []string {
+	var out []string
+	for _, t := range throttles {
+		if bits&t.bit != 0 {
+			out = append(out, t.name)
+		}
+	}
+	return out
+}
+
+// traffic is what went over the bus and NVLink since the reading before, by the GPU's counters. A GPU
+// without a counter of the bus is asked for its rate, which the driver measures for 20 ms.
+func (d *device) traffic(g *telemetry.GPU) {
+	const allLinks = math.MaxUint32
+	fields := []nvml.FieldValue{
+		{FieldId: nvml.FI_DEV_PCIE_COUNT_RX_BYTES},
+		{FieldId: nvml.FI_DEV_PCIE_COUNT_TX_BYTES},
+		{FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, ScopeId: allLinks},
+		{FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, ScopeId: allLinks},
+	}
+	bus := false
+	if d.ask("nvmlDeviceGetFieldValues", func() nvml.Return { return d.handle.GetFieldValues(fields) }) {
+		if d.before == nil {
+			d.before = map[uint32]counter{}
+		}
+		for i, to := range []*telemetry.Value{&g.PCIeReceive, &g.PCIeSend, &g.NVLinkReceive, &g.NVLinkSend} {
+			scale := 1.0
+			if i >= 2 {
+				scale = 1024 // it counts KiB
+			}
+			x, ok := fieldNumber(&fields[i])
+			if !ok {
+				continue
+			}
+			bus = bus || i < 2
+			was, seen := d.before[fields[i].FieldId]
+			at := fields[i].Timestamp // when the driver read it
+			d.before[fields[i].FieldId] = counter{at, x}
+			if dt := float64(at-was.at) / 1e6; seen && dt > 0 && x >= was.value { // it may wrap
+				*to = telemetry.Value((x - was.value) * scale / dt)
+			}
+		}
+	}
+	if !bus {
+		g.PCIeReceive = number(d, "nvmlDeviceGetPcieThroughput", 1e3, func() (uint32, nvml.Return) { return d.handle.GetPcieThroughput(nvml.PCIE_UTIL_RX_BYTES) })
+		g.PCIeSend = number(d, "nvmlDeviceGetPcieThroughput", 1e3, func() (uint32, nvml.Return) { return d.handle.GetPcieThroughput(nvml.PCIE_UTIL_TX_BYTES) })
+	}
+}
+
+// fieldNumber is a field's value, of whatever type.
+func fieldNumber(f *nvml.FieldValue) (float64, bool) {
+	if nvml.Return(f.NvmlReturn) != nvml.SUCCESS {
+		return 0, false
+	}
+	bits := binary.NativeEndian.Uint64(f.Value[:])
+	switch nvml.ValueType(f.ValueType) {
+	case nvml.VALUE_TYPE_DOUBLE:
+		return math.Float64frombits(bits), true
+	case nvml.VALUE_TYPE_UNSIGNED_INT:
+		return float64(binary.NativeEndian.Uint32(f.Value[:])), true
+	case nvml.VALUE_TYPE_SIGNED_INT:
+		return float64(int32(binary.NativeEndian.Uint32(f.Value[:]))), true
+	case nvml.VALUE_TYPE_UNSIGNED_LONG, nvml.VALUE_TYPE_UNSIGNED_LONG_LONG:
+		return float64(bits), true
+	case nvml.VALUE_TYPE_SIGNED_LONG_LONG:
+		return float64(int64(bits)), true
+	}
+	return 0, false
+}
+
+// processes are those that compute on the GPU, the largest first.
+func (d *device) processes(g *telemetry.GPU) {
+	var list []nvml.ProcessInfo
+	if !d.ask("nvmlDeviceGetComputeRunningProcesses", func() (ret nvml.Return) { list, ret = d.handle.GetComputeRunningProcesses(); return ret }) {
+		return
+	}
+	for _, p := range list {
+		memory := telemetry.Unknown()
+		if p.UsedGpuMemory != math.MaxUint64 { // not available
+			memory = telemetry.Value(p.UsedGpuMemory)
+		}
+		g.Processes = append(g.Processes, describe(d.proc, int(p.Pid), memory))
+	}
+	size := func(p telemetry.Process) float64 {
+		if !p.Memory.Known() {
+			return -1
+		}
+		return float64(p.Memory)
+	}
+	slices.SortFunc(g.Processes, func(a, b telemetry.Process) int {
+		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.PID, b.PID))
+	})
+}
+
+// instances are the parts of a GPU that is divided.
+func (d *device) instances(g *telemetry.GPU) {
+	mode, most := 0, 0
+	if !d.ask("nvmlDeviceGetMigMode", func() (ret nvml.Return) { mode, _, ret = d.handle.GetMigMode(); return ret }) || mode != nvml.DEVICE_MIG_ENABLE ||
+		!d.ask("nvmlDeviceGetMaxMigDeviceCount", func() (ret nvml.Return) { most, ret = d.handle.GetMaxMigDeviceCount(); return ret }) {
+		return
+	}
+	for i := range most {
+		var h nvml.Device
+		if !d.ask("nvmlDeviceGetMigDeviceHandleByIndex", func() (ret nvml.Return) { h, ret = d.handle.GetMigDeviceHandleByIndex(i); return ret }) {
+			continue // instances leave gaps
+		}
+		m := telemetry.Instance{Index: i}
+		d.ask("nvmlDeviceGetUUID", func() (ret nvml.Return) { m.UUID, ret = h.GetUUID(); return ret })
+		d.ask("nvmlDeviceGetName", func() (ret nvml.Return) { m.Name, ret = h.GetName(); return ret })
+		d.ask("nvmlDeviceGetGpuInstanceId", func() (ret nvml.Return) { m.GPU, ret = h.GetGpuInstanceId(); return ret })
+		d.ask("nvmlDeviceGetComputeInstanceId", func() (ret nvml.Return) { m.Compute, ret = h.GetComputeInstanceId(); return ret })
+		m.MemoryUsed, m.MemoryTotal = d.memory(h)
+		g.Instances = append(g.Instances, m)
+	}
+}

@@ -1,0 +1,21 @@
+//go:build !linux || !cgo
+
+package nvmlstat
+
+import (
+	"time"
+
+	"github.com/graphnb/graphnb/internal/telemetry"
+)
+
+// Reader is there to be built with; there is never one.
+type Reader struct{}
+
+// Open fails with ErrBuild.
+func Open() (*Reader, error) { return nil, ErrBuild }
+
+// Driver is "".
+func (*Reader) Driver() string { return "" }
+
+// Read is empty.
+func (*Reader) Read(time.Duration) []telemetry.GPU { return nil }

@@ -1,0 +1,46 @@
+//go:build linux && cgo
+
+package nvmlstat
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/graphnb/graphnb/internal/telemetry"
+)
+
+// describe is a process by what /proc says of it: its name, and the run that it is a worker of, which
+// workers carry in their environment and first argument (package multigpu). Of another user's process, or
+// one that this container does not see, only the number is known.
+func describe(proc string, pid int, memory telemetry.Value) telemetry.Process {
+	p := telemetry.Process{PID: pid, Memory: memory}
+	dir := filepath.Join(proc, strconv.Itoa(pid))
+	if name, err := os.ReadFile(filepath.Join(dir, "comm")); err == nil {
+		p.Name = string(bytes.TrimSpace(name))
+	}
+	args, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	if err != nil {
+		return p
+	}
+	arg := bytes.Split(args, []byte{0})
+	if len(arg) < 2 {
+		return p
+	}
+	text, ok := bytes.CutPrefix(arg[1], []byte("-gnb.worker="))
+	rank, err := strconv.Atoi(string(text))
+	if !ok || err != nil {
+		return p
+	}
+	env, err := os.ReadFile(filepath.Join(dir, "environ"))
+	if err != nil {
+		return p
+	}
+	for e := range bytes.SplitSeq(env, []byte{0}) {
+		if run, ok := bytes.CutPrefix(e, []byte("GNB_RUN_ID=")); ok {
+			p.Run, p.Rank = string(run), rank
+		}
+	}
+	return p
+}
