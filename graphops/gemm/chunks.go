@@ -18,13 +18,10 @@ const (
 // chunkSize is the rows of the long sum that one task takes, by the shape alone;
 // 0 where C is cut instead.
 func (j *job) chunkSize() int {
-	k := j.terms[0].K
-	if len(j.terms) > 1 || j.m*j.n > maxPartial || k < 2*minChunk || !j.terms[0].A.Trans {
+	if len(j.terms) > 1 || !j.terms[0].A.Trans {
 		return 0
 	}
-	// An even number, for an even number of threads.
-	chunks := min(maxChunks, max(2*((k+2047)/2048), min(4, k/minChunk)))
-	return (k + chunks - 1) / chunks
+	return SumRows(j.m, j.n, j.terms[0].K)
 }
 
 // sumChunks computes C as the sum of partial products over chunks of k, added as

@@ -72,6 +72,18 @@ func Multiply(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	multiply(p, m, n, c, ldc, terms, o, 1)
 }
 
+// SumRows is the rows of the ranges that [Options.Before] is called with for
+// C [m,n] = Aᵀ·B with A stored as [k,m], where the sum over k is cut into chunks:
+// every range but the last is so long. It is 0 where C is cut instead.
+func SumRows(m, n, k int) int {
+	if m == 0 || n == 0 || m*n > maxPartial || k < 2*minChunk {
+		return 0
+	}
+	// An even number of chunks, for an even number of threads.
+	chunks := min(maxChunks, max(2*((k+2047)/2048), min(4, k/minChunk)))
+	return (k + chunks - 1) / chunks
+}
+
 func check(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	if m < 0 || n < 0 {
 		panic(fmt.Sprintf("gemm: the result is [%d,%d]; no side can be negative", m, n))

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -75,7 +76,8 @@ func (e *Epilogue) apply(row []float32, r int, bits []byte) {
 }
 
 // AffineGrad masks the gradient in place, in the first product that reads it, and
-// sums its columns last.
+// sums its columns in the first product of a weight's gradient that reads it in
+// chunks, or else last.
 func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []ProductGrad, e Epilogue, db Buffer, accB bool) {
 	var mask func(lo, hi int)
 	if e.masks() {
@@ -88,8 +90,15 @@ func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []Product
 			}
 		}
 	}
-	product := func(rows, cols int, out Buffer, acc bool, t gemm.Term) {
-		gemm.Multiply(rows, cols, out.Host, cols, []gemm.Term{t}, gemm.Options{Threads: c.threadsFor(rows * cols * t.K), Acc: acc, Before: mask, BF16: c.bf16})
+	var parts []float32 // sums of columns, over chunks of rows
+	// byRows says that the product's sum is over the rows of d, its left factor.
+	product := func(byRows bool, rows, cols int, out Buffer, acc bool, t gemm.Term) {
+		before := mask
+		if chunk := gemm.SumRows(rows, cols, t.K); byRows && chunk > 0 && db.N > 0 && parts == nil {
+			parts = c.borrow(parallel.Chunks(m, chunk) * n)
+			before = sumColumns(parts, d.Host, n, chunk, mask)
+		}
+		gemm.Multiply(rows, cols, out.Host, cols, []gemm.Term{t}, gemm.Options{Threads: c.threadsFor(rows * cols * t.K), Acc: acc, Before: before, BF16: c.bf16})
 		mask = nil
 	}
 	dOut := gemm.Operand{Data: d.Host, Stride: n}
@@ -99,12 +108,12 @@ func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []Product
 		w := gemm.Operand{Data: p.W.Host, Stride: stride(p, n), Trans: !p.T}
 		x := gemm.Operand{Data: p.X.Host, Stride: p.K}
 		if g.WantX {
-			product(m, p.K, g.DX, g.AccX, gemm.Term{K: n, A: dOut, B: w})
+			product(false, m, p.K, g.DX, g.AccX, gemm.Term{K: n, A: dOut, B: w})
 		}
 		switch {
 		case !g.WantW:
 		case p.T:
-			product(n, p.K, g.DW, g.AccW, gemm.Term{K: m, A: dOutT, B: x})
+			product(true, n, p.K, g.DW, g.AccW, gemm.Term{K: m, A: dOutT, B: x})
 		case mask != nil:
 			// The gradient is the right factor here, which has no hook.
 			c.eachRow(m, n, mask)
@@ -112,14 +121,38 @@ func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []Product
 			fallthrough
 		default:
 			x.Trans = true
-			product(p.K, n, g.DW, g.AccW, gemm.Term{K: m, A: x, B: dOut})
+			product(false, p.K, n, g.DW, g.AccW, gemm.Term{K: m, A: x, B: dOut})
 		}
 	}
-	if db.N > 0 {
+	switch {
+	case db.N == 0:
+	case parts != nil:
+		c.treeSum(db.Host, parts, n, accB)
+		c.giveBack(parts)
+	default:
 		if mask != nil {
 			c.eachRow(m, n, mask)
 		}
 		c.ColSum(db, d, m, n, accB)
+	}
+}
+
+// sumColumns is a hook for a product that reads chunks of the rows of d [_, n]: it
+// masks them, unless mask is nil, and sums their columns into the chunk's part.
+func sumColumns(parts, d []float32, n, chunk int, mask func(lo, hi int)) func(lo, hi int) {
+	const few = 8 // rows that stay in the first-level cache between the two
+	return func(lo, hi int) {
+		sum := parts[lo/chunk*n:][:n]
+		clear(sum)
+		for at := lo; at < hi; at += few {
+			end := min(at+few, hi)
+			if mask != nil {
+				mask(at, end)
+			}
+			for r := at; r < end; r++ {
+				simd.Add(sum, d[r*n:(r+1)*n])
+			}
+		}
 	}
 }
 
