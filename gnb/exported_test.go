@@ -100,6 +100,7 @@ func everyFunction(dir string) map[string]func() error {
 			}
 			return nil
 		},
+		"Export":    func() error { return fails(gnb.Export(ctx, nil, gnb.ExportOptions{})) },
 		"OpenStudy": func() error { _, err := gnb.OpenStudy(filepath.Join(dir, "none")); return fails(err) },
 		"Studies":   func() error { _, err := gnb.Studies(ctx); return err },
 		"Small": func() error {

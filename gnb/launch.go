@@ -56,6 +56,10 @@ type LaunchOptions struct {
 	CheckpointEvery int
 	// KeepCheckpoints is how many checkpoints are kept, 3 by default.
 	KeepCheckpoints int
+	// TensorBoard also writes the run's metrics for TensorBoard, into the run's
+	// directory while it goes: "tensorboard --logdir runs" shows all such runs. See
+	// [Export] for what is written, and for runs without it.
+	TensorBoard bool
 	// Quiet shows nothing.
 	Quiet bool
 	// Title is what the panel is called, by default the program and the dataset.
@@ -506,6 +510,11 @@ func (l *launched) start(ctx context.Context) (*Run, error) {
 		return nil, err
 	}
 	l.view = v
+	endBoard, err := l.board()
+	if err != nil {
+		return l.run, errors.Join(err, v.close(err))
+	}
+	defer endBoard()
 	g, err := multigpu.Start(ctx, multigpu.Spec{
 		World: l.o.Workers, Job: l.job, Files: l.files, Threads: l.o.Threads, RunID: l.run.Config.ID,
 		Stall: l.o.StallAfter, OnEvent: v.onEvent, OnOutput: v.onOutput,

@@ -157,6 +157,15 @@ func TestRunsCommand(t *testing.T) {
 			t.Errorf("%v: status %d, %s", args, status, stderr)
 		}
 	}
+	result(t, dir, "runs", "export", a, b, "--tensorboard", "tb")
+	if found, err := filepath.Glob(filepath.Join(dir, "tb", "*", "events.out.tfevents.*")); err != nil || len(found) != 2 {
+		t.Errorf("exported %v (%v), want two files", found, err)
+	}
+	for _, args := range [][]string{{"export"}, {"show", "--tensorboard", "tb"}, {"export", a, b, "--tensorboard", "tb", "--follow"}} {
+		if status, _, stderr := gnbRun(t, dir, append([]string{"runs"}, args...)...); status != 2 {
+			t.Errorf("%v: status %d, %s", args, status, stderr)
+		}
+	}
 	status, stdout, stderr := gnbRun(t, dir, "runs", "compare", a, b)
 	if status != 0 || !strings.Contains(stdout, "args.Sizes.hidden") || strings.Contains(stdout, "args.LR") {
 		t.Errorf("compare: status %d\n%s%s", status, stdout, stderr)

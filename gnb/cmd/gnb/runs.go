@@ -14,22 +14,28 @@ import (
 var runsCommand = command{"runs", "list, show, compare or watch runs", runRuns}
 
 func runRuns(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("list|show|compare|attach [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ; attach watches one that another process is running, by default the last, until it ends. RUN is a run's directory or its name.
+	fs := out.flags("list|show|compare|attach|export [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ; attach watches one that another process is running, by default the last, until it ends; export writes what runs reported for TensorBoard, by default that of the last. RUN is a run's directory or its name.
 
 A filter is comparisons with spaces between them, all of which hold: --filter 'model=sage lr<0.01 test_accuracy>0.7'. Fields are all that is known of a run, settings and results; = takes patterns with * and several values with |.`)
 	var (
 		o       gnb.RunsOptions
+		export  gnb.ExportOptions
 		columns = fs.String("columns", "", "`fields` to show, such as name,lr,val_accuracy")
 	)
 	fs.StringVar(&o.Filter, "filter", "", "`comparisons` that hold for the runs that are listed, such as 'state=done lr<0.01'")
 	fs.StringVar(&o.Sort, "sort", "", "`fields` to sort by, such as -val_accuracy for the greatest first (default the oldest first)")
 	fs.BoolVar(&o.Trials, "trials", false, "list the trials of sweeps, too")
+	fs.StringVar(&export.TensorBoard, "tensorboard", "", "`directory` to export to, for tensorboard --logdir")
+	fs.BoolVar(&export.Follow, "follow", false, "go on exporting until the run ends")
 	rest, err := out.parse(fs, args, 1, -1)
 	if err != nil {
 		return err
 	}
 	if what := rest[0]; what != "list" && (o != gnb.RunsOptions{} || *columns != "") {
 		return usagef("--filter, --sort, --columns and --trials are for runs list, and got %q", what)
+	}
+	if what := rest[0]; (what == "export") != (export.TensorBoard != "") || export.Follow && what != "export" {
+		return usagef("runs export takes --tensorboard DIRECTORY, and --follow; runs list, show, attach and compare do not")
 	}
 	switch what, names := rest[0], rest[1:]; {
 	case what == "list" && len(names) == 0:
@@ -38,10 +44,12 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 		return showRun(ctx, out, names)
 	case what == "attach" && len(names) <= 1:
 		return attachRun(ctx, out, names)
+	case what == "export":
+		return exportRuns(ctx, out, names, export)
 	case what == "compare" && len(names) >= 2:
 		return compareRuns(out, names)
 	}
-	return usagef("it is: runs list, runs show [RUN], runs attach [RUN], or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
+	return usagef("it is: runs list, runs show [RUN], runs attach [RUN], runs export [RUN...] or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
 }
 
 func listRuns(ctx context.Context, out *output, o gnb.RunsOptions, columns []string) error {
@@ -133,19 +141,51 @@ func tellRun(out *output, r *gnb.Run) {
 	out.result(map[string]any{"runs": runResults([]*gnb.Run{r})})
 }
 
-func compareRuns(out *output, names []string) error {
-	var runs []*gnb.Run
-	for _, name := range names {
-		r, err := openRun(name)
+func exportRuns(ctx context.Context, out *output, names []string, o gnb.ExportOptions) error {
+	runs, err := openRuns(names)
+	if err != nil {
+		return err
+	}
+	if len(runs) == 0 {
+		r, err := gnb.LastRun(ctx)
 		if err != nil {
 			return err
 		}
 		runs = append(runs, r)
 	}
+	if o.Follow && len(runs) > 1 {
+		return usagef("--follow goes with one run, and got %d", len(runs))
+	}
+	for _, r := range runs {
+		if err := gnb.Export(ctx, r, o); err != nil {
+			return err
+		}
+	}
+	out.printf("%s in %s; tensorboard --logdir %s shows %s\n", plural(len(runs), "run"), o.TensorBoard, o.TensorBoard, map[bool]string{true: "it", false: "them"}[len(runs) == 1])
+	out.result(map[string]any{"runs": runResults(runs), "tensorboard": o.TensorBoard})
+	return nil
+}
+
+func compareRuns(out *output, names []string) error {
+	runs, err := openRuns(names)
+	if err != nil {
+		return err
+	}
 	c := gnb.Compare(runs...)
 	out.printf("%s", c)
 	out.result(map[string]any{"runs": runResults(runs), "settings": c.Settings, "results": c.Results})
 	return nil
+}
+
+func openRuns(names []string) (runs []*gnb.Run, err error) {
+	for _, name := range names {
+		r, err := openRun(name)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, nil
 }
 
 // openRun opens a run by its directory, or by its name among the runs.

@@ -138,6 +138,7 @@ func trainFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) {
 	fs.IntVar(&o.Patience, "patience", 0, "`epochs` without a better one after which training ends (default: all epochs)")
 	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints (default one a minute, -1: none)")
 	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "checkpoints that are kept")
+	fs.BoolVar(&o.TensorBoard, "tensorboard", false, "also write the run for tensorboard --logdir runs, while it goes")
 	fs.BoolVar(&o.Digest, "digest", false, "also compute the digest of everything sampled")
 }
 

@@ -1,0 +1,276 @@
+package gnb
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/tbevents"
+)
+
+// ExportOptions say what [Export] writes.
+type ExportOptions struct {
+	// TensorBoard is a directory for "tensorboard --logdir": the run gets one of its
+	// name within it.
+	TensorBoard string
+	// Follow goes on with a run that goes on, until that ends.
+	Follow bool
+}
+
+// Export writes what a run has reported for other programs. For TensorBoard that
+// is an event file with the loss and the learning rate of each step, loss, accuracy
+// and the stages' shares of each epoch, evaluations and what the program logged,
+// by the step of the whole run, and the run's settings for the table of
+// hyper-parameters. The file takes the place of one that was exported before.
+//
+// LaunchOptions.TensorBoard writes the same while the run goes.
+func Export(ctx context.Context, r *Run, o ExportOptions) error {
+	multigpuEnter()
+	switch {
+	case r == nil || r.Dir == "":
+		return errors.New("gnb: Export needs a run with a directory; get one from gnb.LastRun or gnb.OpenRun")
+	case o.TensorBoard == "":
+		return errors.New("gnb: Export needs a directory for what it writes: ExportOptions{TensorBoard: \"tb\"}")
+	}
+	name := r.name()
+	if !filepath.IsLocal(name) {
+		name = filepath.Base(name)
+	}
+	b, err := newBoard(r, filepath.Join(o.TensorBoard, name))
+	if err != nil {
+		return err
+	}
+	for {
+		on := o.Follow && goesOn(r.Dir) // before reading: what it wrote until its end is read
+		if err := b.more(); err != nil || !on {
+			return b.close(err)
+		}
+		select {
+		case <-ctx.Done():
+			return b.close(ctx.Err())
+		case <-time.After(boardEvery):
+		}
+	}
+}
+
+// boardEvery is how often a board looks for what is new. TensorBoard itself looks
+// every 5 seconds.
+const boardEvery = time.Second
+
+// board writes a run's metrics for TensorBoard, as far as there are any.
+type board struct {
+	run     *Run
+	dir     string
+	file    *os.File
+	buf     *bufio.Writer
+	w       *tbevents.Writer
+	metrics os.FileInfo // the file that is read
+	read    int64       // so much of it
+	at      time.Time   // of the last event
+	failed  error       // the first failure to write
+}
+
+// boardSuffix ends the names of our event files.
+const boardSuffix = ".gnb"
+
+// newBoard begins an event file in dir, in place of those of ours that are there.
+func newBoard(r *Run, dir string) (*board, error) {
+	b := &board{run: r, dir: dir}
+	return b, b.begin()
+}
+
+func (b *board) begin() error {
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
+		return fmt.Errorf("gnb: making a directory for TensorBoard: %w; choose a place that can be written to", err)
+	}
+	old, err := filepath.Glob(filepath.Join(b.dir, "events.out.tfevents.*"+boardSuffix))
+	if err != nil { // of a directory with a [ in its name
+		old = nil
+	}
+	for _, path := range old {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("gnb: replacing what was written for TensorBoard: %w", err)
+		}
+	}
+	b.metrics, b.read, b.at = nil, 0, b.run.Config.Created
+	if b.file, err = os.Create(filepath.Join(b.dir, tbevents.FileName(time.Now(), b.run.Config.ID+boardSuffix))); err != nil {
+		return fmt.Errorf("gnb: making a file for TensorBoard: %w; choose a place that can be written to", err)
+	}
+	b.buf = bufio.NewWriterSize(b.file, 1<<16)
+	if b.w, err = tbevents.New(b.buf, b.at); err == nil {
+		err = b.w.HParams(b.at, b.run.Config.ID, b.hparams())
+	}
+	return err
+}
+
+// hparams are the run's settings, the names as short as they can be.
+func (b *board) hparams() map[string]any {
+	settings := b.run.settings()
+	out := map[string]any{}
+	for name, text := range settings {
+		if slices.Contains(leastTelling, name) && name != "seed" || text == "" {
+			continue
+		}
+		var v any = text
+		if x, err := strconv.ParseFloat(text, 64); err == nil {
+			v = x
+		} else if yes, err := strconv.ParseBool(text); err == nil {
+			v = yes
+		}
+		out[shortName(name, []map[string]string{settings})] = v
+	}
+	return out
+}
+
+// more writes what is new in the run's metrics.
+func (b *board) more() error {
+	info, err := os.Stat(filepath.Join(b.run.Dir, "metrics.jsonl"))
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return b.buf.Flush()
+		}
+		return fmt.Errorf("gnb: reading a run's metrics: %w", err)
+	}
+	if b.metrics != nil && (!os.SameFile(info, b.metrics) || info.Size() < b.read) {
+		// The run was resumed and its metrics were cut: what it reports again has
+		// been written already.
+		if err := errors.Join(b.file.Close(), b.begin()); err != nil {
+			return err
+		}
+	}
+	b.metrics = info
+	b.read, err = readMetricsFrom(b.run.Dir, b.read, b.take)
+	return errors.Join(err, b.failed, b.buf.Flush())
+}
+
+// take writes an event of the run.
+func (b *board) take(e event) {
+	if e.Time > 0 {
+		b.at = time.UnixMicro(int64(e.Time * 1e6))
+	}
+	switch e.Type {
+	case evSteps:
+		for _, r := range e.Records {
+			s := []tbevents.Scalar{{Tag: "loss/step", Value: float64(r.Loss)}}
+			if r.LR > 0 {
+				s = append(s, tbevents.Scalar{Tag: "learning_rate", Value: float64(r.LR)})
+			}
+			b.put(r.Total, s)
+		}
+	case evEpoch:
+		if e.Time == 0 { // of before it was kept
+			b.at = b.at.Add(time.Duration(e.Seconds * float64(time.Second)))
+		}
+		s := []tbevents.Scalar{{Tag: "loss/epoch", Value: float64(e.Loss)}, {Tag: "epoch_seconds", Value: e.Seconds}}
+		if x := float64(e.Accuracy); !math.IsNaN(x) {
+			s = append(s, tbevents.Scalar{Tag: "accuracy/train", Value: x})
+		}
+		sum := 0.0
+		for _, sec := range e.Stages {
+			sum += sec
+		}
+		for _, stage := range stageOrder {
+			if sec := e.Stages[stage]; sec > 0 {
+				s = append(s, tbevents.Scalar{Tag: "stages/" + stage, Value: sec / sum})
+			}
+		}
+		b.put(e.Total, s)
+	case evMetrics, evLog:
+		var s []tbevents.Scalar
+		for _, v := range e.Values {
+			if !math.IsNaN(v.Value) {
+				s = append(s, tbevents.Scalar{Tag: boardTag(e.Type, v.Name), Value: v.Value})
+			}
+		}
+		b.put(e.Total, s)
+	}
+}
+
+// boardTag groups what is compared: val_accuracy and test_accuracy are accuracy/val
+// and accuracy/test.
+func boardTag(kind, name string) string {
+	if kind == evLog {
+		return "log/" + name
+	}
+	split, _, ok := cutKind(name)
+	if !ok {
+		split, ok = strings.CutSuffix(name, "_loss")
+	}
+	if !ok {
+		return name
+	}
+	return strings.TrimPrefix(name, split+"_") + "/" + split
+}
+
+func (b *board) put(step int64, values []tbevents.Scalar) {
+	if err := b.w.Scalars(b.at, step, values...); err != nil && b.failed == nil {
+		b.failed = err
+	}
+}
+
+// close ends the file, with how the run ended if it has, and returns the first
+// error.
+func (b *board) close(err error) error {
+	if r, opened := OpenRun(b.run.Dir); err == nil && opened == nil {
+		switch r.Result.State {
+		case StateDone:
+			err = b.w.End(b.at, tbevents.Success)
+		case StateFailed:
+			err = b.w.End(b.at, tbevents.Failure)
+		}
+	}
+	return errors.Join(err, b.buf.Flush(), b.file.Close())
+}
+
+// follow writes while the run of this process goes. The function it returns ends
+// that, once the run's result is written.
+func (b *board) follow() (end func() error) {
+	stop, ended := make(chan struct{}), make(chan error)
+	go func() {
+		tick := time.NewTicker(boardEvery)
+		defer tick.Stop()
+		var err error
+		for err == nil {
+			select {
+			case <-stop:
+				err = b.more()
+				ended <- b.close(err)
+				return
+			case <-tick.C:
+				err = b.more()
+			}
+		}
+		<-stop
+		ended <- b.close(err)
+	}()
+	return func() error {
+		close(stop)
+		return <-ended
+	}
+}
+
+// board begins what the run writes for TensorBoard, if it is to. That this cannot
+// go on is said and does not end the run.
+func (l *launched) board() (end func(), err error) {
+	if !l.o.TensorBoard || l.run.Dir == "" {
+		return func() {}, nil
+	}
+	b, err := newBoard(l.run, l.run.Dir)
+	if err != nil {
+		return nil, err
+	}
+	stop := b.follow()
+	return func() {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "what is written for TensorBoard is not whole; gnb runs export writes it anew:", err)
+		}
+	}, nil
+}

@@ -1,0 +1,145 @@
+package gnb_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/tbevents/tbread"
+)
+
+// events is the one event file of a directory.
+func events(t *testing.T, dir string) []byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*tfevents*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("event files in %s: %v (%v), want one", dir, files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// stepsOf are the steps of a tag, which must ascend.
+func stepsOf(t *testing.T, points []tbread.Point) (out []int64) {
+	t.Helper()
+	for i, p := range points {
+		out = append(out, p.Step)
+		if i > 0 && (p.Step <= points[i-1].Step || p.Time < points[i-1].Time) {
+			t.Errorf("step %d at %v comes after step %d at %v", p.Step, p.Time, points[i-1].Step, points[i-1].Time)
+		}
+	}
+	return out
+}
+
+// A live run's events are its metrics, and those of an export afterwards.
+func TestTensorBoard(t *testing.T) {
+	ds := load(t, smallSet)
+	dir := t.TempDir()
+	run := train(t, ds, gnb.TrainOptions{Workers: 2, Threads: 1, Epochs: 3, Batch: 200, Hidden: 8, LR: 0.02, RunDir: filepath.Join(dir, "run"), TensorBoard: true})
+	live := events(t, run.Dir)
+	got := tbread.Scalars(t, live)
+	losses, err := run.Losses()
+	if err != nil || len(losses) == 0 || len(got["loss/step"]) != len(losses) {
+		t.Fatalf("%d losses of %d steps (%v)", len(got["loss/step"]), len(losses), err)
+	}
+	stepsOf(t, got["loss/step"])
+	for i, p := range got["loss/step"] {
+		if p.Step != int64(i+1) || p.Value != float64(float32(losses[i])) || math.Abs(p.Time-float64(run.Config.Created.Unix())) > 60 {
+			t.Errorf("loss %d is %+v, want %v", i, p, losses[i])
+		}
+		if lr := got["learning_rate"][i]; lr.Value != float64(float32(0.02)) {
+			t.Errorf("learning rate %v", lr)
+		}
+	}
+	perEpoch := run.Result.Steps / 3
+	for _, tag := range []string{"loss/epoch", "accuracy/train", "accuracy/val", "accuracy/test", "epoch_seconds", "stages/forward", "stages/sample"} {
+		if s := stepsOf(t, got[tag]); !slices.Equal(s, []int64{perEpoch, 2 * perEpoch, 3 * perEpoch}) {
+			t.Errorf("%s at steps %v", tag, s)
+		}
+	}
+	if p := got["loss/epoch"][2]; p.Value != float64(float32(run.Loss())) {
+		t.Errorf("the last epoch's loss is %v, want %v", p, run.Loss())
+	}
+	sum := 0.0
+	for tag, p := range got {
+		if strings.HasPrefix(tag, "stages/") {
+			sum += p[0].Value
+		}
+	}
+	if math.Abs(sum-1) > 1e-5 {
+		t.Errorf("the stages' shares add up to %v", sum)
+	}
+	text := strings.Join(tbread.Lines(t, live), "\n")
+	for _, want := range []string{`"hidden"`, `double 0.02`, `_hparams_/session_end_info`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the hyper-parameters lack %s:\n%s", want, text)
+		}
+	}
+	out := filepath.Join(dir, "out")
+	for range 2 { // the second time in place of the first
+		if err := gnb.Export(t.Context(), run, gnb.ExportOptions{TensorBoard: out, Follow: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := tbread.Lines(t, events(t, filepath.Join(out, "run"))); strings.Join(again, "\n") != text {
+		t.Error("exported afterwards, the run has other events than while it went")
+	}
+}
+
+// An interrupted run that goes on has each step once.
+func TestTensorBoardAfterResume(t *testing.T) {
+	ds := load(t, smallSet)
+	run := pausedAt(t, phases, "iteration 1 3", gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 4, CheckpointEvery: 3, TensorBoard: true})
+	got := tbread.Scalars(t, events(t, run.Dir))
+	if s := stepsOf(t, got["loss/step"]); int64(len(s)) != run.Result.Steps || s[len(s)-1] != run.Result.Steps {
+		t.Errorf("%d steps to %d, want each of %d", len(s), s[len(s)-1], run.Result.Steps)
+	}
+	if len(got["log/paused"]) > 1 || len(got["loss/epoch"]) != 3 {
+		t.Errorf("paused %v, epochs %v", got["log/paused"], got["loss/epoch"])
+	}
+}
+
+func TestExportErrors(t *testing.T) {
+	dir := fiveRuns(t)
+	file := filepath.Join(dir, "file")
+	r, err := gnb.OpenRun(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, call := range map[string]func() error{
+		"needs a run":       func() error { return gnb.Export(t.Context(), nil, gnb.ExportOptions{TensorBoard: dir}) },
+		"needs a directory": func() error { return gnb.Export(t.Context(), r, gnb.ExportOptions{}) },
+		"can be written to": func() error { return gnb.Export(t.Context(), r, gnb.ExportOptions{TensorBoard: file}) },
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+	if err := gnb.Export(t.Context(), r, gnb.ExportOptions{TensorBoard: dir}); err != nil { // it has no metrics
+		t.Error(err)
+	}
+	if len(tbread.Scalars(t, events(t, r.Dir))) != 0 {
+		t.Error("a run without metrics has scalars")
+	}
+}
+
+func ExampleExport() {
+	defer inScratch()()
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 2, Hidden: 8, Quiet: true}))
+	tb := filepath.Join(gnb.RunsDir(), "tb")
+	gnb.Check(gnb.Export(ctx, run, gnb.ExportOptions{TensorBoard: tb})) // tensorboard --logdir runs/tb
+	found := gnb.Must(filepath.Glob(filepath.Join(tb, "*", "events.out.tfevents.*")))
+	fmt.Println(len(found))
+	// Output: 1
+}
