@@ -64,21 +64,50 @@ func CopyIn[T number](s *Stream, dst Ptr, src []T) error { return s.copyIn(dst, 
 
 func (s *Stream) copyIn(dst Ptr, src []byte) error {
 	for len(src) > 0 {
-		c, err := s.stage.take()
-		if err != nil {
-			return err
-		}
 		n := min(len(src), chunkSize)
-		err = s.d.alive("copying to the device", func() {
-			copy(c.mem.Bytes, src[:n])
-			s.CopyFromPinned(dst, c.mem, 0, int64(n))
-			s.Record(c.done)
-		})
-		s.stage.free <- c
-		if err != nil {
+		if err := s.piece(dst, int64(n), func(b []byte) { copy(b, src) }); err != nil {
 			return err
 		}
 		dst, src = dst+Ptr(n), src[n:]
+	}
+	return s.d.Err()
+}
+
+// piece copies n bytes, at most a chunk, which fill writes.
+func (s *Stream) piece(dst Ptr, n int64, fill func(b []byte)) error {
+	c, err := s.stage.take()
+	if err != nil {
+		return err
+	}
+	defer func() { s.stage.free <- c }() // also where fill panics
+	return s.d.alive("copying to the device", func() {
+		fill(c.mem.Bytes[:n])
+		s.CopyFromPinned(dst, c.mem, 0, n)
+		s.Record(c.done)
+	})
+}
+
+// CopyInBy copies n bytes to dst in the order of s, which fill writes, piece by piece: those from at on, of
+// a length that is a multiple of unit, as n is. The pieces are pinned memory, and one is copied while
+// the next is written. fill does not wait for the device.
+func CopyInBy(s *Stream, dst Ptr, n, unit int64, fill func(piece []byte, at int64)) error {
+	step := chunkSize / unit * unit
+	var own []byte
+	if step == 0 { // units are larger than a chunk
+		step, own = unit, make([]byte, unit)
+	}
+	for at := int64(0); at < n; at += step {
+		if own != nil {
+			fill(own, at)
+			if err := s.copyIn(dst+Ptr(at), own); err != nil {
+				return err
+			}
+			continue
+		}
+		size := min(step, n-at)
+		if err := s.piece(dst+Ptr(at), size, func(b []byte) { fill(b, at) }); err != nil {
+			return err
+		}
 	}
 	return s.d.Err()
 }

@@ -75,7 +75,8 @@ type Batch struct {
 	fetchErr error
 
 	fetchedInto *fetched
-	spare       *spares // where that goes
+	spare       *spares    // where that goes
+	staged      stagedRows // the features on a device; nil where it reads all of them
 }
 
 func (b *Batch) space() *nn.Space {
@@ -228,16 +229,31 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			yield(nil, err)
 			return
 		}
+		st, err := w.stager()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if st != nil {
+			defer st.close()
+		}
 		ids := p.ids
 		if !p.InOrder {
 			ids = sample.EpochOrder(w.job.Seed, epoch+stepBase<<20, ids)
 		}
+		var current *Batch // the one that the consumer has
+		defer func() {
+			if current != nil {
+				current.unstage()
+			}
+		}()
 		if (p.steps-first)*w.job.Virtual == 1 { // nothing to overlap with
 			b := w.sampleShare(s, p, ids, epoch, stepBase, first, 0)
 			if b.err == nil {
 				w.stage(stageFetch)
-				b.err = w.fetch(b)
+				b.err = w.fetch(b, st, nil)
 			}
+			current = b
 			if w.hand(b, purpose, yield) {
 				b.release()
 			}
@@ -249,8 +265,13 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			fetch   = make(chan *Batch, p.Ahead)
 			wg      sync.WaitGroup
 		)
-		defer wg.Wait()
-		defer close(stop)
+		defer func() {
+			close(stop)
+			wg.Wait()
+			for b := range sampled { // those that nobody wanted any more
+				b.unstage()
+			}
+		}()
 		wg.Go(func() {
 			defer close(sampled)
 			defer close(fetch)
@@ -275,7 +296,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		})
 		wg.Go(func() {
 			for b := range fetch {
-				b.fetchErr = w.fetch(b)
+				b.fetchErr = w.fetch(b, st, stop)
 				close(b.fetched)
 			}
 		})
@@ -290,6 +311,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 				<-b.fetched
 				b.err = b.fetchErr
 			}
+			current = b
 			if !w.hand(b, purpose, yield) {
 				return
 			}
@@ -326,10 +348,19 @@ func (w *Worker) sampleShare(s batchSampler, p plan, ids []int32, epoch, stepBas
 	return b
 }
 
+// stager is a loop's, or nil where no features are staged.
+func (w *Worker) stager() (stager, error) {
+	if w.gpu == nil || !w.gpu.staged() {
+		return nil, nil
+	}
+	return w.gpu.stager()
+}
+
 // fetch gets what a batch needs besides its blocks: sparse features and labels.
-// Dense features stay where they are, for the first layer to read.
-func (w *Worker) fetch(b *Batch) error {
-	return mapped.Guard(func() error {
+// Dense features stay where they are, for the first layer to read, unless there is a
+// stager, which copies them to the device; stop ends its waiting for earlier batches.
+func (w *Worker) fetch(b *Batch, st stager, stop <-chan struct{}) error {
+	return mapped.Guard(func() (err error) {
 		b.threads = w.job.Threads
 		m := w.spare.get()
 		b.fetchedInto, b.spare = m, &w.spare
@@ -359,8 +390,19 @@ func (w *Worker) fetch(b *Batch) error {
 			}
 			m.targets = b.Targets
 		}
-		return nil
+		if st != nil {
+			b.staged, err = st.prepare(stop, b.InputIDs())
+		}
+		return err
 	})
+}
+
+// unstage ends the use of the batch's features on a device.
+func (b *Batch) unstage() {
+	if b.staged != nil {
+		b.staged.done()
+		b.staged = nil
+	}
 }
 
 // fewRows is the rows that are copied faster than another thread wakes.
@@ -395,6 +437,7 @@ func (s *spares) get() *fetched {
 // release gives the batch's memory to later ones, and leaves nothing of it to who
 // kept the batch.
 func (b *Batch) release() {
+	b.unstage()
 	b.Release()
 	b.Labels, b.Targets, b.Sparse = nil, nil, nil
 	b.spare.mu.Lock()
@@ -409,6 +452,9 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 	}
 	if b.full {
 		return f.Input(b.x.Rows, b.x.Cols, b.x.F32, b.space())
+	}
+	if b.staged != nil {
+		b.staged.use()
 	}
 	if len(b.Blocks) > 0 {
 		return f.SourceRows(b.x.F32, b.x.Cols, b.Blocks[0])
@@ -478,6 +524,9 @@ func (w *Worker) FullGraph(split string) *Batch {
 		w.Fail(fmt.Errorf("gnb: full-graph training needs features, and %s has none", ds.Name()))
 	}
 	w.check(targets(ds))
+	if w.gpu != nil && w.gpu.staged() && ds.X != nil {
+		w.Fail(errors.New("gnb: full-graph training reads the features of all nodes in every step, and neither the device nor the host's memory that can be pinned has room for them: train in mini-batches, on the CPU (Device: \"cpu\"), or make room"))
+	}
 	layers := 1
 	if len(w.nets) > 0 {
 		layers = w.nets[len(w.nets)-1].model.NumLayers()

@@ -3,12 +3,15 @@ package gnb
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/hostmem"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -28,6 +31,10 @@ type gpu interface {
 	// hold puts a matrix of host memory on the device, where passes read it until
 	// release; false where there is no room.
 	hold(host []float32) (release func(), ok bool)
+	// staged says that features lie in the host's memory, where the device does not
+	// read them: each batch's rows are copied, by a stager.
+	staged() bool
+	stager() (stager, error)
 	// String says which device it is and what lies where.
 	String() string
 	close() error
@@ -51,6 +58,42 @@ type batchSampler interface {
 	Sample(epoch, step int, seeds []int32) (*sample.Batch, error)
 }
 
+// stager copies the features of one batch after the other to the device, a batch
+// ahead, for one loop.
+type stager interface {
+	// prepare begins to copy the features of nodes. It waits while two batches are
+	// not done, until stop is closed.
+	prepare(stop <-chan struct{}, ids []int32) (stagedRows, error)
+	// close ends the loop, whose batches are done.
+	close()
+}
+
+// stagedRows are the features of a batch.
+type stagedRows interface {
+	use()  // they are what passes read that begin from now on
+	done() // by what was asked of the device until now
+}
+
+// shareHostMemory finds what the host's memory has free before any rank pins some.
+// Collective.
+func (w *Worker) shareHostMemory() error {
+	m, err := hostmem.Read()
+	if err != nil {
+		m.Free = math.MaxInt64 // where nobody says what there is, pinning tells
+	}
+	if w.World() > 1 {
+		all, err := w.comm.AllGather(w.site("host memory"), binary.LittleEndian.AppendUint64(nil, uint64(m.Free)))
+		if err != nil {
+			return err
+		}
+		for _, b := range all {
+			m.Free = min(m.Free, int64(binary.LittleEndian.Uint64(b)))
+		}
+	}
+	w.hostMemory = m
+	return nil
+}
+
 // openDevice opens this rank's device where the run is to use one. All ranks do,
 // or none: with the device "auto" one rank that has none makes all use the CPU,
 // and the run says why; with "cuda" it ends. Collective.
@@ -58,6 +101,9 @@ func (w *Worker) openDevice() error {
 	mode := w.job.Device
 	if mode == "" {
 		return nil
+	}
+	if err := w.shareHostMemory(); err != nil {
+		return err
 	}
 	var g gpu
 	err := mapped.Guard(func() (err error) {
@@ -118,13 +164,16 @@ func (w *Worker) deviceSampler(l Loader, picker Picker, purpose philox.Purpose, 
 }
 
 // wantsHost says whether somebody reads the arrays of batches in host memory: the
-// digest, the fetching of sparse features, or models that derive something of a
+// digest, the fetching of sparse features or of staged ones, or models that derive something of a
 // block, which all may that are not known not to.
 func (w *Worker) wantsHost() bool {
-	if w.looks || w.digest != nil || len(w.nets) == 0 || w.ds.X == nil {
+	if w.looks || w.digest != nil || len(w.nets) == 0 || w.ds.X == nil || w.gpu != nil && w.gpu.staged() {
 		return true
 	}
 	for _, n := range w.nets {
+		if n.hostEval {
+			return true
+		}
 		switch n.model.(type) {
 		case *nn.SAGE, *nn.GIN, *nn.MLP:
 		default:
@@ -147,6 +196,9 @@ func inputs(b *sample.Batch) int {
 // they do not fit, this network is evaluated on the CPU from now on.
 func (n *network) holdInput(h []float32) (release func(), err error) {
 	w := n.w
+	if w.gpu != nil && !n.hostEval && w.gpu.staged() {
+		n.evaluateOnHost("the device reads no features but a batch's")
+	}
 	if w.gpu == nil || n.hostEval || len(h) == 0 {
 		return func() {}, n.evalOnHost()
 	}
@@ -154,11 +206,18 @@ func (n *network) holdInput(h []float32) (release func(), err error) {
 	if ok {
 		return release, nil
 	}
-	w.Printf("layer-wise evaluation runs on the CPU: the device has no room for %d MB of a layer's rows", 4*len(h)>>20)
-	n.hostEval = true
-	n.eval.Close()
-	n.eval = nil
+	n.evaluateOnHost(fmt.Sprintf("the device has no room for %d MB of a layer's rows", 4*len(h)>>20))
 	return func() {}, n.evalOnHost()
+}
+
+// evaluateOnHost has the network evaluated layer by layer on the CPU from now on.
+func (n *network) evaluateOnHost(why string) {
+	n.w.Printf("layer-wise evaluation runs on the CPU: %s", why)
+	n.hostEval = true
+	if n.eval != nil {
+		n.eval.Close()
+		n.eval = nil
+	}
 }
 
 // evalOnHost gets the weights where evaluation runs on the CPU.

@@ -216,6 +216,13 @@ var explainProgram = Program("gnb.explain", func(w *Worker, a explainArgs) error
 	if err != nil {
 		return err
 	}
+	st, err := w.stager()
+	if err != nil {
+		return err
+	}
+	if st != nil {
+		defer st.close()
+	}
 	e := Explanation{Fanouts: a.Fanouts, Epoch: a.Epoch, Step: a.Step, Seeds: len(seeds)}
 	for round := range explainRounds {
 		e.Spans = nil
@@ -226,7 +233,7 @@ var explainProgram = Program("gnb.explain", func(w *Worker, a explainArgs) error
 			return b.err
 		}
 		timer.done(stageSample, blockBytes(b.Blocks...))
-		if err := w.fetch(b); err != nil {
+		if err := w.fetch(b, st, nil); err != nil {
 			return err
 		}
 		timer.done(stageFetch, fetchedBytes(b))

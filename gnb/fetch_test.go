@@ -17,7 +17,7 @@ func TestFetchedMemoryGoesFromBatchToBatch(t *testing.T) {
 	}}
 	fetch := func(seeds ...int32) *Batch {
 		b := &Batch{Batch: &sample.Batch{Seeds: seeds}}
-		if err := w.fetch(b); err != nil {
+		if err := w.fetch(b, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		return b

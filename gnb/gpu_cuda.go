@@ -22,6 +22,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/hostmem"
 )
 
 // gpuCount is the number of GPUs that workers may use, with the reason where there
@@ -72,7 +73,14 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var o store.Options
+	o := store.Options{Host: &store.Host{Memory: w.hostMemory, Ranks: w.World()}}
+	pinned, err := sizeSetting("GNB_CUDA_PINNED")
+	if err != nil {
+		return nil, err
+	}
+	if pinned > 0 {
+		o.Host.Memory, o.Host.Set = hostmem.Memory{Free: pinned}, true
+	}
 	for name, to := range map[string]*store.Place{"GNB_CUDA_GRAPH": &o.Graph, "GNB_CUDA_FEATURES": &o.Features} {
 		if *to, err = placeSetting(name); err != nil {
 			return nil, err
@@ -117,12 +125,9 @@ func openGPU(w *Worker) (_ gpu, err error) {
 		return nil, err
 	}
 	if f := g.data.Features; f != nil {
-		if f.Place == store.Staged {
-			return nil, fmt.Errorf("the device has no room for %v, and neither has the host's memory that can be pinned; end other programs, raise the container's memory limit, or train on the CPU", f)
-		}
-		g.be.Share(x.Features, f.Memory())
+		f.Share(g.be)
 	}
-	if on := g.data.Graph; on != nil {
+	if on := g.data.Graph; on != nil && on.Place != store.Staged {
 		g.be.ShareGraph(on.Host, on.Indptr, on.Indices)
 	}
 	g.note("%v", g.data)
@@ -130,13 +135,15 @@ func openGPU(w *Worker) (_ gpu, err error) {
 }
 
 // placeSetting is where the environment says that data lies: "device", "cached" (the
-// rows used most on the device) or "pinned" (in host memory); unset, where there is
-// room.
+// rows used most on the device), "pinned" (in host memory that kernels read) or
+// "staged" (in host memory); unset, where there is room.
 func placeSetting(name string) (store.Place, error) {
 	text := os.Getenv(name)
-	p, ok := map[string]store.Place{"": store.Auto, "device": store.Device, "cached": store.Cached, "pinned": store.Pinned}[text]
+	p, ok := map[string]store.Place{
+		"": store.Auto, "device": store.Device, "cached": store.Cached, "pinned": store.Pinned, "staged": store.Staged,
+	}[text]
 	if !ok || name == "GNB_CUDA_GRAPH" && p == store.Cached {
-		return 0, fmt.Errorf("the environment variable %s is %q; it is \"device\", \"pinned\" or, for features, \"cached\"", name, text)
+		return 0, fmt.Errorf("the environment variable %s is %q; it is \"device\", \"pinned\", \"staged\" or, for features, \"cached\"", name, text)
 	}
 	return p, nil
 }
@@ -162,7 +169,7 @@ func sizeSetting(name string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n <= 0 || n > 1<<20 && unit == 1<<30 {
-		return 0, fmt.Errorf("the environment variable %s is %q; it is the device memory that a worker may take, such as 20GB", name, text)
+		return 0, fmt.Errorf("the environment variable %s is %q; it is a number of bytes above 0, such as 20GB or 300MB", name, text)
 	}
 	return n * unit, nil
 }
@@ -219,12 +226,52 @@ func (g *device) sampler(c sample.Config, host bool) (batchSampler, error) {
 	default:
 		return nil, nil
 	}
+	if g.data.Graph.Place == store.Staged {
+		return nil, nil
+	}
 	s, err := sampler.New(g.d, g.data.Graph, sampler.Config{Config: c, Host: host})
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
+
+func (g *device) staged() bool {
+	return g.data != nil && g.data.Features != nil && g.data.Features.Place == store.Staged
+}
+
+func (g *device) stager() (stager, error) {
+	s, err := g.data.Features.Stager()
+	if err != nil {
+		return nil, err
+	}
+	return &featureStager{s, g.be}, nil
+}
+
+// featureStager is a stager of the feature store.
+type featureStager struct {
+	*store.Stager
+	be *backend.Backend
+}
+
+func (s *featureStager) prepare(stop <-chan struct{}, ids []int32) (stagedRows, error) {
+	r, err := s.Prepare(stop, ids)
+	if err != nil {
+		return nil, err
+	}
+	return &featureRows{r, s.be}, nil
+}
+
+func (s *featureStager) close() { s.Close() }
+
+// featureRows are a batch's features on the device.
+type featureRows struct {
+	*store.Rows
+	be *backend.Backend
+}
+
+func (r *featureRows) use()  { r.Use(r.be) }
+func (r *featureRows) done() { r.Done() }
 
 // weights are a network's on the device.
 type weights struct {

@@ -111,7 +111,8 @@ type network struct {
 	dev     deviceWeights
 	ahead   bool
 	stepped nn.Optimizer
-	// hostEval has evaluation use the CPU: a layer's rows do not fit on the device.
+	// hostEval has evaluation use the CPU: the device has no room for a layer's rows,
+	// or for the features.
 	hostEval bool
 	eval     *nn.Fwd   // evaluation's pass, made when needed
 	outCols  int       // columns of the last layer-wise output

@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/hostmem"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -89,10 +90,12 @@ type Worker struct {
 
 	samplers []keptSampler
 	spare    spares
-	gpu      gpu             // nil on the CPU
-	looks    bool            // the program reads the blocks of batches itself
-	matrices []keptMatrix    // of small evaluations
-	slices   graphops.Slicer // the graph, cut into blocks; see graph
+	gpu      gpu // nil on the CPU
+	// hostMemory is what the host had free before any rank's device was opened.
+	hostMemory hostmem.Memory
+	looks      bool            // the program reads the blocks of batches itself
+	matrices   []keptMatrix    // of small evaluations
+	slices     graphops.Slicer // the graph, cut into blocks; see graph
 }
 
 // position is a boundary between two iterations of a program: Step iterations

@@ -90,7 +90,7 @@ func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w
 	defer runtime.KeepAlive(m)
 	defer runtime.KeepAlive(rows.Of)
 	s := over(b.arrays(m), m, out, cols)
-	s.via, s.x, s.table = b.rowIDs(rows), addr(table), tableOf(table)
+	s.via, s.x, s.table = b.rowIDs(rows), tableAddr(table), tableOf(table)
 	s.w, s.mean = optional(w), op == tensor.Mean
 	b.aggregate(s)
 }
@@ -110,7 +110,7 @@ func (b *Backend) rowIDs(r tensor.Rows) cuda.Ptr {
 // GatherRows implements [tensor.Backend].
 func (b *Backend) GatherRows(out, table tensor.Buffer, rows tensor.Rows, cols int) {
 	defer runtime.KeepAlive(rows.Of)
-	b.gather(addr(out), addr(table), b.rowIDs(rows), rows.N, cols, tableOf(table))
+	b.gather(addr(out), tableAddr(table), b.rowIDs(rows), rows.N, cols, tableOf(table))
 }
 
 func (b *Backend) gather(out, x, ids cuda.Ptr, rows, cols int, table Memory) {

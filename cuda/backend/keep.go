@@ -19,6 +19,9 @@ type Memory struct {
 	// (SpMMRows and GatherRows).
 	Half         bool
 	Cache, Slots cuda.Ptr
+	// Some says that the table itself is not there: the cache has all rows that are
+	// read, and nothing else may read it.
+	Some bool
 
 	own *cuda.Buffer
 }
@@ -95,12 +98,17 @@ func (b *Backend) Hold(host []float32) (release func(), err error) {
 
 // Share says that the content of host memory lies at mem, which stays the caller's:
 // what passes are given as host is read there. The host's memory itself may then
-// hold anything: it is a name.
+// hold anything: it is a name. Sharing the same memory again moves it, for passes that
+// begin later. It panics where a part of it is kept already.
 func (b *Backend) Share(host []float32, mem *Memory) {
 	if len(host) == 0 {
 		return
 	}
 	i, found := b.kept.find(start(host))
+	if found && start(b.kept[i].host) == start(host) && len(b.kept[i].host) == len(host) && b.kept[i].mem.own == nil {
+		b.kept[i].mem = mem
+		return
+	}
 	if found || i < len(b.kept) && start(host[len(host)-1:]) >= start(b.kept[i].host) {
 		panic("backend: host memory is kept twice; drop it first")
 	}

@@ -11,7 +11,10 @@
 // caller. Labels and the graph come first, then features: all of them on the
 // device where they fit ([Device]); else the rows used most, those of the nodes
 // with the most out-edges, with the others in pinned memory, which kernels read
-// over the bus ([Cached]); else all of them there ([Pinned]); and where the host
-// pins no memory, each batch's rows are copied ([Staged]). No place changes what
-// is computed.
+// over the bus ([Cached]); else all of them there ([Pinned]); and where the host has
+// no memory to pin, the CPU gathers each batch's rows and they are copied a batch ahead
+// ([Stager]), and samples the graph ([Staged]). No place changes what is computed.
+//
+// How much the host lets workers pin is their demand together ([Host]): each pins a
+// copy, except of mapped files, whose pages all of them pin.
 package store

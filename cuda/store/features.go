@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
@@ -29,6 +30,8 @@ type FeatureOptions struct {
 	// Resident says that the mapped features are a memory file's: pinning them takes no
 	// more memory.
 	Resident bool
+	// Host is what of the host's memory may be pinned; nil asks the host.
+	Host *Host
 }
 
 // Features are a matrix [Rows, Cols] whose rows a device's kernels read.
@@ -42,8 +45,11 @@ type Features struct {
 	host  []float32
 	mem   backend.Memory
 	parts []*array
-	stage *staging
 	why   error // it is Staged, where nobody asked for that
+
+	mu      sync.Mutex
+	stagers []*Stager // all that were made
+	idle    []*Stager // those of them that are closed
 }
 
 // PutFeatures puts x [rows, cols] where a device's kernels read it. x has to stay as
@@ -121,9 +127,7 @@ func (f *Features) put(o FeatureOptions) error {
 		return nil
 	}
 	if f.Place == Staged {
-		var err error
-		f.stage, err = newStaging(f)
-		return err
+		return nil
 	}
 	if f.Place == Cached {
 		if o.CacheBytes == 0 {
@@ -137,7 +141,7 @@ func (f *Features) put(o FeatureOptions) error {
 	if place == Cached {
 		place = Pinned
 	}
-	a, err := f.table(place, mapping{o.Mapped, o.Resident})
+	a, err := f.table(place, mapping{o.Mapped, o.Resident, o.Host})
 	if err != nil {
 		return err
 	}
@@ -152,12 +156,12 @@ func (f *Features) table(place Place, m mapping) (*array, error) {
 		return put(f.d, cuda.Features, bytesOf(f.host), place, m)
 	}
 	if place == Pinned {
-		pin, err := pinCopy(f.d, f.Bytes())
+		a, err := pinCopy(f.d, f.Bytes(), m.host)
 		if err != nil {
 			return nil, err
 		}
-		parallel.For(0, len(f.host), chunk, func(lo, hi int) { halve(pin.Bytes[2*lo:2*hi], f.host[lo:hi]) })
-		return &array{ptr: pin.Ptr, pin: pin}, nil
+		parallel.For(0, len(f.host), chunk, func(lo, hi int) { halve(a.pin.Bytes[2*lo:2*hi], f.host[lo:hi]) })
+		return a, nil
 	}
 	buf, err := f.d.Compute.Alloc(cuda.Features, f.Bytes())
 	if err != nil {
@@ -253,10 +257,13 @@ func hottest(g *graphops.Graph, n int) []int32 {
 	return out
 }
 
-// Memory is how the device's backend reads the rows: package backend's Share makes
-// them those of the host's matrix. It changes with [Rows.Use] where the place is
-// Staged.
-func (f *Features) Memory() *backend.Memory { return &f.mem }
+// Share has the device's backend read the rows where they lie, where the place is not
+// Staged; there [Rows.Use] does it, batch by batch.
+func (f *Features) Share(be *backend.Backend) {
+	if f.Place != Staged {
+		be.Share(f.host, &f.mem)
+	}
+}
 
 func (f *Features) String() string {
 	all := fmt.Sprintf("features of %d nodes (%s)", f.Rows, cuda.Size(f.Bytes()))
@@ -264,11 +271,7 @@ func (f *Features) String() string {
 	case Cached:
 		return fmt.Sprintf("%s: the %d rows used most (%s) on the device, the others in pinned host memory", all, f.CachedRows, cuda.Size(int64(f.CachedRows)*f.width()))
 	case Staged:
-		text := all + " in host memory, each batch's rows copied to the device"
-		if f.why != nil {
-			text += fmt.Sprintf(" (%v)", f.why)
-		}
-		return text
+		return all + " in host memory, each batch's rows copied to the device" + because(f.why)
 	}
 	return fmt.Sprintf("%s %s", all, f.Place)
 }
@@ -282,10 +285,9 @@ func (f *Features) Close() error {
 		}
 	}
 	f.parts = nil
-	if f.stage != nil {
-		if err := f.stage.close(); err != nil && first == nil {
-			first = err
-		}
+	for _, s := range f.stagers {
+		s.giveBack()
 	}
+	f.stagers, f.idle = nil, nil
 	return first
 }

@@ -18,14 +18,16 @@ type Graph struct {
 	// Indptr i64 [Nodes+1], Indices i32 [Edges] and Weights f32 [Edges], which is
 	// 0 where the graph has none.
 	Indptr, Indices, Weights cuda.Ptr
-	// Place is Device or Pinned.
+	// Place is Device, Pinned or Staged: the host's memory, where the CPU samples it
+	// and the pointers here are 0.
 	Place Place
 
 	parts []*array
+	why   error // it is Staged, where nobody asked for that
 }
 
-// PutGraph puts a graph at a place: Device, Pinned or Auto, which is Device where
-// the device has room for it. mapped says that the graph's arrays are in mapped
+// PutGraph puts a graph at a place: Device, Pinned, Staged or Auto, which is the first
+// of these that has room for it. mapped says that the graph's arrays are in mapped
 // files, which are pinned where they lie, if the device can do that; else pinned
 // memory holds a copy. Close gives the memory back.
 func PutGraph(d *cuda.Device, g *graphops.Graph, place Place, mapped bool) (*Graph, error) {
@@ -37,6 +39,10 @@ func putGraph(d *cuda.Device, g *graphops.Graph, place Place, m mapping) (*Graph
 		return nil, fmt.Errorf("store: the graph is missing: it has no indptr, which even a graph without nodes has")
 	}
 	out := &Graph{Host: g, Nodes: int64(g.NumNodes()), Edges: g.NumEdges()}
+	if place == Staged {
+		out.Place = Staged
+		return out, nil
+	}
 	var err error
 	out.Place, err = putAll(d, "a graph lies", place, GraphBytes(g), func(at Place) error {
 		for _, p := range []struct {
@@ -55,10 +61,30 @@ func putGraph(d *cuda.Device, g *graphops.Graph, place Place, m mapping) (*Graph
 		}
 		return nil
 	})
+	if place == Auto && errors.Is(err, cuda.OutOfMemory) {
+		out.Place, out.why = Staged, err
+		return out, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+func (g *Graph) String() string {
+	all := fmt.Sprintf("the graph (%s) %s", cuda.Size(g.Bytes()), g.Place)
+	if g.Place == Staged {
+		all += ", sampled by the CPU"
+	}
+	return all + because(g.why)
+}
+
+// because is why data is Staged, in parentheses.
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%v)", err)
 }
 
 // GraphBytes is the memory that a graph takes.

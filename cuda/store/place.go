@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/graphnb/graphnb/cuda"
-	"github.com/graphnb/graphnb/internal/hostmem"
 )
 
 // Place is where data lies that a device uses.
@@ -44,8 +42,8 @@ type array struct {
 	ptr cuda.Ptr
 	buf *cuda.Buffer
 	pin *cuda.Pinned
-	// file is how many bytes of a file's pages are pinned in place.
-	file int64
+	// giveBack takes what is pinned off what the host has given; nil for nothing.
+	giveBack func()
 }
 
 func bytesOf[T int32 | int64 | float32 | uint16 | uint8](s []T) []byte {
@@ -80,10 +78,11 @@ func putAll(d *cuda.Device, what string, place Place, n int64, put func(Place) e
 	return at, nil
 }
 
-// mapping is how bytes lie in the host's memory.
+// mapping is how bytes lie in the host's memory, and what of that may be pinned.
 type mapping struct {
 	mapped   bool // of a file; see [FeatureOptions]
 	resident bool // the file is in memory
+	host     *Host
 }
 
 // put puts bytes on the device or into pinned memory.
@@ -101,54 +100,38 @@ func put(d *cuda.Device, use cuda.Use, b []byte, place Place, m mapping) (*array
 		return &array{ptr: buf.Ptr, buf: buf}, d.Compute.Sync()
 	}
 	if m.mapped {
-		if !m.resident {
-			if err := hostRoom(int64(len(b))); err != nil {
-				return nil, err // a copy has no room either
-			}
+		kind := filePages
+		if m.resident {
+			kind = heldPages
+		}
+		if err := m.host.take(int64(len(b)), kind); err != nil {
+			return nil, err // a copy has no room either
 		}
 		if a := register(d, b); a != nil {
-			if !m.resident {
-				a.file = int64(len(b))
-				pinnedFiles.Add(a.file)
-			}
+			a.giveBack = func() { m.host.note(-int64(len(b)), kind) }
 			return a, nil
 		}
+		m.host.note(-int64(len(b)), kind)
 	}
-	pin, err := pinCopy(d, int64(len(b)))
+	a, err := pinCopy(d, int64(len(b)), m.host)
 	if err != nil {
 		return nil, err
 	}
-	copy(pin.Bytes, b)
-	return &array{ptr: pin.Ptr, pin: pin}, nil
+	copy(a.pin.Bytes, b)
+	return a, nil
 }
 
 // pinCopy is pinned memory of n bytes, if the host has that much.
-func pinCopy(d *cuda.Device, n int64) (*cuda.Pinned, error) {
-	if err := hostRoom(n); err != nil {
+func pinCopy(d *cuda.Device, n int64, h *Host) (*array, error) {
+	if err := h.take(n, ownPages); err != nil {
 		return nil, err
 	}
-	return d.Pin(n)
-}
-
-// hostMemory is what the host has; the tests set it.
-var hostMemory = hostmem.Read
-
-// pinnedFiles is how many bytes of files' pages this process has pinned in place. The host counts them as
-// caches, and so as free.
-var pinnedFiles atomic.Int64
-
-// hostRoom is an OutOfMemory where the host has no n bytes to pin. Nothing else says so: pinning more than
-// there is does not fail, but has the kernel end a process. A sixteenth is left for the rest of a run.
-func hostRoom(n int64) error {
-	m, err := hostMemory()
-	if err != nil || n+pinnedFiles.Load() <= m.Free-m.Free/16 {
-		return nil //nolint:nilerr // where nobody says what there is, pinning tells
+	pin, err := d.Pin(n)
+	if err != nil {
+		h.note(-n, ownPages)
+		return nil, err
 	}
-	of := "the host has"
-	if m.Limit > 0 {
-		of = "the container's memory limit of " + cuda.Size(m.Limit) + " leaves"
-	}
-	return fmt.Errorf("pinning %s of host memory: %w; %s %s", cuda.Size(n), cuda.OutOfMemory, of, cuda.Size(max(0, m.Free-pinnedFiles.Load())))
+	return &array{ptr: pin.Ptr, pin: pin, giveBack: func() { h.note(-n, ownPages) }}, nil
 }
 
 // register pins memory of a mapped file where it lies, or returns nil where the
@@ -174,8 +157,10 @@ func (a *array) close() error {
 	if a.buf != nil {
 		a.buf.Free()
 	}
-	pinnedFiles.Add(-a.file)
-	a.file = 0
+	if a.giveBack != nil {
+		a.giveBack()
+		a.giveBack = nil
+	}
 	if a.pin != nil {
 		return a.pin.Free()
 	}

@@ -1,31 +1,50 @@
 package store
 
 import (
+	"errors"
+
 	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/backend"
 	"github.com/graphnb/graphnb/cuda/kernels"
 )
 
-// staging is the rows of two batches: one that the compute stream reads, and the
-// next, which is copied meanwhile.
-type staging struct {
+// ErrStopped is what [Stager.Prepare] returns where it was stopped while it waited.
+var ErrStopped = errors.New("store: stopped")
+
+// Stager copies the rows of one batch after the other to the device, for a loop over
+// batches, where the features are Staged; elsewhere it does nothing. It has memory for
+// two batches: one that the compute stream reads, and the next, which is gathered by
+// the CPU, piece by piece into pinned memory, and copied by the copy stream meanwhile.
+// With it goes a number for each node, which says where its row is.
+type Stager struct {
+	f    *Features
 	sets [2]*Rows
 	free chan *Rows
 }
 
-// Rows are the features of one batch, until Done. Where all features lie where
-// kernels read them, there is nothing to it.
+// Rows are the features of one batch, from Use to Done.
 type Rows struct {
-	f          *Features // nil: nothing to do
-	pin        *cuda.Pinned
-	buf, ids   *cuda.Buffer
-	slots      *cuda.Buffer
-	ready, end *cuda.Event
+	s               *Stager // nil: nothing to do
+	mem             backend.Memory
+	buf, ids, slots *cuda.Buffer
+	ready, end      *cuda.Event
 }
 
-func newStaging(f *Features) (*staging, error) {
-	s := &staging{free: make(chan *Rows, 2)}
+// Stager is a new one, or one that was closed.
+func (f *Features) Stager() (*Stager, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.idle); n > 0 {
+		s := f.idle[n-1]
+		f.idle = f.idle[:n-1]
+		return s, nil
+	}
+	s := &Stager{f: f, free: make(chan *Rows, 2)}
+	if f.Place != Staged {
+		return s, nil
+	}
 	for i := range s.sets {
-		r := &Rows{f: f}
+		r := &Rows{s: s}
 		for _, e := range []**cuda.Event{&r.ready, &r.end} {
 			var err error
 			if *e, err = f.d.Event(false); err != nil {
@@ -35,44 +54,47 @@ func newStaging(f *Features) (*staging, error) {
 		s.sets[i] = r
 		s.free <- r
 	}
+	f.stagers = append(f.stagers, s)
 	return s, nil
 }
 
-// Prepare copies the rows ids to the device, on its copy stream, where the place is
-// Staged; elsewhere it does nothing. The ids are distinct nodes. Two batches may be
-// prepared at a time: a third waits for the Done of one, which another goroutine has
-// to call.
-func (f *Features) Prepare(ids []int32) (*Rows, error) {
-	if f.stage == nil || len(ids) == 0 {
+// Close keeps the stager, with its memory, for another loop. All its Rows are done.
+func (s *Stager) Close() {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	s.f.idle = append(s.f.idle, s)
+}
+
+// Prepare begins to copy the rows ids, which are distinct nodes. It returns when they
+// are gathered. Two batches may be prepared at a time: a third waits for the Done of
+// one, which another goroutine has to call, or until stop is closed, with ErrStopped.
+func (s *Stager) Prepare(stop <-chan struct{}, ids []int32) (*Rows, error) {
+	if s.f.Place != Staged || len(ids) == 0 {
 		return &Rows{}, nil
 	}
-	r := <-f.stage.free
-	err := r.end.Sync() // what it held before is still read until then
-	if err == nil {
-		err = r.fill(ids)
+	var r *Rows
+	select {
+	case r = <-s.free:
+	case <-stop:
+		return nil, ErrStopped
 	}
-	if err != nil {
-		f.stage.free <- r
+	filled := false
+	defer func() { // also where the features' file faults
+		if !filled {
+			s.free <- r
+		}
+	}()
+	if err := r.fill(ids); err != nil {
 		return nil, err
 	}
+	filled = true
 	return r, nil
 }
 
 func (r *Rows) fill(ids []int32) error {
-	f, st := r.f, r.f.d.Copy
+	f, st := r.s.f, r.s.f.d.Copy
 	n := int64(len(ids)) * f.width()
-	if r.pin == nil || int64(len(r.pin.Bytes)) < n {
-		if r.pin != nil {
-			if err := r.pin.Free(); err != nil {
-				return err
-			}
-			r.pin = nil
-		}
-		var err error
-		if r.pin, err = f.d.Pin(n + n/8); err != nil {
-			return err
-		}
-	}
+	st.Wait(r.end) // what the memory held before is still read until then
 	for _, b := range []struct {
 		b     **cuda.Buffer
 		bytes int64
@@ -80,59 +102,58 @@ func (r *Rows) fill(ids []int32) error {
 		if *b.b != nil && (*b.b).Bytes >= b.bytes {
 			continue
 		}
+		if *b.b != nil {
+			b.bytes += b.bytes / 8 // batches vary
+		}
 		(*b.b).Free()
 		*b.b = nil
-		buf, err := st.Alloc(cuda.Staging, b.bytes+b.bytes/8)
+		buf, err := st.Alloc(cuda.Staging, b.bytes)
 		if err != nil {
 			return err
 		}
 		buf.UsedOn(f.d.Compute)
 		*b.b = buf
 	}
-	f.gather(r.pin.Bytes[:n], ids)
-	st.CopyFromPinned(r.buf.Ptr, r.pin, 0, n)
-	if err := cuda.CopyIn(st, r.ids.Ptr, ids); err != nil {
+	w := f.width()
+	err := cuda.CopyInBy(st, r.buf.Ptr, n, w, func(dst []byte, at int64) {
+		f.gather(dst, ids[at/w:(at+int64(len(dst)))/w])
+	})
+	if err == nil {
+		err = cuda.CopyIn(st, r.ids.Ptr, ids)
+	}
+	if err != nil {
 		return err
 	}
 	shape := kernels.Items(len(ids))
 	st.Launch("slots_i32", cuda.Dim{X: shape.Grid}, cuda.Dim{X: shape.X}, 0, r.slots, r.ids, len(ids))
 	st.Record(r.ready)
+	r.mem = backend.Memory{Half: f.Half, Cache: r.buf.Ptr, Slots: r.slots.Ptr, Some: true}
 	return nil
 }
 
-// Use makes the rows those that the backend reads from now on, for its batch only.
-func (r *Rows) Use() {
-	if r.f == nil {
+// Use has the backend read the features of this batch from now on.
+func (r *Rows) Use(be *backend.Backend) {
+	if r.s == nil {
 		return
 	}
-	r.f.d.Compute.Wait(r.ready)
-	r.f.mem.Cache, r.f.mem.Slots = r.buf.Ptr, r.slots.Ptr
-	// Every row that is read has a slot; the table itself is not there.
-	r.f.mem.Ptr = r.buf.Ptr
+	r.s.f.d.Compute.Wait(r.ready)
+	be.Share(r.s.f.host, &r.mem)
 }
 
 // Done ends the use of the rows by what was asked of the compute stream so far. It
 // is called once.
 func (r *Rows) Done() {
-	if r.f == nil {
+	if r.s == nil {
 		return
 	}
-	r.f.d.Compute.Record(r.end)
-	r.f.stage.free <- r
+	r.s.f.d.Compute.Record(r.end)
+	r.s.free <- r
 }
 
-func (s *staging) close() error {
-	var first error
+func (s *Stager) giveBack() {
 	for _, r := range s.sets {
 		for _, b := range []*cuda.Buffer{r.buf, r.ids, r.slots} {
 			b.Free()
 		}
-		if r.pin != nil {
-			if err := r.pin.Free(); err != nil && first == nil {
-				first = err
-			}
-		}
-		r.pin = nil
 	}
-	return first
 }

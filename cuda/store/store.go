@@ -27,6 +27,7 @@ type Options struct {
 	Graph, Features, Labels Place
 	Half                    bool  // see [FeatureOptions]
 	CacheBytes              int64 // see [FeatureOptions]
+	Host                    *Host // see [FeatureOptions]
 }
 
 // Store is a dataset for a device. Parts that the data lacks are nil.
@@ -44,18 +45,18 @@ func Open(d *cuda.Device, x Data, o Options) (*Store, error) {
 	fail := func(err error) (*Store, error) { return nil, errors.Join(err, s.Close()) }
 	var err error
 	if x.Labels != nil {
-		if s.Labels, err = PutLabels(d, x.Labels, o.Labels); err != nil {
+		if s.Labels, err = putLabels(d, x.Labels, o.Labels, o.Host); err != nil {
 			return fail(err)
 		}
 	}
 	if x.Graph != nil {
-		if s.Graph, err = putGraph(d, x.Graph, o.Graph, mapping{x.Mapped, x.Resident}); err != nil {
+		if s.Graph, err = putGraph(d, x.Graph, o.Graph, mapping{x.Mapped, x.Resident, o.Host}); err != nil {
 			return fail(err)
 		}
 	}
 	if x.Cols > 0 {
 		s.Features, err = PutFeatures(d, x.Features, len(x.Features)/x.Cols, x.Cols,
-			FeatureOptions{Place: o.Features, Half: o.Half, Graph: x.Graph, CacheBytes: o.CacheBytes, Mapped: x.Mapped, Resident: x.Resident})
+			FeatureOptions{Place: o.Features, Half: o.Half, Graph: x.Graph, CacheBytes: o.CacheBytes, Mapped: x.Mapped, Resident: x.Resident, Host: o.Host})
 		if err != nil {
 			return fail(err)
 		}
@@ -67,7 +68,7 @@ func Open(d *cuda.Device, x Data, o Options) (*Store, error) {
 func (s *Store) String() string {
 	var parts []string
 	if s.Graph != nil {
-		parts = append(parts, fmt.Sprintf("the graph (%s) %s", cuda.Size(s.Graph.Bytes()), s.Graph.Place))
+		parts = append(parts, s.Graph.String())
 	}
 	if s.Features != nil {
 		parts = append(parts, s.Features.String())
@@ -107,11 +108,15 @@ type Labels struct {
 // PutLabels puts labels at a place: Device, Pinned or Auto, which is Device where
 // there is room.
 func PutLabels(d *cuda.Device, labels []int32, place Place) (*Labels, error) {
+	return putLabels(d, labels, place, nil)
+}
+
+func putLabels(d *cuda.Device, labels []int32, place Place, h *Host) (*Labels, error) {
 	l := &Labels{}
 	var err error
 	l.Place, err = putAll(d, "labels lie", place, 4*int64(len(labels)), func(at Place) (err error) {
 		if len(labels) > 0 {
-			l.a, err = put(d, cuda.Features, bytesOf(labels), at, mapping{})
+			l.a, err = put(d, cuda.Features, bytesOf(labels), at, mapping{host: h})
 		}
 		return err
 	})

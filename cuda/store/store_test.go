@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/hostmem"
 )
@@ -95,10 +96,13 @@ func some(nodes, n, salt int) []int32 {
 // gathered are rows as the backend reads them.
 func gathered(t *testing.T, be *backend.Backend, f *Features, x []float32, ids []int32) []float32 {
 	t.Helper()
-	r, err := f.Prepare(ids)
+	st, err := f.Stager()
+	ok(t, err)
+	defer st.Close()
+	r, err := st.Prepare(nil, ids)
 	ok(t, err)
 	defer r.Done()
-	r.Use()
+	r.Use(be)
 	table, found := be.Kept(x)
 	if !found {
 		t.Fatal("the features are not shared")
@@ -138,8 +142,8 @@ func TestFeatures(t *testing.T) {
 					if f.Place != place || (f.CachedRows > 0) != (place == Cached) {
 						t.Errorf("%s, %d rows cached", f.Place, f.CachedRows)
 					}
-					be.Share(x, f.Memory())
-					for i, n := range []int{0, 1, 31, 32, 33, 1025} {
+					f.Share(be)
+					for i, n := range []int{1, 0, 1, 31, 32, 33, 1025} {
 						ids := some(nodes, n, i)
 						got := gathered(t, be, f, x, ids)
 						for r, v := range ids {
@@ -171,12 +175,14 @@ func TestStagedAhead(t *testing.T) {
 			f, err := PutFeatures(d, x, nodes, cols, FeatureOptions{Place: Staged})
 			ok(t, err)
 			defer func() { ok(t, f.Close()) }()
-			be.Share(x, f.Memory())
+			st, err := f.Stager()
+			ok(t, err)
+			defer st.Close()
 			next := make(chan *Rows, 1)
 			go func() {
 				defer close(next)
 				for step := range 6 {
-					r, err := f.Prepare(some(nodes, 40+step, step))
+					r, err := st.Prepare(nil, some(nodes, 40+step, step))
 					if err != nil {
 						t.Error(err)
 						return
@@ -186,7 +192,7 @@ func TestStagedAhead(t *testing.T) {
 			}()
 			step := 0
 			for r := range next {
-				r.Use()
+				r.Use(be)
 				ids := some(nodes, 40+step, step)
 				table, _ := be.Kept(x)
 				out := be.Alloc(len(ids) * cols)
@@ -207,6 +213,61 @@ func TestStagedAhead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A loop within a loop has memory of its own; what is stopped does not wait; and nothing reads rows that are not
+// there.
+func TestStagers(t *testing.T) {
+	const nodes, cols = 100, 3
+	x := numbers(nodes * cols)
+	fake(t, fakegpu.Config{})
+	d := open(t, cuda.Options{})
+	be, err := backend.New(d, nil)
+	ok(t, err)
+	defer be.Close()
+	f, err := PutFeatures(d, x, nodes, cols, FeatureOptions{Place: Staged})
+	ok(t, err)
+	defer func() { ok(t, f.Close()) }()
+	outer, err := f.Stager()
+	ok(t, err)
+	var rows []*Rows
+	for step := range 2 {
+		r, err := outer.Prepare(nil, some(nodes, 10, step))
+		ok(t, err)
+		rows = append(rows, r)
+	}
+	rows[0].Use(be)
+	first, _ := be.Kept(x)
+	for step := range 3 { // a loop within
+		got := gathered(t, be, f, x, some(nodes, 20, step))
+		if v := some(nodes, 20, step)[7]; !slices.Equal(got[7*cols:8*cols], x[int(v)*cols:(int(v)+1)*cols]) {
+			t.Fatalf("row 7 of batch %d within is not node %d's", step, v)
+		}
+	}
+	out := be.Alloc(10 * cols) // the first batch is still there
+	be.GatherRows(out, first, tensor.Rows{N: 10, IDs: some(nodes, 10, 0)}, cols)
+	got := make([]float32, 10*cols)
+	be.Download(got, out)
+	if v := some(nodes, 10, 0)[9]; !slices.Equal(got[9*cols:], x[int(v)*cols:(int(v)+1)*cols]) {
+		t.Errorf("row 9 is not node %d's", v)
+	}
+	stop := make(chan struct{})
+	close(stop)
+	if r, err := outer.Prepare(stop, some(nodes, 5, 0)); !errors.Is(err, ErrStopped) {
+		t.Errorf("%v, %v: two batches are in use", r, err)
+	}
+	for _, r := range rows {
+		r.Done()
+	}
+	outer.Close()
+	if again, err := f.Stager(); err != nil || len(f.stagers) != 2 {
+		t.Errorf("%v, %v: %d were made", again, err, len(f.stagers))
+	}
+	err = nn.Try(func() { be.Binary(tensor.AddOp, out, first, first, false) })
+	if err == nil || !strings.Contains(err.Error(), "only the rows of a batch are copied to the device, but something reads all of them") {
+		t.Errorf("%v", err)
+	}
+	be.Free(out)
 }
 
 // What is put where follows the memory that is free, is said, and can be set.
@@ -232,6 +293,8 @@ func TestDecision(t *testing.T) {
 		{"f16 fits", 256 << 10, Options{Half: true}, "", 0, []string{"features of 1000 nodes (125 KB) on the device"}, Device, Device},
 		{"the host pins nothing", 64 << 10, Options{Graph: Device}, "cuMemHostAlloc", 0, []string{"in host memory, each batch's rows copied to the device"}, Device, Staged},
 		{"the device is full after all", 1 << 20, Options{}, "cuMemAlloc_v2", 3, []string{"the graph (12 KB) on the device", "the 1000 rows used most"}, Device, Cached},
+		{"no room anywhere", 10 << 10, Options{Host: &Host{}}, "", 0, []string{"the graph (12 KB) in host memory, sampled by the CPU (store: putting what lies in pinned host memory: pinning 8 KB", "each batch's rows copied"}, Staged, Staged},
+		{"all in host memory", 1 << 20, Options{Graph: Staged, Features: Staged}, "", 0, []string{"the graph (12 KB) in host memory, sampled by the CPU;", "each batch's rows copied to the device;"}, Staged, Staged},
 		{"asked for", 1 << 20, Options{Graph: Pinned, Features: Staged, Labels: Pinned}, "", 0, []string{"the graph (12 KB) in pinned host memory", "each batch's rows", "labels in pinned host memory"}, Pinned, Staged},
 		{"a small cache", 1 << 20, Options{Features: Cached, CacheBytes: 4*nodes + 10*4*cols}, "", 0, []string{"the 10 rows used most (2 KB) on the device"}, Device, Cached},
 	} {
@@ -315,6 +378,50 @@ func TestHostMemory(t *testing.T) {
 			defer func() { ok(t, f.Close()) }()
 			if f.Place != c.at || !strings.Contains(f.String(), c.says) {
 				t.Errorf("%v", f)
+			}
+		})
+	}
+}
+
+// What several workers pin adds up, but for the pages of files, which they share.
+func TestHostMemoryOfSeveralWorkers(t *testing.T) {
+	const nodes, cols = 1000, 64 // 250 KB
+	x := inPages(t, numbers(nodes*cols))
+	for name, c := range map[string]struct {
+		h    *Host
+		o    FeatureOptions
+		at   Place
+		says string
+	}{
+		"one":               {&Host{Memory: hostmem.Memory{Free: 600 << 10}}, FeatureOptions{}, Pinned, "in pinned host memory"},
+		"two":               {&Host{Memory: hostmem.Memory{Free: 600 << 10}, Ranks: 2}, FeatureOptions{}, Pinned, "in pinned host memory"},
+		"three":             {&Host{Memory: hostmem.Memory{Free: 600 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "pinning 250 KB of host memory for each of 3 workers: out of memory; the host has 600 KB"},
+		"in a container":    {&Host{Memory: hostmem.Memory{Free: 600 << 10, Limit: 700 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "for each of 3 workers: out of memory; the container's memory limit of 700 KB leaves 600 KB"},
+		"one file":          {&Host{Memory: hostmem.Memory{Free: 300 << 10}, Ranks: 3}, FeatureOptions{Mapped: true}, Pinned, "in pinned host memory"},
+		"in memory":         {&Host{Ranks: 3}, FeatureOptions{Mapped: true, Resident: true}, Pinned, "in pinned host memory"},
+		"in memory, not so": {&Host{Memory: hostmem.Memory{Free: 249 << 10}, Ranks: 3, Set: true}, FeatureOptions{Mapped: true, Resident: true}, Staged, "GNB_CUDA_PINNED=249 KB leaves 249 KB"},
+		"set":               {&Host{Memory: hostmem.Memory{Free: 500 << 10}, Ranks: 2, Set: true}, FeatureOptions{}, Pinned, "in pinned host memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake(t, fakegpu.Config{})
+			d := open(t, cuda.Options{Limit: 10 << 10})
+			if c.o.Mapped && (!d.Info().ReadOnlyOK || !d.Info().HostReads) {
+				t.Skip("this device registers no read-only memory")
+			}
+			c.o.Host = c.h
+			f, err := PutFeatures(d, x, nodes, cols, c.o)
+			ok(t, err)
+			if f.Place != c.at || !strings.Contains(f.String(), c.says) {
+				t.Errorf("%v", f)
+			}
+			if name == "two" { // there is no room for more
+				if _, err := PutFeatures(d, x, nodes, cols, FeatureOptions{Place: Pinned, Host: c.h}); !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), "the host has 100 KB") {
+					t.Error(err)
+				}
+			}
+			ok(t, f.Close())
+			if n := c.h.copies.Load() + pinnedFiles.Load(); n != 0 {
+				t.Errorf("%d bytes are counted still", n)
 			}
 		})
 	}

@@ -1,0 +1,146 @@
+//go:build cuda && linux && cgo
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// Wherever a dataset lies, a run has the same losses to the bit; it says what lies where; and where neither the
+// device nor pinned memory has room, rows and blocks are copied batch by batch.
+func TestPlaces(t *testing.T) {
+	ds := load(t, "planted?nodes=900&classes=4&features=64&degree=5") // 225 KB of features, 25 KB of graph
+	o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{2, 2}, Batch: 20, Epochs: 1, Device: "cuda", Eval: "none"}
+	var want []float64
+	for _, c := range []struct {
+		name   string
+		gpus   int
+		env    map[string]string
+		says   []string
+		staged bool // features are, batch by batch
+	}{
+		{"device", 1, nil, []string{"the graph (25 KB) on the device; features of 900 nodes (225 KB) on the device"}, false},
+		{"cached", 1, map[string]string{"GNB_CUDA_FEATURES": "cached", "GNB_CUDA_MEMORY": "400KB"}, []string{"the others in pinned host memory"}, false},
+		{"pinned", 1, map[string]string{"GNB_CUDA_FEATURES": "pinned", "GNB_CUDA_GRAPH": "pinned"}, []string{"the graph (25 KB) in pinned host memory", "features of 900 nodes (225 KB) in pinned host memory"}, false},
+		{"features staged", 1, map[string]string{"GNB_CUDA_FEATURES": "staged"}, []string{"the graph (25 KB) on the device", "in host memory, each batch's rows copied to the device;"}, true},
+		{"graph staged", 1, map[string]string{"GNB_CUDA_GRAPH": "staged"}, []string{"the graph (25 KB) in host memory, sampled by the CPU; features of 900 nodes (225 KB) on the device"}, false},
+		{"no room", 1, map[string]string{"GNB_CUDA_MEMORY": "400KB", "GNB_CUDA_PINNED": "20KB"}, []string{
+			"the graph (25 KB) on the device", "each batch's rows copied to the device (pinning 225 KB of host memory: out of memory; GNB_CUDA_PINNED=20 KB leaves 20 KB)",
+		}, true},
+		{"no room for anything", 1, map[string]string{"GNB_CUDA_MEMORY": "400KB", "GNB_CUDA_GRAPH": "staged", "GNB_CUDA_PINNED": "1KB"}, []string{"sampled by the CPU", "each batch's rows copied"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log := cluster(t, c.gpus, machine{})
+			for k, v := range c.env {
+				t.Setenv(k, v)
+			}
+			got, text, err := train(t, ds, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("losses %v, with all on the device %v", got, want)
+			}
+			for _, part := range c.says {
+				if !strings.Contains(text, part) {
+					t.Errorf("the run does not say %q:\n%s", part, text)
+				}
+			}
+			for _, line := range devices(t, log) {
+				if strings.Contains(line, " slots_i32=") != c.staged || !strings.Contains(line, " 0 left behind") {
+					t.Error(line)
+				}
+			}
+		})
+	}
+}
+
+// Staged features in all that reads them: several ranks and virtual ones, whole-neighbourhood evaluation, models that
+// gather rows, an evaluation within a loop that is broken off; and what cannot be said plainly.
+func TestStagedFeatures(t *testing.T) {
+	ds := load(t, "planted?nodes=300&classes=4&features=9&degree=4")
+	for name, c := range map[string]struct {
+		model gnb.AnyModel
+		gpus  int
+		o     gnb.TrainOptions
+		says  string
+	}{
+		"ranks, layer-wise": {gnb.SAGE, 2, gnb.TrainOptions{VirtualRanks: 2}, "layer-wise evaluation runs on the CPU: the device reads no features but a batch's"},
+		"gat":               {gnb.GAT, 1, gnb.TrainOptions{Heads: 2, Eval: "sampled"}, ""},
+		"mlp":               {gnb.MLP, 1, gnb.TrainOptions{Eval: "none"}, ""},
+		"gcn":               {gnb.GCN, 1, gnb.TrainOptions{Eval: "sampled"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := c.o
+			o.Hidden, o.Fanouts, o.Batch, o.Epochs = 8, []int{3, 2}, 40, 2
+			var all [2][]float64
+			for i, place := range []string{"device", "staged"} {
+				cluster(t, c.gpus, machine{})
+				t.Setenv("GNB_CUDA_FEATURES", place)
+				t.Setenv("GNB_CUDA_GRAPH", place)
+				var text string
+				p := o
+				p.Device, p.Quiet, p.Resume = "cuda", true, gnb.Never
+				p.Events = func(e gnb.Event) {
+					if e.Kind == "epoch" {
+						all[i] = append(all[i], e.Loss)
+					}
+					text += e.Text
+				}
+				if _, err := gnb.Train(t.Context(), ds, c.model, p); err != nil {
+					t.Fatal(err)
+				}
+				if place == "staged" && !strings.Contains(text, c.says) {
+					t.Errorf("the run does not say %q:\n%s", c.says, text)
+				}
+			}
+			if len(all[0]) != 2 || !slices.Equal(all[0], all[1]) {
+				t.Errorf("losses %v, with all on the device %v", all[1], all[0])
+			}
+		})
+	}
+}
+
+// broken evaluates within a loop over batches, and breaks it off, twice.
+var broken = gnb.Program("e2e.broken", func(w *gnb.Worker, _ int) error {
+	net := gnb.SAGE.New(w, gnb.Sizes{In: w.Dataset().Features(), Hidden: 4, Out: w.Dataset().Classes(), Layers: 2})
+	for range w.Epochs(2) {
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{3, 2}, Batch: 8}) {
+			out := net.Forward(b)
+			w.Evaluate(net, gnb.Sampled([]int{2, 2}, 20, 2), "val")
+			w.Result("loss", b.Loss(out).Mean())
+			if b.Step%2 == 1 {
+				break
+			}
+		}
+	}
+	return nil
+})
+
+func TestStagedLoopsWithinLoops(t *testing.T) {
+	ds := load(t, "planted?nodes=300&classes=4&features=9&degree=4")
+	var loss [2]float64
+	for i, place := range []string{"device", "staged"} {
+		cluster(t, 1, machine{})
+		t.Setenv("GNB_CUDA_FEATURES", place)
+		run, err := gnb.Launch(t.Context(), broken, 0, gnb.LaunchOptions{Data: ds, Device: "cuda", Quiet: true, Resume: gnb.Never})
+		if err != nil {
+			t.Fatal(err)
+		}
+		loss[i] = run.Value("loss")
+	}
+	if !(loss[0] > 0) || loss[0] != loss[1] {
+		t.Errorf("loss %v, with all on the device %v", loss[1], loss[0])
+	}
+	_, err := gnb.Launch(t.Context(), whole, 2, gnb.LaunchOptions{Data: ds, Device: "cuda", Quiet: true, Resume: gnb.Never})
+	if err == nil || !strings.Contains(err.Error(), "full-graph training reads the features of all nodes in every step") {
+		t.Errorf("%v", err)
+	}
+}

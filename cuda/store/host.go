@@ -1,0 +1,87 @@
+package store
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/internal/hostmem"
+)
+
+// Host is what of the host's memory the workers of a run may pin for data, all of
+// them together. Each worker has one, and all say the same. Without one a worker is
+// alone, and the host is asked each time.
+type Host struct {
+	hostmem.Memory      // before any of them pinned memory
+	Ranks          int  // workers on this machine
+	Set            bool // Free was said by somebody, not measured: no more than that, whatever the host has
+
+	copies atomic.Int64 // pinned by this worker since
+}
+
+// hostMemory is what the host has; the tests set it.
+var hostMemory = hostmem.Read
+
+// pinnedFiles is how many bytes of files' pages this process has pinned in place. The host counts them as
+// caches, and so as free. All workers pin the same pages.
+var pinnedFiles atomic.Int64
+
+// pages is what is pinned.
+type pages int
+
+const (
+	ownPages  pages = iota // a copy: each worker has its own
+	filePages              // those of a file where they lie, which workers share
+	heldPages              // those of a file that is in memory anyway: none more are taken
+)
+
+// take notes n bytes that are about to be pinned, or is an OutOfMemory where the
+// host does not have them. Nothing else says so: pinning more than there is does not
+// fail, but has the kernel end a process. A sixteenth of what was measured is left for
+// the rest of a run.
+func (h *Host) take(n int64, p pages) error {
+	m, ranks, copies := hostmem.Memory{}, int64(1), int64(0)
+	if h != nil {
+		m, ranks, copies = h.Memory, int64(max(h.Ranks, 1)), h.copies.Load()
+	} else {
+		var err error
+		if m, err = hostMemory(); err != nil {
+			h.note(n, p)
+			return nil //nolint:nilerr // where nobody says what there is, pinning tells
+		}
+	}
+	free := m.Free
+	if h == nil || !h.Set {
+		free -= m.Free / 16
+	}
+	need, each := n, ""
+	switch {
+	case p == ownPages && ranks > 1:
+		need, each = n*ranks, fmt.Sprintf(" for each of %d workers", ranks)
+	case p == heldPages && (h == nil || !h.Set):
+		need = 0
+	}
+	used := pinnedFiles.Load() + copies*ranks
+	if need == 0 || need+used <= free {
+		h.note(n, p)
+		return nil
+	}
+	of := "the host has"
+	switch {
+	case h != nil && h.Set:
+		of = "GNB_CUDA_PINNED=" + cuda.Size(m.Free) + " leaves"
+	case m.Limit > 0:
+		of = "the container's memory limit of " + cuda.Size(m.Limit) + " leaves"
+	}
+	return fmt.Errorf("pinning %s of host memory%s: %w; %s %s", cuda.Size(n), each, cuda.OutOfMemory, of, cuda.Size(max(0, m.Free-used)))
+}
+
+// note counts what is pinned; with -n it is given back.
+func (h *Host) note(n int64, p pages) {
+	switch {
+	case p == filePages || p == heldPages && h != nil && h.Set:
+		pinnedFiles.Add(n)
+	case p == ownPages && h != nil:
+		h.copies.Add(n)
+	}
+}
