@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strconv"
 	"time"
+
+	"github.com/graphnb/graphnb/graphops/nn"
 )
 
 // number is a float64 that is null in JSON where it is not finite.
@@ -67,6 +69,7 @@ type event struct {
 	Model    *ModelInfo         `json:"model,omitempty"`
 	Seeds    int64              `json:"seeds,omitempty"`
 	Edges    int64              `json:"edges,omitempty"`
+	Work     *nn.Work           `json:"work,omitempty"`
 	Done     int64              `json:"done,omitempty"`
 	Of       int64              `json:"of,omitempty"`
 	Best     bool               `json:"best,omitempty"`
@@ -83,7 +86,9 @@ type stepRecord struct {
 	At       [3]int `json:"at"`
 	Loss     number `json:"loss"`
 	Accuracy number `json:"accuracy"`
-	LR       number `json:"lr,omitempty"` // none in runs of before it was kept
+	// LR is the learning rate, of the run's first optimiser; none in runs of before it
+	// was kept.
+	LR number `json:"lr,omitempty"`
 }
 
 // ModelInfo describes a network of a run.
@@ -146,11 +151,15 @@ const flushEvery = 40 * time.Millisecond
 // been in loops over batches for it.
 type rates struct {
 	seeds, edges int64
+	work         nn.Work
 	busy         time.Duration
 	since        time.Time // of the loop that goes on, or of the batch before
 }
 
 func (r *rates) enter() { r.since = time.Now() }
+
+// whole is the size of the batch that is the graph.
+type whole struct{ seeds, edges int }
 
 // add counts a batch that is done.
 func (r *rates) add(seeds, edges int) {
@@ -168,7 +177,8 @@ func (w *Worker) flush(now bool) {
 	w.lastFlush = time.Now()
 	w.check(w.flushRecords())
 	w.check(w.writeBest(false))
-	w.emit(event{Type: evRate, Seeds: w.rate.seeds, Edges: w.rate.edges, Seconds: w.rate.busy.Seconds()})
+	work := w.rate.work
+	w.emit(event{Type: evRate, Seeds: w.rate.seeds, Edges: w.rate.edges, Work: &work, Seconds: w.rate.busy.Seconds()})
 }
 
 // flushRecords sends the steps' records on. Any goroutine may call it.

@@ -162,6 +162,10 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	epoch, step := b.Epoch, b.Step
 	if b.full { // one batch for all steps, each with dropout of its own
 		epoch, step = w.epoch, w.pos.InAll+w.bare
+		if w.inLoop == "" {
+			w.rate.enter()
+			w.whole = &whole{len(b.Seeds), b.Edges()}
+		}
 	}
 	n.fwd.Reset(n.config(true, epoch, step))
 	return n.fwd, b.input(n.fwd)

@@ -78,8 +78,7 @@ type ScalingPoint struct {
 	Efficiency float64 `json:"efficiency"`
 	// Seconds is the time of a step and Stages what it went to, the mean over the
 	// workers. Sampling and fetching run beside the rest: what they take here is
-	// what a worker has waited for them. In "all-reduce" workers also wait for the
-	// slowest of them.
+	// what a worker has waited for them; "idle" is waiting for the slowest of them.
 	Seconds float64            `json:"step_seconds"`
 	Stages  map[string]float64 `json:"stages"`
 	// Edges and Rows are how many edges all workers sample in a step and how many

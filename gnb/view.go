@@ -34,18 +34,14 @@ type view struct {
 	// watching is whether watch was called: the workers have started.
 	watching bool
 	peak     int64
+	machine  ceiling
+	// noPassing says that the accuracy in passing is not shown.
+	noPassing bool
 }
 
 type rankView struct {
-	now, before        worked // in all, and when the rates were last computed
-	seedsSec, edgesSec float64
-}
-
-// worked is what a rank has worked off in so many seconds within loops over
-// batches.
-type worked struct {
-	seeds, edges int64
-	seconds      float64
+	now, before worked // in all, and when the rates were last computed
+	perSec      pace
 }
 
 func newView(l *launched, sink live.Sink, title string) (*view, error) {
@@ -55,6 +51,8 @@ func newView(l *launched, sink live.Sink, title string) (*view, error) {
 	}
 	v.l.run.Result = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
 	v.snap = live.Snapshot{Title: title, State: live.Starting}
+	v.machine = newCeiling(l)
+	v.noPassing = l.o.Data != nil && metricKind(l.o.Data) != kindAccuracy
 	for r := range l.o.Workers {
 		v.snap.Workers = append(v.snap.Workers, live.Worker{Rank: r})
 	}
@@ -91,7 +89,7 @@ func (v *view) onEvent(rank int, data json.RawMessage) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if e.Type == evRate {
-		v.rank[rank].update(worked{e.Seeds, e.Edges, e.Seconds})
+		v.rank[rank].update(workedOf(e))
 		return
 	}
 	if rank != 0 {
@@ -122,12 +120,17 @@ func (v *view) apply(e event) {
 	case evSteps:
 		for _, r := range e.Records {
 			s.Loss = append(s.Loss, live.Point{Step: int(r.Total), Y: float64(r.Loss)})
+			// It is 0 where it was not kept, too.
+			if n := len(s.LR); n == 0 && r.LR != 0 || n > 0 && s.LR[n-1].Y != float64(r.LR) {
+				s.LR = append(s.LR, live.Point{Step: int(r.Total), Y: float64(r.LR)})
+			}
 			s.State, s.Epoch, s.Step = live.Running, r.Epoch+1, r.Step+1
 			v.total, res.Steps = r.Total, r.Total
 		}
 	case evEpoch:
 		res.Epochs, res.Loss = e.Epoch+1, e.Loss
 		res.EpochSeconds = append(res.EpochSeconds, e.Seconds)
+		v.passing(e.Epoch+1, float64(e.Accuracy))
 	case evMetrics:
 		for _, m := range e.Values {
 			res.Values[m.Name] = m.Value
@@ -136,12 +139,10 @@ func (v *view) apply(e event) {
 				continue
 			}
 			s.Metric = title
-			i, ok := v.series[m.Name]
-			if !ok {
-				i = len(s.Metrics)
-				v.series[m.Name] = i
-				s.Metrics = append(s.Metrics, live.Series{Name: split})
+			if title != "" || split == "train" {
+				v.dropPassing()
 			}
+			i := v.seriesOf(m.Name, split)
 			epoch := e.Epoch + 1
 			if s.Epochs > 0 {
 				epoch = min(epoch, s.Epochs) // one after the last epoch measures what that has left
@@ -197,7 +198,7 @@ func (v *view) onOutput(rank int, _, line string) {
 // quarter of a second that it spent in loops over batches, or somewhat more.
 func (r *rankView) update(now worked) {
 	r.now = now
-	if r.seedsSec == 0 || now.seconds-r.before.seconds >= 0.25 {
+	if r.perSec.seeds == 0 || now.seconds-r.before.seconds >= 0.25 {
 		r.rates(r.before)
 		r.before = now
 	}
@@ -205,9 +206,8 @@ func (r *rankView) update(now worked) {
 
 // rates sets the rates to those since before.
 func (r *rankView) rates(before worked) {
-	if dt := r.now.seconds - before.seconds; dt > 0 {
-		r.seedsSec = float64(r.now.seeds-before.seeds) / dt
-		r.edgesSec = float64(r.now.edges-before.edges) / dt
+	if p, ok := r.now.since(before); ok {
+		r.perSec = p
 	}
 }
 
@@ -232,7 +232,7 @@ func (v *view) watch(g *multigpu.Group) {
 }
 
 // stageOrder is how stages are drawn, left to right.
-var stageOrder = []string{stageSample, stageFetch, stageForward, stageBackward, stageReduce, stageOptimizer, stageEvaluate, stageSave, stageProgram, stageStart}
+var stageOrder = []string{stageSample, stageFetch, stageForward, stageBackward, stageReduce, stageOptimizer, stageIdle, stageEvaluate, stageSave, stageProgram, stageStart}
 
 func (v *view) refresh(g *multigpu.Group, memory bool) {
 	status := g.Status()
@@ -248,7 +248,7 @@ func (v *view) refresh(g *multigpu.Group, memory bool) {
 		}
 		w := &v.snap.Workers[i]
 		w.Epoch, w.Step, w.Stage = st.Epoch+1, st.Step+1, st.Stage
-		w.SeedsPerSec, w.EdgesPerSec = v.rank[i].seedsSec, v.rank[i].edgesSec
+		w.SeedsPerSec, w.EdgesPerSec = v.rank[i].perSec.seeds, v.rank[i].perSec.edges
 		if pss > 0 {
 			w.RSS = pss / int64(len(status))
 		}
@@ -263,6 +263,7 @@ func (v *view) refresh(g *multigpu.Group, memory bool) {
 			}
 		}
 	}
+	v.snap.Rates = v.machine.rates(v.rank)
 	v.timing()
 	v.sink.Update(v.snap)
 }
@@ -303,10 +304,13 @@ func (v *view) close(runErr error) error {
 	res.PeakMemory = v.peak
 	for i, r := range v.rank {
 		r.rates(worked{}) // over the whole run
-		s.Workers[i].SeedsPerSec, s.Workers[i].EdgesPerSec = r.seedsSec, r.edgesSec
+		s.Workers[i].SeedsPerSec, s.Workers[i].EdgesPerSec = r.perSec.seeds, r.perSec.edges
+		v.rank[i] = r
 		res.SampledEdges += r.now.edges
 		res.WorkerSeeds = append(res.WorkerSeeds, r.now.seeds)
 	}
+	v.machine.learn(v, runErr)
+	s.Rates = v.machine.rates(v.rank)
 	maps.DeleteFunc(res.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
 	var err error
 	if v.l.run.Dir != "" {

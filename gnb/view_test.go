@@ -2,9 +2,11 @@ package gnb
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Rates are over the time in loops over batches: an evaluation between them does
@@ -15,21 +17,21 @@ func TestRates(t *testing.T) {
 		now  worked
 		want float64
 	}{
-		{worked{0, 0, 0}, 0},           // a batch is on its way
-		{worked{100, 1000, 1}, 100},    // the first
-		{worked{110, 1100, 1.1}, 100},  // too little to tell
-		{worked{300, 3000, 2}, 200},    // the seconds since the first
-		{worked{300, 3000, 2}, 200},    // an evaluation goes on
-		{worked{301, 3010, 2.01}, 200}, // and is over
+		{worked{seeds: 0, edges: 0, seconds: 0}, 0},           // a batch is on its way
+		{worked{seeds: 100, edges: 1000, seconds: 1}, 100},    // the first
+		{worked{seeds: 110, edges: 1100, seconds: 1.1}, 100},  // too little to tell
+		{worked{seeds: 300, edges: 3000, seconds: 2}, 200},    // the seconds since the first
+		{worked{seeds: 300, edges: 3000, seconds: 2}, 200},    // an evaluation goes on
+		{worked{seeds: 301, edges: 3010, seconds: 2.01}, 200}, // and is over
 	} {
 		r.update(c.now)
-		if r.seedsSec != c.want || r.edgesSec != 10*c.want {
-			t.Errorf("after %+v: %v seeds/s and %v edges/s, want %v and %v", c.now, r.seedsSec, r.edgesSec, c.want, 10*c.want)
+		if r.perSec.seeds != c.want || r.perSec.edges != 10*c.want {
+			t.Errorf("after %+v: %v seeds/s and %v edges/s, want %v and %v", c.now, r.perSec.seeds, r.perSec.edges, c.want, 10*c.want)
 		}
 	}
 	r.rates(worked{})
-	if want := 301 / 2.01; math.Abs(r.seedsSec-want) > 1e-9 {
-		t.Errorf("over the run: %v seeds/s, want %v", r.seedsSec, want)
+	if want := 301 / 2.01; math.Abs(r.perSec.seeds-want) > 1e-9 {
+		t.Errorf("over the run: %v seeds/s, want %v", r.perSec.seeds, want)
 	}
 }
 
@@ -52,5 +54,75 @@ func TestEvaluationAfterTheLastEpoch(t *testing.T) {
 	v.apply(event{Type: evMetrics, Epoch: 6, Values: []Value{{"val_accuracy", 0.5}}})
 	if p := v.snap.Metrics[0].Points[0].Step; p != 7 {
 		t.Errorf("where the number of epochs is not known, the seventh is drawn at %d", p)
+	}
+}
+
+// The learning rate is a point for each step at which it changes.
+func TestLearningRateOfSteps(t *testing.T) {
+	v := &view{l: &launched{run: &Run{}}, series: map[string]int{}}
+	v.apply(event{Type: evSteps, Records: []stepRecord{{Total: 1}, {Total: 2, LR: 0.1}, {Total: 3, LR: 0.1}, {Total: 4, LR: 0}}})
+	if want := []live.Point{{Step: 2, Y: 0.1}, {Step: 4, Y: 0}}; !slices.Equal(v.snap.LR, want) {
+		t.Errorf("learning rates %v, want %v", v.snap.LR, want)
+	}
+}
+
+// The accuracy on the batches shows until another metric, or an evaluation of the
+// split itself, takes its place.
+func TestAccuracyInPassing(t *testing.T) {
+	names := func(v *view) (out []string) {
+		for _, m := range v.snap.Metrics {
+			out = append(out, m.Name)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		value string
+		want  []string
+	}{
+		{"val_accuracy", []string{"train batches", "val"}},
+		{"train_accuracy", []string{"train"}},
+		{"val_auc", []string{"val"}},
+	} {
+		v := &view{l: &launched{run: &Run{Result: Result{Values: map[string]float64{}}}}, series: map[string]int{}}
+		v.apply(event{Type: evEpoch, Epoch: 0, Accuracy: number(math.NaN())}) // nothing was counted
+		if len(v.snap.Metrics) > 0 {
+			t.Errorf("an accuracy of nothing is shown: %v", v.snap.Metrics)
+		}
+		for epoch := range 2 {
+			v.apply(event{Type: evEpoch, Epoch: epoch, Accuracy: 0.25})
+			v.apply(event{Type: evMetrics, Epoch: epoch, Values: []Value{{c.value, 0.5}}})
+		}
+		if got := names(v); !slices.Equal(got, c.want) {
+			t.Errorf("with %s: curves %v, want %v", c.value, got, c.want)
+		}
+		last := v.snap.Metrics[len(v.snap.Metrics)-1]
+		if len(last.Points) != 2 || last.Points[1] != (live.Point{Step: 2, Y: 0.5}) {
+			t.Errorf("with %s: its points are %v", c.value, last.Points)
+		}
+	}
+}
+
+// What the machine could do at most follows from what a run does: here two ranks
+// that together read 4 GB/s of rows and 6 GB/s of the rest, and do 100 GFLOP/s.
+func TestCeiling(t *testing.T) {
+	ranks := []rankView{{perSec: pace{edges: 1e6, flop: 40e9, rowBytes: 1e9, streamBytes: 6e9}}, {perSec: pace{edges: 3e6, flop: 60e9, rowBytes: 3e9}}}
+	limits := machine.Limits{GFLOPS: 500, CopyGBs: 20, RowGBs: 10}
+	check := func(c ceiling, want [3]float64) {
+		t.Helper()
+		got := c.rates(ranks)
+		for i, r := range got {
+			if achieved := [3]float64{4e6, 100e9, 10e9}[i]; r.PerSec != achieved || math.Abs(r.Limit-want[i]) > 1e-9*want[i] {
+				t.Errorf("%s: %v of %v, want %v of %v", r.Unit, r.PerSec, r.Limit, achieved, want[i])
+			}
+		}
+	}
+	// Rows take 0.4 s of each second at their rate, the rest 0.3 s, products 0.2 s.
+	check(ceiling{limits: limits, known: true, products: true, memory: true}, [3]float64{4e6 / 0.9, 500e9, 10e9 / 0.7})
+	check(ceiling{limits: limits, known: true, memory: true}, [3]float64{0, 0, 10e9 / 0.7}) // bfloat16
+	check(ceiling{products: true, memory: true}, [3]float64{})                              // nothing was measured
+	for _, r := range (&ceiling{limits: limits, known: true, products: true, memory: true}).rates(make([]rankView, 2)) {
+		if r.PerSec != 0 || r.Limit != 0 && r.Unit != "FLOP/s" {
+			t.Errorf("before the first step: %+v", r)
+		}
 	}
 }

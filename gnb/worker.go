@@ -27,6 +27,7 @@ const (
 	stageBackward  = "backward"
 	stageReduce    = "all-reduce"
 	stageOptimizer = "optimizer"
+	stageIdle      = "idle" // waiting for other ranks, which came later to the sum of gradients
 	stageEvaluate  = "evaluate"
 	stageSave      = "checkpoint"
 	stageProgram   = "program" // the user's own code between the calls above
@@ -84,6 +85,7 @@ type Worker struct {
 	epochStages map[string]time.Duration
 	lastFlush   time.Time
 	rate        rates
+	whole       *whole // of a step outside of loops
 	digest      *runDigest
 	last        Metrics // of the epoch's last evaluation
 	best        map[string]number
@@ -311,8 +313,10 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
 		return math.NaN()
 	}
 	w.stage(stageReduce)
+	waited := w.waited()
 	grad, tail, err := n.grads.sum(w)
 	w.check(err)
+	w.p.MoveTime(stageReduce, stageIdle, w.waited()-waited)
 	w.stage(stageOptimizer)
 	mean := w.apply(opt, grad, tail)
 	w.stage(stageProgram)
@@ -340,6 +344,14 @@ func (w *Worker) checkLoss(loss *nn.Loss, n *network) {
 	}
 }
 
+// waited is how long this rank has waited for others in collectives.
+func (w *Worker) waited() time.Duration {
+	if c, ok := w.comm.(collective.Waiter); ok {
+		return c.Waited()
+	}
+	return 0
+}
+
 // apply is the part of a step that changes parameters.
 func (w *Worker) apply(opt *Optimizer, grad, t []float32) float64 {
 	if t[0] > 0 {
@@ -355,7 +367,7 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32) float64 {
 		w.mu.Lock()
 		w.records = append(w.records, stepRecord{
 			Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare, Total: w.pos.Total, At: w.pos.place(),
-			Loss: number(loss / weight), Accuracy: number(float64(t[2]) / float64(t[3])), LR: number(opt.opt.LR()),
+			Loss: number(loss / weight), Accuracy: number(float64(t[2]) / float64(t[3])), LR: number(w.opts[0].opt.LR()),
 		})
 		w.mu.Unlock()
 	}
@@ -363,6 +375,10 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32) float64 {
 		w.bare++
 		w.pos.Bare++
 		opt.n.micro = 0
+		if w.whole != nil {
+			w.rate.add(w.whole.seeds, w.whole.edges)
+			w.whole = nil
+		}
 	}
 	return loss / weight
 }
@@ -428,6 +444,9 @@ func (w *Worker) newNetwork(name string, s Sizes, m nn.Model) *network {
 
 func (n *network) config(train bool, epoch, step int) nn.Config {
 	c := nn.Config{Train: train, Threads: n.w.job.Threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
+	if train {
+		c.Work = &n.w.rate.work
+	}
 	if g := n.w.gpu; g != nil {
 		c.Backend = g.backend()
 	}

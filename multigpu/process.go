@@ -83,6 +83,10 @@ func (p *Process) EmitLines(lines []byte) error {
 // bytes; after 30 different ones others count as "other". It costs some 100 ns.
 func (p *Process) Stage(name string) { p.clock.enter(name) }
 
+// MoveTime counts d of the time spent in one stage under another, for what only turns
+// out afterwards.
+func (p *Process) MoveTime(from, to string, d time.Duration) { p.clock.move(from, to, d) }
+
 // StageTimes returns the time spent in each stage so far. Each moment since the
 // handler was entered belongs to exactly one.
 func (p *Process) StageTimes() map[string]time.Duration { return p.clock.times() }

@@ -166,6 +166,17 @@ func (c *stageClock) enter(name string) {
 	atomic.StoreUint32(c.page.u32(rankStage), uint32(c.code))
 }
 
+// move gives time of one stage to another, at most what it has.
+func (c *stageClock) move(from, to string, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flush()
+	source := c.page.i64(rankNanos + 8*c.codeOf(from))
+	n := min(int64(d), atomic.LoadInt64(source))
+	atomic.AddInt64(source, -n)
+	atomic.AddInt64(c.page.i64(rankNanos+8*c.codeOf(to)), n)
+}
+
 func (c *stageClock) beat() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

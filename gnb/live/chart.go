@@ -239,7 +239,7 @@ var looks = []look{
 }
 
 // fixedLooks are the usual splits.
-var fixedLooks = map[string]int{"val": 0, "valid": 0, "test": 1, "train": 2}
+var fixedLooks = map[string]int{"val": 0, "valid": 0, "test": 1, "train": 2, "train batches": 2}
 
 // lookOf gives the usual splits a fixed look and the others what is left.
 func lookOf(ms []Series, i int) look {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -76,7 +77,7 @@ func (p *plain) frame(f frame) error {
 	var b strings.Builder
 	writeLog(&b, &f, "", "\n")
 	if f.last {
-		for _, l := range summary(&f.s) {
+		for _, l := range closing(&f.s, math.MaxInt) {
 			b.WriteString(l + "\n")
 		}
 	} else if p.due() && f.s.Epoch+f.s.Step > 0 {

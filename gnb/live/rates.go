@@ -34,16 +34,17 @@ func (r Rate) beside() string {
 	return fmt.Sprintf("%s, %.0f %% of %s", r, 100*r.PerSec/r.Limit, withUnit(r.Limit, r.Unit))
 }
 
-// ratesText is what the run does, beside what the machine can do, in a line.
-func ratesText(s *Snapshot) string {
-	var parts []string
+// ratesTexts are what the run does, beside what the machine can do.
+func ratesTexts(s *Snapshot) (parts []string) {
 	for _, r := range s.Rates {
 		if r.PerSec > 0 {
 			parts = append(parts, r.beside())
 		}
 	}
-	return strings.Join(parts, "; ")
+	return parts
 }
+
+func ratesText(s *Snapshot) string { return strings.Join(ratesTexts(s), "; ") }
 
 // ratesHTML is the same in a row, with a gauge below each rate whose limit is known.
 func ratesHTML(b *strings.Builder, s *Snapshot) {

@@ -43,7 +43,7 @@ func (t *terminal) frame(f frame) error {
 	writeLog(&b, &f, "\r", eraseLine+"\n")
 	if f.last {
 		b.WriteString("\r" + eraseLine)
-		for i, l := range summary(&f.s) {
+		for i, l := range closing(&f.s, t.width()) {
 			if i == 0 {
 				l = t.style.state(f.s.state(), l)
 			}
@@ -220,7 +220,7 @@ func headline(s *Snapshot) []Series {
 		if n := s.Metrics[i].Name; n == "val" {
 			pick = i
 			break
-		} else if n != "train" || pick < 0 {
+		} else if !strings.HasPrefix(n, "train") || pick < 0 {
 			pick = i
 		}
 	}
@@ -252,6 +252,27 @@ func recentLoss(s *Snapshot) (float64, bool) {
 		return 0, false
 	}
 	return sum / float64(k), true
+}
+
+// closing is summary, and what the time of a run that is done went to, in lines of at
+// most w columns where that can be.
+func closing(s *Snapshot, w int) []string {
+	out := summary(s)
+	if s.State != Done {
+		return out
+	}
+	var parts []string
+	if b := bottleneck(s.Workers); b != "" {
+		parts = append(parts, "the run "+b)
+	}
+	for i, p := range append(parts, ratesTexts(s)...) {
+		if last := out[len(out)-1]; i > 0 && width(last)+2+width(p) <= w {
+			out[len(out)-1] = last + "; " + p
+		} else {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // summary is the final state in a line, and its reason in the lines after.

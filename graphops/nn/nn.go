@@ -68,6 +68,7 @@ type (
 	Tensor = tensor.Tensor
 	Fwd    = tensor.Fwd
 	Config = tensor.Config
+	Work   = tensor.Work
 	Param  = tensor.Param
 	Space  = tensor.Space
 	Op     = tensor.Op

@@ -23,6 +23,8 @@ type Config struct {
 	// Seed, Epoch and Step are what dropout masks are drawn from.
 	Seed        uint64
 	Epoch, Step int
+	// Work, unless nil, is what passes on the CPU backend made here add to.
+	Work *Work
 }
 
 // Fwd is a forward pass: its methods are the operations on tensors, and while
@@ -33,7 +35,8 @@ type Config struct {
 type Fwd struct {
 	cfg   Config
 	be    Backend
-	own   *cpu // the CPU backend made where Config has none
+	own   *cpu    // the CPU backend made where Config has none
+	meter metered // own, where it is to count
 	pass  uint64
 	mem   arena
 	tape  []node
@@ -71,6 +74,10 @@ func (f *Fwd) Reset(c Config) {
 		}
 		f.own.threads, f.own.bf16 = c.Threads, c.BF16
 		be = f.own
+		if c.Work != nil {
+			f.meter = metered{f.own, c.Work}
+			be = &f.meter
+		}
 	}
 	f.dropCopies()
 	if f.be != nil && f.be != be {

@@ -37,7 +37,7 @@ func eachPath(b *testing.B, f func(b *testing.B)) {
 func BenchmarkRows(b *testing.B) {
 	const table, n, deg = 1 << 26, 1 << 13, 16
 	r := testRand()
-	data := touched(table)
+	data := touched(1, table)
 	for _, cols := range []int{16, 100, 128, 256} {
 		limit := RandomRowGBs(1, 4*cols)
 		tab := &Rows{Data: data, Stride: cols}
@@ -45,7 +45,7 @@ func BenchmarkRows(b *testing.B) {
 		for i := range ids {
 			ids[i] = r.Int32N(int32(table / cols))
 		}
-		weights, args, at := touched(table/cols), make([]uint32, table), make([]int32, 16*n)
+		weights, args, at := touched(1, table/cols), make([]uint32, table), make([]int32, 16*n)
 		o, out := make([]float32, cols), make([]float32, n*cols)
 		part := 0
 		next := func() []int32 { // other rows each time, which no cache holds

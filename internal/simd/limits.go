@@ -13,10 +13,14 @@ const limitRuns = 16
 // CopyGBs is the bandwidth of copying memory far larger than caches, the bytes
 // read and those written, in 10⁹ a second. It takes about a second and 256 MiB.
 func CopyGBs(threads int) float64 {
-	const n, piece = 1 << 25, 1 << 18
-	src, dst := touched(n), touched(n)
-	return bestRate(2*4*n, func(int) {
-		parallel.For(threads, n, piece, func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })
+	const n = 1 << 25
+	return copyGBs(threads, limitRuns, touched(threads, n), touched(threads, n))
+}
+
+func copyGBs(threads, runs int, dst, src []float32) float64 {
+	const piece = 1 << 18
+	return bestRate(runs, 2*4*float64(len(src)), func(int) {
+		parallel.For(threads, len(src), piece, func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })
 	})
 }
 
@@ -25,19 +29,23 @@ func CopyGBs(threads int) float64 {
 // others in registers, and nothing is written. Rows are prefetched, as far ahead
 // as turns out best. It takes about a second.
 func RandomRowGBs(threads, rowBytes int) float64 {
-	const table, group = 1 << 27, 16
+	return rowGBs(threads, limitRuns, rowBytes, touched(threads, 1<<27))
+}
+
+func rowGBs(threads, runs, rowBytes int, table []float32) float64 {
+	const group = 16
 	cols := rowBytes / 4
-	t := Rows{Data: touched(table), Stride: cols}
+	t := Rows{Data: table, Stride: cols}
 	n := (1<<21/cols + group - 1) / group * group // of one run: 8 MiB
-	ids := make([]int32, limitRuns*n)
+	ids := make([]int32, runs*n)
 	state := uint64(1)
 	for i := range ids {
 		state = state*6364136223846793005 + 1442695040888963407 // Knuth's MMIX
-		ids[i] = int32((state >> 33) % uint64(table/cols))
+		ids[i] = int32((state >> 33) % uint64(len(table)/cols))
 	}
 	rate := 0.0
 	for _, ahead := range []int{4, 8, 16, 32} {
-		rate = max(rate, bestRate(float64(4*cols*n), func(run int) {
+		rate = max(rate, bestRate(runs, float64(4*cols*n), func(run int) {
 			ids := ids[run*n : (run+1)*n] // other rows than the last run's
 			parallel.For(threads, n/group, max(1, 1<<16/cols/group), func(lo, hi int) {
 				sum := make([]float32, cols)
@@ -52,20 +60,30 @@ func RandomRowGBs(threads, rowBytes int) float64 {
 	return rate
 }
 
+// QuickGBs is CopyGBs and RandomRowGBs on the same 512 MiB (there are caches of nearly
+// as much) and with few runs, for who cannot wait: less than half a second.
+func QuickGBs(threads, rowBytes int) (copied, rows float64) {
+	const n, runs = 1 << 27, 4
+	table := touched(threads, n)
+	return copyGBs(threads, runs, table[:n/2], table[n/2:]), rowGBs(threads, runs, rowBytes, table)
+}
+
 // touched is memory whose every page has been written.
-func touched(n int) []float32 {
+func touched(threads, n int) []float32 {
 	s := make([]float32, n)
-	for i := range s {
-		s[i] = 1
-	}
+	parallel.For(threads, n, 1<<20, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			s[i] = 1
+		}
+	})
 	return s
 }
 
 // bestRate is the highest rate of several runs of f, each of which moves so many
 // bytes, in 10⁹ a second.
-func bestRate(bytes float64, f func(run int)) float64 {
+func bestRate(runs int, bytes float64, f func(run int)) float64 {
 	rate := 0.0
-	for run := range limitRuns {
+	for run := range runs {
 		start := time.Now()
 		f(run)
 		rate = max(rate, bytes/time.Since(start).Seconds()/1e9)

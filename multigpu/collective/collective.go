@@ -32,6 +32,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"time"
 )
 
 // Site says where in a run a collective is made. Ranks compare whole sites.
@@ -105,6 +106,12 @@ type Comm interface {
 	// Close gives back this rank's memory; it is not collective. Nothing that
 	// came from the Comm may be used afterwards.
 	Close() error
+}
+
+// Waiter is a Comm that knows how long its rank has waited in collectives for ranks
+// that came later, in all. It belongs to the goroutine that makes the collectives.
+type Waiter interface {
+	Waited() time.Duration
 }
 
 // Reducer sums slots of equal length, virtual ones a rank.

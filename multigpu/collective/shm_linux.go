@@ -37,6 +37,7 @@ type shm struct {
 	err         error
 	busy        atomic.Bool
 	regions     map[*region]struct{}
+	waited      time.Duration
 }
 
 // Open joins a run as rank of world over the files that [NewShared] made,
@@ -64,6 +65,10 @@ func Open(control, data *os.File, rank, world int) (Comm, error) {
 		spin: spins(world), regions: map[*region]struct{}{},
 	}, nil
 }
+
+// Waited is the time that this rank has waited in collectives for others; see
+// [Waiter].
+func (c *shm) Waited() time.Duration { return c.waited }
 
 func (c *shm) Rank() int { return c.rank }
 func (c *shm) Size() int { return c.world }
@@ -167,6 +172,8 @@ func (c *shm) barrier(s Site) error {
 		}
 		return nil
 	}
+	start := time.Now()
+	defer func() { c.waited += time.Since(start) }()
 	for range c.spin {
 		if atomic.LoadUint32(gen) != old {
 			return nil

@@ -1,0 +1,57 @@
+package gnb
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// countWork is a step of a SAGE layer on the whole graph, and what it counted.
+var countWork = Program("test.countwork", func(w *Worker, hidden int) error {
+	ds := w.Dataset()
+	net := SAGE.New(w, Sizes{In: ds.Features(), Hidden: hidden, Out: ds.Classes(), Layers: 1})
+	opt := w.SGD(net, 0.1)
+	for range w.Epochs(2) {
+		b := w.FullGraph("train")
+		w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), opt)
+	}
+	w.Result("flop", float64(w.rate.work.FLOP))
+	w.Result("rows", float64(w.rate.work.RowBytes))
+	w.Result("edges", float64(w.rate.edges))
+	w.Result("busy", w.rate.busy.Seconds())
+	return nil
+})
+
+// A layer of GraphSAGE with the mean on the whole graph does 2·2·n·d·c FLOP forward,
+// for the nodes themselves and for their neighbours' mean, and as many for the
+// gradients of both weights. With fewer columns out than in it multiplies first, so
+// that edges read rows of c elements, and their gradients. Two steps count twice.
+func TestWorkOfARun(t *testing.T) {
+	if multigpu.InWorker() {
+		t.Fatal("a worker runs tests")
+	}
+	ds := dataset.Karate()
+	raw, err := json.Marshal(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := launch(t.Context(), countWork.name, raw, LaunchOptions{Data: ds, Workers: 2, Threads: 1, Device: "cpu", Quiet: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, d, c, e := float64(ds.Nodes()), float64(ds.Features()), float64(ds.Classes()), float64(ds.Edges())
+	for _, want := range []struct {
+		name  string
+		value float64
+	}{{"flop", 2 * 2 * 4 * n * d * c}, {"rows", 2 * 2 * 4 * e * c}, {"edges", 2 * e}} {
+		if got := run.Value(want.name); got != want.value {
+			t.Errorf("%s: %v, want %v", want.name, got, want.value)
+		}
+	}
+	if run.Value("busy") <= 0 {
+		t.Error("steps outside of loops took no time")
+	}
+}

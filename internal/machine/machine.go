@@ -1,0 +1,156 @@
+// Package machine says what this machine can do at most: measured once, and kept in
+// the user's cache directory.
+package machine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/graphnb/graphnb/internal/hostmem"
+	"github.com/graphnb/graphnb/internal/simd"
+)
+
+// Limits are rates of all CPUs together that nothing a program does exceeds for long,
+// save from caches. Those of a machine that was busy when they were measured are too
+// low; measuring again keeps the higher.
+type Limits struct {
+	Machine string  `json:"machine"` // what they are of
+	GFLOPS  float64 `json:"gflops"`  // float32 multiply-adds in registers, 2 each, in 10⁹/s
+	CopyGBs float64 `json:"copy_gb_per_second"`
+	// RowGBs is of rows of RowBytes at random places, in 10⁹ bytes a second.
+	RowGBs float64 `json:"random_row_gb_per_second"`
+}
+
+// RowBytes is the size of the rows that RowGBs was measured with: 128 float32.
+const RowBytes = 512
+
+// room is the memory that has to be free for a measurement, which takes a quarter.
+const room = 2 << 30
+
+// Known are the limits that were measured on a machine such as this one, and whether
+// there are any. It reads a small file.
+func Known() (Limits, bool) { return knownIn(cacheDir()) }
+
+func knownIn(dir string) (Limits, bool) {
+	var l Limits
+	if dir == "" {
+		return l, false
+	}
+	name := Name()
+	raw, err := os.ReadFile(file(dir, name))
+	if err != nil || json.Unmarshal(raw, &l) != nil || l.Machine != name || !(l.GFLOPS > 0 && l.CopyGBs > 0 && l.RowGBs > 0) {
+		return Limits{}, false // measure anew what cannot be read
+	}
+	return l, true
+}
+
+// Measure measures the limits on all CPUs, takes the higher of each and of what is
+// known, and keeps them. peak measures the multiply-adds, as in GFLOPS (that is
+// gemm.PeakGFLOPS, which lies above this package). It takes about half a second and
+// 512 MiB, and is an error where there is not that much to spare. Where they cannot be
+// kept they are the result all the same, with the reason.
+func Measure(peak func(threads int) float64) (Limits, error) {
+	return measureIn(cacheDir(), func(threads int) Limits {
+		l := Limits{GFLOPS: peak(threads)}
+		l.CopyGBs, l.RowGBs = simd.QuickGBs(threads, RowBytes)
+		return l
+	})
+}
+
+func measureIn(dir string, measure func(threads int) Limits) (Limits, error) {
+	if m, err := hostmem.Read(); err == nil && m.Free < room {
+		return Limits{}, fmt.Errorf("machine: %d MiB of memory are free, too few to measure in; end another program, or leave it", m.Free>>20)
+	}
+	return keepIn(dir, measure(runtime.NumCPU()))
+}
+
+// Keep is Measure of what was measured already.
+func Keep(l Limits) (Limits, error) { return keepIn(cacheDir(), l) }
+
+func keepIn(dir string, l Limits) (Limits, error) {
+	old, _ := knownIn(dir)
+	l = Limits{Name(), max(l.GFLOPS, old.GFLOPS), max(l.CopyGBs, old.CopyGBs), max(l.RowGBs, old.RowGBs)}
+	if dir == "" {
+		return l, fmt.Errorf("machine: there is no directory for caches; set XDG_CACHE_HOME or HOME")
+	}
+	raw, err := json.Marshal(l)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err == nil {
+		err = replace(file(dir, l.Machine), append(raw, '\n'))
+	}
+	if err != nil {
+		return l, fmt.Errorf("machine: keeping what this machine can do: %w; make %s writable, or set XDG_CACHE_HOME", err, dir)
+	}
+	return l, nil
+}
+
+// replace writes a file whole or not at all: several processes may.
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".limits-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "graphnb")
+}
+
+func file(dir, name string) string {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, name)
+	return filepath.Join(dir, fmt.Sprintf("limits-%016x.json", h.Sum64()))
+}
+
+// Name tells machines apart by what decides their rates, as in "Intel(R) Xeon(R)
+// Processor, 2 CPUs, 24 GiB": containers and home directories come and go between
+// machines of one kind.
+func Name() string {
+	name := model()
+	name += fmt.Sprintf(", %d CPUs", runtime.NumCPU())
+	if m, err := hostmem.Read(); err == nil {
+		name += fmt.Sprintf(", %d GiB", (m.Total+1<<29)>>30)
+	}
+	return name
+}
+
+// model is the processor's, or the architecture where the system does not say it.
+func model() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	defer f.Close()
+	head := make([]byte, 4096) // of the first processor
+	n, _ := io.ReadFull(f, head)
+	for line := range bytes.Lines(head[:n]) {
+		if k, v, ok := strings.Cut(string(line), ":"); ok && strings.TrimSpace(k) == "model name" {
+			return strings.TrimSpace(v)
+		}
+	}
+	return runtime.GOARCH
+}
