@@ -101,13 +101,14 @@ func (b *Backend) positions(m *graphops.Block, a *devblock.Arrays) cuda.Ptr {
 // more is further memory of arrays, freed with what they have.
 func (b *Backend) more(a *devblock.Arrays) *copied {
 	c, release := &copied{}, a.Release
+	cleanup := runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
 	a.Release = func(a *devblock.Arrays) {
+		cleanup.Stop() // the arrays of a sampler's batch are used again, and never let go of
 		c.free()
 		if release != nil {
 			release(a)
 		}
 	}
-	runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
 	return c
 }
 

@@ -208,3 +208,63 @@ func TestBlockUnderPressure(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Rows of a table in the host's memory go over the bus once a source where edges would read them more often, in
+// the sum, the mean, a weighted one, and the choice of destinations; the results have the same bits.
+func TestGatherFirst(t *testing.T) {
+	const cols, sources = 5, 10
+	table := make([]float32, 40*cols)
+	for i := range table {
+		table[i] = float32(i%13) / 7
+	}
+	be := open(t, fakegpu.Config{})
+	for _, edges := range []int{12, 13} { // 1.2 a source, and more
+		b := &graphops.Block{NumDst: 3, NumSrc: sources, Indptr: []int64{0, 4, 4, int64(edges)}}
+		for e := range edges {
+			b.Indices = append(b.Indices, int32(e*7%sources))
+		}
+		for s := range sources {
+			b.SrcIDs = append(b.SrcIDs, int32(s*3+1))
+		}
+		weights := make([]float32, edges)
+		for e := range weights {
+			weights[e] = float32(e) / 3
+		}
+		pass := func(mem *Memory) (out []float32) {
+			be.Share(table, mem)
+			defer be.Drop(table)
+			f := tensor.NewFwd(tensor.Config{Backend: be})
+			defer f.Close()
+			x := f.SourceRows(table, cols, b)
+			for _, op := range []tensor.Op{tensor.Sum, tensor.Mean} {
+				out = append(out, f.Aggregate(b, x, op).Data()...)
+			}
+			out = append(out, f.AggregateWeighted(b, x, weights, tensor.Sum).Data()...)
+			out = append(out, f.Dst(b, x).Data()...)
+			return append(out, x.Data()...)
+		}
+		at := be.alloc(cuda.Features, 4*len(table))
+		if err := cuda.CopyIn(be.s, at.Ptr, table); err != nil {
+			t.Fatal(err)
+		}
+		gathers := func() int64 { return be.Device().Launches()["gather_f32"] }
+		before := gathers()
+		want := pass(&Memory{Ptr: at.Ptr})
+		if n := gathers() - before; n != 2 { // of the destinations, and of all
+			t.Errorf("%d edges: gather_f32 was launched %d times for a table on the device", edges, n)
+		}
+		got := pass(&Memory{Ptr: at.Ptr, Host: true})
+		if n := gathers() - before - 2; n != 2 && edges == 12 || n != 1 && edges == 13 {
+			t.Errorf("%d edges: gather_f32 was launched %d times for a table in host memory", edges, n)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d edges: %v, from the device %v", edges, got, want)
+		}
+		held := be.Device().Memory().Held[cuda.Activations]
+		b.Reset()
+		if now := be.Device().Memory().Held[cuda.Activations]; (now < held) != (edges == 13) {
+			t.Errorf("%d edges: %d bytes of activations were held, and %d after the block's reset", edges, held, now)
+		}
+		at.Free()
+	}
+}

@@ -19,6 +19,8 @@ type Memory struct {
 	// (SpMMRows and GatherRows).
 	Half         bool
 	Cache, Slots cuda.Ptr
+	// Host says that the table lies in memory of the host, which kernels read over a bus.
+	Host bool
 	// Some says that the table itself is not there: the cache has all rows that are
 	// read, and nothing else may read it.
 	Some bool

@@ -26,6 +26,11 @@ type Arrays struct {
 	TDst    cuda.Ptr // i32 [edges]
 	TEdge   cuda.Ptr // i32 [edges]
 
+	// Rows are the rows of RowsOf, a table, of the block's sources, where they were
+	// gathered: f32 [NumSrc, columns of the table].
+	Rows   cuda.Ptr
+	RowsOf any
+
 	// Ready is when the arrays are written; nil where that is sure. A stream waits
 	// for it before its first use of the arrays.
 	Ready *cuda.Event

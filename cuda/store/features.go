@@ -146,7 +146,7 @@ func (f *Features) put(o FeatureOptions) error {
 		return err
 	}
 	f.parts = append(f.parts, a)
-	f.mem.Ptr = a.ptr
+	f.mem.Ptr, f.mem.Host = a.ptr, place == Pinned
 	return nil
 }
 
