@@ -1,11 +1,11 @@
 package gnb
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"text/tabwriter"
+
+	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // Comparison is several runs side by side: first what they were started with
@@ -25,9 +25,22 @@ type Row struct {
 	Values []string
 }
 
-// Compare puts runs side by side.
+// Compare puts runs side by side: what they were started with where that differs,
+// how they ended, and their curves over each other. In a cell it shows the curves
+// as a picture; print the comparison for the rest. A run that goes on is compared
+// as far as it has come.
+//
+//	gnb.Compare(gnb.Must(gnb.Runs(ctx, gnb.RunsOptions{Filter: "dataset=planted", Sort: "-val_accuracy"}))...)
 func Compare(runs ...*Run) Comparison {
 	multigpuEnter()
+	c := newComparison(runs)
+	if len(runs) > 0 && !multigpu.InWorker() {
+		_ = live.ShowComparison(c.picture(), c.String()) // a broken display is no failure of the comparison
+	}
+	return c
+}
+
+func newComparison(runs []*Run) Comparison {
 	c := Comparison{Runs: runs}
 	settings, results := make([]map[string]string, len(runs)), make([]map[string]string, len(runs))
 	for i, r := range runs {
@@ -54,30 +67,4 @@ func rows(of []map[string]string) []Row {
 		out = append(out, row)
 	}
 	return out
-}
-
-func (c Comparison) String() string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	line := func(name string, values []string) {
-		fmt.Fprint(w, name)
-		for _, v := range values {
-			fmt.Fprintf(w, "\t%s", readable(oneLineOf(v)))
-		}
-		fmt.Fprintln(w)
-	}
-	ids := make([]string, len(c.Runs))
-	for i, r := range c.Runs {
-		ids[i] = r.Config.ID
-	}
-	line("", ids)
-	for _, row := range c.Settings {
-		line(row.Name, row.Values)
-	}
-	line("", make([]string, len(ids)))
-	for _, row := range c.Results {
-		line(row.Name, row.Values)
-	}
-	_ = w.Flush() // to memory
-	return b.String()
 }

@@ -1,8 +1,12 @@
 package gnb_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"image/png"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,10 +43,63 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 	if found != 2 {
 		t.Errorf("results: %v", c.Results)
 	}
-	for _, want := range []string{runs[0].Config.ID, "args.LR", "val_accuracy"} {
+	for _, want := range []string{runs[0].Config.ID, "args.LR", "val_accuracy", "loss by step, 1 to 2", "val accuracy by epoch, 1 to 2", "LR 0.01, workers 1\n", "LR 0.02, workers 2\n"} {
 		if !strings.Contains(c.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, c)
 		}
+	}
+}
+
+// The curves are those of the metrics, on one scale, labelled by what differs; what
+// cannot be read is left out.
+func TestCompareDrawsCurves(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", dir)
+	lines := func(losses ...any) string {
+		out := ""
+		for i, l := range losses {
+			raw, err := json.Marshal(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out += fmt.Sprintf(`{"event":"steps","records":[{"total":%d,"loss":%s}]}`+"\n", i+1, raw)
+		}
+		return out + `{"event":"metrics","epoch":0,"values":[{"name":"val_auc","value":0.5},{"name":"test_auc","value":0.1}]}` + "\n"
+	}
+	var runs []*gnb.Run
+	for i, m := range []string{lines(4.0, 3.0, 2.0, 1.0), lines(4.0, nil), ""} {
+		name := filepath.Join(dir, string('a'+rune(i)))
+		putRun(t, name, 2*i, trained(0.1, 8<<min(i, 1), "sage"), ended("done", 0.5, 0.5))
+		if m != "" {
+			if err := os.WriteFile(filepath.Join(name, "metrics.jsonl"), []byte(m), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := gnb.OpenRun(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, r)
+	}
+	c := gnb.Compare(runs...)
+	for _, want := range []string{
+		"loss by step, 1 to 4, from 1 to 4\n", "█▆▃▁  1  Fanouts [10,8], hidden 8\n", "█     4  Fanouts [10,16], hidden 16, b\n", "      –  Fanouts [10,16], hidden 16, c\n",
+		"val auc by epoch, 1 to 1, from 0.5 to 0.5\n▁  0.5  ",
+	} {
+		if !strings.Contains(c.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, c)
+		}
+	}
+	raw, err := c.PNG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(bytes.NewReader(raw))
+	if err != nil || drawn(img) < 1000 {
+		t.Errorf("the picture: %v", err)
+	}
+	if raw, err := gnb.Compare().PNG(); err != nil || len(raw) == 0 {
+		t.Errorf("no runs: %v", err)
 	}
 }
 

@@ -15,7 +15,12 @@ import (
 // titledPNG is a picture of the figure's size below a title and a note, at twice
 // the resolution of a plain screen, with the size to show it at in CSS pixels.
 func titledPNG(title, note string, paint func(p *painter, c draw.Canvas)) (data []byte, width, height int, err error) {
-	const h = figHeight + headHeight + noteHeight
+	return tallPNG(title, note, figHeight, paint)
+}
+
+// tallPNG is titledPNG with a picture of another height.
+func tallPNG(title, note string, tall vg.Length, paint func(p *painter, c draw.Canvas)) (data []byte, width, height int, err error) {
+	h := tall + headHeight + noteHeight
 	data, err = guarded(func() ([]byte, error) {
 		var p painter
 		c := vgimg.NewWith(vgimg.UseWH(figWidth, h), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
@@ -23,7 +28,7 @@ func titledPNG(title, note string, paint func(p *painter, c draw.Canvas)) (data 
 		y := dc.Max.Y - 11
 		dc.FillText(p.bold(9, ink), vg.Point{X: 4, Y: y}, p.fit(p.bold(9, ink), oneLine(title), dc.Max.X-8))
 		dc.FillText(p.text(8, ink), vg.Point{X: 4, Y: y - noteHeight}, p.fit(p.text(8, ink), oneLine(note), dc.Max.X-8))
-		dc.Max.Y = figHeight
+		dc.Max.Y = tall
 		paint(&p, dc)
 		var out bytes.Buffer
 		if err := png.Encode(&out, paletted(c.Image())); err != nil {
@@ -31,7 +36,7 @@ func titledPNG(title, note string, paint func(p *painter, c draw.Canvas)) (data 
 		}
 		return out.Bytes(), nil
 	})
-	return data, figWidth * 4 / 3, h * 4 / 3, err
+	return data, figWidth * 4 / 3, int(h) * 4 / 3, err
 }
 
 // showPicture shows a picture in the cell that runs, with text for where pictures

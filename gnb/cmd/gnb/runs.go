@@ -14,12 +14,13 @@ import (
 var runsCommand = command{"runs", "list, show, compare or watch runs", runRuns}
 
 func runRuns(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("list|show|compare|attach|export [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ; attach watches one that another process is running, by default the last, until it ends; export writes what runs reported for TensorBoard, by default that of the last. RUN is a run's directory or its name.
+	fs := out.flags("list|show|compare|attach|export [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ, then results and curves; attach watches one that another process is running, by default the last, until it ends; export writes what runs reported for TensorBoard, by default that of the last. RUN is a run's directory or its name.
 
 A filter is comparisons with spaces between them, all of which hold: --filter 'model=sage lr<0.01 test_accuracy>0.7'. Fields are all that is known of a run, settings and results; = takes patterns with * and several values with |.`)
 	var (
 		o       gnb.RunsOptions
 		export  gnb.ExportOptions
+		picture = fs.String("png", "", "`file` to draw the comparison's curves to")
 		columns = fs.String("columns", "", "`fields` to show, such as name,lr,val_accuracy")
 	)
 	fs.StringVar(&o.Filter, "filter", "", "`comparisons` that hold for the runs that are listed, such as 'state=done lr<0.01'")
@@ -34,6 +35,9 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	if what := rest[0]; what != "list" && (o != gnb.RunsOptions{} || *columns != "") {
 		return usagef("--filter, --sort, --columns and --trials are for runs list, and got %q", what)
 	}
+	if rest[0] != "compare" && *picture != "" {
+		return usagef("--png is for runs compare, and got %q", rest[0])
+	}
 	if what := rest[0]; (what == "export") != (export.TensorBoard != "") || export.Follow && what != "export" {
 		return usagef("runs export takes --tensorboard DIRECTORY, and --follow; runs list, show, attach and compare do not")
 	}
@@ -47,7 +51,7 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	case what == "export":
 		return exportRuns(ctx, out, names, export)
 	case what == "compare" && len(names) >= 2:
-		return compareRuns(out, names)
+		return compareRuns(out, names, *picture)
 	}
 	return usagef("it is: runs list, runs show [RUN], runs attach [RUN], runs export [RUN...] or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
 }
@@ -166,12 +170,15 @@ func exportRuns(ctx context.Context, out *output, names []string, o gnb.ExportOp
 	return nil
 }
 
-func compareRuns(out *output, names []string) error {
+func compareRuns(out *output, names []string, picture string) error {
 	runs, err := openRuns(names)
 	if err != nil {
 		return err
 	}
 	c := gnb.Compare(runs...)
+	if err := drawTo(picture, c.PNG); err != nil {
+		return err
+	}
 	out.printf("%s", c)
 	out.result(map[string]any{"runs": runResults(runs), "settings": c.Settings, "results": c.Results})
 	return nil

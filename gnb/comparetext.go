@@ -1,0 +1,235 @@
+package gnb
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/graphnb/graphnb/gnb/live"
+)
+
+// String is the comparison as text: settings that differ, results, and each run's
+// curves as a line of blocks on the scale of all runs.
+func (c Comparison) String() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	line := func(name string, values []string) {
+		fmt.Fprint(w, name)
+		for _, v := range values {
+			fmt.Fprintf(w, "\t%s", cmp.Or(readable(oneLineOf(v)), "–"))
+		}
+		fmt.Fprintln(w)
+	}
+	ids := make([]string, len(c.Runs))
+	for i, r := range c.Runs {
+		ids[i] = r.Config.ID
+	}
+	line("", ids)
+	for _, row := range c.Settings {
+		line(row.Name, row.Values)
+	}
+	fmt.Fprintln(w)
+	for _, row := range c.Results {
+		line(row.Name, row.Values)
+	}
+	_ = w.Flush() // to memory
+	p := c.picture()
+	sparks(&b, "loss by step", p.Runs, func(r live.ComparedRun) []live.Point { return r.Loss })
+	sparks(&b, p.Metric+" by epoch", p.Runs, func(r live.ComparedRun) []live.Point { return r.Metric })
+	return b.String()
+}
+
+// PNG is the comparison as a picture: losses and a metric of validation of the
+// first runs, up to 18, over each other, and what each line is.
+func (c Comparison) PNG() ([]byte, error) {
+	data, _, _, err := live.ComparisonPNG(c.picture())
+	return data, err
+}
+
+// picture is the comparison as package live draws it. Metrics that cannot be read
+// are left out: the rest is worth seeing.
+func (c Comparison) picture() live.Comparison {
+	p := live.Comparison{Title: c.title(), Note: c.note()}
+	byName := make([]map[string][]live.Point, len(c.Runs))
+	for i, r := range c.Runs {
+		byName[i] = map[string][]live.Point{}
+		cr := live.ComparedRun{Name: c.label(i)}
+		_ = readMetrics(r.Dir, func(e event) {
+			switch e.Type {
+			case evSteps:
+				for _, s := range e.Records {
+					cr.Loss = append(cr.Loss, live.Point{Step: int(s.Total), Y: float64(s.Loss)})
+				}
+			case evMetrics:
+				for _, v := range e.Values {
+					byName[i][v.Name] = append(byName[i][v.Name], live.Point{Step: e.Epoch + 1, Y: v.Value})
+				}
+			}
+		})
+		p.Runs = append(p.Runs, cr)
+	}
+	metric := c.metric(byName)
+	p.Metric = strings.ReplaceAll(metric, "_", " ")
+	for i, r := range c.Runs {
+		p.Runs[i].Metric = byName[i][metric]
+		p.Runs[i].Result = r.outcome()["state"]
+		if v := r.Value(metric); !math.IsNaN(v) {
+			p.Runs[i].Result += fmt.Sprintf(", %s %.4g", p.Metric, v)
+		}
+	}
+	return p
+}
+
+// metric is the evaluation that most runs have: one of validation, if there is.
+func (c Comparison) metric(byName []map[string][]live.Point) string {
+	count := map[string]int{}
+	for _, m := range byName {
+		for name := range m {
+			if split, _, ok := cutKind(name); ok {
+				count[name] += 2
+				if split == "val" {
+					count[name]++
+				}
+			}
+		}
+	}
+	best := "val_accuracy"
+	for name, n := range count {
+		if n > count[best] || n == count[best] && name < best {
+			best = name
+		}
+	}
+	return best
+}
+
+// title is what the runs have in common.
+func (c Comparison) title() string {
+	of := func(name string) (value string, same bool) {
+		for i, r := range c.Runs {
+			v := r.Fields()[name]
+			if i > 0 && v != value {
+				return "", false
+			}
+			value = v
+		}
+		return value, value != ""
+	}
+	t := count(len(c.Runs), "run")
+	if model, ok := of("model"); ok {
+		t += " of " + model
+	}
+	if ds, ok := of("dataset"); ok {
+		t += " on " + ds
+	}
+	return t
+}
+
+// told are the settings that tell runs apart: those that somebody varies, or, where
+// there are none, any.
+func (c Comparison) told() []Row {
+	var varied []Row
+	for _, row := range c.Settings {
+		if !slices.Contains(leastTelling, row.Name) {
+			varied = append(varied, row)
+		}
+	}
+	if len(varied) == 0 {
+		return c.Settings
+	}
+	return varied
+}
+
+// short is a setting's name as people say it.
+func (c Comparison) short(name string) string {
+	runs := make([]map[string]string, len(c.Runs))
+	for i, r := range c.Runs {
+		runs[i] = r.settings()
+	}
+	return shortName(name, runs)
+}
+
+func (c Comparison) note() string {
+	var names []string
+	for _, row := range c.Settings {
+		names = append(names, c.short(row.Name))
+	}
+	if len(names) == 0 {
+		return "the same settings"
+	}
+	return "they differ in " + strings.Join(names, ", ")
+}
+
+// label is what tells a run from the others: the settings in which they differ, or
+// its name.
+func (c Comparison) label(i int) string {
+	var words []string
+	alone := true
+	for j := range c.Runs {
+		alone = alone && (j == i || !slices.EqualFunc(c.told(), c.told(), func(a, b Row) bool { return a.Values[i] == b.Values[j] }))
+	}
+	for _, row := range c.told() {
+		words = append(words, c.short(row.Name)+" "+cmp.Or(readable(row.Values[i]), "–"))
+	}
+	if !alone || len(words) == 0 {
+		words = append(words, c.Runs[i].name())
+	}
+	return strings.Join(words, ", ")
+}
+
+// sparkWidth is the most columns of a curve as text.
+const sparkWidth = 40
+
+// sparks writes a line a run, all on one scale, with the last value.
+func sparks(b *strings.Builder, title string, runs []live.ComparedRun, of func(live.ComparedRun) []live.Point) {
+	lo, hi, from, to := math.Inf(1), math.Inf(-1), math.MaxInt, 0
+	for _, r := range runs {
+		for _, q := range of(r) {
+			if !math.IsNaN(q.Y) && !math.IsInf(q.Y, 0) {
+				lo, hi = min(lo, q.Y), max(hi, q.Y)
+				from, to = min(from, q.Step), max(to, q.Step)
+			}
+		}
+	}
+	if lo > hi {
+		return
+	}
+	fmt.Fprintf(b, "\n%s, %d to %d, from %.4g to %.4g\n", title, from, to, lo, hi)
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, r := range runs {
+		line, last := spark(of(r), lo, hi, from, to)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", line, last, r.Name)
+	}
+	_ = w.Flush() // to memory
+}
+
+// spark is a curve as blocks, a column the mean of its steps, and its last value.
+func spark(points []live.Point, lo, hi float64, from, to int) (line, last string) {
+	blocks := []rune("▁▂▃▄▅▆▇█")
+	width := min(sparkWidth, to-from+1)
+	sum, n := make([]float64, width), make([]int, width)
+	last = "–"
+	for _, q := range points {
+		if math.IsNaN(q.Y) || math.IsInf(q.Y, 0) {
+			continue
+		}
+		at := (q.Step - from) * (width - 1) / max(to-from, 1)
+		sum[at] += q.Y
+		n[at]++
+		last = fmt.Sprintf("%.4g", q.Y)
+	}
+	out := make([]rune, width)
+	for i := range out {
+		out[i] = ' '
+		if n[i] > 0 {
+			share := 0.0
+			if hi > lo {
+				share = (sum[i]/float64(n[i]) - lo) / (hi - lo)
+			}
+			out[i] = blocks[min(int(share*float64(len(blocks))), len(blocks)-1)]
+		}
+	}
+	return string(out), last
+}

@@ -1,0 +1,197 @@
+package live
+
+import (
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Comparison is several runs in one figure, for [ComparisonPNG].
+type Comparison struct {
+	Title, Note string
+	Metric      string // what Points measure, such as "val accuracy"
+	Runs        []ComparedRun
+}
+
+// ComparedRun is one run of a [Comparison].
+type ComparedRun struct {
+	Name   string  // what tells it from the others
+	Result string  // how it ended, in a few words
+	Loss   []Point // by step, ascending; NaN and Inf are gaps
+	Metric []Point // by epoch
+}
+
+// MostCompared is how many runs a figure has, the first ones: more cannot be told
+// apart.
+const MostCompared = 18
+
+// runColors tell runs apart, with runDashes where there are more of them.
+var (
+	runColors = []color.NRGBA{blue, orange, green, purple, amber, ink}
+	runDashes = [][]vg.Length{nil, {vg.Points(5), vg.Points(2.5)}, {vg.Points(1.5), vg.Points(2)}}
+)
+
+func runLine(i int) draw.LineStyle {
+	return draw.LineStyle{Color: runColors[i%len(runColors)], Width: vg.Points(lineWidth), Dashes: runDashes[i/len(runColors)%len(runDashes)]}
+}
+
+// legendLine is the height of a run's line below the charts.
+const legendLine = 12
+
+// ComparisonPNG draws the smoothed losses of runs over each other, a metric of
+// theirs beside that, and below what each line is. The size is the one to show it
+// at, in CSS pixels.
+func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
+	c.Runs = c.Runs[:min(len(c.Runs), MostCompared)]
+	legend := vg.Length(len(c.Runs)*legendLine + 3) // a multiple of 3, that is whole CSS pixels
+	return tallPNG(c.Title, c.Note, figHeight+legend, func(p *painter, dc draw.Canvas) {
+		if len(c.Runs) == 0 {
+			p.empty(dc, "no runs to compare")
+			return
+		}
+		p.runLegend(dc, c)
+		dc.Min.Y += legend
+		var loss, metric []runCurve
+		for i, r := range c.Runs {
+			loss, metric = append(loss, smoothed(r.Loss)), append(metric, pointwise(r.Metric))
+			loss[i].style, metric[i].style = runLine(i), runLine(i)
+		}
+		mid := dc.Max.X * 0.5
+		p.overlay(part(dc, 0, mid-8), "loss per step, smoothed", "step", loss, 0.5, 0)
+		p.overlay(part(dc, mid+8, dc.Max.X), oneLine(c.Metric)+" per epoch", "epoch", metric, 0.2, minSpan)
+	})
+}
+
+// ShowComparison shows runs in the cell that runs, with text for where pictures do
+// not show; outside of a notebook it does nothing. It returns when the picture has
+// arrived.
+func ShowComparison(c Comparison, text string) error { return showComparison(c, text, Options{}) }
+
+func showComparison(c Comparison, text string, o Options) error {
+	return showPicture(func() ([]byte, int, int, error) { return ComparisonPNG(c) }, text, o)
+}
+
+// runLegend writes a line for each run, at the foot of the figure.
+func (p *painter) runLegend(c draw.Canvas, cmp Comparison) {
+	sty := p.text(8, ink)
+	for i, r := range cmp.Runs {
+		y := c.Min.Y + vg.Length((len(cmp.Runs)-1-i)*legendLine) + 4
+		c.StrokeLine2(runLine(i), c.Min.X+4, y+3, c.Min.X+26, y+3)
+		result := p.text(8, ink)
+		result.XAlign = draw.XRight
+		c.FillText(result, vg.Point{X: c.Max.X - 4, Y: y}, oneLine(r.Result))
+		c.FillText(sty, vg.Point{X: c.Min.X + 32, Y: y}, p.fit(sty, oneLine(r.Name), c.Max.X-c.Min.X-44-result.Width(oneLine(r.Result))))
+	}
+}
+
+// runCurve is a run's line in a chart; a NaN is a gap in it.
+type runCurve struct {
+	line   []xy
+	lo, hi float64 // the range worth showing; lo > hi where there is none
+	style  draw.LineStyle
+}
+
+// smoothed is a curve of many noisy points.
+func smoothed(points []Point) runCurve {
+	var c curve
+	c.take(points)
+	return rangeOf(c.smooth())
+}
+
+// pointwise is a curve as it is.
+func pointwise(points []Point) runCurve {
+	var line []xy
+	for _, q := range thin(points) {
+		if !finite(q.Y) {
+			q.Y = math.NaN()
+		}
+		line = append(line, xy{float64(q.Step), q.Y})
+	}
+	return rangeOf(line)
+}
+
+func rangeOf(line []xy) runCurve {
+	r := runCurve{line: line, lo: math.Inf(1), hi: math.Inf(-1)}
+	for _, q := range line {
+		if finite(q.y) {
+			r.lo, r.hi = min(r.lo, q.y), max(r.hi, q.y)
+		}
+	}
+	return r
+}
+
+// overlay draws curves over each other. empty is the share of the room that may
+// stay empty so that the axis begins at 0, least the least range to show of shares.
+func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, empty, least float64) {
+	c = p.titled(c, title)
+	lo, hi := math.Inf(1), math.Inf(-1)
+	from, to := math.Inf(1), math.Inf(-1)
+	var tops []float64
+	for _, r := range curves {
+		if r.lo > r.hi {
+			continue
+		}
+		lo, tops = min(lo, r.lo), append(tops, r.hi)
+		from, to = min(from, r.line[0].x), max(to, r.line[len(r.line)-1].x)
+	}
+	if len(tops) == 0 {
+		p.empty(c, "nothing was reported")
+		return
+	}
+	// A run that went astray must not flatten the others.
+	slices.Sort(tops)
+	if hi = tops[len(tops)-1]; hi-lo > 5*(tops[len(tops)/2]-lo) && tops[len(tops)/2] > lo {
+		hi = lo + 3*(tops[len(tops)/2]-lo)
+	}
+	if lo >= 0 && hi <= 1 && hi-lo < least {
+		lo = min(max((lo+hi-least)/2, 0), 1-least)
+		hi = lo + least
+	}
+	var x, y plot.Axis
+	var xt, yt ticks
+	y.Min, y.Max, yt = valueAxis(lo, hi, 5, empty)
+	x.Min, x.Max, xt = countAxis(int(min(from, 1)), int(to), 0, false)
+	pl := p.base(x, y, xt, yt, unit)
+	few := len(curves) <= 6
+	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+		var tags []endLabel
+		for _, r := range curves {
+			var last vg.Point
+			for _, run := range runs(len(r.line), func(i int) bool { return finite(r.line[i].y) }) {
+				var line []vg.Point
+				for _, q := range r.line[run[0]:run[1]] {
+					line = append(line, at(q.x, q.y))
+				}
+				c.StrokeLines(r.style, c.ClipLinesY(line)...)
+				last = line[len(line)-1]
+				if len(r.line) <= 12 {
+					for _, q := range line {
+						if c.Contains(q) {
+							c.DrawGlyphNoClip(draw.GlyphStyle{Color: r.style.Color, Radius: vg.Points(1.6), Shape: draw.CircleGlyph{}}, q)
+						}
+					}
+				}
+			}
+			if end, ok := lastFinite(r.line); ok && few {
+				last.Y = min(last.Y, c.Max.Y)
+				tags = append(tags, endLabel{last, value(end), r.style.Color.(color.NRGBA)})
+			}
+		}
+		p.endLabels(c, tags)
+	}))
+	c.Max.X -= map[bool]vg.Length{true: labelRoom, false: 8}[few]
+	pl.Draw(c)
+}
+
+func lastFinite(line []xy) (float64, bool) {
+	for _, q := range slices.Backward(line) {
+		if finite(q.y) {
+			return q.y, true
+		}
+	}
+	return 0, false
+}
