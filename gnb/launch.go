@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,8 +49,8 @@ type LaunchOptions struct {
 	// RunDir is the run's directory, by default a new one in [RunsDir].
 	RunDir string
 	// Resume is the directory of a run to go on with, in place. The default goes
-	// on with the last run in [RunsDir] if that was interrupted and had the same
-	// program, arguments, data and options; [Never] starts anew.
+	// on with the last run in [RunsDir] of the same program, arguments, data and
+	// options, if that was interrupted; [Never] starts anew.
 	Resume string
 	// CheckpointEvery is the number of steps between checkpoints; 0 means one a
 	// minute, -1 none.
@@ -310,18 +311,7 @@ func (l *launched) resumable(c Config) (string, error) {
 	case Never:
 		return "", nil
 	case "":
-		// The last run may be elsewhere than in RunsDir only when RunDir says so.
-		last, err := LastRun(context.Background())
-		if l.o.RunDir != "" {
-			last, err = OpenRun(l.o.RunDir)
-		}
-		if err != nil || last.Result.State != StateInterrupted || !last.Config.same(c) {
-			return "", nil //nolint:nilerr // a run that cannot be read is not one to go on with
-		}
-		if _, _, _, err := checkpoint.Latest(filepath.Join(last.Dir, "checkpoints")); err != nil {
-			return "", nil //nolint:nilerr // nothing to go on from
-		}
-		return last.Dir, nil
+		return l.interrupted(c), nil
 	}
 	r, err := OpenRun(l.o.Resume)
 	if err != nil {
@@ -335,6 +325,29 @@ func (l *launched) resumable(c Config) (string, error) {
 			r.Dir, r.Config.Dataset, r.Config.Nodes, r.Config.Edges, c.Dataset, c.Nodes, c.Edges)
 	}
 	return l.o.Resume, nil
+}
+
+// interrupted is the directory of the last run of configuration c, if that was interrupted and has a
+// checkpoint, else "". What else was run since does not matter: Jupyter runs the cells that wait when
+// one is interrupted. A run that cannot be read is not one to go on with.
+func (l *launched) interrupted(c Config) string {
+	var runs []*Run
+	if l.o.RunDir == "" {
+		runs, _ = Runs(context.Background())
+	} else if r, err := OpenRun(l.o.RunDir); err == nil {
+		runs = append(runs, r)
+	}
+	for _, r := range slices.Backward(runs) {
+		if !r.Config.same(c) {
+			continue
+		}
+		_, _, _, err := checkpoint.Latest(filepath.Join(r.Dir, "checkpoints"))
+		if r.Result.State == StateInterrupted && err == nil {
+			return r.Dir
+		}
+		return ""
+	}
+	return ""
 }
 
 // resume goes on in a run's directory: from its newest checkpoint, with metrics

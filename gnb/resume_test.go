@@ -240,3 +240,41 @@ func TestStepsWithoutEpochsResume(t *testing.T) {
 		t.Errorf("%d steps, %v; want 12", len(steps), err)
 	}
 }
+
+// What else was run since an interrupt does not matter: the interrupted run is gone on with, and, once
+// it has ended, begun anew.
+func TestInterruptedRunIsFoundAmongOthers(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	ds := load(t, smallSet)
+	o := gnb.TrainOptions{Workers: 1, Epochs: 400, Eval: "none", Quiet: true, Seed: 1}
+	train := func(ctx context.Context, o gnb.TrainOptions) (string, error) {
+		run, err := gnb.Train(ctx, ds, gnb.SAGE, o)
+		if run == nil {
+			t.Fatal(err)
+		}
+		return run.Dir, err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	o.Events = func(e gnb.Event) {
+		if e.Kind == "epoch" {
+			cancel()
+		}
+	}
+	first, err := train(ctx, o)
+	if !errors.Is(err, gnb.ErrInterrupted) {
+		t.Fatalf("error %v, want ErrInterrupted", err)
+	}
+	o.Events = nil
+	other := o
+	other.Epochs, other.Seed = 1, 2
+	if _, err := train(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	again, err := train(t.Context(), o)
+	if err != nil || again != first {
+		t.Errorf("the interrupted run %s was not gone on with, but %s (%v)", first, again, err)
+	}
+	if third, err := train(t.Context(), o); err != nil || third == first {
+		t.Errorf("a run that had ended was gone on with: %s (%v)", third, err)
+	}
+}

@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python
 bash scripts/venv.sh
+bash scripts/browser.sh || echo "the tests of notebooks in a browser are skipped" >&2
 # The NumPy checks run on it.
 export GNB_PYTHON=$PWD/.venv/bin/python3
 # The race detector's runtime waits a second at each process's end, in case a report is under way.
@@ -12,5 +13,5 @@ export GORACE=atexit_sleep_ms=50
 race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/... ./graphops/dataset/... \
   ./graphops/tensor/... ./multigpu/... ./gnb/live/... ./gnb)
 # Tests of nothing being left behind look at the whole machine.
-alone="./gnb ./multigpu ./internal/nbtest"
+alone="./gnb ./multigpu ./internal/nbtest ./internal/labtest"
 exec go run ./internal/testrun -budget .ci/budget.txt -skips .ci/skips.txt -alone "$alone" -cuda "./cuda/..." -cudarace "./cuda ./cuda/nccl" -race "${race//$'\n'/ }" ./...

@@ -161,23 +161,29 @@ var setup = sync.OnceValues(func() (*Env, error) {
 	if err := exec.Command(env.Python, "-c", "import nbclient").Run(); err != nil {
 		return nil, &missingError{fmt.Sprintf("%s has no nbclient (%v); run scripts/venv.sh", env.Python, err)}
 	}
+	return env, env.Install("--name", KernelName, "--display", "Go (GraphNB, tests)", "--raw-error", "--headless")
+})
+
+// Install puts this checkout's kernel, as it is now, into the environment; the flags are those of
+// "gnb install".
+func (e *Env) Install(flags ...string) error {
+	venv := filepath.Join(e.Root, ".venv")
 	// Test binaries of several packages may be here at the same time.
 	lock, err := os.Create(filepath.Join(venv, "nbtest.lock"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer lock.Close()
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("locking %s: %w", lock.Name(), err)
+		return fmt.Errorf("locking %s: %w", lock.Name(), err)
 	}
-	c := exec.Command("bash", "docker/install.sh", "kernel", venv, "--name", KernelName,
-		"--display", "Go (GraphNB, tests)", "--raw-error", "--headless")
-	c.Dir = root
+	c := exec.Command("bash", append([]string{"docker/install.sh", "kernel", venv}, flags...)...)
+	c.Dir = e.Root
 	if text, err := c.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("installing the kernel for tests: %w\n%s", err, text)
+		return fmt.Errorf("installing the kernel for tests: %w\n%s", err, text)
 	}
-	return env, nil
-})
+	return nil
+}
 
 // findRoot is the checkout: the nearest directory above that has a go.mod.
 func findRoot() (string, error) {

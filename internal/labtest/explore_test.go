@@ -1,0 +1,127 @@
+package labtest
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// shown is what a code cell shows.
+type shown struct {
+	Text     string
+	Pictures []int // the width of each, 0 where it could not be drawn
+	Error    bool
+	Outputs  int
+	Busy     bool
+}
+
+// runState is what is on disk of a run.
+type runState struct {
+	State       string
+	Checkpoints int
+}
+
+// A person's way through the exploring notebook: all cells run, the panel moves, ■ in the middle ends
+// the workers and keeps a checkpoint, all cells again go on from there, and what was saved shows the
+// final figures to somebody who does not trust it.
+func TestExploreInJupyterLab(t *testing.T) {
+	lab := Start(t)
+	lab.Copy(t, "../../notebooks/explore.ipynb")
+	const looks = 12
+	var f struct {
+		Version       string
+		Workers       int
+		Looks         int
+		Gone          float64
+		Interrupted   shown
+		Runs          []runState
+		Interruptions []runState `json:"runsInterrupted"`
+		LooksResumed  int
+		Most          int
+		Cells         []shown
+		Bytes         int
+		Saved         [][]string
+		Trusted       []bool
+		Reopened      []shown
+	}
+	lab.Script(t, "explore.mjs", map[string]any{"notebook": "explore.ipynb", "looks": looks}, &f)
+	t.Logf("JupyterLab %s: %d looks of the panel, workers gone after %.2f s; %d looks of the second run; saved %d bytes",
+		f.Version, f.Looks, f.Gone, f.LooksResumed, f.Bytes)
+
+	if f.Looks < looks || f.LooksResumed < 10 {
+		t.Errorf("the panel was seen to change %d and %d times, want 10", f.Looks, f.LooksResumed)
+	}
+	if f.Workers != 2 {
+		t.Errorf("%d workers trained before the interrupt, want 2", f.Workers)
+	}
+	if f.Gone < 0 || f.Gone > 5 {
+		t.Errorf("the workers were gone %.1f s after the interrupt (-1: never), want 5 at most", f.Gone)
+	}
+	if !strings.Contains(f.Interrupted.Text, "interrupted") || !f.Interrupted.Error || len(f.Interrupted.Pictures) != 1 {
+		t.Errorf("the interrupted cell shows %+v; want a panel that says so", f.Interrupted)
+	}
+	if r := f.Interruptions; len(r) == 0 || r[0].State != "interrupted" || r[0].Checkpoints == 0 {
+		t.Errorf("after the interrupt the runs are %+v; want the first interrupted, with a checkpoint", r)
+	}
+
+	all := ""
+	for i, c := range f.Cells {
+		all += c.Text + "\n"
+		if c.Error || c.Busy || c.Text == "" {
+			t.Errorf("cell %d, run again: %+v", i, c)
+		}
+	}
+	for _, want := range []string{
+		`30,000 nodes`, `same class: 6\d %`, `around node \d+`, `going on with run`,
+		`(?m)^SAGE: [5-9]\d\.\d %`, `MLP: [12]\d\.\d %`, `args\.Fanouts`, `16 or more neighbours: [6-9]\d`, `after 50 epochs: [5-9]\d`,
+	} {
+		if !regexp.MustCompile(want).MatchString(all) {
+			t.Errorf("no cell shows %q:\n%s", want, all)
+		}
+	}
+	// The first was gone on with and not begun again; the others were trained each time.
+	if len(f.Runs) != 5 {
+		t.Errorf("%d runs, want 5: %+v", len(f.Runs), f.Runs)
+	}
+	for _, r := range f.Runs {
+		if r.State != "done" {
+			t.Errorf("a run is %q", r.State)
+		}
+	}
+
+	if f.Bytes > 500_000 {
+		t.Errorf("the saved notebook has %d bytes", f.Bytes)
+	}
+	if len(f.Reopened) != len(f.Cells) || len(f.Trusted) != len(f.Cells) {
+		t.Fatalf("%d cells opened again, %d before", len(f.Reopened), len(f.Cells))
+	}
+	figures := 0
+	for i, c := range f.Reopened {
+		if f.Trusted[i] && f.Cells[i].Outputs > 0 {
+			t.Errorf("cell %d is trusted", i)
+		}
+		if len(c.Pictures) != len(f.Cells[i].Pictures) {
+			t.Errorf("cell %d shows %d figures to a stranger, and %d where it ran", i, len(c.Pictures), len(f.Cells[i].Pictures))
+		}
+		for _, width := range c.Pictures {
+			figures++
+			if width < 300 {
+				t.Errorf("cell %d: a figure is %d pixels wide", i, width)
+			}
+		}
+		if !strings.Contains(squeeze(c.Text), squeeze(lastLine(f.Cells[i].Text))) {
+			t.Errorf("cell %d shows to a stranger\n%s\nand where it ran\n%s", i, c.Text, f.Cells[i].Text)
+		}
+	}
+	// A batch, three runs (one of them twice: trained, and gone on with) and the comparison's, if any.
+	if figures < 5 {
+		t.Errorf("%d figures, want at least 5", figures)
+	}
+}
+
+func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}

@@ -1,0 +1,132 @@
+// A notebook in JupyterLab in Chromium, for the scripts beside this file. They are started by labtest.go
+// with one argument, JSON, and print one JSON object at the end.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { createRequire } from 'node:module';
+
+const { chromium } = createRequire(path.join(process.env.GNB_BROWSER_MODULES, 'x.js'))('playwright-core');
+
+const patience = 60000; // ms that anything may take which is no training
+
+// run calls main with the arguments and prints what it returns; a failure leaves a picture of the page.
+export async function run(main) {
+  const args = JSON.parse(process.argv[2]);
+  const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'gnb-chromium-'));
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.GNB_CHROMIUM, headless: true, viewport: args.size ?? { width: 1300, height: 1000 },
+    deviceScaleFactor: args.scale ?? 1,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  });
+  const page = await context.newPage();
+  try {
+    console.log(JSON.stringify(await main(page, args)));
+  } catch (e) {
+    if (args.failed) await page.screenshot({ path: args.failed }).catch(() => {});
+    console.error(String(e).slice(0, 2000));
+    process.exitCode = 1;
+  }
+  await context.close();
+  fs.rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+}
+
+// Lab is a notebook that is open in a page.
+export class Lab {
+  constructor(page, { url, token }) {
+    Object.assign(this, { page, url, token });
+  }
+
+  // open shows a notebook in a workspace of its own, with its kernel connected if that is asked for.
+  async open(notebook, kernel = true) {
+    await this.page.goto(`${this.url}/lab/workspaces/${path.basename(notebook, '.ipynb')}/tree/${notebook}?reset&token=${this.token}`);
+    await this.page.waitForSelector('.jp-Notebook .jp-CodeCell', { timeout: patience });
+    if (kernel) {
+      await this.page.waitForFunction(() => window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.connectionStatus === 'connected', null, { timeout: patience });
+    }
+  }
+
+  command(name, args = {}) {
+    return this.page.evaluate(([name, args]) => { window.jupyterapp.commands.execute(name, args); }, [name, args]);
+  }
+
+  // cell is the index, among code cells, of the one whose source has the text.
+  async cell(text) {
+    const i = await this.page.evaluate(text => [...window.jupyterapp.shell.currentWidget.content.model.cells].filter(c => c.type === 'code').findIndex(c => c.sharedModel.getSource().includes(text)), text);
+    if (i < 0) throw new Error(`no code cell has ${text}`);
+    return i;
+  }
+
+  // outputs is what the code cells show: text, pictures (with the width that they were drawn at), whether
+  // an error is among them, and whether the cell is running or waits to.
+  outputs() {
+    return this.page.evaluate(() => {
+      const widgets = window.jupyterapp.shell.currentWidget.content.widgets.filter(w => w.model.type === 'code');
+      return widgets.map(w => ({
+        text: w.outputArea.node.innerText,
+        pictures: [...w.outputArea.node.querySelectorAll('img')].map(i => i.naturalWidth),
+        error: [...Array(w.model.outputs.length).keys()].some(i => w.model.outputs.get(i).type === 'error'),
+        outputs: w.model.outputs.length,
+        busy: w.promptNode?.innerText.includes('*') ?? false,
+      }));
+    });
+  }
+
+  // show takes a picture of a code cell's output.
+  async show(i, file) {
+    await this.page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('.jp-Cell-outputWrapper').screenshot({ path: file });
+  }
+
+  // watch counts from now on the different things that a code cell shows.
+  watch(i) {
+    return this.page.evaluate(i => {
+      const widget = window.jupyterapp.shell.currentWidget.content.widgets.filter(w => w.model.type === 'code')[i];
+      window.gnbSeen = new Set();
+      window.gnbMost = 0;
+      window.gnbWatch?.disconnect();
+      const look = () => {
+        const figure = widget.outputArea.node.querySelector('img');
+        if (figure) window.gnbSeen.add(figure.src.length + figure.src.slice(-400) + widget.outputArea.node.innerText);
+        window.gnbMost = Math.max(window.gnbMost, widget.model.outputs.length);
+      };
+      window.gnbWatch = new MutationObserver(look);
+      window.gnbWatch.observe(widget.node, { subtree: true, childList: true, characterData: true, attributes: true });
+    }, i);
+  }
+
+  seen() { return this.page.evaluate(() => window.gnbSeen.size); }
+
+  // until waits for so many different looks of the watched cell.
+  until(looks, ms = patience) { return this.page.waitForFunction(n => window.gnbSeen.size >= n, looks, { timeout: ms, polling: 20 }); }
+
+  // idle waits until the kernel has nothing to do and no cell waits.
+  async idle(ms = 3 * patience) {
+    await this.page.waitForFunction(() => {
+      const panel = window.jupyterapp.shell.currentWidget;
+      return panel.sessionContext.session?.kernel?.status === 'idle' && panel.content.widgets.every(w => !(w.promptNode?.innerText ?? '').includes('*'));
+    }, null, { timeout: ms, polling: 50 });
+  }
+
+  async save() {
+    await this.page.evaluate(() => window.jupyterapp.commands.execute('docmanager:save'));
+  }
+
+  async saved(notebook) {
+    const r = await fetch(`${this.url}/api/contents/${notebook}?token=${this.token}`);
+    return (await r.json()).content;
+  }
+}
+
+// workers is the number of worker processes of cells whose kernel was started below the directory.
+export function workers(dir) {
+  let n = 0;
+  for (const p of fs.readdirSync('/proc')) {
+    if (!/^\d+$/.test(p)) continue;
+    try {
+      const env = fs.readFileSync(`/proc/${p}/environ`, 'utf8');
+      if (env.includes('GNB_WORKER=') && env.includes(dir)) n++;
+    } catch { /* ended, or not ours */ }
+  }
+  return n;
+}
+
+export const sleep = ms => new Promise(done => setTimeout(done, ms));

@@ -1,0 +1,218 @@
+// Package labtest runs notebooks in a real JupyterLab in a headless Chromium, for tests and pictures.
+//
+//	lab := labtest.Start(t)
+//	lab.Copy(t, "../../notebooks/explore.ipynb")
+//	var facts struct{ Looks int }
+//	lab.Script(t, "explore.mjs", map[string]any{"notebook": "explore.ipynb"}, &facts)
+//
+// Scripts drive the page with playwright-core (see lab.mjs) and print what they saw as JSON. What they
+// need is put there by scripts/browser.sh; without it a test is skipped, with what to run as the reason.
+package labtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/nbtest"
+)
+
+// Kernel is the kernelspec of notebooks: the one that people have, in the checkout's environment.
+const Kernel = "graphnb"
+
+// Lab is a JupyterLab server of its own: no settings, kernels or notebooks of anybody.
+type Lab struct {
+	Dir string // its notebooks; cells run there
+	Tmp string // TMPDIR of the server, its kernels and their cells
+	Out string // for what scripts leave, kept where GNB_LAB_OUT names a directory
+	URL string
+
+	env   *nbtest.Env
+	token string
+}
+
+// Start installs the kernel and starts a server, which ends with the test.
+func Start(t testing.TB) *Lab {
+	t.Helper()
+	env := nbtest.Setup(t)
+	if exe := chromium(); exe == "" {
+		t.Skip("there is no Chromium; run scripts/browser.sh")
+	}
+	bin := filepath.Dir(env.Python)
+	for _, file := range []string{filepath.Join(bin, "jupyter-lab"), filepath.Join(bin, "node"), modules(env)} {
+		if _, err := os.Stat(file); err != nil {
+			t.Skipf("there is no %s; run scripts/browser.sh", file)
+		}
+	}
+	if err := env.Install("--name", Kernel); err != nil {
+		t.Fatal(err)
+	}
+	// Not t.TempDir: gopls listens on a socket below it, whose name may have 107 bytes.
+	home, err := os.MkdirTemp("", "gnb-lab-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	l := &Lab{Dir: t.TempDir(), Tmp: filepath.Join(home, "tmp"), Out: os.Getenv("GNB_LAB_OUT"), env: env, token: "for-tests"}
+	if l.Out == "" {
+		l.Out = t.TempDir()
+	}
+	for _, dir := range []string{l.Tmp, l.Out} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// All cells are drawn, also those out of sight.
+	settings := filepath.Join(home, "lab", "user-settings", "@jupyterlab", "notebook-extension")
+	if err := os.MkdirAll(settings, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(settings, "tracker.jupyterlab-settings"), []byte(`{"windowingMode": "none"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.URL = "http://127.0.0.1:" + port
+	c := exec.Command(filepath.Join(bin, "jupyter-lab"), "--no-browser", "--ip=127.0.0.1", "--port="+port, "--allow-root",
+		"--ServerApp.port_retries=0", "--IdentityProvider.token="+l.token, "--LabApp.expose_app_in_browser=True", "--ServerApp.root_dir="+l.Dir)
+	// Go's caches are the user's: they lie below HOME by default.
+	cache, modcache, err := goCaches()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Env = append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME="+filepath.Join(home, ".cache"), "GOCACHE="+cache, "GOMODCACHE="+modcache, "TMPDIR="+l.Tmp,
+		"JUPYTER_PREFER_ENV_PATH=1", "JUPYTER_CONFIG_DIR="+home, "JUPYTER_DATA_DIR="+home, "JUPYTER_RUNTIME_DIR="+home, "GNB_RUNS=", "GNB_HEADLESS=", "GNB_SMALL=1")
+	log, err := os.Create(filepath.Join(l.Out, "jupyter.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stdout, c.Stderr = log, log
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	t.Cleanup(func() { stop(t, c, ended, log) })
+	for deadline := time.Now().Add(time.Minute); !l.answers(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			text, _ := os.ReadFile(log.Name())
+			t.Fatalf("labtest: JupyterLab does not answer after a minute:\n%s", text)
+		}
+	}
+	return l
+}
+
+// stop ends the server, which ends its kernels.
+func stop(t testing.TB, c *exec.Cmd, ended <-chan error, log io.Closer) {
+	_ = c.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		<-ended
+		t.Error("labtest: JupyterLab did not end within 20 s")
+	}
+	_ = log.Close()
+}
+
+func (l *Lab) answers() bool {
+	r, err := http.Get(l.URL + "/api/status?token=" + l.token)
+	if err != nil {
+		return false
+	}
+	_ = r.Body.Close()
+	return r.StatusCode == http.StatusOK
+}
+
+// Copy puts a notebook into the server's directory.
+func (l *Lab) Copy(t testing.TB, notebook string) {
+	t.Helper()
+	b, err := os.ReadFile(notebook)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(l.Dir, filepath.Base(notebook)), b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Script runs one of this package's scripts with arguments and reads what it printed into result.
+func (l *Lab) Script(t testing.TB, name string, args map[string]any, result any) {
+	t.Helper()
+	all := map[string]any{"url": l.URL, "token": l.token, "dir": l.Dir, "tmp": l.Tmp, "out": l.Out, "failed": filepath.Join(l.Out, "failed.png")}
+	maps.Copy(all, args)
+	b, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(l.env.Python), "node"), filepath.Join(l.env.Root, "internal", "labtest", name), string(b))
+	// Chromium keeps sockets in TMPDIR, whose names must be short.
+	c.Env = append(os.Environ(), "GNB_BROWSER_MODULES="+filepath.Dir(modules(l.env)), "GNB_CHROMIUM="+chromium())
+	c.WaitDelay = 10 * time.Second
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(l.Out, "jupyter.log"))
+		t.Fatalf("labtest: %s: %v\n%s\n%sa picture of the page is %s", name, err, stderr.String(), tail(log, 3000), filepath.Join(l.Out, "failed.png"))
+	}
+	if err := json.Unmarshal(out, result); err != nil {
+		t.Fatalf("labtest: what %s printed: %v\n%s", name, err, out)
+	}
+}
+
+func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
+
+// modules is where scripts/browser.sh installs playwright-core.
+func modules(env *nbtest.Env) string {
+	return filepath.Join(env.Root, ".venv", "share", "gnb-browser", "node_modules")
+}
+
+// chromium is the browser: the one of GNB_CHROMIUM, or the first on PATH, or "".
+func chromium() string {
+	for _, name := range []string{os.Getenv("GNB_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+func goCaches() (build, modules string, err error) {
+	b, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		return "", "", fmt.Errorf("labtest: go env: %w", err)
+	}
+	var s struct{ GOCACHE, GOMODCACHE string }
+	if err := json.Unmarshal(b, &s); err != nil {
+		return "", "", fmt.Errorf("labtest: go env: %w", err)
+	}
+	if s.GOCACHE == "" || s.GOMODCACHE == "" {
+		return "", "", errors.New("labtest: the go command names no caches")
+	}
+	return s.GOCACHE, s.GOMODCACHE, nil
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
