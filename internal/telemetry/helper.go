@@ -1,0 +1,320 @@
+package telemetry
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Protocol is the version of what the helper writes. It changes with the meaning of a field, not with new
+// ones.
+const Protocol = 1
+
+// HelperEnv names the helper's program where it is not the gnb on PATH.
+const HelperEnv = "GNB_HELPER"
+
+// HelperArgs are the arguments of the helper.
+func HelperArgs(interval time.Duration) []string {
+	return []string{"monitor", "--json", "--helper", "--interval=" + interval.String()}
+}
+
+// Hello is the helper's first line, with "event":"hello".
+type Hello struct {
+	Protocol int `json:"protocol"`
+}
+
+// Reading is each other line, with "event":"gpus".
+type Reading struct {
+	Driver string `json:"driver"` // its version
+	GPUs   []GPU  `json:"gpus"`
+	// Note says why there are none, and Final that there will be none.
+	Note  string `json:"note,omitempty"`
+	Final bool   `json:"final,omitempty"`
+}
+
+// message is a line.
+type message struct {
+	Event string `json:"event"`
+	Error string `json:"error"`
+	Hello
+	Reading
+}
+
+// Starting is the note while the driver has not said anything yet.
+const Starting = "asking NVIDIA's driver for GPUs"
+
+// findHelper is the program that is the helper.
+func findHelper() (string, error) {
+	if file := os.Getenv(HelperEnv); file != "" {
+		if _, err := exec.LookPath(file); err != nil {
+			return "", fmt.Errorf("GPUs are not shown: %s is %s, which cannot be run: %w", HelperEnv, file, err)
+		}
+		return file, nil
+	}
+	file, err := exec.LookPath("gnb")
+	if err != nil {
+		return "", fmt.Errorf(`GPUs are not shown: there is no gnb on PATH, which asks NVIDIA's driver; "go install github.com/graphnb/graphnb/gnb/cmd/gnb@latest" builds it (with a C compiler), or set %s to its file`, HelperEnv)
+	}
+	return file, nil
+}
+
+// helper keeps a helper running and has its latest reading.
+type helper struct {
+	file     string
+	interval time.Duration
+	pause    time.Duration // before the first restart; each further one waits twice as long
+	quiet    time.Duration // a helper that writes nothing for so long is ended
+
+	mu     sync.Mutex
+	latest Reading
+	at     time.Time // of latest
+}
+
+// maxPause is the longest wait before a helper that ended is started again.
+const maxPause = 30 * time.Second
+
+func newHelper(file string, interval time.Duration) *helper {
+	return &helper{
+		file: file, interval: interval, pause: time.Second, quiet: 10*time.Second + 3*interval,
+		latest: Reading{Note: Starting}, at: time.Now(),
+	}
+}
+
+func (h *helper) put(r Reading) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.latest, h.at = r, time.Now()
+}
+
+// reading is the latest one; GPUs of one that is old are not shown as if they were known.
+func (h *helper) reading() Reading {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.latest
+	if age := time.Since(h.at); len(r.GPUs) > 0 && age > h.interval*3+time.Second {
+		gpus := make([]GPU, len(r.GPUs))
+		for i, g := range r.GPUs {
+			gpus[i] = Blank(g.Index)
+			gpus[i].Name, gpus[i].UUID, gpus[i].Bus = g.Name, g.UUID, g.Bus
+			gpus[i].Error = fmt.Sprintf("no reading for %.0f s", age.Seconds())
+		}
+		r.GPUs = gpus
+	}
+	return r
+}
+
+// errFinal ends the attempts to have a helper: what it says is in the latest reading.
+var errFinal = errors.New("no GPUs")
+
+// run keeps a helper running until ctx is done. It returns when no process of it is left.
+func (h *helper) run(ctx context.Context) {
+	pause := h.pause
+	for {
+		start := time.Now()
+		err := h.once(ctx)
+		if ctx.Err() != nil || errors.Is(err, errFinal) {
+			return
+		}
+		if time.Since(start) > maxPause {
+			pause = h.pause // it has worked for a while
+		}
+		h.mu.Lock()
+		last := h.latest.GPUs
+		h.mu.Unlock()
+		r := Reading{Note: fmt.Sprintf("GPUs are not read: %v; trying again in %v", err, pause)}
+		for _, g := range last { // they are there, but unknown
+			b := Blank(g.Index)
+			b.Name, b.UUID, b.Bus, b.Error = g.Name, g.UUID, g.Bus, "not read"
+			r.GPUs = append(r.GPUs, b)
+		}
+		h.put(r)
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// once runs one helper to its end.
+func (h *helper) once(ctx context.Context) error {
+	c := exec.Command(h.file, HelperArgs(h.interval)...)
+	c.Env = helperEnv(os.Environ())
+	stderr := &head{limit: 4 << 10}
+	c.Stderr = stderr
+	// A terminal's ^C is for the program; this process ends when the program says so, or ends itself.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// Its standard input ends when this process does, however that comes about: then it ends too.
+	in, err := c.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", h.file, err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", h.file, err)
+	}
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", h.file, err)
+	}
+	heard, ended := make(chan error, 1), make(chan error, 1)
+	alive := make(chan struct{}, 1)
+	go func() {
+		if err := h.listen(out, alive); err != nil {
+			heard <- err
+		}
+		_, _ = io.Copy(io.Discard, out)
+		ended <- c.Wait()
+	}()
+	quiet := time.NewTimer(h.quiet)
+	defer quiet.Stop()
+	for {
+		select {
+		case err := <-heard: // nothing more is wanted of it
+			stop(c, in, ended, time.Second)
+			return err
+		case err := <-ended:
+			return h.why(err, stderr.text())
+		case <-alive:
+			quiet.Reset(h.quiet)
+		case <-quiet.C:
+			stop(c, in, ended, 0)
+			return fmt.Errorf("%s wrote nothing for %v and was ended", h.file, h.quiet)
+		case <-ctx.Done():
+			stop(c, in, ended, time.Second)
+			return ctx.Err()
+		}
+	}
+}
+
+// stop ends a helper: by the end of its input, else by force. A process that a driver holds in the kernel is
+// gone when the driver lets go of it; nobody waits for that.
+func stop(c *exec.Cmd, in io.Closer, ended <-chan error, patience time.Duration) {
+	_ = in.Close()
+	for _, kill := range []bool{false, true} {
+		if kill {
+			_ = c.Process.Kill()
+			patience = time.Second
+		}
+		t := time.NewTimer(patience)
+		select {
+		case <-ended:
+			t.Stop()
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// listen takes the helper's lines until they end, or one says that no more are worth waiting for.
+func (h *helper) listen(out io.Reader, alive chan<- struct{}) error {
+	lines := bufio.NewReader(out)
+	greeted := false
+	for {
+		line, err := readLine(lines, 4<<20)
+		if err != nil {
+			return nil // the process says more about its end
+		}
+		select {
+		case alive <- struct{}{}:
+		default:
+		}
+		var m message
+		switch err := json.Unmarshal(line, &m); {
+		case err != nil || m.Event == "":
+			return h.final(fmt.Sprintf("%s is not GraphNB's gnb: it wrote %.60q; set %s to the right one", h.file, line, HelperEnv))
+		case m.Event == "error":
+			return nil // as it does on standard error
+		case m.Event == "hello" && m.Protocol != Protocol:
+			return h.final(fmt.Sprintf(`%s is of another version: it speaks protocol %d, and this library %d; build both from the same release ("gnb install" does)`, h.file, m.Protocol, Protocol))
+		case m.Event == "hello":
+			greeted = true
+		case !greeted:
+			return h.final(fmt.Sprintf(`%s is of another version: it began with %q; build both from the same release ("gnb install" does)`, h.file, m.Event))
+		case m.Event == "gpus":
+			h.put(m.Reading)
+			if m.Final {
+				return errFinal
+			}
+		}
+	}
+}
+
+// final keeps why there are no GPUs, for good.
+func (h *helper) final(why string) error {
+	h.put(Reading{Note: "GPUs are not shown: " + why, Final: true})
+	return errFinal
+}
+
+// readLine is a line without its end, of a bounded length.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return bytes.TrimRight(line, "\r\n"), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		case len(line) > limit:
+			return nil, fmt.Errorf("a line of more than %d bytes", limit)
+		}
+	}
+}
+
+// why is how a helper came to its end.
+func (h *helper) why(err error, stderr string) error {
+	first, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
+	switch {
+	case strings.Contains(stderr, "there is no command"), strings.Contains(stderr, "flag provided but not defined"):
+		return h.final(fmt.Sprintf(`%s is an older release, which does not read GPUs; build it anew ("gnb install" does)`, h.file))
+	case strings.Contains(stderr, "signal arrived during cgo execution"), strings.HasPrefix(first, "SIG"), strings.HasPrefix(first, "fatal error"):
+		return fmt.Errorf("NVIDIA's library crashed the process that asks it (%.80s)", first)
+	case first != "":
+		return fmt.Errorf("%.200s", first)
+	case err != nil:
+		return fmt.Errorf("%s ended: %w", h.file, err)
+	}
+	return fmt.Errorf("%s ended", h.file)
+}
+
+// helperEnv is the environment less what makes a process a worker, or a notebook's cell.
+func helperEnv(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(e string) bool {
+		return strings.HasPrefix(e, "GNB_WORKER=") || strings.HasPrefix(e, "GONB_")
+	})
+}
+
+// head keeps the beginning of what is written.
+type head struct {
+	mu    sync.Mutex
+	b     bytes.Buffer
+	limit int
+}
+
+func (w *head) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.b.Write(p[:min(len(p), w.limit-w.b.Len())])
+	return len(p), nil
+}
+
+func (w *head) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}

@@ -1,0 +1,222 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script is a helper made of shell lines, which leaves its process id in a file beside it.
+func script(t *testing.T, lines ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "gnb")
+	text := "#!/bin/sh\necho $$ >> " + file + ".pid\n" + strings.Join(lines, "\n") + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// pids are the processes that a script has been.
+func pids(t *testing.T, file string) []int {
+	t.Helper()
+	b, err := os.ReadFile(file + ".pid")
+	if err != nil {
+		return nil
+	}
+	var out []int
+	for _, w := range strings.Fields(string(b)) {
+		pid, err := strconv.Atoi(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, pid)
+	}
+	return out
+}
+
+// watch watches until enough says so, and looks that no process is left.
+func watch(t *testing.T, helper string, enough func(Sample) bool) Sample {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var last Sample
+	err := Watch(ctx, WatchOptions{Interval: MinInterval, Helper: helper}, func(s Sample) {
+		if ctx.Err() == nil {
+			if last = s; enough(s) {
+				cancel()
+			}
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v; the last sample: %+v", err, last)
+	}
+	for _, pid := range pids(t, helper) {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("process %d of the helper is left: %v", pid, err)
+		}
+	}
+	if !last.Host.CPU.Known() {
+		t.Errorf("the host is missing: %+v", last)
+	}
+	return last
+}
+
+func noteHas(want string) func(Sample) bool {
+	return func(s Sample) bool { return strings.Contains(s.Note, want) }
+}
+
+const (
+	hello   = `echo '{"event":"hello","protocol":1}'`
+	aGPU    = `echo '{"event":"gpus","driver":"1","gpus":[{"index":0,"name":"a GPU","uuid":"u","power_w":300,"temperature_c":null}]}'`
+	untilIn = `cat >/dev/null`
+)
+
+func TestWatch(t *testing.T) {
+	// The helper goes on for as long as its input does, and each sample has its latest line.
+	s := watch(t, script(t, hello, aGPU, untilIn), func(s Sample) bool { return len(s.GPUs) > 0 })
+	if g := s.GPUs[0]; g.Name != "a GPU" || g.PowerW != 300 || g.TemperatureC.Known() || g.Error != "" || s.Note != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestHelpersThatAreOfNoUse(t *testing.T) {
+	for name, c := range map[string]struct {
+		helper string
+		want   string
+	}{
+		"of another version":   {script(t, `echo '{"event":"hello","protocol":99}'`, untilIn), "it speaks protocol 99, and this library 1"},
+		"of an older one":      {script(t, `echo 'gnb: there is no command "monitor"; see' >&2`, "exit 2"), "is an older release"},
+		"another program":      {script(t, `echo usage: gnb is not building`, untilIn), "is not GraphNB's gnb"},
+		"without a greeting":   {script(t, aGPU, untilIn), "of another version"},
+		"without a driver":     {script(t, hello, `echo '{"event":"gpus","gpus":[],"note":"no driver","final":true}'`, untilIn), "no driver"},
+		"that ignores its end": {script(t, hello, `echo '{"event":"gpus","gpus":[],"note":"no driver","final":true}'`, "while :; do sleep 1; done"), "no driver"},
+		"that is not there":    {filepath.Join(t.TempDir(), "gnb"), "no such file"},
+		"that fails":           {script(t, hello, `echo 'gnb monitor: out of luck' >&2`, "exit 1"), "out of luck"},
+		"that ends":            {script(t, hello), "ended"},
+		"that crashes":         {script(t, hello, aGPU, `echo 'SIGSEGV: segmentation violation' >&2`, `kill -SEGV $$`), "NVIDIA's library crashed the process that asks it (SIGSEGV: segmentation violation); trying again in 1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := watch(t, c.helper, noteHas(c.want))
+			for _, g := range s.GPUs {
+				if g.PowerW.Known() || g.Error == "" {
+					t.Errorf("figures of a helper that is gone: %+v", g)
+				}
+			}
+			if strings.Contains(s.Note, "\n") {
+				t.Errorf("the note has several lines: %q", s.Note)
+			}
+		})
+	}
+}
+
+// A helper that ended is started again, less and less often, and one that has no more to say is not.
+func TestHelpersAreStartedAgain(t *testing.T) {
+	file := script(t, hello, `[ -e "$0.once" ] || { touch "$0.once"; exit 3; }`, aGPU, untilIn)
+	s := watch(t, file, func(s Sample) bool { return len(s.GPUs) > 0 && s.GPUs[0].PowerW.Known() })
+	if s.Note != "" || len(pids(t, file)) != 2 {
+		t.Errorf("%d processes, %+v", len(pids(t, file)), s)
+	}
+	file = script(t, hello, `echo '{"event":"gpus","gpus":[],"note":"no driver","final":true}'`)
+	n := 0
+	watch(t, file, func(s Sample) bool {
+		if strings.Contains(s.Note, "no driver") {
+			n++
+		}
+		return n == 15 // 1.5 s, in which another would have been started
+	})
+	if len(pids(t, file)) != 1 {
+		t.Errorf("%d processes, want 1", len(pids(t, file)))
+	}
+}
+
+// A helper that stands still is ended: what it said before is old, and said to be.
+func TestAHelperThatStandsStill(t *testing.T) {
+	file := script(t, hello, aGPU, "exec sleep 1000")
+	h := newHelper(file, MinInterval)
+	h.quiet, h.pause = 2*time.Second, time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.run(ctx)
+	}()
+	old := false
+	deadline := time.Now().Add(time.Minute)
+	for {
+		r := h.reading()
+		if len(r.GPUs) > 0 && strings.HasPrefix(r.GPUs[0].Error, "no reading for ") && !r.GPUs[0].PowerW.Known() {
+			old = true
+		}
+		if strings.Contains(r.Note, "wrote nothing for 2s and was ended") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", r)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if !old {
+		t.Error("old figures were shown as if they were new")
+	}
+	cancel()
+	<-done
+	if err := syscall.Kill(pids(t, file)[0], 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the helper is left: %v", err)
+	}
+}
+
+func TestFindingTheHelper(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv(HelperEnv, "")
+	if _, err := findHelper(); err == nil || !strings.Contains(err.Error(), "there is no gnb on PATH") || !strings.Contains(err.Error(), HelperEnv) {
+		t.Error(err)
+	}
+	t.Setenv(HelperEnv, "/nowhere/gnb")
+	if _, err := findHelper(); err == nil || !strings.Contains(err.Error(), "GNB_HELPER is /nowhere/gnb, which cannot be run") {
+		t.Error(err)
+	}
+	file := script(t, hello, aGPU, untilIn)
+	t.Setenv(HelperEnv, file)
+	if got, err := findHelper(); err != nil || got != file {
+		t.Errorf("%q, %v", got, err)
+	}
+	t.Setenv(HelperEnv, "")
+	t.Setenv("PATH", filepath.Dir(file))
+	if got, err := findHelper(); err != nil || got != file {
+		t.Errorf("%q, %v", got, err)
+	}
+	// Without one the host is shown, and why there is nothing else.
+	t.Setenv("PATH", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	err := Watch(ctx, WatchOptions{Interval: MinInterval}, func(s Sample) {
+		if !s.Host.CPU.Known() || !strings.Contains(s.Note, "GPUs are not shown: there is no gnb on PATH") {
+			t.Errorf("%+v", s)
+		}
+		cancel()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := Watch(t.Context(), WatchOptions{Interval: time.Millisecond}, nil); err == nil || !strings.Contains(err.Error(), "too short") {
+		t.Error(err)
+	}
+}
+
+func TestHelperEnv(t *testing.T) {
+	got := fmt.Sprint(helperEnv([]string{"A=1", "GNB_WORKER=1", "GONB_PIPE=x", "GNB_RUNS=r"}))
+	if got != "[A=1 GNB_RUNS=r]" {
+		t.Error(got)
+	}
+}
