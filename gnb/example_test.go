@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -181,6 +182,18 @@ func ExampleOpenRun() {
 func ExampleRunsDir() {
 	fmt.Println(gnb.RunsDir())
 	// Output: runs
+}
+
+func ExampleMonitor() {
+	report := gnb.Must(gnb.Monitor(context.Background(), gnb.MonitorOptions{
+		Interval: 100 * time.Millisecond, Quiet: true,
+		While: func(ctx context.Context) error { // what is watched, such as gnb.Train
+			time.Sleep(time.Second)
+			return nil
+		},
+	}))
+	fmt.Println(len(report.Samples) > 0, report.Host.CPU.Max <= 1)
+	// Output: true true
 }
 
 func ExampleScaling() {

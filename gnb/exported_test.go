@@ -86,6 +86,10 @@ func everyFunction(dir string) map[string]func() error {
 			_, err := gnb.Explain(ctx, nil, nil, gnb.ExplainOptions{})
 			return refused(err)
 		},
+		"Monitor": func() error {
+			_, err := gnb.Monitor(ctx, gnb.MonitorOptions{Duration: time.Second, Quiet: true})
+			return refused(err)
+		},
 		"Scaling": func() error {
 			_, err := gnb.Scaling(ctx, nil, gnb.SAGE, gnb.ScalingOptions{}, []int{1})
 			return refused(err)

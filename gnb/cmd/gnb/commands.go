@@ -25,6 +25,7 @@ func commands() []command {
 		scalingCommand,
 		benchCommand,
 		runsCommand,
+		monitorCommand,
 		kernelCommand,
 	}
 }

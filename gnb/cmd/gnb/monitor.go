@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/telemetry"
+)
+
+var monitorCommand = command{"monitor", "watch GPUs and host: now, over time, as JSON, for Prometheus", runMonitor}
+
+const monitorHelp = `
+Shows what the machine does until an interrupt: per GPU utilisation, memory and what of it runs of
+GraphNB have, temperature, power, clocks and why they are low, PCIe and NVLink traffic, and processes;
+the host's CPUs, memory, disks and network, within the limits of its container. GPUs are read in a
+process of their own, so that a fault of NVIDIA's library ends nothing. With --json each sample is an
+event; --listen serves the last one to Prometheus, and --prometheus prints one in its text format.`
+
+func runMonitor(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("", monitorHelp)
+	interval := fs.Duration("interval", time.Second, "`time` between samples, 100ms or more")
+	duration := fs.Duration("duration", 0, "`time` to watch for (default until an interrupt)")
+	listen := fs.String("listen", "", "`address` to serve /metrics at, for Prometheus: \":9400\" is this machine's own loopback, and \"0.0.0.0:9400\" every network that it is in")
+	once := fs.Bool("prometheus", false, "print a sample in Prometheus' text format, and end")
+	run := fs.String("run", "", "the `run` (its directory or name) whose share of GPU memory is shown (default that of all runs)")
+	helper := fs.Bool("helper", false, "with --json: only read GPUs, in this process, until standard input ends; what other programs start")
+	if _, err := out.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	switch {
+	case *interval < 100*time.Millisecond || *duration < 0:
+		return usagef("--interval is 100ms or more, and --duration is not negative")
+	case *helper && !out.json:
+		return usagef("--helper goes with --json; without both, \"gnb monitor\" shows the machine")
+	case *once && (out.json || *listen != ""):
+		return usagef("--prometheus prints one sample: leave --json and --listen out")
+	case *helper:
+		return monitorHelper(ctx, out, os.Stdin, *interval)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	o := gnb.MonitorOptions{Interval: *interval, Duration: *duration, Helper: self, Quiet: out.json || *once}
+	if *run != "" {
+		if o.Run, err = openRun(*run); err != nil {
+			return err
+		}
+	}
+	if *once {
+		return printOnce(ctx, out, o)
+	}
+	var last latest
+	o.Each = func(s gnb.MonitorSample) {
+		last.put(s)
+		out.event("sample", s)
+	}
+	if *listen != "" {
+		stop, err := serveMetrics(*listen, &last, out)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	report, err := gnb.Monitor(ctx, o)
+	if err != nil {
+		return err
+	}
+	out.printf("%s\n", report)
+	out.result(map[string]any{
+		"start": report.Start, "end": report.End, "host": report.Host, "gpus": report.GPUs, "note": report.Note,
+	})
+	return nil
+}
+
+// printOnce prints one sample: the first that knows about GPUs, with rates.
+func printOnce(ctx context.Context, out *output, o gnb.MonitorOptions) error {
+	s, err := firstSample(ctx, o)
+	if err != nil {
+		return err
+	}
+	if s.Note != "" {
+		out.logf("%s", s.Note)
+	}
+	out.printf("%s", metricsText(&s))
+	return nil
+}
+
+// firstSample is the first sample of which the driver has said what it has to say, or 15 s have passed, or
+// the next one: a GPU's rates are known from the second on.
+func firstSample(ctx context.Context, o gnb.MonitorOptions) (gnb.MonitorSample, error) {
+	ctx, enough := context.WithTimeout(ctx, 15*time.Second)
+	defer enough()
+	var last gnb.MonitorSample
+	seen := 0
+	o.Duration, o.Quiet = 0, true
+	o.Each = func(s gnb.MonitorSample) {
+		if last = s; s.Note == telemetry.Starting {
+			return
+		}
+		if seen++; seen == 2 || len(s.GPUs) == 0 {
+			enough()
+		}
+	}
+	_, err := gnb.Monitor(ctx, o)
+	return last, err
+}
+
+// latest is the last sample.
+type latest struct {
+	mu sync.Mutex
+	s  gnb.MonitorSample
+	ok bool
+}
+
+func (l *latest) put(s gnb.MonitorSample) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.s, l.ok = s, true
+}
+
+func (l *latest) get() (gnb.MonitorSample, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.s, l.ok
+}
+
+// serveMetrics serves the last sample until stop. An address without a host is this machine's loopback: what
+// runs here is nobody else's business unless the user says so.
+func serveMetrics(address string, last *latest, out *output) (stop func(), err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, usagef("--listen %s: it is HOST:PORT, or :PORT for this machine alone (%v)", address, err)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, fmt.Errorf("--listen %s: %w; take another port, or end what has it", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		s, ok := last.get()
+		if !ok {
+			http.Error(w, "no sample was taken yet", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = io.WriteString(w, metricsText(&s)) // a scraper that went away
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "gnb monitor: the metrics are at /metrics\n")
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	out.logf("Prometheus finds the metrics at http://%s/metrics", l.Addr())
+	return func() {
+		_ = server.Close()
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			out.logf("gnb monitor: serving metrics: %v", err)
+		}
+	}, nil
+}

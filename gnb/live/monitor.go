@@ -1,0 +1,407 @@
+package live
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/graphnb/graphnb/internal/telemetry"
+)
+
+// Monitor is what a machine has done since somebody began to watch it.
+type Monitor struct {
+	Title   string
+	State   string // Running, or one of the final ones
+	Detail  string
+	Elapsed time.Duration
+	// Samples are in the order of time. A sink keeps the slice: elements that it has been given must not
+	// change, but appending is fine.
+	Samples []telemetry.Sample
+	// Run is the run whose share of GPU memory is shown; "" is that of all runs of GraphNB.
+	Run string
+}
+
+// Bytes is a number of bytes in binary units, such as "1.5 GiB".
+func Bytes(n float64) string { return bytesize(int64(n)) }
+
+// MonitorPNG draws the figures of a machine over time at twice the resolution of a plain screen: its GPUs, if
+// it has any, and the host. The size is the one to show it at, in CSS pixels.
+func MonitorPNG(m Monitor) (data []byte, width, height int, err error) {
+	return tallPNG(m.Title, m.note(), m.height(), func(p *painter, dc draw.Canvas) { p.monitor(dc, &m) })
+}
+
+// monitorSVG is the same without title and note.
+func monitorSVG(m *Monitor) ([]byte, error) {
+	var p painter
+	c := vgsvg.New(figWidth, m.height())
+	p.monitor(draw.New(c), m)
+	return svgText(c)
+}
+
+const monitorRow = 150 // of charts, in points
+
+func (m *Monitor) height() vg.Length {
+	if len(m.gpus()) == 0 {
+		return monitorRow
+	}
+	return 2 * monitorRow
+}
+
+// now is the last sample, and whether there is one.
+func (m *Monitor) now() (telemetry.Sample, bool) {
+	if len(m.Samples) == 0 {
+		return telemetry.Sample{}, false
+	}
+	return m.Samples[len(m.Samples)-1], true
+}
+
+func (m *Monitor) gpus() []telemetry.GPU {
+	s, _ := m.now()
+	return s.GPUs
+}
+
+func (m *Monitor) final() bool { return m.State == Done || m.State == Failed || m.State == Interrupted }
+
+// note is the host now in a line, and what is missing.
+func (m *Monitor) note() string {
+	s, ok := m.now()
+	if !ok {
+		return "nothing was read yet"
+	}
+	return strings.Join(nonEmpty(hostLine(&s.Host), oneLine(s.Note), oneLine(m.Detail)), " · ")
+}
+
+// hostLine is "CPU 62 % of 2 cores, memory 3.1 of 24.0 GiB, disk …".
+func hostLine(h *telemetry.Host) string {
+	var parts []string
+	if h.CPU.Known() {
+		cores := strconv.FormatFloat(h.Cores, 'g', 3, 64)
+		text := fmt.Sprintf("CPU %s of %s cores", sharePercent(float64(h.CPU)), cores)
+		if h.CPULimited {
+			text += " (the container's limit"
+			if h.CPUThrottled > 0.01 {
+				text += fmt.Sprintf(", which held it back %s of the time", sharePercent(float64(h.CPUThrottled)))
+			}
+			text += ")"
+		}
+		parts = append(parts, text)
+	}
+	if h.MemoryTotal > 0 {
+		text := fmt.Sprintf("memory %s of %s", bytesize(h.MemoryUsed), bytesize(h.MemoryTotal))
+		if h.MemoryLimited {
+			text += " (limit)"
+		}
+		parts = append(parts, text)
+	}
+	if h.SwapUsed > 1<<28 {
+		parts = append(parts, "swap "+bytesize(h.SwapUsed))
+	}
+	parts = append(parts, pair("disk", "read", h.DiskRead, "write", h.DiskWrite), pair("network", "in", h.NetReceive, "out", h.NetSend))
+	return strings.Join(nonEmpty(parts...), ", ")
+}
+
+// pair is two rates, "" where neither is known.
+func pair(what, a string, x telemetry.Value, b string, y telemetry.Value) string {
+	if !x.Known() && !y.Known() {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %s %s %s", what, a, perSecond(x), b, perSecond(y))
+}
+
+func perSecond(v telemetry.Value) string {
+	if !v.Known() {
+		return "–"
+	}
+	text := number(float64(v))
+	if !strings.Contains(text, " ") {
+		text += " "
+	}
+	return text + "B/s"
+}
+
+var gpuColors = []color.NRGBA{blue, orange, green, purple, amber, sky}
+
+// gpuColor is the colour of the i-th GPU's lines.
+func gpuColor(i int) color.NRGBA { return gpuColors[i%len(gpuColors)] }
+
+// timeLine is a figure over time: a NaN is a gap. Where colours are not enough, dashes tell lines apart.
+type timeLine struct {
+	label  string
+	color  color.NRGBA
+	dashes []vg.Length
+	of     func(s *telemetry.Sample) telemetry.Value
+}
+
+// dashed are the dashes of the first lines of each colour, of the second, and so on.
+var dashed = [][]vg.Length{nil, {vg.Points(4), vg.Points(2)}, {vg.Points(1.5), vg.Points(1.5)}}
+
+// monitor draws the charts: the GPUs' above the host's.
+func (p *painter) monitor(c draw.Canvas, m *Monitor) {
+	chart := func(row, column int, title string, scale, top float64, lines []timeLine) {
+		box := c
+		box.Min.X, box.Max.X = c.Max.X*vg.Length(column)/3, c.Max.X*vg.Length(column+1)/3-8
+		box.Max.Y = c.Max.Y - vg.Length(row)*monitorRow
+		box.Min.Y = box.Max.Y - monitorRow
+		p.timeChart(box, m, title, scale, top, lines)
+	}
+	row := 0
+	if gpus := m.gpus(); len(gpus) > 0 {
+		each := func(of func(g *telemetry.GPU) telemetry.Value) (lines []timeLine) {
+			for i := range gpus {
+				lines = append(lines, timeLine{strconv.Itoa(gpus[i].Index), gpuColor(i), dashed[i/len(gpuColors)%len(dashed)], func(s *telemetry.Sample) telemetry.Value {
+					if i >= len(s.GPUs) {
+						return telemetry.Unknown()
+					}
+					return of(&s.GPUs[i])
+				}})
+			}
+			return lines
+		}
+		chart(0, 0, "GPU busy, %", 100, 100, each(func(g *telemetry.GPU) telemetry.Value { return g.Utilization }))
+		chart(0, 1, "GPU memory, GiB", 1.0/(1<<30), 0, each(func(g *telemetry.GPU) telemetry.Value { return g.MemoryUsed }))
+		chart(0, 2, "GPU power, W", 1, 0, each(func(g *telemetry.GPU) telemetry.Value { return g.PowerW }))
+		row = 1
+	}
+	host := func(name string, i int, of func(h *telemetry.Host) telemetry.Value) timeLine {
+		return timeLine{name, gpuColor(i), dashed[i], func(s *telemetry.Sample) telemetry.Value { return of(&s.Host) }}
+	}
+	chart(row, 0, "host, %", 100, 100, []timeLine{
+		host("CPU", 0, func(h *telemetry.Host) telemetry.Value { return h.CPU }),
+		host("memory", 1, func(h *telemetry.Host) telemetry.Value {
+			return telemetry.Value(float64(h.MemoryUsed) / float64(h.MemoryTotal))
+		}),
+	})
+	chart(row, 1, "disk, MB/s", 1e-6, 0, []timeLine{
+		host("read", 0, func(h *telemetry.Host) telemetry.Value { return h.DiskRead }),
+		host("write", 1, func(h *telemetry.Host) telemetry.Value { return h.DiskWrite }),
+	})
+	chart(row, 2, "network, MB/s", 1e-6, 0, []timeLine{
+		host("in", 0, func(h *telemetry.Host) telemetry.Value { return h.NetReceive }),
+		host("out", 1, func(h *telemetry.Host) telemetry.Value { return h.NetSend }),
+	})
+}
+
+// mostLabels is how many lines have their names at their ends; of more the table tells.
+const mostLabels = 8
+
+// timeChart draws lines over the time since the first sample. top is the axis's end, 0 where the figures
+// decide.
+func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top float64, lines []timeLine) {
+	c = p.titled(c, title)
+	curves := make([][]xy, len(lines))
+	hi := 0.0
+	known := false
+	for i, l := range lines {
+		curves[i] = m.curve(l.of, scale)
+		for _, q := range curves[i] {
+			if finite(q.y) {
+				known, hi = true, math.Max(hi, q.y)
+			}
+		}
+	}
+	if top > 0 {
+		hi = top
+	}
+	var x, y plot.Axis
+	var xt, yt ticks
+	y.Min, y.Max, yt = valueAxis(0, math.Max(hi, 1e-3), 4, 1)
+	unit := ""
+	x.Min, x.Max, xt, unit = timeAxis(m.span(), !m.final())
+	if !known {
+		xt, yt = xt.blank(), yt.blank()
+	}
+	perUnit := unitSeconds[unit]
+	pl := p.base(x, y, xt, yt, unit)
+	room := vg.Length(8)
+	var tags []endLabel
+	if known && len(lines) <= mostLabels {
+		for i, l := range lines {
+			if q, ok := lastKnown(curves[i]); ok {
+				room = max(room, p.bold(8, ink).Width(l.label+" "+number(q.y))+10)
+			}
+		}
+	}
+	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+		for i, l := range lines {
+			curve := curves[i]
+			for _, run := range runs(len(curve), func(i int) bool { return finite(curve[i].y) }) {
+				pts := make([]vg.Point, 0, run[1]-run[0])
+				for _, q := range curve[run[0]:run[1]] {
+					pts = append(pts, at(q.x/perUnit, math.Min(q.y, y.Max)))
+				}
+				if len(pts) == 1 { // a moment alone
+					c.DrawGlyphNoClip(draw.GlyphStyle{Color: l.color, Radius: vg.Points(1.5), Shape: draw.CircleGlyph{}}, pts[0])
+					continue
+				}
+				c.StrokeLines(draw.LineStyle{Color: l.color, Width: vg.Points(lineWidth), Dashes: l.dashes}, pts)
+			}
+			if q, ok := lastKnown(curve); ok && len(lines) <= mostLabels {
+				tags = append(tags, endLabel{at(q.x/perUnit, math.Min(q.y, y.Max)), l.label + " " + number(q.y), l.color})
+			}
+		}
+		p.endLabels(c, tags)
+	}))
+	c.Max.X -= min(room, (c.Max.X-c.Min.X)/2)
+	pl.Draw(c)
+	if !known {
+		p.empty(c, "not known")
+	}
+}
+
+// span is the seconds from the first sample to the last.
+func (m *Monitor) span() float64 {
+	if len(m.Samples) == 0 {
+		return 0
+	}
+	return m.Samples[len(m.Samples)-1].Time.Sub(m.Samples[0].Time).Seconds()
+}
+
+// curve is a figure over the seconds since the first sample, in at most maxBuckets points: each is the mean of
+// those that it stands for. A gap is as long as the figure was missing.
+func (m *Monitor) curve(of func(s *telemetry.Sample) telemetry.Value, scale float64) []xy {
+	n := len(m.Samples)
+	k := max(1, (n+maxBuckets-1)/maxBuckets)
+	var out []xy
+	for from := 0; from < n; from += k {
+		part := m.Samples[from:min(from+k, n)]
+		sum, known := 0.0, 0
+		for i := range part {
+			if v := of(&part[i]); v.Known() {
+				sum += float64(v)
+				known++
+			}
+		}
+		q := xy{part[len(part)-1].Time.Sub(m.Samples[0].Time).Seconds(), math.NaN()}
+		if known > 0 {
+			q.y = sum / float64(known) * scale
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// lastKnown is a curve's end, if that is known: of a GPU that fell off the bus there is no figure to show.
+func lastKnown(curve []xy) (xy, bool) {
+	if n := len(curve); n > 0 && finite(curve[n-1].y) {
+		return curve[n-1], true
+	}
+	return xy{}, false
+}
+
+var unitSeconds = map[string]float64{"s": 1, "min": 60, "h": 3600}
+
+// timeAxis is an axis of so many seconds in a unit that suits them; while it goes on it is a round length
+// ahead.
+func timeAxis(sec float64, goesOn bool) (lo, hi float64, t ticks, unit string) {
+	unit = "s"
+	switch {
+	case sec > 4*3600:
+		unit = "h"
+	case sec > 240:
+		unit = "min"
+	}
+	hi = math.Max(sec/unitSeconds[unit], 1)
+	if goesOn {
+		hi = float64(roundUp(max(10, int(math.Ceil(hi)))))
+	}
+	step := niceStep(hi, 5)
+	for i := 0; float64(i)*step <= hi*(1+1e-9); i++ {
+		v := float64(i) * step
+		t = append(t, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 4, 64)})
+	}
+	return 0, hi, t, unit
+}
+
+// gpuNotes are what a GPU's row says in words: an error, why it is slow, and who uses it.
+func gpuNotes(g *telemetry.GPU, run string) []string {
+	var notes []string
+	if g.Error != "" {
+		notes = append(notes, oneLine(g.Error))
+	}
+	if len(g.Throttled) > 0 {
+		notes = append(notes, "slowed: "+strings.Join(g.Throttled, ", "))
+	}
+	for i, p := range g.Processes {
+		if i == 4 {
+			notes = append(notes, fmt.Sprintf("and %s", plural(len(g.Processes)-i, "other process")))
+			break
+		}
+		who := fmt.Sprintf("%s %d", oneLine(p.Name), p.PID)
+		if p.Run != "" && (run == "" || p.Run == run) {
+			who = fmt.Sprintf("worker %d of %s", p.Rank, oneLine(p.Run))
+		}
+		if p.Memory.Known() {
+			who += " " + Bytes(float64(p.Memory))
+		}
+		notes = append(notes, strings.TrimSpace(who))
+	}
+	return notes
+}
+
+// instanceNote is a part of a divided GPU.
+func instanceNote(g *telemetry.GPU, m *telemetry.Instance) string {
+	text := fmt.Sprintf("GPU %d:%d  %s  %s", g.Index, m.Index, oneLine(m.Name), oneLine(m.UUID))
+	if m.MemoryUsed.Known() {
+		text += fmt.Sprintf("  %s of %s", Bytes(float64(m.MemoryUsed)), Bytes(float64(m.MemoryTotal)))
+	}
+	return text
+}
+
+// figure is a value in a cell or a line.
+func figure(v telemetry.Value, unit string) string {
+	if !v.Known() {
+		return "–"
+	}
+	return strconv.FormatFloat(float64(v), 'f', 0, 64) + unit
+}
+
+// memoryText is "21.0 of 80.0 GiB", and what of it runs have.
+func memoryText(g *telemetry.GPU, run string) string {
+	if !g.MemoryUsed.Known() {
+		return "–"
+	}
+	text := Bytes(float64(g.MemoryUsed))
+	if g.MemoryTotal > 0 {
+		text += " of " + Bytes(float64(g.MemoryTotal))
+	}
+	if v := g.MemoryOf(run); v.Known() {
+		what := "runs"
+		if run != "" {
+			what = "this run"
+		}
+		text += fmt.Sprintf(" (%s %s)", what, Bytes(float64(v)))
+	}
+	return text
+}
+
+// powerText is "340 of 700 W".
+func powerText(g *telemetry.GPU) string {
+	if !g.PowerLimitW.Known() {
+		return figure(g.PowerW, " W")
+	}
+	return figure(g.PowerW, "") + " of " + figure(g.PowerLimitW, " W")
+}
+
+// trafficText is "in 5.00 GB/s out 2.00 GB/s", "" where neither is known.
+func trafficText(in, out telemetry.Value) string {
+	return strings.TrimSpace(pair("", "in", in, "out", out))
+}
+
+// recent are the last n of a figure.
+func (m *Monitor) recent(n int, of func(s *telemetry.Sample) telemetry.Value) []telemetry.Value {
+	var out []telemetry.Value
+	for i := len(m.Samples) - 1; i >= 0 && len(out) < n; i-- {
+		out = append(out, of(&m.Samples[i]))
+	}
+	slices.Reverse(out)
+	return out
+}

@@ -1,0 +1,185 @@
+package live
+
+import (
+	"encoding/base64"
+	"fmt"
+	"html"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/janpfeifer/gonb/gonbui"
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+
+	"github.com/graphnb/graphnb/internal/telemetry"
+)
+
+// MonitorSink shows a [Monitor] while it goes: in a cell a picture and a table, which stay, in a terminal some
+// lines that change in place, in a pipe a line every few seconds.
+type MonitorSink interface {
+	// Update makes m the state to show, with what was new. It returns at once.
+	Update(m Monitor)
+	// Close shows the final state and ends the sink, as that of [Sink] does.
+	Close(final Monitor) error
+}
+
+// NewMonitor makes the sink that fits the surroundings, as [New] does.
+func NewMonitor(o Options) MonitorSink {
+	s := &monitorSink{}
+	var draw func(f frame, m *Monitor) error
+	least := time.Second / 5
+	switch pick(&o) {
+	case modeNotebook:
+		c := &monitorCell{d: o.Display, id: "gnb_" + gonbui.UniqueId()}
+		draw = c.frame
+	case modeTerminal:
+		t := &monitorTerminal{w: o.Out, width: func() int { return termWidth(o.Out) }, style: termStyle()}
+		draw = t.frame
+	case modePlain:
+		p := &monitorPlain{out: o.Out, every: 5 * time.Second}
+		draw = p.frame
+	default:
+		draw = func(frame, *Monitor) error { return nil }
+	}
+	s.pump = newPump(max(least, time.Second/time.Duration(o.MaxFPS)), func(f frame) error {
+		s.mu.Lock()
+		m := s.latest
+		s.mu.Unlock()
+		return draw(f, &m)
+	})
+	return s
+}
+
+// monitorSink keeps what is in latest; its pump says when to draw it.
+type monitorSink struct {
+	mu     sync.Mutex
+	latest Monitor
+	*pump
+}
+
+func (n *monitorSink) keep(m Monitor) Snapshot {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.latest = m
+	return Snapshot{Title: m.Title, State: m.State, Detail: m.Detail, Elapsed: m.Elapsed}
+}
+
+func (n *monitorSink) Update(m Monitor) { n.update(n.keep(m)) }
+
+func (n *monitorSink) Close(m Monitor) error {
+	s := n.keep(m)
+	return n.close(s, closeWait(&s))
+}
+
+// monitorCell shows a machine in a cell: one output, updated in place.
+type monitorCell struct {
+	d  Display
+	id string
+}
+
+func (c *monitorCell) frame(f frame, m *Monitor) error {
+	plain := strings.Join(monitorLines(m, style{}, 400), "\n")
+	if !f.last {
+		svg, err := guarded(func() ([]byte, error) { return monitorSVG(m) })
+		if err != nil {
+			svg = nil
+		}
+		return c.d.Send(&protocol.DisplayData{DisplayID: c.id, Data: map[protocol.MIMEType]any{
+			protocol.MIMETextHTML: monitorHTML(m, &f.s, svg), protocol.MIMETextPlain: plain,
+		}})
+	}
+	final := &protocol.DisplayData{DisplayID: c.id, Data: map[protocol.MIMEType]any{protocol.MIMETextPlain: plain}}
+	if data, w, h, err := MonitorPNG(*m); err == nil {
+		final.Data[protocol.MIMEImagePNG] = data
+		final.Metadata = map[string]any{string(protocol.MIMEImagePNG): map[string]int{"width": w, "height": h}}
+	} else {
+		final.Data[protocol.MIMETextPlain] = plain + "\n" + err.Error()
+	}
+	if err := c.d.Send(final); err != nil {
+		return err
+	}
+	if len(m.gpus()) > 0 {
+		if err := c.d.Send(&protocol.DisplayData{Data: map[protocol.MIMEType]any{
+			protocol.MIMETextHTML: monitorHTML(m, &f.s, nil), protocol.MIMETextPlain: plain,
+		}}); err != nil {
+			return err
+		}
+	}
+	return c.d.Sync()
+}
+
+// monitorHTML is the head, the picture if there is one, a row a GPU, and the host in a line.
+func monitorHTML(m *Monitor, head *Snapshot, svg []byte) string {
+	var b strings.Builder
+	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
+	headHTML(&b, head)
+	if len(svg) > 0 {
+		fmt.Fprintf(&b, `<img style="width:100%%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" src="data:image/svg+xml;base64,%s">`,
+			esc(m.note()), base64.StdEncoding.EncodeToString(svg))
+	}
+	if gpus := m.gpus(); len(gpus) > 0 {
+		b.WriteString(tableHead("width:100%"))
+		row(&b, true, headCell(txt, "GPU"), headCell(txt+";width:18%", "busy"), headCell(txt+";width:26%", "memory"), headCell(num, "°C"),
+			headCell(num, "power"), headCell(num, "clock"), headCell(num, "PCIe"), headCell(num, "NVLink"))
+		for i := range gpus {
+			gpuRow(&b, m, i, &gpus[i])
+		}
+		b.WriteString("</table>")
+	}
+	s, ok := m.now()
+	if ok {
+		fmt.Fprintf(&b, `<div style="font-size:12px;padding:3px 0 0 0;%s">%s</div>`, faint, esc(hostLine(&s.Host)))
+	}
+	if s.Note != "" {
+		fmt.Fprintf(&b, `<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, css(amber), html.EscapeString(cut(oneLine(s.Note), 400)))
+	}
+	b.WriteString("</div>")
+	return b.String()
+}
+
+func gpuRow(b *strings.Builder, m *Monitor, i int, g *telemetry.GPU) {
+	name := fmt.Sprintf(`<span style="color:%s">&#9632;</span> %d <span style="%s">%s</span>`, css(gpuColor(i)), g.Index, faint, esc(cut(g.Name, 40)))
+	busy := "–"
+	if g.Utilization.Known() {
+		busy = splitBar(float64(g.Utilization), 0) + " " + sharePercent(float64(g.Utilization))
+	}
+	memory := memoryText(g, m.Run)
+	if g.MemoryTotal > 0 && g.MemoryUsed.Known() {
+		runs := 0.0
+		if v := g.MemoryOf(m.Run); v.Known() {
+			runs = float64(v / g.MemoryTotal)
+		}
+		memory = splitBar(float64(g.MemoryUsed/g.MemoryTotal), runs) + " " + esc(memory)
+	}
+	clock := figure(g.ClockMHz, "")
+	if g.ClockMaxMHz.Known() {
+		clock += " of " + figure(g.ClockMaxMHz, "")
+	}
+	row(b, false, cell(txt, name), cell(txt, busy), cell(txt, memory), cell(num, figure(g.TemperatureC, "")), cell(num, powerText(g)),
+		cell(num, clock+" MHz"), cell(num, orDash(trafficText(g.PCIeReceive, g.PCIeSend))), cell(num, orDash(trafficText(g.NVLinkReceive, g.NVLinkSend))))
+	notes := gpuNotes(g, m.Run)
+	for k := range g.Instances {
+		notes = append(notes, instanceNote(g, &g.Instances[k]))
+	}
+	if len(notes) > 0 {
+		text := esc(strings.Join(notes, " · "))
+		if g.Error != "" {
+			text = fmt.Sprintf(`<span style="color:%s">&#9679;</span> %s`, css(orange), text)
+		}
+		fmt.Fprintf(b, `<tr style="background:transparent"><td colspan="8" style="text-align:left;padding:0 0 3px 14px;border:0;white-space:normal;%s">%s</td></tr>`, faint, text)
+	}
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+// splitBar is a bar of a share, the first part of it in another colour.
+func splitBar(share, first float64) string {
+	share, first = clamp01(share), clamp01(min(first, share))
+	return fmt.Sprintf(`<span style="display:inline-block;width:64px;height:8px;border-radius:3px;overflow:hidden;background-color:%s"><span style="display:inline-block;vertical-align:top;width:%.0f%%;height:8px;background-color:%s"></span><span style="display:inline-block;vertical-align:top;width:%.0f%%;height:8px;background-color:%s"></span></span>`,
+		track, 100*first, css(orange), 100*(share-first), css(blue))
+}
