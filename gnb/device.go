@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/internal/hostmem"
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -77,7 +77,7 @@ type stagedRows interface {
 // shareHostMemory finds what the host's memory has free before any rank pins some.
 // Collective.
 func (w *Worker) shareHostMemory() error {
-	m, err := hostmem.Read()
+	m, err := machine.ReadMemory()
 	if err != nil {
 		m.Free = math.MaxInt64 // where nobody says what there is, pinning tells
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/internal/hostmem"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // gpuCount is the number of GPUs that workers may use, with the reason where there
@@ -79,7 +79,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 		return nil, err
 	}
 	if pinned > 0 {
-		o.Host.Memory, o.Host.Set = hostmem.Memory{Free: pinned}, true
+		o.Host.Memory, o.Host.Set = machine.Memory{Free: pinned}, true
 	}
 	for name, to := range map[string]*store.Place{"GNB_CUDA_GRAPH": &o.Graph, "GNB_CUDA_FEATURES": &o.Features} {
 		if *to, err = placeSetting(name); err != nil {

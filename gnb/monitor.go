@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
-	"github.com/graphnb/graphnb/internal/telemetry"
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -15,17 +15,17 @@ import (
 // whether it was given.
 type (
 	// MonitorSample is one moment of a machine: the host, its GPUs, and why something is missing.
-	MonitorSample = telemetry.Sample
+	MonitorSample = machine.Sample
 	// MonitorHost is the machine without its GPUs, within this process's control group.
-	MonitorHost = telemetry.Host
+	MonitorHost = machine.Host
 	// MonitorGPU is one GPU.
-	MonitorGPU = telemetry.GPU
+	MonitorGPU = machine.GPU
 	// MonitorInstance is a part of a GPU that is divided (MIG).
-	MonitorInstance = telemetry.Instance
+	MonitorInstance = machine.Instance
 	// MonitorProcess is a process that uses a GPU.
-	MonitorProcess = telemetry.Process
+	MonitorProcess = machine.Process
 	// MonitorValue is a figure, or NaN.
-	MonitorValue = telemetry.Value
+	MonitorValue = machine.Value
 )
 
 // MonitorOptions say what [Monitor] watches, and until when. The zero value watches the machine until the cell
@@ -78,8 +78,8 @@ func Monitor(ctx context.Context, options ...MonitorOptions) (*MonitorReport, er
 	default:
 		return nil, errors.New("gnb: Monitor takes one MonitorOptions, and got several")
 	}
-	if o.Interval < 0 || o.Duration < 0 || o.Interval > 0 && o.Interval < telemetry.MinInterval {
-		return nil, fmt.Errorf("gnb: an Interval of %v and a Duration of %v: Interval is %v or more, and neither is negative", o.Interval, o.Duration, telemetry.MinInterval)
+	if o.Interval < 0 || o.Duration < 0 || o.Interval > 0 && o.Interval < machine.MinInterval {
+		return nil, fmt.Errorf("gnb: an Interval of %v and a Duration of %v: Interval is %v or more, and neither is negative", o.Interval, o.Duration, machine.MinInterval)
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
@@ -98,7 +98,7 @@ func Monitor(ctx context.Context, options ...MonitorOptions) (*MonitorReport, er
 			worked <- o.While(ctx)
 		}()
 	}
-	err := telemetry.Watch(watching, telemetry.WatchOptions{Interval: o.Interval, Helper: o.Helper}, m.add)
+	err := machine.Watch(watching, machine.WatchOptions{Interval: o.Interval, Helper: o.Helper}, m.add)
 	if watching.Err() != nil {
 		err = nil
 	}
@@ -114,7 +114,7 @@ type monitored struct {
 	o       MonitorOptions
 	run     string // whose share of memory is shown
 	report  MonitorReport
-	history telemetry.History
+	history machine.History
 	sink    live.MonitorSink
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
-	"github.com/graphnb/graphnb/internal/telemetry"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // MonitorReport is what [Monitor] saw.
@@ -105,7 +105,7 @@ func (r *MonitorReport) gpu(g *MonitorGPU) *MonitorGPUSummary {
 			return &r.GPUs[i]
 		}
 	}
-	r.GPUs = append(r.GPUs, MonitorGPUSummary{Index: g.Index, MemoryTotal: telemetry.Unknown(), throttled: map[string]int{}})
+	r.GPUs = append(r.GPUs, MonitorGPUSummary{Index: g.Index, MemoryTotal: machine.Unknown(), throttled: map[string]int{}})
 	return &r.GPUs[len(r.GPUs)-1]
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/internal/hostmem"
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -94,7 +94,7 @@ type Worker struct {
 	spare    spares
 	gpu      gpu // nil on the CPU
 	// hostMemory is what the host had free before any rank's device was opened.
-	hostMemory hostmem.Memory
+	hostMemory machine.Memory
 	looks      bool            // the program reads the blocks of batches itself
 	matrices   []keptMatrix    // of small evaluations
 	slices     graphops.Slicer // the graph, cut into blocks; see graph

@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 
 	"github.com/graphnb/graphnb/cuda"
-	"github.com/graphnb/graphnb/internal/hostmem"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Host is what of the host's memory the workers of a run may pin for data, all of
 // them together. Each worker has one, and all say the same. Without one a worker is
 // alone, and the host is asked each time.
 type Host struct {
-	hostmem.Memory      // before any of them pinned memory
+	machine.Memory      // before any of them pinned memory
 	Ranks          int  // workers on this machine
 	Set            bool // Free was said by somebody, not measured: no more than that, whatever the host has
 
@@ -20,7 +20,7 @@ type Host struct {
 }
 
 // hostMemory is what the host has; the tests set it.
-var hostMemory = hostmem.Read
+var hostMemory = machine.ReadMemory
 
 // pinnedFiles is how many bytes of files' pages this process has pinned in place. The host counts them as
 // caches, and so as free. All workers pin the same pages.
@@ -40,7 +40,7 @@ const (
 // fail, but has the kernel end a process. A sixteenth of what was measured is left for
 // the rest of a run.
 func (h *Host) take(n int64, p pages) error {
-	m, ranks, copies := hostmem.Memory{}, int64(1), int64(0)
+	m, ranks, copies := machine.Memory{}, int64(1), int64(0)
 	if h != nil {
 		m, ranks, copies = h.Memory, int64(max(h.Ranks, 1)), h.copies.Load()
 	} else {

@@ -20,7 +20,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/internal/hostmem"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 func ok(t testing.TB, err error) {
@@ -346,25 +346,25 @@ func TestDecision(t *testing.T) {
 // What is larger than the host's memory is not pinned, mapped or not: features go batch by batch, and the
 // sentence says why. Nothing is asked of the driver.
 func TestHostMemory(t *testing.T) {
-	t.Cleanup(func() { hostMemory = hostmem.Read })
+	t.Cleanup(func() { hostMemory = machine.ReadMemory })
 	const nodes, cols = 1000, 64
 	x := inPages(t, numbers(nodes*cols))
 	for name, c := range map[string]struct {
-		m    hostmem.Memory
+		m    machine.Memory
 		o    FeatureOptions
 		at   Place
 		says string
 	}{
-		"enough":    {hostmem.Memory{Free: 300 << 10}, FeatureOptions{}, Pinned, "in pinned host memory"},
-		"no room":   {hostmem.Memory{Free: 250 << 10}, FeatureOptions{}, Staged, "pinning 250 KB of host memory: out of memory; the host has 250 KB"},
-		"half":      {hostmem.Memory{Free: 150 << 10}, FeatureOptions{Half: true}, Pinned, "in pinned host memory"},
-		"half of":   {hostmem.Memory{Free: 100 << 10}, FeatureOptions{Half: true}, Staged, "pinning 125 KB"},
-		"container": {hostmem.Memory{Free: 100 << 10, Limit: 1 << 20}, FeatureOptions{Mapped: true}, Staged, "the container's memory limit of 1 MB leaves 100 KB"},
-		"resident":  {hostmem.Memory{Free: 100 << 10}, FeatureOptions{Mapped: true, Resident: true}, Pinned, "in pinned host memory"},
-		"asked for": {hostmem.Memory{Free: 100 << 10}, FeatureOptions{Place: Pinned, Mapped: true}, Pinned, "out of memory; the host has 100 KB"},
+		"enough":    {machine.Memory{Free: 300 << 10}, FeatureOptions{}, Pinned, "in pinned host memory"},
+		"no room":   {machine.Memory{Free: 250 << 10}, FeatureOptions{}, Staged, "pinning 250 KB of host memory: out of memory; the host has 250 KB"},
+		"half":      {machine.Memory{Free: 150 << 10}, FeatureOptions{Half: true}, Pinned, "in pinned host memory"},
+		"half of":   {machine.Memory{Free: 100 << 10}, FeatureOptions{Half: true}, Staged, "pinning 125 KB"},
+		"container": {machine.Memory{Free: 100 << 10, Limit: 1 << 20}, FeatureOptions{Mapped: true}, Staged, "the container's memory limit of 1 MB leaves 100 KB"},
+		"resident":  {machine.Memory{Free: 100 << 10}, FeatureOptions{Mapped: true, Resident: true}, Pinned, "in pinned host memory"},
+		"asked for": {machine.Memory{Free: 100 << 10}, FeatureOptions{Place: Pinned, Mapped: true}, Pinned, "out of memory; the host has 100 KB"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hostMemory = func() (hostmem.Memory, error) { return c.m, nil }
+			hostMemory = func() (machine.Memory, error) { return c.m, nil }
 			fake(t, fakegpu.Config{})
 			d := open(t, cuda.Options{Limit: 10 << 10})
 			f, err := PutFeatures(d, x, nodes, cols, c.o)
@@ -393,14 +393,14 @@ func TestHostMemoryOfSeveralWorkers(t *testing.T) {
 		at   Place
 		says string
 	}{
-		"one":               {&Host{Memory: hostmem.Memory{Free: 600 << 10}}, FeatureOptions{}, Pinned, "in pinned host memory"},
-		"two":               {&Host{Memory: hostmem.Memory{Free: 600 << 10}, Ranks: 2}, FeatureOptions{}, Pinned, "in pinned host memory"},
-		"three":             {&Host{Memory: hostmem.Memory{Free: 600 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "pinning 250 KB of host memory for each of 3 workers: out of memory; the host has 600 KB"},
-		"in a container":    {&Host{Memory: hostmem.Memory{Free: 600 << 10, Limit: 700 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "for each of 3 workers: out of memory; the container's memory limit of 700 KB leaves 600 KB"},
-		"one file":          {&Host{Memory: hostmem.Memory{Free: 300 << 10}, Ranks: 3}, FeatureOptions{Mapped: true}, Pinned, "in pinned host memory"},
+		"one":               {&Host{Memory: machine.Memory{Free: 600 << 10}}, FeatureOptions{}, Pinned, "in pinned host memory"},
+		"two":               {&Host{Memory: machine.Memory{Free: 600 << 10}, Ranks: 2}, FeatureOptions{}, Pinned, "in pinned host memory"},
+		"three":             {&Host{Memory: machine.Memory{Free: 600 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "pinning 250 KB of host memory for each of 3 workers: out of memory; the host has 600 KB"},
+		"in a container":    {&Host{Memory: machine.Memory{Free: 600 << 10, Limit: 700 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "for each of 3 workers: out of memory; the container's memory limit of 700 KB leaves 600 KB"},
+		"one file":          {&Host{Memory: machine.Memory{Free: 300 << 10}, Ranks: 3}, FeatureOptions{Mapped: true}, Pinned, "in pinned host memory"},
 		"in memory":         {&Host{Ranks: 3}, FeatureOptions{Mapped: true, Resident: true}, Pinned, "in pinned host memory"},
-		"in memory, not so": {&Host{Memory: hostmem.Memory{Free: 249 << 10}, Ranks: 3, Set: true}, FeatureOptions{Mapped: true, Resident: true}, Staged, "GNB_CUDA_PINNED=249 KB leaves 249 KB"},
-		"set":               {&Host{Memory: hostmem.Memory{Free: 500 << 10}, Ranks: 2, Set: true}, FeatureOptions{}, Pinned, "in pinned host memory"},
+		"in memory, not so": {&Host{Memory: machine.Memory{Free: 249 << 10}, Ranks: 3, Set: true}, FeatureOptions{Mapped: true, Resident: true}, Staged, "GNB_CUDA_PINNED=249 KB leaves 249 KB"},
+		"set":               {&Host{Memory: machine.Memory{Free: 500 << 10}, Ranks: 2, Set: true}, FeatureOptions{}, Pinned, "in pinned host memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake(t, fakegpu.Config{})
@@ -434,8 +434,8 @@ func TestPinnedFiles(t *testing.T) {
 	if !d.Info().ReadOnlyOK || !d.Info().HostReads {
 		t.Skip("this device registers no read-only memory")
 	}
-	hostMemory = func() (hostmem.Memory, error) { return hostmem.Memory{Free: 300 << 10}, nil }
-	t.Cleanup(func() { hostMemory = hostmem.Read })
+	hostMemory = func() (machine.Memory, error) { return machine.Memory{Free: 300 << 10}, nil }
+	t.Cleanup(func() { hostMemory = machine.ReadMemory })
 	const nodes, cols = 1000, 50
 	o := FeatureOptions{Place: Pinned, Mapped: true}
 	x, y := inPages(t, numbers(nodes*cols)), inPages(t, numbers(nodes*cols))
@@ -456,8 +456,8 @@ func TestPinnedFiles(t *testing.T) {
 // A dataset in a memory file, as a worker inherits it, is read where it lies: there is no copy a worker, nor
 // memory for one.
 func TestMemoryFile(t *testing.T) {
-	hostMemory = func() (hostmem.Memory, error) { return hostmem.Memory{}, nil }
-	t.Cleanup(func() { hostMemory = hostmem.Read })
+	hostMemory = func() (machine.Memory, error) { return machine.Memory{}, nil }
+	t.Cleanup(func() { hostMemory = machine.ReadMemory })
 	file, err := dataset.Karate().PackFD()
 	ok(t, err)
 	ds, err := dataset.OpenFD(file)

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/graphnb/graphnb/internal/telemetry"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Monitor is what a machine has done since somebody began to watch it.
@@ -25,7 +25,7 @@ type Monitor struct {
 	Elapsed time.Duration
 	// Samples are in the order of time. A sink keeps the slice: elements that it has been given must not
 	// change, but appending is fine.
-	Samples []telemetry.Sample
+	Samples []machine.Sample
 	// Run is the run whose share of GPU memory is shown; "" is that of all runs of GraphNB.
 	Run string
 }
@@ -57,14 +57,14 @@ func (m *Monitor) height() vg.Length {
 }
 
 // now is the last sample, and whether there is one.
-func (m *Monitor) now() (telemetry.Sample, bool) {
+func (m *Monitor) now() (machine.Sample, bool) {
 	if len(m.Samples) == 0 {
-		return telemetry.Sample{}, false
+		return machine.Sample{}, false
 	}
 	return m.Samples[len(m.Samples)-1], true
 }
 
-func (m *Monitor) gpus() []telemetry.GPU {
+func (m *Monitor) gpus() []machine.GPU {
 	s, _ := m.now()
 	return s.GPUs
 }
@@ -81,7 +81,7 @@ func (m *Monitor) note() string {
 }
 
 // hostLine is "CPU 62 % of 2 cores, memory 3.1 of 24.0 GiB, disk …".
-func hostLine(h *telemetry.Host) string {
+func hostLine(h *machine.Host) string {
 	var parts []string
 	if h.CPU.Known() {
 		cores := strconv.FormatFloat(h.Cores, 'g', 3, 64)
@@ -110,14 +110,14 @@ func hostLine(h *telemetry.Host) string {
 }
 
 // pair is two rates, "" where neither is known.
-func pair(what, a string, x telemetry.Value, b string, y telemetry.Value) string {
+func pair(what, a string, x machine.Value, b string, y machine.Value) string {
 	if !x.Known() && !y.Known() {
 		return ""
 	}
 	return fmt.Sprintf("%s %s %s %s %s", what, a, perSecond(x), b, perSecond(y))
 }
 
-func perSecond(v telemetry.Value) string {
+func perSecond(v machine.Value) string {
 	if !v.Known() {
 		return "–"
 	}
@@ -138,7 +138,7 @@ type timeLine struct {
 	label  string
 	color  color.NRGBA
 	dashes []vg.Length
-	of     func(s *telemetry.Sample) telemetry.Value
+	of     func(s *machine.Sample) machine.Value
 }
 
 // dashed are the dashes of the first lines of each colour, of the second, and so on.
@@ -155,38 +155,38 @@ func (p *painter) monitor(c draw.Canvas, m *Monitor) {
 	}
 	row := 0
 	if gpus := m.gpus(); len(gpus) > 0 {
-		each := func(of func(g *telemetry.GPU) telemetry.Value) (lines []timeLine) {
+		each := func(of func(g *machine.GPU) machine.Value) (lines []timeLine) {
 			for i := range gpus {
-				lines = append(lines, timeLine{strconv.Itoa(gpus[i].Index), gpuColor(i), dashed[i/len(gpuColors)%len(dashed)], func(s *telemetry.Sample) telemetry.Value {
+				lines = append(lines, timeLine{strconv.Itoa(gpus[i].Index), gpuColor(i), dashed[i/len(gpuColors)%len(dashed)], func(s *machine.Sample) machine.Value {
 					if i >= len(s.GPUs) {
-						return telemetry.Unknown()
+						return machine.Unknown()
 					}
 					return of(&s.GPUs[i])
 				}})
 			}
 			return lines
 		}
-		chart(0, 0, "GPU busy, %", 100, 100, each(func(g *telemetry.GPU) telemetry.Value { return g.Utilization }))
-		chart(0, 1, "GPU memory, GiB", 1.0/(1<<30), 0, each(func(g *telemetry.GPU) telemetry.Value { return g.MemoryUsed }))
-		chart(0, 2, "GPU power, W", 1, 0, each(func(g *telemetry.GPU) telemetry.Value { return g.PowerW }))
+		chart(0, 0, "GPU busy, %", 100, 100, each(func(g *machine.GPU) machine.Value { return g.Utilization }))
+		chart(0, 1, "GPU memory, GiB", 1.0/(1<<30), 0, each(func(g *machine.GPU) machine.Value { return g.MemoryUsed }))
+		chart(0, 2, "GPU power, W", 1, 0, each(func(g *machine.GPU) machine.Value { return g.PowerW }))
 		row = 1
 	}
-	host := func(name string, i int, of func(h *telemetry.Host) telemetry.Value) timeLine {
-		return timeLine{name, gpuColor(i), dashed[i], func(s *telemetry.Sample) telemetry.Value { return of(&s.Host) }}
+	host := func(name string, i int, of func(h *machine.Host) machine.Value) timeLine {
+		return timeLine{name, gpuColor(i), dashed[i], func(s *machine.Sample) machine.Value { return of(&s.Host) }}
 	}
 	chart(row, 0, "host, %", 100, 100, []timeLine{
-		host("CPU", 0, func(h *telemetry.Host) telemetry.Value { return h.CPU }),
-		host("memory", 1, func(h *telemetry.Host) telemetry.Value {
-			return telemetry.Value(float64(h.MemoryUsed) / float64(h.MemoryTotal))
+		host("CPU", 0, func(h *machine.Host) machine.Value { return h.CPU }),
+		host("memory", 1, func(h *machine.Host) machine.Value {
+			return machine.Value(float64(h.MemoryUsed) / float64(h.MemoryTotal))
 		}),
 	})
 	chart(row, 1, "disk, MB/s", 1e-6, 0, []timeLine{
-		host("read", 0, func(h *telemetry.Host) telemetry.Value { return h.DiskRead }),
-		host("write", 1, func(h *telemetry.Host) telemetry.Value { return h.DiskWrite }),
+		host("read", 0, func(h *machine.Host) machine.Value { return h.DiskRead }),
+		host("write", 1, func(h *machine.Host) machine.Value { return h.DiskWrite }),
 	})
 	chart(row, 2, "network, MB/s", 1e-6, 0, []timeLine{
-		host("in", 0, func(h *telemetry.Host) telemetry.Value { return h.NetReceive }),
-		host("out", 1, func(h *telemetry.Host) telemetry.Value { return h.NetSend }),
+		host("in", 0, func(h *machine.Host) machine.Value { return h.NetReceive }),
+		host("out", 1, func(h *machine.Host) machine.Value { return h.NetSend }),
 	})
 }
 
@@ -267,7 +267,7 @@ func (m *Monitor) span() float64 {
 
 // curve is a figure over the seconds since the first sample, in at most maxBuckets points: each is the mean of
 // those that it stands for. A gap is as long as the figure was missing.
-func (m *Monitor) curve(of func(s *telemetry.Sample) telemetry.Value, scale float64) []xy {
+func (m *Monitor) curve(of func(s *machine.Sample) machine.Value, scale float64) []xy {
 	n := len(m.Samples)
 	k := max(1, (n+maxBuckets-1)/maxBuckets)
 	var out []xy
@@ -322,7 +322,7 @@ func timeAxis(sec float64, goesOn bool) (lo, hi float64, t ticks, unit string) {
 }
 
 // gpuNotes are what a GPU's row says in words: an error, why it is slow, and who uses it.
-func gpuNotes(g *telemetry.GPU, run string) []string {
+func gpuNotes(g *machine.GPU, run string) []string {
 	var notes []string
 	if g.Error != "" {
 		notes = append(notes, oneLine(g.Error))
@@ -348,7 +348,7 @@ func gpuNotes(g *telemetry.GPU, run string) []string {
 }
 
 // instanceNote is a part of a divided GPU.
-func instanceNote(g *telemetry.GPU, m *telemetry.Instance) string {
+func instanceNote(g *machine.GPU, m *machine.Instance) string {
 	text := fmt.Sprintf("GPU %d:%d  %s  %s", g.Index, m.Index, oneLine(m.Name), oneLine(m.UUID))
 	if m.MemoryUsed.Known() {
 		text += fmt.Sprintf("  %s of %s", Bytes(float64(m.MemoryUsed)), Bytes(float64(m.MemoryTotal)))
@@ -357,7 +357,7 @@ func instanceNote(g *telemetry.GPU, m *telemetry.Instance) string {
 }
 
 // figure is a value in a cell or a line.
-func figure(v telemetry.Value, unit string) string {
+func figure(v machine.Value, unit string) string {
 	if !v.Known() {
 		return "–"
 	}
@@ -365,7 +365,7 @@ func figure(v telemetry.Value, unit string) string {
 }
 
 // memoryText is "21.0 of 80.0 GiB", and what of it runs have.
-func memoryText(g *telemetry.GPU, run string) string {
+func memoryText(g *machine.GPU, run string) string {
 	if !g.MemoryUsed.Known() {
 		return "–"
 	}
@@ -384,7 +384,7 @@ func memoryText(g *telemetry.GPU, run string) string {
 }
 
 // powerText is "340 of 700 W".
-func powerText(g *telemetry.GPU) string {
+func powerText(g *machine.GPU) string {
 	if !g.PowerLimitW.Known() {
 		return figure(g.PowerW, " W")
 	}
@@ -392,13 +392,13 @@ func powerText(g *telemetry.GPU) string {
 }
 
 // trafficText is "in 5.00 GB/s out 2.00 GB/s", "" where neither is known.
-func trafficText(in, out telemetry.Value) string {
+func trafficText(in, out machine.Value) string {
 	return strings.TrimSpace(pair("", "in", in, "out", out))
 }
 
 // recent are the last n of a figure.
-func (m *Monitor) recent(n int, of func(s *telemetry.Sample) telemetry.Value) []telemetry.Value {
-	var out []telemetry.Value
+func (m *Monitor) recent(n int, of func(s *machine.Sample) machine.Value) []machine.Value {
+	var out []machine.Value
 	for i := len(m.Samples) - 1; i >= 0 && len(out) < n; i-- {
 		out = append(out, of(&m.Samples[i]))
 	}

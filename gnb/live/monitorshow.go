@@ -11,7 +11,7 @@ import (
 	"github.com/janpfeifer/gonb/gonbui"
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 
-	"github.com/graphnb/graphnb/internal/telemetry"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // MonitorSink shows a [Monitor] while it goes: in a cell a picture and a table, which stay, in a terminal some
@@ -137,7 +137,7 @@ func monitorHTML(m *Monitor, head *Snapshot, svg []byte) string {
 	return b.String()
 }
 
-func gpuRow(b *strings.Builder, m *Monitor, i int, g *telemetry.GPU) {
+func gpuRow(b *strings.Builder, m *Monitor, i int, g *machine.GPU) {
 	name := fmt.Sprintf(`<span style="color:%s">&#9632;</span> %d <span style="%s">%s</span>`, css(gpuColor(i)), g.Index, faint, esc(cut(g.Name, 40)))
 	busy := "–"
 	if g.Utilization.Known() {

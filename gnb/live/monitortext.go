@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/internal/telemetry"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // monitorTerminal redraws a block of lines in place.
@@ -55,7 +55,7 @@ func (p *monitorPlain) frame(f frame, m *Monitor) error {
 }
 
 // gpuLine is a GPU in words.
-func gpuLine(g *telemetry.GPU, run string) string {
+func gpuLine(g *machine.GPU, run string) string {
 	if g.Error != "" {
 		return fmt.Sprintf("GPU %d: %s", g.Index, oneLine(g.Error))
 	}
@@ -69,7 +69,7 @@ func gpuLine(g *telemetry.GPU, run string) string {
 	return line
 }
 
-func shareText(v telemetry.Value) string {
+func shareText(v machine.Value) string {
 	if !v.Known() {
 		return "–"
 	}
@@ -88,7 +88,7 @@ func monitorLines(m *Monitor, st style, w int) []string {
 		return []string{fit(title, w)}
 	}
 	out := []string{fit(title, w)}
-	add := func(name string, share telemetry.Value, of func(s *telemetry.Sample) telemetry.Value, text string) {
+	add := func(name string, share machine.Value, of func(s *machine.Sample) machine.Value, text string) {
 		const bar, history = 12, 10
 		head := fmt.Sprintf("%-6s ", name)
 		gauge, percent := strings.Repeat(" ", bar), "    –"
@@ -102,16 +102,16 @@ func monitorLines(m *Monitor, st style, w int) []string {
 		used := width(head) + bar + 1 + 5 + 2 + width(spark)
 		out = append(out, head+gauge+" "+percent+"  "+spark+fit(text, max(w-used, 0)))
 	}
-	add("host", s.Host.CPU, func(s *telemetry.Sample) telemetry.Value { return s.Host.CPU }, hostLine(&s.Host))
+	add("host", s.Host.CPU, func(s *machine.Sample) machine.Value { return s.Host.CPU }, hostLine(&s.Host))
 	for i := range s.GPUs {
 		g := &s.GPUs[i]
 		text := strings.Join([]string{memoryText(g, m.Run), figure(g.TemperatureC, " °C"), powerText(g), figure(g.ClockMHz, " MHz")}, "  ")
 		if g.Error != "" {
 			text = oneLine(g.Error)
 		}
-		add(fmt.Sprintf("GPU %d", g.Index), g.Utilization, func(s *telemetry.Sample) telemetry.Value {
+		add(fmt.Sprintf("GPU %d", g.Index), g.Utilization, func(s *machine.Sample) machine.Value {
 			if i >= len(s.GPUs) {
-				return telemetry.Unknown()
+				return machine.Unknown()
 			}
 			return s.GPUs[i].Utilization
 		}, text)
@@ -140,7 +140,7 @@ func prefixed(prefix, s string) string {
 }
 
 // sparkline is shares as a row of blocks; a gap is a space.
-func sparkline(vs []telemetry.Value) string {
+func sparkline(vs []machine.Value) string {
 	blocks := []rune("▁▂▃▄▅▆▇█")
 	var b strings.Builder
 	for _, v := range vs {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/graphnb/graphnb/internal/telemetry"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // device is one GPU.
@@ -27,11 +27,11 @@ type device struct {
 	busy  bool      // a goroutine reads it
 	since time.Time // when that began
 	call  string    // the call that it is in
-	last  telemetry.GPU
+	last  machine.GPU
 
 	// Of the goroutine that reads.
 	handle   nvml.Device
-	identity telemetry.GPU
+	identity machine.GPU
 	before   map[uint32]counter // by field
 	failed   error              // of this reading; a GPU that is lost is asked nothing more
 	lost     bool
@@ -62,13 +62,13 @@ func (d *device) start(now time.Time, done *sync.WaitGroup) {
 }
 
 // latest is the last reading; one that is under way leaves only who the GPU is, and what it waits for.
-func (d *device) latest(now time.Time) telemetry.GPU {
+func (d *device) latest(now time.Time) machine.GPU {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.busy {
 		return d.last
 	}
-	g := telemetry.Blank(d.index)
+	g := machine.Blank(d.index)
 	g.Name, g.UUID, g.Bus = d.last.Name, d.last.UUID, d.last.Bus
 	g.Error = fmt.Sprintf("the driver has not answered %s for %.0f s", cmp.Or(d.call, "a call"), math.Ceil(now.Sub(d.since).Seconds()))
 	return g
@@ -98,12 +98,12 @@ func (d *device) ask(symbol string, f func() nvml.Return) bool {
 }
 
 // number is a value that a call gives, in other units by scale.
-func number[T uint32 | uint64](d *device, symbol string, scale float64, f func() (T, nvml.Return)) telemetry.Value {
-	v := telemetry.Unknown()
+func number[T uint32 | uint64](d *device, symbol string, scale float64, f func() (T, nvml.Return)) machine.Value {
+	v := machine.Unknown()
 	d.ask(symbol, func() nvml.Return {
 		x, ret := f()
 		if ret == nvml.SUCCESS {
-			v = telemetry.Value(float64(x) * scale)
+			v = machine.Value(float64(x) * scale)
 		}
 		return ret
 	})
@@ -111,7 +111,7 @@ func number[T uint32 | uint64](d *device, symbol string, scale float64, f func()
 }
 
 // read is one reading. It ends early where the GPU is lost.
-func (d *device) read() telemetry.GPU {
+func (d *device) read() machine.GPU {
 	d.failed, d.lost = nil, false
 	if d.handle == nil {
 		d.identify()
@@ -128,7 +128,7 @@ func (d *device) read() telemetry.GPU {
 
 // identify gets the GPU's handle and who it is; where that fails the next reading tries again.
 func (d *device) identify() {
-	d.identity = telemetry.Blank(d.index)
+	d.identity = machine.Blank(d.index)
 	id := &d.identity
 	var h nvml.Device
 	if !d.ask("nvmlDeviceGetHandleByIndex_v2", func() (ret nvml.Return) { h, ret = d.lib.DeviceGetHandleByIndex(d.index); return ret }) {
@@ -155,12 +155,12 @@ func (d *device) identify() {
 }
 
 // figures fills in what changes.
-func (d *device) figures(g *telemetry.GPU) {
+func (d *device) figures(g *machine.GPU) {
 	h := d.handle
 	d.ask("nvmlDeviceGetUtilizationRates", func() nvml.Return {
 		u, ret := h.GetUtilizationRates()
 		if ret == nvml.SUCCESS {
-			g.Utilization, g.MemoryBusy = telemetry.Value(u.Gpu)/100, telemetry.Value(u.Memory)/100
+			g.Utilization, g.MemoryBusy = machine.Value(u.Gpu)/100, machine.Value(u.Memory)/100
 		}
 		return ret
 	})
@@ -185,12 +185,12 @@ func (d *device) figures(g *telemetry.GPU) {
 
 // memory is what is in use and what there is. The second version of the call leaves out what the driver
 // keeps for itself, as nvidia-smi does.
-func (d *device) memory(h nvml.Device) (used, total telemetry.Value) {
-	used, total = telemetry.Unknown(), telemetry.Unknown()
+func (d *device) memory(h nvml.Device) (used, total machine.Value) {
+	used, total = machine.Unknown(), machine.Unknown()
 	ok := d.ask("nvmlDeviceGetMemoryInfo_v2", func() nvml.Return {
 		m, ret := h.GetMemoryInfo_v2()
 		if ret == nvml.SUCCESS {
-			used, total = telemetry.Value(m.Used), telemetry.Value(m.Total)
+			used, total = machine.Value(m.Used), machine.Value(m.Total)
 		}
 		return ret
 	})
@@ -198,7 +198,7 @@ func (d *device) memory(h nvml.Device) (used, total telemetry.Value) {
 		d.ask("nvmlDeviceGetMemoryInfo", func() nvml.Return {
 			m, ret := h.GetMemoryInfo()
 			if ret == nvml.SUCCESS {
-				used, total = telemetry.Value(m.Used), telemetry.Value(m.Total)
+				used, total = machine.Value(m.Used), machine.Value(m.Total)
 			}
 			return ret
 		})
@@ -233,7 +233,7 @@ func reasons(bits uint64) []string {
 
 // traffic is what went over the bus and NVLink since the reading before, by the GPU's counters. A GPU
 // without a counter of the bus is asked for its rate, which the driver measures for 20 ms.
-func (d *device) traffic(g *telemetry.GPU) {
+func (d *device) traffic(g *machine.GPU) {
 	const allLinks = math.MaxUint32
 	fields := []nvml.FieldValue{
 		{FieldId: nvml.FI_DEV_PCIE_COUNT_RX_BYTES},
@@ -246,7 +246,7 @@ func (d *device) traffic(g *telemetry.GPU) {
 		if d.before == nil {
 			d.before = map[uint32]counter{}
 		}
-		for i, to := range []*telemetry.Value{&g.PCIeReceive, &g.PCIeSend, &g.NVLinkReceive, &g.NVLinkSend} {
+		for i, to := range []*machine.Value{&g.PCIeReceive, &g.PCIeSend, &g.NVLinkReceive, &g.NVLinkSend} {
 			scale := 1.0
 			if i >= 2 {
 				scale = 1024 // it counts KiB
@@ -260,7 +260,7 @@ func (d *device) traffic(g *telemetry.GPU) {
 			at := fields[i].Timestamp // when the driver read it
 			d.before[fields[i].FieldId] = counter{at, x}
 			if dt := float64(at-was.at) / 1e6; seen && dt > 0 && x >= was.value { // it may wrap
-				*to = telemetry.Value((x - was.value) * scale / dt)
+				*to = machine.Value((x - was.value) * scale / dt)
 			}
 		}
 	}
@@ -292,31 +292,31 @@ func fieldNumber(f *nvml.FieldValue) (float64, bool) {
 }
 
 // processes are those that compute on the GPU, the largest first.
-func (d *device) processes(g *telemetry.GPU) {
+func (d *device) processes(g *machine.GPU) {
 	var list []nvml.ProcessInfo
 	if !d.ask("nvmlDeviceGetComputeRunningProcesses", func() (ret nvml.Return) { list, ret = d.handle.GetComputeRunningProcesses(); return ret }) {
 		return
 	}
 	for _, p := range list {
-		memory := telemetry.Unknown()
+		memory := machine.Unknown()
 		if p.UsedGpuMemory != math.MaxUint64 { // not available
-			memory = telemetry.Value(p.UsedGpuMemory)
+			memory = machine.Value(p.UsedGpuMemory)
 		}
 		g.Processes = append(g.Processes, describe(d.proc, int(p.Pid), memory))
 	}
-	size := func(p telemetry.Process) float64 {
+	size := func(p machine.Process) float64 {
 		if !p.Memory.Known() {
 			return -1
 		}
 		return float64(p.Memory)
 	}
-	slices.SortFunc(g.Processes, func(a, b telemetry.Process) int {
+	slices.SortFunc(g.Processes, func(a, b machine.Process) int {
 		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.PID, b.PID))
 	})
 }
 
 // instances are the parts of a GPU that is divided.
-func (d *device) instances(g *telemetry.GPU) {
+func (d *device) instances(g *machine.GPU) {
 	mode, most := 0, 0
 	if !d.ask("nvmlDeviceGetMigMode", func() (ret nvml.Return) { mode, _, ret = d.handle.GetMigMode(); return ret }) || mode != nvml.DEVICE_MIG_ENABLE ||
 		!d.ask("nvmlDeviceGetMaxMigDeviceCount", func() (ret nvml.Return) { most, ret = d.handle.GetMaxMigDeviceCount(); return ret }) {
@@ -327,7 +327,7 @@ func (d *device) instances(g *telemetry.GPU) {
 		if !d.ask("nvmlDeviceGetMigDeviceHandleByIndex", func() (ret nvml.Return) { h, ret = d.handle.GetMigDeviceHandleByIndex(i); return ret }) {
 			continue // instances leave gaps
 		}
-		m := telemetry.Instance{Index: i}
+		m := machine.Instance{Index: i}
 		d.ask("nvmlDeviceGetUUID", func() (ret nvml.Return) { m.UUID, ret = h.GetUUID(); return ret })
 		d.ask("nvmlDeviceGetName", func() (ret nvml.Return) { m.Name, ret = h.GetName(); return ret })
 		d.ask("nvmlDeviceGetGpuInstanceId", func() (ret nvml.Return) { m.GPU, ret = h.GetGpuInstanceId(); return ret })

@@ -1,6 +1,6 @@
 // Package nvmlstat reads NVIDIA's GPUs through NVML, the library that comes with the driver.
 //
-// Only the helper process "gnb monitor --helper" uses it (see package telemetry): it takes cgo, and a crash
+// Only the helper process "gnb monitor --helper" uses it (see package machine): it takes cgo, and a crash
 // in the driver's library ends the process. Built without a C compiler, or for another system than Linux,
 // [Open] says so and nothing else is there.
 //

@@ -5,7 +5,7 @@ package nvmlstat
 import (
 	"time"
 
-	"github.com/graphnb/graphnb/internal/telemetry"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Reader is there to be built with; there is never one.
@@ -18,4 +18,4 @@ func Open() (*Reader, error) { return nil, ErrBuild }
 func (*Reader) Driver() string { return "" }
 
 // Read is empty.
-func (*Reader) Read(time.Duration) []telemetry.GPU { return nil }
+func (*Reader) Read(time.Duration) []machine.GPU { return nil }

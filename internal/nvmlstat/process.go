@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/graphnb/graphnb/internal/telemetry"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // describe is a process by what /proc says of it: its name, and the run that it is a worker of, which
 // workers carry in their environment and first argument (package multigpu). Of another user's process, or
 // one that this container does not see, only the number is known.
-func describe(proc string, pid int, memory telemetry.Value) telemetry.Process {
-	p := telemetry.Process{PID: pid, Memory: memory}
+func describe(proc string, pid int, memory machine.Value) machine.Process {
+	p := machine.Process{PID: pid, Memory: memory}
 	dir := filepath.Join(proc, strconv.Itoa(pid))
 	if name, err := os.ReadFile(filepath.Join(dir, "comm")); err == nil {
 		p.Name = string(bytes.TrimSpace(name))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/graphnb/graphnb/internal/telemetry"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Reader reads all GPUs that NVML lists when it is opened. One goroutine uses it. It is never closed: the
@@ -79,7 +79,7 @@ func (r *Reader) Driver() string { return r.driver }
 
 // Read is all GPUs now, by index. It returns when all have been read or wait has passed; those that have not
 // answered say so, and are asked again once they have.
-func (r *Reader) Read(wait time.Duration) []telemetry.GPU {
+func (r *Reader) Read(wait time.Duration) []machine.GPU {
 	now := time.Now()
 	all := make(chan struct{})
 	var left sync.WaitGroup
@@ -96,7 +96,7 @@ func (r *Reader) Read(wait time.Duration) []telemetry.GPU {
 	case <-all:
 	case <-t.C:
 	}
-	out := make([]telemetry.GPU, len(r.devices))
+	out := make([]machine.GPU, len(r.devices))
 	for i, d := range r.devices {
 		out[i] = d.latest(time.Now())
 	}

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/nvmlstat/fakenvml"
-	"github.com/graphnb/graphnb/internal/telemetry"
 )
 
 // The loader reads LD_LIBRARY_PATH when a process starts, and a fault of the library ends the process: so
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 type answer struct {
 	Driver string
 	Error  string
-	GPUs   []telemetry.GPU
+	GPUs   []machine.GPU
 }
 
 // readAsTold reads once for each line of standard input, which is how long to wait.
@@ -114,7 +114,7 @@ func (p *process) next() (a answer, ok bool) {
 }
 
 // read is one reading; most of these tests wait for as long as it takes.
-func (p *process) read(wait time.Duration) []telemetry.GPU {
+func (p *process) read(wait time.Duration) []machine.GPU {
 	p.t.Helper()
 	if _, err := fmt.Fprintln(p.in, wait); err != nil {
 		p.t.Fatal(err)
@@ -128,7 +128,7 @@ func (p *process) read(wait time.Duration) []telemetry.GPU {
 
 const patient = time.Minute
 
-func same(a telemetry.Value, b float64) bool {
+func same(a machine.Value, b float64) bool {
 	return math.IsNaN(b) && !a.Known() || math.Abs(float64(a)-b) <= 1e-9*max(1, math.Abs(b))
 }
 
@@ -147,7 +147,7 @@ func TestSeveralGPUs(t *testing.T) {
 	for i, g := range second {
 		n := 2 // the second reading
 		for what, v := range map[string]struct {
-			got  telemetry.Value
+			got  machine.Value
 			want float64
 		}{
 			"utilization":  {g.Utilization, float64((40*i+10*n)%101) / 100},
@@ -283,7 +283,7 @@ func TestInstances(t *testing.T) {
 	}
 	for i, m := range gpus[1].Instances {
 		index := []int{0, 2, 3}[i] // they leave gaps
-		want := telemetry.Instance{Index: index, GPU: 7 + index, UUID: fmt.Sprintf("MIG-1-%d", index), Name: "NVIDIA Fake 1 MIG 1g.10gb", MemoryUsed: 5e8, MemoryTotal: 10e9}
+		want := machine.Instance{Index: index, GPU: 7 + index, UUID: fmt.Sprintf("MIG-1-%d", index), Name: "NVIDIA Fake 1 MIG 1g.10gb", MemoryUsed: 5e8, MemoryTotal: 10e9}
 		if m != want {
 			t.Errorf("instance %d is %+v, want %+v", i, m, want)
 		}
@@ -324,7 +324,7 @@ func TestDriversThatDoNotStart(t *testing.T) {
 	}
 }
 
-// A fault of the library ends the process that reads; package telemetry keeps that away from the others.
+// A fault of the library ends the process that reads; package machine keeps that away from the others.
 func TestTheLibraryCrashes(t *testing.T) {
 	lib := fakenvml.Build(t)
 	p, _ := start(t, lib.Env()...)

@@ -8,13 +8,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/graphnb/graphnb/internal/hostmem"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 const gib = 1 << 30
 
 func checkMemory(context.Context, patient) check {
-	m, err := hostmem.Read()
+	m, err := machine.ReadMemory()
 	if err != nil {
 		return bad("mount /proc, and use Linux 3.14 or newer", "%v", err)
 	}

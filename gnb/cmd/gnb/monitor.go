@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/internal/telemetry"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 var monitorCommand = command{"monitor", "watch GPUs and host: now, over time, as JSON, for Prometheus", runMonitor}
@@ -103,7 +103,7 @@ func firstSample(ctx context.Context, o gnb.MonitorOptions) (gnb.MonitorSample, 
 	seen := 0
 	o.Duration, o.Quiet = 0, true
 	o.Each = func(s gnb.MonitorSample) {
-		if last = s; s.Note == telemetry.Starting {
+		if last = s; s.Note == machine.Starting {
 			return
 		}
 		if seen++; seen == 2 || len(s.GPUs) == 0 {

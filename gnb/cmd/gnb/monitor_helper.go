@@ -6,8 +6,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/nvmlstat"
-	"github.com/graphnb/graphnb/internal/telemetry"
 )
 
 // answerWithin is how long a GPU may take to be read before it is reported as one that does not answer: a
@@ -24,7 +24,7 @@ func monitorHelper(ctx context.Context, out *output, in io.Reader, interval time
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	out.event("hello", telemetry.Hello{Protocol: telemetry.Protocol})
+	out.event("hello", machine.Hello{Protocol: machine.Protocol})
 	type opened struct {
 		r   *nvmlstat.Reader
 		err error
@@ -44,23 +44,23 @@ func monitorHelper(ctx context.Context, out *output, in io.Reader, interval time
 		case o := <-opening:
 			r, opening = o.r, nil
 			if o.err != nil {
-				out.event("gpus", telemetry.Reading{Note: "GPUs are not shown: " + o.err.Error(), Final: true})
+				out.event("gpus", machine.Reading{Note: "GPUs are not shown: " + o.err.Error(), Final: true})
 			}
 		case <-tick.C:
 		}
 		switch {
 		case r != nil:
-			reading := telemetry.Reading{Driver: r.Driver(), GPUs: r.Read(answerWithin)}
+			reading := machine.Reading{Driver: r.Driver(), GPUs: r.Read(answerWithin)}
 			if len(reading.GPUs) == 0 {
 				reading.Note, reading.Final = fmt.Sprintf("NVIDIA's driver %s is here and has no GPU", r.Driver()), true
 			}
 			out.event("gpus", reading)
 		case opening != nil:
-			note := telemetry.Starting
+			note := machine.Starting
 			if took := time.Since(start); took > 5*time.Second {
 				note = fmt.Sprintf("GPUs are not shown: NVIDIA's driver has not started for %.0f s; see what \"nvidia-smi\" says", took.Seconds())
 			}
-			out.event("gpus", telemetry.Reading{Note: note})
+			out.event("gpus", machine.Reading{Note: note})
 		}
 	}
 }

@@ -1,6 +1,4 @@
-// Package hostmem says how much memory this process may still take: what the machine has left, or what its
-// control group (a container's, a job's) lets it have, where that is less.
-package hostmem
+package machine
 
 import (
 	"errors"
@@ -26,11 +24,11 @@ type Memory struct {
 	Total int64
 }
 
-// Read asks the kernel. Only Linux says it; elsewhere it is an error. It takes some tens of microseconds.
-func Read() (Memory, error) { return ReadIn("/proc", "/sys/fs/cgroup") }
+// ReadMemory asks the kernel. Only Linux says it; elsewhere it is an error. It takes some tens of microseconds.
+func ReadMemory() (Memory, error) { return readMemoryIn("/proc", "/sys/fs/cgroup") }
 
-// ReadIn is Read where /proc and /sys/fs/cgroup are those directories.
-func ReadIn(proc, groups string) (Memory, error) {
+// readMemoryIn is ReadMemory where /proc and /sys/fs/cgroup are those directories.
+func readMemoryIn(proc, groups string) (Memory, error) {
 	info := filepath.Join(proc, "meminfo")
 	free, err := field(info, "MemAvailable:")
 	if err != nil {
@@ -69,9 +67,9 @@ var versions = []version{v2, {
 	"memory.limit_in_bytes", "memory.usage_in_bytes", []string{"total_inactive_file", "total_active_file"},
 }}
 
-// Groups are the directories of this process's control group (version 2) and of those above it, which limit
+// controlGroups are the directories of this process's control group (version 2) and of those above it, which limit
 // it too, from its own to the root. They need not exist.
-func Groups(proc, groups string) []string { return v2.groups(proc, groups) }
+func controlGroups(proc, groups string) []string { return v2.groups(proc, groups) }
 
 // groups are the directories of this process's group and of those above it; the root alone where its own is
 // not known, which is a container's own in a container.

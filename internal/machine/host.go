@@ -1,4 +1,4 @@
-package telemetry
+package machine
 
 import (
 	"errors"
@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/graphnb/graphnb/internal/hostmem"
 )
 
 // HostReader reads the host. One goroutine uses it.
@@ -63,7 +61,7 @@ func (r *HostReader) Read() (Host, error) {
 	if r.now != nil {
 		now = r.now
 	}
-	m, err := hostmem.ReadIn(r.Proc, r.Groups)
+	m, err := readMemoryIn(r.Proc, r.Groups)
 	if err != nil {
 		return Host{}, err
 	}
@@ -121,7 +119,7 @@ const userHZ = 100
 // cpu is the machine's processor time, or the control group's that has the lowest limit.
 func (r *HostReader) cpu() cpuTime {
 	c := r.machine()
-	for _, dir := range hostmem.Groups(r.Proc, r.Groups) {
+	for _, dir := range controlGroups(r.Proc, r.Groups) {
 		b, err := os.ReadFile(filepath.Join(dir, "cpu.max"))
 		if err != nil {
 			continue

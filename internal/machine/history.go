@@ -1,4 +1,4 @@
-package telemetry
+package machine
 
 // MaxSamples is how many samples a [History] keeps.
 const MaxSamples = 1440

@@ -1,5 +1,3 @@
-// Package machine says what this machine can do at most: measured once, and kept in
-// the user's cache directory.
 package machine
 
 import (
@@ -13,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/graphnb/graphnb/internal/hostmem"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -65,7 +62,7 @@ func Measure(peak func(threads int) float64) (Limits, error) {
 }
 
 func measureIn(dir string, measure func(threads int) Limits) (Limits, error) {
-	if m, err := hostmem.Read(); err == nil && m.Free < room {
+	if m, err := ReadMemory(); err == nil && m.Free < room {
 		return Limits{}, fmt.Errorf("machine: %d MiB of memory are free, too few to measure in; end another program, or leave it", m.Free>>20)
 	}
 	return keepIn(dir, measure(runtime.NumCPU()))
@@ -132,7 +129,7 @@ func file(dir, name string) string {
 func Name() string {
 	name := model()
 	name += fmt.Sprintf(", %d CPUs", runtime.NumCPU())
-	if m, err := hostmem.Read(); err == nil {
+	if m, err := ReadMemory(); err == nil {
 		name += fmt.Sprintf(", %d GiB", (m.Total+1<<29)>>30)
 	}
 	return name

@@ -1,4 +1,4 @@
-package hostmem
+package machine
 
 import (
 	"os"
@@ -41,13 +41,13 @@ func TestRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := ReadIn(filepath.Join(dir, "proc"), filepath.Join(dir, "groups"))
+			got, err := readMemoryIn(filepath.Join(dir, "proc"), filepath.Join(dir, "groups"))
 			if got != c.want || (err != nil) != c.fails {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
-	if m, err := Read(); runtime.GOOS == "linux" && (err != nil || m.Free <= 0) {
+	if m, err := ReadMemory(); runtime.GOOS == "linux" && (err != nil || m.Free <= 0) {
 		t.Errorf("of this machine: %+v, %v", m, err)
 	}
 }

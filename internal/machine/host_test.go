@@ -1,4 +1,4 @@
-package telemetry
+package machine
 
 import (
 	"encoding/json"
