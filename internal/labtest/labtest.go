@@ -59,7 +59,7 @@ func Start(t testing.TB) *Lab {
 		t.Fatal(err)
 	}
 	// Not t.TempDir: gopls listens on a socket below it, whose name may have 107 bytes.
-	home, err := os.MkdirTemp("", "gnb-lab-")
+	home, err := os.MkdirTemp("", "gnb-lab-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,58 @@
+"""Asks a kernel to complete and to explain names, as JupyterLab does while somebody types.
+
+usage: complete.py --kernel NAME CODE…
+
+In each CODE the character | is the cursor; where a name goes on behind it, the name is explained, else
+it is completed. Prints a list: for each code {"matches": [...], "text": what a match replaces, "doc":
+the explanation}. A language server takes seconds to begin with, so a question without an answer is
+asked again for a minute.
+"""
+
+import argparse
+import json
+import os
+import signal
+import tempfile
+import time
+
+from jupyter_client.manager import start_new_kernel
+
+
+def ask(request, good):
+    """The content of request's reply, once it is good."""
+    end = time.monotonic() + 60
+    while True:
+        content = request()["content"]
+        if good(content) or time.monotonic() > end:
+            return content
+        time.sleep(0.5)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--kernel", required=True)
+    p.add_argument("codes", nargs="+")
+    a = p.parse_args()
+    # A short name: gopls listens on a socket below it.
+    with tempfile.TemporaryDirectory(prefix="gnb-", dir="/tmp") as tmp, open(os.devnull, "w") as null:
+        env = dict(os.environ, TMPDIR=tmp, JUPYTER_PREFER_ENV_PATH="1", GNB_HEADLESS="")
+        km, kc = start_new_kernel(kernel_name=a.kernel, startup_timeout=120, env=env, stdout=null, stderr=null)
+        signal.signal(signal.SIGTERM, lambda *_: km.shutdown_kernel(now=True))
+        try:
+            out = []
+            for text in a.codes:
+                at = text.index("|")
+                code = text[:at] + text[at + 1:]
+                if code[at:at + 1].isalnum():
+                    i = ask(lambda: kc.inspect(code, at, reply=True, timeout=60), lambda i: i.get("data"))
+                    out.append({"doc": "\n".join((i.get("data") or {}).values())})
+                else:
+                    c = ask(lambda: kc.complete(code, at, reply=True, timeout=60), lambda c: c.get("matches"))
+                    out.append({"matches": c["matches"], "text": code[c["cursor_start"]:c["cursor_end"]]})
+        finally:
+            kc.stop_channels()
+            km.shutdown_kernel(now=True)
+    print(json.dumps(out))
+
+
+main()
