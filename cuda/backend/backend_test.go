@@ -142,7 +142,7 @@ func TestMain(m *testing.M) {
 
 // modules are the backend's own.
 var modules = []string{
-	"dropout", "edges", "elementwise", "gather", "gemm", "loss", "max", "norm", "optim", "reduce", "rows", "spmm", "transpose",
+	"dropout", "edges", "elementwise", "gather", "gemm", "hub", "loss", "max", "norm", "optim", "reduce", "rows", "spmm", "transpose",
 }
 
 // unused are kernels that no operation needs.
@@ -170,7 +170,10 @@ func TestTables(t *testing.T) {
 		}
 		be.Share(name, mem)
 		rows := []int32{8, 0, hot, hot, 7}
-		b := &graphops.Block{NumDst: 2, NumSrc: 5, Indptr: []int64{0, 3, 5}, Indices: []int32{0, 4, 2, 1, 3}}
+		b := &graphops.Block{NumDst: 3, NumSrc: 5, Indptr: []int64{0, 3, 5, 305}, Indices: []int32{0, 4, 2, 1, 3}}
+		for e := range 300 { // more than a group of lanes sums
+			b.Indices = append(b.Indices, int32(e*3%5))
+		}
 		passes := func(backend tensor.Backend, table []float32) (agg, all []float32) {
 			f := tensor.NewFwd(tensor.Config{Backend: backend})
 			defer f.Close()

@@ -56,6 +56,8 @@ func works(t testing.TB, be *Backend, n int) []work {
 	at := upload(t, be, ids)
 	rows := tensor.Rows{N: n, Of: &graphops.Block{NumSrc: n, Dev: &devblock.Arrays{Indptr: at, SrcIDs: at}}}
 	edges := float64(n * degree)
+	hub := &graphops.Block{NumDst: 1, NumSrc: n, Indptr: []int64{0, int64(n / 2)}, Indices: b.Indices[:n/2]} // 2^17 edges on a device
+	t.Cleanup(hub.Reset)
 	return []work{
 		{"unary", 8 * area, 0, func() { be.Unary(tensor.TanhOp, out, x, 0, false) }},
 		{"binary", 12 * area, 0, func() { be.Binary(tensor.MulOp, out, x, y, false) }},
@@ -75,6 +77,7 @@ func works(t testing.TB, be *Backend, n int) []work {
 			be.GatherRows(fetched, tensor.Buffer{Dev: half, N: n * features}, rows, features)
 		}},
 		{"mean over edges", 4*edges*(cols+1) + 4*area, 0, func() { be.SpMM(tensor.Mean, out, tensor.Buffer{}, b, x, cols) }},
+		{"sum of a hub", 4 * float64(n/2) * (cols + 1), 0, func() { be.SpMM(tensor.Sum, out, tensor.Buffer{}, hub, x, cols) }},
 		{"its gradient", 4*edges*(cols+2) + 4*area, 0, func() { be.SpMMGrad(tensor.Mean, out, x, tensor.Buffer{}, b, cols, false) }},
 		{"max over edges", 4*edges*(cols+1) + 8*area, 0, func() { be.SpMM(tensor.Max, out, arg, b, x, cols) }},
 		{"mean of features", 4*edges*(features+2) + 4*float64(n*features), 0, func() {

@@ -19,6 +19,7 @@ type sum struct {
 	w, at                cuda.Ptr
 	first                int64
 	rows, cols, heads    int
+	edges                int
 	mean, acc            bool
 }
 
@@ -26,8 +27,19 @@ func (b *Backend) aggregate(s sum) {
 	heads := max(s.heads, 1)
 	// Four columns at a time have to lie in one head.
 	kernel, vector := spmm.pick(s.out, s.x, s.cols, s.table, s.cols/heads%4 == 0)
-	b.run(kernel, kernels.Tiled(s.rows, s.cols, vector), s.out, s.indptr, s.indices, s.via, s.x, s.table.Cache, s.table.Slots, s.w, s.at, s.first,
-		s.rows, s.cols, heads, asFlag(s.mean), asFlag(s.acc))
+	args := []any{
+		s.out, s.indptr, s.indices, s.via, s.x, s.table.Cache, s.table.Slots, s.w, s.at, s.first,
+		s.rows, s.cols, heads, asFlag(s.mean), asFlag(s.acc),
+	}
+	b.run(kernel, kernels.Tiled(s.rows, s.cols, vector), args...)
+	if s.edges <= kernels.LongRow {
+		return // no row has more
+	}
+	hub := "hub_f32"
+	if s.table.Half {
+		hub = "hub_f16"
+	}
+	b.run(hub, kernels.Hubs(s.rows, s.cols), args...)
 }
 
 // forms are the kernels of an operation on rows, by how these are stored and by how
@@ -65,11 +77,11 @@ func tableOf(x tensor.Buffer) Memory {
 // over is a sum over the in-edges of a block's destinations, back over the out-edges
 // of its sources.
 func over(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
-	return sum{out: addr(out), indptr: a.Indptr, indices: a.Indices, first: a.First, rows: m.NumDst, cols: cols}
+	return sum{out: addr(out), indptr: a.Indptr, indices: a.Indices, first: a.First, rows: m.NumDst, cols: cols, edges: m.NumEdges()}
 }
 
 func back(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
-	return sum{out: addr(out), indptr: a.TIndptr, indices: a.TDst, rows: m.NumSrc, cols: cols}
+	return sum{out: addr(out), indptr: a.TIndptr, indices: a.TDst, rows: m.NumSrc, cols: cols, edges: m.NumEdges()}
 }
 
 // SpMM implements [tensor.Backend].

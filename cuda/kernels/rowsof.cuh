@@ -2,6 +2,9 @@
 // table and the output aligned to four elements and cols a multiple of 4.
 #include "common.cuh"
 
+// LONG is the most edges of a row that a group of lanes sums by itself; hub.cu has the others.
+#define LONG 256
+
 template <int V>
 struct Columns {
   float v[V];

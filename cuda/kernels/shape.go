@@ -59,6 +59,13 @@ func Tiled(rows, cols, vector int) Shape {
 	return groups(rows*ceil(units, x), x)
 }
 
+// LongRow is the most edges of a row that the spmm kernels sum; the hub kernels have
+// the longer ones.
+const LongRow = 256
+
+// Hubs is the shape of the hub kernels, for rows of cols columns.
+func Hubs(rows, cols int) Shape { return Columns(ceil(rows, 32), cols) }
+
 // Columns is the shape of the sums of columns, over so many chunks of rows.
 func Columns(chunks, cols int) Shape {
 	x := Width(cols)

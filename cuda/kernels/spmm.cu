@@ -1,6 +1,6 @@
 // Aggregation over the edges of a block: out[d,:] = Σ or mean over edges e of d of w[e]·x[row of e,:].
 //
-// Edges of row d are the positions e in [indptr[d], indptr[d+1]), added in ascending order, as the CPU does;
+// Edges of row d are the positions e in [indptr[d], indptr[d+1]), added in ascending order, with the CPU's bits;
 // first is indptr[0] of the whole, from which numbers of edges count. The row of e is indices[e], or
 // via[indices[e]] (a table of features, read where it lies, some rows perhaps in a cache, see rowsof.cuh), or the number of e where indices is null
 // (messages). w [E,heads], unless null, weighs edge e by w[n,k], with n = at[e], or the number of e where at
@@ -9,7 +9,8 @@
 //
 // Grid: rows times tiles, as in rowsof.cuh, striding; the rows of BATCH edges are under way at once. Bytes: 4·cols
 // and 4 to 12 an edge, 4·cols and 8 a row (2·cols an edge in f16). 10^6 edges of 256 columns to 10^5 rows:
-// 1.13 GB, 0.24 ms. One lane adds a column's edges, so a hub of 10^5 edges takes 10 ms by itself.
+// 1.13 GB, 0.24 ms. One lane adds a column's edges, four at a time under way; rows of more than LONG edges are left
+// to hub.cu.
 #include "rowsof.cuh"
 
 #define BATCH 4
@@ -25,6 +26,7 @@ __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restri
     i64 d, c;
     if (!live || !tiles.split(item, d, c)) continue;
     i64 from = indptr[d], to = indptr[d + 1];
+    if (to - from > LONG) continue;
     const float *weight = WEIGHTED && heads > 1 ? w + c / (cols / heads) : w;
     Columns<V> sum = {};
     for (i64 next = from; next < to; next += BATCH) {
@@ -50,7 +52,7 @@ __device__ __forceinline__ void add(float *__restrict__ out, const i64 *__restri
 #pragma unroll
       for (int j = 0; j < BATCH; j++)
 #pragma unroll
-        for (int i = 0; i < V; i++) sum.v[i] = by[j] != 0 ? sum.v[i] + by[j] * v[j].v[i] : sum.v[i];
+        for (int i = 0; i < V; i++) sum.v[i] = by[j] != 0 ? sum.v[i] + (WEIGHTED ? __fmul_rn(by[j], v[j].v[i]) : v[j].v[i]) : sum.v[i];
     }
     float share = mean && to - from > 1 ? 1 / (float)(to - from) : 1;
     float *o = out + d * cols + c;
