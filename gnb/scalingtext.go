@@ -93,7 +93,7 @@ func (c Curve) picture() live.Scaling {
 	}
 	for _, p := range c.Points {
 		q := live.ScalingPoint{
-			Workers: p.Workers, Cores: p.Cores, Speedup: p.Speedup, Low: p.Low, High: p.High,
+			Workers: p.Workers, Cores: p.Cores, Speedup: p.Speedup, Low: p.Low, High: p.High, Efficiency: p.Efficiency,
 			RepeatedEdges: p.RepeatedEdges, RepeatedRows: p.RepeatedRows,
 		}
 		for _, name := range stageOrder {

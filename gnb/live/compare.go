@@ -128,8 +128,7 @@ func rangeOf(line []xy) runCurve {
 // stay empty so that the axis begins at 0, least the least range to show of shares.
 func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, empty, least float64) {
 	c = p.titled(c, title)
-	lo, hi := math.Inf(1), math.Inf(-1)
-	from, to := math.Inf(1), math.Inf(-1)
+	lo, from, to := math.Inf(1), math.Inf(1), math.Inf(-1)
 	var tops []float64
 	for _, r := range curves {
 		if r.lo > r.hi {
@@ -144,7 +143,8 @@ func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, 
 	}
 	// A run that went astray must not flatten the others.
 	slices.Sort(tops)
-	if hi = tops[len(tops)-1]; hi-lo > 5*(tops[len(tops)/2]-lo) && tops[len(tops)/2] > lo {
+	hi := tops[len(tops)-1]
+	if hi-lo > 5*(tops[len(tops)/2]-lo) && tops[len(tops)/2] > lo {
 		hi = lo + 3*(tops[len(tops)/2]-lo)
 	}
 	if lo >= 0 && hi <= 1 && hi-lo < least {

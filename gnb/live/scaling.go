@@ -24,6 +24,7 @@ type ScalingPoint struct {
 	Workers, Cores              int
 	Speedup, Low, High          float64     // the median, the least and the greatest
 	Stages                      []StageTime // of a step
+	Efficiency                  float64     // Speedup over the ideal
 	RepeatedEdges, RepeatedRows float64     // how often the mean edge is sampled and the mean row read
 }
 
@@ -59,7 +60,7 @@ func (s Scaling) drawable() Scaling {
 		for j := range q.Stages {
 			tidy(&q.Stages[j].Seconds)
 		}
-		tidy(&q.Speedup, &q.Low, &q.High, &q.RepeatedEdges, &q.RepeatedRows)
+		tidy(&q.Speedup, &q.Low, &q.High, &q.Efficiency, &q.RepeatedEdges, &q.RepeatedRows)
 	}
 	for i := range s.Ideal {
 		tidy(&s.Ideal[i].Y)
@@ -108,7 +109,8 @@ func workersAxis(s Scaling) (x plot.Axis, t ticks) {
 }
 
 // speedups is the speed-up by number of workers: a dashed line for the ideal, a
-// point for the median and a bar from the least to the greatest.
+// point for the median, a bar from the least to the greatest, and the efficiency
+// below where there is room.
 func (p *painter) speedups(c draw.Canvas, s Scaling) {
 	c = p.titled(c, "speed-up")
 	hi := 1.0
@@ -122,7 +124,14 @@ func (p *painter) speedups(c draw.Canvas, s Scaling) {
 	var y plot.Axis
 	var yt ticks
 	y.Min, y.Max, yt = valueAxis(0, hi, 5, 1)
-	pl := p.base(x, y, xt, yt, "workers")
+	unit := "workers"
+	if len(xt) <= 5 {
+		unit = "workers, efficiency"
+		for i, q := range s.Points {
+			xt[i].Label += fmt.Sprintf("\n%.0f %%", 100*q.Efficiency)
+		}
+	}
+	pl := p.base(x, y, xt, yt, unit)
 	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		var ideal, line []vg.Point
 		for _, q := range s.Ideal {
