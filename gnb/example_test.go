@@ -184,6 +184,13 @@ func ExampleRunsDir() {
 	// Output: runs
 }
 
+func ExampleDoctor() {
+	// In a cell: what is wrong with this machine, if something is.
+	if d := gnb.Must(gnb.Doctor(context.Background())); !d.OK() {
+		fmt.Println("see \"to fix\" above")
+	}
+}
+
 func ExampleMonitor() {
 	report := gnb.Must(gnb.Monitor(context.Background(), gnb.MonitorOptions{
 		Interval: 100 * time.Millisecond, Quiet: true,

@@ -86,6 +86,7 @@ func everyFunction(dir string) map[string]func() error {
 			_, err := gnb.Explain(ctx, nil, nil, gnb.ExplainOptions{})
 			return refused(err)
 		},
+		"Doctor": func() error { _, err := gnb.Doctor(ctx); return refused(err) },
 		"Monitor": func() error {
 			_, err := gnb.Monitor(ctx, gnb.MonitorOptions{Duration: time.Second, Quiet: true})
 			return refused(err)

@@ -28,9 +28,9 @@ func Load(ctx context.Context, spec string) (*Dataset, error) {
 // on its PATH: the packages that download are no part of a cell, which must link
 // fast.
 func getByCommand(ctx context.Context, e published.Entry) error {
-	path, err := exec.LookPath("gnb")
+	path, err := command()
 	if err != nil {
-		return fmt.Errorf("gnb: %s is not on this machine yet, and the command gnb that gets it is not on the PATH; in a checkout: go run ./gnb/cmd/gnb data get %s", e.Name, e.Name)
+		return fmt.Errorf("gnb: %s is not on this machine yet, and what gets it is missing: %w; in a checkout: go run ./gnb/cmd/gnb data get %s", e.Name, err, e.Name)
 	}
 	cmd := exec.CommandContext(ctx, path, "data", "get", e.Name, "--json")
 	var said strings.Builder

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"debug/buildinfo"
 	"encoding/json"
@@ -12,15 +13,17 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb"
 )
 
 var doctorCommand = command{"doctor", "check that this machine has what notebooks and training need", doctor}
 
 const doctorHelp = `
 Looks at Go, Python, Jupyter, the kernel, PATH, memory, shared memory, disk, GPUs and what runs on
-them need, and
-says of each what it found and, where something is wrong, how to put it right. The exit status is 1
-when a check fails. A missing GPU is no failure: training then runs on the CPU.`
+them need, and says of each what it found and, where something is wrong, how to put it right. The
+exit status is 1 when a check fails. A missing GPU is no failure: training then runs on the CPU. In a
+notebook, gnb.Doctor(ctx) does the same.`
 
 // The oldest versions that serve: go.mod's own, and what the pinned Jupyter client takes.
 const (
@@ -28,13 +31,8 @@ const (
 	minPython = "3.10"
 )
 
-// check is one finding of the doctor. Fix is what to do when OK is false.
-type check struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
-	Detail string `json:"detail"`
-	Fix    string `json:"fix"`
-}
+// check is one finding of the doctor, whose name is filled in by what asked for it.
+type check = gnb.Finding
 
 // good and bad make the two outcomes of a check.
 func good(format string, args ...any) check {
@@ -74,7 +72,7 @@ var examinations = []struct {
 func doctor(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("", doctorHelp)
 	prefix := fs.String("prefix", "", "Python `prefix` where the kernel was installed (default the active virtual environment, then the user's directory)")
-	name := fs.String("name", kernelName, "`name` of the kernelspec")
+	name := fs.String("name", cmp.Or(os.Getenv(kernelEnvName), kernelName), "`name` of the kernelspec; by default, in a notebook, its own")
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
@@ -87,15 +85,10 @@ func doctor(ctx context.Context, args []string, out *output) error {
 		cancel()
 		c.Name = e.name
 		checks = append(checks, c)
-		mark := "ok  "
 		if !c.OK {
-			mark = "FAIL"
 			failed = append(failed, c.Name)
 		}
-		out.printf("%s  %-13s  %s\n", mark, c.Name, c.Detail)
-		if c.Fix != "" {
-			out.printf("      %-13s  to fix: %s\n", "", c.Fix)
-		}
+		out.printf("%s", c)
 	}
 	out.result(struct {
 		Checks []check `json:"checks"`
@@ -194,7 +187,7 @@ func checkKernel(ctx context.Context, p patient) check {
 	if err := json.Unmarshal(b, &spec); err != nil {
 		return bad(fix, "%s is damaged: %v", file, err)
 	}
-	gonb := ""
+	gonb, headless := "", spec.Env["GNB_HEADLESS"] != ""
 	for _, a := range spec.Argv {
 		base := strings.TrimSuffix(filepath.Base(a), ".exe")
 		if filepath.IsAbs(a) && (base == "gonb" || base == "gnb") && !isFile(a) {
@@ -222,6 +215,9 @@ func checkKernel(ctx context.Context, p patient) check {
 	if want := pinnedGoNB(); info.Main.Version != want {
 		return bad(fix, "%s is GoNB %s; this gnb goes with %s", gonb, info.Main.Version, want)
 	}
+	if gopls := filepath.Join(editorDir(filepath.Dir(gonb)), exeName("gopls")); !headless && !isFile(gopls) {
+		return bad(fix, "%s is gone; names in cells do not complete without it", gopls)
+	}
 	return good("%q in %s, GoNB %s, library %s", spec.DisplayName, filepath.Dir(file), info.Main.Version, module)
 }
 
@@ -245,11 +241,17 @@ func checkPath(_ context.Context, _ patient) check {
 	return good("gnb is %s", path)
 }
 
-// jupyterDirs are the data directories to look for the kernel in.
+// jupyterDirs are the data directories to look for the kernel in: the prefix's that is asked for, or
+// that of the kernel whose gnb this is, the active environment's, and the user's.
 func jupyterDirs(prefix string) []string {
 	var dirs []string
 	if prefix == "" {
 		prefix = environmentPrefix()
+		if self, err := os.Executable(); err == nil {
+			if dir := filepath.Join(filepath.Dir(self), "..", ".."); filepath.Dir(self) == toolsDir(dir) {
+				dirs = append(dirs, dir)
+			}
+		}
 	}
 	if prefix != "" {
 		if dir, err := jupyterDir(prefix, false); err == nil {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/graphnb/graphnb/cuda/gpus"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -47,7 +48,28 @@ func checkSharedMemory(context.Context, patient) check {
 	if err := unix.Munmap(m); err != nil {
 		return bad(fix, "unmapping a memfd: %v", err)
 	}
-	return good("memfd works; nothing needs /dev/shm")
+	slots, _ := gpus.Slots() // none, and no count of them, need the same
+	var shm unix.Statfs_t
+	err = unix.Statfs("/dev/shm", &shm)
+	return judgeShm(len(slots), int64(shm.Blocks)*shm.Bsize, err)
+}
+
+// ncclShm is how much of /dev/shm NVIDIA's guide to NCCL asks for; Docker gives a container 64 MiB.
+const ncclShm = gib
+
+// judgeShm is the finding on /dev/shm of some size, or with an error: NCCL alone uses it, between ranks
+// whose GPUs do not reach each other's memory.
+func judgeShm(gpus int, size int64, err error) check {
+	const fix = "start the container with --shm-size=1g (Docker, Podman) or mount an emptyDir of medium Memory there (Kubernetes); else mount -o remount,size=1g /dev/shm"
+	switch {
+	case gpus < 2:
+		return good("memfd works; nothing here needs /dev/shm")
+	case err != nil:
+		return bad(fix, "/dev/shm: %v; NCCL shares memory by it", err)
+	case size < ncclShm:
+		return bad(fix, "/dev/shm has %d MiB; NCCL shares memory by it, and its guide asks for 1 GiB", size>>20)
+	}
+	return good("memfd works; /dev/shm has %.0f GiB", float64(size)/gib)
 }
 
 func checkDisk(_ context.Context, p patient) check {

@@ -38,6 +38,9 @@ the user's Jupyter directory; a second run takes seconds, and "gnb uninstall" ta
 With --cuda cells are compiled for GPUs too: it makes a further kernel, "Go (GraphNB, CUDA)". It takes
 a C compiler and no CUDA; a machine without a GPU runs such cells on the CPU.`
 
+// kernelEnvName is the variable by which what runs in a kernel knows the kernel's name.
+const kernelEnvName = "GNB_KERNEL"
+
 // moduleKey is the entry of a kernelspec's metadata that says where cells import from, and that the
 // kernel is ours.
 const moduleKey = "graphnb_module"
@@ -179,7 +182,7 @@ func newSpec(o installOptions, bin, module string) kernelSpec {
 		DisplayName:   o.display,
 		Language:      "go",
 		InterruptMode: "message",
-		Env:           map[string]string{},
+		Env:           map[string]string{kernelEnvName: o.name},
 		Metadata:      map[string]string{moduleKey: module},
 	}
 	if o.data != "" {
