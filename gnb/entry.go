@@ -42,7 +42,7 @@ func work(p *multigpu.Process) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			if err = endOf(r); err == nil {
-				panic(r) // a bug or the user's own panic: multigpu reports it with its stack
+				panic(placed{r, callSite()}) // a bug or the user's own panic: multigpu reports it with its stack
 			}
 		}
 	}()
@@ -73,6 +73,25 @@ func work(p *multigpu.Process) (err error) {
 		return w.comm.Barrier(w.site("end"))
 	}
 	return nil
+}
+
+// placed is a panic's value with the place of the program that it came from.
+type placed struct {
+	value any
+	at    string
+}
+
+func (p placed) Error() string {
+	if p.at == "" {
+		return fmt.Sprint(p.value)
+	}
+	return fmt.Sprintf("%v, at %s", p.value, p.at)
+}
+
+// Unwrap is the value where that is an error.
+func (p placed) Unwrap() error {
+	err, _ := p.value.(error)
+	return err
 }
 
 // endOf is the error in a panic of the program: of a method of Worker, or of an

@@ -38,6 +38,7 @@ func everyFunction(dir string) map[string]func() error {
 	return map[string]func() error{
 		"Must":  func() error { gnb.Must(1, nil); return nil },
 		"Check": func() error { gnb.Check(nil); return nil },
+		"Trace": func() error { gnb.Trace(nil); return nil },
 		"Model": func() error { gnb.Model("test.late", nn.NewMLPModel); return nil },
 		"Load":  func() error { _, err := gnb.Load(ctx, "karate"); return err },
 		"Runs":  func() error { _, err := gnb.Runs(ctx); return err },

@@ -31,10 +31,6 @@ package gnb
 
 import (
 	"errors"
-	"fmt"
-	"os"
-
-	"github.com/janpfeifer/gonb/gonbui"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -68,22 +64,3 @@ type (
 // ErrInterrupted is what a run returns (errors.Is) that was interrupted: its
 // checkpoint is written, and running the same cell again goes on from there.
 var ErrInterrupted = errors.New("interrupted")
-
-// Must is for cells only: it returns v, or prints the error and ends the cell
-// with status 1.
-func Must[T any](v T, err error) T {
-	Check(err)
-	return v
-}
-
-// Check is [Must] for functions that return nothing but an error.
-func Check(err error) {
-	if err == nil {
-		return
-	}
-	if gonbui.IsNotebook {
-		gonbui.Sync()
-	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
-}

@@ -3,7 +3,6 @@ package gnb
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"sort"
 	"strings"
@@ -71,7 +70,7 @@ func declaredAt() (at string, inMain bool) {
 	found := false
 	for f := range callers() {
 		if !found && !ownFrame(f) {
-			at, found = fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line), true
+			at, found = placeOf(f), true
 		}
 		if f.Function == "main.main" {
 			inMain = true
@@ -80,7 +79,7 @@ func declaredAt() (at string, inMain bool) {
 	return at, inMain
 }
 
-// callSite is "file:line" of the innermost frame outside this package: how a
+// callSite is the place, see placeOf, of the innermost frame outside this package: how a
 // collective names where each rank stands.
 func callSite() string {
 	// Mostly the first few frames will do, and what they are is known.
@@ -110,7 +109,7 @@ func siteOf(pc uintptr) string {
 	for frames, more := runtime.CallersFrames([]uintptr{pc}), true; more && site == ""; {
 		var f runtime.Frame
 		if f, more = frames.Next(); !ownFrame(f) {
-			site = fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+			site = placeOf(f)
 		}
 	}
 	sites.Store(pc, site)

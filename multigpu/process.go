@@ -170,8 +170,10 @@ func errorWords(err error) *lastWords {
 }
 
 func panicWords(r any, stack []byte) *lastWords {
-	if p, ok := r.(*parallel.Panic); ok {
-		r, stack = p.Value, p.Stack
+	if err, ok := r.(error); ok {
+		if p, ok := errors.AsType[*parallel.Panic](err); ok {
+			stack = p.Stack // where it began, in a goroutine of its own
+		}
 	}
 	w := &lastWords{Error: fmt.Sprintf("panic: %v", r), Panic: true, Stack: string(stack)}
 	if err, ok := r.(error); ok {

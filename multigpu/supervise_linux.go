@@ -217,7 +217,7 @@ func (s *supervision) judge(c *child) {
 		}
 		reason := "it was killed by " + signalName(sig)
 		if sig == syscall.SIGKILL {
-			reason += ", from outside the run: by hand, or by the kernel for lack of memory"
+			reason += ", from outside the run: by hand, or by the kernel for lack of memory, of which smaller batches and fewer workers take less"
 		}
 		s.fail(s.failure(c, reason))
 		return
@@ -233,7 +233,7 @@ func (s *supervision) judge(c *child) {
 	case state == stateStarting:
 		reason = fmt.Sprintf("it ended with status %d before it entered its handler", code)
 	default:
-		reason = fmt.Sprintf("it ended with status %d", code)
+		reason = fmt.Sprintf("it ended with status %d: something called os.Exit, or log.Fatal", code)
 	}
 	e := s.failure(c, reason)
 	e.Stack = stack

@@ -162,8 +162,10 @@ func TestLoad(t *testing.T) {
 	}
 	for spec, want := range map[string]string{
 		"":                                   `no dataset ""`,
-		"corra":                              `no dataset "corra": give the path of a dataset directory, a generator (karate, planted`,
-		"no/such/dir":                        `no dataset "no/such/dir"`,
+		"facebook":                           `no dataset "facebook": give the path of a dataset directory, a generator (karate, planted`,
+		"corra":                              `no dataset "corra"; is it cora?`,
+		"plantd?nodes=9":                     `is it planted?`,
+		"no/such/dir":                        `no directory "no/such/dir"`,
 		"planted?node=3":                     `no parameter "node"; it takes nodes, classes`,
 		"karate?seed=1":                      `karate has no parameter "seed"; it takes none`,
 		"planted?nodes=many":                 `nodes is "many"; it must be a whole number`,

@@ -94,12 +94,19 @@ func LoadWith(ctx context.Context, spec string, get Getter) (*Dataset, error) {
 			return Open(filepath.Join(dir, spec))
 		}
 	}
-	var names, known []string
+	var names, known, all []string
 	for _, g := range Generators() {
 		names = append(names, g.Example)
+		all = append(all, g.Name)
 	}
 	for _, e := range registry.List() {
 		known = append(known, e.Name)
+	}
+	if strings.ContainsAny(spec, `/\`) {
+		return nil, fmt.Errorf("dataset: there is no directory %q; \"gnb data convert\" makes one of your own data", spec)
+	}
+	if near := nearest(name, append(all, known...)); near != "" {
+		return nil, fmt.Errorf("dataset: there is no dataset %q; is it %s? \"gnb data list\" names those there are, and a path is that of a dataset's directory", spec, near)
 	}
 	return nil, fmt.Errorf("dataset: there is no dataset %q: give the path of a dataset directory, a generator (%s) or a published dataset (%s)",
 		spec, strings.Join(names, ", "), strings.Join(known, ", "))

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/graphnb/graphnb/gnb"
 )
 
 // output is what a command writes through: text for people, or JSON lines with --json. Its methods
@@ -133,6 +135,9 @@ func (o *output) logf(format string, args ...any) {
 func (o *output) fail(err error) {
 	o.event("error", map[string]string{"error": oneLine(err)})
 	o.logf("gnb %s: %s", o.command.name, oneLine(err))
+	if trace := gnb.Trace(err); trace != "" {
+		o.logf("%s", trace)
+	}
 }
 
 func (o *output) write(w io.Writer, b []byte) {

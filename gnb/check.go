@@ -1,0 +1,91 @@
+package gnb
+
+import (
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/janpfeifer/gonb/gonbui"
+
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// Must is for cells only: it returns v, or prints the error and ends the cell
+// with status 1, as [Check] does.
+func Must[T any](v T, err error) T {
+	Check(err)
+	return v
+}
+
+// Check is [Must] for functions that return nothing but an error.
+//
+// The error is one message: what went wrong, where and why. In a notebook, lines with
+// the cells and lines that it names follow. Where it comes of a panic
+// in a worker, its trace is a click away in a notebook, folded below the message; with
+// GNB_TRACE=1 in the environment it is printed, there and anywhere else.
+func Check(err error) {
+	if err == nil {
+		return
+	}
+	if !gonbui.IsNotebook {
+		printError(os.Stderr, err, "")
+		os.Exit(1)
+	}
+	gonbui.Sync() // what was shown comes before
+	printError(os.Stderr, err, mainFile())
+	if stack := stackOf(err); stack != "" && !wantTrace() {
+		gonbui.DisplayHTML(foldedTrace(stack))
+		gonbui.Sync()
+	}
+	os.Exit(1)
+}
+
+// printError writes an error, and its trace. In a notebook cells is the file that the
+// cells were compiled as; its trace is elsewhere unless it is asked for.
+func printError(w io.Writer, err error, cells string) {
+	text := err.Error()
+	text += cellLines(text, cells)
+	if trace := Trace(err); trace != "" && (cells == "" || wantTrace()) {
+		text += "\n" + trace
+	}
+	fmt.Fprintln(w, text)
+}
+
+// Trace is what to print below the message of err, where that comes of a panic in a
+// worker: with GNB_TRACE=1 in the environment its stack, innermost call first, else how
+// to see it. It is "" for other errors.
+func Trace(err error) string {
+	stack := stackOf(err)
+	if stack != "" && !wantTrace() {
+		return "(GNB_TRACE=1 shows the trace)"
+	}
+	return stack
+}
+
+// stackOf is the stack of the panic that err tells of, without the calls that caught it
+// and raised it again.
+func stackOf(err error) string {
+	e, ok := errors.AsType[*multigpu.WorkerError](err)
+	if !ok {
+		return ""
+	}
+	stack := e.Stack
+	if i := strings.LastIndex(stack, "\npanic("); i >= 0 {
+		head, _, _ := strings.Cut(stack, "\n")
+		stack = head + stack[i:]
+	}
+	return strings.TrimRight(stack, "\n")
+}
+
+func wantTrace() bool {
+	v := os.Getenv("GNB_TRACE")
+	return v != "" && v != "0"
+}
+
+// foldedTrace survives in a notebook that nobody trusts, too.
+func foldedTrace(trace string) string {
+	return `<details><summary>trace</summary><pre style="font-size:11px;white-space:pre-wrap">` + html.EscapeString(trace) + `</pre></details>`
+}

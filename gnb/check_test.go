@@ -1,0 +1,76 @@
+package gnb
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+func TestPrintError(t *testing.T) {
+	failed := fmt.Errorf("while training: %w", &multigpu.WorkerError{
+		Rank: 1, Epoch: 0, Step: 3, Stage: "forward", Reason: "panic: oh, at main.go:27",
+		Stack: "goroutine 1 [running]:\nruntime/debug.Stack()\n\tstack.go:26\npanic({0x1, 0x2})\n\tpanic.go:9\nmain.again()\npanic({0x1, 0x2})\n\tpanic.go:9\nmain.layer()\n\tmain.go:27\n",
+	})
+	const message = "while training: multigpu: rank 1 failed at epoch 0, step 3, stage forward: panic: oh, at "
+	const trace = "goroutine 1 [running]:\npanic({0x1, 0x2})\n\tpanic.go:9\nmain.layer()\n\t"
+	for _, c := range []struct {
+		name, env, cells string
+		err              error
+		want             string
+	}{
+		{"plain", "", "", errors.New("no"), "no\n"},
+		{"plain, traced", "1", "", errors.New("no"), "no\n"},
+		{"panic", "", "", failed, message + "main.go:27\n(GNB_TRACE=1 shows the trace)\n"},
+		{"panic, not traced", "0", "", failed, message + "main.go:27\n(GNB_TRACE=1 shows the trace)\n"},
+		{"panic, traced", "1", "", failed, message + "main.go:27\n" + trace + "main.go:27\n"},
+		// A cell's trace is folded elsewhere.
+		{"panic in a cell", "", "/tmp/gonb_1f/main.go", failed, message + "main.go:27\n"},
+		{"places in cells", "", "/tmp/gonb_1f/main.go", errors.New("rank 0 is at line 3 `w.Step(x)`, rank 1 at line 12 of the cells and line 3 `w.Step(x)`; line 4 is not one"),
+			"rank 0 is at line 3 `w.Step(x)`, rank 1 at line 12 of the cells and line 3 `w.Step(x)`; line 4 is not one\n  /tmp/gonb_1f/main.go:3\n  /tmp/gonb_1f/main.go:12\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("GNB_TRACE", c.env)
+			var b strings.Builder
+			printError(&b, c.err, c.cells)
+			if b.String() != c.want {
+				t.Errorf("printed %q, want %q", b.String(), c.want)
+			}
+		})
+	}
+	if h := foldedTrace(`<script>&`); !strings.Contains(h, "&lt;script&gt;&amp;") {
+		t.Errorf("a trace is not escaped: %s", h)
+	}
+}
+
+// Places in a notebook's cells are told by what stands there.
+func TestPlaceOf(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gonb_1f2e3d4c")
+	cells := filepath.Join(dir, "main.go")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cells, []byte("package main\n\n\tw.Log(\"epoch\") // "+strings.Repeat("é", 80)+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		file string
+		line int
+		want string
+	}{
+		{"/home/me/prog/main.go", 3, "main.go:3"},
+		{cells, 3, "line 3 `w.Log(\"epoch\") // " + strings.Repeat("é", 51) + "…`"},
+		{cells, 2, "line 2 of the cells"},
+		{cells, 9, "line 9 of the cells"},
+		{filepath.Join(dir, "main_test.go"), 1, "line 1 of the cells"}, // it is gone
+	} {
+		if got := placeOf(runtime.Frame{File: c.file, Line: c.line}); got != c.want {
+			t.Errorf("%s:%d is %q, want %q", c.file, c.line, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package gnb_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/nbtest"
+)
+
+// notebookOf writes a notebook of code cells.
+func notebookOf(t *testing.T, cells ...string) string {
+	t.Helper()
+	type cell struct {
+		Type    string         `json:"cell_type"`
+		ID      string         `json:"id"`
+		Meta    map[string]any `json:"metadata"`
+		Source  string         `json:"source"`
+		Count   *int           `json:"execution_count"`
+		Outputs []any          `json:"outputs"`
+	}
+	var nb struct {
+		Cells  []cell         `json:"cells"`
+		Meta   map[string]any `json:"metadata"`
+		Format int            `json:"nbformat"`
+		Minor  int            `json:"nbformat_minor"`
+	}
+	nb.Format, nb.Minor = 4, 5
+	nb.Meta = map[string]any{"kernelspec": map[string]string{"name": "graphnb", "display_name": "Go (GraphNB)", "language": "go"}}
+	for i, c := range cells {
+		nb.Cells = append(nb.Cells, cell{"code", string(rune('a' + i)), map[string]any{}, c, nil, []any{}})
+	}
+	raw, err := json.Marshal(nb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "made.ipynb")
+	if err := os.WriteFile(path, raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// oddCell is a cell with models that go wrong in their layer, in ways that compile.
+const oddCell = `import (
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+type odd struct {
+	C   *nn.SAGEConv
+	Bad string
+}
+func (m *odd) NumLayers() int { return 1 }
+func (m *odd) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	switch m.Bad {
+	case "panics":
+		var none []int
+		return f.Scale(h, float64(none[7]))
+	case "exits":
+		os.Exit(3)
+	case "killed":
+		p, _ := os.FindProcess(os.Getpid())
+		p.Kill()
+		time.Sleep(time.Minute)
+	}
+	return m.C.Forward(f, b, h)
+}
+func goes(bad string, in int) func(s gnb.Sizes) *odd {
+	return func(s gnb.Sizes) *odd { return &odd{nn.NewSAGE(in, s.Out), bad} }
+}
+var (
+	Wide = gnb.Model("wide", goes("", 3))
+	Panics = gnb.Model("panics", goes("panics", 34))
+	Exits = gnb.Model("exits", goes("exits", 34))
+	Killed = gnb.Model("killed", goes("killed", 34))
+)
+
+%%
+ctx := context.Background()
+`
+
+// What goes wrong in a cell is one message: what, where and the way out, without a Go
+// trace; that is folded below it where there is one, or printed on demand.
+func TestErrorsInNotebook(t *testing.T) {
+	env := nbtest.Setup(t)
+	train := func(model string) string {
+		return oddCell + `ds := gnb.Must(gnb.Load(ctx, "karate"))
+gnb.Must(gnb.Train(ctx, ds, ` + model + `, gnb.TrainOptions{Workers: 2, Epochs: 3, Fanouts: []int{5}}))`
+	}
+	const rank = `multigpu: rank [01] \(pid \d+\) failed at epoch 0, step 0, stage forward: `
+	for _, tc := range []struct {
+		name, cell string
+		want       string // a pattern of the message
+		trace      string // part of the trace, if there is one
+		env        string
+	}{
+		{"shape", train("Wide"), rank + `gnb: model "wide": nn: layer 0 of \*main\.odd: tensor: Linear: x is \[\d+,34\] and the weight is \[2,3\] \[out,in\]: x must have 3 columns`, "", ""},
+		{"dataset", oddCell + `gnb.Must(gnb.Load(ctx, "coar"))`, `dataset: there is no dataset "coar"; is it cora\?`, "", ""},
+		{"file", oddCell + `gnb.Must(gnb.Load(ctx, "./nowhere"))`, `dataset: .*nowhere`, "", ""},
+		// GoNB finds the cell's line.
+		{"panic", train("Panics"), rank + `panic: runtime error: index out of range \[7\] with length 0, at line \d+ ` + "`return f.Scale\\(h, float64\\(none\\[7\\]\\)\\)`\n.*Line 15.*main\\.go", "main.(*odd).Layer", ""},
+		{"panic, traced", train("Panics"), rank + `panic: .*(?s:.*)main\.\(\*odd\)\.Layer`, "main.(*odd).Layer", "GNB_TRACE=1"},
+		{"exit", train("Exits"), rank + `it ended with status 3: something called os\.Exit, or log\.Fatal`, "", ""},
+		{"killed", train("Killed"), rank + `it was killed by signal 9 \(killed\), from outside the run: by hand, or by the kernel for lack of memory, of which smaller batches and fewer workers take less`, "", ""},
+		{"devices", oddCell + `ds := gnb.Must(gnb.Load(ctx, "karate"))
+gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Device: "gpu"}))`, `gnb: Device is "gpu"; it is "auto", "cpu" or "cuda"`, "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := env.Run(t, notebookOf(t, tc.cell), nbtest.Options{Env: []string{tc.env}})
+			if len(r.Cells) != 1 || r.Err() == nil {
+				t.Fatalf("the cell did not fail: %+v", r.Cells)
+			}
+			t.Log(r.Failure)
+			stderr := r.Cells[0].Stderr
+			if !regexp.MustCompile(tc.want).MatchString(stderr) {
+				t.Errorf("the cell's error does not match %q:\n%s", tc.want, stderr)
+			}
+			traced := tc.env != ""
+			if strings.Contains(stderr, "goroutine ") != traced {
+				t.Errorf("a Go trace in the message: %v, want %v:\n%s", !traced, traced, stderr)
+			}
+			lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(stderr, "exit status 1", "")), "\n")
+			most := 1
+			if tc.trace != "" {
+				most = 2 // and the place
+			}
+			if !traced && len(lines) > most {
+				t.Errorf("the message has %d lines:\n%s", len(lines), stderr)
+			}
+			saved, err := os.ReadFile(r.Executed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folded := strings.Contains(string(saved), `<details><summary>trace`)
+			if want := tc.trace != "" && !traced; folded != want || want && !strings.Contains(string(saved), tc.trace) {
+				t.Errorf("a trace is folded below the message: %v, want %v", folded, want)
+			}
+		})
+	}
+}

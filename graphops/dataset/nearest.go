@@ -1,0 +1,41 @@
+package dataset
+
+// nearest is the name that word was likely meant to be: the one with the fewest
+// letters left out, added or changed, at most 2 and less than half of them; "" where
+// there is none.
+func nearest(word string, names []string) string {
+	best, least := "", min(3, (len(word)+1)/2)
+	for _, n := range names {
+		if d := edits(word, n); d < least {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// edits is the distance of Levenshtein (1966) between two words, with neighbours that
+// changed places as one edit (Damerau 1964).
+func edits(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}
