@@ -1,8 +1,10 @@
 package gnb
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
 	"github.com/graphnb/graphnb/multigpu"
@@ -35,9 +37,53 @@ func Compare(runs ...*Run) Comparison {
 	multigpuEnter()
 	c := newComparison(runs)
 	if len(runs) > 0 && !multigpu.InWorker() {
-		_ = live.ShowComparison(c.picture(), c.String()) // a broken display is no failure of the comparison
+		_ = live.ShowComparison()(c.picture(), c.String()) // a broken display is no failure of the comparison
 	}
 	return c
+}
+
+// compareEvery is how often CompareLive looks for what is new, and compareShare the
+// part of the time, one in so many, that it may take for that.
+const (
+	compareEvery = time.Second
+	compareShare = 20
+)
+
+// CompareLive is [Compare] for runs that other notebooks or terminals are running:
+// in a cell it draws the picture anew, in its place, until all of them have ended,
+// and returns the comparison of what has become of them. When ctx is cancelled (■)
+// it returns with what there was; the runs go on.
+func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
+	multigpuEnter()
+	if multigpu.InWorker() {
+		return Comparison{}, errWorker
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	show := live.ShowComparison()
+	runs = slices.Clone(runs)
+	for {
+		start := time.Now()
+		going := false
+		for i, r := range runs {
+			going = goesOn(r.Dir) || going // before reading: what it wrote until its end is read
+			again, err := OpenRun(r.Dir)
+			if err != nil {
+				return newComparison(runs), err
+			}
+			runs[i] = again
+		}
+		c := newComparison(runs)
+		_ = show(c.picture(), c.String())
+		if !going {
+			return c, nil
+		}
+		select {
+		case <-ctx.Done():
+			return c, ctx.Err()
+		case <-time.After(max(compareEvery, compareShare*time.Since(start))):
+		}
+	}
 }
 
 func newComparison(runs []*Run) Comparison {

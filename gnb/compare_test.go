@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -101,6 +103,61 @@ func TestCompareDrawsCurves(t *testing.T) {
 	if raw, err := gnb.Compare().PNG(); err != nil || len(raw) == 0 {
 		t.Errorf("no runs: %v", err)
 	}
+}
+
+// A live comparison ends with the last of its runs, and has all of them as they
+// ended; a cancelled one leaves them going.
+func TestCompareLive(t *testing.T) {
+	ds := load(t, smallSet)
+	dir := t.TempDir()
+	begun := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		var once sync.Once
+		_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
+			Workers: 1, Threads: 1, Epochs: 40, Hidden: 32, Batch: 32, RunDir: filepath.Join(dir, "a"), Quiet: true,
+			Events: func(e gnb.Event) {
+				if e.Kind == "epoch" {
+					once.Do(func() { close(begun) })
+				}
+			},
+		})
+		ended <- err
+	}()
+	done := train(t, ds, gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2, Hidden: 8, RunDir: filepath.Join(dir, "b")})
+	<-begun
+	going, err := gnb.OpenRun(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c, err := gnb.CompareLive(ctx, going, done); len(c.Runs) != 2 || err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %d runs, %v", len(c.Runs), err)
+	}
+	c, err := gnb.CompareLive(t.Context(), going, done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Runs[0].Result.State != gnb.StateDone || c.Runs[0].Result.Epochs != 40 || c.Runs[1].Result.Epochs != 2 {
+		t.Errorf("compared %v and %v", c.Runs[0], c.Runs[1])
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := gnb.CompareLive(t.Context(), &gnb.Run{Dir: filepath.Join(dir, "none")}); err == nil {
+		t.Error("no run: no error")
+	}
+}
+
+func ExampleCompareLive() {
+	defer inScratch()()
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "karate"))
+	a := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 2, Hidden: 8, Quiet: true}))
+	c := gnb.Must(gnb.CompareLive(ctx, a)) // at once, since it has ended
+	fmt.Println(c.Runs[0].Result.State)
+	// Output: done
 }
 
 func ExampleCompare() {

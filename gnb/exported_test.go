@@ -106,6 +106,10 @@ func everyFunction(dir string) map[string]func() error {
 			}
 			return nil
 		},
+		"CompareLive": func() error {
+			_, err := gnb.CompareLive(ctx)
+			return refused(err)
+		},
 		"Export":    func() error { return fails(gnb.Export(ctx, nil, gnb.ExportOptions{})) },
 		"OpenStudy": func() error { _, err := gnb.OpenStudy(filepath.Join(dir, "none")); return fails(err) },
 		"Studies":   func() error { _, err := gnb.Studies(ctx); return err },

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/janpfeifer/gonb/gonbui"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -66,13 +67,16 @@ func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
 	})
 }
 
-// ShowComparison shows runs in the cell that runs, with text for where pictures do
-// not show; outside of a notebook it does nothing. It returns when the picture has
-// arrived.
-func ShowComparison(c Comparison, text string) error { return showComparison(c, text, Options{}) }
+// ShowComparison makes a function that shows runs in the cell that runs, with text
+// for where pictures do not show, each time in place of what it showed before;
+// outside of a notebook it does nothing. It returns when the picture has arrived.
+func ShowComparison() func(c Comparison, text string) error { return showComparison(Options{}) }
 
-func showComparison(c Comparison, text string, o Options) error {
-	return showPicture(func() ([]byte, int, int, error) { return ComparisonPNG(c) }, text, o)
+func showComparison(o Options) func(c Comparison, text string) error {
+	id := "gnb_" + gonbui.UniqueId()
+	return func(c Comparison, text string) error {
+		return showPictureAs(id, func() ([]byte, int, int, error) { return ComparisonPNG(c) }, text, o)
+	}
 }
 
 // runLegend writes a line for each run, at the foot of the figure.

@@ -58,21 +58,25 @@ func TestComparisonPNG(t *testing.T) {
 	}
 }
 
-// In a cell a comparison is one picture with its text; elsewhere it is nothing.
+// In a cell a comparison is one picture with its text, drawn anew in its place;
+// elsewhere it is nothing.
 func TestShowComparison(t *testing.T) {
 	d := &tape{}
-	if err := showComparison(sampleComparison(2), "the numbers", Options{Display: d}); err != nil {
-		t.Fatal(err)
+	show := showComparison(Options{Display: d})
+	for _, n := range []int{2, 3} {
+		if err := show(sampleComparison(n), "the numbers"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	sent := d.all()
-	if len(sent) != 1 || d.syncs != 1 || sent[0].Data["text/plain"] != "the numbers" {
+	if len(sent) != 2 || d.syncs != 2 || sent[0].DisplayID == "" || sent[0].DisplayID != sent[1].DisplayID || sent[0].Data["text/plain"] != "the numbers" {
 		t.Fatalf("sent %v, %d syncs", sent, d.syncs)
 	}
-	if b, ok := sent[0].Data["image/png"].([]byte); !ok || len(b) < 1000 {
-		t.Errorf("no picture: %T", sent[0].Data["image/png"])
+	if b, ok := sent[1].Data["image/png"].([]byte); !ok || len(b) < 1000 {
+		t.Errorf("no picture: %T", sent[1].Data["image/png"])
 	}
 	var out bytes.Buffer
-	if err := showComparison(sampleComparison(1), "", Options{Out: &out}); err != nil || out.Len() > 0 {
+	if err := showComparison(Options{Out: &out})(sampleComparison(1), ""); err != nil || out.Len() > 0 {
 		t.Errorf("outside of a notebook it wrote %q (%v)", out.String(), err)
 	}
 }

@@ -42,6 +42,11 @@ func tallPNG(title, note string, tall vg.Length, paint func(p *painter, c draw.C
 // showPicture shows a picture in the cell that runs, with text for where pictures
 // do not show; outside of a notebook it does nothing.
 func showPicture(paint func() (data []byte, width, height int, err error), text string, o Options) error {
+	return showPictureAs("", paint, text, o)
+}
+
+// showPictureAs is showPicture in place of the picture of that id, if there is one.
+func showPictureAs(id string, paint func() (data []byte, width, height int, err error), text string, o Options) error {
 	if pick(&o) != modeNotebook {
 		return nil
 	}
@@ -50,7 +55,8 @@ func showPicture(paint func() (data []byte, width, height int, err error), text 
 		return err
 	}
 	err = o.Display.Send(&protocol.DisplayData{
-		Data: map[protocol.MIMEType]any{protocol.MIMEImagePNG: data, protocol.MIMETextPlain: text},
+		DisplayID: id,
+		Data:      map[protocol.MIMEType]any{protocol.MIMEImagePNG: data, protocol.MIMETextPlain: text},
 		Metadata: map[string]any{
 			string(protocol.MIMEImagePNG): map[string]int{"width": w, "height": h},
 		},

@@ -166,7 +166,7 @@ func TestRunsCommand(t *testing.T) {
 			t.Errorf("%v: status %d, %s", args, status, stderr)
 		}
 	}
-	status, stdout, stderr := gnbRun(t, dir, "runs", "compare", a, b, "--png", "c.png")
+	status, stdout, stderr := gnbRun(t, dir, "runs", "compare", a, b, "--png", "c.png", "--follow")
 	if info, err := os.Stat(filepath.Join(dir, "c.png")); err != nil || info.Size() < 1000 {
 		t.Errorf("the picture: %v, %v", info, err)
 	}

@@ -27,7 +27,7 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	fs.StringVar(&o.Sort, "sort", "", "`fields` to sort by, such as -val_accuracy for the greatest first (default the oldest first)")
 	fs.BoolVar(&o.Trials, "trials", false, "list the trials of sweeps, too")
 	fs.StringVar(&export.TensorBoard, "tensorboard", "", "`directory` to export to, for tensorboard --logdir")
-	fs.BoolVar(&export.Follow, "follow", false, "go on exporting until the run ends")
+	fs.BoolVar(&export.Follow, "follow", false, "go on exporting until the run ends, or wait with comparing until all have")
 	rest, err := out.parse(fs, args, 1, -1)
 	if err != nil {
 		return err
@@ -38,8 +38,8 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	if rest[0] != "compare" && *picture != "" {
 		return usagef("--png is for runs compare, and got %q", rest[0])
 	}
-	if what := rest[0]; (what == "export") != (export.TensorBoard != "") || export.Follow && what != "export" {
-		return usagef("runs export takes --tensorboard DIRECTORY, and --follow; runs list, show, attach and compare do not")
+	if what := rest[0]; (what == "export") != (export.TensorBoard != "") || export.Follow && what != "export" && what != "compare" {
+		return usagef("runs export takes --tensorboard DIRECTORY, others do not; --follow is for it and runs compare")
 	}
 	switch what, names := rest[0], rest[1:]; {
 	case what == "list" && len(names) == 0:
@@ -51,7 +51,7 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	case what == "export":
 		return exportRuns(ctx, out, names, export)
 	case what == "compare" && len(names) >= 2:
-		return compareRuns(out, names, *picture)
+		return compareRuns(ctx, out, names, *picture, export.Follow)
 	}
 	return usagef("it is: runs list, runs show [RUN], runs attach [RUN], runs export [RUN...] or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
 }
@@ -170,17 +170,25 @@ func exportRuns(ctx context.Context, out *output, names []string, o gnb.ExportOp
 	return nil
 }
 
-func compareRuns(out *output, names []string, picture string) error {
+func compareRuns(ctx context.Context, out *output, names []string, picture string, follow bool) error {
 	runs, err := openRuns(names)
 	if err != nil {
 		return err
 	}
-	c := gnb.Compare(runs...)
-	if err := drawTo(picture, c.PNG); err != nil {
+	var c gnb.Comparison
+	if follow {
+		c, err = gnb.CompareLive(ctx, runs...)
+	} else {
+		c = gnb.Compare(runs...)
+	}
+	if err == nil {
+		err = drawTo(picture, c.PNG)
+	}
+	if err != nil {
 		return err
 	}
 	out.printf("%s", c)
-	out.result(map[string]any{"runs": runResults(runs), "settings": c.Settings, "results": c.Results})
+	out.result(map[string]any{"runs": runResults(c.Runs), "settings": c.Settings, "results": c.Results})
 	return nil
 }
 
