@@ -64,7 +64,8 @@ var v2 = version{
 
 var versions = []version{v2, {
 	regexp.MustCompile(`(?m)^\d+:(?:[^:\n]*,)?memory(?:,[^:\n]*)?:(.*)$`), "memory",
-	"memory.limit_in_bytes", "memory.usage_in_bytes", []string{"total_inactive_file", "total_active_file"},
+	"memory.limit_in_bytes", "memory.usage_in_bytes",
+	[]string{"total_inactive_file", "total_active_file"},
 }}
 
 // controlGroups are the directories of this process's control group (version 2) and of those above it, which limit

@@ -64,6 +64,7 @@ var examinations = []struct {
 	{"shared memory", checkSharedMemory},
 	{"disk", checkDisk},
 	{"gpu", checkGPU},
+	{"nvml", checkNVML},
 	{"cublas", checkCuBLAS},
 	{"nccl", checkNCCL},
 	{"cuda cells", checkCUDABuild},
