@@ -114,8 +114,8 @@ func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges i
 		h.launch("sample_offsets", kernels.Items(n), args...)
 		h.launch("sample_pick_all", kernels.Items(int(edges)), args...)
 	case h.weighted:
-		warps := max(1, min(kernels.Threads/32, h.m.sharedForPick/(pickBytes*max(fanout, 1))))
-		h.s.Launch("sample_pick_weighted", cuda.Dim{X: kernels.Blocks((n + warps - 1) / warps).Grid}, cuda.Dim{X: 32 * warps}, pickBytes*warps*fanout, append(args, h.m.tops)...)
+		warps := max(1, min(kernels.Threads/32, h.m.sharedForPick/pickRoom(fanout)))
+		h.s.Launch("sample_pick_weighted", cuda.Dim{X: kernels.Blocks((n + warps - 1) / warps).Grid}, cuda.Dim{X: 32 * warps}, warps*pickRoom(fanout), append(args, h.m.tops)...)
 	case fanout <= 8:
 		h.launch("sample_pick_8", kernels.Items(8*n), args...)
 	case fanout <= 16:
@@ -127,8 +127,14 @@ func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges i
 	}
 }
 
-// pickBytes is a Pick of cuda/kernels/weighted.cu, in shared memory.
-const pickBytes = 24
+// pickBytes is a Pick of cuda/kernels/weighted.cu, and sumBytes the sums of its pieces.
+const (
+	pickBytes = 24
+	sumBytes  = 8 * 256
+)
+
+// pickRoom is what a destination's picks take in shared memory.
+func pickRoom(fanout int) int { return sumBytes + pickBytes*fanout }
 
 // number gives the new nodes rows, and edges the rows of their sources.
 func (h *hops) number(hop int, a *arrays, edges int64) {

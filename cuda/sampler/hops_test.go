@@ -128,6 +128,21 @@ func random(nodes, degree int, seed uint64) *graphops.Graph {
 	return g
 }
 
+// hubs is a graph whose first nodes have as many in-edges as a warp's pieces of weights take, and more.
+func hubs() *graphops.Graph {
+	g := &graphops.Graph{Indptr: []int64{0}}
+	for _, n := range []int{127, 128, 129, 1 << 15, 1<<15 + 1, 40000} {
+		for e := range n {
+			g.Indices = append(g.Indices, int32(e%5000))
+		}
+		g.Indptr = append(g.Indptr, int64(len(g.Indices)))
+	}
+	for len(g.Indptr) <= 5000 {
+		g.Indptr = append(g.Indptr, int64(len(g.Indices)))
+	}
+	return g
+}
+
 // weigh gives the edges weights of many sizes, zeros and subnormal ones among them.
 func weigh(g *graphops.Graph, seed uint64) *graphops.Graph {
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -190,6 +205,7 @@ func cases() []testCase {
 		{"loops", loop, sample.Fanouts{2, -1}, []int32{0}, philox.Sample},
 		{"edges have weights", w, sample.Fanouts{4, -1}, seedsOf(400, 9), philox.Sample},
 		{"by weight", w, sample.Weighted{Fanouts: sample.Fanouts{6, 40, 3}}, seedsOf(400, 5), philox.User},
+		{"hubs, by weight", weigh(hubs(), 4), sample.Weighted{Fanouts: sample.Fanouts{9}}, []int32{0, 1, 2, 3, 4, 5}, philox.Sample},
 		{"all, by weight", w, sample.Weighted{Fanouts: sample.Fanouts{-1, 3}}, seedsOf(400, 5), philox.Sample},
 	}
 }
@@ -203,7 +219,7 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	table := g.room(4 * sg.Nodes)
 	g.Fill32(table, emptyWord, sg.Nodes)
 	h := &hops{s: g, g: sg, weighted: weighted, seed: 77, step: uint32(step), ids: g.room(4 * sg.Nodes)}
-	h.m = scratch{table: table, state: g.room(int64(8 * (2 + 2*len(fan)))), sharedForPick: 2000}
+	h.m = scratch{table: table, state: g.room(int64(8 * (2 + 2*len(fan)))), sharedForPick: 5000}
 	h.begin(len(fan), put(g, append([]int32{}, c.seeds...)), len(c.seeds))
 	size := func(p cuda.Ptr) int64 { return get[int64](g, p, 1)[0] }
 	var blocks []*graphops.Block

@@ -99,8 +99,8 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 		if draws > philox.MaxDraws {
 			return nil, fmt.Errorf("sampler: fanout %d of hop %d takes more draws than the %d of a node; -1 takes all in-edges", k, hop, philox.MaxDraws)
 		}
-		if most := d.Info().MaxShared; s.weighted && pickBytes*k > most {
-			return nil, fmt.Errorf("sampler: fanout %d of hop %d is more than the %d that a device picks by weight; -1 takes all in-edges", k, hop, most/pickBytes)
+		if most := d.Info().MaxShared; s.weighted && pickRoom(k) > most {
+			return nil, fmt.Errorf("sampler: fanout %d of hop %d is more than the %d that a device picks by weight; -1 takes all in-edges", k, hop, (most-sumBytes)/pickBytes)
 		}
 	}
 	if s.read, err = d.Pin(s.stateBytes()); err != nil {
