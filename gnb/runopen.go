@@ -20,7 +20,7 @@ func RunsDir() string {
 }
 
 // OpenRun reads a run's directory. The result of a run that has not said how it
-// ended, because it goes on or was killed, is what its metrics say so far.
+// ended, because it goes on or was killed, is what the end of its metrics says.
 func OpenRun(dir string) (*Run, error) {
 	multigpuEnter()
 	r, err := openRun(dir)
@@ -45,7 +45,7 @@ func openRun(dir string) (*Run, error) {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		r.Result = Result{State: StateRunning, Values: map[string]float64{}}
-		err := readMetrics(dir, r.Result.take)
+		_, err := readMetricsFrom(dir, r.metricsTail(), r.Result.take)
 		maps.DeleteFunc(r.Result.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
 		return r, err
 	case err != nil:
@@ -55,6 +55,19 @@ func openRun(dir string) (*Run, error) {
 		return r, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, "result.json"), err)
 	}
 	return r, nil
+}
+
+// tailBytes is how much of the metrics OpenRun reads: thousands of steps. There may
+// be many runs, of millions.
+const tailBytes = 1 << 20
+
+// metricsTail is where the end of a run's metrics begins, within some line.
+func (r *Run) metricsTail() int64 {
+	info, err := os.Stat(filepath.Join(r.Dir, "metrics.jsonl"))
+	if err != nil {
+		return 0
+	}
+	return max(0, info.Size()-tailBytes)
 }
 
 // take is what an event changes of a result.

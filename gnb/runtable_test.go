@@ -177,6 +177,32 @@ func TestRunsWithDamage(t *testing.T) {
 	}
 }
 
+// Of a run that was killed after a long time the end is read, which begins within
+// a line.
+func TestOpenRunReadsTheEndOfMetrics(t *testing.T) {
+	dir := t.TempDir()
+	putRun(t, dir, 1, trained(0.1, 8, "sage"), "")
+	var b strings.Builder
+	for i := 1; b.Len() < 3<<20; i++ {
+		fmt.Fprintf(&b, `{"event":"steps","records":[{"total":%d,"loss":1}]}`+"\n", i)
+		if i%100 == 0 {
+			fmt.Fprintf(&b, `{"event":"epoch","epoch":%d,"total":%d,"loss":0.5,"seconds":0.1}`+"\n", i/100-1, i)
+			fmt.Fprintf(&b, `{"event":"metrics","epoch":%d,"values":[{"name":"val_accuracy","value":%d}]}`+"\n", i/100-1, i)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	steps := strings.Count(b.String(), "steps")
+	r, err := gnb.OpenRun(dir)
+	if err != nil || r.Result.Steps != int64(steps) || r.Result.Epochs != steps/100 || r.ValAccuracy() != float64(steps/100*100) {
+		t.Errorf("%+v (%v), want %d steps", r, err, steps)
+	}
+	if n := len(r.Result.EpochSeconds); n == 0 || n > steps/200 {
+		t.Errorf("%d of %d epochs were read, want the last ones", n, steps/100)
+	}
+}
+
 func TestRunTableText(t *testing.T) {
 	fiveRuns(t)
 	runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Filter: "model=sage|gcn", Sort: "name"})

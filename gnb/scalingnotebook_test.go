@@ -115,8 +115,8 @@ func TestSamplersNotebook(t *testing.T) {
 	if rows["shared"] > 0.95*rows["uniform"] {
 		t.Errorf("shared reads %v rows a step, want clearly less than the %v of uniform", rows["shared"], rows["uniform"])
 	}
-	if rows["budget"] > 2*1000+256 {
-		t.Errorf("a budget of 500 a hop and worker reads %v rows a step", rows["budget"])
+	if rows["budget"] > 2*(128+400+1200) {
+		t.Errorf("a budget of 400 and 1200 of each worker reads %v rows a step", rows["budget"])
 	}
 	lookAt(t, "samplers-notebook", figures(t, r.Executed, 2))
 }

@@ -106,6 +106,7 @@ func (v *view) onEvent(rank int, data json.RawMessage) {
 // metrics go through it too.
 func (v *view) apply(e event) {
 	s, res := &v.snap, &v.l.run.Result
+	res.take(e)
 	switch e.Type {
 	case evPlan:
 		s.Epochs = e.Epochs
@@ -125,15 +126,12 @@ func (v *view) apply(e event) {
 				s.LR = append(s.LR, live.Point{Step: int(r.Total), Y: float64(r.LR)})
 			}
 			s.State, s.Epoch, s.Step = live.Running, r.Epoch+1, r.Step+1
-			v.total, res.Steps = r.Total, r.Total
+			v.total = r.Total
 		}
 	case evEpoch:
-		res.Epochs, res.Loss = e.Epoch+1, e.Loss
-		res.EpochSeconds = append(res.EpochSeconds, e.Seconds)
 		v.passing(e.Epoch+1, float64(e.Accuracy))
 	case evMetrics:
 		for _, m := range e.Values {
-			res.Values[m.Name] = m.Value
 			split, title, ok := cutKind(m.Name)
 			if !ok {
 				continue
