@@ -14,10 +14,10 @@ import (
 func (p *painter) charts(c draw.Canvas, s *Snapshot) {
 	left := c
 	if hasMetrics(s) {
-		mid := c.Min.X + (c.Max.X-c.Min.X)*0.53
-		left.Max.X = mid - 6
+		mid := c.Min.X + (c.Max.X-c.Min.X)*lossShare
+		left.Max.X = mid - chartGap
 		right := c
-		right.Min.X = mid + 6
+		right.Min.X = mid + chartGap
 		p.metricChart(right, s)
 	}
 	p.lossChart(left, s)
@@ -74,8 +74,10 @@ func (g grid) Plot(c draw.Canvas, p *plot.Plot) {
 }
 
 const (
-	titleRoom  = 22 // above a chart
-	labelRoom  = 30 // right of it, for the numbers at the curves' ends
+	lossShare  = 0.53 // of the width, with metrics beside it
+	chartGap   = 6    // on both sides of where they meet
+	titleRoom  = 22   // above a chart
+	labelRoom  = 30   // right of it, for the numbers at the curves' ends
 	lineWidth  = 1.6
 	labelLines = 9.5 // the least distance of two labels
 	minSpan    = 0.1 // the least range of a share, such as an accuracy

@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"image/color"
 	"image/png"
@@ -66,9 +67,8 @@ func stateColor(state string) color.NRGBA {
 // painter draws figures. It keeps what lasts from frame to frame; one goroutine
 // uses it.
 type painter struct {
-	loss   curve
-	svgKey string
-	svg    []byte
+	loss        curve
+	left, right chart // of the loss and of metrics
 }
 
 func (p *painter) text(size float64, c color.Color) text.Style {
@@ -85,22 +85,56 @@ func (p *painter) bold(size float64, c color.Color) text.Style {
 	return t
 }
 
-// SVG is the charts of s as an SVG document, valid until the next call. A frame
-// whose curves have not changed costs nothing.
-func (p *painter) SVG(s *Snapshot) ([]byte, error) {
-	changed := p.loss.take(s.Loss)
-	key := metricsKey(s)
-	if !changed && key == p.svgKey && p.svg != nil {
-		return p.svg, nil
+// chart is a drawing that goes beside others.
+type chart struct {
+	key   string
+	svg   []byte
+	src   string  // the same in base64
+	share float64 // of the width
+}
+
+// SVGs are the charts of s as SVG documents, from left to right, valid until the next
+// call. Each is drawn anew when what it shows has changed: metrics do so once in an
+// epoch, and a frame between two steps costs nothing.
+func (p *painter) SVGs(s *Snapshot) ([]chart, error) {
+	if p.loss.take(s.Loss) {
+		p.left.key = ""
 	}
-	c := vgsvg.New(figWidth, vg.Length(chartHeight(s)))
-	p.charts(draw.New(c), s)
+	share := 1.0
+	if hasMetrics(s) {
+		share = lossShare
+	}
+	height := vg.Length(chartHeight(s))
+	key := fmt.Sprint(s.final(), height, s.Epochs, s.Steps)
+	if err := p.left.draw(fmt.Sprint(share, key), share, height, func(c draw.Canvas) { p.lossChart(c, s) }); err != nil || share == 1 {
+		return []chart{p.left}, err
+	}
+	err := p.right.draw(key+metricsKey(s), 1-share, height, func(c draw.Canvas) { p.metricChart(c, s) })
+	return []chart{p.left, p.right}, err
+}
+
+// draw paints the chart, unless key says that it would be the same.
+func (k *chart) draw(key string, share float64, height vg.Length, paint func(c draw.Canvas)) error {
+	if key == k.key {
+		return nil
+	}
+	*k = chart{share: share}
+	c := vgsvg.New(figWidth*vg.Length(share), height)
+	dc := draw.New(c)
+	if share < 1 { // and not up to its neighbour
+		if share == lossShare {
+			dc.Max.X -= chartGap
+		} else {
+			dc.Min.X += chartGap
+		}
+	}
+	paint(dc)
 	svg, err := svgText(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.svg, p.svgKey = svg, key
-	return p.svg, nil
+	k.key, k.svg, k.src = key, svg, base64.StdEncoding.EncodeToString(svg)
+	return nil
 }
 
 // svgText is a drawing as text. The browser's machine may lack the font; those it
@@ -114,10 +148,10 @@ func svgText(c *vgsvg.Canvas) ([]byte, error) {
 	return bytes.ReplaceAll(svg, []byte("font-weight:normal;font-style:normal;"), nil), nil
 }
 
-// metricsKey names what the charts depend on besides the loss.
+// metricsKey names the metrics that are drawn.
 func metricsKey(s *Snapshot) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %v %d %d %d %s", s.final(), hasMetrics(s), s.Epochs, s.Steps, len(s.LR), s.metric())
+	b.WriteString(s.metric())
 	for _, m := range s.Metrics {
 		p, _ := lastOf(m.Points)
 		fmt.Fprintf(&b, " %q %d %v", m.Name, len(m.Points), p)

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"encoding/base64"
 	"fmt"
 	"html"
 	"image/color"
@@ -34,18 +33,24 @@ func css(c color.NRGBA) string {
 }
 
 // liveHTML is the panel while the run goes on.
-func liveHTML(s *Snapshot, svg []byte, log []string) string {
+func liveHTML(s *Snapshot, charts []chart, log []string) string {
 	var b strings.Builder
-	b.Grow(8<<10 + len(svg)*4/3)
+	size := 8 << 10
+	for i := range charts {
+		size += len(charts[i].src)
+	}
+	b.Grow(size)
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
 	headHTML(&b, s)
-	if len(svg) > 0 {
-		b.WriteString(`<img style="width:100%;max-width:880px;height:auto;margin:4px 0 0 0;background:transparent" alt="`)
-		b.WriteString(esc(plainLine(s)))
-		b.WriteString(`" src="data:image/svg+xml;base64,`)
-		b.WriteString(base64.StdEncoding.EncodeToString(svg))
+	alt := esc(plainLine(s))
+	b.WriteString(`<div style="display:flex;width:100%">`)
+	for i := range charts {
+		fmt.Fprintf(&b, `<img style="width:%.1f%%;height:auto;margin:4px 0 0 0;background:transparent" alt="%s" src="data:image/svg+xml;base64,`, 100*charts[i].share, alt)
+		b.WriteString(charts[i].src)
 		b.WriteString(`">`)
+		alt = ""
 	}
+	b.WriteString(`</div>`)
 	workersHTML(&b, s)
 	ratesHTML(&b, s)
 	logHTML(&b, log)

@@ -68,13 +68,13 @@ func (n *notebook) write(said []string) error {
 // liveData is the panel. Without a picture, where drawing failed, it is still
 // one.
 func (n *notebook) liveData(s *Snapshot) *protocol.DisplayData {
-	svg, err := guarded(func() ([]byte, error) { return n.painter.SVG(s) })
+	charts, err := guarded(func() ([]chart, error) { return n.painter.SVGs(s) })
 	log := n.log
 	if err != nil {
-		svg, log = nil, append(log[:len(log):len(log)], err.Error())
+		charts, log = nil, append(log[:len(log):len(log)], err.Error())
 	}
 	return &protocol.DisplayData{DisplayID: n.id, Data: map[protocol.MIMEType]any{
-		protocol.MIMETextHTML:  liveHTML(s, svg, log),
+		protocol.MIMETextHTML:  liveHTML(s, charts, log),
 		protocol.MIMETextPlain: plainLine(s),
 	}}
 }
@@ -101,7 +101,7 @@ func (n *notebook) figureData(s *Snapshot) *protocol.DisplayData {
 
 // guarded turns a panic of the plotting library into an error: no picture is
 // worth a training run.
-func guarded(draw func() ([]byte, error)) (b []byte, err error) {
+func guarded[T any](draw func() (T, error)) (drawn T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("live: the figure could not be drawn: %v", r)

@@ -405,7 +405,8 @@ func TestAnySnapshot(t *testing.T) {
 			State: rapid.SampledFrom([]string{"", Running, Done, Failed, "odd"}).Draw(t, "state"),
 			Epoch: count.Draw(t, "epoch"), Epochs: count.Draw(t, "epochs"), Step: count.Draw(t, "step"), Steps: count.Draw(t, "steps"),
 			Elapsed: time.Duration(rapid.Int64().Draw(t, "elapsed")), Left: time.Duration(rapid.Int64().Draw(t, "left")),
-			Loss: points.Draw(t, "loss"),
+			Loss: points.Draw(t, "loss"), LR: points.Draw(t, "lr"),
+			Rates: []Rate{{rapid.String().Draw(t, "unit"), float.Draw(t, "per sec"), float.Draw(t, "limit")}},
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "series") {
 			s.Metrics = append(s.Metrics, Series{rapid.String().Draw(t, "name"), points.Draw(t, "points")})
@@ -417,19 +418,24 @@ func TestAnySnapshot(t *testing.T) {
 			})
 		}
 		var p painter
-		svg, err := p.SVG(&s)
-		if err != nil || bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("Inf,")) {
-			t.Fatalf("drawing failed (%v) or holds what is no number:\n%s", err, svg)
+		charts, err := p.SVGs(&s)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if len(svg) > 100_000 {
-			t.Fatalf("a picture of %d bytes", len(svg))
+		for _, c := range charts {
+			if bytes.Contains(c.svg, []byte("NaN")) || bytes.Contains(c.svg, []byte("Inf")) {
+				t.Fatalf("a drawing holds what is no number:\n%s", c.svg)
+			}
+			if len(c.svg) > 100_000 {
+				t.Fatalf("a picture of %d bytes", len(c.svg))
+			}
 		}
 		for _, txt := range []string{plainLine(&s), tablePlain(&s, nil), termStyle().bar(&s, 60)} {
 			if strings.ContainsRune(txt, '\x00') {
 				t.Fatalf("control character in %q", txt)
 			}
 		}
-		liveHTML(&s, svg, nil)
+		liveHTML(&s, charts, nil)
 		tableHTML(&s, nil)
 	})
 }

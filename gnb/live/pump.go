@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -120,15 +121,27 @@ func (p *pump) run() {
 		if f.last {
 			return
 		}
-		// A drawing that is slow rests as long as it took.
-		took := time.Since(start)
-		pause := time.NewTimer(max(p.interval-took, took))
+		pause := time.NewTimer(p.rest(time.Since(start)))
 		select {
 		case <-pause.C:
 		case <-p.quit:
 			pause.Stop()
 		}
 	}
+}
+
+// A drawing takes at most a hundredth of the time of the machine's CPUs, which the run
+// needs: after a longer one the pause is longer, but not beyond longestRest, since where
+// all CPUs are busy a drawing takes more time than it computes.
+const (
+	restShare   = 100
+	longestRest = 150 * time.Millisecond
+)
+
+// rest is the pause after a drawing.
+func (p *pump) rest(took time.Duration) time.Duration {
+	fair := min(restShare*took/time.Duration(runtime.NumCPU()), longestRest)
+	return max(p.interval-took, fair, took) // one that waits for its reader rests as long
 }
 
 var errStuck = errors.New("live: the display did not take the final state in time (its reader is gone or stands still); the run itself is not affected")

@@ -86,13 +86,13 @@ func TestStageColors(t *testing.T) {
 func TestLearningRate(t *testing.T) {
 	s := sampleRun(1000, 1, 0.5, Running)
 	var p painter
-	plain, err := p.SVG(&s)
-	if err != nil || strings.Contains(string(plain), "learning rate") {
+	plain, err := svgOf(&p, &s)
+	if err != nil || strings.Contains(plain, "learning rate") {
 		t.Errorf("a learning rate that stays the same has a chart (%v)", err)
 	}
 	s.LR = append(s.LR, Point{250, 0.0015}, Point{400, math.NaN()}, Point{450, 0})
-	svg, err := p.SVG(&s)
-	if err != nil || !strings.Contains(string(svg), ">learning rate<") || !strings.Contains(string(svg), ">0 to 0.003<") {
+	svg, err := svgOf(&p, &s)
+	if err != nil || !strings.Contains(svg, ">learning rate<") || !strings.Contains(svg, ">0 to 0.003<") {
 		t.Errorf("a learning rate that changes has no chart (%v)", err)
 	}
 	for _, e := range entries(&s) {
@@ -101,7 +101,7 @@ func TestLearningRate(t *testing.T) {
 		}
 	}
 	s.LR = []Point{{1, 0}, {2, 0}}
-	if _, err := p.SVG(&s); err != nil {
+	if _, err := svgOf(&p, &s); err != nil {
 		t.Error(err)
 	}
 }
@@ -118,14 +118,24 @@ func TestLossLegend(t *testing.T) {
 	} {
 		s := sampleRun(c.steps, 1, 1, Running)
 		var p painter
-		svg, err := p.SVG(&s)
+		svg, err := svgOf(&p, &s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range c.want {
-			if !strings.Contains(string(svg), want) {
+			if !strings.Contains(svg, want) {
 				t.Errorf("%d steps: %q is not in the picture", c.steps, want)
 			}
 		}
 	}
+}
+
+// svgOf is all charts, one after the other.
+func svgOf(p *painter, s *Snapshot) (string, error) {
+	charts, err := p.SVGs(s)
+	var b strings.Builder
+	for _, c := range charts {
+		b.Write(c.svg)
+	}
+	return b.String(), err
 }
