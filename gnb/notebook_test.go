@@ -89,6 +89,22 @@ func cellSource(r *nbtest.Result, index int) string {
 // have one, and which are to be so many.
 func figures(t *testing.T, notebook string, want int) [][]byte {
 	t.Helper()
+	var out [][]byte
+	for i, c := range cellFigures(t, notebook) {
+		if len(c) > 1 {
+			t.Errorf("cell %d keeps %d figures, want one", i, len(c))
+		}
+		out = append(out, c...)
+	}
+	if len(out) != want {
+		t.Errorf("the saved notebook keeps %d figures, want %d", len(out), want)
+	}
+	return out
+}
+
+// cellFigures are the figures that each cell of an executed notebook keeps.
+func cellFigures(t *testing.T, notebook string) [][][]byte {
+	t.Helper()
 	raw, err := os.ReadFile(notebook)
 	if err != nil {
 		t.Fatal(err)
@@ -103,27 +119,19 @@ func figures(t *testing.T, notebook string, want int) [][]byte {
 	if err := json.Unmarshal(raw, &nb); err != nil {
 		t.Fatal(err)
 	}
-	var out [][]byte
+	out := make([][][]byte, len(nb.Cells))
 	for i, c := range nb.Cells {
-		n := 0
 		for _, o := range c.Outputs {
 			s, ok := o.Data["image/png"].(string)
 			if !ok {
 				continue
 			}
-			n++
 			b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
 			if err != nil {
 				t.Fatalf("cell %d: %v", i, err)
 			}
-			out = append(out, b)
+			out[i] = append(out[i], b)
 		}
-		if n > 1 {
-			t.Errorf("cell %d keeps %d figures, want one", i, n)
-		}
-	}
-	if len(out) != want {
-		t.Errorf("the saved notebook keeps %d figures, want %d", len(out), want)
 	}
 	return out
 }

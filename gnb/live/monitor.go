@@ -47,7 +47,10 @@ func monitorSVG(m *Monitor) ([]byte, error) {
 	return svgText(c)
 }
 
-const monitorRow = 150 // of charts, in points
+const (
+	monitorRow    = 150 // of charts, in points
+	monitorPoints = 110 // of a curve: one per two pixels of a chart
+)
 
 func (m *Monitor) height() vg.Length {
 	if len(m.gpus()) == 0 {
@@ -157,7 +160,7 @@ func (p *painter) monitor(c draw.Canvas, m *Monitor) {
 	if gpus := m.gpus(); len(gpus) > 0 {
 		each := func(of func(g *machine.GPU) machine.Value) (lines []timeLine) {
 			for i := range gpus {
-				lines = append(lines, timeLine{strconv.Itoa(gpus[i].Index), gpuColor(i), dashed[i/len(gpuColors)%len(dashed)], func(s *machine.Sample) machine.Value {
+				lines = append(lines, timeLine{strconv.Itoa(gpus[i].Index) + ":", gpuColor(i), dashed[i/len(gpuColors)%len(dashed)], func(s *machine.Sample) machine.Value {
 					if i >= len(s.GPUs) {
 						return machine.Unknown()
 					}
@@ -265,11 +268,11 @@ func (m *Monitor) span() float64 {
 	return m.Samples[len(m.Samples)-1].Time.Sub(m.Samples[0].Time).Seconds()
 }
 
-// curve is a figure over the seconds since the first sample, in at most maxBuckets points: each is the mean of
+// curve is a figure over the seconds since the first sample, in at most monitorPoints points: each is the mean of
 // those that it stands for. A gap is as long as the figure was missing.
 func (m *Monitor) curve(of func(s *machine.Sample) machine.Value, scale float64) []xy {
 	n := len(m.Samples)
-	k := max(1, (n+maxBuckets-1)/maxBuckets)
+	k := max(1, (n+monitorPoints-1)/monitorPoints)
 	var out []xy
 	for from := 0; from < n; from += k {
 		part := m.Samples[from:min(from+k, n)]
@@ -311,7 +314,11 @@ func timeAxis(sec float64, goesOn bool) (lo, hi float64, t ticks, unit string) {
 	}
 	hi = math.Max(sec/unitSeconds[unit], 1)
 	if goesOn {
-		hi = float64(roundUp(max(10, int(math.Ceil(hi)))))
+		least := 1
+		if unit == "s" {
+			least = 10
+		}
+		hi = float64(roundUp(max(least, int(math.Ceil(hi)))))
 	}
 	step := niceStep(hi, 5)
 	for i := 0; float64(i)*step <= hi*(1+1e-9); i++ {
@@ -321,15 +328,13 @@ func timeAxis(sec float64, goesOn bool) (lo, hi float64, t ticks, unit string) {
 	return 0, hi, t, unit
 }
 
-// gpuNotes are what a GPU's row says in words: an error, why it is slow, and who uses it.
+// gpuNotes are what a GPU's row says in words: an error, why it is slow, its traffic, and who uses it.
 func gpuNotes(g *machine.GPU, run string) []string {
-	var notes []string
-	if g.Error != "" {
-		notes = append(notes, oneLine(g.Error))
-	}
+	notes := nonEmpty(oneLine(g.Error))
 	if len(g.Throttled) > 0 {
 		notes = append(notes, "slowed: "+strings.Join(g.Throttled, ", "))
 	}
+	notes = append(notes, nonEmpty(pair("PCIe", "in", g.PCIeReceive, "out", g.PCIeSend), pair("NVLink", "in", g.NVLinkReceive, "out", g.NVLinkSend))...)
 	for i, p := range g.Processes {
 		if i == 4 {
 			notes = append(notes, fmt.Sprintf("and %s", plural(len(g.Processes)-i, "other process")))
@@ -385,15 +390,10 @@ func memoryText(g *machine.GPU, run string) string {
 
 // powerText is "340 of 700 W".
 func powerText(g *machine.GPU) string {
-	if !g.PowerLimitW.Known() {
+	if !g.PowerW.Known() || !g.PowerLimitW.Known() {
 		return figure(g.PowerW, " W")
 	}
 	return figure(g.PowerW, "") + " of " + figure(g.PowerLimitW, " W")
-}
-
-// trafficText is "in 5.00 GB/s out 2.00 GB/s", "" where neither is known.
-func trafficText(in, out machine.Value) string {
-	return strings.TrimSpace(pair("", "in", in, "out", out))
 }
 
 // recent are the last n of a figure.

@@ -119,8 +119,8 @@ func monitorHTML(m *Monitor, head *Snapshot, svg []byte) string {
 	}
 	if gpus := m.gpus(); len(gpus) > 0 {
 		b.WriteString(tableHead("width:100%"))
-		row(&b, true, headCell(txt, "GPU"), headCell(txt+";width:18%", "busy"), headCell(txt+";width:26%", "memory"), headCell(num, "°C"),
-			headCell(num, "power"), headCell(num, "clock"), headCell(num, "PCIe"), headCell(num, "NVLink"))
+		row(&b, true, headCell(txt, "GPU"), headCell(txt+";width:12%", "busy"), headCell(num, ""), headCell(txt+";width:12%", "memory"), headCell(txt, ""), headCell(num, "°C"),
+			headCell(num, "power"), headCell(num, "clock"))
 		for i := range gpus {
 			gpuRow(&b, m, i, &gpus[i])
 		}
@@ -139,24 +139,22 @@ func monitorHTML(m *Monitor, head *Snapshot, svg []byte) string {
 
 func gpuRow(b *strings.Builder, m *Monitor, i int, g *machine.GPU) {
 	name := fmt.Sprintf(`<span style="color:%s">&#9632;</span> %d <span style="%s">%s</span>`, css(gpuColor(i)), g.Index, faint, esc(cut(g.Name, 40)))
-	busy := "–"
+	busy, used := "", ""
 	if g.Utilization.Known() {
-		busy = splitBar(float64(g.Utilization), 0) + " " + sharePercent(float64(g.Utilization))
+		busy = stageBar([]StageShare{{"busy", float64(g.Utilization)}}, map[string]string{"busy": css(gpuColor(i))})
 	}
-	memory := memoryText(g, m.Run)
 	if g.MemoryTotal > 0 && g.MemoryUsed.Known() {
 		runs := 0.0
 		if v := g.MemoryOf(m.Run); v.Known() {
 			runs = float64(v / g.MemoryTotal)
 		}
-		memory = splitBar(float64(g.MemoryUsed/g.MemoryTotal), runs) + " " + esc(memory)
+		used = stageBar([]StageShare{{"runs", runs}, {"others", max(float64(g.MemoryUsed/g.MemoryTotal)-runs, 0)}}, map[string]string{"runs": css(gpuColor(i)), "others": "rgba(128,128,128,0.45)"})
 	}
-	clock := figure(g.ClockMHz, "")
-	if g.ClockMaxMHz.Known() {
-		clock += " of " + figure(g.ClockMaxMHz, "")
+	clock := figure(g.ClockMHz, " MHz")
+	if g.ClockMHz.Known() && g.ClockMaxMHz.Known() {
+		clock = figure(g.ClockMHz, "") + " of " + figure(g.ClockMaxMHz, " MHz")
 	}
-	row(b, false, cell(txt, name), cell(txt, busy), cell(txt, memory), cell(num, figure(g.TemperatureC, "")), cell(num, powerText(g)),
-		cell(num, clock+" MHz"), cell(num, orDash(trafficText(g.PCIeReceive, g.PCIeSend))), cell(num, orDash(trafficText(g.NVLinkReceive, g.NVLinkSend))))
+	row(b, false, cell(txt, name), cell(txt, busy), cell(num, shareText(g.Utilization)), cell(txt, used), cell(txt, esc(memoryText(g, m.Run))), cell(num, figure(g.TemperatureC, "")), cell(num, powerText(g)), cell(num, clock))
 	notes := gpuNotes(g, m.Run)
 	for k := range g.Instances {
 		notes = append(notes, instanceNote(g, &g.Instances[k]))
@@ -168,18 +166,4 @@ func gpuRow(b *strings.Builder, m *Monitor, i int, g *machine.GPU) {
 		}
 		fmt.Fprintf(b, `<tr style="background:transparent"><td colspan="8" style="text-align:left;padding:0 0 3px 14px;border:0;white-space:normal;%s">%s</td></tr>`, faint, text)
 	}
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "–"
-	}
-	return s
-}
-
-// splitBar is a bar of a share, the first part of it in another colour.
-func splitBar(share, first float64) string {
-	share, first = clamp01(share), clamp01(min(first, share))
-	return fmt.Sprintf(`<span style="display:inline-block;width:64px;height:8px;border-radius:3px;overflow:hidden;background-color:%s"><span style="display:inline-block;vertical-align:top;width:%.0f%%;height:8px;background-color:%s"></span><span style="display:inline-block;vertical-align:top;width:%.0f%%;height:8px;background-color:%s"></span></span>`,
-		track, 100*first, css(orange), 100*(share-first), css(blue))
 }

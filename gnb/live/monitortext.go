@@ -59,14 +59,7 @@ func gpuLine(g *machine.GPU, run string) string {
 	if g.Error != "" {
 		return fmt.Sprintf("GPU %d: %s", g.Index, oneLine(g.Error))
 	}
-	line := fmt.Sprintf("GPU %d %s busy, %s, %s, %s, %s", g.Index, shareText(g.Utilization), memoryText(g, run), figure(g.TemperatureC, " °C"), powerText(g), figure(g.ClockMHz, " MHz"))
-	if t := trafficText(g.PCIeReceive, g.PCIeSend); t != "" {
-		line += ", PCIe " + t
-	}
-	if t := trafficText(g.NVLinkReceive, g.NVLinkSend); t != "" {
-		line += ", NVLink " + t
-	}
-	return line
+	return fmt.Sprintf("GPU %d %s busy, %s, %s, %s, %s", g.Index, shareText(g.Utilization), memoryText(g, run), figure(g.TemperatureC, " °C"), powerText(g), figure(g.ClockMHz, " MHz"))
 }
 
 func shareText(v machine.Value) string {
@@ -80,7 +73,7 @@ func shareText(v machine.Value) string {
 //
 //	host   ━━━━━━━╸────  62 %  ▂▃▅▇  CPU 62 % of 2 cores, memory …
 //	GPU 0  ━━━━━━━━━━╸─  91 %  ▂▃▅▇  21.0 GiB of 80.0 GiB (runs 20.0 GiB)  61 °C  340 of 700 W  1410 MHz
-//	       PCIe in 5.00 GB/s out 2.00 GB/s  slowed: power cap  worker 0 of 20261121-…
+//	       slowed: power cap  PCIe in 5.00 GB/s out 2.00 GB/s  worker 0 of 20261121-…
 func monitorLines(m *Monitor, st style, w int) []string {
 	s, ok := m.now()
 	title := strings.Join(nonEmpty(oneLine(m.Title), clock(m.Elapsed), oneLine(m.Detail)), "  ")
@@ -115,11 +108,7 @@ func monitorLines(m *Monitor, st style, w int) []string {
 			}
 			return s.GPUs[i].Utilization
 		}, text)
-		more := nonEmpty(prefixed("PCIe ", trafficText(g.PCIeReceive, g.PCIeSend)), prefixed("NVLink ", trafficText(g.NVLinkReceive, g.NVLinkSend)))
-		if g.Error == "" {
-			more = append(more, gpuNotes(g, m.Run)...)
-		}
-		if len(more) > 0 {
+		if more := gpuNotes(g, m.Run); g.Error == "" && len(more) > 0 {
 			out = append(out, fit("       "+strings.Join(more, "  "), w))
 		}
 		for k := range g.Instances {
@@ -130,13 +119,6 @@ func monitorLines(m *Monitor, st style, w int) []string {
 		out = append(out, fit(oneLine(s.Note), w))
 	}
 	return out
-}
-
-func prefixed(prefix, s string) string {
-	if s == "" {
-		return ""
-	}
-	return prefix + s
 }
 
 // sparkline is shares as a row of blocks; a gap is a space.

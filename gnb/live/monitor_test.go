@@ -1,0 +1,233 @@
+package live
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/janpfeifer/gonb/gonbui/protocol"
+
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// aMachine is n seconds of a machine with GPUs: the second is slowed down, the third falls off the bus in the
+// middle, and the fourth is divided.
+func aMachine(n, gpus int) Monitor {
+	m := Monitor{Title: "monitor", State: Running, Elapsed: time.Duration(n) * time.Second, Run: "20261121-a"}
+	for i := range n {
+		x := float64(i) / 10
+		s := machine.Sample{Time: time.Unix(int64(i), 0), Host: machine.Host{
+			CPU: machine.Value(0.5 + 0.4*math.Sin(x)), Cores: 16, MemoryUsed: 20<<30 + int64(i)<<24, MemoryTotal: 64 << 30, CPUThrottled: machine.Unknown(),
+			DiskRead: machine.Value(3e8 * math.Abs(math.Cos(x/3))), DiskWrite: 2e7, DiskBusy: 0.4, NetReceive: 1e6, NetSend: machine.Value(2e6 + 1e6*math.Sin(x)),
+		}}
+		if i == 0 {
+			s.Host.CPU, s.Host.DiskRead, s.Host.NetSend = machine.Unknown(), machine.Unknown(), machine.Unknown()
+		}
+		for k := range gpus {
+			g := machine.Blank(k)
+			g.Name, g.UUID = "NVIDIA H100 80GB HBM3", "GPU-"+strings.Repeat("x", k)
+			if k == 2 && i > n/2 {
+				g.Error = "the GPU has fallen off the bus"
+				s.GPUs = append(s.GPUs, g)
+				continue
+			}
+			g.Utilization, g.MemoryBusy = machine.Value(0.5+0.45*math.Sin(x+float64(k))), 0.3
+			g.MemoryUsed, g.MemoryTotal = machine.Value(float64(20+8*k)*(1<<30)), 80<<30
+			g.TemperatureC, g.PowerW, g.PowerLimitW = machine.Value(55+k), machine.Value(300+100*math.Sin(x/2)+float64(40*k)), 700
+			g.ClockMHz, g.ClockMaxMHz, g.MemoryClockMHz = 1755, 1980, 2619
+			g.PCIeReceive, g.PCIeSend, g.NVLinkReceive, g.NVLinkSend = 5.1e9, 2.2e9, 41e9, 39e9
+			g.Processes = []machine.Process{{PID: 4242, Name: "cell", Memory: machine.Value(float64(18+8*k) * (1 << 30)), Run: "20261121-a", Rank: k}}
+			switch k {
+			case 1:
+				g.Throttled = []string{"power cap"}
+				g.Processes = append(g.Processes, machine.Process{PID: 99, Name: "<python>", Memory: machine.Unknown()})
+			case 3:
+				g.Utilization, g.Processes = machine.Unknown(), nil
+				g.Instances = []machine.Instance{{Index: 2, GPU: 9, UUID: "MIG-3-2", Name: "1g.10gb", MemoryUsed: 1 << 30, MemoryTotal: 10 << 30}}
+			}
+			s.GPUs = append(s.GPUs, g)
+		}
+		m.Samples = append(m.Samples, s)
+	}
+	return m
+}
+
+// Pictures of machines of all kinds, into the directory in GNB_LOOK where eyes want to see them.
+func TestLookMonitor(t *testing.T) {
+	dir := os.Getenv("GNB_LOOK")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	for name, m := range map[string]Monitor{
+		"gpus": aMachine(150, 4), "host": aMachine(600, 0), "many": aMachine(20000, 12), "young": aMachine(2, 2), "one": aMachine(1, 1), "none": {Title: "monitor"},
+	} {
+		data, w, h, err := MonitorPNG(m)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		img, err := png.Decode(bytes.NewReader(data))
+		if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
+			t.Errorf("%s: a picture of %v for %d × %d: %v", name, img.Bounds(), w, h, err)
+		}
+		if rows := h / 200; rows != 1+min(len(m.gpus()), 1) {
+			t.Errorf("%s: a picture of height %d", name, h)
+		}
+		put(t, filepath.Join(dir, "monitor-"+name+".png"), data)
+		svg, err := monitorSVG(&m)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		put(t, filepath.Join(dir, "monitor-"+name+".html"), []byte(page(monitorHTML(&m, &Snapshot{Title: m.Title, State: m.State, Elapsed: m.Elapsed}, svg))))
+	}
+}
+
+// In a cell there is one output, which changes, and at the end a picture and a table.
+func TestMonitorCell(t *testing.T) {
+	d := &tape{}
+	sink := NewMonitor(Options{Display: d})
+	m := aMachine(60, 4)
+	m.Samples[59].Note = "something <b>odd</b>"
+	sink.Update(m)
+	for len(d.all()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	live := htmlOf(d.all()[0])
+	text := checkHTML(t, live)
+	for _, want := range []string{
+		"monitor", "running", "0 NVIDIA H100", "33 %", "(this run 18.0 GiB)", "of 700 W", "1755 of 1980 MHz", "slowed: power cap",
+		"PCIe in 5.10 GB/s out 2.20 GB/s", "NVLink in 41.0 GB/s", "worker 1 of 20261121-a 26.0 GiB", "<python> 99", "fallen off the bus", "GPU 3:2  1g.10gb  MIG-3-2",
+		"of 16 cores", "something <b>odd</b>",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the panel does not say %q:\n%s", want, text)
+		}
+	}
+	if n := strings.Count(live, "data:image/svg+xml"); n != 1 {
+		t.Errorf("%d pictures in the panel", n)
+	}
+	m = aMachine(61, 4)
+	m.State = Done
+	if err := sink.Close(m); err != nil {
+		t.Fatal(err)
+	}
+	out := d.outputs()
+	if len(out) != 2 {
+		t.Fatalf("%d outputs stay, want a picture and a table", len(out))
+	}
+	if _, ok := out[0].Data[protocol.MIMEImagePNG].([]byte); !ok || !strings.Contains(plainOf(out[0]), "GPU 0") {
+		t.Errorf("the first is %v", out[0].Data)
+	}
+	if text := checkHTML(t, htmlOf(out[1])); !strings.Contains(text, "done") || strings.Contains(htmlOf(out[1]), "svg") {
+		t.Errorf("the table says\n%s", text)
+	}
+	sink.Update(aMachine(5, 1))
+	if n := len(d.all()); n != len(out)+1 {
+		t.Errorf("an update after the end: %d displays", n)
+	}
+}
+
+// A terminal shows lines that fit and change in place; a pipe gets a line every few seconds.
+func TestMonitorTerminal(t *testing.T) {
+	m := aMachine(60, 4)
+	for _, w := range []int{200, 120, 72, 40, 20} {
+		for _, ascii := range []bool{false, true} {
+			lines := monitorLines(&m, style{ascii: ascii}, w)
+			if len(lines) < 6 {
+				t.Errorf("%d lines", len(lines))
+			}
+			for _, l := range lines[1:] {
+				if n := width(l); n > max(w, 39) { // the gauges take their room
+					t.Errorf("%d columns of %d: %q", n, w, l)
+				}
+				if ascii && strings.ContainsAny(l, "━─▁▂▃▄▅▆▇█") {
+					t.Errorf("not for a terminal of ASCII: %q", l)
+				}
+			}
+		}
+	}
+	var b bytes.Buffer
+	term := &monitorTerminal{w: &b, width: func() int { return 100 }, style: style{}}
+	for range 2 {
+		if err := term.frame(frame{}, &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := len(monitorLines(&m, style{}, 99))
+	if up := fmt.Sprintf("\x1b[%dA\r", n); strings.Count(b.String(), up) != 1 || strings.Count(b.String(), "\n") != 2*n {
+		t.Errorf("the second frame does not go up %d lines:\n%q", n, b.String())
+	}
+	b.Reset()
+	plain := &monitorPlain{out: &b, every: 5 * time.Second}
+	for i := 1; i <= 60; i++ {
+		part := m
+		part.Samples = m.Samples[:i]
+		if err := plain.frame(frame{last: i == 60}, &part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lines := strings.Count(b.String(), "\n"); lines != 13 || !strings.Contains(b.String(), "GPU 1 ") || !strings.Contains(b.String(), "GPU 2: the GPU has fallen off the bus") {
+		t.Errorf("%d lines in a minute:\n%s", lines, b.String())
+	}
+}
+
+// A curve has a gap where the figure was missing, and means where there are more samples than columns.
+func TestMonitorCurve(t *testing.T) {
+	m := aMachine(1000, 0)
+	for i := 300; i < 600; i++ {
+		m.Samples[i].Host.NetReceive = machine.Unknown()
+	}
+	curve := m.curve(func(s *machine.Sample) machine.Value { return s.Host.NetReceive }, 1e-6)
+	if len(curve) > monitorPoints || curve[len(curve)-1].x != 999 {
+		t.Errorf("%d points to %v", len(curve), curve[len(curve)-1])
+	}
+	for _, q := range curve {
+		if gap := q.x >= 309 && q.x < 600; gap != math.IsNaN(q.y) || !gap && q.y != 1 {
+			t.Errorf("%v at %v s", q.y, q.x)
+		}
+	}
+}
+
+func TestTimeAxis(t *testing.T) {
+	for _, c := range []struct {
+		sec    float64
+		goesOn bool
+		hi     float64
+		unit   string
+	}{
+		{0, true, 10, "s"},
+		{0, false, 1, "s"},
+		{9, true, 10, "s"},
+		{11, true, 12, "s"},
+		{200, true, 200, "s"},
+		{201, false, 201, "s"},
+		{300, true, 5, "min"},
+		{3600, true, 60, "min"},
+		{5 * 3600, true, 5, "h"},
+		{30 * 3600, true, 30, "h"},
+		{30 * 3600, false, 30, "h"},
+	} {
+		lo, hi, ticks, unit := timeAxis(c.sec, c.goesOn)
+		if lo != 0 || hi != c.hi || unit != c.unit || len(ticks) < 2 || len(ticks) > 7 || ticks[len(ticks)-1].Value > hi*(1+1e-9) {
+			t.Errorf("%v s, going on %t: to %v %s, %v", c.sec, c.goesOn, hi, unit, ticks)
+		}
+	}
+}
+
+// What a second of a machine with eight GPUs costs, after an hour.
+func BenchmarkMonitorFrame(b *testing.B) {
+	m := aMachine(machine.MaxSamples, 8)
+	s := Snapshot{Title: m.Title, State: m.State, Elapsed: m.Elapsed}
+	for b.Loop() {
+		svg, err := monitorSVG(&m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(monitorHTML(&m, &s, svg))), "bytes")
+	}
+}
