@@ -14,7 +14,6 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
 	"github.com/graphnb/graphnb/cuda/cublas"
-	"github.com/graphnb/graphnb/cuda/gpus"
 	"github.com/graphnb/graphnb/cuda/libs"
 	"github.com/graphnb/graphnb/cuda/nccl"
 	"github.com/graphnb/graphnb/cuda/sampler"
@@ -28,7 +27,7 @@ import (
 // gpuCount is the number of GPUs that workers may use, with the reason where there
 // is none. It touches no driver.
 func gpuCount() (int, error) {
-	slots, err := gpus.Slots()
+	slots, err := machine.GPUSlots()
 	return len(slots), err
 }
 
@@ -44,7 +43,7 @@ type device struct {
 
 // openGPU opens the device of this rank and puts the dataset there.
 func openGPU(w *Worker) (_ gpu, err error) {
-	slot, err := gpus.Choose(w.p.Rank, w.World(), w.job.FirstGPU) // all workers of a run are on one machine
+	slot, err := machine.ChooseGPU(w.p.Rank, w.World(), w.job.FirstGPU) // all workers of a run are on one machine
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/graphnb/graphnb/cuda/gpus"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // gpuShare shares the GPUs out among a sweep's trials: one trial's workers have each
@@ -40,7 +40,7 @@ func (s *gpuShare) take(ctx context.Context, n int) (first int, release func()) 
 		defer s.mu.Unlock()
 		s.freed.Broadcast()
 	})()
-	waits := n <= len(s.users) && !gpus.Sharing()
+	waits := n <= len(s.users) && !machine.SharingGPUs()
 	n = min(n, len(s.users))
 	for {
 		first, used := s.least(n)

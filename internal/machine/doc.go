@@ -1,5 +1,5 @@
 // Package machine is this machine: what it can do at most ([Limits], measured once and kept in the user's
-// cache directory), how much memory may still be taken ([ReadMemory]), and what it does ([Watch]: host and
+// cache directory), how much memory may still be taken ([ReadMemory]), which GPUs workers may use ([GPUSlots]), and what it does ([Watch]: host and
 // GPUs, once an interval). Limits of control groups, a container's or a job's, count where they bind.
 //
 // # Basics

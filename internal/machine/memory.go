@@ -49,6 +49,15 @@ func readMemoryIn(proc, groups string) (Memory, error) {
 	return m, nil
 }
 
+// PeakRSS is the largest resident set that this process has had, in bytes; 0 where the system does not say.
+func PeakRSS() int64 {
+	kb, err := field("/proc/self/status", "VmHWM:")
+	if err != nil {
+		return 0
+	}
+	return kb << 10
+}
+
 // version is where a version of control groups says what memory it allows. A machine may have both; the one
 // that does not govern memory has no such files.
 type version struct {

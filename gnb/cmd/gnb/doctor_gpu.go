@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/graphnb/graphnb/cuda/gpus"
 	"github.com/graphnb/graphnb/cuda/libs"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // The first releases of NVIDIA's driver of each CUDA that matters: what the kernels need (11.8), and where
@@ -46,7 +46,7 @@ func driverRelease() (release int, version string) {
 
 // checkGPU counts devices without opening any. None is no failure.
 func checkGPU(context.Context, patient) check {
-	slots, err := gpus.Slots()
+	slots, err := machine.GPUSlots()
 	if err != nil {
 		return good("%s: training runs on the CPU (%s/%s, %d cores)", strings.TrimPrefix(err.Error(), "cuda: "), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	}

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/graphnb/graphnb/cuda/gpus"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -48,7 +47,7 @@ func checkSharedMemory(context.Context, patient) check {
 	if err := unix.Munmap(m); err != nil {
 		return bad(fix, "unmapping a memfd: %v", err)
 	}
-	slots, _ := gpus.Slots() // none, and no count of them, need the same
+	slots, _ := machine.GPUSlots() // none, and no count of them, need the same
 	var shm unix.Statfs_t
 	err = unix.Statfs("/dev/shm", &shm)
 	return judgeShm(len(slots), int64(shm.Blocks)*shm.Bsize, err)

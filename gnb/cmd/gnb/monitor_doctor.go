@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/cuda/gpus"
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // checkNVML asks NVML for the GPUs as "gnb monitor" does, in a process of its own. What it cannot say is a
@@ -24,7 +24,7 @@ func checkNVML(ctx context.Context, _ patient) check {
 	}
 	if len(s.GPUs) == 0 {
 		why := strings.TrimPrefix(s.Note, "GPUs are not shown: ")
-		if _, err := gpus.Slots(); err != nil {
+		if _, err := machine.GPUSlots(); err != nil {
 			return good("%s; \"gnb monitor\" shows the host", why)
 		}
 		return bad("see what \"nvidia-smi\" says; training does not need it, gnb.Monitor does", "%s", why)

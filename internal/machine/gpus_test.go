@@ -1,4 +1,4 @@
-package gpus
+package machine
 
 import (
 	"fmt"
@@ -93,14 +93,14 @@ func TestSlots(t *testing.T) {
 func TestChoose(t *testing.T) {
 	t.Setenv("GNB_NVIDIA_PROC", fakeProc(t, 2, 0))
 	t.Setenv("CUDA_VISIBLE_DEVICES", "1,0")
-	if s, err := Choose(1, 2, 0); err != nil || s.Device != 1 || s.Shared || s.Name != "NVIDIA Test 0" {
+	if s, err := ChooseGPU(1, 2, 0); err != nil || s.Device != 1 || s.Shared || s.Name != "NVIDIA Test 0" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := Choose(0, 3, 0); err == nil || !strings.Contains(err.Error(), "3 workers on this machine and 2 GPUs") {
+	if _, err := ChooseGPU(0, 3, 0); err == nil || !strings.Contains(err.Error(), "3 workers on this machine and 2 GPUs") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("GNB_CUDA_SHARE", "1")
-	if s, err := Choose(2, 3, 0); err != nil || s.Device != 0 || !s.Shared {
+	if s, err := ChooseGPU(2, 3, 0); err != nil || s.Device != 0 || !s.Shared {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -1,7 +1,4 @@
-// Package gpus counts the GPUs that workers may use, and says which is whose, without
-// touching the driver: in what the kernel says in /proc and in the files of /dev. It is
-// part of every program, with -tags cuda or without.
-package gpus
+package machine
 
 import (
 	"cmp"
@@ -23,8 +20,8 @@ const (
 	devRoot  = "/dev"
 )
 
-// Slot is a device that a process may use: a whole GPU, or an instance of one that is divided (MIG).
-type Slot struct {
+// GPUSlot is a device that a process may use: a whole GPU, or an instance of one that is divided (MIG).
+type GPUSlot struct {
 	// Device is the index for cuda.Options.Device.
 	Device int
 	// Visible is what CUDA_VISIBLE_DEVICES has to be before the driver is loaded; "" leaves it as it is.
@@ -35,11 +32,11 @@ type Slot struct {
 	Name string
 }
 
-// Slots are the devices that workers on this machine may use, one a worker, in the order of their local
+// GPUSlots are the devices that workers on this machine may use, one a worker, in the order of their local
 // ranks: those of CUDA_VISIBLE_DEVICES where it is set, else all. They are found without touching the
 // driver, in what the kernel says in /proc and in the files of /dev: the caller gets no context and opens
 // no device. No GPU is an empty list with the reason as an error.
-func Slots() ([]Slot, error) {
+func GPUSlots() ([]GPUSlot, error) {
 	root, dev := procRoot, devRoot
 	if r := os.Getenv("GNB_NVIDIA_PROC"); r != "" {
 		root, dev = r, ""
@@ -48,24 +45,24 @@ func Slots() ([]Slot, error) {
 	return slots(root, dev, visible, set)
 }
 
-// Choose is the slot of a worker, by its local rank among those on this machine: rank 0 has the slot number
+// ChooseGPU is the slot of a worker, by its local rank among those on this machine: rank 0 has the slot number
 // first, which is not 0 where several runs share out the devices, and so on around. More workers than
 // devices is an error that says both numbers, unless GNB_CUDA_SHARE=1 lets them share devices.
-func Choose(localRank, localWorld, first int) (Slot, error) {
-	all, err := Slots()
+func ChooseGPU(localRank, localWorld, first int) (GPUSlot, error) {
+	all, err := GPUSlots()
 	if err != nil {
-		return Slot{}, err
+		return GPUSlot{}, err
 	}
-	if localWorld > len(all) && !Sharing() {
-		return Slot{}, fmt.Errorf("cuda: %d workers on this machine and %d GPUs: take %d workers, or let them share GPUs with GNB_CUDA_SHARE=1 (NCCL 2.30 or newer)", localWorld, len(all), len(all))
+	if localWorld > len(all) && !SharingGPUs() {
+		return GPUSlot{}, fmt.Errorf("cuda: %d workers on this machine and %d GPUs: take %d workers, or let them share GPUs with GNB_CUDA_SHARE=1 (NCCL 2.30 or newer)", localWorld, len(all), len(all))
 	}
 	s := all[(first+localRank)%len(all)]
 	s.Shared = localWorld > len(all)
 	return s, nil
 }
 
-// Sharing says whether several workers may use one device, which GNB_CUDA_SHARE=1 allows.
-func Sharing() bool { return os.Getenv("GNB_CUDA_SHARE") == "1" }
+// SharingGPUs says whether several workers may use one device, which GNB_CUDA_SHARE=1 allows.
+func SharingGPUs() bool { return os.Getenv("GNB_CUDA_SHARE") == "1" }
 
 // gpu is what /proc says of one.
 type gpu struct {
@@ -77,7 +74,7 @@ type gpu struct {
 }
 
 // slots looks below root, and for devices' files in dev, unless that is "".
-func slots(root, dev, visible string, set bool) ([]Slot, error) {
+func slots(root, dev, visible string, set bool) ([]GPUSlot, error) {
 	all, err := gpus(root)
 	switch {
 	case err != nil && (dev == "" || !errors.Is(err, fs.ErrNotExist)):
@@ -97,7 +94,7 @@ func slots(root, dev, visible string, set bool) ([]Slot, error) {
 	if !set {
 		return every(all), nil
 	}
-	var got []Slot
+	var got []GPUSlot
 	seen := map[string]bool{}
 	for i, token := range strings.Split(visible, ",") {
 		token = strings.TrimSpace(token)
@@ -109,7 +106,7 @@ func slots(root, dev, visible string, set bool) ([]Slot, error) {
 			return nil, fmt.Errorf("cuda: CUDA_VISIBLE_DEVICES=%q names %s twice, and the driver refuses that", visible, token)
 		}
 		seen[token] = true
-		s := Slot{Device: i, Name: name}
+		s := GPUSlot{Device: i, Name: name}
 		if mig { // a process sees one instance only: the first that is named
 			s.Device, s.Visible = 0, token
 		}
@@ -123,15 +120,15 @@ func slots(root, dev, visible string, set bool) ([]Slot, error) {
 
 // every is what a process sees where nothing narrows it. Where a GPU is divided the driver shows one
 // instance and no other device; the instances' names are not in /proc.
-func every(all []gpu) []Slot {
+func every(all []gpu) []GPUSlot {
 	for _, g := range all {
 		if g.instances > 0 {
-			return []Slot{{Name: g.name + " (the first of its " + strconv.Itoa(g.instances) + " MIG instances; name others in CUDA_VISIBLE_DEVICES)"}}
+			return []GPUSlot{{Name: g.name + " (the first of its " + strconv.Itoa(g.instances) + " MIG instances; name others in CUDA_VISIBLE_DEVICES)"}}
 		}
 	}
-	var got []Slot
+	var got []GPUSlot
 	for i, g := range all {
-		got = append(got, Slot{Device: i, Name: g.name})
+		got = append(got, GPUSlot{Device: i, Name: g.name})
 	}
 	return got
 }
