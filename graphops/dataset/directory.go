@@ -117,50 +117,23 @@ func (s stamp) unchanged() error {
 // arrays.
 func Write(dir string, d *Dataset) error {
 	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", dir, err) }
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return fail(err)
-	}
-	if _, err := os.Lstat(abs); err == nil {
-		return fail(fmt.Errorf("%w; remove it or choose another directory", fs.ErrExist))
-	}
 	parts, err := d.sections()
 	if err != nil {
 		return fail(err)
 	}
-	parent, base := filepath.Split(abs)
-	if err := os.MkdirAll(parent, 0o777); err != nil {
-		return fail(err)
-	}
-	locked, err := tempdir.New(parent, base)
-	if err != nil {
-		return fail(err)
-	}
-	defer locked.Remove() // after the rename nothing is left under the name
-	tmp := locked.Path
-	// The values may lie in mapped files of another dataset.
-	err = mapped.Guard(func() error {
-		for _, part := range parts {
-			if err := part.write(filepath.Join(tmp, part.name)); err != nil {
-				return err
+	err = tempdir.Build(dir, func(tmp string) error {
+		// The values may lie in mapped files of another dataset.
+		return mapped.Guard(func() error {
+			for _, part := range parts {
+				if err := part.write(filepath.Join(tmp, part.name)); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 	if err != nil {
 		return fail(err)
-	}
-	if err := os.Chmod(tmp, 0o755); err != nil { // MkdirTemp makes it private
-		return fail(err)
-	}
-	for _, step := range []func() error{
-		func() error { return syncDir(tmp) },
-		func() error { return os.Rename(tmp, abs) },
-		func() error { return syncDir(parent) },
-	} {
-		if err := step(); err != nil {
-			return fail(err)
-		}
 	}
 	return nil
 }
@@ -201,7 +174,7 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	if err := os.Rename(tmp, path); err != nil {
 		return fail(err)
 	}
-	if err := syncDir(dir); err != nil {
+	if err := tempdir.Sync(dir); err != nil {
 		return fail(err)
 	}
 	return nil
@@ -218,14 +191,5 @@ func (s section) write(path string) (err error) {
 			return err
 		}
 	}
-	return f.Sync()
-}
-
-func syncDir(path string) (err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
 	return f.Sync()
 }

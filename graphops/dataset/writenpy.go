@@ -13,10 +13,20 @@ import (
 
 // WriteNPY writes x [rows, cols], row-major, as a NumPy file of float32, whole or
 // not at all: aside, synced, renamed over what was there.
-func WriteNPY(path string, rows, cols int, x []float32) (err error) {
+func WriteNPY(path string, rows, cols int, x []float32) error {
 	if len(x) != rows*cols {
 		return fmt.Errorf("dataset: writing %s: [%d,%d] needs %d values and there are %d", path, rows, cols, rows*cols, len(x))
 	}
+	return writeNPY(path, npy.EncodeHeader(npyFloat32, rows, cols), x, math.Float32bits)
+}
+
+// WriteIDs writes ids, such as the part of each node, as a NumPy file of int32
+// [len(ids)], whole or not at all.
+func WriteIDs(path string, ids []int32) error {
+	return writeNPY(path, npy.EncodeHeader(npyInt32, len(ids)), ids, func(v int32) uint32 { return uint32(v) })
+}
+
+func writeNPY[T any](path string, header []byte, x []T, bits func(T) uint32) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return fmt.Errorf("dataset: writing %s: %w", path, err)
@@ -29,7 +39,7 @@ func WriteNPY(path string, rows, cols int, x []float32) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if _, err = w.Write(npy.EncodeHeader(npyFloat32, rows, cols)); err != nil {
+	if _, err = w.Write(header); err != nil {
 		return err
 	}
 	buf := make([]byte, 0, 4<<10)
@@ -37,7 +47,7 @@ func WriteNPY(path string, rows, cols int, x []float32) (err error) {
 		n := min(len(x), 1<<10)
 		buf = buf[:0]
 		for _, v := range x[:n] {
-			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
+			buf = binary.LittleEndian.AppendUint32(buf, bits(v))
 		}
 		if _, err = w.Write(buf); err != nil {
 			return err

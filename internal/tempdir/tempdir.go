@@ -4,6 +4,7 @@ package tempdir
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,6 +51,52 @@ func New(parent, base string) (*Dir, error) {
 		}
 		return &Dir{Path: path, lock: lock}, nil
 	}
+}
+
+// Build has fill put a directory together under another name beside path, and
+// renames it to path when fill is done and all is on disk: there is no moment at
+// which path holds a part of it. Missing parents are made. What is at path already
+// is an error, as of [fs.ErrExist]. fill syncs the files that it writes.
+func Build(path string, fill func(dir string) error) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(abs); err == nil {
+		return fmt.Errorf("%w; remove it or choose another directory", fs.ErrExist)
+	}
+	parent, base := filepath.Split(abs)
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return err
+	}
+	d, err := New(parent, base)
+	if err != nil {
+		return err
+	}
+	defer d.Remove() // after the rename nothing is left under the name
+	if err := fill(d.Path); err != nil {
+		return err
+	}
+	if err := os.Chmod(d.Path, 0o755); err != nil { // MkdirTemp makes it private
+		return err
+	}
+	if err := Sync(d.Path); err != nil {
+		return err
+	}
+	if err := os.Rename(d.Path, abs); err != nil {
+		return err
+	}
+	return Sync(parent)
+}
+
+// Sync makes a directory's entries durable.
+func Sync(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	return errors.Join(err, f.Close())
 }
 
 // Remove removes what is left of the directory under its temporary name and

@@ -51,6 +51,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Options says how to convert. The zero value finds the format and takes
@@ -182,7 +183,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	}
 	return Stats{
 		Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.Features(), Classes: d.Classes(),
-		PeakRSSBytes: peakRSS(), Seconds: time.Since(start).Seconds(),
+		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
 	}, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // helperEnv makes the test binary a process that converts: its value is the
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	debug.SetGCPercent(25) // as gnb data convert does
 	_, err := Convert(context.Background(), src, os.Getenv(helperEnv+"_DST"), Options{Features: os.Getenv(helperEnv + "_FEATURES")})
-	r := helperResult{Peak: peakRSS()}
+	r := helperResult{Peak: machine.PeakRSS()}
 	if err != nil {
 		r.Error = err.Error()
 	}
