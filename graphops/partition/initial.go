@@ -1,0 +1,143 @@
+package partition
+
+import "math"
+
+// tries is how often a bisection begins anew; the best counts.
+const tries = 8
+
+// initial divides the smallest graph by recursive bisection.
+func (m *divider) initial(g *weighted) []int32 {
+	of := make([]int32, g.nodes())
+	all := make([]int32, g.nodes())
+	for v := range all {
+		all[v] = int32(v)
+	}
+	m.bisect(g, all, of, 0, m.parts)
+	return of
+}
+
+// bisect divides nodes, whose subgraph g is, into the parts [first, first+parts).
+func (m *divider) bisect(g *weighted, nodes, of []int32, first, parts int) {
+	if parts == 1 {
+		for _, v := range nodes {
+			of[v] = int32(first)
+		}
+		return
+	}
+	if m.ctx.Err() != nil {
+		return
+	}
+	half := parts / 2
+	share := float64(half) / float64(parts)
+	best, bestCut, bestOver := []int32(nil), int64(math.MaxInt64), int64(math.MaxInt64)
+	for try := range tries {
+		side := m.grow(g, share, int(draw(m.o.Seed, first*m.parts+parts, 1000+try)))
+		cut, over := m.improve(g, side, share, parts)
+		if over < bestOver || over == bestOver && cut < bestCut {
+			best, bestCut, bestOver = side, cut, over
+		}
+	}
+	for i, count := range []int{half, parts - half} {
+		sub, members := g.part(best, int32(i))
+		for j, v := range members {
+			members[j] = nodes[v]
+		}
+		m.bisect(sub, members, of, first+i*half, count)
+	}
+}
+
+// grow is side 0 grown from a node, node by node with the fewest edges more cut,
+// until it has its share of the weight; the rest is side 1.
+func (m *divider) grow(g *weighted, share float64, from int) []int32 {
+	n := g.nodes()
+	side := make([]int32, n)
+	for v := range side {
+		side[v] = 1
+	}
+	target := int64(share * float64(g.total))
+	gain := make([]int64, n) // of edges that a node has into side 0, less those it has to side 1
+	for v := range gain {
+		for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
+			gain[v] -= g.weightOf(e)
+		}
+	}
+	var h heap
+	var weight int64
+	for next := 0; weight < target && next < n; {
+		var v int32
+		if len(h) > 0 {
+			it := h.pop()
+			if v = it.node; side[v] == 0 || it.gain != gain[v] {
+				continue
+			}
+		} else { // another component
+			v = int32((from + next) % n)
+			if next++; side[v] == 0 {
+				continue
+			}
+		}
+		if weight > 0 && weight+g.node[v] > target+(target-weight) { // worse than without it
+			continue
+		}
+		side[v] = 0
+		weight += g.node[v]
+		for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
+			if u := g.adj[e]; side[u] == 1 {
+				gain[u] += 2 * g.weightOf(e)
+				h.push(item{gain[u], u})
+			}
+		}
+	}
+	return side
+}
+
+// improve refines a bisection in place and returns its cut and by how much its
+// sides are heavier than they may be.
+func (m *divider) improve(g *weighted, side []int32, share float64, parts int) (cut, over int64) {
+	// Each of log2(parts) bisections may use its share of the imbalance.
+	slack := m.o.Imbalance / math.Ceil(math.Log2(float64(parts)))
+	most := []int64{int64((1 + slack) * share * float64(g.total)), int64((1 + slack) * (1 - share) * float64(g.total))}
+	r := newMoves(g, side, most)
+	r.rebalance()
+	for range 8 {
+		if !r.climb() {
+			break
+		}
+	}
+	for v := range side {
+		for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
+			if side[g.adj[e]] != side[v] {
+				cut += g.weightOf(e)
+			}
+		}
+	}
+	for i, s := range r.size {
+		over += max(0, s-most[i])
+	}
+	return cut, over
+}
+
+// part is the subgraph of one side's nodes, and their numbers in g.
+func (g *weighted) part(side []int32, of int32) (*weighted, []int32) {
+	number := make([]int32, g.nodes())
+	var members []int32
+	for v, s := range side {
+		if s == of {
+			number[v] = int32(len(members))
+			members = append(members, int32(v))
+		}
+	}
+	p := &weighted{indptr: make([]int64, len(members)+1), node: make([]int64, len(members)), edge: []int32{}}
+	for i, v := range members {
+		p.node[i] = g.node[v]
+		p.total += g.node[v]
+		for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
+			if u := g.adj[e]; side[u] == of {
+				p.adj = append(p.adj, number[u])
+				p.edge = append(p.edge, int32(g.weightOf(e)))
+			}
+		}
+		p.indptr[i+1] = int64(len(p.adj))
+	}
+	return p, members
+}

@@ -1,0 +1,193 @@
+package partition
+
+import (
+	"context"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// weighted is an undirected graph without loops: both directions of each edge.
+type weighted struct {
+	indptr []int64
+	adj    []int32
+	edge   []int32 // weights of adj, nil: 1
+	node   []int64 // weights of nodes
+	total  int64   // of them
+}
+
+func (g *weighted) nodes() int { return len(g.node) }
+
+func (g *weighted) weightOf(e int64) int64 {
+	if g.edge == nil {
+		return 1
+	}
+	return int64(g.edge[e])
+}
+
+// level is a graph and, for each of its nodes, the node of the next level's graph
+// that it is merged into.
+type level struct {
+	*weighted
+	into []int32
+}
+
+const (
+	// coarsest is the nodes a part at which merging stops.
+	coarsest = 160
+	// clusters is how many clusters of a part's weight there are at least.
+	clusters = 48
+	// fewEdges is the edges of a graph, both directions, that is refined by
+	// Fiduccia's and Mattheyses's method as well, which climbs out of hollows.
+	fewEdges = 4 << 20
+)
+
+func multilevel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int32, error) {
+	if parts == 1 {
+		return make([]int32, g.NumNodes()), nil
+	}
+	m := &divider{ctx: ctx, parts: parts, o: o}
+	w := m.undirected(g)
+	for range parts {
+		m.most = append(m.most, limit(w.total, parts, o.Imbalance))
+	}
+	of := m.cycle(w, nil)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	o.Progress(0.8)
+	// A graph of a dense core among nodes with few edges is best divided into core
+	// and the rest, which merging hides and going through the nodes finds.
+	o.Progress = func(float64) {}
+	other, err := fennel(ctx, g, parts, o)
+	if err != nil {
+		return nil, err
+	}
+	if w.cut(other) < w.cut(of) {
+		of = m.cycle(w, other)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return of, nil
+}
+
+// cycle merges, divides the smallest graph, and refines on the way back. Given a
+// division, it merges nodes of the same part only and refines that division.
+func (m *divider) cycle(g *weighted, given []int32) []int32 {
+	levels := []level{{weighted: g}}
+	of := given
+	bound := g.total / int64(clusters*m.parts)
+	for {
+		at := &levels[len(levels)-1]
+		if at.nodes() <= coarsest*m.parts {
+			break
+		}
+		into, count := m.cluster(at.weighted, bound, len(levels), of)
+		if m.ctx.Err() != nil || count > at.nodes()*19/20 {
+			break
+		}
+		at.into = into
+		levels = append(levels, level{weighted: at.contract(into, count)})
+		if of != nil {
+			coarse := make([]int32, count)
+			for v, c := range into {
+				coarse[c] = of[v]
+			}
+			of = coarse
+		}
+	}
+	if of == nil {
+		of = m.initial(levels[len(levels)-1].weighted)
+	}
+	for i := len(levels) - 1; i >= 0 && m.ctx.Err() == nil; i-- {
+		at := levels[i]
+		if at.into != nil {
+			fine := make([]int32, at.nodes())
+			for v, c := range at.into {
+				fine[v] = of[c]
+			}
+			of = fine
+		}
+		m.refine(at.weighted, of)
+		levels[i] = level{}
+	}
+	return of
+}
+
+// cut is the weight of the edges between parts, both directions.
+func (g *weighted) cut(of []int32) (cut int64) {
+	for v, p := range of {
+		for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
+			if of[g.adj[e]] != p {
+				cut += g.weightOf(e)
+			}
+		}
+	}
+	return cut
+}
+
+// divider is one call of multilevel.
+type divider struct {
+	ctx   context.Context
+	parts int
+	o     Options
+	most  []int64 // what each part may weigh
+}
+
+// undirected is the graph as this package's, sharing its arrays where it has both
+// directions of each edge and no loop.
+func (m *divider) undirected(g *graphops.Graph) *weighted {
+	if !g.Symmetric() {
+		g = g.Undirected(m.o.Threads)
+	}
+	for v := range int32(g.NumNodes()) {
+		if has(g.InNeighbors(v), v) {
+			g = g.RemoveSelfLoops(m.o.Threads)
+			break
+		}
+	}
+	w := &weighted{indptr: g.Indptr, adj: g.Indices, node: make([]int64, g.NumNodes())}
+	for v := range w.node {
+		w.node[v] = m.o.weight(v)
+		w.total += w.node[v]
+	}
+	if w.total == 0 { // then the nodes are what can be balanced
+		for v := range w.node {
+			w.node[v] = 1
+		}
+		w.total = int64(len(w.node))
+	}
+	return w
+}
+
+// contract is the graph of clusters: an edge weighs what the edges between two
+// clusters weigh together.
+func (g *weighted) contract(into []int32, count int) *weighted {
+	start, members := group(into, count)
+	c := &weighted{
+		indptr: make([]int64, count+1), node: make([]int64, count), total: g.total,
+		adj: make([]int32, 0, len(g.adj)/3), edge: make([]int32, 0, len(g.adj)/3),
+	}
+	place := make([]int64, count) // of a neighbour in adj, +1
+	for v := range int32(count) {
+		first := int64(len(c.adj))
+		for _, u := range members[start[v]:start[v+1]] {
+			c.node[v] += g.node[u]
+			for e := g.indptr[u]; e < g.indptr[u+1]; e++ {
+				d := into[g.adj[e]]
+				if d == v {
+					continue
+				}
+				if place[d] <= first {
+					c.adj, c.edge = append(c.adj, d), append(c.edge, 0)
+					place[d] = int64(len(c.adj))
+				}
+				// Saturating: a heuristic's weight, above 2 billion edges.
+				at := place[d] - 1
+				c.edge[at] = int32(min(int64(c.edge[at])+g.weightOf(e), 1<<31-1))
+			}
+		}
+		c.indptr[v+1] = int64(len(c.adj))
+	}
+	return c
+}

@@ -1,0 +1,290 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// made is the graph of n nodes with so many random edges, those of one eighth of
+// the nodes to nodes near them; loops and duplicates occur.
+func made(t testing.TB, n, edges int, undirected bool) *graphops.Graph {
+	t.Helper()
+	r := rand.New(rand.NewPCG(uint64(n), uint64(edges)))
+	var src, dst []int32
+	for range edges {
+		v := r.IntN(n)
+		u := (v + r.IntN(max(1, n/8))) % n
+		src, dst = append(src, int32(u)), append(dst, int32(v))
+	}
+	g, err := graphops.FromEdges(n, src, dst, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if undirected {
+		g = g.Undirected(2)
+	}
+	return g
+}
+
+func divide(t testing.TB, g *graphops.Graph, parts int, o Options) *Parts {
+	t.Helper()
+	p, err := Divide(t.Context(), g, parts, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Measure against pairs in a map.
+func TestMeasure(t *testing.T) {
+	for _, n := range []int{1, 2, 50, 3000} {
+		for _, undirected := range []bool{false, true} {
+			g := made(t, n, 4*n, undirected)
+			weights := make([]int32, n)
+			of := make([]int32, n)
+			for v := range of {
+				of[v], weights[v] = int32(v%3), int32(v%5)
+			}
+			type pair struct{ a, b int32 }
+			edges, halo := map[pair]bool{}, map[pair]bool{}
+			var nodes, heavy [3]int64
+			cut := int64(0)
+			for v := range int32(n) {
+				nodes[of[v]]++
+				heavy[of[v]] += int64(weights[v])
+				for _, u := range g.InNeighbors(v) {
+					if of[u] != of[v] {
+						halo[pair{of[v], u}] = true
+					}
+					if e := (pair{min(u, v), max(u, v)}); u != v && !edges[e] {
+						edges[e] = true
+						if of[u] != of[v] {
+							cut++
+						}
+					}
+				}
+			}
+			var seen [3]int64
+			for h := range halo {
+				seen[h.a]++
+			}
+			s, err := Measure(t.Context(), g, of, 3, weights, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Edges != int64(len(edges)) || s.EdgeCut != cut || !slices.Equal(s.Nodes, nodes[:]) || !slices.Equal(s.Weights, heavy[:]) || !slices.Equal(s.Halo, seen[:]) {
+				t.Errorf("%d nodes: %+v; want %d edges, %d cut, nodes %v, weights %v, halo %v", n, s, len(edges), cut, nodes, heavy, seen)
+			}
+			if total := heavy[0] + heavy[1] + heavy[2]; total > 0 {
+				if want := 3 * float64(slices.Max(heavy[:])) / float64(total); s.Imbalance != want {
+					t.Errorf("%d nodes: imbalance %v, want %v", n, s.Imbalance, want)
+				}
+			}
+		}
+	}
+}
+
+// Every method gives every node a part, keeps parts as light as asked, gives the
+// same for the same seed on any number of threads, and another for another one.
+func TestEveryMethod(t *testing.T) {
+	for _, n := range []int{40, 5000} {
+		g := made(t, n, 6*n, false)
+		weights := make([]int32, n)
+		for v := range weights {
+			weights[v] = int32(v % 4)
+		}
+		for _, method := range Methods() {
+			for _, w := range [][]int32{nil, weights} {
+				for _, parts := range []int{1, 2, 3, 8} {
+					t.Run(fmt.Sprintf("%s/%d/%d/%v", method, n, parts, w != nil), func(t *testing.T) {
+						o := Options{Method: method, Weights: w, Seed: 1, Threads: 1, Imbalance: 0.05}
+						p := divide(t, g, parts, o)
+						total := int64(n)
+						if w != nil {
+							total = 0
+							for _, x := range w {
+								total += int64(x)
+							}
+						}
+						if got, most := slices.Max(p.Weights), limit(total, parts, 0.05)+3; got > most {
+							t.Errorf("a part weighs %d, more than %d: %v", got, most, p.Weights)
+						}
+						o.Threads = 3
+						if q := divide(t, g, parts, o); !slices.Equal(p.Of, q.Of) || p.EdgeCut != q.EdgeCut {
+							t.Error("threads change the parts")
+						}
+						o.Seed = 2
+						q := divide(t, g, parts, o)
+						if same := slices.Equal(p.Of, q.Of); parts > 1 && n > 40 && same != (method == Range || method == Fennel) {
+							t.Errorf("with another seed: the same %v", same)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// Graphs whose best division is known.
+func TestKnownCuts(t *testing.T) {
+	clique := func(src, dst []int32, from, n int32) ([]int32, []int32) {
+		for i := range n {
+			for j := range i {
+				src, dst = append(src, from+i), append(dst, from+j)
+			}
+		}
+		return src, dst
+	}
+	for name, c := range map[string]struct {
+		nodes, parts int
+		edges        func() (src, dst []int32)
+		most         int64
+	}{
+		"four cliques in a ring": {400, 4, func() (src, dst []int32) {
+			for i := range int32(4) {
+				src, dst = clique(src, dst, 100*i, 100)
+				src, dst = append(src, 100*i), append(dst, (100*i+150)%400)
+			}
+			return src, dst
+		}, 4},
+		"path": {10000, 4, func() (src, dst []int32) {
+			for i := range int32(9999) {
+				src, dst = append(src, i), append(dst, i+1)
+			}
+			return src, dst
+		}, 12},
+		"grid": {64 * 64, 2, func() (src, dst []int32) {
+			for i := range int32(64 * 64) {
+				if i%64 < 63 {
+					src, dst = append(src, i), append(dst, i+1)
+				}
+				if i < 63*64 {
+					src, dst = append(src, i), append(dst, i+64)
+				}
+			}
+			return src, dst
+		}, 80},
+		"two communities": {4000, 2, func() (src, dst []int32) {
+			r := rand.New(rand.NewPCG(1, 2))
+			for i := range 40000 {
+				side := i & 1 // node ids alternate, so that ranges do not help
+				to := side
+				if i%50 == 0 {
+					to = 1 - side
+				}
+				src, dst = append(src, int32(2*r.IntN(2000)+side)), append(dst, int32(2*r.IntN(2000)+to))
+			}
+			return src, dst
+		}, 820},
+		"star":     {5000, 2, func() (src, dst []int32) { return make([]int32, 4999), counting(1, 5000) }, 2600},
+		"no edges": {5000, 7, func() (src, dst []int32) { return nil, nil }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src, dst := c.edges()
+			g, err := graphops.FromEdges(c.nodes, src, dst, graphops.BuildOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := divide(t, g, c.parts, Options{})
+			if p.EdgeCut > c.most || p.Imbalance > 1.031 {
+				t.Errorf("%v; want at most %d cut, and 3 %% above the mean", p, c.most)
+			}
+			t.Log(p)
+		})
+	}
+}
+
+func counting(lo, hi int32) (s []int32) {
+	for i := lo; i < hi; i++ {
+		s = append(s, i)
+	}
+	return s
+}
+
+// The planted dataset's communities are found.
+func TestPlanted(t *testing.T) {
+	ds, err := dataset.Load("planted?nodes=20000&classes=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ds.Close()
+	p, random := divide(t, ds.Graph, 4, Options{}), divide(t, ds.Graph, 4, Options{Method: Random})
+	if fennel := divide(t, ds.Graph, 4, Options{Method: Fennel}); p.EdgeCut >= fennel.EdgeCut || fennel.EdgeCut >= random.EdgeCut {
+		t.Errorf("%v\n%v\n%v", p, fennel, random)
+	}
+	for i, h := range p.Halo {
+		if h >= random.Halo[i] {
+			t.Errorf("part %d sees %d nodes of others, with random parts %d", i, h, random.Halo[i])
+		}
+	}
+}
+
+// A graph of a dense core among nodes with few edges, whose merged nodes all look
+// alike: going through it finds more, and that is refined.
+func TestCore(t *testing.T) {
+	ds, err := dataset.Load("rmat?scale=13&degree=16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ds.Close()
+	for _, parts := range []int{2, 4} {
+		p, f := divide(t, ds.Graph, parts, Options{}), divide(t, ds.Graph, parts, Options{Method: Fennel})
+		if p.EdgeCut >= f.EdgeCut {
+			t.Errorf("%v\n%v", p, f)
+		}
+		t.Log(p, f)
+	}
+}
+
+func TestMisuse(t *testing.T) {
+	g := made(t, 10, 30, false)
+	for want, f := range map[string]func() error{
+		"11 parts of 10 nodes":   func() error { _, err := Divide(t.Context(), g, 11, Options{}); return err },
+		"0 parts of 10 nodes":    func() error { _, err := Divide(t.Context(), g, 0, Options{}); return err },
+		"3 weights for 10 nodes": func() error { _, err := Divide(t.Context(), g, 2, Options{Weights: make([]int32, 3)}); return err },
+		`no method "metis"`:      func() error { _, err := Divide(t.Context(), g, 2, Options{Method: "metis"}); return err },
+		"an imbalance of -1":     func() error { _, err := Divide(t.Context(), g, 2, Options{Imbalance: -1}); return err },
+		"node 0 is in part 5 of": func() error {
+			_, err := Measure(t.Context(), g, []int32{5, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 2, nil, 1)
+			return err
+		},
+		"the parts of 1 nodes": func() error { _, err := Measure(t.Context(), g, []int32{0}, 2, nil, 1); return err },
+		"node 1 weighs -2; weigh": func() error {
+			_, err := Divide(t.Context(), g, 2, Options{Weights: []int32{0, -2, 0, 0, 0, 0, 0, 0, 0, 0}})
+			return err
+		},
+	} {
+		if err := f(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+	empty, err := graphops.FromEdges(0, nil, nil, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range Methods() {
+		if p := divide(t, empty, 1, Options{Method: m}); len(p.Of) != 0 || p.CutFraction() != 0 {
+			t.Errorf("%v", p)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	g := made(t, 200000, 400000, true)
+	for _, m := range []string{Multilevel, Fennel} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("enough")
+		cancel(why)
+		if _, err := Divide(ctx, g, 4, Options{Method: m}); !errors.Is(err, why) {
+			t.Errorf("%s: %v", m, err)
+		}
+	}
+}

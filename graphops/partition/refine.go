@@ -1,0 +1,255 @@
+package partition
+
+// refine improves a division in place: first parts that are too heavy give nodes
+// away, then nodes move where they have more edges, as long as parts stay within
+// what they may weigh.
+func (m *divider) refine(g *weighted, of []int32) {
+	r := newMoves(g, of, m.most)
+	r.rebalance()
+	r.propagate(m)
+	if len(g.adj) <= fewEdges {
+		for range 4 {
+			if m.ctx.Err() != nil || !r.climb() {
+				break
+			}
+		}
+	}
+}
+
+// moves is a division that is being changed.
+type moves struct {
+	g    *weighted
+	of   []int32
+	size []int64
+	most []int64 // what each part may weigh
+	near []int64 // a node's edges to each part
+}
+
+func newMoves(g *weighted, of []int32, most []int64) *moves {
+	r := &moves{g: g, of: of, size: make([]int64, len(most)), most: most, near: make([]int64, len(most))}
+	for v, p := range of {
+		r.size[p] += g.node[v]
+	}
+	return r
+}
+
+// look adds up v's edges to each part and returns the part it would best go to,
+// -1 where it cannot go anywhere, and how many cut edges that saves. Among equals
+// it is the lightest part, then the first.
+func (r *moves) look(v int32) (to int32, gain int64) {
+	g, own := r.g, r.of[v]
+	for i := range r.near {
+		r.near[i] = 0
+	}
+	inner := true
+	for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
+		p := r.of[g.adj[e]]
+		r.near[p] += g.weightOf(e)
+		inner = inner && p == own
+	}
+	to = -1
+	if inner {
+		return to, 0
+	}
+	for p, w := range r.near {
+		if int32(p) == own || w == 0 || r.size[p]+g.node[v] > r.most[p] {
+			continue
+		}
+		if to < 0 || w > r.near[to] || w == r.near[to] && r.size[p] < r.size[to] {
+			to = int32(p)
+		}
+	}
+	if to < 0 {
+		return to, 0
+	}
+	return to, r.near[to] - r.near[own]
+}
+
+func (r *moves) move(v, to int32) {
+	w := r.g.node[v]
+	r.size[r.of[v]] -= w
+	r.size[to] += w
+	r.of[v] = to
+}
+
+// rebalance has parts that are too heavy give away nodes, those first that cost
+// least for their weight; a node without a better place goes to the lightest part.
+func (r *moves) rebalance() {
+	heavy := false
+	for p, s := range r.size {
+		heavy = heavy || s > r.most[p]
+	}
+	if !heavy {
+		return
+	}
+	var h heap
+	for v := range int32(len(r.of)) {
+		if p := r.of[v]; r.size[p] > r.most[p] && r.g.node[v] > 0 {
+			h.push(item{r.loss(v), v})
+		}
+	}
+	for len(h) > 0 {
+		v := h.pop().node
+		own := r.of[v]
+		if r.size[own] <= r.most[own] {
+			continue
+		}
+		to, _ := r.look(v)
+		if to < 0 {
+			to = int32(lightest(r.size))
+		}
+		// Not into a part that then is as heavy.
+		if r.size[to]+r.g.node[v] < r.size[own] {
+			r.move(v, to)
+		}
+	}
+}
+
+// loss is what a node costs to give away, less is better to go: negative for heap.
+func (r *moves) loss(v int32) int64 {
+	to, gain := r.look(v)
+	if to < 0 {
+		gain = -r.near[r.of[v]]
+	}
+	return gain * 1024 / r.g.node[v]
+}
+
+// propagate moves nodes that have more edges into another part than into their
+// own, or as many and lighter company, round after round over those that a move
+// was beside.
+func (r *moves) propagate(m *divider) {
+	const rounds = 8
+	n := len(r.of)
+	due := make([]bool, n) // something beside it has changed
+	for v := range due {
+		due[v] = true
+	}
+	for range rounds {
+		moved := 0
+		for v := range int32(n) {
+			if v&0xffff == 0 && m.ctx.Err() != nil {
+				return
+			}
+			if !due[v] {
+				continue
+			}
+			due[v] = false
+			to, gain := r.look(v)
+			if to < 0 || gain < 0 || gain == 0 && r.size[to]+r.g.node[v] >= r.size[r.of[v]] {
+				continue
+			}
+			r.move(v, to)
+			moved++
+			for _, u := range r.g.adj[r.g.indptr[v]:r.g.indptr[v+1]] {
+				due[u] = true
+			}
+		}
+		if moved <= n/2000 {
+			return
+		}
+	}
+}
+
+// climb is a pass of Fiduccia's and Mattheyses's method for any number of parts:
+// the node whose move saves most moves, also where that costs edges, once each;
+// then all moves after the best moment are taken back. It reports whether the cut
+// has become smaller.
+func (r *moves) climb() bool {
+	g, n := r.g, len(r.of)
+	var h heap
+	best := make([]int64, n) // the gain a node waits with
+	waits := make([]bool, n)
+	offer := func(v int32) {
+		to, gain := r.look(v)
+		if waits[v] = to >= 0; waits[v] {
+			best[v] = gain
+			h.push(item{gain, v})
+		}
+	}
+	for v := range int32(n) {
+		offer(v)
+	}
+	type step struct{ node, from int32 }
+	var done []step
+	locked := make([]bool, n)
+	var saved, top int64
+	kept := 0
+	patience := 100 + n/50
+	for len(h) > 0 && len(done)-kept < patience {
+		it := h.pop()
+		v := it.node
+		if locked[v] || !waits[v] || it.gain != best[v] {
+			continue
+		}
+		to, gain := r.look(v)
+		if to < 0 {
+			waits[v] = false
+			continue
+		}
+		if gain < it.gain { // parts have filled up since
+			best[v] = gain
+			h.push(item{gain, v})
+			continue
+		}
+		done = append(done, step{v, r.of[v]})
+		r.move(v, to)
+		locked[v] = true
+		if saved += gain; saved > top {
+			top, kept = saved, len(done)
+		}
+		for _, u := range g.adj[g.indptr[v]:g.indptr[v+1]] {
+			if !locked[u] {
+				offer(u)
+			}
+		}
+	}
+	for i := len(done) - 1; i >= kept; i-- {
+		r.move(done[i].node, done[i].from)
+	}
+	return top > 0
+}
+
+// item waits in a heap: the greatest gain first, then the lowest node.
+type item struct {
+	gain int64
+	node int32
+}
+
+func (a item) before(b item) bool { return a.gain > b.gain || a.gain == b.gain && a.node < b.node }
+
+type heap []item
+
+func (h *heap) push(x item) {
+	s := append(*h, x)
+	i := len(s) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !x.before(s[up]) {
+			break
+		}
+		s[i] = s[up]
+		i = up
+	}
+	s[i] = x
+	*h = s
+}
+
+func (h *heap) pop() item {
+	s := *h
+	first, x := s[0], s[len(s)-1]
+	s = s[:len(s)-1]
+	for i := 0; len(s) > 0; {
+		c := 2*i + 1
+		if c+1 < len(s) && s[c+1].before(s[c]) {
+			c++
+		}
+		if c >= len(s) || !s[c].before(x) {
+			s[i] = x
+			break
+		}
+		s[i] = s[c]
+		i = c
+	}
+	*h = s
+	return first
+}

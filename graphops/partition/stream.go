@@ -1,0 +1,131 @@
+package partition
+
+import (
+	"context"
+	"math"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// draw is a number that follows from the seed and two others.
+func draw(seed uint64, a, b int) uint32 {
+	return philox.Block(seed, philox.Counter(int64(a), b, philox.C3(philox.User, 0, 0)))[0]
+}
+
+// ranges cuts the ids where the weight reaches the next part's share.
+func ranges(n, parts int, o Options) []int32 {
+	of := make([]int32, n)
+	var total int64
+	for v := range n {
+		total += o.weight(v)
+	}
+	if total == 0 {
+		o.Weights, total = nil, int64(n)
+	}
+	var sum int64
+	for v := range n {
+		w := o.weight(v)
+		// The part that the node's middle falls into.
+		of[v] = int32(min(int64(parts)-1, int64((float64(sum)+float64(w)/2)*float64(parts)/float64(total))))
+		sum += w
+	}
+	return of
+}
+
+// random deals the nodes out: a shuffled order is cut into ranges.
+func random(n, parts int, o Options) []int32 {
+	order := shuffled(n, o.Seed)
+	dealt := o
+	if o.Weights != nil {
+		dealt.Weights = make([]int32, n)
+		for i, v := range order {
+			dealt.Weights[i] = o.Weights[v]
+		}
+	}
+	of := make([]int32, n)
+	for i, p := range ranges(n, parts, dealt) {
+		of[order[i]] = p
+	}
+	return of
+}
+
+// shuffled is the numbers below n in an order by Fisher and Yates.
+func shuffled(n int, seed uint64) []int32 {
+	order := make([]int32, n)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	for i := n - 1; i > 0; i-- {
+		j := philox.Bounded(draw(seed, i, 0), uint32(i+1))
+		order[i], order[j] = order[j], order[i]
+	}
+	return order
+}
+
+// fennel puts node after node, in order of ids, into the part with the greatest
+// (in-neighbours there) - α·γ·size^(γ-1), γ = 3/2, α = m·k^(γ-1) / n^γ.
+func fennel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int32, error) {
+	n := g.NumNodes()
+	of := make([]int32, n)
+	for v := range of {
+		of[v] = -1
+	}
+	var total int64
+	for v := range n {
+		total += o.weight(v)
+	}
+	const gamma = 1.5
+	m := float64(g.NumEdges()) / 2
+	alpha := m * math.Sqrt(float64(parts)) / math.Pow(float64(max(total, 1)), gamma)
+	most := limit(total, parts, o.Imbalance)
+	size := make([]int64, parts)
+	cost := make([]float64, parts)
+	near := make([]int64, parts)
+	for v := range n {
+		if v&0xffff == 0 {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			o.Progress(float64(v) / float64(n))
+		}
+		row := g.InNeighbors(int32(v))
+		for _, u := range row {
+			if p := of[u]; p >= 0 {
+				near[p]++
+			}
+		}
+		w, best := o.weight(v), -1
+		for p := range parts {
+			if size[p]+w > most {
+				continue
+			}
+			if best < 0 || float64(near[p])-cost[p] > float64(near[best])-cost[best] {
+				best = p
+			}
+		}
+		if best < 0 { // a node that is too heavy for any
+			best = lightest(size)
+		}
+		of[v] = int32(best)
+		size[best] += w
+		cost[best] = alpha * gamma * math.Sqrt(float64(size[best]))
+		for _, u := range row {
+			if p := of[u]; p >= 0 {
+				near[p] = 0
+			}
+		}
+	}
+	return of, nil
+}
+
+// lightest is the part of the least weight.
+func lightest(size []int64) int {
+	best := 0
+	for p, s := range size {
+		if s < size[best] {
+			best = p
+		}
+	}
+	return best
+}
