@@ -17,6 +17,7 @@ func commands() []command {
 		uninstallCommand,
 		doctorCommand,
 		dataCommand,
+		partitionCommand,
 		sampleCommand,
 		explainCommand,
 		trainCommand,

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/partition"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+var partitionCommand = command{"partition", "divide a graph into parts with few edges between them", runPartition}
+
+func runPartition(ctx context.Context, args []string, out *output) error {
+	fs := out.flags("DATASET", "Divides the nodes of a graph into parts of about the same size with few edges between them, and says how many are cut and what each part sees of the others.")
+	var o gnb.PartitionOptions
+	parts := fs.Int("parts", 2, "parts")
+	fs.StringVar(&o.Method, "method", partition.Multilevel, strings.Join(partition.Methods(), ", "))
+	fs.StringVar(&o.Balance, "balance", "nodes", "what is the same in all parts: nodes, edges (in-edges of the nodes) or a split, such as train")
+	fs.Float64Var(&o.Imbalance, "imbalance", 0.03, "how much above the mean a part may be")
+	fs.StringVar(&o.Out, "out", "", "`directory` to write partition.json and parts.npy (the part of each node) to")
+	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
+	fs.IntVar(&o.Threads, "threads", 0, "threads (default all CPUs)")
+	rest, err := out.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	o.Quiet = out.json
+	ds, err := loadDataset(ctx, out, rest[0])
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	r, err := gnb.Partition(ctx, ds, *parts, o)
+	if err != nil {
+		return err
+	}
+	out.result(struct {
+		gnb.PartitionResult
+		PeakRSSBytes int64 `json:"peak_rss_bytes"`
+	}{r, machine.PeakRSS()})
+	out.printf("%s", r)
+	return nil
+}

@@ -1,0 +1,126 @@
+package gnb_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/nbtest"
+)
+
+// A division balances what it is asked to, and its directory holds it.
+func TestPartition(t *testing.T) {
+	ds, err := gnb.Load(t.Context(), "planted?nodes=4000&classes=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ds.Close()
+	train, err := ds.Split("train")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, balance := range []string{"", "nodes", "edges", "train"} {
+		out := filepath.Join(t.TempDir(), "parents", "parts")
+		r, err := gnb.Partition(t.Context(), ds, 4, gnb.PartitionOptions{Balance: balance, Out: out, Quiet: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights := make([]float64, 4)
+		total := 0.0
+		add := func(v int32, w int) { weights[r.Of[v]] += float64(w); total += float64(w) }
+		switch balance {
+		case "train":
+			for _, v := range train {
+				add(v, 1)
+			}
+		default:
+			for v := range int32(ds.Nodes()) {
+				w := 1
+				if balance == "edges" {
+					w = ds.Graph.InDegree(v)
+				}
+				add(v, w)
+			}
+		}
+		most := 0.0
+		for _, w := range weights {
+			most = max(most, 4*w/total)
+		}
+		if d := most - r.Imbalance; d > 1e-9 || d < -1e-9 || most > 1.035 {
+			t.Errorf("balance %q: %v, imbalance %v; counted %v", balance, weights, r.Imbalance, most)
+		}
+		text, err := os.ReadFile(filepath.Join(out, "partition.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back gnb.PartitionResult
+		if err := json.Unmarshal(text, &back); err != nil || back.EdgeCut != r.EdgeCut || back.Parts != 4 || back.Seconds <= 0 {
+			t.Errorf("partition.json: %v\n%s", err, text)
+		}
+		npy, err := os.ReadFile(filepath.Join(out, "parts.npy"))
+		if err != nil || len(npy) < 4*ds.Nodes() || !strings.Contains(string(npy[:128]), "'<i4'") || !strings.Contains(string(npy[:128]), "(4000,)") {
+			t.Errorf("parts.npy: %v, %d bytes", err, len(npy))
+		}
+		for v, p := range r.Of {
+			if at := len(npy) - 4*ds.Nodes() + 4*v; int32(npy[at]) != p || npy[at+1] != 0 {
+				t.Fatalf("parts.npy has another part for node %d", v)
+			}
+		}
+		if !strings.Contains(r.String(), "4 parts by multilevel") {
+			t.Errorf("%s", r)
+		}
+		if _, err := gnb.Partition(t.Context(), ds, 4, gnb.PartitionOptions{Out: out, Quiet: true}); err == nil || !strings.Contains(err.Error(), "is there already") {
+			t.Errorf("over a directory that is there: %v", err)
+		}
+	}
+	if _, err := gnb.Partition(t.Context(), ds, 4, gnb.PartitionOptions{Balance: "none", Quiet: true}); err == nil || !strings.Contains(err.Error(), `"none"`) {
+		t.Errorf("an unknown balance: %v", err)
+	}
+	if _, err := gnb.Partition(t.Context(), nil, 4, gnb.PartitionOptions{}); err == nil {
+		t.Error("no dataset, and no error")
+	}
+	out := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(out, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gnb.Partition(t.Context(), ds, 2, gnb.PartitionOptions{Out: filepath.Join(out, "below"), Quiet: true}); err == nil || !strings.Contains(err.Error(), "file") {
+		t.Errorf("below a file: %v", err)
+	}
+}
+
+// The notebook of partitions runs in a real kernel: multilevel is the best in it, and
+// more parts cut more.
+func TestPartitionNotebook(t *testing.T) {
+	env := nbtest.Setup(t)
+	r := env.Run(t, "../notebooks/partition.ipynb", nbtest.Options{Dir: t.TempDir(), Env: []string{"GNB_SMALL=1"}})
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	cut := map[string][]float64{}
+	for _, m := range regexp.MustCompile(`(?m)^(\w+), \d+ parts: ([\d.]+) %$`).FindAllStringSubmatch(r.Stdout(), -1) {
+		x, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut[m[1]] = append(cut[m[1]], x)
+	}
+	if len(cut["multilevel"]) != 4 || len(cut["fennel"]) != 4 || len(cut["random"]) != 4 {
+		t.Fatalf("curves %v:\n%s", cut, r.Stdout())
+	}
+	for i, x := range cut["multilevel"] {
+		if x >= cut["fennel"][i] || cut["fennel"][i] >= cut["random"][i] || i > 0 && x <= cut["multilevel"][i-1] {
+			t.Errorf("cut: %v", cut)
+		}
+	}
+	for _, want := range []string{"multilevel, hop 1: ", "random, hop 3: ", "train balanced: nodes ", `true {`} {
+		if !strings.Contains(r.Stdout(), want) {
+			t.Errorf("the cells did not write %q:\n%s", want, r.Stdout())
+		}
+	}
+	lookAt(t, "partition-notebook", figures(t, r.Executed, 1))
+}
