@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -21,143 +19,6 @@ func (t RunTable) fields() []map[string]string {
 		out[i] = r.Fields()
 	}
 	return out
-}
-
-// Filter keeps the runs for which all terms of a query hold, in their order:
-//
-//	model=sage lr<0.01 test_accuracy>0.7 state!=failed dataset=ogbn*
-//
-// A term is a field's name (see [Run.Fields]; its last part is enough, in either
-// case, with or without - and _), one of = != < <= > >= and a value. Numbers are
-// compared as such, other values as text, in which times order as they should; =
-// takes patterns with * and ?, and several values with | between them. A value
-// with spaces is written in double quotes. For a run that lacks the field only !=
-// holds. A field that no run has is an error that names those there are.
-func (t RunTable) Filter(query string) (RunTable, error) {
-	multigpuEnter()
-	terms, err := parseFilter(query)
-	if err != nil || len(t) == 0 || len(terms) == 0 {
-		return t, err
-	}
-	fields := t.fields()
-	for i := range terms {
-		if terms[i].field, err = findField(terms[i].name, fields); err != nil {
-			return nil, err
-		}
-	}
-	var out RunTable
-	for i, r := range t {
-		if !slices.ContainsFunc(terms, func(f filterTerm) bool { return !f.holds(fields[i]) }) {
-			out = append(out, r)
-		}
-	}
-	return out, nil
-}
-
-// filterTerm is one comparison of a filter.
-type filterTerm struct {
-	name, op, value string
-	field           field
-}
-
-// filterOps are the comparisons, the longer ones first.
-var filterOps = []string{"!=", "<=", ">=", "==", "=", "<", ">"}
-
-func parseFilter(query string) (terms []filterTerm, err error) {
-	words, err := filterWords(query)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range words {
-		at := strings.IndexAny(w, "!<>=")
-		if at <= 0 {
-			return nil, fmt.Errorf("gnb: the filter's %q is no comparison; it is a field, one of = != < <= > >=, and a value, as in lr<0.01, with spaces between comparisons only", w)
-		}
-		i := slices.IndexFunc(filterOps, func(op string) bool { return strings.HasPrefix(w[at:], op) })
-		if i < 0 || len(w) == at+len(filterOps[i]) {
-			return nil, fmt.Errorf("gnb: the filter's %q lacks one of = != < <= > >=, or the value behind it", w)
-		}
-		f := filterTerm{name: w[:at], op: strings.Replace(filterOps[i], "==", "=", 1), value: w[at+len(filterOps[i]):]}
-		if _, err := path.Match(f.value, ""); err != nil {
-			return nil, fmt.Errorf("gnb: the filter's %q is no pattern: a [ in it has no ]", f.value)
-		}
-		terms = append(terms, f)
-	}
-	return terms, nil
-}
-
-// filterWords cuts a query at white space outside of double quotes, which it
-// drops.
-func filterWords(query string) (words []string, err error) {
-	var word strings.Builder
-	quoted := false
-	end := func() {
-		if word.Len() > 0 {
-			words = append(words, word.String())
-			word.Reset()
-		}
-	}
-	for _, c := range query {
-		switch {
-		case c == '"':
-			quoted = !quoted
-		case !quoted && strings.ContainsRune(" \t\r\n", c):
-			end()
-		default:
-			word.WriteRune(c)
-		}
-	}
-	end()
-	if quoted {
-		return nil, fmt.Errorf("gnb: the filter %s has a quote without its other half", query)
-	}
-	return words, nil
-}
-
-func (f filterTerm) holds(fields map[string]string) bool {
-	got, ok := f.field.of(fields)
-	if !ok {
-		return f.op == "!="
-	}
-	switch f.op {
-	case "=":
-		return f.matches(got)
-	case "!=":
-		return !f.matches(got)
-	}
-	order := compareText(got, f.value)
-	switch f.op {
-	case "<":
-		return order < 0
-	case "<=":
-		return order <= 0
-	case ">":
-		return order > 0
-	}
-	return order >= 0
-}
-
-// matches says whether a field has one of the values.
-func (f filterTerm) matches(got string) bool {
-	for value := range strings.SplitSeq(f.value, "|") {
-		if compareText(got, value) == 0 || strings.Trim(got, "[]") == value {
-			return true
-		}
-		if ok, err := path.Match(strings.ToLower(value), strings.ToLower(got)); ok && err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// compareText compares as numbers what are numbers, and else as text.
-func compareText(a, b string) int {
-	x, err := strconv.ParseFloat(a, 64)
-	y, err2 := strconv.ParseFloat(b, 64)
-	if err == nil && err2 == nil {
-		return cmp.Compare(x, y)
-	}
-	return cmp.Compare(a, b)
 }
 
 // Sort orders runs by a field, or by several with spaces or commas between them;
@@ -214,18 +75,44 @@ const mostSettings = 8
 // leastTelling are settings that differ without being what somebody has varied.
 var leastTelling = []string{"seed", "threads", "split_set", "graphnb_version", "go", "cpu"}
 
+// differ are the settings that are not the same in all runs: those that have several
+// values, or that some runs of a program have and others have not.
+func (t RunTable) differ() map[string]bool {
+	type of struct{ program, name string }
+	with, runs, values := map[of]int{}, map[string]int{}, map[string]map[string]bool{}
+	for _, r := range t {
+		if r.Result.State == StateDamaged {
+			continue
+		}
+		runs[r.Config.Program]++
+		for name, value := range r.settings() {
+			if values[name] == nil {
+				values[name] = map[string]bool{}
+			}
+			values[name][value] = true
+			with[of{r.Config.Program, name}]++
+		}
+	}
+	out := map[string]bool{}
+	for name, v := range values {
+		if len(v) > 1 {
+			out[name] = true
+		}
+	}
+	for k, n := range with {
+		if n < runs[k.program] {
+			out[k.name] = true
+		}
+	}
+	return out
+}
+
 // columns are the fields that tell the runs apart and how they ended.
 func (t RunTable) columns(fields []map[string]string) []string {
-	all, settings, differ := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for i, r := range t {
-		for name := range fields[i] {
+	all, differ := map[string]bool{}, t.differ()
+	for _, f := range fields {
+		for name := range f {
 			all[name] = true
-		}
-		for name := range r.settings() {
-			settings[name] = true
-			for _, f := range fields {
-				differ[name] = differ[name] || f[name] != fields[i][name]
-			}
 		}
 	}
 	cols := []string{"name", "state"}
@@ -235,8 +122,8 @@ func (t RunTable) columns(fields []map[string]string) []string {
 		}
 	}
 	var varied []string
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if differ[name] && name != "dataset" && !(name == "args.Model" && all["model"]) {
+	for _, name := range slices.Sorted(maps.Keys(differ)) {
+		if name != "dataset" && !(name == "args.Model" && all["model"]) {
 			varied = append(varied, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package gnb_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -52,8 +53,16 @@ func fiveRuns(t testing.TB) (dir string) {
 	put("c", 3, trained(0.001, 16, "gcn"), ended("failed", 0.7, 0.75))
 	put("d", 4, trained(0.02, 100, "gat"), "")                                                // killed
 	put("e", 0, `{"Deep": {"Hidden": 3}, "A": {"x": 1}, "B": {"x": 2}}`, `{"state": "done"}`) // another program's, the oldest
-	put("s/trial-0000", 5, trained(0.5, 8, "sage"), ended("done", 0.3, 0.2))                  // of a sweep
-	put("s/trial-0012", 6, trained(0.5, 9, "sage"), ended("done", 0.95, 0.9))                 // of a sweep
+	config := filepath.Join(dir, "e", "config.json")
+	raw, err := os.ReadFile(config)
+	if err == nil {
+		err = os.WriteFile(config, bytes.Replace(raw, []byte("gnb.train"), []byte("other"), 1), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("s/trial-0000", 5, trained(0.5, 8, "sage"), ended("done", 0.3, 0.2))  // of a sweep
+	put("s/trial-0012", 6, trained(0.5, 9, "sage"), ended("done", 0.95, 0.9)) // of a sweep
 	put("damaged result", 7, trained(0.1, 8, "sage"), `{"state": "do`)
 	for name, text := range map[string]string{
 		"s/sweep.json": `{"id": "s", "created": "2026-11-21T10:05:00Z"}`, "damaged config/config.json": `{"id": 7`, "wrong config/config.json": `[1, 2]`,
@@ -214,6 +223,14 @@ a     done    sage   planted  [10,8]   0.1    8       2        0.61           0.
 b     done    sage   planted  [10,16]  0.01   16      1        0.72           0.9           0.5   3       2.1235
 c     failed  gcn    planted  [10,16]  0.001  16      2        0.75           0.7           0.5   3       2.1235
 `
+	all, err := gnb.Runs(t.Context(), gnb.RunsOptions{Damaged: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What a damaged run or one of another program lacks tells nothing of the others.
+	if head, _, _ := strings.Cut(all.String(), "\n"); strings.Join(strings.Fields(head), " ") != "name state model dataset Fanouts LR args.Sizes.hidden program workers test_accuracy val_accuracy loss epochs seconds" {
+		t.Errorf("the columns of all runs are %s", head)
+	}
 	if got := runs.String(); got != want {
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)
 	}

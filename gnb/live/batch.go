@@ -130,6 +130,7 @@ func (p *painter) neighborhood(c draw.Canvas, b Batch) {
 	if r <= 0 || len(b.Nodes) == 0 {
 		return
 	}
+	p.hopLegend(c, b.Nodes)
 	mid := c.Center()
 	at := place(b.Nodes, b.Edges)
 	for i := range at {
@@ -158,6 +159,24 @@ func (p *painter) neighborhood(c draw.Canvas, b Batch) {
 		for i, n := range b.Nodes {
 			c.FillText(p.text(6.5, ink), vg.Point{X: at[i].X + 4.5, Y: at[i].Y - 2}, n.Label)
 		}
+	}
+}
+
+// hopLegend says which colour is which hop, in the corner that a circle leaves free.
+func (p *painter) hopLegend(c draw.Canvas, nodes []GraphNode) {
+	hops := 0
+	for _, n := range nodes {
+		hops = max(hops, n.Hop)
+	}
+	at := vg.Point{X: c.Min.X + 7, Y: c.Max.Y - 6}
+	for hop := range min(hops, len(hopColors)-1) + 1 {
+		name := fmt.Sprintf("hop %d", hop)
+		if hop == 0 {
+			name = "seed"
+		}
+		c.DrawGlyph(draw.GlyphStyle{Color: hopColors[hop], Radius: vg.Points(2.4), Shape: draw.CircleGlyph{}}, at)
+		c.FillText(p.text(7.5, ink), vg.Point{X: at.X + 6, Y: at.Y - 2.7}, name)
+		at.Y -= 10.5
 	}
 }
 
