@@ -152,7 +152,8 @@ func TestMonitorTerminal(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	term := &monitorTerminal{w: &b, width: func() int { return 100 }, style: style{}}
+	rows := 40
+	term := &monitorTerminal{w: &b, size: func() (int, int) { return 100, rows }, style: style{}}
 	for range 2 {
 		if err := term.frame(frame{}, &m); err != nil {
 			t.Fatal(err)
@@ -161,6 +162,11 @@ func TestMonitorTerminal(t *testing.T) {
 	n := len(monitorLines(&m, style{}, 99))
 	if up := fmt.Sprintf("\x1b[%dA\r", n); strings.Count(b.String(), up) != 1 || strings.Count(b.String(), "\n") != 2*n {
 		t.Errorf("the second frame does not go up %d lines:\n%q", n, b.String())
+	}
+	rows = 6
+	b.Reset()
+	if err := term.frame(frame{}, &m); err != nil || strings.Count(b.String(), "\n") != rows-1 || !strings.Contains(b.String(), fmt.Sprintf("and %d more lines", n-rows+2)) {
+		t.Errorf("in a terminal of %d rows (%v):\n%q", rows, err, b.String())
 	}
 	b.Reset()
 	plain := &monitorPlain{out: &b, every: 5 * time.Second}

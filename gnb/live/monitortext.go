@@ -12,13 +12,18 @@ import (
 // monitorTerminal redraws a block of lines in place.
 type monitorTerminal struct {
 	w     io.Writer
-	width func() int
+	size  func() (cols, rows int)
 	style style
 	drawn int // lines on the screen
 }
 
 func (t *monitorTerminal) frame(f frame, m *Monitor) error {
-	lines := monitorLines(m, t.style, max(t.width(), 20)-1)
+	cols, rows := t.size()
+	lines := monitorLines(m, t.style, max(cols, 20)-1)
+	if most := max(rows-1, 3); rows > 0 && len(lines) > most && !f.last { // what has scrolled off cannot be drawn anew
+		rest := len(lines) - most + 1
+		lines = append(lines[:most-1], fit(fmt.Sprintf("and %s, for which this terminal is too low", plural(rest, "more line")), cols-1))
+	}
 	var b strings.Builder
 	if t.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA\r", t.drawn)

@@ -12,24 +12,29 @@ import (
 // termWidth is the number of columns of the terminal that w writes to, 0 where
 // w is no terminal. A terminal that does not know its width has 80.
 func termWidth(w io.Writer) int {
+	cols, _ := termSize(w)
+	return cols
+}
+
+// termSize is termWidth and the number of rows, 0 where that is not known.
+func termSize(w io.Writer) (cols, rows int) {
 	f, ok := w.(*os.File)
 	if !ok {
-		return 0
+		return 0, 0
 	}
 	c, err := f.SyscallConn() // Fd would make the file blocking
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	cols := 0
 	err = c.Control(func(fd uintptr) {
 		if ws, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ); err == nil {
-			if cols = int(ws.Col); cols == 0 {
+			if cols, rows = int(ws.Col), int(ws.Row); cols == 0 {
 				cols = 80
 			}
 		}
 	})
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	return cols
+	return cols, rows
 }
