@@ -1,6 +1,6 @@
 // The edges of a block grouped by source, as graphops.Transposed has them: a stable sort by row, eight bits a pass.
 //
-//   for each pass: bysource_count, sample_scan (tilesOf 256), bysource_place
+//   for each pass: bysource_count, sample_scan_parts and sample_scan (tilesOf 256), bysource_place
 //   bysource_finish
 //
 // digits has 256·tiles sums, all tiles of digit 0 first, for tiles of 1024 edges. A pass reads keys and values (edges
@@ -25,15 +25,17 @@ KERNEL bysource_count(i64 *__restrict__ digits, const int *__restrict__ keys, i6
 }
 
 // A tile goes in four rounds of 256 edges; in a round, an edge's place is what the digit had before the tile, plus
-// its edges of earlier rounds and warps, plus those of lower lanes. Bytes: 16 an edge, 2 KB a tile; 18 MB, 4 µs.
+// its edges of earlier rounds and warps, plus those of lower lanes. parts, unless null, are what digits miss (see
+// sample_scan_parts). Bytes: 16 an edge, 2 KB a tile; 18 MB, 4 µs.
 KERNEL bysource_place(int *__restrict__ outKeys, int *__restrict__ outValues, const int *__restrict__ keys, const int *__restrict__ values,
-                      const i64 *__restrict__ digits, i64 shift, const i64 *__restrict__ edges) {
+                      const i64 *__restrict__ digits, const i64 *__restrict__ parts, i64 shift, const i64 *__restrict__ edges) {
   __shared__ u32 counts[8][256];
   __shared__ i64 next[256];
   i64 n = *edges, tiles = (n + TILE - 1) / TILE;
   int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
   for (i64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    next[threadIdx.x] = digits[threadIdx.x * tiles + tile];
+    i64 at = threadIdx.x * tiles + tile;
+    next[threadIdx.x] = digits[at] + (parts ? parts[at / PART] : 0);
     for (int i = 0; i < TILE; i += 256) {
       i64 e = tile * TILE + i + threadIdx.x;
 #pragma unroll

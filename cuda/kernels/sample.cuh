@@ -9,6 +9,10 @@
 // A tile is the work of a block of 256 threads in kernels that add up.
 #define TILE 1024
 
+// Sums that a thread, and a block of 256, add up at once.
+#define SCAN 8
+#define PART (SCAN * 256)
+
 // The table has a word for each node of the graph: its row in the batch, or FRESH plus the number of the
 // first edge of the hop at work that reaches it, or EMPTY. Rows are less than FRESH, so atomicMin keeps them.
 #define FRESH 0x80000000u

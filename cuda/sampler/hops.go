@@ -18,6 +18,8 @@ type stream interface {
 // The numbers of cuda/kernels/sample.cuh.
 const (
 	tile      = 1024
+	digits    = 256
+	part      = 2048
 	emptyWord = 0xffffffff
 
 	repeatedSeed   = 1
@@ -46,6 +48,7 @@ type scratch struct {
 	bits  cuda.Ptr // u32 [32 a tile of edges]
 
 	digits        cuda.Ptr // i64 [256 a tile of edges], transposes only, as are
+	parts         cuda.Ptr // i64 [parts of digits]
 	keys1, keys2  cuda.Ptr // i32 [edges]
 	values        cuda.Ptr // i32 [edges]
 	sharedForPick int      // bytes a block may have
@@ -94,13 +97,31 @@ func (h *hops) count(hop, fanout int, destinations, limit int64) {
 		h.launch("sample_weigh", kernels.Items(32*int(destinations)), h.m.count, h.m.tops, h.ids, h.g.Indptr, h.g.Weights, h.g.Edges, fanout, hop, h.m.state)
 	}
 	h.launch("sample_count", kernels.Blocks(tiles(destinations)), h.m.local, h.m.tiles, h.ids, h.g.Indptr, given, h.g.Edges, fanout, hop, h.m.state)
-	h.scan(h.m.tiles, h.known(hop), 1, 0, h.edges(hop), limit)
+	h.scan(h.m.tiles, h.known(hop), 0, h.edges(hop), limit)
 }
 
 // scan sums tiles up; see sample_scan.
-func (h *hops) scan(sums, items cuda.Ptr, tilesOf int, plus, total cuda.Ptr, limit int64) {
-	h.launch("sample_scan", kernels.Blocks(1), sums, items, tilesOf, plus, total, limit, h.m.state)
+func (h *hops) scan(sums, items, plus, total cuda.Ptr, limit int64) {
+	h.launch("sample_scan", kernels.Blocks(1), sums, items, 1, 1, plus, total, limit, h.m.state)
 }
+
+// scanDigits sums the digits up, of at most so many tiles, and returns what is to be
+// added by parts, 0 for nothing.
+func (h *hops) scanDigits(items cuda.Ptr, tiles int) (parts cuda.Ptr) {
+	if tiles <= fewTiles {
+		h.launch("sample_scan", kernels.Blocks(1), h.m.digits, items, digits, 1, 0, 0, 0, h.m.state)
+		return 0
+	}
+	h.launch("sample_scan_parts", kernels.Blocks(partsOf(tiles)), h.m.digits, h.m.parts, items, digits)
+	h.launch("sample_scan", kernels.Blocks(1), h.m.parts, items, digits, part, 0, 0, 0, h.m.state)
+	return h.m.parts
+}
+
+// fewTiles are those whose digits one block sums up, in the time of a launch or two.
+const fewTiles = 16
+
+// partsOf is how many parts the digits of so many tiles have.
+func partsOf(tiles int) int { return (digits*tiles + part - 1) / part }
 
 // pick picks the edges, of which there are at most edges.
 func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges int64) {
@@ -139,7 +160,7 @@ func pickRoom(fanout int) int { return sumBytes + pickBytes*fanout }
 // number gives the new nodes rows, and edges the rows of their sources.
 func (h *hops) number(hop int, a *arrays, edges int64) {
 	h.launch("sample_first", kernels.Blocks(tiles(edges)), h.m.bits, h.m.edges, a.indices, h.m.table, hop, h.m.state)
-	h.scan(h.m.edges, h.edges(hop), 1, h.known(hop), h.known(hop+1), h.g.Nodes)
+	h.scan(h.m.edges, h.edges(hop), h.known(hop), h.known(hop+1), h.g.Nodes)
 	h.launch("sample_number", kernels.Blocks(tiles(edges)), h.ids, h.m.table, a.indices, h.m.bits, h.m.edges, hop, h.m.state)
 	h.launch("sample_relabel", kernels.Items(int(edges)), a.indices, h.m.table, hop, h.m.state)
 }
@@ -158,8 +179,8 @@ func (h *hops) transpose(hop int, a *arrays, sources, edges int64) {
 			toValues = a.tEdge
 		}
 		h.launch("bysource_count", blocks, h.m.digits, keys, 8*p, h.edges(hop))
-		h.scan(h.m.digits, h.edges(hop), 256, 0, 0, 0)
-		h.launch("bysource_place", blocks, toKeys, toValues, keys, values, h.m.digits, 8*p, h.edges(hop))
+		parts := h.scanDigits(h.edges(hop), tiles(edges))
+		h.launch("bysource_place", blocks, toKeys, toValues, keys, values, h.m.digits, parts, 8*p, h.edges(hop))
 		keys, values = toKeys, toValues
 	}
 	h.launch("bysource_finish", kernels.Items(int(max(sources+1, edges))), a.tIndptr, a.tDst, a.tEdge, keys, a.dst, h.edges(hop), h.known(hop+1))

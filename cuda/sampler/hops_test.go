@@ -205,6 +205,7 @@ func cases() []testCase {
 		{"loops", loop, sample.Fanouts{2, -1}, []int32{0}, philox.Sample},
 		{"edges have weights", w, sample.Fanouts{4, -1}, seedsOf(400, 9), philox.Sample},
 		{"by weight", w, sample.Weighted{Fanouts: sample.Fanouts{6, 40, 3}}, seedsOf(400, 5), philox.User},
+		{"hubs, all", hubs(), sample.Fanouts{-1}, []int32{0, 1, 2, 3, 9}, philox.Sample}, // 33 tiles: digits in parts
 		{"hubs, by weight", weigh(hubs(), 4), sample.Weighted{Fanouts: sample.Fanouts{9}}, []int32{0, 1, 2, 3, 4, 5}, philox.Sample},
 		{"all, by weight", w, sample.Weighted{Fanouts: sample.Fanouts{-1, 3}}, seedsOf(400, 5), philox.Sample},
 	}
@@ -237,7 +238,7 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 		h.pick(hop, k, philox.C3(c.purpose, hop, epoch), &a, n, e)
 		h.number(hop, &a, e)
 		rows := size(h.known(hop + 1))
-		h.m.digits, h.m.keys1, h.m.keys2, h.m.values = g.room(8*256*int64(tiles(e))), g.room(4*e), g.room(4*e), g.room(4*e)
+		h.m.digits, h.m.parts, h.m.keys1, h.m.keys2, h.m.values = g.room(8*256*int64(tiles(e))), g.room(8*int64(partsOf(tiles(e)))), g.room(4*e), g.room(4*e), g.room(4*e)
 		a.tIndptr, a.tDst, a.tEdge = g.room(8*(rows+1)), g.room(4*e), g.room(4*e)
 		h.transpose(hop, &a, rows, e)
 		b := &graphops.Block{NumDst: int(n), NumSrc: int(rows), Indptr: get[int64](g, a.indptr, int(n+1)), Indices: get[int32](g, a.indices, int(e)), EdgePos: get[int64](g, a.edgePos, int(e))}

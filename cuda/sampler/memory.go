@@ -14,11 +14,11 @@ import (
 type buffers struct {
 	table, state, local, count, tops, tiles *cuda.Buffer
 	edges, bits                             *cuda.Buffer
-	digits, keys1, keys2, values            *cuda.Buffer
+	digits, parts, keys1, keys2, values     *cuda.Buffer
 }
 
 func (b *buffers) all() []**cuda.Buffer {
-	return []**cuda.Buffer{&b.table, &b.state, &b.local, &b.count, &b.tops, &b.tiles, &b.edges, &b.bits, &b.digits, &b.keys1, &b.keys2, &b.values}
+	return []**cuda.Buffer{&b.table, &b.state, &b.local, &b.count, &b.tops, &b.tiles, &b.edges, &b.bits, &b.digits, &b.parts, &b.keys1, &b.keys2, &b.values}
 }
 
 // memory is that of one batch.
@@ -151,11 +151,11 @@ func (s *Sampler) forNodes(h *hops, m *memory, known, n int64) error {
 
 func (s *Sampler) forTranspose(h *hops, x *hopMemory, sources, edges int64) error {
 	c := &s.scratch
-	if err := s.needs(want{&x.tIndptr, 8 * (sources + 1)}, want{&x.tDst, 4 * edges}, want{&x.tEdge, 4 * edges}, want{&c.digits, 8 * 256 * int64(tiles(edges))},
+	if err := s.needs(want{&x.tIndptr, 8 * (sources + 1)}, want{&x.tDst, 4 * edges}, want{&x.tEdge, 4 * edges}, want{&c.digits, 8 * digits * int64(tiles(edges))}, want{&c.parts, 8 * int64(partsOf(tiles(edges)))},
 		want{&c.keys1, 4 * edges}, want{&c.keys2, 4 * edges}, want{&c.values, 4 * edges}); err != nil {
 		return err
 	}
-	h.m.digits, h.m.keys1, h.m.keys2, h.m.values = at(c.digits), at(c.keys1), at(c.keys2), at(c.values)
+	h.m.digits, h.m.parts, h.m.keys1, h.m.keys2, h.m.values = at(c.digits), at(c.parts), at(c.keys1), at(c.keys2), at(c.values)
 	return nil
 }
 

@@ -18,7 +18,7 @@
 // # Cost
 //
 // Seven or eight launches a hop on the device's sampling stream, with a transpose
-// four to ten more, and one wait at the end of a batch for its sizes. A hop of all
+// four to thirteen more, and one wait at the end of a batch for its sizes. A hop of all
 // in-edges, or one that could have more than 2^24 edges, has a wait of its own, for
 // memory of the right size. Device memory: 4 bytes a node of the graph, and for each
 // edge that a batch could have 16 bytes, with transposes 36, with weights 4 more;
