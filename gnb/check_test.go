@@ -31,8 +31,10 @@ func TestPrintError(t *testing.T) {
 		{"panic, traced", "1", "", failed, message + "main.go:27\n" + trace + "main.go:27\n"},
 		// A cell's trace is folded elsewhere.
 		{"panic in a cell", "", "/tmp/gonb_1f/main.go", failed, message + "main.go:27\n"},
-		{"places in cells", "", "/tmp/gonb_1f/main.go", errors.New("rank 0 is at line 3 `w.Step(x)`, rank 1 at line 12 of the cells and line 3 `w.Step(x)`; line 4 is not one"),
-			"rank 0 is at line 3 `w.Step(x)`, rank 1 at line 12 of the cells and line 3 `w.Step(x)`; line 4 is not one\n  /tmp/gonb_1f/main.go:3\n  /tmp/gonb_1f/main.go:12\n"},
+		{
+			"places in cells", "", "/tmp/gonb_1f/main.go", errors.New("rank 0 is at line 3 `w.Step(x)`, rank 1 at line 12 of the cells and line 3 `w.Step(x)`; line 4 is not one"),
+			"rank 0 is at line 3 `w.Step(x)`, rank 1 at line 12 of the cells and line 3 `w.Step(x)`; line 4 is not one\n  /tmp/gonb_1f/main.go:3\n  /tmp/gonb_1f/main.go:12\n",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("GNB_TRACE", c.env)

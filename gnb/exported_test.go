@@ -87,6 +87,10 @@ func everyFunction(dir string) map[string]func() error {
 			_, err := gnb.Explain(ctx, nil, nil, gnb.ExplainOptions{})
 			return refused(err)
 		},
+		"Partition": func() error {
+			_, err := gnb.Partition(ctx, nil, 2, gnb.PartitionOptions{})
+			return fails(err)
+		},
 		"Doctor": func() error { _, err := gnb.Doctor(ctx); return refused(err) },
 		"Monitor": func() error {
 			_, err := gnb.Monitor(ctx, gnb.MonitorOptions{Duration: time.Second, Quiet: true})

@@ -275,8 +275,10 @@ func TestLivePanel(t *testing.T) {
 		t.Errorf("the panel is %d forms under %q, want HTML and text under its id", len(o.Data), o.DisplayID)
 	}
 	text := checkHTML(t, htmlOf(o))
-	for _, want := range []string{"sage on planted", "evaluating", "epoch 7/20", "left", "sample", "21 %", "MiB", "one", "two",
-		"learning rate 0.003", "the run computes: 59 % of the step", "41.0 GFLOP/s", "14 % of 287 GFLOP/s"} {
+	for _, want := range []string{
+		"sage on planted", "evaluating", "epoch 7/20", "left", "sample", "21 %", "MiB", "one", "two",
+		"learning rate 0.003", "the run computes: 59 % of the step", "41.0 GFLOP/s", "14 % of 287 GFLOP/s",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %s", want, text)
 		}

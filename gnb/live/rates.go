@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // String is as in "41.2 GFLOP/s", "12.3 M edges/s".
@@ -15,12 +16,13 @@ func (r Rate) String() string { return withUnit(r.PerSec, r.Unit) }
 func withUnit(x float64, unit string) string {
 	n := number(x)
 	unit = oneLine(unit)
-	for _, c := range unit {
-		prefixed := n != "" && strings.ContainsRune("kMGT", rune(n[len(n)-1]))
-		if !prefixed || !unicode.IsUpper(c) {
-			n += " "
-		}
-		break
+	if unit == "" {
+		return n
+	}
+	first, _ := utf8.DecodeRuneInString(unit)
+	prefixed := n != "" && strings.ContainsRune("kMGT", rune(n[len(n)-1]))
+	if !prefixed || !unicode.IsUpper(first) {
+		n += " "
 	}
 	return n + unit
 }

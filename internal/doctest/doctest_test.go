@@ -14,7 +14,9 @@ import (
 var root = filepath.Join("..", "..")
 
 // imported is shared by the tests: packages are read once.
-var imported = sync.OnceValues(func() (types.Importer, error) { return Importer(root, "image/color", "encoding/csv") })
+var imported = sync.OnceValues(func() (types.Importer, error) {
+	return Importer(root, "image/color", "encoding/csv", "gonum.org/v1/plot/plotter", "gonum.org/v1/plot/vg/vgimg")
+})
 
 func theImporter(t *testing.T) types.Importer {
 	t.Helper()

@@ -187,6 +187,11 @@ func (h *helper) once(ctx context.Context) error {
 			stop(c, in, ended, time.Second)
 			return err
 		case err := <-ended:
+			select {
+			case said := <-heard: // before it ended
+				return said
+			default:
+			}
 			return h.why(err, stderr.text())
 		case <-alive:
 			quiet.Reset(h.quiet)
