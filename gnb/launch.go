@@ -534,6 +534,7 @@ func (l *launched) start(ctx context.Context) (*Run, error) {
 	})
 	if err == nil {
 		v.watch(g)
+		defer v.watchGPUs(ctx)()
 		err = g.Wait()
 	}
 	err = l.explain(err)

@@ -133,7 +133,9 @@ func (m *monitored) add(s MonitorSample) {
 	if m.o.Each != nil {
 		m.o.Each(s)
 	}
-	m.sink.Update(m.picture(live.Running))
+	if !m.o.Quiet {
+		m.sink.Update(m.picture(live.Running))
+	}
 }
 
 // picture is what the sink shows.

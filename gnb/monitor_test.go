@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,36 +13,12 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 )
 
-// fakeHelper is a program that says, as "gnb monitor --helper" does, what two GPUs do: the first is busier
-// every time, the second falls off the bus after a while.
-func fakeHelper(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "gnb")
-	text := `#!/bin/sh
-echo '{"event":"hello","protocol":1}'
-( n=0
-while sleep 0.1; do
-n=$((n+1))
-second='"utilization":0.5,"power_w":100'
-[ $n -gt 8 ] && second='"error":"fell off the bus","utilization":null,"power_w":null'
-echo '{"event":"gpus","driver":"1","gpus":[{"index":0,"name":"A","utilization":0.'$((n%10))',"memory_used":4e9,"memory_total":8e9,"temperature_c":60,"power_w":200,"throttled":["power cap"],"processes":[{"pid":7,"name":"w","memory":3e9,"run":"r1"},{"pid":8,"name":"w","memory":1e9,"run":"r2"}]},{"index":1,"name":"B",'$second',"memory_used":null,"memory_total":null,"temperature_c":null}]}'
-done ) &
-loop=$!
-cat >/dev/null
-kill $loop
-`
-	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 func TestMonitor(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	n := 0
 	r, err := gnb.Monitor(ctx, gnb.MonitorOptions{
-		Interval: 100 * time.Millisecond, Helper: fakeHelper(t), Quiet: true, Run: &gnb.Run{Config: gnb.Config{ID: "r1"}},
+		Interval: 100 * time.Millisecond, Helper: gnb.FakeHelper(t), Quiet: true, Run: &gnb.Run{Config: gnb.Config{ID: "r1"}},
 		Each: func(s gnb.MonitorSample) {
 			if n++; len(s.GPUs) == 2 && s.GPUs[1].Error != "" {
 				stop() // as an interrupt does
@@ -89,7 +64,7 @@ func TestMonitor(t *testing.T) {
 
 // Monitor ends with what it watches, and has its error; an interrupt of the one ends the other.
 func TestMonitorWhile(t *testing.T) {
-	short := gnb.MonitorOptions{Interval: 100 * time.Millisecond, Helper: fakeHelper(t), Quiet: true}
+	short := gnb.MonitorOptions{Interval: 100 * time.Millisecond, Helper: gnb.FakeHelper(t), Quiet: true}
 	o := short
 	failed := errors.New("out of luck")
 	o.While = func(context.Context) error {
@@ -158,7 +133,7 @@ func TestMonitorKeepsEvenlySpacedSamples(t *testing.T) {
 func TestMonitorLeavesNothing(t *testing.T) {
 	for name, s := range map[string]syscall.Signal{"kill": syscall.SIGKILL, "interrupt": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("GNB_HELPER", fakeHelper(t))
+			t.Setenv("GNB_HELPER", gnb.FakeHelper(t))
 			c := startCell(t, "monitor", cellOptions{Dir: filepath.Join(t.TempDir(), "none")})
 			deadline := time.Now().Add(time.Minute)
 			for len(c.processes()) < 3 { // itself, and the helper's two or more

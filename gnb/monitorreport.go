@@ -153,36 +153,40 @@ func (r *MonitorReport) String() string {
 	}
 	for i := range r.GPUs {
 		u := &r.GPUs[i]
-		fmt.Fprintf(&b, "GPU %d (%s):", u.Index, u.Name)
-		parts := []string{}
-		if u.Utilization.N > 0 {
-			parts = append(parts, span(u.Utilization, percentOf)+" busy")
-		}
-		if u.Memory.N > 0 {
-			text := fmt.Sprintf("up to %s of %s", live.Bytes(u.Memory.Max), live.Bytes(float64(u.MemoryTotal)))
-			if u.RunMemory.N > 0 {
-				text += fmt.Sprintf(" (runs %s)", live.Bytes(u.RunMemory.Max))
-			}
-			parts = append(parts, text)
-		}
-		if u.Temperature.N > 0 {
-			parts = append(parts, fmt.Sprintf("up to %.0f °C", u.Temperature.Max))
-		}
-		if u.Power.N > 0 {
-			parts = append(parts, fmt.Sprintf("%s, %.1f Wh", span(u.Power, func(x float64) string { return fmt.Sprintf("%.0f W", x) }), u.EnergyJ/3600))
-		}
-		for _, why := range slices.Sorted(maps.Keys(u.Throttled)) {
-			parts = append(parts, fmt.Sprintf("throttled (%s) %s of the time", why, percentOf(u.Throttled[why])))
-		}
-		if u.Error != "" {
-			parts = append(parts, u.Error)
-		}
-		b.WriteString(" " + strings.Join(parts, ", ") + "\n")
+		fmt.Fprintf(&b, "GPU %d (%s): %s\n", u.Index, u.Name, u)
 	}
 	if r.Note != "" {
 		b.WriteString(r.Note + "\n")
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// String is what the GPU did, in a line.
+func (u *MonitorGPUSummary) String() string {
+	var parts []string
+	if u.Utilization.N > 0 {
+		parts = append(parts, span(u.Utilization, percentOf)+" busy")
+	}
+	if u.Memory.N > 0 {
+		text := fmt.Sprintf("up to %s of %s", live.Bytes(u.Memory.Max), live.Bytes(float64(u.MemoryTotal)))
+		if u.RunMemory.N > 0 {
+			text += fmt.Sprintf(" (runs %s)", live.Bytes(u.RunMemory.Max))
+		}
+		parts = append(parts, text)
+	}
+	if u.Temperature.N > 0 {
+		parts = append(parts, fmt.Sprintf("up to %.0f °C", u.Temperature.Max))
+	}
+	if u.Power.N > 0 {
+		parts = append(parts, fmt.Sprintf("%s, %.1f Wh", span(u.Power, func(x float64) string { return fmt.Sprintf("%.0f W", x) }), u.EnergyJ/3600))
+	}
+	for _, why := range slices.Sorted(maps.Keys(u.Throttled)) {
+		parts = append(parts, fmt.Sprintf("throttled (%s) %s of the time", why, percentOf(u.Throttled[why])))
+	}
+	if u.Error != "" {
+		parts = append(parts, u.Error)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // span is "mean (least to greatest)".

@@ -34,6 +34,7 @@ type view struct {
 	// watching is whether watch was called: the workers have started.
 	watching bool
 	peak     int64
+	gpus     MonitorReport // what the run's GPUs did
 	machine  ceiling
 	// noPassing says that the accuracy in passing is not shown.
 	noPassing bool

@@ -52,6 +52,7 @@ func liveHTML(s *Snapshot, charts []chart, log []string) string {
 	}
 	b.WriteString(`</div>`)
 	workersHTML(&b, s)
+	gpusHTML(&b, s)
 	ratesHTML(&b, s)
 	logHTML(&b, log)
 	b.WriteString(`</div>`)

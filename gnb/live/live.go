@@ -111,6 +111,7 @@ type Snapshot struct {
 	Metrics []Series // by epoch
 
 	Workers []Worker
+	GPUs    []GPU    // those that the run computes on, now; a sink keeps the slice
 	Rates   []Rate   // what all workers together do in a second, beside what the machine can do
 	Text    []string // the log so far: it only grows. A line given by Print does not belong here too
 }

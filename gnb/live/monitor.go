@@ -330,11 +330,7 @@ func timeAxis(sec float64, goesOn bool) (lo, hi float64, t ticks, unit string) {
 
 // gpuNotes are what a GPU's row says in words: an error, why it is slow, its traffic, and who uses it.
 func gpuNotes(g *machine.GPU, run string) []string {
-	notes := nonEmpty(oneLine(g.Error))
-	if len(g.Throttled) > 0 {
-		notes = append(notes, "slowed: "+strings.Join(g.Throttled, ", "))
-	}
-	notes = append(notes, nonEmpty(pair("PCIe", "in", g.PCIeReceive, "out", g.PCIeSend), pair("NVLink", "in", g.NVLinkReceive, "out", g.NVLinkSend))...)
+	notes := append(whySlow(g), nonEmpty(pair("PCIe", "in", g.PCIeReceive, "out", g.PCIeSend), pair("NVLink", "in", g.NVLinkReceive, "out", g.NVLinkSend))...)
 	for i, p := range g.Processes {
 		if i == 4 {
 			notes = append(notes, fmt.Sprintf("and %s", plural(len(g.Processes)-i, "other process")))
@@ -348,6 +344,15 @@ func gpuNotes(g *machine.GPU, run string) []string {
 			who += " " + Bytes(float64(p.Memory))
 		}
 		notes = append(notes, strings.TrimSpace(who))
+	}
+	return notes
+}
+
+// whySlow is a GPU's error, and why its clocks are low.
+func whySlow(g *machine.GPU) []string {
+	notes := nonEmpty(oneLine(g.Error))
+	if len(g.Throttled) > 0 {
+		notes = append(notes, "slowed: "+strings.Join(g.Throttled, ", "))
 	}
 	return notes
 }

@@ -132,6 +132,44 @@ func TestMonitorCell(t *testing.T) {
 	}
 }
 
+// A run's panel has a line a GPU, its progress bar their mean, and its final table what each did.
+func TestGPUsInThePanel(t *testing.T) {
+	s := sampleRun(1000, 2, 0.5, Running)
+	m := aMachine(60, 3)
+	for _, g := range m.gpus() {
+		s.GPUs = append(s.GPUs, GPU{GPU: g, Run: "20261121-a", Sum: "half <busy>"})
+	}
+	d := &tape{}
+	sink := New(Options{Display: d})
+	sink.Update(s)
+	for len(d.all()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	text := checkHTML(t, htmlOf(d.all()[0]))
+	for _, want := range []string{"0 NVIDIA H100", "33 %", "20.0 GiB of 80.0 GiB (this run 18.0 GiB)", "319 of 700 W", "slowed: power cap", "fallen off the bus"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the panel does not say %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "NVLink") || strings.Contains(text, "<python>") {
+		t.Error("the panel of a run says what only the monitor does")
+	}
+	if bar := (style{}).bar(&s, 200); !strings.Contains(bar, "GPU 55 %") {
+		t.Errorf("the bar says %q", bar)
+	}
+	s.State = Done
+	if err := sink.Close(s); err != nil {
+		t.Fatal(err)
+	}
+	out := d.outputs()
+	if text := checkHTML(t, htmlOf(out[len(out)-1])); strings.Count(text, "half <busy>") != 3 {
+		t.Errorf("the table says\n%s", text)
+	}
+	if text := plainOf(out[len(out)-1]); !strings.Contains(text, "GPU 2 ") {
+		t.Errorf("the table says\n%s", text)
+	}
+}
+
 // A terminal shows lines that fit and change in place; a pipe gets a line every few seconds.
 func TestMonitorTerminal(t *testing.T) {
 	m := aMachine(60, 4)

@@ -118,11 +118,15 @@ func monitorHTML(m *Monitor, head *Snapshot, svg []byte) string {
 			esc(m.note()), base64.StdEncoding.EncodeToString(svg))
 	}
 	if gpus := m.gpus(); len(gpus) > 0 {
-		b.WriteString(tableHead("width:100%"))
-		row(&b, true, headCell(txt, "GPU"), headCell(txt+";width:12%", "busy"), headCell(num, ""), headCell(txt+";width:12%", "memory"), headCell(txt, ""), headCell(num, "°C"),
-			headCell(num, "power"), headCell(num, "clock"))
+		gpuTableHead(&b)
 		for i := range gpus {
-			gpuRow(&b, m, i, &gpus[i])
+			g := &gpus[i]
+			gpuRow(&b, m.Run, i, g)
+			notes := gpuNotes(g, m.Run)
+			for k := range g.Instances {
+				notes = append(notes, instanceNote(g, &g.Instances[k]))
+			}
+			gpuNoteRow(&b, g, notes)
 		}
 		b.WriteString("</table>")
 	}
@@ -137,7 +141,15 @@ func monitorHTML(m *Monitor, head *Snapshot, svg []byte) string {
 	return b.String()
 }
 
-func gpuRow(b *strings.Builder, m *Monitor, i int, g *machine.GPU) {
+// gpuTableHead begins the table of GPUs.
+func gpuTableHead(b *strings.Builder) {
+	b.WriteString(tableHead("width:100%"))
+	row(b, true, headCell(txt, "GPU"), headCell(txt+";width:12%", "busy"), headCell(num, ""), headCell(txt+";width:12%", "memory"), headCell(txt, ""),
+		headCell(num, "°C"), headCell(num, "power"), headCell(num, "clock"))
+}
+
+// gpuRow is the i-th GPU's line.
+func gpuRow(b *strings.Builder, run string, i int, g *machine.GPU) {
 	name := fmt.Sprintf(`<span style="color:%s">&#9632;</span> %d <span style="%s">%s</span>`, css(gpuColor(i)), g.Index, faint, esc(cut(g.Name, 40)))
 	busy, used := "", ""
 	if g.Utilization.Known() {
@@ -145,7 +157,7 @@ func gpuRow(b *strings.Builder, m *Monitor, i int, g *machine.GPU) {
 	}
 	if g.MemoryTotal > 0 && g.MemoryUsed.Known() {
 		runs := 0.0
-		if v := g.MemoryOf(m.Run); v.Known() {
+		if v := g.MemoryOf(run); v.Known() {
 			runs = float64(v / g.MemoryTotal)
 		}
 		used = stageBar([]StageShare{{"runs", runs}, {"others", max(float64(g.MemoryUsed/g.MemoryTotal)-runs, 0)}}, map[string]string{"runs": css(gpuColor(i)), "others": "rgba(128,128,128,0.45)"})
@@ -154,16 +166,17 @@ func gpuRow(b *strings.Builder, m *Monitor, i int, g *machine.GPU) {
 	if g.ClockMHz.Known() && g.ClockMaxMHz.Known() {
 		clock = figure(g.ClockMHz, "") + " of " + figure(g.ClockMaxMHz, " MHz")
 	}
-	row(b, false, cell(txt, name), cell(txt, busy), cell(num, shareText(g.Utilization)), cell(txt, used), cell(txt, esc(memoryText(g, m.Run))), cell(num, figure(g.TemperatureC, "")), cell(num, powerText(g)), cell(num, clock))
-	notes := gpuNotes(g, m.Run)
-	for k := range g.Instances {
-		notes = append(notes, instanceNote(g, &g.Instances[k]))
+	row(b, false, cell(txt, name), cell(txt, busy), cell(num, shareText(g.Utilization)), cell(txt, used), cell(txt, esc(memoryText(g, run))), cell(num, figure(g.TemperatureC, "")), cell(num, powerText(g)), cell(num, clock))
+}
+
+// gpuNoteRow is what there is to say in words below a GPU's line.
+func gpuNoteRow(b *strings.Builder, g *machine.GPU, notes []string) {
+	if len(notes) == 0 {
+		return
 	}
-	if len(notes) > 0 {
-		text := esc(strings.Join(notes, " · "))
-		if g.Error != "" {
-			text = fmt.Sprintf(`<span style="color:%s">&#9679;</span> %s`, css(orange), text)
-		}
-		fmt.Fprintf(b, `<tr style="background:transparent"><td colspan="8" style="text-align:left;padding:0 0 3px 14px;border:0;white-space:normal;%s">%s</td></tr>`, faint, text)
+	text := esc(strings.Join(notes, " · "))
+	if g.Error != "" {
+		text = fmt.Sprintf(`<span style="color:%s">&#9679;</span> %s`, css(orange), text)
 	}
+	fmt.Fprintf(b, `<tr style="background:transparent"><td colspan="8" style="text-align:left;padding:0 0 3px 14px;border:0;white-space:normal;%s">%s</td></tr>`, faint, text)
 }

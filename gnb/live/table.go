@@ -68,6 +68,9 @@ func entries(s *Snapshot) []entry {
 	}
 	add("the run", bottleneck(s.Workers))
 	add("in a second", ratesText(s))
+	for i := range s.GPUs {
+		add(fmt.Sprintf("GPU %d", s.GPUs[i].Index), oneLine(s.GPUs[i].Sum))
+	}
 	return es
 }
 

@@ -203,6 +203,9 @@ func facts(s *Snapshot) []fact {
 	if seeds, _, _ := s.totals(); seeds > 0 {
 		add(number(seeds) + " seeds/s")
 	}
+	if busy := gpusBusy(s); busy != "" {
+		add(busy)
+	}
 	switch {
 	case s.Left > 0 && !s.final():
 		fs = append(fs, fact{clock(s.Left) + " left", true})

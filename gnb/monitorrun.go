@@ -1,0 +1,82 @@
+package gnb
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// runGPUsAfter is how long a run goes on before its GPUs are watched: a shorter one ends before there is
+// anything to see, and is not to start a process for it.
+const runGPUsAfter = time.Second
+
+// watchGPUs shows, in the panel of a run that may use GPUs, what those do, once a second. Where they cannot be
+// read the panel is without them; [Monitor] says why. end ends it, and waits for the helper's end.
+func (v *view) watchGPUs(ctx context.Context) (end func()) {
+	if v.l.device == "" || v.l.o.Quiet {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		t := time.NewTimer(runGPUsAfter)
+		defer t.Stop()
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		// Its only error is that ctx is done.
+		_ = machine.Watch(ctx, machine.WatchOptions{}, v.takeGPUs)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// takeGPUs puts the run's GPUs of a sample into the panel.
+func (v *view) takeGPUs(s machine.Sample) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	run := v.l.run.Config
+	if run.Device == "cpu" { // it fell back
+		v.snap.GPUs = nil
+		return
+	}
+	_, chosen := os.LookupEnv("CUDA_VISIBLE_DEVICES")
+	s.GPUs = gpusOfRun(s.GPUs, run.ID, v.l.o.firstGPU, v.l.o.Workers, chosen)
+	v.gpus.add(s, run.ID)
+	shown := make([]live.GPU, len(s.GPUs))
+	for i, g := range s.GPUs {
+		shown[i] = live.GPU{GPU: g, Run: run.ID, Sum: v.gpus.gpu(&g).String()}
+	}
+	v.snap.GPUs = shown
+}
+
+// gpusOfRun are those that a worker of the run has memory of. Where the driver names none, as in a container
+// whose processes it does not know, they are those that workers take in the order of the bus; with
+// CUDA_VISIBLE_DEVICES (chosen) all that may be meant.
+func gpusOfRun(all []MonitorGPU, run string, first, workers int, chosen bool) []MonitorGPU {
+	var own, inOrder []MonitorGPU
+	for i := range all {
+		g := &all[i]
+		for _, p := range g.Processes {
+			if p.Run == run {
+				own = append(own, *g)
+				break
+			}
+		}
+		if d := g.Index - first; chosen || d >= 0 && d < workers {
+			inOrder = append(inOrder, *g)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return inOrder
+}
