@@ -47,6 +47,9 @@ lab: ## JupyterLab with the kernel of this checkout and its notebooks; ARGS="--p
 latency: ## what somebody waits for in a notebook, beside what we aim at; ARGS="--repeats 5 --json FILE"
 	@bash scripts/latency.sh $(ARGS)
 
+pictures: ## the pictures of panel, monitor, sweep and scaling in docs, as JupyterLab shows them
+	@bash scripts/pictures.sh
+
 clean: ## remove what the other targets made
 	rm -rf .venv .venv-cuda .venv-peers .bin build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

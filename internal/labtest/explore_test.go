@@ -25,7 +25,7 @@ type runState struct {
 // the workers and keeps a checkpoint, all cells again go on from there, and what was saved shows the
 // final figures to somebody who does not trust it.
 func TestExploreInJupyterLab(t *testing.T) {
-	lab := Start(t)
+	lab := Start(t, "GNB_SMALL=1")
 	lab.Copy(t, "../../notebooks/explore.ipynb")
 	const looks = 12
 	var f struct {

@@ -71,9 +71,62 @@ export class Lab {
     });
   }
 
-  // show takes a picture of a code cell's output.
+  // show takes a picture of a code cell's output, without the empty margin beside it.
   async show(i, file) {
-    await this.page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('.jp-Cell-outputWrapper').screenshot({ path: file });
+    await this.page.addStyleTag({ content: '.jp-OutputArea-prompt { display: none } .jp-OutputArea-child { padding-inline-end: 0 }' });
+    await this.page.locator('.jp-Notebook .jp-CodeCell').nth(i).locator('.jp-Cell-outputArea').screenshot({ path: file, animations: 'disabled' });
+  }
+
+  // runCell runs one code cell.
+  runCell(i) {
+    return this.page.evaluate(i => {
+      const { content } = window.jupyterapp.shell.currentWidget;
+      content.activeCellIndex = content.widgets.indexOf(content.widgets.filter(w => w.model.type === 'code')[i]);
+      content.deselectAll();
+      window.jupyterapp.commands.execute('notebook:run-cell');
+    }, i);
+  }
+
+  // theme chooses JupyterLab's "light" or "dark" theme.
+  async theme(name) {
+    await this.page.emulateMedia({ colorScheme: name });
+    await this.page.evaluate(t => window.jupyterapp.commands.execute('apputils:change-theme', { theme: t }), name === 'dark' ? 'JupyterLab Dark' : 'JupyterLab Light');
+    await this.page.waitForFunction(light => document.body.dataset.jpThemeLight === light, String(name === 'light'), { timeout: patience });
+    await this.page.waitForTimeout(300); // for its style sheet to be drawn
+  }
+
+  // faint is the text of a code cell's output whose contrast to what is behind it is below 3:1, with the
+  // contrast, by the Web Content Accessibility Guidelines' formula.
+  faint(i) {
+    return this.page.evaluate(i => {
+      const rgba = s => { const m = s.match(/[\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1]; };
+      const over = (a, b) => [0, 1, 2].map(k => a[k] * a[3] + b[k] * (1 - a[3]));
+      const luminance = c => {
+        const [r, g, b] = c.map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const behind = e => {
+        const layers = [];
+        for (; e; e = e.parentElement) {
+          const c = rgba(getComputedStyle(e).backgroundColor);
+          if (c[3] > 0) layers.push(c);
+          if (c[3] === 1) break;
+        }
+        return layers.reverse().reduce((under, c) => over(c, under), [255, 255, 255]);
+      };
+      const output = document.querySelectorAll('.jp-Notebook .jp-CodeCell')[i].querySelector('.jp-Cell-outputArea');
+      const faint = [], walk = document.createTreeWalker(output, NodeFilter.SHOW_TEXT);
+      for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+        const e = node.parentElement, text = node.data.trim();
+        if (!/[\p{L}\p{N}]/u.test(text) || e.getClientRects().length === 0) continue;
+        const back = behind(e), color = rgba(getComputedStyle(e).color);
+        for (let p = e; p && p !== output; p = p.parentElement) color[3] *= Number(getComputedStyle(p).opacity);
+        const [x, y] = [luminance(over(color, back)), luminance(back)].sort((a, b) => b - a);
+        const contrast = (x + 0.05) / (y + 0.05);
+        if (contrast < 3) faint.push({ text: text.slice(0, 40), contrast });
+      }
+      return faint;
+    }, i);
   }
 
   // watch counts from now on the different things that a code cell shows.

@@ -1,6 +1,6 @@
 // Package labtest runs notebooks in a real JupyterLab in a headless Chromium, for tests and pictures.
 //
-//	lab := labtest.Start(t)
+//	lab := labtest.Start(t, "GNB_SMALL=1")
 //	lab.Copy(t, "../../notebooks/explore.ipynb")
 //	var facts struct{ Looks int }
 //	lab.Script(t, "explore.mjs", map[string]any{"notebook": "explore.ipynb"}, &facts)
@@ -38,24 +38,25 @@ type Lab struct {
 	Out string // for what scripts leave, kept where GNB_LAB_OUT names a directory
 	URL string
 
-	env   *nbtest.Env
+	host  *nbtest.Env
 	token string
 }
 
-// Start installs the kernel and starts a server, which ends with the test.
-func Start(t testing.TB) *Lab {
+// Start installs the kernel and starts a server, which ends with the test. Cells have env ("NAME=value")
+// in their environment.
+func Start(t testing.TB, env ...string) *Lab {
 	t.Helper()
-	env := nbtest.Setup(t)
+	host := nbtest.Setup(t)
 	if exe := chromium(); exe == "" {
 		t.Skip("there is no Chromium; run scripts/browser.sh")
 	}
-	bin := filepath.Dir(env.Python)
-	for _, file := range []string{filepath.Join(bin, "jupyter-lab"), filepath.Join(bin, "node"), modules(env)} {
+	bin := filepath.Dir(host.Python)
+	for _, file := range []string{filepath.Join(bin, "jupyter-lab"), filepath.Join(bin, "node"), modules(host)} {
 		if _, err := os.Stat(file); err != nil {
 			t.Skipf("there is no %s; run scripts/browser.sh", file)
 		}
 	}
-	if err := env.Install("--name", Kernel); err != nil {
+	if err := host.Install("--name", Kernel); err != nil {
 		t.Fatal(err)
 	}
 	// Not t.TempDir: gopls listens on a socket below it, whose name may have 107 bytes.
@@ -64,7 +65,7 @@ func Start(t testing.TB) *Lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	l := &Lab{Dir: t.TempDir(), Tmp: filepath.Join(home, "tmp"), Out: os.Getenv("GNB_LAB_OUT"), env: env, token: "for-tests"}
+	l := &Lab{Dir: t.TempDir(), Tmp: filepath.Join(home, "tmp"), Out: os.Getenv("GNB_LAB_OUT"), host: host, token: "for-tests"}
 	if l.Out == "" {
 		l.Out = t.TempDir()
 	}
@@ -94,7 +95,8 @@ func Start(t testing.TB) *Lab {
 		t.Fatal(err)
 	}
 	c.Env = append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME="+filepath.Join(home, ".cache"), "GOCACHE="+cache, "GOMODCACHE="+modcache, "TMPDIR="+l.Tmp,
-		"JUPYTER_PREFER_ENV_PATH=1", "JUPYTER_CONFIG_DIR="+home, "JUPYTER_DATA_DIR="+home, "JUPYTER_RUNTIME_DIR="+home, "GNB_RUNS=", "GNB_HEADLESS=", "GNB_SMALL=1")
+		"JUPYTER_PREFER_ENV_PATH=1", "JUPYTER_CONFIG_DIR="+home, "JUPYTER_DATA_DIR="+home, "JUPYTER_RUNTIME_DIR="+home, "GNB_RUNS=", "GNB_HEADLESS=")
+	c.Env = append(c.Env, env...)
 	log, err := os.Create(filepath.Join(l.Out, "jupyter.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -159,9 +161,9 @@ func (l *Lab) Script(t testing.TB, name string, args map[string]any, result any)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(l.env.Python), "node"), filepath.Join(l.env.Root, "internal", "labtest", name), string(b))
+	c := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(l.host.Python), "node"), filepath.Join(l.host.Root, "internal", "labtest", name), string(b))
 	// Chromium keeps sockets in TMPDIR, whose names must be short.
-	c.Env = append(os.Environ(), "GNB_BROWSER_MODULES="+filepath.Dir(modules(l.env)), "GNB_CHROMIUM="+chromium())
+	c.Env = append(os.Environ(), "GNB_BROWSER_MODULES="+filepath.Dir(modules(l.host)), "GNB_CHROMIUM="+chromium())
 	c.WaitDelay = 10 * time.Second
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
@@ -178,8 +180,8 @@ func (l *Lab) Script(t testing.TB, name string, args map[string]any, result any)
 func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
 
 // modules is where scripts/browser.sh installs playwright-core.
-func modules(env *nbtest.Env) string {
-	return filepath.Join(env.Root, ".venv", "share", "gnb-browser", "node_modules")
+func modules(host *nbtest.Env) string {
+	return filepath.Join(host.Root, ".venv", "share", "gnb-browser", "node_modules")
 }
 
 // chromium is the browser: the one of GNB_CHROMIUM, or the first on PATH, or "".

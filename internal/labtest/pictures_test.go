@@ -1,0 +1,117 @@
+package labtest
+
+import (
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What the library shows can be read in JupyterLab's light theme and in its dark one: a run's panel, the
+// monitor, a sweep, a scaling curve. With GNB_PICTURES naming a directory ("make pictures") the pictures
+// of them stay there, and are those of larger runs.
+func TestPictures(t *testing.T) {
+	dir, small := os.Getenv("GNB_PICTURES"), "GNB_SMALL=1"
+	if dir != "" {
+		small = "GNB_SMALL=0"
+	}
+	lab := Start(t, small)
+	if dir != "" {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lab.Out = abs
+	}
+	lab.Copy(t, "testdata/pictures.ipynb")
+	shots := []map[string]any{
+		{"name": "panel", "text": "// The panel", "looks": 25},
+		{"name": "monitor", "text": "// The monitor", "looks": 0},
+		{"name": "sweep", "text": "// A sweep", "looks": 0},
+		{"name": "scaling", "text": "// A scaling curve", "looks": 0},
+	}
+	var facts []struct {
+		Name, Theme, File string
+		Faint             []struct {
+			Text     string
+			Contrast float64
+		}
+		Words int
+		Error bool
+		Text  string
+	}
+	lab.Script(t, "pictures.mjs", map[string]any{
+		"notebook": "pictures.ipynb", "size": map[string]int{"width": 1180, "height": 1100}, "scale": 1.5,
+		"shots": append([]map[string]any{{"name": "first", "text": "fmt.Println(gnb.Must(gnb.Load", "looks": 0}}, shots...),
+	}, &facts)
+	pictures := map[string]float64{}
+	for _, f := range facts {
+		if f.Theme == "end" {
+			if f.Error {
+				t.Errorf("the cell of %s ended with an error:\n%s", f.Name, f.Text)
+			}
+			continue
+		}
+		if f.Name == "first" {
+			_ = os.Remove(f.File) // it makes the others' data
+			continue
+		}
+		for _, faint := range f.Faint {
+			t.Errorf("%s in the %s theme: %q has a contrast of %.1f to its background, want 3", f.Name, f.Theme, faint.Text, faint.Contrast)
+		}
+		light, ink, err := look(f.File)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if (light > 0.5) != (f.Theme == "light") {
+			t.Errorf("%s in the %s theme has a background of luminance %.2f", f.Name, f.Theme, light)
+		}
+		// A drawing and some lines of text are several per cent of the picture.
+		if ink < 0.02 {
+			t.Errorf("%s in the %s theme: %.1f %% of the picture stands out from its background, want 2", f.Name, f.Theme, 100*ink)
+		}
+		pictures[f.Name+f.Theme] = ink
+	}
+	if len(pictures) != 2*len(shots) {
+		t.Errorf("%d pictures, want %d of each theme: %v", len(pictures), len(shots), pictures)
+	}
+	for _, s := range shots {
+		light, dark := pictures[fmt.Sprint(s["name"], "light")], pictures[fmt.Sprint(s["name"], "dark")]
+		if s["looks"] == 0 && (light > 2*dark || dark > 2*light) {
+			t.Errorf("%s: %.1f %% of the picture stands out in the light theme and %.1f %% in the dark one: one of them lacks something", s["name"], 100*light, 100*dark)
+		}
+	}
+}
+
+// look is how light a picture's background is, from 0 to 1, and the share of its pixels that differ from
+// it by a fifth of the whole range and more, where eyes see them.
+func look(file string) (background, ink float64, err error) {
+	f, err := os.Open(filepath.Clean(file))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	img, err := png.Decode(f)
+	if err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", file, err)
+	}
+	b := img.Bounds()
+	background = lightness(img, b.Max.X-2, b.Max.Y-2)
+	n := 0
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			if d := lightness(img, x, y) - background; d > 0.2 || d < -0.2 {
+				n++
+			}
+		}
+	}
+	return background, float64(n) / float64(b.Dx()*b.Dy()), nil
+}
+
+func lightness(img image.Image, x, y int) float64 {
+	r, g, b, _ := img.At(x, y).RGBA()
+	return (0.299*float64(r) + 0.587*float64(g) + 0.114*float64(b)) / 0xffff
+}

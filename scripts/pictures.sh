@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# "make pictures": runs a notebook in JupyterLab in Chromium and takes the pictures of README from it, in
+# the light and the dark theme: docs/{panel,monitor,sweep,scaling}.png and -dark.png.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bash scripts/need.sh go python
+bash scripts/browser.sh
+GNB_PICTURES=$PWD/docs go test ./internal/labtest -run '^TestPictures$' -count 1
+ls docs/*.png
