@@ -98,7 +98,7 @@ KERNEL epilogue_f32(float *__restrict__ x, const float *__restrict__ bias, u8 *_
 
 // sparse_dropout_f32: out[e] = values[e]·scale (scale where values is null) where element (d, indices[e]) of
 // a sparse matrix is kept, else 0. Grid: rows as in common.cuh, with width from the mean row. Bytes: 12 an
-// element and 8 a row; one Philox block an element makes it 70 instructions.
+// element and 8 a row; 10^7 elements: 0.12 GB, 25 µs; one Philox block an element makes it 70 instructions.
 KERNEL sparse_dropout_f32(float *__restrict__ out, const float *__restrict__ values, const i64 *__restrict__ indptr, const int *__restrict__ indices,
                           i64 first, i64 rows, const int *__restrict__ ids32, const i64 *__restrict__ ids64, i64 start, u64 seed, u32 step, u32 c3,
                           u32 threshold, float scale) {
@@ -114,7 +114,7 @@ KERNEL sparse_dropout_f32(float *__restrict__ out, const float *__restrict__ val
 }
 
 // sparse_dense_f32: out[d, indices[e]] = values[e] (1 where values is null) over an out full of zeros. Grid:
-// rows as in common.cuh. Bytes: 12 an element.
+// rows as in common.cuh. Bytes: 12 an element, of which the write is random, a sector of 32; 10^7 elements: 0.4 GB, 83 µs.
 KERNEL sparse_dense_f32(float *__restrict__ out, const float *__restrict__ values, const i64 *__restrict__ indptr, const int *__restrict__ indices,
                         i64 first, i64 rows, i64 cols) {
   FOR_ROWS(r, live, rows) {

@@ -160,3 +160,28 @@ func TestParse(t *testing.T) {
 		t.Errorf("it parses to %+v", m)
 	}
 }
+
+// The comment above each kernel, or that at the head of its file, says what bytes it moves and how long an H200's
+// memory takes for them.
+func TestArithmetic(t *testing.T) {
+	kernel, block := regexp.MustCompile(`^KERNEL (\w+)\(`), regexp.MustCompile(`(?m)(?:^//.*\n)+`)
+	bytes, time := regexp.MustCompile(`[Bb]ytes`), regexp.MustCompile(`\d (ns|µs|ms)\b`)
+	for _, m := range Modules() {
+		text, err := os.ReadFile(m.Name + ".cu")
+		if err != nil {
+			t.Fatal(err)
+		}
+		comments := block.FindAllIndex(text, -1)
+		for _, k := range regexp.MustCompile(`(?m)^KERNEL \w+\(`).FindAllIndex(text, -1) {
+			said := string(text[comments[0][0]:comments[0][1]])
+			for _, c := range comments[1:] {
+				if c[1] <= k[0] {
+					said = string(text[comments[0][0]:comments[0][1]]) + string(text[c[0]:c[1]])
+				}
+			}
+			if !bytes.MatchString(said) || !time.MatchString(said) {
+				t.Errorf("%s.cu: no comment says what %s moves, and in what time at 4.8 TB/s: %q", m.Name, kernel.FindSubmatch(text[k[0]:])[1], said)
+			}
+		}
+	}
+}

@@ -63,7 +63,8 @@ KERNEL cross_entropy_f32(double *__restrict__ losses, i64 *__restrict__ right, c
   }
 }
 
-// cross_entropy_sum_f32: out = Σ losses, count[0] = Σ right, over the chunks in order. Grid: one block.
+// cross_entropy_sum_f32: out = Σ losses, count[0] = Σ right, over the chunks in order. Grid: one block. The time of a
+// launch. Bytes: 16 a chunk; 4096 chunks: 64 KB, 14 ns.
 KERNEL cross_entropy_sum_f32(float *__restrict__ out, i64 *__restrict__ count, const double *__restrict__ losses, const i64 *__restrict__ right, i64 chunks) {
   __shared__ double loss[256];
   __shared__ i64 hits[256];

@@ -1,7 +1,7 @@
 // Normalisations of rows, with their gradients: log-softmax, length 1, mean 0 and variance 1.
 //
 // Grid: rows as in common.cuh, striding. Sums are in double precision, each lane's columns first, then the
-// lanes' tree. A row is read two or three times, from the caches after the first: bytes are 8 an element
+// lanes' tree. A row is read two or three times, from the caches after the first. Bytes: 8 an element
 // forward, 12 or (where dy and y are read) 16 with acc backward; [2^18, 256] forward: 0.54 GB, 0.11 ms.
 #include "common.cuh"
 
@@ -95,8 +95,8 @@ KERNEL row_norm_grad_f32(float *__restrict__ dx, const float *__restrict__ dy, c
   }
 }
 
-// col_means_f32: mean[c] = sum[c]/n, minus[c] = -mean[c]. Grid: a thread a column, striding. Like the next, a
-// few kilobytes: the time of a launch.
+// col_means_f32: mean[c] = sum[c]/n, minus[c] = -mean[c]. Grid: a thread a column, striding. Like the next, the
+// time of a launch. Bytes: 12 a column; 256 columns: 3 KB, 1 ns.
 KERNEL col_means_f32(float *__restrict__ mean, float *__restrict__ minus, const float *__restrict__ sum, i64 cols, i64 n) {
   float by = (float)n;
   for (i64 c = (i64)blockIdx.x * blockDim.x + threadIdx.x; c < cols; c += (i64)gridDim.x * blockDim.x) {
@@ -107,6 +107,7 @@ KERNEL col_means_f32(float *__restrict__ mean, float *__restrict__ minus, const 
 }
 
 // col_inverses_f32: variance[c] = sum[c]/n, inv[c] = 1/√(variance[c] + eps). Grid: as col_means_f32.
+// Bytes: 12 a column; 256 columns: 3 KB, 1 ns.
 KERNEL col_inverses_f32(float *__restrict__ variance, float *__restrict__ inv, const float *__restrict__ sum, i64 cols, i64 n, double eps) {
   float by = (float)n;
   for (i64 c = (i64)blockIdx.x * blockDim.x + threadIdx.x; c < cols; c += (i64)gridDim.x * blockDim.x) {

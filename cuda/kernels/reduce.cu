@@ -24,7 +24,8 @@ KERNEL sum_chunks_f32(double *__restrict__ parts, const float *__restrict__ x, i
   }
 }
 
-// sum_parts_f32: out[0] = Σ parts. Grid: one block. A few kilobytes: the time of a launch.
+// sum_parts_f32: out[0] = Σ parts. Grid: one block. The time of a launch. Bytes: 8 a chunk; 8192 chunks: 64 KB,
+// 14 ns.
 KERNEL sum_parts_f32(float *__restrict__ out, const double *__restrict__ parts, i64 n, i64 acc) {
   double sum = 0;
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += parts[i];
