@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -21,6 +23,10 @@ import (
 // maps its files; nothing is copied, and workers share the pages.
 func Load(ctx context.Context, spec string) (*Dataset, error) {
 	multigpuEnter()
+	if name, _, _ := strings.Cut(spec, "?"); slices.ContainsFunc(dataset.Generators(), func(g dataset.Generator) bool { return g.Name == name }) {
+		bar := live.ProgressWith("generating "+spec, 0, live.BarOptions{After: time.Second})
+		defer bar.Done()
+	}
 	return dataset.LoadWith(ctx, spec, getByCommand)
 }
 

@@ -36,6 +36,7 @@ type view struct {
 	peak     int64
 	gpus     MonitorReport // what the run's GPUs did
 	machine  ceiling
+	task     task
 	// noPassing says that the accuracy in passing is not shown.
 	noPassing bool
 }
@@ -157,8 +158,15 @@ func (v *view) apply(e event) {
 			res.Text[e.Split] = e.Text
 		}
 	case evProgress:
+		left := v.task.left(e, time.Now())
 		s.State = live.Evaluating
 		s.Detail = fmt.Sprintf("%s: %d of %d", e.Text, e.Done, e.Of)
+		if left >= time.Second {
+			s.Detail += fmt.Sprintf(", %v left", left.Round(time.Second))
+		}
+		if s.Epochs == 0 { // all that the run does
+			s.Unit, s.Step, s.Steps, s.Left = e.Text, int(e.Done), int(e.Of), left
+		}
 	}
 }
 
@@ -271,6 +279,9 @@ func (v *view) refresh(g *multigpu.Group, memory bool) {
 func (v *view) timing() {
 	s := &v.snap
 	s.Elapsed = time.Since(v.start)
+	if s.Epochs == 0 {
+		return // a task of its own says what is left
+	}
 	s.Left = 0
 	all := int64(s.Epochs) * int64(s.Steps)
 	if done := v.total - v.steps0; done > 0 && all > v.total && !v.first.IsZero() {

@@ -3,7 +3,9 @@ package gnb
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -124,5 +126,47 @@ func TestCeiling(t *testing.T) {
 		if r.PerSec != 0 || r.Limit != 0 && r.Unit != "FLOP/s" {
 			t.Errorf("before the first step: %+v", r)
 		}
+	}
+}
+
+// What a task still takes follows its pace since its first report; the next task, and
+// the same one again, begin anew.
+func TestTaskLeft(t *testing.T) {
+	var k task
+	at := time.Unix(1000, 0)
+	for i, c := range []struct {
+		name        string
+		after, done int64
+		want        time.Duration
+	}{
+		{"evaluate", 0, 100, 0}, // nothing to go by
+		{"evaluate", 2, 200, 16 * time.Second},
+		{"evaluate", 6, 400, 12 * time.Second},
+		{"evaluate", 30, 1000, 0},
+		{"evaluate", 31, 50, 0}, // again
+		{"evaluate", 32, 150, 8500 * time.Millisecond},
+		{"sample", 33, 160, 0}, // something else
+	} {
+		got := k.left(event{Text: c.name, Done: c.done, Of: 1000}, at.Add(time.Duration(c.after)*time.Second))
+		if got != c.want {
+			t.Errorf("report %d, %+v: %v left", i, c, got)
+		}
+	}
+}
+
+// A run without epochs is its task: inference, sampling.
+func TestTaskIsTheRun(t *testing.T) {
+	v := &view{l: &launched{run: &Run{}}, series: map[string]int{}}
+	v.task = task{name: "evaluate", start: time.Now().Add(-10 * time.Second), from: 0, last: 1}
+	v.apply(event{Type: evProgress, Text: "evaluate", Done: 250, Of: 1000})
+	v.timing()
+	if s := v.snap; s.Unit != "evaluate" || s.Step != 250 || s.Steps != 1000 || s.Left < 29*time.Second || !strings.Contains(s.Detail, "evaluate: 250 of 1000, 30s left") {
+		t.Errorf("the panel shows %q %d of %d, %v left: %s", s.Unit, s.Step, s.Steps, s.Left, s.Detail)
+	}
+	v = &view{l: &launched{run: &Run{}}, series: map[string]int{}}
+	v.apply(event{Type: evPlan, Epochs: 2})
+	v.apply(event{Type: evProgress, Text: "evaluate", Done: 250, Of: 1000})
+	if s := v.snap; s.Steps != 0 || s.Unit != "" {
+		t.Errorf("an evaluation within a run shows as its steps: %+v", s)
 	}
 }

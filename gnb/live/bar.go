@@ -40,6 +40,8 @@ type BarOptions struct {
 	Options
 	// Unit is what is counted, as in "rows"; "B" counts bytes and shows KiB, MiB.
 	Unit string
+	// After is how long a task has to take for anything to be shown of it.
+	After time.Duration
 }
 
 // Progress starts a bar for total things; 0 is an unknown number, and the bar
@@ -105,10 +107,11 @@ func (b *Bar) Done() {
 func (b *Bar) run() {
 	defer close(b.done)
 	// A task that takes no time needs no bar, only its last line.
-	t := time.NewTimer(min(b.every, 150*time.Millisecond))
+	wait := min(b.every, 150*time.Millisecond)
 	if b.every >= plainEvery {
-		t.Reset(b.every)
+		wait = b.every
 	}
+	t := time.NewTimer(max(wait, b.o.After))
 	defer t.Stop()
 	var err error
 	drawn := int64(-1)
@@ -117,6 +120,9 @@ func (b *Bar) run() {
 		select {
 		case <-t.C:
 		case <-b.quit:
+			if b.now().Sub(b.start) < b.o.After {
+				return
+			}
 			last = true
 		}
 		// A display that is broken is left alone.
@@ -171,7 +177,10 @@ func (b *Bar) line(last bool) (string, float64) {
 	if b.o.Unit != "" && b.o.Unit != "B" {
 		what += " " + oneLine(b.o.Unit)
 	}
-	parts := []string{what}
+	var parts []string
+	if n > 0 || total > 0 { // else nobody counts: time alone
+		parts = append(parts, what)
+	}
 	if rate > 0 {
 		if b.o.Unit == "B" {
 			parts = append(parts, bytesize(int64(rate))+"/s")

@@ -107,3 +107,23 @@ func TestBarOfNothing(t *testing.T) {
 	q.Add(1)
 	q.Done()
 }
+
+// A task that ends before anybody waits for it shows nothing, and one that nobody
+// counts shows its time.
+func TestBarAfter(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		want  string
+	}{{900 * time.Millisecond, ""}, {3 * time.Second, "making  3.0 s"}} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &tape{}
+			b := ProgressWith("making", 0, BarOptions{Options: Options{Display: d}, After: time.Second})
+			time.Sleep(c.takes)
+			b.Done()
+			all := d.all()
+			if c.want == "" && len(all) > 0 || c.want != "" && (len(all) < 10 || plainOf(all[len(all)-1]) != c.want) {
+				t.Errorf("after %v there were %d updates, want the last to be %q", c.takes, len(all), c.want)
+			}
+		})
+	}
+}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"runtime/debug"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 )
@@ -47,11 +45,14 @@ func runConvert(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	o.Progress = progress(out)
+	report, end := progress(out)
+	defer end()
+	o.Progress = func(done, total int64) { report("read", done, total) }
 	o.Note = func(text string) { out.logf("gnb data: %s", text) }
 	// Most of the memory is a few large arrays; collecting garbage early keeps the peak near them.
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	stats, err := convert.Convert(ctx, rest[1], rest[2], o)
+	end()
 	if err != nil {
 		return err
 	}
@@ -62,19 +63,4 @@ func runConvert(ctx context.Context, args []string, out *output) error {
 		Dir string `json:"dir"`
 	}{stats, rest[2]})
 	return nil
-}
-
-// progress logs a line every other second.
-func progress(out *output) func(done, total int64) {
-	var mu sync.Mutex
-	last := time.Now()
-	return func(done, total int64) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(last) < 2*time.Second || total == 0 {
-			return
-		}
-		last = time.Now()
-		out.logf("gnb data: read %d of %d MB", done/1e6, total/1e6)
-	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -15,7 +13,9 @@ import (
 // loadDataset is what every command's DATASET means: a directory, a generator, or a published
 // dataset, which is downloaded, verified and converted the first time.
 func loadDataset(ctx context.Context, out *output, spec string) (*dataset.Dataset, error) {
-	return get.Load(ctx, spec, getOptions(out))
+	o, end := getOptions(out)
+	defer end()
+	return get.Load(ctx, spec, o)
 }
 
 // loadSplitSet is loadDataset with the splits of one set.
@@ -31,29 +31,18 @@ func loadSplitSet(ctx context.Context, out *output, spec string, set int) (*data
 	return view, err
 }
 
-func getOptions(out *output) get.Options {
-	return get.Options{Progress: getProgress(out), Note: func(text string) { out.logf("gnb data: %s", text) }}
-}
-
-// getProgress passes on how far a download or conversion is: all of it as events, for people a line
-// every other second.
-func getProgress(out *output) func(get.Progress) {
-	var mu sync.Mutex
-	last := time.Now()
-	return func(p get.Progress) {
-		out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(last) < 2*time.Second {
-			return
-		}
-		last = time.Now()
-		of := ""
-		if p.Total > 0 {
-			of = fmt.Sprintf(" of %d", p.Total/1e6)
-		}
-		out.logf("gnb data: %s %s: %d%s MB", p.Stage, p.File, p.Done/1e6, of)
+// getOptions shows a download's and a conversion's progress until the function that it
+// returns is called.
+func getOptions(out *output) (get.Options, func()) {
+	report, done := progress(out)
+	o := get.Options{
+		Progress: func(p get.Progress) {
+			out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
+			report(p.Stage+" "+p.File, p.Done, p.Total)
+		},
+		Note: func(text string) { out.logf("gnb data: %s", text) },
 	}
+	return o, done
 }
 
 // listDatasets is "gnb data list".
@@ -83,7 +72,9 @@ func getDataset(ctx context.Context, out *output, name string) error {
 		return errors.New("there is no published dataset " + name + "; gnb data list shows those there are")
 	}
 	start := time.Now()
-	dir, err := get.Get(ctx, e, getOptions(out))
+	o, end := getOptions(out)
+	dir, err := get.Get(ctx, e, o)
+	end()
 	if err != nil {
 		return err
 	}

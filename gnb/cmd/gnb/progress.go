@@ -1,0 +1,48 @@
+package main
+
+import (
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/live"
+)
+
+// showAfter is how long something takes for its progress to be shown.
+const showAfter = time.Second
+
+// progress shows how many bytes of something are done, with the time left, until end is
+// called or a report has another label. Any goroutine may report. With --json nothing
+// is shown.
+func progress(out *output) (report func(label string, done, total int64), end func()) {
+	var (
+		mu    sync.Mutex
+		bar   *live.Bar
+		shown string
+		last  int64
+	)
+	finish := func() {
+		if bar != nil {
+			bar.Done()
+			bar = nil
+		}
+	}
+	report = func(label string, done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if bar == nil || label != shown || done < last {
+			finish()
+			shown, last = label, 0
+			bar = live.ProgressWith(out.command.name+": "+label, total, live.BarOptions{
+				Options: live.Options{Quiet: out.json, Out: out.stderr}, Unit: "B", After: showAfter,
+			})
+		}
+		bar.SetTotal(total)
+		bar.Add(done - last)
+		last = done
+	}
+	return report, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		finish()
+	}
+}
