@@ -35,7 +35,7 @@ gpu-check: ## tests, training and benchmarks on this machine's GPU, kept in benc
 kernels: ## the PTX of cuda/kernels, from its sources; needs no CUDA. ARGS=--limits takes what they use as limits
 	@bash scripts/kernels.sh $(ARGS)
 
-fixtures: ## what PyTorch Geometric computes, for the tests; needs 1 GB
+fixtures: ## what PyTorch Geometric computes and TensorBoard reads, for the tests; needs 1 GB
 	@bash scripts/fixtures.sh
 
 demo: ## train in a notebook; leaves it executed, and as an HTML page

@@ -3,7 +3,8 @@
 # (graphops/nn/testdata/*.json), in a virtual environment of its own, build/fixtures. That takes
 # some minutes and 1 GB with PyTorch's wheel for the CPU alone, more where only PyPI is reachable.
 # FIXTURES_PYTHON names a Python that has torch and torch_geometric already. Ends with the tests that
-# need PyG itself: weights trained here load into it.
+# need PyG itself: weights trained here load into it. The same for TensorBoard (internal/tbevents), in
+# build/tensorboard: TENSORBOARD_PYTHON names a Python that has it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${FIXTURES_PYTHON:-}
@@ -33,3 +34,16 @@ FIXTURES_PYTHON=$(command -v "$python") && export FIXTURES_PYTHON
 case $FIXTURES_PYTHON in /*) ;; *) FIXTURES_PYTHON=$PWD/$FIXTURES_PYTHON ;; esac
 bash scripts/need.sh go
 go test -count 1 -tags fixtures -run 'PyG|PyTorch' ./graphops/nn
+tensorboard=${TENSORBOARD_PYTHON:-}
+if [ -z "$tensorboard" ]; then
+  tensorboard=$PWD/build/tensorboard/bin/python3
+  if ! "$tensorboard" -c 'import tensorboard' 2>/dev/null; then
+    rm -rf build/tensorboard
+    python3 -m venv build/tensorboard
+    "$tensorboard" -m pip install --quiet --disable-pip-version-check tensorboard==2.21.0
+  fi
+fi
+events=internal/tbevents/testdata
+"$tensorboard" -W ignore $events/fixture.py write $events/fixture.tfevents
+echo "wrote $events/fixture.tfevents"
+TENSORBOARD_PYTHON=$tensorboard go test -count 1 -tags fixtures -run TestTensorBoardReadsRuns ./gnb

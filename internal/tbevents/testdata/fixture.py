@@ -19,6 +19,11 @@ def write(path):
         w = RecordWriter(f)
 
         def put(**fields):
+            for v in fields["summary"].value if "summary" in fields else []:
+                data = v.metadata.plugin_data
+                if data.content:  # its map in one order, so that the file is the same each time
+                    message = plugin_data_pb2.HParamsPluginData.FromString(data.content)
+                    data.content = message.SerializeToString(deterministic=True)
             w.write(event_pb2.Event(**fields).SerializeToString())
 
         put(wall_time=start, file_version="brain.Event:2")
