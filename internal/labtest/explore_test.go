@@ -25,7 +25,7 @@ type runState struct {
 // the workers and keeps a checkpoint, all cells again go on from there, and what was saved shows the
 // final figures to somebody who does not trust it.
 func TestExploreInJupyterLab(t *testing.T) {
-	lab := Start(t, "GNB_SMALL=1")
+	lab := Start(t)
 	lab.Copy(t, "../../notebooks/explore.ipynb")
 	const looks = 12
 	var f struct {
@@ -72,7 +72,7 @@ func TestExploreInJupyterLab(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`30,000 nodes`, `same class: 6\d %`, `around node \d+`, `going on with run`,
+		`60,000 nodes`, `same class: 6\d %`, `around node \d+`, `going on with run`,
 		`(?m)^SAGE: [5-9]\d\.\d %`, `MLP: [12]\d\.\d %`, `args\.Fanouts`, `16 or more neighbours: [6-9]\d`, `after 50 epochs: [5-9]\d`,
 	} {
 		if !regexp.MustCompile(want).MatchString(all) {
