@@ -127,8 +127,8 @@ func (c Comparison) title() string {
 	return t
 }
 
-// told are the settings that tell runs apart: those that somebody varies, or, where
-// there are none, any.
+// told are the settings that tell runs apart, the model first: those that somebody
+// varies, or, where there are none, any.
 func (c Comparison) told() []Row {
 	var varied []Row
 	for _, row := range c.Settings {
@@ -138,6 +138,10 @@ func (c Comparison) told() []Row {
 	}
 	if len(varied) == 0 {
 		return c.Settings
+	}
+	if i := slices.IndexFunc(varied, func(r Row) bool { return r.Name == "args.Model" }); i > 0 {
+		model := varied[i]
+		varied = slices.Insert(slices.Delete(varied, i, i+1), 0, model)
 	}
 	return varied
 }
