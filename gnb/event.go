@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -97,6 +98,18 @@ type ModelInfo struct {
 	Sizes      Sizes  `json:"sizes"`
 	Parameters int    `json:"parameters"`
 	Text       string `json:"text"`
+}
+
+// String is the model's widths, and its parameters with shapes and counts.
+func (m *ModelInfo) String() string {
+	s := m.Sizes
+	var b strings.Builder
+	fmt.Fprintf(&b, "model %s: %d layers, %d features", m.Name, s.Layers, s.In)
+	for range s.Layers - 1 {
+		fmt.Fprintf(&b, " → %d", s.Hidden)
+	}
+	fmt.Fprintf(&b, " → %d classes; %d weights\n%s", s.Out, m.Parameters, m.Text)
+	return b.String()
 }
 
 // Value is a named number that a run has logged.

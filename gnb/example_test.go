@@ -248,3 +248,34 @@ func ExampleSmall() {
 	fmt.Println(gnb.Small("reddit", "planted?nodes=6000&classes=41")) // GNB_SMALL is not set
 	// Output: reddit
 }
+
+func ExampleModelOf_Describe() {
+	info := gnb.Must(gnb.SAGE.Describe(gnb.Sizes{In: 34, Hidden: 16, Out: 2, Layers: 2}))
+	fmt.Println(info)
+	// Output:
+	// model sage: 2 layers, 34 features → 16 → 2 classes; 1170 weights
+	// parameter             shape     weights
+	// convs.0.lin_l.weight  [16, 34]  544
+	// convs.0.lin_l.bias    [16]      16
+	// convs.0.lin_r.weight  [16, 34]  544
+	// convs.1.lin_l.weight  [2, 16]   32
+	// convs.1.lin_l.bias    [2]       2
+	// convs.1.lin_r.weight  [2, 16]   32
+	// total                           1170
+}
+
+func ExampleDataset() {
+	ds := gnb.Must(gnb.Load(context.Background(), "karate"))
+	fmt.Println(ds)
+	fmt.Println(ds.Graph)
+	fmt.Println(ds.Graph.Slice(0, 10))
+	// Output:
+	// karate: 34 nodes, 156 edges, 34 features, 2 classes; train 6, val 8, test 20; 5.80 kB in memory
+	// graph: 34 nodes, 156 edges; 4.6 in-edges a node, at most 17
+	// block: 10 destinations, 34 sources, 63 edges
+}
+
+func ExampleTrace() {
+	fmt.Println(gnb.Trace(fmt.Errorf("no panic in a worker")) == "")
+	// Output: true
+}

@@ -42,6 +42,24 @@ func (m *ModelOf[T]) Name() string { return m.name }
 
 func (m *ModelOf[T]) String() string { return "model " + m.name }
 
+// Describe says what a network of these sizes is, without a worker: fmt.Println shows
+// its layers' parameters with shapes and counts.
+func (m *ModelOf[T]) Describe(s Sizes) (*ModelInfo, error) {
+	multigpuEnter()
+	if _, err := models.get(m.name); err != nil {
+		return nil, err
+	}
+	var params *nn.Params
+	var err error
+	if e := nn.Try(func() { params, err = nn.Collect(m.build(s)) }); e != nil {
+		err = e
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gnb: model %q: %w", m.name, err)
+	}
+	return (&network{name: m.name, sizes: s, params: params}).info(), nil
+}
+
 // New makes a network for this worker: parameters initialised from the seed, or
 // taken from the checkpoint that the run resumes from, and equal on all ranks.
 func (m *ModelOf[T]) New(w *Worker, s Sizes) *Net[T] {
@@ -183,5 +201,9 @@ func (w *Worker) checkBatch(b *Batch, model string) {
 	}
 }
 
-// String lists the layers with shapes and parameter counts.
-func (n *network) String() string { return fmt.Sprintf("model %s\n%s", n.name, n.params) }
+// String lists the layers' parameters with shapes and counts.
+func (n *network) String() string { return n.info().String() }
+
+func (n *network) info() *ModelInfo {
+	return &ModelInfo{Name: n.name, Sizes: n.sizes, Parameters: n.params.Len(), Text: n.params.String()}
+}

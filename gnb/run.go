@@ -118,15 +118,30 @@ func (r *Run) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "run %s: %s on %s, %s", r.Config.ID, r.Config.Program, cmp.Or(r.Config.Dataset, "no dataset"), r.Result.State)
 	if r.Result.Epochs > 0 {
-		fmt.Fprintf(&b, " after %d epochs, loss %.4f", r.Result.Epochs, r.Loss())
+		fmt.Fprintf(&b, " after %s, loss %.4f", counted(r.Result.Epochs, "epoch"), r.Loss())
 	}
 	for _, name := range []string{"val_accuracy", "test_accuracy", "val_auc", "test_auc", "val_micro_f1", "test_micro_f1"} {
 		if v, ok := r.Result.Values[name]; ok {
 			fmt.Fprintf(&b, ", %s %.4f", strings.ReplaceAll(name, "_", " "), v)
 		}
 	}
+	fmt.Fprintf(&b, "\n%s, %s, seed %d", counted(r.Config.Workers, "worker"), cmp.Or(r.Config.Device, "cpu"), r.Config.Seed)
+	if m := r.Result.Model; m != nil {
+		fmt.Fprintf(&b, ", model %s of %d weights", m.Name, m.Parameters)
+	}
+	if r.Result.Steps > 0 {
+		fmt.Fprintf(&b, ", %s in %.1f s", counted(int(r.Result.Steps), "step"), r.Result.Seconds)
+	}
 	fmt.Fprintf(&b, "\n%s", r.Dir)
 	return b.String()
+}
+
+// counted is "1 worker", "2 workers".
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // StepMetric is one step of a run: its place, mean loss, the share of its seeds

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -85,6 +86,11 @@ type SampleResult struct {
 	// UniqueEdges counts each destination of a hop once a step, however many
 	// workers sampled it.
 	UniqueEdges int64 `json:"unique_edges"`
+}
+
+func (r SampleResult) String() string {
+	return fmt.Sprintf("%d batches of %d edges (%d of them different within a step) and %d nodes in %.2f s, %.3g edges/s\ndigest %s",
+		r.Batches, r.Edges, r.UniqueEdges, r.Nodes, r.Seconds, r.EdgesPerSecond, r.Digest)
 }
 
 type sampleArgs struct {
@@ -196,6 +202,14 @@ type InferResult struct {
 	Value   float64 `json:"value"`
 	Weights string  `json:"weights"` // the file they came from
 	Out     string  `json:"out"`
+}
+
+func (r InferResult) String() string {
+	s := fmt.Sprintf("%d nodes in %.2f s", r.Nodes, r.Seconds)
+	if r.Value == r.Value {
+		s += fmt.Sprintf(", %s %.4f", strings.ReplaceAll(r.Metric, "_", " "), r.Value)
+	}
+	return s + fmt.Sprintf("\nby %s\ninto %s", r.Weights, r.Out)
 }
 
 type inferArgs struct {

@@ -438,7 +438,7 @@ func (w *Worker) newNetwork(name string, s Sizes, m nn.Model) *network {
 		w.check(err)
 	}
 	w.nets = append(w.nets, n)
-	w.emit(event{Type: evModel, Model: &ModelInfo{Name: name, Sizes: s, Parameters: params.Len(), Text: params.String()}})
+	w.emit(event{Type: evModel, Model: n.info()})
 	return n
 }
 

@@ -38,8 +38,27 @@ func (g *Graph) InDegree(v int32) int { return int(g.Indptr[v+1] - g.Indptr[v]) 
 // graph's own memory and must not be written to.
 func (g *Graph) InNeighbors(v int32) []int32 { return g.Indices[g.Indptr[v]:g.Indptr[v+1]] }
 
+// String is a summary in one line. It looks at each node once.
 func (g *Graph) String() string {
-	return fmt.Sprintf("graph: %d nodes, %d edges", g.NumNodes(), g.NumEdges())
+	n, most, alone := g.NumNodes(), 0, 0
+	for v := range n {
+		d := g.InDegree(int32(v))
+		most = max(most, d)
+		if d == 0 {
+			alone++
+		}
+	}
+	s := fmt.Sprintf("graph: %d nodes, %d edges", n, g.NumEdges())
+	if g.Weights != nil {
+		s += " with weights"
+	}
+	if n > 0 {
+		s += fmt.Sprintf("; %.1f in-edges a node, at most %d", float64(g.NumEdges())/float64(n), most)
+	}
+	if alone > 0 {
+		s += fmt.Sprintf(", %d nodes without", alone)
+	}
+	return s
 }
 
 // Block is the whole graph as one block: every node is a source and a

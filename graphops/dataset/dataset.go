@@ -225,7 +225,7 @@ func (d *Dataset) plainSplits() []string {
 	return slices.DeleteFunc(d.SplitNames(), func(name string) bool { return strings.Contains(name, "@") })
 }
 
-// String is a summary in one line.
+// String is a summary in one line: sizes, splits, bytes and where they lie.
 func (d *Dataset) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: %s nodes, %s edges", d.Name(), group(int64(d.Nodes())), group(d.Edges()))
@@ -257,7 +257,53 @@ func (d *Dataset) String() string {
 	case n > 1:
 		fmt.Fprintf(&s, "; %d split sets", n)
 	}
+	where := "memory"
+	if d.dir != "" {
+		where = d.dir
+	}
+	fmt.Fprintf(&s, "; %s in %s", byteSize(d.Bytes()), where)
 	return s.String()
+}
+
+// Bytes is the size of the arrays: graph, weights, features, labels and splits. Where
+// they are mapped from files, only what is read takes memory.
+func (d *Dataset) Bytes() int64 {
+	n := 4 * int64(len(d.Y))
+	if g := d.Graph; g != nil {
+		n += 8*int64(len(g.Indptr)) + 4*int64(len(g.Indices)) + 4*int64(max(len(g.Weights), len(d.W)))
+	}
+	if d.X != nil {
+		n += 4 * int64(len(d.X.F32))
+	}
+	if s := d.S; s != nil {
+		n += 8*int64(len(s.Indptr)) + 4*int64(len(s.Indices)+len(s.Values))
+	}
+	if d.YM != nil {
+		n += int64(len(d.YM.Data))
+	}
+	for _, ids := range d.Splits {
+		n += 4 * int64(len(ids))
+	}
+	return n
+}
+
+// byteSize is n in decimal units, three digits.
+func byteSize(n int64) string {
+	if n < 1000 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	x, unit := float64(n), 0
+	for x >= 999.5 && unit < 4 {
+		x, unit = x/1000, unit+1
+	}
+	digits := 0
+	switch {
+	case x < 9.995:
+		digits = 2
+	case x < 99.95:
+		digits = 1
+	}
+	return strconv.FormatFloat(x, 'f', digits, 64) + " " + [...]string{"B", "kB", "MB", "GB", "TB"}[unit]
 }
 
 // group writes n with a comma between thousands.

@@ -80,7 +80,7 @@ func TestSplitAndString(t *testing.T) {
 	if _, err := d.Split("train"); err == nil || !strings.Contains(err.Error(), "it has none") {
 		t.Errorf("no splits: %v", err)
 	}
-	if got, want := d.String(), "small: 5 nodes, 8 edges, 2 features, 3 classes"; got != want {
+	if got, want := d.String(), "small: 5 nodes, 8 edges, 2 features, 3 classes; 140 B in memory"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {

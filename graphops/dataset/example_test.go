@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -26,7 +27,7 @@ func ExampleKarate() {
 	fmt.Println(d)
 	fmt.Println("friends of the instructor:", d.Graph.InNeighbors(0))
 	// Output:
-	// karate: 34 nodes, 156 edges, 34 features, 2 classes; train 6, val 8, test 20
+	// karate: 34 nodes, 156 edges, 34 features, 2 classes; train 6, val 8, test 20; 5.80 kB in memory
 	// friends of the instructor: [1 2 3 4 5 6 7 8 10 11 12 13 17 19 21 31]
 }
 
@@ -61,10 +62,10 @@ func ExampleWrite() {
 		return
 	}
 	defer opened.Close()
-	fmt.Println(opened)
+	fmt.Println(strings.ReplaceAll(opened.String(), tmp, "…"))
 	fmt.Println(opened.Check(context.Background()))
 	// Output:
-	// path: 3 nodes, 4 edges, 2 features, 2 classes; train 2, test 1
+	// path: 3 nodes, 4 edges, 2 features, 2 classes; train 2, test 1; 96 B in …/path
 	// <nil>
 }
 

@@ -47,7 +47,7 @@ func sameSparse(a, b *Sparse) bool {
 
 func TestRichSummary(t *testing.T) {
 	d := rich(t)
-	want := "rich: 5 nodes, 8 edges with weights, 4 features (sparse), 2 classes (any number a node); train 2, val 1, test 2, extra 0; 11 split sets"
+	want := "rich: 5 nodes, 8 edges with weights, 4 features (sparse), 2 classes (any number a node); train 2, val 1, test 2, extra 0; 11 split sets; 250 B in memory"
 	if d.String() != want {
 		t.Errorf("got  %s\nwant %s", d, want)
 	}
