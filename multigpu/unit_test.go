@@ -125,6 +125,25 @@ func TestStageClock(t *testing.T) {
 	}
 }
 
+// Time that turns out to belong to another stage is counted there, and none is made.
+func TestMoveTime(t *testing.T) {
+	page := newStatusPage(1)
+	c := startClock(page.rank(0))
+	c.enter("all-reduce")
+	time.Sleep(5 * time.Millisecond)
+	c.enter("program")
+	before := c.times()
+	c.move("all-reduce", "idle", 2*time.Millisecond)
+	after := c.times()
+	if after["idle"] != 2*time.Millisecond || before["all-reduce"]-after["all-reduce"] != 2*time.Millisecond {
+		t.Errorf("moving 2 ms made %v of %v", after, before)
+	}
+	c.move("all-reduce", "idle", time.Hour) // more than there is
+	if last := c.times(); last["all-reduce"] != 0 || last["idle"] != before["all-reduce"] {
+		t.Errorf("moving all made %v of %v", last, before)
+	}
+}
+
 func TestReadLines(t *testing.T) {
 	for in, want := range map[string][]string{
 		"":               nil,

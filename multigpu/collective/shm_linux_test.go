@@ -39,6 +39,30 @@ func TestShared(t *testing.T) {
 	})
 }
 
+// A rank knows how long it has waited for one that comes later, which has not waited.
+func TestWaited(t *testing.T) {
+	files, comms := openShared(t, 2)
+	var wg sync.WaitGroup
+	for r, c := range comms {
+		wg.Go(func() {
+			for r == 1 { // it comes when the other waits
+				if _, ok := files.Waiting(0); ok {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if err := c.Barrier(collective.Site{Kind: "step"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	waited := func(r int) time.Duration { return comms[r].(collective.Waiter).Waited() }
+	if waited(0) <= 0 || waited(1) != 0 {
+		t.Errorf("rank 0 waited %v and rank 1, which came later, %v", waited(0), waited(1))
+	}
+}
+
 func TestAbortWakesEveryWaiter(t *testing.T) {
 	files, comms := openShared(t, 4)
 	var wg sync.WaitGroup

@@ -39,12 +39,20 @@ func runData(ctx context.Context, args []string, out *output) error {
 	defer ds.Close()
 	switch rest[0] {
 	case "check":
-		if err := ds.Check(ctx); err != nil {
+		report, end := progress(out)
+		report("check", 0, 0)
+		err := ds.Check(ctx)
+		end()
+		if err != nil {
 			return err
 		}
 		out.printf("%s\nchecked in %.2f s: nothing is wrong with it\n", ds, time.Since(start).Seconds())
 	case "generate":
-		if err := dataset.Write(rest[2], ds); err != nil {
+		report, end := progress(out)
+		report("write "+rest[2], 0, 0)
+		err := dataset.Write(rest[2], ds)
+		end()
+		if err != nil {
 			return err
 		}
 		out.printf("%s\nwritten to %s\n", ds, rest[2])

@@ -13,7 +13,7 @@ import (
 // loadDataset is what every command's DATASET means: a directory, a generator, or a published
 // dataset, which is downloaded, verified and converted the first time.
 func loadDataset(ctx context.Context, out *output, spec string) (*dataset.Dataset, error) {
-	o, end := getOptions(out)
+	o, end := getOptions(out, "load "+spec)
 	defer end()
 	return get.Load(ctx, spec, o)
 }
@@ -31,10 +31,11 @@ func loadSplitSet(ctx context.Context, out *output, spec string, set int) (*data
 	return view, err
 }
 
-// getOptions shows a download's and a conversion's progress until the function that it
-// returns is called.
-func getOptions(out *output) (get.Options, func()) {
+// getOptions shows the progress of getting or loading a dataset until the function that
+// it returns is called.
+func getOptions(out *output, what string) (get.Options, func()) {
 	report, done := progress(out)
+	report(what, 0, 0) // nobody counts what a generator does: its time
 	o := get.Options{
 		Progress: func(p get.Progress) {
 			out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
@@ -72,7 +73,7 @@ func getDataset(ctx context.Context, out *output, name string) error {
 		return errors.New("there is no published dataset " + name + "; gnb data list shows those there are")
 	}
 	start := time.Now()
-	o, end := getOptions(out)
+	o, end := getOptions(out, "get "+name)
 	dir, err := get.Get(ctx, e, o)
 	end()
 	if err != nil {
