@@ -1,4 +1,4 @@
-//go:build linux && cgo
+//go:build linux && cgo && (amd64 || arm64)
 
 package nvmlstat
 
@@ -23,7 +23,10 @@ type Reader struct {
 // Open loads the driver's library and looks for GPUs. It may take seconds where no other process keeps the
 // driver awake, and hangs where the driver does: call it where that can be left behind. An error is
 // ErrNoDriver, ErrBuild, or what the driver says.
-func Open() (*Reader, error) { return open(nvml.New()) }
+func Open() (*Reader, error) {
+	forward()
+	return open(nvml.New())
+}
 
 func open(lib nvml.Interface) (*Reader, error) {
 	if ret := lib.Init(); ret != nvml.SUCCESS {
