@@ -44,11 +44,13 @@ type ScalingOptions struct {
 // Curve is how the speed of training changes with the number of workers: the
 // result of [Scaling].
 type Curve struct {
-	Dataset string         `json:"dataset"`
-	Model   string         `json:"model"`
-	Weak    bool           `json:"weak"`
-	Cores   int            `json:"cores"`   // of the machine, as far as this process may use them
-	Threads int            `json:"threads"` // of each worker
+	Dataset string `json:"dataset"`
+	Model   string `json:"model"`
+	Weak    bool   `json:"weak"`
+	Cores   int    `json:"cores"`   // of the machine, as far as this process may use them
+	Threads int    `json:"threads"` // of each worker
+	// GPUs of the machine, where the workers compute on them.
+	GPUs    int            `json:"gpus,omitempty"`
 	Device  string         `json:"device"`
 	Steps   int            `json:"steps"` // of a measurement
 	Repeats int            `json:"repeats"`
@@ -68,9 +70,9 @@ type ScalingPoint struct {
 	Rate  float64   `json:"seeds_per_second"`
 	Rates []float64 `json:"repeats"`
 	// Speedup is Rate over that of the first point, Low and High the same for the
-	// slowest and the fastest repeat. Ideal is the share of cores: what Speedup
-	// would be if each did as much as at the first point. Efficiency is
-	// Speedup/Ideal.
+	// slowest and the fastest repeat. Ideal is how many times the cores (or GPUs)
+	// of the first point are in use: what Speedup would be if each did as much.
+	// Efficiency is Speedup/Ideal.
 	Speedup    float64 `json:"speedup"`
 	Low        float64 `json:"speedup_low"`
 	High       float64 `json:"speedup_high"`
@@ -199,7 +201,11 @@ func (c *Curve) measure(ctx context.Context, ds *Dataset, a scalingArgs, o Scali
 	if err != nil {
 		return ScalingPoint{}, fmt.Errorf("gnb: measuring %d workers: %w", n, err)
 	}
-	c.Device = run.Config.Device
+	if c.Device = run.Config.Device; c.Device == "cuda" {
+		if c.GPUs, err = gpuCount(); err != nil {
+			return ScalingPoint{}, err
+		}
+	}
 	v := run.Value
 	p := ScalingPoint{
 		Workers: n, Batch: int(v("batch")), Rate: v("seeds") / v("seconds"), Seconds: v("seconds") / float64(a.Steps), Stages: map[string]float64{},
@@ -233,10 +239,26 @@ func (c *Curve) fill(measured [][]ScalingPoint) {
 			base = c.Points[0]
 		}
 		p.Speedup, p.Low, p.High = p.Rate/base.Rate, sorted[0].Rate/base.Rate, sorted[len(sorted)-1].Rate/base.Rate
-		p.Ideal = float64(p.Cores) / float64(base.Cores)
+		p.Ideal = c.ideal(p.Workers, base.Workers)
 		p.Efficiency = p.Speedup / p.Ideal
 		c.Points = append(c.Points, p)
 	}
+}
+
+// units is how many of what computes are in use with n workers: a GPU each, or
+// their threads' cores, as far as there are any.
+func (c *Curve) units(n int) (units int, what string) {
+	if c.GPUs > 0 {
+		return min(n, c.GPUs), "GPU"
+	}
+	return min(n*c.Threads, c.Cores), "core"
+}
+
+// ideal is the speed-up of n workers over base if each unit did as much as there.
+func (c *Curve) ideal(n, base int) float64 {
+	of, _ := c.units(n)
+	over, _ := c.units(base)
+	return float64(of) / float64(over)
 }
 
 // ratio is a/b, 1 where there is nothing.

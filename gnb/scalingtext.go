@@ -19,7 +19,10 @@ func (c Curve) title() string {
 // machine says what the curve was measured on.
 func (c Curve) machine() string {
 	on := ""
-	if c.Device != "" {
+	switch {
+	case c.GPUs > 0:
+		on = " and " + count(c.GPUs, "GPU")
+	case c.Device != "":
 		on = " (" + c.Device + ")"
 	}
 	return fmt.Sprintf("%s%s, %s a worker; median of %s of %s, least and greatest beside it",
@@ -43,13 +46,15 @@ func (c Curve) String() string {
 		return b.String()
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "workers\tcores\tbatch\tseeds/s\tspeed-up\tleast to greatest\tideal\tefficiency\tms a step\tedges ×\trows ×\t\n")
+	base := c.Points[0]
+	_, what := c.units(base.Workers)
+	fmt.Fprint(w, "workers\t"+what+"s\tbatch\tseeds/s\tspeed-up\tleast to greatest\tideal\tefficiency\tms a step\tedges ×\trows ×\t\n")
 	for _, p := range c.Points {
+		units, _ := c.units(p.Workers)
 		fmt.Fprintf(w, "%d\t%d\t%d\t%.0f\t%.2f\t%.2f to %.2f\t%.2f\t%.0f %%\t%.2f\t%.2f\t%.2f\t\n",
-			p.Workers, p.Cores, p.Batch, p.Rate, p.Speedup, p.Low, p.High, p.Ideal, 100*p.Efficiency, 1e3*p.Seconds, p.RepeatedEdges, p.RepeatedRows)
+			p.Workers, units, p.Batch, p.Rate, p.Speedup, p.Low, p.High, p.Ideal, 100*p.Efficiency, 1e3*p.Seconds, p.RepeatedEdges, p.RepeatedRows)
 	}
 	_ = w.Flush() // to memory
-	base := c.Points[0]
 	for _, p := range c.Points[1:] {
 		if s := c.why(p, base); s != "" {
 			b.WriteString(s + "\n")
@@ -73,8 +78,8 @@ func (c Curve) why(p, base ScalingPoint) string {
 		parts = append(parts, fmt.Sprintf("%.0f %% more edges are sampled and %.0f %% more rows read, since workers do not share what they sample",
 			100*(again-1), 100*(p.RepeatedRows/base.RepeatedRows-1)))
 	}
-	if p.Workers*c.Threads > c.Cores {
-		parts = append(parts, fmt.Sprintf("they share %s, so more workers cannot be faster here", count(c.Cores, "core")))
+	if units, what := c.units(p.Workers); units < p.Workers || what == "core" && units < p.Workers*c.Threads {
+		parts = append(parts, fmt.Sprintf("they share %s, so more workers cannot be faster here", count(units, what)))
 	}
 	if parts == nil {
 		return ""
@@ -92,8 +97,9 @@ func (c Curve) picture() live.Scaling {
 		}
 	}
 	for _, p := range c.Points {
+		units, what := c.units(p.Workers)
 		q := live.ScalingPoint{
-			Workers: p.Workers, Cores: p.Cores, Speedup: p.Speedup, Low: p.Low, High: p.High, Efficiency: p.Efficiency,
+			Workers: p.Workers, On: count(units, what), Speedup: p.Speedup, Low: p.Low, High: p.High, Efficiency: p.Efficiency,
 			RepeatedEdges: p.RepeatedEdges, RepeatedRows: p.RepeatedRows,
 		}
 		for _, name := range stageOrder {
@@ -106,7 +112,7 @@ func (c Curve) picture() live.Scaling {
 	if len(c.Points) > 0 {
 		first := c.Points[0]
 		for n := first.Workers; n <= c.Points[len(c.Points)-1].Workers; n++ {
-			s.Ideal = append(s.Ideal, live.Point{Step: n, Y: float64(min(n*c.Threads, c.Cores)) / float64(first.Cores)})
+			s.Ideal = append(s.Ideal, live.Point{Step: n, Y: c.ideal(n, first.Workers)})
 		}
 	}
 	return s

@@ -21,7 +21,8 @@ type Scaling struct {
 
 // ScalingPoint is one number of workers of a [Scaling].
 type ScalingPoint struct {
-	Workers, Cores              int
+	Workers                     int
+	On                          string      // what they compute on, such as "2 cores"
 	Speedup, Low, High          float64     // the median, the least and the greatest
 	Stages                      []StageTime // of a step
 	Efficiency                  float64     // Speedup over the ideal
@@ -180,7 +181,7 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 	for i, q := range s.Points {
 		label := strconv.Itoa(q.Workers)
 		if len(s.Points) <= 4 { // there is room
-			label += "\n" + plural(q.Cores, "core")
+			label += "\n" + oneLine(q.On)
 		}
 		xt = append(xt, plot.Tick{Value: float64(i), Label: label})
 	}

@@ -15,7 +15,7 @@ func sampleScaling(workers ...int) Scaling {
 	for _, n := range workers {
 		x := float64(n)
 		s.Points = append(s.Points, ScalingPoint{
-			Workers: n, Cores: min(2*n, 8), Speedup: math.Pow(x, 0.8), Low: math.Pow(x, 0.7), High: math.Pow(x, 0.85), Efficiency: math.Pow(x, 0.8) / min(x, 4),
+			Workers: n, On: plural(min(2*n, 8), "core"), Speedup: math.Pow(x, 0.8), Low: math.Pow(x, 0.7), High: math.Pow(x, 0.85), Efficiency: math.Pow(x, 0.8) / min(x, 4),
 			Stages:        []StageTime{{"sample", 0.002 / x}, {"forward", 0.02 / x}, {"backward", 0.03 / x}, {"all-reduce", 0.001 * x}},
 			RepeatedEdges: 1 + 0.02*(x-1), RepeatedRows: 1 + 0.12*(x-1),
 		})
