@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -52,11 +54,13 @@ type training struct {
 	Failed  string    `json:"failed,omitempty"`
 }
 
-// epochs times training with the settings of the README's tables, on graphs of the same size and make.
-func (c checker) epochs() []training {
+// epochs times training with the settings of the README's tables, on graphs of the same size and make, and
+// PyTorch Geometric on the same graph where a Python here has it.
+func (c checker) epochs() ([]training, []peer) {
 	const products = "planted?nodes=2449029&classes=47&features=100&degree=25.3"
 	settings := []string{"--model", "sage", "--fanout", "15,10,5", "--hidden", "256", "--batch", "1024", "--eval", "none", "--checkpoint-every", "-1"}
 	pinned := []string{"GNB_CUDA_GRAPH=pinned", "GNB_CUDA_FEATURES=pinned"}
+	arxiv := "planted?nodes=169343&classes=40&features=128&degree=7"
 	var all []training
 	for _, t := range []struct {
 		name, data string
@@ -64,8 +68,8 @@ func (c checker) epochs() []training {
 		slow       bool
 		env, args  []string
 	}{
-		{"arxiv-like, in memory", "planted?nodes=169343&classes=40&features=128&degree=7", 5, false, nil, nil},
-		{"arxiv-like, zero copy", "planted?nodes=169343&classes=40&features=128&degree=7", 5, false, pinned, nil},
+		{"arxiv-like, in memory", arxiv, 5, false, nil, nil},
+		{"arxiv-like, zero copy", arxiv, 5, false, pinned, nil},
 		{"products-like, in memory", products, 4, true, nil, nil},
 		{"products-like, zero copy", products, 4, true, pinned, nil},
 		{"products-like, bf16", products, 4, true, nil, []string{"--precision", "bf16"}},
@@ -82,7 +86,20 @@ func (c checker) epochs() []training {
 		fmt.Printf("training of %s: epochs %.3f s %s\n", r.Name, r.Seconds, r.Failed)
 		all = append(all, r)
 	}
-	return all
+	of := map[string]string{"arxiv-like": arxiv}
+	if !c.quick {
+		of["products-like"] = products
+	}
+	var others []peer
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		dir := filepath.Join(c.scratch, name)
+		if text, err := c.output(nil, 9*time.Minute, "gnb", "data", "generate", of[name], dir); err != nil {
+			others = append(others, peer{Name: name, Why: fmt.Sprintf("%v: %s", err, strings.Join(strings.Fields(text), " "))})
+			continue
+		}
+		others = append(others, c.peers(name, dir, 4))
+	}
+	return all, others
 }
 
 // losses trains and returns each epoch's loss and time.
@@ -121,11 +138,17 @@ func (c checker) losses(device string, env []string, args ...string) ([]float64,
 		const most = 600
 		return losses, r, fmt.Errorf("%w: %s", err, strings.Join(strings.Fields(text[max(0, len(text)-most):]), " "))
 	}
-	if n := len(r.Seconds); n > 1 {
-		warm := slices.Sorted(slices.Values(r.Seconds[1:])) // the first compiles kernels
-		r.Median = warm[len(warm)/2]
-	}
+	r.Median = median(r.Seconds)
 	return losses, r, nil
+}
+
+// median is that of all epochs but the first, which compiles kernels and starts processes; 0 without others.
+func median(seconds []float64) float64 {
+	if len(seconds) < 2 {
+		return 0
+	}
+	warm := slices.Sorted(slices.Values(seconds[1:]))
+	return warm[len(warm)/2]
 }
 
 // verdict is how a run on the device compares.
@@ -143,14 +166,12 @@ func (p parity) verdict() string {
 func (r report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# GPU check, %s, %s\n\n| tests | passed | failed | skipped | s |\n|---|---|---|---|---|\n", r.Date.Format("2006-01-02"), r.Device)
-	suites := r.Suites
-	if r.Sanitizer != nil {
-		s := *r.Sanitizer
-		s.Name += " under compute-sanitizer"
-		suites = append(slices.Clip(suites), s)
-	}
-	for _, s := range suites {
+	for _, s := range slices.Concat(r.Suites, r.Sanitizer) {
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %.1f |\n", s.Name, s.Passed, len(s.Failed), s.Skipped, s.Seconds)
+	}
+	if r.Interpreted {
+		b.WriteString("\nThere is no GPU here: the tests ran on the interpreter of the kernels, and nothing was measured.\n")
+		return b.String()
 	}
 	b.WriteString("\n| training on the device | as on the CPU |\n|---|---|\n")
 	for _, p := range r.Parity {
@@ -159,6 +180,13 @@ func (r report) markdown() string {
 	b.WriteString("\n| epoch of | median s | sampled edges |\n|---|---|---|\n")
 	for _, t := range r.Runs {
 		fmt.Fprintf(&b, "| %s | %.3f %s | %d |\n", t.Name, t.Median, t.Failed, t.Edges)
+	}
+	for _, p := range r.Peers {
+		if p.Why != "" {
+			fmt.Fprintf(&b, "| %s | not measured: %s | |\n", p.Name, p.Why)
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %.3f | |\n", p.Name, p.Median)
 	}
 	b.WriteString("\n| benchmark | |\n|---|---|\n")
 	for _, m := range r.Measures {

@@ -14,8 +14,10 @@ import (
 
 // checker runs the programs of a bundle.
 type checker struct {
-	dir   string
-	quick bool
+	dir         string
+	quick       bool
+	interpreted bool   // there is no GPU
+	scratch     string // a directory, until the end
 }
 
 // output runs a program of the bundle, or an absolute path, with more environment, and returns all it says.
@@ -46,16 +48,56 @@ func (c checker) device() string {
 
 var verdict = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
 
-// suite runs a test binary on the real device, under a checker where one is named.
-func (c checker) suite(binary, under string, args ...string) suite {
+// sanitized are tests of most kernels under compute-sanitizer's tools, none with -quick or where it is not found.
+func (c checker) sanitized() []suite {
+	under := sanitizer()
+	if c.quick || under == "" {
+		return nil
+	}
+	var all []suite
+	for _, tool := range []string{"memcheck", "racecheck", "synccheck"} {
+		for _, of := range [][2]string{{"backend.test", "TestConformance"}, {"sampler.test", "TestDigest"}} {
+			s := c.suite(of[0], under, tool, "-test.run="+of[1], "-test.short")
+			fmt.Println(s.line())
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// sanitizer is compute-sanitizer's path: on PATH, in a folder of CUDA, or in an environment of Python. "" where it
+// is not found.
+func sanitizer() string {
+	const name = "compute-sanitizer"
+	if p, err := exec.LookPath(name); err == nil {
+		return p
+	}
+	for _, pattern := range []string{
+		filepath.Join(os.Getenv("CUDA_HOME"), "bin"), "/usr/local/cuda*/bin", "/usr/local/cuda*/compute-sanitizer",
+		filepath.Join(os.Getenv("VIRTUAL_ENV"), "lib/python3*/site-packages/nvidia/*/bin"),
+	} {
+		found, err := filepath.Glob(filepath.Join(pattern, name))
+		if err == nil && len(found) > 0 && executable(found[len(found)-1]) {
+			return found[len(found)-1]
+		}
+	}
+	return ""
+}
+
+// suite runs a test binary on the device, under a checker's tool where one is named.
+func (c checker) suite(binary, under, tool string, args ...string) suite {
 	s := suite{Name: strings.TrimSuffix(binary, ".test"), Failed: []string{}}
 	args = append([]string{"-test.v", "-test.timeout=9m"}, args...)
 	program := binary
 	if under != "" {
-		args = append([]string{"--error-exitcode=9", filepath.Join(c.dir, binary)}, args...)
+		args = append([]string{"--tool", tool, "--error-exitcode=9", filepath.Join(c.dir, binary)}, args...)
 		program = under
+		s.Name += " under compute-sanitizer " + tool
 	}
 	env := []string{"GNB_GPU_CHECK=1"}
+	if c.interpreted {
+		env, args = nil, append(args, "-test.short")
+	}
 	if under != "" {
 		env = append(env, "GNB_CUDA_EXACT=1") // so that the checker sees where buffers end
 	}
