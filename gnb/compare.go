@@ -37,7 +37,8 @@ func Compare(runs ...*Run) Comparison {
 	multigpuEnter()
 	c := newComparison(runs)
 	if len(runs) > 0 && !multigpu.InWorker() {
-		_ = live.ShowComparison()(c.picture(), c.String()) // a broken display is no failure of the comparison
+		p := c.picture()
+		_ = live.ShowComparison()(p, c.text(p)) // a broken display is no failure of the comparison
 	}
 	return c
 }
@@ -74,7 +75,8 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 			runs[i] = again
 		}
 		c := newComparison(runs)
-		_ = show(c.picture(), c.String())
+		p := c.picture()
+		_ = show(p, c.text(p))
 		if !going {
 			return c, nil
 		}

@@ -13,7 +13,10 @@ import (
 
 // String is the comparison as text: settings that differ, results, and each run's
 // curves as a line of blocks on the scale of all runs.
-func (c Comparison) String() string {
+func (c Comparison) String() string { return c.text(c.picture()) }
+
+// text is String with the curves at hand.
+func (c Comparison) text(p live.Comparison) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	line := func(name string, values []string) {
@@ -36,7 +39,6 @@ func (c Comparison) String() string {
 		line(row.Name, row.Values)
 	}
 	_ = w.Flush() // to memory
-	p := c.picture()
 	sparks(&b, "loss by step", p.Runs, func(r live.ComparedRun) []live.Point { return r.Loss })
 	sparks(&b, p.Metric+" by epoch", p.Runs, func(r live.ComparedRun) []live.Point { return r.Metric })
 	return b.String()
@@ -53,10 +55,11 @@ func (c Comparison) PNG() ([]byte, error) {
 // are left out: the rest is worth seeing.
 func (c Comparison) picture() live.Comparison {
 	p := live.Comparison{Title: c.title(), Note: c.note()}
+	labels := c.labels()
 	byName := make([]map[string][]live.Point, len(c.Runs))
 	for i, r := range c.Runs {
 		byName[i] = map[string][]live.Point{}
-		cr := live.ComparedRun{Name: c.label(i)}
+		cr := live.ComparedRun{Name: labels[i]}
 		_ = readMetrics(r.Dir, func(e event) {
 			switch e.Type {
 			case evSteps:
@@ -146,41 +149,49 @@ func (c Comparison) told() []Row {
 	return varied
 }
 
-// short is a setting's name as people say it.
-func (c Comparison) short(name string) string {
-	runs := make([]map[string]string, len(c.Runs))
+// shorten is the names of settings as people say them.
+func (c Comparison) shorten(rows []Row) []string {
+	settings := make([]map[string]string, len(c.Runs))
 	for i, r := range c.Runs {
-		runs[i] = r.settings()
+		settings[i] = r.settings()
 	}
-	return shortName(name, runs)
+	names := make([]string, len(rows))
+	for i, row := range rows {
+		names[i] = shortName(row.Name, settings)
+	}
+	return names
 }
 
 func (c Comparison) note() string {
-	var names []string
-	for _, row := range c.Settings {
-		names = append(names, c.short(row.Name))
-	}
-	if len(names) == 0 {
+	if len(c.Settings) == 0 {
 		return "the same settings"
 	}
-	return "they differ in " + strings.Join(names, ", ")
+	return "they differ in " + strings.Join(c.shorten(c.Settings), ", ")
 }
 
-// label is what tells a run from the others: the settings in which they differ, or
-// its name.
-func (c Comparison) label(i int) string {
-	var words []string
-	alone := true
-	for j := range c.Runs {
-		alone = alone && (j == i || !slices.EqualFunc(c.told(), c.told(), func(a, b Row) bool { return a.Values[i] == b.Values[j] }))
+// labels are what tells each run from the others: the settings in which they
+// differ, and its name where those are not enough.
+func (c Comparison) labels() []string {
+	told := c.told()
+	names := c.shorten(told)
+	labels, seen := make([]string, len(c.Runs)), map[string]int{}
+	for i := range c.Runs {
+		words := make([]string, len(told))
+		for k, row := range told {
+			words[k] = names[k] + " " + cmp.Or(readable(row.Values[i]), "–")
+		}
+		labels[i] = strings.Join(words, ", ")
+		seen[labels[i]]++
 	}
-	for _, row := range c.told() {
-		words = append(words, c.short(row.Name)+" "+cmp.Or(readable(row.Values[i]), "–"))
+	for i, r := range c.Runs {
+		switch {
+		case labels[i] == "":
+			labels[i] = r.name()
+		case seen[labels[i]] > 1:
+			labels[i] += ", " + r.name()
+		}
 	}
-	if !alone || len(words) == 0 {
-		words = append(words, c.Runs[i].name())
-	}
-	return strings.Join(words, ", ")
+	return labels
 }
 
 // sparkWidth is the most columns of a curve as text.
