@@ -74,13 +74,13 @@ func (m *Monitor) gpus() []machine.GPU {
 
 func (m *Monitor) final() bool { return m.State == Done || m.State == Failed || m.State == Interrupted }
 
-// note is the host now in a line, and what is missing.
+// note is what is missing, and the host now, in a line.
 func (m *Monitor) note() string {
 	s, ok := m.now()
 	if !ok {
 		return "nothing was read yet"
 	}
-	return strings.Join(nonEmpty(hostLine(&s.Host), oneLine(s.Note), oneLine(m.Detail)), " · ")
+	return strings.Join(nonEmpty(oneLine(m.Detail), oneLine(s.Note), hostLine(&s.Host)), " · ")
 }
 
 // hostLine is "CPU 62 % of 2 cores, memory 3.1 of 24.0 GiB, disk …".

@@ -15,7 +15,7 @@ import "errors"
 // Errors of Open that will not go away by themselves.
 var (
 	// ErrNoDriver is a machine, or a container, without NVIDIA's driver.
-	ErrNoDriver = errors.New("there is no NVIDIA driver here (libnvidia-ml.so.1 was not found)")
+	ErrNoDriver = errors.New("no NVIDIA driver here (libnvidia-ml.so.1 was not found)")
 	// ErrBuild is a program without cgo.
 	ErrBuild = errors.New(`this gnb was built without a C compiler, so it cannot ask NVIDIA's driver; install one (Debian, Ubuntu: apt install gcc libc6-dev) and build gnb again, or run "gnb install" again`)
 )
