@@ -36,7 +36,7 @@ type Row struct {
 func Compare(runs ...*Run) Comparison {
 	multigpuEnter()
 	c := newComparison(runs)
-	if len(runs) > 0 && !multigpu.InWorker() {
+	if len(c.Runs) > 0 && !multigpu.InWorker() {
 		p := c.picture()
 		_ = live.ShowComparison()(p, c.text(p)) // a broken display is no failure of the comparison
 	}
@@ -62,7 +62,7 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	show := live.ShowComparison()
-	runs = slices.Clone(runs)
+	runs = newComparison(runs).Runs
 	for {
 		start := time.Now()
 		going := false
@@ -88,7 +88,9 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 	}
 }
 
+// newComparison compares runs; a nil one is none.
 func newComparison(runs []*Run) Comparison {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r *Run) bool { return r == nil })
 	c := Comparison{Runs: runs}
 	settings, results := make([]map[string]string, len(runs)), make([]map[string]string, len(runs))
 	for i, r := range runs {

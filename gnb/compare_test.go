@@ -100,6 +100,9 @@ func TestCompareDrawsCurves(t *testing.T) {
 	if err != nil || drawn(img) < 1000 {
 		t.Errorf("the picture: %v", err)
 	}
+	if c := gnb.Compare(nil, runs[0], nil); len(c.Runs) != 1 || c.Runs[0] != runs[0] {
+		t.Errorf("beside nil: %d runs", len(c.Runs))
+	}
 	if raw, err := gnb.Compare().PNG(); err != nil || len(raw) == 0 {
 		t.Errorf("no runs: %v", err)
 	}

@@ -101,7 +101,7 @@ func (b *board) begin() error {
 		}
 	}
 	b.metrics, b.read, b.at = nil, 0, b.run.Config.Created
-	if b.file, err = os.Create(filepath.Join(b.dir, tbevents.FileName(time.Now(), b.run.Config.ID+boardSuffix))); err != nil {
+	if b.file, err = os.Create(filepath.Join(b.dir, tbevents.FileName(time.Now(), filepath.Base(b.run.Dir)+boardSuffix))); err != nil {
 		return fmt.Errorf("gnb: making a file for TensorBoard: %w; choose a place that can be written to", err)
 	}
 	b.buf = bufio.NewWriterSize(b.file, 1<<16)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // RunTable is a list of runs, which prints as a table; see [Runs].
@@ -177,8 +178,16 @@ func (t RunTable) Text(columns ...string) (string, error) {
 	return b.String(), nil
 }
 
-// oneLineOf is a text that does not break a table.
-func oneLineOf(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLineOf is a text that does not break a table, or do things to a terminal.
+func oneLineOf(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
 
 // String is Text without columns of one's own.
 func (t RunTable) String() string {

@@ -234,6 +234,10 @@ c     failed  gcn    planted  [10,16]  0.001  16      2        0.75           0.
 	if got := runs.String(); got != want {
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)
 	}
+	runs[0].Config.Dataset = "two\nlines\x1b[31m"
+	if text, err := runs[:1].Text("dataset", "state"); err != nil || text != "dataset        state\ntwo lines[31m  done\n" {
+		t.Errorf("a name with control characters: %q (%v)", text, err)
+	}
 	text, err := runs.Text("name", "lr", "VAL_accuracy")
 	if want := "name  LR     val_accuracy\na     0.1    0.7\nb     0.01   0.9\nc     0.001  0.7\n"; err != nil || text != want {
 		t.Errorf("chosen columns:\n%s(%v)", text, err)
