@@ -144,8 +144,14 @@ func svgText(c *vgsvg.Canvas) ([]byte, error) {
 	if _, err := c.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("live: writing the figure: %w", err)
 	}
-	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;font-variant:none;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
-	return bytes.ReplaceAll(svg, []byte("font-weight:normal;font-style:normal;"), nil), nil
+	svg := b.Bytes()
+	for _, r := range [][2]string{
+		{"font-family:Liberation Sans;", "font-family:Liberation Sans,Arial,Helvetica,sans-serif;"},
+		{"font-variant:none;", ""}, {"font-variant:normal;", ""}, {"font-weight:normal;", ""}, {"font-style:normal;", ""},
+	} {
+		svg = bytes.ReplaceAll(svg, []byte(r[0]), []byte(r[1]))
+	}
+	return svg, nil
 }
 
 // metricsKey names the metrics that are drawn.

@@ -130,11 +130,12 @@ func (p *pump) run() {
 	}
 }
 
-// A drawing takes at most a hundredth of the time of the machine's CPUs, which the run
-// needs: after a longer one the pause is longer, but not beyond longestRest, since where
-// all CPUs are busy a drawing takes more time than it computes.
+// A drawing takes at most 0.5 % of the time of the machine's CPUs, which the run needs
+// (and the kernel and the page take as much again): after a longer one the pause is
+// longer, but not beyond longestRest, since where all CPUs are busy a drawing takes more
+// time than it computes.
 const (
-	restShare   = 100
+	restShare   = 200
 	longestRest = 150 * time.Millisecond
 )
 

@@ -7,15 +7,15 @@ import (
 )
 
 // A drawing rests until the interval is over, or longer where it takes long: so that
-// it has a hundredth of the machine, but is still seen to move, and where its reader
-// is slow half of its own time.
+// it has 0.5 % of the machine, but is still seen to move, and where its reader is slow
+// half of its own time.
 func TestRest(t *testing.T) {
 	p := &pump{interval: 50 * time.Millisecond}
 	cpus := time.Duration(runtime.NumCPU())
 	for _, c := range []struct{ took, want time.Duration }{
 		{0, 50 * time.Millisecond},
-		{cpus * 100 * time.Microsecond, max(50*time.Millisecond-cpus*100*time.Microsecond, 10*time.Millisecond)},
-		{cpus * time.Millisecond, 100 * time.Millisecond},
+		{cpus * 50 * time.Microsecond, max(50*time.Millisecond-cpus*50*time.Microsecond, 10*time.Millisecond)},
+		{cpus * 500 * time.Microsecond, 100 * time.Millisecond},
 		{cpus * 10 * time.Millisecond, max(longestRest, cpus*10*time.Millisecond)},
 		{time.Second, time.Second},
 	} {

@@ -139,3 +139,19 @@ func svgOf(p *painter, s *Snapshot) (string, error) {
 	}
 	return b.String(), err
 }
+
+// A machine without the figure's font shows one of the same widths.
+func TestFontsOfPictures(t *testing.T) {
+	s := sampleRun(100, 1, 0.5, Running)
+	var p painter
+	svg, err := svgOf(&p, &s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(svg, "font-family:"); n < 10 || strings.Count(svg, "font-family:Liberation Sans,Arial,Helvetica,sans-serif;font-") != n {
+		t.Errorf("%d texts, not all with the fonts to fall back on:\n%.600s", n, svg)
+	}
+	if strings.Contains(svg, ":normal") {
+		t.Error("what goes without saying is said")
+	}
+}
