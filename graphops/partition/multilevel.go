@@ -151,12 +151,6 @@ func (m *divider) undirected(g *graphops.Graph) *weighted {
 		w.node[v] = m.o.weight(v)
 		w.total += w.node[v]
 	}
-	if w.total == 0 { // then the nodes are what can be balanced
-		for v := range w.node {
-			w.node[v] = 1
-		}
-		w.total = int64(len(w.node))
-	}
 	return w
 }
 

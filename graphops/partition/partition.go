@@ -56,8 +56,8 @@ type Options struct {
 	// can be heavier than that only where single nodes are.
 	Imbalance float64
 	// Weights are the nodes' weights [NumNodes], which are balanced, none negative;
-	// nil: every node weighs 1. In-degrees balance edges, and 1 for a training node
-	// and 0 for others balances training nodes.
+	// nil, or none above 0: every node weighs 1. In-degrees balance edges, and 1 for
+	// a training node and 0 for others balances training nodes.
 	Weights []int32
 	// Threads (0: GOMAXPROCS) is for copies of the graph and for counting.
 	Threads int
@@ -99,6 +99,10 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 		o.Progress = func(float64) {}
 	}
 	o.Threads = parallel.Threads(o.Threads)
+	weights := o.Weights
+	if allZero(weights) { // then the nodes are what can be balanced
+		o.Weights = nil
+	}
 	if o.Method == "" {
 		o.Method = Multilevel
 	}
@@ -119,8 +123,17 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 	if err != nil {
 		return nil, fmt.Errorf("partition: %w", err)
 	}
-	p.Stats, err = Measure(ctx, g, p.Of, parts, o.Weights, o.Threads)
+	p.Stats, err = Measure(ctx, g, p.Of, parts, weights, o.Threads)
 	return p, err
+}
+
+func allZero(weights []int32) bool {
+	for _, w := range weights {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // weight is node v's.

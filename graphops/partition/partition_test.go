@@ -244,6 +244,17 @@ func TestCore(t *testing.T) {
 	}
 }
 
+// Without a weight above 0 the nodes are balanced, by every method.
+func TestNoWeight(t *testing.T) {
+	g := made(t, 2000, 8000, true)
+	for _, method := range Methods() {
+		p := divide(t, g, 4, Options{Method: method, Weights: make([]int32, 2000)})
+		if most := slices.Max(p.Nodes); most > 515 {
+			t.Errorf("%s: parts of %d nodes, want at most 515", method, p.Nodes)
+		}
+	}
+}
+
 func TestMisuse(t *testing.T) {
 	g := made(t, 10, 30, false)
 	for want, f := range map[string]func() error{

@@ -20,9 +20,6 @@ func ranges(n, parts int, o Options) []int32 {
 	for v := range n {
 		total += o.weight(v)
 	}
-	if total == 0 {
-		o.Weights, total = nil, int64(n)
-	}
 	var sum int64
 	for v := range n {
 		w := o.weight(v)
