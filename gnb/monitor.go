@@ -95,6 +95,7 @@ func Monitor(ctx context.Context, options ...MonitorOptions) (*MonitorReport, er
 	if o.While != nil {
 		go func() {
 			defer enough()
+			defer close(worked) // also where While ends its goroutine, as a test that fails does
 			worked <- o.While(ctx)
 		}()
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,6 +82,13 @@ func TestMonitorWhile(t *testing.T) {
 		return nil
 	}
 	if _, err := gnb.Monitor(ctx, o); err != nil {
+		t.Error(err)
+	}
+	o.While = func(context.Context) error {
+		runtime.Goexit()
+		return nil
+	}
+	if _, err := gnb.Monitor(t.Context(), o); err != nil {
 		t.Error(err)
 	}
 	o = short
