@@ -26,7 +26,15 @@ const checkStep = 1 << 18
 //
 // It runs on GOMAXPROCS threads, at memory or disk speed, and stops when ctx is
 // cancelled. A file that fails meanwhile is a [*mapped.Fault].
-func (d *Dataset) Check(ctx context.Context) error {
+func (d *Dataset) Check(ctx context.Context) error { return d.CheckWith(ctx, nil) }
+
+// CheckWith is Check, and report (unless nil) is called every now and then, from this
+// goroutine, with how many bytes of how many were read.
+func (d *Dataset) CheckWith(ctx context.Context, report func(done, total int64)) error {
+	r := &reading{ctx: ctx, report: report, total: d.Bytes()}
+	if d.Meta.Undirected {
+		r.total += 4 * d.Edges() // they are looked for twice
+	}
 	return mapped.Guard(func() error {
 		if err := d.checkShape(); err != nil {
 			return fmt.Errorf("dataset: %w", err)
@@ -36,13 +44,29 @@ func (d *Dataset) Check(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, check := range []func(context.Context) error{d.checkGraph, d.checkWeights, d.checkLabels, d.checkTargets, d.checkSplits, d.checkFeatures, d.checkSparse} {
-			if err := check(ctx); err != nil {
+		for _, check := range []func(*reading) error{d.checkGraph, d.checkWeights, d.checkLabels, d.checkTargets, d.checkSplits, d.checkFeatures, d.checkSparse} {
+			if err := check(r); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// reading is how far a check has come.
+type reading struct {
+	ctx         context.Context
+	report      func(done, total int64)
+	done, total int64
+}
+
+// next says that so many bytes are read next; an error ends the check.
+func (r *reading) next(bytes int64) error {
+	if r.report != nil {
+		r.report(r.done, r.total)
+	}
+	r.done = min(r.done+bytes, r.total)
+	return r.ctx.Err()
 }
 
 // wrong is an error about the values of one array.
@@ -54,13 +78,18 @@ func (d *Dataset) wrong(file, format string, args ...any) error {
 	return fmt.Errorf("dataset: %s: "+format, append([]any{where}, args...)...)
 }
 
-func (d *Dataset) checkGraph(ctx context.Context) error {
+func (d *Dataset) checkGraph(r *reading) error {
 	n := d.Nodes()
 	for lo := 0; ; lo += checkStep {
-		if err := ctx.Err(); err != nil {
+		hi := min(lo+checkStep, n)
+		bytes := 8 * int64(hi-lo)
+		if from, to := d.Graph.Indptr[lo], d.Graph.Indptr[hi]; from <= to { // or it will be found wrong
+			bytes += 4 * (to - from)
+		}
+		if err := r.next(bytes); err != nil {
 			return err
 		}
-		err := d.Graph.ValidateRange(lo, min(lo+checkStep, n))
+		err := d.Graph.ValidateRange(lo, hi)
 		var v *graphops.ValidationError
 		if errors.As(err, &v) {
 			file := indicesFile
@@ -76,19 +105,26 @@ func (d *Dataset) checkGraph(ctx context.Context) error {
 			break
 		}
 	}
-	if d.Meta.Undirected && !d.Graph.Symmetric() {
+	if !d.Meta.Undirected {
+		return nil
+	}
+	if err := r.next(4 * d.Edges()); err != nil {
+		return err
+	}
+	if !d.Graph.Symmetric() {
 		return d.wrong(metadataFile, "undirected is true, but some edge has no opposite: set it to false or add the opposite edges")
 	}
 	return nil
 }
 
-func (d *Dataset) checkWeights(ctx context.Context) error {
+func (d *Dataset) checkWeights(r *reading) error {
 	w := d.weights()
 	for lo := 0; lo < len(w); lo += checkStep {
-		if err := ctx.Err(); err != nil {
+		hi := min(lo+checkStep, len(w))
+		if err := r.next(4 * int64(hi-lo)); err != nil {
 			return err
 		}
-		for i, x := range w[lo:min(lo+checkStep, len(w))] {
+		for i, x := range w[lo:hi] {
 			if !finite(x) || x < 0 {
 				return d.wrong(weightsFile, "entry %d is %v; a weight is finite and not negative", lo+i, x)
 			}
@@ -97,13 +133,15 @@ func (d *Dataset) checkWeights(ctx context.Context) error {
 	return nil
 }
 
-func (d *Dataset) checkTargets(ctx context.Context) error {
+func (d *Dataset) checkTargets(r *reading) error {
 	if d.YM == nil {
 		return nil
 	}
 	for v := range d.YM.Rows {
-		if v%checkStep == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if v%checkStep == 0 {
+			if err := r.next(int64(min(checkStep, d.YM.Rows-v)) * int64(d.YM.Cols)); err != nil {
+				return err
+			}
 		}
 		for c, y := range d.YM.Row(v) {
 			if y < -1 || y > 1 {
@@ -114,15 +152,16 @@ func (d *Dataset) checkTargets(ctx context.Context) error {
 	return nil
 }
 
-func (d *Dataset) checkSparse(ctx context.Context) error {
+func (d *Dataset) checkSparse(r *reading) error {
 	if d.S == nil {
 		return nil
 	}
 	for lo := 0; lo < d.S.Rows; lo += checkStep {
-		if err := ctx.Err(); err != nil {
+		hi := min(lo+checkStep, d.S.Rows)
+		if err := r.next(8 * int64(hi-lo+(hi-lo)*len(d.S.Indices)/d.S.Rows)); err != nil { // a mean row's
 			return err
 		}
-		err := d.S.validateRows(lo, min(lo+checkStep, d.S.Rows))
+		err := d.S.validateRows(lo, hi)
 		var bad *SparseError
 		if errors.As(err, &bad) {
 			file := map[string]string{"Indptr": featuresIndptrFile, "Indices": featuresIndicesFile, "Values": featuresValuesFile}[bad.Array]
@@ -142,8 +181,8 @@ func (d *Dataset) splitFile(name string) string {
 	return splitFile(name)
 }
 
-func (d *Dataset) checkLabels(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+func (d *Dataset) checkLabels(r *reading) error {
+	if err := r.next(4 * int64(len(d.Y))); err != nil {
 		return err
 	}
 	for v, y := range d.Y {
@@ -154,11 +193,11 @@ func (d *Dataset) checkLabels(ctx context.Context) error {
 	return nil
 }
 
-func (d *Dataset) checkSplits(ctx context.Context) error {
+func (d *Dataset) checkSplits(r *reading) error {
 	n := d.Nodes()
 	seen := make([]uint64, (n+63)/64)
 	for _, name := range d.SplitNames() {
-		if err := ctx.Err(); err != nil {
+		if err := r.next(4 * int64(len(d.Splits[name]))); err != nil {
 			return err
 		}
 		clear(seen)
@@ -175,17 +214,17 @@ func (d *Dataset) checkSplits(ctx context.Context) error {
 	return nil
 }
 
-func (d *Dataset) checkFeatures(ctx context.Context) error {
+func (d *Dataset) checkFeatures(r *reading) error {
 	if d.X == nil {
 		return nil
 	}
 	grain := max(1, 1<<16/d.X.Cols)
 	step := 256 * grain // rows between two looks at the context
 	for first := 0; first < d.X.Rows; first += step {
-		if err := ctx.Err(); err != nil {
+		rows := min(step, d.X.Rows-first)
+		if err := r.next(4 * int64(rows) * int64(d.X.Cols)); err != nil {
 			return err
 		}
-		rows := min(step, d.X.Rows-first)
 		bad := make([]int, parallel.Chunks(rows, grain))
 		parallel.For(0, rows, grain, func(lo, hi int) {
 			bad[lo/grain] = -1

@@ -40,8 +40,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 	switch rest[0] {
 	case "check":
 		report, end := progress(out)
-		report("check", 0, 0)
-		err := ds.Check(ctx)
+		err := ds.CheckWith(ctx, func(done, total int64) { report("check", done, total) })
 		end()
 		if err != nil {
 			return err
