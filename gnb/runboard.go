@@ -91,12 +91,15 @@ func (b *board) begin() error {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return fmt.Errorf("gnb: making a directory for TensorBoard: %w; choose a place that can be written to", err)
 	}
-	old, err := filepath.Glob(filepath.Join(b.dir, "events.out.tfevents.*"+boardSuffix))
-	if err != nil { // of a directory with a [ in its name
-		old = nil
+	old, err := os.ReadDir(b.dir)
+	if err != nil {
+		return fmt.Errorf("gnb: looking for what was written for TensorBoard: %w", err)
 	}
-	for _, path := range old {
-		if err := os.Remove(path); err != nil {
+	for _, e := range old {
+		if ours := strings.HasPrefix(e.Name(), "events.out.tfevents.") && strings.HasSuffix(e.Name(), boardSuffix); !ours {
+			continue
+		}
+		if err := os.Remove(filepath.Join(b.dir, e.Name())); err != nil {
 			return fmt.Errorf("gnb: replacing what was written for TensorBoard: %w", err)
 		}
 	}

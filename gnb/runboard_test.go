@@ -3,6 +3,7 @@ package gnb_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,11 +18,11 @@ import (
 // events is the one event file of a directory.
 func events(t *testing.T, dir string) []byte {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*tfevents*"))
+	files, err := fs.Glob(os.DirFS(dir), "*tfevents*") // dir is no pattern
 	if err != nil || len(files) != 1 {
 		t.Fatalf("event files in %s: %v (%v), want one", dir, files, err)
 	}
-	b, err := os.ReadFile(files[0])
+	b, err := os.ReadFile(filepath.Join(dir, files[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,13 @@ func TestTensorBoard(t *testing.T) {
 			t.Errorf("the hyper-parameters lack %s:\n%s", want, text)
 		}
 	}
-	out := filepath.Join(dir, "out")
+	out := filepath.Join(dir, "out [1]")
+	if err := os.MkdirAll(filepath.Join(out, "run"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(out, "run", "events.out.tfevents.0000000001.r.gnb"), nil, 0o600); err != nil { // of long ago
+		t.Fatal(err)
+	}
 	for range 2 { // the second time in place of the first
 		if err := gnb.Export(t.Context(), run, gnb.ExportOptions{TensorBoard: out, Follow: true}); err != nil {
 			t.Fatal(err)
