@@ -101,7 +101,7 @@ func firstSample(ctx context.Context, o gnb.MonitorOptions) (gnb.MonitorSample, 
 	defer enough()
 	var last gnb.MonitorSample
 	seen := 0
-	o.Duration, o.Quiet = 0, true
+	o.Duration, o.Interval, o.Quiet = 0, min(o.Interval, time.Second), true
 	o.Each = func(s gnb.MonitorSample) {
 		if last = s; s.Note == machine.Starting {
 			return
