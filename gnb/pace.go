@@ -113,8 +113,7 @@ func (c *ceiling) learn(v *view, runErr error) {
 	if c.known && !(c.products && flop > 1e9*c.limits.GFLOPS) {
 		return
 	}
-	// An error is that they could not be kept, or, with no limits, not be measured.
-	if l, _ := machine.Measure(gemm.PeakGFLOPS); l.GFLOPS > 0 {
+	if l, err := machine.Measure(gemm.PeakGFLOPS); err == nil { // else what was known stays
 		c.limits, c.known = l, true
 	}
 }

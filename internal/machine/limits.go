@@ -3,9 +3,11 @@ package machine
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -51,8 +53,8 @@ func knownIn(dir string) (Limits, bool) {
 // Measure measures the limits on all CPUs, takes the higher of each and of what is
 // known, and keeps them. peak measures the multiply-adds, as in GFLOPS (that is
 // gemm.PeakGFLOPS, which lies above this package). It takes about half a second and
-// 512 MiB, and is an error where there is not that much to spare. Where they cannot be
-// kept they are the result all the same, with the reason.
+// 512 MiB, and is an error where there is not that much to spare, or where the limits
+// could not be kept.
 func Measure(peak func(threads int) float64) (Limits, error) {
 	return measureIn(cacheDir(), func(threads int) Limits {
 		l := Limits{GFLOPS: peak(threads)}
@@ -65,6 +67,9 @@ func measureIn(dir string, measure func(threads int) Limits) (Limits, error) {
 	if m, err := ReadMemory(); err == nil && m.Free < room {
 		return Limits{}, fmt.Errorf("machine: %d MiB of memory are free, too few to measure in; end another program, or leave it", m.Free>>20)
 	}
+	if err := writable(dir); err != nil { // or each run would measure anew
+		return Limits{}, err
+	}
 	return keepIn(dir, measure(runtime.NumCPU()))
 }
 
@@ -74,20 +79,43 @@ func Keep(l Limits) (Limits, error) { return keepIn(cacheDir(), l) }
 func keepIn(dir string, l Limits) (Limits, error) {
 	old, _ := knownIn(dir)
 	l = Limits{Name(), max(l.GFLOPS, old.GFLOPS), max(l.CopyGBs, old.CopyGBs), max(l.RowGBs, old.RowGBs)}
-	if dir == "" {
-		return l, fmt.Errorf("machine: there is no directory for caches; set XDG_CACHE_HOME or HOME")
+	err := writable(dir)
+	if err != nil {
+		return l, err
 	}
 	raw, err := json.Marshal(l)
-	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
-	}
 	if err == nil {
 		err = replace(file(dir, l.Machine), append(raw, '\n'))
 	}
 	if err != nil {
-		return l, fmt.Errorf("machine: keeping what this machine can do: %w; make %s writable, or set XDG_CACHE_HOME", err, dir)
+		return l, cannotKeep(dir, err)
 	}
 	return l, nil
+}
+
+// writable makes the directory, and says why nothing can be kept there.
+func writable(dir string) error {
+	if dir == "" {
+		return errors.New("machine: there is no directory for caches; set XDG_CACHE_HOME or HOME")
+	}
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		probe := filepath.Join(dir, ".writable")
+		if err = os.WriteFile(probe, nil, 0o600); err == nil {
+			err = os.Remove(probe)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // another process took its own away
+			err = nil
+		}
+	}
+	if err != nil {
+		return cannotKeep(dir, err)
+	}
+	return nil
+}
+
+func cannotKeep(dir string, err error) error {
+	return fmt.Errorf("machine: keeping what this machine can do: %w; make %s writable, or set XDG_CACHE_HOME", err, dir)
 }
 
 // replace writes a file whole or not at all: several processes may.

@@ -50,6 +50,11 @@ func TestNowhereToKeep(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	for _, dir := range []string{"", file} {
+		if l, err := measureIn(dir, func(int) Limits { t.Error("it is measured all the same"); return Limits{} }); err == nil || l != (Limits{}) {
+			t.Errorf("in %q: %+v, error %v", dir, l, err)
+		}
+	}
 	l, err := keepIn(file, Limits{GFLOPS: 1, CopyGBs: 2, RowGBs: 3})
 	if err == nil || !strings.Contains(err.Error(), "XDG_CACHE_HOME") || l.GFLOPS != 1 {
 		t.Errorf("%+v, error %v", l, err)
