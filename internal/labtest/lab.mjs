@@ -152,7 +152,7 @@ export class Lab {
   until(looks, ms = patience) { return this.page.waitForFunction(n => window.gnbSeen.size >= n, looks, { timeout: ms, polling: 20 }); }
 
   // idle waits until the kernel has nothing to do and no cell waits.
-  async idle(ms = 3 * patience) {
+  async idle(ms = 5 * patience) {
     await this.page.waitForFunction(() => {
       const panel = window.jupyterapp.shell.currentWidget;
       return panel.sessionContext.session?.kernel?.status === 'idle' && panel.content.widgets.every(w => !(w.promptNode?.innerText ?? '').includes('*'));
