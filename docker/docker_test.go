@@ -289,6 +289,34 @@ func TestInstallScript(t *testing.T) {
 	serve(t, bin("jupyter"))
 }
 
+// Two lists go into one environment of a checkout ("make lab"), so where both name a package they name
+// the same version: neither undoes the other.
+func TestListsAgree(t *testing.T) {
+	pins := func(file string) map[string]string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, m := range regexp.MustCompile(`(?m)^([\w.-]+)==([\w.]+)\s*$`).FindAllStringSubmatch(string(text), -1) {
+			all[strings.ToLower(strings.ReplaceAll(m[1], "_", "-"))] = m[2]
+		}
+		return all
+	}
+	tests, both := pins(filepath.Join(root, "scripts", "requirements.txt")), 0
+	for name, version := range pins("requirements.txt") {
+		if v, ok := tests[name]; ok {
+			both++
+			if v != version {
+				t.Errorf("%s is %s in docker/requirements.txt and %s in scripts/requirements.txt", name, version, v)
+			}
+		}
+	}
+	if both < 4 {
+		t.Errorf("%d packages in both lists, want nbclient, nbconvert, nbformat and Jupyter's", both)
+	}
+}
+
 // packages are the lines of pip, by names as PyPI compares them.
 func packages(text string) []string {
 	all := strings.Fields(strings.ReplaceAll(strings.ToLower(text), "_", "-"))
