@@ -155,3 +155,16 @@ func TestFontsOfPictures(t *testing.T) {
 		t.Error("what goes without saying is said")
 	}
 }
+
+// What a run is busy with beside its steps stands at the end of a terminal's line,
+// where there is room.
+func TestBarSaysWhatGoesOn(t *testing.T) {
+	s := sampleRun(1000, 1, 0.5, Evaluating)
+	s.Detail = "evaluate: 100 of 900, 3s left"
+	if line := (style{}).bar(&s, 200); !strings.HasSuffix(line, "left  "+s.Detail) {
+		t.Errorf("with room: %q", line)
+	}
+	if line := (style{}).bar(&s, 70); strings.Contains(line, "evaluate:") || width(line) > 70 {
+		t.Errorf("without: %q", line)
+	}
+}

@@ -150,6 +150,9 @@ func (st style) bar(s *Snapshot, w int) string {
 	}
 	share, known := s.progress()
 	tail := facts(s)
+	if d := oneLine(s.Detail); d != "" { // last: where there is room
+		tail = append(tail, fact{text: cut(d, 60)})
+	}
 	fixed := width(head)
 	if known {
 		const least = 6 // columns of the smallest gauge worth drawing
