@@ -14,7 +14,7 @@ import (
 var runsCommand = command{"runs", "list, show, compare or watch runs", runRuns}
 
 func runRuns(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("list|show|compare|attach|export [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ, then results and curves; attach watches one that another process is running, by default the last, until it ends; export writes what runs reported for TensorBoard, by default that of the last. RUN is a run's directory or its name.
+	fs := out.flags("list|show|compare|attach|export [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ, then results and curves; attach watches one that another process is running, by default the last, until it ends; export writes what runs reported for TensorBoard, by default that of the last. RUN is a run's directory or its name; compare and export take a sweep's, too, for all its trials.
 
 A filter is comparisons with spaces between them, all of which hold: --filter 'model=sage lr<0.01 test_accuracy>0.7'. Fields are all that is known of a run, settings and results; = takes patterns with * and several values with |.`)
 	var (
@@ -50,7 +50,7 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 		return attachRun(ctx, out, names)
 	case what == "export":
 		return exportRuns(ctx, out, names, export)
-	case what == "compare" && len(names) >= 2:
+	case what == "compare" && len(names) >= 1:
 		return compareRuns(ctx, out, names, *picture, export.Follow)
 	}
 	return usagef("it is: runs list, runs show [RUN], runs attach [RUN], runs export [RUN...] or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
@@ -146,7 +146,7 @@ func tellRun(out *output, r *gnb.Run) {
 }
 
 func exportRuns(ctx context.Context, out *output, names []string, o gnb.ExportOptions) error {
-	runs, err := openRuns(names)
+	runs, err := openRuns(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -171,9 +171,12 @@ func exportRuns(ctx context.Context, out *output, names []string, o gnb.ExportOp
 }
 
 func compareRuns(ctx context.Context, out *output, names []string, picture string, follow bool) error {
-	runs, err := openRuns(names)
+	runs, err := openRuns(ctx, names)
 	if err != nil {
 		return err
+	}
+	if len(runs) < 2 {
+		return usagef("runs compare takes two runs or more, or a sweep, and got %s", plural(len(runs), "run"))
 	}
 	var c gnb.Comparison
 	if follow {
@@ -192,8 +195,17 @@ func compareRuns(ctx context.Context, out *output, names []string, picture strin
 	return nil
 }
 
-func openRuns(names []string) (runs []*gnb.Run, err error) {
+// openRuns opens runs by their names; a sweep's name means all its trials.
+func openRuns(ctx context.Context, names []string) (runs []*gnb.Run, err error) {
 	for _, name := range names {
+		if study, err := gnb.OpenStudy(runDir(name)); err == nil {
+			trials, err := gnb.Runs(ctx, gnb.RunsOptions{Dir: study.Dir})
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, trials...)
+			continue
+		}
 		r, err := openRun(name)
 		if err != nil {
 			return nil, err

@@ -73,6 +73,14 @@ func TestSweepCommand(t *testing.T) {
 			t.Errorf("%v: exit status %d\n%s%s", args, status, stdout, stderr)
 		}
 	}
+	_, r = result(t, dir, "runs", "compare", "s")
+	if n := len(r["runs"].([]any)); n != 4 {
+		t.Errorf("%d trials compared, want 4", n)
+	}
+	result(t, dir, "runs", "export", "s", "--tensorboard", "tb")
+	if found, err := filepath.Glob(filepath.Join(dir, "tb", "s", "trial-*", "events.*")); err != nil || len(found) != 4 {
+		t.Errorf("exported %v (%v), want 4 trials", found, err)
+	}
 	_, r = result(t, dir, "runs", "list")
 	if n := len(r["sweeps"].([]any)); n != 1 {
 		t.Errorf("%d sweeps, want 1", n)
