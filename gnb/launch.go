@@ -547,7 +547,11 @@ func (l *launched) explain(err error) error {
 	if !ok {
 		return err
 	}
-	if stop.Err != nil && stop.Err.Error() != ErrInterrupted.Error() {
+	reason := stop.Err // a worker that ended because it was asked to says so
+	if failed, ok := errors.AsType[*multigpu.WorkerError](reason); ok && failed.Reason == ErrInterrupted.Error() {
+		reason = nil
+	}
+	if reason != nil && reason.Error() != ErrInterrupted.Error() {
 		l.view.print(fmt.Sprintf("while stopping: %v", stop.Err))
 	}
 	if l.run.Dir == "" {

@@ -167,6 +167,9 @@ fmt.Println("epochs:", run.Result.Epochs)
 	if first.Status != "error" || !strings.Contains(first.Shown+first.Stderr, "interrupted") || !strings.Contains(first.Stderr, "checkpoint") {
 		t.Errorf("the interrupted cell ended as %q and does not say that it was interrupted and where its checkpoint is:\n%s\n%s", first.Status, first.Shown, first.Stderr)
 	}
+	if strings.Contains(first.Shown+first.Stderr, "failed") {
+		t.Errorf("the interrupted cell calls the interrupt a failure:\n%s\n%s", first.Shown, first.Stderr)
+	}
 	if first.Workers != 2 {
 		t.Errorf("%d workers before the interrupt, want 2", first.Workers)
 	}

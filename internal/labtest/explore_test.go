@@ -60,6 +60,9 @@ func TestExploreInJupyterLab(t *testing.T) {
 	if !strings.Contains(f.Interrupted.Text, "interrupted") || !f.Interrupted.Error || len(f.Interrupted.Pictures) != 1 {
 		t.Errorf("the interrupted cell shows %+v; want a panel that says so", f.Interrupted)
 	}
+	if strings.Contains(f.Interrupted.Text, "failed") {
+		t.Errorf("the interrupted cell calls the interrupt a failure: %s", f.Interrupted.Text)
+	}
 	if r := f.Interruptions; len(r) == 0 || r[0].State != "interrupted" || r[0].Checkpoints == 0 {
 		t.Errorf("after the interrupt the runs are %+v; want the first interrupted, with a checkpoint", r)
 	}
