@@ -15,6 +15,13 @@ import (
 // closed or this process ends, however it does.
 func (l *launched) lockRun(dir string) error {
 	f, err := tempdir.Lock(dir)
+	for range lockTries - 1 {
+		if !errors.Is(err, tempdir.ErrLocked) {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+		f, err = tempdir.Lock(dir)
+	}
 	switch {
 	case errors.Is(err, tempdir.ErrLocked):
 		return fmt.Errorf("gnb: run %s is still going on in another process; watch it with gnb.Attach, or wait for its end", dir)
@@ -26,6 +33,10 @@ func (l *launched) lockRun(dir string) error {
 	l.lock = f
 	return nil
 }
+
+// lockTries is how often the lock of a run is tried: who looks whether the run goes on
+// has it for a moment.
+const lockTries = 20
 
 // goesOn tells whether some process is running the run in dir.
 func goesOn(dir string) bool {
