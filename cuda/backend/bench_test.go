@@ -80,6 +80,7 @@ func works(t testing.TB, be *Backend, n int) []work {
 		{"sum of a hub", 4 * float64(n/2) * (cols + 1), 0, func() { be.SpMM(tensor.Sum, out, tensor.Buffer{}, hub, x, cols) }},
 		{"its gradient", 4*edges*(cols+2) + 4*area, 0, func() { be.SpMMGrad(tensor.Mean, out, x, tensor.Buffer{}, b, cols, false) }},
 		{"max over edges", 4*edges*(cols+1) + 8*area, 0, func() { be.SpMM(tensor.Max, out, arg, b, x, cols) }},
+		{"gradient of the max", 8*edges*(cols+1) + 4*area, 0, func() { be.SpMMGrad(tensor.Max, out, x, arg, b, cols, false) }},
 		{"mean of features", 4*edges*(features+2) + 4*float64(n*features), 0, func() {
 			be.SpMMRows(tensor.Mean, fetched, b, tensor.Buffer{}, table, rows, features)
 		}},

@@ -42,6 +42,14 @@ func (b *Backend) aggregate(s sum) {
 	b.run(hub, kernels.Hubs(s.rows, s.cols), args...)
 }
 
+// greatest launches max_f32 or max_grad_f32, and that of the long rows beside it.
+func (b *Backend) greatest(kernel string, edges, rows, cols int, args ...any) {
+	b.run(kernel, kernels.Tiled(rows, cols, 1), args...)
+	if edges > kernels.LongRow {
+		b.run("hub_"+kernel, kernels.Hubs(rows, cols), args...)
+	}
+}
+
 // forms are the kernels of an operation on rows, by how these are stored and by how
 // many columns are read at a time.
 type forms struct{ f32, f32x4, f16, f16x4 string }
@@ -89,7 +97,7 @@ func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, 
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	if op == tensor.Max {
-		b.run("max_f32", kernels.Tiled(m.NumDst, cols, 1), addr(out), optional(arg), a.Indptr, a.Indices, addr(h), a.First, m.NumDst, cols, 0)
+		b.greatest("max_f32", m.NumEdges(), m.NumDst, cols, addr(out), optional(arg), a.Indptr, a.Indices, addr(h), a.First, m.NumDst, cols, 0)
 		return
 	}
 	s := over(a, m, out, cols)
@@ -177,7 +185,7 @@ func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, m *graphop
 	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	if op == tensor.Max {
-		b.run("max_grad_f32", kernels.Tiled(m.NumSrc, cols, 1), addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge, m.NumSrc, cols, asFlag(acc))
+		b.greatest("max_grad_f32", m.NumEdges(), m.NumSrc, cols, addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge, m.NumSrc, cols, asFlag(acc))
 		return
 	}
 	s := back(a, m, dh, cols)
@@ -210,7 +218,7 @@ func (b *Backend) Segment(op tensor.Op, out, arg tensor.Buffer, m *graphops.Bloc
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	if op == tensor.Max {
-		b.run("max_f32", kernels.Tiled(m.NumDst, cols, 1), addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First, m.NumDst, cols, asFlag(acc))
+		b.greatest("max_f32", m.NumEdges(), m.NumDst, cols, addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First, m.NumDst, cols, asFlag(acc))
 		return
 	}
 	s := over(a, m, out, cols)

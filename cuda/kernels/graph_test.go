@@ -202,6 +202,12 @@ func (g *gpu) spmm(name string, v, rows, cols int, args ...any) {
 	g.run("hub_"+name[len("spmm_"):len("spmm_f32")], Hubs(rows, cols), args...)
 }
 
+// long runs a kernel of max.cu, and that of hubmax.cu for the long rows.
+func (g *gpu) long(name string, rows, cols int, args ...any) {
+	g.run(name, Tiled(rows, cols, 1), args...)
+	g.run("hub_"+name, Hubs(rows, cols), args...)
+}
+
 // The aggregation in all its forms: sums and means, weighted by head, of a table by
 // way of an index, of messages, and backward over the transposed block.
 func TestSpMM(t *testing.T) {
@@ -314,6 +320,40 @@ func TestHubs(t *testing.T) {
 	})
 }
 
+// The greatest of long rows, and its gradient to sources of many edges.
+func TestHubsMax(t *testing.T) {
+	b := &graphops.Block{NumSrc: 2, Indptr: []int64{0}}
+	for d := range 700 { // 350 edges and more a source
+		for e := range []int{1, 300}[d/699] {
+			b.Indices = append(b.Indices, int32((d+e)%2))
+		}
+		b.Indptr = append(b.Indptr, int64(len(b.Indices)))
+	}
+	b.NumDst = len(b.Indptr) - 1
+	each(t, func(g *gpu) {
+		d := upload(g, b)
+		for _, cols := range []int{1, 35} {
+			x, dout := random(b.NumEdges()*cols, 1), random(b.NumDst*cols, 2)
+			for i := range x {
+				x[i] = float32(math.Round(float64(2 * x[i]))) // ties
+			}
+			want, arg := make([]float32, b.NumDst*cols), make([]float32, b.NumDst*cols)
+			cpu.Segment(tensor.Max, buf(want), buf(arg), b, buf(x), cols, false)
+			out, args := g.room(4*len(want)), g.room(4*len(want))
+			g.long("max_f32", b.NumDst, cols, out, args, d.indptr, 0, put(g, x), d.first, b.NumDst, cols, 0)
+			same(g, "hub_max_f32", out, want, 0, cols)
+			if got := get[uint32](g, args, len(want)); !slices.Equal(got, buf(arg).Words()) {
+				g.t.Fatalf("%d columns: the greatest are edges\n%v, want\n%v", cols, got, buf(arg).Words())
+			}
+			cpu.SpMM(tensor.Max, buf(want), buf(arg), b, buf(x[:2*cols]), cols)
+			dx, wantX := g.room(8*cols), make([]float32, 2*cols)
+			cpu.SpMMGrad(tensor.Max, buf(wantX), buf(dout), buf(arg), b, cols, false)
+			g.long("max_grad_f32", b.NumSrc, cols, dx, put(g, dout), put(g, buf(arg).Words()), d.tIndptr, d.tDst, d.tEdge, b.NumSrc, cols, 0)
+			same(g, "hub_max_grad_f32", dx, wantX, 0, cols)
+		}
+	})
+}
+
 // The gradient of a mean: each edge weighs what its destination's edges share.
 func TestShares(t *testing.T) {
 	each(t, func(g *gpu) {
@@ -367,7 +407,7 @@ func TestMax(t *testing.T) {
 			}
 		}
 		args := g.room(4 * len(want))
-		g.run("max_f32", Tiled(b.NumDst, cols, 1), out, args, d.indptr, d.indices, put(g, x), d.first, b.NumDst, cols, asFlag(acc))
+		g.long("max_f32", b.NumDst, cols, out, args, d.indptr, d.indices, put(g, x), d.first, b.NumDst, cols, asFlag(acc))
 		for i, v := range get[float32](g, out, len(want)) {
 			if v != want[i] && (v == v || want[i] == want[i]) {
 				g.t.Fatalf("%v, %d columns: element %d is %g, want %g", b, cols, i, v, want[i])
@@ -381,8 +421,8 @@ func TestMax(t *testing.T) {
 		dout := random(b.NumDst*cols, 3)
 		dx, wantX := g.out(b.NumSrc*cols, acc)
 		cpu.SpMMGrad(tensor.Max, buf(wantX), buf(dout), buf(arg), b, cols, acc)
-		g.run("max_grad_f32", Tiled(b.NumSrc, cols, 1), dx, put(g, dout), args, d.tIndptr, d.tDst, d.tEdge, b.NumSrc, cols, asFlag(acc))
-		same(g, "max_grad_f32", dx, wantX, 32, b, cols)
+		g.long("max_grad_f32", b.NumSrc, cols, dx, put(g, dout), args, d.tIndptr, d.tDst, d.tEdge, b.NumSrc, cols, asFlag(acc))
+		same(g, "max_grad_f32", dx, wantX, 0, b, cols)
 		for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {
 			at := args
 			if op != tensor.Max {

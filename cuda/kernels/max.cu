@@ -2,7 +2,7 @@
 //
 // Grid: rows times tiles, as in rowsof.cuh, striding. Bytes: 4·cols and 4 an edge, 8·cols and 8 a row, with
 // arg; max_grad 8·cols and 8 an edge. 10^6 edges of 256 columns to 10^5 rows: 1.24 GB, 0.26 ms, and 2.1 GB,
-// 0.45 ms.
+// 0.45 ms. Rows of more than LONG edges, but for segment_grad_f32, are left to hubmax.cu.
 #include "rowsof.cuh"
 
 // max_f32: out[d,c] = the greatest x[row of e, c]: of equals the first, of NaNs, which beat all others, the
@@ -14,6 +14,7 @@ KERNEL max_f32(float *__restrict__ out, u32 *__restrict__ arg, const i64 *__rest
     i64 d, c;
     if (!live || !tiles.split(item, d, c)) continue;
     i64 from = indptr[d], to = indptr[d + 1], winner = first - 1;
+    if (to - from > LONG) continue;
     float best = 0;
 #pragma unroll 4
     for (i64 e = from; e < to; e++) {
@@ -36,9 +37,11 @@ KERNEL max_grad_f32(float *__restrict__ dx, const float *__restrict__ dout, cons
   FOR_ROWS(item, live, tiles.items(rows)) {
     i64 s, c;
     if (!live || !tiles.split(item, s, c)) continue;
+    i64 from = indptr[s], to = indptr[s + 1];
+    if (to - from > LONG) continue;
     float sum = 0;
 #pragma unroll 4
-    for (i64 i = indptr[s]; i < indptr[s + 1]; i++) {
+    for (i64 i = from; i < to; i++) {
       i64 at = dst[i] * cols + c;
       if (arg[at] == (u32)edge[i]) sum += dout[at];
     }

@@ -2,7 +2,7 @@
 // table and the output aligned to four elements and cols a multiple of 4.
 #include "common.cuh"
 
-// LONG is the most edges of a row that a group of lanes sums by itself; hub.cu has the others.
+// LONG is the most edges of a row that a group of lanes sums by itself; hub.cuh has the others.
 #define LONG 256
 
 template <int V>
