@@ -147,7 +147,10 @@ func svgText(c *vgsvg.Canvas) ([]byte, error) {
 	svg := b.Bytes()
 	for _, r := range [][2]string{
 		{"font-family:Liberation Sans;", "font-family:Liberation Sans,Arial,Helvetica,sans-serif;"},
-		{"font-variant:none;", ""}, {"font-variant:normal;", ""}, {"font-weight:normal;", ""}, {"font-style:normal;", ""},
+		{"font-variant:none;", ""},
+		{"font-variant:normal;", ""},
+		{"font-weight:normal;", ""},
+		{"font-style:normal;", ""},
 	} {
 		svg = bytes.ReplaceAll(svg, []byte(r[0]), []byte(r[1]))
 	}

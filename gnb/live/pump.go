@@ -31,6 +31,8 @@ type pump struct {
 	closed  bool
 	textLen int // lines of Snapshot.Text taken so far
 
+	drawn int // frames so far; run's
+
 	wake chan struct{} // one token: there is something to draw
 	quit chan struct{} // closed by close
 	done chan struct{} // closed when the goroutine ends
@@ -117,6 +119,7 @@ func (p *pump) run() {
 		// After an error nothing more is drawn, but the mailbox still empties.
 		if (dirty || f.last) && p.err == nil {
 			p.err = p.draw(f)
+			p.drawn++
 		}
 		if f.last {
 			return
@@ -135,6 +138,7 @@ func (p *pump) run() {
 // longer, but not beyond longestRest, since where all CPUs are busy a drawing takes more
 // time than it computes.
 const (
+	eagerFrames = 20 // come without that: short runs are seen to move, too
 	restShare   = 200
 	longestRest = 150 * time.Millisecond
 )
@@ -142,6 +146,9 @@ const (
 // rest is the pause after a drawing.
 func (p *pump) rest(took time.Duration) time.Duration {
 	fair := min(restShare*took/time.Duration(runtime.NumCPU()), longestRest)
+	if p.drawn <= eagerFrames {
+		fair = 0
+	}
 	return max(p.interval-took, fair, took) // one that waits for its reader rests as long
 }
 

@@ -10,7 +10,7 @@ import (
 // it has 0.5 % of the machine, but is still seen to move, and where its reader is slow
 // half of its own time.
 func TestRest(t *testing.T) {
-	p := &pump{interval: 50 * time.Millisecond}
+	p := &pump{interval: 50 * time.Millisecond, drawn: eagerFrames + 1}
 	cpus := time.Duration(runtime.NumCPU())
 	for _, c := range []struct{ took, want time.Duration }{
 		{0, 50 * time.Millisecond},
@@ -22,5 +22,9 @@ func TestRest(t *testing.T) {
 		if got := p.rest(c.took); got != c.want {
 			t.Errorf("after %v it rests %v, want %v", c.took, got, c.want)
 		}
+	}
+	p.drawn = eagerFrames
+	if got := p.rest(10 * time.Millisecond); got != 40*time.Millisecond {
+		t.Errorf("one of the first frames rests %v, want 40ms", got)
 	}
 }
