@@ -233,13 +233,15 @@ func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top 
 			}
 		}
 	}
+	// Drawing far outside of the picture would take minutes.
+	within := func(v float64) float64 { return math.Max(0, math.Min(v, y.Max)) }
 	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		for i, l := range lines {
 			curve := curves[i]
 			for _, run := range runs(len(curve), func(i int) bool { return finite(curve[i].y) }) {
 				pts := make([]vg.Point, 0, run[1]-run[0])
 				for _, q := range curve[run[0]:run[1]] {
-					pts = append(pts, at(q.x/perUnit, math.Min(q.y, y.Max)))
+					pts = append(pts, at(q.x/perUnit, within(q.y)))
 				}
 				if len(pts) == 1 { // a moment alone
 					c.DrawGlyphNoClip(draw.GlyphStyle{Color: l.color, Radius: vg.Points(1.5), Shape: draw.CircleGlyph{}}, pts[0])
@@ -248,7 +250,7 @@ func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top 
 				c.StrokeLines(draw.LineStyle{Color: l.color, Width: vg.Points(lineWidth), Dashes: l.dashes}, pts)
 			}
 			if q, ok := lastKnown(curve); ok && len(lines) <= mostLabels {
-				tags = append(tags, endLabel{at(q.x/perUnit, math.Min(q.y, y.Max)), l.label + " " + number(q.y), l.color})
+				tags = append(tags, endLabel{at(q.x/perUnit, within(q.y)), l.label + " " + number(q.y), l.color})
 			}
 		}
 		p.endLabels(c, tags)

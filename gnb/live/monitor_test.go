@@ -220,6 +220,17 @@ func TestMonitorTerminal(t *testing.T) {
 	}
 }
 
+// A figure that cannot be, as one of a faulty library, is drawn at the axis: far below it would take minutes.
+func TestMonitorDrawsNothingFarOutside(t *testing.T) {
+	m := aMachine(1, 2)
+	for i := range m.Samples {
+		m.Samples[i].GPUs[0].Utilization, m.Samples[i].GPUs[1].PowerW = -1e12, -1e12
+	}
+	if _, _, _, err := MonitorPNG(m); err != nil {
+		t.Error(err)
+	}
+}
+
 // A curve has a gap where the figure was missing, and means where there are more samples than columns.
 func TestMonitorCurve(t *testing.T) {
 	m := aMachine(1000, 0)
