@@ -43,7 +43,13 @@ kernel() { # venv, flags of gnb install
   local venv=$1
   shift
   bash scripts/need.sh go
-  go run ./gnb/cmd/gnb install --prefix "$venv" --dev "$root" "$@"
+  # Built first, and quietly: the first time, the C compiler has pages to say of NVIDIA's header.
+  local log exe status=0
+  exe=$(mktemp -d)
+  log=$(go build -buildvcs=false -o "$exe/gnb" ./gnb/cmd/gnb 2>&1) || { printf '%s\n' "$log" >&2; status=1; }
+  if [ $status = 0 ]; then "$exe/gnb" install --prefix "$venv" --dev "$root" "$@" || status=$?; fi
+  rm -rf "$exe"
+  return $status
 }
 
 lab() { # venv, flags of gnb install
