@@ -258,7 +258,11 @@ func (b *Backend) SpMMWeightedGrad(dh, dOut, w tensor.Buffer, heads int, m *grap
 func (b *Backend) EdgeDot(dw tensor.Buffer, m *graphops.Block, dOut, h tensor.Buffer, heads, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
-	b.run("edge_dot_f32", kernels.Rows(m.NumDst*heads, cols/heads), addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First, m.NumDst, cols, heads, asFlag(acc))
+	args := []any{addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First, m.NumDst, cols, heads, asFlag(acc)}
+	b.run("edge_dot_f32", kernels.Rows(m.NumDst*heads, cols/heads), args...)
+	if m.NumEdges() > kernels.LongRow {
+		b.run("hub_edge_dot_f32", kernels.HubHeads(m.NumDst, heads, cols/heads), args...)
+	}
 }
 
 // EdgeSoftmax implements [tensor.Backend].

@@ -1,37 +1,20 @@
 // What attention computes an edge: softmax over the edges of a destination, products of rows.
-#include "common.cuh"
-
-#define BATCH 4  // edges whose rows are under way at once
+#include "dots.cuh"
 
 // edge_dot_f32: dw[e,k] = Σ over the columns c of head k of dout[d,c]·x[indices[e],c], for each edge e of d.
 //
 // Grid: (row, head) by groups of lanes as in common.cuh, for cols/heads columns; the sum is the lanes' tree.
-// Bytes: 4·cols, 4·heads and 4 an edge, 4·cols a row. 10^6 edges of 256 columns: 1.06 GB, 0.22 ms.
+// Bytes: 4·cols, 4·heads and 4 an edge, 4·cols a row. 10^6 edges of 256 columns: 1.06 GB, 0.22 ms. Destinations of more
+// than LONG edges are left to hubedges.cu.
 KERNEL edge_dot_f32(float *__restrict__ dw, const i64 *__restrict__ indptr, const int *__restrict__ indices, const float *__restrict__ dout,
                     const float *__restrict__ x, i64 first, i64 rows, i64 cols, i64 heads, i64 acc) {
-  i64 width = cols / heads;
-  // Groups of a warp have edges of their own number, so each shuffles for itself.
-  u32 lane = (threadIdx.y * blockDim.x + threadIdx.x) % 32, group = blockDim.x == 32 ? ~0u : ((1u << blockDim.x) - 1) << lane / blockDim.x * blockDim.x;
+  u32 group = groupMask();  // groups of a warp have edges of their own number
   FOR_ROWS(item, live, rows * heads) {
     if (!live) continue;
-    i64 d = item / heads, k = item - d * heads;
-    const float *g = dout + d * cols + k * width;
-    i64 to = indptr[d + 1];
-    for (i64 next = indptr[d]; next < to; next += BATCH) {
-      const float *v[BATCH];
-      float sum[BATCH] = {};
-#pragma unroll
-      for (int j = 0; j < BATCH; j++) v[j] = x + indices[next + j < to ? next + j : to - 1] * cols + k * width;
-      FOR_COLS(c, width) {
-#pragma unroll
-        for (int j = 0; j < BATCH; j++) sum[j] += g[c] * v[j][c];
-      }
-#pragma unroll
-      for (int j = 0; j < BATCH; j++) {
-        for (int o = blockDim.x / 2; o > 0; o /= 2) sum[j] += __shfl_xor_sync(group, sum[j], o);
-        if (threadIdx.x == 0 && next + j < to) put(dw, (next + j - first) * heads + k, sum[j], acc);
-      }
-    }
+    i64 d = item / heads, k = item - d * heads, from = indptr[d], to = indptr[d + 1];
+    if (to - from > LONG) continue;
+    const float *g = dout + d * cols + k * (cols / heads);
+    for (i64 next = from; next < to; next += BATCH) dots(dw, indices, g, x, next, to, first, cols, heads, k, group, acc);
   }
 }
 

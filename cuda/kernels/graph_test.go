@@ -445,7 +445,9 @@ func TestEdges(t *testing.T) {
 		for _, heads := range []int{1, cols} {
 			dw, want := g.out(b.NumEdges()*heads, acc)
 			cpu.EdgeDot(buf(want), b, buf(dout), buf(x), heads, cols, acc)
-			g.run("edge_dot_f32", Rows(b.NumDst*heads, cols/heads), dw, d.indptr, d.indices, put(g, dout), put(g, x), d.first, b.NumDst, cols, heads, asFlag(acc))
+			args := []any{dw, d.indptr, d.indices, put(g, dout), put(g, x), d.first, b.NumDst, cols, heads, asFlag(acc)}
+			g.run("edge_dot_f32", Rows(b.NumDst*heads, cols/heads), args...)
+			g.run("hub_edge_dot_f32", HubHeads(b.NumDst, heads, cols/heads), args...)
 			same(g, "edge_dot_f32", dw, want, 128, b, cols, heads)
 		}
 		scores, dy := random(b.NumEdges()*cols, 3), random(b.NumEdges()*cols, 4)

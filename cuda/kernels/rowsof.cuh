@@ -1,5 +1,6 @@
 // Rows of a table, read V columns at a time and in float32, whatever they are stored as. V = 4 needs the
 // table and the output aligned to four elements and cols a multiple of 4.
+#pragma once
 #include "common.cuh"
 
 // LONG is the most edges of a row that a group of lanes sums by itself; hub.cuh has the others.

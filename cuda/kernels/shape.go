@@ -66,6 +66,12 @@ const LongRow = 256
 // Hubs is the shape of the hub kernels, for rows of cols columns.
 func Hubs(rows, cols int) Shape { return Columns(ceil(rows, 32), cols) }
 
+// HubHeads is the shape of hub_edge_dot_f32, for rows of heads of width columns each.
+func HubHeads(rows, heads, width int) Shape {
+	x := Width(width)
+	return Shape{blocks(ceil(rows, 32) * heads), x, Threads / x}
+}
+
 // Columns is the shape of the sums of columns, over so many chunks of rows.
 func Columns(chunks, cols int) Shape {
 	x := Width(cols)

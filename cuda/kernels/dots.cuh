@@ -1,0 +1,29 @@
+// Products of rows along edges, by a group of lanes.
+#include "rowsof.cuh"
+
+#define BATCH 4  // edges whose rows are under way at once
+
+// groupMask is the lanes of a thread's group in its warp, for groups that shuffle each for itself.
+__device__ __forceinline__ u32 groupMask() {
+  u32 lane = (threadIdx.y * blockDim.x + threadIdx.x) % 32;
+  return blockDim.x == 32 ? ~0u : ((1u << blockDim.x) - 1) << lane / blockDim.x * blockDim.x;
+}
+
+// dots is dw[e,k] for the edges [next, next+BATCH) below to, of a destination whose row of dout begins, for head k, at g.
+__device__ __forceinline__ void dots(float *__restrict__ dw, const int *__restrict__ indices, const float *__restrict__ g, const float *__restrict__ x, i64 next,
+                                     i64 to, i64 first, i64 cols, i64 heads, i64 k, u32 group, i64 acc) {
+  i64 width = cols / heads;
+  const float *v[BATCH];
+  float sum[BATCH] = {};
+#pragma unroll
+  for (int j = 0; j < BATCH; j++) v[j] = x + indices[next + j < to ? next + j : to - 1] * cols + k * width;
+  FOR_COLS(c, width) {
+#pragma unroll
+    for (int j = 0; j < BATCH; j++) sum[j] += g[c] * v[j][c];
+  }
+#pragma unroll
+  for (int j = 0; j < BATCH; j++) {
+    for (int o = blockDim.x / 2; o > 0; o /= 2) sum[j] += __shfl_xor_sync(group, sum[j], o);
+    if (threadIdx.x == 0 && next + j < to) put(dw, (next + j - first) * heads + k, sum[j], acc);
+  }
+}
