@@ -28,8 +28,9 @@ const (
 	// Comput. 20 (1998), doi:10.1137/S1064827595287997.
 	Multilevel = "multilevel"
 	// Fennel goes over the nodes once and puts each where most of its in-neighbours
-	// are, less what the part's size costs: a pass over the graph and 4 bytes a
-	// node, for graphs that are much larger than memory.
+	// are, less what the part's size costs: a pass over the graph, a look at every
+	// part for each node, and 4 bytes a node, for graphs that are much larger than
+	// memory.
 	//
 	// Source: C. Tsourakakis, C. Gkantsidis, B. Radunovic, M. Vojnovic, "FENNEL:
 	// streaming graph partitioning for massive scale graphs", WSDM 2014,

@@ -22,7 +22,10 @@ type moves struct {
 	of   []int32
 	size []int64
 	most []int64 // what each part may weigh
-	near []int64 // a node's edges to each part
+
+	near  []int64 // a node's edges to each part, zeros between calls
+	parts []int32 // that it has edges to
+	home  int64   // its edges into its own
 }
 
 func newMoves(g *weighted, of []int32, most []int64) *moves {
@@ -33,36 +36,30 @@ func newMoves(g *weighted, of []int32, most []int64) *moves {
 	return r
 }
 
-// look adds up v's edges to each part and returns the part it would best go to,
-// -1 where it cannot go anywhere, and how many cut edges that saves. Among equals
-// it is the lightest part, then the first.
+// look says which part v would best go to, -1 where it cannot go anywhere, and how
+// many cut edges that saves; r.home is then what it has into its own. Among equals it
+// is the lightest part, then the first.
 func (r *moves) look(v int32) (to int32, gain int64) {
-	g, own := r.g, r.of[v]
-	for i := range r.near {
-		r.near[i] = 0
-	}
-	inner := true
-	for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
-		p := r.of[g.adj[e]]
-		r.near[p] += g.weightOf(e)
-		inner = inner && p == own
-	}
+	own := r.of[v]
+	r.parts = r.g.clustersNear(v, r.of, r.near, r.parts[:0])
 	to = -1
-	if inner {
-		return to, 0
-	}
-	for p, w := range r.near {
-		if int32(p) == own || w == 0 || r.size[p]+g.node[v] > r.most[p] {
+	for _, p := range r.parts {
+		w := r.near[p]
+		if p == own || r.size[p]+r.g.node[v] > r.most[p] {
 			continue
 		}
-		if to < 0 || w > r.near[to] || w == r.near[to] && r.size[p] < r.size[to] {
-			to = int32(p)
+		if to < 0 || w > gain || w == gain && (r.size[p] < r.size[to] || r.size[p] == r.size[to] && p < to) {
+			to, gain = p, w
 		}
+	}
+	r.home = r.near[own]
+	for _, p := range r.parts {
+		r.near[p] = 0
 	}
 	if to < 0 {
 		return to, 0
 	}
-	return to, r.near[to] - r.near[own]
+	return to, gain - r.home
 }
 
 func (r *moves) move(v, to int32) {
@@ -109,7 +106,7 @@ func (r *moves) rebalance() {
 func (r *moves) loss(v int32) int64 {
 	to, gain := r.look(v)
 	if to < 0 {
-		gain = -r.near[r.of[v]]
+		gain = -r.home
 	}
 	return gain * 1024 / r.g.node[v]
 }

@@ -21,6 +21,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Exit statuses of every command.
@@ -35,6 +37,9 @@ func main() {
 		// A worker process of a run: the library's own flag takes over while it is parsed and does
 		// not return, so that no command runs a second time in a worker.
 		flag.Parse()
+	}
+	if exe, err := os.Executable(); err == nil && os.Getenv(machine.HelperEnv) == "" {
+		_ = os.Setenv(machine.HelperEnv, exe) // a run's panel asks it about GPUs, whatever PATH has
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once

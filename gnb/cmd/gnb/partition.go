@@ -17,7 +17,7 @@ func runPartition(ctx context.Context, args []string, out *output) error {
 	parts := fs.Int("parts", 2, "parts")
 	fs.StringVar(&o.Method, "method", partition.Multilevel, strings.Join(partition.Methods(), ", "))
 	fs.StringVar(&o.Balance, "balance", "nodes", "what is the same in all parts: nodes, edges (in-edges of the nodes) or a split, such as train")
-	fs.Float64Var(&o.Imbalance, "imbalance", 0.03, "how much above the mean a part may be")
+	fs.Float64Var(&o.Imbalance, "imbalance", 0.03, "how much above the mean a part may be; 0 is the default, 1e-9 as even as can be")
 	fs.StringVar(&o.Out, "out", "", "`directory` to write partition.json and parts.npy (the part of each node) to")
 	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
 	fs.IntVar(&o.Threads, "threads", 0, "threads (default all CPUs)")
