@@ -12,8 +12,10 @@ await run(async (page, args) => {
     const i = await lab.cell(shot.text);
     await lab.watch(i);
     await lab.runCell(i);
-    if (shot.looks) await lab.until(shot.looks);
-    else await lab.idle();
+    // A fast machine has ended before it was seen so often; then the picture is of the end.
+    const ended = lab.idle();
+    if (shot.looks) await Promise.race([lab.until(shot.looks).catch(() => ended), ended]);
+    else await ended;
     for (const theme of ['light', 'dark']) {
       await lab.theme(theme);
       const file = path.join(args.out, shot.name + (theme === 'dark' ? '-dark' : '') + '.png');

@@ -31,7 +31,7 @@ func TestPictures(t *testing.T) {
 	}
 	lab.Copy(t, "testdata/pictures.ipynb")
 	shots := []map[string]any{
-		{"name": "panel", "text": "// The panel", "looks": 60},
+		{"name": "panel", "text": "// The panel", "looks": 20},
 		{"name": "monitor", "text": "// The monitor", "looks": 0},
 		{"name": "sweep", "text": "// A sweep", "looks": 0},
 		{"name": "scaling", "text": "// A scaling curve", "looks": 0},
