@@ -101,7 +101,7 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 		}
 	}
 	slices.Sort(names)
-	failed := 0
+	failed, before := 0, len(r.broken)
 	for _, n := range names {
 		t := tests[n]
 		below := func(result string) bool {
@@ -147,6 +147,9 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 		line += ", no budget"
 	}
 	fmt.Fprintln(r.w, line)
+	for _, b := range r.broken[before:] {
+		fmt.Fprint(r.w, extract(b))
+	}
 }
 
 // finish prints the skips, the failures and the closing line.
@@ -205,6 +208,19 @@ func relevant(lines []string) string {
 		out = append(append(slices.Clone(out[:maxLines/2]), fmt.Sprintf("    … %d lines left out\n", left)), out[len(out)-maxLines/2:]...)
 	}
 	return strings.Join(out, "")
+}
+
+// extractLines is how much of a failure is shown below its package's line already.
+const extractLines = 12
+
+// extract is a failure's head, and the beginning and the end of its output, indented: who is shown a
+// part of a long log still sees what failed.
+func extract(failure string) string {
+	lines := strings.Split(strings.TrimRight(failure, "\n"), "\n")
+	if len(lines) > extractLines {
+		lines = slices.Concat(lines[:extractLines/2], []string{"…"}, lines[len(lines)-extractLines/2:])
+	}
+	return "      " + strings.Join(lines, "\n      ") + "\n"
 }
 
 // reason is what a skipped test said, without the place.

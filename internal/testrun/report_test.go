@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,6 +52,9 @@ func TestReport(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
+	}
+	if !strings.Contains(text, "FAIL  q                                      0.01 min, no budget\n      --- q TestD/x\n          d_test.go:3: got 1, want 2\n") {
+		t.Errorf("what failed is not below its package's line:\n%s", text)
 	}
 	if strings.Contains(text, "none") {
 		t.Error("a package without tests has a line")
@@ -121,6 +125,23 @@ func TestFiles(t *testing.T) {
 	}
 	if n, err := readSkips(""); n != -1 || err != nil {
 		t.Errorf("without a file: %d %v", n, err)
+	}
+}
+
+func TestLongFailureIsCut(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("--- q TestD\n")
+	for i := range 100 {
+		fmt.Fprintf(&b, "line %d\n", i)
+	}
+	got := extract(b.String())
+	if n := strings.Count(got, "\n"); n != extractLines+1 {
+		t.Errorf("%d lines", n)
+	}
+	for _, want := range []string{"      --- q TestD\n", "line 0\n", "…", "line 99\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
 	}
 }
 
