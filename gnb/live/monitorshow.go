@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/janpfeifer/gonb/gonbui"
-	"github.com/janpfeifer/gonb/gonbui/protocol"
 
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -84,24 +83,13 @@ func (c *monitorCell) frame(f frame, m *Monitor) error {
 		if err != nil {
 			svg = nil
 		}
-		return c.d.Send(&protocol.DisplayData{DisplayID: c.id, Data: map[protocol.MIMEType]any{
-			protocol.MIMETextHTML: monitorHTML(m, &f.s, svg), protocol.MIMETextPlain: plain,
-		}})
+		return c.d.Send(htmlData(c.id, monitorHTML(m, &f.s, svg), plain))
 	}
-	final := &protocol.DisplayData{DisplayID: c.id, Data: map[protocol.MIMEType]any{protocol.MIMETextPlain: plain}}
-	if data, w, h, err := MonitorPNG(*m); err == nil {
-		final.Data[protocol.MIMEImagePNG] = data
-		final.Metadata = map[string]any{string(protocol.MIMEImagePNG): map[string]int{"width": w, "height": h}}
-	} else {
-		final.Data[protocol.MIMETextPlain] = plain + "\n" + err.Error()
-	}
-	if err := c.d.Send(final); err != nil {
+	if err := c.d.Send(lastData(c.id, plain, func() ([]byte, int, int, error) { return MonitorPNG(*m) })); err != nil {
 		return err
 	}
 	if len(m.gpus()) > 0 {
-		if err := c.d.Send(&protocol.DisplayData{Data: map[protocol.MIMEType]any{
-			protocol.MIMETextHTML: monitorHTML(m, &f.s, nil), protocol.MIMETextPlain: plain,
-		}}); err != nil {
+		if err := c.d.Send(htmlData("", monitorHTML(m, &f.s, nil), plain)); err != nil {
 			return err
 		}
 	}

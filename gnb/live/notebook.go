@@ -43,13 +43,11 @@ func (n *notebook) frame(f frame) error {
 	if !f.last {
 		return n.d.Send(n.liveData(&f.s))
 	}
-	if err := n.d.Send(n.figureData(&f.s)); err != nil {
+	paint := func() ([]byte, int, int, error) { return n.painter.PNG(&f.s) }
+	if err := n.d.Send(lastData(n.id, plainLine(&f.s), paint)); err != nil { // in the panel's place, for good
 		return err
 	}
-	if err := n.d.Send(&protocol.DisplayData{Data: map[protocol.MIMEType]any{
-		protocol.MIMETextHTML:  tableHTML(&f.s, n.log),
-		protocol.MIMETextPlain: tablePlain(&f.s, n.log),
-	}}); err != nil {
+	if err := n.d.Send(htmlData("", tableHTML(&f.s, n.log), tablePlain(&f.s, n.log))); err != nil {
 		return err
 	}
 	return n.d.Sync()
@@ -73,30 +71,7 @@ func (n *notebook) liveData(s *Snapshot) *protocol.DisplayData {
 	if err != nil {
 		charts, log = nil, append(log[:len(log):len(log)], err.Error())
 	}
-	return &protocol.DisplayData{DisplayID: n.id, Data: map[protocol.MIMEType]any{
-		protocol.MIMETextHTML:  liveHTML(s, charts, log),
-		protocol.MIMETextPlain: plainLine(s),
-	}}
-}
-
-// figureData takes the panel's place for good.
-func (n *notebook) figureData(s *Snapshot) *protocol.DisplayData {
-	d := &protocol.DisplayData{DisplayID: n.id, Data: map[protocol.MIMEType]any{
-		protocol.MIMETextPlain: plainLine(s),
-	}}
-	png, err := guarded(func() ([]byte, error) {
-		data, w, h, err := n.painter.PNG(s)
-		if err == nil {
-			d.Metadata = map[string]any{string(protocol.MIMEImagePNG): map[string]int{"width": w, "height": h}}
-		}
-		return data, err
-	})
-	if err != nil {
-		d.Data[protocol.MIMETextPlain] = plainLine(s) + "\n" + err.Error()
-		return d
-	}
-	d.Data[protocol.MIMEImagePNG] = png
-	return d
+	return htmlData(n.id, liveHTML(s, charts, log), plainLine(s))
 }
 
 // guarded turns a panic of the plotting library into an error: no picture is

@@ -54,15 +54,44 @@ func showPictureAs(id string, paint func() (data []byte, width, height int, err 
 	if err != nil {
 		return err
 	}
-	err = o.Display.Send(&protocol.DisplayData{
-		DisplayID: id,
-		Data:      map[protocol.MIMEType]any{protocol.MIMEImagePNG: data, protocol.MIMETextPlain: text},
-		Metadata: map[string]any{
-			string(protocol.MIMEImagePNG): map[string]int{"width": w, "height": h},
-		},
-	})
-	if err != nil {
+	if err := o.Display.Send(pngData(id, text, data, w, h)); err != nil {
 		return err
 	}
 	return o.Display.Sync()
+}
+
+// pngData is a picture to be shown at that size, in place of the output of that id, if
+// there is one, with text for where pictures do not show.
+func pngData(id, text string, data []byte, width, height int) *protocol.DisplayData {
+	return &protocol.DisplayData{
+		DisplayID: id,
+		Data:      map[protocol.MIMEType]any{protocol.MIMEImagePNG: data, protocol.MIMETextPlain: text},
+		Metadata: map[string]any{
+			string(protocol.MIMEImagePNG): map[string]int{"width": width, "height": height},
+		},
+	}
+}
+
+// lastData is what stays of a panel: its picture, or where drawing failed the text and
+// why.
+func lastData(id, text string, paint func() (data []byte, width, height int, err error)) *protocol.DisplayData {
+	d, err := guarded(func() (*protocol.DisplayData, error) {
+		data, w, h, err := paint()
+		return pngData(id, text, data, w, h), err
+	})
+	if err != nil {
+		return textData(id, text+"\n"+err.Error())
+	}
+	return d
+}
+
+func textData(id, text string) *protocol.DisplayData {
+	return &protocol.DisplayData{DisplayID: id, Data: map[protocol.MIMEType]any{protocol.MIMETextPlain: text}}
+}
+
+// htmlData is HTML, with text for where it does not show.
+func htmlData(id, html, text string) *protocol.DisplayData {
+	d := textData(id, text)
+	d.Data[protocol.MIMETextHTML] = html
+	return d
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/janpfeifer/gonb/gonbui"
-	"github.com/janpfeifer/gonb/gonbui/protocol"
 )
 
 // SweepSink shows a [Sweep] while it goes: in a cell a picture and a table, which
@@ -84,25 +83,12 @@ func (n *sweepCell) frame(f frame) error {
 		if err != nil {
 			svg = nil
 		}
-		return n.d.Send(&protocol.DisplayData{DisplayID: n.id, Data: map[protocol.MIMEType]any{
-			protocol.MIMETextHTML:  sweepHTML(&s, &f.s, svg, 10),
-			protocol.MIMETextPlain: plain,
-		}})
+		return n.d.Send(htmlData(n.id, sweepHTML(&s, &f.s, svg, 10), plain))
 	}
-	final := &protocol.DisplayData{DisplayID: n.id, Data: map[protocol.MIMEType]any{protocol.MIMETextPlain: plain}}
-	if data, w, h, err := SweepPNG(s); err == nil {
-		final.Data[protocol.MIMEImagePNG] = data
-		final.Metadata = map[string]any{string(protocol.MIMEImagePNG): map[string]int{"width": w, "height": h}}
-	} else {
-		final.Data[protocol.MIMETextPlain] = plain + "\n" + err.Error()
-	}
-	if err := n.d.Send(final); err != nil {
+	if err := n.d.Send(lastData(n.id, plain, func() ([]byte, int, int, error) { return SweepPNG(s) })); err != nil {
 		return err
 	}
-	if err := n.d.Send(&protocol.DisplayData{Data: map[protocol.MIMEType]any{
-		protocol.MIMETextHTML:  sweepHTML(&s, &f.s, nil, 30),
-		protocol.MIMETextPlain: s.note(),
-	}}); err != nil {
+	if err := n.d.Send(htmlData("", sweepHTML(&s, &f.s, nil, 30), s.note())); err != nil {
 		return err
 	}
 	return n.d.Sync()

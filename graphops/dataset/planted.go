@@ -159,11 +159,7 @@ func (p *plant) shuffled(site int) []int32 {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	for i := len(order) - 1; i > 0; i-- {
-		u := p.stream(i, site)
-		j := philox.Bounded(u.Next(), uint32(i+1))
-		order[i], order[j] = order[j], order[i]
-	}
+	philox.Permute(p.key, 0, philox.C3(philox.User, site, 0), order)
 	return order
 }
 

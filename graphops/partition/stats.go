@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -128,7 +129,7 @@ func group(of []int32, count int) (start []int64, nodes []int32) {
 	for i := range count {
 		start[i+1] += start[i]
 	}
-	next := append([]int64(nil), start[:count]...)
+	next := slices.Clone(start[:count])
 	nodes = make([]int32, len(of))
 	for v, p := range of {
 		nodes[next[p]] = int32(v)
@@ -139,13 +140,6 @@ func group(of []int32, count int) (start []int64, nodes []int32) {
 
 // has searches an ascending row.
 func has(row []int32, v int32) bool {
-	lo, hi := 0, len(row)
-	for lo < hi {
-		if m := int(uint(lo+hi) >> 1); row[m] < v {
-			lo = m + 1
-		} else {
-			hi = m
-		}
-	}
-	return lo < len(row) && row[lo] == v
+	_, found := slices.BinarySearch(row, v)
+	return found
 }

@@ -47,16 +47,13 @@ func random(n, parts int, o Options) []int32 {
 	return of
 }
 
-// shuffled is the numbers below n in an order by Fisher and Yates.
+// shuffled is the numbers below n in a random order.
 func shuffled(n int, seed uint64) []int32 {
 	order := make([]int32, n)
 	for i := range order {
 		order[i] = int32(i)
 	}
-	for i := n - 1; i > 0; i-- {
-		j := philox.Bounded(draw(seed, i, 0), uint32(i+1))
-		order[i], order[j] = order[j], order[i]
-	}
+	philox.Permute(seed, 0, philox.C3(philox.User, 0, 0), order)
 	return order
 }
 

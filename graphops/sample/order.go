@@ -12,12 +12,7 @@ import "github.com/graphnb/graphnb/internal/philox"
 // them. Cost: one Philox block an id.
 func EpochOrder(seed uint64, epoch int, ids []int32) []int32 {
 	out := append([]int32(nil), ids...)
-	c3, step := philox.C3(philox.Shuffle, 0, epoch), epoch>>20
-	for i := len(out) - 1; i > 0; i-- {
-		u := philox.Block(seed, philox.Counter(int64(i), step, c3))[0]
-		j := philox.Bounded(u, uint32(i+1))
-		out[i], out[j] = out[j], out[i]
-	}
+	philox.Permute(seed, epoch>>20, philox.C3(philox.Shuffle, 0, epoch), out)
 	return out
 }
 

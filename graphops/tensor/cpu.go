@@ -153,13 +153,7 @@ func (c *cpu) ColSum(out, x Buffer, rows, cols int, acc bool) {
 	grain := sumRows(rows, cols)
 	parts := c.borrow(parallel.Chunks(rows, grain) * cols)
 	defer c.giveBack(parts)
-	c.loop(rows, grain, func(lo, hi int) {
-		sum := parts[lo/grain*cols:][:cols]
-		clear(sum)
-		for r := lo; r < hi; r++ {
-			simd.Add(sum, x.Host[r*cols:(r+1)*cols])
-		}
-	})
+	c.loop(rows, grain, sumColumns(parts, x.Host, cols, grain, nil))
 	c.treeSum(out.Host, parts, cols, acc)
 }
 

@@ -137,8 +137,8 @@ func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []Product
 	}
 }
 
-// sumColumns is a hook for a product that reads chunks of the rows of d [_, n]: it
-// masks them, unless mask is nil, and sums their columns into the chunk's part.
+// sumColumns is the body of a loop over chunks of the rows of d [_, n]: it masks them,
+// unless mask is nil, and sums their columns into the chunk's part.
 func sumColumns(parts, d []float32, n, chunk int, mask func(lo, hi int)) func(lo, hi int) {
 	const few = 8 // rows that stay in the first-level cache between the two
 	return func(lo, hi int) {

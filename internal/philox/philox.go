@@ -107,5 +107,16 @@ func Bounded(u, n uint32) uint32 {
 	return hi
 }
 
+// Permute brings ids into a random order in place, by Fisher and Yates: for i =
+// len(ids)-1 down to 1, exchange i with a random j in [0, i], whose draw is the first
+// of the counter (i, step, c3).
+func Permute(key uint64, step int, c3 uint32, ids []int32) {
+	for i := len(ids) - 1; i > 0; i-- {
+		u := Block(key, Counter(int64(i), step, c3))[0]
+		j := Bounded(u, uint32(i+1))
+		ids[i], ids[j] = ids[j], ids[i]
+	}
+}
+
 // Float32 maps the draw u to [0, 1) in steps of 2^-24, exactly.
 func Float32(u uint32) float32 { return float32(u>>8) * (1.0 / (1 << 24)) }
