@@ -17,6 +17,12 @@ import (
 	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
+// leastUpdates is how often a panel has to change: 10 times, or less within less than a
+// second, for there are at most 20 updates a second, and machines grow faster.
+func leastUpdates(d nbtest.Display) int {
+	return int(min(10, 2+8*(d.Times[len(d.Times)-1]-d.Times[0])))
+}
+
 // The first notebook runs in a real kernel: panels that change while it trains,
 // one figure each in the saved notebook, and accuracies that show what the graph
 // is worth.
@@ -47,8 +53,8 @@ func TestQuickstartNotebook(t *testing.T) {
 		if d.Displays != 1 {
 			t.Errorf("cell %d: the panel was shown anew %d times, want once and then updates in place", d.Cell, d.Displays)
 		}
-		if strings.Contains(cellSource(r, d.Cell), "gnb.SAGE") && d.DistinctUpdates < 10 {
-			t.Errorf("cell %d: %d different updates of its panel, want at least 10", d.Cell, d.DistinctUpdates)
+		if least := leastUpdates(d); strings.Contains(cellSource(r, d.Cell), "gnb.SAGE") && d.DistinctUpdates < least {
+			t.Errorf("cell %d: %d different updates of its panel, want at least %d", d.Cell, d.DistinctUpdates, least)
 		}
 		// Over a second and more: a short run's last update does not wait.
 		if n := len(d.Times); n > 1 && d.Times[n-1]-d.Times[0] > 1 && float64(n-1)/(d.Times[n-1]-d.Times[0]) > 25 {
