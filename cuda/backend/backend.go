@@ -144,17 +144,18 @@ func addr(x tensor.Buffer) cuda.Ptr {
 	case *cuda.Buffer:
 		return m.Ptr + cuda.Ptr(4*x.Off)
 	case *Memory:
-		if m.Some {
-			fail(errors.New("the features lie in host memory and only the rows of a batch are copied to the device, but something reads all of them; keep them on the device or in pinned memory (GNB_CUDA_FEATURES), or compute this on the CPU"))
+		if m.Some != nil {
+			fail(errSome)
 		}
 		return m.Ptr + cuda.Ptr(m.size()*x.Off)
 	}
 	return 0
 }
 
-// tableAddr is addr for rows of a table that are chosen by ids.
-func tableAddr(x tensor.Buffer) cuda.Ptr {
-	if m, ok := x.Dev.(*Memory); ok && m.Some {
+// tableAddr is addr for rows of a table; 0 where they all are in its cache.
+func tableAddr(x tensor.Buffer, rows tensor.Rows) cuda.Ptr {
+	if m, ok := x.Dev.(*Memory); ok && m.Some != nil {
+		fail(m.Some.check(rows))
 		return 0
 	}
 	return addr(x)

@@ -115,7 +115,7 @@ func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w
 	if x := b.sources(m, table, rows, cols); x != 0 {
 		s.x = x
 	} else {
-		s.via, s.x, s.table = b.rowIDs(rows), tableAddr(table), tableOf(table)
+		s.via, s.x, s.table = b.rowIDs(rows), tableAddr(table, rows), tableOf(table)
 	}
 	b.aggregate(s)
 }
@@ -172,7 +172,7 @@ func (b *Backend) GatherRows(out, table tensor.Buffer, rows tensor.Rows, cols in
 			return
 		}
 	}
-	b.gather(addr(out), tableAddr(table), b.rowIDs(rows), rows.N, cols, tableOf(table))
+	b.gather(addr(out), tableAddr(table, rows), b.rowIDs(rows), rows.N, cols, tableOf(table))
 }
 
 func (b *Backend) gather(out, x, ids cuda.Ptr, rows, cols int, table Memory) {

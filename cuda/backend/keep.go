@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"unsafe"
 
@@ -21,11 +23,79 @@ type Memory struct {
 	Cache, Slots cuda.Ptr
 	// Host says that the table lies in memory of the host, which kernels read over a bus.
 	Host bool
-	// Some says that the table itself is not there: the cache has all rows that are
-	// read, and nothing else may read it.
-	Some bool
+	// Some, where it is not nil, are the only rows that there are, all in the cache; the
+	// table itself is not there, and whatever reads other rows fails.
+	Some *Some
 
 	own *cuda.Buffer
+}
+
+// Some are some rows of a table, until they end.
+type Some struct {
+	ids   []int32
+	has   map[int32]struct{} // the same, once they were searched
+	ended bool
+}
+
+// SomeRows are the rows ids of a table, which stay as they are until End.
+func SomeRows(ids []int32) *Some { return &Some{ids: ids} }
+
+// End says that the rows are there no longer: what still names them fails.
+func (s *Some) End() { *s = Some{ended: true} }
+
+var (
+	errSome  = errors.New("the features lie in host memory and only the rows of a batch are copied to the device, but something reads all of them; keep them on the device or in pinned memory (GNB_CUDA_FEATURES), or compute this on the CPU")
+	errEnded = errors.New("the features lie in host memory and only the rows of a batch are copied to the device, but something reads them outside a batch, or those of an earlier one; read them within the batch, or keep them on the device or in pinned memory (GNB_CUDA_FEATURES)")
+)
+
+// check is why not all of rows are there. Rows whose ids are those of Some themselves,
+// or a part of them in the same memory, cost nothing; others a search.
+func (s *Some) check(rows tensor.Rows) error {
+	switch {
+	case rows.N == 0:
+		return nil
+	case s.ended:
+		return errEnded
+	}
+	ids := rows.IDs
+	if rows.Of != nil {
+		if ids = rows.Of.SrcIDs; ids == nil {
+			return s.node(int32(rows.From), rows.N)
+		}
+		ids = ids[rows.From:]
+	}
+	ids = ids[:rows.N]
+	if len(s.ids) > 0 && within(s.ids, ids) {
+		return nil
+	}
+	for _, v := range ids {
+		if err := s.node(v, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node is why not all nodes from v to v+n are there.
+func (s *Some) node(v int32, n int) error {
+	if s.has == nil {
+		s.has = make(map[int32]struct{}, len(s.ids))
+		for _, v := range s.ids {
+			s.has[v] = struct{}{}
+		}
+	}
+	for end := v + int32(n); v < end; v++ {
+		if _, ok := s.has[v]; !ok {
+			return fmt.Errorf("the features of node %d are read, but they lie in host memory, only the rows of a batch are copied to the device, and the node is not in this batch; keep the features on the device or in pinned memory (GNB_CUDA_FEATURES), or sample the node", v)
+		}
+	}
+	return nil
+}
+
+// within says whether part lies in the memory of all; neither is empty.
+func within(all, part []int32) bool {
+	lo, at := uintptr(unsafe.Pointer(unsafe.SliceData(all))), uintptr(unsafe.Pointer(unsafe.SliceData(part)))
+	return at >= lo && at+uintptr(4*len(part)) <= lo+uintptr(4*len(all))
 }
 
 // size is the bytes of an element.

@@ -25,7 +25,9 @@ type Stager struct {
 // Rows are the features of one batch, from Use to Done.
 type Rows struct {
 	s               *Stager // nil: nothing to do
-	mem             backend.Memory
+	mem             *backend.Memory
+	be              *backend.Backend // that uses them
+	before          *backend.Memory  // what it read before
 	buf, ids, slots *cuda.Buffer
 	ready, end      *cuda.Event
 }
@@ -65,8 +67,8 @@ func (s *Stager) Close() {
 	s.f.idle = append(s.f.idle, s)
 }
 
-// Prepare begins to copy the rows ids, which are distinct nodes. It returns when they
-// are gathered. Two batches may be prepared at a time: a third waits for the Done of
+// Prepare begins to copy the rows ids, which are distinct nodes and stay as they are
+// until Done. It returns when they are gathered. Two batches may be prepared at a time: a third waits for the Done of
 // one, which another goroutine has to call, or until stop is closed, with ErrStopped.
 func (s *Stager) Prepare(stop <-chan struct{}, ids []int32) (*Rows, error) {
 	if s.f.Place != Staged || len(ids) == 0 {
@@ -127,7 +129,7 @@ func (r *Rows) fill(ids []int32) error {
 	shape := kernels.Items(len(ids))
 	st.Launch("slots_i32", cuda.Dim{X: shape.Grid}, cuda.Dim{X: shape.X}, 0, r.slots, r.ids, len(ids))
 	st.Record(r.ready)
-	r.mem = backend.Memory{Half: f.Half, Cache: r.buf.Ptr, Slots: r.slots.Ptr, Some: true}
+	r.mem = &backend.Memory{Half: f.Half, Cache: r.buf.Ptr, Slots: r.slots.Ptr, Some: backend.SomeRows(ids)}
 	return nil
 }
 
@@ -137,16 +139,32 @@ func (r *Rows) Use(be *backend.Backend) {
 		return
 	}
 	r.s.f.d.Compute.Wait(r.ready)
-	be.Share(r.s.f.host, &r.mem)
+	if now := r.s.f.shared(be); now != r.mem {
+		r.be, r.before = be, now
+		be.Share(r.s.f.host, r.mem)
+	}
 }
 
-// Done ends the use of the rows by what was asked of the compute stream so far. It
-// is called once.
+// shared is what the backend reads the features from; nil where it knows none.
+func (f *Features) shared(be *backend.Backend) *backend.Memory {
+	x, _ := be.Kept(f.host)
+	m, _ := x.Dev.(*backend.Memory)
+	return m
+}
+
+// Done ends the use of the rows by what was asked of the compute stream so far, and
+// has the backend read what it read before, if that is there still: the rows of a loop
+// around this one. Whatever reads these rows later fails. It is called once.
 func (r *Rows) Done() {
 	if r.s == nil {
 		return
 	}
 	r.s.f.d.Compute.Record(r.end)
+	r.mem.Some.End()
+	if r.be != nil && r.before != nil && r.s.f.shared(r.be) == r.mem {
+		r.be.Share(r.s.f.host, r.before)
+	}
+	r.be, r.before = nil, nil
 	r.s.free <- r
 }
 

@@ -244,6 +244,9 @@ func TestStagers(t *testing.T) {
 			t.Fatalf("row 7 of batch %d within is not node %d's", step, v)
 		}
 	}
+	if now, _ := be.Kept(x); now.Dev != first.Dev {
+		t.Error("after the loop within, the batch of the one around it is not what is read")
+	}
 	out := be.Alloc(10 * cols) // the first batch is still there
 	be.GatherRows(out, first, tensor.Rows{N: 10, IDs: some(nodes, 10, 0)}, cols)
 	got := make([]float32, 10*cols)
@@ -256,10 +259,40 @@ func TestStagers(t *testing.T) {
 	if r, err := outer.Prepare(stop, some(nodes, 5, 0)); !errors.Is(err, ErrStopped) {
 		t.Errorf("%v, %v: two batches are in use", r, err)
 	}
+	gather := func(table tensor.Buffer, r tensor.Rows) error {
+		return nn.Try(func() { be.GatherRows(out, table, r, cols) })
+	}
+	ids := some(nodes, 10, 0)
+	absent := int32(0)
+	for slices.Contains(ids, absent) {
+		absent++
+	}
+	prefix := &graphops.Block{NumSrc: nodes} // its rows are all nodes, in order
+	for name, c := range map[string]struct {
+		rows tensor.Rows
+		says string
+	}{
+		"another node":         {tensor.Rows{N: 2, IDs: []int32{ids[3], absent}}, fmt.Sprintf("the features of node %d are read", absent)},
+		"of a block":           {tensor.Rows{N: 2, From: 1, Of: &graphops.Block{NumSrc: 3, SrcIDs: []int32{absent, ids[1], absent}}}, "and the node is not in this batch"},
+		"of a block's numbers": {tensor.Rows{N: nodes, Of: prefix}, "and the node is not in this batch"},
+		"in another order":     {tensor.Rows{N: 2, IDs: []int32{ids[3], ids[1]}}, ""},
+		"of a smaller block":   {tensor.Rows{N: 2, From: 1, Of: &graphops.Block{NumSrc: 3, SrcIDs: []int32{absent, ids[1], ids[2]}}}, ""},
+		"none":                 {tensor.Rows{IDs: []int32{}}, ""},
+	} {
+		if err := gather(first, c.rows); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	for _, r := range rows {
 		r.Done()
 	}
 	outer.Close()
+	now, _ := be.Kept(x)
+	for name, table := range map[string]tensor.Buffer{"the first batch's": first, "what is read now": now} {
+		if err := gather(table, tensor.Rows{N: 1, IDs: ids[:1]}); err == nil || !strings.Contains(err.Error(), "outside a batch, or those of an earlier one") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if again, err := f.Stager(); err != nil || len(f.stagers) != 2 {
 		t.Errorf("%v, %v: %d were made", again, err, len(f.stagers))
 	}
