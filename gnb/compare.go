@@ -2,6 +2,7 @@ package gnb
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -38,7 +39,7 @@ func Compare(runs ...*Run) Comparison {
 	c := newComparison(runs)
 	if len(c.Runs) > 0 && !multigpu.InWorker() {
 		p := c.picture()
-		_ = live.ShowComparison()(p, c.text(p)) // a broken display is no failure of the comparison
+		_ = live.ShowComparison(p, c.text(p)) // a broken display is no failure of the comparison
 	}
 	return c
 }
@@ -51,9 +52,11 @@ const (
 )
 
 // CompareLive is [Compare] for runs that other notebooks or terminals are running:
-// in a cell it draws the picture anew, in its place, until all of them have ended,
-// and returns the comparison of what has become of them. When ctx is cancelled (■)
-// it returns with what there was; the runs go on.
+// it shows them anew, in place, until all of them have ended, and returns the
+// comparison of what has become of them. In a cell that is the picture, in a terminal
+// the text of the comparison, and in a pipe the text again when it has changed, every
+// 10 s at most, on standard error. When ctx is cancelled (■) it returns with what there
+// was, which stays to be seen; the runs go on.
 func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 	multigpuEnter()
 	if multigpu.InWorker() {
@@ -61,31 +64,53 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	show := live.ShowComparison()
-	runs = newComparison(runs).Runs
+	start := time.Now()
+	c, going, err := newComparison(runs).again()
+	if err != nil {
+		return c, err
+	}
+	sink := live.NewComparison(live.Options{})
 	for {
-		start := time.Now()
-		going := false
-		for i, r := range runs {
-			going = goesOn(r.Dir) || going // before reading: what it wrote until its end is read
-			again, err := OpenRun(r.Dir)
-			if err != nil {
-				return newComparison(runs), err
-			}
-			runs[i] = again
-		}
-		c := newComparison(runs)
 		p := c.picture()
-		_ = show(p, c.text(p))
-		if !going {
+		text := c.text(p)
+		if going == 0 {
+			p.State = live.Done
+			_ = sink.Close(p, text) // a broken display is no failure of the comparison
 			return c, nil
 		}
+		left := fmt.Sprintf("%d of %s", going, count(len(c.Runs), "run"))
+		p.State = live.Running
+		sink.Update(p, text+"\nstill going: "+left)
 		select {
 		case <-ctx.Done():
-			return c, ctx.Err()
+			err = ctx.Err()
 		case <-time.After(max(compareEvery, compareShare*time.Since(start))):
+			start = time.Now()
+			var now Comparison
+			if now, going, err = c.again(); err == nil {
+				c = now
+			}
+		}
+		if err != nil {
+			p.State = live.Interrupted
+			_ = sink.Close(p, text+"\nno longer watched, and still going: "+left)
+			return c, err
 		}
 	}
+}
+
+// again is the comparison of the same runs as they are now, and how many of them go on.
+func (c Comparison) again() (now Comparison, going int, err error) {
+	runs := slices.Clone(c.Runs)
+	for i, r := range runs {
+		if goesOn(r.Dir) { // before reading: what it wrote until its end is read
+			going++
+		}
+		if runs[i], err = OpenRun(r.Dir); err != nil {
+			return c, going, err
+		}
+	}
+	return newComparison(runs), going, nil
 }
 
 // newComparison compares runs; a nil one is none.

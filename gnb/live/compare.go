@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/janpfeifer/gonb/gonbui"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -14,6 +13,7 @@ import (
 // Comparison is several runs in one figure, for [ComparisonPNG].
 type Comparison struct {
 	Title, Note string
+	State       string // Running while some run goes on and is watched, Interrupted when that is no longer watched
 	Metric      string // what Points measure, such as "val accuracy"
 	Runs        []ComparedRun
 }
@@ -65,18 +65,6 @@ func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
 		p.overlay(part(dc, 0, mid-8), "loss per step, smoothed", "step", loss, 0.5, 0)
 		p.overlay(part(dc, mid+8, dc.Max.X), oneLine(c.Metric)+" per epoch", "epoch", metric, 0.2, minSpan)
 	})
-}
-
-// ShowComparison makes a function that shows runs in the cell that runs, with text
-// for where pictures do not show, each time in place of what it showed before;
-// outside of a notebook it does nothing. It returns when the picture has arrived.
-func ShowComparison() func(c Comparison, text string) error { return showComparison(Options{}) }
-
-func showComparison(o Options) func(c Comparison, text string) error {
-	id := "gnb_" + gonbui.UniqueId()
-	return func(c Comparison, text string) error {
-		return showPictureAs(id, func() ([]byte, int, int, error) { return ComparisonPNG(c) }, text, o)
-	}
 }
 
 // runLegend writes a line for each run, at the foot of the figure.

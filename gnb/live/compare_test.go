@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func sampleComparison(runs int) Comparison {
@@ -58,25 +60,103 @@ func TestComparisonPNG(t *testing.T) {
 	}
 }
 
-// In a cell a comparison is one picture with its text, drawn anew in its place;
-// elsewhere it is nothing.
+// In a cell a comparison is one picture with its text, drawn anew in its place where
+// something has changed; elsewhere a picture is nothing.
 func TestShowComparison(t *testing.T) {
-	d := &tape{}
-	show := showComparison(Options{Display: d})
-	for _, n := range []int{2, 3} {
-		if err := show(sampleComparison(n), "the numbers"); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		d := &tape{}
+		sink := NewComparison(Options{Display: d})
+		for i, n := range []int{2, 2, 3} {
+			sink.Update(sampleComparison(n), fmt.Sprint(n, " runs"))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if sent := d.all(); len(sent) != max(i, 1) {
+				t.Fatalf("%d pictures after update %d", len(sent), i)
+			}
+		}
+		if err := sink.Close(sampleComparison(4), "the numbers"); err != nil {
 			t.Fatal(err)
 		}
-	}
-	sent := d.all()
-	if len(sent) != 2 || d.syncs != 2 || sent[0].DisplayID == "" || sent[0].DisplayID != sent[1].DisplayID || sent[0].Data["text/plain"] != "the numbers" {
-		t.Fatalf("sent %v, %d syncs", sent, d.syncs)
-	}
-	if b, ok := sent[1].Data["image/png"].([]byte); !ok || len(b) < 1000 {
-		t.Errorf("no picture: %T", sent[1].Data["image/png"])
-	}
+		sent := d.all()
+		last := sent[len(sent)-1]
+		if len(sent) != 3 || d.syncs != 3 || last.DisplayID == "" || last.DisplayID != sent[0].DisplayID || sent[0].Data["text/plain"] != "2 runs" || last.Data["text/plain"] != "the numbers" {
+			t.Fatalf("sent %v, %d syncs", sent, d.syncs)
+		}
+		if b, ok := last.Data["image/png"].([]byte); !ok || len(b) < 1000 {
+			t.Errorf("no picture: %T", last.Data["image/png"])
+		}
+	})
 	var out bytes.Buffer
-	if err := showComparison(Options{Out: &out})(sampleComparison(1), ""); err != nil || out.Len() > 0 {
+	if err := showComparison(sampleComparison(1), "", Options{Out: &out}); err != nil || out.Len() > 0 {
 		t.Errorf("outside of a notebook it wrote %q (%v)", out.String(), err)
 	}
+}
+
+// In a terminal a comparison's text is drawn in its place, as much as there is room
+// for, and the last one stays, all of it.
+func TestComparisonInATerminal(t *testing.T) {
+	var b bytes.Buffer
+	const cols, rows = 30, 5
+	term := &comparisonTerminal{block{w: &b, size: func() (int, int) { return cols, rows }}}
+	text := func(epoch, lines int) (out string) {
+		for i := range lines {
+			out += fmt.Sprintf("epoch %d of line %d\n", epoch, i)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		text, want string
+	}{
+		{text(1, 3), text(1, 3)},
+		{text(2, 2) + strings.Repeat("wide ", 20), text(2, 2) + "wide wide wide wide wide wid…\n"},
+		{text(3, 8), text(3, 3) + "and 5 more lines, for which …\n"},
+		{text(4, 1), text(4, 1)},
+	} {
+		if err := term.frame(nil, c.text, false); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(screen(t, b.String(), cols), "\n"); got != c.want {
+			t.Errorf("the screen is\n%s\nwant\n%s", got, c.want)
+		}
+	}
+	if err := term.frame(nil, text(5, 8), true); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(screen(t, b.String(), cols), "\n"); got != text(5, 8) {
+		t.Errorf("at the end the screen is\n%s", got)
+	}
+}
+
+// In a pipe there is a block of text for each change, at most one in ten seconds, and
+// the last one.
+func TestComparisonInAPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &buffer{}
+		sink := NewComparison(Options{Out: out})
+		c := Comparison{State: Running}
+		for i := range 100 { // a second each
+			sink.Update(c, fmt.Sprintln("change", i/50))
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		c.State = Interrupted
+		if err := sink.Close(c, "the last\nno longer watched"); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); got != "change 0\n\nchange 1\n\nthe last\nno longer watched\n" {
+			t.Errorf("wrote %q", got)
+		}
+		out = &buffer{}
+		sink = NewComparison(Options{Out: out})
+		for i := range 100 {
+			sink.Update(c, fmt.Sprintln("change", i))
+			time.Sleep(time.Second)
+		}
+		if err := sink.Close(c, fmt.Sprintln("change", 99)); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "change"); n < 10 || n > 12 || !strings.HasSuffix(out.String(), "\nchange 99\n") {
+			t.Errorf("%d blocks in 100 seconds:\n%s", n, out.String())
+		}
+	})
 }

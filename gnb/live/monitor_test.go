@@ -191,7 +191,7 @@ func TestMonitorTerminal(t *testing.T) {
 	}
 	var b bytes.Buffer
 	rows := 40
-	term := &monitorTerminal{w: &b, size: func() (int, int) { return 100, rows }, style: style{}}
+	term := &monitorTerminal{block: block{w: &b, size: func() (int, int) { return 100, rows }}}
 	for range 2 {
 		if err := term.frame(frame{}, &m); err != nil {
 			t.Fatal(err)

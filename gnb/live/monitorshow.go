@@ -32,7 +32,7 @@ func NewMonitor(o Options) MonitorSink {
 		c := &monitorCell{d: o.Display, id: "gnb_" + gonbui.UniqueId()}
 		draw = c.frame
 	case modeTerminal:
-		t := &monitorTerminal{w: o.Out, size: func() (cols, rows int) { return termSize(o.Out) }, style: termStyle()}
+		t := &monitorTerminal{block: newBlock(o.Out), style: termStyle()}
 		draw = t.frame
 	case modePlain:
 		p := &monitorPlain{out: o.Out, every: 5 * time.Second}

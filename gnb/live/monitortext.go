@@ -9,31 +9,15 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// monitorTerminal redraws a block of lines in place.
+// monitorTerminal shows a machine as some lines that change in place.
 type monitorTerminal struct {
-	w     io.Writer
-	size  func() (cols, rows int)
+	block
 	style style
-	drawn int // lines on the screen
 }
 
 func (t *monitorTerminal) frame(f frame, m *Monitor) error {
 	cols, rows := t.size()
-	lines := monitorLines(m, t.style, max(cols, 20)-1)
-	if most := max(rows-1, 3); rows > 0 && len(lines) > most && !f.last { // what has scrolled off cannot be drawn anew
-		rest := len(lines) - most + 1
-		lines = append(lines[:most-1], fit(fmt.Sprintf("and %s, for which this terminal is too low", plural(rest, "more line")), cols-1))
-	}
-	var b strings.Builder
-	if t.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\r", t.drawn)
-	}
-	for _, l := range lines {
-		b.WriteString(l + eraseLine + "\n")
-	}
-	b.WriteString("\x1b[J") // what was below
-	t.drawn = len(lines)
-	return write(t.w, b.String())
+	return t.draw(monitorLines(m, t.style, max(cols, 20)-1), cols, rows, f.last)
 }
 
 // monitorPlain writes a line every few seconds.

@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,7 +40,7 @@ func (b *buffer) count() int {
 }
 
 // screen plays a terminal of some width that knows carriage returns, line feeds,
-// "erase to the end of the line" and colours, and returns its lines.
+// erasing to the end of the line and the screen, going up, and colours, and returns its lines.
 func screen(t *testing.T, out string, w int) []string {
 	t.Helper()
 	rows := [][]rune{{}}
@@ -51,13 +52,26 @@ func screen(t *testing.T, out string, w int) []string {
 			x = 0
 		case c == '\n':
 			y, x = y+1, 0 // the line discipline adds the return
-			rows = append(rows, nil)
+			if y == len(rows) {
+				rows = append(rows, nil)
+			}
 		case c == 0x1b && strings.HasPrefix(string(r[i:min(i+3, len(r))]), eraseLine):
 			rows[y] = rows[y][:min(x, len(rows[y]))]
 			i += 2
 		case c == 0x1b:
 			end := skipEscape(r, i)
-			if r[end] != 'm' {
+			switch r[end] {
+			case 'm':
+			case 'A': // up
+				n, err := strconv.Atoi(string(r[i+2 : end]))
+				if err != nil || n > y {
+					t.Fatalf("%d lines up from line %d (%v)", n, y, err)
+				}
+				y -= n
+			case 'J': // all from here on
+				rows = rows[:y+1]
+				rows[y] = rows[y][:min(x, len(rows[y]))]
+			default:
 				t.Fatalf("escape sequence %q", string(r[i:end+1]))
 			}
 			i = end

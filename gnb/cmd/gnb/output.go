@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -123,6 +124,19 @@ func (o *output) printf(format string, args ...any) {
 	if !o.json {
 		o.write(o.stdout, fmt.Appendf(nil, format, args...))
 	}
+}
+
+// together reports whether standard output and standard error are one terminal, pipe or
+// file, so that what was shown on the one is seen on the other.
+func (o *output) together() bool {
+	a, ok := o.stdout.(*os.File)
+	b, ok2 := o.stderr.(*os.File)
+	if !ok || !ok2 {
+		return false
+	}
+	one, err := a.Stat()
+	two, err2 := b.Stat()
+	return err == nil && err2 == nil && os.SameFile(one, two)
 }
 
 // logf writes one line of progress or advice to standard error.

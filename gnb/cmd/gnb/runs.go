@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 var runsCommand = command{"runs", "list, show, compare or watch runs", runRuns}
 
 func runRuns(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("list|show|compare|attach|export [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ, then results and curves; attach watches one that another process is running, by default the last, until it ends; export writes what runs reported for TensorBoard, by default that of the last. RUN is a run's directory or its name; compare and export take a sweep's, too, for all its trials.
+	fs := out.flags("list|show|compare|attach|export [RUN...]", `list shows the runs in $GNB_RUNS, or the folder runs, as a table, and the sweeps; show one of them, by default the last; compare several, first the settings in which they differ, then results and curves, with --follow anew until all of them have ended or ^C, which leaves the last state and the runs going; attach watches one that another process is running, by default the last, until it ends; export writes what runs reported for TensorBoard, by default that of the last. RUN is a run's directory or its name; compare and export take a sweep's, too, for all its trials.
 
 A filter is comparisons with spaces between them, all of which hold: --filter 'model=sage lr<0.01 test_accuracy>0.7'. Fields are all that is known of a run, settings and results; = takes patterns with * and several values with |.`)
 	var (
@@ -27,7 +28,7 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	fs.StringVar(&o.Sort, "sort", "", "`fields` to sort by, such as -val_accuracy for the greatest first (default the oldest first)")
 	fs.BoolVar(&o.Trials, "trials", false, "list the trials of sweeps, too")
 	fs.StringVar(&export.TensorBoard, "tensorboard", "", "`directory` to export to, for tensorboard --logdir")
-	fs.BoolVar(&export.Follow, "follow", false, "go on exporting until the run ends, or wait with comparing until all have")
+	fs.BoolVar(&export.Follow, "follow", false, "go on exporting until the run ends, or show the comparison anew until all have")
 	rest, err := out.parse(fs, args, 1, -1)
 	if err != nil {
 		return err
@@ -180,17 +181,21 @@ func compareRuns(ctx context.Context, out *output, names []string, picture strin
 	}
 	var c gnb.Comparison
 	if follow {
-		c, err = gnb.CompareLive(ctx, runs...)
+		if c, err = gnb.CompareLive(ctx, runs...); err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
 	} else {
 		c = gnb.Compare(runs...)
 	}
-	if err == nil {
-		err = drawTo(picture, c.PNG)
+	if !follow || !out.together() { // else it has just been shown there
+		out.printf("%s", c)
 	}
-	if err != nil {
+	if err := drawTo(picture, c.PNG); err != nil {
 		return err
 	}
-	out.printf("%s", c)
+	if err != nil { // an interrupt
+		return err
+	}
 	out.result(map[string]any{"runs": runResults(c.Runs), "settings": c.Settings, "results": c.Results})
 	return nil
 }

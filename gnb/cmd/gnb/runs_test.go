@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/tempdir"
+)
+
+// twoGoing are two runs of which one goes on, as far as anybody can tell.
+func twoGoing(t *testing.T) (a, b string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", dir)
+	for i, name := range []string{"a", "b"} {
+		config := fmt.Sprintf(`{"id": %q, "program": "gnb.train", "args": {"LR": 0.%d}, "dataset": "planted", "workers": 1}`, name, i+1)
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "config.json"), []byte(config), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "b", "result.json"), []byte(`{"state": "done", "epochs": 3, "loss": 0.5}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := tempdir.Lock(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return "a", "b"
+}
+
+// What was there is printed when watching ends in an interrupt, and once only where
+// people see both outputs in one place.
+func TestCompareFollowInterrupted(t *testing.T) {
+	a, b := twoGoing(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var o, e bytes.Buffer
+	picture := filepath.Join(t.TempDir(), "c.png")
+	status := dispatch(ctx, []string{"runs", "compare", a, b, "--follow", "--png", picture}, &o, &e)
+	if status != statusFailed || !strings.Contains(o.String(), "state   running  done") || !strings.Contains(o.String(), "args.LR  0.1  0.2") || e.String() != "gnb runs: interrupted\n" {
+		t.Errorf("status %d, %q\n%s", status, e.String(), o.String())
+	}
+	if info, err := os.Stat(picture); err != nil || info.Size() < 1000 {
+		t.Errorf("the picture: %v, %v", info, err)
+	}
+	both, err := os.Create(filepath.Join(t.TempDir(), "both"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer both.Close()
+	status = dispatch(ctx, []string{"runs", "compare", a, b, "--follow"}, both, both)
+	if raw, err := os.ReadFile(both.Name()); err != nil || status != statusFailed || string(raw) != "gnb runs: interrupted\n" {
+		t.Errorf("in one place: status %d (%v):\n%s", status, err, raw)
+	}
+}

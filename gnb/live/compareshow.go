@@ -1,0 +1,126 @@
+package live
+
+import (
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/janpfeifer/gonb/gonbui"
+)
+
+// ComparisonSink shows a [Comparison] while its runs go: in a cell a picture, drawn anew
+// in its place, in a terminal its text, in place too, and in a pipe the text again
+// every few seconds. What is as it was is not drawn.
+type ComparisonSink interface {
+	// Update makes c the state to show, text where pictures do not show. The sink
+	// keeps c; it must not change.
+	Update(c Comparison, text string)
+	// Close shows the final state, which stays, and ends the sink, as that of [Sink] does.
+	Close(c Comparison, text string) error
+}
+
+// NewComparison makes the sink that fits the surroundings, as [New] does.
+func NewComparison(o Options) ComparisonSink {
+	n := &comparisonSink{}
+	least := time.Second / 5
+	switch pick(&o) {
+	case modeNotebook:
+		id := "gnb_" + gonbui.UniqueId()
+		n.draw = func(c *Comparison, text string, _ bool) error {
+			return showPictureAs(id, func() ([]byte, int, int, error) { return ComparisonPNG(*c) }, text, o)
+		}
+	case modeTerminal:
+		t := &comparisonTerminal{newBlock(o.Out)}
+		n.draw = t.frame
+	case modePlain:
+		least = comparisonEvery
+		p := &comparisonPlain{out: o.Out}
+		n.draw = p.frame
+	default:
+		n.draw = func(*Comparison, string, bool) error { return nil }
+	}
+	n.pump = newPump(max(least, time.Second/time.Duration(o.MaxFPS)), n.frame)
+	return n
+}
+
+// ShowComparison shows runs in the cell that runs, with text for where pictures do not
+// show; outside of a notebook it does nothing. It returns when the picture has arrived.
+func ShowComparison(c Comparison, text string) error { return showComparison(c, text, Options{}) }
+
+func showComparison(c Comparison, text string, o Options) error {
+	return showPicture(func() ([]byte, int, int, error) { return ComparisonPNG(c) }, text, o)
+}
+
+// comparisonEvery is the shortest time between two blocks of text in a pipe, which has
+// them all.
+const comparisonEvery = 2 * plainEvery
+
+// comparisonSink keeps what is latest; its pump says when to draw it.
+type comparisonSink struct {
+	draw func(c *Comparison, text string, last bool) error
+
+	mu     sync.Mutex
+	latest Comparison
+	text   string
+
+	drawn string // the text of the last drawing; frame's
+	*pump
+}
+
+func (n *comparisonSink) keep(c Comparison, text string) Snapshot {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.latest, n.text = c, text
+	return Snapshot{State: c.State}
+}
+
+func (n *comparisonSink) Update(c Comparison, text string) { n.update(n.keep(c, text)) }
+
+func (n *comparisonSink) Close(c Comparison, text string) error {
+	s := n.keep(c, text)
+	return n.close(s, closeWait(&s))
+}
+
+func (n *comparisonSink) frame(f frame) error {
+	n.mu.Lock()
+	c, text := n.latest, n.text
+	n.mu.Unlock()
+	if text == n.drawn && !f.last {
+		return nil
+	}
+	n.drawn = text
+	return n.draw(&c, text, f.last)
+}
+
+// comparisonTerminal shows a comparison as its text, in place.
+type comparisonTerminal struct{ block }
+
+func (t *comparisonTerminal) frame(_ *Comparison, text string, last bool) error {
+	cols, rows := t.size()
+	out := lines(text)
+	if !last {
+		for i := range out {
+			out[i] = fit(out[i], max(cols, 20)-1)
+		}
+	}
+	return t.draw(out, cols, rows, last)
+}
+
+// comparisonPlain writes a comparison's text each time it has changed.
+type comparisonPlain struct {
+	out  io.Writer
+	told string
+}
+
+func (p *comparisonPlain) frame(_ *Comparison, text string, _ bool) error {
+	if text == p.told {
+		return nil
+	}
+	before := ""
+	if p.told != "" {
+		before = "\n"
+	}
+	p.told = text
+	return write(p.out, before+strings.TrimRight(text, "\n")+"\n")
+}
