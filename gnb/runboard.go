@@ -3,6 +3,7 @@ package gnb
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -18,8 +19,9 @@ import (
 
 // ExportOptions say what [Export] writes.
 type ExportOptions struct {
-	// TensorBoard is a directory for "tensorboard --logdir": the run gets one of its
-	// name within it.
+	// TensorBoard is a directory for "tensorboard --logdir". The run gets one within
+	// it: of its name, if it is in [RunsDir], and else of its directory's name and eight
+	// digits that follow from where that is, so that runs of one name stay apart.
 	TensorBoard string
 	// Follow goes on with a run that goes on, until that ends.
 	Follow bool
@@ -40,11 +42,7 @@ func Export(ctx context.Context, r *Run, o ExportOptions) error {
 	case o.TensorBoard == "":
 		return errors.New("gnb: Export needs a directory for what it writes: ExportOptions{TensorBoard: \"tb\"}")
 	}
-	name := r.name()
-	if !filepath.IsLocal(name) {
-		name = filepath.Base(name)
-	}
-	b, err := newBoard(r, filepath.Join(o.TensorBoard, name))
+	b, err := newBoard(r, filepath.Join(o.TensorBoard, r.boardName()))
 	if err != nil {
 		return err
 	}
@@ -59,6 +57,23 @@ func Export(ctx context.Context, r *Run, o ExportOptions) error {
 		case <-time.After(boardEvery):
 		}
 	}
+}
+
+// boardName is the run's directory among those for TensorBoard: the same one each time,
+// and another run's never.
+func (r *Run) boardName() string {
+	if name, ok := r.inRunsDir(); ok {
+		return name
+	}
+	dir, trial := absolute(r.Dir), ""
+	if sweep := filepath.Dir(dir); exists(filepath.Join(sweep, sweepFile)) {
+		dir, trial = sweep, filepath.Base(dir)
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(fmt.Sprintf("%s-%x", strings.Trim(filepath.Base(dir), string(filepath.Separator)), sum[:4]), trial)
 }
 
 // boardEvery is how often a board looks for what is new. TensorBoard itself looks

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +89,7 @@ func TestTensorBoard(t *testing.T) {
 		}
 	}
 	out := filepath.Join(dir, "out [1]")
+	t.Setenv("GNB_RUNS", dir)
 	if err := os.MkdirAll(filepath.Join(out, "run"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +140,52 @@ func TestExportErrors(t *testing.T) {
 	}
 	if len(tbread.Scalars(t, events(t, r.Dir))) != 0 {
 		t.Error("a run without metrics has scalars")
+	}
+}
+
+// Runs of one name have directories of their own, each the same one however often and
+// from wherever it is exported.
+func TestExportedRunsStayApart(t *testing.T) {
+	base := t.TempDir()
+	t.Setenv("GNB_RUNS", filepath.Join(base, "runs"))
+	t.Chdir(base)
+	put := func(dir string) {
+		putRun(t, filepath.Join(base, dir), 0, trained(0.1, 8, "sage"), ended("done", 0.5, 0.5))
+	}
+	for _, dir := range []string{"runs/exp", "runs/s/trial-0001", "exp", "other/exp", "s/trial-0001", "t/s/trial-0001"} {
+		put(dir)
+	}
+	for _, sweep := range []string{"runs/s", "s", "t/s"} {
+		if err := os.WriteFile(filepath.Join(base, sweep, "sweep.json"), []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(base, "other"), filepath.Join(base, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{
+		"runs/exp", filepath.Join(base, "runs/exp"), "exp", "./other/../exp", filepath.Join(base, "exp"), "other/exp", "link/exp",
+		"runs/s/trial-0001", "s/trial-0001", "t/s/trial-0001",
+	} {
+		r, err := gnb.OpenRun(dir)
+		if err == nil {
+			err = gnb.Export(t.Context(), r, gnb.ExportOptions{TensorBoard: "tb"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var found []string
+	if err := fs.WalkDir(os.DirFS("tb"), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			found = append(found, regexp.MustCompile(`-[0-9a-f]{8}\b`).ReplaceAllString(filepath.Dir(path), "-*"))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"exp", "exp-*", "exp-*", "s/trial-0001", "s-*/trial-0001", "s-*/trial-0001"}; !slices.Equal(slices.Sorted(slices.Values(found)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("exported to %q, want %q", found, want)
 	}
 }
 

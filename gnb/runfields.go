@@ -41,10 +41,16 @@ func (r *Run) Fields() map[string]string {
 // name is what a run is found again by: its directory, within [RunsDir] where it
 // is there.
 func (r *Run) name() string {
-	if rel, err := filepath.Rel(absolute(RunsDir()), absolute(r.Dir)); r.Dir != "" && err == nil && filepath.IsLocal(rel) {
-		return rel
+	if name, ok := r.inRunsDir(); ok {
+		return name
 	}
 	return cmp.Or(r.Dir, r.Config.ID)
+}
+
+// inRunsDir is the run's path within [RunsDir], if it is there.
+func (r *Run) inRunsDir() (path string, ok bool) {
+	rel, err := filepath.Rel(absolute(RunsDir()), absolute(r.Dir))
+	return rel, r.Dir != "" && err == nil && filepath.IsLocal(rel)
 }
 
 // settings are all that a run was started with, by name.
