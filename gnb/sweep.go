@@ -67,7 +67,8 @@ type SweepOptions struct {
 	Dir string
 	// Resume is the directory of a sweep to go on with, in place. The default goes
 	// on with the last sweep in [RunsDir] if that was interrupted and had the same
-	// data, settings and function; [Never] begins another.
+	// data, settings and function; [Never] begins another. What does not change a
+	// trial's result may be another one: Threads, checkpoints, TensorBoard, Quiet.
 	Resume string
 	// Quiet shows nothing.
 	Quiet bool

@@ -27,12 +27,14 @@ func sweepOptions(t *gnb.Trial) gnb.TrainOptions {
 	}
 }
 
-// outline is what must be the same of two sweeps: everything but times and places.
+// outline is what must be the same of two sweeps: everything but times, places and
+// what changes no result.
 func outline(t *testing.T, s *gnb.Study) string {
 	t.Helper()
 	var b strings.Builder
 	for _, r := range s.Trials {
 		r.Seconds, r.Run = 0, ""
+		r.Options.TensorBoard, r.Options.Quiet, r.Options.CheckpointEvery, r.Options.KeepCheckpoints, r.Options.Threads = false, false, 0, 0, 0
 		line, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
@@ -236,17 +238,32 @@ func TestSweepResumes(t *testing.T) {
 			}
 			o.Events = nil
 			o.Resume = part.Dir
-			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, other, o); err == nil || !strings.Contains(err.Error(), "the sweep's function now makes it") {
+			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, other, o); err == nil || !strings.Contains(err.Error(), "was trained with another Epochs than the sweep's function now gives it") {
 				t.Errorf("another function: %v", err)
+			}
+			wider := func(t *gnb.Trial) gnb.TrainOptions {
+				t.Int("more", 1, 3)
+				return sweepOptions(t)
+			}
+			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, wider, o); err == nil || !strings.Contains(err.Error(), "the sweep's function now makes it") {
+				t.Errorf("a function of more parameters: %v", err)
 			}
 			o.Seed++
 			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), "with other settings") {
 				t.Errorf("another seed: %v", err)
 			}
 			o.Seed, o.Resume, o.Trials = 4, "", all-2
-			again, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
+			shown := func(t *gnb.Trial) gnb.TrainOptions { // what does not change the result may change
+				o := sweepOptions(t)
+				o.TensorBoard, o.Quiet, o.CheckpointEvery, o.KeepCheckpoints, o.Threads = true, true, 1, 1, 2
+				return o
+			}
+			again, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, shown, o)
 			if err != nil || again.Dir != part.Dir || len(again.Trials) != all-2 {
 				t.Fatalf("%+v (%v), want to go on in %s", again, err, part.Dir)
+			}
+			if found, err := filepath.Glob(filepath.Join(part.Dir, "trial-*", "events.out.tfevents.*")); err != nil || len(found) == 0 || len(found) == len(again.Trials) {
+				t.Errorf("%d of %d trials were written for TensorBoard (%v), want those that it was switched on for", len(found), len(again.Trials), err)
 			}
 			o.Trials, o.Dir = all, part.Dir
 			again, err = gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)

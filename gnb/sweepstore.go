@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -174,9 +175,16 @@ func (s *sweep) replay(old *Study) error {
 		if !ok {
 			continue // it had not ended
 		}
-		if !sameTrial(was, now) {
-			return fmt.Errorf("gnb: trial %d of %s has %v, and the sweep's function now makes it %v, or other options; go on with the function that began the sweep, or begin another (Dir, or Resume: gnb.Never)",
-				number, old.Dir, was.Params, now.Params)
+		const wayOut = "go on with the function that began the sweep, or begin another (Dir, or Resume: gnb.Never)"
+		if !sameParams(was, now) {
+			return fmt.Errorf("gnb: trial %d of %s has %v, and the sweep's function now makes it %v; %s", number, old.Dir, was.Params, now.Params, wayOut)
+		}
+		others, err := differing(was.Options, now.Options)
+		if err != nil {
+			return err
+		}
+		if len(others) > 0 {
+			return fmt.Errorf("gnb: trial %d of %s was trained with another %s than the sweep's function now gives it; %s", number, old.Dir, strings.Join(others, ", "), wayOut)
 		}
 		done = append(done, was)
 	}

@@ -1,6 +1,8 @@
 package gnb
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -242,10 +244,34 @@ func (p Param) levels(n int) []float64 {
 	return slices.Compact(some)
 }
 
-// sameTrial says whether two trials have the same parameters and options.
-func sameTrial(a, b TrialResult) bool {
-	x, err := json.Marshal(a.Options)
-	y, err2 := json.Marshal(b.Options)
-	return err == nil && err2 == nil && string(x) == string(y) &&
-		slices.EqualFunc(a.Params, b.Params, func(p, q Param) bool { return p.sameRange(q) && p.Value == q.Value })
+// sameParams says whether two trials ask for the same parameters and have the same
+// values.
+func sameParams(a, b TrialResult) bool {
+	return slices.EqualFunc(a.Params, b.Params, func(p, q Param) bool { return p.sameRange(q) && p.Value == q.Value })
+}
+
+// differing are the options, by name, in which two trials would come to other results:
+// not how many threads compute them, where they are kept, and what else is written or
+// shown of them, as for a run that goes on.
+func differing(a, b TrainOptions) (names []string, err error) {
+	var of [2]map[string]json.RawMessage
+	for i, o := range []TrainOptions{a, b} {
+		o.Threads, o.CheckpointEvery, o.KeepCheckpoints = 0, 0, 0
+		o.RunDir, o.Resume, o.TensorBoard, o.Quiet = "", "", false, false
+		o.Precision = cmp.Or(o.Precision, "float32")
+		raw, err := json.Marshal(o)
+		if err == nil {
+			err = json.Unmarshal(raw, &of[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("gnb: a trial's options cannot be written down: %w", err)
+		}
+	}
+	for name, value := range of[0] {
+		if !bytes.Equal(value, of[1][name]) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }
