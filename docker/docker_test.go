@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
 var (
@@ -344,12 +346,8 @@ func runNotebook(t *testing.T, python string) {
 // after it runs.
 func serve(t *testing.T, jupyter string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := nbtest.FreePort()
 	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	url := "http://127.0.0.1:" + port

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -82,7 +81,12 @@ func Start(t testing.TB, env ...string) *Lab {
 	if err := os.WriteFile(filepath.Join(settings, "tracker.jupyterlab-settings"), []byte(`{"windowingMode": "none"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port, err := freePort()
+	// Kernels get ports that nobody else is given (see ports.py).
+	ports := fmt.Sprintf("import sys\nsys.path.append(%q)\nimport ports\n", filepath.Join(host.Root, "internal", "nbtest"))
+	if err := os.WriteFile(filepath.Join(home, "jupyter_server_config.py"), []byte(ports), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port, err := nbtest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,14 +211,4 @@ func goCaches() (build, modules string, err error) {
 		return "", "", errors.New("labtest: the go command names no caches")
 	}
 	return s.GOCACHE, s.GOMODCACHE, nil
-}
-
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }

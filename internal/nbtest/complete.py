@@ -17,6 +17,8 @@ import time
 
 from jupyter_client.manager import start_new_kernel
 
+import ports  # noqa: F401 (for what it does)
+
 
 def ask(request, good):
     """The content of request's reply, once it is good."""

@@ -19,6 +19,8 @@ import time
 
 from jupyter_client.manager import start_new_kernel
 
+import ports  # noqa: F401 (for what it does)
+
 
 def workers(tmp):
     """Process ids of the workers below the kernel whose temporary directory is tmp."""

@@ -20,6 +20,8 @@ import time
 
 from jupyter_client.manager import start_new_kernel
 
+import ports  # noqa: F401 (for what it does)
+
 CELL = """
 import ("os/exec"; "syscall")
 

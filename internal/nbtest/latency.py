@@ -19,6 +19,8 @@ import time
 
 from jupyter_client.manager import start_new_kernel
 
+import ports  # noqa: F401 (for what it does)
+
 IMPORT = 'import "github.com/graphnb/graphnb/gnb"\n\n'
 # What is run, and the aims in seconds: first output, first loss.
 CELLS = [

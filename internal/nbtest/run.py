@@ -28,6 +28,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+import ports  # noqa: F401 (for what it does)
+
 # Read by the bash that GoNB starts for a !command, and by no bash below it: the command's failure
 # goes to a file. (A command that replaces the shell by "exec" is not seen.)
 SHELL_HOOK = """
