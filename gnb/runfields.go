@@ -19,7 +19,12 @@ import (
 // The state of a run that ended without saying how is "killed".
 func (r *Run) Fields() map[string]string {
 	out := r.settings()
-	maps.Copy(out, r.outcome())
+	for name, value := range r.outcome() {
+		if _, taken := out[name]; taken { // the program reports what is called like a setting
+			name = valuesOf + name
+		}
+		out[name] = value
+	}
 	out["id"], out["name"] = r.Config.ID, r.name()
 	if !r.Config.Created.IsZero() {
 		out["created"] = r.Config.Created.Format(time.RFC3339)
@@ -110,11 +115,18 @@ func (r *Run) outcome() map[string]string {
 	if res.PeakMemory > 0 {
 		out["peak_memory"] = strconv.FormatInt(res.PeakMemory, 10)
 	}
+	own := slices.Collect(maps.Keys(out))
 	for n, v := range res.Values {
+		if slices.Contains(own, n) {
+			n = valuesOf + n
+		}
 		put(n, v)
 	}
 	return out
 }
+
+// valuesOf begins the names of reported values that are called like a field of ours.
+const valuesOf = "values."
 
 // readable is a field's text with numbers of at most five digits.
 func readable(text string) string {
@@ -131,8 +143,7 @@ func plainName(name string) string {
 }
 
 // field is what a name means: a field's own name, or else those whose path ends
-// with it ("hidden" is args.Sizes.hidden), the shortest first. A run's value is
-// that of the first which it has.
+// with it ("hidden" is args.Sizes.hidden), of which each run has one.
 type field []string
 
 func (f field) of(fields map[string]string) (value string, ok bool) {
@@ -144,31 +155,41 @@ func (f field) of(fields map[string]string) (value string, ok bool) {
 	return "", false
 }
 
-// findField is what a name means for runs of such fields. That no run has it, or
-// one has several, is an error.
+// findField is what a name means for runs of such fields: the field that is spelled like
+// it, else those of this name in another spelling, else those whose path ends with it.
+// That no run has it, or one has several, is an error.
 func findField(name string, runs []map[string]string) (field, error) {
 	want := plainName(name)
-	found, all := map[string]bool{}, map[string]bool{}
-	for _, fields := range runs {
-		var here []string
-		for full := range fields {
-			all[full] = true
-			switch plain := plainName(full); {
-			case plain == want:
-				return field{full}, nil
-			case strings.HasSuffix(plain, "."+want):
-				here, found[full] = append(here, full), true
+	means := []func(full string) bool{
+		func(full string) bool { return full == name },
+		func(full string) bool { return plainName(full) == want },
+		func(full string) bool { return strings.HasSuffix(plainName(full), "."+want) },
+	}
+	for _, is := range means {
+		found := map[string]bool{}
+		for _, fields := range runs {
+			var here []string
+			for full := range fields {
+				if is(full) {
+					here, found[full] = append(here, full), true
+				}
+			}
+			if len(here) > 1 {
+				slices.SortFunc(here, byDepth)
+				return nil, fmt.Errorf("gnb: the field %q can be %s; write it out", name, strings.Join(here, " or "))
 			}
 		}
-		slices.SortFunc(here, byDepth)
-		if len(here) > 1 && strings.Count(here[0], ".") == strings.Count(here[1], ".") {
-			return nil, fmt.Errorf("gnb: the field %q can be %s; write it out", name, strings.Join(here, " or "))
+		if len(found) > 0 {
+			return slices.SortedFunc(maps.Keys(found), byDepth), nil
 		}
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("gnb: no run has a field %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+	all := map[string]bool{}
+	for _, fields := range runs {
+		for full := range fields {
+			all[full] = true
+		}
 	}
-	return slices.SortedFunc(maps.Keys(found), byDepth), nil
+	return nil, fmt.Errorf("gnb: no run has a field %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
 func byDepth(a, b string) int {

@@ -3,7 +3,6 @@ package gnb
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,12 +12,13 @@ import (
 //
 //	model=sage lr<0.01 test_accuracy>0.7 state!=failed dataset=ogbn*
 //
-// A term is a field's name (see [Run.Fields]; its last part is enough, in either
-// case, with or without - and _), one of = != < <= > >= and a value. Numbers are
-// compared as such, other values as text, in which times order as they should; =
-// takes patterns with * and ?, and several values with | between them. A value
-// with spaces is written in double quotes. For a run that lacks the field only !=
-// holds. A field that no run has is an error that names those there are.
+// A term is a field's name (see [Run.Fields]; its last part is enough where that is
+// one field's, in either case, with or without - and _), one of = != < <= > >= and a
+// value. Numbers are compared as such, other values as text, in which times order as
+// they should; = and != take patterns, in which * is anything and ? one character, and
+// several values with | between them. A list is its values with commas, [10,5] or
+// 10,5. A value with spaces is written in double quotes. For a run that lacks the
+// field only != holds. A field that no run has is an error that names those there are.
 func (t RunTable) Filter(query string) (RunTable, error) {
 	multigpuEnter()
 	terms, err := parseFilter(query)
@@ -64,12 +64,36 @@ func parseFilter(query string) (terms []filterTerm, err error) {
 			return nil, fmt.Errorf("gnb: the filter's %q lacks one of = != < <= > >=, or the value behind it", w)
 		}
 		f := filterTerm{name: w[:at], op: strings.Replace(filterOps[i], "==", "=", 1), value: w[at+len(filterOps[i]):]}
-		if _, err := path.Match(f.value, ""); err != nil {
-			return nil, fmt.Errorf("gnb: the filter's %q is no pattern: a [ in it has no ]", f.value)
+		if err := f.check(w); err != nil {
+			return nil, err
 		}
 		terms = append(terms, f)
 	}
 	return terms, nil
+}
+
+// check finds what a term cannot mean.
+func (f filterTerm) check(word string) error {
+	one := f.op == "=" || f.op == "!="
+	switch {
+	case one && strings.ContainsAny(f.value[:1], "<>="):
+		return fmt.Errorf("gnb: the filter's %q has another comparison behind %s; it is one of = != < <= > >=", word, f.op)
+	case !one && strings.Contains(f.value, "|"):
+		return fmt.Errorf("gnb: the filter's %q compares with several values; only = and != do", word)
+	case !one && strings.ContainsAny(f.value, "*?"):
+		return fmt.Errorf("gnb: the filter's %q compares with a pattern; only = and != do", word)
+	case !one:
+		return nil
+	}
+	for value := range strings.SplitSeq(f.value, "|") {
+		switch {
+		case value == "":
+			return fmt.Errorf("gnb: the filter's %q has no value beside a |", word)
+		case strings.Count(value, "[") != strings.Count(value, "]"):
+			return fmt.Errorf("gnb: in the filter's %q the value %q has one bracket of two; | stands between whole values, as in model=sage|gcn or fanouts=[10,5]|[15,10], and ? for a bracket that is a character", word, value)
+		}
+	}
+	return nil
 }
 
 // filterWords cuts a query at white space outside of double quotes, which it
@@ -123,17 +147,42 @@ func (f filterTerm) holds(fields map[string]string) bool {
 	return order >= 0
 }
 
-// matches says whether a field has one of the values.
+// matches says whether a field has one of the values; of a list, with or without its
+// brackets.
 func (f filterTerm) matches(got string) bool {
+	inner := got
+	if strings.HasPrefix(got, "[") && strings.HasSuffix(got, "]") {
+		inner = got[1 : len(got)-1]
+	}
 	for value := range strings.SplitSeq(f.value, "|") {
-		if compareText(got, value) == 0 || strings.Trim(got, "[]") == value {
-			return true
-		}
-		if ok, err := path.Match(strings.ToLower(value), strings.ToLower(got)); ok && err == nil {
+		if compareText(got, value) == 0 || wildcard(value, got) || wildcard(value, inner) {
 			return true
 		}
 	}
 	return false
+}
+
+// wildcard says whether a text is what a pattern describes, in either case: * is
+// anything, ? one character, and all else is itself.
+func wildcard(pattern, text string) bool {
+	p, t := []rune(strings.ToLower(pattern)), []rune(strings.ToLower(text))
+	i, star, again := 0, -1, 0 // the last * so far, and how much of the text it has
+	for k := 0; k < len(t); {
+		switch {
+		case i < len(p) && p[i] == '*':
+			star, again = i, k
+			i++
+		case i < len(p) && (p[i] == '?' || p[i] == t[k]):
+			i++
+			k++
+		case star < 0:
+			return false
+		default: // the * has one more
+			again++
+			i, k = star+1, again
+		}
+	}
+	return strings.Trim(string(p[i:]), "*") == ""
 }
 
 // compareText compares as numbers what are numbers, and else as text.

@@ -51,8 +51,8 @@ func fiveRuns(t testing.TB) (dir string) {
 	put("a", 1, trained(0.1, 8, "sage"), ended("done", 0.7, 0.61))
 	put("b", 2, trained(0.01, 16, "sage"), ended("done", 0.9, 0.72))
 	put("c", 3, trained(0.001, 16, "gcn"), ended("failed", 0.7, 0.75))
-	put("d", 4, trained(0.02, 100, "gat"), "")                                                // killed
-	put("e", 0, `{"Deep": {"Hidden": 3}, "A": {"x": 1}, "B": {"x": 2}}`, `{"state": "done"}`) // another program's, the oldest
+	put("d", 4, trained(0.02, 100, "gat"), "")                                                                     // killed
+	put("e", 0, `{"Deep": {"Hidden": 3}, "A": {"x": 1}, "B": {"x": 2}, "kind": "of a/9 xz"}`, `{"state": "done"}`) // another program's, the oldest
 	config := filepath.Join(dir, "e", "config.json")
 	raw, err := os.ReadFile(config)
 	if err == nil {
@@ -130,7 +130,21 @@ func TestRunsFilterAndSort(t *testing.T) {
 		{"lr!0.1", "", "error: lacks one of"},
 		{"=sage", "", "error: no comparison"},
 		{`model="sage`, "", "error: quote without"},
-		{"model=[x", "", "error: no pattern"},
+		{"model=[x", "", "error: one bracket of two"},
+		{"model=[sage|gat]", "", `error: the value "[sage" has one bracket of two`},
+		{"fanouts=[10,8]|[10,16] model=sage", "", "a b"},
+		{"fanouts=10,8|10,16 model=sage", "", "a b"},
+		{"fanouts=10,*6", "", "b c"},
+		{"hidden=[1,8]", "", ""}, // a list, not one of these characters
+		{"model=sage|", "", "error: no value beside a |"},
+		{"model!=|", "", "error: no value beside a |"},
+		{"lr<0.1|0.2", "", "error: several values"},
+		{"lr>=0.0*", "", "error: a pattern"},
+		{"lr=<0.1", "", "error: another comparison behind ="},
+		{"kind=*/9 *", "", "error: no comparison"},
+		{`kind="* a/9 ?z"`, "", "e"},
+		{"b.X=2", "", "e"},
+		{"deep.hidden=3", "", "e"},
 	} {
 		runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Filter: tc.filter, Sort: tc.sort})
 		if want, fails := strings.CutPrefix(tc.want, "error: "); fails {
@@ -142,6 +156,54 @@ func TestRunsFilterAndSort(t *testing.T) {
 		if got := names(runs); err != nil || got != tc.want {
 			t.Errorf("filter %q, sort %q: %q, want %q (%v)", tc.filter, tc.sort, got, tc.want, err)
 		}
+	}
+}
+
+// A name means one field of a run, or it is an error, which says how to mean each; and
+// it means the same every time.
+func TestFieldsOfOneName(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", dir)
+	values := func(names ...string) string {
+		var v []string
+		for i, n := range names {
+			v = append(v, fmt.Sprintf("%q: %d", n, i+1))
+		}
+		return `{"state": "done", "epochs": 7, "values": {` + strings.Join(v, ", ") + `}}`
+	}
+	putRun(t, filepath.Join(dir, "a"), 1, `{"lr": 1, "opt": {"lr": 2}}`, values("valF1", "val_f1"))
+	putRun(t, filepath.Join(dir, "b"), 2, `{"opt": {"momentum": 3}}`, values("val_f1", "epochs", "workers"))
+	putRun(t, filepath.Join(dir, "c"), 3, `{"sgd": {"momentum": 4}}`, values("val-f1"))
+	for _, tc := range []struct{ filter, want string }{
+		{"lr=1", `error: the field "lr" can be args.lr or args.opt.lr; write it out`},
+		{"args.lr=1", "a"},
+		{"opt.lr=2", "a"},
+		{"momentum>=3", "b c"}, // each has one
+		{"val_f1=2", "a"},
+		{"val_f1=1", "b"}, // as it is written
+		{"val-f1=1", "c"},
+		{"VAL_F1=1", `error: the field "VAL_F1" can be valF1 or val_f1; write it out`},
+		{"epochs=7", "a b c"},
+		{"values.epochs=2", "b"},
+		{"workers=1 values.workers=3", "b"},
+	} {
+		for range 20 { // maps have another order each time
+			runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Filter: tc.filter})
+			got := names(runs)
+			if err != nil {
+				got = strings.Replace(err.Error(), "gnb: ", "error: ", 1)
+			}
+			if got != tc.want {
+				t.Fatalf("%s: %q, want %q", tc.filter, got, tc.want)
+			}
+		}
+	}
+	all, err := gnb.Runs(t.Context(), gnb.RunsOptions{Filter: "name=b|c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := all.Text("name", "VAL_f1"); err != nil || text != "name  val-f1\nb     1\nc     1\n" {
+		t.Errorf("runs that spell it in different ways: %q (%v)", text, err)
 	}
 }
 
