@@ -107,7 +107,7 @@ func stageHead(ws []Worker) string {
 	return title
 }
 
-// workersHTML is a row for the run, one per worker, and the legend of their stages.
+// workersHTML is a row for the run, those of its workers, and the legend of their stages.
 func workersHTML(b *strings.Builder, s *Snapshot) {
 	if len(s.Workers) == 0 {
 		return
@@ -135,15 +135,18 @@ func workersHTML(b *strings.Builder, s *Snapshot) {
 		all.Epoch, all.Step = s.Epoch, s.Step
 		line(&all, "all", "")
 	}
-	for i := range s.Workers {
-		w := &s.Workers[i]
+	rows, rest := workerRows(s)
+	for _, w := range rows {
 		now := esc(w.Stage)
 		if now == "" {
 			now = "–"
 		}
-		line(w, strconv.Itoa(w.Rank), now)
+		line(w.Worker, w.name, now)
 	}
 	b.WriteString("</table>")
+	if rest != "" {
+		fmt.Fprintf(b, `<div style="font-size:12px;padding:3px 0 0 0;%s">%s</div>`, faint, esc(rest))
+	}
 	if len(names) > 0 {
 		b.WriteString(`<div style="font-size:12px;padding:3px 0 0 0">`)
 		legend(b, names, mean, colors)

@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -101,8 +100,8 @@ func highest(p []Point) (best Point, n int) {
 	return best, n
 }
 
-// tableHTML is the final numbers: one table, the run's lines and below them a
-// line per worker, and the end of the log. It reads without its styles too
+// tableHTML is the final numbers: one table, the run's lines and below them
+// those of its workers, and the end of the log. It reads without its styles too
 // (GitHub drops them).
 func tableHTML(s *Snapshot, log []string) string {
 	var b strings.Builder
@@ -130,8 +129,12 @@ func tableHTML(s *Snapshot, log []string) string {
 			all := together(s)
 			line("all", &all)
 		}
-		for i := range s.Workers {
-			line(strconv.Itoa(s.Workers[i].Rank), &s.Workers[i])
+		rows, rest := workerRows(s)
+		for _, w := range rows {
+			line(w.name, w.Worker)
+		}
+		if rest != "" {
+			fmt.Fprintf(&b, `<tr style="background:transparent"><td colspan="5" style="text-align:left;padding:2px 0;border:0;white-space:normal;%s">%s</td></tr>`, faint, esc(rest))
 		}
 		if len(names) > 0 {
 			b.WriteString(`<tr style="background:transparent"><td colspan="4" style="border:0"></td><td style="text-align:left;padding:2px 0;border:0;white-space:normal">`)
@@ -162,13 +165,16 @@ func tablePlain(s *Snapshot, log []string) string {
 			fmt.Fprintf(&b, "%s%s  %s\n", name, strings.Repeat(" ", w-width(name)), l)
 		}
 	}
-	for i := range s.Workers {
-		w := &s.Workers[i]
-		fmt.Fprintf(&b, "worker %d: %s seeds/s, %s edges/s, %s", w.Rank, rate(w.SeedsPerSec), rate(w.EdgesPerSec), memory(w.RSS))
+	rows, rest := workerRows(s)
+	for _, w := range rows {
+		fmt.Fprintf(&b, "worker %s: %s seeds/s, %s edges/s, %s", w.name, rate(w.SeedsPerSec), rate(w.EdgesPerSec), memory(w.RSS))
 		for _, st := range w.Stages {
 			fmt.Fprintf(&b, ", %s %s", oneLine(st.Name), sharePercent(st.Share))
 		}
 		b.WriteByte('\n')
+	}
+	if rest != "" {
+		b.WriteString(rest + "\n")
 	}
 	for _, l := range log[max(len(log)-logLines, 0):] {
 		b.WriteString(cut(l, 400) + "\n")

@@ -1,0 +1,101 @@
+package live
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mostWorkers is how many workers have a row each; of more, who is the slowest and the
+// fastest, and what is between them, is what can be read.
+const mostWorkers = 16
+
+// workerRow is a row for one worker.
+type workerRow struct {
+	name string
+	*Worker
+}
+
+// workerRows are the rows for the workers, and what there is to say of those that have
+// none; "" where each has one.
+func workerRows(s *Snapshot) (rows []workerRow, rest string) {
+	ws := s.Workers
+	if len(ws) <= mostWorkers {
+		for i := range ws {
+			rows = append(rows, workerRow{strconv.Itoa(ws[i].Rank), &ws[i]})
+		}
+		return rows, ""
+	}
+	slowest, fastest := 0, 0
+	for i := range ws {
+		if slower(&ws[i], &ws[slowest]) < 0 {
+			slowest = i
+		}
+		if slower(&ws[i], &ws[fastest]) > 0 {
+			fastest = i
+		}
+	}
+	if slowest != fastest {
+		rows = []workerRow{
+			{fmt.Sprintf("%d, the slowest", ws[slowest].Rank), &ws[slowest]},
+			{fmt.Sprintf("%d, the fastest", ws[fastest].Rank), &ws[fastest]},
+		}
+	}
+	return rows, workersText(s)
+}
+
+// slower orders workers by speed. They take steps together, so their rates are alike: the
+// slowest is the one that waits for others least.
+func slower(a, b *Worker) int {
+	return cmp.Or(cmp.Compare(a.waiting(), b.waiting()), cmp.Compare(a.SeedsPerSec, b.SeedsPerSec))
+}
+
+// waiting is the share of its time that a worker waits for others: for their gradients,
+// on a GPU within the sum.
+func (w *Worker) waiting() (share float64) {
+	for _, st := range w.Stages {
+		if st.Name == "idle" || st.Name == "all-reduce" {
+			share += st.Share
+		}
+	}
+	return share
+}
+
+// workersText is many workers in a line: as in "32 workers: 900 to 1.2 k seeds/s, 1.1 k at the
+// median; waiting for others 2 % to 31 % of the time; now 30 forward, 2 sample".
+func workersText(s *Snapshot) string {
+	ws := s.Workers
+	var seeds, waits []float64
+	now := map[string]int{}
+	for i := range ws {
+		w := &ws[i]
+		if finite(w.SeedsPerSec) && w.SeedsPerSec > 0 {
+			seeds = append(seeds, w.SeedsPerSec)
+		}
+		if len(w.Stages) > 0 {
+			waits = append(waits, w.waiting())
+		}
+		if w.Stage != "" && !s.final() {
+			now[oneLine(w.Stage)]++
+		}
+	}
+	var parts []string
+	if len(seeds) > 0 {
+		slices.Sort(seeds)
+		parts = append(parts, fmt.Sprintf("%s to %s seeds/s, %s at the median", number(seeds[0]), number(seeds[len(seeds)-1]), number(seeds[len(seeds)/2])))
+	}
+	if len(waits) > 0 {
+		parts = append(parts, fmt.Sprintf("waiting for others %s to %s of the time", sharePercent(slices.Min(waits)), sharePercent(slices.Max(waits))))
+	}
+	if len(now) > 0 {
+		names := slices.SortedFunc(maps.Keys(now), func(a, b string) int { return cmp.Or(now[b]-now[a], cmp.Compare(a, b)) })
+		for i, n := range names {
+			names[i] = fmt.Sprintf("%d %s", now[n], n)
+		}
+		parts = append(parts, "now "+strings.Join(names, ", "))
+	}
+	return strings.Join(nonEmpty(plural(len(ws), "worker"), strings.Join(parts, "; ")), ": ")
+}
