@@ -24,7 +24,11 @@ func TestPartition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, balance := range []string{"", "nodes", "edges", "train"} {
+	balances := []string{"", "nodes", "edges", "train"}
+	if testing.Short() {
+		balances = balances[3:]
+	}
+	for _, balance := range balances {
 		out := filepath.Join(t.TempDir(), "parents", "parts")
 		r, err := gnb.Partition(t.Context(), ds, 4, gnb.PartitionOptions{Balance: balance, Out: out, Quiet: true})
 		if err != nil {

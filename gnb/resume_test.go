@@ -246,7 +246,7 @@ func TestStepsWithoutEpochsResume(t *testing.T) {
 func TestInterruptedRunIsFoundAmongOthers(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, smallSet)
-	o := gnb.TrainOptions{Workers: 1, Epochs: 400, Eval: "none", Quiet: true, Seed: 1}
+	o := gnb.TrainOptions{Workers: 1, Epochs: 150, Eval: "none", Quiet: true, Seed: 1}
 	train := func(ctx context.Context, o gnb.TrainOptions) (string, error) {
 		run, err := gnb.Train(ctx, ds, gnb.SAGE, o)
 		if run == nil {
