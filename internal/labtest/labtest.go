@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package labtest runs notebooks in a real JupyterLab in a headless Chromium, for tests and pictures.
 //
 //	lab := labtest.Start(t, "GNB_SMALL=1")

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -156,8 +155,7 @@ func (h *helper) once(ctx context.Context) error {
 	c.Env = helperEnv(os.Environ())
 	stderr := &head{limit: 4 << 10}
 	c.Stderr = stderr
-	// A terminal's ^C is for the program; this process ends when the program says so, or ends itself.
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ownGroup(c)
 	// Its standard input ends when this process does, however that comes about: then it ends too.
 	in, err := c.StdinPipe()
 	if err != nil {

@@ -31,6 +31,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/tempdir"
 )
 
 // KernelName is the kernelspec that Setup installs.
@@ -169,14 +171,14 @@ var setup = sync.OnceValues(func() (*Env, error) {
 func (e *Env) Install(flags ...string) error {
 	venv := filepath.Join(e.Root, ".venv")
 	// Test binaries of several packages may be here at the same time.
-	lock, err := os.Create(filepath.Join(venv, "nbtest.lock"))
-	if err != nil {
-		return err
+	lock, err := tempdir.Lock(venv)
+	for ; errors.Is(err, tempdir.ErrLocked); lock, err = tempdir.Lock(venv) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err != nil && !errors.Is(err, tempdir.ErrNoLocks) {
+		return fmt.Errorf("locking %s: %w", venv, err)
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return fmt.Errorf("locking %s: %w", lock.Name(), err)
-	}
 	c := exec.Command("bash", append([]string{"docker/install.sh", "kernel", venv}, flags...)...)
 	c.Dir = e.Root
 	if text, err := c.CombinedOutput(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock locks a directory until the file it returns is closed or the process ends.
-// It does not wait: a locked directory is [ErrLocked], and where there are no
+// Lock locks a directory or file until the file it returns is closed or the process ends.
+// It does not wait: what is locked is [ErrLocked], and where there are no
 // locks the error is [ErrNoLocks].
 func Lock(path string) (*os.File, error) {
 	f, err := os.Open(path)

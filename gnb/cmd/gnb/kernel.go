@@ -13,8 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/tempdir"
 )
 
 var kernelCommand = command{"kernel", "run a notebook kernel (Jupyter starts it)", kernel}
@@ -175,12 +176,13 @@ func newKernelDir(parent string) (dir string, release func(), err error) {
 		return "", nil, fmt.Errorf("making the kernel's temporary directory: %w", err)
 	}
 	// Locked before it gets its name: a lock file that can be seen is a locked one or a dead one's.
-	f, err := os.Create(filepath.Join(dir, ".lock"))
-	if err == nil {
-		err = lockFile(f)
+	file := filepath.Join(dir, ".lock")
+	var lock *os.File
+	if err = os.WriteFile(file, nil, 0o600); err == nil {
+		lock, err = tempdir.Lock(file)
 	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, "lock"))
+	if err == nil || errors.Is(err, tempdir.ErrNoLocks) { // where there are none, nobody sweeps
+		err = os.Rename(file, filepath.Join(dir, "lock"))
 	}
 	if err != nil {
 		os.RemoveAll(dir)
@@ -188,7 +190,7 @@ func newKernelDir(parent string) (dir string, release func(), err error) {
 	}
 	return dir, func() {
 		removeAll(dir)
-		f.Close()
+		lock.Close()
 	}, nil
 }
 
@@ -196,21 +198,17 @@ func newKernelDir(parent string) (dir string, release func(), err error) {
 func sweepKernelDirs(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, kernelDirPrefix+"*"))
 	for _, dir := range dirs {
-		f, err := os.Open(filepath.Join(dir, "lock"))
-		if errors.Is(err, fs.ErrNotExist) {
+		lock, err := tempdir.Lock(filepath.Join(dir, "lock"))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			// Being made, or its maker died within microseconds.
 			if info, err := os.Lstat(dir); err == nil && time.Since(info.ModTime()) > time.Hour {
 				removeAll(dir)
 			}
-			continue
-		}
-		if err != nil {
-			continue // another user's
-		}
-		if lockFile(f) == nil {
+		case err == nil: // else it is alive, or another user's
 			removeAll(dir)
+			lock.Close()
 		}
-		f.Close()
 	}
 }
 
@@ -223,6 +221,3 @@ func removeAll(dir string) {
 		time.Sleep(20 * time.Millisecond)
 	}
 }
-
-// lockFile locks f, or fails at once when another process has.
-func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
