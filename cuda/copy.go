@@ -2,49 +2,71 @@ package cuda
 
 import "unsafe"
 
-// Copies between ordinary host memory and the device go through pinned chunks, a ring of them for each
-// stream: a copy waits for its own stream at most.
+// Copies between ordinary host memory and the device go through pinned chunks, two rings of them for each
+// stream: a copy waits for its own stream at most. A step's few small ones, labels and ids, have many chunks,
+// so that the host, which runs a step ahead of the device, does not wait for one there.
 const (
-	chunks    = 4
-	chunkSize = 4 << 20
+	chunks     = 4
+	chunkSize  = 4 << 20
+	smallOnes  = 64
+	smallChunk = 32 << 10
 )
 
-// stage is a stream's ring. It is made as the device is opened, because pinning memory later could wait for a
-// collective that waits for this rank.
+// stage is a stream's rings. They are made as the device is opened, because pinning memory later could wait
+// for a collective that waits for this rank.
 type stage struct {
-	free chan *chunk // the one used longest ago comes first
+	free, small chan *chunk // the one used longest ago comes first
 }
 
 type chunk struct {
-	mem  *Pinned
-	done *Event // when the device has read or written it
+	mem   *Pinned
+	at, n int64  // the part of mem that it is
+	done  *Event // when the device has read or written it
+	home  chan *chunk
 }
 
-func (g *stage) fill(d *Device) error {
-	g.free = make(chan *chunk, chunks)
-	for range chunks {
-		mem, err := d.Pin(chunkSize)
-		if err != nil {
-			return err
-		}
+func (g *stage) fill(d *Device) (err error) {
+	if g.free, err = ring(d, chunks, chunkSize); err == nil {
+		g.small, err = ring(d, smallOnes, smallChunk)
+	}
+	return err
+}
+
+// ring is count chunks of n bytes in one piece of memory.
+func ring(d *Device, count, n int64) (chan *chunk, error) {
+	mem, err := d.Pin(count * n)
+	if err != nil {
+		return nil, err
+	}
+	home := make(chan *chunk, count)
+	for i := range count {
 		done, err := d.Event(false)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		g.free <- &chunk{mem, done}
+		home <- &chunk{mem, i * n, n, done, home}
 	}
-	return nil
+	return home, nil
 }
 
-// take is a chunk that the device has done with.
-func (g *stage) take() (*chunk, error) {
-	c := <-g.free
+// take is a chunk for n bytes, or as much of them as one has, that the device has done with.
+func (g *stage) take(n int) (*chunk, error) {
+	home := g.free
+	if n <= smallChunk {
+		home = g.small
+	}
+	c := <-home
 	if err := c.done.Sync(); err != nil {
-		g.free <- c
+		c.put()
 		return nil, err
 	}
 	return c, nil
 }
+
+func (c *chunk) put() { c.home <- c }
+
+// bytes are the first n of the chunk.
+func (c *chunk) bytes(n int64) []byte { return c.mem.Bytes[c.at : c.at+n] }
 
 // number is what may lie in a device's memory.
 type number interface {
@@ -75,14 +97,14 @@ func (s *Stream) copyIn(dst Ptr, src []byte) error {
 
 // piece copies n bytes, at most a chunk, which fill writes.
 func (s *Stream) piece(dst Ptr, n int64, fill func(b []byte)) error {
-	c, err := s.stage.take()
+	c, err := s.stage.take(int(n))
 	if err != nil {
 		return err
 	}
-	defer func() { s.stage.free <- c }() // also where fill panics
+	defer c.put() // also where fill panics
 	return s.d.alive("copying to the device", func() {
-		fill(c.mem.Bytes[:n])
-		s.CopyFromPinned(dst, c.mem, 0, n)
+		fill(c.bytes(n))
+		s.CopyFromPinned(dst, c.mem, c.at, n)
 		s.Record(c.done)
 	})
 }
@@ -121,23 +143,23 @@ func (s *Stream) copyOut(dst []byte, src Ptr) error {
 		return s.Sync()
 	}
 	for len(dst) > 0 {
-		c, err := s.stage.take()
+		c, err := s.stage.take(len(dst))
 		if err != nil {
 			return err
 		}
-		n := min(len(dst), chunkSize)
+		n := min(len(dst), int(c.n))
 		const op = "copying from the device"
 		err = s.d.alive(op, func() {
-			s.CopyToPinned(c.mem, 0, src, int64(n))
+			s.CopyToPinned(c.mem, c.at, src, int64(n))
 			s.Record(c.done)
 		})
 		if err == nil {
 			err = c.done.Sync()
 		}
 		if err == nil {
-			err = s.d.alive(op, func() { copy(dst, c.mem.Bytes[:n]) })
+			err = s.d.alive(op, func() { copy(dst, c.bytes(int64(n))) })
 		}
-		s.stage.free <- c
+		c.put()
 		if err != nil {
 			return err
 		}

@@ -35,6 +35,7 @@ type Device struct {
 	last    *kernel               // the kernel launched last; the device's goroutine only
 	kernels registry
 	mem     memory
+	trace   *trace // nil where nobody wants it
 
 	mu      sync.Mutex
 	pinned  map[*Pinned]bool
@@ -71,12 +72,15 @@ func Open(o Options) (*Device, error) {
 		o.Exact = true
 	}
 	d := &Device{opts: o, drv: drv, over: make(chan struct{}), pinned: map[*Pinned]bool{}}
+	if d.trace, err = openTrace(os.Getenv("GNB_CUDA_TRACE")); err != nil {
+		return nil, err
+	}
 	d.q.init()
 	d.kernels.init()
 	d.mem.init(d)
 	for _, m := range kernels.Modules() {
 		if err := d.AddModule(m.Name, m.PTX); err != nil {
-			return nil, err
+			return nil, errors.Join(err, d.trace.close())
 		}
 	}
 	opened := make(chan error)
@@ -87,6 +91,9 @@ func Open(o Options) (*Device, error) {
 		for _, s := range []*Stream{d.Compute, d.Copy, d.Sampling} {
 			if err == nil {
 				err = s.stage.fill(d)
+			}
+			if err == nil {
+				err = s.laters.fill(d)
 			}
 		}
 		if err != nil {
@@ -106,12 +113,13 @@ func (d *Device) serve(opened chan<- error) {
 	runtime.LockOSThread()
 	if err := d.open(); err != nil {
 		_ = d.release() // of a failure only
+		_ = d.trace.close()
 		opened <- err
 		return
 	}
 	opened <- nil
 	d.q.run(d.execute)
-	d.closeErr = d.release()
+	d.closeErr = errors.Join(d.release(), d.trace.close())
 }
 
 func (d *Device) open() error {

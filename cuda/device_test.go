@@ -120,7 +120,7 @@ func TestRingOfEachStream(t *testing.T) {
 	x := alloc(t, d.Sampling, 16)
 	var taken []*chunk
 	for range chunks {
-		c, err := d.Compute.stage.take()
+		c, err := d.Compute.stage.take(chunkSize)
 		check(t, err)
 		taken = append(taken, c)
 	}
@@ -131,7 +131,37 @@ func TestRingOfEachStream(t *testing.T) {
 		t.Error("not what was copied in")
 	}
 	for _, c := range taken {
-		d.Compute.stage.free <- c
+		c.put()
+	}
+}
+
+// What is asked for now and read later is what it was then, whatever the stream does since, and however many
+// are asked for before the first is read; and it is read without what came after it.
+func TestCopiesReadLater(t *testing.T) {
+	gpu := fakegpu.New(t, fakegpu.Config{})
+	d := open(t, Options{})
+	x := alloc(t, d.Compute, 8)
+	const n = 2*laterSlots + 3
+	var later []*Later
+	for i := range n {
+		check(t, CopyIn(d.Compute, x.Ptr, []uint32{uint32(i), 7}))
+		later = append(later, d.Compute.CopyOutLater(x.Ptr, 8))
+	}
+	d.Compute.Fill32(x.Ptr, 99, 2)
+	for i, l := range later {
+		for range 2 {
+			got, err := l.Wait()
+			check(t, err)
+			if want := []byte{byte(i), 0, 0, 0, 7, 0, 0, 0}; !slices.Equal(got, want) {
+				t.Fatalf("copy %d is %v, want %v", i, got, want)
+			}
+		}
+	}
+	if !fakegpu.Real() {
+		gpu.Inject(fakegpu.Fault{Call: "cuEventSynchronize", Status: int(LaunchFailed), Lost: true})
+		if b, err := d.Compute.CopyOutLater(x.Ptr, 8).Wait(); err == nil {
+			t.Errorf("%v of a device that failed", b)
+		}
 	}
 }
 

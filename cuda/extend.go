@@ -7,6 +7,10 @@ package cuda
 // with the device's context and the stream as the driver knows it, and does not wait. It returns at once;
 // a failure of f becomes the device's. op is what errors call it.
 func (s *Stream) Submit(op string, f func(stream uintptr) error) {
+	s.asked.Add(1)
+	if s.d.trace != nil {
+		s.d.trace.line("submit %s %s", s.Name, op)
+	}
 	s.put(func(c *command) { c.kind, c.stream, c.submit, c.op = doSubmit, s, f, op })
 }
 

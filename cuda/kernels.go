@@ -140,6 +140,10 @@ func (s *Stream) Launch(name string, grid, block Dim, shared int, args ...any) {
 	if grid.X == 0 {
 		return
 	}
+	s.asked.Add(1)
+	if d.trace != nil {
+		d.trace.line("launch %s %s", s.Name, name)
+	}
 	n := len(args)
 	s.put(func(c *command) {
 		c.kind, c.stream, c.kernel = doLaunch, s, k

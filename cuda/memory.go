@@ -270,6 +270,7 @@ func (m *memory) grow(p *pool, size int64) (*block, error) {
 			return nil, err
 		}
 		m.calls++
+		m.d.trace.line("memory taking %s", Size(n))
 		m.reserved += n
 		seg := &segment{ptr: ptr, size: n, pool: p}
 		seg.first = &block{ptr: ptr, size: n, seg: seg}
@@ -309,6 +310,7 @@ func (m *memory) trim() error {
 			if err := m.d.drv.free(seg.ptr); err != nil {
 				return err
 			}
+			m.d.trace.line("memory giving back %s", Size(seg.size))
 			seg.pool.remove(seg.first)
 			delete(m.segments, seg)
 			m.reserved -= seg.size

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,9 +14,11 @@ import (
 type Stream struct {
 	Name string // compute, copy or sampling
 
-	d     *Device
-	h     handle
-	stage stage
+	d      *Device
+	h      handle
+	stage  stage
+	laters laters
+	asked  atomic.Int64 // launches, and calls of libraries
 }
 
 // Device is the device that the stream is of.
@@ -68,7 +71,9 @@ type Event struct {
 
 	mu        sync.Mutex
 	moved     sync.Cond
-	asked, at int64 // records asked for, records that the driver has
+	asked, at int64   // records asked for, records that the driver has
+	of        *Stream // that it was recorded on last
+	after     int64   // what had been asked of it then
 }
 
 func newEvent(d *Device, h handle, timed bool) *Event {
@@ -117,6 +122,7 @@ func (s *Stream) Record(e *Event) {
 	e.mu.Lock()
 	e.asked++
 	n := e.asked
+	e.of, e.after = s, s.asked.Load()
 	e.mu.Unlock()
 	if !s.put(func(c *command) { c.kind, c.stream, c.event, c.n = doRecord, s, e, n }) {
 		e.submitted(n) // nobody waits for ever
@@ -140,6 +146,9 @@ func (e *Event) submitted(n int64) {
 // never recorded is reached.
 func (e *Event) Sync() error {
 	e.mu.Lock()
+	if e.d.trace != nil && e.of != nil {
+		e.d.trace.line("wait %s %d", e.of.Name, e.of.asked.Load()-e.after)
+	}
 	for n := e.asked; e.at < n; {
 		e.moved.Wait()
 	}

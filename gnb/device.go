@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -232,19 +233,28 @@ func (n *network) evalOnHost() error {
 type gradients interface {
 	// begin makes room for the micro-th batch of a step: the parameters' gradient
 	// is 0, or the sum of this step's batches so far, and the tail [tailLen] is 0.
-	begin(micro int) (tail []float32, err error)
+	begin(micro int)
+	// note puts what is known of the micro-th batch's loss into its tail, before the
+	// backward pass.
+	note(micro int, loss *nn.Loss)
 	// empty says that the micro-th batch adds nothing.
 	empty(micro int)
 	// sum adds up over all ranks: the tails, and the gradient, which is nil where a
-	// device has it. Collective.
-	sum(w *Worker) (grad, tail []float32, err error)
+	// device has it. Where a device has losses of the step too, late brings them, and
+	// the tail is without them. Collective.
+	sum(w *Worker) (grad, tail []float32, late *lateStep, err error)
+}
+
+// noteWeight puts into a tail what of a loss is known at once.
+func noteWeight(tail []float32, loss *nn.Loss) {
+	tail[tailWeight], tail[tailCount] = float32(loss.Weight), float32(loss.Count)
 }
 
 // gradients makes a network's gradients at its first step. Collective.
 func (n *network) gradients() (gradients, error) {
 	w := n.w
 	if n.dev != nil {
-		return &deviceGradients{n: n, tails: make([]float32, tailLen*w.job.Virtual)}, nil
+		return &deviceGradients{n: n, tails: make([]float32, tailLen*w.job.Virtual), figures: make([]lossFigures, w.job.Virtual)}, nil
 	}
 	r, err := w.comm.NewReducer(w.site("gradient buffer"), n.params.Len()+tailLen, w.job.Virtual)
 	return &sharedGradients{n, r}, err
@@ -257,53 +267,69 @@ type sharedGradients struct {
 	r collective.Reducer
 }
 
-func (g *sharedGradients) begin(micro int) ([]float32, error) {
+func (g *sharedGradients) begin(micro int) {
 	slot := g.r.Slot(micro)
 	clear(slot)
 	g.n.params.SetGrad(slot[:g.n.params.Len()])
-	return slot[g.n.params.Len():], nil
+}
+
+func (g *sharedGradients) note(micro int, loss *nn.Loss) {
+	tail := g.r.Slot(micro)[g.n.params.Len():]
+	noteWeight(tail, loss)
+	if v := loss.Sum.Data(); len(v) == 1 { // Backward refuses others
+		tail[tailLoss] = v[0]
+	}
+	tail[tailCorrect] = float32(loss.Correct())
 }
 
 func (g *sharedGradients) empty(micro int) { clear(g.r.Slot(micro)) }
 
-func (g *sharedGradients) sum(w *Worker) (grad, tail []float32, err error) {
+func (g *sharedGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, err error) {
 	all, err := g.r.Reduce(w.site("step"))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return all[:g.n.params.Len()], all[g.n.params.Len():], nil
+	return all[:g.n.params.Len()], all[g.n.params.Len():], nil, nil
 }
 
-// deviceGradients are on this rank's device; tails on the host.
+// deviceGradients are on this rank's device, with the losses; tails on the host.
 type deviceGradients struct {
-	n     *network
-	tails []float32
+	n       *network
+	tails   []float32
+	figures []lossFigures // of each batch of the step; nil for one that adds nothing
 }
 
-func (g *deviceGradients) begin(micro int) ([]float32, error) {
+func (g *deviceGradients) begin(micro int) {
 	if micro == 0 {
 		g.n.dev.ZeroGrad() // later batches of the step add to it
 	}
-	tail := g.tails[tailLen*micro : tailLen*(micro+1)]
-	clear(tail)
-	return tail, nil
+	g.empty(micro)
 }
 
-func (g *deviceGradients) empty(micro int) { clear(g.tails[tailLen*micro : tailLen*(micro+1)]) }
+func (g *deviceGradients) note(micro int, loss *nn.Loss) {
+	noteWeight(g.tails[tailLen*micro:tailLen*(micro+1)], loss)
+	g.figures[micro] = loss.Figures()
+}
 
-func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, err error) {
+func (g *deviceGradients) empty(micro int) {
+	clear(g.tails[tailLen*micro : tailLen*(micro+1)])
+	g.figures[micro] = nil
+}
+
+// sum waits for the losses where other ranks want them, which they exchange through
+// the host's memory.
+func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, err error) {
 	g.n.dev.Reduce()
-	mine := make([]float64, tailLen)
-	for i, v := range g.tails {
-		mine[i%tailLen] += float64(v)
+	if w.World() == 1 {
+		late = &lateStep{w: w, n: g.n, tails: slices.Clone(g.tails), figures: slices.Clone(g.figures)}
+		return nil, rounded(sumTails(g.tails)), late, nil
 	}
-	if w.World() > 1 {
-		w.AllReduce(mine)
+	if err := readFigures(g.tails, g.figures); err != nil {
+		return nil, nil, nil, err
 	}
-	for _, v := range mine {
-		tail = append(tail, float32(v))
-	}
-	return nil, tail, nil
+	sum := sumTails(g.tails)
+	w.AllReduce(sum)
+	return nil, rounded(sum), nil, nil
 }
 
 // toHost makes the network's host memory, and its optimiser's, what the device's

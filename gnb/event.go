@@ -187,6 +187,9 @@ func (w *Worker) flush(now bool) {
 	if !now && time.Since(w.lastFlush) < flushEvery {
 		return
 	}
+	if now {
+		w.catchUp(0)
+	}
 	w.lastFlush = time.Now()
 	w.check(w.flushRecords())
 	w.check(w.writeBest(false))
@@ -238,6 +241,8 @@ func (w *Worker) Log(args ...any) {
 
 func toFloat(v any) (float64, bool) {
 	switch x := v.(type) {
+	case StepLoss:
+		return x.Mean(), true
 	case time.Duration:
 		return x.Seconds(), true
 	case bool:

@@ -64,7 +64,7 @@ var phases = gnb.Program("test.phases", func(w *gnb.Worker, p pauses) error {
 			visits++
 			p.point(w, fmt.Sprint("between steps ", epoch, b.Step))
 			w.Step(nn.CrossEntropy(two.Forward(b), b.Labels), optTwo)
-			lowest = min(lowest, loss)
+			lowest = min(lowest, loss.Mean())
 			p.point(w, fmt.Sprint("iteration ", epoch, b.Step))
 			if b.Step == 5 {
 				break

@@ -168,6 +168,7 @@ func (w *Worker) prepare(always bool) error {
 	if !always && start.Sub(s.at) < snapshotShare*s.cost {
 		return nil
 	}
+	w.catchUp(0)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st, ts, err := w.state()
@@ -202,6 +203,7 @@ func (w *Worker) settle() error {
 
 // save writes a checkpoint of the boundary at which the program stands.
 func (w *Worker) save() error {
+	w.catchUp(0)
 	if err := w.settle(); err != nil {
 		return err
 	}

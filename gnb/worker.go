@@ -54,6 +54,7 @@ type Worker struct {
 
 	pos  position // of the last boundary between iterations
 	sums sums
+	late []*lateStep // which sums lack yet, in their order
 
 	resumed *checkpointState // nil for a run from the start
 	ckpt    map[string][]float32
@@ -224,7 +225,10 @@ func (w *Worker) endEpoch(next int) {
 
 // EpochLoss is the mean loss of the epoch's steps so far, over all ranks: the
 // sum of their losses over the sum of their weights, NaN before the first step.
-func (w *Worker) EpochLoss() float64 { return float64(w.sums.Loss / w.sums.Weight) }
+func (w *Worker) EpochLoss() float64 {
+	w.catchUp(0)
+	return float64(w.sums.Loss / w.sums.Weight)
+}
 
 // Barrier waits until every rank has come here. Collective.
 func (w *Worker) Barrier() { w.check(w.comm.Barrier(w.site("barrier"))) }
@@ -251,14 +255,23 @@ func (w *Worker) AllReduce(v []float64) {
 	}
 }
 
-// tailLen is what follows the gradient in a slot: the sum of weights, the sum of
-// losses, and how many of how many rows were right. Counts are exact up to 2^24
-// rows a step.
-const tailLen = 4
+// What follows the gradient in a slot: the sum of weights, the sum of losses, and how
+// many of how many rows were right. Counts are exact up to 2^24 rows a step.
+const (
+	tailWeight = iota
+	tailLoss
+	tailCorrect
+	tailCount
+	tailLen
+)
 
 // Step trains on one batch's loss: backward, one sum over all ranks, and one step
 // of the optimiser, which divides by the total weight. It returns the mean loss
 // over all ranks. Collective.
+//
+// On a device, with one rank, Step returns when the step is asked for and the step
+// before it has its loss: so the device has work while the next batch is prepared.
+// Reading what Step returns, EpochLoss, Log and all that is collective wait for it.
 //
 // With virtual ranks a worker has several batches a step; the sum and the
 // optimiser's step come with the last of them ([Batch.EndsStep]), and before it
@@ -268,14 +281,14 @@ const tailLen = 4
 // Such steps belong into [Worker.Epochs] where the program keeps values
 // ([Worker.Keep]): it then resumes at the beginning of an epoch. Otherwise a run
 // that resumes leaves out the steps that are done, and Step returns NaN for them.
-func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
+func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	if opt == nil {
 		w.Fail(fmt.Errorf("gnb: Step got no optimiser, at %s; make one with Worker.Adam, SGD or Optimizer", callSite()))
 	}
 	n, bare := opt.n, w.inLoop == ""
 	if bare && (w.epoch < w.skip.Epoch || w.epoch == w.skip.Epoch && w.bare < w.skip.Bare) {
 		w.bare++ // the checkpoint was taken after this step
-		return math.NaN()
+		return StepLoss{mean: math.NaN()}
 	}
 	w.checkLoss(loss, n)
 	w.stage(stageBackward)
@@ -287,18 +300,13 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
 	if n.micro == w.job.Virtual {
 		w.Fail(fmt.Errorf("gnb: Step was called twice for one batch of model %q, at %s", n.name, callSite()))
 	}
-	tail, err := n.grads.begin(n.micro)
-	w.check(err)
+	n.grads.begin(n.micro)
 	if err := nn.Try(func() {
-		// Before the backward pass, which a device's host would else wait for.
-		if v := loss.Sum.Data(); len(v) == 1 {
-			tail[1] = v[0]
-		}
-		loss.Backward() // refuses a Sum that is not [1,1]
+		n.grads.note(n.micro, loss)
+		loss.Backward()
 	}); err != nil {
 		w.Fail(fmt.Errorf("gnb: backward pass of model %q: %w", n.name, err))
 	}
-	tail[0], tail[2], tail[3] = float32(loss.Weight), float32(loss.Correct), float32(loss.Count)
 	n.micro++
 	virtual := w.job.Virtual
 	if bare && n.micro < virtual {
@@ -310,15 +318,17 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) float64 {
 	}
 	if n.micro < virtual {
 		w.stage(stageProgram)
-		return math.NaN()
+		return StepLoss{mean: math.NaN()}
 	}
 	w.stage(stageReduce)
 	waited := w.waited()
-	grad, tail, err := n.grads.sum(w)
+	grad, tail, late, err := n.grads.sum(w)
 	w.check(err)
 	w.p.MoveTime(stageReduce, stageIdle, w.waited()-waited)
 	w.stage(stageOptimizer)
-	mean := w.apply(opt, grad, tail)
+	mean := w.apply(opt, grad, tail, late)
+	w.stage(stageBackward) // where the host waits for a device
+	w.catchUp(1)
 	w.stage(stageProgram)
 	w.flush(false)
 	// A step outside of loops is a place to go on from where the program keeps
@@ -353,23 +363,20 @@ func (w *Worker) waited() time.Duration {
 }
 
 // apply is the part of a step that changes parameters.
-func (w *Worker) apply(opt *Optimizer, grad, t []float32) float64 {
-	if t[0] > 0 {
-		w.check(opt.apply(grad, 1/t[0]))
+func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss StepLoss) {
+	if weight := t[tailWeight]; weight > 0 {
+		w.check(opt.apply(grad, 1/weight))
 	}
-	loss, weight := float64(t[1]), float64(t[0])
-	w.sums.Loss += number(loss)
-	w.sums.Weight += number(weight)
-	w.sums.Correct += number(t[2])
-	w.sums.Count += number(t[3])
 	w.pos.Total++
-	if w.p.Rank == 0 {
-		w.mu.Lock()
-		w.records = append(w.records, stepRecord{
-			Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare, Total: w.pos.Total, At: w.pos.place(),
-			Loss: number(loss / weight), Accuracy: number(float64(t[2]) / float64(t[3])), LR: number(w.opts[0].opt.LR()),
-		})
-		w.mu.Unlock()
+	record := stepRecord{
+		Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare, Total: w.pos.Total, At: w.pos.place(), LR: number(w.opts[0].opt.LR()),
+	}
+	if late == nil {
+		loss.mean = w.count(record, t)
+	} else {
+		late.record = record
+		w.late = append(w.late, late)
+		loss.late = late
 	}
 	if w.inLoop == "" {
 		w.bare++
@@ -379,6 +386,23 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32) float64 {
 			w.rate.add(w.whole.seeds, w.whole.edges)
 			w.whole = nil
 		}
+	}
+	return loss
+}
+
+// count adds a step's tail to the epoch's sums and to what is reported, and returns
+// the mean loss.
+func (w *Worker) count(r stepRecord, t []float32) float64 {
+	loss, weight := float64(t[tailLoss]), float64(t[tailWeight])
+	w.sums.Loss += number(loss)
+	w.sums.Weight += number(weight)
+	w.sums.Correct += number(t[tailCorrect])
+	w.sums.Count += number(t[tailCount])
+	if w.p.Rank == 0 {
+		r.Loss, r.Accuracy = number(loss/weight), number(float64(t[tailCorrect])/float64(t[tailCount]))
+		w.mu.Lock()
+		w.records = append(w.records, r)
+		w.mu.Unlock()
 	}
 	return loss / weight
 }

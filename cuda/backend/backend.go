@@ -9,7 +9,8 @@
 //
 // # Basics
 //
-// Operations are asked for and return at once; Download waits. Memory is of the
+// Operations are asked for and return at once; Download waits, and so does whoever reads
+// what a Later or a loss's figures bring. Memory is of the
 // device's cache and goes back to it in the order of the stream, so that a program
 // that repeats itself takes none anew. What is made on the host, such as a tensor's
 // input, is copied once a pass, unless [Backend.Keep] or [Backend.Share] says that it

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/graphnb/graphnb/cuda"
@@ -141,7 +142,7 @@ func (b *Backend) ColInverses(variance, inv, sum tensor.Buffer, n int, eps float
 }
 
 // CrossEntropy implements [tensor.CrossEntropies].
-func (b *Backend) CrossEntropy(out, x, labels tensor.Buffer, rows, cols int) (sum float32, correct int64) {
+func (b *Backend) CrossEntropy(out, x, labels tensor.Buffer, rows, cols int) (figures func() (sum float32, correct int64)) {
 	const chunk = kernels.LossChunk
 	chunks := (rows + chunk - 1) / chunk
 	parts := b.room(&b.parts, 8*(2*chunks+2))
@@ -151,9 +152,22 @@ func (b *Backend) CrossEntropy(out, x, labels tensor.Buffer, rows, cols int) (su
 	b.run("cross_entropy_f32", kernels.Losses(chunks, cols), parts, right, addr(x), addr(labels), rows, cols, chunk)
 	b.run("cross_entropy_sum_f32", kernels.Blocks(1), loss, count, parts, right, chunks)
 	b.s.Copy(addr(out), loss, 4)
-	var words [3]uint32
-	fail(cuda.CopyOut(b.s, words[:], loss))
-	return math.Float32frombits(words[0]), int64(words[2])<<32 | int64(words[1])
+	later := b.s.CopyOutLater(loss, 12)
+	return func() (sum float32, correct int64) {
+		bytes, err := later.Wait()
+		fail(err)
+		return math.Float32frombits(binary.NativeEndian.Uint32(bytes)), int64(binary.NativeEndian.Uint64(bytes[4:]))
+	}
+}
+
+// Later implements [tensor.Deferrer].
+func (b *Backend) Later(src tensor.Buffer) (wait func() float32) {
+	later := b.s.CopyOutLater(addr(src), 4)
+	return func() float32 {
+		bytes, err := later.Wait()
+		fail(err)
+		return math.Float32frombits(binary.NativeEndian.Uint32(bytes))
+	}
 }
 
 // CrossEntropyGrad implements [tensor.CrossEntropies].

@@ -63,7 +63,7 @@ func (k *karate) run(t *testing.T, be *Backend, o nn.Optimizer, steps int) (loss
 		c.Step = step
 		f.Reset(c)
 		l := nn.CrossEntropy(nn.Forward(k.model, f, blocks, f.Input(n, n, k.ds.X.F32, &nn.Space{})), k.labels)
-		losses, right = append(losses, l.Mean()), append(right, l.Correct)
+		losses, right = append(losses, l.Mean()), append(right, l.Correct())
 		if be == nil {
 			k.params.ZeroGrad()
 			l.Backward()
@@ -172,8 +172,8 @@ func TestLossOnBothSides(t *testing.T) {
 	l, grad := loss(be)
 	there := make([]float32, 1)
 	l.Sum.CopyTo(there)
-	if got := l.Sum.Data()[0]; got != there[0] || l.Correct != 2 || want.Correct != 2 {
-		t.Errorf("loss %g with %d right on the host, %g on the device", got, l.Correct, there[0])
+	if got := l.Sum.Data()[0]; got != there[0] || l.Correct() != 2 || want.Correct() != 2 {
+		t.Errorf("loss %g with %d right on the host, %g on the device", got, l.Correct(), there[0])
 	}
 	near(t, "loss", there, []float32{want.Sum.Data()[0] - 1}) // the CPU's is the tensor's own memory
 	near(t, "gradient", grad, wantGrad)

@@ -195,4 +195,5 @@ func (w *stepper) SGD(s nn.SGDStep) {
 var (
 	_ tensor.Keeper         = (*Backend)(nil)
 	_ tensor.CrossEntropies = (*Backend)(nil)
+	_ tensor.Deferrer       = (*Backend)(nil)
 )

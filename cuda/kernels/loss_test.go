@@ -38,8 +38,8 @@ func TestCrossEntropy(t *testing.T) {
 			dx, dl := put(g, x), put(g, labels)
 			got, right := loss(g, dx, dl, r, c)
 			near(g.t, "loss", []float32{got}, want.Sum.Data(), 16)
-			if right != want.Correct {
-				g.t.Errorf("%v: %d rows are right, want %d", s, right, want.Correct)
+			if right != want.Correct() {
+				g.t.Errorf("%v: %d rows are right, want %d", s, right, want.Correct())
 			}
 			for _, acc := range []bool{false, true} {
 				out, grad := g.out(r*c, acc)
@@ -67,8 +67,8 @@ func TestCrossEntropyRange(t *testing.T) {
 			if !(math.Abs(float64(got-want)) <= 1e-6*math.Abs(float64(want))) && (got == got || want == want) {
 				g.t.Errorf("of %g it is %g, want %g", row, got, want)
 			}
-			if right != l.Correct {
-				g.t.Errorf("of %g %d are right, want %d", row, right, l.Correct)
+			if right != l.Correct() {
+				g.t.Errorf("of %g %d are right, want %d", row, right, l.Correct())
 			}
 			l.Backward()
 			out := g.room(12)

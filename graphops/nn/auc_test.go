@@ -97,8 +97,8 @@ func TestBCE(t *testing.T) {
 	x := f.Leaf(2, 2, []float32{500, -500, 500, 3}, nil)
 	l := BCEWithLogits(x, []int8{0, 0, 1, -1})
 	near(t, "loss", l.Sum.Data(), []float64{500}, 0, 1e-6)
-	if l.Correct != 2 || l.Count != 3 || l.Weight != 3 {
-		t.Errorf("%d of %d right, weight %v", l.Correct, l.Count, l.Weight)
+	if l.Correct() != 2 || l.Count != 3 || l.Weight != 3 {
+		t.Errorf("%d of %d right, weight %v", l.Correct(), l.Count, l.Weight)
 	}
 	l.Backward()
 	near(t, "gradient", x.Grad(), []float64{1, 0, 0, 0}, 1e-6, 0)

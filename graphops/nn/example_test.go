@@ -87,7 +87,7 @@ func ExampleCrossEntropy() {
 	f := nn.NewFwd(nn.Config{})
 	logits := f.Input(3, 2, []float32{0, 0, 5, 1, 2, 9}, nil)
 	loss := nn.CrossEntropy(logits, []int32{0, -1, 1}) // the second row has no label
-	fmt.Printf("sum %.4f, weight %v, %d of %d right\n", loss.Sum.Data()[0], loss.Weight, loss.Correct, loss.Count)
+	fmt.Printf("sum %.4f, weight %v, %d of %d right\n", loss.Sum.Data()[0], loss.Weight, loss.Correct(), loss.Count)
 	// Output: sum 0.6941, weight 2, 2 of 2 right
 }
 

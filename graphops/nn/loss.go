@@ -12,13 +12,45 @@ import (
 // Losses of the user's own are made of the operations: Loss{Sum: f.SumAll(…),
 // Weight: rows}. Correct of Count rows were right, for accuracy in passing; 0 of
 // 0 where that means nothing.
+//
+// On a device Sum and Correct are there only when it has come so far. Whoever reads
+// them waits; [Loss.Figures] are for reading them later.
 type Loss struct {
-	Sum            *Tensor // [1,1]
-	Weight         float64
-	Correct, Count int64
+	Sum    *Tensor // [1,1]
+	Weight float64
+	Count  int64
+
+	correct int64
+	figures func() (sum float32, correct int64) // of a device; nil where correct is known
 }
 
-// Mean is Sum/Weight, NaN for a loss without weight.
+// Correct is how many of the Count rows were right. On a device it waits.
+func (l *Loss) Correct() int64 {
+	if l.figures != nil {
+		_, n := l.figures()
+		return n
+	}
+	return l.correct
+}
+
+// SetCorrect says how many of how many rows were right, for a loss of the user's own.
+func (l *Loss) SetCorrect(correct, count int64) {
+	l.correct, l.Count, l.figures = correct, count, nil
+}
+
+// Figures are Sum and Correct for whoever wants them later: what a device has not
+// brought to the host yet is asked for now, and figures waits for it, but for nothing
+// that the device is asked for in between, such as Backward. It may be called after
+// the pass, and more than once.
+func (l *Loss) Figures() (figures func() (sum float32, correct int64)) {
+	if l.figures != nil {
+		return l.figures
+	}
+	sum, correct := l.Sum.Later(), l.correct
+	return func() (float32, int64) { return sum(), correct }
+}
+
+// Mean is Sum/Weight, NaN for a loss without weight. On a device it waits.
 func (l *Loss) Mean() float64 { return float64(l.Sum.Data()[0]) / l.Weight }
 
 // Backward adds the gradient of Sum (not of the mean) to every parameter's G. It
@@ -50,8 +82,8 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 	const op = "CrossEntropy"
 	l := newLoss(op, logits, labels)
 	f, cols := logits.Fwd(), logits.Cols()
-	if sum, correct, ok := f.CrossEntropy(logits, labels); ok {
-		l.Sum, l.Correct = sum, correct
+	if sum, figures, ok := f.CrossEntropy(logits, labels); ok {
+		l.Sum, l.figures = sum, figures
 		return l
 	}
 	x, threads := logits.Data(), f.Config().Threads
@@ -136,7 +168,7 @@ func newLoss(op string, x *Tensor, labels []int32) *Loss {
 func lossGrain(cols int) int { return max(4096/max(cols, 1), 16) }
 
 // add is the sum of row(r) over the labelled rows, in fixed chunks combined in
-// order; it counts the right ones as Correct.
+// order; it counts the right ones.
 func (l *Loss) add(threads, cols int, labels []int32, row func(r int) (loss float64, right bool)) float32 {
 	grain := lossGrain(cols)
 	type part struct {
@@ -161,7 +193,7 @@ func (l *Loss) add(threads, cols int, labels []int32, row func(r int) (loss floa
 	var sum float64
 	for _, p := range parts {
 		sum += p.loss
-		l.Correct += p.correct
+		l.correct += p.correct
 	}
 	return float32(sum)
 }

@@ -53,12 +53,12 @@ func TestLossGradients(t *testing.T) {
 			l := CrossEntropy(x, tc.labels)
 			rx := ref.From(n, tc.cols, tc.x)
 			near(t, "cross entropy", l.Sum.Data(), []float64{refCrossEntropy(rx, tc.labels)}, 1e-6, 1e-6)
-			if tc.correct >= 0 && l.Correct != tc.correct || l.Count != tc.count || l.Weight != float64(tc.count) {
-				t.Errorf("correct %d of %d with weight %v, want %d of %d", l.Correct, l.Count, l.Weight, tc.correct, tc.count)
+			if tc.correct >= 0 && l.Correct() != tc.correct || l.Count != tc.count || l.Weight != float64(tc.count) {
+				t.Errorf("correct %d of %d with weight %v, want %d of %d", l.Correct(), l.Count, l.Weight, tc.correct, tc.count)
 			}
 			correct, count := Accuracy(tc.x, tc.cols, tc.labels)
-			if correct != l.Correct || count != l.Count {
-				t.Errorf("Accuracy counts %d of %d, the loss %d of %d", correct, count, l.Correct, l.Count)
+			if correct != l.Correct() || count != l.Count {
+				t.Errorf("Accuracy counts %d of %d, the loss %d of %d", correct, count, l.Correct(), l.Count)
 			}
 			l.Backward()
 			if n < 100 { // differences of a large sum lose digits
@@ -82,8 +82,8 @@ func TestLossGradients(t *testing.T) {
 			z := f.Leaf(n, tc.cols, tc.x, nil)
 			nll := NLL(f.LogSoftmax(z), tc.labels)
 			near(t, "NLL", nll.Sum.Data(), []float64{refCrossEntropy(rx, tc.labels)}, 1e-5, 1e-5)
-			if nll.Correct != l.Correct || nll.Count != l.Count || nll.Weight != l.Weight {
-				t.Errorf("NLL counts %d of %d", nll.Correct, nll.Count)
+			if nll.Correct() != l.Correct() || nll.Count != l.Count || nll.Weight != l.Weight {
+				t.Errorf("NLL counts %d of %d", nll.Correct(), nll.Count)
 			}
 			nll.Backward()
 			if n < 100 {

@@ -58,7 +58,7 @@ func BCEWithLogits(logits *Tensor, labels []int8) *Loss {
 		sum := 0.0
 		for c, s := range sums {
 			sum += s
-			l.Correct += right[c]
+			l.correct += right[c]
 		}
 		out[0] = float32(sum)
 	}, func(dOut []float32, dIn [][]float32) {

@@ -246,15 +246,24 @@ type Keeper interface {
 	Hold(host []float32) (release func(), err error)
 }
 
+// Deferrer is a Backend that brings an element to the host while it computes on.
+type Deferrer interface {
+	Backend
+	// Later asks for the first element of src as it is now. wait waits for it, and for
+	// nothing asked for later; it may be called when src is gone, and more than once.
+	Later(src Buffer) (wait func() float32)
+}
+
 // CrossEntropies is a Backend that computes the loss of package nn's CrossEntropy
 // itself. labels hold a word for each of the rows, classes or -1 for none, as
 // Upload puts them; out and d have one element.
 type CrossEntropies interface {
 	Backend
 	// CrossEntropy is out = Σ log Σ_c e^x[r,c] - x[r,labels[r]] over the labelled
-	// rows. It waits for that and for the number of those whose greatest logit, the
-	// first of equal ones, is the label's.
-	CrossEntropy(out, x, labels Buffer, rows, cols int) (sum float32, correct int64)
+	// rows. figures waits for that and for the number of those whose greatest logit,
+	// the first of equal ones, is the label's; it may be called when out is gone, and
+	// more than once.
+	CrossEntropy(out, x, labels Buffer, rows, cols int) (figures func() (sum float32, correct int64))
 	// CrossEntropyGrad is dx[r,c] = d·(softmax(x[r,:])[c] - [c = labels[r]]), and 0 for
 	// rows without a label.
 	CrossEntropyGrad(dx, d, x, labels Buffer, rows, cols int, acc bool)

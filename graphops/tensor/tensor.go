@@ -99,8 +99,8 @@ type Tensor struct {
 	need       bool // a gradient flows to it
 	leaf       bool // its gradient is kept for Grad
 	param      *Param
-	grad       *slab     // nil until the first contribution
-	known      []float32 // the elements on the host as well, where the operation brought them
+	grad       *slab          // nil until the first contribution
+	later      func() float32 // of a [1,1] that is on its way to the host
 	// While the elements are known otherwise: by the non-zero ones, by what they
 	// are computed from, or by where their rows are.
 	sparse *sparse
@@ -138,10 +138,29 @@ func (t *Tensor) RequiresGrad() bool { return t.need }
 // until the next Reset; on others it is a copy.
 func (t *Tensor) Data() []float32 {
 	t.f.use("Data", t)
-	if t.known != nil {
-		return slices.Clone(t.known)
+	if t.later != nil {
+		return []float32{t.later()}
 	}
 	return t.f.host(t.buf)
+}
+
+// Later is the element of a [1,1] tensor, for whoever wants it later: on a device it
+// is asked for now, and wait waits for it, but for nothing the device is asked for in
+// between. wait may be called after the pass, and more than once.
+func (t *Tensor) Later() (wait func() float32) {
+	t.f.use("Later", t)
+	if t.rows != 1 || t.cols != 1 {
+		fail("Later", "the tensor is %s, not [1,1]; reduce it first, with SumAll or a loss", t.shape())
+	}
+	if t.later == nil {
+		if be, ok := t.f.be.(Deferrer); ok {
+			t.later = be.Later(t.buf)
+		} else {
+			v := t.f.host(t.buf)[0]
+			t.later = func() float32 { return v }
+		}
+	}
+	return t.later
 }
 
 // CopyTo puts the elements into dst [Rows·Cols]. Where nothing has asked for them

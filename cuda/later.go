@@ -1,0 +1,90 @@
+package cuda
+
+import "sync"
+
+// Copies of a few bytes to the host that nobody waits for yet, such as a step's loss, have a ring of pinned
+// slots a stream. It is made as the device is opened, for the same reason as the stage.
+const (
+	// LaterSize is the most bytes that [Stream.CopyOutLater] copies.
+	LaterSize  = 64
+	laterSlots = 64
+)
+
+type laters struct {
+	mu    sync.Mutex
+	mem   *Pinned
+	slots [laterSlots]struct {
+		done *Event
+		who  *Later // has the slot's bytes; nil for nobody
+	}
+	next int
+}
+
+func (g *laters) fill(d *Device) (err error) {
+	if g.mem, err = d.Pin(laterSlots * LaterSize); err != nil {
+		return err
+	}
+	for i := range g.slots {
+		if g.slots[i].done, err = d.Event(false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Later are bytes on their way to the host.
+type Later struct {
+	s    *Stream
+	slot int
+	n    int64
+	// Under the ring's mu:
+	bytes []byte
+	err   error
+	got   bool
+}
+
+// CopyOutLater asks for n bytes from src, at most [LaterSize], as they are at this point of the stream's
+// work. It returns at once, but where 64 more such copies were asked for and nobody waited for the first of
+// them: then that is waited for.
+func (s *Stream) CopyOutLater(src Ptr, n int64) *Later {
+	g := &s.laters
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	slot := &g.slots[g.next]
+	if slot.who != nil {
+		slot.who.get()
+	}
+	l := &Later{s: s, slot: g.next, n: n}
+	slot.who = l
+	s.CopyToPinned(g.mem, int64(g.next)*LaterSize, src, n)
+	s.Record(slot.done)
+	g.next = (g.next + 1) % laterSlots
+	return l
+}
+
+// Wait waits for the bytes, and for nothing that was asked of the stream after them. The error is the
+// device's failure. Calling it again gives the same; the bytes are the caller's to read.
+func (l *Later) Wait() ([]byte, error) {
+	g := &l.s.laters
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l.get()
+	return l.bytes, l.err
+}
+
+// get takes the bytes out of the slot. The caller holds mu.
+func (l *Later) get() {
+	if l.got {
+		return
+	}
+	l.got = true
+	slot := &l.s.laters.slots[l.slot]
+	slot.who = nil
+	if l.err = slot.done.Sync(); l.err != nil {
+		return
+	}
+	l.err = l.s.d.alive("copying from the device", func() {
+		at := int64(l.slot) * LaterSize
+		l.bytes = append(l.bytes, l.s.laters.mem.Bytes[at:at+l.n]...)
+	})
+}
