@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
@@ -43,11 +44,12 @@ func Doctor(ctx context.Context) (Diagnosis, error) {
 		return nil, fmt.Errorf("gnb: %w; in a checkout: go run ./gnb/cmd/gnb doctor", err)
 	}
 	cmd := exec.CommandContext(ctx, path, "doctor", "--json")
+	cmd.WaitDelay = 2 * time.Second // what a program that it asked leaves behind may keep its output open
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return nil, fmt.Errorf("gnb: running %s: %w", path, err)
 	}
 	var last struct {

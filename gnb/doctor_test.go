@@ -37,6 +37,8 @@ func TestDoctor(t *testing.T) {
 	t.Setenv("GNB_HELPER", program)
 	for _, tc := range []struct{ name, body, err string }{
 		{"findings", `echo '{"event":"result","checks":[{"name":"disk","ok":false,"detail":"full","fix":"free some"}]}'; exit 1`, ""},
+		{"findings, and a process that it left", `echo '{"event":"result","checks":[{"name":"disk","ok":false,"detail":"full","fix":"free some"}]}'; while [ -e "$0" ]; do sleep 0.1; done & exit 1`, ""},
+		{"findings, and a process that it left", `echo '{"event":"result","checks":[{"name":"disk","ok":false,"detail":"full","fix":"free some"}]}'; while [ -e "$0" ]; do sleep 0.1; done & exit 0`, ""},
 		{"another program", `echo hello`, "did not say what it found"},
 		{"an old one", `echo "there is no command doctor" >&2; exit 2`, "there is no command doctor"},
 		{"none", "", "cannot be found"},

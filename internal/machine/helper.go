@@ -74,6 +74,7 @@ type helper struct {
 	interval time.Duration
 	pause    time.Duration // before the first restart; each further one waits twice as long
 	quiet    time.Duration // a helper that writes nothing for so long is ended
+	longest  int           // bytes of a line; one that writes a longer one is ended
 
 	mu     sync.Mutex
 	latest Reading
@@ -85,7 +86,7 @@ const maxPause = 30 * time.Second
 
 func newHelper(file string, interval time.Duration) *helper {
 	return &helper{
-		file: file, interval: interval, pause: time.Second, quiet: 10*time.Second + 3*interval,
+		file: file, interval: interval, pause: time.Second, quiet: 10*time.Second + 3*interval, longest: 4 << 20,
 		latest: Reading{Note: Starting}, at: time.Now(),
 	}
 }
@@ -227,8 +228,11 @@ func (h *helper) listen(out io.Reader, alive chan<- struct{}) error {
 	lines := bufio.NewReader(out)
 	greeted := false
 	for {
-		line, err := readLine(lines, 4<<20)
-		if err != nil {
+		line, err := readLine(lines, h.longest)
+		switch {
+		case errors.Is(err, errLong):
+			return fmt.Errorf("%s wrote %w, which is no reading of GPUs; set %s to the gnb of this release", h.file, err, HelperEnv)
+		case err != nil:
 			return nil // the process says more about its end
 		}
 		select {
@@ -274,10 +278,12 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
 		case len(line) > limit:
-			return nil, fmt.Errorf("a line of more than %d bytes", limit)
+			return nil, fmt.Errorf("%w of more than %d bytes", errLong, limit)
 		}
 	}
 }
+
+var errLong = errors.New("a line")
 
 // why is how a helper came to its end.
 func (h *helper) why(err error, stderr string) error {

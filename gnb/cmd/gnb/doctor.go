@@ -108,7 +108,7 @@ func checkGo(ctx context.Context, _ patient) check {
 	if err != nil {
 		return bad(fix, "there is no go command on PATH; cells are compiled with it")
 	}
-	b, err := exec.CommandContext(ctx, path, "env", "GOVERSION").Output()
+	b, err := ask(ctx, path, "env", "GOVERSION")
 	if err != nil {
 		return bad(fix, "%s does not run: %v", path, err)
 	}
@@ -133,7 +133,7 @@ func python(p patient) string {
 func checkPython(ctx context.Context, p patient) check {
 	const fix = "install Python " + minPython + " or newer (Debian: apt install python3 python3-venv); only Jupyter needs it"
 	exe := python(p)
-	b, err := exec.CommandContext(ctx, exe, "-c", "import sys; print('go%d.%d.%d' % sys.version_info[:3])").Output()
+	b, err := ask(ctx, exe, "-c", "import sys; print('go%d.%d.%d' % sys.version_info[:3])")
 	if err != nil {
 		return bad(fix, "%s does not run: %v", exe, err)
 	}
@@ -154,7 +154,7 @@ for name in ("jupyterlab", "notebook", "nbclassic", "nbclient", "jupyter_client"
 
 func checkJupyter(ctx context.Context, p patient) check {
 	exe := python(p)
-	b, err := exec.CommandContext(ctx, exe, "-c", jupyterProbe).Output()
+	b, err := ask(ctx, exe, "-c", jupyterProbe)
 	found := strings.Join(strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' }), ", ")
 	if err == nil && strings.Contains(found, "jupyter_client") {
 		return good("%s", found)
@@ -205,7 +205,7 @@ func checkKernel(ctx context.Context, p patient) check {
 	if err := isModule(module); err != nil {
 		return bad(fix, "%s: %v", file, err)
 	}
-	if err := exec.CommandContext(ctx, gonb, "-V").Run(); err != nil {
+	if _, err := ask(ctx, gonb, "-V"); err != nil {
 		return bad(fix, "%s does not run: %v", gonb, err)
 	}
 	// What -V prints is not kept up to date in every release; the build's own record is.

@@ -101,7 +101,7 @@ func checkCUDABuild(ctx context.Context, p patient) check {
 
 // compiler is the C compiler that the go command uses.
 func compiler(ctx context.Context) (string, error) {
-	b, err := exec.CommandContext(ctx, "go", "env", "CC").Output()
+	b, err := ask(ctx, "go", "env", "CC")
 	if err != nil {
 		return "", fmt.Errorf("asking the go command for the C compiler: %w", err)
 	}

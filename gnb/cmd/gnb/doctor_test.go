@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // writeProgram makes an executable shell script.
@@ -50,6 +53,27 @@ func TestDoctorFailsWhenACheckDoes(t *testing.T) {
 	status, stdout, stderr := runFor(t, doctor)
 	if status != statusFailed || !strings.Contains(stdout, "FAIL  kernel") || !strings.Contains(stderr, "kernel") {
 		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+}
+
+// A program that ends and leaves a process that has its output, or that does not end,
+// keeps nobody waiting.
+func TestAskReturns(t *testing.T) {
+	dir := t.TempDir()
+	const child = `while [ -e "$0" ]; do sleep 0.1; done &`
+	left, stuck := filepath.Join(dir, "left"), filepath.Join(dir, "stuck")
+	writeProgram(t, left, child+"\necho go1.26.1")
+	writeProgram(t, stuck, child+"\nwait")
+	if b, err := ask(t.Context(), left, "env"); err != nil || string(b) != "go1.26.1\n" {
+		t.Errorf("one that left a process: %q, %v", b, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := ask(ctx, stuck); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "it does not answer") {
+		t.Errorf("one that does not end: %v", err)
+	}
+	if c := checkGo(ctx, patient{}); c.OK || !strings.Contains(c.Detail, "does not answer") {
+		t.Errorf("the check: %+v", c)
 	}
 }
 

@@ -301,7 +301,7 @@ func userJupyterDir() (string, error) {
 func moduleDir(ctx context.Context) (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Sum == "" { // only what was downloaded has a checksum
-		out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", modulePath).Output()
+		out, err := ask(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", modulePath)
 		if path, dir, ok := strings.Cut(strings.TrimSpace(string(out)), " "); err == nil && ok && path == modulePath {
 			return dir, nil
 		}

@@ -54,7 +54,7 @@ func buildTools(ctx context.Context, bin string, packages []string, out *output)
 	if err != nil {
 		return err
 	}
-	version, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
+	version, err := ask(ctx, "go", "env", "GOVERSION")
 	if err != nil {
 		return fmt.Errorf("go env GOVERSION: %w", err)
 	}
