@@ -50,6 +50,9 @@ type deviceWeights interface {
 	// Put copies the parameters to the device, Pull everything from it.
 	Put() error
 	Pull(o nn.Optimizer) error
+	// PutFixed and PullFixed are those of the parameters that are not trained alone.
+	PutFixed() error
+	PullFixed() error
 	// Reduce adds the gradient up over all ranks. Collective.
 	Reduce()
 }

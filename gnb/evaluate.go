@@ -163,8 +163,15 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 // agree gives every rank rank 0's parameters that are not trained: running
 // statistics of a BatchNorm, which each rank takes from its own rows. Collective.
 func (w *Worker) agree(n *network) {
-	if fixed := n.params.Fixed(); len(fixed) > 0 {
+	fixed := n.params.Fixed()
+	switch {
+	case len(fixed) == 0:
+	case n.dev == nil:
 		w.check(w.comm.Broadcast(w.site("running statistics"), 0, fixed))
+	case w.World() > 1:
+		w.check(n.dev.PullFixed())
+		w.check(w.comm.Broadcast(w.site("running statistics"), 0, fixed))
+		w.check(n.dev.PutFixed())
 	}
 }
 

@@ -276,7 +276,6 @@ func (r *featureRows) done() { r.Done() }
 type weights struct {
 	*backend.Weights
 	g *device
-	p *nn.Params
 }
 
 func (g *device) weights(p *nn.Params) (deviceWeights, error) {
@@ -284,10 +283,8 @@ func (g *device) weights(p *nn.Params) (deviceWeights, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &weights{w, g, p}, nil
+	return &weights{w, g}, nil
 }
-
-func (w *weights) Put() error { return w.g.be.Push(w.p.Flat()) }
 
 func (w *weights) Reduce() {
 	if w.g.ranks != nil {

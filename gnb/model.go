@@ -185,6 +185,9 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 			w.whole = &whole{len(b.Seeds), b.Edges()}
 		}
 	}
+	if n.dev != nil && len(n.params.Fixed()) > 0 {
+		n.ahead = true // running statistics move as layers run
+	}
 	n.fwd.Reset(n.config(true, epoch, step))
 	return n.fwd, b.input(n.fwd)
 }

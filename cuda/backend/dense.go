@@ -160,6 +160,11 @@ func (b *Backend) CrossEntropy(out, x, labels tensor.Buffer, rows, cols int) (fi
 	}
 }
 
+// Track implements [tensor.Backend].
+func (b *Backend) Track(y, x tensor.Buffer, keep, share float64) {
+	b.run("track_f32", kernels.Items(y.N), addr(y), addr(x), y.N, keep, share)
+}
+
 // Later implements [tensor.Deferrer].
 func (b *Backend) Later(src tensor.Buffer) (wait func() float32) {
 	later := b.s.CopyOutLater(addr(src), 4)

@@ -10,8 +10,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// Weights are a model's trained weights on the device, with their gradient, which
-// backward passes add to there, and the state of an optimiser.
+// Weights are a model's weights on the device, those that are not trained too (such as
+// the running statistics of a nn.BatchNorm, which training passes move there), with the
+// gradient, which backward passes add to there, and the state of an optimiser.
 //
 //	w, err := be.Weights(params)
 //	for … {
@@ -45,6 +46,13 @@ func (b *Backend) Weights(p *nn.Params) (*Weights, error) {
 		b.Drop(p.Flat())
 		return nil, err
 	}
+	if len(p.Fixed()) > 0 {
+		if _, err = b.Keep(p.Fixed()); err != nil {
+			b.Drop(p.Flat())
+			b.Drop(w.grad)
+			return nil, err
+		}
+	}
 	return w, nil
 }
 
@@ -52,6 +60,7 @@ func (b *Backend) Weights(p *nn.Params) (*Weights, error) {
 func (w *Weights) Close() {
 	w.b.Drop(w.p.Flat())
 	w.b.Drop(w.grad)
+	w.b.Drop(w.p.Fixed())
 	for _, s := range w.state {
 		s.Free()
 	}
@@ -144,16 +153,31 @@ func (w *Weights) push(o nn.Optimizer) error {
 // Push copies the host's weights and o's state to the device, as after loading a
 // checkpoint.
 func (w *Weights) Push(o nn.Optimizer) error {
-	if err := w.b.Push(w.p.Flat()); err != nil {
+	if err := w.Put(); err != nil {
 		return err
 	}
 	return w.push(o)
 }
 
+// Put copies the host's weights to the device, without an optimiser's state.
+func (w *Weights) Put() error {
+	if err := w.b.Push(w.p.Flat()); err != nil {
+		return err
+	}
+	return w.PutFixed()
+}
+
+// PutFixed copies the host's weights that are not trained to the device, PullFixed
+// from it. PullFixed waits.
+func (w *Weights) PutFixed() error { return w.b.Push(w.p.Fixed()) }
+
+// PullFixed is the reverse of PutFixed.
+func (w *Weights) PullFixed() error { return w.b.Pull(w.p.Fixed()) }
+
 // Pull copies the weights, the gradient and the optimiser's state to the host. It
 // waits.
 func (w *Weights) Pull(o nn.Optimizer) error {
-	for _, host := range [][]float32{w.p.Flat(), w.grad} {
+	for _, host := range [][]float32{w.p.Flat(), w.grad, w.p.Fixed()} {
 		if err := w.b.Pull(host); err != nil {
 			return err
 		}

@@ -116,3 +116,9 @@ KERNEL col_inverses_f32(float *__restrict__ variance, float *__restrict__ inv, c
     inv[c] = (float)(1 / sqrt((double)v + eps));
   }
 }
+// track_f32: y[i] = keep·y[i] + share·x[i] in double precision, each product rounded as the CPU's: running
+// statistics. Grid: a thread an element, striding. Bytes: 12 an element; 256 elements: 3 KB, 1 ns.
+KERNEL track_f32(float *__restrict__ y, const float *__restrict__ x, i64 n, double keep, double share) {
+  for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
+    y[i] = (float)__dadd_rn(__dmul_rn(keep, (double)y[i]), __dmul_rn(share, (double)x[i]));
+}

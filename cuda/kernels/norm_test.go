@@ -132,6 +132,12 @@ func TestColumnMoments(t *testing.T) {
 			cpu.ColInverses(buf(stat), buf(of), buf(sum), rows, eps)
 			same(g, "col_inverses_f32 variance", variance, stat, 0, n)
 			same(g, "col_inverses_f32 inv", inv, of, 0, n)
+
+			x := random(n, 2)
+			y := put(g, sum)
+			g.run("track_f32", Items(n), y, put(g, x), n, 0.9, 0.1*7/6)
+			cpu.Track(buf(sum), buf(x), 0.9, 0.1*7/6)
+			same(g, "track_f32", y, sum, 0, n)
 		}
 	})
 }

@@ -1,7 +1,5 @@
 package nn
 
-import "math"
-
 // LayerNorm is y = (x - mean) / √(variance + eps) · weight + bias, with the mean
 // and the variance of each row of x [N, F]. A row depends on no other, so it is
 // the same in whatever batch.
@@ -88,32 +86,21 @@ func ones(weight, bias *Param, init func(p *Param, bound float64)) {
 }
 
 // Forward implements [Module]. While the pass trains it changes the running
-// statistics.
+// statistics: those that a device keeps, without waiting for it (see [tensor.Keeper]),
+// else the host's.
 func (l *BatchNorm) Forward(f *Fwd, x *Tensor) *Tensor {
 	if !f.Train() {
-		cols := l.Weight.Cols
-		shift, scale := make([]float32, cols), make([]float32, cols)
-		for i := range shift {
-			shift[i] = -l.RunningMean.W[i]
-			scale[i] = float32(1 / math.Sqrt(float64(l.RunningVar.W[i])+l.Eps))
-		}
-		x = f.MulCols(f.AddRow(x, f.Input(1, cols, shift, nil)), f.Input(1, cols, scale, nil))
+		x = f.NormBy(x, f.Param(l.RunningMean), f.Param(l.RunningVar), l.Eps)
 	} else {
 		n := x.Rows()
 		y, mean, variance := f.ColNorm(x, l.Eps)
 		if n > 0 {
-			l.move(l.RunningMean.W, mean, 1)
+			f.Track(l.RunningMean, mean, 1-l.Momentum, l.Momentum)
 		}
 		if n > 1 {
-			l.move(l.RunningVar.W, variance, float64(n)/float64(n-1))
+			f.Track(l.RunningVar, variance, 1-l.Momentum, l.Momentum*(float64(n)/float64(n-1)))
 		}
 		x = y
 	}
 	return f.AddRow(f.MulCols(x, f.Param(l.Weight)), f.Param(l.Bias))
-}
-
-func (l *BatchNorm) move(running, to []float32, scale float64) {
-	for i, v := range to {
-		running[i] = float32((1-l.Momentum)*float64(running[i]) + l.Momentum*scale*float64(v))
-	}
 }

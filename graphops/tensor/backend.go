@@ -183,6 +183,8 @@ type Backend interface {
 	// ColInverses is variance[c] = sum[c]/n and inv[c] = 1/√(variance[c] + eps).
 	ColMeans(mean, minus, sum Buffer, n int)
 	ColInverses(variance, inv, sum Buffer, n int, eps float64)
+	// Track is y ← keep·y + share·x, element by element in float64.
+	Track(y, x Buffer, keep, share float64)
 
 	// Dropout writes the mask [MaskWords] and out = x masked and scaled.
 	Dropout(out, mask, x Buffer, rows, cols int, k DropoutKey)

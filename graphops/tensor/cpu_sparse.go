@@ -302,6 +302,12 @@ func (c *cpu) ColInverses(variance, inv, sum Buffer, n int, eps float64) {
 	}
 }
 
+func (c *cpu) Track(y, x Buffer, keep, share float64) {
+	for i, v := range x.Host {
+		y.Host[i] = float32(keep*float64(y.Host[i]) + share*float64(v))
+	}
+}
+
 func (c *cpu) RowNormGrad(dx, dy, y, inv Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {

@@ -15,35 +15,73 @@ func (f *Fwd) RowNorm(x *Tensor, eps float64) *Tensor {
 
 // ColNorm is, column by column, (x - mean) / √(variance + eps), with the mean and
 // the variance of the column over all rows: what a batch norm trains with. It
-// returns these as well, [Cols] each, in fresh host memory; with no rows they are
+// returns these as well, [1,Cols] each and without gradients; with no rows they are
 // 0. The rows keep their space, but each depends on all others. Sums run over
 // chunks of rows in a fixed tree.
-func (f *Fwd) ColNorm(x *Tensor, eps float64) (out *Tensor, mean, variance []float32) {
+func (f *Fwd) ColNorm(x *Tensor, eps float64) (out, mean, variance *Tensor) {
 	f.use("ColNorm", x)
 	n, c := x.rows, x.cols
-	out = f.result(n, c, x.sp)
+	out, mean, variance = f.result(n, c, x.sp), f.result(1, c, nil), f.result(1, c, nil)
 	by := max(n, 1)
-	slab, stats := f.mem.get(c), f.mem.get(2*c)
-	row, both := slab.buf(c), stats.buf(2*c)
+	slab := f.mem.get(c)
+	row := slab.buf(c)
 	inv := f.mem.get(c).buf(c)
 	f.be.ColSum(row, x.buf, n, c, false)
 	minus := inv // until the inverses are known
-	f.be.ColMeans(both.Slice(0, c), minus, row, by)
+	f.be.ColMeans(mean.buf, minus, row, by)
 	centred := f.mem.get(n * c)
 	d := centred.buf(n * c)
 	f.be.AddRow(d, minus, n, c, false)
 	f.be.Unary(ScaleOp, d, x.buf, 1, true)
 	f.be.ColDot(row, d, d, n, c, false)
-	f.be.ColInverses(both.Slice(c, 2*c), inv, row, by, eps)
+	f.be.ColInverses(variance.buf, inv, row, by, eps)
 	f.be.ColScale(out.buf, d, inv, n, c, false)
-	host := make([]float32, 2*c)
-	f.be.Download(host, both)
 	f.mem.put(centred)
-	f.mem.put(stats)
 	f.mem.put(slab)
 	return f.record(out, func(dOut Buffer) {
 		f.give(x, func(dx Buffer, acc bool) { f.colNormGrad(dx, dOut, out.buf, inv, n, c, acc) })
-	}, x), host[:c:c], host[c:]
+	}, x), mean, variance
+}
+
+// NormBy is, column by column, (x - mean) / √(variance + eps) with a mean and a
+// variance that are given, [1,Cols] each and without gradients: what a batch norm
+// evaluates with. The rows keep their space.
+func (f *Fwd) NormBy(x, mean, variance *Tensor, eps float64) *Tensor {
+	f.check("NormBy", x)
+	f.use("NormBy", mean, variance)
+	c := x.cols
+	for _, s := range []*Tensor{mean, variance} {
+		if s.rows != 1 || s.cols != c {
+			fail("NormBy", "x is %s and a statistic is %s: it must be [1,%d]", x.shape(), s.shape(), c)
+		}
+	}
+	minus, inv := f.result(1, c, nil), f.result(1, c, nil)
+	same := f.mem.get(c) // the statistics again
+	f.be.ColMeans(same.buf(c), minus.buf, mean.buf, 1)
+	f.be.ColInverses(same.buf(c), inv.buf, variance.buf, 1, eps)
+	f.mem.put(same)
+	return f.MulCols(f.AddRow(x, minus), inv)
+}
+
+// Track moves a parameter that is not trained towards x of its size, such as a running
+// mean towards a batch's: p.W ← keep·p.W + share·x in float64, at once. On a device
+// that keeps a copy of p.W ([Keeper]) the copy moves, and p.W stays behind.
+func (f *Fwd) Track(p *Param, x *Tensor, keep, share float64) {
+	f.use("Track", x)
+	if len(p.W) != x.rows*x.cols {
+		fail("Track", "parameter %q has %d elements and x is %s", p.Name, len(p.W), x.shape())
+	}
+	to := f.wrap(p.W)
+	f.be.Track(to, x.buf, keep, share)
+	if to.Dev == nil {
+		return
+	}
+	if k, ok := f.be.(Keeper); ok {
+		if _, kept := k.Kept(p.W); kept {
+			return
+		}
+	}
+	f.be.Download(p.W, to)
 }
 
 // colNormGrad is dx = inv·(dy - mean(dy) - y·mean(dy·y)), means over rows.

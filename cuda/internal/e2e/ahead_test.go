@@ -19,6 +19,7 @@ func TestTheHostIsAStepAhead(t *testing.T) {
 	for name, o := range map[string]gnb.TrainOptions{
 		"one batch a step":  {},
 		"two virtual ranks": {VirtualRanks: 2},
+		"batch norm":        {Norm: "batch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ds := load(t, "planted?nodes=2708&classes=7&features=32&degree=4")

@@ -28,6 +28,7 @@ func TestModels(t *testing.T) {
 		"mlp":            {gnb.MLP, 1, func(o *gnb.TrainOptions) {}},
 		"sage, virtual":  {gnb.SAGE, 2, func(o *gnb.TrainOptions) { o.VirtualRanks = 2 }},
 		"sage, norm":     {gnb.SAGE, 1, func(o *gnb.TrainOptions) { o.Norm, o.Residual = "layer", true }},
+		"batch norm":     {gnb.SAGE, 2, func(o *gnb.TrainOptions) { o.Norm, o.CheckpointEvery = "batch", 1 }},
 		"sampled eval":   {gnb.SAGE, 1, func(o *gnb.TrainOptions) { o.Eval = "sampled" }},
 		"all neighbours": {gnb.SAGE, 1, func(o *gnb.TrainOptions) { o.Fanouts = []int{-1, -1} }},
 	} {

@@ -203,6 +203,10 @@ func (d device) ColInverses(variance, inv, sum tensor.Buffer, n int, eps float64
 	d.cpu.ColInverses(host(variance), host(inv), host(sum), n, eps)
 }
 
+func (d device) Track(y, x tensor.Buffer, keep, share float64) {
+	d.cpu.Track(host(y), host(x), keep, share)
+}
+
 func (d device) RowNormGrad(dx, dy, y, inv tensor.Buffer, rows, cols int, acc bool) {
 	d.cpu.RowNormGrad(host(dx), host(dy), host(y), host(inv), rows, cols, acc)
 }

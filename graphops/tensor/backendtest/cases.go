@@ -166,6 +166,24 @@ func dense(r, c int) []testCase {
 			func(f *fwd, x []*tns) *tns { y, _, _ := f.ColNorm(x[0], 0.1); return y },
 			func(x []mat) mat { return ref.ColNorm(x[0], 0.1) },
 		}, {
+			"NormBy",
+			[]input{x},
+			func(f *fwd, x []*tns) *tns {
+				mean, variance := make([]float32, c), make([]float32, c)
+				for i := range mean {
+					mean[i], variance[i] = float32(i%5)/4-0.5, float32(i%3)/2
+				}
+				return f.NormBy(x[0], f.Input(1, c, mean, nil), f.Input(1, c, variance, nil), 0.1)
+			},
+			func(x []mat) mat {
+				y := x[0].Map(func(v float64) float64 { return v })
+				for i := range y.Data {
+					k := i % c
+					y.Data[i] = (y.Data[i] - (float64(k%5)/4 - 0.5)) / math.Sqrt(float64(k%3)/2+0.1)
+				}
+				return y
+			},
+		}, {
 			"MulCols",
 			[]input{x, random(1, c)},
 			func(f *fwd, x []*tns) *tns { return f.MulCols(x[0], x[1]) },
