@@ -23,11 +23,18 @@ import (
 // maps its files; nothing is copied, and workers share the pages.
 func Load(ctx context.Context, spec string) (*Dataset, error) {
 	multigpuEnter()
+	o := dataset.LoadOptions{Get: getByCommand}
 	if name, _, _ := strings.Cut(spec, "?"); slices.ContainsFunc(dataset.Generators(), func(g dataset.Generator) bool { return g.Name == name }) {
-		bar := live.ProgressWith("generating "+spec, 0, live.BarOptions{After: time.Second})
+		bar := live.ProgressWith("generating "+spec, 0, live.BarOptions{Unit: "%", After: time.Second})
 		defer bar.Done()
+		last := int64(0)
+		o.Progress = func(done, total int64) {
+			bar.SetTotal(total)
+			bar.Add(done - last)
+			last = done
+		}
 	}
-	return dataset.LoadWith(ctx, spec, getByCommand)
+	return dataset.LoadWith(ctx, spec, o)
 }
 
 // getByCommand gets a published dataset by the command gnb, which the kernel has

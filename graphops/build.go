@@ -26,7 +26,13 @@ type BuildOptions struct {
 	// Threads is the number of threads (0: GOMAXPROCS). It does not change the
 	// result.
 	Threads int
+	// Progress, unless nil, is told by any of the threads that so many edges more have
+	// been counted, moved or sorted: [BuildPasses] times the edges of the list in all.
+	Progress func(edges int)
 }
+
+// BuildPasses is how often [FromEdges] goes over the edges.
+const BuildPasses = 3
 
 // FromEdges builds the graph with the edges src[i] → dst[i] on the given number
 // of nodes. The result does not depend on the order of the edges nor on the
@@ -41,7 +47,7 @@ func FromEdges(nodes int, src, dst []int32, o BuildOptions) (*Graph, error) {
 	if err := checkEdges(nodes, src, dst, o.Threads); err != nil {
 		return nil, err
 	}
-	b := builder{nodes: nodes, edges: len(src), dedup: !o.KeepDuplicates, threads: o.Threads}
+	b := builder{nodes: nodes, edges: len(src), dedup: !o.KeepDuplicates, threads: o.Threads, progress: o.Progress}
 	if o.Undirected {
 		b.pack = func(buf []uint64, lo, hi int) []uint64 {
 			for i := lo; i < hi; i++ {
@@ -122,9 +128,16 @@ func packEdge(src, dst int32) uint64 { return uint64(uint32(dst))<<32 | uint64(u
 type builder struct {
 	nodes, edges int
 	// pack appends the directed edges that input edges [lo, hi) stand for.
-	pack    func(buf []uint64, lo, hi int) []uint64
-	dedup   bool
-	threads int
+	pack     func(buf []uint64, lo, hi int) []uint64
+	dedup    bool
+	threads  int
+	progress func(edges int)
+}
+
+func (b *builder) passed(edges int) {
+	if b.progress != nil {
+		b.progress(edges)
+	}
 }
 
 func (b *builder) build() *Graph {
@@ -141,6 +154,11 @@ func (b *builder) build() *Graph {
 		// The rows' ends within the bucket are written to Indptr[first+1:last+1];
 		// the bucket's own start is added when all buckets are known.
 		kept[k] = sortBucket(edges, int32(first), g.Indptr[first+1:last+1], g.Indices[starts[k]:starts[k+1]], b.dedup)
+		// The bucket's part of the list, which is shorter than what its edges stand for.
+		share := func(at int64) int { return int(float64(b.edges) * (float64(at) / float64(len(packed)))) }
+		if len(packed) > 0 {
+			b.passed(share(starts[k+1]) - share(starts[k]))
+		}
 	})
 
 	var total int64
@@ -181,6 +199,7 @@ func (b *builder) scatter(shift, buckets int) (packed []uint64, starts []int64) 
 				count[e>>(32+shift)]++
 			}
 		})
+		b.passed(hi - lo)
 	})
 	starts = make([]int64, buckets+1)
 	var n int64
@@ -201,6 +220,7 @@ func (b *builder) scatter(shift, buckets int) (packed []uint64, starts []int64) 
 				head[k]++
 			}
 		})
+		b.passed(hi - lo)
 	})
 	return packed, starts
 }

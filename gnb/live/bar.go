@@ -24,6 +24,7 @@ type Bar struct {
 	now   func() time.Time
 
 	show  func(line string, share float64, last bool) error
+	gauge bool // show has the share beside the line
 	every time.Duration
 	quit  chan struct{}
 	done  chan struct{}
@@ -38,7 +39,8 @@ type Bar struct {
 // BarOptions of a Bar; the zero value is the good default.
 type BarOptions struct {
 	Options
-	// Unit is what is counted, as in "rows"; "B" counts bytes and shows KiB, MiB.
+	// Unit is what is counted, as in "rows"; "B" counts bytes and shows KiB, MiB, and
+	// "%" shows the share that is done, of a total in whatever there is to count.
 	Unit string
 	// After is how long a task has to take for anything to be shown of it.
 	After time.Duration
@@ -188,6 +190,12 @@ func (b *Bar) line(last bool) (string, float64) {
 			parts = append(parts, number(rate)+"/s")
 		}
 	}
+	if b.o.Unit == "%" {
+		parts = nil
+		if share >= 0 && (last || !b.gauge) {
+			parts = append(parts, percent(share))
+		}
+	}
 	switch {
 	case last && total > 0 && n < total:
 		parts = append(parts, "stopped after "+elapsed(spent))
@@ -203,6 +211,7 @@ func (b *Bar) line(last bool) (string, float64) {
 
 func (b *Bar) terminal() func(string, float64, bool) error {
 	st, out := termStyle(), b.o.Out
+	b.gauge = true
 	return func(line string, share float64, last bool) error {
 		if last {
 			return write(out, "\r"+line+eraseLine+"\n")
@@ -211,6 +220,8 @@ func (b *Bar) terminal() func(string, float64, bool) error {
 		gauge := ""
 		if room := w - width(line) - len("  100 %"); share >= 0 && room >= 6 {
 			gauge = st.gauge(share, min(room, 24)) + fmt.Sprintf(" %5s  ", percent(share))
+		} else if share >= 0 {
+			line = percent(share) + "  " + line
 		}
 		return write(out, "\r"+gauge+fit(line, w)+eraseLine)
 	}

@@ -64,7 +64,7 @@ func TestBarOnTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	// No terminal at all: 20 columns are assumed, the text goes first.
-	if got := screen(t, out.String(), 20); len(got) != 1 || !strings.HasPrefix(got[0], "convert  1,000 of") {
+	if got := screen(t, out.String(), 20); len(got) != 1 || !strings.HasPrefix(got[0], "50 %  convert  1,00") {
 		t.Errorf("it shows %q", got)
 	}
 	line, share = b.line(true)
@@ -90,6 +90,28 @@ func TestBarInPipe(t *testing.T) {
 		ls := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 		if len(ls) != 3 || !strings.HasSuffix(ls[0], "00:05") || ls[2] != "600  50/s  00:12" {
 			t.Errorf("it wrote %q", ls)
+		}
+	})
+}
+
+// Work in no unit that people know is shown as a share, once there is a total.
+func TestBarOfAShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &tape{}
+		b := ProgressWith("generating", 0, BarOptions{Options: Options{Display: d}, Unit: "%"})
+		time.Sleep(2*time.Second + 50*time.Millisecond)
+		b.SetTotal(1 << 40)
+		b.Add(1 << 38)
+		time.Sleep(4 * time.Second)
+		b.Add(1 << 38)
+		time.Sleep(100 * time.Millisecond)
+		all := d.all()
+		first, now := plainOf(all[0]), plainOf(all[len(all)-1])
+		b.Add(1 << 39)
+		b.Done()
+		all = d.all()
+		if last := plainOf(all[len(all)-1]); first != "generating  00:00" || !strings.HasPrefix(now, "generating  50 %  00:") || !strings.HasSuffix(now, " left") || last != "generating  100 %  6.2 s" {
+			t.Errorf("it says %q, %q and %q", first, now, last)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,17 +116,35 @@ func (s stamp) unchanged() error {
 // made. A dir
 // that exists already is an error. The sizes in the metadata are those of the
 // arrays.
-func Write(dir string, d *Dataset) error {
+func Write(dir string, d *Dataset) error { return WriteWith(context.Background(), dir, d, nil) }
+
+// WriteWith is Write, and report (unless nil) is called every now and then, from this
+// goroutine, with how many bytes of how many are on disk. Nothing is left when ctx ends.
+func WriteWith(ctx context.Context, dir string, d *Dataset, report func(done, total int64)) error {
 	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", dir, err) }
 	parts, err := d.sections()
 	if err != nil {
+		return fail(err)
+	}
+	var done, total int64
+	for _, part := range parts {
+		total += part.size()
+	}
+	next := func(bytes int) error {
+		done += int64(bytes)
+		if report != nil {
+			report(done, total)
+		}
+		return ctx.Err()
+	}
+	if err := next(0); err != nil {
 		return fail(err)
 	}
 	err = tempdir.Build(dir, func(tmp string) error {
 		// The values may lie in mapped files of another dataset.
 		return mapped.Guard(func() error {
 			for _, part := range parts {
-				if err := part.write(filepath.Join(tmp, part.name)); err != nil {
+				if err := part.write(filepath.Join(tmp, part.name), next); err != nil {
 					return err
 				}
 			}
@@ -168,7 +187,7 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	}
 	tmp := path + ".tmp"
 	_ = os.Remove(tmp) // of a process that was killed
-	if err := (section{name: metadataFile, head: append(text, '\n')}).write(tmp); err != nil {
+	if err := (section{name: metadataFile, head: append(text, '\n')}).write(tmp, func(int) error { return nil }); err != nil {
 		return fail(err)
 	}
 	if err := os.Rename(tmp, path); err != nil {
@@ -180,16 +199,34 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	return nil
 }
 
-func (s section) write(path string) (err error) {
+// writeStep is the number of bytes that are written before they are synced: few enough to
+// say how far it has come, and enough that waiting for the disk costs no time.
+const writeStep = 64 << 20
+
+// write writes the section and syncs it, and calls next with the bytes of each step, whose
+// error ends it.
+func (s section) write(path string, next func(bytes int) error) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	for _, b := range [][]byte{s.head, s.body} {
-		if _, err := f.Write(b); err != nil {
+	if _, err := f.Write(s.head); err != nil {
+		return err
+	}
+	for rest, bytes := s.body, len(s.head); ; bytes = 0 {
+		n := min(len(rest), writeStep)
+		if _, err := f.Write(rest[:n]); err != nil {
 			return err
 		}
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		if err := next(bytes + n); err != nil {
+			return err
+		}
+		if rest = rest[n:]; len(rest) == 0 {
+			return nil
+		}
 	}
-	return f.Sync()
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 )
@@ -20,7 +21,7 @@ type Generator struct {
 	Name    string
 	Summary string // one line
 	Example string // a spec for Load
-	make    func(q url.Values) (*Dataset, error)
+	make    func(q url.Values, m *meter) (*Dataset, error)
 	params  []string
 }
 
@@ -31,7 +32,7 @@ func Generators() []Generator {
 			Name:    "karate",
 			Summary: "Zachary's karate club: 34 nodes, 78 edges, two factions",
 			Example: "karate",
-			make:    func(url.Values) (*Dataset, error) { return Karate(), nil },
+			make:    func(url.Values, *meter) (*Dataset, error) { return Karate(), nil },
 		},
 		{
 			Name:    "planted",
@@ -57,21 +58,31 @@ func Generators() []Generator {
 // generator wins over a directory of the same name, which "./karate" opens; a
 // dataset directory wins over the name of a published one. The error for anything
 // else lists what there is.
-func Load(spec string) (*Dataset, error) { return LoadWith(context.Background(), spec, nil) }
+func Load(spec string) (*Dataset, error) { return LoadWith(context.Background(), spec, LoadOptions{}) }
 
 // Getter makes the directory e.Dir() of a published dataset.
 type Getter func(ctx context.Context, e registry.Entry) error
 
-// LoadWith is [Load] that calls get for a published dataset that is not on this
-// machine; without a get that is an error that says how to get it.
-func LoadWith(ctx context.Context, spec string, get Getter) (*Dataset, error) {
+// LoadOptions are what [LoadWith] does beside loading. The zero value is nothing.
+type LoadOptions struct {
+	// Get is called for a published dataset that is not on this machine; without it that
+	// is an error that says how to get it.
+	Get Getter
+	// Progress is told how far a generator has come, in work of about the same time each,
+	// by one goroutine at a time and at most 20 times a second.
+	Progress func(done, total int64)
+}
+
+// LoadWith is [Load] that gets what is not there, and says how far it has come. A
+// generator ends soon after ctx does.
+func LoadWith(ctx context.Context, spec string, o LoadOptions) (*Dataset, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	name, query, _ := strings.Cut(spec, "?")
 	for _, g := range Generators() {
 		if g.Name == name {
-			return g.load(query)
+			return g.load(query, &meter{ctx: ctx, report: o.Progress, every: 50 * time.Millisecond})
 		}
 	}
 	entry, published := registry.Find(spec)
@@ -84,7 +95,7 @@ func LoadWith(ctx context.Context, spec string, get Getter) (*Dataset, error) {
 	case err == nil:
 		return Open(spec)
 	case published:
-		return openPublished(ctx, entry, get)
+		return openPublished(ctx, entry, o.Get)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
@@ -174,7 +185,7 @@ func List() ([]Listed, error) {
 	return all, nil
 }
 
-func (g Generator) load(query string) (*Dataset, error) {
+func (g Generator) load(query string, m *meter) (*Dataset, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %s: the parameters %q are not of the form name=value&name=value: %w", g.Name, query, err)
@@ -191,7 +202,7 @@ func (g Generator) load(query string) (*Dataset, error) {
 			return nil, fmt.Errorf("dataset: %s: %s is given %d times", g.Name, name, n)
 		}
 	}
-	return g.make(values)
+	return g.make(values, m)
 }
 
 func sortedKeys(values url.Values) []string {
@@ -203,7 +214,7 @@ func sortedKeys(values url.Values) []string {
 	return keys
 }
 
-func loadPlanted(q url.Values) (*Dataset, error) {
+func loadPlanted(q url.Values, m *meter) (*Dataset, error) {
 	var given PlantedOptions
 	if err := given.parse(q); err != nil {
 		return nil, err
@@ -214,10 +225,10 @@ func loadPlanted(q url.Values) (*Dataset, error) {
 	if err := o.parse(q); err != nil {
 		return nil, err
 	}
-	return planted(o, 0)
+	return planted(o, 0, m)
 }
 
-func loadRMAT(q url.Values) (*Dataset, error) {
+func loadRMAT(q url.Values, m *meter) (*Dataset, error) {
 	var given RMATOptions
 	if err := given.parse(q); err != nil {
 		return nil, err
@@ -229,7 +240,7 @@ func loadRMAT(q url.Values) (*Dataset, error) {
 	if q.Has("a") || q.Has("b") || q.Has("c") { // the defaults go together
 		o.A, o.B, o.C = given.A, given.B, given.C
 	}
-	return rmat(o, 0)
+	return rmat(o, 0, m)
 }
 
 // parse sets the options that q gives.

@@ -20,20 +20,20 @@ func TestLoadPublished(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"gnb data get cora" gets it`) || !strings.Contains(err.Error(), filepath.Join(home, "raw", "cora")) {
 		t.Errorf("not there: %v", err)
 	}
-	if _, err := LoadWith(t.Context(), "cora", func(context.Context, registry.Entry) error { return errFull }); !errors.Is(err, errFull) {
+	if _, err := LoadWith(t.Context(), "cora", LoadOptions{Get: func(context.Context, registry.Entry) error { return errFull }}); !errors.Is(err, errFull) {
 		t.Errorf("cannot be got: %v", err)
 	}
 	// A folder with raw files is not the dataset; it is got.
 	if err := os.Mkdir("cora", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d, err := LoadWith(t.Context(), "Cora", func(_ context.Context, e registry.Entry) error {
+	d, err := LoadWith(t.Context(), "Cora", LoadOptions{Get: func(_ context.Context, e registry.Entry) error {
 		dir, err := e.Dir()
 		if err != nil {
 			return err
 		}
 		return Write(dir, small(t))
-	})
+	}})
 	if err != nil || d.Dir() != filepath.Join(home, "datasets", "cora") {
 		t.Fatalf("got: %v, %v", d, err)
 	}
@@ -52,7 +52,7 @@ func TestLoadPublished(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := LoadWith(ctx, "karate", nil); !errors.Is(err, context.Canceled) {
+	if _, err := LoadWith(ctx, "karate", LoadOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

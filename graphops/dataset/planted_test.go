@@ -163,19 +163,19 @@ func TestPlantedIsWhatItSays(t *testing.T) {
 
 func TestPlantedThreadsAndSeeds(t *testing.T) {
 	o := PlantedOptions{Nodes: 5000}.defaults()
-	first, err := planted(o, 1)
+	first, err := planted(o, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, threads := range []int{2, 3} {
-		d, err := planted(o, threads)
+		d, err := planted(o, threads, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		same(t, d, first)
 	}
 	o.Seed = 1
-	d, err := planted(o, 1)
+	d, err := planted(o, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestPlantedProperties(t *testing.T) {
 			Noise:     rapid.Float64Range(0, 10).Draw(t, "noise"),
 			Seed:      rapid.Uint64().Draw(t, "seed"),
 		}
-		d, err := planted(o, 1)
+		d, err := planted(o, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

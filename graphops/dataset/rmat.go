@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -129,17 +128,19 @@ const (
 // Source: D. Chakrabarti, Y. Zhan, C. Faloutsos, R-MAT: a recursive model for
 // graph mining, SDM 2004, doi:10.1137/1.9781611972740.43; the default
 // probabilities and the renumbering are those of Graph500.
-func RMAT(o RMATOptions) (*Dataset, error) { return rmat(o.defaults(), 0) }
+func RMAT(o RMATOptions) (*Dataset, error) { return rmat(o.defaults(), 0, nil) }
 
 // rmat takes every option as it is, zeros included.
-func rmat(o RMATOptions, threads int) (*Dataset, error) {
+func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	nodes, key := 1<<o.Scale, o.Seed^rmatKey
 	number := newRenumbering(key, o.Scale)
-	src, dst := o.draw(key, number, threads)
-	g, err := graphops.FromEdges(nodes, src, dst, graphops.BuildOptions{Undirected: true, Threads: threads})
+	p := plant{PlantedOptions: PlantedOptions{Nodes: nodes, Classes: o.Classes, Features: o.Features, Noise: o.Noise}, key: key, threads: threads, meter: m}
+	p.expect(int(o.edges()))
+	src, dst := o.draw(key, number, threads, m)
+	g, err := p.build(nodes, src, dst)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,6 @@ func rmat(o RMATOptions, threads int) (*Dataset, error) {
 			Citation: "D. Chakrabarti, Y. Zhan, C. Faloutsos, R-MAT: a recursive model for graph mining, SDM 2004, doi:10.1137/1.9781611972740.43",
 		},
 	}
-	p := plant{PlantedOptions: PlantedOptions{Nodes: nodes, Classes: o.Classes, Features: o.Features, Noise: o.Noise}, key: key, threads: threads}
 	if o.Classes > 0 {
 		d.Y = make([]int32, nodes)
 		parallel.For(threads, nodes, plantedGrain, func(lo, hi int) {
@@ -171,13 +171,16 @@ func rmat(o RMATOptions, threads int) (*Dataset, error) {
 	if o.Features > 0 {
 		d.X = p.features()
 	}
+	if err := m.err(); err != nil {
+		return nil, err
+	}
 	d.Splits = p.splits()
 	d.fillMeta()
 	return d, nil
 }
 
 // draw are the edges as they fall: self-loops and repetitions among them.
-func (o RMATOptions) draw(key uint64, number renumbering, threads int) (src, dst []int32) {
+func (o RMATOptions) draw(key uint64, number renumbering, threads int, m *meter) (src, dst []int32) {
 	n := int(o.edges())
 	src, dst = make([]int32, n), make([]int32, n)
 	// The bounds of the quadrants on [0, 2^32): a draw below the first is in A.
@@ -185,6 +188,9 @@ func (o RMATOptions) draw(key uint64, number renumbering, threads int) (src, dst
 	ab, abc := bound(o.A+o.B), bound(o.A+o.B+o.C)
 	a := min(bound(o.A), ab)
 	parallel.For(threads, n, 1<<14, func(lo, hi int) {
+		if !m.add(drawWork * (hi - lo)) {
+			return
+		}
 		for e := lo; e < hi; e++ {
 			c := philox.Counter(int64(e), 0, philox.C3(philox.User, rmatEdge, 0))
 			var u, v uint32

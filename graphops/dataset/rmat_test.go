@@ -65,7 +65,7 @@ func TestRMAT(t *testing.T) {
 // The shares of the quadrants at each level are the probabilities.
 func TestRMATQuadrants(t *testing.T) {
 	o := RMATOptions{Scale: 9, Degree: 200, A: 0.4, B: 0.3, C: 0.1}
-	src, dst := o.draw(5, renumbering{mask: 1<<9 - 1, mul: [3]uint32{1, 1, 1}, shift: 31}, 2)
+	src, dst := o.draw(5, renumbering{mask: 1<<9 - 1, mul: [3]uint32{1, 1, 1}, shift: 31}, 2, nil)
 	for level := range o.Scale {
 		var share [4]float64
 		for i := range src {
@@ -99,7 +99,7 @@ func TestRMATBits(t *testing.T) {
 	o := RMATOptions{Scale: 10, Seed: 1}.defaults()
 	var digests []string
 	for _, threads := range []int{1, 2, 5} {
-		d, err := rmat(o, threads)
+		d, err := rmat(o, threads, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestRMATBits(t *testing.T) {
 		}
 	}
 	o.Seed = 2
-	if d, err := rmat(o, 1); err != nil || d.Edges() == 0 {
+	if d, err := rmat(o, 1, nil); err != nil || d.Edges() == 0 {
 		t.Error(err)
 	}
 }

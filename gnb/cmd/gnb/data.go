@@ -40,7 +40,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 	switch rest[0] {
 	case "check":
 		report, end := progress(out)
-		err := ds.CheckWith(ctx, func(done, total int64) { report("check", done, total) })
+		err := ds.CheckWith(ctx, func(done, total int64) { report("check", "B", done, total) })
 		end()
 		if err != nil {
 			return err
@@ -48,8 +48,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 		out.printf("%s\nchecked in %.2f s: nothing is wrong with it\n", ds, time.Since(start).Seconds())
 	case "generate":
 		report, end := progress(out)
-		report("write "+rest[2], 0, 0)
-		err := dataset.Write(rest[2], ds)
+		err := dataset.WriteWith(ctx, rest[2], ds, func(done, total int64) { report("write "+rest[2], "B", done, total) })
 		end()
 		if err != nil {
 			return err

@@ -35,11 +35,15 @@ func loadSplitSet(ctx context.Context, out *output, spec string, set int) (*data
 // it returns is called.
 func getOptions(out *output, what string) (get.Options, func()) {
 	report, done := progress(out)
-	report(what, 0, 0) // nobody counts what a generator does: its time
+	report(what, "%", 0, 0) // until there is more to say
 	o := get.Options{
 		Progress: func(p get.Progress) {
 			out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
-			report(p.Stage+" "+p.File, p.Done, p.Total)
+			unit := "B"
+			if p.Stage == "generate" {
+				unit = "%"
+			}
+			report(p.Stage+" "+p.File, unit, p.Done, p.Total)
 		},
 		Note: func(text string) { out.logf("gnb data: %s", text) },
 	}

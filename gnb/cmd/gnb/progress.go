@@ -10,10 +10,10 @@ import (
 // showAfter is how long something takes for its progress to be shown.
 const showAfter = time.Second
 
-// progress shows how many bytes of something are done, with the time left, until end is
-// called or a report has another label. Any goroutine may report. With --json nothing
-// is shown.
-func progress(out *output) (report func(label string, done, total int64), end func()) {
+// progress shows how much of something is done, in a unit such as "B" for bytes, with the
+// time left, until end is called or a report has another label. Any goroutine may report.
+// With --json nothing is shown.
+func progress(out *output) (report func(label, unit string, done, total int64), end func()) {
 	var (
 		mu    sync.Mutex
 		bar   *live.Bar
@@ -26,14 +26,14 @@ func progress(out *output) (report func(label string, done, total int64), end fu
 			bar = nil
 		}
 	}
-	report = func(label string, done, total int64) {
+	report = func(label, unit string, done, total int64) {
 		mu.Lock()
 		defer mu.Unlock()
 		if bar == nil || label != shown || done < last {
 			finish()
 			shown, last = label, 0
 			bar = live.ProgressWith(out.command.name+": "+label, total, live.BarOptions{
-				Options: live.Options{Quiet: out.json, Out: out.stderr}, Unit: "B", After: showAfter,
+				Options: live.Options{Quiet: out.json, Out: out.stderr}, Unit: unit, After: showAfter,
 			})
 		}
 		bar.SetTotal(total)

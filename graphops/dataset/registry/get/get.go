@@ -40,10 +40,10 @@ type Options struct {
 
 // Progress is how far a stage is.
 type Progress struct {
-	Stage string // "download", "unpack" or "convert"
-	File  string
-	Done  int64 // bytes
-	Total int64 // 0: not known
+	Stage string // "download", "unpack" or "convert", or "generate" in Load
+	File  string // or, of "generate", the generator
+	Done  int64  // bytes, or work of a generator
+	Total int64  // 0: not known
 }
 
 func (o Options) note(format string, args ...any) {
@@ -62,9 +62,12 @@ func (o Options) progress(stage, file string) func(done, total int64) {
 
 // Load is dataset.Load that gets what is not on this machine yet.
 func Load(ctx context.Context, spec string, o Options) (*dataset.Dataset, error) {
-	return dataset.LoadWith(ctx, spec, func(ctx context.Context, e registry.Entry) error {
-		_, err := Get(ctx, e, o)
-		return err
+	return dataset.LoadWith(ctx, spec, dataset.LoadOptions{
+		Get: func(ctx context.Context, e registry.Entry) error {
+			_, err := Get(ctx, e, o)
+			return err
+		},
+		Progress: o.progress("generate", spec),
 	})
 }
 

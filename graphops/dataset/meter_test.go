@@ -1,0 +1,111 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// progress checks what is reported: it only grows, up to one total.
+type progress struct {
+	t           *testing.T
+	calls       int
+	done, total int64
+}
+
+func (p *progress) report(done, total int64) {
+	if p.calls++; done < p.done || done > total || total == 0 || p.total != 0 && total != p.total {
+		p.t.Errorf("report %d: %d of %d after %d of %d", p.calls, done, total, p.done, p.total)
+	}
+	p.done, p.total = done, total
+}
+
+// A generator says how far it has come, makes the same all the while, and ends where it is
+// told to.
+func TestGeneratorProgress(t *testing.T) {
+	for name, generate := range map[string]func(threads int, m *meter) (*Dataset, error){
+		"planted": func(threads int, m *meter) (*Dataset, error) {
+			return planted(PlantedOptions{Nodes: 20_000, Features: 8}.defaults(), threads, m)
+		},
+		"rmat": func(threads int, m *meter) (*Dataset, error) {
+			return rmat(RMATOptions{Scale: 14}.defaults(), threads, m)
+		},
+		"rmat without features": func(threads int, m *meter) (*Dataset, error) {
+			return rmat(RMATOptions{Scale: 14, Features: -1, Classes: -1}.defaults(), threads, m)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plain, err := generate(2, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, threads := range []int{1, 3} {
+				p := progress{t: t}
+				m := &meter{ctx: t.Context(), report: p.report}
+				d, err := generate(threads, m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, d, plain)
+				if p.calls < 10 || m.done.Load() != m.total.Load() || threads == 1 && p.done != p.total {
+					t.Errorf("%d reports, the last of %d of %d, and in all %d of %d", p.calls, p.done, p.total, m.done.Load(), m.total.Load())
+				}
+			}
+			for _, share := range []float64{0, 0.3, 0.9} {
+				ctx, cancel := context.WithCancel(t.Context())
+				d, err := generate(2, &meter{ctx: ctx, report: func(done, total int64) {
+					if float64(done) >= share*float64(total) {
+						cancel()
+					}
+				}})
+				cancel()
+				if !errors.Is(err, context.Canceled) || d != nil {
+					t.Errorf("cancelled after %v: %v", share, err)
+				}
+			}
+		})
+	}
+}
+
+func TestLoadProgress(t *testing.T) {
+	p := progress{t: t}
+	if _, err := LoadWith(t.Context(), "planted?nodes=3000", LoadOptions{Progress: p.report}); err != nil || p.calls == 0 {
+		t.Errorf("%d reports (%v)", p.calls, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := LoadWith(ctx, "planted?nodes=3000", LoadOptions{Progress: func(_, _ int64) { cancel() }}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// Writing says how many bytes are on disk, of all, and leaves nothing when it is ended.
+func TestWriteProgress(t *testing.T) {
+	d := small(t)
+	parent := t.TempDir()
+	p := progress{t: t}
+	if err := WriteWith(t.Context(), filepath.Join(parent, "a"), d, p.report); err != nil {
+		t.Fatal(err)
+	}
+	var size int64
+	for _, name := range ls(t, filepath.Join(parent, "a")) {
+		info, err := os.Stat(filepath.Join(parent, "a", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	if p.calls < 3 || p.done != size || p.total != size {
+		t.Errorf("%d reports, the last of %d of %d bytes; the files have %d", p.calls, p.done, p.total, size)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := WriteWith(ctx, filepath.Join(parent, "b"), d, func(done, _ int64) {
+		if done > 0 {
+			cancel()
+		}
+	})
+	if left := ls(t, parent); !errors.Is(err, context.Canceled) || len(left) != 1 {
+		t.Errorf("cancelled: %v; there are %v", err, left)
+	}
+}
