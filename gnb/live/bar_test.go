@@ -64,7 +64,7 @@ func TestBarOnTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	// No terminal at all: 20 columns are assumed, the text goes first.
-	if got := screen(t, out.String(), 20); len(got) != 1 || !strings.HasPrefix(got[0], "50 %  convert  1,00") {
+	if got := screen(t, out.String(), 20); len(got) != 1 || !strings.HasPrefix(got[0], "50 %  convert  1,0") {
 		t.Errorf("it shows %q", got)
 	}
 	line, share = b.line(true)

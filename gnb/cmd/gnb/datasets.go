@@ -38,12 +38,12 @@ func getOptions(out *output, what string) (get.Options, func()) {
 	report(what, "%", 0, 0) // until there is more to say
 	o := get.Options{
 		Progress: func(p get.Progress) {
-			out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
-			unit := "B"
-			if p.Stage == "generate" {
-				unit = "%"
+			if p.Stage == "generate" { // no event: most are over at once, and who reads the others wants the result
+				report("generate "+p.File, "%", p.Done, p.Total)
+				return
 			}
-			report(p.Stage+" "+p.File, unit, p.Done, p.Total)
+			out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
+			report(p.Stage+" "+p.File, "B", p.Done, p.Total)
 		},
 		Note: func(text string) { out.logf("gnb data: %s", text) },
 	}
