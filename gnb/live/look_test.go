@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 )
 
 // TestLook draws the panels, into the directory in GNB_LOOK where eyes want to see
@@ -42,17 +42,17 @@ func TestLook(t *testing.T) {
 			s.LR = cosine(c.steps, len(s.Loss))
 		}
 		d := &tape{}
-		sink := New(Options{Display: d})
-		if !s.final() {
-			sink.Update(s)
-			for len(d.all()) == 0 {
-				time.Sleep(time.Millisecond)
+		synctest.Test(t, func(t *testing.T) { // in which no time passes while it draws, so that Close, which waits for a while, sees it done
+			sink := New(Options{Display: d})
+			if !s.final() {
+				sink.Update(s)
+				synctest.Wait()
+				put(t, filepath.Join(dir, c.name+".html"), []byte(page(htmlOf(d.all()[0]))))
 			}
-			put(t, filepath.Join(dir, c.name+".html"), []byte(page(htmlOf(d.all()[0]))))
-		}
-		if err := sink.Close(s); err != nil {
-			t.Fatal(err)
-		}
+			if err := sink.Close(s); err != nil {
+				t.Fatal(err)
+			}
+		})
 		out := d.outputs()
 		png, ok := out[0].Data["image/png"].([]byte)
 		if !ok {

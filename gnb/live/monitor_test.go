@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/janpfeifer/gonb/gonbui/protocol"
@@ -89,85 +90,89 @@ func TestLookMonitor(t *testing.T) {
 
 // In a cell there is one output, which changes, and at the end a picture and a table.
 func TestMonitorCell(t *testing.T) {
-	d := &tape{}
-	sink := NewMonitor(Options{Display: d})
-	m := aMachine(60, 4)
-	m.Samples[59].Note = "something <b>odd</b>"
-	sink.Update(m)
-	for len(d.all()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	live := htmlOf(d.all()[0])
-	text := checkHTML(t, live)
-	for _, want := range []string{
-		"monitor", "running", "0 NVIDIA H100", "33 %", "(this run 18.0 GiB)", "of 700 W", "1755 of 1980 MHz", "slowed: power cap",
-		"PCIe in 5.10 GB/s out 2.20 GB/s", "NVLink in 41.0 GB/s", "worker 1 of 20261121-a 26.0 GiB", "<python> 99", "fallen off the bus", "GPU 3:2  1g.10gb  MIG-3-2",
-		"of 16 cores", "something <b>odd</b>",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the panel does not say %q:\n%s", want, text)
+	synctest.Test(t, func(t *testing.T) {
+		d := &tape{}
+		sink := NewMonitor(Options{Display: d})
+		m := aMachine(60, 4)
+		m.Samples[59].Note = "something <b>odd</b>"
+		sink.Update(m)
+		for len(d.all()) == 0 {
+			time.Sleep(time.Millisecond)
 		}
-	}
-	if n := strings.Count(live, "data:image/svg+xml"); n != 1 {
-		t.Errorf("%d pictures in the panel", n)
-	}
-	m = aMachine(61, 4)
-	m.State = Done
-	if err := sink.Close(m); err != nil {
-		t.Fatal(err)
-	}
-	out := d.outputs()
-	if len(out) != 2 {
-		t.Fatalf("%d outputs stay, want a picture and a table", len(out))
-	}
-	if _, ok := out[0].Data[protocol.MIMEImagePNG].([]byte); !ok || !strings.Contains(plainOf(out[0]), "GPU 0") {
-		t.Errorf("the first is %v", out[0].Data)
-	}
-	if text := checkHTML(t, htmlOf(out[1])); !strings.Contains(text, "done") || strings.Contains(htmlOf(out[1]), "svg") {
-		t.Errorf("the table says\n%s", text)
-	}
-	sink.Update(aMachine(5, 1))
-	if n := len(d.all()); n != len(out)+1 {
-		t.Errorf("an update after the end: %d displays", n)
-	}
+		live := htmlOf(d.all()[0])
+		text := checkHTML(t, live)
+		for _, want := range []string{
+			"monitor", "running", "0 NVIDIA H100", "33 %", "(this run 18.0 GiB)", "of 700 W", "1755 of 1980 MHz", "slowed: power cap",
+			"PCIe in 5.10 GB/s out 2.20 GB/s", "NVLink in 41.0 GB/s", "worker 1 of 20261121-a 26.0 GiB", "<python> 99", "fallen off the bus", "GPU 3:2  1g.10gb  MIG-3-2",
+			"of 16 cores", "something <b>odd</b>",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the panel does not say %q:\n%s", want, text)
+			}
+		}
+		if n := strings.Count(live, "data:image/svg+xml"); n != 1 {
+			t.Errorf("%d pictures in the panel", n)
+		}
+		m = aMachine(61, 4)
+		m.State = Done
+		if err := sink.Close(m); err != nil {
+			t.Fatal(err)
+		}
+		out := d.outputs()
+		if len(out) != 2 {
+			t.Fatalf("%d outputs stay, want a picture and a table", len(out))
+		}
+		if _, ok := out[0].Data[protocol.MIMEImagePNG].([]byte); !ok || !strings.Contains(plainOf(out[0]), "GPU 0") {
+			t.Errorf("the first is %v", out[0].Data)
+		}
+		if text := checkHTML(t, htmlOf(out[1])); !strings.Contains(text, "done") || strings.Contains(htmlOf(out[1]), "svg") {
+			t.Errorf("the table says\n%s", text)
+		}
+		sink.Update(aMachine(5, 1))
+		if n := len(d.all()); n != len(out)+1 {
+			t.Errorf("an update after the end: %d displays", n)
+		}
+	})
 }
 
 // A run's panel has a line a GPU, its progress bar their mean, and its final table what each did.
 func TestGPUsInThePanel(t *testing.T) {
-	s := sampleRun(1000, 2, 0.5, Running)
-	m := aMachine(60, 3)
-	for _, g := range m.gpus() {
-		s.GPUs = append(s.GPUs, GPU{GPU: g, Run: "20261121-a", Sum: "half <busy>"})
-	}
-	d := &tape{}
-	sink := New(Options{Display: d})
-	sink.Update(s)
-	for len(d.all()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	text := checkHTML(t, htmlOf(d.all()[0]))
-	for _, want := range []string{"0 NVIDIA H100", "33 %", "20.0 GiB of 80.0 GiB (this run 18.0 GiB)", "319 of 700 W", "slowed: power cap", "fallen off the bus"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the panel does not say %q:\n%s", want, text)
+	synctest.Test(t, func(t *testing.T) {
+		s := sampleRun(1000, 2, 0.5, Running)
+		m := aMachine(60, 3)
+		for _, g := range m.gpus() {
+			s.GPUs = append(s.GPUs, GPU{GPU: g, Run: "20261121-a", Sum: "half <busy>"})
 		}
-	}
-	if strings.Contains(text, "NVLink") || strings.Contains(text, "<python>") {
-		t.Error("the panel of a run says what only the monitor does")
-	}
-	if bar := (style{}).bar(&s, 200); !strings.Contains(bar, "GPU 55 %") {
-		t.Errorf("the bar says %q", bar)
-	}
-	s.State = Done
-	if err := sink.Close(s); err != nil {
-		t.Fatal(err)
-	}
-	out := d.outputs()
-	if text := checkHTML(t, htmlOf(out[len(out)-1])); strings.Count(text, "half <busy>") != 3 {
-		t.Errorf("the table says\n%s", text)
-	}
-	if text := plainOf(out[len(out)-1]); !strings.Contains(text, "GPU 2 ") {
-		t.Errorf("the table says\n%s", text)
-	}
+		d := &tape{}
+		sink := New(Options{Display: d})
+		sink.Update(s)
+		for len(d.all()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		text := checkHTML(t, htmlOf(d.all()[0]))
+		for _, want := range []string{"0 NVIDIA H100", "33 %", "20.0 GiB of 80.0 GiB (this run 18.0 GiB)", "319 of 700 W", "slowed: power cap", "fallen off the bus"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the panel does not say %q:\n%s", want, text)
+			}
+		}
+		if strings.Contains(text, "NVLink") || strings.Contains(text, "<python>") {
+			t.Error("the panel of a run says what only the monitor does")
+		}
+		if bar := (style{}).bar(&s, 200); !strings.Contains(bar, "GPU 55 %") {
+			t.Errorf("the bar says %q", bar)
+		}
+		s.State = Done
+		if err := sink.Close(s); err != nil {
+			t.Fatal(err)
+		}
+		out := d.outputs()
+		if text := checkHTML(t, htmlOf(out[len(out)-1])); strings.Count(text, "half <busy>") != 3 {
+			t.Errorf("the table says\n%s", text)
+		}
+		if text := plainOf(out[len(out)-1]); !strings.Contains(text, "GPU 2 ") {
+			t.Errorf("the table says\n%s", text)
+		}
+	})
 }
 
 // A terminal shows lines that fit and change in place; a pipe gets a line every few seconds.

@@ -82,47 +82,49 @@ func TestFrameRateOption(t *testing.T) {
 func TestSavedNotebook(t *testing.T) {
 	for _, state := range []string{Done, Interrupted, Failed} {
 		t.Run(state, func(t *testing.T) {
-			d := &tape{}
-			sink := New(Options{Display: d})
-			for i := range 5 {
-				sink.Update(sampleRun(1000, 2, float64(i)/10, Running))
-				time.Sleep(time.Millisecond)
-			}
-			sink.Print("a line of the log")
-			final := sampleRun(1000, 2, 0.6, state)
-			if err := sink.Close(final); err != nil {
-				t.Fatal(err)
-			}
-			n := len(d.all())
-			sink.Update(final)
-			sink.Print("late")
-			if err := sink.Close(final); err != nil || len(d.all()) != n {
-				t.Errorf("a closed sink still does something: error %v, %d more outputs", err, len(d.all())-n)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				d := &tape{}
+				sink := New(Options{Display: d})
+				for i := range 5 {
+					sink.Update(sampleRun(1000, 2, float64(i)/10, Running))
+					time.Sleep(time.Millisecond)
+				}
+				sink.Print("a line of the log")
+				final := sampleRun(1000, 2, 0.6, state)
+				if err := sink.Close(final); err != nil {
+					t.Fatal(err)
+				}
+				n := len(d.all())
+				sink.Update(final)
+				sink.Print("late")
+				if err := sink.Close(final); err != nil || len(d.all()) != n {
+					t.Errorf("a closed sink still does something: error %v, %d more outputs", err, len(d.all())-n)
+				}
 
-			out := d.outputs()
-			if len(out) != 2 {
-				t.Fatalf("the notebook holds %d outputs, want a figure and a table", len(out))
-			}
-			figure, table := out[0], out[1]
-			checkFigure(t, figure)
-			if len(table.Data) != 2 || strings.Count(htmlOf(table), "<table") != 1 {
-				t.Errorf("the second output is not one table with a text: %v", table.Data)
-			}
-			checkHTML(t, htmlOf(table))
-			for _, o := range []string{plainOf(figure), plainOf(table), htmlOf(table)} {
-				for _, want := range []string{"sage on planted", state, esc(final.Detail), "13/20"} {
-					if !strings.Contains(o, want) && !strings.Contains(o, final.Detail) {
-						t.Errorf("%q is missing in %s", want, o)
+				out := d.outputs()
+				if len(out) != 2 {
+					t.Fatalf("the notebook holds %d outputs, want a figure and a table", len(out))
+				}
+				figure, table := out[0], out[1]
+				checkFigure(t, figure)
+				if len(table.Data) != 2 || strings.Count(htmlOf(table), "<table") != 1 {
+					t.Errorf("the second output is not one table with a text: %v", table.Data)
+				}
+				checkHTML(t, htmlOf(table))
+				for _, o := range []string{plainOf(figure), plainOf(table), htmlOf(table)} {
+					for _, want := range []string{"sage on planted", state, esc(final.Detail), "13/20"} {
+						if !strings.Contains(o, want) && !strings.Contains(o, final.Detail) {
+							t.Errorf("%q is missing in %s", want, o)
+						}
 					}
 				}
-			}
-			if !strings.Contains(htmlOf(table), "a line of the log") {
-				t.Error("the log is missing")
-			}
-			if d.syncs != 1 {
-				t.Errorf("%d syncs at the end, want 1", d.syncs)
-			}
+				if !strings.Contains(htmlOf(table), "a line of the log") {
+					t.Error("the log is missing")
+				}
+				if d.syncs != 1 {
+					t.Errorf("%d syncs at the end, want 1", d.syncs)
+				}
+			})
 		})
 	}
 }
@@ -231,39 +233,41 @@ func checkHTML(t *testing.T, s string) (text string) {
 }
 
 func TestEscaping(t *testing.T) {
-	const evil = `"><script>alert('x')</script><b id=a style="position:fixed">&amp;` + "\x1b[31m\x00\u202e"
-	s := sampleRun(100, 2, 0.5, Running)
-	s.Title, s.Detail, s.Metric = evil, evil+"\nsecond line", evil
-	s.Metrics[1].Name = evil
-	s.Workers[0].Stage, s.Workers[1].Stages[0].Name = evil, evil
-	s.Text = []string{evil}
-	d := &tape{}
-	sink := New(Options{Display: d})
-	sink.Update(s)
-	sink.Print(evil)
-	s.State = Failed
-	time.Sleep(20 * time.Millisecond)
-	if err := sink.Close(s); err != nil {
-		t.Fatal(err)
-	}
-	pages := 0
-	for _, o := range d.all() {
-		h := htmlOf(o)
-		if h == "" {
-			continue
+	synctest.Test(t, func(t *testing.T) {
+		const evil = `"><script>alert('x')</script><b id=a style="position:fixed">&amp;` + "\x1b[31m\x00\u202e"
+		s := sampleRun(100, 2, 0.5, Running)
+		s.Title, s.Detail, s.Metric = evil, evil+"\nsecond line", evil
+		s.Metrics[1].Name = evil
+		s.Workers[0].Stage, s.Workers[1].Stages[0].Name = evil, evil
+		s.Text = []string{evil}
+		d := &tape{}
+		sink := New(Options{Display: d})
+		sink.Update(s)
+		sink.Print(evil)
+		s.State = Failed
+		time.Sleep(20 * time.Millisecond)
+		if err := sink.Close(s); err != nil {
+			t.Fatal(err)
 		}
-		pages++
-		text := checkHTML(t, h)
-		if want := strings.TrimSuffix(evil, "\x1b[31m\x00\u202e"); !strings.Contains(text, want) {
-			t.Errorf("the text does not read as it was given:\n%s", text)
+		pages := 0
+		for _, o := range d.all() {
+			h := htmlOf(o)
+			if h == "" {
+				continue
+			}
+			pages++
+			text := checkHTML(t, h)
+			if want := strings.TrimSuffix(evil, "\x1b[31m\x00\u202e"); !strings.Contains(text, want) {
+				t.Errorf("the text does not read as it was given:\n%s", text)
+			}
+			if i := strings.IndexAny(h, "\x1b\x00\u202e"); i >= 0 {
+				t.Errorf("a control character at %d", i)
+			}
 		}
-		if i := strings.IndexAny(h, "\x1b\x00\u202e"); i >= 0 {
-			t.Errorf("a control character at %d", i)
+		if pages < 2 {
+			t.Errorf("%d pages of HTML, want the panel and the table", pages)
 		}
-	}
-	if pages < 2 {
-		t.Errorf("%d pages of HTML, want the panel and the table", pages)
-	}
+	})
 }
 
 func TestLivePanel(t *testing.T) {
@@ -337,60 +341,66 @@ func TestStuckDisplay(t *testing.T) {
 }
 
 func TestBrokenDisplay(t *testing.T) {
-	broken := errors.New("broken pipe")
-	d := &tape{fail: broken}
-	sink := New(Options{Display: d, MaxFPS: 1000})
-	for range 50 {
-		sink.Update(sampleRun(10, 1, 0.5, Running))
-		time.Sleep(time.Millisecond)
-	}
-	if err := sink.Close(Snapshot{State: Done}); !errors.Is(err, broken) {
-		t.Errorf("Close returned %v", err)
-	}
-	if n := len(d.all()); n != 1 {
-		t.Errorf("%d outputs were sent to a broken display, want 1", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken pipe")
+		d := &tape{fail: broken}
+		sink := New(Options{Display: d, MaxFPS: 1000})
+		for range 50 {
+			sink.Update(sampleRun(10, 1, 0.5, Running))
+			time.Sleep(time.Millisecond)
+		}
+		if err := sink.Close(Snapshot{State: Done}); !errors.Is(err, broken) {
+			t.Errorf("Close returned %v", err)
+		}
+		if n := len(d.all()); n != 1 {
+			t.Errorf("%d outputs were sent to a broken display, want 1", n)
+		}
+	})
 }
 
 // Without a browser the panel is the same: what it sends can be recorded.
 func TestHeadlessNotebook(t *testing.T) {
-	t.Setenv("GNB_HEADLESS", "1")
-	d := &tape{}
-	sink := New(Options{Display: d, MaxFPS: 1000})
-	for range 10 {
-		sink.Update(sampleRun(100, 1, 0.5, Running))
-		time.Sleep(2 * time.Millisecond)
-	}
-	if len(d.all()) == 0 {
-		t.Error("no live frames")
-	}
-	if err := sink.Close(sampleRun(100, 1, 1, Done)); err != nil {
-		t.Fatal(err)
-	}
-	if len(d.outputs()) != 2 {
-		t.Errorf("%d outputs, want the figure and the table", len(d.outputs()))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		t.Setenv("GNB_HEADLESS", "1")
+		d := &tape{}
+		sink := New(Options{Display: d, MaxFPS: 1000})
+		for range 10 {
+			sink.Update(sampleRun(100, 1, 0.5, Running))
+			time.Sleep(2 * time.Millisecond)
+		}
+		if len(d.all()) == 0 {
+			t.Error("no live frames")
+		}
+		if err := sink.Close(sampleRun(100, 1, 1, Done)); err != nil {
+			t.Fatal(err)
+		}
+		if len(d.outputs()) != 2 {
+			t.Errorf("%d outputs, want the figure and the table", len(d.outputs()))
+		}
+	})
 }
 
 func TestConcurrentUse(t *testing.T) {
-	d := &tape{}
-	sink := New(Options{Display: d, MaxFPS: 200})
-	var wg sync.WaitGroup
-	for k := range 4 {
-		wg.Go(func() {
-			s := sampleRun(100, 2, 0.1, Running)
-			for i := range 100 {
-				s.Loss = append(s.Loss, Point{len(s.Loss) + 1, float64(k)})
-				s.Step = i
-				sink.Update(s)
-				sink.Print("x")
-			}
-		})
-	}
-	wg.Wait()
-	if err := sink.Close(sampleRun(100, 2, 1, Done)); err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		d := &tape{}
+		sink := New(Options{Display: d, MaxFPS: 200})
+		var wg sync.WaitGroup
+		for k := range 4 {
+			wg.Go(func() {
+				s := sampleRun(100, 2, 0.1, Running)
+				for i := range 100 {
+					s.Loss = append(s.Loss, Point{len(s.Loss) + 1, float64(k)})
+					s.Step = i
+					sink.Update(s)
+					sink.Print("x")
+				}
+			})
+		}
+		wg.Wait()
+		if err := sink.Close(sampleRun(100, 2, 1, Done)); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // Whatever numbers and texts come, a picture is drawn, without the net that
@@ -452,25 +462,27 @@ func TestPanicOfPlot(t *testing.T) {
 // What a program says stays in the cell, in order and all of it, however many
 // lines there are; the log keeps its last few lines.
 func TestSaidInCell(t *testing.T) {
-	d, said := &tape{}, &strings.Builder{}
-	sink := New(Options{Display: d, Said: said})
-	want := ""
-	for i := range 500 {
-		line := fmt.Sprintf("step %d", i)
-		sink.Say(line)
-		want += line + "\n"
-	}
-	sink.Say("two\nlines")
-	sink.Print("a line of the log")
-	if err := sink.Close(sampleRun(10, 1, 1, Done)); err != nil {
-		t.Fatal(err)
-	}
-	sink.Say("late")
-	if want += "two\nlines\n"; said.String() != want {
-		t.Errorf("the cell holds %d lines, ending in %q; want 502, all that was said", strings.Count(said.String(), "\n"), said.String()[max(0, said.Len()-40):])
-	}
-	table := htmlOf(d.outputs()[1])
-	if strings.Contains(table, "step 499") || !strings.Contains(table, "a line of the log") {
-		t.Errorf("the log is not what Print was given: %s", table)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		d, said := &tape{}, &strings.Builder{}
+		sink := New(Options{Display: d, Said: said})
+		want := ""
+		for i := range 500 {
+			line := fmt.Sprintf("step %d", i)
+			sink.Say(line)
+			want += line + "\n"
+		}
+		sink.Say("two\nlines")
+		sink.Print("a line of the log")
+		if err := sink.Close(sampleRun(10, 1, 1, Done)); err != nil {
+			t.Fatal(err)
+		}
+		sink.Say("late")
+		if want += "two\nlines\n"; said.String() != want {
+			t.Errorf("the cell holds %d lines, ending in %q; want 502, all that was said", strings.Count(said.String(), "\n"), said.String()[max(0, said.Len()-40):])
+		}
+		table := htmlOf(d.outputs()[1])
+		if strings.Contains(table, "step 499") || !strings.Contains(table, "a line of the log") {
+			t.Errorf("the log is not what Print was given: %s", table)
+		}
+	})
 }

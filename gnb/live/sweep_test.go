@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -78,55 +79,59 @@ func TestSweepPNG(t *testing.T) {
 // In a cell a sweep is one output, updated in place, that ends as a picture, and a
 // table with all that a reader needs; user text is escaped.
 func TestSweepCell(t *testing.T) {
-	d := &tape{}
-	sink := NewSweep(Options{Display: d})
-	sink.Update(sampleSweep(12, Running))
-	for len(d.all()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	sink.Tell("not shown")
-	if err := sink.Close(sampleSweep(40, Done)); err != nil {
-		t.Fatal(err)
-	}
-	sent := d.all()
-	first, last := sent[0], sent[len(sent)-1]
-	for _, want := range []string{"data:image/svg+xml;base64,", "tpe of sage on &lt;cora&gt;", "&lt;b&gt;norm", "&lt;none&gt;", "12/40 trials, best val_accuracy 0.820", "running", "among &lt;3&gt; heads"} {
-		if !strings.Contains(htmlOf(first), want) {
-			t.Errorf("the panel has no %q:\n%s", want, htmlOf(first))
+	synctest.Test(t, func(t *testing.T) {
+		d := &tape{}
+		sink := NewSweep(Options{Display: d})
+		sink.Update(sampleSweep(12, Running))
+		for len(d.all()) == 0 {
+			time.Sleep(time.Millisecond)
 		}
-	}
-	for _, never := range []string{"<b>norm", "<none>", "<script", "<style", "<svg", " id="} {
-		if strings.Contains(htmlOf(first), never) {
-			t.Errorf("the panel has %q", never)
+		sink.Tell("not shown")
+		if err := sink.Close(sampleSweep(40, Done)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if out := d.outputs(); len(out) != 2 {
-		t.Errorf("%d outputs, want a picture and a table", len(out))
-	} else if b, ok := out[0].Data["image/png"].([]byte); !ok || len(b) < 1000 {
-		t.Errorf("no picture: %v", out[0].Data)
-	}
-	if !strings.Contains(htmlOf(last), "and 8 more trials") || strings.Contains(htmlOf(last), "<img") || d.syncs == 0 {
-		t.Errorf("the table:\n%s", htmlOf(last))
-	}
+		sent := d.all()
+		first, last := sent[0], sent[len(sent)-1]
+		for _, want := range []string{"data:image/svg+xml;base64,", "tpe of sage on &lt;cora&gt;", "&lt;b&gt;norm", "&lt;none&gt;", "12/40 trials, best val_accuracy 0.820", "running", "among &lt;3&gt; heads"} {
+			if !strings.Contains(htmlOf(first), want) {
+				t.Errorf("the panel has no %q:\n%s", want, htmlOf(first))
+			}
+		}
+		for _, never := range []string{"<b>norm", "<none>", "<script", "<style", "<svg", " id="} {
+			if strings.Contains(htmlOf(first), never) {
+				t.Errorf("the panel has %q", never)
+			}
+		}
+		if out := d.outputs(); len(out) != 2 {
+			t.Errorf("%d outputs, want a picture and a table", len(out))
+		} else if b, ok := out[0].Data["image/png"].([]byte); !ok || len(b) < 1000 {
+			t.Errorf("no picture: %v", out[0].Data)
+		}
+		if !strings.Contains(htmlOf(last), "and 8 more trials") || strings.Contains(htmlOf(last), "<img") || d.syncs == 0 {
+			t.Errorf("the table:\n%s", htmlOf(last))
+		}
+	})
 }
 
 // Elsewhere it is lines.
 func TestSweepLines(t *testing.T) {
-	var out bytes.Buffer
-	sink := NewSweep(Options{Out: &out})
-	sink.Update(sampleSweep(0, Starting))
-	sink.Tell("trial 3 done")
-	s := sampleSweep(40, Done)
-	if err := sink.Close(s); err != nil {
-		t.Fatal(err)
-	}
-	want := "tpe of sage on <cora>: starting\ntrial 3 done\ntpe of sage on <cora>: done, best val_accuracy 0.820, 01:23\n"
-	if out.String() != want {
-		t.Errorf("it wrote\n%s\nwant\n%s", out.String(), want)
-	}
-	run := s.snapshot()
-	run.State, run.Left = Running, time.Minute
-	if got := progressLine(&run); got != "trial 40/40  100 %  best val_accuracy 0.820  01:00 left" {
-		t.Errorf("progress is %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		sink := NewSweep(Options{Out: &out})
+		sink.Update(sampleSweep(0, Starting))
+		sink.Tell("trial 3 done")
+		s := sampleSweep(40, Done)
+		if err := sink.Close(s); err != nil {
+			t.Fatal(err)
+		}
+		want := "tpe of sage on <cora>: starting\ntrial 3 done\ntpe of sage on <cora>: done, best val_accuracy 0.820, 01:23\n"
+		if out.String() != want {
+			t.Errorf("it wrote\n%s\nwant\n%s", out.String(), want)
+		}
+		run := s.snapshot()
+		run.State, run.Left = Running, time.Minute
+		if got := progressLine(&run); got != "trial 40/40  100 %  best val_accuracy 0.820  01:00 left" {
+			t.Errorf("progress is %q", got)
+		}
+	})
 }

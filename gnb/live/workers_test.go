@@ -9,8 +9,10 @@ import (
 // many are workers of which number 20 holds the others up.
 func many(n int) (ws []Worker) {
 	for i := range n {
-		w := Worker{Rank: i, Epoch: 1, Step: 3, SeedsPerSec: 1000 + 10*float64(i), Stage: "forward",
-			Stages: []StageShare{{"forward", 0.6}, {"all-reduce", 0.1}, {"idle", 0.3 - 0.001*float64(i)}}}
+		w := Worker{
+			Rank: i, Epoch: 1, Step: 3, SeedsPerSec: 1000 + 10*float64(i), Stage: "forward",
+			Stages: []StageShare{{"forward", 0.6}, {"all-reduce", 0.1}, {"idle", 0.3 - 0.001*float64(i)}},
+		}
 		if i == 20 {
 			w.SeedsPerSec, w.Stage, w.Stages = 2000, "<b>sample", []StageShare{{"sample", 0.4}, {"forward", 0.6}}
 		}
