@@ -85,6 +85,8 @@ func works(t testing.TB, be *Backend, n int) []work {
 			be.SpMMRows(tensor.Mean, fetched, b, tensor.Buffer{}, table, rows, features)
 		}},
 		{"edge softmax", 8 * 4 * edges, 0, func() { be.EdgeSoftmax(probabilities, b, scores, 4) }},
+		{"edge softmax of a hub", 8 * 4 * float64(n/2), 0, func() { be.EdgeSoftmax(probabilities, hub, scores, 4) }},
+		{"edge softmax's gradient", 12 * 4 * float64(n/2), 0, func() { be.EdgeSoftmaxGrad(probabilities, scores, scores, hub, 4, false) }},
 		{"edge dot", 4*edges*(cols+5) + 4*area, 0, func() { be.EdgeDot(scores, b, x, y, 4, cols, false) }},
 		{"product", 4 * (2*area + cols*cols), 2 * area * cols, func() { be.product(addr(out), addr(x), addr(w), n, cols, cols, false, true, false) }},
 		{"weight gradient", 4 * (2*area + cols*cols), 2 * area * cols, func() { be.product(addr(w), addr(x), addr(y), cols, cols, n, true, false, false) }},

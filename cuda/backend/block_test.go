@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -266,5 +267,37 @@ func TestGatherFirst(t *testing.T) {
 			t.Errorf("%d edges: %d bytes of activations were held, and %d after the block's reset", edges, held, now)
 		}
 		at.Free()
+	}
+}
+
+// Softmax over a destination of more edges than a warp takes, beside others, and its gradient.
+func TestSoftmaxOfAHub(t *testing.T) {
+	const heads = 3
+	b := &graphops.Block{NumDst: 4, NumSrc: 1, Indptr: []int64{0, 2, 2 + kernels.LongRow, 1100, 1100}, Indices: make([]int32, 1100)}
+	x, dy := make([]float32, 1100*heads), make([]float32, 1100*heads)
+	for i := range x {
+		x[i], dy[i] = float32(i*7%41)/8, float32(i*5%23)/16
+	}
+	compute := func(be tensor.Backend) (y, grad []float32) {
+		f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
+		defer f.Close()
+		in := f.Leaf(1100, heads, x, nil)
+		out := f.EdgeSoftmax(b, in)
+		if err := f.SumAll(f.Mul(out, f.Input(1100, heads, dy, nil))).Backward(); err != nil {
+			t.Fatal(err)
+		}
+		return slices.Clone(out.Data()), slices.Clone(in.Grad())
+	}
+	wantY, wantGrad := compute(nil)
+	be := open(t, fakegpu.Config{})
+	y, grad := compute(be)
+	b.Reset()
+	near(t, "softmax", y, wantY)
+	near(t, "gradient", grad, wantGrad)
+	launches := be.Device().Launches()
+	for _, name := range []string{"hub_edge_softmax_f32", "hub_edge_softmax_grad_f32"} {
+		if launches[name] != 1 {
+			t.Errorf("%s was launched %d times", name, launches[name])
+		}
 	}
 }

@@ -270,6 +270,9 @@ func (b *Backend) EdgeSoftmax(y tensor.Buffer, m *graphops.Block, x tensor.Buffe
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_f32", kernels.Warps(m.NumDst), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols, kernels.Width(cols))
+	if m.NumEdges() > kernels.LongRow {
+		b.run("hub_edge_softmax_f32", kernels.Hubs(m.NumDst, cols), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols)
+	}
 }
 
 // EdgeSoftmaxGrad implements [tensor.Backend].
@@ -277,4 +280,7 @@ func (b *Backend) EdgeSoftmaxGrad(dx, dy, y tensor.Buffer, m *graphops.Block, co
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_grad_f32", kernels.Warps(m.NumDst), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, kernels.Width(cols), asFlag(acc))
+	if m.NumEdges() > kernels.LongRow {
+		b.run("hub_edge_softmax_grad_f32", kernels.Hubs(m.NumDst, cols), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, asFlag(acc))
+	}
 }

@@ -20,7 +20,7 @@ KERNEL edge_dot_f32(float *__restrict__ dw, const i64 *__restrict__ indptr, cons
 
 // A warp has a destination: slots of lanes take its edges in turn, a slot's lanes the columns (heads), so
 // lane l has columns l%lanes, l%lanes + lanes, … of edges from l/lanes on. lanes is a power of two up to 32.
-// Grid: destinations by blocks of (32, 8), striding.
+// Grid: destinations by blocks of (32, 8), striding. Destinations of more than LONG edges are left to hubedges.cu.
 template <class T, class F>
 __device__ __forceinline__ T overSlots(T v, int lanes, F f) {
   for (int o = 16; o >= lanes; o /= 2) v = f(v, __shfl_xor_sync(0xffffffffu, v, o));
@@ -33,7 +33,7 @@ __device__ __forceinline__ T overSlots(T v, int lanes, F f) {
 KERNEL edge_softmax_f32(float *__restrict__ y, const i64 *__restrict__ indptr, const float *__restrict__ x, i64 first, i64 rows, i64 cols, i64 lanes) {
   int slots = 32 / lanes, slot = threadIdx.x / lanes;
   FOR_ROWS(d, live, rows) {
-    if (!live) continue;  // the warp's destination
+    if (!live || indptr[d + 1] - indptr[d] > LONG) continue;  // the warp's destination
     i64 from = indptr[d] - first + slot, to = indptr[d + 1] - first;
     for (i64 tile = 0; tile < cols; tile += lanes) {
       i64 k = tile + threadIdx.x % lanes, end = k < cols ? to : 0;
@@ -54,7 +54,7 @@ KERNEL edge_softmax_grad_f32(float *__restrict__ dx, const i64 *__restrict__ ind
                              i64 rows, i64 cols, i64 lanes, i64 acc) {
   int slots = 32 / lanes, slot = threadIdx.x / lanes;
   FOR_ROWS(d, live, rows) {
-    if (!live) continue;
+    if (!live || indptr[d + 1] - indptr[d] > LONG) continue;
     i64 from = indptr[d] - first + slot, to = indptr[d + 1] - first;
     for (i64 tile = 0; tile < cols; tile += lanes) {
       i64 k = tile + threadIdx.x % lanes, end = k < cols ? to : 0;

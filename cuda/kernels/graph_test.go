@@ -320,6 +320,53 @@ func TestHubs(t *testing.T) {
 	})
 }
 
+// Softmax over as many edges as a warp takes, and more: as many as a block has under way at once, and around that.
+// All orders of threads have the same bits.
+func TestHubsSoftmax(t *testing.T) {
+	for _, cols := range []int{1, 3, 4, 35} {
+		b := &graphops.Block{NumSrc: 3, Indptr: []int64{7}, Indices: make([]int32, 7)}
+		round := 8 * Threads / Width(cols)
+		for d, n := range []int{LongRow - 1, LongRow, LongRow + 1, 0, 2*LongRow + 1, 1, round - 1, round, round + 1, 2*round + 5} {
+			b.Indices = append(b.Indices, make([]int32, n)...)
+			b.Indptr = append(b.Indptr, int64(len(b.Indices)))
+			for range 9 * (d % 4) { // other rows between, over several blocks' rows
+				b.Indptr = append(b.Indptr, int64(len(b.Indices)))
+			}
+		}
+		b.NumDst = len(b.Indptr) - 1
+		x, dy := random(b.NumEdges()*cols, 3), random(b.NumEdges()*cols, 4)
+		for i := range x {
+			x[i] *= 20 // so that few edges have all the weight
+		}
+		var first [][]float32
+		each(t, func(g *gpu) {
+			indptr := put(g, b.Indptr)
+			want := make([]float32, len(x))
+			cpu.EdgeSoftmax(buf(want), b, buf(x), cols)
+			y := g.room(4 * len(x))
+			g.run("hub_edge_softmax_f32", Hubs(b.NumDst, cols), y, indptr, put(g, x), b.Indptr[0], b.NumDst, cols)
+			g.run("edge_softmax_f32", Warps(b.NumDst), y, indptr, put(g, x), b.Indptr[0], b.NumDst, cols, Width(cols))
+			same(g, "hub_edge_softmax_f32", y, want, 8, cols)
+			all := [][]float32{get[float32](g, y, len(x))}
+			for _, acc := range []bool{false, true} {
+				dx, wantX := g.out(len(x), acc)
+				cpu.EdgeSoftmaxGrad(buf(wantX), buf(dy), buf(want), b, cols, acc)
+				args := []any{dx, indptr, put(g, dy), put(g, want), b.Indptr[0], b.NumDst, cols}
+				g.run("hub_edge_softmax_grad_f32", Hubs(b.NumDst, cols), append(args, asFlag(acc))...)
+				g.run("edge_softmax_grad_f32", Warps(b.NumDst), append(args, Width(cols), asFlag(acc))...)
+				same(g, "hub_edge_softmax_grad_f32", dx, wantX, 8, cols, acc)
+				all = append(all, get[float32](g, dx, len(x)))
+			}
+			if first == nil {
+				first = all
+			}
+			if !slices.EqualFunc(all, first, slices.Equal[[]float32]) {
+				t.Errorf("%d columns: the bits differ between orders of threads", cols)
+			}
+		})
+	}
+}
+
 // The greatest of long rows, and its gradient to sources of many edges.
 func TestHubsMax(t *testing.T) {
 	b := &graphops.Block{NumSrc: 2, Indptr: []int64{0}}
@@ -455,10 +502,12 @@ func TestEdges(t *testing.T) {
 		cpu.EdgeSoftmax(buf(y), b, buf(scores), cols)
 		out := g.room(4 * len(y))
 		g.run("edge_softmax_f32", Warps(b.NumDst), out, d.indptr, put(g, scores), d.first, b.NumDst, cols, Width(cols))
+		g.run("hub_edge_softmax_f32", Hubs(b.NumDst, cols), out, d.indptr, put(g, scores), d.first, b.NumDst, cols)
 		same(g, "edge_softmax_f32", out, y, 8, b, cols)
 		dx, want := g.out(len(y), acc)
 		cpu.EdgeSoftmaxGrad(buf(want), buf(dy), buf(y), b, cols, acc)
 		g.run("edge_softmax_grad_f32", Warps(b.NumDst), dx, d.indptr, put(g, dy), put(g, y), d.first, b.NumDst, cols, Width(cols), asFlag(acc))
+		g.run("hub_edge_softmax_grad_f32", Hubs(b.NumDst, cols), dx, d.indptr, put(g, dy), put(g, y), d.first, b.NumDst, cols, asFlag(acc))
 		same(g, "edge_softmax_grad_f32", dx, want, 8, b, cols)
 	})
 }

@@ -15,3 +15,95 @@ KERNEL hub_edge_dot_f32(float *__restrict__ dw, const i64 *__restrict__ indptr, 
       dots(dw, indices, g, x, next, to, first, cols, heads, k, group, acc);
   });
 }
+
+// Softmax over the edges of a destination, as edges.cu has it, by a block a destination and tile of 32 columns: each
+// group of lanes takes every so-manieth edge, AHEAD of them under way in a thread, and the groups' results are combined
+// by a fixed tree, so that the order of a sum follows from sizes alone. Bytes: those of edges.cu. 10^5 edges of 4 heads
+// of one destination: 3.2 MB, 0.7 µs, and the gradient 4.8 MB, 1 µs; by the one block, whose threads wait about
+// 0.7 µs for their AHEAD loads, three and two times over the edges, 0.4 and 0.3 ms, where a warp takes 6 and 4 or more.
+#define AHEAD 8
+
+// overGroups combines v over the groups of a block, column by column, in every thread. All threads call it.
+template <class T, class F>
+__device__ __forceinline__ T overGroups(T v, T *room, F f) {
+  int i = threadIdx.y * blockDim.x + threadIdx.x;
+  __syncthreads();  // what was there has been read
+  room[i] = v;
+  for (int half = blockDim.y / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.y < half) room[i] = f(room[i], room[i + half * blockDim.x]);
+  }
+  __syncthreads();
+  return room[threadIdx.x];
+}
+
+// eachEdge calls f(j, i) for the elements i of column c of the group's edges, AHEAD at a time, which j counts, with -1
+// for those that are not there; then() follows each AHEAD.
+template <class F, class G>
+__device__ __forceinline__ void eachEdge(i64 from, i64 to, i64 cols, i64 c, F f, G then) {
+  for (i64 e = from + threadIdx.y; e < to; e += (i64)AHEAD * blockDim.y) {
+#pragma unroll
+    for (int j = 0; j < AHEAD; j++) {
+      i64 at = e + (i64)j * blockDim.y;
+      f(j, at < to ? at * cols + c : -1);
+    }
+    then();
+  }
+}
+
+KERNEL hub_edge_softmax_f32(float *__restrict__ y, const i64 *__restrict__ indptr, const float *__restrict__ x, i64 first, i64 rows, i64 cols) {
+  __shared__ float tops[256];
+  __shared__ double sums[256];
+  longRows(indptr, rows, cols, [&](i64, i64 from, i64 to, i64 c, bool has) {
+    from -= first, to -= first;
+    float v[AHEAD];
+    i64 at[AHEAD];
+    auto load = [&](int j, i64 i) {
+      at[j] = i;
+      v[j] = i < 0 ? -INFINITY : x[i];
+    };
+    float top = -INFINITY;
+    eachEdge(from, to, cols, c, load, [&] {
+#pragma unroll
+      for (int j = 0; j < AHEAD; j++) top = fmaxf(top, v[j]);
+    });
+    top = overGroups(top, tops, [](float a, float b) { return fmaxf(a, b); });
+    double sum = 0;
+    eachEdge(from, to, cols, c, load, [&] {
+#pragma unroll
+      for (int j = 0; j < AHEAD; j++) sum += at[j] < 0 ? 0 : expf(v[j] - top);
+    });
+    double inv = 1 / overGroups(sum, sums, [](double a, double b) { return a + b; });
+    eachEdge(from, to, cols, c, load, [&] {
+#pragma unroll
+      for (int j = 0; j < AHEAD; j++)
+        if (has && at[j] >= 0) y[at[j]] = (float)(expf(v[j] - top) * inv);
+    });
+  });
+}
+
+KERNEL hub_edge_softmax_grad_f32(float *__restrict__ dx, const i64 *__restrict__ indptr, const float *__restrict__ dy, const float *__restrict__ y, i64 first,
+                                 i64 rows, i64 cols, i64 acc) {
+  __shared__ double sums[256];
+  longRows(indptr, rows, cols, [&](i64, i64 from, i64 to, i64 c, bool has) {
+    from -= first, to -= first;
+    float g[AHEAD], v[AHEAD];
+    i64 at[AHEAD];
+    auto load = [&](int j, i64 i) {
+      at[j] = i;
+      g[j] = i < 0 ? 0 : dy[i];
+      v[j] = i < 0 ? 0 : y[i];
+    };
+    double along = 0;
+    eachEdge(from, to, cols, c, load, [&] {
+#pragma unroll
+      for (int j = 0; j < AHEAD; j++) along += (double)g[j] * v[j];
+    });
+    along = overGroups(along, sums, [](double a, double b) { return a + b; });
+    eachEdge(from, to, cols, c, load, [&] {
+#pragma unroll
+      for (int j = 0; j < AHEAD; j++)
+        if (has && at[j] >= 0) put(dx, at[j], (float)(v[j] * (g[j] - along)), acc);
+    });
+  });
+}
