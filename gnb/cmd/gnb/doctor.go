@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset/registry"
 )
 
 var doctorCommand = command{"doctor", "check that this machine has what notebooks and training need", doctor}
@@ -47,7 +48,44 @@ func bad(fix, format string, args ...any) check {
 type patient struct {
 	kernelName string
 	jupyter    []string // Jupyter data directories, the preferred one first
-	data       string   // where datasets and runs go
+	places     []place
+}
+
+// place is where something is kept.
+type place struct {
+	what string
+	env  string // the variable that moves it
+	dir  string // need not be there yet
+}
+
+// places are where runs, datasets and temporary files go.
+func places() []place {
+	out := []place{{"runs", "GNB_RUNS", gnb.RunsDir()}, {"temporary files", "TMPDIR", os.TempDir()}}
+	if home, err := registry.Home(); err == nil {
+		out = append(out, place{"datasets", "GNB_HOME", home})
+	}
+	return out
+}
+
+// existing is the directory, or the nearest one above it that is there, in which it would be
+// made.
+func (p place) existing() (string, error) {
+	dir, err := filepath.Abs(p.dir)
+	if err != nil {
+		return "", err
+	}
+	for {
+		info, err := os.Stat(dir)
+		switch {
+		case err == nil && !info.IsDir():
+			return "", fmt.Errorf("%s is no directory", dir)
+		case err == nil:
+			return dir, nil
+		case !errors.Is(err, os.ErrNotExist) || filepath.Dir(dir) == dir:
+			return "", err
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 // examinations are the checks, in the order shown.
@@ -77,7 +115,7 @@ func doctor(ctx context.Context, args []string, out *output) error {
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	p := patient{kernelName: *name, jupyter: jupyterDirs(*prefix), data: dataDir()}
+	p := patient{kernelName: *name, jupyter: jupyterDirs(*prefix), places: places()}
 	var checks []check
 	var failed []string
 	for _, e := range examinations {
@@ -263,14 +301,6 @@ func jupyterDirs(prefix string) []string {
 		dirs = append(dirs, dir)
 	}
 	return dirs
-}
-
-// dataDir is where datasets go: GNB_DATA, or the current directory.
-func dataDir() string {
-	if d := os.Getenv("GNB_DATA"); d != "" {
-		return d
-	}
-	return "."
 }
 
 func isFile(path string) bool {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -73,16 +72,23 @@ func judgeShm(gpus int, size int64, err error) check {
 
 func checkDisk(_ context.Context, p patient) check {
 	var details []string
-	for _, dir := range []string{p.data, os.TempDir()} {
+	for _, place := range p.places {
+		dir, err := place.existing()
+		if err == nil {
+			err = unix.Access(dir, unix.W_OK|unix.X_OK)
+		}
 		var s unix.Statfs_t
-		if err := unix.Statfs(dir, &s); err != nil {
-			return bad("make it, or set GNB_DATA or TMPDIR to a directory that exists", "%s: %v", dir, err)
+		if err == nil {
+			err = unix.Statfs(dir, &s)
+		}
+		if err != nil {
+			return bad("set "+place.env+" to a directory that can be written to", "%s cannot go to %s: %v", place.what, place.dir, err)
 		}
 		free := float64(s.Bavail) * float64(s.Bsize) / gib
 		if free < 1 {
-			return bad("free some space, or set GNB_DATA and TMPDIR to a larger disk", "%s has %.2f GiB left; checkpoints and compiled cells need 1", dir, free)
+			return bad("free some space, or set "+place.env+" to a directory on a larger disk", "%s go to %s, which has %.2f GiB left; checkpoints and compiled cells need 1", place.what, place.dir, free)
 		}
-		details = append(details, fmt.Sprintf("%.0f GiB free in %s", free, dir))
+		details = append(details, fmt.Sprintf("%.0f GiB free for %s in %s", free, place.what, place.dir))
 	}
 	return good("%s", strings.Join(details, ", "))
 }

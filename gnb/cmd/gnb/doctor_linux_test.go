@@ -2,9 +2,35 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// The disks looked at are those that things go to, which need not be there yet.
+func TestCheckDisk(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", filepath.Join(dir, "a", "runs"))
+	t.Setenv("GNB_HOME", filepath.Join(dir, "home"))
+	t.Setenv("TMPDIR", dir)
+	c := checkDisk(t.Context(), patient{places: places()})
+	for _, want := range []string{"GiB free for runs in " + filepath.Join(dir, "a", "runs"), "for datasets in " + filepath.Join(dir, "home"), "for temporary files in " + dir} {
+		if !c.OK || !strings.Contains(c.Detail, want) {
+			t.Errorf("it does not say %q: %+v", want, c)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c := checkDisk(t.Context(), patient{places: places()}); c.OK || !strings.Contains(c.Detail, "runs cannot go to ") || !strings.Contains(c.Fix, "GNB_RUNS") {
+		t.Errorf("below a file: %+v", c)
+	}
+	t.Setenv("GNB_RUNS", "/proc/runs")
+	if c := checkDisk(t.Context(), patient{places: places()}); c.OK || !strings.Contains(c.Fix, "GNB_RUNS") {
+		t.Errorf("where nothing can be written: %+v", c)
+	}
+}
 
 func TestSharedMemoryOfNCCL(t *testing.T) {
 	for _, tc := range []struct {

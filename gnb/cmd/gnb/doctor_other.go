@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"runtime"
 )
 
@@ -17,9 +16,9 @@ func checkSharedMemory(context.Context, patient) check {
 }
 
 func checkDisk(_ context.Context, p patient) check {
-	for _, dir := range []string{p.data, os.TempDir()} {
-		if _, err := os.Stat(dir); err != nil {
-			return bad("make it, or set GNB_DATA or TMPDIR to a directory that exists", "%v", err)
+	for _, place := range p.places {
+		if _, err := place.existing(); err != nil {
+			return bad("set "+place.env+" to a directory", "%s cannot go to %s: %v", place.what, place.dir, err)
 		}
 	}
 	return good("free space not looked at on %s", runtime.GOOS)

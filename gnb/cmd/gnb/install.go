@@ -82,7 +82,7 @@ func install(ctx context.Context, args []string, out *output) error {
 	fs.StringVar(&o.name, "name", kernelName, "`name` of the kernelspec")
 	fs.StringVar(&o.display, "display", display, "`name` shown in Jupyter's launcher")
 	fs.StringVar(&o.dev, "dev", "", "`directory` of the checkout that cells import from (default this release, else the checkout one stands in)")
-	fs.StringVar(&o.data, "data", "", "`directory` of datasets, for cells (GNB_DATA)")
+	fs.StringVar(&o.data, "data", "", "`directory` with files of published datasets that are there already, for cells (GNB_DATA)")
 	fs.BoolVar(&o.rawError, "raw-error", false, "compile errors as plain text, for notebooks that run without a browser")
 	fs.BoolVar(&o.headless, "headless", false, "for notebooks that run without a browser: tell cells so (GNB_HEADLESS), and build no gopls, which completes names")
 	fs.BoolVar(&o.cuda, "cuda", false, "cells that use GPUs: a kernel of its own, \""+cudaDisplay+"\"; needs a C compiler, but no CUDA")
