@@ -96,7 +96,14 @@ func followGet(out io.Reader, name string) (reason string) {
 			if l := strings.TrimSpace(e.Stage + " " + e.File); l != label {
 				end()
 				label, done = l, 0
-				bar = live.ProgressWith(name+": "+l, e.Total, live.BarOptions{Unit: "B"})
+				o := live.BarOptions{Unit: "B"}
+				switch e.Stage {
+				case "build": // work of no unit
+					o.Unit, o.After = "%", time.Second
+				case "check", "write":
+					o.After = time.Second
+				}
+				bar = live.ProgressWith(name+": "+l, e.Total, o)
 			}
 			bar.SetTotal(e.Total)
 			bar.Add(e.Done - done)

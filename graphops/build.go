@@ -28,6 +28,7 @@ type BuildOptions struct {
 	Threads int
 	// Progress, unless nil, is told by any of the threads that so many edges more have
 	// been counted, moved or sorted: [BuildPasses] times the edges of the list in all.
+	// What weights need beyond that is not told.
 	Progress func(edges int)
 }
 

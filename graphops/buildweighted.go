@@ -35,7 +35,7 @@ func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions)
 	if err := checkEdges(nodes, src, dst, o.Threads); err != nil {
 		return nil, nil, err
 	}
-	b := builder{nodes: nodes, edges: len(src), threads: o.Threads}
+	b := builder{nodes: nodes, edges: len(src), threads: o.Threads, progress: o.Progress}
 	// In place of its source an edge carries its number and whether it is turned
 	// round: 2i or 2i+1. The unsigned value fits, and the order of a row is put
 	// right below.

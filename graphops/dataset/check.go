@@ -49,6 +49,9 @@ func (d *Dataset) CheckWith(ctx context.Context, report func(done, total int64))
 				return err
 			}
 		}
+		if report != nil {
+			report(r.total, r.total)
+		}
 		return nil
 	})
 }

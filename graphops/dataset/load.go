@@ -202,7 +202,11 @@ func (g Generator) load(query string, m *meter) (*Dataset, error) {
 			return nil, fmt.Errorf("dataset: %s: %s is given %d times", g.Name, name, n)
 		}
 	}
-	return g.make(values, m)
+	d, err := g.make(values, m)
+	if err == nil {
+		m.end()
+	}
+	return d, err
 }
 
 func sortedKeys(values url.Values) []string {

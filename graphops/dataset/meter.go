@@ -42,6 +42,15 @@ func (m *meter) expect(total int64) {
 	}
 }
 
+// end says that all is done.
+func (m *meter) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if total := m.total.Load(); m.report != nil && total > 0 {
+		m.report(total, total)
+	}
+}
+
 // err is why the rest is not wanted.
 func (m *meter) err() error {
 	if m == nil {

@@ -71,7 +71,7 @@ func TestGeneratorProgress(t *testing.T) {
 
 func TestLoadProgress(t *testing.T) {
 	p := progress{t: t}
-	if _, err := LoadWith(t.Context(), "planted?nodes=3000", LoadOptions{Progress: p.report}); err != nil || p.calls == 0 {
+	if _, err := LoadWith(t.Context(), "planted?nodes=3000", LoadOptions{Progress: p.report}); err != nil || p.calls < 2 || p.done != p.total {
 		t.Errorf("%d reports (%v)", p.calls, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -48,6 +48,7 @@ func runConvert(ctx context.Context, args []string, out *output) error {
 	report, end := progress(out)
 	defer end()
 	o.Progress = func(done, total int64) { report("read", "B", done, total) }
+	o.Finish = func(stage string, done, total int64) { report(stage+" "+rest[2], unitOf(stage), done, total) }
 	o.Note = func(text string) { out.logf("gnb data: %s", text) }
 	// Most of the memory is a few large arrays; collecting garbage early keeps the peak near them.
 	defer debug.SetGCPercent(debug.SetGCPercent(25))

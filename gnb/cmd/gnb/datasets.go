@@ -39,15 +39,23 @@ func getOptions(out *output, what string) (get.Options, func()) {
 	o := get.Options{
 		Progress: func(p get.Progress) {
 			if p.Stage == "generate" { // no event: most are over at once, and who reads the others wants the result
-				report("generate "+p.File, "%", p.Done, p.Total)
+				report(p.Stage+" "+p.File, unitOf(p.Stage), p.Done, p.Total)
 				return
 			}
 			out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
-			report(p.Stage+" "+p.File, "B", p.Done, p.Total)
+			report(p.Stage+" "+p.File, unitOf(p.Stage), p.Done, p.Total)
 		},
 		Note: func(text string) { out.logf("gnb data: %s", text) },
 	}
 	return o, done
+}
+
+// unitOf is what a stage of making a dataset is counted in.
+func unitOf(stage string) string {
+	if stage == "build" || stage == "generate" {
+		return "%"
+	}
+	return "B"
 }
 
 // listDatasets is "gnb data list".

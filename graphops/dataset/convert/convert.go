@@ -82,6 +82,10 @@ type Options struct {
 	// Progress is told how many bytes of the input have been read, of how many
 	// known so far. It is called from one goroutine at a time.
 	Progress func(done, total int64)
+	// Finish is told how far what follows reading has come: the stage "build" of the
+	// graph, in work of about the same time each, and "check" and "write", in bytes of
+	// the result. It is called from one goroutine at a time, about ten times a second.
+	Finish func(stage string, done, total int64)
 	// Note is told in a sentence what the user may want to know.
 	Note func(text string)
 }
@@ -89,6 +93,20 @@ type Options struct {
 func (o *Options) note(format string, args ...any) {
 	if o.Note != nil {
 		o.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// stage reports one of the stages that follow reading.
+func (o *Options) stage(name string) func(done, total int64) {
+	if o.Finish == nil {
+		return func(int64, int64) {}
+	}
+	var told time.Time
+	return func(done, total int64) {
+		if now := time.Now(); done == total || now.Sub(told) >= 100*time.Millisecond {
+			told = now
+			o.Finish(name, done, total)
+		}
 	}
 }
 
@@ -170,15 +188,24 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		return Stats{}, errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
 	}
 	m := &meter{report: o.Progress}
+	if finish, stage := o.Finish, ""; finish != nil && o.Progress != nil {
+		o.Finish = func(next string, done, total int64) {
+			if stage != next { // what there was to read before it has been read
+				o.Progress(m.done.Load(), m.done.Load())
+				stage = next
+			}
+			finish(next, done, total)
+		}
+	}
 	d, r, err := read(ctx, src, m, o)
 	if err != nil {
 		return Stats{}, err
 	}
 	defer d.Close()
-	if err := dataset.Write(dst, d); err != nil {
+	if err := dataset.WriteWith(ctx, dst, d, o.stage("write")); err != nil {
 		return Stats{}, err
 	}
-	if o.Progress != nil {
+	if o.Progress != nil && o.Finish == nil {
 		o.Progress(m.done.Load(), m.done.Load())
 	}
 	return Stats{
@@ -204,7 +231,7 @@ func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Datase
 	if d, err = finish(ctx, d, s, r, m, o); err != nil {
 		return nil, nil, err
 	}
-	if err := d.Check(ctx); err != nil {
+	if err := d.CheckWith(ctx, o.stage("check")); err != nil {
 		return nil, nil, errorf("reading %s: %w", s.Path, err)
 	}
 	return d, r, nil

@@ -35,6 +35,17 @@ func plausible(nodes, numEdges int64) bool { return nodes <= 4*numEdges+spareNod
 // dataset builds the graph and lets go of the edges.
 func (e *edges) dataset(o Options) (*dataset.Dataset, error) {
 	build := graphops.BuildOptions{Undirected: e.undirected || o.Undirected, Threads: o.Threads}
+	var (
+		report = o.stage("build")
+		mu     sync.Mutex
+		done   int64
+	)
+	build.Progress = func(edges int) {
+		mu.Lock()
+		defer mu.Unlock()
+		done += int64(edges)
+		report(done, graphops.BuildPasses*int64(len(e.src)))
+	}
 	d := &dataset.Dataset{Splits: map[string][]int32{}}
 	var err error
 	if e.w == nil || allOnes(e.w) {

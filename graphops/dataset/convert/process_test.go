@@ -158,6 +158,25 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("%s: the destination is there (%v)", files, err)
 		}
 	}
+	// What was read, and each stage after it, is told to its end.
+	last := map[string][2]int64{}
+	var stages []string
+	note := func(stage string, done, total int64) {
+		if _, ok := last[stage]; !ok {
+			stages = append(stages, stage)
+		}
+		last[stage] = [2]int64{done, total}
+	}
+	if _, err := Convert(t.Context(), src, filepath.Join(t.TempDir(), "out"), Options{
+		Progress: func(done, total int64) { note("read", done, total) }, Finish: note,
+	}); err != nil || strings.Join(stages, " ") != "read build check write" {
+		t.Errorf("stages %v (%v)", stages, err)
+	}
+	for stage, l := range last {
+		if l[0] != l[1] || l[0] == 0 {
+			t.Errorf("%s ended at %d of %d", stage, l[0], l[1])
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o := Options{Progress: func(done, total int64) {
@@ -168,5 +187,22 @@ func TestCancelled(t *testing.T) {
 	}}
 	if _, err := Convert(ctx, src, filepath.Join(t.TempDir(), "out"), o); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled while it read: the error is %v", err)
+	}
+	for _, at := range []string{"build", "check", "write"} { // each of them ends soon, and leaves nothing
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		told := ""
+		dst := filepath.Join(t.TempDir(), "out")
+		_, err := Convert(ctx, src, dst, Options{Finish: func(stage string, done, total int64) {
+			if done > total || total <= 0 {
+				t.Errorf("%s: %d of %d", stage, done, total)
+			}
+			if told = stage; stage == at {
+				cancel()
+			}
+		}})
+		if _, there := os.Lstat(dst); !errors.Is(err, context.Canceled) || told != at && at != "build" || !errors.Is(there, fs.ErrNotExist) {
+			t.Errorf("cancelled at %s it ends with %v after %q", at, err, told)
+		}
 	}
 }

@@ -40,9 +40,11 @@ type Options struct {
 
 // Progress is how far a stage is.
 type Progress struct {
-	Stage string // "download", "unpack" or "convert", or "generate" in Load
-	File  string // or, of "generate", the generator
-	Done  int64  // bytes, or work of a generator
+	// Stage is "download", "unpack", "convert", then "build", "check" and "write" (see
+	// [convert.Options].Finish), or "generate" in Load.
+	Stage string
+	File  string // or the dataset, from "build" on
+	Done  int64  // bytes, or work of "build" and "generate"
 	Total int64  // 0: not known
 }
 
@@ -228,6 +230,7 @@ func convertTo(ctx context.Context, e registry.Entry, src, dir string, o Options
 	c := convert.Options{
 		Format: e.Format, Undirected: e.Undirected, Seed: o.Seed, Threads: o.Threads,
 		Progress: o.progress("convert", filepath.Base(src)), Note: o.Note,
+		Finish: func(stage string, done, total int64) { o.progress(stage, e.Name)(done, total) },
 	}
 	if e.Format == "planetoid" || e.Format == "graphsage" { // whose folders may hold several
 		c.Name = e.Name

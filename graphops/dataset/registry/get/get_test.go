@@ -77,7 +77,7 @@ func TestGet(t *testing.T) {
 		}
 		_ = d.Close()
 	}
-	if asked.Load() != 1 || !stages["download"] || !stages["convert"] {
+	if asked.Load() != 1 || !stages["download"] || !stages["convert"] || !stages["build"] || !stages["check"] || !stages["write"] {
 		t.Errorf("asked %d times, stages %v", asked.Load(), stages)
 	}
 	// Nothing but the dataset and the download is left.
