@@ -54,6 +54,7 @@ type Backend struct {
 	// Memory that an operation uses while it runs: the next one on the stream may
 	// have it again.
 	parts, words *cuda.Buffer
+	slice        sliceRoom
 }
 
 // New is a backend on a device, which stays its caller's to close. blas, of that
@@ -72,6 +73,7 @@ func New(d *cuda.Device, blas *cublas.Handle) (*Backend, error) {
 // Tensors and blocks have to be let go of before.
 func (b *Backend) Close() {
 	b.kept.free()
+	b.slice.free()
 	for _, m := range []*cuda.Buffer{b.empty, b.parts, b.words} {
 		m.Free()
 	}
@@ -95,6 +97,10 @@ func fail(err error) {
 // let go of are found first.
 func (b *Backend) alloc(use cuda.Use, n int) *cuda.Buffer {
 	m, err := b.d.Alloc(use, int64(n))
+	if errors.Is(err, cuda.OutOfMemory) && b.slice.rows != nil {
+		b.slice.free()
+		m, err = b.d.Alloc(use, int64(n))
+	}
 	for wait := time.Millisecond; errors.Is(err, cuda.OutOfMemory) && wait < 50*time.Millisecond; wait *= 4 {
 		runtime.GC()
 		time.Sleep(wait) // the cleanups run beside

@@ -142,7 +142,7 @@ func TestMain(m *testing.M) {
 
 // modules are the backend's own.
 var modules = []string{
-	"dropout", "edges", "elementwise", "gather", "gemm", "hub", "hubedges", "hubmax", "loss", "max", "norm", "optim", "reduce", "rows", "spmm", "transpose",
+	"distinct", "dropout", "edges", "elementwise", "gather", "gemm", "hub", "hubedges", "hubmax", "loss", "max", "norm", "optim", "reduce", "rows", "spmm", "transpose",
 }
 
 // unused are kernels that no operation needs.

@@ -33,16 +33,22 @@ func (b *Backend) ShareGraph(g *graphops.Graph, indptr, indices cuda.Ptr) {
 	b.graph = sharedGraph{g, indptr, indices}
 }
 
-// slice are the arrays of a block that is a slice of the graph, else nil.
-func (s *sharedGraph) slice(m *graphops.Block) *devblock.Arrays {
+// has says whether a block is a slice of the graph.
+func (s *sharedGraph) has(m *graphops.Block) bool {
 	g := s.host
 	if g == nil || m.Graph != g || m.SrcIDs != nil || m.EdgePos != nil || unsafe.SliceData(m.Indices) != unsafe.SliceData(g.Indices) {
+		return false
+	}
+	lo := m.DstStart
+	return lo+m.NumDst <= g.NumNodes() && unsafe.SliceData(m.Indptr) == &g.Indptr[lo]
+}
+
+// slice are the arrays of a block that is a slice of the graph, else nil.
+func (s *sharedGraph) slice(m *graphops.Block) *devblock.Arrays {
+	if !s.has(m) {
 		return nil
 	}
 	lo := m.DstStart
-	if lo+m.NumDst > g.NumNodes() || unsafe.SliceData(m.Indptr) != &g.Indptr[lo] {
-		return nil
-	}
 	return &devblock.Arrays{First: m.Indptr[0], Indptr: s.indptr + cuda.Ptr(8*lo), Indices: s.indices}
 }
 

@@ -96,12 +96,16 @@ func back(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) su
 func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, h tensor.Buffer, cols int) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
+	x, indices, ok := b.sliceSources(m, a, h, cols)
+	if !ok {
+		x, indices = addr(h), a.Indices
+	}
 	if op == tensor.Max {
-		b.greatest("max_f32", m.NumEdges(), m.NumDst, cols, addr(out), optional(arg), a.Indptr, a.Indices, addr(h), a.First, m.NumDst, cols, 0)
+		b.greatest("max_f32", m.NumEdges(), m.NumDst, cols, addr(out), optional(arg), a.Indptr, indices, x, a.First, m.NumDst, cols, 0)
 		return
 	}
 	s := over(a, m, out, cols)
-	s.x, s.mean = addr(h), op == tensor.Mean
+	s.x, s.indices, s.mean = x, indices, op == tensor.Mean
 	b.aggregate(s)
 }
 
@@ -126,7 +130,7 @@ func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w
 // first, the bus carries w bytes a source, and the device's memory, at 4.8 TB/s, w (or
 // 4 bytes an element) a source written and as much an edge read: with E edges and S
 // sources E·w/55 becomes S·w/55 + (S+E)·w/4800, less from E = 1.02·S on. What is
-// between that and 1.2 is not worth the memory. For 0.75·10^6 edges of 0.5·10^6
+// between that and 1.2 is not worth the memory, nor, for a slice of the graph, finding its sources. For 0.75·10^6 edges of 0.5·10^6
 // sources with w = 400, about a batch of products-like, 5.5 ms become 3.7 ms.
 func gatherFirst(edges, sources int) bool { return 5*edges > 6*sources }
 
@@ -240,8 +244,12 @@ func (b *Backend) SegmentGrad(op tensor.Op, dMsg, dOut, arg tensor.Buffer, m *gr
 // SpMMWeighted implements [tensor.Backend].
 func (b *Backend) SpMMWeighted(out tensor.Buffer, m *graphops.Block, w tensor.Buffer, heads int, h tensor.Buffer, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
-	s := over(b.arrays(m), m, out, cols)
+	a := b.arrays(m)
+	s := over(a, m, out, cols)
 	s.x, s.w, s.heads, s.acc = addr(h), optional(w), heads, acc
+	if x, indices, ok := b.sliceSources(m, a, h, cols); ok {
+		s.x, s.indices = x, indices
+	}
 	b.aggregate(s)
 }
 

@@ -73,7 +73,7 @@ func (g *gpu) room(n int) uint64 {
 }
 
 // get is n elements at an address, all of which have been written.
-func get[T int64 | uint8 | uint32 | float32 | float64](g *gpu, at uint64, n int) []T {
+func get[T int32 | int64 | uint8 | uint32 | float32 | float64](g *gpu, at uint64, n int) []T {
 	g.t.Helper()
 	out := make([]T, n)
 	b := make([]byte, n*int(unsafe.Sizeof(*new(T))))

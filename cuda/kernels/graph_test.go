@@ -511,3 +511,41 @@ func TestEdges(t *testing.T) {
 		same(g, "edge_softmax_grad_f32", dx, want, 8, b, cols)
 	})
 }
+
+// Lists of ids with none, one, a word's, a tile's and more, up to the last id; those that repeat, and all of them.
+func TestDistinct(t *testing.T) {
+	each(t, func(g *gpu) {
+		for _, nodes := range []int{1, 31, 32, 33, 1023, 1024, 1025, 2600} {
+			for _, every := range []int{1, 3, 40} {
+				var list []int32
+				for v := nodes - 1; v >= 0; v -= every {
+					list = append(list, int32(v), int32(v/2/every*every))
+				}
+				ids := slices.Clone(list)
+				slices.Sort(ids)
+				ids = slices.Compact(ids)
+				words := (nodes + 31) / 32
+				tiles := (words + 31) / 32
+				bits, before, sums := put(g, make([]uint32, words)), g.room(4*words), g.room(8*tiles)
+				at, out, local := put(g, list), g.room(4*len(ids)), g.room(4*len(list))
+				total := g.room(8)
+				g.run("distinct_mark", Items(len(list)), bits, at, len(list))
+				g.run("distinct_count", Warps(tiles), sums, bits, words)
+				g.run("sample_scan", Blocks(1), sums, put(g, []int64{int64(nodes)}), 1, 1, 0, total, nodes, 0)
+				if n := get[int64](g, total, 1)[0]; n != int64(len(ids)) {
+					t.Fatalf("%d of %d ids are distinct, want %d", n, nodes, len(ids))
+				}
+				g.run("distinct_list", Warps(tiles), out, before, sums, bits, words)
+				g.run("distinct_local", Items(len(list)), local, at, bits, before, len(list))
+				if got := get[int32](g, out, len(ids)); !slices.Equal(got, ids) {
+					t.Fatalf("of %d nodes %v, want %v", nodes, got, ids)
+				}
+				for i, p := range get[int32](g, local, len(list)) {
+					if ids[p] != list[i] {
+						t.Fatalf("of %d nodes, id %d is said to be at %d", nodes, list[i], p)
+					}
+				}
+			}
+		}
+	})
+}

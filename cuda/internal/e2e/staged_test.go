@@ -144,3 +144,32 @@ func TestStagedLoopsWithinLoops(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Layer-wise evaluation over pinned features gathers the rows that a rank's nodes reach, and measures what it does
+// with the features on the device.
+func TestEvaluationOverPinnedFeatures(t *testing.T) {
+	ds := load(t, "planted?nodes=900&classes=4&features=8&degree=6")
+	var want *gnb.Run
+	for _, place := range []string{"device", "pinned"} {
+		log := cluster(t, 2, machine{})
+		t.Setenv("GNB_CUDA_FEATURES", place)
+		o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 60, Epochs: 1, Device: "cuda", Quiet: true, Resume: gnb.Never}
+		run, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = run
+		}
+		for _, name := range []string{"val_accuracy", "test_accuracy"} {
+			if got := run.Value(name); got != want.Value(name) {
+				t.Errorf("%s: %s is %v, on the device %v", place, name, got, want.Value(name))
+			}
+		}
+		for _, line := range devices(t, log) {
+			if strings.Contains(line, " distinct_local=") != (place == "pinned") {
+				t.Errorf("%s: %s", place, line)
+			}
+		}
+	}
+}
