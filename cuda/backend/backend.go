@@ -10,12 +10,11 @@
 // # Basics
 //
 // Operations are asked for and return at once; Download waits, and so does whoever reads
-// what a Later or a loss's figures bring. Memory is of the
-// device's cache and goes back to it in the order of the stream, so that a program
-// that repeats itself takes none anew. What is made on the host, such as a tensor's
-// input, is copied once a pass, unless [Backend.Keep] or [Backend.Share] says that it
-// lies on the device for longer; a block's arrays are copied at its first use and
-// stay until its Reset.
+// what Later or a loss's figures bring. Memory is of the device's cache and goes back to
+// it in the order of the stream, so that a program that repeats itself takes none anew.
+// What is made on the host, such as a tensor's input, is copied once a pass, unless
+// [Backend.Keep] or [Backend.Share] says that it lies on the device for longer; a
+// block's arrays are copied at its first use and stay until its Reset.
 //
 // A Backend, like a [tensor.Fwd], belongs to one goroutine at a time.
 //
