@@ -85,9 +85,10 @@ func For(threads, n, grain int, body func(lo, hi int)) {
 	}
 }
 
-// ForFine is For of chunks of some 20 µs each. A loop of fewer than six of them
-// runs on the caller alone: it is done by the time that another thread has woken,
-// taken its part and come to rest again.
+// ForFine is For of chunks of some 20 µs each. A loop of fewer than three of them
+// runs on the caller alone: it is done by the time that another thread has taken its
+// part and handed over what it wrote. An epoch of Cora takes 0.86 ms from six chunks on
+// and 0.78 ms from three or two, on two processors whose helpers are awake.
 func ForFine(threads, n, grain int, body func(lo, hi int)) {
 	if Chunks(n, grain) < int(shareFrom.Load()) {
 		threads = 1
@@ -98,7 +99,7 @@ func ForFine(threads, n, grain int, body func(lo, hi int)) {
 // shareFrom is the chunks from which on ForFine shares a loop.
 var shareFrom atomic.Int32
 
-func init() { shareFrom.Store(6) }
+func init() { shareFrom.Store(3) }
 
 // ShareFrom makes ForFine share loops of so many chunks and more, and returns what
 // it was before. It is for tests of small loops.
