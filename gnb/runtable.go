@@ -144,7 +144,8 @@ func (t RunTable) columns(fields []map[string]string) []string {
 }
 
 // Text is the runs as a table of the given fields, by default their name, state,
-// model and dataset, the settings in which they differ, and how they ended.
+// model and dataset, the settings in which they differ, eight of them at most, and how
+// they ended.
 func (t RunTable) Text(columns ...string) (string, error) {
 	multigpuEnter()
 	if len(t) == 0 {
