@@ -178,7 +178,7 @@ func (s *Study) known(number int, trials []TrialResult) []TrialResult {
 //	}, gnb.SweepOptions{Trials: 30})
 //
 // The function runs in this process, one call at a time, and also to check a sweep
-// that goes on: it must give the same for the same values. Every trial is a run of
+// that goes on and to count a grid's trials: it must give the same for the same values. Every trial is a run of
 // [Train] in a directory of its own below the sweep's; all share one copy of the
 // dataset. A table sorted by the metric shows where the sweep stands, with a
 // picture of all trials and of how much each parameter matters.
@@ -266,6 +266,9 @@ func newSweep(ds *Dataset, model AnyModel, f func(*Trial) TrainOptions, o SweepO
 	switch o.Method {
 	case methodGrid:
 		s.study.Levels = cmp.Or(o.Levels, 5)
+		if n := s.study.gridSize(f, o.Trials); n > 0 {
+			s.o.Trials = n
+		}
 	case methodASHA:
 		first, err := newSearch(&s.study).propose(0, nil, f)
 		if err != nil {

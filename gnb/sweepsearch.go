@@ -128,6 +128,24 @@ func (s *search) advance(n int) {
 	s.spent = true
 }
 
+// mostCounted bounds the trials of a grid that are counted before it begins.
+const mostCounted = 10000
+
+// gridSize is how many trials a grid has; 0 is most or more, more than can be counted, or a
+// mistake of the function, which the trial that it makes finds out.
+func (s *Study) gridSize(f func(*Trial) TrainOptions, most int) int {
+	grid := newSearch(s)
+	for n := range min(most, mostCounted) {
+		if grid.spent {
+			return n
+		}
+		if _, err := grid.propose(n, nil, f); err != nil {
+			return 0
+		}
+	}
+	return 0
+}
+
 // sobolShare is a coordinate of point number of a Sobol' sequence, its digits
 // flipped at random, the same ones in all points of a parameter: a digital shift,
 // which leaves the sequence as even as it is (Owen 2003, Variance and

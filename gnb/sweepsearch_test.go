@@ -66,6 +66,44 @@ func TestGridExhausts(t *testing.T) {
 
 // In 2^k points of a Sobol' sequence each 2^k-th of each parameter's range has one
 // of them, whatever the seed; random ones leave some out.
+// A grid's trials are counted before the first of them, also where what is asked for
+// depends on values, unless there are very many or a mistake comes up.
+func TestGridSize(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		want int
+		ask  func(*Trial)
+	}{
+		{"nothing", 1, func(*Trial) {}},
+		{"all combinations", 2 * 3 * 5, func(t *Trial) { t.Int("a", 1, 2); Choice(t, "b", "x", "y", "z"); t.Float("c", 0, 1) }},
+		{"a branch", 5 + 5*4, func(t *Trial) {
+			if Choice(t, "kind", "plain", "deep") == "deep" {
+				t.Int("layers", 1, 4)
+			}
+			t.Float("lr", 0, 1)
+		}},
+		{"too many", 0, func(t *Trial) { t.Int("a", 1, 200); t.Int("b", 1, 200) }},
+		{"a mistake", 0, func(t *Trial) {
+			if t.Int("a", 1, 3) == 3 {
+				t.Int("b", 2, 1)
+			}
+		}},
+	} {
+		s := &Study{Method: methodGrid, Levels: 5, Parallel: 1}
+		if n := s.gridSize(func(t *Trial) TrainOptions { c.ask(t); return TrainOptions{} }, math.MaxInt); n != c.want {
+			t.Errorf("%s: %d trials, want %d", c.name, n, c.want)
+		}
+		if n := s.gridSize(func(t *Trial) TrainOptions { c.ask(t); return TrainOptions{} }, 1); n != 0 {
+			t.Errorf("%s: of one trial at most %d were counted", c.name, n)
+		}
+		if c.want > 0 {
+			if done := try(t, s, c.want+5, c.ask, func(map[string]float64) float64 { return 0 }); len(done) != c.want {
+				t.Errorf("%s: the sweep has %d trials, want %d", c.name, len(done), c.want)
+			}
+		}
+	}
+}
+
 func TestSobolCovers(t *testing.T) {
 	ask := func(t *Trial) {
 		for d := range 6 {
