@@ -47,6 +47,9 @@ type Later struct {
 // work. It returns at once, but where 64 more such copies were asked for and nobody waited for the first of
 // them: then that is waited for.
 func (s *Stream) CopyOutLater(src Ptr, n int64) *Later {
+	if n > LaterSize {
+		panic("cuda: CopyOutLater copies LaterSize bytes at most")
+	}
 	g := &s.laters
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -327,7 +327,10 @@ func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, 
 		late = &lateStep{w: w, n: g.n, tails: slices.Clone(g.tails), figures: slices.Clone(g.figures)}
 		return nil, rounded(sumTails(g.tails)), late, nil
 	}
-	if err := readFigures(g.tails, g.figures); err != nil {
+	w.stage(stageBackward) // where the host waits for this rank's device
+	err = readFigures(g.tails, g.figures)
+	w.stage(stageReduce)
+	if err != nil {
 		return nil, nil, nil, err
 	}
 	sum := sumTails(g.tails)

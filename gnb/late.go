@@ -2,6 +2,7 @@ package gnb
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -28,6 +29,20 @@ func (l StepLoss) Mean() float64 {
 		l.late.w.catchUp(0)
 	}
 	return l.late.mean
+}
+
+// MarshalJSON writes the loss as a number, null where there is none, so that
+// [Worker.Keep] keeps it; UnmarshalJSON reads that.
+func (l StepLoss) MarshalJSON() ([]byte, error) { return number(l.Mean()).MarshalJSON() }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (l *StepLoss) UnmarshalJSON(b []byte) error {
+	var mean number
+	if err := mean.UnmarshalJSON(b); err != nil {
+		return err
+	}
+	*l = StepLoss{mean: float64(mean)}
+	return nil
 }
 
 // Format implements [fmt.Formatter].
@@ -66,10 +81,11 @@ func (w *Worker) catchUp(but int) {
 	for len(w.late) > but {
 		s := w.late[0]
 		w.late = slices.Delete(w.late, 0, 1)
+		s.mean, s.known = math.NaN(), true // where reading fails
 		if err := readFigures(s.tails, s.figures); err != nil {
-			w.Fail(fmt.Errorf("gnb: loss of model %q: %w", s.n.name, err))
+			w.Fail(fmt.Errorf("gnb: the loss of model %q at epoch %d, step %d: %w", s.n.name, s.record.Epoch, s.record.Step, err))
 		}
-		s.mean, s.known = w.count(s.record, rounded(sumTails(s.tails))), true
+		s.mean = w.count(s.record, rounded(sumTails(s.tails)))
 	}
 }
 

@@ -270,7 +270,8 @@ func ratio(a, b float64) float64 {
 }
 
 // scalingProgram trains as Train does and times the steps after the warm-up. The
-// clock starts and stops at the end of a step, where all ranks have just met.
+// clock starts and stops at the end of a step, where all ranks have just met and a
+// device has brought the step's loss.
 var scalingProgram = Program("gnb.scaling", func(w *Worker, a scalingArgs) error {
 	net := w.Network(a.Model, a.Sizes)
 	opt := w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: a.LR, WeightDecay: a.WeightDecay})).Clip(a.ClipNorm)
@@ -296,7 +297,10 @@ var scalingProgram = Program("gnb.scaling", func(w *Worker, a scalingArgs) error
 			if !b.EndsStep {
 				continue
 			}
-			switch done++; done {
+			if done++; done == a.WarmUp || done == all {
+				w.EpochLoss()
+			}
+			switch done {
 			case a.WarmUp:
 				start, before = time.Now(), w.p.StageTimes()
 			case all:

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -128,16 +129,22 @@ func (s *search) advance(n int) {
 	s.spent = true
 }
 
-// mostCounted bounds the trials of a grid that are counted before it begins.
+// The trials of a grid are counted before it begins, unless they are more than these or
+// the function takes longer for them.
 const mostCounted = 10000
 
-// gridSize is how many trials a grid has; 0 is most or more, more than can be counted, or a
-// mistake of the function, which the trial that it makes finds out.
+var countFor = 200 * time.Millisecond // a variable for tests, which may be held up
+
+// gridSize is how many trials a grid has; 0 is most or more, more than can be counted in a
+// moment, or a mistake of the function, which the trial that it makes finds out.
 func (s *Study) gridSize(f func(*Trial) TrainOptions, most int) int {
-	grid := newSearch(s)
+	grid, start := newSearch(s), time.Now()
 	for n := range min(most, mostCounted) {
 		if grid.spent {
 			return n
+		}
+		if time.Since(start) > countFor {
+			return 0
 		}
 		if _, err := grid.propose(n, nil, f); err != nil {
 			return 0

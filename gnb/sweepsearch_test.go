@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -69,6 +70,8 @@ func TestGridExhausts(t *testing.T) {
 // A grid's trials are counted before the first of them, also where what is asked for
 // depends on values, unless there are very many or a mistake comes up.
 func TestGridSize(t *testing.T) {
+	defer func(before time.Duration) { countFor = before }(countFor)
+	countFor = time.Hour
 	for _, c := range []struct {
 		name string
 		want int

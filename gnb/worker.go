@@ -271,7 +271,8 @@ const (
 //
 // On a device, with one rank, Step returns when the step is asked for and the step
 // before it has its loss: so the device has work while the next batch is prepared.
-// Reading what Step returns, EpochLoss, Log and all that is collective wait for it.
+// Reading what Step returns, EpochLoss, Log, Evaluate, a checkpoint and the end of a
+// loop wait for it.
 //
 // With virtual ranks a worker has several batches a step; the sum and the
 // optimiser's step come with the last of them ([Batch.EndsStep]), and before it

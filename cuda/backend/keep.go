@@ -162,6 +162,7 @@ func (b *Backend) Hold(host []float32) (release func(), err error) {
 	if _, ok := b.Kept(host); ok {
 		return func() {}, nil
 	}
+	b.slice.free() // of the layer before, which the device may have no room for beside host
 	if _, err := b.keep(host, cuda.Activations); err != nil {
 		return nil, err
 	}

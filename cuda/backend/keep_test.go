@@ -90,3 +90,21 @@ func TestKeep(t *testing.T) {
 		}
 	}
 }
+
+// The rows that a layer gathered do not stand in the way of the next one's input.
+func TestHoldAfterSlices(t *testing.T) {
+	be := open(t, fakegpu.Config{Memory: 8 << 20})
+	const gathered = 2 << 20
+	m := be.Device().Memory()
+	h := make([]float32, int(m.Limit-m.Reserved)/4-gathered/8)
+	for _, before := range []int{0, gathered} {
+		if before > 0 && !be.tryRoom(&be.slice.rows, before) {
+			t.Fatal("no room for the rows")
+		}
+		release, err := be.Hold(h)
+		if err != nil {
+			t.Fatalf("after rows of %d bytes: %v", before, err)
+		}
+		release()
+	}
+}

@@ -43,11 +43,13 @@ func (l *Loss) SetCorrect(correct, count int64) {
 // that the device is asked for in between, such as Backward. It may be called after
 // the pass, and more than once.
 func (l *Loss) Figures() (figures func() (sum float32, correct int64)) {
-	if l.figures != nil {
-		return l.figures
+	sum, correct, rows := l.Sum.Later(), l.correct, l.figures // Sum may be another than that of the figures
+	return func() (float32, int64) {
+		if rows != nil {
+			_, correct = rows()
+		}
+		return sum(), correct
 	}
-	sum, correct := l.Sum.Later(), l.correct
-	return func() (float32, int64) { return sum(), correct }
 }
 
 // Mean is Sum/Weight, NaN for a loss without weight. On a device it waits.

@@ -34,7 +34,14 @@ var late = gnb.Program("e2e.late", func(w *gnb.Worker, a lateArgs) error {
 	var losses []gnb.StepLoss
 	n := 0
 	step := func(loss *nn.Loss, opt *gnb.Optimizer) {
+		mean := math.NaN()
+		if a.Read == "at once" {
+			mean = loss.Mean()
+		}
 		l := w.Step(loss, opt)
+		if a.Read == "at once" && l.Mean() != mean {
+			w.Fail(fmt.Errorf("Step returned a loss of %v, and it was %v", l, mean))
+		}
 		losses = append(losses, l)
 		switch a.Read {
 		case "at once":
@@ -46,7 +53,9 @@ var late = gnb.Program("e2e.late", func(w *gnb.Worker, a lateArgs) error {
 	}
 	for epoch := range w.Epochs(3) {
 		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{3, 2}, Batch: 8}) {
-			step(nn.CrossEntropy(one.Forward(b), b.Labels), optOne)
+			cross := nn.CrossEntropy(one.Forward(b), b.Labels)
+			cross.Sum = cross.Sum.Fwd().Scale(cross.Sum, 3) // a program may change it
+			step(cross, optOne)
 			h := two.Forward(b)
 			own := &nn.Loss{Sum: h.Fwd().SumAll(h.Fwd().Mul(h, h)), Weight: float64(len(b.Seeds))}
 			own.SetCorrect(1, int64(len(b.Seeds)))
