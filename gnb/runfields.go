@@ -52,10 +52,10 @@ func (r *Run) name() string {
 	return cmp.Or(r.Dir, r.Config.ID)
 }
 
-// inRunsDir is the run's path within [RunsDir], if it is there.
+// inRunsDir is the run's path within [RunsDir], if it is there and not that itself.
 func (r *Run) inRunsDir() (path string, ok bool) {
 	rel, err := filepath.Rel(absolute(RunsDir()), absolute(r.Dir))
-	return rel, r.Dir != "" && err == nil && filepath.IsLocal(rel)
+	return rel, r.Dir != "" && err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
 // settings are all that a run was started with, by name.

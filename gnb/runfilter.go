@@ -76,7 +76,7 @@ func parseFilter(query string) (terms []filterTerm, err error) {
 func (f filterTerm) check(word string) error {
 	one := f.op == "=" || f.op == "!="
 	switch {
-	case one && strings.ContainsAny(f.value[:1], "<>="):
+	case strings.ContainsAny(f.value[:1], "<>="):
 		return fmt.Errorf("gnb: the filter's %q has another comparison behind %s; it is one of = != < <= > >=", word, f.op)
 	case !one && strings.Contains(f.value, "|"):
 		return fmt.Errorf("gnb: the filter's %q compares with several values; only = and != do", word)

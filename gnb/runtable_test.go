@@ -141,6 +141,9 @@ func TestRunsFilterAndSort(t *testing.T) {
 		{"lr<0.1|0.2", "", "error: several values"},
 		{"lr>=0.0*", "", "error: a pattern"},
 		{"lr=<0.1", "", "error: another comparison behind ="},
+		{"model<>sage", "", "error: another comparison behind <;"},
+		{"lr>=<5", "", "error: another comparison behind >=;"},
+		{"lr<<1", "", "error: another comparison behind <;"},
 		{"kind=*/9 *", "", "error: no comparison"},
 		{`kind="* a/9 ?z"`, "", "e"},
 		{"b.X=2", "", "e"},
@@ -306,5 +309,21 @@ c     failed  gcn    planted  [10,16]  0.001  16      2        0.75           0.
 	}
 	if _, err := runs.Text("nothing"); err == nil {
 		t.Error("a column that does not exist: no error")
+	}
+}
+
+// A run is found again by its path also where that is taken for the directory of runs.
+func TestNameOfTheRunsDirectoryItself(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a")
+	putRun(t, dir, 1, `{}`, `{"state": "done"}`)
+	r, err := gnb.OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for runs, want := range map[string]string{filepath.Dir(dir): "a", dir: dir, filepath.Join(dir, "below"): dir} {
+		t.Setenv("GNB_RUNS", runs)
+		if got := r.Fields()["name"]; got != want {
+			t.Errorf("with GNB_RUNS=%s it is called %q, want %q", runs, got, want)
+		}
 	}
 }

@@ -65,8 +65,6 @@ func TestGridExhausts(t *testing.T) {
 	}
 }
 
-// In 2^k points of a Sobol' sequence each 2^k-th of each parameter's range has one
-// of them, whatever the seed; random ones leave some out.
 // A grid's trials are counted before the first of them, also where what is asked for
 // depends on values, unless there are very many or a mistake comes up.
 func TestGridSize(t *testing.T) {
@@ -107,6 +105,8 @@ func TestGridSize(t *testing.T) {
 	}
 }
 
+// In 2^k points of a Sobol' sequence each 2^k-th of each parameter's range has one
+// of them, whatever the seed; random ones leave some out.
 func TestSobolCovers(t *testing.T) {
 	ask := func(t *Trial) {
 		for d := range 6 {

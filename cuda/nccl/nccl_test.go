@@ -302,8 +302,12 @@ func TestOpenFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
+			ctx := t.Context()
+			if name == "ctx" {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 200*time.Millisecond)
+				defer cancel()
+			}
 			got, err := Open(ctx, d, id, c.rank, 2, c.o)
 			if got != nil || err == nil {
 				t.Fatalf("%v, %v", got, err)

@@ -53,7 +53,8 @@ func TestBarOnTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	t.Setenv("LC_ALL", "C.UTF-8")
 	out := &buffer{}
-	b := &Bar{label: "convert", now: time.Now, o: BarOptions{Options: Options{Out: out}, Unit: "rows"}}
+	now := time.Now()
+	b := &Bar{label: "convert", now: func() time.Time { return now }, o: BarOptions{Options: Options{Out: out}, Unit: "rows"}}
 	b.start = b.now().Add(-2 * time.Second)
 	b.lastT = b.start
 	b.SetTotal(2000)

@@ -49,7 +49,8 @@ func TestGeneratorProgress(t *testing.T) {
 					t.Fatal(err)
 				}
 				same(t, d, plain)
-				if p.calls < 10 || m.done.Load() != m.total.Load() || threads == 1 && p.done != p.total {
+				// Of several threads one reports, which may get few of the parts, or not the last.
+				if m.done.Load() != m.total.Load() || threads == 1 && (p.calls < 10 || p.done != p.total) {
 					t.Errorf("%d reports, the last of %d of %d, and in all %d of %d", p.calls, p.done, p.total, m.done.Load(), m.total.Load())
 				}
 			}

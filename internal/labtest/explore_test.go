@@ -50,8 +50,11 @@ func TestExploreInJupyterLab(t *testing.T) {
 	t.Logf("JupyterLab %s: %d looks of the panel, workers gone after %.2f s; %d looks of the second run; saved %d bytes",
 		f.Version, f.Looks, f.Gone, f.LooksResumed, f.Bytes)
 
-	if f.Looks < looks || f.LooksResumed < 10 {
-		t.Errorf("the panel was seen to change %d and %d times, want 10", f.Looks, f.LooksResumed)
+	// What is left of a run that was interrupted is short on a fast machine, and its panel has
+	// at most 20 updates a second.
+	const looksResumed = 4
+	if f.Looks < looks || f.LooksResumed < looksResumed {
+		t.Errorf("the panel was seen to change %d and %d times, want %d and %d", f.Looks, f.LooksResumed, looks, looksResumed)
 	}
 	if f.Workers != 2 {
 		t.Errorf("%d workers trained before the interrupt, want 2", f.Workers)

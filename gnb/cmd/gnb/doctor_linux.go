@@ -70,21 +70,30 @@ func judgeShm(gpus int, size int64, err error) check {
 	return good("memfd works; /dev/shm has %.0f GiB", float64(size)/gib)
 }
 
-func checkDisk(_ context.Context, p patient) check {
+func checkDisk(_ context.Context, p patient) check { return judgeDisks(p.places, freeGiB) }
+
+// freeGiB is how much of the disk that a directory is on may still be written to.
+func freeGiB(dir string) (float64, error) {
+	var s unix.Statfs_t
+	err := unix.Statfs(dir, &s)
+	return float64(s.Bavail) * float64(s.Bsize) / gib, err
+}
+
+// judgeDisks is the finding on the disks of places, of which room says how much is free.
+func judgeDisks(places []place, room func(dir string) (float64, error)) check {
 	var details []string
-	for _, place := range p.places {
+	for _, place := range places {
 		dir, err := place.existing()
 		if err == nil {
 			err = unix.Access(dir, unix.W_OK|unix.X_OK)
 		}
-		var s unix.Statfs_t
+		var free float64
 		if err == nil {
-			err = unix.Statfs(dir, &s)
+			free, err = room(dir)
 		}
 		if err != nil {
 			return bad("set "+place.env+" to a directory that can be written to", "%s cannot go to %s: %v", place.what, place.dir, err)
 		}
-		free := float64(s.Bavail) * float64(s.Bsize) / gib
 		if free < 1 {
 			return bad("free some space, or set "+place.env+" to a directory on a larger disk", "%s go to %s, which has %.2f GiB left; checkpoints and compiled cells need 1", place.what, place.dir, free)
 		}

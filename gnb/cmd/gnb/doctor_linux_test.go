@@ -14,11 +14,20 @@ func TestCheckDisk(t *testing.T) {
 	t.Setenv("GNB_RUNS", filepath.Join(dir, "a", "runs"))
 	t.Setenv("GNB_HOME", filepath.Join(dir, "home"))
 	t.Setenv("TMPDIR", dir)
-	c := checkDisk(t.Context(), patient{places: places()})
+	free := 5.0
+	room := func(dir string) (float64, error) {
+		_, err := freeGiB(dir) // it is a directory that is there
+		return free, err
+	}
+	c := judgeDisks(places(), room)
 	for _, want := range []string{"GiB free for runs in " + filepath.Join(dir, "a", "runs"), "for datasets in " + filepath.Join(dir, "home"), "for temporary files in " + dir} {
 		if !c.OK || !strings.Contains(c.Detail, want) {
 			t.Errorf("it does not say %q: %+v", want, c)
 		}
+	}
+	free = 0.5
+	if c := judgeDisks(places(), room); c.OK || !strings.Contains(c.Detail, "which has 0.50 GiB left") || !strings.Contains(c.Fix, "GNB_RUNS") {
+		t.Errorf("a full disk: %+v", c)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
 		t.Fatal(err)

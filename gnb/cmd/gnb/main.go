@@ -7,8 +7,8 @@
 // between and after the arguments.
 //
 // Every command takes --json: events as JSON lines on standard output, the last of them
-// {"event":"result",…}, or {"event":"error",…} when the command failed. Progress and logs go to
-// standard error. The exit status is 0, 1 (failed, with a one-line reason) or 2 (wrong usage).
+// {"event":"result",…}, or {"event":"error",…} when the command failed; runs compare --follow has
+// both when it is interrupted. Progress and logs go to standard error. The exit status is 0, 1 (failed, with a one-line reason) or 2 (wrong usage).
 package main
 
 import (
@@ -89,7 +89,7 @@ func runCommand(ctx context.Context, c command, args []string, stdout, stderr io
 		out.fail(err)
 		fmt.Fprintf(stderr, "\"gnb %s --help\" explains its flags\n", c.name)
 		return statusUsage
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case errors.Is(err, context.Canceled): // by ctx, or by what listens for ^C itself and may be told before it
 		out.fail(errors.New("interrupted"))
 		return statusFailed
 	}

@@ -116,7 +116,8 @@ func (o *output) event(name string, fields any) {
 	o.write(o.stdout, line)
 }
 
-// result writes the command's last event, "result".
+// result writes the event "result", the last one but for the "error" of a command that was
+// interrupted and has something to show for it.
 func (o *output) result(fields any) { o.event("result", fields) }
 
 // printf writes to standard output when people read it: nothing with --json.

@@ -193,11 +193,8 @@ func compareRuns(ctx context.Context, out *output, names []string, picture strin
 	if err := drawTo(picture, c.PNG); err != nil {
 		return err
 	}
-	if err != nil { // an interrupt
-		return err
-	}
 	out.result(map[string]any{"runs": runResults(c.Runs), "settings": c.Settings, "results": c.Results})
-	return nil
+	return err // an interrupt
 }
 
 // openRuns opens runs by their names; a sweep's name means all its trials.

@@ -52,6 +52,12 @@ func TestCompareFollowInterrupted(t *testing.T) {
 	if info, err := os.Stat(picture); err != nil || info.Size() < 1000 {
 		t.Errorf("the picture: %v, %v", info, err)
 	}
+	o.Reset()
+	status = dispatch(ctx, []string{"runs", "compare", a, b, "--follow", "--json"}, &o, &e)
+	lines := strings.Split(strings.TrimSpace(o.String()), "\n")
+	if n := len(lines); status != statusFailed || n < 2 || !strings.HasPrefix(lines[n-2], `{"event":"result",`) || !strings.Contains(lines[n-2], `["0.1","0.2"]`) || lines[n-1] != `{"event":"error","error":"interrupted"}` {
+		t.Errorf("as JSON: status %d\n%s", status, o.String())
+	}
 	both, err := os.Create(filepath.Join(t.TempDir(), "both"))
 	if err != nil {
 		t.Fatal(err)
@@ -60,5 +66,16 @@ func TestCompareFollowInterrupted(t *testing.T) {
 	status = dispatch(ctx, []string{"runs", "compare", a, b, "--follow"}, both, both)
 	if raw, err := os.ReadFile(both.Name()); err != nil || status != statusFailed || string(raw) != "gnb runs: interrupted\n" {
 		t.Errorf("in one place: status %d (%v):\n%s", status, err, raw)
+	}
+}
+
+// An interrupt is called one also where the command heard of it before its context did.
+func TestInterruptedBeforeContext(t *testing.T) {
+	var o, e bytes.Buffer
+	c := command{"runs", "", func(context.Context, []string, *output) error {
+		return fmt.Errorf("watching: %w", context.Canceled)
+	}}
+	if status := runCommand(t.Context(), c, nil, &o, &e); status != statusFailed || e.String() != "gnb runs: interrupted\n" {
+		t.Errorf("status %d, %q", status, e.String())
 	}
 }
