@@ -4,7 +4,8 @@ Jupyter finds a kernel's ports by asking the system for free ones, closes them a
 numbers; until the kernel listens, a few hundred milliseconds later, any other process that asks for a free
 port may be given one of them, and the kernel ends with "address already in use". With many kernels and
 workers coming and going that happens once in some thousand starts. After "import ports" they are chosen
-from below the range that the system gives out.
+from outside of the range that the system gives out; where it is set to give nearly all ports there are no
+others, and what is said above can happen.
 """
 
 import random
@@ -13,19 +14,37 @@ import socket
 from jupyter_client.connect import LocalPortCache
 
 
-def _below():
+def system():
+    """The first and the last port that the system gives out, Linux's default where it does not say."""
     try:
         with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
-            first = int(f.read().split()[0])
-    except (OSError, ValueError, IndexError):
-        first = 32768
-    return first if first > 12000 else 32768
+            first, last = map(int, f.read().split())
+            return first, last
+    except (OSError, ValueError):
+        return 32768, 60999
+
+
+def beside(first, last):
+    """The ports [from, to) to choose from where the system gives out first to last.
+
+    They are below those, above the numbers that servers are known by if that leaves enough, else above
+    them, and where neither has room among them. It is what portsBeside in ports.go does.
+    """
+    room, end = 2000, 65536
+    if first >= 10000 + room:
+        return 10000, min(first, end)
+    if first >= 2048 + room:
+        return 2048, first
+    if last < end - room:
+        return max(last + 1, 10000), end
+    return 10000, end
 
 
 def find(cache, ip):
     """A port of ip where nobody listens, and that this process was not given before."""
+    start, end = beside(*system())
     for _ in range(1000):
-        port = random.SystemRandom().randrange(10000, _below())
+        port = random.SystemRandom().randrange(start, end)
         if port in cache.currently_used_ports:
             continue
         with socket.socket() as s:
@@ -35,7 +54,7 @@ def find(cache, ip):
                 continue
         cache.currently_used_ports.add(port)
         return port
-    raise OSError(f"no free port of {ip} found below {_below()}")
+    raise OSError(f"no free port of {ip} found from {start} to {end - 1}")
 
 
 LocalPortCache.find_available_port = find
