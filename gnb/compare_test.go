@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 
 	"github.com/graphnb/graphnb/gnb"
 )
@@ -173,4 +174,39 @@ func ExampleCompare() {
 		fmt.Println(row.Name, row.Values)
 	}
 	// Output: args.Sizes.hidden [8 16]
+}
+
+// Names of anybody's choosing do not break the text's lines or do things to a terminal.
+func TestComparisonIsPlainText(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", dir)
+	const nasty = "a\x1b[2Jb\nc\td\u009be"
+	var runs []*gnb.Run
+	for i, name := range []string{nasty, "plain"} {
+		at := filepath.Join(dir, name)
+		args, err := json.Marshal(map[string]any{"lr" + nasty: i})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := filepath.Join(dir, "first")
+		putRun(t, first, 1, string(args), `{"state": "done", "values": {"val_f1": 0.5}}`)
+		if err := os.Rename(first, at); err != nil {
+			t.Fatal(err)
+		}
+		metrics := `{"event":"steps","records":[{"total":1,"loss":2}]}` + "\n"
+		if err := os.WriteFile(filepath.Join(at, "metrics.jsonl"), []byte(metrics), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r, err := gnb.OpenRun(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, r)
+	}
+	for _, runs := range [][]*gnb.Run{runs, {runs[0], runs[0]}} { // told apart by a setting, and by their names
+		text := gnb.Compare(runs...).String()
+		if !strings.Contains(text, "a[2Jb c d") || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || strings.Contains(text, "\nc") {
+			t.Errorf("it says\n%q", text)
+		}
+	}
 }

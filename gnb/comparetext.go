@@ -20,7 +20,7 @@ func (c Comparison) text(p live.Comparison) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	line := func(name string, values []string) {
-		fmt.Fprint(w, name)
+		fmt.Fprint(w, oneLineOf(name))
 		for _, v := range values {
 			fmt.Fprintf(w, "\t%s", cmp.Or(readable(oneLineOf(v)), "–"))
 		}
@@ -211,11 +211,11 @@ func sparks(b *strings.Builder, title string, runs []live.ComparedRun, of func(l
 	if lo > hi {
 		return
 	}
-	fmt.Fprintf(b, "\n%s, %d to %d, from %.4g to %.4g\n", title, from, to, lo, hi)
+	fmt.Fprintf(b, "\n%s, %d to %d, from %.4g to %.4g\n", oneLineOf(title), from, to, lo, hi)
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, r := range runs {
 		line, last := spark(of(r), lo, hi, from, to)
-		fmt.Fprintf(w, "%s\t%s\t%s\n", line, last, r.Name)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", line, last, oneLineOf(r.Name))
 	}
 	_ = w.Flush() // to memory
 }

@@ -47,7 +47,8 @@ type cellOptions struct {
 	Every    int // steps between checkpoints
 	FailRank int
 	FailStep int
-	SlowMS   int // sleep in each step
+	SlowMS   int  // sleep in each step
+	Hold     bool // of a sweep: only its first two trials begin before an interrupt
 }
 
 func runCell(name string, o cellOptions) int {

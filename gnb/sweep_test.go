@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -294,7 +295,12 @@ func runSweepCell(o cellOptions) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	f := func(t *gnb.Trial) gnb.TrainOptions {
+		if o.Hold && t.Number >= 2 { // however fast the machine, there is something left to go on with
+			<-ctx.Done()
+		}
 		t2 := sweepOptions(t)
 		t2.Workers, t2.Epochs, t2.CheckpointEvery = o.Workers, o.Epochs, o.Every
 		return t2
@@ -325,6 +331,7 @@ func TestSweepInterruptedAndKilled(t *testing.T) {
 	whole := end(o.Dir)
 	for name, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "killed": syscall.SIGKILL} {
 		o.Dir = filepath.Join(t.TempDir(), name)
+		o.Hold = true
 		c := startCell(t, "sweep", o)
 		// Once the first trials have evaluated a few times, so that there is
 		// something to go on from.
@@ -353,6 +360,7 @@ func TestSweepInterruptedAndKilled(t *testing.T) {
 		if s, err := gnb.OpenStudy(o.Dir); err != nil || len(s.Trials) == 4 || signal == syscall.SIGINT && s.State != gnb.StateInterrupted {
 			t.Errorf("%s: %+v (%v)", name, s, err)
 		}
+		o.Hold = false
 		if c := startCell(t, "sweep", o); c.wait(time.Minute) != nil {
 			t.Fatal(c.out.String())
 		}
