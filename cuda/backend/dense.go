@@ -152,11 +152,10 @@ func (b *Backend) CrossEntropy(out, x, labels tensor.Buffer, rows, cols int) (fi
 	b.run("cross_entropy_f32", kernels.Losses(chunks, cols), parts, right, addr(x), addr(labels), rows, cols, chunk)
 	b.run("cross_entropy_sum_f32", kernels.Blocks(1), loss, count, parts, right, chunks)
 	b.s.Copy(addr(out), loss, 4)
-	later := b.s.CopyOutLater(loss, 12)
+	bytes := b.later(loss, 12)
 	return func() (sum float32, correct int64) {
-		bytes, err := later.Wait()
-		fail(err)
-		return math.Float32frombits(binary.NativeEndian.Uint32(bytes)), int64(binary.NativeEndian.Uint64(bytes[4:]))
+		v := bytes()
+		return math.Float32frombits(binary.NativeEndian.Uint32(v)), int64(binary.NativeEndian.Uint64(v[4:]))
 	}
 }
 
@@ -165,14 +164,20 @@ func (b *Backend) Track(y, x tensor.Buffer, keep, share float64) {
 	b.run("track_f32", kernels.Items(y.N), addr(y), addr(x), y.N, keep, share)
 }
 
-// Later implements [tensor.Deferrer].
-func (b *Backend) Later(src tensor.Buffer) (wait func() float32) {
-	later := b.s.CopyOutLater(addr(src), 4)
-	return func() float32 {
+// later asks for n bytes from src; wait waits for them, and fails where the device did.
+func (b *Backend) later(src cuda.Ptr, n int64) (wait func() []byte) {
+	later := b.s.CopyOutLater(src, n)
+	return func() []byte {
 		bytes, err := later.Wait()
 		fail(err)
-		return math.Float32frombits(binary.NativeEndian.Uint32(bytes))
+		return bytes
 	}
+}
+
+// Later implements [tensor.Deferrer].
+func (b *Backend) Later(src tensor.Buffer) (wait func() float32) {
+	bytes := b.later(addr(src), 4)
+	return func() float32 { return math.Float32frombits(binary.NativeEndian.Uint32(bytes())) }
 }
 
 // CrossEntropyGrad implements [tensor.CrossEntropies].
