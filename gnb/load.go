@@ -27,12 +27,7 @@ func Load(ctx context.Context, spec string) (*Dataset, error) {
 	if name, _, _ := strings.Cut(spec, "?"); slices.ContainsFunc(dataset.Generators(), func(g dataset.Generator) bool { return g.Name == name }) {
 		bar := live.ProgressWith("generating "+spec, 0, live.BarOptions{Unit: "%", After: time.Second})
 		defer bar.Done()
-		last := int64(0)
-		o.Progress = func(done, total int64) {
-			bar.SetTotal(total)
-			bar.Add(done - last)
-			last = done
-		}
+		o.Progress = bar.Set
 	}
 	return dataset.LoadWith(ctx, spec, o)
 }
@@ -71,7 +66,6 @@ func followGet(out io.Reader, name string) (reason string) {
 	var (
 		bar   *live.Bar
 		label string
-		done  int64
 	)
 	end := func() {
 		if bar != nil {
@@ -95,7 +89,7 @@ func followGet(out io.Reader, name string) (reason string) {
 		case "progress":
 			if l := strings.TrimSpace(e.Stage + " " + e.File); l != label {
 				end()
-				label, done = l, 0
+				label = l
 				o := live.BarOptions{Unit: "B"}
 				switch e.Stage {
 				case "build": // work of no unit
@@ -105,9 +99,7 @@ func followGet(out io.Reader, name string) (reason string) {
 				}
 				bar = live.ProgressWith(name+": "+l, e.Total, o)
 			}
-			bar.SetTotal(e.Total)
-			bar.Add(e.Done - done)
-			done = e.Done
+			bar.Set(e.Done, e.Total)
 		}
 	}
 	_, _ = io.Copy(io.Discard, out) // what is left, so that the command can end

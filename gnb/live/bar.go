@@ -82,6 +82,12 @@ func (b *Bar) Add(n int64) { b.n.Add(n) }
 // SetTotal corrects the total, once it is known.
 func (b *Bar) SetTotal(total int64) { b.total.Store(total) }
 
+// Set makes it done of total.
+func (b *Bar) Set(done, total int64) {
+	b.total.Store(total)
+	b.n.Store(done)
+}
+
 // Write counts len(p) and keeps nothing: a bar of bytes goes into an
 // io.MultiWriter or io.TeeReader.
 func (b *Bar) Write(p []byte) (int, error) {

@@ -38,11 +38,9 @@ func getOptions(out *output, what string) (get.Options, func()) {
 	report(what, "%", 0, 0) // until there is more to say
 	o := get.Options{
 		Progress: func(p get.Progress) {
-			if p.Stage == "generate" { // no event: most are over at once, and who reads the others wants the result
-				report(p.Stage+" "+p.File, unitOf(p.Stage), p.Done, p.Total)
-				return
+			if p.Stage != "generate" { // most are over at once, and who reads the others' events wants the result
+				out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
 			}
-			out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
 			report(p.Stage+" "+p.File, unitOf(p.Stage), p.Done, p.Total)
 		},
 		Note: func(text string) { out.logf("gnb data: %s", text) },

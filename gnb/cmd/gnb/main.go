@@ -8,7 +8,8 @@
 //
 // Every command takes --json: events as JSON lines on standard output, the last of them
 // {"event":"result",…}, or {"event":"error",…} when the command failed; runs compare --follow has
-// both when it is interrupted. Progress and logs go to standard error. The exit status is 0, 1 (failed, with a one-line reason) or 2 (wrong usage).
+// both when it is interrupted. Progress and logs go to standard error. The exit status is 0, 1
+// (failed, with a one-line reason) or 2 (wrong usage).
 package main
 
 import (

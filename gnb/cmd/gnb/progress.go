@@ -31,13 +31,12 @@ func progress(out *output) (report func(label, unit string, done, total int64), 
 		defer mu.Unlock()
 		if bar == nil || label != shown || done < last {
 			finish()
-			shown, last = label, 0
+			shown = label
 			bar = live.ProgressWith(out.command.name+": "+label, total, live.BarOptions{
 				Options: live.Options{Quiet: out.json, Out: out.stderr}, Unit: unit, After: showAfter,
 			})
 		}
-		bar.SetTotal(total)
-		bar.Add(done - last)
+		bar.Set(done, total)
 		last = done
 	}
 	return report, func() {
