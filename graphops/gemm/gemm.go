@@ -2,8 +2,7 @@
 //
 // [Multiply] is C = Σ A·B over one or more terms, with either factor stored
 // transposed or gathered by an index, a bias, and hooks that work on rows of A
-// and C while they are in a core's cache. [BLAS] offers the same kernels behind
-// gonum's blas32.
+// and C while they are in a core's cache.
 package gemm
 
 import (
@@ -69,7 +68,7 @@ func Multiply(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	if o.BF16 {
 		p = pathBF16()
 	}
-	multiply(p, m, n, c, ldc, terms, o, 1)
+	multiply(p, m, n, c, ldc, terms, o)
 }
 
 // SumRows is the rows of the ranges that [Options.Before] is called with for

@@ -42,7 +42,6 @@ type job struct {
 	ldc   int
 	terms []Term
 	o     Options
-	alpha float32
 
 	segments []segment
 	rowBlock int // rows of a block of C
@@ -68,9 +67,9 @@ var jobs = sync.Pool{New: func() any {
 	return j
 }}
 
-func multiply(p *path, m, n int, c []float32, ldc int, terms []Term, o Options, alpha float32) {
+func multiply(p *path, m, n int, c []float32, ldc int, terms []Term, o Options) {
 	j := jobs.Get().(*job)
-	j.path, j.m, j.n, j.c, j.ldc, j.o, j.alpha = p, m, n, c, ldc, o, alpha
+	j.path, j.m, j.n, j.c, j.ldc, j.o = p, m, n, c, ldc, o
 	j.terms = append(j.terms[:0], terms...)
 	j.run()
 	clear(j.terms)
@@ -241,11 +240,6 @@ func (j *job) pack(w *worker, dst []float32, s *segment, from, cols int) {
 		width := p.panelWidth(n)
 		panel := dst[col*s.depth:][:width*s.depth]
 		p.packPanel(panel, &b, k0, s.depth, from+col, n, width)
-		if j.alpha != 1 {
-			for i := range panel {
-				panel[i] *= j.alpha
-			}
-		}
 	}
 }
 
