@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/internal/nbtest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 var (
@@ -28,7 +28,7 @@ var (
 func TestLint(t *testing.T) {
 	hadolint := filepath.Join(root, ".venv", "bin", "hadolint")
 	if _, err := os.Stat(hadolint); err != nil {
-		t.Skip("there is no .venv/bin/hadolint; scripts/venv.sh installs it")
+		testneed.Skip(t, testneed.Python, "there is no .venv/bin/hadolint")
 	}
 	lint := func(file string) (string, error) {
 		out, err := exec.Command(hadolint, "--no-color", file).CombinedOutput()
@@ -171,7 +171,7 @@ func compose(t *testing.T, file string) (project, error) {
 	out, err := c.Output()
 	if err != nil {
 		if text := stderr.String(); strings.Contains(text, "dial tcp") || strings.Contains(text, "GOPROXY=off") {
-			t.Skipf("the reader of compose files cannot be built without a network: %s", text)
+			testneed.Skip(t, testneed.Network, "the reader of compose files cannot be built: %s", text)
 		}
 		return project{}, fmt.Errorf("%w: %s", err, stderr.String())
 	}
@@ -251,11 +251,7 @@ func TestInstallScript(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it installs JupyterLab, which takes half a minute")
 	}
-	if c, err := net.DialTimeout("tcp", "pypi.org:443", 5*time.Second); err == nil {
-		_ = c.Close()
-	} else if os.Getenv("PIP_INDEX_URL") == "" && exec.Command("python3", "-m", "pip", "config", "get", "global.index-url").Run() != nil {
-		t.Skipf("the Python Package Index is out of reach: %v", err)
-	}
+	testneed.PyPI(t)
 	venv := filepath.Join(t.TempDir(), "venv")
 	install := func() string {
 		c := exec.Command("bash", "install.sh", "lab", venv, "--raw-error", "--headless")

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // The committed PTX is of the sources beside it, as far as their sums tell. This
@@ -58,7 +60,7 @@ func TestRebuild(t *testing.T) {
 	out, err := exec.Command("bash", "../../scripts/kernels.sh", "--check").CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 3 {
-		t.Skipf("%s", out)
+		testneed.Skip(t, testneed.Network, "%s", out)
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -1,24 +1,15 @@
 package dataset
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-)
 
-// python is an interpreter that has NumPy; without one the test is skipped.
-func python(t *testing.T) string {
-	t.Helper()
-	exe := cmp.Or(os.Getenv("GNB_PYTHON"), "python3")
-	if out, err := exec.Command(exe, "-c", "import numpy").CombinedOutput(); err != nil {
-		t.Skipf("%s has no NumPy (set GNB_PYTHON to one that has): %v: %s", exe, err, out)
-	}
-	return exe
-}
+	"github.com/graphnb/graphnb/internal/testneed"
+)
 
 // readScript prints what NumPy finds in a directory, and writes a second
 // directory with numpy.save that must open here. Labels and a split become int64.
@@ -46,7 +37,7 @@ json.dump(found, sys.stdout)
 `
 
 func TestNumPy(t *testing.T) {
-	exe := python(t)
+	exe := testneed.PythonWith(t, "numpy")
 	d := Karate()
 	dir := stored(t, d)
 	copied := filepath.Join(t.TempDir(), "copy")
@@ -101,7 +92,7 @@ func TestNumPy(t *testing.T) {
 // TestNumPyRich has NumPy read and write sparse features, weights, targets and
 // further split sets.
 func TestNumPyRich(t *testing.T) {
-	exe := python(t)
+	exe := testneed.PythonWith(t, "numpy")
 	for _, d := range []*Dataset{rich(t), ones(t)} {
 		copied := filepath.Join(t.TempDir(), "copy")
 		cmd := exec.Command(exe, "-c", readScript, stored(t, d), copied)

@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // benchGraph has uniformly random edges: the worst case for caches.
@@ -50,13 +51,9 @@ var benchGraphs = []benchData{
 		return g, ids
 	}, []Fanouts{{15, 10, 5}, {25, 10}, {-1, 10}}},
 	{"arxiv", func(b *testing.B) (*graphops.Graph, []int32) {
-		root := os.Getenv("GNB_DATA")
-		if root == "" {
-			root = filepath.Join("..", "..", "..", "shared", "data")
-		}
 		dir := filepath.Join(b.TempDir(), "arxiv")
-		if _, err := convert.Convert(context.Background(), filepath.Join(root, "ogbn_arxiv", "graphsaint"), dir, convert.Options{Undirected: true}); err != nil {
-			b.Skipf("no arxiv (GNB_DATA says where the public graphs are): %v", err)
+		if _, err := convert.Convert(context.Background(), testneed.RealData(b, "ogbn_arxiv/graphsaint"), dir, convert.Options{Undirected: true}); err != nil {
+			b.Fatal(err)
 		}
 		return opened(b, dir)
 	}, []Fanouts{{15, 10, 5}}},

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 type digestCase struct {
@@ -222,13 +222,7 @@ func FuzzAddStep(f *testing.F) {
 
 // The digest recomputed by NumPy, from the directory alone.
 func TestDigestIsNumPys(t *testing.T) {
-	python := os.Getenv("GNB_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if out, err := exec.Command(python, "-c", "import numpy").CombinedOutput(); err != nil {
-		t.Skipf("%s cannot import numpy (set GNB_PYTHON to one that can): %v: %s", python, err, out)
-	}
+	python := testneed.PythonWith(t, "numpy")
 	g := random(1500, 12, 33)
 	train := sample.EpochOrder(1, 0, all(1500))[:500]
 	dir := filepath.Join(t.TempDir(), "set")

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/internal/nbtest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // Kernel is the kernelspec of notebooks: the one that people have, in the checkout's environment.
@@ -48,13 +49,13 @@ type Lab struct {
 func Start(t testing.TB, env ...string) *Lab {
 	t.Helper()
 	host := nbtest.Setup(t)
-	if exe := chromium(); exe == "" {
-		t.Skip("there is no Chromium; run scripts/browser.sh")
+	if testneed.ChromiumPath() == "" {
+		testneed.Skip(t, testneed.Chromium, "there is none on PATH")
 	}
 	bin := filepath.Dir(host.Python)
 	for _, file := range []string{filepath.Join(bin, "jupyter-lab"), filepath.Join(bin, "node"), modules(host)} {
 		if _, err := os.Stat(file); err != nil {
-			t.Skipf("there is no %s; run scripts/browser.sh", file)
+			testneed.Skip(t, testneed.Chromium, "there is no %s; scripts/browser.sh installs it", file)
 		}
 	}
 	if err := host.Install("--name", Kernel); err != nil {
@@ -169,7 +170,7 @@ func (l *Lab) Script(t testing.TB, name string, args map[string]any, result any)
 	}
 	c := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(l.host.Python), "node"), filepath.Join(l.host.Root, "internal", "labtest", name), string(b))
 	// Chromium keeps sockets in TMPDIR, whose names must be short.
-	c.Env = append(os.Environ(), "GNB_BROWSER_MODULES="+filepath.Dir(modules(l.host)), "GNB_CHROMIUM="+chromium())
+	c.Env = append(os.Environ(), "GNB_BROWSER_MODULES="+filepath.Dir(modules(l.host)), "GNB_CHROMIUM="+testneed.ChromiumPath())
 	c.WaitDelay = 10 * time.Second
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
@@ -188,16 +189,6 @@ func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
 // modules is where scripts/browser.sh installs playwright-core.
 func modules(host *nbtest.Env) string {
 	return filepath.Join(host.Root, ".venv", "share", "gnb-browser", "node_modules")
-}
-
-// chromium is the browser: the one of GNB_CHROMIUM, or the first on PATH, or "".
-func chromium() string {
-	for _, name := range []string{os.Getenv("GNB_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
 }
 
 func goCaches() (build, modules string, err error) {

@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // KernelName is the kernelspec that Setup installs.
@@ -136,7 +137,7 @@ func Setup(t testing.TB) *Env {
 	env, err := setup()
 	var missing *missingError
 	if errors.As(err, &missing) {
-		t.Skip(missing)
+		testneed.Skip(t, testneed.Python, "%v", missing)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ var setup = sync.OnceValues(func() (*Env, error) {
 		Gnb:    filepath.Join(venv, "share", "jupyter", "graphnb", "bin", "gnb"),
 	}
 	if err := exec.Command(env.Python, "-c", "import nbclient").Run(); err != nil {
-		return nil, &missingError{fmt.Sprintf("%s has no nbclient (%v); run scripts/venv.sh", env.Python, err)}
+		return nil, &missingError{fmt.Sprintf("%s has no nbclient: %v", env.Python, err)}
 	}
 	return env, env.Install("--name", KernelName, "--display", "Go (GraphNB, tests)", "--raw-error", "--headless")
 })

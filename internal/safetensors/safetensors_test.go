@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // file is a header as text, its length put in front, and zeros as data.
@@ -237,13 +239,7 @@ func FuzzRead(f *testing.F) {
 
 // The Python package reads what is written here, and the other way round.
 func TestPython(t *testing.T) {
-	python := os.Getenv("GNB_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if out, err := exec.Command(python, "-c", "import safetensors.numpy").CombinedOutput(); err != nil {
-		t.Skipf("%s cannot import safetensors.numpy: %v: %s", python, err, bytes.TrimSpace(out))
-	}
+	python := testneed.PythonWith(t, "safetensors.numpy")
 	dir := t.TempDir()
 	tensors := []Tensor{
 		{Name: "convs.0.lin_l.weight", Shape: []int{2, 3}, F32: []float32{1, 2, 3, -4, float32(math.Inf(1)), 1e-45}},

@@ -3,13 +3,15 @@
 //	go run ./internal/testrun [flags] PACKAGE…
 //
 // It prints one line a package with its minutes and, from the file of -budget, how many it should
-// take; the skipped tests with their reasons; the output of what failed; and, last, the line
+// take; the skipped tests with their reasons and, where something is wanted that a machine may lack (package
+// testneed), with what would make them run; the output of what failed; and, last, the line
 //
 //	N passed, N failed, N skipped
 //
 // Only tests without subtests are counted, and a package that does not build or ends outside a test
-// is one failure. The exit status is 1 when a test failed, or when more tests were skipped than the
-// number in the file of -skips, so that nothing is switched off unnoticed. Minutes over the budget
+// is one failure. The exit status is 1 when a test failed. With -skips it is 1 too when more tests were
+// skipped than the number in that file, so that nothing is switched off unnoticed; what this machine lacks
+// does not count there. Minutes over the budget
 // are marked and fail nothing: machines differ.
 //
 // The packages of -alone run after the others and one at a time: those whose tests compare the
@@ -36,7 +38,7 @@ import (
 
 func main() {
 	budgetFile := flag.String("budget", "", "`file` with lines \"PACKAGE MINUTES\"")
-	skipsFile := flag.String("skips", "", "`file` with the number of tests that may be skipped")
+	skipsFile := flag.String("skips", "", "`file` with the number of tests that may be skipped though they could run here; default: any")
 	race := flag.String("race", "", "`packages` to run under the race detector too, space-separated")
 	cuda := flag.String("cuda", "", "`packages` to run with -tags cuda too, space-separated")
 	cudaRace := flag.String("cudarace", "", "`packages` to run with -tags cuda under the race detector too, space-separated")

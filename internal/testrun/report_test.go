@@ -46,7 +46,7 @@ func TestReport(t *testing.T) {
 	}
 	text := b.String()
 	for _, want := range []string{
-		"1.50 min of 1.00, over budget", "p TestB: no numpy here", "skipped (1 of 1 allowed)",
+		"1.50 min of 1.00, over budget", "skipped (1)\n  p TestB: no numpy here",
 		"--- q TestD/x\n    d_test.go:3: got 1, want 2", "r.go:1:1: syntax error", "panic: boom", "FAIL  q",
 	} {
 		if !strings.Contains(text, want) {
@@ -156,5 +156,48 @@ func TestSplit(t *testing.T) {
 	}
 	if _, _, err := split([]string{"./no/such/..dir"}, nil); err == nil {
 		t.Error("a package that is not there gives no error")
+	}
+}
+
+// What a machine lacks is listed with what would make it run, and counts only where it is there.
+func TestSkipsForWant(t *testing.T) {
+	event := func(test, why string) string {
+		return fmt.Sprintf(`{"Action":"output","Package":"m.test/a/b/p","Test":%q,"Output":"    p_test.go:7: %s\n"}`+"\n"+
+			`{"Action":"skip","Package":"m.test/a/b/p","Test":%q}`+"\n", test, why, test)
+	}
+	events := event("TestA", "needs data: there is no cora among them") + event("TestB", "needs data: there is no arxiv among them") +
+		`{"Action":"pass","Package":"m.test/a/b/p","Elapsed":1}` + "\n"
+	other := event("TestC", "it is Tuesday") + `{"Action":"pass","Package":"m.test/a/b/p","Elapsed":1}` + "\n"
+	for _, tc := range []struct {
+		name, events string
+		here         bool
+		limit        int
+		fails        bool
+		want         string
+	}{
+		{"no data, strict", events, false, 0, false, "skipped for want of the public graphs (2); to run them: set GNB_DATA"},
+		{"no data, any", events, false, -1, false, "  p TestA: there is no cora among them\n  p TestB: there is no arxiv"},
+		{"data there, strict", events, true, 0, true, "skipped for want of the public graphs (2), which this machine has; to run them"},
+		{"data there, any", events, true, -1, false, "(2); to run them"},
+		{"another reason, strict", other, false, 0, true, "\nskipped (1)\n  p TestC: it is Tuesday\n"},
+		{"another reason, one allowed", other, false, 1, false, "\nskipped (1)\n"},
+		{"another reason, any", other, false, -1, false, "\nskipped (1)\n"},
+	} {
+		dir := filepath.Join(t.TempDir(), "none")
+		if tc.here {
+			dir = t.TempDir()
+		}
+		t.Setenv("GNB_DATA", dir)
+		var b bytes.Buffer
+		r := newReport(nil, &b)
+		if err := r.read(strings.NewReader(tc.events), ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.finish(0, tc.limit); (err != nil) != tc.fails {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if !strings.Contains(b.String(), tc.want) {
+			t.Errorf("%s: no %q in\n%s", tc.name, tc.want, b.String())
+		}
 	}
 }

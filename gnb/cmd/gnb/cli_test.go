@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // built is the directory of binary, once that was asked for.
@@ -238,19 +240,9 @@ func TestDataCommands(t *testing.T) {
 // A published dataset is found among the raw files of GNB_DATA, verified and
 // converted once, and known by its name from then on.
 func TestDataGet(t *testing.T) {
-	data := os.Getenv("GNB_DATA")
-	if data == "" {
-		data = "../../../../shared/data"
-	}
-	data, err := filepath.Abs(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(data, "planetoid", "ind.cora.graph")); err != nil {
-		t.Skipf("no real graphs: %v", err)
-	}
+	testneed.RealData(t, "planetoid/ind.cora.graph")
 	dir := t.TempDir()
-	t.Setenv("GNB_DATA", data)
+	t.Setenv("GNB_DATA", testneed.DataDir())
 	t.Setenv("GNB_HOME", filepath.Join(dir, "home"))
 	_, r := result(t, dir, "data", "get", "cora")
 	if r["nodes"] != 2708.0 || r["edges"] != 10556.0 || r["features"] != 1433.0 || r["classes"] != 7.0 {

@@ -5,9 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // put writes files below a new folder and returns it; a name with / makes
@@ -153,13 +152,5 @@ func sameGraph(t testing.TB, got, want *graphops.Graph) {
 // realData is the path of a file or folder of the public data, or skips.
 func realData(t testing.TB, name string) string {
 	t.Helper()
-	root := os.Getenv("GNB_DATA")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "..", "shared", "data")
-	}
-	path := filepath.Join(root, filepath.FromSlash(name))
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("%s is missing (GNB_DATA says where the public graphs are)", path)
-	}
-	return path
+	return testneed.RealData(t, name)
 }

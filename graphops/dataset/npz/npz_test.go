@@ -17,6 +17,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/npz/npztest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // shchur is a graph of four nodes: 0→1, 1→0, 1→2, 3→3, and 0→1 once more. Row 2 of
@@ -262,11 +263,7 @@ func TestMemory(t *testing.T) {
 // realFile is where a real dataset is.
 func realFile(t *testing.T, name string) string {
 	t.Helper()
-	path := filepath.Join(cmp.Or(os.Getenv("GNB_DATA"), "../../../../shared/data"), name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the real dataset is missing: %v (set GNB_DATA)", err)
-	}
-	return path
+	return testneed.RealData(t, name)
 }
 
 // realScript prints what NumPy finds in a file.

@@ -1,7 +1,6 @@
 package planetoid
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -16,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // tiny is testdata/make.py's dataset, its files' contents by part.
@@ -285,11 +285,7 @@ func TestMemory(t *testing.T) {
 // cora is where the real files are.
 func cora(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(cmp.Or(os.Getenv("GNB_DATA"), "../../../../shared/data"), "planetoid")
-	if _, err := os.Stat(filepath.Join(dir, "ind.cora.graph")); err != nil {
-		t.Skipf("the real Cora is missing: %v (set GNB_DATA)", err)
-	}
-	return dir
+	return filepath.Dir(testneed.RealData(t, "planetoid/ind.cora.graph"))
 }
 
 // coraScript prints Cora as Python's own pickle module reads it. SciPy is not
@@ -351,10 +347,7 @@ func TestCora(t *testing.T) {
 
 func TestCoraLikePython(t *testing.T) {
 	dir := cora(t)
-	exe := cmp.Or(os.Getenv("GNB_PYTHON"), "python3")
-	if out, err := exec.Command(exe, "-c", "import numpy").CombinedOutput(); err != nil {
-		t.Skipf("%s has no NumPy (set GNB_PYTHON to one that has): %v: %s", exe, err, out)
-	}
+	exe := testneed.PythonWith(t, "numpy")
 	cmd := exec.Command(exe, "-c", coraScript, dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

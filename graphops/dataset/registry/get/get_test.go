@@ -20,6 +20,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // edges are a path of five nodes as an edge list.
@@ -202,10 +203,7 @@ func TestLoad(t *testing.T) {
 	if d, err := Load(t.Context(), "karate", Options{}); err != nil || d.Name() != "karate" {
 		t.Errorf("%v, %v", d, err)
 	}
-	data := os.Getenv("GNB_DATA")
-	if data == "" {
-		data = filepath.Join("..", "..", "..", "..", "..", "shared", "data")
-	}
+	data := testneed.DataDir()
 	for _, c := range []struct {
 		name, file string
 		nodes      int
@@ -216,9 +214,7 @@ func TestLoad(t *testing.T) {
 		{"tolokers", "heterophilous/tolokers.npz", 11758, 1038000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := os.Stat(filepath.Join(data, c.file)); err != nil {
-				t.Skip(err)
-			}
+			testneed.RealData(t, c.file)
 			t.Setenv("GNB_DATA", data)
 			d, err := Load(t.Context(), c.name, Options{})
 			if err != nil {

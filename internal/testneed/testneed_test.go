@@ -1,0 +1,149 @@
+package testneed
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// skipping is a test that keeps the reason it was skipped for.
+type skipping struct {
+	testing.TB
+	reason string
+}
+
+func (s *skipping) Helper() {}
+func (s *skipping) Skip(args ...any) {
+	s.reason, _ = args[0].(string)
+	panic(s)
+}
+
+// reason is what f skips a test for, "" if it does not.
+func reason(f func(testing.TB)) (why string) {
+	s := &skipping{}
+	defer func() {
+		if recover() != nil {
+			why = s.reason
+		}
+	}()
+	f(s)
+	return ""
+}
+
+func TestRealData(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_DATA", dir)
+	if err := os.MkdirAll(filepath.Join(dir, "planetoid"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := RealData(t, "planetoid"); got != filepath.Join(dir, "planetoid") {
+		t.Errorf("it is at %s", got)
+	}
+	if !Data.Here() {
+		t.Error("the folder is there, and Data is not")
+	}
+	why := reason(func(t testing.TB) { RealData(t, "planetoid/none") })
+	if n, text, ok := Of(why); !ok || n.Name != "data" || !strings.Contains(text, "planetoid/none") {
+		t.Errorf("the reason is %q", why)
+	}
+	t.Setenv("GNB_DATA", filepath.Join(dir, "none"))
+	if Data.Here() {
+		t.Error("Data is here without a folder")
+	}
+	// Without the variable: beside the checkout, not beside the package.
+	t.Setenv("GNB_DATA", "")
+	if got := DataDir(); !filepath.IsAbs(got) || filepath.Dir(filepath.Dir(got)) != filepath.Dir(root()) {
+		t.Errorf("the folder is %s, want shared/data beside %s", got, root())
+	}
+}
+
+func TestReasons(t *testing.T) {
+	for _, n := range All() {
+		why := reason(func(t testing.TB) { Skip(t, n, "no %s: %d", "x", 7) })
+		got, text, ok := Of(why)
+		if !ok || got.Name != n.Name || text != "no x: 7" || n.Way == "" || n.What == "" || n.Here == nil {
+			t.Errorf("%s: %q is read as %q, %q, %v", n.Name, why, got.Name, text, ok)
+		}
+	}
+	for _, other := range []string{"no data", "needs luck: none", "it needs data: x"} {
+		if _, text, ok := Of(other); ok || text != other {
+			t.Errorf("%q names a need", other)
+		}
+	}
+	if why := reason(Root); (why == "") != (os.Geteuid() == 0) {
+		t.Errorf("user %d: %q", os.Geteuid(), why)
+	}
+	if why := reason(func(t testing.TB) { PythonWith(t, "no_such_module") }); !strings.HasPrefix(why, "needs python: ") {
+		t.Errorf("a module that is not there: %q", why)
+	}
+}
+
+// A skip for want of data, a browser, root or a network goes through this package, so that it is counted as
+// one: no other reason names what only these are mended by.
+func TestOtherSkipsNeedNothing(t *testing.T) {
+	words := []string{"GNB_DATA", "GNB_PYTHON", "browser.sh", "Chromium", "root", "network"}
+	files := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); name != "../.." && (strings.HasPrefix(name, ".") && name != ".." && name != "." || name == "build" || name == "testneed") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), ".Skip") {
+			return err
+		}
+		files++
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			method, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || method.Sel.Name != "Skip" && method.Sel.Name != "Skipf" {
+				return true
+			}
+			if of, ok := method.X.(*ast.Ident); ok && of.Name == "testneed" {
+				return true
+			}
+			for _, a := range call.Args {
+				lit, ok := a.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					continue
+				}
+				reason, _ := strconv.Unquote(lit.Value)
+				for _, w := range words {
+					if strings.Contains(reason, w) {
+						t.Errorf("%s: a skip for want of %q; say it by testneed.Skip, or skip for what lacks", set.Position(call.Pos()), w)
+					}
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 20 {
+		t.Errorf("%d files with skips were found", files)
+	}
+}
