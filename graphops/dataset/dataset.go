@@ -37,6 +37,9 @@
 // opens each. Labels and splits written as int64 are accepted, at the price of a
 // converted copy.
 //
+// metadata.json also holds sums of the files and what identifies their content as a
+// whole ([Dataset.Digests]). A directory made by hand needs none of it.
+//
 // # Caveats
 //
 // The arrays of an opened dataset lie in mapped files: writing to them faults,
@@ -89,6 +92,7 @@ type Dataset struct {
 
 	dir    string
 	stamps []stamp
+	known  *known // of the files of an opened one
 	closer []io.Closer
 
 	whole    *Dataset // what this is a view of, or nil

@@ -46,6 +46,7 @@ func Open(dir string) (*Dataset, error) {
 		return nil, err
 	}
 	d.dir, d.stamps = abs, src.stamps
+	d.know(src)
 	for _, f := range src.files {
 		d.closer = append(d.closer, f)
 	}
@@ -57,6 +58,11 @@ type stamp struct {
 	path  string
 	size  int64
 	mtime time.Time
+	ctime int64 // see changeTime
+}
+
+func stampOf(path string, info fs.FileInfo) stamp {
+	return stamp{path: path, size: info.Size(), mtime: info.ModTime(), ctime: changeTime(info)}
 }
 
 // directory is a source of which every section is a mapped file.
@@ -89,7 +95,7 @@ func (s *directory) open(name string) ([]byte, string, error) {
 		return nil, path, fmt.Errorf("dataset: %w", err)
 	}
 	s.files = append(s.files, m)
-	s.stamps = append(s.stamps, stamp{path: path, size: info.Size(), mtime: info.ModTime()})
+	s.stamps = append(s.stamps, stampOf(path, info))
 	return m.Bytes(), path, nil
 }
 
@@ -113,16 +119,15 @@ func (s stamp) unchanged() error {
 // name beside dir, synced, and renamed when it is complete: there is no moment
 // at which dir holds a part of a dataset. What a killed Write leaves is named
 // .BASE.tmp-… and removed by the next Write of the same dir. Missing parents are
-// made. A dir
-// that exists already is an error. The sizes in the metadata are those of the
-// arrays.
+// made. A dir that exists already is an error. The sizes in the metadata are those
+// of the arrays, and the sums of the files are in it ([Dataset.Digests]).
 func Write(dir string, d *Dataset) error { return WriteWith(context.Background(), dir, d, nil) }
 
 // WriteWith is Write, and report (unless nil) is called every now and then, from this
-// goroutine, with how many bytes of how many are on disk. Nothing is left when ctx ends.
+// goroutine, with how many bytes of how many are on disk, the metadata apart. Nothing is left when ctx ends.
 func WriteWith(ctx context.Context, dir string, d *Dataset, report func(done, total int64)) error {
 	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", dir, err) }
-	parts, err := d.sections()
+	parts, meta, err := d.sections()
 	if err != nil {
 		return fail(err)
 	}
@@ -143,18 +148,53 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, report func(done, to
 	err = tempdir.Build(dir, func(tmp string) error {
 		// The values may lie in mapped files of another dataset.
 		return mapped.Guard(func() error {
+			sums := map[string]string{}
 			for _, part := range parts {
-				if err := part.write(filepath.Join(tmp, part.name), next); err != nil {
+				sum := newSummer(part.dtype, part.shape)
+				if err := part.write(filepath.Join(tmp, part.name), sum, next); err != nil {
 					return err
 				}
+				sums[part.name] = sum.end()
 			}
-			return nil
+			return writeMetadata(tmp, storedMetadata{Metadata: meta}, sums, d.digestsOf(sums))
 		})
 	})
 	if err != nil {
 		return fail(err)
 	}
 	return nil
+}
+
+// writeMetadata writes metadata.json, with the sums of the files that are in dir
+// already. It is a little younger than they are, if the file system's clock allows,
+// because only then do their times tell that they have not been changed since.
+func writeMetadata(dir string, m storedMetadata, sums map[string]string, all Digests) error {
+	path := filepath.Join(dir, metadataFile)
+	record, newest, err := recordOf(dir, sums, &all)
+	if err != nil {
+		return err
+	}
+	m.Digests = record
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	if len(text) > maxMetadata {
+		return fmt.Errorf("%s has %d bytes, of at most %d: the dataset has too many splits", metadataFile, len(text), maxMetadata)
+	}
+	for try := 0; ; try++ {
+		if err := (section{name: metadataFile, head: append(text, '\n')}).write(path, nil, func(int) error { return nil }); err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.ModTime().After(newest) || try == 10 {
+			return err
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
 }
 
 // EditMetadata changes what the metadata of a dataset directory says beside the
@@ -168,26 +208,36 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	if err != nil {
 		return fmt.Errorf("dataset: %w", err)
 	}
-	var m Metadata
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("dataset: %w", err)
+	}
+	var m storedMetadata
 	if err := json.Unmarshal(text, &m); err != nil {
 		return readError(path, "it is not the JSON object expected: %w", err)
 	}
-	was := m
-	edit(&m)
+	was := m.Metadata
+	edit(&m.Metadata)
 	m.FormatVersion, m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses = was.FormatVersion, was.NumNodes, was.NumEdges, was.FeatureDim, was.NumClasses
 	m.FeatureFormat, m.Weighted, m.MultiLabel, m.Undirected, m.Splits = was.FeatureFormat, was.Weighted, was.MultiLabel, was.Undirected, was.Splits
-	if err := checkWords(&m); err != nil {
+	if err := checkWords(&m.Metadata); err != nil {
 		return fail(err)
 	}
 	if m.Name == "" {
 		return fail(errors.New("the dataset has no name"))
+	}
+	if m.Digests != nil { // the file becomes younger, and what it says must stay true
+		m.Digests.stillOf(dir, info)
+		if m.Metric != was.Metric {
+			m.Digests.Digests = nil
+		}
 	}
 	if text, err = json.MarshalIndent(m, "", "  "); err != nil {
 		return fail(err)
 	}
 	tmp := path + ".tmp"
 	_ = os.Remove(tmp) // of a process that was killed
-	if err := (section{name: metadataFile, head: append(text, '\n')}).write(tmp, func(int) error { return nil }); err != nil {
+	if err := (section{name: metadataFile, head: append(text, '\n')}).write(tmp, nil, func(int) error { return nil }); err != nil {
 		return fail(err)
 	}
 	if err := os.Rename(tmp, path); err != nil {
@@ -201,11 +251,11 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 
 // writeStep is the number of bytes that are written before they are synced: few enough to
 // say how far it has come, and enough that waiting for the disk costs no time.
-const writeStep = 64 << 20
+const writeStep = sumStep
 
-// write writes the section and syncs it, and calls next with the bytes of each step, whose
-// error ends it.
-func (s section) write(path string, next func(bytes int) error) (err error) {
+// write writes the section and syncs it, adds its elements to sum, unless that is nil,
+// while the disk works, and calls next with the bytes of each step, whose error ends it.
+func (s section) write(path string, sum *summer, next func(bytes int) error) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
@@ -219,7 +269,12 @@ func (s section) write(path string, next func(bytes int) error) (err error) {
 		if _, err := f.Write(rest[:n]); err != nil {
 			return err
 		}
-		if err := f.Sync(); err != nil {
+		synced := make(chan error, 1)
+		go func() { synced <- f.Sync() }()
+		if sum != nil {
+			sum.add(rest[:n])
+		}
+		if err := <-synced; err != nil {
 			return err
 		}
 		if err := next(bytes + n); err != nil {

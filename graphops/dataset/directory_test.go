@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -117,6 +118,9 @@ func TestWriteOpen(t *testing.T) {
 			for _, e := range ls(t, dir) {
 				a, _ := os.ReadFile(filepath.Join(dir, e))
 				b, err := os.ReadFile(filepath.Join(again, e))
+				if e == metadataFile { // it holds the files' times
+					a, b = untimed.ReplaceAll(a, nil), untimed.ReplaceAll(b, nil)
+				}
 				if err != nil || !bytes.Equal(a, b) {
 					t.Errorf("%s differs when it is written again: %v", e, err)
 				}
@@ -129,6 +133,8 @@ func TestWriteOpen(t *testing.T) {
 		})
 	}
 }
+
+var untimed = regexp.MustCompile(`"modified": ".*"`)
 
 func ls(t *testing.T, dir string) (names []string) {
 	t.Helper()

@@ -46,10 +46,15 @@ func (d *Dataset) Pack(w io.Writer) error { return d.pack(w, npy.Align) }
 // pack puts each section at a multiple of align in the file.
 func (d *Dataset) pack(w io.Writer, align int64) error {
 	fail := func(err error) error { return fmt.Errorf("dataset: packing %s: %w", d.Name(), err) }
-	parts, err := d.sections()
+	parts, meta, err := d.sections()
 	if err != nil {
 		return fail(err)
 	}
+	about, err := json.MarshalIndent(meta, "", "  ")
+	if err != nil {
+		return fail(err)
+	}
+	parts = append(parts, section{name: metadataFile, head: append(about, '\n')})
 	table := make([]packEntry, len(parts))
 	var end int64
 	for i, part := range parts {

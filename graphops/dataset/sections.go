@@ -39,61 +39,35 @@ func splitFile(name string) string { return "split_" + name + ".npy" }
 // A split's name becomes a file's name. Behind an @ is the number of its set.
 var splitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(@[1-9][0-9]{0,4})?$`)
 
-// maxMetadata bounds metadata.json, which is a few hundred bytes.
-const maxMetadata = 1 << 20
+// maxMetadata bounds metadata.json, which is some hundred bytes and as many a file.
+const maxMetadata = 16 << 20
 
 // section is one named part of a stored dataset.
 type section struct {
-	name string
-	head []byte
-	body []byte
+	name  string
+	head  []byte
+	body  []byte
+	dtype npy.Type // of an array
+	shape []int
 }
 
 func (s section) size() int64 { return int64(len(s.head) + len(s.body)) }
 
-// sections are the parts of d in the order in which they are written: the
-// metadata comes last, so that what was cut off has none.
-func (d *Dataset) sections() ([]section, error) {
+// sections are the parts of d in the order in which they are written, but for the
+// metadata, which comes last, so that what was cut off has none.
+func (d *Dataset) sections() (parts []section, meta Metadata, err error) {
 	if !littleEndian() {
-		return nil, errors.New("this machine is big-endian, and the files are little-endian")
+		return nil, meta, errors.New("this machine is big-endian, and the files are little-endian")
 	}
 	if err := d.checkShape(); err != nil {
-		return nil, err
+		return nil, meta, err
 	}
-	meta := d.Meta
+	meta = d.Meta
 	d.describe(&meta)
-	text, err := json.MarshalIndent(meta, "", "  ")
-	if err != nil {
-		return nil, err
+	for _, a := range d.arrays() {
+		parts = append(parts, section{a.section, npy.EncodeHeader(a.dtype, a.shape...), a.body, a.dtype, a.shape})
 	}
-	parts := []section{
-		{indptrFile, npy.EncodeHeader(npyInt64, len(d.Graph.Indptr)), rawBytes(d.Graph.Indptr)},
-		{indicesFile, npy.EncodeHeader(npyInt32, len(d.Graph.Indices)), rawBytes(d.Graph.Indices)},
-	}
-	if w := d.weights(); w != nil {
-		parts = append(parts, section{weightsFile, npy.EncodeHeader(npyFloat32, len(w)), rawBytes(w)})
-	}
-	if d.S != nil {
-		parts = append(parts,
-			section{featuresIndptrFile, npy.EncodeHeader(npyInt64, len(d.S.Indptr)), rawBytes(d.S.Indptr)},
-			section{featuresIndicesFile, npy.EncodeHeader(npyInt32, len(d.S.Indices)), rawBytes(d.S.Indices)})
-		if d.S.Values != nil {
-			parts = append(parts, section{featuresValuesFile, npy.EncodeHeader(npyFloat32, len(d.S.Values)), rawBytes(d.S.Values)})
-		}
-	}
-	if d.X != nil {
-		parts = append(parts, section{featuresFile, npy.EncodeHeader(npyFloat32, d.X.Rows, d.X.Cols), rawBytes(d.X.F32)})
-	}
-	if d.Y != nil {
-		parts = append(parts, section{labelsFile, npy.EncodeHeader(npyInt32, len(d.Y)), rawBytes(d.Y)})
-	}
-	if d.YM != nil {
-		parts = append(parts, section{labelsFile, npy.EncodeHeader(npyInt8, d.YM.Rows, d.YM.Cols), rawBytes(d.YM.Data)})
-	}
-	for _, name := range d.SplitNames() {
-		parts = append(parts, section{splitFile(name), npy.EncodeHeader(npyInt32, len(d.Splits[name])), rawBytes(d.Splits[name])})
-	}
-	return append(parts, section{name: metadataFile, head: append(text, '\n')}), nil
+	return parts, meta, nil
 }
 
 // fillMeta sets what the metadata repeats of the arrays.
@@ -262,9 +236,15 @@ func (d *Dataset) loadMeta(src source) error {
 	if len(text) > maxMetadata {
 		return readError(label, "it has %d bytes; metadata has at most %d", len(text), maxMetadata)
 	}
-	m := &d.Meta
-	if err := json.Unmarshal(text, m); err != nil {
+	var stored storedMetadata
+	if err := json.Unmarshal(text, &stored); err != nil {
 		return readError(label, "it is not the JSON object expected: %w", err)
+	}
+	d.Meta = stored.Metadata
+	m := &d.Meta
+	d.known = &known{keepFrom: keepSumsFrom, here: map[string]string{}}
+	if r := stored.Digests; r != nil && r.Algorithm == sumAlgorithm {
+		d.known.inMeta = r.Files
 	}
 	switch {
 	case m.FormatVersion != FormatVersion:

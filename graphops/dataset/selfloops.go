@@ -12,7 +12,7 @@ func (d *Dataset) WithSelfLoops() (*Dataset, error) {
 	if d.weights() != nil {
 		return nil, errors.New("dataset: " + d.Name() + " has edge weights, and self-loops need some of their own; make the graph with graphops.FromEdges, loops included")
 	}
-	s := &Dataset{Graph: d.Graph.AddSelfLoops(0), X: d.X, S: d.S, Y: d.Y, YM: d.YM, Splits: d.Splits, Meta: d.Meta, splitSet: d.splitSet}
+	s := &Dataset{Graph: d.Graph.AddSelfLoops(0), X: d.X, S: d.S, Y: d.Y, YM: d.YM, Splits: d.Splits, Meta: d.Meta, splitSet: d.splitSet, known: d.known}
 	s.fillMeta()
 	return s, nil
 }

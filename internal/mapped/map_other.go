@@ -8,6 +8,9 @@ import (
 	"unsafe"
 )
 
+// ReadOnly tells whether writing to a mapped file's bytes faults.
+const ReadOnly = false
+
 // mapFile reads the file into memory where there is no mmap. The memory is made
 // of words, so that it is as aligned as a mapping for every element type.
 func mapFile(f *os.File, size int) ([]byte, func() error, error) {

@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ReadOnly tells whether writing to a mapped file's bytes faults.
+const ReadOnly = true
+
 // mapFile maps the file's first size bytes. The mapping is shared where the
 // kernel allows it; a memfd sealed against writing it maps only privately before
 // Linux 6.7, which for a read-only mapping is the same pages.
