@@ -7,25 +7,18 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
-	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/internal/filelock"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
 // lockRun marks a run's directory as that of a run that goes on, until the file is
 // closed or this process ends, however it does.
 func (l *launched) lockRun(dir string) error {
-	f, err := tempdir.Lock(dir)
-	for range lockTries - 1 {
-		if !errors.Is(err, tempdir.ErrLocked) {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-		f, err = tempdir.Lock(dir)
-	}
+	f, err := filelock.Lock(dir)
 	switch {
-	case errors.Is(err, tempdir.ErrLocked):
+	case errors.Is(err, filelock.ErrLocked):
 		return fmt.Errorf("gnb: run %s is still going on in another process; watch it with gnb.Attach, or wait for its end", dir)
-	case errors.Is(err, tempdir.ErrNoLocks):
+	case errors.Is(err, filelock.ErrNoLocks):
 		return nil
 	case err != nil:
 		return fmt.Errorf("gnb: locking the run's directory: %w", err)
@@ -34,17 +27,10 @@ func (l *launched) lockRun(dir string) error {
 	return nil
 }
 
-// lockTries is how often the lock of a run is tried: who looks whether the run goes on
-// has it for a moment.
-const lockTries = 20
-
 // goesOn tells whether some process is running the run in dir.
 func goesOn(dir string) bool {
-	f, err := tempdir.Lock(dir)
-	if err == nil {
-		_ = f.Close()
-	}
-	return errors.Is(err, tempdir.ErrLocked)
+	held, err := filelock.Held(dir)
+	return err == nil && held
 }
 
 // attachEvery is how often Attach looks for what is new.

@@ -13,8 +13,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/partition"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
-	"github.com/graphnb/graphnb/internal/tempdir"
 )
 
 // PartitionOptions say how [Partition] divides a dataset's nodes.
@@ -136,7 +136,7 @@ func balanced(ds *Dataset, name string) ([]int32, error) {
 
 // write makes a directory of the result, whole or not at all.
 func (r *PartitionResult) write(dir string) error {
-	return tempdir.Build(dir, func(tmp string) error {
+	return atomicfile.BuildDir(dir, func(tmp string) error {
 		text, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
 			return err

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
-	"github.com/graphnb/graphnb/internal/tempdir"
 )
 
 // Open maps a dataset directory. Nothing is read but the metadata, the files'
@@ -145,7 +145,7 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, report func(done, to
 	if err := next(0); err != nil {
 		return fail(err)
 	}
-	err = tempdir.Build(dir, func(tmp string) error {
+	err = atomicfile.BuildDir(dir, func(tmp string) error {
 		// The values may lie in mapped files of another dataset.
 		return mapped.Guard(func() error {
 			sums := map[string]string{}
@@ -243,7 +243,7 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	if err := os.Rename(tmp, path); err != nil {
 		return fail(err)
 	}
-	if err := tempdir.Sync(dir); err != nil {
+	if err := atomicfile.SyncDir(dir); err != nil {
 		return fail(err)
 	}
 	return nil

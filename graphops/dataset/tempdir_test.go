@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/internal/filelock"
 )
 
 func TestWriteRemovesWhatDeadProcessesLeft(t *testing.T) {
@@ -24,11 +24,11 @@ func TestWriteRemovesWhatDeadProcessesLeft(t *testing.T) {
 		}
 		put(t, dir, filepath.Base(name), nil)
 	}
-	busy, err := tempdir.Lock(filepath.Join(parent, ".data.tmp-77"))
+	busy, err := filelock.Lock(filepath.Join(parent, ".data.tmp-77"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tempdir.Lock(filepath.Join(parent, ".data.tmp-77")); !errors.Is(err, tempdir.ErrLocked) {
+	if _, err := filelock.Lock(filepath.Join(parent, ".data.tmp-77")); !errors.Is(err, filelock.ErrLocked) {
 		t.Errorf("locked twice: %v", err)
 	}
 	if err := Write(filepath.Join(parent, "data"), small(t)); err != nil {

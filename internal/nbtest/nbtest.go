@@ -32,7 +32,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/internal/filelock"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -172,11 +172,11 @@ var setup = sync.OnceValues(func() (*Env, error) {
 func (e *Env) Install(flags ...string) error {
 	venv := filepath.Join(e.Root, ".venv")
 	// Test binaries of several packages may be here at the same time.
-	lock, err := tempdir.Lock(venv)
-	for ; errors.Is(err, tempdir.ErrLocked); lock, err = tempdir.Lock(venv) {
+	lock, err := filelock.Lock(venv)
+	for ; errors.Is(err, filelock.ErrLocked); lock, err = filelock.Lock(venv) {
 		time.Sleep(50 * time.Millisecond)
 	}
-	if err != nil && !errors.Is(err, tempdir.ErrNoLocks) {
+	if err != nil && !errors.Is(err, filelock.ErrNoLocks) {
 		return fmt.Errorf("locking %s: %w", venv, err)
 	}
 	defer lock.Close()

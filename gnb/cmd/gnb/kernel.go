@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/internal/filelock"
 )
 
 var kernelCommand = command{"kernel", "run a notebook kernel (Jupyter starts it)", kernel}
@@ -179,9 +179,9 @@ func newKernelDir(parent string) (dir string, release func(), err error) {
 	file := filepath.Join(dir, ".lock")
 	var lock *os.File
 	if err = os.WriteFile(file, nil, 0o600); err == nil {
-		lock, err = tempdir.Lock(file)
+		lock, err = filelock.Lock(file)
 	}
-	if err == nil || errors.Is(err, tempdir.ErrNoLocks) { // where there are none, nobody sweeps
+	if err == nil || errors.Is(err, filelock.ErrNoLocks) { // where there are none, nobody sweeps
 		err = os.Rename(file, filepath.Join(dir, "lock"))
 	}
 	if err != nil {
@@ -198,7 +198,7 @@ func newKernelDir(parent string) (dir string, release func(), err error) {
 func sweepKernelDirs(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, kernelDirPrefix+"*"))
 	for _, dir := range dirs {
-		lock, err := tempdir.Lock(filepath.Join(dir, "lock"))
+		lock, err := filelock.Lock(filepath.Join(dir, "lock"))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			// Being made, or its maker died within microseconds.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/internal/filelock"
 )
 
 // twoGoing are two runs of which one goes on, as far as anybody can tell.
@@ -29,7 +29,7 @@ func twoGoing(t *testing.T) (a, b string) {
 	if err := os.WriteFile(filepath.Join(dir, "b", "result.json"), []byte(`{"state": "done", "epochs": 3, "loss": 0.5}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f, err := tempdir.Lock(filepath.Join(dir, "a"))
+	f, err := filelock.Lock(filepath.Join(dir, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/fetchfile"
-	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/internal/filelock"
 )
 
 // Options say how to get a dataset. The zero value is a good one.
@@ -136,13 +137,13 @@ func finished(dir string) bool {
 // wait locks the folder; nil is for systems without locks.
 func wait(ctx context.Context, raw string, o Options) (*os.File, error) {
 	for said := false; ; said = true {
-		lock, err := tempdir.Lock(raw)
+		lock, err := filelock.Lock(raw)
 		switch {
 		case err == nil:
 			return lock, nil
-		case errors.Is(err, tempdir.ErrNoLocks):
+		case errors.Is(err, filelock.ErrNoLocks):
 			return nil, nil
-		case !errors.Is(err, tempdir.ErrLocked):
+		case !errors.Is(err, filelock.ErrLocked):
 			return nil, err
 		}
 		if !said {
@@ -221,7 +222,7 @@ func source(ctx context.Context, e registry.Entry, from, raw string, o Options) 
 
 // convertTo converts beside dir, completes the metadata and renames.
 func convertTo(ctx context.Context, e registry.Entry, src, dir string, o Options) error {
-	tmp, err := tempdir.New(filepath.Dir(dir), e.Name)
+	tmp, err := atomicfile.NewDir(filepath.Dir(dir), e.Name)
 	if err != nil {
 		return err
 	}

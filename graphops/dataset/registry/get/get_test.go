@@ -19,7 +19,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
-	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/internal/filelock"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -171,8 +171,8 @@ func TestGetWaitsForAnotherProcess(t *testing.T) {
 	if err := os.MkdirAll(raw, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := tempdir.Lock(raw)
-	if errors.Is(err, tempdir.ErrNoLocks) {
+	lock, err := filelock.Lock(raw)
+	if errors.Is(err, filelock.ErrNoLocks) {
 		t.Skip(err)
 	}
 	if err != nil {

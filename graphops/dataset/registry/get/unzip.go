@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/graphnb/graphnb/internal/tempdir"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // Limits of an archive. Lists of numbers as text shrink to a tenth; what grows
@@ -56,7 +56,7 @@ func unzip(ctx context.Context, archive, folder, dir string, progress func(done,
 		}
 		total += int64(f.UncompressedSize64)
 	}
-	tmp, err := tempdir.New(dir, filepath.Base(archive))
+	tmp, err := atomicfile.NewDir(dir, filepath.Base(archive))
 	if err != nil {
 		return err
 	}

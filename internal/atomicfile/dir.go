@@ -1,6 +1,4 @@
-// Package tempdir makes directories in which something is put together that is
-// renamed when it is complete, and removes those that killed processes left.
-package tempdir
+package atomicfile
 
 import (
 	"errors"
@@ -9,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/filelock"
 )
 
 // Dir is a directory that is locked as long as this process works on it.
@@ -19,24 +19,21 @@ type Dir struct {
 	lock *os.File
 }
 
-// ErrNoLocks is the error of Lock where there are no locks.
-var ErrNoLocks = errors.New("this file system or system has no locks")
-
-// New makes and locks the directory .BASE.tmp-… in parent, once it has
+// NewDir makes and locks the directory .BASE.tmp-… in parent, once it has
 // removed those that dead processes left there.
-func New(parent, base string) (*Dir, error) {
+func NewDir(parent, base string) (*Dir, error) {
 	prefix := "." + base + ".tmp-"
-	removeStale(parent, prefix)
+	removeStaleDirs(parent, prefix)
 	for {
 		path, err := os.MkdirTemp(parent, prefix+"*")
 		if err != nil {
 			return nil, err
 		}
-		lock, err := Lock(path)
+		lock, err := filelock.Lock(path)
 		switch {
-		case errors.Is(err, ErrNoLocks):
+		case errors.Is(err, filelock.ErrNoLocks):
 			return &Dir{Path: path}, nil
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrLocked):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, filelock.ErrLocked):
 			continue // another process took it for a stale one before it was locked
 		case err != nil:
 			_ = os.Remove(path)
@@ -53,11 +50,11 @@ func New(parent, base string) (*Dir, error) {
 	}
 }
 
-// Build has fill put a directory together under another name beside path, and
+// BuildDir has fill put a directory together under another name beside path, and
 // renames it to path when fill is done and all is on disk: there is no moment at
 // which path holds a part of it. Missing parents are made. What is at path already
 // is an error, as of [fs.ErrExist]. fill syncs the files that it writes.
-func Build(path string, fill func(dir string) error) error {
+func BuildDir(path string, fill func(dir string) error) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return err
@@ -66,10 +63,10 @@ func Build(path string, fill func(dir string) error) error {
 		return fmt.Errorf("%w; remove it or choose another directory", fs.ErrExist)
 	}
 	parent, base := filepath.Split(abs)
-	if err := os.MkdirAll(parent, 0o777); err != nil {
+	if err := MkdirAll(parent, 0o777); err != nil {
 		return err
 	}
-	d, err := New(parent, base)
+	d, err := NewDir(parent, base)
 	if err != nil {
 		return err
 	}
@@ -80,23 +77,13 @@ func Build(path string, fill func(dir string) error) error {
 	if err := os.Chmod(d.Path, 0o755); err != nil { // MkdirTemp makes it private
 		return err
 	}
-	if err := Sync(d.Path); err != nil {
+	if err := SyncDir(d.Path); err != nil {
 		return err
 	}
 	if err := os.Rename(d.Path, abs); err != nil {
 		return err
 	}
-	return Sync(parent)
-}
-
-// Sync makes a directory's entries durable.
-func Sync(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	return errors.Join(err, f.Close())
+	return SyncDir(parent)
 }
 
 // Remove removes what is left of the directory under its temporary name and
@@ -108,12 +95,9 @@ func (t *Dir) Remove() {
 	}
 }
 
-// ErrLocked is the error of Lock for a directory that somebody works on.
-var ErrLocked = errors.New("locked")
-
-// removeStale removes the directories of that prefix that nobody has locked.
+// removeStaleDirs removes the directories of that prefix that nobody has locked.
 // What cannot be removed stays: it is in nobody's way.
-func removeStale(parent, prefix string) {
+func removeStaleDirs(parent, prefix string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
@@ -124,7 +108,7 @@ func removeStale(parent, prefix string) {
 			continue
 		}
 		path := filepath.Join(parent, e.Name())
-		if lock, err := Lock(path); err == nil {
+		if lock, err := filelock.Lock(path); err == nil {
 			_ = os.RemoveAll(path)
 			_ = lock.Close()
 		}

@@ -1,0 +1,23 @@
+// Package filelock locks files and directories between processes. A lock ends with the process
+// that holds it, however that ends, so what can be locked is what nobody works on: a run's
+// directory, a sweep's, a directory that is put together, a file that is written aside.
+//
+// # Basics
+//
+//	f, err := filelock.Lock(dir)  // until f is closed or this process ends
+//	held, err := filelock.Held(dir)  // is some process holding it?
+//
+// # Caveats
+//
+// Locks are advisory and of Linux and macOS; elsewhere, and on file systems without locks, the
+// error is [ErrNoLocks]. A file that is inherited by a child process keeps the lock until both
+// have closed it.
+package filelock
+
+import "errors"
+
+// ErrNoLocks says that there are no locks on this system or file system.
+var ErrNoLocks = errors.New("this file system or system has no locks")
+
+// ErrLocked is the error of Lock for what another holder has locked.
+var ErrLocked = errors.New("locked")

@@ -1,0 +1,85 @@
+//go:build linux || darwin
+
+package filelock_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/filelock"
+)
+
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, file} {
+		if held, err := filelock.Held(path); held || err != nil {
+			t.Error(held, err)
+		}
+		f, err := filelock.Lock(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := filelock.Lock(path); !errors.Is(err, filelock.ErrLocked) {
+			t.Errorf("locked twice: %v", err)
+		}
+		if held, err := filelock.Held(path); !held || err != nil {
+			t.Error(held, err)
+		}
+		_ = f.Close()
+		if held, err := filelock.Held(path); held || err != nil {
+			t.Error(held, err)
+		}
+	}
+	if _, err := filelock.Lock(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	if _, err := filelock.Held(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// Those who ask whether a directory is locked do not keep anybody from locking it, and of those
+// who try to lock it at a time one succeeds.
+func TestProbesDoNotBlock(t *testing.T) {
+	dir := t.TempDir()
+	stop := make(chan struct{})
+	var probes, lockers sync.WaitGroup
+	for range 4 {
+		probes.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := filelock.Held(dir); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 200 {
+		f, err := filelock.Lock(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			lockers.Go(func() {
+				if _, err := filelock.Lock(dir); !errors.Is(err, filelock.ErrLocked) {
+					t.Errorf("a second lock: %v", err)
+				}
+			})
+		}
+		lockers.Wait()
+		_ = f.Close()
+	}
+	close(stop)
+	probes.Wait()
+}
