@@ -45,7 +45,7 @@ func TestScalingNotebook(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`strong scaling of sage on planted\n.*median of 5 repeats of 10 steps`, `weak scaling of sage on planted\n`, `(?m)^ +2 +\d+ +1024 .*%`, `efficiency with 2 workers: \d+ %`,
+		`strong scaling of sage on planted\n.*median of 5 repeats of 10 steps`, `weak scaling of sage on planted\n`, `(?m)^ +2 +\d+ +1024 .*\d\.\d\d$`, `efficiency with 2 workers: \d+ %`,
 	} {
 		if !regexp.MustCompile(want).MatchString(r.Stdout()) {
 			t.Errorf("the cells did not write %q:\n%s", want, r.Stdout())

@@ -25,7 +25,7 @@ func (c Curve) machine() string {
 	case c.Device != "":
 		on = " (" + c.Device + ")"
 	}
-	return fmt.Sprintf("%s%s, %s a worker; median of %s of %s, least and greatest beside it",
+	return fmt.Sprintf("%s%s, %s a worker; median of %s of %s, low and high are the least and the greatest",
 		count(c.Cores, "core"), on, count(c.Threads, "thread"), count(c.Repeats, "repeat"), count(c.Steps, "step"))
 }
 
@@ -48,11 +48,11 @@ func (c Curve) String() string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	base := c.Points[0]
 	_, what := c.units(base.Workers)
-	fmt.Fprint(w, "workers\t"+what+"s\tbatch\tseeds/s\tspeed-up\tleast to greatest\tideal\tefficiency\tms a step\tedges ×\trows ×\t\n")
+	fmt.Fprint(w, "workers\t"+what+"s\tbatch\tseeds/s\tspeed-up\tlow\thigh\tideal\tms/step\tedges×\trows×\t\n")
 	for _, p := range c.Points {
 		units, _ := c.units(p.Workers)
-		fmt.Fprintf(w, "%d\t%d\t%d\t%.0f\t%.2f\t%.2f to %.2f\t%.2f\t%.0f %%\t%.2f\t%.2f\t%.2f\t\n",
-			p.Workers, units, p.Batch, p.Rate, p.Speedup, p.Low, p.High, p.Ideal, 100*p.Efficiency, 1e3*p.Seconds, p.RepeatedEdges, p.RepeatedRows)
+		fmt.Fprintf(w, "%d\t%d\t%d\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.4g\t%.2f\t%.2f\t\n",
+			p.Workers, units, p.Batch, p.Rate, p.Speedup, p.Low, p.High, p.Ideal, 1e3*p.Seconds, p.RepeatedEdges, p.RepeatedRows)
 	}
 	_ = w.Flush() // to memory
 	for _, p := range c.Points[1:] {

@@ -1,12 +1,14 @@
 package gnb
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -272,7 +274,25 @@ func (v *view) refresh(g *multigpu.Group, memory bool) {
 	}
 	v.snap.Rates = v.machine.rates(v.rank)
 	v.timing()
-	v.sink.Update(v.snap)
+	v.sink.Update(abreast(v.snap))
+}
+
+// abreast is a state in which the run stands where the last of its workers does. Their
+// positions are read as they are now; the steps that rank 0 reports come several together.
+func abreast(s live.Snapshot) live.Snapshot {
+	if s.State != live.Running || len(s.Workers) == 0 {
+		return s
+	}
+	last := slices.MinFunc(s.Workers, func(a, b live.Worker) int {
+		return cmp.Or(a.Epoch-b.Epoch, a.Step-b.Step)
+	})
+	if ahead := cmp.Or(last.Epoch-s.Epoch, last.Step-s.Step); ahead > 0 && (s.Epochs == 0 || last.Epoch <= s.Epochs) {
+		s.Epoch, s.Step = last.Epoch, last.Step
+		if s.Steps > 0 {
+			s.Step = min(s.Step, s.Steps)
+		}
+	}
+	return s
 }
 
 // timing sets elapsed and remaining time: at the pace of the steps so far.

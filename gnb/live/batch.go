@@ -124,7 +124,7 @@ func (p *painter) neighborhood(c draw.Canvas, b Batch) {
 	if b.LeftOut > 0 {
 		foot += fmt.Sprintf("; %s not shown", plural(b.LeftOut, "node"))
 	}
-	c.FillText(p.text(7.5, ink), vg.Point{X: c.Min.X + 4, Y: c.Min.Y + 4}, foot)
+	c.FillText(p.text(7.5, p.ink()), vg.Point{X: c.Min.X + 4, Y: c.Min.Y + 4}, foot)
 	c.Min.Y += 14
 	r := min(c.Max.X-c.Min.X, c.Max.Y-c.Min.Y)/2 - 6
 	if r <= 0 || len(b.Nodes) == 0 {
@@ -157,7 +157,7 @@ func (p *painter) neighborhood(c draw.Canvas, b Batch) {
 	}
 	if len(at) <= 24 {
 		for i, n := range b.Nodes {
-			c.FillText(p.text(6.5, ink), vg.Point{X: at[i].X + 4.5, Y: at[i].Y - 2}, n.Label)
+			c.FillText(p.text(6.5, p.ink()), vg.Point{X: at[i].X + 4.5, Y: at[i].Y - 2}, n.Label)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (p *painter) hopLegend(c draw.Canvas, nodes []GraphNode) {
 			name = "seed"
 		}
 		c.DrawGlyph(draw.GlyphStyle{Color: hopColors[hop], Radius: vg.Points(2.4), Shape: draw.CircleGlyph{}}, at)
-		c.FillText(p.text(7.5, ink), vg.Point{X: at.X + 6, Y: at.Y - 2.7}, name)
+		c.FillText(p.text(7.5, p.ink()), vg.Point{X: at.X + 6, Y: at.Y - 2.7}, name)
 		at.Y -= 10.5
 	}
 }
@@ -183,7 +183,7 @@ func (p *painter) hopLegend(c draw.Canvas, nodes []GraphNode) {
 // timeline draws a bar for each span, below each other, and what the hops are.
 func (p *painter) timeline(c draw.Canvas, b Batch) {
 	c = p.titled(c, "a step, in ms")
-	small := p.text(7.5, ink)
+	small := p.text(7.5, p.ink())
 	foot := c.Min.Y + 4
 	for i := len(b.Hops) - 1; i >= max(0, len(b.Hops)-4); i-- {
 		h := b.Hops[i]

@@ -43,12 +43,12 @@ func (p *painter) base(x, y plot.Axis, xt, yt ticks, xlabel string) *plot.Plot {
 	for _, a := range []*plot.Axis{&pl.X, &pl.Y} {
 		font := a.Tick.Label.Font
 		font.Variant, font.Size = "Sans", vg.Points(7.5)
-		a.Tick.Label.Font, a.Tick.Label.Color = font, ink
+		a.Tick.Label.Font, a.Tick.Label.Color = font, p.ink()
 		a.Tick.Length = 0
 		a.LineStyle.Width = 0
 		a.Padding = vg.Points(4)
 		font.Size = vg.Points(7.5)
-		a.Label.TextStyle.Font, a.Label.TextStyle.Color = font, ink
+		a.Label.TextStyle.Font, a.Label.TextStyle.Color = font, p.ink()
 	}
 	pl.X.Tick.Marker, pl.Y.Tick.Marker = xt, yt
 	pl.X.Label.Text = xlabel
@@ -84,7 +84,7 @@ const (
 )
 
 func (p *painter) titled(c draw.Canvas, title string) draw.Canvas {
-	c.FillText(p.bold(8.5, ink), vg.Point{X: c.Min.X + 4, Y: c.Max.Y - 13}, title)
+	c.FillText(p.bold(8.5, p.ink()), vg.Point{X: c.Min.X + 4, Y: c.Max.Y - 13}, title)
 	c.Max.Y -= titleRoom
 	c.Min.X += 4
 	return c
@@ -92,7 +92,7 @@ func (p *painter) titled(c draw.Canvas, title string) draw.Canvas {
 
 // empty writes where a curve will be.
 func (p *painter) empty(c draw.Canvas, txt string) {
-	sty := p.text(8.5, ink)
+	sty := p.text(8.5, p.ink())
 	sty.XAlign, sty.YAlign = draw.XCenter, draw.YCenter
 	c.FillText(sty, vg.Point{X: c.Center().X, Y: c.Center().Y + 6}, txt)
 }
@@ -102,7 +102,7 @@ func (p *painter) empty(c draw.Canvas, txt string) {
 // changes, the learning rate.
 func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 	const title = "loss per step"
-	p.lossLegend(c, c.Min.X+4+p.bold(8.5, ink).Width(title)+10)
+	p.lossLegend(c, c.Min.X+4+p.bold(8.5, p.ink()).Width(title)+10)
 	c = p.titled(c, title)
 	strip := c
 	if changes(s.LR) {
@@ -195,7 +195,7 @@ func (l lossCurve) Plot(c draw.Canvas, pl *plot.Plot) {
 	for i := len(sm) - 1; i >= 0; i-- {
 		if !math.IsNaN(sm[i].y) {
 			q := at(sm[i].x, sm[i].y)
-			sty := l.p.bold(8, blue)
+			sty := l.p.bold(8, l.p.word(blue))
 			sty.YAlign = draw.YCenter
 			c.FillText(sty, vg.Point{X: q.X + 5, Y: q.Y}, value(sm[i].y))
 			break
@@ -307,7 +307,7 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 	}
 	// The labels' room: the widest of them.
 	room := vg.Length(labelRoom)
-	sty := p.bold(8, ink)
+	sty := p.bold(8, p.ink())
 	for _, m := range s.Metrics {
 		room = max(room, sty.Width(label(m))+8)
 	}
@@ -390,7 +390,7 @@ func (p *painter) endLabels(c draw.Canvas, tags []endLabel) {
 		x = max(x, t.at.X)
 	}
 	for i, t := range tags {
-		sty := p.bold(8, t.color)
+		sty := p.bold(8, p.word(t.color))
 		sty.YAlign = draw.YCenter
 		c.FillText(sty, vg.Point{X: x + 6, Y: vg.Points(ys[i])}, t.text)
 	}

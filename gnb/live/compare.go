@@ -69,11 +69,11 @@ func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
 
 // runLegend writes a line for each run, at the foot of the figure.
 func (p *painter) runLegend(c draw.Canvas, cmp Comparison) {
-	sty := p.text(8, ink)
+	sty := p.text(8, p.ink())
 	for i, r := range cmp.Runs {
 		y := c.Min.Y + vg.Length((len(cmp.Runs)-1-i)*legendLine) + 4
 		c.StrokeLine2(runLine(i), c.Min.X+4, y+3, c.Min.X+26, y+3)
-		result := p.text(8, ink)
+		result := p.text(8, p.ink())
 		result.XAlign = draw.XRight
 		c.FillText(result, vg.Point{X: c.Max.X - 4, Y: y}, oneLine(r.Result))
 		c.FillText(sty, vg.Point{X: c.Min.X + 32, Y: y}, p.fit(sty, oneLine(r.Name), c.Max.X-c.Min.X-44-result.Width(oneLine(r.Result))))

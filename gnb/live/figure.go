@@ -30,11 +30,16 @@ const (
 )
 
 // The colours are those of Okabe and Ito (2008), told apart by colour-blind
-// readers, less the ones too light for a white page. The ink is a grey of equal
-// contrast (4.4 : 1) to a white page and to a dark one (#111): the figure has no
-// background of its own, so both shine through.
+// readers, less the ones too light for a white page.
+//
+// A live panel has no background of its own, so that any theme shines through: its
+// ink is a grey of equal contrast (4.4 : 1) to a white page and to a dark one (#111).
+// A saved picture is seen in places whose background nobody knows, at sizes that
+// make small text paler. It has a white page of its own, and text in pageInk (8.6 : 1).
 var (
 	ink     = color.NRGBA{0x78, 0x7a, 0x7e, 0xff}
+	pageInk = color.NRGBA{0x4a, 0x4c, 0x50, 0xff}
+	paper   = color.NRGBA{0xff, 0xff, 0xff, 0xff}
 	gridInk = color.NRGBA{0x80, 0x80, 0x80, 0x3c}
 	baseInk = color.NRGBA{0x80, 0x80, 0x80, 0x90}
 	blue    = color.NRGBA{0x20, 0x80, 0xc8, 0xff} // theirs, lightened for dark pages
@@ -69,6 +74,27 @@ func stateColor(state string) color.NRGBA {
 type painter struct {
 	loss        curve
 	left, right chart // of the loss and of metrics
+	onPage      bool  // the picture is drawn on a page of its own
+}
+
+// ink is the colour of text.
+func (p *painter) ink() color.NRGBA {
+	if p.onPage {
+		return pageInk
+	}
+	return ink
+}
+
+// word is a colour for text that belongs to a curve of colour c: darker on a page.
+func (p *painter) word(c color.NRGBA) color.NRGBA {
+	switch {
+	case !p.onPage:
+		return c
+	case c == ink:
+		return pageInk
+	}
+	dark := func(v uint8) uint8 { return uint8(int(v) * 7 / 10) }
+	return color.NRGBA{dark(c.R), dark(c.G), dark(c.B), c.A}
 }
 
 func (p *painter) text(size float64, c color.Color) text.Style {
@@ -119,7 +145,7 @@ func (k *chart) draw(key string, share float64, height vg.Length, paint func(c d
 		return nil
 	}
 	*k = chart{share: share}
-	c := vgsvg.New(figWidth*vg.Length(share), height)
+	c := newSVG(figWidth*vg.Length(share), height)
 	dc := draw.New(c)
 	if share < 1 { // and not up to its neighbour
 		if share == lossShare {
@@ -137,14 +163,40 @@ func (k *chart) draw(key string, share float64, height vg.Length, paint func(c d
 	return nil
 }
 
-// svgText is a drawing as text. The browser's machine may lack the font; those it
-// is given have the same widths.
-func svgText(c *vgsvg.Canvas) ([]byte, error) {
+// svgCanvas is an SVG canvas that notes how wide each text is in the font that the
+// drawing was laid out for.
+type svgCanvas struct {
+	*vgsvg.Canvas
+	widths []vg.Length
+}
+
+func newSVG(width, height vg.Length) *svgCanvas {
+	return &svgCanvas{Canvas: vgsvg.New(width, height)}
+}
+
+func (c *svgCanvas) FillString(f font.Face, at vg.Point, text string) {
+	c.widths = append(c.widths, f.Width(text))
+	c.Canvas.FillString(f, at, text)
+}
+
+// svgText is a drawing as text. The browser's machine may lack the font, so each text
+// carries its width, into which the browser fits it in whatever font it has.
+func svgText(c *svgCanvas) ([]byte, error) {
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("live: writing the figure: %w", err)
 	}
-	svg := b.Bytes()
+	parts := bytes.Split(b.Bytes(), []byte("<text "))
+	if len(parts) != len(c.widths)+1 {
+		return nil, fmt.Errorf("live: writing the figure: %d texts were drawn and %d written", len(c.widths), len(parts)-1)
+	}
+	svg := make([]byte, 0, b.Len()+48*len(c.widths))
+	for i, part := range parts {
+		if i > 0 {
+			svg = fmt.Appendf(svg, `<text textLength="%.4g" lengthAdjust="spacingAndGlyphs" `, max(c.widths[i-1].Points(), 0.1))
+		}
+		svg = append(svg, part...)
+	}
 	for _, r := range [][2]string{
 		{"font-family:Liberation Sans;", "font-family:Liberation Sans,Arial,Helvetica,sans-serif;"},
 		{"font-variant:none;", ""},
@@ -172,6 +224,8 @@ func metricsKey(s *Snapshot) string {
 // resolution of a plain screen, with the size in CSS pixels to show it at.
 func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	p.loss.take(s.Loss)
+	p.onPage = true
+	defer func() { p.onPage = false }()
 	charts := chartHeight(s)
 	h := charts + headHeight
 	note := oneLine(s.Detail)
@@ -193,8 +247,8 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 // header is the title, the state and how far the run came.
 func (p *painter) header(c draw.Canvas, s *Snapshot, note string) {
 	y := c.Max.Y - 11
-	state, sty := s.state(), p.bold(9, ink)
-	right := p.text(8, ink)
+	state, sty := s.state(), p.bold(9, p.ink())
+	right := p.text(8, p.ink())
 	right.XAlign = draw.XRight
 	extent := extentOf(s)
 	c.FillText(right, vg.Point{X: c.Max.X - 4, Y: y}, extent)
@@ -212,13 +266,13 @@ func (p *painter) header(c draw.Canvas, s *Snapshot, note string) {
 	dot.Arc(vg.Point{X: x + 3, Y: y + 3}, 3, 0, 2*math.Pi)
 	dot.Close()
 	c.Fill(dot)
-	word := p.text(9, ink)
+	word := p.text(9, p.ink())
 	if state == Failed || state == Interrupted {
-		word = p.bold(9, ink)
+		word = p.bold(9, p.ink())
 	}
 	c.FillText(word, vg.Point{X: x + 10, Y: y}, state)
 	if note != "" {
-		small := p.text(8, ink)
+		small := p.text(8, p.ink())
 		c.FillText(small, vg.Point{X: 4, Y: y - noteHeight}, p.fit(small, note, c.Max.X-8))
 	}
 }

@@ -93,8 +93,27 @@ func headHTML(b *strings.Builder, s *Snapshot) {
 			track, share*100, css(stateColor(s.state())))
 	}
 	if s.Detail != "" && s.final() {
-		fmt.Fprintf(b, `<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, css(stateColor(s.state())), multiline(s.Detail))
+		b.WriteString(reasonLine(s))
 	}
+}
+
+func reasonLine(s *Snapshot) string {
+	return fmt.Sprintf(`<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, css(stateColor(s.state())), multiline(s.Detail))
+}
+
+// reasonHTML says why a run ended before its time.
+func reasonHTML(s *Snapshot) string {
+	title := ""
+	if s.Title != "" {
+		title = `<b>` + esc(s.Title) + `</b> &nbsp; `
+	}
+	return fmt.Sprintf(`<div style="max-width:880px;font-size:13px;line-height:1.45">%s<span style="color:%s">&#9679;</span> %s%s</div>`,
+		title, css(stateColor(s.state())), esc(s.state()), reasonLine(s))
+}
+
+// reasonPlain is the same for eyes that read text.
+func reasonPlain(s *Snapshot) string {
+	return strings.Join(append(nonEmpty(oneLine(s.Title), s.state()), lines(s.Detail)...), ": ")
 }
 
 func multiline(s string) string {

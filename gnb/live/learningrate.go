@@ -29,7 +29,7 @@ func (p *painter) lossLegend(c draw.Canvas, x vg.Length) {
 	if len(l.buckets) == 0 {
 		return
 	}
-	sty := p.text(7.5, ink)
+	sty := p.text(7.5, p.ink())
 	y := c.Max.Y - 13
 	entry := func(txt string, swatch func(from, to vg.Length)) {
 		if x+16+sty.Width(txt) > c.Max.X {
@@ -69,9 +69,9 @@ func (p *painter) rateStrip(c draw.Canvas, left vg.Length, s *Snapshot, at func(
 		}
 	}
 	const title = "learning rate"
-	bold := p.bold(8.5, ink)
+	bold := p.bold(8.5, p.ink())
 	c.FillText(bold, vg.Point{X: left + 4, Y: c.Max.Y - 8}, title)
-	c.FillText(p.text(7.5, ink), vg.Point{X: left + 14 + bold.Width(title), Y: c.Max.Y - 8}, "0 to "+short(hi))
+	c.FillText(p.text(7.5, p.ink()), vg.Point{X: left + 14 + bold.Width(title), Y: c.Max.Y - 8}, "0 to "+short(hi))
 	c.Max.Y -= 14
 	c.Min.Y += 4
 	if hi == 0 {
@@ -99,7 +99,7 @@ func (p *painter) rateStrip(c draw.Canvas, left vg.Length, s *Snapshot, at func(
 		c.StrokeLines(strong, line)
 	}
 	if finite(last.Y) {
-		sty := p.bold(8, green)
+		sty := p.bold(8, p.word(green))
 		sty.YAlign = draw.YCenter
 		c.FillText(sty, vg.Point{X: end + 5, Y: height(last.Y)}, short(last.Y))
 	}

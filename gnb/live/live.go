@@ -21,7 +21,8 @@
 //
 //   - a notebook cell (GoNB): one output, updated in place, as HTML with an
 //     image; at the end it becomes one PNG figure, and the numbers follow as
-//     one table. That, and what Say was given, which goes to standard output,
+//     one table. Where a run ended before its time, the reason stands above
+//     both, once. That, and what Say was given, which goes to standard output,
 //     is all a saved notebook holds;
 //   - a terminal: a progress bar on standard error, log lines above it;
 //   - a pipe or a file: a line per epoch and log line, and a progress line
@@ -241,6 +242,11 @@ func (s *Snapshot) metric() string {
 }
 
 // progress is the share of the run that is done, and whether that is known.
+// stopped says whether the run ended before its time, with a reason.
+func (s *Snapshot) stopped() bool {
+	return (s.State == Failed || s.State == Interrupted) && s.Detail != ""
+}
+
 func (s *Snapshot) progress() (share float64, known bool) {
 	if s.State == Done {
 		return 1, true

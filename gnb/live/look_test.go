@@ -54,6 +54,10 @@ func TestLook(t *testing.T) {
 			}
 		})
 		out := d.outputs()
+		if s.stopped() {
+			put(t, filepath.Join(dir, c.name+"-reason.html"), []byte(page(htmlOf(out[0]))))
+			out = out[1:]
+		}
 		png, ok := out[0].Data["image/png"].([]byte)
 		if !ok {
 			t.Fatalf("%s: no picture: %s", c.name, plainOf(out[0]))

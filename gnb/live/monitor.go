@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -42,7 +41,7 @@ func MonitorPNG(m Monitor) (data []byte, width, height int, err error) {
 // monitorSVG is the same without title and note.
 func monitorSVG(m *Monitor) ([]byte, error) {
 	var p painter
-	c := vgsvg.New(figWidth, m.height())
+	c := newSVG(figWidth, m.height())
 	p.monitor(draw.New(c), m)
 	return svgText(c)
 }
@@ -229,7 +228,7 @@ func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top 
 	if known && len(lines) <= mostLabels {
 		for i, l := range lines {
 			if q, ok := lastKnown(curves[i]); ok {
-				room = max(room, p.bold(8, ink).Width(l.label+" "+number(q.y))+10)
+				room = max(room, p.bold(8, p.ink()).Width(l.label+" "+number(q.y))+10)
 			}
 		}
 	}

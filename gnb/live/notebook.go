@@ -43,11 +43,19 @@ func (n *notebook) frame(f frame) error {
 	if !f.last {
 		return n.d.Send(n.liveData(&f.s))
 	}
-	paint := func() ([]byte, int, int, error) { return n.painter.PNG(&f.s) }
-	if err := n.d.Send(lastData(n.id, plainLine(&f.s), paint)); err != nil { // in the panel's place, for good
+	s, id := f.s, n.id // the figure takes the panel's place, for good
+	if s.stopped() {
+		// A reader looks for the reason first: it has the panel's place, and is said once.
+		if err := n.d.Send(htmlData(n.id, reasonHTML(&s), reasonPlain(&s))); err != nil {
+			return err
+		}
+		s.Detail, id = "", ""
+	}
+	paint := func() ([]byte, int, int, error) { return n.painter.PNG(&s) }
+	if err := n.d.Send(lastData(id, plainLine(&s), paint)); err != nil {
 		return err
 	}
-	if err := n.d.Send(htmlData("", tableHTML(&f.s, n.log), tablePlain(&f.s, n.log))); err != nil {
+	if err := n.d.Send(htmlData("", tableHTML(&s, n.log), tablePlain(&s, n.log))); err != nil {
 		return err
 	}
 	return n.d.Sync()

@@ -8,9 +8,9 @@ import (
 )
 
 // inks are the colours that figures are drawn in.
-var inks = []color.NRGBA{ink, gridInk, blue, orange, green, purple, amber}
+var inks = []color.NRGBA{ink, pageInk, gridInk, blue, orange, green, purple, amber}
 
-// paletted is img in at most 256 colours: a third of the bytes, and no
+// paletted is img, drawn on nothing, on the page, in at most 256 colours: a third of the bytes, and no
 // difference to the eye. A figure consists of few inks; what makes its colours
 // many is the opacity at the edges of strokes, which is rounded to 16 levels.
 func paletted(img image.Image) image.Image {
@@ -71,7 +71,17 @@ func paletted(img image.Image) image.Image {
 			}
 		}
 	}
+	for i, c := range pal {
+		pal[i] = over(c.(color.NRGBA), paper)
+	}
 	return dst
+}
+
+// over is c painted on an opaque colour.
+func over(c, below color.NRGBA) color.NRGBA {
+	a := int(c.A)
+	mix := func(x, y uint8) uint8 { return uint8((int(x)*a + int(y)*(255-a) + 127) / 255) }
+	return color.NRGBA{mix(c.R, below.R), mix(c.G, below.G), mix(c.B, below.B), 255}
 }
 
 // snap rounds a pixel, premultiplied as image.RGBA keeps it: to the ink next to

@@ -22,12 +22,12 @@ func titledPNG(title, note string, paint func(p *painter, c draw.Canvas)) (data 
 func tallPNG(title, note string, tall vg.Length, paint func(p *painter, c draw.Canvas)) (data []byte, width, height int, err error) {
 	h := tall + headHeight + noteHeight
 	data, err = guarded(func() ([]byte, error) {
-		var p painter
+		p := painter{onPage: true}
 		c := vgimg.NewWith(vgimg.UseWH(figWidth, h), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
 		dc := draw.New(c)
 		y := dc.Max.Y - 11
-		dc.FillText(p.bold(9, ink), vg.Point{X: 4, Y: y}, p.fit(p.bold(9, ink), oneLine(title), dc.Max.X-8))
-		dc.FillText(p.text(8, ink), vg.Point{X: 4, Y: y - noteHeight}, p.fit(p.text(8, ink), oneLine(note), dc.Max.X-8))
+		dc.FillText(p.bold(9, p.ink()), vg.Point{X: 4, Y: y}, p.fit(p.bold(9, p.ink()), oneLine(title), dc.Max.X-8))
+		dc.FillText(p.text(8, p.ink()), vg.Point{X: 4, Y: y - noteHeight}, p.fit(p.text(8, p.ink()), oneLine(note), dc.Max.X-8))
 		dc.Max.Y = tall
 		paint(&p, dc)
 		var out bytes.Buffer

@@ -197,7 +197,7 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 			}
 		}
 	}))
-	sty := p.text(7.5, ink)
+	sty := p.text(7.5, p.ink())
 	room := vg.Length(0)
 	for _, n := range names {
 		room = max(room, sty.Width(n)+16)

@@ -9,7 +9,6 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Sweep is a search over hyper-parameters at one moment, for a [SweepSink] and for
@@ -89,7 +88,7 @@ func SweepPNG(s Sweep) (data []byte, width, height int, err error) {
 
 // sweepSVG is the same picture without its title.
 func sweepSVG(s *Sweep) ([]byte, error) {
-	c := vgsvg.New(figWidth, figHeight)
+	c := newSVG(figWidth, figHeight)
 	var p painter
 	p.sweep(draw.New(c), s)
 	return svgText(c)
@@ -150,7 +149,7 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 	for i, a := range axes {
 		foot, top := at(i, 0), at(i, 1)
 		c.StrokeLine2(draw.LineStyle{Color: baseInk, Width: vg.Points(0.8)}, foot.X, foot.Y, top.X, top.Y)
-		name := p.text(8, ink)
+		name := p.text(8, p.ink())
 		name.XAlign = draw.XCenter
 		x := foot.X
 		switch i {
@@ -160,7 +159,7 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 			name.XAlign, x = draw.XRight, c.Max.X
 		}
 		c.FillText(name, vg.Point{X: x, Y: c.Min.Y + 3}, p.fit(name, oneLine(a.Name), max(room2-4, 30)))
-		small := p.text(7, ink)
+		small := p.text(7, p.ink())
 		last := vg.Length(math.Inf(-1))
 		for _, m := range a.Marks {
 			y := at(i, m.At).Y
@@ -198,7 +197,7 @@ func sweepStyle(s *Sweep, i int, share float64) draw.LineStyle {
 // shares draws a bar a parameter: how much of the variance it explains.
 func (p *painter) shares(c draw.Canvas, s *Sweep) {
 	c = p.titled(c, "variance explained")
-	sty, num := p.text(8, ink), p.text(8, ink)
+	sty, num := p.text(8, p.ink()), p.text(8, p.ink())
 	num.XAlign = draw.XRight
 	y := c.Max.Y - 6
 	for _, sh := range s.Shares {

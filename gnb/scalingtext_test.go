@@ -1,0 +1,30 @@
+package gnb
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// JupyterLab breaks lines anywhere, within numbers too, where a cell is narrower than they are: at 1,280
+// pixels, with its sidebar open, after some 100 characters.
+func TestScalingTableIsNarrow(t *testing.T) {
+	c := Curve{Model: "sage", Dataset: "papers100M", Device: "cpu", Cores: 128, Threads: 2, Repeats: 5, Steps: 20}
+	for _, n := range []int{1, 64} {
+		c.Points = append(c.Points, ScalingPoint{
+			Workers: n, Cores: 2 * n, Batch: 1 << 20, Rate: 12_345_678, Speedup: 61.84, Low: 58.21, High: 63.96, Ideal: float64(n), Efficiency: 0.97,
+			Seconds: 1.23456, RepeatedEdges: 1.31, RepeatedRows: 12.76,
+		})
+	}
+	table := strings.Split(c.String(), "\n")[2:5]
+	for _, line := range table {
+		if n := utf8.RuneCountInString(line); n > 90 {
+			t.Errorf("a line of the table has %d characters, want 90 at most:\n%s", n, line)
+		}
+	}
+	for _, want := range []string{"12345678", "61.84", "58.21", "63.96", "64.00", "1235", "1.31", "12.76"} {
+		if !strings.Contains(table[2], want) {
+			t.Errorf("%q is missing in %q", want, table[2])
+		}
+	}
+}
