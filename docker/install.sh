@@ -29,7 +29,7 @@ python() { # venv, list
   rm -f "$stamp"
   if ! [ -x "$venv/bin/python3" ] || ! "$venv/bin/python3" -c 'import pip' 2>/dev/null; then
     rm -rf "$venv"
-    python3 -m venv "$venv"
+    "$(bash scripts/python.sh)" -m venv "$venv"
   fi
   # Modules are compiled when they are first imported, which most never are.
   if ! "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-compile --requirement "$list"; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Says plainly what is missing on this machine. usage: scripts/need.sh go|python|make …
 set -u
+cd "$(dirname "$0")/.."
 missing=0
 
 lack() { # what is wrong, how to put it right
@@ -8,25 +9,39 @@ lack() { # what is wrong, how to put it right
   missing=1
 }
 
+older() { # two versions: whether the first is older than the second
+  [ "$1" != "$2" ] && [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]
+}
+
 need_go() {
-  local want=1.26 have
+  local want=1.26 have log
+  local fix="install it from https://go.dev/dl/ and put its bin directory first on PATH"
   if ! command -v go >/dev/null; then
-    lack "Go $want or newer (there is no go command on PATH)" \
-      "install it from https://go.dev/dl/ and put its bin directory on PATH"
+    lack "Go $want or newer (there is no go command on PATH)" "$fix"
     return
   fi
-  have=$(go env GOVERSION | sed 's/^go//; s/[^0-9.].*//')
-  if [ "$(printf '%s\n%s\n' "$want" "$have" | sort -V | head -n 1)" != "$want" ]; then
-    lack "Go $want or newer (this is $have)" "install it from https://go.dev/dl/"
+  # The one that is installed. From 1.21 on it fetches the Go that go.mod asks for.
+  have=$(GOTOOLCHAIN=local go version | sed -E 's/^go version go([0-9.]+).*/\1/')
+  if ! older "$have" $want; then return; fi
+  if older "$have" 1.21; then
+    lack "Go $want or newer (this is $have; from 1.21 on an older Go fetches a newer one by itself)" "$fix"
+    return
   fi
+  if log=$(go env GOVERSION 2>&1) && ! older "$(sed -n "s/^go\([0-9.]*\).*/\1/p" <<<"${log##*$'\n'}")" $want; then return; fi
+  case $log in
+    *GOTOOLCHAIN=local*) lack "Go $want or newer (this is $have, and GOTOOLCHAIN=local keeps it from fetching a newer one)" "go env -w GOTOOLCHAIN=auto, and unset GOTOOLCHAIN; or $fix" ;;
+    *) lack "Go $want or newer (this is $have, and it could not fetch a newer one: ${log##*$'\n'})" "connect to the Go module proxy, or set GOPROXY to a mirror; or $fix" ;;
+  esac
 }
 
 need_python() {
+  local newer="install a newer one beside it, as python3 or python3.10 to python3.14 on PATH: https://www.python.org/downloads/, \"uv python install --default\", conda or pyenv"
+  if bash scripts/python.sh >/dev/null; then return; fi
   if ! command -v python3 >/dev/null; then
     lack "Python 3.10 or newer (there is no python3 on PATH)" "Debian, Ubuntu: apt install python3 python3-venv"
   elif ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
-    lack "Python 3.10 or newer (this is $(python3 -V 2>&1))" "install a newer one, and put it first on PATH"
-  elif ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+    lack "Python 3.10 or newer (this is $(python3 -V 2>&1))" "$newer"
+  else
     lack "Python's venv module" "Debian, Ubuntu: apt install python3-venv"
   fi
 }
