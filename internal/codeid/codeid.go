@@ -1,0 +1,217 @@
+// Package codeid identifies the code that a program executes, so that it can be
+// compared with the code of an earlier process: of a notebook's cell before it was
+// edited, of a program before it was built anew.
+//
+// # Basics
+//
+//	roots := []codeid.Root{codeid.Func(run)}
+//	code := codeid.Of(roots, codeid.Options{Library: "github.com/graphnb/graphnb"})
+//	words := before.Changes(code) // "function `(*gnn).Layer` changed"
+//
+// The identity is that of the sources where they can be read: of all package-level
+// declarations that the roots reach by name. A function, type, variable or constant
+// reaches what its tokens name; a type reaches its methods; a variable reaches its
+// initialiser. Names are resolved by scope, so a local variable reaches nothing.
+// Comments, line breaks, the order of declarations, file names and directories do not
+// count. Function main never counts; a function init counts where it registered a root,
+// or assigns to a variable that is reached.
+//
+// An imported package counts as module and version where it has one. Packages of the
+// main module, of a workspace and of modules replaced by a directory count by their
+// sources, declaration by declaration. The standard library and Options.Library do not
+// count: callers record those versions by themselves.
+//
+// Where a source cannot be read, or is newer than the executable, the identity is the
+// revision of the version control system, if the program was built from a clean one,
+// else the executable's SHA-256.
+//
+// # Caveats
+//
+// Packages imported only for their effects, and what is reached through reflection
+// or a registry, do not count. Files that build constraints exclude count as if they
+// were built.
+package codeid
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// What a program's code can be identified by.
+const (
+	Library    = "library"    // there is none but the library's
+	Source     = "source"     // Parts
+	Revision   = "revision"   // Revision
+	Executable = "executable" // Executable
+)
+
+// Code identifies code.
+type Code struct {
+	// By is Library, Source, Revision or Executable.
+	By string `json:"by"`
+	// Parts are the declarations that are reached, each with a digest, and the modules,
+	// each with its version.
+	Parts map[string]string `json:"parts,omitempty"`
+	// Revision is the one that the program was built from, where that was clean.
+	Revision string `json:"revision,omitempty"`
+	// Executable is the SHA-256 of the program's file, where nothing else identifies it.
+	Executable string `json:"executable,omitempty"`
+	// Why says why the source does not identify it.
+	Why string `json:"why,omitempty"`
+}
+
+// Options say what [Of] leaves to its caller.
+type Options struct {
+	// Library is the path of a module whose packages do not count, but for its tests
+	// and the directories Programs within it, such as "tutorials".
+	Library  string
+	Programs []string
+}
+
+// Of identifies the code that is reached from roots. It reads sources the first time
+// that a package is reached in this process; the answer is the same until it ends.
+func Of(roots []Root, o Options) Code {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	p := newProgram(info, o)
+	roots = slices.DeleteFunc(slices.Clone(roots), func(r Root) bool { return p.ofLibrary(r.pkg, r.File) })
+	if len(roots) == 0 {
+		return Code{By: Library}
+	}
+	c := Code{By: Source, Revision: cleanRevision(info)}
+	err := errors.New("it was built without information about its modules")
+	if ok && info.Main.Path != "" {
+		if c.Parts, err = p.reach(roots); err == nil {
+			return c
+		}
+	}
+	c.Parts, c.Why = nil, err.Error()
+	if c.By = Revision; c.Revision != "" {
+		return c
+	}
+	c.By = Executable
+	if c.Executable, err = executableSum(); err != nil {
+		c.Why += "; " + err.Error()
+	}
+	return c
+}
+
+// cleanRevision is the revision that a program was built from, "" where files were not
+// as they are there, or where that is not known.
+func cleanRevision(info *debug.BuildInfo) string {
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if settings["vcs.modified"] != "false" || settings["vcs.revision"] == "" {
+		return ""
+	}
+	return settings["vcs"] + " " + settings["vcs.revision"]
+}
+
+// executableSum is the SHA-256 of the program's file.
+func executableSum() (string, error) {
+	f, err := os.Open(executable())
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Changes says in words what is other in the code now than in c, nothing where it is
+// the same.
+func (c Code) Changes(now Code) []string {
+	switch {
+	case c.By == Source && now.By == Source:
+		return partChanges(c.Parts, now.Parts)
+	case c.Revision != "" && now.Revision != "":
+		if c.Revision != now.Revision {
+			return []string{fmt.Sprintf("its revision was %s and is %s", short(c.Revision), short(now.Revision))}
+		}
+		return nil
+	case c.By == Library && now.By == Library:
+		return nil
+	case c.By == Executable && now.By == Executable:
+		if c.Executable == "" || c.Executable != now.Executable {
+			return []string{"the program was built anew, and " + cmp.Or(now.Why, "its source cannot be read")}
+		}
+		return nil
+	}
+	s := fmt.Sprintf("it was identified by the %s and now by the %s, so the two cannot be compared", by(c.By), by(now.By))
+	if why := cmp.Or(now.Why, c.Why); why != "" {
+		s += ": " + why
+	}
+	return []string{s}
+}
+
+func by(kind string) string {
+	switch kind {
+	case Library:
+		return "library's version"
+	case "":
+		return "nothing"
+	}
+	return kind
+}
+
+// short is a revision of which the first twelve digits are shown.
+func short(revision string) string {
+	name, digits, ok := strings.Cut(revision, " ")
+	if !ok {
+		name, digits = "", name
+	}
+	return strings.TrimSpace(name + " " + digits[:min(12, len(digits))])
+}
+
+// partChanges compares declarations and modules.
+func partChanges(was, is map[string]string) []string {
+	names := slices.Sorted(maps.Keys(was))
+	for name := range is {
+		if _, ok := was[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var out []string
+	for _, name := range names {
+		before, had := was[name]
+		now, has := is[name]
+		switch {
+		case before == now && had == has:
+		case strings.HasPrefix(name, "module ") && had && has:
+			out = append(out, fmt.Sprintf("%s was %s and is %s", name, before, now))
+		case !had:
+			out = append(out, name+" is new")
+		case !has:
+			out = append(out, name+" is no longer used")
+		default:
+			out = append(out, name+" changed")
+		}
+	}
+	// What changed says more than what came and went with it.
+	slices.SortStableFunc(out, func(a, b string) int { return rank(a) - rank(b) })
+	return out
+}
+
+func rank(change string) int {
+	if strings.HasSuffix(change, " is new") || strings.HasSuffix(change, " is no longer used") {
+		return 1
+	}
+	return 0
+}
