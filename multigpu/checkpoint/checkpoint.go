@@ -95,19 +95,34 @@ func Save(dir string, step int64, tensors []safetensors.Tensor, state any, keep 
 // that matches [ErrDamaged] and names the file: a caller shows them as
 // warnings. Without a valid one the error matches [ErrNone].
 func Latest(dir string) (path string, step int64, damaged []error, err error) {
+	return LatestOf(dir, nil)
+}
+
+// LatestOf is [Latest] of the checkpoints whose state accept takes, which gets it as
+// JSON and returns nil, or why it does not. Those that it does not take are passed over
+// and returned as well, with its error.
+func LatestOf(dir string, accept func(state json.RawMessage) error) (path string, step int64, passed []error, err error) {
 	steps, err := list(dir)
 	if err != nil {
 		return "", 0, nil, err
 	}
 	for _, step := range slices.Backward(steps) {
 		path := Path(dir, step)
-		if _, err := Load(path, nil); err == nil {
-			return path, step, damaged, nil
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			damaged = append(damaged, err)
+		var state json.RawMessage
+		_, err := Load(path, &state)
+		if err == nil && accept != nil {
+			if err = accept(state); err != nil {
+				err = fmt.Errorf("checkpoint: %s: %w", path, err)
+			}
+		}
+		if err == nil {
+			return path, step, passed, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			passed = append(passed, err)
 		}
 	}
-	return "", 0, damaged, fmt.Errorf("checkpoint: %s: %w", dir, ErrNone)
+	return "", 0, passed, fmt.Errorf("checkpoint: %s: %w", dir, ErrNone)
 }
 
 // Load reads a checkpoint and checks its digest. state is a pointer that the
