@@ -25,7 +25,7 @@ func inside(tb testing.TB, ds *Dataset, body func(w *Worker)) {
 	if err := l.options(); err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := l.configure("test.inside", []byte("0")); err != nil {
+	if err := l.configure("test.inside", []byte("0")); err != nil {
 		tb.Fatal(err)
 	}
 	l.job.DataInMemory, l.job.RunDir = true, tb.TempDir()

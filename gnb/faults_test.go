@@ -153,7 +153,7 @@ func TestKilledRunResumesToTheSameBits(t *testing.T) {
 		t.Logf("kill %d after %d steps of %d", i, steps(o.Dir), all)
 		o.Resume = o.Dir
 	}
-	o.SlowMS, o.Resume = 0, o.Dir
+	o.Resume = o.Dir
 	c = startCell(t, "plain", o)
 	if err := c.wait(60 * time.Second); err != nil {
 		t.Fatalf("%v\n%s", err, c.out.String())

@@ -12,11 +12,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
@@ -48,10 +48,17 @@ type LaunchOptions struct {
 	Seed uint64
 	// RunDir is the run's directory, by default a new one in [RunsDir].
 	RunDir string
-	// Resume is the directory of a run to go on with, in place. The default goes
-	// on with the last run in [RunsDir] of the same program, arguments, data and
-	// options, if that was interrupted; [Never] starts anew.
+	// Resume is the directory of a run to go on with, in place: it must have the same
+	// data, code, arguments, seed and precision, else the error says what differs. The
+	// number of workers and the device may be other ones, which the run says. The
+	// default goes on with the last run in [RunsDir] that was the same in these and in
+	// all else that changes results, if it was interrupted; where only something else
+	// was, it says what differs and starts anew. [Never] starts anew.
 	Resume string
+	// ResumeChanged goes on with the run of Resume although something differs. What
+	// is new holds from there on, the learning rate included, and the run's
+	// config.json lists what changed, when and after which step.
+	ResumeChanged bool
 	// CheckpointEvery is the number of steps between checkpoints; 0 means one a
 	// minute, -1 none.
 	CheckpointEvery int
@@ -106,6 +113,9 @@ type job struct {
 	Checkpoint      string          `json:"checkpoint,omitempty"`
 	CheckpointEvery int             `json:"checkpoint_every"`
 	KeepCheckpoints int             `json:"keep_checkpoints"`
+	RunID           string          `json:"run_id,omitempty"`
+	Identity        string          `json:"identity,omitempty"` // of the run's configuration
+	Changed         bool            `json:"changed,omitempty"`  // since the checkpoint
 }
 
 // launched is a run while it goes.
@@ -120,6 +130,8 @@ type launched struct {
 	notes  []string
 	view   *view
 	lock   *os.File // of the run's directory
+	// differs says why an interrupted run is not gone on with.
+	differs string
 }
 
 // launch runs a program; keep says whether the run has a directory.
@@ -134,8 +146,7 @@ func launch(ctx context.Context, program string, args json.RawMessage, o LaunchO
 	if err := l.options(); err != nil {
 		return nil, err
 	}
-	c, err := l.configure(program, args)
-	if err != nil {
+	if err := l.configure(program, args); err != nil {
 		return nil, err
 	}
 	defer l.close()
@@ -143,7 +154,10 @@ func launch(ctx context.Context, program string, args json.RawMessage, o LaunchO
 		return nil, err
 	}
 	if keep { // last, so that what cannot start leaves no run behind
-		if err := l.directory(c); err != nil {
+		if err := l.identify(ctx); err != nil {
+			return nil, err
+		}
+		if err := l.directory(); err != nil {
 			return nil, err
 		}
 	}
@@ -171,6 +185,9 @@ func (l *launched) options() error {
 	case "float32", "bf16":
 	default:
 		return fmt.Errorf(`gnb: Precision is %q; it is "float32" or "bf16"`, o.Precision)
+	}
+	if o.ResumeChanged && (o.Resume == "" || o.Resume == Never) {
+		return errors.New("gnb: ResumeChanged needs Resume, the directory of the run to go on with")
 	}
 	switch o.Device = cmp.Or(o.Device, "auto"); o.Device {
 	case "cpu", "auto", "cuda":
@@ -253,7 +270,7 @@ func (l *launched) place() error {
 }
 
 // configure describes the run to its workers.
-func (l *launched) configure(program string, args json.RawMessage) (Config, error) {
+func (l *launched) configure(program string, args json.RawMessage) error {
 	o := &l.o
 	now := time.Now()
 	c := Config{
@@ -265,7 +282,7 @@ func (l *launched) configure(program string, args json.RawMessage) (Config, erro
 	}
 	var id [2]byte
 	if _, err := rand.Read(id[:]); err != nil {
-		return c, err
+		return err
 	}
 	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
 	l.run = &Run{Config: c}
@@ -273,125 +290,7 @@ func (l *launched) configure(program string, args json.RawMessage) (Config, erro
 		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16", Device: l.device, FirstGPU: o.firstGPU,
 		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 	}
-	return c, nil
-}
-
-// directory makes the run's directory, or takes the one of the run to go on with.
-func (l *launched) directory(c Config) error {
-	o := &l.o
-	dir, err := l.resumable(c)
-	if err != nil {
-		return err
-	}
-	if dir != "" {
-		return l.resume(dir)
-	}
-	dir = o.RunDir
-	if dir == "" {
-		dir = filepath.Join(RunsDir(), c.ID)
-	} else if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
-		return fmt.Errorf("gnb: %s already holds a run; resume it (Resume: %q) or choose another directory", dir, dir)
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("gnb: making the run's directory: %w; set RunDir or GNB_RUNS to a place that can be written to", err)
-	}
-	if err := l.lockRun(dir); err != nil {
-		return err
-	}
-	l.run.Dir, l.job.RunDir = dir, dir
-	return writeJSON(filepath.Join(dir, "config.json"), l.run.Config)
-}
-
-// resumable is the directory of the run to go on with, "" for a new run.
-func (l *launched) resumable(c Config) (string, error) {
-	switch l.o.Resume {
-	case Never:
-		return "", nil
-	case "":
-		return l.interrupted(c), nil
-	}
-	r, err := OpenRun(l.o.Resume)
-	if err != nil {
-		return "", err
-	}
-	if r.Config.Program != c.Program {
-		return "", fmt.Errorf("gnb: %s is a run of program %q, not of %q; resume it with its own program", r.Dir, r.Config.Program, c.Program)
-	}
-	if c.Nodes != r.Config.Nodes || c.Edges != r.Config.Edges {
-		return "", fmt.Errorf("gnb: %s was trained on %s (%d nodes, %d edges), not on %s (%d nodes, %d edges); resume it with its own dataset",
-			r.Dir, r.Config.Dataset, r.Config.Nodes, r.Config.Edges, c.Dataset, c.Nodes, c.Edges)
-	}
-	return l.o.Resume, nil
-}
-
-// interrupted is the directory of the last run of configuration c, if that was interrupted and has a
-// checkpoint, else "". What else was run since does not matter: Jupyter runs the cells that wait when
-// one is interrupted. A run that cannot be read is not one to go on with.
-func (l *launched) interrupted(c Config) string {
-	var runs []*Run
-	if l.o.RunDir == "" {
-		runs, _ = Runs(context.Background())
-	} else if r, err := OpenRun(l.o.RunDir); err == nil {
-		runs = append(runs, r)
-	}
-	for _, r := range slices.Backward(runs) {
-		if !r.Config.same(c) {
-			continue
-		}
-		_, _, _, err := checkpoint.Latest(filepath.Join(r.Dir, "checkpoints"))
-		if r.Result.State == StateInterrupted && err == nil {
-			return r.Dir
-		}
-		return ""
-	}
-	return ""
-}
-
-// resume goes on in a run's directory: from its newest checkpoint, with metrics
-// cut back to it.
-func (l *launched) resume(dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	old, err := OpenRun(dir)
-	if err != nil {
-		return err
-	}
-	if err := l.lockRun(dir); err != nil {
-		return err
-	}
-	path, step, damaged, err := checkpoint.Latest(filepath.Join(dir, "checkpoints"))
-	for _, d := range damaged {
-		l.note("passing over a checkpoint: %v", d)
-	}
-	var st checkpointState // of the start of a run, where it has no checkpoint yet
-	switch {
-	case errors.Is(err, checkpoint.ErrNone):
-		l.note("run %s has no checkpoint: it starts anew", old.Config.ID)
-	case err != nil:
-		return fmt.Errorf("gnb: %s cannot be resumed: %w", dir, err)
-	default:
-		if _, err := checkpoint.Load(path, &st); err != nil {
-			return err
-		}
-		l.note("going on with run %s from its checkpoint after step %d", old.Config.ID, step)
-	}
-	if old.Config.Seed != l.o.Seed {
-		return fmt.Errorf("gnb: %s ran with seed %d and not %d; resume it with its own seed", dir, old.Config.Seed, l.o.Seed)
-	}
-	if err := cutMetrics(dir, st.Position.place()); err != nil {
-		return err
-	}
-	if err := os.Remove(filepath.Join(dir, "result.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("gnb: resuming: %w", err)
-	}
-	l.run.Config.ID, l.run.Config.Created = old.Config.ID, old.Config.Created
-	l.run.Dir, l.job.RunDir, l.job.Checkpoint = dir, dir, path
-	return writeJSON(filepath.Join(dir, "config.json"), l.run.Config)
+	return nil
 }
 
 // cutMetrics drops what a resumed run will report again: everything from the
@@ -444,8 +343,9 @@ const checkUpTo = 1 << 30
 // sharedData is where workers find a dataset: in its directory, or, for one in
 // memory, in an inherited memory file.
 type sharedData struct {
-	dir  string
-	file *os.File
+	dir     string
+	file    *os.File
+	digests *dataset.Digests // where they are known
 }
 
 // shareData checks a dataset, unless it is large, and shares it.

@@ -405,14 +405,22 @@ func TestResumeWithOtherSizes(t *testing.T) {
 	before := weights(t, run)
 	o.Resume = dir
 	a.Hidden = 5
-	_, err = gnb.Launch(t.Context(), plain, a, o)
-	readable(t, err, `model "sage": parameter .* has \d+ values there and \d+ here; resume with the sizes the run had, or start anew`)
-	o.Seed = 4
-	_, err = gnb.Launch(t.Context(), plain, a, o)
-	readable(t, err, `ran with seed 0 and not 4`)
-	o.Seed, o.Data = 0, load(t, "planted?nodes=301&features=8&classes=3&seed=2")
-	_, err = gnb.Launch(t.Context(), plain, a, o)
-	readable(t, err, `301 nodes.*resume it with its own dataset`)
+	for _, c := range []struct {
+		name, want string
+		change     func()
+	}{
+		{"sizes", `Hidden was 4 and is 5; to go on all the same set ResumeChanged`, func() {}},
+		{"seed", `Hidden was 4 and is 5; the seed was 0 and is 4; to go on`, func() { o.Seed = 4 }},
+		{"data", `the data changed \(other structure, features, labels and splits\); Hidden`, func() { o.Seed, o.Data = 0, load(t, "planted?nodes=301&features=8&classes=3&seed=2") }},
+		{
+			"sizes all the same", `model "sage": parameter .* has \d+ values there and \d+ here; resume with the sizes the run had, or start anew`,
+			func() { o.Data, o.ResumeChanged = ds, true },
+		},
+	} {
+		c.change()
+		_, err = gnb.Launch(t.Context(), plain, a, o)
+		readable(t, err, c.want)
+	}
 	if !bytes.Equal(before, weights(t, run)) {
 		t.Error("a resume that failed changed the weights")
 	}

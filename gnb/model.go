@@ -33,7 +33,7 @@ type ModelOf[T nn.Model] struct {
 // The parameters are what package nn finds in T: fields of type *nn.Param,
 // layers, slices of layers. They are initialised from the run's seed.
 func Model[T nn.Model](name string, build func(Sizes) T) *ModelOf[T] {
-	models.add(name, build != nil, modelDef{name, func(s Sizes) nn.Model { return build(s) }})
+	models.add(name, build != nil, build, modelDef{name, func(s Sizes) nn.Model { return build(s) }})
 	return &ModelOf[T]{name, build}
 }
 

@@ -2,6 +2,7 @@ package gnb
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -9,10 +10,11 @@ import (
 // Optimizer updates one network's parameters in [Worker.Step]. Every rank steps
 // it with the same gradient, so parameters stay equal without being sent.
 type Optimizer struct {
-	n    *network
-	opt  nn.Optimizer
-	clip float64
-	norm float64
+	n     *network
+	opt   nn.Optimizer
+	start float64 // the learning rate that it was made with
+	clip  float64
+	norm  float64
 }
 
 // Adam is Adam (Kingma and Ba 2015, arXiv:1412.6980) with PyTorch's defaults on
@@ -35,11 +37,31 @@ func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
 	if o == nil {
 		w.Fail(fmt.Errorf("gnb: Optimizer got no optimiser, at %s; make one with nn.NewAdam or nn.NewSGD", callSite()))
 	}
+	opt.start = o.LR()
 	w.opts = append(w.opts, opt)
 	if w.resumed != nil {
 		w.check(w.loadOptimizer(len(w.opts)-1, opt))
 	}
 	return opt
+}
+
+// resumedLR is the learning rate that the optimiser goes on with: that of the
+// checkpoint, unless it was made with another one than it is now. Then the new one
+// holds, by the factor that the program had come to by SetLR.
+func (o *Optimizer) resumedLR(st optimState, changed bool) float64 {
+	was, start := float64(st.LR), o.start
+	switch {
+	case st.Start == nil && changed:
+		return start
+	case st.Start == nil || float64(*st.Start) == start:
+		return was
+	}
+	if then := float64(*st.Start); then != 0 {
+		if lr := start * (was / then); !math.IsNaN(lr) && !math.IsInf(lr, 0) {
+			return lr
+		}
+	}
+	return start
 }
 
 // Clip bounds the norm of the gradient (of the mean loss) over all parameters;

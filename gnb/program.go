@@ -22,7 +22,7 @@ type ProgramOf[A any] struct {
 // in the program. Each worker runs it once; args is what [Launch] was given,
 // after a trip through JSON. Declare it at package level.
 func Program[A any](name string, run func(w *Worker, args A) error) *ProgramOf[A] {
-	programs.add(name, run != nil, programDef{name, func(w *Worker, raw json.RawMessage) error {
+	programs.add(name, run != nil, run, programDef{name, func(w *Worker, raw json.RawMessage) error {
 		var args A
 		if err := json.Unmarshal(raw, &args); err != nil {
 			return fmt.Errorf("gnb: the arguments of program %q do not fit %T: %w", name, args, err)

@@ -7,6 +7,9 @@ import (
 	"sort"
 	"strings"
 	"sync"
+
+	"github.com/graphnb/graphnb/internal/codeid"
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // A registry maps names to what a cell declared under them. Registering never
@@ -22,7 +25,8 @@ type registered[T any] struct {
 	def    T
 	at     string
 	inMain bool
-	whole  bool // with a function
+	whole  bool          // with a function
+	roots  []codeid.Root // of its code
 }
 
 var (
@@ -30,14 +34,19 @@ var (
 	programs = registry[programDef]{kind: "program"}
 )
 
-func (r *registry[T]) add(name string, whole bool, def T) {
+// add registers what a function of the program's makes or does.
+func (r *registry[T]) add(name string, whole bool, function any, def T) {
 	at, inMain := declaredAt()
+	var roots []codeid.Root
+	if whole && !multigpu.InWorker() { // which compares nothing
+		roots = append(codeid.Calls(1), codeid.Func(function))
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.defs == nil {
 		r.defs = map[string][]registered[T]{}
 	}
-	r.defs[name] = append(r.defs[name], registered[T]{def, at, inMain, whole})
+	r.defs[name] = append(r.defs[name], registered[T]{def, at, inMain, whole, roots})
 }
 
 func (r *registry[T]) get(name string) (T, error) {
@@ -61,6 +70,16 @@ func (r *registry[T]) get(name string) (T, error) {
 	default:
 		return d[0].def, nil
 	}
+}
+
+// roots are from where the code of what has a name is reached.
+func (r *registry[T]) roots(name string) (roots []codeid.Root) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range r.defs[name] {
+		roots = append(roots, d.roots...)
+	}
+	return roots
 }
 
 // declaredAt is the place outside this package that called into it, and whether

@@ -219,7 +219,7 @@ func TestInterruptBeforeWorkKeepsTheCheckpoint(t *testing.T) {
 			t.Fatalf("the run was not interrupted at %q: %v", at, err)
 		}
 		cancel()
-		o.Resume = dir
+		o.Resume, o.ResumeChanged = dir, true // where it pauses
 	}
 	run, err := gnb.Launch(t.Context(), phases, pauses{}, o)
 	if err != nil {

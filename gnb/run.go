@@ -34,15 +34,10 @@ type Config struct {
 	Go           string          `json:"go"`
 	CPU          string          `json:"cpu"`
 	Created      time.Time       `json:"created"`
-}
-
-// same says whether two configurations describe the same run, so that one can go
-// on with the other's checkpoint.
-func (c Config) same(o Config) bool {
-	return c.Program == o.Program && compact(c.Args) == compact(o.Args) && c.Seed == o.Seed &&
-		c.Workers == o.Workers && c.VirtualRanks == o.VirtualRanks && c.Device == o.Device &&
-		cmp.Or(c.Precision, "float32") == cmp.Or(o.Precision, "float32") &&
-		c.Dataset == o.Dataset && c.DatasetDir == o.DatasetDir && c.Nodes == o.Nodes && c.Edges == o.Edges && c.SplitSet == o.SplitSet
+	// Identity is nil in a run of a version that did not record it.
+	Identity *Identity `json:"identity,omitempty"`
+	// Changes are what became another one when the run went on, the first ones first.
+	Changes []Change `json:"changes,omitempty"`
 }
 
 // compact is JSON without white space, which files have and memory has not.
@@ -131,6 +126,9 @@ func (r *Run) String() string {
 	}
 	if r.Result.Steps > 0 {
 		fmt.Fprintf(&b, ", %s in %.1f s", counted(int(r.Result.Steps), "step"), r.Result.Seconds)
+	}
+	for _, c := range r.Config.Changes {
+		fmt.Fprintf(&b, "\nchanged %s", c)
 	}
 	fmt.Fprintf(&b, "\n%s", r.Dir)
 	return b.String()

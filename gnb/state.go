@@ -30,6 +30,8 @@ type checkpointState struct {
 	Seed     uint64                     `json:"seed"`
 	Ranks    int                        `json:"virtual_ranks_in_all"`
 	Program  string                     `json:"program"`
+	Run      string                     `json:"run,omitempty"`      // Config.ID
+	Identity string                     `json:"identity,omitempty"` // Identity.Run; none: of a version that did not record it
 	Position position                   `json:"position"`
 	Sums     sums                       `json:"sums"`
 	Optim    []optimState               `json:"optimizers"`
@@ -41,6 +43,9 @@ type optimState struct {
 	Name  string `json:"name"`
 	Steps int64  `json:"steps"`
 	LR    number `json:"lr"`
+	// Start is the rate that the optimiser was made with; nil in a checkpoint of a
+	// version that did not record it.
+	Start *number `json:"start_lr,omitempty"`
 }
 
 // Keep makes a variable of the program part of every checkpoint, under a name of
@@ -118,7 +123,7 @@ func (w *Worker) saveDue() bool {
 func (w *Worker) state() (checkpointState, []safetensors.Tensor, error) {
 	st := checkpointState{
 		Version: Version, Layout: philox.LayoutVersion, CPU: cpuClass(w.job.BF16), Seed: w.job.Seed,
-		Ranks: w.World() * w.job.Virtual, Program: w.job.Program,
+		Ranks: w.World() * w.job.Virtual, Program: w.job.Program, Run: w.job.RunID, Identity: w.job.Identity,
 		Position: w.pos, Sums: w.sums, Kept: map[string]json.RawMessage{}, Best: maps.Clone(w.best),
 	}
 	if w.resumed != nil {
@@ -139,7 +144,8 @@ func (w *Worker) state() (checkpointState, []safetensors.Tensor, error) {
 		ts = append(ts, n.tensors(n.prefix())...)
 	}
 	for i, o := range w.opts {
-		st.Optim = append(st.Optim, optimState{o.opt.Name(), o.opt.Steps(), number(o.opt.LR())})
+		start := number(o.start)
+		st.Optim = append(st.Optim, optimState{o.opt.Name(), o.opt.Steps(), number(o.opt.LR()), &start})
 		for _, s := range o.opt.State() {
 			ts = append(ts, safetensors.Tensor{Name: fmt.Sprintf("optimizer%d.%s", i, s.Name), Shape: []int{len(s.Data)}, F32: s.Data})
 		}
@@ -374,7 +380,7 @@ func (w *Worker) loadOptimizer(i int, o *Optimizer) error {
 	for _, s := range o.opt.State() {
 		state[s.Name] = w.ckpt[fmt.Sprintf("optimizer%d.%s", i, s.Name)]
 	}
-	o.opt.SetLR(float64(st.LR))
+	o.opt.SetLR(o.resumedLR(st, w.job.Changed))
 	return o.opt.SetState(st.Steps, state)
 }
 

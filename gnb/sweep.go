@@ -67,9 +67,14 @@ type SweepOptions struct {
 	Dir string
 	// Resume is the directory of a sweep to go on with, in place. The default goes
 	// on with the last sweep in [RunsDir] if that was interrupted and had the same
-	// data, settings and function; [Never] begins another. What does not change a
-	// trial's result may be another one: Threads, checkpoints, TensorBoard, Quiet.
+	// data, model's code, settings and function, and says what differs where it had
+	// not; [Never] begins another. What does not change a trial's result may be
+	// another one: Threads, checkpoints, TensorBoard, Quiet.
 	Resume string
+	// ResumeChanged goes on with the sweep of Resume or Dir although its data or the
+	// model's code is another one now, so that its trials do not compare; sweep.json
+	// lists what changed and when.
+	ResumeChanged bool
 	// Quiet shows nothing.
 	Quiet bool
 	// Events is called with each trial when it begins and when it has ended, one
@@ -132,6 +137,11 @@ type Study struct {
 	MinEpochs int       `json:"min_epochs,omitempty"` // of asha
 	Reduction int       `json:"reduction,omitempty"`
 	Created   time.Time `json:"created"`
+	// Identity is the data and the model's code; nil in a sweep of a version that did
+	// not record them. Changes are what became another one when the sweep went on, each
+	// after so many trials.
+	Identity *Identity `json:"identity,omitempty"`
+	Changes  []Change  `json:"changes,omitempty"`
 	// Trials are those that have ended, by number.
 	Trials []TrialResult `json:"trials,omitempty"`
 }
@@ -201,6 +211,9 @@ func Sweep(ctx context.Context, ds *Dataset, model AnyModel, f func(*Trial) Trai
 	if err != nil {
 		return nil, err
 	}
+	if err := s.identify(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.store(); err != nil {
 		return nil, err
 	}
@@ -222,6 +235,7 @@ type sweep struct {
 	gpus   *gpuShare // nil for one trial at a time, or where there are no GPUs
 	start  time.Time
 	view   *sweepView
+	notes  []string // to be shown before it begins
 
 	mu      sync.Mutex
 	study   Study
@@ -291,6 +305,7 @@ func (s *sweep) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer s.shared.close()
+	s.shared.digests = s.study.Identity.Data
 	if s.o.Parallel > 1 {
 		if n, err := gpuCount(); err == nil && n > 0 {
 			s.gpus = newGPUShare(n)
@@ -388,7 +403,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	start := time.Now()
 	e := ending{trial: t}
 	o := t.Options
-	if o.RunDir != "" || o.Resume != "" {
+	if o.RunDir != "" || o.Resume != "" || o.ResumeChanged {
 		e.err = errors.New("gnb: the sweep decides where its runs are: leave RunDir and Resume out of the options")
 		return e
 	}
@@ -420,7 +435,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		case !s.resumes(old, o):
 			e.err = os.RemoveAll(t.Run) // of another function, before the sweep's first trial had ended
 		default:
-			o.RunDir, o.Resume = "", t.Run
+			o.RunDir, o.Resume, o.ResumeChanged = "", t.Run, len(s.study.Changes) > 0
 			e.err = readMetrics(t.Run, func(ev event) {
 				if ev.Type == evMetrics && !e.stopped {
 					report(ev.Epoch, ev.Values)

@@ -23,14 +23,6 @@ const (
 	trialsFile = "trials.jsonl"
 )
 
-// same says whether two sweeps propose the same trials and judge them alike.
-func (s *Study) same(o *Study) bool {
-	return s.Dataset == o.Dataset && s.Nodes == o.Nodes && s.Edges == o.Edges && s.SplitSet == o.SplitSet && s.Model == o.Model &&
-		s.Method == o.Method && s.Seed == o.Seed && s.Metric == o.Metric && s.Minimize == o.Minimize &&
-		(s.Method != methodGrid || s.Levels == o.Levels) && (!learns(s.Method) || s.Parallel == o.Parallel) &&
-		(s.Method != methodASHA || s.MinEpochs == o.MinEpochs && s.Reduction == o.Reduction)
-}
-
 // OpenStudy reads a sweep's directory: what [Sweep] has found so far.
 func OpenStudy(dir string) (*Study, error) {
 	multigpuEnter()
@@ -78,6 +70,7 @@ func (s *sweep) store() error {
 	}
 	if old != nil {
 		s.study.Dir, s.study.ID, s.study.Created, s.past = old.Dir, old.ID, old.Created, old.Trials
+		s.change(old)
 		return s.cut()
 	}
 	var id [2]byte
@@ -123,7 +116,15 @@ func (s *sweep) resumable() (*Study, error) {
 			return nil, nil //nolint:nilerr // nothing to go on with
 		}
 		old := all[len(all)-1]
-		if old.State != StateInterrupted || !old.same(&s.study) || s.replay(old) != nil {
+		if old.State != StateInterrupted {
+			return nil, nil
+		}
+		if d := old.differencesOf(&s.study); !d.none() {
+			s.notGoingOn(old, d)
+			return nil, nil
+		}
+		if err := s.replay(old); err != nil {
+			s.note("not going on with the interrupted sweep %s: its function is another one; a new sweep begins", old.ID)
 			return nil, nil //nolint:nilerr // a sweep that cannot be gone on with is not the one meant
 		}
 		return old, nil
@@ -132,9 +133,11 @@ func (s *sweep) resumable() (*Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !old.same(&s.study) {
-		return nil, fmt.Errorf("gnb: %s is a sweep of other data or with other settings (%s; this one is %s); go on with it as it was begun, or begin another (Dir, or Resume: gnb.Never)",
-			given, old.settings(), s.study.settings())
+	switch d := old.differencesOf(&s.study); {
+	case len(d.placed) > 0:
+		return nil, fmt.Errorf("gnb: %s is a sweep with other settings (%s); go on with it as it was begun, or begin another (Dir, or Resume: gnb.Never)", given, sentence(d.placed))
+	case len(d.made) > 0 && !s.o.ResumeChanged:
+		return nil, fmt.Errorf("gnb: %s is a sweep of other things: %s; its trials and new ones could not be compared: go on with it as it was begun, or all the same (ResumeChanged, --resume-changed), or begin another (Dir, or Resume: gnb.Never)", given, sentence(d.made))
 	}
 	if err := s.replay(old); err != nil {
 		return nil, err
@@ -143,18 +146,6 @@ func (s *sweep) resumable() (*Study, error) {
 		return nil, err
 	}
 	return old, nil
-}
-
-// settings are what same compares, for a message.
-func (s *Study) settings() string {
-	out := fmt.Sprintf("%s of %s on %s, %d nodes, by %s, seed %d", s.Method, s.Model, s.Dataset, s.Nodes, s.Metric, s.Seed)
-	if learns(s.Method) {
-		out += ", " + count(s.Parallel, "trial") + " at a time"
-	}
-	if s.Method == methodASHA {
-		out += fmt.Sprintf(", rungs from %d by %d", s.MinEpochs, s.Reduction)
-	}
-	return out
 }
 
 // replay proposes the trials of a sweep again, and says which one has become

@@ -23,6 +23,9 @@ type sweepView struct {
 func newSweepView(s *sweep) *sweepView {
 	v := &sweepView{s: s, sink: live.NewSweep(live.Options{Quiet: s.o.Quiet}), skipped: len(s.past)}
 	v.sink.Tell(s.study.Dir)
+	for _, n := range s.notes {
+		v.sink.Tell(n)
+	}
 	if v.skipped > 0 {
 		v.sink.Tell(fmt.Sprintf("going on after %s", count(v.skipped, "trial")))
 	}

@@ -71,6 +71,7 @@ type TrainOptions struct {
 	Seed            uint64
 	RunDir          string
 	Resume          string
+	ResumeChanged   bool
 	CheckpointEvery int
 	KeepCheckpoints int
 	TensorBoard     bool
@@ -193,7 +194,7 @@ func train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions, sha
 	}
 	return Launch(ctx, trainProgram, args, LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
-		RunDir: o.RunDir, Resume: o.Resume, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
+		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 		TensorBoard: o.TensorBoard, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), shared: shared, firstGPU: firstGPU,
 	})
 }

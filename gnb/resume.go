@@ -1,0 +1,248 @@
+package gnb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/multigpu/checkpoint"
+)
+
+// identify completes the run's configuration by what its data and code are.
+func (l *launched) identify(ctx context.Context) error {
+	c := &l.run.Config
+	shared := l.o.shared
+	if shared == nil {
+		shared = &sharedData{}
+	}
+	var err error
+	if c.Identity, err = identify(ctx, l.o.Data, shared.digests, codeOf(c.Program, c.Args)); err != nil {
+		return err
+	}
+	c.seal()
+	return nil
+}
+
+// directory makes the run's directory, or takes the one of the run to go on with.
+func (l *launched) directory() error {
+	o, c := &l.o, l.run.Config
+	dir, err := l.resumable(c)
+	if err != nil {
+		return err
+	}
+	if dir != "" {
+		return l.resume(dir)
+	}
+	dir = o.RunDir
+	if dir == "" {
+		dir = filepath.Join(RunsDir(), c.ID)
+	} else if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
+		if l.differs != "" {
+			return fmt.Errorf("gnb: %s already holds a run, of other things: %s; go on with it all the same (Resume: %q with ResumeChanged), or choose another directory", dir, l.differs, dir)
+		}
+		return fmt.Errorf("gnb: %s already holds a run; resume it (Resume: %q) or choose another directory", dir, dir)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("gnb: making the run's directory: %w; set RunDir or GNB_RUNS to a place that can be written to", err)
+	}
+	if err := l.lockRun(dir); err != nil {
+		return err
+	}
+	return l.write(dir, "")
+}
+
+// write writes the run's configuration into its directory, and tells the workers where
+// that is and which checkpoint they begin with.
+func (l *launched) write(dir, path string) error {
+	c := l.run.Config
+	l.run.Dir, l.job.RunDir, l.job.Checkpoint = dir, dir, path
+	l.job.RunID, l.job.Identity = c.ID, c.Identity.Run
+	return writeJSON(filepath.Join(dir, "config.json"), c)
+}
+
+// resumable is the directory of the run to go on with, "" for a new run.
+func (l *launched) resumable(c Config) (string, error) {
+	switch l.o.Resume {
+	case Never:
+		return "", nil
+	case "":
+		return l.interrupted(c), nil
+	}
+	r, err := OpenRun(l.o.Resume)
+	if err != nil {
+		return "", err
+	}
+	if r.Config.Program != c.Program {
+		return "", fmt.Errorf("gnb: %s is a run of program %q, not of %q; resume it with its own program", r.Dir, r.Config.Program, c.Program)
+	}
+	if d := r.Config.differencesOf(c); len(d.made) > 0 && !l.o.ResumeChanged {
+		return "", fmt.Errorf("gnb: run %s would not go on as what it was: %s; to go on all the same set ResumeChanged (--resume-changed), or begin another run (leave Resume out)", r.Dir, sentence(d.made))
+	}
+	return l.o.Resume, nil
+}
+
+// interrupted is the directory of the last run that was the same as configuration c, if
+// that was interrupted and has a checkpoint, else "". What else was run since does not
+// matter: Jupyter runs the cells that wait when one is interrupted. A run that cannot be
+// read is not one to go on with. Where the program's last run was interrupted and is
+// another one, what differs is noted.
+func (l *launched) interrupted(c Config) string {
+	var runs []*Run
+	if l.o.RunDir == "" {
+		runs, _ = Runs(context.Background())
+	} else if r, err := OpenRun(l.o.RunDir); err == nil {
+		runs = append(runs, r)
+	}
+	goesOn := func(r *Run) bool {
+		if r.Result.State != StateInterrupted {
+			return false
+		}
+		_, _, _, err := r.checkpoint()
+		return err == nil
+	}
+	var last *Run // of this program
+	for _, r := range slices.Backward(runs) {
+		if r.Config.Program != c.Program {
+			continue
+		}
+		if last == nil {
+			last = r
+		}
+		if !r.Config.differencesOf(c).none() {
+			continue
+		}
+		if goesOn(r) {
+			return r.Dir
+		}
+		return ""
+	}
+	if last == nil {
+		return ""
+	}
+	d := last.Config.differencesOf(c)
+	what := sentence(d.all())
+	if what == "" {
+		what = "it is of a version that did not record its data and code"
+	}
+	if l.differs = what; goesOn(last) && l.o.RunDir == "" {
+		l.note("not going on with the interrupted run %s: %s; a new run begins", last.Config.ID, what)
+	}
+	return ""
+}
+
+// resume goes on in a run's directory: from its newest checkpoint, with metrics
+// cut back to it.
+func (l *launched) resume(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	old, err := OpenRun(dir)
+	if err != nil {
+		return err
+	}
+	if err := l.lockRun(dir); err != nil {
+		return err
+	}
+	path, step, passed, err := old.checkpoint()
+	for _, d := range passed {
+		l.note("passing over a checkpoint: %v", d)
+	}
+	var st checkpointState // of the start of a run, where it has no checkpoint yet
+	switch {
+	case errors.Is(err, checkpoint.ErrNone) && slices.ContainsFunc(passed, func(err error) bool { return errors.Is(err, errForeign) }):
+		return fmt.Errorf("gnb: %s cannot be resumed: it has no checkpoint of its own (%w); put those back, or begin another run (leave Resume out)", dir, passed[0])
+	case errors.Is(err, checkpoint.ErrNone):
+		l.note("run %s has no checkpoint: it starts anew", old.Config.ID)
+	case err != nil:
+		return fmt.Errorf("gnb: %s cannot be resumed: %w", dir, err)
+	default:
+		if _, err := checkpoint.Load(path, &st); err != nil {
+			return err
+		}
+		l.note("going on with run %s from its checkpoint after step %d", old.Config.ID, step)
+	}
+	l.change(old.Config, step)
+	if err := cutMetrics(dir, st.Position.place()); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, "result.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("gnb: resuming: %w", err)
+	}
+	return l.write(dir, path)
+}
+
+// change gives the run the name of the one that it goes on with, and records what
+// became another one.
+func (l *launched) change(old Config, step int64) {
+	c := &l.run.Config
+	d := old.differencesOf(*c)
+	what := d.all()
+	c.ID, c.Created, c.Changes = old.ID, old.Created, old.Changes
+	if old.Identity != nil && old.Identity.Library != c.Identity.Library {
+		l.note("it was begun with GraphNB %s and goes on with %s: results may not be the same to the bit", old.Identity.Library, c.Identity.Library)
+	}
+	if len(d.made) > 0 {
+		l.note("changed on the way: %s", sentence(d.made))
+		l.job.Changed = true
+	}
+	before := ""
+	if d.unrecorded {
+		l.note("which data and code the run had was not recorded; they are taken to be these")
+		what = append(what, "which data and code the run had was not recorded until then")
+	} else {
+		before = old.Identity.Run
+	}
+	if len(what) > 0 {
+		c.Changes = append(slices.Clone(c.Changes), Change{When: time.Now().UTC().Truncate(time.Second), Step: step, What: what, Before: before})
+	}
+}
+
+// errForeign is what is passed over that belongs to another run.
+var errForeign = errors.New("it is not this run's")
+
+// checkpoint is the run's newest checkpoint that is its own, with what was passed over:
+// damaged files, and checkpoints of other runs.
+func (r *Run) checkpoint() (path string, step int64, passed []error, err error) {
+	return checkpoint.LatestOf(filepath.Join(r.Dir, "checkpoints"), func(raw json.RawMessage) error {
+		var st checkpointState
+		if err := json.Unmarshal(raw, &st); err != nil {
+			return err
+		}
+		return r.Config.owns(st)
+	})
+}
+
+// owns says whose a checkpoint is that is not the run's.
+func (c Config) owns(st checkpointState) error {
+	switch {
+	case st.Run != "" && st.Run != c.ID:
+		return fmt.Errorf("%w, but of run %s", errForeign, st.Run)
+	case c.Identity == nil && st.Identity == "" && st.Seed == c.Seed && st.Program == c.Program:
+		return nil // both of a version that recorded nothing
+	case c.Identity != nil && st.Identity == c.Identity.Run:
+		return nil
+	case slices.ContainsFunc(c.Changes, func(ch Change) bool { return ch.Before == st.Identity }):
+		return nil // of before a change
+	}
+	var what []string
+	if st.Program != c.Program {
+		what = append(what, fmt.Sprintf("its program is %s and not %s", st.Program, c.Program))
+	}
+	if st.Seed != c.Seed {
+		what = append(what, fmt.Sprintf("its seed is %d and not %d", st.Seed, c.Seed))
+	}
+	if len(what) == 0 {
+		what = append(what, "it was made with other data, code or settings")
+	}
+	return fmt.Errorf("%w: %s", errForeign, strings.Join(what, ", "))
+}
