@@ -48,7 +48,7 @@ func TestOpenFails(t *testing.T) {
 		"taken":           {fakegpu.Config{Devices: 2}, inject("cuDevicePrimaryCtxRetain", 0, 2), Options{Device: 1, Rank: 1}, OutOfMemory, []string{"device 1 (PTX interpreter), rank 1", "another process"}},
 		"memory info":     {fakegpu.Config{Devices: 2}, inject("cuMemGetInfo_v2", 0, 999), Options{Device: 1}, Unknown, []string{"free memory"}},
 		"first stream":    {fakegpu.Config{Devices: 2}, inject("cuStreamCreateWithPriority", 0, 2), Options{Device: 1}, OutOfMemory, []string{"compute stream"}},
-		"host memory":     {fakegpu.Config{Devices: 2}, inject("cuMemHostAlloc", 1, 2), Options{Device: 1}, OutOfMemory, []string{"pinning 2 MB of host memory", "container's memory limit"}},
+		"host memory":     {fakegpu.Config{Devices: 2}, inject("cuMemHostAlloc", 1, 2), Options{Device: 1}, OutOfMemory, []string{"pinning 2.0 MiB of host memory", "container's memory limit"}},
 		"compiling":       {fakegpu.Config{Devices: 2}, &fakegpu.Fault{Device: 1, Call: "cuModuleLoadDataEx", After: 1, Times: 9, Status: 218}, Options{Device: 1}, InvalidPTX, []string{"compiling the kernels of", "update of the driver"}},
 		"loading":         {fakegpu.Config{Devices: 2}, inject("cuModuleGetFunction", 5, 2), Options{Device: 1}, OutOfMemory, []string{"loading the kernel"}},
 		"third stream":    {fakegpu.Config{Devices: 2}, inject("cuStreamCreateWithPriority", 2, 2), Options{Device: 1}, OutOfMemory, []string{"sampling stream"}},
@@ -207,7 +207,7 @@ func TestPinnedMemory(t *testing.T) {
 	if _, err := d.Register(bytesOf(page), true); err == nil {
 		t.Error("memory is registered twice")
 	} else {
-		oneLine(t, err, "registering 4 KB", "registered already")
+		oneLine(t, err, "registering 4.0 KiB", "registered already")
 	}
 	check(t, r.Free())
 	if _, err := d.Register(nil, false); err == nil {
@@ -218,7 +218,7 @@ func TestPinnedMemory(t *testing.T) {
 	if !errors.Is(err, OutOfMemory) {
 		t.Fatal(err)
 	}
-	oneLine(t, err, "pinning 1 MB of host memory", "container's memory limit")
+	oneLine(t, err, "pinning 1.0 MiB of host memory", "container's memory limit")
 	// Host memory that cannot be pinned for a reason nobody knows is no lost device.
 	for call, f := range map[string]func() (*Pinned, error){
 		"cuMemHostAlloc":       func() (*Pinned, error) { return d.Pin(1 << 20) },

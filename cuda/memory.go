@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/graphnb/graphnb/internal/units"
 )
 
 // Sizes of the cache, in bytes. Small buffers share segments of smallSegment; larger ones are cut from
@@ -270,7 +272,7 @@ func (m *memory) grow(p *pool, size int64) (*block, error) {
 			return nil, err
 		}
 		m.calls++
-		m.d.trace.line("memory taking %s", Size(n))
+		m.d.trace.line("memory taking %s", units.Bytes(n))
 		m.reserved += n
 		seg := &segment{ptr: ptr, size: n, pool: p}
 		seg.first = &block{ptr: ptr, size: n, seg: seg}
@@ -310,7 +312,7 @@ func (m *memory) trim() error {
 			if err := m.d.drv.free(seg.ptr); err != nil {
 				return err
 			}
-			m.d.trace.line("memory giving back %s", Size(seg.size))
+			m.d.trace.line("memory giving back %s", units.Bytes(seg.size))
 			seg.pool.remove(seg.first)
 			delete(m.segments, seg)
 			m.reserved -= seg.size
@@ -330,7 +332,7 @@ func (m *memory) full(use Use, size int64) error {
 			if len(held) == 0 {
 				most = u
 			}
-			held = append(held, string(u)+" "+Size(n))
+			held = append(held, string(u)+" "+units.Bytes(n))
 		}
 	}
 	what := "nothing is held"
@@ -344,13 +346,13 @@ func (m *memory) full(use Use, size int64) error {
 	free := "unknown"
 	if err := m.d.do("asking for free memory", func() error {
 		n, _, err := m.d.drv.memInfo()
-		free = Size(n)
+		free = units.Bytes(n)
 		return err
 	}); err != nil {
 		return err
 	}
-	return m.d.fault("allocating "+Size(size)+" for "+string(use), OutOfMemory,
-		fmt.Sprintf("%s, the limit is %s, and the device has %s free; %s", what, Size(m.limit), free, help))
+	return m.d.fault("allocating "+units.Bytes(size)+" for "+string(use), OutOfMemory,
+		fmt.Sprintf("%s, the limit is %s, and the device has %s free; %s", what, units.Bytes(m.limit), free, help))
 }
 
 // Memory says what the buffers of this process hold.
@@ -383,19 +385,4 @@ func (m *memory) release(drv driver) error {
 	clear(m.pools)
 	m.reserved = 0
 	return first
-}
-
-// Size is a number of bytes as a person reads it.
-func Size(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%.0f GB", float64(n)/(1<<30))
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.0f MB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.0f KB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 )
 
@@ -134,7 +136,7 @@ func TestOutOfMemory(t *testing.T) {
 			if !errors.As(err, &typed) || !errors.Is(err, OutOfMemory) || typed.Device != 1 || typed.Rank != 5 {
 				t.Fatalf("%v", err)
 			}
-			for _, want := range []string{"4 MB for activations", "features 5 MB", "limit", "smaller batch or fanout", "GNB_CUDA_FEATURES=pinned"} {
+			for _, want := range []string{"4.0 MiB for activations", "features 5.0 MiB", "limit", "smaller batch or fanout", "GNB_CUDA_FEATURES=pinned"} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%q does not say %q", err, want)
 				}
@@ -213,7 +215,7 @@ func TestRanksLeaveRoom(t *testing.T) {
 		d, err := Open(Options{Ranks: int(c.ranks)})
 		check(t, err)
 		if got := d.Memory().Limit; got != c.limit {
-			t.Errorf("%s, %d ranks: the limit is %d, want %d", Size(c.memory), c.ranks, got, c.limit)
+			t.Errorf("%s, %d ranks: the limit is %d, want %d", units.Bytes(c.memory), c.ranks, got, c.limit)
 		}
 		check(t, d.Close())
 		gpu.Uninstall()

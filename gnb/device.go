@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -210,7 +212,7 @@ func (n *network) holdInput(h []float32) (release func(), err error) {
 	if ok {
 		return release, nil
 	}
-	n.evaluateOnHost(fmt.Sprintf("the device has no room for %d MB of a layer's rows", 4*len(h)>>20))
+	n.evaluateOnHost(fmt.Sprintf("the device has no room for %s of a layer's rows", units.Bytes(int64(4*len(h)))))
 	return func() {}, n.evalOnHost()
 }
 

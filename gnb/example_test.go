@@ -270,7 +270,7 @@ func ExampleDataset() {
 	fmt.Println(ds.Graph)
 	fmt.Println(ds.Graph.Slice(0, 10))
 	// Output:
-	// karate: 34 nodes, 156 edges, 34 features, 2 classes; train 6, val 8, test 20; 5.80 kB in memory
+	// karate: 34 nodes, 156 edges, 34 features, 2 classes; train 6, val 8, test 20; 5.7 KiB in memory
 	// graph: 34 nodes, 156 edges; 4.6 in-edges a node, at most 17
 	// block: 10 destinations, 34 sources, 63 edges
 }

@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/units"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
@@ -95,7 +96,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 		}
 	}()
 	info := g.d.Info()
-	g.note("on %s (GPU %d) with %s", info.Name, slot.Device, cuda.Size(info.Memory))
+	g.note("on %s (GPU %d) with %s", info.Name, slot.Device, units.Bytes(info.Memory))
 	precision := cublas.F32
 	if w.job.BF16 {
 		precision = cublas.BF16
@@ -154,23 +155,11 @@ func sizeSetting(name string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	digits, unit := strings.TrimRight(text, "KMGB"), int64(1)
-	switch strings.TrimPrefix(text, digits) {
-	case "KB":
-		unit = 1 << 10
-	case "MB":
-		unit = 1 << 20
-	case "GB":
-		unit = 1 << 30
-	case "":
-	default:
-		digits = ""
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n <= 0 || n > 1<<20 && unit == 1<<30 {
+	n, err := units.ParseBytes(text)
+	if err != nil {
 		return 0, fmt.Errorf("the environment variable %s is %q; it is a number of bytes above 0, such as 20GB or 300MB", name, text)
 	}
-	return n * unit, nil
+	return n, nil
 }
 
 func (g *device) note(format string, args ...any) {

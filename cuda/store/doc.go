@@ -3,7 +3,7 @@
 // there.
 //
 //	s, err := store.Open(d, store.Data{Graph: g, Features: x.F32, Cols: x.Cols, Labels: y}, store.Options{})
-//	fmt.Println(s) // the graph (1.0 GB) on the device; features of 2400000 nodes (980 MB) on the device; …
+//	fmt.Println(s) // the graph (1.0 GiB) on the device; features of 2400000 nodes (935 MiB) on the device; …
 //
 // # Places
 //

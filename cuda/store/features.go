@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
 	"github.com/graphnb/graphnb/graphops"
@@ -186,7 +188,7 @@ const chunk = 1 << 20
 func (f *Features) cache(o FeatureOptions) error {
 	n := f.cacheRows(o.CacheBytes)
 	if n == 0 {
-		return fmt.Errorf("a cache of %s holds no row beside the 4 bytes a node that say where each is; give it more, or leave the rows in pinned host memory", cuda.Size(o.CacheBytes))
+		return fmt.Errorf("a cache of %s holds no row beside the 4 bytes a node that say where each is; give it more, or leave the rows in pinned host memory", units.Bytes(o.CacheBytes))
 	}
 	ids := hottest(o.Graph, n)
 	slots := make([]int32, f.Rows)
@@ -266,10 +268,10 @@ func (f *Features) Share(be *backend.Backend) {
 }
 
 func (f *Features) String() string {
-	all := fmt.Sprintf("features of %d nodes (%s)", f.Rows, cuda.Size(f.Bytes()))
+	all := fmt.Sprintf("features of %d nodes (%s)", f.Rows, units.Bytes(f.Bytes()))
 	switch f.Place {
 	case Cached:
-		return fmt.Sprintf("%s: the %d rows used most (%s) on the device, the others in pinned host memory", all, f.CachedRows, cuda.Size(int64(f.CachedRows)*f.width()))
+		return fmt.Sprintf("%s: the %d rows used most (%s) on the device, the others in pinned host memory", all, f.CachedRows, units.Bytes(int64(f.CachedRows)*f.width()))
 	case Staged:
 		return all + " in host memory, each batch's rows copied to the device" + because(f.why)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -69,11 +71,11 @@ func (h *Host) take(n int64, p pages) error {
 	of := "the host has"
 	switch {
 	case h != nil && h.Set:
-		of = "GNB_CUDA_PINNED=" + cuda.Size(m.Free) + " leaves"
+		of = "GNB_CUDA_PINNED=" + units.Bytes(m.Free) + " leaves"
 	case m.Limit > 0:
-		of = "the container's memory limit of " + cuda.Size(m.Limit) + " leaves"
+		of = "the container's memory limit of " + units.Bytes(m.Limit) + " leaves"
 	}
-	return fmt.Errorf("pinning %s of host memory%s: %w; %s %s", cuda.Size(n), each, cuda.OutOfMemory, of, cuda.Size(max(0, m.Free-used)))
+	return fmt.Errorf("pinning %s of host memory%s: %w; %s %s", units.Bytes(n), each, cuda.OutOfMemory, of, units.Bytes(max(0, m.Free-used)))
 }
 
 // note counts what is pinned; with -n it is given back.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
@@ -80,7 +82,7 @@ func (s *Store) String() string {
 	for _, n := range m.Held {
 		held += n
 	}
-	return fmt.Sprintf("%s; %s of %s of device memory are left for batches", strings.Join(parts, "; "), cuda.Size(m.Limit-held), cuda.Size(m.Limit))
+	return fmt.Sprintf("%s; %s of %s of device memory are left for batches", strings.Join(parts, "; "), units.Bytes(m.Limit-held), units.Bytes(m.Limit))
 }
 
 // Close gives the memory of all parts back.

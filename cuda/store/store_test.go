@@ -320,16 +320,16 @@ func TestDecision(t *testing.T) {
 		graph Place
 		feats Place
 	}{
-		{"all fits", 1 << 20, Options{}, "", 0, []string{"the graph (12 KB) on the device", "features of 1000 nodes (250 KB) on the device", "labels on the device", "of 1 MB of device memory are left"}, Device, Device},
-		{"half of the rows", 256 << 10, Options{}, "", 0, []string{"the graph (12 KB) on the device", "rows used most", "the others in pinned host memory"}, Device, Cached},
-		{"nothing fits", 10 << 10, Options{}, "", 0, []string{"the graph (12 KB) in pinned host memory", "features of 1000 nodes (250 KB) in pinned host memory"}, Pinned, Pinned},
-		{"f16 fits", 256 << 10, Options{Half: true}, "", 0, []string{"features of 1000 nodes (125 KB) on the device"}, Device, Device},
+		{"all fits", 1 << 20, Options{}, "", 0, []string{"the graph (11.7 KiB) on the device", "features of 1000 nodes (250 KiB) on the device", "labels on the device", "of 1.0 MiB of device memory are left"}, Device, Device},
+		{"half of the rows", 256 << 10, Options{}, "", 0, []string{"the graph (11.7 KiB) on the device", "rows used most", "the others in pinned host memory"}, Device, Cached},
+		{"nothing fits", 10 << 10, Options{}, "", 0, []string{"the graph (11.7 KiB) in pinned host memory", "features of 1000 nodes (250 KiB) in pinned host memory"}, Pinned, Pinned},
+		{"f16 fits", 256 << 10, Options{Half: true}, "", 0, []string{"features of 1000 nodes (125 KiB) on the device"}, Device, Device},
 		{"the host pins nothing", 64 << 10, Options{Graph: Device}, "cuMemHostAlloc", 0, []string{"in host memory, each batch's rows copied to the device"}, Device, Staged},
-		{"the device is full after all", 1 << 20, Options{}, "cuMemAlloc_v2", 3, []string{"the graph (12 KB) on the device", "the 1000 rows used most"}, Device, Cached},
-		{"no room anywhere", 10 << 10, Options{Host: &Host{}}, "", 0, []string{"the graph (12 KB) in host memory, sampled by the CPU (store: putting what lies in pinned host memory: pinning 8 KB", "each batch's rows copied"}, Staged, Staged},
-		{"all in host memory", 1 << 20, Options{Graph: Staged, Features: Staged}, "", 0, []string{"the graph (12 KB) in host memory, sampled by the CPU;", "each batch's rows copied to the device;"}, Staged, Staged},
-		{"asked for", 1 << 20, Options{Graph: Pinned, Features: Staged, Labels: Pinned}, "", 0, []string{"the graph (12 KB) in pinned host memory", "each batch's rows", "labels in pinned host memory"}, Pinned, Staged},
-		{"a small cache", 1 << 20, Options{Features: Cached, CacheBytes: 4*nodes + 10*4*cols}, "", 0, []string{"the 10 rows used most (2 KB) on the device"}, Device, Cached},
+		{"the device is full after all", 1 << 20, Options{}, "cuMemAlloc_v2", 3, []string{"the graph (11.7 KiB) on the device", "the 1000 rows used most"}, Device, Cached},
+		{"no room anywhere", 10 << 10, Options{Host: &Host{}}, "", 0, []string{"the graph (11.7 KiB) in host memory, sampled by the CPU (store: putting what lies in pinned host memory: pinning 7.8 KiB", "each batch's rows copied"}, Staged, Staged},
+		{"all in host memory", 1 << 20, Options{Graph: Staged, Features: Staged}, "", 0, []string{"the graph (11.7 KiB) in host memory, sampled by the CPU;", "each batch's rows copied to the device;"}, Staged, Staged},
+		{"asked for", 1 << 20, Options{Graph: Pinned, Features: Staged, Labels: Pinned}, "", 0, []string{"the graph (11.7 KiB) in pinned host memory", "each batch's rows", "labels in pinned host memory"}, Pinned, Staged},
+		{"a small cache", 1 << 20, Options{Features: Cached, CacheBytes: 4*nodes + 10*4*cols}, "", 0, []string{"the 10 rows used most (2.5 KiB) on the device"}, Device, Cached},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			drv := fake(t, fakegpu.Config{})
@@ -389,12 +389,12 @@ func TestHostMemory(t *testing.T) {
 		says string
 	}{
 		"enough":    {machine.Memory{Free: 300 << 10}, FeatureOptions{}, Pinned, "in pinned host memory"},
-		"no room":   {machine.Memory{Free: 250 << 10}, FeatureOptions{}, Staged, "pinning 250 KB of host memory: out of memory; the host has 250 KB"},
+		"no room":   {machine.Memory{Free: 250 << 10}, FeatureOptions{}, Staged, "pinning 250 KiB of host memory: out of memory; the host has 250 KiB"},
 		"half":      {machine.Memory{Free: 150 << 10}, FeatureOptions{Half: true}, Pinned, "in pinned host memory"},
-		"half of":   {machine.Memory{Free: 100 << 10}, FeatureOptions{Half: true}, Staged, "pinning 125 KB"},
-		"container": {machine.Memory{Free: 100 << 10, Limit: 1 << 20}, FeatureOptions{Mapped: true}, Staged, "the container's memory limit of 1 MB leaves 100 KB"},
+		"half of":   {machine.Memory{Free: 100 << 10}, FeatureOptions{Half: true}, Staged, "pinning 125 KiB"},
+		"container": {machine.Memory{Free: 100 << 10, Limit: 1 << 20}, FeatureOptions{Mapped: true}, Staged, "the container's memory limit of 1.0 MiB leaves 100 KiB"},
 		"resident":  {machine.Memory{Free: 100 << 10}, FeatureOptions{Mapped: true, Resident: true}, Pinned, "in pinned host memory"},
-		"asked for": {machine.Memory{Free: 100 << 10}, FeatureOptions{Place: Pinned, Mapped: true}, Pinned, "out of memory; the host has 100 KB"},
+		"asked for": {machine.Memory{Free: 100 << 10}, FeatureOptions{Place: Pinned, Mapped: true}, Pinned, "out of memory; the host has 100 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hostMemory = func() (machine.Memory, error) { return c.m, nil }
@@ -418,7 +418,7 @@ func TestHostMemory(t *testing.T) {
 
 // What several workers pin adds up, but for the pages of files, which they share.
 func TestHostMemoryOfSeveralWorkers(t *testing.T) {
-	const nodes, cols = 1000, 64 // 250 KB
+	const nodes, cols = 1000, 64 // 250 KiB
 	x := inPages(t, numbers(nodes*cols))
 	for name, c := range map[string]struct {
 		h    *Host
@@ -428,11 +428,11 @@ func TestHostMemoryOfSeveralWorkers(t *testing.T) {
 	}{
 		"one":               {&Host{Memory: machine.Memory{Free: 600 << 10}}, FeatureOptions{}, Pinned, "in pinned host memory"},
 		"two":               {&Host{Memory: machine.Memory{Free: 600 << 10}, Ranks: 2}, FeatureOptions{}, Pinned, "in pinned host memory"},
-		"three":             {&Host{Memory: machine.Memory{Free: 600 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "pinning 250 KB of host memory for each of 3 workers: out of memory; the host has 600 KB"},
-		"in a container":    {&Host{Memory: machine.Memory{Free: 600 << 10, Limit: 700 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "for each of 3 workers: out of memory; the container's memory limit of 700 KB leaves 600 KB"},
+		"three":             {&Host{Memory: machine.Memory{Free: 600 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "pinning 250 KiB of host memory for each of 3 workers: out of memory; the host has 600 KiB"},
+		"in a container":    {&Host{Memory: machine.Memory{Free: 600 << 10, Limit: 700 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "for each of 3 workers: out of memory; the container's memory limit of 700 KiB leaves 600 KiB"},
 		"one file":          {&Host{Memory: machine.Memory{Free: 300 << 10}, Ranks: 3}, FeatureOptions{Mapped: true}, Pinned, "in pinned host memory"},
 		"in memory":         {&Host{Ranks: 3}, FeatureOptions{Mapped: true, Resident: true}, Pinned, "in pinned host memory"},
-		"in memory, not so": {&Host{Memory: machine.Memory{Free: 249 << 10}, Ranks: 3, Set: true}, FeatureOptions{Mapped: true, Resident: true}, Staged, "GNB_CUDA_PINNED=249 KB leaves 249 KB"},
+		"in memory, not so": {&Host{Memory: machine.Memory{Free: 249 << 10}, Ranks: 3, Set: true}, FeatureOptions{Mapped: true, Resident: true}, Staged, "GNB_CUDA_PINNED=249 KiB leaves 249 KiB"},
 		"set":               {&Host{Memory: machine.Memory{Free: 500 << 10}, Ranks: 2, Set: true}, FeatureOptions{}, Pinned, "in pinned host memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -448,7 +448,7 @@ func TestHostMemoryOfSeveralWorkers(t *testing.T) {
 				t.Errorf("%v", f)
 			}
 			if name == "two" { // there is no room for more
-				if _, err := PutFeatures(d, x, nodes, cols, FeatureOptions{Place: Pinned, Host: c.h}); !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), "the host has 100 KB") {
+				if _, err := PutFeatures(d, x, nodes, cols, FeatureOptions{Place: Pinned, Host: c.h}); !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), "the host has 100 KiB") {
 					t.Error(err)
 				}
 			}
@@ -474,7 +474,7 @@ func TestPinnedFiles(t *testing.T) {
 	x, y := inPages(t, numbers(nodes*cols)), inPages(t, numbers(nodes*cols))
 	first, err := PutFeatures(d, x, nodes, cols, o)
 	ok(t, err)
-	if _, err := PutFeatures(d, y, nodes, cols, o); !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), "the host has 105 KB") {
+	if _, err := PutFeatures(d, y, nodes, cols, o); !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), "the host has 105 KiB") {
 		t.Errorf("%v", err)
 	}
 	ok(t, first.Close())
@@ -535,7 +535,7 @@ func TestErrors(t *testing.T) {
 	_, err = PutFeatures(d, x, 10, 6, FeatureOptions{Place: Cached})
 	says(err, "needs the graph")
 	_, err = PutFeatures(d, x, 10, 6, FeatureOptions{Place: Cached, Graph: ring(10), CacheBytes: 50})
-	says(err, "a cache of 50 bytes holds no row")
+	says(err, "a cache of 50 B holds no row")
 	_, err = PutGraph(d, nil, Auto, false)
 	says(err, "the graph is missing")
 	_, err = PutGraph(d, ring(10), Cached, false)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"github.com/janpfeifer/gonb/gonbui"
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 )
@@ -148,7 +150,7 @@ func (b *Bar) run() {
 
 func (b *Bar) count(n int64) string {
 	if b.o.Unit == "B" {
-		return bytesize(n)
+		return units.Bytes(n)
 	}
 	return grouped(int(n))
 }
@@ -191,7 +193,7 @@ func (b *Bar) line(last bool) (string, float64) {
 	}
 	if rate > 0 {
 		if b.o.Unit == "B" {
-			parts = append(parts, bytesize(int64(rate))+"/s")
+			parts = append(parts, units.Bytes(int64(rate))+"/s")
 		} else {
 			parts = append(parts, number(rate)+"/s")
 		}

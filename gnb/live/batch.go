@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -199,7 +201,7 @@ func (p *painter) timeline(c draw.Canvas, b Batch) {
 	end := 0.0
 	labels := make([]string, len(b.Spans))
 	for i, s := range b.Spans {
-		labels[i] = fmt.Sprintf("%.3g ms · %s", 1e3*s.Seconds, bytesize(s.Bytes))
+		labels[i] = fmt.Sprintf("%.3g ms · %s", 1e3*s.Seconds, units.Bytes(s.Bytes))
 		names, values = max(names, small.Width(s.Name)), max(values, small.Width(labels[i]))
 		end = max(end, s.Start+s.Seconds)
 	}

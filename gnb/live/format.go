@@ -66,22 +66,6 @@ func value(x float64) string {
 	}
 }
 
-// bytesize is n in binary units.
-func bytesize(n int64) string {
-	if n < 1024 {
-		return strconv.FormatInt(n, 10) + " B"
-	}
-	x, i := float64(n)/1024, 0
-	for x >= 1000 && i < 3 {
-		x, i = x/1024, i+1
-	}
-	d := 1
-	if x >= 99.95 {
-		d = 0
-	}
-	return strconv.FormatFloat(x, 'f', d, 64) + " " + []string{"KiB", "MiB", "GiB", "TiB"}[i]
-}
-
 // clock is a duration as 00:12, 1:02:03 or 2d 03:04.
 func clock(d time.Duration) string {
 	s := int64(max(d, 0).Round(time.Second) / time.Second)

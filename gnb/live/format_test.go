@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"pgregory.net/rapid"
 )
 
@@ -27,10 +29,10 @@ func TestFormats(t *testing.T) {
 		{value(0), "0"},
 		{value(math.NaN()), "NaN"},
 		{value(math.Inf(-1)), "-Inf"},
-		{bytesize(1023), "1023 B"},
-		{bytesize(1024), "1.0 KiB"},
-		{bytesize(100 << 20), "100 MiB"},
-		{bytesize(5 << 40), "5.0 TiB"},
+		{units.Bytes(999), "999 B"},
+		{units.Bytes(1024), "1.0 KiB"},
+		{units.Bytes(100 << 20), "100 MiB"},
+		{units.Bytes(5 << 40), "5.0 TiB"},
 		{clock(12 * time.Second), "00:12"},
 		{clock(-time.Second), "00:00"},
 		{clock(3723 * time.Second), "1:02:03"},

@@ -5,6 +5,8 @@ import (
 	"html"
 	"image/color"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/units"
 )
 
 // HTML for cells. Only elements, attributes and style properties that survive in
@@ -165,7 +167,7 @@ func memory(n int64) string {
 	if n <= 0 {
 		return "–"
 	}
-	return bytesize(n)
+	return units.Bytes(n)
 }
 
 func logHTML(b *strings.Builder, log []string) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -30,7 +32,7 @@ type Monitor struct {
 }
 
 // Bytes is a number of bytes in binary units, such as "1.5 GiB".
-func Bytes(n float64) string { return bytesize(int64(n)) }
+func Bytes(n float64) string { return units.Bytes(int64(n)) }
 
 // MonitorPNG draws the figures of a machine over time at twice the resolution of a plain screen: its GPUs, if
 // it has any, and the host. The size is the one to show it at, in CSS pixels.
@@ -98,14 +100,14 @@ func hostLine(h *machine.Host) string {
 		parts = append(parts, text)
 	}
 	if h.MemoryTotal > 0 {
-		text := fmt.Sprintf("memory %s of %s", bytesize(h.MemoryUsed), bytesize(h.MemoryTotal))
+		text := fmt.Sprintf("memory %s of %s", units.Bytes(h.MemoryUsed), units.Bytes(h.MemoryTotal))
 		if h.MemoryLimited {
 			text += " (limit)"
 		}
 		parts = append(parts, text)
 	}
 	if h.SwapUsed > 1<<28 {
-		parts = append(parts, "swap "+bytesize(h.SwapUsed))
+		parts = append(parts, "swap "+units.Bytes(h.SwapUsed))
 	}
 	parts = append(parts, pair("disk", "read", h.DiskRead, "write", h.DiskWrite), pair("network", "in", h.NetReceive, "out", h.NetSend))
 	return strings.Join(nonEmpty(parts...), ", ")

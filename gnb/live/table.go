@@ -3,6 +3,8 @@ package live
 import (
 	"fmt"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/units"
 )
 
 // entry is a line of the final table: what, and its value.
@@ -62,7 +64,7 @@ func entries(s *Snapshot) []entry {
 			add("throughput", fmt.Sprintf("%s seeds/s, %s edges/s", number(seeds), number(edges)))
 		}
 		if rss > 0 {
-			add("memory", bytesize(rss))
+			add("memory", units.Bytes(rss))
 		}
 	}
 	add("the run", bottleneck(s.Workers))

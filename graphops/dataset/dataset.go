@@ -57,6 +57,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -265,7 +267,7 @@ func (d *Dataset) String() string {
 	if d.dir != "" {
 		where = d.dir
 	}
-	fmt.Fprintf(&s, "; %s in %s", byteSize(d.Bytes()), where)
+	fmt.Fprintf(&s, "; %s in %s", units.Bytes(d.Bytes()), where)
 	return s.String()
 }
 
@@ -289,25 +291,6 @@ func (d *Dataset) Bytes() int64 {
 		n += 4 * int64(len(ids))
 	}
 	return n
-}
-
-// byteSize is n in decimal units, three digits.
-func byteSize(n int64) string {
-	if n < 1000 {
-		return strconv.FormatInt(n, 10) + " B"
-	}
-	x, unit := float64(n), 0
-	for x >= 999.5 && unit < 4 {
-		x, unit = x/1000, unit+1
-	}
-	digits := 0
-	switch {
-	case x < 9.995:
-		digits = 2
-	case x < 99.95:
-		digits = 1
-	}
-	return strconv.FormatFloat(x, 'f', digits, 64) + " " + [...]string{"B", "kB", "MB", "GB", "TB"}[unit]
 }
 
 // group writes n with a comma between thousands.

@@ -27,7 +27,7 @@ func ExampleKarate() {
 	fmt.Println(d)
 	fmt.Println("friends of the instructor:", d.Graph.InNeighbors(0))
 	// Output:
-	// karate: 34 nodes, 156 edges, 34 features, 2 classes; train 6, val 8, test 20; 5.80 kB in memory
+	// karate: 34 nodes, 156 edges, 34 features, 2 classes; train 6, val 8, test 20; 5.7 KiB in memory
 	// friends of the instructor: [1 2 3 4 5 6 7 8 10 11 12 13 17 19 21 31]
 }
 

@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -65,7 +67,7 @@ func Measure(peak func(threads int) float64) (Limits, error) {
 
 func measureIn(dir string, measure func(threads int) Limits) (Limits, error) {
 	if m, err := ReadMemory(); err == nil && m.Free < room {
-		return Limits{}, fmt.Errorf("machine: %d MiB of memory are free, too few to measure in; end another program, or leave it", m.Free>>20)
+		return Limits{}, fmt.Errorf("machine: %s of memory are free, too few to measure in; end another program, or leave it", units.Bytes(m.Free))
 	}
 	if err := writable(dir); err != nil { // or each run would measure anew
 		return Limits{}, err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -50,7 +52,7 @@ func benchGEMM(_ context.Context, args []string, out *output) error {
 		return usagef("--m, --n and --k must lie in [1, 16777216]")
 	}
 	if most := max(*m**n, *m**k, *k**n); most > 1<<31 {
-		return usagef("a matrix of these sides has %d elements, %d GiB; 2^31 are the most", most, most>>28)
+		return usagef("a matrix of these sides has %d elements, %s; 2^31 are the most", most, units.Bytes(int64(most)<<2))
 	}
 	a := gemm.Operand{Data: normals(*m * *k), Stride: *k, Trans: *transA}
 	b := gemm.Operand{Data: normals(*k * *n), Stride: *n, Trans: *transB}

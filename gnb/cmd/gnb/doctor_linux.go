@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/graphnb/graphnb/internal/machine"
@@ -17,7 +19,7 @@ func checkMemory(context.Context, patient) check {
 	if err != nil {
 		return bad("mount /proc, and use Linux 3.14 or newer", "%v", err)
 	}
-	detail := fmt.Sprintf("%.1f GiB free", float64(m.Free)/gib)
+	detail := units.Bytes(m.Free) + " free"
 	if m.Limit > 0 {
 		detail += fmt.Sprintf(" of this container's %.1f", float64(m.Limit)/gib)
 	}
@@ -65,39 +67,39 @@ func judgeShm(gpus int, size int64, err error) check {
 	case err != nil:
 		return bad(fix, "/dev/shm: %v; NCCL shares memory by it", err)
 	case size < ncclShm:
-		return bad(fix, "/dev/shm has %d MiB; NCCL shares memory by it, and its guide asks for 1 GiB", size>>20)
+		return bad(fix, "/dev/shm has %s; NCCL shares memory by it, and its guide asks for 1 GiB", units.Bytes(size))
 	}
-	return good("memfd works; /dev/shm has %.0f GiB", float64(size)/gib)
+	return good("memfd works; /dev/shm has %s", units.Bytes(size))
 }
 
-func checkDisk(_ context.Context, p patient) check { return judgeDisks(p.places, freeGiB) }
+func checkDisk(_ context.Context, p patient) check { return judgeDisks(p.places, freeOn) }
 
-// freeGiB is how much of the disk that a directory is on may still be written to.
-func freeGiB(dir string) (float64, error) {
+// freeOn is how many bytes of the disk that a directory is on may still be written to.
+func freeOn(dir string) (int64, error) {
 	var s unix.Statfs_t
 	err := unix.Statfs(dir, &s)
-	return float64(s.Bavail) * float64(s.Bsize) / gib, err
+	return int64(s.Bavail) * s.Bsize, err
 }
 
 // judgeDisks is the finding on the disks of places, of which room says how much is free.
-func judgeDisks(places []place, room func(dir string) (float64, error)) check {
+func judgeDisks(places []place, room func(dir string) (int64, error)) check {
 	var details []string
 	for _, place := range places {
 		dir, err := place.existing()
 		if err == nil {
 			err = unix.Access(dir, unix.W_OK|unix.X_OK)
 		}
-		var free float64
+		var free int64
 		if err == nil {
 			free, err = room(dir)
 		}
 		if err != nil {
 			return bad("set "+place.env+" to a directory that can be written to", "%s cannot go to %s: %v", place.what, place.dir, err)
 		}
-		if free < 1 {
-			return bad("free some space, or set "+place.env+" to a directory on a larger disk", "%s go to %s, which has %.2f GiB left; checkpoints and compiled cells need 1", place.what, place.dir, free)
+		if free < gib {
+			return bad("free some space, or set "+place.env+" to a directory on a larger disk", "%s go to %s, which has %s left; checkpoints and compiled cells need 1 GiB", place.what, place.dir, units.Bytes(free))
 		}
-		details = append(details, fmt.Sprintf("%.0f GiB free for %s in %s", free, place.what, place.dir))
+		details = append(details, fmt.Sprintf("%s free for %s in %s", units.Bytes(free), place.what, place.dir))
 	}
 	return good("%s", strings.Join(details, ", "))
 }

@@ -14,9 +14,9 @@ func TestCheckDisk(t *testing.T) {
 	t.Setenv("GNB_RUNS", filepath.Join(dir, "a", "runs"))
 	t.Setenv("GNB_HOME", filepath.Join(dir, "home"))
 	t.Setenv("TMPDIR", dir)
-	free := 5.0
-	room := func(dir string) (float64, error) {
-		_, err := freeGiB(dir) // it is a directory that is there
+	free := int64(5 * gib)
+	room := func(dir string) (int64, error) {
+		_, err := freeOn(dir) // it is a directory that is there
 		return free, err
 	}
 	c := judgeDisks(places(), room)
@@ -25,8 +25,8 @@ func TestCheckDisk(t *testing.T) {
 			t.Errorf("it does not say %q: %+v", want, c)
 		}
 	}
-	free = 0.5
-	if c := judgeDisks(places(), room); c.OK || !strings.Contains(c.Detail, "which has 0.50 GiB left") || !strings.Contains(c.Fix, "GNB_RUNS") {
+	free = gib / 2
+	if c := judgeDisks(places(), room); c.OK || !strings.Contains(c.Detail, "which has 512 MiB left") || !strings.Contains(c.Fix, "GNB_RUNS") {
 		t.Errorf("a full disk: %+v", c)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
@@ -52,9 +52,9 @@ func TestSharedMemoryOfNCCL(t *testing.T) {
 	}{
 		{"no GPU", 0, 64 << 20, nil, true, "nothing here needs"},
 		{"one GPU", 1, 0, errors.New("gone"), true, "nothing here needs"},
-		{"two GPUs in a container", 2, 64 << 20, nil, false, "64 MiB"},
+		{"two GPUs in a container", 2, 64 << 20, nil, false, "64.0 MiB"},
 		{"two GPUs, nothing mounted", 2, 0, errors.New("gone"), false, "gone"},
-		{"two GPUs", 2, 2 * gib, nil, true, "2 GiB"},
+		{"two GPUs", 2, 2 * gib, nil, true, "2.0 GiB"},
 	} {
 		if c := judgeShm(tc.gpus, tc.size, tc.err); c.OK != tc.ok || !strings.Contains(c.Detail, tc.says) || c.OK == (c.Fix != "") {
 			t.Errorf("%s: %+v", tc.name, c)

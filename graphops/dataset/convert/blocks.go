@@ -7,6 +7,8 @@ import (
 	"io"
 	"sync"
 
+	"github.com/graphnb/graphnb/internal/units"
+
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -107,7 +109,7 @@ func cutBlocks(f *file, buffer func() []byte, emit func(block) bool) error {
 	for {
 		if len(buf) == cap(buf) {
 			if len(buf) >= maxLine {
-				return f.wrong("line %d is longer than %d MiB; such a file is no text of numbers", line, maxLine>>20)
+				return f.wrong("line %d is longer than %s; such a file is no text of numbers", line, units.Bytes(maxLine))
 			}
 			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
 		}

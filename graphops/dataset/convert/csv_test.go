@@ -120,7 +120,7 @@ func TestHostileCSV(t *testing.T) {
 		"split":                {"nodes.csv", "id,split\na,train\nb,maybe\n", []string{"line 3", `"maybe"`}},
 		"open quote":           {"nodes.csv", "id\n\"a\nb\n", []string{"line 3", "quote"}},
 		"quote inside":         {"nodes.csv", "id\na\"b\n", []string{"line 2", "column 2", "quote"}},
-		"record without end":   {"nodes.csv", "id\na\n\"" + strings.Repeat("b\n", 1<<20), []string{"after line 2", "1 MiB", "quote"}},
+		"record without end":   {"nodes.csv", "id\na\n\"" + strings.Repeat("b\n", 1<<20), []string{"after line 2", "1.0 MiB", "quote"}},
 		"binary":               {"nodes.csv", "\x00\x01\x02", []string{"nodes.csv"}},
 		"bad UTF-8 labels":     {"nodes.csv", "id,label\na,\xff\nb,x\n", []string{"UTF-8"}},
 

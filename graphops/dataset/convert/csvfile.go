@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/units"
 )
 
 // maxRecord is the number of bytes that one record may have: a quote that is not
@@ -40,7 +42,7 @@ func (g *recordGuard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-var errRecordTooLong = fmt.Errorf("a record is longer than %d MiB; is a quote not closed?", maxRecord>>20)
+var errRecordTooLong = fmt.Errorf("a record is longer than %s; is a quote not closed?", units.Bytes(maxRecord))
 
 // csvNames are the names that a table may have.
 func csvNames(base string) []string {

@@ -1,0 +1,59 @@
+// Package units writes numbers of bytes as people read them, and reads what people write.
+//
+// # Basics
+//
+//	units.Bytes(1_536_000)      // "1.5 MiB"
+//	units.ParseBytes("20GB")    // 21474836480
+//
+// Sizes of files and memory are in binary units everywhere: a MiB is 1024 KiB. Rates of copies and
+// networks, in GB/s, are decimal, as makers state them, and are not this package's.
+package units
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+var names = [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+
+// Bytes is n in a binary unit with a decimal where that is below 100: "0 B", "999 B", "1.5 KiB", "412 MiB".
+func Bytes(n int64) string {
+	if n > -1000 && n < 1000 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	x, unit := float64(n), 0
+	for math.Abs(x) >= 999.5 && unit < len(names)-1 {
+		x, unit = x/1024, unit+1
+	}
+	digits := 1
+	if math.Abs(x) >= 99.95 {
+		digits = 0
+	}
+	return strconv.FormatFloat(x, 'f', digits, 64) + " " + names[unit]
+}
+
+// ParseBytes is the number of bytes that a text such as "512", "300MB", "1.5 GiB" or "20g" says: a number
+// above 0 and a unit, B, K, M, G or T with or without "B" or "iB", in any case. All are binary units: 1 KB is
+// 1024 bytes, as in what [Bytes] writes and what Linux calls kB.
+func ParseBytes(text string) (int64, error) {
+	rest := strings.TrimSpace(text)
+	digits := strings.TrimRight(rest, "KMGTPIBkmgtpib ")
+	unit := strings.ToUpper(strings.TrimSpace(rest[len(digits):]))
+	x, err := strconv.ParseFloat(digits, 64)
+	scale := -1
+	for i, name := range names {
+		if unit == name[:1] || unit == strings.ToUpper(name) || i > 0 && unit == name[:1]+"B" {
+			scale = i
+		}
+	}
+	if unit == "" {
+		scale = 0
+	}
+	n := x * math.Pow(1024, float64(max(scale, 0)))
+	if err != nil || scale < 0 || !(n >= 1) || n >= math.MaxInt64 || strings.ContainsAny(digits, "xXpP_") {
+		return 0, fmt.Errorf("units: %q is no number of bytes above 0, such as 20GiB or 300MB", text)
+	}
+	return int64(n), nil
+}
