@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -80,6 +81,8 @@ type LaunchOptions struct {
 
 	shared   *sharedData // Data, where several runs have it in common
 	firstGPU int         // the GPU of rank 0, where several runs share them out
+
+	checkAlways int64 // dataset.CheckOnceOptions.Always
 }
 
 // Never is for LaunchOptions.Resume: always start a new run.
@@ -335,11 +338,6 @@ func before(a, b [3]int) bool {
 	return false
 }
 
-// checkUpTo is the size of a dataset, in bytes, that is read and checked whole
-// before a run: that takes a fraction of a second. Larger ones are checked by
-// "gnb data check"; what is wrong with them ends the run when it is met.
-const checkUpTo = 1 << 30
-
 // sharedData is where workers find a dataset: in its directory, or, for one in
 // memory, in an inherited memory file.
 type sharedData struct {
@@ -348,16 +346,22 @@ type sharedData struct {
 	digests *dataset.Digests // where they are known
 }
 
-// shareData checks a dataset, unless it is large, and shares it.
-func shareData(ctx context.Context, d *Dataset) (*sharedData, error) {
-	if 4*d.Edges()+4*int64(d.Nodes())*int64(d.Features()) <= checkUpTo {
-		if err := d.Check(ctx); err != nil {
-			return nil, err
-		}
+// shareData checks a dataset and shares it. A directory of more than so many bytes is
+// read whole the first time only (see [dataset.Dataset.CheckOnce]); 0 is the default.
+func shareData(ctx context.Context, d *Dataset, always int64, quiet bool) (*sharedData, error) {
+	bar := live.ProgressWith("checking "+d.Name()+", the first time", 0, live.BarOptions{Options: live.Options{Quiet: quiet}, Unit: "B", After: time.Second})
+	err := d.CheckOnce(ctx, dataset.CheckOnceOptions{Always: always, Report: bar.Set})
+	bar.Done()
+	if err != nil {
+		return nil, err
 	}
-	if d.Dir() != "" {
+	if d.Stored() {
 		dir, err := filepath.Abs(d.Dir())
 		return &sharedData{dir: dir}, err
+	}
+	if m, err := machine.ReadMemory(); err == nil && d.Bytes() > m.Free {
+		return nil, fmt.Errorf("gnb: %s takes %d bytes of memory to share with the workers, because its arrays are not those of a directory, and %d are free: write it with dataset.Write and load that directory",
+			d.Name(), d.Bytes(), m.Free)
 	}
 	f, err := d.PackFD()
 	if err != nil {
@@ -381,7 +385,7 @@ func (l *launched) data(ctx context.Context) error {
 	shared := l.o.shared
 	if shared == nil {
 		var err error
-		if shared, err = shareData(ctx, d); err != nil {
+		if shared, err = shareData(ctx, d, l.o.checkAlways, l.o.Quiet); err != nil {
 			return err
 		}
 		l.own = shared

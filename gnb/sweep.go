@@ -301,7 +301,7 @@ func newSearch(s *Study) *search {
 // run goes through the trials.
 func (s *sweep) run(ctx context.Context) (err error) {
 	s.search = newSearch(&s.study)
-	if s.shared, err = shareData(ctx, s.ds); err != nil {
+	if s.shared, err = shareData(ctx, s.ds, 0, s.o.Quiet); err != nil {
 		return err
 	}
 	defer s.shared.close()

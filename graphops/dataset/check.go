@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -21,20 +23,25 @@ const checkStep = 1 << 18
 // sources out of range or out of order, edges without their opposite where the
 // metadata says undirected, weights that are negative or not finite, labels that
 // are no class, features that are not finite, sparse features whose columns are
-// out of range or out of order, nodes of a split that are out of range or repeated. A dataset that
-// passes can be sampled and trained on without another check of its values.
+// out of range or out of order, nodes of a split that are out of range or repeated,
+// nodes that are in two of train, val and test, unless the metadata says
+// overlapping_splits. A dataset that passes can be sampled and trained on without
+// another check of its values.
 //
-// It runs on GOMAXPROCS threads, at memory or disk speed, and stops when ctx is
-// cancelled. A file that fails meanwhile is a [*mapped.Fault].
+// It reads everything once, on GOMAXPROCS threads, at memory or disk speed, and stops
+// when ctx is cancelled. A file that fails meanwhile is a [*mapped.Fault].
 func (d *Dataset) Check(ctx context.Context) error { return d.CheckWith(ctx, nil) }
 
 // CheckWith is Check, and report (unless nil) is called every now and then, from this
 // goroutine, with how many bytes of how many were read.
 func (d *Dataset) CheckWith(ctx context.Context, report func(done, total int64)) error {
-	r := &reading{ctx: ctx, report: report, total: d.Bytes()}
-	if d.Meta.Undirected {
-		r.total += 4 * d.Edges() // they are looked for twice
-	}
+	return d.checkParts(ctx, report, d.Bytes(),
+		d.checkGraph, d.checkWeights, d.checkLabels, d.checkTargets, d.checkSplits, d.checkFeatures, d.checkSparse)
+}
+
+// checkParts does some of the checks, which read so many bytes.
+func (d *Dataset) checkParts(ctx context.Context, report func(done, total int64), bytes int64, checks ...func(*reading) error) error {
+	r := &reading{ctx: ctx, report: report, total: bytes}
 	return mapped.Guard(func() error {
 		if err := d.checkShape(); err != nil {
 			return fmt.Errorf("dataset: %w", err)
@@ -44,7 +51,7 @@ func (d *Dataset) CheckWith(ctx context.Context, report func(done, total int64))
 				return err
 			}
 		}
-		for _, check := range []func(*reading) error{d.checkGraph, d.checkWeights, d.checkLabels, d.checkTargets, d.checkSplits, d.checkFeatures, d.checkSparse} {
+		for _, check := range checks {
 			if err := check(r); err != nil {
 				return err
 			}
@@ -83,6 +90,8 @@ func (d *Dataset) wrong(file, format string, args ...any) error {
 
 func (d *Dataset) checkGraph(r *reading) error {
 	n := d.Nodes()
+	var loose uint64
+	opposites := newOpposites()
 	for lo := 0; ; lo += checkStep {
 		hi := min(lo+checkStep, n)
 		bytes := 8 * int64(hi-lo)
@@ -104,20 +113,56 @@ func (d *Dataset) checkGraph(r *reading) error {
 		if err != nil {
 			return err
 		}
+		if d.Meta.Undirected {
+			loose += opposites.of(d.Graph, lo, hi)
+		}
 		if lo+checkStep >= n {
 			break
 		}
 	}
-	if !d.Meta.Undirected {
-		return nil
-	}
-	if err := r.next(4 * d.Edges()); err != nil {
-		return err
-	}
-	if !d.Graph.Symmetric() {
+	if loose != 0 {
 		return d.wrong(metadataFile, "undirected is true, but some edge has no opposite: set it to false or add the opposite edges")
 	}
 	return nil
+}
+
+// opposites tells whether every edge has its opposite, in one pass over the edges in
+// their order: it adds up a hash of (source, destination) and takes away that of
+// (destination, source). The sum of a graph whose edges all have opposites is 0; that
+// of any other is 0 by a chance of 2^-64, which the key keeps anybody from forcing.
+type opposites struct{ key uint64 }
+
+func newOpposites() opposites { return opposites{key: rand.Uint64()} }
+
+func (o opposites) of(g *graphops.Graph, from, to int) (sum uint64) {
+	const grain = 1 << 11
+	parts := make([]uint64, parallel.Chunks(to-from, grain))
+	parallel.For(0, to-from, grain, func(lo, hi int) {
+		var part uint64
+		for v := from + lo; v < from+hi; v++ {
+			for _, u := range g.InNeighbors(int32(v)) {
+				if int(u) != v {
+					part += o.hash(uint64(u)<<32|uint64(v)) - o.hash(uint64(v)<<32|uint64(u))
+				}
+			}
+		}
+		parts[lo/grain] = part
+	})
+	for _, part := range parts {
+		sum += part
+	}
+	return sum
+}
+
+// hash is MurmurHash3's finalizer, twice, with a key.
+func (o opposites) hash(x uint64) uint64 {
+	return mix64(mix64(x^o.key) + o.key)
+}
+
+func mix64(x uint64) uint64 {
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
 }
 
 func (d *Dataset) checkWeights(r *reading) error {
@@ -127,10 +172,8 @@ func (d *Dataset) checkWeights(r *reading) error {
 		if err := r.next(4 * int64(hi-lo)); err != nil {
 			return err
 		}
-		for i, x := range w[lo:hi] {
-			if !finite(x) || x < 0 {
-				return d.wrong(weightsFile, "entry %d is %v; a weight is finite and not negative", lo+i, x)
-			}
+		if i := firstBad(w[lo:hi], 1<<14, func(x float32) bool { return !finite(x) || x < 0 }); i >= 0 {
+			return d.wrong(weightsFile, "entry %d is %v; a weight is finite and not negative", lo+i, w[lo+i])
 		}
 	}
 	return nil
@@ -199,6 +242,7 @@ func (d *Dataset) checkLabels(r *reading) error {
 func (d *Dataset) checkSplits(r *reading) error {
 	n := d.Nodes()
 	seen := make([]uint64, (n+63)/64)
+	in := func(v int32) bool { return seen[v/64]>>(v%64)&1 != 0 }
 	for _, name := range d.SplitNames() {
 		if err := r.next(4 * int64(len(d.Splits[name]))); err != nil {
 			return err
@@ -208,13 +252,48 @@ func (d *Dataset) checkSplits(r *reading) error {
 			if v < 0 || int(v) >= n {
 				return d.wrong(d.splitFile(name), "entry %d is %d; the graph has the nodes 0 to %d", i, v, n-1)
 			}
-			if seen[v/64]>>(v%64)&1 != 0 {
+			if in(v) {
 				return d.wrong(d.splitFile(name), "entry %d is %d, which the split has already", i, v)
 			}
 			seen[v/64] |= 1 << (v % 64)
 		}
 	}
+	if d.Meta.OverlappingSplits {
+		return nil
+	}
+	for _, name := range d.SplitNames() {
+		others := d.measuredWith(name)
+		if len(others) == 0 {
+			continue
+		}
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		clear(seen)
+		for _, v := range d.Splits[name] {
+			seen[v/64] |= 1 << (v % 64)
+		}
+		for _, other := range others {
+			if i := slices.IndexFunc(d.Splits[other], in); i >= 0 {
+				return d.wrong(d.splitFile(other), "entry %d is %d, which split %s has too, and a result measured on nodes that a model was trained on or chosen by says nothing of other nodes: take it out of one of them, or, where it is meant, set overlapping_splits to true in metadata.json (Metadata.OverlappingSplits, gnb data convert --overlapping-splits)",
+					i, d.Splits[other][i], name)
+			}
+		}
+	}
 	return nil
+}
+
+// measuredWith are those of train, val and test in a split's set that come after it
+// and must have none of its nodes.
+func (d *Dataset) measuredWith(name string) (others []string) {
+	base, set := splitSet(name)
+	usual := []string{"train", "val", "test"}
+	for _, other := range usual[slices.Index(usual, base)+1:] {
+		if other = SplitSetName(other, set); slices.Contains(usual, base) && d.Splits[other] != nil {
+			others = append(others, other)
+		}
+	}
+	return others
 }
 
 func (d *Dataset) checkFeatures(r *reading) error {
@@ -228,21 +307,29 @@ func (d *Dataset) checkFeatures(r *reading) error {
 		if err := r.next(4 * int64(rows) * int64(d.X.Cols)); err != nil {
 			return err
 		}
-		bad := make([]int, parallel.Chunks(rows, grain))
-		parallel.For(0, rows, grain, func(lo, hi int) {
-			bad[lo/grain] = -1
-			for i := (first + lo) * d.X.Cols; i < (first+hi)*d.X.Cols; i++ {
-				if !finite(d.X.F32[i]) {
-					bad[lo/grain] = i
-					return
-				}
-			}
-		})
-		for _, i := range bad {
-			if i >= 0 {
-				return d.wrong(featuresFile, "row %d, column %d is %v; features must be finite", i/d.X.Cols, i%d.X.Cols, d.X.F32[i])
-			}
+		at := first * d.X.Cols
+		if i := firstBad(d.X.F32[at:at+rows*d.X.Cols], 1<<16, func(x float32) bool { return !finite(x) }); i >= 0 {
+			i += at
+			return d.wrong(featuresFile, "row %d, column %d is %v; features must be finite", i/d.X.Cols, i%d.X.Cols, d.X.F32[i])
 		}
 	}
 	return nil
+}
+
+// firstBad is the first of xs that is bad, or -1. It looks at chunks of grain on
+// GOMAXPROCS threads.
+func firstBad[T any](xs []T, grain int, bad func(T) bool) int {
+	first := make([]int, parallel.Chunks(len(xs), grain))
+	parallel.For(0, len(xs), grain, func(lo, hi int) {
+		first[lo/grain] = -1
+		if i := slices.IndexFunc(xs[lo:hi], bad); i >= 0 {
+			first[lo/grain] = lo + i
+		}
+	})
+	for _, i := range first {
+		if i >= 0 {
+			return i
+		}
+	}
+	return -1
 }

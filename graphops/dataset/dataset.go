@@ -45,7 +45,8 @@
 // The arrays of an opened dataset lie in mapped files: writing to them faults,
 // as does reading them after [Dataset.Close]. Reading them is a fault as well
 // when somebody truncates the files meanwhile; package mapped turns that into an
-// error. Opening checks sizes only; [Dataset.Check] reads everything.
+// error. Opening checks sizes only; [Dataset.Check] reads everything, and
+// [Dataset.CheckOnce] does before a run.
 package dataset
 
 import (
@@ -120,10 +121,12 @@ type Metadata struct {
 	// Undirected promises that every edge has its opposite.
 	Undirected bool `json:"undirected"`
 	// Splits are the names of the splits, in the order of SplitNames.
-	Splits   []string `json:"splits"`
-	Source   string   `json:"source,omitempty"`   // where it comes from, or how it was made
-	Licence  string   `json:"licence,omitempty"`  // SPDX name where there is one
-	Citation string   `json:"citation,omitempty"` // paper and DOI
+	Splits []string `json:"splits"`
+	// OverlappingSplits permits nodes that are in two of train, val and test of a set.
+	OverlappingSplits bool   `json:"overlapping_splits,omitempty"`
+	Source            string `json:"source,omitempty"`   // where it comes from, or how it was made
+	Licence           string `json:"licence,omitempty"`  // SPDX name where there is one
+	Citation          string `json:"citation,omitempty"` // paper and DOI
 	// Metric is what the literature reports for the dataset: MetricAccuracy (also
 	// where it is empty), MetricROCAUC or MetricMicroF1.
 	Metric string `json:"metric,omitempty"`

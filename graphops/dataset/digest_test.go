@@ -43,18 +43,13 @@ func ownHome(t *testing.T) string {
 	return home
 }
 
-// age makes the files of a directory an hour older, as if they had been written then.
-func age(t *testing.T, dir string) {
+// openKeeping opens a directory of which sums are kept at once, however small it is and
+// however lately it was written.
+func openKeeping(t *testing.T, dir string) *Dataset {
 	t.Helper()
-	for _, name := range ls(t, dir) {
-		then := time.Now().Add(-time.Hour).Round(time.Second)
-		if name == metadataFile {
-			then = then.Add(time.Second)
-		}
-		if err := os.Chtimes(filepath.Join(dir, name), then, then); err != nil {
-			t.Fatal(err)
-		}
-	}
+	d := open(t, dir)
+	d.known.keepFrom, d.known.quiet = 0, -time.Hour
+	return d
 }
 
 // read is how many bytes of arrays computing the digests takes.
@@ -289,18 +284,9 @@ func TestDigestOfADirectoryWithoutARecord(t *testing.T) {
 	home := ownHome(t)
 	dir := stored(t, rich(t))
 	meta(t, dir, func(m map[string]any) { delete(m, "digests") })
-	age(t, dir)
 	before := ls(t, dir)
 	want := digests(t, rich(t))
-	first := open(t, dir)
-	first.known.keepFrom = 0
-	if changeTime(stat(t, filepath.Join(dir, labelsFile))) != 0 {
-		// Nobody can set the time of a change of the inode; as if it were long ago.
-		for name, s := range first.known.sections {
-			s.ctime = 1
-			first.known.sections[name] = s
-		}
-	}
+	first := openKeeping(t, dir)
 	if got := digests(t, first); got != want {
 		t.Errorf("differs in %v", want.Differences(got))
 	}
@@ -315,12 +301,7 @@ func TestDigestOfADirectoryWithoutARecord(t *testing.T) {
 		t.Fatalf("%v are kept", kept)
 	}
 	// Another process finds them.
-	second := open(t, dir)
-	second.known.keepFrom = 0
-	for name, s := range second.known.sections {
-		s.ctime = first.known.sections[name].ctime
-		second.known.sections[name] = s
-	}
+	second := openKeeping(t, dir)
 	if n := read(t, second); n != 0 || digests(t, second) != want {
 		t.Errorf("another process reads %d bytes", n)
 	}
@@ -335,12 +316,7 @@ func TestDigestOfADirectoryWithoutARecord(t *testing.T) {
 		"no sums": bytes.ReplaceAll(text, []byte(`"sum": "`), []byte(`"sum": "zz`)), "algorithm": bytes.ReplaceAll(text, []byte(sumAlgorithm), []byte("md5")),
 	} {
 		put(t, filepath.Dir(path), filepath.Base(path), bad)
-		d := open(t, dir)
-		d.known.keepFrom = 0
-		for section, s := range d.known.sections {
-			s.ctime = first.known.sections[section].ctime
-			d.known.sections[section] = s
-		}
+		d := openKeeping(t, dir)
 		if n := read(t, d); n == 0 {
 			t.Errorf("%s: a record that is not one is believed", name)
 		}
@@ -349,15 +325,6 @@ func TestDigestOfADirectoryWithoutARecord(t *testing.T) {
 	if d := open(t, stored(t, small(t))); d.known.keptFile() != "" {
 		t.Errorf("%s is kept", d.known.keptFile())
 	}
-}
-
-func stat(t *testing.T, path string) os.FileInfo {
-	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info
 }
 
 // A file that was changed a moment ago is not kept: a change to come may have the

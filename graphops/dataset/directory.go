@@ -121,15 +121,32 @@ func (s stamp) unchanged() error {
 // .BASE.tmp-… and removed by the next Write of the same dir. Missing parents are
 // made. A dir that exists already is an error. The sizes in the metadata are those
 // of the arrays, and the sums of the files are in it ([Dataset.Digests]).
-func Write(dir string, d *Dataset) error { return WriteWith(context.Background(), dir, d, nil) }
+//
+// What [Dataset.Check] finds wrong is an error, and nothing is written.
+func Write(dir string, d *Dataset) error {
+	return WriteWith(context.Background(), dir, d, WriteOptions{})
+}
 
-// WriteWith is Write, and report (unless nil) is called every now and then, from this
-// goroutine, with how many bytes of how many are on disk, the metadata apart. Nothing is left when ctx ends.
-func WriteWith(ctx context.Context, dir string, d *Dataset, report func(done, total int64)) error {
+// WriteOptions say how a dataset is written. The zero value is the good default.
+type WriteOptions struct {
+	// Progress is called every now and then, from the calling goroutine, with how many
+	// bytes of how many are on disk, the metadata apart.
+	Progress func(done, total int64)
+	// Checked says that d.Check has passed, so that it is not done again.
+	Checked bool
+}
+
+// WriteWith is Write with options. Nothing is left when ctx ends.
+func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) error {
 	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", dir, err) }
 	parts, meta, err := d.sections()
 	if err != nil {
 		return fail(err)
+	}
+	if !o.Checked {
+		if err := d.Check(ctx); err != nil {
+			return fail(err)
+		}
 	}
 	var done, total int64
 	for _, part := range parts {
@@ -137,8 +154,8 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, report func(done, to
 	}
 	next := func(bytes int) error {
 		done += int64(bytes)
-		if report != nil {
-			report(done, total)
+		if o.Progress != nil {
+			o.Progress(done, total)
 		}
 		return ctx.Err()
 	}
@@ -156,7 +173,7 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, report func(done, to
 				}
 				sums[part.name] = sum.end()
 			}
-			return writeMetadata(tmp, storedMetadata{Metadata: meta}, sums, d.digestsOf(sums))
+			return writeMetadata(tmp, storedMetadata{Metadata: meta}, sums, d)
 		})
 	})
 	if err != nil {
@@ -168,12 +185,14 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, report func(done, to
 // writeMetadata writes metadata.json, with the sums of the files that are in dir
 // already. It is a little younger than they are, if the file system's clock allows,
 // because only then do their times tell that they have not been changed since.
-func writeMetadata(dir string, m storedMetadata, sums map[string]string, all Digests) error {
+func writeMetadata(dir string, m storedMetadata, sums map[string]string, d *Dataset) error {
 	path := filepath.Join(dir, metadataFile)
+	all := d.digestsOf(sums)
 	record, newest, err := recordOf(dir, sums, &all)
 	if err != nil {
 		return err
 	}
+	record.Checked = d.mark(sums)
 	m.Digests = record
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

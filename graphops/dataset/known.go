@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
@@ -42,6 +43,10 @@ type recordedSums struct {
 	// The digests of what was written, where all of it was summed; they are for
 	// readers, since the metadata may have been edited.
 	*Digests
+	// Checked is the mark of what has passed all checks as it was written.
+	Checked string `json:"checked,omitempty"`
+	// Marks are those of what has passed since.
+	Marks []string           `json:"marks,omitempty"`
 	Files map[string]fileSum `json:"files"`
 }
 
@@ -55,16 +60,25 @@ type storedMetadata struct {
 // views and safe for concurrent use; a nil one knows nothing.
 type known struct {
 	dir       string
-	keepFrom  int64 // the bytes of a directory's arrays from which on sums are kept
+	keepFrom  int64         // the bytes of a directory's arrays from which on sums are kept
+	quiet     time.Duration // how long ago a file must have been changed for its sum to be kept
 	sections  map[string]stamp
 	arrays    map[string][]byte // as opened, by section
 	inMeta    map[string]fileSum
 	metaStamp stamp
 
+	checkedInMeta string
+	classes       int // as opened
+	metric        string
+	loaded        map[string][]byte  // the arrays as opened, also those that are copies
+	wide          map[string][]int64 // what files hold of the arrays that were converted
+
 	mu     sync.Mutex
 	here   map[string]string  // sums computed by this process
 	kept   map[string]fileSum // under registry.Home
-	looked bool               // kept was read
+	looked bool               // that was read
+
+	keptChecked []string
 }
 
 const (
@@ -73,9 +87,9 @@ const (
 	keepSumsFrom = 16 << 20
 	// keepSumsOf is the number of directories of which sums are kept; the oldest go.
 	keepSumsOf = 256
-	// quiet is how long ago a file must have been changed for its time of change to
+	// quietFor is how long ago a file must have been changed for its time of change to
 	// tell it from a later change: longer than the tick of any file system.
-	quiet = 3 * time.Second
+	quietFor = 3 * time.Second
 )
 
 // sum is the sum of an array, where it is that of a file as it was opened and its
@@ -98,9 +112,7 @@ func (k *known) sum(a array) (sum string, ok bool, err error) {
 	if sum, ok = k.here[a.section]; ok {
 		return sum, true, nil
 	}
-	if !k.looked {
-		k.looked, k.kept = true, k.readKept()
-	}
+	k.look()
 	f := k.kept[a.section]
 	return f.Sum, f.of(s), nil
 }
@@ -110,8 +122,11 @@ func (k *known) opened(a array) bool {
 	if k == nil || len(a.body) == 0 {
 		return false
 	}
-	as := k.arrays[a.section]
-	return len(as) == len(a.body) && unsafe.SliceData(as) == unsafe.SliceData(a.body)
+	return sameMemory(k.arrays[a.section], a.body)
+}
+
+func sameMemory(a, b []byte) bool {
+	return len(a) == len(b) && (len(a) == 0 || unsafe.SliceData(a) == unsafe.SliceData(b))
 }
 
 // learn keeps the sums of the arrays that are opened files. A file that has
@@ -122,7 +137,7 @@ func (k *known) learn(arrays []array, sums map[string]string) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	before := time.Now().Add(-quiet)
+	before := time.Now().Add(-k.quiet)
 	news := false
 	for _, a := range arrays {
 		if !k.opened(a) {
@@ -135,9 +150,7 @@ func (k *known) learn(arrays []array, sums map[string]string) error {
 		if s.mtime.After(before) || time.Unix(0, s.ctime).After(before) {
 			continue // a change within the same tick of the clock would not show
 		}
-		if k.kept == nil {
-			k.kept = map[string]fileSum{}
-		}
+		k.look()
 		k.here[a.section] = sums[a.section]
 		k.kept[a.section] = fileSum{Sum: sums[a.section], Size: s.size, Modified: s.mtime.UTC(), Changed: s.ctime}
 		news = true
@@ -162,23 +175,27 @@ func (k *known) keptFile() string {
 	return filepath.Join(home, "sums", hex.EncodeToString(key[:16])+".json")
 }
 
-// readKept reads the sums that are kept of the directory. What cannot be read is
-// computed again.
-func (k *known) readKept() map[string]fileSum {
+// look reads, once, what is kept of the directory. What cannot be read is computed
+// again.
+func (k *known) look() {
+	if k.looked {
+		return
+	}
+	k.looked, k.kept = true, map[string]fileSum{}
 	path := k.keptFile()
 	if path == "" {
-		return nil
+		return
 	}
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxMetadata {
-		return nil
+		return
 	}
 	var r recordedSums
 	text, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(text, &r) != nil || r.Algorithm != sumAlgorithm || r.Directory != k.dir {
-		return nil
+	if err != nil || json.Unmarshal(text, &r) != nil || r.Algorithm != sumAlgorithm || r.Directory != k.dir || r.Files == nil {
+		return
 	}
-	return r.Files
+	k.kept, k.keptChecked = r.Files, r.Marks
 }
 
 // writeKept keeps the sums. Where that fails they are computed again.
@@ -187,19 +204,12 @@ func (k *known) writeKept() {
 	if path == "" {
 		return
 	}
-	text, err := json.MarshalIndent(recordedSums{Algorithm: sumAlgorithm, Directory: k.dir, Files: k.kept}, "", "  ")
+	text, err := json.MarshalIndent(recordedSums{Algorithm: sumAlgorithm, Directory: k.dir, Marks: k.keptChecked, Files: k.kept}, "", "  ")
 	if err != nil || os.MkdirAll(filepath.Dir(path), 0o777) != nil {
 		return
 	}
 	dropOldest(filepath.Dir(path), keepSumsOf)
-	f, err := os.CreateTemp(filepath.Dir(path), ".sums.tmp-*")
-	if err != nil {
-		return
-	}
-	_, err = f.Write(append(text, '\n'))
-	if e := f.Close(); err != nil || e != nil || os.Rename(f.Name(), path) != nil {
-		_ = os.Remove(f.Name())
-	}
+	_ = atomicfile.WriteFile(path, append(text, '\n'), 0o666)
 }
 
 // dropOldest leaves fewer than n files in dir.
@@ -255,6 +265,10 @@ func (r *recordedSums) stillOf(dir string, meta os.FileInfo) {
 func (d *Dataset) know(src *directory) {
 	k := d.known
 	k.dir, k.sections, k.arrays = d.dir, map[string]stamp{}, map[string][]byte{}
+	k.classes, k.metric, k.loaded = d.Meta.NumClasses, d.Metric(), map[string][]byte{}
+	for _, a := range d.arrays() {
+		k.loaded[a.section] = a.body
+	}
 	for i, s := range src.stamps {
 		name := filepath.Base(s.path)
 		if k.sections[name] = s; name == metadataFile {

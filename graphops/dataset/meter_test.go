@@ -86,7 +86,7 @@ func TestWriteProgress(t *testing.T) {
 	d := small(t)
 	parent := t.TempDir()
 	p := progress{t: t}
-	if err := WriteWith(t.Context(), filepath.Join(parent, "a"), d, p.report); err != nil {
+	if err := WriteWith(t.Context(), filepath.Join(parent, "a"), d, WriteOptions{Progress: p.report}); err != nil {
 		t.Fatal(err)
 	}
 	var size int64
@@ -104,11 +104,11 @@ func TestWriteProgress(t *testing.T) {
 		t.Errorf("%d reports, the last of %d of %d bytes; the files have %d", p.calls, p.done, p.total, size)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := WriteWith(ctx, filepath.Join(parent, "b"), d, func(done, _ int64) {
+	err := WriteWith(ctx, filepath.Join(parent, "b"), d, WriteOptions{Progress: func(done, _ int64) {
 		if done > 0 {
 			cancel()
 		}
-	})
+	}})
 	if left := ls(t, parent); !errors.Is(err, context.Canceled) || len(left) != 1 {
 		t.Errorf("cancelled: %v; there are %v", err, left)
 	}

@@ -34,7 +34,10 @@ const (
 	labelsFile = "labels.npy"
 )
 
-func splitFile(name string) string { return "split_" + name + ".npy" }
+// splitPrefix begins the name of a split's section.
+const splitPrefix = "split_"
+
+func splitFile(name string) string { return splitPrefix + name + ".npy" }
 
 // A split's name becomes a file's name. Behind an @ is the number of its set.
 var splitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(@[1-9][0-9]{0,4})?$`)
@@ -218,7 +221,7 @@ func load(src source) (*Dataset, error) {
 		if a.shape[0] > m.NumNodes {
 			return nil, readError(label, "it lists %d nodes, but the graph has %d", a.shape[0], m.NumNodes)
 		}
-		if d.Splits[name], err = a.int32s(label); err != nil {
+		if d.Splits[name], err = d.int32s(&a, label, splitFile(name)); err != nil {
 			return nil, err
 		}
 	}
@@ -242,9 +245,9 @@ func (d *Dataset) loadMeta(src source) error {
 	}
 	d.Meta = stored.Metadata
 	m := &d.Meta
-	d.known = &known{keepFrom: keepSumsFrom, here: map[string]string{}}
+	d.known = &known{keepFrom: keepSumsFrom, quiet: quietFor, here: map[string]string{}, wide: map[string][]int64{}}
 	if r := stored.Digests; r != nil && r.Algorithm == sumAlgorithm {
-		d.known.inMeta = r.Files
+		d.known.inMeta, d.known.checkedInMeta = r.Files, r.Checked
 	}
 	switch {
 	case m.FormatVersion != FormatVersion:
@@ -402,7 +405,7 @@ func (d *Dataset) loadLabels(src source) error {
 	if err := a.expect(label, []npy.Type{npyInt32, npyInt64}, m.NumNodes); err != nil {
 		return err
 	}
-	d.Y, err = a.int32s(label)
+	d.Y, err = d.int32s(&a, label, labelsFile)
 	return err
 }
 
@@ -437,13 +440,14 @@ func (a *npyArray) expect(label string, types []npy.Type, shape ...int) error {
 	return nil
 }
 
-// int32s is the array as int32: the file's own memory, or a copy where it holds
-// int64.
-func (a *npyArray) int32s(label string) ([]int32, error) {
+// int32s is the array of a section as int32: the file's own memory, or a copy where it
+// holds int64.
+func (d *Dataset) int32s(a *npyArray, label, name string) ([]int32, error) {
 	if a.dtype == npyInt32 {
 		return view[int32](a.data), nil
 	}
 	wide := view[int64](a.data)
+	d.known.wide[name] = wide
 	narrow := make([]int32, len(wide))
 	for i, x := range wide {
 		if x != int64(int32(x)) {

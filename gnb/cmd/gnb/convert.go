@@ -39,6 +39,7 @@ func runConvert(ctx context.Context, args []string, out *output) error {
 	fs.StringVar(&o.Features, "features", "", "features instead of SRC's: `FILE.npy` [nodes, any], one-hot:FILE.csv (class ids, a line for each node) or random:DIM")
 	fs.BoolVar(&o.LargestComponent, "largest-component", false, "keep only the nodes of the largest connected component, numbered anew")
 	fs.BoolVar(&o.Relabel, "relabel", false, "number the nodes of an edge list anew, by ascending id")
+	fs.BoolVar(&o.OverlappingSplits, "overlapping-splits", false, "permit nodes in two of train, val and test")
 	fs.Uint64Var(&o.Seed, "seed", 0, "what random features and splits follow from")
 	fs.IntVar(&o.Threads, "threads", 0, "threads (default all CPUs)")
 	rest, err := out.parse(fs, args, 3, 3)

@@ -74,6 +74,8 @@ type Options struct {
 	LargestComponent bool
 	// Relabel numbers the nodes of an edge list anew, by ascending id.
 	Relabel bool
+	// OverlappingSplits permits nodes in two of train, val and test.
+	OverlappingSplits bool
 	// Seed is what random features and splits follow from.
 	Seed uint64
 	// Threads is the number of threads (0: GOMAXPROCS). It does not change the
@@ -202,7 +204,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		return Stats{}, err
 	}
 	defer d.Close()
-	if err := dataset.WriteWith(ctx, dst, d, o.stage("write")); err != nil {
+	if err := dataset.WriteWith(ctx, dst, d, dataset.WriteOptions{Progress: o.stage("write"), Checked: true}); err != nil {
 		return Stats{}, err
 	}
 	if o.Progress != nil && o.Finish == nil {
@@ -231,6 +233,7 @@ func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Datase
 	if d, err = finish(ctx, d, s, r, m, o); err != nil {
 		return nil, nil, err
 	}
+	d.Meta.OverlappingSplits = o.OverlappingSplits
 	if err := d.CheckWith(ctx, o.stage("check")); err != nil {
 		return nil, nil, errorf("reading %s: %w", s.Path, err)
 	}

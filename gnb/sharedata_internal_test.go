@@ -1,0 +1,106 @@
+package gnb
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// What is wrong with a dataset is found before a run begins, above and below the size
+// from which on a directory is read once only.
+func TestHostileDataStartsNoRun(t *testing.T) {
+	for name, edit := range map[string]struct {
+		do   func(d *Dataset)
+		want string
+	}{
+		"NaN in features":         {func(d *Dataset) { d.X.F32[7] = float32(math.NaN()) }, "features must be finite"},
+		"validation out of range": {func(d *Dataset) { d.Splits["val"][0] = int32(d.Nodes()) }, "split_val.npy"},
+		"overlapping splits":      {func(d *Dataset) { d.Splits["test"][0] = d.Splits["train"][0] }, "which split train has too"},
+		"unsorted edges": {func(d *Dataset) {
+			for v := range int32(d.Nodes()) {
+				if row := d.Graph.InNeighbors(v); len(row) > 1 && row[0] < row[1] {
+					row[0], row[1] = row[1], row[0]
+					return
+				}
+			}
+		}, "do not ascend"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			good, err := dataset.Load("planted?nodes=500")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(t.TempDir(), "d")
+			if err := dataset.Write(dir, good); err != nil {
+				t.Fatal(err)
+			}
+			// The same arrays, written past every check.
+			edit.do(good)
+			other := filepath.Join(t.TempDir(), "e")
+			if err := dataset.WriteWith(t.Context(), other, good, dataset.WriteOptions{Checked: true}); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"features.npy", "indices.npy", "split_val.npy", "split_test.npy"} {
+				text, err := os.ReadFile(filepath.Join(other, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			bad, err := dataset.Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer bad.Close()
+			for _, d := range []*Dataset{good, bad} {
+				for _, always := range []int64{0, -1} {
+					if _, err := shareData(t.Context(), d, always, true); err == nil || !strings.Contains(err.Error(), edit.want) {
+						t.Errorf("%s, always %d: %v", d, always, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Workers get the directory of a dataset as it was opened, and a copy of what the
+// program has put into it since.
+func TestWorkersGetWhatTheProgramHas(t *testing.T) {
+	made, err := dataset.Load("planted?nodes=500")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "d")
+	if err := dataset.Write(dir, made); err != nil {
+		t.Fatal(err)
+	}
+	d, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	shared, err := shareData(context.Background(), d, 0, true)
+	if err != nil || shared.dir != dir || shared.file != nil {
+		t.Fatalf("as opened: %+v, %v", shared, err)
+	}
+	d.Splits["train"] = made.Splits["train"][:3]
+	if shared, err = shareData(context.Background(), d, 0, true); err != nil || shared.file == nil {
+		t.Fatalf("with another split: %+v, %v", shared, err)
+	}
+	defer shared.close()
+	got, err := dataset.OpenFD(shared.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	if ids := got.Splits["train"]; len(ids) != 3 {
+		t.Errorf("workers train on %d nodes, and the program says 3", len(ids))
+	}
+}

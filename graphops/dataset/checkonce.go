@@ -1,0 +1,153 @@
+package dataset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/internal/mapped"
+)
+
+// CheckOnceOptions say how [Dataset.CheckOnce] checks. The zero value is the good
+// default.
+type CheckOnceOptions struct {
+	// Always is the bytes up to which a dataset is checked every time; 0 means
+	// 256 MiB, which takes a tenth of a second, and -1 none.
+	Always int64
+	// Report is told every now and then, from the calling goroutine, how many bytes
+	// of how many have been read.
+	Report func(done, total int64)
+}
+
+// checkAlways is the default of CheckOnceOptions.Always.
+const checkAlways = 256 << 20
+
+// CheckOnce is [Dataset.Check] before a run. It reads all of a large directory once
+// only: that its content was checked is recorded with its sums, in metadata.json by
+// [Write] and else under [registry.Home], and holds as long as the sums do
+// ([Dataset.Digests]). Then it reads indptr, labels and splits alone, and reports
+// nothing. Datasets in memory are checked every time.
+//
+// Cost: a pass at the speed of memory or of the disk, and where the directory has no
+// sums yet a pass to compute them; afterwards some 16 bytes a node.
+func (d *Dataset) CheckOnce(ctx context.Context, o CheckOnceOptions) error {
+	if o.Always == 0 {
+		o.Always = checkAlways
+	}
+	if d.Graph == nil || d.Bytes() <= o.Always {
+		return d.CheckWith(ctx, o.Report)
+	}
+	if d.whole != nil && d.sharesArraysWith(d.whole) {
+		if err := d.whole.CheckOnce(ctx, o); err != nil {
+			return err
+		}
+		return d.checkParts(ctx, nil, 0, d.checkSplits)
+	}
+	if !d.filesAlone() {
+		return d.CheckWith(ctx, o.Report)
+	}
+	if mark, err := d.knownMark(ctx); err != nil {
+		return err
+	} else if mark != "" && d.known.wasChecked(mark) {
+		return d.checkParts(ctx, nil, 0, d.checkIndptr, d.checkLabels, d.checkSplits)
+	}
+	if err := d.CheckWith(ctx, o.Report); err != nil {
+		return err
+	}
+	return mapped.Guard(func() error {
+		sums, err := d.sums(ctx, o.Report)
+		if err == nil {
+			d.known.keepChecked(d.mark(sums))
+		}
+		return err
+	})
+}
+
+// sharesArraysWith tells whether all arrays but the splits are those of other.
+func (d *Dataset) sharesArraysWith(other *Dataset) bool {
+	a, b := *d, *other
+	a.Splits, b.Splits = nil, nil
+	return slices.EqualFunc(a.arrays(), b.arrays(), func(x, y array) bool {
+		return x.section == y.section && sameMemory(x.body, y.body)
+	}) && a.Meta.NumClasses == b.Meta.NumClasses && a.Meta.Undirected == b.Meta.Undirected
+}
+
+// filesAlone tells whether the large arrays are those of the files.
+func (d *Dataset) filesAlone() bool {
+	return d.known != nil && !slices.ContainsFunc(d.arrays(), func(a array) bool {
+		small := a.section == labelsFile || strings.HasPrefix(a.section, splitPrefix) || len(a.body) == 0
+		return !small && !d.known.opened(a)
+	})
+}
+
+// knownMark is the mark of the dataset, or "" where the sum of a file is not known.
+func (d *Dataset) knownMark(ctx context.Context) (string, error) {
+	for _, a := range d.arrays() {
+		if !d.known.opened(a) {
+			continue // small, and in memory
+		}
+		if _, ok, err := d.known.sum(a); err != nil || !ok {
+			return "", err
+		}
+	}
+	sums, err := d.sums(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	return d.mark(sums), nil
+}
+
+// mark says that the content with the given sums, and what the metadata promises of
+// it, has passed the checks of this version.
+func (d *Dataset) mark(sums map[string]string) string {
+	all := d.digestsOf(sums)
+	sum := sha256.Sum256(fmt.Appendf(nil, "graphnb checked 1\n%s\n%s\n%s\n%s\n%d %t %t\n",
+		all.Structure, all.Features, all.Splits, sums[labelsFile], d.Classes(), d.Meta.Undirected, d.Meta.OverlappingSplits))
+	return hex.EncodeToString(sum[:])
+}
+
+// checkIndptr is the part of checkGraph that looks at no edge.
+func (d *Dataset) checkIndptr(r *reading) error {
+	p := d.Graph.Indptr
+	for lo := 0; lo < len(p)-1; lo += 16 * checkStep {
+		hi := min(lo+16*checkStep, len(p)-1)
+		if err := r.next(8 * int64(hi-lo)); err != nil {
+			return err
+		}
+		for i := lo; i < hi; i++ {
+			if p[i+1] < p[i] {
+				return d.wrong(indptrFile, "entry %d: it falls from %d to %d", i+1, p[i], p[i+1])
+			}
+		}
+	}
+	return nil
+}
+
+// maxChecked is the number of marks that are kept of a directory: its metadata can be
+// edited, and edited back.
+const maxChecked = 16
+
+// wasChecked tells whether content with the mark has passed.
+func (k *known) wasChecked(mark string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.look()
+	return k.checkedInMeta == mark || slices.Contains(k.keptChecked, mark)
+}
+
+// keepChecked keeps that content with the mark has passed, where its sums are kept
+// or in the metadata.
+func (k *known) keepChecked(mark string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.look()
+	if slices.Contains(k.keptChecked, mark) {
+		return
+	}
+	k.keptChecked = append(k.keptChecked, mark)
+	k.keptChecked = k.keptChecked[max(0, len(k.keptChecked)-maxChecked):]
+	k.writeKept()
+}
