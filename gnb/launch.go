@@ -281,7 +281,8 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 		Threads: o.Threads, Device: deviceName(l.device), Version: Version, Go: runtime.Version(), CPU: cpuClass(o.Precision == "bf16"), Created: now.UTC(),
 	}
 	if d := o.Data; d != nil {
-		c.Dataset, c.DatasetDir, c.Nodes, c.Edges, c.SplitSet = d.Name(), d.Dir(), d.Nodes(), d.Edges(), d.SplitSet()
+		c.Dataset, c.DatasetDir, c.DatasetSource = d.Name(), d.Dir(), d.Meta.Source
+		c.Nodes, c.Edges, c.SplitSet = d.Nodes(), d.Edges(), d.SplitSet()
 	}
 	var id [2]byte
 	if _, err := rand.Read(id[:]); err != nil {

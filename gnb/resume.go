@@ -195,6 +195,9 @@ func (l *launched) change(old Config, step int64) {
 		l.note("changed on the way: %s", sentence(d.made))
 		l.job.Changed = true
 	}
+	if old.Device != c.Device {
+		l.note("its device was %s and is %s: results will agree closely, not to the bit", old.Device, c.Device)
+	}
 	before := ""
 	if d.unrecorded {
 		l.note("which data and code the run had was not recorded; they are taken to be these")

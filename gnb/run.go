@@ -16,24 +16,26 @@ import (
 
 // Config is what a run was started with: config.json in its directory.
 type Config struct {
-	ID           string          `json:"id"`
-	Program      string          `json:"program"`
-	Args         json.RawMessage `json:"args"`
-	Dataset      string          `json:"dataset,omitempty"`
-	DatasetDir   string          `json:"dataset_dir,omitempty"`
-	Nodes        int             `json:"nodes,omitempty"`
-	Edges        int64           `json:"edges,omitempty"`
-	SplitSet     int             `json:"split_set,omitempty"`
-	Seed         uint64          `json:"seed"`
-	Workers      int             `json:"workers"`
-	VirtualRanks int             `json:"virtual_ranks"`
-	Threads      int             `json:"threads"`
-	Device       string          `json:"device"`
-	Precision    string          `json:"precision,omitempty"` // none: float32
-	Version      string          `json:"graphnb_version"`
-	Go           string          `json:"go"`
-	CPU          string          `json:"cpu"`
-	Created      time.Time       `json:"created"`
+	ID         string          `json:"id"`
+	Program    string          `json:"program"`
+	Args       json.RawMessage `json:"args"`
+	Dataset    string          `json:"dataset,omitempty"`
+	DatasetDir string          `json:"dataset_dir,omitempty"`
+	// DatasetSource is where the dataset says that it comes from.
+	DatasetSource string    `json:"dataset_source,omitempty"`
+	Nodes         int       `json:"nodes,omitempty"`
+	Edges         int64     `json:"edges,omitempty"`
+	SplitSet      int       `json:"split_set,omitempty"`
+	Seed          uint64    `json:"seed"`
+	Workers       int       `json:"workers"`
+	VirtualRanks  int       `json:"virtual_ranks"`
+	Threads       int       `json:"threads"`
+	Device        string    `json:"device"`
+	Precision     string    `json:"precision,omitempty"` // none: float32
+	Version       string    `json:"graphnb_version"`
+	Go            string    `json:"go"`
+	CPU           string    `json:"cpu"`
+	Created       time.Time `json:"created"`
 	// Identity is nil in a run of a version that did not record it.
 	Identity *Identity `json:"identity,omitempty"`
 	// Changes are what became another one when the run went on, the first ones first.

@@ -159,7 +159,7 @@ func (m *modelFlags) finish(o *gnb.TrainOptions) (gnb.AnyModel, error) {
 }
 
 func runTrain(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8.")
+	fs := out.flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own.")
 	var (
 		o     gnb.TrainOptions
 		model = modelFlagsOf(fs, &o)
@@ -167,10 +167,29 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	)
 	trainFlagsOf(fs, &o)
 	fs.StringVar(&o.Resume, "resume", "", "`run` directory to go on with, or never (default: the last run, if it was interrupted and had the same options)")
+	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "go on with --resume although data or flags differ")
 	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
-	rest, err := out.parse(fs, args, 1, 1)
+	rest, err := out.parse(fs, args, 0, 1)
 	if err != nil {
 		return err
+	}
+	old, err := resumedRun(&o)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		if err := takeFlags(fs, old); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(rest) > 0:
+	case old == nil:
+		return usagef("it takes a DATASET, and got none")
+	case old.DatasetSpec() == "":
+		return usagef("run %s does not know where its dataset %s came from; give DATASET", old.Dir, old.Config.Dataset)
+	default:
+		rest = []string{old.DatasetSpec()}
 	}
 	m, err := model.finish(&o)
 	if err != nil {

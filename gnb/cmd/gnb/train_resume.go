@@ -1,0 +1,76 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// resumedRun is the run that --resume names, nil where it names none.
+func resumedRun(o *gnb.TrainOptions) (*gnb.Run, error) {
+	if o.Resume == "" || o.Resume == gnb.Never {
+		if o.ResumeChanged {
+			return nil, usagef("--resume-changed goes on with the run that --resume names; give its directory")
+		}
+		return nil, nil
+	}
+	o.Resume = runDir(o.Resume)
+	return gnb.OpenRun(o.Resume)
+}
+
+// takeFlags gives the flags of training that are not given the values that a run had, so that
+// "gnb train --resume RUN" alone goes on with it.
+func takeFlags(fs *flag.FlagSet, run *gnb.Run) error {
+	model, had, err := run.TrainOptions()
+	if err != nil {
+		return err
+	}
+	values := flag.NewFlagSet("run", flag.ContinueOnError)
+	values.SetOutput(io.Discard)
+	var o gnb.TrainOptions
+	m := modelFlagsOf(values, &o)
+	trainFlagsOf(values, &o)
+	hops := had.Fanouts
+	o = had
+	*m.model, *m.dropout, m.hops = model, had.Dropout, fanouts{list: hops}
+	// What the options say by -1 the flags say by 0.
+	for _, x := range []*float64{m.dropout, &o.LR} {
+		if *x == -1 {
+			*x = 0
+		}
+	}
+	if o.Epochs == -1 {
+		o.Epochs = 0
+	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if o.Device == "" {
+		given["device"] = true
+	}
+	for _, pair := range [][2]string{{"layers", "fanout"}, {"batch", "batch-per-worker"}} { // one says what the other does
+		if given[pair[0]] || given[pair[1]] {
+			given[pair[0]], given[pair[1]] = true, true
+		}
+	}
+	if !given["split"] {
+		if err := fs.Set("split", strconv.Itoa(run.Config.SplitSet)); err != nil {
+			return err
+		}
+	}
+	values.VisitAll(func(f *flag.Flag) {
+		if given[f.Name] || slices.Contains(free, f.Name) || err != nil {
+			return
+		}
+		if e := fs.Set(f.Name, f.Value.String()); e != nil {
+			err = fmt.Errorf("run %s has --%s %s, which is no value of it: %w", run.Dir, f.Name, f.Value, e)
+		}
+	})
+	return err
+}
+
+// free are the flags that change no result, which are as they are given.
+var free = []string{"threads", "checkpoint-every", "keep", "tensorboard"}
