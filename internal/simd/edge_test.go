@@ -84,6 +84,8 @@ func (e *edge) streams(n int) {
 	e.try("LogSoftmax", n, func() { LogSoftmax(o, x) })
 	e.try("Sum", n, func() { Sum(x) })
 	e.try("Dot", n, func() { Dot(x, y) })
+	e.try("Finite", n, func() { Finite(x) })
+	e.try("NotFinite", n, func() { NotFinite(x) })
 	e.try("SGD", n, func() { SGD(o, x, 0.1, 1, 0) })
 	e.try("Adam", n, func() { Adam(o, x, y, z, &step) })
 	e.try("KeepReLU", n, func() { KeepReLU(o, x, bits, 2) })
