@@ -85,7 +85,7 @@ func runLayer(m Model, f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	defer func() {
 		if r := recover(); r != nil {
 			if err := misuse(r); err != nil {
-				r = &LayerError{Model: fmt.Sprintf("%T", m), Layer: i, Type: layerType(m, i), Err: err}
+				r = &LayerError{Model: fmt.Sprintf("%T", m), Layer: i, Type: LayerType(m, i), Err: err}
 			}
 			panic(r)
 		}
@@ -100,10 +100,12 @@ func runLayer(m Model, f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	return y
 }
 
-// layerType is the Go type of layer i: of element i of the model's first exported
-// slice with an element for each layer.
-func layerType(m Model, i int) string {
-	v := reflect.ValueOf(m)
+// LayerType is the Go type of layer i: of element i of the model's first exported
+// slice with an element for each layer, those of embedded structs too; "" where there is
+// none.
+func LayerType(m Model, i int) string { return layerType(reflect.ValueOf(m), m.NumLayers(), i) }
+
+func layerType(v reflect.Value, layers, i int) string {
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
 	}
@@ -112,7 +114,13 @@ func layerType(m Model, i int) string {
 	}
 	for j := range v.NumField() {
 		s := v.Field(j)
-		if !v.Type().Field(j).IsExported() || s.Kind() != reflect.Slice && s.Kind() != reflect.Array || s.Len() != m.NumLayers() {
+		if f := v.Type().Field(j); f.Anonymous && f.IsExported() {
+			if t := layerType(s, layers, i); t != "" {
+				return t
+			}
+			continue
+		}
+		if !v.Type().Field(j).IsExported() || s.Kind() != reflect.Slice && s.Kind() != reflect.Array || s.Len() != layers {
 			continue
 		}
 		e := s.Index(i)
