@@ -9,12 +9,13 @@ import (
 
 // AdamOptions are the options of Adam. Fields that are 0 have PyTorch's defaults.
 type AdamOptions struct {
-	LR    float64 // 0: 0.001
-	Beta1 float64 // decay of the gradient's mean; 0: 0.9
-	Beta2 float64 // decay of its square's mean; 0: 0.999
-	Eps   float64 // 0: 1e-8
+	LR    float64 // 0 means 0.001, and [None] 0
+	Beta1 float64 // decay of the gradient's mean; 0 means 0.9, and [None] 0
+	Beta2 float64 // decay of its square's mean; 0 means 0.999, and [None] 0
+	Eps   float64 // 0 means 1e-8
 	// WeightDecay is added, times the weight, to the gradient (L2 penalty, Adam)
-	// or, where Decoupled is set, taken from the weight itself (AdamW).
+	// or, where Decoupled is set, taken from the weight itself (AdamW). 0 means none,
+	// but 0.01 in [NewAdamW], where [None] is none.
 	WeightDecay float64
 	Decoupled   bool
 }
@@ -49,6 +50,7 @@ func NewAdam(o AdamOptions) *Adam {
 	checkOption("NewAdam", "Beta1", o.Beta1, aFraction)
 	checkOption("NewAdam", "Beta2", o.Beta2, aFraction)
 	checkOption("NewAdam", "Eps", o.Eps, positive)
+	o.WeightDecay = orDefault(o.WeightDecay, 0)
 	checkOption("NewAdam", "WeightDecay", o.WeightDecay, notNegative)
 	return &Adam{o: o}
 }
@@ -57,7 +59,9 @@ func NewAdam(o AdamOptions) *Adam {
 // otherwise, as torch.optim.AdamW.
 func NewAdamW(o AdamOptions) *Adam {
 	o.Decoupled = true
-	o.WeightDecay = orDefault(o.WeightDecay, 0.01)
+	if o.WeightDecay == 0 {
+		o.WeightDecay = 0.01
+	}
 	return NewAdam(o)
 }
 

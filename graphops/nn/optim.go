@@ -119,7 +119,7 @@ func checkStep(op string, w, g []float32, state ...*[]float32) {
 const (
 	notNegative = "0 or more"
 	positive    = "above 0"
-	aFraction   = "above 0 and below 1"
+	aFraction   = "0 or more and below 1"
 )
 
 func checkOption(op, name string, v float64, within string) {
@@ -130,16 +130,23 @@ func checkOption(op, name string, v float64, within string) {
 	case positive:
 		ok = ok && v > 0
 	case aFraction:
-		ok = ok && v > 0 && v < 1
+		ok = ok && v >= 0 && v < 1
 	}
 	if !ok {
 		fail(op, "%s is %v; it must be a number, %s", name, v, within)
 	}
 }
 
+// None says zero to an option whose zero means a default.
+const None = -1
+
+// orDefault is v with its default, and 0 where it is None.
 func orDefault(v, def float64) float64 {
-	if v == 0 {
+	switch v {
+	case 0:
 		return def
+	case None:
+		return 0
 	}
 	return v
 }

@@ -200,12 +200,12 @@ func TestOptimizerStateErrors(t *testing.T) {
 func TestOptimizerMisuse(t *testing.T) {
 	t.Parallel()
 	for what, fn := range map[string]func(){
-		"NewAdam: LR is -1":                      func() { NewAdam(AdamOptions{LR: -1}) },
+		"NewAdam: LR is -2":                      func() { NewAdam(AdamOptions{LR: -2}) },
 		"NewAdam: LR is NaN":                     func() { NewAdam(AdamOptions{LR: math.NaN()}) },
 		"NewAdam: Beta1 is 1":                    func() { NewAdam(AdamOptions{Beta1: 1}) },
 		"NewAdam: Beta2 is -0.5":                 func() { NewAdam(AdamOptions{Beta2: -0.5}) },
 		"NewAdam: Eps is +Inf":                   func() { NewAdam(AdamOptions{Eps: math.Inf(1)}) },
-		"NewAdam: WeightDecay is -1":             func() { NewAdamW(AdamOptions{WeightDecay: -1}) },
+		"NewAdam: WeightDecay is -2":             func() { NewAdamW(AdamOptions{WeightDecay: -2}) },
 		"NewSGD: Momentum is -1":                 func() { NewSGD(SGDOptions{Momentum: -1}) },
 		"NewSGD: Nesterov is set":                func() { NewSGD(SGDOptions{Nesterov: true}) },
 		"SetLR: LR is -2":                        func() { NewSGD(SGDOptions{}).SetLR(-2) },
@@ -303,5 +303,33 @@ func TestClip(t *testing.T) {
 	}
 	if norm := ClipNorm(nil, 1, 1); norm != 0 {
 		t.Errorf("the norm of nothing is %v", norm)
+	}
+}
+
+// None is zero where a zero means a default.
+func TestNoneIsZero(t *testing.T) {
+	for name, o := range map[string]Optimizer{
+		"adam": NewAdam(AdamOptions{LR: None, Beta1: None, Beta2: None}), "adamw": NewAdamW(AdamOptions{LR: None, WeightDecay: None}), "sgd": NewSGD(SGDOptions{LR: None}),
+	} {
+		if o.LR() != 0 {
+			t.Errorf("%s: the rate is %v", name, o.LR())
+		}
+		w := []float32{1, -2, 3}
+		o.Step(w, []float32{4, 5, -6}, 1)
+		if w[0] != 1 || w[1] != -2 || w[2] != 3 {
+			t.Errorf("%s: weights moved at a rate of 0: %v", name, w)
+		}
+	}
+	// Without momentum of either kind Adam's step is the rate in the gradient's direction.
+	o, w := NewAdam(AdamOptions{LR: 0.5, Beta1: None, Beta2: None}), []float32{0, 0}
+	o.Step(w, []float32{4, -1e-3}, 1)
+	if math.Abs(float64(w[0])+0.5) > 1e-5 || math.Abs(float64(w[1])-0.5) > 1e-4 {
+		t.Errorf("weights %v", w)
+	}
+	if d := NewAdamW(AdamOptions{LR: 1, WeightDecay: None}); d.o.WeightDecay != 0 {
+		t.Errorf("the decay is %v", d.o.WeightDecay)
+	}
+	if d := NewAdamW(AdamOptions{LR: 1}); d.o.WeightDecay != 0.01 {
+		t.Errorf("the decay is %v by default", d.o.WeightDecay)
 	}
 }

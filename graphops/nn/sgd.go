@@ -7,10 +7,10 @@ import (
 
 // SGDOptions are the options of SGD.
 type SGDOptions struct {
-	LR          float64 // 0: 0.001, PyTorch's default
-	Momentum    float64
-	Nesterov    bool // needs Momentum
-	WeightDecay float64
+	LR          float64 // 0 means 0.001, PyTorch's default, and [None] 0
+	Momentum    float64 // 0 means none
+	Nesterov    bool    // needs Momentum
+	WeightDecay float64 // 0 means none
 }
 
 // SGD is stochastic gradient descent
