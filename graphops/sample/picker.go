@@ -45,8 +45,8 @@ type FrontierPicker interface {
 
 // Fanouts is the [Picker] of uniform sampling without replacement: at hop h a
 // node takes Fanouts[h] of its in-edges, or all of them where it has no more or
-// the fanout is -1. Fanouts[0] is the hop next to the seeds (PyG's order; DGL's
-// list reversed).
+// the fanout is -1; 0 takes none. Fanouts[0] is the hop next to the seeds (PyG's order;
+// DGL's list reversed).
 type Fanouts []int
 
 // Hops is the number of fanouts.
@@ -57,7 +57,12 @@ func (f Fanouts) Pick(h *Hop, _ int32, nbrs []int32, out []int32) []int32 {
 	return h.Uniform(len(nbrs), f[h.Index], out)
 }
 
-func (f Fanouts) check() error {
+// Check is the error of fanouts that no sampler takes: more than [MaxHops], or one that is
+// neither -1 nor from 0 to 2^18. It is the only judge of fanouts: whoever takes some asks it.
+func (f Fanouts) Check() error {
+	if len(f) > MaxHops {
+		return fmt.Errorf("sample: there are fanouts of %d hops, but a batch has at most %d", len(f), MaxHops)
+	}
 	for i, k := range f {
 		if k < -1 || k > philox.MaxDraws {
 			return fmt.Errorf("sample: the fanout of hop %d is %d, but a fanout is 0 to %d, or -1 for all in-neighbours", i, k, philox.MaxDraws)

@@ -138,11 +138,11 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 	}
 	switch p := picker.(type) {
 	case Fanouts:
-		if err := p.check(); err != nil {
+		if err := p.Check(); err != nil {
 			return nil, err
 		}
 	case Weighted:
-		if err := p.Fanouts.check(); err != nil {
+		if err := p.Fanouts.Check(); err != nil {
 			return nil, err
 		}
 		if g.Weights == nil && len(g.Indices) > 0 {
