@@ -20,29 +20,31 @@ import (
 // ten in-neighbours a hop for a global batch of 1024 shuffled seeds.
 type Loader struct {
 	// Fanouts[0] is how many in-neighbours are sampled for each seed, Fanouts[1]
-	// for each node reached then, and so on; -1 takes all. The default is 10 for
-	// each layer of the network made last.
+	// for each node reached then, and so on; -1 takes all, 0 none. The default is 10
+	// for each layer of the program's network; networks of several depths have none.
 	Fanouts []int
 	// Sampler is a sampler of your own, in place of Fanouts; Frontier one that
 	// sees a whole frontier, whose results depend on the number of workers.
 	Sampler  Picker
 	Frontier FrontierPicker
-	// Hops is how many hops to sample, where the sampler does not say so itself.
-	// The default is the number of layers of the network made last.
+	// Hops is how many hops to sample, where the sampler does not say so itself; 0
+	// means the number of layers of the program's network, or networks.
 	Hops int
-	// Batch is the number of seeds of a step over all workers. The default is
-	// BatchPerWorker times the number of workers (each virtual rank counts as one),
-	// and 1024 where that is 0 too.
-	Batch          int
+	// Batch is the number of seeds of a step over all workers; 0 means BatchPerWorker
+	// times the number of workers (each virtual rank counts as one), and 1024 where
+	// that is 0 too.
+	Batch int
+	// BatchPerWorker is the number of seeds of a step of each worker or virtual rank; 0
+	// means that Batch says it.
 	BatchPerWorker int
 	// InOrder keeps the split's order; the default shuffles it, differently in
 	// each epoch.
 	InOrder bool
-	// MaxSteps ends the loop after so many steps; 0 means all of the split. No
+	// MaxSteps ends the loop after this many steps; 0 means all of the split. No
 	// node is dropped: the last batch is as long as what is left.
 	MaxSteps int
-	// Ahead is how many batches are prepared ahead of the one in use; the
-	// default is 2. Memory is bounded by it.
+	// Ahead is how many batches are prepared ahead of the one in use; 0 means 2.
+	// Memory is bounded by it.
 	Ahead int
 }
 
@@ -118,24 +120,23 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 	}
 	if l.Batch == 0 {
 		l.Batch = 1024
-		if l.BatchPerWorker > 0 {
-			l.Batch = l.BatchPerWorker * w.World() * w.job.Virtual
+		if l.BatchPerWorker > 0 { // a batch as large as the split is as large as can be
+			ranks := w.World() * w.job.Virtual
+			l.Batch = min(l.BatchPerWorker, max(1, len(ids))) * ranks
 		}
 	}
 	l.Batch = min(l.Batch, max(1, len(ids)))
 	if l.Ahead == 0 {
 		l.Ahead = 2
 	}
-	layers := 0
-	if len(w.nets) > 0 {
-		layers = w.nets[len(w.nets)-1].model.NumLayers()
-	}
 	if l.Hops == 0 && l.Fanouts == nil {
-		l.Hops = layers
+		if l.Hops, err = w.depth(); err != nil && !knowsHops(l.Sampler) {
+			return plan{}, err
+		}
 	}
 	if l.Sampler == nil && l.Frontier == nil {
 		if l.Fanouts == nil {
-			for range layers {
+			for range l.Hops {
 				l.Fanouts = append(l.Fanouts, 10)
 			}
 		}
@@ -152,6 +153,26 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 	}
 	p.Ahead = min(p.Ahead, max(1, p.steps*w.job.Virtual)) // there are no more
 	return p, nil
+}
+
+// depth is the number of layers of the program's networks, 0 where it has none; an error
+// where they differ.
+func (w *Worker) depth() (layers int, err error) {
+	for i, n := range w.nets {
+		switch l := n.model.NumLayers(); {
+		case i == 0:
+			layers = l
+		case l != layers:
+			return 0, fmt.Errorf("gnb: networks %q and %q have %d and %d layers, so a Loader has no default; give it Fanouts, or Hops for a sampler of your own", w.nets[0].name, n.name, layers, l)
+		}
+	}
+	return layers, nil
+}
+
+// knowsHops says whether a sampler says itself how many hops it takes.
+func knowsHops(s Picker) bool {
+	_, ok := s.(interface{ Hops() int })
+	return ok
 }
 
 // Batches loops over the nodes of a split in mini-batches: each step's seeds are
@@ -510,7 +531,8 @@ func (w *Worker) graph() graphops.Slicer {
 
 // FullGraph is the whole graph as one batch, for full-graph training: every
 // layer sees every node and edge, and the result has one row per node. It can be
-// used for any number of steps, outside of loops over batches.
+// used for any number of steps, outside of loops over batches, and by networks of any
+// number of layers. A dataset without labels gives a batch without.
 //
 // Each rank computes all rows: more workers do not make it faster. So that the
 // sum of the ranks' losses is the loss over the split, to the same bits on any
@@ -523,13 +545,12 @@ func (w *Worker) FullGraph(split string) *Batch {
 	if ds.Features() == 0 {
 		w.Fail(fmt.Errorf("gnb: full-graph training needs features, and %s has none", ds.Name()))
 	}
-	w.check(targets(ds))
 	if w.gpu != nil && w.gpu.staged() && ds.X != nil {
 		w.Fail(errors.New("gnb: full-graph training reads the features of all nodes in every step, and neither the device nor the host's memory that can be pinned has room for them: train in mini-batches, on the CPU (Device: \"cpu\"), or make room"))
 	}
 	layers := 1
-	if len(w.nets) > 0 {
-		layers = w.nets[len(w.nets)-1].model.NumLayers()
+	for _, n := range w.nets {
+		layers = max(layers, n.model.NumLayers())
 	}
 	whole := w.graph().Slice(0, ds.Nodes())
 	b := &Batch{
@@ -553,6 +574,9 @@ func (w *Worker) FullGraph(split string) *Batch {
 		for _, v := range b.Seeds {
 			copy(b.Targets[int(v)*m.Cols:], m.Row(int(v)))
 		}
+		return b
+	}
+	if ds.Y == nil {
 		return b
 	}
 	b.Labels = make([]int32, ds.Nodes())

@@ -244,6 +244,10 @@ type gradients interface {
 	note(micro int, loss *nn.Loss)
 	// empty says that the micro-th batch adds nothing.
 	empty(micro int)
+	// loss is the micro-th batch's, after note; known is false where a device has it.
+	loss(micro int) (sum float32, known bool)
+	// own is this rank's gradient of the micro-th batch, nil where a device has it.
+	own(micro int) []float32
 	// sum adds up over all ranks: the tails, and the gradient, which is nil where a
 	// device has it. Where a device has losses of the step too, late brings them, and
 	// the tail is without them. Collective.
@@ -289,6 +293,12 @@ func (g *sharedGradients) note(micro int, loss *nn.Loss) {
 
 func (g *sharedGradients) empty(micro int) { clear(g.r.Slot(micro)) }
 
+func (g *sharedGradients) loss(micro int) (sum float32, known bool) {
+	return g.r.Slot(micro)[g.n.params.Len()+tailLoss], true
+}
+
+func (g *sharedGradients) own(micro int) []float32 { return g.r.Slot(micro)[:g.n.params.Len()] }
+
 func (g *sharedGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, err error) {
 	all, err := g.r.Reduce(w.site("step"))
 	if err != nil {
@@ -320,6 +330,10 @@ func (g *deviceGradients) empty(micro int) {
 	clear(g.tails[tailLen*micro : tailLen*(micro+1)])
 	g.figures[micro] = nil
 }
+
+func (g *deviceGradients) loss(int) (sum float32, known bool) { return 0, false }
+
+func (g *deviceGradients) own(int) []float32 { return nil }
 
 // sum waits for the losses where other ranks want them, which they exchange through
 // the host's memory.

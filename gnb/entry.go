@@ -153,8 +153,14 @@ func (w *Worker) finish() error {
 	if err := w.comm.Barrier(w.site("end of program " + w.job.Program)); err != nil {
 		return err
 	}
-	if w.p.Rank != 0 || w.job.RunDir == "" {
+	if w.p.Rank != 0 {
 		return nil
+	}
+	if err := w.toHost(); err != nil {
+		return err
+	}
+	if err := w.checkNetworks(); err != nil || w.job.RunDir == "" {
+		return err
 	}
 	w.stage(stageSave)
 	if err := w.writeBest(true); err != nil {

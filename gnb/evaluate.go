@@ -16,9 +16,9 @@ import (
 // value is [FullNeighbors].
 type Evaluation struct {
 	// Fanouts samples neighbours instead of taking all, with draws that do not
-	// depend on the epoch, so that epochs can be compared.
+	// depend on the epoch, so that epochs can be compared; nil takes all neighbours.
 	Fanouts []int
-	// Batch is the number of nodes of a sampled step over all workers (1024).
+	// Batch is the number of nodes of a sampled step over all workers; 0 means 1024.
 	Batch int
 	// MaxBatches bounds the sampled batches of each split; 0 means all.
 	MaxBatches int
@@ -36,8 +36,12 @@ type Evaluation struct {
 var FullNeighbors = Evaluation{}
 
 // Sampled evaluates on sampled neighbourhoods, at most maxBatches batches of each
-// split (0 means all).
+// split (0 means all). There is a fanout for each layer; without any [Worker.Evaluate]
+// fails.
 func Sampled(fanouts []int, batch, maxBatches int) Evaluation {
+	if fanouts == nil {
+		fanouts = []int{} // which nil, all neighbours, is not
+	}
 	return Evaluation{Fanouts: fanouts, Batch: batch, MaxBatches: maxBatches}
 }
 
@@ -126,13 +130,20 @@ func (m Metrics) String() string {
 
 // Evaluate measures the network on splits, shared among the workers: every node
 // of a split counts once, whatever the number of workers, and the counts are
-// added exactly. Nodes without a label are skipped. Collective.
+// added exactly. Nodes without a label are skipped. An output that is not finite for a node
+// of the splits ends the run with [ErrNotFinite]. Collective.
 func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics {
 	n := w.netOf(net, "Evaluate")
 	ds := w.Dataset()
 	w.check(targets(ds))
 	if len(splits) == 0 {
 		w.Fail(errors.New(`gnb: Evaluate needs the names of splits, such as "val" and "test"`))
+	}
+	switch {
+	case how.Fanouts != nil && len(how.Fanouts) == 0:
+		w.Fail(fmt.Errorf("gnb: Evaluate got no fanouts to sample by, at %s; give Sampled one for each layer, or take FullNeighbors", callSite()))
+	case how.Fanouts == nil && (how.Batch != 0 || how.MaxBatches != 0):
+		w.Fail(fmt.Errorf("gnb: Evaluate got a batch of %d and at most %d batches, at %s, which an evaluation with all neighbours has not; give it Fanouts, or take FullNeighbors", how.Batch, how.MaxBatches, callSite()))
 	}
 	m := Metrics{Kind: metricKind(ds), withLoss: how.Loss}
 	ids := make([][]int32, len(splits))
@@ -150,6 +161,7 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	} else {
 		w.evaluateSampled(n, how, splits, tallies)
 	}
+	w.watchEvaluation(n, how, tallies)
 	for i, s := range splits {
 		m.Splits = append(m.Splits, tallies[i].join(w, s))
 	}
@@ -230,6 +242,9 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 				return fmt.Errorf("gnb: model %q: %w", n.name, err)
 			}
 			h := m.Data()
+			if w.inspect != nil {
+				w.inspect.layer(i, lo, out, h[lo*out:hi*out])
+			}
 			rows = h
 			cols, input = out, func(f *nn.Fwd) *nn.Tensor { return f.Input(ds.Nodes(), out, h, &nn.Space{}) }
 			return m.Publish(w.site("evaluate"))
@@ -286,6 +301,9 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 			w.check(mapped.Guard(func() error {
 				for r, v := range b.Seeds {
 					tallies[i].add(v, h[r*c:(r+1)*c])
+				}
+				if tallies[i].bad > 0 && w.found == "" {
+					w.found = n.culprit(b, foundAt{0, b.Step}, false)
 				}
 				return nil
 			}))

@@ -145,7 +145,7 @@ func (v Value) String() string {
 }
 
 func (w *Worker) emit(e event) {
-	e.At, e.Total, e.Epoch = w.pos.place(), w.pos.Total, w.pos.Epoch
+	e.At, e.Total, e.Epoch = w.pos.place(), w.pos.Total, w.pos.shown()
 	w.check(w.send(e))
 }
 

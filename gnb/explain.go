@@ -20,22 +20,21 @@ import (
 
 // ExplainOptions say which batch [Explain] looks at, and with what network.
 type ExplainOptions struct {
-	Fanouts []int // [10, 10]; -1 takes all neighbours
+	Fanouts []int // nil means [10, 10]; -1 takes all neighbours
 	// Split, Batch, Epoch and Step choose the seeds where none are given: those of
 	// that step of training with these settings and this Seed, on one worker.
-	Split string // "train"
-	Batch int    // 1024
-	Epoch int
-	Step  int
-	Seed  uint64
-	// Draw is which of the seeds has its neighbourhood drawn, counted from 0.
+	Split string // "" means "train"
+	Batch int    // 0 means 1024
+	Epoch int    // 0 means the first epoch
+	Step  int    // 0 means the epoch's first step
+	Seed  uint64 // 0 means the seed 0
+	// Draw is which of the seeds has its neighbourhood drawn; 0 means the first.
 	Draw int
-	// Model is what is computed on the batch, SAGE by default, with so many Hidden
-	// columns (64) and Dropout (0.5; -1 turns it off).
+	// Model is what is computed on the batch, SAGE by default.
 	Model   AnyModel
-	Hidden  int
-	Dropout float64
-	Threads int // 0: all CPUs
+	Hidden  int     // columns of its hidden layers; 0 means 64
+	Dropout float64 // between its layers; 0 means 0.5, and [None] no dropout
+	Threads int     // 0 means all CPUs
 	Device  string
 	Quiet   bool // shows no picture in a cell
 }
@@ -156,6 +155,15 @@ func (o ExplainOptions) args(ds *Dataset, seeds []int32) (a explainArgs, err err
 	if ds == nil || ds.Graph == nil {
 		return a, errors.New("gnb: Explain needs a dataset with a graph; get one from gnb.Load")
 	}
+	if err := firstError(inBounds(
+		bound{"Batch", o.Batch, 1, maxCount}, bound{"Epoch", o.Epoch, 0, maxEpochs - 1}, bound{"Step", o.Step, 0, maxCount}, bound{"Draw", o.Draw, 0, maxCount},
+		bound{"Hidden", o.Hidden, 1, maxHidden}, bound{"Threads", o.Threads, 1, maxThreads()},
+	), numbers(dropped("Dropout", o.Dropout, true))); err != nil {
+		return a, err
+	}
+	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
+		return a, fmt.Errorf("gnb: Fanouts: %w", err)
+	}
 	model := AnyModel(SAGE)
 	if v := reflect.ValueOf(o.Model); v.IsValid() && !(v.Kind() == reflect.Pointer && v.IsNil()) {
 		model = o.Model
@@ -171,13 +179,11 @@ func (o ExplainOptions) args(ds *Dataset, seeds []int32) (a explainArgs, err err
 		a.Fanouts = []int{10, 10}
 	}
 	a.Sizes = Sizes{
-		In: ds.Features(), Out: max(ds.Classes(), 1), Layers: len(a.Fanouts), Hidden: cmp.Or(o.Hidden, 64), Dropout: max(0, cmp.Or(o.Dropout, 0.5)),
+		In: ds.Features(), Out: max(ds.Classes(), 1), Layers: len(a.Fanouts), Hidden: cmp.Or(o.Hidden, 64), Dropout: orNone(o.Dropout, 0.5),
 	}
 	switch {
 	case len(a.Fanouts) == 0:
 		return a, errors.New("gnb: Explain needs Fanouts, a number of neighbours for each hop")
-	case o.Batch < 0 || o.Epoch < 0 || o.Step < 0 || o.Draw < 0:
-		return a, errors.New("gnb: Explain's Batch, Epoch, Step and Draw cannot be negative")
 	case ds.Features() == 0:
 		return a, fmt.Errorf("gnb: %s has no node features for model %q to compute on; add some to the dataset", ds.Name(), a.Model)
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
-	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 // LaunchOptions say how a program is run. The zero value runs one worker per GPU,
@@ -31,12 +30,13 @@ type LaunchOptions struct {
 	// not copied.
 	Data *Dataset
 	// Workers is the number of worker processes; 0 means what the environment's
-	// GNB_WORKERS says, else one per GPU, else one.
+	// GNB_WORKERS says, else one per GPU, else one. At most 64, or eight a core where
+	// that is more.
 	Workers int
-	// VirtualRanks is the number of virtual ranks of each worker, 1 by default:
-	// runs with the same Workers × VirtualRanks have the same weights to the bit.
+	// VirtualRanks is the number of virtual ranks of each worker; 0 means 1. Runs with
+	// the same Workers × VirtualRanks have the same weights to the bit.
 	VirtualRanks int
-	// Threads is the number of threads of each worker; 0 shares the CPUs evenly.
+	// Threads is the number of threads of each worker; 0 means an even share of the CPUs.
 	Threads int
 	// Device is "auto" (the default), "cpu" or "cuda". Only auto falls back.
 	Device string
@@ -45,7 +45,7 @@ type LaunchOptions struct {
 	// which is faster where the processor has instructions for it (the run says how
 	// it is computed). Weights, optimiser and evaluation stay float32.
 	Precision string
-	// Seed is what every random choice of the run follows from.
+	// Seed is the random seed; 0 means the seed 0.
 	Seed uint64
 	// RunDir is the run's directory, by default a new one in [RunsDir].
 	RunDir string
@@ -61,9 +61,9 @@ type LaunchOptions struct {
 	// config.json lists what changed, when and after which step.
 	ResumeChanged bool
 	// CheckpointEvery is the number of steps between checkpoints; 0 means one a
-	// minute, -1 none.
+	// minute, and [None] no checkpoint.
 	CheckpointEvery int
-	// KeepCheckpoints is how many checkpoints are kept, 3 by default.
+	// KeepCheckpoints is how many checkpoints are kept; 0 means 3.
 	KeepCheckpoints int
 	// TensorBoard also writes the run's metrics for TensorBoard, into the run's
 	// directory while it goes: "tensorboard --logdir runs" shows all such runs. See
@@ -76,7 +76,7 @@ type LaunchOptions struct {
 	// Events is called with what the run reports, one call at a time.
 	Events func(Event)
 	// StallAfter is how long a rank may stay in one stage while the others wait
-	// for it before the run fails, 5 minutes by default.
+	// for it before the run fails; 0 means 5 minutes, and less than 0 for ever.
 	StallAfter time.Duration
 
 	shared   *sharedData // Data, where several runs have it in common
@@ -170,16 +170,8 @@ func launch(ctx context.Context, program string, args json.RawMessage, o LaunchO
 // options checks the options and fills in their defaults.
 func (l *launched) options() error {
 	o := &l.o
-	for _, n := range []struct {
-		name  string
-		value int
-	}{{"Workers", o.Workers}, {"VirtualRanks", o.VirtualRanks}, {"Threads", o.Threads}, {"KeepCheckpoints", o.KeepCheckpoints}} {
-		if n.value < 0 {
-			return fmt.Errorf("gnb: %s is %d and cannot be negative; 0 means the default", n.name, n.value)
-		}
-	}
-	if o.Workers > collective.MaxRanks {
-		return fmt.Errorf("gnb: Workers is %d; a machine has at most %d", o.Workers, collective.MaxRanks)
+	if err := o.inBounds(); err != nil {
+		return err
 	}
 	if d := o.Data; d != nil && d.Graph == nil {
 		return noGraph(d)
@@ -442,7 +434,7 @@ func (l *launched) start(ctx context.Context) (*Run, error) {
 		defer v.watchGPUs(ctx)()
 		err = g.Wait()
 	}
-	err = l.explain(err)
+	err = l.typed(l.explain(err))
 	return l.run, errors.Join(err, v.close(err))
 }
 

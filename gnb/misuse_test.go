@@ -369,10 +369,6 @@ func TestOddRunsTrain(t *testing.T) {
 		"batch larger than the split": {gnb.LaunchOptions{Data: whole, Workers: 2}, plainArgs{gnb.Loader{Batch: math.MaxInt}, 4, 0.01}, 2},
 		"far ahead":                   {gnb.LaunchOptions{Data: whole}, plainArgs{gnb.Loader{Batch: 64, Ahead: math.MaxInt - 10, MaxSteps: 2}, 4, 0.01}, 4},
 		"more workers than seeds":     {gnb.LaunchOptions{Data: without(func(ds *gnb.Dataset) { ds.Splits = map[string][]int32{"train": {1, 2}, "val": {3}} }), Workers: 4}, plainArgs{gnb.Loader{}, 4, 0.01}, 2},
-		"no label anywhere":           {gnb.LaunchOptions{Data: without(func(ds *gnb.Dataset) { ds.Y = bytesOf(300, -1) }), Workers: 2}, plainArgs{gnb.Loader{Batch: 64, MaxSteps: 1}, 4, 0.01}, 2},
-		// A learning rate this large makes the loss infinite, then NaN, which
-		// checkpoints must be able to hold.
-		"diverged": {gnb.LaunchOptions{Data: whole, CheckpointEvery: 1}, plainArgs{gnb.Loader{Batch: 32, MaxSteps: 4}, 4, 1e38}, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -384,9 +380,6 @@ func TestOddRunsTrain(t *testing.T) {
 			}
 			if steps, err := run.Steps(); err != nil || len(steps) != tc.steps {
 				t.Errorf("%d steps, %v; want %d", len(steps), err, tc.steps)
-			}
-			if name == "diverged" && !math.IsNaN(run.Loss()) {
-				t.Errorf("loss %v: the run did not diverge", run.Loss())
 			}
 		})
 	}

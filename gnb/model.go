@@ -3,7 +3,9 @@ package gnb
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -124,6 +126,9 @@ type network struct {
 	// rank's batches in the current step.
 	grads gradients
 	micro int
+	// The batch of the last pass, and the step whose dropout it had.
+	batch   *Batch
+	batchAt foundAt
 	// On a device: the parameters there, whether host memory is behind them, and
 	// the optimiser that stepped them last.
 	dev     deviceWeights
@@ -162,9 +167,12 @@ func (n *network) Params() *nn.Params {
 
 // Forward runs the network on a batch: logits, one row per seed. With it starts
 // a new pass: tensors of the one before are no longer valid.
+//
+// A batch that a sampler of the program's own has made is given as &Batch{Batch: b}: it
+// gets the features of its sources and, unless it has some, the labels of its seeds.
 func (n *network) Forward(b *Batch) *nn.Tensor {
 	f, x := n.Pass(b)
-	out, err := nn.TryForward(n.model, f, b.Blocks, x)
+	out, err := nn.TryForward(n.model, f, b.blocks(n.model.NumLayers()), x)
 	if err != nil {
 		n.w.Fail(fmt.Errorf("gnb: model %q: %w", n.name, err))
 	}
@@ -176,6 +184,7 @@ func (n *network) Forward(b *Batch) *nn.Tensor {
 func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	w := n.w
 	w.checkBatch(b, n.name)
+	w.complete(b)
 	w.stage(stageForward)
 	epoch, step := b.Epoch, b.Step
 	if b.full { // one batch for all steps, each with dropout of its own
@@ -189,7 +198,30 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 		n.ahead = true // running statistics move as layers run
 	}
 	n.fwd.Reset(n.config(true, epoch, step))
+	n.batch, n.batchAt = b, foundAt{epoch, step}
 	return n.fwd, b.input(n.fwd)
+}
+
+// complete gives a batch that no loop has made what loops fetch.
+func (w *Worker) complete(b *Batch) {
+	if b.x != nil || b.Sparse != nil {
+		return
+	}
+	labels, targets := b.Labels, b.Targets
+	w.check(w.fetch(b, nil, nil))
+	b.fetchedInto, b.spare = nil, nil // its memory stays its own
+	if labels != nil || targets != nil {
+		b.Labels, b.Targets = labels, targets
+	}
+}
+
+// blocks are the batch's blocks for so many layers: of the whole graph as many as are
+// asked for.
+func (b *Batch) blocks(layers int) []*graphops.Block {
+	if !b.full || len(b.Blocks) == layers {
+		return b.Blocks
+	}
+	return slices.Repeat(b.Blocks[:1], layers)
 }
 
 // checkBatch finds batches that no network can run on.

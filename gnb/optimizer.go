@@ -20,12 +20,16 @@ type Optimizer struct {
 // Adam is Adam (Kingma and Ba 2015, arXiv:1412.6980) with PyTorch's defaults on
 // the network's parameters.
 func (w *Worker) Adam(net Network, lr float64) *Optimizer {
-	return w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: lr}))
+	o := nn.NewAdam(nn.AdamOptions{})
+	o.SetLR(lr) // a rate of 0 is no default
+	return w.Optimizer(net, o)
 }
 
 // SGD is stochastic gradient descent on the network's parameters.
 func (w *Worker) SGD(net Network, lr float64) *Optimizer {
-	return w.Optimizer(net, nn.NewSGD(nn.SGDOptions{LR: lr}))
+	o := nn.NewSGD(nn.SGDOptions{})
+	o.SetLR(lr) // a rate of 0 is no default
+	return w.Optimizer(net, o)
 }
 
 // Optimizer puts any optimiser of package nn on a network, with its state from
@@ -67,6 +71,9 @@ func (o *Optimizer) resumedLR(st optimState, changed bool) float64 {
 // Clip bounds the norm of the gradient (of the mean loss) over all parameters;
 // 0 turns it off. It returns o.
 func (o *Optimizer) Clip(norm float64) *Optimizer {
+	if err := numbers(rate("Clip's bound", norm, false)); err != nil {
+		o.n.w.Fail(fmt.Errorf("%w, at %s", err, callSite()))
+	}
 	o.clip = norm
 	return o
 }

@@ -25,10 +25,11 @@ type PartitionOptions struct {
 	// Balance is what is the same in all parts: "nodes" (the default), "edges" (the
 	// nodes' in-edges) or the name of a split, such as "train", whose nodes are.
 	Balance string
-	// Imbalance is how much above the mean a part may be; 0 is 0.03.
+	// Imbalance is how much above the mean a part may be; 0 means 0.03, and [None] as
+	// even as can be.
 	Imbalance float64
-	Seed      uint64
-	Threads   int // 0: all CPUs
+	Seed      uint64 // 0 means the seed 0
+	Threads   int    // 0 means all CPUs
 	// Out is a directory to make: partition.json, and parts.npy with the part of
 	// each node as int32. "" writes nothing.
 	Out   string
@@ -69,6 +70,18 @@ func Partition(ctx context.Context, ds *Dataset, parts int, o PartitionOptions) 
 	multigpuEnter()
 	if ds == nil {
 		return r, errors.New("gnb: there is no dataset to divide: Load one first")
+	}
+	if ds.Graph == nil {
+		return r, noGraph(ds)
+	}
+	if err := firstError(
+		inBounds(bound{"Threads", o.Threads, 1, maxThreads()}),
+		numbers(numberBound{name: "Imbalance", value: o.Imbalance, high: 1e6, none: true, what: "how much above the mean a part may be, such as 0.03"}),
+	); err != nil {
+		return r, err
+	}
+	if o.Imbalance == None {
+		o.Imbalance = 1e-9
 	}
 	if o.Out != "" {
 		if _, err := os.Lstat(o.Out); err == nil {

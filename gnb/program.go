@@ -20,7 +20,8 @@ type ProgramOf[A any] struct {
 
 // Program declares a training loop of your own under a name that must be unique
 // in the program. Each worker runs it once; args is what [Launch] was given,
-// after a trip through JSON. Declare it at package level.
+// after a trip through JSON: Launch refuses arguments of which a part would not arrive,
+// such as unexported fields that are set. Declare it at package level.
 func Program[A any](name string, run func(w *Worker, args A) error) *ProgramOf[A] {
 	programs.add(name, run != nil, run, programDef{name, func(w *Worker, raw json.RawMessage) error {
 		var args A
@@ -50,9 +51,9 @@ func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions
 	if p == nil {
 		return nil, errors.New("gnb: Launch needs a program; declare one with gnb.Program")
 	}
-	raw, err := json.Marshal(args)
+	raw, err := encodeArgs(p.name, args)
 	if err != nil {
-		return nil, fmt.Errorf("gnb: the arguments of program %q cannot be sent to workers: %w; keep to fields that encoding/json can encode", p.name, err)
+		return nil, err
 	}
 	return launch(ctx, p.name, raw, o, true)
 }

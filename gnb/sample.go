@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/simd"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -60,14 +61,14 @@ func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o Launch
 
 // SampleOptions say what [Sample] samples.
 type SampleOptions struct {
-	Fanouts []int  // [10, 10]
-	Split   string // "train"
-	Batch   int    // seeds of a step over all workers, 1024
-	Seed    uint64
-	Epoch   int
-	Steps   int // 0: the whole split
-	Workers int // 1
-	Threads int // of each worker; 0 shares the CPUs
+	Fanouts []int  // nil means [10, 10]
+	Split   string // "" means "train"
+	Batch   int    // seeds of a step over all workers; 0 means 1024
+	Seed    uint64 // 0 means the seed 0
+	Epoch   int    // 0 means the first epoch
+	Steps   int    // 0 means the whole split
+	Workers int    // 0 means 1
+	Threads int    // of each worker; 0 means an even share of the CPUs
 	Device  string
 	Quiet   bool
 }
@@ -113,8 +114,13 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	if ds == nil {
 		return r, errors.New("gnb: Sample needs a dataset; get one from gnb.Load")
 	}
-	if o.Epoch < 0 || o.Steps < 0 || o.Batch < 0 || o.Workers < 0 {
-		return r, errors.New("gnb: Epoch, Steps, Batch and Workers cannot be negative")
+	if err := firstError(inBounds(
+		bound{"Epoch", o.Epoch, 0, maxEpochs - 1}, bound{"Steps", o.Steps, 0, maxCount}, bound{"Batch", o.Batch, 1, maxCount},
+	), LaunchOptions{Workers: o.Workers, Threads: o.Threads}.inBounds()); err != nil {
+		return r, err
+	}
+	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
+		return r, fmt.Errorf("gnb: Fanouts: %w", err)
 	}
 	args := sampleArgs{o.Fanouts, cmp.Or(o.Split, "train"), cmp.Or(o.Batch, 1024), o.Epoch, o.Steps}
 	if args.Fanouts == nil {
@@ -185,8 +191,8 @@ func (d *runDigest) report(w *Worker) {
 
 // InferOptions say how [Infer] computes.
 type InferOptions struct {
-	Workers int // 0: one per GPU, else one
-	Threads int
+	Workers int // 0 means one per GPU, else one
+	Threads int // of each worker; 0 means an even share of the CPUs
 	Device  string
 	Final   bool // the final weights, where best.safetensors would be taken
 	Quiet   bool
@@ -222,7 +228,8 @@ type inferArgs struct {
 // Infer computes a trained run's output for every node of a dataset, with all
 // neighbours, shared among workers, and writes it to a NumPy file: float32
 // [nodes, classes], the logits. The run's weights at the best validation accuracy
-// are taken where it has them, else the final ones.
+// are taken where it has them, else the final ones. Nothing is written where a node's
+// output is not finite: the error, [ErrNotFinite], says what came of which layer.
 func Infer(ctx context.Context, run *Run, ds *Dataset, out string, o InferOptions) (InferResult, error) {
 	multigpuEnter()
 	var r InferResult
@@ -266,10 +273,12 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	logits := w.layerwise(net.network)
 	defer logits.Release()
 	w.Result("seconds", time.Since(start).Seconds())
+	cols := net.outCols
+	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
+	w.watchRows(net.network, !simd.Finite(logits.Data()[lo*cols:hi*cols]))
 	if w.Rank() != 0 {
 		return nil
 	}
-	cols := net.outCols
 	if targets(w.ds) == nil {
 		t := &tally{kind: metricKind(w.ds), ds: w.ds}
 		for v := range w.ds.Nodes() {

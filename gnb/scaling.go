@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
-	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/multigpu"
@@ -30,14 +29,14 @@ type ScalingOptions struct {
 	// workers do more work in a step. The default, strong scaling, divides the same
 	// batch (Batch, 1024) among them.
 	Weak bool
-	// Repeats is how often each number of workers is measured, 5 by default, in
-	// turn with the others, so that a machine that grows slower does so for all.
-	// What counts is the median.
+	// Repeats is how often each number of workers is measured; 0 means 5. They take
+	// turns, so that a machine that grows slower does so for all. What counts is the
+	// median.
 	Repeats int
-	// Steps is the number of steps that are timed, 30 by default, after WarmUp
-	// others, 5 by default. Steps beyond the training split go on in its next
-	// round.
-	Steps  int
+	// Steps is the number of steps that are timed; 0 means 30. Steps beyond the
+	// training split go on in its next round.
+	Steps int
+	// WarmUp is the number of steps before them; 0 means 5.
 	WarmUp int
 }
 
@@ -159,6 +158,11 @@ type scalingArgs struct {
 
 func (o ScalingOptions) scalingArgs(ds *Dataset, model string, workers []int) (scalingArgs, error) {
 	var a scalingArgs
+	if err := firstError(inBounds(
+		bound{"Repeats", o.Repeats, 1, maxCount}, bound{"Steps", o.Steps, 1, maxCount}, bound{"WarmUp", o.WarmUp, 1, maxCount},
+	), LaunchOptions{VirtualRanks: o.VirtualRanks, Threads: o.Threads}.inBounds()); err != nil {
+		return a, err
+	}
 	switch {
 	case len(workers) == 0:
 		return a, errors.New("gnb: Scaling needs the numbers of workers to measure, such as []int{1, 2, 4}")
@@ -166,8 +170,6 @@ func (o ScalingOptions) scalingArgs(ds *Dataset, model string, workers []int) (s
 		return a, fmt.Errorf("gnb: Scaling takes different numbers of workers of 1 or more, and got %v", workers)
 	case o.Workers != 0 || o.RunDir != "" || o.Resume != "" || o.Digest:
 		return a, errors.New("gnb: Scaling starts short runs of its own: leave Workers, RunDir, Resume and Digest out of its options")
-	case o.Repeats < 0 || o.Steps < 0 || o.WarmUp < 0 || o.Threads < 0:
-		return a, errors.New("gnb: Repeats, Steps, WarmUp and Threads cannot be negative; 0 means the default")
 	case o.Weak && o.Batch > 0:
 		return a, fmt.Errorf("gnb: Batch (%d, over all workers) cannot stay the same in weak scaling; set BatchPerWorker", o.Batch)
 	case !o.Weak && o.BatchPerWorker > 0:
@@ -184,6 +186,9 @@ func (o ScalingOptions) scalingArgs(ds *Dataset, model string, workers []int) (s
 	}
 	ids, err := ds.Split("train")
 	if err != nil {
+		return a, err
+	}
+	if err := (LaunchOptions{Workers: slices.Max(workers)}).inBounds(); err != nil {
 		return a, err
 	}
 	if most := slices.Max(workers); len(ids) < most || o.Weak && len(ids) < most*max(1, o.VirtualRanks)*o.BatchPerWorker {
@@ -274,7 +279,7 @@ func ratio(a, b float64) float64 {
 // device has brought the step's loss.
 var scalingProgram = Program("gnb.scaling", func(w *Worker, a scalingArgs) error {
 	net := w.Network(a.Model, a.Sizes)
-	opt := w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: a.LR, WeightDecay: a.WeightDecay})).Clip(a.ClipNorm)
+	opt := a.optimizer(w, net)
 	loader := Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}
 	p, err := w.plan("train", loader)
 	if err != nil {

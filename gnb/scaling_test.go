@@ -132,7 +132,7 @@ func TestScalingRefuses(t *testing.T) {
 		{"no workers", nil, nil, "[]int{1, 2, 4}"},
 		{"no worker", nil, []int{0, 1}, "1 or more"},
 		{"twice", nil, []int{2, 1, 2}, "different"},
-		{"too many", nil, []int{1, 100000}, "too few"},
+		{"too many", nil, []int{1, 100000}, "Workers is 100000; it is 1 to"},
 		{"workers set", func(o *gnb.ScalingOptions) { o.Workers = 2 }, []int{1}, "leave Workers"},
 		{"directory set", func(o *gnb.ScalingOptions) { o.RunDir = "run" }, []int{1}, "RunDir"},
 		{"repeats", func(o *gnb.ScalingOptions) { o.Repeats = -1 }, []int{1}, "negative"},

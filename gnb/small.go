@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-
-	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 // Small is the name of the dataset to use: name, or, where the environment has
@@ -28,8 +26,8 @@ func workersWanted() (int, error) {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > collective.MaxRanks {
-		return 0, fmt.Errorf("gnb: the environment variable GNB_WORKERS is %q; it is the number of workers of runs that do not say theirs, 1 to %d", text, collective.MaxRanks)
+	if err != nil || n < 1 || n > maxWorkers() {
+		return 0, fmt.Errorf("gnb: the environment variable GNB_WORKERS is %q; it is the number of workers of runs that do not say theirs, 1 to %d", text, maxWorkers())
 	}
 	return n, nil
 }

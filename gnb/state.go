@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/internal/simd"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
@@ -150,7 +151,7 @@ func (w *Worker) state() (checkpointState, []safetensors.Tensor, error) {
 			ts = append(ts, safetensors.Tensor{Name: fmt.Sprintf("optimizer%d.%s", i, s.Name), Shape: []int{len(s.Data)}, F32: s.Data})
 		}
 	}
-	return st, ts, nil
+	return st, ts, w.checkTensors(ts)
 }
 
 // snapshot is a copy of what a checkpoint holds, of a boundary that the program
@@ -360,6 +361,9 @@ func (w *Worker) loadNetwork(n *network) error {
 		if !ok || len(v) != len(p.W) {
 			return fmt.Errorf("gnb: the checkpoint does not fit model %q: parameter %s has %d values there and %d here; resume with the sizes the run had, or start anew (Resume: gnb.Never)", n.name, p.Name, len(v), len(p.W))
 		}
+		if i := simd.NotFinite(v); i >= 0 {
+			return fmt.Errorf("gnb: the checkpoint's parameter %s of model %q has %v; start anew (Resume: gnb.Never), with a lower learning rate or ClipNorm", p.Name, n.name, v[i])
+		}
 		copy(p.W, v)
 	}
 	if list := n.params.List(); there != len(list) {
@@ -398,10 +402,11 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 	if math.IsNaN(value) || ok && value <= float64(old) {
 		return false
 	}
-	w.best[key] = number(value)
+	w.best[key], w.best[bestEpochKey(n)] = number(value), number(w.pos.shown())
 	if w.p.Rank == 0 && w.job.RunDir != "" {
 		w.stage(stageSave)
 		w.check(n.toHost())
+		w.check(w.checkTensors(n.tensors(n.prefix())))
 		w.keepBest(n)
 		w.check(w.writeBest(false))
 		w.stage(stageProgram)

@@ -35,11 +35,10 @@ type SweepOptions struct {
 	//     after MinEpochs, MinEpochs·Reduction, MinEpochs·Reduction², … epochs is
 	//     stopped there.
 	Method string
-	// Trials is how many there are in all, those of a sweep that goes on included:
-	// 20 by default, and the whole grid of a grid search.
+	// Trials is how many there are in all, those of a sweep that goes on included;
+	// 0 means 20, and the whole grid of a grid search.
 	Trials int
-	// Parallel is how many trials go at a time, 1 by default; the CPUs are shared
-	// among them where TrainOptions.Threads does not say otherwise. "tpe" and
+	// Parallel is how many trials go at a time; 0 means 1. The CPUs are shared among them where TrainOptions.Threads does not say otherwise. "tpe" and
 	// "asha" learn from the trials up to number N - Parallel when they make and
 	// judge trial N, so what they do depends on Parallel, and never on which trial
 	// was faster. With the other methods Parallel changes nothing but the time.
@@ -47,20 +46,21 @@ type SweepOptions struct {
 	// Workers has an even share of them, and one for whose workers too few are free
 	// waits for them (GNB_CUDA_SHARE=1 has workers share GPUs instead).
 	Parallel int
-	// Seed is what all proposals follow from. Runs have the seed that the function
-	// gives them.
+	// Seed is the random seed of all proposals; 0 means the seed 0. Runs have the seed
+	// that the function gives them.
 	Seed uint64
 	// Metric is a value of the runs' results by name, by default what the dataset is
 	// measured by on the validation split, such as "val_accuracy". Minimize looks
 	// for the lowest, as for "val_loss".
 	Metric   string
 	Minimize bool
-	// Levels is how many values of a continuous range a grid takes, ends included,
-	// 5 by default.
+	// Levels is how many values of a continuous range a grid takes, ends included; 0
+	// means 5.
 	Levels int
-	// MinEpochs and Reduction are those of "asha": by default a 27th of the first
-	// trial's epochs, at least 1, and 3.
+	// MinEpochs is the number of epochs before "asha" stops a trial; 0 means a 27th of
+	// the first trial's epochs, at least 1.
 	MinEpochs int
+	// Reduction is how many times fewer trials go on at each of asha's stages; 0 means 3.
 	Reduction int
 	// Dir is the sweep's directory, by default a new one in [RunsDir]. If there is
 	// a sweep in it, that one goes on.
@@ -260,10 +260,12 @@ func newSweep(ds *Dataset, model AnyModel, f func(*Trial) TrainOptions, o SweepO
 		return nil, errors.New("gnb: Sweep needs a function that makes a trial's options")
 	case !slices.Contains(methods, o.Method):
 		return nil, fmt.Errorf("gnb: Method is %q; it is one of %s", o.Method, strings.Join(methods, ", "))
-	case o.Trials < 0 || o.Parallel < 0 || o.Levels < 0 || o.MinEpochs < 0:
-		return nil, errors.New("gnb: Trials, Parallel, Levels and MinEpochs cannot be negative; 0 means the default")
-	case o.Reduction < 0 || o.Reduction == 1:
-		return nil, fmt.Errorf("gnb: Reduction is %d; it is 2 or more, or 0 for 3", o.Reduction)
+	}
+	if err := inBounds(
+		bound{"Trials", o.Trials, 1, maxTrials}, bound{"Parallel", o.Parallel, 1, maxWorkers()}, bound{"Levels", o.Levels, 1, maxTrials},
+		bound{"MinEpochs", o.MinEpochs, 1, maxEpochs}, bound{"Reduction", o.Reduction, 2, maxEpochs},
+	); err != nil {
+		return nil, err
 	}
 	if o.Trials == 0 {
 		o.Trials = 20

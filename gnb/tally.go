@@ -45,6 +45,7 @@ type tally struct {
 
 	withLoss bool
 	loss     lossSum
+	bad      int64 // rows with numbers that are not finite
 }
 
 // lossSum adds losses in integers, units of 2^-24, so that the sum is the same to
@@ -101,6 +102,10 @@ func targets(ds *Dataset) error {
 
 // add counts node v, whose output is row.
 func (t *tally) add(v int32, row []float32) {
+	if !rowFinite(row) {
+		t.bad++
+		return
+	}
 	if m := t.ds.YM; m != nil {
 		t.addMulti(row, m.Row(int(v)))
 		return

@@ -5,11 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/mapped"
 )
 
 // TrainOptions say how [Train] trains. The zero value trains GraphSAGE-sized
@@ -17,16 +18,19 @@ import (
 // 10 epochs, Adam with learning rate 0.01, dropout 0.5, exact evaluation of the
 // validation and test split after every epoch.
 type TrainOptions struct {
-	Layers int // 2; the number of Fanouts where those are given
-	Hidden int // 64
-	// Dropout is the share of activations dropped between layers, 0.5 by default;
-	// -1 turns it off.
+	// Layers is the number of layers; 0 means as many as there are Fanouts, else 2.
+	Layers int
+	// Hidden is the width of the hidden layers; 0 means 64.
+	Hidden int
+	// Dropout is the share of activations dropped between layers; 0 means 0.5, and
+	// [None] no dropout.
 	Dropout float64
-	// InputDropout is dropped from the first layer's input, 0 by default.
+	// InputDropout is the share of the first layer's input that is dropped; 0 means none.
 	InputDropout float64
-	// Heads is the number of attention heads of a GAT, OutHeads that of its last
-	// layer (Heads); Hidden is all heads together.
-	Heads    int
+	// Heads is the number of attention heads of a GAT; 0 means 1. Hidden is all heads
+	// together.
+	Heads int
+	// OutHeads is the number of heads of a GAT's last layer; 0 means Heads.
 	OutHeads int
 	// Norm between layers is "", "layer" or "batch"; Residual adds each layer's
 	// input to its output.
@@ -35,27 +39,35 @@ type TrainOptions struct {
 	// BatchDegrees lets a GCN normalise by the sampled batch's degrees instead of
 	// the full graph's, as PyG does.
 	BatchDegrees bool
-	// Fanouts[0] is the hop next to the seeds; -1 takes all neighbours.
+	// Fanouts[0] is the hop next to the seeds; -1 takes all neighbours, 0 none.
 	Fanouts []int
-	// Batch is the number of seeds of a step over all workers (1024), or
-	// BatchPerWorker of each worker or virtual rank.
-	Batch          int
+	// Batch is the number of seeds of a step over all workers; 0 means 1024, or what
+	// BatchPerWorker says.
+	Batch int
+	// BatchPerWorker is the number of seeds of a step of each worker or virtual rank,
+	// instead of Batch; 0 means that Batch says it.
 	BatchPerWorker int
-	Epochs         int     // 10; -1 for none: evaluate the start only
-	LR             float64 // 0.01
-	WeightDecay    float64
-	ClipNorm       float64
+	// Epochs is the number of epochs; 0 means 10, and [None] no epoch: the start is
+	// evaluated and kept.
+	Epochs int
+	// LR is the learning rate of Adam; 0 means 0.01, and [None] a rate of 0.
+	LR float64
+	// WeightDecay is added, times the weight, to the gradient; 0 means none.
+	WeightDecay float64
+	// ClipNorm bounds the gradient's norm; 0 means no bound.
+	ClipNorm float64
 	// Eval is "full" (the default: exact, with all neighbours), "sampled" (with
-	// Fanouts) or "none"; EvalEvery is the number of epochs between evaluations
-	// (1), EvalBatches bounds a sampled one.
-	Eval        string
-	EvalEvery   int
+	// Fanouts) or "none".
+	Eval string
+	// EvalEvery is the number of epochs between evaluations; 0 means 1.
+	EvalEvery int
+	// EvalBatches bounds the batches of a sampled evaluation; 0 means all.
 	EvalBatches int
 	// BestBy chooses the epoch whose weights and metrics the run reports, on the
 	// validation split: "metric" (the default), the best, or "loss", the lowest.
-	// Patience ends the run at the first evaluation so many epochs after the best
-	// one; 0 never does.
-	BestBy   string
+	BestBy string
+	// Patience ends the run at the first evaluation this many epochs after the best
+	// one; 0 means never.
 	Patience int
 	// Digest also computes the digest of everything that was sampled, the same
 	// for every number of workers, and counts edges without repetition. It costs
@@ -63,17 +75,17 @@ type TrainOptions struct {
 	Digest bool
 
 	// How the run is launched; see [LaunchOptions].
-	Workers         int
-	VirtualRanks    int
-	Threads         int
+	Workers         int // 0 means one per GPU, else one
+	VirtualRanks    int // 0 means 1
+	Threads         int // 0 means an even share of the CPUs
 	Device          string
 	Precision       string
-	Seed            uint64
+	Seed            uint64 // 0 means the seed 0
 	RunDir          string
 	Resume          string
 	ResumeChanged   bool
-	CheckpointEvery int
-	KeepCheckpoints int
+	CheckpointEvery int // 0 means one a minute, and [None] no checkpoint
+	KeepCheckpoints int // 0 means 3
 	TensorBoard     bool
 	Quiet           bool
 	Events          func(Event) `json:"-"`
@@ -98,72 +110,105 @@ type trainArgs struct {
 	Digest         bool
 }
 
+// within is the error of the first option of numbers that is out of its bounds.
+func (o TrainOptions) within() error {
+	epochs := o.Epochs
+	if epochs == None {
+		epochs = 0
+	}
+	if err := inBounds(
+		bound{"Layers", o.Layers, 1, maxLayers}, bound{"Hidden", o.Hidden, 1, maxHidden},
+		bound{"Heads", o.Heads, 1, maxHidden}, bound{"OutHeads", o.OutHeads, 1, maxHidden},
+		bound{"Batch", o.Batch, 1, maxCount}, bound{"BatchPerWorker", o.BatchPerWorker, 1, maxCount},
+		bound{"Epochs", epochs, 1, maxEpochs}, bound{"EvalEvery", o.EvalEvery, 1, maxEpochs}, bound{"EvalBatches", o.EvalBatches, 0, maxCount},
+		bound{"Patience", o.Patience, 0, maxEpochs},
+	); err != nil {
+		return err
+	}
+	return numbers(
+		dropped("Dropout", o.Dropout, true), dropped("InputDropout", o.InputDropout, false),
+		rate("LR", o.LR, true), rate("WeightDecay", o.WeightDecay, false), rate("ClipNorm", o.ClipNorm, false),
+	)
+}
+
 func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	if ds == nil {
 		return trainArgs{}, errors.New("gnb: Train needs a dataset; get one from gnb.Load")
+	}
+	if err := o.within(); err != nil {
+		return trainArgs{}, err
 	}
 	switch {
 	case ds.Features() == 0:
 		return trainArgs{}, fmt.Errorf("gnb: %s has no node features to train on; convert it with features (gnb data convert --features)", ds.Name())
 	case targets(ds) != nil:
 		return trainArgs{}, targets(ds)
-	case o.InputDropout < 0 || o.InputDropout >= 1 || math.IsNaN(o.InputDropout):
-		return trainArgs{}, fmt.Errorf("gnb: InputDropout is %v; it is the share of the input to drop, from 0 to below 1", o.InputDropout)
 	case o.Norm != "" && o.Norm != "layer" && o.Norm != "batch":
 		return trainArgs{}, fmt.Errorf(`gnb: Norm is %q; it is "", "layer" or "batch"`, o.Norm)
-	case o.Heads < 0 || o.OutHeads < 0:
-		return trainArgs{}, errors.New("gnb: Heads and OutHeads cannot be negative")
 	case o.Heads > 0 && cmp.Or(o.Hidden, 64)%o.Heads != 0:
 		return trainArgs{}, fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", cmp.Or(o.Hidden, 64), o.Heads)
-	case o.Layers < 0 || o.Hidden < 0 || o.EvalEvery < 0 || o.EvalBatches < 0:
-		return trainArgs{}, errors.New("gnb: Layers, Hidden, EvalEvery and EvalBatches cannot be negative; 0 means the default")
 	case o.BestBy != "" && o.BestBy != "metric" && o.BestBy != "loss":
 		return trainArgs{}, fmt.Errorf(`gnb: BestBy is %q; it is "metric" or "loss"`, o.BestBy)
-	case o.Patience < 0:
-		return trainArgs{}, fmt.Errorf("gnb: Patience is %d epochs; it cannot be negative, and 0 means without end", o.Patience)
-	case o.Dropout >= 1 || (o.Dropout < 0 && o.Dropout != -1) || math.IsNaN(o.Dropout):
-		return trainArgs{}, fmt.Errorf("gnb: Dropout is %v; it is the share of activations to drop, from 0 to below 1, or -1 for none", o.Dropout)
-	case o.LR < 0 || o.WeightDecay < 0 || o.ClipNorm < 0 || math.IsNaN(o.LR+o.WeightDecay+o.ClipNorm):
-		return trainArgs{}, errors.New("gnb: LR, WeightDecay and ClipNorm cannot be negative")
 	case o.Layers > 0 && o.Fanouts != nil && o.Layers != len(o.Fanouts):
 		return trainArgs{}, fmt.Errorf("gnb: %d layers and %d fanouts %v; a layer needs a fanout", o.Layers, len(o.Fanouts), o.Fanouts)
 	case o.Batch > 0 && o.BatchPerWorker > 0:
 		return trainArgs{}, fmt.Errorf("gnb: Batch (%d, over all workers) or BatchPerWorker (%d), not both", o.Batch, o.BatchPerWorker)
 	}
-	for _, f := range o.Fanouts {
-		if f < -1 || f == 0 {
-			return trainArgs{}, fmt.Errorf("gnb: a fanout is %d; it is the number of neighbours to sample, or -1 for all", f)
-		}
+	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
+		return trainArgs{}, fmt.Errorf("gnb: Fanouts: %w", err)
 	}
 	switch o.Eval = cmp.Or(o.Eval, "full"); o.Eval {
 	case "full", "sampled", "none":
 	default:
 		return trainArgs{}, fmt.Errorf(`gnb: Eval is %q; it is "full", "sampled" or "none"`, o.Eval)
 	}
-	if ids, err := ds.Split("train"); err != nil {
+	if err := labelled(ds, "train"); err != nil {
 		return trainArgs{}, err
-	} else if len(ids) == 0 {
-		return trainArgs{}, fmt.Errorf("gnb: %s's split \"train\" is empty: there is nothing to train on", ds.Name())
 	}
 	layers := cmp.Or(o.Layers, len(o.Fanouts), 2)
 	fanouts := slices.Clone(o.Fanouts)
 	for len(fanouts) < layers {
 		fanouts = append(fanouts, 10)
 	}
-	dropout := cmp.Or(o.Dropout, 0.5)
-	if dropout < 0 {
-		dropout = 0
-	}
 	return trainArgs{
 		Model: model,
 		Sizes: Sizes{
-			In: ds.Features(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: dropout,
+			In: ds.Features(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: orNone(o.Dropout, 0.5),
 			InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
 		Fanouts: fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker,
-		Epochs: max(0, cmp.Or(o.Epochs, 10)), LR: cmp.Or(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+		Epochs: orNone(o.Epochs, 10), LR: orNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, Digest: o.Digest,
 	}, nil
+}
+
+// labelled is the error of a split without a node that has a label. It looks at nodes up to
+// the first one that has.
+func labelled(ds *Dataset, split string) error {
+	ids, err := ds.Split(split)
+	switch {
+	case err != nil:
+		return err
+	case len(ids) == 0:
+		return fmt.Errorf("gnb: %s's split %q is empty: there is nothing to train on", ds.Name(), split)
+	}
+	has := func(v int32) bool {
+		switch {
+		case v < 0 || ds.YM == nil && int(v) >= len(ds.Y) || ds.YM != nil && int(v) >= ds.YM.Rows:
+			return true // the check of the dataset, or the worker, says what is wrong
+		case ds.YM != nil:
+			return slices.ContainsFunc(ds.YM.Row(int(v)), func(y int8) bool { return y >= 0 })
+		}
+		return ds.Y[v] >= 0
+	}
+	found := false
+	if err := mapped.Guard(func() error {
+		found = slices.ContainsFunc(ids, has)
+		return nil
+	}); err != nil || found {
+		return err
+	}
+	return fmt.Errorf("gnb: none of the %d nodes of %s's split %q has a label: there is nothing to train on; give labels to some of them, or make the split of nodes that have one (gnb data convert)", len(ids), ds.Name(), split)
 }
 
 // Train trains a model on a dataset by neighbour sampling, showing loss, accuracy
@@ -202,7 +247,7 @@ func train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions, sha
 // trainProgram is Train, written with what this package exports.
 var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	net := w.Network(a.Model, a.Sizes)
-	opt := w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: a.LR, WeightDecay: a.WeightDecay})).Clip(a.ClipNorm)
+	opt := a.optimizer(w, net)
 	loader := Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}
 	how := FullNeighbors
 	if a.Eval == "sampled" {
@@ -218,6 +263,29 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	}
 	best := map[string]float64{}
 	w.Keep("best", &best)
+	// evaluate measures the network, and says whether it is the best so far.
+	evaluate := func() bool {
+		m := w.Evaluate(net, how, splits...)
+		score := m.Splits[0].Value()
+		if a.ByLoss {
+			score = -m.Splits[0].Loss
+		}
+		if !w.SaveBest(net, score) {
+			return false
+		}
+		for i, s := range m.Splits {
+			if s.Count > 0 {
+				best[s.Split+"_"+m.Kind] = s.Value()
+			}
+			if a.ByLoss && i == 0 {
+				best[s.Split+"_loss"] = s.Loss
+			}
+		}
+		return true
+	}
+	if a.Epochs == 0 && a.Eval != "none" && len(splits) > 0 {
+		evaluate()
+	}
 	for epoch := range w.Epochs(a.Epochs) {
 		for b := range w.Batches("train", loader) {
 			w.Step(b.Loss(net.Forward(b)), opt)
@@ -225,21 +293,8 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 		if a.Eval == "none" || len(splits) == 0 || ((epoch+1)%a.EvalEvery != 0 && epoch+1 != a.Epochs) {
 			continue
 		}
-		m := w.Evaluate(net, how, splits...)
-		score := m.Splits[0].Value()
-		if a.ByLoss {
-			score = -m.Splits[0].Loss
-		}
-		if w.SaveBest(net, score) {
+		if evaluate() {
 			best["best_epoch"] = float64(epoch)
-			for i, s := range m.Splits {
-				if s.Count > 0 {
-					best[s.Split+"_"+m.Kind] = s.Value()
-				}
-				if a.ByLoss && i == 0 {
-					best[s.Split+"_loss"] = s.Loss
-				}
-			}
 		} else if a.Patience > 0 && epoch-int(best["best_epoch"]) >= a.Patience {
 			break
 		}
@@ -249,6 +304,13 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	}
 	return nil
 })
+
+// optimizer is the one that trains a network.
+func (a trainArgs) optimizer(w *Worker, net Network) *Optimizer {
+	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
+	adam.SetLR(a.LR) // 0 means 0 by now
+	return w.Optimizer(net, adam).Clip(a.ClipNorm)
+}
 
 // Network makes a network of a model by name, for programs whose model is an
 // argument.

@@ -83,6 +83,7 @@ type Worker struct {
 	bestAt time.Time   // of the last write; under bestMu
 
 	epochStart  time.Time
+	epochTotal  int64 // steps of the run before the epoch
 	epochStages map[string]time.Duration
 	lastFlush   time.Time
 	rate        rates
@@ -97,6 +98,8 @@ type Worker struct {
 	// hostMemory is what the host had free before any rank's device was opened.
 	hostMemory machine.Memory
 	looks      bool            // the program reads the blocks of batches itself
+	found      string          // what this rank has found not to be finite
+	inspect    *inspection     // of a layer-wise evaluation, where that looks for it
 	matrices   []keptMatrix    // of small evaluations
 	slices     graphops.Slicer // the graph, cut into blocks; see graph
 }
@@ -111,6 +114,17 @@ type position struct {
 	Bare  int   `json:"bare"`
 	InAll int   `json:"in_epoch"` // iterations of all loops of the epoch
 	Total int64 `json:"total"`    // steps of the run
+	// Ended is the number of epochs begun where the loop over them was left early, when
+	// Epoch is that of its end.
+	Ended int `json:"ended,omitempty"`
+}
+
+// shown is the epoch that what is reported belongs to.
+func (p position) shown() int {
+	if p.Ended > 0 {
+		return p.Ended - 1
+	}
+	return p.Epoch
 }
 
 func (p position) place() [3]int { return [3]int{p.Epoch, p.Loop, p.Step + p.Bare} }
@@ -185,12 +199,13 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 			w.enterEpoch(e)
 			w.inEpoch = true
 			w.epochStart, w.epochStages, w.last = time.Now(), w.p.StageTimes(), Metrics{}
+			w.epochTotal = w.pos.Total
 			w.p.SetPosition(e, w.pos.InAll)
 			if !yield(e) {
-				w.endEpoch(max(n, e+1)) // a run that resumes does not go on with the epochs left
+				w.endEpoch(max(n, e+1), e+1) // a run that resumes does not go on with the epochs left
 				return
 			}
-			w.endEpoch(e + 1)
+			w.endEpoch(e+1, 0)
 		}
 		w.enterEpoch(w.pos.Epoch)
 	}
@@ -204,10 +219,15 @@ func (w *Worker) enterEpoch(e int) {
 	}
 }
 
-// endEpoch ends an epoch; next is the one to go on with.
-func (w *Worker) endEpoch(next int) {
+// endEpoch ends an epoch; next is the one to go on with, ended how many there were where
+// the loop over epochs was left early.
+func (w *Worker) endEpoch(next, ended int) {
 	w.inEpoch = false
 	w.flush(true)
+	w.checkOptimizers()
+	if steps := int(w.pos.Total - w.epochTotal); steps > 0 && w.sums.Weight == 0 {
+		w.Fail(fmt.Errorf("gnb: no node in the %s of epoch %d had a label, so nothing was trained; take a split with labels", count(steps, "step"), w.pos.Epoch))
+	}
 	stages := map[string]float64{}
 	for s, d := range w.p.StageTimes() {
 		if d -= w.epochStages[s]; d > 0 {
@@ -218,7 +238,7 @@ func (w *Worker) endEpoch(next int) {
 		Type: evEpoch, Loss: number(w.EpochLoss()), Accuracy: w.sums.Correct / w.sums.Count,
 		Seconds: time.Since(w.epochStart).Seconds(), Stages: stages, Values: w.last.values(),
 	})
-	w.pos, w.sums = position{Epoch: next, Total: w.pos.Total}, sums{}
+	w.pos, w.sums = position{Epoch: next, Total: w.pos.Total, Ended: ended}, sums{}
 	w.enterEpoch(next)
 	w.boundary(false)
 }
@@ -304,6 +324,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	n.grads.begin(n.micro)
 	if err := nn.Try(func() {
 		n.grads.note(n.micro, loss)
+		w.watchLoss(n, n.micro)
 		loss.Backward()
 	}); err != nil {
 		w.Fail(fmt.Errorf("gnb: backward pass of model %q: %w", n.name, err))
@@ -326,6 +347,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	grad, tail, late, err := n.grads.sum(w)
 	w.check(err)
 	w.p.MoveTime(stageReduce, stageIdle, w.waited()-waited)
+	w.watchSum(n, tail)
 	w.stage(stageOptimizer)
 	mean := w.apply(opt, grad, tail, late)
 	w.stage(stageBackward) // where the host waits for a device
@@ -367,10 +389,13 @@ func (w *Worker) waited() time.Duration {
 func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss StepLoss) {
 	if weight := t[tailWeight]; weight > 0 {
 		w.check(opt.apply(grad, 1/weight))
+		if opt.n.dev == nil {
+			w.watchWeights(opt.n, opt)
+		}
 	}
 	w.pos.Total++
 	record := stepRecord{
-		Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare, Total: w.pos.Total, At: w.pos.place(), LR: number(w.opts[0].opt.LR()),
+		Epoch: w.pos.shown(), Step: w.pos.InAll + w.pos.Bare, Total: w.pos.Total, At: w.pos.place(), LR: number(w.opts[0].opt.LR()),
 	}
 	if late == nil {
 		loss.mean = w.count(record, t)

@@ -57,7 +57,7 @@ func runScaling(ctx context.Context, args []string, out *output) error {
 	if o.Repeats < 1 || o.Steps < 1 || o.WarmUp < 1 {
 		return usagef("--repeats, --steps and --warmup must be 1 or more")
 	}
-	m, err := model.finish(&o.TrainOptions)
+	m, err := model.finish(fs, &o.TrainOptions)
 	if err != nil {
 		return err
 	}

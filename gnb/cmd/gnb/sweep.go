@@ -179,7 +179,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 	if err := params.check(fs); err != nil {
 		return err
 	}
-	m, err := model.finish(&base)
+	m, err := model.finish(fs, &base)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 			}
 		}
 		if err == nil {
-			_, err = f.model.finish(&f.o)
+			_, err = f.model.finish(f.fs, &f.o)
 		}
 		if err != nil && wrong == nil {
 			wrong = err

@@ -3,9 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
-	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,12 +45,12 @@ func (f *fanouts) Set(s string) error {
 			continue
 		}
 		k, err := strconv.Atoi(word)
-		if err != nil || k == 0 || k < -1 {
-			return fmt.Errorf("a fanout is a positive number of neighbours, or full, separated by commas")
+		if err != nil {
+			return errors.New("a fanout is a number of neighbours, or full, separated by commas")
 		}
 		f.list = append(f.list, k)
 	}
-	return nil
+	return gnb.Fanouts(f.list).Check()
 }
 
 // hops are the fanouts of n hops.
@@ -108,7 +109,7 @@ func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
 	fs.IntVar(&o.Batch, "batch", 0, "seeds of a step over all workers (default 1024)")
 	fs.IntVar(&o.BatchPerWorker, "batch-per-worker", 0, "seeds of a step of each worker, instead of --batch")
-	fs.Float64Var(&o.LR, "lr", 0.01, "learning rate of Adam")
+	fs.Float64Var(&o.LR, "lr", 0.01, "learning rate of Adam; 0 trains nothing")
 	fs.Float64Var(&o.WeightDecay, "weight-decay", 0, "weight decay")
 	fs.Float64Var(&o.ClipNorm, "clip", 0, "bound of the gradient's norm; 0: none")
 	m.dropout = fs.Float64("dropout", 0.5, "share of activations dropped between layers")
@@ -129,14 +130,14 @@ func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 // trainFlagsOf makes the other flags of training: how long, by how many workers, and what chooses the
 // best epoch.
 func trainFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) {
-	fs.IntVar(&o.Epochs, "epochs", 10, "epochs")
+	fs.IntVar(&o.Epochs, "epochs", 10, "epochs; 0 evaluates the start")
 	fs.IntVar(&o.Workers, "workers", 0, "worker processes (default one a GPU, else one)")
 	fs.StringVar(&o.Eval, "eval", "full", "evaluation: full, sampled or none")
 	fs.IntVar(&o.EvalEvery, "eval-every", 1, "epochs between evaluations")
 	fs.IntVar(&o.EvalBatches, "eval-batches", 0, "batches of a sampled evaluation (default all)")
 	fs.StringVar(&o.BestBy, "best-by", "metric", "what chooses the best epoch on validation: metric (the highest) or loss (the lowest)")
 	fs.IntVar(&o.Patience, "patience", 0, "`epochs` without a better one after which training ends (default: all epochs)")
-	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints (default one a minute, -1: none)")
+	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints; -1: none (default one a minute)")
 	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "checkpoints that are kept")
 	fs.BoolVar(&o.TensorBoard, "tensorboard", false, "also write the run for tensorboard --logdir runs, while it goes")
 	fs.BoolVar(&o.Digest, "digest", false, "also compute the digest of everything sampled")
@@ -146,16 +147,47 @@ func precisionFlag(fs *flag.FlagSet, p *string) {
 	fs.StringVar(p, "precision", "float32", "of training's matrix products: float32, or bf16 (factors rounded to bfloat16)")
 }
 
-// finish sets what the flags only say together, once they are parsed, and finds the model.
-func (m *modelFlags) finish(o *gnb.TrainOptions) (gnb.AnyModel, error) {
-	if o.Dropout = *m.dropout; o.Dropout == 0 {
-		o.Dropout = -1
+// finish sets what the flags only say together, once they are parsed, and finds the model. A
+// zero that was given is a zero: the options' way to say that is None.
+func (m *modelFlags) finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel, error) {
+	o.Dropout = *m.dropout
+	if err := notZero(fs, "layers", "hidden", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"); err != nil {
+		return nil, err
 	}
-	if o.Epochs == 0 { // of --epochs 0; without that flag it means nothing
-		o.Epochs = -1
+	for name, value := range map[string]*float64{"lr": &o.LR, "dropout": &o.Dropout} {
+		switch *value {
+		case gnb.None:
+			return nil, usagef("--%s is -1; it cannot be negative", name)
+		case 0:
+			*value = gnb.None
+		}
+	}
+	if fs.Lookup("epochs") != nil {
+		switch o.Epochs {
+		case gnb.None:
+			return nil, usagef("--epochs is -1; it cannot be negative")
+		case 0:
+			o.Epochs = gnb.None
+		}
+	}
+	if o.Layers > 0 && m.hops.full { // as many as there are layers, if that is a number of layers at all
+		if err := gnb.Fanouts(make([]int, min(o.Layers, 1<<16))).Check(); err != nil {
+			return nil, usagef("--layers is %d: %w", o.Layers, err)
+		}
 	}
 	o.Fanouts = m.hops.hops(cmp.Or(o.Layers, 2))
 	return gnb.ModelByName(*m.model)
+}
+
+// notZero is the error of a flag that was given as 0, which it cannot be: without the flag, 0
+// stands for its default.
+func notZero(fs *flag.FlagSet, names ...string) (err error) {
+	fs.Visit(func(f *flag.Flag) {
+		if err == nil && slices.Contains(names, f.Name) && f.Value.String() == "0" {
+			err = usagef("--%s is 0; it is 1 or more", f.Name)
+		}
+	})
+	return err
 }
 
 func runTrain(ctx context.Context, args []string, out *output) error {
@@ -191,7 +223,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	default:
 		rest = []string{old.DatasetSpec()}
 	}
-	m, err := model.finish(&o)
+	m, err := model.finish(fs, &o)
 	if err != nil {
 		return err
 	}

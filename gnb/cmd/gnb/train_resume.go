@@ -62,8 +62,8 @@ func takeFlags(fs *flag.FlagSet, run *gnb.Run) error {
 		}
 	}
 	values.VisitAll(func(f *flag.Flag) {
-		if given[f.Name] || slices.Contains(free, f.Name) || err != nil {
-			return
+		if given[f.Name] || slices.Contains(free, f.Name) || err != nil || f.Value.String() == fs.Lookup(f.Name).DefValue {
+			return // a default is there already, and a 0 that is set is one that was given
 		}
 		if e := fs.Set(f.Name, f.Value.String()); e != nil {
 			err = fmt.Errorf("run %s has --%s %s, which is no value of it: %w", run.Dir, f.Name, f.Value, e)

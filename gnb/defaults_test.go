@@ -1,0 +1,244 @@
+package gnb_test
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+var broken = gnb.Program("test.broken", func(w *gnb.Worker, at int) error {
+	ds := w.Dataset()
+	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 4, Out: ds.Classes(), Layers: 2})
+	opt := w.Adam(net, 0.01)
+	for epoch := range w.Epochs(30) {
+		for b := range w.Batches("train", gnb.Loader{Batch: 64, MaxSteps: 1}) {
+			w.Step(b.Loss(net.Forward(b)), opt)
+		}
+		if epoch == at {
+			break
+		}
+	}
+	w.Log(w.Evaluate(net, gnb.FullNeighbors, "val"))
+	return nil
+})
+
+// What is measured after a break out of the epochs belongs to the last of them, also where
+// the run resumes there.
+func TestEvaluationAfterABreak(t *testing.T) {
+	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
+	dir := t.TempDir()
+	for _, resume := range []string{gnb.Never, dir} {
+		var epochs []int
+		_, err := gnb.Launch(t.Context(), broken, 13, gnb.LaunchOptions{
+			Data: ds, Quiet: true, RunDir: dir, Resume: resume, CheckpointEvery: 1,
+			Events: func(e gnb.Event) {
+				if e.Kind == "metrics" || e.Kind == "log" {
+					epochs = append(epochs, e.Epoch)
+				}
+			},
+		})
+		if err != nil || len(epochs) != 2 || epochs[0] != 13 || epochs[1] != 13 {
+			t.Errorf("resume %q: reported at epochs %v, %v; want 13", resume, epochs, err)
+		}
+	}
+}
+
+// defaultsCases are what programs leave to defaults, with what their error says, "" where
+// there is none.
+var defaultsCases = map[string]struct {
+	want string
+	run  func(w *gnb.Worker, sizes gnb.Sizes)
+}{
+	"no fanouts to sample by": {`Evaluate got no fanouts to sample by, at defaults_test\.go:\d+; give Sampled one for each layer, or take FullNeighbors`, func(w *gnb.Worker, s gnb.Sizes) {
+		w.Evaluate(gnb.SAGE.New(w, s), gnb.Sampled(nil, 0, 1), "val")
+	}},
+	"batches without fanouts": {`a batch of 0 and at most 3 batches.*give it Fanouts`, func(w *gnb.Worker, s gnb.Sizes) {
+		w.Evaluate(gnb.SAGE.New(w, s), gnb.Evaluation{MaxBatches: 3}, "val")
+	}},
+	"networks of several depths": {`networks "sage" and "mlp" have 2 and 1 layers, so a Loader has no default; give it Fanouts`, func(w *gnb.Worker, s gnb.Sizes) {
+		gnb.SAGE.New(w, s)
+		s.Layers = 1
+		gnb.MLP.New(w, s)
+		for range w.Batches("train", gnb.Loader{}) {
+		}
+	}},
+	"networks of several depths, with fanouts": {"", func(w *gnb.Worker, s gnb.Sizes) {
+		deep := gnb.SAGE.New(w, s)
+		s.Layers = 1
+		gnb.MLP.New(w, s)
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{2, 2}}) {
+			deep.Forward(b)
+		}
+	}},
+	"networks of one depth": {"", func(w *gnb.Worker, s gnb.Sizes) {
+		first := gnb.SAGE.New(w, s)
+		gnb.MLP.New(w, s)
+		for b := range w.Batches("train", gnb.Loader{MaxSteps: 1}) {
+			first.Forward(b)
+		}
+	}},
+	"the whole graph by networks of several depths": {"", func(w *gnb.Worker, s gnb.Sizes) {
+		deep := gnb.SAGE.New(w, s)
+		s.Layers = 1
+		shallow := gnb.SAGE.New(w, s)
+		full := w.FullGraph("train")
+		for _, net := range []*gnb.Net[*nn.SAGE]{deep, shallow} {
+			w.Step(full.Loss(net.Forward(full)), w.Adam(net, 0.01))
+		}
+	}},
+	"a bound of the gradient that is no number": {`Clip's bound is NaN, which is not a number; it is a number from 0 up, at defaults_test\.go:\d+`, func(w *gnb.Worker, s gnb.Sizes) {
+		w.Adam(gnb.SAGE.New(w, s), 0.1).Clip(math.NaN())
+	}},
+	"a rate of 0": {"", func(w *gnb.Worker, s gnb.Sizes) {
+		net := gnb.SAGE.New(w, s)
+		before := bytes.Clone(floats(net.Params().Flat()))
+		opts := []*gnb.Optimizer{w.Adam(net, 0), w.SGD(net, 0)}
+		for b := range w.Batches("train", gnb.Loader{MaxSteps: 2}) {
+			w.Step(b.Loss(net.Forward(b)), opts[b.Step])
+		}
+		if !bytes.Equal(before, floats(net.Params().Flat())) {
+			w.Fail(os.ErrInvalid)
+		}
+	}},
+	"a batch of a sampler of one's own": {"", func(w *gnb.Worker, s gnb.Sizes) {
+		net := gnb.SAGE.New(w, s)
+		opt := w.Adam(net, 0.01)
+		own, err := sample.New(w.Dataset().Graph, sample.Config{Picker: sample.Fanouts{3, 3}, Transpose: true})
+		if err != nil {
+			w.Fail(err)
+		}
+		seeds, err := w.Dataset().Split("train")
+		if err != nil {
+			w.Fail(err)
+		}
+		for step := range 3 {
+			b, err := own.Sample(0, step, seeds[:10])
+			if err != nil {
+				w.Fail(err)
+			}
+			mine := &gnb.Batch{Batch: b}
+			out := net.Forward(mine)
+			if out.Rows() != 10 || len(mine.Labels) != 10 || mine.Labels[3] != w.Dataset().Y[seeds[3]] {
+				w.Fail(os.ErrInvalid)
+			}
+			w.Step(mine.Loss(out), opt)
+		}
+	}},
+}
+
+// floats are the bytes of numbers, to compare.
+func floats(x []float32) []byte {
+	var b []byte
+	for _, v := range x {
+		u := math.Float32bits(v)
+		b = append(b, byte(u), byte(u>>8), byte(u>>16), byte(u>>24))
+	}
+	return b
+}
+
+var defaults = gnb.Program("test.defaults", func(w *gnb.Worker, name string) error {
+	ds := w.Dataset()
+	defaultsCases[name].run(w, gnb.Sizes{In: ds.Features(), Hidden: 4, Out: max(2, ds.Classes()), Layers: 2})
+	return nil
+})
+
+// What a program leaves out has one meaning, or is an error: never a guess.
+func TestWhatDefaultsMean(t *testing.T) {
+	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
+	for name, c := range defaultsCases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := gnb.Launch(t.Context(), defaults, name, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir(), Threads: 1})
+			if c.want != "" {
+				readable(t, err, c.want)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+var unlabelled = gnb.Program("test.unlabelled", func(w *gnb.Worker, _ int) error {
+	ds := w.Dataset()
+	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 4, Out: 2, Layers: 2})
+	opt := w.Adam(net, 0.01)
+	full := w.FullGraph("train")
+	for range w.Epochs(2) { // a loss that needs no labels
+		out := net.Forward(full)
+		w.Step(&nn.Loss{Sum: out.Fwd().SumAll(out), Weight: 1}, opt)
+	}
+	w.Result("labels", float64(len(full.Labels)+len(full.Targets)))
+	return nil
+})
+
+// The whole graph is a batch of a dataset without labels, too.
+func TestFullGraphWithoutLabels(t *testing.T) {
+	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
+	ds := &gnb.Dataset{Graph: whole.Graph, X: whole.X, Splits: whole.Splits, Meta: whole.Meta}
+	ds.Meta.NumClasses = 0
+	run, err := gnb.Launch(t.Context(), unlabelled, 0, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
+	if err != nil || run.Value("labels") != 0 || run.Result.Steps != 2 {
+		t.Errorf("%v: %v", run, err)
+	}
+}
+
+// Zeroes that are given are zeroes: a learning rate of 0 changes no weight, no epoch evaluates
+// and keeps the start, and a batch larger than the split is the split.
+func TestGivenZeroes(t *testing.T) {
+	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
+	o := gnb.TrainOptions{Hidden: 4, Batch: 64, Quiet: true, Resume: gnb.Never, Threads: 1}
+	o.RunDir, o.Epochs = t.TempDir(), gnb.None
+	start, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := start.ValAccuracy(); !(v >= 0 && v <= 1) || start.Result.Steps != 0 || start.Result.Epochs != 0 || !math.IsNaN(start.Value("best_epoch")) {
+		t.Errorf("no epoch: %v, values %v", start, start.Result.Values)
+	}
+	if best, err := os.ReadFile(start.BestWeights()); err != nil || !bytes.Equal(best[len(best)-64:], weights(t, start)[len(weights(t, start))-64:]) {
+		t.Errorf("the start is not what is kept as the best: %v", err)
+	}
+	o.RunDir, o.Epochs, o.LR = t.TempDir(), 3, gnb.None
+	still, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(weights(t, start), weights(t, still)) || still.Result.Steps != 9 {
+		t.Errorf("a rate of 0 changed the weights in %d steps", still.Result.Steps)
+	}
+	steps, err := still.Steps()
+	if err != nil || len(steps) != 9 || steps[0].LR != 0 {
+		t.Errorf("%+v, %v", steps, err)
+	}
+	if o.LR = 0; true {
+		o.RunDir = t.TempDir()
+		moved, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
+		if err != nil || bytes.Equal(weights(t, start), weights(t, moved)) {
+			t.Errorf("the default rate trains nothing: %v", err)
+		}
+	}
+	for _, workers := range []int{1, 2, 3} {
+		for _, per := range []int{math.MaxInt32, 1 << 20} {
+			run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
+				Hidden: 4, BatchPerWorker: per, Workers: workers, VirtualRanks: 2, Epochs: 2, Quiet: true, RunDir: t.TempDir(), Threads: 1,
+			})
+			if err != nil || run.Result.Steps != 2 {
+				t.Errorf("%d workers, %d a worker: %v, %v", workers, per, run, err)
+			}
+		}
+	}
+	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{BatchPerWorker: math.MaxInt, Workers: 2, Quiet: true, RunDir: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "BatchPerWorker is 9223372036854775807; it is 1 to 2147483647") {
+		t.Error(err)
+	}
+	run, err := gnb.Launch(t.Context(), plain, plainArgs{gnb.Loader{BatchPerWorker: math.MaxInt}, 4, 0.01}, gnb.LaunchOptions{Data: ds, Workers: 2, VirtualRanks: 3, Quiet: true, RunDir: t.TempDir()})
+	if err != nil || run.Result.Steps != 2 {
+		t.Errorf("a Loader's largest batch: %v, %v", run, err)
+	}
+}

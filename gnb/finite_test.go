@@ -1,0 +1,387 @@
+package gnb_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/safetensors"
+)
+
+// finiteFiles fails where a file of weights or a checkpoint of a run holds a number that is
+// not finite, and returns how many files there are.
+func finiteFiles(t *testing.T, dir string) (files int) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".safetensors" {
+			return err
+		}
+		files++
+		ts, _, err := safetensors.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, x := range ts {
+			for _, v := range x.F32 {
+				if v-v != 0 {
+					return fmt.Errorf("%s: %s holds %v", path, x.Name, v)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return files
+}
+
+// diverged checks that a run ended as one whose numbers are no longer finite, with words
+// that match.
+func diverged(t *testing.T, run *gnb.Run, err error, want string) {
+	t.Helper()
+	readable(t, err, want)
+	if !errors.Is(err, gnb.ErrNotFinite) {
+		t.Errorf("%v is not ErrNotFinite", err)
+	}
+	if run == nil {
+		t.Fatal("no run")
+	}
+	if run.Result.State != gnb.StateFailed || !strings.Contains(run.Result.Error, "finite") {
+		t.Errorf("the run is %s: %s", run.Result.State, run.Result.Error)
+	}
+	finiteFiles(t, run.Dir)
+}
+
+const waysOut = `the usual ways out are a lower learning rate.*ClipNorm.*gnb data check`
+
+// A learning rate far too high ends the run with the layer that overflowed, on any number of
+// workers and virtual ranks with the same words, with the best weights as they were.
+func TestDivergenceEndsTheRun(t *testing.T) {
+	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
+	texts := map[string]bool{}
+	for _, c := range []struct{ workers, virtual int }{{1, 1}, {2, 1}, {4, 1}, {1, 4}, {2, 2}} {
+		run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
+			Workers: c.workers, VirtualRanks: c.virtual, Threads: 1, LR: 1e30, Epochs: 3, Batch: 64, Eval: "none", CheckpointEvery: 1, Quiet: true, RunDir: t.TempDir(), Seed: 4,
+		})
+		diverged(t, run, err, `rank 0.*failed at epoch 0, step \d+.*stopped being finite at epoch 0, step \d+, on rank 0: layer \d \(\*nn\.SAGEConv\) of model "sage" gives .*Inf for node \d+ in column \d+, of finite input; `+waysOut)
+		if n := finiteFiles(t, run.Dir); n == 0 {
+			t.Error("no checkpoint was kept")
+		}
+		texts[regexp.MustCompile(`.*(stopped being.*layer \d).*`).ReplaceAllString(strings.ReplaceAll(err.Error(), "\n", " "), "$1")] = true
+	}
+	if len(texts) != 1 {
+		t.Errorf("the errors differ: %v", texts)
+	}
+}
+
+// spoilt is a model whose layers' outputs a test changes.
+type spoilt struct {
+	nn.SAGE
+	after func(f *nn.Fwd, layer int, h *nn.Tensor) *nn.Tensor
+}
+
+func (m *spoilt) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	h = m.SAGE.Layer(f, i, b, h)
+	if m.after != nil {
+		h = m.after(f, i, h)
+	}
+	return h
+}
+
+var spoiltModel = gnb.Model("test.spoilt", func(s gnb.Sizes) *spoilt { return &spoilt{SAGE: *nn.NewSAGEModel(s)} })
+
+// blown is h with every element an infinity or NaN, by operations that have gradients.
+func blown(f *nn.Fwd, h *nn.Tensor) *nn.Tensor {
+	return f.Scale(f.Scale(h, math.MaxFloat32), math.MaxFloat32)
+}
+
+// finiteCases are what makes numbers not finite in epoch 1, step 2 of the program below, on
+// rank 1 alone where there are several, with what the error must say; the batches before
+// are right.
+var finiteCases = map[string]string{
+	"layer":     `layer 1 \(\*nn\.SAGEConv\) of model "test\.spoilt" gives .*Inf for node \d+ in column \d, of finite input`,
+	"first":     `layer 0 \(\*nn\.SAGEConv\) of model "test\.spoilt" gives .*Inf for node \d+ in column \d, of finite input`,
+	"loss":      `the loss is \+?-?Inf, though every layer of model "test\.spoilt" has finite output: check how it is computed, and its targets`,
+	"gradient":  `the gradient of parameter convs\.\d\..* of model "test\.spoilt" has .*(Inf|NaN), though the loss is finite`,
+	"weights":   `parameter convs\.0\..* of model "test\.spoilt" NaN`,
+	"optimiser": `the step of optimiser test makes parameter convs\.0\..* NaN`,
+}
+
+// nanStep is an optimiser that makes a weight NaN at its third step of epoch 1.
+type nanStep struct {
+	nn.Optimizer
+	now *bool
+}
+
+func (o nanStep) Name() string { return "test" }
+
+func (o nanStep) Step(w, g []float32, scale float32) {
+	o.Optimizer.Step(w, g, scale)
+	if *o.now {
+		w[3] = float32(math.NaN())
+	}
+}
+
+var finiteProgram = gnb.Program("test.finite", func(w *gnb.Worker, kind string) error {
+	ds := w.Dataset()
+	net := spoiltModel.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
+	now := false
+	opt := w.Optimizer(net, nanStep{nn.NewAdam(nn.AdamOptions{LR: 0.01}), new(bool)})
+	if kind == "optimiser" {
+		opt = w.Optimizer(net, nanStep{nn.NewAdam(nn.AdamOptions{LR: 0.01}), &now})
+	}
+	here := func() bool { return now && (w.World() == 1 || w.Rank() == 1) }
+	net.Model.after = func(f *nn.Fwd, i int, h *nn.Tensor) *nn.Tensor {
+		if here() && (kind == "layer" && i == 1 || kind == "first" && i == 0) {
+			return blown(f, h)
+		}
+		return h
+	}
+	for epoch := range w.Epochs(3) {
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 4}, Batch: 64}) {
+			now = epoch == 1 && b.Step == 2
+			if here() && kind == "weights" {
+				net.Params().Flat()[2] = float32(math.NaN())
+			}
+			l := nn.CrossEntropy(net.Forward(b), b.Labels)
+			f := l.Sum.Fwd()
+			switch {
+			case here() && kind == "loss":
+				l.Sum = blown(f, l.Sum)
+			case here() && kind == "gradient": // of 0 it is as large as can be
+				z := f.Scale(l.Sum, 0)
+				l.Sum = blown(f, z)
+			}
+			w.Step(l, opt)
+		}
+		w.SaveBest(net, float64(epoch))
+	}
+	return nil
+})
+
+// A step whose numbers are not finite ends the run there and then, naming where they arose
+// first: the rank, the layer, the loss, the gradient or the weights. The best epoch before
+// it is kept and said, and checkpoints stay good.
+func TestNotFiniteNamesItsPlace(t *testing.T) {
+	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
+	for kind, want := range finiteCases {
+		for _, c := range []struct{ workers, virtual int }{{1, 1}, {2, 1}, {4, 1}, {1, 2}} {
+			if kind == "weights" && c.workers > 1 || testing.Short() && c.workers == 4 {
+				continue // ranks that differ are another failure
+			}
+			t.Run(fmt.Sprintf("%s-%d-%d", kind, c.workers, c.virtual), func(t *testing.T) {
+				t.Parallel()
+				run, err := gnb.Launch(t.Context(), finiteProgram, kind, gnb.LaunchOptions{
+					Data: ds, Workers: c.workers, VirtualRanks: c.virtual, Threads: 1, Quiet: true, RunDir: t.TempDir(), CheckpointEvery: 1,
+				})
+				rank := 0
+				if c.workers > 1 && kind != "optimiser" {
+					rank = 1
+				}
+				diverged(t, run, err, fmt.Sprintf(`rank %d.* failed at epoch 1, step 2.*at epoch 1, step 2, on rank %d: %s; %s.*the best epoch before that, 0, is kept in best\.safetensors`, rank, rank, want, waysOut))
+				if n := finiteFiles(t, run.Dir); n < 4 {
+					t.Errorf("%d files of weights; want three checkpoints and the best epoch", n)
+				}
+			})
+		}
+	}
+}
+
+type overwriteArgs struct {
+	File  string // of features or weights; none before epoch 1
+	Eval  string
+	Model string
+}
+
+// overwrite trains, and has a file of its dataset overwritten at the beginning of epoch 1.
+var overwrite = gnb.Program("test.overwrite", func(w *gnb.Worker, a overwriteArgs) error {
+	ds := w.Dataset()
+	net := w.Network(a.Model, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	opt := w.Adam(net, 0.01)
+	for epoch := range w.Epochs(3) {
+		if epoch == 1 {
+			w.Barrier()
+			if w.Rank() == 0 {
+				if err := overwriteFile(a.File); err != nil {
+					return err
+				}
+			}
+			w.Barrier()
+		}
+		if a.Eval == "" || epoch == 0 {
+			for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 4}, Batch: 64}) {
+				w.Step(b.Loss(net.Forward(b)), opt)
+			}
+		}
+		switch {
+		case a.Eval == "full", a.Eval == "late" && epoch > 0: // late: nothing of the graph is kept from before
+
+			w.SaveBest(net, w.Evaluate(net, gnb.FullNeighbors, "val").Of("val"))
+		case a.Eval == "sampled":
+			w.SaveBest(net, w.Evaluate(net, gnb.Sampled([]int{4, 4}, 32, 0), "val").Of("val"))
+		default:
+			w.SaveBest(net, float64(epoch))
+		}
+	}
+	return nil
+})
+
+// overwriteFile fills a NumPy file of float32 with NaN.
+func overwriteFile(name string) error {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	for at := 10 + int(binary.LittleEndian.Uint16(b[8:])); at < len(b); at += 4 {
+		binary.LittleEndian.PutUint32(b[at:], math.Float32bits(float32(math.NaN())))
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	return errors.Join(err, f.Close())
+}
+
+// Features and weights of edges that turn NaN while a run reads them end it, in training and
+// in evaluation, naming the node.
+func TestOverwrittenDataEndsTheRun(t *testing.T) {
+	weighted := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
+	edges := make([]float32, weighted.Edges())
+	for i := range edges {
+		edges[i] = 1
+	}
+	g := weighted.Graph.WithWeights(edges)
+	ds := &gnb.Dataset{Graph: g, X: weighted.X, Y: weighted.Y, Splits: weighted.Splits, Meta: weighted.Meta}
+	for _, c := range []struct{ file, eval, want string }{
+		{"features.npy", "", `at epoch 1, step 0, on rank 0: the input features of node \d+ have NaN in column 0`},
+		{"features.npy", "full", `at epoch 1, on rank 0: the input features of node 0 have NaN in column 0`},
+		{"features.npy", "sampled", `at epoch 1, on rank 0: the input features of node \d+ have NaN in column 0`},
+		{"weights.npy", "", `at epoch 1, step 0, on rank 0: the weight of an edge into node \d+ is NaN`},
+		{"weights.npy", "late", `at epoch 1, on rank 0: the weight of an edge into node \d+ is NaN`},
+	} {
+		for _, workers := range []int{1, 2, 4} {
+			if testing.Short() && workers > 1 && c.file != "weights.npy" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s-%s-%d", c.file, c.eval, workers), func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "set")
+				if err := dataset.Write(dir, ds); err != nil {
+					t.Fatal(err)
+				}
+				mapped, err := dataset.Open(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer mapped.Close()
+				run, err := gnb.Launch(t.Context(), overwrite, overwriteArgs{filepath.Join(dir, c.file), c.eval, map[bool]string{true: "sage", false: "gcn"}[c.file == "features.npy"]}, gnb.LaunchOptions{
+					Data: mapped, Workers: workers, Threads: 1, Quiet: true, RunDir: t.TempDir(), CheckpointEvery: 1,
+				})
+				diverged(t, run, err, c.want+`; `+waysOut+`.*the best epoch before that, 0, is kept in best\.safetensors`)
+			})
+		}
+	}
+}
+
+// huge keeps weights as the best that are finite and give no finite output.
+var huge = gnb.Program("test.huge", func(w *gnb.Worker, size float32) error {
+	ds := w.Dataset()
+	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	flat := net.Params().Flat()
+	for i := range flat {
+		flat[i] = size
+	}
+	for epoch := range w.Epochs(1) {
+		w.SaveBest(net, float64(epoch))
+	}
+	return nil
+})
+
+// Infer of weights whose output is not finite writes nothing and says why.
+func TestInferRefusesWhatIsNotFinite(t *testing.T) {
+	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
+	run, err := gnb.Launch(t.Context(), huge, 1e30, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, workers := range []int{1, 2} {
+		out := filepath.Join(t.TempDir(), "out.npy")
+		r, err := gnb.Infer(t.Context(), run, ds, out, gnb.InferOptions{Workers: workers, Quiet: true})
+		readable(t, err, `stopped being finite.*: layer 1 \(\*nn\.SAGEConv\) of model "sage" gives .*(Inf|NaN) for node \d+ in column 0, of finite input`)
+		if !errors.Is(err, gnb.ErrNotFinite) || r != (gnb.InferResult{}) {
+			t.Errorf("%d workers: %+v, %v", workers, r, err)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%d workers: %s was written", workers, out)
+		}
+	}
+}
+
+// A trial that diverges has failed, with the reason, and the sweep goes on.
+func TestSweepGoesOnAfterADivergence(t *testing.T) {
+	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
+	study, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, func(t *gnb.Trial) gnb.TrainOptions {
+		return gnb.TrainOptions{LR: gnb.Choice(t, "lr", 0.01, 1e30, 0.02), Epochs: 2, Batch: 64, Hidden: 8, Threads: 1}
+	}, gnb.SweepOptions{Method: "grid", Dir: t.TempDir(), Quiet: true})
+	if err != nil || len(study.Trials) != 3 {
+		t.Fatalf("%d trials, %v", len(study.Trials), err)
+	}
+	for _, trial := range study.Trials {
+		want := gnb.StateDone
+		if trial.Options.LR == 1e30 {
+			want = gnb.StateFailed
+		}
+		if trial.State != want || (want == gnb.StateFailed) != strings.Contains(trial.Error, "stopped being finite") {
+			t.Errorf("learning rate %v: %s, %q", trial.Options.LR, trial.State, trial.Error)
+		}
+	}
+	if best := study.Best(); best == nil || best.Options.LR > 1 {
+		t.Errorf("the best trial is %+v", best)
+	}
+	finiteFiles(t, study.Dir)
+}
+
+// A measurement of what diverges is an error.
+func TestScalingOfADivergence(t *testing.T) {
+	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
+	_, err := gnb.Scaling(t.Context(), ds, gnb.SAGE, gnb.ScalingOptions{
+		TrainOptions: gnb.TrainOptions{LR: 1e30, Batch: 32, Hidden: 8, Quiet: true}, Steps: 5, WarmUp: 2, Repeats: 1,
+	}, []int{1, 2})
+	readable(t, err, `measuring 1 workers: .*stopped being finite at epoch \d+, step \d+, on rank 0: layer \d`)
+	if !errors.Is(err, gnb.ErrNotFinite) {
+		t.Error(err)
+	}
+}
+
+// A split without a label is an error before anything starts, and of a program's own loop
+// after its first epoch.
+func TestNoLabels(t *testing.T) {
+	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
+	ds := &gnb.Dataset{Graph: whole.Graph, X: whole.X, Y: bytesOf(300, -1), Splits: whole.Splits, Meta: whole.Meta}
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: dir})
+	readable(t, err, `none of the 150 nodes of planted's split "train" has a label: there is nothing to train on; give labels`)
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a run was made")
+	}
+	ds.Y = bytesOf(300, -1)
+	ds.Y[ds.Splits["train"][149]] = 1
+	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: t.TempDir(), Epochs: 1, Hidden: 4}); err != nil {
+		t.Errorf("one label: %v", err)
+	}
+	ds.Y = bytesOf(300, -1)
+	for _, workers := range []int{1, 2} {
+		_, err = gnb.Launch(t.Context(), plain, plainArgs{gnb.Loader{Batch: 64, MaxSteps: 1}, 4, 0.01}, gnb.LaunchOptions{Data: ds, Workers: workers, Quiet: true, RunDir: t.TempDir()})
+		readable(t, err, `no node in the 1 step of epoch 0 had a label, so nothing was trained`)
+	}
+}

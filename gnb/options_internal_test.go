@@ -1,0 +1,182 @@
+package gnb
+
+import (
+	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// fieldDocs are the comments of a struct's fields, as its package's source has them.
+func fieldDocs(t *testing.T, of reflect.Type) map[string]string {
+	t.Helper()
+	dir := map[string]string{"gnb": ".", "nn": "../graphops/nn"}[filepath.Base(of.PkgPath())]
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no source of %v: %v", of, err)
+	}
+	docs := map[string]string{}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			s, ok := n.(*ast.TypeSpec)
+			if !ok || s.Name.Name != of.Name() {
+				return true
+			}
+			st, ok := s.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			for _, field := range st.Fields.List {
+				for _, name := range field.Names {
+					docs[name.Name] = strings.Join(strings.Fields(field.Doc.Text()+" "+field.Comment.Text()), " ")
+				}
+			}
+			return false
+		})
+	}
+	return docs
+}
+
+var zeroDoc = regexp.MustCompile(`\b0 means\b`)
+
+// Every number among the options says at its field what its zero means: whoever leaves it out
+// and whoever wants 0 find both there.
+func TestOptionsSayWhatZeroMeans(t *testing.T) {
+	seen := 0
+	for _, of := range []reflect.Type{
+		reflect.TypeFor[TrainOptions](), reflect.TypeFor[LaunchOptions](), reflect.TypeFor[ScalingOptions](), reflect.TypeFor[SweepOptions](),
+		reflect.TypeFor[SampleOptions](), reflect.TypeFor[InferOptions](), reflect.TypeFor[ExplainOptions](), reflect.TypeFor[PartitionOptions](),
+		reflect.TypeFor[Loader](), reflect.TypeFor[Evaluation](), reflect.TypeFor[nn.AdamOptions](), reflect.TypeFor[nn.SGDOptions](),
+	} {
+		docs := fieldDocs(t, of)
+		for i := range of.NumField() {
+			f := of.Field(i)
+			if k := f.Type.Kind(); !f.IsExported() || f.Anonymous || k < reflect.Int || k > reflect.Float64 {
+				continue
+			}
+			seen++
+			if !zeroDoc.MatchString(docs[f.Name]) {
+				t.Errorf("%v.%s does not say what 0 means: %q", of, f.Name, docs[f.Name])
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d fields were seen", seen)
+	}
+}
+
+// A field takes None where its comment says so, and then None is 0 or nothing; every other
+// refuses it, as it does what is beyond its bounds and what is no number.
+func TestNoneAndBounds(t *testing.T) {
+	ds, err := Load(context.Background(), "planted?nodes=300&features=8&classes=3&seed=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(o TrainOptions) error {
+		if _, err := o.args(ds, "sage"); err != nil {
+			return err
+		}
+		return LaunchOptions{Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints}.inBounds()
+	}
+	refused := func(name string, o TrainOptions, v any) {
+		t.Helper()
+		err := try(o)
+		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s %v: %v", name, v, err)
+		}
+	}
+	of := reflect.TypeFor[TrainOptions]()
+	docs := fieldDocs(t, of)
+	none := 0
+	for i := range of.NumField() {
+		f := of.Field(i)
+		var o TrainOptions
+		v := reflect.ValueOf(&o).Elem().Field(i)
+		switch {
+		case f.Type.Kind() == reflect.Int:
+			v.SetInt(None)
+			if strings.Contains(docs[f.Name], "[None]") {
+				none++
+				if err := try(o); err != nil {
+					t.Errorf("%s says that it takes None: %v", f.Name, err)
+				}
+			} else {
+				refused(f.Name, o, None)
+			}
+			for _, x := range []int64{-2, math.MinInt64, math.MaxInt64} {
+				v.SetInt(x)
+				refused(f.Name, o, x)
+			}
+		case f.Type.Kind() == reflect.Float64:
+			v.SetFloat(None)
+			if strings.Contains(docs[f.Name], "[None]") {
+				none++
+				if err := try(o); err != nil {
+					t.Errorf("%s says that it takes None: %v", f.Name, err)
+				}
+			} else {
+				refused(f.Name, o, None)
+			}
+			for _, x := range []float64{-2, -0.5, math.Inf(1), math.Inf(-1), math.NaN()} {
+				v.SetFloat(x)
+				refused(f.Name, o, x)
+				if err := try(o); x != x && err != nil && !strings.Contains(err.Error(), "not a number") {
+					t.Errorf("%s NaN: %v", f.Name, err)
+				}
+			}
+		}
+	}
+	if none != 4 {
+		t.Errorf("%d fields take None; want Dropout, Epochs, LR and CheckpointEvery", none)
+	}
+	a, err := TrainOptions{LR: None, Dropout: None, Epochs: None}.args(ds, "sage")
+	if err != nil || a.LR != 0 || a.Sizes.Dropout != 0 || a.Epochs != 0 {
+		t.Errorf("None is %+v, %v", a, err)
+	}
+	for _, o := range []TrainOptions{{Fanouts: []int{-2}}, {Fanouts: []int{5, math.MaxInt}}, {Fanouts: make([]int, 300)}} {
+		if err := try(o); err == nil || !strings.Contains(err.Error(), "anout") {
+			t.Errorf("%d fanouts: %v", len(o.Fanouts), err)
+		}
+	}
+}
+
+// One judge says which fanouts there are: what Train takes, a Loader's sampler takes, and the
+// other way round.
+func TestOneJudgeOfFanouts(t *testing.T) {
+	ds, err := Load(context.Background(), "karate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []int{-3, -2, -1, 0, 1, 10, 1 << 18, 1<<18 + 1, math.MaxInt, math.MinInt} {
+		f := []int{k, 2}
+		_, train := TrainOptions{Fanouts: f}.args(ds, "sage")
+		if loader := Fanouts(f).Check(); (train == nil) != (loader == nil) {
+			t.Errorf("fanout %d: Train says %v, samplers %v", k, train, loader)
+		}
+	}
+}
+
+// Bounds that grow with the machine leave room for what runs on it.
+func TestBoundsOfTheMachine(t *testing.T) {
+	if n := maxWorkers(); n < 64 && runtime.GOOS == "linux" || n > 1024 || maxThreads() < 8*runtime.NumCPU() {
+		t.Errorf("%d workers, %d threads", n, maxThreads())
+	}
+	o := LaunchOptions{Workers: maxWorkers() + 1}
+	if err := o.inBounds(); err == nil || !strings.Contains(err.Error(), "Workers is "+strconv.Itoa(o.Workers)+"; it is 1 to "+strconv.Itoa(maxWorkers())) {
+		t.Error(err)
+	}
+}
