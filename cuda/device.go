@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/graphnb/graphnb/cuda/kernels"
 )
 
@@ -60,19 +62,19 @@ func Open(o Options) (*Device, error) {
 		return nil, err
 	}
 	if o.Library == "" {
-		o.Library = os.Getenv("GNB_LIBCUDA")
+		o.Library = envknob.LibCUDA.Get()
 	}
 	if o.Library == "" {
 		o.Library = "libcuda.so.1"
 	}
-	if os.Getenv("GNB_CUDA_DEBUG") == "1" {
+	if envknob.CUDADebug.On() {
 		o.Debug = true
 	}
-	if os.Getenv("GNB_CUDA_EXACT") == "1" {
+	if envknob.CUDAExact.On() {
 		o.Exact = true
 	}
 	d := &Device{opts: o, drv: drv, over: make(chan struct{}), pinned: map[*Pinned]bool{}}
-	if d.trace, err = openTrace(os.Getenv("GNB_CUDA_TRACE")); err != nil {
+	if d.trace, err = openTrace(envknob.CUDATrace.Get()); err != nil {
 		return nil, err
 	}
 	d.q.init()

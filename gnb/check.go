@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/janpfeifer/gonb/gonbui"
 
 	"github.com/graphnb/graphnb/multigpu"
@@ -36,7 +38,7 @@ func Check(err error) {
 	}
 	gonbui.Sync() // what was shown comes before
 	printError(os.Stderr, err, mainFile())
-	if stack := stackOf(err); stack != "" && !wantTrace() {
+	if stack := stackOf(err); stack != "" && !envknob.Trace.On() {
 		gonbui.DisplayHTML(foldedTrace(stack))
 		gonbui.Sync()
 	}
@@ -48,7 +50,7 @@ func Check(err error) {
 func printError(w io.Writer, err error, cells string) {
 	text := err.Error()
 	text += cellLines(text, cells)
-	if trace := Trace(err); trace != "" && (cells == "" || wantTrace()) {
+	if trace := Trace(err); trace != "" && (cells == "" || envknob.Trace.On()) {
 		text += "\n" + trace
 	}
 	fmt.Fprintln(w, text)
@@ -59,7 +61,7 @@ func printError(w io.Writer, err error, cells string) {
 // to see it. It is "" for other errors.
 func Trace(err error) string {
 	stack := stackOf(err)
-	if stack != "" && !wantTrace() {
+	if stack != "" && !envknob.Trace.On() {
 		return "(GNB_TRACE=1 shows the trace)"
 	}
 	return stack
@@ -78,11 +80,6 @@ func stackOf(err error) string {
 		stack = head + stack[i:]
 	}
 	return strings.TrimRight(stack, "\n")
-}
-
-func wantTrace() bool {
-	v := os.Getenv("GNB_TRACE")
-	return v != "" && v != "0"
 }
 
 // foldedTrace survives in a notebook that nobody trusts, too.

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -102,7 +102,7 @@ func (f Finding) String() string {
 // command is the gnb program, for what is no part of a cell: that of GNB_HELPER, else the one on PATH, on
 // which a kernel has its own.
 func command() (string, error) {
-	name := os.Getenv(machine.HelperEnv)
+	name := envknob.Helper.Get()
 	if name == "" {
 		name = "gnb"
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/graphnb/graphnb/internal/units"
 
 	"github.com/graphnb/graphnb/cuda"
@@ -69,19 +71,19 @@ func openGPU(w *Worker) (_ gpu, err error) {
 			return nil, err
 		}
 	}
-	limit, err := sizeSetting("GNB_CUDA_MEMORY")
+	limit, err := sizeSetting(envknob.CUDAMemory)
 	if err != nil {
 		return nil, err
 	}
 	o := store.Options{Host: &store.Host{Memory: w.hostMemory, Ranks: w.World()}}
-	pinned, err := sizeSetting("GNB_CUDA_PINNED")
+	pinned, err := sizeSetting(envknob.CUDAPinned)
 	if err != nil {
 		return nil, err
 	}
 	if pinned > 0 {
 		o.Host.Memory, o.Host.Set = machine.Memory{Free: pinned}, true
 	}
-	for name, to := range map[string]*store.Place{"GNB_CUDA_GRAPH": &o.Graph, "GNB_CUDA_FEATURES": &o.Features} {
+	for name, to := range map[*envknob.Knob]*store.Place{envknob.CUDAGraph: &o.Graph, envknob.CUDAFeatures: &o.Features} {
 		if *to, err = placeSetting(name); err != nil {
 			return nil, err
 		}
@@ -105,7 +107,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	switch {
 	case err == nil:
 		g.note("products by cuBLAS %d.%d in %v", g.blas.Version()/10000, g.blas.Version()/100%100, precision)
-	case g.d.Err() != nil || w.job.BF16 || os.Getenv(libs.CuBLAS.Env) != "":
+	case g.d.Err() != nil || w.job.BF16 || envknob.LibCuBLAS.Get() != "":
 		return nil, err
 	default:
 		g.blas = nil
@@ -137,12 +139,12 @@ func openGPU(w *Worker) (_ gpu, err error) {
 // placeSetting is where the environment says that data lies: "device", "cached" (the
 // rows used most on the device), "pinned" (in host memory that kernels read) or
 // "staged" (in host memory); unset, where there is room.
-func placeSetting(name string) (store.Place, error) {
-	text := os.Getenv(name)
+func placeSetting(name *envknob.Knob) (store.Place, error) {
+	text := name.Get()
 	p, ok := map[string]store.Place{
 		"": store.Auto, "device": store.Device, "cached": store.Cached, "pinned": store.Pinned, "staged": store.Staged,
 	}[text]
-	if !ok || name == "GNB_CUDA_GRAPH" && p == store.Cached {
+	if !ok || name == envknob.CUDAGraph && p == store.Cached {
 		return 0, fmt.Errorf("the environment variable %s is %q; it is \"device\", \"pinned\", \"staged\" or, for features, \"cached\"", name, text)
 	}
 	return p, nil
@@ -150,8 +152,8 @@ func placeSetting(name string) (store.Place, error) {
 
 // sizeSetting is a number of bytes that the environment gives, such as 20GB; 0 where
 // it does not.
-func sizeSetting(name string) (int64, error) {
-	text := os.Getenv(name)
+func sizeSetting(name *envknob.Knob) (int64, error) {
+	text := name.Get()
 	if text == "" {
 		return 0, nil
 	}

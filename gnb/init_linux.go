@@ -3,6 +3,8 @@ package gnb
 import (
 	"os"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/janpfeifer/gonb/gonbui"
 	"golang.org/x/sys/unix"
 )
@@ -12,7 +14,7 @@ import (
 // the main thread of the process, but the signal follows the thread of the
 // parent that started it, so a parent that has gone meanwhile is checked for.
 func endWithKernel() {
-	if !gonbui.IsNotebook || os.Getenv("GNB_WORKER") != "" {
+	if !gonbui.IsNotebook || envknob.Worker.Get() != "" {
 		return
 	}
 	parent := os.Getppid()

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/graphnb/graphnb/gnb/live"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -85,7 +87,7 @@ func TestGPUsOfARun(t *testing.T) {
 
 // The panel of a run on GPUs has a line for each of its own, until the run ends; the helper ends with it.
 func TestThePanelShowsGPUs(t *testing.T) {
-	t.Setenv(machine.HelperEnv, FakeHelper(t))
+	t.Setenv(envknob.Helper.Name, FakeHelper(t))
 	v := &view{l: &launched{run: &Run{Config: Config{ID: "r1", Device: "cuda"}}, device: "cuda", o: LaunchOptions{Workers: 2}}}
 	end := v.watchGPUs(t.Context())
 	shown := func() []live.GPU {
@@ -108,7 +110,7 @@ func TestThePanelShowsGPUs(t *testing.T) {
 		t.Errorf("a run on the CPU shows %+v", g)
 	}
 	end()
-	text, err := os.ReadFile(os.Getenv(machine.HelperEnv) + ".pid")
+	text, err := os.ReadFile(os.Getenv(envknob.Helper.Name) + ".pid")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,25 +4,24 @@ import (
 	"fmt"
 	"os"
 	"runtime/pprof"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// envProfile names where workers write CPU profiles: worker r of a run to that
-// name followed by ".r". go tool pprof reads them.
-const envProfile = "GNB_CPUPROFILE"
-
-// profile begins a CPU profile of this worker where the environment asks for one.
+// profile begins a CPU profile of this worker, number rank of its run, where the environment asks for one: in a
+// file whose name ends with the rank.
 func profile(rank int) (stop func(), err error) {
-	name := os.Getenv(envProfile)
+	name := envknob.CPUProfile.Get()
 	if name == "" {
 		return func() {}, nil
 	}
 	f, err := os.Create(fmt.Sprintf("%s.%d", name, rank))
 	if err != nil {
-		return nil, fmt.Errorf("gnb: the CPU profile that %s asks for: %w", envProfile, err)
+		return nil, fmt.Errorf("gnb: the CPU profile that %s asks for: %w", envknob.CPUProfile, err)
 	}
 	if err := pprof.StartCPUProfile(f); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("gnb: the CPU profile that %s asks for: %w", envProfile, err)
+		return nil, fmt.Errorf("gnb: the CPU profile that %s asks for: %w", envknob.CPUProfile, err)
 	}
 	return func() {
 		pprof.StopCPUProfile()

@@ -10,13 +10,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // RunsDir is where runs are kept: $GNB_RUNS, or the folder "runs" in the working
 // directory, which for a notebook is the notebook's.
 func RunsDir() string {
 	multigpuEnter()
-	return cmp.Or(os.Getenv("GNB_RUNS"), "runs")
+	return cmp.Or(envknob.Runs.Get(), "runs")
 }
 
 // OpenRun reads a run's directory. The result of a run that has not said how it

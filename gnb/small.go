@@ -2,8 +2,9 @@ package gnb
 
 import (
 	"fmt"
-	"os"
 	"strconv"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // Small is the name of the dataset to use: name, or, where the environment has
@@ -13,7 +14,7 @@ import (
 //
 //	var reddit = gnb.Small("reddit", "planted?nodes=6000&classes=41&features=602")
 func Small(name, small string) string {
-	if v := os.Getenv("GNB_SMALL"); v != "" && v != "0" {
+	if envknob.Small.On() {
 		return small
 	}
 	return name
@@ -21,7 +22,7 @@ func Small(name, small string) string {
 
 // workersWanted is what GNB_WORKERS says, 0 where it is not set.
 func workersWanted() (int, error) {
-	text := os.Getenv("GNB_WORKERS")
+	text := envknob.Workers.Get()
 	if text == "" {
 		return 0, nil
 	}

@@ -9,14 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-const (
-	envWorker = "GNB_WORKER"
-	envRunID  = "GNB_RUN_ID"
-	envGroup  = "GNB_GROUP"
-	flagName  = "gnb.worker"
-)
+const flagName = "gnb.worker"
 
 var (
 	handler atomic.Pointer[func(*Process) error]
@@ -24,7 +21,7 @@ var (
 
 	// worker is decided when the process starts: what a worker starts itself is
 	// none, since entering clears the variable.
-	worker = os.Getenv(envWorker) != "" && argRank() >= 0
+	worker = envknob.Worker.Get() != "" && argRank() >= 0
 )
 
 // Handle makes h what workers run. It is called once, from an init function:

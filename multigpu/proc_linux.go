@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // pssOf is a process's proportional set size in bytes, its resident size where
@@ -53,7 +55,7 @@ const sweepWait = time.Second
 // gone: what a worker's program started and did not end. They are known by a
 // random value that the worker's environment held, which they inherited.
 func sweep(group string) {
-	want := []byte(envGroup + "=" + group)
+	want := []byte(envknob.Group.Name + "=" + group)
 	// One that dies loses its environment before it is gone: it is remembered.
 	found := map[int]bool{}
 	for end := time.Now().Add(sweepWait); ; time.Sleep(2 * time.Millisecond) {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -131,14 +133,14 @@ func environment(s Spec, group string, threads int) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
 		switch name {
-		case envWorker, envRunID, envGroup, "GOMAXPROCS":
+		case envknob.Worker.Name, envknob.RunID.Name, envknob.Group.Name, "GOMAXPROCS":
 			return true
 		case "GOMEMLIMIT":
 			return s.MemLimit > 0
 		}
 		return strings.HasPrefix(name, "GONB_")
 	})
-	env = append(env, envWorker+"=1", envRunID+"="+s.RunID, envGroup+"="+group,
+	env = append(env, envknob.Worker.Name+"=1", envknob.RunID.Name+"="+s.RunID, envknob.Group.Name+"="+group,
 		"GOMAXPROCS="+strconv.Itoa(threads))
 	if s.MemLimit > 0 {
 		env = append(env, "GOMEMLIMIT="+strconv.FormatInt(s.MemLimit, 10))

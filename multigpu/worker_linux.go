@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -58,7 +60,7 @@ func ignoreInterrupts() { signal.Ignore(syscall.SIGINT, syscall.SIGPIPE) }
 
 // enterWorker is a worker's life; it ends the process.
 func enterWorker(rank int) {
-	_ = os.Unsetenv(envWorker) // fails only for names that are none
+	_ = os.Unsetenv(envknob.Worker.Name) // fails only for names that are none
 	go func() {
 		// The launcher holds the other end and writes nothing.
 		_, _ = io.Copy(io.Discard, os.NewFile(fdLife, "life"))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/graphnb/graphnb/internal/units"
 
 	"github.com/graphnb/graphnb/cuda"
@@ -71,7 +73,7 @@ func (h *Host) take(n int64, p pages) error {
 	of := "the host has"
 	switch {
 	case h != nil && h.Set:
-		of = "GNB_CUDA_PINNED=" + units.Bytes(m.Free) + " leaves"
+		of = envknob.CUDAPinned.Name + "=" + units.Bytes(m.Free) + " leaves"
 	case m.Limit > 0:
 		of = "the container's memory limit of " + units.Bytes(m.Limit) + " leaves"
 	}

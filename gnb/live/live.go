@@ -48,6 +48,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/janpfeifer/gonb/gonbui"
 )
 
@@ -183,7 +185,7 @@ func pick(o *Options) mode {
 	if o.MaxFPS <= 0 {
 		o.MaxFPS = 20
 	}
-	if o.Quiet || (os.Getenv("GNB_WORKER") != "" && o.Display == nil && o.Out == nil) {
+	if o.Quiet || (envknob.Worker.Get() != "" && o.Display == nil && o.Out == nil) {
 		return modeNone
 	}
 	if o.Display == nil && gonbui.IsNotebook && o.Out == nil {
@@ -195,16 +197,10 @@ func pick(o *Options) mode {
 	if o.Out == nil {
 		o.Out = os.Stderr
 	}
-	if !headless() && os.Getenv("TERM") != "dumb" && termWidth(o.Out) > 0 {
+	if !envknob.Headless.On() && os.Getenv("TERM") != "dumb" && termWidth(o.Out) > 0 {
 		return modeTerminal
 	}
 	return modePlain
-}
-
-// headless reports whether nobody watches the terminal.
-func headless() bool {
-	v := os.Getenv("GNB_HEADLESS")
-	return v != "" && v != "0"
 }
 
 // none shows nothing.

@@ -26,6 +26,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/graphnb/graphnb/internal/nbtest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
@@ -67,7 +69,7 @@ func Start(t testing.TB, env ...string) *Lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	l := &Lab{Dir: t.TempDir(), Tmp: filepath.Join(home, "tmp"), Out: os.Getenv("GNB_LAB_OUT"), host: host, token: "for-tests"}
+	l := &Lab{Dir: t.TempDir(), Tmp: filepath.Join(home, "tmp"), Out: envknob.LabOut.Get(), host: host, token: "for-tests"}
 	if l.Out == "" {
 		l.Out = t.TempDir()
 	}
@@ -102,7 +104,7 @@ func Start(t testing.TB, env ...string) *Lab {
 		t.Fatal(err)
 	}
 	c.Env = append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME="+filepath.Join(home, ".cache"), "GOCACHE="+cache, "GOMODCACHE="+modcache, "TMPDIR="+l.Tmp,
-		"JUPYTER_PREFER_ENV_PATH=1", "JUPYTER_CONFIG_DIR="+home, "JUPYTER_DATA_DIR="+home, "JUPYTER_RUNTIME_DIR="+home, "GNB_RUNS=", "GNB_HEADLESS=")
+		"JUPYTER_PREFER_ENV_PATH=1", "JUPYTER_CONFIG_DIR="+home, "JUPYTER_DATA_DIR="+home, "JUPYTER_RUNTIME_DIR="+home, envknob.Runs.Name+"=", envknob.Headless.Name+"=")
 	c.Env = append(c.Env, env...)
 	log, err := os.Create(filepath.Join(l.Out, "jupyter.log"))
 	if err != nil {
@@ -170,7 +172,7 @@ func (l *Lab) Script(t testing.TB, name string, args map[string]any, result any)
 	}
 	c := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(l.host.Python), "node"), filepath.Join(l.host.Root, "internal", "labtest", name), string(b))
 	// Chromium keeps sockets in TMPDIR, whose names must be short.
-	c.Env = append(os.Environ(), "GNB_BROWSER_MODULES="+filepath.Dir(modules(l.host)), "GNB_CHROMIUM="+testneed.ChromiumPath())
+	c.Env = append(os.Environ(), envknob.BrowserModules.Name+"="+filepath.Dir(modules(l.host)), envknob.Chromium.Name+"="+testneed.ChromiumPath())
 	c.WaitDelay = 10 * time.Second
 	var stderr bytes.Buffer
 	c.Stderr = &stderr

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // procRoot is where the kernel's part of the driver says what there is, and devRoot where the devices' files
@@ -38,7 +40,7 @@ type GPUSlot struct {
 // no device. No GPU is an empty list with the reason as an error.
 func GPUSlots() ([]GPUSlot, error) {
 	root, dev := procRoot, devRoot
-	if r := os.Getenv("GNB_NVIDIA_PROC"); r != "" {
+	if r := envknob.NVIDIAProc.Get(); r != "" {
 		root, dev = r, ""
 	}
 	visible, set := os.LookupEnv("CUDA_VISIBLE_DEVICES")
@@ -62,7 +64,7 @@ func ChooseGPU(localRank, localWorld, first int) (GPUSlot, error) {
 }
 
 // SharingGPUs says whether several workers may use one device, which GNB_CUDA_SHARE=1 allows.
-func SharingGPUs() bool { return os.Getenv("GNB_CUDA_SHARE") == "1" }
+func SharingGPUs() bool { return envknob.CUDAShare.On() }
 
 // gpu is what /proc says of one.
 type gpu struct {

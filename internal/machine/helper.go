@@ -14,14 +14,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // Protocol is the version of what the helper writes. It changes with the meaning of a field, not with new
 // ones.
 const Protocol = 1
-
-// HelperEnv names the helper's program where it is not the gnb on PATH.
-const HelperEnv = "GNB_HELPER"
 
 // HelperArgs are the arguments of the helper.
 func HelperArgs(interval time.Duration) []string {
@@ -55,15 +54,15 @@ const Starting = "asking NVIDIA's driver for GPUs"
 
 // findHelper is the program that is the helper.
 func findHelper() (string, error) {
-	if file := os.Getenv(HelperEnv); file != "" {
+	if file := envknob.Helper.Get(); file != "" {
 		if _, err := exec.LookPath(file); err != nil {
-			return "", fmt.Errorf("GPUs are not shown: %s is %s, which cannot be run: %w", HelperEnv, file, err)
+			return "", fmt.Errorf("GPUs are not shown: %s is %s, which cannot be run: %w", envknob.Helper, file, err)
 		}
 		return file, nil
 	}
 	file, err := exec.LookPath("gnb")
 	if err != nil {
-		return "", fmt.Errorf(`GPUs are not shown: there is no gnb on PATH, which asks NVIDIA's driver; "go install github.com/graphnb/graphnb/gnb/cmd/gnb@latest" builds it (with a C compiler), or set %s to its file`, HelperEnv)
+		return "", fmt.Errorf(`GPUs are not shown: there is no gnb on PATH, which asks NVIDIA's driver; "go install github.com/graphnb/graphnb/gnb/cmd/gnb@latest" builds it (with a C compiler), or set %s to its file`, envknob.Helper)
 	}
 	return file, nil
 }
@@ -231,7 +230,7 @@ func (h *helper) listen(out io.Reader, alive chan<- struct{}) error {
 		line, err := readLine(lines, h.longest)
 		switch {
 		case errors.Is(err, errLong):
-			return fmt.Errorf("%s wrote %w, which is no reading of GPUs; set %s to the gnb of this release", h.file, err, HelperEnv)
+			return fmt.Errorf("%s wrote %w, which is no reading of GPUs; set %s to the gnb of this release", h.file, err, envknob.Helper)
 		case err != nil:
 			return nil // the process says more about its end
 		}
@@ -242,7 +241,7 @@ func (h *helper) listen(out io.Reader, alive chan<- struct{}) error {
 		var m message
 		switch err := json.Unmarshal(line, &m); {
 		case err != nil || m.Event == "":
-			return h.final(fmt.Sprintf("%s is not GraphNB's gnb: it wrote %.60q; set %s to the right one", h.file, line, HelperEnv))
+			return h.final(fmt.Sprintf("%s is not GraphNB's gnb: it wrote %.60q; set %s to the right one", h.file, line, envknob.Helper))
 		case m.Event == "error":
 			return nil // as it does on standard error
 		case m.Event == "hello" && m.Protocol != Protocol:
@@ -304,7 +303,7 @@ func (h *helper) why(err error, stderr string) error {
 // helperEnv is the environment less what makes a process a worker, or a notebook's cell.
 func helperEnv(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(e string) bool {
-		return strings.HasPrefix(e, "GNB_WORKER=") || strings.HasPrefix(e, "GONB_")
+		return strings.HasPrefix(e, envknob.Worker.Name+"=") || strings.HasPrefix(e, "GONB_")
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"go.uber.org/goleak"
 )
 
@@ -180,20 +182,20 @@ func TestAHelperThatStandsStill(t *testing.T) {
 
 func TestFindingTheHelper(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	t.Setenv(HelperEnv, "")
-	if _, err := findHelper(); err == nil || !strings.Contains(err.Error(), "there is no gnb on PATH") || !strings.Contains(err.Error(), HelperEnv) {
+	t.Setenv(envknob.Helper.Name, "")
+	if _, err := findHelper(); err == nil || !strings.Contains(err.Error(), "there is no gnb on PATH") || !strings.Contains(err.Error(), envknob.Helper.Name) {
 		t.Error(err)
 	}
-	t.Setenv(HelperEnv, "/nowhere/gnb")
+	t.Setenv(envknob.Helper.Name, "/nowhere/gnb")
 	if _, err := findHelper(); err == nil || !strings.Contains(err.Error(), "GNB_HELPER is /nowhere/gnb, which cannot be run") {
 		t.Error(err)
 	}
 	file := script(t, hello, aGPU, untilIn)
-	t.Setenv(HelperEnv, file)
+	t.Setenv(envknob.Helper.Name, file)
 	if got, err := findHelper(); err != nil || got != file {
 		t.Errorf("%q, %v", got, err)
 	}
-	t.Setenv(HelperEnv, "")
+	t.Setenv(envknob.Helper.Name, "")
 	t.Setenv("PATH", filepath.Dir(file))
 	if got, err := findHelper(); err != nil || got != file {
 		t.Errorf("%q, %v", got, err)

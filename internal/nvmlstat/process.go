@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -38,7 +40,7 @@ func describe(proc string, pid int, memory machine.Value) machine.Process {
 		return p
 	}
 	for e := range bytes.SplitSeq(env, []byte{0}) {
-		if run, ok := bytes.CutPrefix(e, []byte("GNB_RUN_ID=")); ok {
+		if run, ok := bytes.CutPrefix(e, []byte(envknob.RunID.Name+"=")); ok {
 			p.Run, p.Rank = string(run), rank
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // Need is something that a machine may lack.
@@ -93,7 +95,7 @@ func RealData(t testing.TB, name string) string {
 // DataDir is the folder of the public graphs, which need not be there: GNB_DATA, or shared/data beside
 // the checkout. It is absolute.
 func DataDir() string {
-	dir := os.Getenv("GNB_DATA")
+	dir := envknob.Data.Get()
 	if dir == "" {
 		dir = filepath.Join(root(), "..", "shared", "data")
 	}
@@ -122,7 +124,7 @@ func PyPI(t testing.TB) {
 // PythonWith is a Python that can import a module ("numpy"), which GNB_PYTHON names, or skips the test.
 func PythonWith(t testing.TB, module string) string {
 	t.Helper()
-	exe := os.Getenv("GNB_PYTHON")
+	exe := envknob.Python.Get()
 	if exe == "" {
 		exe = "python3"
 	}
@@ -135,7 +137,7 @@ func PythonWith(t testing.TB, module string) string {
 
 // ChromiumPath is the browser of the tests: the one of GNB_CHROMIUM, or the first on PATH, or "".
 func ChromiumPath() string {
-	for _, name := range []string{os.Getenv("GNB_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{envknob.Chromium.Get(), "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}

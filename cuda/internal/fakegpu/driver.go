@@ -5,11 +5,12 @@ package fakegpu
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 
 	"github.com/graphnb/graphnb/cuda/internal/ptx"
 	"github.com/graphnb/graphnb/cuda/internal/shim"
@@ -111,7 +112,7 @@ func New(t testing.TB, c Config) *Driver {
 }
 
 // Real says that the tests run on a real device, by the driver that is there: "make gpu-check" does it.
-func Real() bool { return os.Getenv("GNB_GPU_CHECK") != "" }
+func Real() bool { return envknob.GPUCheck.On() }
 
 // Install puts a driver behind the shim's table, for a process that has no test of its own, such as a
 // worker. There is one at a time.

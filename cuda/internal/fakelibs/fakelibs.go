@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 //go:embed src
@@ -20,7 +22,7 @@ var sources embed.FS
 // libraries that go wrong are skipped.
 func Build(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	if os.Getenv("GNB_GPU_CHECK") != "" {
+	if envknob.GPUCheck.On() {
 		if len(args) > 0 {
 			t.Skip("it needs a library that goes wrong")
 		}

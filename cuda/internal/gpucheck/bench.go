@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // measure is a line of a Go benchmark.
@@ -111,7 +113,7 @@ func (c checker) losses(device string, env []string, args ...string) ([]float64,
 	}
 	defer os.RemoveAll(runs)
 	args = append([]string{"train"}, append(args, "--device", device, "--json", "--resume", "never")...)
-	text, err := c.output(append(env, "GNB_RUNS="+runs), 9*time.Minute, "gnb", args...)
+	text, err := c.output(append(env, envknob.Runs.Name+"="+runs), 9*time.Minute, "gnb", args...)
 	var losses []float64
 	for line := range strings.Lines(text) {
 		var e struct {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 )
@@ -60,9 +62,9 @@ type place struct {
 
 // places are where runs, datasets and temporary files go.
 func places() []place {
-	out := []place{{"runs", "GNB_RUNS", gnb.RunsDir()}, {"temporary files", "TMPDIR", os.TempDir()}}
+	out := []place{{"runs", envknob.Runs.Name, gnb.RunsDir()}, {"temporary files", "TMPDIR", os.TempDir()}}
 	if home, err := registry.Home(); err == nil {
-		out = append(out, place{"datasets", "GNB_HOME", home})
+		out = append(out, place{"datasets", envknob.Home.Name, home})
 	}
 	return out
 }
@@ -111,7 +113,7 @@ var examinations = []struct {
 func doctor(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("", doctorHelp)
 	prefix := fs.String("prefix", "", "Python `prefix` where the kernel was installed (default the active virtual environment, then the user's directory)")
-	name := fs.String("name", cmp.Or(os.Getenv(kernelEnvName), kernelName), "`name` of the kernelspec; by default, in a notebook, its own")
+	name := fs.String("name", cmp.Or(envknob.Kernel.Get(), kernelName), "`name` of the kernelspec; by default, in a notebook, its own")
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
@@ -226,7 +228,7 @@ func checkKernel(ctx context.Context, p patient) check {
 	if err := json.Unmarshal(b, &spec); err != nil {
 		return bad(fix, "%s is damaged: %v", file, err)
 	}
-	gonb, headless := "", spec.Env["GNB_HEADLESS"] != ""
+	gonb, headless := "", spec.Env[envknob.Headless.Name] != ""
 	for _, a := range spec.Argv {
 		base := strings.TrimSuffix(filepath.Base(a), ".exe")
 		if filepath.IsAbs(a) && (base == "gonb" || base == "gnb") && !isFile(a) {

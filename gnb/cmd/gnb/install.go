@@ -13,6 +13,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // modulePath is what cells import from.
@@ -37,9 +39,6 @@ the user's Jupyter directory; a second run takes seconds, and "gnb uninstall" ta
 
 With --cuda cells are compiled for GPUs too: it makes a further kernel, "Go (GraphNB, CUDA)". It takes
 a C compiler and no CUDA; a machine without a GPU runs such cells on the CPU.`
-
-// kernelEnvName is the variable by which what runs in a kernel knows the kernel's name.
-const kernelEnvName = "GNB_KERNEL"
 
 // moduleKey is the entry of a kernelspec's metadata that says where cells import from, and that the
 // kernel is ours.
@@ -182,19 +181,19 @@ func newSpec(o installOptions, bin, module string) kernelSpec {
 		DisplayName:   o.display,
 		Language:      "go",
 		InterruptMode: "message",
-		Env:           map[string]string{kernelEnvName: o.name},
+		Env:           map[string]string{envknob.Kernel.Name: o.name},
 		Metadata:      map[string]string{moduleKey: module},
 	}
 	if o.data != "" {
-		spec.Env["GNB_DATA"] = o.data
+		spec.Env[envknob.Data.Name] = o.data
 	}
 	if o.headless {
-		spec.Env["GNB_HEADLESS"] = "1"
+		spec.Env[envknob.Headless.Name] = "1"
 	}
 	if o.cudaInclude != "" {
-		spec.Env[cudaIncludeEnv] = o.cudaInclude
+		spec.Env[envknob.CUDAInclude.Name] = o.cudaInclude
 		if prefix := o.environment(); prefix != "" {
-			spec.Env["GNB_VENV"] = prefix // where runs look for wheels
+			spec.Env[envknob.Venv.Name] = prefix // where runs look for wheels
 		}
 		if len(o.gotWheels) > 0 {
 			spec.Metadata[wheelsKey] = strings.Join(o.gotWheels, " ")

@@ -19,10 +19,6 @@ const (
 	cudaDisplay    = "Go (GraphNB, CUDA)"
 )
 
-// cudaIncludeEnv holds, in the kernel's environment, the directory of the header that cells are compiled
-// with. Where it is set, cells have -tags cuda.
-const cudaIncludeEnv = "GNB_CUDA_INCLUDE"
-
 // cudaHeader is where the header lies in the module.
 const cudaHeader = "cuda/internal/shim/include/cuda.h"
 

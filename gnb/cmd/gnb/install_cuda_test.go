@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 func TestWithTag(t *testing.T) {
@@ -27,7 +29,7 @@ func TestKernelEnvForGPUs(t *testing.T) {
 	if spec.Env["GNB_VENV"] != "/env" {
 		t.Errorf("the kernel does not know where wheels are: %v", spec.Env)
 	}
-	env := kernelEnv([]string{cudaIncludeEnv + "=" + spec.Env[cudaIncludeEnv], "CGO_ENABLED=0", "CGO_CFLAGS=-O1"},
+	env := kernelEnv([]string{envknob.CUDAInclude.Name + "=" + spec.Env[envknob.CUDAInclude.Name], "CGO_ENABLED=0", "CGO_CFLAGS=-O1"},
 		settings{GOFLAGS: "-tags=mine", CGO_CFLAGS: "-O1"}, "/tools", "/own")
 	for _, want := range []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O1 -I/j/graphnb/cuda-include", "GOFLAGS=-ldflags=-s -tags=mine,cuda"} {
 		if !slices.Contains(env, want) {
@@ -38,7 +40,7 @@ func TestKernelEnvForGPUs(t *testing.T) {
 		t.Error("the kernel's environment has cgo off, too")
 	}
 	plain := newSpec(installOptions{display: display}, "/bin", "/mod")
-	if _, ok := plain.Env[cudaIncludeEnv]; ok {
+	if _, ok := plain.Env[envknob.CUDAInclude.Name]; ok {
 		t.Error("the kernel without --cuda has its settings")
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
@@ -24,9 +26,6 @@ const kernelHelp = `
 What the kernelspec of "gnb install" starts: it runs the GoNB program that follows, in a temporary
 directory of its own. When the kernel ends, in whatever way, every process that it started and the
 directory are gone: cells, workers, and whatever a cell started.`
-
-// kernelDirEnv names the kernel's own directory in the environment of everything it starts.
-const kernelDirEnv = "GNB_KERNEL_DIR"
 
 // kernelDirPrefix starts the names of kernels' directories.
 const kernelDirPrefix = "gnb-kernel-"
@@ -100,19 +99,19 @@ func goSettings(ctx context.Context, env []string) (settings, error) {
 // the header for that is.
 func kernelEnv(env []string, s settings, bin, dir string) []string {
 	set := map[string]string{
-		"GOWORK":     "", // GoNB keeps its own go.work; GOWORK=off would hide the library
-		"GOFLAGS":    cellFlags(s.GOFLAGS),
-		"GOPROXY":    cellProxy(s),
-		"TMPDIR":     dir,
-		kernelDirEnv: dir,
+		"GOWORK":               "", // GoNB keeps its own go.work; GOWORK=off would hide the library
+		"GOFLAGS":              cellFlags(s.GOFLAGS),
+		"GOPROXY":              cellProxy(s),
+		"TMPDIR":               dir,
+		envknob.KernelDir.Name: dir,
 	}
-	if i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, cudaIncludeEnv+"=") }); i >= 0 {
-		maps.Copy(set, cudaSettings(strings.TrimPrefix(env[i], cudaIncludeEnv+"="), s.CGO_CFLAGS))
+	if i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, envknob.CUDAInclude.Name+"=") }); i >= 0 {
+		maps.Copy(set, cudaSettings(strings.TrimPrefix(env[i], envknob.CUDAInclude.Name+"="), s.CGO_CFLAGS))
 		set["GOFLAGS"] = withTag(set["GOFLAGS"])
 	}
 	out := make([]string, 0, len(env)+len(set)+1)
 	path := bin
-	if !headless(env) { // gopls takes 0.1 GiB a kernel
+	if !envknob.Headless.OnIn(env) { // gopls takes 0.1 GiB a kernel
 		path = bin + string(os.PathListSeparator) + editorDir(bin)
 	}
 	for _, e := range env {
@@ -127,14 +126,6 @@ func kernelEnv(env []string, s settings, bin, dir string) []string {
 		out = append(out, name+"="+value)
 	}
 	return append(out, "PATH="+path)
-}
-
-// headless is whether env says that no browser is attached.
-func headless(env []string) bool {
-	return slices.ContainsFunc(env, func(e string) bool {
-		v, ok := strings.CutPrefix(e, "GNB_HEADLESS=")
-		return ok && v != "" && v != "0"
-	})
 }
 
 // cellProxy puts the module cache before the user's proxies: GoNB runs "go get" before each cell,

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/envknob"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -122,7 +124,7 @@ func startGuard(dir string) (stop func(), pid int, err error) {
 	defer r.Close()
 	c := exec.Command("/proc/self/exe", "kernel", "--guard="+dir)
 	c.Stdin = r
-	c.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, kernelDirEnv+"=") })
+	c.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, envknob.KernelDir.Name+"=") })
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // out of reach of what kills the kernel's group
 	if err := c.Start(); err != nil {
 		w.Close()
@@ -161,7 +163,7 @@ func guardKernel(dir string) error {
 
 // kernelProcesses are the processes whose environment names the kernel directory dir.
 func kernelProcesses(dir string) []int {
-	entry := []byte(kernelDirEnv + "=" + dir)
+	entry := []byte(envknob.KernelDir.Name + "=" + dir)
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	var pids []int
 	for _, file := range files {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 func TestCellFlags(t *testing.T) {
@@ -38,10 +40,10 @@ func TestCellProxy(t *testing.T) {
 }
 
 func TestKernelEnv(t *testing.T) {
-	env := kernelEnv([]string{"A=1", "GNB_HEADLESS=1", "PATH=/usr/bin", "GOWORK=off", "TMPDIR=/old", "GOFLAGS=-mod=mod", kernelDirEnv + "=/outer"},
+	env := kernelEnv([]string{"A=1", "GNB_HEADLESS=1", "PATH=/usr/bin", "GOWORK=off", "TMPDIR=/old", "GOFLAGS=-mod=mod", envknob.KernelDir.Name + "=/outer"},
 		settings{GOPROXY: "direct", GOFLAGS: "-mod=mod", GOMODCACHE: "/c"}, "/tools", "/own")
 	slices.Sort(env)
-	want := []string{"A=1", "GNB_HEADLESS=1", kernelDirEnv + "=/own", "GOFLAGS=-ldflags=-s", "GOPROXY=file:///c/cache/download,direct", "GOWORK=", "PATH=/tools:/usr/bin", "TMPDIR=/own"}
+	want := []string{"A=1", "GNB_HEADLESS=1", envknob.KernelDir.Name + "=/own", "GOFLAGS=-ldflags=-s", "GOPROXY=file:///c/cache/download,direct", "GOWORK=", "PATH=/tools:/usr/bin", "TMPDIR=/own"}
 	if slices.Sort(want); !slices.Equal(env, want) {
 		t.Errorf("got  %q\nwant %q", env, want)
 	}

@@ -23,7 +23,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // Exit statuses of every command.
@@ -34,13 +34,13 @@ const (
 )
 
 func main() {
-	if os.Getenv("GNB_WORKER") != "" {
+	if envknob.Worker.Get() != "" {
 		// A worker process of a run: the library's own flag takes over while it is parsed and does
 		// not return, so that no command runs a second time in a worker.
 		flag.Parse()
 	}
-	if exe, err := os.Executable(); err == nil && os.Getenv(machine.HelperEnv) == "" {
-		_ = os.Setenv(machine.HelperEnv, exe) // a run's panel asks it about GPUs, whatever PATH has
+	if exe, err := os.Executable(); err == nil && envknob.Helper.Get() == "" {
+		_ = os.Setenv(envknob.Helper.Name, exe) // a run's panel asks it about GPUs, whatever PATH has
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // Entry is a published dataset.
@@ -109,7 +111,7 @@ func (e Entry) Size() (bytes int64, known bool) {
 // converts: $GNB_HOME, or graphnb in the user's cache directory (~/.cache/graphnb
 // on Linux, $XDG_CACHE_HOME/graphnb where that is set).
 func Home() (string, error) {
-	if home := os.Getenv("GNB_HOME"); home != "" {
+	if home := envknob.Home.Get(); home != "" {
 		return filepath.Abs(home)
 	}
 	cache, err := os.UserCacheDir()
@@ -142,7 +144,7 @@ func (e Entry) RawDir() (string, error) {
 // called the same for every dataset) and RawDir.
 func (e Entry) RawDirs() ([]string, error) {
 	var dirs []string
-	if data := os.Getenv("GNB_DATA"); data != "" {
+	if data := envknob.Data.Get(); data != "" {
 		for _, sub := range []string{e.Folder, e.Name, ""} {
 			if sub == "" && e.Format == "graphsaint" { // whose files have the same names for every set
 				continue

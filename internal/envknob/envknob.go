@@ -1,0 +1,78 @@
+// Package envknob is the one place where GraphNB's environment variables are named, described and read.
+//
+// # Basics
+//
+//	dir := envknob.Runs.Get()      // "" where GNB_RUNS is not set
+//	if envknob.Headless.On() { … } // set, and not 0, false, no or off
+//
+// A test compares [All] with the table in docs/environment.md, and finds names that are written anywhere
+// else in the source.
+//
+// # Caveats
+//
+// A variable is read each time it is asked for, so tests can set it.
+package envknob
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// Audience says who sets a variable.
+type Audience string
+
+// The audiences, in the order of the table.
+const (
+	Users      Audience = "For users"
+	GPUs       Audience = "For GPUs"
+	Internal   Audience = "Set by GraphNB itself"
+	Developers Audience = "For those who work on GraphNB"
+)
+
+// Knob is an environment variable.
+type Knob struct {
+	Name  string
+	Value string // what it is set to, such as "FOLDER" or "1"
+	Doc   string // a phrase for the table
+	For   Audience
+}
+
+var all []*Knob
+
+func knob(who Audience, name, value, doc string) *Knob {
+	k := &Knob{name, value, doc, who}
+	all = append(all, k)
+	return k
+}
+
+// All are the variables, by audience, in the order of their declaration.
+func All() []*Knob { return slices.Clone(all) }
+
+// Get is the variable's value, "" where it is not set.
+func (k *Knob) Get() string { return os.Getenv(k.Name) }
+
+// On reports whether a switch is on: set to something other than 0, false, no and off.
+func (k *Knob) On() bool { return on(k.Get()) }
+
+// OnIn is [Knob.On] in an environment given as NAME=VALUE, of which the last counts.
+func (k *Knob) OnIn(env []string) bool {
+	value := ""
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, k.Name+"="); ok {
+			value = v
+		}
+	}
+	return on(value)
+}
+
+func on(value string) bool {
+	switch strings.ToLower(value) {
+	case "", "0", "false", "no", "off":
+		return false
+	}
+	return true
+}
+
+// String is the variable's name.
+func (k *Knob) String() string { return k.Name }
