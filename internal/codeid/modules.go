@@ -108,13 +108,16 @@ func (p *program) versioned(pkg string) string {
 		return ""
 	}
 	switch r := m.Replace; {
-	case r != nil && r.Version != "":
+	case r != nil && hasVersion(r):
 		return m.Path + "@" + r.Path + " " + r.Version
-	case r != nil || m.Version == "" || m.Version == "(devel)":
+	case r != nil || !hasVersion(m):
 		return ""
 	}
 	return m.Path + "@" + m.Version
 }
+
+// hasVersion says whether a module is not a directory.
+func hasVersion(m *debug.Module) bool { return m.Version != "" && m.Version != "(devel)" }
 
 // packageOfRoot is the package that a root is in, nil for one of the standard library.
 func (p *program) packageOfRoot(r Root) (*pkg, error) {
@@ -206,7 +209,7 @@ func (p *program) learn(dir string) {
 // a go.work.
 func (p *program) replaced(top string) {
 	for _, m := range p.info.Deps {
-		if m.Replace == nil || m.Replace.Version != "" {
+		if m.Replace == nil || hasVersion(m.Replace) {
 			continue
 		}
 		dir := filepath.FromSlash(m.Replace.Path)

@@ -127,7 +127,7 @@ func (s sources) parts(t *testing.T, far string) (map[string]string, error) {
 	p := newProgram(&debug.BuildInfo{Path: "example.com/u", Main: debug.Module{Path: "example.com/u"}, Deps: []*debug.Module{
 		{Path: "example.com/far", Version: far},
 		{Path: "example.com/lib", Version: "v0.1.0"},
-		{Path: "example.com/near", Version: "v0.0.0", Replace: &debug.Module{Path: "./near"}},
+		{Path: "example.com/near", Version: "v0.0.0", Replace: &debug.Module{Path: "./near", Version: "(devel)"}},
 	}}, Options{Library: "example.com/lib"})
 	p.notAfter = time.Now().Add(time.Hour)
 	return p.reach([]Root{root("main.init.func1", filepath.Join(dir, "main.go"), line)})
