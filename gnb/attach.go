@@ -52,7 +52,7 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 	if r == nil || r.Dir == "" {
 		return nil, errors.New("gnb: Attach needs a run with a directory; get one from gnb.LastRun or gnb.OpenRun")
 	}
-	ctx, stop := interruptible(ctx)
+	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
 	dir := r.Dir
 	r, err := OpenRun(dir)

@@ -62,7 +62,7 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 	if multigpu.InWorker() {
 		return Comparison{}, errWorker
 	}
-	ctx, stop := interruptible(ctx)
+	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
 	start := time.Now()
 	c, going, err := newComparison(runs).again()

@@ -3,12 +3,12 @@ package gnb
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -37,7 +37,9 @@ func work(p *multigpu.Process) (err error) {
 	}
 	defer func() {
 		// However the program ended, what it reported and kept is there.
-		err = errors.Join(err, w.settle())
+		if e := w.settle(); !errors.Is(err, e) {
+			err = errors.Join(err, e)
+		}
 	}()
 	defer func() {
 		if r := recover(); r != nil {
@@ -130,7 +132,7 @@ func (w *Worker) open() error {
 		return err
 	}
 	if w.p.Rank == 0 && w.job.RunDir != "" {
-		w.metrics, err = os.OpenFile(filepath.Join(w.job.RunDir, "metrics.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+		w.metrics, err = atomicfile.OpenLog(filepath.Join(w.job.RunDir, "metrics.jsonl"), 0o644)
 		if err != nil {
 			return fmt.Errorf("gnb: opening the run's metrics: %w", err)
 		}
@@ -163,7 +165,7 @@ func (w *Worker) finish() error {
 		return err
 	}
 	w.stage(stageSave)
-	if err := w.writeBest(true); err != nil {
+	if err := w.settle(); err != nil {
 		return err
 	}
 	for _, n := range w.nets {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
@@ -315,11 +315,10 @@ func cutMetrics(dir string, at [3]int) error {
 	if err != nil {
 		return err
 	}
-	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, keep, 0o644); err != nil {
+	if err := atomicfile.WriteFile(path, keep, 0o644); err != nil {
 		return fmt.Errorf("gnb: resuming: %w", err)
 	}
-	return os.Rename(tmp, path)
+	return nil
 }
 
 func before(a, b [3]int) bool {
@@ -401,11 +400,6 @@ func (l *launched) close() {
 	}
 }
 
-// interruptible is ctx until an interrupt, as ■ in a notebook sends it.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, os.Interrupt)
-}
-
 // title is what the panel is called.
 func (l *launched) title() string {
 	return cmp.Or(l.o.Title, strings.TrimPrefix(l.run.Config.Program, "gnb.")+" on "+cmp.Or(l.run.Config.Dataset, "no dataset"))
@@ -413,7 +407,7 @@ func (l *launched) title() string {
 
 // start runs the workers to their end.
 func (l *launched) start(ctx context.Context) (*Run, error) {
-	ctx, stop := interruptible(ctx)
+	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
 	v, err := newView(l, live.New(live.Options{Quiet: l.o.Quiet}), l.title())
 	if err != nil {

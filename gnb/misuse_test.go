@@ -289,7 +289,10 @@ func TestMisuseBeforeTheStart(t *testing.T) {
 			return trainOn(whole, gnb.TrainOptions{})(filepath.Join(dir, "run"))
 		}},
 		"no file to write": {`gnb: writing a file of the run: .*config\.json.*set RunDir`, func(dir string) error {
-			if err := os.MkdirAll(filepath.Join(dir, "config.json.tmp", "x"), 0o700); err != nil {
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				return err
+			}
+			if err := os.Symlink(filepath.Join(dir, "gone", "config.json"), filepath.Join(dir, "config.json")); err != nil {
 				return err
 			}
 			return trainOn(whole, gnb.TrainOptions{})(dir)

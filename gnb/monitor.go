@@ -81,7 +81,7 @@ func Monitor(ctx context.Context, options ...MonitorOptions) (*MonitorReport, er
 	if o.Interval < 0 || o.Duration < 0 || o.Interval > 0 && o.Interval < machine.MinInterval {
 		return nil, fmt.Errorf("gnb: an Interval of %v and a Duration of %v: Interval is %v or more, and neither is negative", o.Interval, o.Duration, machine.MinInterval)
 	}
-	ctx, stop := interruptible(ctx)
+	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
 	if o.Duration > 0 {
 		var cancel context.CancelFunc

@@ -154,12 +154,7 @@ func (r *PartitionResult) write(dir string) error {
 		if err != nil {
 			return err
 		}
-		f, err := os.Create(filepath.Join(tmp, "partition.json"))
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(append(text, '\n'))
-		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		if err := atomicfile.WriteFile(filepath.Join(tmp, "partition.json"), append(text, '\n'), 0o644); err != nil {
 			return err
 		}
 		return dataset.WriteIDs(filepath.Join(tmp, "parts.npy"), r.Of)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
@@ -51,7 +52,7 @@ func (l *launched) directory() error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("gnb: making the run's directory: %w; set RunDir or GNB_RUNS to a place that can be written to", err)
 	}
 	if err := l.lockRun(dir); err != nil {

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // Config is what a run was started with: config.json in its directory.
@@ -238,19 +240,13 @@ func readMetricsFrom(dir string, from int64, f func(event)) (next int64, err err
 	return from, nil
 }
 
-// writeJSON writes a file of the run's directory, whole or not at all.
+// writeJSON writes a file of the run's directory, durably.
 func writeJSON(path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	tmp := path + ".tmp"
-	err = os.WriteFile(tmp, append(b, '\n'), 0o644)
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp)
+	if err := atomicfile.WriteFile(path, append(b, '\n'), 0o644); err != nil {
 		return fmt.Errorf("gnb: writing a file of the run: %w; make room there, or set RunDir or GNB_RUNS to another place", err)
 	}
 	return nil

@@ -205,7 +205,26 @@ func (w *Worker) settle() error {
 	if err := w.sendRest(); err != nil {
 		return err
 	}
+	if err := w.syncMetrics(); err != nil {
+		return err
+	}
 	return w.writeBest(true)
+}
+
+// syncMetrics makes the metrics durable that were written.
+func (w *Worker) syncMetrics() error {
+	w.out.mu.Lock()
+	defer w.out.mu.Unlock()
+	if w.metrics == nil {
+		return nil
+	}
+	if !w.metrics.There() {
+		return errRemoved(w.job.RunDir)
+	}
+	if err := w.metrics.Sync(); err != nil {
+		return fmt.Errorf("gnb: writing the run's metrics: %w; make room, and resume the run", err)
+	}
+	return nil
 }
 
 // save writes a checkpoint of the boundary at which the program stands.

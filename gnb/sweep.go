@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -217,7 +216,7 @@ func Sweep(ctx context.Context, ds *Dataset, model AnyModel, f func(*Trial) Trai
 	if err := s.store(); err != nil {
 		return nil, err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
 	return &s.study, s.run(ctx)
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // A sweep's directory: sweep.json says what is searched and how, trials.jsonl has
@@ -193,10 +195,10 @@ func (s *sweep) cut() error {
 		b = append(append(b, line...), '\n')
 	}
 	path := filepath.Join(s.study.Dir, trialsFile)
-	if err := os.WriteFile(path+".tmp", b, 0o644); err != nil {
+	if err := atomicfile.WriteFile(path, b, 0o644); err != nil {
 		return fmt.Errorf("gnb: going on with a sweep: %w", err)
 	}
-	return os.Rename(path+".tmp", path)
+	return nil
 }
 
 // save writes what the sweep is, and in which state.
@@ -213,12 +215,12 @@ func (s *sweep) append(t TrialResult) error {
 	if err != nil {
 		return fmt.Errorf("gnb: trial %d cannot be written down: %w", t.Number, err)
 	}
-	f, err := os.OpenFile(filepath.Join(s.study.Dir, trialsFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := atomicfile.OpenLog(filepath.Join(s.study.Dir, trialsFile), 0o644)
 	if err != nil {
 		return fmt.Errorf("gnb: writing a sweep's trials: %w", err)
 	}
 	_, err = f.Write(append(line, '\n'))
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("gnb: writing a sweep's trials: %w; make room there, and run it again", err)
 	}
 	return nil

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -318,16 +318,17 @@ func (v *view) close(runErr error) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	res, s := &v.l.run.Result, &v.snap
+	gone := v.l.there()
 	res.State, s.State = StateDone, live.Done
 	s.Left, s.Detail = 0, ""
 	switch {
 	case errors.Is(runErr, ErrInterrupted):
 		res.State, s.State = StateInterrupted, live.Interrupted
-	case runErr != nil:
+	case runErr != nil || gone != nil:
 		res.State, s.State = StateFailed, live.Failed
 	}
-	if runErr != nil {
-		res.Error, s.Detail = runErr.Error(), runErr.Error()
+	if why := cmp.Or(runErr, gone); why != nil {
+		res.Error, s.Detail = why.Error(), why.Error()
 	}
 	res.Seconds = time.Since(v.start).Seconds()
 	s.Elapsed = time.Since(v.start)
@@ -343,7 +344,10 @@ func (v *view) close(runErr error) error {
 	s.Rates = v.machine.rates(v.rank)
 	maps.DeleteFunc(res.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
 	var err error
-	if v.l.run.Dir != "" {
+	switch {
+	case gone != nil && !said(runErr, gone):
+		err = gone
+	case gone == nil && v.l.run.Dir != "":
 		err = errors.Join(writeJSON(filepath.Join(v.l.run.Dir, "result.json"), res), v.figure())
 	}
 	// A broken display is no failure of the run: it is not part of the error.
@@ -360,7 +364,7 @@ func (v *view) figure() error {
 	if err != nil {
 		return fmt.Errorf("gnb: drawing the run's figure: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(v.l.run.Dir, "figure.png"), png, 0o644); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(v.l.run.Dir, "figure.png"), png, 0o644); err != nil {
 		return fmt.Errorf("gnb: writing the run's figure: %w", err)
 	}
 	return nil

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -73,9 +73,9 @@ type Worker struct {
 	leftWith error
 
 	mu      sync.Mutex
-	records []stepRecord // not sent yet; under mu
-	metrics *os.File     // of the run's directory; rank 0's alone
-	latest  snapshot     // of a boundary not long ago; under mu
+	records []stepRecord    // not sent yet; under mu
+	metrics *atomicfile.Log // of the run's directory; rank 0's alone
+	latest  snapshot        // of a boundary not long ago; under mu
 	out     outbox
 
 	bestMu sync.Mutex

@@ -50,7 +50,7 @@
 // # Caveats
 //
 // Package-level variables have their declared values in a worker, whatever main
-// did to them; what a run needs travels as its job. Workers ignore SIGINT.
+// did to them; what a run needs travels as its job. Workers ignore SIGINT and SIGHUP.
 // Elsewhere than on Linux a run has one worker, inside the process.
 package multigpu
 

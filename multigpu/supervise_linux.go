@@ -211,7 +211,7 @@ func (s *supervision) judge(c *child) {
 			s.forced = append(s.forced, c.rank)
 			return
 		}
-		if sig == syscall.SIGINT { // from a terminal, before the worker could ignore it
+		if sig == syscall.SIGINT || sig == syscall.SIGHUP { // from a terminal, before the worker could ignore it
 			s.stop(nil)
 			return
 		}

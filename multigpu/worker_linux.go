@@ -53,10 +53,10 @@ func closeOnExec() {
 	}
 }
 
-// ignoreInterrupts: an interrupt from a terminal reaches the whole process
-// group, and what it means is the launcher's to say. Writing to a launcher that
+// ignoreInterrupts: an interrupt from a terminal, and its end, reach the whole
+// process group, and what they mean is the launcher's to say. Writing to a launcher that
 // is gone must be an error, not the end by SIGPIPE.
-func ignoreInterrupts() { signal.Ignore(syscall.SIGINT, syscall.SIGPIPE) }
+func ignoreInterrupts() { signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE) }
 
 // enterWorker is a worker's life; it ends the process.
 func enterWorker(rank int) {

@@ -254,16 +254,8 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	if text, err = json.MarshalIndent(m, "", "  "); err != nil {
 		return fail(err)
 	}
-	tmp := path + ".tmp"
-	_ = os.Remove(tmp) // of a process that was killed
-	if err := (section{name: metadataFile, head: append(text, '\n')}).write(tmp, nil, func(int) error { return nil }); err != nil {
-		return fail(err)
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return fail(err)
-	}
-	if err := atomicfile.SyncDir(dir); err != nil {
-		return fail(err)
+	if err := atomicfile.WriteFile(path, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("dataset: %w", err)
 	}
 	return nil
 }

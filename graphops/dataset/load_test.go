@@ -96,7 +96,7 @@ func TestList(t *testing.T) {
 
 func TestEditMetadata(t *testing.T) {
 	dir := stored(t, rich(t))
-	put(t, dir, metadataFile+".tmp", []byte("of a process that was killed"))
+	put(t, dir, "."+metadataFile+".gnb-tmp-7", []byte("of a process that was killed"))
 	err := EditMetadata(dir, func(m *Metadata) {
 		m.Name, m.Citation, m.Metric = "renamed", "a book", MetricMicroF1
 		m.NumNodes, m.Splits, m.FeatureFormat, m.MultiLabel = 9, nil, "", false // has no effect
@@ -112,7 +112,7 @@ func TestEditMetadata(t *testing.T) {
 	want := rich(t)
 	want.Meta.Name, want.Meta.Citation, want.Meta.Metric = "renamed", "a book", MetricMicroF1
 	same(t, d, want)
-	if slices.Contains(ls(t, dir), metadataFile+".tmp") {
+	if slices.Contains(ls(t, dir), "."+metadataFile+".gnb-tmp-7") {
 		t.Error("a temporary file is left")
 	}
 	for what, edit := range map[string]func(m *Metadata){

@@ -80,7 +80,7 @@ type File struct {
 func Create(path string, perm os.FileMode) (*File, error) {
 	target, info, err := resolve(path)
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "writing", Path: path, Err: cause(err)}
 	}
 	f := &File{path: path}
 	switch std := standard(info); {
@@ -213,7 +213,7 @@ func resolve(path string) (target string, info fs.FileInfo, err error) {
 			return "", nil, err
 		}
 		if base == "" || base == "." || base == ".." {
-			return "", nil, &fs.PathError{Op: "writing", Path: path, Err: errors.New("it names a directory")}
+			return "", nil, errors.New("it names a directory")
 		}
 		target = filepath.Join(dir, base)
 		text, err := os.Readlink(target)
@@ -224,7 +224,7 @@ func resolve(path string) (target string, info fs.FileInfo, err error) {
 			target = dir + string(filepath.Separator) + text // not cleaned: ".." may follow a link
 		}
 	}
-	return "", nil, &fs.PathError{Op: "writing", Path: path, Err: errors.New("too many symbolic links")}
+	return "", nil, errors.New("too many symbolic links")
 }
 
 // standard is this process's standard output or error if that is what info describes.
@@ -363,6 +363,11 @@ func MkdirAll(dir string, perm os.FileMode) error {
 			return err
 		}
 	}
+	return Mkdir(dir, perm)
+}
+
+// Mkdir makes a directory, durably, unless it is there. Its parent must be.
+func Mkdir(dir string, perm os.FileMode) error {
 	if err := os.Mkdir(dir, perm); err != nil {
 		if info, e := os.Stat(dir); e == nil && info.IsDir() {
 			return nil // made by another process meanwhile

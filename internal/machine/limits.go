@@ -13,9 +13,9 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/graphnb/graphnb/internal/units"
-
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/internal/units"
 )
 
 // Limits are rates of all CPUs together that nothing a program does exceeds for long,
@@ -87,7 +87,7 @@ func keepIn(dir string, l Limits) (Limits, error) {
 	}
 	raw, err := json.Marshal(l)
 	if err == nil {
-		err = replace(file(dir, l.Machine), append(raw, '\n'))
+		err = atomicfile.WriteFile(file(dir, l.Machine), append(raw, '\n'), 0o600)
 	}
 	if err != nil {
 		return l, cannotKeep(dir, err)
@@ -118,25 +118,6 @@ func writable(dir string) error {
 
 func cannotKeep(dir string, err error) error {
 	return fmt.Errorf("machine: keeping what this machine can do: %w; make %s writable, or set XDG_CACHE_HOME", err, dir)
-}
-
-// replace writes a file whole or not at all: several processes may.
-func replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".limits-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 func cacheDir() string {

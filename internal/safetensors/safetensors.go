@@ -19,10 +19,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // maxHeader is the bound of the format's own readers.
@@ -56,6 +56,10 @@ func Write(w io.Writer, tensors []Tensor, meta map[string]string) error {
 	if err != nil {
 		return err
 	}
+	return writeWith(w, header, tensors)
+}
+
+func writeWith(w io.Writer, header []byte, tensors []Tensor) error {
 	bw := bufio.NewWriterSize(w, 1<<20)
 	if _, err := bw.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))); err != nil {
 		return fmt.Errorf("safetensors: writing: %w", err)
@@ -197,9 +201,12 @@ func Read(r io.ReaderAt, size int64) (tensors []Tensor, meta map[string]string, 
 	return tensors, meta, nil
 }
 
-// ReadFile reads the file at path.
+// ReadFile reads the file at path, which is a regular one. A file of [WriteFile] that is not as it
+// was written gives an error that matches [ErrDamaged]; where nothing but its checksum says so,
+// what it holds is returned beside the error. Of a file without a checksum, as other programs write
+// them, damage may go unnoticed: [Sealed] tells.
 func ReadFile(path string) (tensors []Tensor, meta map[string]string, err error) {
-	f, err := os.Open(path)
+	f, err := atomicfile.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("safetensors: %w", err)
 	}
@@ -211,54 +218,22 @@ func ReadFile(path string) (tensors []Tensor, meta map[string]string, err error)
 	if tensors, meta, err = Read(f, st.Size()); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if err := verify(f, tensors, meta); err != nil {
+		return tensors, meta, fmt.Errorf("safetensors: %s: %w", path, err)
+	}
 	return tensors, meta, nil
 }
 
-// WriteFile writes the file at path as a whole or not at all: aside, synced,
-// renamed over what was there, and the directory synced. A process killed in
-// between leaves path as it was and a file path+".*.tmp" beside it.
-func WriteFile(path string, tensors []Tensor, meta map[string]string) (err error) {
-	dir, base := filepath.Split(path)
-	if dir == "" {
-		dir = "."
-	}
-	f, err := os.CreateTemp(dir, base+".*.tmp")
+// WriteFile writes the file at path as a whole or not at all (see package atomicfile), with a
+// checksum in its metadata: two keys more, gnb_sealed and gnb_sha256.
+func WriteFile(path string, tensors []Tensor, meta map[string]string) error {
+	header, err := seal(tensors, meta)
 	if err != nil {
-		return fmt.Errorf("safetensors: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close() // closed already where the rename failed
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if err := Write(f, tensors, meta); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := f.Chmod(0o644); err != nil {
-		return fmt.Errorf("safetensors: %w", err)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("safetensors: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("safetensors: %w", err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("safetensors: %w", err)
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes a rename in dir last through a power cut.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+	err = atomicfile.WriteWith(path, 0o644, func(w io.Writer) error { return writeWith(w, header, tensors) })
 	if err != nil {
 		return fmt.Errorf("safetensors: %w", err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("safetensors: syncing the directory: %w", err)
 	}
 	return nil
 }

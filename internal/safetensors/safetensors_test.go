@@ -274,3 +274,54 @@ save_file(t, sys.argv[1] + "/py.safetensors", {"from": "python"})
 		t.Errorf("got %v, %v", got, meta)
 	}
 }
+
+// Whichever bit of a sealed file changes, it is noticed.
+func TestSealedFileNoticesEveryBit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "best.safetensors")
+	tensors := []Tensor{{Name: "a", Shape: []int{2, 2}, F32: []float32{1, -2, 0, 1e-30}}, {Name: "b", Shape: []int{1}, F32: []float32{3}}}
+	meta := map[string]string{"format": "pt", "model": `"gnb_sha256":"` + noSum}
+	if err := WriteFile(path, tensors, meta); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, read, err := ReadFile(path)
+	if err != nil || !same(got, tensors) || !Sealed(read) || read["model"] != meta["model"] {
+		t.Fatal(got, read, err)
+	}
+	if sum, err := Sum(path); err != nil || len(sum) != 64 || sum != read["gnb_sha256"] {
+		t.Errorf("the sum is %q, %v", sum, err)
+	}
+	for bit := range 8 * len(whole) {
+		b := bytes.Clone(whole)
+		b[bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ReadFile(path); err == nil {
+			t.Errorf("bit %d of byte %d: unnoticed", bit%8, bit/8)
+		}
+	}
+}
+
+// A file of another program has no checksum, and is read all the same.
+func TestUnsealedFileIsRead(t *testing.T) {
+	var b bytes.Buffer
+	tensors := []Tensor{{Name: "a", Shape: []int{1}, F32: []float32{1}}}
+	if err := Write(&b, tensors, map[string]string{"format": "pt"}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, meta, err := ReadFile(path)
+	if err != nil || !same(got, tensors) || Sealed(meta) {
+		t.Error(got, meta, err)
+	}
+	if sum, err := Sum(path); sum != "" || err != nil {
+		t.Error(sum, err)
+	}
+}

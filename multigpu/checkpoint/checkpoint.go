@@ -2,8 +2,8 @@
 // there as a whole or not at all.
 //
 // A checkpoint is a safetensors file step-%010d.safetensors: tensors by name,
-// and in its metadata the rest of the state as JSON and a SHA-256 over names,
-// shapes, data, step and state. Python reads the tensors with the safetensors
+// and in its metadata the rest of the state as JSON and the SHA-256 that package
+// safetensors gives a file. Python reads the tensors with the safetensors
 // package.
 //
 // # Basics
@@ -15,8 +15,8 @@
 // # Caveats
 //
 // One process at a time saves to a directory. A process killed while it saves
-// leaves a file *.tmp, which the next Save removes; the checkpoints that were
-// there stay.
+// leaves a file that the next Save removes (see package atomicfile); the
+// checkpoints that were there stay.
 package checkpoint
 
 import (
@@ -35,6 +35,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/safetensors"
 )
 
@@ -42,16 +43,14 @@ import (
 var ErrNone = errors.New("there is no valid checkpoint")
 
 // ErrDamaged says that a file is not as it was written.
-var ErrDamaged = errors.New("the file is damaged")
+var ErrDamaged = safetensors.ErrDamaged
 
 const (
 	prefix = "step-"
 	suffix = ".safetensors"
-	tmp    = ".tmp"
 
-	keyStep   = "gnb_step"
-	keyState  = "gnb_state"
-	keyDigest = "gnb_sha256"
+	keyStep  = "gnb_step"
+	keyState = "gnb_state"
 )
 
 // Path is the file of the checkpoint at step in dir.
@@ -61,7 +60,8 @@ func Path(dir string, step int64) string {
 
 // Save writes the checkpoint at step, replacing one that is there, and returns
 // its path once it would outlast a power cut: written aside, synced, renamed,
-// the directory synced. It makes dir where it is missing. state is kept as JSON.
+// the directory synced. It makes dir where it is missing, but not
+// its parent. state is kept as JSON.
 // Then all but the keep highest steps are removed, never the one just written;
 // keep < 1 keeps all.
 func Save(dir string, step int64, tensors []safetensors.Tensor, state any, keep int) (path string, err error) {
@@ -72,17 +72,11 @@ func Save(dir string, step int64, tensors []safetensors.Tensor, state any, keep 
 	if err != nil {
 		return "", fmt.Errorf("checkpoint: the state at step %d cannot be written as JSON: %w", step, err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := atomicfile.Mkdir(dir, 0o755); err != nil {
 		return "", fmt.Errorf("checkpoint: %w", err)
 	}
-	if err := sweep(dir); err != nil {
-		return "", err
-	}
-	meta := map[string]string{
-		keyStep:   strconv.FormatInt(step, 10),
-		keyState:  string(js),
-		keyDigest: digest(step, tensors, string(js)),
-	}
+	atomicfile.Sweep(dir)
+	meta := map[string]string{keyStep: strconv.FormatInt(step, 10), keyState: string(js)}
 	path = Path(dir, step)
 	if err := safetensors.WriteFile(path, tensors, meta); err != nil {
 		return "", fmt.Errorf("checkpoint: saving step %d: %w", step, err)
@@ -130,18 +124,20 @@ func LatestOf(dir string, accept func(state json.RawMessage) error) (path string
 // an error that matches [ErrDamaged].
 func Load(path string, state any) ([]safetensors.Tensor, error) {
 	tensors, meta, err := safetensors.ReadFile(path)
-	if err != nil {
+	step, notStep := strconv.ParseInt(meta[keyStep], 10, 64)
+	if errors.Is(err, ErrDamaged) && notStep == nil && meta[keyOld] == digestOld(step, tensors, meta[keyState]) {
+		err = nil
+	}
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	case err != nil:
 		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 			return nil, fmt.Errorf("checkpoint: %w", pathErr)
 		}
 		return nil, fmt.Errorf("checkpoint: %w: %w", ErrDamaged, err)
-	}
-	step, err := strconv.ParseInt(meta[keyStep], 10, 64)
-	if err != nil || meta[keyDigest] == "" {
-		return nil, fmt.Errorf("checkpoint: %s: %w: it has no %s and %s in its metadata, so it was not written as a checkpoint", path, ErrDamaged, keyStep, keyDigest)
-	}
-	if got := digest(step, tensors, meta[keyState]); got != meta[keyDigest] {
-		return nil, fmt.Errorf("checkpoint: %s: %w: its SHA-256 is %.12s… and should be %.12s…", path, ErrDamaged, got, meta[keyDigest])
+	case notStep != nil || !safetensors.Sealed(meta) && meta[keyOld] == "":
+		return nil, fmt.Errorf("checkpoint: %s: %w: it has no %s or no checksum in its metadata, so it was not written as a checkpoint", path, ErrDamaged, keyStep)
 	}
 	if state == nil {
 		return tensors, nil
@@ -152,9 +148,13 @@ func Load(path string, state any) ([]safetensors.Tensor, error) {
 	return tensors, nil
 }
 
-// digest is a SHA-256 over everything that a checkpoint holds; lengths go in
-// front, so that no two contents give the same bytes.
-func digest(step int64, tensors []safetensors.Tensor, state string) string {
+// keyOld has the checksum of a checkpoint of before package safetensors gave every
+// file one.
+const keyOld = "gnb_sha256"
+
+// digestOld is that checksum: a SHA-256 over everything that a checkpoint holds;
+// lengths go in front, so that no two contents give the same bytes.
+func digestOld(step int64, tensors []safetensors.Tensor, state string) string {
 	h := sha256.New()
 	number(h, step)
 	text(h, state)
@@ -218,23 +218,6 @@ func prune(dir string, saved int64, keep int) error {
 		}
 		if err := os.Remove(Path(dir, step)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("checkpoint: removing an old one: %w", err)
-		}
-	}
-	return nil
-}
-
-// sweep removes what a process left that was killed while it saved.
-func sweep(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), prefix) || !strings.HasSuffix(e.Name(), tmp) {
-			continue
-		}
-		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("checkpoint: removing what an earlier process left: %w", err)
 		}
 	}
 	return nil

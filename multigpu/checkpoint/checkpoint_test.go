@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func names(t *testing.T, dir string) (out []string) {
 }
 
 func TestSaveAndLoad(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run", "checkpoints")
+	dir := filepath.Join(t.TempDir(), "checkpoints")
 	path := save(t, dir, 12, 3)
 	if filepath.Base(path) != "step-0000000012.safetensors" {
 		t.Errorf("the path is %s", path)
@@ -133,7 +134,7 @@ func TestPruning(t *testing.T) {
 		t.Errorf("kept %v", got)
 	}
 	// Other people's files stay; what a killed process left does not.
-	for _, name := range []string{"notes.txt", "step-7.safetensors", "step-0000000008.safetensors.123.tmp"} {
+	for _, name := range []string{"notes.txt", "step-7.safetensors", ".step-0000000008.safetensors.gnb-tmp-123"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -238,9 +239,36 @@ func TestKillWhileSaving(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range names(t, dir) {
-			if strings.HasSuffix(name, tmp) {
+			if strings.HasPrefix(name, ".") {
 				t.Errorf("the next save leaves %s", name)
 			}
+		}
+	}
+}
+
+// Checkpoints of before files were sealed are read, and damage to them is noticed.
+func TestOldCheckpoints(t *testing.T) {
+	dir := t.TempDir()
+	var b bytes.Buffer
+	meta := map[string]string{keyStep: "4", keyState: `{"Step":4}`, keyOld: digestOld(4, weights(4, 8), `{"Step":4}`)}
+	if err := safetensors.Write(&b, weights(4, 8), meta); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(Path(dir, 4), b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var st state
+	if got, err := Load(Path(dir, 4), &st); err != nil || st.Step != 4 || !slices.Equal(got[0].F32, weights(4, 8)[0].F32) {
+		t.Fatal(got, st, err)
+	}
+	for i := b.Len() - 32; i < b.Len(); i++ {
+		bad := bytes.Clone(b.Bytes())
+		bad[i] ^= 1
+		if err := os.WriteFile(Path(dir, 4), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(Path(dir, 4), &st); !errors.Is(err, ErrDamaged) {
+			t.Errorf("byte %d: %v", i, err)
 		}
 	}
 }
@@ -250,7 +278,7 @@ func TestDigestSeparates(t *testing.T) {
 	seen := map[string]string{}
 	add := func(what string, step int64, tensors []safetensors.Tensor, state string) {
 		t.Helper()
-		d := digest(step, tensors, state)
+		d := digestOld(step, tensors, state)
 		if other, twice := seen[d]; twice {
 			t.Errorf("%s and %s have one digest", what, other)
 		}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
@@ -346,27 +347,13 @@ func copySelf(file string) error {
 	return replaceFile(file, b, 0o755)
 }
 
-// replaceFile writes data aside and renames it over file, which may be running.
+// replaceFile writes a file, which may be a program that is running, with this mode.
 func replaceFile(file string, data []byte, mode os.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", file, err)
-	}
-	defer os.Remove(tmp.Name()) // of no effect once renamed
-	_, err = tmp.Write(data)
-	if e := tmp.Chmod(mode); err == nil {
-		err = e
-	}
-	if e := tmp.Close(); err == nil {
-		err = e
-	}
+	err := atomicfile.WriteFile(file, data, mode)
 	if err == nil {
-		err = os.Rename(tmp.Name(), file)
+		err = os.Chmod(file, mode) // one that was there has kept its own
 	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", file, err)
-	}
-	return nil
+	return err
 }
 
 func isNameRune(r rune) bool {

@@ -24,6 +24,7 @@ import (
 	"syscall"
 
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // Exit statuses of every command.
@@ -42,7 +43,7 @@ func main() {
 	if exe, err := os.Executable(); err == nil && envknob.Helper.Get() == "" {
 		_ = os.Setenv(envknob.Helper.Name, exe) // a run's panel asks it about GPUs, whatever PATH has
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), append(multigpu.Interrupts(), syscall.SIGTERM)...)
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	status := dispatch(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 var scalingCommand = command{"scaling", "measure how training gets faster with workers", runScaling}
@@ -86,7 +86,7 @@ func drawTo(file string, draw func() ([]byte, error)) error {
 	}
 	data, err := draw()
 	if err == nil {
-		err = os.WriteFile(file, data, 0o644)
+		err = atomicfile.WriteFile(file, data, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("drawing the picture: %w", err)

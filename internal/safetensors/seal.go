@@ -1,0 +1,129 @@
+package safetensors
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"strings"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
+)
+
+// A file of [WriteFile] is sealed: its metadata has a SHA-256 of the whole file, taken with zeros
+// in the sum's own place, and says in a second key that there is one, so that damage to the first
+// key does not make the file pass for one without.
+const (
+	keySum    = "gnb_sha256"
+	keySealed = "gnb_sealed"
+
+	sumStart = `"` + keySum + `":"`
+)
+
+var noSum = strings.Repeat("0", 2*sha256.Size)
+
+// ErrDamaged says that a file is not as it was written.
+var ErrDamaged = errors.New("the file is damaged")
+
+// Sealed says whether a file with this metadata had a checksum, which [ReadFile] has compared:
+// files of other programs have none.
+func Sealed(meta map[string]string) bool { return meta[keySealed] != "" }
+
+// Sum is the checksum in a file's metadata, "" where there is none. Only the header is read.
+func Sum(path string) (string, error) {
+	f, err := atomicfile.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("safetensors: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("safetensors: %w", err)
+	}
+	_, meta, _, err := readHeader(f, info.Size())
+	if err != nil {
+		return "", fmt.Errorf("%s: safetensors: %w", path, err)
+	}
+	return meta[keySum], nil
+}
+
+// seal returns the header of a sealed file.
+func seal(tensors []Tensor, meta map[string]string) ([]byte, error) {
+	meta = maps.Clone(meta)
+	if meta == nil {
+		meta = map[string]string{}
+	}
+	meta[keySealed], meta[keySum] = "1", noSum
+	header, err := encodeHeader(tensors, meta)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := sumOf(header, tensors)
+	if err != nil {
+		return nil, err
+	}
+	copy(placeOfSum(header), sum)
+	return header, nil
+}
+
+// placeOfSum is where a header has its sum; nil where it has none. No name or value of the
+// metadata can be taken for it, since quotes in those are escaped.
+func placeOfSum(header []byte) []byte {
+	i := bytes.Index(header, []byte(sumStart))
+	if i < 0 || i+len(sumStart)+len(noSum) > len(header) {
+		return nil
+	}
+	i += len(sumStart)
+	return header[i : i+len(noSum)]
+}
+
+// sumOf is the sum of a file whose header has zeros in the sum's place.
+func sumOf(header []byte, tensors []Tensor) (string, error) {
+	h := sha256.New()
+	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header))))
+	h.Write(header)
+	for _, t := range tensors {
+		if err := writeFloats(h, t.F32); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// verify compares the sum of a file that has one. tensors are in the order of the file.
+func verify(r io.ReaderAt, tensors []Tensor, meta map[string]string) error {
+	if meta[keySum] == "" && meta[keySealed] == "" {
+		return nil
+	}
+	var length [8]byte
+	if _, err := r.ReadAt(length[:], 0); err != nil {
+		return err
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	if n > math.MaxInt32 {
+		return fmt.Errorf("%w: its header has %d bytes", ErrDamaged, n)
+	}
+	header := make([]byte, n)
+	if _, err := r.ReadAt(header, 8); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	place := placeOfSum(header)
+	if place == nil {
+		return fmt.Errorf("%w: its %s cannot be found", ErrDamaged, keySum)
+	}
+	said := string(place)
+	copy(place, noSum)
+	sum, err := sumOf(header, tensors)
+	if err != nil {
+		return err
+	}
+	if sum != said {
+		return fmt.Errorf("%w: its SHA-256 is %.12s… and should be %.12q…", ErrDamaged, sum, said)
+	}
+	return nil
+}
