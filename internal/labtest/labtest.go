@@ -78,13 +78,16 @@ func Start(t testing.TB, env ...string) *Lab {
 			t.Fatal(err)
 		}
 	}
-	// All cells are drawn, also those out of sight.
-	settings := filepath.Join(home, "lab", "user-settings", "@jupyterlab", "notebook-extension")
-	if err := os.MkdirAll(settings, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(settings, "tracker.jupyterlab-settings"), []byte(`{"windowingMode": "none"}`), 0o600); err != nil {
-		t.Fatal(err)
+	for file, text := range map[string]string{
+		// All cells are drawn, also those out of sight.
+		"notebook-extension/tracker": `{"windowingMode": "none"}`,
+		// Nothing asks whether to show Jupyter's news, in front of them.
+		"apputils-extension/notification": `{"fetchNews": "false", "checkForUpdates": false}`,
+	} {
+		file = filepath.Join(home, "lab", "user-settings", "@jupyterlab", file+".jupyterlab-settings")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	// Kernels get ports that nobody else is given (see ports.py).
 	ports := fmt.Sprintf("import sys\nsys.path.append(%q)\nimport ports\n", filepath.Join(host.Root, "internal", "nbtest"))
