@@ -5,8 +5,8 @@
 #   docker/install.sh kernel VENV [FLAG…]   the kernel "Go (GraphNB)" in it, and gnb: built with the Go
 #                                           on PATH, GoNB, goimports and gopls at the versions that
 #                                           gnb/cmd/gnb/tools.mod pins; flags are those of gnb install
-#   docker/install.sh lab VENV [FLAG…]      JupyterLab (docker/requirements.txt), the kernel, and gnb in
-#                                           VENV/bin: what an image holds
+#   docker/install.sh lab VENV [FLAG…]      JupyterLab (docker/requirements.txt) and, at the same time, the
+#                                           kernel, and gnb in VENV/bin: what an image holds
 #
 # What is there already from the same list, sources and Go stays as it is; then a run takes seconds.
 # Go itself is not installed: scripts/need.sh says where it comes from, and the images copy it.
@@ -20,17 +20,21 @@ usage() {
   exit 2
 }
 
+environment() { # venv
+  local venv=$1
+  if [ -x "$venv/bin/python3" ] && "$venv/bin/python3" -c 'import pip' 2>/dev/null; then return; fi
+  bash scripts/need.sh python
+  rm -rf "$venv"
+  "$(bash scripts/python.sh)" -m venv "$venv"
+}
+
 python() { # venv, list
   local venv=$1 list=$2 stamp
   stamp=$venv/$(tr / - <<<"${list#"$root/"}").stamp # a list does not undo another
   if [ -x "$venv/bin/python3" ] && cmp -s "$list" "$stamp"; then return; fi
-  bash scripts/need.sh python
   echo "making ${venv#"$root/"} with the packages of ${list#"$root/"}"
+  environment "$venv"
   rm -f "$stamp"
-  if ! [ -x "$venv/bin/python3" ] || ! "$venv/bin/python3" -c 'import pip' 2>/dev/null; then
-    rm -rf "$venv"
-    "$(bash scripts/python.sh)" -m venv "$venv"
-  fi
   # Modules are compiled when they are first imported, which most never are.
   if ! "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-compile --requirement "$list"; then
     echo "pip could not install what $list lists; it needs the Python Package Index, or a mirror set with PIP_INDEX_URL" >&2
@@ -53,8 +57,14 @@ kernel() { # venv, flags of gnb install
 }
 
 lab() { # venv, flags of gnb install
-  python "$1" "$root/docker/requirements.txt"
-  kernel "$@"
+  environment "$1"
+  # pip waits for the network most of the time, Go for the processor.
+  local pip failed=0
+  python "$1" "$root/docker/requirements.txt" &
+  pip=$!
+  kernel "$@" || failed=1
+  wait $pip || failed=1
+  if [ $failed = 1 ]; then return 1; fi
   ln -sf ../share/jupyter/graphnb/bin/gnb "$1/bin/gnb"
   # Nobody is asked whether to fetch news from jupyter.org, and none is fetched.
   mkdir -p "$1/share/jupyter/lab/settings"

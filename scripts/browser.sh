@@ -18,7 +18,7 @@ if ! cmp -s internal/labtest/package-lock.json "$modules/package-lock.json" || !
   # npm starts the node that it finds first, and its messages are of no use when it works.
   log=$(PATH=$PWD/.venv/bin:$PATH; cp internal/labtest/package-lock.json "$modules" && npm ci --prefix "$modules" --no-audit --no-fund --ignore-scripts 2>&1) || {
     rm -rf "$modules"
-    printf '%s\n' "$log" "npm could not install what internal/labtest/package-lock.json lists; it needs registry.npmjs.org, or a mirror set in npm's configuration" >&2
+    printf '%s\n' "$log" "npm could not install what internal/labtest/package-lock.json lists; it needs npm's package registry, or a mirror set in npm's configuration" >&2
     exit 1
   }
 fi

@@ -1,12 +1,40 @@
 #!/usr/bin/env bash
 # "make lab": JupyterLab with the kernel "Go (GraphNB)" of this checkout, at notebooks/explore.ipynb.
-# It makes what it needs in .venv the first time (two minutes; later seconds), prints the URL, and
-# opens a browser where there is one. Arguments go to "jupyter lab". Ctrl-C ends it and its kernels.
+# It makes what it needs in .venv the first time (about a minute; later seconds), prints the URL, and opens
+# a browser where there is one. gopls, which completes names, is built the first time while Lab runs
+# already (build/editor.log); kernels take it up when it is there. Arguments go to "jupyter lab". Ctrl-C
+# ends it and its kernels.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python
-bash scripts/venv.sh
-bash docker/install.sh lab .venv
+bash docker/install.sh lab .venv --editor-later
+editor=.venv/share/jupyter/graphnb/bin/editor
+
+# build_editor builds gopls beside Lab, at low priority, and ends with it: this shell becomes Lab below.
+build_editor() {
+  local log=build/editor.log lab=$$ build
+  mkdir -p build
+  set -m # a process group of its own, which can be ended whole
+  nice -n 10 bash docker/install.sh kernel .venv >$log 2>&1 </dev/null &
+  build=$!
+  while kill -0 $build 2>/dev/null; do
+    if ! kill -0 "$lab" 2>/dev/null; then
+      kill -- -$build 2>/dev/null || true
+      return
+    fi
+    sleep 1
+  done
+  if wait $build; then
+    echo "gopls is built: names complete (Tab) and explain themselves (Shift+Tab)"
+  else
+    echo "gopls could not be built, so names do not complete; the end of $log says why, and the next \"make lab\" tries again" >&2
+  fi
+}
+if ! [ -e $editor/tools.stamp ]; then
+  echo "gopls, which completes names, is being built while Lab runs (some three minutes, this once)"
+  build_editor &
+fi
+
 export JUPYTER_PREFER_ENV_PATH=1 # a kernel of the same name that the user has is not this checkout's
 args=(--ServerApp.root_dir="$PWD" --LabApp.default_url=/lab/tree/notebooks/explore.ipynb --ip=127.0.0.1 --log-level=WARN)
 if [ "$(id -u)" = 0 ]; then args+=(--allow-root); fi

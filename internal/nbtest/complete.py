@@ -5,13 +5,15 @@ usage: complete.py --kernel NAME CODE…
 In each CODE the character | is the cursor; where a name goes on behind it, the name is explained, else
 it is completed. Prints a list: for each code {"matches": [...], "text": what a match replaces, "doc":
 the explanation}. A language server takes seconds to begin with, so a question without an answer is
-asked again for a minute.
+asked again for a minute. With --then COMMAND the first question is asked once before: it must have no
+answer; then the shell runs COMMAND, and everything is asked as above.
 """
 
 import argparse
 import json
 import os
 import signal
+import subprocess
 import tempfile
 import time
 
@@ -33,6 +35,7 @@ def ask(request, good):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--kernel", required=True)
+    p.add_argument("--then", metavar="COMMAND")
     p.add_argument("codes", nargs="+")
     a = p.parse_args()
     # A short name: gopls listens on a socket below it.
@@ -42,6 +45,13 @@ def main():
         signal.signal(signal.SIGTERM, lambda *_: km.shutdown_kernel(now=True))
         try:
             out = []
+            if a.then:
+                text = a.codes[0]
+                kc.execute("%%\nfmt.Println(1)", reply=True, timeout=60)  # so that it is not merely too early
+                c = kc.complete(text.replace("|", ""), text.index("|"), reply=True, timeout=60)["content"]
+                if c.get("matches"):
+                    raise SystemExit(f"{c['matches']} complete {text!r} before {a.then}")
+                subprocess.run(a.then, shell=True, check=True)
             for text in a.codes:
                 at = text.index("|")
                 code = text[:at] + text[at + 1:]

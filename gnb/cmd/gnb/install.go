@@ -66,6 +66,7 @@ type kernelSpec struct {
 type installOptions struct {
 	prefix, name, display, dev, data string
 	user, rawError, headless         bool
+	editorLater                      bool
 	cuda, wheels                     bool
 	cudaInclude                      string   // the header's directory, with cuda
 	gotWheels                        []string // what this kernel's installations got by pip
@@ -85,6 +86,7 @@ func install(ctx context.Context, args []string, out *output) error {
 	fs.StringVar(&o.data, "data", "", "`directory` with files of published datasets that are there already, for cells (GNB_DATA)")
 	fs.BoolVar(&o.rawError, "raw-error", false, "compile errors as plain text, for notebooks that run without a browser")
 	fs.BoolVar(&o.headless, "headless", false, "for notebooks that run without a browser: tell cells so (GNB_HEADLESS), and build no gopls, which completes names")
+	fs.BoolVar(&o.editorLater, "editor-later", false, "leave gopls to a later installation, whose gopls kernels take up as soon as it is there")
 	fs.BoolVar(&o.cuda, "cuda", false, "cells that use GPUs: a kernel of its own, \""+cudaDisplay+"\"; needs a C compiler, but no CUDA")
 	fs.BoolVar(&o.wheels, "wheels", false, "with --cuda: get cuBLAS and NCCL, where they are missing, as PyPI wheels")
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
@@ -134,13 +136,19 @@ func install(ctx context.Context, args []string, out *output) error {
 	if err := buildTools(ctx, bin, cellTools, out); err != nil {
 		return err
 	}
-	if !o.headless {
+	if err := copySelf(filepath.Join(bin, exeName("gnb"))); err != nil {
+		return err
+	}
+	switch {
+	case o.headless:
+	case o.editorLater:
+		if err := standIn(ctx, bin); err != nil {
+			return err
+		}
+	default:
 		if err := buildTools(ctx, editorDir(bin), editorTools, out); err != nil {
 			return err
 		}
-	}
-	if err := copySelf(filepath.Join(bin, exeName("gnb"))); err != nil {
-		return err
 	}
 	if o.cuda {
 		if o.cudaInclude, err = prepareCUDA(ctx, module, bin); err != nil {

@@ -32,6 +32,9 @@ var (
 	editorTools = []string{"golang.org/x/tools/gopls"}
 )
 
+// toolsStamp is the file beside programs that says what they were built from. It is written after them.
+const toolsStamp = "tools.stamp"
+
 // pinnedGoNB is the version of GoNB in the tools' module.
 func pinnedGoNB() string {
 	for line := range strings.Lines(string(toolsMod)) {
@@ -54,14 +57,9 @@ func buildTools(ctx context.Context, bin string, packages []string, out *output)
 	if err != nil {
 		return err
 	}
-	version, err := ask(ctx, "go", "env", "GOVERSION")
-	if err != nil {
-		return fmt.Errorf("go env GOVERSION: %w", err)
-	}
-	key := toolsKey(string(version))
-	stamp := filepath.Join(bin, "tools.stamp")
-	if b, err := os.ReadFile(stamp); err == nil && string(b) == key && haveTools(bin, packages) {
-		return nil
+	key, current, err := toolsCurrent(ctx, bin, packages)
+	if err != nil || current {
+		return err
 	}
 	start := time.Now()
 	names := strings.Join(toolNames(packages), " and ")
@@ -95,7 +93,19 @@ func buildTools(ctx context.Context, bin string, packages []string, out *output)
 		}
 	}
 	out.logf("built in %.0f s", time.Since(start).Seconds())
-	return replaceFile(stamp, []byte(key), 0o644)
+	return replaceFile(filepath.Join(bin, toolsStamp), []byte(key), 0o644)
+}
+
+// toolsCurrent is whether the programs of packages in bin are what buildTools would build, and the key of
+// that.
+func toolsCurrent(ctx context.Context, bin string, packages []string) (key string, current bool, err error) {
+	version, err := ask(ctx, "go", "env", "GOVERSION")
+	if err != nil {
+		return "", false, fmt.Errorf("go env GOVERSION: %w", err)
+	}
+	key = toolsKey(string(version))
+	b, err := os.ReadFile(filepath.Join(bin, toolsStamp))
+	return key, err == nil && string(b) == key && haveTools(bin, packages), nil
 }
 
 // toolNames are the programs' names of packages.

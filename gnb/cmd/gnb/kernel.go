@@ -31,10 +31,12 @@ directory are gone: cells, workers, and whatever a cell started.`
 const kernelDirPrefix = "gnb-kernel-"
 
 // kernel runs "gnb kernel [--go-bin DIR] GONB ARGS…", or as the guard of a kernel "gnb kernel
-// --guard DIR".
+// --guard DIR", or in gopls's place "gnb kernel --editor DIR -listen ADDRESS".
 func kernel(ctx context.Context, args []string, out *output) error {
 	flags := out.flags("GONB [arguments]", kernelHelp)
 	goBin := flags.String("go-bin", "", "`directory` of the go command, used when PATH has none")
+	editor := flags.String("editor", "", "serve as gopls, and pass on to the one in this `directory` once it is there")
+	listen := flags.String("listen", "", "`address` of --editor, as gopls takes it")
 	guard := flags.String("guard", "", "clean up after the kernel with this `directory` once standard input ends")
 	help := flags.Usage
 	flags.Usage = func() {}
@@ -47,6 +49,9 @@ func kernel(ctx context.Context, args []string, out *output) error {
 	}
 	if *guard != "" {
 		return guardKernel(*guard)
+	}
+	if *editor != "" {
+		return serveEditor(ctx, *editor, *listen)
 	}
 	if flags.NArg() == 0 {
 		return usagef("it takes the GoNB program to run")
