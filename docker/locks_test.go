@@ -122,3 +122,30 @@ func TestListsAgree(t *testing.T) {
 		t.Errorf("%d packages in both lists, want Jupyter's and what they bring", both)
 	}
 }
+
+// No file that people read or run names a package registry's host: where packages come from is the machine's
+// own setting.
+func TestNoRegistryHosts(t *testing.T) {
+	hosts := regexp.MustCompile(`registry\.npmjs|pypi\.` + `org|proxy\.golang|files\.pythonhosted`)
+	out, err := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skipf("this is no checkout: %v", err)
+	}
+	files := 0
+	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		if base := filepath.Base(name); base == "go.sum" || base == "locks_test.go" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			continue // removed, and not committed yet
+		}
+		files++
+		if m := hosts.FindString(string(text)); m != "" {
+			t.Errorf("%s names %s", name, m)
+		}
+	}
+	if files < 100 {
+		t.Errorf("%d files were looked at", files)
+	}
+}

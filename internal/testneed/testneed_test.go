@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -145,5 +146,20 @@ func TestOtherSkipsNeedNothing(t *testing.T) {
 	}
 	if files < 20 {
 		t.Errorf("%d files with skips were found", files)
+	}
+}
+
+// Without an index the network counts as missing.
+func TestOffline(t *testing.T) {
+	if os.Getenv("GNB_TEST_OFFLINE") != "" {
+		if Network.Here() {
+			t.Error("pip has no index, and the network is said to be there")
+		}
+		return
+	}
+	c := exec.Command(os.Args[0], "-test.run", "^TestOffline$")
+	c.Env = append(os.Environ(), "GNB_TEST_OFFLINE=1", "PIP_INDEX_URL=http://127.0.0.1:1/simple", "PIP_NO_INDEX=", "PIP_FIND_LINKS=", "PIP_EXTRA_INDEX_URL=")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
