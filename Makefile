@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: help check test fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab latency pictures clean
+.PHONY: help check test fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab notebooks latency pictures clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
@@ -43,6 +43,9 @@ demo: ## train in a notebook; leaves it executed, and as an HTML page
 
 lab: ## JupyterLab with the kernel of this checkout and its notebooks; ARGS="--port 9000 --no-browser"
 	@bash scripts/lab.sh $(ARGS)
+
+notebooks: ## execute all notebooks and tutorials, and keep their outputs in them; ARGS=notebooks/sweep.ipynb chooses
+	@bash scripts/notebooks.sh $(ARGS)
 
 latency: ## what somebody waits for in a notebook, beside what we aim at; ARGS="--repeats 5 --json FILE"
 	@bash scripts/latency.sh $(ARGS)
