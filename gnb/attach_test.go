@@ -80,7 +80,7 @@ func TestAttach(t *testing.T) {
 		t.Fatalf("the run ended with the watching: %v", err)
 	default:
 	}
-	_, err := gnb.Launch(t.Context(), slowly, slowArgs{}, gnb.LaunchOptions{Resume: run.Dir, Workers: 2, Quiet: true})
+	_, err := gnb.Launch(t.Context(), slowly, slowArgs{Epochs: 5}, gnb.LaunchOptions{Resume: run.Dir, Workers: 2, Quiet: true})
 	if err == nil || !strings.Contains(err.Error(), "still going on") {
 		t.Errorf("resuming a run that goes on: %v", err)
 	}
