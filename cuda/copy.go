@@ -142,6 +142,7 @@ func (s *Stream) copyOut(dst []byte, src Ptr) error {
 	if len(dst) == 0 {
 		return s.Sync()
 	}
+	s.d.trace.line("fetch %s %d", s.Name, len(dst))
 	for len(dst) > 0 {
 		c, err := s.stage.take(len(dst))
 		if err != nil {

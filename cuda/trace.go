@@ -12,6 +12,7 @@ import (
 //	launch compute spmm_f32
 //	submit compute all-reduce by NCCL
 //	wait compute 26     for work after which 26 launches were asked of the stream
+//	fetch copy 4096     bytes that the host asked for, and waits for
 //	memory taking 2 MB  or giving it back, for which the driver waits for the device
 //
 // Waiting where little was asked for since leaves the device idle until the host has asked for more.

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -50,8 +51,8 @@ type Loader struct {
 
 // Batch is one worker's share of one step: its seeds, the blocks sampled for
 // them, features of the first block's sources and the seeds' labels. It is valid
-// until the loop's next iteration, whose batches take over its memory: copy what is
-// to last longer, labels too.
+// until the loop's next iteration, or the next loop where this one was broken off:
+// later batches take over its memory. Copy what is to last longer, labels too.
 type Batch struct {
 	*sample.Batch
 	// Sparse are the features of the first block's sources where the dataset has
@@ -82,10 +83,10 @@ type Batch struct {
 }
 
 func (b *Batch) space() *nn.Space {
-	if len(b.Blocks) == 0 || b.Blocks[0].SrcIDs == nil {
+	if len(b.Blocks) == 0 {
 		return &nn.Space{}
 	}
-	return &nn.Space{IDs: b.Blocks[0].SrcIDs}
+	return tensor.SrcSpace(b.Blocks[0])
 }
 
 func (b *Batch) String() string {
@@ -245,11 +246,15 @@ func (w *Worker) enterLoop(steps int) int {
 func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		w.stage(stageSample)
-		s, err := w.sampler(p.Loader, purpose)
+		if purpose == philox.Sample {
+			w.keepLeft(nil)
+		}
+		s, done, err := w.sampler(p.Loader, purpose)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
+		defer done()
 		st, err := w.stager()
 		if err != nil {
 			yield(nil, err)
@@ -264,8 +269,13 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		}
 		var current *Batch // the one that the consumer has
 		defer func() {
-			if current != nil {
+			switch {
+			case current == nil:
+			case purpose == philox.Sample:
 				current.unstage()
+				w.keepLeft(current)
+			default:
+				current.release()
 			}
 		}()
 		if (p.steps-first)*w.job.Virtual == 1 { // nothing to overlap with
@@ -277,6 +287,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			current = b
 			if w.hand(b, purpose, yield) {
 				b.release()
+				current = nil
 			}
 			return
 		}
@@ -290,7 +301,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			close(stop)
 			wg.Wait()
 			for b := range sampled { // those that nobody wanted any more
-				b.unstage()
+				b.release()
 			}
 		}()
 		wg.Go(func() {
@@ -302,6 +313,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 					select {
 					case sampled <- b:
 					case <-stop:
+						b.release()
 						return
 					}
 					if b.err != nil {
@@ -337,8 +349,18 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 				return
 			}
 			b.release()
+			current = nil
 		}
 	}
+}
+
+// keepLeft keeps the batch that a loop was broken off with until the next loop begins, for
+// the program may use it until then.
+func (w *Worker) keepLeft(b *Batch) {
+	if w.left != nil {
+		w.left.release()
+	}
+	w.left = b
 }
 
 // hand gives a batch, or its error, to the loop, and tells whether that goes on.
@@ -381,6 +403,12 @@ func (w *Worker) stager() (stager, error) {
 // Dense features stay where they are, for the first layer to read, unless there is a
 // stager, which copies them to the device; stop ends its waiting for earlier batches.
 func (w *Worker) fetch(b *Batch, st stager, stop <-chan struct{}) error {
+	var err error
+	failed := nn.Try(func() { err = w.fetchAll(b, st, stop) }) // a device that was asked for ids
+	return cmp.Or(err, failed)
+}
+
+func (w *Worker) fetchAll(b *Batch, st stager, stop <-chan struct{}) error {
 	return mapped.Guard(func() (err error) {
 		b.threads = w.job.Threads
 		m := w.spare.get()
@@ -459,11 +487,17 @@ func (s *spares) get() *fetched {
 // kept the batch.
 func (b *Batch) release() {
 	b.unstage()
-	b.Release()
+	if b.Batch != nil { // sampling did not fail
+		b.Release()
+	}
 	b.Labels, b.Targets, b.Sparse = nil, nil, nil
+	if b.fetchedInto == nil { // nothing was fetched
+		return
+	}
 	b.spare.mu.Lock()
 	defer b.spare.mu.Unlock()
 	b.spare.free = append(b.spare.free, b.fetchedInto)
+	b.fetchedInto = nil
 }
 
 // input is the batch's features as the first layer's input.
@@ -484,8 +518,7 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 }
 
 // Features are the features of the first block's sources, row-major, in memory of
-// their own, for programs that want to see them; nil where they are sparse, or
-// where the batch was sampled on a GPU and its ids are there alone.
+// their own, for programs that want to see them; nil where they are sparse.
 // Networks do not need it: they read the dataset's rows in place.
 func (b *Batch) Features() []float32 {
 	switch {
@@ -495,9 +528,6 @@ func (b *Batch) Features() []float32 {
 		return slices.Clone(b.x.F32)
 	}
 	ids := b.InputIDs()
-	if len(ids) != inputs(b.Batch) {
-		return nil
-	}
 	x := make([]float32, len(ids)*b.x.Cols)
 	b.x.Gather(x, ids, b.threads)
 	return x

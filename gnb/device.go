@@ -28,9 +28,8 @@ type gpu interface {
 	weights(p *nn.Params) (deviceWeights, error)
 	// join makes ranks add up gradients by their devices. Collective.
 	join(w *Worker) error
-	// sampler is the device's sampler, or nil where the CPU has to sample. With host
-	// its batches' arrays are in host memory, too.
-	sampler(c sample.Config, host bool) (batchSampler, error)
+	// sampler is the device's sampler, or nil where the CPU has to sample.
+	sampler(c sample.Config) (batchSampler, error)
 	// hold puts a matrix of host memory on the device, where passes read it until
 	// release; false where there is no room.
 	hold(host []float32) (release func(), ok bool)
@@ -160,41 +159,13 @@ func closeGPU(g gpu) error {
 
 // deviceSampler is a device's sampler for a loader, nil where the CPU has to
 // sample: with a picker or a frontier of the program's own.
-func (w *Worker) deviceSampler(l Loader, picker Picker, purpose philox.Purpose, host bool) (batchSampler, error) {
+func (w *Worker) deviceSampler(l Loader, picker Picker, purpose philox.Purpose) (batchSampler, error) {
 	if w.gpu == nil || l.Frontier != nil {
 		return nil, nil
 	}
 	return w.gpu.sampler(sample.Config{
 		Picker: picker, Hops: l.Hops, Seed: w.job.Seed, Purpose: purpose, Transpose: purpose == philox.Sample,
-	}, host)
-}
-
-// wantsHost says whether somebody reads the arrays of batches in host memory: the
-// digest, the fetching of sparse features or of staged ones, or models that derive something of a
-// block, which all may that are not known not to.
-func (w *Worker) wantsHost() bool {
-	if w.looks || w.digest != nil || len(w.nets) == 0 || w.ds.X == nil || w.gpu != nil && w.gpu.staged() {
-		return true
-	}
-	for _, n := range w.nets {
-		if n.hostEval {
-			return true
-		}
-		switch n.model.(type) {
-		case *nn.SAGE, *nn.GIN, *nn.MLP:
-		default:
-			return true
-		}
-	}
-	return false
-}
-
-// inputs is the number of a batch's input rows.
-func inputs(b *sample.Batch) int {
-	if len(b.Blocks) == 0 {
-		return len(b.Seeds)
-	}
-	return b.Blocks[0].NumSrc
+	})
 }
 
 // holdInput keeps the rows before a layer of layer-wise inference on the device

@@ -107,7 +107,9 @@ func endOf(r any) error {
 	if !ok {
 		return nil
 	}
-	if _, ok := errors.AsType[*tensor.Error](err); !ok {
+	_, misused := errors.AsType[*tensor.Error](err)
+	_, failed := errors.AsType[*tensor.Failure](err) // of a device that was asked for a block's arrays
+	if !misused && !failed {
 		return nil
 	}
 	return fmt.Errorf("gnb: at %s: %w", callSite(), err)

@@ -217,11 +217,11 @@ var explainProgram = Program("gnb.explain", func(w *Worker, a explainArgs) error
 	if len(seeds) == 0 || a.Draw >= len(seeds) {
 		return fmt.Errorf("gnb: Explain draws the neighbourhood of seed number %d, counted from 0, of a batch of %s", a.Draw, count(len(seeds), "seed"))
 	}
-	w.looks = true
-	s, err := w.sampler(p.Loader, philox.Sample)
+	s, done, err := w.sampler(p.Loader, philox.Sample)
 	if err != nil {
 		return err
 	}
+	defer done()
 	st, err := w.stager()
 	if err != nil {
 		return err
@@ -302,9 +302,14 @@ func (s *spans) train(net *Net[nn.Model], opt *Optimizer, b *Batch) {
 	}
 }
 
+// blockBytes is what the arrays of sampled blocks take, wherever they are.
 func blockBytes(blocks ...*graphops.Block) (n int64) {
 	for _, b := range blocks {
-		n += 8*int64(len(b.Indptr)+len(b.EdgePos)) + 4*int64(len(b.Indices)+len(b.SrcIDs)+len(b.Weights))
+		edges := int64(b.NumEdges())
+		n += 8*(int64(b.NumDst)+1+edges) + 4*(edges+int64(b.NumSrc))
+		if b.Weighted() {
+			n += 4 * edges
+		}
 	}
 	return n
 }
@@ -325,7 +330,7 @@ func hopsOf(blocks []*graphops.Block) (hops []HopSize) {
 		h := HopSize{Dst: b.NumDst, Src: b.NumSrc, Edges: b.NumEdges(), Bytes: blockBytes(b)}
 		if fresh := b.NumSrc - b.NumDst; fresh > 0 {
 			outside := 0
-			for _, s := range b.Indices[b.Indptr[0]:b.Indptr[b.NumDst]] {
+			for _, s := range b.Indices()[:b.NumEdges()] {
 				if int(s) >= b.NumDst {
 					outside++
 				}
@@ -353,9 +358,10 @@ func neighborhood(blocks []*graphops.Block, seed int) Neighborhood {
 			in[d] = true
 		}
 		next := slices.Clone(reached)
+		indptr, indices := b.Indptr(), b.Indices()
 		for _, d := range reached {
-			for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
-				row := int(b.Indices[e])
+			for e := indptr[d]; e < indptr[d+1]; e++ {
+				row := int(indices[e])
 				if !in[row] {
 					in[row] = true
 					next = append(next, row)

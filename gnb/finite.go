@@ -220,7 +220,7 @@ func (n *network) culprit(b *Batch, at foundAt, train bool) (what string) {
 				return
 			}
 			x = n.model.Layer(f, i, block, x)
-			if what = n.badOutput(i, x.Data(), x.Cols(), func(r int) int { return blockNode(block, r) }); what != "" {
+			if what = n.badOutput(i, x.Data(), x.Cols(), func(r int) int { return int(block.DstID(r)) }); what != "" {
 				return
 			}
 		}
@@ -267,28 +267,18 @@ func inputNode(b *Batch, row int) string {
 	return fmt.Sprintf("input row %d", row)
 }
 
-// blockNode is the node of a block's destination row, -1 where the host does not know.
-func blockNode(b *graphops.Block, row int) int {
-	switch {
-	case row < len(b.SrcIDs):
-		return int(b.SrcIDs[row])
-	case b.SrcIDs == nil && b.Indptr != nil:
-		return b.DstStart + row
-	}
-	return -1
-}
-
 // badEdges says that the weight of an edge of a block is not finite; "" where all are.
 func badEdges(b *graphops.Block) string {
-	i := simd.NotFinite(b.Weights)
+	weights := b.Weights()
+	i := simd.NotFinite(weights)
 	if i < 0 {
 		return ""
 	}
-	row := 0
-	for row+1 < b.NumDst && b.Indptr[row+1]-b.Indptr[0] <= int64(i) {
+	row, indptr := 0, b.Indptr()
+	for row+1 < b.NumDst && indptr[row+1]-indptr[0] <= int64(i) {
 		row++
 	}
-	return fmt.Sprintf("the weight of an edge into node %d is %v", blockNode(b, row), b.Weights[i])
+	return fmt.Sprintf("the weight of an edge into node %d is %v", b.DstID(row), weights[i])
 }
 
 // badOutput says what of a layer's output is not finite; node names a row of it.

@@ -210,7 +210,7 @@ func (g *device) join(w *Worker) error {
 	return nil
 }
 
-func (g *device) sampler(c sample.Config, host bool) (batchSampler, error) {
+func (g *device) sampler(c sample.Config) (batchSampler, error) {
 	switch c.Picker.(type) {
 	case sample.Fanouts, sample.Weighted:
 	default:
@@ -219,7 +219,7 @@ func (g *device) sampler(c sample.Config, host bool) (batchSampler, error) {
 	if g.data.Graph.Place == store.Staged {
 		return nil, nil
 	}
-	s, err := sampler.New(g.d, g.data.Graph, sampler.Config{Config: c, Host: host})
+	s, err := sampler.New(g.d, g.data.Graph, sampler.Config{Config: c})
 	if err != nil {
 		return nil, err
 	}

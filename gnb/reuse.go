@@ -1,6 +1,7 @@
 package gnb
 
 import (
+	"io"
 	"reflect"
 	"slices"
 
@@ -15,8 +16,8 @@ type keptSampler struct {
 	frontier FrontierPicker
 	hops     int
 	purpose  philox.Purpose
-	host     bool // batches are in host memory
 	sampler  batchSampler
+	loops    int // that use it now
 }
 
 // fewEdges is the edges of a graph all of which are sampled faster than another
@@ -29,34 +30,57 @@ const maxSamplers = 4
 
 // sampler returns a sampler for a loader: that of an earlier loop, where the
 // loader is the same. One purpose's loops follow each other, so that no two of
-// them use a sampler at a time.
-func (w *Worker) sampler(l Loader, purpose philox.Purpose) (batchSampler, error) {
-	host := w.wantsHost()
+// them use a sampler at a time. The loop ends with done.
+func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s batchSampler, done func(), err error) {
 	for _, k := range w.samplers {
-		if k.purpose == purpose && (k.host || !host) && k.hops == l.Hops && samePicker(k.picker, l.Sampler) && samePicker(k.frontier, l.Frontier) {
-			return k.sampler, nil
+		if k.purpose == purpose && k.hops == l.Hops && samePicker(k.picker, l.Sampler) && samePicker(k.frontier, l.Frontier) {
+			return k.sampler, k.use(), nil
 		}
 	}
 	picker := l.Sampler
-	if f, ok := picker.(Fanouts); ok {
-		picker = slices.Clone(f) // the program may change its slice
+	switch p := picker.(type) { // the program may change its slice
+	case Fanouts:
+		picker = slices.Clone(p)
+	case sample.Weighted:
+		picker = sample.Weighted{Fanouts: slices.Clone(p.Fanouts)}
 	}
-	s, err := w.deviceSampler(l, picker, purpose, host)
+	s, err = w.deviceSampler(l, picker, purpose)
 	if err == nil && s == nil {
-		host = true
 		s, err = w.hostSampler(l, picker, purpose)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !samePicker(picker, picker) || !samePicker(l.Frontier, l.Frontier) {
-		return s, nil // nobody will ask for it again
+		return s, func() { w.check(closeSampler(s)) }, nil // nobody will ask for it again
 	}
-	if len(w.samplers) == maxSamplers {
-		w.samplers = slices.Delete(w.samplers, 0, 1)
+	if len(w.samplers) >= maxSamplers {
+		for i, k := range w.samplers {
+			if k.loops == 0 {
+				w.samplers = slices.Delete(w.samplers, i, i+1)
+				w.check(closeSampler(k.sampler))
+				break
+			}
+		}
 	}
-	w.samplers = append(w.samplers, keptSampler{picker, l.Frontier, l.Hops, purpose, host, s})
-	return s, nil
+	k := &keptSampler{picker: picker, frontier: l.Frontier, hops: l.Hops, purpose: purpose, sampler: s}
+	w.samplers = append(w.samplers, k)
+	return s, k.use(), nil
+}
+
+// use counts a loop.
+func (k *keptSampler) use() (done func()) {
+	k.loops++
+	return func() { k.loops-- }
+}
+
+// closeSampler gives a device's sampler's memory back; that of batches still in use when
+// they are released.
+func closeSampler(s batchSampler) error {
+	if c, ok := s.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 func (w *Worker) hostSampler(l Loader, picker Picker, purpose philox.Purpose) (batchSampler, error) {
@@ -73,9 +97,13 @@ func (w *Worker) hostSampler(l Loader, picker Picker, purpose philox.Purpose) (b
 // samePicker says whether two pickers are certain to pick alike from now on: the
 // same fanouts, or the same value of a type that can be compared.
 func samePicker(a, b any) bool {
-	if f, ok := a.(Fanouts); ok {
+	switch f := a.(type) {
+	case Fanouts:
 		g, ok := b.(Fanouts)
 		return ok && slices.Equal(f, g)
+	case sample.Weighted:
+		g, ok := b.(sample.Weighted)
+		return ok && slices.Equal(f.Fanouts, g.Fanouts)
 	}
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	if !x.IsValid() || !y.IsValid() {

@@ -144,10 +144,11 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 	if err != nil {
 		return err
 	}
-	s, err := w.sampler(p.Loader, philox.Sample)
+	s, done, err := w.sampler(p.Loader, philox.Sample)
 	if err != nil {
 		return err
 	}
+	defer done()
 	w.stage(stageSample)
 	ids := sample.EpochOrder(w.job.Seed, a.Epoch, p.ids)
 	progress := w.Progress("sample", p.steps)
@@ -160,7 +161,8 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 			return b.err
 		}
 		sums[0] += float64(b.Edges())
-		sums[1] += float64(inputs(b.Batch))
+		sums[1] += float64(b.Inputs())
+		b.release()
 		progress(step + 1)
 	}
 	took := make([]float64, w.World())
@@ -174,6 +176,7 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 			return b.err
 		}
 		d.add(w, b)
+		b.release()
 		progress(step + 1)
 	}
 	w.Result("batches", float64(p.steps))

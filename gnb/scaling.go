@@ -335,15 +335,16 @@ var scalingProgram = Program("gnb.scaling", func(w *Worker, a scalingArgs) error
 // of that is different: a pick does not depend on who asks for it, so that is
 // what one rank samples for the whole batch. Each rank does some of the steps.
 func (w *Worker) countRepeated(p plan, steps int) error {
-	s, err := w.sampler(p.Loader, philox.Sample)
+	s, done, err := w.sampler(p.Loader, philox.Sample)
 	if err != nil {
 		return err
 	}
+	defer done()
 	ids := sample.EpochOrder(w.job.Seed, 0, p.ids)
 	count := make([]float64, 4)
 	add := func(b *sample.Batch, to []float64) {
 		to[0] += float64(b.Edges())
-		to[1] += float64(inputs(b))
+		to[1] += float64(b.Inputs())
 		b.Release()
 	}
 	for step := range steps {

@@ -92,12 +92,12 @@ type Worker struct {
 	last        Metrics // of the epoch's last evaluation
 	best        map[string]number
 
-	samplers []keptSampler
+	samplers []*keptSampler
 	spare    spares
-	gpu      gpu // nil on the CPU
+	left     *Batch // that a loop was broken off with: the program may still use it
+	gpu      gpu    // nil on the CPU
 	// hostMemory is what the host had free before any rank's device was opened.
 	hostMemory machine.Memory
-	looks      bool            // the program reads the blocks of batches itself
 	found      string          // what this rank has found not to be finite
 	inspect    *inspection     // of a layer-wise evaluation, where that looks for it
 	matrices   []keptMatrix    // of small evaluations

@@ -11,45 +11,46 @@ import (
 // sampler, is a slice of the whole graph (layer-wise inference) or is the whole
 // graph (full-graph training).
 //
-// In-edges of destination row d are the positions e in [Indptr[d], Indptr[d+1]);
-// Indices[e] is the edge's source row. Indptr[0] need not be 0: a block that is
+// In-edges of destination row d are the positions e in [Indptr()[d], Indptr()[d+1]);
+// Indices()[e] is the edge's source row. Indptr()[0] need not be 0: a block that is
 // a slice of the graph shares the graph's arrays and starts in their middle.
 //
 // Destinations are sources too: destination row d is source row DstStart+d.
 // Sampled blocks have DstStart 0, so their first NumDst sources are their
 // destinations.
 //
-// A block is read-only once made and safe for concurrent use.
+// A block's arrays are its methods, because they may lie in a device's memory: there
+// a method copies an array to the host when it is first asked for, and waits for the
+// copy; later calls return the same slice. On the CPU methods cost nothing. Operations
+// of package tensor read the arrays where they are, so a layer made of those copies
+// nothing. Arrays are read-only and valid as long as the block is. A device that fails
+// makes these methods panic with its error, which the operations of package nn, and a
+// run, return.
+//
+// A block is read-only once made and safe for concurrent use. [HostBlock] makes one.
 type Block struct {
 	NumDst, NumSrc int
 	// Level is the number of layers between this block's destinations and the
 	// seeds: 0 for the last layer's block.
 	Level    int
 	DstStart int
-	Indptr   []int64 // [NumDst+1]
-	Indices  []int32 // source rows
-	// EdgePos[e-Indptr[0]] is the CSC position of edge e in the graph, or nil
-	// where the position is e itself.
-	EdgePos []int64
-	// SrcIDs[s] is the global id of source row s, or nil where row s is node s.
-	SrcIDs []int32
 	// Graph is the graph that the block is of, from which layers learn the whole
 	// in-degrees of its nodes; nil where it is unknown.
 	Graph *Graph
-	// Weights[e-Indptr[0]] is the weight of edge e; nil where every edge weighs 1.
-	Weights []float32
 
 	// Dev is the block's arrays in a device's memory, in a form that is the device's
 	// backend's: put there by it at first use, or by a sampler that runs there; nil
 	// on the CPU. Where it has a method Reset(), [Block.Reset] calls that and keeps
 	// it, for its memory to be used again; else it drops it.
-	//
-	// A block sampled on a device may have its arrays there only: Indptr is nil then,
-	// and so are the other slices, whatever that means above. Such a block serves the
-	// operations of that device's backend alone.
 	Dev any
-	// DevEdges is the number of edges of a block whose Indptr is nil.
-	DevEdges int
+
+	// The arrays in the host's memory, unless remote has them.
+	indptr  []int64
+	indices []int32
+	edgePos []int64
+	srcIDs  []int32
+	weights []float32
+	remote  Remote
 
 	once sync.Once
 	t    *Transposed
@@ -62,8 +63,66 @@ type Block struct {
 	memo memo
 }
 
-// Reset forgets what was derived from the block, for the fields to be set anew.
-// Memory of what was derived is used again: nobody may use it any more.
+// HostBlock is what a [Block] of arrays in the host's memory is made of; the fields
+// are what the block's fields and methods of the same names return.
+type HostBlock struct {
+	NumDst, NumSrc  int
+	Level, DstStart int
+	Graph           *Graph
+	Indptr          []int64   // [NumDst+1]
+	Indices         []int32   // source rows
+	EdgePos         []int64   // [edges], or nil
+	SrcIDs          []int32   // [NumSrc], or nil
+	Weights         []float32 // [edges], or nil
+}
+
+// Block is a block of these arrays, which it shares.
+func (h HostBlock) Block() *Block {
+	b := &Block{}
+	b.SetHost(h)
+	return b
+}
+
+// SetHost makes b the block of these arrays, in place of what it was, as after
+// [Block.Reset].
+func (b *Block) SetHost(h HostBlock) {
+	b.Reset()
+	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph = h.NumDst, h.NumSrc, h.Level, h.DstStart, h.Graph
+	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = h.Indptr, h.Indices, h.EdgePos, h.SrcIDs, h.Weights, nil
+}
+
+// Remote is where a block's arrays are when they are not in the host's memory. Its
+// methods bring an array to the host at their first call, return the same slice
+// later, and may be called by several goroutines; they panic where the device has
+// failed. Slices are never nil, but for Weights where the block has none.
+type Remote interface {
+	NumEdges() int
+	Indptr() []int64
+	Indices() []int32
+	EdgePos() []int64
+	SrcIDs() []int32
+	// Weighted tells whether the edges have weights.
+	Weighted() bool
+	Weights() []float32
+	// IDsOf names the array of ids that SrcIDs is the beginning of: blocks with equal
+	// names share their ids, row for row.
+	IDsOf() any
+}
+
+// SetRemote makes b a block whose arrays r has: those of a block that begins at edge
+// 0 and whose rows have ids. It replaces what b was, as after [Block.Reset]. The
+// operations of r's device read them there, by Dev.
+func (b *Block) SetRemote(r Remote, dst, src, level int, g *Graph) {
+	b.Reset()
+	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph = dst, src, level, 0, g
+	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = nil, nil, nil, nil, nil, r
+}
+
+// Remote is where the block's arrays are if not in the host's memory, else nil.
+func (b *Block) Remote() Remote { return b.remote }
+
+// Reset forgets what was derived from the block's arrays. Memory of it is used again:
+// nobody may use it any more.
 func (b *Block) Reset() {
 	b.once, b.t = sync.Once{}, nil
 	b.made.Store(false)
@@ -76,28 +135,86 @@ func (b *Block) Reset() {
 	} else {
 		b.Dev = nil
 	}
-	b.DevEdges = 0
-	clear(b.memo.spare)
-	b.memo.kept, b.memo.spare = b.memo.spare[:0], b.memo.kept
+	if len(b.memo.kept) > 0 { // else what is spare stays
+		clear(b.memo.spare)
+		b.memo.kept, b.memo.spare = b.memo.spare[:0], b.memo.kept
+	}
 }
+
+// Indptr is where the in-edges of destination rows begin, [NumDst+1].
+func (b *Block) Indptr() []int64 {
+	if b.remote != nil {
+		return b.remote.Indptr()
+	}
+	return b.indptr
+}
+
+// Indices is the source row of each edge: Indices()[e] is edge e's.
+func (b *Block) Indices() []int32 {
+	if b.remote != nil {
+		return b.remote.Indices()
+	}
+	return b.indices
+}
+
+// EdgePos is the CSC position, in the graph, of each edge: EdgePos()[e-Indptr()[0]]
+// is that of edge e. It is nil where the position is e itself.
+func (b *Block) EdgePos() []int64 {
+	if b.remote != nil {
+		return b.remote.EdgePos()
+	}
+	return b.edgePos
+}
+
+// SrcIDs is the global id of each source row, or nil where row s is node s.
+func (b *Block) SrcIDs() []int32 {
+	if b.remote != nil {
+		return b.remote.SrcIDs()
+	}
+	return b.srcIDs
+}
+
+// Weights is the weight of each edge: Weights()[e-Indptr()[0]] is that of edge e. It is
+// nil where every edge weighs 1.
+func (b *Block) Weights() []float32 {
+	if b.remote != nil {
+		return b.remote.Weights()
+	}
+	return b.weights
+}
+
+// Weighted tells whether the edges have weights. It copies nothing from a device.
+func (b *Block) Weighted() bool {
+	if b.remote != nil {
+		return b.remote.Weighted()
+	}
+	return b.weights != nil
+}
+
+// RowsAreNodes tells whether source row s is node s, as in the whole graph and slices of
+// it. It copies nothing from a device.
+func (b *Block) RowsAreNodes() bool { return b.remote == nil && b.srcIDs == nil }
 
 // NumEdges is the number of edges of the block.
 func (b *Block) NumEdges() int {
-	if b.Indptr == nil {
-		return b.DevEdges
+	if b.remote != nil {
+		return b.remote.NumEdges()
 	}
-	return int(b.Indptr[b.NumDst] - b.Indptr[0])
+	return int(b.indptr[b.NumDst] - b.indptr[0])
 }
 
 // InDegree is the number of in-edges of destination row d.
-func (b *Block) InDegree(d int) int { return int(b.Indptr[d+1] - b.Indptr[d]) }
+func (b *Block) InDegree(d int) int {
+	indptr := b.Indptr()
+	return int(indptr[d+1] - indptr[d])
+}
 
 // SrcID is the global id of source row s.
 func (b *Block) SrcID(s int) int32 {
-	if b.SrcIDs == nil {
+	if b.RowsAreNodes() {
 		return int32(s)
 	}
-	return b.SrcIDs[s]
+	return b.SrcIDs()[s]
 }
 
 // DstID is the global id of destination row d.
@@ -105,18 +222,19 @@ func (b *Block) DstID(d int) int32 { return b.SrcID(b.DstStart + d) }
 
 // Pos is the CSC position, in the graph, of the block's edge e.
 func (b *Block) Pos(e int64) int64 {
-	if b.EdgePos == nil {
+	pos := b.EdgePos()
+	if pos == nil {
 		return e
 	}
-	return b.EdgePos[e-b.Indptr[0]]
+	return pos[e-b.Indptr()[0]]
 }
 
 // Weight is the weight of the block's edge e.
 func (b *Block) Weight(e int64) float32 {
-	if b.Weights == nil {
+	if !b.Weighted() {
 		return 1
 	}
-	return b.Weights[e-b.Indptr[0]]
+	return b.Weights()[e-b.Indptr()[0]]
 }
 
 func (b *Block) String() string {

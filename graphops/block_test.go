@@ -30,8 +30,8 @@ func TestSlice(t *testing.T) {
 			if b.DstID(d) != v || b.InDegree(d) != g.InDegree(v) {
 				t.Fatalf("row %d is node %d of in-degree %d", d, b.DstID(d), b.InDegree(d))
 			}
-			for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
-				if b.Pos(e) != e || b.SrcID(int(b.Indices[e])) != g.Indices[e] {
+			for e := b.Indptr()[d]; e < b.Indptr()[d+1]; e++ {
+				if b.Pos(e) != e || b.SrcID(int(b.Indices()[e])) != g.Indices[e] {
 					t.Fatalf("edge %d", e)
 				}
 				total++
@@ -67,8 +67,8 @@ func TestTransposed(t *testing.T) {
 				t.Fatalf("the edges of source %d do not ascend: %v", s, row)
 			}
 			for i, e := range row {
-				d, pos := tr.Dst[tr.Indptr[s]+int64(i)], b.Indptr[0]+int64(e)
-				if seen[e] || int(b.Indices[pos]) != s || pos < b.Indptr[d] || pos >= b.Indptr[d+1] {
+				d, pos := tr.Dst[tr.Indptr[s]+int64(i)], b.Indptr()[0]+int64(e)
+				if seen[e] || int(b.Indices()[pos]) != s || pos < b.Indptr()[d] || pos >= b.Indptr()[d+1] {
 					t.Fatalf("edge %d of source %d goes to row %d", e, s, d)
 				}
 				seen[e] = true
@@ -105,7 +105,7 @@ func TestTransposeInParts(t *testing.T) {
 		}
 		for lo := range min(c.dst+1, 2) { // from the first destination, and from the second
 			whole := func() *Block {
-				return &Block{NumDst: c.dst - lo, NumSrc: c.src, Indptr: g.Indptr[lo:], Indices: g.Indices}
+				return HostBlock{NumDst: c.dst - lo, NumSrc: c.src, Indptr: g.Indptr[lo:], Indices: g.Indices}.Block()
 			}
 			want := whole()
 			want.Transpose(&Transposed{}, 1)
@@ -122,10 +122,10 @@ func TestTransposeInParts(t *testing.T) {
 }
 
 func TestSampledBlockIDs(t *testing.T) {
-	b := &Block{
+	b := HostBlock{
 		NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{1, 2},
 		EdgePos: []int64{40, 42}, SrcIDs: []int32{7, 3, 9},
-	}
+	}.Block()
 	if b.DstID(0) != 7 || b.SrcID(2) != 9 || b.Pos(1) != 42 || b.NumEdges() != 2 {
 		t.Errorf("%v: destination %d, last source %d, last position %d", b, b.DstID(0), b.SrcID(2), b.Pos(1))
 	}
@@ -139,28 +139,28 @@ func TestTransposedRefusesTooManyEdges(t *testing.T) {
 			t.Errorf("the panic is %v", r)
 		}
 	}()
-	b := &Block{NumDst: 1, NumSrc: 1, Indptr: []int64{5, 5 + 1<<31}}
+	b := HostBlock{NumDst: 1, NumSrc: 1, Indptr: []int64{5, 5 + 1<<31}}.Block()
 	b.Transposed()
 }
 
 // A block that is reset and set anew derives what a fresh one does, in the memory
 // of what it derived before.
 func TestBlockReset(t *testing.T) {
-	b := &Block{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 2, 3}, Indices: []int32{0, 2, 0}, Weights: []float32{2, 3, 4}}
+	b := HostBlock{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 2, 3}, Indices: []int32{0, 2, 0}, Weights: []float32{2, 3, 4}}.Block()
 	key := "key"
 	var olds []any
 	derive := func(b *Block) string {
 		l, tr := b.SelfLooped(), b.Transposed()
-		return fmt.Sprint(l.NumDst, l.NumSrc, l.Indptr, l.Indices, l.EdgePos, l.Weights, tr.Indptr, tr.Dst, tr.Edge, l.Transposed().Dst, b.Memo(key, func() any { return b.NumEdges() }), b.MemoIn(7, func(old any) any { olds = append(olds, old); return b.NumDst }))
+		return fmt.Sprint(l.NumDst, l.NumSrc, l.Indptr(), l.Indices(), l.EdgePos(), l.Weights(), tr.Indptr, tr.Dst, tr.Edge, l.Transposed().Dst, b.Memo(key, func() any { return b.NumEdges() }), b.MemoIn(7, func(old any) any { olds = append(olds, old); return b.NumDst }))
 	}
 	derive(b)
 	for range 2 {
-		fresh := &Block{NumDst: 3, NumSrc: 4, Indptr: []int64{0, 1, 1, 4}, Indices: []int32{3, 0, 1, 2}}
+		fresh := HostBlock{NumDst: 3, NumSrc: 4, Indptr: []int64{0, 1, 1, 4}, Indices: []int32{3, 0, 1, 2}}.Block()
 		b.Reset()
 		if b.HasTransposed() {
 			t.Error("a block that was reset has a transpose")
 		}
-		b.NumDst, b.NumSrc, b.Indptr, b.Indices, b.Weights = fresh.NumDst, fresh.NumSrc, fresh.Indptr, fresh.Indices, fresh.Weights
+		b.SetHost(HostBlock{NumDst: fresh.NumDst, NumSrc: fresh.NumSrc, Indptr: fresh.Indptr(), Indices: fresh.Indices(), Weights: fresh.Weights()})
 		if got, want := derive(b), derive(fresh); got != want {
 			t.Errorf("after Reset %s, of a fresh block %s", got, want)
 		}
@@ -173,27 +173,69 @@ func TestBlockReset(t *testing.T) {
 	}
 }
 
-// A block whose arrays are on a device has its sizes, and Reset keeps or drops what
-// is there.
+// A block whose arrays are on a device has its sizes without asking for them, each array
+// when it is asked for, and what is derived of them; Reset keeps or drops what is there.
 func TestBlockOnDevice(t *testing.T) {
 	kept := &onDevice{}
 	for _, dev := range []any{kept, 7} {
-		b := &Block{NumDst: 2, NumSrc: 5, Dev: dev, DevEdges: 9}
-		if b.NumEdges() != 9 || b.String() != "block: 2 destinations, 5 sources, 9 edges" {
+		h := HostBlock{
+			NumDst: 2, NumSrc: 5, Level: 1, Indptr: []int64{0, 2, 3}, Indices: []int32{4, 0, 1},
+			EdgePos: []int64{7, 9, 8}, SrcIDs: []int32{3, 5, 1, 0, 2}, Weights: []float32{1, 2, 3},
+		}
+		r, b := &remote{h: h}, &Block{}
+		b.SetRemote(r, 2, 5, 1, nil)
+		b.Dev = dev
+		if b.NumEdges() != 3 || b.String() != "block: 2 destinations, 5 sources, 3 edges" || !b.Weighted() || b.RowsAreNodes() || b.Remote() != Remote(r) {
 			t.Errorf("it has %d edges and says %q", b.NumEdges(), b)
 		}
-		b.Reset()
-		if b.NumEdges() != 0 {
-			t.Errorf("after Reset it has %d edges", b.NumEdges())
+		if len(r.asked) > 0 {
+			t.Errorf("the sizes asked for %v", r.asked)
+		}
+		if b.SrcID(1) != 5 || b.DstID(0) != 3 || fmt.Sprint(r.asked) != "[SrcIDs SrcIDs]" {
+			t.Errorf("the ids asked for %v", r.asked)
+		}
+		host := h.Block()
+		for name, f := range map[string]func(b *Block) any{
+			"arrays":    func(b *Block) any { return fmt.Sprint(b.Indptr(), b.Indices(), b.EdgePos(), b.SrcIDs(), b.Weights()) },
+			"an edge":   func(b *Block) any { return fmt.Sprint(b.InDegree(0), b.Pos(1), b.Weight(2)) },
+			"transpose": func(b *Block) any { return fmt.Sprint(b.Transposed().Indptr, b.Transposed().Dst, b.Transposed().Edge) },
+			"self-looped": func(b *Block) any {
+				l := b.SelfLooped()
+				return fmt.Sprint(l.Indptr(), l.Indices(), l.EdgePos(), l.SrcIDs(), l.Weights())
+			},
+		} {
+			if got, want := f(b), f(host); got != want {
+				t.Errorf("%s: %v, of a block on the host %v", name, got, want)
+			}
+		}
+		b.SetHost(h)
+		if b.Remote() != nil || b.HasTransposed() || fmt.Sprint(b.Indices(), b.SelfLooped().Indices()) != fmt.Sprint(h.Indices, host.SelfLooped().Indices()) {
+			t.Error("after SetHost it is still on the device, or has other arrays")
 		}
 		if dev == any(kept) != (b.Dev == dev) {
-			t.Errorf("after Reset, Dev is %v", b.Dev)
+			t.Errorf("after SetHost, Dev is %v", b.Dev)
 		}
 	}
 	if kept.resets != 1 {
 		t.Errorf("what lies on the device was reset %d times", kept.resets)
 	}
 }
+
+// remote is a device that notes what it is asked for.
+type remote struct {
+	h     HostBlock
+	asked []string
+}
+
+func (r *remote) ask(what string)    { r.asked = append(r.asked, what) }
+func (r *remote) NumEdges() int      { return len(r.h.Indices) }
+func (r *remote) Indptr() []int64    { r.ask("Indptr"); return r.h.Indptr }
+func (r *remote) Indices() []int32   { r.ask("Indices"); return r.h.Indices }
+func (r *remote) EdgePos() []int64   { r.ask("EdgePos"); return r.h.EdgePos }
+func (r *remote) SrcIDs() []int32    { r.ask("SrcIDs"); return r.h.SrcIDs }
+func (r *remote) Weighted() bool     { return r.h.Weights != nil }
+func (r *remote) Weights() []float32 { r.ask("Weights"); return r.h.Weights }
+func (r *remote) IDsOf() any         { return r }
 
 type onDevice struct{ resets int }
 

@@ -69,9 +69,9 @@ func (g *Graph) Block() *Block { return g.Slice(0, g.NumNodes()) }
 // in-edges, and whose sources are all nodes. It shares the graph's arrays; its
 // cost does not depend on the number of edges.
 func (g *Graph) Slice(lo, hi int) *Block {
-	b := &Block{NumDst: hi - lo, NumSrc: g.NumNodes(), DstStart: lo, Indptr: g.Indptr[lo : hi+1], Indices: g.Indices, Graph: g}
+	h := HostBlock{NumDst: hi - lo, NumSrc: g.NumNodes(), DstStart: lo, Indptr: g.Indptr[lo : hi+1], Indices: g.Indices, Graph: g}
 	if g.Weights != nil {
-		b.Weights = g.Weights[g.Indptr[lo]:g.Indptr[hi]]
+		h.Weights = g.Weights[g.Indptr[lo]:g.Indptr[hi]]
 	}
-	return b
+	return h.Block()
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestMemoKeepsByKey(t *testing.T) {
-	b := &graphops.Block{}
+	b := graphops.HostBlock{}.Block()
 	calls := 0
 	get := func(key any) int {
 		v := b.Memo(key, func() any { calls++; return calls })

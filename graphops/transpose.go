@@ -49,7 +49,8 @@ func (w *transposing) part(p int) (lo, hi int) {
 		if p == w.parts {
 			return b.NumDst
 		}
-		d, _ := slices.BinarySearch(b.Indptr, b.Indptr[0]+int64(p*n/w.parts))
+		indptr := b.Indptr()
+		d, _ := slices.BinarySearch(indptr, indptr[0]+int64(p*n/w.parts))
 		return min(d, b.NumDst)
 	}
 	if p > 0 {
@@ -64,7 +65,8 @@ func (t *Transposed) count(part, _ int) {
 	lo, hi := w.part(part)
 	next := w.next[part*w.b.NumSrc:][:w.b.NumSrc]
 	clear(next)
-	for _, s := range w.b.Indices[w.b.Indptr[lo]:w.b.Indptr[hi]] {
+	indptr := w.b.Indptr()
+	for _, s := range w.b.Indices()[indptr[lo]:indptr[hi]] {
 		next[s]++
 	}
 }
@@ -88,11 +90,12 @@ func (t *Transposed) starts(rows, parts int) {
 func (t *Transposed) place(part, _ int) {
 	w, b := &t.work, t.work.b
 	lo, hi := w.part(part)
-	next, first := w.next[part*b.NumSrc:][:b.NumSrc], b.Indptr[0]
+	indptr, indices := b.Indptr(), b.Indices()
+	next, first := w.next[part*b.NumSrc:][:b.NumSrc], indptr[0]
 	for d := lo; d < hi; d++ {
-		from, to := b.Indptr[d], b.Indptr[d+1]
+		from, to := indptr[d], indptr[d+1]
 		e := int32(from - first)
-		for _, s := range b.Indices[from:to] {
+		for _, s := range indices[from:to] {
 			at := next[s]
 			next[s] = at + 1
 			t.Dst[at], t.Edge[at] = int32(d), e

@@ -143,35 +143,34 @@ func (b *Block) selfLooped() *Block {
 	l := b.spare
 	if l == nil {
 		l = &Block{}
-	} else {
-		l.Reset()
 	}
 	most := b.NumEdges() + b.NumDst
-	l.NumDst, l.NumSrc, l.Level, l.DstStart, l.SrcIDs, l.Graph = b.NumDst, b.NumSrc, b.Level, b.DstStart, b.SrcIDs, b.Graph
-	l.Indptr, l.Indices, l.EdgePos = room(l.Indptr, b.NumDst+1), room(l.Indices, most), room(l.EdgePos, most)
-	weighted := b.Weights != nil || b.Graph != nil && b.Graph.Weights != nil
-	if weighted {
-		l.Weights = room(l.Weights, most)
-	} else {
-		l.Weights = nil
+	h := HostBlock{
+		NumDst: b.NumDst, NumSrc: b.NumSrc, Level: b.Level, DstStart: b.DstStart, SrcIDs: b.SrcIDs(), Graph: b.Graph,
+		Indptr: room(l.indptr, b.NumDst+1), Indices: room(l.indices, most), EdgePos: room(l.edgePos, most),
 	}
+	weighted := b.Weighted() || b.Graph != nil && b.Graph.Weights != nil
+	if weighted {
+		h.Weights = room(l.weights, most)
+	}
+	indptr, indices := b.Indptr(), b.Indices()
 	at := 0
-	l.Indptr[0] = 0
+	h.Indptr[0] = 0
 	for d := range b.NumDst {
 		self, loop := int32(b.DstStart+d), float32(1)
-		for e := b.Indptr[d]; e < b.Indptr[d+1]; e++ {
-			if b.Indices[e] == self {
+		for e := indptr[d]; e < indptr[d+1]; e++ {
+			if indices[e] == self {
 				loop = b.Weight(e)
 				continue
 			}
-			l.Indices[at], l.EdgePos[at] = b.Indices[e], b.Pos(e)
+			h.Indices[at], h.EdgePos[at] = indices[e], b.Pos(e)
 			if weighted {
-				l.Weights[at] = b.Weight(e)
+				h.Weights[at] = b.Weight(e)
 			}
 			at++
 		}
 		id := b.DstID(d)
-		l.Indices[at], l.EdgePos[at] = self, LoopPos(id)
+		h.Indices[at], h.EdgePos[at] = self, LoopPos(id)
 		if weighted {
 			if b.Graph != nil {
 				loop = 1
@@ -179,14 +178,15 @@ func (b *Block) selfLooped() *Block {
 					loop = w
 				}
 			}
-			l.Weights[at] = loop
+			h.Weights[at] = loop
 		}
 		at++
-		l.Indptr[d+1] = int64(at)
+		h.Indptr[d+1] = int64(at)
 	}
-	l.Indices, l.EdgePos = l.Indices[:at], l.EdgePos[:at]
+	h.Indices, h.EdgePos = h.Indices[:at], h.EdgePos[:at]
 	if weighted {
-		l.Weights = l.Weights[:at]
+		h.Weights = h.Weights[:at]
 	}
+	l.SetHost(h)
 	return l
 }

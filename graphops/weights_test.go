@@ -41,15 +41,15 @@ func TestSelfLooped(t *testing.T) {
 	l := g.Block().SelfLooped()
 	check := func(name string, l *Block, indices []int32, pos []int64, weights []float32) {
 		t.Helper()
-		if !slices.Equal(l.Indices, indices) || !slices.Equal(l.EdgePos, pos) || !slices.Equal(l.Weights, weights) || l.Graph != g {
-			t.Errorf("%s: sources %v, positions %v, weights %v", name, l.Indices, l.EdgePos, l.Weights)
+		if !slices.Equal(l.Indices(), indices) || !slices.Equal(l.EdgePos(), pos) || !slices.Equal(l.Weights(), weights) || l.Graph != g {
+			t.Errorf("%s: sources %v, positions %v, weights %v", name, l.Indices(), l.EdgePos(), l.Weights())
 		}
 	}
 	check("whole", l, []int32{1, 0, 2, 1, 2, 1, 3}, []int64{2, LoopPos(0), 3, LoopPos(1), LoopPos(2), 4, LoopPos(3)}, []float32{4, 3, 5, 1, 1, 6, -6})
 	check("slice", g.Slice(3, 4).SelfLooped(), []int32{1, 3}, []int64{4, LoopPos(3)}, []float32{6, -6})
 	// A sample of node 0 without its self-loops: the loop weighs what it weighs in
 	// the graph. Node 0 is row 0, node 1 row 1.
-	b := &Block{NumDst: 1, NumSrc: 2, Indptr: []int64{0, 1}, Indices: []int32{1}, EdgePos: []int64{2}, SrcIDs: []int32{0, 1}, Graph: g, Weights: []float32{4}}
+	b := HostBlock{NumDst: 1, NumSrc: 2, Indptr: []int64{0, 1}, Indices: []int32{1}, EdgePos: []int64{2}, SrcIDs: []int32{0, 1}, Graph: g, Weights: []float32{4}}.Block()
 	check("sampled", b.SelfLooped(), []int32{1, 0}, []int64{2, LoopPos(0)}, []float32{4, 3})
 	if first := b.SelfLooped(); b.SelfLooped() != first {
 		t.Error("a block makes its self-looped block twice")
@@ -82,7 +82,7 @@ func TestLoopedDegreeIsTheBlocks(t *testing.T) {
 		l := b.SelfLooped()
 		for v := range nodes {
 			sum := float32(0)
-			for e := l.Indptr[v]; e < l.Indptr[v+1]; e++ {
+			for e := l.Indptr()[v]; e < l.Indptr()[v+1]; e++ {
 				sum += l.Weight(e)
 			}
 			if got := g.LoopedDegree(int32(v)); got != sum {

@@ -170,10 +170,11 @@ func TestTables(t *testing.T) {
 		}
 		be.Share(name, mem)
 		rows := []int32{8, 0, hot, hot, 7}
-		b := &graphops.Block{NumDst: 3, NumSrc: 5, Indptr: []int64{0, 3, 5, 305}, Indices: []int32{0, 4, 2, 1, 3}}
+		h := graphops.HostBlock{NumDst: 3, NumSrc: 5, Indptr: []int64{0, 3, 5, 305}, Indices: []int32{0, 4, 2, 1, 3}}
 		for e := range 300 { // more than a group of lanes sums
-			b.Indices = append(b.Indices, int32(e*3%5))
+			h.Indices = append(h.Indices, int32(e*3%5))
 		}
+		b := h.Block()
 		passes := func(backend tensor.Backend, table []float32) (agg, all []float32) {
 			f := tensor.NewFwd(tensor.Config{Backend: backend})
 			defer f.Close()

@@ -43,11 +43,11 @@ func works(t testing.TB, be *Backend, n int) []work {
 	key := tensor.DropoutKey{Space: &tensor.Space{}, Seed: 1, Threshold: 1 << 15, Scale: 2}
 
 	// Each destination has degree sources, spread over all of them.
-	b := &graphops.Block{NumDst: n, NumSrc: n, Indptr: make([]int64, n+1), Indices: make([]int32, n*degree)}
+	b := graphops.HostBlock{NumDst: n, NumSrc: n, Indptr: make([]int64, n+1), Indices: make([]int32, n*degree)}.Block()
 	ids := make([]int32, n)
-	for i := range b.Indices {
-		b.Indices[i] = int32(uint64(i) * 2654435761 % uint64(n))
-		b.Indptr[i/degree+1] = int64(i + 1)
+	for i := range b.Indices() {
+		b.Indices()[i] = int32(uint64(i) * 2654435761 % uint64(n))
+		b.Indptr()[i/degree+1] = int64(i + 1)
 	}
 	for i := range ids {
 		ids[i] = int32(uint64(i) * 2654435761 % uint64(n))
@@ -56,7 +56,7 @@ func works(t testing.TB, be *Backend, n int) []work {
 	at := upload(t, be, ids)
 	rows := tensor.Rows{N: n, Of: &graphops.Block{NumSrc: n, Dev: &devblock.Arrays{Indptr: at, SrcIDs: at}}}
 	edges := float64(n * degree)
-	hub := &graphops.Block{NumDst: 1, NumSrc: n, Indptr: []int64{0, int64(n / 2)}, Indices: b.Indices[:n/2]} // 2^17 edges on a device
+	hub := graphops.HostBlock{NumDst: 1, NumSrc: n, Indptr: []int64{0, int64(n / 2)}, Indices: b.Indices()[:n/2]}.Block() // 2^17 edges on a device
 	t.Cleanup(hub.Reset)
 	return []work{
 		{"unary", 8 * area, 0, func() { be.Unary(tensor.TanhOp, out, x, 0, false) }},

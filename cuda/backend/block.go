@@ -36,11 +36,11 @@ func (b *Backend) ShareGraph(g *graphops.Graph, indptr, indices cuda.Ptr) {
 // has says whether a block is a slice of the graph.
 func (s *sharedGraph) has(m *graphops.Block) bool {
 	g := s.host
-	if g == nil || m.Graph != g || m.SrcIDs != nil || m.EdgePos != nil || unsafe.SliceData(m.Indices) != unsafe.SliceData(g.Indices) {
+	if g == nil || m.Graph != g || !m.RowsAreNodes() || m.EdgePos() != nil || unsafe.SliceData(m.Indices()) != unsafe.SliceData(g.Indices) {
 		return false
 	}
 	lo := m.DstStart
-	return lo+m.NumDst <= g.NumNodes() && unsafe.SliceData(m.Indptr) == &g.Indptr[lo]
+	return lo+m.NumDst <= g.NumNodes() && unsafe.SliceData(m.Indptr()) == &g.Indptr[lo]
 }
 
 // slice are the arrays of a block that is a slice of the graph, else nil.
@@ -49,7 +49,7 @@ func (s *sharedGraph) slice(m *graphops.Block) *devblock.Arrays {
 		return nil
 	}
 	lo := m.DstStart
-	return &devblock.Arrays{First: m.Indptr[0], Indptr: s.indptr + cuda.Ptr(8*lo), Indices: s.indices}
+	return &devblock.Arrays{First: m.Indptr()[0], Indptr: s.indptr + cuda.Ptr(8*lo), Indices: s.indices}
 }
 
 // arrays are a block's arrays on the device, copied there at its first use. A block
@@ -69,10 +69,10 @@ func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
 	a := &devblock.Arrays{Release: func(*devblock.Arrays) { c.free() }}
 	// Blocks are let go of without a Reset too, such as slices of a graph.
 	runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
-	first, last := m.Indptr[0], m.Indptr[m.NumDst]
+	first, last := m.Indptr()[0], m.Indptr()[m.NumDst]
 	a.First = first
-	a.Indptr = put(b, c, m.Indptr[:m.NumDst+1])
-	a.Indices = put(b, c, m.Indices[first:last]) - cuda.Ptr(4*first)
+	a.Indptr = put(b, c, m.Indptr()[:m.NumDst+1])
+	a.Indices = put(b, c, m.Indices()[first:last]) - cuda.Ptr(4*first)
 	m.Dev = a
 	return a
 }
@@ -98,8 +98,8 @@ func (b *Backend) transposed(m *graphops.Block) *devblock.Arrays {
 
 // positions are the block's EdgePos, 0 where the edges' own positions are.
 func (b *Backend) positions(m *graphops.Block, a *devblock.Arrays) cuda.Ptr {
-	if a.EdgePos == 0 && m.EdgePos != nil {
-		a.EdgePos = put(b, b.more(a), m.EdgePos[:m.NumEdges()])
+	if a.EdgePos == 0 && m.EdgePos() != nil {
+		a.EdgePos = put(b, b.more(a), m.EdgePos()[:m.NumEdges()])
 	}
 	return a.EdgePos
 }

@@ -20,10 +20,10 @@ import (
 
 // sampled is a block as samplers make it.
 func sampled() *graphops.Block {
-	return &graphops.Block{
+	return graphops.HostBlock{
 		NumDst: 2, NumSrc: 5, Indptr: []int64{0, 3, 5}, Indices: []int32{2, 4, 2, 0, 3},
 		EdgePos: []int64{70, 71, 1 << 33, 3, 5}, SrcIDs: []int32{6, 3, 0, 5, 1},
-	}
+	}.Block()
 }
 
 // layers computes what uses everything that a block has, forward and backward.
@@ -86,11 +86,11 @@ func TestBlockOnDeviceAlone(t *testing.T) {
 	int32s := func(to *cuda.Ptr, s []int32) {
 		add(to, func(at cuda.Ptr) error { return cuda.CopyIn(d.Sampling, at, s) })
 	}
-	int64s(&a.Indptr, host.Indptr)
-	int64s(&a.EdgePos, host.EdgePos)
+	int64s(&a.Indptr, host.Indptr())
+	int64s(&a.EdgePos, host.EdgePos())
 	int64s(&a.TIndptr, tr.Indptr)
-	int32s(&a.Indices, host.Indices)
-	int32s(&a.SrcIDs, host.SrcIDs)
+	int32s(&a.Indices, host.Indices())
+	int32s(&a.SrcIDs, host.SrcIDs())
 	int32s(&a.TDst, tr.Dst)
 	int32s(&a.TEdge, tr.Edge)
 	var err error
@@ -100,7 +100,9 @@ func TestBlockOnDeviceAlone(t *testing.T) {
 	d.Sampling.Record(a.Ready)
 	released := 0
 	a.Release = func(*devblock.Arrays) { released++ }
-	b := &graphops.Block{NumDst: host.NumDst, NumSrc: host.NumSrc, Dev: a, DevEdges: host.NumEdges()}
+	b := &graphops.Block{}
+	b.SetRemote(far{host}, host.NumDst, host.NumSrc, 0, nil)
+	b.Dev = a
 	out, grad := layers(t, be, b)
 	near(t, "result", out, wantOut)
 	near(t, "gradient", grad, wantGrad)
@@ -112,6 +114,18 @@ func TestBlockOnDeviceAlone(t *testing.T) {
 		m.Free()
 	}
 }
+
+// far is a block that no backend asks for its arrays.
+type far struct{ of *graphops.Block }
+
+func (f far) NumEdges() int    { return f.of.NumEdges() }
+func (far) Weighted() bool     { return false }
+func (far) IDsOf() any         { return nil }
+func (far) Indptr() []int64    { panic("nobody wants it") }
+func (far) Indices() []int32   { panic("nobody wants it") }
+func (far) EdgePos() []int64   { panic("nobody wants it") }
+func (far) SrcIDs() []int32    { panic("nobody wants it") }
+func (far) Weights() []float32 { panic("nobody wants it") }
 
 // What a block of the host has on the device goes with its Reset, or with the block
 // itself.
@@ -161,7 +175,7 @@ func TestShareGraph(t *testing.T) {
 	}
 	// Another graph's blocks, and blocks with arrays of their own, are copied.
 	other := &graphops.Graph{Indptr: slices.Clone(g.Indptr), Indices: []int32{0, 0, 1, 1, 1, 1, 1}}
-	for _, b := range []*graphops.Block{other.Block(), {NumDst: 1, NumSrc: 5, Indptr: []int64{0, 2}, Indices: []int32{4, 4}, Graph: g}} {
+	for _, b := range []*graphops.Block{other.Block(), graphops.HostBlock{NumDst: 1, NumSrc: 5, Indptr: []int64{0, 2}, Indices: []int32{4, 4}, Graph: g}.Block()} {
 		near(t, "block", pass(be, b), pass(nil, b))
 		if graph() == 0 {
 			t.Error("a block that is no slice of the graph was not copied")
@@ -187,7 +201,7 @@ func TestBlockUnderPressure(t *testing.T) {
 	}
 	const many, cols = 1 << 20, 2
 	dropped := func() {
-		be.arrays(&graphops.Block{NumDst: 1, NumSrc: 1, Indptr: []int64{0, many + many/4}, Indices: make([]int32, many+many/4)})
+		be.arrays(graphops.HostBlock{NumDst: 1, NumSrc: 1, Indptr: []int64{0, many + many/4}, Indices: make([]int32, many+many/4)}.Block())
 	}
 	dropped()
 	table, out := be.Wrap([]float32{1, 2, 3, 4, 5, 6}), be.Alloc(2*cols)
@@ -220,13 +234,14 @@ func TestGatherFirst(t *testing.T) {
 	}
 	be := open(t, fakegpu.Config{})
 	for _, edges := range []int{12, 13} { // 1.2 a source, and more
-		b := &graphops.Block{NumDst: 3, NumSrc: sources, Indptr: []int64{0, 4, 4, int64(edges)}}
+		h := graphops.HostBlock{NumDst: 3, NumSrc: sources, Indptr: []int64{0, 4, 4, int64(edges)}}
 		for e := range edges {
-			b.Indices = append(b.Indices, int32(e*7%sources))
+			h.Indices = append(h.Indices, int32(e*7%sources))
 		}
 		for s := range sources {
-			b.SrcIDs = append(b.SrcIDs, int32(s*3+1))
+			h.SrcIDs = append(h.SrcIDs, int32(s*3+1))
 		}
+		b := h.Block()
 		weights := make([]float32, edges)
 		for e := range weights {
 			weights[e] = float32(e) / 3
@@ -273,7 +288,7 @@ func TestGatherFirst(t *testing.T) {
 // Softmax over a destination of more edges than a warp takes, beside others, and its gradient.
 func TestSoftmaxOfAHub(t *testing.T) {
 	const heads = 3
-	b := &graphops.Block{NumDst: 4, NumSrc: 1, Indptr: []int64{0, 2, 2 + kernels.LongRow, 1100, 1100}, Indices: make([]int32, 1100)}
+	b := graphops.HostBlock{NumDst: 4, NumSrc: 1, Indptr: []int64{0, 2, 2 + kernels.LongRow, 1100, 1100}, Indices: make([]int32, 1100)}.Block()
 	x, dy := make([]float32, 1100*heads), make([]float32, 1100*heads)
 	for i := range x {
 		x[i], dy[i] = float32(i*7%41)/8, float32(i*5%23)/16

@@ -59,10 +59,10 @@ func (s *Some) check(rows tensor.Rows) error {
 	}
 	ids := rows.IDs
 	if rows.Of != nil {
-		if ids = rows.Of.SrcIDs; ids == nil {
+		if rows.Of.RowsAreNodes() {
 			return s.node(int32(rows.From), rows.N)
 		}
-		ids = ids[rows.From:]
+		ids = rows.Of.SrcIDs()[rows.From:]
 	}
 	ids = ids[:rows.N]
 	if len(s.ids) > 0 && within(s.ids, ids) {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestReset(t *testing.T) {
-	b := &graphops.Block{}
+	b := graphops.HostBlock{}.Block()
 	if Of(b) != nil {
 		t.Error("a block of the host has arrays")
 	}

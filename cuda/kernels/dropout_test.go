@@ -23,7 +23,7 @@ func draws(rows int) []draw {
 	for r := range rows {
 		ids32[r], ids64[r] = int32(7*r), int64(r)<<33+5
 	}
-	edges := &graphops.Block{NumDst: 1, NumSrc: 1, Indptr: []int64{0, int64(rows)}, Indices: make([]int32, rows), EdgePos: ids64}
+	edges := graphops.HostBlock{NumDst: 1, NumSrc: 1, Indptr: []int64{0, int64(rows)}, Indices: make([]int32, rows), EdgePos: ids64}.Block()
 	key := tensor.DropoutKey{Seed: 0x123456789abcdef0, Step: 5, C3: 0x20300003, Threshold: 20000, Scale: 1.5}
 	all := []draw{{key, ids32, nil, 0}, {key, nil, ids64, 0}, {key, nil, nil, 1 << 30}, {key, nil, nil, 0}}
 	all[0].key.Space = &tensor.Space{IDs: ids32}
@@ -191,10 +191,11 @@ func TestSignOfZero(t *testing.T) {
 
 func TestSparse(t *testing.T) {
 	each(t, func(g *gpu) {
-		for _, b := range []*graphops.Block{
+		for _, h := range []graphops.HostBlock{
 			{NumDst: 0, NumSrc: 3, Indptr: []int64{1}, Indices: []int32{9}},
 			{NumDst: 3, NumSrc: 40, Indptr: []int64{1, 4, 4, 9}, Indices: []int32{9, 0, 7, 39, 1, 2, 8, 9, 31}},
 		} {
+			b := h.Block()
 			d := upload(g, b)
 			n := b.NumEdges()
 			for _, values := range [][]float32{nil, random(n, 1)} {

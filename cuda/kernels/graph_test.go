@@ -17,7 +17,7 @@ func graphs() []*graphops.Block {
 	var all []*graphops.Block
 	for _, size := range [][2]int{{0, 3}, {1, 1}, {33, 70}, {31, 40}} {
 		r := rand.New(rand.NewPCG(uint64(size[0]), 3))
-		b := &graphops.Block{NumDst: size[0], NumSrc: size[1], Indptr: []int64{2}, Indices: []int32{-9, -9}}
+		b := graphops.HostBlock{NumDst: size[0], NumSrc: size[1], Indptr: []int64{2}, Indices: []int32{-9, -9}}
 		for d := range size[0] {
 			n := r.IntN(3) * r.IntN(5)
 			if d == 5 {
@@ -28,7 +28,7 @@ func graphs() []*graphops.Block {
 			}
 			b.Indptr = append(b.Indptr, int64(len(b.Indices)))
 		}
-		all = append(all, b)
+		all = append(all, b.Block())
 	}
 	return all
 }
@@ -44,8 +44,8 @@ type dev struct {
 func upload(g *gpu, b *graphops.Block) dev {
 	t := b.Transposed()
 	return dev{
-		put(g, b.Indptr), put(g, b.Indices), put(g, t.Indptr), put(g, t.Dst), put(g, t.Edge),
-		b.Indptr[0], b.NumDst, b.NumSrc, b.NumEdges(),
+		put(g, b.Indptr()), put(g, b.Indices()), put(g, t.Indptr), put(g, t.Dst), put(g, t.Edge),
+		b.Indptr()[0], b.NumDst, b.NumSrc, b.NumEdges(),
 	}
 }
 
@@ -280,17 +280,18 @@ func TestSpMM(t *testing.T) {
 // Rows that are as long as a group of lanes takes and longer, one after the other and far apart: sums have the bits
 // of adding edge by edge, which are the CPU's.
 func TestHubs(t *testing.T) {
-	b := &graphops.Block{NumSrc: 600, Indptr: []int64{0}}
+	h := graphops.HostBlock{NumSrc: 600, Indptr: []int64{0}}
 	for d, n := range []int{LongRow - 1, LongRow, LongRow + 1, 0, 383, 384, 385, 1, 4096, 4200} {
 		for e := range n {
-			b.Indices = append(b.Indices, int32((e*31+d)%b.NumSrc))
+			h.Indices = append(h.Indices, int32((e*31+d)%h.NumSrc))
 		}
-		b.Indptr = append(b.Indptr, int64(len(b.Indices)))
+		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 		for range 9 * (d % 4) { // other rows between, over several blocks' rows
-			b.Indptr = append(b.Indptr, int64(len(b.Indices)))
+			h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 		}
 	}
-	b.NumDst = len(b.Indptr) - 1
+	h.NumDst = len(h.Indptr) - 1
+	b := h.Block()
 	each(t, func(g *gpu) {
 		d := upload(g, b)
 		for _, cols := range []int{1, 3, 35} {
@@ -324,34 +325,35 @@ func TestHubs(t *testing.T) {
 // All orders of threads have the same bits.
 func TestHubsSoftmax(t *testing.T) {
 	for _, cols := range []int{1, 3, 4, 35} {
-		b := &graphops.Block{NumSrc: 3, Indptr: []int64{7}, Indices: make([]int32, 7)}
+		h := graphops.HostBlock{NumSrc: 3, Indptr: []int64{7}, Indices: make([]int32, 7)}
 		round := 8 * Threads / Width(cols)
 		for d, n := range []int{LongRow - 1, LongRow, LongRow + 1, 0, 2*LongRow + 1, 1, round - 1, round, round + 1, 2*round + 5} {
-			b.Indices = append(b.Indices, make([]int32, n)...)
-			b.Indptr = append(b.Indptr, int64(len(b.Indices)))
+			h.Indices = append(h.Indices, make([]int32, n)...)
+			h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 			for range 9 * (d % 4) { // other rows between, over several blocks' rows
-				b.Indptr = append(b.Indptr, int64(len(b.Indices)))
+				h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 			}
 		}
-		b.NumDst = len(b.Indptr) - 1
+		h.NumDst = len(h.Indptr) - 1
+		b := h.Block()
 		x, dy := random(b.NumEdges()*cols, 3), random(b.NumEdges()*cols, 4)
 		for i := range x {
 			x[i] *= 20 // so that few edges have all the weight
 		}
 		var first [][]float32
 		each(t, func(g *gpu) {
-			indptr := put(g, b.Indptr)
+			indptr := put(g, b.Indptr())
 			want := make([]float32, len(x))
 			cpu.EdgeSoftmax(buf(want), b, buf(x), cols)
 			y := g.room(4 * len(x))
-			g.run("hub_edge_softmax_f32", Hubs(b.NumDst, cols), y, indptr, put(g, x), b.Indptr[0], b.NumDst, cols)
-			g.run("edge_softmax_f32", Warps(b.NumDst), y, indptr, put(g, x), b.Indptr[0], b.NumDst, cols, Width(cols))
+			g.run("hub_edge_softmax_f32", Hubs(b.NumDst, cols), y, indptr, put(g, x), b.Indptr()[0], b.NumDst, cols)
+			g.run("edge_softmax_f32", Warps(b.NumDst), y, indptr, put(g, x), b.Indptr()[0], b.NumDst, cols, Width(cols))
 			same(g, "hub_edge_softmax_f32", y, want, 8, cols)
 			all := [][]float32{get[float32](g, y, len(x))}
 			for _, acc := range []bool{false, true} {
 				dx, wantX := g.out(len(x), acc)
 				cpu.EdgeSoftmaxGrad(buf(wantX), buf(dy), buf(want), b, cols, acc)
-				args := []any{dx, indptr, put(g, dy), put(g, want), b.Indptr[0], b.NumDst, cols}
+				args := []any{dx, indptr, put(g, dy), put(g, want), b.Indptr()[0], b.NumDst, cols}
 				g.run("hub_edge_softmax_grad_f32", Hubs(b.NumDst, cols), append(args, asFlag(acc))...)
 				g.run("edge_softmax_grad_f32", Warps(b.NumDst), append(args, Width(cols), asFlag(acc))...)
 				same(g, "hub_edge_softmax_grad_f32", dx, wantX, 8, cols, acc)
@@ -369,14 +371,15 @@ func TestHubsSoftmax(t *testing.T) {
 
 // The greatest of long rows, and its gradient to sources of many edges.
 func TestHubsMax(t *testing.T) {
-	b := &graphops.Block{NumSrc: 2, Indptr: []int64{0}}
+	h := graphops.HostBlock{NumSrc: 2, Indptr: []int64{0}}
 	for d := range 700 { // 350 edges and more a source
 		for e := range []int{1, 300}[d/699] {
-			b.Indices = append(b.Indices, int32((d+e)%2))
+			h.Indices = append(h.Indices, int32((d+e)%2))
 		}
-		b.Indptr = append(b.Indptr, int64(len(b.Indices)))
+		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 	}
-	b.NumDst = len(b.Indptr) - 1
+	h.NumDst = len(h.Indptr) - 1
+	b := h.Block()
 	each(t, func(g *gpu) {
 		d := upload(g, b)
 		for _, cols := range []int{1, 35} {

@@ -241,11 +241,12 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 		h.m.digits, h.m.parts, h.m.keys1, h.m.keys2, h.m.values = g.room(8*256*int64(tiles(e))), g.room(8*int64(partsOf(tiles(e)))), g.room(4*e), g.room(4*e), g.room(4*e)
 		a.tIndptr, a.tDst, a.tEdge = g.room(8*(rows+1)), g.room(4*e), g.room(4*e)
 		h.transpose(hop, &a, rows, e)
-		b := &graphops.Block{NumDst: int(n), NumSrc: int(rows), Indptr: get[int64](g, a.indptr, int(n+1)), Indices: get[int32](g, a.indices, int(e)), EdgePos: get[int64](g, a.edgePos, int(e))}
-		b.SrcIDs = get[int32](g, h.ids, int(rows))
+		host := graphops.HostBlock{NumDst: int(n), NumSrc: int(rows), Indptr: get[int64](g, a.indptr, int(n+1)), Indices: get[int32](g, a.indices, int(e)), EdgePos: get[int64](g, a.edgePos, int(e))}
+		host.SrcIDs = get[int32](g, h.ids, int(rows))
 		if a.weights != 0 {
-			b.Weights = get[float32](g, a.weights, int(e))
+			host.Weights = get[float32](g, a.weights, int(e))
 		}
+		b := host.Block()
 		b.Dev = &graphops.Transposed{Indptr: get[int64](g, a.tIndptr, int(rows+1)), Dst: get[int32](g, a.tDst, int(e)), Edge: get[int32](g, a.tEdge, int(e))}
 		blocks = append(blocks, b)
 	}
@@ -268,11 +269,11 @@ func same(t *testing.T, hop int, got, want *graphops.Block) {
 		name string
 		a, b any
 	}{
-		{"offsets", got.Indptr, want.Indptr},
-		{"sources", got.Indices, want.Indices},
-		{"positions", got.EdgePos, want.EdgePos},
-		{"nodes", got.SrcIDs, want.SrcIDs},
-		{"weights", got.Weights, want.Weights},
+		{"offsets", got.Indptr(), want.Indptr()},
+		{"sources", got.Indices(), want.Indices()},
+		{"positions", got.EdgePos(), want.EdgePos()},
+		{"nodes", got.SrcIDs(), want.SrcIDs()},
+		{"weights", got.Weights(), want.Weights()},
 		{"destinations", got.NumDst, want.NumDst},
 		{"rows", got.NumSrc, want.NumSrc},
 	} {

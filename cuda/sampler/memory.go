@@ -1,7 +1,6 @@
 package sampler
 
 import (
-	"errors"
 	"slices"
 	"unsafe"
 
@@ -24,7 +23,9 @@ func (b *buffers) all() []**cuda.Buffer {
 // memory is that of one batch.
 type memory struct {
 	seeds, ids *cuda.Buffer
-	pin        *cuda.Pinned // the arrays on the host, if wanted
+	host       *onHost
+	far        []far
+	edges      []int // of each hop
 	hops       []hopMemory
 	dev        []devblock.Arrays
 	structs    []graphops.Block
@@ -175,6 +176,7 @@ func (s *Sampler) memory() (*memory, error) {
 		return m, nil
 	}
 	m = &memory{hops: make([]hopMemory, s.c.Hops), dev: make([]devblock.Arrays, s.c.Hops), structs: make([]graphops.Block, s.c.Hops)}
+	m.host, m.far, m.edges = newOnHost(s.c.Hops), make([]far, s.c.Hops), make([]int, s.c.Hops)
 	for hop := range s.c.Hops {
 		m.blocks = append(m.blocks, &m.structs[s.c.Hops-1-hop])
 	}
@@ -188,10 +190,9 @@ func (s *Sampler) memory() (*memory, error) {
 // release takes a batch's memory back, in the order of the compute stream.
 func (s *Sampler) release(m *memory) {
 	for i := range m.structs {
-		k := &m.structs[i]
-		k.Reset() // the backend may have kept something with the blocks
-		k.Indptr, k.Indices, k.EdgePos, k.SrcIDs, k.Weights = nil, nil, nil, nil, nil
+		m.structs[i].SetHost(graphops.HostBlock{}) // the backend may have kept something with the blocks
 	}
+	s.forget(m)
 	s.d.Compute.Record(m.done)
 	m.used = true
 	s.keep(m)
@@ -201,23 +202,17 @@ func (s *Sampler) keep(m *memory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		_ = m.freeAll() // a failure stays with the device
+		m.freeAll()
 		return
 	}
 	s.free = append(s.free, m)
 }
 
-func (m *memory) freeAll() error {
+func (m *memory) freeAll() {
 	freeAll(&m.seeds, &m.ids)
 	for i := range m.hops {
 		freeAll(m.hops[i].all()...)
 	}
-	if m.pin == nil {
-		return nil
-	}
-	pin := m.pin
-	m.pin = nil
-	return pin.Free()
 }
 
 func freeAll(all ...**cuda.Buffer) {
@@ -233,65 +228,12 @@ func (s *Sampler) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	var errs []error
 	for _, m := range s.free {
-		errs = append(errs, m.freeAll())
+		m.freeAll()
 	}
 	s.free = nil
 	freeAll(s.scratch.all()...)
-	return errors.Join(append(errs, s.read.Free())...)
-}
-
-// toHost copies the blocks' arrays into pinned memory, which they then are on the
-// host until the batch is released; transposes are left out, for the host makes its
-// own where it wants one.
-func (s *Sampler) toHost(m *memory) error {
-	rows := m.structs[s.c.Hops-1].NumSrc
-	bytes := int64(4*rows + 8)
-	for i := range m.structs {
-		k := &m.structs[i]
-		bytes += int64(8*(k.NumDst+1) + (4+8+4)*k.DevEdges + 3*8)
-	}
-	if m.pin == nil || int64(len(m.pin.Bytes)) < bytes {
-		if m.pin != nil {
-			if err := m.pin.Free(); err != nil {
-				return err
-			}
-			m.pin, bytes = nil, bytes+bytes/8
-		}
-		var err error
-		if m.pin, err = s.d.Pin(bytes); err != nil {
-			return err
-		}
-	}
-	c := &copyOut{s: s.d.Sampling, pin: m.pin}
-	ids := fetch[int32](c, m.ids.Ptr, rows)
-	for hop := range m.structs {
-		k, a := &m.structs[hop], &m.dev[hop]
-		n := k.DevEdges
-		k.SrcIDs = ids[:k.NumSrc:k.NumSrc]
-		k.Indptr, k.Indices, k.EdgePos = fetch[int64](c, a.Indptr, k.NumDst+1), fetch[int32](c, a.Indices, n), fetch[int64](c, a.EdgePos, n)
-		if a.Weights != 0 {
-			k.Weights = fetch[float32](c, a.Weights, n)
-		}
-	}
-	return s.d.Sampling.Sync()
-}
-
-// copyOut copies one array after the other to pinned memory.
-type copyOut struct {
-	s   *cuda.Stream
-	pin *cuda.Pinned
-	at  int64
-}
-
-// fetch is the n elements at p, once the stream has passed; never nil.
-func fetch[T int32 | int64 | float32](c *copyOut, p cuda.Ptr, n int) []T {
-	size := int64(unsafe.Sizeof(*new(T)))
-	out := unsafe.Slice((*T)(unsafe.Pointer(&c.pin.Bytes[c.at])), n)
-	c.s.CopyToPinned(c.pin, c.at, p, size*int64(n))
-	c.at += (size*int64(n) + 7) &^ 7
-	return out
+	return s.read.Free()
 }
 
 func int64s(b []byte) []int64 { return unsafe.Slice((*int64)(unsafe.Pointer(&b[0])), len(b)/8) }

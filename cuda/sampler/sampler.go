@@ -6,9 +6,10 @@
 //	s, err := sampler.New(d, g, sampler.Config{Config: sample.Config{Picker: sample.Fanouts{15, 10, 5}, Seed: 1, Transpose: true}})
 //	b, err := s.Sample(epoch, step, seeds)
 //
-// Blocks have their arrays in Block.Dev ([devblock.Arrays]), transposes included;
-// with Config.Host they have them on the host too, for layers that derive
-// something of a block there.
+// Blocks have their arrays in Block.Dev ([devblock.Arrays]), transposes included. Their
+// methods copy an array to the host when it is asked for there. What was asked for of
+// the batch released last is brought along with the next ones, so that it is there when
+// a program that asks for it in every step does so.
 //
 // # Determinism
 //
@@ -45,9 +46,6 @@ import (
 // says nothing.
 type Config struct {
 	sample.Config
-	// Host copies the blocks' arrays to the host as well, into pinned memory, which
-	// they are until the batch is released.
-	Host bool
 }
 
 // Sampler samples batches on one device. It is for one goroutine at a time; the
@@ -64,9 +62,11 @@ type Sampler struct {
 	scratch  buffers
 	read     *cuda.Pinned // the state, for the host
 
-	mu     sync.Mutex
-	free   []*memory
-	closed bool
+	mu      sync.Mutex
+	free    []*memory
+	closed  bool
+	want    []bool // what the host asked for of the batch released last, by hop and kind
+	wantIDs bool
 }
 
 // New makes a sampler over a graph on its device. What [sample.New] refuses it
@@ -88,6 +88,7 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 		return nil, err
 	}
 	s.c.Hops = check.Hops()
+	s.want = make([]bool, askedKinds*s.c.Hops)
 	if s.c.Purpose == philox.Shuffle {
 		s.c.Purpose = philox.Sample
 	}
@@ -291,19 +292,17 @@ func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32
 	hops := s.c.Hops
 	for hop := range hops {
 		k, a := &m.structs[hop], m.hops[hop].arrays()
-		k.Reset()
-		k.NumDst, k.NumSrc, k.Level, k.Graph = int(state[1+2*hop]), int(state[3+2*hop]), hop, s.g.Host
-		k.DevEdges = int(state[2+2*hop])
+		m.far[hop] = far{s: s, m: m, hop: hop, rows: int(state[3+2*hop])}
+		m.edges[hop] = int(state[2+2*hop])
+		k.SetRemote(&m.far[hop], int(state[1+2*hop]), int(state[3+2*hop]), hop, s.g.Host)
 		m.dev[hop] = devblock.Arrays{Indptr: a.indptr, Indices: a.indices, EdgePos: a.edgePos, SrcIDs: m.ids.Ptr, Weights: a.weights}
 		if s.c.Transpose && hop < hops-1 || s.c.TransposeInput && hop == hops-1 {
 			m.dev[hop].TIndptr, m.dev[hop].TDst, m.dev[hop].TEdge = a.tIndptr, a.tDst, a.tEdge
 		}
 		k.Dev = &m.dev[hop]
 	}
-	if s.c.Host {
-		if err := s.toHost(m); err != nil {
-			return nil, err
-		}
+	if err := s.ahead(m); err != nil {
+		return nil, err
 	}
 	var once sync.Once
 	return &sample.Batch{

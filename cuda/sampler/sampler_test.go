@@ -118,7 +118,7 @@ func TestDigest(t *testing.T) {
 			for _, schedule := range []fakegpu.Schedule{fakegpu.Lazy, fakegpu.Random} {
 				t.Run(fmt.Sprint(name, "/", place, "/", schedule), func(t *testing.T) {
 					fake(t, fakegpu.Config{Schedule: schedule, Seed: 4})
-					s := start(t, open(t, cuda.Options{}), c.g, place, Config{Config: sample.Config{Picker: c.picker, Seed: 9}, Host: true})
+					s := start(t, open(t, cuda.Options{}), c.g, place, Config{Config: sample.Config{Picker: c.picker, Seed: 9}})
 					if got := epoch(t, s.Sample, 300, 70); got != want {
 						t.Errorf("the digest is %s, not %s", got, want)
 					}
@@ -152,15 +152,17 @@ func TestArraysOnTheDevice(t *testing.T) {
 		}
 		for i, k := range b.Blocks {
 			a, ref := devblock.Of(k), want.Blocks[i]
-			if a == nil || k.Indptr != nil || k.Level != ref.Level || k.NumEdges() != ref.NumEdges() || k.Graph != g {
+			if a == nil || k.Remote() == nil || k.Level != ref.Level || k.NumEdges() != ref.NumEdges() || k.Graph != g {
 				t.Fatalf("block %d: %+v", i, a)
 			}
 			n := ref.NumEdges()
 			tr := &graphops.Transposed{Indptr: out[int64](t, d, a.TIndptr, ref.NumSrc+1), Dst: out[int32](t, d, a.TDst, n), Edge: out[int32](t, d, a.TEdge, n)}
-			same(t, ref.Level, &graphops.Block{
+			there := graphops.HostBlock{
 				NumDst: k.NumDst, NumSrc: k.NumSrc, Indptr: out[int64](t, d, a.Indptr, ref.NumDst+1), Indices: out[int32](t, d, a.Indices, n),
-				EdgePos: out[int64](t, d, a.EdgePos, n), SrcIDs: out[int32](t, d, a.SrcIDs, ref.NumSrc), Weights: out[float32](t, d, a.Weights, n), Dev: tr,
-			}, ref)
+				EdgePos: out[int64](t, d, a.EdgePos, n), SrcIDs: out[int32](t, d, a.SrcIDs, ref.NumSrc), Weights: out[float32](t, d, a.Weights, n),
+			}.Block()
+			there.Dev = tr
+			same(t, ref.Level, there, ref)
 		}
 		b.Release()
 		b.Release()
@@ -193,7 +195,7 @@ func TestSeveralDevices(t *testing.T) {
 			fake(t, fakegpu.Config{Devices: world})
 			picks := make([][]byte, world)
 			for rank := range world {
-				s := start(t, open(t, cuda.Options{Device: rank, Rank: rank}), g, store.Auto, Config{Config: c, Host: true})
+				s := start(t, open(t, cuda.Options{Device: rank, Rank: rank}), g, store.Auto, Config{Config: c})
 				lo, hi := sample.Share(len(ids), rank, world)
 				b, err := s.Sample(0, 0, ids[lo:hi])
 				ok(t, err)
@@ -260,7 +262,7 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fake(t, fakegpu.Config{})
-			s := start(t, open(t, cuda.Options{}), c.g, store.Device, Config{Config: sample.Config{Picker: c.picker, Seed: 1}, Host: true})
+			s := start(t, open(t, cuda.Options{}), c.g, store.Device, Config{Config: sample.Config{Picker: c.picker, Seed: 1}})
 			cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 1})
 			ok(t, err)
 			for range 2 {

@@ -267,16 +267,16 @@ func TestStagers(t *testing.T) {
 	for slices.Contains(ids, absent) {
 		absent++
 	}
-	prefix := &graphops.Block{NumSrc: nodes} // its rows are all nodes, in order
+	prefix := graphops.HostBlock{NumSrc: nodes}.Block() // its rows are all nodes, in order
 	for name, c := range map[string]struct {
 		rows tensor.Rows
 		says string
 	}{
 		"another node":         {tensor.Rows{N: 2, IDs: []int32{ids[3], absent}}, fmt.Sprintf("the features of node %d are read", absent)},
-		"of a block":           {tensor.Rows{N: 2, From: 1, Of: &graphops.Block{NumSrc: 3, SrcIDs: []int32{absent, ids[1], absent}}}, "and the node is not in this batch"},
+		"of a block":           {tensor.Rows{N: 2, From: 1, Of: graphops.HostBlock{NumSrc: 3, SrcIDs: []int32{absent, ids[1], absent}}.Block()}, "and the node is not in this batch"},
 		"of a block's numbers": {tensor.Rows{N: nodes, Of: prefix}, "and the node is not in this batch"},
 		"in another order":     {tensor.Rows{N: 2, IDs: []int32{ids[3], ids[1]}}, ""},
-		"of a smaller block":   {tensor.Rows{N: 2, From: 1, Of: &graphops.Block{NumSrc: 3, SrcIDs: []int32{absent, ids[1], ids[2]}}}, ""},
+		"of a smaller block":   {tensor.Rows{N: 2, From: 1, Of: graphops.HostBlock{NumSrc: 3, SrcIDs: []int32{absent, ids[1], ids[2]}}.Block()}, ""},
 		"none":                 {tensor.Rows{IDs: []int32{}}, ""},
 	} {
 		if err := gather(first, c.rows); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {

@@ -100,7 +100,7 @@ type gcnWeights struct{ whole bool }
 // weights is what each edge of l, b with self-loops, is multiplied by.
 func (c *GCNConv) weights(threads int, b, l *Block) []float32 {
 	g := b.Graph
-	whole := !c.BatchDegrees || g != nil && b.SrcIDs == nil
+	whole := !c.BatchDegrees || g != nil && b.RowsAreNodes()
 	if whole && g == nil && b.NumDst > 0 {
 		fail("GCNConv", "the block does not know the graph whose degrees are wanted; set its Graph, or take BatchDegrees")
 	}
@@ -124,6 +124,7 @@ func normalised(threads int, b, l *Block, whole bool, w []float32) []float32 {
 	}
 	defer inverses.Put(mem)
 	inv := (*mem)[:b.NumSrc] // 1/√d of each source
+	indptr, indices := l.Indptr(), l.Indices()
 	parallel.For(threads, b.NumSrc, degreeGrain, func(lo, hi int) {
 		for s := lo; s < hi; s++ {
 			d := s - b.DstStart
@@ -132,7 +133,7 @@ func normalised(threads int, b, l *Block, whole bool, w []float32) []float32 {
 				inv[s] = invSqrt(g.LoopedDegree(b.SrcID(s)))
 			case d >= 0 && d < b.NumDst:
 				sum := 0.0
-				for e := l.Indptr[d]; e < l.Indptr[d+1]; e++ {
+				for e := indptr[d]; e < indptr[d+1]; e++ {
 					sum += float64(l.Weight(e))
 				}
 				inv[s] = invSqrt(float32(sum))
@@ -154,9 +155,9 @@ func normalised(threads int, b, l *Block, whole bool, w []float32) []float32 {
 					scale = float32(all) / float32(some)
 				}
 			}
-			loop := l.Indptr[d+1] - 1
-			for e := l.Indptr[d]; e < loop; e++ {
-				w[e] = inv[l.Indices[e]] * l.Weight(e) * own * scale
+			loop := indptr[d+1] - 1
+			for e := indptr[d]; e < loop; e++ {
+				w[e] = inv[indices[e]] * l.Weight(e) * own * scale
 			}
 			w[loop] = own * l.Weight(loop) * own
 		}

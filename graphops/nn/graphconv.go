@@ -35,7 +35,7 @@ func (c *GraphConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		if c.Aggr == Max {
 			return f.Aggregate(b, x, Max)
 		}
-		return f.AggregateWeighted(b, x, b.Weights, c.Aggr)
+		return f.AggregateWeighted(b, x, b.Weights(), c.Aggr)
 	}
 	own := f.Dst(b, h) // before the aggregation, see SAGEConv
 	var y *Tensor

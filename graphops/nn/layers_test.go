@@ -243,7 +243,7 @@ func TestGCNDegrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Block{NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{1, 2}, EdgePos: []int64{0, 2}, SrcIDs: []int32{0, 1, 3}, Graph: g}
+	b := graphops.HostBlock{NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{1, 2}, EdgePos: []int64{0, 2}, SrcIDs: []int32{0, 1, 3}, Graph: g}.Block()
 	for _, c := range []struct {
 		batch bool
 		want  float64

@@ -49,7 +49,7 @@ func LayerCols(m Model, f *Fwd, i, cols int) (int, error) {
 	var out int
 	err := Try(func() {
 		evaluating(f)
-		b := &Block{Indptr: []int64{0}}
+		b := graphops.HostBlock{Indptr: []int64{0}}.Block()
 		out = runLayer(m, f, i, b, f.Input(0, cols, nil, &Space{})).Cols()
 	})
 	return out, err

@@ -28,12 +28,12 @@ func testGraph(tb testing.TB) *graphops.Graph {
 // sampledBlock has destinations first, sources that no edge uses, a destination
 // without in-edges, a duplicate edge, and an Indptr that does not start at 0.
 func sampledBlock() *Block {
-	return &Block{
+	return graphops.HostBlock{
 		NumDst: 3, NumSrc: 6,
 		Indptr:  []int64{2, 5, 5, 7},
 		Indices: []int32{9, 9, 3, 4, 4, 0, 5},
 		SrcIDs:  []int32{70, 11, 25, 3, 40, 59},
-	}
+	}.Block()
 }
 
 func testBlocks(tb testing.TB) map[string]*Block {

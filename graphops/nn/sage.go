@@ -59,7 +59,7 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		// which covers all rows and need not add to what is there.
 		own = f.Dst(b, h)
 	}
-	if c.Aggr != Max && h.Sparse() || b.SrcIDs == nil && b.Indptr != nil && c.narrows(b.NumSrc) {
+	if c.Aggr != Max && h.Sparse() || b.RowsAreNodes() && c.narrows(b.NumSrc) {
 		y = f.Aggregate(b, c.LinL.Product(f, h), c.Aggr)
 		if c.LinL.Bias != nil {
 			y = f.AddRow(y, f.Param(c.LinL.Bias))

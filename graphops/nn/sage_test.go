@@ -174,20 +174,21 @@ func TestSAGEPermutation(t *testing.T) {
 	t.Parallel()
 	b := sampledBlock()
 	perm := []int32{2, 0, 1, 5, 3, 4} // new row of old row; destinations stay first
-	q := &Block{NumDst: 3, NumSrc: 6, Indptr: []int64{0}, SrcIDs: make([]int32, 6)}
+	h := graphops.HostBlock{NumDst: 3, NumSrc: 6, Indptr: []int64{0}, SrcIDs: make([]int32, 6)}
 	old := []int{1, 2, 0} // old destination of new destination
 	for _, d := range old {
-		for e := b.Indptr[d+1] - 1; e >= b.Indptr[d]; e-- {
-			q.Indices = append(q.Indices, perm[b.Indices[e]])
+		for e := b.Indptr()[d+1] - 1; e >= b.Indptr()[d]; e-- {
+			h.Indices = append(h.Indices, perm[b.Indices()[e]])
 		}
-		q.Indptr = append(q.Indptr, int64(len(q.Indices)))
+		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 	}
+	q := h.Block()
 	const in, out = 5, 4
 	x := normal(6*in, 1)
 	px := make([]float32, len(x))
 	for r, to := range perm {
 		copy(px[int(to)*in:], x[r*in:(r+1)*in])
-		q.SrcIDs[to] = b.SrcIDs[r]
+		q.SrcIDs()[to] = b.SrcIDs()[r]
 	}
 	for _, v := range sageVariants {
 		c := NewSAGEWith(in, out, v.o)

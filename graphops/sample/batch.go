@@ -47,12 +47,21 @@ type edges struct {
 }
 
 // InputIDs are the global ids of the rows that the first layer reads: the nodes
-// whose features the batch needs. The slice is the batch's own memory.
+// whose features the batch needs. The slice is the batch's own memory. Of a batch
+// sampled on a device they are copied to the host at the first call.
 func (b *Batch) InputIDs() []int32 {
 	if len(b.Blocks) == 0 {
 		return b.Seeds
 	}
-	return b.Blocks[0].SrcIDs
+	return b.Blocks[0].SrcIDs()
+}
+
+// Inputs is the number of rows that the first layer reads, len(b.InputIDs()).
+func (b *Batch) Inputs() int {
+	if len(b.Blocks) == 0 {
+		return len(b.Seeds)
+	}
+	return b.Blocks[0].NumSrc
 }
 
 // Edges is the number of sampled edges over all hops.
@@ -83,5 +92,5 @@ func (b *Batch) Release() {
 }
 
 func (b *Batch) String() string {
-	return fmt.Sprintf("batch: epoch %d, step %d, %d seeds, %d nodes, %d edges in %d hops", b.Epoch, b.Step, len(b.Seeds), len(b.InputIDs()), b.Edges(), len(b.Blocks))
+	return fmt.Sprintf("batch: epoch %d, step %d, %d seeds, %d nodes, %d edges in %d hops", b.Epoch, b.Step, len(b.Seeds), b.Inputs(), b.Edges(), len(b.Blocks))
 }

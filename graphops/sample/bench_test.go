@@ -159,12 +159,12 @@ func accesses(g *graphops.Graph, batch *Batch, threads int) time.Duration {
 	var sources []int32
 	var positions []int64
 	for _, k := range batch.Blocks {
-		positions = append(positions, k.EdgePos...)
-		for _, r := range k.Indices {
-			sources = append(sources, k.SrcIDs[r])
+		positions = append(positions, k.EdgePos()...)
+		for _, r := range k.Indices() {
+			sources = append(sources, k.SrcIDs()[r])
 		}
 	}
-	expanded := batch.Blocks[0].SrcIDs[:batch.Blocks[0].NumDst]
+	expanded := batch.Blocks[0].SrcIDs()[:batch.Blocks[0].NumDst]
 	table := make([]int32, g.NumNodes())
 	for i := range table {
 		table[i] = 1

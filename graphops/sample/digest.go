@@ -201,7 +201,8 @@ func EncodePicks(b *Batch) []byte {
 }
 
 func appendSources(out []int32, k *graphops.Block, d int) []int32 {
-	for _, s := range k.Indices[k.Indptr[d]:k.Indptr[d+1]] {
+	indptr := k.Indptr()
+	for _, s := range k.Indices()[indptr[d]:indptr[d+1]] {
 		out = append(out, k.SrcID(int(s)))
 	}
 	slices.Sort(out)

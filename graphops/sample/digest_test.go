@@ -185,10 +185,10 @@ func TestDigestErrors(t *testing.T) {
 
 // A batch with its rows in any order has one encoding.
 func TestEncodePicksSorts(t *testing.T) {
-	b := &sample.Batch{Blocks: []*graphops.Block{{
+	b := &sample.Batch{Blocks: []*graphops.Block{graphops.HostBlock{
 		NumDst: 2, NumSrc: 4, SrcIDs: []int32{9, 5, 3, 7},
 		Indptr: []int64{0, 3, 4}, Indices: []int32{1, 3, 2, 0},
-	}}}
+	}.Block()}}
 	var got []int32
 	for at := sample.EncodePicks(b); len(at) > 0; at = at[4:] {
 		got = append(got, int32(binary.LittleEndian.Uint32(at)))

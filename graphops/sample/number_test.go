@@ -102,7 +102,7 @@ func TestHashSampler(t *testing.T) {
 		}
 		for i := range a.Blocks {
 			x, y := a.Blocks[i], b.Blocks[i]
-			if fmt.Sprint(x.Indptr, x.Indices, x.EdgePos, x.SrcIDs) != fmt.Sprint(y.Indptr, y.Indices, y.EdgePos, y.SrcIDs) {
+			if fmt.Sprint(x.Indptr(), x.Indices(), x.EdgePos(), x.SrcIDs()) != fmt.Sprint(y.Indptr(), y.Indices(), y.EdgePos(), y.SrcIDs()) {
 				t.Fatalf("step %d: block %d differs", step, i)
 			}
 		}

@@ -67,11 +67,11 @@ func TestOwnPicksAreSortedAndCopied(t *testing.T) {
 	for range 2 {
 		k := mustSample(t, s, 8, 9, []int32{3, 0, 1, 2}).Blocks[0]
 		at := g.Indptr[3]
-		if want := []int64{at, at + 2, at + 2, g.Indptr[2] + 1}; !slices.Equal(k.EdgePos, want) || !slices.Equal(k.Indptr, []int64{0, 3, 3, 3, 4}) {
-			t.Errorf("edges %v at %v, want %v", k.EdgePos, k.Indptr, want)
+		if want := []int64{at, at + 2, at + 2, g.Indptr[2] + 1}; !slices.Equal(k.EdgePos(), want) || !slices.Equal(k.Indptr(), []int64{0, 3, 3, 3, 4}) {
+			t.Errorf("edges %v at %v, want %v", k.EdgePos(), k.Indptr(), want)
 		}
-		if !slices.Equal(k.Indices, []int32{1, 3, 3, 3}) {
-			t.Errorf("source rows %v", k.Indices)
+		if !slices.Equal(k.Indices(), []int32{1, 3, 3, 3}) {
+			t.Errorf("source rows %v", k.Indices())
 		}
 	}
 	if !slices.Equal(mine, []int32{2, 0, 2}) {
@@ -91,7 +91,7 @@ func TestManyPicks(t *testing.T) {
 	})})
 	b := mustSample(t, s, 0, 0, []int32{1})
 	ones := 0
-	for _, p := range b.Blocks[0].EdgePos {
+	for _, p := range b.Blocks[0].EdgePos() {
 		ones += int(p)
 	}
 	// 100,000 fair coins: sd 158; 5 sd.
@@ -114,8 +114,8 @@ func TestDrawsOfTheSource(t *testing.T) {
 	})})
 	k := mustSample(t, s, 0, 0, all(300)).Blocks[0]
 	kept := map[int32]bool{}
-	for _, r := range k.Indices {
-		kept[k.SrcIDs[r]] = true
+	for _, r := range k.Indices() {
+		kept[k.SrcIDs()[r]] = true
 	}
 	want := 0
 	for _, u := range g.Indices {
@@ -175,7 +175,7 @@ func TestPickersErrors(t *testing.T) {
 				}
 				return c.pick(h, v, nbrs, out)
 			})})
-			want := mustSample(t, s, 0, 0, all(600)).Blocks[0].EdgePos
+			want := mustSample(t, s, 0, 0, all(600)).Blocks[0].EdgePos()
 			calm = false
 			_, err := s.Sample(0, 0, all(600))
 			var pe *sample.PickError
@@ -192,7 +192,7 @@ func TestPickersErrors(t *testing.T) {
 				t.Errorf("%v does not wrap the panic's error", err)
 			}
 			calm = true
-			if got := mustSample(t, s, 0, 0, all(600)).Blocks[0].EdgePos; !slices.Equal(got, want) {
+			if got := mustSample(t, s, 0, 0, all(600)).Blocks[0].EdgePos(); !slices.Equal(got, want) {
 				t.Errorf("%s: after the error the sampler picks %v", c.name, got)
 			}
 		}
@@ -313,18 +313,18 @@ func TestFrontierPicker(t *testing.T) {
 	seeds := all(500)[100:260]
 	for step := range 3 {
 		b := mustSample(t, s, 0, step, seeds)
-		if again := mustSample(t, s, 0, step, seeds); !slices.Equal(again.Blocks[0].EdgePos, b.Blocks[0].EdgePos) {
+		if again := mustSample(t, s, 0, step, seeds); !slices.Equal(again.Blocks[0].EdgePos(), b.Blocks[0].EdgePos()) {
 			t.Fatal("the same batch was picked differently")
 		}
 		dst := seeds
 		for hop, k := range []int{20, 30} {
 			block := b.Blocks[1-hop]
-			if block.NumDst != len(dst) || !slices.Equal(block.SrcIDs[:block.NumDst], dst) {
+			if block.NumDst != len(dst) || !slices.Equal(block.SrcIDs()[:block.NumDst], dst) {
 				t.Fatalf("hop %d: the destinations are not the frontier", hop)
 			}
 			chosen := map[int32]bool{}
-			for _, r := range block.Indices {
-				chosen[block.SrcIDs[r]] = true
+			for _, r := range block.Indices() {
+				chosen[block.SrcIDs()[r]] = true
 			}
 			if len(chosen) != k {
 				t.Fatalf("hop %d: %d sources, want %d", hop, len(chosen), k)
@@ -336,11 +336,11 @@ func TestFrontierPicker(t *testing.T) {
 						want = append(want, g.Indptr[v]+int64(p))
 					}
 				}
-				if got := block.EdgePos[block.Indptr[d]:block.Indptr[d+1]]; !slices.Equal(got, want) {
+				if got := block.EdgePos()[block.Indptr()[d]:block.Indptr()[d+1]]; !slices.Equal(got, want) {
 					t.Fatalf("hop %d, node %d: edges %v, want %v", hop, v, got, want)
 				}
 			}
-			dst = block.SrcIDs
+			dst = block.SrcIDs()
 		}
 	}
 }

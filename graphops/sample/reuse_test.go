@@ -34,7 +34,7 @@ func TestTranspose(t *testing.T) {
 					if got := k.Transposed() == in; got != made {
 						t.Errorf("block %d transposed while sampling: %v, want %v", i, got, made)
 					}
-					plain := &graphops.Block{NumDst: k.NumDst, NumSrc: k.NumSrc, Indptr: k.Indptr, Indices: k.Indices}
+					plain := graphops.HostBlock{NumDst: k.NumDst, NumSrc: k.NumSrc, Indptr: k.Indptr(), Indices: k.Indices()}.Block()
 					got, want := k.Transposed(), plain.Transposed()
 					if !slices.Equal(got.Indptr, want.Indptr) || !slices.Equal(got.Dst, want.Dst) || !slices.Equal(got.Edge, want.Edge) {
 						t.Errorf("step %d, block %d is transposed otherwise while sampling", step, i)

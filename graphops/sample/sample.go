@@ -93,6 +93,7 @@ type Sampler struct {
 	scratch []*scratch // one a worker
 	rows    []inEdges  // of the batch's nodes, by row
 	chunks  []chunk
+	made    []graphops.HostBlock
 	spans   []span  // of a frontier picker
 	all     []int32 // its picks
 
@@ -156,7 +157,7 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 	default:
 		return nil, fmt.Errorf("sample: purpose %d is not one that samplers draw for; use Sample, Evaluate or User", c.Purpose)
 	}
-	s := &Sampler{g: g, c: c, name: name, numbers: newNumbering(g.NumNodes())}
+	s := &Sampler{g: g, c: c, name: name, numbers: newNumbering(g.NumNodes()), made: make([]graphops.HostBlock, c.Hops)}
 	s.x.count, s.x.pick, s.x.draw = s.countChunk, s.pickChunks, s.drawChunks
 	return s, nil
 }
@@ -206,10 +207,10 @@ func (s *Sampler) sample(b *Batch, seeds []int32) error {
 		if err := s.expand(b.Epoch, b.Step, hop, m); err != nil {
 			return err
 		}
-		k := &m.structs[hop]
-		k.Reset()
-		k.NumDst, k.NumSrc, k.Level, k.Graph = dst, len(m.ids), hop, s.g
-		k.Indptr, k.Indices, k.EdgePos, k.Weights = e.indptr, e.indices, e.edgePos, e.weights
+		s.made[hop] = graphops.HostBlock{
+			NumDst: dst, NumSrc: len(m.ids), Level: hop, Graph: s.g,
+			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights,
+		}
 	}
 	s.hint = len(m.ids)
 	// Nodes keep their row from hop to hop, so every level's ids are a prefix of
@@ -217,8 +218,9 @@ func (s *Sampler) sample(b *Batch, seeds []int32) error {
 	b.Seeds = m.ids[:len(seeds):len(seeds)]
 	b.Blocks = m.blocks[:hops:hops]
 	for hop := range hops {
-		k := &m.structs[hop]
-		k.SrcIDs = m.ids[:k.NumSrc:k.NumSrc]
+		k, h := &m.structs[hop], &s.made[hop]
+		h.SrcIDs = m.ids[:h.NumSrc:h.NumSrc]
+		k.SetHost(*h)
 		if s.c.Transpose && hop < hops-1 || s.c.TransposeInput && hop == hops-1 {
 			k.Transpose(&m.hops[hop].transposed, s.c.Threads)
 		}

@@ -39,11 +39,11 @@ func checkEqual(t rapid.TB, b *sample.Batch, want refBatch) {
 	}
 	for hop, w := range want.hops {
 		k := b.Blocks[len(b.Blocks)-1-hop]
-		if k.Level != hop || k.NumDst != len(w.dst) || !slices.Equal(k.SrcIDs, w.src) {
-			t.Fatalf("hop %d: level %d, %d destinations, sources %v; want %d destinations, sources %v", hop, k.Level, k.NumDst, k.SrcIDs, len(w.dst), w.src)
+		if k.Level != hop || k.NumDst != len(w.dst) || !slices.Equal(k.SrcIDs(), w.src) {
+			t.Fatalf("hop %d: level %d, %d destinations, sources %v; want %d destinations, sources %v", hop, k.Level, k.NumDst, k.SrcIDs(), len(w.dst), w.src)
 		}
 		for d := range w.dst {
-			got := k.EdgePos[k.Indptr[d]:k.Indptr[d+1]]
+			got := k.EdgePos()[k.Indptr()[d]:k.Indptr()[d+1]]
 			if !slices.Equal(got, w.picks[d]) {
 				t.Fatalf("hop %d, node %d: edges %v, want %v", hop, w.dst[d], got, w.picks[d])
 			}
@@ -60,18 +60,18 @@ func checkBatch(t rapid.TB, g *graphops.Graph, b *sample.Batch, seeds []int32, f
 	edges := 0
 	for i, k := range b.Blocks {
 		hop := len(b.Blocks) - 1 - i
-		if k.Level != hop || k.NumSrc != len(k.SrcIDs) || k.DstStart != 0 || len(k.Indptr) != k.NumDst+1 || k.SrcIDs == nil {
+		if k.Level != hop || k.NumSrc != len(k.SrcIDs()) || k.DstStart != 0 || len(k.Indptr()) != k.NumDst+1 || k.SrcIDs() == nil {
 			t.Fatalf("block %d is malformed: %+v", i, k)
 		}
 		want := seeds
 		if i+1 < len(b.Blocks) {
-			want = b.Blocks[i+1].SrcIDs
+			want = b.Blocks[i+1].SrcIDs()
 		}
-		if k.NumDst != len(want) || !slices.Equal(k.SrcIDs[:k.NumDst], want) {
-			t.Fatalf("block %d: destinations %v are not the next block's sources %v", i, k.SrcIDs[:k.NumDst], want)
+		if k.NumDst != len(want) || !slices.Equal(k.SrcIDs()[:k.NumDst], want) {
+			t.Fatalf("block %d: destinations %v are not the next block's sources %v", i, k.SrcIDs()[:k.NumDst], want)
 		}
 		distinct := map[int32]bool{}
-		for _, v := range k.SrcIDs {
+		for _, v := range k.SrcIDs() {
 			if distinct[v] {
 				t.Fatalf("block %d: source %d is there twice", i, v)
 			}
@@ -88,7 +88,7 @@ func checkBatch(t rapid.TB, g *graphops.Graph, b *sample.Batch, seeds []int32, f
 				t.Fatalf("block %d: node %d took %d edges, want %d", i, v, k.InDegree(d), n)
 			}
 			last := int64(-1)
-			for e := k.Indptr[d]; e < k.Indptr[d+1]; e++ {
+			for e := k.Indptr()[d]; e < k.Indptr()[d+1]; e++ {
 				pos := k.Pos(e)
 				if pos < g.Indptr[v] || pos >= g.Indptr[v+1] {
 					t.Fatalf("block %d: edge at %d is not into node %d, whose are [%d, %d)", i, pos, v, g.Indptr[v], g.Indptr[v+1])
@@ -97,10 +97,10 @@ func checkBatch(t rapid.TB, g *graphops.Graph, b *sample.Batch, seeds []int32, f
 					t.Fatalf("block %d: the edges of node %d repeat or descend: %d after %d", i, v, pos, last)
 				}
 				last = pos
-				if u := k.SrcIDs[k.Indices[e]]; u != g.Indices[pos] {
+				if u := k.SrcIDs()[k.Indices()[e]]; u != g.Indices[pos] {
 					t.Fatalf("block %d: the edge at %d comes from %d, the block says %d", i, pos, g.Indices[pos], u)
 				}
-				reached[k.Indices[e]] = true
+				reached[k.Indices()[e]] = true
 			}
 		}
 		for row := k.NumDst; row < k.NumSrc; row++ {
@@ -110,7 +110,7 @@ func checkBatch(t rapid.TB, g *graphops.Graph, b *sample.Batch, seeds []int32, f
 		}
 		edges += k.NumEdges()
 	}
-	if b.Edges() != edges || !slices.Equal(b.InputIDs(), b.Blocks[0].SrcIDs) {
+	if b.Edges() != edges || !slices.Equal(b.InputIDs(), b.Blocks[0].SrcIDs()) {
 		t.Fatalf("Edges %d, want %d", b.Edges(), edges)
 	}
 }
@@ -195,8 +195,8 @@ func TestPicksDoNotDependOnTheOtherSeeds(t *testing.T) {
 	whole := mustSample(t, s, 3, 5, all(500)).Blocks[0]
 	for v := int32(0); v < 500; v += 7 {
 		alone := mustSample(t, s, 3, 5, []int32{v}).Blocks[0]
-		if want := whole.EdgePos[whole.Indptr[v]:whole.Indptr[v+1]]; !slices.Equal(alone.EdgePos, want) {
-			t.Fatalf("node %d alone took %v, among others %v", v, alone.EdgePos, want)
+		if want := whole.EdgePos()[whole.Indptr()[v]:whole.Indptr()[v+1]]; !slices.Equal(alone.EdgePos(), want) {
+			t.Fatalf("node %d alone took %v, among others %v", v, alone.EdgePos(), want)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func TestDrawsDifferBetween(t *testing.T) {
 	g := random(200, 30, 4)
 	positions := func(c sample.Config, epoch, step int) string {
 		c.Picker = sample.Fanouts{5}
-		return fmt.Sprint(mustSample(t, newSampler(t, g, c), epoch, step, all(200)).Blocks[0].EdgePos)
+		return fmt.Sprint(mustSample(t, newSampler(t, g, c), epoch, step, all(200)).Blocks[0].EdgePos())
 	}
 	base := positions(sample.Config{Seed: 1}, 2, 3)
 	for name, other := range map[string]string{
@@ -228,7 +228,7 @@ func TestDrawsDifferBetween(t *testing.T) {
 func TestEachHopDrawsAfresh(t *testing.T) {
 	g := random(100, 40, 5)
 	b := mustSample(t, newSampler(t, g, sample.Config{Picker: sample.Fanouts{5, 5}, Seed: 1}), 0, 0, all(100))
-	if slices.Equal(b.Blocks[0].EdgePos, b.Blocks[1].EdgePos) {
+	if slices.Equal(b.Blocks[0].EdgePos(), b.Blocks[1].EdgePos()) {
 		t.Error("both hops picked the same edges")
 	}
 }
@@ -237,17 +237,17 @@ func TestRelease(t *testing.T) {
 	g := random(300, 6, 6)
 	s := newSampler(t, g, sample.Config{Picker: sample.Fanouts{3, 3}, Seed: 1})
 	b := mustSample(t, s, 0, 0, all(300))
-	first := &b.Blocks[0].Indices[0]
+	first := &b.Blocks[0].Indices()[0]
 	b.Release()
 	b.Release()
 	if b.Seeds != nil || b.Blocks != nil || b.Edges() != 0 || len(b.InputIDs()) != 0 {
 		t.Errorf("a released batch still has %v", b)
 	}
 	again, other := mustSample(t, s, 0, 1, all(300)[:200]), mustSample(t, s, 0, 2, all(300))
-	if &again.Blocks[0].Indices[0] != first {
+	if &again.Blocks[0].Indices()[0] != first {
 		t.Error("the released memory was not used again")
 	}
-	if &other.Blocks[0].Indices[0] == first {
+	if &other.Blocks[0].Indices()[0] == first {
 		t.Error("two batches share memory")
 	}
 	checkEqual(t, again, refSample(g, 1, philox.Sample, 0, 1, []int{3, 3}, all(300)[:200]))

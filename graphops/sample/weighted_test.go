@@ -167,8 +167,8 @@ func TestWeightedSampler(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, k := range b.Blocks {
-				if !slices.Equal(k.Graph.Weights, g.Weights) || len(k.Weights) != k.NumEdges() {
-					t.Fatalf("block %d has %d weights for %d edges", i, len(k.Weights), k.NumEdges())
+				if !slices.Equal(k.Graph.Weights, g.Weights) || len(k.Weights()) != k.NumEdges() {
+					t.Fatalf("block %d has %d weights for %d edges", i, len(k.Weights()), k.NumEdges())
 				}
 				for e := range int64(k.NumEdges()) {
 					if k.Weight(e) != g.Weights[k.Pos(e)] {
@@ -179,7 +179,7 @@ func TestWeightedSampler(t *testing.T) {
 			last := b.Blocks[1]
 			for d, v := range seeds {
 				var got []int32
-				for e := last.Indptr[d]; e < last.Indptr[d+1]; e++ {
+				for e := last.Indptr()[d]; e < last.Indptr()[d+1]; e++ {
 					got = append(got, int32(last.Pos(e)-g.Indptr[v]))
 				}
 				var want []int32

@@ -21,12 +21,12 @@ func randomFloats(n int, seed uint64) []float32 {
 // random in-edges each.
 func randomBlock(dst, src, deg int) *graphops.Block {
 	r := rand.New(rand.NewPCG(1, 2))
-	b := &graphops.Block{NumDst: dst, NumSrc: src, Indptr: make([]int64, dst+1), Indices: make([]int32, dst*deg)}
+	b := graphops.HostBlock{NumDst: dst, NumSrc: src, Indptr: make([]int64, dst+1), Indices: make([]int32, dst*deg)}.Block()
 	for d := range dst {
-		b.Indptr[d+1] = int64((d + 1) * deg)
+		b.Indptr()[d+1] = int64((d + 1) * deg)
 	}
-	for e := range b.Indices {
-		b.Indices[e] = r.Int32N(int32(src))
+	for e := range b.Indices() {
+		b.Indices()[e] = r.Int32N(int32(src))
 	}
 	return b
 }

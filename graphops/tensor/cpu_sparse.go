@@ -31,19 +31,19 @@ func (c *cpu) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h
 
 // sumWeighted is SpMMWeighted of the rows of a table.
 func (c *cpu) sumWeighted(out []float32, b *graphops.Block, wts []float32, heads int, t *simd.Rows, cols int, acc bool) {
-	n, grain := cached(b.Indptr, b.NumDst, cols, len(t.Data))
+	n, grain := cached(b.Indptr(), b.NumDst, cols, len(t.Data))
 	c.loop(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
-		o, first := out[lo*cols:hi*cols], int(b.Indptr[lo]-b.Indptr[0])
+		o, first := out[lo*cols:hi*cols], int(b.Indptr()[lo]-b.Indptr()[0])
 		switch {
 		case wts == nil:
-			simd.SumSegments(o, t, cols, b.Indptr[lo:hi+1], ids, false, acc)
+			simd.SumSegments(o, t, cols, b.Indptr()[lo:hi+1], ids, false, acc)
 		case heads == 1:
-			simd.WeightedSumSegments(o, t, cols, b.Indptr[lo:hi+1], ids, wts[first:], nil, acc)
+			simd.WeightedSumSegments(o, t, cols, b.Indptr()[lo:hi+1], ids, wts[first:], nil, acc)
 		default:
 			for d := lo; d < hi; d++ {
 				deg := b.InDegree(d)
-				sumHeads(out[d*cols:(d+1)*cols], t, ids, deg, wts[int(b.Indptr[d]-b.Indptr[0])*heads:], heads, nil, acc)
+				sumHeads(out[d*cols:(d+1)*cols], t, ids, deg, wts[int(b.Indptr()[d]-b.Indptr()[0])*heads:], heads, nil, acc)
 				ids = ids[deg:]
 			}
 		}
@@ -68,10 +68,10 @@ const scatterEdges = 1 << 17
 func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool) {
 	wts := weights(w)
 	if heads == 1 && !acc && b.NumEdges() <= scatterEdges && !b.HasTransposed() {
-		ids := b.Indices[b.Indptr[0]:b.Indptr[b.NumDst]]
+		ids := b.Indices()[b.Indptr()[0]:b.Indptr()[b.NumDst]]
 		checkIDs(&simd.Rows{Data: dh.Host, Stride: cols}, ids, cols)
 		clear(dh.Host[:b.NumSrc*cols])
-		simd.ScatterSegments(dh.Host, dOut.Host[:b.NumDst*cols], cols, b.Indptr, ids, wts)
+		simd.ScatterSegments(dh.Host, dOut.Host[:b.NumDst*cols], cols, b.Indptr(), ids, wts)
 		return
 	}
 	t := b.Transposed()
@@ -98,12 +98,12 @@ func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block,
 func (c *cpu) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, cols int, acc bool) {
 	width := cols / heads
 	t := &simd.Rows{Data: h.Host, Stride: cols}
-	n, grain := segments(b.Indptr, b.NumDst, cols)
+	n, grain := segments(b.Indptr(), b.NumDst, cols)
 	c.loop(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		for d := lo; d < hi; d++ {
 			g, deg := dOut.Host[d*cols:(d+1)*cols], b.InDegree(d)
-			o := dw.Host[int(b.Indptr[d]-b.Indptr[0])*heads:][:deg*heads]
+			o := dw.Host[int(b.Indptr()[d]-b.Indptr()[0])*heads:][:deg*heads]
 			for k := range min(heads, len(o)) {
 				head := simd.Rows{Data: t.Data[k*width:], Stride: cols}
 				edgeDots(o[k:], heads, g[k*width:(k+1)*width], &head, ids, deg, acc)
@@ -132,12 +132,12 @@ func edgeDots(out []float32, step int, g []float32, t *simd.Rows, ids []int32, n
 // EdgeSoftmax takes the differences to the greatest of each destination, then all
 // exponentials of a chunk at once, then divides them by their sums.
 func (c *cpu) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
-	first := b.Indptr[0]
-	n, grain := segments(b.Indptr, b.NumDst, 8*cols)
+	first := b.Indptr()[0]
+	n, grain := segments(b.Indptr(), b.NumDst, 8*cols)
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+		lo, hi = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 		for d := lo; d < hi; d++ {
-			from, to := int(b.Indptr[d]-first)*cols, int(b.Indptr[d+1]-first)*cols
+			from, to := int(b.Indptr()[d]-first)*cols, int(b.Indptr()[d+1]-first)*cols
 			for k := range cols {
 				top := float32(math.Inf(-1))
 				for e := from + k; e < to; e += cols {
@@ -148,10 +148,10 @@ func (c *cpu) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 				}
 			}
 		}
-		all := y.Host[int(b.Indptr[lo]-first)*cols : int(b.Indptr[hi]-first)*cols]
+		all := y.Host[int(b.Indptr()[lo]-first)*cols : int(b.Indptr()[hi]-first)*cols]
 		simd.Exp(all, all, 0)
 		for d := lo; d < hi; d++ {
-			from, to := int(b.Indptr[d]-first)*cols, int(b.Indptr[d+1]-first)*cols
+			from, to := int(b.Indptr()[d]-first)*cols, int(b.Indptr()[d+1]-first)*cols
 			for k := range cols {
 				sum := 0.0
 				for e := from + k; e < to; e += cols {
@@ -167,12 +167,12 @@ func (c *cpu) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 }
 
 func (c *cpu) EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool) {
-	first := b.Indptr[0]
-	n, grain := segments(b.Indptr, b.NumDst, 8*cols)
+	first := b.Indptr()[0]
+	n, grain := segments(b.Indptr(), b.NumDst, 8*cols)
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+		lo, hi = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 		for d := lo; d < hi; d++ {
-			from, to := int(b.Indptr[d]-first), int(b.Indptr[d+1]-first)
+			from, to := int(b.Indptr()[d]-first), int(b.Indptr()[d+1]-first)
 			for k := range cols {
 				along := 0.0
 				for e := from; e < to; e++ {
@@ -191,13 +191,14 @@ func (c *cpu) EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc
 }
 
 func (c *cpu) SparseDense(out Buffer, b *graphops.Block, values Buffer) {
-	v, first, cols := weights(values), b.Indptr[0], b.NumSrc
+	indptr, indices := b.Indptr(), b.Indices()
+	v, first, cols := weights(values), indptr[0], b.NumSrc
 	c.eachRow(b.NumDst, cols, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			o := out.Host[r*cols : (r+1)*cols]
 			clear(o)
-			for e := b.Indptr[r]; e < b.Indptr[r+1]; e++ {
-				o[b.Indices[e]] = weightAt(v, int(e-first))
+			for e := indptr[r]; e < indptr[r+1]; e++ {
+				o[indices[e]] = weightAt(v, int(e-first))
 			}
 		}
 	})
@@ -206,26 +207,26 @@ func (c *cpu) SparseDense(out Buffer, b *graphops.Block, values Buffer) {
 // SparseDropout draws the blocks of many elements together; those of a matrix
 // with few non-zeros lie in different ones.
 func (c *cpu) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey) {
-	v, first := weights(values), b.Indptr[0]
-	n, grain := segments(b.Indptr, b.NumDst, 8)
+	v, first := weights(values), b.Indptr()[0]
+	n, grain := segments(b.Indptr(), b.NumDst, 8)
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+		lo, hi = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 		var c0, c1 [keepBatch]uint32
 		var keep [keepBatch]byte
-		filled, from := 0, b.Indptr[lo]
+		filled, from := 0, b.Indptr()[lo]
 		flush := func() {
 			simd.KeepBitsAt(keep[:filled], k.Seed, c0[:filled], c1[:filled], uint32(k.Step), k.C3, k.Threshold)
 			var x []float32
 			if v != nil {
 				x = v[from-first:][:filled]
 			}
-			simd.KeepColumns(out.Host[from-first:][:filled], x, b.Indices[from:][:filled], keep[:filled], k.Scale)
+			simd.KeepColumns(out.Host[from-first:][:filled], x, b.Indices()[from:][:filled], keep[:filled], k.Scale)
 			from += int64(filled)
 			filled = 0
 		}
 		for r := lo; r < hi; r++ {
 			ctr := philox.Counter(k.Space.ID(r), k.Step, k.C3)
-			for cols := b.Indices[b.Indptr[r]:b.Indptr[r+1]]; len(cols) > 0; {
+			for cols := b.Indices()[b.Indptr()[r]:b.Indptr()[r+1]]; len(cols) > 0; {
 				n := min(len(cols), keepBatch-filled)
 				x0, x1 := c0[filled:][:n], c1[filled:][:n]
 				for i, col := range cols[:n] {

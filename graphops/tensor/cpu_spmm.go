@@ -42,8 +42,8 @@ func cut(indptr []int64, rows, at int) int {
 // destinations is the part of b's destinations that positions lo to hi of such a
 // loop are, with the sources of their edges, which are rows of t.
 func destinations(b *graphops.Block, t *simd.Rows, cols, lo, hi int) (from, to int, ids []int32) {
-	from, to = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
-	ids = b.Indices[b.Indptr[from]:b.Indptr[to]]
+	from, to = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
+	ids = b.Indices()[b.Indptr()[from]:b.Indptr()[to]]
 	checkIDs(t, ids, cols)
 	return from, to, ids
 }
@@ -73,12 +73,12 @@ func (c *cpu) SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int
 		return
 	}
 	args := arg.Words()
-	n, grain := segments(b.Indptr, b.NumDst, cols)
+	n, grain := segments(b.Indptr(), b.NumDst, cols)
 	c.loop(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		for d := lo; d < hi; d++ {
 			deg := b.InDegree(d)
-			simd.MaxRows(out.Host[d*cols:(d+1)*cols], argRow(args, d, cols), t, ids, deg, uint32(b.Indptr[d]-b.Indptr[0]))
+			simd.MaxRows(out.Host[d*cols:(d+1)*cols], argRow(args, d, cols), t, ids, deg, uint32(b.Indptr()[d]-b.Indptr()[0]))
 			ids = ids[deg:]
 		}
 	})
@@ -94,10 +94,10 @@ func argRow(args []uint32, d, cols int) []uint32 {
 
 // sumSources is SpMM with op Sum or Mean, of the rows of a table.
 func (c *cpu) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, cols int) {
-	n, grain := cached(b.Indptr, b.NumDst, cols, len(t.Data))
+	n, grain := cached(b.Indptr(), b.NumDst, cols, len(t.Data))
 	c.loop(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
-		simd.SumSegments(out[lo*cols:hi*cols], t, cols, b.Indptr[lo:hi+1], ids, op == Mean, false)
+		simd.SumSegments(out[lo*cols:hi*cols], t, cols, b.Indptr()[lo:hi+1], ids, op == Mean, false)
 	})
 }
 
@@ -143,7 +143,7 @@ func (c *cpu) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, cols int,
 }
 
 func (c *cpu) GatherSrc(msg Buffer, b *graphops.Block, h Buffer, cols int) {
-	srcs := b.Indices[b.Indptr[0]:b.Indptr[b.NumDst]]
+	srcs := b.Indices()[b.Indptr()[0]:b.Indptr()[b.NumDst]]
 	t := &simd.Rows{Data: h.Host, Stride: cols}
 	c.eachRow(len(srcs), cols, func(lo, hi int) {
 		gatherRows(msg.Host[lo*cols:hi*cols], t, cols, srcs[lo:hi], msg.N)
@@ -175,12 +175,12 @@ func (c *cpu) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, ac
 
 func (c *cpu) Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, cols int, acc bool) {
 	args := arg.Words()
-	n, grain := segments(b.Indptr, b.NumDst, cols)
+	n, grain := segments(b.Indptr(), b.NumDst, cols)
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+		lo, hi = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			o := out.Host[d*cols : (d+1)*cols]
-			first, deg := int(b.Indptr[d]-b.Indptr[0]), b.InDegree(d)
+			first, deg := int(b.Indptr()[d]-b.Indptr()[0]), b.InDegree(d)
 			t := simd.Rows{Data: msg.Host[first*cols : (first+deg)*cols], Stride: cols}
 			switch {
 			case op != Max:
@@ -218,12 +218,12 @@ func countUp(n int) []int32 {
 
 func (c *cpu) SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
 	args := arg.Words()
-	n, grain := segments(b.Indptr, b.NumDst, cols)
+	n, grain := segments(b.Indptr(), b.NumDst, cols)
 	c.loop(n, grain, func(lo, hi int) {
-		lo, hi = cut(b.Indptr, b.NumDst, lo), cut(b.Indptr, b.NumDst, hi)
+		lo, hi = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			g := dOut.Host[d*cols : (d+1)*cols]
-			from, to := int(b.Indptr[d]-b.Indptr[0]), int(b.Indptr[d+1]-b.Indptr[0])
+			from, to := int(b.Indptr()[d]-b.Indptr()[0]), int(b.Indptr()[d+1]-b.Indptr()[0])
 			w := share(op, to-from)
 			for e := from; e < to; e++ {
 				o := dMsg.Host[e*cols : (e+1)*cols]

@@ -152,10 +152,10 @@ func TestDropoutKeepsItsShare(t *testing.T) {
 
 // The space of a result decides where dropout may be used.
 func TestSpaces(t *testing.T) {
-	b := &graphops.Block{
+	b := graphops.HostBlock{
 		NumDst: 2, NumSrc: 3, DstStart: 1, Indptr: []int64{0, 1, 2}, Indices: []int32{0, 2},
 		SrcIDs: []int32{70, 80, 90}, EdgePos: []int64{1 << 40, 6},
-	}
+	}.Block()
 	f := tensor.NewFwd(tensor.Config{})
 	h := f.Input(3, 2, ones(6), tensor.SrcSpace(b))
 	bare := f.Input(3, 2, ones(6), nil)

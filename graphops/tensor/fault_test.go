@@ -36,12 +36,13 @@ func TestFaultsInMappedTablesAreErrors(t *testing.T) {
 	}
 	table := unsafe.Slice((*float32)(unsafe.Pointer(&file.Bytes()[0])), rows*cols)
 	ids := make([]int32, rows)
-	b := &graphops.Block{NumDst: rows, NumSrc: rows, Indptr: make([]int64, 1, rows+1), Indices: make([]int32, 0, 2*rows)}
+	h := graphops.HostBlock{NumDst: rows, NumSrc: rows, Indptr: make([]int64, 1, rows+1), Indices: make([]int32, 0, 2*rows)}
 	for v := range rows {
 		ids[v] = int32(v)
-		b.Indices = append(b.Indices, int32(v/2), int32(rows-1-v/2))
-		b.Indptr = append(b.Indptr, int64(len(b.Indices)))
+		h.Indices = append(h.Indices, int32(v/2), int32(rows-1-v/2))
+		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
 	}
+	b := h.Block()
 	weights := slices.Repeat([]float32{0.5}, 2*rows)
 	reads := map[string]func(f *tensor.Fwd){
 		"Aggregate of rows":     func(f *tensor.Fwd) { f.Aggregate(b, f.RowsInput(table, cols, ids, nil), tensor.Mean) },

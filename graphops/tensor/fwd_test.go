@@ -92,7 +92,7 @@ func ramp(n int) []float32 {
 // Nothing is computed for what needs no gradient: raw features, constants.
 func TestNoGradientsNobodyNeeds(t *testing.T) {
 	be := &counting{Backend: tensor.CPU(1)}
-	b := &graphops.Block{NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{1, 2}}
+	b := graphops.HostBlock{NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{1, 2}}.Block()
 	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
 	w, frozen := param("w", 2, 4), param("frozen", 2, 4)
 	frozen.G = nil
@@ -194,7 +194,7 @@ func misuse(t *testing.T, fn func()) *tensor.Error {
 func TestMisuse(t *testing.T) {
 	f := tensor.NewFwd(tensor.Config{Train: true})
 	in := func(rows, cols int) *tensor.Tensor { return f.Input(rows, cols, make([]float32, rows*cols), nil) }
-	b := &graphops.Block{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 1, 2}, Indices: []int32{0, 2}}
+	b := graphops.HostBlock{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 1, 2}, Indices: []int32{0, 2}}.Block()
 	other := tensor.NewFwd(tensor.Config{})
 	foreign := other.Input(1, 1, []float32{1}, nil)
 	old := in(2, 2)

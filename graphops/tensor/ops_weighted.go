@@ -26,10 +26,11 @@ func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op Op
 	}
 	if op == Mean {
 		mean := make([]float32, len(w))
-		first := b.Indptr[0]
+		indptr := b.Indptr()
+		first := indptr[0]
 		for d := range b.NumDst {
-			n := float32(b.InDegree(d))
-			for e := b.Indptr[d] - first; e < b.Indptr[d+1]-first; e++ {
+			n := float32(indptr[d+1] - indptr[d])
+			for e := indptr[d] - first; e < indptr[d+1]-first; e++ {
 				mean[e] = w[e] / n
 			}
 		}

@@ -48,8 +48,8 @@ func (f *Fwd) RowsInput(table []float32, cols int, rows []int32, sp *Space) *Ten
 }
 
 // SourceRows is the RowsInput of a block's sources [b.NumSrc, cols]: row s is
-// table[b.SrcID(s),:], in the space of the sources. It is for blocks that were sampled
-// on a device, too, whose ids are there alone and cannot be checked here.
+// table[b.SrcID(s),:], in the space of the sources. A block that was
+// sampled on a device has its ids there, where they are not checked.
 func (f *Fwd) SourceRows(table []float32, cols int, b *graphops.Block) *Tensor {
 	const op = "SourceRows"
 	sp := SrcSpace(b)
@@ -58,17 +58,25 @@ func (f *Fwd) SourceRows(table []float32, cols int, b *graphops.Block) *Tensor {
 		if cols < 0 || cols > 0 && len(table)%cols != 0 {
 			fail(op, "a table of %d elements has no %d columns", len(table), cols)
 		}
-	case b.SrcIDs == nil:
+	case b.RowsAreNodes():
 		if cols < 0 || len(table) < b.NumSrc*cols {
 			fail(op, "[%d,%d] needs %d elements but the table has %d", b.NumSrc, cols, b.NumSrc*cols, len(table))
 		}
 		return f.Input(b.NumSrc, cols, table[:b.NumSrc*cols], sp)
 	default:
-		x := f.RowsInput(table, cols, b.SrcIDs, sp)
+		x := f.RowsInput(table, cols, b.SrcIDs(), sp)
 		x.rowsOf.rows.Of = b
 		return x
 	}
 	return f.rows(&rowsOf{f.wrap(table), Rows{N: b.NumSrc, Of: b}}, cols, sp)
+}
+
+// ids are the rows' ids in the host's memory.
+func (r Rows) ids() []int32 {
+	if r.IDs == nil && r.Of != nil && !r.Of.RowsAreNodes() {
+		return r.Of.SrcIDs()[r.From : r.From+r.N]
+	}
+	return r.IDs
 }
 
 func (f *Fwd) rows(r *rowsOf, cols int, sp *Space) *Tensor {
@@ -89,14 +97,14 @@ func (f *Fwd) gather(x *Tensor) {
 }
 
 func (c *cpu) GatherRows(out, table Buffer, rows Rows, cols int) {
-	t := simd.Rows{Data: table.Host, Stride: cols}
+	t, ids := simd.Rows{Data: table.Host, Stride: cols}, rows.ids()
 	c.eachRow(rows.N, cols, func(lo, hi int) {
-		gatherRows(out.Host[lo*cols:hi*cols], &t, cols, rows.IDs[lo:hi], out.N)
+		gatherRows(out.Host[lo*cols:hi*cols], &t, cols, ids[lo:hi], out.N)
 	})
 }
 
 func (c *cpu) SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows Rows, cols int) {
-	t := &simd.Rows{Data: table.Host, Stride: cols, Via: rows.IDs}
+	t := &simd.Rows{Data: table.Host, Stride: cols, Via: rows.ids()}
 	if w.N == 0 {
 		c.sumSources(op, out.Host, b, t, cols)
 		return

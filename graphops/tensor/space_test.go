@@ -6,25 +6,61 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// A space of a block's rows says where they are, and spaces of blocks without host
-// arrays are the same only where these are.
+// remote is a device that has a block's ids, and counts how often they are asked for.
+type remote struct {
+	ids   []int32
+	table any
+	asked int
+}
+
+func (r *remote) NumEdges() int      { return 3 }
+func (r *remote) Indptr() []int64    { panic("nobody wants it") }
+func (r *remote) Indices() []int32   { panic("nobody wants it") }
+func (r *remote) EdgePos() []int64   { panic("nobody wants it") }
+func (r *remote) SrcIDs() []int32    { r.asked++; return r.ids }
+func (r *remote) Weighted() bool     { return false }
+func (r *remote) Weights() []float32 { return nil }
+func (r *remote) IDsOf() any         { return r.table }
+
+// A space of a block's rows says where they are. Those of blocks on a device are compared by
+// the table that the ids lie in, and by the ids themselves where that does not decide.
 func TestSpaceOfBlock(t *testing.T) {
-	b, c := &graphops.Block{NumDst: 2, NumSrc: 5, DstStart: 1, DevEdges: 3}, &graphops.Block{NumDst: 2, NumSrc: 5, DstStart: 1}
+	on := func(table any, dst int, ids ...int32) (*graphops.Block, *remote) {
+		b, r := &graphops.Block{}, &remote{ids: ids, table: table}
+		b.SetRemote(r, dst, len(ids), 0, nil)
+		return b, r
+	}
+	b, far := on("a batch", 2, 4, 5, 6, 7, 8)
 	src, dst := SrcSpace(b), DstSpace(b)
-	if of, from := dst.Sources(); of != b || from != 1 {
-		t.Errorf("destinations are of %p from %d", of, from)
+	if of, from := src.sub(1, 3).Sources(); of != b || from != 1 {
+		t.Errorf("rows are of %p from %d", of, from)
 	}
-	if !src.sub(1, 3).same(dst) || src.sub(1, 3).sub(1, 2).same(dst) {
-		t.Error("rows 1 and 2 of the sources are not the destinations, or others are")
+	if !src.sub(0, 2).same(dst) || far.asked > 0 {
+		t.Errorf("rows 0 and 1 of the sources are not the destinations, or ids were asked for: %d", far.asked)
 	}
-	if DstSpace(c).same(dst) {
-		t.Error("rows of two blocks on a device are the same")
+	if src.sub(1, 3).same(dst) {
+		t.Error("rows 1 and 2 of the sources are the destinations")
 	}
-	c.Indptr, c.SrcIDs = []int64{0, 0, 0}, []int32{4, 5, 6, 7, 8}
-	if !DstSpace(c).same(&Space{IDs: []int32{5, 6}}) || DstSpace(c).same(dst) {
+	next, near := on("a batch", 1, 4, 5)
+	far.asked = 0
+	if !SrcSpace(next).same(dst) || far.asked+near.asked > 0 {
+		t.Errorf("the destinations of a block are not the next one's sources, or ids were asked for: %d and %d", far.asked, near.asked)
+	}
+	other, _ := on("another", 2, 4, 5)
+	if !SrcSpace(other).same(dst) || SrcSpace(other).same(src) || far.asked == 0 {
+		t.Error("rows of two batches on a device are not compared by their ids")
+	}
+	host := graphops.HostBlock{NumDst: 2, NumSrc: 5, DstStart: 1, Indptr: []int64{0, 0, 0}, SrcIDs: []int32{3, 4, 5, 7, 8}}.Block()
+	if !DstSpace(host).same(&Space{IDs: []int32{4, 5}}) || !DstSpace(host).same(dst) || SrcSpace(host).same(src) {
 		t.Error("rows of a block in host memory are not compared by their ids")
 	}
-	if of, _ := EdgeSpace(c).Sources(); of != nil {
+	if of, from := DstSpace(host).Sources(); of != host || from != 1 {
+		t.Errorf("destinations are of %p from %d", of, from)
+	}
+	if dst.ID(1) != 5 || src.sub(2, 4).ID(1) != 7 || DstSpace(host).ID(0) != 4 {
+		t.Error("rows have other ids")
+	}
+	if of, _ := EdgeSpace(host).Sources(); of != nil {
 		t.Error("edges have sources")
 	}
 }

@@ -55,7 +55,7 @@ func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, value
 		}
 	}
 	checkSpace(op, sp, rows)
-	s := &sparse{b: f.sparseBlock(&graphops.Block{NumDst: rows, NumSrc: cols, Indptr: indptr, Indices: indices})}
+	s := &sparse{b: f.sparseBlock(graphops.HostBlock{NumDst: rows, NumSrc: cols, Indptr: indptr, Indices: indices}.Block())}
 	if values != nil {
 		s.values = f.wrap(values[first:last])
 	}
@@ -83,10 +83,11 @@ func (f *Fwd) dense(x *Tensor) {
 // sparseRows is rows [lo, hi) of a sparse tensor under the space sp.
 func (f *Fwd) sparseRows(x *Tensor, lo, hi int, sp *Space) *Tensor {
 	b, v := x.sparse.b, x.sparse.values
+	indptr := b.Indptr()
 	if v.N > 0 {
-		v = v.Slice(int(b.Indptr[lo]-b.Indptr[0]), int(b.Indptr[hi]-b.Indptr[0]))
+		v = v.Slice(int(indptr[lo]-indptr[0]), int(indptr[hi]-indptr[0]))
 	}
-	rows := f.sparseBlock(&graphops.Block{NumDst: hi - lo, NumSrc: b.NumSrc, Indptr: b.Indptr[lo : hi+1], Indices: b.Indices})
+	rows := f.sparseBlock(graphops.HostBlock{NumDst: hi - lo, NumSrc: b.NumSrc, Indptr: indptr[lo : hi+1], Indices: b.Indices()}.Block())
 	return &Tensor{f: f, pass: f.pass, rows: hi - lo, cols: x.cols, sp: sp, sparse: &sparse{rows, v}}
 }
 

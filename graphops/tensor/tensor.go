@@ -227,24 +227,28 @@ type Param struct {
 // Two spaces are the same where they name the same ids in the same order. A
 // Space is read-only and may be shared.
 type Space struct {
-	// IDs are the global ids of the rows, or nil where row r is node Start+r.
+	// IDs are the global ids of the rows, or nil where row r is node Start+r, or where
+	// the ids are in a device's memory: [Space.ID] has them all the same.
 	IDs   []int32
 	Start int32
 
 	// edges: the rows are the edges of the block, and their ids CSC positions.
 	edges *graphops.Block
 	// of: row r is source row at+r of the block, whose ids a device may have.
-	of *graphops.Block
-	at int
+	of    *graphops.Block
+	at, n int // n is the number of rows where the ids are on a device
 }
 
-// ID is the id of row r: of a node, or the CSC position of an edge.
+// ID is the id of row r: of a node, or the CSC position of an edge. Where a device has
+// the ids they are copied to the host, all of the block's, once.
 func (s *Space) ID(r int) int64 {
 	switch {
 	case s.edges != nil:
-		return s.edges.Pos(s.edges.Indptr[0] + int64(r))
+		return s.edges.Pos(s.edges.Indptr()[0] + int64(r))
 	case s.IDs != nil:
 		return int64(s.IDs[r])
+	case s.onDevice():
+		return int64(s.of.SrcIDs()[s.at+r])
 	}
 	return int64(s.Start) + int64(r)
 }
@@ -258,14 +262,22 @@ func (s *Space) Sources() (b *graphops.Block, from int) { return s.of, s.at }
 
 // SrcSpace is the space of a block's source rows: give it to [Fwd.Input] with
 // the features that the block's layer starts from.
-func SrcSpace(b *graphops.Block) *Space { return &Space{IDs: b.SrcIDs, of: b} }
+func SrcSpace(b *graphops.Block) *Space {
+	if b.Remote() != nil {
+		return &Space{of: b, n: b.NumSrc}
+	}
+	return &Space{IDs: b.SrcIDs(), of: b}
+}
 
 // DstSpace is the space of a block's destination rows.
 func DstSpace(b *graphops.Block) *Space {
-	if b.SrcIDs == nil {
+	switch {
+	case b.Remote() != nil:
+		return &Space{of: b, at: b.DstStart, n: b.NumDst}
+	case b.RowsAreNodes():
 		return &Space{Start: int32(b.DstStart), of: b, at: b.DstStart}
 	}
-	return &Space{IDs: b.SrcIDs[b.DstStart : b.DstStart+b.NumDst], of: b, at: b.DstStart}
+	return &Space{IDs: b.SrcIDs()[b.DstStart : b.DstStart+b.NumDst], of: b, at: b.DstStart}
 }
 
 // EdgeSpace is the space of a block's edges, whose ids are CSC positions.
@@ -276,6 +288,8 @@ func (s *Space) sub(lo, hi int) *Space {
 	switch {
 	case s == nil || s.edges != nil:
 		return nil
+	case s.onDevice():
+		return &Space{of: s.of, at: s.at + lo, n: hi - lo}
 	case s.IDs != nil:
 		return &Space{IDs: s.IDs[lo:hi], of: s.of, at: s.at + lo}
 	}
@@ -286,22 +300,33 @@ func (s *Space) same(o *Space) bool {
 	switch {
 	case s == o || s.of != nil && s.of == o.of && s.at == o.at:
 		return true
-	case s.onDevice() || o.onDevice():
-		return false
 	case s.edges != nil || o.edges != nil:
 		return s.edges == o.edges
-	case (s.IDs == nil) != (o.IDs == nil):
+	case s.onDevice() && o.onDevice() && s.at == o.at && s.of.Remote().IDsOf() == o.of.Remote().IDsOf():
+		return true // the rows of one table, which blocks of a batch share
+	}
+	a, b := s.ids(), o.ids()
+	switch {
+	case (a == nil) != (b == nil):
 		return false
-	case s.IDs == nil:
+	case a == nil:
 		return s.Start == o.Start
-	case len(s.IDs) > 0 && len(s.IDs) == len(o.IDs) && &s.IDs[0] == &o.IDs[0]:
+	case len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]:
 		return true
 	}
-	return slices.Equal(s.IDs, o.IDs)
+	return slices.Equal(a, b)
 }
 
-// onDevice tells whether the ids are in a device's memory alone.
-func (s *Space) onDevice() bool { return s.of != nil && s.of.Indptr == nil }
+// ids is IDs, copied from a device where that has them.
+func (s *Space) ids() []int32 {
+	if s.onDevice() {
+		return s.of.SrcIDs()[s.at : s.at+s.n]
+	}
+	return s.IDs
+}
+
+// onDevice tells whether the ids are in a device's memory.
+func (s *Space) onDevice() bool { return s.of != nil && s.of.Remote() != nil }
 
 // join is the space of rows computed from rows of all xs at the same index: the
 // one that those with a space agree on, or nil.

@@ -9,7 +9,7 @@ import (
 // A layer with an aggregation, counted by hand: three destinations, four sources,
 // five edges; 2 columns in, 3 out.
 func TestWorkOfALayer(t *testing.T) {
-	b := &graphops.Block{NumDst: 3, NumSrc: 4, Indptr: []int64{0, 2, 4, 5}, Indices: []int32{0, 3, 1, 2, 3}}
+	b := graphops.HostBlock{NumDst: 3, NumSrc: 4, Indptr: []int64{0, 2, 4, 5}, Indices: []int32{0, 3, 1, 2, 3}}.Block()
 	const d, s, e, in, out = 3, 4, 5, 2, 3
 	w := Param{Name: "w", Rows: out, Cols: in, W: make([]float32, in*out), G: make([]float32, in*out)}
 	var work Work
@@ -45,7 +45,7 @@ func TestWorkOfALayer(t *testing.T) {
 
 // Counting changes no bit, and needs none.
 func TestWorkChangesNothing(t *testing.T) {
-	b := &graphops.Block{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 2, 3}, Indices: []int32{0, 2, 1}}
+	b := graphops.HostBlock{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 2, 3}, Indices: []int32{0, 2, 1}}.Block()
 	pass := func(c Config) []float32 {
 		c.Train, c.Seed = true, 7
 		f := NewFwd(c)

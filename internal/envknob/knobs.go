@@ -22,7 +22,7 @@ var (
 	CUDAShare    = knob(GPUs, "GNB_CUDA_SHARE", "1", "more workers than GPUs: they share (NCCL 2.30 or newer; sets its `NCCL_MULTI_RANK_GPU_ENABLE`, unless that is set)")
 	CUDADebug    = knob(GPUs, "GNB_CUDA_DEBUG", "1", "wait for every kernel, and name the one that failed")
 	CUDAExact    = knob(GPUs, "GNB_CUDA_EXACT", "1", "an allocation of its own for each buffer, for compute-sanitizer")
-	CUDATrace    = knob(GPUs, "GNB_CUDA_TRACE", "FILE", "write to FILE a line for each launch, each wait of the host for the device (with how many launches it had been asked for since) and each allocation")
+	CUDATrace    = knob(GPUs, "GNB_CUDA_TRACE", "FILE", "write to FILE a line for each launch, each wait of the host for the device (with how many launches it had been asked for since), each read of bytes that the host asked for, and each allocation")
 	LibCUDA      = knob(GPUs, "GNB_LIBCUDA", "FILE", "the driver's library to load")
 	LibCuBLAS    = knob(GPUs, "GNB_LIBCUBLAS", "FILE", "the cuBLAS to load")
 	LibNCCL      = knob(GPUs, "GNB_LIBNCCL", "FILE", "the NCCL to load")

@@ -292,11 +292,11 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ variable, value, says, fails string }{
-		{"GNB_CUDA_GRAPH", "pinned", "the graph (904 bytes) in pinned host memory", ""},
-		{"GNB_CUDA_FEATURES", "pinned", "features of 34 nodes (5 KB) in pinned host memory", ""},
+		{"GNB_CUDA_GRAPH", "pinned", "the graph (904 B) in pinned host memory", ""},
+		{"GNB_CUDA_FEATURES", "pinned", "features of 34 nodes (4.5 KiB) in pinned host memory", ""},
 		{"GNB_CUDA_FEATURES", "cached", "rows used most", ""},
 		{"GNB_CUDA_MEMORY", "64MB", "of 64.0 MiB of device memory", ""},
-		{"GNB_CUDA_MEMORY", "1000KB", "of 1000 KB of device memory", ""},
+		{"GNB_CUDA_MEMORY", "1000KB", "of 1.0 MiB of device memory", ""},
 		{"GNB_CUDA_MEMORY", "much", "", "GNB_CUDA_MEMORY is \"much\""},
 		{"GNB_CUDA_GRAPH", "cached", "", "GNB_CUDA_GRAPH is \"cached\""},
 	} {

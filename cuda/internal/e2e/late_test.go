@@ -104,7 +104,7 @@ func TestLossesReadLater(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), "to fail here") {
 					t.Fatalf("the run ended with %v", err)
 				}
-				c.a.Fail, c.o.Resume, c.o.RunDir = 0, c.o.RunDir, ""
+				c.a.Fail, c.o.Resume, c.o.RunDir, c.o.ResumeChanged = 0, c.o.RunDir, "", true
 				run, err = gnb.Launch(t.Context(), late, c.a, c.o)
 			}
 			if err != nil {

@@ -23,13 +23,13 @@ func TestPlaces(t *testing.T) {
 		says   []string
 		staged bool // features are, batch by batch
 	}{
-		{"device", 1, nil, []string{"the graph (25 KB) on the device; features of 900 nodes (225 KB) on the device"}, false},
+		{"device", 1, nil, []string{"the graph (25.0 KiB) on the device; features of 900 nodes (225 KiB) on the device"}, false},
 		{"cached", 1, map[string]string{"GNB_CUDA_FEATURES": "cached", "GNB_CUDA_MEMORY": "400KB"}, []string{"the others in pinned host memory"}, false},
-		{"pinned", 1, map[string]string{"GNB_CUDA_FEATURES": "pinned", "GNB_CUDA_GRAPH": "pinned"}, []string{"the graph (25 KB) in pinned host memory", "features of 900 nodes (225 KB) in pinned host memory"}, false},
-		{"features staged", 1, map[string]string{"GNB_CUDA_FEATURES": "staged"}, []string{"the graph (25 KB) on the device", "in host memory, each batch's rows copied to the device;"}, true},
-		{"graph staged", 1, map[string]string{"GNB_CUDA_GRAPH": "staged"}, []string{"the graph (25 KB) in host memory, sampled by the CPU; features of 900 nodes (225 KB) on the device"}, false},
+		{"pinned", 1, map[string]string{"GNB_CUDA_FEATURES": "pinned", "GNB_CUDA_GRAPH": "pinned"}, []string{"the graph (25.0 KiB) in pinned host memory", "features of 900 nodes (225 KiB) in pinned host memory"}, false},
+		{"features staged", 1, map[string]string{"GNB_CUDA_FEATURES": "staged"}, []string{"the graph (25.0 KiB) on the device", "in host memory, each batch's rows copied to the device;"}, true},
+		{"graph staged", 1, map[string]string{"GNB_CUDA_GRAPH": "staged"}, []string{"the graph (25.0 KiB) in host memory, sampled by the CPU; features of 900 nodes (225 KiB) on the device"}, false},
 		{"no room", 1, map[string]string{"GNB_CUDA_MEMORY": "400KB", "GNB_CUDA_PINNED": "20KB"}, []string{
-			"the graph (25 KB) on the device", "each batch's rows copied to the device (pinning 225 KB of host memory: out of memory; GNB_CUDA_PINNED=20 KB leaves 20 KB)",
+			"the graph (25.0 KiB) on the device", "each batch's rows copied to the device (pinning 225 KiB of host memory: out of memory; GNB_CUDA_PINNED=20.0 KiB leaves 20.0 KiB)",
 		}, true},
 		{"no room for anything", 1, map[string]string{"GNB_CUDA_MEMORY": "400KB", "GNB_CUDA_GRAPH": "staged", "GNB_CUDA_PINNED": "1KB"}, []string{"sampled by the CPU", "each batch's rows copied"}, true},
 	} {

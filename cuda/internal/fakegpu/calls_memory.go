@@ -109,6 +109,8 @@ func fkMemAlloc(p *C.ulonglong, n C.size_t) C.int {
 		if err != nil {
 			return outOfMemory
 		}
+		d.launched[logAllocations]++
+		d.launched[logPeak] = max(d.launched[logPeak], int(d.mem.Used()))
 		*p = C.ulonglong(at)
 		return success
 	})
@@ -188,6 +190,7 @@ func fkMemcpyHtoDAsync(dst C.ulonglong, src unsafe.Pointer, n C.size_t, s unsafe
 func fkMemcpyDtoHAsync(dst unsafe.Pointer, src C.ulonglong, n C.size_t, s unsafe.Pointer) C.int {
 	b := unsafe.Slice((*byte)(dst), n)
 	status := onStream("cuMemcpyDtoHAsync_v2", s, func(d *device) op {
+		d.launched[logRead] += int(n)
 		return op{f: func() int { return d.check(d.mem.Read(uint64(src), b)) }}
 	})
 	if status == success && !installed.Load().pinned(uintptr(dst), int64(n)) {

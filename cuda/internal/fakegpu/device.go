@@ -50,8 +50,15 @@ type device struct {
 	streams  []*stream
 	clock    int64 // operations done, for events' times
 	leaked   []string
-	launched map[string]int // kernels, of the context
+	launched map[string]int // kernels, of the context, and what the log has beside them
 }
+
+// What the log has beside the kernels.
+const (
+	logAllocations = "allocations" // of device memory
+	logPeak        = "peak_bytes"  // of device memory
+	logRead        = "read_bytes"  // copied to the host
+)
 
 // stream is a queue of operations not yet done.
 type stream struct {

@@ -44,7 +44,8 @@ type Config struct {
 	// NoRaces does not look for races, and runs blocks on two cores: faster.
 	NoRaces bool
 	// Log is a file to which each device whose context ends adds a line: its number, what was left in the
-	// context, and how often each kernel was launched. It is for tests of other processes.
+	// context, how often each kernel was launched, allocations and the peak of device memory, and the bytes
+	// that were copied to the host. It is for tests of other processes.
 	Log string
 	// Quiet does not print kernels' faults as they happen.
 	Quiet bool

@@ -332,7 +332,7 @@ func graph(b *graphops.Block, c int) []testCase {
 			func(x []mat) mat {
 				pos := make([]int64, b.NumEdges())
 				for e := range pos {
-					pos[e] = b.Pos(b.Indptr[0] + int64(e))
+					pos[e] = b.Pos(b.Indptr()[0] + int64(e))
 				}
 				return ref.Dropout(ref.GatherSrc(b, x[0]), pos, config.Seed, config.Epoch, config.Step, 0, 0.5)
 			},
@@ -382,24 +382,24 @@ func blocks() []namedBlock {
 	whole := &graphops.Graph{Indptr: []int64{0, 2, 2, 5, 6, 7}, Indices: []int32{1, 2, 0, 3, 4, 3, 0}}
 	cycle := &graphops.Graph{Indptr: []int64{0, 1, 2, 3}, Indices: []int32{2, 0, 1}}
 	bs := []namedBlock{
-		{"nothing", &graphops.Block{Indptr: []int64{0}}},
-		{"no destinations", &graphops.Block{NumSrc: 3, Indptr: []int64{0}}},
-		{"one isolated node", &graphops.Block{NumDst: 1, NumSrc: 1, Indptr: []int64{0, 0}}},
-		{"self loop", &graphops.Block{NumDst: 1, NumSrc: 1, Indptr: []int64{0, 1}, Indices: []int32{0}}},
-		{"duplicate edge", &graphops.Block{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 3, 4}, Indices: []int32{2, 2, 1, 2}}},
-		{"star", &graphops.Block{NumDst: 1, NumSrc: 5, Indptr: []int64{0, 4}, Indices: []int32{1, 2, 3, 4}}},
+		{"nothing", graphops.HostBlock{Indptr: []int64{0}}.Block()},
+		{"no destinations", graphops.HostBlock{NumSrc: 3, Indptr: []int64{0}}.Block()},
+		{"one isolated node", graphops.HostBlock{NumDst: 1, NumSrc: 1, Indptr: []int64{0, 0}}.Block()},
+		{"self loop", graphops.HostBlock{NumDst: 1, NumSrc: 1, Indptr: []int64{0, 1}, Indices: []int32{0}}.Block()},
+		{"duplicate edge", graphops.HostBlock{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 3, 4}, Indices: []int32{2, 2, 1, 2}}.Block()},
+		{"star", graphops.HostBlock{NumDst: 1, NumSrc: 5, Indptr: []int64{0, 4}, Indices: []int32{1, 2, 3, 4}}.Block()},
 		{"cycle", cycle.Block()},
 		{"graph", whole.Block()},
 		{"slice of a graph", whole.Slice(2, 4)},
 		{"last node of a graph", whole.Slice(4, 5)},
-		{"sampled", &graphops.Block{
+		{"sampled", graphops.HostBlock{
 			NumDst: 2, NumSrc: 4, Indptr: []int64{0, 2, 3}, Indices: []int32{2, 3, 0},
 			EdgePos: []int64{1 << 33, 17, 4}, SrcIDs: []int32{9, 3, 1 << 30, 0},
-		}},
-		{"sampled slice", &graphops.Block{
+		}.Block()},
+		{"sampled slice", graphops.HostBlock{
 			NumDst: 2, NumSrc: 4, DstStart: 1, Indptr: []int64{1, 3, 4}, Indices: []int32{99, 2, 3, 0, 99},
 			EdgePos: []int64{5, 8, 2}, SrcIDs: []int32{9, 3, 5, 0},
-		}},
+		}.Block()},
 	}
 	for _, n := range []int{31, 32, 33} {
 		bs = append(bs, namedBlock{fmt.Sprintf("random %d", n), randomBlock(n, 2*n)})
@@ -410,12 +410,12 @@ func blocks() []namedBlock {
 // randomBlock has skewed degrees, some of them 0, and destinations in its middle.
 func randomBlock(dst, src int) *graphops.Block {
 	r := rand.New(rand.NewPCG(uint64(dst), 5))
-	b := &graphops.Block{NumDst: dst, NumSrc: src, DstStart: (src - dst) / 2, Indptr: []int64{3}, Indices: []int32{-1, -1, -1}}
+	b := graphops.HostBlock{NumDst: dst, NumSrc: src, DstStart: (src - dst) / 2, Indptr: []int64{3}, Indices: []int32{-1, -1, -1}}
 	for range dst {
 		for range r.IntN(4) * r.IntN(4) {
 			b.Indices = append(b.Indices, r.Int32N(int32(src)))
 		}
 		b.Indptr = append(b.Indptr, int64(len(b.Indices)))
 	}
-	return b
+	return b.Block()
 }

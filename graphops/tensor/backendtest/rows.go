@@ -46,11 +46,12 @@ func tableRows(b *graphops.Block, c int) []testCase {
 	cases = append(cases, tc)
 	// The sources' own rows: by their ids, and where these are their numbers.
 	for _, named := range []bool{true, false} {
-		of := &graphops.Block{NumDst: b.NumDst, NumSrc: b.NumSrc, DstStart: b.DstStart, Indptr: b.Indptr, Indices: b.Indices}
+		host := graphops.HostBlock{NumDst: b.NumDst, NumSrc: b.NumSrc, DstStart: b.DstStart, Indptr: b.Indptr(), Indices: b.Indices()}
 		from, want, name := random(b.NumSrc, c), ref.From(b.NumSrc, c, random(b.NumSrc, c).data), "SourceRows/numbers"
 		if named {
-			of.SrcIDs, from, want, name = ids, table, picked, "SourceRows/ids"
+			host.SrcIDs, from, want, name = ids, table, picked, "SourceRows/ids"
 		}
+		of := host.Block()
 		tc := times(func(f *fwd) *tns {
 			x := f.SourceRows(from.data, c, of)
 			return f.Add(f.Aggregate(of, x, tensor.Sum), f.Dst(of, x))

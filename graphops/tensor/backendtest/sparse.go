@@ -166,7 +166,7 @@ func weighted(b *graphops.Block, c int) []testCase {
 			func(x []mat) mat {
 				pos := make([]int64, b.NumEdges())
 				for e := range pos {
-					pos[e] = b.Pos(b.Indptr[0] + int64(e))
+					pos[e] = b.Pos(b.Indptr()[0] + int64(e))
 				}
 				a := ref.Dropout(ref.EdgeSoftmax(b, x[1]), pos, config.Seed, config.Epoch, config.Step, 0, 0.5)
 				return ref.HeadMean(ref.AggregateHeads(b, x[0], a), heads)

@@ -20,7 +20,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 }
 func (r *recorder) Fatalf(format string, args ...any) { r.Errorf(format, args...) }
 
-var block = &graphops.Block{NumDst: 3, NumSrc: 5, Indptr: []int64{0, 2, 2, 5}, Indices: []int32{1, 3, 4, 0, 4}, SrcIDs: []int32{5, 6, 7, 8, 9}}
+var block = graphops.HostBlock{NumDst: 3, NumSrc: 5, Indptr: []int64{0, 2, 2, 5}, Indices: []int32{1, 3, 4, 0, 4}, SrcIDs: []int32{5, 6, 7, 8, 9}}.Block()
 
 func randomParam(name string, rows, cols int) *tensor.Param {
 	p := &tensor.Param{Name: name, Rows: rows, Cols: cols, W: make([]float32, rows*cols)}

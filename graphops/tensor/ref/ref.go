@@ -183,7 +183,7 @@ func Unary(op tensor.UnaryOp, x Matrix, alpha float64) Matrix {
 // GatherSrc is the source's row for each edge.
 func GatherSrc(b *graphops.Block, h Matrix) Matrix {
 	return fill(b.NumEdges(), h.Cols, func(e, c int) float64 {
-		return h.At(int(b.Indices[b.Indptr[0]+int64(e)]), c)
+		return h.At(int(b.Indices()[b.Indptr()[0]+int64(e)]), c)
 	})
 }
 
@@ -209,7 +209,7 @@ func AggregateEdges(b *graphops.Block, msg Matrix, op tensor.Op) Matrix {
 		if n == 0 {
 			return 0
 		}
-		first := int(b.Indptr[d] - b.Indptr[0])
+		first := int(b.Indptr()[d] - b.Indptr()[0])
 		sum, top := 0.0, math.Inf(-1)
 		for e := first; e < first+n; e++ {
 			sum += msg.At(e, c)

@@ -14,7 +14,7 @@ func TestByHand(t *testing.T) {
 	m := func(rows, cols int, v ...float64) Matrix { return Matrix{rows, cols, v} }
 	x := m(2, 2, 1, 2, 3, 4)
 	// 0 <- 1, 0 <- 2, 0 <- 2; 1 isolated; 2 <- 2 (its own source is row 0 of 3).
-	b := &graphops.Block{NumDst: 3, NumSrc: 3, Indptr: []int64{2, 5, 5, 6}, Indices: []int32{9, 9, 1, 2, 2, 2}}
+	b := graphops.HostBlock{NumDst: 3, NumSrc: 3, Indptr: []int64{2, 5, 5, 6}, Indices: []int32{9, 9, 1, 2, 2, 2}}.Block()
 	h := m(3, 1, 10, -1, 4)
 	for _, c := range []struct {
 		name string

@@ -13,7 +13,7 @@ func AggregateHeads(b *graphops.Block, h, w Matrix) Matrix {
 	width := h.Cols / w.Cols
 	return fill(b.NumDst, h.Cols, func(d, c int) float64 {
 		sum := 0.0
-		first := int(b.Indptr[d] - b.Indptr[0])
+		first := int(b.Indptr()[d] - b.Indptr()[0])
 		for e := first; e < first+b.InDegree(d); e++ {
 			sum += w.At(e, c/width) * msg.At(e, c)
 		}
@@ -25,7 +25,7 @@ func AggregateHeads(b *graphops.Block, h, w Matrix) Matrix {
 func EdgeSoftmax(b *graphops.Block, x Matrix) Matrix {
 	out := New(x.Rows, x.Cols)
 	for d := range b.NumDst {
-		first := int(b.Indptr[d] - b.Indptr[0])
+		first := int(b.Indptr()[d] - b.Indptr()[0])
 		for k := range x.Cols {
 			sum := 0.0
 			for e := first; e < first+b.InDegree(d); e++ {

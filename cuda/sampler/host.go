@@ -1,0 +1,176 @@
+package sampler
+
+import (
+	"sync"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// The arrays of a hop that somebody on the host may ask for.
+const (
+	askedIndptr = iota
+	askedIndices
+	askedEdgePos
+	askedWeights
+	askedKinds
+)
+
+// onHost is what of a batch was copied to the host, and what was asked for there. Its
+// memory is used again by the batches that have this one's device memory later.
+type onHost struct {
+	mu    sync.Mutex
+	there []bool // by hop and kind
+	asked []bool
+	ids   []int32
+	idsIn bool
+	idsBy bool // were asked for
+	hops  []hostHop
+}
+
+// hostHop is a hop's arrays on the host.
+type hostHop struct {
+	indptr, edgePos []int64
+	indices         []int32
+	weights         []float32
+}
+
+func newOnHost(hops int) *onHost {
+	return &onHost{there: make([]bool, askedKinds*hops), asked: make([]bool, askedKinds*hops), hops: make([]hostHop, hops)}
+}
+
+// far is a hop's block as the host sees it: its arrays are copied there when they are
+// asked for, each once.
+type far struct {
+	s    *Sampler
+	m    *memory
+	hop  int
+	rows int // of all hops up to this one
+}
+
+func (f *far) NumEdges() int   { return f.m.edges[f.hop] }
+func (f *far) Weighted() bool  { return f.s.g.Weights != 0 }
+func (f *far) IDsOf() any      { return f.m }
+func (f *far) Indptr() []int64 { f.ask(askedIndptr); return f.m.host.hops[f.hop].indptr }
+func (f *far) Indices() []int32 {
+	f.ask(askedIndices)
+	return f.m.host.hops[f.hop].indices
+}
+
+func (f *far) EdgePos() []int64 {
+	f.ask(askedEdgePos)
+	return f.m.host.hops[f.hop].edgePos
+}
+
+func (f *far) Weights() []float32 {
+	if !f.Weighted() {
+		return nil
+	}
+	f.ask(askedWeights)
+	return f.m.host.hops[f.hop].weights
+}
+
+func (f *far) SrcIDs() []int32 {
+	h := f.m.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.idsBy = true
+	must(f.m.bringIDs(f.s.d.Copy))
+	return h.ids[:f.rows:f.rows]
+}
+
+// ask brings an array to the host. The batch is on the device when its receiver has
+// it, so the copy waits for no stream but its own.
+func (f *far) ask(kind int) {
+	h := f.m.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked[askedKinds*f.hop+kind] = true
+	must(f.m.bring(f.s.d.Copy, f.hop, kind))
+}
+
+// must raises a device's failure as its backend does.
+func must(err error) {
+	if err != nil {
+		panic(&tensor.Failure{Err: err})
+	}
+}
+
+// bring copies a hop's array by a stream, unless it is there; h.mu is held.
+func (m *memory) bring(s *cuda.Stream, hop, kind int) (err error) {
+	h, at := m.host, askedKinds*hop+kind
+	if h.there[at] {
+		return nil
+	}
+	x, a, n := &h.hops[hop], m.hops[hop].arrays(), m.edges[hop]
+	switch kind {
+	case askedIndptr:
+		x.indptr, err = fetch(s, x.indptr, a.indptr, m.structs[hop].NumDst+1)
+	case askedIndices:
+		x.indices, err = fetch(s, x.indices, a.indices, n)
+	case askedEdgePos:
+		x.edgePos, err = fetch(s, x.edgePos, a.edgePos, n)
+	case askedWeights:
+		x.weights, err = fetch(s, x.weights, a.weights, n)
+	}
+	h.there[at] = err == nil
+	return err
+}
+
+// bringIDs copies the ids of the batch's nodes, unless they are there; h.mu is held.
+func (m *memory) bringIDs(s *cuda.Stream) (err error) {
+	h := m.host
+	if h.idsIn {
+		return nil
+	}
+	h.ids, err = fetch(s, h.ids, m.ids.Ptr, m.structs[len(m.structs)-1].NumSrc)
+	h.idsIn = err == nil
+	return err
+}
+
+// fetch is the n elements at p, in the memory of old where that is enough; never nil.
+func fetch[T int32 | int64 | float32](s *cuda.Stream, old []T, p cuda.Ptr, n int) ([]T, error) {
+	if old == nil || cap(old) < n {
+		old = make([]T, n, n+n/8)
+	}
+	old = old[:n]
+	if n == 0 {
+		return old, nil
+	}
+	return old, cuda.CopyOut(s, old, p)
+}
+
+// ahead copies to the host what was asked for of the batch released last, while the
+// sampler runs ahead of who will ask for it again.
+func (s *Sampler) ahead(m *memory) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wantIDs {
+		if err := m.bringIDs(s.d.Sampling); err != nil {
+			return err
+		}
+	}
+	for at, want := range s.want {
+		if want {
+			if err := m.bring(s.d.Sampling, at/askedKinds, at%askedKinds); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forget ends what the host has of a batch that is released, and notes what was asked
+// for, which the next ones bring along.
+func (s *Sampler) forget(m *memory) {
+	h := m.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	copy(s.want, h.asked)
+	s.wantIDs = h.idsBy
+	clear(h.asked)
+	clear(h.there)
+	h.idsIn, h.idsBy = false, false
+}
