@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # "make notebooks": executes all notebooks and tutorials in the real kernel, without a browser, and keeps their
 # outputs in them (internal/nbtest/save.py says what of them). Tutorials run at their small size. Arguments
-# choose: scripts/notebooks.sh notebooks/sweep.ipynb …  Nothing else should run meanwhile: they show times.
+# choose: scripts/notebooks.sh notebooks/sweep.ipynb …, and --full before them runs tutorials on their real
+# datasets, for as long as it takes. Nothing else should run meanwhile: they show times.
 # A notebook that fails stays as it was; the others are done all the same, and the exit status is 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,9 +10,15 @@ bash scripts/need.sh go python
 bash scripts/venv.sh
 python=$PWD/.venv/bin/python3
 bash docker/install.sh kernel .venv --name graphnb-saved --display "Go (GraphNB, saved)" --raw-error --headless >/dev/null
+full='' limit=1800
+if [ "${1:-}" = --full ]; then
+  full=1 limit=86400
+  shift
+fi
 if [ $# -eq 0 ]; then set -- notebooks/*.ipynb tutorials/*.ipynb; fi
 # What a reader's environment may say differently.
-unset GNB_SMALL GNB_DATA GNB_RUNS GNB_HEADLESS GNB_WORKERS GNB_THREADS
+unset GNB_SMALL GNB_RUNS GNB_HEADLESS GNB_WORKERS GNB_THREADS
+if [ -z "$full" ]; then unset GNB_DATA GNB_HOME; fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=()
@@ -19,10 +26,12 @@ for notebook; do
   name=$(basename "$notebook" .ipynb)
   echo "running $notebook"
   mkdir -p "$work/$name/here"
-  settings=("GNB_HOME=$work/$name/home")
-  if [[ $notebook == *tutorials/* ]]; then settings+=(GNB_SMALL=1 GNB_WORKERS=2); fi
-  if env "${settings[@]}" "$python" internal/nbtest/run.py --kernel graphnb-saved --dir "$work/$name/here" --out "$work/$name/out.ipynb" \
-    --summary "$work/$name/summary.json" --timeout 1800 "$notebook" &&
+  settings=()
+  if [ -z "$full" ]; then settings+=("GNB_HOME=$work/$name/home"); fi
+  if [[ $notebook == *tutorials/* ]]; then settings+=(GNB_WORKERS=2); fi
+  if [[ $notebook == *tutorials/* ]] && [ -z "$full" ]; then settings+=(GNB_SMALL=1); fi
+  if env ${settings[@]+"${settings[@]}"} "$python" internal/nbtest/run.py --kernel graphnb-saved --dir "$work/$name/here" --out "$work/$name/out.ipynb" \
+    --summary "$work/$name/summary.json" --timeout $limit "$notebook" &&
     "$python" internal/nbtest/save.py --source "$notebook" --executed "$work/$name/out.ipynb" \
       --place "$work/$name/here" --place "$work/$name/home" --place "$PWD"; then
     "$python" -c 'import json, sys; print("done in %.0f s" % json.load(open(sys.argv[1]))["seconds"])' "$work/$name/summary.json"

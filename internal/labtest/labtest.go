@@ -152,16 +152,35 @@ func (l *Lab) answers() bool {
 	return r.StatusCode == http.StatusOK
 }
 
-// Copy puts a notebook into the server's directory.
+// Copy puts a notebook into the server's directory, without the outputs that are saved in it: what a test
+// sees there is what cells have just shown.
 func (l *Lab) Copy(t testing.TB, notebook string) {
 	t.Helper()
 	b, err := os.ReadFile(notebook)
+	if err == nil {
+		b, err = cleared(b)
+	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(l.Dir, filepath.Base(notebook)), b, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// cleared is a notebook without outputs.
+func cleared(b []byte) ([]byte, error) {
+	var nb map[string]any
+	if err := json.Unmarshal(b, &nb); err != nil {
+		return nil, err
+	}
+	cells, _ := nb["cells"].([]any)
+	for _, c := range cells {
+		if cell, ok := c.(map[string]any); ok && cell["cell_type"] == "code" {
+			cell["outputs"], cell["execution_count"] = []any{}, nil
+		}
+	}
+	return json.Marshal(nb)
 }
 
 // Script runs one of this package's scripts with arguments and reads what it printed into result.

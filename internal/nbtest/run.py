@@ -137,6 +137,9 @@ def main():
     a = p.parse_args()
     signal.signal(signal.SIGTERM, stop)  # so that the kernel is shut down on the way out
     nb = nbformat.read(a.notebook, as_version=4)
+    for c in nb.cells:  # what is saved in it is of another execution
+        if c.cell_type == "code":
+            c.outputs, c.execution_count = [], None
     directory = a.dir or os.path.dirname(os.path.abspath(a.notebook))
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gnb-nbtest-") as tmp:
