@@ -506,15 +506,15 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, b.space())
 	}
 	if b.full {
-		return f.Input(b.x.Rows, b.x.Cols, b.x.F32, b.space())
+		return f.TableInput(tableOf(b.x), b.x.Rows, b.x.Cols, b.space())
 	}
 	if b.staged != nil {
 		b.staged.use()
 	}
 	if len(b.Blocks) > 0 {
-		return f.SourceRows(b.x.F32, b.x.Cols, b.Blocks[0])
+		return f.SourceTable(tableOf(b.x), b.x.Cols, b.Blocks[0])
 	}
-	return f.RowsInput(b.x.F32, b.x.Cols, b.InputIDs(), b.space())
+	return f.TableRows(tableOf(b.x), b.x.Cols, b.InputIDs(), b.space())
 }
 
 // Features are the features of the first block's sources, row-major, in memory of
@@ -525,7 +525,7 @@ func (b *Batch) Features() []float32 {
 	case b.x == nil:
 		return nil
 	case b.full:
-		return slices.Clone(b.x.F32)
+		return slices.Clone(b.x.Float32().F32)
 	}
 	ids := b.InputIDs()
 	x := make([]float32, len(ids)*b.x.Cols)
@@ -533,12 +533,15 @@ func (b *Batch) Features() []float32 {
 	return x
 }
 
+// tableOf is a matrix as what rows are read from.
+func tableOf(m *dataset.Matrix) nn.Table { return nn.Table{F32: m.F32, F16: m.F16} }
+
 // allFeatures is the features of all nodes as the first layer's input.
 func allFeatures(f *nn.Fwd, ds *Dataset) *nn.Tensor {
 	if s := ds.S; s != nil && ds.X == nil {
 		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, &nn.Space{})
 	}
-	return f.Input(ds.Nodes(), ds.Features(), ds.X.F32, &nn.Space{})
+	return f.TableInput(tableOf(ds.X), ds.Nodes(), ds.Features(), &nn.Space{})
 }
 
 // Loss is the usual loss of a network's output for the batch: cross-entropy over

@@ -116,8 +116,15 @@ func (b *Backend) Alloc(n int) tensor.Buffer {
 
 // Free implements [tensor.Backend].
 func (b *Backend) Free(x tensor.Buffer) {
-	if m, ok := x.Dev.(*cuda.Buffer); ok && m != b.empty {
-		m.Free()
+	switch m := x.Dev.(type) {
+	case *cuda.Buffer:
+		if m != b.empty {
+			m.Free()
+		}
+	case *Memory: // of WrapHalf; others outlive a pass
+		if m.Half && m.own != nil && m.own != b.empty {
+			m.own.Free()
+		}
 	}
 }
 
@@ -129,6 +136,13 @@ func (b *Backend) Wrap(host []float32) tensor.Buffer {
 	x := b.Alloc(len(host))
 	b.Upload(x, host)
 	return x
+}
+
+// WrapHalf implements [tensor.Backend]: a new copy.
+func (b *Backend) WrapHalf(host []uint16) tensor.Buffer {
+	own := b.alloc(cuda.Activations, 2*len(host))
+	fail(cuda.CopyIn(b.s, own.Ptr, host))
+	return tensor.Buffer{Dev: &Memory{Ptr: own.Ptr, Half: true, own: own}, N: len(host)}
 }
 
 // Upload implements [tensor.Backend].

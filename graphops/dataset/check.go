@@ -300,17 +300,26 @@ func (d *Dataset) checkFeatures(r *reading) error {
 	if d.X == nil {
 		return nil
 	}
-	grain := max(1, 1<<16/d.X.Cols)
-	step := 256 * grain // rows between two looks at the context
-	for first := 0; first < d.X.Rows; first += step {
-		rows := min(step, d.X.Rows-first)
-		if err := r.next(4 * int64(rows) * int64(d.X.Cols)); err != nil {
+	const step = 1 << 24 // elements between two looks at the context
+	n, size := d.X.Rows*d.X.Cols, int64(4)
+	if d.X.Half() {
+		size = 2
+	}
+	for at := 0; at < n; at += step {
+		end := min(at+step, n)
+		if err := r.next(size * int64(end-at)); err != nil {
 			return err
 		}
-		at := first * d.X.Cols
-		if i := firstBad(d.X.F32[at:at+rows*d.X.Cols], 1<<16, func(x float32) bool { return !finite(x) }); i >= 0 {
-			i += at
-			return d.wrong(featuresFile, "row %d, column %d is %v; features must be finite", i/d.X.Cols, i%d.X.Cols, d.X.F32[i])
+		var bad int
+		if d.X.Half() {
+			const exponent = 0x7c00 // all ones in infinities and NaNs alone
+			bad = firstBad(d.X.F16[at:end], 1<<16, func(x uint16) bool { return x&exponent == exponent })
+		} else {
+			bad = firstBad(d.X.F32[at:end], 1<<16, func(x float32) bool { return !finite(x) })
+		}
+		if bad >= 0 {
+			row, col := (at+bad)/d.X.Cols, (at+bad)%d.X.Cols
+			return d.wrong(featuresFile, "row %d, column %d is %v; features must be finite", row, col, d.X.Row(row)[col])
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@
 //	indptr.npy         int64   [nodes+1]  in-edges of v: indptr[v] to indptr[v+1]
 //	indices.npy        int32   [edges]    their sources, ascending within a node
 //	weights.npy        float32 [edges]    of the edges, in the order of indices; optional
-//	features.npy       float32 [nodes, features] row-major; optional
+//	features.npy       float32 or float16 [nodes, features] row-major; optional
 //	labels.npy         int32   [nodes], -1 where unknown; optional
 //	split_NAME.npy     int32   [any] distinct node ids, for each split
 //
@@ -246,6 +246,9 @@ func (d *Dataset) String() string {
 		if d.S != nil {
 			s.WriteString(" (sparse)")
 		}
+		if d.X != nil && d.X.Half() {
+			s.WriteString(" (float16)")
+		}
 	}
 	if n := d.Classes(); n > 0 {
 		fmt.Fprintf(&s, ", %s classes", group(int64(n)))
@@ -282,7 +285,7 @@ func (d *Dataset) Bytes() int64 {
 		n += 8*int64(len(g.Indptr)) + 4*int64(len(g.Indices)) + 4*int64(max(len(g.Weights), len(d.W)))
 	}
 	if d.X != nil {
-		n += 4 * int64(len(d.X.F32))
+		n += 4*int64(len(d.X.F32)) + 2*int64(len(d.X.F16))
 	}
 	if s := d.S; s != nil {
 		n += 8*int64(len(s.Indptr)) + 4*int64(len(s.Indices)+len(s.Values))
@@ -319,16 +322,65 @@ func (d *Dataset) Close() error {
 	return errors.Join(errs...)
 }
 
-// Matrix is a [Rows, Cols] matrix of float32, row-major.
+// Matrix is a [Rows, Cols] matrix, row-major: of float32, or of float16 numbers,
+// which take half the memory and are converted to float32 as they are read.
 type Matrix struct {
 	Rows, Cols int
 	F32        []float32 // [Rows·Cols]
+	// F16 [Rows·Cols] are the elements as the bits of IEEE 754 binary16 numbers, and
+	// F32 is nil then: 11 significant bits, of at most 65504.
+	F16 []uint16
 }
 
-// Row is row i, in the matrix's own memory.
-func (m *Matrix) Row(i int) []float32 { return m.F32[i*m.Cols : (i+1)*m.Cols : (i+1)*m.Cols] }
+// Half tells whether the elements are float16.
+func (m *Matrix) Half() bool { return m.F16 != nil }
 
-// Gather copies the rows ids into dst [len(ids), Cols], on the given number of
+// Row is row i: in the matrix's own memory where the elements are float32, else
+// converted, in memory of its own.
+func (m *Matrix) Row(i int) []float32 {
+	lo, hi := i*m.Cols, (i+1)*m.Cols
+	if m.Half() {
+		row := make([]float32, m.Cols)
+		simd.FromHalf(row, m.F16[lo:hi])
+		return row
+	}
+	return m.F32[lo:hi:hi]
+}
+
+// Float32 is the matrix in float32: itself, or a converted copy.
+func (m *Matrix) Float32() *Matrix {
+	if !m.Half() {
+		return m
+	}
+	f := &Matrix{Rows: m.Rows, Cols: m.Cols, F32: make([]float32, len(m.F16))}
+	parallel.For(0, len(m.F16), 1<<16, func(lo, hi int) { simd.FromHalf(f.F32[lo:hi], m.F16[lo:hi]) })
+	return f
+}
+
+// Float16 is the matrix in float16, each element rounded to nearest, ties to even:
+// itself, or a converted copy. An element that no finite float16 is near to is an
+// error that names it.
+func (m *Matrix) Float16() (*Matrix, error) {
+	if m.Half() {
+		return m, nil
+	}
+	h := &Matrix{Rows: m.Rows, Cols: m.Cols, F16: make([]uint16, len(m.F32))}
+	return h, m.toHalf(h.F16, 0)
+}
+
+// toHalf converts the elements from at on.
+func (m *Matrix) toHalf(dst []uint16, at int) error {
+	src := m.F32[at : at+len(dst)]
+	bad := firstBad(src, 1<<16, func(x float32) bool { return !(x < 65520 && x > -65520) })
+	if bad >= 0 {
+		bad += at
+		return fmt.Errorf("features: row %d, column %d is %v, and a float16 holds numbers up to %d: scale the features or keep float32", bad/m.Cols, bad%m.Cols, m.F32[bad], simd.MaxHalf)
+	}
+	parallel.For(0, len(dst), 1<<16, func(lo, hi int) { simd.ToHalf(dst[lo:hi], src[lo:hi]) })
+	return nil
+}
+
+// Gather copies the rows ids into dst [len(ids), Cols] as float32, on the given number of
 // threads (0: GOMAXPROCS). Where ids is nil it copies the first rows, as many as
 // dst holds. It panics where dst has another size, and on an id outside the
 // matrix. Cost: one pass over the rows, prefetched.
@@ -345,9 +397,13 @@ func (m *Matrix) Gather(dst []float32, ids []int32, threads int) {
 	}
 	const far = 1 << 20           // 4 MiB, which no second-level cache holds
 	grain := max(1, 1<<14/m.Cols) // 64 KiB a chunk
-	table := simd.Rows{Data: m.F32, Stride: m.Cols}
+	table := simd.Rows{Data: m.F32, Half: m.F16, Stride: m.Cols}
 	parallel.For(threads, rows, grain, func(lo, hi int) {
-		if ids == nil {
+		switch {
+		case ids == nil && m.Half():
+			simd.FromHalf(dst[lo*m.Cols:hi*m.Cols], m.F16[lo*m.Cols:hi*m.Cols])
+			return
+		case ids == nil:
 			copy(dst[lo*m.Cols:hi*m.Cols], m.F32[lo*m.Cols:])
 			return
 		}

@@ -23,7 +23,7 @@ import (
 // stores them.
 type Digests struct {
 	Structure string `json:"structure"` // of indptr, indices and edge weights
-	Features  string `json:"features"`  // of the features, dense or sparse
+	Features  string `json:"features"`  // of the features, dense or sparse, float32 or float16
 	Labels    string `json:"labels"`    // of the labels, the number of classes and the metric
 	Splits    string `json:"splits"`    // of every split: its name and its ids in their order
 	Whole     string `json:"whole"`     // of the four above
@@ -172,7 +172,11 @@ func (d *Dataset) arrays() []array {
 		}
 	}
 	if d.X != nil {
-		parts = append(parts, array{featuresFile, npyFloat32, []int{d.X.Rows, d.X.Cols}, rawBytes(d.X.F32)})
+		a := array{featuresFile, npyFloat32, []int{d.X.Rows, d.X.Cols}, rawBytes(d.X.F32)}
+		if d.X.Half() {
+			a.dtype, a.body = npyFloat16, rawBytes(d.X.F16)
+		}
+		parts = append(parts, a)
 	}
 	if d.Y != nil {
 		parts = append(parts, array{labelsFile, npyInt32, []int{len(d.Y)}, rawBytes(d.Y)})

@@ -134,11 +134,32 @@ type WriteOptions struct {
 	Progress func(done, total int64)
 	// Checked says that d.Check has passed, so that it is not done again.
 	Checked bool
+	// FeatureType is how dense features are written: "f32", "f16" (half the bytes; a
+	// number that float16 cannot hold is an error), or "" for as they are. Sparse ones
+	// stay as they are.
+	FeatureType string
+}
+
+// CheckFeatureType is an error where name is no WriteOptions.FeatureType.
+func CheckFeatureType(name string) error {
+	switch name {
+	case "", "f32", "f16":
+		return nil
+	}
+	return fmt.Errorf("dataset: the feature type is %q; it is f32 or f16", name)
 }
 
 // WriteWith is Write with options. Nothing is left when ctx ends.
 func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) error {
 	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", dir, err) }
+	if err := CheckFeatureType(o.FeatureType); err != nil {
+		return fail(err)
+	}
+	if o.FeatureType == "f32" && d.X != nil && d.X.Half() {
+		wide := *d
+		wide.X = d.X.Float32()
+		d = &wide
+	}
 	parts, meta, err := d.sections()
 	if err != nil {
 		return fail(err)
@@ -149,8 +170,11 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) erro
 		}
 	}
 	var done, total int64
-	for _, part := range parts {
-		total += part.size()
+	for i := range parts {
+		if parts[i].name == featuresFile && o.FeatureType == "f16" && !d.X.Half() {
+			parts[i].narrow(d.X)
+		}
+		total += parts[i].size()
 	}
 	next := func(bytes int) error {
 		done += int64(bytes)
@@ -166,7 +190,8 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) erro
 		// The values may lie in mapped files of another dataset.
 		return mapped.Guard(func() error {
 			sums := map[string]string{}
-			for _, part := range parts {
+			for i := range parts {
+				part := &parts[i]
 				sum := newSummer(part.dtype, part.shape)
 				if err := part.write(filepath.Join(tmp, part.name), sum, next); err != nil {
 					return err
@@ -202,7 +227,7 @@ func writeMetadata(dir string, m storedMetadata, sums map[string]string, d *Data
 		return fmt.Errorf("%s has %d bytes, of at most %d: the dataset has too many splits", metadataFile, len(text), maxMetadata)
 	}
 	for try := 0; ; try++ {
-		if err := (section{name: metadataFile, head: append(text, '\n')}).write(path, nil, func(int) error { return nil }); err != nil {
+		if err := (&section{name: metadataFile, head: append(text, '\n')}).write(path, nil, func(int) error { return nil }); err != nil {
 			return err
 		}
 		info, err := os.Stat(path)
@@ -266,7 +291,7 @@ const writeStep = sumStep
 
 // write writes the section and syncs it, adds its elements to sum, unless that is nil,
 // while the disk works, and calls next with the bytes of each step, whose error ends it.
-func (s section) write(path string, sum *summer, next func(bytes int) error) (err error) {
+func (s *section) write(path string, sum *summer, next func(bytes int) error) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
@@ -275,15 +300,19 @@ func (s section) write(path string, sum *summer, next func(bytes int) error) (er
 	if _, err := f.Write(s.head); err != nil {
 		return err
 	}
-	for rest, bytes := s.body, len(s.head); ; bytes = 0 {
-		n := min(len(rest), writeStep)
-		if _, err := f.Write(rest[:n]); err != nil {
+	for at, bytes := 0, len(s.head); ; bytes = 0 {
+		n := min(s.bodySize()-at, writeStep)
+		part, err := s.piece(at, n)
+		if err != nil {
+			return err
+		}
+		if _, err := f.Write(part); err != nil {
 			return err
 		}
 		synced := make(chan error, 1)
 		go func() { synced <- f.Sync() }()
 		if sum != nil {
-			sum.add(rest[:n])
+			sum.add(part)
 		}
 		if err := <-synced; err != nil {
 			return err
@@ -291,7 +320,7 @@ func (s section) write(path string, sum *summer, next func(bytes int) error) (er
 		if err := next(bytes + n); err != nil {
 			return err
 		}
-		if rest = rest[n:]; len(rest) == 0 {
+		if at += n; at == s.bodySize() {
 			return nil
 		}
 	}

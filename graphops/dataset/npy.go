@@ -13,6 +13,7 @@ import (
 // The element types of a dataset's files; each is mapped as it is.
 var (
 	npyFloat32 = npy.Type{Kind: 'f', Size: 4}
+	npyFloat16 = npy.Type{Kind: 'f', Size: 2}
 	npyInt32   = npy.Type{Kind: 'i', Size: 4}
 	npyInt64   = npy.Type{Kind: 'i', Size: 8}
 	npyInt8    = npy.Type{Kind: 'i', Size: 1}
@@ -35,9 +36,9 @@ func parseNPY(file []byte) (npyArray, error) {
 	}
 	a := npyArray{dtype: h.Type, shape: h.Shape, data: file[h.Len:]}
 	switch h.Type {
-	case npyFloat32, npyInt32, npyInt64, npyInt8:
+	case npyFloat32, npyFloat16, npyInt32, npyInt64, npyInt8:
 	default:
-		return a, fmt.Errorf("the element type is %q; <f4 (float32), <i4 (int32), <i8 (int64) and |i1 (int8) are read", h.Type.Descr())
+		return a, fmt.Errorf("the element type is %q; <f4 (float32), <f2 (float16), <i4 (int32), <i8 (int64) and |i1 (int8) are read", h.Type.Descr())
 	}
 	if h.Fortran {
 		return a, errors.New("the array is in column-major (Fortran) order: write it with numpy.ascontiguousarray")
@@ -53,7 +54,7 @@ func parseNPY(file []byte) (npyArray, error) {
 
 // number is an element type that .npy files and memory have in common.
 type number interface {
-	~float32 | ~int32 | ~int64 | ~int8
+	~float32 | ~uint16 | ~int32 | ~int64 | ~int8
 }
 
 // view is data as a slice of T, in the same memory. The data must be aligned

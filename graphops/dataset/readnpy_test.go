@@ -15,7 +15,7 @@ import (
 func TestReadNPY(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.npy")
-	for _, x := range []Matrix{{2, 3, []float32{1, 2, 3, -4, 5, 6.5}}, {0, 4, []float32{}}} {
+	for _, x := range []Matrix{{Rows: 2, Cols: 3, F32: []float32{1, 2, 3, -4, 5, 6.5}}, {Rows: 0, Cols: 4, F32: []float32{}}} {
 		if err := WriteNPY(path, x.Rows, x.Cols, x.F32); err != nil {
 			t.Fatal(err)
 		}

@@ -52,9 +52,34 @@ type section struct {
 	body  []byte
 	dtype npy.Type // of an array
 	shape []int
+	half  *Matrix // body is what this becomes in float16, where that is not nil
 }
 
-func (s section) size() int64 { return int64(len(s.head) + len(s.body)) }
+// narrow makes the features float16.
+func (s *section) narrow(m *Matrix) {
+	s.dtype, s.half, s.body = npyFloat16, m, nil
+	s.head = npy.EncodeHeader(npyFloat16, s.shape...)
+}
+
+// piece is the bytes of the body from at on, n of them.
+func (s *section) piece(at, n int) ([]byte, error) {
+	if s.half == nil {
+		return s.body[at : at+n], nil
+	}
+	part := make([]uint16, n/2)
+	err := s.half.toHalf(part, at/2)
+	return rawBytes(part), err
+}
+
+// bodySize is the bytes of the body.
+func (s *section) bodySize() int {
+	if s.half != nil {
+		return 2 * len(s.half.F32)
+	}
+	return len(s.body)
+}
+
+func (s *section) size() int64 { return int64(len(s.head) + s.bodySize()) }
 
 // sections are the parts of d in the order in which they are written, but for the
 // metadata, which comes last, so that what was cut off has none.
@@ -68,7 +93,7 @@ func (d *Dataset) sections() (parts []section, meta Metadata, err error) {
 	meta = d.Meta
 	d.describe(&meta)
 	for _, a := range d.arrays() {
-		parts = append(parts, section{a.section, npy.EncodeHeader(a.dtype, a.shape...), a.body, a.dtype, a.shape})
+		parts = append(parts, section{name: a.section, head: npy.EncodeHeader(a.dtype, a.shape...), body: a.body, dtype: a.dtype, shape: a.shape})
 	}
 	return parts, meta, nil
 }
@@ -117,8 +142,10 @@ func (d *Dataset) checkShape() error {
 		return fmt.Errorf("%d rows of features for %d nodes", d.X.Rows, n)
 	case d.X != nil && d.X.Cols <= 0:
 		return fmt.Errorf("features of %d columns: set X to nil where there are none", d.X.Cols)
-	case d.X != nil && len(d.X.F32) != d.X.Rows*d.X.Cols:
-		return fmt.Errorf("%d feature values for [%d, %d]", len(d.X.F32), d.X.Rows, d.X.Cols)
+	case d.X != nil && d.X.F32 != nil && d.X.F16 != nil:
+		return errors.New("there are features in both X.F32 and X.F16: set one of them to nil")
+	case d.X != nil && max(len(d.X.F32), len(d.X.F16)) != d.X.Rows*d.X.Cols:
+		return fmt.Errorf("%d feature values for [%d, %d]", max(len(d.X.F32), len(d.X.F16)), d.X.Rows, d.X.Cols)
 	case d.X != nil && d.S != nil:
 		return errors.New("there are features in both X and S: set one of them to nil")
 	case d.S != nil && d.S.Rows != n:
@@ -340,10 +367,15 @@ func (d *Dataset) loadFeatures(src source) error {
 	if err != nil {
 		return err
 	}
-	if err := a.expect(label, []npy.Type{npyFloat32}, m.NumNodes, m.FeatureDim); err != nil {
+	if err := a.expect(label, []npy.Type{npyFloat32, npyFloat16}, m.NumNodes, m.FeatureDim); err != nil {
 		return err
 	}
-	d.X = &Matrix{Rows: m.NumNodes, Cols: m.FeatureDim, F32: view[float32](a.data)}
+	d.X = &Matrix{Rows: m.NumNodes, Cols: m.FeatureDim}
+	if a.dtype == npyFloat16 {
+		d.X.F16 = view[uint16](a.data)
+	} else {
+		d.X.F32 = view[float32](a.data)
+	}
 	return nil
 }
 

@@ -87,8 +87,16 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 	}
 	s.Graph.Weights = s.W
 	if d.X != nil {
-		s.X = &Matrix{Rows: len(ids), Cols: d.X.Cols, F32: make([]float32, len(ids)*d.X.Cols)}
-		d.X.Gather(s.X.F32, ids, 0)
+		s.X = &Matrix{Rows: len(ids), Cols: d.X.Cols}
+		if d.X.Half() {
+			s.X.F16 = make([]uint16, 0, len(ids)*d.X.Cols)
+			for _, v := range ids {
+				s.X.F16 = append(s.X.F16, d.X.F16[int(v)*d.X.Cols:][:d.X.Cols]...)
+			}
+		} else {
+			s.X.F32 = make([]float32, len(ids)*d.X.Cols)
+			d.X.Gather(s.X.F32, ids, 0)
+		}
 	}
 	if d.S != nil {
 		s.S = &Sparse{}

@@ -71,6 +71,7 @@ type (
 	Work   = tensor.Work
 	Param  = tensor.Param
 	Space  = tensor.Space
+	Table  = tensor.Table
 	Op     = tensor.Op
 	Block  = graphops.Block
 )

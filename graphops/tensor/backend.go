@@ -11,6 +11,7 @@ import (
 // indices lie in buffers too, as 32-bit words. It is a small value to copy.
 type Buffer struct {
 	Host []float32 // the memory, where the backend computes on the host
+	Half []uint16  // of [Backend.WrapHalf], in place of Host
 	Dev  any       // the backend's own handle elsewhere
 	Off  int       // first element within Dev
 	N    int       // elements
@@ -21,7 +22,10 @@ func HostBuffer(s []float32) Buffer { return Buffer{Host: s, N: len(s)} }
 
 // Slice is the elements [lo, hi) of the buffer, sharing its memory.
 func (b Buffer) Slice(lo, hi int) Buffer {
-	if b.Dev == nil {
+	switch {
+	case b.Half != nil:
+		b.Half = b.Half[lo:hi:hi]
+	case b.Dev == nil:
 		b.Host = b.Host[lo:hi:hi]
 	}
 	b.Off += lo
@@ -130,6 +134,9 @@ type Backend interface {
 	// Wrap is a buffer with the content of host memory, which neither side
 	// changes while the pass lasts: the memory itself on the CPU.
 	Wrap(host []float32) Buffer
+	// WrapHalf is Wrap for a table of float16, which only SpMMRows and GatherRows
+	// read: they compute what they would of the same numbers in float32.
+	WrapHalf(host []uint16) Buffer
 	// Upload and Download copy between host and backend; lengths are equal.
 	Upload(dst Buffer, src []float32)
 	Download(dst []float32, src Buffer)

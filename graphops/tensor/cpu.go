@@ -40,6 +40,8 @@ func (c *cpu) Free(Buffer) {}
 
 func (c *cpu) Wrap(host []float32) Buffer { return HostBuffer(host) }
 
+func (c *cpu) WrapHalf(host []uint16) Buffer { return Buffer{Half: host, N: len(host)} }
+
 func (c *cpu) Upload(dst Buffer, src []float32) { copy(dst.Host, src) }
 
 func (c *cpu) Download(dst []float32, src Buffer) { copy(dst, src.Host) }

@@ -31,7 +31,7 @@ func (c *cpu) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h
 
 // sumWeighted is SpMMWeighted of the rows of a table.
 func (c *cpu) sumWeighted(out []float32, b *graphops.Block, wts []float32, heads int, t *simd.Rows, cols int, acc bool) {
-	n, grain := cached(b.Indptr(), b.NumDst, cols, len(t.Data))
+	n, grain := cached(b.Indptr(), b.NumDst, cols, t.Len())
 	c.loop(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		o, first := out[lo*cols:hi*cols], int(b.Indptr()[lo]-b.Indptr()[0])

@@ -62,7 +62,7 @@ func sources(tr *graphops.Transposed, n int, t *simd.Rows, cols, lo, hi int) (fr
 // vector loops would read is not the matrix.
 func checkIDs(t *simd.Rows, ids []int32, cols int) {
 	if !t.Holds(ids, cols) {
-		panic(fmt.Sprintf("tensor: an edge of the block names a row that the matrix of %d elements, %d a row, has not", len(t.Data), t.Stride))
+		panic(fmt.Sprintf("tensor: an edge of the block names a row that the matrix of %d elements, %d a row, has not", t.Len(), t.Stride))
 	}
 }
 
@@ -94,7 +94,7 @@ func argRow(args []uint32, d, cols int) []uint32 {
 
 // sumSources is SpMM with op Sum or Mean, of the rows of a table.
 func (c *cpu) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, cols int) {
-	n, grain := cached(b.Indptr(), b.NumDst, cols, len(t.Data))
+	n, grain := cached(b.Indptr(), b.NumDst, cols, t.Len())
 	c.loop(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		simd.SumSegments(out[lo*cols:hi*cols], t, cols, b.Indptr()[lo:hi+1], ids, op == Mean, false)

@@ -102,8 +102,9 @@ func (f *Fwd) Close() {
 }
 
 // wrap is host memory as a buffer, for this pass.
-func (f *Fwd) wrap(host []float32) Buffer {
-	b := f.be.Wrap(host)
+func (f *Fwd) wrap(host []float32) Buffer { return f.forPass(f.be.Wrap(host)) }
+
+func (f *Fwd) forPass(b Buffer) Buffer {
 	if b.Dev != nil {
 		f.copies = append(f.copies, b)
 	}

@@ -21,6 +21,31 @@ func (r Rows) some(lo, hi int) Rows {
 	return r
 }
 
+// Table is a matrix in host memory that rows are taken from, row-major without gaps:
+// of float32, or of float16 numbers (IEEE 754 binary16) by their bits, which are
+// converted as they are read. Exactly one of the two is there, unless both are empty.
+type Table struct {
+	F32 []float32
+	F16 []uint16
+}
+
+func (t Table) size() int { return max(len(t.F32), len(t.F16)) }
+
+// first is the first n elements.
+func (t Table) first(n int) Table {
+	if t.F16 != nil {
+		return Table{F16: t.F16[:n]}
+	}
+	return Table{F32: t.F32[:n]}
+}
+
+func (f *Fwd) wrapTable(t Table) Buffer {
+	if t.F16 != nil {
+		return f.forPass(f.be.WrapHalf(t.F16))
+	}
+	return f.wrap(t.F32)
+}
+
 // RowsInput is an Input [len(rows), cols] given as rows of a table of cols columns:
 // row r is table[rows[r],:]. It is for the first layer's input, whose rows lie in
 // the features of all nodes: Aggregate reads them from there and Dst chooses among
@@ -30,13 +55,18 @@ func (r Rows) some(lo, hi int) Rows {
 //
 // It panics where a row is not in the table.
 func (f *Fwd) RowsInput(table []float32, cols int, rows []int32, sp *Space) *Tensor {
+	return f.TableRows(Table{F32: table}, cols, rows, sp)
+}
+
+// TableRows is RowsInput for a table of float32 or float16.
+func (f *Fwd) TableRows(table Table, cols int, rows []int32, sp *Space) *Tensor {
 	const op = "RowsInput"
 	if cols < 0 {
 		fail(op, "it cannot have %d columns", cols)
 	}
 	n := uint32(1 << 31)
 	if cols > 0 {
-		n = uint32(min(len(table)/cols, 1<<31-1))
+		n = uint32(min(table.size()/cols, 1<<31-1))
 	}
 	for i, r := range rows {
 		if uint32(r) >= n {
@@ -44,31 +74,60 @@ func (f *Fwd) RowsInput(table []float32, cols int, rows []int32, sp *Space) *Ten
 		}
 	}
 	checkSpace(op, sp, len(rows))
-	return f.rows(&rowsOf{f.wrap(table), Rows{N: len(rows), IDs: rows}}, cols, sp)
+	return f.rows(&rowsOf{f.wrapTable(table), Rows{N: len(rows), IDs: rows}}, cols, sp)
+}
+
+// TableInput is the first n rows of a table, of cols columns, as an Input [n, cols]:
+// with one of float32 [Fwd.Input], with one of float16 rows that are converted where
+// they are read.
+func (f *Fwd) TableInput(table Table, n, cols int, sp *Space) *Tensor {
+	const op = "TableInput"
+	if n < 0 || cols < 0 || table.size() < n*cols {
+		fail(op, "[%d,%d] needs %d elements but the table has %d", n, cols, n*cols, table.size())
+	}
+	table = table.first(n * cols)
+	if table.F16 == nil {
+		return f.Input(n, cols, table.F32, sp)
+	}
+	checkSpace(op, sp, n)
+	buf := f.wrapTable(table)
+	rows := Rows{N: n}
+	if buf.Dev != nil { // where rows go by ids
+		rows.IDs = make([]int32, n)
+		for i := range rows.IDs {
+			rows.IDs[i] = int32(i)
+		}
+	}
+	return f.rows(&rowsOf{buf, rows}, cols, sp)
 }
 
 // SourceRows is the RowsInput of a block's sources [b.NumSrc, cols]: row s is
 // table[b.SrcID(s),:], in the space of the sources. A block that was
 // sampled on a device has its ids there, where they are not checked.
 func (f *Fwd) SourceRows(table []float32, cols int, b *graphops.Block) *Tensor {
+	return f.SourceTable(Table{F32: table}, cols, b)
+}
+
+// SourceTable is SourceRows for a table of float32 or float16.
+func (f *Fwd) SourceTable(table Table, cols int, b *graphops.Block) *Tensor {
 	const op = "SourceRows"
 	sp := SrcSpace(b)
 	switch {
 	case sp.onDevice():
-		if cols < 0 || cols > 0 && len(table)%cols != 0 {
-			fail(op, "a table of %d elements has no %d columns", len(table), cols)
+		if cols < 0 || cols > 0 && table.size()%cols != 0 {
+			fail(op, "a table of %d elements has no %d columns", table.size(), cols)
 		}
 	case b.RowsAreNodes():
-		if cols < 0 || len(table) < b.NumSrc*cols {
-			fail(op, "[%d,%d] needs %d elements but the table has %d", b.NumSrc, cols, b.NumSrc*cols, len(table))
+		if cols < 0 || table.size() < b.NumSrc*cols {
+			fail(op, "[%d,%d] needs %d elements but the table has %d", b.NumSrc, cols, b.NumSrc*cols, table.size())
 		}
-		return f.Input(b.NumSrc, cols, table[:b.NumSrc*cols], sp)
+		return f.TableInput(table, b.NumSrc, cols, sp)
 	default:
-		x := f.RowsInput(table, cols, b.SrcIDs(), sp)
+		x := f.TableRows(table, cols, b.SrcIDs(), sp)
 		x.rowsOf.rows.Of = b
 		return x
 	}
-	return f.rows(&rowsOf{f.wrap(table), Rows{N: b.NumSrc, Of: b}}, cols, sp)
+	return f.rows(&rowsOf{f.wrapTable(table), Rows{N: b.NumSrc, Of: b}}, cols, sp)
 }
 
 // ids are the rows' ids in the host's memory.
@@ -96,18 +155,40 @@ func (f *Fwd) gather(x *Tensor) {
 	f.be.GatherRows(x.buf, r.table, r.rows, x.cols)
 }
 
+// tableOf is a buffer as a table whose rows are named by ids, or by their numbers from
+// rows.From on where there are none.
+func tableOf(table Buffer, rows Rows, cols int) simd.Rows {
+	ids := rows.ids()
+	if ids == nil {
+		table = table.Slice(rows.From*cols, (rows.From+rows.N)*cols)
+	}
+	return simd.Rows{Data: table.Host, Half: table.Half, Stride: cols, Via: ids}
+}
+
 func (c *cpu) GatherRows(out, table Buffer, rows Rows, cols int) {
-	t, ids := simd.Rows{Data: table.Host, Stride: cols}, rows.ids()
+	t := tableOf(table, rows, cols)
+	if t.Via == nil {
+		c.eachRow(rows.N, cols, func(lo, hi int) {
+			if t.Half != nil {
+				simd.FromHalf(out.Host[lo*cols:hi*cols], t.Half[lo*cols:hi*cols])
+			} else {
+				copy(out.Host[lo*cols:hi*cols], t.Data[lo*cols:hi*cols])
+			}
+		})
+		return
+	}
+	ids := t.Via
+	t.Via = nil
 	c.eachRow(rows.N, cols, func(lo, hi int) {
 		gatherRows(out.Host[lo*cols:hi*cols], &t, cols, ids[lo:hi], out.N)
 	})
 }
 
 func (c *cpu) SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows Rows, cols int) {
-	t := &simd.Rows{Data: table.Host, Stride: cols, Via: rows.ids()}
+	t := tableOf(table, rows, cols)
 	if w.N == 0 {
-		c.sumSources(op, out.Host, b, t, cols)
+		c.sumSources(op, out.Host, b, &t, cols)
 		return
 	}
-	c.sumWeighted(out.Host, b, weights(w), 1, t, cols, false)
+	c.sumWeighted(out.Host, b, weights(w), 1, &t, cols, false)
 }

@@ -127,6 +127,15 @@ func (e *edge) rows(cols, n int) {
 	for i := range w {
 		w[i] = 1
 	}
+	half := &Rows{Half: lend[uint16](e, 0, rows*cols), Stride: cols}
+	namedHalf := &Rows{Half: half.Half, Stride: cols, Via: via}
+	e.try("FromHalf", cols, func() { FromHalf(o, half.Half[:cols]) })
+	e.try("ToHalf", cols, func() { ToHalf(half.Half[:cols], o) })
+	for i, t := range []*Rows{half, namedHalf} {
+		e.try("SumRows of float16", cols, func() { SumRows(o, t, ids, n, 1, i > 0) })
+		e.try("WeightedSumRows of float16", cols, func() { WeightedSumRows(o, t, ids, n, w, 1, at, i > 0) })
+		e.try("GatherRows of float16", cols, func() { GatherRows(gathered, t, cols, ids) })
+	}
 	for _, on := range []bool{false, true} {
 		t := table
 		if on {

@@ -7,7 +7,11 @@ import (
 
 // Rows is a row-major table in memory that rows are taken from by number.
 type Rows struct {
-	Data   []float32
+	Data []float32
+	// Half, if set, are the elements as float16, and Data is not there. They are
+	// converted as they are read, so that results are those of the converted table.
+	// Sums and gathering take such a table, the others panic.
+	Half   []uint16
 	Stride int // elements from one row to the next
 	// Via, if set, says that row i is stored as row Via[i]: rows of a block's
 	// sources straight from the features of all nodes.
@@ -27,19 +31,40 @@ func (t *Rows) rows(cols int) int {
 	switch {
 	case t.Via != nil:
 		return len(t.Via)
-	case len(t.Data) < cols:
+	case t.Len() < cols:
 		return 0
 	case cols == 0 || t.Stride == 0:
 		return most
 	}
-	return min((len(t.Data)-cols)/t.Stride+1, most)
+	return min((t.Len()-cols)/t.Stride+1, most)
 }
 
+// Len is the number of elements of the table.
+func (t *Rows) Len() int { return max(len(t.Data), len(t.Half)) }
+
 func (t *Rows) row(id int32, cols int) []float32 {
+	if t.Half != nil {
+		panic("simd: a table of float16 is only summed and gathered")
+	}
 	if t.Via != nil {
 		id = t.Via[id]
 	}
 	return t.Data[int(id)*t.Stride:][:cols]
+}
+
+// part is the columns [lo, lo+n) of a row: the table's own memory, or buf where they
+// are converted.
+func (t *Rows) part(id int32, lo, n int, buf *[64]float32) []float32 {
+	if t.Half == nil {
+		return t.row(id, lo+n)[lo:]
+	}
+	if t.Via != nil {
+		id = t.Via[id]
+	}
+	for i, h := range t.Half[int(id)*t.Stride+lo:][:n] {
+		buf[i] = halfToFloat(h)
+	}
+	return buf[:n]
 }
 
 // via is the address of Via, nil where there is none.
@@ -95,10 +120,13 @@ func SumRows(o []float32, t *Rows, ids []int32, n int, w float32, acc bool) {
 	case n == 0 && !acc:
 		clear(o)
 	case n == 0 || len(o) == 0:
-	case !sumRows(&o[0], &t.Data[0], t.Stride, &ids[0], n, len(ids), distance(len(o)), len(o), asInt(acc), w, t.via()):
+	case t.Half == nil && sumRows(&o[0], &t.Data[0], t.Stride, &ids[0], n, len(ids), distance(len(o)), len(o), asInt(acc), w, t.via()):
+	case t.Half != nil && sumHalfRows(&o[0], &t.Half[0], t.Stride, &ids[0], n, len(ids), distance(len(o)), len(o), asInt(acc), w, t.via()):
+	default:
+		var buf [64]float32
 		sumRowsGo(o, acc, func(sum []float32, lo int) {
 			for _, id := range ids[:n] {
-				for i, v := range t.row(id, lo+len(sum))[lo:] {
+				for i, v := range t.part(id, lo, len(sum), &buf) {
 					sum[i] += v
 				}
 			}
@@ -146,7 +174,10 @@ func WeightedSumRows(o []float32, t *Rows, ids []int32, n int, w []float32, step
 	case n == 0 && !acc:
 		clear(o)
 	case n == 0 || len(o) == 0:
-	case !weightedSumRows(&o[0], &t.Data[0], t.Stride, &ids[0], n, len(ids), distance(len(o)), len(o), asInt(acc), &w[0], step, pos, t.via()):
+	case t.Half == nil && weightedSumRows(&o[0], &t.Data[0], t.Stride, &ids[0], n, len(ids), distance(len(o)), len(o), asInt(acc), &w[0], step, pos, t.via()):
+	case t.Half != nil && weightedSumHalfRows(&o[0], &t.Half[0], t.Stride, &ids[0], n, len(ids), distance(len(o)), len(o), asInt(acc), &w[0], step, pos, t.via()):
+	default:
+		var buf [64]float32
 		sumRowsGo(o, acc, func(sum []float32, lo int) {
 			for i, id := range ids[:n] {
 				if at != nil {
@@ -156,7 +187,7 @@ func WeightedSumRows(o []float32, t *Rows, ids []int32, n int, w []float32, step
 				if v == 0 {
 					continue
 				}
-				for c, x := range t.row(id, lo+len(sum))[lo:] {
+				for c, x := range t.part(id, lo, len(sum), &buf) {
 					sum[c] += float32(v * x)
 				}
 			}
@@ -237,7 +268,15 @@ func MaxRows(o []float32, arg []uint32, t *Rows, ids []int32, n int, first uint3
 func GatherRows(dst []float32, t *Rows, cols int, ids []int32) {
 	checkGather("GatherRows", dst, t, cols, ids)
 	n := len(ids)
-	if len(dst) == 0 || gatherRows(&dst[0], &t.Data[0], t.Stride, &ids[0], n, n, distance(cols), cols, cols, t.via()) {
+	switch {
+	case len(dst) == 0:
+		return
+	case t.Half != nil:
+		if !gatherHalfRows(&dst[0], &t.Half[0], t.Stride, &ids[0], n, n, distance(cols), cols, cols, t.via()) {
+			gatherHalfGo(dst, t, cols, ids)
+		}
+		return
+	case gatherRows(&dst[0], &t.Data[0], t.Stride, &ids[0], n, n, distance(cols), cols, cols, t.via()):
 		return
 	}
 	for i, id := range ids {
@@ -252,11 +291,20 @@ func GatherRowsFar(dst []float32, t *Rows, cols int, ids []int32) {
 	checkGather("GatherRowsFar", dst, t, cols, ids)
 	const line = 64
 	n := len(ids)
-	if len(dst) == 0 || cols%(line/4) == 0 && uintptr(unsafe.Pointer(&dst[0]))%line == 0 &&
+	if len(dst) == 0 || t.Half == nil && cols%(line/4) == 0 && uintptr(unsafe.Pointer(&dst[0]))%line == 0 &&
 		gatherRowsFar(&dst[0], &t.Data[0], t.Stride, &ids[0], n, n, distance(cols), cols, cols, t.via()) {
 		return
 	}
 	GatherRows(dst, t, cols, ids)
+}
+
+func gatherHalfGo(dst []float32, t *Rows, cols int, ids []int32) {
+	for i, id := range ids {
+		if t.Via != nil {
+			id = t.Via[id]
+		}
+		FromHalf(dst[i*cols:(i+1)*cols], t.Half[int(id)*t.Stride:][:cols])
+	}
 }
 
 func checkGather(op string, dst []float32, t *Rows, cols int, ids []int32) {

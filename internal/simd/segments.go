@@ -37,7 +37,7 @@ func noSums(o []float32, n int, acc bool) bool {
 
 // ahead is the distance to prefetch rows of the table at, 0 for not at all.
 func (t *Rows) ahead(cols int) int {
-	if len(t.Data) <= narrowTable {
+	if t.Len() <= narrowTable {
 		return 0
 	}
 	return distance(cols)
@@ -62,7 +62,7 @@ func SumSegments(o []float32, t *Rows, cols int, indptr []int64, ids []int32, me
 	switch {
 	case noSums(o, n, acc):
 		return
-	case t.Via == nil && cols <= segmentCols() &&
+	case t.Half == nil && t.Via == nil && cols <= segmentCols() &&
 		sumSegments(&o[0], &t.Data[0], t.Stride, &ids[0], &indptr[0], rows, len(ids), t.ahead(cols), cols, asInt(acc), asInt(mean)):
 		return
 	}
@@ -92,7 +92,7 @@ func WeightedSumSegments(o []float32, t *Rows, cols int, indptr []int64, ids []i
 	switch {
 	case noSums(o, n, acc):
 		return
-	case t.Via != nil || cols > segmentCols():
+	case t.Half != nil || t.Via != nil || cols > segmentCols():
 	case at == nil && weightedSegments(&o[0], &t.Data[0], t.Stride, &ids[0], &indptr[0], rows, len(ids), t.ahead(cols), cols, asInt(acc), &w[0]):
 		return
 	case at != nil && weightedSegmentsAt(&o[0], &t.Data[0], t.Stride, &ids[0], &indptr[0], rows, len(ids), t.ahead(cols), cols, asInt(acc), &w[0], &at[0]):

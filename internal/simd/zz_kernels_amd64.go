@@ -742,6 +742,46 @@ func weightedSumRowsAVX512(o, data *float32, stride int, ids *int32, n, total, d
 //go:noescape
 func weightedSumRowsAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols, acc int, w *float32, step int, at, via *int32)
 
+// sumHalfRows runs the vector kernel of the path in use: it does what sumRows does for a table of float16.
+// It tells whether there is one.
+func sumHalfRows(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, acc int, w float32, via *int32) bool {
+	switch path {
+	case AVX512:
+		sumHalfRowsAVX512(o, data, stride, ids, n, total, dist, cols, acc, w, via)
+	case AVX2:
+		sumHalfRowsAVX2(o, data, stride, ids, n, total, dist, cols, acc, w, via)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func sumHalfRowsAVX512(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, acc int, w float32, via *int32)
+
+//go:noescape
+func sumHalfRowsAVX2(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, acc int, w float32, via *int32)
+
+// weightedSumHalfRows runs the vector kernel of the path in use: it does what weightedSumRows does for a table of float16.
+// It tells whether there is one.
+func weightedSumHalfRows(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, acc int, w *float32, step int, at, via *int32) bool {
+	switch path {
+	case AVX512:
+		weightedSumHalfRowsAVX512(o, data, stride, ids, n, total, dist, cols, acc, w, step, at, via)
+	case AVX2:
+		weightedSumHalfRowsAVX2(o, data, stride, ids, n, total, dist, cols, acc, w, step, at, via)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func weightedSumHalfRowsAVX512(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, acc int, w *float32, step int, at, via *int32)
+
+//go:noescape
+func weightedSumHalfRowsAVX2(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, acc int, w *float32, step int, at, via *int32)
+
 // maxRows runs the vector kernel of the path in use: it computes o = the greatest of the rows, for n > 0; see MaxRows.
 // It tells whether there is one.
 func maxRows(o, data *float32, stride int, ids *int32, n, total, dist, cols int) bool {
@@ -841,6 +881,46 @@ func gatherRowsFarAVX512(o, data *float32, stride int, ids *int32, n, total, dis
 
 //go:noescape
 func gatherRowsFarAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols, step int, via *int32)
+
+// gatherHalfRows runs the vector kernel of the path in use: it does what gatherRows does from a table of float16.
+// It tells whether there is one.
+func gatherHalfRows(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, step int, via *int32) bool {
+	switch path {
+	case AVX512:
+		gatherHalfRowsAVX512(o, data, stride, ids, n, total, dist, cols, step, via)
+	case AVX2:
+		gatherHalfRowsAVX2(o, data, stride, ids, n, total, dist, cols, step, via)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func gatherHalfRowsAVX512(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, step int, via *int32)
+
+//go:noescape
+func gatherHalfRowsAVX2(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, step int, via *int32)
+
+// fromHalf16 runs the vector kernel of the path in use: it converts n float16 to float32; n is a multiple of 16.
+// It tells whether there is one.
+func fromHalf16(dst *float32, src *uint16, n int) bool {
+	switch path {
+	case AVX512:
+		fromHalf16AVX512(dst, src, n)
+	case AVX2:
+		fromHalf16AVX2(dst, src, n)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func fromHalf16AVX512(dst *float32, src *uint16, n int)
+
+//go:noescape
+func fromHalf16AVX2(dst *float32, src *uint16, n int)
 
 // sumSegments runs the vector kernel of the path in use: it computes o = Σ rows, or their mean, for each segment; see SumSegments.
 // It tells whether there is one.

@@ -94,6 +94,14 @@ func weightedSumRows(_ *float32, _ *float32, _ int, _ *int32, _ int, _ int, _ in
 	return false
 }
 
+func sumHalfRows(_ *float32, _ *uint16, _ int, _ *int32, _ int, _ int, _ int, _ int, _ int, _ float32, _ *int32) bool {
+	return false
+}
+
+func weightedSumHalfRows(_ *float32, _ *uint16, _ int, _ *int32, _ int, _ int, _ int, _ int, _ int, _ *float32, _ int, _ *int32, _ *int32) bool {
+	return false
+}
+
 func maxRows(_ *float32, _ *float32, _ int, _ *int32, _ int, _ int, _ int, _ int) bool { return false }
 
 func maxRowsArg(_ *float32, _ *float32, _ int, _ *int32, _ int, _ int, _ int, _ int, _ *uint32, _ uint32) bool {
@@ -111,6 +119,12 @@ func gatherRows(_ *float32, _ *float32, _ int, _ *int32, _ int, _ int, _ int, _ 
 func gatherRowsFar(_ *float32, _ *float32, _ int, _ *int32, _ int, _ int, _ int, _ int, _ int, _ *int32) bool {
 	return false
 }
+
+func gatherHalfRows(_ *float32, _ *uint16, _ int, _ *int32, _ int, _ int, _ int, _ int, _ int, _ *int32) bool {
+	return false
+}
+
+func fromHalf16(_ *float32, _ *uint16, _ int) bool { return false }
 
 func sumSegments(_ *float32, _ *float32, _ int, _ *int32, _ *int64, _ int, _ int, _ int, _ int, _ int, _ int) bool {
 	return false

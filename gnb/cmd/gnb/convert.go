@@ -37,6 +37,7 @@ func runConvert(ctx context.Context, args []string, out *output) error {
 	fs.StringVar(&o.Name, "name", "", "`name` of the dataset: which one, where a folder holds several (default that of SRC)")
 	fs.BoolVar(&o.Undirected, "undirected", false, "add the opposite of every edge")
 	fs.StringVar(&o.Features, "features", "", "features instead of SRC's: `FILE.npy` [nodes, any], one-hot:FILE.csv (class ids, a line for each node) or random:DIM")
+	fs.StringVar(&o.FeatureType, "feature-type", "", "`type` of dense features on disk: f32 or f16 (default as read)")
 	fs.BoolVar(&o.LargestComponent, "largest-component", false, "keep only the nodes of the largest connected component, numbered anew")
 	fs.BoolVar(&o.Relabel, "relabel", false, "number the nodes of an edge list anew, by ascending id")
 	fs.BoolVar(&o.OverlappingSplits, "overlapping-splits", false, "permit nodes in two of train, val and test")

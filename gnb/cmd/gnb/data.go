@@ -14,6 +14,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 		return runConvert(ctx, args, out)
 	}
 	fs := out.flags("list|get|info|check|generate|convert [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info shows what a dataset is; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs: gnb data convert --help.`)
+	featureType := fs.String("feature-type", "", "`type` of the features that generate writes: f32 or f16")
 	rest, err := out.parse(fs, args, 1, 3)
 	if err != nil {
 		return err
@@ -22,6 +23,8 @@ func runData(ctx context.Context, args []string, out *output) error {
 	switch {
 	case want == 0:
 		return usagef("there is no data command %q; it is list, get, info, check, generate or convert", rest[0])
+	case *featureType != "" && rest[0] != "generate":
+		return usagef("--feature-type is for data generate and data convert; data %s writes no features", rest[0])
 	case len(rest) != want:
 		return usagef("data %s takes %s after its name, and got %d", rest[0], plural(want-1, "argument"), len(rest)-1)
 	}
@@ -48,7 +51,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 		out.printf("%s\nchecked in %.2f s: nothing is wrong with it\n", ds, time.Since(start).Seconds())
 	case "generate":
 		report, end := progress(out)
-		err := dataset.WriteWith(ctx, rest[2], ds, dataset.WriteOptions{Progress: func(done, total int64) { report("write "+rest[2], "B", done, total) }})
+		err := dataset.WriteWith(ctx, rest[2], ds, dataset.WriteOptions{Progress: func(done, total int64) { report("write "+rest[2], "B", done, total) }, FeatureType: *featureType})
 		end()
 		if err != nil {
 			return err

@@ -68,6 +68,8 @@ type Options struct {
 	// with a line of class ids for each node, each of which becomes a 1 in the
 	// block of columns of its place in the line; "random:DIM".
 	Features string
+	// FeatureType is how dense features are written: [dataset.WriteOptions].
+	FeatureType string
 	// LargestComponent keeps only the nodes of the largest connected component
 	// ([dataset.LargestComponent]), numbered anew by ascending id. Random splits are
 	// drawn among them.
@@ -186,6 +188,9 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	if err := checkFeatures(o.Features); err != nil {
 		return Stats{}, err
 	}
+	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
+		return Stats{}, errorf("--feature-type: %w", err)
+	}
 	if _, err := os.Lstat(dst); err == nil {
 		return Stats{}, errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
 	}
@@ -204,7 +209,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		return Stats{}, err
 	}
 	defer d.Close()
-	if err := dataset.WriteWith(ctx, dst, d, dataset.WriteOptions{Progress: o.stage("write"), Checked: true}); err != nil {
+	if err := dataset.WriteWith(ctx, dst, d, dataset.WriteOptions{Progress: o.stage("write"), Checked: true, FeatureType: o.FeatureType}); err != nil {
 		return Stats{}, err
 	}
 	if o.Progress != nil && o.Finish == nil {

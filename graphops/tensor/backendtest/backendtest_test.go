@@ -41,6 +41,9 @@ func host(b tensor.Buffer) tensor.Buffer {
 	if b.Dev == nil {
 		return tensor.Buffer{}
 	}
+	if half, ok := b.Dev.(*[]uint16); ok {
+		return tensor.Buffer{Half: (*half)[b.Off : b.Off+b.N], N: b.N}
+	}
 	return tensor.HostBuffer((*b.Dev.(*[]float32))[b.Off : b.Off+b.N])
 }
 
@@ -51,7 +54,15 @@ func (d device) Alloc(n int) tensor.Buffer {
 	return tensor.Buffer{Dev: &mem, N: n}
 }
 
-func (d device) Free(b tensor.Buffer) { clear(host(b).Host) }
+func (d device) Free(b tensor.Buffer) {
+	clear(host(b).Host)
+	clear(host(b).Half)
+}
+
+func (d device) WrapHalf(h []uint16) tensor.Buffer {
+	mem := slices.Clone(h)
+	return tensor.Buffer{Dev: &mem, N: len(h)}
+}
 
 func (d device) Wrap(h []float32) tensor.Buffer {
 	b := d.Alloc(len(h))

@@ -30,6 +30,7 @@ type rows struct {
 	most      int      // vectors of a block, if fewer than fit
 	outMoves  bool     // item moves the output on
 	beside    string   // the register that takes a row to that of another table
+	half      bool     // the table is of float16; loads need two temps at the end
 
 	setup  func(a *asm)              // once a block
 	begin  func(a *asm, b block)     // before the first row
@@ -50,12 +51,20 @@ func (b block) temp(a *asm, k int) string   { return a.v(b.most*b.per + k) }
 func (b block) tail(j int) bool             { return j == b.nv-1 }
 
 func (k rows) write(a *asm) {
-	params := append([]string{"o *float32", "data *float32", "stride int", "ids *int32", "n int", "total int", "dist int", "cols int"}, k.extra...)
+	element, shift := "float32", 2
+	if k.half {
+		element, shift = "uint16", 1
+	}
+	params := append([]string{"o *float32", "data *" + element, "stride int", "ids *int32", "n int", "total int", "dist int", "cols int"}, k.extra...)
 	if k.via {
 		params = append(params, "via *int32")
 	}
 	a.fn(k.name, k.doc, params...)
-	most := (a.regs - 1 - k.temps) / k.perVector
+	reserved := 1
+	if k.half {
+		reserved = a.halfReserved()
+	}
+	most := (a.regs - reserved - k.temps) / k.perVector
 	if k.most > 0 {
 		most = min(most, k.most)
 	}
@@ -66,7 +75,7 @@ func (k rows) write(a *asm) {
 	a.op("MOVQ %s, %s", a.arg("o"), rOut)
 	a.op("MOVQ %s, %s", a.arg("data"), rData)
 	a.op("MOVQ %s, %s", a.arg("stride"), rStride)
-	a.op("SHLQ $2, %s", rStride)
+	a.op("SHLQ $%d, %s", shift, rStride)
 	if k.via {
 		a.op("MOVQ %s, %s", a.arg("via"), rVia)
 	}
@@ -78,8 +87,11 @@ func (k rows) write(a *asm) {
 	a.op("MOVQ $%d, AX", most*a.lanes)
 	a.op("CMPQ BX, AX")
 	a.op("CMOVQGT AX, BX")
-	a.op("LEAQ -4(BX*4), %s", rEnd)
+	a.op("LEAQ -%[1]d(BX*%[1]d), %[2]s", 1<<shift, rEnd)
 	columnTail(a)
+	if k.half {
+		a.halfTail()
+	}
 	if k.setup != nil {
 		k.setup(a)
 	}
@@ -101,10 +113,10 @@ func (k rows) write(a *asm) {
 		a.at(again)
 		a.rowAt(rIDs, rRow, k.via)
 		a.rowAt(rNext, rAhead, k.via)
-		a.prefetchRow(nv)
+		a.prefetchRow(nv * a.lanes << shift)
 		if k.beside != "" {
 			a.op("ADDQ %s, %s", k.beside, rAhead)
-			a.prefetchRow(nv)
+			a.prefetchRow(nv * a.lanes << shift)
 		}
 		advance(a, rNext, rLast)
 		done := a.label("done")
@@ -131,10 +143,13 @@ func (k rows) write(a *asm) {
 		a.op("MOVQ %s, AX", a.arg("data"))
 		a.op("NEGQ AX")
 		a.op("ADDQ %s, AX", rData)
+		if k.half {
+			a.op("SHLQ $1, AX")
+		}
 		a.op("ADDQ AX, %s", rOut)
 	}
 	a.op("ADDQ $%d, %s", most*a.bytes(), rOut)
-	a.op("ADDQ $%d, %s", most*a.bytes(), rData)
+	a.op("ADDQ $%d, %s", most*a.lanes<<shift, rData)
 	a.op("SUBQ $%d, %s", most*a.lanes, a.arg("cols"))
 	a.op("JGT %s", whole)
 	if k.close != nil {
@@ -143,9 +158,9 @@ func (k rows) write(a *asm) {
 	a.ret()
 }
 
-// prefetchRow asks for nv vectors at rAhead, which may begin within a line.
-func (a *asm) prefetchRow(nv int) {
-	for off := 0; off < nv*a.bytes(); off += 64 {
+// prefetchRow asks for so many bytes at rAhead, which may begin within a line.
+func (a *asm) prefetchRow(bytes int) {
+	for off := 0; off < bytes; off += 64 {
 		a.op("PREFETCHT0 %d(%s)", off, rAhead)
 	}
 	a.op("PREFETCHT0 (%s)(%s*1)", rAhead, rEnd)
@@ -228,58 +243,10 @@ func difference(a *asm, name, from, reg string) {
 }
 
 func rowKernels(a *asm) {
-	rows{
-		name: "sumRows", doc: "computes o = w·Σ rows; see SumRows.", extra: []string{"acc int", "w float32"},
-		via: true, perVector: 1, temps: 1,
-		begin: zeroAll,
-		item: func(a *asm, b block) {
-			for j := range b.nv {
-				a.addMem(column(a, j, rRow), b.reg(a, j, 0), b.temp(a, 0), b.tail(j))
-			}
-		},
-		finish: finishSum(true),
-	}.write(a)
-
-	rows{
-		name: "weightedSumRows", doc: "computes o = Σ weight·row; see WeightedSumRows.",
-		extra: []string{"acc int", "w *float32", "step int", "at *int32"}, via: true, perVector: 1, temps: 2,
-		setup: func(a *asm) {
-			a.op("MOVQ %s, R13", a.arg("w"))
-			a.op("MOVQ R13, CX")
-			difference(a, "at", rIDs, "R14")
-		},
-		begin: zeroAll,
-		skip: func(a *asm, next string) {
-			along := a.label("along")
-			a.op("CMPQ %s, $0", a.arg("at"))
-			a.op("JEQ %s", along)
-			a.op("MOVL (%s)(R14*1), CX", rIDs)
-			a.op("IMULQ %s, CX", a.arg("step"))
-			a.op("LEAQ (R13)(CX*4), CX")
-			a.at(along)
-			a.op("MOVL (CX), BX")
-			a.op("ADDL BX, BX") // the sign goes: 0 for both zeros
-			a.op("JZ %s", next)
-		},
-		item: func(a *asm, b block) {
-			w, t := b.temp(a, 0), b.temp(a, 1)
-			a.op("VBROADCASTSS (CX), %s", w)
-			for j := range b.nv {
-				if b.tail(j) {
-					a.load(column(a, j, rRow), t, true)
-					a.op("VMULPS %s, %s, %s", t, w, t)
-				} else {
-					a.op("VMULPS %s, %s, %s", column(a, j, rRow), w, t)
-				}
-				a.op("VADDPS %s, %s, %s", t, b.reg(a, j, 0), b.reg(a, j, 0))
-			}
-		},
-		after: func(a *asm) {
-			a.op("MOVQ %s, BX", a.arg("step"))
-			a.op("LEAQ (CX)(BX*4), CX")
-		},
-		finish: finishSum(false),
-	}.write(a)
+	sumOfRows(a, "sumRows", "computes o = w·Σ rows; see SumRows.", false)
+	weightedSumOfRows(a, "weightedSumRows", "computes o = Σ weight·row; see WeightedSumRows.", false)
+	sumOfRows(a, "sumHalfRows", "does what sumRows does for a table of float16.", true)
+	weightedSumOfRows(a, "weightedSumHalfRows", "does what weightedSumRows does for a table of float16.", true)
 
 	maxKernel(a, "maxRows", "computes o = the greatest of the rows, for n > 0; see MaxRows.", false)
 	maxKernel(a, "maxRowsArg", "does what maxRows does, and sets arg to the number of the row, counted from first.", true)
@@ -318,21 +285,102 @@ func rowKernels(a *asm) {
 		finish: finishSum(false),
 	}.write(a)
 
-	gather(a, "gatherRows", "copies the rows to o, step elements apart; see GatherRows.", false)
-	gather(a, "gatherRowsFar", "does what gatherRows does, past the caches: o and cols are whole vectors.", true)
+	gather(a, "gatherRows", "copies the rows to o, step elements apart; see GatherRows.", false, false)
+	gather(a, "gatherRowsFar", "does what gatherRows does, past the caches: o and cols are whole vectors.", true, false)
+	gather(a, "gatherHalfRows", "does what gatherRows does from a table of float16.", false, true)
+	fromHalfKernel(a)
 }
 
-func gather(a *asm, name, doc string, far bool) {
-	rows{
+func sumOfRows(a *asm, name, doc string, half bool) {
+	k := rows{
+		name: name, doc: doc, extra: []string{"acc int", "w float32"},
+		via: true, perVector: 1, temps: 1, half: half,
+		begin: zeroAll,
+		item: func(a *asm, b block) {
+			for j := range b.nv {
+				if half {
+					t := b.temp(a, 1)
+					a.loadHalf(rRow, j, t, b.temp(a, 2), b.tail(j))
+					a.op("VADDPS %s, %s, %s", t, b.reg(a, j, 0), b.reg(a, j, 0))
+				} else {
+					a.addMem(column(a, j, rRow), b.reg(a, j, 0), b.temp(a, 0), b.tail(j))
+				}
+			}
+		},
+		finish: finishSum(true),
+	}
+	if half {
+		k.temps += 2
+	}
+	k.write(a)
+}
+
+func weightedSumOfRows(a *asm, name, doc string, half bool) {
+	k := rows{
+		name: name, doc: doc, half: half,
+		extra: []string{"acc int", "w *float32", "step int", "at *int32"}, via: true, perVector: 1, temps: 2,
+		setup: func(a *asm) {
+			a.op("MOVQ %s, R13", a.arg("w"))
+			a.op("MOVQ R13, CX")
+			difference(a, "at", rIDs, "R14")
+		},
+		begin: zeroAll,
+		skip: func(a *asm, next string) {
+			along := a.label("along")
+			a.op("CMPQ %s, $0", a.arg("at"))
+			a.op("JEQ %s", along)
+			a.op("MOVL (%s)(R14*1), CX", rIDs)
+			a.op("IMULQ %s, CX", a.arg("step"))
+			a.op("LEAQ (R13)(CX*4), CX")
+			a.at(along)
+			a.op("MOVL (CX), BX")
+			a.op("ADDL BX, BX") // the sign goes: 0 for both zeros
+			a.op("JZ %s", next)
+		},
+		item: func(a *asm, b block) {
+			w, t := b.temp(a, 0), b.temp(a, 1)
+			a.op("VBROADCASTSS (CX), %s", w)
+			for j := range b.nv {
+				switch {
+				case half:
+					a.loadHalf(rRow, j, t, b.temp(a, 2), b.tail(j))
+					a.op("VMULPS %s, %s, %s", t, w, t)
+				case b.tail(j):
+					a.load(column(a, j, rRow), t, true)
+					a.op("VMULPS %s, %s, %s", t, w, t)
+				default:
+					a.op("VMULPS %s, %s, %s", column(a, j, rRow), w, t)
+				}
+				a.op("VADDPS %s, %s, %s", t, b.reg(a, j, 0), b.reg(a, j, 0))
+			}
+		},
+		after: func(a *asm) {
+			a.op("MOVQ %s, BX", a.arg("step"))
+			a.op("LEAQ (CX)(BX*4), CX")
+		},
+		finish: finishSum(false),
+	}
+	if half {
+		k.temps++
+	}
+	k.write(a)
+}
+
+func gather(a *asm, name, doc string, far, half bool) {
+	k := rows{
 		name: name, doc: doc, extra: []string{"step int"},
-		via: true, perVector: 1, temps: 0, most: 16, outMoves: true,
+		via: true, perVector: 1, temps: 0, most: 16, outMoves: true, half: half,
 		setup: func(a *asm) {
 			a.op("MOVQ %s, R13", a.arg("step"))
 			a.op("SHLQ $2, R13")
 		},
 		item: func(a *asm, b block) {
 			for j := range b.nv {
-				a.load(column(a, j, rRow), b.reg(a, j, 0), b.tail(j) && !far)
+				if half {
+					a.loadHalf(rRow, j, b.reg(a, j, 0), b.temp(a, 0), b.tail(j))
+				} else {
+					a.load(column(a, j, rRow), b.reg(a, j, 0), b.tail(j) && !far)
+				}
 			}
 			for j := range b.nv {
 				if far {
@@ -348,7 +396,11 @@ func gather(a *asm, name, doc string, far bool) {
 				a.op("SFENCE")
 			}
 		},
-	}.write(a)
+	}
+	if half {
+		k.temps = 1
+	}
+	k.write(a)
 }
 
 func maxKernel(a *asm, name, doc string, arg bool) {

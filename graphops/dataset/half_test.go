@@ -1,0 +1,151 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Features written as float16 take half the bytes and are, rounded once, those that
+// were given; what is read, gathered, checked and written again is the same.
+func TestHalfFeatures(t *testing.T) {
+	ownHome(t)
+	d, err := Planted(PlantedOptions{Nodes: 3000, Features: 37})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "half")
+	if err := WriteWith(t.Context(), dir, d, WriteOptions{FeatureType: "f16"}); err != nil {
+		t.Fatal(err)
+	}
+	half := open(t, dir)
+	want, err := d.X.Float16()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !half.X.Half() || !slices.Equal(half.X.F16, want.F16) || half.X.F32 != nil || half.Features() != 37 {
+		t.Fatalf("%s: the features are not those rounded", half)
+	}
+	if !strings.Contains(half.String(), "37 features (float16)") {
+		t.Errorf("%s", half)
+	}
+	if saved := d.Bytes() - half.Bytes(); saved != 2*3000*37 {
+		t.Errorf("float16 saves %d bytes of %d", saved, 4*3000*37)
+	}
+	info, err := os.Stat(filepath.Join(dir, featuresFile))
+	if err != nil || info.Size() > 2*3000*37+200 {
+		t.Errorf("the file has %d bytes, %v", info.Size(), err)
+	}
+	wide := half.X.Float32()
+	for i, x := range wide.F32 {
+		if y := d.X.F32[i]; math.Abs(float64(x-y)) > math.Abs(float64(y))/2048+0x1p-25 {
+			t.Fatalf("element %d is %v and was %v", i, x, y)
+		}
+	}
+	ids := []int32{7, 0, 2999, 7}
+	for _, ids := range [][]int32{ids, nil} {
+		got, of := make([]float32, 4*37), make([]float32, 4*37)
+		half.X.Gather(got, ids, 2)
+		wide.Gather(of, ids, 2)
+		if !slices.Equal(got, of) {
+			t.Errorf("rows %v are gathered as others", ids)
+		}
+	}
+	if !slices.Equal(half.X.Row(5), wide.Row(5)) {
+		t.Error("row 5 is another")
+	}
+	if err := half.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := checkedBytes(t, openKeeping(t, dir)); n != 0 {
+		t.Errorf("%d bytes are checked again", n)
+	}
+	if a, b := digests(t, half), digests(t, d); !slices.Equal(a.Differences(b), []string{"features"}) {
+		t.Errorf("differs from float32 in %v", a.Differences(b))
+	}
+	mem := *d
+	mem.X = want
+	if a, b := digests(t, half), digests(t, &mem); a != b {
+		t.Errorf("in memory and in a directory the digests differ in %v", a.Differences(b))
+	}
+	// Written again it is the same file, and as float32 the numbers that it holds.
+	for _, kind := range []string{"", "f16", "f32"} {
+		again := filepath.Join(t.TempDir(), "again")
+		if err := WriteWith(t.Context(), again, half, WriteOptions{FeatureType: kind}); err != nil {
+			t.Fatal(err)
+		}
+		got := open(t, again)
+		if kind == "f32" {
+			if got.X.Half() || !slices.Equal(got.X.F32, wide.F32) {
+				t.Error("as float32 it holds other numbers")
+			}
+			continue
+		}
+		a, _ := os.ReadFile(filepath.Join(dir, featuresFile))
+		b, err := os.ReadFile(filepath.Join(again, featuresFile))
+		if err != nil || !bytes.Equal(a, b) {
+			t.Errorf("written again as %q the file differs: %v", kind, err)
+		}
+	}
+	part, err := half.Subset([]int32{3, 17})
+	if err != nil || !part.X.Half() || !slices.Equal(part.X.Row(1), wide.Row(17)) {
+		t.Errorf("a subset has other features: %v", err)
+	}
+	f, err := half.PackFD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	packed, err := OpenFD(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	if digests(t, packed) != digests(t, half) {
+		t.Error("packed it has another digest")
+	}
+}
+
+// What float16 cannot hold is refused, by name, before anything is there; NaN and
+// infinities in a file of float16 are found.
+func TestHalfFeaturesRefused(t *testing.T) {
+	d := small(t)
+	d.X.F32[5] = -70000
+	dir := filepath.Join(t.TempDir(), "half")
+	err := WriteWith(t.Context(), dir, d, WriteOptions{FeatureType: "f16"})
+	if err == nil || !strings.Contains(err.Error(), "row 2, column 1 is -70000") || !strings.Contains(err.Error(), "65504") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("something was written")
+	}
+	if err := WriteWith(t.Context(), dir, d, WriteOptions{FeatureType: "f8"}); err == nil || !strings.Contains(err.Error(), `"f8"`) {
+		t.Errorf("got %v", err)
+	}
+	for name, bits := range map[string]uint16{"NaN": 0x7e00, "-Inf": 0xfc00} {
+		dir := stored(t, small(t))
+		x := make([]uint16, 10)
+		x[3] = bits
+		putNPY(t, dir, featuresFile, npyFloat16, x, 5, 2)
+		err := open(t, dir).Check(context.Background())
+		if err == nil || !strings.Contains(err.Error(), "row 1, column 1 is "+name) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	d = small(t)
+	d.X.F16 = make([]uint16, 10)
+	if err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "X.F32 and X.F16") {
+		t.Errorf("both: %v", err)
+	}
+	s := rich(t) // whose features are sparse
+	if err := WriteWith(t.Context(), dir, s, WriteOptions{FeatureType: "f16"}); err != nil {
+		t.Error(err)
+	} else if got := digests(t, open(t, dir)); got != digests(t, s) {
+		t.Error("sparse features were changed")
+	}
+}
