@@ -251,6 +251,25 @@ func TestMultiplyAtOddShapes(t *testing.T) {
 	})
 }
 
+// Plain Go has higher tiles on some processors; the bits are the same.
+func TestPlainTilesGiveTheSameBits(t *testing.T) {
+	before := active.Load()
+	defer active.Store(before)
+	for seed := range uint64(100) {
+		var want []float32
+		for i := range tallKernels {
+			p := plain
+			p.kernels, p.slimKernels = tallKernels[i:], tallKernels[i:]
+			active.Store(&p)
+			got := oddCase(rand.New(rand.NewPCG(seed, 9))).run(t, seed)
+			if i > 0 {
+				same(t, fmt.Sprintf("case %d, tiles of %d rows", seed, p.kernels[0].rows), got, want)
+			}
+			want = got
+		}
+	}
+}
+
 // Larger than a block, a panel, a chunk of the long sum, or what is packed at a
 // time; and the same bits on any number of threads and on every vector path.
 func TestMultiplyCutsLargeShapes(t *testing.T) {

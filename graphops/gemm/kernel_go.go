@@ -1,17 +1,31 @@
 package gemm
 
-import "unsafe"
+import (
+	"runtime"
+	"unsafe"
+)
 
 // plain is the path without assembly.
 var plain = path{
 	name: "go", width: 4, slim: 4, fetchSteps: 4, fetches: 3,
-	kernels:     []rowKernel{{4, tile4x4}, {1, tile1x4}},
-	slimKernels: []rowKernel{{4, tile4x4}, {1, tile1x4}},
+	kernels:     plainKernels,
+	slimKernels: plainKernels,
 	mask:        func(cols, _ int) uintptr { return uintptr(cols) },
 	add:         addGo,
 	round:       roundGo,
 	peak:        peakGo,
 }
+
+// plainKernels are as high as the sums of a tile fit into registers: amd64 has
+// 16 of them, others 32.
+var plainKernels = func() []rowKernel {
+	if runtime.GOARCH == "amd64" {
+		return tallKernels[1:]
+	}
+	return tallKernels
+}()
+
+var tallKernels = []rowKernel{{4, tile4x4}, {2, tile2x4}, {1, tile1x4}}
 
 func load(p unsafe.Pointer, offset uintptr) float32 { return *(*float32)(unsafe.Add(p, offset)) }
 
@@ -38,54 +52,99 @@ func addGo(dst, src []float32) {
 	}
 }
 
+// tile4x4, tile2x4 and tile1x4 name each sum, since the compiler keeps no array
+// in registers.
 func tile4x4(t *tile) {
+	rs, cs := t.rs, t.cs
 	for i := range t.tiles {
-		row := 4 * i
-		s0, s1, s2, s3 := t.begin(row), t.begin(row+1), t.begin(row+2), t.begin(row+3)
-		a := uintptr(i) * t.aStep
-		for k := range t.k {
-			b := *(*[4]float32)(unsafe.Add(t.b, 16*k))
-			at := a + uintptr(k)*t.cs
-			v := load(t.a, at)
-			s0[0] += v * b[0]
-			s0[1] += v * b[1]
-			s0[2] += v * b[2]
-			s0[3] += v * b[3]
-			v = load(t.a, at+t.rs)
-			s1[0] += v * b[0]
-			s1[1] += v * b[1]
-			s1[2] += v * b[2]
-			s1[3] += v * b[3]
-			v = load(t.a, at+2*t.rs)
-			s2[0] += v * b[0]
-			s2[1] += v * b[1]
-			s2[2] += v * b[2]
-			s2[3] += v * b[3]
-			v = load(t.a, at+3*t.rs)
-			s3[0] += v * b[0]
-			s3[1] += v * b[1]
-			s3[2] += v * b[2]
-			s3[3] += v * b[3]
+		s0 := t.begin(4 * i)
+		s1 := t.begin(4*i + 1)
+		s2 := t.begin(4*i + 2)
+		s3 := t.begin(4*i + 3)
+		s00, s01, s02, s03 := s0[0], s0[1], s0[2], s0[3]
+		s10, s11, s12, s13 := s1[0], s1[1], s1[2], s1[3]
+		s20, s21, s22, s23 := s2[0], s2[1], s2[2], s2[3]
+		s30, s31, s32, s33 := s3[0], s3[1], s3[2], s3[3]
+		a, b := unsafe.Add(t.a, uintptr(i)*t.aStep), t.b
+		for range t.k {
+			v0, v1, v2, v3 := load(a, 0), load(a, rs), load(a, 2*rs), load(a, 3*rs)
+			w := load(b, 0)
+			s00 += v0 * w
+			s10 += v1 * w
+			s20 += v2 * w
+			s30 += v3 * w
+			w = load(b, 4)
+			s01 += v0 * w
+			s11 += v1 * w
+			s21 += v2 * w
+			s31 += v3 * w
+			w = load(b, 8)
+			s02 += v0 * w
+			s12 += v1 * w
+			s22 += v2 * w
+			s32 += v3 * w
+			w = load(b, 12)
+			s03 += v0 * w
+			s13 += v1 * w
+			s23 += v2 * w
+			s33 += v3 * w
+			a, b = unsafe.Add(a, cs), unsafe.Add(b, 16)
 		}
-		t.end(row, s0)
-		t.end(row+1, s1)
-		t.end(row+2, s2)
-		t.end(row+3, s3)
+		t.end(4*i, [4]float32{s00, s01, s02, s03})
+		t.end(4*i+1, [4]float32{s10, s11, s12, s13})
+		t.end(4*i+2, [4]float32{s20, s21, s22, s23})
+		t.end(4*i+3, [4]float32{s30, s31, s32, s33})
+	}
+}
+
+func tile2x4(t *tile) {
+	rs, cs := t.rs, t.cs
+	for i := range t.tiles {
+		s0 := t.begin(2 * i)
+		s1 := t.begin(2*i + 1)
+		s00, s01, s02, s03 := s0[0], s0[1], s0[2], s0[3]
+		s10, s11, s12, s13 := s1[0], s1[1], s1[2], s1[3]
+		a, b := unsafe.Add(t.a, uintptr(i)*t.aStep), t.b
+		for range t.k {
+			v0, v1 := load(a, 0), load(a, rs)
+			w := load(b, 0)
+			s00 += v0 * w
+			s10 += v1 * w
+			w = load(b, 4)
+			s01 += v0 * w
+			s11 += v1 * w
+			w = load(b, 8)
+			s02 += v0 * w
+			s12 += v1 * w
+			w = load(b, 12)
+			s03 += v0 * w
+			s13 += v1 * w
+			a, b = unsafe.Add(a, cs), unsafe.Add(b, 16)
+		}
+		t.end(2*i, [4]float32{s00, s01, s02, s03})
+		t.end(2*i+1, [4]float32{s10, s11, s12, s13})
 	}
 }
 
 func tile1x4(t *tile) {
+	cs := t.cs
 	for i := range t.tiles {
-		s, a := t.begin(i), uintptr(i)*t.aStep
-		for k := range t.k {
-			b := *(*[4]float32)(unsafe.Add(t.b, 16*k))
-			v := load(t.a, a+uintptr(k)*t.cs)
-			s[0] += v * b[0]
-			s[1] += v * b[1]
-			s[2] += v * b[2]
-			s[3] += v * b[3]
+		s0 := t.begin(i)
+		s00, s01, s02, s03 := s0[0], s0[1], s0[2], s0[3]
+		a, b := unsafe.Add(t.a, uintptr(i)*t.aStep), t.b
+		for range t.k {
+			v0 := load(a, 0)
+			w := load(b, 0)
+			s00 += v0 * w
+			w = load(b, 4)
+			s01 += v0 * w
+			w = load(b, 8)
+			s02 += v0 * w
+			w = load(b, 12)
+			s03 += v0 * w
+			a, b = unsafe.Add(a, cs), unsafe.Add(b, 16)
 		}
-		t.end(i, s)
+		t.end(i, [4]float32{s00, s01, s02, s03})
 	}
 }
 
