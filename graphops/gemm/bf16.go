@@ -63,12 +63,12 @@ func (p *path) steps(k int) int {
 	return ((k+1)/2 + p.multiple - 1) / p.multiple * p.multiple
 }
 
-// maxK is the k of a segment: maxDepth steps.
-func (p *path) maxK() int {
+// maxK is the k of a segment of depth steps.
+func (p *path) maxK(depth int) int {
 	if p.pairs {
-		return 2 * maxDepth
+		return 2 * depth
 	}
-	return maxDepth
+	return depth
 }
 
 func lines(n int) int { return (n + 15) &^ 15 }

@@ -25,8 +25,8 @@ type worker struct {
 	tile  tile
 	ahead ahead
 	// Rows gathered through an index; rounded rows of A, and these with rows and
-	// columns exchanged; rounded rows of B, and a chunk's packed B.
-	gathered, a, turned, narrow, b buffer
+	// columns exchanged, or packed in groups; rounded rows of B, and a chunk's packed B.
+	gathered, a, turned, groups, narrow, b buffer
 }
 
 var workers = sync.Pool{New: func() any { return new(worker) }}

@@ -31,10 +31,10 @@ func (j *job) chunkSize() int {
 // events.
 func (j *job) sumChunks(chunk int) {
 	k := j.terms[0].K
-	j.chunkLen = chunk
+	j.chunkLen, j.resident = chunk, true
 	j.tree.reset(parallel.Chunks(k, chunk))
 	parallel.For(j.o.Threads, k, chunk, j.chunkBody)
-	parallel.For(j.o.Threads, j.m, maxRows/2, j.finishBody)
+	parallel.For(j.o.Threads, j.m, hookRows/2, j.finishBody)
 	partials.Put(j.tree.root)
 	j.tree.root = nil
 }
@@ -50,19 +50,20 @@ func (j *job) chunk(lo, hi int) {
 	part := partials.Get().(*buffer)
 	sum := part.get(j.m * ld)
 	next := j.chunkLen * parallel.Threads(j.o.Threads)
-	pieces := parallel.Chunks(hi-lo, p.maxK())
+	pieces := parallel.Chunks(hi-lo, p.maxK(j.cuts.depth))
 	w.tile = tile{c: unsafe.Pointer(&sum[0]), ldc: uintptr(4 * ld), mode: fromZero}
 	for i := range pieces {
 		s := j.piece(lo, hi, i, pieces)
 		j.pack(w, w.b.get(s.depth*ld), &s, 0, j.n)
-		w.tile.a, w.tile.rs, w.tile.cs = j.view(w, &t.A, 0, j.m, &s)
+		j.view(w, &t.A, 0, j.m, &s)
 		// AMX is done before memory would be.
 		if !p.rowsOnly {
 			then := s.k0 + s.k
 			if then == hi {
 				then = lo + next
 			}
-			w.ahead.plan(p.prefetches(s.depth, p.tiles(j.m, j.n)), t.A.stored(then, s.k, j.m), t.B.stored(then, s.k, j.n))
+			// In the first half of the kernels' prefetches: the last lines are there in time.
+			w.ahead.plan(p.prefetches(s.depth, p.tiles(j.m, j.n))/2, t.A.stored(then, s.k, j.m), t.B.stored(then, s.k, j.n))
 		}
 		j.panels(w, &s, w.b.mem, j.m, ld)
 		w.tile.mode = fromC

@@ -51,16 +51,16 @@ type Options struct {
 	// stored A (of its Index, where it has one), before they are read. After is
 	// called once for each range of the rows of C when they are final, mostly on
 	// the goroutine that computed them, while they are in its cache. The ranges
-	// depend on the shapes alone and partition the rows. Calls may run
-	// concurrently.
+	// partition the rows and depend on the shapes and the processor's caches, but
+	// for those of [SumRows]. Calls may run concurrently.
 	Before, After func(lo, hi int)
 }
 
 // Multiply is C [m,n] = Σ A·B over the terms, plus the bias; row i of C begins at
 // c[i*ldc], and C overlaps no operand.
 //
-// The bits of the result do not depend on the number of threads. It is safe for
-// concurrent use. Cost: 2·m·n·K flops a term. Operands that are too short for
+// The bits of the result depend neither on the number of threads nor on the
+// processor's caches, by which the work is cut. It is safe for concurrent use. Cost: 2·m·n·K flops a term. Operands that are too short for
 // the shapes panic.
 func Multiply(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	check(m, n, c, ldc, terms, o)

@@ -8,25 +8,14 @@ import (
 )
 
 const (
-	// maxDepth is the steps of k of a panel: 256 of 32 columns are 32 KiB, which
-	// stay in a first-level cache of 48 KiB beside the rows of A.
-	maxDepth = 256
-	// maxRows is the rows of a block of C: their A of maxDepth columns, 192 KiB,
-	// stays in the second-level cache while all panels of B pass.
-	maxRows = 192
-	// maxPacked is the elements of B that are packed at a time, 8 MiB.
-	maxPacked = 1 << 21
-	// maxResident is the elements of B that stay in the second-level cache, 1 MiB.
-	// Then subRows rows of C pass at a time, while the next ones of A are fetched;
-	// else a whole block, while the next panel is.
-	maxResident = 1 << 18
-	subRows     = 96
 	// minWork is the flops that are worth another block, about 5 µs.
 	minWork = 1 << 20
+	// hookRows is the rows of a hook's call where it is not called with a block.
+	hookRows = 192
 )
 
-// segment is elements [k0, k0+k) of one term's inner dimension: up to maxDepth
-// steps of the kernels.
+// segment is elements [k0, k0+k) of one term's inner dimension: up to
+// blocking.depth steps of the kernels.
 type segment struct {
 	term, k0, k int
 	depth       int // steps
@@ -37,6 +26,7 @@ type segment struct {
 // would be allocated each time.
 type job struct {
 	path  *path
+	cuts  blocking
 	m, n  int
 	c     []float32
 	ldc   int
@@ -44,10 +34,11 @@ type job struct {
 	o     Options
 
 	segments []segment
-	rowBlock int // rows of a block of C
-	subBlock int // rows of it that are computed at a time
-	colBlock int // columns of one
-	blocks   int // of columns
+	rowBlock int  // rows of a block of C
+	subBlock int  // rows of it that are computed at a time
+	resident bool // B is, in the second-level cache
+	colBlock int  // columns of one
+	blocks   int  // of columns
 
 	// The columns and segments that are packed now.
 	jc, nc int
@@ -69,7 +60,7 @@ var jobs = sync.Pool{New: func() any {
 
 func multiply(p *path, m, n int, c []float32, ldc int, terms []Term, o Options) {
 	j := jobs.Get().(*job)
-	j.path, j.m, j.n, j.c, j.ldc, j.o = p, m, n, c, ldc, o
+	j.path, j.cuts, j.m, j.n, j.c, j.ldc, j.o = p, *cut.Load(), m, n, c, ldc, o
 	j.terms = append(j.terms[:0], terms...)
 	j.run()
 	clear(j.terms)
@@ -119,12 +110,12 @@ func (j *job) before() {
 	if j.terms[0].A.Trans {
 		rows = j.terms[0].K
 	}
-	parallel.For(j.o.Threads, rows, maxRows, j.o.Before)
+	parallel.For(j.o.Threads, rows, hookRows, j.o.Before)
 }
 
 func (j *job) after() {
 	if j.o.After != nil {
-		parallel.For(j.o.Threads, j.m, maxRows, j.o.After)
+		parallel.For(j.o.Threads, j.m, hookRows, j.o.After)
 	}
 }
 
@@ -133,7 +124,7 @@ func (j *job) cut() {
 	j.segments = j.segments[:0]
 	for t := range j.terms {
 		k := j.terms[t].K
-		pieces := parallel.Chunks(k, j.path.maxK())
+		pieces := parallel.Chunks(k, j.path.maxK(j.cuts.depth))
 		for i := range pieces {
 			s := j.piece(0, k, i, pieces)
 			s.term = t
@@ -157,8 +148,9 @@ func (j *job) piece(lo, hi, i, pieces int) segment {
 // rows are few, blocks of columns too.
 func (j *job) plan(depth int) {
 	row := max(1, 2*j.n*depth) // flops
-	if depth*j.n <= maxResident {
-		j.subBlock = subRows
+	maxRows := j.cuts.rows
+	if j.resident = depth*j.n <= j.cuts.resident; j.resident {
+		j.subBlock = j.cuts.sub
 		j.rowBlock = max(min(maxRows, (j.m+31)/32), (minWork+row-1)/row)
 	} else {
 		j.subBlock = maxRows
@@ -180,7 +172,7 @@ func (j *job) plan(depth int) {
 // passes packs as much of B as may be held at a time and computes all blocks of
 // C with it, until all of B has passed. One pass does for all but large factors.
 func (j *job) passes() {
-	const wide = maxPacked / maxDepth // columns of which at least one segment fits
+	wide := j.cuts.packed / j.cuts.depth // columns of which at least one segment fits
 	rows := parallel.Chunks(j.m, j.rowBlock)
 	after := j.o.After
 	for j.jc = 0; j.jc < j.n; j.jc += wide {
@@ -188,7 +180,7 @@ func (j *job) passes() {
 		padded := j.path.padded(j.nc)
 		for s := 0; s < len(j.segments); {
 			first, total := s, 0
-			for s < len(j.segments) && (s == first || total+j.segments[s].depth*padded <= maxPacked) {
+			for s < len(j.segments) && (s == first || total+j.segments[s].depth*padded <= j.cuts.packed) {
 				j.segments[s].at = total
 				total += j.segments[s].depth * padded
 				s++
@@ -271,7 +263,7 @@ func (j *job) block(item, _ int) {
 			if mode == fromBias {
 				w.tile.bias = unsafe.Pointer(&j.o.Bias[j.jc+from])
 			}
-			w.tile.a, w.tile.rs, w.tile.cs = j.view(w, &j.terms[s.term].A, r, end-r, s)
+			j.view(w, &j.terms[s.term].A, r, end-r, s)
 			j.panels(w, s, j.packed.mem[s.at+from*s.depth:], end-r, to-from)
 			mode = fromC
 		}
@@ -285,7 +277,7 @@ func (j *job) block(item, _ int) {
 // aheadOfRows plans to fetch the rows of A that come next.
 func (j *job) aheadOfRows(w *worker, rows, cols, lo, hi int) {
 	w.ahead = ahead{}
-	if lo >= hi || j.subBlock > subRows {
+	if lo >= hi || !j.resident {
 		return
 	}
 	prefetches := 0
@@ -317,7 +309,7 @@ func (j *job) panels(w *worker, s *segment, packed []float32, rows, cols int) {
 		if t.mode == fromBias {
 			t.bias = unsafe.Add(first.bias, 4*col)
 		}
-		if j.subBlock > subRows && col+n < cols {
+		if !j.resident && col+n < cols {
 			w.ahead.plan(p.prefetches(s.depth, p.tiles(rows, n)), packed[(col+p.width)*s.depth:][:min(p.width, cols-col-n)*s.depth])
 		}
 		p.column(t, &w.ahead, rows, n, p.panelWidth(n))

@@ -24,6 +24,7 @@ type tile struct {
 	ahead     unsafe.Pointer // memory to prefetch to the second-level cache
 	aheadStep uintptr        // from one prefetch to the next
 	config    tileConfig     // AMX
+	packed    bool           // A lies in groups of rows, with strides of its own
 }
 
 // Modes of a tile: what its sums start at.
@@ -88,6 +89,15 @@ func (p *path) column(t *tile, f *ahead, rows, cols, width int) {
 		kernels = p.slimKernels
 	}
 	t.mask = p.mask(cols, width)
+	if t.packed {
+		p.groupsOf(t, f, kernels, rows)
+	} else {
+		p.tilesOf(t, f, kernels, rows)
+	}
+}
+
+// tilesOf computes rows of C below t.c with A at t.a, by its strides.
+func (p *path) tilesOf(t *tile, f *ahead, kernels []rowKernel, rows int) {
 	for i, k := range kernels {
 		t.tiles = rows / k.rows
 		if over := rows % k.rows; over > 0 && i+1 < len(kernels) && k.rows+over == 2*kernels[i+1].rows {
@@ -105,6 +115,45 @@ func (p *path) column(t *tile, f *ahead, rows, cols, width int) {
 		}
 		done := uintptr(t.tiles * k.rows)
 		t.a, t.c = unsafe.Add(t.a, done*t.rs), unsafe.Add(t.c, done*t.ldc)
+	}
+}
+
+// group is the rows of A that are packed together, as [k, group]: those of the
+// highest tile, or of two.
+const group = 12
+
+// groups is how rows are cut into groups: full ones and one of the rest, which
+// has more rows than a group where two middling tiles take them.
+func groups(rows int) (full, rest int) {
+	full, rest = rows/group, rows%group
+	if rest == 4 && full > 0 {
+		return full - 1, group + rest
+	}
+	return full, rest
+}
+
+// groupsOf computes rows of C below t.c with A in groups at t.a.
+func (p *path) groupsOf(t *tile, f *ahead, kernels []rowKernel, rows int) {
+	a, c := t.a, t.c
+	at := func(i int) { // group i; a pointer behind the last one may not be made
+		t.a, t.c = unsafe.Add(a, i*4*group*t.k), unsafe.Add(c, uintptr(i*group)*t.ldc)
+	}
+	full, rest := groups(rows)
+	t.rs, t.cs = 4, 4*group
+	if kernels[0].rows == group && full > 0 {
+		t.tiles, t.aStep = full, uintptr(4*group*t.k)
+		f.next(p, t)
+		kernels[0].run(t)
+	} else {
+		for i := range full {
+			at(i)
+			p.tilesOf(t, f, kernels, group)
+		}
+	}
+	if rest > 0 {
+		at(full)
+		t.cs = uintptr(4 * rest)
+		p.tilesOf(t, f, kernels, rest)
 	}
 }
 

@@ -60,9 +60,10 @@ func (o *Operand) stored(lo, rows, cols int) []float32 {
 	return o.Data[from:min(from+rows*o.Stride, len(o.Data))]
 }
 
-// view is where a kernel finds rows of a segment of the factor A: in place, or in
-// the worker's memory, gathered through the index and rounded as need be.
-func (j *job) view(w *worker, o *Operand, i0, rows int, s *segment) (a unsafe.Pointer, rs, cs uintptr) {
+// view sets where the tile finds rows of a segment of the factor A: in place; or in
+// the worker's memory: gathered through the index and rounded as need be, and
+// packed where rows would collide in the cache.
+func (j *job) view(w *worker, o *Operand, i0, rows int, s *segment) {
 	p, x, k0 := j.path, *o, s.k0
 	if x.Index != nil {
 		if x.Trans {
@@ -79,10 +80,52 @@ func (j *job) view(w *worker, o *Operand, i0, rows int, s *segment) (a unsafe.Po
 		}
 		i0, k0 = 0, 0
 	}
-	if x.Trans {
-		return unsafe.Pointer(&x.Data[k0*x.Stride+i0]), 4, uintptr(4 * x.Stride)
+	t := &w.tile
+	t.packed = false
+	switch high := min(rows, p.kernels[0].rows); {
+	case x.Trans:
+		t.a, t.rs, t.cs = unsafe.Pointer(&x.Data[k0*x.Stride+i0]), 4, uintptr(4*x.Stride)
+	case p.transpose8 != nil && !p.rowsOnly && j.cuts.l1.collide(high, uintptr(4*x.Stride)):
+		t.packed = true
+		t.a = unsafe.Pointer(&p.packGroups(&w.groups, &x, i0, rows, k0, s.depth)[0])
+	default:
+		t.a, t.rs, t.cs = unsafe.Pointer(&x.Data[i0*x.Stride+k0]), uintptr(4*x.Stride), 4
 	}
-	return unsafe.Pointer(&x.Data[i0*x.Stride+k0]), uintptr(4 * x.Stride), 4
+}
+
+// packGroups lays rows [i0, i0+rows) of columns [k0, k0+k) of the factor A, which is
+// stored by rows and has no index, in groups, each [k, its rows].
+func (p *path) packGroups(scratch *buffer, o *Operand, i0, rows, k0, k int) []float32 {
+	mem := scratch.get(rows * k)
+	full, rest := groups(rows)
+	for i := range full {
+		p.packGroup(mem[i*group*k:][:group*k], o, i0+i*group, group, k0, k)
+	}
+	if rest > 0 {
+		p.packGroup(mem[full*group*k:], o, i0+full*group, rest, k0, k)
+	}
+	return mem
+}
+
+// packGroup is packGroups of the n rows of one group: eight at a time, the last
+// eight some of them again.
+func (p *path) packGroup(dst []float32, o *Operand, i0, n, k0, k int) {
+	src := o.Data[i0*o.Stride+k0 : (i0+n-1)*o.Stride+k0+k]
+	blocked := 0
+	if n >= 8 && k >= 8 {
+		blocked = k / 8 * 8
+		for r := 0; ; r = min(r+8, n-8) {
+			p.transpose8(unsafe.Pointer(&dst[r]), uintptr(4*n), unsafe.Pointer(&src[r*o.Stride]), uintptr(4*o.Stride), uintptr(blocked/8))
+			if r == n-8 {
+				break
+			}
+		}
+	}
+	if blocked < k {
+		for r := range n {
+			scatter(dst[blocked*n+r:], src[r*o.Stride+blocked:][:k-blocked], n)
+		}
+	}
 }
 
 // gather copies columns [c, c+cols) of the rows that places [r, r+rows) of the

@@ -1,0 +1,131 @@
+package gemm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// blockings are very different ones: of small and large caches, and with all of A
+// packed.
+func blockings() map[string]blocking {
+	list := map[string]blocking{
+		"this machine's": *cut.Load(),
+		"unknown caches": blockingFor(caches{}),
+		"Golden Cove":    blockingFor(caches{64, 64, 12, 2 << 20, 100 << 20}),
+		"Zen 4":          blockingFor(caches{64, 64, 8, 1 << 20, 32 << 20}),
+		"Zen 2":          blockingFor(caches{64, 64, 8, 512 << 10, 16 << 20}),
+		"Haswell":        blockingFor(caches{64, 64, 8, 256 << 10, 6 << 20}),
+		"small":          blockingFor(caches{32, 64, 4, 128 << 10, 1 << 20}),
+	}
+	odd := blockingFor(caches{})
+	odd.depth, odd.rows, odd.sub, odd.packed, odd.resident = 32, 12, 12, 1<<12, 0
+	list["tiny blocks"] = odd
+	odd.depth, odd.rows, odd.sub, odd.packed, odd.resident = 1024, 480, 240, 1<<24, 1<<24
+	odd.l1.ways = 1
+	list["large blocks, A packed"] = odd
+	odd.depth = 64
+	list["A packed"] = odd
+	return list
+}
+
+// However the caches have a product cut, its bits are the same: a run's results
+// belong to a class of processors, not to one.
+func TestBlockingNeverShowsInBits(t *testing.T) {
+	before := cut.Load()
+	defer cut.Store(before)
+	cases := append([]testCase{
+		{m: 300, n: 70, k: []int{1100}},
+		{m: 64, n: 300, k: []int{1024, 512}, acc: true},
+		{m: 150, n: 140, k: []int{2100}, tA: true},
+		{m: 40, n: 520, k: []int{600}, tB: true, bias: true},
+	}, largeCases...)
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 60 {
+		cases = append(cases, oddCase(r))
+	}
+	every := blockings()
+	check := func(t *testing.T, bf16 bool) {
+		for i, tc := range cases {
+			tc.bf16 = bf16
+			var want []float32
+			first := ""
+			for name, b := range every {
+				cut.Store(&b)
+				tc.onlyBits = want != nil
+				got := tc.run(t, uint64(i))
+				if want == nil {
+					want, first = got, name
+				}
+				same(t, fmt.Sprintf("%v, blocks for %s against %s", tc, name, first), got, want)
+			}
+		}
+	}
+	onEachPath(t, func(t *testing.T) { check(t, false) })
+	onEachBF16Path(t, func(t *testing.T) { check(t, true) })
+}
+
+// Rows 4 KiB apart share a set; a line more, or less than a cache has ways, and
+// they do not collide.
+func TestCollide(t *testing.T) {
+	zen4 := caches{line: 64, sets: 64, ways: 8}
+	golden := caches{line: 64, sets: 64, ways: 12}
+	for _, c := range []struct {
+		name   string
+		caches caches
+		rows   int
+		stride uintptr
+		want   bool
+	}{
+		{"4 KiB", zen4, 12, 4096, true},
+		{"8 KiB", zen4, 12, 8192, true},
+		{"4 KiB and an element", zen4, 12, 4100, true},
+		{"4 KiB and a line", zen4, 12, 4160, false},
+		{"2 KiB, six rows in a set", zen4, 12, 2048, false},
+		{"1 KiB", zen4, 12, 1024, false},
+		{"few rows", zen4, 6, 4096, false},
+		{"more ways", golden, 10, 4096, false},
+		{"12 rows in 12 ways", golden, 12, 4096, true},
+		{"12 rows in two sets of 12 ways", golden, 12, 2048, false},
+	} {
+		if got := c.caches.collide(c.rows, c.stride); got != c.want {
+			t.Errorf("%s: %d rows collide: %v, want %v", c.name, c.rows, got, c.want)
+		}
+	}
+}
+
+// What the processor says of its caches is what Linux read from it.
+func TestMachineCaches(t *testing.T) {
+	c := machineCaches()
+	if c == (caches{}) {
+		t.Log("this processor does not say")
+		return
+	}
+	at := func(index, name string) (string, bool) {
+		b, err := os.ReadFile(filepath.Join("/sys/devices/system/cpu/cpu0/cache", "index"+index, name))
+		return strings.TrimSpace(string(b)), err == nil
+	}
+	seen := 0
+	for _, index := range []string{"0", "1", "2", "3"} {
+		level, ok := at(index, "level")
+		kind, _ := at(index, "type")
+		size, _ := at(index, "size")
+		if !ok || kind == "Instruction" {
+			continue
+		}
+		kib, err := strconv.Atoi(strings.TrimSuffix(size, "K"))
+		if err != nil {
+			continue
+		}
+		have := map[string]int{"1": c.line * c.sets * c.ways, "2": c.l2, "3": c.l3}[level]
+		if have != kib<<10 {
+			t.Errorf("cache of level %s has %d bytes by cpuid, %s by Linux", level, have, size)
+		}
+		seen++
+	}
+	t.Logf("%+v, %d of them compared; blocks %+v", c, seen, *cut.Load())
+}
