@@ -48,6 +48,8 @@ type identityModules struct {
 	root string // the checkout
 	dir  string
 	bins map[string]string
+	// before is called with a module's directory before it is built.
+	before func(dir string)
 }
 
 // tree writes a module and builds its programs, by name, with an edit of each.
@@ -91,6 +93,9 @@ func (m *identityModules) tree(name, inner, near string, programs map[string]fun
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			m.t.Fatal(err)
 		}
+	}
+	if m.before != nil {
+		m.before(dir)
 	}
 	cmd := exec.Command("go", append(append([]string{"build", "-o", filepath.Join(dir, "bin") + "/"}, flags...), "./cmd/...")...)
 	cmd.Dir = dir

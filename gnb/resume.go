@@ -124,9 +124,9 @@ func (l *launched) interrupted(c Config) string {
 		if goesOn(r) {
 			return r.Dir
 		}
-		return ""
+		break
 	}
-	if last == nil {
+	if last == nil || last.Config.differencesOf(c).none() {
 		return ""
 	}
 	d := last.Config.differencesOf(c)

@@ -31,13 +31,13 @@ func (r *Run) TrainOptions() (model string, o TrainOptions, err error) {
 	}
 	// 0 means the default in options.
 	if o.Dropout == 0 {
-		o.Dropout = -1
+		o.Dropout = None
 	}
 	if o.Epochs == 0 {
-		o.Epochs = -1
+		o.Epochs = None
 	}
 	if o.LR == 0 {
-		o.LR = -1
+		o.LR = None
 	}
 	if c.Device == "cpu" { // a run on a GPU goes on where there is none, too
 		o.Device = c.Device

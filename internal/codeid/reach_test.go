@@ -251,6 +251,14 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// Paths of -trimpath are no files.
+func TestTrimmedPaths(t *testing.T) {
+	p := newProgram(&debug.BuildInfo{Path: "example.com/u", Main: debug.Module{Path: "example.com/u"}}, Options{})
+	if parts, err := p.reach([]Root{root("main.init.func1", "example.com/u/main.go", 3)}); err == nil || !strings.Contains(err.Error(), "-trimpath") {
+		t.Errorf("%v, %v", parts, err)
+	}
+}
+
 // A file that is newer than the program is not what the program was made of.
 func TestNewer(t *testing.T) {
 	dir := t.TempDir()

@@ -37,13 +37,13 @@ func takeFlags(fs *flag.FlagSet, run *gnb.Run) error {
 	hops := had.Fanouts
 	o = had
 	*m.model, *m.dropout, m.hops = model, had.Dropout, fanouts{list: hops}
-	// What the options say by -1 the flags say by 0.
+	// What the options say by None the flags say by 0.
 	for _, x := range []*float64{m.dropout, &o.LR} {
-		if *x == -1 {
+		if *x == gnb.None {
 			*x = 0
 		}
 	}
-	if o.Epochs == -1 {
+	if o.Epochs == gnb.None {
 		o.Epochs = 0
 	}
 	given := map[string]bool{}

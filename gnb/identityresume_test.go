@@ -1,0 +1,410 @@
+package gnb_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/multigpu/checkpoint"
+)
+
+// trainTold trains, interrupts the run after so many epochs of this start (0: never), and
+// returns it with what it said when it started.
+func trainTold(t *testing.T, ds *gnb.Dataset, model gnb.AnyModel, o gnb.TrainOptions, epochs int) (*gnb.Run, string, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var told []string
+	o.Quiet = true
+	o.Events = func(e gnb.Event) {
+		switch e.Kind {
+		case "start":
+			told = append(told, e.Text)
+		case "epoch":
+			if epochs--; epochs == 0 {
+				cancel()
+			}
+		}
+	}
+	interrupt := epochs > 0
+	run, err := gnb.Train(ctx, ds, model, o)
+	if interrupt && !errors.Is(err, gnb.ErrInterrupted) {
+		t.Fatalf("the run was not interrupted: %v", err)
+	}
+	return run, strings.Join(told, "\n"), err
+}
+
+// newestCheckpoint is a run's last checkpoint, with its step.
+func newestCheckpoint(t *testing.T, run *gnb.Run) (string, int64) {
+	t.Helper()
+	path, step, _, err := checkpoint.Latest(filepath.Join(run.Dir, "checkpoints"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, step
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A checkpoint of another seed, learning rate or data that was copied into a run is passed
+// over with a note; where the run has none of its own it is not gone on with.
+func TestForeignCheckpointsArePassedOver(t *testing.T) {
+	ds := load(t, smallSet)
+	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2000, Eval: "none", Seed: 1, CheckpointEvery: 1, KeepCheckpoints: 100}
+	begin := func(t *testing.T, o gnb.TrainOptions, epochs int) *gnb.Run {
+		t.Setenv("GNB_RUNS", t.TempDir())
+		run, _, _ := trainTold(t, ds, gnb.SAGE, o, epochs)
+		return run
+	}
+	for name, c := range map[string]struct {
+		change func(o *gnb.TrainOptions)
+		want   string
+	}{
+		"seed":          {func(o *gnb.TrainOptions) { o.Seed = 2 }, "it is not this run's, but of run "},
+		"learning rate": {func(o *gnb.TrainOptions) { o.LR = 0.5 }, "it is not this run's, but of run "},
+		"nothing":       {func(*gnb.TrainOptions) {}, "it is not this run's, but of run "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := o
+			c.change(&p)
+			foreign, step := newestCheckpoint(t, begin(t, p, 9))
+			run := begin(t, o, 2)
+			_, own := newestCheckpoint(t, run)
+			if own >= step {
+				t.Fatalf("the foreign checkpoint of step %d is not newer than step %d", step, own)
+			}
+			copyFile(t, foreign, checkpoint.Path(filepath.Join(run.Dir, "checkpoints"), step))
+			again, said, _ := trainTold(t, ds, gnb.SAGE, o, 1)
+			if again.Dir != run.Dir || !strings.Contains(said, "passing over a checkpoint: ") || !strings.Contains(said, c.want) {
+				t.Errorf("it went on in %s, and said %q", again.Dir, said)
+			}
+			if want := fmt.Sprintf("from its checkpoint after step %d", own); !strings.HasSuffix(said, want) {
+				t.Errorf("it said %q, want %q", said, want)
+			}
+		})
+		t.Run(name+", alone", func(t *testing.T) {
+			p := o
+			c.change(&p)
+			foreign, step := newestCheckpoint(t, begin(t, p, 2))
+			run := begin(t, o, 1)
+			dir := filepath.Join(run.Dir, "checkpoints")
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			copyFile(t, foreign, checkpoint.Path(dir, step))
+			p = o
+			p.Resume = run.Dir
+			before, err := os.ReadFile(filepath.Join(run.Dir, "metrics.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = gnb.Train(t.Context(), ds, gnb.SAGE, p)
+			readable(t, err, `it has no checkpoint of its own .*not this run's, but of run`)
+			if after, err := os.ReadFile(filepath.Join(run.Dir, "metrics.jsonl")); err != nil || !bytes.Equal(before, after) {
+				t.Errorf("refusing it changed the run's metrics (%v)", err)
+			}
+		})
+	}
+	// Of the same run, from after a change that is undone.
+	t.Run("another identity", func(t *testing.T) {
+		run := begin(t, o, 2)
+		config := filepath.Join(run.Dir, "config.json")
+		copyFile(t, config, config+".before")
+		_, own := newestCheckpoint(t, run)
+		p := o
+		p.LR, p.Resume, p.ResumeChanged = 0.5, run.Dir, true
+		_, _, _ = trainTold(t, ds, gnb.SAGE, p, 2)
+		copyFile(t, config+".before", config)
+		p.LR, p.ResumeChanged = 0, false
+		again, said, _ := trainTold(t, ds, gnb.SAGE, p, 1)
+		if !strings.Contains(said, "it is not this run's: it was made with other data, code or settings") {
+			t.Errorf("it said %q", said)
+		}
+		if steps, err := again.Steps(); err != nil || steps[own].LR != 0.01 {
+			t.Errorf("after step %d the learning rate is %v (%v)", own, steps[own].LR, err)
+		}
+	})
+}
+
+// What an earlier version wrote, without identity, goes on where it is named, with a note,
+// to the same bits, and has an identity from then on; it never goes on by itself.
+func TestRunWithoutIdentity(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	ds := load(t, smallSet)
+	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 60, Eval: "none", Seed: 1, CheckpointEvery: 1}
+	whole, _, err := trainTold(t, ds, gnb.SAGE, o, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GNB_RUNS", t.TempDir())
+	run, _, _ := trainTold(t, ds, gnb.SAGE, o, 2)
+	forget(t, run)
+	other, said, err := trainTold(t, ds, gnb.SAGE, o, 0)
+	if err != nil || other.Dir == run.Dir || !strings.Contains(said, "it is of a version that did not record its data and code; a new run begins") {
+		t.Errorf("by itself: %v, in %s, saying %q", err, other.Dir, said)
+	}
+	if err := os.RemoveAll(other.Dir); err != nil {
+		t.Fatal(err)
+	}
+	p := o
+	p.Resume, p.Seed = run.Dir, 2
+	_, _, err = trainTold(t, ds, gnb.SAGE, p, 0)
+	readable(t, err, `the seed was 1 and is 2`)
+	p.Seed = 1
+	_, _, err = trainTold(t, load(t, "planted?nodes=500"), gnb.SAGE, p, 0)
+	readable(t, err, `it had \d+ nodes, \d+ edges and split set 0 and has 500`)
+	again, said, _ := trainTold(t, ds, gnb.SAGE, p, 1)
+	if !strings.Contains(said, "which data and code the run had was not recorded") || again.Config.Identity == nil || len(again.Config.Changes) != 1 {
+		t.Errorf("named: %+v, saying %q", again.Config, said)
+	}
+	p.Resume = ""
+	again, said, err = trainTold(t, ds, gnb.SAGE, p, 0)
+	if err != nil || again.Dir != run.Dir || !strings.Contains(said, "going on with run") {
+		t.Fatalf("with an identity: %v, in %s, saying %q", err, again.Dir, said)
+	}
+	sameRun(t, whole, again)
+}
+
+// forget leaves out of a run what versions before identities did not write.
+func forget(t *testing.T, run *gnb.Run) {
+	t.Helper()
+	path := filepath.Join(run.Dir, "config.json")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(raw, &config); err != nil {
+		t.Fatal(err)
+	}
+	delete(config, "identity")
+	delete(config, "dataset_source")
+	if raw, err = json.Marshal(config); err == nil {
+		err = os.WriteFile(path, raw, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(run.Dir, "checkpoints")
+	path, step := newestCheckpoint(t, run)
+	var state map[string]any
+	tensors, err := checkpoint.Load(path, &state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(state, "run")
+	delete(state, "identity")
+	for _, o := range state["optimizers"].([]any) {
+		delete(o.(map[string]any), "start_lr")
+	}
+	if _, err := checkpoint.Save(dir, step, tensors, state, 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The issue's example: random labels, learned by heart, in a directory that is written anew
+// with another split: validation would be what was trained on.
+func TestDirectoryWrittenAnew(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	dir := filepath.Join(t.TempDir(), "data")
+	write := func(seed uint64) *gnb.Dataset {
+		ds := load(t, "planted?nodes=600&features=32&classes=5&seed=2")
+		r := rand.New(rand.NewPCG(1, 1))
+		for i := range ds.Y {
+			ds.Y[i] = int32(r.IntN(5))
+		}
+		ids := rand.New(rand.NewPCG(seed, 1)).Perm(600)
+		for i, name := range []string{"train", "val", "test"} {
+			ds.Splits[name] = nil
+			for _, id := range ids[i*200 : i*200+200] {
+				ds.Splits[name] = append(ds.Splits[name], int32(id))
+			}
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := dataset.Write(dir, ds); err != nil {
+			t.Fatal(err)
+		}
+		ds, err := dataset.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { ds.Close() })
+		return ds
+	}
+	o := gnb.TrainOptions{Workers: 1, Epochs: 200, Hidden: 64, Dropout: -1, Fanouts: []int{-1, -1}, EvalEvery: 200, CheckpointEvery: 10}
+	first, _, _ := trainTold(t, write(1), gnb.SAGE, o, 50)
+	second, said, err := trainTold(t, write(2), gnb.SAGE, o, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Dir == first.Dir || !strings.Contains(said, "the data changed (other splits); a new run begins") {
+		t.Errorf("it went on in %s, saying %q", second.Dir, said)
+	}
+	if acc := second.TestAccuracy(); acc > 0.4 {
+		t.Errorf("test accuracy %v of random labels of 5 classes", acc)
+	}
+}
+
+// scheduled halves its learning rate once, by SetLR.
+var scheduled = gnb.Program("test.scheduled", func(w *gnb.Worker, lr float64) error {
+	ds := w.Dataset()
+	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	opt := w.Adam(net, lr)
+	for epoch := range w.Epochs(6) {
+		if epoch == 2 {
+			opt.SetLR(lr / 2)
+		}
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{3, 3}, MaxSteps: 2}) {
+			w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), opt)
+		}
+	}
+	return nil
+})
+
+// A run that goes on with another learning rate has it from there on, by the factor that
+// its program had come to; it never trains by the old one and records the new one.
+func TestChangedLearningRateHolds(t *testing.T) {
+	ds := load(t, smallSet)
+	dir := filepath.Join(t.TempDir(), "run")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, RunDir: dir, Quiet: true, CheckpointEvery: 1, Events: func(e gnb.Event) {
+		if e.Kind == "epoch" && e.Epoch == 3 {
+			cancel()
+		}
+	}}
+	if _, err := gnb.Launch(ctx, scheduled, 0.02, o); !errors.Is(err, gnb.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	o.Events, o.RunDir, o.Resume = nil, "", dir
+	_, err := gnb.Launch(t.Context(), scheduled, 0.002, o)
+	readable(t, err, `the argument was 0.02 and is 0.002; to go on all the same set ResumeChanged`)
+	o.ResumeChanged = true
+	run, err := gnb.Launch(t.Context(), scheduled, 0.002, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := run.Steps()
+	if err != nil || len(steps) != 12 || len(run.Config.Changes) != 1 {
+		t.Fatalf("%d steps (%v), changes %v", len(steps), err, run.Config.Changes)
+	}
+	at := run.Config.Changes[0].Step
+	for _, s := range steps {
+		want := 0.02
+		if s.Total > at {
+			want = 0.002
+		}
+		if s.Epoch >= 2 {
+			want /= 2
+		}
+		if d := s.LR/want - 1; d > 1e-12 || d < -1e-12 {
+			t.Errorf("step %d of epoch %d has learning rate %v, want %v", s.Total, s.Epoch, s.LR, want)
+		}
+	}
+	if got := run.String(); !strings.Contains(got, "changed after step") || !strings.Contains(got, "the argument was 0.02 and is 0.002") {
+		t.Errorf("it is printed as\n%s", got)
+	}
+	_, err = gnb.Launch(t.Context(), scheduled, 0.002, gnb.LaunchOptions{Data: ds, ResumeChanged: true})
+	readable(t, err, `ResumeChanged needs Resume`)
+}
+
+// A sweep of other data, or of a model whose code is another one, is not gone on with: its
+// trials would not compare.
+func TestSweepIdentity(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	sweep := func(spec string, o gnb.SweepOptions, stop bool) (*gnb.Study, error) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o.Method, o.Trials, o.Seed, o.Quiet = "random", 4, 1, true
+		if stop {
+			o.Events = func(r gnb.TrialResult) {
+				if r.Number == 1 && r.State == gnb.StateRunning {
+					cancel()
+				}
+			}
+		}
+		return gnb.Sweep(ctx, load(t, spec), identityNet, func(t *gnb.Trial) gnb.TrainOptions {
+			return gnb.TrainOptions{LR: t.LogFloat("lr", 0.01, 0.1), Epochs: 40, Workers: 1, Threads: 1, Hidden: 8, EvalEvery: 40, CheckpointEvery: 1}
+		}, o)
+	}
+	const base, other = "planted?nodes=400&features=8&classes=3&seed=2", "planted?nodes=400&features=8&classes=3&seed=2&noise=8"
+	first, err := sweep(base, gnb.SweepOptions{}, true)
+	if !errors.Is(err, gnb.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if first.Identity == nil || first.Identity.Code.By != "source" || first.Identity.Data == nil {
+		t.Fatalf("the sweep's identity is %+v", first.Identity)
+	}
+	second, err := sweep(other, gnb.SweepOptions{}, true)
+	if !errors.Is(err, gnb.ErrInterrupted) || second.Dir == first.Dir {
+		t.Errorf("other data: it went on in %s (%v)", second.Dir, err)
+	}
+	for _, o := range []gnb.SweepOptions{{Dir: first.Dir}, {Resume: first.Dir}} {
+		_, err = sweep(other, o, false)
+		readable(t, err, `is a sweep of other things: the data changed \(other features\); its trials and new ones could not be compared`)
+	}
+	// Other code: what was recorded of it is another digest.
+	path := filepath.Join(first.Dir, "sweep.json")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := "function `(*identityNetwork).Layer`"
+	sum := first.Identity.Code.Parts[part]
+	if sum == "" {
+		t.Fatalf("%s is not among %v", part, first.Identity.Code.Parts)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(raw, []byte(sum), []byte("00")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = sweep(base, gnb.SweepOptions{Dir: first.Dir}, false)
+	readable(t, err, "function `\\(\\*identityNetwork\\).Layer` changed; its trials")
+	again, err := sweep(base, gnb.SweepOptions{Dir: first.Dir, ResumeChanged: true}, false)
+	if err != nil || len(again.Trials) != 4 || len(again.Changes) != 1 || again.Changes[0].What[0] != part+" changed" || again.Changes[0].Step != int64(len(first.Trials)) {
+		t.Fatalf("going on all the same: %v, changes %+v", err, again.Changes)
+	}
+	for _, r := range again.Trials {
+		if r.State != gnb.StateDone {
+			t.Errorf("trial %d is %s: %s", r.Number, r.State, r.Error)
+		}
+	}
+	if again, err = gnb.OpenStudy(first.Dir); err != nil || len(again.Changes) != 1 {
+		t.Errorf("sweep.json keeps changes %+v (%v)", again.Changes, err)
+	}
+}
+
+// identityNetwork is a model of these tests' own.
+type identityNetwork struct{ Convs []*nn.SAGEConv }
+
+func (n *identityNetwork) NumLayers() int { return len(n.Convs) }
+
+func (n *identityNetwork) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	return n.Convs[i].Forward(f, b, h)
+}
+
+var identityNet = gnb.Model("identity.net", func(s gnb.Sizes) *identityNetwork { return &identityNetwork{nn.Stack(s, nn.NewSAGE)} })
