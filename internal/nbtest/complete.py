@@ -5,7 +5,7 @@ usage: complete.py --kernel NAME CODE…
 In each CODE the character | is the cursor; where a name goes on behind it, the name is explained, else
 it is completed. Prints a list: for each code {"matches": [...], "text": what a match replaces, "doc":
 the explanation}. A language server takes seconds to begin with, so a question without an answer is
-asked again for a minute. With --then COMMAND the first question is asked once before: it must have no
+asked again for a minute, or --patience SECONDS. With --then COMMAND the first question is asked once before: it must have no
 answer; then the shell runs COMMAND, and everything is asked as above.
 """
 
@@ -22,9 +22,9 @@ from jupyter_client.manager import start_new_kernel
 import ports  # noqa: F401 (for what it does)
 
 
-def ask(request, good):
+def ask(request, good, patience):
     """The content of request's reply, once it is good."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + patience
     while True:
         content = request()["content"]
         if good(content) or time.monotonic() > end:
@@ -36,6 +36,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--kernel", required=True)
     p.add_argument("--then", metavar="COMMAND")
+    p.add_argument("--patience", type=float, default=60, metavar="SECONDS")
     p.add_argument("codes", nargs="+")
     a = p.parse_args()
     # A short name: gopls listens on a socket below it.
@@ -56,10 +57,10 @@ def main():
                 at = text.index("|")
                 code = text[:at] + text[at + 1:]
                 if code[at:at + 1].isalnum():
-                    i = ask(lambda: kc.inspect(code, at, reply=True, timeout=60), lambda i: i.get("data"))
+                    i = ask(lambda: kc.inspect(code, at, reply=True, timeout=60), lambda i: i.get("data"), a.patience)
                     out.append({"doc": "\n".join((i.get("data") or {}).values())})
                 else:
-                    c = ask(lambda: kc.complete(code, at, reply=True, timeout=60), lambda c: c.get("matches"))
+                    c = ask(lambda: kc.complete(code, at, reply=True, timeout=60), lambda c: c.get("matches"), a.patience)
                     out.append({"matches": c["matches"], "text": code[c["cursor_start"]:c["cursor_end"]]})
         finally:
             kc.stop_channels()

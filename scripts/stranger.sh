@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# What somebody has who clones this repository: another user without root, an empty home, no ../shared, no
+# caches, the system's own Python and commands. Clones the commit that is checked out and does there what is
+# asked, and says how long each took; the exit status is 1 when one failed.
+#
+#   scripts/stranger.sh [demo] [data] [doctor] [lab] [test]     default: all
+#
+#   demo    make demo
+#   data    the packages whose tests use the public graphs, which they must do without
+#   doctor  gnb doctor
+#   lab     make lab, until it prints its URL and a kernel completes names; then Ctrl-C ends all of it
+#   test    make test
+#
+# Run by root it is the user "nobody"; by anybody else, that user. Modules come from this machine's module
+# cache, by way of a server that plays the module proxy, and then from the proxy that GOPROXY names.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bash scripts/need.sh go python make
+if [ $# -eq 0 ]; then set -- demo data doctor lab test; fi
+for step; do
+  case $step in
+    demo | data | doctor | lab | test) ;;
+    *) sed -n 's/^#   \(scripts\)/\1/p' "$0" >&2; exit 2 ;;
+  esac
+done
+
+place=$(mktemp -d "${TMPDIR:-/tmp}/stranger-XXXXXX")
+clone=$place/empty/graphnb # nothing else is in "empty"
+server=
+# shellcheck disable=SC2317 # the trap calls it
+end() {
+  if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; fi
+  chmod -R u+w "$place" 2>/dev/null || true
+  rm -rf "$place"
+}
+trap end EXIT
+trap 'exit 130' INT TERM
+
+become=()
+if [ "$(id -u)" = 0 ]; then become=(setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups --inh-caps=-all); fi
+mkdir -p "$place/empty" "$place/home" "$place/tmp"
+git -c safe.directory='*' clone --quiet --no-local "file://$PWD" "$clone"
+if [ "$(id -u)" = 0 ]; then chown -R nobody "$place"; fi
+chmod 755 "$place"
+
+# Commands in directories that are this user's own are not a stranger's.
+paths=''
+IFS=: read -ra all <<<"$PATH"
+for dir in "${all[@]}"; do
+  case $dir in "$HOME"/*) continue ;; esac
+  if "${become[@]}" test -x "$dir" 2>/dev/null; then paths=$paths${paths:+:}$dir; fi
+done
+environment=(HOME="$place/home" PATH="$paths" TMPDIR="$place/tmp" USER=nobody LOGNAME=nobody LANG=C.UTF-8)
+# How this machine reaches the package registries is no matter of the user's.
+for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS \
+  PIP_CERT PIP_INDEX_URL PIP_FIND_LINKS PIP_DEFAULT_TIMEOUT GONOSUMDB GOSUMDB GOPRIVATE GNB_CHROMIUM; do
+  if [ -n "${!name:-}" ]; then environment+=("$name=${!name}"); fi
+done
+cache=$(go env GOMODCACHE)/cache/download
+if [ -d "$cache" ]; then
+  mkfifo "$place/port"
+  python3 - "$cache" >"$place/port" <<'PY' &
+import functools, http.server, sys
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_): pass
+s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=sys.argv[1]))
+print(s.server_address[1], flush=True)
+s.serve_forever()
+PY
+  server=$!
+  read -r port <"$place/port"
+  environment+=("GOPROXY=http://127.0.0.1:$port,$(go env GOPROXY)")
+fi
+
+as() { (cd "$clone" && exec "${become[@]}" env -i "${environment[@]}" "$@" </dev/null); }
+
+if ! as go version >/dev/null || ! as bash scripts/need.sh go python make; then
+  echo "skipped: a stranger on this machine has not what the README asks for; its go and python3 must not be in $HOME"
+  exit 0
+fi
+echo "a stranger: $(as id -un 2>/dev/null || id -u), $(as go version), $(as "$(as bash scripts/python.sh)" -V), commit $(git rev-parse --short HEAD)"
+
+# left names the processes that work in the clone, or are of it.
+left() {
+  local p dir
+  for p in /proc/[0-9]*; do
+    dir=$(readlink "$p/cwd" 2>/dev/null || true)
+    case $dir in "$place"*) printf '%s %s\n' "${p#/proc/}" "$(tr '\0' ' ' <"$p/cmdline" 2>/dev/null | cut -c 1-100)" ;; esac
+  done
+}
+
+demo() { as make demo; }
+doctor() { as go run -buildvcs=false ./gnb/cmd/gnb doctor --prefix .venv; }
+data() {
+  local packages
+  packages=$(grep -rlE --include='*_test.go' 'testneed\.(RealData|DataDir)' graphops gnb | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+  # shellcheck disable=SC2086 # words
+  as go run ./internal/testrun $packages | tee "$place/data.log" || return 1
+  grep -q 'skipped for want of the public graphs' "$place/data.log" || { echo "no test did without the public graphs"; return 1; }
+}
+whole() { as make test; }
+
+lab() {
+  local log=$place/lab.log url='' pid start=$SECONDS status=0
+  set -m # a process group of its own, as in a terminal
+  as make lab ARGS="--no-browser --port=0" >"$log" 2>&1 &
+  pid=$!
+  set +m
+  while [ -z "$url" ] && kill -0 $pid 2>/dev/null && [ $((SECONDS - start)) -lt 900 ]; do
+    sleep 0.5
+    url=$(grep -oE 'http://127\.0\.0\.1:[0-9]+/[^ ]*token=[^ ]*' "$log" | head -n 1 || true)
+  done
+  if [ -n "$url" ]; then
+    echo "its URL after $((SECONDS - start)) s"
+    as .venv/bin/python3 internal/nbtest/complete.py --patience 900 --kernel graphnb 'import "github.com/graphnb/graphnb/gnb"
+
+%%
+ds := gnb.Must(gnb.Lo|)' >"$place/names" || status=1
+    if grep -q '"Load"' "$place/names"; then echo "names complete after $((SECONDS - start)) s"; else
+      echo "names do not complete: $(cat "$place/names")"
+      status=1
+    fi
+  else
+    echo "it printed no URL"
+    status=1
+  fi
+  kill -INT -- -$pid 2>/dev/null || true # Ctrl-C; JupyterLab asks, and takes a second one for yes
+  sleep 1
+  kill -INT -- -$pid 2>/dev/null || true
+  for _ in {1..200}; do
+    if ! kill -0 -- -$pid 2>/dev/null && [ -z "$(left)" ]; then break; fi
+    sleep 0.1
+  done
+  if [ -n "$(left)" ]; then
+    echo "left 20 s after Ctrl-C:"
+    left
+    kill -KILL -- -$pid 2>/dev/null || true
+    status=1
+  fi
+  if [ $status != 0 ]; then tail -n 40 "$log"; fi
+  return $status
+}
+
+failed=()
+for step; do
+  start=$SECONDS
+  name=$step
+  if [ "$step" = test ]; then step=whole; fi
+  echo "== $name"
+  if $step; then
+    echo "== $name: ok, $((SECONDS - start)) s"
+  else
+    echo "== $name: FAILED after $((SECONDS - start)) s"
+    failed+=("$name")
+  fi
+done
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "scripts/stranger.sh: failed: ${failed[*]}"
+  exit 1
+fi
