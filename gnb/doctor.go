@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/machine"
 
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -101,14 +101,4 @@ func (f Finding) String() string {
 
 // command is the gnb program, for what is no part of a cell: that of GNB_HELPER, else the one on PATH, on
 // which a kernel has its own.
-func command() (string, error) {
-	name := envknob.Helper.Get()
-	if name == "" {
-		name = "gnb"
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("the command %s cannot be found: %w", name, err)
-	}
-	return path, nil
-}
+func command() (string, error) { return machine.FindCommand() }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -19,11 +20,13 @@ import (
 
 // Load opens a dataset: the directory of one, a generator such as "karate" or
 // "planted?nodes=100000&classes=8", or a published one by name, such as "cora",
-// which the first time is downloaded, verified and converted. Opening a directory
+// which the first time is downloaded, verified and converted: by the program itself
+// where it imports package gnb/published, else by the command gnb, which is looked for
+// beside the program and on PATH. Opening a directory
 // maps its files; nothing is copied, and workers share the pages.
 func Load(ctx context.Context, spec string) (*Dataset, error) {
 	multigpuEnter()
-	o := dataset.LoadOptions{Get: getByCommand}
+	o := dataset.LoadOptions{Get: bring}
 	if name, _, _ := strings.Cut(spec, "?"); slices.ContainsFunc(dataset.Generators(), func(g dataset.Generator) bool { return g.Name == name }) {
 		bar := live.ProgressWith("generating "+spec, 0, live.BarOptions{Unit: "%", After: time.Second})
 		defer bar.Done()
@@ -32,13 +35,29 @@ func Load(ctx context.Context, spec string) (*Dataset, error) {
 	return dataset.LoadWith(ctx, spec, o)
 }
 
+// module is the path of this module.
+const module = "github.com/graphnb/graphnb"
+
+// bring gets a published dataset in this program, where that links what it takes, or by
+// the command.
+func bring(ctx context.Context, e published.Entry) error {
+	get := dataset.RegisteredGetter()
+	if get == nil {
+		return getByCommand(ctx, e)
+	}
+	bars := stageBars{name: e.Name}
+	defer bars.end()
+	return get(ctx, e, dataset.GetOptions{Progress: bars.set, Note: func(text string) { fmt.Fprintln(os.Stderr, "gnb: "+text) }})
+}
+
 // getByCommand gets a published dataset by the command gnb, which the kernel has
 // on its PATH: the packages that download are no part of a cell, which must link
 // fast.
 func getByCommand(ctx context.Context, e published.Entry) error {
 	path, err := command()
 	if err != nil {
-		return fmt.Errorf("gnb: %s is not on this machine yet, and what gets it is missing: %w; in a checkout: go run ./gnb/cmd/gnb data get %s", e.Name, err, e.Name)
+		return fmt.Errorf("gnb: %s is not on this machine yet, and nothing here can get it: %w. Either add\n\timport _ %q\nto the program, which then downloads and converts it itself, or run: go run %s data get %s\n%s",
+			e.Name, err, module+"/gnb/published", module+"/gnb/cmd/gnb", e.Name, e.Instructions())
 	}
 	cmd := exec.CommandContext(ctx, path, "data", "get", e.Name, "--json")
 	var said strings.Builder
@@ -63,16 +82,8 @@ func getByCommand(ctx context.Context, e published.Entry) error {
 // followGet shows the progress that "gnb data get --json" reports, a bar for each
 // of its stages, and returns the reason it gives when it fails.
 func followGet(out io.Reader, name string) (reason string) {
-	var (
-		bar   *live.Bar
-		label string
-	)
-	end := func() {
-		if bar != nil {
-			bar.Done()
-		}
-	}
-	defer func() { end() }()
+	bars := stageBars{name: name}
+	defer bars.end()
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -87,21 +98,37 @@ func followGet(out io.Reader, name string) (reason string) {
 		case "error":
 			reason = e.Error
 		case "progress":
-			if l := strings.TrimSpace(e.Stage + " " + e.File); l != label {
-				end()
-				label = l
-				o := live.BarOptions{Unit: "B"}
-				switch e.Stage {
-				case "build": // work of no unit
-					o.Unit, o.After = "%", time.Second
-				case "check", "write":
-					o.After = time.Second
-				}
-				bar = live.ProgressWith(name+": "+l, e.Total, o)
-			}
-			bar.Set(e.Done, e.Total)
+			bars.set(e.Stage, e.File, e.Done, e.Total)
 		}
 	}
 	_, _ = io.Copy(io.Discard, out) // what is left, so that the command can end
 	return reason
+}
+
+// stageBars is a bar for each of the stages of getting a dataset, one after the other.
+type stageBars struct {
+	name, label string
+	bar         *live.Bar
+}
+
+func (b *stageBars) end() {
+	if b.bar != nil {
+		b.bar.Done()
+	}
+}
+
+func (b *stageBars) set(stage, file string, done, total int64) {
+	if l := strings.TrimSpace(stage + " " + file); l != b.label {
+		b.end()
+		b.label = l
+		o := live.BarOptions{Unit: "B"}
+		switch stage {
+		case "build": // work of no unit
+			o.Unit, o.After = "%", time.Second
+		case "check", "write":
+			o.After = time.Second
+		}
+		b.bar = live.ProgressWith(b.name+": "+l, total, o)
+	}
+	b.bar.Set(done, total)
 }

@@ -16,7 +16,8 @@ func TestLoadGetsByTheCommand(t *testing.T) {
 	t.Setenv("GNB_HOME", dir)
 	t.Setenv("GNB_DATA", filepath.Join(dir, "none"))
 	t.Setenv("PATH", dir)
-	if _, err := gnb.Load(t.Context(), "cora"); err == nil || !strings.Contains(err.Error(), "data get cora") {
+	if _, err := gnb.Load(t.Context(), "cora"); err == nil || !strings.Contains(err.Error(), "data get cora") ||
+		!strings.Contains(err.Error(), `import _ "github.com/graphnb/graphnb/gnb/published"`) || !strings.Contains(err.Error(), "GNB_DATA") {
 		t.Errorf("without the command: %v, want an error that says how to get cora", err)
 	}
 	script := `#!/bin/sh

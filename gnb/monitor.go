@@ -40,7 +40,8 @@ type MonitorOptions struct {
 	While func(ctx context.Context) error
 	// Run is the run whose share of each GPU's memory is shown; by default that of all runs of GraphNB.
 	Run *Run
-	// Helper is the gnb program that reads GPUs; by default that of GNB_HELPER, else the one on PATH, which
+	// Helper is the gnb program that reads GPUs; by default that of GNB_HELPER, else the one beside
+	// this program, else the one on PATH, which
 	// in a notebook is the one that the kernel came with.
 	Helper string
 	// Each is called with every sample, one call at a time.

@@ -115,7 +115,7 @@ func TestMonitorWithoutAHelper(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("GNB_HELPER", "")
 	r, err := gnb.Monitor(t.Context(), gnb.MonitorOptions{Interval: 100 * time.Millisecond, Duration: 250 * time.Millisecond, Quiet: true})
-	if err != nil || r.Host.CPU.N == 0 || !strings.Contains(r.String(), "there is no gnb on PATH") {
+	if err != nil || r.Host.CPU.N == 0 || !strings.Contains(r.String(), "there is no gnb beside this program or on PATH") {
 		t.Errorf("%v, %v", r, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,7 +30,8 @@ type Options struct {
 	// [one minute].
 	Stall time.Duration
 	// Tries is the number of attempts in a row that may fail without any progress
-	// between them [5]. An attempt that got bytes counts as progress.
+	// between them [5]. An attempt that got bytes counts as progress. Where no
+	// connection can be made and none could before, it is 2: there is no network.
 	Tries int
 	// Backoff is the pause after the first failure; it doubles with each one, up to
 	// a minute [one second].
@@ -61,7 +63,9 @@ func (o Options) defaults() Options {
 		o.Backoff = time.Second
 	}
 	if o.Client == nil {
-		o.Client = &http.Client{CheckRedirect: checkRedirect}
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.DialContext = (&net.Dialer{Timeout: connectWithin}).DialContext
+		o.Client = &http.Client{CheckRedirect: checkRedirect, Transport: t}
 	}
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
@@ -70,6 +74,19 @@ func (o Options) defaults() Options {
 		o.Note = func(string) {}
 	}
 	return o
+}
+
+// connectWithin is how long a connection may take to be made.
+const connectWithin = 10 * time.Second
+
+// noNetwork tells whether no connection could be made: a name that nobody knows, a
+// host that is not reached.
+func noNetwork(err error) bool {
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
 // checkRedirect follows what browsers follow, and never from an encrypted
@@ -100,7 +117,10 @@ func never(format string, args ...any) error { return permanent{fmt.Errorf(forma
 // server gives an answer that will not change, after too many failures in a row,
 // or when ctx ends; what has arrived stays in dst.part for the next call.
 func Get(ctx context.Context, url, dst string, o Options) error {
-	o = o.defaults()
+	own := o.Client == nil
+	if o = o.defaults(); own {
+		defer o.Client.CloseIdleConnections()
+	}
 	fail := func(err error) error { return fmt.Errorf("downloading %s: %w", url, err) }
 	if info, err := os.Stat(dst); err == nil && info.Mode().IsRegular() && o.Verify(dst) == nil {
 		o.Progress(info.Size(), info.Size())
@@ -110,7 +130,7 @@ func Get(ctx context.Context, url, dst string, o Options) error {
 		return fail(err)
 	}
 	d := &download{Options: o, url: url, dst: dst, part: dst + ".part"}
-	failures, wrong := 0, 0
+	failures, wrong, reached := 0, 0, size(dst+".part") > 0
 	for {
 		before := size(d.part)
 		err := d.attempt(ctx)
@@ -137,7 +157,11 @@ func Get(ctx context.Context, url, dst string, o Options) error {
 		if size(d.part) > before && wrong == 0 {
 			failures = 0
 		}
-		if failures++; failures >= o.Tries {
+		tries := o.Tries
+		if reached = reached || !noNetwork(err); !reached {
+			tries = min(tries, 2)
+		}
+		if failures++; failures >= tries {
 			return fail(fmt.Errorf("%w (%d attempts; what has arrived is kept, and the next attempt goes on from there)", err, failures))
 		}
 		pause := min(o.Backoff<<(failures-1), time.Minute)

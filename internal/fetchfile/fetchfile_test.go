@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -386,4 +387,28 @@ func FuzzContentRange(f *testing.F) {
 			t.Errorf("%q: %d of %d", s, first, total)
 		}
 	})
+}
+
+// Where no connection can be made there are two attempts, and five where one could be.
+func TestNoNetwork(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := "http://" + l.Addr().String() + "/file"
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	defer failing.Close()
+	for url, want := range map[string]string{nowhere: "2 attempts", failing.URL: "5 attempts"} {
+		notes := 0
+		err := Get(t.Context(), url, filepath.Join(t.TempDir(), "file"), Options{Backoff: time.Millisecond, Note: func(string) { notes++ }})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("after %d notes: %v, want %s", notes, err, want)
+		}
+	}
+	if !noNetwork(&net.DNSError{Err: "no such host"}) || noNetwork(&net.OpError{Op: "read"}) {
+		t.Error("an unknown name is no network, and a broken connection is one")
+	}
 }

@@ -54,15 +54,12 @@ const Starting = "asking NVIDIA's driver for GPUs"
 
 // findHelper is the program that is the helper.
 func findHelper() (string, error) {
-	if file := envknob.Helper.Get(); file != "" {
-		if _, err := exec.LookPath(file); err != nil {
-			return "", fmt.Errorf("GPUs are not shown: %s is %s, which cannot be run: %w", envknob.Helper, file, err)
-		}
-		return file, nil
-	}
-	file, err := exec.LookPath("gnb")
-	if err != nil {
-		return "", fmt.Errorf(`GPUs are not shown: there is no gnb on PATH, which asks NVIDIA's driver; "go install github.com/graphnb/graphnb/gnb/cmd/gnb@latest" builds it (with a C compiler), or set %s to its file`, envknob.Helper)
+	file, err := FindCommand()
+	switch {
+	case errors.Is(err, ErrNoCommand):
+		return "", fmt.Errorf(`GPUs are not shown: %w, which asks NVIDIA's driver; "go install github.com/graphnb/graphnb/gnb/cmd/gnb@latest" builds it (with a C compiler), or set %s to its file`, err, envknob.Helper)
+	case err != nil:
+		return "", fmt.Errorf("GPUs are not shown: %w", err)
 	}
 	return file, nil
 }

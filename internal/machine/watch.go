@@ -12,7 +12,7 @@ import (
 type WatchOptions struct {
 	// Interval is the time between samples, 1 s by default and at least [MinInterval].
 	Interval time.Duration
-	// Helper is the program that reads GPUs; "" is that of GNB_HELPER, else the gnb on PATH.
+	// Helper is the program that reads GPUs; "" is that of [FindCommand].
 	Helper string
 }
 

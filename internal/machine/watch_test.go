@@ -183,7 +183,7 @@ func TestAHelperThatStandsStill(t *testing.T) {
 func TestFindingTheHelper(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv(envknob.Helper.Name, "")
-	if _, err := findHelper(); err == nil || !strings.Contains(err.Error(), "there is no gnb on PATH") || !strings.Contains(err.Error(), envknob.Helper.Name) {
+	if _, err := findHelper(); err == nil || !strings.Contains(err.Error(), "there is no gnb beside this program or on PATH") || !strings.Contains(err.Error(), envknob.Helper.Name) {
 		t.Error(err)
 	}
 	t.Setenv(envknob.Helper.Name, "/nowhere/gnb")
@@ -204,7 +204,7 @@ func TestFindingTheHelper(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	err := Watch(ctx, WatchOptions{Interval: MinInterval}, func(s Sample) {
-		if !s.Host.CPU.Known() || !strings.Contains(s.Note, "GPUs are not shown: there is no gnb on PATH") {
+		if !s.Host.CPU.Known() || !strings.Contains(s.Note, "GPUs are not shown: there is no gnb beside this program or on PATH") {
 			t.Errorf("%+v", s)
 		}
 		cancel()
@@ -214,6 +214,46 @@ func TestFindingTheHelper(t *testing.T) {
 	}
 	if err := Watch(t.Context(), WatchOptions{Interval: time.Millisecond}, nil); err == nil || !strings.Contains(err.Error(), "too short") {
 		t.Error(err)
+	}
+}
+
+// The command beside the program comes before the one on PATH, and a program that is
+// called gnb is not its own command.
+func TestFindCommand(t *testing.T) {
+	t.Setenv(envknob.Helper.Name, "")
+	put := func(dir, name string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	here, onPath := t.TempDir(), t.TempDir()
+	t.Setenv("PATH", onPath)
+	self := put(here, "program")
+	if got, err := findCommand(self); !errors.Is(err, ErrNoCommand) {
+		t.Errorf("%q, %v", got, err)
+	}
+	second := put(onPath, "gnb")
+	if got, err := findCommand(self); err != nil || got != second {
+		t.Errorf("on PATH: %q, %v", got, err)
+	}
+	first := put(here, "gnb")
+	if got, err := findCommand(self); err != nil || got != first {
+		t.Errorf("beside the program: %q, %v", got, err)
+	}
+	if got, err := findCommand(first); err != nil || got != second {
+		t.Errorf("for a program called gnb: %q, %v", got, err)
+	}
+	if got, err := findCommand(second); !errors.Is(err, ErrNoCommand) {
+		t.Errorf("for a program called gnb that is on PATH: %q, %v", got, err)
+	}
+	if got, err := findCommand(""); err != nil || got != second {
+		t.Errorf("for a program whose file is not known: %q, %v", got, err)
+	}
+	t.Setenv(envknob.Helper.Name, first)
+	if got, err := findCommand(self); err != nil || got != first {
+		t.Errorf("by the environment: %q, %v", got, err)
 	}
 }
 

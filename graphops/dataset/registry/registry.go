@@ -209,7 +209,7 @@ func (e Entry) Instructions() string {
 	}
 	if len(e.Files) == 1 {
 		f := e.Files[0]
-		return fmt.Sprintf("without a network, put %s there yourself (from %s) and try again", filepath.Join(raw, f.Name), f.URL)
+		return fmt.Sprintf("without a network, put %s there yourself (from %s) and try again, %s", filepath.Join(raw, f.Name), f.URL, otherWays)
 	}
 	var names []string
 	base := strings.TrimSuffix(e.Files[0].URL, e.Files[0].Name)
@@ -219,5 +219,8 @@ func (e Entry) Instructions() string {
 			base = e.Homepage
 		}
 	}
-	return fmt.Sprintf("without a network, put the files %s into %s yourself (from %s) and try again", strings.Join(names, ", "), raw, base)
+	return fmt.Sprintf("without a network, put the files %s into %s yourself (from %s) and try again, %s", strings.Join(names, ", "), raw, base, otherWays)
 }
+
+// otherWays is how else files that somebody has become a dataset.
+var otherWays = "set " + envknob.Data.Name + " to the folder that has them, or make a dataset of files of your own with \"gnb data convert\""

@@ -181,14 +181,15 @@ func TestFindRaw(t *testing.T) {
 
 func TestInstructions(t *testing.T) {
 	t.Setenv("GNB_HOME", "/home/of")
+	other := `, set GNB_DATA to the folder that has them, or make a dataset of files of your own with "gnb data convert"`
 	cora, _ := Find("cora")
 	want := "without a network, put the files ind.cora.x, ind.cora.y, ind.cora.tx, ind.cora.ty, ind.cora.allx, ind.cora.ally, ind.cora.graph, ind.cora.test.index " +
-		"into /home/of/raw/cora yourself (from " + planetoidURL + ") and try again"
+		"into /home/of/raw/cora yourself (from " + planetoidURL + ") and try again" + other
 	if got := cora.Instructions(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	arxiv, _ := Find("ogbn-arxiv")
-	want = "without a network, put /home/of/raw/ogbn-arxiv/arxiv.zip there yourself (from https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip) and try again"
+	want = "without a network, put /home/of/raw/ogbn-arxiv/arxiv.zip there yourself (from https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip) and try again" + other
 	if got := arxiv.Instructions(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
