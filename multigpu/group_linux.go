@@ -130,6 +130,8 @@ func (w *processes) makeFiles() (err error) {
 func (w *processes) abandon() {
 	for _, c := range w.children {
 		_ = c.proc.Kill() // gone already, perhaps
+	}
+	for _, c := range w.children {
 		_, _ = c.proc.Wait()
 		c.closeFiles()
 	}
@@ -162,8 +164,9 @@ func (w *processes) follow(c *child, first []byte) {
 	c.readers.Go(func() {
 		defer close(c.stderrDone)
 		readLines(c.stderr, func(line string) {
-			c.tail.add(line)
-			w.queue.output(c.rank, "stderr", line)
+			for _, line := range c.tail.add(line) {
+				w.queue.output(c.rank, "stderr", line)
+			}
 		})
 	})
 	c.readers.Go(func() {

@@ -372,6 +372,14 @@ func TestFailuresAreNamed(t *testing.T) {
 		{"goexit", "runtime.Goexit", nil},
 		{"exit 0", "status 0 before its program returned", nil},
 		{"exit 7", "it ended with status 7", func(e *WorkerError) bool { return slices.Contains(e.Stderr, "about to leave") }},
+		{"exit 7 after words", "it ended with status 7", func(e *WorkerError) bool { return e.Stack == "" }},
+		{"SEGV", "it was ended by the signal SIGSEGV (segmentation violation), which another process sent", nil},
+		{"BUS", "it was ended by the signal SIGBUS (bus error), which another process sent", nil},
+		{"ABRT", "it was ended by the signal SIGABRT (abort), which another process sent", nil},
+		{"QUIT", "it was ended by the signal SIGQUIT (quit), which another process sent", func(e *WorkerError) bool { return strings.Contains(e.Stack, "multigpu.misbehave") }},
+		{"ILL", "it was ended by the signal SIGILL (illegal instruction)", nil},
+		{"FPE", "it was ended by the signal SIGFPE (floating-point exception)", nil},
+		{"memory", "it ran out of memory: a smaller model", func(e *WorkerError) bool { return strings.Contains(e.Reason, "fewer workers take less") }},
 		{"kill", "it was killed by signal 9 (killed)", nil},
 		{"stop", "a signal has stopped it", nil},
 		{"break", "rank 0 is at step (loop.go:12, epoch 0, step 30), rank 1 at finish (the end of the program)", func(e *WorkerError) bool {
@@ -385,7 +393,19 @@ func TestFailuresAreNamed(t *testing.T) {
 	}
 	concurrently(t, len(cases), func(i int, id string) {
 		tc := cases[i]
-		s := Spec{World: 3, RunID: id, Job: testJob{Kind: "at step: " + tc.kind, Rank: 1, Step: 30, Steps: 100_000}}
+		var shown []string
+		s := Spec{
+			World: 3, RunID: id, Job: testJob{Kind: "at step: " + tc.kind, Rank: 1, Step: 30, Steps: 100_000},
+			OnOutput: func(_ int, _, line string) { shown = append(shown, line) },
+		}
+		defer func() {
+			// Of what the runtime prints about an end nothing is shown but the error, of what
+			// a program prints all.
+			text := strings.Join(shown, "\n")
+			if trace := strings.Contains(text, "goroutine ") || strings.Contains(text, "PC="); trace != (tc.kind == "exit 7 after words") {
+				t.Errorf("%s: shown was\n%s", tc.kind, text)
+			}
+		}()
 		if tc.kind == "hang" {
 			s.Stall = time.Second
 		}
@@ -413,6 +433,34 @@ func TestFailuresAreNamed(t *testing.T) {
 			t.Errorf("%s: an error of several lines: %v", tc.kind, e)
 		}
 	})
+}
+
+// Lines that only look like the runtime's are shown when the program goes on.
+func TestHeldLinesAreShown(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it waits for what is held back")
+	}
+	lines := make(chan string, 10)
+	g, err := Start(t.Context(), Spec{
+		World: 1, Job: testJob{Kind: "at step: words", Rank: 0, Step: 0, Steps: 1},
+		OnOutput: func(_ int, _, line string) { lines <- line },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"runtime: all is well", "as I said"} {
+		select {
+		case got := <-lines:
+			if got != want {
+				t.Errorf("shown is %q, want %q", got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%q is not shown", want)
+		}
+	}
+	g.Kill()
+	_ = g.Wait() // killed
 }
 
 func TestInterrupt(t *testing.T) {

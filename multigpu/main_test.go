@@ -112,6 +112,25 @@ func misbehave(p *Process, what string) error {
 	case "exit 7":
 		fmt.Fprintln(os.Stderr, "about to leave")
 		os.Exit(7)
+	case "exit 7 after words": // that look like the runtime's
+		fmt.Fprintln(os.Stderr, "panic: not really")
+		fmt.Fprintln(os.Stderr, "goroutine 1 [fun]:")
+		os.Exit(7)
+	case "words": // that look like the runtime's, of a program that goes on
+		fmt.Fprintln(os.Stderr, "runtime: all is well")
+		time.Sleep(holdFor + 500*time.Millisecond)
+		fmt.Fprintln(os.Stderr, "as I said")
+		time.Sleep(time.Minute)
+	case "SEGV", "BUS", "ABRT", "QUIT", "ILL", "FPE":
+		_ = syscall.Kill(os.Getpid(), map[string]syscall.Signal{
+			"SEGV": syscall.SIGSEGV, "BUS": syscall.SIGBUS, "ABRT": syscall.SIGABRT, "QUIT": syscall.SIGQUIT, "ILL": syscall.SIGILL, "FPE": syscall.SIGFPE,
+		}[what])
+		time.Sleep(time.Minute)
+	case "memory":
+		x := make([]byte, 1<<46)
+		for i := range x {
+			x[i] = 1
+		}
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		time.Sleep(time.Minute)

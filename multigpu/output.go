@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // maxLine is where a line without an end is cut.
@@ -48,15 +51,55 @@ const (
 
 // tail keeps the end of a worker's stderr, and what the Go runtime said from
 // its first panic on: with many goroutines the reason is far above the end.
+//
+// Those lines are held back until the worker's end is judged: where they tell of it, its
+// error does so in one line, and hundreds of others before that would hide it. A worker that
+// goes on after them for holdFor has only printed what looks alike.
 type tail struct {
 	mu    sync.Mutex
 	last  []string
 	panic []string
+	held  []string
+	since time.Time // of the first of held
+	free  bool      // nothing is held any more
 }
 
-func (t *tail) add(line string) {
+// holdFor is how long the Go runtime may take to print all goroutines.
+const holdFor = 2 * time.Second
+
+// add takes a line and returns what may be shown now.
+func (t *tail) add(line string) (show []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.keep(line)
+	switch {
+	case t.free || len(t.panic) == 0:
+		return []string{line}
+	case t.since.IsZero():
+		t.since = time.Now()
+	case time.Since(t.since) > holdFor:
+		return append(t.freed(), line)
+	}
+	t.held = append(t.held, line)
+	return nil
+}
+
+// freed is what was held, which now nothing is any more; the caller holds mu.
+func (t *tail) freed() []string {
+	held := t.held
+	t.held, t.free = nil, true
+	return held
+}
+
+// release is what was held back.
+func (t *tail) release() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.freed()
+}
+
+// keep notes a line; the caller holds mu.
+func (t *tail) keep(line string) {
 	if len(t.last) >= tailLines {
 		t.last = append(t.last[:0], t.last[len(t.last)-tailLines+1:]...)
 	}
@@ -68,14 +111,57 @@ func (t *tail) add(line string) {
 
 func isPanic(line string) bool {
 	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") ||
-		strings.HasPrefix(line, "runtime: ") || strings.HasPrefix(line, "unexpected fault address")
+		strings.HasPrefix(line, "runtime: ") || strings.HasPrefix(line, "unexpected fault address") || signalLine.MatchString(line)
+}
+
+// signalLine is how the Go runtime begins to tell of a signal that ended the process, whose
+// status it then sets to 2; signalNote is the line within another report that names it.
+var (
+	signalLine = regexp.MustCompile(`^(SIG[A-Z]+): (.+)$`)
+	signalNote = regexp.MustCompile(`^\[signal (SIG[A-Z]+): ([^\]]+?)(?: code=.*)?\]`)
+)
+
+// reasonOf is why the Go runtime ended a process that printed these lines.
+func reasonOf(lines []string) string {
+	first := lines[0]
+	if m := signalLine.FindStringSubmatch(first); m != nil {
+		return fmt.Sprintf("it was ended by the signal %s (%s)%s", m[1], m[2], sender(lines))
+	}
+	if strings.HasPrefix(first, "runtime: out of memory") || strings.HasPrefix(first, "fatal error: ") && strings.Contains(first, "out of memory") {
+		return "it ran out of memory: a smaller model, smaller batches and fewer workers take less"
+	}
+	if strings.HasPrefix(first, "panic: ") {
+		return first
+	}
+	for _, line := range lines[:min(len(lines), 6)] {
+		if m := signalNote.FindStringSubmatch(line); m != nil {
+			return fmt.Sprintf("%s, by the signal %s (%s)", first, m[1], m[2])
+		}
+	}
+	return first
+}
+
+// sender says whether a signal came from a process rather than from what the program did.
+func sender(lines []string) string {
+	for _, line := range lines[:min(len(lines), 4)] {
+		if _, code, ok := strings.Cut(line, " sigcode="); ok {
+			switch code, _, _ = strings.Cut(code, " "); code {
+			case "0":
+				return ", which another process sent"
+			case "-6", "18446744073709551610":
+				return ", which it sent itself: a library called abort"
+			}
+			return ", by code that is not Go's: a library's"
+		}
+	}
+	return ""
 }
 
 func (t *tail) get() (last []string, reason, stack string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.panic) > 0 {
-		reason, stack = t.panic[0], strings.Join(t.panic, "\n")
+		reason, stack = reasonOf(t.panic), strings.Join(t.panic, "\n")
 	}
 	return slices.Clone(t.last), reason, stack
 }

@@ -24,6 +24,9 @@ const (
 	ownGap = time.Second
 )
 
+// runtimeStatus is that of a process which the Go runtime ended.
+const runtimeStatus = 2
+
 // watch is what the supervisor knows of a worker's progress.
 type watch struct {
 	beats        uint64
@@ -174,17 +177,29 @@ func (s *supervision) failure(c *child, reason string) *WorkerError {
 	return &WorkerError{Rank: c.rank, PID: c.pid, Epoch: epoch, Step: step, Stage: stage, Reason: reason, Stderr: lines}
 }
 
-// judge says what the end of a worker means.
+// judge says what the end of a worker means, and shows what it printed last unless that
+// is what its error says.
 func (s *supervision) judge(c *child) {
+	if told := s.judgeEnd(c); told {
+		_ = c.tail.release()
+		return
+	}
+	for _, line := range c.tail.release() {
+		s.queue.output(c.rank, "stderr", line)
+	}
+}
+
+// judgeEnd says what the end of a worker means; told is whether the Go runtime said it.
+func (s *supervision) judgeEnd(c *child) (told bool) {
 	rank := s.page.rank(c.rank)
 	state := rank.state()
 	if c.state == nil {
 		s.fail(s.failure(c, "it was reaped by another part of the program (a wait for any child); its end is not known"))
-		return
+		return false
 	}
 	status, _ := c.state.Sys().(syscall.WaitStatus)
 	if status.Exited() && status.ExitStatus() == 0 && state == stateDone {
-		return
+		return false
 	}
 	if state == stateFailed {
 		var words lastWords
@@ -200,32 +215,42 @@ func (s *supervision) judge(c *child) {
 				s.echo = e
 				s.killAt = time.Now().Add(failGrace)
 			}
-			return
+			return false
 		}
 		s.fail(e)
-		return
+		return false
 	}
 	if status.Signaled() {
 		sig := status.Signal()
 		if (s.sentKill && sig == syscall.SIGKILL) || (s.sentTerm && sig == syscall.SIGTERM) {
 			s.forced = append(s.forced, c.rank)
-			return
+			return false
 		}
 		if sig == syscall.SIGINT || sig == syscall.SIGHUP { // from a terminal, before the worker could ignore it
 			s.stop(nil)
-			return
+			return false
+		}
+		if _, why, stack := c.tail.get(); why != "" && sig == syscall.SIGABRT { // GOTRACEBACK=crash
+			e := s.failure(c, why)
+			e.Stack = stack
+			s.fail(e)
+			return true
 		}
 		reason := "it was killed by " + signalName(sig)
 		if sig == syscall.SIGKILL {
 			reason += ", from outside the run: by hand, or by the kernel for lack of memory, of which smaller batches and fewer workers take less"
 		}
 		s.fail(s.failure(c, reason))
-		return
+		return false
 	}
 	_, reason, stack := c.tail.get()
-	switch code := status.ExitStatus(); {
-	case reason != "":
-		// The Go runtime ended it: a panic outside the handler's goroutine.
+	code := status.ExitStatus()
+	if code != runtimeStatus {
+		stack = ""
+	}
+	switch {
+	case reason != "" && code == runtimeStatus:
+		// The Go runtime ended it: a panic outside the handler's goroutine, a signal.
 	case state == stateStarting && code == 0:
 		reason = "it ended without entering its handler: its program must call flag.Parse or multigpu.EnterIfWorker first"
 	case code == 0:
@@ -238,6 +263,7 @@ func (s *supervision) judge(c *child) {
 	e := s.failure(c, reason)
 	e.Stack = stack
 	s.fail(e)
+	return stack != ""
 }
 
 func (s *supervision) forgiveAll(now time.Time) {
