@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -118,6 +119,9 @@ func planted(o PlantedOptions, threads int, m *meter) (*Dataset, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	if err := generatorRoom("planted", o.Nodes, o.Features, float64(o.Nodes)*o.Degree/2); err != nil {
+		return nil, err
+	}
 	p := plant{PlantedOptions: o, key: o.Seed ^ plantedKey, threads: threads, meter: m}
 	p.assign()
 	src, dst := p.edges()
@@ -141,6 +145,17 @@ func planted(o PlantedOptions, threads int, m *meter) (*Dataset, error) {
 	}
 	d.fillMeta()
 	return d, nil
+}
+
+// generatorRoom is the error of a dataset that memory has no room for while it is made: nodes
+// with features, a label and an offset each, and edges that are drawn once and kept in both
+// directions.
+func generatorRoom(name string, nodes, features int, drawn float64) error {
+	need := float64(nodes)*(4*float64(features)+24) + 24*drawn
+	if err := machine.Room(fmt.Sprintf("%d nodes of %d features with %.0f edges", nodes, features, 2*drawn), need); err != nil {
+		return fmt.Errorf("dataset: %s: %w; take fewer nodes, features or neighbours", name, err)
+	}
+	return nil
 }
 
 type plant struct {

@@ -136,6 +136,9 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 		return nil, err
 	}
 	nodes, key := 1<<o.Scale, o.Seed^rmatKey
+	if err := generatorRoom("rmat", nodes, o.Features, float64(o.edges())); err != nil {
+		return nil, err
+	}
 	number := newRenumbering(key, o.Scale)
 	p := plant{PlantedOptions: PlantedOptions{Nodes: nodes, Classes: o.Classes, Features: o.Features, Noise: o.Noise}, key: key, threads: threads, meter: m}
 	p.expect(int(o.edges()))

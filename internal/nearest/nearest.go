@@ -1,9 +1,10 @@
-package dataset
+// Package nearest finds the name that somebody meant who typed another.
+package nearest
 
-// nearest is the name that word was likely meant to be: the one with the fewest
+// To is the name that word was likely meant to be: the one with the fewest
 // letters left out, added or changed, at most 2 and less than half of them; "" where
 // there is none.
-func nearest(word string, names []string) string {
+func To(word string, names []string) string {
 	best, least := "", min(3, (len(word)+1)/2)
 	for _, n := range names {
 		if d := edits(word, n); d < least {
