@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -20,7 +21,7 @@ const None = -1
 const (
 	maxLayers  = sample.MaxHops
 	maxEpochs  = sample.MaxEpochs
-	maxHidden  = 1 << 20
+	maxHidden  = 1 << 19 // columns that dropout has draws for
 	maxVirtual = 1 << 12
 	maxCount   = math.MaxInt32 // of nodes, and of what is counted along them: seeds, steps
 	maxKept    = 1 << 20
@@ -30,7 +31,7 @@ const (
 
 // maxWorkers and maxThreads are bounds that grow with the machine.
 func maxWorkers() int { return min(collective.MaxRanks, max(64, 8*runtime.NumCPU())) }
-func maxThreads() int { return max(256, 8*runtime.NumCPU()) }
+func maxThreads() int { return machine.MaxThreads() }
 
 // bound is an option that is a whole number from low to high; where low is above 0, it may
 // be 0 too, which means its default.
@@ -78,7 +79,7 @@ func numbers(bounds ...numberBound) error {
 		}
 		switch v := b.value; {
 		case math.IsNaN(v):
-			return fmt.Errorf("gnb: %s is NaN, which is not a number; it is %s%s", b.name, b.what, none)
+			return fmt.Errorf("gnb: %s is NaN, which is not a number; it is %s", b.name, b.what)
 		case b.none && v == None:
 		case v < b.low || v > b.high || math.IsInf(v, 0) || b.open && v == b.high:
 			return fmt.Errorf("gnb: %s is %v; it is %s%s", b.name, v, b.what, none)

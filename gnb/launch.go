@@ -192,6 +192,9 @@ func (l *launched) options() error {
 	if err := l.place(); err != nil {
 		return err
 	}
+	if cores := runtime.NumCPU(); o.Workers > cores && l.device == "" {
+		l.note("%d workers share %s: more workers than cores make no step faster.", o.Workers, count(cores, "core"))
+	}
 	if o.Precision == "bf16" && l.device == "" {
 		how := map[string]string{
 			"amx": "by AMX tiles", "avx512": "by AVX512-BF16", "rounded": "by rounding, for this processor has no instructions for it: slower than float32",
@@ -258,7 +261,9 @@ func (l *launched) place() error {
 		l.note("%d workers, one for each GPU. Set Workers for fewer.", n)
 	default:
 		n = 1
-		l.note("1 worker on the CPU: %s. Set Workers for more.", why)
+		if note := fmt.Sprintf("1 worker on the CPU: %s. Set Workers for more.", why); firstTime(note) {
+			l.note("%s", note)
+		}
 	}
 	o.Workers = n
 	return nil

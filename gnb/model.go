@@ -68,8 +68,16 @@ func (m *ModelOf[T]) New(w *Worker, s Sizes) *Net[T] {
 	if _, err := models.get(m.name); err != nil {
 		w.Fail(err)
 	}
-	net := m.build(s)
+	var net T
+	w.built(m.name, func() { net = m.build(s) })
 	return &Net[T]{Model: net, network: w.newNetwork(m.name, s, net)}
+}
+
+// built calls a model's function, and says which model it is where that is misused.
+func (w *Worker) built(name string, build func()) {
+	if err := nn.Try(build); err != nil {
+		w.Fail(fmt.Errorf("gnb: model %q, at %s: %w", name, callSite(), err))
+	}
 }
 
 // The models that come with the library.

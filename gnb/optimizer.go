@@ -41,6 +41,7 @@ func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
 	if o == nil {
 		w.Fail(fmt.Errorf("gnb: Optimizer got no optimiser, at %s; make one with nn.NewAdam or nn.NewSGD", callSite()))
 	}
+	w.check(w.optimizerRoom(opt.n, len(o.State())))
 	opt.start = o.LR()
 	w.opts = append(w.opts, opt)
 	if w.resumed != nil {

@@ -131,6 +131,13 @@ func (o TrainOptions) within() error {
 	)
 }
 
+// Loader is how Train makes mini-batches with these options, and Sizes those of its network on
+// a dataset: for programs that train as Train does. The error is that of the options.
+func (o TrainOptions) Loader(ds *Dataset) (Loader, Sizes, error) {
+	a, err := o.args(ds, "")
+	return Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}, a.Sizes, err
+}
+
 func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	if ds == nil {
 		return trainArgs{}, errors.New("gnb: Train needs a dataset; get one from gnb.Load")
@@ -317,6 +324,7 @@ func (a trainArgs) optimizer(w *Worker, net Network) *Optimizer {
 func (w *Worker) Network(model string, s Sizes) *Net[nn.Model] {
 	d, err := models.get(model)
 	w.check(err)
-	m := d.build(s)
+	var m nn.Model
+	w.built(model, func() { m = d.build(s) })
 	return &Net[nn.Model]{Model: m, network: w.newNetwork(model, s, m)}
 }

@@ -466,6 +466,10 @@ func (w *Worker) newNetwork(name string, s Sizes, m nn.Model) *network {
 	if w.inLoop != "" {
 		w.Fail(fmt.Errorf("gnb: a network of model %q is made inside a loop over batches, at %s; make it before the loop", name, callSite()))
 	}
+	weights, err := nn.Count(m)
+	if err == nil {
+		w.check(w.networkRoom(name, weights))
+	}
 	params, err := nn.Collect(m)
 	if err == nil && m.NumLayers() < 1 {
 		err = errors.New("it has no layers")

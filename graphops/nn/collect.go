@@ -46,6 +46,28 @@ type Resetter interface {
 // Collect gives every Param new memory and a gradient, so what an earlier Collect
 // of the same model returned is no longer connected to the model.
 func Collect(model any) (*Params, error) {
+	c, err := collect(model)
+	if err != nil {
+		return nil, err
+	}
+	return newParams(c)
+}
+
+// Count is the number of weights that [Collect] would find in a model, trained or not, before
+// any of them is copied.
+func Count(model any) (int64, error) {
+	c, err := collect(model)
+	if err != nil {
+		return 0, err
+	}
+	n := int64(0)
+	for _, e := range append(c.list, c.fixed...) {
+		n += int64(e.Rows) * int64(e.Cols)
+	}
+	return n, nil
+}
+
+func collect(model any) (*collector, error) {
 	c := &collector{
 		entries: map[*Param]*Entry{}, names: map[string]*Entry{},
 		seen: map[visit]string{}, hiddenSeen: map[visit]bool{},
@@ -65,7 +87,7 @@ func Collect(model any) (*Params, error) {
 	if len(c.list)+len(c.fixed) == 0 {
 		return nil, fmt.Errorf("nn: Collect: %s has no parameters; layers are found in exported fields", v.Type())
 	}
-	return newParams(c)
+	return c, nil
 }
 
 type collector struct {

@@ -61,6 +61,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // What a model's own code needs of the packages below, under short names.
@@ -91,6 +92,12 @@ func NewFwd(c Config) *Fwd { return tensor.NewFwd(c) }
 func NewParam(rows, cols int) *Param {
 	if rows < 0 || cols < 0 {
 		fail("NewParam", "a parameter cannot be [%d,%d]", rows, cols)
+	}
+	if err := machine.Room(fmt.Sprintf("a parameter [%d,%d]", rows, cols), 4*float64(rows)*float64(cols)); err != nil {
+		fail("NewParam", "%v; make the model smaller", err)
+	}
+	if float64(rows)*float64(cols) > 1<<40 { // where the system does not say what there is
+		fail("NewParam", "a parameter cannot have [%d,%d] elements", rows, cols)
 	}
 	return &Param{Rows: rows, Cols: cols, W: make([]float32, rows*cols)}
 }

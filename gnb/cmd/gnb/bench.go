@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 var benchCommand = command{"bench", "measure one operation beside the machine's limit", runBench}
@@ -67,13 +71,36 @@ func (t *timing) parse(out *output, fs *flag.FlagSet, args []string) error {
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	if t.threads < 0 || t.steps < 0 || t.warmup < 0 {
-		return usagef("--threads, --steps and --warmup cannot be negative")
+	if err := cmp.Or(countFlag("threads", t.threads, 0, machine.MaxThreads()), countFlag("steps", t.steps, 0, maxCount), countFlag("warmup", t.warmup, 0, maxCount)); err != nil {
+		return err
 	}
 	if t.threads == 0 {
 		t.threads = runtime.NumCPU()
 	}
 	runtime.GOMAXPROCS(t.threads)
+	return nil
+}
+
+// maxCount bounds what is repeated or counted.
+const maxCount = math.MaxInt32
+
+// countFlag is the error of a flag that is not from low to high.
+func countFlag(name string, value, low, high int) error {
+	if value < low || value > high {
+		return usagef("--%s is %d; it is %d to %d", name, value, low, high)
+	}
+	return nil
+}
+
+// countFlags is the error of the first flag of whole numbers that is not 1 or more.
+func countFlags(fs *flag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if n, ok := fs.Lookup(name).Value.(flag.Getter).Get().(int); ok {
+			if err := countFlag(name, n, 1, maxCount); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -20,7 +21,7 @@ type allReduceResult struct {
 
 func benchAllReduce(_ context.Context, args []string, out *output) (err error) {
 	var t timing
-	fs := benchFlags(out, "bench allreduce", "Sums gradients over ranks, in shared memory as between worker processes; here each rank is a thread. The rate is that of the gradient's bytes, and the ceiling that of one pass over memory for all slots and the sum.", &t)
+	fs := benchFlags(out, "allreduce", "Sums gradients over ranks, in shared memory as between worker processes; here each rank is a thread. The rate is that of the gradient's bytes, and the ceiling that of one pass over memory for all slots and the sum.", &t)
 	elements := fs.Int("elements", 200_000, "float32 of a gradient")
 	ranks := fs.Int("workers", 2, "ranks")
 	if err := t.parse(out, fs, args); err != nil {
@@ -28,6 +29,9 @@ func benchAllReduce(_ context.Context, args []string, out *output) (err error) {
 	}
 	if *elements < 1 || *elements > 1<<28 || *ranks < 1 || *ranks > collective.MaxRanks {
 		return usagef("--elements must lie in [1, 268435456] and --workers in [1, %d]", collective.MaxRanks)
+	}
+	if err := machine.Room("the ranks' gradients and their sum", 4*float64(*elements)*float64(*ranks+1)); err != nil {
+		return err
 	}
 	files, err := collective.NewShared(*ranks)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/units"
 
 	"github.com/graphnb/graphnb/graphops/gemm"
@@ -39,7 +40,7 @@ func of(share float64, unit string, limit float64) string {
 
 func benchGEMM(_ context.Context, args []string, out *output) error {
 	var t timing
-	fs := benchFlags(out, "bench gemm", "Multiplies float32 matrices, C [m,n] = A [m,k] · B [k,n]. A layer's product has --trans-b (the weight is stored [out, in]), the gradient of its weight --trans-a, with k the number of rows.", &t)
+	fs := benchFlags(out, "gemm", "Multiplies float32 matrices, C [m,n] = A [m,k] · B [k,n]. A layer's product has --trans-b (the weight is stored [out, in]), the gradient of its weight --trans-a, with k the number of rows.", &t)
 	m := fs.Int("m", 1024, "rows of C")
 	n := fs.Int("n", 1024, "columns of C")
 	k := fs.Int("k", 1024, "columns of A, rows of B")
@@ -53,6 +54,9 @@ func benchGEMM(_ context.Context, args []string, out *output) error {
 	}
 	if most := max(*m**n, *m**k, *k**n); most > 1<<31 {
 		return usagef("a matrix of these sides has %d elements, %s; 2^31 are the most", most, units.Bytes(int64(most)<<2))
+	}
+	if err := machine.Room("three matrices of these sides", 4*float64(*m**n+*m**k+*k**n)); err != nil {
+		return err
 	}
 	a := gemm.Operand{Data: normals(*m * *k), Stride: *k, Trans: *transA}
 	b := gemm.Operand{Data: normals(*k * *n), Stride: *n, Trans: *transB}
@@ -94,7 +98,7 @@ func (t *timing) rate(r timed, bytes float64, rowBytes int) rateResult {
 
 func benchSpMM(ctx context.Context, args []string, out *output) error {
 	var t timing
-	fs := benchFlags(out, "bench spmm", "Computes the mean over the in-neighbours of every node of a graph, y [nodes, columns], or with --backward the gradient of that. The rate is that of rows read, one an edge, beside that of random rows of the same length in memory; a graph whose rows fit into caches can exceed it.", &t)
+	fs := benchFlags(out, "spmm", "Computes the mean over the in-neighbours of every node of a graph, y [nodes, columns], or with --backward the gradient of that. The rate is that of rows read, one an edge, beside that of random rows of the same length in memory; a graph whose rows fit into caches can exceed it.", &t)
 	spec := fs.String("dataset", "rmat?scale=17&degree=16", "dataset whose graph it is")
 	columns := fs.Int("columns", 128, "columns of the matrix")
 	backward := fs.Bool("backward", false, "time the gradient, not the mean")
@@ -110,6 +114,9 @@ func benchSpMM(ctx context.Context, args []string, out *output) error {
 	}
 	defer ds.Close()
 	g := ds.Graph
+	if err := machine.Room("two matrices of all nodes", 8*float64(g.NumNodes())*float64(*columns)); err != nil {
+		return err
+	}
 	block, be := g.Block(), nn.NewFwd(nn.Config{Threads: t.threads}).Backend()
 	in, res := tensor.HostBuffer(normals(g.NumNodes()**columns)), tensor.HostBuffer(make([]float32, g.NumNodes()**columns))
 	r := t.run(func() {

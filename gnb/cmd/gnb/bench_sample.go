@@ -62,7 +62,7 @@ func (s *sampling) batches(ds *dataset.Dataset, threads int) (*batches, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.batch < 1 || len(split) == 0 {
+	if s.batch < 1 || s.batch > maxCount || len(split) == 0 {
 		return nil, usagef("--batch is %d and split %q has %d nodes; there must be some of both", s.batch, s.split, len(split))
 	}
 	smp, err := sample.New(ds.Graph, sample.Config{Picker: sample.Fanouts(s.hops.list), Seed: s.seed, Threads: threads})
@@ -136,7 +136,7 @@ func benchSample(ctx context.Context, args []string, out *output) error {
 		t timing
 		s sampling
 	)
-	fs := benchFlags(out, "bench sample", "Samples mini-batches, without features and without training. The ceiling is that of random reads: an edge needs one row of 64 bytes, its line of the graph, at least.", &t)
+	fs := benchFlags(out, "sample", "Samples mini-batches, without features and without training. The ceiling is that of random reads: an edge needs one row of 64 bytes, its line of the graph, at least.", &t)
 	ds, b, err := s.open(ctx, out, fs, &t, args)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func benchGather(ctx context.Context, args []string, out *output) error {
 		t timing
 		s sampling
 	)
-	fs := benchFlags(out, "bench gather", "Fetches the features of sampled batches into memory that is reused, as training does.", &t)
+	fs := benchFlags(out, "gather", "Fetches the features of sampled batches into memory that is reused, as training does.", &t)
 	ds, b, err := s.open(ctx, out, fs, &t, args)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
 )
 
 // benchTrainArgs are the arguments of the program below.
@@ -19,6 +21,8 @@ type benchTrainArgs struct {
 	Split   string
 	Loader  gnb.Loader
 	LR      float64
+	Decay   float64 // of weights
+	Clip    float64 // bound of the gradient's norm, 0 for none
 	Warmup  int
 	Steps   int // of a window
 	Windows int
@@ -32,7 +36,9 @@ var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTr
 		return fmt.Errorf("split %q of %s has no nodes to train on", a.Split, w.Dataset().Name())
 	}
 	net := w.Network(a.Model, a.Sizes)
-	opt := w.Adam(net, a.LR)
+	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.Decay})
+	adam.SetLR(a.LR) // where 0 is 0
+	opt := w.Optimizer(net, adam).Clip(a.Clip)
 	var (
 		sizes         hopSizes
 		before, after runtime.MemStats
@@ -111,56 +117,61 @@ func (b *bound) floorOf(w work, threads int, measured bool, rowBytes int) {
 }
 
 func benchTrain(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("bench train", "Trains for some windows of steps through the same calls as gnb train, without evaluation and checkpoints, and times them after a warm-up. For a sage on one worker in float32 the floor is shown beside it: the time that the step's products take at the machine's peak, its features at the rate of random rows, and its activations, each written and read once forward and backward, at the rate of a copy.")
+	fs := out.flags("train", "Trains for some windows of steps through the same calls as gnb train, without evaluation and checkpoints, and times them after a warm-up. For a sage on one worker in float32 the floor is shown beside it: the time that the step's products take at the machine's peak, its features at the rate of random rows, and its activations, each written and read once forward and backward, at the rate of a copy.")
 	var (
-		o       gnb.LaunchOptions
-		s       sampling
-		sizes   gnb.Sizes
+		t       gnb.TrainOptions
+		model   = modelFlagsOf(fs, &t)
+		spec    = fs.String("dataset", "rmat?scale=17&degree=16", "dataset to train on")
+		split   = fs.String("split", "train", "split whose nodes are the seeds")
 		windows = fs.Int("windows", 3, "windows; the median counts")
 		steps   = fs.Int("steps", 30, "steps of a window")
 		warmup  = fs.Int("warmup", 5, "steps before them")
-		model   = fs.String("model", "sage", "model")
-		lr      = fs.Float64("lr", 0.003, "learning rate of Adam")
-		full    = fs.Bool("full-graph", false, "a step is one of full-graph training: all nodes, all edges; --fanout says only how many layers there are")
-		per     = fs.Int("batch-per-worker", 0, "seeds of a step of each worker, instead of --batch")
+		full    = fs.Bool("full-graph", false, "steps of full-graph training; --fanout says the number of layers")
 		limited = fs.Bool("limits", true, "measure the machine's limits, too")
 	)
-	s.flags(fs)
-	fs.IntVar(&sizes.Hidden, "hidden", 256, "width of the hidden layers")
-	fs.Float64Var(&sizes.Dropout, "dropout", 0.5, "share of activations dropped between layers")
-	fs.IntVar(&o.Workers, "workers", 1, "worker processes")
-	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
-	precisionFlag(fs, &o.Precision)
+	fs.IntVar(&t.Workers, "workers", 1, "worker processes")
+	for _, d := range [][2]string{{"hidden", "256"}, {"lr", "0.003"}, {"fanout", "15,10,5"}} {
+		f := fs.Lookup(d[0])
+		f.DefValue = d[1]
+		if err := f.Value.Set(d[1]); err != nil {
+			return err
+		}
+	}
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	if *windows < 1 || *steps < 1 || *warmup < 1 || s.hops.full {
-		return usagef("--windows, --steps and --warmup must be 1 or more, and --fanout a list with a number (or full) for each layer")
+	if err := countFlags(fs, "windows", "steps", "warmup"); err != nil {
+		return err
 	}
-	ds, err := loadDataset(ctx, out, s.dataset)
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if given["layers"] && !given["fanout"] {
+		model.hops = fanouts{} // 10 a layer, as in training
+	}
+	if _, err := model.finish(fs, &t); err != nil {
+		return err
+	}
+	ds, err := loadDataset(ctx, out, *spec)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	if _, err := gnb.ModelByName(*model); err != nil {
+	loader, sizes, err := t.Loader(ds)
+	if err != nil {
 		return err
 	}
 	a := benchTrainArgs{
-		Model: *model, Split: s.split, Loader: gnb.Loader{Fanouts: s.hops.list, Batch: s.batch}, LR: *lr,
+		Model: *model.model, Sizes: sizes, Split: *split, Loader: loader, LR: max(0, t.LR), Decay: t.WeightDecay, Clip: t.ClipNorm,
 		Warmup: *warmup, Steps: *steps, Windows: *windows, Full: *full,
 	}
-	if *per > 0 {
-		a.Loader.Batch, a.Loader.BatchPerWorker = 0, *per
-	}
-	sizes.In, sizes.Out, sizes.Layers = ds.Features(), ds.Classes(), len(s.hops.list)
-	a.Sizes = sizes
-	o.Seed = s.seed
+	o := gnb.LaunchOptions{Workers: t.Workers, VirtualRanks: t.VirtualRanks, Threads: t.Threads, Device: t.Device, Precision: t.Precision, Seed: t.Seed}
 	r, err := launchBench(ctx, ds, benchTrainProgram, a, o, *windows)
 	if err != nil {
 		return err
 	}
 	res := r.train(a)
-	if *model == "sage" && r.run.Config.Precision == "float32" {
+	plain := t.Norm == "" && !t.Residual && t.InputDropout == 0 && t.VirtualRanks == 1 && r.run.Config.Device == "cpu"
+	if *model.model == "sage" && plain && r.run.Config.Precision == "float32" {
 		w, row := sageWork(res.Hops, sizes), 4*sizes.In
 		if *full {
 			w, row = wholeGraphWork(ds, sizes, true), 4*sizes.Hidden
@@ -263,7 +274,7 @@ var benchInferProgram = gnb.Program("bench.infer", func(w *gnb.Worker, a benchIn
 })
 
 func benchInfer(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("bench infer", "Computes a network of random weights for all nodes with all their neighbours, layer by layer, as the evaluation of gnb train does, and times it after a first time.")
+	fs := out.flags("infer", "Computes a network of random weights for all nodes with all their neighbours, layer by layer, as the evaluation of gnb train does, and times it after a first time.")
 	var (
 		o       gnb.LaunchOptions
 		sizes   gnb.Sizes
@@ -279,18 +290,20 @@ func benchInfer(ctx context.Context, args []string, out *output) error {
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	if *windows < 1 || sizes.Layers < 1 {
-		return usagef("--steps and --layers must be 1 or more")
+	if err := countFlags(fs, "steps", "layers", "hidden"); err != nil {
+		return err
+	}
+	if _, err := gnb.ModelByName(*model); err != nil {
+		return err
 	}
 	ds, err := loadDataset(ctx, out, *spec)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	if _, err := gnb.ModelByName(*model); err != nil {
+	if _, sizes, err = (gnb.TrainOptions{Layers: sizes.Layers, Hidden: sizes.Hidden, Dropout: gnb.None}).Loader(ds); err != nil {
 		return err
 	}
-	sizes.In, sizes.Out = ds.Features(), ds.Classes()
 	r, err := launchBench(ctx, ds, benchInferProgram, benchInferArgs{*model, sizes, *windows}, o, *windows)
 	if err != nil {
 		return err

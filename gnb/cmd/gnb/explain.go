@@ -58,6 +58,9 @@ func runExplain(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
+	if err := notZero(fs, "batch", "hidden"); err != nil {
+		return err
+	}
 	if o.Model, err = gnb.ModelByName(*model); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"syscall"
 
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/nearest"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -69,7 +70,15 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 			return runCommand(ctx, c, args[1:], stdout, stderr)
 		}
 	}
-	fmt.Fprintf(stderr, "gnb: there is no command %q; \"gnb help\" lists what there is\n", args[0])
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	near := ""
+	if n := nearest.To(args[0], names); n != "" {
+		near = "is it " + n + "? "
+	}
+	fmt.Fprintf(stderr, "gnb: there is no command %q; %s\"gnb help\" lists what there is\n", args[0], near)
 	return statusUsage
 }
 

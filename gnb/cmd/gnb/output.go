@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/nearest"
 )
 
 // output is what a command writes through: text for people, or JSON lines with --json. Its methods
@@ -83,7 +84,7 @@ func (o *output) parse(fs *flag.FlagSet, args []string, atLeast, atMost int) ([]
 				help()
 				return nil, err
 			}
-			return nil, &usageError{err}
+			return nil, &usageError{meant(fs, err)}
 		}
 		ended := before > fs.NArg() && args[before-fs.NArg()-1] == "--"
 		args = fs.Args()
@@ -100,6 +101,29 @@ func (o *output) parse(fs *flag.FlagSet, args []string, atLeast, atMost int) ([]
 		return nil, usagef("it takes at most %s, and got %d (%s)", plural(atMost, "argument"), len(rest), strings.Join(rest, " "))
 	}
 	return rest, nil
+}
+
+// meant is an error of parsing flags in the command's words, with the flag that was meant.
+func meant(fs *flag.FlagSet, err error) error {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return err
+	}
+	var names []string
+	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	near := ""
+	for _, n := range names { // the beginning of a longer name, too
+		if near == "" && len(name) > 2 && strings.HasPrefix(n, name) {
+			near = n
+		}
+	}
+	if n := nearest.To(name, names); n != "" {
+		near = n
+	}
+	if near != "" {
+		return fmt.Errorf("there is no flag --%s; is it --%s?", name, near)
+	}
+	return fmt.Errorf("there is no flag --%s", name)
 }
 
 // event writes one JSON line {"event":name, …fields} with --json and nothing without it. fields is

@@ -27,6 +27,9 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
+	if err := notZero(fs, "batch"); err != nil {
+		return err
+	}
 	o.Fanouts, o.Quiet = hops.hops(2), out.json
 	ds, err := loadDataset(ctx, out, rest[0])
 	if err != nil {

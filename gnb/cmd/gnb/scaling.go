@@ -54,8 +54,8 @@ func runScaling(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
-	if o.Repeats < 1 || o.Steps < 1 || o.WarmUp < 1 {
-		return usagef("--repeats, --steps and --warmup must be 1 or more")
+	if err := countFlags(fs, "repeats", "steps", "warmup"); err != nil {
+		return err
 	}
 	m, err := model.finish(fs, &o.TrainOptions)
 	if err != nil {

@@ -173,6 +173,9 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return err
 	}
+	if err := notZero(fs, "trials", "parallel", "levels", "min-epochs", "reduction"); err != nil {
+		return err
+	}
 	if len(params) == 0 {
 		return usagef("it takes at least one --param, such as --param lr=log:1e-4:1e-1")
 	}

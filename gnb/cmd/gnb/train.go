@@ -170,12 +170,7 @@ func (m *modelFlags) finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel
 			o.Epochs = gnb.None
 		}
 	}
-	if o.Layers > 0 && m.hops.full { // as many as there are layers, if that is a number of layers at all
-		if err := gnb.Fanouts(make([]int, min(o.Layers, 1<<16))).Check(); err != nil {
-			return nil, usagef("--layers is %d: %w", o.Layers, err)
-		}
-	}
-	o.Fanouts = m.hops.hops(cmp.Or(o.Layers, 2))
+	o.Fanouts = m.hops.hops(cmp.Or(max(0, min(o.Layers, 1<<10)), 2)) // Train says what is wrong with more layers
 	return gnb.ModelByName(*m.model)
 }
 

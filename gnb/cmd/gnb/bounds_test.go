@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// say runs a command and returns its status and what it said, in at most 20 s.
+func say(t *testing.T, args ...string) (status int, said string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	done := make(chan int, 1)
+	go func() { done <- dispatch(t.Context(), args, &out, &errs) }()
+	select {
+	case status = <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("gnb %q was still at it after 20 s", args)
+	}
+	return status, out.String() + errs.String()
+}
+
+// What no run could do is refused in a sentence before anything is made: by every command, for
+// each of its numbers.
+func TestBoundsOfFlags(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	const huge, least = "9223372036854775807", "-9223372036854775808"
+	numbers := map[string][]string{
+		"train karate":                    {"layers", "hidden", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "threads", "workers", "epochs", "eval-every", "eval-batches", "patience", "checkpoint-every", "keep", "split"},
+		"scaling karate":                  {"layers", "hidden", "batch", "batch-per-worker", "heads", "virtual-ranks", "threads", "repeats", "steps", "warmup", "workers"},
+		"sweep karate --param lr=0.1,0.2": {"trials", "parallel", "levels", "min-epochs", "reduction"},
+		"sample karate":                   {"batch", "epoch", "steps", "workers", "threads"},
+		"explain karate":                  {"batch", "epoch", "step", "draw", "hidden", "threads", "seeds"},
+		"partition karate":                {"parts", "threads"},
+		"bench train --dataset karate":    {"layers", "hidden", "batch", "threads", "workers", "windows", "steps", "warmup"},
+		"bench infer --dataset karate":    {"layers", "hidden", "threads", "workers", "steps"},
+		"bench gemm":                      {"m", "n", "k", "threads", "steps", "warmup"},
+		"bench spmm --dataset karate":     {"columns", "threads"},
+		"bench allreduce":                 {"elements", "workers", "threads", "steps"},
+		"bench sample --dataset karate":   {"batch", "threads", "steps", "warmup"},
+		"bench limits":                    {"row-bytes", "threads"},
+	}
+	for command, flags := range numbers {
+		for _, name := range flags {
+			for _, v := range []string{huge, least, "1e999", "nonsense"} {
+				status, said := say(t, append(strings.Fields(command), "--"+name+"="+v)...)
+				if status == statusOK || !strings.Contains(strings.ToLower(strings.ReplaceAll(said, "-", "")), strings.ReplaceAll(name, "-", "")) || strings.Contains(said, "goroutine") {
+					t.Errorf("gnb %s --%s=%s: status %d, %s", command, name, v, status, said)
+				}
+			}
+		}
+	}
+	for _, spec := range []string{
+		"planted?nodes=9223372036854775807", "planted?nodes=2147483647&features=65536", "planted?nodes=-1", "planted?degree=NaN", "planted?degree=1e300", "planted?noise=Inf",
+		"planted?homophily=2", "planted?classes=99999999999", "planted?features=9223372036854775807", "planted?seed=-1", "planted?nodes=1e9",
+		"rmat?scale=64", "rmat?scale=30&features=65536", "rmat?scale=-1", "rmat?degree=Inf", "rmat?a=NaN", "rmat?a=2", "rmat?classes=9223372036854775807", "rmat?noise=-1",
+	} {
+		if status, said := say(t, "data", "info", spec); status == statusOK || strings.Contains(said, "goroutine") || !strings.Contains(said, "dataset: ") {
+			t.Errorf("%s: status %d, %s", spec, status, said)
+		}
+	}
+	for _, name := range []string{"lr", "weight-decay", "clip", "dropout", "input-dropout"} {
+		for v, want := range map[string]string{"NaN": "not a number", "-1": "negative", "Inf": "it is", "-0.5": "it is"} {
+			status, said := say(t, "train", "karate", "--"+name+"="+v)
+			if status == statusOK || v == "NaN" && !strings.Contains(said, want) || strings.Contains(said, "goroutine") {
+				t.Errorf("--%s=%s: status %d, %s; want %q", name, v, status, said, want)
+			}
+		}
+	}
+}
+
+// A zero that means nothing is refused, not taken for the default.
+func TestZeroIsNoDefault(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	for command, flags := range map[string][]string{
+		"train karate":                    {"layers", "hidden", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"},
+		"sweep karate --param lr=0.1,0.2": {"hidden", "trials", "parallel", "levels", "min-epochs", "reduction"},
+		"scaling karate":                  {"hidden", "repeats", "steps", "warmup"}, "sample karate": {"batch"}, "explain karate": {"batch", "hidden"},
+		"bench train --dataset karate": {"layers", "hidden", "windows"}, "bench infer --dataset karate": {"layers", "hidden"},
+	} {
+		for _, name := range flags {
+			status, said := say(t, append(strings.Fields(command), "--"+name+"=0")...)
+			if status != statusUsage || !strings.Contains(said, "--"+name+" is 0; it is 1 ") {
+				t.Errorf("gnb %s --%s=0: status %d, %s", command, name, status, said)
+			}
+		}
+	}
+}
+
+// A word that is nearly a flag's or a command's gets that named.
+func TestNearestFlag(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"train", "karate", "--epoch", "3"}, "there is no flag --epoch; is it --epochs?"},
+		{[]string{"train", "karate", "--fanuot=3"}, "there is no flag --fanuot; is it --fanout?"},
+		{[]string{"train", "karate", "--weight", "3"}, "there is no flag --weight; is it --weight-decay?"},
+		{[]string{"train", "karate", "--xyzzy"}, "there is no flag --xyzzy\n"},
+		{[]string{"bench", "train", "--layer", "3"}, "there is no flag --layer; is it --layers?"},
+		{[]string{"trian", "karate"}, `there is no command "trian"; is it train? "gnb help" lists`},
+	} {
+		if status, said := say(t, c.args...); status != statusUsage || !strings.Contains(said, c.want) {
+			t.Errorf("gnb %q: status %d, %s", c.args, status, said)
+		}
+	}
+}
+
+// The usage line of a benchmark names it once, and bench train has the flags of training.
+func TestUsageOfBench(t *testing.T) {
+	for _, b := range benches {
+		if _, said := say(t, "bench", b.name, "--help"); !strings.HasPrefix(said, "usage: gnb bench "+b.name+" [flags]\n") {
+			t.Errorf("bench %s: %s", b.name, said)
+		}
+	}
+	_, train := say(t, "train", "--help")
+	_, bench := say(t, "bench", "train", "--help")
+	for _, name := range []string{
+		"model", "fanout", "layers", "hidden", "batch", "batch-per-worker", "lr", "weight-decay", "clip", "dropout", "input-dropout", "heads", "out-heads", "norm", "residual",
+		"batch-degrees", "virtual-ranks", "threads", "device", "precision", "seed", "workers",
+	} {
+		for where, said := range map[string]string{"train": train, "bench train --dataset karate": bench} {
+			if !strings.Contains(said, "\n  --"+name+" ") && !strings.Contains(said, "\n  --"+name+"\n") {
+				t.Errorf("%s has no --%s", where, name)
+			}
+		}
+	}
+	_, r := result(t, t.TempDir(), "bench", "train", "--dataset", "karate", "--layers", "1", "--hidden", "4", "--windows", "1", "--steps", "2", "--warmup", "1", "--limits=false", "--norm", "layer", "--virtual-ranks", "2", "--lr", "0")
+	if hops, ok := r["hops"].([]any); !ok || len(hops) != 1 {
+		t.Errorf("one layer has the hops %v", r["hops"])
+	}
+}
+
+// A model that memory has no room for is refused with both numbers, by the error alone.
+func TestTooLargeAModel(t *testing.T) {
+	if _, err := machine.ReadMemory(); err != nil {
+		t.Skip(err)
+	}
+	t.Setenv("GNB_RUNS", t.TempDir())
+	for _, args := range []string{"--hidden 500000 --layers 3", "--layers 256 --hidden 8192", "--layers 256 --hidden 8192 --workers 2"} {
+		status, said := say(t, append([]string{"train", "planted", "--epochs", "1"}, strings.Fields(args)...)...)
+		if status != statusFailed || !strings.Contains(said, "would take") || !strings.Contains(said, "are free") || strings.Contains(said, "goroutine") || strings.Contains(said, "runtime: ") {
+			t.Errorf("%s: status %d, %s", args, status, said)
+		}
+	}
+}

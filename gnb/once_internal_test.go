@@ -1,0 +1,60 @@
+package gnb
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+var nothing = Program("test.nothing", func(*Worker, int) error { return nil })
+
+// notesOf are the words that a run begins with.
+func notesOf(t *testing.T, o LaunchOptions) string {
+	t.Helper()
+	var notes []string
+	o.Quiet, o.RunDir = true, t.TempDir()
+	o.Events = func(e Event) {
+		if e.Kind == "start" {
+			notes = append(notes, e.Text)
+		}
+	}
+	if _, err := Launch(context.Background(), nothing, 0, o); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(notes, "\n")
+}
+
+// Why there is no GPU is said once in a process, and once in a kernel, whose cells are
+// processes; that workers share cores, at each run.
+func TestNotesAreSaidOnce(t *testing.T) {
+	t.Setenv("GNB_WORKERS", "")
+	if _, err := gpuCount(); err == nil {
+		t.Skip("there is a GPU")
+	}
+	const note = "1 worker on the CPU: "
+	forget := func() { saidOnce.Clear() } // as a new process
+	for _, kernel := range []string{"", t.TempDir()} {
+		t.Setenv("GNB_KERNEL_DIR", kernel)
+		forget()
+		if first := notesOf(t, LaunchOptions{}); !strings.Contains(first, note) {
+			t.Errorf("kernel %q: the first run says %q", kernel, first)
+		}
+		if again := notesOf(t, LaunchOptions{}); strings.Contains(again, note) {
+			t.Errorf("kernel %q: the second run says %q", kernel, again)
+		}
+		forget()
+		if other := notesOf(t, LaunchOptions{}); strings.Contains(other, note) != (kernel == "") {
+			t.Errorf("kernel %q: another process says %q", kernel, other)
+		}
+	}
+	many := runtime.NumCPU() + 1
+	for range 2 {
+		if got := notesOf(t, LaunchOptions{Workers: many}); !strings.Contains(got, "workers share ") || !strings.Contains(got, "make no step faster") {
+			t.Errorf("%d workers: %q", many, got)
+		}
+	}
+	if got := notesOf(t, LaunchOptions{Workers: runtime.NumCPU()}); strings.Contains(got, "workers share ") {
+		t.Errorf("as many workers as cores: %q", got)
+	}
+}
