@@ -29,7 +29,7 @@ soak: ## the tests that start processes, over and over for SOAK (default 10m)
 gpu-bundle: ## pack what "make gpu-check" runs, for a machine with a GPU and no Go
 	@bash scripts/gpu-bundle.sh
 
-gpu-check: ## tests, training and benchmarks on this machine's GPU, kept in bench/results; ARGS=-quick
+gpu-check: ## tests, training and measurements on this machine's GPU, kept in bench/results; ARGS="-only tests"
 	@bash scripts/gpu-check.sh $(ARGS)
 
 kernels: ## the PTX of cuda/kernels, from its sources; needs no CUDA. ARGS=--limits takes what they use as limits

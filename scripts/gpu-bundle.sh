@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Packs what a machine with a GPU needs for its check into build/gpu-check.tar.gz: the tests' binaries, gnb
-# and gpucheck, built with -tags cuda. There it takes the driver, and cuBLAS and NCCL where they are: no
-# network, no Go, no compiler.
+# Packs what a machine with a GPU needs for its check into build/gpu-check.tar.gz: the tests' binaries, gnb,
+# productslike and gpucheck, built with -tags cuda, ogbn-arxiv with features where GNB_DATA has it, and what it was
+# made of. There it takes the driver, and cuBLAS and NCCL where they are: no network, no Go, no compiler.
+# With --interpreted it also has a gnb that runs on the interpreter of the kernels, for a machine without a GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go
@@ -10,11 +11,25 @@ bash scripts/need.sh go
 dir=build/gpu-check
 rm -rf "$dir"
 mkdir -p "$dir"
+{
+  git rev-parse HEAD 2>/dev/null || echo "no-git"
+  bash scripts/gpu-sources.sh
+} >"$dir/COMMIT"
 for package in cuda cuda/cublas cuda/nccl cuda/backend cuda/sampler cuda/store; do
   go test -c -tags cuda -trimpath -ldflags='-s -w' -o "$dir/$(basename "$package").test" "./$package"
 done
 go build -tags cuda -trimpath -ldflags='-s -w' -o "$dir/gnb" ./gnb/cmd/gnb
 CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$dir/gpucheck" ./cuda/internal/gpucheck
+CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$dir/productslike" ./bench/productslike
+if [ "${1:-}" = --interpreted ]; then
+  go build -tags 'cuda gnb_interpreted' -trimpath -ldflags='-s -w' -o "$dir/gnb-interpreted" ./gnb/cmd/gnb
+fi
+data=${GNB_DATA:-../shared/data}/ogbn_arxiv
+if [ -d "$data/graphsaint" ]; then
+  "$dir/gnb" data convert "$data/graphsaint" "$dir/data/arxiv" --undirected --features "one-hot:$data/gpt_preds/ogbn-arxiv.csv" >/dev/null
+else
+  echo "without ogbn-arxiv: there is no $data"
+fi
 tar -C build -czf build/gpu-check.tar.gz gpu-check
 bytes=$(stat -c %s build/gpu-check.tar.gz)
 echo "build/gpu-check.tar.gz: $((bytes / 1000000)) MB; unpack it on the machine with the GPU and run gpu-check/gpucheck"

@@ -1,9 +1,22 @@
 #!/usr/bin/env bash
-# Everything on this machine's GPU: tests, training beside the CPU's, benchmarks. Results go to
-# bench/results. With a bundle in build/gpu-check (scripts/gpu-bundle.sh) no Go is needed.
+# Everything on this machine's GPU: tests, training beside the CPU's, measurements; see gpucheck's own flags. Results
+# go to bench/results where -out does not say. With a bundle in build/gpu-check.tar.gz (scripts/gpu-bundle.sh) no Go is
+# needed; one of other sources than these is refused, or made anew where there is Go.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if [ ! -x build/gpu-check/gpucheck ]; then
-  if [ -f build/gpu-check.tar.gz ]; then tar -C build -xzf build/gpu-check.tar.gz; else bash scripts/gpu-bundle.sh; fi
+bundle=build/gpu-check
+gpu=$(compgen -G '/proc/driver/nvidia/gpus/*' || compgen -G '/dev/nvidia[0-9]*' || true)
+if [ ! -x $bundle/gpucheck ] && [ -f $bundle.tar.gz ]; then tar -C build -xzf $bundle.tar.gz; fi
+made=$(sed -n 2p $bundle/COMMIT 2>/dev/null || true)
+here=$(bash scripts/gpu-sources.sh)
+if [ "$made" != "$here" ] || { [ -z "$gpu" ] && [ ! -x $bundle/gnb-interpreted ]; }; then
+  if ! command -v go >/dev/null; then
+    if [ -z "$made" ]; then echo "there is no bundle in $bundle.tar.gz, and no Go to make one: run \"make gpu-bundle\" where there is"; exit 1; fi
+    echo "the bundle in $bundle.tar.gz is stale: it was made of commit $(head -1 $bundle/COMMIT) with other sources than those here; run \"make gpu-bundle\" where there is Go"
+    exit 1
+  fi
+  bash scripts/gpu-bundle.sh $([ -n "$gpu" ] || echo --interpreted)
 fi
-exec build/gpu-check/gpucheck -out bench/results "$@"
+args=("$@")
+case " $* " in *" -out "* | *" -out="*) ;; *) args=(-out "$([ -n "$gpu" ] && echo bench/results || echo build/gpu-results)" "$@") ;; esac
+exec $bundle/gpucheck "${args[@]}"

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestParseBenchmarks(t *testing.T) {
@@ -30,44 +32,28 @@ func gpu(t *testing.T, there bool) {
 	}
 }
 
-// A bundle of scripts in place of programs: one suite fails, training on the device has another loss.
-func TestRun(t *testing.T) {
-	dir, out := t.TempDir(), t.TempDir()
-	script := func(name, body string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
+// bundle is a directory of scripts in place of programs.
+func bundle(t *testing.T, scripts map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, body := range scripts {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	script("good.test", `[ "$GNB_GPU_CHECK" = 1 ] && echo '--- PASS: TestA (0.00s)' && echo '    --- SKIP: TestA/b (0.00s)'`)
-	script("bad.test", `case "$*" in *bench=.*) echo 'BenchmarkCopy-2 10 5 ns/op'; exit 0;; esac; echo '--- FAIL: TestB (0.00s)'; exit 1`)
-	script("gnb", `
-case "$*" in
-doctor) echo ok gpu;;
-"data generate"*) mkdir "$4";;
-*gcn*"--device cuda"*) echo '{"event":"epoch","loss":2}'; echo '{"event":"result","device":"cuda","epoch_seconds":[3,1,2]}';;
-*gat*"--device cuda"*) echo '{"event":"epoch","loss":1}'; echo '{"event":"result","device":"cpu"}';;
-*"--device cuda"*) echo '{"event":"epoch","loss":1}'; echo '{"event":"result","device":"cuda","epoch_seconds":[3,1,2]}';;
-*) echo '{"event":"epoch","loss":1}'; echo '{"event":"result","device":"cpu"}';;
-esac`)
-	gpu(t, true)
-	env := filepath.Join(t.TempDir(), "env")
-	t.Setenv("VIRTUAL_ENV", env)
-	if err := os.MkdirAll(filepath.Join(env, "bin"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "COMMIT"), []byte("abc123\nsources\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	script("python3", `[ -f "$1" ] && [ -d "$2" ] && echo a warning && echo '{"epoch_seconds":[9,4,5,6],"version":"2.8","torch":"2.11","workers":12}'`)
-	if err := os.Rename(filepath.Join(dir, "python3"), filepath.Join(env, "bin", "python3")); err != nil {
-		t.Fatal(err)
-	}
-	err := run(dir, out, true)
-	if err == nil {
-		t.Fatal("failures went unnoticed")
-	}
-	for _, want := range []string{"3 failures", "bad TestB", "planted, GCN on the device and the CPU: epoch 0 has loss 2", "planted, GAT on the device and the CPU: it ran on cpu"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
-		}
-	}
+	return dir
+}
+
+// read is the one report in a directory.
+func read(t *testing.T, out string) (r report, name string) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(out, "gpu-*.json"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v", files, err)
@@ -76,89 +62,227 @@ esac`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r report
 	if err := json.Unmarshal(b, &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Suites) != 2 || r.Suites[1].Passed != 1 || r.Suites[1].Skipped != 1 || len(r.Measures) != 1 || len(r.Runs) != 2 || r.Runs[0].Median != 2 {
-		t.Errorf("%s", b)
+	if md, err := os.ReadFile(strings.TrimSuffix(files[0], ".json") + ".md"); err != nil || string(md) != r.markdown() {
+		t.Errorf("the report for people: %v, %s", err, md)
 	}
-	if len(r.Peers) != 1 || r.Peers[0].Median != 5 || r.Peers[0].Name != "arxiv-like, PyTorch Geometric 2.8 on PyTorch 2.11, 12 sampling processes" {
-		t.Errorf("beside it: %+v", r.Peers)
+	return r, filepath.Base(files[0])
+}
+
+// trainer is a gnb that trains: GCN has another loss on the device, GAT runs on the CPU.
+const trainer = `
+case "$*" in
+doctor) echo ok gpu;;
+"data generate"*) mkdir "$4";;
+*gcn*"--device cuda"*) echo '{"event":"epoch","loss":2}'; echo '{"event":"result","device":"cuda","epoch_seconds":[3,1,2]}';;
+*gat*"--device cuda"*) echo '{"event":"epoch","loss":1}'; echo '{"event":"result","device":"cpu"}';;
+*"--device cuda"*)
+	[ -n "$GNB_CUDA_TRACE" ] && printf 'launch compute adam_f32\nlaunch compute spmm_f32\nwait compute 3\nfetch copy 40\nlaunch sampling pick\nlaunch compute adam_f32\nmemory taking 2 MB\nlaunch compute late\n' >"$GNB_CUDA_TRACE"
+	echo '{"event":"epoch","loss":1}'; echo '{"event":"result","device":"cuda","epoch_seconds":[3,1,2],"steps":193,"test_accuracy":0.75}';;
+*) echo '{"event":"epoch","loss":1}'; echo '{"event":"result","device":"cpu","test_accuracy":0.749}';;
+esac`
+
+// Each piece leaves its own report, with the bundle's commit, and what failed by name.
+func TestPieces(t *testing.T) {
+	dir := bundle(t, map[string]string{
+		"good.test":       `[ "$GNB_GPU_CHECK" = 1 ] && echo '--- PASS: TestA (0.00s)' && echo '    --- SKIP: TestA/b (0.00s)'`,
+		"bad.test":        `case "$*" in *bench=.*) echo 'BenchmarkCopy/from_pinned-2 10 5 ns/op 55000 MB/s'; exit 0;; esac; echo '--- FAIL: TestB (0.00s)'; exit 1`,
+		"skips.test":      `echo '--- SKIP: TestC (0.00s)'`,
+		"gnb":             trainer,
+		"productslike":    `for last; do :; done; mkdir "$last" && echo {} >"$last/metadata.json" && echo made >>"$0.log"`,
+		"env/bin/python3": `[ -f "$1" ] && [ -d "$2" ] && echo a warning && echo '{"epoch_seconds":[9,4,5,6],"version":"2.8","torch":"2.11","workers":12}'`,
+	})
+	gpu(t, true)
+	t.Setenv("VIRTUAL_ENV", filepath.Join(dir, "env"))
+	data := t.TempDir()
+	piece := func(name string) (report, string) {
+		t.Helper()
+		out := t.TempDir()
+		err := run(dir, options{out: out, data: data, only: []string{name}, budget: time.Minute, quick: true, commit: "abc"})
+		r, file := read(t, out)
+		if !strings.HasSuffix(file, "-"+name+".json") || r.Commit != "abc123" || len(r.Pieces) != 1 || r.Pieces[0].Name != name || r.Pieces[0].Failed != "" {
+			t.Errorf("%s: %+v", file, r.Pieces)
+		}
+		if err != nil {
+			return r, err.Error()
+		}
+		return r, ""
 	}
-	if md := r.markdown(); !strings.Contains(md, "| bad | 0 | 1 | 0 |") || !strings.Contains(md, "| Copy | 5 ns/op |") {
-		t.Error(md)
+	if r, failed := piece("preflight"); failed != "" || !strings.Contains(r.Doctor, "ok gpu") || len(r.Parity) != 1 {
+		t.Errorf("preflight: %s %+v", failed, r)
+	}
+	if r, failed := piece("tests"); !strings.HasPrefix(failed, "2 failures") || !strings.Contains(failed, "bad TestB") || !strings.Contains(failed, "skips: no test passed") ||
+		len(r.Suites) != 3 || r.Suites[1].Passed != 1 || r.Suites[1].Skipped != 1 {
+		t.Errorf("tests: %s %+v", failed, r.Suites)
+	}
+	if r, failed := piece("parity"); !strings.HasPrefix(failed, "2 failures") || !strings.Contains(failed, "planted, GCN on the device and the CPU: epoch 0 has loss 2") ||
+		!strings.Contains(failed, "planted, GAT on the device and the CPU: it ran on cpu") || len(r.Parity) != 7 {
+		t.Errorf("parity: %s %+v", failed, r.Parity)
+	}
+	if r, failed := piece("bench"); failed != "" || !strings.Contains(r.markdown(), "| from pinned memory of the host | 55 |") {
+		t.Errorf("bench: %s %+v", failed, r.Measures)
+	}
+	for range 2 { // the graph is made once
+		r, failed := piece("epochs")
+		if failed != "" || len(r.Runs) != 5 || r.Runs[0].Median != 2 || r.Runs[0].Steps != 193 || len(r.Peers) != 2 || r.Peers[1].Median != 5 ||
+			r.Peers[1].Name != "arxiv-like, PyTorch Geometric 2.8 on PyTorch 2.11, 12 sampling processes" {
+			t.Errorf("epochs: %s %+v %+v", failed, r.Runs, r.Peers)
+		}
+	}
+	if made, err := os.ReadFile(filepath.Join(dir, "productslike.log")); err != nil || string(made) != "made\n" {
+		t.Errorf("the graph of products' size was made: %q, %v", made, err)
+	}
+	if r, failed := piece("accuracy"); failed != "" || len(r.Accuracy) != 1 || r.Accuracy[0].Device != 0.75 || r.Accuracy[0].CPU != 0.749 || len(r.Pieces[0].LeftOut) != 1 {
+		t.Errorf("accuracy: %s %+v", failed, r.Accuracy)
+	}
+	r, failed := piece("profile")
+	if p := r.Profiles; failed != "" || len(p) < 1 || p[0].Steps != 2 || p[0].Launches != 3 || p[0].Waits != 1 || p[0].Fetched != 40 || p[0].Takes != 1 || len(p[0].Kernels) != 3 {
+		t.Errorf("profile: %s %+v", failed, p)
 	}
 }
 
-// Without a GPU the tests run on the interpreter, quickly, and nothing else does.
-func TestRunWithoutGPU(t *testing.T) {
-	dir, out := t.TempDir(), t.TempDir()
-	for name, body := range map[string]string{
-		"good.test": `case "$*" in *bench=.*) exit 3;; *test.short*) [ -z "$GNB_GPU_CHECK" ] && echo '--- PASS: TestA (0.00s)';; *) exit 1;; esac`,
-		"gnb":       `[ "$1" = doctor ] || exit 1`,
+// What an option says that is not so is refused before anything runs.
+func TestRefused(t *testing.T) {
+	gpu(t, true)
+	dir := bundle(t, map[string]string{"gnb": "exit 1"})
+	for want, o := range map[string]options{
+		`no piece "bunch"`:             {only: []string{"bunch"}},
+		"is of commit abc123, not 999": {commit: "999"},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
-			t.Fatal(err)
+		o.out = t.TempDir()
+		if err := run(dir, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
 		}
+		if files, _ := os.ReadDir(o.out); len(files) > 0 {
+			t.Errorf("%v were left", files)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "COMMIT")); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(dir, options{out: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "does not say what it was made of") {
+		t.Errorf("a bundle without a commit: %v", err)
+	}
+}
+
+// A piece ends in its time: the program that runs is ended, with what it started, the others are left out, and what
+// was done before is kept.
+func TestBudget(t *testing.T) {
+	gpu(t, true)
+	dir := bundle(t, map[string]string{
+		"a.test": `echo '--- PASS: TestA (0.00s)'`,
+		"b.test": `echo '--- PASS: TestB (0.00s)'; sleep 60 & wait`,
+		"c.test": `echo '--- PASS: TestC (0.00s)'`,
+	})
+	out := t.TempDir()
+	start := time.Now()
+	err := run(dir, options{out: out, only: []string{"tests"}, budget: least + time.Second})
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	r, _ := read(t, out)
+	if err == nil || !strings.Contains(err.Error(), "1 failures: b: it did not end in") || len(r.Suites) != 2 || !r.Suites[0].ok() || r.Suites[1].Passed != 1 ||
+		len(r.Pieces[0].LeftOut) != 1 || !strings.HasPrefix(r.Pieces[0].LeftOut[0], "c.test: the piece's time") {
+		t.Errorf("%v: %+v %+v", err, r.Pieces, r.Suites)
+	}
+}
+
+// Results are there after each item, whatever becomes of the next.
+func TestWrittenAfterEachItem(t *testing.T) {
+	gpu(t, true)
+	out := t.TempDir()
+	dir := bundle(t, map[string]string{
+		"a.test": `echo '--- PASS: TestA (0.00s)'`,
+		"b.test": `grep -q '"passed": 1' "` + out + `"/gpu-*.json && echo '--- PASS: TestB (0.00s)'`,
+	})
+	if err := run(dir, options{out: out, only: []string{"tests"}, budget: time.Minute}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without a GPU the tests run on the interpreter, quickly, and runs where the bundle has a gnb for it.
+func TestWithoutGPU(t *testing.T) {
+	scripts := map[string]string{
+		"good.test": `case "$*" in *bench=.*) exit 0;; *test.short*) [ -z "$GNB_GPU_CHECK" ] && echo '--- PASS: TestA (0.00s)';; *) exit 1;; esac`,
+		"gnb":       `[ "$1" = doctor ] || exit 1`,
 	}
 	gpu(t, false)
 	t.Setenv("GNB_GPU_CHECK", "")
-	if err := run(dir, out, false); err != nil {
+	out := t.TempDir()
+	if err := run(bundle(t, scripts), options{out: out, budget: time.Minute, data: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
-	if files, err := os.ReadDir(out); err != nil || len(files) > 0 {
-		t.Errorf("%v, %v: there is nothing to keep", files, err)
-	}
-	md := report{Interpreted: true, Suites: []suite{{Name: "good", Passed: 1}}}.markdown()
-	if !strings.Contains(md, "| good | 1 | 0 | 0 |") || !strings.Contains(md, "nothing was measured") || strings.Contains(md, "epoch") {
+	r, _ := read(t, out)
+	if md := r.markdown(); !r.Interpreted || len(r.Parity)+len(r.Runs) > 0 || !strings.Contains(md, "| good | 1 | 0 | 0 |") || !strings.Contains(md, "no time says anything") || !strings.Contains(md, "no gnb-interpreted") {
 		t.Error(md)
 	}
-	t.Setenv("GNB_GPU_CHECK", "not the device")
-	if err := run(dir, out, false); err == nil || !strings.Contains(err.Error(), "good") {
-		t.Errorf("%v: the test failed", err)
+	scripts["gnb-interpreted"] = `[ -d "$GNB_NVIDIA_PROC/gpus" ] || exit 1` + strings.ReplaceAll(trainer, "gcn", "nosuchmodel")
+	out = t.TempDir()
+	err := run(bundle(t, scripts), options{out: out, only: []string{"parity"}, budget: time.Minute})
+	if r, _ := read(t, out); err == nil || !strings.HasPrefix(err.Error(), "1 failures") || len(r.Parity) != 7 {
+		t.Errorf("%v: %+v", err, r.Parity)
 	}
 }
 
 // What PyTorch Geometric's Python says where it cannot, is kept; and the checkers are found where they lie.
 func TestWhatIsNotThere(t *testing.T) {
-	env, data := t.TempDir(), t.TempDir()
+	env := bundle(t, map[string]string{
+		"bin/python3":           `echo '{"why":"no torch"}'`,
+		"bin/compute-sanitizer": `for a; do case "$a" in -test.short) exit 7;; esac; done; for a; do case "$a" in *.test) exec "$a";; esac; done`,
+		"backend.test":          `echo '--- PASS: TestConformance (0.00s)'; [ "$GNB_CUDA_EXACT" = 1 ]`,
+		"sampler.test":          `echo '--- FAIL: TestDigest (0.00s)'; exit 9`,
+	})
 	t.Setenv("VIRTUAL_ENV", env)
 	t.Setenv("PATH", filepath.Join(env, "nowhere"))
-	put := func(path, body string) {
-		path = filepath.Join(env, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	c := &checker{dir: env, scratch: env, deadline: time.Now().Add(time.Minute), piece: &piece{}, save: func() error { return nil }}
+	if p, err := c.peers("x", t.TempDir(), 2); err != nil || p.Why != "no torch" || p.Median != 0 {
+		t.Errorf("%+v %v", p, err)
 	}
-	c := checker{dir: env}
-	put("bin/python3", `echo '{"why":"no torch"}'`)
-	if p := c.peers("x", data, 2); p.Why != "no torch" || p.Median != 0 {
-		t.Errorf("%+v", p)
+	if err := os.WriteFile(filepath.Join(env, "bin/python3"), []byte("#!/bin/sh\necho broken; exit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	put("bin/python3", `echo broken; exit 1`)
-	if p := c.peers("x", data, 2); !strings.Contains(p.Why, "exit status 1: broken") {
-		t.Errorf("%+v", p)
+	if p, err := c.peers("x", t.TempDir(), 2); err != nil || !strings.Contains(p.Why, "exit status 1: broken") {
+		t.Errorf("%+v %v", p, err)
 	}
 	if p := sanitizer(); strings.HasPrefix(p, env) {
 		t.Errorf("a checker at %s", p)
 	}
 	t.Setenv("CUDA_HOME", env)
-	put("bin/compute-sanitizer", `for a; do case "$a" in *.test) exec "$a";; esac; done`)
-	put("backend.test", `echo '--- PASS: TestConformance (0.00s)'; [ "$GNB_CUDA_EXACT" = 1 ]`)
-	put("sampler.test", `echo '--- FAIL: TestDigest (0.00s)'; exit 9`)
 	if p := sanitizer(); p != filepath.Join(env, "bin", "compute-sanitizer") {
 		t.Errorf("the checker is at %q", p)
 	}
-	all := c.sanitized()
+	var r report
+	if err := c.sanitized(&r); err != nil {
+		t.Fatal(err)
+	}
 	failed := 0
-	for _, s := range all {
+	for _, s := range r.Sanitizer {
 		failed += len(s.Failed)
 	}
-	if len(all) != 6 || failed != 3 || (checker{dir: env, quick: true}).sanitized() != nil {
-		t.Errorf("%+v", all)
+	if len(r.Sanitizer) != 6 || failed != 3 {
+		t.Errorf("%+v", r.Sanitizer)
+	}
+}
+
+// Nsight Compute's table is added up by kernel.
+func TestKernelTimes(t *testing.T) {
+	got := kernelTimes(`==PROF== Connected
+a line of the program
+"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
+"0","7","spmm_f32(float *, long)","gpu__time_duration.sum","ns","1,500"
+"0","7","spmm_f32(float *, long)","gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed","%","80.5"
+another line
+"1","7","spmm_f32(float *, long)","gpu__time_duration.sum","ns","500"
+"2","7","adam_f32","gpu__time_duration.sum","us","9"
+"2","7","adam_f32","sm__throughput.avg.pct_of_peak_sustained_elapsed","%","12"
+`)
+	want := []kernelCounts{{Name: "adam_f32", Launches: 1, Microseconds: 9, Compute: 12}, {Name: "spmm_f32", Launches: 2, Microseconds: 2, Memory: 80.5}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if kernelTimes("no table") != nil {
+		t.Error("something was measured of nothing")
 	}
 }

@@ -1,11 +1,16 @@
 // Command gpucheck is what "make gpu-check" runs on a machine with a real GPU: everything that the tests
-// run on the interpreter, on the device; then benchmarks. It lies in a bundle beside the programs that it
+// run on the interpreter, on the device; then measurements. It lies in a bundle beside the programs that it
 // starts (scripts/gpu-bundle.sh makes it) and needs no network, no Go and no compiler.
 //
-//	gpucheck [-out DIR] [-quick]
+//	gpucheck [-out DIR] [-only PIECE,PIECE] [-budget 8m] [-data DIR] [-commit HASH] [-quick]
 //
-// Where there is no GPU the tests run on the interpreter of the kernels, in their quick form, and nothing is
-// measured or kept: that shows that a bundle is whole. Else it leaves gpu-DATE-DEVICE.json and .md in DIR. The exit status is 1 when a test failed.
+// The pieces are preflight, tests, parity, bench, epochs, accuracy, profile and sanitizer, in this order where
+// -only does not choose. Each has the time of -budget, ends within it, and says what it left out for want of
+// time. It leaves gpu-DATE-DEVICE-PIECES.json and .md in DIR, written anew after each item, so that a machine
+// that goes away takes one item with it. The exit status is 1 when something failed.
+//
+// Where there is no GPU, the tests and, with gnb-interpreted in the bundle, small runs go to the interpreter
+// of the kernels: that shows that a bundle is whole.
 package main
 
 import (
@@ -15,46 +20,84 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // report is the JSON that is left.
 type report struct {
 	Date      time.Time  `json:"date"`
+	Commit    string     `json:"commit"` // that the bundle was made of
 	Device    string     `json:"device"`
-	Doctor    string     `json:"doctor"`
-	Suites    []suite    `json:"tests"`
-	Sanitizer []suite    `json:"sanitizer"` // null: there is none
-	Parity    []parity   `json:"training_parity"`
-	Measures  []measure  `json:"benchmarks"`
-	Runs      []training `json:"epochs"`
-	Peers     []peer     `json:"peers"`
+	Pieces    []piece    `json:"pieces"`
+	Doctor    string     `json:"doctor,omitempty"`
+	Machine   string     `json:"machine,omitempty"` // what nvidia-smi says
+	Suites    []suite    `json:"tests,omitempty"`
+	Sanitizer []suite    `json:"sanitizer,omitempty"`
+	Parity    []parity   `json:"training_parity,omitempty"`
+	Measures  []measure  `json:"benchmarks,omitempty"`
+	Runs      []training `json:"epochs,omitempty"`
+	Peers     []peer     `json:"peers,omitempty"`
+	Accuracy  []accuracy `json:"accuracy,omitempty"`
+	Profiles  []profile  `json:"profiles,omitempty"`
 
 	Interpreted bool `json:"interpreted,omitempty"` // there is no GPU
 }
 
-// suite is one test binary's outcome.
-type suite struct {
+// piece is a part of the check that was run.
+type piece struct {
 	Name    string   `json:"name"`
-	Passed  int      `json:"passed"`
-	Failed  []string `json:"failed"`
-	Skipped int      `json:"skipped"`
 	Seconds float64  `json:"seconds"`
-	Output  string   `json:"output,omitempty"` // where something failed, its end
+	LeftOut []string `json:"left_out,omitempty"` // what, and why
+	Failed  string   `json:"failed,omitempty"`   // why it could not be run at all
 }
 
-func (s suite) ok() bool { return len(s.Failed) == 0 }
+// options are the command line's.
+type options struct {
+	out, data, commit string
+	only              []string
+	budget            time.Duration
+	quick             bool
+}
+
+// pieces are all there are, in the order in which they run.
+var pieces = []struct {
+	name string
+	run  func(c *checker, r *report) error
+}{
+	{"preflight", (*checker).preflight},
+	{"tests", (*checker).tests},
+	{"parity", (*checker).parity},
+	{"bench", (*checker).bench},
+	{"epochs", (*checker).epochs},
+	{"accuracy", (*checker).accuracy},
+	{"profile", (*checker).profile},
+	{"sanitizer", (*checker).sanitized},
+}
 
 func main() {
-	out := flag.String("out", ".", "`directory` for the results")
-	quick := flag.Bool("quick", false, "leave out what takes minutes: the largest graph, the sanitizer")
+	var o options
+	only := flag.String("only", "", "`pieces` to run, separated by commas; all by default")
+	flag.StringVar(&o.out, "out", ".", "`directory` for the results")
+	flag.StringVar(&o.data, "data", filepath.Join(os.TempDir(), "gpucheck-data"), "`directory` of graphs, made once and kept")
+	flag.StringVar(&o.commit, "commit", "", "refuse a bundle of another commit than this `hash`")
+	flag.DurationVar(&o.budget, "budget", 8*time.Minute, "`time` for each piece")
+	flag.BoolVar(&o.quick, "quick", false, "smaller graphs, fewer repetitions")
 	flag.Parse()
+	if *only != "" {
+		o.only = strings.Split(*only, ",")
+	}
 	self, err := os.Executable()
+	if err == nil && flag.NArg() > 0 {
+		err = fmt.Errorf("it takes no argument %q", flag.Arg(0))
+	}
 	if err == nil {
-		err = run(filepath.Dir(self), *out, *quick)
+		err = run(filepath.Dir(self), o)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gpucheck:", err)
@@ -62,68 +105,137 @@ func main() {
 	}
 }
 
-func run(dir, out string, quick bool) error {
+func run(dir string, o options) error {
+	for _, name := range o.only {
+		if !slices.ContainsFunc(pieces, func(p struct {
+			name string
+			run  func(c *checker, r *report) error
+		},
+		) bool {
+			return p.name == name
+		}) {
+			return fmt.Errorf("there is no piece %q; there are %s", name, pieceNames())
+		}
+	}
+	commit, err := bundleCommit(dir)
+	if err != nil {
+		return err
+	}
+	if o.commit != "" && !strings.HasPrefix(commit, o.commit) {
+		return fmt.Errorf("the bundle is of commit %s, not %s; make it anew with \"make gpu-bundle\"", commit, o.commit)
+	}
 	scratch, err := os.MkdirTemp("", "gpucheck-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	c := checker{dir: dir, quick: quick, scratch: scratch}
-	r := report{Date: time.Now().UTC()}
-	if _, err := machine.GPUSlots(); err != nil {
-		c.interpreted, r.Interpreted, r.Device = true, true, "PTX interpreter"
-		fmt.Printf("%v: the tests run on the interpreter of the kernels, and nothing is measured\n", err)
-	} else {
-		r.Device = c.device()
+	c := &checker{dir: dir, quick: o.quick, scratch: scratch, data: o.data, gnb: "gnb"}
+	r := report{Date: time.Now().UTC(), Commit: commit}
+	if err := c.find(&r); err != nil {
+		return err
 	}
-	r.Doctor, _ = c.output(nil, time.Minute, "gnb", "doctor") // a check that fails is among its lines
-	fmt.Printf("%s\n%s", r.Device, r.Doctor)
-	binaries, err := filepath.Glob(filepath.Join(dir, "*.test"))
-	if err != nil || len(binaries) == 0 {
-		return fmt.Errorf("no test binaries beside this program in %s", dir)
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
 	}
-	for _, b := range binaries {
-		s := c.suite(filepath.Base(b), "", "")
-		fmt.Println(s.line())
-		r.Suites = append(r.Suites, s)
+	name := "gpu-" + r.Date.Format("2006-01-02-150405") + "-" + regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(r.Device, "-")
+	if len(o.only) > 0 {
+		name += "-" + strings.Join(o.only, "-")
 	}
-	if !c.interpreted {
-		r.Sanitizer = c.sanitized()
-		r.Parity = c.parity()
-		for _, b := range binaries {
-			r.Measures = append(r.Measures, c.benchmarks(filepath.Base(b))...)
+	name = filepath.Join(o.out, name)
+	c.save = func() error { return r.write(name) }
+	fmt.Printf("%s, bundle of commit %s\n", r.Device, commit)
+	for _, p := range pieces {
+		if len(o.only) > 0 && !slices.Contains(o.only, p.name) {
+			continue
 		}
-		r.Runs, r.Peers = c.epochs()
-	}
-	if r.Interpreted {
-		fmt.Print(r.markdown())
-		return r.failure()
-	}
-	name := filepath.Join(out, "gpu-"+r.Date.Format("2006-01-02-1504")+"-"+regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(r.Device, "-"))
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(name+".json", append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	if err := os.WriteFile(name+".md", []byte(r.markdown()), 0o644); err != nil {
-		return err
+		start := time.Now()
+		c.deadline = start.Add(o.budget)
+		r.Pieces = append(r.Pieces, piece{Name: p.name})
+		c.piece = &r.Pieces[len(r.Pieces)-1]
+		fmt.Printf("== %s\n", p.name)
+		if err := p.run(c, &r); err != nil {
+			c.piece.Failed = err.Error()
+			fmt.Printf("%s: %v\n", p.name, err)
+		}
+		c.piece.Seconds = time.Since(start).Seconds()
+		if err := c.save(); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("%s\nkept in %s.json and .md\n", r.markdown(), name)
 	return r.failure()
 }
 
+func pieceNames() string {
+	names := make([]string, len(pieces))
+	for i, p := range pieces {
+		names[i] = p.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// bundleCommit is what a bundle was made of, as scripts/gpu-bundle.sh wrote it.
+func bundleCommit(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "COMMIT"))
+	if err != nil {
+		return "", fmt.Errorf("the bundle does not say what it was made of: %w; make it anew with \"make gpu-bundle\"", err)
+	}
+	commit, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(commit), nil
+}
+
+// find finds the GPU, or what stands in for it.
+func (c *checker) find(r *report) error {
+	_, err := machine.GPUSlots()
+	if err == nil {
+		r.Device = c.device()
+		return nil
+	}
+	c.interpreted, r.Interpreted, r.Device = true, true, "PTX interpreter"
+	fmt.Printf("%v: what runs does so on the interpreter of the kernels, and measures nothing\n", err)
+	const own = "gnb-interpreted"
+	if !executable(filepath.Join(c.dir, own)) {
+		return nil
+	}
+	c.gnb = own
+	gpu := filepath.Join(c.scratch, "gpus", "0000:01:00.0")
+	if err := os.MkdirAll(gpu, 0o755); err != nil {
+		return err
+	}
+	c.env = append(c.env, envknob.NVIDIAProc.Name+"="+c.scratch)
+	return os.WriteFile(filepath.Join(gpu, "information"), []byte("Model: Interpreter\n"), 0o600)
+}
+
+// trains says whether runs can be made, and leaves the piece out where not.
+func (c *checker) trains() bool {
+	if c.interpreted && c.gnb == "gnb" {
+		c.leaveOut("all of it", "there is no GPU, and the bundle has no gnb-interpreted")
+		return false
+	}
+	return true
+}
+
+// write leaves the report in two files, whole or as they were.
+func (r report) write(name string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.WriteFile(name+".json", append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return atomicfile.WriteFile(name+".md", []byte(r.markdown()), 0o644)
+}
+
 // failure is an error that names what failed, or nil.
 func (r report) failure() error {
 	var failed []string
-	for _, s := range r.Suites {
-		failed = append(failed, s.Failed...)
+	for _, p := range r.Pieces {
+		if p.Failed != "" {
+			failed = append(failed, p.Name+": "+p.Failed)
+		}
 	}
-	for _, s := range r.Sanitizer {
+	for _, s := range slices.Concat(r.Suites, r.Sanitizer) {
 		failed = append(failed, s.Failed...)
 	}
 	for _, p := range r.Parity {
@@ -134,6 +246,21 @@ func (r report) failure() error {
 	for _, t := range r.Runs {
 		if t.Failed != "" {
 			failed = append(failed, "training of "+t.Name+": "+t.Failed)
+		}
+	}
+	for _, m := range r.Measures {
+		if m.Failed != "" {
+			failed = append(failed, "benchmarks of "+m.Name+": "+m.Failed)
+		}
+	}
+	for _, a := range r.Accuracy {
+		if a.Failed != "" {
+			failed = append(failed, "accuracy of "+a.Name+": "+a.Failed)
+		}
+	}
+	for _, p := range r.Profiles {
+		if p.Failed != "" {
+			failed = append(failed, "profile of "+p.Name+": "+p.Failed)
 		}
 	}
 	if len(failed) == 0 {

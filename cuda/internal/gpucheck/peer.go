@@ -3,6 +3,7 @@ package main
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,16 +43,19 @@ func executable(path string) bool {
 }
 
 // peers time PyTorch Geometric on a dataset's directory, by the first Python that has it.
-func (c checker) peers(name, data string, epochs int) peer {
+func (c *checker) peers(name, data string, epochs int) (peer, error) {
 	p := peer{Name: name + ", PyTorch Geometric", Why: "there is no Python here"}
-	script := filepath.Join(data, "peer.py")
+	script := filepath.Join(c.scratch, "peer.py")
 	if err := os.WriteFile(script, []byte(peerScript), 0o600); err != nil {
 		p.Why = err.Error()
-		return p
+		return p, nil
 	}
 	var reasons []string
 	for _, python := range pythons() {
-		text, err := c.output(nil, 9*time.Minute, python, script, data, strconv.Itoa(epochs))
+		text, err := c.output(nil, 2*time.Minute, python, script, data, strconv.Itoa(epochs))
+		if errors.Is(err, errTime) {
+			return p, err
+		}
 		var r struct {
 			Seconds []float64 `json:"epoch_seconds"`
 			Version string    `json:"version"`
@@ -75,5 +79,5 @@ func (c checker) peers(name, data string, epochs int) peer {
 		p.Why = strings.Join(reasons, "; ")
 	}
 	fmt.Printf("training of %s: epochs %.3f s %s\n", p.Name, p.Seconds, p.Why)
-	return p
+	return p, nil
 }

@@ -1,68 +1,110 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
-// checker runs the programs of a bundle.
-type checker struct {
-	dir         string
-	quick       bool
-	interpreted bool   // there is no GPU
-	scratch     string // a directory, until the end
+// suite is one test binary's outcome.
+type suite struct {
+	Name    string   `json:"name"`
+	Passed  int      `json:"passed"`
+	Failed  []string `json:"failed"`
+	Skipped int      `json:"skipped"`
+	Seconds float64  `json:"seconds"`
+	Cut     bool     `json:"cut,omitempty"`    // by its time, under a checker that makes it slow
+	Output  string   `json:"output,omitempty"` // where something failed, its end
 }
 
-// output runs a program of the bundle, or an absolute path, with more environment, and returns all it says.
-func (c checker) output(env []string, limit time.Duration, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(c.dir, name)
-	}
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(), env...)
-	cmd.Dir = os.TempDir()
-	b, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		err = fmt.Errorf("it did not end in %v", limit)
-	}
-	return string(b), err
-}
+func (s suite) ok() bool { return len(s.Failed) == 0 }
 
-// device is what nvidia-smi calls the first GPU.
-func (c checker) device() string {
-	b, err := exec.Command("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").Output()
-	if name, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n"); err == nil && name != "" {
-		return name
+func (s suite) line() string {
+	state := "ok  "
+	switch {
+	case !s.ok():
+		state = "FAIL"
+	case s.Cut:
+		state = "cut "
 	}
-	return "no nvidia-smi"
+	return fmt.Sprintf("%s  %-10s %4d passed, %d failed, %d skipped, %.1f s", state, s.Name, s.Passed, len(s.Failed), s.Skipped, s.Seconds)
 }
 
 var verdict = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
 
-// sanitized are tests of most kernels under compute-sanitizer's tools, none with -quick or where it is not found.
-func (c checker) sanitized() []suite {
-	under := sanitizer()
-	if c.quick || under == "" {
-		return nil
+// suiteTime is the longest that a suite may take.
+const suiteTime = 90 * time.Second
+
+// binaries are the bundle's test binaries, the quick ones first.
+func (c *checker) binaries() ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(c.dir, "*.test"))
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("no test binaries beside this program in %s", c.dir)
 	}
-	var all []suite
-	for _, tool := range []string{"memcheck", "racecheck", "synccheck"} {
-		for _, of := range [][2]string{{"backend.test", "TestConformance"}, {"sampler.test", "TestDigest"}} {
-			s := c.suite(of[0], under, tool, "-test.run="+of[1], "-test.short")
-			fmt.Println(s.line())
-			all = append(all, s)
+	order := []string{"cuda", "cublas", "nccl", "store", "sampler", "backend"}
+	at := func(path string) int {
+		return slices.Index(order, strings.TrimSuffix(filepath.Base(path), ".test")) // unknown ones first
+	}
+	slices.SortStableFunc(found, func(a, b string) int { return at(a) - at(b) })
+	for i := range found {
+		found[i] = filepath.Base(found[i])
+	}
+	return found, err
+}
+
+// tests runs every test on the device.
+func (c *checker) tests(r *report) error {
+	all, err := c.binaries()
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
+		s, err := c.suite(b, "", "")
+		if err != nil {
+			c.leaveOut(b, err.Error())
+			continue
+		}
+		fmt.Println(s.line())
+		r.Suites = append(r.Suites, s)
+		if err := c.save(); err != nil {
+			return err
 		}
 	}
-	return all
+	return nil
+}
+
+// sanitized are tests of all kernels under compute-sanitizer's tools.
+func (c *checker) sanitized(r *report) error {
+	under := sanitizer()
+	if under == "" {
+		c.leaveOut("all of it", "compute-sanitizer is not on PATH, nor in a folder of CUDA")
+		return nil
+	}
+	tools := []string{"memcheck", "racecheck", "synccheck"}
+	if c.quick {
+		tools = tools[:1]
+	}
+	for _, tool := range tools {
+		for _, of := range [][2]string{{"sampler.test", "TestDigest"}, {"backend.test", "TestConformance"}} {
+			s, err := c.suite(of[0], under, tool, "-test.run="+of[1])
+			if err != nil {
+				c.leaveOut(of[0]+" under "+tool, err.Error())
+				continue
+			}
+			fmt.Println(s.line())
+			r.Sanitizer = append(r.Sanitizer, s)
+			if err := c.save(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // sanitizer is compute-sanitizer's path: on PATH, in a folder of CUDA, or in an environment of Python. "" where it
@@ -84,10 +126,11 @@ func sanitizer() string {
 	return ""
 }
 
-// suite runs a test binary on the device, under a checker's tool where one is named.
-func (c checker) suite(binary, under, tool string, args ...string) suite {
+// suite runs a test binary on the device, under a checker's tool where one is named. One in which no test passed
+// has failed: it looked at nothing. The error is that there is no time for it.
+func (c *checker) suite(binary, under, tool string, args ...string) (suite, error) {
 	s := suite{Name: strings.TrimSuffix(binary, ".test"), Failed: []string{}}
-	args = append([]string{"-test.v", "-test.timeout=9m"}, args...)
+	args = append([]string{"-test.v"}, args...)
 	program := binary
 	if under != "" {
 		args = append([]string{"--tool", tool, "--error-exitcode=9", filepath.Join(c.dir, binary)}, args...)
@@ -96,13 +139,19 @@ func (c checker) suite(binary, under, tool string, args ...string) suite {
 	}
 	env := []string{"GNB_GPU_CHECK=1"}
 	if c.interpreted {
-		env, args = nil, append(args, "-test.short")
+		env = nil
+		if under == "" {
+			args = append(args, "-test.short")
+		}
 	}
 	if under != "" {
 		env = append(env, "GNB_CUDA_EXACT=1") // so that the checker sees where buffers end
 	}
 	start := time.Now()
-	text, err := c.output(env, 10*time.Minute, program, args...)
+	text, err := c.output(env, suiteTime, program, args...)
+	if errors.Is(err, errTime) {
+		return s, err
+	}
 	s.Seconds = time.Since(start).Seconds()
 	for _, m := range verdict.FindAllStringSubmatch(text, -1) {
 		switch m[1] {
@@ -114,76 +163,21 @@ func (c checker) suite(binary, under, tool string, args ...string) suite {
 			s.Failed = append(s.Failed, s.Name+" "+m[2])
 		}
 	}
-	if err != nil && len(s.Failed) == 0 {
+	late, cut := errors.AsType[overtime](err)
+	switch {
+	case len(s.Failed) > 0:
+	case cut && under != "" && !strings.Contains(text, "ERROR SUMMARY") && !strings.Contains(text, "========= Invalid") && !strings.Contains(text, "========= Error"):
+		s.Cut = true // nothing was found in the time there was
+	case cut:
+		s.Failed = []string{fmt.Sprintf("%s: %v", s.Name, late)}
+	case err != nil:
 		s.Failed = []string{fmt.Sprintf("%s: %v", s.Name, err)}
+	case s.Passed == 0:
+		s.Failed = []string{s.Name + ": no test passed"}
 	}
-	if !s.ok() {
+	if !s.ok() || s.Cut {
 		const most = 8000
 		s.Output = text[max(0, len(text)-most):]
 	}
-	return s
-}
-
-func (s suite) line() string {
-	state := "ok  "
-	if !s.ok() {
-		state = "FAIL"
-	}
-	return fmt.Sprintf("%s  %-10s %4d passed, %d failed, %d skipped, %.1f s", state, s.Name, s.Passed, len(s.Failed), s.Skipped, s.Seconds)
-}
-
-// parity is a run on the device beside the same one on the CPU.
-type parity struct {
-	Name   string    `json:"name"`
-	CPU    []float64 `json:"cpu_losses"`
-	Device []float64 `json:"device_losses"`
-	May    bool      `json:"may_be_impossible,omitempty"`
-	Failed string    `json:"failed,omitempty"`
-}
-
-// parity trains alike on both.
-func (c checker) parity() []parity {
-	sharing := []string{"GNB_CUDA_SHARE=1", "CUDA_VISIBLE_DEVICES=0"}
-	var all []parity
-	for _, p := range []struct {
-		name string
-		may  bool // it may be impossible
-		env  []string
-		args []string
-	}{
-		{"karate, SAGE", false, nil, []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "8", "--workers", "1"}},
-		{"planted, SAGE", false, nil, []string{"planted?nodes=20000&classes=8&features=64&degree=10", "--model", "sage", "--epochs", "4", "--workers", "1"}},
-		{"planted, GCN", false, nil, []string{"planted?nodes=20000&classes=8&features=64&degree=10", "--model", "gcn", "--epochs", "4", "--workers", "1"}},
-		{"planted, GAT", false, nil, []string{"planted?nodes=20000&classes=8&features=64&degree=10", "--model", "gat", "--heads", "4", "--epochs", "3", "--workers", "1"}},
-		{"2 ranks on one GPU", true, sharing, []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "4", "--workers", "2"}},
-	} {
-		r := parity{Name: p.name}
-		var err error
-		if r.CPU, _, err = c.losses("cpu", nil, p.args...); err == nil {
-			r.Device, _, err = c.losses("cuda", p.env, p.args...)
-		}
-		if r.May = p.may; r.May && err != nil { // NCCL before 2.30 refuses
-			r.Failed, err = "", nil
-			fmt.Printf("training of %-22s not possible here\n", r.Name)
-			all = append(all, r)
-			continue
-		}
-		switch {
-		case err != nil:
-			r.Failed = err.Error()
-		case len(r.CPU) == 0 || len(r.CPU) != len(r.Device):
-			r.Failed = fmt.Sprintf("%d and %d epochs", len(r.CPU), len(r.Device))
-		default:
-			for i := range r.CPU {
-				// Rounding that grows with the steps; a wrong kernel differs by far more.
-				if d := math.Abs(r.CPU[i] - r.Device[i]); !(d <= 2e-3*float64(i+1)*(1+r.CPU[i])) {
-					r.Failed = fmt.Sprintf("epoch %d has loss %.6f on the device and %.6f on the CPU", i, r.Device[i], r.CPU[i])
-					break
-				}
-			}
-		}
-		fmt.Printf("training of %-14s %s\n", r.Name, map[bool]string{true: "as on the CPU", false: r.Failed}[r.Failed == ""])
-		all = append(all, r)
-	}
-	return all
+	return s, nil
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// parity is a run on the device beside the same one on the CPU.
+type parity struct {
+	Name   string    `json:"name"`
+	CPU    []float64 `json:"cpu_losses"`
+	Device []float64 `json:"device_losses"`
+	May    bool      `json:"may_be_impossible,omitempty"`
+	Failed string    `json:"failed,omitempty"`
+}
+
+// parityRun is what is trained on both.
+type parityRun struct {
+	name      string
+	may       bool // it may be impossible
+	env, args []string
+}
+
+// parity trains alike on both.
+func (c *checker) parity(r *report) error {
+	if !c.trains() {
+		return nil
+	}
+	data, epochs := "planted?nodes=20000&classes=8&features=64&degree=10", "4"
+	if c.interpreted {
+		data, epochs = "planted?nodes=300&classes=3&features=8&degree=5", "1"
+	}
+	on := func(name, model string, more ...string) parityRun {
+		args := []string{data, "--model", model, "--epochs", epochs, "--workers", "1"}
+		if c.interpreted {
+			args = append(args, "--hidden", "8", "--fanout", "3,2", "--batch", "64", "--eval", "none")
+		}
+		return parityRun{name: name, args: append(args, more...)}
+	}
+	sharing := []string{"GNB_CUDA_SHARE=1", "CUDA_VISIBLE_DEVICES=0"}
+	for _, p := range []parityRun{
+		{name: "karate, SAGE", args: []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "8", "--workers", "1"}},
+		on("planted, SAGE", "sage"), on("planted, GCN", "gcn"), on("planted, GAT", "gat", "--heads", "4"), on("planted, GIN", "gin"),
+		on("planted, SAGE, norm and residual", "sage", "--norm", "layer", "--residual"),
+		{"2 ranks on one GPU", true, sharing, []string{"karate", "--model", "sage", "--batch", "6", "--epochs", "4", "--workers", "2"}},
+	} {
+		got := c.trainOn(p)
+		if got.Failed == errTime.Error() {
+			c.leaveOut(p.name, got.Failed)
+			continue
+		}
+		r.Parity = append(r.Parity, got)
+		if err := c.save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trainOn trains on the CPU and on the device.
+func (c *checker) trainOn(p parityRun) parity {
+	r := parity{Name: p.name, May: p.may}
+	var err error
+	if r.CPU, _, err = c.losses("cpu", nil, p.args...); err == nil {
+		r.Device, _, err = c.losses("cuda", p.env, p.args...)
+	}
+	switch {
+	case errors.Is(err, errTime):
+		r.Failed = errTime.Error()
+		return r
+	case p.may && err != nil: // NCCL before 2.30 refuses, or there is none
+		fmt.Printf("training of %-22s not possible here: %v\n", r.Name, err)
+		return r
+	case err != nil:
+		r.Failed = err.Error()
+	case len(r.CPU) == 0 || len(r.CPU) != len(r.Device):
+		r.Failed = fmt.Sprintf("%d and %d epochs", len(r.CPU), len(r.Device))
+	default:
+		for i := range r.CPU {
+			// Rounding that grows with the steps; a wrong kernel differs by far more.
+			if d := math.Abs(r.CPU[i] - r.Device[i]); !(d <= 2e-3*float64(i+1)*(1+r.CPU[i])) {
+				r.Failed = fmt.Sprintf("epoch %d has loss %.6f on the device and %.6f on the CPU", i, r.Device[i], r.CPU[i])
+				break
+			}
+		}
+	}
+	fmt.Printf("training of %-14s %s\n", r.Name, map[bool]string{true: "as on the CPU", false: r.Failed}[r.Failed == ""])
+	return r
+}
+
+// verdict is how a run on the device compares.
+func (p parity) verdict() string {
+	switch {
+	case p.Failed != "":
+		return p.Failed
+	case len(p.Device) == 0:
+		return "not possible here"
+	}
+	return "yes"
+}

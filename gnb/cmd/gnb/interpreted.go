@@ -1,0 +1,5 @@
+//go:build cuda && linux && cgo && gnb_interpreted
+
+package main
+
+import _ "github.com/graphnb/graphnb/cuda/interpreted" // in place of a GPU

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Prints a digest of the sources that a bundle for GPUs is made of, with or without git: of two checkouts with the
+# same Go files and kernels it prints the same.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+find . \( -path ./build -o -path ./.git -o -path ./.bin -o -name '.venv*' \) -prune -o \
+  \( -name '*.go' -o -name '*.cu' -o -name '*.cuh' -o -name '*.ptx' -o -name '*.s' -o -name '*.c' -o -name '*.h' -o -name go.mod -o -name go.sum \) -type f -print0 |
+  LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64
