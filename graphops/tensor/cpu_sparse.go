@@ -270,22 +270,7 @@ func (c *cpu) ColDot(out, x, y Buffer, rows, cols int, acc bool) {
 
 func (c *cpu) RowNorm(y, inv, x Buffer, rows, cols int, eps float32) {
 	c.eachRow(rows, cols, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			in, out := x.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols]
-			sum, square := 0.0, 0.0
-			for _, v := range in {
-				sum += float64(v)
-			}
-			mean := sum / float64(max(cols, 1))
-			for _, v := range in {
-				square += (float64(v) - mean) * (float64(v) - mean)
-			}
-			s := 1 / math.Sqrt(square/float64(max(cols, 1))+float64(eps))
-			inv.Host[r] = float32(s)
-			for i, v := range in {
-				out[i] = float32((float64(v) - mean) * s)
-			}
-		}
+		simd.NormRows(y.Host[lo*cols:hi*cols], inv.Host[lo:hi], x.Host[lo*cols:hi*cols], cols, eps)
 	})
 }
 
@@ -311,21 +296,7 @@ func (c *cpu) Track(y, x Buffer, keep, share float64) {
 
 func (c *cpu) RowNormGrad(dx, dy, y, inv Buffer, rows, cols int, acc bool) {
 	c.eachRow(rows, cols, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			d, g, v := dx.Host[r*cols:(r+1)*cols], dy.Host[r*cols:(r+1)*cols], y.Host[r*cols:(r+1)*cols]
-			sum, along := 0.0, 0.0
-			for i := range g {
-				sum += float64(g[i])
-				along += float64(g[i]) * float64(v[i])
-			}
-			n := float64(max(cols, 1))
-			for i := range d {
-				e := float32(float64(inv.Host[r]) * (float64(g[i]) - sum/n - float64(v[i])*along/n))
-				if acc {
-					e += d[i]
-				}
-				d[i] = e
-			}
-		}
+		at, end := lo*cols, hi*cols
+		simd.NormRowsGrad(dx.Host[at:end], dy.Host[at:end], y.Host[at:end], inv.Host[lo:hi], cols, acc)
 	})
 }

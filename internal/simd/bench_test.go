@@ -122,3 +122,43 @@ func BenchmarkStreams(b *testing.B) {
 		})
 	}
 }
+
+// Layer norm of a matrix in memory that no cache holds, one thread: nanoseconds an
+// element and the bytes read and written once each, beside what a copy moves.
+func BenchmarkNorm(b *testing.B) {
+	const size = 1 << 24
+	x, dy, y, dx := touched(1, size), touched(1, size), touched(1, size), touched(1, size)
+	for i := range x {
+		x[i], dy[i] = float32(i%13)-6, float32(i%7)-3
+	}
+	for _, cols := range []int{100, 128, 256} {
+		rows := size / cols
+		inv := make([]float32, rows)
+		n := rows * cols
+		for _, k := range []struct {
+			name  string
+			moved float64 // float32 an element
+			run   func()
+		}{
+			{"NormRows", 2, func() { NormRows(y[:n], inv, x[:n], cols, 1e-5) }},
+			{"NormRowsGrad", 3, func() { NormRowsGrad(dx[:n], dy[:n], y[:n], inv, cols, false) }},
+		} {
+			b.Run(fmt.Sprintf("%s/%d", k.name, cols), func(b *testing.B) {
+				eachPath(b, func(b *testing.B) {
+					limit := CopyGBs(1)
+					times := []float64{}
+					for b.Loop() {
+						start := time.Now()
+						k.run()
+						times = append(times, time.Since(start).Seconds())
+					}
+					slices.Sort(times)
+					t := times[len(times)/10]
+					b.ReportMetric(1e9*t/float64(n), "ns/elem")
+					b.ReportMetric(4e-9*k.moved*float64(n)/t, "GB/s")
+					b.ReportMetric(limit, "copy-GB/s")
+				})
+			})
+		}
+	}
+}

@@ -158,6 +158,11 @@ func (e *edge) rows(cols, n int) {
 		e.try("WeightedSumSegments", cols, func() { WeightedSumSegments(sums, table, cols, indptr, ids, w, nil, on) })
 		e.try("WeightedSumSegments by place", cols, func() { WeightedSumSegments(sums, table, cols, indptr, ids, w, at, on) })
 	}
+	y, dy, inv := lend[float32](e, 9, n*cols), lend[float32](e, 10, n*cols), lend[float32](e, 11, n)
+	e.try("NormRows", cols, func() { NormRows(y, inv, gathered, cols, 1e-5) })
+	for _, on := range []bool{false, true} {
+		e.try("NormRowsGrad", cols, func() { NormRowsGrad(gathered, dy, y, inv, cols, on) })
+	}
 	e.try("ScatterSegments", cols, func() { ScatterSegments(table.Data, sums, cols, indptr, ids, nil) })
 	e.try("ScatterSegments with weights", cols, func() { ScatterSegments(table.Data, sums, cols, indptr, ids, w) })
 	e.try("Ascending", n, func() { Ascending(indptr, ids, rows) })

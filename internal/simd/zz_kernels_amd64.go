@@ -1021,3 +1021,123 @@ func weightedScatterAVX512(o, d *float32, ids *int32, indptr *int64, rows, cols 
 
 //go:noescape
 func weightedScatterAVX2(o, d *float32, ids *int32, indptr *int64, rows, cols int, w *float32)
+
+// normSums runs the vector kernel of the path in use: it sets sum[r] to Σ x[r,i] of eight rows, stride bytes apart, in float64 by ascending i; n is a multiple of 4.
+// It tells whether there is one.
+func normSums(sum *float64, x *float32, stride, n int) bool {
+	switch path {
+	case AVX512:
+		normSumsAVX512(sum, x, stride, n)
+	case AVX2:
+		normSumsAVX2(sum, x, stride, n)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func normSumsAVX512(sum *float64, x *float32, stride, n int)
+
+//go:noescape
+func normSumsAVX2(sum *float64, x *float32, stride, n int)
+
+// normSquares runs the vector kernel of the path in use: it sets sum[r] to Σ (x[r,i]-mean[r])² of eight rows, stride bytes apart, in float64 by ascending i; n is a multiple of 4.
+// It tells whether there is one.
+func normSquares(sum, mean *float64, x *float32, stride, n int) bool {
+	switch path {
+	case AVX512:
+		normSquaresAVX512(sum, mean, x, stride, n)
+	case AVX2:
+		normSquaresAVX2(sum, mean, x, stride, n)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func normSquaresAVX512(sum, mean *float64, x *float32, stride, n int)
+
+//go:noescape
+func normSquaresAVX2(sum, mean *float64, x *float32, stride, n int)
+
+// normDots runs the vector kernel of the path in use: it sets sum[r] to Σ dy[r,i] and dot[r] to Σ dy[r,i]·y[r,i] of eight rows, stride bytes apart, in float64 by ascending i; n is a multiple of 4.
+// It tells whether there is one.
+func normDots(sum, dot *float64, dy, y *float32, stride, n int) bool {
+	switch path {
+	case AVX512:
+		normDotsAVX512(sum, dot, dy, y, stride, n)
+	case AVX2:
+		normDotsAVX2(sum, dot, dy, y, stride, n)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func normDotsAVX512(sum, dot *float64, dy, y *float32, stride, n int)
+
+//go:noescape
+func normDotsAVX2(sum, dot *float64, dy, y *float32, stride, n int)
+
+// normRow runs the vector kernel of the path in use: it is y = (x-mean)·s in float64, rounded; n is a multiple of 8.
+// It tells whether there is one.
+func normRow(y, x *float32, n int, mean, s float64) bool {
+	switch path {
+	case AVX512:
+		normRowAVX512(y, x, n, mean, s)
+	case AVX2:
+		normRowAVX2(y, x, n, mean, s)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func normRowAVX512(y, x *float32, n int, mean, s float64)
+
+//go:noescape
+func normRowAVX2(y, x *float32, n int, mean, s float64)
+
+// normGradRow runs the vector kernel of the path in use: it is d = inv·(dy - mean - y·dot/by) in float64, rounded, plus what d held where acc is 1; n is a multiple of 8.
+// It tells whether there is one.
+func normGradRow(d, dy, y *float32, n int, inv, mean, dot, by float64, acc int) bool {
+	switch path {
+	case AVX512:
+		normGradRowAVX512(d, dy, y, n, inv, mean, dot, by, acc)
+	case AVX2:
+		normGradRowAVX2(d, dy, y, n, inv, mean, dot, by, acc)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func normGradRowAVX512(d, dy, y *float32, n int, inv, mean, dot, by float64, acc int)
+
+//go:noescape
+func normGradRowAVX2(d, dy, y *float32, n int, inv, mean, dot, by float64, acc int)
+
+// normGradRowTimes runs the vector kernel of the path in use: it is d = inv·(dy - mean - y·dot·by) in float64, rounded, plus what d held where acc is 1; n is a multiple of 8.
+// It tells whether there is one.
+func normGradRowTimes(d, dy, y *float32, n int, inv, mean, dot, by float64, acc int) bool {
+	switch path {
+	case AVX512:
+		normGradRowTimesAVX512(d, dy, y, n, inv, mean, dot, by, acc)
+	case AVX2:
+		normGradRowTimesAVX2(d, dy, y, n, inv, mean, dot, by, acc)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func normGradRowTimesAVX512(d, dy, y *float32, n int, inv, mean, dot, by float64, acc int)
+
+//go:noescape
+func normGradRowTimesAVX2(d, dy, y *float32, n int, inv, mean, dot, by float64, acc int)

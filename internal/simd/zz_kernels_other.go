@@ -143,3 +143,19 @@ func scatterSegments(_ *float32, _ *float32, _ *int32, _ *int64, _ int, _ int) b
 func weightedScatter(_ *float32, _ *float32, _ *int32, _ *int64, _ int, _ int, _ *float32) bool {
 	return false
 }
+
+func normSums(_ *float64, _ *float32, _ int, _ int) bool { return false }
+
+func normSquares(_ *float64, _ *float64, _ *float32, _ int, _ int) bool { return false }
+
+func normDots(_ *float64, _ *float64, _ *float32, _ *float32, _ int, _ int) bool { return false }
+
+func normRow(_ *float32, _ *float32, _ int, _ float64, _ float64) bool { return false }
+
+func normGradRow(_ *float32, _ *float32, _ *float32, _ int, _ float64, _ float64, _ float64, _ float64, _ int) bool {
+	return false
+}
+
+func normGradRowTimes(_ *float32, _ *float32, _ *float32, _ int, _ float64, _ float64, _ float64, _ float64, _ int) bool {
+	return false
+}

@@ -37,6 +37,7 @@ func files() map[string]string {
 		{"keep", keeps},
 		{"rows", rowKernels},
 		{"segments", segmentKernels},
+		{"norm", normKernels},
 	} {
 		for _, i := range []isa{avx512, avx2} {
 			a := newAsm(i)
