@@ -23,7 +23,7 @@ bench: ## the share of the machine's limits reached, and benchmarks; BENCH (a pa
 bench-peers: ## PyG, DGL, GraphBolt, PyTorch and OpenBLAS beside it; ARGS="--quick --only sample,gemm"; see bench/README.md
 	@bash scripts/bench-peers.sh $(ARGS)
 
-soak: ## the tests that start processes, over and over for SOAK (default 10m)
+soak: ## the tests that start processes, over and over for SOAK (default 10m); then a newcomer's clone, whole
 	@bash scripts/soak.sh
 
 gpu-bundle: ## pack what "make gpu-check" runs, for a machine with a GPU and no Go
