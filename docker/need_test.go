@@ -65,8 +65,8 @@ func btoi(b bool) int {
 
 // An older Python or Go, or none, gets a sentence with the way out.
 func TestNeed(t *testing.T) {
-	fakeGo := func(installed, fetched string) string {
-		return fmt.Sprintf("case $1 in\nversion) echo go version go%s linux/amd64 ;;\nenv) %s ;;\nesac", installed, fetched)
+	fakeGo := func(installed, toolchain, fetched string) string {
+		return fmt.Sprintf("case \"$*\" in\nversion) echo go version go%s linux/amd64 ;;\n'env GOTOOLCHAIN') echo %s ;;\n'env GOVERSION') %s ;;\nesac", installed, toolchain, fetched)
 	}
 	for _, tc := range []struct {
 		name, what string
@@ -80,11 +80,11 @@ func TestNeed(t *testing.T) {
 		{"no venv", "python", map[string]string{"python3": fakePython("3.11.2", false)}, 1, []string{"venv module", "apt install python3-venv"}},
 		{"a Python", "python", map[string]string{"python3": fakePython("3.10.12", true)}, 0, nil},
 		{"no Go", "go", nil, 1, []string{"no go command on PATH", "https://go.dev/dl/"}},
-		{"a Go", "go", map[string]string{"go": fakeGo("1.26.8", "exit 1")}, 0, nil},
-		{"Debian's Go", "go", map[string]string{"go": fakeGo("1.19.8", "exit 1")}, 1, []string{"this is 1.19.8", "from 1.21 on", "https://go.dev/dl/"}},
-		{"a Go that fetches", "go", map[string]string{"go": fakeGo("1.24.0", "echo go: downloading go1.26.0 >&2; echo go1.26.0")}, 0, nil},
-		{"a Go that may not", "go", map[string]string{"go": fakeGo("1.24.0", "echo 'go: go.mod requires go >= 1.26.0 (running go 1.24; GOTOOLCHAIN=local)' >&2; exit 1")}, 1, []string{"GOTOOLCHAIN=local keeps it", "go env -w GOTOOLCHAIN=auto"}},
-		{"a Go that cannot", "go", map[string]string{"go": fakeGo("1.24.0", "echo 'dial tcp: no such host' >&2; exit 1")}, 1, []string{"could not fetch a newer one: dial tcp: no such host", "GOPROXY"}},
+		{"a Go", "go", map[string]string{"go": fakeGo("1.26.8", "local", "exit 1")}, 0, nil},
+		{"Debian's Go", "go", map[string]string{"go": fakeGo("1.19.8", "", "exit 1")}, 1, []string{"this is 1.19.8", "from 1.21 on", "https://go.dev/dl/"}},
+		{"a Go that fetches", "go", map[string]string{"go": fakeGo("1.24.0", "auto", "echo go: downloading go1.26.0 >&2; echo go1.26.0")}, 0, nil},
+		{"a Go that may not", "go", map[string]string{"go": fakeGo("1.24.0", "local", "echo go1.24.0")}, 1, []string{"GOTOOLCHAIN keeps it", "go env -w GOTOOLCHAIN=auto"}},
+		{"a Go that cannot", "go", map[string]string{"go": fakeGo("1.24.0", "auto", "echo 'dial tcp: no such host' >&2; exit 1")}, 1, []string{"could not fetch a newer one: dial tcp: no such host", "GOPROXY"}},
 		{"no make", "make", nil, 1, []string{"apt install make"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -27,11 +27,15 @@ need_go() {
     lack "Go $want or newer (this is $have; from 1.21 on an older Go fetches a newer one by itself)" "$fix"
     return
   fi
-  if log=$(go env GOVERSION 2>&1) && ! older "$(sed -n "s/^go\([0-9.]*\).*/\1/p" <<<"${log##*$'\n'}")" $want; then return; fi
-  case $log in
-    *GOTOOLCHAIN=local*) lack "Go $want or newer (this is $have, and GOTOOLCHAIN=local keeps it from fetching a newer one)" "go env -w GOTOOLCHAIN=auto, and unset GOTOOLCHAIN; or $fix" ;;
-    *) lack "Go $want or newer (this is $have, and it could not fetch a newer one: ${log##*$'\n'})" "connect to the Go module proxy, or set GOPROXY to a mirror; or $fix" ;;
+  case $(go env GOTOOLCHAIN 2>/dev/null) in
+    local | go1.*[0-9])
+      lack "Go $want or newer (this is $have, and GOTOOLCHAIN keeps it from fetching a newer one)" "go env -w GOTOOLCHAIN=auto, and unset GOTOOLCHAIN; or $fix"
+      return
+      ;;
   esac
+  if ! log=$(go env GOVERSION 2>&1) || older "$(sed -n 's/^go\([0-9.]*\).*/\1/p' <<<"${log##*$'\n'}")" $want; then
+    lack "Go $want or newer (this is $have, and it could not fetch a newer one: ${log##*$'\n'})" "connect to the Go module proxy, or set GOPROXY to a mirror; or $fix"
+  fi
 }
 
 need_python() {

@@ -3,12 +3,12 @@
 # caches, the system's own Python and commands. Clones the commit that is checked out and does there what is
 # asked, and says how long each took; the exit status is 1 when one failed.
 #
-#   scripts/stranger.sh [demo] [data] [doctor] [lab] [test]     default: all
+#   scripts/stranger.sh [demo] [data] [lab] [doctor] [test]     default: all
 #
 #   demo    make demo
 #   data    the packages whose tests use the public graphs, which they must do without
-#   doctor  gnb doctor
 #   lab     make lab, until it prints its URL and a kernel completes names; then Ctrl-C ends all of it
+#   doctor  gnb doctor, of the kernel that one of these has installed
 #   test    make test
 #
 # Run by root it is the user "nobody"; by anybody else, that user. Modules come from this machine's module
@@ -16,7 +16,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python make
-if [ $# -eq 0 ]; then set -- demo data doctor lab test; fi
+if [ $# -eq 0 ]; then set -- demo data lab doctor test; fi
 for step; do
   case $step in
     demo | data | doctor | lab | test) ;;
@@ -90,12 +90,16 @@ left() {
 }
 
 demo() { as make demo; }
-doctor() { as go run -buildvcs=false ./gnb/cmd/gnb doctor --prefix .venv; }
+doctor() {
+  local name=graphnb
+  if ! [ -e "$clone/.venv/share/jupyter/kernels/graphnb" ]; then name=graphnb-demo; fi
+  as go run ./gnb/cmd/gnb doctor --prefix .venv --name $name 2>&1 | grep -v -e nvml -e cgo-gcc -e '^ *[0-9]* |' -e '^ *|'
+}
 data() {
   local packages
   packages=$(grep -rlE --include='*_test.go' 'testneed\.(RealData|DataDir)' graphops gnb | xargs -n 1 dirname | sort -u | sed 's|^|./|')
   # shellcheck disable=SC2086 # words
-  as go run ./internal/testrun $packages | tee "$place/data.log" || return 1
+  as env "GNB_PYTHON=$clone/.venv/bin/python3" go run ./internal/testrun $packages | tee "$place/data.log" || return 1
   grep -q 'skipped for want of the public graphs' "$place/data.log" || { echo "no test did without the public graphs"; return 1; }
 }
 whole() { as make test; }
