@@ -197,6 +197,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 		}
 		w.emit(event{Type: evLoop, Split: split, Steps: p.steps, Step: first})
 		w.rate.enter()
+		w.looping = &looping{p, w.pos.Epoch, w.pos.InAll - first}
 		for b, err := range w.load(p, philox.Sample, w.pos.Epoch, w.pos.InAll-first, first) {
 			w.check(err)
 			if w.digest != nil {
@@ -221,6 +222,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 		}
 		w.stage(stageProgram)
 		w.flush(true)
+		w.looping = nil
 		w.pos.Loop, w.pos.Step = w.loop, 0
 		w.boundary(true)
 	}
@@ -263,10 +265,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		if st != nil {
 			defer st.close()
 		}
-		ids := p.ids
-		if !p.InOrder {
-			ids = sample.EpochOrder(w.job.Seed, epoch+stepBase<<20, ids)
-		}
+		ids := w.order(p, epoch, stepBase)
 		var current *Batch // the one that the consumer has
 		defer func() {
 			switch {
@@ -361,6 +360,14 @@ func (w *Worker) keepLeft(b *Batch) {
 		w.left.release()
 	}
 	w.left = b
+}
+
+// order is that of a loop's seeds.
+func (w *Worker) order(p plan, epoch, stepBase int) []int32 {
+	if p.InOrder {
+		return p.ids
+	}
+	return sample.EpochOrder(w.job.Seed, epoch+stepBase<<20, p.ids)
 }
 
 // hand gives a batch, or its error, to the loop, and tells whether that goes on.

@@ -48,6 +48,10 @@ type deviceWeights interface {
 	ZeroGrad()
 	ClipScale(scale float32, limit float64) (clipped float32, norm float64, err error)
 	Step(o nn.Optimizer, scale float32) error
+	// Remember keeps a copy of the parameters before a step, and Recall takes that of
+	// one of the last two back. Neither waits.
+	Remember(step int64) error
+	Recall(step int64) error
 	// Put copies the parameters to the device, Pull everything from it.
 	Put() error
 	Pull(o nn.Optimizer) error
@@ -311,7 +315,7 @@ func (g *deviceGradients) own(int) []float32 { return nil }
 func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, err error) {
 	g.n.dev.Reduce()
 	if w.World() == 1 {
-		late = &lateStep{w: w, n: g.n, tails: slices.Clone(g.tails), figures: slices.Clone(g.figures)}
+		late = &lateStep{w: w, n: g.n, tails: slices.Clone(g.tails), figures: slices.Clone(g.figures), made: g.n.madeOf(), applied: g.n.applied}
 		return nil, rounded(sumTails(g.tails)), late, nil
 	}
 	w.stage(stageBackward) // where the host waits for this rank's device
@@ -320,6 +324,7 @@ func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, 
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	w.watchTails(g.n, g.tails)
 	sum := sumTails(g.tails)
 	w.AllReduce(sum)
 	return nil, rounded(sum), nil, nil

@@ -303,7 +303,7 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 					tallies[i].add(v, h[r*c:(r+1)*c])
 				}
 				if tallies[i].bad > 0 && w.found == "" {
-					w.found = n.culprit(b, foundAt{0, b.Step}, false)
+					w.found = n.culprit(b, foundAt{0, b.Step}, false, false)
 				}
 				return nil
 			}))

@@ -97,10 +97,14 @@ func (w *Worker) watchLoss(n *network, micro int) {
 	if !known || finite(loss) || w.found != "" {
 		return
 	}
-	w.found = n.culprit(n.batch, n.batchAt, true)
+	w.found = n.culprit(n.batch, n.batchAt, true, false)
 	if w.found == "" {
-		w.found = fmt.Sprintf("the loss is %v, though every layer of model %q has finite output: check how it is computed, and its targets", loss, n.name)
+		w.found = n.badLoss(loss)
 	}
+}
+
+func (n *network) badLoss(loss float32) string {
+	return fmt.Sprintf("the loss is %v, though every layer of model %q has finite output: check how it is computed, and its targets", loss, n.name)
 }
 
 // watchSum ends a run whose summed loss is not finite, before that changes weights.
@@ -200,15 +204,19 @@ func (w *Worker) checkTensors(ts []safetensors.Tensor) error {
 
 // culprit looks for the first thing that is not finite in what leads to a network's output
 // for a batch: it computes the batch once more, layer by layer, with the dropout of its
-// step where train is set. It is "" where everything is finite.
-func (n *network) culprit(b *Batch, at foundAt, train bool) (what string) {
+// step where train is set, and by the CPU with onHost. It is "" where everything is finite.
+func (n *network) culprit(b *Batch, at foundAt, train, onHost bool) (what string) {
 	if what = n.badParam(); what != "" {
 		return what
 	}
 	if b == nil || b.Batch == nil || len(b.Blocks) == 0 {
 		return ""
 	}
-	f := nn.NewFwd(n.config(train, at.epoch, at.step))
+	c := n.config(train, at.epoch, at.step)
+	if onHost {
+		c.Backend = nil
+	}
+	f := nn.NewFwd(c)
 	defer f.Close()
 	err := nn.Try(func() {
 		x := b.input(f)

@@ -60,6 +60,8 @@ type lateStep struct {
 	tails   []float32
 	figures []lossFigures // of each batch of the step; nil for one that adds nothing
 	record  stepRecord
+	made    made  // of what, should its loss not be finite
+	applied int64 // steps of the network before it
 	known   bool
 	mean    float64 // where known
 }
@@ -85,7 +87,11 @@ func (w *Worker) catchUp(but int) {
 		if err := readFigures(s.tails, s.figures); err != nil {
 			w.Fail(fmt.Errorf("gnb: the loss of model %q at epoch %d, step %d: %w", s.n.name, s.record.Epoch, s.record.Step, err))
 		}
-		s.mean = w.count(s.record, rounded(sumTails(s.tails)))
+		tail := rounded(sumTails(s.tails))
+		if !finite(tail[tailLoss]) {
+			w.lateNotFinite(s, tail[tailLoss])
+		}
+		s.mean = w.count(s.record, tail)
 	}
 }
 

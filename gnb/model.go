@@ -137,6 +137,7 @@ type network struct {
 	// The batch of the last pass, and the step whose dropout it had.
 	batch   *Batch
 	batchAt foundAt
+	applied int64 // steps on a device, where earlier weights are remembered
 	// On a device: the parameters there, whether host memory is behind them, and
 	// the optimiser that stepped them last.
 	dev     deviceWeights

@@ -95,6 +95,12 @@ func (o *Optimizer) apply(g []float32, scale float32) (err error) {
 			}
 		}
 		o.n.ahead, o.n.stepped = true, o.opt
+		if o.n.w.World() == 1 { // whose losses are seen late
+			if err := d.Remember(o.n.applied); err != nil {
+				return err
+			}
+			o.n.applied++
+		}
 		return d.Step(o.opt, scale)
 	}
 	if o.clip > 0 {

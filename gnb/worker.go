@@ -100,6 +100,7 @@ type Worker struct {
 	hostMemory machine.Memory
 	found      string          // what this rank has found not to be finite
 	inspect    *inspection     // of a layer-wise evaluation, where that looks for it
+	looping    *looping        // the loop over batches that goes on
 	matrices   []keptMatrix    // of small evaluations
 	slices     graphops.Slicer // the graph, cut into blocks; see graph
 }

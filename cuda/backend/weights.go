@@ -29,6 +29,7 @@ type Weights struct {
 	grad  []float32
 	w, g  *Memory
 	state []*cuda.Buffer
+	kept  [2]*cuda.Buffer // see Remember
 }
 
 // Weights copies the weights and the gradient of p to the device and keeps them there,
@@ -64,7 +65,37 @@ func (w *Weights) Close() {
 	for _, s := range w.state {
 		s.Free()
 	}
+	for i, k := range w.kept {
+		if k != nil {
+			k.Free()
+		}
+		w.kept[i] = nil
+	}
 	w.state = nil
+}
+
+// Remember keeps a copy of the weights on the device as they are before a step, for the last
+// two steps: an error that is seen late can then be looked for with [Weights.Recall]. It does
+// not wait.
+func (w *Weights) Remember(step int64) error {
+	i := step & 1
+	if w.kept[i] == nil {
+		var err error
+		if w.kept[i], err = w.b.d.Alloc(cuda.Params, int64(4*w.Len())); err != nil {
+			return err
+		}
+	}
+	w.b.s.Copy(w.kept[i].Ptr, w.w.Ptr, int64(4*w.Len()))
+	return w.b.d.Err()
+}
+
+// Recall makes the weights those before a step, one of the last two that were remembered. The
+// gradient and the optimiser's state stay.
+func (w *Weights) Recall(step int64) error {
+	if k := w.kept[step&1]; k != nil {
+		w.b.s.Copy(w.w.Ptr, k.Ptr, int64(4*w.Len()))
+	}
+	return w.b.d.Err()
 }
 
 // Len is the number of weights.
