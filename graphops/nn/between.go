@@ -71,6 +71,9 @@ func (m *Between) Around(f *Fwd, i, layers int, b *Block, h *Tensor, layer func(
 		return y
 	}
 	if m.Norms != nil {
+		if norm, ok := m.Norms[i].(*LayerNorm); ok && m.Activation != "elu" {
+			return f.LayerNormReLU(y, f.Param(norm.Weight), f.Param(norm.Bias), norm.Eps, m.Dropout)
+		}
 		y = m.Norms[i].Forward(f, y)
 	}
 	if m.Activation == "elu" {

@@ -26,7 +26,7 @@ func (l *LayerNorm) Reset(init func(p *Param, bound float64)) { ones(l.Weight, l
 
 // Forward implements [Module].
 func (l *LayerNorm) Forward(f *Fwd, x *Tensor) *Tensor {
-	return f.AddRow(f.MulCols(f.RowNorm(x, l.Eps), f.Param(l.Weight)), f.Param(l.Bias))
+	return f.LayerNorm(x, f.Param(l.Weight), f.Param(l.Bias), l.Eps)
 }
 
 // BatchNorm is y = (x - mean) / √(variance + eps) · weight + bias, column by

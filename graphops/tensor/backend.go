@@ -255,6 +255,26 @@ type Keeper interface {
 	Hold(host []float32) (release func(), err error)
 }
 
+// LayerNormer is a Backend that computes a layer norm and what follows it in one pass
+// over the rows, with the bits of the operations one by one.
+type LayerNormer interface {
+	Backend
+	// LayerNorm is out = drop(relu(y·w + e.Bias)) of y as RowNorm gives it, which it
+	// keeps with inv for the gradient; where y has no elements it keeps neither.
+	LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Buffer, e Epilogue)
+	// LayerNormGrad masks d, the gradient of out, in place by e.Keep, and gives what g
+	// wants.
+	LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g LayerNormGrads)
+}
+
+// LayerNormGrads is where the gradients of x [rows,cols] and of w and the bias
+// [1,cols] of a layer norm go; a buffer without elements is not wanted. With Acc
+// they are added.
+type LayerNormGrads struct {
+	DX, DW, DB       Buffer
+	AccX, AccW, AccB bool
+}
+
 // Deferrer is a Backend that brings an element to the host while it computes on.
 type Deferrer interface {
 	Backend

@@ -28,11 +28,40 @@ const maxDropoutCols = 8 << 16
 // call of a pass.
 func (f *Fwd) Dropout(x *Tensor, p float64) *Tensor {
 	f.check("Dropout", x)
+	k, drops := f.dropoutKey(x, p)
+	if !drops {
+		return x
+	}
+	if x.sparse != nil {
+		return f.sparseDropout(x, k)
+	}
+	if a := x.affine; a != nil && a.drop == nil {
+		return f.lazy(x.rows, x.cols, x.sp, &affine{terms: a.terms, bias: a.bias, relu: a.relu, drop: &k})
+	}
+	f.dense(x)
+	return f.drop(x, k)
+}
+
+// drop is Dropout of a tensor with elements.
+func (f *Fwd) drop(x *Tensor, k DropoutKey) *Tensor {
+	n, c := x.rows, x.cols
+	words := MaskWords(n, c)
+	mask := f.mem.get(words).buf(words)
+	out := f.result(n, c, x.sp)
+	f.be.Dropout(out.buf, mask, x.buf, n, c, k)
+	return f.record(out, func(d Buffer) {
+		f.give(x, func(dx Buffer, acc bool) { f.be.Mask(dx, d, mask, n, c, k.Scale, acc) })
+	}, x)
+}
+
+// dropoutKey is the key of the next call of Dropout, for a tensor like x; false where
+// everything is kept.
+func (f *Fwd) dropoutKey(x *Tensor, p float64) (k DropoutKey, drops bool) {
 	if !(p >= 0 && p <= 1) {
 		fail("Dropout", "p is %g, which is no probability", p)
 	}
 	if !f.cfg.Train {
-		return x
+		return k, false
 	}
 	site := f.sites
 	f.sites++
@@ -46,9 +75,9 @@ func (f *Fwd) Dropout(x *Tensor, p float64) *Tensor {
 		fail("Dropout", "the tensor is %s, but there are draws for %d columns only", x.shape(), maxDropoutCols)
 	}
 	if p == 0 {
-		return x
+		return k, false
 	}
-	k := DropoutKey{
+	k = DropoutKey{
 		Space:     x.sp,
 		Seed:      f.cfg.Seed,
 		Step:      f.cfg.Step,
@@ -58,19 +87,5 @@ func (f *Fwd) Dropout(x *Tensor, p float64) *Tensor {
 	if p < 1 {
 		k.Scale = float32(1 / (1 - p))
 	}
-	if x.sparse != nil {
-		return f.sparseDropout(x, k)
-	}
-	if a := x.affine; a != nil && a.drop == nil {
-		return f.lazy(x.rows, x.cols, x.sp, &affine{terms: a.terms, bias: a.bias, relu: a.relu, drop: &k})
-	}
-	f.dense(x)
-	n, c := x.rows, x.cols
-	words := MaskWords(n, c)
-	mask := f.mem.get(words).buf(words)
-	out := f.result(n, c, x.sp)
-	f.be.Dropout(out.buf, mask, x.buf, n, c, k)
-	return f.record(out, func(d Buffer) {
-		f.give(x, func(dx Buffer, acc bool) { f.be.Mask(dx, d, mask, n, c, k.Scale, acc) })
-	}, x)
+	return k, true
 }

@@ -174,6 +174,19 @@ func (m *metered) RowNormGrad(dx, dy, y, inv Buffer, rows, cols int, acc bool) {
 	m.move(3*rows*cols, acc, rows*cols)
 }
 
+func (m *metered) LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Buffer, e Epilogue) {
+	m.cpu.LayerNorm(out, y, inv, x, rows, cols, eps, w, e)
+	m.move(2*rows*cols+y.N, false, 0)
+}
+
+func (m *metered) LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g LayerNormGrads) {
+	m.cpu.LayerNormGrad(d, y, inv, rows, cols, w, e, g)
+	m.move(2*rows*cols, false, 0)
+	m.move(g.DX.N, g.AccX, g.DX.N)
+	m.move(g.DW.N, g.AccW, g.DW.N)
+	m.move(g.DB.N, g.AccB, g.DB.N)
+}
+
 func (m *metered) Dropout(out, mask, x Buffer, rows, cols int, k DropoutKey) {
 	m.cpu.Dropout(out, mask, x, rows, cols, k)
 	m.move(2*rows*cols+mask.N, false, 0)

@@ -21,7 +21,7 @@ import (
 // blocks of every form; results written over memory full of NaN and results
 // added to others.
 func Run(t *testing.T, be tensor.Backend) {
-	be = poisoned{be}
+	be = poison(be)
 	sizes := []int{0, 1, 31, 32, 33}
 	if testing.Short() {
 		sizes = []int{0, 1, 33}
@@ -55,6 +55,27 @@ func Run(t *testing.T, be tensor.Backend) {
 // poisoned fills fresh memory with NaN: an operation that reads what it should
 // overwrite shows.
 type poisoned struct{ tensor.Backend }
+
+// poison is be, poisoned, with the operations that only some backends have.
+func poison(be tensor.Backend) tensor.Backend {
+	if n, ok := be.(tensor.LayerNormer); ok {
+		return poisonedNormer{poisoned{be}, n}
+	}
+	return poisoned{be}
+}
+
+type poisonedNormer struct {
+	poisoned
+	n tensor.LayerNormer
+}
+
+func (p poisonedNormer) LayerNorm(out, y, inv, x tensor.Buffer, rows, cols int, eps float32, w tensor.Buffer, e tensor.Epilogue) {
+	p.n.LayerNorm(out, y, inv, x, rows, cols, eps, w, e)
+}
+
+func (p poisonedNormer) LayerNormGrad(d, y, inv tensor.Buffer, rows, cols int, w tensor.Buffer, e tensor.Epilogue, g tensor.LayerNormGrads) {
+	p.n.LayerNormGrad(d, y, inv, rows, cols, w, e, g)
+}
 
 func (p poisoned) Alloc(n int) tensor.Buffer {
 	b := p.Backend.Alloc(n)

@@ -59,6 +59,14 @@ func dense(r, c int) []testCase {
 	for i := range ids.IDs {
 		ids.IDs[i] = int32(7 * i)
 	}
+	// With these no result of a layer norm is so near to 0, where ReLU has a corner, that
+	// a central difference goes across.
+	small, apart := random(1, c), random(1, c)
+	small.data, apart.data = append([]float32(nil), small.data...), append([]float32(nil), apart.data...)
+	for i, v := range apart.data {
+		small.data[i] *= 0.02
+		apart.data[i] = v + float32(math.Copysign(1, float64(v)))
+	}
 	cases := []testCase{
 		{
 			"MatMul/rows",
@@ -160,6 +168,23 @@ func dense(r, c int) []testCase {
 			[]input{x},
 			func(f *fwd, x []*tns) *tns { return f.RowNorm(x[0], 0.1) },
 			func(x []mat) mat { return ref.RowNorm(x[0], 0.1) },
+		}, {
+			"LayerNorm",
+			[]input{x, random(1, c), random(1, c)},
+			func(f *fwd, x []*tns) *tns { return f.LayerNorm(x[0], x[1], x[2], 0.1) },
+			layerNorm,
+		}, {
+			"LayerNorm/ReLU",
+			[]input{x, small, apart},
+			func(f *fwd, x []*tns) *tns { return f.LayerNormReLU(x[0], x[1], x[2], 0.1, 0) },
+			func(x []mat) mat { return ref.Unary(tensor.ReLUOp, layerNorm(x), 0) },
+		}, {
+			"LayerNorm/ReLU, dropout",
+			[]input{x.in(ids), small, apart},
+			func(f *fwd, x []*tns) *tns { return f.LayerNormReLU(x[0], x[1], x[2], 0.1, 0.3) },
+			func(x []mat) mat {
+				return ref.Dropout(ref.Unary(tensor.ReLUOp, layerNorm(x), 0), spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.3)
+			},
 		}, {
 			"ColNorm",
 			[]input{x},
@@ -419,3 +444,5 @@ func randomBlock(dst, src int) *graphops.Block {
 	}
 	return b.Block()
 }
+
+func layerNorm(x []mat) mat { return ref.AddRow(ref.MulCols(ref.RowNorm(x[0], 0.1), x[1]), x[2]) }

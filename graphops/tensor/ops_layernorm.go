@@ -1,0 +1,88 @@
+package tensor
+
+// LayerNorm is RowNorm(x)·weight + bias: x [N,F], weight and bias [1,F]. The rows
+// keep x's space. It is one pass over memory where the operations one by one are
+// three, with their bits.
+func (f *Fwd) LayerNorm(x, weight, bias *Tensor, eps float64) *Tensor {
+	return f.layerNorm("LayerNorm", x, weight, bias, eps, nil)
+}
+
+// LayerNormReLU is Dropout(ReLU(LayerNorm(x, weight, bias, eps)), p), in one pass and
+// with the bits of these operations; p = 0 makes no call of Dropout. The gradient
+// keeps one bit an element of what ReLU and Dropout did.
+func (f *Fwd) LayerNormReLU(x, weight, bias *Tensor, eps, p float64) *Tensor {
+	const op = "LayerNormReLU"
+	f.checkNorm(op, x, weight, bias)
+	then := Epilogue{ReLU: true}
+	if p != 0 {
+		if k, drops := f.dropoutKey(x, p); drops {
+			then.Drop = &k
+		}
+	}
+	return f.layerNorm(op, x, weight, bias, eps, &then)
+}
+
+func (f *Fwd) checkNorm(op string, x, weight, bias *Tensor) {
+	f.use(op, x, weight, bias)
+	for _, row := range []*Tensor{weight, bias} {
+		if row.rows != 1 || row.cols != x.cols {
+			fail(op, "x is %s, the weight %s and the bias %s: these must be [1,%d]", x.shape(), weight.shape(), bias.shape(), x.cols)
+		}
+	}
+}
+
+// layerNorm is LayerNorm and what is to follow it, nil: nothing.
+func (f *Fwd) layerNorm(op string, x, weight, bias *Tensor, eps float64, then *Epilogue) *Tensor {
+	f.checkNorm(op, x, weight, bias)
+	e := Epilogue{}
+	if then != nil {
+		e = *then
+	}
+	be, ok := f.be.(LayerNormer)
+	if !ok {
+		return f.layerNormInSteps(x, weight, bias, eps, e)
+	}
+	n, c := x.rows, x.cols
+	out := f.result(n, c, x.sp)
+	need := f.Recording() && (x.need || weight.need || bias.need)
+	var y, inv Buffer
+	if need {
+		y, inv = f.mem.get(n*c).buf(n*c), f.mem.get(n).buf(n)
+		if e.masks() {
+			words := MaskWords(n, c)
+			e.Keep = f.mem.get(words).buf(words)
+		}
+	}
+	e.Bias = bias.buf
+	be.LayerNorm(out.buf, y, inv, x.buf, n, c, float32(eps), weight.buf, e)
+	return f.record(out, func(d Buffer) {
+		var g LayerNormGrads
+		if bias.need {
+			g.DB, g.AccB = f.gradOf(bias)
+		}
+		if weight.need {
+			g.DW, g.AccW = f.gradOf(weight)
+		}
+		if x.need {
+			g.DX, g.AccX = f.gradOf(x)
+		}
+		be.LayerNormGrad(d, y, inv, n, c, weight.buf, e, g)
+		for _, t := range []*Tensor{bias, weight, x} {
+			if t.need {
+				f.flush(t)
+			}
+		}
+	}, x, weight, bias)
+}
+
+// layerNormInSteps is layerNorm by the operations that it is made of.
+func (f *Fwd) layerNormInSteps(x, weight, bias *Tensor, eps float64, e Epilogue) *Tensor {
+	y := f.AddRow(f.MulCols(f.RowNorm(x, eps), weight), bias)
+	if e.ReLU {
+		y = f.ReLU(y)
+	}
+	if e.Drop == nil {
+		return y
+	}
+	return f.drop(y, *e.Drop)
+}
