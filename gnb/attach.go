@@ -7,31 +7,8 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/live"
-	"github.com/graphnb/graphnb/internal/filelock"
 	"github.com/graphnb/graphnb/multigpu"
 )
-
-// lockRun marks a run's directory as that of a run that goes on, until the file is
-// closed or this process ends, however it does.
-func (l *launched) lockRun(dir string) error {
-	f, err := filelock.Lock(dir)
-	switch {
-	case errors.Is(err, filelock.ErrLocked):
-		return fmt.Errorf("gnb: run %s is still going on in another process; watch it with gnb.Attach, or wait for its end", dir)
-	case errors.Is(err, filelock.ErrNoLocks):
-		return nil
-	case err != nil:
-		return fmt.Errorf("gnb: locking the run's directory: %w", err)
-	}
-	l.lock = f
-	return nil
-}
-
-// goesOn tells whether some process is running the run in dir.
-func goesOn(dir string) bool {
-	held, err := filelock.Held(dir)
-	return err == nil && held
-}
 
 // attachEvery is how often Attach looks for what is new.
 const attachEvery = 100 * time.Millisecond
@@ -76,9 +53,12 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 		if v.read, err = readMetricsFrom(dir, v.read, func(e event) {
 			v.apply(e)
 			v.report(e)
-		}); err != nil {
+		}); onlyDamage(err) != nil {
 			end(live.Failed, err.Error())
 			return nil, err
+		}
+		if err != nil {
+			v.print(err.Error())
 		}
 		if !on {
 			break

@@ -13,7 +13,7 @@ import (
 
 // String is the comparison as text: settings that differ, results, and each run's
 // curves as a line of blocks on the scale of all runs.
-func (c Comparison) String() string { return c.text(c.picture()) }
+func (c Comparison) String() string { return live.Clean(c.text(c.picture())) }
 
 // text is String with the curves at hand.
 func (c Comparison) text(p live.Comparison) string {

@@ -134,7 +134,7 @@ func (w *Worker) open() error {
 		return err
 	}
 	if w.p.Rank == 0 && w.job.RunDir != "" {
-		w.metrics, err = atomicfile.OpenLog(filepath.Join(w.job.RunDir, "metrics.jsonl"), 0o644)
+		w.metrics, err = atomicfile.OpenLog(filepath.Join(w.job.RunDir, metricsFile), 0o644)
 		if err != nil {
 			return fmt.Errorf("gnb: opening the run's metrics: %w", err)
 		}

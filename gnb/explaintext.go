@@ -61,7 +61,7 @@ func (e Explanation) String() string {
 		fmt.Fprintf(&b, " among the first %d of them", len(n.Nodes))
 	}
 	b.WriteByte('\n')
-	return b.String()
+	return live.Clean(b.String())
 }
 
 // picture is the explanation as package live draws it.

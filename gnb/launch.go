@@ -295,11 +295,11 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 }
 
 // cutMetrics drops what a resumed run will report again: everything from the
-// checkpoint's position on.
-func cutMetrics(dir string, at [3]int) error {
-	path := filepath.Join(dir, "metrics.jsonl")
+// checkpoint's position on. lost says which lines were damaged, and dropped.
+func cutMetrics(dir string, at [3]int) (lost, err error) {
+	path := filepath.Join(dir, metricsFile)
 	var keep []byte
-	err := readMetrics(dir, func(e event) {
+	lost = readMetrics(dir, func(e event) {
 		if e.Type == evSteps {
 			kept := e.Records[:0]
 			for _, r := range e.Records {
@@ -314,16 +314,16 @@ func cutMetrics(dir string, at [3]int) error {
 			return
 		}
 		if b, err := json.Marshal(e); err == nil {
-			keep = append(append(keep, b...), '\n')
+			keep = appendSummed(keep, b)
 		}
 	})
-	if err != nil {
-		return err
+	if err := onlyDamage(lost); err != nil {
+		return nil, err
 	}
 	if err := atomicfile.WriteFile(path, keep, 0o644); err != nil {
-		return fmt.Errorf("gnb: resuming: %w", err)
+		return nil, fmt.Errorf("gnb: resuming: %w", err)
 	}
-	return nil
+	return lost, nil
 }
 
 func before(a, b [3]int) bool {

@@ -158,7 +158,7 @@ func (r *MonitorReport) String() string {
 	if r.Note != "" {
 		b.WriteString(r.Note + "\n")
 	}
-	return strings.TrimRight(b.String(), "\n")
+	return live.Clean(strings.TrimRight(b.String(), "\n"))
 }
 
 // String is what the GPU did, in a line.

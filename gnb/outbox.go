@@ -46,7 +46,7 @@ func (w *Worker) send(e event) error {
 		o.rate = &e
 	case evSteps, evEpoch, evMetrics, evLog:
 		if w.p.Rank == 0 && w.metrics != nil {
-			o.metrics = append(o.metrics, line...)
+			o.metrics = appendSummed(o.metrics, line)
 		}
 		o.lines = append(o.lines, line...)
 	default:

@@ -169,5 +169,5 @@ func (r PartitionResult) String() string {
 	for i, n := range r.Nodes {
 		s += fmt.Sprintf("%4d %10d %10d %10.2f\n", i, n, r.Halo[i], float64(r.Halo[i])/float64(max(n, 1)))
 	}
-	return s
+	return live.Clean(s)
 }

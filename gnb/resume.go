@@ -43,7 +43,7 @@ func (l *launched) directory() error {
 	dir = o.RunDir
 	if dir == "" {
 		dir = filepath.Join(RunsDir(), c.ID)
-	} else if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
+	} else if _, err := os.Stat(filepath.Join(dir, configFile)); err == nil {
 		if l.differs != "" {
 			return fmt.Errorf("gnb: %s already holds a run, of other things: %s; go on with it all the same (Resume: %q with ResumeChanged), or choose another directory", dir, l.differs, dir)
 		}
@@ -67,7 +67,7 @@ func (l *launched) write(dir, path string) error {
 	c := l.run.Config
 	l.run.Dir, l.job.RunDir, l.job.Checkpoint = dir, dir, path
 	l.job.RunID, l.job.Identity = c.ID, c.Identity.Run
-	return writeJSON(filepath.Join(dir, "config.json"), c)
+	return writeJSON(filepath.Join(dir, configFile), c)
 }
 
 // resumable is the directory of the run to go on with, "" for a new run.
@@ -78,7 +78,7 @@ func (l *launched) resumable(c Config) (string, error) {
 	case "":
 		return l.interrupted(c), nil
 	}
-	r, err := OpenRun(l.o.Resume)
+	r, err := openToResume(l.o.Resume)
 	if err != nil {
 		return "", err
 	}
@@ -147,7 +147,7 @@ func (l *launched) resume(dir string) error {
 	if err != nil {
 		return err
 	}
-	old, err := OpenRun(dir)
+	old, err := openToResume(dir)
 	if err != nil {
 		return err
 	}
@@ -173,10 +173,13 @@ func (l *launched) resume(dir string) error {
 		l.note("going on with run %s from its checkpoint after step %d", old.Config.ID, step)
 	}
 	l.change(old.Config, step)
-	if err := cutMetrics(dir, st.Position.place()); err != nil {
+	switch lost, err := cutMetrics(dir, st.Position.place()); {
+	case err != nil:
 		return err
+	case lost != nil:
+		l.note("%v", lost)
 	}
-	if err := os.Remove(filepath.Join(dir, "result.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(filepath.Join(dir, resultFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("gnb: resuming: %w", err)
 	}
 	return l.write(dir, path)

@@ -1,19 +1,16 @@
 package gnb
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/gnb/live"
 )
 
 // Config is what a run was started with: config.json in its directory.
@@ -59,6 +56,7 @@ const (
 	StateDone        = "done"
 	StateInterrupted = "interrupted"
 	StateFailed      = "failed"
+	StateKilled      = "killed"  // it ended without saying how, as after kill -9
 	StateDamaged     = "damaged" // its directory cannot be read; see [RunsOptions]
 )
 
@@ -81,6 +79,8 @@ type Result struct {
 	// in bytes.
 	PeakMemory int64      `json:"peak_memory"`
 	Model      *ModelInfo `json:"model,omitempty"`
+	// Weights are the checksums of the run's files of weights, by their names.
+	Weights map[string]string `json:"weights,omitempty"`
 	// SampledEdges is how many edges the workers sampled in all, and WorkerSeeds
 	// how many seeds each took from loops over batches since this start of the run.
 	SampledEdges int64   `json:"sampled_edges"`
@@ -135,7 +135,7 @@ func (r *Run) String() string {
 		fmt.Fprintf(&b, "\nchanged %s", c)
 	}
 	fmt.Fprintf(&b, "\n%s", r.Dir)
-	return b.String()
+	return live.Clean(b.String())
 }
 
 // counted is "1 worker", "2 workers".
@@ -185,18 +185,6 @@ func (r *Run) Weights() string { return filepath.Join(r.Dir, "model.safetensors"
 // of the best epoch of a run of [Train].
 func (r *Run) BestWeights() string { return filepath.Join(r.Dir, "best.safetensors") }
 
-// weights is the file of the weights to compute with: those at the best
-// validation accuracy, else, or when they are asked for, the final ones; "" when
-// there are none yet.
-func (r *Run) weights(final bool) string {
-	for _, path := range []string{r.BestWeights(), r.Weights()} {
-		if _, err := os.Stat(path); err == nil && (!final || path == r.Weights()) {
-			return absolute(path)
-		}
-	}
-	return ""
-}
-
 // absolute is path as other processes find it.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
@@ -206,7 +194,7 @@ func absolute(path string) string {
 }
 
 // readMetrics calls f for each line of a run's metrics.jsonl. A last line that a
-// kill cut short is left out.
+// kill cut short is left out, and so are damaged ones: see readLines.
 func readMetrics(dir string, f func(event)) error {
 	_, err := readMetricsFrom(dir, 0, f)
 	return err
@@ -215,39 +203,24 @@ func readMetrics(dir string, f func(event)) error {
 // readMetricsFrom is readMetrics from an offset on, for a file that grows. It
 // returns where to go on: behind the last whole line.
 func readMetricsFrom(dir string, from int64, f func(event)) (next int64, err error) {
-	file, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
-	if errors.Is(err, os.ErrNotExist) {
-		return from, nil
-	}
-	if err == nil {
-		defer file.Close()
-		_, err = file.Seek(from, io.SeekStart)
-	}
-	for r := bufio.NewReaderSize(file, 1<<16); err == nil; {
-		var line []byte
-		if line, err = r.ReadBytes('\n'); err != nil {
-			break // a line that is not whole has not been written to its end
-		}
-		from += int64(len(line))
+	next, err = readLines(filepath.Join(dir, metricsFile), from, func(object []byte) bool {
 		var e event
-		if json.Unmarshal(line, &e) == nil {
-			f(e)
+		if json.Unmarshal(object, &e) != nil {
+			return false
 		}
+		f(e)
+		return true
+	})
+	if _, some := errors.AsType[*damagedLines](err); err != nil && !some {
+		err = fmt.Errorf("gnb: reading a run's metrics: %w", err)
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return from, fmt.Errorf("gnb: reading a run's metrics: %w", err)
-	}
-	return from, nil
+	return next, err
 }
 
-// writeJSON writes a file of the run's directory, durably.
-func writeJSON(path string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
+// onlyDamage is nil for an error that says no more than that lines were left out.
+func onlyDamage(err error) error {
+	if _, some := errors.AsType[*damagedLines](err); some {
+		return nil
 	}
-	if err := atomicfile.WriteFile(path, append(b, '\n'), 0o644); err != nil {
-		return fmt.Errorf("gnb: writing a file of the run: %w; make room there, or set RunDir or GNB_RUNS to another place", err)
-	}
-	return nil
+	return err
 }

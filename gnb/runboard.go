@@ -91,6 +91,7 @@ type board struct {
 	read    int64       // so much of it
 	at      time.Time   // of the last event
 	failed  error       // the first failure to write
+	lost    error       // which lines of the metrics were damaged
 }
 
 // boardSuffix ends the names of our event files.
@@ -150,7 +151,7 @@ func (b *board) hparams() map[string]any {
 
 // more writes what is new in the run's metrics.
 func (b *board) more() error {
-	info, err := os.Stat(filepath.Join(b.run.Dir, "metrics.jsonl"))
+	info, err := os.Stat(filepath.Join(b.run.Dir, metricsFile))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return b.buf.Flush()
@@ -165,7 +166,9 @@ func (b *board) more() error {
 		}
 	}
 	b.metrics = info
-	b.read, err = readMetricsFrom(b.run.Dir, b.read, b.take)
+	if b.read, err = readMetricsFrom(b.run.Dir, b.read, b.take); onlyDamage(err) == nil && err != nil {
+		b.lost, err = err, nil // the rest is worth having
+	}
 	return errors.Join(err, b.failed, b.buf.Flush())
 }
 
@@ -245,7 +248,7 @@ func (b *board) close(err error) error {
 			err = b.w.End(b.at, tbevents.Failure)
 		}
 	}
-	return errors.Join(err, b.buf.Flush(), b.file.Close())
+	return errors.Join(err, b.lost, b.buf.Flush(), b.file.Close())
 }
 
 // follow writes while the run of this process goes. The function it returns ends

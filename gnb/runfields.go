@@ -95,9 +95,6 @@ func (r *Run) outcome() map[string]string {
 	if res.Error != "" {
 		out["error"] = res.Error
 	}
-	if res.State == StateRunning && r.Dir != "" && !goesOn(r.Dir) {
-		out["state"] = "killed"
-	}
 	put := func(name string, x float64) {
 		if !math.IsNaN(x) {
 			out[name] = strconv.FormatFloat(x, 'g', -1, 64)

@@ -61,7 +61,7 @@ func TestBoardFollowsCutMetrics(t *testing.T) {
 	more(5)
 	report(6, 9)
 	more(9)
-	if err := cutMetrics(dir, [3]int{0, 0, 4}); err != nil { // what is from there on is dropped
+	if _, err := cutMetrics(dir, [3]int{0, 0, 4}); err != nil { // what is from there on is dropped
 		t.Fatal(err)
 	}
 	more(3)

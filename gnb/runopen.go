@@ -3,7 +3,6 @@ package gnb
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/filelock"
 )
 
 // RunsDir is where runs are kept: $GNB_RUNS, or the folder "runs" in the working
@@ -22,7 +22,8 @@ func RunsDir() string {
 }
 
 // OpenRun reads a run's directory. The result of a run that has not said how it
-// ended, because it goes on or was killed, is what the end of its metrics says.
+// ended is what the end of its metrics says, with the state [StateRunning], or
+// [StateKilled] where no process runs it any more. A file that is damaged is an error.
 func OpenRun(dir string) (*Run, error) {
 	multigpuEnter()
 	r, err := openRun(dir)
@@ -36,25 +37,67 @@ func OpenRun(dir string) (*Run, error) {
 // nothing.
 func openRun(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
-	raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
-	if err != nil {
-		return nil, fmt.Errorf("gnb: %s is not a run's directory: %w", dir, err)
-	}
-	if err := json.Unmarshal(raw, &r.Config); err != nil {
-		return nil, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, "config.json"), err)
-	}
-	raw, err = os.ReadFile(filepath.Join(dir, "result.json"))
-	switch {
+	switch err := readJSON(filepath.Join(dir, configFile), &r.Config); {
 	case errors.Is(err, os.ErrNotExist):
-		r.Result = Result{State: StateRunning, Values: map[string]float64{}}
-		_, err := readMetricsFrom(dir, r.metricsTail(), r.Result.take)
-		maps.DeleteFunc(r.Result.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
-		return r, err
+		return nil, fmt.Errorf("gnb: %s is not a run's directory: %w", dir, err)
 	case err != nil:
-		return r, fmt.Errorf("gnb: reading a run's result: %w", err)
+		return nil, ofRun(dir, err)
 	}
-	if err := json.Unmarshal(raw, &r.Result); err != nil {
-		return r, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, "result.json"), err)
+	state := ""
+	for { // until the state and the result are of one moment
+		switch err := readJSON(filepath.Join(dir, resultFile), &r.Result); {
+		case errors.Is(err, os.ErrNotExist) && state != "":
+			return r, r.unfinished(state)
+		case errors.Is(err, os.ErrNotExist):
+			state = stateOf(dir) // the result may have been written since
+			continue
+		case err != nil:
+			r.Result = Result{}
+			return r, ofRun(dir, err)
+		}
+		if r.Result.Values == nil {
+			r.Result.Values = map[string]float64{}
+		}
+		return r, nil
+	}
+}
+
+// ofRun names the run in an error of one of its files that cannot be read.
+func ofRun(dir string, err error) error {
+	if _, system := errors.AsType[*os.PathError](err); !system {
+		return err
+	}
+	return fmt.Errorf("gnb: run %s is damaged: %w", dir, err)
+}
+
+// unfinished sets the result of a run that has not said how it ended: what the end of its metrics
+// says.
+func (r *Run) unfinished(state string) error {
+	r.Result = Result{State: state, Values: map[string]float64{}}
+	_, err := readMetricsFrom(r.Dir, r.metricsTail(), r.Result.take)
+	maps.DeleteFunc(r.Result.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
+	return onlyDamage(err)
+}
+
+// stateOf is the state of a run without a result: some process runs it, or it was killed. Where
+// there are no locks that is not known, and it counts as running.
+func stateOf(dir string) string {
+	if held, err := filelock.Held(dir); held || errors.Is(err, filelock.ErrNoLocks) {
+		return StateRunning
+	}
+	return StateKilled
+}
+
+// openToResume is OpenRun for a run that is to go on: its result is written anew, so it does not
+// matter if that is damaged.
+func openToResume(dir string) (*Run, error) {
+	multigpuEnter()
+	r, err := openRun(dir)
+	if err != nil && r != nil && r.Result.State == "" {
+		err = r.unfinished(stateOf(dir))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return r, nil
 }
@@ -65,7 +108,7 @@ const tailBytes = 1 << 20
 
 // metricsTail is where the end of a run's metrics begins, within some line.
 func (r *Run) metricsTail() int64 {
-	info, err := os.Stat(filepath.Join(r.Dir, "metrics.jsonl"))
+	info, err := os.Stat(filepath.Join(r.Dir, metricsFile))
 	if err != nil {
 		return 0
 	}
@@ -143,7 +186,7 @@ func runsBelow(ctx context.Context, dir string, o RunsOptions) (runs []*Run, err
 			trials, err := runsBelow(ctx, dir, RunsOptions{Damaged: o.Damaged})
 			runs = append(runs, trials...)
 			return err
-		case o.Damaged && exists(filepath.Join(dir, "config.json")):
+		case o.Damaged && exists(filepath.Join(dir, configFile)):
 			c := Config{ID: filepath.Base(dir)}
 			if r != nil { // its configuration could be read
 				c = r.Config

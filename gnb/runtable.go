@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+
+	"github.com/graphnb/graphnb/gnb/live"
 )
 
 // RunTable is a list of runs, which prints as a table; see [Runs].
@@ -196,5 +198,5 @@ func (t RunTable) String() string {
 	if err != nil {
 		return err.Error()
 	}
-	return s
+	return live.Clean(s)
 }

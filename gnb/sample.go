@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -218,7 +219,7 @@ func (r InferResult) String() string {
 	if r.Value == r.Value {
 		s += fmt.Sprintf(", %s %.4f", strings.ReplaceAll(r.Metric, "_", " "), r.Value)
 	}
-	return s + fmt.Sprintf("\nby %s\ninto %s", r.Weights, r.Out)
+	return live.Clean(s + fmt.Sprintf("\nby %s\ninto %s", r.Weights, r.Out))
 }
 
 type inferArgs struct {
@@ -245,25 +246,29 @@ func Infer(ctx context.Context, run *Run, ds *Dataset, out string, o InferOption
 	if out == "" {
 		return r, errors.New("gnb: Infer needs the name of a .npy file to write")
 	}
-	info := run.Result.Model
-	if info == nil {
-		return r, fmt.Errorf("gnb: run %s has no trained model; it is %s", run.Config.ID, run.Result.State)
+	file, info, err := run.weights(o.Final)
+	if err != nil {
+		return r, err
+	}
+	if info = cmp.Or(run.Result.Model, info); info == nil {
+		return r, fmt.Errorf("gnb: run %s has not recorded its model; it is %s", run.Config.ID, run.Result.State)
 	}
 	if ds.Features() != info.Sizes.In {
 		return r, fmt.Errorf("gnb: %s has %d features a node and the model of run %s takes %d", ds.Name(), ds.Features(), run.Config.ID, info.Sizes.In)
 	}
-	a := inferArgs{Model: info.Name, Sizes: info.Sizes, Out: absolute(out), Weights: run.weights(o.Final)}
-	if a.Weights == "" {
-		return r, fmt.Errorf("gnb: run %s has no weights yet; it is %s", run.Config.ID, run.Result.State)
+	a := inferArgs{Model: info.Name, Sizes: info.Sizes, Out: absolute(out), Weights: file}
+	deliver, err := a.elsewhere()
+	if err != nil {
+		return r, err
 	}
 	scratch, err := launchScratch(ctx, inferProgram, a, LaunchOptions{
 		Data: ds, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Quiet: o.Quiet, Title: info.Name + " on all of " + ds.Name(),
 	})
-	if err != nil {
+	if err = deliver(ctx, err); err != nil {
 		return r, err
 	}
 	return InferResult{
-		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: metricKind(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: a.Out,
+		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: metricKind(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: absolute(out),
 	}, nil
 }
 

@@ -43,7 +43,7 @@ func (c Curve) String() string {
 	fmt.Fprintf(&b, "%s\n%s\n", c.title(), c.machine())
 	if len(c.Points) == 0 {
 		b.WriteString("nothing was measured\n")
-		return b.String()
+		return live.Clean(b.String())
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	base := c.Points[0]
@@ -60,7 +60,7 @@ func (c Curve) String() string {
 			b.WriteString(s + "\n")
 		}
 	}
-	return b.String()
+	return live.Clean(b.String())
 }
 
 // why explains a point: where the time went that it lost, the work it did twice,

@@ -38,6 +38,8 @@ type checkpointState struct {
 	Optim    []optimState               `json:"optimizers"`
 	Kept     map[string]json.RawMessage `json:"kept,omitempty"`
 	Best     map[string]number          `json:"best,omitempty"`
+	// BestFiles are the checksums of the files of best weights beside the checkpoint.
+	BestFiles map[string]string `json:"best_files,omitempty"`
 }
 
 type optimState struct {
@@ -264,6 +266,9 @@ func (w *Worker) savePrepared() error {
 // write writes a checkpoint; the caller holds mu.
 func (w *Worker) write(st checkpointState, ts []safetensors.Tensor) error {
 	pos := st.Position
+	w.bestMu.Lock()
+	st.BestFiles = maps.Clone(w.bestFiles)
+	w.bestMu.Unlock()
 	path, err := checkpoint.Save(filepath.Join(w.job.RunDir, "checkpoints"), pos.Total, ts, st, w.job.KeepCheckpoints)
 	if err != nil {
 		return fmt.Errorf("gnb: writing a checkpoint: %w", err)
@@ -342,6 +347,9 @@ func (w *Worker) loadState(path string) error {
 	w.resumed, w.pos, w.skip, w.sums, w.savedAt = st, st.Position, st.Position, st.Sums, st.Position.Total
 	maps.Copy(w.best, st.Best)
 	if w.p.Rank == 0 {
+		if err := w.loadBestFiles(st); err != nil {
+			return err
+		}
 		if here := cpuClass(w.job.BF16); st.CPU != here {
 			w.Printf("resuming on a CPU of class %s a run of class %s: results will agree closely, not to the bit", here, st.CPU)
 		}
@@ -440,7 +448,8 @@ const bestEvery = 250 * time.Millisecond
 // bestCopy is the best weights of a network until they are written.
 type bestCopy struct {
 	path    string
-	name    string
+	model   *ModelInfo
+	step    int64 // of the run
 	tensors []safetensors.Tensor
 	waits   bool
 }
@@ -450,7 +459,7 @@ func (w *Worker) keepBest(n *network) {
 	w.bestMu.Lock()
 	defer w.bestMu.Unlock()
 	if n.best == nil {
-		n.best = &bestCopy{path: filepath.Join(w.job.RunDir, n.file("best")), name: n.name}
+		n.best = &bestCopy{path: filepath.Join(w.job.RunDir, n.file("best")), model: n.info()}
 		w.bests = append(w.bests, n.best)
 	}
 	ts := n.tensors("")
@@ -461,7 +470,7 @@ func (w *Worker) keepBest(n *network) {
 		}
 		ts[i].F32 = append(mem[:0], ts[i].F32...)
 	}
-	n.best.tensors, n.best.waits = ts, true
+	n.best.tensors, n.best.step, n.best.waits = ts, w.pos.Total, true
 }
 
 // writeBest writes the best weights that wait, if it is time or now is set. Any
@@ -476,9 +485,17 @@ func (w *Worker) writeBest(now bool) error {
 		if !b.waits {
 			continue
 		}
-		if err := writeWeights(b.path, b.name, b.tensors); err != nil {
+		if err := writeWeights(b.path, b.model, b.step, b.tensors); err != nil {
 			return fmt.Errorf("gnb: writing the best weights: %w", err)
 		}
+		sum, err := safetensors.Sum(b.path)
+		if err != nil {
+			return fmt.Errorf("gnb: writing the best weights: %w", err)
+		}
+		if w.bestFiles == nil {
+			w.bestFiles = map[string]string{}
+		}
+		w.bestFiles[filepath.Base(b.path)] = sum
 		b.waits, w.bestAt = false, time.Now()
 	}
 	return nil
@@ -512,11 +529,7 @@ func (n *network) write(path string) error {
 	if err := n.toHost(); err != nil {
 		return err
 	}
-	return writeWeights(path, n.name, n.tensors(""))
-}
-
-func writeWeights(path, model string, ts []safetensors.Tensor) error {
-	return safetensors.WriteFile(path, ts, map[string]string{"format": "pt", "graphnb_version": Version, "model": model})
+	return writeWeights(path, n.info(), n.w.pos.Total, n.tensors(""))
 }
 
 // load takes weights by the names of PyTorch's state_dict; all must be there and
@@ -530,12 +543,4 @@ func (n *network) load(ts []safetensors.Tensor) error {
 		return fmt.Errorf("gnb: model %q: %w", n.name, err)
 	}
 	return n.toDevice()
-}
-
-// LoadWeights reads a safetensors file into the network: names and shapes must be
-// the network's (PyTorch Geometric's, where the layers are its layers).
-func (w *Worker) LoadWeights(net Network, path string) {
-	ts, _, err := safetensors.ReadFile(path)
-	w.check(err)
-	w.check(w.netOf(net, "LoadWeights").load(ts))
 }

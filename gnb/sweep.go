@@ -143,6 +143,8 @@ type Study struct {
 	Changes  []Change  `json:"changes,omitempty"`
 	// Trials are those that have ended, by number.
 	Trials []TrialResult `json:"trials,omitempty"`
+
+	lost error // which lines of trials.jsonl were damaged
 }
 
 // Best is the trial with the best metric of those that trained to their end, nil if
@@ -213,6 +215,7 @@ func Sweep(ctx context.Context, ds *Dataset, model AnyModel, f func(*Trial) Trai
 	if err := s.identify(ctx); err != nil {
 		return nil, err
 	}
+	defer s.unlock()
 	if err := s.store(); err != nil {
 		return nil, err
 	}
@@ -224,6 +227,7 @@ func Sweep(ctx context.Context, ds *Dataset, model AnyModel, f func(*Trial) Trai
 // sweep is a Sweep while it goes. The goroutine that called it proposes and writes
 // down; each trial has one of its own.
 type sweep struct {
+	lock   *os.File // of the sweep's directory
 	o      SweepOptions
 	ds     *Dataset
 	model  AnyModel
@@ -431,8 +435,12 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		defer release()
 	}
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
-	if old, err := OpenRun(t.Run); err == nil {
+	if old, err := openToResume(t.Run); err != nil && exists(filepath.Join(t.Run, configFile)) {
+		e.err = os.RemoveAll(t.Run) // damaged: it is the sweep's own, and is made again
+	} else if err == nil {
 		switch {
+		case readMetrics(t.Run, func(event) {}) != nil: // what a trial's reports decide is not for a part of them
+			e.err = os.RemoveAll(t.Run)
 		case !s.resumes(old, o):
 			e.err = os.RemoveAll(t.Run) // of another function, before the sweep's first trial had ended
 		default:

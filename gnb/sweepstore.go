@@ -1,7 +1,6 @@
 package gnb
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -28,36 +27,41 @@ const (
 // OpenStudy reads a sweep's directory: what [Sweep] has found so far.
 func OpenStudy(dir string) (*Study, error) {
 	multigpuEnter()
-	raw, err := os.ReadFile(filepath.Join(dir, sweepFile))
-	if err != nil {
-		return nil, fmt.Errorf("gnb: %s is not a sweep's directory: %w", dir, err)
-	}
 	s := &Study{}
-	if err := json.Unmarshal(raw, s); err != nil {
-		return nil, fmt.Errorf("gnb: %s is damaged: %w", filepath.Join(dir, sweepFile), err)
+	switch err := readJSON(filepath.Join(dir, sweepFile), s); {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("gnb: %s is not a sweep's directory: %w", dir, err)
+	case err != nil:
+		if _, system := errors.AsType[*os.PathError](err); system {
+			err = fmt.Errorf("gnb: sweep %s is damaged: %w", dir, err)
+		}
+		return nil, err
 	}
-	s.Dir = dir
-	f, err := os.Open(filepath.Join(dir, trialsFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
+	s.Dir, s.Trials = dir, nil
+	lines := 0
+	_, err := readLines(filepath.Join(dir, trialsFile), 0, func(object []byte) bool {
+		lines++
+		var t TrialResult
+		if json.Unmarshal(object, &t) != nil || t.checkRead() != nil {
+			return false
+		}
+		t.Run = filepath.Join(dir, filepath.Base(t.Run)) // which may have moved
+		s.Trials = append(s.Trials, t)
+		return true
+	})
+	if s.lost = err; onlyDamage(err) != nil {
 		return nil, fmt.Errorf("gnb: reading a sweep's trials: %w", err)
 	}
-	defer f.Close()
-	sc := bufio.NewScanner(f)
-	sc.Buffer(nil, 64<<20)
-	for sc.Scan() {
-		var t TrialResult
-		if json.Unmarshal(sc.Bytes(), &t) == nil { // else a kill cut it short: the trial is run again
-			t.Run = filepath.Join(dir, filepath.Base(t.Run)) // which may have moved
-			s.Trials = append(s.Trials, t)
-		}
-	}
+	// Numbers go up by one, with gaps where a trial was running, or a line was lost.
+	s.Trials = slices.DeleteFunc(s.Trials, func(t TrialResult) bool { return t.Number >= lines+maxGap })
 	s.sort()
 	s.Trials = slices.CompactFunc(s.Trials, func(a, b TrialResult) bool { return a.Number == b.Number })
-	return s, sc.Err()
+	return s, nil
 }
+
+// maxGap bounds the numbers of trials that were not written down before one that was: those that
+// run at a time.
+const maxGap = 4096
 
 func (s *Study) sort() {
 	slices.SortFunc(s.Trials, func(a, b TrialResult) int { return a.Number - b.Number })
@@ -71,8 +75,25 @@ func (s *sweep) store() error {
 		return err
 	}
 	if old != nil {
+		// What it is is read again when no other process can change it.
+		dir := old.Dir
+		if err := s.lockSweep(dir); err != nil {
+			return err
+		}
+		s.notes = nil
+		if old, err = s.resumable(); err != nil {
+			return err
+		}
+		if old != nil && old.Dir != dir {
+			return fmt.Errorf("gnb: another process has begun or ended a sweep, %s, at the same time; run this one again", old.Dir)
+		}
+	}
+	if old != nil {
 		s.study.Dir, s.study.ID, s.study.Created, s.past = old.Dir, old.ID, old.Created, old.Trials
 		s.change(old)
+		if old.lost != nil {
+			s.note("%v; the trials of those are run again", old.lost)
+		}
 		return s.cut()
 	}
 	var id [2]byte
@@ -88,10 +109,17 @@ func (s *sweep) store() error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("gnb: making the sweep's directory: %w; set Dir or GNB_RUNS to a place that can be written to", err)
 	}
 	s.study.Dir = dir
+	s.unlock()
+	if err := s.lockSweep(dir); err != nil {
+		return err
+	}
+	if exists(filepath.Join(dir, sweepFile)) { // begun by another process since it was looked for
+		return fmt.Errorf("gnb: %s already holds a sweep; run this again to go on with it, or choose another directory", dir)
+	}
 	return nil
 }
 
@@ -192,7 +220,7 @@ func (s *sweep) cut() error {
 		if err != nil {
 			return err
 		}
-		b = append(append(b, line...), '\n')
+		b = appendSummed(b, line)
 	}
 	path := filepath.Join(s.study.Dir, trialsFile)
 	if err := atomicfile.WriteFile(path, b, 0o644); err != nil {
@@ -219,7 +247,7 @@ func (s *sweep) append(t TrialResult) error {
 	if err != nil {
 		return fmt.Errorf("gnb: writing a sweep's trials: %w", err)
 	}
-	_, err = f.Write(append(line, '\n'))
+	_, err = f.Write(appendSummed(nil, line))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("gnb: writing a sweep's trials: %w; make room there, and run it again", err)
 	}

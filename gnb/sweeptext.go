@@ -125,7 +125,7 @@ func (s *Study) String() string {
 	}
 	fmt.Fprintf(&b, "\n%s\n", s.Dir)
 	if len(s.Trials) == 0 {
-		return b.String()
+		return live.Clean(b.String())
 	}
 	params := s.params()
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -169,7 +169,7 @@ func (s *Study) String() string {
 		}
 		fmt.Fprintf(&b, "of the variance of %s each explains alone: %s\n", s.Metric, strings.Join(parts, ", "))
 	}
-	return b.String()
+	return live.Clean(b.String())
 }
 
 // PNG is the study as a picture: a line a trial across its parameters to the

@@ -92,8 +92,11 @@ type Param struct {
 
 // Text is the value as it prints.
 func (p Param) Text() string {
-	if p.Kind == kindChoice {
-		return p.Choices[int(p.Value)]
+	if i := int(p.Value); p.Kind == kindChoice {
+		if i < 0 || i >= len(p.Choices) { // of a file that was edited
+			return fmt.Sprintf("choice %v of %d", p.Value, len(p.Choices))
+		}
+		return p.Choices[i]
 	}
 	return strconv.FormatFloat(p.Value, 'g', -1, 64)
 }
@@ -117,6 +120,33 @@ func (p Param) check() error {
 		return fmt.Errorf("gnb: parameter %q goes from %v; a logarithmic range begins above 0", p.Name, p.Low)
 	case p.Kind == kindLogInt && p.Low < 1:
 		return fmt.Errorf("gnb: parameter %q goes from %v; a logarithmic range of whole numbers begins at 1 or above", p.Name, p.Low)
+	}
+	return nil
+}
+
+// checkRead says what is wrong with a parameter that was read from a file.
+func (p Param) checkRead() error {
+	switch p.Kind {
+	case kindFloat, kindLogFloat, kindInt, kindLogInt:
+	case kindChoice:
+		if !(p.Value >= 0 && p.Value < float64(len(p.Choices))) || p.Value != math.Trunc(p.Value) {
+			return fmt.Errorf("gnb: parameter %q has choice %v of %d", p.Name, p.Value, len(p.Choices))
+		}
+	default:
+		return fmt.Errorf("gnb: parameter %q is of kind %q", p.Name, p.Kind)
+	}
+	return p.check()
+}
+
+// checkRead says what is wrong with a trial that was read from a file.
+func (t TrialResult) checkRead() error {
+	if t.Number < 0 || !slices.Contains([]string{StateDone, StateStopped, StateFailed}, t.State) {
+		return fmt.Errorf("gnb: trial %d is %q", t.Number, t.State)
+	}
+	for _, p := range t.Params {
+		if err := p.checkRead(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

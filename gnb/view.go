@@ -62,8 +62,10 @@ func newView(l *launched, sink live.Sink, title string) (*view, error) {
 	}
 	if l.run.Dir != "" { // what a resumed run had shown before
 		var err error
-		if v.read, err = readMetricsFrom(l.run.Dir, 0, v.apply); err != nil {
+		if v.read, err = readMetricsFrom(l.run.Dir, 0, v.apply); onlyDamage(err) != nil {
 			return nil, err
+		} else if err != nil {
+			v.print(err.Error())
 		}
 	}
 	v.steps0 = v.total
@@ -348,7 +350,8 @@ func (v *view) close(runErr error) error {
 	case gone != nil && !said(runErr, gone):
 		err = gone
 	case gone == nil && v.l.run.Dir != "":
-		err = errors.Join(writeJSON(filepath.Join(v.l.run.Dir, "result.json"), res), v.figure())
+		res.Weights = weightsIn(v.l.run.Dir)
+		err = errors.Join(writeJSON(filepath.Join(v.l.run.Dir, resultFile), res), v.figure())
 	}
 	// A broken display is no failure of the run: it is not part of the error.
 	_ = v.sink.Close(v.snap)

@@ -78,9 +78,10 @@ type Worker struct {
 	latest  snapshot        // of a boundary not long ago; under mu
 	out     outbox
 
-	bestMu sync.Mutex
-	bests  []*bestCopy // under bestMu
-	bestAt time.Time   // of the last write; under bestMu
+	bestMu    sync.Mutex
+	bests     []*bestCopy       // under bestMu
+	bestAt    time.Time         // of the last write; under bestMu
+	bestFiles map[string]string // checksums of those written, by the files' names; under bestMu
 
 	epochStart  time.Time
 	epochTotal  int64 // steps of the run before the epoch

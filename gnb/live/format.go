@@ -98,6 +98,22 @@ func of(n, total int) string {
 	return strconv.Itoa(n)
 }
 
+// Clean makes text of any source harmless for a terminal, line by line: escape sequences and
+// control characters go, and overrides of the direction of text. Line breaks stay.
+func Clean(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r != '\n' && !harmless(r) }) < 0 {
+		return s
+	}
+	out := strings.Split(s, "\n")
+	for i := range out {
+		out[i] = clean(out[i])
+	}
+	return strings.Join(out, "\n")
+}
+
+// harmless says that a character does nothing but take room.
+func harmless(r rune) bool { return !unicode.IsControl(r) && r != unicode.ReplacementChar && !bidi(r) }
+
 // clean makes one line of user text harmless for a terminal and readable in a
 // table: what a carriage return would have overwritten is dropped, tabs become
 // spaces, escape sequences and other control characters go.
@@ -106,7 +122,7 @@ func clean(s string) string {
 	if i := strings.LastIndexByte(s, '\r'); i >= 0 {
 		s = s[i+1:]
 	}
-	if strings.IndexFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar || bidi(r) }) < 0 {
+	if strings.IndexFunc(s, func(r rune) bool { return !harmless(r) }) < 0 {
 		return s
 	}
 	var b strings.Builder

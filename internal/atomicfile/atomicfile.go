@@ -243,6 +243,9 @@ func standard(info fs.FileInfo) *os.File {
 	return nil
 }
 
+// Standard says whether a file is this process's standard output or error.
+func Standard(info fs.FileInfo) bool { return standard(info) != nil }
+
 // Temporary names are .NAME.gnb-tmp-DIGITS.
 const (
 	mark    = ".gnb-tmp-"

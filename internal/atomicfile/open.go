@@ -24,7 +24,7 @@ func openRegular(path string, flag int, perm os.FileMode) (*os.File, error) {
 		return nil, notRegular(path, info)
 	}
 	if err != nil && (flag&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: path, Err: cause(err)}
 	}
 	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK, perm)
 	if err != nil {
@@ -52,7 +52,7 @@ func notRegular(path string, info fs.FileInfo) error {
 	case m&fs.ModeDevice != 0:
 		what = "device"
 	}
-	return &fs.PathError{Op: "opening", Path: path, Err: fmt.Errorf("%w but a %s; remove it", ErrNotRegular, what)}
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w but a %s; remove it", ErrNotRegular, what)}
 }
 
 // Exists says whether there is a regular file at path, or a link to one.

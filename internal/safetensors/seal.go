@@ -34,6 +34,9 @@ var ErrDamaged = errors.New("the file is damaged")
 // files of other programs have none.
 func Sealed(meta map[string]string) bool { return meta[keySealed] != "" }
 
+// SumIn is the checksum in metadata, "" where there is none.
+func SumIn(meta map[string]string) string { return meta[keySum] }
+
 // Sum is the checksum in a file's metadata, "" where there is none. Only the header is read.
 func Sum(path string) (string, error) {
 	f, err := atomicfile.Open(path)

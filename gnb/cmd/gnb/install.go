@@ -101,8 +101,8 @@ func install(ctx context.Context, args []string, out *output) error {
 	if o.cuda && o.display == display {
 		o.display = cudaDisplay
 	}
-	if o.name == "" || strings.ContainsFunc(o.name, func(r rune) bool { return !isNameRune(r) }) {
-		return usagef("--name %q: a kernelspec's name has letters, digits, '.', '-' and '_' only", o.name)
+	if err := checkKernelName(o.name); err != nil {
+		return err
 	}
 	start := time.Now()
 	if _, err := exec.LookPath("go"); err != nil {
@@ -362,6 +362,14 @@ func replaceFile(file string, data []byte, mode os.FileMode) error {
 		err = os.Chmod(file, mode) // one that was there has kept its own
 	}
 	return err
+}
+
+// checkKernelName refuses what is not the name of one directory beside those of other kernels.
+func checkKernelName(name string) error {
+	if name == "" || name[0] == '.' || strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) }) {
+		return usagef("--name %q: a kernelspec's name has letters, digits, '.', '-' and '_' only, and does not begin with '.'", name)
+	}
+	return nil
 }
 
 func isNameRune(r rune) bool {

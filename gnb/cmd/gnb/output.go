@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -13,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/live"
 	"github.com/graphnb/graphnb/internal/nearest"
 )
 
@@ -144,10 +144,11 @@ func (o *output) event(name string, fields any) {
 // interrupted and has something to show for it.
 func (o *output) result(fields any) { o.event("result", fields) }
 
-// printf writes to standard output when people read it: nothing with --json.
+// printf writes to standard output when people read it: nothing with --json. What names and files
+// bring with them of escape sequences is taken out, here and in logf.
 func (o *output) printf(format string, args ...any) {
 	if !o.json {
-		o.write(o.stdout, fmt.Appendf(nil, format, args...))
+		o.write(o.stdout, []byte(live.Clean(fmt.Sprintf(format, args...))))
 	}
 }
 
@@ -166,7 +167,7 @@ func (o *output) together() bool {
 
 // logf writes one line of progress or advice to standard error.
 func (o *output) logf(format string, args ...any) {
-	o.write(o.stderr, append(bytes.TrimRight(fmt.Appendf(nil, format, args...), "\n"), '\n'))
+	o.write(o.stderr, []byte(strings.TrimRight(live.Clean(fmt.Sprintf(format, args...)), "\n")+"\n"))
 }
 
 // fail reports why the command failed: one line on standard error, and with --json an "error"
