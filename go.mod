@@ -6,6 +6,7 @@ require (
 	github.com/NVIDIA/go-nvml v0.13.3-0
 	github.com/c-bata/goptuna v0.9.0
 	github.com/janpfeifer/gonb v0.11.4
+	github.com/ulikunitz/xz v0.5.17
 	go.uber.org/goleak v1.3.0
 	golang.org/x/image v0.25.0
 	golang.org/x/sys v0.46.0

@@ -45,16 +45,27 @@ func (a *Array) Is(dims int, whole bool) error {
 	if len(a.Shape) != dims || !a.Type.Number() || whole && !a.Type.Whole() {
 		return fmt.Errorf("%s is %s; an array of %d dimensions of %s was expected", a.Name, a.Describe(), dims, what)
 	}
-	if a.Fortran && dims > 1 {
-		return fmt.Errorf("%s is in column-major (Fortran) order: write it with numpy.ascontiguousarray", a.Name)
-	}
 	return nil
+}
+
+// At is the place in row-major order of the element that is the i-th in memory: i, but
+// for arrays in column-major (Fortran) order.
+func (a *Array) At(i int64) int64 {
+	if !a.Fortran {
+		return i
+	}
+	var at int64
+	for _, dim := range a.Shape { // the first dimension is the one that varies fastest
+		at = at*int64(dim) + i%int64(dim)
+		i /= int64(dim)
+	}
+	return at
 }
 
 const blockElements = 8 << 10
 
-// EachInt visits the elements, whole numbers, in blocks: xs are those from
-// element at on, until visit returns. Cost: one pass, and memory for one block.
+// EachInt visits the elements, whole numbers, in blocks, in the order in which they lie
+// in memory (see [Array.At]): xs are those from element at on, until visit returns. Cost: one pass, and memory for one block.
 func (a *Array) EachInt(visit func(at int64, xs []int64) error) error {
 	return each(a, a.Type.Ints, visit)
 }

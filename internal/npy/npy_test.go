@@ -257,8 +257,28 @@ func TestEach(t *testing.T) {
 			t.Errorf("the error is %v, want one with %q", err, c.want)
 		}
 	}
-	if err := InMemory("a", typ, []int{2, 3}, true, nil).Is(2, true); err == nil || !strings.Contains(err.Error(), "column-major") {
-		t.Errorf("the error is %v", err)
+	if err := InMemory("a", typ, []int{2, 3}, true, nil).Is(2, true); err != nil {
+		t.Errorf("column-major: %v", err)
+	}
+}
+
+// An array in column-major order knows where its elements are by rows.
+func TestAt(t *testing.T) {
+	typ := Type{Kind: 'i', Size: 4}
+	for i, want := range []int64{0, 3, 1, 4, 2, 5} { // [0 1 2; 3 4 5] by its columns
+		if got := InMemory("a", typ, []int{2, 3}, true, nil).At(int64(i)); got != want {
+			t.Errorf("element %d in memory is number %d by rows, want %d", i, got, want)
+		}
+		if got := InMemory("a", typ, []int{2, 3}, false, nil).At(int64(i)); got != int64(i) {
+			t.Errorf("element %d by rows is number %d", i, got)
+		}
+	}
+	// [2, 2, 3], of which element (i, j, k) is number 6i+3j+k.
+	for n := range int64(12) {
+		i, j, k := n%2, n/2%2, n/4
+		if got := InMemory("a", typ, []int{2, 2, 3}, true, nil).At(n); got != 6*i+3*j+k {
+			t.Errorf("element %d of three dimensions is number %d, want %d", n, got, 6*i+3*j+k)
+		}
 	}
 }
 

@@ -23,6 +23,8 @@
 // A set with a class for each node and without a split gets ten: see
 // [RandomSplits].
 //
+// Files of a folder that nothing was read of are named in a note.
+//
 // # Caveats
 //
 // Files are not trusted. What a header says is compared with what is there before
@@ -34,7 +36,8 @@
 // A file that is refused has cost at most four times its size and a fixed part:
 // the program, 2 MiB a thread for the blocks of text in hand, and what the first
 // 4 MiB of decompressed text become, which no ratio of sizes can tell from a
-// bomb; 15 to 25 MB in all for the worst of them. For compressed text that is
+// bomb; 15 to 25 MB in all for the worst of them, and the dictionary of an .xz file, at
+// most 64 MiB. For compressed text that is
 // honest up to the error, its size is that of the text: an edge is 8 bytes in
 // memory, however well its line was compressed.
 package convert
@@ -148,6 +151,7 @@ func Formats() []Reader {
 		saintReader{},
 		sageReader{},
 		ogbReader{},
+		musaeReader{},
 		csvReader{},
 		planetoidReader{},
 		numpyReader{},
@@ -227,6 +231,7 @@ func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Datase
 	if err != nil {
 		return nil, nil, err
 	}
+	folder := s
 	r, s, err := find(s, o)
 	if err != nil {
 		return nil, nil, err
@@ -238,11 +243,23 @@ func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Datase
 	if d, err = finish(ctx, d, s, r, m, o); err != nil {
 		return nil, nil, err
 	}
+	if left := folder.unused(); len(left) > 0 {
+		o.note("%s: nothing was read of %s, which the format %s has no use for", folder.Path, someOf(left), r.Name())
+	}
 	d.Meta.OverlappingSplits = o.OverlappingSplits
 	if err := d.CheckWith(ctx, o.stage("check")); err != nil {
 		return nil, nil, errorf("reading %s: %w", s.Path, err)
 	}
 	return d, r, nil
+}
+
+// someOf lists names, and says how many more there are than ten.
+func someOf(names []string) string {
+	const most = 10
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // finish does what is the same for all formats.
@@ -341,7 +358,7 @@ func enter(s *Source, r Reader, o Options) (*Source, error) {
 // isFolder tells whether the format is a folder.
 func isFolder(r Reader) bool {
 	switch r.(type) {
-	case saintReader, sageReader, ogbReader, csvReader, planetoidReader, numpyReader:
+	case saintReader, sageReader, ogbReader, musaeReader, csvReader, planetoidReader, numpyReader:
 		return true
 	}
 	return false

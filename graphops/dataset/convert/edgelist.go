@@ -17,7 +17,7 @@ type edgeListReader struct{}
 func (edgeListReader) Name() string { return "edgelist" }
 
 func (edgeListReader) About() string {
-	return "a list of edges, one a line: two node ids and maybe a weight; plain, .gz or .bz2"
+	return "a list of edges, one a line: two node ids and maybe a weight; plain, .gz, .bz2 or .xz"
 }
 
 func (edgeListReader) Detect(s *Source) bool {

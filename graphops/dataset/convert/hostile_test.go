@@ -44,7 +44,7 @@ func TestHostileText(t *testing.T) {
 		"gzip without its end": {"g.txt.gz", long[:len(long)-3], []string{"g.txt.gz", "cut off"}},
 		"damaged gzip":         {"g.txt.gz", long[:len(long)-6] + "zz" + long[len(long)-4:], []string{"g.txt.gz", "checksum"}},
 		"gzip and more":        {"g.txt.gz", gz("0 1\n") + "garbage", []string{"g.txt.gz"}},
-		"xz":                   {"g.txt.xz", "\xfd7zXZ\x00aaaa", []string{"xz -dk"}},
+		"xz":                   {"g.txt.xz", "\xfd7zXZ\x00aaaa", []string{"g.txt.xz", "begins like an xz file"}},
 		"zstd":                 {"g.txt.zst", "\x28\xb5\x2f\xfdaaaa", []string{"zstd -dk"}},
 		"empty":                {"g.txt", "", []string{"no known format"}},
 

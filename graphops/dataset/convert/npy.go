@@ -103,12 +103,13 @@ func (a *array) eachFloat(visit func(i int64, x float32) error) error {
 	return each(a, a.EachFloat, visit)
 }
 
-// each calls visit for every value of the blocks that read passes on.
+// each calls visit for every value of the blocks that read passes on, with its place in
+// row-major order.
 func each[T any](a *array, read func(func(at int64, xs []T) error) error, visit func(i int64, x T) error) error {
 	inside := false // an error of visit's, which names the array already
 	err := read(func(at int64, xs []T) error {
 		for i, x := range xs {
-			if err := visit(at+int64(i), x); err != nil {
+			if err := visit(a.At(at+int64(i)), x); err != nil {
 				inside = true
 				return err
 			}
@@ -173,7 +174,13 @@ func (a *array) weights() ([]float32, error) {
 func (a *array) load() ([]float32, error) {
 	out := make([]float32, a.Len())
 	err := a.EachFloat(func(at int64, xs []float32) error {
-		copy(out[at:], xs)
+		if !a.Fortran {
+			copy(out[at:], xs)
+			return nil
+		}
+		for i, x := range xs {
+			out[a.At(at+int64(i))] = x
+		}
 		return nil
 	})
 	if err != nil {
@@ -202,9 +209,6 @@ func (a *array) table() (*table, error) {
 	switch len(a.Shape) {
 	case 2:
 		t.cols = a.Shape[1]
-		if a.Fortran && a.Shape[0] > 1 && t.cols > 1 {
-			return nil, a.wrong("it is in column-major (Fortran) order: write it with numpy.ascontiguousarray")
-		}
 	case 1:
 	default:
 		return nil, a.wrong("it is %s; labels have an entry or a row for each node", a.Describe())
@@ -243,7 +247,7 @@ func (a *array) edgeIndex(limit int64) (*edges, error) {
 	}
 	n := a.Len() / 2
 	e := &edges{src: make([]int32, n), dst: make([]int32, n)}
-	pairs := rows == a.Fortran // the two ends of an edge stand together
+	pairs := !rows // the two ends of an edge stand together
 	return e, a.eachWhole(func(i, x int64) error {
 		switch {
 		case pairs && i%2 == 0:

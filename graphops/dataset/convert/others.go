@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -45,6 +46,11 @@ func (planetoidReader) Read(ctx context.Context, s *Source, o Options) (*dataset
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	for _, file := range s.Files {
+		if strings.HasPrefix(file, "ind."+name+".") {
+			s.meter.note(filepath.Join(s.Path, file))
+		}
+	}
 	d, err := planetoid.Read(s.Path, name)
 	return d, prefixed(err)
 }
@@ -67,6 +73,7 @@ func (npzReader) Read(ctx context.Context, s *Source, _ Options) (*dataset.Datas
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	s.meter.note(s.Path)
 	d, err := npz.Read(s.Path)
 	return d, prefixed(err)
 }

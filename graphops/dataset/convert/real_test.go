@@ -3,7 +3,6 @@ package convert
 import (
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -106,11 +105,19 @@ func TestArxivSplitsAgree(t *testing.T) {
 	refused(t, s.Path, Options{}, filepath.Join("raw", "edge.csv.gz"), "is missing")
 }
 
-// The road network as PACE distributes it is compressed with xz.
-func TestRoadNeedsXZ(t *testing.T) {
-	path := realData(t, "road/NY.gr.xz")
-	refused(t, path, Options{}, "xz -dk")
-	if !strings.HasSuffix(path, ".xz") {
-		t.Error(path)
+// The road networks as PACE distributes them are compressed with xz.
+func TestRoad(t *testing.T) {
+	for name, want := range map[string]struct {
+		nodes int
+		edges int64
+	}{"NY": {264346, 730100}, "NE": {1524453, 3868020}} {
+		if name == "NE" && testing.Short() {
+			continue
+		}
+		d, stats := converted(t, realData(t, "road/"+name+".gr.xz"), Options{})
+		if stats.Format != "dimacs" || d.Name() != name || d.Nodes() != want.nodes || d.Edges() != want.edges {
+			t.Errorf("%s is %s, by %s", name, d, stats.Format)
+		}
+		t.Log(d)
 	}
 }

@@ -3,7 +3,6 @@ package convert
 import (
 	"bufio"
 	"compress/bzip2"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -33,6 +33,26 @@ type meter struct {
 	done, total atomic.Int64
 	report      func(done, total int64)
 	reported    atomic.Int64
+
+	mu   sync.Mutex
+	read map[string]bool // the files that were opened, by path
+}
+
+// note says that a file is read.
+func (m *meter) note(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.read == nil {
+		m.read = map[string]bool{}
+	}
+	m.read[filepath.Clean(path)] = true
+}
+
+// wasRead tells whether a file of a folder was opened.
+func (m *meter) wasRead(folder, name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.read[filepath.Join(folder, name)]
 }
 
 // progressStep is the number of bytes between two reports.
@@ -135,7 +155,7 @@ func (s *Source) base(format string) string {
 
 // stem is a file's name without the endings of its format and compression.
 func stem(name string) string {
-	for _, ending := range []string{".gz", ".bz2", ".npz", ".npy", ".txt", ".csv", ".tsv", ".edges", ".edgelist", ".el", ".graph", ".gr", ".mtx", ".jlg"} {
+	for _, ending := range []string{".gz", ".bz2", ".xz", ".npz", ".npy", ".txt", ".csv", ".tsv", ".edges", ".edgelist", ".el", ".graph", ".gr", ".mtx", ".jlg"} {
 		name = strings.TrimSuffix(name, ending)
 	}
 	return name
@@ -144,7 +164,9 @@ func stem(name string) string {
 // hasEnding tells whether the file's name has one of the endings, before the
 // ending of a compression.
 func hasEnding(path string, endings ...string) bool {
-	path = strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".bz2")
+	for _, packed := range []string{".gz", ".bz2", ".xz"} {
+		path = strings.TrimSuffix(path, packed)
+	}
 	for _, ending := range endings {
 		if strings.HasSuffix(path, ending) {
 			return true
@@ -214,6 +236,7 @@ func openFile(path string, m *meter) (*file, error) {
 		return nil, err
 	}
 	m.total.Add(f.size)
+	m.note(path)
 	return f, nil
 }
 
@@ -225,7 +248,7 @@ func (f *file) decompress() error {
 	}
 	switch begins := func(magic string) bool { return strings.HasPrefix(string(head), magic) }; {
 	case begins("\x1f\x8b"):
-		gz, err := gzip.NewReader(br)
+		gz, err := newGzip(br)
 		if err != nil {
 			return fmt.Errorf("convert: reading %s: it begins like a gzip file, but its header is damaged (%w)", f.path, endIsCut(err))
 		}
@@ -233,11 +256,36 @@ func (f *file) decompress() error {
 	case begins("BZh"):
 		f.packed, f.r = true, &bombGuard{r: bzip2.NewReader(br), stored: f.stored, limit: bombFloor, ratio: bombRatio}
 	case begins("\xfd7zXZ\x00"):
-		return fmt.Errorf("convert: %s is compressed with xz, which the Go standard library does not read: run xz -dk on it and convert the result", f.path)
+		r, err := newXZ(br)
+		if err != nil {
+			return fmt.Errorf("convert: reading %s: it begins like an xz file: %w", f.path, endIsCut(err))
+		}
+		f.packed, f.r = true, &bombGuard{r: r, stored: f.stored, limit: bombFloor, ratio: bombRatio}
 	case begins("\x28\xb5\x2f\xfd"):
 		return fmt.Errorf("convert: %s is compressed with zstd, which the Go standard library does not read: run zstd -dk on it and convert the result", f.path)
 	default:
 		f.r = br
+	}
+	return f.byteOrderMark()
+}
+
+// byteOrderMark passes over the mark that spreadsheets and editors put before text in
+// UTF-8, and refuses UTF-16.
+func (f *file) byteOrderMark() error {
+	br, ok := f.r.(*bufio.Reader)
+	if !ok {
+		br = bufio.NewReaderSize(f.r, 1<<16)
+		f.r = br
+	}
+	head, err := br.Peek(3)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("convert: reading %s: %w", f.path, endIsCut(err))
+	}
+	switch {
+	case string(head) == "\xef\xbb\xbf":
+		_, _ = br.Discard(3) // they are in the buffer
+	case strings.HasPrefix(string(head), "\xff\xfe"), strings.HasPrefix(string(head), "\xfe\xff"):
+		return fmt.Errorf("convert: reading %s: it is text in UTF-16: save it as UTF-8", f.path)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func checkEdges(a *npy.Array, n int64) error {
 	return a.EachInt(func(at int64, xs []int64) error {
 		for i, x := range xs {
 			if x < 0 || x >= n {
-				return fmt.Errorf("row %d of %s has the node %d; the nodes are 0 to %d", (at+int64(i))/2, a.Name, x, n-1)
+				return fmt.Errorf("row %d of %s has the node %d; the nodes are 0 to %d", a.At(at+int64(i))/2, a.Name, x, n-1)
 			}
 		}
 		return nil
@@ -99,11 +99,11 @@ func checkEdges(a *npy.Array, n int64) error {
 // loadEdges is the undirected graph of the edges.
 func loadEdges(a *npy.Array, n int64) (*graphops.Graph, error) {
 	src, dst := make([]int32, a.Shape[0]), make([]int32, a.Shape[0])
-	// A block has an even number of elements, so that it ends with an edge.
+	ends := [2][]int32{src, dst}
 	err := a.EachInt(func(at int64, xs []int64) error {
-		for i := 0; i+1 < len(xs); i += 2 {
-			e := (at + int64(i)) / 2
-			src[e], dst[e] = int32(xs[i]), int32(xs[i+1])
+		for i, x := range xs {
+			k := a.At(at + int64(i))
+			ends[k%2][k/2] = int32(x)
 		}
 		return nil
 	})
@@ -123,7 +123,8 @@ func checkMasks(a *npy.Array, n int64) error {
 	return a.EachInt(func(at int64, xs []int64) error {
 		for i, x := range xs {
 			if x != 0 && x != 1 {
-				return fmt.Errorf("row %d, column %d of %s is %d; a mask is of 0 and 1", (at+int64(i))/n, (at+int64(i))%n, a.Name, x)
+				k := a.At(at + int64(i))
+				return fmt.Errorf("row %d, column %d of %s is %d; a mask is of 0 and 1", k/n, k%n, a.Name, x)
 			}
 		}
 		return nil
@@ -137,7 +138,8 @@ func loadMasks(splits map[string][]int32, base string, a *npy.Array) error {
 	err := a.EachInt(func(at int64, xs []int64) error {
 		for i, x := range xs {
 			if x != 0 {
-				k, v := (at+int64(i))/n, (at+int64(i))%n
+				at := a.At(at + int64(i))
+				k, v := at/n, at%n
 				sets[k] = append(sets[k], int32(v))
 			}
 		}

@@ -157,7 +157,7 @@ func checkDense(a *npy.Array, n int64) error {
 	return a.EachFloat(func(at int64, xs []float32) error {
 		for i, x := range xs {
 			if x-x != 0 { // infinite or NaN
-				k := at + int64(i)
+				k := a.At(at + int64(i))
 				return fmt.Errorf("row %d, column %d of %s is %v; features must be finite", k/int64(a.Shape[1]), k%int64(a.Shape[1]), a.Name, x)
 			}
 		}
@@ -168,5 +168,14 @@ func checkDense(a *npy.Array, n int64) error {
 // loadDense reads a matrix that has passed checkDense.
 func loadDense(a *npy.Array) (*dataset.Matrix, error) {
 	m := &dataset.Matrix{Rows: a.Shape[0], Cols: a.Shape[1], F32: make([]float32, a.Len())}
-	return m, a.EachFloat(func(at int64, xs []float32) error { copy(m.F32[at:], xs); return nil })
+	return m, a.EachFloat(func(at int64, xs []float32) error {
+		if !a.Fortran {
+			copy(m.F32[at:], xs)
+			return nil
+		}
+		for i, x := range xs {
+			m.F32[a.At(at+int64(i))] = x
+		}
+		return nil
+	})
 }

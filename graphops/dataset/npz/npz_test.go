@@ -129,6 +129,33 @@ func TestHeterophilous(t *testing.T) {
 	}
 }
 
+// Arrays in column-major order hold the same dataset.
+func TestColumnMajor(t *testing.T) {
+	want := readGood(t, heterophilous())
+	for name, rows := range map[string]int{"node_features": 4, "edges": 4, "train_masks": 2, "val_masks": 2, "test_masks": 2} {
+		arrays := heterophilous()
+		for i, a := range arrays {
+			if a.Name == name {
+				arrays[i] = a.ColumnMajor(rows)
+			}
+		}
+		got := readGood(t, arrays)
+		a, err := got.Digests(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := want.Digests(t.Context(), nil)
+		if err != nil || a != b {
+			t.Errorf("%s in column-major order: %v differ (%v)", name, a.Differences(b), err)
+		}
+	}
+	_, err := Read(npztest.Write(t, "bad", npztest.Zip(t, with(heterophilous(),
+		npztest.Of("node_features", float32(1), 0, .5, 2, -1, 0, 0, float32(math.NaN())).Reshaped("(4, 2)").ColumnMajor(4))...)))
+	if err == nil || !strings.Contains(err.Error(), "row 3, column 1") {
+		t.Errorf("the last feature is NaN: %v", err)
+	}
+}
+
 func TestHostile(t *testing.T) {
 	nan := float32(math.NaN())
 	object := npztest.Array{Name: "class_names", Type: "|O", Shape: "(1,)", Data: []byte("cposix\nsystem\n(S'id'\ntR.")}

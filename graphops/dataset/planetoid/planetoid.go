@@ -349,7 +349,8 @@ func classesOf(hot *npy.Array) ([]int32, error) {
 			if x == 0 {
 				continue
 			}
-			row, col := (at+int64(i))/cols, (at+int64(i))%cols
+			k := hot.At(at + int64(i))
+			row, col := k/cols, k%cols
 			switch {
 			case x != 1:
 				return fmt.Errorf("row %d, column %d is %v; classes are given by one 1 a row", row, col, x)

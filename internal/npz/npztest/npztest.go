@@ -17,6 +17,7 @@ import (
 type Array struct {
 	Name, Type, Shape string
 	Data              []byte
+	Fortran           bool // the data is in column-major order
 }
 
 // Of is a one-dimensional array of numbers of a size that is fixed.
@@ -44,9 +45,28 @@ func Of[T bool | int32 | int64 | float32 | float64](name string, xs ...T) Array 
 // Reshaped is the array with another shape in its header.
 func (a Array) Reshaped(shape string) Array { a.Shape = shape; return a }
 
+// ColumnMajor is the same matrix of so many rows in column-major (Fortran) order.
+func (a Array) ColumnMajor(rows int) Array {
+	size := int(a.Type[2] - '0')
+	cols := len(a.Data) / size / rows
+	data := make([]byte, 0, len(a.Data))
+	for c := range cols {
+		for r := range rows {
+			at := (r*cols + c) * size
+			data = append(data, a.Data[at:at+size]...)
+		}
+	}
+	a.Data, a.Fortran = data, true
+	return a
+}
+
 // NPY is the content of a .npy file.
 func (a Array) NPY() []byte {
-	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", a.Type, a.Shape)
+	order := "False"
+	if a.Fortran {
+		order = "True"
+	}
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", a.Type, order, a.Shape)
 	dict += strings.Repeat(" ", 63-(10+len(dict))%64) + "\n"
 	out := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(dict)))
 	return append(append(out, dict...), a.Data...)

@@ -1,0 +1,314 @@
+package convert
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// musaeReader reads the folders of MUSAE and its kin (B. Rozemberczki et al.,
+// Multi-Scale Attributed Node Embedding, 2021, doi:10.1093/comnet/cnab014; SNAP lists
+// them as GitHub, Facebook, Twitch, LastFM and Deezer): NAME_edges.csv, a line an edge
+// of the two nodes that its first columns name; NAME_features.json, an object of the
+// lists of features that each node has; NAME_target.csv, a line a node with its id (new_id
+// where there is one) and its class. The last two may be missing. Edges have no
+// direction.
+type musaeReader struct{}
+
+func (musaeReader) Name() string { return "musae" }
+
+func (musaeReader) About() string {
+	return "a MUSAE folder: NAME_edges.csv, NAME_features.json (an object of lists) and NAME_target.csv"
+}
+
+func (musaeReader) Detect(s *Source) bool { return len(musaeNames(s)) > 0 }
+
+// The endings of the files, the first of each kind that is there counts.
+var (
+	musaeEdges    = []string{"_edges.csv", "_edges.csv.gz"}
+	musaeFeatures = []string{"_features.json", "_features.json.gz"}
+	musaeTargets  = []string{"_target.csv", "_target.csv.gz", "_targets.csv"}
+)
+
+// musaeNames are the names before the endings, of sets with edges and something else.
+func musaeNames(s *Source) []string {
+	var names []string
+	for _, ending := range musaeEdges {
+		for _, name := range s.prefixes("", ending) {
+			if !slices.Contains(names, name) && (s.with(name, musaeFeatures) != "" || s.with(name, musaeTargets) != "") {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// with is the file of a name and one of the endings that the folder has, or "".
+func (s *Source) with(name string, endings []string) string {
+	for _, ending := range endings {
+		if s.Has(name + ending) {
+			return name + ending
+		}
+	}
+	return ""
+}
+
+func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+	names := musaeNames(s)
+	if len(names) == 0 {
+		return nil, errorf("%s has no file NAME%s beside a NAME%s or NAME%s", s.Path, musaeEdges[0], musaeFeatures[0], musaeTargets[0])
+	}
+	name, err := s.choose(names, o)
+	if err != nil {
+		return nil, err
+	}
+	e, most, err := s.musaeEdges(ctx, s.with(name, musaeEdges))
+	if err != nil {
+		return nil, err
+	}
+	var rows *bags
+	if file := s.with(name, musaeFeatures); file != "" && o.Features == "" {
+		if rows, err = s.musaeBags(ctx, file); err != nil {
+			return nil, err
+		}
+		most = max(most, rows.most)
+	}
+	t, err := s.musaeTargets(ctx, s.with(name, musaeTargets))
+	if err != nil {
+		return nil, err
+	}
+	e.nodes = int(most + 1)
+	if t != nil {
+		e.nodes = len(t.y)
+		if most >= int64(e.nodes) {
+			return nil, errorf("%s has %d nodes, but another file of the folder names the node %d: the files are not of one set", s.Path+"/"+s.with(name, musaeTargets), e.nodes, most)
+		}
+	}
+	if !plausible(int64(e.nodes), int64(len(e.src))) {
+		return nil, errorf("%s: the largest node is %d, but there are %d edges", s.Path, most, len(e.src))
+	}
+	e.undirected = true
+	d, err := e.dataset(o)
+	if err != nil {
+		return nil, err
+	}
+	d.Meta.Name = name
+	if t != nil && t.classes > 0 {
+		d.Y, d.Meta.NumClasses, d.Meta.ClassNames = t.y, t.classes, t.names
+	} else if t != nil {
+		o.note("%s: the column %s has %d different values for %d nodes; they are taken for no classes and left out", s.with(name, musaeTargets), shown([]byte(t.column)), t.different, len(t.y))
+	}
+	if rows != nil {
+		if d.S, err = rows.sparse(d.Nodes()); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// musaeEdges reads the two first columns of a table of node ids; most is the largest.
+func (s *Source) musaeEdges(ctx context.Context, name string) (e *edges, most int64, err error) {
+	f, err := s.open(name, "the edges")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	t, err := newCSVFile(f)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(t.header) < 2 {
+		return nil, 0, t.wrong("line 1: there is one column; the first two are the ends of an edge")
+	}
+	var ends [2]pile[int32]
+	err = t.each(ctx, func(record []string) error {
+		for k := range ends {
+			v, ok := whole([]byte(record[k]))
+			if !ok || v < 0 || v >= maxNodes {
+				return t.at("the node %s is none; nodes are whole numbers from 0 on", shown([]byte(record[k])))
+			}
+			most = max(most, v)
+			ends[k].add(int32(v))
+		}
+		return nil
+	})
+	if err == nil && ends[0].n == 0 {
+		err = t.wrong("it has no edges below its first line")
+	}
+	return &edges{src: ends[0].flat(), dst: ends[1].flat()}, most, err
+}
+
+// bags are lists of features by node, in the order in which they come.
+type bags struct {
+	f       *file
+	of      pile[int32] // the node of each list
+	lengths pile[int32]
+	columns pile[int32]
+	most    int64 // the largest node
+	cols    int64
+}
+
+// musaeBags reads an object of lists of whole numbers.
+func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
+	f, err := s.open(name, "the features")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, j := &bags{f: f, most: -1}, newJSON(f)
+	err = j.object(func(key string) error {
+		if b.of.n%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		v, ok := whole([]byte(key))
+		if !ok || v < 0 || v >= maxNodes {
+			return j.wrong("the key %s is no node; nodes are whole numbers from 0 on", shown([]byte(key)))
+		}
+		n := int32(0)
+		err := j.array(func() error {
+			c, err := j.whole()
+			if err != nil {
+				return err
+			}
+			if c < 0 || c >= maxNodes {
+				return j.wrong("the node %d has the feature %d; features are whole numbers from 0 on", v, c)
+			}
+			b.columns.add(int32(c))
+			b.cols = max(b.cols, c+1)
+			n++
+			return nil
+		})
+		b.of.add(int32(v))
+		b.lengths.add(n)
+		b.most = max(b.most, v)
+		return err
+	})
+	if err == nil {
+		err = j.end()
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case b.columns.n == 0:
+		return nil, f.wrong("no node has a feature")
+	case !plausible(b.cols, int64(b.columns.n)):
+		return nil, f.wrong("the largest feature is %d, but the nodes have %d in all", b.cols-1, b.columns.n)
+	}
+	return b, nil
+}
+
+// sparse is the matrix of 0 and 1; a node without a list has none.
+func (b *bags) sparse(nodes int) (*dataset.Sparse, error) {
+	m := &dataset.Sparse{Rows: nodes, Cols: int(b.cols), Indptr: make([]int64, nodes+1)}
+	of, lengths, columns := b.of.flat(), b.lengths.flat(), b.columns.flat()
+	rows := make([][]int32, nodes)
+	for i, v := range of {
+		row := columns[:lengths[i]:lengths[i]]
+		columns = columns[lengths[i]:]
+		if rows[v] != nil {
+			return nil, b.f.wrong("the node %d has two lists", v)
+		}
+		slices.Sort(row)
+		rows[v] = slices.Compact(row)
+		if rows[v] == nil {
+			rows[v] = []int32{}
+		}
+	}
+	for v, row := range rows {
+		m.Indptr[v+1] = m.Indptr[v] + int64(len(row))
+	}
+	m.Indices = make([]int32, 0, m.Indptr[nodes])
+	for _, row := range rows {
+		m.Indices = append(m.Indices, row...)
+	}
+	return m, nil
+}
+
+// musaeTarget is what the table of targets holds.
+type musaeTarget struct {
+	column    string
+	y         []int32
+	classes   int // 0: the column is of something else
+	different int // values
+	names     []string
+}
+
+func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := s.open(name, "the classes")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t, err := newCSVFile(f)
+	if err != nil {
+		return nil, err
+	}
+	id, label := t.column("new_id", "id", "node", "node_id"), t.column("target", "ml_target", "mature", "page_type", "label", "class", "y")
+	if label < 0 && len(t.header) == 2 && id >= 0 {
+		label = 1 - id
+	}
+	if id < 0 || label < 0 {
+		return nil, t.wrong(`line 1: the columns are %s; a node has an "id" (or "new_id") and a "target"`, shownNames(t.header))
+	}
+	var ids, values pile[int32]
+	words := newNames()
+	err = t.each(ctx, func(record []string) error {
+		v, ok := whole([]byte(record[id]))
+		if !ok || v < 0 || v >= maxNodes {
+			return t.at("the node %s is none; nodes are whole numbers from 0 on", shown([]byte(record[id])))
+		}
+		w := int32(-1)
+		if record[label] != "" {
+			var full bool
+			if w, _, full = words.add(record[label]); full {
+				return t.at("there are 4 GiB of labels")
+			}
+		}
+		ids.add(int32(v))
+		values.add(w)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list, value := ids.flat(), values.flat()
+	n := len(list)
+	if n == 0 {
+		return nil, t.wrong("it has no nodes below its first line")
+	}
+	out := &musaeTarget{column: t.header[label], y: make([]int32, n), different: words.len()}
+	seen := make([]uint64, (n+63)/64)
+	for i, v := range list {
+		if err := claim(seen, int64(v), n); err != nil {
+			return nil, t.wrong("record %d: %w", i+1, err)
+		}
+		out.y[v] = value[i]
+	}
+	if n > 100 && 2*out.different > n { // a class has some nodes
+		return out, nil
+	}
+	if out.names, err = number(out.y, words); err != nil {
+		return nil, t.wrong("the column %s: %w", shown([]byte(out.column)), err)
+	}
+	out.classes = classes(out.y)
+	return out, nil
+}
+
+// unused are the files of the folder that nothing was read of, but for those that tell
+// people about it.
+func (s *Source) unused() []string {
+	var names []string
+	for _, file := range s.Files {
+		plain := strings.ToLower(stem(file))
+		if !strings.HasPrefix(file, ".") && !strings.HasPrefix(plain, "readme") && !strings.HasPrefix(plain, "licen") &&
+			!strings.HasPrefix(plain, "citation") && !s.meter.wasRead(s.Path, file) {
+			names = append(names, file)
+		}
+	}
+	return names
+}
