@@ -72,6 +72,16 @@ func runCell(name string, o cellOptions) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if name == "train" {
+		_, err := gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
+			Workers: o.Workers, Threads: o.Threads, Epochs: o.Epochs, CheckpointEvery: o.Every, RunDir: o.Dir, Hidden: 8, Quiet: true,
+		})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	run, err := gnb.Launch(ctx, loop, loopArgs{Kind: name, Epochs: o.Epochs, FailRank: o.FailRank, FailStep: o.FailStep, SlowMS: o.SlowMS}, gnb.LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: o.Virtual, Threads: o.Threads, Seed: 7,
 		RunDir: o.Dir, Resume: o.Resume, CheckpointEvery: o.Every, Quiet: true,

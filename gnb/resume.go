@@ -170,6 +170,9 @@ func (l *launched) resume(dir string) error {
 		if _, err := checkpoint.Load(path, &st); err != nil {
 			return err
 		}
+		if err := st.checkBestFiles(dir); err != nil {
+			return err
+		}
 		l.note("going on with run %s from its checkpoint after step %d", old.Config.ID, step)
 	}
 	l.change(old.Config, step)

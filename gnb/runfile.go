@@ -133,6 +133,12 @@ func appendSummed(to, object []byte) []byte {
 	return fmt.Appendf(to, "%s%08x%s\n", lineBefore, crc32.Checksum(object, castagnoli), lineAfter)
 }
 
+// summed says whether a line has a checksum that holds.
+func summed(line []byte) bool {
+	object, ok := checkLine(line)
+	return ok && len(object) < len(line)
+}
+
 // checkLine is a line's JSON object, and whether its checksum holds where it has one.
 func checkLine(line []byte) (object []byte, ok bool) {
 	line = bytes.TrimRight(line, "\n")
@@ -174,7 +180,11 @@ func readLines(path string, from int64, take func(object []byte) bool) (next int
 	for r := bufio.NewReaderSize(file, 1<<16); err == nil; {
 		var line []byte
 		if line, err = readLine(r); err != nil {
-			break // a line that is not whole has not been written to its end
+			// A line that is not whole has not been written to its end, unless it is.
+			if n := len(line) - 1; n > 0 && summed(line[:n]) {
+				bad.count++
+			}
+			break
 		}
 		from += int64(len(line))
 		if object, ok := checkLine(line); !ok || !take(object) {

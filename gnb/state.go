@@ -347,9 +347,8 @@ func (w *Worker) loadState(path string) error {
 	w.resumed, w.pos, w.skip, w.sums, w.savedAt = st, st.Position, st.Position, st.Sums, st.Position.Total
 	maps.Copy(w.best, st.Best)
 	if w.p.Rank == 0 {
-		if err := w.loadBestFiles(st); err != nil {
-			return err
-		}
+		w.bestFiles = weightsIn(w.job.RunDir) // compared before the run began to go on
+		maps.DeleteFunc(w.bestFiles, func(name, _ string) bool { return st.BestFiles[name] == "" })
 		if here := cpuClass(w.job.BF16); st.CPU != here {
 			w.Printf("resuming on a CPU of class %s a run of class %s: results will agree closely, not to the bit", here, st.CPU)
 		}

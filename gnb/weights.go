@@ -41,12 +41,12 @@ func (w *Worker) LoadWeights(net Network, path string) {
 	w.check(w.netOf(net, "LoadWeights").load(ts))
 }
 
-// loadBestFiles checks that the files of best weights are those that a checkpoint was written
-// beside, or later ones of the same run, which the steps that are done again write again.
-func (w *Worker) loadBestFiles(st *checkpointState) error {
-	w.bestFiles = map[string]string{}
+// checkBestFiles checks that the files of best weights in a run's directory are those that a
+// checkpoint was written beside, or later ones of the same run, which the steps that are done again
+// write again.
+func (st *checkpointState) checkBestFiles(dir string) error {
 	for name, sum := range st.BestFiles {
-		path := filepath.Join(w.job.RunDir, filepath.Base(name))
+		path := filepath.Join(dir, filepath.Base(name))
 		_, meta, err := safetensors.ReadFile(path)
 		now := safetensors.SumIn(meta)
 		step, noStep := strconv.ParseInt(meta[metaStep], 10, 64)
@@ -59,7 +59,6 @@ func (w *Worker) loadBestFiles(st *checkpointState) error {
 		case now != sum && (noStep != nil || step < st.Position.Total):
 			return fmt.Errorf("gnb: %s is not the file that the run wrote; %s", path, wayOut)
 		}
-		w.bestFiles[filepath.Base(name)] = now
 	}
 	return nil
 }

@@ -1,0 +1,473 @@
+package gnb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/multigpu/checkpoint"
+)
+
+// within fails the test if f takes longer than nothing that reads a few files should.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(60 * time.Second):
+		t.Fatalf("%s hangs", what)
+	}
+}
+
+// interruptedRun is a run of gnb.Train that was interrupted behind its best epoch, in runs below
+// GNB_RUNS.
+func interruptedRun(t *testing.T) (dir string, again func() (*gnb.Run, error)) {
+	t.Helper()
+	runs := filepath.Join(t.TempDir(), "runs")
+	t.Setenv("GNB_RUNS", runs)
+	ds := load(t, smallSet)
+	dir = filepath.Join(runs, "first")
+	options := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 6, Hidden: 8, Quiet: true, CheckpointEvery: 3, Seed: 3}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := options
+	o.RunDir = dir
+	o.Events = func(e gnb.Event) {
+		if e.Kind == "epoch" && e.Epoch == 3 {
+			cancel()
+		}
+	}
+	if _, err := gnb.Train(ctx, ds, gnb.SAGE, o); !errors.Is(err, gnb.ErrInterrupted) {
+		t.Fatalf("it was not interrupted: %v", err)
+	}
+	return dir, func() (*gnb.Run, error) {
+		o := options
+		o.Resume = dir
+		return gnb.Train(t.Context(), ds, gnb.SAGE, o)
+	}
+}
+
+// copyTree copies a directory of plain files.
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plant replaces path by something that is no regular file.
+func plant(t *testing.T, path, kind string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	switch kind {
+	case "pipe":
+		err = syscall.Mkfifo(path, 0o600)
+	case "directory":
+		err = os.Mkdir(path, 0o700)
+	case "link to a pipe":
+		if err = syscall.Mkfifo(path+".pipe", 0o600); err == nil {
+			err = os.Symlink(path+".pipe", path)
+		}
+	case "link to a device":
+		err = os.Symlink("/dev/zero", path) // which never ends
+	case "socket":
+		var fd int
+		if fd, err = syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0); err == nil {
+			defer syscall.Close(fd)
+			t.Chdir(filepath.Dir(path)) // a socket's path is short
+			err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: filepath.Base(path)})
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// specials are the kinds that plant knows; GNB_SOAK tries all in each place, else one each.
+func specials(i int) []string {
+	all := []string{"pipe", "directory", "link to a device", "socket", "link to a pipe"}
+	if os.Getenv("GNB_SOAK") != "" {
+		return all
+	}
+	return []string{all[i%len(all)]}
+}
+
+// Whatever lies where a run has a file: listing runs, opening, resuming and computing with it come
+// to an end, with an error or without, and none reads it.
+func TestNoFileOfARunHangs(t *testing.T) {
+	dir, again := interruptedRun(t)
+	whole := filepath.Join(t.TempDir(), "whole")
+	copyTree(t, dir, whole)
+	newest, _, _, err := checkpoint.Latest(filepath.Join(dir, "checkpoints"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds := load(t, smallSet)
+	for i, name := range []string{"config.json", "result.json", "metrics.jsonl", "best.safetensors", filepath.Join("checkpoints", filepath.Base(newest)), "checkpoints", "model.safetensors"} {
+		for _, kind := range specials(i) {
+			if name == "checkpoints" && kind == "directory" {
+				continue // it is one
+			}
+			t.Run(name+" is a "+kind, func(t *testing.T) {
+				copyTree(t, whole, dir)
+				plant(t, filepath.Join(dir, name), kind)
+				within(t, "listing runs", func() {
+					if _, err := gnb.Runs(t.Context(), gnb.RunsOptions{Damaged: true, Trials: true}); err != nil {
+						t.Error(err)
+					}
+				})
+				var run *gnb.Run
+				within(t, "opening the run", func() {
+					if run, err = gnb.OpenRun(dir); err != nil && !strings.Contains(err.Error(), name) {
+						t.Errorf("the error does not name %s: %v", name, err)
+					}
+				})
+				if slices.Contains([]string{"config.json", "result.json"}, name) && err == nil {
+					t.Error("the run was opened")
+				}
+				if run != nil {
+					within(t, "reading its steps", func() {
+						if _, err := run.Steps(); name == "metrics.jsonl" && (err == nil || !strings.Contains(err.Error(), name)) {
+							t.Errorf("its metrics are a %s: %v", kind, err)
+						}
+					})
+					within(t, "computing with the run", func() {
+						_, err := gnb.Infer(t.Context(), run, ds, filepath.Join(t.TempDir(), "x.npy"), gnb.InferOptions{Workers: 1, Quiet: true})
+						if name == "best.safetensors" && (err == nil || !strings.Contains(err.Error(), name)) {
+							t.Errorf("its best weights are a %s: %v", kind, err)
+						}
+					})
+				}
+				within(t, "looking for a run to go on with", func() {
+					other, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 1, Quiet: true, Seed: 99})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = os.RemoveAll(other.Dir)
+				})
+				within(t, "resuming the run", func() {
+					_, err := again()
+					switch {
+					case name == "result.json" || strings.HasPrefix(name, "checkpoints"+string(filepath.Separator)):
+						if err != nil && kind != "directory" { // written anew, or passed over
+							t.Errorf("it keeps the run from going on: %v", err)
+						}
+					case err == nil && name != "model.safetensors" && name != "checkpoints":
+						t.Error("the run went on")
+					}
+				})
+			})
+		}
+	}
+}
+
+// flips are the bits of a file of so many bytes to flip: all of them with GNB_SOAK, else a sample
+// with the first and last bytes.
+func flips(size int64) []int64 {
+	if os.Getenv("GNB_SOAK") != "" {
+		all := make([]int64, 8*size)
+		for i := range all {
+			all[i] = int64(i)
+		}
+		return all
+	}
+	out := []int64{0, 5, 8*size - 1, 8*size - 9}
+	for range 12 {
+		out = append(out, rand.Int64N(8*size))
+	}
+	return out
+}
+
+// contents are what a run's readers make of its directory; errors are part of it.
+func contents(dir string) (out []string, noticed bool) {
+	r, err := gnb.OpenRun(dir)
+	if err != nil {
+		return nil, true
+	}
+	s, err := r.Steps()
+	text := fmt.Sprintf("%+v %+v %s", r.Config, r.Result, r)
+	return []string{text, fmt.Sprintf("%+v", s)}, err != nil
+}
+
+// Of every file of a run that is read back a flipped bit is noticed, or changes nothing.
+func TestFlippedBitsOfARunAreNoticed(t *testing.T) {
+	dir, _ := interruptedRun(t)
+	clean, noticed := contents(dir)
+	if noticed {
+		t.Fatal("the run is damaged before anything was done to it")
+	}
+	for _, name := range []string{"config.json", "result.json", "metrics.jsonl"} {
+		path := filepath.Join(dir, name)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent, seen := 0, 0
+		for _, bit := range flips(int64(len(whole))) {
+			b := bytes.Clone(whole)
+			b[bit/8] ^= 1 << (bit % 8)
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			now, noticed := contents(dir)
+			switch {
+			case noticed:
+				seen++
+			case !slices.Equal(now, clean):
+				t.Errorf("%s: bit %d of byte %d changes what is read, unnoticed", name, bit%8, bit/8)
+			default:
+				silent++
+			}
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s, %d bytes: %d flips noticed, %d change nothing", name, len(whole), seen, silent)
+		if seen == 0 || name != "metrics.jsonl" && silent > 0 {
+			t.Errorf("%s: %d flips were noticed and %d not", name, seen, silent)
+		}
+	}
+}
+
+// Weights with a flipped bit are not computed with, nor does a run go on beside them; those that
+// are gone are said to be gone, and another run's are not taken for its own.
+func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
+	dir, again := interruptedRun(t)
+	ds := load(t, smallSet)
+	best := filepath.Join(dir, "best.safetensors")
+	whole, err := os.ReadFile(best)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "x.npy")
+	infer := func(final bool) error {
+		r, err := gnb.OpenRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = gnb.Infer(t.Context(), r, ds, out, gnb.InferOptions{Workers: 1, Quiet: true, Final: final})
+		return err
+	}
+	if err := infer(false); err != nil {
+		t.Fatalf("weights of an interrupted run: %v", err)
+	}
+	for _, bit := range flips(int64(len(whole))) {
+		b := bytes.Clone(whole)
+		b[bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(best, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := infer(false); err == nil || !strings.Contains(err.Error(), best) {
+			t.Errorf("bit %d of byte %d: %v", bit%8, bit/8, err)
+		}
+	}
+	if _, err := again(); err == nil || !strings.Contains(err.Error(), best) {
+		t.Errorf("going on beside damaged weights: %v", err)
+	}
+	if err := os.Remove(best); err != nil {
+		t.Fatal(err)
+	}
+	if err := infer(false); err == nil || !strings.Contains(err.Error(), "best.safetensors of run") {
+		t.Errorf("without its best weights: %v", err)
+	}
+	if _, err := again(); err == nil || !strings.Contains(err.Error(), best+" is not there any more") {
+		t.Errorf("going on without its best weights: %v", err)
+	}
+	other, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 8, Quiet: true, Seed: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(other.BestWeights())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(best, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := infer(false); err == nil || !strings.Contains(err.Error(), "is not the file that run") {
+		t.Errorf("with another run's weights: %v", err)
+	}
+	if _, err := again(); err == nil || !strings.Contains(err.Error(), "is not the file that the run wrote") {
+		t.Errorf("going on with another run's weights: %v", err)
+	}
+	if err := os.WriteFile(best, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := again()
+	if err != nil || r.Result.State != gnb.StateDone {
+		t.Fatalf("with its own weights back: %v, %v", r, err)
+	}
+	if err := infer(true); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(best); err != nil {
+		t.Fatal(err)
+	}
+	if err := infer(false); err == nil || !strings.Contains(err.Error(), "--final") {
+		t.Errorf("a run that is done, without its best weights: %v", err)
+	}
+	if err := infer(true); err != nil {
+		t.Error(err)
+	}
+}
+
+// A result or metrics that are damaged do not keep a run from going on: the one is written anew,
+// and of the other the line that is damaged is left out.
+func TestDamageThatDoesNotMatterDoesNotBlock(t *testing.T) {
+	dir, again := interruptedRun(t)
+	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(`{"state":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "metrics.jsonl")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[10] ^= 4
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := again()
+	if err != nil || r.Result.State != gnb.StateDone || r.Result.Epochs != 6 {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if _, err := r.Steps(); err != nil {
+		t.Errorf("the damaged line is still there: %v", err)
+	}
+}
+
+// A run that was killed says so, wherever its state is shown, and its best weights can be used.
+func TestKilledRunIsCalledKilled(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "runs", "run")
+	c := startCell(t, "train", cellOptions{Dir: dir, Workers: 1, Threads: 1, Epochs: 100000, Every: 5})
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		if _, _, _, err := checkpoint.Latest(filepath.Join(dir, "checkpoints")); err == nil {
+			if _, err := os.Stat(filepath.Join(dir, "best.safetensors")); err == nil {
+				break
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no checkpoint in a minute; the cell said:\n%s", c.out.String())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	r, err := gnb.OpenRun(dir)
+	if err != nil || r.Result.State != gnb.StateRunning {
+		t.Errorf("while it goes on: %v, %v", r, err)
+	}
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.wait(10 * time.Second)
+	c.gone(5 * time.Second)
+	if r, err = gnb.OpenRun(dir); err != nil || r.Result.State != gnb.StateKilled || !strings.Contains(r.String(), "killed") {
+		t.Fatalf("%v, %v", r, err)
+	}
+	runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Dir: filepath.Dir(dir), Filter: "state=killed"})
+	if err != nil || len(runs) != 1 {
+		t.Errorf("%v, %v", runs, err)
+	}
+	out := filepath.Join(t.TempDir(), "x.npy")
+	res, err := gnb.Infer(t.Context(), r, load(t, smallSet), out, gnb.InferOptions{Workers: 1, Quiet: true})
+	if err != nil || filepath.Base(res.Weights) != "best.safetensors" {
+		t.Errorf("computing with it: %v, %v", res, err)
+	}
+}
+
+// What Infer writes goes through a pipe and into a device, and leaves both what they are.
+func TestInferWritesIntoPipesAndDevices(t *testing.T) {
+	ds := load(t, smallSet)
+	run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 8, Quiet: true, RunDir: filepath.Join(t.TempDir(), "run")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	infer := func(out string) error {
+		_, err := gnb.Infer(t.Context(), run, ds, out, gnb.InferOptions{Workers: 1, Quiet: true})
+		return err
+	}
+	dir := t.TempDir()
+	plain, pipe, null, full := filepath.Join(dir, "plain"), filepath.Join(dir, "pipe"), filepath.Join(dir, "null"), filepath.Join(dir, "full")
+	if err := infer(plain); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan []byte)
+	go func() {
+		b, _ := os.ReadFile(pipe)
+		got <- b
+	}()
+	if err := infer(pipe); err != nil {
+		t.Error(err)
+	}
+	if !bytes.Equal(<-got, want) {
+		t.Error("other bytes come through a pipe than are in a file")
+	}
+	if info, err := os.Lstat(pipe); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("the pipe is %v, %v", info, err)
+	}
+	// As those of /dev, which a mistake would replace for the whole machine.
+	if err := errors.Join(syscall.Mknod(null, syscall.S_IFCHR|0o666, 1<<8|3), syscall.Mknod(full, syscall.S_IFCHR|0o666, 1<<8|7)); err != nil {
+		t.Logf("no devices can be made here: %v; internal/atomicfile tries a terminal", err)
+		return
+	}
+	if f, err := os.OpenFile(null, os.O_WRONLY, 0); err != nil {
+		t.Logf("no devices can be used here: %v", err)
+		return
+	} else {
+		_ = f.Close()
+	}
+	if err := infer(null); err != nil {
+		t.Error(err)
+	}
+	if err := infer(full); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("into a full device: %v", err)
+	}
+	for _, path := range []string{null, full} {
+		if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+			t.Errorf("the device is %v, %v", info, err)
+		}
+	}
+	// Nobody reads this one: an interrupt ends the waiting.
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := os.Remove(pipe); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gnb.Infer(ctx, run, ds, pipe, gnb.InferOptions{Workers: 1, Quiet: true}); err == nil {
+		t.Error("a pipe that nobody reads was written to")
+	}
+	if f, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // lets the writer go
+		_ = f.Close()
+	}
+}

@@ -1,0 +1,266 @@
+package gnb_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// smallSweep is a sweep of three trials that ended, and a function that goes on with it to six.
+func smallSweep(t *testing.T) (dir string, again func() (*gnb.Study, error)) {
+	t.Helper()
+	t.Setenv("GNB_RUNS", filepath.Join(t.TempDir(), "runs"))
+	ds, err := gnb.Load(t.Context(), sweepSet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), "sweep")
+	run := func(trials int) (*gnb.Study, error) {
+		return gnb.Sweep(t.Context(), ds, gnb.SAGE, func(tr *gnb.Trial) gnb.TrainOptions {
+			return gnb.TrainOptions{LR: tr.LogFloat("lr", 1e-3, 1e-1), Hidden: gnb.Choice(tr, "hidden", 4, 8), Epochs: 1, Workers: 1, Threads: 1}
+		}, gnb.SweepOptions{Method: "random", Trials: trials, Seed: 2, Dir: dir, Quiet: true})
+	}
+	if s, err := run(3); err != nil || len(s.Trials) != 3 {
+		t.Fatalf("%v, %v", s, err)
+	}
+	return dir, func() (*gnb.Study, error) { return run(6) }
+}
+
+// values are what a sweep found, by trial.
+func values(s *gnb.Study) string {
+	var b strings.Builder
+	for _, t := range s.Trials {
+		fmt.Fprintf(&b, "%d %v %s %v; ", t.Number, t.Params, t.State, t.Value)
+	}
+	return b.String()
+}
+
+// A second sweep in a directory in which one goes on is refused, and disturbs nothing; a probe
+// keeps nobody from beginning.
+func TestTwoSweepsInOneDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sweep")
+	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5}
+	whole := filepath.Join(t.TempDir(), "whole")
+	c := startCell(t, "sweep", cellOptions{Dir: whole, Workers: 1, Epochs: 3, Every: 5})
+	if err := c.wait(120 * time.Second); err != nil {
+		t.Fatalf("%v\n%s", err, c.out.String())
+	}
+	var cells []*cell
+	for range 3 {
+		cells = append(cells, startCell(t, "sweep", o))
+	}
+	refused := 0
+	for _, c := range cells {
+		if err := c.wait(120 * time.Second); err != nil {
+			refused++
+			if out := c.out.String(); !strings.Contains(out, dir) || !strings.Contains(out, "is still going on in another process") && !strings.Contains(out, "already holds a sweep") {
+				t.Errorf("a second sweep said:\n%s", out)
+			}
+		}
+	}
+	if refused == len(cells) {
+		t.Error("all were refused")
+	}
+	a, err := gnb.OpenStudy(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := gnb.OpenStudy(dir)
+	if err != nil || values(a) != values(b) {
+		t.Errorf("%v: alone %s\nthree at a time %s", err, values(a), values(b))
+	}
+	lines, err := os.ReadFile(filepath.Join(dir, "trials.jsonl"))
+	if err != nil || bytes.Count(lines, []byte("\n")) != len(a.Trials) {
+		t.Errorf("%d trials are written down %d times, %v", len(a.Trials), bytes.Count(lines, []byte("\n")), err)
+	}
+}
+
+// While a sweep goes on its directory is locked; those who look at it are no hindrance.
+func TestSweepHoldsItsDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sweep")
+	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5, Hold: true}
+	c := startCell(t, "sweep", o)
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		if s, err := gnb.OpenStudy(dir); err == nil && len(s.Trials) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no trial in a minute; the cell said:\n%s", c.out.String())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	second := startCell(t, "sweep", o)
+	if err := second.wait(60 * time.Second); err == nil || !strings.Contains(second.out.String(), "sweep "+dir+" is still going on in another process") {
+		t.Errorf("a second sweep: %v\n%s", err, second.out.String())
+	}
+	if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.wait(10 * time.Second)
+	c.gone(5 * time.Second)
+	stop := make(chan struct{})
+	var probes sync.WaitGroup
+	probes.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = gnb.OpenRun(filepath.Join(dir, "trial-0000"))
+			}
+		}
+	})
+	o.Hold = false
+	third := startCell(t, "sweep", o)
+	if err := third.wait(120 * time.Second); err != nil {
+		t.Errorf("going on: %v\n%s", err, third.out.String())
+	}
+	close(stop)
+	probes.Wait()
+}
+
+// A line of trials.jsonl that is damaged, or was made up, is left out, and the trial is run again:
+// the sweep ends with what it would have found anyway, and soon.
+func TestDamagedTrialsAreRunAgain(t *testing.T) {
+	dir, again := smallSweep(t)
+	whole := filepath.Join(t.TempDir(), "whole")
+	copyTree(t, dir, whole)
+	clean, err := again()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "trials.jsonl")
+	original, err := os.ReadFile(filepath.Join(whole, "trials.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(original, []byte("\n"))
+	unsummed := func(line []byte, old, new string) []byte { // as somebody edits it who leaves out the checksum
+		i := bytes.LastIndex(line, []byte(`,"sum":`))
+		return append(bytes.Replace(append(bytes.Clone(line[:i]), '}'), []byte(old), []byte(new), 1), '\n')
+	}
+	for name, b := range map[string][]byte{
+		"trial -3":            bytes.Join([][]byte{unsummed(lines[0], `"trial":0`, `"trial":-3`), lines[1]}, nil),
+		"trial of a far day":  bytes.Join([][]byte{unsummed(lines[0], `"trial":0`, `"trial":9000000000000000000`), lines[1]}, nil),
+		"trial 4294967296":    unsummed(lines[0], `"trial":0`, `"trial":4294967296`),
+		"a choice of none":    unsummed(lines[1], `"choices":["4","8"]`, `"choices":[]`),
+		"a kind of its own":   unsummed(lines[1], `"kind":"choice"`, `"kind":"chance"`),
+		"a state of its own":  unsummed(lines[1], `"state":"done"`, `"state":"dome"`),
+		"a line without end":  original[:len(original)-20],
+		"no text at all":      {0xff, 0, '\n', '{', '\n'},
+		"a very long number":  unsummed(lines[0], `"trial":0`, `"trial":1`+strings.Repeat("0", 400)),
+		"nothing":             nil,
+		"the same line twice": append(bytes.Clone(lines[0]), lines[0]...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			copyTree(t, whole, dir)
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			within(t, "the sweep", func() {
+				s, err := again()
+				if err != nil || values(s) != values(clean) {
+					t.Errorf("%v: %s\nwant %s", err, values(s), values(clean))
+				}
+			})
+		})
+	}
+	for _, bit := range flips(int64(len(original))) {
+		copyTree(t, whole, dir)
+		b := bytes.Clone(original)
+		b[bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := gnb.OpenStudy(dir)
+		if err != nil || strings.Contains(s.String(), "PANIC") {
+			t.Errorf("bit %d of byte %d: %v, %v", bit%8, bit/8, s, err)
+			continue
+		}
+		for _, tr := range s.Trials {
+			if tr.Number > 2 || fmt.Sprint(tr.Params, tr.Value) != fmt.Sprint(clean.Trials[tr.Number].Params, clean.Trials[tr.Number].Value) {
+				t.Errorf("bit %d of byte %d changes what is read of trial %d, unnoticed", bit%8, bit/8, tr.Number)
+			}
+		}
+		if bit%8 == 0 || os.Getenv("GNB_SOAK") == "" && len(s.Trials) < 3 {
+			if s, err = again(); err != nil || values(s) != values(clean) {
+				t.Errorf("going on after bit %d of byte %d: %v, %v", bit%8, bit/8, s, err)
+			}
+		}
+	}
+	path = filepath.Join(dir, "sweep.json")
+	copyTree(t, whole, dir)
+	if original, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, bit := range flips(int64(len(original))) {
+		b := bytes.Clone(original)
+		b[bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := gnb.OpenStudy(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("sweep.json, bit %d of byte %d: %v, %v", bit%8, bit/8, s, err)
+		}
+	}
+}
+
+// Whatever lies where a sweep has a file, nothing hangs.
+func TestNoFileOfASweepHangs(t *testing.T) {
+	dir, again := smallSweep(t)
+	whole := filepath.Join(t.TempDir(), "whole")
+	copyTree(t, dir, whole)
+	for i, name := range []string{"sweep.json", "trials.jsonl", filepath.Join("trial-0001", "config.json"), filepath.Join("trial-0001", "metrics.jsonl"), filepath.Join("trial-0001", "result.json")} {
+		for _, kind := range specials(i) {
+			t.Run(name+" is a "+kind, func(t *testing.T) {
+				copyTree(t, whole, dir)
+				plant(t, filepath.Join(dir, name), kind)
+				within(t, "opening the sweep", func() {
+					s, err := gnb.OpenStudy(dir)
+					if filepath.Dir(name) == "." && (err == nil || !strings.Contains(err.Error(), name)) {
+						t.Errorf("%v, %v", s, err)
+					}
+				})
+				within(t, "listing", func() {
+					if _, err := gnb.Runs(t.Context(), gnb.RunsOptions{Dir: filepath.Dir(dir), Damaged: true, Trials: true}); err != nil {
+						t.Error(err)
+					}
+				})
+				within(t, "going on", func() {
+					s, err := again()
+					if filepath.Dir(name) == "." && err == nil {
+						t.Errorf("it went on: %v", s)
+					}
+					if filepath.Dir(name) != "." && (err != nil || len(s.Trials) != 6) {
+						t.Errorf("%v, %v", s, err)
+					}
+				})
+			})
+		}
+	}
+	// Trials of which no result was written down are looked at in their directories.
+	for i, name := range []string{"config.json", "metrics.jsonl", "result.json"} {
+		kind := specials(i)[0]
+		t.Run("lost trial, "+name+" is a "+kind, func(t *testing.T) {
+			copyTree(t, whole, dir)
+			if err := os.Remove(filepath.Join(dir, "trials.jsonl")); err != nil {
+				t.Fatal(err)
+			}
+			plant(t, filepath.Join(dir, "trial-0001", name), kind)
+			within(t, "going on", func() {
+				s, err := again()
+				if err != nil || len(s.Trials) != 6 || s.Trials[1].State != gnb.StateDone {
+					t.Errorf("%v, %v", s, err)
+				}
+			})
+		})
+	}
+}
