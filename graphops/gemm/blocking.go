@@ -71,24 +71,22 @@ var cut = func() (a atomic.Pointer[blocking]) {
 // ways of a set than there are, with one for B and one for what comes next. Rows a
 // multiple of 4 KiB apart are all in one set. On Zen 4 (8 ways) products of 12 such
 // rows had 60 to 65 % of the peak in place, and have 85 % packed.
-func (c *caches) collide(rows int, stride uintptr) bool {
+func (c *caches) collide(rows, stride int) bool {
 	const others = 2
 	if rows+others <= c.ways {
 		return false
 	}
+	var sets [32]int
 	most := 0
-	for i := range rows {
-		shared := 0
-		for j := range rows {
-			if c.set(i, stride) == c.set(j, stride) {
+	for i := range min(rows, len(sets)) {
+		sets[i] = i * stride / c.line % c.sets
+		shared := 1
+		for _, before := range sets[:i] {
+			if before == sets[i] {
 				shared++
 			}
 		}
 		most = max(most, shared)
 	}
 	return most+others > c.ways
-}
-
-func (c *caches) set(row int, stride uintptr) int {
-	return row * int(stride) / c.line % c.sets
 }

@@ -34,11 +34,12 @@ type job struct {
 	o     Options
 
 	segments []segment
-	rowBlock int  // rows of a block of C
-	subBlock int  // rows of it that are computed at a time
-	resident bool // B is, in the second-level cache
-	colBlock int  // columns of one
-	blocks   int  // of columns
+	collides []bool // of each term: its A is packed
+	rowBlock int    // rows of a block of C
+	subBlock int    // rows of it that are computed at a time
+	resident bool   // B is, in the second-level cache
+	colBlock int    // columns of one
+	blocks   int    // of columns
 
 	// The columns and segments that are packed now.
 	jc, nc int
@@ -79,6 +80,7 @@ func (j *job) run() {
 		j.after()
 		return
 	}
+	j.collide()
 	if chunk := j.chunkSize(); chunk > 0 {
 		j.sumChunks(chunk)
 		return
@@ -98,6 +100,18 @@ func (j *job) run() {
 	if j.blocks > 1 {
 		j.o.After = after
 		j.after()
+	}
+}
+
+// collide finds the terms whose A is packed: it is stored by rows that collide in the
+// cache and that a kernel would read where they lie.
+func (j *job) collide() {
+	j.collides = j.collides[:0]
+	p := j.path
+	for i := range j.terms {
+		a := &j.terms[i].A
+		inPlace := !a.Trans && a.Index == nil && !j.o.BF16
+		j.collides = append(j.collides, inPlace && p.transpose8 != nil && j.cuts.l1.collide(min(j.m, p.kernels[0].rows), 4*a.Stride))
 	}
 }
 

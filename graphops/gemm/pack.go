@@ -82,10 +82,10 @@ func (j *job) view(w *worker, o *Operand, i0, rows int, s *segment) {
 	}
 	t := &w.tile
 	t.packed = false
-	switch high := min(rows, p.kernels[0].rows); {
+	switch {
 	case x.Trans:
 		t.a, t.rs, t.cs = unsafe.Pointer(&x.Data[k0*x.Stride+i0]), 4, uintptr(4*x.Stride)
-	case p.transpose8 != nil && !p.rowsOnly && j.cuts.l1.collide(high, uintptr(4*x.Stride)):
+	case j.collides[s.term]:
 		t.packed = true
 		t.a = unsafe.Pointer(&p.packGroups(&w.groups, &x, i0, rows, k0, s.depth)[0])
 	default:
