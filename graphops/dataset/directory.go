@@ -74,20 +74,16 @@ type directory struct {
 
 func (s *directory) open(name string) ([]byte, string, error) {
 	path := filepath.Join(s.dir, name)
-	// Looked at before it is opened, because opening a named pipe would wait.
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, path, fmt.Errorf("dataset: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, path, readError(path, "it is not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
+	f, err := atomicfile.Open(path)
+	switch {
+	case errors.Is(err, atomicfile.ErrNotRegular):
+		return nil, path, readError(path, "%w", errors.Unwrap(err))
+	case err != nil:
 		return nil, path, fmt.Errorf("dataset: %w", err)
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return nil, path, fmt.Errorf("dataset: %w", err)
 	}
 	m, err := mapped.FromFD(f, path)
@@ -248,7 +244,7 @@ func writeMetadata(dir string, m storedMetadata, sums map[string]string, d *Data
 func EditMetadata(dir string, edit func(m *Metadata)) error {
 	path := filepath.Join(dir, metadataFile)
 	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", path, err) }
-	text, err := os.ReadFile(path)
+	text, err := atomicfile.ReadFile(path, maxMetadata)
 	if err != nil {
 		return fmt.Errorf("dataset: %w", err)
 	}

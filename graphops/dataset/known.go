@@ -186,12 +186,8 @@ func (k *known) look() {
 	if path == "" {
 		return
 	}
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxMetadata {
-		return
-	}
 	var r recordedSums
-	text, err := os.ReadFile(path)
+	text, err := atomicfile.ReadFile(path, maxMetadata)
 	if err != nil || json.Unmarshal(text, &r) != nil || r.Algorithm != sumAlgorithm || r.Directory != k.dir || r.Files == nil {
 		return
 	}
@@ -207,6 +203,9 @@ func (k *known) writeKept() {
 	text, err := json.MarshalIndent(recordedSums{Algorithm: sumAlgorithm, Directory: k.dir, Marks: k.keptChecked, Files: k.kept}, "", "  ")
 	if err != nil || os.MkdirAll(filepath.Dir(path), 0o777) != nil {
 		return
+	}
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return // a pipe would be waited for
 	}
 	dropOldest(filepath.Dir(path), keepSumsOf)
 	_ = atomicfile.WriteFile(path, append(text, '\n'), 0o666)

@@ -2,8 +2,9 @@ package dataset
 
 import (
 	"fmt"
-	"os"
+	"io"
 
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/npy"
 )
 
@@ -11,9 +12,18 @@ import (
 // in row-major order, into memory of its own. The error names the file and what
 // it is instead.
 func ReadNPY(path string) (*Matrix, error) {
-	file, err := os.ReadFile(path)
+	in, err := atomicfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	file := make([]byte, info.Size())
+	if _, err := io.ReadFull(in, file); err != nil {
+		return nil, fmt.Errorf("dataset: reading %s: %w", path, err)
 	}
 	a, err := parseNPY(file)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/npy"
 	"github.com/graphnb/graphnb/internal/pickle"
 	"github.com/graphnb/graphnb/internal/zipfile"
@@ -47,7 +48,7 @@ func Open(path string) (*File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, file.Errorf("it is not a regular file")
 	}
-	if file.f, err = os.Open(path); err != nil {
+	if file.f, err = atomicfile.Open(path); err != nil {
 		return nil, fmt.Errorf("npz: %w", err)
 	}
 	if err := file.readHeaders(); err != nil {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // Source is what a conversion reads: a file, or a folder with the files of one
@@ -214,19 +216,15 @@ const (
 
 // openFile opens the regular file at path and looks at its first bytes.
 func openFile(path string, m *meter) (*file, error) {
-	// Looked at before it is opened, because opening a named pipe would wait.
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("convert: %w", err)
-	}
-	if !info.Mode().IsRegular() {
+	raw, err := atomicfile.Open(path)
+	switch {
+	case errors.Is(err, atomicfile.ErrNotRegular):
 		return nil, fmt.Errorf("convert: %s is not a regular file", path)
-	}
-	raw, err := os.Open(path)
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("convert: %w", err)
 	}
-	if info, err = raw.Stat(); err != nil {
+	info, err := raw.Stat()
+	if err != nil {
 		_ = raw.Close()
 		return nil, fmt.Errorf("convert: %w", err)
 	}

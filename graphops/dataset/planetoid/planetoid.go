@@ -32,6 +32,7 @@ package planetoid
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,6 +41,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/csr"
 	"github.com/graphnb/graphnb/internal/npy"
 	"github.com/graphnb/graphnb/internal/pickle"
@@ -104,6 +106,22 @@ func ReadRaw(dir, name string) (*dataset.Dataset, error) {
 	return r.read()
 }
 
+// readFile reads a regular file.
+func readFile(path string) ([]byte, error) {
+	f, err := atomicfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, info.Size())
+	_, err = io.ReadFull(f, text)
+	return text, err
+}
+
 // normalizeRows divides each value by the sum of its row; a row that adds up to 0
 // stays.
 func normalizeRows(s *dataset.Sparse) {
@@ -158,7 +176,7 @@ func (r *reader) findAll() error {
 
 // decode reads a pickle.
 func (r *reader) decode(part string) (pickle.Value, error) {
-	file, err := os.ReadFile(r.path(part))
+	file, err := readFile(r.path(part))
 	if err != nil {
 		return pickle.Value{}, fmt.Errorf("planetoid: %w", err)
 	}

@@ -4,8 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"os"
 	"strconv"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // testIndex reads the nodes of the rows of tx, distinct ones from first on and
@@ -13,7 +14,7 @@ import (
 // exists.
 func (r *reader) testIndex(first, n int) (ids []int32, err error) {
 	const part = "test.index"
-	f, err := os.Open(r.path(part))
+	f, err := atomicfile.Open(r.path(part))
 	if err != nil {
 		return nil, fmt.Errorf("planetoid: %w", err)
 	}
