@@ -73,13 +73,14 @@ func identify(ctx context.Context, ds *Dataset, digests *dataset.Digests, code C
 	return id, nil
 }
 
-// codeOf is the code of a program with its arguments, in which models are named.
+// codeOf is the code of a program with its arguments. Models are reached by variables, and
+// by their names in arguments and code.
 func codeOf(program string, args json.RawMessage) CodeIdentity {
 	roots := programs.roots(program)
 	for name := range stringsIn(args) {
 		roots = append(roots, models.roots(name)...)
 	}
-	return codeid.Of(roots, codeid.Options{Library: strings.TrimSuffix(modulePrefix, "/"), Programs: []string{"tutorials"}})
+	return codeid.Of(roots, codeid.Options{Library: strings.TrimSuffix(modulePrefix, "/"), Programs: []string{"tutorials"}, Named: models.roots})
 }
 
 // stringsIn are the texts anywhere in arguments.

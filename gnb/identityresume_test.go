@@ -187,26 +187,50 @@ func TestRunWithoutIdentity(t *testing.T) {
 	sameRun(t, whole, again)
 }
 
-// forget leaves out of a run what versions before identities did not write.
-func forget(t *testing.T, run *gnb.Run) {
+// Another version of the library is said, and no reason to begin anew.
+func TestAnotherLibraryIsSaid(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	ds := load(t, smallSet)
+	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 4000, Eval: "none", CheckpointEvery: 1}
+	run, _, _ := trainTold(t, ds, gnb.SAGE, o, 2)
+	editJSON(t, filepath.Join(run.Dir, "config.json"), func(config map[string]any) {
+		config["identity"].(map[string]any)["library"] = "0.0.7"
+	})
+	again, said, _ := trainTold(t, ds, gnb.SAGE, o, 1)
+	if again.Dir != run.Dir || !strings.Contains(said, "it was begun with GraphNB 0.0.7 and goes on with ") || len(again.Config.Changes) > 0 {
+		t.Errorf("it went on in %s, with changes %v, and said %q", again.Dir, again.Config.Changes, said)
+	}
+}
+
+// editJSON changes a file of a run by hand, which leaves it without its checksum.
+func editJSON(t *testing.T, path string, edit func(m map[string]any)) {
 	t.Helper()
-	path := filepath.Join(run.Dir, "config.json")
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var config map[string]any
-	if err := json.Unmarshal(raw, &config); err != nil {
+	var m map[string]any
+	if err := json.Unmarshal(raw, &m); err != nil {
 		t.Fatal(err)
 	}
-	delete(config, "identity")
-	delete(config, "dataset_source")
-	if raw, err = json.Marshal(config); err == nil {
+	delete(m, "gnb_sealed")
+	delete(m, "gnb_sha256")
+	edit(m)
+	if raw, err = json.Marshal(m); err == nil {
 		err = os.WriteFile(path, raw, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// forget leaves out of a run what versions before identities did not write.
+func forget(t *testing.T, run *gnb.Run) {
+	t.Helper()
+	editJSON(t, filepath.Join(run.Dir, "config.json"), func(config map[string]any) {
+		delete(config, "identity")
+		delete(config, "dataset_source")
+	})
 	dir := filepath.Join(run.Dir, "checkpoints")
 	path, step := newestCheckpoint(t, run)
 	var state map[string]any
@@ -369,19 +393,13 @@ func TestSweepIdentity(t *testing.T) {
 		readable(t, err, `is a sweep of other things: the data changed \(other features\); its trials and new ones could not be compared`)
 	}
 	// Other code: what was recorded of it is another digest.
-	path := filepath.Join(first.Dir, "sweep.json")
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	part := "function `(*identityNetwork).Layer`"
-	sum := first.Identity.Code.Parts[part]
-	if sum == "" {
+	if first.Identity.Code.Parts[part] == "" {
 		t.Fatalf("%s is not among %v", part, first.Identity.Code.Parts)
 	}
-	if err := os.WriteFile(path, bytes.ReplaceAll(raw, []byte(sum), []byte("00")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	editJSON(t, filepath.Join(first.Dir, "sweep.json"), func(study map[string]any) {
+		study["identity"].(map[string]any)["code"].(map[string]any)["parts"].(map[string]any)[part] = "00"
+	})
 	_, err = sweep(base, gnb.SweepOptions{Dir: first.Dir}, false)
 	readable(t, err, "function `\\(\\*identityNetwork\\).Layer` changed; its trials")
 	again, err := sweep(base, gnb.SweepOptions{Dir: first.Dir, ResumeChanged: true}, false)

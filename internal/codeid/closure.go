@@ -5,11 +5,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"go/ast"
+	"go/token"
 	"hash"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -146,6 +148,34 @@ func (c *closure) visit(d *decl) error {
 	}
 	if d.kind == "type" {
 		c.add(p.methods[d.name])
+	}
+	return c.registered(d)
+}
+
+// registered adds what is registered under the texts in a declaration.
+func (c *closure) registered(d *decl) error {
+	named := c.program.options.Named
+	if named == nil {
+		return nil
+	}
+	var roots []Root
+	for _, n := range d.nodes {
+		ast.Inspect(n, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil {
+					roots = append(roots, named(text)...)
+				}
+			}
+			return true
+		})
+	}
+	for _, r := range roots {
+		if c.program.ofLibrary(r.pkg, r.File) {
+			continue
+		}
+		if err := c.root(r, roots); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -10,8 +10,8 @@
 //
 // The identity is that of the sources where they can be read: of all package-level
 // declarations that the roots reach by name. A function, type, variable or constant
-// reaches what its tokens name; a type reaches its methods; a variable reaches its
-// initialiser. Names are resolved by scope, so a local variable reaches nothing.
+// reaches what its tokens name, and what is registered under the texts in it; a type
+// reaches its methods; a variable reaches its initialiser. Names are resolved by scope, so a local variable reaches nothing.
 // Comments, line breaks, the order of declarations, file names and directories do not
 // count. Function main never counts; a function init counts where it registered a root,
 // or assigns to a variable that is reached.
@@ -28,7 +28,7 @@
 // # Caveats
 //
 // Packages imported only for their effects, and what is reached through reflection
-// or a registry, do not count. Files that build constraints exclude count as if they
+// alone, do not count. Files that build constraints exclude count as if they
 // were built.
 package codeid
 
@@ -75,6 +75,9 @@ type Options struct {
 	// and the directories Programs within it, such as "tutorials".
 	Library  string
 	Programs []string
+	// Named gives the roots of what is registered under a name, where a text in the
+	// code is one.
+	Named func(text string) []Root
 }
 
 // Of identifies the code that is reached from roots. It reads sources the first time

@@ -251,6 +251,27 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// What is registered under a name is reached by the name.
+func TestReachByName(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "main.go")
+	src := "package main\n\nvar run = call(\"model\")\n\nfunc call(string) int { return 1 }\n\nvar model = build()\n\nfunc build() int { return 2 }\n"
+	if err := os.WriteFile(path, []byte(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := newProgram(&debug.BuildInfo{Path: "example.com/u", Main: debug.Module{Path: "example.com/u"}}, Options{Named: func(text string) []Root {
+		if text == "model" {
+			return []Root{root("main.init", path, 7)}
+		}
+		return nil
+	}})
+	p.notAfter = time.Now().Add(time.Hour)
+	parts, err := p.reach([]Root{root("main.init", path, 3)})
+	if want := []string{"function `build`", "function `call`", "variable `model`", "variable `run`"}; err != nil || !slices.Equal(sortedKeys(parts), want) {
+		t.Errorf("%v, %v; want %v", sortedKeys(parts), err, want)
+	}
+}
+
 // Paths of -trimpath are no files.
 func TestTrimmedPaths(t *testing.T) {
 	p := newProgram(&debug.BuildInfo{Path: "example.com/u", Main: debug.Module{Path: "example.com/u"}}, Options{})

@@ -4,7 +4,6 @@ import (
 	"go/scanner"
 	"go/token"
 	"hash"
-	"io"
 )
 
 // writeTokens writes the tokens of a piece of source, without comments, so that two
@@ -16,6 +15,8 @@ func writeTokens(h hash.Hash, src []byte) {
 	var s scanner.Scanner
 	set := token.NewFileSet()
 	s.Init(set.AddFile("", set.Base(), len(src)), src, func(token.Position, string) {}, 0)
+	out := make([]byte, 0, len(src)+len(src)/2)
+	write := func(s string) { out = append(append(out, s...), 0) }
 	var held token.Token // a semicolon or comma of which it is not known yet whether it counts
 	for {
 		_, tok, lit := s.Scan()
@@ -24,11 +25,12 @@ func writeTokens(h hash.Hash, src []byte) {
 			held = 0
 		}
 		if held != 0 {
-			_, _ = io.WriteString(h, held.String()+"\x00")
+			write(held.String())
 			held = 0
 		}
 		switch tok {
 		case token.EOF:
+			h.Write(out)
 			return
 		case token.SEMICOLON, token.COMMA:
 			held = tok
@@ -37,6 +39,6 @@ func writeTokens(h hash.Hash, src []byte) {
 		if !tok.IsLiteral() {
 			lit = tok.String()
 		}
-		_, _ = io.WriteString(h, lit+"\x00")
+		write(lit)
 	}
 }
