@@ -211,7 +211,25 @@ func eventLine(name string, fields any) ([]byte, error) {
 			b = append(append(b, ','), f[1:len(f)-1]...)
 		}
 	}
-	return append(b, '}', '\n'), nil
+	return append(asciiControls(b), '}', '\n'), nil
+}
+
+// asciiControls writes the control characters that JSON allows in a text as \u escapes: a terminal
+// may act on them.
+func asciiControls(b []byte) []byte {
+	s := string(b)
+	if live.Clean(s) == s {
+		return b
+	}
+	var out []byte
+	for _, r := range s {
+		if c := string(r); live.Clean(c) == c || r == '\t' {
+			out = append(out, c...)
+		} else {
+			out = fmt.Appendf(out, "\\u%04x", r)
+		}
+	}
+	return out
 }
 
 // usageError is a command line that makes no sense; the exit status is 2.
