@@ -248,6 +248,23 @@ func forget(t *testing.T, run *gnb.Run) {
 	}
 }
 
+// A directory that holds a run of other settings is refused, with what differs; the run in
+// it goes on where it is the same.
+func TestRunDirOfAnotherRun(t *testing.T) {
+	ds := load(t, smallSet)
+	dir := filepath.Join(t.TempDir(), "run")
+	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 4000, Eval: "none", CheckpointEvery: 1, RunDir: dir}
+	_, _, _ = trainTold(t, ds, gnb.SAGE, o, 2)
+	p := o
+	p.LR, p.Hidden = 0.5, 16
+	_, _, err := trainTold(t, ds, gnb.SAGE, p, 0)
+	readable(t, err, `already holds a run, of other things: LR was 0.01 and is 0.5; hidden was 64 and is 16; go on with it all the same`)
+	_, said, _ := trainTold(t, ds, gnb.SAGE, o, 1)
+	if !strings.HasPrefix(said, "going on with run ") {
+		t.Errorf("it said %q", said)
+	}
+}
+
 // The issue's example: random labels, learned by heart, in a directory that is written anew
 // with another split: validation would be what was trained on.
 func TestDirectoryWrittenAnew(t *testing.T) {

@@ -44,8 +44,8 @@ func (p *ProgramOf[A]) String() string { return "program " + p.name }
 //
 // Cancelling ctx, or the notebook's ■, interrupts the run: a checkpoint is
 // written, all workers end within 5 s, and the error is [ErrInterrupted]. The
-// next Launch with the same program, arguments, data and options goes on from
-// there (see [LaunchOptions.Resume]).
+// next Launch with the same program, its code, arguments, data and options goes on
+// from there, and another one says what differs (see [LaunchOptions.Resume]).
 func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*Run, error) {
 	multigpuEnter()
 	if p == nil {

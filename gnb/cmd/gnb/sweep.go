@@ -168,7 +168,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 	fs.IntVar(&o.Reduction, "reduction", 0, "asha lets one in so many go on (default 3)")
 	fs.StringVar(&o.Dir, "dir", "", "`directory` of the sweep, which goes on if there is one (default a new one in runs)")
 	fs.StringVar(&o.Resume, "resume", "", "`directory` of a sweep to go on with, or to extend by more --trials; or never (default: the last sweep, if it was interrupted and had the same options)")
-	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "go on with --dir or --resume although its data differs")
+	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "go on although the data differs, and record it")
 	rest, err := out.parse(fs, args, 1, 1)
 	if err != nil {
 		return err

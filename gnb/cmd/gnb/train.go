@@ -193,8 +193,8 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 		split = fs.Int("split", 0, "set of splits, for a dataset that has several")
 	)
 	trainFlagsOf(fs, &o)
-	fs.StringVar(&o.Resume, "resume", "", "`run` directory to go on with, or never (default: the last run, if it was interrupted and had the same options)")
-	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "go on with --resume although data or flags differ")
+	fs.StringVar(&o.Resume, "resume", "", "`run` directory to go on with, or never (default: the last run, if it was interrupted and had the same data and options)")
+	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume although data or flags differ, and record it")
 	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
 	rest, err := out.parse(fs, args, 0, 1)
 	if err != nil {
