@@ -137,7 +137,7 @@ func (w *Worker) openDevice() error {
 			err = e
 		}
 		switch {
-		case mode == "auto":
+		case mode == "auto" && !w.job.TF32:
 			w.emitFirst(event{Type: evDevice, Text: "cpu"})
 			w.Printf("on the CPU: %s", t)
 			return nil

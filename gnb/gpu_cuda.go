@@ -100,14 +100,17 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	info := g.d.Info()
 	g.note("on %s (GPU %d) with %s", info.Name, slot.Device, units.Bytes(info.Memory))
 	precision := cublas.F32
-	if w.job.BF16 {
+	switch {
+	case w.job.BF16:
 		precision = cublas.BF16
+	case w.job.TF32:
+		precision = cublas.TF32
 	}
 	g.blas, err = cublas.Open(g.d, cublas.Options{Precision: precision})
 	switch {
 	case err == nil:
 		g.note("products by cuBLAS %d.%d in %v", g.blas.Version()/10000, g.blas.Version()/100%100, precision)
-	case g.d.Err() != nil || w.job.BF16 || envknob.LibCuBLAS.Get() != "":
+	case g.d.Err() != nil || precision != cublas.F32 || envknob.LibCuBLAS.Get() != "":
 		return nil, err
 	default:
 		g.blas = nil
@@ -120,8 +123,8 @@ func openGPU(w *Worker) (_ gpu, err error) {
 		return g, nil
 	}
 	x := store.Data{Graph: w.ds.Graph, Mapped: w.ds.Mapped(), Resident: w.job.DataInMemory}
-	if w.ds.X != nil && len(w.ds.X.F32) > 0 {
-		x.Features, x.Cols = w.ds.X.F32, w.ds.X.Cols
+	if w.ds.X != nil && w.ds.X.Rows > 0 {
+		x.Features, x.Cols = tableOf(w.ds.X), w.ds.X.Cols
 	}
 	if g.data, err = store.Open(g.d, x, o); err != nil {
 		return nil, err

@@ -43,7 +43,8 @@ type LaunchOptions struct {
 	// Precision of the matrix products of training is "float32" (the default) or
 	// "bf16": factors rounded to bfloat16 and their products summed in float32,
 	// which is faster where the processor has instructions for it (the run says how
-	// it is computed). Weights, optimiser and evaluation stay float32.
+	// it is computed). Weights, optimiser and evaluation stay float32. "tf32" is a
+	// GPU's alone: factors rounded to 10 bits after the point.
 	Precision string
 	// Seed is the random seed; 0 means the seed 0.
 	Seed uint64
@@ -107,6 +108,7 @@ type job struct {
 	Virtual         int             `json:"virtual"`
 	Threads         int             `json:"threads"`
 	BF16            bool            `json:"bf16,omitempty"`
+	TF32            bool            `json:"tf32,omitempty"`
 	Device          string          `json:"device,omitempty"` // "auto" or "cuda"; "" for the CPU
 	FirstGPU        int             `json:"first_gpu,omitempty"`
 	DataDir         string          `json:"data_dir,omitempty"`
@@ -177,9 +179,9 @@ func (l *launched) options() error {
 		return noGraph(d)
 	}
 	switch o.Precision = cmp.Or(o.Precision, "float32"); o.Precision {
-	case "float32", "bf16":
+	case "float32", "bf16", "tf32":
 	default:
-		return fmt.Errorf(`gnb: Precision is %q; it is "float32" or "bf16"`, o.Precision)
+		return fmt.Errorf(`gnb: Precision is %q; it is "float32", "bf16" or, on GPUs, "tf32"`, o.Precision)
 	}
 	if o.ResumeChanged && (o.Resume == "" || o.Resume == Never) {
 		return errors.New("gnb: ResumeChanged needs Resume, the directory of the run to go on with")
@@ -194,6 +196,9 @@ func (l *launched) options() error {
 	}
 	if cores := runtime.NumCPU(); o.Workers > cores && l.device == "" {
 		l.note("%d workers share %s: more workers than cores make no step faster.", o.Workers, count(cores, "core"))
+	}
+	if o.Precision == "tf32" && l.device == "" {
+		return errors.New(`gnb: Precision "tf32" is arithmetic of GPUs, and this run is on the CPU; take "float32" or "bf16", or a machine with a GPU`)
 	}
 	if o.Precision == "bf16" && l.device == "" {
 		how := map[string]string{
@@ -288,7 +293,7 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
 	l.run = &Run{Config: c}
 	l.job = job{
-		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16", Device: l.device, FirstGPU: o.firstGPU,
+		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16", TF32: o.Precision == "tf32", Device: l.device, FirstGPU: o.firstGPU,
 		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 	}
 	return nil

@@ -138,8 +138,11 @@ func (b *Backend) Wrap(host []float32) tensor.Buffer {
 	return x
 }
 
-// WrapHalf implements [tensor.Backend]: a new copy.
+// WrapHalf implements [tensor.Backend]: what was shared, else a new copy.
 func (b *Backend) WrapHalf(host []uint16) tensor.Buffer {
+	if x, ok := b.KeptHalf(host); ok {
+		return x
+	}
 	own := b.alloc(cuda.Activations, 2*len(host))
 	fail(cuda.CopyIn(b.s, own.Ptr, host))
 	return tensor.Buffer{Dev: &Memory{Ptr: own.Ptr, Half: true, own: own}, N: len(host)}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
 )
 
@@ -49,7 +50,8 @@ func (s *sharedGraph) slice(m *graphops.Block) *devblock.Arrays {
 		return nil
 	}
 	lo := m.DstStart
-	return &devblock.Arrays{First: m.Indptr()[0], Indptr: s.indptr + cuda.Ptr(8*lo), Indices: s.indices}
+	indptr := m.Indptr()
+	return &devblock.Arrays{First: indptr[0], Indptr: s.indptr + cuda.Ptr(8*lo), Indices: s.indices, NoLong: noLong(indptr[:m.NumDst+1])}
 }
 
 // arrays are a block's arrays on the device, copied there at its first use. A block
@@ -69,12 +71,23 @@ func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
 	a := &devblock.Arrays{Release: func(*devblock.Arrays) { c.free() }}
 	// Blocks are let go of without a Reset too, such as slices of a graph.
 	runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
-	first, last := m.Indptr()[0], m.Indptr()[m.NumDst]
-	a.First = first
-	a.Indptr = put(b, c, m.Indptr()[:m.NumDst+1])
+	indptr := m.Indptr()[:m.NumDst+1]
+	first, last := indptr[0], indptr[m.NumDst]
+	a.First, a.NoLong = first, noLong(indptr)
+	a.Indptr = put(b, c, indptr)
 	a.Indices = put(b, c, m.Indices()[first:last]) - cuda.Ptr(4*first)
 	m.Dev = a
 	return a
+}
+
+// noLong says that no row has more edges than a group of lanes sums.
+func noLong(indptr []int64) bool {
+	for d := range len(indptr) - 1 {
+		if indptr[d+1]-indptr[d] > kernels.LongRow {
+			return false
+		}
+	}
+	return true
 }
 
 // ready makes the compute stream wait for arrays that another stream writes.
@@ -92,6 +105,7 @@ func (b *Backend) transposed(m *graphops.Block) *devblock.Arrays {
 	if !a.HasTransposed() {
 		t, c := m.Transposed(), b.more(a)
 		a.TIndptr, a.TDst, a.TEdge = put(b, c, t.Indptr[:m.NumSrc+1]), put(b, c, t.Dst), put(b, c, t.Edge)
+		a.TNoLong = noLong(t.Indptr[:m.NumSrc+1])
 	}
 	return a
 }

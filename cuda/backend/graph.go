@@ -19,7 +19,7 @@ type sum struct {
 	w, at                cuda.Ptr
 	first                int64
 	rows, cols, heads    int
-	edges                int
+	short                bool // no row is longer than kernels.LongRow
 	mean, acc            bool
 }
 
@@ -32,8 +32,8 @@ func (b *Backend) aggregate(s sum) {
 		s.rows, s.cols, heads, asFlag(s.mean), asFlag(s.acc),
 	}
 	b.run(kernel, kernels.Tiled(s.rows, s.cols, vector), args...)
-	if s.edges <= kernels.LongRow {
-		return // no row has more
+	if s.short {
+		return
 	}
 	hub := "hub_f32"
 	if s.table.Half {
@@ -42,10 +42,10 @@ func (b *Backend) aggregate(s sum) {
 	b.run(hub, kernels.Hubs(s.rows, s.cols), args...)
 }
 
-// greatest launches max_f32 or max_grad_f32, and that of the long rows beside it.
-func (b *Backend) greatest(kernel string, edges, rows, cols int, args ...any) {
+// greatest launches max_f32 or max_grad_f32, and that of the long rows beside it, unless all are short.
+func (b *Backend) greatest(kernel string, short bool, rows, cols int, args ...any) {
 	b.run(kernel, kernels.Tiled(rows, cols, 1), args...)
-	if edges > kernels.LongRow {
+	if !short {
 		b.run("hub_"+kernel, kernels.Hubs(rows, cols), args...)
 	}
 }
@@ -82,14 +82,25 @@ func tableOf(x tensor.Buffer) Memory {
 	return Memory{}
 }
 
+// short says that no destination of a block has more in-edges than a group of lanes sums, as far as the host
+// knows, and shortBack so of its sources' out-edges: the kernels of long rows have nothing to do then, but would look
+// at every row.
+func short(a *devblock.Arrays, m *graphops.Block) bool {
+	return a.NoLong || m.NumEdges() <= kernels.LongRow
+}
+
+func shortBack(a *devblock.Arrays, m *graphops.Block) bool {
+	return a.TNoLong || m.NumEdges() <= kernels.LongRow
+}
+
 // over is a sum over the in-edges of a block's destinations, back over the out-edges
 // of its sources.
 func over(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
-	return sum{out: addr(out), indptr: a.Indptr, indices: a.Indices, first: a.First, rows: m.NumDst, cols: cols, edges: m.NumEdges()}
+	return sum{out: addr(out), indptr: a.Indptr, indices: a.Indices, first: a.First, rows: m.NumDst, cols: cols, short: short(a, m)}
 }
 
 func back(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
-	return sum{out: addr(out), indptr: a.TIndptr, indices: a.TDst, rows: m.NumSrc, cols: cols, edges: m.NumEdges()}
+	return sum{out: addr(out), indptr: a.TIndptr, indices: a.TDst, rows: m.NumSrc, cols: cols, short: shortBack(a, m)}
 }
 
 // SpMM implements [tensor.Backend].
@@ -101,7 +112,7 @@ func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, 
 		x, indices = addr(h), a.Indices
 	}
 	if op == tensor.Max {
-		b.greatest("max_f32", m.NumEdges(), m.NumDst, cols, addr(out), optional(arg), a.Indptr, indices, x, a.First, m.NumDst, cols, 0)
+		b.greatest("max_f32", short(a, m), m.NumDst, cols, addr(out), optional(arg), a.Indptr, indices, x, a.First, m.NumDst, cols, 0)
 		return
 	}
 	s := over(a, m, out, cols)
@@ -190,7 +201,7 @@ func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, m *graphop
 	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	if op == tensor.Max {
-		b.greatest("max_grad_f32", m.NumEdges(), m.NumSrc, cols, addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge, m.NumSrc, cols, asFlag(acc))
+		b.greatest("max_grad_f32", shortBack(a, m), m.NumSrc, cols, addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge, m.NumSrc, cols, asFlag(acc))
 		return
 	}
 	s := back(a, m, dh, cols)
@@ -223,7 +234,7 @@ func (b *Backend) Segment(op tensor.Op, out, arg tensor.Buffer, m *graphops.Bloc
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	if op == tensor.Max {
-		b.greatest("max_f32", m.NumEdges(), m.NumDst, cols, addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First, m.NumDst, cols, asFlag(acc))
+		b.greatest("max_f32", short(a, m), m.NumDst, cols, addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First, m.NumDst, cols, asFlag(acc))
 		return
 	}
 	s := over(a, m, out, cols)
@@ -269,7 +280,7 @@ func (b *Backend) EdgeDot(dw tensor.Buffer, m *graphops.Block, dOut, h tensor.Bu
 	a := b.arrays(m)
 	args := []any{addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First, m.NumDst, cols, heads, asFlag(acc)}
 	b.run("edge_dot_f32", kernels.Rows(m.NumDst*heads, cols/heads), args...)
-	if m.NumEdges() > kernels.LongRow {
+	if !short(a, m) {
 		b.run("hub_edge_dot_f32", kernels.HubHeads(m.NumDst, heads, cols/heads), args...)
 	}
 }
@@ -279,7 +290,7 @@ func (b *Backend) EdgeSoftmax(y tensor.Buffer, m *graphops.Block, x tensor.Buffe
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_f32", kernels.Warps(m.NumDst), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols, kernels.Width(cols))
-	if m.NumEdges() > kernels.LongRow {
+	if !short(a, m) {
 		b.run("hub_edge_softmax_f32", kernels.Hubs(m.NumDst, cols), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols)
 	}
 }
@@ -289,7 +300,7 @@ func (b *Backend) EdgeSoftmaxGrad(dx, dy, y tensor.Buffer, m *graphops.Block, co
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_grad_f32", kernels.Warps(m.NumDst), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, kernels.Width(cols), asFlag(acc))
-	if m.NumEdges() > kernels.LongRow {
+	if !short(a, m) {
 		b.run("hub_edge_softmax_grad_f32", kernels.Hubs(m.NumDst, cols), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, asFlag(acc))
 	}
 }

@@ -110,11 +110,16 @@ func (m Memory) size() int {
 type kept []keptRange
 
 type keptRange struct {
-	host []float32 // keeps the address its own
+	host []byte // keeps the address its own
 	mem  *Memory
 }
 
-func start(host []float32) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(host))) }
+func start(host []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(host))) }
+
+// bytesOf is host memory by its bytes.
+func bytesOf[T float32 | uint16](host []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(host))), len(host)*int(unsafe.Sizeof(*new(T))))
+}
 
 // find is the index of the range that holds the address, or of the one before which
 // it would lie.
@@ -123,7 +128,7 @@ func (k kept) find(at uintptr) (int, bool) {
 		switch lo := start(r.host); {
 		case at < lo:
 			return 1
-		case at >= lo+uintptr(4*len(r.host)):
+		case at >= lo+uintptr(len(r.host)):
 			return -1
 		}
 		return 0
@@ -173,7 +178,12 @@ func (b *Backend) Hold(host []float32) (release func(), err error) {
 // what passes are given as host is read there. The host's memory itself may then
 // hold anything: it is a name. Sharing the same memory again moves it, for passes that
 // begin later. It panics where a part of it is kept already.
-func (b *Backend) Share(host []float32, mem *Memory) {
+func (b *Backend) Share(host []float32, mem *Memory) { b.share(bytesOf(host), mem) }
+
+// ShareHalf is Share of a table of float16, which lies at mem in float16 too.
+func (b *Backend) ShareHalf(host []uint16, mem *Memory) { b.share(bytesOf(host), mem) }
+
+func (b *Backend) share(host []byte, mem *Memory) {
 	if len(host) == 0 {
 		return
 	}
@@ -189,7 +199,12 @@ func (b *Backend) Share(host []float32, mem *Memory) {
 }
 
 // Drop ends what Keep or Share began. Memory of Keep is freed.
-func (b *Backend) Drop(host []float32) {
+func (b *Backend) Drop(host []float32) { b.drop(bytesOf(host)) }
+
+// DropHalf ends what ShareHalf began.
+func (b *Backend) DropHalf(host []uint16) { b.drop(bytesOf(host)) }
+
+func (b *Backend) drop(host []byte) {
 	if len(host) == 0 {
 		return
 	}
@@ -200,7 +215,13 @@ func (b *Backend) Drop(host []float32) {
 }
 
 // Kept implements [tensor.Keeper].
-func (b *Backend) Kept(host []float32) (tensor.Buffer, bool) {
+func (b *Backend) Kept(host []float32) (tensor.Buffer, bool) { return b.find(bytesOf(host), 4) }
+
+// KeptHalf is Kept of a table of float16.
+func (b *Backend) KeptHalf(host []uint16) (tensor.Buffer, bool) { return b.find(bytesOf(host), 2) }
+
+// find is kept memory of elements of so many bytes.
+func (b *Backend) find(host []byte, size int) (tensor.Buffer, bool) {
 	if len(host) == 0 {
 		return tensor.Buffer{Dev: b.empty}, true
 	}
@@ -209,11 +230,11 @@ func (b *Backend) Kept(host []float32) (tensor.Buffer, bool) {
 		return tensor.Buffer{}, false
 	}
 	r := b.kept[i]
-	off := int(start(host)-start(r.host)) / 4
+	off := int(start(host) - start(r.host))
 	if off+len(host) > len(r.host) {
 		return tensor.Buffer{}, false
 	}
-	return tensor.Buffer{Dev: r.mem, Off: off, N: len(host)}, true
+	return tensor.Buffer{Dev: r.mem, Off: off / size, N: len(host) / size}, true
 }
 
 // Push copies kept host memory to the device again, Pull back from it. Both do

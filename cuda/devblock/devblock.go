@@ -26,6 +26,10 @@ type Arrays struct {
 	TDst    cuda.Ptr // i32 [edges]
 	TEdge   cuda.Ptr // i32 [edges]
 
+	// NoLong says that no destination has more than kernels.LongRow in-edges, TNoLong
+	// that no source has more out-edges: the kernels of long rows are not started then.
+	NoLong, TNoLong bool
+
 	// Rows are the rows of RowsOf, a table, of the block's sources, where they were
 	// gathered: f32 [NumSrc, columns of the table].
 	Rows   cuda.Ptr

@@ -35,6 +35,7 @@ import (
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/cuda/store"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -296,6 +297,7 @@ func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32
 		m.edges[hop] = int(state[2+2*hop])
 		k.SetRemote(&m.far[hop], int(state[1+2*hop]), int(state[3+2*hop]), hop, s.g.Host)
 		m.dev[hop] = devblock.Arrays{Indptr: a.indptr, Indices: a.indices, EdgePos: a.edgePos, SrcIDs: m.ids.Ptr, Weights: a.weights}
+		m.dev[hop].NoLong = s.fan[hop] >= 0 && s.fan[hop] <= kernels.LongRow
 		if s.c.Transpose && hop < hops-1 || s.c.TransposeInput && hop == hops-1 {
 			m.dev[hop].TIndptr, m.dev[hop].TDst, m.dev[hop].TEdge = a.tIndptr, a.tDst, a.tEdge
 		}

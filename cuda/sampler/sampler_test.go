@@ -155,6 +155,9 @@ func TestArraysOnTheDevice(t *testing.T) {
 			if a == nil || k.Remote() == nil || k.Level != ref.Level || k.NumEdges() != ref.NumEdges() || k.Graph != g {
 				t.Fatalf("block %d: %+v", i, a)
 			}
+			if short := c.Picker.(sample.Fanouts)[ref.Level] >= 0; a.NoLong != short { // all in-edges may be many
+				t.Errorf("block %d says that its rows are short: %v", i, a.NoLong)
+			}
 			n := ref.NumEdges()
 			tr := &graphops.Transposed{Indptr: out[int64](t, d, a.TIndptr, ref.NumSrc+1), Dst: out[int32](t, d, a.TDst, n), Edge: out[int32](t, d, a.TEdge, n)}
 			there := graphops.HostBlock{

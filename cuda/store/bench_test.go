@@ -53,20 +53,25 @@ func BenchmarkGather(b *testing.B) {
 	out := be.Alloc(len(ids) * cols)
 	defer be.Free(out)
 	for _, half := range []bool{false, true} {
+		in, _ := stored(x, half)
 		for _, place := range []Place{Device, Cached, Pinned, Staged} {
 			b.Run(fmt.Sprint(place, "/f16 ", half), func(b *testing.B) {
-				f, err := PutFeatures(d, x, nodes, cols, FeatureOptions{Place: place, Half: half, Graph: g, CacheBytes: 4*int64(nodes) + 2*int64(nodes)*cols})
+				f, err := PutFeatures(d, in, nodes, cols, FeatureOptions{Place: place, Graph: g, CacheBytes: 4*int64(nodes) + 2*int64(nodes)*cols})
 				ok(b, err)
 				defer func() { ok(b, f.Close()) }()
 				st, err := f.Stager()
 				ok(b, err)
 				f.Share(be)
-				defer be.Drop(x)
+				defer be.Drop(in.F32)
+				defer be.DropHalf(in.F16)
 				one := func() {
 					staged, err := st.Prepare(nil, ids)
 					ok(b, err)
 					staged.Use(be)
-					table, _ := be.Kept(x)
+					table, _ := be.Kept(in.F32)
+					if half {
+						table, _ = be.KeptHalf(in.F16)
+					}
 					be.GatherRows(out, table, rows, cols)
 					staged.Done()
 					ok(b, d.Compute.Sync())

@@ -2,13 +2,13 @@
 // device's memory, in pinned memory of the host, or some of it here and the rest
 // there.
 //
-//	s, err := store.Open(d, store.Data{Graph: g, Features: x.F32, Cols: x.Cols, Labels: y}, store.Options{})
+//	s, err := store.Open(d, store.Data{Graph: g, Features: tensor.Table{F32: x.F32, F16: x.F16}, Cols: x.Cols}, store.Options{})
 //	fmt.Println(s) // the graph (1.0 GiB) on the device; features of 2400000 nodes (935 MiB) on the device; …
 //
 // # Places
 //
 // What is put where is decided by the memory that is free ([Auto]) or by the
-// caller. Labels and the graph come first, then features: all of them on the
+// caller. The graph comes first, then features: all of them on the
 // device where they fit ([Device]); else the rows used most, those of the nodes
 // with the most out-edges, with the others in pinned memory, which kernels read
 // over the bus ([Cached]); else all of them there ([Pinned]); and where the host has

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/backend"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -17,9 +18,6 @@ import (
 // where there is room, as they are.
 type FeatureOptions struct {
 	Place Place
-	// Half stores f16: half the memory, 11 bits of each number, the largest 65504.
-	// What kernels read does not depend on the place.
-	Half bool
 	// Graph tells which rows are used most, those of the nodes with the most
 	// out-edges. Cached needs it.
 	Graph *graphops.Graph
@@ -36,15 +34,16 @@ type FeatureOptions struct {
 	Host *Host
 }
 
-// Features are a matrix [Rows, Cols] whose rows a device's kernels read.
+// Features are a matrix [Rows, Cols] whose rows a device's kernels read, as float32
+// whatever it is stored in.
 type Features struct {
 	Rows, Cols int
-	Half       bool
+	Half       bool // stored in float16, as it is on the host
 	Place      Place
 	CachedRows int
 
 	d     *cuda.Device
-	host  []float32
+	host  tensor.Table
 	mem   backend.Memory
 	parts []*array
 	why   error // it is Staged, where nobody asked for that
@@ -54,11 +53,12 @@ type Features struct {
 	idle    []*Stager // those of them that are closed
 }
 
-// PutFeatures puts x [rows, cols] where a device's kernels read it. x has to stay as
-// it is until Close. The cost is a copy of what is put elsewhere.
-func PutFeatures(d *cuda.Device, x []float32, rows, cols int, o FeatureOptions) (*Features, error) {
-	if rows < 0 || cols < 0 || len(x) != rows*cols {
-		return nil, fmt.Errorf("store: %d numbers are no matrix of %d rows of %d columns", len(x), rows, cols)
+// PutFeatures puts x [rows, cols] where a device's kernels read it, in float16 where x
+// is: half the memory and half the traffic. x has to stay as it is until Close. The cost
+// is a copy of what is put elsewhere.
+func PutFeatures(d *cuda.Device, x tensor.Table, rows, cols int, o FeatureOptions) (*Features, error) {
+	if n := max(len(x.F32), len(x.F16)); rows < 0 || cols < 0 || n != rows*cols {
+		return nil, fmt.Errorf("store: %d numbers are no matrix of %d rows of %d columns", n, rows, cols)
 	}
 	if o.Graph != nil && o.Graph.NumNodes() != rows {
 		return nil, fmt.Errorf("store: there are features of %d nodes, but the graph has %d", rows, o.Graph.NumNodes())
@@ -66,14 +66,14 @@ func PutFeatures(d *cuda.Device, x []float32, rows, cols int, o FeatureOptions) 
 	if o.Place == Cached && o.Graph == nil {
 		return nil, errors.New("store: a cache of features needs the graph, which tells what rows are used most; set FeatureOptions.Graph")
 	}
-	f := &Features{Rows: rows, Cols: cols, Half: o.Half, d: d, host: x}
+	f := &Features{Rows: rows, Cols: cols, Half: x.F16 != nil, d: d, host: x}
 	places := []Place{o.Place}
 	if o.Place == Auto {
 		places = f.choose(&o)
 	}
 	var err error
 	for i, p := range places {
-		f.Place, f.mem, f.CachedRows = p, backend.Memory{Half: o.Half}, 0
+		f.Place, f.mem, f.CachedRows = p, backend.Memory{Half: f.Half}, 0
 		before := err
 		if err = f.put(o); err == nil {
 			if p == Staged {
@@ -143,7 +143,7 @@ func (f *Features) put(o FeatureOptions) error {
 	if place == Cached {
 		place = Pinned
 	}
-	a, err := f.table(place, mapping{o.Mapped, o.Resident, o.Host})
+	a, err := put(f.d, cuda.Features, f.bytes(), place, mapping{o.Mapped, o.Resident, o.Host})
 	if err != nil {
 		return err
 	}
@@ -151,38 +151,6 @@ func (f *Features) put(o FeatureOptions) error {
 	f.mem.Ptr, f.mem.Host = a.ptr, place == Pinned
 	return nil
 }
-
-// table puts all rows.
-func (f *Features) table(place Place, m mapping) (*array, error) {
-	if !f.Half {
-		return put(f.d, cuda.Features, bytesOf(f.host), place, m)
-	}
-	if place == Pinned {
-		a, err := pinCopy(f.d, f.Bytes(), m.host)
-		if err != nil {
-			return nil, err
-		}
-		parallel.For(0, len(f.host), chunk, func(lo, hi int) { halve(a.pin.Bytes[2*lo:2*hi], f.host[lo:hi]) })
-		return a, nil
-	}
-	buf, err := f.d.Compute.Alloc(cuda.Features, f.Bytes())
-	if err != nil {
-		return nil, err
-	}
-	a := &array{ptr: buf.Ptr, buf: buf}
-	part := make([]byte, 2*chunk)
-	for lo := 0; lo < len(f.host); lo += chunk {
-		hi := min(lo+chunk, len(f.host))
-		halve(part, f.host[lo:hi])
-		if err := cuda.CopyIn(f.d.Compute, buf.Ptr+cuda.Ptr(2*lo), part[:2*(hi-lo)]); err != nil {
-			return nil, errors.Join(err, a.close())
-		}
-	}
-	return a, f.d.Compute.Sync()
-}
-
-// chunk is how many numbers are converted at a time.
-const chunk = 1 << 20
 
 // cache puts the rows used most on the device, and where each is.
 func (f *Features) cache(o FeatureOptions) error {
@@ -217,15 +185,10 @@ func (f *Features) cache(o FeatureOptions) error {
 
 // gather writes the rows ids into dst, as they are stored.
 func (f *Features) gather(dst []byte, ids []int32) {
-	w := int(f.width())
+	w, all := int(f.width()), f.bytes()
 	parallel.For(0, len(ids), max(1, (1<<16)/max(f.Cols, 1)), func(lo, hi int) {
 		for i, v := range ids[lo:hi] {
-			row, out := f.host[int(v)*f.Cols:][:f.Cols], dst[(lo+i)*w:][:w]
-			if f.Half {
-				halve(out, row)
-			} else {
-				copy(out, bytesOf(row))
-			}
+			copy(dst[(lo+i)*w:][:w], all[int(v)*w:][:w])
 		}
 	})
 }
@@ -263,12 +226,32 @@ func hottest(g *graphops.Graph, n int) []int32 {
 // Staged; there [Rows.Use] does it, batch by batch.
 func (f *Features) Share(be *backend.Backend) {
 	if f.Place != Staged {
-		be.Share(f.host, &f.mem)
+		f.share(be, &f.mem)
 	}
 }
 
+func (f *Features) share(be *backend.Backend, mem *backend.Memory) {
+	if f.Half {
+		be.ShareHalf(f.host.F16, mem)
+		return
+	}
+	be.Share(f.host.F32, mem)
+}
+
+// bytes are all rows on the host.
+func (f *Features) bytes() []byte {
+	if f.Half {
+		return bytesOf(f.host.F16)
+	}
+	return bytesOf(f.host.F32)
+}
+
 func (f *Features) String() string {
-	all := fmt.Sprintf("features of %d nodes (%s)", f.Rows, units.Bytes(f.Bytes()))
+	kind := ""
+	if f.Half {
+		kind = " in float16"
+	}
+	all := fmt.Sprintf("features of %d nodes%s (%s)", f.Rows, kind, units.Bytes(f.Bytes()))
 	switch f.Place {
 	case Cached:
 		return fmt.Sprintf("%s: the %d rows used most (%s) on the device, the others in pinned host memory", all, f.CachedRows, units.Bytes(int64(f.CachedRows)*f.width()))

@@ -141,13 +141,16 @@ func (r *Rows) Use(be *backend.Backend) {
 	r.s.f.d.Compute.Wait(r.ready)
 	if now := r.s.f.shared(be); now != r.mem {
 		r.be, r.before = be, now
-		be.Share(r.s.f.host, r.mem)
+		r.s.f.share(be, r.mem)
 	}
 }
 
 // shared is what the backend reads the features from; nil where it knows none.
 func (f *Features) shared(be *backend.Backend) *backend.Memory {
-	x, _ := be.Kept(f.host)
+	x, _ := be.Kept(f.host.F32)
+	if f.Half {
+		x, _ = be.KeptHalf(f.host.F16)
+	}
 	m, _ := x.Dev.(*backend.Memory)
 	return m
 }
@@ -162,7 +165,7 @@ func (r *Rows) Done() {
 	r.s.f.d.Compute.Record(r.end)
 	r.mem.Some.End()
 	if r.be != nil && r.before != nil && r.s.f.shared(r.be) == r.mem {
-		r.be.Share(r.s.f.host, r.before)
+		r.s.f.share(r.be, r.before)
 	}
 	r.be, r.before = nil, nil
 	r.s.free <- r

@@ -1,13 +1,12 @@
 package sample_test
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// Mini-batches of an epoch, sampled two ahead of the loop that uses them.
+// Mini-batches of an epoch.
 func Example() {
 	// A path 0 → 1 → 2 → 3 → 4, and 0 → 4.
 	g := build(5, edge{0, 1}, edge{1, 2}, edge{2, 3}, edge{3, 4}, edge{0, 4})
@@ -17,16 +16,9 @@ func Example() {
 		return
 	}
 	order := sample.EpochOrder(1, 0, []int32{2, 3, 4})
-	batches := func(yield func(*sample.Batch, error) bool) {
-		for step := range (len(order) + 1) / 2 {
-			seeds := order[2*step : min(2*step+2, len(order))]
-			if !yield(s.Sample(0, step, seeds)) {
-				return
-			}
-		}
-	}
 	nodes := map[int32]bool{}
-	for b, err := range sample.Ahead(context.Background(), 2, batches) {
+	for step := range (len(order) + 1) / 2 {
+		b, err := s.Sample(0, step, order[2*step:min(2*step+2, len(order))])
 		if err != nil {
 			fmt.Println(err)
 			return

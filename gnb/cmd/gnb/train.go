@@ -144,7 +144,7 @@ func trainFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) {
 }
 
 func precisionFlag(fs *flag.FlagSet, p *string) {
-	fs.StringVar(p, "precision", "float32", "of training's matrix products: float32, or bf16 (factors rounded to bfloat16)")
+	fs.StringVar(p, "precision", "float32", "of training's matrix products: float32, bf16, or tf32 (GPUs)")
 }
 
 // finish sets what the flags only say together, once they are parsed, and finds the model. A

@@ -1,0 +1,114 @@
+//go:build cuda && linux && cgo
+
+package e2e
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// Features in float16 lie on the device as they are, half as large, wherever they are put: losses and metrics have
+// the bits of the same numbers in float32 there, and are the CPU's, in sampled training and evaluation of whole
+// neighbourhoods, for models that gather rows and that transform them.
+func TestFloat16Features(t *testing.T) {
+	made := load(t, "planted?nodes=300&classes=4&features=36&degree=5")
+	half, err := made.X.Float16()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs := map[string]*gnb.Dataset{}
+	for name, x := range map[string]*dataset.Matrix{"f16": half, "f32": half.Float32()} {
+		d := *made
+		d.X = x
+		dir := filepath.Join(t.TempDir(), name)
+		if err := dataset.Write(dir, &d); err != nil {
+			t.Fatal(err)
+		}
+		dirs[name] = load(t, dir)
+	}
+	if !dirs["f16"].X.Half() || dirs["f32"].X.Half() {
+		t.Fatal("the features are not stored as they were to be")
+	}
+	type result struct {
+		losses []float64
+		val    float64
+	}
+	run := func(t *testing.T, model gnb.AnyModel, data, device string, env map[string]string) (r result, text string) {
+		t.Helper()
+		cluster(t, 1, machine{})
+		for k, v := range env {
+			t.Setenv(k, v)
+		}
+		o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 60, Epochs: 2, Workers: 1, Quiet: true, Device: device, Resume: gnb.Never, CheckpointEvery: -1, Events: func(e gnb.Event) {
+			if e.Kind == "epoch" {
+				r.losses = append(r.losses, e.Loss)
+			}
+			text += e.Text + "\n"
+		}}
+		got, err := gnb.Train(t.Context(), dirs[data], model, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.val = got.Value("val_accuracy")
+		return r, text
+	}
+	for name, model := range map[string]gnb.AnyModel{"sage": gnb.SAGE, "gcn": gnb.GCN, "mlp": gnb.MLP} {
+		cpu, _ := run(t, model, "f16", "cpu", nil)
+		wide, _ := run(t, model, "f32", "cuda", nil)
+		same(t, wide.losses, cpu.losses)
+		for _, place := range []string{"device", "cached", "pinned", "staged"} {
+			if name != "sage" && place != "device" {
+				continue
+			}
+			t.Run(name+", "+place, func(t *testing.T) {
+				env := map[string]string{"GNB_CUDA_FEATURES": place}
+				if place == "cached" {
+					env["GNB_CUDA_MEMORY"] = "400KB"
+				}
+				got, text := run(t, model, "f16", "cuda", env)
+				if !slices.Equal(got.losses, wide.losses) || got.val != wide.val {
+					t.Errorf("%v, of the same numbers in float32 %v", got, wide)
+				}
+				if !strings.Contains(text, "features of 300 nodes in float16 (21.1 KiB)") {
+					t.Errorf("the run does not say where they lie: %s", text)
+				}
+			})
+		}
+	}
+}
+
+// TF32 is the device's library's, on request; the CPU has none, and says so before anything starts.
+func TestTF32(t *testing.T) {
+	ds := load(t, "karate")
+	cluster(t, 1, machine{})
+	o := small
+	o.Precision, o.Device, o.Workers = "tf32", "cuda", 1
+	losses, text, err := train(t, ds, o)
+	if err != nil || !strings.Contains(text, "in tf32") {
+		t.Fatalf("%v: %s", err, text)
+	}
+	o.Precision = "float32"
+	exact, _, err := train(t, ds, o)
+	if err != nil || slices.Equal(losses, exact) {
+		t.Errorf("%v: the losses are those of float32: %v", err, losses)
+	}
+	for i := range exact { // factors are rounded by 2^-11 at most
+		if d := losses[i] - exact[i]; !(d < 5e-3 && d > -5e-3) {
+			t.Errorf("epoch %d has loss %v, in float32 %v", i, losses[i], exact[i])
+		}
+	}
+	o.Precision, o.Device = "tf32", "cpu"
+	if _, _, err := train(t, ds, o); err == nil || !strings.Contains(err.Error(), `"tf32" is arithmetic of GPUs`) {
+		t.Errorf("on the CPU: %v", err)
+	}
+	t.Setenv("GNB_LIBCUBLAS", "/nowhere/libcublas.so")
+	o.Device = "cuda"
+	if _, _, err := train(t, ds, o); err == nil || !strings.Contains(err.Error(), "cublas") {
+		t.Errorf("without cuBLAS: %v", err)
+	}
+}
