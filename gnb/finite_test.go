@@ -385,3 +385,35 @@ func TestNoLabels(t *testing.T) {
 		readable(t, err, `no node in the 1 step of epoch 0 had a label, so nothing was trained`)
 	}
 }
+
+// steep trains with a loss so large that its gradient is finite and the gradient's square is not.
+var steep = gnb.Program("test.steep", func(w *gnb.Worker, factor float64) error {
+	ds := w.Dataset()
+	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	opt := w.Adam(net, 1e-3)
+	for range w.Epochs(2) {
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 4}, Batch: 64}) {
+			l := b.Loss(net.Forward(b))
+			l.Sum = l.Sum.Fwd().Scale(l.Sum, factor)
+			w.Step(l, opt)
+		}
+	}
+	return nil
+})
+
+// Weights that could never move again, since the optimiser's state is infinite, end the run at
+// the end of the loop, whether it writes checkpoints or not.
+func TestInfiniteOptimizerEndsTheRun(t *testing.T) {
+	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
+	for _, every := range []int{0, gnb.None} {
+		for _, workers := range []int{1, 2} {
+			o := gnb.LaunchOptions{Data: ds, Workers: workers, Threads: 1, Quiet: true, RunDir: t.TempDir(), CheckpointEvery: every}
+			run, err := gnb.Launch(t.Context(), steep, 1e24, o)
+			diverged(t, run, err, `stopped being finite at epoch 0, on rank 0: .*exp_avg_sq.*has \+Inf.*; `+waysOut)
+		}
+	}
+	run, err := gnb.Launch(t.Context(), steep, 1e10, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
+	if err != nil || run.Result.State != gnb.StateDone {
+		t.Errorf("large and finite: %v", err)
+	}
+}

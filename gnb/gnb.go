@@ -23,8 +23,11 @@
 //
 // A worker sees declarations, not what main changed: a package variable set in
 // main keeps its declared value in a worker. What a run needs travels as the
-// program's argument, which must be JSON-able; it is kept in the run's
+// program's argument, which must survive a trip through JSON; it is kept in the run's
 // config.json.
+//
+// A zero in options means the default, as each field's comment says; [None] says zero where
+// that makes sense.
 //
 // Workers need Linux. Elsewhere a run has one worker, inside this process.
 package gnb
