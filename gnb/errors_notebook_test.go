@@ -142,3 +142,16 @@ gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Device: "gpu"}))`, `gnb: 
 		})
 	}
 }
+
+// A cell whose line with %% is missing says so, and a failed cell gives its status once.
+func TestForgottenPercentInNotebook(t *testing.T) {
+	env := nbtest.Setup(t)
+	r := env.Run(t, notebookOf(t, "import \"github.com/graphnb/graphnb/gnb\"\n\nctx := context.Background()\nds := gnb.Must(gnb.Load(ctx, \"karate\"))\n"), nbtest.Options{})
+	if want := "expected declaration, found ctx; statements stand below a line with %% in a cell, and only declarations above it: is the line with %% missing?"; r.Err() == nil || !strings.Contains(r.Failure, want) {
+		t.Errorf("the failure does not say %q:\n%s", want, r.Failure)
+	}
+	r = env.Run(t, notebookOf(t, "%%\nos.Exit(3)\n"), nbtest.Options{})
+	if r.Err() == nil || len(r.Cells) != 1 || strings.Contains(r.Cells[0].Stderr, "exit status") || !strings.Contains(r.Cells[0].Error, "exit status 3") {
+		t.Errorf("the status of a cell: %+v\n%s", r.Cells, r.Failure)
+	}
+}

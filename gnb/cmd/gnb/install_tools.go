@@ -77,9 +77,13 @@ func buildTools(ctx context.Context, bin string, packages []string, out *output)
 			return fmt.Errorf("building the kernel's tools: %w", err)
 		}
 	}
+	flags := []string{"GOFLAGS=" + cellFlags(user.GOFLAGS), "GOWORK=off", "CGO_ENABLED=0"}
+	if err := patchGoNB(ctx, src, packages, flags); err != nil {
+		return fmt.Errorf("building %s: %w", names, err)
+	}
 	// Built aside and renamed: a running kernel keeps its program, and nothing is half there.
 	built := filepath.Join(src, "bin")
-	err = runGo(ctx, src, []string{"GOBIN=" + built, "GOFLAGS=" + cellFlags(user.GOFLAGS), "GOWORK=off", "CGO_ENABLED=0"}, append([]string{"install"}, packages...)...)
+	err = runGo(ctx, src, append(flags, "GOBIN="+built), append([]string{"install"}, packages...)...)
 	if err != nil {
 		return fmt.Errorf("building %s: %w", names, err)
 	}
@@ -103,7 +107,7 @@ func toolsCurrent(ctx context.Context, bin string, packages []string) (key strin
 	if err != nil {
 		return "", false, fmt.Errorf("go env GOVERSION: %w", err)
 	}
-	key = toolsKey(string(version))
+	key = toolsKey(string(version)) + patchKey(packages)
 	b, err := os.ReadFile(filepath.Join(bin, toolsStamp))
 	return key, err == nil && string(b) == key && haveTools(bin, packages), nil
 }
@@ -179,6 +183,18 @@ func warmCache(ctx context.Context, module, cudaInclude string, out *output) err
 		out.logf("built the library for the first cell in %.0f s", d.Seconds())
 	}
 	return nil
+}
+
+// goOutput is what the go command prints in dir, without space around it.
+func goOutput(ctx context.Context, dir string, env []string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, "go", args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), env...)
+	text, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // runGo runs the go command in dir; the error holds what it said.

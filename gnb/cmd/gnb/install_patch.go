@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// goNB is the package of the program that runs cells.
+const goNB = "github.com/janpfeifer/gonb"
+
+// patch is a change of words in a file of GoNB, whose version is pinned.
+type patch struct{ file, old, replacement string }
+
+// patches name what a cell's author forgot, and say once what GoNB says twice.
+var patches = []patch{
+	// Statements above the line with %%: the parser's words are all there is otherwise.
+	{
+		"internal/goexec/parser.go",
+		"\tif err != nil {\n\t\tif msg != nil {\n\t\t\terr = s.DisplayErrorWithContext",
+		"\tif err != nil {\n\t\tif strings.Contains(err.Error(), \"expected declaration, found \") {\n" +
+			"\t\t\terr = errors.New(err.Error() + \"; statements stand below a line with %% in a cell, and only declarations above it: is the line with %% missing?\")\n\t\t}\n" +
+			"\t\tif msg != nil {\n\t\t\terr = s.DisplayErrorWithContext",
+	},
+	// In a browser those words have been shown, with the lines around.
+	{
+		"internal/goexec/parser.go",
+		"\t\terr = errors.Wrapf(err, \"parsing go files in TempDir %q\", s.TempDir)\n",
+		"\t\tif msg != nil && !s.rawError {\n\t\t\terr = errors.New(\"the cell is no Go program; the message above says where\")\n\t\t} else {\n" +
+			"\t\t\terr = errors.Wrapf(err, \"parsing go files in TempDir %q\", s.TempDir)\n\t\t}\n",
+	},
+	// A cell's status is its error; it need not be in its output, too, as that of "!command" must.
+	{
+		"internal/jpyexec/jpyexec.go",
+		"\t\t_ = kernel.PublishWriteStream(exec.Msg, kernel.StreamStderr, errMsg)\n",
+		"\t\tif exec.useNamedPipes { // a cell\n\t\t\terrMsg = errMsg[:len(errMsg)-len(exec.exitError.Error())-1]\n\t\t}\n" +
+			"\t\tif errMsg != \"\" {\n\t\t\t_ = kernel.PublishWriteStream(exec.Msg, kernel.StreamStderr, errMsg)\n\t\t}\n",
+	},
+}
+
+// patchKey is what the tools' stamp has of the patches, "" where they are not of these packages.
+func patchKey(packages []string) string {
+	if !slices.Contains(packages, goNB) {
+		return ""
+	}
+	return fmt.Sprintf("%x\n", sha256.Sum256(fmt.Append(nil, patches)))
+}
+
+// patchGoNB copies GoNB beside the tools' module in src, patched, and has that take the copy. A version
+// of GoNB that a patch does not fit is built as it is.
+func patchGoNB(ctx context.Context, src string, packages, env []string) error {
+	if !slices.Contains(packages, goNB) {
+		return nil
+	}
+	if err := runGo(ctx, src, env, "mod", "download", goNB); err != nil {
+		return err
+	}
+	dir, err := goOutput(ctx, src, env, "list", "-m", "-f", "{{.Dir}}", goNB)
+	if err != nil {
+		return err
+	}
+	for _, p := range patches {
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(p.file)))
+		if err != nil || strings.Count(string(text), p.old) != 1 {
+			return nil
+		}
+	}
+	const name = "gonb"
+	copied := filepath.Join(src, name)
+	if err := copySources(copied, dir); err != nil {
+		return err
+	}
+	for _, p := range patches {
+		file := filepath.Join(copied, filepath.FromSlash(p.file))
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, []byte(strings.Replace(string(text), p.old, p.replacement, 1)), 0o644); err != nil {
+			return err
+		}
+	}
+	return runGo(ctx, src, env, "mod", "edit", "-replace="+goNB+"=./"+name)
+}
+
+// copySources copies the files that building a module takes, its folders that can be written to; the module
+// cache's cannot.
+func copySources(to, from string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case d.IsDir() && slices.Contains([]string{"examples", "docs", "docker"}, rel):
+			return filepath.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		case !d.Type().IsRegular() || strings.HasSuffix(rel, ".ipynb"):
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), b, 0o644)
+	})
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each patch fits the pinned GoNB exactly once, and what it makes of it is formatted Go that
+// says what it should.
+func TestPatchesFitGoNB(t *testing.T) {
+	src := t.TempDir()
+	for name, b := range map[string][]byte{"go.mod": toolsMod, "go.sum": toolsSum} {
+		if err := os.WriteFile(filepath.Join(src, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"GOFLAGS=", "GOWORK=off"}
+	if err := patchGoNB(t.Context(), src, cellTools, env); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"is the line with %% missing?", "the cell is no Go program", "if exec.useNamedPipes { // a cell"} {
+		text, err := os.ReadFile(filepath.Join(src, "gonb", filepath.FromSlash(patches[i].file)))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Fatalf("%s is not patched (%v): GoNB has changed there; change the patch too", patches[i].file, err)
+		}
+	}
+	if err := runGo(t.Context(), src, env, "build", goNB+"/internal/jpyexec", goNB+"/internal/goexec"); err != nil {
+		t.Error(err)
+	}
+	other := t.TempDir()
+	if err := patchGoNB(t.Context(), other, editorTools, env); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(other); len(left) > 0 {
+		t.Errorf("the editor's tools are patched: %v", left)
+	}
+	if patchKey(cellTools) == "" || patchKey(editorTools) != "" {
+		t.Error("the stamp of the tools does not tell the patched ones")
+	}
+}
