@@ -175,6 +175,7 @@ func (l *launched) resume(dir string) error {
 		}
 		l.note("going on with run %s from its checkpoint after step %d", old.Config.ID, step)
 	}
+	atomicfile.Sweep(dir) // what a killed process left
 	l.change(old.Config, step)
 	switch lost, err := cutMetrics(dir, st.Position.place()); {
 	case err != nil:

@@ -45,7 +45,7 @@ func knownIn(dir string) (Limits, bool) {
 		return l, false
 	}
 	name := Name()
-	raw, err := os.ReadFile(file(dir, name))
+	raw, err := atomicfile.ReadFile(file(dir, name), 1<<20)
 	if err != nil || json.Unmarshal(raw, &l) != nil || l.Machine != name || !(l.GFLOPS > 0 && l.CopyGBs > 0 && l.RowGBs > 0) {
 		return Limits{}, false // measure anew what cannot be read
 	}

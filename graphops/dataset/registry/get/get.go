@@ -249,5 +249,8 @@ func convertTo(ctx context.Context, e registry.Entry, src, dir string, o Options
 	if err != nil {
 		return err
 	}
-	return os.Rename(made, dir)
+	if err := os.Rename(made, dir); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(filepath.Dir(dir))
 }

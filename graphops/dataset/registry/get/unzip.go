@@ -86,7 +86,10 @@ func unzip(ctx context.Context, archive, folder, dir string, progress func(done,
 	if _, err := os.Lstat(to); err == nil {
 		return fail("%w: %s; remove it", fs.ErrExist, to)
 	}
-	return os.Rename(unpacked, to)
+	if err := os.Rename(unpacked, to); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(dir)
 }
 
 func unzipFile(ctx context.Context, f *zip.File, path string, progress func(done int64)) (err error) {
