@@ -81,11 +81,13 @@ func (c *checker) epochs(r *report) error {
 		return nil
 	}
 	pinned := []string{"GNB_CUDA_GRAPH=pinned", "GNB_CUDA_FEATURES=pinned"}
-	arxiv := filepath.Join(c.scratch, "arxiv-like")
-	if text, err := c.output(nil, time.Minute, c.gnb, "data", "generate", c.arxivLike(), arxiv); err != nil {
-		return fmt.Errorf("the graph of arxiv's size: %s", why(err, text))
+	of := map[string]string{}
+	for name, kind := range map[string]string{"arxiv-like": "f32", "arxiv-like, float16": "f16"} {
+		of[name] = filepath.Join(c.scratch, "arxiv-"+kind)
+		if text, err := c.output(nil, time.Minute, c.gnb, "data", "generate", c.arxivLike(), of[name], "--feature-type", kind); err != nil {
+			return fmt.Errorf("the graph of arxiv's size: %s", why(err, text))
+		}
 	}
-	of := map[string]string{"arxiv-like": arxiv}
 	products, err := c.productsLike()
 	if err != nil {
 		c.leaveOut("products-like", err.Error())
@@ -99,9 +101,12 @@ func (c *checker) epochs(r *report) error {
 		{"arxiv-like", "in memory", nil, nil},
 		{"products-like", "in memory", nil, nil},
 		{"products-like", "bf16", nil, []string{"--precision", "bf16"}},
+		{"products-like", "tf32", nil, []string{"--precision", "tf32"}},
 		{"products-like", "zero copy", pinned, nil},
 		{"products-like", "peer", nil, nil},
 		{"arxiv-like", "zero copy", pinned, nil},
+		{"arxiv-like, float16", "in memory", nil, nil},
+		{"arxiv-like, float16", "zero copy", pinned, nil},
 		{"arxiv-like", "peer", nil, nil},
 	} {
 		dir := of[t.data]
@@ -125,7 +130,7 @@ func (c *checker) epochs(r *report) error {
 			if err != nil {
 				run.Failed = err.Error()
 			}
-			if t.how == "bf16" && c.interpreted && run.Failed != "" { // it is cuBLAS's, which is not there
+			if (t.how == "bf16" || t.how == "tf32") && c.interpreted && run.Failed != "" { // it is cuBLAS's, which is not there
 				c.leaveOut(name, "there is no cuBLAS")
 				continue
 			}
