@@ -6,7 +6,7 @@ What goes into the source: the outputs, and in the notebook's metadata the SHA-2
 test can tell whether the outputs belong to them ("graphnb": {"code": …}; see CODE below). What stays as it is:
 cells, their ids, all other metadata. What is left out: times of execution, paths of the directories that
 --place names (a path below one becomes relative), escape sequences of terminals. A notebook with an error, with
-a path of this machine, or of more than 300 kB is not written, and the exit status is 1 with the reason.
+a path of this machine, or of more than 400 kB is not written, and the exit status is 1 with the reason.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import os
 import re
 import sys
 
-LARGEST = 300 << 10
+LARGEST = 400 << 10
 PRIVATE = re.compile(r"/(?:work|tmp|home|root|Users|var)/[\w.-]+")
 
 

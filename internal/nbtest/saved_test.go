@@ -65,8 +65,8 @@ func faults(raw []byte) (all []string) {
 		say("it cannot be read: %v", err)
 		return all
 	}
-	if len(raw) > 300<<10 {
-		say("it has %d kB, over the 300 kB that a saved notebook may have", len(raw)>>10)
+	if len(raw) > 400<<10 {
+		say("it has %d kB, over the 400 kB that a saved notebook may have", len(raw)>>10)
 	}
 	if m := privatePlace.Find(raw); m != nil {
 		say("it names a place of the machine it ran on, %s", m)
@@ -111,6 +111,29 @@ func faults(raw []byte) (all []string) {
 		say("it has no picture")
 	}
 	return all
+}
+
+// What is saved in a notebook is what a reader on the web sees: all outputs, of this code, with pictures,
+// without errors and without anything of the machine it ran on.
+func TestNotebooksAreSaved(t *testing.T) {
+	paths, err := filepath.Glob("../../*/*.ipynb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[filepath.Base(filepath.Dir(path))]++
+		for _, f := range faults(raw) {
+			t.Errorf("%s: %s; make notebooks ARGS=%s", path, f, strings.TrimPrefix(path, "../../"))
+		}
+	}
+	if seen["notebooks"] < 9 || seen["tutorials"] < 5 {
+		t.Errorf("notebooks were found in %v", seen)
+	}
 }
 
 // onePixel is a picture, as a notebook has it.
@@ -210,7 +233,7 @@ func TestSave(t *testing.T) {
 		{"other code", notebook(t, "%%\nfmt.Println(2)", stream("2")), "other code"},
 		{"an error", notebook(t, code, map[string]any{"output_type": "error", "ename": "ERROR", "evalue": "exit status 1", "traceback": []string{}}), "exit status 1"},
 		{"a private place", notebook(t, code, stream("in /home/somebody/runs")), "/home/somebody"},
-		{"too much", notebook(t, code, stream(strings.Repeat("x", 301<<10))), "over the 300"},
+		{"too much", notebook(t, code, stream(strings.Repeat("x", 401<<10))), "over the 400"},
 	} {
 		if err := save(t, source, tc.executed); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.name, err)
