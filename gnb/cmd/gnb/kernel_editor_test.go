@@ -109,7 +109,7 @@ func TestEditorTakesUpGopls(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the stand-in is a script of sh")
 	}
-	dir, err := os.MkdirTemp("", "gnb-ed") // a short name: a socket's path has at most 107 bytes
+	dir, err := os.MkdirTemp("", "gnb-ed") //nolint:usetesting // a short name: a socket's path has at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
