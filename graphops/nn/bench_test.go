@@ -9,9 +9,19 @@ import (
 
 // A training step of 3 layers on a batch of 1024 with fanout 15, 10, 5.
 func BenchmarkStep(b *testing.B) {
+	benchmarkStep(b, Sizes{Layers: 3, Dropout: 0.5}, sample.Fanouts{15, 10, 5})
+}
+
+// A training step of 6 layers with layer norms and residuals.
+func BenchmarkDeepStep(b *testing.B) {
+	benchmarkStep(b, Sizes{Layers: 6, Dropout: 0.5, Norm: "layer", Residual: true}, sample.Fanouts{4, 3, 2, 2, 2, 2})
+}
+
+func benchmarkStep(b *testing.B, sizes Sizes, fanouts sample.Fanouts) {
 	const n, in, size = 50_000, 128, 1024
 	g := planted(b, n)
-	m := NewSAGEModel(Sizes{In: in, Hidden: 256, Out: 40, Layers: 3, Dropout: 0.5})
+	sizes.In, sizes.Hidden, sizes.Out = in, 256, 40
+	m := NewSAGEModel(sizes)
 	p, err := Collect(m)
 	if err != nil {
 		b.Fatal(err)
@@ -21,7 +31,7 @@ func BenchmarkStep(b *testing.B) {
 	for i := range seeds {
 		seeds[i], labels[i] = int32(i*31), int32(i%40)
 	}
-	batch := batch(b, g, sample.Fanouts{15, 10, 5}, 0, seeds)
+	batch := batch(b, g, fanouts, 0, seeds)
 	ids := batch.InputIDs()
 	x := normal(len(ids)*in, 1)
 	adam := NewAdam(AdamOptions{})
