@@ -72,7 +72,7 @@ PY
   environment+=("GOPROXY=http://127.0.0.1:$port,$(go env GOPROXY)")
 fi
 
-as() { (cd "$clone" && exec "${become[@]}" env -i "${environment[@]}" "$@" </dev/null); }
+as() { (cd "$clone" && exec "${become[@]}" env -i "${environment[@]}" "$@" <"${stdin:-/dev/null}"); }
 
 if ! as go version >/dev/null || ! as bash scripts/need.sh go python make; then
   echo "skipped: a stranger on this machine has not what the README asks for; its go and python3 must not be in $HOME"
@@ -106,8 +106,9 @@ whole() { as make test; }
 
 lab() {
   local log=$place/lab.log url='' pid start=$SECONDS status=0
-  set -m # a process group of its own, as in a terminal
-  as make lab ARGS="--no-browser --port=0" >"$log" 2>&1 &
+  echo y >"$place/yes" # JupyterLab asks after Ctrl-C
+  set -m               # a process group of its own, as in a terminal
+  stdin=$place/yes as make lab ARGS="--no-browser --port=0" >"$log" 2>&1 &
   pid=$!
   set +m
   while [ -z "$url" ] && kill -0 $pid 2>/dev/null && [ $((SECONDS - start)) -lt 900 ]; do
@@ -128,9 +129,7 @@ ds := gnb.Must(gnb.Lo|)' >"$place/names" || status=1
     echo "it printed no URL"
     status=1
   fi
-  kill -INT -- -$pid 2>/dev/null || true # Ctrl-C; JupyterLab asks, and takes a second one for yes
-  sleep 1
-  kill -INT -- -$pid 2>/dev/null || true
+  kill -INT -- -$pid 2>/dev/null || true # Ctrl-C
   for _ in {1..200}; do
     if ! kill -0 -- -$pid 2>/dev/null && [ -z "$(left)" ]; then break; fi
     sleep 0.1
