@@ -174,7 +174,6 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 		})
 	}
 	for _, bit := range flips(int64(len(original))) {
-		copyTree(t, whole, dir)
 		b := bytes.Clone(original)
 		b[bit/8] ^= 1 << (bit % 8)
 		if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -190,7 +189,11 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 				t.Errorf("bit %d of byte %d changes what is read of trial %d, unnoticed", bit%8, bit/8, tr.Number)
 			}
 		}
-		if bit%8 == 0 || os.Getenv("GNB_SOAK") == "" && len(s.Trials) < 3 {
+		if bit%1024 == 5 || os.Getenv("GNB_SOAK") == "" && len(s.Trials) < 3 {
+			copyTree(t, whole, dir)
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
 			if s, err = again(); err != nil || values(s) != values(clean) {
 				t.Errorf("going on after bit %d of byte %d: %v, %v", bit%8, bit/8, s, err)
 			}
