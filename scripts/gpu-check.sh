@@ -9,7 +9,7 @@ gpu=$(compgen -G '/proc/driver/nvidia/gpus/*' || compgen -G '/dev/nvidia[0-9]*' 
 if [ ! -x $bundle/gpucheck ] && [ -f $bundle.tar.gz ]; then tar -C build -xzf $bundle.tar.gz; fi
 made=$(sed -n 2p $bundle/COMMIT 2>/dev/null || true)
 here=$(bash scripts/gpu-sources.sh)
-if [ "$made" != "$here" ] || { [ -z "$gpu" ] && [ ! -x $bundle/gnb-interpreted ]; }; then
+if [ "$made" != "$here" ] || { [ -z "$gpu" ] && [ ! -x $bundle/gnb-interpreted ] && command -v go >/dev/null; }; then
   if ! command -v go >/dev/null; then
     if [ -z "$made" ]; then echo "there is no bundle in $bundle.tar.gz, and no Go to make one: run \"make gpu-bundle\" where there is"; exit 1; fi
     echo "the bundle in $bundle.tar.gz is stale: it was made of commit $(head -1 $bundle/COMMIT) with other sources than those here; run \"make gpu-bundle\" where there is Go"
