@@ -268,7 +268,7 @@ func TestMisuseBeforeTheStart(t *testing.T) {
 	}{
 		"no dataset":  {`Train needs a dataset; get one from gnb.Load`, trainOn(nil, gnb.TrainOptions{})},
 		"no features": {`no node features`, trainOn(without(func(ds *gnb.Dataset) { ds.X = nil }), gnb.TrainOptions{})},
-		"precision":   {`Precision is "fp8"; it is "float32" or "bf16"`, trainOn(whole, gnb.TrainOptions{Precision: "fp8"})},
+		"precision":   {`Precision is "fp8"; it is "float32", "bf16" or, on GPUs, "tf32"`, trainOn(whole, gnb.TrainOptions{Precision: "fp8"})},
 		"no labels":   {`no labels`, trainOn(without(func(ds *gnb.Dataset) { ds.Y = nil }), gnb.TrainOptions{})},
 		"no splits":   {`no such split "train"; it has none`, trainOn(without(func(ds *gnb.Dataset) { ds.Splits = nil }), gnb.TrainOptions{})},
 		"empty split": {`split "train".*empty`, trainOn(without(func(ds *gnb.Dataset) {
