@@ -272,7 +272,7 @@ func TestBadInput(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"no dataset", []string{"train"}, 2, "argument"},
+		{"no dataset", []string{"train"}, 2, "DATASET"},
 		{"unknown flag", []string{"train", "karate", "--fanuot", "3"}, 2, "fanuot"},
 		{"fanout of words", []string{"train", "karate", "--fanout", "many"}, 2, "fanout"},
 		{"unknown dataset", []string{"train", "nowhere"}, 1, "karate"},
@@ -282,7 +282,7 @@ func TestBadInput(t *testing.T) {
 		{"two batches", []string{"train", "karate", "--batch", "3", "--batch-per-worker", "3"}, 1, "not both"},
 		{"negative workers", []string{"train", "karate", "--workers", "-1"}, 1, "Workers"},
 		{"dropout of 1", []string{"train", "karate", "--dropout", "1"}, 1, "Dropout"},
-		{"learning rate below 0", []string{"train", "karate", "--lr", "-1"}, 1, "LR"},
+		{"learning rate below 0", []string{"train", "karate", "--lr", "-1"}, 2, "--lr is -1"},
 		{"unknown eval", []string{"train", "karate", "--eval", "some"}, 1, "Eval"},
 		{"resume nothing", []string{"train", "karate", "--resume", "nothing"}, 1, "not a run"},
 		{"unknown split", []string{"sample", "karate", "--split", "valid"}, 1, "val"},
