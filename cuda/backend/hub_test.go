@@ -52,7 +52,7 @@ func TestHubKernelsOnlyForLongRows(t *testing.T) {
 				if err := be.s.Sync(); err != nil {
 					t.Fatal(err)
 				}
-				return int64(be.d.Launches()["hub_f32"])
+				return be.d.Launches()["hub_f32"]
 			}
 			be.SpMM(tensor.Sum, y, tensor.Buffer{}, b, x, 1)
 			if n := hubs(); n != c.forward {

@@ -51,9 +51,9 @@ func (m *reading) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor 
 }
 
 var (
-	readmes   = gnb.Model("e2e.readme", func(s gnb.Sizes) *sage { return &sage{nn.Stack(s, nn.NewSAGE)} })
-	readings  = gnb.Model("e2e.reading", func(s gnb.Sizes) *reading { return &reading{sage{nn.Stack(s, nn.NewSAGE)}, false} })
-	residuals = gnb.Model("e2e.residual", func(s gnb.Sizes) *residual { return &residual{sage{nn.Stack(s, nn.NewSAGE)}} })
+	_ = gnb.Model("e2e.readme", func(s gnb.Sizes) *sage { return &sage{nn.Stack(s, nn.NewSAGE)} })
+	_ = gnb.Model("e2e.reading", func(s gnb.Sizes) *reading { return &reading{sage{nn.Stack(s, nn.NewSAGE)}, false} })
+	_ = gnb.Model("e2e.residual", func(s gnb.Sizes) *residual { return &residual{sage{nn.Stack(s, nn.NewSAGE)}} })
 )
 
 // residual adds a layer's input to its output where they are as wide: rows of one block to rows of the next.
