@@ -41,7 +41,7 @@ func TestDoctor(t *testing.T) {
 		{"findings, and a process that it left", `echo '{"event":"result","checks":[{"name":"disk","ok":false,"detail":"full","fix":"free some"}]}'; while [ -e "$0" ]; do sleep 0.1; done & exit 0`, ""},
 		{"another program", `echo hello`, "did not say what it found"},
 		{"an old one", `echo "there is no command doctor" >&2; exit 2`, "there is no command doctor"},
-		{"none", "", "cannot be found"},
+		{"none", "", "cannot be run"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_ = os.Remove(program)

@@ -281,7 +281,8 @@ func closing(s *Snapshot, w int) []string {
 	return out
 }
 
-// summary is the final state in a line, and its reason in the lines after.
+// summary is the final state in a line, and a note in the lines after. The reason of a run that ended before
+// its time is not among them: whoever started the run gets it as an error, and says it.
 func summary(s *Snapshot) []string {
 	var b strings.Builder
 	if t := oneLine(s.Title); t != "" {
@@ -307,6 +308,9 @@ func summary(s *Snapshot) []string {
 	}
 	if s.Elapsed > 0 {
 		b.WriteString(", " + elapsed(s.Elapsed))
+	}
+	if s.stopped() {
+		return []string{b.String()}
 	}
 	return append([]string{b.String()}, lines(s.Detail)...)
 }
