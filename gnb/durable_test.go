@@ -247,7 +247,8 @@ func TestRemovedDirectoryEndsTheRun(t *testing.T) {
 				t.Errorf("the cell said:\n%s", out)
 			}
 			left, err := os.ReadDir(dir)
-			if what == "replaced" && (err != nil || len(left) > 0) || what != "replaced" && err == nil {
+			// Into one that took its place a checkpoint's directory may come at that very moment.
+			if what == "replaced" && (err != nil || len(left) > 1) || what != "replaced" && err == nil {
 				t.Errorf("there are %v, %v", left, err)
 			}
 		})

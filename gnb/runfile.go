@@ -95,7 +95,11 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.WriteFile(path, b, 0o644); err != nil {
+	err = atomicfile.Replaceable(path)
+	if err == nil {
+		err = atomicfile.WriteFile(path, b, 0o644)
+	}
+	if err != nil {
 		return fmt.Errorf("gnb: writing a file of the run: %w; make room there, or set RunDir or GNB_RUNS to another place", err)
 	}
 	return nil

@@ -61,6 +61,15 @@ func Exists(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// Replaceable is an error where something that is no regular file is at path, which [Create] would
+// write into: for files that are read back.
+func Replaceable(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return notRegular(path, info)
+	}
+	return nil
+}
+
 // ReadFile reads a regular file of at most limit bytes; a longer one is an error, as are those
 // that [Open] does not open.
 func ReadFile(path string, limit int64) ([]byte, error) {

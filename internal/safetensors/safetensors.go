@@ -231,6 +231,9 @@ func WriteFile(path string, tensors []Tensor, meta map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	if err := atomicfile.Replaceable(path); err != nil { // a pipe would be waited for
+		return fmt.Errorf("safetensors: %w", err)
+	}
 	err = atomicfile.WriteWith(path, 0o644, func(w io.Writer) error { return writeWith(w, header, tensors) })
 	if err != nil {
 		return fmt.Errorf("safetensors: %w", err)
