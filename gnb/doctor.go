@@ -101,4 +101,10 @@ func (f Finding) String() string {
 
 // command is the gnb program, for what is no part of a cell: that of GNB_HELPER, else the one on PATH, on
 // which a kernel has its own.
-func command() (string, error) { return machine.FindCommand() }
+func command() (string, error) {
+	path, err := machine.FindCommand()
+	if err != nil {
+		return "", fmt.Errorf("the command gnb cannot be found: %w", err)
+	}
+	return path, nil
+}
