@@ -367,7 +367,11 @@ func (v *view) figure() error {
 	if err != nil {
 		return fmt.Errorf("gnb: drawing the run's figure: %w", err)
 	}
-	if err := atomicfile.WriteFile(filepath.Join(v.l.run.Dir, "figure.png"), png, 0o644); err != nil {
+	path := filepath.Join(v.l.run.Dir, "figure.png")
+	if err = atomicfile.Replaceable(path); err == nil { // else its writing could wait for a reader
+		err = atomicfile.WriteFile(path, png, 0o644)
+	}
+	if err != nil {
 		return fmt.Errorf("gnb: writing the run's figure: %w", err)
 	}
 	return nil

@@ -62,7 +62,8 @@ func (d *Dataset) Digest(ctx context.Context) (string, error) {
 // that it had then: such files are not read. The sum of any other mapped file is
 // computed once and kept under [registry.Home] (never in the dataset's directory),
 // with the same conditions. Sums of arrays in memory are computed each time. Cost
-// where they are: one pass, at 1.5 GB/s a thread or the disk's speed.
+// where they are: one pass at the speed of SHA-256 on all threads (0.7 GB/s measured on two
+// busy cores) or of the disk.
 //
 // It is an error where a file was changed since the dataset was opened, where ctx
 // ends, and where a file fails meanwhile.

@@ -35,7 +35,7 @@ func TestScalingCommand(t *testing.T) {
 	if status != 0 || !strings.Contains(stdout, "weak scaling of sage on planted") || !strings.Contains(stdout, "speed-up") {
 		t.Errorf("exit status %d\n%s%s", status, stdout, stderr)
 	}
-	for want, args := range map[string][]string{"whole numbers": {"--workers", "1,two"}, "1 or more": {"--repeats", "0"}} {
+	for want, args := range map[string][]string{"whole numbers": {"--workers", "1,two"}, "--repeats is 0": {"--repeats", "0"}} {
 		if status, _, stderr := gnbRun(t, dir, append([]string{"scaling", "karate"}, args...)...); status != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit status %d, %s", args, status, stderr)
 		}
