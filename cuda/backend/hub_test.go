@@ -3,10 +3,12 @@
 package backend
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/graphnb/graphnb/cuda/devblock"
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
@@ -67,5 +69,53 @@ func TestHubKernelsOnlyForLongRows(t *testing.T) {
 				t.Errorf("the block says of its rows: %v and %v", a.NoLong, a.TNoLong)
 			}
 		})
+	}
+}
+
+// A destination of many edges beside others: maximum, weighted sum, and their gradients, of which the maximum's is
+// over a source of many edges, are the CPU's.
+func TestOperationsOnHubs(t *testing.T) {
+	const cols, edges = 3, kernels.LongRow + 44
+	h := graphops.HostBlock{NumDst: edges, NumSrc: edges + 1, Indptr: []int64{0}}
+	for d := range edges { // all sources into the first destination, and the last source into the others
+		if d == 0 {
+			for s := range edges {
+				h.Indices = append(h.Indices, int32(s))
+			}
+		} else {
+			h.Indices = append(h.Indices, edges)
+		}
+		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
+	}
+	b := h.Block()
+	x, w := make([]float32, (edges+1)*cols), make([]float32, len(h.Indices))
+	for i := range x {
+		x[i] = float32(i*29%97) / 8
+	}
+	for i := range w {
+		w[i] = float32(i*7%19) / 4
+	}
+	compute := func(be tensor.Backend) (out [][]float32) {
+		f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
+		defer f.Close()
+		in, weights := f.Leaf(edges+1, cols, x, nil), f.Leaf(len(w), 1, w, nil)
+		most, sum := f.Aggregate(b, in, tensor.Max), f.AggregateHeads(b, in, weights)
+		out = append(out, slices.Clone(most.Data()), slices.Clone(sum.Data()))
+		if err := f.SumAll(f.Add(most, sum)).Backward(); err != nil {
+			t.Fatal(err)
+		}
+		return append(out, slices.Clone(in.Grad()), slices.Clone(weights.Grad()))
+	}
+	want := compute(nil)
+	be := open(t, fakegpu.Config{})
+	got := compute(be)
+	b.Reset()
+	for i, name := range []string{"maximum", "weighted sum", "gradient of the rows", "gradient of the weights"} {
+		near(t, name, got[i], want[i])
+	}
+	for _, name := range []string{"hub_max_f32", "hub_max_grad_f32", "hub_edge_dot_f32", "hub_f32"} {
+		if be.Device().Launches()[name] == 0 {
+			t.Errorf("%s was not launched", name)
+		}
 	}
 }

@@ -68,7 +68,7 @@ func TestFloat16Features(t *testing.T) {
 			t.Run(name+", "+place, func(t *testing.T) {
 				env := map[string]string{"GNB_CUDA_FEATURES": place}
 				if place == "cached" {
-					env["GNB_CUDA_MEMORY"] = "400KB"
+					env["GNB_CUDA_MEMORY"] = "1MB"
 				}
 				got, text := run(t, model, "f16", "cuda", env)
 				if !slices.Equal(got.losses, wide.losses) || got.val != wide.val {

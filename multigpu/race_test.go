@@ -1,0 +1,5 @@
+//go:build race
+
+package multigpu
+
+func init() { raceDetector = true }
