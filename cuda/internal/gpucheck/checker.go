@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -70,8 +69,7 @@ func (c *checker) output(env []string, most time.Duration, name string, args ...
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(append(os.Environ(), c.env...), env...)
 	cmd.Dir = os.TempDir()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	alone(cmd)
 	cmd.WaitDelay = time.Second
 	b, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
