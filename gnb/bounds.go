@@ -119,13 +119,3 @@ func (o LaunchOptions) inBounds() error {
 		bound{"Threads", o.Threads, 1, maxThreads()}, bound{"CheckpointEvery", every, 1, maxCount}, bound{"KeepCheckpoints", o.KeepCheckpoints, 1, maxKept},
 	)
 }
-
-// firstError is the first of the errors that is one.
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -155,7 +155,7 @@ func (o ExplainOptions) args(ds *Dataset, seeds []int32) (a explainArgs, err err
 	if ds == nil || ds.Graph == nil {
 		return a, errors.New("gnb: Explain needs a dataset with a graph; get one from gnb.Load")
 	}
-	if err := firstError(inBounds(
+	if err := cmp.Or(inBounds(
 		bound{"Batch", o.Batch, 1, maxCount}, bound{"Epoch", o.Epoch, 0, maxEpochs - 1}, bound{"Step", o.Step, 0, maxCount}, bound{"Draw", o.Draw, 0, maxCount},
 		bound{"Hidden", o.Hidden, 1, maxHidden}, bound{"Threads", o.Threads, 1, maxThreads()},
 	), numbers(dropped("Dropout", o.Dropout, true))); err != nil {

@@ -3,7 +3,6 @@ package gnb
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -312,13 +311,4 @@ func (l *launched) typed(err error) error {
 		return notFinite{err}
 	}
 	return err
-}
-
-// rowFinite says whether all of a row is.
-func rowFinite(row []float32) bool {
-	var acc uint32
-	for _, v := range row {
-		acc |= (math.Float32bits(v) & 0x7fffffff) + 0x00800000 // the sign's place, by a carry from the highest exponent
-	}
-	return acc>>31 == 0
 }

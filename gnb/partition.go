@@ -74,7 +74,7 @@ func Partition(ctx context.Context, ds *Dataset, parts int, o PartitionOptions) 
 	if ds.Graph == nil {
 		return r, noGraph(ds)
 	}
-	if err := firstError(
+	if err := cmp.Or(
 		inBounds(bound{"Threads", o.Threads, 1, maxThreads()}),
 		numbers(numberBound{name: "Imbalance", value: o.Imbalance, high: 1e6, none: true, what: "how much above the mean a part may be, such as 0.03"}),
 	); err != nil {

@@ -115,7 +115,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	if ds == nil {
 		return r, errors.New("gnb: Sample needs a dataset; get one from gnb.Load")
 	}
-	if err := firstError(inBounds(
+	if err := cmp.Or(inBounds(
 		bound{"Epoch", o.Epoch, 0, maxEpochs - 1}, bound{"Steps", o.Steps, 0, maxCount}, bound{"Batch", o.Batch, 1, maxCount},
 	), LaunchOptions{Workers: o.Workers, Threads: o.Threads}.inBounds()); err != nil {
 		return r, err

@@ -158,7 +158,7 @@ type scalingArgs struct {
 
 func (o ScalingOptions) scalingArgs(ds *Dataset, model string, workers []int) (scalingArgs, error) {
 	var a scalingArgs
-	if err := firstError(inBounds(
+	if err := cmp.Or(inBounds(
 		bound{"Repeats", o.Repeats, 1, maxCount}, bound{"Steps", o.Steps, 1, maxCount}, bound{"WarmUp", o.WarmUp, 1, maxCount},
 	), LaunchOptions{VirtualRanks: o.VirtualRanks, Threads: o.Threads}.inBounds()); err != nil {
 		return a, err

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/graphnb/graphnb/internal/simd"
+
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -102,7 +104,7 @@ func targets(ds *Dataset) error {
 
 // add counts node v, whose output is row.
 func (t *tally) add(v int32, row []float32) {
-	if !rowFinite(row) {
+	if !simd.Finite(row) {
 		t.bad++
 		return
 	}

@@ -230,38 +230,31 @@ func (r report) write(name string) error {
 // failure is an error that names what failed, or nil.
 func (r report) failure() error {
 	var failed []string
-	for _, p := range r.Pieces {
-		if p.Failed != "" {
-			failed = append(failed, p.Name+": "+p.Failed)
+	add := func(what, why string) {
+		if why != "" {
+			failed = append(failed, what+": "+why)
 		}
+	}
+	for _, p := range r.Pieces {
+		add(p.Name, p.Failed)
 	}
 	for _, s := range slices.Concat(r.Suites, r.Sanitizer) {
 		failed = append(failed, s.Failed...)
 	}
 	for _, p := range r.Parity {
-		if p.Failed != "" {
-			failed = append(failed, "training of "+p.Name+" on the device and the CPU: "+p.Failed)
-		}
+		add("training of "+p.Name+" on the device and the CPU", p.Failed)
 	}
 	for _, t := range r.Runs {
-		if t.Failed != "" {
-			failed = append(failed, "training of "+t.Name+": "+t.Failed)
-		}
+		add("training of "+t.Name, t.Failed)
 	}
 	for _, m := range r.Measures {
-		if m.Failed != "" {
-			failed = append(failed, "benchmarks of "+m.Name+": "+m.Failed)
-		}
+		add("benchmarks of "+m.Name, m.Failed)
 	}
 	for _, a := range r.Accuracy {
-		if a.Failed != "" {
-			failed = append(failed, "accuracy of "+a.Name+": "+a.Failed)
-		}
+		add("accuracy of "+a.Name, a.Failed)
 	}
 	for _, p := range r.Profiles {
-		if p.Failed != "" {
-			failed = append(failed, "profile of "+p.Name+": "+p.Failed)
-		}
+		add("profile of "+p.Name, p.Failed)
 	}
 	if len(failed) == 0 {
 		return nil
