@@ -3,7 +3,7 @@ package gnb
 import (
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 )
 
 // The head of the panel and its row for all workers agree with the rows of the workers.

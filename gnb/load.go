@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	published "github.com/graphnb/graphnb/graphops/dataset/registry"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/internal/envknob"
 
-	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 

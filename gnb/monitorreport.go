@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 )
 
 // passingName is the curve of the accuracy on the batches that are trained on, as they

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 )
 
 // Config is what a run was started with: config.json in its directory.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 )
 
 // Importance is how much a parameter matters: see [Study.Importance].

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 )
 
 // sweepView shows a sweep while it goes.

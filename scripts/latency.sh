@@ -17,7 +17,7 @@ else
 fi
 .venv/bin/python3 internal/nbtest/latency.py "$@" "${kernels[@]}"
 echo
-go test -run '^$' -bench 'Frame|Update' ./gnb/live | awk '
+go test -run '^$' -bench 'Frame|Update' ./gnb/internal/live | awk '
   /^Benchmark/ { printf "%-34s %9.3f ms of processor time\n", $1, $3 / 1e6 }
   /FAIL/ { print; bad = 1 }
   END { exit bad }'

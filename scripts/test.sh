@@ -14,7 +14,7 @@ export GNB_PYTHON=$PWD/.venv/bin/python3
 export GORACE=atexit_sleep_ms=50
 # Where goroutines meet: these run once more under the race detector.
 race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/... ./graphops/dataset/... \
-  ./graphops/tensor/... ./multigpu/... ./gnb/live/... ./gnb)
+  ./graphops/tensor/... ./multigpu/... ./gnb/internal/live/... ./gnb)
 # Tests of nothing being left behind look at the whole machine.
 alone="./gnb ./multigpu ./internal/nbtest ./internal/labtest"
 exec go run ./internal/testrun -budget .ci/budget.txt ${strict[@]+"${strict[@]}"} -alone "$alone" -cuda "./cuda/..." -cudarace "./cuda ./cuda/nccl" -race "${race//$'\n'/ }" ./...

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/live"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 )
 
 // showAfter is how long something takes for its progress to be shown.
