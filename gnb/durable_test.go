@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/atomicfile/powercut"
+	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
@@ -177,6 +178,7 @@ func powerCuts(ops []atomicfile.Op, dir string, ends map[int64]int64) (wrong []s
 // A terminal that is closed interrupts a run: its checkpoint is written, no worker is left, and
 // the next execution goes on.
 func TestClosedTerminalInterrupts(t *testing.T) {
+	testneed.Hangups(t)
 	for range moments(t) {
 		dir := filepath.Join(t.TempDir(), "run")
 		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 3, Every: 1 << 30, SlowMS: 10}

@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/filelock"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
@@ -406,7 +407,7 @@ func (l *launched) close() {
 		l.own.close()
 	}
 	if l.lock != nil {
-		_ = l.lock.Close() // it was only opened to be locked
+		_ = filelock.Unlock(l.lock)
 	}
 }
 

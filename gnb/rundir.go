@@ -37,7 +37,7 @@ func (s *sweep) lockSweep(dir string) (err error) {
 
 func (s *sweep) unlock() {
 	if s.lock != nil {
-		_ = s.lock.Close() // it was only opened to be locked
+		_ = filelock.Unlock(s.lock)
 		s.lock = nil
 	}
 }

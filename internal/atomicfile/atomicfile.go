@@ -331,7 +331,7 @@ func sweep(dir string, ours func(prefix string) bool) {
 			if same(path, lock) {
 				_ = os.Remove(path)
 			}
-			_ = lock.Close()
+			_ = filelock.Unlock(lock)
 		case errors.Is(err, filelock.ErrNoLocks):
 			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > unlockedAge {
 				_ = os.Remove(path)

@@ -43,7 +43,7 @@ func NewDir(parent, base string) (*Dir, error) {
 		here, err1 := os.Stat(path)
 		held, err2 := lock.Stat()
 		if err1 != nil || err2 != nil || !os.SameFile(here, held) {
-			_ = lock.Close()
+			_ = filelock.Unlock(lock)
 			continue
 		}
 		return &Dir{Path: path, lock: lock}, nil
@@ -91,7 +91,7 @@ func BuildDir(path string, fill func(dir string) error) error {
 func (t *Dir) Remove() {
 	_ = os.RemoveAll(t.Path) // what stays is stale, and the next Write removes it
 	if t.lock != nil {
-		_ = t.lock.Close()
+		_ = filelock.Unlock(t.lock)
 	}
 }
 
@@ -110,7 +110,7 @@ func removeStaleDirs(parent, prefix string) {
 		path := filepath.Join(parent, e.Name())
 		if lock, err := filelock.Lock(path); err == nil {
 			_ = os.RemoveAll(path)
-			_ = lock.Close()
+			_ = filelock.Unlock(lock)
 		}
 	}
 }

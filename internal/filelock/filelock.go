@@ -4,14 +4,16 @@
 //
 // # Basics
 //
-//	f, err := filelock.Lock(dir)  // until f is closed or this process ends
+//	f, err := filelock.Lock(dir)  // until it is unlocked or this process ends
+//	err = filelock.Unlock(f)
 //	held, err := filelock.Held(dir)  // is some process holding it?
 //
 // # Caveats
 //
 // Locks are advisory and of Linux and macOS; elsewhere, and on file systems without locks, the
-// error is [ErrNoLocks]. A file that is inherited by a child process keeps the lock until both
-// have closed it.
+// error is [ErrNoLocks]. A lock belongs to the open file, which a child process shares: one that
+// inherits it on purpose, and any child for the moment between fork and exec. So closing the file
+// alone may release the lock late; [Unlock] releases it at once.
 package filelock
 
 import "errors"

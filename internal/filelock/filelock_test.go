@@ -5,6 +5,7 @@ package filelock_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -32,7 +33,9 @@ func TestLock(t *testing.T) {
 		if held, err := filelock.Held(path); !held || err != nil {
 			t.Error(held, err)
 		}
-		_ = f.Close()
+		if err := filelock.Unlock(f); err != nil {
+			t.Error(err)
+		}
 		if held, err := filelock.Held(path); held || err != nil {
 			t.Error(held, err)
 		}
@@ -41,6 +44,34 @@ func TestLock(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := filelock.Held(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// A child process that has the file open, as every child has between fork and exec, does not keep
+// the lock.
+func TestUnlockEndsSharedLock(t *testing.T) {
+	dir := t.TempDir()
+	f, err := filelock.Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command("sleep", "60")
+	child.ExtraFiles = []*os.File{f}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	}()
+	if err := filelock.Unlock(f); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = filelock.Lock(dir); err != nil {
+		t.Fatalf("unlocked, while a child has the file open: %v", err)
+	}
+	if err := filelock.Unlock(f); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // process that is stopped in the middle of one would keep Lock for ever.
 const probePatience = 10 * time.Second
 
-// Lock locks a directory or file until the file it returns is closed or the process ends. It does
+// Lock locks a directory or file until [Unlock] of the file it returns, or until the process ends. It does
 // not wait for another holder: its error then matches [ErrLocked]. Neither does it fail because
 // of a process that calls [Held] at the same time. Where there are no locks the error matches
 // [ErrNoLocks].
@@ -30,6 +30,11 @@ func Lock(path string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// Unlock ends the lock of f at once, also where a child process has f open, and closes f.
+func Unlock(f *os.File) error {
+	return errors.Join(flock(f, unix.LOCK_UN), f.Close())
 }
 
 // LockFile is [Lock] of a file that is open.

@@ -186,7 +186,7 @@ func newKernelDir(parent string) (dir string, release func(), err error) {
 	}
 	return dir, func() {
 		removeAll(dir)
-		lock.Close()
+		_ = filelock.Unlock(lock)
 	}, nil
 }
 
@@ -203,7 +203,7 @@ func sweepKernelDirs(parent string) {
 			}
 		case err == nil: // else it is alive, or another user's
 			removeAll(dir)
-			lock.Close()
+			_ = filelock.Unlock(lock)
 		}
 	}
 }
