@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -53,7 +54,7 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 		if v.read, err = readMetricsFrom(dir, v.read, func(e event) {
 			v.apply(e)
 			v.report(e)
-		}); onlyDamage(err) != nil {
+		}); runfile.IgnoreDamage(err) != nil {
 			end(live.Failed, err.Error())
 			return nil, err
 		}

@@ -1,14 +1,12 @@
 package gnb
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"runtime"
 
+	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/machine"
-	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 // None says zero to an option whose zero means a default: no dropout, no epoch, no
@@ -30,7 +28,7 @@ const (
 )
 
 // maxWorkers and maxThreads are bounds that grow with the machine.
-func maxWorkers() int { return min(collective.MaxRanks, max(64, 8*runtime.NumCPU())) }
+func maxWorkers() int { return bounds.MaxWorkers() }
 func maxThreads() int { return machine.MaxThreads() }
 
 // bound is an option that is a whole number from low to high; where low is above 0, it may
@@ -42,20 +40,11 @@ type bound struct {
 }
 
 // inBounds is the error of the first option that is out of its bounds.
-func inBounds(bounds ...bound) error {
-	for _, b := range bounds {
-		if b.value == 0 || b.value >= b.low && b.value <= b.high {
-			continue
+func inBounds(of ...bound) error {
+	for _, b := range of {
+		if err := bounds.Check(b.name, b.value, b.low, b.high); err != nil {
+			return err
 		}
-		text := fmt.Sprintf("gnb: %s is %d", b.name, b.value)
-		if b.value < 0 {
-			text += " and cannot be negative"
-		}
-		text += fmt.Sprintf("; it is %d to %d", b.low, b.high)
-		if b.low > 0 {
-			text += ", or 0 for the default"
-		}
-		return errors.New(text)
 	}
 	return nil
 }

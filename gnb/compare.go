@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -78,7 +79,7 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 			_ = sink.Close(p, text) // a broken display is no failure of the comparison
 			return c, nil
 		}
-		left := fmt.Sprintf("%d of %s", going, count(len(c.Runs), "run"))
+		left := fmt.Sprintf("%d of %s", going, phrase.Count(len(c.Runs), "run"))
 		p.State = live.Running
 		sink.Update(p, text+"\nstill going: "+left)
 		select {

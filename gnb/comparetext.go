@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // String is the comparison as text: settings that differ, results, and each run's
@@ -120,7 +121,7 @@ func (c Comparison) title() string {
 		}
 		return value, value != ""
 	}
-	t := count(len(c.Runs), "run")
+	t := phrase.Count(len(c.Runs), "run")
 	if model, ok := of("model"); ok {
 		t += " of " + model
 	}

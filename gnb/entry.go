@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -20,7 +22,7 @@ func init() {
 
 // multigpuEnter enters the worker's loop from the first call of this package, in
 // a program whose main does not call flag.Parse before it.
-func multigpuEnter() { multigpu.EnterIfWorker() }
+func multigpuEnter() { entry.Enter() }
 
 // work is a worker's life: it runs the job's program once.
 func work(p *multigpu.Process) (err error) {
@@ -134,7 +136,7 @@ func (w *Worker) open() error {
 		return err
 	}
 	if w.p.Rank == 0 && w.job.RunDir != "" {
-		w.metrics, err = atomicfile.OpenLog(filepath.Join(w.job.RunDir, metricsFile), 0o644)
+		w.metrics, err = atomicfile.OpenLog(filepath.Join(w.job.RunDir, runfile.Metrics), 0o644)
 		if err != nil {
 			return fmt.Errorf("gnb: opening the run's metrics: %w", err)
 		}

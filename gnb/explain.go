@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -209,13 +210,13 @@ var explainProgram = Program("gnb.explain", func(w *Worker, a explainArgs) error
 	seeds := a.Seeds
 	if seeds == nil {
 		if a.Step >= p.steps {
-			return fmt.Errorf("gnb: Explain asks for step %d of split %q, which has %s of %s", a.Step, a.Split, count(p.steps, "step"), count(p.Batch, "seed"))
+			return fmt.Errorf("gnb: Explain asks for step %d of split %q, which has %s of %s", a.Step, a.Split, phrase.Count(p.steps, "step"), phrase.Count(p.Batch, "seed"))
 		}
 		ids := sample.EpochOrder(w.job.Seed, a.Epoch, p.ids)
 		seeds = ids[a.Step*p.Batch : min((a.Step+1)*p.Batch, len(ids))]
 	}
 	if len(seeds) == 0 || a.Draw >= len(seeds) {
-		return fmt.Errorf("gnb: Explain draws the neighbourhood of seed number %d, counted from 0, of a batch of %s", a.Draw, count(len(seeds), "seed"))
+		return fmt.Errorf("gnb: Explain draws the neighbourhood of seed number %d, counted from 0, of a batch of %s", a.Draw, phrase.Count(len(seeds), "seed"))
 	}
 	s, done, err := w.sampler(p.Loader, philox.Sample)
 	if err != nil {

@@ -6,14 +6,15 @@ import (
 	"text/tabwriter"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 func (e Explanation) title() string {
-	return fmt.Sprintf("a batch of %s of %s, fanout %s, epoch %d, step %d", count(e.Seeds, "seed"), e.Dataset, fanoutText(e.Fanouts), e.Epoch, e.Step)
+	return fmt.Sprintf("a batch of %s of %s, fanout %s, epoch %d, step %d", phrase.Count(e.Seeds, "seed"), e.Dataset, fanoutText(e.Fanouts), e.Epoch, e.Step)
 }
 
 func (e Explanation) machine() string {
-	return fmt.Sprintf("%s on %s, %s: %.2f ms a step, nothing overlapping", e.Model, e.Device, count(e.Threads, "thread"), 1e3*e.Seconds())
+	return fmt.Sprintf("%s on %s, %s: %.2f ms a step, nothing overlapping", e.Model, e.Device, phrase.Count(e.Threads, "thread"), 1e3*e.Seconds())
 }
 
 // Seconds is how long the step takes.
@@ -56,7 +57,7 @@ func (e Explanation) String() string {
 	}
 	_ = w.Flush()
 	n := e.Around
-	fmt.Fprintf(&b, "around node %d: %s, %s", n.Seed, count(len(n.Nodes)+n.LeftOut, "node"), count(len(n.Edges), "edge"))
+	fmt.Fprintf(&b, "around node %d: %s, %s", n.Seed, phrase.Count(len(n.Nodes)+n.LeftOut, "node"), phrase.Count(len(n.Edges), "edge"))
 	if n.LeftOut > 0 {
 		fmt.Fprintf(&b, " among the first %d of them", len(n.Nodes))
 	}

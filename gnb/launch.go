@@ -14,12 +14,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/filelock"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
@@ -196,7 +199,7 @@ func (l *launched) options() error {
 		return err
 	}
 	if cores := runtime.NumCPU(); o.Workers > cores && l.device == "" {
-		l.note("%d workers share %s: more workers than cores make no step faster.", o.Workers, count(cores, "core"))
+		l.note("%d workers share %s: more workers than cores make no step faster.", o.Workers, phrase.Count(cores, "core"))
 	}
 	if o.Precision == "tf32" && l.device == "" {
 		return errors.New(`gnb: Precision "tf32" is arithmetic of GPUs, and this run is on the CPU; take "float32" or "bf16", or a machine with a GPU`)
@@ -253,7 +256,7 @@ func (l *launched) place() error {
 	if o.Workers > 0 {
 		return nil
 	}
-	n, err := workersWanted()
+	n, err := bounds.Workers()
 	switch {
 	case err != nil:
 		return err
@@ -303,7 +306,7 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 // cutMetrics drops what a resumed run will report again: everything from the
 // checkpoint's position on. lost says which lines were damaged, and dropped.
 func cutMetrics(dir string, at [3]int) (lost, err error) {
-	path := filepath.Join(dir, metricsFile)
+	path := filepath.Join(dir, runfile.Metrics)
 	var keep []byte
 	lost = readMetrics(dir, func(e event) {
 		if e.Type == evSteps {
@@ -320,10 +323,10 @@ func cutMetrics(dir string, at [3]int) (lost, err error) {
 			return
 		}
 		if b, err := json.Marshal(e); err == nil {
-			keep = appendSummed(keep, b)
+			keep = runfile.AppendLine(keep, b)
 		}
 	})
-	if err := onlyDamage(lost); err != nil {
+	if err := runfile.IgnoreDamage(lost); err != nil {
 		return nil, err
 	}
 	if err := atomicfile.WriteFile(path, keep, 0o644); err != nil {

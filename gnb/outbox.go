@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 )
 
 // outbox holds events back for up to flushEvery: an epoch of a small graph takes
@@ -46,7 +48,7 @@ func (w *Worker) send(e event) error {
 		o.rate = &e
 	case evSteps, evEpoch, evMetrics, evLog:
 		if w.p.Rank == 0 && w.metrics != nil {
-			o.metrics = appendSummed(o.metrics, line)
+			o.metrics = runfile.AppendLine(o.metrics, line)
 		}
 		o.lines = append(o.lines, line...)
 	default:

@@ -1,13 +1,13 @@
 package gnb
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"sort"
 	"strings"
 	"sync"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/internal/codeid"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -159,4 +159,4 @@ func ownFrame(f runtime.Frame) bool {
 	return !strings.HasPrefix(f.Function, modulePrefix+"gnb.init.func") && !strings.HasPrefix(f.Function, modulePrefix+"tutorials")
 }
 
-var errWorker = errors.New("gnb: a worker cannot start a run of its own; start runs from the cell or from main, or pass what the worker needs as the program's argument")
+var errWorker = entry.ErrWorker

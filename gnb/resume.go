@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
@@ -43,7 +44,7 @@ func (l *launched) directory() error {
 	dir = o.RunDir
 	if dir == "" {
 		dir = filepath.Join(RunsDir(), c.ID)
-	} else if _, err := os.Stat(filepath.Join(dir, configFile)); err == nil {
+	} else if _, err := os.Stat(filepath.Join(dir, runfile.Config)); err == nil {
 		if l.differs != "" {
 			return fmt.Errorf("gnb: %s already holds a run, of other things: %s; go on with it all the same (Resume: %q with ResumeChanged), or choose another directory", dir, l.differs, dir)
 		}
@@ -67,7 +68,7 @@ func (l *launched) write(dir, path string) error {
 	c := l.run.Config
 	l.run.Dir, l.job.RunDir, l.job.Checkpoint = dir, dir, path
 	l.job.RunID, l.job.Identity = c.ID, c.Identity.Run
-	return writeJSON(filepath.Join(dir, configFile), c)
+	return runfile.WriteJSON(filepath.Join(dir, runfile.Config), c)
 }
 
 // resumable is the directory of the run to go on with, "" for a new run.
@@ -183,7 +184,7 @@ func (l *launched) resume(dir string) error {
 	case lost != nil:
 		l.note("%v", lost)
 	}
-	if err := os.Remove(filepath.Join(dir, resultFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(filepath.Join(dir, runfile.Result)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("gnb: resuming: %w", err)
 	}
 	return l.write(dir, path)

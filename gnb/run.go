@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 )
 
 // Config is what a run was started with: config.json in its directory.
@@ -194,7 +195,7 @@ func absolute(path string) string {
 }
 
 // readMetrics calls f for each line of a run's metrics.jsonl. A last line that a
-// kill cut short is left out, and so are damaged ones: see readLines.
+// kill cut short is left out, and so are damaged ones: see [runfile.ReadLines].
 func readMetrics(dir string, f func(event)) error {
 	_, err := readMetricsFrom(dir, 0, f)
 	return err
@@ -203,7 +204,7 @@ func readMetrics(dir string, f func(event)) error {
 // readMetricsFrom is readMetrics from an offset on, for a file that grows. It
 // returns where to go on: behind the last whole line.
 func readMetricsFrom(dir string, from int64, f func(event)) (next int64, err error) {
-	next, err = readLines(filepath.Join(dir, metricsFile), from, func(object []byte) bool {
+	next, err = runfile.ReadLines(filepath.Join(dir, runfile.Metrics), from, func(object []byte) bool {
 		var e event
 		if json.Unmarshal(object, &e) != nil {
 			return false
@@ -211,16 +212,8 @@ func readMetricsFrom(dir string, from int64, f func(event)) (next int64, err err
 		f(e)
 		return true
 	})
-	if _, some := errors.AsType[*damagedLines](err); err != nil && !some {
+	if _, some := errors.AsType[*runfile.DamagedLines](err); err != nil && !some {
 		err = fmt.Errorf("gnb: reading a run's metrics: %w", err)
 	}
 	return next, err
-}
-
-// onlyDamage is nil for an error that says no more than that lines were left out.
-func onlyDamage(err error) error {
-	if _, some := errors.AsType[*damagedLines](err); some {
-		return nil
-	}
-	return err
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/tbevents"
 )
 
@@ -66,7 +67,7 @@ func (r *Run) boardName() string {
 		return name
 	}
 	dir, trial := absolute(r.Dir), ""
-	if sweep := filepath.Dir(dir); exists(filepath.Join(sweep, sweepFile)) {
+	if sweep := filepath.Dir(dir); runfile.Exists(filepath.Join(sweep, sweepFile)) {
 		dir, trial = sweep, filepath.Base(dir)
 	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -151,7 +152,7 @@ func (b *board) hparams() map[string]any {
 
 // more writes what is new in the run's metrics.
 func (b *board) more() error {
-	info, err := os.Stat(filepath.Join(b.run.Dir, metricsFile))
+	info, err := os.Stat(filepath.Join(b.run.Dir, runfile.Metrics))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return b.buf.Flush()
@@ -166,7 +167,7 @@ func (b *board) more() error {
 		}
 	}
 	b.metrics = info
-	if b.read, err = readMetricsFrom(b.run.Dir, b.read, b.take); onlyDamage(err) == nil && err != nil {
+	if b.read, err = readMetricsFrom(b.run.Dir, b.read, b.take); runfile.IgnoreDamage(err) == nil && err != nil {
 		b.lost, err = err, nil // the rest is worth having
 	}
 	return errors.Join(err, b.failed, b.buf.Flush())

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/filelock"
 )
@@ -37,7 +38,7 @@ func OpenRun(dir string) (*Run, error) {
 // nothing.
 func openRun(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
-	switch err := readJSON(filepath.Join(dir, configFile), &r.Config); {
+	switch err := runfile.ReadJSON(filepath.Join(dir, runfile.Config), &r.Config); {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("gnb: %s is not a run's directory: %w", dir, err)
 	case err != nil:
@@ -45,7 +46,7 @@ func openRun(dir string) (*Run, error) {
 	}
 	state := ""
 	for { // until the state and the result are of one moment
-		switch err := readJSON(filepath.Join(dir, resultFile), &r.Result); {
+		switch err := runfile.ReadJSON(filepath.Join(dir, runfile.Result), &r.Result); {
 		case errors.Is(err, os.ErrNotExist) && state != "":
 			return r, r.unfinished(state)
 		case errors.Is(err, os.ErrNotExist):
@@ -76,7 +77,7 @@ func (r *Run) unfinished(state string) error {
 	r.Result = Result{State: state, Values: map[string]float64{}}
 	_, err := readMetricsFrom(r.Dir, r.metricsTail(), r.Result.take)
 	maps.DeleteFunc(r.Result.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
-	return onlyDamage(err)
+	return runfile.IgnoreDamage(err)
 }
 
 // stateOf is the state of a run without a result: some process runs it, or it was killed. Where
@@ -108,7 +109,7 @@ const tailBytes = 1 << 20
 
 // metricsTail is where the end of a run's metrics begins, within some line.
 func (r *Run) metricsTail() int64 {
-	info, err := os.Stat(filepath.Join(r.Dir, metricsFile))
+	info, err := os.Stat(filepath.Join(r.Dir, runfile.Metrics))
 	if err != nil {
 		return 0
 	}
@@ -178,15 +179,15 @@ func Runs(ctx context.Context, options ...RunsOptions) (RunTable, error) {
 
 // runsBelow are the runs in the directories within dir.
 func runsBelow(ctx context.Context, dir string, o RunsOptions) (runs []*Run, err error) {
-	err = within(ctx, dir, "runs", func(dir string) error {
+	err = runfile.Each(ctx, dir, "runs", func(dir string) error {
 		switch r, err := openRun(dir); {
 		case err == nil:
 			runs = append(runs, r)
-		case o.Trials && exists(filepath.Join(dir, sweepFile)):
+		case o.Trials && runfile.Exists(filepath.Join(dir, sweepFile)):
 			trials, err := runsBelow(ctx, dir, RunsOptions{Damaged: o.Damaged})
 			runs = append(runs, trials...)
 			return err
-		case o.Damaged && exists(filepath.Join(dir, configFile)):
+		case o.Damaged && runfile.Exists(filepath.Join(dir, runfile.Config)):
 			c := Config{ID: filepath.Base(dir)}
 			if r != nil { // its configuration could be read
 				c = r.Config
@@ -198,31 +199,6 @@ func runsBelow(ctx context.Context, dir string, o RunsOptions) (runs []*Run, err
 		return nil
 	})
 	return runs, err
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// within calls f for what is in dir, by name; no such directory is an empty one.
-func within(ctx context.Context, dir, what string, f func(path string) error) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("gnb: listing %s: %w", what, err)
-	}
-	for _, e := range entries {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := f(filepath.Join(dir, e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // LastRun is the run that was started last: what a new cell goes on with, since

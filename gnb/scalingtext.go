@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 func (c Curve) title() string {
@@ -21,19 +22,12 @@ func (c Curve) machine() string {
 	on := ""
 	switch {
 	case c.GPUs > 0:
-		on = " and " + count(c.GPUs, "GPU")
+		on = " and " + phrase.Count(c.GPUs, "GPU")
 	case c.Device != "":
 		on = " (" + c.Device + ")"
 	}
 	return fmt.Sprintf("%s%s, %s a worker; median of %s of %s, low and high are the least and the greatest",
-		count(c.Cores, "core"), on, count(c.Threads, "thread"), count(c.Repeats, "repeat"), count(c.Steps, "step"))
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
+		phrase.Count(c.Cores, "core"), on, phrase.Count(c.Threads, "thread"), phrase.Count(c.Repeats, "repeat"), phrase.Count(c.Steps, "step"))
 }
 
 // String is the curve as a table, with a sentence on each point that is not
@@ -79,12 +73,12 @@ func (c Curve) why(p, base ScalingPoint) string {
 			100*(again-1), 100*(p.RepeatedRows/base.RepeatedRows-1)))
 	}
 	if units, what := c.units(p.Workers); units < p.Workers || what == "core" && units < p.Workers*c.Threads {
-		parts = append(parts, fmt.Sprintf("they share %s, so more workers cannot be faster here", count(units, what)))
+		parts = append(parts, fmt.Sprintf("they share %s, so more workers cannot be faster here", phrase.Count(units, what)))
 	}
 	if parts == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", count(p.Workers, "worker"), strings.Join(parts, "; "))
+	return fmt.Sprintf("%s: %s", phrase.Count(p.Workers, "worker"), strings.Join(parts, "; "))
 }
 
 // picture is the curve as package live draws it.
@@ -99,7 +93,7 @@ func (c Curve) picture() live.Scaling {
 	for _, p := range c.Points {
 		units, what := c.units(p.Workers)
 		q := live.ScalingPoint{
-			Workers: p.Workers, On: count(units, what), Speedup: p.Speedup, Low: p.Low, High: p.High, Efficiency: p.Efficiency,
+			Workers: p.Workers, On: phrase.Count(units, what), Speedup: p.Speedup, Low: p.Low, High: p.High, Efficiency: p.Efficiency,
 			RepeatedEdges: p.RepeatedEdges, RepeatedRows: p.RepeatedRows,
 		}
 		for _, name := range stageOrder {

@@ -1,9 +1,6 @@
 package gnb
 
 import (
-	"fmt"
-	"strconv"
-
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
@@ -18,17 +15,4 @@ func Small(name, small string) string {
 		return small
 	}
 	return name
-}
-
-// workersWanted is what GNB_WORKERS says, 0 where it is not set.
-func workersWanted() (int, error) {
-	text := envknob.Workers.Get()
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxWorkers() {
-		return 0, fmt.Errorf("gnb: the environment variable GNB_WORKERS is %q; it is the number of workers of runs that do not say theirs, 1 to %d", text, maxWorkers())
-	}
-	return n, nil
 }

@@ -16,6 +16,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -424,7 +427,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	o.Quiet, o.RunDir, o.Resume = true, t.Run, Never
 	workers := o.Workers
 	if workers == 0 {
-		workers, _ = workersWanted() // the run says what is wrong with it
+		workers, _ = bounds.Workers() // the run says what is wrong with it
 	}
 	first := 0
 	if s.gpus != nil && o.Device != "cpu" {
@@ -435,7 +438,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		defer release()
 	}
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
-	if old, err := openToResume(t.Run); err != nil && exists(filepath.Join(t.Run, configFile)) {
+	if old, err := openToResume(t.Run); err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {
 		e.err = os.RemoveAll(t.Run) // damaged: it is the sweep's own, and is made again
 	} else if err == nil {
 		switch {
@@ -534,11 +537,11 @@ func (s *sweep) finish(err error) error {
 	switch {
 	case errors.Is(err, ErrInterrupted):
 		state = StateInterrupted
-		err = fmt.Errorf("gnb: sweep %s was %w after %s; running it again goes on from there", s.study.ID, ErrInterrupted, count(len(s.study.Trials), "trial"))
+		err = fmt.Errorf("gnb: sweep %s was %w after %s; running it again goes on from there", s.study.ID, ErrInterrupted, phrase.Count(len(s.study.Trials), "trial"))
 	case err != nil:
 		state = StateFailed
 	case len(s.study.Trials) > 0 && !slices.ContainsFunc(s.study.Trials, func(t TrialResult) bool { return t.State != StateFailed }):
-		err = fmt.Errorf("gnb: all %s failed, the first one with: %s", count(len(s.study.Trials), "trial"), s.study.Trials[0].Error)
+		err = fmt.Errorf("gnb: all %s failed, the first one with: %s", phrase.Count(len(s.study.Trials), "trial"), s.study.Trials[0].Error)
 	}
 	err = errors.Join(err, s.save(state))
 	s.view.close(err)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
@@ -28,7 +29,7 @@ const (
 func OpenStudy(dir string) (*Study, error) {
 	multigpuEnter()
 	s := &Study{}
-	switch err := readJSON(filepath.Join(dir, sweepFile), s); {
+	switch err := runfile.ReadJSON(filepath.Join(dir, sweepFile), s); {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("gnb: %s is not a sweep's directory: %w", dir, err)
 	case err != nil:
@@ -39,7 +40,7 @@ func OpenStudy(dir string) (*Study, error) {
 	}
 	s.Dir, s.Trials = dir, nil
 	lines := 0
-	_, err := readLines(filepath.Join(dir, trialsFile), 0, func(object []byte) bool {
+	_, err := runfile.ReadLines(filepath.Join(dir, trialsFile), 0, func(object []byte) bool {
 		lines++
 		var t TrialResult
 		if json.Unmarshal(object, &t) != nil || t.checkRead() != nil {
@@ -49,7 +50,7 @@ func OpenStudy(dir string) (*Study, error) {
 		s.Trials = append(s.Trials, t)
 		return true
 	})
-	if s.lost = err; onlyDamage(err) != nil {
+	if s.lost = err; runfile.IgnoreDamage(err) != nil {
 		return nil, fmt.Errorf("gnb: reading a sweep's trials: %w", err)
 	}
 	// Numbers go up by one, with gaps where a trial was running, or a line was lost.
@@ -117,7 +118,7 @@ func (s *sweep) store() error {
 	if err := s.lockSweep(dir); err != nil {
 		return err
 	}
-	if exists(filepath.Join(dir, sweepFile)) { // begun by another process since it was looked for
+	if runfile.Exists(filepath.Join(dir, sweepFile)) { // begun by another process since it was looked for
 		return fmt.Errorf("gnb: %s already holds a sweep; run this again to go on with it, or choose another directory", dir)
 	}
 	return nil
@@ -220,7 +221,7 @@ func (s *sweep) cut() error {
 		if err != nil {
 			return err
 		}
-		b = appendSummed(b, line)
+		b = runfile.AppendLine(b, line)
 	}
 	path := filepath.Join(s.study.Dir, trialsFile)
 	if err := atomicfile.WriteFile(path, b, 0o644); err != nil {
@@ -234,7 +235,7 @@ func (s *sweep) save(state string) error {
 	s.study.State = state
 	head := s.study
 	head.Trials = nil
-	return writeJSON(filepath.Join(s.study.Dir, sweepFile), head)
+	return runfile.WriteJSON(filepath.Join(s.study.Dir, sweepFile), head)
 }
 
 // append writes a trial that has ended.
@@ -247,7 +248,7 @@ func (s *sweep) append(t TrialResult) error {
 	if err != nil {
 		return fmt.Errorf("gnb: writing a sweep's trials: %w", err)
 	}
-	_, err = f.Write(appendSummed(nil, line))
+	_, err = f.Write(runfile.AppendLine(nil, line))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("gnb: writing a sweep's trials: %w; make room there, and run it again", err)
 	}
@@ -258,7 +259,7 @@ func (s *sweep) append(t TrialResult) error {
 func Studies(ctx context.Context) ([]*Study, error) {
 	multigpuEnter()
 	var out []*Study
-	err := within(ctx, RunsDir(), "sweeps", func(dir string) error {
+	err := runfile.Each(ctx, RunsDir(), "sweeps", func(dir string) error {
 		if s, err := OpenStudy(dir); err == nil {
 			out = append(out, s)
 		}

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Importance is how much a parameter matters: see [Study.Importance].
@@ -117,7 +118,7 @@ func (s *Study) String() string {
 	for _, t := range s.Trials {
 		counts[t.State]++
 	}
-	fmt.Fprintf(&b, "%s: %s, %s", s.title(), s.State, count(len(s.Trials), "trial"))
+	fmt.Fprintf(&b, "%s: %s, %s", s.title(), s.State, phrase.Count(len(s.Trials), "trial"))
 	for _, state := range []string{StateStopped, StateFailed} {
 		if n := counts[state]; n > 0 {
 			fmt.Fprintf(&b, ", %d %s", n, state)
@@ -155,7 +156,7 @@ func (s *Study) String() string {
 	}
 	_ = w.Flush() // to memory
 	if n := len(sorted) - mostRows; n > 0 {
-		fmt.Fprintf(&b, "and %s\n", count(n, "more trial"))
+		fmt.Fprintf(&b, "and %s\n", phrase.Count(n, "more trial"))
 	}
 	for _, t := range s.Trials {
 		if t.State == StateFailed {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // sweepView shows a sweep while it goes.
@@ -27,7 +28,7 @@ func newSweepView(s *sweep) *sweepView {
 		v.sink.Tell(n)
 	}
 	if v.skipped > 0 {
-		v.sink.Tell(fmt.Sprintf("going on after %s", count(v.skipped, "trial")))
+		v.sink.Tell(fmt.Sprintf("going on after %s", phrase.Count(v.skipped, "trial")))
 	}
 	v.update()
 	return v
@@ -75,7 +76,7 @@ func (v *sweepView) ended(t TrialResult) {
 	case StateFailed:
 		line += ": " + t.Error
 	case StateStopped:
-		line += " after " + count(t.epochs(), "epoch")
+		line += " after " + phrase.Count(t.epochs(), "epoch")
 	}
 	if t.State != StateFailed {
 		line += fmt.Sprintf(", %s %.4f", v.s.study.Metric, t.Value)

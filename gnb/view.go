@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -62,7 +63,7 @@ func newView(l *launched, sink live.Sink, title string) (*view, error) {
 	}
 	if l.run.Dir != "" { // what a resumed run had shown before
 		var err error
-		if v.read, err = readMetricsFrom(l.run.Dir, 0, v.apply); onlyDamage(err) != nil {
+		if v.read, err = readMetricsFrom(l.run.Dir, 0, v.apply); runfile.IgnoreDamage(err) != nil {
 			return nil, err
 		} else if err != nil {
 			v.print(err.Error())
@@ -351,7 +352,7 @@ func (v *view) close(runErr error) error {
 		err = gone
 	case gone == nil && v.l.run.Dir != "":
 		res.Weights = weightsIn(v.l.run.Dir)
-		err = errors.Join(writeJSON(filepath.Join(v.l.run.Dir, resultFile), res), v.figure())
+		err = errors.Join(runfile.WriteJSON(filepath.Join(v.l.run.Dir, runfile.Result), res), v.figure())
 	}
 	// A broken display is no failure of the run: it is not part of the error.
 	_ = v.sink.Close(v.snap)

@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -228,7 +229,7 @@ func (w *Worker) endEpoch(next, ended int) {
 	w.flush(true)
 	w.checkOptimizers()
 	if steps := int(w.pos.Total - w.epochTotal); steps > 0 && w.sums.Weight == 0 {
-		w.Fail(fmt.Errorf("gnb: no node in the %s of epoch %d had a label, so nothing was trained; take a split with labels", count(steps, "step"), w.pos.Epoch))
+		w.Fail(fmt.Errorf("gnb: no node in the %s of epoch %d had a label, so nothing was trained; take a split with labels", phrase.Count(steps, "step"), w.pos.Epoch))
 	}
 	stages := map[string]float64{}
 	for s, d := range w.p.StageTimes() {

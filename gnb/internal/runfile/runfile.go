@@ -1,8 +1,22 @@
-package gnb
+// Package runfile reads and writes the files of a run and of a sweep so that damage is noticed: JSON
+// files with a checksum, and logs with a checksum on every line. They remain plain text.
+//
+// Each JSON file ends with
+//
+//	  "gnb_sealed": 1,
+//	  "gnb_sha256": "…"
+//	}
+//
+// The second value is the SHA-256 of the file with zeros in place of the digest. Each line of
+// metrics.jsonl and trials.jsonl ends with ,"sum":"…"}, eight hexadecimal digits: the CRC-32C of the
+// line without that part. A file or line without a checksum is read as it is; older versions wrote
+// such files. To edit a file by hand, delete its last two keys.
+package runfile
 
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,27 +25,17 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
-
-// The files of a run and of a sweep that are read back have checksums, and are text all the same.
-// Each JSON file ends with
-//
-//	  "gnb_sealed": 1,
-//	  "gnb_sha256": "…"
-//	}
-//
-// which is the SHA-256 of the file with zeros in its own place. Each line of metrics.jsonl and
-// trials.jsonl ends with ,"sum":"…"} of eight digits: the CRC-32C of the line as it is without.
-// What has no checksum, as files of earlier versions have none, is read as it is; who edits a file
-// by hand leaves out both of its last two keys.
 
 // The names of a run's files.
 const (
-	configFile  = "config.json"
-	resultFile  = "result.json"
-	metricsFile = "metrics.jsonl"
+	Config  = "config.json"
+	Result  = "result.json"
+	Metrics = "metrics.jsonl"
 )
 
 const (
@@ -89,8 +93,8 @@ func checkSeal(b []byte) error {
 	return nil
 }
 
-// writeJSON writes a file of the run's directory, durably, with a checksum.
-func writeJSON(path string, v any) error {
+// WriteJSON writes v as an indented JSON object with a checksum, durably.
+func WriteJSON(path string, v any) error {
 	b, err := sealJSON(v)
 	if err != nil {
 		return err
@@ -105,9 +109,9 @@ func writeJSON(path string, v any) error {
 	return nil
 }
 
-// readJSON reads what writeJSON has written. Nothing is taken from a file that is damaged. The
+// ReadJSON reads what WriteJSON has written. Nothing is taken from a file that is damaged. The
 // error of a file that is not there matches [os.ErrNotExist].
-func readJSON(path string, v any) error {
+func ReadJSON(path string, v any) error {
 	b, err := atomicfile.ReadFile(path, maxJSON)
 	if err != nil {
 		return err
@@ -130,8 +134,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendSummed appends a JSON object, without white space around it, as a line with a checksum.
-func appendSummed(to, object []byte) []byte {
+// AppendLine appends a JSON object, without white space around it, to a log as a line with a checksum.
+func AppendLine(to, object []byte) []byte {
 	object = bytes.TrimRight(object, "\n")
 	to = append(to, object[:len(object)-1]...)
 	return fmt.Appendf(to, "%s%08x%s\n", lineBefore, crc32.Checksum(object, castagnoli), lineAfter)
@@ -154,24 +158,33 @@ func checkLine(line []byte) (object []byte, ok bool) {
 	return object, fmt.Sprintf("%08x", crc32.Checksum(object, castagnoli)) == string(line[at+len(lineBefore):len(line)-len(lineAfter)])
 }
 
-// damagedLines says that lines of a file are not as they were written, and were left out.
-type damagedLines struct {
+// DamagedLines is the error of [ReadLines] where lines are not as they were written: they were left
+// out, and all others were read.
+type DamagedLines struct {
 	path  string
 	count int
 }
 
-func (e *damagedLines) Error() string {
-	return fmt.Sprintf("gnb: %s of %s damaged and left out", counted(e.count, "line"), e.path+map[bool]string{true: " is", false: " are"}[e.count == 1])
+func (e *DamagedLines) Error() string {
+	return fmt.Sprintf("gnb: %s of %s damaged and left out", phrase.Count(e.count, "line"), e.path+map[bool]string{true: " is", false: " are"}[e.count == 1])
+}
+
+// IgnoreDamage is nil for a [DamagedLines], and any other error as it is.
+func IgnoreDamage(err error) error {
+	if _, some := errors.AsType[*DamagedLines](err); some {
+		return nil
+	}
+	return err
 }
 
 // maxLine bounds the length of a line: the options of a trial, or the steps of 40 ms.
 const maxLine = 64 << 20
 
-// readLines calls take for each whole line of a file from an offset on, as a JSON object; what
-// take refuses counts as damaged. It returns where to go on, behind the last whole line. A file
-// that is not there has no lines. Where lines were left out, the error is a [damagedLines] and
-// all others have been read.
-func readLines(path string, from int64, take func(object []byte) bool) (next int64, err error) {
+// ReadLines calls take with each whole line of a file from an offset on, as a JSON object; a line
+// that take refuses counts as damaged. It returns the offset behind the last whole line, where the next
+// call continues. A file that does not exist has no lines. Where lines were damaged, the error is a
+// [DamagedLines], and all others have been read.
+func ReadLines(path string, from int64, take func(object []byte) bool) (next int64, err error) {
 	file, err := atomicfile.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return from, nil
@@ -180,7 +193,7 @@ func readLines(path string, from int64, take func(object []byte) bool) (next int
 		defer file.Close()
 		_, err = file.Seek(from, io.SeekStart)
 	}
-	bad := &damagedLines{path: path}
+	bad := &DamagedLines{path: path}
 	for r := bufio.NewReaderSize(file, 1<<16); err == nil; {
 		var line []byte
 		if line, err = readLine(r); err != nil {
@@ -217,4 +230,31 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			return nil, fmt.Errorf("a line has more than %d bytes", maxLine)
 		}
 	}
+}
+
+// Exists reports whether there is something at path.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Each calls f with the path of each entry of dir, in the order of names, until f or ctx fails. A dir
+// that does not exist is empty. what names the entries in an error, such as "runs".
+func Each(ctx context.Context, dir, what string, f func(path string) error) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("gnb: listing %s: %w", what, err)
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,28 @@
+// Package entry is where exported functions of package gnb and of its rooms enter the worker loop.
+//
+// Every exported function that a program may call calls [Enter] first. A worker is the same program
+// started again: normally flag.Parse turns it into a worker, and a program that never parses flags
+// becomes one in its first call of this module.
+package entry
+
+import (
+	"errors"
+
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// Enter does not return in a process that was started as a worker and has not become one yet. In every
+// other process, and within a worker's program, it does nothing.
+func Enter() { multigpu.EnterIfWorker() }
+
+// ErrWorker is the error of functions that start workers, when a worker calls them.
+var ErrWorker = errors.New("gnb: a worker cannot start a run of its own; start runs from the cell or from main, or pass what the worker needs as the program's argument")
+
+// Start is [Enter] for functions that start workers; it returns [ErrWorker] within a worker's program.
+func Start() error {
+	Enter()
+	if multigpu.InWorker() {
+		return ErrWorker
+	}
+	return nil
+}
