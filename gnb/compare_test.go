@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
 func TestCompareShowsWhatDiffers(t *testing.T) {
@@ -98,7 +99,7 @@ func TestCompareDrawsCurves(t *testing.T) {
 		t.Fatal(err)
 	}
 	img, err := png.Decode(bytes.NewReader(raw))
-	if err != nil || drawn(img) < 1000 {
+	if err != nil || nbtest.Drawn(img) < 1000 {
 		t.Errorf("the picture: %v", err)
 	}
 	if c := gnb.Compare(nil, runs[0], nil); len(c.Runs) != 1 || c.Runs[0] != runs[0] {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
 func scalingOptions() gnb.ScalingOptions {
@@ -116,7 +117,7 @@ func checkCurve(t *testing.T, c gnb.Curve) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := drawn(img); n < 1000 {
+	if n := nbtest.Drawn(img); n < 1000 {
 		t.Errorf("%d pixels of the picture differ from its background", n)
 	}
 }

@@ -1,4 +1,4 @@
-package gnb_test
+package notebooks_test
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ func lookAt(t *testing.T, name string, pictures [][]byte) {
 		if err != nil {
 			t.Fatalf("figure %d: %v", i, err)
 		}
-		if n := drawn(img); n < 1000 {
+		if n := nbtest.Drawn(img); n < 1000 {
 			t.Errorf("figure %d: %d pixels differ from its background, want more than 1000", i, n)
 		}
 		if dir != "" {
@@ -39,6 +39,7 @@ func lookAt(t *testing.T, name string, pictures [][]byte) {
 // work that grows with the fanouts.
 func TestScalingNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
+	t.Parallel()
 	dir := t.TempDir()
 	r := env.Run(t, "../notebooks/scaling.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_SMALL=1"}})
 	if err := r.Err(); err != nil {
@@ -77,6 +78,7 @@ func TestScalingNotebook(t *testing.T) {
 // five samplers whose counts are what they promise.
 func TestSamplersNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
+	t.Parallel()
 	dir := t.TempDir()
 	r := env.Run(t, "../notebooks/samplers.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_SMALL=1", "GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {

@@ -1,4 +1,4 @@
-package gnb_test
+package notebooks_test
 
 import (
 	"os"
@@ -31,6 +31,7 @@ func percent(t *testing.T, r *nbtest.Result, name string) float64 {
 // customer i has the tariff i mod 3.
 func TestOwnDataNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
+	t.Parallel()
 	dir := t.TempDir()
 	r := env.Run(t, "../notebooks/own-data.ipynb", nbtest.Options{Dir: dir})
 	if err := r.Err(); err != nil {
@@ -73,6 +74,7 @@ func TestOwnDataNotebook(t *testing.T) {
 // as the library's.
 func TestOwnLayerNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
+	t.Parallel()
 	dir := t.TempDir()
 	r := env.Run(t, "../notebooks/own-layer.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {

@@ -1,4 +1,4 @@
-package gnb_test
+package notebooks_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 // change while it goes, trials that are stopped, and the best one found again.
 func TestSweepNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
+	t.Parallel()
 	dir := t.TempDir()
 	r := env.Run(t, "../notebooks/sweep.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_SMALL=1", "GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {
@@ -51,7 +52,7 @@ func TestSweepNotebook(t *testing.T) {
 		if err != nil {
 			t.Fatalf("figure %d: %v", i, err)
 		}
-		if n := drawn(img); n < 1000 {
+		if n := nbtest.Drawn(img); n < 1000 {
 			t.Errorf("figure %d: %d pixels differ from its background, want more than 1000", i, n)
 		}
 	}

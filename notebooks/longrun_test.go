@@ -1,4 +1,4 @@
-package gnb_test
+package notebooks_test
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package gnb_test
+package notebooks_test
 
 import (
 	"bytes"
@@ -56,7 +56,7 @@ func TestMonitorNotebook(t *testing.T) {
 			if err != nil {
 				t.Fatalf("cell %d: %v", i, err)
 			}
-			if n := drawn(img); n < 1000 {
+			if n := nbtest.Drawn(img); n < 1000 {
 				t.Errorf("cell %d: %d pixels differ from its background, want more than 1000", i, n)
 			}
 		}

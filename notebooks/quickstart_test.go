@@ -1,4 +1,4 @@
-package gnb_test
+package notebooks_test
 
 import (
 	"bytes"
@@ -76,7 +76,7 @@ func TestQuickstartNotebook(t *testing.T) {
 		if err != nil {
 			t.Fatalf("figure %d: %v", i, err)
 		}
-		if n := drawn(img); n < 1000 {
+		if n := nbtest.Drawn(img); n < 1000 {
 			t.Errorf("figure %d: %d pixels differ from its background, want more than 1000", i, n)
 		}
 	}
@@ -140,20 +140,6 @@ func cellFigures(t *testing.T, notebook string) [][][]byte {
 		}
 	}
 	return out
-}
-
-// drawn counts the pixels that differ from the corner's.
-func drawn(img image.Image) int {
-	b, n := img.Bounds(), 0
-	corner := img.At(b.Min.X, b.Min.Y)
-	for y := b.Min.Y; y < b.Max.Y; y++ {
-		for x := b.Min.X; x < b.Max.X; x++ {
-			if img.At(x, y) != corner {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // A cell of somebody's notebook that trains is interrupted: a checkpoint, all
