@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -189,18 +188,6 @@ func ExampleDoctor() { //nolint:testableexamples // what it prints is the machin
 	if d := gnb.Must(gnb.Doctor(context.Background())); !d.OK() {
 		fmt.Println("see \"to fix\" above")
 	}
-}
-
-func ExampleMonitor() {
-	report := gnb.Must(gnb.Monitor(context.Background(), gnb.MonitorOptions{
-		Interval: 100 * time.Millisecond, Quiet: true,
-		While: func(ctx context.Context) error { // what is watched, such as gnb.Train
-			time.Sleep(time.Second)
-			return nil
-		},
-	}))
-	fmt.Println(len(report.Samples) > 0, report.Host.CPU.Max <= 1)
-	// Output: true true
 }
 
 func ExampleScaling() {

@@ -92,10 +92,6 @@ func everyFunction(dir string) map[string]func() error {
 			return fails(err)
 		},
 		"Doctor": func() error { _, err := gnb.Doctor(ctx); return refused(err) },
-		"Monitor": func() error {
-			_, err := gnb.Monitor(ctx, gnb.MonitorOptions{Duration: time.Second, Quiet: true})
-			return refused(err)
-		},
 		"Scaling": func() error {
 			_, err := gnb.Scaling(ctx, nil, gnb.SAGE, gnb.ScalingOptions{}, []int{1})
 			return refused(err)

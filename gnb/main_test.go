@@ -60,13 +60,6 @@ func runCell(name string, o cellOptions) int {
 		}
 		return 0
 	}
-	if name == "monitor" {
-		if _, err := gnb.Monitor(ctx, gnb.MonitorOptions{Interval: 100 * time.Millisecond}); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return 0
-	}
 	ds, err := gnb.Load(ctx, smallSet)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -37,7 +38,7 @@ type view struct {
 	// watching is whether watch was called: the workers have started.
 	watching bool
 	peak     int64
-	gpus     MonitorReport // what the run's GPUs did
+	gpus     machine.Summary // what the run's GPUs did
 	machine  ceiling
 	task     task
 	// noPassing says that the accuracy in passing is not shown.

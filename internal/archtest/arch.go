@@ -54,7 +54,7 @@ var rooms = []room{
 // of the module.
 var (
 	userRooms = []string{"tutorials", "notebooks"}
-	userMay   = []string{"gnb", "graphops/nn"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "graphops/nn"}
 )
 
 // heavy are modules that package gnb never reaches, with why. They are compared with the start of an
@@ -152,7 +152,7 @@ func Direction(module string, pkgs []Pkg) []string {
 			}
 			if slices.Contains(userRooms, rooms[from].dir) && !slices.Contains(userMay, to) && to != rel && roomOf(to) != from {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s is written as a user would write it, with %s only",
-					rel, to, rooms[from].dir, strings.Join(userMay, " and ")))
+					rel, to, rooms[from].dir, strings.Join(userMay, ", ")))
 			}
 		}
 	}

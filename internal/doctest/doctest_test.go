@@ -36,7 +36,11 @@ func pages(t *testing.T) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, found...)
+		for _, path := range found {
+			if filepath.Base(path) != "CHANGELOG.md" { // it holds names that are gone
+				all = append(all, path)
+			}
+		}
 	}
 	return all
 }

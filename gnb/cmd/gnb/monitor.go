@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/monitor"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -49,17 +49,19 @@ func runMonitor(ctx context.Context, args []string, out *output) error {
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
 	}
-	o := gnb.MonitorOptions{Interval: *interval, Duration: *duration, Helper: self, Quiet: out.json || *once}
+	o := monitor.Options{Interval: *interval, Duration: *duration, Helper: self, Quiet: out.json || *once}
 	if *run != "" {
-		if o.Run, err = openRun(*run); err != nil {
+		r, err := openRun(*run)
+		if err != nil {
 			return err
 		}
+		o.Run = r.Config.ID
 	}
 	if *once {
 		return printOnce(ctx, out, o)
 	}
 	var last latest
-	o.Each = func(s gnb.MonitorSample) {
+	o.Each = func(s monitor.Sample) {
 		last.put(s)
 		out.event("sample", s)
 	}
@@ -70,7 +72,7 @@ func runMonitor(ctx context.Context, args []string, out *output) error {
 		}
 		defer stop()
 	}
-	report, err := gnb.Monitor(ctx, o)
+	report, err := monitor.Watch(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -82,7 +84,7 @@ func runMonitor(ctx context.Context, args []string, out *output) error {
 }
 
 // printOnce prints one sample: the first that knows about GPUs, with rates.
-func printOnce(ctx context.Context, out *output, o gnb.MonitorOptions) error {
+func printOnce(ctx context.Context, out *output, o monitor.Options) error {
 	s, err := firstSample(ctx, o)
 	if err != nil {
 		return err
@@ -96,13 +98,13 @@ func printOnce(ctx context.Context, out *output, o gnb.MonitorOptions) error {
 
 // firstSample is the first sample of which the driver has said what it has to say, or 15 s have passed, or
 // the next one: a GPU's rates are known from the second on.
-func firstSample(ctx context.Context, o gnb.MonitorOptions) (gnb.MonitorSample, error) {
+func firstSample(ctx context.Context, o monitor.Options) (monitor.Sample, error) {
 	ctx, enough := context.WithTimeout(ctx, 15*time.Second)
 	defer enough()
-	var last gnb.MonitorSample
+	var last monitor.Sample
 	seen := 0
 	o.Duration, o.Interval, o.Quiet = 0, min(o.Interval, time.Second), true
-	o.Each = func(s gnb.MonitorSample) {
+	o.Each = func(s monitor.Sample) {
 		if last = s; s.Note == machine.Starting {
 			return
 		}
@@ -110,24 +112,24 @@ func firstSample(ctx context.Context, o gnb.MonitorOptions) (gnb.MonitorSample, 
 			enough()
 		}
 	}
-	_, err := gnb.Monitor(ctx, o)
+	_, err := monitor.Watch(ctx, o)
 	return last, err
 }
 
 // latest is the last sample.
 type latest struct {
 	mu sync.Mutex
-	s  gnb.MonitorSample
+	s  monitor.Sample
 	ok bool
 }
 
-func (l *latest) put(s gnb.MonitorSample) {
+func (l *latest) put(s monitor.Sample) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.s, l.ok = s, true
 }
 
-func (l *latest) get() (gnb.MonitorSample, bool) {
+func (l *latest) get() (monitor.Sample, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.s, l.ok

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/monitor"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -18,7 +18,7 @@ func checkNVML(ctx context.Context, _ patient) check {
 	if err != nil {
 		return bad("run gnb by its full path", "finding this program: %v", err)
 	}
-	s, err := firstSample(ctx, gnb.MonitorOptions{Helper: self, Interval: 200 * time.Millisecond})
+	s, err := firstSample(ctx, monitor.Options{Helper: self, Interval: 200 * time.Millisecond})
 	if err != nil {
 		return bad("report it", "%v", err)
 	}
@@ -27,7 +27,7 @@ func checkNVML(ctx context.Context, _ patient) check {
 		if _, err := machine.GPUSlots(); err != nil {
 			return good("%s; \"gnb monitor\" shows the host", why)
 		}
-		return bad("see what \"nvidia-smi\" says; training does not need it, gnb.Monitor does", "%s", why)
+		return bad("see what \"nvidia-smi\" says; training does not need it, gnb monitor does", "%s", why)
 	}
 	var found, wrong []string
 	for i := range s.GPUs {

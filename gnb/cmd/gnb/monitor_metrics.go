@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/monitor"
 )
 
 // metric is one of Prometheus' metrics with all its samples: names end in their base unit, and those of
@@ -21,14 +21,14 @@ type metricSample struct {
 }
 
 // add adds a sample, unless the figure is unknown.
-func (m *metric) add(v gnb.MonitorValue, labels ...string) {
+func (m *metric) add(v monitor.Value, labels ...string) {
 	if v.Known() {
 		m.samples = append(m.samples, metricSample{labels, float64(v)})
 	}
 }
 
 // metricsText is a sample in Prometheus' text format, version 0.0.4. What is unknown is left out.
-func metricsText(s *gnb.MonitorSample) string {
+func metricsText(s *monitor.Sample) string {
 	var b strings.Builder
 	for _, m := range append(hostMetrics(&s.Host), gpuMetrics(s.GPUs)...) {
 		if len(m.samples) == 0 {
@@ -52,9 +52,9 @@ func metricsText(s *gnb.MonitorSample) string {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-func hostMetrics(h *gnb.MonitorHost) []metric {
+func hostMetrics(h *monitor.Host) []metric {
 	var out []metric
-	one := func(name, kind, help string, v gnb.MonitorValue) {
+	one := func(name, kind, help string, v monitor.Value) {
 		m := metric{name: "graphnb_host_" + name, kind: kind, help: help}
 		m.add(v)
 		out = append(out, m)
@@ -63,45 +63,45 @@ func hostMetrics(h *gnb.MonitorHost) []metric {
 	one("cpu_utilization_ratio", "gauge", "Share of the usable cores that was busy.", h.CPU)
 	one("cpu_throttled_ratio", "gauge", "Share of time in which the control group's limit held it back.", h.CPUThrottled)
 	if h.Cores > 0 {
-		one("cpu_cores", "gauge", "Cores that may be used.", gnb.MonitorValue(h.Cores))
+		one("cpu_cores", "gauge", "Cores that may be used.", monitor.Value(h.Cores))
 	}
 	if h.MemoryTotal == 0 {
 		return out // the host could not be read
 	}
-	one("memory_used_bytes", "gauge", "Memory in use, without what only caches files.", gnb.MonitorValue(h.MemoryUsed))
-	one("memory_size_bytes", "gauge", "Memory that may be used.", gnb.MonitorValue(h.MemoryTotal))
-	one("swap_used_bytes", "gauge", "Swap space in use.", gnb.MonitorValue(h.SwapUsed))
-	one("disk_read_bytes_total", "counter", "Bytes read from all disks.", gnb.MonitorValue(h.Totals.DiskRead))
-	one("disk_written_bytes_total", "counter", "Bytes written to all disks.", gnb.MonitorValue(h.Totals.DiskWrite))
+	one("memory_used_bytes", "gauge", "Memory in use, without what only caches files.", monitor.Value(h.MemoryUsed))
+	one("memory_size_bytes", "gauge", "Memory that may be used.", monitor.Value(h.MemoryTotal))
+	one("swap_used_bytes", "gauge", "Swap space in use.", monitor.Value(h.SwapUsed))
+	one("disk_read_bytes_total", "counter", "Bytes read from all disks.", monitor.Value(h.Totals.DiskRead))
+	one("disk_written_bytes_total", "counter", "Bytes written to all disks.", monitor.Value(h.Totals.DiskWrite))
 	one("disk_busy_ratio", "gauge", "Share of time in which the busiest disk was in use.", h.DiskBusy)
-	one("network_receive_bytes_total", "counter", "Bytes received by all network interfaces.", gnb.MonitorValue(h.Totals.NetReceive))
-	one("network_transmit_bytes_total", "counter", "Bytes sent by all network interfaces.", gnb.MonitorValue(h.Totals.NetSend))
+	one("network_receive_bytes_total", "counter", "Bytes received by all network interfaces.", monitor.Value(h.Totals.NetReceive))
+	one("network_transmit_bytes_total", "counter", "Bytes sent by all network interfaces.", monitor.Value(h.Totals.NetSend))
 	return out
 }
 
 // gpuFigures are the metrics of one value a GPU.
 var gpuFigures = []struct {
 	name, help string
-	of         func(g *gnb.MonitorGPU) gnb.MonitorValue
+	of         func(g *monitor.GPU) monitor.Value
 }{
-	{"utilization_ratio", "Share of time in which a kernel ran.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.Utilization }},
-	{"memory_busy_ratio", "Share of time in which memory was read or written.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.MemoryBusy }},
-	{"memory_used_bytes", "Memory in use.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.MemoryUsed }},
-	{"memory_size_bytes", "Memory that there is.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.MemoryTotal }},
-	{"memory_runs_bytes", "Memory that workers of GraphNB have.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.MemoryOf("") }},
-	{"temperature_celsius", "Temperature.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.TemperatureC }},
-	{"power_watts", "Power drawn.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.PowerW }},
-	{"power_limit_watts", "Power limit that is enforced.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.PowerLimitW }},
-	{"clock_hertz", "Clock of the multiprocessors.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return 1e6 * g.ClockMHz }},
-	{"clock_max_hertz", "Highest clock of the multiprocessors.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return 1e6 * g.ClockMaxMHz }},
-	{"memory_clock_hertz", "Clock of the memory.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return 1e6 * g.MemoryClockMHz }},
-	{"pcie_receive_bytes_per_second", "Bytes a second from the bus.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.PCIeReceive }},
-	{"pcie_transmit_bytes_per_second", "Bytes a second to the bus.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.PCIeSend }},
-	{"nvlink_receive_bytes_per_second", "Bytes a second from all NVLinks.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.NVLinkReceive }},
-	{"nvlink_transmit_bytes_per_second", "Bytes a second to all NVLinks.", func(g *gnb.MonitorGPU) gnb.MonitorValue { return g.NVLinkSend }},
+	{"utilization_ratio", "Share of time in which a kernel ran.", func(g *monitor.GPU) monitor.Value { return g.Utilization }},
+	{"memory_busy_ratio", "Share of time in which memory was read or written.", func(g *monitor.GPU) monitor.Value { return g.MemoryBusy }},
+	{"memory_used_bytes", "Memory in use.", func(g *monitor.GPU) monitor.Value { return g.MemoryUsed }},
+	{"memory_size_bytes", "Memory that there is.", func(g *monitor.GPU) monitor.Value { return g.MemoryTotal }},
+	{"memory_runs_bytes", "Memory that workers of GraphNB have.", func(g *monitor.GPU) monitor.Value { return g.MemoryOf("") }},
+	{"temperature_celsius", "Temperature.", func(g *monitor.GPU) monitor.Value { return g.TemperatureC }},
+	{"power_watts", "Power drawn.", func(g *monitor.GPU) monitor.Value { return g.PowerW }},
+	{"power_limit_watts", "Power limit that is enforced.", func(g *monitor.GPU) monitor.Value { return g.PowerLimitW }},
+	{"clock_hertz", "Clock of the multiprocessors.", func(g *monitor.GPU) monitor.Value { return 1e6 * g.ClockMHz }},
+	{"clock_max_hertz", "Highest clock of the multiprocessors.", func(g *monitor.GPU) monitor.Value { return 1e6 * g.ClockMaxMHz }},
+	{"memory_clock_hertz", "Clock of the memory.", func(g *monitor.GPU) monitor.Value { return 1e6 * g.MemoryClockMHz }},
+	{"pcie_receive_bytes_per_second", "Bytes a second from the bus.", func(g *monitor.GPU) monitor.Value { return g.PCIeReceive }},
+	{"pcie_transmit_bytes_per_second", "Bytes a second to the bus.", func(g *monitor.GPU) monitor.Value { return g.PCIeSend }},
+	{"nvlink_receive_bytes_per_second", "Bytes a second from all NVLinks.", func(g *monitor.GPU) monitor.Value { return g.NVLinkReceive }},
+	{"nvlink_transmit_bytes_per_second", "Bytes a second to all NVLinks.", func(g *monitor.GPU) monitor.Value { return g.NVLinkSend }},
 }
 
-func gpuMetrics(gpus []gnb.MonitorGPU) []metric {
+func gpuMetrics(gpus []monitor.GPU) []metric {
 	up := metric{name: "graphnb_gpu_up", kind: "gauge", help: "1 where the GPU was read without an error, else 0."}
 	throttled := metric{name: "graphnb_gpu_throttled", kind: "gauge", help: "1 for each reason why clocks are lower than they could be."}
 	processes := metric{name: "graphnb_gpu_process_memory_bytes", kind: "gauge", help: "Memory that a process has."}
@@ -119,7 +119,7 @@ func gpuMetrics(gpus []gnb.MonitorGPU) []metric {
 		g := &gpus[i]
 		labels := gpuLabels(g)
 		with := func(more ...string) []string { return append(labels[:len(labels):len(labels)], more...) }
-		ok := gnb.MonitorValue(1)
+		ok := monitor.Value(1)
 		if g.Error != "" {
 			ok = 0
 		}
@@ -139,6 +139,6 @@ func gpuMetrics(gpus []gnb.MonitorGPU) []metric {
 	return append(out, up, throttled, processes, used, size)
 }
 
-func gpuLabels(g *gnb.MonitorGPU) []string {
+func gpuLabels(g *monitor.GPU) []string {
 	return []string{"gpu", strconv.Itoa(g.Index), "uuid", g.UUID, "name", g.Name}
 }

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/monitor"
 	"github.com/graphnb/graphnb/internal/nvmlstat/fakenvml"
 )
 
@@ -35,7 +35,7 @@ type monitored struct {
 	stderr *bytes.Buffer
 }
 
-func monitor(t *testing.T, args ...string) *monitored {
+func startMonitor(t *testing.T, args ...string) *monitored {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
@@ -53,11 +53,11 @@ func monitor(t *testing.T, args ...string) *monitored {
 }
 
 // until reads samples until one is as wanted.
-func (m *monitored) until(what string, ok func(s *gnb.MonitorSample) bool) gnb.MonitorSample {
+func (m *monitored) until(what string, ok func(s *monitor.Sample) bool) monitor.Sample {
 	m.t.Helper()
-	var s gnb.MonitorSample
+	var s monitor.Sample
 	for end := time.Now().Add(time.Minute); m.lines.Scan() && time.Now().Before(end); {
-		s = gnb.MonitorSample{}
+		s = monitor.Sample{}
 		if err := json.Unmarshal(m.lines.Bytes(), &s); err != nil {
 			m.t.Fatalf("%s: %v", m.lines.Text(), err)
 		}
@@ -86,9 +86,9 @@ func (m *monitored) end() map[string]any {
 	return last
 }
 
-func healthy(gpus int) func(s *gnb.MonitorSample) bool {
-	return func(s *gnb.MonitorSample) bool {
-		return len(s.GPUs) == gpus && !slices.ContainsFunc(s.GPUs, func(g gnb.MonitorGPU) bool { return g.Error != "" || !g.PowerW.Known() }) && s.Host.CPU.Known() && s.Note == ""
+func healthy(gpus int) func(s *monitor.Sample) bool {
+	return func(s *monitor.Sample) bool {
+		return len(s.GPUs) == gpus && !slices.ContainsFunc(s.GPUs, func(g monitor.GPU) bool { return g.Error != "" || !g.PowerW.Known() }) && s.Host.CPU.Known() && s.Note == ""
 	}
 }
 
@@ -96,21 +96,21 @@ func TestMonitorOnGPUs(t *testing.T) {
 	lib := fakenvml.Build(t)
 	lib.Say("gpus 3", "throttle 1 4")
 	lib.Setenv(t)
-	m := monitor(t)
+	m := startMonitor(t)
 	first := m.until("three GPUs", healthy(3))
-	m.until("values that change", func(s *gnb.MonitorSample) bool {
+	m.until("values that change", func(s *monitor.Sample) bool {
 		return healthy(3)(s) && s.GPUs[2].Utilization != first.GPUs[2].Utilization && s.GPUs[0].NVLinkSend == 3e7*1024
 	})
 	lib.Say("throttle 1 4", "fail nvmlDeviceGetPowerUsage 0 999")
-	m.until("an error in the middle", func(s *gnb.MonitorSample) bool {
+	m.until("an error in the middle", func(s *monitor.Sample) bool {
 		return s.GPUs[0].Error != "" && s.GPUs[0].TemperatureC.Known() && s.GPUs[1].Error == "" && s.GPUs[1].PowerW.Known()
 	})
 	lib.Say("throttle 1 4", "fail nvmlDeviceGetUtilizationRates 2 15")
-	m.until("a GPU that falls off the bus", func(s *gnb.MonitorSample) bool {
+	m.until("a GPU that falls off the bus", func(s *monitor.Sample) bool {
 		return strings.Contains(s.GPUs[2].Error, "fallen off the bus") && s.GPUs[0].Error == "" && s.GPUs[0].PowerW.Known()
 	})
 	lib.Say("throttle 1 4", "hang nvmlDeviceGetTemperature *")
-	m.until("calls that hang", func(s *gnb.MonitorSample) bool {
+	m.until("calls that hang", func(s *monitor.Sample) bool {
 		return strings.Contains(s.GPUs[0].Error, "has not answered nvmlDeviceGetTemperature") && s.Host.CPU.Known()
 	})
 	lib.Say("throttle 1 4")
@@ -126,10 +126,10 @@ func TestMonitorOnGPUs(t *testing.T) {
 func TestMonitorOutlivesACrash(t *testing.T) {
 	lib := fakenvml.Build(t)
 	lib.Setenv(t)
-	m := monitor(t)
+	m := startMonitor(t)
 	m.until("a GPU", healthy(1))
 	lib.Say("crash nvmlDeviceGetMemoryInfo_v2 0")
-	m.until("the crash", func(s *gnb.MonitorSample) bool {
+	m.until("the crash", func(s *monitor.Sample) bool {
 		return strings.Contains(s.Note, "NVIDIA's library crashed the process that asks it (SIGSEGV") && s.Host.CPU.Known() && len(s.GPUs) == 1 && !s.GPUs[0].PowerW.Known()
 	})
 	lib.Say("gpus 1")
@@ -142,20 +142,20 @@ func TestMonitorOfADriverThatDoesNotStart(t *testing.T) {
 	lib := fakenvml.Build(t)
 	lib.Say("hang nvmlInit_v2 0")
 	lib.Setenv(t)
-	m := monitor(t)
+	m := startMonitor(t)
 	n := 0
-	m.until("the host alone", func(s *gnb.MonitorSample) bool {
+	m.until("the host alone", func(s *monitor.Sample) bool {
 		n++
 		return n > 5 && s.Note != "" && s.Host.CPU.Known() && len(s.GPUs) == 0
 	})
 	m.end()
 	lib.Say("fail nvmlInit_v2 0 18")
-	m = monitor(t)
-	m.until("why", func(s *gnb.MonitorSample) bool { return strings.Contains(s.Note, "restart the machine") })
+	m = startMonitor(t)
+	m.until("why", func(s *monitor.Sample) bool { return strings.Contains(s.Note, "restart the machine") })
 	m.end()
 	lib.Say("gpus 0")
-	m = monitor(t)
-	m.until("no GPU", func(s *gnb.MonitorSample) bool {
+	m = startMonitor(t)
+	m.until("no GPU", func(s *monitor.Sample) bool {
 		return strings.Contains(s.Note, "NVIDIA's driver 570.12.34 is here and has no GPU")
 	})
 	m.end()
@@ -288,7 +288,7 @@ func TestMetrics(t *testing.T) {
 
 // Odd names do not break the format.
 func TestMetricsOfOddNames(t *testing.T) {
-	s := gnb.MonitorSample{GPUs: []gnb.MonitorGPU{{Name: "a \"b\" \\ c\nd", PowerW: 3, Utilization: gnb.MonitorValue(math.NaN()), MemoryUsed: gnb.MonitorValue(math.Inf(1))}}}
+	s := monitor.Sample{GPUs: []monitor.GPU{{Name: "a \"b\" \\ c\nd", PowerW: 3, Utilization: monitor.Value(math.NaN()), MemoryUsed: monitor.Value(math.Inf(1))}}}
 	text := metricsText(&s)
 	series := parseMetrics(t, text)
 	if series[`graphnb_gpu_power_watts{gpu="0",name="a \"b\" \\ c\nd",uuid=""}`] != 3 || strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Contains(text, "graphnb_host_memory") {

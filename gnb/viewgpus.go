@@ -14,7 +14,7 @@ import (
 const runGPUsAfter = time.Second
 
 // watchGPUs shows, in the panel of a run that may use GPUs, what those do, once a second. Where they cannot be
-// read the panel is without them; [Monitor] says why. end ends it, and waits for the helper's end.
+// read the panel is without them; monitor.Watch says why. end ends it, and waits for the helper's end.
 func (v *view) watchGPUs(ctx context.Context) (end func()) {
 	if v.l.device == "" || v.l.o.Quiet {
 		return func() {}
@@ -50,10 +50,10 @@ func (v *view) takeGPUs(s machine.Sample) {
 	}
 	_, chosen := os.LookupEnv("CUDA_VISIBLE_DEVICES")
 	s.GPUs = gpusOfRun(s.GPUs, run.ID, v.l.o.firstGPU, v.l.o.Workers, chosen)
-	v.gpus.add(s, run.ID)
+	v.gpus.Add(s, run.ID)
 	shown := make([]live.GPU, len(s.GPUs))
 	for i, g := range s.GPUs {
-		shown[i] = live.GPU{GPU: g, Run: run.ID, Sum: v.gpus.gpu(&g).String()}
+		shown[i] = live.GPU{GPU: g, Run: run.ID, Sum: v.gpus.GPU(g.Index).String()}
 	}
 	v.snap.GPUs = shown
 }
@@ -61,8 +61,8 @@ func (v *view) takeGPUs(s machine.Sample) {
 // gpusOfRun are those that a worker of the run has memory of. Where the driver names none, as in a container
 // whose processes it does not know, they are those that workers take in the order of the bus; with
 // CUDA_VISIBLE_DEVICES (chosen) all that may be meant.
-func gpusOfRun(all []MonitorGPU, run string, first, workers int, chosen bool) []MonitorGPU {
-	var own, inOrder []MonitorGPU
+func gpusOfRun(all []machine.GPU, run string, first, workers int, chosen bool) []machine.GPU {
+	var own, inOrder []machine.GPU
 	for i := range all {
 		g := &all[i]
 		for _, p := range g.Processes {

@@ -3,7 +3,6 @@ package gnb
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,57 +12,23 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/machine/fakehelper"
 )
-
-// FakeHelper is a program that says, as "gnb monitor --helper" does, what two GPUs do: the first is busier
-// every time, the second falls off the bus after a while.
-func FakeHelper(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "gnb")
-	text := `#!/bin/sh
-echo $$ > $0.pid
-echo '{"event":"hello","protocol":1}'
-( n=0
-while sleep 0.1; do
-n=$((n+1))
-second='"utilization":0.5,"power_w":100'
-[ $n -gt 8 ] && second='"error":"fell off the bus","utilization":null,"power_w":null'
-echo '{"event":"gpus","driver":"1","gpus":[{"index":0,"name":"A","utilization":0.'$((n%10))',"memory_used":4e9,"memory_total":8e9,"temperature_c":60,"power_w":200,"throttled":["power cap"],"processes":[{"pid":7,"name":"w","memory":3e9,"run":"r1"},{"pid":8,"name":"w","memory":1e9,"run":"r2"}]},{"index":1,"name":"B",'$second',"memory_used":null,"memory_total":null,"temperature_c":null}]}'
-done ) &
-loop=$!
-cat >/dev/null
-kill $loop
-`
-	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// LongReport is the report of n samples, one a second.
-func LongReport(n int) *MonitorReport {
-	m := &monitored{o: MonitorOptions{Quiet: true}, sink: live.NewMonitor(live.Options{Quiet: true})}
-	for i := range n {
-		m.add(MonitorSample{Time: time.Unix(int64(i), 0), Host: MonitorHost{CPU: MonitorValue(i%100) / 100}})
-	}
-	_ = m.sink.Close(m.picture(live.Done))
-	return &m.report
-}
 
 // A run's GPUs are those on which a worker of it has memory, else those in the workers' order.
 func TestGPUsOfARun(t *testing.T) {
-	gpus := func(runs ...string) (all []MonitorGPU) {
+	gpus := func(runs ...string) (all []machine.GPU) {
 		for i, r := range runs {
 			g := machine.Blank(i)
 			if r != "" {
-				g.Processes = []MonitorProcess{{PID: 1}, {PID: 2, Run: r}}
+				g.Processes = []machine.Process{{PID: 1}, {PID: 2, Run: r}}
 			}
 			all = append(all, g)
 		}
 		return all
 	}
 	for name, c := range map[string]struct {
-		all            []MonitorGPU
+		all            []machine.GPU
 		first, workers int
 		chosen         bool
 		want           string
@@ -87,7 +52,7 @@ func TestGPUsOfARun(t *testing.T) {
 
 // The panel of a run on GPUs has a line for each of its own, until the run ends; the helper ends with it.
 func TestThePanelShowsGPUs(t *testing.T) {
-	t.Setenv(envknob.Helper.Name, FakeHelper(t))
+	t.Setenv(envknob.Helper.Name, fakehelper.Make(t))
 	v := &view{l: &launched{run: &Run{Config: Config{ID: "r1", Device: "cuda"}}, device: "cuda", o: LaunchOptions{Workers: 2}}}
 	end := v.watchGPUs(t.Context())
 	shown := func() []live.GPU {
@@ -105,7 +70,7 @@ func TestThePanelShowsGPUs(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	v.l.run.Config.Device = "cpu" // as one that falls back
-	v.takeGPUs(MonitorSample{GPUs: []MonitorGPU{machine.Blank(0)}})
+	v.takeGPUs(machine.Sample{GPUs: []machine.GPU{machine.Blank(0)}})
 	if g := shown(); len(g) != 0 {
 		t.Errorf("a run on the CPU shows %+v", g)
 	}

@@ -1,0 +1,111 @@
+package monitor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// Report is what [Watch] saw.
+type Report struct {
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+	// Samples are evenly spaced moments from the beginning to the end, at most 1440: all of them, or of a long
+	// time every second, fourth, eighth one and so on.
+	Samples []Sample `json:"samples"`
+	// Note says why GPUs, or figures of the host, were missing at the end; "" if nothing was.
+	Note string `json:"note,omitempty"`
+	// Host and GPUs sum up all samples taken, also those that are not in Samples.
+	Host HostSummary  `json:"host"`
+	GPUs []GPUSummary `json:"gpus"`
+}
+
+// Stat is a figure over the N samples that had it.
+type Stat struct {
+	N    int     `json:"n"`
+	Min  float64 `json:"min"`
+	Mean float64 `json:"mean"`
+	Max  float64 `json:"max"`
+}
+
+// HostSummary is what the host did. Shares are 0 to 1, memory is in bytes, rates are in bytes per second.
+type HostSummary struct {
+	Cores       float64 `json:"cores"`
+	MemoryTotal int64   `json:"memory_total"`
+	CPU         Stat    `json:"cpu"`
+	Memory      Stat    `json:"memory"`
+	DiskRead    Stat    `json:"disk_read"`
+	DiskWrite   Stat    `json:"disk_write"`
+	NetReceive  Stat    `json:"net_receive"`
+	NetSend     Stat    `json:"net_send"`
+}
+
+// GPUSummary is what a GPU did.
+type GPUSummary struct {
+	Index       int    `json:"index"`
+	Name        string `json:"name"`
+	UUID        string `json:"uuid"`
+	MemoryTotal Value  `json:"memory_total"`
+	Utilization Stat   `json:"utilization"`
+	Memory      Stat   `json:"memory"`
+	RunMemory   Stat   `json:"run_memory"` // of the run in [Options], or of all runs
+	Temperature Stat   `json:"temperature_c"`
+	Power       Stat   `json:"power_w"`
+	// EnergyJ is the power over the time in which it was known, in joules.
+	EnergyJ float64 `json:"energy_j"`
+	// Throttled is the share of samples in which clocks were lowered, by reason.
+	Throttled map[string]float64 `json:"throttled,omitempty"`
+	// Error is that of the last sample.
+	Error string `json:"error,omitempty"`
+}
+
+// String is a table of means and extremes.
+func (r *Report) String() string {
+	var b strings.Builder
+	h := &r.Host
+	fmt.Fprintf(&b, "watched for %v", r.End.Sub(r.Start).Round(100*time.Millisecond))
+	if h.CPU.N > 0 {
+		fmt.Fprintf(&b, ": CPU %s of %g cores, memory up to %s of %s", machine.Stat(h.CPU).Span(machine.Percent), h.Cores, live.Bytes(h.Memory.Max), live.Bytes(float64(h.MemoryTotal)))
+	}
+	b.WriteByte('\n')
+	if h.DiskRead.N > 0 || h.NetReceive.N > 0 {
+		fmt.Fprintf(&b, "disk: read %s/s, written %s/s; network: received %s/s, sent %s/s\n",
+			live.Bytes(h.DiskRead.Mean), live.Bytes(h.DiskWrite.Mean), live.Bytes(h.NetReceive.Mean), live.Bytes(h.NetSend.Mean))
+	}
+	for i := range r.GPUs {
+		u := &r.GPUs[i]
+		fmt.Fprintf(&b, "GPU %d (%s): %s\n", u.Index, u.Name, u)
+	}
+	if r.Note != "" {
+		b.WriteString(r.Note + "\n")
+	}
+	return live.Clean(strings.TrimRight(b.String(), "\n"))
+}
+
+// String is what the GPU did, in a line.
+func (u *GPUSummary) String() string {
+	sum := machine.GPUSummary{
+		MemoryTotal: machine.Value(u.MemoryTotal), Utilization: machine.Stat(u.Utilization), Memory: machine.Stat(u.Memory), RunMemory: machine.Stat(u.RunMemory),
+		Temperature: machine.Stat(u.Temperature), Power: machine.Stat(u.Power), EnergyJ: u.EnergyJ, Throttled: u.Throttled, Error: u.Error,
+	}
+	return sum.String()
+}
+
+// summed puts the sums into the report.
+func (r *Report) summed(sum *machine.Summary) {
+	h := &sum.Host
+	r.Host = HostSummary{
+		Cores: h.Cores, MemoryTotal: h.MemoryTotal, CPU: Stat(h.CPU), Memory: Stat(h.Memory),
+		DiskRead: Stat(h.DiskRead), DiskWrite: Stat(h.DiskWrite), NetReceive: Stat(h.NetReceive), NetSend: Stat(h.NetSend),
+	}
+	for i := range sum.GPUs {
+		u := &sum.GPUs[i]
+		r.GPUs = append(r.GPUs, GPUSummary{
+			Index: u.Index, Name: u.Name, UUID: u.UUID, MemoryTotal: Value(u.MemoryTotal), Utilization: Stat(u.Utilization), Memory: Stat(u.Memory), RunMemory: Stat(u.RunMemory),
+			Temperature: Stat(u.Temperature), Power: Stat(u.Power), EnergyJ: u.EnergyJ, Throttled: u.Throttled, Error: u.Error,
+		})
+	}
+}
