@@ -30,7 +30,7 @@ type anyArgs struct {
 	Text     string
 	Pointer  *argInner
 	Loader   gnb.Loader
-	Sizes    gnb.Sizes
+	Sizes    gnb.ModelConfig
 	embedded embeddedArgs
 	embeddedArgs
 }
@@ -70,7 +70,7 @@ func TestArgumentsReachWorkersWhole(t *testing.T) {
 	run, err := gnb.Launch(t.Context(), argsProgram, anyArgs{
 		LR: 0.5, Inner: argInner{Hidden: 3}, List: []argInner{{Hidden: 1}}, ByName: map[string]argInner{"a": {Hidden: 2}}, At: time.Now(), For: time.Second,
 		Any: map[string]any{"n": 3, "list": []int{1, 2}}, Short: []int{}, Renamed: 1, Rate: 2, Text: "ä", Pointer: &argInner{Hidden: 9},
-		Loader: gnb.Loader{Fanouts: []int{3}}, Sizes: gnb.Sizes{Hidden: 4}, embeddedArgs: embeddedArgs{7},
+		Loader: gnb.Loader{Fanouts: []int{3}}, Sizes: gnb.ModelConfig{Hidden: 4}, embeddedArgs: embeddedArgs{7},
 	}, gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -421,25 +421,25 @@ func (w *Worker) fetchAll(b *Batch, st stager, stop <-chan struct{}) error {
 		m := w.spare.get()
 		b.fetchedInto, b.spare = m, &w.spare
 		switch {
-		case w.ds.X != nil:
-			b.x = w.ds.X
-		case w.ds.S != nil:
+		case w.ds.Features != nil:
+			b.x = w.ds.Features
+		case w.ds.SparseFeatures != nil:
 			ids := b.InputIDs()
 			threads := w.job.Threads
 			if len(ids) < fewRows {
 				threads = 1
 			}
 			b.Sparse = &m.sparse
-			w.ds.S.Gather(ids, b.Sparse, threads)
+			w.ds.SparseFeatures.Gather(ids, b.Sparse, threads)
 		}
-		if w.ds.Y != nil {
+		if w.ds.Labels != nil {
 			b.Labels = slices.Grow(m.labels[:0], len(b.Seeds))[:len(b.Seeds)]
 			for i, v := range b.Seeds {
-				b.Labels[i] = w.ds.Y[v]
+				b.Labels[i] = w.ds.Labels[v]
 			}
 			m.labels = b.Labels
 		}
-		if y := w.ds.YM; y != nil {
+		if y := w.ds.MultiLabels; y != nil {
 			b.Targets = slices.Grow(m.targets[:0], len(b.Seeds)*y.Cols)
 			for _, v := range b.Seeds {
 				b.Targets = append(b.Targets, y.Row(int(v))...)
@@ -545,10 +545,10 @@ func tableOf(m *dataset.Matrix) nn.Table { return nn.Table{F32: m.F32, F16: m.F1
 
 // allFeatures is the features of all nodes as the first layer's input.
 func allFeatures(f *nn.Fwd, ds *Dataset) *nn.Tensor {
-	if s := ds.S; s != nil && ds.X == nil {
+	if s := ds.SparseFeatures; s != nil && ds.Features == nil {
 		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, &nn.Space{})
 	}
-	return f.TableInput(tableOf(ds.X), ds.Nodes(), ds.Features(), &nn.Space{})
+	return f.TableInput(tableOf(ds.Features), ds.Nodes(), ds.FeatureDim(), &nn.Space{})
 }
 
 // Loss is the usual loss of a network's output for the batch: cross-entropy over
@@ -582,10 +582,10 @@ func (w *Worker) FullGraph(split string) *Batch {
 	ds := w.Dataset()
 	ids, err := ds.Split(split)
 	w.check(err)
-	if ds.Features() == 0 {
+	if ds.FeatureDim() == 0 {
 		w.Fail(fmt.Errorf("gnb: full-graph training needs features, and %s has none", ds.Name()))
 	}
-	if w.gpu != nil && w.gpu.staged() && ds.X != nil {
+	if w.gpu != nil && w.gpu.staged() && ds.Features != nil {
 		w.Fail(errors.New("gnb: full-graph training reads the features of all nodes in every step, and neither the device nor the host's memory that can be pinned has room for them: train in mini-batches, on the CPU (Device: \"cpu\"), or make room"))
 	}
 	layers := 1
@@ -595,10 +595,10 @@ func (w *Worker) FullGraph(split string) *Batch {
 	whole := w.graph().Slice(0, ds.Nodes())
 	b := &Batch{
 		Batch:    &sample.Batch{Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare},
-		EndsStep: true, x: ds.X, full: true,
+		EndsStep: true, x: ds.Features, full: true,
 	}
-	if ds.X == nil {
-		b.Sparse = ds.S
+	if ds.Features == nil {
+		b.Sparse = ds.SparseFeatures
 	}
 	for range layers {
 		b.Blocks = append(b.Blocks, whole)
@@ -606,7 +606,7 @@ func (w *Worker) FullGraph(split string) *Batch {
 	if w.p.Rank == 0 {
 		b.Seeds = ids
 	}
-	if m := ds.YM; m != nil {
+	if m := ds.MultiLabels; m != nil {
 		b.Targets = make([]int8, len(m.Data))
 		for i := range b.Targets {
 			b.Targets[i] = -1
@@ -616,7 +616,7 @@ func (w *Worker) FullGraph(split string) *Batch {
 		}
 		return b
 	}
-	if ds.Y == nil {
+	if ds.Labels == nil {
 		return b
 	}
 	b.Labels = make([]int32, ds.Nodes())
@@ -624,7 +624,7 @@ func (w *Worker) FullGraph(split string) *Batch {
 		b.Labels[v] = -1
 	}
 	for _, v := range b.Seeds {
-		b.Labels[v] = ds.Y[v]
+		b.Labels[v] = ds.Labels[v]
 	}
 	return b
 }

@@ -60,7 +60,7 @@ func planted(tb testing.TB, nodes int) *Dataset {
 func BenchmarkStep(b *testing.B) {
 	ds := planted(b, 20000)
 	inside(b, ds, func(w *Worker) {
-		net := SAGE.New(w, Sizes{In: 32, Hidden: 64, Out: 8, Layers: 2, Dropout: 0.5})
+		net := SAGE.New(w, ModelConfig{In: 32, Hidden: 64, Out: 8, Layers: 2, Dropout: 0.5})
 		opt := w.Adam(net, 0.01)
 		loader := Loader{Fanouts: []int{10, 5}, Batch: 256}
 		seeds, steps := 0, -10 // after a warm-up
@@ -98,7 +98,7 @@ func TestLongRunsDoNotGrow(t *testing.T) {
 		loops = 60
 	}
 	inside(t, planted(t, 1000), func(w *Worker) {
-		net := SAGE.New(w, Sizes{In: 32, Hidden: 16, Out: 8, Layers: 2, Dropout: 0.5})
+		net := SAGE.New(w, ModelConfig{In: 32, Hidden: 16, Out: 8, Layers: 2, Dropout: 0.5})
 		opt := w.Adam(net, 0.01)
 		n := 0
 		w.Keep("n", &n)

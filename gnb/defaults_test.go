@@ -15,7 +15,7 @@ import (
 
 var broken = gnb.Program("test.broken", func(w *gnb.Worker, at int) error {
 	ds := w.Dataset()
-	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 4, Out: ds.Classes(), Layers: 2})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: ds.Classes(), Layers: 2})
 	opt := w.Adam(net, 0.01)
 	for epoch := range w.Epochs(30) {
 		for b := range w.Batches("train", gnb.Loader{Batch: 64, MaxSteps: 1}) {
@@ -54,22 +54,22 @@ func TestEvaluationAfterABreak(t *testing.T) {
 // there is none.
 var defaultsCases = map[string]struct {
 	want string
-	run  func(w *gnb.Worker, sizes gnb.Sizes)
+	run  func(w *gnb.Worker, sizes gnb.ModelConfig)
 }{
-	"no fanouts to sample by": {`Evaluate got no fanouts to sample by, at defaults_test\.go:\d+; give Sampled one for each layer, or take FullNeighbors`, func(w *gnb.Worker, s gnb.Sizes) {
+	"no fanouts to sample by": {`Evaluate got no fanouts to sample by, at defaults_test\.go:\d+; give Sampled one for each layer, or take FullNeighbors`, func(w *gnb.Worker, s gnb.ModelConfig) {
 		w.Evaluate(gnb.SAGE.New(w, s), gnb.Sampled(nil, 0, 1), "val")
 	}},
-	"batches without fanouts": {`a batch of 0 and at most 3 batches.*give it Fanouts`, func(w *gnb.Worker, s gnb.Sizes) {
+	"batches without fanouts": {`a batch of 0 and at most 3 batches.*give it Fanouts`, func(w *gnb.Worker, s gnb.ModelConfig) {
 		w.Evaluate(gnb.SAGE.New(w, s), gnb.Evaluation{MaxBatches: 3}, "val")
 	}},
-	"networks of several depths": {`networks "sage" and "mlp" have 2 and 1 layers, so a Loader has no default; give it Fanouts`, func(w *gnb.Worker, s gnb.Sizes) {
+	"networks of several depths": {`networks "sage" and "mlp" have 2 and 1 layers, so a Loader has no default; give it Fanouts`, func(w *gnb.Worker, s gnb.ModelConfig) {
 		gnb.SAGE.New(w, s)
 		s.Layers = 1
 		gnb.MLP.New(w, s)
 		for range w.Batches("train", gnb.Loader{}) {
 		}
 	}},
-	"networks of several depths, with fanouts": {"", func(w *gnb.Worker, s gnb.Sizes) {
+	"networks of several depths, with fanouts": {"", func(w *gnb.Worker, s gnb.ModelConfig) {
 		deep := gnb.SAGE.New(w, s)
 		s.Layers = 1
 		gnb.MLP.New(w, s)
@@ -77,14 +77,14 @@ var defaultsCases = map[string]struct {
 			deep.Forward(b)
 		}
 	}},
-	"networks of one depth": {"", func(w *gnb.Worker, s gnb.Sizes) {
+	"networks of one depth": {"", func(w *gnb.Worker, s gnb.ModelConfig) {
 		first := gnb.SAGE.New(w, s)
 		gnb.MLP.New(w, s)
 		for b := range w.Batches("train", gnb.Loader{MaxSteps: 1}) {
 			first.Forward(b)
 		}
 	}},
-	"the whole graph by networks of several depths": {"", func(w *gnb.Worker, s gnb.Sizes) {
+	"the whole graph by networks of several depths": {"", func(w *gnb.Worker, s gnb.ModelConfig) {
 		deep := gnb.SAGE.New(w, s)
 		s.Layers = 1
 		shallow := gnb.SAGE.New(w, s)
@@ -93,10 +93,10 @@ var defaultsCases = map[string]struct {
 			w.Step(full.Loss(net.Forward(full)), w.Adam(net, 0.01))
 		}
 	}},
-	"a bound of the gradient that is no number": {`Clip's bound is NaN, which is not a number; it is a number from 0 up, at defaults_test\.go:\d+`, func(w *gnb.Worker, s gnb.Sizes) {
+	"a bound of the gradient that is no number": {`Clip's bound is NaN, which is not a number; it is a number from 0 up, at defaults_test\.go:\d+`, func(w *gnb.Worker, s gnb.ModelConfig) {
 		w.Adam(gnb.SAGE.New(w, s), 0.1).Clip(math.NaN())
 	}},
-	"a rate of 0": {"", func(w *gnb.Worker, s gnb.Sizes) {
+	"a rate of 0": {"", func(w *gnb.Worker, s gnb.ModelConfig) {
 		net := gnb.SAGE.New(w, s)
 		before := bytes.Clone(floats(net.Params().Flat()))
 		opts := []*gnb.Optimizer{w.Adam(net, 0), w.SGD(net, 0)}
@@ -107,7 +107,7 @@ var defaultsCases = map[string]struct {
 			w.Fail(os.ErrInvalid)
 		}
 	}},
-	"a batch of a sampler of one's own": {"", func(w *gnb.Worker, s gnb.Sizes) {
+	"a batch of a sampler of one's own": {"", func(w *gnb.Worker, s gnb.ModelConfig) {
 		net := gnb.SAGE.New(w, s)
 		opt := w.Adam(net, 0.01)
 		own, err := sample.New(w.Dataset().Graph, sample.Config{Picker: sample.Fanouts{3, 3}, Transpose: true})
@@ -125,7 +125,7 @@ var defaultsCases = map[string]struct {
 			}
 			mine := &gnb.Batch{Batch: b}
 			out := net.Forward(mine)
-			if out.Rows() != 10 || len(mine.Labels) != 10 || mine.Labels[3] != w.Dataset().Y[seeds[3]] {
+			if out.Rows() != 10 || len(mine.Labels) != 10 || mine.Labels[3] != w.Dataset().Labels[seeds[3]] {
 				w.Fail(os.ErrInvalid)
 			}
 			w.Step(mine.Loss(out), opt)
@@ -158,7 +158,7 @@ func floats(x []float32) []byte {
 
 var defaults = gnb.Program("test.defaults", func(w *gnb.Worker, name string) error {
 	ds := w.Dataset()
-	defaultsCases[name].run(w, gnb.Sizes{In: ds.Features(), Hidden: 4, Out: max(2, ds.Classes()), Layers: 2})
+	defaultsCases[name].run(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: max(2, ds.Classes()), Layers: 2})
 	return nil
 })
 
@@ -180,7 +180,7 @@ func TestWhatDefaultsMean(t *testing.T) {
 
 var unlabelled = gnb.Program("test.unlabelled", func(w *gnb.Worker, _ int) error {
 	ds := w.Dataset()
-	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 4, Out: 2, Layers: 2})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: 2, Layers: 2})
 	opt := w.Adam(net, 0.01)
 	full := w.FullGraph("train")
 	for range w.Epochs(2) { // a loss that needs no labels
@@ -194,7 +194,7 @@ var unlabelled = gnb.Program("test.unlabelled", func(w *gnb.Worker, _ int) error
 // The whole graph is a batch of a dataset without labels, too.
 func TestFullGraphWithoutLabels(t *testing.T) {
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
-	ds := &gnb.Dataset{Graph: whole.Graph, X: whole.X, Splits: whole.Splits, Meta: whole.Meta}
+	ds := &gnb.Dataset{Graph: whole.Graph, Features: whole.Features, Splits: whole.Splits, Meta: whole.Meta}
 	ds.Meta.NumClasses = 0
 	run, err := gnb.Launch(t.Context(), unlabelled, 0, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
 	if err != nil || run.Value("labels") != 0 || run.Result.Steps != 2 {

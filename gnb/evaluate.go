@@ -210,13 +210,13 @@ func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally) {
 // be there; Publish makes all visible.
 func (w *Worker) layerwise(n *network) collective.Matrix {
 	ds := w.Dataset()
-	if ds.Features() == 0 {
+	if ds.FeatureDim() == 0 {
 		w.Fail(fmt.Errorf("gnb: %s has no features to compute on", ds.Name()))
 	}
 	layers := n.model.NumLayers()
 	lo, hi := sample.Share(ds.Nodes(), w.p.Rank, w.World())
 	progress := w.Progress("evaluate", layers*(hi-lo))
-	input, cols := func(f *nn.Fwd) *nn.Tensor { return allFeatures(f, ds) }, ds.Features()
+	input, cols := func(f *nn.Fwd) *nn.Tensor { return allFeatures(f, ds) }, ds.FeatureDim()
 	var before collective.Matrix
 	var rows []float32 // before the layer; none for the first
 	for i := range layers {

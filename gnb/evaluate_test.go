@@ -17,7 +17,7 @@ func several(t *testing.T) *gnb.Dataset {
 	t.Helper()
 	d := load(t, smallSet)
 	m := &dataset.Multi{Rows: d.Nodes(), Cols: 3, Data: make([]int8, 3*d.Nodes())}
-	for v, y := range d.Y {
+	for v, y := range d.Labels {
 		if v%11 == 0 {
 			copy(m.Row(v), []int8{-1, -1, -1})
 			continue
@@ -30,7 +30,7 @@ func several(t *testing.T) *gnb.Dataset {
 		}
 	}
 	c := *d
-	c.Y, c.YM, c.Meta.Metric, c.Meta.MultiLabel, c.Meta.NumClasses = nil, m, dataset.MetricMicroF1, true, 3
+	c.Labels, c.MultiLabels, c.Meta.Metric, c.Meta.MultiLabel, c.Meta.NumClasses = nil, m, dataset.MetricMicroF1, true, 3
 	return &c
 }
 
@@ -40,7 +40,7 @@ type evalArgs struct{ Sampled, Loss bool }
 var evalOnce = gnb.Program("test.eval", func(w *gnb.Worker, a evalArgs) error {
 	ds := w.Dataset()
 	// Not a SAGE, which transforms first on the whole graph alone.
-	net := gnb.GCN.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	net := gnb.GCN.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
 	how := gnb.FullNeighbors
 	if a.Sampled {
 		how = gnb.Sampled([]int{-1, -1}, 50, 0)

@@ -94,15 +94,15 @@ type stepRecord struct {
 
 // ModelInfo describes a network of a run.
 type ModelInfo struct {
-	Name       string `json:"name"`
-	Sizes      Sizes  `json:"sizes"`
-	Parameters int    `json:"parameters"`
-	Text       string `json:"text"`
+	Name       string      `json:"name"`
+	Config     ModelConfig `json:"sizes"`
+	Parameters int         `json:"parameters"`
+	Text       string      `json:"text"`
 }
 
 // String is the model's widths, and its parameters with shapes and counts.
 func (m *ModelInfo) String() string {
-	s := m.Sizes
+	s := m.Config
 	var b strings.Builder
 	fmt.Fprintf(&b, "model %s: %d layers, %d features", m.Name, s.Layers, s.In)
 	for range s.Layers - 1 {

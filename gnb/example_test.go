@@ -22,7 +22,7 @@ func inScratch() func() {
 
 func ExampleLoad() {
 	ds := gnb.Must(gnb.Load(context.Background(), "planted?nodes=1000&classes=3"))
-	fmt.Println(ds.Nodes(), ds.Features(), ds.Classes())
+	fmt.Println(ds.Nodes(), ds.FeatureDim(), ds.Classes())
 	// Output: 1000 50 3
 }
 
@@ -64,11 +64,11 @@ func (m *exampleNet) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tens
 
 // Models and programs are package-level variables.
 var (
-	exampleModel = gnb.Model("example", func(s gnb.Sizes) *exampleNet { return &exampleNet{nn.Stack(s, nn.NewSAGE)} })
+	exampleModel = gnb.Model("example", func(s gnb.ModelConfig) *exampleNet { return &exampleNet{nn.Stack(s, nn.NewSAGE)} })
 
 	exampleLoop = gnb.Program("example-loop", func(w *gnb.Worker, args exampleArgs) error {
 		ds := w.Dataset()
-		net := exampleModel.New(w, gnb.Sizes{In: ds.Features(), Hidden: args.Hidden, Out: ds.Classes(), Layers: 2})
+		net := exampleModel.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: args.Hidden, Out: ds.Classes(), Layers: 2})
 		opt := w.Adam(net, 0.01)
 		for range w.Epochs(args.Epochs) {
 			for b := range w.Batches("train", gnb.Loader{Fanouts: []int{5, 5}, Batch: 8}) {
@@ -237,7 +237,7 @@ func ExampleSmall() {
 }
 
 func ExampleModelOf_Describe() {
-	info := gnb.Must(gnb.SAGE.Describe(gnb.Sizes{In: 34, Hidden: 16, Out: 2, Layers: 2}))
+	info := gnb.Must(gnb.SAGE.Describe(gnb.ModelConfig{In: 34, Hidden: 16, Out: 2, Layers: 2}))
 	fmt.Println(info)
 	// Output:
 	// model sage: 2 layers, 34 features → 16 → 2 classes; 1170 weights

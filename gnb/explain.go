@@ -114,7 +114,7 @@ type explainArgs struct {
 	Step    int
 	Draw    int
 	Model   string
-	Sizes   Sizes
+	Sizes   ModelConfig
 }
 
 // Explain looks at one batch under the microscope: its nodes and edges hop by hop,
@@ -179,13 +179,13 @@ func (o ExplainOptions) args(ds *Dataset, seeds []int32) (a explainArgs, err err
 	if a.Fanouts == nil {
 		a.Fanouts = []int{10, 10}
 	}
-	a.Sizes = Sizes{
-		In: ds.Features(), Out: max(ds.Classes(), 1), Layers: len(a.Fanouts), Hidden: cmp.Or(o.Hidden, 64), Dropout: orNone(o.Dropout, 0.5),
+	a.Sizes = ModelConfig{
+		In: ds.FeatureDim(), Out: max(ds.Classes(), 1), Layers: len(a.Fanouts), Hidden: cmp.Or(o.Hidden, 64), Dropout: orNone(o.Dropout, 0.5),
 	}
 	switch {
 	case len(a.Fanouts) == 0:
 		return a, errors.New("gnb: Explain needs Fanouts, a number of neighbours for each hop")
-	case ds.Features() == 0:
+	case ds.FeatureDim() == 0:
 		return a, fmt.Errorf("gnb: %s has no node features for model %q to compute on; add some to the dataset", ds.Name(), a.Model)
 	}
 	for _, v := range seeds {

@@ -126,18 +126,20 @@ func everyFunction(dir string) map[string]func() error {
 // everyMethod calls each exported method of Worker.
 func everyMethod(w *gnb.Worker) map[string]func() {
 	ds := w.Dataset()
-	net := faultyModel.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	net := faultyModel.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
 	opt := w.Adam(net, 1e-3)
 	kept := 3
 	first := func() *gnb.Batch { return w.FullGraph("train") }
 	path := filepath.Join(w.RunDir(), fmt.Sprintf("weights-%d.safetensors", w.Rank()))
 	return map[string]func(){
-		"Rank":      func() { w.Rank() },
-		"World":     func() { w.World() },
-		"Seed":      func() { w.Seed() },
-		"RunDir":    func() { w.RunDir() },
-		"Dataset":   func() { w.Dataset() },
-		"Network":   func() { w.Network("mlp", gnb.Sizes{In: ds.Features(), Hidden: 4, Out: ds.Classes(), Layers: 2}) },
+		"Rank":    func() { w.Rank() },
+		"World":   func() { w.World() },
+		"Seed":    func() { w.Seed() },
+		"RunDir":  func() { w.RunDir() },
+		"Dataset": func() { w.Dataset() },
+		"Network": func() {
+			w.Network("mlp", gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: ds.Classes(), Layers: 2})
+		},
 		"Adam":      func() { w.Adam(net, 1e-3) },
 		"SGD":       func() { w.SGD(net, 1e-3) },
 		"Optimizer": func() { w.Optimizer(net, nn.NewSGD(nn.SGDOptions{LR: 0.1})) },

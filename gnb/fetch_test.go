@@ -12,8 +12,8 @@ import (
 // nothing of it; a batch without seeds has labels and targets, none of them.
 func TestFetchedMemoryGoesFromBatchToBatch(t *testing.T) {
 	w := &Worker{ds: &dataset.Dataset{
-		Y: []int32{7, 8, 9}, YM: &dataset.Multi{Rows: 3, Cols: 2, Data: []int8{1, 0, 0, 1, -1, 1}},
-		S: &dataset.Sparse{Rows: 3, Cols: 4, Indptr: []int64{0, 1, 1, 3}, Indices: []int32{3, 0, 2}},
+		Labels: []int32{7, 8, 9}, MultiLabels: &dataset.Multi{Rows: 3, Cols: 2, Data: []int8{1, 0, 0, 1, -1, 1}},
+		SparseFeatures: &dataset.Sparse{Rows: 3, Cols: 4, Indptr: []int64{0, 1, 1, 3}, Indices: []int32{3, 0, 2}},
 	}}
 	fetch := func(seeds ...int32) *Batch {
 		b := &Batch{Batch: &sample.Batch{Seeds: seeds}}

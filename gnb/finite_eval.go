@@ -23,19 +23,19 @@ func (s *inspection) input(ds *Dataset, lo, hi int) {
 	if s.found = s.n.badParam(); s.found != "" {
 		return
 	}
-	if g := ds.Graph; g.Weights != nil {
+	if g := ds.Graph; g.EdgeWeights != nil {
 		first, last := g.Indptr[lo], g.Indptr[hi]
-		if w := g.Weights[first:last]; !simd.Finite(w) {
+		if w := g.EdgeWeights[first:last]; !simd.Finite(w) {
 			i := int64(simd.NotFinite(w)) + first
 			v := lo
 			for g.Indptr[v+1] <= i {
 				v++
 			}
-			s.found = fmt.Sprintf("the weight of an edge into node %d is %v", v, g.Weights[i])
+			s.found = fmt.Sprintf("the weight of an edge into node %d is %v", v, g.EdgeWeights[i])
 			return
 		}
 	}
-	if x := ds.S; x != nil && ds.X == nil {
+	if x := ds.SparseFeatures; x != nil && ds.Features == nil {
 		for v := lo; v < hi; v++ {
 			cols, values := x.Row(v)
 			if i := simd.NotFinite(values); i >= 0 {
@@ -46,16 +46,16 @@ func (s *inspection) input(ds *Dataset, lo, hi int) {
 		return
 	}
 	const rows = 1024
-	ids, buf := make([]int32, 0, rows), make([]float32, rows*ds.X.Cols)
+	ids, buf := make([]int32, 0, rows), make([]float32, rows*ds.Features.Cols)
 	for v := lo; v < hi; v += rows {
 		ids = ids[:0]
 		for u := v; u < min(v+rows, hi); u++ {
 			ids = append(ids, int32(u))
 		}
-		x := buf[:len(ids)*ds.X.Cols]
-		ds.X.Gather(x, ids, 1)
+		x := buf[:len(ids)*ds.Features.Cols]
+		ds.Features.Gather(x, ids, 1)
 		if i := simd.NotFinite(x); i >= 0 {
-			s.found = badFeature(fmt.Sprintf("node %d", v+i/ds.X.Cols), i%ds.X.Cols, x[i])
+			s.found = badFeature(fmt.Sprintf("node %d", v+i/ds.Features.Cols), i%ds.Features.Cols, x[i])
 			return
 		}
 	}

@@ -98,7 +98,7 @@ func (m *spoilt) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 	return h
 }
 
-var spoiltModel = gnb.Model("test.spoilt", func(s gnb.Sizes) *spoilt { return &spoilt{SAGE: *nn.NewSAGEModel(s)} })
+var spoiltModel = gnb.Model("test.spoilt", func(s gnb.ModelConfig) *spoilt { return &spoilt{SAGE: *nn.NewSAGEModel(s)} })
 
 // blown is h with every element an infinity or NaN, by operations that have gradients.
 func blown(f *nn.Fwd, h *nn.Tensor) *nn.Tensor {
@@ -134,7 +134,7 @@ func (o nanStep) Step(w, g []float32, scale float32) {
 
 var finiteProgram = gnb.Program("test.finite", func(w *gnb.Worker, kind string) error {
 	ds := w.Dataset()
-	net := spoiltModel.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
+	net := spoiltModel.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
 	now := false
 	opt := w.Optimizer(net, nanStep{nn.NewAdam(nn.AdamOptions{LR: 0.01}), new(bool)})
 	if kind == "optimiser" {
@@ -206,7 +206,7 @@ type overwriteArgs struct {
 // overwrite trains, and has a file of its dataset overwritten at the beginning of epoch 1.
 var overwrite = gnb.Program("test.overwrite", func(w *gnb.Worker, a overwriteArgs) error {
 	ds := w.Dataset()
-	net := w.Network(a.Model, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	net := w.Network(a.Model, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
 	opt := w.Adam(net, 0.01)
 	for epoch := range w.Epochs(3) {
 		if epoch == 1 {
@@ -261,8 +261,8 @@ func TestOverwrittenDataEndsTheRun(t *testing.T) {
 	for i := range edges {
 		edges[i] = 1
 	}
-	g := weighted.Graph.WithWeights(edges)
-	ds := &gnb.Dataset{Graph: g, X: weighted.X, Y: weighted.Y, Splits: weighted.Splits, Meta: weighted.Meta}
+	g := weighted.Graph.WithEdgeWeights(edges)
+	ds := &gnb.Dataset{Graph: g, Features: weighted.Features, Labels: weighted.Labels, Splits: weighted.Splits, Meta: weighted.Meta}
 	for _, c := range []struct{ file, eval, want string }{
 		{"features.npy", "", `at epoch 1, step 0, on rank 0: the input features of node \d+ have NaN in column 0`},
 		{"features.npy", "full", `at epoch 1, on rank 0: the input features of node 0 have NaN in column 0`},
@@ -296,7 +296,7 @@ func TestOverwrittenDataEndsTheRun(t *testing.T) {
 // huge keeps weights as the best that are finite and give no finite output.
 var huge = gnb.Program("test.huge", func(w *gnb.Worker, size float32) error {
 	ds := w.Dataset()
-	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
 	flat := net.Params().Flat()
 	for i := range flat {
 		flat[i] = size
@@ -367,19 +367,19 @@ func TestScalingOfADivergence(t *testing.T) {
 // after its first epoch.
 func TestNoLabels(t *testing.T) {
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
-	ds := &gnb.Dataset{Graph: whole.Graph, X: whole.X, Y: bytesOf(300, -1), Splits: whole.Splits, Meta: whole.Meta}
+	ds := &gnb.Dataset{Graph: whole.Graph, Features: whole.Features, Labels: bytesOf(300, -1), Splits: whole.Splits, Meta: whole.Meta}
 	dir := filepath.Join(t.TempDir(), "run")
 	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: dir})
 	readable(t, err, `none of the 150 nodes of planted's split "train" has a label: there is nothing to train on; give labels`)
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a run was made")
 	}
-	ds.Y = bytesOf(300, -1)
-	ds.Y[ds.Splits["train"][149]] = 1
+	ds.Labels = bytesOf(300, -1)
+	ds.Labels[ds.Splits["train"][149]] = 1
 	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Quiet: true, RunDir: t.TempDir(), Epochs: 1, Hidden: 4}); err != nil {
 		t.Errorf("one label: %v", err)
 	}
-	ds.Y = bytesOf(300, -1)
+	ds.Labels = bytesOf(300, -1)
 	for _, workers := range []int{1, 2} {
 		_, err = gnb.Launch(t.Context(), plain, plainArgs{gnb.Loader{Batch: 64, MaxSteps: 1}, 4, 0.01}, gnb.LaunchOptions{Data: ds, Workers: workers, Quiet: true, RunDir: t.TempDir()})
 		readable(t, err, `no node in the 1 step of epoch 0 had a label, so nothing was trained`)
@@ -389,7 +389,7 @@ func TestNoLabels(t *testing.T) {
 // steep trains with a loss so large that its gradient is finite and the gradient's square is not.
 var steep = gnb.Program("test.steep", func(w *gnb.Worker, factor float64) error {
 	ds := w.Dataset()
-	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
 	opt := w.Adam(net, 1e-3)
 	for range w.Epochs(2) {
 		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 4}, Batch: 64}) {

@@ -52,8 +52,8 @@ type (
 	Graph = graphops.Graph
 	// Block is the bipartite graph of one hop, on which a layer computes.
 	Block = graphops.Block
-	// Sizes are the sizes a model is built from.
-	Sizes = nn.Sizes
+	// ModelConfig is what a model is built from: its sizes, dropout and norm.
+	ModelConfig = nn.ModelConfig
 	// Hop is what a sampler of the user's own sees of one hop.
 	Hop = sample.Hop
 	// Picker is a sampler of the user's own that picks per destination.

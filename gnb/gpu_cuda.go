@@ -123,8 +123,8 @@ func openGPU(w *Worker) (_ gpu, err error) {
 		return g, nil
 	}
 	x := store.Data{Graph: w.ds.Graph, Mapped: w.ds.Mapped(), Resident: w.job.DataInMemory}
-	if w.ds.X != nil && w.ds.X.Rows > 0 {
-		x.Features, x.Cols = tableOf(w.ds.X), w.ds.X.Cols
+	if w.ds.Features != nil && w.ds.Features.Rows > 0 {
+		x.Features, x.Cols = tableOf(w.ds.Features), w.ds.Features.Cols
 	}
 	if g.data, err = store.Open(g.d, x, o); err != nil {
 		return nil, err

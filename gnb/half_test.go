@@ -22,12 +22,12 @@ func TestFloat16FeaturesAreThoseConverted(t *testing.T) {
 		dirs[kind] = filepath.Join(t.TempDir(), kind)
 		d := made
 		if kind == "f32" { // the rounded numbers
-			h, err := made.X.Float16()
+			h, err := made.Features.Float16()
 			if err != nil {
 				t.Fatal(err)
 			}
 			wide := *made
-			wide.X = h.Float32()
+			wide.Features = h.Float32()
 			d = &wide
 		}
 		if err := dataset.WriteWith(t.Context(), dirs[kind], d, dataset.WriteOptions{FeatureType: kind}); err != nil {
@@ -62,7 +62,7 @@ func TestFloat16FeaturesAreThoseConverted(t *testing.T) {
 				for _, kind := range []string{"f32", "f16"} {
 					ds := load(t, dirs[kind])
 					defer ds.Close()
-					if ds.X.Half() != (kind == "f16") {
+					if ds.Features.Half() != (kind == "f16") {
 						t.Fatalf("%s is %s", kind, ds)
 					}
 					o.RunDir = t.TempDir()

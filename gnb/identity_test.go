@@ -187,7 +187,7 @@ func TestFortyChanges(t *testing.T) {
 		"cell removed":  {both(replaced("func init() { unrelated++ }", ""), both(replaced("var unrelated = 3\n\nfunc other(x int) int { return x * unrelated }", ""), replaced("other(1)", "1"))), ""},
 		"reordered":     {reordered, ""},
 		"comments":      {both(replaced("// half is a sampler.", "// half samples (or not)."), replaced("return h.Uniform", "/* evenly */ return h.Uniform")), ""},
-		"formatting":    {both(replaced("{\n\t\th = activate(f, h)\n\t}", "{ h = activate(f, h); }"), replaced("gnb.Sizes{In: ds.Features(), Hidden: width,", "gnb.Sizes{\n\t\tIn: ds.Features(),\n\n\t\tHidden: width,")), ""},
+		"formatting":    {both(replaced("{\n\t\th = activate(f, h)\n\t}", "{ h = activate(f, h); }"), replaced("gnb.ModelConfig{In: ds.FeatureDim(), Hidden: width,", "gnb.ModelConfig{\n\t\tIn: ds.FeatureDim(),\n\n\t\tHidden: width,")), ""},
 		"prints before": {replaced(`fmt.Println("before"`, `fmt.Println("long before", "it"`), ""},
 		"prints after":  {replaced(`fmt.Println("ended:", err)`, `fmt.Println("ended:", err); fmt.Println("and that was it")`), ""},
 	}
@@ -236,7 +236,7 @@ func TestFortyChanges(t *testing.T) {
 		{"labels", "base", func(o *identityOptions) {
 			o.Data = written("data", func(d *dataset.Dataset) {
 				r := rand.New(rand.NewPCG(1, 2))
-				r.Shuffle(len(d.Y), func(i, j int) { d.Y[i], d.Y[j] = d.Y[j], d.Y[i] })
+				r.Shuffle(len(d.Labels), func(i, j int) { d.Labels[i], d.Labels[j] = d.Labels[j], d.Labels[i] })
 			})
 		}, "the data changed (other labels)"},
 		{"a generator's seed", "base", func(o *identityOptions) { o.Data = strings.Replace(spec, "seed=2", "seed=3", 1) }, "the data changed (other structure, features"},

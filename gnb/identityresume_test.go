@@ -273,8 +273,8 @@ func TestDirectoryWrittenAnew(t *testing.T) {
 	write := func(seed uint64) *gnb.Dataset {
 		ds := load(t, "planted?nodes=600&features=32&classes=5&seed=2")
 		r := rand.New(rand.NewPCG(1, 1))
-		for i := range ds.Y {
-			ds.Y[i] = int32(r.IntN(5))
+		for i := range ds.Labels {
+			ds.Labels[i] = int32(r.IntN(5))
 		}
 		ids := rand.New(rand.NewPCG(seed, 1)).Perm(600)
 		for i, name := range []string{"train", "val", "test"} {
@@ -313,7 +313,7 @@ func TestDirectoryWrittenAnew(t *testing.T) {
 // scheduled halves its learning rate once, by SetLR.
 var scheduled = gnb.Program("test.scheduled", func(w *gnb.Worker, lr float64) error {
 	ds := w.Dataset()
-	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
 	opt := w.Adam(net, lr)
 	for epoch := range w.Epochs(6) {
 		if epoch == 2 {
@@ -442,4 +442,4 @@ func (n *identityNetwork) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn
 	return n.Convs[i].Forward(f, b, h)
 }
 
-var identityNet = gnb.Model("identity.net", func(s gnb.Sizes) *identityNetwork { return &identityNetwork{nn.Stack(s, nn.NewSAGE)} })
+var identityNet = gnb.Model("identity.net", func(s gnb.ModelConfig) *identityNetwork { return &identityNetwork{nn.Stack(s, nn.NewSAGE)} })

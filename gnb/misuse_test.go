@@ -29,7 +29,7 @@ func (m *odd) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 	return m.SAGE.Layer(f, i, b, h)
 }
 
-var oddModel = gnb.Model("test.odd", func(s gnb.Sizes) *odd {
+var oddModel = gnb.Model("test.odd", func(s gnb.ModelConfig) *odd {
 	return &odd{SAGE: *nn.NewSAGEModel(s), layers: s.Layers}
 })
 
@@ -40,8 +40,8 @@ func (stateless) NumLayers() int                                               {
 func (stateless) Layer(_ *nn.Fwd, _ int, _ *nn.Block, h *nn.Tensor) *nn.Tensor { return h }
 
 var (
-	statelessModel = gnb.Model("test.stateless", func(gnb.Sizes) stateless { return stateless{} })
-	nilModel       = gnb.Model("test.nil", func(gnb.Sizes) *nn.SAGE { return nil })
+	statelessModel = gnb.Model("test.stateless", func(gnb.ModelConfig) stateless { return stateless{} })
+	nilModel       = gnb.Model("test.nil", func(gnb.ModelConfig) *nn.SAGE { return nil })
 	_              = gnb.Model("test.twice", nn.NewMLPModel)
 	twiceModel     = gnb.Model("test.twice", nn.NewMLPModel)
 	noBuildModel   = gnb.Model[*nn.SAGE]("test.nobuild", nil)
@@ -110,7 +110,7 @@ var misuses = map[string]struct {
 		}
 	}},
 	"loss of another network": {`loss of network "test.odd" and the optimiser of network "sage"`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) {
-		other := w.SGD(gnb.SAGE.New(w, gnb.Sizes{In: w.Dataset().Features(), Hidden: 4, Out: 2, Layers: 2}), 0.1)
+		other := w.SGD(gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 4, Out: 2, Layers: 2}), 0.1)
 		for b := range w.Batches("train", gnb.Loader{}) {
 			w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), other)
 		}
@@ -154,7 +154,7 @@ var misuses = map[string]struct {
 	}},
 	"network in a loop": {`make it before the loop`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) {
 		for range w.Batches("train", gnb.Loader{}) {
-			oddModel.New(w, gnb.Sizes{In: 8, Hidden: 4, Out: 2, Layers: 2})
+			oddModel.New(w, gnb.ModelConfig{In: 8, Hidden: 4, Out: 2, Layers: 2})
 		}
 	}},
 	"epochs twice": {`second loop over Epochs`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) {
@@ -163,21 +163,21 @@ var misuses = map[string]struct {
 		for range w.Epochs(1) {
 		}
 	}},
-	"no layers": {`misuse_test\.go:\d+.*Sizes\.Layers is 0`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) {
-		gnb.SAGE.New(w, gnb.Sizes{In: 8, Hidden: 4, Out: 2})
+	"no layers": {`misuse_test\.go:\d+.*ModelConfig\.Layers is 0`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) {
+		gnb.SAGE.New(w, gnb.ModelConfig{In: 8, Hidden: 4, Out: 2})
 	}},
 	"no parameters": {`model "test.stateless".*no parameters`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) {
-		statelessModel.New(w, gnb.Sizes{})
+		statelessModel.New(w, gnb.ModelConfig{})
 	}},
-	"nil model": {`model "test.nil".*nil`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) { nilModel.New(w, gnb.Sizes{}) }},
+	"nil model": {`model "test.nil".*nil`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) { nilModel.New(w, gnb.ModelConfig{}) }},
 	"two models": {`two models are named "test.twice", declared at misuse_test\.go:\d+ and at misuse_test\.go:\d+`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) {
-		twiceModel.New(w, gnb.Sizes{})
+		twiceModel.New(w, gnb.ModelConfig{})
 	}},
 	"model without function": {`model "test.nobuild".*without a function`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) {
-		noBuildModel.New(w, gnb.Sizes{})
+		noBuildModel.New(w, gnb.ModelConfig{})
 	}},
 	"unknown model": {`there is no model "gat9"; declared are:.*sage`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) {
-		w.Network("gat9", gnb.Sizes{})
+		w.Network("gat9", gnb.ModelConfig{})
 	}},
 	"log a word":       {`got string for "loss"; values are numbers`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) { w.Log("loss", "high") }},
 	"log a name alone": {`the name "loss" without a value`, func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer) { w.Log("loss") }},
@@ -201,7 +201,7 @@ var misuses = map[string]struct {
 
 var misuse = gnb.Program("test.misuse", func(w *gnb.Worker, name string) error {
 	ds := w.Dataset()
-	net := oddModel.New(w, gnb.Sizes{In: ds.Features(), Hidden: 4, Out: ds.Classes(), Layers: 2})
+	net := oddModel.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: ds.Classes(), Layers: 2})
 	misuses[name].run(w, net, w.Adam(net, 0.01))
 	return nil
 })
@@ -242,7 +242,7 @@ func TestMisuseIsASentence(t *testing.T) {
 func TestMisuseBeforeTheStart(t *testing.T) {
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	without := func(change func(ds *gnb.Dataset)) *gnb.Dataset {
-		ds := &gnb.Dataset{Graph: whole.Graph, X: whole.X, Y: whole.Y, Splits: whole.Splits, Meta: whole.Meta}
+		ds := &gnb.Dataset{Graph: whole.Graph, Features: whole.Features, Labels: whole.Labels, Splits: whole.Splits, Meta: whole.Meta}
 		change(ds)
 		return ds
 	}
@@ -267,15 +267,15 @@ func TestMisuseBeforeTheStart(t *testing.T) {
 		run  func(dir string) error
 	}{
 		"no dataset":  {`Train needs a dataset; get one from gnb.Load`, trainOn(nil, gnb.TrainOptions{})},
-		"no features": {`no node features`, trainOn(without(func(ds *gnb.Dataset) { ds.X = nil }), gnb.TrainOptions{})},
+		"no features": {`no node features`, trainOn(without(func(ds *gnb.Dataset) { ds.Features = nil }), gnb.TrainOptions{})},
 		"precision":   {`Precision is "fp8"; it is "float32", "bf16" or, on GPUs, "tf32"`, trainOn(whole, gnb.TrainOptions{Precision: "fp8"})},
-		"no labels":   {`no labels`, trainOn(without(func(ds *gnb.Dataset) { ds.Y = nil }), gnb.TrainOptions{})},
+		"no labels":   {`no labels`, trainOn(without(func(ds *gnb.Dataset) { ds.Labels = nil }), gnb.TrainOptions{})},
 		"no splits":   {`no such split "train"; it has none`, trainOn(without(func(ds *gnb.Dataset) { ds.Splits = nil }), gnb.TrainOptions{})},
 		"empty split": {`split "train".*empty`, trainOn(without(func(ds *gnb.Dataset) {
 			ds.Splits = map[string][]int32{"train": {}}
 		}), gnb.TrainOptions{})},
 		"no graph":         {`(?i)graph`, trainOn(without(func(ds *gnb.Dataset) { ds.Graph = nil }), gnb.TrainOptions{})},
-		"label too large":  {`label`, trainOn(without(func(ds *gnb.Dataset) { ds.Y = bytesOf(300, 9) }), gnb.TrainOptions{})},
+		"label too large":  {`label`, trainOn(without(func(ds *gnb.Dataset) { ds.Labels = bytesOf(300, 9) }), gnb.TrainOptions{})},
 		"node too large":   {`node`, trainOn(without(func(ds *gnb.Dataset) { ds.Splits = map[string][]int32{"train": {1, 4000}} }), gnb.TrainOptions{})},
 		"layers, fanouts":  {`3 layers and 2 fanouts`, trainOn(whole, gnb.TrainOptions{Layers: 3, Fanouts: []int{2, 2}})},
 		"cuda":             {`Device is "cuda" and there is none: no NVIDIA GPU found`, trainOn(whole, gnb.TrainOptions{Device: "cuda"})},
@@ -343,7 +343,7 @@ type plainArgs struct {
 
 var plain = gnb.Program("test.plain", func(w *gnb.Worker, a plainArgs) error {
 	ds := w.Dataset()
-	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: a.Hidden, Out: max(1, ds.Classes()), Layers: 2, Dropout: 0.5})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: a.Hidden, Out: max(1, ds.Classes()), Layers: 2, Dropout: 0.5})
 	opt := w.Adam(net, a.LR)
 	for range w.Epochs(2) {
 		for b := range w.Batches("train", a.Loader) {
@@ -360,7 +360,7 @@ var plain = gnb.Program("test.plain", func(w *gnb.Worker, a plainArgs) error {
 func TestOddRunsTrain(t *testing.T) {
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	without := func(change func(ds *gnb.Dataset)) *gnb.Dataset {
-		ds := &gnb.Dataset{Graph: whole.Graph, X: whole.X, Y: whole.Y, Splits: whole.Splits, Meta: whole.Meta}
+		ds := &gnb.Dataset{Graph: whole.Graph, Features: whole.Features, Labels: whole.Labels, Splits: whole.Splits, Meta: whole.Meta}
 		change(ds)
 		return ds
 	}

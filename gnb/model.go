@@ -12,7 +12,7 @@ import (
 // modelDef is a declared model, its type forgotten.
 type modelDef struct {
 	name  string
-	build func(Sizes) nn.Model
+	build func(ModelConfig) nn.Model
 }
 
 // AnyModel is a model declared with [Model], whatever its type.
@@ -24,18 +24,18 @@ type AnyModel interface {
 // ModelOf is a declared model whose networks are of type T.
 type ModelOf[T nn.Model] struct {
 	name  string
-	build func(Sizes) T
+	build func(ModelConfig) T
 }
 
 // Model declares a model under a name that must be unique in the program: build
 // makes a network of the given sizes. Declare it at package level:
 //
-//	var GNN = gnb.Model("gnn", func(s gnb.Sizes) *gnn { return &gnn{nn.Stack(s, nn.NewSAGE)} })
+//	var GNN = gnb.Model("gnn", func(s gnb.ModelConfig) *gnn { return &gnn{nn.Stack(s, nn.NewSAGE)} })
 //
 // The parameters are what package nn finds in T: fields of type *nn.Param,
 // layers, slices of layers. They are initialised from the run's seed.
-func Model[T nn.Model](name string, build func(Sizes) T) *ModelOf[T] {
-	models.add(name, build != nil, build, modelDef{name, func(s Sizes) nn.Model { return build(s) }})
+func Model[T nn.Model](name string, build func(ModelConfig) T) *ModelOf[T] {
+	models.add(name, build != nil, build, modelDef{name, func(s ModelConfig) nn.Model { return build(s) }})
 	return &ModelOf[T]{name, build}
 }
 
@@ -46,7 +46,7 @@ func (m *ModelOf[T]) String() string { return "model " + m.name }
 
 // Describe says what a network of these sizes is, without a worker: fmt.Println shows
 // its layers' parameters with shapes and counts.
-func (m *ModelOf[T]) Describe(s Sizes) (*ModelInfo, error) {
+func (m *ModelOf[T]) Describe(s ModelConfig) (*ModelInfo, error) {
 	multigpuEnter()
 	if _, err := models.get(m.name); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (m *ModelOf[T]) Describe(s Sizes) (*ModelInfo, error) {
 
 // New makes a network for this worker: parameters initialised from the seed, or
 // taken from the checkpoint that the run resumes from, and equal on all ranks.
-func (m *ModelOf[T]) New(w *Worker, s Sizes) *Net[T] {
+func (m *ModelOf[T]) New(w *Worker, s ModelConfig) *Net[T] {
 	if _, err := models.get(m.name); err != nil {
 		w.Fail(err)
 	}
@@ -126,7 +126,7 @@ type network struct {
 	w      *Worker
 	index  int
 	name   string
-	sizes  Sizes
+	sizes  ModelConfig
 	model  nn.Model
 	params *nn.Params
 	fwd    *nn.Fwd
@@ -240,7 +240,7 @@ func (w *Worker) checkBatch(b *Batch, model string) {
 		w.Fail(fmt.Errorf("gnb: model %q got no batch, at %s; take one from Worker.Batches or FullGraph", model, callSite()))
 	case len(b.Blocks) == 0:
 		w.Fail(fmt.Errorf("gnb: model %q got a batch of an earlier iteration, at %s; a batch is valid until the loop's next one", model, callSite()))
-	case w.ds.Features() == 0:
+	case w.ds.FeatureDim() == 0:
 		w.Fail(fmt.Errorf("gnb: %s has no node features for model %q, at %s; add some to the dataset", w.ds.Name(), model, callSite()))
 	}
 }
@@ -249,5 +249,5 @@ func (w *Worker) checkBatch(b *Batch, model string) {
 func (n *network) String() string { return n.info().String() }
 
 func (n *network) info() *ModelInfo {
-	return &ModelInfo{Name: n.name, Sizes: n.sizes, Parameters: n.params.Len(), Text: n.params.String()}
+	return &ModelInfo{Name: n.name, Config: n.sizes, Parameters: n.params.Len(), Text: n.params.String()}
 }

@@ -12,7 +12,7 @@ import (
 // countWork is a step of a SAGE layer on the whole graph, and what it counted.
 var countWork = Program("test.countwork", func(w *Worker, hidden int) error {
 	ds := w.Dataset()
-	net := SAGE.New(w, Sizes{In: ds.Features(), Hidden: hidden, Out: ds.Classes(), Layers: 1})
+	net := SAGE.New(w, ModelConfig{In: ds.FeatureDim(), Hidden: hidden, Out: ds.Classes(), Layers: 1})
 	opt := w.SGD(net, 0.1)
 	for range w.Epochs(2) {
 		b := w.FullGraph("train")
@@ -42,7 +42,7 @@ func TestWorkOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, d, c, e := float64(ds.Nodes()), float64(ds.Features()), float64(ds.Classes()), float64(ds.Edges())
+	n, d, c, e := float64(ds.Nodes()), float64(ds.FeatureDim()), float64(ds.Classes()), float64(ds.Edges())
 	for _, want := range []struct {
 		name  string
 		value float64

@@ -35,13 +35,13 @@ func (m *faulty) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 	return m.SAGE.Layer(f, i, b, h)
 }
 
-var faultyModel = gnb.Model("test.faulty", func(s gnb.Sizes) *faulty {
+var faultyModel = gnb.Model("test.faulty", func(s gnb.ModelConfig) *faulty {
 	return &faulty{SAGE: *nn.NewSAGEModel(s)}
 })
 
 var loop = gnb.Program("test.loop", func(w *gnb.Worker, a loopArgs) error {
 	ds := w.Dataset()
-	net := faultyModel.New(w, gnb.Sizes{In: ds.Features(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
+	net := faultyModel.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
 	opt := w.Adam(net, 1e-3)
 	visits := 0
 	w.Keep("visits", &visits)

@@ -38,7 +38,7 @@ func (p pauses) point(w *gnb.Worker, name string) {
 // made late, kept values and best weights.
 var phases = gnb.Program("test.phases", func(w *gnb.Worker, p pauses) error {
 	ds := w.Dataset()
-	sizes := gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.3}
+	sizes := gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.3}
 	loader := gnb.Loader{Fanouts: []int{3, 3}, Batch: 32, MaxSteps: 4}
 	p.point(w, "start")
 	one := gnb.SAGE.New(w, sizes)
@@ -100,7 +100,7 @@ var phases = gnb.Program("test.phases", func(w *gnb.Worker, p pauses) error {
 // steady is a program without epochs or loops.
 var steady = gnb.Program("test.steady", func(w *gnb.Worker, p pauses) error {
 	ds := w.Dataset()
-	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.3})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.3})
 	opt := w.Adam(net, 0.01)
 	full := w.FullGraph("train")
 	for i := range 12 {

@@ -224,7 +224,7 @@ func (r InferResult) String() string {
 
 type inferArgs struct {
 	Model   string
-	Sizes   Sizes
+	Sizes   ModelConfig
 	Weights string
 	Out     string
 }
@@ -253,10 +253,10 @@ func Infer(ctx context.Context, run *Run, ds *Dataset, out string, o InferOption
 	if info = cmp.Or(run.Result.Model, info); info == nil {
 		return r, fmt.Errorf("gnb: run %s has not recorded its model; it is %s", run.Config.ID, run.Result.State)
 	}
-	if ds.Features() != info.Sizes.In {
-		return r, fmt.Errorf("gnb: %s has %d features a node and the model of run %s takes %d", ds.Name(), ds.Features(), run.Config.ID, info.Sizes.In)
+	if ds.FeatureDim() != info.Config.In {
+		return r, fmt.Errorf("gnb: %s has %d features a node and the model of run %s takes %d", ds.Name(), ds.FeatureDim(), run.Config.ID, info.Config.In)
 	}
-	a := inferArgs{Model: info.Name, Sizes: info.Sizes, Out: absolute(out), Weights: file}
+	a := inferArgs{Model: info.Name, Sizes: info.Config, Out: absolute(out), Weights: file}
 	deliver, err := a.elsewhere()
 	if err != nil {
 		return r, err

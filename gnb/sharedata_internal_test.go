@@ -18,7 +18,7 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 		do   func(d *Dataset)
 		want string
 	}{
-		"NaN in features":         {func(d *Dataset) { d.X.F32[7] = float32(math.NaN()) }, "features must be finite"},
+		"NaN in features":         {func(d *Dataset) { d.Features.F32[7] = float32(math.NaN()) }, "features must be finite"},
 		"validation out of range": {func(d *Dataset) { d.Splits["val"][0] = int32(d.Nodes()) }, "split_val.npy"},
 		"overlapping splits":      {func(d *Dataset) { d.Splits["test"][0] = d.Splits["train"][0] }, "which split train has too"},
 		"unsorted edges": {func(d *Dataset) {

@@ -94,9 +94,9 @@ func metricKind(ds *Dataset) string {
 // to learn from, if anything.
 func targets(ds *Dataset) error {
 	switch {
-	case ds.Y == nil && ds.YM == nil:
+	case ds.Labels == nil && ds.MultiLabels == nil:
 		return fmt.Errorf("gnb: %s has no labels", ds.Name())
-	case metricKind(ds) == kindAUC && ds.YM == nil && ds.Classes() != 2:
+	case metricKind(ds) == kindAUC && ds.MultiLabels == nil && ds.Classes() != 2:
 		return fmt.Errorf("gnb: %s is to be measured by ROC AUC, which takes two classes or several labels a node, and it has %d classes", ds.Name(), ds.Classes())
 	}
 	return nil
@@ -108,11 +108,11 @@ func (t *tally) add(v int32, row []float32) {
 		t.bad++
 		return
 	}
-	if m := t.ds.YM; m != nil {
+	if m := t.ds.MultiLabels; m != nil {
 		t.addMulti(row, m.Row(int(v)))
 		return
 	}
-	y := t.ds.Y[v]
+	y := t.ds.Labels[v]
 	if y < 0 {
 		return
 	}
@@ -181,7 +181,7 @@ func (t *tally) metric(split string, sums []int64, whole *tally) SplitMetric {
 	switch {
 	case t.kind == kindMicroF1:
 		m.MicroF1 = nn.F1{TruePositives: sums[2], FalsePositives: sums[3], FalseNegatives: sums[4]}.Micro()
-	case t.kind == kindAUC && t.ds.YM != nil:
+	case t.kind == kindAUC && t.ds.MultiLabels != nil:
 		m.AUC, _ = nn.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
 	case t.kind == kindAUC:
 		m.AUC = nn.ROCAUC(whole.scores, whole.labels)

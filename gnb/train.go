@@ -94,7 +94,7 @@ type TrainOptions struct {
 // trainArgs is the argument of Train's program: what changes the result.
 type trainArgs struct {
 	Model          string
-	Sizes          Sizes
+	Sizes          ModelConfig
 	Fanouts        []int
 	Batch          int
 	BatchPerWorker int
@@ -131,9 +131,9 @@ func (o TrainOptions) within() error {
 	)
 }
 
-// Loader is how Train makes mini-batches with these options, and Sizes those of its network on
+// Loader is how Train makes mini-batches with these options, and ModelConfig what its network is built from on
 // a dataset: for programs that train as Train does. The error is that of the options.
-func (o TrainOptions) Loader(ds *Dataset) (Loader, Sizes, error) {
+func (o TrainOptions) Loader(ds *Dataset) (Loader, ModelConfig, error) {
 	a, err := o.args(ds, "")
 	return Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}, a.Sizes, err
 }
@@ -146,7 +146,7 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 		return trainArgs{}, err
 	}
 	switch {
-	case ds.Features() == 0:
+	case ds.FeatureDim() == 0:
 		return trainArgs{}, fmt.Errorf("gnb: %s has no node features to train on; convert it with features (gnb data convert --features)", ds.Name())
 	case targets(ds) != nil:
 		return trainArgs{}, targets(ds)
@@ -179,8 +179,8 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	}
 	return trainArgs{
 		Model: model,
-		Sizes: Sizes{
-			In: ds.Features(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: orNone(o.Dropout, 0.5),
+		Sizes: ModelConfig{
+			In: ds.FeatureDim(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: orNone(o.Dropout, 0.5),
 			InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
 		Fanouts: fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker,
@@ -201,12 +201,12 @@ func labelled(ds *Dataset, split string) error {
 	}
 	has := func(v int32) bool {
 		switch {
-		case v < 0 || ds.YM == nil && int(v) >= len(ds.Y) || ds.YM != nil && int(v) >= ds.YM.Rows:
+		case v < 0 || ds.MultiLabels == nil && int(v) >= len(ds.Labels) || ds.MultiLabels != nil && int(v) >= ds.MultiLabels.Rows:
 			return true // the check of the dataset, or the worker, says what is wrong
-		case ds.YM != nil:
-			return slices.ContainsFunc(ds.YM.Row(int(v)), func(y int8) bool { return y >= 0 })
+		case ds.MultiLabels != nil:
+			return slices.ContainsFunc(ds.MultiLabels.Row(int(v)), func(y int8) bool { return y >= 0 })
 		}
-		return ds.Y[v] >= 0
+		return ds.Labels[v] >= 0
 	}
 	found := false
 	if err := mapped.Guard(func() error {
@@ -321,7 +321,7 @@ func (a trainArgs) optimizer(w *Worker, net Network) *Optimizer {
 
 // Network makes a network of a model by name, for programs whose model is an
 // argument.
-func (w *Worker) Network(model string, s Sizes) *Net[nn.Model] {
+func (w *Worker) Network(model string, s ModelConfig) *Net[nn.Model] {
 	d, err := models.get(model)
 	w.check(err)
 	var m nn.Model

@@ -13,7 +13,7 @@ import (
 // step and on the whole graph.
 var mixed = gnb.Program("test.mixed", func(w *gnb.Worker, early bool) error {
 	ds := w.Dataset()
-	sizes := gnb.Sizes{In: ds.Features(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.4}
+	sizes := gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2, Dropout: 0.4}
 	one, two := gnb.SAGE.New(w, sizes), gnb.SAGE.New(w, sizes)
 	optOne, optTwo := w.Adam(one, 0.01), w.Adam(two, 0.01)
 	full := w.FullGraph("train")
@@ -63,7 +63,7 @@ func TestVirtualRanksInAnyProgram(t *testing.T) {
 // whole trains on the whole graph: in each epoch one step, and one evaluation.
 var whole = gnb.Program("test.whole", func(w *gnb.Worker, _ int) error {
 	ds := w.Dataset()
-	net := gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
 	opt := w.Adam(net, 0.02)
 	full := w.FullGraph("train")
 	for range w.Epochs(30) {

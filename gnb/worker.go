@@ -465,7 +465,7 @@ func (w *Worker) boundary(always bool) {
 
 // newNetwork finishes a network: parameters initialised (or loaded), and equal
 // on all ranks.
-func (w *Worker) newNetwork(name string, s Sizes, m nn.Model) *network {
+func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	if w.inLoop != "" {
 		w.Fail(fmt.Errorf("gnb: a network of model %q is made inside a loop over batches, at %s; make it before the loop", name, callSite()))
 	}

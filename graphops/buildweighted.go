@@ -10,9 +10,8 @@ import (
 )
 
 // FromWeightedEdges is [FromEdges] for edges src[i] → dst[i] of weight w[i]. The
-// weights it returns are those of the graph, [NumEdges] by CSC position, and
-// Weights of the graph it returns. Where edges coincide their weights are added,
-// in float64 and rounded once; so with Undirected an edge that is listed in both
+// weights are EdgeWeights of the graph it returns. Where edges coincide their
+// weights are added, in float64 and rounded once; so with Undirected an edge that is listed in both
 // directions gets the sum of its two weights. With KeepDuplicates parallel edges
 // keep their own weights, ascending. A self-loop that SelfLoops adds weighs 1.
 //
@@ -22,18 +21,18 @@ import (
 //
 // Cost: as of FromEdges with 12 bytes more of scratch memory an edge, and a sort
 // by weight as well.
-func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions) (*Graph, []float32, error) {
+func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions) (*Graph, error) {
 	if len(w) != len(src) {
-		return nil, nil, fmt.Errorf("graphops: %d weights for %d edges", len(w), len(src))
+		return nil, fmt.Errorf("graphops: %d weights for %d edges", len(w), len(src))
 	}
 	if len(src) > math.MaxInt32 {
-		return nil, nil, fmt.Errorf("graphops: %d weighted edges; at most %d can be built into a graph", len(src), math.MaxInt32)
+		return nil, fmt.Errorf("graphops: %d weighted edges; at most %d can be built into a graph", len(src), math.MaxInt32)
 	}
 	if i := slices.IndexFunc(w, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }); i >= 0 {
-		return nil, nil, fmt.Errorf("graphops: edge %d has the weight %v; weights must be finite", i, w[i])
+		return nil, fmt.Errorf("graphops: edge %d has the weight %v; weights must be finite", i, w[i])
 	}
 	if err := checkEdges(nodes, src, dst, o.Threads); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	b := builder{nodes: nodes, edges: len(src), threads: o.Threads, progress: o.Progress}
 	// In place of its source an edge carries its number and whether it is turned
@@ -77,7 +76,7 @@ func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions)
 		}
 	})
 	g, out := packRows(numbered, weights, ends, o)
-	return g.WithWeights(out), out, nil
+	return g.WithEdgeWeights(out), nil
 }
 
 // weightedEdge is an in-edge of the node at hand.

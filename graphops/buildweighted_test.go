@@ -34,20 +34,17 @@ func TestFromWeightedEdges(t *testing.T) {
 		{"self-loops", BuildOptions{SelfLoops: true}, "0→0:1 0→1:2 1→1:8 2→1:5 1→2:16 2→2:1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g, ws, err := FromWeightedEdges(3, src, dst, w, c.o)
+			g, err := FromWeightedEdges(3, src, dst, w, c.o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := weighted(g); got != c.want {
 				t.Errorf("got %s\nwant %s", got, c.want)
 			}
-			if len(ws) != len(g.Weights) || &ws[0] != &g.Weights[0] {
-				t.Error("the weights are not those of the graph")
-			}
 		})
 	}
-	if g, ws, err := FromWeightedEdges(0, nil, nil, nil, BuildOptions{}); err != nil || g.NumNodes() != 0 || len(ws) != 0 {
-		t.Errorf("empty: %v %v %v", g, ws, err)
+	if g, err := FromWeightedEdges(0, nil, nil, nil, BuildOptions{}); err != nil || g.NumNodes() != 0 || len(g.EdgeWeights) != 0 {
+		t.Errorf("empty: %v %v", g, err)
 	}
 }
 
@@ -63,7 +60,7 @@ func TestFromWeightedEdgesRefuses(t *testing.T) {
 		{2, []int32{0}, []int32{1}, []float32{float32(math.NaN())}, "edge 0 has the weight NaN"},
 		{-1, nil, nil, nil, "a graph of -1 nodes"},
 	} {
-		if _, _, err := FromWeightedEdges(c.nodes, c.src, c.dst, c.w, BuildOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := FromWeightedEdges(c.nodes, c.src, c.dst, c.w, BuildOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v; want %q", err, c.want)
 		}
 	}
@@ -91,7 +88,7 @@ func TestFromWeightedEdgesProperties(t *testing.T) {
 				sums[[2]int32{dst[i], src[i]}] += float64(w[i])
 			}
 		}
-		g, _, err := FromWeightedEdges(n, src, dst, w, o)
+		g, err := FromWeightedEdges(n, src, dst, w, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +102,7 @@ func TestFromWeightedEdgesProperties(t *testing.T) {
 		got := map[[2]int32]float64{}
 		for v := range int32(n) {
 			for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
-				got[[2]int32{g.Indices[e], v}] += float64(g.Weights[e])
+				got[[2]int32{g.Indices[e], v}] += float64(g.EdgeWeights[e])
 			}
 		}
 		for e, sum := range got {
@@ -121,7 +118,7 @@ func TestFromWeightedEdgesProperties(t *testing.T) {
 			src[i], src[j], dst[i], dst[j], w[i], w[j] = src[j], src[i], dst[j], dst[i], w[j], w[i]
 		})
 		o.Threads = 3
-		again, _, err := FromWeightedEdges(n, src, dst, w, o)
+		again, err := FromWeightedEdges(n, src, dst, w, o)
 		if err != nil {
 			t.Fatal(err)
 		}

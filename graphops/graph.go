@@ -16,10 +16,10 @@ import "fmt"
 type Graph struct {
 	Indptr  []int64 // [NumNodes+1], ascending, Indptr[0] = 0
 	Indices []int32 // [NumEdges]
-	// Weights are the edges' weights [NumEdges] by CSC position, or nil where
-	// every edge weighs 1: see [Graph.WithWeights]. Transforms give graphs without
-	// weights.
-	Weights []float32
+	// EdgeWeights [NumEdges] are the weights of the edges by CSC position, finite
+	// and in a dataset not negative; nil where every edge weighs 1. See
+	// [Graph.WithEdgeWeights]. Transforms give graphs without weights.
+	EdgeWeights []float32
 
 	looped *loopedDegrees // made with the weights
 	loops  int32          // by atomic operations; see withoutLoops
@@ -49,7 +49,7 @@ func (g *Graph) String() string {
 		}
 	}
 	s := fmt.Sprintf("graph: %d nodes, %d edges", n, g.NumEdges())
-	if g.Weights != nil {
+	if g.EdgeWeights != nil {
 		s += " with weights"
 	}
 	if n > 0 {
@@ -70,8 +70,8 @@ func (g *Graph) Block() *Block { return g.Slice(0, g.NumNodes()) }
 // cost does not depend on the number of edges.
 func (g *Graph) Slice(lo, hi int) *Block {
 	h := HostBlock{NumDst: hi - lo, NumSrc: g.NumNodes(), DstStart: lo, Indptr: g.Indptr[lo : hi+1], Indices: g.Indices, Graph: g}
-	if g.Weights != nil {
-		h.Weights = g.Weights[g.Indptr[lo]:g.Indptr[hi]]
+	if g.EdgeWeights != nil {
+		h.Weights = g.EdgeWeights[g.Indptr[lo]:g.Indptr[hi]]
 	}
 	return h.Block()
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// WithWeights is the graph with the given edge weights [NumEdges] by CSC
+// WithEdgeWeights is the graph with the given edge weights [NumEdges] by CSC
 // position; nil is a weight of 1 for each. It shares the graph's arrays and w.
 // It panics where w has another length.
-func (g *Graph) WithWeights(w []float32) *Graph {
+func (g *Graph) WithEdgeWeights(w []float32) *Graph {
 	if w != nil && len(w) != len(g.Indices) {
-		panic(fmt.Sprintf("graphops: WithWeights: %d weights for %d edges", len(w), len(g.Indices)))
+		panic(fmt.Sprintf("graphops: WithEdgeWeights: %d weights for %d edges", len(w), len(g.Indices)))
 	}
-	return &Graph{Indptr: g.Indptr, Indices: g.Indices, Weights: w, looped: &loopedDegrees{}}
+	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: w, looped: &loopedDegrees{}}
 }
 
 // Weight is the weight of the edge at CSC position e.
 func (g *Graph) Weight(e int64) float32 {
-	if g.Weights == nil {
+	if g.EdgeWeights == nil {
 		return 1
 	}
-	return g.Weights[e]
+	return g.EdgeWeights[e]
 }
 
 // selfLoops are the CSC positions [lo, hi) of v's edges from itself.
@@ -86,10 +86,10 @@ type loopedDegrees struct {
 // none. It is the degree that the symmetric normalisation of graph convolutions
 // divides by. Sums run in float64 over ascending sources and are rounded once.
 //
-// Cost: a binary search; in a graph made by WithWeights one pass over all edges
+// Cost: a binary search; in a graph made by WithEdgeWeights one pass over all edges
 // at the first call, whose result is kept (4 bytes a node).
 func (g *Graph) LoopedDegree(v int32) float32 {
-	if g.Weights == nil {
+	if g.EdgeWeights == nil {
 		if g.withoutLoops() {
 			return float32(g.InDegree(v) + 1)
 		}
@@ -115,9 +115,9 @@ func (g *Graph) loopedDegree(v int32) float32 {
 	loop, sum := 1.0, 0.0
 	for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 		if g.Indices[e] == v {
-			loop = float64(g.Weights[e])
+			loop = float64(g.EdgeWeights[e])
 		} else {
-			sum += float64(g.Weights[e])
+			sum += float64(g.EdgeWeights[e])
 		}
 	}
 	return float32(sum + loop)
@@ -149,7 +149,7 @@ func (b *Block) selfLooped() *Block {
 		NumDst: b.NumDst, NumSrc: b.NumSrc, Level: b.Level, DstStart: b.DstStart, SrcIDs: b.SrcIDs(), Graph: b.Graph,
 		Indptr: room(l.indptr, b.NumDst+1), Indices: room(l.indices, most), EdgePos: room(l.edgePos, most),
 	}
-	weighted := b.Weighted() || b.Graph != nil && b.Graph.Weights != nil
+	weighted := b.Weighted() || b.Graph != nil && b.Graph.EdgeWeights != nil
 	if weighted {
 		h.Weights = room(l.weights, most)
 	}

@@ -11,13 +11,13 @@ import (
 // 0 <- 0 (weight 2), 0 (3), 1 (4); 1 <- 2 (5); 2 isolated; 3 <- 1 (6), 3 (-6).
 func loopGraph() *Graph {
 	g := &Graph{Indptr: []int64{0, 3, 4, 4, 6}, Indices: []int32{0, 0, 1, 2, 1, 3}}
-	return g.WithWeights([]float32{2, 3, 4, 5, 6, -6})
+	return g.WithEdgeWeights([]float32{2, 3, 4, 5, 6, -6})
 }
 
 func TestSelfLoops(t *testing.T) {
 	weighted := loopGraph()
-	plain := weighted.WithWeights(nil)
-	bare := &Graph{Indptr: weighted.Indptr, Indices: weighted.Indices, Weights: weighted.Weights} // not by WithWeights
+	plain := weighted.WithEdgeWeights(nil)
+	bare := &Graph{Indptr: weighted.Indptr, Indices: weighted.Indices, EdgeWeights: weighted.EdgeWeights} // not by WithEdgeWeights
 	for v, want := range []struct {
 		loop            float32
 		ok              bool
@@ -71,7 +71,7 @@ func TestLoopedDegreeIsTheBlocks(t *testing.T) {
 			for i := range w {
 				w[i] = float32(rapid.IntRange(0, 9).Draw(t, "weight"))
 			}
-			g = g.WithWeights(w)
+			g = g.WithEdgeWeights(w)
 		}
 		b := g.Block()
 		for e := range g.NumEdges() {
@@ -92,11 +92,11 @@ func TestLoopedDegreeIsTheBlocks(t *testing.T) {
 	})
 }
 
-func TestWithWeightsPanics(t *testing.T) {
+func TestWithEdgeWeightsPanics(t *testing.T) {
 	defer func() {
 		if r := recover(); r == nil || !strings.Contains(r.(string), "2 weights for 6 edges") {
 			t.Errorf("%v", r)
 		}
 	}()
-	loopGraph().WithWeights(make([]float32, 2))
+	loopGraph().WithEdgeWeights(make([]float32, 2))
 }

@@ -69,8 +69,8 @@ func (m *odd) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 	}
 	return m.C.Forward(f, b, h)
 }
-func goes(bad string, in int) func(s gnb.Sizes) *odd {
-	return func(s gnb.Sizes) *odd { return &odd{nn.NewSAGE(in, s.Out), bad} }
+func goes(bad string, in int) func(s gnb.ModelConfig) *odd {
+	return func(s gnb.ModelConfig) *odd { return &odd{nn.NewSAGE(in, s.Out), bad} }
 }
 var (
 	Wide = gnb.Model("wide", goes("", 3))

@@ -31,7 +31,7 @@ func (n *gnn) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 	return h
 }
 
-var GNN = gnb.Model("gnn", func(s gnb.Sizes) *gnn { return &gnn{nn.Stack(s, nn.NewSAGE)} })
+var GNN = gnb.Model("gnn", func(s gnb.ModelConfig) *gnn { return &gnn{nn.Stack(s, nn.NewSAGE)} })
 `
 		// It interrupts its run after two more epochs, as ■ does.
 		train = `%%

@@ -66,9 +66,9 @@ func generate(scale, nodes, seeds int, degree float64) (*dataset.Dataset, error)
 	}
 	r.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 	ds := &dataset.Dataset{
-		Graph: g,
-		X:     &dataset.Matrix{Rows: nodes, Cols: features, F32: make([]float32, nodes*features)},
-		Y:     make([]int32, nodes),
+		Graph:    g,
+		Features: &dataset.Matrix{Rows: nodes, Cols: features, F32: make([]float32, nodes*features)},
+		Labels:   make([]int32, nodes),
 		Splits: map[string][]int32{
 			"train": candidates[:min(seeds, len(candidates))],
 		},
@@ -77,11 +77,11 @@ func generate(scale, nodes, seeds int, degree float64) (*dataset.Dataset, error)
 			Source: fmt.Sprintf("productslike --scale %d --nodes %d --degree %v", scale, nodes, degree),
 		},
 	}
-	for i := range ds.X.F32 {
-		ds.X.F32[i] = float32(r.NormFloat64())
+	for i := range ds.Features.F32 {
+		ds.Features.F32[i] = float32(r.NormFloat64())
 	}
-	for v := range ds.Y {
-		ds.Y[v] = r.Int32N(classes)
+	for v := range ds.Labels {
+		ds.Labels[v] = r.Int32N(classes)
 	}
 	return ds, nil
 }

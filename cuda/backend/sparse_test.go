@@ -43,7 +43,7 @@ func TestCoraSize(t *testing.T) {
 		indptr = append(indptr, int64(len(indices)))
 	}
 	run := func(be *Backend) (losses []float64, calls []int64) {
-		model := nn.NewGCNModel(nn.Sizes{In: words, Hidden: 16, Out: classes, Layers: 2, Dropout: 0.5})
+		model := nn.NewGCNModel(nn.ModelConfig{In: words, Hidden: 16, Out: classes, Layers: 2, Dropout: 0.5})
 		p, err := nn.Collect(model)
 		if err != nil {
 			t.Fatal(err)

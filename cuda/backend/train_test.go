@@ -32,7 +32,7 @@ func newKarate(t *testing.T, model nn.Model) *karate {
 		k.labels[v] = -1
 	}
 	for _, v := range train {
-		k.labels[v] = k.ds.Y[v]
+		k.labels[v] = k.ds.Labels[v]
 	}
 	if k.params, err = nn.Collect(model); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func (k *karate) run(t *testing.T, be *Backend, o nn.Optimizer, steps int) (loss
 	for step := range steps {
 		c.Step = step
 		f.Reset(c)
-		l := nn.CrossEntropy(nn.Forward(k.model, f, blocks, f.Input(n, n, k.ds.X.F32, &nn.Space{})), k.labels)
+		l := nn.CrossEntropy(nn.Forward(k.model, f, blocks, f.Input(n, n, k.ds.Features.F32, &nn.Space{})), k.labels)
 		losses, right = append(losses, l.Mean()), append(right, l.Correct())
 		if be == nil {
 			k.params.ZeroGrad()
@@ -93,7 +93,7 @@ func (k *karate) run(t *testing.T, be *Backend, o nn.Optimizer, steps int) (loss
 // under each optimiser, with memory that is not allocated anew from step to step.
 func TestKarate(t *testing.T) {
 	const steps = 12
-	sizes := nn.Sizes{In: 34, Hidden: 16, Out: 2, Layers: 2, Dropout: 0.2}
+	sizes := nn.ModelConfig{In: 34, Hidden: 16, Out: 2, Layers: 2, Dropout: 0.2}
 	for _, c := range []struct {
 		name  string
 		model func() nn.Model

@@ -158,7 +158,7 @@ func weigh(g *graphops.Graph, seed uint64) *graphops.Graph {
 			w[i] = r.Float32()
 		}
 	}
-	return g.WithWeights(w)
+	return g.WithEdgeWeights(w)
 }
 
 // seedsOf are n distinct nodes in random order.
@@ -215,7 +215,7 @@ func cases() []testCase {
 // outwards, as the host has them.
 func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	t := g.t
-	sg := &store.Graph{Host: c.g, Nodes: int64(c.g.NumNodes()), Edges: c.g.NumEdges(), Indptr: put(g, c.g.Indptr), Indices: put(g, c.g.Indices), Weights: put(g, c.g.Weights)}
+	sg := &store.Graph{Host: c.g, Nodes: int64(c.g.NumNodes()), Edges: c.g.NumEdges(), Indptr: put(g, c.g.Indptr), Indices: put(g, c.g.Indices), Weights: put(g, c.g.EdgeWeights)}
 	fan, weighted := fanoutsOf(c.picker)
 	table := g.room(4 * sg.Nodes)
 	g.Fill32(table, emptyWord, sg.Nodes)

@@ -74,7 +74,7 @@ type Sampler struct {
 // refuses too.
 func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 	if c.Weights != nil {
-		return nil, errors.New("sampler: edge weights are the graph's own on a device: put the graph there with its weights (graph.WithWeights)")
+		return nil, errors.New("sampler: edge weights are the graph's own on a device: put the graph there with its weights (graph.WithEdgeWeights)")
 	}
 	if c.Frontier != nil {
 		return nil, errors.New("sampler: a frontier picker runs on the CPU; sample there, or take sample.Fanouts or sample.Weighted")

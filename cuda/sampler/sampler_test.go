@@ -53,7 +53,7 @@ func open(t testing.TB, o cuda.Options) *cuda.Device {
 func start(t testing.TB, d *cuda.Device, g *graphops.Graph, place store.Place, c Config) *Sampler {
 	t.Helper()
 	if place == store.Pinned {
-		g = &graphops.Graph{Indptr: mapped(t, g.Indptr), Indices: mapped(t, g.Indices), Weights: mapped(t, g.Weights)}
+		g = &graphops.Graph{Indptr: mapped(t, g.Indptr), Indices: mapped(t, g.Indices), EdgeWeights: mapped(t, g.EdgeWeights)}
 	}
 	sg, err := store.PutGraph(d, g, place, place == store.Pinned)
 	ok(t, err)
@@ -260,7 +260,7 @@ func TestErrors(t *testing.T) {
 		{"a negative weight", damage(func(g *graphops.Graph) {
 			w := make([]float32, len(g.Indices))
 			w[g.Indptr[50]+1] = -1
-			*g = *g.WithWeights(w)
+			*g = *g.WithEdgeWeights(w)
 		}), sample.Weighted{Fanouts: sample.Fanouts{2}}, []int32{50}, "has a weight that is negative"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

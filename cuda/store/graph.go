@@ -50,7 +50,7 @@ func putGraph(d *cuda.Device, g *graphops.Graph, place Place, m mapping) (*Graph
 		for _, p := range []struct {
 			to *cuda.Ptr
 			b  []byte
-		}{{&out.Indptr, bytesOf(g.Indptr)}, {&out.Indices, bytesOf(g.Indices)}, {&out.Weights, bytesOf(g.Weights)}} {
+		}{{&out.Indptr, bytesOf(g.Indptr)}, {&out.Indices, bytesOf(g.Indices)}, {&out.Weights, bytesOf(g.EdgeWeights)}} {
 			if len(p.b) == 0 {
 				continue
 			}
@@ -91,7 +91,7 @@ func because(err error) string {
 
 // GraphBytes is the memory that a graph takes.
 func GraphBytes(g *graphops.Graph) int64 {
-	return int64(len(bytesOf(g.Indptr)) + len(bytesOf(g.Indices)) + len(bytesOf(g.Weights)))
+	return int64(len(bytesOf(g.Indptr)) + len(bytesOf(g.Indices)) + len(bytesOf(g.EdgeWeights)))
 }
 
 // Bytes is the memory that the graph takes where it lies.

@@ -496,7 +496,7 @@ func TestMemoryFile(t *testing.T) {
 	if !d.Info().ReadOnlyOK || !d.Info().HostReads {
 		t.Skip("this device registers no read-only memory")
 	}
-	s, err := Open(d, Data{Graph: ds.Graph, Features: tensor.Table{F32: ds.X.F32}, Cols: ds.X.Cols, Mapped: ds.Mapped(), Resident: true}, Options{Graph: Pinned, Features: Pinned})
+	s, err := Open(d, Data{Graph: ds.Graph, Features: tensor.Table{F32: ds.Features.F32}, Cols: ds.Features.Cols, Mapped: ds.Mapped(), Resident: true}, Options{Graph: Pinned, Features: Pinned})
 	ok(t, err)
 	defer func() { ok(t, s.Close()) }()
 	for name, p := range map[string]struct {
@@ -505,7 +505,7 @@ func TestMemoryFile(t *testing.T) {
 	}{
 		"indptr":   {s.Graph.Indptr, unsafe.Pointer(&ds.Graph.Indptr[0])},
 		"indices":  {s.Graph.Indices, unsafe.Pointer(&ds.Graph.Indices[0])},
-		"features": {s.Features.mem.Ptr, unsafe.Pointer(&ds.X.F32[0])},
+		"features": {s.Features.mem.Ptr, unsafe.Pointer(&ds.Features.F32[0])},
 	} {
 		if !onGPU && p.is != cuda.Ptr(uintptr(p.host)) { // a real device may give it another address
 			t.Errorf("%s: read at %#x, and it lies at %p", name, p.is, p.host)

@@ -166,7 +166,7 @@ func mix64(x uint64) uint64 {
 }
 
 func (d *Dataset) checkWeights(r *reading) error {
-	w := d.weights()
+	w := d.Graph.EdgeWeights
 	for lo := 0; lo < len(w); lo += checkStep {
 		hi := min(lo+checkStep, len(w))
 		if err := r.next(4 * int64(hi-lo)); err != nil {
@@ -180,16 +180,16 @@ func (d *Dataset) checkWeights(r *reading) error {
 }
 
 func (d *Dataset) checkTargets(r *reading) error {
-	if d.YM == nil {
+	if d.MultiLabels == nil {
 		return nil
 	}
-	for v := range d.YM.Rows {
+	for v := range d.MultiLabels.Rows {
 		if v%checkStep == 0 {
-			if err := r.next(int64(min(checkStep, d.YM.Rows-v)) * int64(d.YM.Cols)); err != nil {
+			if err := r.next(int64(min(checkStep, d.MultiLabels.Rows-v)) * int64(d.MultiLabels.Cols)); err != nil {
 				return err
 			}
 		}
-		for c, y := range d.YM.Row(v) {
+		for c, y := range d.MultiLabels.Row(v) {
 			if y < -1 || y > 1 {
 				return d.wrong(labelsFile, "row %d, column %d is %d; a target is 0, 1 or, where it is unknown, -1", v, c, y)
 			}
@@ -199,15 +199,15 @@ func (d *Dataset) checkTargets(r *reading) error {
 }
 
 func (d *Dataset) checkSparse(r *reading) error {
-	if d.S == nil {
+	if d.SparseFeatures == nil {
 		return nil
 	}
-	for lo := 0; lo < d.S.Rows; lo += checkStep {
-		hi := min(lo+checkStep, d.S.Rows)
-		if err := r.next(8 * int64(hi-lo+(hi-lo)*len(d.S.Indices)/d.S.Rows)); err != nil { // a mean row's
+	for lo := 0; lo < d.SparseFeatures.Rows; lo += checkStep {
+		hi := min(lo+checkStep, d.SparseFeatures.Rows)
+		if err := r.next(8 * int64(hi-lo+(hi-lo)*len(d.SparseFeatures.Indices)/d.SparseFeatures.Rows)); err != nil { // a mean row's
 			return err
 		}
-		err := d.S.validateRows(lo, hi)
+		err := d.SparseFeatures.validateRows(lo, hi)
 		var bad *SparseError
 		if errors.As(err, &bad) {
 			file := map[string]string{"Indptr": featuresIndptrFile, "Indices": featuresIndicesFile, "Values": featuresValuesFile}[bad.Array]
@@ -228,10 +228,10 @@ func (d *Dataset) splitFile(name string) string {
 }
 
 func (d *Dataset) checkLabels(r *reading) error {
-	if err := r.next(4 * int64(len(d.Y))); err != nil {
+	if err := r.next(4 * int64(len(d.Labels))); err != nil {
 		return err
 	}
-	for v, y := range d.Y {
+	for v, y := range d.Labels {
 		if y < -1 || int(y) >= d.Meta.NumClasses {
 			return d.wrong(labelsFile, "entry %d is %d; the classes are 0 to %d, and -1 is an unknown one", v, y, d.Meta.NumClasses-1)
 		}
@@ -297,12 +297,12 @@ func (d *Dataset) measuredWith(name string) (others []string) {
 }
 
 func (d *Dataset) checkFeatures(r *reading) error {
-	if d.X == nil {
+	if d.Features == nil {
 		return nil
 	}
 	const step = 1 << 24 // elements between two looks at the context
-	n, size := d.X.Rows*d.X.Cols, int64(4)
-	if d.X.Half() {
+	n, size := d.Features.Rows*d.Features.Cols, int64(4)
+	if d.Features.Half() {
 		size = 2
 	}
 	for at := 0; at < n; at += step {
@@ -311,15 +311,15 @@ func (d *Dataset) checkFeatures(r *reading) error {
 			return err
 		}
 		var bad int
-		if d.X.Half() {
+		if d.Features.Half() {
 			const exponent = 0x7c00 // all ones in infinities and NaNs alone
-			bad = firstBad(d.X.F16[at:end], 1<<16, func(x uint16) bool { return x&exponent == exponent })
+			bad = firstBad(d.Features.F16[at:end], 1<<16, func(x uint16) bool { return x&exponent == exponent })
 		} else {
-			bad = firstBad(d.X.F32[at:end], 1<<16, func(x float32) bool { return !finite(x) })
+			bad = firstBad(d.Features.F32[at:end], 1<<16, func(x float32) bool { return !finite(x) })
 		}
 		if bad >= 0 {
-			row, col := (at+bad)/d.X.Cols, (at+bad)%d.X.Cols
-			return d.wrong(featuresFile, "row %d, column %d is %v; features must be finite", row, col, d.X.Row(row)[col])
+			row, col := (at+bad)/d.Features.Cols, (at+bad)%d.Features.Cols
+			return d.wrong(featuresFile, "row %d, column %d is %v; features must be finite", row, col, d.Features.Row(row)[col])
 		}
 	}
 	return nil

@@ -69,22 +69,19 @@ import (
 // Dataset is a graph with its nodes' features, labels and splits. It is
 // read-only once made and safe for concurrent use, Close apart.
 type Dataset struct {
+	// Graph holds the edges and their weights ([graphops.Graph.EdgeWeights]).
 	Graph *graphops.Graph
-	// W [edges] are the weights of the edges by CSC position, finite and not
-	// negative, or nil where there are none. They are Graph.Weights, which Open
-	// sets to the same memory; a caller sets one of the two or both to the same.
-	W []float32
-	// X [nodes, features] are the features, or nil where there are none or they
-	// are in S.
-	X *Matrix
-	// S [nodes, features] are the features where they are sparse, or nil.
-	S *Sparse
-	// Y [nodes] are the classes, -1 where a node's is unknown, or nil where there
-	// are no labels or they are in YM.
-	Y []int32
-	// YM [nodes, classes] are the targets where a node can be of several classes,
-	// or nil.
-	YM *Multi
+	// Features [nodes, features] are dense; nil where there are none or they are
+	// in SparseFeatures.
+	Features *Matrix
+	// SparseFeatures [nodes, features] are features in compressed rows, or nil.
+	SparseFeatures *Sparse
+	// Labels [nodes] are the classes, -1 where a node's is unknown; nil where there
+	// are no labels or they are in MultiLabels.
+	Labels []int32
+	// MultiLabels [nodes, classes] are the targets where a node can be of several
+	// classes, or nil.
+	MultiLabels *Multi
 	// Splits are distinct node ids by the split's name. The names "train", "val"
 	// and "test" are the ones that training looks for; "train@1" and so on are
 	// further sets of splits ([Dataset.WithSplitSet]).
@@ -171,21 +168,21 @@ func (d *Dataset) Nodes() int { return d.Graph.NumNodes() }
 // Edges is the number of directed edges: an undirected edge counts twice.
 func (d *Dataset) Edges() int64 { return d.Graph.NumEdges() }
 
-// Features is the number of features of a node, 0 where there are none.
-func (d *Dataset) Features() int {
+// FeatureDim is the number of features of a node, 0 where there are none.
+func (d *Dataset) FeatureDim() int {
 	switch {
-	case d.X != nil:
-		return d.X.Cols
-	case d.S != nil:
-		return d.S.Cols
+	case d.Features != nil:
+		return d.Features.Cols
+	case d.SparseFeatures != nil:
+		return d.SparseFeatures.Cols
 	}
 	return 0
 }
 
 // Classes is the number of classes, 0 where there are no labels.
 func (d *Dataset) Classes() int {
-	if d.YM != nil {
-		return d.YM.Cols
+	if d.MultiLabels != nil {
+		return d.MultiLabels.Cols
 	}
 	return d.Meta.NumClasses
 }
@@ -238,21 +235,21 @@ func (d *Dataset) plainSplits() []string {
 func (d *Dataset) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: %s nodes, %s edges", d.Name(), group(int64(d.Nodes())), group(d.Edges()))
-	if d.W != nil || d.Graph.Weights != nil {
+	if d.Graph.EdgeWeights != nil {
 		s.WriteString(" with weights")
 	}
-	if n := d.Features(); n > 0 {
+	if n := d.FeatureDim(); n > 0 {
 		fmt.Fprintf(&s, ", %s features", group(int64(n)))
-		if d.S != nil {
+		if d.SparseFeatures != nil {
 			s.WriteString(" (sparse)")
 		}
-		if d.X != nil && d.X.Half() {
+		if d.Features != nil && d.Features.Half() {
 			s.WriteString(" (float16)")
 		}
 	}
 	if n := d.Classes(); n > 0 {
 		fmt.Fprintf(&s, ", %s classes", group(int64(n)))
-		if d.YM != nil {
+		if d.MultiLabels != nil {
 			s.WriteString(" (any number a node)")
 		}
 	}
@@ -280,18 +277,18 @@ func (d *Dataset) String() string {
 // Bytes is the size of the arrays: graph, weights, features, labels and splits. Where
 // they are mapped from files, only what is read takes memory.
 func (d *Dataset) Bytes() int64 {
-	n := 4 * int64(len(d.Y))
+	n := 4 * int64(len(d.Labels))
 	if g := d.Graph; g != nil {
-		n += 8*int64(len(g.Indptr)) + 4*int64(len(g.Indices)) + 4*int64(max(len(g.Weights), len(d.W)))
+		n += 8*int64(len(g.Indptr)) + 4*int64(len(g.Indices)) + 4*int64(len(g.EdgeWeights))
 	}
-	if d.X != nil {
-		n += 4*int64(len(d.X.F32)) + 2*int64(len(d.X.F16))
+	if d.Features != nil {
+		n += 4*int64(len(d.Features.F32)) + 2*int64(len(d.Features.F16))
 	}
-	if s := d.S; s != nil {
+	if s := d.SparseFeatures; s != nil {
 		n += 8*int64(len(s.Indptr)) + 4*int64(len(s.Indices)+len(s.Values))
 	}
-	if d.YM != nil {
-		n += int64(len(d.YM.Data))
+	if d.MultiLabels != nil {
+		n += int64(len(d.MultiLabels.Data))
 	}
 	for _, ids := range d.Splits {
 		n += 4 * int64(len(ids))

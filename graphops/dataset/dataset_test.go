@@ -17,7 +17,7 @@ func TestKarate(t *testing.T) {
 	if err := d.Check(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if d.Nodes() != 34 || d.Edges() != 156 || d.Features() != 34 || d.Classes() != 2 {
+	if d.Nodes() != 34 || d.Edges() != 156 || d.FeatureDim() != 34 || d.Classes() != 2 {
 		t.Errorf("got %s", d)
 	}
 	// The degrees of Zachary's matrix.
@@ -30,16 +30,16 @@ func TestKarate(t *testing.T) {
 	}
 	var factions [2]int
 	crossing := 0
-	for v, y := range d.Y {
+	for v, y := range d.Labels {
 		factions[y]++
 		for _, u := range d.Graph.InNeighbors(int32(v)) {
-			if d.Y[u] != y {
+			if d.Labels[u] != y {
 				crossing++
 			}
 		}
 	}
-	if factions != [2]int{17, 17} || d.Y[0] != 0 || d.Y[33] != 1 {
-		t.Errorf("factions of %v, leaders in %d and %d", factions, d.Y[0], d.Y[33])
+	if factions != [2]int{17, 17} || d.Labels[0] != 0 || d.Labels[33] != 1 {
+		t.Errorf("factions of %v, leaders in %d and %d", factions, d.Labels[0], d.Labels[33])
 	}
 	// 11 of the 78 friendships are across the factions, each two edges here.
 	if crossing != 22 {
@@ -58,8 +58,8 @@ func TestKarate(t *testing.T) {
 	if !slices.Contains(train, 0) || !slices.Contains(train, 33) {
 		t.Error("the leaders are not in the training split")
 	}
-	d.X.F32[0] = 7
-	if Karate().X.F32[0] != 1 {
+	d.Features.F32[0] = 7
+	if Karate().Features.F32[0] != 1 {
 		t.Error("two calls share memory")
 	}
 }

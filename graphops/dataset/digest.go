@@ -138,7 +138,7 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 	}
 	all := Digests{
 		Structure: part(append([]string{"structure"}, of(indptrFile, indicesFile, weightsFile)...)...),
-		Features:  part(append([]string{"features", fmt.Sprintf("%d columns", d.Features())}, of(featuresFile, featuresIndptrFile, featuresIndicesFile, featuresValuesFile)...)...),
+		Features:  part(append([]string{"features", fmt.Sprintf("%d columns", d.FeatureDim())}, of(featuresFile, featuresIndptrFile, featuresIndicesFile, featuresValuesFile)...)...),
 		Labels:    part(append([]string{"labels", fmt.Sprintf("%d classes, %s", d.Classes(), d.Metric())}, of(labelsFile)...)...),
 		Splits:    part(append([]string{"splits"}, of(splits...)...)...),
 	}
@@ -161,29 +161,29 @@ func (d *Dataset) arrays() []array {
 		{indptrFile, npyInt64, []int{len(d.Graph.Indptr)}, rawBytes(d.Graph.Indptr)},
 		{indicesFile, npyInt32, []int{len(d.Graph.Indices)}, rawBytes(d.Graph.Indices)},
 	}
-	if w := d.weights(); w != nil {
+	if w := d.Graph.EdgeWeights; w != nil {
 		parts = append(parts, array{weightsFile, npyFloat32, []int{len(w)}, rawBytes(w)})
 	}
-	if d.S != nil {
+	if d.SparseFeatures != nil {
 		parts = append(parts,
-			array{featuresIndptrFile, npyInt64, []int{len(d.S.Indptr)}, rawBytes(d.S.Indptr)},
-			array{featuresIndicesFile, npyInt32, []int{len(d.S.Indices)}, rawBytes(d.S.Indices)})
-		if d.S.Values != nil {
-			parts = append(parts, array{featuresValuesFile, npyFloat32, []int{len(d.S.Values)}, rawBytes(d.S.Values)})
+			array{featuresIndptrFile, npyInt64, []int{len(d.SparseFeatures.Indptr)}, rawBytes(d.SparseFeatures.Indptr)},
+			array{featuresIndicesFile, npyInt32, []int{len(d.SparseFeatures.Indices)}, rawBytes(d.SparseFeatures.Indices)})
+		if d.SparseFeatures.Values != nil {
+			parts = append(parts, array{featuresValuesFile, npyFloat32, []int{len(d.SparseFeatures.Values)}, rawBytes(d.SparseFeatures.Values)})
 		}
 	}
-	if d.X != nil {
-		a := array{featuresFile, npyFloat32, []int{d.X.Rows, d.X.Cols}, rawBytes(d.X.F32)}
-		if d.X.Half() {
-			a.dtype, a.body = npyFloat16, rawBytes(d.X.F16)
+	if d.Features != nil {
+		a := array{featuresFile, npyFloat32, []int{d.Features.Rows, d.Features.Cols}, rawBytes(d.Features.F32)}
+		if d.Features.Half() {
+			a.dtype, a.body = npyFloat16, rawBytes(d.Features.F16)
 		}
 		parts = append(parts, a)
 	}
-	if d.Y != nil {
-		parts = append(parts, array{labelsFile, npyInt32, []int{len(d.Y)}, rawBytes(d.Y)})
+	if d.Labels != nil {
+		parts = append(parts, array{labelsFile, npyInt32, []int{len(d.Labels)}, rawBytes(d.Labels)})
 	}
-	if d.YM != nil {
-		parts = append(parts, array{labelsFile, npyInt8, []int{d.YM.Rows, d.YM.Cols}, rawBytes(d.YM.Data)})
+	if d.MultiLabels != nil {
+		parts = append(parts, array{labelsFile, npyInt8, []int{d.MultiLabels.Rows, d.MultiLabels.Cols}, rawBytes(d.MultiLabels.Data)})
 	}
 	for _, name := range d.SplitNames() {
 		parts = append(parts, array{splitFile(name), npyInt32, []int{len(d.Splits[name])}, rawBytes(d.Splits[name])})

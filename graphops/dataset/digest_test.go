@@ -118,16 +118,16 @@ func TestDigestIsOfContent(t *testing.T) {
 func TestDigestOfManyChunks(t *testing.T) {
 	d := &Dataset{Graph: Karate().Graph, Meta: Metadata{Name: "wide"}}
 	cols := (sumStep/4 + 3*sumLeaf/4 + 5) / d.Nodes()
-	d.X = &Matrix{Rows: d.Nodes(), Cols: cols, F32: make([]float32, d.Nodes()*cols)}
+	d.Features = &Matrix{Rows: d.Nodes(), Cols: cols, F32: make([]float32, d.Nodes()*cols)}
 	seen := map[string]int{digests(t, d).Features: -1}
-	for _, at := range []int{0, 1, sumLeaf/4 - 1, sumLeaf / 4, sumStep/4 - 1, sumStep / 4, len(d.X.F32) - 1} {
-		d.X.F32[at] = 1
+	for _, at := range []int{0, 1, sumLeaf/4 - 1, sumLeaf / 4, sumStep/4 - 1, sumStep / 4, len(d.Features.F32) - 1} {
+		d.Features.F32[at] = 1
 		sum := digests(t, d).Features
 		if other, ok := seen[sum]; ok {
 			t.Errorf("a change of element %d gives the digest of one of %d", at, other)
 		}
 		seen[sum] = at
-		d.X.F32[at] = 0
+		d.Features.F32[at] = 0
 	}
 }
 
@@ -143,21 +143,21 @@ func TestDigestNamesWhatDiffers(t *testing.T) {
 		{"its name, origin and words", rich, func(d *Dataset) { d.Meta.Name, d.Meta.Source, d.Meta.Citation = "x", "y", "z" }, nil},
 		{"an edge", small, func(d *Dataset) { d.Graph.Indices[1]++ }, []string{"structure"}},
 		{"where a row ends", small, func(d *Dataset) { d.Graph.Indptr[2]++ }, []string{"structure"}},
-		{"a weight", rich, func(d *Dataset) { d.weights()[1] += 1 }, []string{"structure"}},
-		{"no weights", rich, func(d *Dataset) { d.W, d.Graph.Weights = nil, nil }, []string{"structure"}},
-		{"a feature", small, func(d *Dataset) { d.X.F32[3] = 7 }, []string{"features"}},
-		{"the sign of a zero", small, func(d *Dataset) { d.X.F32[0] = -d.X.F32[0] }, []string{"features"}},
-		{"the columns' number", rich, func(d *Dataset) { d.S.Cols++ }, []string{"features"}},
-		{"sparse values", rich, func(d *Dataset) { d.S.Values[0]++ }, []string{"features"}},
-		{"sparse columns", ones, func(d *Dataset) { d.S.Indices[0]++ }, []string{"features"}},
-		{"no features", small, func(d *Dataset) { d.X = nil }, []string{"features"}},
-		{"a label", small, func(d *Dataset) { d.Y[0] = 2 }, []string{"labels"}},
+		{"a weight", rich, func(d *Dataset) { d.Graph.EdgeWeights[1] += 1 }, []string{"structure"}},
+		{"no weights", rich, func(d *Dataset) { d.Graph.EdgeWeights = nil }, []string{"structure"}},
+		{"a feature", small, func(d *Dataset) { d.Features.F32[3] = 7 }, []string{"features"}},
+		{"the sign of a zero", small, func(d *Dataset) { d.Features.F32[0] = -d.Features.F32[0] }, []string{"features"}},
+		{"the columns' number", rich, func(d *Dataset) { d.SparseFeatures.Cols++ }, []string{"features"}},
+		{"sparse values", rich, func(d *Dataset) { d.SparseFeatures.Values[0]++ }, []string{"features"}},
+		{"sparse columns", ones, func(d *Dataset) { d.SparseFeatures.Indices[0]++ }, []string{"features"}},
+		{"no features", small, func(d *Dataset) { d.Features = nil }, []string{"features"}},
+		{"a label", small, func(d *Dataset) { d.Labels[0] = 2 }, []string{"labels"}},
 		{"the number of classes", small, func(d *Dataset) { d.Meta.NumClasses++ }, []string{"labels"}},
 		{"the metric", small, func(d *Dataset) { d.Meta.Metric = MetricMicroF1 }, []string{"labels"}},
 		{"the order of a split", small, func(d *Dataset) { slices.Reverse(d.Splits["train"]) }, []string{"splits"}},
 		{"two splits, exchanged", small, func(d *Dataset) { d.Splits["val"], d.Splits["test"] = d.Splits["test"], d.Splits["val"] }, []string{"splits"}},
 		{"an empty split", small, func(d *Dataset) { delete(d.Splits, "extra") }, []string{"splits"}},
-		{"two parts", small, func(d *Dataset) { d.Y[0] = 2; d.Splits["train"] = d.Splits["train"][:1] }, []string{"labels", "splits"}},
+		{"two parts", small, func(d *Dataset) { d.Labels[0] = 2; d.Splits["train"] = d.Splits["train"][:1] }, []string{"labels", "splits"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before, d := digests(t, c.make(t)), c.make(t)
@@ -212,8 +212,8 @@ func TestDigestIsRecorded(t *testing.T) {
 func TestDigestOfChangedFiles(t *testing.T) {
 	ownHome(t)
 	want := small(t)
-	want.Y[1] = 0
-	content := rawBytes(want.Y)
+	want.Labels[1] = 0
+	content := rawBytes(want.Labels)
 	for name, change := range map[string]func(t *testing.T, path string){
 		"written anew": func(t *testing.T, path string) {
 			put(t, filepath.Dir(path), filepath.Base(path), slices.Concat(header(t, path), content))
@@ -240,7 +240,7 @@ func TestDigestOfChangedFiles(t *testing.T) {
 			}
 			change(t, filepath.Join(dir, labelsFile))
 			d := open(t, dir)
-			if d.Y[1] != 0 {
+			if d.Labels[1] != 0 {
 				t.Fatal("the test changes nothing")
 			}
 			if got := digests(t, d); got != digests(t, want) {
@@ -352,8 +352,8 @@ func TestDigestOfReplacedArrays(t *testing.T) {
 	dir := stored(t, small(t))
 	d := open(t, dir)
 	want := small(t)
-	want.Y[0] = 2
-	d.Y = slices.Clone(want.Y)
+	want.Labels[0] = 2
+	d.Labels = slices.Clone(want.Labels)
 	if got := digests(t, d); got != digests(t, want) {
 		t.Errorf("labels in another slice differ in %v", digests(t, want).Differences(got))
 	}
@@ -362,7 +362,7 @@ func TestDigestOfReplacedArrays(t *testing.T) {
 	if got := digests(t, d); got != digests(t, small(t)) {
 		t.Errorf("labels of int64 differ in %v", digests(t, small(t)).Differences(got))
 	}
-	d.Y[0] = 2
+	d.Labels[0] = 2
 	if got := digests(t, d); got != digests(t, want) {
 		t.Errorf("labels of int64 that were written to differ in %v", digests(t, want).Differences(got))
 	}
@@ -419,7 +419,7 @@ func header(t *testing.T, path string) []byte {
 
 func BenchmarkDigest(b *testing.B) {
 	d := &Dataset{Graph: Karate().Graph, Meta: Metadata{Name: "wide"}}
-	d.X = &Matrix{Rows: 34, Cols: 1 << 20, F32: make([]float32, 34<<20)}
+	d.Features = &Matrix{Rows: 34, Cols: 1 << 20, F32: make([]float32, 34<<20)}
 	b.SetBytes(d.Bytes())
 	for b.Loop() {
 		if _, err := d.Digest(b.Context()); err != nil {

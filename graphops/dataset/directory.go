@@ -151,9 +151,9 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) erro
 	if err := CheckFeatureType(o.FeatureType); err != nil {
 		return fail(err)
 	}
-	if o.FeatureType == "f32" && d.X != nil && d.X.Half() {
+	if o.FeatureType == "f32" && d.Features != nil && d.Features.Half() {
 		wide := *d
-		wide.X = d.X.Float32()
+		wide.Features = d.Features.Float32()
 		d = &wide
 	}
 	parts, meta, err := d.sections()
@@ -167,8 +167,8 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) erro
 	}
 	var done, total int64
 	for i := range parts {
-		if parts[i].name == featuresFile && o.FeatureType == "f16" && !d.X.Half() {
-			parts[i].narrow(d.X)
+		if parts[i].name == featuresFile && o.FeatureType == "f16" && !d.Features.Half() {
+			parts[i].narrow(d.Features)
 		}
 		total += parts[i].size()
 	}

@@ -33,11 +33,11 @@ func small(t testing.TB) *Dataset {
 		t.Fatal(err)
 	}
 	return &Dataset{
-		Graph:  g,
-		X:      &Matrix{Rows: 5, Cols: 2, F32: []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
-		Y:      []int32{0, 1, 2, -1, 0},
-		Splits: map[string][]int32{"train": {0, 2}, "val": {1}, "test": {4, 3}, "extra": {}},
-		Meta:   Metadata{Name: "small", NumClasses: 3, Undirected: true, Licence: "MIT"},
+		Graph:    g,
+		Features: &Matrix{Rows: 5, Cols: 2, F32: []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
+		Labels:   []int32{0, 1, 2, -1, 0},
+		Splits:   map[string][]int32{"train": {0, 2}, "val": {1}, "test": {4, 3}, "extra": {}},
+		Meta:     Metadata{Name: "small", NumClasses: 3, Undirected: true, Licence: "MIT"},
 	}
 }
 
@@ -46,22 +46,22 @@ func same(t *testing.T, got, want *Dataset) {
 	if !slices.Equal(got.Graph.Indptr, want.Graph.Indptr) || !slices.Equal(got.Graph.Indices, want.Graph.Indices) {
 		t.Error("the graphs differ")
 	}
-	if (got.X == nil) != (want.X == nil) {
+	if (got.Features == nil) != (want.Features == nil) {
 		t.Error("one has features")
-	} else if got.X != nil && (got.X.Rows != want.X.Rows || got.X.Cols != want.X.Cols ||
-		!bytes.Equal(rawBytes(got.X.F32), rawBytes(want.X.F32))) { // bits, so that NaN equals itself
+	} else if got.Features != nil && (got.Features.Rows != want.Features.Rows || got.Features.Cols != want.Features.Cols ||
+		!bytes.Equal(rawBytes(got.Features.F32), rawBytes(want.Features.F32))) { // bits, so that NaN equals itself
 		t.Error("the features differ")
 	}
-	if (got.Y == nil) != (want.Y == nil) || !slices.Equal(got.Y, want.Y) {
+	if (got.Labels == nil) != (want.Labels == nil) || !slices.Equal(got.Labels, want.Labels) {
 		t.Error("the labels differ")
 	}
-	if !bytes.Equal(rawBytes(got.weights()), rawBytes(want.weights())) || (got.weights() == nil) != (want.weights() == nil) {
+	if !bytes.Equal(rawBytes(got.Graph.EdgeWeights), rawBytes(want.Graph.EdgeWeights)) || (got.Graph.EdgeWeights == nil) != (want.Graph.EdgeWeights == nil) {
 		t.Error("the weights differ")
 	}
-	if (got.S == nil) != (want.S == nil) || got.S != nil && !sameSparse(got.S, want.S) {
+	if (got.SparseFeatures == nil) != (want.SparseFeatures == nil) || got.SparseFeatures != nil && !sameSparse(got.SparseFeatures, want.SparseFeatures) {
 		t.Error("the sparse features differ")
 	}
-	if (got.YM == nil) != (want.YM == nil) || got.YM != nil && (got.YM.Cols != want.YM.Cols || !slices.Equal(got.YM.Data, want.YM.Data)) {
+	if (got.MultiLabels == nil) != (want.MultiLabels == nil) || got.MultiLabels != nil && (got.MultiLabels.Cols != want.MultiLabels.Cols || !slices.Equal(got.MultiLabels.Data, want.MultiLabels.Data)) {
 		t.Error("the targets differ")
 	}
 	if got.Metric() != want.Metric() || got.Meta.Seed != want.Meta.Seed || !slices.Equal(got.Meta.KnownAccuracies, want.Meta.KnownAccuracies) {
@@ -94,8 +94,8 @@ func TestWriteOpen(t *testing.T) {
 		"rich":      rich(t),
 		"ones":      ones(t),
 		"empty":     {Graph: none, Meta: Metadata{Name: "empty"}},
-		"no labels": {Graph: none, Meta: Metadata{Name: "bare"}, X: &Matrix{Cols: 3}},
-		"one node":  {Graph: &graphops.Graph{Indptr: []int64{0, 0}}, Y: []int32{-1}, Meta: Metadata{Name: "one", NumClasses: 1}},
+		"no labels": {Graph: none, Meta: Metadata{Name: "bare"}, Features: &Matrix{Cols: 3}},
+		"one node":  {Graph: &graphops.Graph{Indptr: []int64{0, 0}}, Labels: []int32{-1}, Meta: Metadata{Name: "one", NumClasses: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := stored(t, d)
@@ -104,7 +104,7 @@ func TestWriteOpen(t *testing.T) {
 				t.Fatal(err)
 			}
 			same(t, got, d)
-			if got.Dir() != dir || got.Nodes() != d.Nodes() || got.Features() != d.Features() {
+			if got.Dir() != dir || got.Nodes() != d.Nodes() || got.FeatureDim() != d.FeatureDim() {
 				t.Errorf("got %s in %s", got, got.Dir())
 			}
 			if err := got.Check(context.Background()); err != nil {
@@ -182,12 +182,12 @@ func TestWriteRefuses(t *testing.T) {
 	}{
 		{"no graph", func(d *Dataset) { d.Graph = nil }, "has no graph"},
 		{"no name", func(d *Dataset) { d.Meta.Name = "" }, "no name"},
-		{"rows", func(d *Dataset) { d.X.Rows = 4 }, "4 rows of features for 5 nodes"},
-		{"values", func(d *Dataset) { d.X.F32 = d.X.F32[:9] }, "9 feature values for [5, 2]"},
-		{"columns", func(d *Dataset) { d.X = &Matrix{Rows: 5} }, "0 columns"},
-		{"labels", func(d *Dataset) { d.Y = d.Y[:3] }, "3 labels for 5 nodes"},
+		{"rows", func(d *Dataset) { d.Features.Rows = 4 }, "4 rows of features for 5 nodes"},
+		{"values", func(d *Dataset) { d.Features.F32 = d.Features.F32[:9] }, "9 feature values for [5, 2]"},
+		{"columns", func(d *Dataset) { d.Features = &Matrix{Rows: 5} }, "0 columns"},
+		{"labels", func(d *Dataset) { d.Labels = d.Labels[:3] }, "3 labels for 5 nodes"},
 		{"classes", func(d *Dataset) { d.Meta.NumClasses = 0 }, "NumClasses is 0"},
-		{"no labels", func(d *Dataset) { d.Y = nil }, "there are no labels"},
+		{"no labels", func(d *Dataset) { d.Labels = nil }, "there are no labels"},
 		{"a split's name is a path", func(d *Dataset) { d.Splits["../../x"] = nil }, `"../../x"`},
 		{"a split without a name", func(d *Dataset) { d.Splits[""] = nil }, `split name ""`},
 	} {
@@ -480,12 +480,12 @@ func TestCheckInMemory(t *testing.T) {
 	if err := d.Check(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	d.Y = []int32{0, 0, 9, 0, 0}
+	d.Labels = []int32{0, 0, 9, 0, 0}
 	if err := d.Check(context.Background()); err == nil || !strings.Contains(err.Error(), "labels.npy of small: entry 2 is 9") {
 		t.Errorf("got %v", err)
 	}
-	d.X = nil
-	d.Y = d.Y[:1]
+	d.Features = nil
+	d.Labels = d.Labels[:1]
 	if err := d.Check(context.Background()); err == nil || !strings.Contains(err.Error(), "1 labels for 5 nodes") {
 		t.Errorf("got %v", err)
 	}
@@ -510,10 +510,10 @@ func TestTruncationInUse(t *testing.T) {
 	if err := os.Truncate(path, 3*4096); err != nil {
 		t.Fatal(err)
 	}
-	rows := make([]float32, d.Nodes()*d.Features())
+	rows := make([]float32, d.Nodes()*d.FeatureDim())
 	for _, threads := range []int{1, 2} {
 		err := mapped.Guard(func() error {
-			d.X.Gather(rows, nil, threads)
+			d.Features.Gather(rows, nil, threads)
 			return nil
 		})
 		var fault *mapped.Fault

@@ -18,7 +18,7 @@ func ExampleLoad() {
 		return
 	}
 	defer d.Close()
-	fmt.Println(d.Nodes(), d.Features(), d.Classes(), d.SplitNames())
+	fmt.Println(d.Nodes(), d.FeatureDim(), d.Classes(), d.SplitNames())
 	// Output: 2000 50 4 [train val test]
 }
 
@@ -39,11 +39,11 @@ func ExampleWrite() {
 		return
 	}
 	d := &dataset.Dataset{
-		Graph:  g,
-		X:      &dataset.Matrix{Rows: 3, Cols: 2, F32: []float32{1, 0, 0, 1, 1, 1}},
-		Y:      []int32{0, 1, -1},
-		Splits: map[string][]int32{"train": {0, 1}, "test": {2}},
-		Meta:   dataset.Metadata{Name: "path", NumClasses: 2, Undirected: true, Licence: "CC0-1.0"},
+		Graph:    g,
+		Features: &dataset.Matrix{Rows: 3, Cols: 2, F32: []float32{1, 0, 0, 1, 1, 1}},
+		Labels:   []int32{0, 1, -1},
+		Splits:   map[string][]int32{"train": {0, 1}, "test": {2}},
+		Meta:     dataset.Metadata{Name: "path", NumClasses: 2, Undirected: true, Licence: "CC0-1.0"},
 	}
 	tmp, err := os.MkdirTemp("", "")
 	if err != nil {

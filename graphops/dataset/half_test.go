@@ -24,11 +24,11 @@ func TestHalfFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	half := open(t, dir)
-	want, err := d.X.Float16()
+	want, err := d.Features.Float16()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !half.X.Half() || !slices.Equal(half.X.F16, want.F16) || half.X.F32 != nil || half.Features() != 37 {
+	if !half.Features.Half() || !slices.Equal(half.Features.F16, want.F16) || half.Features.F32 != nil || half.FeatureDim() != 37 {
 		t.Fatalf("%s: the features are not those rounded", half)
 	}
 	if !strings.Contains(half.String(), "37 features (float16)") {
@@ -41,22 +41,22 @@ func TestHalfFeatures(t *testing.T) {
 	if err != nil || info.Size() > 2*3000*37+200 {
 		t.Errorf("the file has %d bytes, %v", info.Size(), err)
 	}
-	wide := half.X.Float32()
+	wide := half.Features.Float32()
 	for i, x := range wide.F32 {
-		if y := d.X.F32[i]; math.Abs(float64(x-y)) > math.Abs(float64(y))/2048+0x1p-25 {
+		if y := d.Features.F32[i]; math.Abs(float64(x-y)) > math.Abs(float64(y))/2048+0x1p-25 {
 			t.Fatalf("element %d is %v and was %v", i, x, y)
 		}
 	}
 	ids := []int32{7, 0, 2999, 7}
 	for _, ids := range [][]int32{ids, nil} {
 		got, of := make([]float32, 4*37), make([]float32, 4*37)
-		half.X.Gather(got, ids, 2)
+		half.Features.Gather(got, ids, 2)
 		wide.Gather(of, ids, 2)
 		if !slices.Equal(got, of) {
 			t.Errorf("rows %v are gathered as others", ids)
 		}
 	}
-	if !slices.Equal(half.X.Row(5), wide.Row(5)) {
+	if !slices.Equal(half.Features.Row(5), wide.Row(5)) {
 		t.Error("row 5 is another")
 	}
 	if err := half.Check(t.Context()); err != nil {
@@ -69,7 +69,7 @@ func TestHalfFeatures(t *testing.T) {
 		t.Errorf("differs from float32 in %v", a.Differences(b))
 	}
 	mem := *d
-	mem.X = want
+	mem.Features = want
 	if a, b := digests(t, half), digests(t, &mem); a != b {
 		t.Errorf("in memory and in a directory the digests differ in %v", a.Differences(b))
 	}
@@ -81,7 +81,7 @@ func TestHalfFeatures(t *testing.T) {
 		}
 		got := open(t, again)
 		if kind == "f32" {
-			if got.X.Half() || !slices.Equal(got.X.F32, wide.F32) {
+			if got.Features.Half() || !slices.Equal(got.Features.F32, wide.F32) {
 				t.Error("as float32 it holds other numbers")
 			}
 			continue
@@ -93,7 +93,7 @@ func TestHalfFeatures(t *testing.T) {
 		}
 	}
 	part, err := half.Subset([]int32{3, 17})
-	if err != nil || !part.X.Half() || !slices.Equal(part.X.Row(1), wide.Row(17)) {
+	if err != nil || !part.Features.Half() || !slices.Equal(part.Features.Row(1), wide.Row(17)) {
 		t.Errorf("a subset has other features: %v", err)
 	}
 	f, err := half.PackFD()
@@ -115,7 +115,7 @@ func TestHalfFeatures(t *testing.T) {
 // infinities in a file of float16 are found.
 func TestHalfFeaturesRefused(t *testing.T) {
 	d := small(t)
-	d.X.F32[5] = -70000
+	d.Features.F32[5] = -70000
 	dir := filepath.Join(t.TempDir(), "half")
 	err := WriteWith(t.Context(), dir, d, WriteOptions{FeatureType: "f16"})
 	if err == nil || !strings.Contains(err.Error(), "row 2, column 1 is -70000") || !strings.Contains(err.Error(), "65504") {
@@ -138,8 +138,8 @@ func TestHalfFeaturesRefused(t *testing.T) {
 		}
 	}
 	d = small(t)
-	d.X.F16 = make([]uint16, 10)
-	if err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "X.F32 and X.F16") {
+	d.Features.F16 = make([]uint16, 10)
+	if err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "Features.F32 and Features.F16") {
 		t.Errorf("both: %v", err)
 	}
 	s := rich(t) // whose features are sparse

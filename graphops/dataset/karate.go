@@ -38,7 +38,7 @@ func Karate() *Dataset {
 		y[v] = 0
 	}
 	d := &Dataset{
-		Graph: g, X: x, Y: y,
+		Graph: g, Features: x, Labels: y,
 		Splits: map[string][]int32{
 			"train": {0, 1, 5, 23, 32, 33},
 			"val":   {3, 10, 12, 17, 14, 20, 25, 29},

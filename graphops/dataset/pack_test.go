@@ -91,8 +91,8 @@ func TestPackPages(t *testing.T) {
 	}{
 		{"indptr", unsafe.Pointer(&d.Graph.Indptr[0]), 8 * len(d.Graph.Indptr)},
 		{"indices", unsafe.Pointer(&d.Graph.Indices[0]), 4 * len(d.Graph.Indices)},
-		{"features", unsafe.Pointer(&d.X.F32[0]), 4 * len(d.X.F32)},
-		{"labels", unsafe.Pointer(&d.Y[0]), 4 * len(d.Y)},
+		{"features", unsafe.Pointer(&d.Features.F32[0]), 4 * len(d.Features.F32)},
+		{"labels", unsafe.Pointer(&d.Labels[0]), 4 * len(d.Labels)},
 	} {
 		for p := uintptr(a.at) / page; p <= (uintptr(a.at)+uintptr(a.n)-1)/page; p++ {
 			if used[p] != "" {
@@ -132,7 +132,7 @@ func TestPackErrors(t *testing.T) {
 		}
 	}
 	d := small(t)
-	d.Y = d.Y[:2]
+	d.Labels = d.Labels[:2]
 	if err := d.Pack(&whole); err == nil || !strings.Contains(err.Error(), "packing small: 2 labels for 5 nodes") {
 		t.Errorf("got %v", err)
 	}

@@ -13,18 +13,18 @@ import (
 // nearestMean is the share of nodes whose vector is nearest to the mean of the
 // features' distribution for their class: the Bayes classifier for Gaussians.
 func nearestMean(d *Dataset, vector func(v int32, out []float64)) float64 {
-	x, means := make([]float64, d.Features()), make([][]float64, d.Classes())
+	x, means := make([]float64, d.FeatureDim()), make([][]float64, d.Classes())
 	counts := make([]float64, d.Classes())
 	for c := range means {
-		means[c] = make([]float64, d.Features())
+		means[c] = make([]float64, d.FeatureDim())
 	}
 	train, _ := d.Split("train")
 	for _, v := range train {
 		vector(v, x)
 		for j := range x {
-			means[d.Y[v]][j] += x[j]
+			means[d.Labels[v]][j] += x[j]
 		}
-		counts[d.Y[v]]++
+		counts[d.Labels[v]]++
 	}
 	right := 0
 	test, _ := d.Split("test")
@@ -41,7 +41,7 @@ func nearestMean(d *Dataset, vector func(v int32, out []float64)) float64 {
 				best, bestC = dist, c
 			}
 		}
-		if int32(bestC) == d.Y[v] {
+		if int32(bestC) == d.Labels[v] {
 			right++
 		}
 	}
@@ -59,16 +59,16 @@ func TestPlantedNeedsNeighbours(t *testing.T) {
 			t.Fatal(err)
 		}
 		own := nearestMean(d, func(v int32, out []float64) {
-			for j, x := range d.X.Row(int(v)) {
+			for j, x := range d.Features.Row(int(v)) {
 				out[j] = float64(x)
 			}
 		})
 		with := nearestMean(d, func(v int32, out []float64) {
-			for j, x := range d.X.Row(int(v)) {
+			for j, x := range d.Features.Row(int(v)) {
 				out[j] = float64(x)
 			}
 			for _, u := range d.Graph.InNeighbors(v) {
-				for j, x := range d.X.Row(int(u)) {
+				for j, x := range d.Features.Row(int(u)) {
 					out[j] += float64(x)
 				}
 			}
@@ -95,11 +95,11 @@ func TestPlantedIsWhatItSays(t *testing.T) {
 	if err := d.Check(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if d.Nodes() != 6001 || d.Classes() != 7 || d.Features() != 20 || !d.Meta.Undirected {
+	if d.Nodes() != 6001 || d.Classes() != 7 || d.FeatureDim() != 20 || !d.Meta.Undirected {
 		t.Errorf("got %s", d)
 	}
 	sizes := make([]int, 7)
-	for _, y := range d.Y {
+	for _, y := range d.Labels {
 		sizes[y]++
 	}
 	if slices.Max(sizes)-slices.Min(sizes) > 1 {
@@ -111,7 +111,7 @@ func TestPlantedIsWhatItSays(t *testing.T) {
 			if u == v {
 				t.Fatalf("self-loop at %d", v)
 			}
-			if d.Y[u] == d.Y[v] {
+			if d.Labels[u] == d.Labels[v] {
 				inClass++
 			}
 		}
@@ -129,16 +129,16 @@ func TestPlantedIsWhatItSays(t *testing.T) {
 	// the standard error of the mean is 0.0043, of the variance 0.0088.
 	var sum, squares float64
 	for v := range 6001 {
-		for j, x := range d.X.Row(v) {
+		for j, x := range d.Features.Row(v) {
 			z := float64(x)
-			if int32(j%7) == d.Y[v] {
+			if int32(j%7) == d.Labels[v] {
 				z--
 			}
 			sum += z
 			squares += z * z
 		}
 	}
-	n := float64(len(d.X.F32))
+	n := float64(len(d.Features.F32))
 	if m := sum / n; math.Abs(m) > 0.02 {
 		t.Errorf("mean of the noise %.4f", m)
 	}
@@ -179,7 +179,7 @@ func TestPlantedThreadsAndSeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if slices.Equal(d.Y, first.Y) || slices.Equal(d.Graph.Indices, first.Graph.Indices) || slices.Equal(d.X.F32, first.X.F32) {
+	if slices.Equal(d.Labels, first.Labels) || slices.Equal(d.Graph.Indices, first.Graph.Indices) || slices.Equal(d.Features.F32, first.Features.F32) {
 		t.Error("another seed gives the same")
 	}
 }
@@ -205,7 +205,7 @@ func TestPlantedProperties(t *testing.T) {
 		}
 		for v := range int32(d.Nodes()) {
 			for _, u := range d.Graph.InNeighbors(v) {
-				if u == v || o.Homophily == 0 && d.Y[u] == d.Y[v] || o.Homophily == 1 && d.Y[u] != d.Y[v] {
+				if u == v || o.Homophily == 0 && d.Labels[u] == d.Labels[v] || o.Homophily == 1 && d.Labels[u] != d.Labels[v] {
 					t.Fatalf("edge %d → %d", u, v)
 				}
 			}
@@ -243,8 +243,8 @@ func TestPlantedBits(t *testing.T) {
 	}
 	hash(rawBytes(d.Graph.Indptr))
 	hash(rawBytes(d.Graph.Indices))
-	hash(rawBytes(d.X.F32))
-	hash(rawBytes(d.Y))
+	hash(rawBytes(d.Features.F32))
+	hash(rawBytes(d.Labels))
 	for _, name := range d.SplitNames() {
 		hash(rawBytes(d.Splits[name]))
 	}

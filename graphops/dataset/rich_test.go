@@ -22,10 +22,10 @@ func rich(t testing.TB) *Dataset {
 		Name: "rich", Undirected: true, Metric: MetricROCAUC, Seed: 7,
 		KnownAccuracies: []KnownAccuracy{{Model: "GCN", Value: 81.5, Spread: 0.7, Source: "a paper"}},
 	}
-	d.W = []float32{0, 1, 2, 3, 4, 5, 6, 7}
-	d.X = nil
-	d.S = &Sparse{Rows: 5, Cols: 4, Indptr: []int64{0, 2, 2, 3, 5, 6}, Indices: []int32{0, 3, 1, 1, 2, 3}, Values: []float32{1, -2, 3, 4, 5, 6}}
-	d.Y, d.YM = nil, &Multi{Rows: 5, Cols: 2, Data: []int8{0, 1, 1, 1, 0, 0, -1, 0, 1, -1}}
+	d.Graph.EdgeWeights = []float32{0, 1, 2, 3, 4, 5, 6, 7}
+	d.Features = nil
+	d.SparseFeatures = &Sparse{Rows: 5, Cols: 4, Indptr: []int64{0, 2, 2, 3, 5, 6}, Indices: []int32{0, 3, 1, 1, 2, 3}, Values: []float32{1, -2, 3, 4, 5, 6}}
+	d.Labels, d.MultiLabels = nil, &Multi{Rows: 5, Cols: 2, Data: []int8{0, 1, 1, 1, 0, 0, -1, 0, 1, -1}}
 	d.Splits["train@1"], d.Splits["val@1"], d.Splits["test@1"] = []int32{1}, []int32{2}, []int32{}
 	d.Splits["train@10"] = []int32{4}
 	return d
@@ -36,7 +36,7 @@ func ones(t testing.TB) *Dataset {
 	t.Helper()
 	d := rich(t)
 	d.Meta.Name = "ones"
-	d.W, d.S.Values = nil, nil
+	d.Graph.EdgeWeights, d.SparseFeatures.Values = nil, nil
 	return d
 }
 
@@ -55,8 +55,8 @@ func TestRichSummary(t *testing.T) {
 	if !slices.Equal(d.SplitNames(), names) {
 		t.Errorf("got %v", d.SplitNames())
 	}
-	if d.Features() != 4 || d.Classes() != 2 || d.Metric() != MetricROCAUC || Karate().Metric() != MetricAccuracy {
-		t.Errorf("%d features, %d classes, %s", d.Features(), d.Classes(), d.Metric())
+	if d.FeatureDim() != 4 || d.Classes() != 2 || d.Metric() != MetricROCAUC || Karate().Metric() != MetricAccuracy {
+		t.Errorf("%d features, %d classes, %s", d.FeatureDim(), d.Classes(), d.Metric())
 	}
 }
 
@@ -66,16 +66,10 @@ func TestOpenedGraphHasTheWeights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if d.Graph.Weight(5) != 5 || &d.W[0] != &d.Graph.Weights[0] {
-		t.Errorf("the graph's weights are %v", d.Graph.Weights)
+	if d.Graph.Weight(5) != 5 || len(d.Graph.EdgeWeights) != 8 {
+		t.Errorf("the graph's weights are %v", d.Graph.EdgeWeights)
 	}
-	// The weights of a graph are stored without W as well.
-	m := rich(t)
-	m.Graph, m.W = m.Graph.WithWeights(m.W), nil
-	same(t, m, d)
-	if again, err := Open(stored(t, m)); err != nil || again.W[7] != 7 {
-		t.Errorf("stored from the graph: %v", err)
-	}
+	same(t, rich(t), d)
 }
 
 func TestWithSplitSet(t *testing.T) {
@@ -157,18 +151,16 @@ func TestWriteRefusesRich(t *testing.T) {
 		edit func(d *Dataset)
 		want string
 	}{
-		{"both kinds of features", func(d *Dataset) { d.X = &Matrix{Rows: 5, Cols: 1, F32: make([]float32, 5)} }, "both X and S"},
-		{"rows", func(d *Dataset) { d.S.Rows, d.S.Indptr = 4, d.S.Indptr[:5] }, "4 rows of sparse features for 5 nodes"},
-		{"columns", func(d *Dataset) { d.S.Cols = 0 }, "0 columns"},
-		{"indptr", func(d *Dataset) { d.S.Indptr = d.S.Indptr[:5] }, "the sparse features: Indptr: it has 5 entries for 5 rows"},
-		{"elements", func(d *Dataset) { d.S.Indices = d.S.Indices[:5] }, "it runs from 0 to 6, but there are 5 elements"},
-		{"values", func(d *Dataset) { d.S.Values = d.S.Values[:5] }, "5 values for 6 elements"},
-		{"weights", func(d *Dataset) { d.W = d.W[:5] }, "5 weights for 8 edges"},
-		{"weights of the graph", func(d *Dataset) { d.W, d.Graph.Weights = nil, d.W[:5] }, "5 weights for 8 edges"},
-		{"two kinds of weights", func(d *Dataset) { d.Graph = d.Graph.WithWeights(make([]float32, 8)) }, "W and in Graph.Weights are different"},
-		{"both kinds of labels", func(d *Dataset) { d.Y = make([]int32, 5) }, "both Y and YM"},
-		{"targets", func(d *Dataset) { d.YM.Data = d.YM.Data[:9] }, "9 targets for [5, 2]"},
-		{"rows of targets", func(d *Dataset) { d.YM.Rows = 4 }, "4 rows of targets for 5 nodes"},
+		{"both kinds of features", func(d *Dataset) { d.Features = &Matrix{Rows: 5, Cols: 1, F32: make([]float32, 5)} }, "both Features and SparseFeatures"},
+		{"rows", func(d *Dataset) { d.SparseFeatures.Rows, d.SparseFeatures.Indptr = 4, d.SparseFeatures.Indptr[:5] }, "4 rows of sparse features for 5 nodes"},
+		{"columns", func(d *Dataset) { d.SparseFeatures.Cols = 0 }, "0 columns"},
+		{"indptr", func(d *Dataset) { d.SparseFeatures.Indptr = d.SparseFeatures.Indptr[:5] }, "the sparse features: Indptr: it has 5 entries for 5 rows"},
+		{"elements", func(d *Dataset) { d.SparseFeatures.Indices = d.SparseFeatures.Indices[:5] }, "it runs from 0 to 6, but there are 5 elements"},
+		{"values", func(d *Dataset) { d.SparseFeatures.Values = d.SparseFeatures.Values[:5] }, "5 values for 6 elements"},
+		{"weights", func(d *Dataset) { d.Graph.EdgeWeights = d.Graph.EdgeWeights[:5] }, "5 weights for 8 edges"},
+		{"both kinds of labels", func(d *Dataset) { d.Labels = make([]int32, 5) }, "both Labels and MultiLabels"},
+		{"targets", func(d *Dataset) { d.MultiLabels.Data = d.MultiLabels.Data[:9] }, "9 targets for [5, 2]"},
+		{"rows of targets", func(d *Dataset) { d.MultiLabels.Rows = 4 }, "4 rows of targets for 5 nodes"},
 		{"metric", func(d *Dataset) { d.Meta.Metric = "luck" }, `metric is "luck"`},
 		{"split set", func(d *Dataset) { d.Splits["train@x"] = nil }, `"train@x"`},
 		{"split set 0", func(d *Dataset) { d.Splits["train@0"] = nil }, `"train@0"`},

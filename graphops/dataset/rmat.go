@@ -158,13 +158,13 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 		},
 	}
 	if o.Classes > 0 {
-		d.Y = make([]int32, nodes)
+		d.Labels = make([]int32, nodes)
 		parallel.For(threads, nodes, plantedGrain, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				d.Y[number.of(uint32(i))] = int32(uint64(i) * uint64(o.Classes) >> o.Scale)
+				d.Labels[number.of(uint32(i))] = int32(uint64(i) * uint64(o.Classes) >> o.Scale)
 			}
 		})
-		p.class = d.Y
+		p.class = d.Labels
 	} else { // noise alone: a class that marks no column
 		p.Classes, p.class = o.Features+1, make([]int32, nodes)
 		for v := range p.class {
@@ -172,7 +172,7 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 		}
 	}
 	if o.Features > 0 {
-		d.X = p.features()
+		d.Features = p.features()
 	}
 	if err := m.err(); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func TestRMAT(t *testing.T) {
 	if err := d.Check(context.Background()); err != nil { // undirected too
 		t.Fatal(err)
 	}
-	if d.Nodes() != 1<<12 || d.Features() != 20 || d.Classes() != 8 || d.Meta.Seed != 3 {
+	if d.Nodes() != 1<<12 || d.FeatureDim() != 20 || d.Classes() != 8 || d.Meta.Seed != 3 {
 		t.Errorf("got %s", d)
 	}
 	// 2^15 edges fall; some coincide, in the dense quadrant mostly.
@@ -36,7 +36,7 @@ func TestRMAT(t *testing.T) {
 			if u == v || i > 0 && u == row[i-1] {
 				t.Fatalf("node %d has a self-loop or an edge twice: %v", v, row)
 			}
-			if d.Y[u] == d.Y[v] {
+			if d.Labels[u] == d.Labels[v] {
 				own++
 			}
 		}
@@ -49,7 +49,7 @@ func TestRMAT(t *testing.T) {
 		t.Errorf("%.2f of the edges stay within one of 8 classes", share)
 	}
 	counts := make([]int, 8)
-	for _, y := range d.Y {
+	for _, y := range d.Labels {
 		counts[y]++
 	}
 	if slices.Min(counts) != 512 || slices.Max(counts) != 512 {
@@ -140,14 +140,14 @@ func TestRMATWithoutFeaturesOrClasses(t *testing.T) {
 		if err := d.Check(context.Background()); err != nil {
 			t.Errorf("%s: %v", spec, err)
 		}
-		if d.Features() != want[0] || d.Classes() != want[1] || d.Splits["test"] == nil {
+		if d.FeatureDim() != want[0] || d.Classes() != want[1] || d.Splits["test"] == nil {
 			t.Errorf("%s: %s", spec, d)
 		}
 		if strings.Contains(spec, "a=1&") && d.Edges() != 0 {
 			t.Errorf("%s: %d edges", spec, d.Edges())
 		}
 	}
-	if d, err := RMAT(RMATOptions{Scale: 5, Features: -1, Classes: -1}); err != nil || d.Features() != 0 || d.Classes() != 0 {
+	if d, err := RMAT(RMATOptions{Scale: 5, Features: -1, Classes: -1}); err != nil || d.FeatureDim() != 0 || d.Classes() != 0 {
 		t.Errorf("negative: %v %v", d, err)
 	}
 }

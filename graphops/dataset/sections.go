@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"unsafe"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/npy"
@@ -103,28 +102,20 @@ func (d *Dataset) fillMeta() { d.describe(&d.Meta) }
 
 func (d *Dataset) describe(m *Metadata) {
 	m.FormatVersion = FormatVersion
-	m.NumNodes, m.NumEdges, m.FeatureDim = d.Nodes(), d.Edges(), d.Features()
+	m.NumNodes, m.NumEdges, m.FeatureDim = d.Nodes(), d.Edges(), d.FeatureDim()
 	m.Splits = d.SplitNames()
-	m.Weighted, m.MultiLabel = d.weights() != nil, d.YM != nil
-	if d.YM != nil {
-		m.NumClasses = d.YM.Cols
+	m.Weighted, m.MultiLabel = d.Graph.EdgeWeights != nil, d.MultiLabels != nil
+	if d.MultiLabels != nil {
+		m.NumClasses = d.MultiLabels.Cols
 	}
 	switch {
-	case d.S == nil:
+	case d.SparseFeatures == nil:
 		m.FeatureFormat = ""
-	case d.S.Values == nil:
+	case d.SparseFeatures.Values == nil:
 		m.FeatureFormat = FormatCSROnes
 	default:
 		m.FeatureFormat = FormatCSR
 	}
-}
-
-// weights are the edges' weights, whichever of the two fields has them.
-func (d *Dataset) weights() []float32 {
-	if d.W == nil {
-		return d.Graph.Weights
-	}
-	return d.W
 }
 
 // checkShape finds what does not fit together, without looking at the values.
@@ -138,43 +129,39 @@ func (d *Dataset) checkShape() error {
 		return errors.New("the dataset has no name: set Meta.Name")
 	case n > math.MaxInt32:
 		return fmt.Errorf("%d nodes, but node ids are int32", n)
-	case d.X != nil && d.X.Rows != n:
-		return fmt.Errorf("%d rows of features for %d nodes", d.X.Rows, n)
-	case d.X != nil && d.X.Cols <= 0:
-		return fmt.Errorf("features of %d columns: set X to nil where there are none", d.X.Cols)
-	case d.X != nil && d.X.F32 != nil && d.X.F16 != nil:
-		return errors.New("there are features in both X.F32 and X.F16: set one of them to nil")
-	case d.X != nil && max(len(d.X.F32), len(d.X.F16)) != d.X.Rows*d.X.Cols:
-		return fmt.Errorf("%d feature values for [%d, %d]", max(len(d.X.F32), len(d.X.F16)), d.X.Rows, d.X.Cols)
-	case d.X != nil && d.S != nil:
-		return errors.New("there are features in both X and S: set one of them to nil")
-	case d.S != nil && d.S.Rows != n:
-		return fmt.Errorf("%d rows of sparse features for %d nodes", d.S.Rows, n)
-	case d.S != nil && d.S.Cols <= 0:
-		return fmt.Errorf("sparse features of %d columns: set S to nil where there are none", d.S.Cols)
-	case d.W != nil && int64(len(d.W)) != d.Edges():
-		return fmt.Errorf("%d weights for %d edges", len(d.W), d.Edges())
-	case d.W != nil && d.Graph.Weights != nil && (len(d.W) != len(d.Graph.Weights) || unsafe.SliceData(d.W) != unsafe.SliceData(d.Graph.Weights)):
-		return errors.New("the weights in W and in Graph.Weights are different slices: set one of them to nil, or both to the same")
-	case int64(len(d.weights())) != d.Edges() && d.weights() != nil:
-		return fmt.Errorf("%d weights for %d edges", len(d.weights()), d.Edges())
-	case d.Y != nil && d.YM != nil:
-		return errors.New("there are labels in both Y and YM: set one of them to nil")
-	case d.YM != nil && d.YM.Rows != n:
-		return fmt.Errorf("%d rows of targets for %d nodes", d.YM.Rows, n)
-	case d.YM != nil && (d.YM.Cols <= 0 || d.YM.Cols > math.MaxInt32 || len(d.YM.Data) != d.YM.Rows*d.YM.Cols):
-		return fmt.Errorf("%d targets for [%d, %d]", len(d.YM.Data), d.YM.Rows, d.YM.Cols)
-	case d.YM != nil:
-	case d.Y != nil && len(d.Y) != n:
-		return fmt.Errorf("%d labels for %d nodes", len(d.Y), n)
-	case d.Y != nil && d.Meta.NumClasses <= 0:
+	case d.Features != nil && d.Features.Rows != n:
+		return fmt.Errorf("%d rows of features for %d nodes", d.Features.Rows, n)
+	case d.Features != nil && d.Features.Cols <= 0:
+		return fmt.Errorf("features of %d columns: set Features to nil where there are none", d.Features.Cols)
+	case d.Features != nil && d.Features.F32 != nil && d.Features.F16 != nil:
+		return errors.New("there are features in both Features.F32 and Features.F16: set one of them to nil")
+	case d.Features != nil && max(len(d.Features.F32), len(d.Features.F16)) != d.Features.Rows*d.Features.Cols:
+		return fmt.Errorf("%d feature values for [%d, %d]", max(len(d.Features.F32), len(d.Features.F16)), d.Features.Rows, d.Features.Cols)
+	case d.Features != nil && d.SparseFeatures != nil:
+		return errors.New("there are features in both Features and SparseFeatures: set one of them to nil")
+	case d.SparseFeatures != nil && d.SparseFeatures.Rows != n:
+		return fmt.Errorf("%d rows of sparse features for %d nodes", d.SparseFeatures.Rows, n)
+	case d.SparseFeatures != nil && d.SparseFeatures.Cols <= 0:
+		return fmt.Errorf("sparse features of %d columns: set SparseFeatures to nil where there are none", d.SparseFeatures.Cols)
+	case d.Graph.EdgeWeights != nil && int64(len(d.Graph.EdgeWeights)) != d.Edges():
+		return fmt.Errorf("%d weights for %d edges", len(d.Graph.EdgeWeights), d.Edges())
+	case d.Labels != nil && d.MultiLabels != nil:
+		return errors.New("there are labels in both Labels and MultiLabels: set one of them to nil")
+	case d.MultiLabels != nil && d.MultiLabels.Rows != n:
+		return fmt.Errorf("%d rows of targets for %d nodes", d.MultiLabels.Rows, n)
+	case d.MultiLabels != nil && (d.MultiLabels.Cols <= 0 || d.MultiLabels.Cols > math.MaxInt32 || len(d.MultiLabels.Data) != d.MultiLabels.Rows*d.MultiLabels.Cols):
+		return fmt.Errorf("%d targets for [%d, %d]", len(d.MultiLabels.Data), d.MultiLabels.Rows, d.MultiLabels.Cols)
+	case d.MultiLabels != nil:
+	case d.Labels != nil && len(d.Labels) != n:
+		return fmt.Errorf("%d labels for %d nodes", len(d.Labels), n)
+	case d.Labels != nil && d.Meta.NumClasses <= 0:
 		return errors.New("there are labels, but Meta.NumClasses is 0")
-	case d.Y == nil && d.Meta.NumClasses != 0:
+	case d.Labels == nil && d.Meta.NumClasses != 0:
 		return fmt.Errorf("Meta.NumClasses is %d, but there are no labels", d.Meta.NumClasses)
 	}
-	if d.S != nil {
+	if d.SparseFeatures != nil {
 		var bad *SparseError
-		if err := d.S.checkShape(); errors.As(err, &bad) {
+		if err := d.SparseFeatures.checkShape(); errors.As(err, &bad) {
 			return fmt.Errorf("the sparse features: %s: %s", bad.Array, bad.Why)
 		}
 	}
@@ -350,8 +337,7 @@ func (d *Dataset) loadWeights(src source) error {
 	if err := a.expect(label, []npy.Type{npyFloat32}, len(d.Graph.Indices)); err != nil {
 		return err
 	}
-	d.W = view[float32](a.data)
-	d.Graph = d.Graph.WithWeights(d.W)
+	d.Graph = d.Graph.WithEdgeWeights(view[float32](a.data))
 	return nil
 }
 
@@ -370,11 +356,11 @@ func (d *Dataset) loadFeatures(src source) error {
 	if err := a.expect(label, []npy.Type{npyFloat32, npyFloat16}, m.NumNodes, m.FeatureDim); err != nil {
 		return err
 	}
-	d.X = &Matrix{Rows: m.NumNodes, Cols: m.FeatureDim}
+	d.Features = &Matrix{Rows: m.NumNodes, Cols: m.FeatureDim}
 	if a.dtype == npyFloat16 {
-		d.X.F16 = view[uint16](a.data)
+		d.Features.F16 = view[uint16](a.data)
 	} else {
-		d.X.F32 = view[float32](a.data)
+		d.Features.F32 = view[float32](a.data)
 	}
 	return nil
 }
@@ -414,7 +400,7 @@ func (d *Dataset) loadSparse(src source) error {
 		}
 		s.Values = view[float32](a.data)
 	}
-	d.S = s
+	d.SparseFeatures = s
 	return nil
 }
 
@@ -431,13 +417,13 @@ func (d *Dataset) loadLabels(src source) error {
 		if err := a.expect(label, []npy.Type{npyInt8}, m.NumNodes, m.NumClasses); err != nil {
 			return err
 		}
-		d.YM = &Multi{Rows: m.NumNodes, Cols: m.NumClasses, Data: view[int8](a.data)}
+		d.MultiLabels = &Multi{Rows: m.NumNodes, Cols: m.NumClasses, Data: view[int8](a.data)}
 		return nil
 	}
 	if err := a.expect(label, []npy.Type{npyInt32, npyInt64}, m.NumNodes); err != nil {
 		return err
 	}
-	d.Y, err = d.int32s(&a, label, labelsFile)
+	d.Labels, err = d.int32s(&a, label, labelsFile)
 	return err
 }
 

@@ -9,10 +9,10 @@ import "errors"
 // since nobody knows the loops' weights. Cost: one pass over the edges, and a copy
 // of them.
 func (d *Dataset) WithSelfLoops() (*Dataset, error) {
-	if d.weights() != nil {
+	if d.Graph.EdgeWeights != nil {
 		return nil, errors.New("dataset: " + d.Name() + " has edge weights, and self-loops need some of their own; make the graph with graphops.FromEdges, loops included")
 	}
-	s := &Dataset{Graph: d.Graph.AddSelfLoops(0), X: d.X, S: d.S, Y: d.Y, YM: d.YM, Splits: d.Splits, Meta: d.Meta, splitSet: d.splitSet, known: d.known}
+	s := &Dataset{Graph: d.Graph.AddSelfLoops(0), Features: d.Features, SparseFeatures: d.SparseFeatures, Labels: d.Labels, MultiLabels: d.MultiLabels, Splits: d.Splits, Meta: d.Meta, splitSet: d.splitSet, known: d.known}
 	s.fillMeta()
 	return s, nil
 }

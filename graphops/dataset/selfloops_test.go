@@ -23,7 +23,7 @@ func TestWithSelfLoops(t *testing.T) {
 			t.Errorf("in-neighbours of %d are %v, before %v", v, s.Graph.InNeighbors(v), d.Graph.InNeighbors(v))
 		}
 	}
-	if &s.X.F32[0] != &d.X.F32[0] || &s.Y[0] != &d.Y[0] || !slices.Equal(s.SplitNames(), d.SplitNames()) {
+	if &s.Features.F32[0] != &d.Features.F32[0] || &s.Labels[0] != &d.Labels[0] || !slices.Equal(s.SplitNames(), d.SplitNames()) {
 		t.Error("features, labels and splits are not shared")
 	}
 	if again, err := s.WithSelfLoops(); err != nil || again.Edges() != s.Edges() {
@@ -46,7 +46,7 @@ func TestWithSelfLoops(t *testing.T) {
 		t.Errorf("from a directory: %v, %v", s, err)
 	}
 	weighted := Karate()
-	weighted.W = make([]float32, weighted.Edges())
+	weighted.Graph.EdgeWeights = make([]float32, weighted.Edges())
 	if _, err := weighted.WithSelfLoops(); err == nil || !strings.Contains(err.Error(), "edge weights") {
 		t.Errorf("with weights: %v, want an error that says so", err)
 	}

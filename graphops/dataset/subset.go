@@ -68,9 +68,9 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 	}
 	s := &Dataset{Meta: d.Meta, Graph: &graphops.Graph{Indptr: make([]int64, 1, len(ids)+1)}, Splits: map[string][]int32{}}
 	s.Meta.KnownAccuracies = slices.Clone(d.Meta.KnownAccuracies)
-	w := d.weights()
+	w := d.Graph.EdgeWeights
 	if w != nil {
-		s.W = []float32{}
+		s.Graph.EdgeWeights = []float32{}
 	}
 	for _, v := range ids {
 		for e := d.Graph.Indptr[v]; e < d.Graph.Indptr[v+1]; e++ {
@@ -80,38 +80,37 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 			}
 			s.Graph.Indices = append(s.Graph.Indices, u-1)
 			if w != nil {
-				s.W = append(s.W, w[e])
+				s.Graph.EdgeWeights = append(s.Graph.EdgeWeights, w[e])
 			}
 		}
 		s.Graph.Indptr = append(s.Graph.Indptr, int64(len(s.Graph.Indices)))
 	}
-	s.Graph.Weights = s.W
-	if d.X != nil {
-		s.X = &Matrix{Rows: len(ids), Cols: d.X.Cols}
-		if d.X.Half() {
-			s.X.F16 = make([]uint16, 0, len(ids)*d.X.Cols)
+	if d.Features != nil {
+		s.Features = &Matrix{Rows: len(ids), Cols: d.Features.Cols}
+		if d.Features.Half() {
+			s.Features.F16 = make([]uint16, 0, len(ids)*d.Features.Cols)
 			for _, v := range ids {
-				s.X.F16 = append(s.X.F16, d.X.F16[int(v)*d.X.Cols:][:d.X.Cols]...)
+				s.Features.F16 = append(s.Features.F16, d.Features.F16[int(v)*d.Features.Cols:][:d.Features.Cols]...)
 			}
 		} else {
-			s.X.F32 = make([]float32, len(ids)*d.X.Cols)
-			d.X.Gather(s.X.F32, ids, 0)
+			s.Features.F32 = make([]float32, len(ids)*d.Features.Cols)
+			d.Features.Gather(s.Features.F32, ids, 0)
 		}
 	}
-	if d.S != nil {
-		s.S = &Sparse{}
-		d.S.Gather(ids, s.S, 0)
+	if d.SparseFeatures != nil {
+		s.SparseFeatures = &Sparse{}
+		d.SparseFeatures.Gather(ids, s.SparseFeatures, 0)
 	}
-	if d.Y != nil {
-		s.Y = make([]int32, len(ids))
+	if d.Labels != nil {
+		s.Labels = make([]int32, len(ids))
 		for i, v := range ids {
-			s.Y[i] = d.Y[v]
+			s.Labels[i] = d.Labels[v]
 		}
 	}
-	if d.YM != nil {
-		s.YM = &Multi{Rows: len(ids), Cols: d.YM.Cols, Data: make([]int8, 0, len(ids)*d.YM.Cols)}
+	if d.MultiLabels != nil {
+		s.MultiLabels = &Multi{Rows: len(ids), Cols: d.MultiLabels.Cols, Data: make([]int8, 0, len(ids)*d.MultiLabels.Cols)}
 		for _, v := range ids {
-			s.YM.Data = append(s.YM.Data, d.YM.Row(int(v))...)
+			s.MultiLabels.Data = append(s.MultiLabels.Data, d.MultiLabels.Row(int(v))...)
 		}
 	}
 	for name, split := range d.Splits {

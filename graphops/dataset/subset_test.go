@@ -94,7 +94,7 @@ func TestSubset(t *testing.T) {
 			if err := s.Check(t.Context()); err != nil {
 				t.Fatalf("%s of %v: %v", d.Name(), ids, err)
 			}
-			if s.Nodes() != len(ids) || s.Features() != d.Features() || s.Classes() != d.Classes() || (s.W == nil) != (d.W == nil) {
+			if s.Nodes() != len(ids) || s.FeatureDim() != d.FeatureDim() || s.Classes() != d.Classes() || (s.Graph.EdgeWeights == nil) != (d.Graph.EdgeWeights == nil) {
 				t.Fatalf("%s of %v: %s", d.Name(), ids, s)
 			}
 			for i, v := range ids {
@@ -103,23 +103,23 @@ func TestSubset(t *testing.T) {
 				for e := d.Graph.Indptr[v]; e < d.Graph.Indptr[v+1]; e++ {
 					if j, ok := slices.BinarySearch(ids, d.Graph.Indices[e]); ok {
 						row = append(row, int32(j))
-						if d.W != nil {
-							w = append(w, d.W[e])
+						if d.Graph.EdgeWeights != nil {
+							w = append(w, d.Graph.EdgeWeights[e])
 						}
 					}
 				}
-				if lo, hi := s.Graph.Indptr[i], s.Graph.Indptr[i+1]; !slices.Equal(s.Graph.Indices[lo:hi], row) || d.W != nil && !slices.Equal(s.W[lo:hi], w) {
+				if lo, hi := s.Graph.Indptr[i], s.Graph.Indptr[i+1]; !slices.Equal(s.Graph.Indices[lo:hi], row) || d.Graph.EdgeWeights != nil && !slices.Equal(s.Graph.EdgeWeights[lo:hi], w) {
 					t.Errorf("%s of %v: node %d has the neighbours %v, want %v, weights %v", d.Name(), ids, i, s.Graph.InNeighbors(int32(i)), row, w)
 				}
-				if d.Y != nil && s.Y[i] != d.Y[v] || d.YM != nil && !slices.Equal(s.YM.Row(i), d.YM.Row(int(v))) {
+				if d.Labels != nil && s.Labels[i] != d.Labels[v] || d.MultiLabels != nil && !slices.Equal(s.MultiLabels.Row(i), d.MultiLabels.Row(int(v))) {
 					t.Errorf("%s of %v: node %d has another label", d.Name(), ids, i)
 				}
-				if d.X != nil && !slices.Equal(s.X.Row(i), d.X.Row(int(v))) {
+				if d.Features != nil && !slices.Equal(s.Features.Row(i), d.Features.Row(int(v))) {
 					t.Errorf("%s of %v: node %d has other features", d.Name(), ids, i)
 				}
-				if d.S != nil {
-					cols, values := s.S.Row(i)
-					wantCols, wantValues := d.S.Row(int(v))
+				if d.SparseFeatures != nil {
+					cols, values := s.SparseFeatures.Row(i)
+					wantCols, wantValues := d.SparseFeatures.Row(int(v))
 					if !slices.Equal(cols, wantCols) || !slices.Equal(values, wantValues) {
 						t.Errorf("%s of %v: node %d has other features", d.Name(), ids, i)
 					}

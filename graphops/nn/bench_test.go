@@ -9,15 +9,15 @@ import (
 
 // A training step of 3 layers on a batch of 1024 with fanout 15, 10, 5.
 func BenchmarkStep(b *testing.B) {
-	benchmarkStep(b, Sizes{Layers: 3, Dropout: 0.5}, sample.Fanouts{15, 10, 5})
+	benchmarkStep(b, ModelConfig{Layers: 3, Dropout: 0.5}, sample.Fanouts{15, 10, 5})
 }
 
 // A training step of 6 layers with layer norms and residuals.
 func BenchmarkDeepStep(b *testing.B) {
-	benchmarkStep(b, Sizes{Layers: 6, Dropout: 0.5, Norm: "layer", Residual: true}, sample.Fanouts{4, 3, 2, 2, 2, 2})
+	benchmarkStep(b, ModelConfig{Layers: 6, Dropout: 0.5, Norm: "layer", Residual: true}, sample.Fanouts{4, 3, 2, 2, 2, 2})
 }
 
-func benchmarkStep(b *testing.B, sizes Sizes, fanouts sample.Fanouts) {
+func benchmarkStep(b *testing.B, sizes ModelConfig, fanouts sample.Fanouts) {
 	const n, in, size = 50_000, 128, 1024
 	g := planted(b, n)
 	sizes.In, sizes.Hidden, sizes.Out = in, 256, 40

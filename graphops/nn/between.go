@@ -24,7 +24,7 @@ type Between struct {
 
 // NewBetween makes what s says. It panics with a [*tensor.Error] where s makes no
 // sense.
-func NewBetween(s Sizes) Between {
+func NewBetween(s ModelConfig) Between {
 	s.check("NewBetween")
 	m := Between{
 		Norms: newNorms(s.Norm, s.Layers-1, s.Hidden), Dropout: s.Dropout, InputDropout: s.InputDropout,

@@ -85,7 +85,7 @@ func TestCollectKinds(t *testing.T) {
 // Every view lies in the flat buffers, one after the other, without overlap.
 func TestCollectFlat(t *testing.T) {
 	t.Parallel()
-	m := NewSAGEModel(Sizes{In: 3, Hidden: 4, Out: 2, Layers: 2})
+	m := NewSAGEModel(ModelConfig{In: 3, Hidden: 4, Out: 2, Layers: 2})
 	m.Convs[1].LinL.Bias.W[1] = 42
 	p := mustCollect(t, m)
 	if p.Len() != 4*3+4+4*3+2*4+2+2*4 || len(p.Flat()) != p.Len() || len(p.Grad()) != p.Len() {
@@ -125,7 +125,7 @@ func TestCollectFlat(t *testing.T) {
 
 func TestModelNames(t *testing.T) {
 	t.Parallel()
-	s := Sizes{In: 3, Hidden: 4, Out: 2, Layers: 2}
+	s := ModelConfig{In: 3, Hidden: 4, Out: 2, Layers: 2}
 	// The state_dict of torch_geometric.nn.GraphSAGE(3, 4, 2, out_channels=2).
 	want := []string{
 		"convs.0.lin_l.weight", "convs.0.lin_l.bias", "convs.0.lin_r.weight",

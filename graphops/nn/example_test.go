@@ -12,7 +12,7 @@ import (
 func Example() {
 	ds := dataset.Karate()
 	n := ds.Nodes()
-	m := nn.NewSAGEModel(nn.Sizes{In: ds.Features(), Hidden: 16, Out: ds.Classes(), Layers: 2})
+	m := nn.NewSAGEModel(nn.ModelConfig{In: ds.FeatureDim(), Hidden: 16, Out: ds.Classes(), Layers: 2})
 	params, err := nn.Collect(m)
 	if err != nil {
 		fmt.Println(err)
@@ -24,18 +24,18 @@ func Example() {
 	f := nn.NewFwd(nn.Config{})
 	for step := range 40 {
 		f.Reset(nn.Config{Train: true, Seed: 1, Step: step})
-		x := f.Input(n, ds.Features(), ds.X.F32, &nn.Space{})
-		loss := nn.CrossEntropy(nn.Forward(m, f, blocks, x), ds.Y)
+		x := f.Input(n, ds.FeatureDim(), ds.Features.F32, &nn.Space{})
+		loss := nn.CrossEntropy(nn.Forward(m, f, blocks, x), ds.Labels)
 		params.ZeroGrad()
 		loss.Backward()
 		adam.Step(params.Flat(), params.Grad(), 1/float32(loss.Weight))
 	}
-	logits, classes, err := nn.LayerWise(m, f, ds.Graph, ds.X.F32, ds.Features())
+	logits, classes, err := nn.LayerWise(m, f, ds.Graph, ds.Features.F32, ds.FeatureDim())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	correct, count := nn.Accuracy(logits, classes, ds.Y)
+	correct, count := nn.Accuracy(logits, classes, ds.Labels)
 	fmt.Printf("%d of %d\n", correct, count)
 	// Output: 34 of 34
 }
@@ -52,7 +52,7 @@ func (m *pooled) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 }
 
 func ExampleModel() {
-	s := nn.Sizes{In: 2, Hidden: 4, Out: 1, Layers: 2}
+	s := nn.ModelConfig{In: 2, Hidden: 4, Out: 1, Layers: 2}
 	m := &pooled{nn.Stack(s, func(in, out int) *nn.Linear { return nn.NewLinear(in, out, true) })}
 	params, err := nn.Collect(m)
 	if err != nil {
@@ -75,7 +75,7 @@ func ExampleTryForward() {
 		fmt.Println(err)
 		return
 	}
-	m := nn.NewSAGEModel(nn.Sizes{In: 3, Hidden: 4, Out: 2, Layers: 2})
+	m := nn.NewSAGEModel(nn.ModelConfig{In: 3, Hidden: 4, Out: 2, Layers: 2})
 	f := nn.NewFwd(nn.Config{})
 	x := f.Input(2, 5, make([]float32, 10), nil) // 5 features, not 3
 	_, err = nn.TryForward(m, f, nn.FullGraph(g, 2), x)

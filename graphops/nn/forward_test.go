@@ -62,7 +62,7 @@ func TestThreeWaysAgree(t *testing.T) {
 	t.Parallel()
 	const n, in, out = 300, 9, 4
 	x := normal(n*in, 1)
-	s := Sizes{In: in, Hidden: 16, Out: out, Layers: 3, Dropout: 0.4}
+	s := ModelConfig{In: in, Hidden: 16, Out: out, Layers: 3, Dropout: 0.4}
 	models := everyModel(s)
 	for _, v := range sageVariants {
 		models["sage "+v.name] = NewSAGEModelWith(s, v.o)
@@ -123,7 +123,7 @@ func differ(m Model, full, sampled []float32) int {
 
 // everyModel is the models here, with what can stand between their layers, but
 // for what depends on the batch.
-func everyModel(s Sizes) map[string]Model {
+func everyModel(s ModelConfig) map[string]Model {
 	rich := s
 	rich.Norm, rich.Residual, rich.InputDropout, rich.Activation = "layer", true, 0.3, "elu"
 	heads := rich
@@ -150,7 +150,7 @@ func withWeights(g *graphops.Graph) *graphops.Graph {
 	for i := range w {
 		w[i] = float32(i*7%11+1) / 8
 	}
-	return g.WithWeights(w)
+	return g.WithEdgeWeights(w)
 }
 
 // On any graph, for any seeds: the rows of a batch that takes all neighbours are
@@ -165,9 +165,9 @@ func TestSampledIsFull(t *testing.T) {
 		dst := rapid.SliceOfN(node, edges, edges).Draw(r, "dst")
 		seeds := rapid.SliceOfDistinct(node, rapid.ID).Draw(r, "seeds")
 		layers := rapid.IntRange(1, 3).Draw(r, "layers")
-		models := everyModel(Sizes{In: 3, Hidden: 8, Out: 2, Layers: layers, Dropout: 0.5})
+		models := everyModel(ModelConfig{In: 3, Hidden: 8, Out: 2, Layers: layers, Dropout: 0.5})
 		for _, v := range sageVariants {
-			models["sage "+v.name] = NewSAGEModelWith(Sizes{In: 3, Hidden: 5, Out: 2, Layers: layers, Dropout: 0.5}, v.o)
+			models["sage "+v.name] = NewSAGEModelWith(ModelConfig{In: 3, Hidden: 5, Out: 2, Layers: layers, Dropout: 0.5}, v.o)
 		}
 		name := rapid.SampledFrom(slices.Sorted(maps.Keys(models))).Draw(r, "model")
 		g, err := graphops.FromEdges(n, src, dst, graphops.BuildOptions{KeepDuplicates: true})
@@ -204,10 +204,10 @@ func TestLayerRowsInChunks(t *testing.T) {
 	t.Parallel()
 	const n = 5000
 	g := planted(t, n)
-	narrow, wide := Sizes{In: 900, Hidden: 8, Out: 3, Layers: 1}, Sizes{In: 3, Hidden: 8, Out: 900, Layers: 1}
+	narrow, wide := ModelConfig{In: 900, Hidden: 8, Out: 3, Layers: 1}, ModelConfig{In: 3, Hidden: 8, Out: 900, Layers: 1}
 	for _, tc := range []struct {
 		name   string
-		s      Sizes
+		s      ModelConfig
 		m      Model
 		chunks int
 	}{
@@ -243,7 +243,7 @@ func TestLayerRows(t *testing.T) {
 	const n, in, hidden = 2500, 6, 8
 	g := planted(t, n)
 	x := normal(n*in, 1)
-	m := NewSAGEModel(Sizes{In: in, Hidden: hidden, Out: 3, Layers: 2})
+	m := NewSAGEModel(ModelConfig{In: in, Hidden: hidden, Out: 3, Layers: 2})
 	mustCollect(t, m).Init(2)
 	f := NewFwd(Config{Threads: 2})
 	cols, err := LayerCols(m, f, 0, in)
@@ -295,7 +295,7 @@ func TestLayerRowsChunks(t *testing.T) {
 	n := chunkMinRows*2 + 5
 	g := planted(t, n)
 	const in = 4
-	m := NewMLPModel(Sizes{In: in, Out: chunkFloats/chunkMinRows + 1, Layers: 1})
+	m := NewMLPModel(ModelConfig{In: in, Out: chunkFloats/chunkMinRows + 1, Layers: 1})
 	mustCollect(t, m).Init(1)
 	f := NewFwd(Config{})
 	x := normal(n*in, 1)
@@ -319,7 +319,7 @@ func TestNoSeeds(t *testing.T) {
 	t.Parallel()
 	g := planted(t, 50)
 	b := batch(t, g, sample.Fanouts{3, 3}, 0, nil)
-	m := NewSAGEModel(Sizes{In: 4, Hidden: 4, Out: 2, Layers: 2, Dropout: 0.5})
+	m := NewSAGEModel(ModelConfig{In: 4, Hidden: 4, Out: 2, Layers: 2, Dropout: 0.5})
 	p := mustCollect(t, m)
 	p.Init(1)
 	f := NewFwd(Config{Train: true})
@@ -380,7 +380,7 @@ func TestModelGradients(t *testing.T) {
 		for _, v := range sageVariants {
 			t.Run(name+"/"+v.name, func(t *testing.T) {
 				t.Parallel()
-				m := NewSAGEModelWith(Sizes{In: in, Hidden: 6, Out: 3, Layers: 2, Dropout: 0.3}, v.o)
+				m := NewSAGEModelWith(ModelConfig{In: in, Hidden: 6, Out: 3, Layers: 2, Dropout: 0.3}, v.o)
 				p := mustCollect(t, m)
 				p.Init(4)
 				x := normal(len(tc.ids)*in, 1)
@@ -440,12 +440,12 @@ func TestForwardErrors(t *testing.T) {
 	g := testGraph(t)
 	f := NewFwd(Config{Train: true})
 	x := f.Input(8, 5, make([]float32, 40), &Space{})
-	sage := NewSAGEModel(Sizes{In: 5, Hidden: 4, Out: 2, Layers: 2})
-	bad := NewSAGEModel(Sizes{In: 5, Hidden: 4, Out: 2, Layers: 2})
+	sage := NewSAGEModel(ModelConfig{In: 5, Hidden: 4, Out: 2, Layers: 2})
+	bad := NewSAGEModel(ModelConfig{In: 5, Hidden: 4, Out: 2, Layers: 2})
 	bad.Convs[1] = NewSAGE(3, 2)
-	broken := NewSAGEModel(Sizes{In: 5, Out: 2, Layers: 1})
+	broken := NewSAGEModel(ModelConfig{In: 5, Out: 2, Layers: 1})
 	broken.Convs[0] = nil
-	nilLin := NewSAGEModel(Sizes{In: 5, Out: 2, Layers: 1})
+	nilLin := NewSAGEModel(ModelConfig{In: 5, Out: 2, Layers: 1})
 	nilLin.Convs[0].LinL = nil
 	for _, tc := range []struct {
 		name   string
@@ -493,18 +493,18 @@ func TestStack(t *testing.T) {
 	t.Parallel()
 	pair := func(in, out int) [2]int { return [2]int{in, out} }
 	for _, tc := range []struct {
-		s    Sizes
+		s    ModelConfig
 		want string
 	}{
-		{Sizes{In: 3, Out: 2, Layers: 1}, "[[3 2]]"},
-		{Sizes{In: 3, Hidden: 7, Out: 2, Layers: 2}, "[[3 7] [7 2]]"},
-		{Sizes{In: 3, Hidden: 7, Out: 2, Layers: 4}, "[[3 7] [7 7] [7 7] [7 2]]"},
+		{ModelConfig{In: 3, Out: 2, Layers: 1}, "[[3 2]]"},
+		{ModelConfig{In: 3, Hidden: 7, Out: 2, Layers: 2}, "[[3 7] [7 2]]"},
+		{ModelConfig{In: 3, Hidden: 7, Out: 2, Layers: 4}, "[[3 7] [7 7] [7 7] [7 2]]"},
 	} {
 		if got := fmt.Sprint(Stack(tc.s, pair)); got != tc.want {
 			t.Errorf("%v gives %s, want %s", tc.s, got, tc.want)
 		}
 	}
-	for what, s := range map[string]Sizes{
+	for what, s := range map[string]ModelConfig{
 		"Layers is 0":    {In: 3, Hidden: 7, Out: 2},
 		"In is 0":        {Hidden: 7, Out: 2, Layers: 2},
 		"Out is -1":      {In: 3, Hidden: 7, Out: -1, Layers: 2},

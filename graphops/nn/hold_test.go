@@ -31,7 +31,7 @@ func (h *holding) Hold(x []float32) (func(), error) {
 func TestLayerWiseHolds(t *testing.T) {
 	const n, in = 2500, 6
 	g, x := planted(t, n), normal(n*in, 1)
-	m := NewSAGEModel(Sizes{In: in, Hidden: 5, Out: 3, Layers: 2})
+	m := NewSAGEModel(ModelConfig{In: in, Hidden: 5, Out: 3, Layers: 2})
 	mustCollect(t, m).Init(1)
 	want, _, err := LayerWise(m, NewFwd(Config{}), g, x, in)
 	if err != nil {

@@ -73,7 +73,7 @@ func TestSparseFeatures(t *testing.T) {
 	const n, in, out = 300, 37, 4
 	plain := planted(t, n)
 	x := makeSparse(n, in)
-	for name, m := range everyModel(Sizes{In: in, Hidden: 16, Out: out, Layers: 2, Dropout: 0.4}) {
+	for name, m := range everyModel(ModelConfig{In: in, Hidden: 16, Out: out, Layers: 2, Dropout: 0.4}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := plain
@@ -138,7 +138,7 @@ func TestModelThreads(t *testing.T) {
 	b := batch(t, g, sample.Fanouts{5, 5}, 3, seeds)
 	ids := b.InputIDs()
 	x, sparse := normal(n*in, 1), makeSparse(n, in)
-	s := Sizes{In: in, Hidden: 24, Out: 5, Layers: 2, Dropout: 0.3}
+	s := ModelConfig{In: in, Hidden: 24, Out: 5, Layers: 2, Dropout: 0.3}
 	models := everyModel(s)
 	s.Norm, s.BatchDegrees = "batch", true
 	models["gcn batch"] = NewGCNModel(s)
@@ -170,7 +170,7 @@ func TestSharesOfABatch(t *testing.T) {
 	g := withWeights(planted(t, n))
 	x := normal(n*in, 1)
 	seeds := []int32{399, 3, 41, 250, 77, 8, 120}
-	for name, m := range everyModel(Sizes{In: in, Hidden: 8, Out: out, Layers: 2, Dropout: 0.4}) {
+	for name, m := range everyModel(ModelConfig{In: in, Hidden: 8, Out: out, Layers: 2, Dropout: 0.4}) {
 		mustCollect(t, m).Init(3)
 		for _, picker := range []sample.Picker{sample.Fanouts{3, 2}, sample.Weighted{Fanouts: sample.Fanouts{3, 2}}} {
 			run := func(share []int32) []float32 {
@@ -395,13 +395,13 @@ func TestFixedAndShape(t *testing.T) {
 
 func TestSizesErrors(t *testing.T) {
 	t.Parallel()
-	s := Sizes{In: 2, Hidden: 6, Out: 2, Layers: 2}
-	for want, change := range map[string]func(s *Sizes){
-		"InputDropout is 1":            func(s *Sizes) { s.InputDropout = 1 },
-		"Heads is -1":                  func(s *Sizes) { s.Heads = -1 },
-		`Norm is "graph"`:              func(s *Sizes) { s.Norm = "graph" },
-		`Activation is "tanh"`:         func(s *Sizes) { s.Activation = "tanh" },
-		"heads must divide the hidden": func(s *Sizes) { s.Heads = 4 },
+	s := ModelConfig{In: 2, Hidden: 6, Out: 2, Layers: 2}
+	for want, change := range map[string]func(s *ModelConfig){
+		"InputDropout is 1":            func(s *ModelConfig) { s.InputDropout = 1 },
+		"Heads is -1":                  func(s *ModelConfig) { s.Heads = -1 },
+		`Norm is "graph"`:              func(s *ModelConfig) { s.Norm = "graph" },
+		`Activation is "tanh"`:         func(s *ModelConfig) { s.Activation = "tanh" },
+		"heads must divide the hidden": func(s *ModelConfig) { s.Heads = 4 },
 	} {
 		c := s
 		change(&c)

@@ -1,8 +1,8 @@
 package nn
 
-// Sizes is what most models are made from; what is zero is off, or the model's own
-// choice. Package gnb calls it gnb.Sizes.
-type Sizes struct {
+// ModelConfig is what most models are made from; what is zero is off, or the model's own
+// choice. Package gnb calls it gnb.ModelConfig.
+type ModelConfig struct {
 	In      int     `json:"in"`      // features of a node
 	Hidden  int     `json:"hidden"`  // columns between layers
 	Out     int     `json:"out"`     // classes
@@ -27,26 +27,26 @@ type Sizes struct {
 	BatchDegrees bool `json:"batch_degrees,omitempty"`
 }
 
-func (s Sizes) check(op string) {
+func (s ModelConfig) check(op string) {
 	switch {
 	case s.Layers < 1:
-		fail(op, "Sizes.Layers is %d; a model needs at least 1 layer", s.Layers)
+		fail(op, "ModelConfig.Layers is %d; a model needs at least 1 layer", s.Layers)
 	case s.In < 1:
-		fail(op, "Sizes.In is %d; it must be the number of features of a node", s.In)
+		fail(op, "ModelConfig.In is %d; it must be the number of features of a node", s.In)
 	case s.Out < 1:
-		fail(op, "Sizes.Out is %d; it must be the number of classes", s.Out)
+		fail(op, "ModelConfig.Out is %d; it must be the number of classes", s.Out)
 	case s.Hidden < 1 && s.Layers > 1:
-		fail(op, "Sizes.Hidden is %d; a model of %d layers needs at least 1 hidden column", s.Hidden, s.Layers)
+		fail(op, "ModelConfig.Hidden is %d; a model of %d layers needs at least 1 hidden column", s.Hidden, s.Layers)
 	case !(s.Dropout >= 0 && s.Dropout < 1):
-		fail(op, "Sizes.Dropout is %v; it must be at least 0 and below 1", s.Dropout)
+		fail(op, "ModelConfig.Dropout is %v; it must be at least 0 and below 1", s.Dropout)
 	case !(s.InputDropout >= 0 && s.InputDropout < 1):
-		fail(op, "Sizes.InputDropout is %v; it must be at least 0 and below 1", s.InputDropout)
+		fail(op, "ModelConfig.InputDropout is %v; it must be at least 0 and below 1", s.InputDropout)
 	case s.Heads < 0 || s.OutHeads < 0:
-		fail(op, "Sizes.Heads is %d and OutHeads %d; they cannot be negative", s.Heads, s.OutHeads)
+		fail(op, "ModelConfig.Heads is %d and OutHeads %d; they cannot be negative", s.Heads, s.OutHeads)
 	case s.Norm != "" && s.Norm != "layer" && s.Norm != "batch":
-		fail(op, "Sizes.Norm is %q; there are layer and batch", s.Norm)
+		fail(op, "ModelConfig.Norm is %q; there are layer and batch", s.Norm)
 	case s.Activation != "" && s.Activation != "relu" && s.Activation != "elu":
-		fail(op, "Sizes.Activation is %q; there are relu and elu", s.Activation)
+		fail(op, "ModelConfig.Activation is %q; there are relu and elu", s.Activation)
 	}
 }
 
@@ -55,7 +55,7 @@ func (s Sizes) check(op string) {
 //	nn.Stack(s, nn.NewSAGE) // []*nn.SAGEConv
 //
 // It panics with a [*tensor.Error] where a size makes no sense.
-func Stack[L any](s Sizes, layer func(in, out int) L) []L {
+func Stack[L any](s ModelConfig, layer func(in, out int) L) []L {
 	s.check("Stack")
 	layers := make([]L, s.Layers)
 	in := s.In
@@ -79,10 +79,10 @@ type SAGE struct {
 }
 
 // NewSAGEModel makes a SAGE with mean aggregation.
-func NewSAGEModel(s Sizes) *SAGE { return NewSAGEModelWith(s, SAGEOptions{}) }
+func NewSAGEModel(s ModelConfig) *SAGE { return NewSAGEModelWith(s, SAGEOptions{}) }
 
 // NewSAGEModelWith makes a SAGE whose layers have the given options.
-func NewSAGEModelWith(s Sizes, o SAGEOptions) *SAGE {
+func NewSAGEModelWith(s ModelConfig, o SAGEOptions) *SAGE {
 	return &SAGE{
 		Convs:   Stack(s, func(in, out int) *SAGEConv { return NewSAGEWith(in, out, o) }),
 		Between: NewBetween(s),
@@ -114,7 +114,7 @@ type GCN struct {
 }
 
 // NewGCNModel makes a GCN.
-func NewGCNModel(s Sizes) *GCN {
+func NewGCNModel(s ModelConfig) *GCN {
 	o := GCNOptions{BatchDegrees: s.BatchDegrees}
 	return &GCN{
 		Convs:   Stack(s, func(in, out int) *GCNConv { return NewGCNWith(in, out, o) }),
@@ -151,14 +151,14 @@ type GAT struct {
 
 // NewGATModel makes a GAT. It panics with a [*tensor.Error] where Hidden is not a
 // multiple of Heads.
-func NewGATModel(s Sizes) *GAT {
+func NewGATModel(s ModelConfig) *GAT {
 	heads := max(s.Heads, 1)
 	last := s.OutHeads
 	if last == 0 {
 		last = heads
 	}
 	if s.Layers > 1 && s.Hidden%heads != 0 {
-		fail("NewGATModel", "Sizes.Hidden is %d and Heads is %d; the heads must divide the hidden columns", s.Hidden, heads)
+		fail("NewGATModel", "ModelConfig.Hidden is %d and Heads is %d; the heads must divide the hidden columns", s.Hidden, heads)
 	}
 	if s.Activation == "" {
 		s.Activation = "elu"
@@ -201,10 +201,10 @@ type GIN struct {
 }
 
 // NewGINModel makes a GIN with ε = 0, not trained.
-func NewGINModel(s Sizes) *GIN { return NewGINModelWith(s, GINOptions{}) }
+func NewGINModel(s ModelConfig) *GIN { return NewGINModelWith(s, GINOptions{}) }
 
 // NewGINModelWith makes a GIN whose layers have the given options.
-func NewGINModelWith(s Sizes, o GINOptions) *GIN {
+func NewGINModelWith(s ModelConfig, o GINOptions) *GIN {
 	return &GIN{
 		Convs: Stack(s, func(in, out int) *GINConv {
 			p := NewPerceptron(in, out, out)
@@ -233,7 +233,7 @@ type MLP struct {
 }
 
 // NewMLPModel makes an MLP.
-func NewMLPModel(s Sizes) *MLP {
+func NewMLPModel(s ModelConfig) *MLP {
 	return &MLP{
 		Lins:    Stack(s, func(in, out int) *Linear { return NewLinear(in, out, true) }),
 		Between: NewBetween(s),

@@ -8,7 +8,7 @@
 // blocks), full-graph training ([FullGraph]) and layer-wise inference
 // ([LayerWise]) all go through that one method.
 //
-//	m := nn.NewSAGEModel(nn.Sizes{In: 128, Hidden: 256, Out: 40, Layers: 3, Dropout: 0.5})
+//	m := nn.NewSAGEModel(nn.ModelConfig{In: 128, Hidden: 256, Out: 40, Layers: 3, Dropout: 0.5})
 //	params, err := nn.Collect(m) // every parameter, in one flat buffer
 //	params.Init(seed)
 //	adam := nn.NewAdam(nn.AdamOptions{LR: 0.003})

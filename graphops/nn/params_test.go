@@ -10,7 +10,7 @@ import (
 
 func TestLoad(t *testing.T) {
 	t.Parallel()
-	s := Sizes{In: 3, Hidden: 4, Out: 2, Layers: 2}
+	s := ModelConfig{In: 3, Hidden: 4, Out: 2, Layers: 2}
 	a, b := mustCollect(t, NewSAGEModel(s)), mustCollect(t, NewSAGEModel(s))
 	a.Init(1)
 	b.Init(2)
@@ -31,7 +31,7 @@ func TestLoad(t *testing.T) {
 	wantError(t, b.Load(v), "missing: convs.1.lin_l.bias", "unexpected: convs.2.lin_l.weight",
 		"convs.0.lin_l.bias is [1, 4] and the model's is [4]", "convs.0.lin_r.weight has 11 elements")
 	sameBits(t, "weights after an error", a.Flat(), b.Flat())
-	many := mustCollect(t, NewSAGEModel(Sizes{In: 1, Hidden: 1, Out: 1, Layers: 4}))
+	many := mustCollect(t, NewSAGEModel(ModelConfig{In: 1, Hidden: 1, Out: 1, Layers: 4}))
 	wantError(t, many.Load(nil), "convs.1.lin_r.weight and 6 more")
 }
 
@@ -39,7 +39,7 @@ func TestLoad(t *testing.T) {
 func TestInit(t *testing.T) {
 	t.Parallel()
 	const seed = 99
-	m := NewSAGEModel(Sizes{In: 100, Hidden: 50, Out: 3, Layers: 2})
+	m := NewSAGEModel(ModelConfig{In: 100, Hidden: 50, Out: 3, Layers: 2})
 	p := mustCollect(t, m)
 	p.Init(seed)
 	for k, e := range p.List() {
@@ -108,7 +108,7 @@ func TestInitOfOwnLayer(t *testing.T) {
 
 func TestParamsTable(t *testing.T) {
 	t.Parallel()
-	p := mustCollect(t, NewSAGEModel(Sizes{In: 3, Out: 2, Layers: 1}))
+	p := mustCollect(t, NewSAGEModel(ModelConfig{In: 3, Out: 2, Layers: 1}))
 	want := `parameter             shape   weights
 convs.0.lin_l.weight  [2, 3]  6
 convs.0.lin_l.bias    [2]     2

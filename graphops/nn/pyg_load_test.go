@@ -44,7 +44,7 @@ func TestPyGLoadsOurWeights(t *testing.T) {
 			dst = append(dst, int32(v))
 		}
 	}
-	s := Sizes{In: in, Hidden: 16, Out: out, Layers: 2, Heads: 4}
+	s := ModelConfig{In: in, Hidden: 16, Out: out, Layers: 2, Heads: 4}
 	batch, layer := s, s
 	batch.Norm, layer.Norm = "batch", "layer"
 	models := map[string]Model{"sage": NewSAGEModel(batch), "gcn": NewGCNModel(layer), "gat": NewGATModel(s), "gin": NewGINModel(batch)}

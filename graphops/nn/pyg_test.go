@@ -52,7 +52,7 @@ func pygGraph(t *testing.T, weighted bool) *graphops.Graph {
 	for i := range w {
 		w[i] = float32(i%5+1) / 4
 	}
-	return g.WithWeights(w)
+	return g.WithEdgeWeights(w)
 }
 
 func pygValues(n, k int) []float32 {
@@ -109,13 +109,13 @@ func pygModels() map[string]struct {
 	rows("layer norm", NewLayerNorm(5), false)
 	rows("batch norm", NewBatchNorm(5), true)
 	rows("batch norm, evaluated", NewBatchNorm(5), false)
-	s := Sizes{In: 5, Hidden: 6, Out: 3, Layers: 3}
+	s := ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3}
 	model("gcn model", NewGCNModel(s), false)
 	s.Norm = "layer"
 	model("gcn model, layer norm", NewGCNModel(s), false)
 	s.Norm, s.Heads = "", 2
 	model("gat model", NewGATModel(s), false)
-	s = Sizes{In: 5, Hidden: 6, Out: 3, Layers: 2}
+	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 2}
 	model("gin model", NewGINModel(s), false)
 	s.Norm = "batch"
 	model("gin model, batch norm", NewGINModel(s), true)

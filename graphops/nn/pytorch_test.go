@@ -112,7 +112,7 @@ func TestModelIsPyG(t *testing.T) {
 	t.Parallel()
 	py := readGolden(t)
 	g := testGraph(t)
-	m := NewSAGEModel(Sizes{In: 5, Hidden: 4, Out: 3, Layers: 3})
+	m := NewSAGEModel(ModelConfig{In: 5, Hidden: 4, Out: 3, Layers: 3})
 	p := fromPython(t, m, py.Model.Params)
 	f := NewFwd(Config{Grad: true})
 	y := Forward(m, f, FullGraph(g, 3), f.Input(8, 5, pyValues(40, 0), nil))

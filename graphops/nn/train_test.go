@@ -28,9 +28,9 @@ func TestTrainKarate(t *testing.T) {
 		labels[v] = -1
 	}
 	for _, v := range train {
-		labels[v] = ds.Y[v]
+		labels[v] = ds.Labels[v]
 	}
-	m := NewSAGEModel(Sizes{In: ds.Features(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.2})
+	m := NewSAGEModel(ModelConfig{In: ds.FeatureDim(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.2})
 	p := mustCollect(t, m)
 	p.Init(1)
 	adam := NewAdam(AdamOptions{LR: 0.02, WeightDecay: 5e-3})
@@ -39,7 +39,7 @@ func TestTrainKarate(t *testing.T) {
 	var first, last float64
 	for step := range 100 {
 		f.Reset(Config{Train: true, Seed: 1, Step: step})
-		l := CrossEntropy(Forward(m, f, blocks, f.Input(n, n, ds.X.F32, &Space{})), labels)
+		l := CrossEntropy(Forward(m, f, blocks, f.Input(n, n, ds.Features.F32, &Space{})), labels)
 		p.ZeroGrad()
 		l.Backward()
 		adam.Step(p.Flat(), p.Grad(), 1/float32(l.Weight))
@@ -51,7 +51,7 @@ func TestTrainKarate(t *testing.T) {
 	if !(last < first/2) {
 		t.Errorf("the loss goes from %v to %v", first, last)
 	}
-	logits, cols, err := LayerWise(m, f, ds.Graph, ds.X.F32, ds.Features())
+	logits, cols, err := LayerWise(m, f, ds.Graph, ds.Features.F32, ds.FeatureDim())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestTrainKarate(t *testing.T) {
 		t.Errorf("%d of %d training nodes are right", correct, count)
 	}
 	// The club's split follows its friendships: those never seen are mostly right.
-	if correct, count := Accuracy(logits, cols, ds.Y); float64(correct) < 0.8*float64(count) {
+	if correct, count := Accuracy(logits, cols, ds.Labels); float64(correct) < 0.8*float64(count) {
 		t.Errorf("%d of all %d members are right", correct, count)
 	}
 }
@@ -76,7 +76,7 @@ func TestTrainThreads(t *testing.T) {
 	defer parallel.ShareFrom(parallel.ShareFrom(1)) // small loops, too
 	run := func(threads int, o SAGEOptions) []float32 {
 		runtime.GOMAXPROCS(threads)
-		m := NewSAGEModelWith(Sizes{In: in, Hidden: 128, Out: classes, Layers: 3, Dropout: 0.5}, o)
+		m := NewSAGEModelWith(ModelConfig{In: in, Hidden: 128, Out: classes, Layers: 3, Dropout: 0.5}, o)
 		p := mustCollect(t, m)
 		if p.Len() <= stepGrain {
 			t.Fatalf("%d weights are one chunk of the optimiser", p.Len())

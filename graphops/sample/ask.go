@@ -42,7 +42,7 @@ func (s *Sampler) pickChunk(chunk int, w *scratch) (ok bool) {
 			nbrs := s.g.Indices[r.at:][:r.n:r.n]
 			w.hop.At(v)
 			w.hop.pos = r.at
-			if all := s.g.Weights; all != nil {
+			if all := s.g.EdgeWeights; all != nil {
 				w.hop.weights = all[r.at:][:r.n:r.n]
 			}
 			out := s.c.Picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])

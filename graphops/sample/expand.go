@@ -108,7 +108,7 @@ func (s *Sampler) expand(epoch, step, hop int, m *memory) error {
 	}
 	e.edgePos = resize(e.edgePos, int(total))
 	e.indices = resize(e.indices, int(total))
-	if s.g.Weights != nil {
+	if s.g.EdgeWeights != nil {
 		e.weights = resize(e.weights, int(total))
 	}
 	s.start()
@@ -243,7 +243,7 @@ func (s *Sampler) drawChunk(c int, w *scratch) {
 		indices[i] = u
 		bad |= u | (n - 1 - u) // negative if one of them is
 	}
-	if weights := s.g.Weights; weights != nil {
+	if weights := s.g.EdgeWeights; weights != nil {
 		out := e.weights[k.first:][:len(edgePos)]
 		for i, pos := range edgePos {
 			out[i] = weights[pos]

@@ -112,7 +112,7 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 		if len(c.Weights) != len(g.Indices) {
 			return nil, fmt.Errorf("sample: there are %d edge weights but the graph has %d edges; give one for each, by CSC position", len(c.Weights), len(g.Indices))
 		}
-		g = g.WithWeights(c.Weights)
+		g = g.WithEdgeWeights(c.Weights)
 	}
 	var picker any
 	switch {
@@ -146,7 +146,7 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 		if err := p.Fanouts.Check(); err != nil {
 			return nil, err
 		}
-		if g.Weights == nil && len(g.Indices) > 0 {
+		if g.EdgeWeights == nil && len(g.Indices) > 0 {
 			return nil, errors.New("sample: sample.Weighted needs edge weights, but the graph has none; set Config.Weights, one for each edge by CSC position, or take sample.Fanouts")
 		}
 	}

@@ -144,20 +144,20 @@ func weightedGraph(t *testing.T) *graphops.Graph {
 	for i := range w {
 		w[i] = float32(i%7) / 4
 	}
-	return g.WithWeights(w)
+	return g.WithEdgeWeights(w)
 }
 
 // A weighted sampler picks by its weights, with the bits of the definition on any
 // number of threads, and its blocks carry the weights of their edges.
 func TestWeightedSampler(t *testing.T) {
 	g := weightedGraph(t)
-	bare := g.WithWeights(nil)
+	bare := g.WithEdgeWeights(nil)
 	seeds := []int32{299, 5, 17, 0, 250}
 	for threads := 1; threads <= 3; threads++ {
 		for _, c := range []struct {
 			g *graphops.Graph
 			w []float32
-		}{{g, nil}, {bare, g.Weights}} {
+		}{{g, nil}, {bare, g.EdgeWeights}} {
 			s, err := New(c.g, Config{Picker: Weighted{Fanouts{3, -1}}, Seed: 4, Threads: threads, Weights: c.w})
 			if err != nil {
 				t.Fatal(err)
@@ -167,12 +167,12 @@ func TestWeightedSampler(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, k := range b.Blocks {
-				if !slices.Equal(k.Graph.Weights, g.Weights) || len(k.Weights()) != k.NumEdges() {
+				if !slices.Equal(k.Graph.EdgeWeights, g.EdgeWeights) || len(k.Weights()) != k.NumEdges() {
 					t.Fatalf("block %d has %d weights for %d edges", i, len(k.Weights()), k.NumEdges())
 				}
 				for e := range int64(k.NumEdges()) {
-					if k.Weight(e) != g.Weights[k.Pos(e)] {
-						t.Fatalf("block %d: edge %d weighs %v, want %v", i, e, k.Weight(e), g.Weights[k.Pos(e)])
+					if k.Weight(e) != g.EdgeWeights[k.Pos(e)] {
+						t.Fatalf("block %d: edge %d weighs %v, want %v", i, e, k.Weight(e), g.EdgeWeights[k.Pos(e)])
 					}
 				}
 			}
@@ -184,7 +184,7 @@ func TestWeightedSampler(t *testing.T) {
 				}
 				var want []int32
 				if g.InDegree(v) > 3 {
-					want = refWeighted(4, int64(v), 2, philox.C3(philox.Sample, 0, 1), g.Weights[g.Indptr[v]:g.Indptr[v+1]], 3)
+					want = refWeighted(4, int64(v), 2, philox.C3(philox.Sample, 0, 1), g.EdgeWeights[g.Indptr[v]:g.Indptr[v+1]], 3)
 				}
 				if !slices.Equal(got, want) {
 					t.Fatalf("node %d picks %v, want %v", v, got, want)
@@ -201,7 +201,7 @@ func TestWeightedErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "3 edge weights but the graph has") {
 		t.Errorf("weights of another length: %v", err)
 	}
-	_, err = New(g.WithWeights(nil), Config{Picker: Weighted{Fanouts{2}}})
+	_, err = New(g.WithEdgeWeights(nil), Config{Picker: Weighted{Fanouts{2}}})
 	if err == nil || !strings.Contains(err.Error(), "needs edge weights") {
 		t.Errorf("no weights: %v", err)
 	}
@@ -209,7 +209,7 @@ func TestWeightedErrors(t *testing.T) {
 		t.Error("a fanout of -2 is taken")
 	}
 	for _, bad := range []float32{-1, float32(math.NaN()), float32(math.Inf(1))} {
-		w := slices.Clone(g.Weights)
+		w := slices.Clone(g.EdgeWeights)
 		w[g.Indptr[5]+1] = bad
 		s, err := New(g, Config{Picker: Weighted{Fanouts{2}}, Weights: w})
 		if err != nil {

@@ -53,7 +53,7 @@ var Context = map[string]string{
 	"epoch": "int",
 	"k":     "int",
 	"lr":    "float64",
-	"s":     "gnb.Sizes",
+	"s":     "gnb.ModelConfig",
 
 	"ids":      "[]int32", // nodes
 	"src":      "[]int32", // of edges

@@ -116,7 +116,7 @@ type job struct {
 var theRow = gnb.Program("page-row", func(worker *gnb.Worker, j job) error {
 	w = worker
 	ds, g = w.Dataset(), w.Dataset().Graph
-	net = gnb.SAGE.New(w, gnb.Sizes{In: ds.Features(), Hidden: 4, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
+	net = gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
 	opt = w.Adam(net, 0.01)
 	if j.Kind == "worker" {
 		theRows[j.Row]()
@@ -139,7 +139,7 @@ func main() {
 	g = ds.Graph
 	src, dst, sums = []int32{0, 1, 2}, []int32{1, 2, 3}, []float64{1, 2}
 	scores, labels = []float32{0.1, 0.9}, []int8{0, 1}
-	own = &gnb.Dataset{Graph: g, Y: ds.Y, Meta: ds.Meta}
+	own = &gnb.Dataset{Graph: g, Labels: ds.Labels, Meta: ds.Meta}
 	run = gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 4, Quiet: true}))
 	ran := 0
 	for _, j := range jobs {

@@ -68,7 +68,7 @@ func (u *Unit) ContextSource(pkg string) string {
 	for _, name := range []string{"context", "gnb", "nn"} {
 		fmt.Fprintf(&b, "\t%s %q\n", name, Packages[name])
 	}
-	b.WriteString(")\n\n// Each import is used.\nvar (\n\t_ context.Context\n\t_ gnb.Sizes\n\t_ nn.Sizes\n)\n\n")
+	b.WriteString(")\n\n// Each import is used.\nvar (\n\t_ context.Context\n\t_ gnb.ModelConfig\n\t_ nn.ModelConfig\n)\n\n")
 	own := u.names()
 	for _, name := range slices.Sorted(maps.Keys(Context)) {
 		if !own[name] {

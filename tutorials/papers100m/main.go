@@ -39,7 +39,7 @@ func (m *gcn) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 	return h
 }
 
-var GCN = gnb.Model("papers-gcn", func(s gnb.Sizes) *gcn { return &gcn{nn.Stack(s, nn.NewGCN)} })
+var GCN = gnb.Model("papers-gcn", func(s gnb.ModelConfig) *gcn { return &gcn{nn.Stack(s, nn.NewGCN)} })
 
 type Args struct {
 	Hidden, Epochs, Batch, Fanout int
@@ -48,7 +48,7 @@ type Args struct {
 
 var Papers = gnb.Program("papers100m", func(w *gnb.Worker, a Args) error {
 	ds := w.Dataset()
-	net := GCN.New(w, gnb.Sizes{In: ds.Features(), Hidden: a.Hidden, Out: ds.Classes(), Layers: 2})
+	net := GCN.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: a.Hidden, Out: ds.Classes(), Layers: 2})
 	opt := w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: a.LR, WeightDecay: 5e-4}))
 	fanouts := []int{a.Fanout, a.Fanout}
 	sampled := gnb.Sampled(fanouts, a.Batch*w.World(), 0)

@@ -60,7 +60,7 @@ func TestDivergenceOnADevice(t *testing.T) {
 // lateFinite makes the loss, or a layer's output, infinite at a step of epoch 1, on the whole
 // graph or in a loop.
 var lateFinite = gnb.Program("e2e.finite", func(w *gnb.Worker, where string) error {
-	net := gnb.SAGE.New(w, gnb.Sizes{In: w.Dataset().Features(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2, Dropout: 0.5})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2, Dropout: 0.5})
 	opt := w.Adam(net, 0.01)
 	full := w.FullGraph("train")
 	for epoch := range w.Epochs(3) {

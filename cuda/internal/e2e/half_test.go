@@ -17,21 +17,21 @@ import (
 // neighbourhoods, for models that gather rows and that transform them.
 func TestFloat16Features(t *testing.T) {
 	made := load(t, "planted?nodes=300&classes=4&features=36&degree=5")
-	half, err := made.X.Float16()
+	half, err := made.Features.Float16()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dirs := map[string]*gnb.Dataset{}
 	for name, x := range map[string]*dataset.Matrix{"f16": half, "f32": half.Float32()} {
 		d := *made
-		d.X = x
+		d.Features = x
 		dir := filepath.Join(t.TempDir(), name)
 		if err := dataset.Write(dir, &d); err != nil {
 			t.Fatal(err)
 		}
 		dirs[name] = load(t, dir)
 	}
-	if !dirs["f16"].X.Half() || dirs["f32"].X.Half() {
+	if !dirs["f16"].Features.Half() || dirs["f32"].Features.Half() {
 		t.Fatal("the features are not stored as they were to be")
 	}
 	type result struct {

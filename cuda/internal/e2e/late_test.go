@@ -27,7 +27,7 @@ type lateArgs struct {
 // late steps two networks in a loop, with a loss of the library and one of the program's own, and one of them
 // outside of loops.
 var late = gnb.Program("e2e.late", func(w *gnb.Worker, a lateArgs) error {
-	sizes := gnb.Sizes{In: w.Dataset().Features(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2}
+	sizes := gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2}
 	one, two := gnb.SAGE.New(w, sizes), gnb.SAGE.New(w, sizes)
 	optOne, optTwo := w.Adam(one, 0.01), w.SGD(two, 0.001)
 	full := w.FullGraph("train")

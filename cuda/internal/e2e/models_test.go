@@ -70,7 +70,7 @@ func TestModels(t *testing.T) {
 
 // whole trains on the whole graph, in a program of its own, with the best weights kept and taken back.
 var whole = gnb.Program("e2e.whole", func(w *gnb.Worker, steps int) error {
-	net := gnb.SAGE.New(w, gnb.Sizes{In: w.Dataset().Features(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2})
 	opt := w.Optimizer(net, nn.NewSGD(nn.SGDOptions{LR: 0.05, Momentum: 0.9}))
 	b := w.FullGraph("train")
 	var before []float32

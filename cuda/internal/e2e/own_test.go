@@ -51,9 +51,9 @@ func (m *reading) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor 
 }
 
 var (
-	_ = gnb.Model("e2e.readme", func(s gnb.Sizes) *sage { return &sage{nn.Stack(s, nn.NewSAGE)} })
-	_ = gnb.Model("e2e.reading", func(s gnb.Sizes) *reading { return &reading{sage{nn.Stack(s, nn.NewSAGE)}, false} })
-	_ = gnb.Model("e2e.residual", func(s gnb.Sizes) *residual { return &residual{sage{nn.Stack(s, nn.NewSAGE)}} })
+	_ = gnb.Model("e2e.readme", func(s gnb.ModelConfig) *sage { return &sage{nn.Stack(s, nn.NewSAGE)} })
+	_ = gnb.Model("e2e.reading", func(s gnb.ModelConfig) *reading { return &reading{sage{nn.Stack(s, nn.NewSAGE)}, false} })
+	_ = gnb.Model("e2e.residual", func(s gnb.ModelConfig) *residual { return &residual{sage{nn.Stack(s, nn.NewSAGE)}} })
 )
 
 // residual adds a layer's input to its output where they are as wide: rows of one block to rows of the next.
@@ -77,16 +77,16 @@ type ownArgs struct {
 }
 
 var own = gnb.Program("e2e.own", func(w *gnb.Worker, a ownArgs) error {
-	net := w.Network(a.Model, gnb.Sizes{In: w.Dataset().Features(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 3, Dropout: 0.5})
+	net := w.Network(a.Model, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 3, Dropout: 0.5})
 	opt := w.Adam(net, 0.01)
 	looks := 0
 	for range w.Epochs(2) {
 		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{3, 3, 2}, Batch: 40}) {
 			if looks < a.Looks {
 				looks++
-				x, cols := b.Features(), w.Dataset().Features()
+				x, cols := b.Features(), w.Dataset().FeatureDim()
 				for r, v := range b.InputIDs() {
-					if !slices.Equal(x[r*cols:(r+1)*cols], w.Dataset().X.Row(int(v))) {
+					if !slices.Equal(x[r*cols:(r+1)*cols], w.Dataset().Features.Row(int(v))) {
 						return fmt.Errorf("row %d of the batch's features is not node %d's", r, v)
 					}
 				}

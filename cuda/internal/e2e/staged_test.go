@@ -110,7 +110,7 @@ func TestStagedFeatures(t *testing.T) {
 
 // broken evaluates within a loop over batches, and breaks it off, twice.
 var broken = gnb.Program("e2e.broken", func(w *gnb.Worker, _ int) error {
-	net := gnb.SAGE.New(w, gnb.Sizes{In: w.Dataset().Features(), Hidden: 4, Out: w.Dataset().Classes(), Layers: 2})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 4, Out: w.Dataset().Classes(), Layers: 2})
 	for range w.Epochs(2) {
 		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{3, 2}, Batch: 8}) {
 			out := net.Forward(b)

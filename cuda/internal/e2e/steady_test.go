@@ -19,7 +19,7 @@ type steadyArgs struct {
 }
 
 var steady = gnb.Program("e2e.steady", func(w *gnb.Worker, a steadyArgs) error {
-	net := gnb.SAGE.New(w, gnb.Sizes{In: w.Dataset().Features(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2})
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2})
 	opt := w.Adam(net, 0.01)
 	l := gnb.Loader{Fanouts: []int{4, 4}, Batch: 20}
 	train := func(b *gnb.Batch) { w.Step(b.Loss(net.Forward(b)), opt) }
@@ -109,7 +109,7 @@ func TestMemoryStandsStill(t *testing.T) {
 		weights[e] = float32(1 + e%3)
 	}
 	weighted := *ds
-	weighted.Graph = ds.Graph.WithWeights(weights)
+	weighted.Graph = ds.Graph.WithEdgeWeights(weights)
 	for _, c := range []struct {
 		loops     string
 		data      *gnb.Dataset

@@ -187,7 +187,7 @@ func benchGather(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	defer ds.Close()
-	if ds.X == nil {
+	if ds.Features == nil {
 		return usagef("%s has no dense features to fetch", ds.Name())
 	}
 	const kept = 8 // batches, so that rows do not stay in caches
@@ -202,13 +202,13 @@ func benchGather(ctx context.Context, args []string, out *output) error {
 		rows += len(ids[i])
 		most = max(most, len(ids[i]))
 	}
-	cols := ds.X.Cols
+	cols := ds.Features.Cols
 	buf := make([]float32, most*cols)
 	i := 0
 	gather := func() {
 		batch := ids[i%kept]
 		i++
-		ds.X.Gather(buf[:len(batch)*cols], batch, t.threads)
+		ds.Features.Gather(buf[:len(batch)*cols], batch, t.threads)
 	}
 	for range kept {
 		gather() // the first touch of a mapped page is a fault

@@ -127,7 +127,7 @@ func TestBenchRefuses(t *testing.T) {
 // The work of a batch is that of a count by hand.
 func TestSageWork(t *testing.T) {
 	hops := hopSizes{{Dst: 2, Src: 5, Edges: 4}, {Dst: 5, Src: 11, Edges: 9}}
-	w := sageWork(hops, gnb.Sizes{In: 3, Hidden: 7, Out: 2, Layers: 2})
+	w := sageWork(hops, gnb.ModelConfig{In: 3, Hidden: 7, Out: 2, Layers: 2})
 	// First layer: 5 rows of 2·3 columns times [6, 7], forward and for the weights; then 2 rows of 2·7
 	// times [14, 2], and for the input as well.
 	if want := 2.0*2*5*6*7 + 3.0*2*2*14*2; w.FLOP != want {
@@ -151,7 +151,7 @@ func TestWholeGraphWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	ds := &dataset.Dataset{Graph: g}
-	s := gnb.Sizes{In: 3, Hidden: 7, Out: 2, Layers: 2}
+	s := gnb.ModelConfig{In: 3, Hidden: 7, Out: 2, Layers: 2}
 	// Both products of a layer, 3 rows by [3, 7], then by [7, 2]; the edges' rows of the narrower side.
 	once := work{FLOP: 4*3*3*7 + 4*3*7*2, RandomBytes: 4*4*3 + 4*4*2, StreamBytes: 4 * 3 * (3 + 7 + 7 + 2)}
 	got := wholeGraphWork(ds, s, false)

@@ -17,7 +17,7 @@ import (
 // benchTrainArgs are the arguments of the program below.
 type benchTrainArgs struct {
 	Model   string
-	Sizes   gnb.Sizes
+	Sizes   gnb.ModelConfig
 	Split   string
 	Loader  gnb.Loader
 	LR      float64
@@ -260,7 +260,7 @@ type benchInferResult struct {
 // benchInferArgs are the arguments of the program below.
 type benchInferArgs struct {
 	Model   string
-	Sizes   gnb.Sizes
+	Sizes   gnb.ModelConfig
 	Windows int
 }
 
@@ -277,7 +277,7 @@ func benchInfer(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("infer", "Computes a network of random weights for all nodes with all their neighbours, layer by layer, as the evaluation of gnb train does, and times it after a first time.")
 	var (
 		o       gnb.LaunchOptions
-		sizes   gnb.Sizes
+		sizes   gnb.ModelConfig
 		spec    = fs.String("dataset", "rmat?scale=17&degree=16", "dataset to compute on")
 		model   = fs.String("model", "sage", "model")
 		windows = fs.Int("steps", 3, "repetitions that are timed; the median counts")

@@ -29,7 +29,7 @@ func (w work) seconds(l limits) float64 {
 //   - the product's input, 2·d columns, is written once and read once more for the weights' gradients;
 //     past the first layer its gradient is written and read, too;
 //   - a hidden layer's output is written and read once, and so is its gradient.
-func sageWork(hops hopSizes, s gnb.Sizes) work {
+func sageWork(hops hopSizes, s gnb.ModelConfig) work {
 	var w work
 	layers := len(hops)
 	for l := range layers {
@@ -61,7 +61,7 @@ func sageWork(hops hopSizes, s gnb.Sizes) work {
 // layer reads a row for each edge at random, and its input and output pass through memory once. Backward
 // takes a product more for each weight, and past the first layer one and the edges' rows once more for the
 // input; input and output are read again, and their gradients pass through memory once.
-func wholeGraphWork(ds *dataset.Dataset, s gnb.Sizes, training bool) work {
+func wholeGraphWork(ds *dataset.Dataset, s gnb.ModelConfig, training bool) work {
 	var w work
 	n, e := float64(ds.Nodes()), float64(ds.Edges())
 	for l := range s.Layers {

@@ -79,7 +79,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 		dir = rest[2]
 	}
 	out.result(map[string]any{
-		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.Features(), "classes": ds.Classes(),
+		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.FeatureDim(), "classes": ds.Classes(),
 		"splits": splits, "dir": dir, "seconds": time.Since(start).Seconds(),
 	})
 	return nil

@@ -24,7 +24,7 @@ func TestFeatureType(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		return d.X.Half()
+		return d.Features.Half()
 	}
 	if status, r, stderr := convertRun(t, edges, filepath.Join(dir, "half"), "--features", "random:8", "--feature-type", "f16"); status != 0 || !half(filepath.Join(dir, "half")) {
 		t.Errorf("status %d: %v %s", status, r, stderr)

@@ -96,7 +96,7 @@ func getDataset(ctx context.Context, out *output, name string) error {
 	defer ds.Close()
 	out.printf("%s\nin %s\n", ds, dir)
 	out.result(map[string]any{
-		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.Features(), "classes": ds.Classes(),
+		"name": ds.Name(), "nodes": ds.Nodes(), "edges": ds.Edges(), "features": ds.FeatureDim(), "classes": ds.Classes(),
 		"dir": dir, "seconds": time.Since(start).Seconds(),
 	})
 	return nil

@@ -79,14 +79,14 @@ type Args struct {
 }
 
 // GNN is the user's model.
-var GNN = gnb.Model("user-net", func(s gnb.Sizes) *net {
+var GNN = gnb.Model("user-net", func(s gnb.ModelConfig) *net {
 	return &net{Convs: nn.Stack(s, newConcat), Dropout: s.Dropout}
 })
 
 // Loop is the user's training loop.
 var Loop = gnb.Program("user-loop", func(w *gnb.Worker, a Args) error {
 	ds := w.Dataset()
-	model := GNN.New(w, gnb.Sizes{In: ds.Features(), Hidden: a.Hidden, Out: ds.Classes(), Layers: 2, Dropout: 0.2})
+	model := GNN.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: a.Hidden, Out: ds.Classes(), Layers: 2, Dropout: 0.2})
 	opt := w.Adam(model, a.LR)
 	for epoch := range w.Epochs(a.Epochs) {
 		for b := range w.Batches("train", gnb.Loader{Sampler: spread{[]int{8, 4}}, Batch: 256}) {

@@ -220,7 +220,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		o.Progress(m.done.Load(), m.done.Load())
 	}
 	return Stats{
-		Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.Features(), Classes: d.Classes(),
+		Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
 		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
 	}, nil
 }
@@ -301,7 +301,7 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *met
 		}
 		how += fmt.Sprintf(", largest component (%d of %d nodes)", d.Nodes(), nodes)
 	}
-	if d.Y != nil && len(d.Splits) == 0 {
+	if d.Labels != nil && len(d.Splits) == 0 {
 		const sets, train, val = 10, 20, 30
 		if err := RandomSplits(d, sets, train, val, o.Seed); err != nil {
 			return nil, err

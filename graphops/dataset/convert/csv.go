@@ -47,14 +47,14 @@ func (csvReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 	if err != nil {
 		return nil, err
 	}
-	d.Y, d.Meta.NumClasses, d.Meta.ClassNames = nodes.y, classes(nodes.y), nodes.classNames
+	d.Labels, d.Meta.NumClasses, d.Meta.ClassNames = nodes.y, classes(nodes.y), nodes.classNames
 	for k, ids := range nodes.splits {
 		if len(ids) > 0 {
 			d.Splits[splitNames[k]] = ids
 		}
 	}
 	if len(nodes.features) > 0 {
-		d.X = &dataset.Matrix{Rows: d.Nodes(), Cols: len(nodes.features), F32: nodes.x}
+		d.Features = &dataset.Matrix{Rows: d.Nodes(), Cols: len(nodes.features), F32: nodes.x}
 		o.note("the features are %s", strings.Join(nodes.features, ", "))
 	} else if o.Features == "" {
 		o.note("%s has no node features; --features makes some", s.Path)

@@ -51,14 +51,14 @@ func TestCSV(t *testing.T) {
 			var notes []string
 			d, stats := converted(t, put(t, files), Options{Note: func(s string) { notes = append(notes, s) }})
 			sameGraph(t, d.Graph, handGraph(t, 5, false))
-			if stats.Format != "csv" || d.W != nil || d.SplitSets() != 1 {
-				t.Errorf("format %s, weights %v, %d sets of splits", stats.Format, d.W, d.SplitSets())
+			if stats.Format != "csv" || d.Graph.EdgeWeights != nil || d.SplitSets() != 1 {
+				t.Errorf("format %s, weights %v, %d sets of splits", stats.Format, d.Graph.EdgeWeights, d.SplitSets())
 			}
-			if want := []int32{2, 0, 2, 1, -1}; !slices.Equal(d.Y, want) || !slices.Equal(d.Meta.ClassNames, []string{"blue", "green", "red"}) {
-				t.Errorf("labels %v, want %v; names %q", d.Y, want, d.Meta.ClassNames)
+			if want := []int32{2, 0, 2, 1, -1}; !slices.Equal(d.Labels, want) || !slices.Equal(d.Meta.ClassNames, []string{"blue", "green", "red"}) {
+				t.Errorf("labels %v, want %v; names %q", d.Labels, want, d.Meta.ClassNames)
 			}
-			if want := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, -9.5}; d.Features() != 2 || !slices.Equal(d.X.F32, want) {
-				t.Errorf("features %v, want %v", d.X.F32, want)
+			if want := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, -9.5}; d.FeatureDim() != 2 || !slices.Equal(d.Features.F32, want) {
+				t.Errorf("features %v, want %v", d.Features.F32, want)
 			}
 			if want := map[string][]int32{"train": {0, 1}, "val": {2}, "test": {3}}; !maps.EqualFunc(d.Splits, want, slices.Equal) {
 				t.Errorf("splits %v, want %v", d.Splits, want)
@@ -75,8 +75,8 @@ func TestCSV(t *testing.T) {
 // What a table may leave out, and labels that are numbers.
 func TestCSVColumns(t *testing.T) {
 	d, _ := converted(t, put(t, map[string]string{"nodes.csv": "id\n10\n20\n7\n", "edges.csv": "src,dst,w\n10,20,0.5\n20,7,2\n10,20,1\n"}), Options{})
-	if d.Nodes() != 3 || d.Y != nil || d.X != nil || !slices.Equal(d.W, []float32{1.5, 2}) || len(d.Splits) != 0 {
-		t.Errorf("%s: labels %v, features %v, weights %v, splits %v", d, d.Y, d.X, d.W, d.Splits)
+	if d.Nodes() != 3 || d.Labels != nil || d.Features != nil || !slices.Equal(d.Graph.EdgeWeights, []float32{1.5, 2}) || len(d.Splits) != 0 {
+		t.Errorf("%s: labels %v, features %v, weights %v, splits %v", d, d.Labels, d.Features, d.Graph.EdgeWeights, d.Splits)
 	}
 	// Class ids stay as they are, unknown ones included; there is no split, so random ones are drawn.
 	nodes, edges := "id,y,x\n", "source,target\n"
@@ -85,15 +85,15 @@ func TestCSVColumns(t *testing.T) {
 		edges += fmt.Sprintf("n%d,n%d\n", i, (i+1)%60)
 	}
 	d, _ = converted(t, put(t, map[string]string{"nodes.csv": nodes, "edges.csv": edges}), Options{})
-	if d.Classes() != 2 || d.Y[0] != -1 || d.Y[1] != 0 || d.Y[2] != 1 || d.Meta.ClassNames != nil || d.SplitSets() != 10 || len(d.Splits["train"]) != 40 {
-		t.Errorf("%s: labels %v…, names %v, %d sets, %d to train on", d, d.Y[:3], d.Meta.ClassNames, d.SplitSets(), len(d.Splits["train"]))
+	if d.Classes() != 2 || d.Labels[0] != -1 || d.Labels[1] != 0 || d.Labels[2] != 1 || d.Meta.ClassNames != nil || d.SplitSets() != 10 || len(d.Splits["train"]) != 40 {
+		t.Errorf("%s: labels %v…, names %v, %d sets, %d to train on", d, d.Labels[:3], d.Meta.ClassNames, d.SplitSets(), len(d.Splits["train"]))
 	}
 	// --features come instead of the columns, which may then be words.
 	files := csvFiles()
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "height", "name")
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "a,0,", "a,Anna,")
-	if d, _ = converted(t, put(t, files), Options{Features: "random:3"}); d.Features() != 3 {
-		t.Errorf("%d features, want 3", d.Features())
+	if d, _ = converted(t, put(t, files), Options{Features: "random:3"}); d.FeatureDim() != 3 {
+		t.Errorf("%d features, want 3", d.FeatureDim())
 	}
 }
 

@@ -51,7 +51,7 @@ func (e *edges) dataset(o Options) (*dataset.Dataset, error) {
 	if e.w == nil || allOnes(e.w) {
 		d.Graph, err = graphops.FromEdges(e.nodes, e.src, e.dst, build)
 	} else {
-		d.Graph, d.W, err = graphops.FromWeightedEdges(e.nodes, e.src, e.dst, e.w, build)
+		d.Graph, err = graphops.FromWeightedEdges(e.nodes, e.src, e.dst, e.w, build)
 	}
 	e.src, e.dst, e.w = nil, nil, nil
 	if err != nil {
@@ -75,7 +75,7 @@ func makeUndirected(d *dataset.Dataset, threads int) error {
 	if d.Meta.Undirected {
 		return nil
 	}
-	if d.W == nil {
+	if d.Graph.EdgeWeights == nil {
 		d.Graph = d.Graph.Undirected(threads)
 	} else {
 		dst := make([]int32, len(d.Graph.Indices))
@@ -85,7 +85,7 @@ func makeUndirected(d *dataset.Dataset, threads int) error {
 			}
 		}
 		var err error
-		d.Graph, d.W, err = graphops.FromWeightedEdges(d.Graph.NumNodes(), d.Graph.Indices, dst, d.W,
+		d.Graph, err = graphops.FromWeightedEdges(d.Graph.NumNodes(), d.Graph.Indices, dst, d.Graph.EdgeWeights,
 			graphops.BuildOptions{Undirected: true, Threads: threads})
 		if err != nil {
 			return err

@@ -35,16 +35,16 @@ func checkFeatures(spec string) error {
 // addFeatures gives d the features of Options.Features in place of its own.
 func addFeatures(ctx context.Context, d *dataset.Dataset, m *meter, o Options) (err error) {
 	kind, value, _ := strings.Cut(o.Features, ":")
-	d.X, d.S = nil, nil
+	d.Features, d.SparseFeatures = nil, nil
 	switch {
 	case kind == "one-hot":
-		d.S, err = oneHot(ctx, value, d, m, o)
+		d.SparseFeatures, err = oneHot(ctx, value, d, m, o)
 	case kind == "random":
 		dim, _ := strconv.Atoi(value) // checked
-		d.X = randomFeatures(d.Nodes(), dim, o)
+		d.Features = randomFeatures(d.Nodes(), dim, o)
 	default:
 		s := &Source{Path: o.Features, meter: m}
-		d.X, err = s.features("", d.Nodes())
+		d.Features, err = s.features("", d.Nodes())
 	}
 	return err
 }
@@ -143,14 +143,14 @@ const (
 // It is an error where there are no labels of one class a node, or where the
 // sizes are not positive.
 func RandomSplits(d *dataset.Dataset, sets, train, val int, seed uint64) error {
-	if d.Y == nil || sets < 1 || train < 1 || val < 0 {
+	if d.Labels == nil || sets < 1 || train < 1 || val < 0 {
 		return errorf("%s: random splits need a class for each node, and at least one set and one node a class", d.Name())
 	}
 	if d.Splits == nil {
 		d.Splits = map[string][]int32{}
 	}
 	members := make([][]int32, d.Classes())
-	for v, c := range d.Y {
+	for v, c := range d.Labels {
 		if c >= 0 && int(c) < len(members) {
 			members[c] = append(members[c], int32(v))
 		}

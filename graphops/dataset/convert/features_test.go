@@ -14,12 +14,12 @@ func TestOneHotFeatures(t *testing.T) {
 	src := put(t, saintFiles())
 	csv := one(t, "preds.csv", "1,2\n0\n\n2,0,1\n2,2\n")
 	d, _ := converted(t, src, Options{Features: "one-hot:" + csv})
-	if d.X != nil || d.S == nil || d.S.Values != nil {
+	if d.Features != nil || d.SparseFeatures == nil || d.SparseFeatures.Values != nil {
 		t.Fatalf("%s: want sparse features of ones alone", d)
 	}
 	// Places 0, 1 and 2 have the columns 0-2, 3-5 and 6-8.
-	if want := []int32{1, 5, 0, 2, 3, 7, 2, 5}; d.Features() != 9 || !slices.Equal(d.S.Indices, want) || !slices.Equal(d.S.Indptr, []int64{0, 2, 3, 3, 6, 8}) {
-		t.Errorf("%d features, columns %v by %v; want 9, %v", d.Features(), d.S.Indices, d.S.Indptr, want)
+	if want := []int32{1, 5, 0, 2, 3, 7, 2, 5}; d.FeatureDim() != 9 || !slices.Equal(d.SparseFeatures.Indices, want) || !slices.Equal(d.SparseFeatures.Indptr, []int64{0, 2, 3, 3, 6, 8}) {
+		t.Errorf("%d features, columns %v by %v; want 9, %v", d.FeatureDim(), d.SparseFeatures.Indices, d.SparseFeatures.Indptr, want)
 	}
 	refused(t, src, Options{Features: "one-hot:" + one(t, "p.csv", "1\n0\n2\n3\n0\n")}, "p.csv", "line 4", "class 3", "0 to 2")
 	refused(t, src, Options{Features: "one-hot:" + one(t, "p.csv", "1\n0\n2\n-1\n0\n")}, "line 4", "class -1")
@@ -31,8 +31,8 @@ func TestOneHotFeatures(t *testing.T) {
 
 	// Without labels there are as many classes as the file names.
 	d, _ = converted(t, one(t, "g.txt", "0 1\n1 2\n"), Options{Features: "one-hot:" + one(t, "p.csv.gz", gz("4\n0\n1,1\n"))})
-	if d.Features() != 10 || !slices.Equal(d.S.Indices, []int32{4, 0, 1, 6}) {
-		t.Errorf("%d features, columns %v", d.Features(), d.S.Indices)
+	if d.FeatureDim() != 10 || !slices.Equal(d.SparseFeatures.Indices, []int32{4, 0, 1, 6}) {
+		t.Errorf("%d features, columns %v", d.FeatureDim(), d.SparseFeatures.Indices)
 	}
 }
 
@@ -40,8 +40,8 @@ func TestFileAndRandomFeatures(t *testing.T) {
 	src := put(t, saintFiles())
 	file := one(t, "f.npy", npyFile(">i2", "5, 1", []byte{0, 1, 0, 2, 0, 3, 0, 4, 255, 255}))
 	d, _ := converted(t, src, Options{Features: file})
-	if !slices.Equal(d.X.F32, []float32{1, 2, 3, 4, -1}) {
-		t.Errorf("features %v", d.X.F32)
+	if !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, -1}) {
+		t.Errorf("features %v", d.Features.F32)
 	}
 	refused(t, src, Options{Features: one(t, "f.npy", npyFile("<f4", "2, 2", []float32{1, 2, 3, 4}))}, "2 rows", "5 nodes")
 	refused(t, src, Options{Features: one(t, "f.npy", npyFile("<f4", "5, 1", []float32{1, 2, float32(math.NaN()), 4, 5}))}, "f.npy", "entry 2", "NaN")
@@ -52,15 +52,15 @@ func TestFileAndRandomFeatures(t *testing.T) {
 	a, _ := converted(t, src, Options{Features: "random:300", Seed: 1, Threads: 1})
 	b, _ := converted(t, src, Options{Features: "random:300", Seed: 1, Threads: 3})
 	c, _ := converted(t, src, Options{Features: "random:300", Seed: 2})
-	if !slices.Equal(a.X.F32, b.X.F32) || slices.Equal(a.X.F32, c.X.F32) {
+	if !slices.Equal(a.Features.F32, b.Features.F32) || slices.Equal(a.Features.F32, c.Features.F32) {
 		t.Error("random features do not follow from the seed alone")
 	}
 	var sum, square float64
-	for _, x := range a.X.F32 {
+	for _, x := range a.Features.F32 {
 		sum, square = sum+float64(x), square+float64(x)*float64(x)
 	}
 	// 1500 values: the mean's standard deviation is 0.026, the variance's 0.037.
-	if n := float64(len(a.X.F32)); math.Abs(sum/n) > 0.13 || math.Abs(square/n-1) > 0.19 {
+	if n := float64(len(a.Features.F32)); math.Abs(sum/n) > 0.13 || math.Abs(square/n-1) > 0.19 {
 		t.Errorf("mean %v and variance %v; want 0 and 1", sum/n, square/n)
 	}
 }
@@ -75,7 +75,7 @@ func TestRandomSplits(t *testing.T) {
 		}
 	}
 	make1 := func(seed uint64) *dataset.Dataset {
-		d := &dataset.Dataset{Graph: &graphops.Graph{Indptr: make([]int64, n+1)}, Y: y, Meta: dataset.Metadata{Name: "x", NumClasses: 3}}
+		d := &dataset.Dataset{Graph: &graphops.Graph{Indptr: make([]int64, n+1)}, Labels: y, Meta: dataset.Metadata{Name: "x", NumClasses: 3}}
 		if err := RandomSplits(d, 10, 15, 30, seed); err != nil {
 			t.Fatal(err)
 		}
@@ -126,8 +126,8 @@ func TestLargestComponent(t *testing.T) {
 		"x.npy":          npyFile("<f4", "7, 1", []float32{0, 10, 20, 30, 40, 50, 60}),
 	})
 	d, stats := converted(t, dir, Options{LargestComponent: true, Undirected: true})
-	if stats.Nodes != 3 || stats.Edges != 6 || !slices.Equal(d.X.F32, []float32{30, 40, 60}) || !slices.Equal(d.Y, []int32{0, 1, 1}) {
-		t.Errorf("%s, features %v, classes %v", d, d.X.F32, d.Y)
+	if stats.Nodes != 3 || stats.Edges != 6 || !slices.Equal(d.Features.F32, []float32{30, 40, 60}) || !slices.Equal(d.Labels, []int32{0, 1, 1}) {
+		t.Errorf("%s, features %v, classes %v", d, d.Features.F32, d.Labels)
 	}
 	if ids, err := d.Split("train@9"); err != nil || !slices.Equal(ids, []int32{0, 1, 2}) {
 		t.Errorf("split %v, %v", ids, err)

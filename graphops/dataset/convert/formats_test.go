@@ -26,8 +26,8 @@ func TestEdgeListSyntax(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, stats := converted(t, one(t, tc.file, tc.text), Options{})
 			sameGraph(t, d.Graph, handGraph(t, 4, false))
-			if d.W != nil || d.Name() != "g" || stats.Format != "edgelist" || d.Meta.Undirected {
-				t.Errorf("%s: weights %v, format %s, undirected %v", d, d.W, stats.Format, d.Meta.Undirected)
+			if d.Graph.EdgeWeights != nil || d.Name() != "g" || stats.Format != "edgelist" || d.Meta.Undirected {
+				t.Errorf("%s: weights %v, format %s, undirected %v", d, d.Graph.EdgeWeights, stats.Format, d.Meta.Undirected)
 			}
 			d, _ = converted(t, one(t, tc.file, tc.text), Options{Undirected: true, Format: "edgelist", Name: "other", Threads: 1})
 			sameGraph(t, d.Graph, handGraph(t, 4, true))
@@ -41,8 +41,8 @@ func TestEdgeListSyntax(t *testing.T) {
 func TestEdgeListWeights(t *testing.T) {
 	d, _ := converted(t, one(t, "g.txt", "0,1,0.5\n0,2,2\n1,2,3\n2,3,4\n0,1,0.25\n"), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
-	if want := []float32{0.75, 2, 3, 4}; !slices.Equal(d.W, want) {
-		t.Errorf("weights %v, want %v", d.W, want)
+	if want := []float32{0.75, 2, 3, 4}; !slices.Equal(d.Graph.EdgeWeights, want) {
+		t.Errorf("weights %v, want %v", d.Graph.EdgeWeights, want)
 	}
 }
 
@@ -122,8 +122,8 @@ func TestCountedFormats(t *testing.T) {
 			for _, o := range []Options{{}, {Undirected: tc.undirected}} {
 				d, stats := converted(t, one(t, tc.file, tc.text), o)
 				sameGraph(t, d.Graph, handGraph(t, 5, tc.undirected))
-				if !slices.Equal(d.W, tc.weights) || stats.Format != tc.format || d.Meta.Undirected != tc.undirected {
-					t.Errorf("weights %v (want %v), format %s, undirected %v", d.W, tc.weights, stats.Format, d.Meta.Undirected)
+				if !slices.Equal(d.Graph.EdgeWeights, tc.weights) || stats.Format != tc.format || d.Meta.Undirected != tc.undirected {
+					t.Errorf("weights %v (want %v), format %s, undirected %v", d.Graph.EdgeWeights, tc.weights, stats.Format, d.Meta.Undirected)
 				}
 			}
 		})
@@ -150,8 +150,8 @@ func TestGraphSAINT(t *testing.T) {
 	d, stats := converted(t, put(t, saintFiles()), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
 	checkHand(t, d)
-	if stats.Format != "graphsaint" || d.X.Row(3)[1] != 7 {
-		t.Errorf("format %s, features %v", stats.Format, d.X)
+	if stats.Format != "graphsaint" || d.Features.Row(3)[1] != 7 {
+		t.Errorf("format %s, features %v", stats.Format, d.Features)
 	}
 	d, _ = converted(t, put(t, saintFiles()), Options{Undirected: true})
 	sameGraph(t, d.Graph, handGraph(t, 5, true))
@@ -160,19 +160,19 @@ func TestGraphSAINT(t *testing.T) {
 	files["class_map.json"] = `{"0": [0, 1, 0], "1": [1, 1, 0], "3": [0, 0, 0], "4": [0.0, 0, 1]}`
 	delete(files, "feats.npy")
 	d, _ = converted(t, put(t, files), Options{})
-	if want := []int8{0, 1, 0, 1, 1, 0, -1, -1, -1, 0, 0, 0, 0, 0, 1}; d.YM == nil || !slices.Equal(d.YM.Data, want) || d.Classes() != 3 {
-		t.Errorf("labels %+v, want %v", d.YM, want)
+	if want := []int8{0, 1, 0, 1, 1, 0, -1, -1, -1, 0, 0, 0, 0, 0, 1}; d.MultiLabels == nil || !slices.Equal(d.MultiLabels.Data, want) || d.Classes() != 3 {
+		t.Errorf("labels %+v, want %v", d.MultiLabels, want)
 	}
-	if d.Metric() != dataset.MetricMicroF1 || d.Features() != 0 {
-		t.Errorf("metric %s, %d features", d.Metric(), d.Features())
+	if d.Metric() != dataset.MetricMicroF1 || d.FeatureDim() != 0 {
+		t.Errorf("metric %s, %d features", d.Metric(), d.FeatureDim())
 	}
 }
 
 // checkHand compares labels and splits with those of all hand-made folders.
 func checkHand(t *testing.T, d *dataset.Dataset) {
 	t.Helper()
-	if want := []int32{1, 0, 2, -1, 2}; !slices.Equal(d.Y, want) || d.Classes() != 3 {
-		t.Errorf("labels %v of %d classes, want %v", d.Y, d.Classes(), want)
+	if want := []int32{1, 0, 2, -1, 2}; !slices.Equal(d.Labels, want) || d.Classes() != 3 {
+		t.Errorf("labels %v of %d classes, want %v", d.Labels, d.Classes(), want)
 	}
 	for name, want := range map[string][]int32{"train": {0, 4}, "val": {1}, "test": {2, 3}} {
 		ids, err := d.Split(name)
@@ -200,8 +200,8 @@ func TestGraphSAGE(t *testing.T) {
 			}), Options{})
 			sameGraph(t, d.Graph, handGraph(t, 5, true))
 			checkHand(t, d)
-			if stats.Format != "graphsage" || d.Name() != "toy" || d.X.F32[4] != 40 {
-				t.Errorf("%s, format %s, features %v", d, stats.Format, d.X.F32)
+			if stats.Format != "graphsage" || d.Name() != "toy" || d.Features.F32[4] != 40 {
+				t.Errorf("%s, format %s, features %v", d, stats.Format, d.Features.F32)
 			}
 		})
 	}
@@ -212,8 +212,8 @@ func TestGraphSAGE(t *testing.T) {
 		"toy-id_map.json": `{"10": 0, "11": 1, "12": 2, "13": 3, "30": 4}`, "toy-class_map.json": `{"30": [1, 0], "10": [0, 1], "11": [1, 1]}`,
 	}), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
-	if d.YM == nil || !slices.Equal(d.YM.Row(4), []int8{1, 0}) || !slices.Equal(d.YM.Row(3), []int8{-1, -1}) {
-		t.Errorf("labels %+v", d.YM)
+	if d.MultiLabels == nil || !slices.Equal(d.MultiLabels.Row(4), []int8{1, 0}) || !slices.Equal(d.MultiLabels.Row(3), []int8{-1, -1}) {
+		t.Errorf("labels %+v", d.MultiLabels)
 	}
 }
 
@@ -237,8 +237,8 @@ func TestOGB(t *testing.T) {
 	d, stats := converted(t, put(t, ogbFiles()), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
 	checkHand(t, d)
-	if stats.Format != "ogb" || !slices.Equal(d.X.F32, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, -9.5}) {
-		t.Errorf("format %s, features %v", stats.Format, d.X.F32)
+	if stats.Format != "ogb" || !slices.Equal(d.Features.F32, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, -9.5}) {
+		t.Errorf("format %s, features %v", stats.Format, d.Features.F32)
 	}
 
 	files := ogbFiles()
@@ -250,8 +250,8 @@ func TestOGB(t *testing.T) {
 	files["split/random/test.csv.gz"] = gz("0\n")
 	d, _ = converted(t, put(t, files), Options{Name: "random", Undirected: true})
 	sameGraph(t, d.Graph, handGraph(t, 5, true))
-	if want := []int8{0, 1, 1, 0, -1, 1, 0, 0, 1, 1}; d.YM == nil || !slices.Equal(d.YM.Data, want) || d.Metric() != dataset.MetricROCAUC {
-		t.Errorf("labels %+v, metric %s", d.YM, d.Metric())
+	if want := []int8{0, 1, 1, 0, -1, 1, 0, 0, 1, 1}; d.MultiLabels == nil || !slices.Equal(d.MultiLabels.Data, want) || d.Metric() != dataset.MetricROCAUC {
+		t.Errorf("labels %+v, metric %s", d.MultiLabels, d.Metric())
 	}
 	if ids, err := d.Split("train"); err != nil || !slices.Equal(ids, []int32{3}) {
 		t.Errorf("train is %v (%v)", ids, err)
@@ -271,7 +271,7 @@ func TestOGB(t *testing.T) {
 	d, _ = converted(t, put(t, files), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
 	checkHand(t, d)
-	if d.Features() != 1 {
+	if d.FeatureDim() != 1 {
 		t.Errorf("%s; want a feature", d)
 	}
 }
@@ -292,8 +292,8 @@ func TestNumPy(t *testing.T) {
 	d, stats := converted(t, put(t, numpyFiles()), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
 	checkHand(t, d)
-	if want := []float32{0, 1, 2, -2, 1.0 / (1 << 24)}; !slices.Equal(d.X.F32, want) || !slices.Equal(d.W, []float32{0.5, 1, 2, 3}) || stats.Format != "numpy" {
-		t.Errorf("features %v, weights %v, format %s", d.X.F32, d.W, stats.Format)
+	if want := []float32{0, 1, 2, -2, 1.0 / (1 << 24)}; !slices.Equal(d.Features.F32, want) || !slices.Equal(d.Graph.EdgeWeights, []float32{0.5, 1, 2, 3}) || stats.Format != "numpy" {
+		t.Errorf("features %v, weights %v, format %s", d.Features.F32, d.Graph.EdgeWeights, stats.Format)
 	}
 	// Pairs, no labels: the largest id says how many nodes there are.
 	d, _ = converted(t, put(t, map[string]string{"edge_index.npy": npyFile("<u4", "4, 2", []uint32{0, 1, 0, 2, 1, 2, 2, 3})}), Options{})

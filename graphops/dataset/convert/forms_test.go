@@ -108,11 +108,11 @@ func TestColumnMajorNumPy(t *testing.T) {
 	}
 	d, _ := converted(t, put(t, files), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
-	if want := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; !slices.Equal(d.X.F32, want) {
-		t.Errorf("the features are %v, want %v", d.X.F32, want)
+	if want := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; !slices.Equal(d.Features.F32, want) {
+		t.Errorf("the features are %v, want %v", d.Features.F32, want)
 	}
-	if want := []int8{0, 1, 1, 0, 1, 1, 0, 0}; !slices.Equal(d.YM.Data, want) {
-		t.Errorf("the labels are %v, want %v", d.YM.Data, want)
+	if want := []int8{0, 1, 1, 0, 1, 1, 0, 0}; !slices.Equal(d.MultiLabels.Data, want) {
+		t.Errorf("the labels are %v, want %v", d.MultiLabels.Data, want)
 	}
 	files["edge_index.npy"] = fortran(npyFile("<i8", "4, 2", []int64{0, 0, 1, 2, 1, 2, 2, 3}))
 	d, _ = converted(t, put(t, files), Options{})
@@ -139,11 +139,11 @@ func TestMUSAE(t *testing.T) {
 	if stats.Format != "musae" || d.Name() != "m" || !d.Meta.Undirected {
 		t.Errorf("%s, by %s", d, stats.Format)
 	}
-	if d.S == nil || d.S.Cols != 6 || !slices.Equal(d.S.Indptr, []int64{0, 2, 2, 5, 6}) || !slices.Equal(d.S.Indices, []int32{2, 5, 0, 2, 5, 1}) || d.S.Values != nil {
-		t.Errorf("the features are %+v", d.S)
+	if d.SparseFeatures == nil || d.SparseFeatures.Cols != 6 || !slices.Equal(d.SparseFeatures.Indptr, []int64{0, 2, 2, 5, 6}) || !slices.Equal(d.SparseFeatures.Indices, []int32{2, 5, 0, 2, 5, 1}) || d.SparseFeatures.Values != nil {
+		t.Errorf("the features are %+v", d.SparseFeatures)
 	}
-	if !slices.Equal(d.Y, []int32{1, 1, 0, -1}) || d.Classes() != 2 {
-		t.Errorf("the classes are %v of %d", d.Y, d.Classes())
+	if !slices.Equal(d.Labels, []int32{1, 1, 0, -1}) || d.Classes() != 2 {
+		t.Errorf("the classes are %v of %d", d.Labels, d.Classes())
 	}
 	if text := strings.Join(notes, "\n"); strings.Contains(text, "nothing was read") {
 		t.Errorf("notes: %s", text)
@@ -152,15 +152,15 @@ func TestMUSAE(t *testing.T) {
 	files := musae()
 	files["m_target.csv"] = "id,days,mature,views,partner,new_id\n9,1,True,2,x,0\n8,1,False,3,x,1\n7,1,True,2,x,3\n6,1,True,2,x,2\n"
 	d, _ = converted(t, put(t, files), o)
-	if !slices.Equal(d.Y, []int32{1, 0, 1, 1}) || !slices.Equal(d.Meta.ClassNames, []string{"False", "True"}) {
-		t.Errorf("the classes are %v of %v", d.Y, d.Meta.ClassNames)
+	if !slices.Equal(d.Labels, []int32{1, 0, 1, 1}) || !slices.Equal(d.Meta.ClassNames, []string{"False", "True"}) {
+		t.Errorf("the classes are %v of %v", d.Labels, d.Meta.ClassNames)
 	}
 	// Without classes, and without features.
 	for _, name := range []string{"m_target.csv", "m_features.json"} {
 		files := musae()
 		delete(files, name)
 		d, stats := converted(t, put(t, files), o)
-		if stats.Format != "musae" || (d.Y == nil) != (name == "m_target.csv") || (d.S == nil) != (name == "m_features.json") {
+		if stats.Format != "musae" || (d.Labels == nil) != (name == "m_target.csv") || (d.SparseFeatures == nil) != (name == "m_features.json") {
 			t.Errorf("without %s: %s, by %s", name, d, stats.Format)
 		}
 	}
@@ -176,7 +176,7 @@ func TestMUSAE(t *testing.T) {
 	files["m_edges.csv"], files["m_target.csv"] = edges.String(), targets.String()
 	notes = nil
 	d, _ = converted(t, put(t, files), o)
-	if d.Y != nil || !strings.Contains(strings.Join(notes, "\n"), "150 different values for 150 nodes") {
+	if d.Labels != nil || !strings.Contains(strings.Join(notes, "\n"), "150 different values for 150 nodes") {
 		t.Errorf("traffic as classes: %s; %q", d, notes)
 	}
 }

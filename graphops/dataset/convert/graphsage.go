@@ -81,7 +81,7 @@ func (sageReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Data
 	}
 	feats := name + "-feats.npy"
 	if s.Has(feats) && o.Features == "" {
-		d.X, err = s.features(feats, d.Nodes())
+		d.Features, err = s.features(feats, d.Nodes())
 	} else if o.Features == "" {
 		o.note("%s has no %s, so the dataset has no features; --features makes some", s.Path, feats)
 	}

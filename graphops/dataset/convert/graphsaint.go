@@ -48,7 +48,7 @@ func (saintReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		return nil, err
 	}
 	if s.Has("feats.npy") && o.Features == "" {
-		d.X, err = s.features("feats.npy", nodes)
+		d.Features, err = s.features("feats.npy", nodes)
 	} else if o.Features == "" {
 		o.note("%s has no feats.npy, so the dataset has no features; --features makes some", s.Path)
 	}

@@ -97,7 +97,7 @@ func converted(t testing.TB, src string, o Options) (*dataset.Dataset, Stats) {
 	if err := d.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if stats.Nodes != d.Nodes() || stats.Edges != d.Edges() || stats.Features != d.Features() || stats.Classes != d.Classes() {
+	if stats.Nodes != d.Nodes() || stats.Edges != d.Edges() || stats.Features != d.FeatureDim() || stats.Classes != d.Classes() {
 		t.Errorf("stats are %+v of %s", stats, d)
 	}
 	return d, stats

@@ -87,7 +87,7 @@ func (l *labels) store(d *dataset.Dataset, path string) error {
 	case l.count == 0:
 		return fmt.Errorf("convert: reading %s: it has no labels", path)
 	case l.cols == 0:
-		d.Y = l.y
+		d.Labels = l.y
 		d.Meta.NumClasses = classes(l.y)
 		if d.Meta.NumClasses == 0 {
 			return fmt.Errorf("convert: reading %s: every label is unknown", path)
@@ -108,7 +108,7 @@ func (l *labels) store(d *dataset.Dataset, path string) error {
 		copy(ym.Row(v), l.multi[int(row)*l.cols:])
 	}
 	// GraphSAGE and GraphSAINT report the micro-averaged F1 of such sets.
-	d.YM, d.Meta.NumClasses, d.Meta.Metric = ym, ym.Cols, dataset.MetricMicroF1
+	d.MultiLabels, d.Meta.NumClasses, d.Meta.Metric = ym, ym.Cols, dataset.MetricMicroF1
 	return nil
 }
 
@@ -118,15 +118,15 @@ func setColumn(d *dataset.Dataset, t *table, wrong func(format string, args ...a
 		return wrong("it has labels for %d nodes, but the graph has %d", t.rows, d.Nodes())
 	}
 	if t.cols == 1 {
-		d.Y = make([]int32, t.rows)
+		d.Labels = make([]int32, t.rows)
 		for v, x := range t.values {
 			c, err := class(float64(x))
 			if err != nil {
 				return wrong("entry %d: %w", v, err)
 			}
-			d.Y[v] = c
+			d.Labels[v] = c
 		}
-		if d.Meta.NumClasses = classes(d.Y); d.Meta.NumClasses == 0 {
+		if d.Meta.NumClasses = classes(d.Labels); d.Meta.NumClasses == 0 {
 			return wrong("every label is unknown")
 		}
 		return nil
@@ -140,6 +140,6 @@ func setColumn(d *dataset.Dataset, t *table, wrong func(format string, args ...a
 		ym.Data[i] = c
 	}
 	// OGB reports the ROC AUC of its set with several labels, proteins.
-	d.YM, d.Meta.NumClasses, d.Meta.Metric = ym, ym.Cols, dataset.MetricROCAUC
+	d.MultiLabels, d.Meta.NumClasses, d.Meta.Metric = ym, ym.Cols, dataset.MetricROCAUC
 	return nil
 }

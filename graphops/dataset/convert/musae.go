@@ -96,12 +96,12 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	}
 	d.Meta.Name = name
 	if t != nil && t.classes > 0 {
-		d.Y, d.Meta.NumClasses, d.Meta.ClassNames = t.y, t.classes, t.names
+		d.Labels, d.Meta.NumClasses, d.Meta.ClassNames = t.y, t.classes, t.names
 	} else if t != nil {
 		o.note("%s: the column %s has %d different values for %d nodes; they are taken for no classes and left out", s.with(name, musaeTargets), shown([]byte(t.column)), t.different, len(t.y))
 	}
 	if rows != nil {
-		if d.S, err = rows.sparse(d.Nodes()); err != nil {
+		if d.SparseFeatures, err = rows.sparse(d.Nodes()); err != nil {
 			return nil, err
 		}
 	}

@@ -36,7 +36,7 @@ func (numpyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		return nil, err
 	}
 	if x != "" {
-		if d.X, err = s.features(x, d.Nodes()); err != nil {
+		if d.Features, err = s.features(x, d.Nodes()); err != nil {
 			return nil, err
 		}
 	}

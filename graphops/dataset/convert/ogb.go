@@ -49,7 +49,7 @@ func (ogbReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 			return nil, err
 		}
 	}
-	if d.X == nil && o.Features == "" {
+	if d.Features == nil && o.Features == "" {
 		o.note("%s has no node features; --features makes some", s.Path)
 	}
 	return d, nil
@@ -155,7 +155,7 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 		return nil, err
 	}
 	if o.Features == "" && s.find("raw/node-feat.csv.gz", "raw/node-feat.csv") != "" {
-		d.X, err = ogbFeatures(ctx, s, d.Nodes(), o)
+		d.Features, err = ogbFeatures(ctx, s, d.Nodes(), o)
 	}
 	return d, err
 }
@@ -253,7 +253,7 @@ func ogbBinary(ctx context.Context, s *Source, o Options) (*dataset.Dataset, err
 		if err != nil {
 			return nil, err
 		}
-		d.X = &dataset.Matrix{Rows: d.Nodes(), Cols: cols, F32: values}
+		d.Features = &dataset.Matrix{Rows: d.Nodes(), Cols: cols, F32: values}
 	}
 	return d, ctx.Err()
 }

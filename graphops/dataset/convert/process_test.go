@@ -108,7 +108,7 @@ func TestKilled(t *testing.T) {
 				if err != nil {
 					t.Fatalf("run %d left a destination that does not open: %v", i, err)
 				}
-				if err := d.Check(t.Context()); err != nil || d.Nodes() != 60_000 || d.Features() != 60 {
+				if err := d.Check(t.Context()); err != nil || d.Nodes() != 60_000 || d.FeatureDim() != 60 {
 					t.Fatalf("run %d left a destination that is not whole: %s, %v", i, d, err)
 				}
 				_ = d.Close()

@@ -44,7 +44,7 @@ func TestRealGraphs(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d, stats := converted(t, realData(t, tc.path), tc.o)
-			if stats.Format != tc.format || d.Name() != tc.called || d.Nodes() != tc.nodes || d.Edges() != tc.edges || d.Features() != tc.features || d.Classes() != tc.classes || d.SplitSets() != tc.sets {
+			if stats.Format != tc.format || d.Name() != tc.called || d.Nodes() != tc.nodes || d.Edges() != tc.edges || d.FeatureDim() != tc.features || d.Classes() != tc.classes || d.SplitSets() != tc.sets {
 				t.Errorf("%s (%s, %d split sets), want %s (%s): %d nodes, %d edges, %d features, %d classes, %d split sets",
 					d, stats.Format, d.SplitSets(), tc.called, tc.format, tc.nodes, tc.edges, tc.features, tc.classes, tc.sets)
 			}
@@ -65,8 +65,8 @@ func TestArxivPredictions(t *testing.T) {
 	d, _ := converted(t, src, Options{Undirected: true, Features: "one-hot:" + csv})
 	// The file begins 24,4,10,16,23; of its lines 36 are empty, and the others
 	// name 9 + 2·78 + 3·725 + 4·16712 + 5·151783 classes.
-	if d.Features() != 200 || !slices.Equal(d.S.Indices[:5], []int32{24, 40 + 4, 80 + 10, 120 + 16, 160 + 23}) || len(d.S.Indices) != 828_103 {
-		t.Errorf("%s: %d ones, of which the first are in the columns %v", d, len(d.S.Indices), d.S.Indices[:5])
+	if d.FeatureDim() != 200 || !slices.Equal(d.SparseFeatures.Indices[:5], []int32{24, 40 + 4, 80 + 10, 120 + 16, 160 + 23}) || len(d.SparseFeatures.Indices) != 828_103 {
+		t.Errorf("%s: %d ones, of which the first are in the columns %v", d, len(d.SparseFeatures.Indices), d.SparseFeatures.Indices[:5])
 	}
 }
 
@@ -96,7 +96,7 @@ func TestArxivSplitsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for v, c := range saint.Y {
+	for v, c := range saint.Labels {
 		if float32(c) != y.values[v] {
 			t.Fatalf("node %d has the class %d by GraphSAINT and %v by OGB", v, c, y.values[v])
 		}

@@ -65,10 +65,10 @@ func readHeterophilous(f *npz.File) (*dataset.Dataset, error) {
 	if d.Graph, err = loadEdges(edges, n); err != nil {
 		return nil, err
 	}
-	if d.X, err = loadDense(features); err != nil {
+	if d.Features, err = loadDense(features); err != nil {
 		return nil, err
 	}
-	if d.Y, err = loadInts(labels); err != nil {
+	if d.Labels, err = loadInts(labels); err != nil {
 		return nil, err
 	}
 	for name, a := range masks {

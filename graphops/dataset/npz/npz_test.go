@@ -89,23 +89,23 @@ func checkGraph(t *testing.T, d *dataset.Dataset, neighbours [][]int32) {
 func TestShchur(t *testing.T) {
 	d := readGood(t, shchur())
 	checkGraph(t, d, [][]int32{{1}, {0, 2}, {1}, {}})
-	if want := (&dataset.Sparse{Rows: 4, Cols: 3, Indptr: []int64{0, 1, 1, 3, 3}, Indices: []int32{2, 0, 1}}); !reflect.DeepEqual(d.S, want) {
-		t.Errorf("the features are %+v, want %+v", d.S, want)
+	if want := (&dataset.Sparse{Rows: 4, Cols: 3, Indptr: []int64{0, 1, 1, 3, 3}, Indices: []int32{2, 0, 1}}); !reflect.DeepEqual(d.SparseFeatures, want) {
+		t.Errorf("the features are %+v, want %+v", d.SparseFeatures, want)
 	}
-	if d.Name() != "small" || !slices.Equal(d.Y, []int32{1, 0, -1, 1}) || d.Classes() != 2 || len(d.Splits) != 0 || !d.Meta.Undirected || d.X != nil {
-		t.Errorf("it is %v with the classes %v", d, d.Y)
+	if d.Name() != "small" || !slices.Equal(d.Labels, []int32{1, 0, -1, 1}) || d.Classes() != 2 || len(d.Splits) != 0 || !d.Meta.Undirected || d.Features != nil {
+		t.Errorf("it is %v with the classes %v", d, d.Labels)
 	}
 	d = readGood(t, with(shchur(), npztest.Of("attr_data", float32(3), 1, 2, -5, 0)))
-	if want := []float32{3, 2, -4}; !slices.Equal(d.S.Values, want) {
-		t.Errorf("with negative values the features are %v, want %v", d.S.Values, want)
+	if want := []float32{3, 2, -4}; !slices.Equal(d.SparseFeatures.Values, want) {
+		t.Errorf("with negative values the features are %v, want %v", d.SparseFeatures.Values, want)
 	}
 	// No features, no classes; and dense features.
 	bare := shchur()[:4]
-	if d = readGood(t, bare); d.S != nil || d.Y != nil || d.Classes() != 0 {
+	if d = readGood(t, bare); d.SparseFeatures != nil || d.Labels != nil || d.Classes() != 0 {
 		t.Errorf("a graph alone is %v", d)
 	}
 	d = readGood(t, with(bare, npztest.Of("attr_matrix", 1.5, 2, 3, 4, 5, 6, 7, 8).Reshaped("(4, 2)")))
-	if d.S != nil || d.X == nil || !slices.Equal(d.X.F32, []float32{1.5, 2, 3, 4, 5, 6, 7, 8}) {
+	if d.SparseFeatures != nil || d.Features == nil || !slices.Equal(d.Features.F32, []float32{1.5, 2, 3, 4, 5, 6, 7, 8}) {
 		t.Errorf("dense features: %v", d)
 	}
 }
@@ -113,8 +113,8 @@ func TestShchur(t *testing.T) {
 func TestHeterophilous(t *testing.T) {
 	d := readGood(t, heterophilous())
 	checkGraph(t, d, [][]int32{{1}, {0, 2}, {1, 3}, {2, 3}})
-	if !slices.Equal(d.X.F32, []float32{1, 0, .5, 2, -1, 0, 0, 3}) || d.X.Cols != 2 || !slices.Equal(d.Y, []int32{0, 1, 1, 0}) {
-		t.Errorf("it is %v, %v, %v", d, d.X, d.Y)
+	if !slices.Equal(d.Features.F32, []float32{1, 0, .5, 2, -1, 0, 0, 3}) || d.Features.Cols != 2 || !slices.Equal(d.Labels, []int32{0, 1, 1, 0}) {
+		t.Errorf("it is %v, %v, %v", d, d.Features, d.Labels)
 	}
 	want := map[string][]int32{"train": {0}, "val": {1}, "test": {2, 3}, "train@1": {3}, "val@1": {1}, "test@1": {0, 2}}
 	if !reflect.DeepEqual(d.Splits, want) || d.SplitSets() != 2 {
@@ -338,10 +338,10 @@ func TestReal(t *testing.T) {
 			if err := d.Check(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			if d.Nodes() != c.nodes || d.Edges() != 2*int64(c.edges) || d.Features() != c.features || d.Classes() != c.classes || d.SplitSets() != c.splits || d.Meta.Metric != c.metric {
+			if d.Nodes() != c.nodes || d.Edges() != 2*int64(c.edges) || d.FeatureDim() != c.features || d.Classes() != c.classes || d.SplitSets() != c.splits || d.Meta.Metric != c.metric {
 				t.Errorf("it is %v with %d split sets and %s", d, d.SplitSets(), d.Meta.Metric)
 			}
-			if d.S != nil && d.S.Values != nil {
+			if d.SparseFeatures != nil && d.SparseFeatures.Values != nil {
 				t.Error("the features are not 0 and 1")
 			}
 			likeNumPy(t, d, path)
@@ -372,7 +372,7 @@ func likeNumPy(t *testing.T, d *dataset.Dataset, path string) {
 	if err := json.Unmarshal(out, &want); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(d.Y, want.Y) {
+	if !slices.Equal(d.Labels, want.Y) {
 		t.Error("the classes differ from NumPy's")
 	}
 	for k, ids := range want.Train {
@@ -385,13 +385,13 @@ func likeNumPy(t *testing.T, d *dataset.Dataset, path string) {
 		for _, u := range d.Graph.InNeighbors(int32(v)) {
 			neighbours += float64(u)
 		}
-		if d.S != nil {
-			cols, _ := d.S.Row(v)
+		if d.SparseFeatures != nil {
+			cols, _ := d.SparseFeatures.Row(v)
 			for _, c := range cols {
 				features += float64(c)
 			}
 		} else {
-			for _, x := range d.X.Row(v) {
+			for _, x := range d.Features.Row(v) {
 				features += float64(x)
 			}
 		}

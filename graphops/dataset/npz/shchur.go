@@ -48,17 +48,17 @@ func readShchur(f *npz.File) (*dataset.Dataset, error) {
 		return nil, err
 	}
 	if attr != nil {
-		if d.S, err = loadWords(attr); err != nil {
+		if d.SparseFeatures, err = loadWords(attr); err != nil {
 			return nil, err
 		}
 	}
 	if dense != nil {
-		if d.X, err = loadDense(dense); err != nil {
+		if d.Features, err = loadDense(dense); err != nil {
 			return nil, err
 		}
 	}
 	if labels != nil {
-		if d.Y, err = loadInts(labels); err != nil {
+		if d.Labels, err = loadInts(labels); err != nil {
 			return nil, err
 		}
 	}

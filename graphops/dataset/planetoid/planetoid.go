@@ -79,7 +79,7 @@ func Read(dir, name string) (*dataset.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	normalizeRows(d.S)
+	normalizeRows(d.SparseFeatures)
 	d.Meta.Source += "; features divided by their row's sum"
 	return d, nil
 }
@@ -219,10 +219,10 @@ func (r *reader) read() (*dataset.Dataset, error) {
 		return nil, r.wrong("test.index", "it lists %d nodes, but ind.%s.tx has %d rows", len(ids), r.name, tests.rows())
 	}
 	d := &dataset.Dataset{
-		Graph:  graph,
-		S:      join(graph.NumNodes(), all.x, tests.x, ids),
-		Y:      make([]int32, graph.NumNodes()),
-		Splits: map[string][]int32{"train": span(0, train), "val": span(train, min(train+valNodes, all.rows())), "test": slices.Sorted(slices.Values(ids))},
+		Graph:          graph,
+		SparseFeatures: join(graph.NumNodes(), all.x, tests.x, ids),
+		Labels:         make([]int32, graph.NumNodes()),
+		Splits:         map[string][]int32{"train": span(0, train), "val": span(train, min(train+valNodes, all.rows())), "test": slices.Sorted(slices.Values(ids))},
 		Meta: dataset.Metadata{
 			Name:       r.name,
 			NumClasses: all.classes,
@@ -231,12 +231,12 @@ func (r *reader) read() (*dataset.Dataset, error) {
 			Source:     fmt.Sprintf("Planetoid files ind.%s.*", r.name),
 		},
 	}
-	for v := range d.Y {
-		d.Y[v] = -1
+	for v := range d.Labels {
+		d.Labels[v] = -1
 	}
-	copy(d.Y, all.y)
+	copy(d.Labels, all.y)
 	for i, v := range ids {
-		d.Y[v] = tests.y[i]
+		d.Labels[v] = tests.y[i]
 	}
 	return d, nil
 }

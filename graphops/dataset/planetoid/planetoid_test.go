@@ -63,8 +63,8 @@ func TestTiny(t *testing.T) {
 			t.Errorf("the neighbours of node %d are %v, want %v", v, got, want)
 		}
 	}
-	if want := []int32{0, 2, 1, 1, 0, 0, -1, 1, 2}; !slices.Equal(d.Y, want) {
-		t.Errorf("the classes are %v, want %v", d.Y, want)
+	if want := []int32{0, 2, 1, 1, 0, 0, -1, 1, 2}; !slices.Equal(d.Labels, want) {
+		t.Errorf("the classes are %v, want %v", d.Labels, want)
 	}
 	if want := map[string][]int32{"train": {0, 1}, "val": {2, 3, 4}, "test": {5, 7, 8}}; !reflect.DeepEqual(d.Splits, want) {
 		t.Errorf("the splits are %v, want %v", d.Splits, want)
@@ -73,18 +73,18 @@ func TestTiny(t *testing.T) {
 		.5, 0, 0, .5, 0, 1, 0, 0, .25, .25, .25, .25, 0, 0, 0, 0, 0, 0, .5, .5,
 		1, 0, 0, 0, 0, 0, 0, 0, .5, 0, .5, 0, 0, .5, .5, 0,
 	}
-	if got := d.S.Dense().F32; !slices.Equal(got, want) {
+	if got := d.SparseFeatures.Dense().F32; !slices.Equal(got, want) {
 		t.Errorf("the features are %v, want %v", got, want)
 	}
-	if d.Name() != "tiny" || d.Classes() != 3 || d.Features() != 4 || !d.Meta.Undirected {
+	if d.Name() != "tiny" || d.Classes() != 3 || d.FeatureDim() != 4 || !d.Meta.Undirected {
 		t.Errorf("it is %v, %+v", d, d.Meta)
 	}
 	raw, err := ReadRaw("testdata", "tiny")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raw.S.Values != nil || !slices.Equal(raw.S.Indices, d.S.Indices) {
-		t.Errorf("the raw features are %+v, want ones", raw.S)
+	if raw.SparseFeatures.Values != nil || !slices.Equal(raw.SparseFeatures.Indices, d.SparseFeatures.Indices) {
+		t.Errorf("the raw features are %+v, want ones", raw.SparseFeatures)
 	}
 }
 
@@ -330,12 +330,12 @@ func TestCora(t *testing.T) {
 	if err := d.Check(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if got := []int{d.Nodes(), int(d.Edges() / 2), d.Features(), d.Classes(), len(d.Splits["train"]), len(d.Splits["val"]), len(d.Splits["test"])}; !slices.Equal(got, []int{2708, 5278, 1433, 7, 140, 500, 1000}) {
+	if got := []int{d.Nodes(), int(d.Edges() / 2), d.FeatureDim(), d.Classes(), len(d.Splits["train"]), len(d.Splits["val"]), len(d.Splits["test"])}; !slices.Equal(got, []int{2708, 5278, 1433, 7, 140, 500, 1000}) {
 		t.Errorf("Cora is %v", d)
 	}
 	for v := range d.Nodes() {
 		var sum float64
-		_, values := d.S.Row(v)
+		_, values := d.SparseFeatures.Row(v)
 		for _, x := range values {
 			sum += float64(x)
 		}
@@ -367,17 +367,17 @@ func TestCoraLikePython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Nodes() != len(want.Y) || d.Features() != want.Features || len(d.Splits["train"]) != want.Train {
+	if d.Nodes() != len(want.Y) || d.FeatureDim() != want.Features || len(d.Splits["train"]) != want.Train {
 		t.Fatalf("%v, but Python finds %d nodes, %d features, %d training nodes", d, len(want.Y), want.Features, want.Train)
 	}
-	if !slices.Equal(d.Y, want.Y) || !slices.Equal(d.Splits["test"], want.Test) {
+	if !slices.Equal(d.Labels, want.Y) || !slices.Equal(d.Splits["test"], want.Test) {
 		t.Error("classes or test nodes differ")
 	}
 	for v := range d.Nodes() {
 		if !slices.Equal(d.Graph.InNeighbors(int32(v)), want.Near[v]) {
 			t.Fatalf("the neighbours of node %d are %v; Python finds %v", v, d.Graph.InNeighbors(int32(v)), want.Near[v])
 		}
-		cols, values := d.S.Row(v)
+		cols, values := d.SparseFeatures.Row(v)
 		if values != nil || len(cols) != len(want.Rows[v]) {
 			t.Fatalf("node %d has %d features; Python finds %d", v, len(cols), len(want.Rows[v]))
 		}

@@ -222,7 +222,7 @@ func TestLoad(t *testing.T) {
 			}
 			defer d.Close()
 			e, _ := registry.Find(c.name)
-			if d.Name() != c.name || d.Nodes() != c.nodes || d.Edges() != c.edges || d.Features() != e.Features || d.Classes() != e.Classes ||
+			if d.Name() != c.name || d.Nodes() != c.nodes || d.Edges() != c.edges || d.FeatureDim() != e.Features || d.Classes() != e.Classes ||
 				d.Metric() != e.Metric || d.Nodes() != e.Nodes || d.Edges() != e.Edges || len(d.Meta.KnownAccuracies) == 0 {
 				t.Errorf("got %s: %+v", d, d.Meta)
 			}
