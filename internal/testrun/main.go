@@ -20,7 +20,8 @@
 //
 // With -cuda the packages that it lists run too with -tags cuda, where there is a C compiler; without
 // one that counts as a skip. With -race, and for -tags cuda with -cudarace, the packages that it lists
-// run once more under the race detector, with -short; what they skip by that is not counted.
+// run once more under the race detector, with -short; what they skip by that is not counted. The tests
+// that -raceskip matches do not.
 package main
 
 import (
@@ -42,16 +43,17 @@ func main() {
 	race := flag.String("race", "", "`packages` to run under the race detector too, space-separated")
 	cuda := flag.String("cuda", "", "`packages` to run with -tags cuda too, space-separated")
 	cudaRace := flag.String("cudarace", "", "`packages` to run with -tags cuda under the race detector too, space-separated")
+	raceSkip := flag.String("raceskip", "", "tests to leave out under the race detector, a `pattern`")
 	alone := flag.String("alone", "", "`packages` to run one at a time, space-separated")
 	short := flag.Bool("short", false, "the quick tests only")
 	flag.Parse()
-	if err := run(flag.Args(), *budgetFile, *skipsFile, strings.Fields(*alone), strings.Fields(*cuda), strings.Fields(*race), strings.Fields(*cudaRace), *short); err != nil {
+	if err := run(flag.Args(), *budgetFile, *skipsFile, strings.Fields(*alone), strings.Fields(*cuda), strings.Fields(*race), strings.Fields(*cudaRace), *raceSkip, *short); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
 }
 
-func run(packages []string, budgetFile, skipsFile string, alone, cuda, race, cudaRace []string, short bool) error {
+func run(packages []string, budgetFile, skipsFile string, alone, cuda, race, cudaRace []string, raceSkip string, short bool) error {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
@@ -77,7 +79,7 @@ func run(packages []string, budgetFile, skipsFile string, alone, cuda, race, cud
 	}
 	start := time.Now()
 	r := newReport(budget, os.Stdout)
-	var args []string
+	args := []string{"-timeout=20m"} // of a package; go test's 10 minutes are too few for a busy machine
 	if short {
 		args = append(args, "-short")
 	}
@@ -96,7 +98,7 @@ func run(packages []string, budgetFile, skipsFile string, alone, cuda, race, cud
 		}
 	} else if err := goTest(r, "cuda ", append(args, "-tags=cuda"), cuda, cudaEnv()); err != nil {
 		return err
-	} else if err := goTest(r, "race ", []string{"-race", "-short"}, race, nil); err != nil {
+	} else if err := goTest(r, "race ", []string{"-race", "-short", "-skip", raceSkip}, race, nil); err != nil {
 		return err
 	} else if err := goTest(r, "race cuda ", []string{"-race", "-short", "-tags=cuda"}, cudaRace, cudaEnv()); err != nil {
 		return err

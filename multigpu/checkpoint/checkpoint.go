@@ -78,6 +78,13 @@ func Save(dir string, step int64, tensors []safetensors.Tensor, state any, keep 
 	atomicfile.Sweep(dir)
 	meta := map[string]string{keyStep: strconv.FormatInt(step, 10), keyState: string(js)}
 	path = Path(dir, step)
+	// Only checkpoints have such names. A link, pipe or socket in their place, which the next line
+	// would refuse to write into, holds nothing that anybody can resume from.
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type()&(fs.ModeSymlink|fs.ModeNamedPipe|fs.ModeSocket) != 0 {
+		if err := os.Remove(path); err != nil {
+			return "", fmt.Errorf("checkpoint: saving step %d: %w", step, err)
+		}
+	}
 	if err := safetensors.WriteFile(path, tensors, meta); err != nil {
 		return "", fmt.Errorf("checkpoint: saving step %d: %w", step, err)
 	}

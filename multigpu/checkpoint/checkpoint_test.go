@@ -324,3 +324,28 @@ func TestSavesInAnyOrder(t *testing.T) {
 		}
 	})
 }
+
+// A link in the place of a checkpoint is replaced, and what it points to stays as it is.
+func TestSaveReplacesLinks(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(t.TempDir(), "target")
+	if err := os.WriteFile(target, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, Path(dir, 7)); err != nil {
+		t.Fatal(err)
+	}
+	path, err := Save(dir, 7, nil, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("%s is %v, %v", path, info.Mode(), err)
+	}
+	if b, err := os.ReadFile(target); err != nil || string(b) != "precious" {
+		t.Errorf("the link's target has %q, %v", b, err)
+	}
+	if _, step, _, err := Latest(dir); err != nil || step != 7 {
+		t.Errorf("the newest checkpoint is of step %d, %v", step, err)
+	}
+}
