@@ -37,7 +37,7 @@ else
   echo "skip  -tags cuda     no C compiler ($(go env CC))"
 fi
 step imports go test -short ./internal/archtest
-step tests go run ./internal/testrun -alone "./gnb ./multigpu" -cuda ./cuda/... -short ./...
+step tests go run ./internal/testrun -cuda ./cuda/... -short ./...
 
 if [ ${#failed[@]} -gt 0 ]; then
   echo "make check: failed: ${failed[*]}"

@@ -19,6 +19,6 @@ race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/.
 noRace='Identity|Foreign|Float16|Overwritten|PowerCut|NoFileOfA|TPE|Sobol|DirectoryWrittenAnew|InferWrites|FortyChanges|AreRefused|AnotherLibrary|NotBlock|RunDirOf|NoLabels|OptionsSay|GivenZeroes|Patience|TestDoctor|FlippedBits|PNG|Notebook'
 # The GPU's tests, but for packages without a file that the tag chooses.
 cuda=$(go list ./cuda/... | grep -v -e /cuda/kernels$ -e /cuda/internal/ptx$)
-# Tests of nothing being left behind look at the whole machine.
-alone="./gnb ./multigpu ./internal/nbtest ./internal/labtest"
+# A browser wants the processors for itself.
+alone=./internal/labtest
 exec go run ./internal/testrun -budget .ci/budget.txt ${strict[@]+"${strict[@]}"} -alone "$alone" -cuda "${cuda//$'\n'/ }" -cudarace "./cuda ./cuda/nccl" -raceskip "$noRace" -race "${race//$'\n'/ }" ./...

@@ -14,8 +14,7 @@
 // does not count there. Minutes over the budget
 // are marked and fail nothing: machines differ.
 //
-// The packages of -alone run after the others and one at a time: those whose tests compare the
-// machine's processes and temporary files before and after. All tests get a temporary directory of
+// The packages of -alone run after the others and one at a time. All tests get a temporary directory of
 // their own, and what they leave in it is named.
 //
 // With -cuda the packages that it lists run too with -tags cuda, where there is a C compiler; without
