@@ -138,7 +138,7 @@ func file(dir, name string) string {
 // Processor, 2 CPUs, 24 GiB": containers and home directories come and go between
 // machines of one kind.
 func Name() string {
-	name := model()
+	name := CPUModel()
 	name += fmt.Sprintf(", %d CPUs", runtime.NumCPU())
 	if m, err := ReadMemory(); err == nil {
 		name += fmt.Sprintf(", %d GiB", (m.Total+1<<29)>>30)
@@ -146,8 +146,8 @@ func Name() string {
 	return name
 }
 
-// model is the processor's, or the architecture where the system does not say it.
-func model() string {
+// CPUModel is the processor's model, or the architecture where the system does not name it.
+func CPUModel() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
 		return runtime.GOARCH

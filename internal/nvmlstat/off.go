@@ -8,6 +8,9 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
+// Built reports whether this program can ask NVML.
+const Built = false
+
 // Reader is there to be built with; there is never one.
 type Reader struct{}
 

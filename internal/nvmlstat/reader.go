@@ -13,6 +13,9 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
+// Built reports whether this program can ask NVML.
+const Built = true
+
 // Reader reads all GPUs that NVML lists when it is opened. One goroutine uses it. It is never closed: the
 // process that has one ends with it, and a call that hangs would keep it from closing.
 type Reader struct {

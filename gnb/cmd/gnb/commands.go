@@ -16,6 +16,7 @@ func commands() []command {
 		installCommand,
 		uninstallCommand,
 		doctorCommand,
+		versionCommand,
 		dataCommand,
 		partitionCommand,
 		sampleCommand,

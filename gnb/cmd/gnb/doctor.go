@@ -23,10 +23,10 @@ import (
 var doctorCommand = command{"doctor", "check that this machine has what notebooks and training need", doctor}
 
 const doctorHelp = `
-Looks at Go, Python, Jupyter, the kernel, PATH, memory, shared memory, disk, GPUs and what runs on
-them need, and says of each what it found and, where something is wrong, how to put it right. The
-exit status is 1 when a check fails. A missing GPU is no failure: training then runs on the CPU. In a
-notebook, gnb.Doctor(ctx) does the same.`
+Checks this program, the system, Go, Python, Jupyter, the kernel, PATH, memory, shared memory, disk,
+GPUs and their libraries. Prints what it found and how to fix what is wrong. The exit status is 1
+when a check fails. A missing GPU is no failure: training then runs on the CPU. In a notebook,
+gnb.Doctor(ctx) does the same. "gnb doctor --json" is what an issue report asks for.`
 
 // The oldest versions that serve: go.mod's own, and what the pinned Jupyter client takes.
 const (
@@ -95,6 +95,8 @@ var examinations = []struct {
 	name string
 	look func(ctx context.Context, p patient) check
 }{
+	{"gnb", checkBuild},
+	{"system", checkSystem},
 	{"go", checkGo},
 	{"python", checkPython},
 	{"jupyter", checkJupyter},

@@ -65,6 +65,9 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		printUsage(stdout)
 		return statusOK
 	}
+	if args[0] == "-version" || args[0] == "--version" {
+		args = append([]string{"version"}, args[1:]...)
+	}
 	for _, c := range commands() {
 		if c.name == args[0] {
 			return runCommand(ctx, c, args[1:], stdout, stderr)

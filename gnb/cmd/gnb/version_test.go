@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+func TestVersion(t *testing.T) {
+	for _, word := range []string{"version", "--version", "-version"} {
+		var stdout, stderr bytes.Buffer
+		if status := dispatch(t.Context(), []string{word}, &stdout, &stderr); status != statusOK {
+			t.Errorf("%s: status %d\n%s", word, status, &stderr)
+		}
+		first, _, _ := strings.Cut(stdout.String(), "\n")
+		for _, want := range []string{"gnb " + gnb.Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH} {
+			if !strings.Contains(first, want) {
+				t.Errorf("%s prints %q without %q", word, first, want)
+			}
+		}
+	}
+	_, stdout, _ := runFor(t, printVersion, "--json")
+	var got struct {
+		Event string
+		build
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || got.Event != "result" || got.Version != gnb.Version || got.Go == "" {
+		t.Errorf("%q: %v", stdout, err)
+	}
+}
+
+// A static binary, as a release has, works and names what it lacks.
+func TestStaticBinaryNamesWhatItLacks(t *testing.T) {
+	if testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("it builds gnb without cgo, for Linux")
+	}
+	exe := filepath.Join(t.TempDir(), "gnb")
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", exe, ".")
+	c.Env = append(c.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command(exe, "version").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "lacks GPUs in \"gnb monitor\" (NVML needs cgo)") || !strings.Contains(string(out), "lacks training on GPUs") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = exec.Command(exe, "doctor", "--json").Output()
+	if !strings.Contains(string(out), `"name":"gnb"`) || !strings.Contains(string(out), "NVML needs cgo") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
