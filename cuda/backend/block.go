@@ -44,16 +44,6 @@ func (s *sharedGraph) has(m *graphops.Block) bool {
 	return lo+m.NumDst <= g.NumNodes() && unsafe.SliceData(m.Indptr()) == &g.Indptr[lo]
 }
 
-// slice are the arrays of a block that is a slice of the graph, else nil.
-func (s *sharedGraph) slice(m *graphops.Block) *devblock.Arrays {
-	if !s.has(m) {
-		return nil
-	}
-	lo := m.DstStart
-	indptr := m.Indptr()
-	return &devblock.Arrays{First: indptr[0], Indptr: s.indptr + cuda.Ptr(8*lo), Indices: s.indices, NoLong: noLong(indptr[:m.NumDst+1])}
-}
-
 // arrays are a block's arrays on the device, copied there at its first use. A block
 // that nothing refers to any more gives them back, so an operation keeps its block
 // alive until the kernels that read them are asked for: an allocation between may
@@ -63,31 +53,35 @@ func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
 		b.ready(a)
 		return a
 	}
-	if a := b.graph.slice(m); a != nil {
-		m.Dev = a
-		return a
-	}
 	c := &copied{}
 	a := &devblock.Arrays{Release: func(*devblock.Arrays) { c.free() }}
 	// Blocks are let go of without a Reset too, such as slices of a graph.
 	runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
 	indptr := m.Indptr()[:m.NumDst+1]
 	first, last := indptr[0], indptr[m.NumDst]
-	a.First, a.NoLong = first, noLong(indptr)
-	a.Indptr = put(b, c, indptr)
-	a.Indices = put(b, c, m.Indices()[first:last]) - cuda.Ptr(4*first)
+	a.First, a.Long = first, b.long(c, indptr)
+	if b.graph.has(m) {
+		a.Indptr, a.Indices = b.graph.indptr+cuda.Ptr(8*m.DstStart), b.graph.indices
+	} else {
+		a.Indptr = put(b, c, indptr)
+		a.Indices = put(b, c, m.Indices()[first:last]) - cuda.Ptr(4*first)
+	}
 	m.Dev = a
 	return a
 }
 
-// noLong says that no row has more edges than a group of lanes sums.
-func noLong(indptr []int64) bool {
-	for d := range len(indptr) - 1 {
-		if indptr[d+1]-indptr[d] > kernels.LongRow {
-			return false
+// long are the rows of more edges than a group of lanes takes, on the device.
+func (b *Backend) long(c *copied, indptr []int64) devblock.List {
+	var rows []int32
+	for r := range len(indptr) - 1 {
+		if indptr[r+1]-indptr[r] > kernels.LongRow {
+			rows = append(rows, int32(r))
 		}
 	}
-	return true
+	if rows == nil {
+		return devblock.List{}
+	}
+	return devblock.List{Ptr: put(b, c, rows), N: len(rows)}
 }
 
 // ready makes the compute stream wait for arrays that another stream writes.
@@ -105,7 +99,7 @@ func (b *Backend) transposed(m *graphops.Block) *devblock.Arrays {
 	if !a.HasTransposed() {
 		t, c := m.Transposed(), b.more(a)
 		a.TIndptr, a.TDst, a.TEdge = put(b, c, t.Indptr[:m.NumSrc+1]), put(b, c, t.Dst), put(b, c, t.Edge)
-		a.TNoLong = noLong(t.Indptr[:m.NumSrc+1])
+		a.TLong = b.long(c, t.Indptr[:m.NumSrc+1])
 	}
 	return a
 }

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"runtime"
+	"slices"
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
@@ -19,7 +20,7 @@ type sum struct {
 	w, at                cuda.Ptr
 	first                int64
 	rows, cols, heads    int
-	short                bool // no row is longer than kernels.LongRow
+	long                 devblock.List // rows longer than kernels.LongRow
 	mean, acc            bool
 }
 
@@ -27,27 +28,27 @@ func (b *Backend) aggregate(s sum) {
 	heads := max(s.heads, 1)
 	// Four columns at a time have to lie in one head.
 	kernel, vector := spmm.pick(s.out, s.x, s.cols, s.table, s.cols/heads%4 == 0)
-	args := []any{
-		s.out, s.indptr, s.indices, s.via, s.x, s.table.Cache, s.table.Slots, s.w, s.at, s.first,
-		s.rows, s.cols, heads, asFlag(s.mean), asFlag(s.acc),
-	}
-	b.run(kernel, kernels.Tiled(s.rows, s.cols, vector), args...)
-	if s.short {
+	from := []any{s.out, s.indptr, s.indices, s.via, s.x, s.table.Cache, s.table.Slots, s.w, s.at, s.first}
+	how := []any{s.cols, heads, asFlag(s.mean), asFlag(s.acc)}
+	b.run(kernel, kernels.Tiled(s.rows, s.cols, vector), slices.Concat(from, []any{s.rows}, how)...)
+	if s.long.N == 0 {
 		return
 	}
 	hub := "hub_f32"
 	if s.table.Half {
 		hub = "hub_f16"
 	}
-	b.run(hub, kernels.Hubs(s.rows, s.cols), args...)
+	b.run(hub, kernels.Hubs(s.long.N, s.cols), slices.Concat(from, []any{s.long.Ptr, s.long.N}, how)...)
 }
 
-// greatest launches max_f32 or max_grad_f32, and that of the long rows beside it, unless all are short.
-func (b *Backend) greatest(kernel string, short bool, rows, cols int, args ...any) {
-	b.run(kernel, kernels.Tiled(rows, cols, 1), args...)
-	if !short {
-		b.run("hub_"+kernel, kernels.Hubs(rows, cols), args...)
+// greatest launches max_f32 or max_grad_f32 over rows of cols columns, and the kernel of the long rows beside it; from
+// are the arguments before the rows.
+func (b *Backend) greatest(kernel string, long devblock.List, rows, cols int, acc bool, from ...any) {
+	b.run(kernel, kernels.Tiled(rows, cols, 1), slices.Concat(from, []any{rows, cols, asFlag(acc)})...)
+	if long.N == 0 {
+		return
 	}
+	b.run("hub_"+kernel, kernels.Hubs(long.N, cols), slices.Concat(from, []any{long.Ptr, long.N, cols, asFlag(acc)})...)
 }
 
 // forms are the kernels of an operation on rows, by how these are stored and by how
@@ -82,25 +83,14 @@ func tableOf(x tensor.Buffer) Memory {
 	return Memory{}
 }
 
-// short says that no destination of a block has more in-edges than a group of lanes sums, as far as the host
-// knows, and shortBack so of its sources' out-edges: the kernels of long rows have nothing to do then, but would look
-// at every row.
-func short(a *devblock.Arrays, m *graphops.Block) bool {
-	return a.NoLong || m.NumEdges() <= kernels.LongRow
-}
-
-func shortBack(a *devblock.Arrays, m *graphops.Block) bool {
-	return a.TNoLong || m.NumEdges() <= kernels.LongRow
-}
-
 // over is a sum over the in-edges of a block's destinations, back over the out-edges
 // of its sources.
 func over(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
-	return sum{out: addr(out), indptr: a.Indptr, indices: a.Indices, first: a.First, rows: m.NumDst, cols: cols, short: short(a, m)}
+	return sum{out: addr(out), indptr: a.Indptr, indices: a.Indices, first: a.First, rows: m.NumDst, cols: cols, long: a.Long}
 }
 
 func back(a *devblock.Arrays, m *graphops.Block, out tensor.Buffer, cols int) sum {
-	return sum{out: addr(out), indptr: a.TIndptr, indices: a.TDst, rows: m.NumSrc, cols: cols, short: shortBack(a, m)}
+	return sum{out: addr(out), indptr: a.TIndptr, indices: a.TDst, rows: m.NumSrc, cols: cols, long: a.TLong}
 }
 
 // SpMM implements [tensor.Backend].
@@ -112,7 +102,7 @@ func (b *Backend) SpMM(op tensor.Op, out, arg tensor.Buffer, m *graphops.Block, 
 		x, indices = addr(h), a.Indices
 	}
 	if op == tensor.Max {
-		b.greatest("max_f32", short(a, m), m.NumDst, cols, addr(out), optional(arg), a.Indptr, indices, x, a.First, m.NumDst, cols, 0)
+		b.greatest("max_f32", a.Long, m.NumDst, cols, false, addr(out), optional(arg), a.Indptr, indices, x, a.First)
 		return
 	}
 	s := over(a, m, out, cols)
@@ -201,7 +191,7 @@ func (b *Backend) SpMMGrad(op tensor.Op, dh, dOut, arg tensor.Buffer, m *graphop
 	defer runtime.KeepAlive(m)
 	a := b.transposed(m)
 	if op == tensor.Max {
-		b.greatest("max_grad_f32", shortBack(a, m), m.NumSrc, cols, addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge, m.NumSrc, cols, asFlag(acc))
+		b.greatest("max_grad_f32", a.TLong, m.NumSrc, cols, acc, addr(dh), addr(dOut), addr(arg), a.TIndptr, a.TDst, a.TEdge)
 		return
 	}
 	s := back(a, m, dh, cols)
@@ -234,7 +224,7 @@ func (b *Backend) Segment(op tensor.Op, out, arg tensor.Buffer, m *graphops.Bloc
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	if op == tensor.Max {
-		b.greatest("max_f32", short(a, m), m.NumDst, cols, addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First, m.NumDst, cols, asFlag(acc))
+		b.greatest("max_f32", a.Long, m.NumDst, cols, acc, addr(out), optional(arg), a.Indptr, cuda.Ptr(0), addr(msg), a.First)
 		return
 	}
 	s := over(a, m, out, cols)
@@ -278,11 +268,9 @@ func (b *Backend) SpMMWeightedGrad(dh, dOut, w tensor.Buffer, heads int, m *grap
 func (b *Backend) EdgeDot(dw tensor.Buffer, m *graphops.Block, dOut, h tensor.Buffer, heads, cols int, acc bool) {
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
-	args := []any{addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First, m.NumDst, cols, heads, asFlag(acc)}
-	b.run("edge_dot_f32", kernels.Rows(m.NumDst*heads, cols/heads), args...)
-	if !short(a, m) {
-		b.run("hub_edge_dot_f32", kernels.HubHeads(m.NumDst, heads, cols/heads), args...)
-	}
+	from := []any{addr(dw), a.Indptr, a.Indices, addr(dOut), addr(h), a.First}
+	b.run("edge_dot_f32", kernels.Rows(m.NumDst*heads, cols/heads), slices.Concat(from, []any{m.NumDst, cols, heads, asFlag(acc)})...)
+	b.run("hub_edge_dot_f32", kernels.HubHeads(a.Long.N, heads, cols/heads), slices.Concat(from, []any{a.Long.Ptr, a.Long.N, cols, heads, asFlag(acc)})...)
 }
 
 // EdgeSoftmax implements [tensor.Backend].
@@ -290,9 +278,7 @@ func (b *Backend) EdgeSoftmax(y tensor.Buffer, m *graphops.Block, x tensor.Buffe
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_f32", kernels.Warps(m.NumDst), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols, kernels.Width(cols))
-	if !short(a, m) {
-		b.run("hub_edge_softmax_f32", kernels.Hubs(m.NumDst, cols), addr(y), a.Indptr, addr(x), a.First, m.NumDst, cols)
-	}
+	b.run("hub_edge_softmax_f32", kernels.Hubs(a.Long.N, cols), addr(y), a.Indptr, addr(x), a.First, a.Long.Ptr, a.Long.N, cols)
 }
 
 // EdgeSoftmaxGrad implements [tensor.Backend].
@@ -300,7 +286,5 @@ func (b *Backend) EdgeSoftmaxGrad(dx, dy, y tensor.Buffer, m *graphops.Block, co
 	defer runtime.KeepAlive(m)
 	a := b.arrays(m)
 	b.run("edge_softmax_grad_f32", kernels.Warps(m.NumDst), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, kernels.Width(cols), asFlag(acc))
-	if !short(a, m) {
-		b.run("hub_edge_softmax_grad_f32", kernels.Hubs(m.NumDst, cols), addr(dx), a.Indptr, addr(dy), addr(y), a.First, m.NumDst, cols, asFlag(acc))
-	}
+	b.run("hub_edge_softmax_grad_f32", kernels.Hubs(a.Long.N, cols), addr(dx), a.Indptr, addr(dy), addr(y), a.First, a.Long.Ptr, a.Long.N, cols, asFlag(acc))
 }

@@ -65,8 +65,8 @@ func TestHubKernelsOnlyForLongRows(t *testing.T) {
 			if n := hubs() - before; n != c.backwards {
 				t.Errorf("backward, hub_f32 is launched %d times, want %d", n, c.backwards)
 			}
-			if a := devblock.Of(b); a.NoLong != (c.forward == 0) || a.TNoLong != (c.backwards == 0) {
-				t.Errorf("the block says of its rows: %v and %v", a.NoLong, a.TNoLong)
+			if a := devblock.Of(b); int64(a.Long.N) != c.forward || int64(a.TLong.N) != c.backwards {
+				t.Errorf("the block has %d and %d long rows", a.Long.N, a.TLong.N)
 			}
 		})
 	}

@@ -26,9 +26,10 @@ type Arrays struct {
 	TDst    cuda.Ptr // i32 [edges]
 	TEdge   cuda.Ptr // i32 [edges]
 
-	// NoLong says that no destination has more than kernels.LongRow in-edges, TNoLong
-	// that no source has more out-edges: the kernels of long rows are not started then.
-	NoLong, TNoLong bool
+	// Long are the destinations of more than kernels.LongRow in-edges, TLong the sources
+	// of more out-edges. The kernels of long rows are launched over them alone, and not at
+	// all where there are none.
+	Long, TLong List
 
 	// Rows are the rows of RowsOf, a table, of the block's sources, where they were
 	// gathered: f32 [NumSrc, columns of the table].
@@ -41,6 +42,12 @@ type Arrays struct {
 	// Release gives the memory back, in whatever way the maker chose; nil does
 	// nothing. Reset calls it once.
 	Release func(*Arrays)
+}
+
+// List is a list of rows on the device, ascending: i32 [N].
+type List struct {
+	Ptr cuda.Ptr
+	N   int
 }
 
 // Of are the block's arrays on a device, or nil where it has none.

@@ -199,13 +199,25 @@ func TestCachedRows(t *testing.T) {
 // spmm runs an aggregation: a kernel of spmm.cu, and that of hub.cu for the long rows.
 func (g *gpu) spmm(name string, v, rows, cols int, args ...any) {
 	g.run(name, Tiled(rows, cols, v), args...)
-	g.run("hub_"+name[len("spmm_"):len("spmm_f32")], Hubs(rows, cols), args...)
+	g.hub("hub_"+name[len("spmm_"):len("spmm_f32")], func(n int) Shape { return Hubs(n, cols) }, args[1].(uint64), rows, args[:10], args[11:]...)
+}
+
+// hub runs a kernel of the long rows, whose list and number stand between the arguments before and after.
+func (g *gpu) hub(name string, shape func(long int) Shape, indptr uint64, rows int, before []any, after ...any) {
+	var list []int32
+	at := get[int64](g, indptr, rows+1)
+	for r := range rows {
+		if at[r+1]-at[r] > LongRow {
+			list = append(list, int32(r))
+		}
+	}
+	g.run(name, shape(len(list)), slices.Concat(before, []any{put(g, list), len(list)}, after)...)
 }
 
 // long runs a kernel of max.cu, and that of hubmax.cu for the long rows.
-func (g *gpu) long(name string, rows, cols int, args ...any) {
+func (g *gpu) long(name string, indptr uint64, rows, cols int, args ...any) {
 	g.run(name, Tiled(rows, cols, 1), args...)
-	g.run("hub_"+name, Hubs(rows, cols), args...)
+	g.hub("hub_"+name, func(n int) Shape { return Hubs(n, cols) }, indptr, rows, args[:6], args[7:]...)
 }
 
 // The aggregation in all its forms: sums and means, weighted by head, of a table by
@@ -341,12 +353,13 @@ func TestHubsSoftmax(t *testing.T) {
 			x[i] *= 20 // so that few edges have all the weight
 		}
 		var first [][]float32
+		shape := func(n int) Shape { return Hubs(n, cols) }
 		each(t, func(g *gpu) {
 			indptr := put(g, b.Indptr())
 			want := make([]float32, len(x))
 			cpu.EdgeSoftmax(buf(want), b, buf(x), cols)
 			y := g.room(4 * len(x))
-			g.run("hub_edge_softmax_f32", Hubs(b.NumDst, cols), y, indptr, put(g, x), b.Indptr()[0], b.NumDst, cols)
+			g.hub("hub_edge_softmax_f32", shape, indptr, b.NumDst, []any{y, indptr, put(g, x), b.Indptr()[0]}, cols)
 			g.run("edge_softmax_f32", Warps(b.NumDst), y, indptr, put(g, x), b.Indptr()[0], b.NumDst, cols, Width(cols))
 			same(g, "hub_edge_softmax_f32", y, want, 8, cols)
 			all := [][]float32{get[float32](g, y, len(x))}
@@ -354,7 +367,7 @@ func TestHubsSoftmax(t *testing.T) {
 				dx, wantX := g.out(len(x), acc)
 				cpu.EdgeSoftmaxGrad(buf(wantX), buf(dy), buf(want), b, cols, acc)
 				args := []any{dx, indptr, put(g, dy), put(g, want), b.Indptr()[0], b.NumDst, cols}
-				g.run("hub_edge_softmax_grad_f32", Hubs(b.NumDst, cols), append(args, asFlag(acc))...)
+				g.hub("hub_edge_softmax_grad_f32", shape, indptr, b.NumDst, args[:5], cols, asFlag(acc))
 				g.run("edge_softmax_grad_f32", Warps(b.NumDst), append(args, Width(cols), asFlag(acc))...)
 				same(g, "hub_edge_softmax_grad_f32", dx, wantX, 8, cols, acc)
 				all = append(all, get[float32](g, dx, len(x)))
@@ -390,7 +403,7 @@ func TestHubsMax(t *testing.T) {
 			want, arg := make([]float32, b.NumDst*cols), make([]float32, b.NumDst*cols)
 			cpu.Segment(tensor.Max, buf(want), buf(arg), b, buf(x), cols, false)
 			out, args := g.room(4*len(want)), g.room(4*len(want))
-			g.long("max_f32", b.NumDst, cols, out, args, d.indptr, 0, put(g, x), d.first, b.NumDst, cols, 0)
+			g.long("max_f32", d.indptr, b.NumDst, cols, out, args, d.indptr, 0, put(g, x), d.first, b.NumDst, cols, 0)
 			same(g, "hub_max_f32", out, want, 0, cols)
 			if got := get[uint32](g, args, len(want)); !slices.Equal(got, buf(arg).Words()) {
 				g.t.Fatalf("%d columns: the greatest are edges\n%v, want\n%v", cols, got, buf(arg).Words())
@@ -398,7 +411,7 @@ func TestHubsMax(t *testing.T) {
 			cpu.SpMM(tensor.Max, buf(want), buf(arg), b, buf(x[:2*cols]), cols)
 			dx, wantX := g.room(8*cols), make([]float32, 2*cols)
 			cpu.SpMMGrad(tensor.Max, buf(wantX), buf(dout), buf(arg), b, cols, false)
-			g.long("max_grad_f32", b.NumSrc, cols, dx, put(g, dout), put(g, buf(arg).Words()), d.tIndptr, d.tDst, d.tEdge, b.NumSrc, cols, 0)
+			g.long("max_grad_f32", d.tIndptr, b.NumSrc, cols, dx, put(g, dout), put(g, buf(arg).Words()), d.tIndptr, d.tDst, d.tEdge, b.NumSrc, cols, 0)
 			same(g, "hub_max_grad_f32", dx, wantX, 0, cols)
 		}
 	})
@@ -457,7 +470,7 @@ func TestMax(t *testing.T) {
 			}
 		}
 		args := g.room(4 * len(want))
-		g.long("max_f32", b.NumDst, cols, out, args, d.indptr, d.indices, put(g, x), d.first, b.NumDst, cols, asFlag(acc))
+		g.long("max_f32", d.indptr, b.NumDst, cols, out, args, d.indptr, d.indices, put(g, x), d.first, b.NumDst, cols, asFlag(acc))
 		for i, v := range get[float32](g, out, len(want)) {
 			if v != want[i] && (v == v || want[i] == want[i]) {
 				g.t.Fatalf("%v, %d columns: element %d is %g, want %g", b, cols, i, v, want[i])
@@ -471,7 +484,7 @@ func TestMax(t *testing.T) {
 		dout := random(b.NumDst*cols, 3)
 		dx, wantX := g.out(b.NumSrc*cols, acc)
 		cpu.SpMMGrad(tensor.Max, buf(wantX), buf(dout), buf(arg), b, cols, acc)
-		g.long("max_grad_f32", b.NumSrc, cols, dx, put(g, dout), args, d.tIndptr, d.tDst, d.tEdge, b.NumSrc, cols, asFlag(acc))
+		g.long("max_grad_f32", d.tIndptr, b.NumSrc, cols, dx, put(g, dout), args, d.tIndptr, d.tDst, d.tEdge, b.NumSrc, cols, asFlag(acc))
 		same(g, "max_grad_f32", dx, wantX, 0, b, cols)
 		for _, op := range []tensor.Op{tensor.Mean, tensor.Sum, tensor.Max} {
 			at := args
@@ -497,22 +510,63 @@ func TestEdges(t *testing.T) {
 			cpu.EdgeDot(buf(want), b, buf(dout), buf(x), heads, cols, acc)
 			args := []any{dw, d.indptr, d.indices, put(g, dout), put(g, x), d.first, b.NumDst, cols, heads, asFlag(acc)}
 			g.run("edge_dot_f32", Rows(b.NumDst*heads, cols/heads), args...)
-			g.run("hub_edge_dot_f32", HubHeads(b.NumDst, heads, cols/heads), args...)
+			g.hub("hub_edge_dot_f32", func(n int) Shape { return HubHeads(n, heads, cols/heads) }, d.indptr, b.NumDst, args[:6], args[7:]...)
 			same(g, "edge_dot_f32", dw, want, 128, b, cols, heads)
 		}
+		shape := func(n int) Shape { return Hubs(n, cols) }
 		scores, dy := random(b.NumEdges()*cols, 3), random(b.NumEdges()*cols, 4)
 		y := make([]float32, len(scores))
 		cpu.EdgeSoftmax(buf(y), b, buf(scores), cols)
 		out := g.room(4 * len(y))
 		g.run("edge_softmax_f32", Warps(b.NumDst), out, d.indptr, put(g, scores), d.first, b.NumDst, cols, Width(cols))
-		g.run("hub_edge_softmax_f32", Hubs(b.NumDst, cols), out, d.indptr, put(g, scores), d.first, b.NumDst, cols)
+		g.hub("hub_edge_softmax_f32", shape, d.indptr, b.NumDst, []any{out, d.indptr, put(g, scores), d.first}, cols)
 		same(g, "edge_softmax_f32", out, y, 8, b, cols)
 		dx, want := g.out(len(y), acc)
 		cpu.EdgeSoftmaxGrad(buf(want), buf(dy), buf(y), b, cols, acc)
 		g.run("edge_softmax_grad_f32", Warps(b.NumDst), dx, d.indptr, put(g, dy), put(g, y), d.first, b.NumDst, cols, Width(cols), asFlag(acc))
-		g.run("hub_edge_softmax_grad_f32", Hubs(b.NumDst, cols), dx, d.indptr, put(g, dy), put(g, y), d.first, b.NumDst, cols, asFlag(acc))
+		g.hub("hub_edge_softmax_grad_f32", shape, d.indptr, b.NumDst, []any{dx, d.indptr, put(g, dy), put(g, y), d.first}, cols, asFlag(acc))
 		same(g, "edge_softmax_grad_f32", dx, want, 8, b, cols)
 	})
+}
+
+// The list of long rows, wherever they lie among the edges of which the kernel looks at one in LongRow+1.
+func TestLongRows(t *testing.T) {
+	const step = LongRow + 1
+	for name, lengths := range map[string][]int{
+		"no rows":               {},
+		"no edges":              {0, 0, 0},
+		"the longest short row": {LongRow},
+		"the shortest long row": {step},
+		"one after another":     {step, step, step, 2 * step, 3*step - 1},
+		"at every offset":       {1, step, step, LongRow, 0, step, 2, 5 * step, LongRow, LongRow, step, 0, 0},
+		"short rows alone":      {LongRow, LongRow, 1, LongRow, LongRow, LongRow, 255},
+		"several rounds":        append(slices.Repeat([]int{step, 1, LongRow}, 2100), 2050*step, step),
+	} {
+		t.Run(name, func(t *testing.T) {
+			indptr, of, want := []int64{0}, []int32{}, []int32{}
+			for r, n := range lengths {
+				of = append(of, slices.Repeat([]int32{int32(r)}, n)...)
+				indptr = append(indptr, int64(len(of)))
+				if n > LongRow {
+					want = append(want, int32(r))
+				}
+			}
+			edges := int64(len(of))
+			if int64(len(want)) > LongRows(edges) {
+				t.Fatalf("%d rows are long, more than LongRows(%d)", len(want), edges)
+			}
+			each(t, func(g *gpu) {
+				list, count := g.room(4*int(LongRows(edges))), g.room(8)
+				g.run("long_rows", Blocks(1), list, count, put(g, indptr), put(g, of), put(g, []int64{edges}), put(g, []int64{int64(len(lengths))}))
+				if n := get[int64](g, count, 1)[0]; n != int64(len(want)) {
+					t.Fatalf("%d rows are counted, want %d", n, len(want))
+				}
+				if got := get[int32](g, list, len(want)); !slices.Equal(got, want) {
+					t.Errorf("the rows are %v, want %v", got, want)
+				}
+			})
+		})
+	}
 }
 
 // Lists of ids with none, one, a word's, a tile's and more, up to the last id; those that repeat, and all of them.

@@ -44,8 +44,9 @@ struct Sum {
 };
 
 template <bool WEIGHTED, class T>
-__device__ __forceinline__ void hubs(Sum<WEIGHTED, T> sum, const Room &room, float *__restrict__ out, const i64 *__restrict__ indptr, i64 rows, i64 mean, i64 acc) {
-  longRows(indptr, rows, sum.cols, [&](i64 d, i64 from, i64 to, i64 c, bool has) {
+__device__ __forceinline__ void hubs(Sum<WEIGHTED, T> sum, const Room &room, float *__restrict__ out, const i64 *__restrict__ indptr,
+                                     const int *__restrict__ list, i64 n, i64 mean, i64 acc) {
+  longRows(list, n, indptr, sum.cols, [&](i64 d, i64 from, i64 to, i64 c, bool has) {
     sum.c = c;
     sum.total = 0;
     inOrder(sum, room, from, to);
@@ -56,22 +57,25 @@ __device__ __forceinline__ void hubs(Sum<WEIGHTED, T> sum, const Room &room, flo
 template <class T>
 __device__ __forceinline__ void hubs(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
                                      const T *__restrict__ x, const T *__restrict__ cache, const int *__restrict__ slots,
-                                     const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
+                                     const float *__restrict__ w, const int *__restrict__ at, i64 first, const int *__restrict__ list, i64 n, i64 cols, i64 heads,
+                                     i64 mean, i64 acc) {
   __shared__ float values[DEEP * 256], weights[DEEP * 256];
   Room room = {values, weights};
   if (w)
-    hubs(Sum<true, T>{indices, via, x, cache, slots, w, at, first, cols, heads}, room, out, indptr, rows, mean, acc);
+    hubs(Sum<true, T>{indices, via, x, cache, slots, w, at, first, cols, heads}, room, out, indptr, list, n, mean, acc);
   else
-    hubs(Sum<false, T>{indices, via, x, cache, slots, w, at, first, cols, heads}, room, out, indptr, rows, mean, acc);
+    hubs(Sum<false, T>{indices, via, x, cache, slots, w, at, first, cols, heads}, room, out, indptr, list, n, mean, acc);
 }
 
 KERNEL hub_f32(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
        const float *__restrict__ x, const float *__restrict__ cache, const int *__restrict__ slots,
-       const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
-  hubs(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
+       const float *__restrict__ w, const int *__restrict__ at, i64 first, const int *__restrict__ list, i64 n, i64 cols, i64 heads,
+       i64 mean, i64 acc) {
+  hubs(out, indptr, indices, via, x, cache, slots, w, at, first, list, n, cols, heads, mean, acc);
 }
 KERNEL hub_f16(float *__restrict__ out, const i64 *__restrict__ indptr, const int *__restrict__ indices, const int *__restrict__ via,
        const u16 *__restrict__ x, const u16 *__restrict__ cache, const int *__restrict__ slots,
-       const float *__restrict__ w, const int *__restrict__ at, i64 first, i64 rows, i64 cols, i64 heads, i64 mean, i64 acc) {
-  hubs(out, indptr, indices, via, x, cache, slots, w, at, first, rows, cols, heads, mean, acc);
+       const float *__restrict__ w, const int *__restrict__ at, i64 first, const int *__restrict__ list, i64 n, i64 cols, i64 heads,
+       i64 mean, i64 acc) {
+  hubs(out, indptr, indices, via, x, cache, slots, w, at, first, list, n, cols, heads, mean, acc);
 }

@@ -5,12 +5,11 @@
 // adds, four cycles an edge, or as the loads of DEEP·256/width rows take, whichever is slower: a hub of 10^5 edges and
 // 256 columns takes 0.6 ms by itself, where a group of lanes, which has four edges under way, takes 17 ms.
 //
-// Grid: SOME rows times tiles, striding; a block looks which of its rows are long.
+// Grid: long rows times tiles, striding. list i32 [n] has the rows, which the host knows or long_rows has listed.
 #define RESIDENT 2
 #include "rowsof.cuh"
 
 #define DEEP 16
-#define SOME 32
 
 // Room is shared memory for what a block has loaded, DEEP·256 elements of each; second may be null.
 struct Room {
@@ -41,26 +40,15 @@ __device__ __forceinline__ void inOrder(F &f, const Room &room, i64 from, i64 to
   }
 }
 
-// longRows calls f(d, from, to, c, has) for the long rows and for tiles of their columns: c is the thread's column, 0
-// where has says that it has none.
+// longRows calls f(d, from, to, c, has) for the n rows of a list and for tiles of their columns: c is the thread's
+// column, 0 where has says that it has none.
 template <class F>
-__device__ __forceinline__ void longRows(const i64 *__restrict__ indptr, i64 rows, i64 cols, F f) {
-  __shared__ u32 found;
+__device__ __forceinline__ void longRows(const int *__restrict__ list, i64 n, const i64 *__restrict__ indptr, i64 cols, F f) {
   Tiles<1> tiles(cols);
-  i64 items = (rows + SOME - 1) / SOME * tiles.tiles;
-  for (i64 item = blockIdx.x; item < items; item += gridDim.x) {
-    i64 base = item / tiles.tiles * SOME, c = (item % tiles.tiles) * blockDim.x + threadIdx.x;
-    int thread = threadIdx.y * blockDim.x + threadIdx.x;
-    __syncthreads();  // all have read what was found before
-    if (thread < SOME) {
-      i64 d = base + thread;
-      u32 those = __ballot_sync(~0u, d < rows && indptr[d < rows ? d + 1 : 0] - indptr[d < rows ? d : 0] > LONG);
-      if (thread == 0) found = those;
-    }
-    __syncthreads();
-    for (u32 left = found; left; left &= left - 1) {
-      i64 d = base + __ffs(left) - 1;
-      f(d, indptr[d], indptr[d + 1], c < cols ? c : 0, c < cols);
-    }
+  for (i64 item = blockIdx.x; item < tiles.items(n); item += gridDim.x) {
+    i64 row, c;
+    bool has = tiles.split(item, row, c);
+    i64 d = list[row];
+    f(d, indptr[d], indptr[d + 1], has ? c : 0, has);
   }
 }

@@ -6,9 +6,9 @@
 
 // Grid: as in hub.cuh, with heads in place of tiles.
 KERNEL hub_edge_dot_f32(float *__restrict__ dw, const i64 *__restrict__ indptr, const int *__restrict__ indices, const float *__restrict__ dout,
-                        const float *__restrict__ x, i64 first, i64 rows, i64 cols, i64 heads, i64 acc) {
+                        const float *__restrict__ x, i64 first, const int *__restrict__ list, i64 n, i64 cols, i64 heads, i64 acc) {
   u32 group = groupMask();
-  longRows(indptr, rows, heads * blockDim.x, [&](i64 d, i64 from, i64 to, i64 c, bool) {
+  longRows(list, n, indptr, heads * blockDim.x, [&](i64 d, i64 from, i64 to, i64 c, bool) {
     i64 k = c / blockDim.x;
     const float *g = dout + d * cols + k * (cols / heads);
     for (i64 next = from + (i64)threadIdx.y * BATCH; next < to; next += (i64)blockDim.y * BATCH)
@@ -51,10 +51,11 @@ __device__ __forceinline__ void eachEdge(i64 from, i64 to, i64 cols, i64 c, F f,
   }
 }
 
-KERNEL hub_edge_softmax_f32(float *__restrict__ y, const i64 *__restrict__ indptr, const float *__restrict__ x, i64 first, i64 rows, i64 cols) {
+KERNEL hub_edge_softmax_f32(float *__restrict__ y, const i64 *__restrict__ indptr, const float *__restrict__ x, i64 first,
+                                 const int *__restrict__ list, i64 n, i64 cols) {
   __shared__ float tops[256];
   __shared__ double sums[256];
-  longRows(indptr, rows, cols, [&](i64, i64 from, i64 to, i64 c, bool has) {
+  longRows(list, n, indptr, cols, [&](i64, i64 from, i64 to, i64 c, bool has) {
     from -= first, to -= first;
     float v[AHEAD];
     i64 at[AHEAD];
@@ -83,9 +84,9 @@ KERNEL hub_edge_softmax_f32(float *__restrict__ y, const i64 *__restrict__ indpt
 }
 
 KERNEL hub_edge_softmax_grad_f32(float *__restrict__ dx, const i64 *__restrict__ indptr, const float *__restrict__ dy, const float *__restrict__ y, i64 first,
-                                 i64 rows, i64 cols, i64 acc) {
+                                      const int *__restrict__ list, i64 n, i64 cols, i64 acc) {
   __shared__ double sums[256];
-  longRows(indptr, rows, cols, [&](i64, i64 from, i64 to, i64 c, bool has) {
+  longRows(list, n, indptr, cols, [&](i64, i64 from, i64 to, i64 c, bool has) {
     from -= first, to -= first;
     float g[AHEAD], v[AHEAD];
     i64 at[AHEAD];

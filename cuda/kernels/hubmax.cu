@@ -32,11 +32,11 @@ struct Greatest {
 
 // hub_max_f32 is max_f32 of the long rows.
 KERNEL hub_max_f32(float *__restrict__ out, u32 *__restrict__ arg, const i64 *__restrict__ indptr, const int *__restrict__ indices,
-                   const float *__restrict__ x, i64 first, i64 rows, i64 cols, i64 acc) {
+                   const float *__restrict__ x, i64 first, const int *__restrict__ list, i64 n, i64 cols, i64 acc) {
   __shared__ float values[DEEP * 256];
   Room room = {values, 0};
   Greatest greatest = {indices, x, first, cols};
-  longRows(indptr, rows, cols, [&](i64 d, i64 from, i64 to, i64 c, bool has) {
+  longRows(list, n, indptr, cols, [&](i64 d, i64 from, i64 to, i64 c, bool has) {
     greatest.c = c;
     greatest.from = from;
     inOrder(greatest, room, from, to);
@@ -74,11 +74,11 @@ struct Won {
 
 // hub_max_grad_f32 is max_grad_f32 of the long rows.
 KERNEL hub_max_grad_f32(float *__restrict__ dx, const float *__restrict__ dout, const u32 *__restrict__ arg, const i64 *__restrict__ indptr,
-                        const int *__restrict__ dst, const int *__restrict__ edge, i64 rows, i64 cols, i64 acc) {
+                        const int *__restrict__ dst, const int *__restrict__ edge, const int *__restrict__ list, i64 n, i64 cols, i64 acc) {
   __shared__ float values[DEEP * 256];
   Room room = {values, 0};
   Won won = {dout, arg, dst, edge, cols};
-  longRows(indptr, rows, cols, [&](i64 s, i64 from, i64 to, i64 c, bool has) {
+  longRows(list, n, indptr, cols, [&](i64 s, i64 from, i64 to, i64 c, bool has) {
     won.c = c;
     won.total = 0;
     inOrder(won, room, from, to);

@@ -2,9 +2,7 @@
 // table and the output aligned to four elements and cols a multiple of 4.
 #pragma once
 #include "common.cuh"
-
-// LONG is the most edges of a row that a group of lanes sums by itself; hub.cuh has the others.
-#define LONG 256
+#include "long.cuh"
 
 template <int V>
 struct Columns {

@@ -63,13 +63,16 @@ func Tiled(rows, cols, vector int) Shape {
 // the longer ones.
 const LongRow = 256
 
-// Hubs is the shape of the hub kernels, for rows of cols columns.
-func Hubs(rows, cols int) Shape { return Columns(ceil(rows, 32), cols) }
+// LongRows is the most rows of more than LongRow edges that long_rows lists of so many edges.
+func LongRows(edges int64) int64 { return edges/(LongRow+1) + 1 }
 
-// HubHeads is the shape of hub_edge_dot_f32, for rows of heads of width columns each.
-func HubHeads(rows, heads, width int) Shape {
+// Hubs is the shape of the hub kernels, for so many long rows of cols columns.
+func Hubs(long, cols int) Shape { return Columns(long, cols) }
+
+// HubHeads is the shape of hub_edge_dot_f32, for so many long rows of heads of width columns each.
+func HubHeads(long, heads, width int) Shape {
 	x := Width(width)
-	return Shape{blocks(ceil(rows, 32) * heads), x, Threads / x}
+	return Shape{blocks(long * heads), x, Threads / x}
 }
 
 // Columns is the shape of the sums of columns, over so many chunks of rows.

@@ -29,17 +29,18 @@ const (
 	overCapacity   = 5
 )
 
-// arrays are a hop's block on the device; Dst, the destination of each edge, is
-// wanted for the transpose. Pointers are 0 where there is nothing.
+// arrays are a hop's block on the device; dst, the destination of each edge, is
+// wanted for the transpose and for the list of long rows. Pointers are 0 where there is nothing.
 type arrays struct {
 	indptr, indices, edgePos, dst, weights cuda.Ptr
 	tIndptr, tDst, tEdge                   cuda.Ptr
+	long, tLong                            cuda.Ptr // i32, see kernels.LongRows; no long where fanouts bound rows
 }
 
 // scratch is memory of one batch at a time.
 type scratch struct {
 	table cuda.Ptr // u32 [nodes]
-	state cuda.Ptr // i64 [2+2·hops]
+	state cuda.Ptr // i64 [stateWords(hops)]
 	local cuda.Ptr // i64 [destinations]
 	count cuda.Ptr // i64 [destinations], weighted only
 	tops  cuda.Ptr // f32 [destinations], weighted only
@@ -59,6 +60,7 @@ type hops struct {
 	s        stream
 	g        *store.Graph
 	m        scratch
+	n        int      // hops
 	ids      cuda.Ptr // i32 [nodes of the batch]
 	weighted bool
 	seed     uint64
@@ -80,11 +82,23 @@ func (h *hops) launch(name string, s kernels.Shape, args ...any) {
 func (h *hops) known(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*(1+2*hop)) }
 func (h *hops) edges(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*(2+2*hop)) }
 
+// long and tLong are the addresses of how many destinations, and sources, of a hop have more edges than
+// kernels.LongRow; longAt and tLongAt are the words' places in the state.
+func (h *hops) long(hop int) cuda.Ptr  { return h.m.state + cuda.Ptr(8*longAt(h.n, hop)) }
+func (h *hops) tLong(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*tLongAt(h.n, hop)) }
+
+func longAt(hops, hop int) int  { return 2 + 2*hops + 2*hop }
+func tLongAt(hops, hop int) int { return 3 + 2*hops + 2*hop }
+
+// stateWords is the length of the state of a batch of so many hops: what cuda/kernels/sample.cuh says, and then the
+// numbers of long rows.
+func stateWords(hops int) int { return 2 + 4*hops }
+
 func tiles(n int64) int { return int((n + tile - 1) / tile) }
 
 // begin gives n seeds their rows. The table is empty.
-func (h *hops) begin(hops int, seeds cuda.Ptr, n int) {
-	h.s.Fill32(h.m.state, 0, int64(4+4*hops))
+func (h *hops) begin(seeds cuda.Ptr, n int) {
+	h.s.Fill32(h.m.state, 0, int64(2*stateWords(h.n)))
 	h.s.Fill32(h.m.state, emptyWord, 2)
 	h.launch("sample_seeds", kernels.Items(n), h.ids, h.m.table, seeds, n, h.m.state)
 }
@@ -148,6 +162,16 @@ func (h *hops) pick(hop, fanout int, c3 uint32, a *arrays, destinations, edges i
 	}
 }
 
+// shortRows says that a fanout lets no destination have more edges than kernels.LongRow.
+func shortRows(fanout int) bool { return fanout >= 0 && fanout <= kernels.LongRow }
+
+// longRows lists the destinations of many edges, where there can be any.
+func (h *hops) longRows(hop, fanout int, a *arrays) {
+	if !shortRows(fanout) {
+		h.launch("long_rows", kernels.Blocks(1), a.long, h.long(hop), a.indptr, a.dst, h.edges(hop), h.known(hop))
+	}
+}
+
 // pickBytes is a Pick of cuda/kernels/weighted.cu, and sumBytes the sums of its pieces.
 const (
 	pickBytes = 24
@@ -165,7 +189,7 @@ func (h *hops) number(hop int, a *arrays, edges int64) {
 	h.launch("sample_relabel", kernels.Items(int(edges)), a.indices, h.m.table, hop, h.m.state)
 }
 
-// transpose groups the edges by source, of which there are at most sources.
+// transpose groups the edges by source, of which there are at most sources, and lists the sources of many edges.
 func (h *hops) transpose(hop int, a *arrays, sources, edges int64) {
 	passes := max((bits.Len64(uint64(max(sources-1, 0)))+7)/8, 1)
 	keys, values := a.indices, cuda.Ptr(0)
@@ -184,9 +208,10 @@ func (h *hops) transpose(hop int, a *arrays, sources, edges int64) {
 		keys, values = toKeys, toValues
 	}
 	h.launch("bysource_finish", kernels.Items(int(max(sources+1, edges))), a.tIndptr, a.tDst, a.tEdge, keys, a.dst, h.edges(hop), h.known(hop+1))
+	h.launch("long_rows", kernels.Blocks(1), a.tLong, h.tLong(hop), a.tIndptr, keys, h.edges(hop), h.known(hop+1))
 }
 
 // end empties the table.
-func (h *hops) end(hops int, nodes int64) {
-	h.launch("sample_clear", kernels.Items(int(nodes)), h.m.table, h.ids, hops, h.m.state)
+func (h *hops) end(nodes int64) {
+	h.launch("sample_clear", kernels.Items(int(nodes)), h.m.table, h.ids, h.n, h.m.state)
 }

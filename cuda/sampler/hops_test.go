@@ -143,6 +143,16 @@ func hubs() *graphops.Graph {
 	return g
 }
 
+// everywhere is a graph in which two nodes have an edge to every node.
+func everywhere(nodes int) *graphops.Graph {
+	g := &graphops.Graph{Indptr: []int64{0}}
+	for d := range nodes {
+		g.Indices = append(g.Indices, 3, int32(nodes-1))
+		g.Indptr = append(g.Indptr, int64(2*d+2))
+	}
+	return g
+}
+
 // weigh gives the edges weights of many sizes, zeros and subnormal ones among them.
 func weigh(g *graphops.Graph, seed uint64) *graphops.Graph {
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -203,6 +213,7 @@ func cases() []testCase {
 		{"no edges", empty, sample.Fanouts{5, -1, 40}, seedsOf(40, 5), philox.Sample},
 		{"a cycle", cycle, sample.Fanouts{2, 2}, []int32{1}, philox.Sample},
 		{"loops", loop, sample.Fanouts{2, -1}, []int32{0}, philox.Sample},
+		{"a source of many edges", everywhere(700), sample.Fanouts{1, 2}, seedsOf(700, 600), philox.Sample},
 		{"edges have weights", w, sample.Fanouts{4, -1}, seedsOf(400, 9), philox.Sample},
 		{"by weight", w, sample.Weighted{Fanouts: sample.Fanouts{6, 40, 3}}, seedsOf(400, 5), philox.User},
 		{"hubs, all", hubs(), sample.Fanouts{-1}, []int32{0, 1, 2, 3, 9}, philox.Sample}, // 33 tiles: digits in parts
@@ -219,9 +230,9 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	fan, weighted := fanoutsOf(c.picker)
 	table := g.room(4 * sg.Nodes)
 	g.Fill32(table, emptyWord, sg.Nodes)
-	h := &hops{s: g, g: sg, weighted: weighted, seed: 77, step: uint32(step), ids: g.room(4 * sg.Nodes)}
-	h.m = scratch{table: table, state: g.room(int64(8 * (2 + 2*len(fan)))), sharedForPick: 5000}
-	h.begin(len(fan), put(g, append([]int32{}, c.seeds...)), len(c.seeds))
+	h := &hops{s: g, g: sg, weighted: weighted, seed: 77, step: uint32(step), n: len(fan), ids: g.room(4 * sg.Nodes)}
+	h.m = scratch{table: table, state: g.room(int64(8 * stateWords(len(fan)))), sharedForPick: 5000}
+	h.begin(put(g, append([]int32{}, c.seeds...)), len(c.seeds))
 	size := func(p cuda.Ptr) int64 { return get[int64](g, p, 1)[0] }
 	var blocks []*graphops.Block
 	for hop, k := range fan {
@@ -231,11 +242,12 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 		h.count(hop, k, n, sg.Edges)
 		e := size(h.edges(hop))
 		h.m.edges, h.m.bits = g.room(8*int64(tiles(e))), g.room(128*int64(tiles(e)))
-		a := arrays{indptr: g.room(8 * (n + 1)), indices: g.room(4 * e), edgePos: g.room(8 * e), dst: g.room(4 * e)}
+		a := arrays{indptr: g.room(8 * (n + 1)), indices: g.room(4 * e), edgePos: g.room(8 * e), dst: g.room(4 * e), long: g.room(4 * kernels.LongRows(e)), tLong: g.room(4 * kernels.LongRows(e))}
 		if sg.Weights != 0 {
 			a.weights = g.room(4 * e)
 		}
 		h.pick(hop, k, philox.C3(c.purpose, hop, epoch), &a, n, e)
+		h.longRows(hop, k, &a)
 		h.number(hop, &a, e)
 		rows := size(h.known(hop + 1))
 		h.m.digits, h.m.parts, h.m.keys1, h.m.keys2, h.m.values = g.room(8*256*int64(tiles(e))), g.room(8*int64(partsOf(tiles(e)))), g.room(4*e), g.room(4*e), g.room(4*e)
@@ -247,10 +259,12 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 			host.Weights = get[float32](g, a.weights, int(e))
 		}
 		b := host.Block()
+		sameRows(t, hop, "destinations", get[int32](g, a.long, int(size(h.long(hop)))), b.Indptr())
+		sameRows(t, hop, "sources", get[int32](g, a.tLong, int(size(h.tLong(hop)))), b.Transposed().Indptr)
 		b.Dev = &graphops.Transposed{Indptr: get[int64](g, a.tIndptr, int(rows+1)), Dst: get[int32](g, a.tDst, int(e)), Edge: get[int32](g, a.tEdge, int(e))}
 		blocks = append(blocks, b)
 	}
-	h.end(len(fan), size(h.known(len(fan))))
+	h.end(size(h.known(len(fan))))
 	for v, w := range get[int32](g, table, int(sg.Nodes)) {
 		if w != -1 {
 			t.Errorf("the table still has %d for node %d", w, v)
@@ -260,6 +274,20 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 		t.Errorf("fault %#x", uint64(s))
 	}
 	return blocks
+}
+
+// sameRows compares a list of long rows.
+func sameRows(t *testing.T, hop int, what string, got []int32, indptr []int64) {
+	t.Helper()
+	want := []int32{}
+	for r := range len(indptr) - 1 {
+		if indptr[r+1]-indptr[r] > kernels.LongRow {
+			want = append(want, int32(r))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("hop %d: the %s of many edges are %v, not %v", hop, what, got, want)
+	}
 }
 
 // same compares blocks, array by array.

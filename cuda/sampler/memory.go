@@ -6,6 +6,7 @@ import (
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
+	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/graphops"
 )
 
@@ -38,10 +39,11 @@ type memory struct {
 type hopMemory struct {
 	indptr, indices, edgePos, dst, weights *cuda.Buffer
 	tIndptr, tDst, tEdge                   *cuda.Buffer
+	long, tLong                            *cuda.Buffer
 }
 
 func (x *hopMemory) all() []**cuda.Buffer {
-	return []**cuda.Buffer{&x.indptr, &x.indices, &x.edgePos, &x.dst, &x.weights, &x.tIndptr, &x.tDst, &x.tEdge}
+	return []**cuda.Buffer{&x.indptr, &x.indices, &x.edgePos, &x.dst, &x.weights, &x.tIndptr, &x.tDst, &x.tEdge, &x.long, &x.tLong}
 }
 
 func at(b *cuda.Buffer) cuda.Ptr {
@@ -52,7 +54,7 @@ func at(b *cuda.Buffer) cuda.Ptr {
 }
 
 func (x *hopMemory) arrays() arrays {
-	return arrays{at(x.indptr), at(x.indices), at(x.edgePos), at(x.dst), at(x.weights), at(x.tIndptr), at(x.tDst), at(x.tEdge)}
+	return arrays{at(x.indptr), at(x.indices), at(x.edgePos), at(x.dst), at(x.weights), at(x.tIndptr), at(x.tDst), at(x.tEdge), at(x.long), at(x.tLong)}
 }
 
 // need makes *b a buffer of n bytes at least, of any content. Some more is taken
@@ -114,13 +116,18 @@ func (s *Sampler) forDestinations(h *hops, x *hopMemory, n int64) error {
 	return nil
 }
 
-func (s *Sampler) forEdges(h *hops, x *hopMemory, n int64) error {
+func (s *Sampler) forEdges(h *hops, x *hopMemory, fanout int, n int64) error {
 	c, t := &s.scratch, int64(tiles(n))
 	if err := s.needs(want{&x.indices, 4 * n}, want{&x.edgePos, 8 * n}, want{&c.edges, 8 * t}, want{&c.bits, 128 * t}); err != nil {
 		return err
 	}
-	if s.c.Transpose || s.c.TransposeInput {
+	if s.c.Transpose || s.c.TransposeInput || !shortRows(fanout) {
 		if err := s.need(&x.dst, 4*n); err != nil {
+			return err
+		}
+	}
+	if !shortRows(fanout) {
+		if err := s.need(&x.long, 4*kernels.LongRows(n)); err != nil {
 			return err
 		}
 	}
@@ -153,7 +160,7 @@ func (s *Sampler) forNodes(h *hops, m *memory, known, n int64) error {
 func (s *Sampler) forTranspose(h *hops, x *hopMemory, sources, edges int64) error {
 	c := &s.scratch
 	if err := s.needs(want{&x.tIndptr, 8 * (sources + 1)}, want{&x.tDst, 4 * edges}, want{&x.tEdge, 4 * edges}, want{&c.digits, 8 * digits * int64(tiles(edges))}, want{&c.parts, 8 * int64(partsOf(tiles(edges)))},
-		want{&c.keys1, 4 * edges}, want{&c.keys2, 4 * edges}, want{&c.values, 4 * edges}); err != nil {
+		want{&x.tLong, 4 * kernels.LongRows(edges)}, want{&c.keys1, 4 * edges}, want{&c.keys2, 4 * edges}, want{&c.values, 4 * edges}); err != nil {
 		return err
 	}
 	h.m.digits, h.m.parts, h.m.keys1, h.m.keys2, h.m.values = at(c.digits), at(c.parts), at(c.keys1), at(c.keys2), at(c.values)

@@ -18,11 +18,11 @@
 //
 // # Cost
 //
-// Seven or eight launches a hop on the device's sampling stream, with a transpose
-// four to thirteen more, and one wait at the end of a batch for its sizes. A hop of all
+// Seven to nine launches a hop on the device's sampling stream, with a transpose
+// five to fourteen more, and one wait at the end of a batch for its sizes. A hop of all
 // in-edges, or one that could have more than 2^24 edges, has a wait of its own, for
 // memory of the right size. Device memory: 4 bytes a node of the graph, and for each
-// edge that a batch could have 16 bytes, with transposes 36, with weights 4 more;
+// edge that a batch could have 16 bytes, of a hop of all in-edges 20, with transposes 36, with weights 4 more;
 // nothing is allocated once batches repeat in size.
 package sampler
 
@@ -35,7 +35,6 @@ import (
 
 	"github.com/graphnb/graphnb/cuda"
 	"github.com/graphnb/graphnb/cuda/devblock"
-	"github.com/graphnb/graphnb/cuda/kernels"
 	"github.com/graphnb/graphnb/cuda/store"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -130,7 +129,7 @@ func fanoutsOf(p sample.Picker) (fan sample.Fanouts, weighted bool) {
 	return nil, false
 }
 
-func (s *Sampler) stateBytes() int64 { return int64(8 * (2 + 2*s.c.Hops)) }
+func (s *Sampler) stateBytes() int64 { return int64(8 * stateWords(s.c.Hops)) }
 
 // empty fills the table, as it is before and after each batch.
 func (s *Sampler) empty() { s.d.Sampling.Fill32(s.scratch.table.Ptr, emptyWord, s.g.Nodes) }
@@ -176,12 +175,12 @@ const lookAbove = 1 << 24
 type bounds struct{ destinations, edges int64 }
 
 func (s *Sampler) sample(m *memory, epoch, step int, seeds []int32) (*sample.Batch, error) {
-	h := &hops{s: s.through, g: s.g, weighted: s.weighted, seed: s.c.Seed, step: uint32(step)}
+	h := &hops{s: s.through, g: s.g, n: s.c.Hops, weighted: s.weighted, seed: s.c.Seed, step: uint32(step)}
 	h.m.sharedForPick = min(s.d.Info().MaxShared, 48<<10)
 	if err := s.forSeeds(h, m, seeds); err != nil {
 		return nil, err
 	}
-	h.begin(s.c.Hops, m.seeds.Ptr, len(seeds))
+	h.begin(m.seeds.Ptr, len(seeds))
 	most := make([]bounds, s.c.Hops+1)
 	most[0].destinations = int64(len(seeds))
 	for hop := range s.c.Hops {
@@ -199,7 +198,7 @@ func (s *Sampler) sample(m *memory, epoch, step int, seeds []int32) (*sample.Bat
 			}
 		}
 	}
-	h.end(s.c.Hops, nodes)
+	h.end(nodes)
 	state, err := s.state(seeds)
 	if err != nil {
 		return nil, err
@@ -229,11 +228,12 @@ func (s *Sampler) hop(h *hops, m *memory, hop, epoch int, b *bounds) error {
 	if b.edges > math.MaxInt32 {
 		return fmt.Errorf("sampler: hop %d has %d edges, and a block on a device at most 2^31-1; take a smaller batch or fanout", hop, b.edges)
 	}
-	if err := s.forEdges(h, &m.hops[hop], b.edges); err != nil {
+	if err := s.forEdges(h, &m.hops[hop], k, b.edges); err != nil {
 		return err
 	}
 	a := m.hops[hop].arrays()
 	h.pick(hop, k, philox.C3(s.c.Purpose, hop, epoch), &a, b.destinations, b.edges)
+	h.longRows(hop, k, &a)
 	if err := s.forNodes(h, m, b.destinations, min(s.g.Nodes, b.destinations+b.edges)); err != nil {
 		return err
 	}
@@ -297,9 +297,14 @@ func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32
 		m.edges[hop] = int(state[2+2*hop])
 		k.SetRemote(&m.far[hop], int(state[1+2*hop]), int(state[3+2*hop]), hop, s.g.Host)
 		m.dev[hop] = devblock.Arrays{Indptr: a.indptr, Indices: a.indices, EdgePos: a.edgePos, SrcIDs: m.ids.Ptr, Weights: a.weights}
-		m.dev[hop].NoLong = s.fan[hop] >= 0 && s.fan[hop] <= kernels.LongRow
+		if n := int(state[longAt(hops, hop)]); n > 0 {
+			m.dev[hop].Long = devblock.List{Ptr: a.long, N: n}
+		}
 		if s.c.Transpose && hop < hops-1 || s.c.TransposeInput && hop == hops-1 {
 			m.dev[hop].TIndptr, m.dev[hop].TDst, m.dev[hop].TEdge = a.tIndptr, a.tDst, a.tEdge
+			if n := int(state[tLongAt(hops, hop)]); n > 0 {
+				m.dev[hop].TLong = devblock.List{Ptr: a.tLong, N: n}
+			}
 		}
 		k.Dev = &m.dev[hop]
 	}

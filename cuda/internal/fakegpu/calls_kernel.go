@@ -148,6 +148,7 @@ func fkLaunchKernel(h unsafe.Pointer, gx, gy, gz, bx, by, bz, shared C.uint, s u
 			return op{}
 		}
 		d.launched[f.k.Name]++
+		d.blocks[f.k.Name] += grid.X * grid.Y * grid.Z
 		return op{f: func() int {
 			if lost != nil {
 				return lost.Status

@@ -51,6 +51,7 @@ type device struct {
 	clock    int64 // operations done, for events' times
 	leaked   []string
 	launched map[string]int // kernels, of the context, and what the log has beside them
+	blocks   map[string]int // of each kernel's launches
 }
 
 // What the log has beside the kernels.
@@ -102,7 +103,7 @@ func (d *device) reset() {
 		d.machine.Workers = 2
 	}
 	d.streams = nil
-	d.launched = map[string]int{}
+	d.launched, d.blocks = map[string]int{}, map[string]int{}
 	d.mapped, d.hostSeq = map[uintptr]hostRange{}, 0
 }
 

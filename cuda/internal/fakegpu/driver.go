@@ -234,10 +234,13 @@ func (d *Driver) Left() []string {
 	return left
 }
 
-// Instructions is how many PTX instructions a device has run.
-func (d *Driver) Instructions(device int) int64 {
+// Blocks is how many blocks of a kernel a device has been asked to launch.
+func (d *Driver) Blocks(device int, kernel string) int {
 	d.notReal()
-	return d.devices[device].machine.Stats().Instructions
+	v := d.devices[device]
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.blocks[kernel]
 }
 
 // add gives an object a handle.

@@ -1,0 +1,104 @@
+//go:build cuda && linux && cgo
+
+package sampler
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/graphnb/graphnb/cuda"
+	"github.com/graphnb/graphnb/cuda/backend"
+	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/cuda/store"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
+)
+
+// The kernels of long rows have a block for each long row and tile of columns of a block that was sampled on the
+// device, in either direction, and none where no row is long. What is computed has the CPU's bits.
+func TestBlocksOfLongRows(t *testing.T) {
+	const nodes, cols, tiles = 600, 40, 2
+	graph := func(sources func(d int) []int32) *graphops.Graph {
+		g := &graphops.Graph{Indptr: []int64{0}}
+		for d := range nodes {
+			g.Indices = append(g.Indices, sources(d)...)
+			g.Indptr = append(g.Indptr, int64(len(g.Indices)))
+		}
+		return g
+	}
+	ring := graph(func(d int) []int32 { return []int32{int32((d + 1) % nodes), int32((d + 2) % nodes)} })
+	two := graph(func(d int) []int32 { return []int32{0, 1} }) // two sources of 600 edges each
+	star := graph(func(d int) []int32 {                        // a destination of 600 edges
+		if d != 7 {
+			return nil
+		}
+		all := make([]int32, nodes)
+		for v := range all {
+			all[v] = int32(v)
+		}
+		return all
+	})
+	for name, c := range map[string]struct {
+		g              *graphops.Graph
+		fanout         int
+		forward, grads int
+	}{
+		"no row is long":             {ring, 2, 0, 0},
+		"none of all edges":          {ring, -1, 0, 0},
+		"two sources":                {two, 2, 0, 2 * tiles},
+		"a destination":              {star, -1, tiles, 0},
+		"a destination, by fanout":   {star, 300, tiles, 0},
+		"a fanout that leaves short": {star, 200, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drv := fakegpu.New(t, fakegpu.Config{NoRaces: true})
+			d := open(t, cuda.Options{})
+			be, err := backend.New(d, nil)
+			ok(t, err)
+			t.Cleanup(be.Close)
+			config := sample.Config{Picker: sample.Fanouts{c.fanout}, Seed: 9, TransposeInput: true}
+			s := start(t, d, c.g, store.Device, Config{Config: config})
+			b, err := s.Sample(0, 0, seedsOf(nodes, nodes))
+			ok(t, err)
+			defer b.Release()
+			cpu, err := sample.New(c.g, config)
+			ok(t, err)
+			ref, err := cpu.Sample(0, 0, seedsOf(nodes, nodes))
+			ok(t, err)
+			got, want := [][]float32{}, [][]float32{}
+			for _, op := range []tensor.Op{tensor.Sum, tensor.Mean, tensor.Max} {
+				got = append(got, aggregate(t, be, b.Blocks[0], op, cols)...)
+				want = append(want, aggregate(t, nil, ref.Blocks[0], op, cols)...)
+			}
+			for i := range want {
+				if !slices.Equal(got[i], want[i]) {
+					t.Errorf("result %d is not the CPU's", i)
+				}
+			}
+			for kernel, blocks := range map[string]int{"hub_f32": 2 * (c.forward + c.grads), "hub_max_f32": c.forward, "hub_max_grad_f32": c.grads} {
+				if n := drv.Blocks(0, kernel); n != blocks {
+					t.Errorf("%d blocks of %s were launched, want %d", n, kernel, blocks)
+				}
+			}
+		})
+	}
+}
+
+// aggregate are an aggregation over a block and its gradient.
+func aggregate(t *testing.T, be tensor.Backend, b *graphops.Block, op tensor.Op, cols int) [][]float32 {
+	t.Helper()
+	f := tensor.NewFwd(tensor.Config{Backend: be, Train: true})
+	defer f.Close()
+	x := make([]float32, b.NumSrc*cols)
+	for i := range x {
+		x[i] = float32(i*29%97) / 7
+	}
+	in := f.Leaf(b.NumSrc, cols, x, nil)
+	out := f.Aggregate(b, in, op)
+	rows := slices.Clone(out.Data())
+	if err := f.SumAll(f.Mul(out, out)).Backward(); err != nil {
+		t.Fatal(err)
+	}
+	return [][]float32{rows, slices.Clone(in.Grad())}
+}
