@@ -6,26 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// Block is the bipartite graph of one hop: NumDst destination rows receive from
-// NumSrc source rows. It is what a layer computes on, whether it came from a
-// sampler, is a slice of the whole graph (layer-wise inference) or is the whole
-// graph (full-graph training).
+// Block is the bipartite graph of one hop: NumDst destination rows receive messages from NumSrc
+// source rows. Layers compute on blocks. A block comes from a sampler, is a slice of the whole
+// graph (layer-wise inference), or is the whole graph (full-graph training).
 //
-// In-edges of destination row d are the positions e in [Indptr()[d], Indptr()[d+1]);
-// Indices()[e] is the edge's source row. Indptr()[0] need not be 0: a block that is
-// a slice of the graph shares the graph's arrays and starts in their middle.
+// In-edges of destination row d are the positions e in [Indptr()[d], Indptr()[d+1]); Indices()[e]
+// is the edge's source row. Indptr()[0] need not be 0: a block that is a slice of the graph shares
+// the graph's arrays and starts in their middle.
 //
-// Destinations are sources too: destination row d is source row DstStart+d.
-// Sampled blocks have DstStart 0, so their first NumDst sources are their
-// destinations.
+// Destinations are sources too: destination row d is source row DstStart+d. Sampled blocks have
+// DstStart 0, so their first NumDst sources are their destinations.
 //
-// A block's arrays are its methods, because they may lie in a device's memory: there
-// a method copies an array to the host when it is first asked for, and waits for the
-// copy; later calls return the same slice. On the CPU methods cost nothing. Operations
-// of package tensor read the arrays where they are, so a layer made of those copies
-// nothing. Arrays are read-only and valid as long as the block is. A device that fails
-// makes these methods panic with its error, which the operations of package nn, and a
-// run, return.
+// A block's arrays are returned by methods, because the arrays may be in a device's memory. The
+// first call of such a method copies the array to the host and waits for the copy; later calls
+// return the same slice. On the CPU the methods copy nothing. Operations of package tensor read the
+// arrays in place, so a layer built from them copies nothing. Arrays are read-only and valid as
+// long as the block. If the device fails, these methods panic with the device's error; the
+// operations of package nn, and a run, return that error.
 //
 // A block is read-only once made and safe for concurrent use. [HostBlock] makes one.
 type Block struct {
@@ -34,14 +31,14 @@ type Block struct {
 	// seeds: 0 for the last layer's block.
 	Level    int
 	DstStart int
-	// Graph is the graph that the block is of, from which layers learn the whole
-	// in-degrees of its nodes; nil where it is unknown.
+	// Graph is the graph that the block was taken from, or nil if unknown. Layers read the
+	// in-degrees of the whole graph from it.
 	Graph *Graph
 
-	// Dev is the block's arrays in a device's memory, in a form that is the device's
-	// backend's: put there by it at first use, or by a sampler that runs there; nil
-	// on the CPU. Where it has a method Reset(), [Block.Reset] calls that and keeps
-	// it, for its memory to be used again; else it drops it.
+	// Dev holds the block's arrays in a device's memory, in the format of the device's backend; nil
+	// on the CPU. The backend sets it at first use, or a sampler on the device sets it. If Dev has
+	// a method Reset(), [Block.Reset] calls it and keeps Dev, so that its memory is reused;
+	// otherwise Block.Reset drops Dev.
 	Dev any
 
 	// The arrays in the host's memory, unless remote has them.
@@ -63,8 +60,8 @@ type Block struct {
 	memo memo
 }
 
-// HostBlock is what a [Block] of arrays in the host's memory is made of; the fields
-// are what the block's fields and methods of the same names return.
+// HostBlock holds the arrays of a [Block] in the host's memory; each field is the value of the
+// block's field or method of the same name.
 type HostBlock struct {
 	NumDst, NumSrc  int
 	Level, DstStart int
@@ -76,53 +73,52 @@ type HostBlock struct {
 	Weights         []float32 // [edges], or nil
 }
 
-// Block is a block of these arrays, which it shares.
+// Block returns a block that shares these arrays.
 func (h HostBlock) Block() *Block {
 	b := &Block{}
 	b.SetHost(h)
 	return b
 }
 
-// SetHost makes b the block of these arrays, in place of what it was, as after
-// [Block.Reset].
+// SetHost replaces the contents of b with these arrays, after a [Block.Reset].
 func (b *Block) SetHost(h HostBlock) {
 	b.Reset()
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph = h.NumDst, h.NumSrc, h.Level, h.DstStart, h.Graph
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = h.Indptr, h.Indices, h.EdgePos, h.SrcIDs, h.Weights, nil
 }
 
-// Remote is where a block's arrays are when they are not in the host's memory. Its
-// methods bring an array to the host at their first call, return the same slice
-// later, and may be called by several goroutines; they panic where the device has
-// failed. Slices are never nil, but for Weights where the block has none.
+// Remote provides a block's arrays when they are not in the host's memory. The first call of a
+// method copies the array to the host; later calls return the same slice. The methods are safe for
+// concurrent use, and panic if the device has failed. Slices are never nil, except Weights of an
+// unweighted block.
 type Remote interface {
 	NumEdges() int
 	Indptr() []int64
 	Indices() []int32
 	EdgePos() []int64
 	SrcIDs() []int32
-	// Weighted tells whether the edges have weights.
+	// Weighted reports whether the edges have weights.
 	Weighted() bool
 	Weights() []float32
-	// IDsOf names the array of ids that SrcIDs is the beginning of: blocks with equal
-	// names share their ids, row for row.
+	// IDsOf identifies the array of ids of which SrcIDs is a prefix: blocks with equal values share
+	// their ids, row for row.
 	IDsOf() any
 }
 
-// SetRemote makes b a block whose arrays r has: those of a block that begins at edge
-// 0 and whose rows have ids. It replaces what b was, as after [Block.Reset]. The
-// operations of r's device read them there, by Dev.
+// SetRemote replaces the contents of b with a block whose arrays r provides, after a [Block.Reset].
+// The block begins at edge 0, and its rows have ids. Operations on r's device read the arrays
+// there, through Dev.
 func (b *Block) SetRemote(r Remote, dst, src, level int, g *Graph) {
 	b.Reset()
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph = dst, src, level, 0, g
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = nil, nil, nil, nil, nil, r
 }
 
-// Remote is where the block's arrays are if not in the host's memory, else nil.
+// Remote returns the provider of the block's arrays if they are not in the host's memory, else nil.
 func (b *Block) Remote() Remote { return b.remote }
 
-// Reset forgets what was derived from the block's arrays. Memory of it is used again:
-// nobody may use it any more.
+// Reset drops everything derived from the block's arrays. Later derived values reuse that memory,
+// so the old ones must not be used any more.
 func (b *Block) Reset() {
 	b.once, b.t = sync.Once{}, nil
 	b.made.Store(false)
@@ -141,7 +137,7 @@ func (b *Block) Reset() {
 	}
 }
 
-// Indptr is where the in-edges of destination rows begin, [NumDst+1].
+// Indptr returns the offsets of the destination rows' in-edges, [NumDst+1].
 func (b *Block) Indptr() []int64 {
 	if b.remote != nil {
 		return b.remote.Indptr()
@@ -149,7 +145,7 @@ func (b *Block) Indptr() []int64 {
 	return b.indptr
 }
 
-// Indices is the source row of each edge: Indices()[e] is edge e's.
+// Indices returns the source row of each edge: Indices()[e] is edge e's.
 func (b *Block) Indices() []int32 {
 	if b.remote != nil {
 		return b.remote.Indices()
@@ -157,8 +153,8 @@ func (b *Block) Indices() []int32 {
 	return b.indices
 }
 
-// EdgePos is the CSC position, in the graph, of each edge: EdgePos()[e-Indptr()[0]]
-// is that of edge e. It is nil where the position is e itself.
+// EdgePos returns each edge's CSC position in the graph: EdgePos()[e-Indptr()[0]] is edge e's. It
+// is nil if the position is e itself.
 func (b *Block) EdgePos() []int64 {
 	if b.remote != nil {
 		return b.remote.EdgePos()
@@ -166,7 +162,7 @@ func (b *Block) EdgePos() []int64 {
 	return b.edgePos
 }
 
-// SrcIDs is the global id of each source row, or nil where row s is node s.
+// SrcIDs returns the global id of each source row, or nil if row s is node s.
 func (b *Block) SrcIDs() []int32 {
 	if b.remote != nil {
 		return b.remote.SrcIDs()
@@ -174,8 +170,8 @@ func (b *Block) SrcIDs() []int32 {
 	return b.srcIDs
 }
 
-// Weights is the weight of each edge: Weights()[e-Indptr()[0]] is that of edge e. It is
-// nil where every edge weighs 1.
+// Weights returns the weight of each edge: Weights()[e-Indptr()[0]] is edge e's. It is nil if every
+// edge has weight 1.
 func (b *Block) Weights() []float32 {
 	if b.remote != nil {
 		return b.remote.Weights()
@@ -183,7 +179,7 @@ func (b *Block) Weights() []float32 {
 	return b.weights
 }
 
-// Weighted tells whether the edges have weights. It copies nothing from a device.
+// Weighted reports whether the edges have weights. It copies nothing from a device.
 func (b *Block) Weighted() bool {
 	if b.remote != nil {
 		return b.remote.Weighted()
@@ -191,8 +187,8 @@ func (b *Block) Weighted() bool {
 	return b.weights != nil
 }
 
-// RowsAreNodes tells whether source row s is node s, as in the whole graph and slices of
-// it. It copies nothing from a device.
+// RowsAreNodes reports whether source row s is node s, as in the whole graph and its slices. It
+// copies nothing from a device.
 func (b *Block) RowsAreNodes() bool { return b.remote == nil && b.srcIDs == nil }
 
 // NumEdges is the number of edges of the block.
@@ -253,26 +249,24 @@ type Transposed struct {
 	work transposing
 }
 
-// Transposed returns the block's edges grouped by source, made at the first call
-// by a counting sort (O(sources + edges)) and kept. It panics for a block of 2^31
-// edges or more.
+// Transposed returns the block's edges grouped by source. The first call computes them by a
+// counting sort (O(sources + edges)) and stores them. It panics for a block of 2^31 edges or more.
 func (b *Block) Transposed() *Transposed {
 	b.once.Do(func() {
 		t := &Transposed{}
 		t.make(b, 0)
-		t.work = transposing{} // nobody makes another in this memory
-		b.t = t                // not before: a panic must not leave half of it
+		t.work = transposing{} // a later transpose must not reuse this memory
+		b.t = t                // set last: a panic must not leave half of it
 		b.made.Store(true)
 	})
 	return b.t
 }
 
-// HasTransposed tells whether the transpose has been made.
+// HasTransposed reports whether the transpose has been made.
 func (b *Block) HasTransposed() bool { return b.made.Load() }
 
-// Transpose makes what [Block.Transposed] returns from now on, in the memory of
-// t, on a number of threads that does not show in the result. Where the
-// transpose was made already it does nothing.
+// Transpose computes the value of [Block.Transposed] in the memory of t. It does nothing if the
+// transpose exists already. The number of threads does not change the result.
 func (b *Block) Transpose(t *Transposed, threads int) {
 	b.once.Do(func() {
 		t.make(b, threads)

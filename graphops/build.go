@@ -11,39 +11,38 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// BuildOptions says how [FromEdges] turns a list of edges into a graph. The zero
-// value builds the directed simple graph: each edge once, self-loops as given.
+// BuildOptions configures how [FromEdges] turns a list of edges into a graph. The zero value builds
+// the simple directed graph: each edge once, self-loops as given.
 type BuildOptions struct {
-	// Undirected adds the opposite of every edge. A self-loop is its own
-	// opposite and is not doubled.
+	// Undirected adds the reverse of every edge. A self-loop is its own reverse and is not doubled.
 	Undirected bool
-	// SelfLoops gives a self-loop to every node that has none in the list.
+	// SelfLoops adds a self-loop to every node that has none in the list.
 	SelfLoops bool
-	// KeepDuplicates keeps edges that occur more than once as often as they
-	// occur; with Undirected, an edge listed in both directions occurs twice in
-	// each. Otherwise every edge is kept once.
+	// KeepDuplicates keeps every copy of an edge that occurs more than once; with Undirected, an
+	// edge listed in both directions occurs twice in each direction. By default each edge is kept
+	// once.
 	KeepDuplicates bool
 	// Threads is the number of threads (0: GOMAXPROCS). It does not change the
 	// result.
 	Threads int
-	// Progress, unless nil, is told by any of the threads that so many edges more have
-	// been counted, moved or sorted: [BuildPasses] times the edges of the list in all.
-	// What weights need beyond that is not told.
+	// Progress, if not nil, is called from any of the threads with the number of edges counted,
+	// moved or sorted since the last call. The numbers add up to [BuildPasses] times the edges of
+	// the list. The additional passes for weights are not reported.
 	Progress func(edges int)
 }
 
-// BuildPasses is how often [FromEdges] goes over the edges.
+// BuildPasses is the number of passes of [FromEdges] over the edges.
 const BuildPasses = 3
 
-// FromEdges builds the graph with the edges src[i] → dst[i] on the given number
-// of nodes. The result does not depend on the order of the edges nor on the
-// number of threads. The slices are only read, and not kept.
+// FromEdges builds the graph with the edges src[i] → dst[i] on the given number of nodes. The
+// result depends neither on the order of the edges nor on the number of threads. The slices are
+// only read, and not kept.
 //
-// It returns an error where nodes is negative or above 2^31-1, where the slices
-// differ in length, and where an edge names a node outside [0, nodes).
+// It returns an error if nodes is negative or above 2^31-1, if the slices differ in length, or if
+// an edge names a node outside [0, nodes).
 //
-// Cost: O(nodes + edges) for the counting sort plus the sort of every node's own
-// sources; 8 bytes an edge of scratch memory beside the graph.
+// Cost: O(nodes + edges) for the counting sort, plus a sort of each node's sources; 8 bytes of
+// scratch memory per edge in addition to the graph.
 func FromEdges(nodes int, src, dst []int32, o BuildOptions) (*Graph, error) {
 	if err := checkEdges(nodes, src, dst, o.Threads); err != nil {
 		return nil, err
@@ -74,7 +73,7 @@ func FromEdges(nodes int, src, dst []int32, o BuildOptions) (*Graph, error) {
 	return g, nil
 }
 
-// checkEdges refuses what no graph can be built from.
+// checkEdges returns an error if the arguments of FromEdges describe no graph.
 func checkEdges(nodes int, src, dst []int32, threads int) error {
 	if nodes < 0 || nodes > math.MaxInt32 {
 		return fmt.Errorf("graphops: a graph of %d nodes: node ids are int32, so the number of nodes must lie in [0, %d]", nodes, math.MaxInt32)
@@ -147,7 +146,7 @@ func (b *builder) build() *Graph {
 	packed, starts := b.scatter(shift, buckets)
 
 	g := &Graph{Indptr: make([]int64, b.nodes+1), Indices: make([]int32, len(packed))}
-	kept := make([]int64, buckets) // edges of each bucket once duplicates are gone
+	kept := make([]int64, buckets) // edges of each bucket without duplicates
 	parallel.For(b.threads, buckets, 1, func(k, _ int) {
 		first := k << shift
 		last := min(first+1<<shift, b.nodes)
@@ -155,7 +154,7 @@ func (b *builder) build() *Graph {
 		// The rows' ends within the bucket are written to Indptr[first+1:last+1];
 		// the bucket's own start is added when all buckets are known.
 		kept[k] = sortBucket(edges, int32(first), g.Indptr[first+1:last+1], g.Indices[starts[k]:starts[k+1]], b.dedup)
-		// The bucket's part of the list, which is shorter than what its edges stand for.
+		// The bucket's part of the input list, which is shorter than the list of directed edges.
 		share := func(at int64) int { return int(float64(b.edges) * (float64(at) / float64(len(packed)))) }
 		if len(packed) > 0 {
 			b.passed(share(starts[k+1]) - share(starts[k]))

@@ -9,19 +9,18 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// FromWeightedEdges is [FromEdges] for edges src[i] → dst[i] of weight w[i]. The
-// weights are EdgeWeights of the graph it returns. Where edges coincide their
-// weights are added, in float64 and rounded once; so with Undirected an edge that is listed in both
-// directions gets the sum of its two weights. With KeepDuplicates parallel edges
-// keep their own weights, ascending. A self-loop that SelfLoops adds weighs 1.
+// FromWeightedEdges is [FromEdges] for edges src[i] → dst[i] of weight w[i]. It returns the graph
+// and its weights, [NumEdges] by CSC position, which are also the graph's Weights. The weights of
+// equal edges are added, in float64 and rounded once; with Undirected, an edge listed in both
+// directions gets the sum of its two weights. With KeepDuplicates parallel edges keep their own
+// weights, in ascending order. A self-loop added by SelfLoops has weight 1.
 //
-// The result does not depend on the order of the edges nor on the number of
-// threads. Beside the errors of FromEdges there are those of a weight that is not
-// finite and of more than 2^31-1 edges.
+// The result depends neither on the order of the edges nor on the number of threads. In addition to
+// the errors of FromEdges, it returns an error for a weight that is not finite and for more than
+// 2^31-1 edges.
 //
-// Cost: as of FromEdges with 12 bytes more of scratch memory an edge, and a sort
-// by weight as well.
-func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions) (*Graph, error) {
+// Cost: that of FromEdges, plus 12 bytes of scratch memory per edge and a sort by weight.
+func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions) (*Graph, []float32, error) {
 	if len(w) != len(src) {
 		return nil, fmt.Errorf("graphops: %d weights for %d edges", len(w), len(src))
 	}
@@ -35,9 +34,8 @@ func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions)
 		return nil, err
 	}
 	b := builder{nodes: nodes, edges: len(src), threads: o.Threads, progress: o.Progress}
-	// In place of its source an edge carries its number and whether it is turned
-	// round: 2i or 2i+1. The unsigned value fits, and the order of a row is put
-	// right below.
+	// Instead of its source, an edge carries its number and whether it is reversed: 2i or 2i+1. The
+	// value fits in 32 unsigned bits, and the order of a row is corrected below.
 	b.pack = func(buf []uint64, lo, hi int) []uint64 {
 		for i := lo; i < hi; i++ {
 			buf = append(buf, uint64(uint32(dst[i]))<<32|uint64(2*i))
@@ -49,7 +47,7 @@ func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions)
 	}
 	numbered := b.build()
 	weights := make([]float32, len(numbered.Indices))
-	ends := make([]int64, nodes) // of each row once edges that coincide are one
+	ends := make([]int64, nodes) // of each row after equal edges are merged
 	parallel.For(o.Threads, nodes, rowGrain, func(lo, hi int) {
 		var row []weightedEdge
 		for v := lo; v < hi; v++ {
@@ -79,14 +77,14 @@ func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions)
 	return g.WithEdgeWeights(out), nil
 }
 
-// weightedEdge is an in-edge of the node at hand.
+// weightedEdge is an in-edge of the current node.
 type weightedEdge struct {
 	src int32
 	w   float32
 }
 
-// compare orders by source, then by weight, so that a sum over edges that
-// coincide does not depend on the order of the list. The bits tell zeros apart.
+// compare orders by source, then by weight, so that the sum over equal edges does not depend on the
+// order of the list. Comparing bits distinguishes -0 from 0.
 func (e weightedEdge) compare(f weightedEdge) int {
 	if e.src != f.src {
 		return cmp.Compare(e.src, f.src)
@@ -97,8 +95,7 @@ func (e weightedEdge) compare(f weightedEdge) int {
 	return cmp.Compare(math.Float32bits(e.w), math.Float32bits(f.w))
 }
 
-// packRows moves rows that end before the next one begins together, and adds the
-// self-loops that are wanted.
+// packRows closes the gaps between rows and adds the self-loops that o requests.
 func packRows(g *Graph, w []float32, ends []int64, o BuildOptions) (*Graph, []float32) {
 	n := g.NumNodes()
 	r := &Graph{Indptr: make([]int64, n+1)}

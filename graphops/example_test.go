@@ -19,7 +19,7 @@ func ExampleFromEdges() {
 	fmt.Println(g)
 	fmt.Println(g.InNeighbors(0), g.InDegrees())
 	// Output:
-	// graph: 4 nodes, 4 edges; 1.0 in-edges a node, at most 3, 2 nodes without
+	// graph: 4 nodes, 4 edges; 1.0 in-edges per node, at most 3, 2 nodes without
 	// [1 2 3] [3 1 0 0]
 }
 

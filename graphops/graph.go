@@ -1,28 +1,25 @@
-// Package graphops is graphs on the CPU: the Graph type, its transforms, and the
-// blocks that layers compute on. The packages below it hold datasets, samplers,
-// tensors and layers.
+// Package graphops provides graphs on the CPU: the Graph type, its transforms, and the blocks that
+// layers compute on. Its subpackages provide datasets, samplers, tensors and layers.
 package graphops
 
 import "fmt"
 
 // Graph is a directed graph stored by destination (compressed sparse columns):
-// Indices[Indptr[v]:Indptr[v+1]] are the sources of v's in-edges, ascending.
-// Messages flow from sources to destinations. An undirected graph holds both
-// directions of each edge.
+// Indices[Indptr[v]:Indptr[v+1]] are the sources of v's in-edges, ascending. Messages flow from
+// sources to destinations. An undirected graph holds both directions of each edge.
 //
-// Node ids are int32, so a graph has at most 2^31-1 nodes; edge positions are
-// int64. A Graph is read-only once built and safe for concurrent use; its arrays
-// may lie in a mapped file, so nobody writes to them.
+// Node ids are int32, so a graph has at most 2^31-1 nodes; edge positions are int64. A Graph is
+// read-only once built and safe for concurrent use. Its arrays may be in a mapped file and must not
+// be written to.
 type Graph struct {
 	Indptr  []int64 // [NumNodes+1], ascending, Indptr[0] = 0
 	Indices []int32 // [NumEdges]
-	// EdgeWeights [NumEdges] are the weights of the edges by CSC position, finite
-	// and in a dataset not negative; nil where every edge weighs 1. See
-	// [Graph.WithEdgeWeights]. Transforms give graphs without weights.
-	EdgeWeights []float32
+	// Weights are the edges' weights [NumEdges] by CSC position, or nil if every edge has weight 1:
+	// see [Graph.WithWeights]. Transforms return graphs without weights.
+	Weights []float32
 
-	looped *loopedDegrees // made with the weights
-	loops  int32          // by atomic operations; see withoutLoops
+	looped *loopedDegrees // created by WithWeights
+	loops  int32          // accessed atomically; see withoutLoops
 }
 
 // NumNodes is the number of nodes.
@@ -34,11 +31,11 @@ func (g *Graph) NumEdges() int64 { return int64(len(g.Indices)) }
 // InDegree is the number of in-edges of node v.
 func (g *Graph) InDegree(v int32) int { return int(g.Indptr[v+1] - g.Indptr[v]) }
 
-// InNeighbors are the sources of v's in-edges, ascending. The slice is the
-// graph's own memory and must not be written to.
+// InNeighbors returns the sources of v's in-edges, ascending. The slice is the graph's own memory
+// and must not be written to.
 func (g *Graph) InNeighbors(v int32) []int32 { return g.Indices[g.Indptr[v]:g.Indptr[v+1]] }
 
-// String is a summary in one line. It looks at each node once.
+// String returns a summary in one line. Cost: O(nodes).
 func (g *Graph) String() string {
 	n, most, alone := g.NumNodes(), 0, 0
 	for v := range n {
@@ -53,7 +50,7 @@ func (g *Graph) String() string {
 		s += " with weights"
 	}
 	if n > 0 {
-		s += fmt.Sprintf("; %.1f in-edges a node, at most %d", float64(g.NumEdges())/float64(n), most)
+		s += fmt.Sprintf("; %.1f in-edges per node, at most %d", float64(g.NumEdges())/float64(n), most)
 	}
 	if alone > 0 {
 		s += fmt.Sprintf(", %d nodes without", alone)
@@ -61,13 +58,13 @@ func (g *Graph) String() string {
 	return s
 }
 
-// Block is the whole graph as one block: every node is a source and a
-// destination. It shares the graph's arrays.
+// Block returns the whole graph as one block: every node is a source and a destination. It shares
+// the graph's arrays.
 func (g *Graph) Block() *Block { return g.Slice(0, g.NumNodes()) }
 
-// Slice is the block whose destinations are the nodes [lo, hi), with all their
-// in-edges, and whose sources are all nodes. It shares the graph's arrays; its
-// cost does not depend on the number of edges.
+// Slice returns the block whose destinations are the nodes [lo, hi), with all their in-edges, and
+// whose sources are all nodes. It shares the graph's arrays; its cost does not depend on the number
+// of edges.
 func (g *Graph) Slice(lo, hi int) *Block {
 	h := HostBlock{NumDst: hi - lo, NumSrc: g.NumNodes(), DstStart: lo, Indptr: g.Indptr[lo : hi+1], Indices: g.Indices, Graph: g}
 	if g.EdgeWeights != nil {

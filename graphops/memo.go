@@ -2,25 +2,25 @@ package graphops
 
 import "sync"
 
-// memo keeps what layers derive from a block, such as the weights of a
-// normalisation, for the next layer or step that uses the same block.
+// memo stores what layers derive from a block, such as the weights of a normalisation, for the next
+// layer or step that uses the same block.
 type memo struct {
 	mu    sync.Mutex
 	kept  []kept
-	spare []kept // of before Reset: memory
+	spare []kept // values from before Reset, for reuse of their memory
 }
 
 type kept struct{ key, value any }
 
-// Memo is what make returned at the first call with this key, which must be
-// comparable. It is for values that are functions of the block alone, and are only
-// read. Blocks of the whole graph keep them from step to step.
+// Memo returns the value that make returned at the first call with this key, which must be
+// comparable. Use it for values that are functions of the block alone and are only read. Blocks of
+// the whole graph keep the values from step to step.
 func (b *Block) Memo(key any, make func() any) any {
 	return b.MemoIn(key, func(any) any { return make() })
 }
 
-// MemoIn is Memo of what takes memory worth keeping: make gets what it made under
-// the same key before [Block.Reset], nil if nothing, whose memory it may use.
+// MemoIn is [Block.Memo] for values with memory worth reusing: make receives the value that it
+// returned for the same key before [Block.Reset], or nil, and may reuse that memory.
 func (b *Block) MemoIn(key any, make func(old any) any) any {
 	b.memo.mu.Lock()
 	defer b.memo.mu.Unlock()
@@ -46,14 +46,13 @@ type Slicer interface {
 	Slice(lo, hi int) *Block
 }
 
-// smallGraph is the edges of a graph whose slices are worth keeping: below it
-// deriving transposes, self-loops and weights anew costs more than a layer; above
-// it keeping them costs much memory.
+// smallGraph is the largest number of edges of a graph whose slices are kept. In a smaller graph,
+// deriving transposes, self-loops and weights again costs more than a layer; in a larger one,
+// keeping them costs much memory.
 const smallGraph = 1 << 21
 
-// KeepSlices is the graph as a Slicer that returns the same block for the same
-// range, with what was derived from it, while the graph is small. It is for one
-// goroutine.
+// KeepSlices returns a Slicer over the graph. If the graph is small, the Slicer returns the same
+// block for the same range, including the values derived from it. It is for one goroutine.
 func KeepSlices(g *Graph) Slicer {
 	if g.NumEdges() > smallGraph {
 		return g

@@ -6,9 +6,9 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// Reverse is the graph with every edge turned round, duplicates kept: the
-// in-edges of v in the result are v's out-edges in g. Threads (0: GOMAXPROCS)
-// does not change the result. Cost as of [FromEdges].
+// Reverse returns the graph with every edge reversed, duplicates kept: the in-edges of v in the
+// result are v's out-edges in g. Threads (0: GOMAXPROCS) does not change the result. Cost: that of
+// [FromEdges].
 func (g *Graph) Reverse(threads int) *Graph {
 	b := builder{nodes: g.NumNodes(), edges: len(g.Indices), threads: threads}
 	b.pack = func(buf []uint64, lo, hi int) []uint64 {
@@ -18,9 +18,8 @@ func (g *Graph) Reverse(threads int) *Graph {
 	return b.build()
 }
 
-// Undirected is the graph with the opposite of every edge added and every edge
-// kept once. Threads (0: GOMAXPROCS) does not change the result. Cost as of
-// [FromEdges].
+// Undirected returns the graph with the reverse of every edge added and every edge kept once.
+// Threads (0: GOMAXPROCS) does not change the result. Cost: that of [FromEdges].
 func (g *Graph) Undirected(threads int) *Graph {
 	b := builder{nodes: g.NumNodes(), edges: len(g.Indices), dedup: true, threads: threads}
 	b.pack = func(buf []uint64, lo, hi int) []uint64 {
@@ -35,8 +34,8 @@ func (g *Graph) Undirected(threads int) *Graph {
 	return b.build()
 }
 
-// AddSelfLoops is the graph in which every node without a self-loop has been
-// given one; the self-loops that are there stay as they are.
+// AddSelfLoops returns the graph with a self-loop added to every node that has none; existing
+// self-loops are kept.
 func (g *Graph) AddSelfLoops(threads int) *Graph {
 	return g.mapRows(threads, func(out []int32, v int32, row []int32) []int32 {
 		done := false
@@ -56,7 +55,7 @@ func (g *Graph) AddSelfLoops(threads int) *Graph {
 	})
 }
 
-// RemoveSelfLoops is the graph without the edges from a node to itself.
+// RemoveSelfLoops returns the graph without the edges from a node to itself.
 func (g *Graph) RemoveSelfLoops(threads int) *Graph {
 	return g.mapRows(threads, func(out []int32, v int32, row []int32) []int32 {
 		for _, u := range row {
@@ -68,7 +67,7 @@ func (g *Graph) RemoveSelfLoops(threads int) *Graph {
 	})
 }
 
-// Dedup is the graph with every edge kept once.
+// Dedup returns the graph with every edge kept once.
 func (g *Graph) Dedup(threads int) *Graph {
 	return g.mapRows(threads, func(out []int32, _ int32, row []int32) []int32 {
 		for i, u := range row {
@@ -80,8 +79,8 @@ func (g *Graph) Dedup(threads int) *Graph {
 	})
 }
 
-// mapRows builds the graph whose row v is what edit appends for row v. It runs
-// edit twice, once to learn the sizes, so that no more than the result is held.
+// mapRows builds the graph whose row v is what edit appends for row v. It runs edit twice, first to
+// learn the sizes, so that no memory beyond the result is needed.
 func (g *Graph) mapRows(threads int, edit func(out []int32, v int32, row []int32) []int32) *Graph {
 	n := g.NumNodes()
 	r := &Graph{Indptr: make([]int64, n+1)}
@@ -106,7 +105,7 @@ func (g *Graph) mapRows(threads int, edit func(out []int32, v int32, row []int32
 	return r
 }
 
-// InDegrees are the numbers of in-edges: [NumNodes], a new slice.
+// InDegrees returns the number of in-edges of each node: [NumNodes], a new slice.
 func (g *Graph) InDegrees() []int32 {
 	degrees := make([]int32, g.NumNodes())
 	for v := range degrees {
@@ -115,8 +114,8 @@ func (g *Graph) InDegrees() []int32 {
 	return degrees
 }
 
-// OutDegrees are the numbers of out-edges: [NumNodes], a new slice. Cost: one
-// pass over the edges.
+// OutDegrees returns the number of out-edges of each node: [NumNodes], a new slice. Cost: one pass
+// over the edges.
 func (g *Graph) OutDegrees() []int32 {
 	degrees := make([]int32, g.NumNodes())
 	for _, u := range g.Indices {
@@ -125,12 +124,12 @@ func (g *Graph) OutDegrees() []int32 {
 	return degrees
 }
 
-// Symmetric tells whether every edge has its opposite, as often as it occurs
-// itself. It needs 8 bytes a node and stops at the first edge without one. The
-// graph must be valid. Cost: one pass over the edges.
+// Symmetric reports whether every edge occurs as often as its reverse. It needs 8 bytes per node
+// and stops at the first edge without a reverse. The graph must be valid. Cost: one pass over the
+// edges.
 func (g *Graph) Symmetric() bool {
-	// Rows are ascending, so as v ascends, the rows that hold v as a source meet
-	// it at the place they have got to.
+	// Rows are ascending. So as v ascends, each row that holds v as a source meets it exactly at
+	// the row's current position.
 	at := make([]int64, g.NumNodes())
 	copy(at, g.Indptr)
 	for v := range int32(g.NumNodes()) {
@@ -144,14 +143,13 @@ func (g *Graph) Symmetric() bool {
 	return true
 }
 
-// Validate checks what the type promises: Indptr starts at 0, ascends and ends
-// at the number of edges; sources lie in [0, NumNodes) and ascend within each
-// row. The error, a [*ValidationError], names the first place that breaks it.
-// Cost: one pass over the graph, on GOMAXPROCS threads.
+// Validate checks the invariants of the type: Indptr starts at 0, ascends and ends at the number of
+// edges; sources lie in [0, NumNodes) and ascend within each row. The error, a [*ValidationError],
+// names the first violation. Cost: one pass over the graph, on GOMAXPROCS threads.
 func (g *Graph) Validate() error { return g.ValidateRange(0, g.NumNodes()) }
 
-// ValidateRange is [Graph.Validate] for the rows [lo, hi) alone; the ends of
-// Indptr are checked whatever the range. It lets a caller stop in between.
+// ValidateRange is [Graph.Validate] for the rows [lo, hi) alone; it always checks the ends of
+// Indptr. A caller can check range by range and stop in between.
 func (g *Graph) ValidateRange(lo, hi int) error {
 	switch n := g.NumNodes(); {
 	case n < 0:
@@ -196,7 +194,7 @@ func (g *Graph) validateRows(lo, hi int) error {
 	return nil
 }
 
-// ValidationError is a place where a graph breaks its rules.
+// ValidationError is a place where a graph violates an invariant.
 type ValidationError struct {
 	Array string // "Indptr" or "Indices"
 	Index int64  // -1: the array as a whole

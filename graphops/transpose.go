@@ -8,25 +8,23 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// transposePart is the number of edges that are worth a part of their own, with
-// a counter for each source.
+// transposePart is the number of edges per part. Each part has its own counter for each source.
 const transposePart = 1 << 15
 
-// transposing is the counting sort of a block's edges by source. The edges are
-// cut into parts of consecutive destinations, each of which counts and places its
-// own: within a source, the places of a part follow those of the parts before it,
-// so the number of parts does not show.
+// transposing is the counting sort of a block's edges by source. The edges are cut into parts of
+// consecutive destinations; each part counts and places its own edges. Within a source, the edges
+// of a part follow those of earlier parts, so the number of parts does not change the result.
 type transposing struct {
 	b           *Block
 	parts       int
 	next        []int32           // counts, then places, by part and source
-	each, place func(part, _ int) // kept, because making them anew allocates
+	each, place func(part, _ int) // stored, because creating them again allocates
 }
 
 func (t *Transposed) make(b *Block, threads int) {
 	n := b.NumEdges()
 	if n > math.MaxInt32 {
-		panic(fmt.Sprintf("graphops: a block of %d edges has no transpose, whose edges are numbered by 31 bits; train on sampled batches, whose blocks are small", n))
+		panic(fmt.Sprintf("graphops: a block of %d edges is too large to transpose (at most 2^31-1 edges); train on sampled batches, whose blocks are small", n))
 	}
 	t.Indptr, t.Dst, t.Edge = room(t.Indptr, b.NumSrc+1), room(t.Dst, n), room(t.Edge, n)
 	w := &t.work
@@ -41,8 +39,7 @@ func (t *Transposed) make(b *Block, threads int) {
 	w.b = nil
 }
 
-// part is the destinations of a part: those of part p end where p/parts of the
-// edges do.
+// part returns the destinations of part p: the part ends after p/parts of the edges.
 func (w *transposing) part(p int) (lo, hi int) {
 	b, n := w.b, w.b.NumEdges()
 	end := func(p int) int {
@@ -71,7 +68,7 @@ func (t *Transposed) count(part, _ int) {
 	}
 }
 
-// starts makes the parts' counts the places where their edges begin.
+// starts turns the counts of the parts into the positions of their first edges.
 func (t *Transposed) starts(rows, parts int) {
 	next := t.work.next
 	sum := int32(0)
@@ -104,7 +101,7 @@ func (t *Transposed) place(part, _ int) {
 	}
 }
 
-// room is a slice of length n in x's memory, if that is large enough.
+// room returns a slice of length n, in x's memory if that is large enough.
 func room[T any](x []T, n int) []T {
 	if cap(x) < n {
 		return make([]T, n, n+n/8)

@@ -9,10 +9,10 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// WithEdgeWeights is the graph with the given edge weights [NumEdges] by CSC
-// position; nil is a weight of 1 for each. It shares the graph's arrays and w.
-// It panics where w has another length.
-func (g *Graph) WithEdgeWeights(w []float32) *Graph {
+// WithWeights returns the graph with the given edge weights [NumEdges] by CSC position; nil means
+// weight 1 for each edge. The result shares the graph's arrays and w. It panics if w has another
+// length.
+func (g *Graph) WithWeights(w []float32) *Graph {
 	if w != nil && len(w) != len(g.Indices) {
 		panic(fmt.Sprintf("graphops: WithEdgeWeights: %d weights for %d edges", len(w), len(g.Indices)))
 	}
@@ -27,7 +27,7 @@ func (g *Graph) Weight(e int64) float32 {
 	return g.EdgeWeights[e]
 }
 
-// selfLoops are the CSC positions [lo, hi) of v's edges from itself.
+// selfLoops returns the CSC positions [lo, hi) of v's edges from itself.
 func (g *Graph) selfLoops(v int32) (lo, hi int64) {
 	row := g.InNeighbors(v)
 	at, _ := slices.BinarySearch(row, v)
@@ -38,8 +38,8 @@ func (g *Graph) selfLoops(v int32) (lo, hi int64) {
 	return g.Indptr[v] + int64(at), g.Indptr[v] + int64(end)
 }
 
-// SelfLoop is the weight of v's self-loop, of the last where there are several,
-// and whether there is one. Cost: a binary search.
+// SelfLoop returns the weight of v's self-loop (the last one if there are several), and whether
+// there is one. Cost: a binary search.
 func (g *Graph) SelfLoop(v int32) (weight float32, ok bool) {
 	lo, hi := g.selfLoops(v)
 	if lo == hi {
@@ -48,15 +48,15 @@ func (g *Graph) SelfLoop(v int32) (weight float32, ok bool) {
 	return g.Weight(hi - 1), true
 }
 
-// Whether an unweighted graph has self-loops, as Graph.loops says.
+// Values of Graph.loops: whether an unweighted graph has self-loops.
 const (
 	loopsUnknown int32 = iota
 	loopsNone
 	loopsMaybe
 )
 
-// withoutLoops tells whether a graph is certain to have no self-loop: one of up to
-// 2^22 edges, which are looked through at the first call.
+// withoutLoops reports whether a graph certainly has no self-loop. It is true only for graphs of up
+// to 2^22 edges, which the first call searches.
 func (g *Graph) withoutLoops() bool {
 	const few = 1 << 22
 	s := atomic.LoadInt32(&g.loops)
@@ -75,19 +75,19 @@ func (g *Graph) withoutLoops() bool {
 	return s == loopsNone
 }
 
-// loopedDegrees holds what LoopedDegree computed for a weighted graph.
+// loopedDegrees holds the results of LoopedDegree for a weighted graph.
 type loopedDegrees struct {
 	once sync.Once
 	of   []float32
 }
 
-// LoopedDegree is the weight of all in-edges of v once v has exactly one
-// self-loop: its own (see [Graph.SelfLoop]), or one of weight 1 where it has
-// none. It is the degree that the symmetric normalisation of graph convolutions
-// divides by. Sums run in float64 over ascending sources and are rounded once.
+// LoopedDegree is the weight of all in-edges of v including exactly one self-loop: its own (see
+// [Graph.SelfLoop]), or one of weight 1 if it has none. The symmetric normalisation of graph
+// convolutions divides by this degree. Sums run in float64 over ascending sources and are rounded
+// once.
 //
-// Cost: a binary search; in a graph made by WithEdgeWeights one pass over all edges
-// at the first call, whose result is kept (4 bytes a node).
+// Cost: a binary search. For a graph made by WithWeights, the first call makes one pass over all
+// edges and stores the result (4 bytes per node).
 func (g *Graph) LoopedDegree(v int32) float32 {
 	if g.EdgeWeights == nil {
 		if g.withoutLoops() {
@@ -123,17 +123,16 @@ func (g *Graph) loopedDegree(v int32) float32 {
 	return float32(sum + loop)
 }
 
-// LoopPos is what [Block.Pos] gives for the self-loop of node v in a block made
-// by [Block.SelfLooped]: a number above every CSC position, so that draws keyed
-// by positions have one for it.
+// LoopPos is the value of [Block.Pos] for the self-loop of node v in a block made by
+// [Block.SelfLooped]. It is greater than every CSC position, so random draws keyed by positions can
+// use it.
 func LoopPos(v int32) int64 { return 1<<47 | int64(v) }
 
-// SelfLooped is the block in which every destination has exactly one edge from
-// itself, the last of its in-edges: edges from itself that were there are gone,
-// the others keep their order, positions and weights. The loop weighs what the
-// node's self-loop weighs in the graph, where the graph is known, or else in the
-// block, and 1 where there is none. The block is made at the first call, in
-// O(destinations + edges), and kept.
+// SelfLooped returns the block in which every destination has exactly one edge from itself, as the
+// last of its in-edges. Existing self-loops are removed; the other edges keep their order,
+// positions and weights. The new self-loop has the weight of the node's self-loop in the graph (if
+// the graph is known, otherwise in the block), or 1 if there is none. The first call makes the
+// block in O(destinations + edges) and stores it.
 func (b *Block) SelfLooped() *Block {
 	b.loopOnce.Do(func() { b.looped = b.selfLooped() })
 	return b.looped

@@ -143,7 +143,7 @@ func (s *Sampler) Hops() int { return s.c.Hops }
 // memory back, after the work that was asked of the compute stream until then.
 func (s *Sampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) {
 	if epoch < 0 || epoch >= sample.MaxEpochs || step < 0 || int64(step) > math.MaxUint32 {
-		return nil, fmt.Errorf("sample: epoch %d, step %d is outside of the counters: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, sample.MaxEpochs-1)
+		return nil, fmt.Errorf("sample: epoch %d, step %d is out of range: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, sample.MaxEpochs-1)
 	}
 	for i, v := range seeds {
 		if uint64(uint32(v)) >= uint64(s.g.Nodes) {
@@ -273,7 +273,7 @@ func (s *Sampler) fault(code uint64, seeds []int32) error {
 	case repeatedSeed:
 		for i, v := range seeds {
 			if v == seeds[where] {
-				return fmt.Errorf("sample: seed %d is there twice, at positions %d and %d; seeds of a batch are distinct", v, i, where)
+				return fmt.Errorf("sample: seed %d occurs twice, at positions %d and %d; the seeds of a batch must be distinct", v, i, where)
 			}
 		}
 	case damagedOffsets:

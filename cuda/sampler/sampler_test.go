@@ -250,7 +250,7 @@ func TestErrors(t *testing.T) {
 		seeds  []int32
 		says   string
 	}{
-		{"a seed twice", good, sample.Fanouts{2}, []int32{5, 6, 7, 6, 5}, "seed 6 is there twice, at positions 1 and 3"},
+		{"a seed twice", good, sample.Fanouts{2}, []int32{5, 6, 7, 6, 5}, "seed 6 occurs twice, at positions 1 and 3"},
 		{"a seed that is no node", good, sample.Fanouts{2}, []int32{5, 100}, "seed 100 at position 1 is not a node: the graph's nodes are 0 to 99"},
 		{"a negative seed", good, sample.Fanouts{2}, []int32{-1}, "seed -1 at position 0"},
 		{"an edge from nowhere", damage(func(g *graphops.Graph) { g.Indices[g.Indptr[50]] = 100 }), sample.Fanouts{-1}, []int32{50}, "comes from no node"},
@@ -293,7 +293,7 @@ func TestErrors(t *testing.T) {
 		"needs edge weights":     {Picker: sample.Weighted{Fanouts: sample.Fanouts{2}}},
 		"are the graph's own":    {Picker: sample.Fanouts{2}, Weights: []float32{1}},
 		"a fanout is 0 to":       {Picker: sample.Fanouts{-2}},
-		"3 hops were asked of":   {Picker: sample.Fanouts{2}, Hops: 3},
+		"Config.Hops is 3":       {Picker: sample.Fanouts{2}, Hops: 3},
 		"a frontier picker runs": {Frontier: frontier{}, Hops: 1},
 	} {
 		_, err := New(d, sg, Config{Config: c})

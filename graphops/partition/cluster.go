@@ -2,10 +2,10 @@ package partition
 
 import "math/bits"
 
-// cluster joins nodes that have many edges between them, none heavier than bound
-// unless a node is, by label propagation: nodes of low degree first, each goes to
-// the cluster that it has most edges to. Given a division, clusters stay within its
-// parts. It returns each node's cluster, numbered from 0, and how many there are.
+// cluster merges nodes that have many edges between them, by label propagation. It visits nodes of
+// low degree first; each joins the cluster to which it has most edges. No cluster of several nodes
+// weighs more than bound. Given a division, clusters stay within its parts. It returns each node's
+// cluster, numbered from 0, and the number of clusters.
 func (m *divider) cluster(g *weighted, bound int64, level int, given []int32) (into []int32, count int) {
 	const rounds = 3
 	n := g.nodes()
@@ -55,11 +55,11 @@ func (m *divider) cluster(g *weighted, bound int64, level int, given []int32) (i
 	return compact(label)
 }
 
-// pair joins nodes that are still alone though they have edges, because the
-// cluster they belong to is full, and nodes without edges: with others like them.
-// Without that the leaves of a star would never become fewer.
+// pair merges nodes that are still single: those whose preferred cluster is full join nodes with
+// the same preference, and nodes without edges join each other. Without it the leaves of a star
+// would never become fewer.
 func (m *divider) pair(g *weighted, label []int32, size, near []int64, bound int64, given []int32) {
-	waiting := make([]int32, len(label)+m.parts) // by cluster, the last ones for none: a node, +1
+	waiting := make([]int32, len(label)+m.parts) // by cluster, the last ones for none: a waiting node + 1
 	var touched []int32
 	for v := range int32(len(label)) {
 		if label[v] != v || size[v] != g.node[v] {
@@ -88,7 +88,7 @@ func (m *divider) pair(g *weighted, label []int32, size, near []int64, bound int
 	}
 }
 
-// clustersNear adds up v's edges to each cluster in near and lists the clusters.
+// clustersNear sums v's edges to each cluster in near and lists the clusters.
 func (g *weighted) clustersNear(v int32, label []int32, near []int64, touched []int32) []int32 {
 	for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
 		c := label[g.adj[e]]
@@ -100,7 +100,7 @@ func (g *weighted) clustersNear(v int32, label []int32, near []int64, touched []
 	return touched
 }
 
-// byDegree is the nodes by the magnitude of their degrees, ascending, and by id.
+// byDegree returns the nodes sorted by the magnitude of their degrees and by id, ascending.
 func (g *weighted) byDegree() []int32 {
 	size := make([]int32, g.nodes())
 	for v := range size {
@@ -123,7 +123,7 @@ func compact(label []int32) (into []int32, count int) {
 	return label, count
 }
 
-// mix makes a number of three, for ties.
+// mix hashes three numbers to one, to break ties.
 func mix(a, b, c uint32) uint32 {
 	h := a ^ b*0x9E3779B9 ^ c*0x85EBCA6B
 	h = (h ^ h>>15) * 0x2C1B3C6D

@@ -2,7 +2,7 @@ package partition
 
 import "math"
 
-// tries is how often a bisection begins anew; the best counts.
+// tries is the number of attempts per bisection; the best is kept.
 const tries = 8
 
 // initial divides the smallest graph by recursive bisection.
@@ -16,7 +16,7 @@ func (m *divider) initial(g *weighted) []int32 {
 	return of
 }
 
-// bisect divides nodes, whose subgraph g is, into the parts [first, first+parts).
+// bisect divides nodes, whose subgraph is g, into the parts [first, first+parts).
 func (m *divider) bisect(g *weighted, nodes, of []int32, first, parts int) {
 	if parts == 1 {
 		for _, v := range nodes {
@@ -46,8 +46,8 @@ func (m *divider) bisect(g *weighted, nodes, of []int32, first, parts int) {
 	}
 }
 
-// grow is side 0 grown from a node, node by node with the fewest edges more cut,
-// until it has its share of the weight; the rest is side 1.
+// grow grows side 0 from a node. It always adds the node that cuts the fewest additional edges,
+// until the side has its share of the weight; the other nodes are side 1.
 func (m *divider) grow(g *weighted, share float64, from int) []int32 {
 	n := g.nodes()
 	side := make([]int32, n)
@@ -55,7 +55,7 @@ func (m *divider) grow(g *weighted, share float64, from int) []int32 {
 		side[v] = 1
 	}
 	target := int64(share * float64(g.total))
-	gain := make([]int64, n) // of edges that a node has into side 0, less those it has to side 1
+	gain := make([]int64, n) // edges of a node into side 0, less its edges to side 1
 	for v := range gain {
 		for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
 			gain[v] -= g.weightOf(e)
@@ -70,13 +70,13 @@ func (m *divider) grow(g *weighted, share float64, from int) []int32 {
 			if v = it.node; side[v] == 0 || it.gain != gain[v] {
 				continue
 			}
-		} else { // another component
+		} else { // start in another component
 			v = int32((from + next) % n)
 			if next++; side[v] == 0 {
 				continue
 			}
 		}
-		if weight > 0 && weight+g.node[v] > target+(target-weight) { // worse than without it
+		if weight > 0 && weight+g.node[v] > target+(target-weight) { // adding the node is worse than leaving it out
 			continue
 		}
 		side[v] = 0
@@ -91,10 +91,9 @@ func (m *divider) grow(g *weighted, share float64, from int) []int32 {
 	return side
 }
 
-// improve refines a bisection in place and returns its cut and by how much its
-// sides are heavier than they may be.
+// improve refines a bisection in place. It returns the cut and the excess weight of the sides.
 func (m *divider) improve(g *weighted, side []int32, share float64, parts int) (cut, over int64) {
-	// Each of log2(parts) bisections may use its share of the imbalance.
+	// Each of log2(parts) bisections may use an equal share of the imbalance.
 	slack := m.o.Imbalance / math.Ceil(math.Log2(float64(parts)))
 	most := []int64{int64((1 + slack) * share * float64(g.total)), int64((1 + slack) * (1 - share) * float64(g.total))}
 	r := newMoves(g, side, most)
@@ -117,7 +116,7 @@ func (m *divider) improve(g *weighted, side []int32, share float64, parts int) (
 	return cut, over
 }
 
-// part is the subgraph of one side's nodes, and their numbers in g.
+// part returns the subgraph of one side's nodes, and their numbers in g.
 func (g *weighted) part(side []int32, of int32) (*weighted, []int32) {
 	number := make([]int32, g.nodes())
 	var members []int32

@@ -10,9 +10,9 @@ import (
 type weighted struct {
 	indptr []int64
 	adj    []int32
-	edge   []int32 // weights of adj, nil: 1
+	edge   []int32 // weights of adj; nil means 1
 	node   []int64 // weights of nodes
-	total  int64   // of them
+	total  int64   // sum of node
 }
 
 func (g *weighted) nodes() int { return len(g.node) }
@@ -24,20 +24,19 @@ func (g *weighted) weightOf(e int64) int64 {
 	return int64(g.edge[e])
 }
 
-// level is a graph and, for each of its nodes, the node of the next level's graph
-// that it is merged into.
+// level is a graph and the node of the next level's graph into which each of its nodes is merged.
 type level struct {
 	*weighted
 	into []int32
 }
 
 const (
-	// coarsest is the nodes a part at which merging stops.
+	// coarsest is the number of nodes per part at which merging stops.
 	coarsest = 160
-	// clusters is how many clusters of a part's weight there are at least.
+	// clusters is the smallest number of clusters per part.
 	clusters = 48
-	// fewEdges is the edges of a graph, both directions, that is refined by
-	// Fiduccia's and Mattheyses's method as well, which climbs out of hollows.
+	// fewEdges is the largest graph, in directed edges, that is also refined by the method of
+	// Fiduccia and Mattheyses, which can leave local minima.
 	fewEdges = 4 << 20
 )
 
@@ -55,8 +54,8 @@ func multilevel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([
 		return nil, context.Cause(ctx)
 	}
 	o.Progress(0.8)
-	// A graph of a dense core among nodes with few edges is best divided into core
-	// and the rest, which merging hides and going through the nodes finds.
+	// A graph with a dense core is best divided into the core and the rest. Merging hides this
+	// division; streaming over the nodes finds it.
 	o.Progress = func(float64) {}
 	other, err := fennel(ctx, g, parts, o)
 	if err != nil {
@@ -114,7 +113,7 @@ func (m *divider) cycle(g *weighted, given []int32) []int32 {
 	return of
 }
 
-// cut is the weight of the edges between parts, both directions.
+// cut returns the weight of the edges between parts, both directions.
 func (g *weighted) cut(of []int32) (cut int64) {
 	for v, p := range of {
 		for e := g.indptr[v]; e < g.indptr[v+1]; e++ {
@@ -126,16 +125,16 @@ func (g *weighted) cut(of []int32) (cut int64) {
 	return cut
 }
 
-// divider is one call of multilevel.
+// divider is the state of one call of multilevel.
 type divider struct {
 	ctx   context.Context
 	parts int
 	o     Options
-	most  []int64 // what each part may weigh
+	most  []int64 // maximum weight of each part
 }
 
-// undirected is the graph as this package's, sharing its arrays where it has both
-// directions of each edge and no loop.
+// undirected converts the graph to this package's form. It shares the graph's arrays if they hold
+// both directions of each edge and no self-loop.
 func (m *divider) undirected(g *graphops.Graph) *weighted {
 	if !g.Symmetric() {
 		g = g.Undirected(m.o.Threads)
@@ -154,15 +153,15 @@ func (m *divider) undirected(g *graphops.Graph) *weighted {
 	return w
 }
 
-// contract is the graph of clusters: an edge weighs what the edges between two
-// clusters weigh together.
+// contract returns the graph of clusters: the weight of an edge is the total weight of the edges
+// between two clusters.
 func (g *weighted) contract(into []int32, count int) *weighted {
 	start, members := group(into, count)
 	c := &weighted{
 		indptr: make([]int64, count+1), node: make([]int64, count), total: g.total,
 		adj: make([]int32, 0, len(g.adj)/3), edge: make([]int32, 0, len(g.adj)/3),
 	}
-	place := make([]int64, count) // of a neighbour in adj, +1
+	place := make([]int64, count) // of a neighbour in adj, plus 1
 	for v := range int32(count) {
 		first := int64(len(c.adj))
 		for _, u := range members[start[v]:start[v+1]] {
@@ -176,7 +175,7 @@ func (g *weighted) contract(into []int32, count int) *weighted {
 					c.adj, c.edge = append(c.adj, d), append(c.edge, 0)
 					place[d] = int64(len(c.adj))
 				}
-				// Saturating: a heuristic's weight, above 2 billion edges.
+				// The sum saturates above 2 billion edges; the weight is only a heuristic.
 				at := place[d] - 1
 				c.edge[at] = int32(min(int64(c.edge[at])+g.weightOf(e), 1<<31-1))
 			}

@@ -1,6 +1,5 @@
-// Package partition divides the nodes of a graph into parts of about the same
-// size with few edges between them, so that machines or workers which hold a part
-// each find most neighbours at home.
+// Package partition divides the nodes of a graph into parts of about equal size with few edges
+// between them, so that a machine or worker that holds one part has most neighbours of its nodes.
 package partition
 
 import (
@@ -14,55 +13,52 @@ import (
 
 // Methods.
 const (
-	// Multilevel merges the graph into smaller and smaller ones by size-constrained
-	// label propagation, divides the smallest by recursive bisection, and refines on
-	// the way back: the fewest cut edges. It keeps an undirected copy of the graph,
-	// unless the graph has both directions of each edge, and the smaller ones: about
-	// 20 bytes an edge in all at the worst.
+	// Multilevel merges the graph into smaller and smaller graphs by size-constrained label
+	// propagation, divides the smallest by recursive bisection, and refines the division on the way
+	// back. It cuts the fewest edges. It keeps the smaller graphs and, unless the graph has both
+	// directions of each edge, an undirected copy: at most about 20 bytes per edge in all.
 	//
-	// Sources: H. Meyerhenke, P. Sanders, C. Schulz, "Partitioning complex networks
-	// via size-constrained clustering", SEA 2014, arXiv:1402.3281; C. M. Fiduccia,
-	// R. M. Mattheyses, "A linear-time heuristic for improving network partitions",
-	// DAC 1982, doi:10.1145/800263.809204; G. Karypis, V. Kumar, "A fast and high
-	// quality multilevel scheme for partitioning irregular graphs", SIAM J. Sci.
-	// Comput. 20 (1998), doi:10.1137/S1064827595287997.
+	// Sources: H. Meyerhenke, P. Sanders, C. Schulz, "Partitioning complex networks via
+	// size-constrained clustering", SEA 2014, arXiv:1402.3281; C. M. Fiduccia, R. M. Mattheyses, "A
+	// linear-time heuristic for improving network partitions", DAC 1982, doi:10.1145/800263.809204;
+	// G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular
+	// graphs", SIAM J. Sci. Comput. 20 (1998), doi:10.1137/S1064827595287997.
 	Multilevel = "multilevel"
-	// Fennel goes over the nodes once and puts each where most of its in-neighbours
-	// are, less what the part's size costs: a pass over the graph, a look at every
-	// part for each node, and 4 bytes a node, for graphs that are much larger than
-	// memory.
+	// Fennel streams over the nodes once and puts each into the part with most of its
+	// in-neighbours, less a penalty for the part's size. It is for graphs much larger than memory:
+	// it makes one pass over the graph, checks every part for each node, and needs 4 bytes per
+	// node.
 	//
-	// Source: C. Tsourakakis, C. Gkantsidis, B. Radunovic, M. Vojnovic, "FENNEL:
-	// streaming graph partitioning for massive scale graphs", WSDM 2014,
-	// doi:10.1145/2556195.2556213.
+	// Source: C. Tsourakakis, C. Gkantsidis, B. Radunovic, M. Vojnovic, "FENNEL: streaming graph
+	// partitioning for massive scale graphs", WSDM 2014, doi:10.1145/2556195.2556213.
 	Fennel = "fennel"
-	// Range gives each part nodes with consecutive ids: good where ids come from a
-	// crawl or from time, and nothing but two numbers says where a node is.
+	// Range gives each part nodes with consecutive ids. It suits graphs whose ids come from a crawl
+	// or from time, and two numbers per part describe it.
 	Range = "range"
-	// Random cuts (parts-1)/parts of the edges: what the others are compared with.
+	// Random cuts (parts-1)/parts of the edges. It is the baseline for the other methods.
 	Random = "random"
 )
 
-// Methods are the methods by name, the default first.
+// Methods returns the names of the methods, the default first.
 func Methods() []string { return []string{Multilevel, Fennel, Range, Random} }
 
-// Options of [Divide]; the zero value is the good default.
+// Options of [Divide]; the zero value is a good default.
 type Options struct {
 	// Method is one of [Methods]; "" is Multilevel.
 	Method string
-	// Seed is what random choices follow from. The same graph, options and seed give
-	// the same parts, on any number of threads.
+	// Seed is the random seed. The same graph, options and seed give the same parts, on any number
+	// of threads.
 	Seed uint64
-	// Imbalance is how much heavier than the mean a part may be; 0 is 0.03. Parts
-	// can be heavier than that only where single nodes are.
+	// Imbalance is the fraction by which a part may be heavier than the mean; 0 means 0.03. A part
+	// exceeds it only if a single node is too heavy.
 	Imbalance float64
-	// Weights are the nodes' weights [NumNodes], which are balanced, none negative;
-	// nil, or none above 0: every node weighs 1. In-degrees balance edges, and 1 for
-	// a training node and 0 for others balances training nodes.
+	// Weights are the weights of the nodes [NumNodes], to be balanced; none may be negative. If it
+	// is nil, or all weights are 0, every node has weight 1. In-degrees balance edges; 1 for a
+	// training node and 0 for others balances training nodes.
 	Weights []int32
-	// Threads (0: GOMAXPROCS) is for copies of the graph and for counting.
+	// Threads (0: GOMAXPROCS) is the number of threads for copying the graph and for counting.
 	Threads int
-	// Progress, unless nil, is called now and then with the share that is done.
+	// Progress, if not nil, is called from time to time with the fraction done.
 	Progress func(share float64)
 }
 
@@ -75,23 +71,23 @@ type Parts struct {
 	Stats
 }
 
-// Divide divides g's nodes into parts. The error is an option's, or the
-// context's, which ends it within a pass over the graph.
+// Divide divides g's nodes into parts. It returns an error for an invalid option, or the context's
+// error within one pass over the graph after it is done.
 func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Parts, error) {
 	n := g.NumNodes()
 	if parts < 1 || parts > max(n, 1) {
-		return nil, fmt.Errorf("partition: %d parts of %d nodes; choose from 1 to the number of nodes", parts, n)
+		return nil, fmt.Errorf("partition: %d parts for %d nodes; choose a number from 1 to the number of nodes", parts, n)
 	}
 	if o.Weights != nil && len(o.Weights) != n {
 		return nil, fmt.Errorf("partition: %d weights for %d nodes", len(o.Weights), n)
 	}
 	for v, w := range o.Weights {
 		if w < 0 {
-			return nil, fmt.Errorf("partition: node %d weighs %d; weights are not negative", v, w)
+			return nil, fmt.Errorf("partition: node %d has weight %d; weights must not be negative", v, w)
 		}
 	}
 	if o.Imbalance < 0 || o.Imbalance != o.Imbalance {
-		return nil, fmt.Errorf("partition: an imbalance of %v; it is how much heavier than the mean a part may be, such as 0.03", o.Imbalance)
+		return nil, fmt.Errorf("partition: imbalance %v is out of range; it is the fraction by which a part may be heavier than the mean, such as 0.03", o.Imbalance)
 	}
 	if o.Imbalance == 0 {
 		o.Imbalance = 0.03
@@ -101,7 +97,7 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 	}
 	o.Threads = parallel.Threads(o.Threads)
 	weights := o.Weights
-	if allZero(weights) { // then the nodes are what can be balanced
+	if allZero(weights) { // balance the number of nodes instead
 		o.Weights = nil
 	}
 	if o.Method == "" {
@@ -119,7 +115,7 @@ func Divide(ctx context.Context, g *graphops.Graph, parts int, o Options) (*Part
 	case Random:
 		p.Of = random(n, parts, o)
 	default:
-		return nil, fmt.Errorf("partition: no method %q; there are %s", o.Method, strings.Join(Methods(), ", "))
+		return nil, fmt.Errorf("partition: unknown method %q; choose one of %s", o.Method, strings.Join(Methods(), ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("partition: %w", err)
@@ -145,7 +141,7 @@ func (o *Options) weight(v int) int64 {
 	return int64(o.Weights[v])
 }
 
-// limit is what a part may weigh.
+// limit returns the maximum weight of a part.
 func limit(total int64, parts int, imbalance float64) int64 {
 	return max(int64((1+imbalance)*float64(total)/float64(parts)), (total+int64(parts)-1)/int64(parts))
 }

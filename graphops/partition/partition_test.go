@@ -258,17 +258,17 @@ func TestNoWeight(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	g := made(t, 10, 30, false)
 	for want, f := range map[string]func() error{
-		"11 parts of 10 nodes":   func() error { _, err := Divide(t.Context(), g, 11, Options{}); return err },
-		"0 parts of 10 nodes":    func() error { _, err := Divide(t.Context(), g, 0, Options{}); return err },
+		"11 parts for 10 nodes":  func() error { _, err := Divide(t.Context(), g, 11, Options{}); return err },
+		"0 parts for 10 nodes":   func() error { _, err := Divide(t.Context(), g, 0, Options{}); return err },
 		"3 weights for 10 nodes": func() error { _, err := Divide(t.Context(), g, 2, Options{Weights: make([]int32, 3)}); return err },
-		`no method "metis"`:      func() error { _, err := Divide(t.Context(), g, 2, Options{Method: "metis"}); return err },
-		"an imbalance of -1":     func() error { _, err := Divide(t.Context(), g, 2, Options{Imbalance: -1}); return err },
+		`unknown method "metis"`: func() error { _, err := Divide(t.Context(), g, 2, Options{Method: "metis"}); return err },
+		"imbalance -1 is":        func() error { _, err := Divide(t.Context(), g, 2, Options{Imbalance: -1}); return err },
 		"node 0 is in part 5 of": func() error {
 			_, err := Measure(t.Context(), g, []int32{5, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 2, nil, 1)
 			return err
 		},
 		"the parts of 1 nodes": func() error { _, err := Measure(t.Context(), g, []int32{0}, 2, nil, 1); return err },
-		"node 1 weighs -2; weigh": func() error {
+		"node 1 has weight -2; weigh": func() error {
 			_, err := Divide(t.Context(), g, 2, Options{Weights: []int32{0, -2, 0, 0, 0, 0, 0, 0, 0, 0}})
 			return err
 		},

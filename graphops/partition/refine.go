@@ -1,8 +1,7 @@
 package partition
 
-// refine improves a division in place: first parts that are too heavy give nodes
-// away, then nodes move where they have more edges, as long as parts stay within
-// what they may weigh.
+// refine improves a division in place: first, parts that are too heavy give nodes away; then nodes
+// move to the part with most of their edges, as long as no part exceeds its maximum weight.
 func (m *divider) refine(g *weighted, of []int32) {
 	r := newMoves(g, of, m.most)
 	r.rebalance()
@@ -16,16 +15,16 @@ func (m *divider) refine(g *weighted, of []int32) {
 	}
 }
 
-// moves is a division that is being changed.
+// moves is the state of a division while nodes move.
 type moves struct {
 	g    *weighted
 	of   []int32
 	size []int64
-	most []int64 // what each part may weigh
+	most []int64 // maximum weight of each part
 
 	near  []int64 // a node's edges to each part, zeros between calls
-	parts []int32 // that it has edges to
-	home  int64   // its edges into its own
+	parts []int32 // parts in near
+	home  int64   // the node's edges into its own part
 }
 
 func newMoves(g *weighted, of []int32, most []int64) *moves {
@@ -36,9 +35,9 @@ func newMoves(g *weighted, of []int32, most []int64) *moves {
 	return r
 }
 
-// look says which part v would best go to, -1 where it cannot go anywhere, and how
-// many cut edges that saves; r.home is then what it has into its own. Among equals it
-// is the lightest part, then the first.
+// look returns the best part for v to move to, or -1 if there is none, and the number of cut edges
+// that the move saves. It sets r.home to v's edges into its own part. Among equal parts it prefers
+// the lightest, then the first.
 func (r *moves) look(v int32) (to int32, gain int64) {
 	own := r.of[v]
 	r.parts = r.g.clustersNear(v, r.of, r.near, r.parts[:0])
@@ -69,8 +68,8 @@ func (r *moves) move(v, to int32) {
 	r.of[v] = to
 }
 
-// rebalance has parts that are too heavy give away nodes, those first that cost
-// least for their weight; a node without a better place goes to the lightest part.
+// rebalance moves nodes out of parts that are too heavy, first the nodes that cost least for their
+// weight. A node without a better part moves to the lightest part.
 func (r *moves) rebalance() {
 	heavy := false
 	for p, s := range r.size {
@@ -95,14 +94,14 @@ func (r *moves) rebalance() {
 		if to < 0 {
 			to = int32(lightest(r.size))
 		}
-		// Not into a part that then is as heavy.
+		// Do not move to a part that would then be as heavy.
 		if r.size[to]+r.g.node[v] < r.size[own] {
 			r.move(v, to)
 		}
 	}
 }
 
-// loss is what a node costs to give away, less is better to go: negative for heap.
+// loss is the cost of moving a node away; less is better. It is negative for the heap.
 func (r *moves) loss(v int32) int64 {
 	to, gain := r.look(v)
 	if to < 0 {
@@ -111,13 +110,12 @@ func (r *moves) loss(v int32) int64 {
 	return gain * 1024 / r.g.node[v]
 }
 
-// propagate moves nodes that have more edges into another part than into their
-// own, or as many and lighter company, round after round over those that a move
-// was beside.
+// propagate moves nodes that have more edges into another part than into their own, or equally many
+// into a lighter part. It repeats over the neighbours of moved nodes.
 func (r *moves) propagate(m *divider) {
 	const rounds = 8
 	n := len(r.of)
-	due := make([]bool, n) // something beside it has changed
+	due := make([]bool, n) // a neighbour has moved
 	for v := range due {
 		due[v] = true
 	}
@@ -147,14 +145,13 @@ func (r *moves) propagate(m *divider) {
 	}
 }
 
-// climb is a pass of Fiduccia's and Mattheyses's method for any number of parts:
-// the node whose move saves most moves, also where that costs edges, once each;
-// then all moves after the best moment are taken back. It reports whether the cut
-// has become smaller.
+// climb is a pass of the method of Fiduccia and Mattheyses for any number of parts: it moves each
+// node once, always the one that saves most, even if the move adds cut edges. Then it undoes all
+// moves after the best moment. It reports whether the cut has become smaller.
 func (r *moves) climb() bool {
 	g, n := r.g, len(r.of)
 	var h heap
-	best := make([]int64, n) // the gain a node waits with
+	best := make([]int64, n) // the gain under which a node is in the heap
 	waits := make([]bool, n)
 	offer := func(v int32) {
 		to, gain := r.look(v)
@@ -183,7 +180,7 @@ func (r *moves) climb() bool {
 			waits[v] = false
 			continue
 		}
-		if gain < it.gain { // parts have filled up since
+		if gain < it.gain { // parts have filled up since the node was queued
 			best[v] = gain
 			h.push(item{gain, v})
 			continue
@@ -206,7 +203,7 @@ func (r *moves) climb() bool {
 	return top > 0
 }
 
-// item waits in a heap: the greatest gain first, then the lowest node.
+// item is an entry of the heap: the greatest gain first, then the lowest node.
 type item struct {
 	gain int64
 	node int32

@@ -10,22 +10,21 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// Stats says how good a division is.
+// Stats measures the quality of a division.
 type Stats struct {
-	// Edges is the number of pairs of different nodes with an edge between them, in
-	// whichever direction and however often; EdgeCut is those of them whose nodes
-	// are in different parts.
+	// Edges is the number of pairs of different nodes joined by an edge, whatever its direction and
+	// multiplicity. EdgeCut is the number of these pairs with nodes in different parts.
 	Edges, EdgeCut int64
 	Nodes          []int64 // of each part
 	Weights        []int64 // of each part: its nodes, or the sum of their weights
-	// Halo is for each part the number of nodes of other parts that have an edge
-	// into it: what one hop of sampling fetches from elsewhere at most.
+	// Halo is, for each part, the number of nodes of other parts with an edge into it: the most
+	// nodes that one hop of sampling fetches from other parts.
 	Halo []int64
-	// Imbalance is the heaviest part's weight over the mean, 1 at best.
+	// Imbalance is the heaviest part's weight divided by the mean; 1 is best.
 	Imbalance float64
 }
 
-// CutFraction is the share of edges that are cut.
+// CutFraction is the fraction of edges that are cut.
 func (s *Stats) CutFraction() float64 {
 	if s.Edges == 0 {
 		return 0
@@ -33,10 +32,9 @@ func (s *Stats) CutFraction() float64 {
 	return float64(s.EdgeCut) / float64(s.Edges)
 }
 
-// Measure measures a division of g's nodes: of holds the part of each node, below
-// parts, and weights the nodes' weights, nil where each weighs 1. Cost: a pass over
-// the edges with a search each, and a pass a part over its own; a bit a node and
-// thread.
+// Measure measures a division of g's nodes: of[v] is the part of node v, below parts, and weights
+// are the weights of the nodes, nil if each has weight 1. Cost: a pass over the edges with a search
+// for each, and one pass of each part over its own edges; one bit per node and thread.
 func Measure(ctx context.Context, g *graphops.Graph, of []int32, parts int, weights []int32, threads int) (Stats, error) {
 	n := g.NumNodes()
 	if len(of) != n {
@@ -73,12 +71,12 @@ func Measure(ctx context.Context, g *graphops.Graph, of []int32, parts int, weig
 		for v := int32(lo); v < int32(hi); v++ {
 			before := v
 			for _, u := range g.InNeighbors(v) {
-				if u == v || u == before { // a loop, or once more
+				if u == v || u == before { // a self-loop, or a duplicate
 					continue
 				}
 				before = u
 				if u > v && has(g.InNeighbors(u), v) {
-					continue // counted from the other side
+					continue // counted at the other node
 				}
 				edges++
 				if of[u] != of[v] {
@@ -98,8 +96,8 @@ func Measure(ctx context.Context, g *graphops.Graph, of []int32, parts int, weig
 	return s, nil
 }
 
-// halo counts the nodes that each part sees of others, a part at a time on each
-// thread.
+// halo counts, for each part, the nodes of other parts that it sees; each thread takes a part at a
+// time.
 func (s *Stats) halo(ctx context.Context, g *graphops.Graph, of []int32, parts, threads int) {
 	n := g.NumNodes()
 	start, nodes := group(of, parts)
@@ -119,8 +117,7 @@ func (s *Stats) halo(ctx context.Context, g *graphops.Graph, of []int32, parts, 
 	})
 }
 
-// group lists nodes by what they belong to: those of i are nodes[start[i]:start[i+1]],
-// ascending.
+// group lists nodes by group: the nodes of group i are nodes[start[i]:start[i+1]], ascending.
 func group(of []int32, count int) (start []int64, nodes []int32) {
 	start = make([]int64, count+1)
 	for _, p := range of {
@@ -138,7 +135,7 @@ func group(of []int32, count int) (start []int64, nodes []int32) {
 	return start, nodes
 }
 
-// has searches an ascending row.
+// has reports whether an ascending row contains v.
 func has(row []int32, v int32) bool {
 	_, found := slices.BinarySearch(row, v)
 	return found

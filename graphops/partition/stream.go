@@ -8,7 +8,7 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// draw is a number that follows from the seed and two others.
+// draw hashes the seed and two numbers to a random number.
 func draw(seed uint64, a, b int) uint32 {
 	return philox.Block(seed, philox.Counter(int64(a), b, philox.C3(philox.User, 0, 0)))[0]
 }
@@ -23,7 +23,7 @@ func ranges(n, parts int, o Options) []int32 {
 	var sum int64
 	for v := range n {
 		w := o.weight(v)
-		// The part that the node's middle falls into.
+		// The part into which the middle of the node's weight falls.
 		of[v] = int32(min(int64(parts)-1, int64((float64(sum)+float64(w)/2)*float64(parts)/float64(total))))
 		sum += w
 	}
@@ -47,7 +47,7 @@ func random(n, parts int, o Options) []int32 {
 	return of
 }
 
-// shuffled is the numbers below n in a random order.
+// shuffled returns the numbers below n in a random order.
 func shuffled(n int, seed uint64) []int32 {
 	order := make([]int32, n)
 	for i := range order {
@@ -98,7 +98,7 @@ func fennel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int
 				best = p
 			}
 		}
-		if best < 0 { // a node that is too heavy for any
+		if best < 0 { // the node is too heavy for every part
 			best = lightest(size)
 		}
 		of[v] = int32(best)
@@ -113,7 +113,7 @@ func fennel(ctx context.Context, g *graphops.Graph, parts int, o Options) ([]int
 	return of, nil
 }
 
-// lightest is the part of the least weight.
+// lightest returns the part of the least weight.
 func lightest(size []int64) int {
 	best := 0
 	for p, s := range size {

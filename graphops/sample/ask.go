@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// pickChunks asks the picker about the destinations of chunk after chunk and keeps
-// its picks and their counts.
+// pickChunks takes one chunk after another, asks the picker about its destinations, and stores the
+// picks and their counts.
 func (s *Sampler) pickChunks(worker, _ int) {
 	w := s.takeScratch(worker)
 	for c := s.x.take(); c >= 0; c = s.x.take() {
@@ -46,7 +46,7 @@ func (s *Sampler) pickChunk(chunk int, w *scratch) (ok bool) {
 				w.hop.weights = all[r.at:][:r.n:r.n]
 			}
 			out := s.c.Picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
-			// The copy lets the picker return any slice, one of its own included.
+			// Copying lets the picker return any slice, including one of its own.
 			before := len(c.picks)
 			c.picks = append(c.picks, out...)
 			if c.err = s.sorted(x.h.Index, v, c.picks[before:], r.n); c.err != nil {
@@ -79,8 +79,8 @@ func (s *Sampler) sorted(hop int, v int32, picks []int32, n int) error {
 	return nil
 }
 
-// span is a part of a slice, with both ends counted from 1 so that the zero value
-// says that there is none yet.
+// span is a part of a slice, with both ends counted from 1, so that the zero value means that there
+// is none yet.
 type span struct{ from, to int }
 
 // pickFrontier asks the frontier picker about all destinations, with the same
@@ -97,9 +97,9 @@ func (s *Sampler) pickFrontier() error {
 		switch {
 		case bad != nil:
 		case i < 0 || i >= len(dst):
-			bad = &PickError{Picker: s.name, Hop: hop, Node: -1, Err: fmt.Errorf("picked for destination %d, but there are %d", i, len(dst))}
+			bad = &PickError{Picker: s.name, Hop: hop, Node: -1, Err: fmt.Errorf("picked for destination %d, but there are %d destinations", i, len(dst))}
 		case spans[i] != span{}:
-			bad = &PickError{Picker: s.name, Hop: hop, Node: dst[i], Err: fmt.Errorf("picked a second time for destination %d; all picks of one go into one call", i)}
+			bad = &PickError{Picker: s.name, Hop: hop, Node: dst[i], Err: fmt.Errorf("picked twice for destination %d; put all picks of a destination into one call", i)}
 		default:
 			from := len(all)
 			all = append(all, positions...)
@@ -142,8 +142,8 @@ func (s *Sampler) callFrontier(dst []int32, pick func(int, []int32)) (err error)
 	return nil
 }
 
-// recovered turns a picker's panic into an error. A fault in mapped memory is
-// not the picker's: it goes on as a panic, for the guard that knows the file.
+// recovered turns a picker's panic into an error. It re-panics for a fault in mapped memory, so
+// that the caller's guard can name the file.
 func (s *Sampler) recovered(r any, hop int, v int32) error {
 	if err, ok := r.(error); ok {
 		var fault interface{ Addr() uintptr }
@@ -163,8 +163,8 @@ func (s *Sampler) recovered(r any, hop int, v int32) error {
 	return e
 }
 
-// panicSite is " at file:line" of the picker's innermost frame, for the deferred
-// function that recovers its panic: below the runtime's frames and ours.
+// panicSite returns " at file:line" of the picker's innermost frame, for the deferred function that
+// recovers its panic. It skips frames of the runtime and of this package.
 func panicSite() string {
 	const module = "github.com/graphnb/graphnb/"
 	pc := make([]uintptr, 64)

@@ -6,22 +6,21 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// Batch is the blocks sampled for one list of seeds. Blocks[0] is the farthest
-// hop, which the first layer computes on; the last block's destinations are the
-// seeds. Blocks chain: the destinations of Blocks[i] are the sources of
-// Blocks[i+1], row for row, and the first NumDst sources of a block are its
-// destinations. Further sources come in the order in which edges reach them
-// first.
+// Batch holds the blocks sampled for one list of seeds. Blocks[0] is the farthest hop, on which the
+// first layer computes; the last block's destinations are the seeds. Blocks are chained: the
+// destinations of Blocks[i] are the sources of Blocks[i+1], row for row, and the first NumDst
+// sources of a block are its destinations. Further sources are in the order in which edges first
+// reach them.
 //
-// A batch is read-only and stays valid as long as it is held: the sampler does
-// not write to it again, however far ahead it runs. Only Release ends it.
+// A batch is read-only and stays valid until Release is called: the sampler does not write to it
+// again, however far ahead it runs.
 type Batch struct {
 	Epoch, Step int
-	// Seeds are a copy of the seeds that were sampled for, in their order.
+	// Seeds is a copy of the given seeds, in their order.
 	Seeds  []int32
 	Blocks []*graphops.Block
-	// Back, unless nil, is what Release calls: it takes back the memory of a batch
-	// that something else than a Sampler made, a device's.
+	// Back, if not nil, is called by Release. It takes back the memory of a batch that was not made
+	// by a Sampler, such as a batch on a device.
 	Back func()
 
 	owner *Sampler
@@ -37,18 +36,18 @@ type memory struct {
 	blocks   []*graphops.Block // the same, the farthest first
 }
 
-// edges are one hop's: a block's arrays.
+// edges holds the arrays of one hop's block.
 type edges struct {
 	indptr     []int64
 	indices    []int32
 	edgePos    []int64
-	weights    []float32 // nil where the graph has none
+	weights    []float32 // nil if the graph has none
 	transposed graphops.Transposed
 }
 
-// InputIDs are the global ids of the rows that the first layer reads: the nodes
-// whose features the batch needs. The slice is the batch's own memory. Of a batch
-// sampled on a device they are copied to the host at the first call.
+// InputIDs returns the global ids of the rows that the first layer reads: the nodes whose features
+// the batch needs. The slice is the batch's own memory. For a batch sampled on a device, the first
+// call copies the ids to the host.
 func (b *Batch) InputIDs() []int32 {
 	if len(b.Blocks) == 0 {
 		return b.Seeds
@@ -73,12 +72,11 @@ func (b *Batch) Edges() int {
 	return n
 }
 
-// Release gives the batch's memory back to its sampler for a later batch, which
-// saves the page faults of fresh memory. It is never needed: a batch that is
-// dropped is collected as any other value. After it, the batch is empty and
-// nothing that aliases its arrays (blocks, row spaces made from them) may be
-// used. It may be called from another goroutine than the sampler's; a second
-// call does nothing.
+// Release returns the batch's memory to its sampler for a later batch, which avoids the page faults
+// of fresh memory. Calling it is optional: without it the batch is garbage-collected. After
+// Release, the batch is empty, and nothing that shares its arrays (blocks, row spaces made from
+// them) may be used. It may be called from another goroutine than the sampler's; a second call does
+// nothing.
 func (b *Batch) Release() {
 	switch {
 	case b.Back != nil:

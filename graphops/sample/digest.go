@@ -12,17 +12,16 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// Digest is the digest of sampling: the SHA-256 of everything that was picked.
-// Batch after batch it takes in
+// Digest is the SHA-256 of all sampled edges. It hashes batch after batch:
 //
 //	the seeds of the global batch in their order       int32 each
 //	hop by hop, from the seeds outwards:
 //	    each distinct destination, ascending by id     int32 id, int32 count,
 //	                                                   int32 sources, ascending
 //
-// all little-endian. Destinations are those of all ranks together, so it depends
-// neither on workers nor on threads nor on the device. testdata/digest.py
-// computes it from a dataset directory with NumPy alone.
+// all little-endian. The destinations are those of all ranks together, so the digest depends on
+// neither the number of workers and threads nor the device. testdata/digest.py computes it from a
+// dataset directory with NumPy alone.
 type Digest struct {
 	h     hash.Hash
 	steps int
@@ -30,30 +29,30 @@ type Digest struct {
 	buf   []byte
 }
 
-// NewDigest is the digest of no batches.
+// NewDigest returns the digest of no batches.
 func NewDigest() *Digest { return &Digest{h: sha256.New()} }
 
-// Sum is the digest of the batches so far, in hexadecimal. More may follow.
+// Sum returns the digest of the batches so far, in hexadecimal. More batches may follow.
 func (d *Digest) Sum() string { return hex.EncodeToString(d.h.Sum(nil)) }
 
 // Steps is the number of batches so far.
 func (d *Digest) Steps() int { return d.steps }
 
-// Edges is the number of edges picked so far, each destination of a hop counted
-// once a step however many ranks picked for it.
+// Edges is the number of edges picked so far. Within a step, each destination of a hop counts once,
+// even if several ranks picked for it.
 func (d *Digest) Edges() int64 { return d.edges }
 
-// AddBatch takes in a batch that one rank sampled whole.
+// AddBatch adds a batch that one rank sampled as a whole.
 func (d *Digest) AddBatch(b *Batch) {
 	if err := d.AddStep(b.Seeds, [][]byte{EncodePicks(b)}); err != nil {
-		panic(err) // a batch of one rank has nothing to differ from
+		panic(err) // cannot fail: one rank cannot disagree with itself
 	}
 }
 
-// AddStep takes in one step: the seeds of the global batch in their order, and
-// what each rank picked for its share of them, as [EncodePicks] made it. Ranks
-// that picked for the same destination must have picked the same; an error names
-// the hop, the node and both ranks, and leaves the digest as it was.
+// AddStep adds one step: the seeds of the global batch in their order, and each rank's picks for
+// its share of them, encoded by [EncodePicks]. Ranks that picked for the same destination must have
+// picked the same edges; otherwise the error names the hop, the node and both ranks, and the digest
+// stays unchanged.
 func (d *Digest) AddStep(seeds []int32, perRank [][]byte) error {
 	out := d.buf[:0]
 	for _, v := range seeds {
@@ -80,7 +79,7 @@ func (d *Digest) AddStep(seeds []int32, perRank [][]byte) error {
 	}
 	for r := range in {
 		if n := len(in[r].rest); n > 0 {
-			return fmt.Errorf("sample: digest: the picks of rank %d go on for %d bytes after their end", r, n)
+			return fmt.Errorf("sample: digest: the picks of rank %d have %d extra bytes at the end", r, n)
 		}
 	}
 	d.buf = out
@@ -119,7 +118,7 @@ func (d *Digest) mergeHop(out []byte, in []reader, hop int) ([]byte, error) {
 				continue
 			}
 			if string(in[r].record) != string(record) {
-				return nil, fmt.Errorf("sample: digest: ranks %d and %d picked differently for node %d at hop %d; a picker has to decide by its draws and the node alone", first, r, id, hop)
+				return nil, fmt.Errorf("sample: digest: ranks %d and %d picked differently for node %d at hop %d; a picker must decide from its draws and the node alone", first, r, id, hop)
 			}
 			if err := in[r].advance(); err != nil {
 				return nil, err
@@ -128,7 +127,7 @@ func (d *Digest) mergeHop(out []byte, in []reader, hop int) ([]byte, error) {
 	}
 }
 
-// reader walks over one rank's encoded picks.
+// reader iterates over one rank's encoded picks.
 type reader struct {
 	rest   []byte
 	rank   int
@@ -139,14 +138,14 @@ type reader struct {
 
 func (r *reader) word() (uint32, error) {
 	if len(r.rest) < 4 {
-		return 0, fmt.Errorf("sample: digest: the picks of rank %d are cut short", r.rank)
+		return 0, fmt.Errorf("sample: digest: the picks of rank %d are truncated", r.rank)
 	}
 	w := binary.LittleEndian.Uint32(r.rest)
 	r.rest = r.rest[4:]
 	return w, nil
 }
 
-// advance goes to the hop's next record.
+// advance moves to the hop's next record.
 func (r *reader) advance() error {
 	before, id := r.record != nil, r.id
 	r.record = nil
@@ -155,11 +154,11 @@ func (r *reader) advance() error {
 	}
 	r.left--
 	if len(r.rest) < 8 {
-		return fmt.Errorf("sample: digest: the picks of rank %d are cut short", r.rank)
+		return fmt.Errorf("sample: digest: the picks of rank %d are truncated", r.rank)
 	}
 	size := 8 + 4*int64(binary.LittleEndian.Uint32(r.rest[4:]))
 	if int64(len(r.rest)) < size {
-		return fmt.Errorf("sample: digest: the picks of rank %d are cut short", r.rank)
+		return fmt.Errorf("sample: digest: the picks of rank %d are truncated", r.rank)
 	}
 	r.id = int32(binary.LittleEndian.Uint32(r.rest))
 	r.record, r.rest = r.rest[:size], r.rest[size:]
@@ -169,10 +168,10 @@ func (r *reader) advance() error {
 	return nil
 }
 
-// EncodePicks is what a batch picked, for [Digest.AddStep] in another process:
-// the number of hops, then hop by hop from the seeds outwards the number of
-// destinations and, ascending by id, id, count and sources ascending; all are
-// 32-bit words, little-endian. Cost: a sort of each hop's destinations.
+// EncodePicks encodes the picks of a batch for [Digest.AddStep] in another process: the number of
+// hops, then hop by hop from the seeds outwards the number of destinations and, ascending by id,
+// id, count and sources ascending; all are 32-bit words, little-endian. Cost: a sort of each hop's
+// destinations.
 func EncodePicks(b *Batch) []byte {
 	size := 4
 	for _, k := range b.Blocks {

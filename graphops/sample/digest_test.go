@@ -159,8 +159,8 @@ func TestDigestErrors(t *testing.T) {
 	}{
 		{"hops", [][]byte{two, one}, "rank 0 sampled 2 hops and rank 1 1"},
 		{"different picks", [][]byte{encode(sample.Fanouts{-1}, 0), one, encode(sample.Fanouts{1}, 1)}, "ranks 1 and 2 picked differently for node 1 at hop 0"},
-		{"empty", [][]byte{one, {}}, "rank 1 are cut short"},
-		{"longer", [][]byte{one, append(slices.Clone(one), 0)}, "rank 1 go on for 1 bytes"},
+		{"empty", [][]byte{one, {}}, "rank 1 are truncated"},
+		{"longer", [][]byte{one, append(slices.Clone(one), 0)}, "rank 1 have 1 extra bytes"},
 		{"order", [][]byte{swapped}, "node 0 after 1"},
 		{"repeat", [][]byte{repeated}, "node 1 after 1"},
 	}
@@ -169,7 +169,7 @@ func TestDigestErrors(t *testing.T) {
 			name string
 			in   [][]byte
 			want string
-		}{fmt.Sprintf("first %d bytes", n), [][]byte{one[:n]}, "rank 0 are cut short"})
+		}{fmt.Sprintf("first %d bytes", n), [][]byte{one[:n]}, "rank 0 are truncated"})
 	}
 	d := sample.NewDigest()
 	before := d.Sum()

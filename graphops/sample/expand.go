@@ -10,44 +10,42 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// grain is the number of destinations of a chunk: large enough that handing out
-// chunks costs nothing, small enough that a hub in one does not hold up the
-// others. No result depends on it.
+// grain is the number of destinations of a chunk: large enough that handing out chunks costs
+// nothing, small enough that a hub in one does not delay the others. No result depends on it.
 const grain = 128
 
-// A hop is expanded in three steps. Two passes run in parallel over chunks of
-// destinations: the first learns how many edges each destination has, the second
-// picks and fetches them, each chunk at its place in the block's arrays. The
-// third step numbers the sources in the order of edges. It is one worker's, for
-// the order decides; but it begins with the first chunk that is there, while the
-// other workers pick, and finds the sources still in a cache.
+// A hop is expanded in three steps. Two passes run in parallel over chunks of destinations: the
+// first counts the edges of each destination, the second picks and writes them, each chunk at its
+// place in the block's arrays. The third step numbers the sources in the order of edges. One worker
+// does it, because the order matters. It starts as soon as the first chunk is ready, while the
+// other workers still pick, and finds the sources still in a cache.
 
 // chunk is the destinations [c·grain, (c+1)·grain).
 type chunk struct {
-	edges int64 // how many edges the destinations take
-	first int64 // how many those before them do
-	// picks are positions, destination after destination, where a picker was
-	// asked: [Fanouts] writes edges straight away.
+	edges int64 // number of edges that the destinations take
+	first int64 // number of edges of earlier chunks
+	// picks are positions, destination after destination, if a picker was asked. [Fanouts] writes
+	// edges directly.
 	picks []int32
-	ready atomic.Bool // the edges are there, to be numbered
+	ready atomic.Bool // the edges are written and can be numbered
 	err   error
 }
 
-// inEdges are a node's: their first CSC position, and their number.
+// inEdges is the in-edges of a node: their first CSC position, and their number.
 type inEdges struct {
 	at int64
 	n  int
 }
 
-// scratch is what one worker needs.
+// scratch is the working memory of one worker.
 type scratch struct {
 	hop   Hop
 	out   []int32
 	lanes lanes
 }
 
-// expansion is the hop at work: what the workers have in common. The functions
-// are kept because making one anew allocates.
+// expansion is the state that the workers share while they expand a hop. The functions are stored
+// because creating them again allocates.
 type expansion struct {
 	h       Hop
 	m       *memory
@@ -85,7 +83,7 @@ func (s *Sampler) expand(epoch, step, hop int, m *memory) error {
 		}
 	}
 	parallel.For(s.c.Threads, n, grain, x.count)
-	// Every chunk ran, so which error is reported does not depend on threads.
+	// Every chunk ran, so the reported error does not depend on the number of threads.
 	if err := firstError(x.chunks); err != nil {
 		return err
 	}
@@ -117,7 +115,7 @@ func (s *Sampler) expand(epoch, step, hop int, m *memory) error {
 	return firstError(x.chunks)
 }
 
-// start lets workers take chunks from the first on.
+// start makes all chunks available to the workers.
 func (s *Sampler) start() {
 	x := &s.x
 	x.workers = min(parallel.Threads(s.c.Threads), len(x.chunks))
@@ -128,7 +126,7 @@ func (s *Sampler) start() {
 	x.number = 0
 }
 
-// take is the next chunk that no worker has, or -1.
+// take returns the next chunk that no worker has taken, or -1.
 func (x *expansion) take() int {
 	if c := int(x.next.Add(1) - 1); c < len(x.chunks) {
 		return c
@@ -145,11 +143,10 @@ func firstError(chunks []chunk) error {
 	return nil
 }
 
-// countChunk looks up where the in-edges of the destinations [lo, hi) are and, for
-// [Fanouts], how many of them they take: e.indptr[d+1] becomes the number within
-// the chunk up to destination d. Doing that first, and for all of them, lets the
-// processor wait for many cache misses at a time. A graph whose offsets are
-// damaged is found here, before anything is sliced by them.
+// countChunk looks up the in-edges of the destinations [lo, hi) and, for [Fanouts], the number that
+// each takes: e.indptr[d+1] becomes the number within the chunk up to destination d. Doing this
+// first for all destinations lets the processor wait for many cache misses at once. It also finds
+// damaged offsets before anything is sliced by them.
 func (s *Sampler) countChunk(lo, hi int) {
 	x := &s.x
 	c := &x.chunks[lo/grain]
@@ -191,9 +188,9 @@ func (s *Sampler) damagedOffsets(nodes []int32) error {
 	panic("unreachable: one of the nodes has damaged offsets")
 }
 
-// drawChunks is a worker's part of the second pass. Worker 0 numbers as well:
-// always the same one, so that the table of rows stays in one core's caches. It
-// waits for nobody: what is not ready is numbered after all have ended.
+// drawChunks is a worker's part of the second pass. Worker 0 also numbers: always the same worker,
+// so that the table of rows stays in one core's caches. It waits for no other worker; chunks that
+// are not ready are numbered after all workers have ended.
 func (s *Sampler) drawChunks(worker, _ int) {
 	x := &s.x
 	w := s.takeScratch(worker)
@@ -235,7 +232,7 @@ func (s *Sampler) drawChunk(c int, w *scratch) {
 			indptr[i] += k.first
 		}
 	}
-	// Nothing but random accesses: none waits for another.
+	// The loop contains only independent random accesses.
 	all, n, bad := s.g.Indices, int32(s.g.NumNodes()), int32(0)
 	indices := e.indices[k.first:][:len(edgePos)]
 	for i, pos := range edgePos {
@@ -264,11 +261,11 @@ func (s *Sampler) damagedEdge(lo, hi int) error {
 			}
 		}
 	}
-	panic("unreachable: one of the edges comes from nowhere")
+	panic("unreachable: one of the edges has an invalid source")
 }
 
-// numberReady numbers the sources of chunks in their order, as far as they are
-// there. Nothing is numbered from a damaged chunk on.
+// numberReady numbers the sources of the chunks that are ready, in order. It stops at a damaged
+// chunk.
 func (s *Sampler) numberReady() {
 	x := &s.x
 	for ; x.number < len(x.chunks); x.number++ {
@@ -281,8 +278,8 @@ func (s *Sampler) numberReady() {
 	}
 }
 
-// takeScratch is a worker's scratch, for it to put back: not after a panic, which
-// may leave bits set in seen.
+// takeScratch returns a worker's scratch. The caller puts it back, except after a panic, which may
+// leave bits set in seen.
 func (s *Sampler) takeScratch(worker int) *scratch {
 	w := s.scratch[worker]
 	s.scratch[worker] = nil
@@ -292,9 +289,9 @@ func (s *Sampler) takeScratch(worker int) *scratch {
 	return w
 }
 
-// resize returns a slice of length n that is never nil, in x's memory where that
-// is large enough. Its contents are arbitrary. Fresh memory has exactly n
-// elements, reused memory had some room to grow.
+// resize returns a slice of length n that is never nil, in x's memory if that is large enough. Its
+// contents are arbitrary. Fresh memory has exactly n elements; reallocated memory has some room to
+// grow.
 func resize[T any](x []T, n int) []T {
 	if x == nil {
 		return make([]T, n)

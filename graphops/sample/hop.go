@@ -6,16 +6,14 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// Hop is what a picker knows beside its arguments: where in the run it is, and
-// the random draws that belong there. It is valid during the call that received
-// it, and is not shared between goroutines.
+// Hop gives a picker its position in the run and the random draws for that position. It is valid
+// during the call that received it, and must not be shared between goroutines.
 //
-// Draws are a stream of 2^18 numbers of 32 bits for each id, by Philox with the
-// counter (id, step, purpose, hop, epoch) under the run's seed. A [Picker] gets
-// the stream of the node it picks for; a [FrontierPicker] the stream of id 0.
-// [Hop.At] changes to another id's.
+// Draws are a stream of 2^18 numbers of 32 bits for each id, by Philox with the counter (id, step,
+// purpose, hop, epoch) under the run's seed. A [Picker] gets the stream of the node that it picks
+// for; a [FrontierPicker] gets the stream of id 0. [Hop.At] switches to another id's stream.
 type Hop struct {
-	// Index is the hop, counted from the seeds: 0 picks for the seeds.
+	// Index is the hop, counted from the seeds: hop 0 picks for the seeds.
 	Index int
 
 	seed        uint64
@@ -34,49 +32,48 @@ func (h *Hop) Epoch() int { return h.epoch }
 // Step is the batch's step in the epoch.
 func (h *Hop) Step() int { return h.step }
 
-// EdgePos is the CSC position, in the graph, of the first in-edge of the node
-// that a [Picker] picks for: nbrs[i] is the source of edge EdgePos()+i. Weights
-// of edges are kept by these positions.
+// EdgePos is the CSC position, in the graph, of the first in-edge of the node that a [Picker] picks
+// for: nbrs[i] is the source of edge EdgePos()+i. Edge weights are indexed by these positions.
 func (h *Hop) EdgePos() int64 { return h.pos }
 
-// Weights are the weights of the in-edges of the node that a [Picker] picks for,
-// weight i being that of nbrs[i], or nil where the graph has no weights. The
-// slice is the graph's own memory and must not be written to.
+// Weights are the weights of the in-edges of the node that a [Picker] picks for, in the order of
+// nbrs, or nil if the graph has no weights. The slice is the graph's own memory and must not be
+// written to.
 func (h *Hop) Weights() []float32 { return h.weights }
 
-// At goes to the first draw of an id. A picker that wants the same draws for the
-// same source whichever destination asks (layer-neighbour sampling) goes to the
-// source's; one that sees the frontier goes to the node it decides about.
+// At moves to the first draw of an id. A picker that needs the same draws for a source whichever
+// destination asks (layer-neighbour sampling) moves to the source's id; a frontier picker moves to
+// the id of the node that it decides about.
 func (h *Hop) At(id int32) { h.stream = philox.NewStream(h.seed, int64(id), h.step, h.c3) }
 
-// Next is the next draw, uniform over all 32-bit numbers. It panics after 2^18
-// draws of one id.
+// Next returns the next draw, uniform over all 32-bit numbers. It panics after 2^18 draws of one
+// id.
 func (h *Hop) Next() uint32 { return h.stream.Next() }
 
-// Bounded is the next draw, brought to [0, n) as (u·n)>>32.
+// Bounded returns the next draw, mapped to [0, n) as (u·n)>>32.
 func (h *Hop) Bounded(n int) int { return int(philox.Bounded(h.stream.Next(), uint32(n))) }
 
-// Float32 is the next draw, brought to [0, 1) in steps of 2^-24.
+// Float32 returns the next draw, mapped to [0, 1) in steps of 2^-24.
 func (h *Hop) Float32() float32 { return philox.Float32(h.stream.Next()) }
 
-// enter brings h to another hop, with its scratch memory kept.
+// enter sets h to another hop and keeps its scratch memory.
 func (h *Hop) enter(to *Hop) {
 	seen, tree := h.seen, h.tree
 	*h = *to
 	h.seen, h.tree = seen, tree
 }
 
-// linearPicks is how many picks are searched one by one; beyond, a bit set is
+// linearPicks is the largest number of picks that are searched linearly; above it a bit set is
 // faster.
 const linearPicks = 48
 
-// Uniform appends k of the positions 0 to n-1 to out, chosen uniformly without
-// replacement, ascending. It takes k draws; where k is negative or not below n it
-// appends all n positions and draws nothing.
+// Uniform appends k of the positions 0 to n-1 to out, chosen uniformly without replacement,
+// ascending. It takes k draws. If k is negative or not below n, it appends all n positions and
+// draws nothing.
 //
-// It is Floyd's algorithm: for j = n-k to n-1, take t = a draw from [0, j], or j
-// where t is taken already. Source: J. Bentley, R. Floyd, "Programming pearls: a
-// sample of brilliance", CACM 30(9), 1987, doi:10.1145/30401.315746.
+// It is Floyd's algorithm: for j = n-k to n-1, take t = a draw from [0, j], or j if t is taken
+// already. Source: J. Bentley, R. Floyd, "Programming pearls: a sample of brilliance", CACM 30(9),
+// 1987, doi:10.1145/30401.315746.
 func (h *Hop) Uniform(n, k int, out []int32) []int32 {
 	if k < 0 || k >= n {
 		for i := range n {
@@ -96,7 +93,7 @@ func (h *Hop) Uniform(n, k int, out []int32) []int32 {
 			i--
 		}
 		if i > first && out[i-1] == t {
-			// j exceeds all that are taken, so the picks stay ascending.
+			// j exceeds all earlier picks, so the picks stay ascending.
 			out = append(out, int32(j))
 			continue
 		}
@@ -107,7 +104,7 @@ func (h *Hop) Uniform(n, k int, out []int32) []int32 {
 	return out
 }
 
-// uniformMany is Uniform with a bit set in place of the search.
+// uniformMany is Uniform with a bit set instead of a linear search.
 func (h *Hop) uniformMany(n, k int, out []int32) []int32 {
 	first := len(out)
 	if words := (n + 63) / 64; len(h.seen) < words {

@@ -3,14 +3,13 @@ package sample
 import "slices"
 
 const (
-	// width is the number of nodes that the kernels pick for at a time.
+	// width is the number of nodes that the kernels pick for at once.
 	width = 16
 	// maxLanes is the largest fanout of the kernels: their cost is its square.
 	maxLanes = 48
 )
 
-// lanes picks uniformly for many nodes at a time: [Hop.Uniform] of each, with
-// the same picks.
+// lanes picks uniformly for many nodes at once, with the same picks as [Hop.Uniform] for each node.
 type lanes struct {
 	hop   Hop
 	nodes [grain + width]int32 // those with more in-edges than the fanout
@@ -65,7 +64,7 @@ func column(out []int64, at int64, picks [][width]int32, lane uint) {
 	}
 }
 
-// each is draw by one node after the other.
+// each computes draw for one node after the other.
 func (l *lanes) each(h *Hop, k int, nodes []int32, rows []inEdges, out []int64) {
 	l.hop.enter(h)
 	at := 0

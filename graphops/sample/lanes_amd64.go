@@ -2,7 +2,7 @@ package sample
 
 import "github.com/graphnb/graphnb/internal/simd"
 
-// path is the kernel in use; tests take each.
+// path is the kernel in use; tests set it to each kernel.
 var path = simd.Best()
 
 // floyd picks len(picks) of n[l] positions for each of 16 nodes, as [Hop.Uniform]

@@ -15,11 +15,11 @@ type numbering interface {
 	number(ids, nodes []int32) []int32
 }
 
-// directLimit is the largest graph whose nodes have an entry each: the table is
-// at most 32 MiB a sampler then. On random nodes of a graph of 2^20 a table of all
-// nodes is as fast as a hash table of the batch; at 2^22 it takes 1.3 times less in
-// batches of 10^6 edges and 2.5 times more in batches of 10^5; from 2^24 on the
-// hash table is faster in both (BenchmarkNumbering, Xeon with 2 MiB L2).
+// directLimit is the largest graph for which a table has an entry per node; the table then takes at
+// most 32 MiB per sampler. On random nodes of a graph of 2^20 nodes, a table of all nodes is as
+// fast as a hash table of the batch; at 2^22 it takes 1.3 times less time in batches of 10^6 edges
+// and 2.5 times more in batches of 10^5; from 2^24 on the hash table is faster in both
+// (BenchmarkNumbering, Xeon with 2 MiB L2).
 const directLimit = 1 << 23
 
 func newNumbering(nodes int) numbering {
@@ -29,9 +29,8 @@ func newNumbering(nodes int) numbering {
 	return newHashNumbers(1 << 16)
 }
 
-// directNumbers keeps, for each node of the graph, base + its row in the batch.
-// Entries below base are those of earlier batches, so none is ever cleared until
-// base runs out of int32.
+// directNumbers stores, for each node of the graph, base + its row in the batch. Entries below base
+// belong to earlier batches, so entries are cleared only when base exceeds int32.
 type directNumbers struct {
 	rows       []int32
 	base, next int32
@@ -45,13 +44,12 @@ func (t *directNumbers) begin() {
 	}
 }
 
-// number has no branches but the loop's: whether a node is new is as good as
-// random, and a mispredicted branch would wait for the table's cache miss and
-// throw away those that were begun behind it.
+// number has no branch except the loop's: whether a node is new is unpredictable, and a
+// mispredicted branch would wait for the table's cache miss and discard the loads started after it.
 func (t *directNumbers) number(ids, nodes []int32) []int32 {
 	rows, base := t.rows, t.base
-	// The place of the next new node is written to always and counted where it is
-	// one, so there is a place more than there can be new nodes.
+	// The place of the next new node is always written to, and counted only if the node is new; so
+	// there is one place more than there can be new nodes.
 	ids = slices.Grow(ids, min(len(nodes), len(rows)-len(ids))+1)
 	room, n := ids[:cap(ids)], len(ids)
 	for i, v := range nodes {
@@ -69,9 +67,9 @@ func (t *directNumbers) number(ids, nodes []int32) []int32 {
 	return room[:n]
 }
 
-// hashNumbers is an open-addressing table with linear probing. A slot holds the
-// node in its high half and base + its row in the low half; slots whose low half
-// is below base are those of earlier batches and count as empty.
+// hashNumbers is an open-addressing table with linear probing. A slot holds the node in its high
+// half and base + its row in the low half. Slots with a low half below base belong to earlier
+// batches and count as empty.
 type hashNumbers struct {
 	slots      []uint64
 	shift      uint // 64 - log2(len(slots))

@@ -7,58 +7,54 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// Picker picks in-edges for one node at a time. Because it knows neither the
-// rest of the batch nor the other ranks, and takes its draws from h, what it
-// picks does not depend on them.
+// Picker picks in-edges for one node at a time. It sees neither the rest of the batch nor the other
+// ranks, and takes its draws from h, so its picks do not depend on them.
 //
-// Pick appends to out the POSITIONS in nbrs, from 0 to len(nbrs)-1, of the edges
-// that node v takes at this hop, and returns the extended slice. The order does
-// not matter: picks are sorted afterwards. A position that is there twice is an
-// edge that is there twice (sampling with replacement); a position out of range
-// is an error. nbrs are the sources of v's in-edges, ascending and never empty:
-// nodes without in-edges are not asked about. nbrs is the graph's own memory and
-// must not be written to; h, nbrs and out must not be kept.
+// Pick appends to out the POSITIONS in nbrs, from 0 to len(nbrs)-1, of the edges that node v takes
+// at this hop, and returns the extended slice. The order does not matter: picks are sorted
+// afterwards. A repeated position gives a repeated edge (sampling with replacement); a position out
+// of range is an error. nbrs are the sources of v's in-edges, ascending and never empty: Pick is
+// not called for nodes without in-edges. nbrs is the graph's own memory and must not be written to;
+// h, nbrs and out must not be kept.
 //
-// Pick is called by several goroutines at a time, each with an h of its own. A
-// panic becomes a [*PickError].
+// Several goroutines call Pick concurrently, each with its own h. A panic becomes a [*PickError].
 //
-// A method Hops() int on the type says how many hops there are.
+// If the type has a method Hops() int, it returns the number of hops.
 type Picker interface {
 	Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32
 }
 
-// FrontierPicker picks for all destinations of a hop at once, for samplers whose
-// choice depends on the whole frontier, as layer-wise importance sampling does
-// (D. Zou et al., "Layer-dependent importance sampling for training deep and
-// large graph convolutional networks", NeurIPS 2019).
+// FrontierPicker picks for all destinations of a hop at once. It is for samplers whose choice
+// depends on the whole frontier, such as layer-wise importance sampling (D. Zou et al.,
+// "Layer-dependent importance sampling for training deep and large graph convolutional networks",
+// NeurIPS 2019).
 //
-// PickFrontier calls pick(i, positions) for the destinations dst[i] that take
-// anything, at most once for each i; positions are as in [Picker] and are copied.
-// pick is for the calling goroutine alone. dst and g must not be written to.
+// PickFrontier calls pick(i, positions) for each destination dst[i] that takes any edge, at most
+// once per i; positions are as in [Picker] and are copied. Only the calling goroutine may call
+// pick. dst and g must not be written to.
 //
-// It is NOT invariant under the number of workers: each rank sees the frontier of
-// its own share only, so digests differ between world sizes, and merging the
-// picks of several ranks finds nodes that picked differently.
+// The result is NOT invariant under the number of workers: each rank sees only the frontier of its
+// own share, so digests differ between world sizes, and merging the picks of several ranks finds
+// nodes that picked differently.
 type FrontierPicker interface {
 	PickFrontier(h *Hop, g *graphops.Graph, dst []int32, pick func(i int, positions []int32)) error
 }
 
-// Fanouts is the [Picker] of uniform sampling without replacement: at hop h a
-// node takes Fanouts[h] of its in-edges, or all of them where it has no more or
-// the fanout is -1; 0 takes none. Fanouts[0] is the hop next to the seeds (PyG's order;
-// DGL's list reversed).
+// Fanouts is the [Picker] of uniform sampling without replacement: at hop h a node takes Fanouts[h]
+// of its in-edges, or all of them if it has no more or the fanout is -1; 0 takes none. Fanouts[0]
+// is the fanout of the hop next to the seeds (PyG's order; DGL's list reversed).
 type Fanouts []int
 
 // Hops is the number of fanouts.
 func (f Fanouts) Hops() int { return len(f) }
 
-// Pick implements [Picker]: min(fanout, in-degree) draws at most.
+// Pick implements [Picker] with at most min(fanout, in-degree) draws.
 func (f Fanouts) Pick(h *Hop, _ int32, nbrs []int32, out []int32) []int32 {
 	return h.Uniform(len(nbrs), f[h.Index], out)
 }
 
-// Check is the error of fanouts that no sampler takes: more than [MaxHops], or one that is
-// neither -1 nor from 0 to 2^18. It is the only judge of fanouts: whoever takes some asks it.
+// Check returns an error if a sampler cannot use the fanouts: more than [MaxHops] of them, or one
+// that is neither -1 nor from 0 to 2^18. All code that accepts fanouts calls it.
 func (f Fanouts) Check() error {
 	if len(f) > MaxHops {
 		return fmt.Errorf("sample: there are fanouts of %d hops, but a batch has at most %d", len(f), MaxHops)
@@ -71,18 +67,17 @@ func (f Fanouts) Check() error {
 	return nil
 }
 
-// PickError is a failure of a picker: it returned what is not a pick, returned
-// an error, or panicked.
+// PickError is a failure of a picker: it returned an invalid pick, returned an error, or panicked.
 type PickError struct {
 	// Picker is the picker's type.
 	Picker string
 	Hop    int
-	// Node is the destination that was picked for, or -1 where a
-	// [FrontierPicker] failed outside of any.
+	// Node is the destination being picked for, or -1 if a [FrontierPicker] failed outside any
+	// destination.
 	Node int32
 	// Err is what went wrong.
 	Err error
-	// Stack is the goroutine's stack where the picker panicked, else nil.
+	// Stack is the goroutine's stack if the picker panicked, else nil.
 	Stack []byte
 }
 

@@ -357,7 +357,7 @@ func TestFrontierPickersErrors(t *testing.T) {
 		{"panic", func(pick) error { panic("no weights") }, "panicked at "},
 		{"no such destination", func(p pick) error { p(2, nil); return nil }, "picked for destination 2, but there are 2"},
 		{"negative destination", func(p pick) error { p(-1, nil); return nil }, "picked for destination -1"},
-		{"twice", func(p pick) error { p(0, nil); p(0, []int32{1}); return nil }, "picking for node 1 at hop 0, picked a second time"},
+		{"twice", func(p pick) error { p(0, nil); p(0, []int32{1}); return nil }, "picking for node 1 at hop 0, picked twice"},
 		{"position", func(p pick) error { p(0, []int32{0, 2}); p(7, nil); return nil }, "picking for node 1 at hop 0, returned position 2 as pick 1 of 2"},
 		{"position of an isolated node", func(p pick) error { p(1, []int32{0}); return nil }, "picking for node 0 at hop 0, returned position 0"},
 		{"position, then a panic", func(p pick) error { p(1, []int32{0}); panic("x") }, "returned position 0"},

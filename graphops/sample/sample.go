@@ -2,31 +2,29 @@
 //
 // # Basics
 //
-// A [Sampler] expands seed nodes hop by hop: at each hop every node reached so
-// far picks some of its in-edges, with fresh draws, and the sources of those
-// edges are reached too. The result is a [Batch]: one [graphops.Block] a hop,
-// the farthest first, because that is the order in which layers compute.
+// A [Sampler] expands seed nodes hop by hop: at each hop every node reached so far picks some of
+// its in-edges, with fresh draws, and the sources of those edges are reached too. The result is a
+// [Batch]: one [graphops.Block] per hop, the farthest first, because layers compute in that order.
 //
 //	s, err := sample.New(g, sample.Config{Picker: sample.Fanouts{15, 10, 5}, Seed: 1})
 //	ids := sample.EpochOrder(1, epoch, train)
 //	b, err := s.Sample(epoch, step, ids[lo:hi])
 //
-// Who picks is a [Picker]: [Fanouts] picks uniformly without replacement,
-// [Weighted] by the weights of edges, and a type of the user's own picks as it
-// likes, per destination. A [FrontierPicker] sees all destinations of a hop at once (layer-wise importance sampling).
+// A [Picker] chooses the edges of one destination: [Fanouts] picks uniformly without replacement,
+// [Weighted] by edge weights, and you can implement your own. A [FrontierPicker] sees all
+// destinations of a hop at once (layer-wise importance sampling).
 //
 // # Determinism
 //
-// A pick is a function of (seed, epoch, step, hop, node) and of the picker
-// alone: what node v picks does not depend on the other seeds of the batch, on
-// threads, on workers or on the device. So the union of what several ranks pick
-// for their shares of a batch is what one rank picks for the whole batch, and
-// [Digest] has the same value. A FrontierPicker is exempt from this.
+// A pick is a function of (seed, epoch, step, hop, node) and of the picker alone: it does not
+// depend on the other seeds of the batch, on threads, on workers or on the device. The union of
+// several ranks' picks for their shares of a batch therefore equals one rank's picks for the whole
+// batch, and [Digest] has the same value. This does not hold for a FrontierPicker.
 //
 // # Caveats
 //
-// De-duplication is per call: ranks that share a batch reach some nodes twice.
-// A Sampler is for one goroutine; it uses several inside.
+// Nodes are de-duplicated per call: ranks that share a batch reach some nodes twice. A Sampler is
+// for one goroutine; it uses several inside.
 //
 // Source: W. Hamilton, R. Ying, J. Leskovec, "Inductive representation learning
 // on large graphs", NeurIPS 2017, algorithm 2. Blocks are those of DGL's message
@@ -44,7 +42,7 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// The limits that the counter layout of package philox sets.
+// The limits set by the counter layout of package philox.
 const (
 	// MaxHops is the largest number of hops: a hop has 8 bits of the counter.
 	MaxHops = 1 << 8
@@ -52,45 +50,43 @@ const (
 	MaxEpochs = 1 << 20
 )
 
-// Config says how a [Sampler] samples. One of Picker and Frontier is required.
+// Config configures a [Sampler]. One of Picker and Frontier is required.
 type Config struct {
 	Picker   Picker
 	Frontier FrontierPicker
-	// Hops is the number of hops. 0 means what the picker's method Hops() int
-	// says; a picker without one needs it.
+	// Hops is the number of hops. 0 means the value of the picker's method Hops() int; it is
+	// required for a picker without that method.
 	Hops int
 	// Seed is the key of all draws.
 	Seed uint64
-	// Purpose keeps the draws of training, evaluation and others apart. The zero
-	// value means [philox.Sample].
+	// Purpose separates the draws of training, evaluation and other uses. The zero value means
+	// [philox.Sample].
 	Purpose philox.Purpose
-	// Threads is how many goroutines pick at a time; 0 means GOMAXPROCS. The
-	// result does not depend on it.
+	// Threads is the number of concurrent goroutines that pick; 0 means GOMAXPROCS. The result does
+	// not depend on it.
 	Threads int
-	// Weights are weights of the graph's edges by CSC position, in place of the
-	// graph's own. Blocks carry the weights of their edges, and [Weighted] picks
-	// by them.
+	// Weights are weights of the graph's edges by CSC position, used instead of the graph's own.
+	// Blocks carry the weights of their edges, and [Weighted] picks by them.
 	Weights []float32
-	// Transpose makes the transposes of the blocks, which backward passes need,
-	// while sampling and in memory that is used again: see
-	// [graphops.Block.Transposed]. The farthest block's is left out, because the
-	// gradient of the input is rarely wanted, unless TransposeInput says so.
+	// Transpose makes the transposes of the blocks, which backward passes need, during sampling and
+	// in reused memory: see [graphops.Block.Transposed]. The farthest block is transposed only if
+	// TransposeInput is set, because the gradient of the input is rarely needed.
 	Transpose, TransposeInput bool
 }
 
-// Sampler samples batches from one graph. It keeps tables and buffers between
-// batches, so it is for one goroutine at a time: a second concurrent call of
-// Sample is an error. Batches that it made belong to their receivers.
+// Sampler samples batches from one graph. It keeps tables and buffers between batches, so it is for
+// one goroutine at a time: a second concurrent call of Sample returns an error. The caller owns the
+// batches.
 type Sampler struct {
 	g       *graphops.Graph
 	c       Config
 	name    string // the picker's type
 	numbers numbering
-	hint    int // how many nodes the last batch reached
+	hint    int // number of nodes that the last batch reached
 	busy    atomic.Bool
 
 	x       expansion
-	scratch []*scratch // one a worker
+	scratch []*scratch // one per worker
 	rows    []inEdges  // of the batch's nodes, by row
 	chunks  []chunk
 	made    []graphops.HostBlock
@@ -101,12 +97,12 @@ type Sampler struct {
 	free []*memory
 }
 
-// New returns a sampler over g. It allocates O(nodes) memory for graphs of up to
-// 2^23 nodes and O(batch) beyond. A fanout below -1, a missing picker or number
-// of hops is an error.
+// New returns a sampler over g. It allocates O(nodes) memory for graphs of up to 2^23 nodes and
+// O(batch) beyond. It returns an error for a fanout below -1, a missing picker or a missing number
+// of hops.
 func New(g *graphops.Graph, c Config) (*Sampler, error) {
 	if g == nil || len(g.Indptr) == 0 {
-		return nil, errors.New("sample: the graph is missing: it has no indptr, which even a graph without nodes has")
+		return nil, errors.New("sample: the graph is missing: it has no indptr, although even a graph without nodes has one")
 	}
 	if c.Weights != nil {
 		if len(c.Weights) != len(g.Indices) {
@@ -131,7 +127,7 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 		case c.Hops == 0:
 			c.Hops = n
 		case n < c.Hops:
-			return nil, fmt.Errorf("sample: %d hops were asked of %s, which has %d", c.Hops, name, n)
+			return nil, fmt.Errorf("sample: Config.Hops is %d, but %s has %d hops", c.Hops, name, n)
 		}
 	}
 	if c.Hops < 1 || c.Hops > MaxHops {
@@ -155,7 +151,7 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 		c.Purpose = philox.Sample
 	case philox.Sample, philox.Evaluate, philox.User:
 	default:
-		return nil, fmt.Errorf("sample: purpose %d is not one that samplers draw for; use Sample, Evaluate or User", c.Purpose)
+		return nil, fmt.Errorf("sample: purpose %d is not for samplers; use Sample, Evaluate or User", c.Purpose)
 	}
 	s := &Sampler{g: g, c: c, name: name, numbers: newNumbering(g.NumNodes()), made: make([]graphops.HostBlock, c.Hops)}
 	s.x.count, s.x.pick, s.x.draw = s.countChunk, s.pickChunks, s.drawChunks
@@ -165,25 +161,23 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 // Hops is the number of hops, which is the number of blocks of each batch.
 func (s *Sampler) Hops() int { return s.c.Hops }
 
-// Sample draws the batch of the given seeds, which are a step's seeds or one
-// rank's share of them. Seeds are distinct node ids; there may be none, and then
-// all blocks have 0 rows.
+// Sample draws the batch of the given seeds, which are a step's seeds or one rank's share of them.
+// Seeds are distinct node ids. The list may be empty; then all blocks have 0 rows.
 //
-// Errors name the seed that is out of range or repeated, or are a [*PickError].
-// A fault in a mapped graph is raised again as the panic it is, for the caller's
-// guard to name the file. The sampler is usable after any of them.
+// An error names the seed that is out of range or repeated, or is a [*PickError]. A fault in a
+// mapped graph panics again, so that the caller's guard can name the file. The sampler stays usable
+// after any error.
 //
-// Cost: O(picked edges), with one random access to the graph and one to the
-// table of numbers each. Numbering is one thread's work, at the same time as the
-// others pick: about a third of all. The memory of the result is fresh unless a
-// batch was released (see [Batch.Release]); then nothing but the Batch itself is
-// allocated.
+// Cost: O(picked edges), each with one random access to the graph and one to the table of numbers.
+// Numbering runs on one thread while the others pick, and is about a third of the total. The memory
+// of the result is fresh unless a batch was released (see [Batch.Release]); then only the Batch
+// itself is allocated.
 func (s *Sampler) Sample(epoch, step int, seeds []int32) (*Batch, error) {
 	if epoch < 0 || epoch >= MaxEpochs || step < 0 || int64(step) > math.MaxUint32 {
-		return nil, fmt.Errorf("sample: epoch %d, step %d is outside of the counters: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, MaxEpochs-1)
+		return nil, fmt.Errorf("sample: epoch %d, step %d is out of range: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, MaxEpochs-1)
 	}
 	if !s.busy.CompareAndSwap(false, true) {
-		return nil, errors.New("sample: a sampler was used by two goroutines at a time; make one for each")
+		return nil, errors.New("sample: two goroutines used one sampler at the same time; make one sampler for each")
 	}
 	defer s.busy.Store(false)
 	m := s.memory()
@@ -245,13 +239,13 @@ func (s *Sampler) seeds(m *memory, seeds []int32) error {
 	}
 	for i, r := range rows {
 		if int(r) != i {
-			return fmt.Errorf("sample: seed %d is there twice, at positions %d and %d; seeds of a batch are distinct", seeds[i], r, i)
+			return fmt.Errorf("sample: seed %d occurs twice, at positions %d and %d; the seeds of a batch must be distinct", seeds[i], r, i)
 		}
 	}
 	panic("unreachable: fewer rows than seeds, and every seed has a row of its own")
 }
 
-// memory is a released batch's memory, or fresh.
+// memory returns a released batch's memory, or fresh memory.
 func (s *Sampler) memory() *memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Weighted is the [Picker] of weighted sampling without replacement: at hop h a
-// node takes Fanouts[h] of its in-edges by [Hop.Weighted] of the edges' weights
-// (Config.Weights, or the graph's), or all of them where it has no more or the
-// fanout is -1. Fanouts is in PyG's order, as [Fanouts] is.
+// Weighted is the [Picker] of weighted sampling without replacement: at hop h a node takes
+// Fanouts[h] of its in-edges by [Hop.Weighted] of the edges' weights (Config.Weights, or the
+// graph's), or all of them if it has no more or the fanout is -1. Fanouts is in PyG's order, as
+// [Fanouts] is.
 type Weighted struct{ Fanouts Fanouts }
 
 // Hops is the number of fanouts.
@@ -25,26 +25,23 @@ func (w Weighted) Pick(h *Hop, _ int32, nbrs []int32, out []int32) []int32 {
 	return h.Weighted(h.Weights(), k, out)
 }
 
-// Weighted appends k of the positions 0 to len(weights)-1 to out, without
-// replacement and ascending, chosen one after another with chances proportional
-// to the weights of those that are left: the distribution of Efraimidis' and
-// Spirakis' keys. Positions of weight 0 are not picked, so there may be fewer
-// than k. Where k is negative or not below len(weights) it appends all positions
-// and draws nothing.
+// Weighted appends k of the positions 0 to len(weights)-1 to out, ascending. It chooses them one
+// after another without replacement, with probabilities proportional to the remaining weights: the
+// distribution of Efraimidis' and Spirakis' keys. Positions of weight 0 are not picked, so there
+// may be fewer than k. If k is negative or not below len(weights), it appends all positions and
+// draws nothing.
 //
-// Only integers decide. A weight m·2^e (m of 24 bits) counts as the integer
-// max(1, ⌊m·2^(e-s)⌋), where s is such that the largest weight has 62-L bits and
-// L is the bit length of len(weights): the sum fits 62 bits, and weights above
-// 2^(L-38) of the largest are exact (2^-14 for 16 million edges). Each pick
-// takes two draws, r = ⌊(first·2^32 + second)·S / 2^64⌋ with S the sum of those
-// left, and is the first position where the running sum of those left exceeds r.
+// The computation uses integers only. A weight m·2^e (m of 24 bits) counts as the integer max(1,
+// ⌊m·2^(e-s)⌋), where s is such that the largest weight has 62-L bits and L is the bit length of
+// len(weights): the sum fits 62 bits, and weights above 2^(L-38) of the largest are exact (2^-14
+// for 16 million edges). Each pick takes two draws, r = ⌊(first·2^32 + second)·S / 2^64⌋ with S the
+// sum of the remaining weights, and is the first position where their running sum exceeds r.
 //
-// It panics at a weight that is negative, infinite or NaN; a sampler returns that
-// as a [*PickError]. Cost: O(n + k·log n).
+// It panics for a weight that is negative, infinite or NaN; a sampler returns this as a
+// [*PickError]. Cost: O(n + k·log n).
 //
-// Source: P. S. Efraimidis, P. G. Spirakis, "Weighted random sampling with a
-// reservoir", Information Processing Letters 97, 2006,
-// doi:10.1016/j.ipl.2005.11.003.
+// Source: P. S. Efraimidis, P. G. Spirakis, "Weighted random sampling with a reservoir",
+// Information Processing Letters 97, 2006, doi:10.1016/j.ipl.2005.11.003.
 func (h *Hop) Weighted(weights []float32, k int, out []int32) []int32 {
 	n := len(weights)
 	if k < 0 || k >= n {
@@ -53,7 +50,7 @@ func (h *Hop) Weighted(weights []float32, k int, out []int32) []int32 {
 	top := float32(0)
 	for i, w := range weights {
 		if !(w >= 0) || w > math.MaxFloat32 {
-			panic(fmt.Errorf("edge %d of the node, from 0, weighs %v, but weights to sample by are finite and not negative", i, w))
+			panic(fmt.Errorf("edge %d of the node (counted from 0) has weight %v, but sampling weights must be finite and not negative", i, w))
 		}
 		top = max(top, w)
 	}

@@ -171,8 +171,8 @@ func TestWeightedSampler(t *testing.T) {
 					t.Fatalf("block %d has %d weights for %d edges", i, len(k.Weights()), k.NumEdges())
 				}
 				for e := range int64(k.NumEdges()) {
-					if k.Weight(e) != g.EdgeWeights[k.Pos(e)] {
-						t.Fatalf("block %d: edge %d weighs %v, want %v", i, e, k.Weight(e), g.EdgeWeights[k.Pos(e)])
+					if k.Weight(e) != g.Weights[k.Pos(e)] {
+						t.Fatalf("block %d: edge %d has weight %v, want %v", i, e, k.Weight(e), g.Weights[k.Pos(e)])
 					}
 				}
 			}
@@ -217,7 +217,7 @@ func TestWeightedErrors(t *testing.T) {
 		}
 		_, err = s.Sample(0, 0, []int32{1, 5})
 		var pe *PickError
-		if !errors.As(err, &pe) || pe.Node != 5 || !strings.Contains(err.Error(), fmt.Sprintf("weighs %v", bad)) {
+		if !errors.As(err, &pe) || pe.Node != 5 || !strings.Contains(err.Error(), fmt.Sprintf("has weight %v", bad)) {
 			t.Errorf("a weight of %v: %v", bad, err)
 		}
 	}
