@@ -9,18 +9,18 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// FromWeightedEdges is [FromEdges] for edges src[i] → dst[i] of weight w[i]. It returns the graph
-// and its weights, [NumEdges] by CSC position, which are also the graph's Weights. The weights of
-// equal edges are added, in float64 and rounded once; with Undirected, an edge listed in both
-// directions gets the sum of its two weights. With KeepDuplicates parallel edges keep their own
-// weights, in ascending order. A self-loop added by SelfLoops has weight 1.
+// FromWeightedEdges is [FromEdges] for edges src[i] → dst[i] of weight w[i]. The weights become
+// EdgeWeights of the returned graph. The weights of equal edges are added, in float64 and rounded
+// once; with Undirected, an edge listed in both directions gets the sum of its two weights. With
+// KeepDuplicates parallel edges keep their own weights, in ascending order. A self-loop added by
+// SelfLoops has weight 1.
 //
 // The result depends neither on the order of the edges nor on the number of threads. In addition to
 // the errors of FromEdges, it returns an error for a weight that is not finite and for more than
 // 2^31-1 edges.
 //
 // Cost: that of FromEdges, plus 12 bytes of scratch memory per edge and a sort by weight.
-func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions) (*Graph, []float32, error) {
+func FromWeightedEdges(nodes int, src, dst []int32, w []float32, o BuildOptions) (*Graph, error) {
 	if len(w) != len(src) {
 		return nil, fmt.Errorf("graphops: %d weights for %d edges", len(w), len(src))
 	}

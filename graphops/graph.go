@@ -14,11 +14,12 @@ import "fmt"
 type Graph struct {
 	Indptr  []int64 // [NumNodes+1], ascending, Indptr[0] = 0
 	Indices []int32 // [NumEdges]
-	// Weights are the edges' weights [NumEdges] by CSC position, or nil if every edge has weight 1:
-	// see [Graph.WithWeights]. Transforms return graphs without weights.
-	Weights []float32
+	// EdgeWeights are the weights of the edges [NumEdges] by CSC position, finite and not negative,
+	// or nil if every edge has weight 1: see [Graph.WithEdgeWeights]. Transforms return graphs
+	// without weights.
+	EdgeWeights []float32
 
-	looped *loopedDegrees // created by WithWeights
+	looped *loopedDegrees // created by WithEdgeWeights
 	loops  int32          // accessed atomically; see withoutLoops
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// WithWeights returns the graph with the given edge weights [NumEdges] by CSC position; nil means
-// weight 1 for each edge. The result shares the graph's arrays and w. It panics if w has another
-// length.
-func (g *Graph) WithWeights(w []float32) *Graph {
+// WithEdgeWeights returns the graph with the given edge weights [NumEdges] by CSC position; nil
+// means weight 1 for each edge. The result shares the graph's arrays and w. It panics if w has
+// another length.
+func (g *Graph) WithEdgeWeights(w []float32) *Graph {
 	if w != nil && len(w) != len(g.Indices) {
 		panic(fmt.Sprintf("graphops: WithEdgeWeights: %d weights for %d edges", len(w), len(g.Indices)))
 	}
@@ -86,8 +86,8 @@ type loopedDegrees struct {
 // convolutions divides by this degree. Sums run in float64 over ascending sources and are rounded
 // once.
 //
-// Cost: a binary search. For a graph made by WithWeights, the first call makes one pass over all
-// edges and stores the result (4 bytes per node).
+// Cost: a binary search. For a graph made by WithEdgeWeights, the first call makes one pass over
+// all edges and stores the result (4 bytes per node).
 func (g *Graph) LoopedDegree(v int32) float32 {
 	if g.EdgeWeights == nil {
 		if g.withoutLoops() {

@@ -171,8 +171,8 @@ func TestWeightedSampler(t *testing.T) {
 					t.Fatalf("block %d has %d weights for %d edges", i, len(k.Weights()), k.NumEdges())
 				}
 				for e := range int64(k.NumEdges()) {
-					if k.Weight(e) != g.Weights[k.Pos(e)] {
-						t.Fatalf("block %d: edge %d has weight %v, want %v", i, e, k.Weight(e), g.Weights[k.Pos(e)])
+					if k.Weight(e) != g.EdgeWeights[k.Pos(e)] {
+						t.Fatalf("block %d: edge %d has weight %v, want %v", i, e, k.Weight(e), g.EdgeWeights[k.Pos(e)])
 					}
 				}
 			}
