@@ -8,8 +8,8 @@ import (
 	"hash"
 	"strings"
 
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/internal/mapped"
-	"github.com/graphnb/graphnb/internal/npy"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 

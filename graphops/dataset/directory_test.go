@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/internal/mapped"
-	"github.com/graphnb/graphnb/internal/npy"
 )
 
 var inf = float32(math.Inf(1))

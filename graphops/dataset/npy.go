@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/graphnb/graphnb/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
 // The element types of a dataset's files; each is mapped as it is.

@@ -9,8 +9,8 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/internal/mapped"
-	"github.com/graphnb/graphnb/internal/npy"
 )
 
 // A packed dataset is the files of a directory one after the other:

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/internal/atomicfile"
-	"github.com/graphnb/graphnb/internal/npy"
 )
 
 // ReadNPY reads what [WriteNPY] writes, or any NumPy file of float32 [rows, cols]

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
 func TestReadNPY(t *testing.T) {

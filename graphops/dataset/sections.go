@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
 // FormatVersion is the version of the dataset format that this package writes

@@ -7,8 +7,8 @@ import (
 	"io"
 	"math"
 
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/internal/atomicfile"
-	"github.com/graphnb/graphnb/internal/npy"
 )
 
 // WriteNPY writes x [rows, cols], row-major, as a NumPy file of float32, whole or

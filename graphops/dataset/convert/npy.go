@@ -6,8 +6,8 @@ import (
 	"io"
 	"math"
 
-	"github.com/graphnb/graphnb/internal/npy"
-	"github.com/graphnb/graphnb/internal/npz"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
 )
 
 // array is a NumPy array in a file of its own or in an archive. It can be read

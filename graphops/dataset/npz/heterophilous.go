@@ -6,8 +6,8 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/internal/npy"
-	"github.com/graphnb/graphnb/internal/npz"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
 )
 
 // maxSplitSets is more than any paper has; a split set is three files.

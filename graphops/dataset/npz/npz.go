@@ -31,7 +31,7 @@
 // array that is used, and then loaded. So memory is proportional to a dataset
 // only once it is known to be one. An archive that claims to be more than 32
 // times its file (and 4 MiB) is refused before that. Names and other objects are
-// decoded by package internal/pickle, which runs nothing, and not kept.
+// decoded by package pickle (dataset/internal), which runs nothing, and not kept.
 package npz
 
 import (
@@ -41,9 +41,9 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/internal/csr"
-	"github.com/graphnb/graphnb/internal/npy"
-	"github.com/graphnb/graphnb/internal/npz"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/csr"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
 )
 
 // Read reads the dataset in a file; its name is the file's without ".npz". Each

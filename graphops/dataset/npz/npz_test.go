@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/internal/npz/npztest"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npz/npztest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 

@@ -5,9 +5,9 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/internal/csr"
-	"github.com/graphnb/graphnb/internal/npy"
-	"github.com/graphnb/graphnb/internal/npz"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/csr"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
 )
 
 func readShchur(f *npz.File) (*dataset.Dataset, error) {

@@ -13,7 +13,7 @@
 //	ind.NAME.x, y        the training nodes: the first rows of allx and ally
 //	ind.NAME.graph       pickle of a dict: node to the list of its neighbours
 //
-// Pickles are read by package internal/pickle, which runs nothing of what they
+// Package pickle (dataset/internal) reads the pickles; it runs nothing of what they
 // name.
 //
 // # What becomes of it
@@ -41,10 +41,10 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/csr"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/pickle"
 	"github.com/graphnb/graphnb/internal/atomicfile"
-	"github.com/graphnb/graphnb/internal/csr"
-	"github.com/graphnb/graphnb/internal/npy"
-	"github.com/graphnb/graphnb/internal/pickle"
 )
 
 // valNodes is the size of the public validation split.

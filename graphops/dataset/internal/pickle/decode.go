@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/graphnb/graphnb/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
 // The opcodes that are understood, by Python's pickletools names.

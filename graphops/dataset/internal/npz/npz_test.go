@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/internal/npz"
-	"github.com/graphnb/graphnb/internal/npz/npztest"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npz/npztest"
 )
 
 func TestOpen(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/graphnb/graphnb/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
 // Error is what is wrong with a pickle, and where.

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/graphnb/graphnb/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
 // Matrix is a matrix before it is believed: see SciPy's csr_matrix. Data may be

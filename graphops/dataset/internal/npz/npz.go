@@ -11,10 +11,10 @@ import (
 	"os"
 	"strings"
 
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/pickle"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/zipfile"
 	"github.com/graphnb/graphnb/internal/atomicfile"
-	"github.com/graphnb/graphnb/internal/npy"
-	"github.com/graphnb/graphnb/internal/pickle"
-	"github.com/graphnb/graphnb/internal/zipfile"
 )
 
 // An archive's content may be ratioLimit times the file and ratioBase bytes more.
