@@ -186,32 +186,32 @@ func knowsHops(s Picker) bool {
 func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
 		at := cmp.Or(callSite(), "a place unknown")
-		if w.inLoop != "" {
-			w.Fail(fmt.Errorf("gnb: a loop over batches at %s begins inside the one at %s; end that first, or use Evaluate to measure a network within it", at, w.inLoop))
+		if w.loop.InLoop() {
+			w.Fail(fmt.Errorf("gnb: a loop over batches at %s begins inside the one at %s; end that first, or use Evaluate to measure a network within it", at, w.loop.LoopAt))
 		}
 		p, err := w.plan(split, l)
 		w.check(err)
-		first := w.enterLoop(p.steps)
-		if first < 0 {
+		first, all := w.loop.EnterLoop(p.steps)
+		if all {
 			return
 		}
 		w.emit(event{Type: evLoop, Split: split, Steps: p.steps, Step: first})
 		w.rate.enter()
-		w.looping = &looping{p, w.pos.Epoch, w.pos.InAll - first}
-		for b, err := range w.load(p, philox.Sample, w.pos.Epoch, w.pos.InAll-first, first) {
+		epoch, base := w.loop.Pos.Epoch, w.loop.Pos.InAll-first
+		w.looping = &looping{p, epoch, base}
+		for b, err := range w.load(p, philox.Sample, epoch, base, first) {
 			w.check(err)
 			if w.digest != nil {
 				w.digest.add(w, b)
 			}
 			seeds, edges := len(b.Seeds), b.Edges()
 			w.stage(stageProgram)
-			w.inLoop = at
+			w.loop.LoopAt = at
 			ok := yield(b)
-			w.inLoop = ""
+			w.loop.LoopAt = ""
 			w.rate.add(seeds, edges)
 			if b.EndsStep || !ok { // an iteration that was broken off has used its draws
-				w.pos.Step++
-				w.pos.InAll++
+				w.loop.EndIteration()
 			}
 			if !ok {
 				break
@@ -223,23 +223,9 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 		w.stage(stageProgram)
 		w.flush(true)
 		w.looping = nil
-		w.pos.Loop, w.pos.Step = w.loop, 0
+		w.loop.EndLoop()
 		w.boundary(true)
 	}
-}
-
-// enterLoop starts the epoch's next loop over batches and returns its first step,
-// or -1 when the checkpoint was taken after the loop.
-func (w *Worker) enterLoop(steps int) int {
-	loop := w.loop
-	w.loop++
-	switch {
-	case w.epoch < w.skip.Epoch, w.epoch == w.skip.Epoch && loop < w.skip.Loop:
-		return -1
-	case w.epoch == w.skip.Epoch && loop == w.skip.Loop:
-		return min(w.skip.Step, steps)
-	}
-	return 0
 }
 
 // load yields the batches of the steps from first on: sampling runs in one
@@ -594,7 +580,7 @@ func (w *Worker) FullGraph(split string) *Batch {
 	}
 	whole := w.graph().Slice(0, ds.Nodes())
 	b := &Batch{
-		Batch:    &sample.Batch{Epoch: w.pos.Epoch, Step: w.pos.InAll + w.pos.Bare},
+		Batch:    &sample.Batch{Epoch: w.loop.Pos.Epoch, Step: w.loop.Pos.EpochStep()},
 		EndsStep: true, x: ds.Features, full: true,
 	}
 	if ds.Features == nil {

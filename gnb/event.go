@@ -5,32 +5,15 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/jsonfloat"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
 // number is a float64 that is null in JSON where it is not finite.
-type number float64
-
-func (n number) MarshalJSON() ([]byte, error) {
-	if x := float64(n); !math.IsNaN(x) && !math.IsInf(x, 0) {
-		return strconv.AppendFloat(nil, x, 'g', -1, 64), nil
-	}
-	return []byte("null"), nil
-}
-
-func (n *number) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		*n = number(math.NaN())
-		return nil
-	}
-	x, err := strconv.ParseFloat(string(b), 64)
-	*n = number(x)
-	return err
-}
+type number = jsonfloat.Float
 
 // The kinds of event that a worker sends to the process that launched it.
 const (
@@ -145,7 +128,7 @@ func (v Value) String() string {
 }
 
 func (w *Worker) emit(e event) {
-	e.At, e.Total, e.Epoch = w.pos.place(), w.pos.Total, w.pos.shown()
+	e.At, e.Total, e.Epoch = w.loop.Pos.Place(), w.loop.Pos.Total, w.loop.Pos.ReportedEpoch()
 	w.check(w.send(e))
 }
 

@@ -115,7 +115,7 @@ func (w *Worker) watchSum(n *network, tail []float32) {
 }
 
 // here is the step that the program is at.
-func (w *Worker) here() foundAt { return foundAt{w.pos.shown(), w.pos.InAll + w.pos.Bare} }
+func (w *Worker) here() foundAt { return foundAt{w.loop.Pos.ReportedEpoch(), w.loop.Pos.EpochStep()} }
 
 // watchWeights ends a run whose weights are not finite after a step on the CPU; all ranks
 // have the same. Collective.
@@ -166,7 +166,7 @@ func (w *Worker) checkOptimizers() {
 		}
 		for _, s := range o.opt.State() {
 			if !simd.Finite(s.Data) {
-				w.stopNotFinite(o.n, foundAt{w.pos.shown(), -1}, "", fmt.Sprintf("the state %s of optimiser %s has %v, by gradients too large to be squared", s.Name, o.opt.Name(), s.Data[simd.NotFinite(s.Data)]))
+				w.stopNotFinite(o.n, foundAt{w.loop.Pos.ReportedEpoch(), -1}, "", fmt.Sprintf("the state %s of optimiser %s has %v, by gradients too large to be squared", s.Name, o.opt.Name(), s.Data[simd.NotFinite(s.Data)]))
 			}
 		}
 	}
@@ -196,7 +196,7 @@ func (w *Worker) checkTensors(ts []safetensors.Tensor) error {
 			what = fmt.Sprintf("parameter %s of model %q has %v", strings.TrimPrefix(t.Name, w.nets[at].prefix()), w.nets[at].name, t.F32[i])
 		}
 		w.emitFirst(event{Type: evResult, Split: notFiniteKey, Text: what})
-		return w.notFiniteError(w.nets[max(0, at)], foundAt{w.pos.shown(), -1}, w.p.Rank, what)
+		return w.notFiniteError(w.nets[max(0, at)], foundAt{w.loop.Pos.ReportedEpoch(), -1}, w.p.Rank, what)
 	}
 	return nil
 }

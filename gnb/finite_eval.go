@@ -103,7 +103,7 @@ func (w *Worker) watchRows(n *network, bad bool) {
 	if int64(s.at) > first[0] {
 		s.found = ""
 	}
-	w.stopNotFinite(n, foundAt{w.pos.shown(), -1}, s.found, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
+	w.stopNotFinite(n, foundAt{w.loop.Pos.ReportedEpoch(), -1}, s.found, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
 }
 
 // watchEvaluation is [Worker.watchRows] for what an evaluation has counted. Collective.
@@ -119,6 +119,6 @@ func (w *Worker) watchEvaluation(n *network, how Evaluation, tallies []*tally) {
 	}
 	w.check(w.comm.SumInt64(w.site("evaluate"), sum))
 	if sum[0] > 0 {
-		w.stopNotFinite(n, foundAt{w.pos.shown(), -1}, w.found, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
+		w.stopNotFinite(n, foundAt{w.loop.Pos.ReportedEpoch(), -1}, w.found, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
 	}
 }

@@ -30,7 +30,7 @@ func (n *network) madeOf() made {
 		return m
 	}
 	m.step = n.batch.Step
-	if n.batch.full || n.w.inLoop == "" {
+	if n.batch.full || !n.w.loop.InLoop() {
 		m.full = n.batch
 	}
 	return m

@@ -197,8 +197,8 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	w.stage(stageForward)
 	epoch, step := b.Epoch, b.Step
 	if b.full { // one batch for all steps, each with dropout of its own
-		epoch, step = w.epoch, w.pos.InAll+w.bare
-		if w.inLoop == "" {
+		epoch, step = w.loop.Draw()
+		if !w.loop.InLoop() {
 			w.rate.enter()
 			w.whole = &whole{len(b.Seeds), b.Edges()}
 		}

@@ -178,7 +178,7 @@ func (l *launched) resume(dir string) error {
 	}
 	atomicfile.Sweep(dir) // what a killed process left
 	l.change(old.Config, step)
-	switch lost, err := cutMetrics(dir, st.Position.place()); {
+	switch lost, err := cutMetrics(dir, st.Position.Place()); {
 	case err != nil:
 		return err
 	case lost != nil:

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/safetensors"
@@ -33,8 +34,8 @@ type checkpointState struct {
 	Program  string                     `json:"program"`
 	Run      string                     `json:"run,omitempty"`      // Config.ID
 	Identity string                     `json:"identity,omitempty"` // Identity.Run; none: of a version that did not record it
-	Position position                   `json:"position"`
-	Sums     sums                       `json:"sums"`
+	Position loop.Position              `json:"position"`
+	Sums     loop.Sums                  `json:"sums"`
 	Optim    []optimState               `json:"optimizers"`
 	Kept     map[string]json.RawMessage `json:"kept,omitempty"`
 	Best     map[string]number          `json:"best,omitempty"`
@@ -116,7 +117,7 @@ const autoSave = time.Minute
 
 func (w *Worker) saveDue() bool {
 	if every := int64(w.job.CheckpointEvery); every > 0 {
-		return w.pos.Total-w.savedAt >= every
+		return w.loop.Pos.Total-w.savedAt >= every
 	}
 	return time.Since(w.lastSave) > autoSave
 }
@@ -127,7 +128,7 @@ func (w *Worker) state() (checkpointState, []safetensors.Tensor, error) {
 	st := checkpointState{
 		Version: Version, Layout: philox.LayoutVersion, CPU: cpuClass(w.job.BF16), Seed: w.job.Seed,
 		Ranks: w.World() * w.job.Virtual, Program: w.job.Program, Run: w.job.RunID, Identity: w.job.Identity,
-		Position: w.pos, Sums: w.sums, Kept: map[string]json.RawMessage{}, Best: maps.Clone(w.best),
+		Position: w.loop.Pos, Sums: w.loop.Sums, Kept: map[string]json.RawMessage{}, Best: maps.Clone(w.best),
 	}
 	if w.resumed != nil {
 		maps.Copy(st.Kept, w.resumed.Kept) // what the program has not asked for yet
@@ -273,7 +274,7 @@ func (w *Worker) write(st checkpointState, ts []safetensors.Tensor) error {
 	if err != nil {
 		return fmt.Errorf("gnb: writing a checkpoint: %w", err)
 	}
-	return w.p.Emit(event{Type: evCheckpoint, Text: path, Total: pos.Total, At: pos.place(), Epoch: pos.Epoch})
+	return w.p.Emit(event{Type: evCheckpoint, Text: path, Total: pos.Total, At: pos.Place(), Epoch: pos.Epoch})
 }
 
 // stopIfAsked ends rank 0 with [ErrInterrupted], a checkpoint written, when the
@@ -344,7 +345,8 @@ func (w *Worker) loadState(path string) error {
 	for _, t := range ts {
 		w.ckpt[t.Name] = t.F32
 	}
-	w.resumed, w.pos, w.skip, w.sums, w.savedAt = st, st.Position, st.Position, st.Sums, st.Position.Total
+	w.resumed, w.savedAt = st, st.Position.Total
+	w.loop.Resume(st.Position, st.Sums)
 	maps.Copy(w.best, st.Best)
 	if w.p.Rank == 0 {
 		w.bestFiles = weightsIn(w.job.RunDir) // compared before the run began to go on
@@ -428,7 +430,7 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 	if math.IsNaN(value) || ok && value <= float64(old) {
 		return false
 	}
-	w.best[key], w.best[bestEpochKey(n)] = number(value), number(w.pos.shown())
+	w.best[key], w.best[bestEpochKey(n)] = number(value), number(w.loop.Pos.ReportedEpoch())
 	if w.p.Rank == 0 && w.job.RunDir != "" {
 		w.stage(stageSave)
 		w.check(n.toHost())
@@ -469,7 +471,7 @@ func (w *Worker) keepBest(n *network) {
 		}
 		ts[i].F32 = append(mem[:0], ts[i].F32...)
 	}
-	n.best.tensors, n.best.step, n.best.waits = ts, w.pos.Total, true
+	n.best.tensors, n.best.step, n.best.waits = ts, w.loop.Pos.Total, true
 }
 
 // writeBest writes the best weights that wait, if it is time or now is set. Any
@@ -528,7 +530,7 @@ func (n *network) write(path string) error {
 	if err := n.toHost(); err != nil {
 		return err
 	}
-	return writeWeights(path, n.info(), n.w.pos.Total, n.tensors(""))
+	return writeWeights(path, n.info(), n.w.loop.Pos.Total, n.tensors(""))
 }
 
 // load takes weights by the names of PyTorch's state_dict; all must be there and

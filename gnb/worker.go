@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -53,21 +54,11 @@ type Worker struct {
 	opts []*Optimizer
 	kept map[string]any // pointers to the program's own state
 
-	pos  position // of the last boundary between iterations
-	sums sums
-	late []*lateStep // which sums lack yet, in their order
+	loop loop.Cursor
+	late []*lateStep // steps that the loop's sums lack yet, in order
 
-	resumed *checkpointState // nil for a run from the start
-	ckpt    map[string][]float32
-	skip    position // what is done already when the run resumes
-	// Where the program is: behind pos until it has caught up with the
-	// checkpoint.
-	epoch    int
-	loop     int    // loops of the epoch entered so far
-	bare     int    // steps of the epoch outside loops
-	inLoop   string // the place of the loop over batches that is going on
-	inEpoch  bool
-	epochsAt string // the place of the loop over epochs
+	resumed  *checkpointState // nil for a run from the start
+	ckpt     map[string][]float32
 	lastSave time.Time
 	savedAt  int64 // steps of the run at the last checkpoint
 	leaving  sync.Once
@@ -85,7 +76,6 @@ type Worker struct {
 	bestFiles map[string]string // checksums of those written, by the files' names; under bestMu
 
 	epochStart  time.Time
-	epochTotal  int64 // steps of the run before the epoch
 	epochStages map[string]time.Duration
 	lastFlush   time.Time
 	rate        rates
@@ -105,39 +95,6 @@ type Worker struct {
 	looping    *looping        // the loop over batches that goes on
 	matrices   []keptMatrix    // of small evaluations
 	slices     graphops.Slicer // the graph, cut into blocks; see graph
-}
-
-// position is a boundary between two iterations of a program: Step iterations
-// of the Loop-th loop over batches of an epoch are done, and Bare steps outside
-// any loop.
-type position struct {
-	Epoch int   `json:"epoch"`
-	Loop  int   `json:"loop"`
-	Step  int   `json:"step"`
-	Bare  int   `json:"bare"`
-	InAll int   `json:"in_epoch"` // iterations of all loops of the epoch
-	Total int64 `json:"total"`    // steps of the run
-	// Ended is the number of epochs begun where the loop over them was left early, when
-	// Epoch is that of its end.
-	Ended int `json:"ended,omitempty"`
-}
-
-// shown is the epoch that what is reported belongs to.
-func (p position) shown() int {
-	if p.Ended > 0 {
-		return p.Ended - 1
-	}
-	return p.Epoch
-}
-
-func (p position) place() [3]int { return [3]int{p.Epoch, p.Loop, p.Step + p.Bare} }
-
-// sums are what the epoch's steps have added up to, over all ranks.
-type sums struct {
-	Loss    number `json:"loss"`
-	Weight  number `json:"weight"`
-	Correct number `json:"correct"`
-	Count   number `json:"count"`
 }
 
 // stopped carries an error out of the program: Worker methods panic with it, and
@@ -161,7 +118,7 @@ func (w *Worker) check(err error) {
 func (w *Worker) stage(s string) { w.p.Stage(s) }
 
 func (w *Worker) site(kind string) collective.Site {
-	return collective.Site{Kind: kind, Epoch: w.pos.Epoch, Step: w.pos.InAll, At: callSite()}
+	return collective.Site{Kind: kind, Epoch: w.loop.Pos.Epoch, Step: w.loop.Pos.InAll, At: callSite()}
 }
 
 // Rank is this worker's number, 0 to World()-1.
@@ -193,43 +150,32 @@ func (w *Worker) Dataset() *Dataset {
 // beginning, but loops over batches and steps that are done are left out.
 func (w *Worker) Epochs(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		if w.epochsAt != "" {
-			w.Fail(fmt.Errorf("gnb: a second loop over Epochs, at %s, after that at %s; a program has one: count all its epochs there, and tell its parts by the epoch", callSite(), w.epochsAt))
+		if w.loop.EpochsAt != "" {
+			w.Fail(fmt.Errorf("gnb: a second loop over Epochs, at %s, after that at %s; a program has one: count all its epochs there, and tell its parts by the epoch", callSite(), w.loop.EpochsAt))
 		}
-		w.epochsAt = cmp.Or(callSite(), "a place unknown")
+		w.loop.EpochsAt = cmp.Or(callSite(), "a place unknown")
 		w.emit(event{Type: evPlan, Epochs: n})
-		for e := w.pos.Epoch; e < n; e++ {
-			w.enterEpoch(e)
-			w.inEpoch = true
+		for e := w.loop.Pos.Epoch; e < n; e++ {
+			w.loop.EnterEpoch(e)
 			w.epochStart, w.epochStages, w.last = time.Now(), w.p.StageTimes(), Metrics{}
-			w.epochTotal = w.pos.Total
-			w.p.SetPosition(e, w.pos.InAll)
+			w.p.SetPosition(e, w.loop.Pos.InAll)
 			if !yield(e) {
 				w.endEpoch(max(n, e+1), e+1) // a run that resumes does not go on with the epochs left
 				return
 			}
 			w.endEpoch(e+1, 0)
 		}
-		w.enterEpoch(w.pos.Epoch)
+		w.loop.EndEpochs()
 	}
 }
 
-// enterEpoch counts loops and steps from 0 in a new epoch; what comes before the
-// loop over epochs counts as the first.
-func (w *Worker) enterEpoch(e int) {
-	if e != w.epoch {
-		w.epoch, w.loop, w.bare = e, 0, 0
-	}
-}
-
-// endEpoch ends an epoch; next is the one to go on with, ended how many there were where
-// the loop over epochs was left early.
+// endEpoch ends an epoch; see [loop.Cursor.EndEpoch] for next and ended.
 func (w *Worker) endEpoch(next, ended int) {
-	w.inEpoch = false
+	w.loop.LeaveEpoch()
 	w.flush(true)
 	w.checkOptimizers()
-	if steps := int(w.pos.Total - w.epochTotal); steps > 0 && w.sums.Weight == 0 {
-		w.Fail(fmt.Errorf("gnb: no node in the %s of epoch %d had a label, so nothing was trained; take a split with labels", phrase.Count(steps, "step"), w.pos.Epoch))
+	if steps := w.loop.EpochSteps(); steps > 0 && w.loop.Sums.Weight == 0 {
+		w.Fail(fmt.Errorf("gnb: no node in the %s of epoch %d had a label, so nothing was trained; take a split with labels", phrase.Count(steps, "step"), w.loop.Pos.Epoch))
 	}
 	stages := map[string]float64{}
 	for s, d := range w.p.StageTimes() {
@@ -238,11 +184,10 @@ func (w *Worker) endEpoch(next, ended int) {
 		}
 	}
 	w.emit(event{
-		Type: evEpoch, Loss: number(w.EpochLoss()), Accuracy: w.sums.Correct / w.sums.Count,
+		Type: evEpoch, Loss: number(w.EpochLoss()), Accuracy: number(w.loop.Sums.Accuracy()),
 		Seconds: time.Since(w.epochStart).Seconds(), Stages: stages, Values: w.last.values(),
 	})
-	w.pos, w.sums = position{Epoch: next, Total: w.pos.Total, Ended: ended}, sums{}
-	w.enterEpoch(next)
+	w.loop.EndEpoch(next, ended)
 	w.boundary(false)
 }
 
@@ -250,7 +195,7 @@ func (w *Worker) endEpoch(next, ended int) {
 // sum of their losses over the sum of their weights, NaN before the first step.
 func (w *Worker) EpochLoss() float64 {
 	w.catchUp(0)
-	return float64(w.sums.Loss / w.sums.Weight)
+	return w.loop.Sums.MeanLoss()
 }
 
 // Barrier waits until every rank has come here. Collective.
@@ -309,9 +254,8 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	if opt == nil {
 		w.Fail(fmt.Errorf("gnb: Step got no optimiser, at %s; make one with Worker.Adam, SGD or Optimizer", callSite()))
 	}
-	n, bare := opt.n, w.inLoop == ""
-	if bare && (w.epoch < w.skip.Epoch || w.epoch == w.skip.Epoch && w.bare < w.skip.Bare) {
-		w.bare++ // the checkpoint was taken after this step
+	n, bare := opt.n, !w.loop.InLoop()
+	if w.loop.SkipStep() {
 		return StepLoss{mean: math.NaN()}
 	}
 	w.checkLoss(loss, n)
@@ -359,7 +303,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	w.flush(false)
 	// A step outside of loops is a place to go on from where the program keeps
 	// nothing: what it keeps may belong to a later statement of the epoch.
-	if bare && (len(w.kept) == 0 || !w.inEpoch) {
+	if bare && (len(w.kept) == 0 || !w.loop.InEpoch()) {
 		w.boundary(false)
 	}
 	return mean
@@ -396,9 +340,10 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss 
 			w.watchWeights(opt.n, opt)
 		}
 	}
-	w.pos.Total++
+	w.loop.Pos.Total++
+	pos := w.loop.Pos
 	record := stepRecord{
-		Epoch: w.pos.shown(), Step: w.pos.InAll + w.pos.Bare, Total: w.pos.Total, At: w.pos.place(), LR: number(w.opts[0].opt.LR()),
+		Epoch: pos.ReportedEpoch(), Step: pos.EpochStep(), Total: pos.Total, At: pos.Place(), LR: number(w.opts[0].opt.LR()),
 	}
 	if late == nil {
 		loss.mean = w.count(record, t)
@@ -407,9 +352,8 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss 
 		w.late = append(w.late, late)
 		loss.late = late
 	}
-	if w.inLoop == "" {
-		w.bare++
-		w.pos.Bare++
+	if !w.loop.InLoop() {
+		w.loop.EndBareStep()
 		opt.n.micro = 0
 		if w.whole != nil {
 			w.rate.add(w.whole.seeds, w.whole.edges)
@@ -423,10 +367,7 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss 
 // the mean loss.
 func (w *Worker) count(r stepRecord, t []float32) float64 {
 	loss, weight := float64(t[tailLoss]), float64(t[tailWeight])
-	w.sums.Loss += number(loss)
-	w.sums.Weight += number(weight)
-	w.sums.Correct += number(t[tailCorrect])
-	w.sums.Count += number(t[tailCount])
+	w.loop.Sums.Add(t[tailLoss], t[tailWeight], t[tailCorrect], t[tailCount])
 	if w.p.Rank == 0 {
 		r.Loss, r.Accuracy = number(loss/weight), number(float64(t[tailCorrect])/float64(t[tailCount]))
 		w.mu.Lock()
@@ -437,7 +378,7 @@ func (w *Worker) count(r stepRecord, t []float32) float64 {
 }
 
 // boundary is a point between two iterations, where all that a checkpoint holds
-// belongs to w.pos. A checkpoint that is due is written here, and one is prepared
+// belongs to w.loop.Pos. A checkpoint that is due is written here, and one is prepared
 // for an interrupt: always where the program may be busy for long afterwards.
 func (w *Worker) boundary(always bool) {
 	for _, n := range w.nets {
@@ -466,7 +407,7 @@ func (w *Worker) boundary(always bool) {
 // newNetwork finishes a network: parameters initialised (or loaded), and equal
 // on all ranks.
 func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
-	if w.inLoop != "" {
+	if w.loop.InLoop() {
 		w.Fail(fmt.Errorf("gnb: a network of model %q is made inside a loop over batches, at %s; make it before the loop", name, callSite()))
 	}
 	weights, err := nn.Count(m)
