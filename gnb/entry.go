@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
@@ -27,7 +26,7 @@ func multigpuEnter() { entry.Enter() }
 // work is a worker's life: it runs the job's program once.
 func work(p *multigpu.Process) (err error) {
 	p.Stage(stageStart)
-	w := &Worker{p: p, comm: p.Comm, kept: map[string]any{}, best: map[string]number{}, lastSave: time.Now()}
+	w := &Worker{p: p, comm: p.Comm}
 	if err := p.Job(&w.job); err != nil {
 		return err
 	}
@@ -141,10 +140,8 @@ func (w *Worker) open() error {
 			return fmt.Errorf("gnb: opening the run's metrics: %w", err)
 		}
 	}
-	if w.job.Checkpoint != "" {
-		if err := w.loadState(w.job.Checkpoint); err != nil {
-			return err
-		}
+	if err := w.openSaving(); err != nil {
+		return err
 	}
 	return w.openDevice()
 }

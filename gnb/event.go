@@ -175,7 +175,7 @@ func (w *Worker) flush(now bool) {
 	}
 	w.lastFlush = time.Now()
 	w.check(w.flushRecords())
-	w.check(w.writeBest(false))
+	w.check(w.saving.Best.Write(false))
 	work := w.rate.work
 	w.emit(event{Type: evRate, Seeds: w.rate.seeds, Edges: w.rate.edges, Work: &work, Seconds: w.rate.busy.Seconds()})
 }

@@ -50,14 +50,11 @@ func (w *Worker) notFiniteError(n *network, at foundAt, rank int, what string) e
 		}
 	}
 	text := fmt.Sprintf("gnb: numbers stopped being finite at %v, on rank %d: %s; the usual ways out are a lower learning rate%s, a bound on the gradient (ClipNorm, Optimizer.Clip or --clip), and a check of the data (gnb data check)", at, rank, what, lr)
-	if epoch, ok := w.best[bestEpochKey(n)]; ok && w.job.RunDir != "" {
-		text += fmt.Sprintf("; the best epoch before that, %d, is kept in %s", int(epoch), n.file("best"))
+	if epoch, ok := w.saving.Best.Epoch(n.index); ok && w.job.RunDir != "" {
+		text += fmt.Sprintf("; the best epoch before that, %d, is kept in %s", epoch, n.file("best"))
 	}
 	return errors.New(text)
 }
-
-// bestEpochKey is where Worker.best has the epoch of a network's best weights.
-func bestEpochKey(n *network) string { return fmt.Sprintf("best%d.epoch", n.index) }
 
 // stopNotFinite ends the run on all ranks with what the first rank has found that has
 // found something, else with otherwise. Collective.

@@ -298,7 +298,7 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 	if err := infer(false); err == nil || !strings.Contains(err.Error(), "best.safetensors of run") {
 		t.Errorf("without its best weights: %v", err)
 	}
-	if _, err := again(); err == nil || !strings.Contains(err.Error(), best+" is not there any more") {
+	if _, err := again(); err == nil || !strings.Contains(err.Error(), best+" is missing") {
 		t.Errorf("going on without its best weights: %v", err)
 	}
 	other, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 8, Quiet: true, Seed: 4})

@@ -9,12 +9,12 @@ import (
 // What Step returned can be kept and read again, as a float64 can.
 func TestStepLossIsKept(t *testing.T) {
 	kept := []StepLoss{{mean: 0.25}, {mean: math.NaN()}}
-	raw, err := encodeKept(&kept)
+	raw, err := json.Marshal(&kept)
 	if err != nil || string(raw) != "[0.25,null]" {
 		t.Fatalf("%s, %v", raw, err)
 	}
 	var back []StepLoss
-	if err := decodeKept(raw, &back); err != nil || len(back) != 2 || back[0].Mean() != 0.25 || !math.IsNaN(back[1].Mean()) {
+	if err := json.Unmarshal(raw, &back); err != nil || len(back) != 2 || back[0].Mean() != 0.25 || !math.IsNaN(back[1].Mean()) {
 		t.Errorf("read back: %v, %v", back, err)
 	}
 	var l StepLoss

@@ -145,11 +145,11 @@ type network struct {
 	stepped nn.Optimizer
 	// hostEval has evaluation use the CPU: the device has no room for a layer's rows,
 	// or for the features.
-	hostEval bool
-	eval     *nn.Fwd   // evaluation's pass, made when needed
-	outCols  int       // columns of the last layer-wise output
-	widths   []int     // columns of the layers' outputs
-	best     *bestCopy // made by SaveBest, on rank 0
+	hostEval  bool
+	eval      *nn.Fwd // evaluation's pass, made when needed
+	outCols   int     // columns of the last layer-wise output
+	widths    []int   // columns of the layers' outputs
+	described string  // the model as JSON, for files of weights; made when needed
 }
 
 func (n *network) net() *network { return n }

@@ -2,7 +2,6 @@ package gnb
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -44,29 +43,8 @@ func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
 	w.check(w.optimizerRoom(opt.n, len(o.State())))
 	opt.start = o.LR()
 	w.opts = append(w.opts, opt)
-	if w.resumed != nil {
-		w.check(w.loadOptimizer(len(w.opts)-1, opt))
-	}
+	w.check(w.saving.Resumed.Optimizer(len(w.opts)-1, o, opt.start, w.job.Changed))
 	return opt
-}
-
-// resumedLR is the learning rate that the optimiser goes on with: that of the
-// checkpoint, unless it was made with another one than it is now. Then the new one
-// holds, by the factor that the program had come to by SetLR.
-func (o *Optimizer) resumedLR(st optimState, changed bool) float64 {
-	was, start := float64(st.LR), o.start
-	switch {
-	case st.Start == nil && changed:
-		return start
-	case st.Start == nil || float64(*st.Start) == start:
-		return was
-	}
-	if then := float64(*st.Start); then != 0 {
-		if lr := start * (was / then); !math.IsNaN(lr) && !math.IsInf(lr, 0) {
-			return lr
-		}
-	}
-	return start
 }
 
 // Clip bounds the norm of the gradient (of the mean loss) over all parameters;

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
@@ -159,7 +160,7 @@ func (l *launched) resume(dir string) error {
 	for _, d := range passed {
 		l.note("passing over a checkpoint: %v", d)
 	}
-	var st checkpointState // of the start of a run, where it has no checkpoint yet
+	var st saving.State // of the start of a run, where it has no checkpoint yet
 	switch {
 	case errors.Is(err, checkpoint.ErrNone) && slices.ContainsFunc(passed, func(err error) bool { return errors.Is(err, errForeign) }):
 		return fmt.Errorf("gnb: %s cannot be resumed: it has no checkpoint of its own (%w); put those back, or begin another run (leave Resume out)", dir, passed[0])
@@ -171,7 +172,7 @@ func (l *launched) resume(dir string) error {
 		if _, err := checkpoint.Load(path, &st); err != nil {
 			return err
 		}
-		if err := st.checkBestFiles(dir); err != nil {
+		if err := st.CheckBestFiles(dir); err != nil {
 			return err
 		}
 		l.note("going on with run %s from its checkpoint after step %d", old.Config.ID, step)
@@ -226,7 +227,7 @@ var errForeign = errors.New("it is not this run's")
 // damaged files, and checkpoints of other runs.
 func (r *Run) checkpoint() (path string, step int64, passed []error, err error) {
 	return checkpoint.LatestOf(filepath.Join(r.Dir, "checkpoints"), func(raw json.RawMessage) error {
-		var st checkpointState
+		var st saving.State
 		if err := json.Unmarshal(raw, &st); err != nil {
 			return err
 		}
@@ -235,7 +236,7 @@ func (r *Run) checkpoint() (path string, step int64, passed []error, err error) 
 }
 
 // owns says whose a checkpoint is that is not the run's.
-func (c Config) owns(st checkpointState) error {
+func (c Config) owns(st saving.State) error {
 	switch {
 	case st.Run != "" && st.Run != c.ID:
 		return fmt.Errorf("%w, but of run %s", errForeign, st.Run)

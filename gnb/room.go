@@ -21,7 +21,7 @@ func (w *Worker) optimizerRoom(n *network, buffers int) error {
 	if n.dev == nil {
 		need += 4 * weights * (world*float64(w.job.Virtual) + 1)
 	}
-	if w.saves() {
+	if w.saving.On() {
 		need += 4 * weights * float64(buffers+1)
 	}
 	return w.room(fmt.Sprintf("training the %d weights of model %q", n.params.Len(), n.name), need)

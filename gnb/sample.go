@@ -30,7 +30,7 @@ type runDigest struct {
 // the run's result as Text["digest"], beside the number of distinct edges,
 // "unique_edges". A run that resumes has none, since it saw only a part.
 func (w *Worker) Digest() {
-	if w.resumed == nil {
+	if !w.saving.Resumed.There() {
 		w.digest = &runDigest{sum: sample.NewDigest()}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu"
@@ -352,7 +353,7 @@ func (v *view) close(runErr error) error {
 	case gone != nil && !said(runErr, gone):
 		err = gone
 	case gone == nil && v.l.run.Dir != "":
-		res.Weights = weightsIn(v.l.run.Dir)
+		res.Weights = saving.SumsIn(v.l.run.Dir)
 		err = errors.Join(runfile.WriteJSON(filepath.Join(v.l.run.Dir, runfile.Result), res), v.figure())
 	}
 	// A broken display is no failure of the run: it is not part of the error.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/loop"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -50,30 +51,16 @@ type Worker struct {
 	job  job
 	ds   *Dataset
 
-	nets []*network
-	opts []*Optimizer
-	kept map[string]any // pointers to the program's own state
-
-	loop loop.Cursor
-	late []*lateStep // steps that the loop's sums lack yet, in order
-
-	resumed  *checkpointState // nil for a run from the start
-	ckpt     map[string][]float32
-	lastSave time.Time
-	savedAt  int64 // steps of the run at the last checkpoint
-	leaving  sync.Once
-	leftWith error
+	nets   []*network
+	opts   []*Optimizer
+	loop   loop.Cursor
+	late   []*lateStep // steps that the loop's sums lack yet, in order
+	saving saving.Saver
 
 	mu      sync.Mutex
 	records []stepRecord    // not sent yet; under mu
 	metrics *atomicfile.Log // of the run's directory; rank 0's alone
-	latest  snapshot        // of a boundary not long ago; under mu
 	out     outbox
-
-	bestMu    sync.Mutex
-	bests     []*bestCopy       // under bestMu
-	bestAt    time.Time         // of the last write; under bestMu
-	bestFiles map[string]string // checksums of those written, by the files' names; under bestMu
 
 	epochStart  time.Time
 	epochStages map[string]time.Duration
@@ -82,7 +69,6 @@ type Worker struct {
 	whole       *whole // of a step outside of loops
 	digest      *runDigest
 	last        Metrics // of the epoch's last evaluation
-	best        map[string]number
 
 	samplers []*keptSampler
 	spare    spares
@@ -303,7 +289,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	w.flush(false)
 	// A step outside of loops is a place to go on from where the program keeps
 	// nothing: what it keeps may belong to a later statement of the epoch.
-	if bare && (len(w.kept) == 0 || !w.loop.InEpoch()) {
+	if bare && (w.saving.Kept.Len() == 0 || !w.loop.InEpoch()) {
 		w.boundary(false)
 	}
 	return mean
@@ -391,17 +377,17 @@ func (w *Worker) boundary(always bool) {
 		return
 	}
 	if w.p.StopRequested() {
-		w.Fail(w.leave(w.save))
+		w.Fail(w.saving.Leave(ErrInterrupted, w.saving.Save))
 	}
-	if !w.saves() {
+	if !w.saving.On() {
 		return
 	}
-	if w.saveDue() {
+	if w.saving.Due(w.loop.Pos.Total) {
 		w.stage(stageSave)
-		w.check(w.save())
+		w.check(w.saving.Save())
 		w.stage(stageProgram)
 	}
-	w.check(w.prepare(always))
+	w.check(w.saving.Prepare(always))
 }
 
 // newNetwork finishes a network: parameters initialised (or loaded), and equal
@@ -427,7 +413,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	// place is a slot of shared memory from the first step on.
 	params.SetGrad(make([]float32, params.Len()))
 	params.Init(w.job.Seed + uint64(n.index))
-	w.check(w.loadNetwork(n))
+	w.check(w.saving.Resumed.Parameters(n.name, n.prefix(), params))
 	// Ranks agree by construction; the broadcast makes it certain even when a
 	// layer of the user's own draws its start from somewhere else.
 	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))

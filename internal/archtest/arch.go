@@ -43,6 +43,7 @@ var rooms = []room{
 	{"gnb", "the notebook API"},
 	{"gnb/runs", "what a run leaves, and how it is found again"},
 	{"gnb/monitor", "GPUs and host over time"},
+	{"gnb/internal", "parts of the training loop, each readable alone"},
 	{"gnb/internal/live", "drawing for a cell, a terminal or a pipe, from plain values"},
 	{"multigpu", "worker processes"},
 	{"cuda", "an implementation of graphops' interfaces"},

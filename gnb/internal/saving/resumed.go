@@ -1,0 +1,109 @@
+package saving
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/multigpu/checkpoint"
+)
+
+// Resumed is the checkpoint that a run resumes from. The zero value is a run from the start.
+type Resumed struct {
+	state   *State
+	tensors map[string][]float32
+}
+
+// There reports whether the run resumed from a checkpoint.
+func (r *Resumed) There() bool { return r.state != nil }
+
+// Resume reads the checkpoint in the file path. dir is where this rank writes best weights, "" where it
+// does not.
+func (s *Saver) Resume(path, dir string) (*State, error) {
+	st := &State{}
+	ts, err := checkpoint.Load(path, st)
+	if err != nil {
+		return nil, err
+	}
+	if st.Layout != philox.LayoutVersion {
+		return nil, fmt.Errorf("gnb: %s was written with random numbers of layout %d and this version has layout %d; start the run anew (Resume: gnb.Never)", path, st.Layout, philox.LayoutVersion)
+	}
+	s.Resumed = Resumed{st, map[string][]float32{}}
+	for _, t := range ts {
+		s.Resumed.tensors[t.Name] = t.F32
+	}
+	s.Kept.saved, s.total = st.Kept, st.Position.Total
+	s.Best.resume(st, dir)
+	return st, nil
+}
+
+// Parameters sets the parameters of the network model, whose tensors have names that begin with prefix,
+// to the checkpoint's. A network that the run had not made yet at the checkpoint keeps its start.
+func (r *Resumed) Parameters(model, prefix string, params *nn.Params) error {
+	there := 0
+	for name := range r.tensors {
+		if strings.HasPrefix(name, prefix) {
+			there++
+		}
+	}
+	if there == 0 {
+		return nil
+	}
+	for _, p := range params.List() {
+		v, ok := r.tensors[prefix+p.Name]
+		if !ok || len(v) != len(p.W) {
+			return fmt.Errorf("gnb: the checkpoint does not fit model %q: parameter %s has %d values there and %d here; resume with the sizes the run had, or start anew (Resume: gnb.Never)", model, p.Name, len(v), len(p.W))
+		}
+		if i := simd.NotFinite(v); i >= 0 {
+			return fmt.Errorf("gnb: the checkpoint's parameter %s of model %q has %v; start anew (Resume: gnb.Never), with a lower learning rate or ClipNorm", p.Name, model, v[i])
+		}
+		copy(p.W, v)
+	}
+	if list := params.List(); there != len(list) {
+		return fmt.Errorf("gnb: the checkpoint does not fit model %q: it has %d parameters there and %d here; resume with the layers the run had, or start anew (Resume: gnb.Never)", model, there, len(list))
+	}
+	return nil
+}
+
+// OptimizerTensor is the name of a tensor of the program's i-th optimiser in a checkpoint.
+func OptimizerTensor(i int, name string) string { return fmt.Sprintf("optimizer%d.%s", i, name) }
+
+// Optimizer sets the program's i-th optimiser to the checkpoint's state. start is the learning rate that
+// it was made with; changed says that the run was told to resume with other settings.
+func (r *Resumed) Optimizer(i int, o nn.Optimizer, start float64, changed bool) error {
+	if !r.There() || i >= len(r.state.Optim) {
+		return nil // made after the checkpoint
+	}
+	st := r.state.Optim[i]
+	if st.Name != o.Name() {
+		return fmt.Errorf("gnb: optimiser %d is %s here and %s in the checkpoint; resume with the optimisers the run had, or start anew (Resume: gnb.Never)", i, o.Name(), st.Name)
+	}
+	state := map[string][]float32{}
+	for _, s := range o.State() {
+		state[s.Name] = r.tensors[OptimizerTensor(i, s.Name)]
+	}
+	o.SetLR(st.resumedLR(start, changed))
+	return o.SetState(st.Steps, state)
+}
+
+// resumedLR is the learning rate that the optimiser resumes with: that of the checkpoint, unless it was
+// made with another one than start. Then start holds, times the factor that the program had reached by
+// SetLR.
+func (st Optimizer) resumedLR(start float64, changed bool) float64 {
+	was := float64(st.LR)
+	switch {
+	case st.Start == nil && changed:
+		return start
+	case st.Start == nil || float64(*st.Start) == start:
+		return was
+	}
+	if then := float64(*st.Start); then != 0 {
+		if lr := start * (was / then); !math.IsNaN(lr) && !math.IsInf(lr, 0) {
+			return lr
+		}
+	}
+	return start
+}

@@ -1,0 +1,166 @@
+package saving
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/loop"
+	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/multigpu/checkpoint"
+)
+
+// saveEvery is how often checkpoints are written where the program does not say it.
+const saveEvery = time.Minute
+
+// snapshotShare is the share of the time, one part in so many, that copies of boundaries may take.
+const snapshotShare = 50
+
+// Saver writes a run's checkpoints.
+type Saver struct {
+	Options
+	Kept Kept
+	Best Best
+	// Resumed is the checkpoint that the run resumed from.
+	Resumed Resumed
+
+	saved time.Time  // the last checkpoint
+	total int64      // steps of the run at the last checkpoint
+	mu    sync.Mutex // held while a checkpoint or a snapshot is made
+	last  snapshot   // of a recent boundary; under mu
+
+	leaving  sync.Once
+	leftWith error
+}
+
+// Options say what a Saver saves, and where.
+type Options struct {
+	Dir   string // the run's directory, "" for a run without one
+	Every int    // steps between checkpoints; 0 is one a minute, and less than 0 none
+	Keep  int    // how many checkpoints are kept
+
+	// CatchUp waits until the losses of all steps are known. Only the program's goroutine calls it.
+	CatchUp func()
+	// State is what a checkpoint of the present boundary holds, but for Kept and Best. The tensors
+	// are the parameters' own memory. Only the program's goroutine calls it.
+	State func() (State, []safetensors.Tensor, error)
+	// Settle makes durable what must not be behind a checkpoint. Any goroutine may call it.
+	Settle func() error
+	// Saved is told of each checkpoint. Any goroutine may call it.
+	Saved func(path string, at loop.Position) error
+}
+
+// snapshot is a copy of what a checkpoint holds, of a boundary that the program has left: an interrupt
+// in the middle of an iteration, or of an evaluation, saves it, so that what is saved always belongs
+// together.
+type snapshot struct {
+	there   bool
+	state   State
+	tensors []safetensors.Tensor
+	at      time.Time
+	cost    time.Duration
+}
+
+// Open begins a run's saving, at its start or where [Saver.Resume] has said.
+func (s *Saver) Open(o Options) { s.Options, s.saved = o, time.Now() }
+
+// On reports whether the run writes checkpoints.
+func (s *Saver) On() bool { return s.Dir != "" && s.Every >= 0 }
+
+// Due reports whether a checkpoint is due after so many steps of the run.
+func (s *Saver) Due(total int64) bool {
+	if s.Every > 0 {
+		return total-s.total >= int64(s.Every)
+	}
+	return time.Since(s.saved) > saveEvery
+}
+
+// Save writes a checkpoint of the boundary that the program is at.
+func (s *Saver) Save() error {
+	s.CatchUp()
+	if err := s.Settle(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, ts, err := s.state()
+	if err != nil {
+		return err
+	}
+	if err := s.write(st, ts); err != nil {
+		return err
+	}
+	s.saved, s.total = time.Now(), st.Position.Total
+	return nil
+}
+
+// Prepare copies what a checkpoint of this boundary would hold, if the copies before took a small share
+// of the time since, or always is set.
+func (s *Saver) Prepare(always bool) error {
+	start := time.Now()
+	if !always && start.Sub(s.last.at) < snapshotShare*s.last.cost {
+		return nil
+	}
+	s.CatchUp()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, ts, err := s.state()
+	if err != nil {
+		return err
+	}
+	s.last.there, s.last.state, s.last.tensors = true, st, copyTensors(s.last.tensors, ts)
+	s.last.at = time.Now()
+	s.last.cost = s.last.at.Sub(start)
+	return nil
+}
+
+// SavePrepared writes the checkpoint of the last boundary that was prepared. A run that has not prepared
+// one since its start leaves what is on disk. Any goroutine may call it.
+func (s *Saver) SavePrepared() error {
+	if err := s.Settle(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.last.there {
+		return nil
+	}
+	return s.write(s.last.state, s.last.tensors)
+}
+
+// Leave ends an interrupted run, once: it writes a checkpoint by save, and returns why with what failed.
+func (s *Saver) Leave(why error, save func() error) error {
+	s.leaving.Do(func() {
+		s.leftWith = why
+		if s.On() {
+			if err := save(); err != nil {
+				s.leftWith = errors.Join(why, err)
+			}
+		}
+	})
+	return s.leftWith
+}
+
+// state is State with what the Saver knows itself.
+func (s *Saver) state() (State, []safetensors.Tensor, error) {
+	kept, err := s.Kept.Values()
+	if err != nil {
+		return State{}, nil, err
+	}
+	st, ts, err := s.State()
+	st.Kept, st.Best = kept, maps.Clone(s.Best.values)
+	return st, ts, err
+}
+
+// write writes a checkpoint; the caller holds mu.
+func (s *Saver) write(st State, ts []safetensors.Tensor) error {
+	st.BestFiles = s.Best.fileSums()
+	path, err := checkpoint.Save(filepath.Join(s.Dir, "checkpoints"), st.Position.Total, ts, st, s.Keep)
+	if err != nil {
+		return fmt.Errorf("gnb: writing a checkpoint: %w", err)
+	}
+	return s.Saved(path, st.Position)
+}
