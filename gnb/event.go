@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/jsonfloat"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
 // number is a float64 that is null in JSON where it is not finite.
-type number = jsonfloat.Float
+type number = runfile.Number
 
 // The kinds of event that a worker sends to the process that launched it.
 const (

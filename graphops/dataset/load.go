@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
-	"github.com/graphnb/graphnb/internal/nearest"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Generator is a family of datasets that are made rather than read.
@@ -117,7 +117,7 @@ func LoadWith(ctx context.Context, spec string, o LoadOptions) (*Dataset, error)
 	if strings.ContainsAny(spec, `/\`) {
 		return nil, fmt.Errorf("dataset: there is no directory %q; \"gnb data convert\" makes one of your own data", spec)
 	}
-	if near := nearest.To(name, append(all, known...)); near != "" {
+	if near := phrase.Nearest(name, append(all, known...)); near != "" {
 		return nil, fmt.Errorf("dataset: there is no dataset %q; is it %s? \"gnb data list\" names those there are, and a path is that of a dataset's directory", spec, near)
 	}
 	return nil, fmt.Errorf("dataset: there is no dataset %q: give the path of a dataset directory, a generator (%s) or a published dataset (%s)",

@@ -1,4 +1,4 @@
-// Package phrase makes the parts of messages that depend on numbers: counted nouns and lists.
+// Package phrase makes the parts of messages: counted nouns, lists, and the name that was likely meant.
 package phrase
 
 import (

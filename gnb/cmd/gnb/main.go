@@ -24,7 +24,7 @@ import (
 	"syscall"
 
 	"github.com/graphnb/graphnb/internal/envknob"
-	"github.com/graphnb/graphnb/internal/nearest"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -78,7 +78,7 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		names = append(names, c.name)
 	}
 	near := ""
-	if n := nearest.To(args[0], names); n != "" {
+	if n := phrase.Nearest(args[0], names); n != "" {
 		near = "is it " + n + "? "
 	}
 	fmt.Fprintf(stderr, "gnb: there is no command %q; %s\"gnb help\" lists what there is\n", args[0], near)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/internal/nearest"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // output is what a command writes through: text for people, or JSON lines with --json. Its methods
@@ -117,7 +117,7 @@ func meant(fs *flag.FlagSet, err error) error {
 			near = n
 		}
 	}
-	if n := nearest.To(name, names); n != "" {
+	if n := phrase.Nearest(name, names); n != "" {
 		near = n
 	}
 	if near != "" {

@@ -6,7 +6,7 @@
 // again; its [Cursor] tells it which loops and steps to skip.
 package loop
 
-import "github.com/graphnb/graphnb/gnb/internal/jsonfloat"
+import "github.com/graphnb/graphnb/gnb/internal/runfile"
 
 // Position is a boundary between two iterations of a program: Step iterations of
 // the epoch's Loop-th loop over batches are done, and Bare steps outside of loops.
@@ -39,18 +39,18 @@ func (p Position) Place() [3]int { return [3]int{p.Epoch, p.Loop, p.Step + p.Bar
 // Sums are what an epoch's steps add up to, over all ranks: the losses, the weights that divide them,
 // and how many of how many rows were right.
 type Sums struct {
-	Loss    jsonfloat.Float `json:"loss"`
-	Weight  jsonfloat.Float `json:"weight"`
-	Correct jsonfloat.Float `json:"correct"`
-	Count   jsonfloat.Float `json:"count"`
+	Loss    runfile.Number `json:"loss"`
+	Weight  runfile.Number `json:"weight"`
+	Correct runfile.Number `json:"correct"`
+	Count   runfile.Number `json:"count"`
 }
 
 // Add adds a step.
 func (s *Sums) Add(loss, weight, correct, count float32) {
-	s.Loss += jsonfloat.Float(loss)
-	s.Weight += jsonfloat.Float(weight)
-	s.Correct += jsonfloat.Float(correct)
-	s.Count += jsonfloat.Float(count)
+	s.Loss += runfile.Number(loss)
+	s.Weight += runfile.Number(weight)
+	s.Correct += runfile.Number(correct)
+	s.Count += runfile.Number(count)
 }
 
 // MeanLoss is NaN before the first step.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/jsonfloat"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/safetensors"
 )
 
@@ -21,7 +21,7 @@ const writeBestEvery = 250 * time.Millisecond
 // to the program's goroutine; any goroutine may call the other methods.
 type Best struct {
 	// values has each network's best value and the epoch of it, under keys that checkpoints hold.
-	values map[string]jsonfloat.Float
+	values map[string]runfile.Number
 
 	mu      sync.Mutex
 	files   []*bestFile       // under mu
@@ -47,9 +47,9 @@ func (b *Best) Improve(network int, value float64, epoch int) bool {
 		return false
 	}
 	if b.values == nil {
-		b.values = map[string]jsonfloat.Float{}
+		b.values = map[string]runfile.Number{}
 	}
-	b.values[bestKey(network)], b.values[bestEpochKey(network)] = jsonfloat.Float(value), jsonfloat.Float(epoch)
+	b.values[bestKey(network)], b.values[bestEpochKey(network)] = runfile.Number(value), runfile.Number(epoch)
 	return true
 }
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb/internal/jsonfloat"
 	"github.com/graphnb/graphnb/gnb/internal/loop"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/safetensors"
@@ -262,11 +262,11 @@ func TestResumedRefusesWhatDoesNotFit(t *testing.T) {
 }
 
 func TestResumedLearningRate(t *testing.T) {
-	at := func(lr float64) *jsonfloat.Float { x := jsonfloat.Float(lr); return &x }
+	at := func(lr float64) *runfile.Number { x := runfile.Number(lr); return &x }
 	for _, c := range []struct {
 		name      string
 		saved     float64
-		madeWith  *jsonfloat.Float
+		madeWith  *runfile.Number
 		start     float64
 		changed   bool
 		continues float64
@@ -277,7 +277,7 @@ func TestResumedLearningRate(t *testing.T) {
 		{"start not recorded, settings changed", 0.005, nil, 0.1, true, 0.1},
 		{"start was 0", 0.005, at(0), 0.1, true, 0.1},
 	} {
-		st := Optimizer{LR: jsonfloat.Float(c.saved), Start: c.madeWith}
+		st := Optimizer{LR: runfile.Number(c.saved), Start: c.madeWith}
 		if got := st.resumedLR(c.start, c.changed); math.Abs(got-c.continues) > 1e-15 {
 			t.Errorf("%s: %v, want %v", c.name, got, c.continues)
 		}

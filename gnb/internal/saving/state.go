@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/graphnb/graphnb/gnb/internal/jsonfloat"
 	"github.com/graphnb/graphnb/gnb/internal/loop"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/safetensors"
 )
 
@@ -35,19 +35,19 @@ type State struct {
 	Sums     loop.Sums                  `json:"sums"`
 	Optim    []Optimizer                `json:"optimizers"`
 	Kept     map[string]json.RawMessage `json:"kept,omitempty"`
-	Best     map[string]jsonfloat.Float `json:"best,omitempty"`
+	Best     map[string]runfile.Number  `json:"best,omitempty"`
 	// BestFiles are the checksums of the files of best weights beside the checkpoint.
 	BestFiles map[string]string `json:"best_files,omitempty"`
 }
 
 // Optimizer is an optimiser's state but for its tensors.
 type Optimizer struct {
-	Name  string          `json:"name"`
-	Steps int64           `json:"steps"`
-	LR    jsonfloat.Float `json:"lr"`
+	Name  string         `json:"name"`
+	Steps int64          `json:"steps"`
+	LR    runfile.Number `json:"lr"`
 	// Start is the learning rate that the optimiser was made with; nil in checkpoints of
 	// versions that did not record it.
-	Start *jsonfloat.Float `json:"start_lr,omitempty"`
+	Start *runfile.Number `json:"start_lr,omitempty"`
 }
 
 // The metadata of a file of weights beside its checksum: the network as JSON, and the number of steps

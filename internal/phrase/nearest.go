@@ -1,10 +1,9 @@
-// Package nearest finds the name that somebody meant who typed another.
-package nearest
+package phrase
 
-// To is the name that word was likely meant to be: the one with the fewest
+// Nearest is the name that word was likely meant to be: the one with the fewest
 // letters left out, added or changed, at most 2 and less than half of them; "" where
 // there is none.
-func To(word string, names []string) string {
+func Nearest(word string, names []string) string {
 	best, least := "", min(3, (len(word)+1)/2)
 	for _, n := range names {
 		if d := edits(word, n); d < least {

@@ -1,4 +1,4 @@
-package nearest
+package phrase
 
 import "testing"
 
@@ -8,7 +8,7 @@ func TestNearest(t *testing.T) {
 		"coar": "cora", "coraa": "cora", "Cora": "cora", "citesser": "citeseer", "ogbn_arxiv": "ogbn-arxiv", "arxiv": "",
 		"": "", "x": "", "pp": "", "ppj": "ppi", "reddit": "",
 	} {
-		if got := To(word, names); got != want {
+		if got := Nearest(word, names); got != want {
 			t.Errorf("nearest to %q is %q, want %q", word, got, want)
 		}
 	}

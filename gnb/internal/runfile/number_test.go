@@ -1,4 +1,4 @@
-package jsonfloat
+package runfile
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestFloatsThroughJSON(t *testing.T) {
+func TestNumbersThroughJSON(t *testing.T) {
 	for _, c := range []struct {
 		x    float64
 		text string
@@ -20,11 +20,11 @@ func TestFloatsThroughJSON(t *testing.T) {
 		{math.Inf(1), "null"},
 		{math.Inf(-1), "null"},
 	} {
-		b, err := json.Marshal(Float(c.x))
+		b, err := json.Marshal(Number(c.x))
 		if err != nil || string(b) != c.text {
 			t.Errorf("%v is written as %s, %v; want %s", c.x, b, err, c.text)
 		}
-		var back Float
+		var back Number
 		if err := json.Unmarshal(b, &back); err != nil {
 			t.Errorf("%s: %v", b, err)
 		}
@@ -36,7 +36,7 @@ func TestFloatsThroughJSON(t *testing.T) {
 			t.Errorf("%s is read as %v, want %v", b, back, want)
 		}
 	}
-	var x Float
+	var x Number
 	if json.Unmarshal([]byte(`"one"`), &x) == nil {
 		t.Error("a text is read as a number")
 	}
