@@ -238,7 +238,7 @@ func TestResumedRefusesWhatDoesNotFit(t *testing.T) {
 		model nn.Model
 		want  string
 	}{
-		"other shapes": {nn.NewMLPModel(nn.Sizes{In: 3, Hidden: 2, Out: 2, Layers: 1}), "does not fit"},
+		"other shapes": {nn.NewMLPModel(nn.ModelConfig{In: 3, Hidden: 2, Out: 2, Layers: 1}), "does not fit"},
 	} {
 		params, err := nn.Collect(c.model)
 		if err != nil {
