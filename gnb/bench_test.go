@@ -16,7 +16,7 @@ import (
 func inside(tb testing.TB, ds *Dataset, body func(w *Worker)) {
 	tb.Helper()
 	insideBody = body
-	f, err := ds.PackFD()
+	f, err := ds.Share(tb.Context(), dataset.CheckOnceOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -105,6 +105,6 @@ func (o LaunchOptions) inBounds() error {
 	}
 	return inBounds(
 		bound{"Workers", o.Workers, 1, maxWorkers()}, bound{"VirtualRanks", o.VirtualRanks, 1, maxVirtual},
-		bound{"Threads", o.Threads, 1, maxThreads()}, bound{"CheckpointEvery", every, 1, maxCount}, bound{"KeepCheckpoints", o.KeepCheckpoints, 1, maxKept},
+		bound{"Threads", o.Threads, 1, maxThreads()}, bound{"FirstGPU", o.FirstGPU, 0, maxWorkers() - 1}, bound{"CheckpointEvery", every, 1, maxCount}, bound{"KeepCheckpoints", o.KeepCheckpoints, 1, maxKept},
 	)
 }

@@ -57,10 +57,10 @@ func (c Change) String() string {
 	return fmt.Sprintf("after step %d, %s: %s", c.Step, c.When.Local().Format("2006-01-02 15:04"), strings.Join(c.What, "; "))
 }
 
-// identify says what a run is made of. digests, unless nil, are those of its data.
-func identify(ctx context.Context, ds *Dataset, digests *dataset.Digests, code CodeIdentity) (*Identity, error) {
-	id := &Identity{Data: digests, Code: code, Library: libraryVersion()}
-	if ds != nil && digests == nil {
+// identify says what a run is made of.
+func identify(ctx context.Context, ds *Dataset, code CodeIdentity) (*Identity, error) {
+	id := &Identity{Code: code, Library: libraryVersion()}
+	if ds != nil {
 		d, err := ds.Digests(ctx, nil)
 		if err != nil && ctx.Err() != nil {
 			return nil, fmt.Errorf("gnb: %w before it began", ErrInterrupted)

@@ -20,8 +20,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/internal/atomicfile"
-	"github.com/graphnb/graphnb/internal/filelock"
-	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
@@ -44,6 +42,9 @@ type LaunchOptions struct {
 	Threads int
 	// Device is "auto" (the default), "cpu" or "cuda". Only auto falls back.
 	Device string
+	// FirstGPU is the GPU of rank 0; 0 means the first one. The next ranks use the GPUs after
+	// it, and after the last one the first. Give runs at the same time different ones.
+	FirstGPU int
 	// Precision of the matrix products of training is "float32" (the default) or
 	// "bf16": factors rounded to bfloat16 and their products summed in float32,
 	// which is faster where the processor has instructions for it (the run says how
@@ -83,9 +84,6 @@ type LaunchOptions struct {
 	// StallAfter is how long a rank may stay in one stage while the others wait
 	// for it before the run fails; 0 means 5 minutes, and less than 0 for ever.
 	StallAfter time.Duration
-
-	shared   *sharedData // Data, where several runs have it in common
-	firstGPU int         // the GPU of rank 0, where several runs share them out
 
 	checkAlways int64 // dataset.CheckOnceOptions.Always
 }
@@ -133,7 +131,6 @@ type launched struct {
 	run   *Run
 	job   job
 	files []*os.File
-	own   *sharedData // shared for this run alone
 	// device is "cuda", "auto" where GPUs are to be used if every worker can, or "".
 	device string
 	notes  []string
@@ -297,7 +294,7 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
 	l.run = &Run{Config: c}
 	l.job = job{
-		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16", TF32: o.Precision == "tf32", Device: l.device, FirstGPU: o.firstGPU,
+		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16", TF32: o.Precision == "tf32", Device: l.device, FirstGPU: o.FirstGPU,
 		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 	}
 	return nil
@@ -344,73 +341,39 @@ func before(a, b [3]int) bool {
 	return false
 }
 
-// sharedData is where workers find a dataset: in its directory, or, for one in
-// memory, in an inherited memory file.
-type sharedData struct {
-	dir     string
-	file    *os.File
-	digests *dataset.Digests // where they are known
-}
-
-// shareData checks a dataset and shares it. A directory of more than so many bytes is
-// read whole the first time only (see [dataset.Dataset.CheckOnce]); 0 is the default.
-func shareData(ctx context.Context, d *Dataset, always int64, quiet bool) (*sharedData, error) {
-	bar := live.ProgressWith("checking "+d.Name()+", the first time", 0, live.BarOptions{Options: live.Options{Quiet: quiet}, Unit: "B", After: time.Second})
-	err := d.CheckOnce(ctx, dataset.CheckOnceOptions{Always: always, Report: bar.Set})
-	bar.Done()
-	if err != nil {
-		return nil, err
-	}
-	if d.Stored() {
-		dir, err := filepath.Abs(d.Dir())
-		return &sharedData{dir: dir}, err
-	}
-	if m, err := machine.ReadMemory(); err == nil && d.Bytes() > m.Free {
-		return nil, fmt.Errorf("gnb: %s takes %d bytes of memory to share with the workers, because its arrays are not those of a directory, and %d are free: write it with dataset.Write and load that directory",
-			d.Name(), d.Bytes(), m.Free)
-	}
-	f, err := d.PackFD()
-	if err != nil {
-		return nil, fmt.Errorf("gnb: sharing %s with the workers: %w", d.Name(), err)
-	}
-	return &sharedData{file: f}, nil
-}
-
-func (s *sharedData) close() {
-	if s.file != nil {
-		_ = s.file.Close()
-	}
-}
-
-// data shares the run's dataset, if nobody has, with its workers.
+// data checks the run's dataset and shares it with its workers: by its directory, or, where it is in
+// memory, by its memory file.
 func (l *launched) data(ctx context.Context) error {
 	d := l.o.Data
 	if d == nil {
 		return nil
 	}
-	shared := l.o.shared
-	if shared == nil {
-		var err error
-		if shared, err = shareData(ctx, d, l.o.checkAlways, l.o.Quiet); err != nil {
+	bar := live.ProgressWith("checking "+d.Name()+", the first time", 0, live.BarOptions{Options: live.Options{Quiet: l.o.Quiet}, Unit: "B", After: time.Second})
+	defer bar.Done()
+	check := dataset.CheckOnceOptions{Always: l.o.checkAlways, Report: bar.Set}
+	if !d.Stored() {
+		f, err := d.Share(ctx, check)
+		if err != nil {
 			return err
 		}
-		l.own = shared
-	}
-	if shared.file != nil {
-		l.files = append(l.files, shared.file)
+		l.files = append(l.files, f)
 		l.job.DataInMemory = true
 		return nil
 	}
-	l.job.DataDir, l.job.SplitSet = shared.dir, d.SplitSet()
-	return nil
+	if err := d.CheckOnce(ctx, check); err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(d.Dir())
+	l.job.DataDir, l.job.SplitSet = dir, d.SplitSet()
+	return err
 }
 
 func (l *launched) close() {
-	if l.own != nil {
-		l.own.close()
+	for _, f := range l.files {
+		_ = f.Close() // workers have their own
 	}
 	if l.lock != nil {
-		_ = filelock.Unlock(l.lock)
+		_ = l.lock.Close() // it was only opened to be locked
 	}
 }
 

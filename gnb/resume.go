@@ -20,12 +20,8 @@ import (
 // identify completes the run's configuration by what its data and code are.
 func (l *launched) identify(ctx context.Context) error {
 	c := &l.run.Config
-	shared := l.o.shared
-	if shared == nil {
-		shared = &sharedData{}
-	}
 	var err error
-	if c.Identity, err = identify(ctx, l.o.Data, shared.digests, codeOf(c.Program, c.Args)); err != nil {
+	if c.Identity, err = identify(ctx, l.o.Data, codeOf(c.Program, c.Args)); err != nil {
 		return err
 	}
 	c.seal()

@@ -61,7 +61,7 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 			defer bad.Close()
 			for _, d := range []*Dataset{good, bad} {
 				for _, always := range []int64{0, -1} {
-					if _, err := shareData(t.Context(), d, always, true); err == nil || !strings.Contains(err.Error(), edit.want) {
+					if _, err := shared(t.Context(), d, always); err == nil || !strings.Contains(err.Error(), edit.want) {
 						t.Errorf("%s, always %d: %v", d, always, err)
 					}
 				}
@@ -86,16 +86,16 @@ func TestWorkersGetWhatTheProgramHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	shared, err := shareData(context.Background(), d, 0, true)
-	if err != nil || shared.dir != dir || shared.file != nil {
-		t.Fatalf("as opened: %+v, %v", shared, err)
+	l, err := shared(t.Context(), d, 0)
+	if err != nil || l.job.DataDir != dir || len(l.files) > 0 {
+		t.Fatalf("as opened: %+v, %v", l, err)
 	}
 	d.Splits["train"] = made.Splits["train"][:3]
-	if shared, err = shareData(context.Background(), d, 0, true); err != nil || shared.file == nil {
-		t.Fatalf("with another split: %+v, %v", shared, err)
+	if l, err = shared(t.Context(), d, 0); err != nil || len(l.files) != 1 || !l.job.DataInMemory {
+		t.Fatalf("with another split: %+v, %v", l, err)
 	}
-	defer shared.close()
-	got, err := dataset.OpenFD(shared.file)
+	defer l.close()
+	got, err := dataset.OpenFD(l.files[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,4 +103,10 @@ func TestWorkersGetWhatTheProgramHas(t *testing.T) {
 	if ids := got.Splits["train"]; len(ids) != 3 {
 		t.Errorf("workers train on %d nodes, and the program says 3", len(ids))
 	}
+}
+
+// shared is a run whose dataset has been shared with its workers.
+func shared(ctx context.Context, d *Dataset, always int64) (*launched, error) {
+	l := &launched{o: LaunchOptions{Data: d, Quiet: true, checkAlways: always}}
+	return l, l.data(ctx)
 }

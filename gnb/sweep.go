@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -237,8 +239,7 @@ type sweep struct {
 	f      func(*Trial) TrainOptions
 	search *search
 	past   []TrialResult // of the sweep that this one goes on with
-	shared *sharedData
-	gpus   *gpuShare // nil for one trial at a time, or where there are no GPUs
+	gpus   *gpuShare     // nil for one trial at a time, or where there are no GPUs
 	start  time.Time
 	view   *sweepView
 	notes  []string // to be shown before it begins
@@ -309,11 +310,9 @@ func newSearch(s *Study) *search {
 // run goes through the trials.
 func (s *sweep) run(ctx context.Context) (err error) {
 	s.search = newSearch(&s.study)
-	if s.shared, err = shareData(ctx, s.ds, 0, s.o.Quiet); err != nil {
+	if err := s.check(ctx); err != nil {
 		return err
 	}
-	defer s.shared.close()
-	s.shared.digests = s.study.Identity.Data
 	if s.o.Parallel > 1 {
 		if n, err := gpuCount(); err == nil && n > 0 {
 			s.gpus = newGPUShare(n)
@@ -347,6 +346,13 @@ func (s *sweep) run(ctx context.Context) (err error) {
 		}
 	}
 	return s.finish(stopped)
+}
+
+// check checks the dataset before the first trial, so that a bar shows a check that takes long.
+func (s *sweep) check(ctx context.Context) error {
+	bar := live.ProgressWith("checking "+s.ds.Name()+", the first time", 0, live.BarOptions{Options: live.Options{Quiet: s.o.Quiet}, Unit: "B", After: time.Second})
+	defer bar.Done()
+	return s.ds.CheckOnce(ctx, dataset.CheckOnceOptions{Report: bar.Set})
 }
 
 // mayBegin says whether trial number may begin now.
@@ -429,12 +435,11 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	if workers == 0 {
 		workers, _ = bounds.Workers() // the run says what is wrong with it
 	}
-	first := 0
 	if s.gpus != nil && o.Device != "cpu" {
 		workers = cmp.Or(workers, s.gpus.workers(s.o.Parallel))
 		o.Workers = workers
 		var release func()
-		first, release = s.gpus.take(ctx, workers)
+		o.FirstGPU, release = s.gpus.take(ctx, workers)
 		defer release()
 	}
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
@@ -468,7 +473,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		}
 	}
 	if e.err == nil && e.run == nil && !e.stopped {
-		e.run, e.err = train(ctx, s.ds, s.model, o, s.shared, first)
+		e.run, e.err = Train(ctx, s.ds, s.model, o)
 	}
 	s.mu.Lock()
 	t.Seconds += time.Since(start).Seconds()

@@ -15,7 +15,7 @@ func (s *sweep) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.study.Identity, err = identify(ctx, s.ds, nil, codeOf("", model))
+	s.study.Identity, err = identify(ctx, s.ds, codeOf("", model))
 	return err
 }
 

@@ -79,6 +79,7 @@ type TrainOptions struct {
 	VirtualRanks    int // 0 means 1
 	Threads         int // 0 means an even share of the CPUs
 	Device          string
+	FirstGPU        int `json:",omitempty"` // 0 means the first GPU
 	Precision       string
 	Seed            uint64 // 0 means the seed 0
 	RunDir          string
@@ -228,12 +229,6 @@ func labelled(ds *Dataset, split string) error {
 // best.safetensors; model.safetensors holds the final ones.
 func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*Run, error) {
 	multigpuEnter()
-	return train(ctx, ds, model, o, nil, 0)
-}
-
-// train is Train on a dataset that may be shared already, with workers on the GPUs
-// from firstGPU on.
-func train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions, shared *sharedData, firstGPU int) (*Run, error) {
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("gnb: Train needs a model, such as gnb.SAGE")
 	}
@@ -247,7 +242,7 @@ func train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions, sha
 	return Launch(ctx, trainProgram, args, LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
-		TensorBoard: o.TensorBoard, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), shared: shared, firstGPU: firstGPU,
+		TensorBoard: o.TensorBoard, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU,
 	})
 }
 

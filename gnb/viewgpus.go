@@ -49,7 +49,7 @@ func (v *view) takeGPUs(s machine.Sample) {
 		return
 	}
 	_, chosen := os.LookupEnv("CUDA_VISIBLE_DEVICES")
-	s.GPUs = gpusOfRun(s.GPUs, run.ID, v.l.o.firstGPU, v.l.o.Workers, chosen)
+	s.GPUs = gpusOfRun(s.GPUs, run.ID, v.l.o.FirstGPU, v.l.o.Workers, chosen)
 	v.gpus.Add(s, run.ID)
 	shown := make([]live.GPU, len(s.GPUs))
 	for i, g := range s.GPUs {

@@ -486,7 +486,7 @@ func TestPinnedFiles(t *testing.T) {
 func TestMemoryFile(t *testing.T) {
 	hostMemory = func() (machine.Memory, error) { return machine.Memory{}, nil }
 	t.Cleanup(func() { hostMemory = machine.ReadMemory })
-	file, err := dataset.Karate().PackFD()
+	file, err := dataset.Karate().Share(t.Context(), dataset.CheckOnceOptions{})
 	ok(t, err)
 	ds, err := dataset.OpenFD(file)
 	ok(t, err)

@@ -9,7 +9,7 @@
 // "planted?nodes=20000", or a published dataset such as "cora", which lies in
 // $GNB_HOME/datasets (~/.cache/graphnb/datasets) once package registry/get has
 // brought it there. [Write] makes a directory, [Dataset.Check] reads all
-// of one and says what is wrong with it. [Dataset.PackFD] and [OpenFD] hand a
+// of one and says what is wrong with it. [Dataset.Share] and [OpenFD] hand a
 // dataset in memory to another process without a copy of it in that process.
 //
 // # Format of a directory
@@ -57,6 +57,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"weak"
 
 	"github.com/graphnb/graphnb/internal/units"
 
@@ -305,9 +306,10 @@ func group(n int64) string {
 	return s
 }
 
-// Close unmaps the files of an opened dataset. Nobody may touch its arrays
-// afterwards. For a dataset in memory it does nothing.
+// Close unmaps the files of an opened dataset, whose arrays nobody may touch
+// afterwards, and frees the memory file of one that was shared ([Dataset.Share]).
 func (d *Dataset) Close() error {
+	unshare(weak.Make(d))
 	if d.whole != nil {
 		return d.whole.Close()
 	}

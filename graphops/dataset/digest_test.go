@@ -90,7 +90,7 @@ func TestDigestIsOfContent(t *testing.T) {
 		}
 		runtime.GOMAXPROCS(before)
 		if runtime.GOOS == "linux" {
-			f, err := d.PackFD()
+			f, err := d.packFD()
 			if err != nil {
 				t.Fatal(err)
 			}

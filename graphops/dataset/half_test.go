@@ -96,7 +96,7 @@ func TestHalfFeatures(t *testing.T) {
 	if err != nil || !part.Features.Half() || !slices.Equal(part.Features.Row(1), wide.Row(17)) {
 		t.Errorf("a subset has other features: %v", err)
 	}
-	f, err := half.PackFD()
+	f, err := half.packFD()
 	if err != nil {
 		t.Fatal(err)
 	}

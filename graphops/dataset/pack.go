@@ -21,7 +21,7 @@ import (
 //	sections    each at its offset, counted from the first multiple of 64 behind
 //	            the table; offsets are multiples of 64
 //
-// In memory ([Dataset.PackFD]) each section begins a page, with spaces behind the
+// In memory ([Dataset.Share]) each section begins a page, with spaces behind the
 // table, so that a device can register the pages of one array without those of
 // another.
 const (
@@ -100,7 +100,7 @@ func writePadded(w io.Writer, align int64, pieces ...[]byte) error {
 	return err
 }
 
-// OpenFD maps a packed dataset, such as the memfd of [Dataset.PackFD] that a
+// OpenFD maps a packed dataset, such as the memfd of [Dataset.Share] that a
 // worker process has inherited. Nothing is copied. The file stays the caller's,
 // who may close it at once; Close of the dataset unmaps it.
 func OpenFD(f *os.File) (*Dataset, error) {

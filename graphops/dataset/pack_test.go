@@ -208,8 +208,8 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// TestPackFD hands a dataset to a child process, as a run hands it to workers.
-func TestPackFD(t *testing.T) {
+// TestPackedDatasetIsInherited hands a dataset to a child process, as a run hands it to workers.
+func TestPackedDatasetIsInherited(t *testing.T) {
 	if os.Getenv("GNB_TEST_PACKFD") != "" {
 		d, err := OpenFD(os.NewFile(3, "inherited"))
 		if err != nil {
@@ -221,7 +221,7 @@ func TestPackFD(t *testing.T) {
 		}
 		return
 	}
-	f, err := Karate().PackFD()
+	f, err := Karate().packFD()
 	if runtime.GOOS != "linux" {
 		if err == nil || !strings.Contains(err.Error(), "need Linux") {
 			t.Errorf("got %v", err)
@@ -242,7 +242,7 @@ func TestPackFD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe, "-test.run=^TestPackFD$")
+	cmd := exec.Command(exe, "-test.run=^TestPackedDatasetIsInherited$")
 	cmd.Env = append(os.Environ(), "GNB_TEST_PACKFD=1")
 	cmd.ExtraFiles = []*os.File{f}
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -251,7 +251,7 @@ func TestPackFD(t *testing.T) {
 	// A name that the kernel would refuse is no reason to fail.
 	d := Karate()
 	d.Meta.Name = strings.Repeat("long\x00name ", 100)
-	g, err := d.PackFD()
+	g, err := d.packFD()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PackFD packs d into an anonymous file in memory that nobody can change any
-// more. A process that inherits the descriptor opens it with [OpenFD] and shares
-// its pages. The memory is freed when every descriptor and mapping of it is gone;
-// closing the file is up to the caller. Linux only.
-func (d *Dataset) PackFD() (*os.File, error) {
+// packFD packs d into an anonymous file in memory, sealed against changes. The memory is freed when every
+// descriptor and mapping of it is gone; closing the file is up to the caller.
+func (d *Dataset) packFD() (*os.File, error) {
 	fd, err := unix.MemfdCreate("dataset "+memfdName(d.Name()), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: packing %s: memfd_create: %w", d.Name(), err)
@@ -38,4 +36,13 @@ func memfdName(name string) string {
 		}
 	}
 	return string(clean)
+}
+
+// duplicate is the same open file under another descriptor.
+func duplicate(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: duplicating the descriptor of %s: %w", f.Name(), err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }

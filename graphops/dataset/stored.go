@@ -9,7 +9,7 @@ import (
 // by [Dataset.WithSplitSet] of the same set for a view: it was opened from a directory,
 // and since then no array, no split, no number of classes and no metric of it has been
 // replaced by the program. Where it is false, other processes need a copy
-// ([Dataset.PackFD], [Write]). Cost: one pass over labels and splits that the files hold as
+// ([Dataset.Share], [Write]). Cost: one pass over labels and splits that the files hold as
 // int64.
 func (d *Dataset) Stored() bool {
 	if d.dir == "" || d.known == nil || d.Graph == nil {
