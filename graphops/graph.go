@@ -14,9 +14,9 @@ import "fmt"
 type Graph struct {
 	Indptr  []int64 // [NumNodes+1], ascending, Indptr[0] = 0
 	Indices []int32 // [NumEdges]
-	// EdgeWeights are the weights of the edges [NumEdges] by CSC position, finite and not negative,
-	// or nil if every edge has weight 1: see [Graph.WithEdgeWeights]. Transforms return graphs
-	// without weights.
+	// EdgeWeights are the weights of the edges [NumEdges] by CSC position, finite and, in a
+	// dataset, not negative, or nil if every edge has weight 1: see [Graph.WithEdgeWeights].
+	// Transforms return graphs without weights.
 	EdgeWeights []float32
 
 	looped *loopedDegrees // created by WithEdgeWeights

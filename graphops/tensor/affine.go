@@ -4,12 +4,11 @@ package tensor
 //
 //	drop(relu(Σ_t x_t·w_t + bias))
 //
-// Linear and MatMul make one; Add joins two, AddRow gives it a bias, ReLU and
-// Dropout close it. Any other operation, and Data, has the backend compute it, in
-// one pass over its memory instead of one for each of these operations. Inputs do
-// not change during a pass, so when it is computed makes no difference. A tensor
-// that went into a larger affine tensor and is used by itself as well is computed
-// by itself as well: right, but twice the work.
+// Linear and MatMul create one; Add joins two, AddRow sets its bias, ReLU and Dropout close it. Any
+// other operation, and Data, makes the backend compute it, in one pass over its memory instead of
+// one pass per operation. Inputs do not change during a pass, so the time of the computation does
+// not change the result. A tensor that is part of a larger affine tensor and is also used alone is
+// computed twice, with the same result.
 type affine struct {
 	terms []term
 	bias  *Tensor
@@ -23,18 +22,18 @@ type term struct {
 	t    bool
 }
 
-// Product is one product of an [Epilogue]'s sum: X [m,K] times W, which is [K,n]
-// or, with T, [n,K] and taken transposed.
+// Product is one product in the sum of an [Epilogue]: X [m,K] times W, which is [K,n] or, with T,
+// [n,K] and transposed.
 type Product struct {
 	X, W Buffer
 	K    int
 	T    bool
 }
 
-// Epilogue is what follows a sum of products, element by element: the bias [n] (no
-// elements: none) is added to each row, negative elements become 0 with ReLU, and
-// Drop, unless nil, is dropout's mask. Keep [MaskWords], if it has elements, gets
-// a bit for each element that is neither negative nor dropped.
+// Epilogue is applied to a sum of products, element by element: the bias [n] (no elements: none) is
+// added to each row, ReLU sets negative elements to 0, and Drop, if not nil, is the dropout mask.
+// If Keep [MaskWords] has elements, it receives one bit per element, set if the element is neither
+// negative nor dropped.
 type Epilogue struct {
 	Bias Buffer
 	ReLU bool
@@ -42,10 +41,10 @@ type Epilogue struct {
 	Keep Buffer
 }
 
-// masks tells whether elements can become 0.
+// masks reports whether elements can become 0.
 func (e *Epilogue) masks() bool { return e.ReLU || e.Drop != nil }
 
-// Scale is what elements that are kept are multiplied by.
+// Scale is the factor by which kept elements are multiplied.
 func (e *Epilogue) Scale() float32 {
 	if e.Drop == nil {
 		return 1
@@ -53,8 +52,8 @@ func (e *Epilogue) Scale() float32 {
 	return e.Drop.Scale
 }
 
-// ProductGrad is where the gradients of a [Product] go, where they are wanted: DX
-// [m,K] and DW, of W's shape. With Acc they are added.
+// ProductGrad says where to write the gradients of a [Product], if they are needed: DX [m,K] and
+// DW, of W's shape. With Acc they are added.
 type ProductGrad struct {
 	DX, DW       Buffer
 	WantX, WantW bool
@@ -73,8 +72,7 @@ func (f *Fwd) lazy(rows, cols int, sp *Space, a *affine) *Tensor {
 	return t
 }
 
-// open is the affine form of a tensor that can still take terms and a bias, or
-// nil.
+// open returns the affine form of a tensor that can still take terms and a bias, or nil.
 func (t *Tensor) open() *affine {
 	if a := t.affine; a != nil && !a.relu && a.drop == nil {
 		return a
@@ -82,7 +80,7 @@ func (t *Tensor) open() *affine {
 	return nil
 }
 
-// compute gives an affine tensor its elements.
+// compute computes the elements of an affine tensor.
 func (f *Fwd) compute(t *Tensor) {
 	n := t.rows * t.cols
 	f.computeIn(t, f.mem.get(n).buf(n))

@@ -2,10 +2,9 @@ package tensor
 
 import "math/bits"
 
-// An arena lends buffers of a backend and takes them back all at once. Sizes are
-// rounded up to a quarter of a power of two, so that batches of about the same
-// size reuse each other's memory: fresh pages cost a GNN's batch up to 1.8 times
-// its time.
+// An arena lends buffers of a backend and takes all of them back at once. Sizes are rounded up to a
+// quarter of a power of two, so that batches of similar size reuse each other's memory: with fresh
+// pages a GNN's batch takes up to 1.8 times as long.
 type arena struct {
 	alloc func(n int) Buffer
 	drop  func(Buffer)
@@ -14,8 +13,8 @@ type arena struct {
 	pass  int
 }
 
-// keepPasses is for how many passes an unused buffer stays: an evaluation's
-// large buffers go once training has run on for a while.
+// keepPasses is the number of passes after which an unused buffer is freed, so that an evaluation's
+// large buffers are freed during training.
 const keepPasses = 64
 
 type slab struct {
@@ -49,9 +48,9 @@ func lastClass(c int) int {
 
 func (a *arena) get(n int) *slab {
 	class := sizeClass(n)
-	// A neighbour up to half as large again will do, and goes first. Where there is
-	// none, a free one that is a little too small makes way: batches that are now of
-	// one class, now of the next, would else keep both.
+	// A free buffer up to half as large again is acceptable and preferred. Otherwise a free buffer
+	// that is slightly too small is replaced: batches that alternate between two classes would else
+	// keep both.
 	s := a.takeFirst(nextClass(nextClass(class)), nextClass(class), class)
 	if s == nil {
 		if small := a.takeFirst(lastClass(class), lastClass(lastClass(class))); small != nil {
@@ -64,7 +63,7 @@ func (a *arena) get(n int) *slab {
 	return s
 }
 
-// takeFirst is a free slab of the first of the classes that has one, or nil.
+// takeFirst returns a free slab of the first class that has one, or nil.
 func (a *arena) takeFirst(classes ...int) *slab {
 	for _, c := range classes {
 		if s := a.take(c); s != nil {
@@ -103,7 +102,7 @@ func (a *arena) keep(s *slab) {
 	a.free[s.mem.N] = append(a.free[s.mem.N], s)
 }
 
-// reset takes everything back, and lets go of what was not used for long.
+// reset takes all slabs back and frees those unused for long.
 func (a *arena) reset() {
 	for i, s := range a.lent {
 		a.keep(s)
@@ -123,7 +122,7 @@ func (a *arena) reset() {
 	}
 }
 
-// close lets go of everything.
+// close frees all slabs.
 func (a *arena) close() {
 	a.reset()
 	for _, l := range a.free {

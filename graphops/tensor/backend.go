@@ -6,21 +6,21 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// Buffer is a run of float32 in a backend's memory: host memory that the CPU
-// backend computes on, or a device's, which only the backend can read. Masks and
-// indices lie in buffers too, as 32-bit words. It is a small value to copy.
+// Buffer is a range of float32 in a backend's memory: host memory that the CPU backend computes on,
+// or a device's memory, which only the backend can read. Buffers also hold masks and indices, as
+// 32-bit words. Buffer is a small value to copy.
 type Buffer struct {
-	Host []float32 // the memory, where the backend computes on the host
-	Half []uint16  // of [Backend.WrapHalf], in place of Host
-	Dev  any       // the backend's own handle elsewhere
+	Host []float32 // the memory, if the backend computes on the host
+	Half []uint16  // of [Backend.WrapHalf], instead of Host
+	Dev  any       // the backend's own handle otherwise
 	Off  int       // first element within Dev
 	N    int       // elements
 }
 
-// HostBuffer is the buffer that a slice of host memory is, without a copy.
+// HostBuffer returns a slice of host memory as a buffer, without a copy.
 func HostBuffer(s []float32) Buffer { return Buffer{Host: s, N: len(s)} }
 
-// Slice is the elements [lo, hi) of the buffer, sharing its memory.
+// Slice returns the elements [lo, hi) of the buffer, sharing its memory.
 func (b Buffer) Slice(lo, hi int) Buffer {
 	switch {
 	case b.Half != nil:
@@ -33,7 +33,7 @@ func (b Buffer) Slice(lo, hi int) Buffer {
 	return b
 }
 
-// Words is a host buffer's memory as 32-bit words.
+// Words returns a host buffer's memory as 32-bit words.
 func (b Buffer) Words() []uint32 {
 	if len(b.Host) == 0 {
 		return nil
@@ -41,10 +41,10 @@ func (b Buffer) Words() []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(&b.Host[0])), len(b.Host))
 }
 
-// Op is how the messages that reach a destination become one row.
+// Op is an aggregation: how the messages to a destination become one row.
 type Op int
 
-// The aggregations. A destination without in-edges gets a row of zeros in each.
+// The aggregations. Each gives a row of zeros for a destination without in-edges.
 const (
 	Mean Op = iota
 	Sum
@@ -87,11 +87,10 @@ const (
 	ExpOp
 )
 
-// DropoutKey is what a dropout mask is a function of, with the row and column.
-// Column c of a row draws lane c%8 of Philox block c/8 of the counter
-// (Space.ID(row), Step, C3) under Seed; lane l is the low (l even) or high half
-// of word l/2. The element is dropped where the lane is below Threshold, else
-// scaled by Scale.
+// DropoutKey and the row and column determine a dropout mask. Column c of a row draws lane c%8 of
+// Philox block c/8 of the counter (Space.ID(row), Step, C3) under Seed; lane l is the low (l even)
+// or high half of word l/2. The element is dropped if the lane is below Threshold, otherwise scaled
+// by Scale.
 type DropoutKey struct {
 	Space     *Space
 	Seed      uint64
@@ -101,9 +100,8 @@ type DropoutKey struct {
 	Scale     float32
 }
 
-// Rows choose N rows of a table: row r is row IDs[r]. Where Of is not nil these are the
-// ids of its source rows From to From+N, which a device may have in its own memory, and
-// perhaps there alone: IDs is nil then.
+// Rows selects N rows of a table: row r is row IDs[r]. If Of is not nil, the ids are those of its
+// source rows From to From+N. A device may have these ids in its own memory only; then IDs is nil.
 type Rows struct {
 	N    int
 	IDs  []int32
@@ -116,26 +114,23 @@ type Rows struct {
 // row·⌈cols/8⌉ + c/8, bytes in the order of little-endian words).
 func MaskWords(rows, cols int) int { return (rows*((cols+7)/8) + 3) / 4 }
 
-// Backend is where tensors live and how the operations compute: the CPU here,
-// CUDA elsewhere. Matrices are row-major without gaps. Every method accepts
-// sizes of 0. Where acc is set a method adds to its first buffer, otherwise it
-// overwrites it, whatever it held (even NaN). Output buffers never overlap
-// inputs. Results are bit-equal from run to run, whatever the threads.
+// Backend is the memory and arithmetic of tensors: the CPU in this package, CUDA elsewhere.
+// Matrices are row-major without gaps. Every method accepts sizes of 0. A method adds to its first
+// buffer if acc is set; otherwise it overwrites the buffer, whatever it held (even NaN). Output
+// buffers never overlap inputs. Results are bit-equal from run to run, on any number of threads.
 //
-// Shapes are checked before: a backend may trust them. backendtest.Run is the
-// conformance suite.
+// Callers check the shapes; a backend may rely on them. backendtest.Run is the conformance suite.
 type Backend interface {
 	Name() string
 
-	// Alloc returns n elements with any content. Free gives back what it or Wrap
-	// returned.
+	// Alloc returns n elements with any content. Free frees a buffer that Alloc or Wrap returned.
 	Alloc(n int) Buffer
 	Free(b Buffer)
-	// Wrap is a buffer with the content of host memory, which neither side
-	// changes while the pass lasts: the memory itself on the CPU.
+	// Wrap returns a buffer with the content of host memory: on the CPU that memory itself. Neither
+	// side changes the content during the pass.
 	Wrap(host []float32) Buffer
-	// WrapHalf is Wrap for a table of float16, which only SpMMRows and GatherRows
-	// read: they compute what they would of the same numbers in float32.
+	// WrapHalf is Wrap for a table of float16. Only SpMMRows and GatherRows read it; they compute
+	// the same as from these numbers in float32.
 	WrapHalf(host []uint16) Buffer
 	// Upload and Download copy between host and backend; lengths are equal.
 	Upload(dst Buffer, src []float32)
@@ -145,9 +140,9 @@ type Backend interface {
 	// Affine is out [m,n] = drop(relu(Σ X·W + bias)) over the products, see
 	// [Epilogue]; dropout's masks are those of Dropout.
 	Affine(out Buffer, m, n int, products []Product, e Epilogue)
-	// AffineGrad is its adjoint: the gradients of the products' factors, in their
-	// order, and, unless db has no elements, that of the bias, from d [m,n], whose
-	// content it may change. e.Keep is what Affine left there.
+	// AffineGrad is the adjoint of Affine: it computes the gradients of the products' factors, in
+	// their order, and, unless db has no elements, of the bias, from d [m,n], which it may
+	// overwrite. e.Keep holds the mask written by Affine.
 	AffineGrad(d Buffer, m, n int, products []Product, grads []ProductGrad, e Epilogue, db Buffer, accB bool)
 	// AddRow is out[r,:] = row for all r.
 	AddRow(out, row Buffer, rows, cols int, acc bool)
@@ -164,8 +159,8 @@ type Backend interface {
 	ColDot(out, x, y Buffer, rows, cols int, acc bool)
 	// Transpose is out [cols,rows] = xᵀ of x [rows,cols].
 	Transpose(out, x Buffer, rows, cols int, acc bool)
-	// CopyCols is out[r,outAt+c] = x[r,xAt+c] for c < cols; the other columns of
-	// out are left alone. outCols and xCols are the widths.
+	// CopyCols is out[r,outAt+c] = x[r,xAt+c] for c < cols; the other columns of out do not change.
+	// outCols and xCols are the widths.
 	CopyCols(out Buffer, outCols, outAt int, x Buffer, xCols, xAt, rows, cols int, acc bool)
 
 	Binary(op BinaryOp, out, a, b Buffer, acc bool)
@@ -176,14 +171,14 @@ type Backend interface {
 	// LogSoftmax is y[r,c] = x[r,c] - log Σ_j e^x[r,j].
 	LogSoftmax(y, x Buffer, rows, cols int)
 	LogSoftmaxGrad(dx, dy, y Buffer, rows, cols int, acc bool)
-	// L2Normalize is y[r,:] = x[r,:] / max(‖x[r,:]‖, L2Eps); norm [rows] gets
-	// the norms for the gradient.
+	// L2Normalize is y[r,:] = x[r,:] / max(‖x[r,:]‖, L2Eps); norm [rows] receives the norms for the
+	// gradient.
 	L2Normalize(y, norm, x Buffer, rows, cols int)
 	L2NormalizeGrad(dx, dy, y, norm Buffer, rows, cols int, acc bool)
 
-	// RowNorm is y[r,:] = (x[r,:] - mean) / √(variance + eps), of the row's mean
-	// and its variance (the mean of the squared distances); inv [rows] gets
-	// 1/√(variance + eps) for the gradient.
+	// RowNorm is y[r,:] = (x[r,:] - mean) / √(variance + eps), with the row's mean and variance
+	// (the mean of the squared distances); inv [rows] receives 1/√(variance + eps) for the
+	// gradient.
 	RowNorm(y, inv, x Buffer, rows, cols int, eps float32)
 	RowNormGrad(dx, dy, y, inv Buffer, rows, cols int, acc bool)
 	// ColMeans is mean[c] = sum[c]/n and minus[c] = -mean[c], of sums over n > 0 rows;
@@ -198,14 +193,13 @@ type Backend interface {
 	// Mask is out = x where the mask's bit is set, times scale, else 0.
 	Mask(out, x, mask Buffer, rows, cols int, scale float32, acc bool)
 
-	// SpMM is out [NumDst,cols] = op over in-edges e of d of h[Indices[e],:],
-	// with h [NumSrc,cols]. For Max, arg [NumDst,cols] gets as 32-bit words the
-	// number (from 0) of the first edge with the maximum, -1 without in-edges;
-	// it may have no elements where no gradient is needed.
+	// SpMM is out [NumDst,cols] = op over in-edges e of d of h[Indices[e],:], with h [NumSrc,cols].
+	// For Max, arg [NumDst,cols] receives, as 32-bit words, the number (from 0) of the first edge
+	// with the maximum, or -1 without in-edges; arg may have no elements if no gradient is needed.
 	SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int)
-	// SpMMRows is SpMM, Max excepted, of h[s,:] = table[rows[s],:], and GatherRows
-	// is out[s,:] = table[rows[s],:]: table has cols columns and any rows. See [Rows].
-	// With weights w [E] it is SpMMWeighted with one head, and op is Sum.
+	// SpMMRows is SpMM, except Max, of h[s,:] = table[rows[s],:]. GatherRows is out[s,:] =
+	// table[rows[s],:]. table has cols columns and any number of rows; see [Rows]. With weights w
+	// [E], SpMMRows is SpMMWeighted with one head, and op is Sum.
 	SpMMRows(op Op, out Buffer, b *graphops.Block, w, table Buffer, rows Rows, cols int)
 	GatherRows(out, table Buffer, rows Rows, cols int)
 	// SpMMGrad is SpMM's adjoint, dh [NumSrc,cols] from dOut, in ascending order
@@ -215,19 +209,16 @@ type Backend interface {
 	// is its adjoint.
 	GatherSrc(msg Buffer, b *graphops.Block, h Buffer, cols int)
 	ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols int, acc bool)
-	// Segment is out [NumDst,cols] = op over the rows of msg [E,cols] that are
-	// d's in-edges; arg as in SpMM. SegmentGrad is its adjoint; with op Sum it
-	// is the copy of d's row to each of d's edges.
+	// Segment is out [NumDst,cols] = op over the rows of msg [E,cols] of d's in-edges; arg as in
+	// SpMM. SegmentGrad is its adjoint; with op Sum it copies d's row to each of d's edges.
 	Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, cols int, acc bool)
 	SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols int, acc bool)
 
-	// SpMMWeighted is out[d,c] = Σ over in-edges e of d, ascending, of
-	// w[e,k]·h[Indices[e],c], with w [E,heads] (no elements: all 1; edges counted
-	// from 0) and k = c/(cols/heads); heads divides cols. An edge of weight 0 adds
-	// nothing, whatever h. SpMMWeightedGrad is its adjoint in h: dh [NumSrc,cols]
-	// from dOut, in ascending order of the edges of each source. EdgeDot is its
-	// adjoint in w: dw[e,k] = Σ of dOut[d,c]·h[Indices[e],c] over the columns c of
-	// head k.
+	// SpMMWeighted is out[d,c] = Σ over in-edges e of d, ascending, of w[e,k]·h[Indices[e],c], with
+	// w [E,heads] (no elements: all 1; edges counted from 0) and k = c/(cols/heads); heads divides
+	// cols. An edge of weight 0 adds nothing, whatever h is. SpMMWeightedGrad is its adjoint in h:
+	// dh [NumSrc,cols] from dOut, in ascending order of the edges of each source. EdgeDot is its
+	// adjoint in w: dw[e,k] = Σ of dOut[d,c]·h[Indices[e],c] over the columns c of head k.
 	SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads int, h Buffer, cols int, acc bool)
 	SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool)
 	EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads, cols int, acc bool)
@@ -236,70 +227,68 @@ type Backend interface {
 	EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int)
 	EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool)
 
-	// A sparse matrix [NumDst,NumSrc] is a block with values [E] (no elements: all
-	// 1): element (d, Indices[e]). SparseDense is the matrix in full.
-	// SparseDropout is Dropout of its elements alone, their values afterwards.
+	// A sparse matrix [NumDst,NumSrc] is a block with values [E] (no elements: all 1): element (d,
+	// Indices[e]). SparseDense writes it as a dense matrix. SparseDropout applies Dropout to its
+	// elements only and returns their values.
 	SparseDense(out Buffer, b *graphops.Block, values Buffer)
 	SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey)
 }
 
-// Keeper is a Backend in whose memory copies of host memory are kept beyond a pass,
-// such as those of a model's weights and gradients.
+// Keeper is a Backend that keeps copies of host memory, such as of a model's weights and gradients,
+// beyond a pass.
 type Keeper interface {
 	Backend
-	// Kept is the copy of host memory; false where there is none. Wrap of that memory
-	// is the copy, and what is computed into it stays there.
+	// Kept returns the kept copy of host memory, or false if there is none. Wrap of that memory
+	// returns the copy, and results written to it stay there.
 	Kept(host []float32) (Buffer, bool)
-	// Hold keeps a copy of host memory until release, for passes that are all given the
-	// same large input; what is kept already stays as it is.
+	// Hold keeps a copy of host memory until release is called, for passes that share a large
+	// input. Memory that is kept already does not change.
 	Hold(host []float32) (release func(), err error)
 }
 
-// LayerNormer is a Backend that computes a layer norm and what follows it in one pass
-// over the rows, with the bits of the operations one by one.
+// LayerNormer is a Backend that computes a layer norm and the operations after it in one pass over
+// the rows, with the same bits as the separate operations.
 type LayerNormer interface {
 	Backend
-	// LayerNorm is out = drop(relu(y·w + e.Bias)) of y as RowNorm gives it, which it
-	// keeps with inv for the gradient; where y has no elements it keeps neither.
+	// LayerNorm is out = drop(relu(y·w + e.Bias)), where y is RowNorm of x. It writes y and inv for
+	// the gradient, or neither if y has no elements.
 	LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Buffer, e Epilogue)
-	// LayerNormGrad masks d, the gradient of out, in place by e.Keep, and gives what g
-	// wants.
+	// LayerNormGrad masks d, the gradient of out, in place with e.Keep, and computes the gradients
+	// that g requests.
 	LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g LayerNormGrads)
 }
 
-// LayerNormGrads is where the gradients of x [rows,cols] and of w and the bias
-// [1,cols] of a layer norm go; a buffer without elements is not wanted. With Acc
-// they are added.
+// LayerNormGrads says where to write the gradients of x [rows,cols] and of w and the bias [1,cols]
+// of a layer norm; a gradient whose buffer has no elements is not computed. With Acc they are
+// added.
 type LayerNormGrads struct {
 	DX, DW, DB       Buffer
 	AccX, AccW, AccB bool
 }
 
-// Deferrer is a Backend that brings an element to the host while it computes on.
+// Deferrer is a Backend that can copy an element to the host while it continues to compute.
 type Deferrer interface {
 	Backend
-	// Later asks for the first element of src as it is now. wait waits for it, and for
-	// nothing asked for later; it may be called when src is gone, and more than once.
+	// Later requests the current value of the first element of src. wait waits for it, but not for
+	// later operations. wait may be called when src is freed, and more than once.
 	Later(src Buffer) (wait func() float32)
 }
 
-// CrossEntropies is a Backend that computes the loss of package nn's CrossEntropy
-// itself. labels hold a word for each of the rows, classes or -1 for none, as
-// Upload puts them; out and d have one element.
+// CrossEntropies is a Backend that computes the loss of package nn's CrossEntropy itself. labels
+// hold one word per row, a class or -1 for none, as written by Upload; out and d have one element.
 type CrossEntropies interface {
 	Backend
-	// CrossEntropy is out = Σ log Σ_c e^x[r,c] - x[r,labels[r]] over the labelled
-	// rows. figures waits for that and for the number of those whose greatest logit,
-	// the first of equal ones, is the label's; it may be called when out is gone, and
-	// more than once.
+	// CrossEntropy is out = Σ log Σ_c e^x[r,c] - x[r,labels[r]] over the labelled rows. figures
+	// waits for this sum and for the number of rows whose greatest logit (the first of equal ones)
+	// is the label's. figures may be called when out is freed, and more than once.
 	CrossEntropy(out, x, labels Buffer, rows, cols int) (figures func() (sum float32, correct int64))
 	// CrossEntropyGrad is dx[r,c] = d·(softmax(x[r,:])[c] - [c = labels[r]]), and 0 for
 	// rows without a label.
 	CrossEntropyGrad(dx, d, x, labels Buffer, rows, cols int, acc bool)
 }
 
-// Failure is what a backend panics with where it cannot compute at all: there is no
-// memory left, or the device is lost. Err says what happened.
+// Failure is the panic value of a backend that cannot compute: memory ran out, or the device is
+// lost. Err is the cause.
 type Failure struct{ Err error }
 
 func (f *Failure) Error() string { return f.Err.Error() }

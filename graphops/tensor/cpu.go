@@ -10,9 +10,8 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// cpu computes in host memory, with the products of package gemm and the loops of
-// package simd. Each method is one parallel loop (two with a tree); chunks depend
-// on sizes alone.
+// cpu computes in host memory, with the products of package gemm and the loops of package simd.
+// Each method is one parallel loop (two if it sums as a tree); chunks depend on sizes alone.
 type cpu struct {
 	threads int
 	bf16    bool
@@ -21,9 +20,9 @@ type cpu struct {
 	scratch [][]float32
 }
 
-// CPU is the backend that computes in host memory on the given number of threads
-// (0: GOMAXPROCS). It is safe for concurrent use by several Fwds. A Fwd without
-// a backend has one of its own.
+// CPU returns the backend that computes in host memory on the given number of threads (0:
+// GOMAXPROCS). It is safe for concurrent use by several Fwds. A Fwd without a backend creates its
+// own.
 func CPU(threads int) Backend { return &cpu{threads: threads} }
 
 func (c *cpu) Name() string { return "cpu" }
@@ -50,9 +49,8 @@ func (c *cpu) Zero(dst Buffer) {
 	c.each(dst.N, func(lo, hi int) { clear(dst.Host[lo:hi]) })
 }
 
-// elemGrain is the elements of a chunk: 256 KiB, about 15 µs from memory, against
-// the few that it takes to wake another goroutine, and what those cost that find
-// nothing to do and look for work.
+// elemGrain is the number of elements of a chunk: 256 KiB, about 15 µs from memory. Waking another
+// goroutine takes a few µs, as does a goroutine that finds no work.
 const elemGrain = 1 << 16
 
 func (c *cpu) loop(n, grain int, body func(lo, hi int)) { parallel.ForFine(c.threads, n, grain, body) }
@@ -64,8 +62,8 @@ func (c *cpu) eachRow(rows, width int, body func(lo, hi int)) {
 	c.loop(rows, max(1, elemGrain/max(1, width)), body)
 }
 
-// sumGrain is the elements of a chunk that has a partial sum of its own: it is
-// part of what sums round to.
+// sumGrain is the number of elements of a chunk with its own partial sum: it affects the rounding
+// of sums.
 const sumGrain = 1 << 15
 
 // borrow returns scratch memory with any content, for giveBack.
@@ -83,7 +81,7 @@ func (c *cpu) borrow(n int) []float32 {
 	return make([]float32, n)
 }
 
-// giveBack keeps the largest few.
+// giveBack keeps the largest buffers, up to a fixed number.
 func (c *cpu) giveBack(s []float32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,9 +100,9 @@ func (c *cpu) giveBack(s []float32) {
 	}
 }
 
-// treeSum adds the slots parts[i·n : (i+1)·n] elementwise to out (which it
-// overwrites unless acc) as a pairwise tree in slot order: level by level
-// (0,1), (2,3), …, an odd one carried up. It uses parts as scratch.
+// treeSum adds the slots parts[i·n : (i+1)·n] elementwise to out (which it overwrites unless acc)
+// as a pairwise tree in slot order: level by level (0,1), (2,3), …; an unpaired slot moves up a
+// level. It uses parts as scratch.
 func (c *cpu) treeSum(out, parts []float32, n int, acc bool) {
 	slots := len(parts) / max(1, n)
 	if n == 0 {
@@ -145,8 +143,8 @@ func (c *cpu) AddRow(out, row Buffer, rows, cols int, acc bool) {
 	})
 }
 
-// sumRows is the rows of a chunk of ColSum: fixed, and at least sumGrain elements,
-// so that the partial rows stay few.
+// sumRows is the number of rows of a chunk of ColSum: fixed, and at least sumGrain elements, so
+// that there are few partial rows.
 func sumRows(rows, cols int) int {
 	return max(1, sumGrain/max(1, cols), (rows+63)/64)
 }

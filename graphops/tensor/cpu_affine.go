@@ -6,8 +6,8 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// Affine multiplies and, while rows of the result are in a core's cache, applies
-// the epilogue to them.
+// Affine multiplies, and applies the epilogue to rows of the result while they are in a core's
+// cache.
 func (c *cpu) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
 	terms := make([]gemm.Term, len(products))
 	for i, p := range products {
@@ -42,8 +42,8 @@ func (c *cpu) Affine(out Buffer, m, n int, products []Product, e Epilogue) {
 	gemm.Multiply(m, n, out.Host, n, terms, o)
 }
 
-// threadsFor is the threads for a product of so many multiplications: one
-// for what is done before another has woken.
+// threadsFor is the number of threads for a product with work multiplications: one if a second
+// thread would wake too late to help.
 func (c *cpu) threadsFor(work int) int {
 	const few = 1 << 21
 	if work < few {
@@ -59,7 +59,7 @@ func stride(p Product, n int) int {
 	return n
 }
 
-// apply is the epilogue of row r, the bias excepted.
+// apply applies the epilogue, except the bias, to row r.
 func (e *Epilogue) apply(row []float32, r int, bits []byte) {
 	if e.Drop == nil {
 		for i := range bits {
@@ -75,9 +75,9 @@ func (e *Epilogue) apply(row []float32, r int, bits []byte) {
 	}
 }
 
-// AffineGrad masks the gradient in place, in the first product that reads it, and
-// sums its columns in the first product of a weight's gradient that reads it in
-// chunks, or else last.
+// AffineGrad masks the gradient in place, in the first product that reads it. It sums the
+// gradient's columns in the first product of a weight's gradient that reads it in chunks, or else
+// last.
 func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []ProductGrad, e Epilogue, db Buffer, accB bool) {
 	var mask func(lo, hi int)
 	if e.masks() {
@@ -115,7 +115,7 @@ func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []Product
 		case p.T:
 			product(true, n, p.K, g.DW, g.AccW, gemm.Term{K: m, A: dOutT, B: x})
 		case mask != nil:
-			// The gradient is the right factor here, which has no hook.
+			// The gradient is the right factor here, for which gemm has no hook.
 			c.eachRow(m, n, mask)
 			mask = nil
 			fallthrough
@@ -137,10 +137,10 @@ func (c *cpu) AffineGrad(d Buffer, m, n int, products []Product, grads []Product
 	}
 }
 
-// sumColumns is the body of a loop over chunks of the rows of d [_, n]: it masks them,
-// unless mask is nil, and sums their columns into the chunk's part.
+// sumColumns is the body of a loop over chunks of the rows of d [_, n]: it masks the rows, unless
+// mask is nil, and sums their columns into the chunk's partial sum.
 func sumColumns(parts, d []float32, n, chunk int, mask func(lo, hi int)) func(lo, hi int) {
-	const few = 8 // rows that stay in the first-level cache between the two
+	const few = 8 // rows that stay in the first-level cache between the two steps
 	return func(lo, hi int) {
 		sum := parts[lo/chunk*n:][:n]
 		clear(sum)
@@ -156,7 +156,7 @@ func sumColumns(parts, d []float32, n, chunk int, mask func(lo, hi int)) func(lo
 	}
 }
 
-// tile is the rows and columns that a transposition goes over at a time.
+// tile is the number of rows and columns that a transposition handles at once.
 const tile = 32
 
 // transposeGrain is the columns of a chunk of a transposition.
@@ -170,7 +170,7 @@ func (c *cpu) transpose(out, x []float32, rows, cols int, acc bool) {
 		for top := 0; top < rows; top += tile {
 			end := min(top+tile, rows)
 			j := lo
-			for ; j+4 <= hi; j += 4 { // a few at a time: rows lie far apart
+			for ; j+4 <= hi; j += 4 { // a few at a time, because rows are far apart
 				p, q := out[j*rows:][:end], out[(j+1)*rows:][:end]
 				r, s := out[(j+2)*rows:][:end], out[(j+3)*rows:][:end]
 				for i := top; i < end; i++ {

@@ -20,8 +20,8 @@ func (c *cpu) Mask(out, x, mask Buffer, rows, cols int, scale float32, acc bool)
 	c.eachRow(rows, cols, func(lo, hi int) { maskRows(out.Host, x.Host, m, cols, lo, hi, scale, acc) })
 }
 
-// maskBytes is a mask's words as bytes. The order of the bytes within a word is
-// the machine's, which is little-endian wherever this runs.
+// maskBytes returns a mask's words as bytes. The order of the bytes within a word is the machine's,
+// which is little-endian on every supported platform.
 func maskBytes(mask Buffer) []byte {
 	w := mask.Words()
 	if len(w) == 0 {
@@ -30,8 +30,8 @@ func maskBytes(mask Buffer) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), 4*len(w))
 }
 
-// maskRows is rows [lo, hi) of out = scale·x where the mask's bit is set, else
-// exactly 0, also where x is infinite.
+// maskRows computes rows [lo, hi) of out = scale·x where the mask's bit is set, else exactly 0,
+// also where x is infinite.
 func maskRows(out, x []float32, mask []byte, cols, lo, hi int, scale float32, acc bool) {
 	width := (cols + 7) / 8
 	for r := lo; r < hi; r++ {
@@ -39,12 +39,11 @@ func maskRows(out, x []float32, mask []byte, cols, lo, hi int, scale float32, ac
 	}
 }
 
-// keepBatch is the bytes of a mask that are drawn together where they are not of
-// one row.
+// keepBatch is the number of mask bytes that are drawn together if they are of several rows.
 const keepBatch = 256
 
-// keepRows draws rows [lo, hi) of a mask whose rows are width bytes. Rows of few
-// bytes are drawn together, since they lie one behind the other.
+// keepRows draws rows [lo, hi) of a mask whose rows are width bytes. Short rows are drawn together,
+// since they are contiguous.
 func keepRows(mask []byte, width, lo, hi int, k DropoutKey) {
 	const narrow = 8
 	if width >= narrow {

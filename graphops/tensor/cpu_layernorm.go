@@ -5,11 +5,11 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// fewRows are rows that stay in a core's first caches while one step after the other
-// goes over them, and as many as the kernels of sums take together.
+// fewRows is the number of rows that stay in a core's first caches while several steps process
+// them; the kernels of sums also take that many at once.
 const fewRows = 8
 
-// LayerNorm goes over a few rows at a time.
+// LayerNorm processes a few rows at a time.
 func (c *cpu) LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Buffer, e Epilogue) {
 	width := (cols + 7) / 8
 	keep := maskBytes(e.Keep)
@@ -44,8 +44,8 @@ func (c *cpu) LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Bu
 	})
 }
 
-// LayerNormGrad goes over a few rows at a time, and sums columns over the chunks of
-// rows that ColSum and ColDot have.
+// LayerNormGrad processes a few rows at a time, and sums columns over the same chunks of rows as
+// ColSum and ColDot.
 func (c *cpu) LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g LayerNormGrads) {
 	grain := sumRows(rows, cols)
 	chunks := parallel.Chunks(rows, grain)

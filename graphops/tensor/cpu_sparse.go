@@ -9,7 +9,7 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// weightAt is w[e,k] of weights [E,heads], 1 where there are none.
+// weightAt returns w[i] of weights [E,heads], or 1 if there are none.
 func weightAt(w []float32, i int) float32 {
 	if w == nil {
 		return 1
@@ -17,7 +17,7 @@ func weightAt(w []float32, i int) float32 {
 	return w[i]
 }
 
-// weights is a buffer's memory, nil where it has no elements: all 1.
+// weights returns a buffer's memory, or nil if it has no elements: all weights 1.
 func weights(w Buffer) []float32 {
 	if w.N == 0 {
 		return nil
@@ -50,9 +50,8 @@ func (c *cpu) sumWeighted(out []float32, b *graphops.Block, wts []float32, heads
 	})
 }
 
-// sumHeads is the weighted sum of n rows with weights [.,heads], each head's for
-// its share of the columns: those of the rows in order or, where at is not nil,
-// those that it names.
+// sumHeads is the weighted sum of n rows with weights [.,heads]; each head's weights apply to its
+// share of the columns. The rows are consecutive or, if at is not nil, those that at names.
 func sumHeads(o []float32, t *simd.Rows, ids []int32, n int, w []float32, heads int, at []int32, acc bool) {
 	width := len(o) / heads
 	for k := range heads {
@@ -61,8 +60,8 @@ func sumHeads(o []float32, t *simd.Rows, ids []int32, n int, w []float32, heads 
 	}
 }
 
-// scatterEdges is the edges up to which one thread adds the gradients of sources
-// in less time than it takes to group the edges by source; the sums are the same.
+// scatterEdges is the number of edges up to which one thread adds the gradients of sources faster
+// than it can group the edges by source; the sums are the same.
 const scatterEdges = 1 << 17
 
 func (c *cpu) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.Block, cols int, acc bool) {
@@ -129,8 +128,8 @@ func edgeDots(out []float32, step int, g []float32, t *simd.Rows, ids []int32, n
 	}
 }
 
-// EdgeSoftmax takes the differences to the greatest of each destination, then all
-// exponentials of a chunk at once, then divides them by their sums.
+// EdgeSoftmax subtracts the maximum of each destination, computes the exponentials of a whole chunk
+// at once, and divides them by their sums.
 func (c *cpu) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 	first := b.Indptr()[0]
 	n, grain := segments(b.Indptr(), b.NumDst, 8*cols)
@@ -204,8 +203,8 @@ func (c *cpu) SparseDense(out Buffer, b *graphops.Block, values Buffer) {
 	})
 }
 
-// SparseDropout draws the blocks of many elements together; those of a matrix
-// with few non-zeros lie in different ones.
+// SparseDropout draws the Philox blocks of many elements together; in a matrix with few non-zeros,
+// elements are in different blocks.
 func (c *cpu) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey) {
 	v, first := weights(values), b.Indptr()[0]
 	n, grain := segments(b.Indptr(), b.NumDst, 8)

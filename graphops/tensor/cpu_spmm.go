@@ -8,24 +8,23 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// The loops over a graph are cut by edges: degrees are skewed, and chunks of
-// equally many rows would leave one thread with a hub's while the others wait. A
-// row counts as one edge more, its own. segmentElems is the elements of a chunk,
-// 256 KiB at random, about 30 µs; an edge takes as long as narrowest columns,
-// however few it has.
+// Loops over a graph are cut by edges: degrees are skewed, and chunks of equally many rows would
+// leave one thread with a hub's edges while the others wait. A row counts as one additional edge,
+// for the row itself. segmentElems is the number of elements of a chunk: 256 KiB at random places,
+// about 30 µs. An edge takes at least as long as narrowest columns.
 const (
 	segmentElems = 1 << 16
 	narrowest    = 6
 )
 
-// segments is the length of a loop over rows whose edges are indptr's, and its
-// grain, for [parallel.For]; cut makes rows of the chunks.
+// segments returns the length of a loop over rows with the offsets indptr, and its grain, for
+// [parallel.For]; cut converts its chunks to rows.
 func segments(indptr []int64, rows, cols int) (n, grain int) {
 	return int(indptr[rows]-indptr[0]) + rows, max(1, segmentElems/max(narrowest, cols))
 }
 
-// cached is segments for the rows of a table of elems elements: the rows of one
-// that a second-level cache holds are read four times as fast.
+// cached is segments for the rows of a table of elems elements: rows of a table that fits a
+// second-level cache are read four times as fast.
 func cached(indptr []int64, rows, cols, elems int) (n, grain int) {
 	n, grain = segments(indptr, rows, cols)
 	if elems <= 1<<18 && cols < 4*narrowest {
@@ -34,13 +33,13 @@ func cached(indptr []int64, rows, cols, elems int) (n, grain int) {
 	return n, grain
 }
 
-// cut is the first row at or behind position at of such a loop.
+// cut returns the first row at or after position at of such a loop.
 func cut(indptr []int64, rows, at int) int {
 	return sort.Search(rows, func(r int) bool { return int(indptr[r]-indptr[0])+r >= at })
 }
 
-// destinations is the part of b's destinations that positions lo to hi of such a
-// loop are, with the sources of their edges, which are rows of t.
+// destinations returns the part of b's destinations at positions lo to hi of such a loop, with the
+// sources of their edges, which are rows of t.
 func destinations(b *graphops.Block, t *simd.Rows, cols, lo, hi int) (from, to int, ids []int32) {
 	from, to = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 	ids = b.Indices()[b.Indptr()[from]:b.Indptr()[to]]
@@ -48,8 +47,8 @@ func destinations(b *graphops.Block, t *simd.Rows, cols, lo, hi int) (from, to i
 	return from, to, ids
 }
 
-// sources is the same for b's n sources by its transpose tr: with their edges'
-// destinations, which are rows of t, and numbers.
+// sources is the same for b's n sources, from its transpose tr: it returns their edges'
+// destinations, which are rows of t, and edge numbers.
 func sources(tr *graphops.Transposed, n int, t *simd.Rows, cols, lo, hi int) (from, to int, ids, edges []int32) {
 	from, to = cut(tr.Indptr, n, lo), cut(tr.Indptr, n, hi)
 	first, last := tr.Indptr[from], tr.Indptr[to]
@@ -58,11 +57,11 @@ func sources(tr *graphops.Transposed, n int, t *simd.Rows, cols, lo, hi int) (fr
 	return from, to, ids, edges
 }
 
-// checkIDs panics where a block names a row that its matrix has not: what the
-// vector loops would read is not the matrix.
+// checkIDs panics if a block names a row outside its matrix, because the vector loops would read
+// other memory.
 func checkIDs(t *simd.Rows, ids []int32, cols int) {
 	if !t.Holds(ids, cols) {
-		panic(fmt.Sprintf("tensor: an edge of the block names a row that the matrix of %d elements, %d a row, has not", t.Len(), t.Stride))
+		panic(fmt.Sprintf("tensor: an edge of the block names a row outside the matrix of %d elements with %d per row", t.Len(), t.Stride))
 	}
 }
 
@@ -84,7 +83,7 @@ func (c *cpu) SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, cols int
 	})
 }
 
-// argRow is row d of a Max's edges, nil where they are not kept.
+// argRow returns row d of a Max's edges, or nil if they are not recorded.
 func argRow(args []uint32, d, cols int) []uint32 {
 	if args == nil {
 		return nil
@@ -101,7 +100,7 @@ func (c *cpu) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, 
 	})
 }
 
-// share is what the sum over n rows is multiplied by.
+// share is the factor by which the sum over n rows is multiplied.
 func share(op Op, n int) float32 {
 	if op == Mean && n > 1 {
 		return 1 / float32(n)
@@ -150,8 +149,8 @@ func (c *cpu) GatherSrc(msg Buffer, b *graphops.Block, h Buffer, cols int) {
 	})
 }
 
-// gatherRows is simd.GatherRows for a part of a result of n elements, past the
-// caches where no second-level cache holds that.
+// gatherRows is simd.GatherRows for a part of a result of n elements. It writes past the caches if
+// the result does not fit a second-level cache.
 func gatherRows(dst []float32, t *simd.Rows, cols int, ids []int32, n int) {
 	const far = 1 << 20 // 4 MiB
 	if n >= far {
@@ -197,7 +196,7 @@ func (c *cpu) Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, col
 	})
 }
 
-// upTo is the numbers from 0 up.
+// upTo holds the numbers from 0 up.
 var upTo = makeUpTo(1024)
 
 func makeUpTo(n int) []int32 {
@@ -208,7 +207,7 @@ func makeUpTo(n int) []int32 {
 	return s
 }
 
-// countUp is the ids of n rows that lie one behind the other.
+// countUp returns the ids of n consecutive rows.
 func countUp(n int) []int32 {
 	if n > len(upTo) {
 		return makeUpTo(n)

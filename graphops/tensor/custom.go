@@ -1,16 +1,13 @@
 package tensor
 
-// Custom is an operation of the user's: out [rows,cols] from any inputs, with
-// its own gradient.
+// Custom is a user-defined operation: out [rows,cols] from any inputs, with its own gradient.
 //
-// forward fills out, row-major, which holds zeros at first; it reads its inputs
-// by their Data. backward gets dOut [rows,cols] and for each input the place to
-// write its gradient to, row-major and zeroed at first, or nil where that input
-// needs none. Both run on the caller's goroutine, in host memory. backward may
-// be nil where no input needs a gradient. Neither may keep the slices.
+// forward fills out, which is row-major and initially zero; it reads its inputs with Data. backward
+// receives dOut [rows,cols] and, for each input, memory for its gradient, row-major and initially
+// zero, or nil if the input needs no gradient. Both run on the caller's goroutine, in host memory.
+// backward may be nil if no input needs a gradient. Neither may keep the slices.
 //
-// The result has no row space; where its rows belong to nodes say so with
-// [Tensor.SetSpace].
+// The result has no row space; if its rows belong to nodes, set it with [Tensor.SetSpace].
 func (f *Fwd) Custom(name string, inputs []*Tensor, rows, cols int, forward func(out []float32), backward func(dOut []float32, dIn [][]float32)) *Tensor {
 	f.use(name, inputs...)
 	if rows < 0 || cols < 0 {
@@ -33,8 +30,8 @@ func (f *Fwd) Custom(name string, inputs []*Tensor, rows, cols int, forward func
 	return out
 }
 
-// customBack gives backward zeroed memory of its own for each input, so that it
-// may set or add as it likes, and adds the result to the gradients.
+// customBack gives backward its own zeroed memory for each input, so that it may set or add, and
+// adds the result to the gradients.
 func (f *Fwd) customBack(inputs []*Tensor, dOut []float32, backward func(dOut []float32, dIn [][]float32)) {
 	dIn := make([][]float32, len(inputs))
 	lent := make([]*slab, len(inputs))

@@ -7,43 +7,43 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// Config is how a pass runs. The zero value computes on the CPU with all of
-// GOMAXPROCS, without dropout and without gradients: inference.
+// Config configures a pass. The zero value computes on the CPU with GOMAXPROCS threads, without
+// dropout and without gradients: inference.
 type Config struct {
 	Backend Backend // nil: the CPU
-	Threads int     // of the CPU backend made where Backend is nil; 0: GOMAXPROCS
+	Threads int     // of the CPU backend that is made if Backend is nil; 0: GOMAXPROCS
 	// BF16 lets that backend round the factors of matrix products to bfloat16, see
 	// gemm.Options.
 	BF16 bool
 	// Train turns dropout on and records the tape that Backward needs.
 	Train bool
-	// Grad records the tape although Train is off, so that gradients are of the
-	// function that evaluation computes.
+	// Grad records the tape even if Train is off; the gradients are then those of the function that
+	// evaluation computes.
 	Grad bool
-	// Seed, Epoch and Step are what dropout masks are drawn from.
+	// Seed, Epoch and Step determine dropout masks.
 	Seed        uint64
 	Epoch, Step int
-	// Work, unless nil, is what passes on the CPU backend made here add to.
+	// Work, if not nil, is increased by passes on the CPU backend made here.
 	Work *Work
 }
 
-// Fwd is a forward pass: its methods are the operations on tensors, and while
-// they run it records how to differentiate them. It belongs to one goroutine.
+// Fwd is a forward pass: its methods are the operations on tensors, and it records how to
+// differentiate them. It belongs to one goroutine.
 //
-// A Fwd keeps its memory from pass to pass: make one and Reset it, rather than
-// make one a step.
+// A Fwd keeps its memory from pass to pass: create one and Reset it, rather than create one per
+// step.
 type Fwd struct {
 	cfg   Config
 	be    Backend
-	own   *cpu    // the CPU backend made where Config has none
-	meter metered // own, where it is to count
+	own   *cpu    // the CPU backend made if Config has none
+	meter metered // own, if its work is counted
 	pass  uint64
 	mem   arena
 	tape  []node
 	sites int // dropout calls of this pass
 	done  bool
-	// Copies of host memory on a device, and blocks of sparse inputs, which a device
-	// may have copies of too: for this pass.
+	// Copies of host memory on a device, and blocks of sparse inputs, of which a device may also
+	// have copies: for this pass.
 	copies []Buffer
 	blocks []*graphops.Block
 }
@@ -63,9 +63,9 @@ func NewFwd(c Config) *Fwd {
 	return f
 }
 
-// Reset ends the pass and starts another: the tape is cleared, dropout's call
-// sites count from 0 again and the memory of all tensors of the Fwd is reused.
-// Tensors of earlier passes must not be used any more; operations panic on them.
+// Reset ends the pass and starts another: it clears the tape, counts dropout's call sites from 0
+// again, and reuses the memory of all tensors of the Fwd. Tensors of earlier passes must not be
+// used any more; operations panic on them.
 func (f *Fwd) Reset(c Config) {
 	be := c.Backend
 	if be == nil {
@@ -92,8 +92,8 @@ func (f *Fwd) Reset(c Config) {
 	f.done = false
 }
 
-// Close frees the memory of all passes. The Fwd and its tensors must not be used
-// afterwards. On the CPU the garbage collector does as much.
+// Close frees the memory of all passes. The Fwd and its tensors must not be used afterwards. On the
+// CPU the garbage collector frees the memory too.
 func (f *Fwd) Close() {
 	f.dropCopies()
 	f.mem.close()
@@ -101,7 +101,7 @@ func (f *Fwd) Close() {
 	f.tape = nil
 }
 
-// wrap is host memory as a buffer, for this pass.
+// wrap returns host memory as a buffer, for this pass.
 func (f *Fwd) wrap(host []float32) Buffer { return f.forPass(f.be.Wrap(host)) }
 
 func (f *Fwd) forPass(b Buffer) Buffer {
@@ -111,7 +111,7 @@ func (f *Fwd) forPass(b Buffer) Buffer {
 	return b
 }
 
-// sparseBlock is b, for this pass.
+// sparseBlock registers b for this pass and returns it.
 func (f *Fwd) sparseBlock(b *graphops.Block) *graphops.Block {
 	f.blocks = append(f.blocks, b)
 	return b
@@ -133,35 +133,34 @@ func (f *Fwd) dropCopies() {
 // Config is the configuration of this pass.
 func (f *Fwd) Config() Config { return f.cfg }
 
-// Train tells whether this pass trains: dropout is on.
+// Train reports whether this pass trains: dropout is on.
 func (f *Fwd) Train() bool { return f.cfg.Train }
 
-// Recording tells whether this pass records gradients.
+// Recording reports whether this pass records gradients.
 func (f *Fwd) Recording() bool { return f.cfg.Train || f.cfg.Grad }
 
-// Backend is where the pass computes.
+// Backend is the backend of the pass.
 func (f *Fwd) Backend() Backend { return f.be }
 
-// Input is a tensor with the given elements [rows·cols], row-major, and no
-// gradient. On the CPU data is not copied and must not change until the next
-// Reset. sp says whose rows they are; nil where nobody's.
+// Input returns a tensor with the given elements [rows·cols], row-major, and no gradient. On the
+// CPU data is not copied and must not change until the next Reset. sp identifies the rows; it is
+// nil if they belong to no nodes or edges.
 func (f *Fwd) Input(rows, cols int, data []float32, sp *Space) *Tensor {
 	checkData("Input", rows, cols, data)
 	checkSpace("Input", sp, rows)
 	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: f.wrap(data), sp: sp}
 }
 
-// Leaf is an Input whose gradient is wanted: [Tensor.Grad] gives it after
-// Backward.
+// Leaf is an Input with a gradient, which [Tensor.Grad] returns after Backward.
 func (f *Fwd) Leaf(rows, cols int, data []float32, sp *Space) *Tensor {
 	t := f.Input(rows, cols, data, sp)
 	t.leaf, t.need = true, f.Recording()
 	return t
 }
 
-// Param is the tensor of a parameter: its W, which must not change until the
-// pass and its Backward are over. Backward adds to p.G; where p.G is nil the
-// parameter is a constant and nothing is computed for its gradient.
+// Param returns the tensor of a parameter: its W, which must not change until the pass and its
+// Backward are over. Backward adds to p.G; if p.G is nil, the parameter is a constant and its
+// gradient is not computed.
 func (f *Fwd) Param(p *Param) *Tensor {
 	if p == nil {
 		fail("Param", "the parameter is nil: make it before the forward pass")
@@ -177,12 +176,12 @@ func (f *Fwd) Param(p *Param) *Tensor {
 	return t
 }
 
-// Backward computes the gradient of scale·t and adds it to the G of every Param
-// that t depends on, and to the Grad of every Leaf. t is [1,1].
+// Backward computes the gradient of scale·t and adds it to the G of every Param that t depends on,
+// and to the Grad of every Leaf. t is [1,1].
 //
-// It returns an error where the pass records no gradients, where t is not [1,1],
-// and at the second call in a pass: add the losses first. A t that depends on no
-// parameter is no error: all its gradients are 0.
+// It returns an error if the pass records no gradients, if t is not [1,1], and at the second call
+// in a pass: add the losses first. A t that depends on no parameter is not an error; all its
+// gradients are 0.
 func (f *Fwd) Backward(t *Tensor, scale float64) error {
 	f.use("Backward", t)
 	switch {
@@ -221,7 +220,7 @@ func (f *Fwd) result(rows, cols int, sp *Space) *Tensor {
 	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, buf: s.buf(rows * cols), sp: sp}
 }
 
-// record puts an operation on the tape where one of its inputs needs a gradient.
+// record puts an operation on the tape if one of its inputs needs a gradient.
 func (f *Fwd) record(out *Tensor, back func(dOut Buffer), inputs ...*Tensor) *Tensor {
 	if !f.Recording() {
 		return out
@@ -236,8 +235,8 @@ func (f *Fwd) record(out *Tensor, back func(dOut Buffer), inputs ...*Tensor) *Te
 	return out
 }
 
-// gradOf is the buffer to put a contribution to x's gradient into, and whether
-// it holds others already: then add, else overwrite. flush must follow.
+// gradOf returns the buffer for a contribution to x's gradient, and whether it already holds
+// others: then the contribution is added, otherwise it overwrites. flush must follow.
 func (f *Fwd) gradOf(x *Tensor) (Buffer, bool) {
 	if x.param != nil {
 		if f.onHost(x) {
@@ -256,7 +255,7 @@ func (f *Fwd) gradOf(x *Tensor) (Buffer, bool) {
 	return x.grad.buf(x.rows * x.cols), acc
 }
 
-// flush ends a contribution: a device's gradient of a parameter goes home.
+// flush ends a contribution: a parameter's gradient on a device is copied back.
 func (f *Fwd) flush(x *Tensor) {
 	if x.param == nil || x.grad == nil {
 		return
@@ -268,10 +267,10 @@ func (f *Fwd) flush(x *Tensor) {
 	x.grad = nil
 }
 
-// onHost tells whether the backend computes on host memory.
+// onHost reports whether the backend computes in host memory.
 func (f *Fwd) onHost(x *Tensor) bool { return x.buf.Dev == nil }
 
-// host is a buffer's content in host memory: the memory itself or a copy.
+// host returns a buffer's content in host memory: the memory itself or a copy.
 func (f *Fwd) host(b Buffer) []float32 {
 	if b.Dev == nil {
 		return b.Host
@@ -281,7 +280,7 @@ func (f *Fwd) host(b Buffer) []float32 {
 	return out
 }
 
-// give runs one contribution to x's gradient, if x needs one.
+// give computes one contribution to x's gradient, if x needs a gradient.
 func (f *Fwd) give(x *Tensor, add func(dx Buffer, acc bool)) {
 	if !x.need {
 		return
@@ -291,7 +290,7 @@ func (f *Fwd) give(x *Tensor, add func(dx Buffer, acc bool)) {
 	f.flush(x)
 }
 
-// use checks that the tensors are of this pass, and gives them their elements.
+// use checks that the tensors are of this pass, and computes their elements.
 func (f *Fwd) use(op string, xs ...*Tensor) {
 	f.check(op, xs...)
 	for _, x := range xs {
@@ -299,7 +298,7 @@ func (f *Fwd) use(op string, xs ...*Tensor) {
 	}
 }
 
-// check is use for operations that know tensors without elements.
+// check is use for operations that accept tensors without elements.
 func (f *Fwd) check(op string, xs ...*Tensor) {
 	for i, x := range xs {
 		switch {

@@ -2,10 +2,10 @@ package tensor
 
 // MatMul is a·b: a [M,K], b [K,N], out [M,N]. The rows keep a's space.
 //
-// Gradients: da = dOut·bᵀ, db = aᵀ·dOut; the long sum over M in db is cut into
-// chunks by M alone and combined in a fixed tree. Cost 2·M·N·K flops, and as
-// much for each gradient. With a sparse a (see [Fwd.SparseInput]) it is 2·N flops
-// for each of its non-zeros; the sums of db run over ascending rows.
+// Gradients: da = dOut·bᵀ, db = aᵀ·dOut; the long sum over M in db is cut into chunks by M alone
+// and combined in a fixed tree. Cost 2·M·N·K flops, and the same for each gradient. With a sparse a
+// (see [Fwd.SparseInput]) the cost is 2·N flops for each of its non-zeros, and the sums of db run
+// over ascending rows.
 func (f *Fwd) MatMul(a, b *Tensor) *Tensor {
 	f.check("MatMul", a, b)
 	f.dense(b)
@@ -25,12 +25,12 @@ func (f *Fwd) MatMul(a, b *Tensor) *Tensor {
 	}, b)
 }
 
-// Linear is x·wᵀ + bias: x [N,In], w [Out,In] as in PyTorch, bias [1,Out] (or
-// [Out,1]) or nil, out [N,Out]. The rows keep x's space.
+// Linear is x·wᵀ + bias: x [N,In], w [Out,In] as in PyTorch, bias [1,Out] (or [Out,1]) or nil, out
+// [N,Out]. The rows keep x's space.
 //
-// Gradients: dx = dOut·w, dw = dOutᵀ·x, dbias = Σ_rows dOut, the sums over N in
-// fixed chunks and a fixed tree. Cost 2·N·In·Out flops, and as much for each of
-// dx and dw; a sparse x is as in MatMul.
+// Gradients: dx = dOut·w, dw = dOutᵀ·x, dbias = Σ_rows dOut, with the sums over N in fixed chunks
+// and a fixed tree. Cost 2·N·In·Out flops, and the same for each of dx and dw; a sparse x is as in
+// MatMul.
 func (f *Fwd) Linear(x, w, bias *Tensor) *Tensor {
 	f.check("Linear", x, w)
 	f.dense(w)

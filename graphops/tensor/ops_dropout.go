@@ -6,26 +6,24 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// MaxDropouts is the number of dropout calls one pass may have: the random
-// counters keep 8 bits for the call site.
+// MaxDropouts is the maximum number of dropout calls in a pass: the random counters have 8 bits for
+// the call site.
 const MaxDropouts = 256
 
-// maxDropoutCols is what the draws of one counter suffice for: 2^16 blocks of 8.
+// maxDropoutCols is the number of columns for which a counter has draws: 2^16 blocks of 8.
 const maxDropoutCols = 8 << 16
 
-// Dropout sets each element to 0 with probability p and multiplies the others by
-// 1/(1-p), while the pass trains; otherwise, and with p = 0, it is x itself.
-// With p = 1 everything is 0. The rows keep their space.
+// Dropout sets each element to 0 with probability p and multiplies the others by 1/(1-p) if the
+// pass trains; otherwise, or with p = 0, it returns x itself. With p = 1 everything is 0. The rows
+// keep their space.
 //
-// The mask is a function of seed, epoch and step, the number of the call in the
-// pass, the row's id ([Space.ID]) and the column: 16-bit lanes of Philox, dropped
-// where the lane is below round(p·65536). So p is effective in steps of 2^-16,
-// and a node has the same mask in whatever block, row, rank or thread it is
-// computed. See [DropoutKey] for the bits. Kept for the gradient as one bit an
+// The mask is a function of seed, epoch and step, the number of the call in the pass, the row's id
+// ([Space.ID]) and the column: 16-bit lanes of Philox, dropped if the lane is below round(p·65536).
+// So p is effective in steps of 2^-16, and a node has the same mask in every block, row, rank and
+// thread. See [DropoutKey] for the bits. The mask is stored for the gradient as one bit per
 // element.
 //
-// It panics where x has no space, where p is outside [0,1], and at the 257th
-// call of a pass.
+// It panics if x has no space, if p is outside [0,1], and at the 257th call of a pass.
 func (f *Fwd) Dropout(x *Tensor, p float64) *Tensor {
 	f.check("Dropout", x)
 	k, drops := f.dropoutKey(x, p)
@@ -54,11 +52,11 @@ func (f *Fwd) drop(x *Tensor, k DropoutKey) *Tensor {
 	}, x)
 }
 
-// dropoutKey is the key of the next call of Dropout, for a tensor like x; false where
-// everything is kept.
+// dropoutKey returns the key of the next call of Dropout, for a tensor like x, or false if nothing
+// is dropped.
 func (f *Fwd) dropoutKey(x *Tensor, p float64) (k DropoutKey, drops bool) {
 	if !(p >= 0 && p <= 1) {
-		fail("Dropout", "p is %g, which is no probability", p)
+		fail("Dropout", "p is %g; it must be a probability from 0 to 1", p)
 	}
 	if !f.cfg.Train {
 		return k, false
@@ -66,13 +64,13 @@ func (f *Fwd) dropoutKey(x *Tensor, p float64) (k DropoutKey, drops bool) {
 	site := f.sites
 	f.sites++
 	if site == MaxDropouts {
-		fail("Dropout", "this is call %d of the pass, but there are draws for %d only; Reset starts another pass", site+1, MaxDropouts)
+		fail("Dropout", "this is call %d of the pass, but a pass has draws for only %d; Reset starts another pass", site+1, MaxDropouts)
 	}
 	if x.sp == nil {
-		fail("Dropout", "the tensor has no row space (it is %s); use it on node rows, before an operation that mixes rows, or say whose rows they are with SetSpace", x.shape())
+		fail("Dropout", "the tensor has no row space (it is %s); apply dropout to node rows, before an operation that mixes rows, or set their nodes with SetSpace", x.shape())
 	}
 	if x.cols > maxDropoutCols {
-		fail("Dropout", "the tensor is %s, but there are draws for %d columns only", x.shape(), maxDropoutCols)
+		fail("Dropout", "the tensor is %s, but there are draws for only %d columns", x.shape(), maxDropoutCols)
 	}
 	if p == 0 {
 		return k, false

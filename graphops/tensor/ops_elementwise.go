@@ -1,8 +1,7 @@
 package tensor
 
-// The elementwise operations keep the space of their operands: for two operands
-// the space they agree on, the only one where one of them has none, and none
-// where they differ.
+// Elementwise operations keep the space of their operands. For two operands, the result has the
+// space of both if they agree, the only space if one has none, and no space if they differ.
 
 // Add is a + b, elementwise; the shapes are equal.
 func (f *Fwd) Add(a, b *Tensor) *Tensor {
@@ -46,8 +45,8 @@ func (f *Fwd) binary(name string, op BinaryOp, a, b *Tensor, back func(d Buffer)
 	return f.record(out, back, a, b)
 }
 
-// MulRows is w[r]·x[r,:]: x [N,F], w [N,1]. It is how messages are weighted by
-// a number an edge. The space is that of x and w as in Mul.
+// MulRows is w[r]·x[r,:]: x [N,F], w [N,1]. It multiplies messages by one number per edge. The
+// result has the space of x and w as in Mul.
 func (f *Fwd) MulRows(x, w *Tensor) *Tensor {
 	f.use("MulRows", x, w)
 	if w.rows != x.rows || w.cols != 1 {

@@ -2,8 +2,8 @@ package tensor
 
 import "github.com/graphnb/graphnb/graphops"
 
-// Dst is the rows of a block's destinations, h[DstStart : DstStart+NumDst], of a
-// matrix h [NumSrc,F] with a row for every source. No copy is made.
+// Dst returns the rows of a block's destinations, h[DstStart : DstStart+NumDst], of a matrix h
+// [NumSrc,F] with one row per source. It makes no copy.
 func (f *Fwd) Dst(b *graphops.Block, h *Tensor) *Tensor {
 	f.check("Dst", h)
 	checkSrc("Dst", b, h)
@@ -14,13 +14,13 @@ func (f *Fwd) Dst(b *graphops.Block, h *Tensor) *Tensor {
 //
 //	out[d,:] = op over d's in-edges e of h[Indices[e],:]
 //
-// h [NumSrc,F], out [NumDst,F] in the space of the destinations. A destination
-// without in-edges gets zeros. Sums run over in-edges in ascending order; the
-// gradient sums over each source's out-edges in ascending order. Max's gradient
-// goes to the first of equal maxima alone; a NaN among the messages wins.
+// h [NumSrc,F], out [NumDst,F] in the space of the destinations. A destination without in-edges
+// gets zeros. Sums run over in-edges in ascending order; the gradient sums over each source's
+// out-edges in ascending order. Max's gradient goes only to the first of equal maxima; if a message
+// is NaN, so is the maximum.
 //
-// Nothing of the size [E,F] is made. Cost: E·F adds and E·F·4 bytes read, and as
-// much for the gradient, which is not computed where h needs none.
+// No array of size [E,F] is made. Cost: E·F additions and E·F·4 bytes read, and the same for the
+// gradient, which is computed only if h needs it.
 func (f *Fwd) Aggregate(b *graphops.Block, h *Tensor, op Op) *Tensor {
 	f.check("Aggregate", h)
 	checkOp("Aggregate", op)
@@ -40,9 +40,9 @@ func (f *Fwd) Aggregate(b *graphops.Block, h *Tensor, op Op) *Tensor {
 	}, h)
 }
 
-// GatherSrc is one row an edge, that of its source: h [NumSrc,F], out [E,F] in
-// the space of the block's edges. It is the first half of a user's message
-// function; [Fwd.AggregateEdges] is the second.
+// GatherSrc returns, for each edge, the row of its source: h [NumSrc,F], out [E,F] in the space of
+// the block's edges. It is the first half of a custom message function; [Fwd.AggregateEdges] is the
+// second.
 func (f *Fwd) GatherSrc(b *graphops.Block, h *Tensor) *Tensor {
 	f.use("GatherSrc", h)
 	checkSrc("GatherSrc", b, h)
@@ -54,14 +54,13 @@ func (f *Fwd) GatherSrc(b *graphops.Block, h *Tensor) *Tensor {
 	}, h)
 }
 
-// GatherDst is one row an edge, that of its destination: out [E,F] in the space
-// of the block's edges. h has a row for every source, [NumSrc,F], or for every
-// destination, [NumDst,F].
+// GatherDst returns, for each edge, the row of its destination: out [E,F] in the space of the
+// block's edges. h has a row for every source, [NumSrc,F], or for every destination, [NumDst,F].
 func (f *Fwd) GatherDst(b *graphops.Block, h *Tensor) *Tensor {
 	f.use("GatherDst", h)
 	if h.rows != b.NumDst {
 		if h.rows != b.NumSrc {
-			fail("GatherDst", "h is %s and the block has %d sources and %d destinations: h needs a row for each of either", h.shape(), b.NumSrc, b.NumDst)
+			fail("GatherDst", "h is %s and the block has %d sources and %d destinations: h needs one row per source or one row per destination", h.shape(), b.NumSrc, b.NumDst)
 		}
 		h = f.Dst(b, h)
 	}
@@ -79,7 +78,7 @@ func (f *Fwd) AggregateEdges(b *graphops.Block, msg *Tensor, op Op) *Tensor {
 	f.use("AggregateEdges", msg)
 	checkOp("AggregateEdges", op)
 	if msg.rows != b.NumEdges() {
-		fail("AggregateEdges", "the messages are %s and the block has %d edges: they need a row an edge", msg.shape(), b.NumEdges())
+		fail("AggregateEdges", "the messages are %s and the block has %d edges: they need one row per edge", msg.shape(), b.NumEdges())
 	}
 	c := msg.cols
 	out := f.result(b.NumDst, c, DstSpace(b))
@@ -90,18 +89,18 @@ func (f *Fwd) AggregateEdges(b *graphops.Block, msg *Tensor, op Op) *Tensor {
 	}, msg)
 }
 
-// Propagate is message passing with a message function of the user's:
+// Propagate is message passing with a custom message function:
 //
 //	out[d,:] = op over d's in-edges e of msg(h[source of e,:], h[d,:])
 //
-// h [NumSrc,F]. msg gets src and dst, both [E,F] in the space of the edges, and
-// returns [E,G]; out is [NumDst,G]. A message that is the source's row alone is
-// cheaper as Aggregate, which makes nothing of the size [E,F].
+// h [NumSrc,F]. msg receives src and dst, both [E,F] in the space of the edges, and returns [E,G];
+// out is [NumDst,G]. If the message is the source's row alone, Aggregate is cheaper: it makes no
+// array of size [E,F].
 func (f *Fwd) Propagate(b *graphops.Block, h *Tensor, msg func(f *Fwd, src, dst *Tensor) *Tensor, op Op) *Tensor {
 	return f.AggregateEdges(b, msg(f, f.GatherSrc(b, h), f.GatherDst(b, h)), op)
 }
 
-// argBuffer is where Max notes whom its gradient goes to, empty where unneeded.
+// argBuffer is where Max records the edges that its gradient goes to; it is empty if not needed.
 func (f *Fwd) argBuffer(op Op, in, out *Tensor) Buffer {
 	if op != Max || !in.need {
 		return Buffer{}
@@ -112,12 +111,12 @@ func (f *Fwd) argBuffer(op Op, in, out *Tensor) Buffer {
 
 func checkSrc(op string, b *graphops.Block, h *Tensor) {
 	if h.rows != b.NumSrc {
-		fail(op, "h is %s and the block has %d sources: h needs a row for each", h.shape(), b.NumSrc)
+		fail(op, "h is %s and the block has %d sources: h needs one row per source", h.shape(), b.NumSrc)
 	}
 }
 
 func checkOp(name string, op Op) {
 	if op < Mean || op > Max {
-		fail(name, "aggregation %d does not exist; take Mean, Sum or Max", op)
+		fail(name, "unknown aggregation %d; use Mean, Sum or Max", op)
 	}
 }

@@ -1,15 +1,14 @@
 package tensor
 
-// LayerNorm is RowNorm(x)·weight + bias: x [N,F], weight and bias [1,F]. The rows
-// keep x's space. It is one pass over memory where the operations one by one are
-// three, with their bits.
+// LayerNorm is RowNorm(x)·weight + bias: x [N,F], weight and bias [1,F]. The rows keep x's space.
+// It makes one pass over memory instead of three, with the same bits as the separate operations.
 func (f *Fwd) LayerNorm(x, weight, bias *Tensor, eps float64) *Tensor {
 	return f.layerNorm("LayerNorm", x, weight, bias, eps, nil)
 }
 
-// LayerNormReLU is Dropout(ReLU(LayerNorm(x, weight, bias, eps)), p), in one pass and
-// with the bits of these operations; p = 0 makes no call of Dropout. The gradient
-// keeps one bit an element of what ReLU and Dropout did.
+// LayerNormReLU is Dropout(ReLU(LayerNorm(x, weight, bias, eps)), p) in one pass, with the same
+// bits as the separate operations; with p = 0 Dropout is not called. It stores one bit per element
+// for the gradient of ReLU and Dropout.
 func (f *Fwd) LayerNormReLU(x, weight, bias *Tensor, eps, p float64) *Tensor {
 	const op = "LayerNormReLU"
 	f.checkNorm(op, x, weight, bias)
@@ -26,12 +25,12 @@ func (f *Fwd) checkNorm(op string, x, weight, bias *Tensor) {
 	f.use(op, x, weight, bias)
 	for _, row := range []*Tensor{weight, bias} {
 		if row.rows != 1 || row.cols != x.cols {
-			fail(op, "x is %s, the weight %s and the bias %s: these must be [1,%d]", x.shape(), weight.shape(), bias.shape(), x.cols)
+			fail(op, "x is %s, the weight %s and the bias %s: weight and bias must be [1,%d]", x.shape(), weight.shape(), bias.shape(), x.cols)
 		}
 	}
 }
 
-// layerNorm is LayerNorm and what is to follow it, nil: nothing.
+// layerNorm is LayerNorm followed by the given operations; nil: none.
 func (f *Fwd) layerNorm(op string, x, weight, bias *Tensor, eps float64, then *Epilogue) *Tensor {
 	f.checkNorm(op, x, weight, bias)
 	e := Epilogue{}
@@ -75,7 +74,7 @@ func (f *Fwd) layerNorm(op string, x, weight, bias *Tensor, eps float64, then *E
 	}, x, weight, bias)
 }
 
-// layerNormInSteps is layerNorm by the operations that it is made of.
+// layerNormInSteps is layerNorm by separate operations.
 func (f *Fwd) layerNormInSteps(x, weight, bias *Tensor, eps float64, e Epilogue) *Tensor {
 	y := f.AddRow(f.MulCols(f.RowNorm(x, eps), weight), bias)
 	if e.ReLU {

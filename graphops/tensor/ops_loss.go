@@ -2,13 +2,12 @@ package tensor
 
 import "unsafe"
 
-// CrossEntropy is package nn's loss of that name on a backend that computes it
-// itself, a [CrossEntropies]: the sum [1,1] over the rows of x [N, classes] whose
-// label is not -1. figures waits for that and for how many of these have it as
-// their greatest element; it may be called after the pass, and more than once. ok is
-// false on other backends, and then nothing was done.
+// CrossEntropy is package nn's loss of that name on a backend that computes it itself, a
+// [CrossEntropies]: the sum [1,1] over the rows of x [N, classes] whose label is not -1. figures
+// waits for this sum and for the number of rows whose greatest element is the label's; it may be
+// called after the pass, and more than once. On other backends ok is false and nothing is computed.
 //
-// labels are classes or -1, one a row, and are not kept.
+// labels are classes or -1, one per row, and are not kept.
 func (f *Fwd) CrossEntropy(x *Tensor, labels []int32) (sum *Tensor, figures func() (sum float32, correct int64), ok bool) {
 	be, ok := f.be.(CrossEntropies)
 	if !ok {

@@ -13,11 +13,10 @@ func (f *Fwd) RowNorm(x *Tensor, eps float64) *Tensor {
 	}, x)
 }
 
-// ColNorm is, column by column, (x - mean) / √(variance + eps), with the mean and
-// the variance of the column over all rows: what a batch norm trains with. It
-// returns these as well, [1,Cols] each and without gradients; with no rows they are
-// 0. The rows keep their space, but each depends on all others. Sums run over
-// chunks of rows in a fixed tree.
+// ColNorm is, column by column, (x - mean) / √(variance + eps), with the mean and the variance of
+// the column over all rows. Batch norm uses it in training. It also returns the mean and the
+// variance, [1,Cols] each and without gradients; with no rows they are 0. The rows keep their
+// space, but each depends on all others. Sums run over chunks of rows in a fixed tree.
 func (f *Fwd) ColNorm(x *Tensor, eps float64) (out, mean, variance *Tensor) {
 	f.use("ColNorm", x)
 	n, c := x.rows, x.cols
@@ -43,16 +42,15 @@ func (f *Fwd) ColNorm(x *Tensor, eps float64) (out, mean, variance *Tensor) {
 	}, x), mean, variance
 }
 
-// NormBy is, column by column, (x - mean) / √(variance + eps) with a mean and a
-// variance that are given, [1,Cols] each and without gradients: what a batch norm
-// evaluates with. The rows keep their space.
+// NormBy is, column by column, (x - mean) / √(variance + eps) with a given mean and variance,
+// [1,Cols] each and without gradients. Batch norm uses it in evaluation. The rows keep their space.
 func (f *Fwd) NormBy(x, mean, variance *Tensor, eps float64) *Tensor {
 	f.check("NormBy", x)
 	f.use("NormBy", mean, variance)
 	c := x.cols
 	for _, s := range []*Tensor{mean, variance} {
 		if s.rows != 1 || s.cols != c {
-			fail("NormBy", "x is %s and a statistic is %s: it must be [1,%d]", x.shape(), s.shape(), c)
+			fail("NormBy", "x is %s and a statistic is %s: the statistic must be [1,%d]", x.shape(), s.shape(), c)
 		}
 	}
 	minus, inv := f.result(1, c, nil), f.result(1, c, nil)
@@ -63,9 +61,9 @@ func (f *Fwd) NormBy(x, mean, variance *Tensor, eps float64) *Tensor {
 	return f.MulCols(f.AddRow(x, minus), inv)
 }
 
-// Track moves a parameter that is not trained towards x of its size, such as a running
-// mean towards a batch's: p.W ← keep·p.W + share·x in float64, at once. On a device
-// that keeps a copy of p.W ([Keeper]) the copy moves, and p.W stays behind.
+// Track moves a parameter that is not trained, such as a running mean, towards x of the same size:
+// p.W ← keep·p.W + share·x in float64, at once. On a device that keeps a copy of p.W ([Keeper]),
+// only the copy changes.
 func (f *Fwd) Track(p *Param, x *Tensor, keep, share float64) {
 	f.use("Track", x)
 	if len(p.W) != x.rows*x.cols {

@@ -1,7 +1,7 @@
 package tensor
 
-// LogSoftmax is, row by row, x[r,c] - log Σ_j e^x[r,j], computed against the
-// row's maximum so that nothing overflows. The rows keep their space.
+// LogSoftmax is, row by row, x[r,c] - log Σ_j e^x[r,j], computed relative to the row's maximum so
+// that it does not overflow. The rows keep their space.
 func (f *Fwd) LogSoftmax(x *Tensor) *Tensor {
 	f.use("LogSoftmax", x)
 	n, c := x.rows, x.cols
@@ -25,8 +25,8 @@ func (f *Fwd) L2Normalize(x *Tensor) *Tensor {
 	}, x)
 }
 
-// Concat puts the columns of its arguments side by side: all have N rows, out is
-// [N, Σ cols]. The space is the one those with a space agree on.
+// Concat joins the columns of its arguments: all have N rows, out is [N, Σ cols]. The result has
+// the space on which all arguments with a space agree.
 func (f *Fwd) Concat(xs ...*Tensor) *Tensor {
 	if len(xs) == 0 {
 		fail("Concat", "it needs at least one tensor")
@@ -55,12 +55,12 @@ func (f *Fwd) Concat(xs ...*Tensor) *Tensor {
 	}, xs...)
 }
 
-// Rows is the rows [lo, hi) of x, sharing x's memory. They keep their space (a
-// part of a block's edges has none).
+// Rows returns the rows [lo, hi) of x, sharing x's memory. They keep their space (a part of a
+// block's edges has none).
 func (f *Fwd) Rows(x *Tensor, lo, hi int) *Tensor {
 	f.check("Rows", x)
 	if lo < 0 || hi < lo || hi > x.rows {
-		fail("Rows", "rows [%d,%d) of a tensor %s: want 0 <= lo <= hi <= %d", lo, hi, x.shape(), x.rows)
+		fail("Rows", "rows [%d,%d) of a tensor %s: they must satisfy 0 <= lo <= hi <= %d", lo, hi, x.shape(), x.rows)
 	}
 	sp := x.sp
 	if lo > 0 || hi < x.rows {
@@ -69,7 +69,7 @@ func (f *Fwd) Rows(x *Tensor, lo, hi int) *Tensor {
 	return f.view(x, lo, hi, sp)
 }
 
-// view is rows [lo, hi) of x under the space sp, without a copy.
+// view returns rows [lo, hi) of x in the space sp, without a copy.
 func (f *Fwd) view(x *Tensor, lo, hi int, sp *Space) *Tensor {
 	switch {
 	case x.sparse != nil:

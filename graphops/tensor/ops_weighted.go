@@ -6,17 +6,17 @@ import "github.com/graphnb/graphnb/graphops"
 //
 //	out[d,:] = Σ over d's in-edges e of w[e]·h[Indices[e],:]
 //
-// w [E] is by the edge's number from 0 (its position less the block's Indptr[0]),
-// as Block.Weights is; nil is 1 for each. With Mean each sum is divided by the
-// number of in-edges (not by their weight). Max is not to be had. An edge of
-// weight 0 adds nothing, whatever h. The order of sums, cost and the gradient in
-// h are as in Aggregate; w has none, and must not change until Backward is over.
+// w [E] is indexed by the edge's number from 0 (its position less the block's Indptr[0]), as
+// Block.Weights is; nil means 1 for each. With Mean each sum is divided by the number of in-edges
+// (not by their weight). Max is not supported. An edge of weight 0 adds nothing, whatever h is. The
+// order of sums, the cost and the gradient in h are as in Aggregate; w has no gradient, and must
+// not change until Backward is over.
 func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op Op) *Tensor {
 	const name = "AggregateWeighted"
 	f.check(name, h)
 	checkSrc(name, b, h)
 	if op != Sum && op != Mean {
-		fail(name, "aggregation %v has no weights; take Sum or Mean", op)
+		fail(name, "aggregation %v does not support weights; use Sum or Mean", op)
 	}
 	if w == nil {
 		return f.Aggregate(b, h, op)
@@ -55,18 +55,17 @@ func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op Op
 //
 //	out[d,c] = Σ over d's in-edges e of w[e,k]·h[Indices[e],c],  k = c/(F/heads)
 //
-// h [NumSrc,F] holds the heads side by side, F/heads columns each; out is
-// [NumDst,F] in the space of the destinations. Nothing of the size [E,F] is made:
-// the gradient in h is the aggregation over reversed edges, the gradient in w a
-// product of rows for each edge and head. Sums run over in-edges (for h, over
-// each source's out-edges) in ascending order. An edge of weight 0 adds nothing.
-// Cost: 2·E·F flops, and as much for each gradient.
+// h [NumSrc,F] holds the heads in consecutive columns, F/heads each; out is [NumDst,F] in the space
+// of the destinations. No array of size [E,F] is made: the gradient in h is the aggregation over
+// reversed edges, the gradient in w a product of rows for each edge and head. Sums run over
+// in-edges (for h, over each source's out-edges) in ascending order. An edge of weight 0 adds
+// nothing. Cost: 2·E·F flops, and the same for each gradient.
 func (f *Fwd) AggregateHeads(b *graphops.Block, h, w *Tensor) *Tensor {
 	const name = "AggregateHeads"
 	f.use(name, h, w)
 	checkSrc(name, b, h)
 	if w.rows != b.NumEdges() {
-		fail(name, "the weights are %s and the block has %d edges: they need a row an edge", w.shape(), b.NumEdges())
+		fail(name, "the weights are %s and the block has %d edges: they need one row per edge", w.shape(), b.NumEdges())
 	}
 	heads, c := w.cols, h.cols
 	if heads < 1 || c%heads != 0 {
@@ -84,9 +83,8 @@ func (f *Fwd) AggregateHeads(b *graphops.Block, h, w *Tensor) *Tensor {
 	}, h, w)
 }
 
-// EdgeSoftmax is, for each destination and column, the softmax of x [E,K] over
-// the destination's in-edges, computed against their maximum so that nothing
-// overflows:
+// EdgeSoftmax is, for each destination and column, the softmax of x [E,K] over the destination's
+// in-edges, computed relative to their maximum so that it does not overflow:
 //
 //	out[e,k] = e^x[e,k] / Σ over the in-edges j of e's destination of e^x[j,k]
 //
@@ -94,7 +92,7 @@ func (f *Fwd) AggregateHeads(b *graphops.Block, h, w *Tensor) *Tensor {
 func (f *Fwd) EdgeSoftmax(b *graphops.Block, x *Tensor) *Tensor {
 	f.use("EdgeSoftmax", x)
 	if x.rows != b.NumEdges() {
-		fail("EdgeSoftmax", "x is %s and the block has %d edges: it needs a row an edge", x.shape(), b.NumEdges())
+		fail("EdgeSoftmax", "x is %s and the block has %d edges: x needs one row per edge", x.shape(), b.NumEdges())
 	}
 	c := x.cols
 	out := f.result(x.rows, c, EdgeSpace(b))
@@ -104,12 +102,12 @@ func (f *Fwd) EdgeSoftmax(b *graphops.Block, x *Tensor) *Tensor {
 	}, x)
 }
 
-// HeadMean is the mean over heads: x [N, heads·F] holds them side by side, out is
-// [N,F]. The rows keep their space.
+// HeadMean is the mean over heads: x [N, heads·F] holds them in consecutive columns, out is [N,F].
+// The rows keep their space.
 func (f *Fwd) HeadMean(x *Tensor, heads int) *Tensor {
 	f.use("HeadMean", x)
 	if heads < 1 || x.cols%heads != 0 {
-		fail("HeadMean", "x is %s, whose columns %d heads do not divide", x.shape(), heads)
+		fail("HeadMean", "x is %s; its columns are not divisible by %d heads", x.shape(), heads)
 	}
 	if heads == 1 {
 		return x
@@ -135,18 +133,18 @@ func (f *Fwd) HeadMean(x *Tensor, heads int) *Tensor {
 	}, x)
 }
 
-// HeadDot is out[r,k] = Σ over the columns c of head k of x[r,c]·a[c]: x
-// [N, heads·F] holds the heads side by side, a is [1, heads·F], out [N,heads].
-// The rows keep x's space. It is a matrix product with a laid out in blocks.
+// HeadDot is out[r,k] = Σ over the columns c of head k of x[r,c]·a[c]: x [N, heads·F] holds the
+// heads in consecutive columns, a is [1, heads·F], out [N,heads]. The rows keep x's space. It is a
+// matrix product with a as a block matrix.
 func (f *Fwd) HeadDot(x, a *Tensor, heads int) *Tensor {
 	f.use("HeadDot", x, a)
 	if heads < 1 || x.cols%heads != 0 || a.rows != 1 || a.cols != x.cols {
-		fail("HeadDot", "x is %s and a is %s with %d heads: a must be [1,%d], which the heads divide", x.shape(), a.shape(), heads, x.cols)
+		fail("HeadDot", "x is %s and a is %s with %d heads: a must be [1,%d], divisible by the heads", x.shape(), a.shape(), heads, x.cols)
 	}
 	width := x.cols / heads
 	blocks := f.result(x.cols, heads, nil)
 	f.be.Zero(blocks.buf)
-	// Head k's part of a is column k of the rows that are the head's.
+	// Head k's part of a is column k, in the rows of that head.
 	head := func(one, all Buffer, k int) (of, in Buffer) {
 		lo, hi := k*width, (k+1)*width
 		return one.Slice(lo, hi), all.Slice(lo*heads, hi*heads)

@@ -5,13 +5,13 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// rowsOf is a matrix as chosen rows of a table.
+// rowsOf is a matrix given as selected rows of a table.
 type rowsOf struct {
 	table Buffer
 	rows  Rows
 }
 
-// some is rows [lo, hi) of them.
+// some returns rows [lo, hi) of them.
 func (r Rows) some(lo, hi int) Rows {
 	if r.IDs != nil {
 		r.IDs = r.IDs[lo:hi:hi]
@@ -21,9 +21,9 @@ func (r Rows) some(lo, hi int) Rows {
 	return r
 }
 
-// Table is a matrix in host memory that rows are taken from, row-major without gaps:
-// of float32, or of float16 numbers (IEEE 754 binary16) by their bits, which are
-// converted as they are read. Exactly one of the two is there, unless both are empty.
+// Table is a matrix in host memory from which rows are selected, row-major without gaps: of
+// float32, or of the bits of float16 numbers (IEEE 754 binary16), which are converted when read.
+// Exactly one of the two slices is set, unless both are empty.
 type Table struct {
 	F32 []float32
 	F16 []uint16
@@ -31,7 +31,7 @@ type Table struct {
 
 func (t Table) size() int { return max(len(t.F32), len(t.F16)) }
 
-// first is the first n elements.
+// first returns the first n elements.
 func (t Table) first(n int) Table {
 	if t.F16 != nil {
 		return Table{F16: t.F16[:n]}
@@ -46,14 +46,13 @@ func (f *Fwd) wrapTable(t Table) Buffer {
 	return f.wrap(t.F32)
 }
 
-// RowsInput is an Input [len(rows), cols] given as rows of a table of cols columns:
-// row r is table[rows[r],:]. It is for the first layer's input, whose rows lie in
-// the features of all nodes: Aggregate reads them from there and Dst chooses among
-// them, so that the matrix itself, with a row for each source of a batch, need not
-// be made. Other operations, and Data, make it, once. It has no gradient. Slices
-// are kept until the next Reset and must not change until then.
+// RowsInput is an Input [len(rows), cols] given as rows of a table of cols columns: row r is
+// table[rows[r],:]. Use it for the input of the first layer, whose rows are features of nodes:
+// Aggregate reads the rows from the table and Dst selects among them, so the matrix with one row
+// per source of a batch need not be made. Other operations, and Data, make it, once. It has no
+// gradient. Slices are kept until the next Reset and must not change until then.
 //
-// It panics where a row is not in the table.
+// It panics if a row is not in the table.
 func (f *Fwd) RowsInput(table []float32, cols int, rows []int32, sp *Space) *Tensor {
 	return f.TableRows(Table{F32: table}, cols, rows, sp)
 }
@@ -70,16 +69,15 @@ func (f *Fwd) TableRows(table Table, cols int, rows []int32, sp *Space) *Tensor 
 	}
 	for i, r := range rows {
 		if uint32(r) >= n {
-			fail(op, "row %d is row %d of the table, which has %d rows", i, r, n)
+			fail(op, "row %d refers to row %d of the table, which has %d rows", i, r, n)
 		}
 	}
 	checkSpace(op, sp, len(rows))
 	return f.rows(&rowsOf{f.wrapTable(table), Rows{N: len(rows), IDs: rows}}, cols, sp)
 }
 
-// TableInput is the first n rows of a table, of cols columns, as an Input [n, cols]:
-// with one of float32 [Fwd.Input], with one of float16 rows that are converted where
-// they are read.
+// TableInput is the first n rows of a table, of cols columns, as an Input [n, cols]. It is
+// [Fwd.Input] for a table of float32; rows of float16 are converted when read.
 func (f *Fwd) TableInput(table Table, n, cols int, sp *Space) *Tensor {
 	const op = "TableInput"
 	if n < 0 || cols < 0 || table.size() < n*cols {
@@ -101,9 +99,9 @@ func (f *Fwd) TableInput(table Table, n, cols int, sp *Space) *Tensor {
 	return f.rows(&rowsOf{buf, rows}, cols, sp)
 }
 
-// SourceRows is the RowsInput of a block's sources [b.NumSrc, cols]: row s is
-// table[b.SrcID(s),:], in the space of the sources. A block that was
-// sampled on a device has its ids there, where they are not checked.
+// SourceRows is the RowsInput of a block's sources [b.NumSrc, cols]: row s is table[b.SrcID(s),:],
+// in the space of the sources. The ids of a block sampled on a device stay there and are not
+// checked.
 func (f *Fwd) SourceRows(table []float32, cols int, b *graphops.Block) *Tensor {
 	return f.SourceTable(Table{F32: table}, cols, b)
 }
@@ -115,7 +113,7 @@ func (f *Fwd) SourceTable(table Table, cols int, b *graphops.Block) *Tensor {
 	switch {
 	case sp.onDevice():
 		if cols < 0 || cols > 0 && table.size()%cols != 0 {
-			fail(op, "a table of %d elements has no %d columns", table.size(), cols)
+			fail(op, "a table of %d elements cannot have %d columns", table.size(), cols)
 		}
 	case b.RowsAreNodes():
 		if cols < 0 || table.size() < b.NumSrc*cols {
@@ -130,7 +128,7 @@ func (f *Fwd) SourceTable(table Table, cols int, b *graphops.Block) *Tensor {
 	return f.rows(&rowsOf{f.wrapTable(table), Rows{N: b.NumSrc, Of: b}}, cols, sp)
 }
 
-// ids are the rows' ids in the host's memory.
+// ids returns the rows' ids in the host's memory.
 func (r Rows) ids() []int32 {
 	if r.IDs == nil && r.Of != nil && !r.Of.RowsAreNodes() {
 		return r.Of.SrcIDs()[r.From : r.From+r.N]
@@ -142,12 +140,12 @@ func (f *Fwd) rows(r *rowsOf, cols int, sp *Space) *Tensor {
 	return &Tensor{f: f, pass: f.pass, rows: r.rows.N, cols: cols, sp: sp, rowsOf: r}
 }
 
-// someRows is rows [lo, hi) of such a tensor under the space sp.
+// someRows returns rows [lo, hi) of such a tensor in the space sp.
 func (f *Fwd) someRows(x *Tensor, lo, hi int, sp *Space) *Tensor {
 	return f.rows(&rowsOf{x.rowsOf.table, x.rowsOf.rows.some(lo, hi)}, x.cols, sp)
 }
 
-// gather gives such a tensor its elements.
+// gather computes the elements of such a tensor.
 func (f *Fwd) gather(x *Tensor) {
 	r := x.rowsOf
 	x.rowsOf = nil
@@ -155,8 +153,8 @@ func (f *Fwd) gather(x *Tensor) {
 	f.be.GatherRows(x.buf, r.table, r.rows, x.cols)
 }
 
-// tableOf is a buffer as a table whose rows are named by ids, or by their numbers from
-// rows.From on where there are none.
+// tableOf returns a buffer as a table whose rows are named by ids or, if there are none, numbered
+// from rows.From.
 func tableOf(table Buffer, rows Rows, cols int) simd.Rows {
 	ids := rows.ids()
 	if ids == nil {

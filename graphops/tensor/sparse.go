@@ -5,27 +5,25 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// sparse is a matrix of few non-zeros in compressed rows: the edges of the block
-// run from columns to rows, and values [nnz], by the edge's number from 0, are
-// the elements (no elements: all 1). So a product with it is an aggregation.
+// sparse is a matrix with few non-zeros in compressed rows: the edges of the block run from columns
+// to rows, and values [nnz], by the edge's number from 0, are the elements (no elements: all 1). A
+// product with it is therefore an aggregation.
 type sparse struct {
 	b      *graphops.Block
 	values Buffer
 }
 
-// SparseInput is an Input given by its non-zero elements, in compressed rows: row
-// r has the elements values[i] (1 where values is nil) in the columns indices[i],
-// for i in [indptr[r], indptr[r+1]). Columns ascend within a row. indptr[0] need
-// not be 0, so rows of a larger matrix can be given without a copy of its
-// indices; values too are counted from 0 whatever indptr[0].
+// SparseInput is an Input given by its non-zero elements, in compressed rows: row r has the
+// elements values[i] (1 if values is nil) in the columns indices[i], for i in [indptr[r],
+// indptr[r+1]). Columns ascend within a row. indptr[0] need not be 0, so rows of a larger matrix
+// can be given without copying its indices; values are counted from 0 whatever indptr[0] is.
 //
-// The tensor stays sparse in MatMul and Linear (as the left factor), Dropout,
-// Dst and Rows: their cost is that of the non-zeros alone, and their result is
-// what the dense tensor gives (Dropout's to the bit, products up to the order of
-// sums). Every other operation, and Data, makes it dense, once. It has no
-// gradient. Slices are kept until the next Reset and must not change until then.
+// The tensor stays sparse in MatMul and Linear (as the left factor), Dropout, Dst and Rows: their
+// cost is that of the non-zeros alone, and their result equals the dense tensor's (Dropout's to the
+// bit, products up to the order of sums). Every other operation, and Data, makes it dense, once. It
+// has no gradient. Slices are kept until the next Reset and must not change until then.
 //
-// It panics where the arrays do not describe a matrix [rows, cols].
+// It panics if the arrays do not describe a matrix [rows, cols].
 func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, values []float32, sp *Space) *Tensor {
 	const op = "SparseInput"
 	if rows < 0 || cols < 0 || len(indptr) != rows+1 {
@@ -62,11 +60,10 @@ func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, value
 	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, sp: sp, sparse: s}
 }
 
-// Sparse tells whether the tensor is kept by its non-zero elements: see
-// [Fwd.SparseInput].
+// Sparse reports whether the tensor is stored by its non-zero elements: see [Fwd.SparseInput].
 func (t *Tensor) Sparse() bool { return t.sparse != nil }
 
-// dense gives a tensor its elements.
+// dense computes all elements of a tensor.
 func (f *Fwd) dense(x *Tensor) {
 	switch {
 	case x.affine != nil:

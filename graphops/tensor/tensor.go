@@ -1,5 +1,5 @@
-// Package tensor is dense and sparse float32 arithmetic with reverse-mode
-// differentiation: the mathematics that the layers of package nn are made of.
+// Package tensor provides dense and sparse float32 arithmetic with reverse-mode differentiation.
+// The layers of package nn are built on it.
 //
 // # Basics
 //
@@ -16,54 +16,50 @@
 //		f.SumAll(y).Backward()
 //	}
 //
-// A pass and its tensors belong to one goroutine; the operations are parallel
-// inside. Memory comes from an arena of the Fwd and goes back to it at
-// [Fwd.Reset], which ends the life of every tensor of the pass: using one later
-// panics.
+// A pass and its tensors belong to one goroutine; each operation runs on several threads. Memory
+// comes from an arena of the Fwd and returns to it at [Fwd.Reset], which ends the life of every
+// tensor of the pass: using one later panics.
 //
 // # Determinism
 //
-// The bits of every result depend on the inputs and their shapes, never on the
-// number of threads: a loop is cut into chunks by its length alone, and partial
-// sums are combined in a fixed pairwise tree. Moreover a row of a row-wise
-// operation (MatMul and Linear included) and a destination of [Fwd.Aggregate]
-// have the same bits whatever other rows are computed with them, so a result
-// does not depend on how rows are cut into batches. Between processors of
-// different kinds (fused multiply-add or not) bits may differ.
+// The bits of every result depend on the inputs and their shapes, never on the number of threads: a
+// loop is cut into chunks by its length alone, and partial sums are combined in a fixed pairwise
+// tree. A row of a row-wise operation (including MatMul and Linear) and a destination of
+// [Fwd.Aggregate] have the same bits whatever other rows are computed with them, so a result does
+// not depend on how rows are cut into batches. Between processors of different kinds (fused
+// multiply-add or not) bits may differ.
 //
 // # Row spaces and dropout
 //
-// A tensor whose rows belong to nodes carries their ids, its [Space]. Operations
-// that work row by row keep it, the graph operations set it to the block's
-// destinations (or edges), the others drop it. Dropout draws its mask from it,
-// so a node's mask is the same wherever the node is computed.
+// A tensor whose rows belong to nodes carries the nodes' ids, its [Space]. Row-wise operations keep
+// the space, graph operations set it to the block's destinations (or edges), and other operations
+// drop it. Dropout draws its mask from the space, so a node's mask is the same wherever the node is
+// computed.
 //
 // # Sparse inputs
 //
-// [Fwd.SparseInput] is a matrix by its non-zero elements, for features such as
-// bags of words: products, dropout and choices of rows work on these alone, every
-// other operation makes it dense.
+// [Fwd.SparseInput] takes a matrix as its non-zero elements, for features such as bags of words.
+// Products, dropout and row selections use only these elements; every other operation makes the
+// matrix dense.
 //
-// # What is put off
+// # Deferred operations
 //
-// Linear, MatMul and what often follows them (Add, AddRow, ReLU, Dropout) are
-// computed together, in one pass over memory, when another operation or Data asks
-// for the elements; [Fwd.RowsInput] is not copied where its rows are aggregated.
-// Results do not depend on it, but for the rounding of Add: terms are summed
-// before they are rounded.
+// Linear and MatMul are computed together with Add, AddRow, ReLU and Dropout after them, in one
+// pass over memory, when another operation or Data needs the elements. [Fwd.RowsInput] is not
+// copied if its rows are aggregated. This changes only the rounding of Add: terms are summed before
+// they are rounded.
 //
 // # Errors
 //
-// Misuse (shapes that do not fit, a tensor of an earlier pass, dropout without a
-// row space) is a bug in the model, so operations panic with an [*Error] rather
-// than return one; packages nn and gnb recover it into an error that names the
-// layer.
+// Misuse (shapes that do not fit, a tensor of an earlier pass, dropout without a row space) is a
+// bug in the model. Operations therefore panic with an [*Error]; packages nn and gnb turn the panic
+// into an error that names the layer.
 //
 // # Caveats
 //
-// A product with a sparse left factor sees the right factor's rows of its
-// non-zeros alone: a NaN or Inf in another row (of a weight) stays unseen, where
-// a dense product, whose zeros are multiplied too, gives NaN.
+// A product with a sparse left factor reads only the right factor's rows for its non-zeros. It
+// therefore ignores a NaN or Inf in another row (of a weight), whereas a dense product multiplies
+// it by zero and gives NaN.
 //
 // Dropout masks, Max's choices and the order of sums are part of a run's bits;
 // they change only with a version.
@@ -88,8 +84,8 @@ func fail(op, format string, args ...any) {
 	panic(&Error{Op: op, Detail: fmt.Sprintf(format, args...)})
 }
 
-// Tensor is a row-major float32 matrix of one pass. It is made by the operations
-// of a [Fwd] and lives until the Fwd's next Reset. The zero value is not useful.
+// Tensor is a row-major float32 matrix of one pass. The operations of a [Fwd] create it, and it is
+// valid until the Fwd's next Reset. The zero value is not useful.
 type Tensor struct {
 	f          *Fwd
 	pass       uint64
@@ -100,9 +96,9 @@ type Tensor struct {
 	leaf       bool // its gradient is kept for Grad
 	param      *Param
 	grad       *slab          // nil until the first contribution
-	later      func() float32 // of a [1,1] that is on its way to the host
-	// While the elements are known otherwise: by the non-zero ones, by what they
-	// are computed from, or by where their rows are.
+	later      func() float32 // of a [1,1] tensor that is being copied to the host
+	// Set while the elements are not computed: the non-zero ones, the inputs that they are computed
+	// from, or the place of their rows.
 	sparse *sparse
 	affine *affine
 	rowsOf *rowsOf
@@ -114,28 +110,27 @@ func (t *Tensor) Rows() int { return t.rows }
 // Cols is the number of columns.
 func (t *Tensor) Cols() int { return t.cols }
 
-// Fwd is the pass the tensor belongs to.
+// Fwd is the pass that the tensor belongs to.
 func (t *Tensor) Fwd() *Fwd { return t.f }
 
-// Space says whose rows these are, or is nil where the rows have no identity.
+// Space identifies the rows; it is nil if they have no identity.
 func (t *Tensor) Space() *Space { return t.sp }
 
-// SetSpace says whose rows these are and returns the tensor: for the result of
-// [Fwd.Custom], which has no space of itself. It panics where sp lists another
-// number of ids.
+// SetSpace identifies the rows and returns the tensor. Use it for the result of [Fwd.Custom], which
+// has no space of its own. It panics if sp lists another number of ids.
 func (t *Tensor) SetSpace(sp *Space) *Tensor {
 	checkSpace("SetSpace", sp, t.rows)
 	t.sp = sp
 	return t
 }
 
-// RequiresGrad tells whether a gradient flows to the tensor: it depends on a
-// Param with a G or on a Leaf, and the pass records a tape.
+// RequiresGrad reports whether a gradient flows to the tensor: it depends on a Param with a G or on
+// a Leaf, and the pass records a tape.
 func (t *Tensor) RequiresGrad() bool { return t.need }
 
-// Data is the elements [Rows·Cols], row-major. On a backend that computes in
-// host memory (the CPU) it is the tensor's own memory, to be read only, valid
-// until the next Reset; on others it is a copy.
+// Data returns the elements [Rows·Cols], row-major. On a backend that computes in host memory (the
+// CPU) it is the tensor's own memory, read-only and valid until the next Reset; on others it is a
+// copy.
 func (t *Tensor) Data() []float32 {
 	t.f.use("Data", t)
 	if t.later != nil {
@@ -144,9 +139,9 @@ func (t *Tensor) Data() []float32 {
 	return t.f.host(t.buf)
 }
 
-// Later is the element of a [1,1] tensor, for whoever wants it later: on a device it
-// is asked for now, and wait waits for it, but for nothing the device is asked for in
-// between. wait may be called after the pass, and more than once.
+// Later returns a function that waits for the element of a [1,1] tensor. On a device the copy
+// starts now, and wait waits for it, but not for later operations. wait may be called after the
+// pass, and more than once.
 func (t *Tensor) Later() (wait func() float32) {
 	t.f.use("Later", t)
 	if t.rows != 1 || t.cols != 1 {
@@ -163,11 +158,11 @@ func (t *Tensor) Later() (wait func() float32) {
 	return t.later
 }
 
-// CopyTo puts the elements into dst [Rows·Cols]. Where nothing has asked for them
-// yet and the backend computes in host memory, they are computed there, which
-// spares a pass over memory; so dst must not change until the next Reset.
+// CopyTo writes the elements to dst [Rows·Cols]. If they are not computed yet and the backend
+// computes in host memory, they are computed directly in dst, which saves a pass over memory; dst
+// must then not change until the next Reset.
 //
-// It panics where dst has another length.
+// It panics if dst has another length.
 func (t *Tensor) CopyTo(dst []float32) {
 	f := t.f
 	f.check("CopyTo", t)
@@ -187,9 +182,8 @@ func (t *Tensor) CopyTo(dst []float32) {
 	f.be.Unary(ScaleOp, to, t.buf, 1, false)
 }
 
-// Grad is the gradient of a [Fwd.Leaf] after Backward, row-major: zeros where
-// nothing depends on the leaf. It is nil for other tensors, whose gradients are
-// not kept. The memory is as Data's.
+// Grad returns the gradient of a [Fwd.Leaf] after Backward, row-major: zeros if nothing depends on
+// the leaf. It is nil for other tensors, whose gradients are not kept. Its memory is that of Data.
 func (t *Tensor) Grad() []float32 {
 	t.f.use("Grad", t)
 	if !t.leaf {
@@ -208,27 +202,25 @@ func (t *Tensor) String() string { return fmt.Sprintf("tensor [%d,%d]", t.rows, 
 
 func (t *Tensor) shape() string { return fmt.Sprintf("[%d,%d]", t.rows, t.cols) }
 
-// Param is a trainable matrix. W and G are usually views of the flat buffers of
-// all parameters of a model, which is what optimisers and all-reduce work on.
+// Param is a trainable matrix. W and G are usually views of the flat buffers of all parameters of a
+// model, which optimisers and all-reduce work on.
 type Param struct {
 	Name       string
 	Rows, Cols int
 	W          []float32 // [Rows·Cols] row-major
-	G          []float32 // gradient, added to by Backward; nil: not trained
-	// FileShape is the shape in files, where it is not [Rows, Cols]; the elements
-	// are the same.
+	G          []float32 // gradient, which Backward adds to; nil: not trained
+	// FileShape is the shape in files, if it is not [Rows, Cols]; the elements are the same.
 	FileShape []int
-	// Fixed says that the parameter is saved with the model but not trained, what
-	// PyTorch calls a buffer.
+	// Fixed says that the parameter is saved with the model but not trained; PyTorch calls it a
+	// buffer.
 	Fixed bool
 }
 
-// Space is the identity of rows: which nodes, or which edges, they belong to.
-// Two spaces are the same where they name the same ids in the same order. A
-// Space is read-only and may be shared.
+// Space is the identity of rows: the nodes or edges that they belong to. Two spaces are equal if
+// they name the same ids in the same order. A Space is read-only and may be shared.
 type Space struct {
-	// IDs are the global ids of the rows, or nil where row r is node Start+r, or where
-	// the ids are in a device's memory: [Space.ID] has them all the same.
+	// IDs are the global ids of the rows. It is nil if row r is node Start+r, or if the ids are in
+	// a device's memory; [Space.ID] works in every case.
 	IDs   []int32
 	Start int32
 
@@ -236,11 +228,11 @@ type Space struct {
 	edges *graphops.Block
 	// of: row r is source row at+r of the block, whose ids a device may have.
 	of    *graphops.Block
-	at, n int // n is the number of rows where the ids are on a device
+	at, n int // n is the number of rows if the ids are on a device
 }
 
-// ID is the id of row r: of a node, or the CSC position of an edge. Where a device has
-// the ids they are copied to the host, all of the block's, once.
+// ID returns the id of row r: of a node, or the CSC position of an edge. If the ids are on a
+// device, the first call copies all ids of the block to the host.
 func (s *Space) ID(r int) int64 {
 	switch {
 	case s.edges != nil:
@@ -253,15 +245,15 @@ func (s *Space) ID(r int) int64 {
 	return int64(s.Start) + int64(r)
 }
 
-// Edges is the block whose edges the rows are, or nil where they are nodes.
+// Edges returns the block whose edges the rows are, or nil if they are nodes.
 func (s *Space) Edges() *graphops.Block { return s.edges }
 
-// Sources is the block that row r is source row from+r of, nil where that is not
-// known: a backend finds the ids there that it has in its own memory.
+// Sources returns the block of which row r is source row from+r, or nil if unknown. A backend uses
+// it to find ids in its own memory.
 func (s *Space) Sources() (b *graphops.Block, from int) { return s.of, s.at }
 
-// SrcSpace is the space of a block's source rows: give it to [Fwd.Input] with
-// the features that the block's layer starts from.
+// SrcSpace is the space of a block's source rows. Pass it to [Fwd.Input] with the input features of
+// the block's layer.
 func SrcSpace(b *graphops.Block) *Space {
 	if b.Remote() != nil {
 		return &Space{of: b, n: b.NumSrc}
@@ -283,7 +275,7 @@ func DstSpace(b *graphops.Block) *Space {
 // EdgeSpace is the space of a block's edges, whose ids are CSC positions.
 func EdgeSpace(b *graphops.Block) *Space { return &Space{edges: b} }
 
-// sub is the space of rows [lo, hi), nil for a part of a block's edges.
+// sub returns the space of rows [lo, hi), or nil for a part of a block's edges.
 func (s *Space) sub(lo, hi int) *Space {
 	switch {
 	case s == nil || s.edges != nil:
@@ -317,7 +309,7 @@ func (s *Space) same(o *Space) bool {
 	return slices.Equal(a, b)
 }
 
-// ids is IDs, copied from a device where that has them.
+// ids returns IDs, copied from a device if they are there.
 func (s *Space) ids() []int32 {
 	if s.onDevice() {
 		return s.of.SrcIDs()[s.at : s.at+s.n]
@@ -325,11 +317,11 @@ func (s *Space) ids() []int32 {
 	return s.IDs
 }
 
-// onDevice tells whether the ids are in a device's memory.
+// onDevice reports whether the ids are in a device's memory.
 func (s *Space) onDevice() bool { return s.of != nil && s.of.Remote() != nil }
 
-// join is the space of rows computed from rows of all xs at the same index: the
-// one that those with a space agree on, or nil.
+// join returns the space of rows computed from rows of all xs at the same index: the space on which
+// those with a space agree, or nil.
 func join(xs ...*Tensor) *Space {
 	var sp *Space
 	for _, x := range xs {

@@ -2,32 +2,30 @@ package tensor
 
 import "github.com/graphnb/graphnb/graphops"
 
-// Work is what operations have computed and moved on the CPU, as they were asked for:
-// exact, and without regard to caches. A Fwd whose [Config] has one adds to it.
+// Work counts the arithmetic and memory traffic of operations on the CPU. The counts are exact for
+// the requested operations and ignore caches. A Fwd whose [Config] has a Work adds to it.
 //
-//   - FLOP are those of matrix products, forward and backward: two for a
-//     multiplication and its addition, 2·m·n·k a product. What aggregations and
-//     elementwise operations add up is not among them: memory bounds those.
-//   - RowBytes are of rows that the graph chooses, which lie anywhere in memory: a row
-//     for each edge that an aggregation reads, or its gradient, and for each row that
-//     is gathered.
-//   - StreamBytes are of everything else, operands and results one after the other:
-//     each element counts 4 bytes once for each operation that reads or writes it, an
-//     index of an edge as much. What an operation keeps in registers or in a core's
-//     cache between two of its steps (a product's bias, ReLU and dropout) does not
-//     count.
+//   - FLOP counts matrix products, forward and backward: 2·m·n·k per product, two for
+//     each multiplication and its addition. It leaves out the additions of
+//     aggregations and elementwise operations, which are limited by memory.
+//   - RowBytes counts rows at places that the graph chooses: a row for each edge that
+//     an aggregation or its gradient reads, and for each gathered row.
+//   - StreamBytes counts all other operands and results, which are contiguous: 4
+//     bytes for each element that an operation reads or writes, and 4 bytes for the
+//     index of an edge. It leaves out what an operation keeps in registers or in a
+//     core's cache between its steps (a product's bias, ReLU and dropout).
 type Work struct {
 	FLOP, RowBytes, StreamBytes int64
 }
 
-// metered is the CPU's backend, and counts.
+// metered is the CPU's backend with counting.
 type metered struct {
 	*cpu
 	w *Work
 }
 
-// move counts elements that are read or written in order; acc says that so many of
-// them are results that are read before.
+// move counts elements that are read or written in order; if acc is set, results of them are also
+// read before.
 func (m *metered) move(elements int, acc bool, results int) {
 	if acc {
 		elements += results
@@ -35,8 +33,8 @@ func (m *metered) move(elements int, acc bool, results int) {
 	m.w.StreamBytes += 4 * int64(elements)
 }
 
-// edges counts an aggregation along a block's edges: a row of cols for each edge, its
-// index, and the results.
+// edges counts an aggregation along a block's edges: a row of cols per edge, its index, and the
+// results.
 func (m *metered) edges(b *graphops.Block, cols int, acc bool, results int) {
 	e := b.NumEdges()
 	m.w.RowBytes += 4 * int64(e) * int64(cols)
@@ -51,7 +49,7 @@ func (m *metered) Affine(out Buffer, rows, n int, products []Product, e Epilogue
 	m.move(rows*n, false, 0)
 }
 
-// product counts a product [m,k]·[k,n], its result excepted.
+// product counts a product [m,k]·[k,n], except its result.
 func (m *metered) product(rows, n, k int) {
 	m.w.FLOP += 2 * int64(rows) * int64(n) * int64(k)
 	m.move(rows*k+k*n, false, 0)
