@@ -7,15 +7,15 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// AdamOptions are the options of Adam. Fields that are 0 have PyTorch's defaults.
+// AdamOptions are the options of Adam. A field that is 0 means PyTorch's default.
 type AdamOptions struct {
 	LR    float64 // 0 means 0.001, and [None] 0
 	Beta1 float64 // decay of the gradient's mean; 0 means 0.9, and [None] 0
 	Beta2 float64 // decay of its square's mean; 0 means 0.999, and [None] 0
 	Eps   float64 // 0 means 1e-8
-	// WeightDecay is added, times the weight, to the gradient (L2 penalty, Adam)
-	// or, where Decoupled is set, taken from the weight itself (AdamW). 0 means none,
-	// but 0.01 in [NewAdamW], where [None] is none.
+	// WeightDecay times the weight is added to the gradient (L2 penalty, Adam) or, with Decoupled,
+	// subtracted from the weight itself (AdamW). 0 means none; in [NewAdamW] it means 0.01, and
+	// [None] means none.
 	WeightDecay float64
 	Decoupled   bool
 }
@@ -42,8 +42,7 @@ type Adam struct {
 
 var adamState = []string{"exp_avg", "exp_avg_sq"}
 
-// NewAdam makes an Adam. It panics with a [*tensor.Error] where an option makes
-// no sense.
+// NewAdam returns an Adam. It panics with a [*tensor.Error] for an invalid option.
 func NewAdam(o AdamOptions) *Adam {
 	o.LR, o.Beta1, o.Beta2, o.Eps = orDefault(o.LR, 1e-3), orDefault(o.Beta1, 0.9), orDefault(o.Beta2, 0.999), orDefault(o.Eps, 1e-8)
 	checkOption("NewAdam", "LR", o.LR, notNegative)
@@ -55,8 +54,8 @@ func NewAdam(o AdamOptions) *Adam {
 	return &Adam{o: o}
 }
 
-// NewAdamW makes an Adam with decoupled weight decay, 0.01 unless o says
-// otherwise, as torch.optim.AdamW.
+// NewAdamW returns an Adam with decoupled weight decay, as torch.optim.AdamW; WeightDecay is 0.01
+// by default.
 func NewAdamW(o AdamOptions) *Adam {
 	o.Decoupled = true
 	if o.WeightDecay == 0 {
@@ -109,7 +108,7 @@ func (a *Adam) Step(w, g []float32, scale float32) {
 // StepOn implements [DeviceOptimizer].
 func (a *Adam) StepOn(d Stepper, scale float32) { d.Adam(a.next(scale)) }
 
-// next is the numbers of the next step.
+// next returns the coefficients of the next step.
 func (a *Adam) next(scale float32) AdamStep {
 	a.steps++
 	o, t := a.o, float64(a.steps)

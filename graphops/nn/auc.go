@@ -6,16 +6,14 @@ import (
 	"slices"
 )
 
-// ROCAUC is the area under the ROC curve: the share of pairs of a positive
-// (label 1) and a negative (label 0) whose positive has the higher score, pairs
-// with equal scores counted half. Labels of -1 are skipped. Pairs are counted in
-// integers, so it is exact up to one rounding and does not depend on the order
-// of rows. It is NaN where there is no positive or no negative, and where the
-// score of a labelled row is NaN. It is what sklearn.metrics.roc_auc_score
-// computes. Cost: a sort.
+// ROCAUC is the area under the ROC curve: the fraction of pairs of a positive (label 1) and a
+// negative (label 0) in which the positive has the higher score; pairs with equal scores count
+// half. Labels of -1 are skipped. Pairs are counted in integers, so the result is exact up to one
+// rounding and does not depend on the order of rows. It is NaN if there is no positive or no
+// negative, or if the score of a labelled row is NaN. It equals sklearn.metrics.roc_auc_score.
+// Cost: a sort.
 //
-// It panics with a [*tensor.Error] where the lengths differ or a label is none of
-// those.
+// It panics with a [*tensor.Error] if the lengths differ or a label has another value.
 func ROCAUC(scores []float32, labels []int8) float64 {
 	if len(scores) != len(labels) {
 		fail("ROCAUC", "there are %d scores but %d labels", len(scores), len(labels))
@@ -35,7 +33,7 @@ func ROCAUC(scores []float32, labels []int8) float64 {
 		case 1:
 			positives++
 		default:
-			fail("ROCAUC", "label %d is %d; labels are 0, 1, and -1 where there is none", i, y)
+			fail("ROCAUC", "label %d is %d; labels are 0, 1, or -1 for an unknown label", i, y)
 		}
 		if math.IsNaN(float64(scores[i])) {
 			return math.NaN()
@@ -65,9 +63,9 @@ func ROCAUC(scores []float32, labels []int8) float64 {
 	return float64(twice) / (2 * float64(positives) * float64(negatives))
 }
 
-// BinaryScores are the scores by which ROCAUC ranks the rows of a classifier of
-// two classes with logits [n, 2]: the second less the first, a monotone function
-// of the probability of class 1. Logits of one column are the scores themselves.
+// BinaryScores returns the scores by which ROCAUC ranks the rows of a two-class classifier with
+// logits [n, 2]: the second minus the first logit, a monotone function of the probability of class
+// 1. Logits with one column are returned as scores.
 func BinaryScores(logits []float32, cols int) []float32 {
 	switch cols {
 	case 1:
@@ -79,21 +77,19 @@ func BinaryScores(logits []float32, cols int) []float32 {
 		}
 		return scores
 	}
-	fail("BinaryScores", "the logits have %d columns; the ROC AUC is of two classes", cols)
+	fail("BinaryScores", "the logits have %d columns; the ROC AUC needs two classes", cols)
 	return nil
 }
 
-// MultiLabelAUC is the ROC AUC of each column of scores [n, cols] with labels
-// [n·cols] (0, 1, or -1 where there is none), and their mean over the columns
-// that have both positives and negatives, which is OGB's rocauc. The other
-// columns' is NaN, and the mean where all are.
+// MultiLabelAUC is the ROC AUC of each column of scores [n, cols] with labels [n·cols] (0, 1, or -1
+// for unknown), and the mean over the columns with both positives and negatives: OGB's rocauc. It
+// is NaN for the other columns, and the mean is NaN if there are no such columns.
 func MultiLabelAUC(scores []float32, cols int, labels []int8) (mean float64, column []float64) {
 	return eachLabel("MultiLabelAUC", scores, cols, labels, ROCAUC)
 }
 
-// MultiLabelAccuracy is, for each column of logits [n, cols], the share of the
-// labels that are there whose logit is above 0 exactly where the label is 1, and
-// the mean of these over the columns that have labels, which is OGB's acc.
+// MultiLabelAccuracy is, for each column of logits [n, cols], the fraction of known labels that are
+// 1 exactly if the logit is above 0, and the mean over the columns with labels: OGB's acc.
 func MultiLabelAccuracy(logits []float32, cols int, labels []int8) (mean float64, column []float64) {
 	return eachLabel("MultiLabelAccuracy", logits, cols, labels, func(z []float32, y []int8) float64 {
 		var right, count int
@@ -110,10 +106,10 @@ func MultiLabelAccuracy(logits []float32, cols int, labels []int8) (mean float64
 	})
 }
 
-// eachLabel is a metric of each column, and the mean of those that are not NaN.
+// eachLabel computes a metric for each column, and the mean of those that are not NaN.
 func eachLabel(op string, x []float32, cols int, labels []int8, metric func([]float32, []int8) float64) (mean float64, column []float64) {
 	if len(x) != len(labels) || cols < 1 || len(x)%cols != 0 {
-		fail(op, "%d values and %d labels do not make rows of %d columns", len(x), len(labels), cols)
+		fail(op, "%d values and %d labels do not form rows of %d columns", len(x), len(labels), cols)
 	}
 	n := len(x) / cols
 	v, y := make([]float32, n), make([]int8, n)

@@ -83,7 +83,7 @@ func TestMultiLabelMetrics(t *testing.T) {
 	if mean, _ := MultiLabelAUC(nil, 2, nil); !math.IsNaN(mean) {
 		t.Errorf("AUC of nothing is %v", mean)
 	}
-	wantError(t, Try(func() { MultiLabelAUC(scores, 5, labels) }), "12 values and 12 labels do not make rows of 5")
+	wantError(t, Try(func() { MultiLabelAUC(scores, 5, labels) }), "12 values and 12 labels do not form rows of 5")
 	near(t, "two classes", BinaryScores([]float32{1, 3, 2, -1}, 2), []float64{2, -3}, 0, 0)
 	near(t, "one column", BinaryScores([]float32{1, 3}, 1), []float64{1, 3}, 0, 0)
 	wantError(t, Try(func() { BinaryScores(nil, 3) }), "3 columns")

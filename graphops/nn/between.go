@@ -1,20 +1,19 @@
 package nn
 
-// Between is what stands around the layers of a model, the same for all the
-// models here: dropout before the first layer, then after each layer but the last
-// a normalisation, an activation and dropout; and a residual connection past
-// every layer. Embed it in a model of your own to have them there:
+// Between is the part of a model between its layers, shared by all models in this package: dropout
+// before the first layer; then, after each layer but the last, a normalisation, an activation and
+// dropout; and a residual connection around each layer. Embed it in a custom model:
 //
 //	type net struct {
 //		Convs []*nn.SAGEConv `nn:"convs"`
 //		nn.Between
 //	}
 //
-// Its parameters are norms.0.…, norms.1.…, as in PyG's models, and res.0.weight,
-// … where a residual needs a change of width.
+// Its parameters are norms.0.…, norms.1.…, as in PyG's models, and res.0.weight, … if a residual
+// needs a change of width.
 type Between struct {
-	Norms []Module  `nn:"norms,optional"` // nil, or one less than layers
-	Res   []*Linear `nn:"res,optional"`   // nil, or one a layer, nil where widths agree
+	Norms []Module  `nn:"norms,optional"` // nil, or one fewer than layers
+	Res   []*Linear `nn:"res,optional"`   // nil, or one per layer, nil if the widths agree
 
 	Dropout      float64
 	InputDropout float64
@@ -22,8 +21,8 @@ type Between struct {
 	Activation   string // "" and "relu", or "elu"
 }
 
-// NewBetween makes what s says. It panics with a [*tensor.Error] where s makes no
-// sense.
+// NewBetween returns the Between that s describes. It panics with a [*tensor.Error] if s is
+// invalid.
 func NewBetween(s ModelConfig) Between {
 	s.check("NewBetween")
 	m := Between{
@@ -54,7 +53,7 @@ func newNorms(norm string, n, cols int) []Module {
 	return norms
 }
 
-// Around runs layer i of so many and what stands around it.
+// Around runs layer i of layers, with the operations before and after it.
 func (m *Between) Around(f *Fwd, i, layers int, b *Block, h *Tensor, layer func(f *Fwd, b *Block, h *Tensor) *Tensor) *Tensor {
 	if i == 0 && m.InputDropout > 0 {
 		h = f.Dropout(h, m.InputDropout)
@@ -87,9 +86,8 @@ func (m *Between) Around(f *Fwd, i, layers int, b *Block, h *Tensor, layer func(
 	return y
 }
 
-// Residual is y + lin(h) of a layer's input h [NumSrc, in] at its destinations
-// and its output y [NumDst, out]; lin is nil where in = out, and the rows are
-// added as they are.
+// Residual is y + lin(h), for a layer's input h [NumSrc, in] at its destinations and its output y
+// [NumDst, out]; if in = out, lin is nil and the rows are added unchanged.
 func Residual(f *Fwd, b *Block, h, y *Tensor, lin *Linear) *Tensor {
 	own := f.Dst(b, h)
 	if lin != nil {

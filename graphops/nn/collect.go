@@ -11,40 +11,36 @@ import (
 	"unicode"
 )
 
-// Resetter is a layer that starts its own parameters. [Params.Init] calls Reset
-// with a function that draws a parameter from U(±bound), 0 giving zeros; Reset
-// may as well write to a parameter's W itself. A layer's Reset comes after those
-// of the layers within it.
+// Resetter is a layer that initialises its own parameters. [Params.Init] calls Reset with a
+// function that draws a parameter from U(±bound), or sets it to zero for bound 0; Reset may also
+// write to a parameter's W itself. A layer's Reset is called after those of the layers within it.
 type Resetter interface {
 	Reset(init func(p *Param, bound float64))
 }
 
-// Collect finds all parameters of a model, moves their values into one flat
-// buffer, in the order they are found, and names them.
+// Collect finds all parameters of a model, moves their values into one flat buffer, in the order in
+// which they are found, and names them.
 //
-// model is a pointer to a struct, whose exported fields are searched: parameters
-// (*Param, Param), layers (structs and pointers to them), interfaces holding
-// those, slices, arrays, and maps with string or integer keys in ascending order.
-// A parameter's name is the path to it, its parts joined by dots: a field is its
-// name in snake_case, an element its index or key, an embedded struct nothing.
-// So Convs[0].LinL.Weight is convs.0.lin_l.weight. A field's tag may say
-// otherwise:
+// model is a pointer to a struct. Collect searches its exported fields: parameters (*Param, Param),
+// layers (structs and pointers to them), interfaces holding those, slices, arrays, and maps with
+// string or integer keys in ascending order. A parameter's name is the path to it, joined by dots:
+// a field adds its name in snake_case, an element its index or key, an embedded struct nothing. So
+// Convs[0].LinL.Weight is convs.0.lin_l.weight. A tag on the field changes this:
 //
 //	Lin  *nn.Linear `nn:"fc"`            // the name fc
 //	Cls  *nn.Linear `nn:"cls,optional"`  // nil is no error
 //	Bias *nn.Param  `nn:"bias,vector"`   // its shape in files is [n], not [1, n]
-//	Old  *nn.Linear `nn:"-"`             // not the model's
+//	Old  *nn.Linear `nn:"-"`             // not part of the model
 //
-// The shape in files of a parameter with a FileShape is that. A parameter that is
-// Fixed (see [NewFixed]) is saved with the others, but is no part of the flat
-// buffer and has no gradient.
+// A parameter with a FileShape has that shape in files. A parameter that is Fixed (see [NewFixed])
+// is saved with the others, but is not part of the flat buffer and has no gradient.
 //
-// A parameter reached twice is one parameter under its first name. Errors: a nil
-// layer that is not optional, parameters that only an unexported field leads to,
-// two parameters under one name, W of a wrong length, no parameters at all.
+// A parameter reached twice is one parameter under its first name. Collect returns an error for a
+// nil layer that is not optional, parameters that only an unexported field leads to, two parameters
+// with one name, W of a wrong length, and a model without parameters.
 //
-// Collect gives every Param new memory and a gradient, so what an earlier Collect
-// of the same model returned is no longer connected to the model.
+// Collect gives every Param new memory and a gradient, so the result of an earlier Collect of the
+// same model is no longer connected to the model.
 func Collect(model any) (*Params, error) {
 	c, err := collect(model)
 	if err != nil {
@@ -53,8 +49,8 @@ func Collect(model any) (*Params, error) {
 	return newParams(c)
 }
 
-// Count is the number of weights that [Collect] would find in a model, trained or not, before
-// any of them is copied.
+// Count returns the number of weights that [Collect] would find in a model, trained or not, without
+// copying them.
 func Count(model any) (int64, error) {
 	c, err := collect(model)
 	if err != nil {
@@ -74,7 +70,7 @@ func collect(model any) (*collector, error) {
 	}
 	v := reflect.ValueOf(model)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, errors.New("nn: Collect: the model is nil; make it first")
+		return nil, errors.New("nn: Collect: the model is nil; create it first")
 	}
 	if err := c.walk(v, site{goPath: v.Type().String()}); err != nil {
 		return nil, fmt.Errorf("nn: Collect: %w", err)
@@ -85,7 +81,7 @@ func collect(model any) (*collector, error) {
 		}
 	}
 	if len(c.list)+len(c.fixed) == 0 {
-		return nil, fmt.Errorf("nn: Collect: %s has no parameters; layers are found in exported fields", v.Type())
+		return nil, fmt.Errorf("nn: Collect: %s has no parameters; only exported fields are searched for layers", v.Type())
 	}
 	return c, nil
 }
@@ -103,23 +99,22 @@ type collector struct {
 	hiddenSeen map[visit]bool
 }
 
-// visit is a pointer followed. The type tells a struct from its first field.
+// visit is a pointer that was followed. The type tells a struct from its first field.
 type visit struct {
 	ptr uintptr
 	typ reflect.Type
 }
 
-// alias says that what is found under the name (or prefix) from is already known
-// under the name to.
+// alias says that the parameter (or prefix) named from is already known as to.
 type alias struct{ from, to string }
 
-// hiddenParam is a parameter on a path that is not followed, and why it is not.
+// hiddenParam is a parameter on a path that is not followed, with the reason.
 type hiddenParam struct {
 	p   *Param
 	why string
 }
 
-// site is where the walk stands.
+// site is the current position of the search.
 type site struct {
 	name   string // of parameters: "convs.0"
 	goPath string // of the Go value: "*main.net.Convs[0]"
@@ -149,7 +144,7 @@ func (c *collector) walk(v reflect.Value, at site) error {
 			if at.opts.optional || !mayHold(t, false) {
 				return nil
 			}
-			return fmt.Errorf("%s (a %s) is nil; make it before, or tag the field `nn:\"name,optional\"`", at.goPath, t)
+			return fmt.Errorf("%s (a %s) is nil; create it first, or tag the field `nn:\"name,optional\"`", at.goPath, t)
 		}
 		if t.Elem() == paramType {
 			return c.add(v.Interface().(*Param), at)
@@ -164,7 +159,7 @@ func (c *collector) walk(v reflect.Value, at site) error {
 	case reflect.Interface:
 		if v.IsNil() {
 			if at.elem && !at.opts.optional {
-				return fmt.Errorf("%s (a %s) is nil; make it before, or tag the field `nn:\"name,optional\"`", at.goPath, t)
+				return fmt.Errorf("%s (a %s) is nil; create it first, or tag the field `nn:\"name,optional\"`", at.goPath, t)
 			}
 			return nil
 		}
@@ -195,7 +190,7 @@ func (c *collector) walkMap(v reflect.Value, at site) error {
 	case reflect.Uint <= k && k <= reflect.Uintptr:
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.Uint(), b.Uint()) })
 	default:
-		c.scanHidden(v, fmt.Sprintf("%s is a map with keys of type %s, which give no names to its parameters; use strings or integers", at.goPath, v.Type().Key()))
+		c.scanHidden(v, fmt.Sprintf("%s is a map with keys of type %s, which cannot name its parameters; use strings or integers", at.goPath, v.Type().Key()))
 		return nil
 	}
 	for _, k := range keys {
@@ -249,8 +244,8 @@ func structLike(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
 }
 
-// parseTag is a field's part of the name: "" for an embedded struct without a
-// tag, "-" for a field to skip.
+// parseTag returns a field's part of the name: "" for an embedded struct without a tag, "-" for a
+// field to skip.
 func parseTag(f reflect.StructField) (name string, o fieldOptions, err error) {
 	name, rest, more := strings.Cut(f.Tag.Get("nn"), ",")
 	for more {
@@ -262,7 +257,7 @@ func parseTag(f reflect.StructField) (name string, o fieldOptions, err error) {
 		case "vector":
 			o.vector = true
 		default:
-			return "", o, fmt.Errorf("the tag `nn:%q` has an unknown option %q; there are optional and vector", f.Tag.Get("nn"), opt)
+			return "", o, fmt.Errorf("the tag `nn:%q` has an unknown option %q; the options are optional and vector", f.Tag.Get("nn"), opt)
 		}
 	}
 	if name == "" && !(f.Anonymous && structLike(f.Type) && f.Type != reflect.PointerTo(paramType) && f.Type != paramType) {
@@ -271,7 +266,7 @@ func parseTag(f reflect.StructField) (name string, o fieldOptions, err error) {
 	return name, o, nil
 }
 
-// add takes a parameter in, or notes another name for it.
+// add records a parameter, or another name for it.
 func (c *collector) add(p *Param, at site) error {
 	if e, ok := c.entries[p]; ok {
 		c.alias(at.name, e.Name)
@@ -279,7 +274,7 @@ func (c *collector) add(p *Param, at site) error {
 	}
 	name := cmp.Or(at.name, "weight")
 	if other, ok := c.names[name]; ok {
-		return fmt.Errorf("%s and %s would both be named %q; give one a tag `nn:\"other_name\"`", other.goPath, at.goPath, name)
+		return fmt.Errorf("%s and %s both have the name %q; give one of them a tag `nn:\"other_name\"`", other.goPath, at.goPath, name)
 	}
 	if p.Rows < 0 || p.Cols < 0 {
 		return fmt.Errorf("%s is [%d,%d]; a parameter has no negative sizes", at.goPath, p.Rows, p.Cols)
@@ -294,7 +289,7 @@ func (c *collector) add(p *Param, at site) error {
 			n *= d
 		}
 		if n != p.Rows*p.Cols {
-			return fmt.Errorf("%s is [%d,%d] but its FileShape is %v, which has another number of elements", at.goPath, p.Rows, p.Cols, p.FileShape)
+			return fmt.Errorf("%s is [%d,%d] but its FileShape is %v, which has a different number of elements", at.goPath, p.Rows, p.Cols, p.FileShape)
 		}
 		e.shape = slices.Clone(p.FileShape)
 	} else if at.opts.vector {
@@ -306,7 +301,8 @@ func (c *collector) add(p *Param, at site) error {
 	p.Name = name
 	c.entries[p], c.names[name] = e, e
 	if p.Fixed {
-		// Draws for the parameters that train do not depend on those that do not.
+		// Fixed parameters have ordinals of their own, so that they do not change the draws of the
+		// others.
 		e.ordinal = 1<<19 + len(c.fixed)
 		c.fixed = append(c.fixed, e)
 	} else {
@@ -321,8 +317,8 @@ func (c *collector) alias(from, to string) {
 	}
 }
 
-// scanHidden notes all parameters that v leads to. They are an error, why, only
-// where no exported path leads to them as well.
+// scanHidden records all parameters that v leads to. They are an error, with the reason why, only
+// if no exported path leads to them.
 func (c *collector) scanHidden(v reflect.Value, why string) {
 	t := v.Type()
 	if !mayHold(t, true) {
@@ -368,7 +364,7 @@ func (c *collector) scanHidden(v reflect.Value, why string) {
 	}
 }
 
-// opaque types refer to parameters without owning any.
+// opaque types refer to parameters without owning them.
 var opaque = map[reflect.Type]bool{
 	reflect.TypeFor[Tensor](): true,
 	reflect.TypeFor[Fwd]():    true,
@@ -377,8 +373,8 @@ var opaque = map[reflect.Type]bool{
 	reflect.TypeFor[Block]():  true,
 }
 
-// mayHold tells whether a value of type t can lead to a parameter; interfaces
-// says whether an interface on the way counts as one that can.
+// mayHold reports whether a value of type t can lead to a parameter; interfaces says whether an
+// interface on the way counts as able to.
 func mayHold(t reflect.Type, interfaces bool) bool {
 	known := map[reflect.Type]bool{t: true}
 	for queue := []reflect.Type{t}; len(queue) > 0; queue = queue[1:] {

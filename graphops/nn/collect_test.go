@@ -161,7 +161,7 @@ func TestCollectShared(t *testing.T) {
 		t.Errorf("loading all names of a shared parameter gives %v", err)
 	}
 	all["b.weight"] = Value{[]int{2, 2}, []float32{1, 2, 3, 5}}
-	wantError(t, p.Load(all), "a.weight and b.weight are one parameter")
+	wantError(t, p.Load(all), "a.weight and b.weight are the same parameter")
 	if m.last == nil {
 		t.Error("lost")
 	}

@@ -7,18 +7,18 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// Model is a network as its layers. Layer computes layer i for a block: from h
-// [b.NumSrc, _], the rows of the block's sources, the rows [b.NumDst, _] of its
-// destinations. It must give a destination the same row whatever other
-// destinations the block has; normalisation over a batch breaks that, and with it
-// the equality of training, inference and worlds of different size.
+// Model is a network, given by its layers. Layer computes layer i for a block: from h [b.NumSrc,
+// _], the rows of the block's sources, it computes the rows [b.NumDst, _] of its destinations. It
+// must compute the same row for a destination whatever other destinations the block has.
+// Normalisation over a batch violates this; training, inference and different world sizes then give
+// different results.
 type Model interface {
 	NumLayers() int
 	Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor
 }
 
-// LayerError is a failed layer of a model: it names which. It wraps the
-// [*tensor.Error] of the operation that did not fit.
+// LayerError is the error of a layer of a model. It wraps the [*tensor.Error] of the operation that
+// failed.
 type LayerError struct {
 	Model string // Go type of the model
 	Layer int    // counted from 0
@@ -35,10 +35,9 @@ func (e *LayerError) Error() string {
 
 func (e *LayerError) Unwrap() error { return e.Err }
 
-// Forward runs all layers of m over the blocks of a batch, blocks[0] being the
-// first layer's, from x [blocks[0].NumSrc, _]. It panics with a [*LayerError]
-// where a layer does not fit, and with a [*tensor.Error] where the blocks or x do
-// not; [TryForward] returns them instead.
+// Forward runs all layers of m over the blocks of a batch, starting with blocks[0], from x
+// [blocks[0].NumSrc, _]. It panics with a [*LayerError] if a layer fails, and with a
+// [*tensor.Error] if the blocks or x do not fit; [TryForward] returns these errors instead.
 func Forward(m Model, f *Fwd, blocks []*Block, x *Tensor) *Tensor {
 	layers := m.NumLayers()
 	switch {
@@ -68,9 +67,9 @@ func TryForward(m Model, f *Fwd, blocks []*Block, x *Tensor) (out *Tensor, err e
 	return out, err
 }
 
-// FullGraph is the whole graph as the blocks of a batch of all nodes, for
-// full-graph training and inference with [Forward]. The blocks are one and the
-// same, so its transpose is made once; keep it from step to step.
+// FullGraph returns the whole graph as the blocks of a batch of all nodes, for full-graph training
+// and inference with [Forward]. All blocks are the same block, so its transpose is made once; keep
+// them from step to step.
 func FullGraph(g *graphops.Graph, layers int) []*Block {
 	blocks := make([]*Block, layers)
 	b := g.Block()
@@ -80,7 +79,7 @@ func FullGraph(g *graphops.Graph, layers int) []*Block {
 	return blocks
 }
 
-// runLayer runs one layer, checks what it returns, and names it in panics.
+// runLayer runs one layer, checks its result, and names the layer in panics.
 func runLayer(m Model, f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	defer func() {
 		if r := recover(); r != nil {
@@ -95,14 +94,13 @@ func runLayer(m Model, f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	case y == nil:
 		fail("Layer", "it returned a nil tensor")
 	case y.Rows() != b.NumDst:
-		fail("Layer", "it returned [%d,%d] for a block of %d destinations; a layer returns one row for each destination (f.Dst(b, h) gives their own rows)", y.Rows(), y.Cols(), b.NumDst)
+		fail("Layer", "it returned [%d,%d] for a block of %d destinations; a layer returns one row for each destination (f.Dst(b, h) returns the destinations' rows of h)", y.Rows(), y.Cols(), b.NumDst)
 	}
 	return y
 }
 
-// LayerType is the Go type of layer i: of element i of the model's first exported
-// slice with an element for each layer, those of embedded structs too; "" where there is
-// none.
+// LayerType returns the Go type of layer i: the type of element i of the model's first exported
+// slice with one element per layer, also in embedded structs, or "" if there is none.
 func LayerType(m Model, i int) string { return layerType(reflect.ValueOf(m), m.NumLayers(), i) }
 
 func layerType(v reflect.Value, layers, i int) string {

@@ -4,15 +4,13 @@ package nn
 //
 //	y_v = Σ_u α_uv · W·x_u + b,  α_uv = softmax over u of LeakyReLU(a_src·W·x_u + a_dst·W·x_v)
 //
-// over the in-edges u → v of a block's destinations and one self-loop of each
-// (self-loops of the graph are replaced by it; edge weights are not looked at).
-// The heads stand side by side, y [NumDst, H·F], or with Mean their mean is
-// taken, y [NumDst, F].
+// over the in-edges u → v of a block's destinations and one self-loop of each (it replaces
+// self-loops of the graph; edge weights are ignored). The heads are concatenated, y [NumDst, H·F],
+// or with Mean averaged, y [NumDst, F].
 //
-// While a pass trains, each α is dropped with probability Dropout: a mask for
-// each head, by the edge's CSC position (graphops.LoopPos for self-loops), so it
-// is the same on any number of workers. With sampled neighbours the softmax is
-// over those sampled, as in PyG.
+// In training, each α is dropped with probability Dropout. Each head has a mask, keyed by the
+// edge's CSC position (graphops.LoopPos for self-loops), so the mask is the same on any number of
+// workers. With sampled neighbours the softmax is over the sampled ones, as in PyG.
 //
 // Parameters and semantics are those of torch_geometric.nn.GATConv: lin.weight
 // [H·F, in], att_src [1, H, F], att_dst [1, H, F], bias [H·F] or with Mean [F].
@@ -34,16 +32,16 @@ type GATConv struct {
 // GATOptions are the options of a GATConv. The zero value is PyG's default.
 type GATOptions struct {
 	Heads         int     // 0: 1
-	Mean          bool    // mean of the heads instead of all side by side (concat=False)
+	Mean          bool    // average the heads instead of concatenating them (concat=False)
 	NegativeSlope float64 // of the LeakyReLU; 0: 0.2
 	Dropout       float64 // of the attention coefficients
-	NoBias        bool    // leave b away
+	NoBias        bool    // omit b
 }
 
-// NewGAT makes a GATConv of one head.
+// NewGAT returns a GATConv with one head.
 func NewGAT(in, out int) *GATConv { return NewGATWith(in, out, GATOptions{}) }
 
-// NewGATWith makes a GATConv; out is F, the columns of one head.
+// NewGATWith returns a GATConv; out is F, the columns of one head.
 func NewGATWith(in, out int, o GATOptions) *GATConv {
 	heads := max(o.Heads, 1)
 	if !(o.Dropout >= 0 && o.Dropout < 1) {
@@ -70,7 +68,7 @@ func NewGATWith(in, out int, o GATOptions) *GATConv {
 	return c
 }
 
-// Reset starts the parameters as PyG does: Glorot's weights, a bias of zeros.
+// Reset initialises the parameters as PyG does: Glorot's weights, a bias of zeros.
 func (c *GATConv) Reset(init func(p *Param, bound float64)) {
 	init(c.Lin.Weight, glorot(c.Lin.Weight.Cols, c.Lin.Weight.Rows))
 	bound := glorot(c.Heads, c.AttSrc.Cols/max(c.Heads, 1))
@@ -79,12 +77,12 @@ func (c *GATConv) Reset(init func(p *Param, bound float64)) {
 	init(c.Bias, 0)
 }
 
-// Forward is y [NumDst, H·F], with Mean [NumDst, F], for h [NumSrc, in], in the
-// space of the block's destinations. Messages are not written to memory: beside
-// W·x [NumSrc, H·F] it takes some matrices [edges, H].
+// Forward returns y [NumDst, H·F], with Mean [NumDst, F], for h [NumSrc, in], in the space of the
+// block's destinations. It does not store messages: it needs memory for W·x [NumSrc, H·F] and a few
+// matrices [edges, H].
 func (c *GATConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil {
-		fail("GATConv", "the layer is nil; make it with NewGAT")
+		fail("GATConv", "the layer is nil; create it with NewGAT")
 	}
 	l := b.SelfLooped()
 	x := c.Lin.Product(f, h)

@@ -11,21 +11,20 @@ import (
 //
 //	y_v = W · Σ_u w_uv / √(d_u·d_v) · x_u + b
 //
-// over the in-edges u → v of a block's destinations and one self-loop of each: its
-// own where the graph has one, else one of weight 1. w are the edges' weights, 1
-// where the graph has none, and d_v is the weight of all in-edges of v, the
-// self-loop included. A degree that is not positive counts as 1/√d = 0.
+// over the in-edges u → v of a block's destinations and one self-loop of each: the graph's own if
+// there is one, else one of weight 1. w are the edges' weights (1 if the graph has none), and d_v
+// is the weight of all in-edges of v, including the self-loop. If a degree is not positive, 1/√d is
+// 0.
 //
-// The degrees are those of the whole graph, whatever was sampled. Where k_v of
-// d_v in-edges were sampled, their sum is multiplied by d_v/k_v (counts, not
-// weights), so that it is unbiased for uniform sampling and exact with all
-// neighbours; the self-loop is always there and not scaled. Blocks must know
-// their graph, as those of package sample and of graphops.Graph do.
+// The degrees are those of the whole graph, whatever was sampled. If k_v of d_v in-edges were
+// sampled, their sum is multiplied by d_v/k_v (counts, not weights), so that it is unbiased for
+// uniform sampling and exact with all neighbours; the self-loop is always present and not scaled.
+// Blocks must have their Graph set, as those of package sample and of graphops.Graph have.
 //
-// With BatchDegrees it is PyG's rule on a sampled batch: d is counted over the
-// edges of the block, and nothing is scaled. A node's row then depends on what
-// was sampled with it, so results differ with the number of workers. Blocks of
-// the whole graph and its slices have the graph's degrees under either rule.
+// BatchDegrees selects PyG's rule for a sampled batch: d is counted over the edges of the block,
+// and nothing is scaled. A node's row then depends on the rest of the batch, so results differ with
+// the number of workers. For blocks of the whole graph and its slices both rules use the graph's
+// degrees.
 //
 // Parameters and semantics are those of torch_geometric.nn.GCNConv: lin.weight
 // [out, in] and bias [out].
@@ -42,14 +41,14 @@ type GCNConv struct {
 // GCNOptions are the options of a GCNConv. The zero value is PyG's layer on the
 // whole graph.
 type GCNOptions struct {
-	BatchDegrees bool // degrees of the sampled batch, as PyG, instead of the graph's
-	NoBias       bool // leave b away
+	BatchDegrees bool // degrees of the sampled batch, as in PyG, instead of the graph's
+	NoBias       bool // omit b
 }
 
-// NewGCN makes a GCNConv.
+// NewGCN returns a GCNConv.
 func NewGCN(in, out int) *GCNConv { return NewGCNWith(in, out, GCNOptions{}) }
 
-// NewGCNWith makes a GCNConv.
+// NewGCNWith returns a GCNConv with options.
 func NewGCNWith(in, out int, o GCNOptions) *GCNConv {
 	c := &GCNConv{Lin: NewLinear(in, out, false), BatchDegrees: o.BatchDegrees}
 	if !o.NoBias {
@@ -58,18 +57,18 @@ func NewGCNWith(in, out int, o GCNOptions) *GCNConv {
 	return c
 }
 
-// Reset starts the parameters as PyG does: Glorot's weights, a bias of zeros.
+// Reset initialises the parameters as PyG does: Glorot's weights, a bias of zeros.
 func (c *GCNConv) Reset(init func(p *Param, bound float64)) {
 	init(c.Lin.Weight, glorot(c.Lin.Weight.Cols, c.Lin.Weight.Rows))
 	init(c.Bias, 0)
 }
 
-// Forward is y [NumDst, out] for h [NumSrc, in], in the space of the block's
-// destinations. It aggregates the narrower of x and W·x (W·x where x is sparse):
-// one pass over the edges and one matrix product.
+// Forward returns y [NumDst, out] for h [NumSrc, in], in the space of the block's destinations. It
+// aggregates the narrower of x and W·x (W·x if x is sparse): one pass over the edges and one matrix
+// product.
 func (c *GCNConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil {
-		fail("GCNConv", "the layer is nil; make it with NewGCN")
+		fail("GCNConv", "the layer is nil; create it with NewGCN")
 	}
 	l := b.SelfLooped()
 	w := c.weights(f.Config().Threads, b, l)
@@ -85,24 +84,24 @@ func (c *GCNConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	return y
 }
 
-// transformsFirst tells which of the two orders is taken. It must not depend on
-// the block: the orders differ in rounding.
+// transformsFirst reports whether the product precedes the aggregation. It must not depend on the
+// block, because the two orders round differently.
 func (c *GCNConv) transformsFirst(sparse bool) bool {
 	return sparse || c.Lin.Weight.Rows < c.Lin.Weight.Cols
 }
 
-// degreeGrain is the rows of a chunk of the loops over degrees.
+// degreeGrain is the number of rows of a chunk of the loops over degrees.
 const degreeGrain = 4096
 
-// gcnWeights is the key of a block's weights, by whether degrees are the graph's.
+// gcnWeights is the key of a block's weights, by whether the degrees are the graph's.
 type gcnWeights struct{ whole bool }
 
-// weights is what each edge of l, b with self-loops, is multiplied by.
+// weights returns the factor of each edge of l, which is b with self-loops.
 func (c *GCNConv) weights(threads int, b, l *Block) []float32 {
 	g := b.Graph
 	whole := !c.BatchDegrees || g != nil && b.RowsAreNodes()
 	if whole && g == nil && b.NumDst > 0 {
-		fail("GCNConv", "the block does not know the graph whose degrees are wanted; set its Graph, or take BatchDegrees")
+		fail("GCNConv", "the block has no Graph, whose degrees are needed; set its Graph, or use BatchDegrees")
 	}
 	return b.MemoIn(gcnWeights{whole}, func(old any) any {
 		mem, _ := old.([]float32)
@@ -110,11 +109,11 @@ func (c *GCNConv) weights(threads int, b, l *Block) []float32 {
 	}).([]float32)
 }
 
-// inverses is memory of normalised.
+// inverses is scratch memory of normalised.
 var inverses sync.Pool
 
-// normalised is a GCN's weights by the degrees of the graph (whole) or the block,
-// in the memory of w where that is enough.
+// normalised returns a GCN's weights by the degrees of the graph (whole) or of the block, in the
+// memory of w if that is large enough.
 func normalised(threads int, b, l *Block, whole bool, w []float32) []float32 {
 	g := b.Graph
 	mem, _ := inverses.Get().(*[]float32)

@@ -4,12 +4,12 @@ package nn
 //
 //	y_v = nn((1 + ε)·x_v + Σ_u x_u)
 //
-// over the in-edges u → v of a block's destinations; nn is any module on rows,
-// usually a [Perceptron].
+// over the in-edges u → v of a block's destinations. nn is any row-wise module, usually a
+// [Perceptron].
 //
-// Parameters and semantics are those of torch_geometric.nn.GINConv: nn.… and eps
-// [1], which is trained only with TrainEps. With sampled neighbours the sum is of
-// those sampled, as in PyG. A sparse x is made dense.
+// Parameters and semantics are those of torch_geometric.nn.GINConv: nn.… and eps [1], which is
+// trained only with TrainEps. With sampled neighbours the sum is over the sampled ones, as in PyG.
+// A sparse x is converted to a dense one.
 //
 // Source: K. Xu, W. Hu, J. Leskovec, S. Jegelka, "How powerful are graph neural
 // networks?", ICLR 2019, arXiv:1810.00826, equation 4.1.
@@ -22,28 +22,27 @@ type GINConv struct {
 
 // GINOptions are the options of a GINConv. The zero value is PyG's default.
 type GINOptions struct {
-	Eps      float32 // what ε starts from
-	TrainEps bool    // train it
+	Eps      float32 // initial value of ε
+	TrainEps bool    // train ε
 }
 
-// NewGIN makes a GINConv with the given module and ε = 0.
+// NewGIN returns a GINConv with the given module and ε = 0.
 func NewGIN(nn Module) *GINConv { return NewGINWith(nn, GINOptions{}) }
 
-// NewGINWith makes a GINConv.
+// NewGINWith returns a GINConv with options.
 func NewGINWith(nn Module, o GINOptions) *GINConv {
 	eps := NewFixed(1, 1, o.Eps)
 	eps.Fixed = !o.TrainEps
 	return &GINConv{NN: nn, Eps: eps, start: o.Eps}
 }
 
-// Reset puts ε where it starts.
+// Reset sets ε to its initial value.
 func (c *GINConv) Reset(func(p *Param, bound float64)) { c.Eps.W[0] = c.start }
 
-// Forward is y [NumDst, out] for h [NumSrc, in], in the space of the block's
-// destinations.
+// Forward returns y [NumDst, out] for h [NumSrc, in], in the space of the block's destinations.
 func (c *GINConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil || c.NN == nil {
-		fail("GINConv", "the layer or its module is nil; make it with NewGIN")
+		fail("GINConv", "the layer or its module is nil; create it with NewGIN")
 	}
 	own := f.Dst(b, h)
 	x := f.Add(f.Aggregate(b, h, Sum), own)
@@ -53,19 +52,19 @@ func (c *GINConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	return c.NN.Forward(f, x)
 }
 
-// Perceptron is linear layers with a normalisation (if any), ReLU and dropout
-// between them, on rows: lins.0.weight, lins.0.bias, norms.0.…, lins.1.…, as
-// torch_geometric.nn.MLP has them.
+// Perceptron is a sequence of linear layers, with a normalisation (if any), ReLU and dropout
+// between them. It works row by row. Its parameters are named as torch_geometric.nn.MLP's:
+// lins.0.weight, lins.0.bias, norms.0.…, lins.1.…
 type Perceptron struct {
 	Lins    []*Linear `nn:"lins"`
-	Norms   []Module  `nn:"norms,optional"` // nil, or one less than layers
+	Norms   []Module  `nn:"norms,optional"` // nil, or one fewer than layers
 	Dropout float64
 }
 
-// NewPerceptron makes a Perceptron of the given widths: [in, hidden, …, out].
+// NewPerceptron returns a Perceptron of the given widths: [in, hidden, …, out].
 func NewPerceptron(widths ...int) *Perceptron {
 	if len(widths) < 2 {
-		fail("NewPerceptron", "it needs the widths of its input and its output but got %v", widths)
+		fail("NewPerceptron", "it needs at least the widths of its input and its output, but got %v", widths)
 	}
 	p := &Perceptron{}
 	for i, in := range widths[:len(widths)-1] {

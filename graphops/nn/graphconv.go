@@ -4,8 +4,8 @@ package nn
 //
 //	y_v = W_rel · aggr{w_uv · x_u : u → v} + b + W_root · x_v
 //
-// over the in-edges u → v of a block's destinations, with the edges' weights w, 1
-// where the graph has none. With Max the weights are not looked at.
+// over the in-edges u → v of a block's destinations, with the edges' weights w (1 if the graph has
+// none). Max ignores the weights.
 //
 // Parameters and semantics are those of torch_geometric.nn.GraphConv: lin_rel.weight
 // [out, in], lin_rel.bias [out], lin_root.weight [out, in], and the sum as the
@@ -20,16 +20,16 @@ type GraphConv struct {
 	Aggr Op
 }
 
-// NewGraphConv makes a GraphConv with the sum of neighbours.
+// NewGraphConv returns a GraphConv with the sum of neighbours.
 func NewGraphConv(in, out int) *GraphConv {
 	return &GraphConv{LinRel: NewLinear(in, out, true), LinRoot: NewLinear(in, out, false), Aggr: Sum}
 }
 
-// Forward is y [NumDst, out] for h [NumSrc, in], in the space of the block's
-// destinations. A sparse h is transformed before it is aggregated.
+// Forward returns y [NumDst, out] for h [NumSrc, in], in the space of the block's destinations. A
+// sparse h is transformed before it is aggregated.
 func (c *GraphConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil {
-		fail("GraphConv", "the layer is nil; make it with NewGraphConv")
+		fail("GraphConv", "the layer is nil; create it with NewGraphConv")
 	}
 	aggregate := func(x *Tensor) *Tensor {
 		if c.Aggr == Max {

@@ -7,13 +7,13 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// Init starts all parameters from the seed. Layers that are [Resetter]s say how,
-// as those here do, with PyTorch's start for linear layers: U(±1/√in) for weights
-// and biases. A parameter that no layer resets is drawn from U(±1/√Cols), or set
-// to 0 if it is a vector; one that is Fixed stays as it is.
+// Init initialises all parameters from the seed. A layer that is a [Resetter] initialises its own
+// parameters; the layers of this package use PyTorch's initialisation of linear layers: U(±1/√in)
+// for weights and biases. A parameter that no layer resets is drawn from U(±1/√Cols), or set to 0
+// if it is a vector. A Fixed parameter does not change.
 //
-// Element e of parameter k (counted in the order of the flat buffer) is draw 0 of
-// the Philox counter (id e, step 0, C3(Init, 0, k)), whatever the threads.
+// Element e of parameter k (counted in the order of the flat buffer) is draw 0 of the Philox
+// counter (id e, step 0, C3(Init, 0, k)), on any number of threads.
 func (p *Params) Init(seed uint64) {
 	for _, e := range p.list[:p.trained] {
 		bound := 0.0
@@ -29,7 +29,7 @@ func (p *Params) Init(seed uint64) {
 			}
 			e := p.byParam[q]
 			if e == nil {
-				fail("Init", "%T resets a parameter [%d,%d] that is not the model's; a field that is skipped or replaced cannot be reset", r, q.Rows, q.Cols)
+				fail("Init", "%T resets a parameter [%d,%d] that is not part of the model; do not reset a field that is skipped or replaced", r, q.Rows, q.Cols)
 			}
 			e.uniform(seed, bound)
 		})
@@ -48,7 +48,6 @@ func (e *Entry) uniform(seed uint64, bound float64) {
 	})
 }
 
-// glorot is the bound of the uniform start of X. Glorot and Y. Bengio,
-// "Understanding the difficulty of training deep feedforward neural networks",
-// AISTATS 2010: √(6/(in+out)).
+// glorot returns the bound of the uniform initialisation of X. Glorot and Y. Bengio, "Understanding
+// the difficulty of training deep feedforward neural networks", AISTATS 2010: √(6/(in+out)).
 func glorot(in, out int) float64 { return math.Sqrt(6 / float64(max(in+out, 1))) }

@@ -260,7 +260,7 @@ func TestGCNDegrees(t *testing.T) {
 	f := NewFwd(Config{})
 	wantError(t, Try(func() {
 		NewGCN(5, 2).Forward(f, sampledBlock(), f.Input(6, 5, make([]float32, 30), nil))
-	}), "GCNConv", "does not know the graph", "BatchDegrees")
+	}), "GCNConv", "has no Graph", "BatchDegrees")
 }
 
 // Gradients of what PyG's fixtures do not show: dropout, sampled blocks, blocks
@@ -397,11 +397,11 @@ func TestSizesErrors(t *testing.T) {
 	t.Parallel()
 	s := ModelConfig{In: 2, Hidden: 6, Out: 2, Layers: 2}
 	for want, change := range map[string]func(s *ModelConfig){
-		"InputDropout is 1":            func(s *ModelConfig) { s.InputDropout = 1 },
-		"Heads is -1":                  func(s *ModelConfig) { s.Heads = -1 },
-		`Norm is "graph"`:              func(s *ModelConfig) { s.Norm = "graph" },
-		`Activation is "tanh"`:         func(s *ModelConfig) { s.Activation = "tanh" },
-		"heads must divide the hidden": func(s *ModelConfig) { s.Heads = 4 },
+		"InputDropout is 1":         func(s *ModelConfig) { s.InputDropout = 1 },
+		"Heads is -1":               func(s *ModelConfig) { s.Heads = -1 },
+		`Norm is "graph"`:           func(s *ModelConfig) { s.Norm = "graph" },
+		`Activation is "tanh"`:      func(s *ModelConfig) { s.Activation = "tanh" },
+		"Hidden must be a multiple": func(s *ModelConfig) { s.Heads = 4 },
 	} {
 		c := s
 		change(&c)

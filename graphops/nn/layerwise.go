@@ -7,22 +7,20 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// chunkFloats bounds the widest matrix of a chunk of layer-wise inference: 8 MB,
-// which the caches of a server hold, while a chunk stays large enough for matrix
-// products to run at full speed.
+// chunkFloats bounds the widest matrix of a chunk of layer-wise inference: 8 MB fit the caches of a
+// server, and a chunk is still large enough for matrix products to run at full speed.
 const (
 	chunkFloats  = 1 << 21
 	chunkMinRows = 1024
 )
 
-// LayerWise is the exact output of m for every node of g, from x
-// [g.NumNodes(), cols]: all rows of a layer are computed, from all in-edges,
-// before the next begins, so no node is computed twice (sampling all neighbours
-// would compute a node once for each batch that reaches it). It returns the
-// output [g.NumNodes(), outCols].
+// LayerWise returns the exact output of m for every node of g, [g.NumNodes(), outCols], from x
+// [g.NumNodes(), cols]. It computes all rows of a layer from all in-edges before it begins the next
+// layer, so it computes each node once per layer. Sampling all neighbours would compute a node
+// again for each batch that reaches it.
 //
-// It resets f, with dropout and gradients off. Memory: two matrices of all nodes
-// and a chunk. A misfit is an error that names the layer.
+// It resets f, with dropout and gradients off. Memory: two matrices of all nodes and a chunk. If a
+// layer does not fit, the error names it.
 func LayerWise(m Model, f *Fwd, g graphops.Slicer, x []float32, cols int) (out []float32, outCols int, err error) {
 	if m.NumLayers() < 1 {
 		return nil, 0, fmt.Errorf("nn: layer-wise inference: %T has no layers", m)
@@ -43,8 +41,8 @@ func LayerWise(m Model, f *Fwd, g graphops.Slicer, x []float32, cols int) (out [
 	return out, outCols, nil
 }
 
-// LayerCols is the number of columns that layer i returns for an input of cols
-// columns. It runs the layer on 0 rows; it resets f.
+// LayerCols returns the number of columns of layer i's output for an input of cols columns. It runs
+// the layer on 0 rows and resets f.
 func LayerCols(m Model, f *Fwd, i, cols int) (int, error) {
 	var out int
 	err := Try(func() {
@@ -55,35 +53,33 @@ func LayerCols(m Model, f *Fwd, i, cols int) (int, error) {
 	return out, err
 }
 
-// SourceTransformer is a model that knows which of its layers transform the rows
-// of all sources before they aggregate. Such a layer transforms them anew in each
-// chunk of layer-wise inference, so a share of the rows is cut into no more chunks
-// than their memory asks for. SourceChunks is how few the layer can do with on a
-// graph of so many nodes; 0 means that it aggregates first.
+// SourceTransformer is a model some of whose layers transform the rows of all sources before they
+// aggregate. Layer-wise inference repeats this transformation in each chunk, so it cuts the rows of
+// such a layer into as few chunks as memory allows. SourceChunks returns the smallest number of
+// chunks of layer i for a graph of nodes nodes; 0 means that the layer aggregates first.
 type SourceTransformer interface {
 	SourceChunks(layer, nodes int) int
 }
 
-// A chunk of a layer that transforms all sources has transformFloats elements,
-// 64 MB, or more where that would make more than transformChunks of them.
+// A chunk of a layer that transforms all sources has transformFloats elements, 64 MB, or more if
+// that would give more than transformChunks chunks.
 const (
 	transformFloats = 1 << 24
 	transformChunks = 4
 )
 
-// LayerRows computes the nodes [lo, hi) of layer i from h [g.NumNodes(), cols],
-// all rows of the layer before, into out [hi-lo, _]: the piece of [LayerWise]
-// that ranks which share h divide among themselves. A row has the same bits
-// whatever lo and hi.
+// LayerRows computes the nodes [lo, hi) of layer i from h [g.NumNodes(), cols], all rows of the
+// previous layer, into out [hi-lo, _]. Ranks that share h use it to divide [LayerWise] among
+// themselves. A row has the same bits whatever lo and hi are.
 //
-// It works in chunks of a few thousand rows, which bound the memory of the pass,
-// resets f for each, with dropout and gradients off, and calls done, unless nil,
-// with the number of rows ready after each. See [SourceTransformer].
+// It works in chunks of a few thousand rows, which bound the memory of the pass, and resets f for
+// each, with dropout and gradients off. If done is not nil, it is called after each chunk with the
+// number of rows computed so far. See [SourceTransformer].
 func LayerRows(m Model, f *Fwd, i int, g graphops.Slicer, h []float32, cols, lo, hi int, out []float32, done func(rows int)) error {
 	if n := g.NumNodes(); len(h) != n*cols {
 		return fmt.Errorf("nn: layer-wise inference: layer %d needs [%d,%d] for the graph's nodes but its input has %d elements", i, n, cols, len(h))
 	}
-	if k, ok := f.Backend().(tensor.Keeper); ok { // on a device once, and not for each chunk
+	if k, ok := f.Backend().(tensor.Keeper); ok { // on a device: copied once, not for each chunk
 		release, err := k.Hold(h)
 		if err != nil {
 			return fmt.Errorf("nn: layer-wise inference: layer %d: %w", i, err)
@@ -93,9 +89,9 @@ func LayerRows(m Model, f *Fwd, i int, g graphops.Slicer, h []float32, cols, lo,
 	return LayerRowsFrom(m, f, i, g, func(f *Fwd) *Tensor { return f.Input(g.NumNodes(), cols, h, &Space{}) }, lo, hi, out, done)
 }
 
-// LayerRowsFrom is [LayerRows] with an input that is no matrix in memory, such as
-// sparse features: input makes the tensor of all nodes' rows, in the space
-// &Space{}, and is called after each reset of f.
+// LayerRowsFrom is [LayerRows] with an input that is not a matrix in memory, such as sparse
+// features: input returns the tensor of all nodes' rows, in the space &Space{}, and is called after
+// each reset of f.
 func LayerRowsFrom(m Model, f *Fwd, i int, g graphops.Slicer, input func(f *Fwd) *Tensor, lo, hi int, out []float32, done func(rows int)) error {
 	n := g.NumNodes()
 	switch {
@@ -104,7 +100,7 @@ func LayerRowsFrom(m Model, f *Fwd, i int, g graphops.Slicer, input func(f *Fwd)
 	case lo == hi:
 		return nil
 	case len(out)%(hi-lo) != 0:
-		return fmt.Errorf("nn: layer-wise inference: an output of %d elements does not divide into the %d rows of layer %d", len(out), hi-lo, i)
+		return fmt.Errorf("nn: layer-wise inference: an output of %d elements is not divisible into %d rows for layer %d", len(out), hi-lo, i)
 	}
 	outCols := len(out) / (hi - lo)
 	chunk := 0
@@ -134,7 +130,7 @@ func LayerRowsFrom(m Model, f *Fwd, i int, g graphops.Slicer, input func(f *Fwd)
 	return nil
 }
 
-// chunkRows is the rows of a chunk of layer i.
+// chunkRows returns the number of rows of a chunk of layer i.
 func chunkRows(m Model, i int, x *Tensor, outCols, rows int) int {
 	wide := max(x.Cols(), outCols, 1)
 	if x.Sparse() {
@@ -149,7 +145,7 @@ func chunkRows(m Model, i int, x *Tensor, outCols, rows int) int {
 		least = max(least, 1)
 	}
 	if least > 0 {
-		// A chunk keeps some five matrices.
+		// A chunk keeps about five matrices.
 		pieces := min(max(least, 5*rows*outCols/transformFloats), max(least, transformChunks))
 		chunk = max(chunk, (rows+pieces-1)/pieces)
 	}

@@ -7,24 +7,22 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// Loss is a loss as a pair: the sum over a batch's rows, and the weight that the
-// sum of all batches of a step is divided by, the number of rows that counted.
-// Losses of the user's own are made of the operations: Loss{Sum: f.SumAll(…),
-// Weight: rows}. Correct of Count rows were right, for accuracy in passing; 0 of
-// 0 where that means nothing.
+// Loss is a loss as a pair: the sum over a batch's rows, and the weight by which the sum of all
+// batches of a step is divided, the number of rows that counted. Make a custom loss from the
+// operations: Loss{Sum: f.SumAll(…), Weight: rows}. Correct of Count rows were predicted correctly,
+// as a by-product; both are 0 if that has no meaning.
 //
-// On a device Sum and Correct are there only when it has come so far. Whoever reads
-// them waits; [Loss.Figures] are for reading them later.
+// On a device, reading Sum or Correct waits for the device; use [Loss.Figures] to read them later.
 type Loss struct {
 	Sum    *Tensor // [1,1]
 	Weight float64
 	Count  int64
 
 	correct int64
-	figures func() (sum float32, correct int64) // of a device; nil where correct is known
+	figures func() (sum float32, correct int64) // of a device; nil if correct is known
 }
 
-// Correct is how many of the Count rows were right. On a device it waits.
+// Correct returns the number of the Count rows that were predicted correctly. On a device it waits.
 func (l *Loss) Correct() int64 {
 	if l.figures != nil {
 		_, n := l.figures()
@@ -33,17 +31,16 @@ func (l *Loss) Correct() int64 {
 	return l.correct
 }
 
-// SetCorrect says how many of how many rows were right, for a loss of the user's own.
+// SetCorrect sets the number of correct rows and of all rows, for a custom loss.
 func (l *Loss) SetCorrect(correct, count int64) {
 	l.correct, l.Count, l.figures = correct, count, nil
 }
 
-// Figures are Sum and Correct for whoever wants them later: what a device has not
-// brought to the host yet is asked for now, and figures waits for it, but for nothing
-// that the device is asked for in between, such as Backward. It may be called after
-// the pass, and more than once.
+// Figures returns a function that reads Sum and Correct later. On a device their copy to the host
+// starts now; figures waits for it, but not for later operations such as Backward. figures may be
+// called after the pass, and more than once.
 func (l *Loss) Figures() (figures func() (sum float32, correct int64)) {
-	sum, correct, rows := l.Sum.Later(), l.correct, l.figures // Sum may be another than that of the figures
+	sum, correct, rows := l.Sum.Later(), l.correct, l.figures // Sum may differ from the sum that figures returns
 	return func() (float32, int64) {
 		if rows != nil {
 			_, correct = rows()
@@ -52,12 +49,12 @@ func (l *Loss) Figures() (figures func() (sum float32, correct int64)) {
 	}
 }
 
-// Mean is Sum/Weight, NaN for a loss without weight. On a device it waits.
+// Mean returns Sum/Weight, NaN for a loss without weight. On a device it waits.
 func (l *Loss) Mean() float64 { return float64(l.Sum.Data()[0]) / l.Weight }
 
-// Backward adds the gradient of Sum (not of the mean) to every parameter's G. It
-// panics with a [*tensor.Error] where Sum is nil or not [1,1], where its pass
-// records no gradients, and at the second call in a pass.
+// Backward adds the gradient of Sum (not of the mean) to every parameter's G. It panics with a
+// [*tensor.Error] if Sum is nil or not [1,1], if its pass records no gradients, and at the second
+// call in a pass.
 func (l *Loss) Backward() {
 	if l == nil || l.Sum == nil {
 		fail("Backward", "the loss has no Sum")
@@ -71,15 +68,13 @@ func (l *Loss) Backward() {
 //
 //	Sum = Σ_r log Σ_c e^logits[r,c] - logits[r,labels[r]]
 //
-// over the rows of logits [N, classes] that have a label; a row with label -1 is
-// skipped, and Weight is the number of the others. Correct counts the rows whose
-// [Argmax] is the label. It is what torch.nn.functional.cross_entropy with
-// reduction='sum' computes, in one pass, with the maximum taken out of the
-// exponents, so that large logits neither overflow nor hide a small loss. labels
-// is kept until Backward.
+// over the rows of logits [N, classes] that have a label; a row with label -1 is skipped, and
+// Weight is the number of the other rows. Correct counts the rows whose [Argmax] is the label. It
+// equals torch.nn.functional.cross_entropy with reduction='sum'. It makes one pass and subtracts
+// the maximum from the exponents, so that large logits neither overflow nor hide a small loss.
+// labels is kept until Backward.
 //
-// It panics with a [*tensor.Error] where the number of labels or one of them does
-// not fit.
+// It panics with a [*tensor.Error] if the number of labels or a label does not fit.
 func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 	const op = "CrossEntropy"
 	l := newLoss(op, logits, labels)
@@ -115,7 +110,7 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 					others += p
 					dRow[c] = float32(d * p)
 				}
-				// p - 1 of the label, without the cancellation of a p near 1.
+				// p - 1 of the label, without cancellation for p near 1.
 				dRow[y] = float32(-d * others)
 			}
 		})
@@ -123,9 +118,8 @@ func CrossEntropy(logits *Tensor, labels []int32) *Loss {
 	return l
 }
 
-// NLL is the negative log likelihood Sum = -Σ_r logp[r,labels[r]] of
-// log-probabilities [N, classes], as f.LogSoftmax gives them; in all else it is
-// [CrossEntropy].
+// NLL is the negative log likelihood Sum = -Σ_r logp[r,labels[r]] of log-probabilities [N,
+// classes], as returned by f.LogSoftmax; otherwise it is as [CrossEntropy].
 func NLL(logp *Tensor, labels []int32) *Loss {
 	const op = "NLL"
 	l := newLoss(op, logp, labels)
@@ -145,7 +139,7 @@ func NLL(logp *Tensor, labels []int32) *Loss {
 	return l
 }
 
-// newLoss checks the labels and counts those that are there.
+// newLoss checks the labels and counts those that are not -1.
 func newLoss(op string, x *Tensor, labels []int32) *Loss {
 	if x == nil {
 		fail(op, "the logits are a nil tensor")
@@ -156,7 +150,7 @@ func newLoss(op string, x *Tensor, labels []int32) *Loss {
 	l := &Loss{}
 	for r, y := range labels {
 		if y < -1 || int(y) >= x.Cols() {
-			fail(op, "label %d of row %d is not a class of logits [%d,%d]; classes are 0 to %d, and -1 is no label", y, r, x.Rows(), x.Cols(), x.Cols()-1)
+			fail(op, "label %d of row %d is not a class of logits [%d,%d]; classes are 0 to %d, and -1 means unlabelled", y, r, x.Rows(), x.Cols(), x.Cols()-1)
 		}
 		if y >= 0 {
 			l.Count++
@@ -166,11 +160,11 @@ func newLoss(op string, x *Tensor, labels []int32) *Loss {
 	return l
 }
 
-// lossGrain is rows a chunk, of about 4096 elements.
+// lossGrain is the number of rows of a chunk, about 4096 elements.
 func lossGrain(cols int) int { return max(4096/max(cols, 1), 16) }
 
-// add is the sum of row(r) over the labelled rows, in fixed chunks combined in
-// order; it counts the right ones.
+// add returns the sum of row(r) over the labelled rows, in fixed chunks combined in order, and
+// counts the correct rows.
 func (l *Loss) add(threads, cols int, labels []int32, row func(r int) (loss float64, right bool)) float32 {
 	grain := lossGrain(cols)
 	type part struct {
@@ -200,8 +194,8 @@ func (l *Loss) add(threads, cols int, labels []int32, row func(r int) (loss floa
 	return float32(sum)
 }
 
-// logSumExp is log Σ e^v with the maximum taken out; NaN where the maximum is
-// infinite, as PyTorch's loss.
+// logSumExp is log Σ e^v with the maximum subtracted; NaN if the maximum is infinite, as in
+// PyTorch's loss.
 func logSumExp(row []float32) float64 {
 	top := math.Inf(-1)
 	for _, v := range row {

@@ -1,29 +1,29 @@
 package nn
 
-// ModelConfig is what most models are made from; what is zero is off, or the model's own
-// choice. Package gnb calls it gnb.ModelConfig.
+// ModelConfig configures most models. A zero field disables its feature or means the model's
+// default. Package gnb calls it gnb.ModelConfig.
 type ModelConfig struct {
-	In      int     `json:"in"`      // features of a node
-	Hidden  int     `json:"hidden"`  // columns between layers
-	Out     int     `json:"out"`     // classes
-	Layers  int     `json:"layers"`  // number of layers, also the hops a batch needs
-	Dropout float64 `json:"dropout"` // chance of an element to be dropped between layers
+	In      int     `json:"in"`      // number of features of a node
+	Hidden  int     `json:"hidden"`  // number of columns between layers
+	Out     int     `json:"out"`     // number of classes
+	Layers  int     `json:"layers"`  // number of layers, and of hops of a batch
+	Dropout float64 `json:"dropout"` // dropout probability between layers
 
-	// InputDropout is the chance of an element of the first layer's input to be
-	// dropped: with Dropout, Kipf's and Veličković's dropout before each layer.
+	// InputDropout is the dropout probability for the first layer's input. Together with Dropout it
+	// is dropout before each layer, as Kipf and Veličković use it.
 	InputDropout float64 `json:"input_dropout,omitempty"`
-	// Heads is the number of attention heads of a GAT's layers (0: 1), OutHeads
-	// that of its last layer (0: Heads). Hidden is all heads together.
+	// Heads is the number of attention heads of a GAT's layers (0: 1), OutHeads that of its last
+	// layer (0: Heads). Hidden counts the columns of all heads together.
 	Heads    int `json:"heads,omitempty"`
 	OutHeads int `json:"out_heads,omitempty"`
 	// Norm is the normalisation between layers: "", "layer" or "batch".
 	Norm string `json:"norm,omitempty"`
 	// Residual adds each layer's input to its output.
 	Residual bool `json:"residual,omitempty"`
-	// Activation is what stands between layers: "relu" or "elu"; "" is "elu" for
-	// a GAT, "relu" for others.
+	// Activation is the activation between layers: "relu" or "elu"; "" means "elu" for a GAT and
+	// "relu" for other models.
 	Activation string `json:"activation,omitempty"`
-	// BatchDegrees is [GCNConv]'s.
+	// BatchDegrees is the option of [GCNConv].
 	BatchDegrees bool `json:"batch_degrees,omitempty"`
 }
 
@@ -44,17 +44,17 @@ func (s ModelConfig) check(op string) {
 	case s.Heads < 0 || s.OutHeads < 0:
 		fail(op, "ModelConfig.Heads is %d and OutHeads %d; they cannot be negative", s.Heads, s.OutHeads)
 	case s.Norm != "" && s.Norm != "layer" && s.Norm != "batch":
-		fail(op, "ModelConfig.Norm is %q; there are layer and batch", s.Norm)
+		fail(op, "ModelConfig.Norm is %q; choose layer or batch", s.Norm)
 	case s.Activation != "" && s.Activation != "relu" && s.Activation != "elu":
-		fail(op, "ModelConfig.Activation is %q; there are relu and elu", s.Activation)
+		fail(op, "ModelConfig.Activation is %q; choose relu or elu", s.Activation)
 	}
 }
 
-// Stack makes s.Layers layers, In → Hidden → … → Out:
+// Stack creates s.Layers layers, In → Hidden → … → Out:
 //
 //	nn.Stack(s, nn.NewSAGE) // []*nn.SAGEConv
 //
-// It panics with a [*tensor.Error] where a size makes no sense.
+// It panics with a [*tensor.Error] for an invalid size.
 func Stack[L any](s ModelConfig, layer func(in, out int) L) []L {
 	s.check("Stack")
 	layers := make([]L, s.Layers)
@@ -70,18 +70,18 @@ func Stack[L any](s ModelConfig, layer func(in, out int) L) []L {
 	return layers
 }
 
-// SAGE is GraphSAGE: SAGEConv layers with ReLU and dropout between them. Its
-// parameters have the names of torch_geometric.nn.GraphSAGE's state_dict:
-// convs.0.lin_l.weight, convs.0.lin_l.bias, convs.0.lin_r.weight, convs.1.…
+// SAGE is GraphSAGE: SAGEConv layers with ReLU and dropout between them. Its parameters have the
+// names of torch_geometric.nn.GraphSAGE's state_dict: convs.0.lin_l.weight, convs.0.lin_l.bias,
+// convs.0.lin_r.weight, convs.1.…
 type SAGE struct {
 	Convs []*SAGEConv `nn:"convs"`
 	Between
 }
 
-// NewSAGEModel makes a SAGE with mean aggregation.
+// NewSAGEModel returns a SAGE with mean aggregation.
 func NewSAGEModel(s ModelConfig) *SAGE { return NewSAGEModelWith(s, SAGEOptions{}) }
 
-// NewSAGEModelWith makes a SAGE whose layers have the given options.
+// NewSAGEModelWith returns a SAGE whose layers have the given options.
 func NewSAGEModelWith(s ModelConfig, o SAGEOptions) *SAGE {
 	return &SAGE{
 		Convs:   Stack(s, func(in, out int) *SAGEConv { return NewSAGEWith(in, out, o) }),
@@ -105,15 +105,14 @@ func (m *SAGE) SourceChunks(i, nodes int) int {
 	return 0
 }
 
-// GCN is GCNConv layers with ReLU and dropout between them. Its parameters have
-// the names of torch_geometric.nn.GCN's state_dict: convs.0.bias,
-// convs.0.lin.weight, convs.1.…
+// GCN is a stack of GCNConv layers with ReLU and dropout between them. Its parameters have the
+// names of torch_geometric.nn.GCN's state_dict: convs.0.bias, convs.0.lin.weight, convs.1.…
 type GCN struct {
 	Convs []*GCNConv `nn:"convs"`
 	Between
 }
 
-// NewGCNModel makes a GCN.
+// NewGCNModel returns a GCN.
 func NewGCNModel(s ModelConfig) *GCN {
 	o := GCNOptions{BatchDegrees: s.BatchDegrees}
 	return &GCN{
@@ -138,19 +137,17 @@ func (m *GCN) SourceChunks(i, _ int) int {
 	return 0
 }
 
-// GAT is GATConv layers with ELU and dropout between them; the dropout is that of
-// the attention coefficients too, in all layers. Hidden layers put Heads heads of
-// Hidden/Heads columns side by side, the last takes the mean of OutHeads heads of
-// Out columns. Its parameters have the names of torch_geometric.nn.GAT's
-// state_dict: convs.0.att_src, convs.0.att_dst, convs.0.bias, convs.0.lin.weight,
-// convs.1.…
+// GAT is a stack of GATConv layers with ELU and dropout between them; all layers also drop
+// attention coefficients with the same probability. Hidden layers concatenate Heads heads of
+// Hidden/Heads columns; the last layer averages OutHeads heads of Out columns. Its parameters have
+// the names of torch_geometric.nn.GAT's state_dict: convs.0.att_src, convs.0.att_dst, convs.0.bias,
+// convs.0.lin.weight, convs.1.…
 type GAT struct {
 	Convs []*GATConv `nn:"convs"`
 	Between
 }
 
-// NewGATModel makes a GAT. It panics with a [*tensor.Error] where Hidden is not a
-// multiple of Heads.
+// NewGATModel returns a GAT. It panics with a [*tensor.Error] if Hidden is not a multiple of Heads.
 func NewGATModel(s ModelConfig) *GAT {
 	heads := max(s.Heads, 1)
 	last := s.OutHeads
@@ -158,7 +155,7 @@ func NewGATModel(s ModelConfig) *GAT {
 		last = heads
 	}
 	if s.Layers > 1 && s.Hidden%heads != 0 {
-		fail("NewGATModel", "ModelConfig.Hidden is %d and Heads is %d; the heads must divide the hidden columns", s.Hidden, heads)
+		fail("NewGATModel", "ModelConfig.Hidden is %d and Heads is %d; Hidden must be a multiple of Heads", s.Hidden, heads)
 	}
 	if s.Activation == "" {
 		s.Activation = "elu"
@@ -183,27 +180,25 @@ func (m *GAT) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	return m.Around(f, i, len(m.Convs), b, h, m.Convs[i].Forward)
 }
 
-// gatChunks bounds what a layer keeps for each edge and head.
+// gatChunks bounds the memory that a layer keeps for each edge and head.
 const gatChunks = 4
 
 // SourceChunks implements [SourceTransformer].
 func (m *GAT) SourceChunks(int, int) int { return gatChunks }
 
-// GIN is GINConv layers with ReLU and dropout between them, each with a
-// [Perceptron] of two layers. Its parameters have the names of
-// torch_geometric.nn.GIN's state_dict: convs.0.nn.lins.0.weight,
-// convs.0.nn.lins.0.bias, convs.0.nn.lins.1.…, convs.0.eps, convs.1.…; a
-// normalisation stands within the perceptrons as well (convs.0.nn.norms.0.…), as
-// there.
+// GIN is a stack of GINConv layers with ReLU and dropout between them, each with a [Perceptron] of
+// two layers. Its parameters have the names of torch_geometric.nn.GIN's state_dict:
+// convs.0.nn.lins.0.weight, convs.0.nn.lins.0.bias, convs.0.nn.lins.1.…, convs.0.eps, convs.1.… As
+// there, a normalisation is also applied within the perceptrons (convs.0.nn.norms.0.…).
 type GIN struct {
 	Convs []*GINConv `nn:"convs"`
 	Between
 }
 
-// NewGINModel makes a GIN with ε = 0, not trained.
+// NewGINModel returns a GIN with ε = 0, not trained.
 func NewGINModel(s ModelConfig) *GIN { return NewGINModelWith(s, GINOptions{}) }
 
-// NewGINModelWith makes a GIN whose layers have the given options.
+// NewGINModelWith returns a GIN whose layers have the given options.
 func NewGINModelWith(s ModelConfig, o GINOptions) *GIN {
 	return &GIN{
 		Convs: Stack(s, func(in, out int) *GINConv {
@@ -223,16 +218,15 @@ func (m *GIN) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	return m.Around(f, i, len(m.Convs), b, h, m.Convs[i].Forward)
 }
 
-// MLP looks at each node's own features only, whatever its neighbours: the
-// baseline that tells what the graph is worth. Linear layers with ReLU and
-// dropout between them, named lins.0.weight, lins.0.bias, lins.1.…, as
-// torch_geometric.nn.MLP's with norm=None.
+// MLP uses each node's own features only and ignores its neighbours: a baseline that shows how much
+// the graph helps. It consists of linear layers with ReLU and dropout between them, named
+// lins.0.weight, lins.0.bias, lins.1.…, as in torch_geometric.nn.MLP with norm=None.
 type MLP struct {
 	Lins []*Linear `nn:"lins"`
 	Between
 }
 
-// NewMLPModel makes an MLP.
+// NewMLPModel returns an MLP.
 func NewMLPModel(s ModelConfig) *MLP {
 	return &MLP{
 		Lins:    Stack(s, func(in, out int) *Linear { return NewLinear(in, out, true) }),

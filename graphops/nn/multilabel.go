@@ -6,31 +6,29 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// BCEWithLogits is the loss of multi-label classification: every column is a
-// question of its own, answered by the sigmoid of a logit,
+// BCEWithLogits is the loss of multi-label classification: every column is a separate yes-or-no
+// question, answered by the sigmoid of a logit,
 //
 //	Sum = Σ_{r,c} log(1 + e^z) - y·z,  z = logits[r,c], y = labels[r·cols+c]
 //
-// over the labels that are 0 or 1; a label -1 is missing and skipped. Weight is
-// the number of the others, so that Mean is what
-// torch.nn.functional.binary_cross_entropy_with_logits gives for them. Correct
-// counts those whose logit is above 0 exactly where the label is 1. labels is
-// kept until Backward.
+// over the labels that are 0 or 1; a label -1 is unknown and skipped. Weight is the number of known
+// labels, so that Mean equals torch.nn.functional.binary_cross_entropy_with_logits for them.
+// Correct counts the labels that are 1 exactly if the logit is above 0. labels is kept until
+// Backward.
 //
-// It panics with a [*tensor.Error] where the number of labels or one of them does
-// not fit.
+// It panics with a [*tensor.Error] if the number of labels or a label does not fit.
 func BCEWithLogits(logits *Tensor, labels []int8) *Loss {
 	const op = "BCEWithLogits"
 	if logits == nil {
 		fail(op, "the logits are a nil tensor")
 	}
 	if len(labels) != logits.Rows()*logits.Cols() {
-		fail(op, "the logits are [%d,%d] but there are %d labels; give one for each", logits.Rows(), logits.Cols(), len(labels))
+		fail(op, "the logits are [%d,%d] but there are %d labels; give one label per logit", logits.Rows(), logits.Cols(), len(labels))
 	}
 	l := &Loss{}
 	for i, y := range labels {
 		if y < -1 || y > 1 {
-			fail(op, "label %d of row %d is %d; labels are 0, 1, and -1 where there is none", i%logits.Cols(), i/logits.Cols(), y)
+			fail(op, "label %d of row %d is %d; labels are 0, 1, or -1 for an unknown label", i%logits.Cols(), i/logits.Cols(), y)
 		}
 		if y >= 0 {
 			l.Count++
@@ -68,7 +66,7 @@ func BCEWithLogits(logits *Tensor, labels []int8) *Loss {
 				switch v := float64(z[i]); labels[i] {
 				case 0:
 					dIn[0][i] = float32(d / (1 + math.Exp(-v)))
-				case 1: // σ(v) - 1, without the cancellation of a σ near 1
+				case 1: // σ(v) - 1, without cancellation for σ near 1
 					dIn[0][i] = float32(-d / (1 + math.Exp(v)))
 				}
 			}
@@ -77,14 +75,14 @@ func BCEWithLogits(logits *Tensor, labels []int8) *Loss {
 	return l
 }
 
-// bce is log(1 + e^v) - y·v, by log(1 + e^v) = max(v, 0) + log(1 + e^-|v|), which
-// cannot overflow.
+// bce is log(1 + e^v) - y·v, computed with log(1 + e^v) = max(v, 0) + log(1 + e^-|v|), which cannot
+// overflow.
 func bce(v float64, y int8) float64 {
 	return max(v, 0) - float64(y)*v + math.Log1p(math.Exp(-math.Abs(v)))
 }
 
-// RowBCE is the loss of one row of logits, as [BCEWithLogits] sums it: over its
-// labels that are not -1, of which there are count.
+// RowBCE is the loss of one row of logits, as [BCEWithLogits] sums it, over its count labels that
+// are not -1.
 func RowBCE(logits []float32, labels []int8) (sum float64, count int64) {
 	for i, y := range labels {
 		if y >= 0 {

@@ -1,12 +1,11 @@
-// Package nn is layers, losses, optimisers and metrics for graph neural
-// networks, on the tensors of package tensor.
+// Package nn provides layers, losses, optimisers and metrics for graph neural networks, on the
+// tensors of package tensor.
 //
 // # Basics
 //
-// A [Model] is its layers: Layer computes the rows of a block's destinations
-// from the rows of its sources. Sampled mini-batches ([Forward] over a sampler's
-// blocks), full-graph training ([FullGraph]) and layer-wise inference
-// ([LayerWise]) all go through that one method.
+// A [Model] is defined by its layers: Layer computes the rows of a block's destinations from the
+// rows of its sources. Sampled mini-batches ([Forward] over a sampler's blocks), full-graph
+// training ([FullGraph]) and layer-wise inference ([LayerWise]) all call this method.
 //
 //	m := nn.NewSAGEModel(nn.ModelConfig{In: 128, Hidden: 256, Out: 40, Layers: 3, Dropout: 0.5})
 //	params, err := nn.Collect(m) // every parameter, in one flat buffer
@@ -22,37 +21,36 @@
 //		adam.Step(params.Flat(), params.Grad(), 1/float32(loss.Weight))
 //	}
 //
-// The models here are [SAGE], [GCN], [GAT], [GIN] and [MLP]; the layers they are
-// made of, and [GraphConv], [LayerNorm] and [BatchNorm], stand in models of one's
-// own as well, with [Between] for what comes between them.
+// The package has the models [SAGE], [GCN], [GAT], [GIN] and [MLP]. You can use their layers, and
+// [GraphConv], [LayerNorm] and [BatchNorm], in your own models, with [Between] for the operations
+// between layers.
 //
 // # Losses are pairs
 //
-// A [Loss] is a sum over rows and the sum's weight. Gradients are of the sum;
-// the optimiser divides by the total weight. So batches, virtual ranks and
-// workers of different sizes add up to the mean over all rows without knowing
-// of each other, and a batch without labelled rows adds nothing.
+// A [Loss] is a sum over rows and the sum's weight. Gradients are those of the sum; the optimiser
+// divides by the total weight. So batches, virtual ranks and workers of different sizes add up to
+// the mean over all rows, and a batch without labelled rows adds nothing.
 //
 // # Names
 //
-// Parameters are named by the path of exported fields that leads to them, and
-// the layers here carry the names of PyTorch Geometric's state_dict, so weights
-// travel both ways. See [Collect].
+// A parameter's name is the path of exported fields that leads to it. The layers of this package
+// have the names of PyTorch Geometric's state_dict, so weights can be exchanged in both directions.
+// See [Collect].
 //
 // # Errors
 //
-// A model that does not fit its input is a bug in the model: like the operations
-// of package tensor, the functions here that run inside a forward or backward
-// pass panic with an error that wraps a [*tensor.Error]. [Try] turns such a panic
-// into an error, [TryForward] does for a whole forward pass.
+// A model that does not fit its input is a bug in the model. Like the operations of package tensor,
+// the functions that run inside a forward or backward pass panic with an error that wraps a
+// [*tensor.Error]. [Try] turns such a panic into an error; [TryForward] does this for a whole
+// forward pass.
 //
 // # Determinism
 //
-// Threads never change bits: reductions run over fixed chunks combined in order.
-// A node's row does not depend on the rows computed with it, so full-graph
-// forward, layer-wise inference and sampling with all neighbours agree to the
-// bit on one processor, in evaluation as with dropout. [BatchNorm] and the degrees
-// of a sampled batch (GCNConv.BatchDegrees) are the exceptions.
+// The number of threads never changes bits: reductions run over fixed chunks combined in order. A
+// node's row does not depend on the rows computed with it, so a full-graph forward pass, layer-wise
+// inference and sampling with all neighbours agree to the bit on one processor, with and without
+// dropout. [BatchNorm] and the degrees of a sampled batch (GCNConv.BatchDegrees) are the
+// exceptions.
 package nn
 
 import (
@@ -64,7 +62,7 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// What a model's own code needs of the packages below, under short names.
+// Types of the lower packages that a model's own code needs, under short names.
 type (
 	Tensor = tensor.Tensor
 	Fwd    = tensor.Fwd
@@ -84,11 +82,11 @@ const (
 	Max  = tensor.Max
 )
 
-// NewFwd starts a pass: tensor.NewFwd.
+// NewFwd starts a pass; it is tensor.NewFwd.
 func NewFwd(c Config) *Fwd { return tensor.NewFwd(c) }
 
-// NewParam makes a parameter of zeros [rows, cols]. [Collect] gives it its name
-// and its place among the others, [Params.Init] its start.
+// NewParam returns a parameter of zeros [rows, cols]. [Collect] gives it its name and its place in
+// the flat buffer, [Params.Init] its initial value.
 func NewParam(rows, cols int) *Param {
 	if rows < 0 || cols < 0 {
 		fail("NewParam", "a parameter cannot be [%d,%d]", rows, cols)
@@ -96,14 +94,14 @@ func NewParam(rows, cols int) *Param {
 	if err := machine.Room(fmt.Sprintf("a parameter [%d,%d]", rows, cols), 4*float64(rows)*float64(cols)); err != nil {
 		fail("NewParam", "%v; make the model smaller", err)
 	}
-	if float64(rows)*float64(cols) > 1<<40 { // where the system does not say what there is
+	if float64(rows)*float64(cols) > 1<<40 { // if the system does not report its memory
 		fail("NewParam", "a parameter cannot have [%d,%d] elements", rows, cols)
 	}
 	return &Param{Rows: rows, Cols: cols, W: make([]float32, rows*cols)}
 }
 
-// NewFixed makes a parameter [rows, cols] that is saved with the model but not
-// trained, with all elements v.
+// NewFixed returns a parameter [rows, cols] with all elements v, which is saved with the model but
+// not trained.
 func NewFixed(rows, cols int, v float32) *Param {
 	p := NewParam(rows, cols)
 	p.Fixed = true
@@ -113,15 +111,15 @@ func NewFixed(rows, cols int, v float32) *Param {
 	return p
 }
 
-// Module computes rows from rows, each of them keeping its place: a [Linear], a
-// normalisation, a [Perceptron]. It keeps x's row space.
+// Module computes rows from rows and keeps their order: a [Linear], a normalisation, a
+// [Perceptron]. It keeps x's row space.
 type Module interface {
 	Forward(f *Fwd, x *Tensor) *Tensor
 }
 
-// Try runs fn and returns the error it panicked with, if that is or wraps a
-// [*tensor.Error], the misuse of an operation, a layer or a loss, or a
-// [*tensor.Failure] of a device. Every other panic goes on as it was.
+// Try runs fn and returns the error that it panicked with, if that error is or wraps a
+// [*tensor.Error] (misuse of an operation, a layer or a loss) or a [*tensor.Failure] of a device.
+// Every other panic continues.
 func Try(fn func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -134,8 +132,8 @@ func Try(fn func()) (err error) {
 	return nil
 }
 
-// misuse is the error in a panic's value that tells of a misused operation or of a
-// device that failed, or nil.
+// misuse returns the error in a panic's value that reports a misused operation or a failed device,
+// or nil.
 func misuse(r any) error {
 	err, ok := r.(error)
 	var te *tensor.Error

@@ -1,12 +1,11 @@
 package nn
 
-// LayerNorm is y = (x - mean) / √(variance + eps) · weight + bias, with the mean
-// and the variance of each row of x [N, F]. A row depends on no other, so it is
-// the same in whatever batch.
+// LayerNorm is y = (x - mean) / √(variance + eps) · weight + bias, with the mean and the variance
+// of each row of x [N, F]. A row does not depend on other rows, so it is the same in every batch.
 //
-// Parameters are weight [F] and bias [F], as torch.nn.LayerNorm's and those of
-// torch_geometric.nn.LayerNorm with mode="node" (PyG's default, mode="graph",
-// takes mean and variance over all rows of a batch, which depends on the batch).
+// Its parameters are weight [F] and bias [F], as in torch.nn.LayerNorm and in
+// torch_geometric.nn.LayerNorm with mode="node". (PyG's default, mode="graph", uses the mean and
+// variance over all rows of a batch, which depend on the batch.)
 //
 // Source: J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", 2016,
 // arXiv:1607.06450.
@@ -16,12 +15,12 @@ type LayerNorm struct {
 	Eps    float64
 }
 
-// NewLayerNorm makes a LayerNorm of so many columns, with eps = 1e-5.
+// NewLayerNorm returns a LayerNorm of cols columns, with eps = 1e-5.
 func NewLayerNorm(cols int) *LayerNorm {
 	return &LayerNorm{Weight: NewParam(1, cols), Bias: NewParam(1, cols), Eps: 1e-5}
 }
 
-// Reset starts the weight from 1 and the bias from 0.
+// Reset sets the weight to 1 and the bias to 0.
 func (l *LayerNorm) Reset(init func(p *Param, bound float64)) { ones(l.Weight, l.Bias, init) }
 
 // Forward implements [Module].
@@ -29,24 +28,23 @@ func (l *LayerNorm) Forward(f *Fwd, x *Tensor) *Tensor {
 	return f.LayerNorm(x, f.Param(l.Weight), f.Param(l.Bias), l.Eps)
 }
 
-// BatchNorm is y = (x - mean) / √(variance + eps) · weight + bias, column by
-// column of x [N, F]. While a pass trains, mean and variance are those of its
-// rows; otherwise they are the running ones, which every training pass moves
-// towards its own by Momentum (the variance towards the unbiased one).
+// BatchNorm is y = (x - mean) / √(variance + eps) · weight + bias, column by column of x [N, F]. In
+// training, mean and variance are those of the pass's rows; otherwise they are the running
+// statistics. Every training pass moves the running statistics towards its own by Momentum (the
+// variance towards the unbiased one).
 //
-// It is the documented exception to world-size invariance: a rank's statistics
-// are those of its own rows, and with virtual ranks those of each virtual rank's,
-// so results depend on how seeds are shared. The running statistics of ranks
-// differ too; they are [Params.Fixed], and whoever evaluates on several ranks
-// must make them equal first, as torch.nn.parallel.DistributedDataParallel does
-// by broadcasting those of rank 0. Rows sampled in several hops take part as they
-// occur. A pass without rows changes nothing; one row gives zeros, and leaves the
-// running variance as it is.
+// BatchNorm is an exception to world-size invariance: a rank's statistics are those of its own
+// rows, with virtual ranks those of each virtual rank's rows, so results depend on the division of
+// seeds among ranks. The running statistics of ranks differ too; they are in [Params.Fixed]. Before
+// an evaluation on several ranks the caller must make them equal, as
+// torch.nn.parallel.DistributedDataParallel does by broadcasting those of rank 0. A row sampled in
+// several hops counts once per occurrence. A pass without rows changes nothing; a pass with one row
+// gives zeros and does not change the running variance.
 //
-// Parameters are module.weight [F], module.bias [F], module.running_mean [F] and
-// module.running_var [F], as torch_geometric.nn.BatchNorm's; the last two are
-// not trained but saved. PyTorch's num_batches_tracked is not kept: PyTorch takes
-// it for 0 where it is missing, and uses it only without a momentum.
+// Its parameters are module.weight [F], module.bias [F], module.running_mean [F] and
+// module.running_var [F], as in torch_geometric.nn.BatchNorm; the last two are saved but not
+// trained. PyTorch's num_batches_tracked is not stored: PyTorch treats a missing one as 0, and uses
+// it only without a momentum.
 //
 // Source: S. Ioffe, C. Szegedy, "Batch normalization", ICML 2015, arXiv:1502.03167.
 type BatchNorm struct {
@@ -58,8 +56,7 @@ type BatchNorm struct {
 	Eps         float64
 }
 
-// NewBatchNorm makes a BatchNorm of so many columns, with momentum 0.1 and
-// eps = 1e-5.
+// NewBatchNorm returns a BatchNorm of cols columns, with momentum 0.1 and eps = 1e-5.
 func NewBatchNorm(cols int) *BatchNorm {
 	return &BatchNorm{
 		Weight: NewParam(1, cols), Bias: NewParam(1, cols),
@@ -68,8 +65,7 @@ func NewBatchNorm(cols int) *BatchNorm {
 	}
 }
 
-// Reset starts the weight and the running variance from 1, the bias and the
-// running mean from 0.
+// Reset sets the weight and the running variance to 1, the bias and the running mean to 0.
 func (l *BatchNorm) Reset(init func(p *Param, bound float64)) {
 	ones(l.Weight, l.Bias, init)
 	clear(l.RunningMean.W)
@@ -85,9 +81,8 @@ func ones(weight, bias *Param, init func(p *Param, bound float64)) {
 	init(bias, 0)
 }
 
-// Forward implements [Module]. While the pass trains it changes the running
-// statistics: those that a device keeps, without waiting for it (see [tensor.Keeper]),
-// else the host's.
+// Forward implements [Module]. In training it updates the running statistics: the device's if a
+// device keeps them, without waiting for it (see [tensor.Keeper]), otherwise the host's.
 func (l *BatchNorm) Forward(f *Fwd, x *Tensor) *Tensor {
 	if !f.Train() {
 		x = f.NormBy(x, f.Param(l.RunningMean), f.Param(l.RunningVar), l.Eps)

@@ -7,28 +7,27 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// Optimizer changes weights by their gradient. It works element by element on
-// flat buffers, in parallel, with the same bits on any number of threads.
+// Optimizer updates weights from their gradient. It works element by element on flat buffers, in
+// parallel, with the same bits on any number of threads.
 //
-// It belongs to one model and one goroutine: its state is as long as the weights
-// of its first step.
+// It belongs to one model and one goroutine: its state has the length of the weights of its first
+// step.
 type Optimizer interface {
-	// Name is the algorithm's, as checkpoints record it.
+	// Name is the name of the algorithm in checkpoints.
 	Name() string
-	// Step changes w by the gradient scale·g. With g the gradient of a loss's
-	// sum, scale is 1 over the total weight, times a factor that clips. g is only
-	// read.
+	// Step updates w by the gradient scale·g. If g is the gradient of a loss's sum, scale is 1
+	// divided by the total weight, times a clipping factor. g is only read.
 	Step(w, g []float32, scale float32)
 	// Steps is the number of steps so far.
 	Steps() int64
 	// LR is the learning rate; SetLR changes it from the next step on.
 	LR() float64
 	SetLR(lr float64)
-	// State is what a checkpoint must hold beside weights, Steps and LR, always
-	// the same names in the same order; before the first step Data is empty. Data
+	// State returns the buffers that a checkpoint must hold in addition to the weights, Steps and
+	// LR, always with the same names in the same order; before the first step Data is empty. Data
 	// is the optimiser's own memory.
 	State() []State
-	// SetState puts the optimiser where Steps and State were taken. It copies.
+	// SetState restores Steps and State from a checkpoint. It copies.
 	SetState(steps int64, state map[string][]float32) error
 }
 
@@ -38,23 +37,23 @@ type State struct {
 	Data []float32
 }
 
-// DeviceOptimizer is an Optimizer that can leave the arithmetic of a step to a device.
+// DeviceOptimizer is an Optimizer that can compute its steps on a device.
 type DeviceOptimizer interface {
 	Optimizer
-	// StepOn is Step of the weights and the gradient that d has, with the state that
-	// d has. It counts the step and leaves State as it is.
+	// StepOn is Step for the weights, gradient and state on the device d. It counts the step and
+	// does not change State.
 	StepOn(d Stepper, scale float32)
 }
 
-// Stepper computes steps where weights, gradient and an optimiser's state are, if not
-// in host memory: a device. It does what Step of the optimiser does in host memory, to
-// the bit where the device's arithmetic allows.
+// Stepper computes steps on a device that holds weights, gradient and an optimiser's state. It has
+// the same results as the optimiser's Step in host memory, to the bit if the device's arithmetic
+// allows.
 type Stepper interface {
 	Adam(AdamStep)
 	SGD(SGDStep)
 }
 
-// AdamStep is the numbers of one step of [Adam], with d = Scale·g + Decay·w:
+// AdamStep holds the coefficients of one step of [Adam], with d = Scale·g + Decay·w:
 //
 //	m ← B1·m + C1·d
 //	v ← B2·v + (C2·d)·d
@@ -63,18 +62,18 @@ type Stepper interface {
 // rounded to float32 after every operation.
 type AdamStep struct{ Scale, Decay, B1, C1, B2, C2, Keep, Size, Root, Eps float32 }
 
-// SGDStep is the numbers of one step of [SGD], with d = Scale·g + Decay·w: without
-// Momentum w ← w - LR·d; with it b ← Momentum·b + d and w ← w - LR·b, or with
-// Nesterov w ← w - LR·(d + Momentum·b). It is rounded after every operation.
+// SGDStep holds the coefficients of one step of [SGD], with d = Scale·g + Decay·w: without Momentum
+// w ← w - LR·d; with it b ← Momentum·b + d and w ← w - LR·b, or with Nesterov w ← w - LR·(d +
+// Momentum·b). It is rounded after every operation.
 type SGDStep struct {
 	LR, Scale, Decay, Momentum float32
 	Nesterov                   bool
 }
 
-// stepGrain is the elements a chunk of an optimiser's step has.
+// stepGrain is the number of elements of a chunk of an optimiser's step.
 const stepGrain = 1 << 15
 
-// restore copies the named buffers of a saved state into to, after checks.
+// restore checks a saved state and copies its named buffers to to.
 func restore(optimizer string, steps int64, state map[string][]float32, names []string, to ...*[]float32) error {
 	n := -1
 	for i, name := range names {
@@ -83,9 +82,9 @@ func restore(optimizer string, steps int64, state map[string][]float32, names []
 		case !ok:
 			return fmt.Errorf("nn: the state of %s at step %d has no %s; it must hold %q", optimizer, steps, name, names)
 		case steps > 0 && len(s) == 0 || steps == 0 && len(s) > 0:
-			return fmt.Errorf("nn: the state of %s at step %d has %d elements of %s", optimizer, steps, len(s), name)
+			return fmt.Errorf("nn: the state of %s at step %d has %d elements in %s", optimizer, steps, len(s), name)
 		case i > 0 && len(s) != n:
-			return fmt.Errorf("nn: the state of %s has %d elements of %s but %d of %s; they must be as many", optimizer, len(s), name, n, names[0])
+			return fmt.Errorf("nn: the state of %s has %d elements in %s but %d in %s; the numbers must be equal", optimizer, len(s), name, n, names[0])
 		}
 		n = len(s)
 	}
@@ -110,12 +109,12 @@ func checkStep(op string, w, g []float32, state ...*[]float32) {
 			*s = make([]float32, len(w))
 		}
 		if len(*s) != len(w) {
-			fail(op, "the optimiser's state is of a model with %d weights, but this one has %d", len(*s), len(w))
+			fail(op, "the optimiser's state is for a model with %d weights, but this model has %d", len(*s), len(w))
 		}
 	}
 }
 
-// An option's range.
+// Ranges of an option.
 const (
 	notNegative = "0 or more"
 	positive    = "above 0"
@@ -137,10 +136,10 @@ func checkOption(op, name string, v float64, within string) {
 	}
 }
 
-// None says zero to an option whose zero means a default.
+// None sets an option to zero whose zero value means a default.
 const None = -1
 
-// orDefault is v with its default, and 0 where it is None.
+// orDefault returns v or its default, and 0 for None.
 func orDefault(v, def float64) float64 {
 	switch v {
 	case 0:
@@ -151,7 +150,7 @@ func orDefault(v, def float64) float64 {
 	return v
 }
 
-// normGrain is the elements a partial sum of [GradNorm] has.
+// normGrain is the number of elements of a partial sum of [GradNorm].
 const normGrain = 1 << 14
 
 // GradNorm is the L2 norm of scale·g, summed in float64 over fixed chunks
@@ -172,18 +171,17 @@ func GradNorm(g []float32, scale float32) float64 {
 	return math.Sqrt(sum) * math.Abs(float64(scale))
 }
 
-// ClipScale is the scale to give an optimiser instead of scale so that the norm
-// of scale·g is at most about limit, and the norm before: the factor is
-// min(1, limit/(norm+1e-6)), as in torch.nn.utils.clip_grad_norm_. g is only read,
-// so it may be memory that ranks share.
+// ClipScale returns the scale to pass to an optimiser instead of scale so that the norm of scale·g
+// is at most about limit, and the norm before clipping. The factor is min(1, limit/(norm+1e-6)), as
+// in torch.nn.utils.clip_grad_norm_. g is only read, so it may be memory that ranks share.
 func ClipScale(g []float32, scale float32, limit float64) (clipped float32, norm float64) {
 	checkOption("ClipScale", "limit", limit, positive)
 	norm = GradNorm(g, scale)
 	return float32(float64(scale) * ClipFactor(norm, limit)), norm
 }
 
-// ClipNorm scales g down in place, where needed, so that the norm of scale·g is
-// at most about limit, by the factor of [ClipScale], and returns the norm before.
+// ClipNorm scales g down in place by the factor of [ClipScale], so that the norm of scale·g is at
+// most about limit, and returns the norm before clipping.
 func ClipNorm(g []float32, scale float32, limit float64) (norm float64) {
 	checkOption("ClipNorm", "limit", limit, positive)
 	norm = GradNorm(g, scale)
@@ -197,8 +195,8 @@ func ClipNorm(g []float32, scale float32, limit float64) (norm float64) {
 	return norm
 }
 
-// ClipFactor is what [ClipScale] multiplies by: min(1, limit/(norm+1e-6)), and 1 for a
-// norm of NaN, which thus stays visible.
+// ClipFactor is the factor by which [ClipScale] multiplies: min(1, limit/(norm+1e-6)), and 1 for a
+// norm of NaN, so that the NaN stays visible.
 func ClipFactor(norm, limit float64) float64 {
 	if c := limit / (norm + 1e-6); c < 1 {
 		return c

@@ -182,7 +182,7 @@ func TestOptimizerStateErrors(t *testing.T) {
 		parts []string
 	}{
 		{1, map[string][]float32{"exp_avg": two}, []string{"adam", "exp_avg_sq"}},
-		{1, map[string][]float32{"exp_avg": two, "exp_avg_sq": three}, []string{"3 elements", "2 of exp_avg"}},
+		{1, map[string][]float32{"exp_avg": two, "exp_avg_sq": three}, []string{"3 elements", "2 in exp_avg"}},
 		{1, map[string][]float32{"exp_avg": nil, "exp_avg_sq": nil}, []string{"0 elements"}},
 		{0, map[string][]float32{"exp_avg": two, "exp_avg_sq": two}, []string{"step 0"}},
 		{-1, map[string][]float32{"exp_avg": nil, "exp_avg_sq": nil}, []string{"negative"}},
@@ -200,20 +200,20 @@ func TestOptimizerStateErrors(t *testing.T) {
 func TestOptimizerMisuse(t *testing.T) {
 	t.Parallel()
 	for what, fn := range map[string]func(){
-		"NewAdam: LR is -2":                      func() { NewAdam(AdamOptions{LR: -2}) },
-		"NewAdam: LR is NaN":                     func() { NewAdam(AdamOptions{LR: math.NaN()}) },
-		"NewAdam: Beta1 is 1":                    func() { NewAdam(AdamOptions{Beta1: 1}) },
-		"NewAdam: Beta2 is -0.5":                 func() { NewAdam(AdamOptions{Beta2: -0.5}) },
-		"NewAdam: Eps is +Inf":                   func() { NewAdam(AdamOptions{Eps: math.Inf(1)}) },
-		"NewAdam: WeightDecay is -2":             func() { NewAdamW(AdamOptions{WeightDecay: -2}) },
-		"NewSGD: Momentum is -1":                 func() { NewSGD(SGDOptions{Momentum: -1}) },
-		"NewSGD: Nesterov is set":                func() { NewSGD(SGDOptions{Nesterov: true}) },
-		"SetLR: LR is -2":                        func() { NewSGD(SGDOptions{}).SetLR(-2) },
-		"SetLR: LR is NaN":                       func() { NewAdam(AdamOptions{}).SetLR(math.NaN()) },
-		"ClipNorm: limit is 0":                   func() { ClipNorm(nil, 1, 0) },
-		"ClipScale: limit is -1":                 func() { ClipScale(nil, 1, -1) },
-		"adam: there are 2 weights but 1 grad":   func() { NewAdam(AdamOptions{}).Step(make([]float32, 2), make([]float32, 1), 1) },
-		"sgd: the optimiser's state is of a mod": func() { s := NewSGD(SGDOptions{Momentum: 1}); s.Step(one(2), one(2), 1); s.Step(one(3), one(3), 1) },
+		"NewAdam: LR is -2":                       func() { NewAdam(AdamOptions{LR: -2}) },
+		"NewAdam: LR is NaN":                      func() { NewAdam(AdamOptions{LR: math.NaN()}) },
+		"NewAdam: Beta1 is 1":                     func() { NewAdam(AdamOptions{Beta1: 1}) },
+		"NewAdam: Beta2 is -0.5":                  func() { NewAdam(AdamOptions{Beta2: -0.5}) },
+		"NewAdam: Eps is +Inf":                    func() { NewAdam(AdamOptions{Eps: math.Inf(1)}) },
+		"NewAdam: WeightDecay is -2":              func() { NewAdamW(AdamOptions{WeightDecay: -2}) },
+		"NewSGD: Momentum is -1":                  func() { NewSGD(SGDOptions{Momentum: -1}) },
+		"NewSGD: Nesterov is set":                 func() { NewSGD(SGDOptions{Nesterov: true}) },
+		"SetLR: LR is -2":                         func() { NewSGD(SGDOptions{}).SetLR(-2) },
+		"SetLR: LR is NaN":                        func() { NewAdam(AdamOptions{}).SetLR(math.NaN()) },
+		"ClipNorm: limit is 0":                    func() { ClipNorm(nil, 1, 0) },
+		"ClipScale: limit is -1":                  func() { ClipScale(nil, 1, -1) },
+		"adam: there are 2 weights but 1 grad":    func() { NewAdam(AdamOptions{}).Step(make([]float32, 2), make([]float32, 1), 1) },
+		"sgd: the optimiser's state is for a mod": func() { s := NewSGD(SGDOptions{Momentum: 1}); s.Step(one(2), one(2), 1); s.Step(one(3), one(3), 1) },
 	} {
 		err := Try(fn)
 		var te *tensor.Error

@@ -9,19 +9,18 @@ import (
 	"text/tabwriter"
 )
 
-// Params are all parameters of a model, as [Collect] found them. Their weights
-// lie in one flat buffer and so do their gradients: what an optimiser steps over,
-// what ranks add up in one call and what a checkpoint holds. Fixed parameters,
-// such as the running statistics of a [BatchNorm], lie in a buffer of their own
-// and come after the others in lists.
+// Params are all parameters of a model, as found by [Collect]. Their weights are in one flat
+// buffer, and so are their gradients: optimisers step over these buffers, ranks sum them in one
+// call, and checkpoints store them. Fixed parameters, such as the running statistics of a
+// [BatchNorm], are in a separate buffer and come last in lists.
 //
-// Params follow the model: no method may run while a pass over it does.
+// No method may be called during a pass over the model.
 type Params struct {
 	list    []*Entry
 	byParam map[*Param]*Entry
 	aliases []alias
 	resets  []Resetter
-	trained int // of list; the others are fixed
+	trained int // number of entries that are trained; the others are fixed
 	flat    []float32
 	grad    []float32
 	fixed   []float32
@@ -35,8 +34,8 @@ type Entry struct {
 	ordinal int
 }
 
-// Shape is the parameter's shape in files, as PyTorch has it: [n] for a field
-// tagged vector, such as a bias, else [Rows, Cols].
+// Shape is the parameter's shape in files, as in PyTorch: [n] for a field tagged vector, such as a
+// bias, else [Rows, Cols].
 func (e *Entry) Shape() []int { return slices.Clone(e.shape) }
 
 func newParams(c *collector) (*Params, error) {
@@ -70,13 +69,13 @@ func flatten(list []*Entry) []float32 {
 	return flat
 }
 
-// Len is the number of weights that are trained.
+// Len is the number of trained weights.
 func (p *Params) Len() int { return len(p.flat) }
 
-// List is the parameters in the order of the flat buffer, fixed ones last.
+// List returns the parameters in the order of the flat buffer, fixed ones last.
 func (p *Params) List() []*Entry { return slices.Clone(p.list) }
 
-// Names are the parameters' names in the order of List.
+// Names returns the parameters' names in the order of List.
 func (p *Params) Names() []string {
 	names := make([]string, len(p.list))
 	for i, e := range p.list {
@@ -85,7 +84,7 @@ func (p *Params) Names() []string {
 	return names
 }
 
-// Get is the parameter of that name, or nil.
+// Get returns the parameter of that name, or nil.
 func (p *Params) Get(name string) *Param {
 	for _, e := range p.list {
 		if e.Name == name {
@@ -95,20 +94,19 @@ func (p *Params) Get(name string) *Param {
 	return nil
 }
 
-// Flat is the weights [Len] of all parameters that are trained, the memory
-// itself.
+// Flat returns the weights [Len] of all trained parameters: the memory itself.
 func (p *Params) Flat() []float32 { return p.flat }
 
-// Fixed is the values of all parameters that are not trained, the memory itself:
-// what a forward pass may change (see [BatchNorm]), and ranks may then differ in.
+// Fixed returns the values of all parameters that are not trained: the memory itself. A forward
+// pass may change them (see [BatchNorm]), so they may differ between ranks.
 func (p *Params) Fixed() []float32 { return p.fixed }
 
-// Grad is the gradients [Len] of all parameters that are trained, the memory itself: what
-// [Params.SetGrad] gave last, else memory of the Params' own.
+// Grad returns the gradients [Len] of all trained parameters: the memory itself, which is the
+// buffer of the last [Params.SetGrad], or else memory of the Params.
 func (p *Params) Grad() []float32 { return p.grad }
 
-// SetGrad makes buf [Len] the memory that backward passes add gradients to: each
-// Param's G becomes a view of it. It does not clear it. nil turns gradients off.
+// SetGrad makes buf [Len] the memory to which backward passes add gradients: each Param's G becomes
+// a view of it. It does not clear buf. A nil buf turns gradients off.
 func (p *Params) SetGrad(buf []float32) {
 	if buf != nil && len(buf) != len(p.flat) {
 		fail("SetGrad", "the model has %d weights but the buffer has %d elements", len(p.flat), len(buf))
@@ -128,14 +126,13 @@ func (p *Params) SetGrad(buf []float32) {
 // ZeroGrad clears the gradients.
 func (p *Params) ZeroGrad() { clear(p.grad) }
 
-// Value is a parameter's content apart from the model.
+// Value is the content of a parameter, separate from the model.
 type Value struct {
 	Shape []int
 	Data  []float32 // row-major
 }
 
-// Values is every parameter by name. Data is the model's own memory: copy it to
-// keep it.
+// Values returns every parameter by name. Data is the model's own memory: copy it to keep it.
 func (p *Params) Values() map[string]Value {
 	m := make(map[string]Value, len(p.list))
 	for _, e := range p.list {
@@ -144,10 +141,9 @@ func (p *Params) Values() map[string]Value {
 	return m
 }
 
-// Load sets every parameter. Names and shapes must be exactly the model's (a
-// parameter that the model reaches by several paths may come under several names,
-// if equal); the error says what is missing, unexpected or of another shape, and
-// then nothing is changed.
+// Load sets every parameter. Names and shapes must be exactly the model's; a parameter that the
+// model reaches by several paths may be given under several names, if the values are equal. If they
+// differ, the error lists missing, unexpected and misshapen parameters, and nothing is changed.
 func (p *Params) Load(values map[string]Value) error {
 	var missing, unexpected, misfit []string
 	want := map[string]*Entry{}
@@ -159,7 +155,7 @@ func (p *Params) Load(values map[string]Value) error {
 		case !slices.Equal(v.Shape, e.shape):
 			misfit = append(misfit, fmt.Sprintf("%s is %s and the model's is %s", e.Name, shapeString(v.Shape), shapeString(e.shape)))
 		case len(v.Data) != len(e.W):
-			misfit = append(misfit, fmt.Sprintf("%s has %d elements for its shape %s", e.Name, len(v.Data), shapeString(v.Shape)))
+			misfit = append(misfit, fmt.Sprintf("%s has %d elements, but its shape is %s", e.Name, len(v.Data), shapeString(v.Shape)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -170,7 +166,7 @@ func (p *Params) Load(values map[string]Value) error {
 		if want[first] == nil {
 			unexpected = append(unexpected, name)
 		} else if !slices.Equal(values[name].Data, values[first].Data) {
-			misfit = append(misfit, fmt.Sprintf("%s and %s are one parameter of the model but differ", first, name))
+			misfit = append(misfit, fmt.Sprintf("%s and %s are the same parameter of the model but have different values", first, name))
 		}
 	}
 	var wrong []string
@@ -183,7 +179,7 @@ func (p *Params) Load(values map[string]Value) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("nn: the weights do not fit the model: %s; make the model as it was when they were saved", strings.Join(wrong, "; "))
+		return fmt.Errorf("nn: the weights do not fit the model: %s; create the model with the options with which they were saved", strings.Join(wrong, "; "))
 	}
 	for _, e := range p.list {
 		copy(e.W, values[e.Name].Data)
@@ -191,7 +187,7 @@ func (p *Params) Load(values map[string]Value) error {
 	return nil
 }
 
-// unalias is the first name of a parameter that has several.
+// unalias returns the first name of a parameter with several names.
 func (p *Params) unalias(name string) string {
 	for range len(p.aliases) + 1 { // one alias may lead to another
 		before := name
@@ -225,7 +221,7 @@ func shapeString(shape []int) string {
 	return "[" + strings.Join(s, ", ") + "]"
 }
 
-// String is a table of the parameters with their shapes and sizes, and the total.
+// String returns a table of the parameters with their shapes and sizes, and the total.
 func (p *Params) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -103,7 +103,7 @@ func TestInitOfOwnLayer(t *testing.T) {
 		t.Errorf("weights start as %v and %v", n.Lin.Weight.W, n.Loose.W)
 	}
 	n.Shift = NewParam(1, 3)
-	wantError(t, Try(func() { p.Init(1) }), "*nn.norm", "not the model's")
+	wantError(t, Try(func() { p.Init(1) }), "*nn.norm", "not part of the model")
 }
 
 func TestParamsTable(t *testing.T) {

@@ -25,14 +25,14 @@ type SAGEConv struct {
 type SAGEOptions struct {
 	Aggr      Op   // Mean, Sum or Max
 	Normalize bool // divide each row of the output by its L2 norm
-	NoRoot    bool // leave W_r·x_v away
-	NoBias    bool // leave b_l away
+	NoRoot    bool // omit W_r·x_v
+	NoBias    bool // omit b_l
 }
 
-// NewSAGE makes a SAGEConv with mean aggregation.
+// NewSAGE returns a SAGEConv with mean aggregation.
 func NewSAGE(in, out int) *SAGEConv { return NewSAGEWith(in, out, SAGEOptions{}) }
 
-// NewSAGEWith makes a SAGEConv.
+// NewSAGEWith returns a SAGEConv with options.
 func NewSAGEWith(in, out int, o SAGEOptions) *SAGEConv {
 	c := &SAGEConv{LinL: NewLinear(in, out, !o.NoBias), Aggr: o.Aggr, Normalize: o.Normalize}
 	if !o.NoRoot {
@@ -41,22 +41,21 @@ func NewSAGEWith(in, out int, o SAGEOptions) *SAGEConv {
 	return c
 }
 
-// Forward is y [NumDst, out] for h [NumSrc, in], in the space of the block's
-// destinations. Its cost is one pass over the block's edges (no message is
-// written to memory) and two matrix products. By linearity rows may be transformed
-// before they are aggregated, except with Max: so it is for a sparse h (see
-// tensor.Fwd.SparseInput), and, where out is less than in and all nodes' rows of it
-// take at most 64 MB, for the whole graph and its slices, whose edges outnumber
-// their nodes. A sampled block has many more sources than destinations and is
+// Forward returns y [NumDst, out] for h [NumSrc, in], in the space of the block's destinations. Its
+// cost is one pass over the block's edges (no message is stored) and two matrix products. Except
+// with Max, rows may be transformed before they are aggregated, because both are linear. Forward
+// does so for a sparse h (see tensor.Fwd.SparseInput). It also does so for the whole graph and its
+// slices, which have more edges than nodes, if out is less than in and the transformed rows of all
+// nodes take at most 64 MB. A sampled block has many more sources than destinations and is
 // aggregated first.
 func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	if c == nil {
-		fail("SAGEConv", "the layer is nil; make it with NewSAGE")
+		fail("SAGEConv", "the layer is nil; create it with NewSAGE")
 	}
 	var own, y *Tensor
 	if c.LinR != nil {
-		// Before the aggregation: its gradient then comes after the aggregation's,
-		// which covers all rows and need not add to what is there.
+		// This precedes the aggregation, so its gradient comes after the aggregation's, which
+		// covers all rows and overwrites them.
 		own = f.Dst(b, h)
 	}
 	if c.Aggr != Max && h.Sparse() || b.RowsAreNodes() && c.narrows(b.NumSrc) {
@@ -76,12 +75,12 @@ func (c *SAGEConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	return y
 }
 
-// narrowFloats bounds the transformed rows of all nodes, 64 MB: every worker that
-// computes a share of a layer makes them all.
+// narrowFloats bounds the transformed rows of all nodes, 64 MB: every worker that computes a share
+// of a layer transforms all of them.
 const narrowFloats = 1 << 24
 
-// narrows tells whether aggregating W_l·x of so many nodes costs less than
-// aggregating x: the layer is linear and has fewer columns out than in.
+// narrows reports whether aggregating W_l·x of nodes nodes costs less than aggregating x: the layer
+// is linear and has fewer columns out than in.
 func (c *SAGEConv) narrows(nodes int) bool {
 	if c.Aggr == Max || c.LinL == nil {
 		return false

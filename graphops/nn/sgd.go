@@ -5,7 +5,7 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// SGDOptions are the options of SGD.
+// SGDOptions are the options of SGD. A field that is 0 means the default.
 type SGDOptions struct {
 	LR          float64 // 0 means 0.001, PyTorch's default, and [None] 0
 	Momentum    float64 // 0 means none
@@ -19,8 +19,7 @@ type SGDOptions struct {
 //	b ← μ·b + g, at the first step b ← g  (μ = Momentum)
 //	w ← w - lr·b, with Nesterov w ← w - lr·(g + μ·b), without momentum w - lr·g
 //
-// in float32, as torch.optim.SGD without dampening. State: momentum_buffer (b)
-// where there is momentum.
+// in float32, as torch.optim.SGD without dampening. State: momentum_buffer (b) if Momentum is set.
 //
 // Source: I. Sutskever, J. Martens, G. Dahl, G. Hinton, "On the importance of
 // initialization and momentum in deep learning", ICML 2013, as PyTorch restates
@@ -31,8 +30,7 @@ type SGD struct {
 	b     []float32
 }
 
-// NewSGD makes an SGD. It panics with a [*tensor.Error] where an option makes no
-// sense.
+// NewSGD returns an SGD. It panics with a [*tensor.Error] for an invalid option.
 func NewSGD(o SGDOptions) *SGD {
 	o.LR = orDefault(o.LR, 1e-3)
 	checkOption("NewSGD", "LR", o.LR, notNegative)
@@ -101,7 +99,7 @@ func (s *SGD) Step(w, g []float32, scale float32) {
 // StepOn implements [DeviceOptimizer].
 func (s *SGD) StepOn(d Stepper, scale float32) { d.SGD(s.next(scale)) }
 
-// next is the numbers of the next step.
+// next returns the coefficients of the next step.
 func (s *SGD) next(scale float32) SGDStep {
 	s.steps++
 	return SGDStep{Scale: scale, LR: float32(s.o.LR), Decay: float32(s.o.WeightDecay), Momentum: float32(s.o.Momentum), Nesterov: s.o.Nesterov}
