@@ -12,8 +12,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// inside runs body as a program of one worker inside this process.
-func inside(tb testing.TB, ds *Dataset, body func(w *Worker)) {
+// within runs body as a program of one worker inside this process.
+func within(tb testing.TB, ds *Dataset, body func(w *Worker)) {
 	tb.Helper()
 	insideBody = body
 	f, err := ds.Share(tb.Context(), dataset.CheckOnceOptions{})
@@ -59,7 +59,7 @@ func planted(tb testing.TB, nodes int) *Dataset {
 // of a loop: seeds a second, and what it allocates.
 func BenchmarkStep(b *testing.B) {
 	ds := planted(b, 20000)
-	inside(b, ds, func(w *Worker) {
+	within(b, ds, func(w *Worker) {
 		net := SAGE.New(w, ModelConfig{In: 32, Hidden: 64, Out: 8, Layers: 2, Dropout: 0.5})
 		opt := w.Adam(net, 0.01)
 		loader := Loader{Fanouts: []int{10, 5}, Batch: 256}
@@ -97,7 +97,7 @@ func TestLongRunsDoNotGrow(t *testing.T) {
 	if testing.Short() {
 		loops = 60
 	}
-	inside(t, planted(t, 1000), func(w *Worker) {
+	within(t, planted(t, 1000), func(w *Worker) {
 		net := SAGE.New(w, ModelConfig{In: 32, Hidden: 16, Out: 8, Layers: 2, Dropout: 0.5})
 		opt := w.Adam(net, 0.01)
 		n := 0

@@ -19,7 +19,7 @@ const None = -1
 const (
 	maxLayers  = sample.MaxHops
 	maxEpochs  = sample.MaxEpochs
-	maxHidden  = 1 << 19 // columns that dropout has draws for
+	maxHidden  = bounds.MaxHidden
 	maxVirtual = 1 << 12
 	maxCount   = math.MaxInt32 // of nodes, and of what is counted along them: seeds, steps
 	maxKept    = 1 << 20

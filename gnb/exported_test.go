@@ -83,10 +83,6 @@ func everyFunction(dir string) map[string]func() error {
 			_, err := gnb.Attach(ctx, &gnb.Run{Dir: dir})
 			return refused(err)
 		},
-		"Explain": func() error {
-			_, err := gnb.Explain(ctx, nil, nil, gnb.ExplainOptions{})
-			return refused(err)
-		},
 		"Partition": func() error {
 			_, err := gnb.Partition(ctx, nil, 2, gnb.PartitionOptions{})
 			return fails(err)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/graphnb/graphnb/gnb/internal/inside"
 )
 
 // programDef is a declared program, its argument's type forgotten.
@@ -55,5 +57,5 @@ func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions
 	if err != nil {
 		return nil, err
 	}
-	return launch(ctx, p.name, raw, o, true)
+	return launch(ctx, p.name, raw, o, inside.HasDir(ctx))
 }

@@ -11,6 +11,7 @@ const module = "github.com/graphnb/graphnb"
 // imports of the standard library, and cells share those of the module.
 var Packages = map[string]string{
 	"gnb":       module + "/gnb",
+	"inspect":   module + "/gnb/inspect",
 	"monitor":   module + "/gnb/monitor",
 	"graphops":  module + "/graphops",
 	"dataset":   module + "/graphops/dataset",

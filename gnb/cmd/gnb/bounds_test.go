@@ -33,7 +33,7 @@ func TestBoundsOfFlags(t *testing.T) {
 		"scaling karate":                  {"layers", "hidden", "batch", "batch-per-worker", "heads", "virtual-ranks", "threads", "repeats", "steps", "warmup", "workers"},
 		"sweep karate --param lr=0.1,0.2": {"trials", "parallel", "levels", "min-epochs", "reduction"},
 		"sample karate":                   {"batch", "epoch", "steps", "workers", "threads"},
-		"explain karate":                  {"batch", "epoch", "step", "draw", "hidden", "threads", "seeds"},
+		"inspect karate":                  {"batch", "epoch", "step", "draw", "hidden", "threads", "seeds"},
 		"partition karate":                {"parts", "threads"},
 		"bench train --dataset karate":    {"layers", "hidden", "batch", "threads", "workers", "windows", "steps", "warmup"},
 		"bench infer --dataset karate":    {"layers", "hidden", "threads", "workers", "steps"},
@@ -78,7 +78,7 @@ func TestZeroIsNoDefault(t *testing.T) {
 	for command, flags := range map[string][]string{
 		"train karate":                    {"layers", "hidden", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"},
 		"sweep karate --param lr=0.1,0.2": {"hidden", "trials", "parallel", "levels", "min-epochs", "reduction"},
-		"scaling karate":                  {"hidden", "repeats", "steps", "warmup"}, "sample karate": {"batch"}, "explain karate": {"batch", "hidden"},
+		"scaling karate":                  {"hidden", "repeats", "steps", "warmup"}, "sample karate": {"batch"}, "inspect karate": {"batch", "hidden"},
 		"bench train --dataset karate": {"layers", "hidden", "windows"}, "bench infer --dataset karate": {"layers", "hidden"},
 	} {
 		for _, name := range flags {

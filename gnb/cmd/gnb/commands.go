@@ -20,7 +20,7 @@ func commands() []command {
 		dataCommand,
 		partitionCommand,
 		sampleCommand,
-		explainCommand,
+		inspectCommand,
 		trainCommand,
 		inferCommand,
 		sweepCommand,

@@ -56,7 +56,7 @@ func TestNothingPrintedHasEscapes(t *testing.T) {
 		{"runs", "show", run, "--json"},
 		{"runs", "show", run},
 		{"runs", "compare", run, run},
-		{"explain", evilDir},
+		{"inspect", evilDir},
 		{"partition", evilDir},
 		{"infer", evilDir, "--run", run, "--out", "x\x1b[1m.npy"},
 		{"sweep", evilDir, "--trials", "1", "--epochs", "1", "--param", "lr=0.01,0.1"},
@@ -107,7 +107,7 @@ func TestOutputsIntoPipes(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"runs", "compare", "one", "two", "--png", pipe},
-		{"explain", "planted?nodes=300", "--png", link},
+		{"inspect", "planted?nodes=300", "--png", link},
 		{"scaling", "planted?nodes=300", "--workers", "1", "--png", pipe},
 		{"infer", "planted?nodes=300", "--run", "one", "--out", link},
 	} {

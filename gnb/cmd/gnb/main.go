@@ -68,7 +68,7 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	if args[0] == "-version" || args[0] == "--version" {
 		args = append([]string{"version"}, args[1:]...)
 	}
-	for _, c := range commands() {
+	for _, c := range append(commands(), explainCommand) {
 		if c.name == args[0] {
 			return runCommand(ctx, c, args[1:], stdout, stderr)
 		}

@@ -28,6 +28,9 @@ func Check(name string, value, low, high int) error {
 	return errors.New(text)
 }
 
+// MaxHidden is the largest number of columns of a hidden layer: dropout has random draws for so many.
+const MaxHidden = 1 << 19
+
 // MaxWorkers is the largest number of workers of a run on this machine.
 func MaxWorkers() int { return min(collective.MaxRanks, max(64, 8*runtime.NumCPU())) }
 

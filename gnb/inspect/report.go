@@ -1,4 +1,4 @@
-package gnb
+package inspect
 
 import (
 	"fmt"
@@ -9,17 +9,17 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-func (e Explanation) title() string {
-	return fmt.Sprintf("a batch of %s of %s, fanout %s, epoch %d, step %d", phrase.Count(e.Seeds, "seed"), e.Dataset, fanoutText(e.Fanouts), e.Epoch, e.Step)
+func (r Report) title() string {
+	return fmt.Sprintf("a batch of %s of %s, fanout %s, epoch %d, step %d", phrase.Count(r.Seeds, "seed"), r.Dataset, fanoutText(r.Fanouts), r.Epoch, r.Step)
 }
 
-func (e Explanation) machine() string {
-	return fmt.Sprintf("%s on %s, %s: %.2f ms a step, nothing overlapping", e.Model, e.Device, phrase.Count(e.Threads, "thread"), 1e3*e.Seconds())
+func (r Report) machine() string {
+	return fmt.Sprintf("%s on %s, %s: %.2f ms a step, nothing overlapping", r.Model, r.Device, phrase.Count(r.Threads, "thread"), 1e3*r.Seconds())
 }
 
-// Seconds is how long the step takes.
-func (e Explanation) Seconds() (sum float64) {
-	for _, s := range e.Spans {
+// Seconds is the time of the step.
+func (r Report) Seconds() (sum float64) {
+	for _, s := range r.Spans {
 		sum += s.Seconds
 	}
 	return sum
@@ -35,20 +35,20 @@ func fanoutText(fanouts []int) string {
 	return strings.Join(s, ", ")
 }
 
-// String is the batch hop by hop, and the step stage by stage.
-func (e Explanation) String() string {
+// String is a table of the batch's hops, and one of the step's stages.
+func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n", e.title(), e.machine())
+	fmt.Fprintf(&b, "%s\n%s\n", r.title(), r.machine())
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "hop\tdestinations\tedges\tsources\tnew\tedges a new source\tKB\t\n")
-	for i, h := range e.Hops {
+	for i, h := range r.Hops {
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.2f\t%.1f\t\n", i+1, h.Dst, h.Edges, h.Src, h.Src-h.Dst, h.Duplication, float64(h.Bytes)/1e3)
 	}
 	_ = w.Flush() // to memory
 	w = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "stage\tms\tshare\tMB\tGB/s\t\n")
-	total := e.Seconds()
-	for _, s := range e.Spans {
+	total := r.Seconds()
+	for _, s := range r.Spans {
 		rate := "–"
 		if s.Seconds > 0 {
 			rate = fmt.Sprintf("%.1f", float64(s.Bytes)/s.Seconds/1e9)
@@ -56,7 +56,7 @@ func (e Explanation) String() string {
 		fmt.Fprintf(w, "%s\t%.3f\t%.0f %%\t%.2f\t%s\t\n", s.Stage, 1e3*s.Seconds, 100*s.Seconds/max(total, 1e-12), float64(s.Bytes)/1e6, rate)
 	}
 	_ = w.Flush()
-	n := e.Around
+	n := r.Around
 	fmt.Fprintf(&b, "around node %d: %s, %s", n.Seed, phrase.Count(len(n.Nodes)+n.LeftOut, "node"), phrase.Count(len(n.Edges), "edge"))
 	if n.LeftOut > 0 {
 		fmt.Fprintf(&b, " among the first %d of them", len(n.Nodes))
@@ -65,27 +65,26 @@ func (e Explanation) String() string {
 	return live.Clean(b.String())
 }
 
-// picture is the explanation as package live draws it.
-func (e Explanation) picture() live.Batch {
-	p := live.Batch{Title: e.title(), Note: e.machine(), LeftOut: e.Around.LeftOut}
-	for _, s := range e.Spans {
+// picture is the report as package live draws it.
+func (r Report) picture() live.Batch {
+	p := live.Batch{Title: r.title(), Note: r.machine(), LeftOut: r.Around.LeftOut}
+	for _, s := range r.Spans {
 		p.Spans = append(p.Spans, live.Span{Name: s.Stage, Start: s.Start, Seconds: s.Seconds, Bytes: s.Bytes})
 	}
-	for _, h := range e.Hops {
+	for _, h := range r.Hops {
 		p.Hops = append(p.Hops, live.Hop{Edges: h.Edges, Sources: h.Src, Duplication: h.Duplication})
 	}
-	for _, n := range e.Around.Nodes {
+	for _, n := range r.Around.Nodes {
 		p.Nodes = append(p.Nodes, live.GraphNode{Label: fmt.Sprint(n.ID), Hop: n.Hop})
 	}
-	for _, x := range e.Around.Edges {
+	for _, x := range r.Around.Edges {
 		p.Edges = append(p.Edges, [2]int{x.Src, x.Dst})
 	}
 	return p
 }
 
-// PNG is the explanation as a picture: what was sampled around a seed, and the
-// step's time line.
-func (e Explanation) PNG() ([]byte, error) {
-	data, _, _, err := live.BatchPNG(e.picture())
+// PNG is the report as a picture: what was sampled around a seed, and the step's time line.
+func (r Report) PNG() ([]byte, error) {
+	data, _, _, err := live.BatchPNG(r.picture())
 	return data, err
 }

@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/inspect"
 )
 
-var explainCommand = command{"explain", "look at one batch: nodes, edges, bytes, time, neighbourhood", runExplain}
+var inspectCommand = command{"inspect", "look at one batch: nodes, edges, bytes, time, neighbourhood", runInspect}
 
 // nodes is a flag of node numbers, "3,7".
 type nodes []int32
@@ -34,10 +35,16 @@ func (n *nodes) Set(s string) error {
 	return nil
 }
 
-func runExplain(ctx context.Context, args []string, out *output) error {
+// explainCommand is not listed: it says where the command of that name went.
+var explainCommand = command{"explain", "", func(_ context.Context, _ []string, out *output) error {
+	out.fail(errors.New(`this command is now "gnb inspect", with the same flags and JSON; "explain" is kept for explaining predictions`))
+	return exitStatus(statusUsage)
+}}
+
+func runInspect(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", "Looks at one batch under the microscope: its nodes and edges hop by hop, how often a row is used, the time and bytes of each stage of a training step on it, and what was sampled around one seed.")
 	var (
-		o     gnb.ExplainOptions
+		o     inspect.Options
 		seeds nodes
 		hops  fanouts
 	)
@@ -70,7 +77,7 @@ func runExplain(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	defer ds.Close()
-	e, err := gnb.Explain(ctx, ds, seeds, o)
+	e, err := inspect.Batch(ctx, ds, seeds, o)
 	if err != nil {
 		return err
 	}

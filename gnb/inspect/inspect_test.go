@@ -1,20 +1,39 @@
-package gnb_test
+package inspect_test
 
 import (
+	"flag"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/inspect"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
+
+// TestMain becomes a worker where a run of these tests starts this binary as one.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+func load(t *testing.T) *gnb.Dataset {
+	t.Helper()
+	ds, err := gnb.Load(t.Context(), "planted?nodes=3000&features=16&classes=4&seed=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ds.Close() })
+	return ds
+}
 
 // The batch is the one of training: the sizes of its hops are those of the sampler
 // for the same seeds, epoch and step; the neighbourhood holds edges of the graph
 // alone, as many a node as the fanouts allow.
-func TestExplain(t *testing.T) {
-	ds := load(t, smallSet)
-	o := gnb.ExplainOptions{Fanouts: []int{4, 3}, Batch: 64, Step: 2, Epoch: 1, Seed: 9, Threads: 2, Draw: 5, Hidden: 8}
-	e, err := gnb.Explain(t.Context(), ds, nil, o)
+func TestBatch(t *testing.T) {
+	ds := load(t)
+	o := inspect.Options{Fanouts: []int{4, 3}, Batch: 64, Step: 2, Epoch: 1, Seed: 9, Threads: 2, Draw: 5, Hidden: 8}
+	e, err := inspect.Batch(t.Context(), ds, nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +108,9 @@ func hasEdge(ds *gnb.Dataset, src, dst int32) bool {
 }
 
 // Seeds of one's own, a hub whose neighbourhood is cut, sparse features.
-func TestExplainSeeds(t *testing.T) {
-	ds := load(t, smallSet)
-	e, err := gnb.Explain(t.Context(), ds, []int32{7, 3, 11}, gnb.ExplainOptions{Fanouts: []int{-1, -1, -1}, Draw: 1, Model: gnb.GCN, Dropout: -1, Quiet: true})
+func TestBatchOfSeeds(t *testing.T) {
+	ds := load(t)
+	e, err := inspect.Batch(t.Context(), ds, []int32{7, 3, 11}, inspect.Options{Fanouts: []int{-1, -1, -1}, Draw: 1, Model: gnb.GCN, Dropout: -1, Quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,28 +119,36 @@ func TestExplainSeeds(t *testing.T) {
 	}
 }
 
-func TestExplainMisuse(t *testing.T) {
-	ds := load(t, smallSet)
+func TestBatchMisuse(t *testing.T) {
+	ds := load(t)
 	for want, ask := range map[string]func() error{
-		"needs a dataset": func() error { _, err := gnb.Explain(t.Context(), nil, nil, gnb.ExplainOptions{}); return err },
-		"node -1 as a seed": func() error {
-			_, err := gnb.Explain(t.Context(), ds, []int32{-1}, gnb.ExplainOptions{})
+		"needs a dataset": func() error { _, err := inspect.Batch(t.Context(), nil, nil, inspect.Options{}); return err },
+		"seed -1 is no node": func() error {
+			_, err := inspect.Batch(t.Context(), ds, []int32{-1}, inspect.Options{})
 			return err
 		},
 		"cannot be negative": func() error {
-			_, err := gnb.Explain(t.Context(), ds, nil, gnb.ExplainOptions{Draw: -1})
+			_, err := inspect.Batch(t.Context(), ds, nil, inspect.Options{Draw: -1})
 			return err
 		},
-		"seed number 9": func() error {
-			_, err := gnb.Explain(t.Context(), ds, []int32{1, 2}, gnb.ExplainOptions{Draw: 9})
+		"Draw is 9": func() error {
+			_, err := inspect.Batch(t.Context(), ds, []int32{1, 2}, inspect.Options{Draw: 9})
 			return err
 		},
-		"step 1000000": func() error {
-			_, err := gnb.Explain(t.Context(), ds, nil, gnb.ExplainOptions{Step: 1_000_000})
+		"Step is 1000000": func() error {
+			_, err := inspect.Batch(t.Context(), ds, nil, inspect.Options{Step: 1_000_000})
+			return err
+		},
+		"Dropout is 1": func() error {
+			_, err := inspect.Batch(t.Context(), ds, nil, inspect.Options{Dropout: 1})
+			return err
+		},
+		`no such split "nope"`: func() error {
+			_, err := inspect.Batch(t.Context(), ds, nil, inspect.Options{Split: "nope"})
 			return err
 		},
 		"Fanouts": func() error {
-			_, err := gnb.Explain(t.Context(), ds, nil, gnb.ExplainOptions{Fanouts: []int{}})
+			_, err := inspect.Batch(t.Context(), ds, nil, inspect.Options{Fanouts: []int{}})
 			return err
 		},
 	} {

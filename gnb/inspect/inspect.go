@@ -1,0 +1,423 @@
+// Package inspect looks at one batch of training under the microscope: its nodes and edges hop by hop, how often
+// a row is used, what each stage of a step on it takes in time and bytes, and what was sampled around one seed.
+//
+// # Basics
+//
+// [Batch] takes the batch of a training step, or seeds of your own. In a cell it shows a picture; print the
+// [Report] for the numbers:
+//
+//	ds := gnb.Must(gnb.Load(ctx, "planted"))
+//	fmt.Println(gnb.Must(inspect.Batch(ctx, ds, nil, inspect.Options{Fanouts: []int{15, 10}})))
+//
+// The command "gnb inspect" does the same in a terminal.
+//
+// # Caveats
+//
+// Nothing overlaps in the step that is measured. In training, sampling and fetching of later batches run beside
+// the computation.
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
+)
+
+// Options are the settings of [Batch].
+type Options struct {
+	Fanouts []int // neighbours per hop; nil means [10, 10]; -1 takes all
+	// Split, Batch, Epoch and Step choose the seeds where none are given: those of that step of training
+	// with these settings and this Seed, on one worker.
+	Split string // "" means "train"
+	Batch int    // 0 means 1024
+	Epoch int    // 0 means the first epoch
+	Step  int    // 0 means the epoch's first step
+	Seed  uint64 // 0 means the seed 0
+	// Draw is the index of the seed whose neighbourhood is drawn; 0 means the first.
+	Draw int
+	// Model computes on the batch; SAGE by default.
+	Model   gnb.AnyModel
+	Hidden  int     // columns of its hidden layers; 0 means 64
+	Dropout float64 // between its layers; 0 means 0.5, and [gnb.None] no dropout
+	Threads int     // 0 means all CPUs
+	Device  string  // "auto" (also ""), "cpu" or "cuda"
+	Quiet   bool    // show no picture in a cell
+}
+
+// Report is what [Batch] found.
+type Report struct {
+	Dataset string `json:"dataset"`
+	Model   string `json:"model"`
+	Device  string `json:"device"`
+	Threads int    `json:"threads"`
+	Fanouts []int  `json:"fanouts"`
+	Epoch   int    `json:"epoch"`
+	Step    int    `json:"step"`
+	Seeds   int    `json:"seeds"`
+	Hops    []Hop  `json:"hops"` // the seeds' first
+	// Spans are the stages of a step in their order, as measured in the last of a few rounds. They do not
+	// overlap.
+	Spans []Span `json:"spans"`
+	// Around is what was sampled around one seed.
+	Around Neighborhood `json:"around"`
+}
+
+// Hop is one hop of a batch.
+type Hop struct {
+	Dst   int `json:"destinations"` // nodes that received messages
+	Src   int `json:"sources"`      // nodes reached so far, destinations included
+	Edges int `json:"edges"`
+	// Duplication is the mean number of edges per newly reached source. Without de-duplication each of
+	// these edges would need a row of features of its own.
+	Duplication float64 `json:"duplication"`
+	Bytes       int64   `json:"bytes"` // of the block's arrays
+}
+
+// Span is one stage of a step.
+type Span struct {
+	Stage   string  `json:"stage"`
+	Start   float64 `json:"start"` // seconds since the step began
+	Seconds float64 `json:"seconds"`
+	// Bytes is the least that the stage must move: the blocks that sampling writes; the features that a
+	// layer reads and the output that it writes, once each, and the gradients of both in the backward pass;
+	// gradients and weights in the optimiser.
+	Bytes int64 `json:"bytes"`
+}
+
+// Neighborhood is the nodes that were sampled around a seed, the nearest first, at most 300 of them.
+type Neighborhood struct {
+	Seed  int32  `json:"seed"`
+	Nodes []Node `json:"nodes"` // Nodes[0] is the seed
+	Edges []Edge `json:"edges"`
+	// LeftOut is the number of further nodes that were sampled.
+	LeftOut int `json:"left_out"`
+}
+
+// Node is a node of a [Neighborhood].
+type Node struct {
+	ID  int32 `json:"id"`
+	Hop int   `json:"hop"` // at which it was first reached; 0 for the seed
+}
+
+// Edge is an edge that was sampled. Src and Dst are indices into [Neighborhood].Nodes.
+type Edge struct {
+	Src int `json:"src"`
+	Dst int `json:"dst"`
+	Hop int `json:"hop"` // from 1
+}
+
+type args struct {
+	Seeds   []int32
+	Split   string
+	Batch   int
+	Fanouts []int
+	Epoch   int
+	Step    int
+	Draw    int
+	Model   string
+	Sizes   gnb.ModelConfig
+}
+
+// Batch measures one batch: its nodes and edges hop by hop, how often a row is used, the time and bytes of each
+// stage of a training step on it, and what was sampled around one seed. The batch has the given seeds; nil takes
+// those of a step of training. In a cell Batch shows a picture.
+//
+// It samples with the random draws of training, so that the batch is the very one of that step. It starts one
+// worker process and makes five steps.
+func Batch(ctx context.Context, ds *gnb.Dataset, seeds []int32, o Options) (Report, error) {
+	var r Report
+	if err := entry.Start(); err != nil {
+		return r, err
+	}
+	a, err := o.args(ds, seeds)
+	if err != nil {
+		return r, err
+	}
+	run, err := gnb.Launch(inside.WithoutDir(ctx), program, a, gnb.LaunchOptions{
+		Data: ds, Workers: 1, Threads: o.Threads, Device: o.Device, Seed: o.Seed, Quiet: true,
+	})
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal([]byte(run.Result.Text[reportText]), &r); err != nil {
+		return r, fmt.Errorf("inspect: the worker's report cannot be read: %w", err)
+	}
+	r.Dataset, r.Model, r.Device, r.Threads = ds.Name(), a.Model, run.Config.Device, run.Config.Threads
+	if !o.Quiet {
+		_ = live.ShowBatch(r.picture(), r.String()) // the measurement has not failed because its display has
+	}
+	return r, nil
+}
+
+func (o Options) args(ds *gnb.Dataset, seeds []int32) (a args, err error) {
+	if ds == nil || ds.Graph == nil {
+		return a, errors.New("inspect: Batch needs a dataset with a graph; get one from gnb.Load")
+	}
+	if err := cmp.Or(
+		bounds.Check("Batch", o.Batch, 1, math.MaxInt32), bounds.Check("Epoch", o.Epoch, 0, sample.MaxEpochs-1),
+		bounds.Check("Step", o.Step, 0, math.MaxInt32), bounds.Check("Draw", o.Draw, 0, math.MaxInt32),
+		bounds.Check("Hidden", o.Hidden, 1, bounds.MaxHidden), bounds.Check("Threads", o.Threads, 1, machine.MaxThreads()),
+	); err != nil {
+		return a, err
+	}
+	switch d := o.Dropout; {
+	case d == gnb.None:
+	case !(d >= 0 && d < 1):
+		return a, fmt.Errorf("inspect: Dropout is %v; it is the share to drop, from 0 to below 1, or gnb.None", d)
+	}
+	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
+		return a, fmt.Errorf("inspect: Fanouts: %w", err)
+	}
+	model := gnb.AnyModel(gnb.SAGE)
+	if v := reflect.ValueOf(o.Model); v.IsValid() && !(v.Kind() == reflect.Pointer && v.IsNil()) {
+		model = o.Model
+	}
+	if _, err := gnb.ModelByName(model.Name()); err != nil {
+		return a, err
+	}
+	a = args{
+		Seeds: seeds, Split: cmp.Or(o.Split, "train"), Batch: cmp.Or(o.Batch, 1024), Fanouts: o.Fanouts,
+		Epoch: o.Epoch, Step: o.Step, Draw: o.Draw, Model: model.Name(),
+	}
+	if a.Fanouts == nil {
+		a.Fanouts = []int{10, 10}
+	}
+	a.Sizes = gnb.ModelConfig{
+		In: ds.FeatureDim(), Out: max(ds.Classes(), 1), Layers: len(a.Fanouts), Hidden: cmp.Or(o.Hidden, 64), Dropout: max(cmp.Or(o.Dropout, 0.5), 0),
+	}
+	switch {
+	case len(a.Fanouts) == 0:
+		return a, errors.New("inspect: Batch needs Fanouts, a number of neighbours for each hop")
+	case ds.FeatureDim() == 0:
+		return a, fmt.Errorf("inspect: %s has no node features for model %q to compute on; add some to the dataset", ds.Name(), a.Model)
+	}
+	if seeds == nil {
+		if seeds, err = a.seedsOfStep(ds, o.Seed); err != nil {
+			return a, err
+		}
+	}
+	if a.Draw >= len(seeds) {
+		return a, fmt.Errorf("inspect: Draw is %d, an index from 0, and the batch has %s", a.Draw, phrase.Count(len(seeds), "seed"))
+	}
+	for _, v := range seeds {
+		if v < 0 || int(v) >= ds.Nodes() {
+			return a, fmt.Errorf("inspect: seed %d is no node; %s has the nodes 0 to %d", v, ds.Name(), ds.Nodes()-1)
+		}
+	}
+	return a, nil
+}
+
+const (
+	// rounds is how often the step is made. The last one is reported: memory is allocated then, and caches are
+	// warm as in training.
+	rounds = 5
+	// reportText is the name of the report in the run's result.
+	reportText = "report"
+)
+
+var program = gnb.Program("gnb.inspect", func(w *gnb.Worker, a args) error {
+	net := w.Network(a.Model, a.Sizes)
+	opt := w.Adam(net, 1e-3)
+	seeds := a.Seeds
+	if seeds == nil {
+		var err error
+		if seeds, err = a.seedsOfStep(w.Dataset(), w.Seed()); err != nil {
+			return err
+		}
+	}
+	steps, err := inside.NewSteps(w, a.Fanouts)
+	if err != nil {
+		return err
+	}
+	defer steps.Close()
+	r := Report{Fanouts: a.Fanouts, Epoch: a.Epoch, Step: a.Step, Seeds: len(seeds)}
+	for round := range rounds {
+		r.Spans = nil
+		timer := timer{w: w, steps: steps, r: &r, start: time.Now(), last: time.Now()}
+		sampled, err := steps.Sample(seeds, a.Epoch, a.Step)
+		if err != nil {
+			return err
+		}
+		b := sampled.(*gnb.Batch)
+		timer.done("sample", blockBytes(b.Blocks...))
+		if err := steps.Fetch(b); err != nil {
+			return err
+		}
+		timer.done("fetch", fetchedBytes(b))
+		timer.train(net, opt, b)
+		if round == rounds-1 {
+			r.Hops, r.Around = hopsOf(b.Blocks), neighborhood(b.Blocks, a.Draw)
+		}
+		steps.Release(b)
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	steps.Text(reportText, string(raw))
+	return nil
+})
+
+// seedsOfStep are the seeds of a step of training.
+func (a args) seedsOfStep(ds *gnb.Dataset, seed uint64) ([]int32, error) {
+	ids, err := ds.Split(a.Split)
+	if err != nil {
+		return nil, err
+	}
+	batch := min(a.Batch, max(1, len(ids)))
+	if steps := (len(ids) + batch - 1) / batch; a.Step >= steps {
+		return nil, fmt.Errorf("inspect: Step is %d, an index from 0, and split %q has %s of %s", a.Step, a.Split, phrase.Count(steps, "step"), phrase.Count(batch, "seed"))
+	}
+	ids = sample.EpochOrder(seed, a.Epoch, ids)
+	return ids[a.Step*batch : min((a.Step+1)*batch, len(ids))], nil
+}
+
+// timer measures the stages of a step.
+type timer struct {
+	w           *gnb.Worker
+	steps       inside.Steps
+	r           *Report
+	start, last time.Time
+}
+
+// done ends a span now.
+func (s *timer) done(stage string, bytes int64) {
+	now := time.Now()
+	s.r.Spans = append(s.r.Spans, Span{stage, s.last.Sub(s.start).Seconds(), now.Sub(s.last).Seconds(), bytes})
+	s.last = now
+}
+
+// train makes the rest of a step, layer by layer.
+func (s *timer) train(net *gnb.Net[nn.Model], opt *gnb.Optimizer, b *gnb.Batch) {
+	f, h := net.Pass(b)
+	var passed int64 // bytes of the layers' inputs and outputs
+	for i, block := range b.Blocks {
+		rows, in := h.Rows(), h.Cols()
+		if err := nn.Try(func() {
+			h = net.Model.Layer(f, i, block, h)
+			h.Data() // computes what was put off
+		}); err != nil {
+			s.w.Fail(err)
+		}
+		bytes := 4 * (int64(rows)*int64(in) + int64(h.Rows())*int64(h.Cols()))
+		if i == 0 && b.Sparse != nil {
+			bytes = fetchedBytes(b) + 4*int64(h.Rows())*int64(h.Cols())
+		}
+		passed += bytes
+		s.done(fmt.Sprintf("forward, layer %d", i+1), bytes)
+	}
+	before := s.steps.StageTimes()
+	s.w.Step(b.Loss(h), opt)
+	after := s.steps.StageTimes()
+	weights := 4 * int64(net.Params().Len())
+	for _, part := range []struct {
+		stage string
+		bytes int64
+	}{{"backward", 2 * passed}, {"all-reduce", weights}, {"optimizer", 7 * weights}} {
+		took := after[part.stage] - before[part.stage]
+		s.r.Spans = append(s.r.Spans, Span{part.stage, s.last.Sub(s.start).Seconds(), took.Seconds(), part.bytes})
+		s.last = s.last.Add(took)
+	}
+}
+
+// blockBytes is the size of the arrays of sampled blocks, on whatever device.
+func blockBytes(blocks ...*graphops.Block) (n int64) {
+	for _, b := range blocks {
+		edges := int64(b.NumEdges())
+		n += 8*(int64(b.NumDst)+1+edges) + 4*(edges+int64(b.NumSrc))
+		if b.Weighted() {
+			n += 4 * edges
+		}
+	}
+	return n
+}
+
+// fetchedBytes is what fetching copies into the batch's memory: labels and sparse features. The first layer reads
+// dense features where they are mapped.
+func fetchedBytes(b *gnb.Batch) int64 {
+	n := 4*int64(len(b.Labels)) + int64(len(b.Targets))
+	if s := b.Sparse; s != nil {
+		n += 8*int64(len(s.Indptr)) + 4*int64(len(s.Indices)+len(s.Values))
+	}
+	return n
+}
+
+// hopsOf is the sizes of a batch's blocks, the seeds' hop first.
+func hopsOf(blocks []*graphops.Block) (hops []Hop) {
+	for _, b := range slices.Backward(blocks) {
+		h := Hop{Dst: b.NumDst, Src: b.NumSrc, Edges: b.NumEdges(), Bytes: blockBytes(b)}
+		if fresh := b.NumSrc - b.NumDst; fresh > 0 {
+			outside := 0
+			for _, s := range b.Indices()[:b.NumEdges()] {
+				if int(s) >= b.NumDst {
+					outside++
+				}
+			}
+			h.Duplication = float64(outside) / float64(fresh)
+		}
+		hops = append(hops, h)
+	}
+	return hops
+}
+
+// maxAround is the most nodes of a neighbourhood that are kept.
+const maxAround = 300
+
+// neighborhood follows what was sampled from one seed through all hops.
+func neighborhood(blocks []*graphops.Block, seed int) Neighborhood {
+	last := blocks[len(blocks)-1]
+	n := Neighborhood{Seed: last.DstID(seed), Nodes: []Node{{ID: last.DstID(seed)}}}
+	at := map[int32]int{n.Seed: 0} // ids to indices of Nodes, -1 where left out
+	reached := []int{seed}         // rows of the next block's destinations
+	for hop := 1; hop <= len(blocks); hop++ {
+		b := blocks[len(blocks)-hop]
+		in := map[int]bool{}
+		for _, d := range reached {
+			in[d] = true
+		}
+		next := slices.Clone(reached)
+		indptr, indices := b.Indptr(), b.Indices()
+		for _, d := range reached {
+			for e := indptr[d]; e < indptr[d+1]; e++ {
+				row := int(indices[e])
+				if !in[row] {
+					in[row] = true
+					next = append(next, row)
+				}
+				id := b.SrcID(row)
+				i, known := at[id]
+				if !known {
+					if i = len(n.Nodes); i >= maxAround {
+						n.LeftOut++
+						i = -1
+					} else {
+						n.Nodes = append(n.Nodes, Node{ID: id, Hop: hop})
+					}
+					at[id] = i
+				}
+				if j := at[b.DstID(d)]; i >= 0 && j >= 0 {
+					n.Edges = append(n.Edges, Edge{Src: i, Dst: j, Hop: hop})
+				}
+			}
+		}
+		reached = next
+	}
+	return n
+}

@@ -1,0 +1,40 @@
+// Package inside is what the rooms above package gnb may ask of it, and users may not: runs without a
+// directory, and single steps of training. Package gnb implements it.
+package inside
+
+import (
+	"context"
+	"time"
+)
+
+type withoutDir struct{}
+
+// WithoutDir makes gnb.Launch run a program without a directory for the run: nothing is kept but the Run that it
+// returns.
+func WithoutDir(ctx context.Context) context.Context {
+	return context.WithValue(ctx, withoutDir{}, true)
+}
+
+// HasDir says whether a run that is launched with ctx has a directory.
+func HasDir(ctx context.Context) bool { return ctx.Value(withoutDir{}) == nil }
+
+// Steps makes the parts of training steps one after the other, without overlap, in a program of one worker. A
+// batch is a *gnb.Batch.
+type Steps interface {
+	// Sample samples the neighbourhoods of seeds with the random draws of a step, which counts from 0 over the
+	// epoch's loops.
+	Sample(seeds []int32, epoch, step int) (batch any, err error)
+	// Fetch fetches the batch's labels and features.
+	Fetch(batch any) error
+	// Release gives the batch's memory to later batches.
+	Release(batch any)
+	// StageTimes are the worker's times so far, by stage.
+	StageTimes() map[string]time.Duration
+	// Text puts a text into the run's result.
+	Text(name, text string)
+	// Close ends the use of the sampler.
+	Close()
+}
+
+// NewSteps makes the Steps of a worker, a *gnb.Worker, with a number of neighbours for each hop.
+var NewSteps func(worker any, fanouts []int) (Steps, error)
