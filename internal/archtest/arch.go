@@ -67,6 +67,7 @@ var heavy = []struct{ path, why string }{
 	{cuModule, "the GPU's driver is package cuda's, and under -tags cuda only"},
 	{"github.com/ebitengine/purego", "libraries are loaded by cuda's own shim"},
 	{"github.com/NVIDIA/go-nvml", "NVML runs in the helper process \"gnb monitor\""},
+	{"codeberg.org/go-pdf/fpdf", "gonum.org/v1/plot links every format and font that it knows; package live draws axes itself, over gonum's vg"},
 	{"github.com/spf13/cobra", "the command line uses package flag"},
 	{"gopkg.in/yaml", "settings are JSON"},
 	{"sigs.k8s.io/yaml", "settings are JSON"},

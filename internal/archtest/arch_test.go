@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// Ceilings of a program that imports package gnb. gonum/plot and gonbui alone are about 240
-// packages; a cell with this many links in about 0.4 s on two cores.
+// Ceilings of a program that imports package gnb. What draws (gonum's vg) and what speaks with GoNB (gonbui) are
+// about 200 of its packages.
 const (
-	maxPackages = 275
-	maxBytes    = 12 << 20
+	maxPackages = 262
+	maxBytes    = 10 << 20
 )
 
 // cell is a program that imports gnb and uses nothing else.

@@ -3,14 +3,7 @@ package live
 import (
 	"math"
 	"strconv"
-
-	"gonum.org/v1/plot"
 )
-
-// ticks is a fixed list of tick marks.
-type ticks []plot.Tick
-
-func (t ticks) Ticks(_, _ float64) []plot.Tick { return t }
 
 // blank is t without its numbers: an axis that nothing is known of yet.
 func (t ticks) blank() ticks {
@@ -63,7 +56,7 @@ func valueAxis(lo, hi float64, n int, empty float64) (float64, float64, ticks) {
 		case a >= 1e5 || a < 1e-3:
 			label = strconv.FormatFloat(v, 'g', 3, 64)
 		}
-		t = append(t, plot.Tick{Value: v, Label: label})
+		t = append(t, tick{Value: v, Label: label})
 	}
 	return lo, hi, t
 }
@@ -85,7 +78,7 @@ func countAxis(lo, hi, total int, live bool) (float64, float64, ticks) {
 	step := max(int(math.Round(niceStep(float64(hi-lo), 6))), 1)
 	var t ticks
 	for v := (lo + step - 1) / step * step; v <= hi; v += step {
-		t = append(t, plot.Tick{Value: float64(v), Label: grouped(v)})
+		t = append(t, tick{Value: float64(v), Label: grouped(v)})
 	}
 	if lo == 1 { // epochs: the first is marked
 		t = append(ticks{{Value: 1, Label: "1"}}, t...)

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -32,45 +31,6 @@ func hasMetrics(s *Snapshot) bool {
 		}
 	}
 	return !s.final() && (len(s.Metrics) > 0 || s.Epoch <= 1)
-}
-
-// base is an empty chart in the house's style: no frame, faint horizontal
-// lines, small grey numbers.
-func (p *painter) base(x, y plot.Axis, xt, yt ticks, xlabel string) *plot.Plot {
-	pl := plot.New()
-	pl.BackgroundColor = nil
-	pl.X.Min, pl.X.Max, pl.Y.Min, pl.Y.Max = x.Min, x.Max, y.Min, y.Max
-	for _, a := range []*plot.Axis{&pl.X, &pl.Y} {
-		font := a.Tick.Label.Font
-		font.Variant, font.Size = "Sans", vg.Points(7.5)
-		a.Tick.Label.Font, a.Tick.Label.Color = font, p.ink()
-		a.Tick.Length = 0
-		a.LineStyle.Width = 0
-		a.Padding = vg.Points(4)
-		font.Size = vg.Points(7.5)
-		a.Label.TextStyle.Font, a.Label.TextStyle.Color = font, p.ink()
-	}
-	pl.X.Tick.Marker, pl.Y.Tick.Marker = xt, yt
-	pl.X.Label.Text = xlabel
-	pl.X.Label.Position = draw.PosRight
-	pl.X.Label.Padding = vg.Points(1)
-	pl.Add(grid(yt))
-	return pl
-}
-
-// grid draws a horizontal line per tick, the lowest stronger: it is the axis.
-type grid ticks
-
-func (g grid) Plot(c draw.Canvas, p *plot.Plot) {
-	_, ty := p.Transforms(&c)
-	for i, t := range g {
-		sty := draw.LineStyle{Color: gridInk, Width: vg.Points(0.6)}
-		if i == 0 {
-			sty.Color = baseInk
-		}
-		y := ty(t.Value)
-		c.StrokeLine2(sty, c.Min.X, y, c.Max.X, y)
-	}
 }
 
 const (
@@ -109,7 +69,7 @@ func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 		c.Min.Y += stripHeight
 	}
 	lo, hi, ok := p.loss.limits()
-	var x, y plot.Axis
+	var x, y axis
 	var xt, yt ticks
 	y.Min, y.Max, yt = valueAxis(lo, hi, 5, 0.5)
 	from, to := 0, 0
@@ -127,7 +87,7 @@ func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 	if !ok {
 		xt, yt = xt.blank(), yt.blank()
 	}
-	pl := p.base(x, y, xt, yt, "step")
+	pl := p.newPlot(x, y, xt, yt, "step")
 	if ok {
 		pl.Add(lossCurve{p, s})
 	}
@@ -154,7 +114,7 @@ type lossCurve struct {
 	s *Snapshot
 }
 
-func (l lossCurve) Plot(c draw.Canvas, pl *plot.Plot) {
+func (l lossCurve) Plot(c draw.Canvas, pl *plot) {
 	tx, ty := pl.Transforms(&c)
 	bs := l.p.loss.buckets
 	at := func(x, y float64) vg.Point {
@@ -294,14 +254,14 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 		lo = min(lo, 1-minSpan)
 		hi = lo + minSpan
 	}
-	var x, y plot.Axis
+	var x, y axis
 	var xt, yt ticks
 	y.Min, y.Max, yt = valueAxis(lo, hi, 5, 0.2)
 	x.Min, x.Max, xt = countAxis(min(first, 1), last, s.Epochs, !s.final())
 	if !ok {
 		xt, yt = xt.blank(), yt.blank()
 	}
-	pl := p.base(x, y, xt, yt, "epoch")
+	pl := p.newPlot(x, y, xt, yt, "epoch")
 	if ok {
 		pl.Add(metricCurves{p, s.Metrics})
 	}
@@ -335,7 +295,7 @@ type metricCurves struct {
 	ms []Series
 }
 
-func (l metricCurves) Plot(c draw.Canvas, pl *plot.Plot) {
+func (l metricCurves) Plot(c draw.Canvas, pl *plot) {
 	tx, ty := pl.Transforms(&c)
 	var tags []endLabel
 	for i, m := range l.ms {

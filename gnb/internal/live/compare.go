@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -143,11 +142,11 @@ func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, 
 		lo = min(max((lo+hi-least)/2, 0), 1-least)
 		hi = lo + least
 	}
-	var x, y plot.Axis
+	var x, y axis
 	var xt, yt ticks
 	y.Min, y.Max, yt = valueAxis(lo, hi, 5, empty)
 	x.Min, x.Max, xt = countAxis(int(min(from, 1)), int(to), 0, false)
-	pl := p.base(x, y, xt, yt, unit)
+	pl := p.newPlot(x, y, xt, yt, unit)
 	few := len(curves) <= 6
 	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		var tags []endLabel

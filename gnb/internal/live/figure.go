@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	stdfont "golang.org/x/image/font"
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
@@ -101,7 +100,7 @@ func (p *painter) text(size float64, c color.Color) text.Style {
 	return text.Style{
 		Color:   c,
 		Font:    font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)},
-		Handler: plot.DefaultTextHandler,
+		Handler: fonts(),
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/graphnb/graphnb/internal/units"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
@@ -215,7 +214,7 @@ func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top 
 	if top > 0 {
 		hi = top
 	}
-	var x, y plot.Axis
+	var x, y axis
 	var xt, yt ticks
 	y.Min, y.Max, yt = valueAxis(0, math.Max(hi, 1e-3), 4, 1)
 	unit := ""
@@ -224,7 +223,7 @@ func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top 
 		xt, yt = xt.blank(), yt.blank()
 	}
 	perUnit := unitSeconds[unit]
-	pl := p.base(x, y, xt, yt, unit)
+	pl := p.newPlot(x, y, xt, yt, unit)
 	room := vg.Length(8)
 	var tags []endLabel
 	if known && len(lines) <= mostLabels {
@@ -326,7 +325,7 @@ func timeAxis(sec float64, goesOn bool) (lo, hi float64, t ticks, unit string) {
 	step := niceStep(hi, 5)
 	for i := 0; float64(i)*step <= hi*(1+1e-9); i++ {
 		v := float64(i) * step
-		t = append(t, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 4, 64)})
+		t = append(t, tick{Value: v, Label: strconv.FormatFloat(v, 'g', 4, 64)})
 	}
 	return 0, hi, t, unit
 }

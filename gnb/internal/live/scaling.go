@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -91,20 +90,20 @@ func part(c draw.Canvas, from, to vg.Length) draw.Canvas {
 	return c
 }
 
-// plotFunc is a function as a plot.Plotter.
+// plotFunc is a function as a plotter.
 type plotFunc func(c draw.Canvas, at func(x, y float64) vg.Point)
 
-func (f plotFunc) Plot(c draw.Canvas, pl *plot.Plot) {
+func (f plotFunc) Plot(c draw.Canvas, pl *plot) {
 	tx, ty := pl.Transforms(&c)
 	f(c, func(x, y float64) vg.Point { return vg.Point{X: tx(x), Y: ty(y)} })
 }
 
 // workersAxis marks the numbers of workers that were measured.
-func workersAxis(s Scaling) (x plot.Axis, t ticks) {
+func workersAxis(s Scaling) (x axis, t ticks) {
 	first, last := s.Points[0].Workers, s.Points[len(s.Points)-1].Workers
 	x.Min, x.Max = float64(first), math.Max(float64(last), float64(first)+1)
 	for _, p := range s.Points {
-		t = append(t, plot.Tick{Value: float64(p.Workers), Label: strconv.Itoa(p.Workers)})
+		t = append(t, tick{Value: float64(p.Workers), Label: strconv.Itoa(p.Workers)})
 	}
 	return x, t
 }
@@ -122,7 +121,7 @@ func (p *painter) speedups(c draw.Canvas, s Scaling) {
 		hi = math.Max(hi, q.Y)
 	}
 	x, xt := workersAxis(s)
-	var y plot.Axis
+	var y axis
 	var yt ticks
 	y.Min, y.Max, yt = valueAxis(0, hi, 5, 1)
 	unit := "workers"
@@ -132,7 +131,7 @@ func (p *painter) speedups(c draw.Canvas, s Scaling) {
 			xt[i].Label += fmt.Sprintf("\n%.0f %%", 100*q.Efficiency)
 		}
 	}
-	pl := p.base(x, y, xt, yt, unit)
+	pl := p.newPlot(x, y, xt, yt, unit)
 	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		var ideal, line []vg.Point
 		for _, q := range s.Ideal {
@@ -175,7 +174,7 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 		}
 		hi = math.Max(hi, sum)
 	}
-	var x, y plot.Axis
+	var x, y axis
 	var xt, yt ticks
 	x.Min, x.Max = -0.5, float64(len(s.Points))-0.5
 	for i, q := range s.Points {
@@ -183,10 +182,10 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 		if len(s.Points) <= 4 { // there is room
 			label += "\n" + oneLine(q.On)
 		}
-		xt = append(xt, plot.Tick{Value: float64(i), Label: label})
+		xt = append(xt, tick{Value: float64(i), Label: label})
 	}
 	y.Min, y.Max, yt = valueAxis(0, hi, 5, 1)
-	pl := p.base(x, y, xt, yt, "workers")
+	pl := p.newPlot(x, y, xt, yt, "workers")
 	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		for i, q := range s.Points {
 			base := 0.0
@@ -220,10 +219,10 @@ func (p *painter) repeated(c draw.Canvas, s Scaling) {
 		hi = math.Max(hi, math.Max(q.RepeatedEdges, q.RepeatedRows))
 	}
 	x, xt := workersAxis(s)
-	var y plot.Axis
+	var y axis
 	var yt ticks
 	y.Min, y.Max, yt = valueAxis(1, hi, 5, 0)
-	pl := p.base(x, y, xt, yt, "workers")
+	pl := p.newPlot(x, y, xt, yt, "workers")
 	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		var tags []endLabel
 		for _, k := range []struct {

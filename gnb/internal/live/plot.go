@@ -1,0 +1,223 @@
+package live
+
+import (
+	"sync"
+
+	"codeberg.org/go-fonts/liberation/liberationsansbold"
+	"codeberg.org/go-fonts/liberation/liberationsansregular"
+	stdfont "golang.org/x/image/font"
+	"golang.org/x/image/font/opentype"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// plot is a chart with axes in the house's style: no frame, faint horizontal lines, small grey numbers.
+//
+// It lays a chart out as gonum.org/v1/plot does. That package links every format and font that it knows, twenty
+// packages and 4 MB of each cell's program, so charts use gonum's canvases alone.
+type plot struct {
+	x, y     axis
+	xt, yt   ticks
+	xlabel   string
+	style    text.Style // of numbers and of the label
+	plotters []plotter
+}
+
+// axis is the range of values that an axis shows.
+type axis struct{ Min, Max float64 }
+
+// norm is a value's place on the axis, from 0 to 1.
+func (a axis) norm(v float64) float64 { return (v - a.Min) / (a.Max - a.Min) }
+
+// tick is a number on an axis. One without a label is not drawn.
+type tick struct {
+	Value float64
+	Label string
+}
+
+// ticks are the numbers of an axis.
+type ticks []tick
+
+// size is that of the widest and of the tallest label.
+func (t ticks) size(sty text.Style) (w, h vg.Length) {
+	for _, k := range t {
+		if k.Label != "" {
+			r := sty.Rectangle(k.Label).Size()
+			w, h = max(w, r.X), max(h, r.Y)
+		}
+	}
+	return w, h
+}
+
+// plotter draws values into the room between the axes.
+type plotter interface {
+	Plot(c draw.Canvas, pl *plot)
+}
+
+const (
+	axisPadding  = 4 // between an axis and the values
+	labelPadding = 1 // between the label and the numbers
+)
+
+// newPlot is a plot without values. xlabel stands below the right end of the x axis.
+func (p *painter) newPlot(x, y axis, xt, yt ticks, xlabel string) *plot {
+	return &plot{x: x, y: y, xt: xt, yt: yt, xlabel: xlabel, style: p.text(7.5, p.ink()), plotters: []plotter{grid(yt)}}
+}
+
+// Add adds plotters, which draw in the order in which they were added.
+func (pl *plot) Add(ps ...plotter) { pl.plotters = append(pl.plotters, ps...) }
+
+// Transforms are the places of values in the room between the axes.
+func (pl *plot) Transforms(c *draw.Canvas) (x, y func(float64) vg.Length) {
+	x = func(v float64) vg.Length { return c.X(pl.x.norm(v)) }
+	y = func(v float64) vg.Length { return c.Y(pl.y.norm(v)) }
+	return x, y
+}
+
+// Draw draws the axes, and then the values.
+func (pl *plot) Draw(c draw.Canvas) {
+	pl.drawX(pl.padX(draw.Crop(c, pl.left(), 0, 0, 0)))
+	pl.drawY(pl.padY(draw.Crop(c, 0, 0, pl.below(), 0)))
+	inner := pl.DataCanvas(c)
+	for _, d := range pl.plotters {
+		d.Plot(inner, pl)
+	}
+}
+
+// DataCanvas is the room between the axes of a plot that is drawn into c.
+func (pl *plot) DataCanvas(c draw.Canvas) draw.Canvas {
+	return pl.padY(pl.padX(draw.Crop(c, pl.left(), 0, pl.below(), 0)))
+}
+
+// left is the room left of the y axis.
+func (pl *plot) left() (w vg.Length) {
+	if wide, _ := pl.yt.size(pl.style); wide > 0 {
+		w = wide + pl.style.Width(" ")
+	}
+	return w + axisPadding
+}
+
+// below is the room below the x axis.
+func (pl *plot) below() vg.Length {
+	_, tall := pl.xt.size(pl.style)
+	return pl.labelHeight() + tall + axisPadding
+}
+
+// labelHeight is that of the x axis's label with its padding.
+func (pl *plot) labelHeight() vg.Length {
+	if pl.xlabel == "" {
+		return 0
+	}
+	return pl.style.Height(pl.xlabel) + labelPadding
+}
+
+func (pl *plot) descent() vg.Length { return pl.style.FontExtents().Descent }
+
+// drawX writes the x axis's label and numbers along the lower edge.
+func (pl *plot) drawX(c draw.Canvas) {
+	if pl.xlabel != "" {
+		sty := pl.style
+		sty.XAlign, sty.YAlign = draw.XCenter, draw.YBottom
+		c.FillText(sty, vg.Point{X: c.Max.X - sty.Width(pl.xlabel)/2, Y: c.Min.Y + pl.descent()}, pl.xlabel)
+	}
+	sty := pl.style
+	sty.XAlign, sty.YAlign = draw.XCenter, draw.YTop
+	_, tall := pl.xt.size(sty)
+	for _, t := range pl.xt {
+		if x := c.X(pl.x.norm(t.Value)); t.Label != "" && c.ContainsX(x) {
+			c.FillText(sty, vg.Point{X: x, Y: c.Min.Y + pl.labelHeight() + tall + pl.descent()}, t.Label)
+		}
+	}
+}
+
+// drawY writes the y axis's numbers along the left edge.
+func (pl *plot) drawY(c draw.Canvas) {
+	sty := pl.style
+	sty.XAlign, sty.YAlign = draw.XRight, draw.YCenter
+	wide, _ := pl.yt.size(sty)
+	for _, t := range pl.yt {
+		if y := c.Y(pl.y.norm(t.Value)); t.Label != "" && c.ContainsY(y) {
+			c.FillText(sty, vg.Point{X: c.Min.X + wide, Y: y + pl.descent()}, t.Label)
+		}
+	}
+}
+
+// padX leaves room at the right for the half of the last number of the x axis, and for its label.
+func (pl *plot) padX(c draw.Canvas) draw.Canvas {
+	at, to, far := 1.0, vg.Length(0), c.Max.X
+	reach := func(where float64, r vg.Rectangle) {
+		if r.Size().X <= 0 || where > 1 {
+			return
+		}
+		if x := c.X(where) + r.Min.X + r.Size().X; x > far {
+			at, to, far = where, r.Min.X+r.Size().X, x
+		}
+	}
+	sty := pl.style
+	if pl.xlabel != "" {
+		sty.XAlign, sty.YAlign = draw.XCenter, draw.YBottom
+		reach(pl.x.norm(pl.x.Max)-pl.x.norm(0.5*sty.Width(pl.xlabel).Points()), sty.Rectangle(pl.xlabel))
+	}
+	sty.XAlign, sty.YAlign = draw.XCenter, draw.YTop
+	for _, t := range pl.xt {
+		if t.Label != "" {
+			reach(pl.x.norm(t.Value), sty.Rectangle(t.Label))
+		}
+	}
+	c.Max.X = c.Min.X + (c.Max.X-to-c.Min.X)/vg.Length(at)
+	return c
+}
+
+// padY leaves room at the top for the half of the last number of the y axis.
+func (pl *plot) padY(c draw.Canvas) draw.Canvas {
+	at, to, far := 1.0, vg.Length(0), c.Max.Y
+	sty := pl.style
+	sty.XAlign, sty.YAlign = draw.XRight, draw.YCenter
+	ext := sty.FontExtents()
+	for _, t := range pl.yt {
+		r := sty.Rectangle(t.Label).Add(vg.Point{Y: ext.Height - ext.Ascent})
+		where := pl.y.norm(t.Value)
+		if t.Label == "" || r.Size().Y <= 0 || where > 1 {
+			continue
+		}
+		if y := c.Y(where) + r.Min.Y + r.Size().Y; y > far {
+			at, to, far = where, r.Min.Y+r.Size().Y, y
+		}
+	}
+	c.Max.Y = c.Min.Y + (c.Max.Y-to-c.Min.Y)/vg.Length(at)
+	return c
+}
+
+// grid draws a horizontal line per number of the y axis, the lowest one stronger: it is the x axis.
+type grid ticks
+
+func (g grid) Plot(c draw.Canvas, pl *plot) {
+	_, ty := pl.Transforms(&c)
+	for i, t := range g {
+		sty := draw.LineStyle{Color: gridInk, Width: vg.Points(0.6)}
+		if i == 0 {
+			sty.Color = baseInk
+		}
+		y := ty(t.Value)
+		c.StrokeLine2(sty, c.Min.X, y, c.Max.X, y)
+	}
+}
+
+// fonts are the two that charts are written in. They are parsed when something is drawn, which most processes of
+// a run never do.
+var fonts = sync.OnceValue(func() text.Handler {
+	var faces font.Collection
+	for _, f := range []struct {
+		weight stdfont.Weight
+		ttf    []byte
+	}{{stdfont.WeightNormal, liberationsansregular.TTF}, {stdfont.WeightBold, liberationsansbold.TTF}} {
+		face, err := opentype.Parse(f.ttf)
+		if err != nil {
+			panic("live: a font of the program itself: " + err.Error())
+		}
+		faces = append(faces, font.Face{Font: font.Font{Typeface: "Liberation", Variant: "Sans", Weight: f.weight}, Face: face})
+	}
+	return text.Plain{Fonts: font.NewCache(faces)}
+})
