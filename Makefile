@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 
-.PHONY: help check test fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab notebooks latency pictures clean
+.PHONY: help check test fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab notebooks latency pictures release outdated clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
@@ -52,6 +52,12 @@ latency: ## what somebody waits for in a notebook, beside what we aim at; ARGS="
 
 pictures: ## the pictures of panel, monitor, sweep and scaling in docs, as JupyterLab shows them
 	@bash scripts/pictures.sh
+
+release: ## static binaries of gnb for Linux and macOS, in build/dist; publishes nothing
+	@bash scripts/release.sh
+
+outdated: ## list dependencies that have a newer release
+	@bash scripts/outdated.sh
 
 clean: ## remove what the other targets made
 	rm -rf .venv .venv-cuda .venv-peers .bin build

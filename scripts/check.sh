@@ -36,6 +36,7 @@ if command -v "$(go env CC)" >/dev/null; then
 else
   echo "skip  -tags cuda     no C compiler ($(go env CC))"
 fi
+step actions .bin/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
 step imports go test -short ./internal/archtest
 step tests go run ./internal/testrun -cuda ./cuda/... -short ./...
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Repeats the tests that start and kill processes, in random order, until SOAK (default 10m) is over
-# or one fails. Then a stranger clones the repository and does everything in it (scripts/stranger.sh).
+# or one fails. Then it builds the binaries of a release (scripts/release.sh), and a stranger clones the
+# repository and does everything in it (scripts/stranger.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python
@@ -19,4 +20,5 @@ while [ "$SECONDS" -lt "$seconds" ]; do
   rounds=$((rounds + 1))
   echo "round $rounds passed, $SECONDS s of $seconds"
 done
+bash scripts/release.sh
 bash scripts/stranger.sh

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Builds the tools that tools/go.mod pins into .bin. Once they are there, this takes no time.
+# Builds the tools that "make check" runs into .bin, at the versions that the modules in tools pin. Once they
+# are there, this takes no time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-key=$(cat tools/go.mod tools/go.sum; go env GOVERSION)
+key=$(cat tools/go.{mod,sum} tools/actionlint/go.{mod,sum}; go env GOVERSION)
 stamp=.bin/tools.stamp
-if [ -x .bin/golangci-lint ] && [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then exit 0; fi
+if [ -x .bin/golangci-lint ] && [ -x .bin/actionlint ] && [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then exit 0; fi
 bash scripts/need.sh go
-echo "building golangci-lint (a minute and a half the first time)"
+echo "building golangci-lint and actionlint (a minute and a half the first time)"
 mkdir -p .bin
-GOBIN=$PWD/.bin GOWORK=off CGO_ENABLED=0 go -C tools install -ldflags=-s tool
+for module in tools tools/actionlint; do
+  GOBIN=$PWD/.bin GOWORK=off CGO_ENABLED=0 go -C $module install -ldflags=-s tool
+done
 printf '%s' "$key" > "$stamp"

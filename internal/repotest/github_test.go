@@ -1,0 +1,207 @@
+package repotest
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+var root = filepath.Join("..", "..")
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func glob(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
+// files are the checkout's, without those that git ignores.
+func files(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skipf("this is no checkout: %v", err)
+	}
+	var all []string
+	for name := range strings.Lines(string(out)) {
+		name = strings.TrimSpace(name)
+		if _, err := os.Stat(filepath.Join(root, name)); err == nil {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// GitHub's files are valid by the schemas that GitHub and schemastore.org publish, which the Python
+// package check-jsonschema brings; no network is used.
+func TestGitHubSchemas(t *testing.T) {
+	exe := filepath.Join(root, ".venv", "bin", "check-jsonschema")
+	if _, err := os.Stat(exe); err != nil {
+		testneed.Skip(t, testneed.Python, "there is no .venv/bin/check-jsonschema")
+	}
+	check := func(schema string, files ...string) (string, error) {
+		out, err := exec.Command(exe, append([]string{"--builtin-schema", "vendor." + schema}, files...)...).CombinedOutput()
+		return string(out), err
+	}
+	forms := slices.DeleteFunc(glob(t, ".github/ISSUE_TEMPLATE/*.yml"), func(f string) bool { return filepath.Base(f) == "config.yml" })
+	for schema, files := range map[string][]string{
+		"github-workflows":    glob(t, ".github/workflows/*.yml"),
+		"dependabot":          glob(t, ".github/dependabot.yml"),
+		"github-issue-forms":  forms,
+		"github-issue-config": glob(t, ".github/ISSUE_TEMPLATE/config.yml"),
+	} {
+		if len(files) == 0 {
+			t.Errorf("no files for %s", schema)
+			continue
+		}
+		if out, err := check(schema, files...); err != nil {
+			t.Errorf("%s: %v\n%s", schema, err, out)
+		}
+	}
+	bad := filepath.Join(t.TempDir(), "ci.yml")
+	if err := os.WriteFile(bad, []byte("on: push\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    stepps: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := check("github-workflows", bad); err == nil || !strings.Contains(out, "stepps") {
+		t.Errorf("a misspelt key passed (%v):\n%s", err, out)
+	}
+}
+
+// The bug form asks for what maintainers need first.
+func TestBugFormAsksForDoctor(t *testing.T) {
+	if text := read(t, ".github", "ISSUE_TEMPLATE", "bug.yml"); !strings.Contains(text, "`gnb doctor --json`") {
+		t.Error("bug.yml does not ask for the output of `gnb doctor --json`")
+	}
+}
+
+var (
+	runLine = regexp.MustCompile(`(?m)^\s+- run: (.+)$`)
+	script  = regexp.MustCompile(`bash ([\w./-]+)`)
+	target  = regexp.MustCompile(`make ([a-z-]+)`)
+	action  = regexp.MustCompile(`(?m)uses: (\S+)(.*)$`)
+	pinned  = regexp.MustCompile(`^[\w.-]+/[\w.-]+(/[\w.-]+)*@[0-9a-f]{40}$`)
+)
+
+// The workflow runs scripts and targets that there are, and names actions by their commits.
+func TestWorkflowsRunTheScripts(t *testing.T) {
+	makefile := read(t, "Makefile")
+	for _, file := range glob(t, ".github/workflows/*.yml") {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
+		runs := runLine.FindAllStringSubmatch(text, -1)
+		if len(runs) < 3 {
+			t.Errorf("%s: %d lines \"run:\"", file, len(runs))
+		}
+		for _, run := range runs {
+			for _, m := range script.FindAllStringSubmatch(run[1], -1) {
+				if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+					t.Errorf("%s runs %s: %v", file, m[1], err)
+				}
+			}
+			for _, m := range target.FindAllStringSubmatch(run[1], -1) {
+				if !strings.Contains(makefile, "\n"+m[1]+":") {
+					t.Errorf("%s runs \"make %s\", and Makefile has no such target", file, m[1])
+				}
+			}
+		}
+		for _, m := range action.FindAllStringSubmatch(text, -1) {
+			if !pinned.MatchString(m[1]) || !strings.HasPrefix(strings.TrimSpace(m[2]), "# v") {
+				t.Errorf("%s: %s%s: want a commit of 40 digits, and its version after \"# v\"", file, m[1], m[2])
+			}
+		}
+	}
+}
+
+// Dependabot looks at every directory with dependencies, and at none that is gone. A newcomer's file
+// is added here or there.
+func TestDependabotCoversAll(t *testing.T) {
+	left := map[string]string{ // with reasons
+		"gnb/testdata/user":             "a test's module without dependencies",
+		"bench/requirements.txt":        "old releases on purpose: the newest that run together",
+		"graphops/nn/testdata":          "what the fixtures were written by, which is part of them",
+		"scripts/requirements-cuda.txt": "is in /scripts, and its compiler is ignored there",
+	}
+	text := read(t, ".github", "dependabot.yml")
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\s+(?:- |directory: )(/\S*)`).FindAllStringSubmatch(text, -1) {
+		dir := filepath.Join(root, filepath.FromSlash(m[1]))
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			t.Errorf("dependabot.yml names %s, which is no directory", m[1])
+		}
+		named[strings.Trim(m[1], "/")] = true
+	}
+	for _, name := range files(t) {
+		switch base := filepath.Base(name); {
+		case base == "go.mod", base == "package.json", strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt"), strings.HasPrefix(base, "Dockerfile"):
+			dir := filepath.ToSlash(filepath.Dir(name))
+			if dir == "." {
+				dir = ""
+			}
+			if left[dir] == "" && left[name] == "" && !named[dir] {
+				t.Errorf("%s has dependencies, and dependabot.yml does not name /%s", name, dir)
+			}
+		}
+	}
+}
+
+// The development container installs by the one script, with the Go of the images.
+func TestDevcontainer(t *testing.T) {
+	text := read(t, ".devcontainer", "devcontainer.json")
+	plain := regexp.MustCompile(`(?m)^\s*//.*$`).ReplaceAllString(text, "")
+	var d struct {
+		Name, Image                         string
+		Features                            map[string]map[string]any
+		HostRequirements                    map[string]any
+		PostCreateCommand, PostStartCommand string
+		ForwardPorts                        []int
+		PortsAttributes                     map[string]map[string]string
+		Customizations                      map[string]any
+	}
+	decoder := json.NewDecoder(strings.NewReader(plain))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&d); err != nil {
+		t.Fatal(err)
+	}
+	if d.PostCreateCommand != "bash docker/install.sh lab .venv" || !strings.Contains(d.PostStartCommand, "scripts/lab.sh --no-browser --port=8888") || !slices.Equal(d.ForwardPorts, []int{8888}) {
+		t.Errorf("it runs %q, then %q, on ports %v", d.PostCreateCommand, d.PostStartCommand, d.ForwardPorts)
+	}
+	m := regexp.MustCompile(`golang:([\d.]+)`).FindStringSubmatch(read(t, "docker", "Dockerfile.cpu"))
+	if got := d.Features["ghcr.io/devcontainers/features/go:1"]["version"]; m == nil || got != m[1] {
+		t.Errorf("it has Go %v, docker/Dockerfile.cpu %v", got, m)
+	}
+}
+
+// A release has the systems and processors that docs/status.md names, and builds without cgo.
+func TestReleaseTargets(t *testing.T) {
+	text := read(t, ".goreleaser.yaml")
+	for _, want := range []string{"CGO_ENABLED=0", "main: ./gnb/cmd/gnb", "goos: [linux, darwin]", "goarch: [amd64, arm64]"} {
+		if !strings.Contains(text, want) {
+			t.Errorf(".goreleaser.yaml has no %q", want)
+		}
+	}
+}
