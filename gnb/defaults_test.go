@@ -9,8 +9,8 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/internal/safetensors"
 )
 
 var broken = gnb.Program("test.broken", func(w *gnb.Worker, at int) error {

@@ -168,7 +168,7 @@ func (w *Worker) deviceSampler(l Loader, picker Picker, purpose philox.Purpose) 
 		return nil, nil
 	}
 	return w.gpu.sampler(sample.Config{
-		Picker: picker, Hops: l.Hops, Seed: w.job.Seed, Purpose: purpose, Transpose: purpose == philox.Sample,
+		Picker: picker, Hops: l.Hops, Seed: w.job.Seed, Purpose: sample.Purpose(purpose), Transpose: purpose == philox.Sample,
 	})
 }
 

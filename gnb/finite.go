@@ -8,7 +8,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 

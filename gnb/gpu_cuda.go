@@ -75,13 +75,13 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o := store.Options{Host: &store.Host{Memory: w.hostMemory, Ranks: w.World()}}
+	o := store.Options{Host: &store.Host{Free: w.hostMemory.Free, Limit: w.hostMemory.Limit, Ranks: w.World()}}
 	pinned, err := sizeSetting(envknob.CUDAPinned)
 	if err != nil {
 		return nil, err
 	}
 	if pinned > 0 {
-		o.Host.Memory, o.Host.Set = machine.Memory{Free: pinned}, true
+		o.Host.Free, o.Host.Limit, o.Host.Set = pinned, 0, true
 	}
 	for name, to := range map[*envknob.Knob]*store.Place{envknob.CUDAGraph: &o.Graph, envknob.CUDAFeatures: &o.Features} {
 		if *to, err = placeSetting(name); err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 

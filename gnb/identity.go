@@ -39,7 +39,24 @@ type Identity struct {
 // model reach, each with a digest, and the versions of the modules they use. Where the
 // sources could not be read it is the revision that the program was built from, or the
 // executable's digest; By and Why say which and why.
-type CodeIdentity = codeid.Code
+type CodeIdentity struct {
+	// By is "library", "source", "revision" or "executable".
+	By string `json:"by"`
+	// Parts are the declarations that are reached, each with a digest, and the modules,
+	// each with its version.
+	Parts map[string]string `json:"parts,omitempty"`
+	// Revision is the one that the program was built from, where that was clean.
+	Revision string `json:"revision,omitempty"`
+	// Executable is the SHA-256 of the program's file, where nothing else identifies it.
+	Executable string `json:"executable,omitempty"`
+	// Why says why the source does not identify the code.
+	Why string `json:"why,omitempty"`
+}
+
+// Changes describes how the code now differs from c; it is empty where the two are the same.
+func (c CodeIdentity) Changes(now CodeIdentity) []string {
+	return codeid.Code(c).Changes(codeid.Code(now))
+}
 
 // Change is something that became another one when a run went on; see
 // [LaunchOptions.ResumeChanged].
@@ -80,7 +97,7 @@ func codeOf(program string, args json.RawMessage) CodeIdentity {
 	for name := range stringsIn(args) {
 		roots = append(roots, models.roots(name)...)
 	}
-	return codeid.Of(roots, codeid.Options{Library: strings.TrimSuffix(modulePrefix, "/"), Programs: []string{"tutorials"}, Named: models.roots})
+	return CodeIdentity(codeid.Of(roots, codeid.Options{Library: strings.TrimSuffix(modulePrefix, "/"), Programs: []string{"tutorials"}, Named: models.roots}))
 }
 
 // stringsIn are the texts anywhere in arguments.

@@ -90,7 +90,7 @@ func (w *Worker) hostSampler(l Loader, picker Picker, purpose philox.Purpose) (b
 	}
 	return sample.New(w.ds.Graph, sample.Config{
 		Picker: picker, Frontier: l.Frontier, Hops: l.Hops,
-		Seed: w.job.Seed, Purpose: purpose, Threads: threads, Transpose: purpose == philox.Sample,
+		Seed: w.job.Seed, Purpose: sample.Purpose(purpose), Threads: threads, Transpose: purpose == philox.Sample,
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/graphnb/graphnb/gnb/internal/saving"
-	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
 // LoadWeights reads a safetensors file into the network: names and shapes must be

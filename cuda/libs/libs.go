@@ -18,17 +18,17 @@ import (
 
 // Kind is a library.
 type Kind struct {
-	Name   string        // for people
-	Env    *envknob.Knob // the variable that names its file
-	soname string        // without the version
-	wheel  string        // its folder in the wheels
-	pip    string        // the wheel's name, with %d for CUDA's major version
+	Name   string // for people
+	Env    string // the environment variable that names its file
+	soname string // without the version
+	wheel  string // its folder in the wheels
+	pip    string // the wheel's name, with %d for CUDA's major version
 }
 
 // The libraries.
 var (
-	CuBLAS = Kind{"cuBLAS", envknob.LibCuBLAS, "libcublas.so", "cublas", "nvidia-cublas-cu%d"}
-	NCCL   = Kind{"NCCL", envknob.LibNCCL, "libnccl.so", "nccl", "nvidia-nccl-cu%d"}
+	CuBLAS = Kind{"cuBLAS", envknob.LibCuBLAS.Name, "libcublas.so", "cublas", "nvidia-cublas-cu%d"}
+	NCCL   = Kind{"NCCL", envknob.LibNCCL.Name, "libnccl.so", "nccl", "nvidia-nccl-cu%d"}
 )
 
 // Wheel is the name of the PyPI wheel that has the library, for a major version of CUDA.
@@ -50,7 +50,7 @@ type Library struct {
 // 12040: what is built for a newer major version is not among them; 0 lets all in. The file that the variable
 // names is the only one where it is set. None is an error that says where was looked and how to get one.
 func Find(k Kind, driver int) ([]Library, error) {
-	if file := k.Env.Get(); file != "" {
+	if file := os.Getenv(k.Env); file != "" {
 		if _, err := os.Stat(file); err != nil {
 			return nil, fmt.Errorf("cuda: %s names no %s: %w", k.Env, k.Name, err)
 		}

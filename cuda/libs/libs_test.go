@@ -86,7 +86,7 @@ func TestFindNothing(t *testing.T) {
 		"named":   {NCCL, "/nowhere/libnccl.so.2", []string{"GNB_LIBNCCL", "/nowhere/libnccl.so.2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv(c.kind.Env.Name, c.env)
+			t.Setenv(c.kind.Env, c.env)
 			_, err := Find(c.kind, 12040)
 			if err == nil {
 				t.Fatal("no error")

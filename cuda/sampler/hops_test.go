@@ -327,7 +327,7 @@ func TestHops(t *testing.T) {
 			t.Run(fmt.Sprint(name, "/", c.name), func(t *testing.T) {
 				g := &gpu{t, ptx.NewMachine(ptx.NewMemory(0, 1<<30)), launched, order.Shuffle != 0}
 				g.m.Order = order
-				cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 77, Purpose: c.purpose})
+				cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 77, Purpose: sample.Purpose(c.purpose)})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -89,8 +89,8 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 	}
 	s.c.Hops = check.Hops()
 	s.want = make([]bool, askedKinds*s.c.Hops)
-	if s.c.Purpose == philox.Shuffle {
-		s.c.Purpose = philox.Sample
+	if s.c.Purpose == 0 {
+		s.c.Purpose = sample.Training
 	}
 	for hop, k := range s.fan[:s.c.Hops] {
 		draws := k
@@ -232,7 +232,7 @@ func (s *Sampler) hop(h *hops, m *memory, hop, epoch int, b *bounds) error {
 		return err
 	}
 	a := m.hops[hop].arrays()
-	h.pick(hop, k, philox.C3(s.c.Purpose, hop, epoch), &a, b.destinations, b.edges)
+	h.pick(hop, k, philox.C3(philox.Purpose(s.c.Purpose), hop, epoch), &a, b.destinations, b.edges)
 	h.longRows(hop, k, &a)
 	if err := s.forNodes(h, m, b.destinations, min(s.g.Nodes, b.destinations+b.edges)); err != nil {
 		return err

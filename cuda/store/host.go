@@ -16,9 +16,11 @@ import (
 // them together. Each worker has one, and all say the same. Without one a worker is
 // alone, and the host is asked each time.
 type Host struct {
-	machine.Memory      // before any of them pinned memory
-	Ranks          int  // workers on this machine
-	Set            bool // Free was said by somebody, not measured: no more than that, whatever the host has
+	// Free is what the host had before any of them pinned memory, in bytes. Limit is that of
+	// the control group that leaves this little, 0 where there is none.
+	Free, Limit int64
+	Ranks       int  // workers on this machine
+	Set         bool // Free was said by somebody, not measured: no more than that, whatever the host has
 
 	copies atomic.Int64 // pinned by this worker since
 }
@@ -46,7 +48,7 @@ const (
 func (h *Host) take(n int64, p pages) error {
 	m, ranks, copies := machine.Memory{}, int64(1), int64(0)
 	if h != nil {
-		m, ranks, copies = h.Memory, int64(max(h.Ranks, 1)), h.copies.Load()
+		m, ranks, copies = machine.Memory{Free: h.Free, Limit: h.Limit}, int64(max(h.Ranks, 1)), h.copies.Load()
 	} else {
 		var err error
 		if m, err = hostMemory(); err != nil {

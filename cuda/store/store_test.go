@@ -420,14 +420,14 @@ func TestHostMemoryOfSeveralWorkers(t *testing.T) {
 		at   Place
 		says string
 	}{
-		"one":               {&Host{Memory: machine.Memory{Free: 600 << 10}}, FeatureOptions{}, Pinned, "in pinned host memory"},
-		"two":               {&Host{Memory: machine.Memory{Free: 600 << 10}, Ranks: 2}, FeatureOptions{}, Pinned, "in pinned host memory"},
-		"three":             {&Host{Memory: machine.Memory{Free: 600 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "pinning 250 KiB of host memory for each of 3 workers: out of memory; the host has 600 KiB"},
-		"in a container":    {&Host{Memory: machine.Memory{Free: 600 << 10, Limit: 700 << 10}, Ranks: 3}, FeatureOptions{}, Staged, "for each of 3 workers: out of memory; the container's memory limit of 700 KiB leaves 600 KiB"},
-		"one file":          {&Host{Memory: machine.Memory{Free: 300 << 10}, Ranks: 3}, FeatureOptions{Mapped: true}, Pinned, "in pinned host memory"},
+		"one":               {&Host{Free: 600 << 10}, FeatureOptions{}, Pinned, "in pinned host memory"},
+		"two":               {&Host{Free: 600 << 10, Ranks: 2}, FeatureOptions{}, Pinned, "in pinned host memory"},
+		"three":             {&Host{Free: 600 << 10, Ranks: 3}, FeatureOptions{}, Staged, "pinning 250 KiB of host memory for each of 3 workers: out of memory; the host has 600 KiB"},
+		"in a container":    {&Host{Free: 600 << 10, Limit: 700 << 10, Ranks: 3}, FeatureOptions{}, Staged, "for each of 3 workers: out of memory; the container's memory limit of 700 KiB leaves 600 KiB"},
+		"one file":          {&Host{Free: 300 << 10, Ranks: 3}, FeatureOptions{Mapped: true}, Pinned, "in pinned host memory"},
 		"in memory":         {&Host{Ranks: 3}, FeatureOptions{Mapped: true, Resident: true}, Pinned, "in pinned host memory"},
-		"in memory, not so": {&Host{Memory: machine.Memory{Free: 249 << 10}, Ranks: 3, Set: true}, FeatureOptions{Mapped: true, Resident: true}, Staged, "GNB_CUDA_PINNED=249 KiB leaves 249 KiB"},
-		"set":               {&Host{Memory: machine.Memory{Free: 500 << 10}, Ranks: 2, Set: true}, FeatureOptions{}, Pinned, "in pinned host memory"},
+		"in memory, not so": {&Host{Free: 249 << 10, Ranks: 3, Set: true}, FeatureOptions{Mapped: true, Resident: true}, Staged, "GNB_CUDA_PINNED=249 KiB leaves 249 KiB"},
+		"set":               {&Host{Free: 500 << 10, Ranks: 2, Set: true}, FeatureOptions{}, Pinned, "in pinned host memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake(t, fakegpu.Config{})

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
 // pygPython is a Python with torch and torch_geometric: FIXTURES_PYTHON, or the

@@ -66,7 +66,7 @@ type expansion struct {
 // m.hops[hop] and extends m.ids by the nodes that they reach.
 func (s *Sampler) expand(epoch, step, hop int, m *memory) error {
 	x := &s.x
-	x.h = Hop{Index: hop, seed: s.c.Seed, epoch: epoch, step: step, c3: philox.C3(s.c.Purpose, hop, epoch)}
+	x.h = Hop{Index: hop, seed: s.c.Seed, epoch: epoch, step: step, c3: philox.C3(philox.Purpose(s.c.Purpose), hop, epoch)}
 	x.m, x.e, x.dst, x.known = m, &m.hops[hop], m.ids, len(s.rows)
 	n, e := len(x.dst), x.e
 	e.indptr = resize(e.indptr, n+1)

@@ -50,6 +50,17 @@ const (
 	MaxEpochs = 1 << 20
 )
 
+// Purpose is what the draws of a sampler are for. Samplers of different purposes draw
+// independently of each other with the same seed.
+type Purpose uint32
+
+// The purposes. Their values are part of the random numbers' layout.
+const (
+	Training   = Purpose(philox.Sample)
+	Evaluation = Purpose(philox.Evaluate)
+	User       = Purpose(philox.User) // programs of one's own
+)
+
 // Config configures a [Sampler]. One of Picker and Frontier is required.
 type Config struct {
 	Picker   Picker
@@ -60,8 +71,8 @@ type Config struct {
 	// Seed is the key of all draws.
 	Seed uint64
 	// Purpose separates the draws of training, evaluation and other uses. The zero value means
-	// [philox.Sample].
-	Purpose philox.Purpose
+	// [Training].
+	Purpose Purpose
 	// Threads is the number of concurrent goroutines that pick; 0 means GOMAXPROCS. The result does
 	// not depend on it.
 	Threads int
@@ -147,11 +158,11 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 		}
 	}
 	switch c.Purpose {
-	case philox.Shuffle:
-		c.Purpose = philox.Sample
-	case philox.Sample, philox.Evaluate, philox.User:
+	case 0:
+		c.Purpose = Training
+	case Training, Evaluation, User:
 	default:
-		return nil, fmt.Errorf("sample: purpose %d is not for samplers; use Sample, Evaluate or User", c.Purpose)
+		return nil, fmt.Errorf("sample: purpose %d is not for samplers; use Training, Evaluation or User", c.Purpose)
 	}
 	s := &Sampler{g: g, c: c, name: name, numbers: newNumbering(g.NumNodes()), made: make([]graphops.HostBlock, c.Hops)}
 	s.x.count, s.x.pick, s.x.draw = s.countChunk, s.pickChunks, s.drawChunks

@@ -161,7 +161,7 @@ func TestSampleIsTheReference(t *testing.T) {
 		g := random(n, rapid.IntRange(0, 20).Draw(t, "degree"), rapid.Uint64().Draw(t, "graph"))
 		fanouts := rapid.SliceOfN(rapid.SampledFrom([]int{-1, 0, 1, 2, 5, 10, 49, 60}), 1, 3).Draw(t, "fanouts")
 		seed := rapid.Uint64().Draw(t, "seed")
-		purpose := rapid.SampledFrom([]philox.Purpose{philox.Sample, philox.Evaluate, philox.User}).Draw(t, "purpose")
+		purpose := rapid.SampledFrom([]sample.Purpose{sample.Training, sample.Evaluation, sample.User}).Draw(t, "purpose")
 		threads := rapid.IntRange(1, 3).Draw(t, "threads")
 		s := newSampler(t, g, sample.Config{Picker: sample.Fanouts(fanouts), Seed: seed, Purpose: purpose, Threads: threads})
 		type kept struct {
@@ -173,7 +173,7 @@ func TestSampleIsTheReference(t *testing.T) {
 			epoch, step := rapid.IntRange(0, sample.MaxEpochs-1).Draw(t, "epoch"), rapid.IntRange(0, 1<<32-1).Draw(t, "step")
 			seeds := rapid.Permutation(all(n)).Draw(t, "order")[:rapid.IntRange(0, n).Draw(t, "seeds")]
 			b := mustSample(t, s, epoch, step, seeds)
-			want := refSample(g, seed, purpose, epoch, step, fanouts, seeds)
+			want := refSample(g, seed, philox.Purpose(purpose), epoch, step, fanouts, seeds)
 			checkBatch(t, g, b, seeds, fanouts)
 			checkEqual(t, b, want)
 			if rapid.Bool().Draw(t, "release") {
@@ -213,13 +213,13 @@ func TestDrawsDifferBetween(t *testing.T) {
 		"key half": positions(sample.Config{Seed: 1 | 1<<40}, 2, 3),
 		"epochs":   positions(sample.Config{Seed: 1}, 3, 3),
 		"steps":    positions(sample.Config{Seed: 1}, 2, 4),
-		"purposes": positions(sample.Config{Seed: 1, Purpose: philox.Evaluate}, 2, 3),
+		"purposes": positions(sample.Config{Seed: 1, Purpose: sample.Evaluation}, 2, 3),
 	} {
 		if other == base {
 			t.Errorf("two %s picked the same", name)
 		}
 	}
-	if positions(sample.Config{Seed: 1, Purpose: philox.Sample, Threads: 3}, 2, 3) != base {
+	if positions(sample.Config{Seed: 1, Purpose: sample.Training, Threads: 3}, 2, 3) != base {
 		t.Error("the default purpose is not Sample")
 	}
 }
@@ -280,7 +280,7 @@ func TestErrors(t *testing.T) {
 		{"too many hops", newErr(g, sample.Config{Picker: takeAll, Hops: 257}), "1 to 256"},
 		{"fanout", newErr(g, sample.Config{Picker: sample.Fanouts{2, -2}}), "the fanout of hop 1 is -2"},
 		{"huge fanout", newErr(g, sample.Config{Picker: sample.Fanouts{philox.MaxDraws + 1}}), "the fanout of hop 0 is 262145"},
-		{"purpose", newErr(g, sample.Config{Picker: sample.Fanouts{2}, Purpose: philox.Dropout}), "purpose 2"},
+		{"purpose", newErr(g, sample.Config{Picker: sample.Fanouts{2}, Purpose: sample.Purpose(philox.Dropout)}), "purpose 2"},
 		{"seed too large", sampleErr(0, 0, 3, 10), "seed 10 at position 1 is not a node: the graph's nodes are 0 to 9"},
 		{"seed negative", sampleErr(0, 0, -1), "seed -1 at position 0"},
 		{"seed twice", sampleErr(0, 0, 3, 4, 5, 4), "seed 4 occurs twice, at positions 1 and 3"},

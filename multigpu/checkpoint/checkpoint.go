@@ -35,8 +35,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/atomicfile"
-	"github.com/graphnb/graphnb/internal/safetensors"
 )
 
 // ErrNone says that a directory has no valid checkpoint.

@@ -18,7 +18,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
 const envSaver = "CHECKPOINT_TEST_SAVER"

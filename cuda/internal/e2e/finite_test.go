@@ -13,7 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
 // finiteFiles fails where a file of weights of a run holds a number that is not finite.

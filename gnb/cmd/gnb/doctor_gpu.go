@@ -77,8 +77,8 @@ func checkLibrary(k libs.Kind, without string) check {
 	release, _ := driverRelease()
 	found, err := libs.Find(k, driverCUDA(release))
 	if err != nil {
-		if k.Env.Get() != "" {
-			return bad("correct "+k.Env.Name+", or unset it", "%s", strings.TrimPrefix(err.Error(), "cuda: "))
+		if os.Getenv(k.Env) != "" {
+			return bad("correct "+k.Env+", or unset it", "%s", strings.TrimPrefix(err.Error(), "cuda: "))
 		}
 		return good("%s (without it %s)", strings.TrimPrefix(err.Error(), "cuda: "), without)
 	}

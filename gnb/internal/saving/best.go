@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
-	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
 // writeBestEvery bounds how often best weights are written: a file that survives a crash costs a disk's

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/loop"
-	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/philox"
-	"github.com/graphnb/graphnb/internal/safetensors"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 

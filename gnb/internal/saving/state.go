@@ -17,7 +17,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
-	"github.com/graphnb/graphnb/internal/safetensors"
+	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
 // State is what a checkpoint holds beside weights and optimiser state. Random numbers need nothing:
