@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// WorkerError is the end of a run by the failure of one worker.
+// WorkerError is the error of a run in which a worker failed.
 type WorkerError struct {
 	Rank, PID int
-	// Epoch, Step and Stage are where the worker was: -1 and "starting" where
-	// its program had not said.
+	// Epoch, Step and Stage are the worker's position: -1 and "starting" before its program set
+	// one.
 	Epoch, Step int
 	Stage       string
-	// Reason is why, in a few words: "killed by signal 9 (killed)".
+	// Reason is the cause in a few words: "killed by signal 9 (killed)".
 	Reason string
-	// Stderr holds the last lines that it printed there.
+	// Stderr holds the last lines of the worker's standard error.
 	Stderr []string
 	// Stack is the stack of a panic, or empty.
 	Stack string
-	// Err is the error that the handler returned, as far as it can be carried
-	// over: a [*collective.Mismatch] as it was, others by their text. nil where
-	// it returned none.
+	// Err is the error that the handler returned, or nil: a [*collective.Mismatch] as such, any
+	// other error as its text.
 	Err error
 }
 
@@ -37,12 +36,12 @@ func (e *WorkerError) Error() string {
 
 func (e *WorkerError) Unwrap() error { return e.Err }
 
-// Interrupted is the end of a run that was asked to stop.
+// Interrupted is the error of a run that was asked to stop.
 type Interrupted struct {
 	RunID string
 	// Epoch and Step are where rank 0 was, -1 before its first step.
 	Epoch, Step int
-	// Forced are the ranks that did not stop by themselves and were ended.
+	// Forced are the ranks that did not stop when asked and were killed.
 	Forced []int
 	// Cause is the cause of the context's end, or nil.
 	Cause error

@@ -23,7 +23,7 @@ type processes struct {
 	page     *statusPage
 	shared   *collective.Files
 	status   *os.File
-	life     *os.File // the writing end: its close is the launcher's end
+	life     *os.File // the writing end; it closes when the launcher ends
 	children []*child
 	queue    *queue
 
@@ -33,7 +33,7 @@ type processes struct {
 	askOnce  sync.Once
 	killOnce sync.Once
 	ended    chan struct{} // closed when all workers are reaped
-	mu       sync.Mutex    // of what follows, and of the children's last beats
+	mu       sync.Mutex    // guards the fields below, and the children's last beats
 	meter    meter
 	released bool // shared is unmapped
 }
@@ -126,10 +126,10 @@ func (w *processes) makeFiles() (err error) {
 	return nil
 }
 
-// abandon ends a start that did not succeed.
+// abandon cleans up after a failed start.
 func (w *processes) abandon() {
 	for _, c := range w.children {
-		_ = c.proc.Kill() // gone already, perhaps
+		_ = c.proc.Kill() // it may have ended already
 	}
 	for _, c := range w.children {
 		_, _ = c.proc.Wait()
@@ -155,7 +155,7 @@ func (w *processes) closeFiles() {
 	}
 }
 
-// follow starts what reads a worker's output and waits for its end.
+// follow starts the goroutines that read a worker's output and wait for its end.
 func (w *processes) follow(c *child, first []byte) {
 	c.watch = newWatch(time.Now())
 	c.readers.Go(func() {
@@ -173,11 +173,11 @@ func (w *processes) follow(c *child, first []byte) {
 		readEvents(c.events, func(line []byte) { w.queue.event(c.rank, line) })
 	})
 	c.readers.Go(func() {
-		// A worker that dies before it has read its job is seen by its end.
+		// The end of a worker that dies before it has read its job is noticed elsewhere.
 		_, _ = c.events.Write(first)
 	})
 	go func() {
-		c.state, _ = c.proc.Wait() // nil where it could not be waited for
+		c.state, _ = c.proc.Wait() // nil if waiting failed
 		// Its last lines say why it ended. They are there unless a process that
 		// it started still holds the pipe.
 		select {
@@ -188,7 +188,7 @@ func (w *processes) follow(c *child, first []byte) {
 	}()
 }
 
-// finish gives back everything, after the last worker is reaped.
+// finish frees everything after the last worker is reaped.
 func (w *processes) finish(helpers *sync.WaitGroup) {
 	sweep(w.group)
 	patience := time.Now().Add(2 * time.Second)
@@ -219,7 +219,7 @@ func (w *processes) finish(helpers *sync.WaitGroup) {
 		sum += atomic.LoadInt64(w.page.rank(r).i64(rankPss))
 	}
 	w.meter.saw(sum)
-	// What is asked for afterwards is answered from a copy.
+	// Later calls read a copy.
 	kept := newStatusPage(w.spec.World)
 	copy(kept.mem, w.page.mem)
 	mapped := w.page.mem
@@ -267,7 +267,7 @@ func (w *processes) pss() int64 {
 
 func (w *processes) peakPss() int64 { return w.meter.highest() }
 
-// sample looks at the workers' memory while they run.
+// sample measures the workers' memory while they run.
 func (w *processes) sample() {
 	for wait := 200 * time.Millisecond; ; wait = meterEvery {
 		select {

@@ -382,9 +382,9 @@ func TestFailuresAreNamed(t *testing.T) {
 		{"QUIT", "it was ended by the signal SIGQUIT (quit), which another process sent", func(e *WorkerError) bool { return strings.Contains(e.Stack, "multigpu.misbehave") }},
 		{"ILL", "it was ended by the signal SIGILL (illegal instruction)", nil},
 		{"FPE", "it was ended by the signal SIGFPE (floating-point exception)", nil},
-		{"memory", "it ran out of memory: a smaller model", func(e *WorkerError) bool { return strings.Contains(e.Reason, "fewer workers take less") }},
+		{"memory", "it ran out of memory; use a smaller model", func(e *WorkerError) bool { return strings.Contains(e.Reason, "or fewer workers") }},
 		{"kill", "it was killed by signal 9 (killed)", nil},
-		{"stop", "a signal has stopped it", nil},
+		{"stop", "stopped it", nil},
 		{"break", "rank 0 is at step (loop.go:12, epoch 0, step 30), rank 1 at finish (the end of the program)", func(e *WorkerError) bool {
 			m, ok := errors.AsType[*collective.Mismatch](e)
 			return ok && m.A.At == "loop.go:12" && m.RankB == 1

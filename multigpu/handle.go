@@ -19,16 +19,15 @@ var (
 	handler atomic.Pointer[func(*Process) error]
 	entered atomic.Bool
 
-	// worker is decided when the process starts: what a worker starts itself is
-	// none, since entering clears the variable.
+	// worker says whether this process is a worker. Entering a worker clears the variable, so
+	// processes that it starts are not workers.
 	worker = envknob.Worker.Get() != "" && argRank() >= 0
 )
 
-// Handle makes h what workers run. It is called once, from an init function:
-// when this process is a worker it registers the flag "gnb.worker", whose
-// parsing calls h and ends the process, so that every package-level declaration
-// exists and no statement of main has run. The exit status is 0, or 1 where h
-// failed; 3 says that the launcher is gone.
+// Handle sets the function that workers run. Call it once, from an init function. If this process
+// is a worker, Handle registers the flag "gnb.worker"; parsing this flag calls h and ends the
+// process. At that time every package-level declaration exists and no statement of main has run.
+// The exit status is 0, 1 if h failed, or 3 if the launcher has ended.
 func Handle(h func(p *Process) error) {
 	if !handler.CompareAndSwap(nil, &h) {
 		panic("multigpu: Handle is called twice; a program has one handler")
@@ -46,20 +45,19 @@ func Handle(h func(p *Process) error) {
 	})
 }
 
-// EnterIfWorker enters the handler where this process is a worker that has not
-// yet, and then never returns. A program that does not call flag.Parse calls it
-// first in main.
+// EnterIfWorker enters the handler, and never returns, if this process is a worker that has not
+// entered it yet. A program that does not call flag.Parse must call it first in main.
 func EnterIfWorker() {
 	if worker {
 		enter(argRank())
 	}
 }
 
-// InWorker says whether this process was started as a worker.
+// InWorker reports whether this process was started as a worker.
 func InWorker() bool { return worker }
 
-// enter runs the handler and ends the process, once: a handler that parses
-// flags itself meets the flag again.
+// enter runs the handler and ends the process. It works only once, because a handler that parses
+// flags parses the worker flag again.
 func enter(rank int) {
 	if entered.Swap(true) {
 		return
@@ -74,7 +72,7 @@ func registered() func(*Process) error {
 	return nil
 }
 
-// argRank is the rank in the first argument, where the launcher puts it, or -1.
+// argRank returns the rank in the first argument, which the launcher sets, or -1.
 func argRank() int {
 	if len(os.Args) < 2 {
 		return -1

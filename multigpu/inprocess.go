@@ -12,8 +12,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// inProcess runs the one worker in a goroutine. It is as supervised as it can
-// be: a panic of the handler is an error, but nothing can end it from outside.
+// inProcess runs the only worker in a goroutine. A panic of the handler becomes an error, but the
+// goroutine cannot be killed.
 type inProcess struct {
 	page        *statusPage
 	interrupted atomic.Bool

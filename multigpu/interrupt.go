@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Interrupts are the signals that interrupt a run: SIGINT, as ^C and the ■ of a notebook send it,
-// and SIGHUP, as a terminal sends it that is closed. One that the process was started to ignore,
-// as nohup does with SIGHUP, is left ignored.
+// Interrupts are the signals that interrupt a run: SIGINT, sent by ^C and by ■ in a notebook, and
+// SIGHUP, sent by a terminal that closes. A signal that the process was started to ignore, such as
+// SIGHUP under nohup, stays ignored.
 func Interrupts() []os.Signal {
 	var signals []os.Signal
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
@@ -20,11 +20,12 @@ func Interrupts() []os.Signal {
 	return signals
 }
 
-// Interruptible is ctx until one of [Interrupts] comes, or the function that it returns is called.
+// Interruptible returns a context that is cancelled when one of [Interrupts] arrives or the
+// returned function is called.
 func Interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := Interrupts()
-	if len(signals) == 0 { // Notify would take none for all
+	if len(signals) == 0 { // Notify without signals would catch all
 		return ctx, cancel
 	}
 	came := make(chan os.Signal, 1)
@@ -33,8 +34,8 @@ func Interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 		select {
 		case s := <-came:
 			if s == syscall.SIGHUP {
-				// What showed the output has ended too: writing to it is to fail, and not to
-				// end this process before the checkpoint is written.
+				// The terminal has ended too: writing to it must fail, and must not end this
+				// process before the checkpoint is written.
 				signal.Ignore(syscall.SIGPIPE)
 			}
 			cancel()

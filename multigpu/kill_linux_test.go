@@ -148,7 +148,7 @@ func TestWorkerLostAtAnyMoment(t *testing.T) {
 				if !ok || e.Rank != rank || e.PID != g.Status()[rank].PID {
 					t.Errorf("after %v: got %v, want rank %d", at[i], err, rank)
 				}
-				want := map[syscall.Signal]string{syscall.SIGKILL: "signal 9", syscall.SIGSTOP: "a signal has stopped it"}[sig]
+				want := map[syscall.Signal]string{syscall.SIGKILL: "signal 9", syscall.SIGSTOP: "stopped it"}[sig]
 				if ok && !strings.Contains(e.Reason, want) {
 					t.Errorf("after %v: %v", at[i], e)
 				}

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// meterEvery is how often memory is looked at, where that takes little.
+// meterEvery is the shortest time between two measurements of memory.
 const meterEvery = 500 * time.Millisecond
 
-// A meter measures memory at most every meterEvery and for a hundredth of the time
-// at most, however often it is read: a look walks the page tables.
+// A meter measures memory at most once per meterEvery, and spends at most a hundredth of the time
+// on it, however often it is read: each measurement walks the page tables.
 type meter struct {
 	mu        sync.Mutex
 	now, peak int64
 	next      time.Time
 }
 
-// read is what look said, now or a moment ago.
+// read returns a new or a recent result of look.
 func (m *meter) read(look func() int64) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -29,7 +29,7 @@ func (m *meter) read(look func() int64) int64 {
 	return m.now
 }
 
-// saw takes in what somebody else measured.
+// saw records a value measured elsewhere.
 func (m *meter) saw(v int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

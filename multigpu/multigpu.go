@@ -1,14 +1,13 @@
-// Package multigpu runs one program as several worker processes on a machine
-// and keeps watch over them. It knows nothing of graphs.
+// Package multigpu runs one program as several worker processes on a machine and supervises them.
+// It does not depend on graphs.
 //
 // # Basics
 //
-// The launching process calls [Start]; each worker is the same executable
-// started again (/proc/self/exe), so that no other file need be found and what
-// a cell declares is there. A worker never runs main: [Handle], called from an
-// init function, registers a flag whose parsing enters the handler and ends the
-// process. GoNB puts flag.Parse first in main and package testing calls it
-// before the first test; a program that parses no flags calls [EnterIfWorker].
+// The launching process calls [Start]. Each worker is a new process of the same executable
+// (/proc/self/exe), so no other file is needed and the declarations of a notebook's cell exist in
+// it. A worker never runs main: [Handle], called from an init function, registers a flag whose
+// parsing enters the handler and ends the process. GoNB puts flag.Parse first in main and package
+// testing calls it before the first test; a program that parses no flags calls [EnterIfWorker].
 //
 //	func init() {
 //		multigpu.Handle(func(p *multigpu.Process) error {
@@ -29,29 +28,26 @@
 //
 // # Supervision
 //
-// The run ends with its first failure, a [*WorkerError] that names the rank,
-// where it was (epoch, step, stage) and why: its error, a panic with its stack,
-// the signal or status it ended with, silence (no heartbeat), or a stall (the
-// others wait for it). The other workers are told, then killed. Cancelling the
-// context, or [Group.Interrupt], asks all workers to stop, then makes them; the
-// end is an [*Interrupted].
+// The run ends with its first failure, a [*WorkerError]. It names the rank, its position (epoch,
+// step, stage) and the cause: an error, a panic with its stack, the signal or exit status, silence
+// (no heartbeat), or a stall (the others wait for it). The supervisor then asks the other workers
+// to leave, and kills them if they do not. Cancelling the context, or [Group.Interrupt], asks all
+// workers to stop and then kills those that do not; the run then ends with an [*Interrupted].
 //
 // # Nothing left behind
 //
-// Workers and launcher share only descriptors: a socket pair for events, pipes
-// for output, a pipe whose end says that the launcher is gone, memory files
-// without names. Workers are tied to the launcher by Pdeathsig as well, and
-// started from one goroutine on an operating system thread that never ends,
-// since the signal is sent when that thread does. When [Group.Wait] returns
-// every worker is reaped, every process that a worker started is gone (they are
-// found by a variable in their environment), every descriptor closed and every
-// goroutine ended but that one.
+// Workers and launcher share only descriptors: a socket pair for events, pipes for output, a pipe
+// that closes when the launcher ends, and memory files without names. Workers are tied to the
+// launcher by Pdeathsig as well, and started from one goroutine on an operating system thread that
+// never ends, since the signal is sent when that thread does. When [Group.Wait] returns every
+// worker is reaped, every process that a worker started is gone (they are found by a variable in
+// their environment), every descriptor closed and every goroutine ended but that one.
 //
 // # Caveats
 //
-// Package-level variables have their declared values in a worker, whatever main
-// did to them; what a run needs travels as its job. Workers ignore SIGINT and SIGHUP.
-// Elsewhere than on Linux a run has one worker, inside the process.
+// Package-level variables have their declared values in a worker, whatever main assigned to them;
+// pass the values that a run needs as its job. Workers ignore SIGINT and SIGHUP. On systems other
+// than Linux a run has one worker, inside the process.
 package multigpu
 
 import (
@@ -64,7 +60,7 @@ import (
 	"time"
 )
 
-// Spec says what to run. Only World is required.
+// Spec describes a run. Only World is required.
 type Spec struct {
 	// World is the number of workers.
 	World int
@@ -86,29 +82,27 @@ type Spec struct {
 	// RunID is GNB_RUN_ID in the workers' environment; empty means a random one.
 	RunID string
 
-	// Silent is how long a worker may give no sign of life: no heartbeat, which
-	// each process gives ten times a second whatever its program does. 0 means
-	// 5 s. A worker that a signal has stopped (SIGSTOP) gets 2 s at most.
+	// Silent is the longest time without a heartbeat. Each worker sends ten per second, whatever
+	// its program does. 0 means 5 s. A worker stopped by a signal (SIGSTOP) is allowed at most 2 s.
 	Silent time.Duration
 
-	// Stall is how long a worker may stay in one stage of one step while all
-	// the others wait for it. 0 means 5 minutes, less than 0 for ever.
+	// Stall is the longest time that a worker may stay in one stage of one step while all others
+	// wait for it. 0 means 5 minutes; a negative value means no limit.
 	Stall time.Duration
 
-	// StartTimeout is how long a worker may take from its start to its handler:
-	// the time of the program's init functions. 0 means 60 s.
+	// StartTimeout is the longest time from the start of a worker to its handler, in which the
+	// program's init functions run. 0 means 60 s.
 	StartTimeout time.Duration
 
-	// InProcess runs the one worker of World 1 in a goroutine of the launcher:
-	// for debugging, and everywhere but on Linux.
+	// InProcess runs the one worker of World 1 in a goroutine of the launcher: for debugging, and
+	// on systems other than Linux.
 	InProcess bool
 
-	// OnEvent is called for each [Process.Emit], in order for each rank.
-	// OnOutput is called for each line that a worker prints, stream being
-	// "stdout" or "stderr"; lines that come faster than they are taken are
-	// dropped, with a line that counts them. Both are called from one goroutine,
-	// never at the same time, and must return. A slow OnEvent makes workers
-	// wait in Emit.
+	// OnEvent is called for each [Process.Emit], in order for each rank. OnOutput is called for
+	// each line that a worker prints, stream being "stdout" or "stderr"; lines that arrive faster
+	// than they are handled are dropped, and one line reports their number. Both are called from
+	// one goroutine, never at the same time, and must return. A slow OnEvent makes workers wait in
+	// Emit.
 	OnEvent  func(rank int, data json.RawMessage)
 	OnOutput func(rank int, stream, line string)
 }
@@ -131,10 +125,10 @@ func (s Spec) withDefaults() Spec {
 
 func (s Spec) check() error {
 	if s.World < 1 {
-		return fmt.Errorf("multigpu: a run of %d workers; there must be at least one", s.World)
+		return fmt.Errorf("multigpu: a run needs at least one worker, not %d", s.World)
 	}
 	if s.InProcess && s.World != 1 {
-		return fmt.Errorf("multigpu: %d workers inside one process; only one can run there", s.World)
+		return fmt.Errorf("multigpu: %d workers cannot run inside one process; only one can", s.World)
 	}
 	if strings.ContainsRune(s.RunID, 0) {
 		return fmt.Errorf("multigpu: the run's id %q holds a zero byte", s.RunID)
@@ -146,7 +140,7 @@ func (s Spec) check() error {
 		if f == nil {
 			return fmt.Errorf("multigpu: file %d of the run is nil", i)
 		}
-		if _, err := f.Stat(); err != nil { // a closed one would be a missing descriptor
+		if _, err := f.Stat(); err != nil { // a closed file would be a missing descriptor
 			return fmt.Errorf("multigpu: file %d of the run cannot be inherited: %w", i, err)
 		}
 	}
@@ -158,20 +152,20 @@ type Status struct {
 	Rank, PID   int
 	Epoch, Step int // -1 before the first SetPosition
 	Stage       string
-	// HeartbeatAge is the time since its last sign of life.
+	// HeartbeatAge is the time since its last heartbeat.
 	HeartbeatAge time.Duration
-	// Waiting says that it waits in a collective for the others.
+	// Waiting reports whether it waits in a collective for the others.
 	Waiting bool
 	// Seconds is the time in each stage so far, by name; together the time since
 	// the handler was entered, up to a heartbeat (0.1 s).
 	Seconds map[string]float64
 }
 
-// Start starts the workers and returns; [Group.Wait] waits for their end. A
-// worker that cannot be started is an error, with those before it ended again.
-// Cancelling ctx interrupts the run, see [Group.Interrupt].
+// Start starts the workers and returns; [Group.Wait] waits for their end. If a worker cannot be
+// started, Start ends those already started and returns an error. Cancelling ctx interrupts the
+// run, see [Group.Interrupt].
 //
-// Cost: about 5 ms a worker, and its program's init functions.
+// Cost: about 5 ms per worker, plus the program's init functions.
 func Start(ctx context.Context, s Spec) (*Group, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -193,8 +187,7 @@ func Start(ctx context.Context, s Spec) (*Group, error) {
 	return startProcesses(ctx, s, job)
 }
 
-// Group is a run: its workers and what watches them. Its methods may be called
-// from any goroutine.
+// Group is a run: its workers and their supervisor. Its methods may be called from any goroutine.
 type Group struct {
 	spec Spec
 	impl runner
@@ -203,7 +196,7 @@ type Group struct {
 	err  error         // set before done is closed
 }
 
-// runner is what differs between worker processes and one inside the launcher.
+// runner abstracts over worker processes and a worker inside the launcher.
 type runner interface {
 	interrupt()
 	kill()
@@ -214,15 +207,15 @@ type runner interface {
 	peakPss() int64
 }
 
-// Wait returns when nothing of the run remains: nil where every worker's
-// handler returned nil, else the first [*WorkerError], or an [*Interrupted]. It
-// must not be called from OnEvent or OnOutput.
+// Wait waits until every process and goroutine of the run has ended. It returns nil if every
+// worker's handler returned nil, else the first [*WorkerError], or an [*Interrupted]. It must not
+// be called from OnEvent or OnOutput.
 func (g *Group) Wait() error {
 	<-g.done
 	return g.err
 }
 
-// Done is closed when [Group.Wait] no longer waits.
+// Done returns a channel that is closed when [Group.Wait] returns.
 func (g *Group) Done() <-chan struct{} { return g.done }
 
 // Interrupt asks every worker to stop ([Process.StopRequested]). Those that
@@ -256,9 +249,9 @@ func (g *Group) Status() []Status {
 	return out
 }
 
-// MemoryPss is the memory of all workers, in bytes: the sum of their proportional
-// set sizes, in which a page that several share counts once; as it was a moment
-// ago, since a look costs milliseconds a gigabyte. 0 where the system does not tell.
+// MemoryPss is the memory of all workers, in bytes: the sum of their proportional set sizes, in
+// which a shared page counts once. The value may be slightly old, because a measurement takes
+// milliseconds per gigabyte. It is 0 if the system does not report it.
 func (g *Group) MemoryPss() int64 { return g.impl.pss() }
 
 // PeakPss is the largest sum seen so far: sampled during the run, and once when

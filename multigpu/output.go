@@ -31,8 +31,8 @@ func readLines(r io.Reader, f func(line string)) {
 	}
 }
 
-// readEvents calls f for each whole line of r. What a worker was writing when it
-// died is no event.
+// readEvents calls f for each whole line of r. An incomplete line of a worker that died is not an
+// event.
 func readEvents(r io.Reader, f func(line []byte)) {
 	br := bufio.NewReaderSize(r, maxLine)
 	for {
@@ -49,19 +49,19 @@ const (
 	panicLines = 300
 )
 
-// tail keeps the end of a worker's stderr, and what the Go runtime said from
-// its first panic on: with many goroutines the reason is far above the end.
+// tail keeps the end of a worker's stderr, and the output of the Go runtime from its first panic
+// on: with many goroutines the reason is far above the end.
 //
-// Those lines are held back until the worker's end is judged: where they tell of it, its
-// error does so in one line, and hundreds of others before that would hide it. A worker that
-// goes on after them for holdFor has only printed what looks alike.
+// These lines are held back until the cause of the worker's end is known. If they contain the
+// cause, the error states it in one line, which hundreds of other lines would hide. If the worker
+// still runs after holdFor, the lines only looked like a panic and are shown.
 type tail struct {
 	mu    sync.Mutex
 	last  []string
 	panic []string
 	held  []string
 	since time.Time // of the first of held
-	free  bool      // nothing is held any more
+	free  bool      // lines are no longer held
 }
 
 // holdFor is how long the Go runtime may take to print all goroutines.
@@ -84,14 +84,14 @@ func (t *tail) add(line string) (show []string) {
 	return nil
 }
 
-// freed is what was held, which now nothing is any more; the caller holds mu.
+// freed returns the held lines and stops holding; the caller holds mu.
 func (t *tail) freed() []string {
 	held := t.held
 	t.held, t.free = nil, true
 	return held
 }
 
-// release is what was held back.
+// release returns the lines that were held back.
 func (t *tail) release() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,21 +114,21 @@ func isPanic(line string) bool {
 		strings.HasPrefix(line, "runtime: ") || strings.HasPrefix(line, "unexpected fault address") || signalLine.MatchString(line)
 }
 
-// signalLine is how the Go runtime begins to tell of a signal that ended the process, whose
-// status it then sets to 2; signalNote is the line within another report that names it.
+// signalLine is the start of the Go runtime's report of a signal that ended the process with status
+// 2; signalNote is the line that names the signal within another report.
 var (
 	signalLine = regexp.MustCompile(`^(SIG[A-Z]+): (.+)$`)
 	signalNote = regexp.MustCompile(`^\[signal (SIG[A-Z]+): ([^\]]+?)(?: code=.*)?\]`)
 )
 
-// reasonOf is why the Go runtime ended a process that printed these lines.
+// reasonOf returns the reason for which the Go runtime ended a process that printed these lines.
 func reasonOf(lines []string) string {
 	first := lines[0]
 	if m := signalLine.FindStringSubmatch(first); m != nil {
 		return fmt.Sprintf("it was ended by the signal %s (%s)%s", m[1], m[2], sender(lines))
 	}
 	if strings.HasPrefix(first, "runtime: out of memory") || strings.HasPrefix(first, "fatal error: ") && strings.Contains(first, "out of memory") {
-		return "it ran out of memory: a smaller model, smaller batches and fewer workers take less"
+		return "it ran out of memory; use a smaller model, smaller batches or fewer workers"
 	}
 	if strings.HasPrefix(first, "panic: ") {
 		return first
@@ -141,7 +141,7 @@ func reasonOf(lines []string) string {
 	return first
 }
 
-// sender says whether a signal came from a process rather than from what the program did.
+// sender describes whether a signal came from a process or from the program's own code.
 func sender(lines []string) string {
 	for _, line := range lines[:min(len(lines), 4)] {
 		if _, code, ok := strings.Cut(line, " sigcode="); ok {
@@ -151,7 +151,7 @@ func sender(lines []string) string {
 			case "-6", "18446744073709551610":
 				return ", which it sent itself: a library called abort"
 			}
-			return ", by code that is not Go's: a library's"
+			return ", in code that is not Go, such as a library"
 		}
 	}
 	return ""

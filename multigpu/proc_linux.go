@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// pssOf is a process's proportional set size in bytes, its resident size where
-// the kernel does not tell, 0 where it is gone.
+// pssOf is a process's proportional set size in bytes, its resident size if the kernel does not
+// report that, or 0 if the process is gone.
 func pssOf(pid int) int64 {
 	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)); err == nil {
 		for line := range bytes.Lines(b) {
@@ -51,12 +51,12 @@ func procState(pid int) byte {
 // the kernel may take a while to die; one that waits for a broken disk never does.
 const sweepWait = time.Second
 
-// sweep kills every process of the run that is left, and waits until they are
-// gone: what a worker's program started and did not end. They are known by a
-// random value that the worker's environment held, which they inherited.
+// sweep kills the remaining processes of the run, which a worker's program started and did not end,
+// and waits until they are gone. It finds them by a random value in the environment that they
+// inherited from the worker.
 func sweep(group string) {
 	want := []byte(envknob.Group.Name + "=" + group)
-	// One that dies loses its environment before it is gone: it is remembered.
+	// A dying process loses its environment before it is gone, so it is remembered.
 	found := map[int]bool{}
 	for end := time.Now().Add(sweepWait); ; time.Sleep(2 * time.Millisecond) {
 		for _, pid := range inGroup(want) {
@@ -75,7 +75,7 @@ func sweep(group string) {
 	}
 }
 
-// inGroup are the other processes whose environment holds want.
+// inGroup returns the other processes whose environment contains want.
 func inGroup(want []byte) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Process is a worker's side of a run: what its handler is given.
+// Process is a worker's side of a run. The handler receives it.
 type Process struct {
 	// Rank is this worker's number, 0 to World-1.
 	Rank, World int
 	// RunID is the run's id.
 	RunID string
-	// Comm joins this worker with the others.
+	// Comm connects this worker with the others.
 	Comm collective.Comm
 
 	job   json.RawMessage
@@ -33,10 +33,10 @@ type Process struct {
 	mu    sync.Mutex // of emit
 }
 
-// maxEvent bounds an event's JSON: the launcher keeps it in memory whole.
+// maxEvent is the largest size of an event's JSON, which the launcher keeps in memory.
 const maxEvent = 64 << 20
 
-// heartbeat is the time between two signs of life.
+// heartbeat is the time between two heartbeats.
 const heartbeat = 100 * time.Millisecond
 
 // Job decodes the run's job into v, a pointer.
@@ -51,8 +51,8 @@ func (p *Process) Job(v any) error {
 // closed with the process; a worker inside the launcher must not close them.
 func (p *Process) Files() []*os.File { return p.files }
 
-// Emit sends v, as JSON, to the launcher's OnEvent. It may be called from any
-// goroutine and waits where the launcher is behind.
+// Emit sends v, as JSON, to the launcher's OnEvent. It may be called from any goroutine, and waits
+// if the launcher is behind.
 func (p *Process) Emit(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Process) Emit(v any) error {
 func (p *Process) EmitLines(lines []byte) error {
 	for line := range bytes.Lines(lines) {
 		if len(line) > maxEvent {
-			return fmt.Errorf("multigpu: rank %d: an event of %d bytes; at most %d are sent: write it to a file and send its name", p.Rank, len(line), maxEvent)
+			return fmt.Errorf("multigpu: rank %d: an event of %d bytes is larger than %d; write it to a file and send its name", p.Rank, len(line), maxEvent)
 		}
 	}
 	p.mu.Lock()
@@ -78,30 +78,30 @@ func (p *Process) EmitLines(lines []byte) error {
 	return nil
 }
 
-// Stage says what this worker does from now on, until the next Stage: the name
-// that errors give and that its time is counted under. A name is at most 47
-// bytes; after 30 different ones others count as "other". It costs some 100 ns.
+// Stage sets the name of this worker's current stage. Errors contain the name, and the time until
+// the next Stage is counted under it. A name is at most 47 bytes; after 30 different names, others
+// count as "other". It costs about 100 ns.
 func (p *Process) Stage(name string) { p.clock.enter(name) }
 
-// MoveTime counts d of the time spent in one stage under another, for what only turns
-// out afterwards.
+// MoveTime moves time d from one stage to another, if it is known only afterwards where the time
+// belongs.
 func (p *Process) MoveTime(from, to string, d time.Duration) { p.clock.move(from, to, d) }
 
 // StageTimes returns the time spent in each stage so far. Each moment since the
 // handler was entered belongs to exactly one.
 func (p *Process) StageTimes() map[string]time.Duration { return p.clock.times() }
 
-// SetPosition says where in the run this worker is; -1 for nowhere.
+// SetPosition sets this worker's position in the run; -1 means none.
 func (p *Process) SetPosition(epoch, step int) {
 	atomic.StoreInt64(p.mine.i64(rankEpoch), int64(epoch)+1)
 	atomic.StoreInt64(p.mine.i64(rankStep), int64(step)+1)
 }
 
-// StopRequested says whether the run is to stop. Ranks may see it at different
-// steps: those that must stop together agree on it by a collective.
+// StopRequested reports whether the run has been asked to stop. Ranks may see this at different
+// steps; to stop together they must agree in a collective.
 func (p *Process) StopRequested() bool { return atomic.LoadUint32(p.page.stop()) != 0 }
 
-// lastWords are what a worker leaves when it fails.
+// lastWords is the report of a worker that fails.
 type lastWords struct {
 	Error    string               `json:"error"`
 	Panic    bool                 `json:"panic,omitempty"`
@@ -127,9 +127,9 @@ func (w lastWords) encode() []byte {
 	}
 }
 
-// run calls the handler and, where it returns nil, waits for the other ranks to
-// return too: a rank that left a loop early meets the others' next collective.
-// failed is nil where all went well.
+// run calls the handler and, if it returns nil, waits for the other ranks to return too; a rank
+// that left a loop early then meets the others' next collective, which reports the mismatch. failed
+// is nil on success.
 func (p *Process) run(h func(*Process) error) (failed *lastWords) {
 	ended := make(chan *lastWords, 1)
 	go func() {
@@ -172,7 +172,7 @@ func errorWords(err error) *lastWords {
 func panicWords(r any, stack []byte) *lastWords {
 	if err, ok := r.(error); ok {
 		if p, ok := errors.AsType[*parallel.Panic](err); ok {
-			stack = p.Stack // where it began, in a goroutine of its own
+			stack = p.Stack // where the panic began, in another goroutine
 		}
 	}
 	w := &lastWords{Error: fmt.Sprintf("panic: %v", r), Panic: true, Stack: string(stack)}

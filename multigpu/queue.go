@@ -14,10 +14,9 @@ const (
 	maxLines = 10_000
 )
 
-// queue carries what workers send to the two callbacks, which one goroutine
-// calls. Events are never lost: their readers wait. Lines never make a worker
-// wait, since a full pipe would stop it in a print: those that do not fit are
-// counted and dropped.
+// queue passes the workers' events and lines to the two callbacks, which one goroutine calls.
+// Events are never lost: their readers wait. Lines never make a worker wait, because a full pipe
+// would block it in a print; lines that do not fit are counted and dropped.
 type queue struct {
 	onEvent  func(rank int, data json.RawMessage)
 	onOutput func(rank int, stream, line string)
@@ -39,11 +38,11 @@ type item struct {
 	from source
 	data json.RawMessage
 	line string
-	// dropped makes this a note that so many lines are missing here.
+	// dropped marks a note about missing lines.
 	dropped bool
 }
 
-// backlog is what of one stream waits, and what of it was lost.
+// backlog counts the waiting and the dropped lines of a stream.
 type backlog struct{ waiting, dropped int }
 
 func newQueue(s Spec) *queue {
@@ -90,7 +89,7 @@ func (q *queue) output(rank int, stream, line string) {
 	q.cond.Broadcast()
 }
 
-// close lets deliver return when all that came has been delivered.
+// close lets deliver return once everything has been delivered.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,7 +130,7 @@ func (q *queue) deliver() {
 		case it.from.stream == "":
 			q.onEvent(it.from.rank, it.data)
 		case it.dropped:
-			q.onOutput(it.from.rank, it.from.stream, fmt.Sprintf("… %d lines were dropped here: they came faster than they could be shown", lost))
+			q.onOutput(it.from.rank, it.from.stream, fmt.Sprintf("… %d lines were dropped here, because they came faster than they could be shown", lost))
 		default:
 			q.onOutput(it.from.rank, it.from.stream, it.line)
 		}

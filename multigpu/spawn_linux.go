@@ -55,16 +55,16 @@ type child struct {
 	watch          watch
 }
 
-// inherited is what every worker of a run gets.
+// inherited holds what every worker of a run receives.
 type inherited struct {
 	null, life, status, control, data *os.File
 	files                             []*os.File
 	env                               []string
 }
 
-// spawn starts one worker. Every descriptor that it makes is close-on-exec, so
-// that no other worker inherits it: the end of a pipe or socket would not be
-// seen while a sibling holds its other side.
+// spawn starts one worker. Every descriptor that it makes is close-on-exec, so that no other worker
+// inherits it: otherwise the end of a pipe or socket would go unnoticed while a sibling holds its
+// other side.
 func spawn(rank int, in inherited) (_ *child, err error) {
 	c := &child{rank: rank, stderrDone: make(chan struct{})}
 	var theirs []*os.File
@@ -103,13 +103,13 @@ func spawn(rank int, in inherited) (_ *child, err error) {
 	files := append([]*os.File{in.null, out, errOut, in.life, theirEvents, in.status, in.control, in.data}, in.files...)
 	args := os.Args[1:]
 	if argRank() >= 0 {
-		args = args[1:] // a worker that is a launcher itself
+		args = args[1:] // this launcher is itself a worker
 	}
 	argv := append([]string{os.Args[0], "-" + flagName + "=" + strconv.Itoa(rank)}, args...)
 	c.proc, err = os.StartProcess("/proc/self/exe", argv, &os.ProcAttr{
 		Env: in.env, Files: files,
-		// Set in the child before exec, which then looks whether its parent is
-		// still the one that forked it.
+		// Set in the child before exec; the child then checks that its parent is still the process
+		// that forked it.
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
@@ -127,8 +127,8 @@ func (c *child) closeFiles() {
 	}
 }
 
-// environment is a worker's: the launcher's without what belongs to the cell's
-// process alone (one process writes to GoNB's pipe) and with the run's.
+// environment returns a worker's environment: the launcher's, without variables for the cell's
+// process alone (only one process may write to GoNB's pipe), plus those of the run.
 func environment(s Spec, group string, threads int) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")

@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// The status page is what a worker says of itself without being asked: memory
-// that the launcher maps too, so that it is true up to the moment a worker
-// dies. One writer a word; a reader may see a position between two stores.
+// The status page holds each worker's current state, in memory that the launcher also maps, so it
+// is current up to the moment a worker dies. Each word has one writer; a reader may see a position
+// between two stores.
 //
 //	0       stop flag u32
 //	4096    a rank's part, world times:
@@ -105,8 +105,7 @@ func (s rankStatus) times() map[string]time.Duration {
 	return out
 }
 
-// say leaves the last words of a rank: why it ends. They stay readable when the
-// process is gone and need nobody to listen.
+// say stores the last words of a rank: why it ends. They stay readable after the process has ended.
 func (s rankStatus) say(words []byte) {
 	n := copy(s.mem[rankWords+4:], words[:min(len(words), maxWords)])
 	atomic.StoreUint32(s.u32(rankWords), uint32(n))
@@ -134,8 +133,7 @@ func startClock(page rankStatus) *stageClock {
 	return c
 }
 
-// codeOf numbers stages as they first appear; what is beyond the table counts
-// as "other".
+// codeOf numbers stages in the order of their appearance; stages beyond the table count as "other".
 func (c *stageClock) codeOf(name string) int {
 	if code, ok := c.codes[name]; ok {
 		return code

@@ -15,19 +15,19 @@ const (
 	// SIGTERM: GoNB kills a cell 5 s after its interrupt.
 	stopGrace = 2 * time.Second
 	termGrace = 1 * time.Second
-	// failGrace is how long the other workers may take to leave once one failed.
+	// failGrace is how long the other workers may take to leave after one has failed.
 	failGrace = 500 * time.Millisecond
 	// stoppedFor is how long a worker may be stopped by a signal.
 	stoppedFor = 2 * time.Second
-	// ownGap is a pause of the supervisor itself (a laptop's lid, SIGSTOP, a
-	// frozen container) after which no worker is blamed for its silence.
+	// ownGap is the shortest pause of the supervisor itself (a closed laptop, SIGSTOP, a frozen
+	// container) after which silence is not counted against workers.
 	ownGap = time.Second
 )
 
-// runtimeStatus is that of a process which the Go runtime ended.
+// runtimeStatus is the exit status of a process that the Go runtime ended.
 const runtimeStatus = 2
 
-// watch is what the supervisor knows of a worker's progress.
+// watch is the supervisor's record of a worker's progress.
 type watch struct {
 	beats        uint64
 	lastBeat     time.Time // under processes.mu; the rest is the supervisor's
@@ -39,7 +39,7 @@ type watch struct {
 
 func newWatch(now time.Time) watch { return watch{lastBeat: now} }
 
-// forgive starts all clocks anew.
+// forgive restarts all clocks.
 func (w *watch) forgive(now time.Time) {
 	w.lastBeat, w.stoppedSince, w.stallSince = now, time.Time{}, time.Time{}
 }
@@ -51,7 +51,7 @@ type supervision struct {
 	running int
 
 	failed *WorkerError // the first failure
-	echo   *WorkerError // a worker's end that only follows from another's failure
+	echo   *WorkerError // the end of a worker that another worker's failure caused
 
 	interrupted   bool
 	interruptedAt time.Time
@@ -125,7 +125,7 @@ func (s *supervision) stop(cause error) {
 	atomic.StoreUint32(s.page.stop(), 1)
 }
 
-// deadlines sends the signals whose time has come.
+// deadlines sends the signals that are due.
 func (s *supervision) deadlines(now time.Time) {
 	if s.interrupted {
 		since := now.Sub(s.interruptedAt)
@@ -177,8 +177,8 @@ func (s *supervision) failure(c *child, reason string) *WorkerError {
 	return &WorkerError{Rank: c.rank, PID: c.pid, Epoch: epoch, Step: step, Stage: stage, Reason: reason, Stderr: lines}
 }
 
-// judge says what the end of a worker means, and shows what it printed last unless that
-// is what its error says.
+// judge determines why a worker ended, and shows its last output unless the error already contains
+// it.
 func (s *supervision) judge(c *child) {
 	if told := s.judgeEnd(c); told {
 		_ = c.tail.release()
@@ -189,12 +189,12 @@ func (s *supervision) judge(c *child) {
 	}
 }
 
-// judgeEnd says what the end of a worker means; told is whether the Go runtime said it.
+// judgeEnd determines why a worker ended; told reports whether the Go runtime printed the reason.
 func (s *supervision) judgeEnd(c *child) (told bool) {
 	rank := s.page.rank(c.rank)
 	state := rank.state()
 	if c.state == nil {
-		s.fail(s.failure(c, "it was reaped by another part of the program (a wait for any child); its end is not known"))
+		s.fail(s.failure(c, "another part of the program reaped it (by waiting for any child), so its exit status is unknown"))
 		return false
 	}
 	status, _ := c.state.Sys().(syscall.WaitStatus)
@@ -208,7 +208,7 @@ func (s *supervision) judgeEnd(c *child) (told bool) {
 		}
 		e := s.failure(c, words.Error)
 		e.Stack, e.Err = words.Stack, words.carried()
-		if words.Aborted { // it left because another failed, who will be seen too
+		if words.Aborted { // it left because another worker failed, which is reported separately
 			if s.interrupted {
 				s.forced = append(s.forced, c.rank)
 			} else if s.echo == nil && s.failed == nil {
@@ -238,7 +238,7 @@ func (s *supervision) judgeEnd(c *child) (told bool) {
 		}
 		reason := "it was killed by " + signalName(sig)
 		if sig == syscall.SIGKILL {
-			reason += ", from outside the run: by hand, or by the kernel for lack of memory, of which smaller batches and fewer workers take less"
+			reason += ", from outside the run: by a user, or by the kernel because memory ran out (smaller batches and fewer workers need less)"
 		}
 		s.fail(s.failure(c, reason))
 		return false
@@ -289,7 +289,7 @@ func (s *supervision) look(now time.Time) {
 		}
 	}
 	if c := s.stalled(now); c != nil {
-		s.fail(s.failure(c, fmt.Sprintf("it has stalled: it is alive, but has been here for %v while all the others wait for it", s.spec.Stall)))
+		s.fail(s.failure(c, fmt.Sprintf("it has stalled: it is alive, but has been in this stage for %v while all the others wait for it", s.spec.Stall)))
 	}
 }
 
@@ -312,18 +312,18 @@ func (s *supervision) silent(c *child, now time.Time) (reason string) {
 		c.watch.stoppedSince = now
 	}
 	if st == 'T' && now.Sub(c.watch.stoppedSince) >= min(stoppedFor, s.spec.Silent) {
-		return fmt.Sprintf("it is silent: a signal has stopped it (SIGSTOP or SIGTSTP), for %.1f s now", age.Seconds())
+		return fmt.Sprintf("it is silent: a signal (SIGSTOP or SIGTSTP) stopped it %.1f s ago", age.Seconds())
 	}
 	if rank.state() == stateStarting && c.watch.beats == 0 {
 		if age >= s.spec.StartTimeout {
-			return fmt.Sprintf("it did not enter its handler within %v: its program must call flag.Parse or multigpu.EnterIfWorker first, and its init functions be quick", s.spec.StartTimeout)
+			return fmt.Sprintf("it did not enter its handler within %v: its program must call flag.Parse or multigpu.EnterIfWorker first, and its init functions must be quick", s.spec.StartTimeout)
 		}
 		return ""
 	}
 	if age < s.spec.Silent {
 		return ""
 	}
-	reason = fmt.Sprintf("it is silent: it has given no sign of life for %.1f s", age.Seconds())
+	reason = fmt.Sprintf("it is silent: it has sent no heartbeat for %.1f s", age.Seconds())
 	if st == 'D' {
 		reason += " and waits in the kernel for a disk or a driver"
 	}
@@ -352,7 +352,7 @@ func (s *supervision) stalled(now time.Time) *child {
 		return nil
 	}
 	w := &busy.watch
-	if now.Sub(w.lastBeat) >= 3*heartbeat { // silent, which is another matter
+	if now.Sub(w.lastBeat) >= 3*heartbeat { // silent, which is handled separately
 		w.stallSince = time.Time{}
 		return nil
 	}

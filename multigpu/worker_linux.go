@@ -39,8 +39,8 @@ func init() {
 	}
 }
 
-// closeOnExec keeps the run's descriptors from what the program starts, its
-// init functions too: a process that holds them would hide this one's end.
+// closeOnExec keeps processes started by the program, or by its init functions, from inheriting the
+// run's descriptors: such a process would hide the end of this one.
 func closeOnExec() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -53,14 +53,14 @@ func closeOnExec() {
 	}
 }
 
-// ignoreInterrupts: an interrupt from a terminal, and its end, reach the whole
-// process group, and what they mean is the launcher's to say. Writing to a launcher that
-// is gone must be an error, not the end by SIGPIPE.
+// ignoreInterrupts ignores signals that a terminal sends to the whole process group; the launcher
+// handles them. Writing to a launcher that has ended must return an error instead of ending this
+// process by SIGPIPE.
 func ignoreInterrupts() { signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE) }
 
-// enterWorker is a worker's life; it ends the process.
+// enterWorker runs the worker and ends the process.
 func enterWorker(rank int) {
-	_ = os.Unsetenv(envknob.Worker.Name) // fails only for names that are none
+	_ = os.Unsetenv(envknob.Worker.Name) // fails only for invalid names
 	go func() {
 		// The launcher holds the other end and writes nothing.
 		_, _ = io.Copy(io.Discard, os.NewFile(fdLife, "life"))
@@ -73,8 +73,8 @@ func enterWorker(rank int) {
 	os.Exit(0)
 }
 
-// work runs the handler. It returns an error only where the run could not be
-// joined; how the handler ended is left in the status page.
+// work runs the handler. It returns an error only if it could not join the run; the handler's
+// result is stored in the status page.
 func work(rank int) error {
 	fail := func(what string, err error) error {
 		return fmt.Errorf("multigpu: rank %d: %s: %w", rank, what, err)

@@ -105,7 +105,7 @@ gnb.Must(gnb.Train(ctx, ds, ` + model + `, gnb.TrainOptions{Workers: 2, Epochs: 
 		{"panic", train("Panics"), rank + `panic: runtime error: index out of range \[7\] with length 0, at line \d+ ` + "`return f.Scale\\(h, float64\\(none\\[7\\]\\)\\)`\n.*Line 15.*main\\.go", "main.(*odd).Layer", ""},
 		{"panic, traced", train("Panics"), rank + `panic: .*(?s:.*)main\.\(\*odd\)\.Layer`, "main.(*odd).Layer", "GNB_TRACE=1"},
 		{"exit", train("Exits"), rank + `it ended with status 3: something called os\.Exit, or log\.Fatal`, "", ""},
-		{"killed", train("Killed"), rank + `it was killed by signal 9 \(killed\), from outside the run: by hand, or by the kernel for lack of memory, of which smaller batches and fewer workers take less`, "", ""},
+		{"killed", train("Killed"), rank + `it was killed by signal 9 \(killed\), from outside the run: by a user, or by the kernel because memory ran out \(smaller batches and fewer workers need less\)`, "", ""},
 		{"devices", oddCell + `ds := gnb.Must(gnb.Load(ctx, "karate"))
 gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Device: "gpu"}))`, `gnb: Device is "gpu"; it is "auto", "cpu" or "cuda"`, "", ""},
 	} {

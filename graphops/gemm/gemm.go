@@ -43,9 +43,8 @@ type Options struct {
 	Acc bool
 	// Bias [n] is added to each row of C once; nil: none.
 	Bias []float32
-	// BF16 rounds both factors of each product to bfloat16 (nearest, ties to even)
-	// and adds the products in float32: faster where the processor has
-	// instructions for it, and as exact as that. See [BF16].
+	// BF16 rounds both factors of each product to bfloat16 (nearest, ties to even) and adds the
+	// products in float32. It is faster on processors with instructions for it. See [BF16].
 	BF16 bool
 	// Before is called once for each range of the rows of the first term's
 	// stored A (of its Index, where it has one), before they are read. After is
@@ -85,7 +84,7 @@ func SumRows(m, n, k int) int {
 
 func check(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	if m < 0 || n < 0 {
-		panic(fmt.Sprintf("gemm: the result is [%d,%d]; no side can be negative", m, n))
+		panic(fmt.Sprintf("gemm: the result is [%d,%d]; no size may be negative", m, n))
 	}
 	if m > 0 && n > 0 && !holds(len(c), m, n, ldc) {
 		panic(fmt.Sprintf("gemm: C is [%d,%d] with stride %d, but has %d elements", m, n, ldc, len(c)))
@@ -100,15 +99,14 @@ func check(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	}
 }
 
-// check panics where the operand has less than the factor's rows × cols. The
-// values of an index are not looked at: rows that are not there panic, or fault,
-// when they are read.
+// check panics where the operand has less than the factor's rows × cols. The values of an index are
+// not checked: a row out of range panics, or faults, when it is read.
 func (o *Operand) check(name string, rows, cols int) {
 	if o.Trans {
 		rows, cols = cols, rows
 	}
 	if rows < 0 || cols < 0 {
-		panic(fmt.Sprintf("gemm: %s is [%d,%d]; no side can be negative", name, rows, cols))
+		panic(fmt.Sprintf("gemm: %s is [%d,%d]; no size may be negative", name, rows, cols))
 	}
 	if rows == 0 || cols == 0 {
 		return
@@ -116,7 +114,7 @@ func (o *Operand) check(name string, rows, cols int) {
 	have := rows
 	if o.Index != nil {
 		if len(o.Index) < rows {
-			panic(fmt.Sprintf("gemm: %s has %d rows, but an index of %d", name, rows, len(o.Index)))
+			panic(fmt.Sprintf("gemm: %s needs %d rows, but its index has %d", name, rows, len(o.Index)))
 		}
 		have = 1
 	}

@@ -1,5 +1,5 @@
-// Package checkpoint keeps the last states of a run, each in one file that is
-// there as a whole or not at all.
+// Package checkpoint stores the last states of a run. Each is one file, which is written completely
+// or not at all.
 //
 // A checkpoint is a safetensors file step-%010d.safetensors: tensors by name,
 // and in its metadata the rest of the state as JSON and the SHA-256 that package
@@ -14,9 +14,8 @@
 //
 // # Caveats
 //
-// One process at a time saves to a directory. A process killed while it saves
-// leaves a file that the next Save removes (see package atomicfile); the
-// checkpoints that were there stay.
+// One process at a time saves to a directory. A process killed while it saves leaves a temporary
+// file, which the next Save removes (see package atomicfile); earlier checkpoints stay.
 package checkpoint
 
 import (
@@ -39,10 +38,10 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// ErrNone says that a directory has no valid checkpoint.
+// ErrNone matches the error for a directory without a valid checkpoint.
 var ErrNone = errors.New("there is no valid checkpoint")
 
-// ErrDamaged says that a file is not as it was written.
+// ErrDamaged matches the error for a file that differs from what was written.
 var ErrDamaged = safetensors.ErrDamaged
 
 const (
@@ -58,12 +57,10 @@ func Path(dir string, step int64) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%010d%s", prefix, step, suffix))
 }
 
-// Save writes the checkpoint at step, replacing one that is there, and returns
-// its path once it would outlast a power cut: written aside, synced, renamed,
-// the directory synced. It makes dir where it is missing, but not
-// its parent. state is kept as JSON.
-// Then all but the keep highest steps are removed, never the one just written;
-// keep < 1 keeps all.
+// Save writes the checkpoint at step, replacing one that is there, and returns its path once it
+// would outlast a power cut: written aside, synced, renamed, the directory synced. It creates dir
+// if it is missing, but not its parent. state is kept as JSON. Then all but the keep highest steps
+// are removed, never the one just written; keep < 1 keeps all.
 func Save(dir string, step int64, tensors []safetensors.Tensor, state any, keep int) (path string, err error) {
 	if step < 0 {
 		return "", fmt.Errorf("checkpoint: step %d is negative", step)
@@ -91,17 +88,16 @@ func Save(dir string, step int64, tensors []safetensors.Tensor, state any, keep 
 	return path, prune(dir, step, keep)
 }
 
-// Latest returns the newest valid checkpoint of dir, by step, after reading it
-// whole. Files that are damaged are passed over and returned, each an error
-// that matches [ErrDamaged] and names the file: a caller shows them as
-// warnings. Without a valid one the error matches [ErrNone].
+// Latest returns the newest valid checkpoint of dir, by step, after reading it whole. Damaged files
+// are skipped and returned as errors that match [ErrDamaged] and name the file; show them as
+// warnings. If there is no valid checkpoint, the error matches [ErrNone].
 func Latest(dir string) (path string, step int64, damaged []error, err error) {
 	return LatestOf(dir, nil)
 }
 
-// LatestOf is [Latest] of the checkpoints whose state accept takes, which gets it as
-// JSON and returns nil, or why it does not. Those that it does not take are passed over
-// and returned as well, with its error.
+// LatestOf is [Latest] of the checkpoints that accept accepts. accept receives the state as JSON
+// and returns nil or the reason for rejecting it. Rejected checkpoints are skipped and also
+// returned, with that error.
 func LatestOf(dir string, accept func(state json.RawMessage) error) (path string, step int64, passed []error, err error) {
 	steps, err := list(dir)
 	if err != nil {
@@ -144,7 +140,7 @@ func Load(path string, state any) ([]safetensors.Tensor, error) {
 		}
 		return nil, fmt.Errorf("checkpoint: %w: %w", ErrDamaged, err)
 	case notStep != nil || !safetensors.Sealed(meta) && meta[keyOld] == "":
-		return nil, fmt.Errorf("checkpoint: %s: %w: it has no %s or no checksum in its metadata, so it was not written as a checkpoint", path, ErrDamaged, keyStep)
+		return nil, fmt.Errorf("checkpoint: %s: %w: it has no %s or no checksum in its metadata, so it is not a checkpoint", path, ErrDamaged, keyStep)
 	}
 	if state == nil {
 		return tensors, nil
@@ -155,8 +151,7 @@ func Load(path string, state any) ([]safetensors.Tensor, error) {
 	return tensors, nil
 }
 
-// keyOld has the checksum of a checkpoint of before package safetensors gave every
-// file one.
+// keyOld is the key of the checksum in checkpoints of earlier versions.
 const keyOld = "gnb_sha256"
 
 // digestOld is that checksum: a SHA-256 over everything that a checkpoint holds;
@@ -191,8 +186,7 @@ func text(h hash.Hash, s string) {
 	h.Write([]byte(s))
 }
 
-// list returns the steps that dir has files of, ascending; none where there is
-// no dir.
+// list returns the steps for which dir has files, ascending; none if dir does not exist.
 func list(dir string) ([]int64, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,11 +1,10 @@
-// Package collective is how the ranks of a run exchange data: barriers, sums,
-// gathers, and matrices that all ranks fill together.
+// Package collective lets the ranks of a run exchange data: barriers, sums, gathers, and matrices
+// that all ranks fill together.
 //
-// A collective is a call that every rank makes in the same order with the same
-// arguments. Each carries a [Site]: what it is for, the position in the run and
-// the line of the program. All ranks compare what they came with, so that a
-// rank that took another way (a break out of a loop on one rank alone) is a
-// [*Mismatch] that names both lines, on every rank, instead of a hang.
+// A collective is a call that every rank makes in the same order with the same arguments. Each call
+// carries a [Site]: its purpose, the position in the run and the line of the program. The ranks
+// compare their sites and arguments. If one rank took another path (such as a break out of a loop
+// on one rank only), every rank gets a [*Mismatch] that names both lines, instead of a hang.
 //
 // # Implementations
 //
@@ -21,10 +20,10 @@
 //
 // # Caveats
 //
-// One goroutine at a time uses a Comm; a second one gets an error. Slices that
-// a Reducer or Matrix hands out lie in memory shared with the other ranks: who
-// may write them when is said at each, and none may be touched after Release or
-// Close. After an error a Comm stays failed: every later call returns it.
+// One goroutine at a time uses a Comm; a second one gets an error. Slices from a Reducer or Matrix
+// are in memory shared with the other ranks. Each method documents who may write them and when;
+// none may be used after Release or Close. After an error a Comm stays failed: every later call
+// returns it.
 package collective
 
 import (
@@ -35,17 +34,17 @@ import (
 	"time"
 )
 
-// Site says where in a run a collective is made. Ranks compare whole sites.
+// Site is the place of a collective in a run. Ranks compare whole sites.
 type Site struct {
-	// Kind says what it is for: "step", "evaluate", "finish".
+	// Kind is the purpose of the collective: "step", "evaluate", "finish".
 	Kind string
-	// Epoch and Step are the position in the run; -1 where there is none.
+	// Epoch and Step are the position in the run, or -1.
 	Epoch, Step int
 	// At is the line of the program, "cell.go:12".
 	At string
 }
 
-// String is what errors say of a site: "step (cell.go:12, epoch 1, step 17)".
+// String formats a site for errors: "step (cell.go:12, epoch 1, step 17)".
 func (s Site) String() string {
 	at := ""
 	if s.At != "" {
@@ -75,8 +74,8 @@ func shortAt(at string) string {
 	return at
 }
 
-// Comm joins the ranks of a run. Every method but Rank and Size is collective:
-// each rank calls it, in the same order, with an equal Site.
+// Comm connects the ranks of a run. Every method but Rank and Size is collective: each rank calls
+// it, in the same order, with an equal Site.
 type Comm interface {
 	// Rank is this process's number, 0 to Size()-1.
 	Rank() int
@@ -86,8 +85,8 @@ type Comm interface {
 	// Barrier returns when every rank has called it.
 	Barrier(s Site) error
 
-	// AllGather returns what every rank came with, by rank. Lengths may differ
-	// and may be 0. The result is the caller's.
+	// AllGather returns the data of every rank, by rank. Lengths may differ and may be 0. The
+	// result is the caller's.
 	AllGather(s Site, mine []byte) ([][]byte, error)
 
 	// SumInt64 replaces v, equally long on every rank, by its sum over ranks.
@@ -103,18 +102,18 @@ type Comm interface {
 	// rank reads and writes.
 	NewMatrix(s Site, rows, cols int) (Matrix, error)
 
-	// Close gives back this rank's memory; it is not collective. Nothing that
-	// came from the Comm may be used afterwards.
+	// Close frees this rank's memory; it is not collective. Nothing obtained from the Comm may be
+	// used afterwards.
 	Close() error
 }
 
-// Waiter is a Comm that knows how long its rank has waited in collectives for ranks
-// that came later, in all. It belongs to the goroutine that makes the collectives.
+// Waiter is a Comm that measures the total time that its rank has waited in collectives for slower
+// ranks. It belongs to the goroutine that makes the collectives.
 type Waiter interface {
 	Waited() time.Duration
 }
 
-// Reducer sums slots of equal length, virtual ones a rank.
+// Reducer sums slots of equal length; each rank has virtual slots.
 type Reducer interface {
 	// Slot is slot v of this rank, 0 ≤ v < virtual: n float32 that only this
 	// rank writes, until Reduce. The caller sets or zeroes it before each sum.
@@ -128,7 +127,7 @@ type Reducer interface {
 	// Each rank adds its share of the elements: O(n·virtual) additions.
 	Reduce(s Site) ([]float32, error)
 
-	// Release gives back the memory; it is not collective.
+	// Release frees the memory; it is not collective.
 	Release()
 }
 
@@ -137,42 +136,42 @@ type Matrix interface {
 	Rows() int
 	Cols() int
 
-	// Data is the whole matrix. Between two Publish a row is written by one
-	// rank and read by none other.
+	// Data is the whole matrix. Between two calls of Publish, only one rank may write a row, and no
+	// other rank may read it.
 	Data() []float32
 
-	// Publish is collective: after it, all that any rank wrote is seen by all.
+	// Publish is collective: after it, every rank sees the writes of all ranks.
 	Publish(s Site) error
 
-	// Release gives back the memory; it is not collective.
+	// Release frees the memory; it is not collective.
 	Release()
 }
 
-// ErrAborted is matched by the error of a collective that was cut short because
-// another rank failed or the run was ended.
+// ErrAborted matches the error of a collective that was aborted because another rank failed or the
+// run ended.
 var ErrAborted = errors.New("the run was ended")
 
-// ErrClosed is matched by the error of a collective on a closed Comm.
+// ErrClosed matches the error of a collective on a closed Comm.
 var ErrClosed = errors.New("the communicator is closed")
 
-// Mismatch says that two ranks came to different collectives.
+// Mismatch is the error of two ranks that called different collectives.
 type Mismatch struct {
 	RankA, RankB int
 	A, B         Site
-	// Detail is set where the sites agree and the arguments do not.
+	// Detail is set if the sites agree but the arguments differ.
 	Detail string
 }
 
 func (m *Mismatch) Error() string {
 	if m.Detail != "" {
-		return fmt.Sprintf("collective: ranks %d and %d came to %v with different arguments (%s); every rank must pass the same",
+		return fmt.Sprintf("collective: ranks %d and %d called %v with different arguments (%s); every rank must pass the same arguments",
 			m.RankA, m.RankB, m.A, m.Detail)
 	}
 	return fmt.Sprintf("collective: rank %d is at %v, rank %d at %v; every rank must make the same collective calls in the same order",
 		m.RankA, m.A, m.RankB, m.B)
 }
 
-// abortError is the end of a collective that will not be completed.
+// abortError is the error of a collective that was aborted.
 type abortError struct {
 	site   Site
 	reason string

@@ -13,11 +13,11 @@ import (
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
-// region is a piece of the data file that every rank has mapped. Rank 0 takes
-// it from the table in the control file; the last rank to release it gives its
-// memory back to the system and frees the entry. A region is zero when new. The
-// only rank of a run has memory of its own for it, of large pages where the kernel
-// has them, which shared memory rarely may have: filling 173 MB takes it 0.1 s less.
+// region is a piece of the data file that every rank has mapped. Rank 0 takes it from the table in
+// the control file; the last rank to release it gives its memory back to the system and frees the
+// entry. A region is zero when new. In a run of one rank a region is private memory with large
+// pages, if the kernel provides them; shared memory rarely has large pages. This fills 173 MB in
+// 0.1 s less.
 type region struct {
 	entry int
 	bytes int64
@@ -28,7 +28,7 @@ const (
 	regionFree = iota
 	regionUsed
 
-	noEntry = -1 // of a region that is not in the data file
+	noEntry = -1 // of a region outside the data file
 )
 
 func entryOff(entry int) int { return ctlRegions + entry*regionEntry }

@@ -54,9 +54,9 @@ const (
 	MaxRanks = 1024
 )
 
-// Files are the two files without names over which the ranks of a run on one
-// machine exchange data. The supervisor makes them, hands both to every worker
-// as inherited descriptors, and keeps them to end waits and to see who waits.
+// Files are the two files without names over which the ranks of a run on one machine exchange data.
+// The supervisor makes them, passes both to every worker as inherited descriptors, and uses them to
+// abort waits and to find the ranks that wait.
 type Files struct {
 	// Control and Data are close-on-exec; a child gets them by ExtraFiles.
 	Control, Data *os.File
@@ -64,11 +64,11 @@ type Files struct {
 	ctl           []byte
 }
 
-// NewShared makes the files of a run of world ranks: about 132 KiB a rank, of
-// which only what is used takes memory.
+// NewShared makes the files of a run of world ranks: about 132 KiB per rank, which take memory only
+// when used.
 func NewShared(world int) (*Files, error) {
 	if world < 1 || world > MaxRanks {
-		return nil, fmt.Errorf("collective: a run of %d ranks on one machine; it must be 1 to %d", world, MaxRanks)
+		return nil, fmt.Errorf("collective: a run on one machine cannot have %d ranks; choose 1 to %d", world, MaxRanks)
 	}
 	f := &Files{world: world}
 	var err error
@@ -94,11 +94,11 @@ func fail(err, _ error) error { return err }
 
 func controlSize(world int) int64 { return ctlRanks + int64(world)*rankSize }
 
-// Abort ends every wait of every rank, now and from now on, with an error that
-// matches [ErrAborted] and gives reason. The first reason is kept.
+// Abort ends every current and later wait of every rank, with an error that matches [ErrAborted]
+// and contains reason. The first reason is kept.
 func (f *Files) Abort(reason string) { abort(f.ctl, reason) }
 
-// Waiting says whether rank waits in a collective for the others, and where.
+// Waiting reports whether rank waits in a collective for the others, and at which site.
 func (f *Files) Waiting(rank int) (Site, bool) {
 	flag := word(f.ctl, rankBase(rank)+rankWaiting)
 	v := atomic.LoadUint32(flag)
@@ -178,9 +178,9 @@ func long(mem []byte, off int) *int64  { return (*int64)(unsafe.Pointer(&mem[off
 
 func rankBase(rank int) int { return ctlRanks + rank*rankSize }
 
-// futexWait sleeps while *addr is val, until woken or for at most timeout. The
-// futex is shared between processes, so not FUTEX_PRIVATE. Every way it returns
-// is followed by a look at the word, so its result is not wanted.
+// futexWait sleeps while *addr is val, until woken or for at most timeout. The futex is shared
+// between processes, so not FUTEX_PRIVATE. The caller reads the word after every return, so the
+// result is ignored.
 func futexWait(addr *uint32, val uint32, timeout time.Duration) {
 	ts := unix.NsecToTimespec(int64(timeout))
 	_, _, _ = syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(addr)), 0, /* FUTEX_WAIT */

@@ -21,10 +21,10 @@ func NewShared(int) (*Files, error) { return nil, errLinuxOnly }
 // Open needs Linux.
 func Open(_, _ *os.File, _, _ int) (Comm, error) { return nil, errLinuxOnly }
 
-// Abort does nothing: there is nobody to wake.
+// Abort does nothing, because no rank waits.
 func (f *Files) Abort(string) {}
 
-// Waiting is always false: one rank waits for nobody.
+// Waiting is always false, because there is only one rank.
 func (f *Files) Waiting(int) (Site, bool) { return Site{}, false }
 
 // Close does nothing.

@@ -44,7 +44,7 @@ type shm struct {
 // inherited or opened again. It keeps data and does not close the files.
 func Open(control, data *os.File, rank, world int) (Comm, error) {
 	if rank < 0 || rank >= world || world > MaxRanks {
-		return nil, fmt.Errorf("collective: rank %d of a run of %d", rank, world)
+		return nil, fmt.Errorf("collective: rank %d does not exist in a run of %d", rank, world)
 	}
 	st, err := control.Stat()
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *shm) Close() error {
 // begin and end bracket a collective: one at a time, none after an error.
 func (c *shm) begin(s Site) error {
 	if !c.busy.CompareAndSwap(false, true) {
-		return fmt.Errorf("collective: rank %d comes to %v while another goroutine is in a collective; one goroutine at a time may", c.rank, s)
+		return fmt.Errorf("collective: rank %d calls %v while another goroutine is in a collective; only one goroutine at a time may call", c.rank, s)
 	}
 	if c.ctl == nil {
 		c.busy.Store(false)
@@ -136,7 +136,7 @@ func (c *shm) enter(op int, s Site, n, aux int) (parity int, err error) {
 	return parity, nil
 }
 
-// again is a further barrier inside a collective that all ranks are in.
+// again is another barrier inside a collective.
 func (c *shm) again(s Site, parity int) error {
 	waiting := word(c.ctl, rankBase(c.rank)+rankWaiting)
 	atomic.StoreUint32(waiting, uint32(parity)+1)
@@ -144,9 +144,8 @@ func (c *shm) again(s Site, parity int) error {
 	return c.barrier(s)
 }
 
-// spins is how often a rank looks before it sleeps: short waits (ranks in step)
-// end without a system call. With more ranks than processors a look only takes
-// time from the rank that is waited for.
+// spins is how often a rank polls before it sleeps, so that short waits end without a system call.
+// With more ranks than processors polling only takes time from the slower rank.
 func spins(world int) int {
 	if world > runtime.NumCPU() {
 		return 20
@@ -154,9 +153,9 @@ func spins(world int) int {
 	return 400
 }
 
-// barrier waits until all ranks have arrived. A look that fails yields to this
-// process's other goroutines (the next batch is being sampled meanwhile); then
-// it sleeps, waking each 50 ms to look whether the run was ended.
+// barrier waits until all ranks have arrived. Between polls it yields to this process's other
+// goroutines, which sample the next batch. Then it sleeps and wakes every 50 ms to check whether
+// the run was aborted.
 func (c *shm) barrier(s Site) error {
 	gen, abortFlag := word(c.ctl, ctlGen), word(c.ctl, ctlAbort)
 	if atomic.LoadUint32(abortFlag) != 0 {
@@ -192,8 +191,8 @@ func (c *shm) barrier(s Site) error {
 	return nil
 }
 
-// A header: op, n, aux, epoch, step (i64 each), lengths of kind and at (u16
-// each), then both texts. What goes beyond its text's room is cut at the front.
+// A header: op, n, aux, epoch, step (i64 each), lengths of kind and at (u16 each), then both texts.
+// A text that is too long is cut at the front.
 func header(ctl []byte, rank, parity int) []byte {
 	b := rankBase(rank) + parity*headerSize
 	return ctl[b : b+headerSize : b+headerSize]
@@ -315,8 +314,8 @@ func (c *shm) Broadcast(s Site, root int, data []float32) (err error) {
 	return nil
 }
 
-// gather moves what fits through the mailboxes, with one barrier; longer
-// messages through a region of the data file that lives for this call.
+// gather sends short messages through the mailboxes, with one barrier, and longer ones through a
+// region of the data file that exists for this call.
 func (c *shm) gather(op int, s Site, n, aux int, mine []byte) ([][]byte, error) {
 	next := c.seq & 1
 	base := rankBase(c.rank) + rankMail + next*mailSize

@@ -11,8 +11,8 @@ import (
 //
 //	5 slots: ((0+1)+(2+3))+4
 //
-// It is the definition that every [Reducer] meets bit for bit, written plainly;
-// float32 additions, each rounded. No slots give nil.
+// It is the reference for every [Reducer], bit for bit, with rounded float32 additions. Without
+// slots it returns nil.
 func ReduceTree(slots [][]float32) []float32 {
 	if len(slots) == 0 {
 		return nil
@@ -40,7 +40,7 @@ const (
 	// treeBlock keeps the partial sums of a block (half the slots) in the first
 	// level cache: 8 slots, 4 × 4 KiB.
 	treeBlock = 1024
-	// treeGrain is what one goroutine takes at a time.
+	// treeGrain is the number of elements of a goroutine's chunk.
 	treeGrain = 32 * treeBlock
 )
 
@@ -54,8 +54,8 @@ type treeScratch struct {
 	level   [][]float32
 }
 
-// reduce sets dst[lo:hi] to the tree sum of slots[·][lo:hi]. Elements are
-// independent, so threads never show in the bits.
+// reduce sets dst[lo:hi] to the tree sum of slots[·][lo:hi]. Elements are independent, so the
+// number of threads does not change the bits.
 func (t *tree) reduce(dst []float32, slots [][]float32, lo, hi int) {
 	parallel.For(0, hi-lo, treeGrain, func(a, b int) {
 		sc, _ := t.scratch.Get().(*treeScratch)
