@@ -38,8 +38,9 @@ func (a *inferArgs) elsewhere() (deliver func(ctx context.Context, err error) er
 		defer stop()
 		done := make(chan error, 1)
 		go func() { // which waits for as long as nobody reads a pipe
-			done <- copyTo(to, filepath.Join(dir, "out.npy"))
-			_ = os.RemoveAll(dir)
+			err := copyTo(to, filepath.Join(dir, "out.npy"))
+			_ = os.RemoveAll(dir) // before the process may end
+			done <- err
 		}()
 		select {
 		case err := <-done:

@@ -74,7 +74,6 @@ func TestOwnDataNotebook(t *testing.T) {
 // as the library's.
 func TestOwnLayerNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
-	t.Parallel()
 	dir := t.TempDir()
 	r := env.Run(t, "../notebooks/own-layer.ipynb", nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {
