@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/internal/envknob"
 
 	"github.com/janpfeifer/gonb/gonbui"
@@ -37,7 +38,7 @@ func Check(err error) {
 		os.Exit(1)
 	}
 	gonbui.Sync() // what was shown comes before
-	printError(os.Stderr, err, mainFile())
+	printError(os.Stderr, err, entry.MainFile())
 	if stack := stackOf(err); stack != "" && !envknob.Trace.On() {
 		gonbui.DisplayHTML(foldedTrace(stack))
 		gonbui.Sync()
@@ -49,7 +50,7 @@ func Check(err error) {
 // cells were compiled as; its trace is elsewhere unless it is asked for.
 func printError(w io.Writer, err error, cells string) {
 	text := err.Error()
-	text += cellLines(text, cells)
+	text += entry.CellLines(text, cells)
 	if trace := Trace(err); trace != "" && (cells == "" || envknob.Trace.On()) {
 		text += "\n" + trace
 	}

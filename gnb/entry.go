@@ -16,7 +16,7 @@ import (
 
 func init() {
 	multigpu.Handle(work)
-	endWithKernel()
+	entry.EndWithKernel()
 }
 
 // multigpuEnter enters the worker's loop from the first call of this package, in
@@ -30,7 +30,7 @@ func work(p *multigpu.Process) (err error) {
 	if err := p.Job(&w.job); err != nil {
 		return err
 	}
-	defer boundGarbage()()
+	defer entry.BoundGarbage()()
 	done := make(chan struct{})
 	defer close(done)
 	if p.Rank == 0 {
@@ -57,7 +57,7 @@ func work(p *multigpu.Process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeGPU(w.gpu)) }()
-	stop, err := profile(p.Rank)
+	stop, err := entry.Profile(p.Rank)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/codeid"
 )
@@ -97,7 +98,7 @@ func codeOf(program string, args json.RawMessage) CodeIdentity {
 	for name := range stringsIn(args) {
 		roots = append(roots, models.roots(name)...)
 	}
-	return CodeIdentity(codeid.Of(roots, codeid.Options{Library: strings.TrimSuffix(modulePrefix, "/"), Programs: []string{"tutorials"}, Named: models.roots}))
+	return CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Programs: []string{"tutorials"}, Named: models.roots}))
 }
 
 // stringsIn are the texts anywhere in arguments.
@@ -132,7 +133,7 @@ func libraryVersion() string {
 	if !ok {
 		return Version
 	}
-	path := strings.TrimSuffix(modulePrefix, "/")
+	path := entry.Module
 	if info.Main.Path == path {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	published "github.com/graphnb/graphnb/graphops/dataset/registry"
@@ -35,9 +36,6 @@ func Load(ctx context.Context, spec string) (*Dataset, error) {
 	return dataset.LoadWith(ctx, spec, o)
 }
 
-// module is the path of this module.
-const module = "github.com/graphnb/graphnb"
-
 // bring gets a published dataset in this program, where that links what it takes, or by
 // the command.
 func bring(ctx context.Context, e published.Entry) error {
@@ -57,7 +55,7 @@ func getByCommand(ctx context.Context, e published.Entry) error {
 	path, err := command()
 	if err != nil {
 		return fmt.Errorf("gnb: %s is not on this machine yet, and nothing here can get it: %w. Either add\n\timport _ %q\nto the program, which then downloads and converts it itself, or run: go run %s data get %s\n%s",
-			e.Name, err, module+"/gnb/published", module+"/gnb/cmd/gnb", e.Name, e.Instructions())
+			e.Name, err, entry.Module+"/gnb/published", entry.Module+"/gnb/cmd/gnb", e.Name, e.Instructions())
 	}
 	cmd := exec.CommandContext(ctx, path, "data", "get", e.Name, "--json")
 	var said strings.Builder

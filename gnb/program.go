@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 )
 
@@ -53,7 +54,7 @@ func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions
 	if p == nil {
 		return nil, errors.New("gnb: Launch needs a program; declare one with gnb.Program")
 	}
-	raw, err := encodeArgs(p.name, args)
+	raw, err := entry.EncodeArgs(p.name, args)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,10 @@
-// Package entry is where exported functions of package gnb and of its rooms enter the worker loop.
+// Package entry holds what the processes of a run share with the program that starts them: where exported
+// functions enter the worker loop ([Enter]), how a program's argument travels to workers ([EncodeArgs]), what
+// errors call a place of the program ([CallSite]), and what a process sets up at its start.
 //
-// Every exported function that a program may call calls [Enter] first. A worker is the same program
-// started again: normally flag.Parse turns it into a worker, and a program that never parses flags
-// becomes one in its first call of this module.
+// Every exported function of package gnb and of its rooms that a program may call calls [Enter] first. A
+// worker is the same program started again: normally flag.Parse turns it into a worker, and a program that
+// never parses flags becomes one in its first call of this module.
 package entry
 
 import (

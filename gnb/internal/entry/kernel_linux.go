@@ -1,4 +1,4 @@
-package gnb
+package entry
 
 import (
 	"os"
@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endWithKernel ties a notebook's cell to its kernel: a kernel that is killed
+// EndWithKernel ties a notebook's cell to its kernel: a kernel that is killed
 // takes the cell along, and the cell its workers. It runs in an initialiser, on
 // the main thread of the process, but the signal follows the thread of the
 // parent that started it, so a parent that has gone meanwhile is checked for.
-func endWithKernel() {
+func EndWithKernel() {
 	if !gonbui.IsNotebook || envknob.Worker.Get() != "" {
 		return
 	}

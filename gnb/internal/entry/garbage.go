@@ -1,4 +1,4 @@
-package gnb
+package entry
 
 import (
 	"os"
@@ -14,11 +14,11 @@ import (
 // gigabyte. A small heap is collected as seldom.
 const heapRoom = 64 << 20
 
-// boundGarbage has the garbage collector run whenever there are about heapRoom
+// BoundGarbage makes the garbage collector run whenever there are about heapRoom
 // bytes of garbage, unless GOGC says otherwise. It measures after each collection
 // what is alive, and sets GOGC to what that makes. The heap's matrices hold no
 // pointers, so a collection takes no longer for them.
-func boundGarbage() (stop func()) {
+func BoundGarbage() (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}

@@ -1,4 +1,4 @@
-package gnb
+package entry
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// profile begins a CPU profile of this worker, number rank of its run, where the environment asks for one: in a
-// file whose name ends with the rank.
-func profile(rank int) (stop func(), err error) {
+// Profile begins a CPU profile of this worker where GNB_CPUPROFILE asks for one, in a file whose name
+// ends with the rank.
+func Profile(rank int) (stop func(), err error) {
 	name := envknob.CPUProfile.Get()
 	if name == "" {
 		return func() {}, nil

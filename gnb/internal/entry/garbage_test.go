@@ -1,4 +1,4 @@
-package gnb
+package entry
 
 import (
 	"os"
@@ -20,7 +20,7 @@ func TestBoundGarbage(t *testing.T) {
 		}
 		return
 	}
-	stop := boundGarbage()
+	stop := BoundGarbage()
 	big := make([]byte, live) // never touched, so no memory of the machine
 	defer runtime.KeepAlive(big)
 	runtime.GC()

@@ -1,4 +1,4 @@
-package gnb
+package entry
 
 import (
 	"bufio"
@@ -56,10 +56,10 @@ func sourceLine(file string, line int) string {
 // cellPlace finds the places in cells within an error.
 var cellPlace = regexp.MustCompile("\\bline (\\d+) (`|of the cells)")
 
-// cellLines are lines to follow an error on a cell's standard error, one for each place
+// CellLines are lines to follow an error on a cell's standard error, one for each place
 // in it: the path of the cells' file with the line, which GoNB puts cell and line
 // before.
-func cellLines(text, cells string) string {
+func CellLines(text, cells string) string {
 	if cells == "" {
 		return ""
 	}
@@ -72,8 +72,8 @@ func cellLines(text, cells string) string {
 	return strings.Join(seen, "")
 }
 
-// mainFile is the file of main.main, in which the caller runs, "" if in none.
-func mainFile() string {
+// MainFile is the file of main.main, in which the caller runs, "" if in none.
+func MainFile() string {
 	for f := range callers() {
 		if f.Function == "main.main" {
 			return f.File

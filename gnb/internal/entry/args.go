@@ -1,4 +1,4 @@
-package gnb
+package entry
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// encodeArgs is a program's argument as its workers get it. What would reach them as
-// something else is an error that names the field.
-func encodeArgs[A any](program string, args A) (json.RawMessage, error) {
+// EncodeArgs is a program's argument as JSON, as its workers get it. A part that would not
+// arrive, or arrive as something else, is an error that names the field.
+func EncodeArgs[A any](program string, args A) (json.RawMessage, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return nil, fmt.Errorf("gnb: the arguments of program %q cannot be sent to workers: %w; keep to fields that encoding/json can encode", program, err)
