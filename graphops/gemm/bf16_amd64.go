@@ -9,7 +9,7 @@ import (
 var avx512BF16 = path{
 	name: "avx512", width: 32, slim: 16, fetchSteps: 4, fetches: 3, pairs: true, multiple: 1,
 	kernels: rowsBF16x2, slimKernels: rowsBF16x1, mask: avx512.mask,
-	copyPanel: copyPanel, transpose8: transpose8, roundRows: roundRows, pairRows: pairRows, gatherRows: gatherRows, add: addAVX,
+	copyPanel: copyPanel, transpose8: transpose8, roundRows: roundRows, pairRows: pairRows, gatherRows: gatherRows, touchPages: touchPages, add: addAVX,
 }
 
 // amx takes A by rows and 16 pairs a step.
@@ -17,7 +17,7 @@ var amx = path{
 	name: "amx", width: 32, slim: 16, fetchSteps: 16, fetches: 8, pairs: true, multiple: 16, rowsOnly: true,
 	kernels: amxKernels(tileAMX_16x32, tileAMX_32x32), slimKernels: amxKernels(tileAMX_16x16, tileAMX_32x16),
 	mask:      func(cols, _ int) uintptr { return uintptr(cols) },
-	copyPanel: copyPanel, transpose8: transpose8, roundRows: roundRows, pairRows: pairRows, gatherRows: gatherRows, add: addAVX,
+	copyPanel: copyPanel, transpose8: transpose8, roundRows: roundRows, pairRows: pairRows, gatherRows: gatherRows, touchPages: touchPages, add: addAVX,
 }
 
 // nativeBF16 are the paths with instructions for bfloat16.

@@ -51,14 +51,15 @@ type path struct {
 	copyPanel   func(dst, src unsafe.Pointer, rows int, stride uintptr, bytes int)                // rows of bytes (a multiple of 32), laid end to end
 	transpose8  func(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep, n uintptr) // n 8×8 blocks along src's rows
 	gatherRows  func(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep uintptr, index *int32, n, bytes int)
-	add         func(dst, src []float32) // dst += src
-	fetchSteps  int                      // of k in which the kernels prefetch
-	fetches     int                      // so often
-	pairs       bool                     // kernels take pairs of bfloat16, in steps
-	multiple    int                      // of so many pairs,
-	rowsOnly    bool                     // A by rows
-	round       func(dst, src []float32) // to bfloat16
-	rounded     bool                     // factors are rounded to bfloat16 and stay float32
+	add         func(dst, src []float32)       // dst += src
+	touchPages  func(at unsafe.Pointer, n int) // prefetches a line of each of n pages
+	fetchSteps  int                            // of k in which the kernels prefetch
+	fetches     int                            // so often
+	pairs       bool                           // kernels take pairs of bfloat16, in steps
+	multiple    int                            // of so many pairs,
+	rowsOnly    bool                           // A by rows
+	round       func(dst, src []float32)       // to bfloat16
+	rounded     bool                           // factors are rounded to bfloat16 and stay float32
 	roundRows   func(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep uintptr, rows, n int)
 	pairRows    func(dst unsafe.Pointer, dstStep uintptr, src0, src1 unsafe.Pointer, srcStep uintptr, pairs, n int)
 	peak        func() (flops float64) // a moment of multiply-adds in registers
@@ -164,7 +165,10 @@ type ahead struct {
 	step    int // bytes from one prefetch to the next
 }
 
-const cacheLine = 64
+const (
+	cacheLine = 64
+	pageSize  = 4096
+)
 
 // plan sets the regions for the next calls of kernels, which make some number of
 // prefetches together.
@@ -191,7 +195,14 @@ func (f *ahead) next(p *path, t *tile) {
 		return
 	}
 	t.ahead, t.aheadStep = unsafe.Pointer(&r[0]), uintptr(f.step)
-	f.regions[0] = r[min(len(r), p.prefetches(t.k, t.tiles)*f.step/4):]
+	n := min(len(r), p.prefetches(t.k, t.tiles)*f.step/4)
+	// A prefetch of a page that the TLB does not hold stalls until the page is found.
+	// Those of one call are found side by side when they are touched first: on Zen 4, in
+	// a virtual machine, large products on 2 threads are 2 to 7 % faster.
+	if pages := (4*n + pageSize - 1) / pageSize; pages > 1 && p.touchPages != nil {
+		p.touchPages(t.ahead, pages)
+	}
+	f.regions[0] = r[n:]
 }
 
 // prefetches is how many the kernels make in that many steps of k of some tiles.

@@ -12,7 +12,7 @@ var avx512 = path{
 	name: "avx512", width: 32, slim: 16, fetchSteps: 4, fetches: 3,
 	kernels: rowsAVX512x2, slimKernels: rowsAVX512x1,
 	mask:      func(cols, _ int) uintptr { return uintptr(1)<<cols - 1 },
-	copyPanel: copyPanel, transpose8: transpose8, gatherRows: gatherRows, add: addAVX, round: roundAVX2,
+	copyPanel: copyPanel, transpose8: transpose8, gatherRows: gatherRows, touchPages: touchPages, add: addAVX, round: roundAVX2,
 	peak: func() float64 {
 		const rounds = 1 << 14
 		peakAVX512(rounds)
@@ -24,7 +24,7 @@ var avx2 = path{
 	name: "avx2", width: 16, slim: 8, fetchSteps: 4, fetches: 3,
 	kernels: rowsAVX2x2, slimKernels: rowsAVX2x1,
 	mask:      maskAVX2,
-	copyPanel: copyPanel, transpose8: transpose8, gatherRows: gatherRows, add: addAVX, round: roundAVX2,
+	copyPanel: copyPanel, transpose8: transpose8, gatherRows: gatherRows, touchPages: touchPages, add: addAVX, round: roundAVX2,
 	peak: func() float64 {
 		const rounds = 1 << 14
 		peakAVX2(rounds)
@@ -76,6 +76,11 @@ func gatherRows(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep
 //
 //go:noescape
 func transpose8(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep, n uintptr)
+
+// touchPages prefetches a line of each of n pages, n > 0.
+//
+//go:noescape
+func touchPages(at unsafe.Pointer, n int)
 
 // addAVX is dst += src.
 func addAVX(dst, src []float32) {

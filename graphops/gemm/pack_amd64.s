@@ -109,6 +109,18 @@ block:
 	VZEROUPPER
 	RET
 
+// func touchPages(at unsafe.Pointer, n int)
+TEXT ·touchPages(SB), NOSPLIT, $0-16
+	MOVQ at+0(FP), SI
+	MOVQ n+8(FP), CX
+
+page:
+	PREFETCHT1 (SI)
+	ADDQ $4096, SI
+	DECQ CX
+	JNZ  page
+	RET
+
 // func addVectors(dst, src unsafe.Pointer, n int)
 TEXT ·addVectors(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI
