@@ -33,10 +33,32 @@ func (j *job) sumChunks(chunk int) {
 	k := j.terms[0].K
 	j.chunkLen, j.resident = chunk, true
 	j.tree.reset(parallel.Chunks(k, chunk))
+	if j.turned = j.turns(); j.turned {
+		j.turn()
+	}
 	parallel.For(j.o.Threads, k, chunk, j.chunkBody)
+	if j.turned {
+		j.turn()
+	}
 	parallel.For(j.o.Threads, j.m, hookRows/2, j.finishBody)
 	partials.Put(j.tree.root)
 	j.tree.root = nil
+}
+
+// turns tells whether Cᵀ is computed: each chunk packs B, which costs as much as some
+// 8 rows of C, so A is packed instead where it has at most half the columns and they
+// fill its panels. For [47, 1024] by [1024, 256] the share of the peak grows from 81 to
+// 89 %. (Elements are the same: a product of two numbers has no order.)
+func (j *job) turns() bool {
+	return !j.o.BF16 && !j.terms[0].B.Trans && 2*j.m <= j.n && 20*j.m >= 19*j.path.padded(j.m)
+}
+
+// turn exchanges the factors: Cᵀ = Bᵀ·A.
+func (j *job) turn() {
+	t := &j.terms[0]
+	t.A, t.B = t.B, t.A
+	t.A.Trans, t.B.Trans = true, false
+	j.m, j.n = j.n, j.m
 }
 
 // chunk sums up one chunk of k and adds it to the tree.
@@ -75,9 +97,16 @@ func (j *job) chunk(lo, hi int) {
 // finish adds the sum to rows of C.
 func (j *job) finish(lo, hi int) {
 	j.startRows(lo, hi)
-	ld := j.path.padded(j.n)
+	sum, ld := j.tree.root.mem, j.path.padded(j.n)
+	if j.turned {
+		w := getWorker()
+		defer w.free()
+		sum, ld = j.path.turnBack(w.turned.get(j.n*lines(hi-lo)), sum[lo:], j.path.padded(j.m), hi-lo, j.n), j.n
+	} else {
+		sum = sum[lo*ld:]
+	}
 	for i := lo; i < hi; i++ {
-		j.path.add(j.c[i*j.ldc:][:j.n], j.tree.root.mem[i*ld:][:j.n])
+		j.path.add(j.c[i*j.ldc:][:j.n], sum[(i-lo)*ld:][:j.n])
 	}
 	if j.o.After != nil {
 		j.o.After(lo, hi)
@@ -138,4 +167,19 @@ func (t *tree) join(p *path, part *buffer, i int) {
 		}
 		i /= 2
 	}
+}
+
+// turnBack is dst [rows, cols], the transpose of the first rows columns of x, which has
+// cols rows, stride apart, of whole panels. dst has room for a multiple of 8 rows.
+func (p *path) turnBack(dst, x []float32, stride, rows, cols int) []float32 {
+	c := 0
+	if p.transpose8 != nil {
+		for ; c+8 <= cols; c += 8 {
+			p.transpose8(unsafe.Pointer(&dst[c]), uintptr(4*cols), unsafe.Pointer(&x[c*stride]), uintptr(4*stride), uintptr((rows+7)/8))
+		}
+	}
+	for ; c < cols; c++ {
+		scatter(dst[c:], x[c*stride:][:rows], cols)
+	}
+	return dst
 }

@@ -48,6 +48,7 @@ type job struct {
 	first  bool // of the segments
 
 	chunkLen int
+	turned   bool // the chunks' partial results are Cᵀ
 	tree     tree
 
 	packBody, blockBody, chunkBody, finishBody func(lo, hi int)
