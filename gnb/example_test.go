@@ -183,13 +183,6 @@ func ExampleRunsDir() {
 	// Output: runs
 }
 
-func ExampleDoctor() { //nolint:testableexamples // what it prints is the machine's
-	// In a cell: what is wrong with this machine, if something is.
-	if d := gnb.Must(gnb.Doctor(context.Background())); !d.OK() {
-		fmt.Println("see \"to fix\" above")
-	}
-}
-
 func ExampleScaling() {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=2000"))

@@ -83,11 +83,6 @@ func everyFunction(dir string) map[string]func() error {
 			_, err := gnb.Attach(ctx, &gnb.Run{Dir: dir})
 			return refused(err)
 		},
-		"Partition": func() error {
-			_, err := gnb.Partition(ctx, nil, 2, gnb.PartitionOptions{})
-			return fails(err)
-		},
-		"Doctor": func() error { _, err := gnb.Doctor(ctx); return refused(err) },
 		"Scaling": func() error {
 			_, err := gnb.Scaling(ctx, nil, gnb.SAGE, gnb.ScalingOptions{}, []int{1})
 			return refused(err)

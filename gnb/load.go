@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	published "github.com/graphnb/graphnb/graphops/dataset/registry"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Load opens a dataset: the directory of one, a generator such as "karate" or
@@ -52,7 +53,7 @@ func bring(ctx context.Context, e published.Entry) error {
 // on its PATH: the packages that download are no part of a cell, which must link
 // fast.
 func getByCommand(ctx context.Context, e published.Entry) error {
-	path, err := command()
+	path, err := machine.FindCommand()
 	if err != nil {
 		return fmt.Errorf("gnb: %s is not on this machine yet, and nothing here can get it: %w. Either add\n\timport _ %q\nto the program, which then downloads and converts it itself, or run: go run %s data get %s\n%s",
 			e.Name, err, entry.Module+"/gnb/published", entry.Module+"/gnb/cmd/gnb", e.Name, e.Instructions())

@@ -40,6 +40,7 @@ var rooms = []room{
 	{"gnb/sweep", "searching hyper-parameters"},
 	{"gnb/scaling", "scaling curves"},
 	{"gnb/inspect", "one batch under the microscope"},
+	{"gnb/parts", "datasets divided into parts"},
 	{"gnb", "the notebook API"},
 	{"gnb/runs", "what a run leaves, and how it is found again"},
 	{"gnb/monitor", "GPUs and host over time"},
@@ -55,7 +56,7 @@ var rooms = []room{
 // of the module.
 var (
 	userRooms = []string{"tutorials", "notebooks"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "graphops/nn"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "graphops/nn"}
 )
 
 // heavy are modules that package gnb never reaches, with why. They are compared with the start of an

@@ -13,6 +13,7 @@ var Packages = map[string]string{
 	"gnb":       module + "/gnb",
 	"inspect":   module + "/gnb/inspect",
 	"monitor":   module + "/gnb/monitor",
+	"parts":     module + "/gnb/parts",
 	"graphops":  module + "/graphops",
 	"dataset":   module + "/graphops/dataset",
 	"convert":   module + "/graphops/dataset/convert",

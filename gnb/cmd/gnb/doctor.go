@@ -25,17 +25,14 @@ var doctorCommand = command{"doctor", "check that this machine has what notebook
 const doctorHelp = `
 Checks this program, the system, Go, Python, Jupyter, the kernel, PATH, memory, shared memory, disk,
 GPUs and their libraries. Prints what it found and how to fix what is wrong. The exit status is 1
-when a check fails. A missing GPU is no failure: training then runs on the CPU. In a notebook,
-gnb.Doctor(ctx) does the same. "gnb doctor --json" is what an issue report asks for.`
+when a check fails. A missing GPU is no failure: training then runs on the CPU. A cell
+runs it by "!gnb doctor". "gnb doctor --json" is what an issue report asks for.`
 
 // The oldest versions that serve: go.mod's own, and what the pinned Jupyter client takes.
 const (
 	minGo     = "go1.26"
 	minPython = "3.10"
 )
-
-// check is one finding of the doctor, whose name is filled in by what asked for it.
-type check = gnb.Finding
 
 // good and bad make the two outcomes of a check.
 func good(format string, args ...any) check {

@@ -130,7 +130,8 @@ func haveTools(bin string, packages []string) bool {
 	return true
 }
 
-// warmProgram is a cell's program as far as the build cache is concerned.
+// warmProgram is a cell's program as far as the build cache is concerned: the library's rooms, and what a cell
+// draws with, whose modules the library itself does not need in full.
 const warmProgram = `package main
 
 import (
@@ -139,6 +140,10 @@ import (
 	"fmt"
 
 	_ "` + modulePath + `/gnb"
+	_ "` + modulePath + `/gnb/inspect"
+	_ "` + modulePath + `/gnb/monitor"
+	_ "` + modulePath + `/gnb/parts"
+	_ "gonum.org/v1/plot/plotter"
 )
 
 func main() {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/parts"
 	"github.com/graphnb/graphnb/graphops/partition"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -13,8 +13,8 @@ var partitionCommand = command{"partition", "divide a graph into parts with few 
 
 func runPartition(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", "Divides the nodes of a graph into parts of about the same size with few edges between them, and says how many are cut and what each part sees of the others.")
-	var o gnb.PartitionOptions
-	parts := fs.Int("parts", 2, "parts")
+	var o parts.Options
+	n := fs.Int("parts", 2, "parts")
 	fs.StringVar(&o.Method, "method", partition.Multilevel, strings.Join(partition.Methods(), ", "))
 	fs.StringVar(&o.Balance, "balance", "nodes", "what is the same in all parts: nodes, edges (in-edges of the nodes) or a split, such as train")
 	fs.Float64Var(&o.Imbalance, "imbalance", 0.03, "how much above the mean a part may be; 0 is the default, 1e-9 as even as can be")
@@ -31,12 +31,12 @@ func runPartition(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	defer ds.Close()
-	r, err := gnb.Partition(ctx, ds, *parts, o)
+	r, err := parts.Divide(ctx, ds, *n, o)
 	if err != nil {
 		return err
 	}
 	out.result(struct {
-		gnb.PartitionResult
+		parts.Division
 		PeakRSSBytes int64 `json:"peak_rss_bytes"`
 	}{r, machine.PeakRSS()})
 	out.printf("%s", r)

@@ -1,17 +1,19 @@
-package gnb_test
+package parts_test
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/parts"
 )
 
 // A division balances what it is asked to, and its directory holds it.
-func TestPartition(t *testing.T) {
+func TestDivide(t *testing.T) {
 	ds, err := gnb.Load(t.Context(), "planted?nodes=4000&classes=4")
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +29,7 @@ func TestPartition(t *testing.T) {
 	}
 	for _, balance := range balances {
 		out := filepath.Join(t.TempDir(), "parents", "parts")
-		r, err := gnb.Partition(t.Context(), ds, 4, gnb.PartitionOptions{Balance: balance, Out: out, Quiet: true})
+		r, err := parts.Divide(t.Context(), ds, 4, parts.Options{Balance: balance, Out: out, Quiet: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +61,7 @@ func TestPartition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back gnb.PartitionResult
+		var back parts.Division
 		if err := json.Unmarshal(text, &back); err != nil || back.EdgeCut != r.EdgeCut || back.Parts != 4 || back.Seconds <= 0 {
 			t.Errorf("partition.json: %v\n%s", err, text)
 		}
@@ -75,21 +77,26 @@ func TestPartition(t *testing.T) {
 		if !strings.Contains(r.String(), "4 parts by multilevel") {
 			t.Errorf("%s", r)
 		}
-		if _, err := gnb.Partition(t.Context(), ds, 4, gnb.PartitionOptions{Out: out, Quiet: true}); err == nil || !strings.Contains(err.Error(), "is there already") {
+		if _, err := parts.Divide(t.Context(), ds, 4, parts.Options{Out: out, Quiet: true}); err == nil || !strings.Contains(err.Error(), "exists") {
 			t.Errorf("over a directory that is there: %v", err)
 		}
 	}
-	if _, err := gnb.Partition(t.Context(), ds, 4, gnb.PartitionOptions{Balance: "none", Quiet: true}); err == nil || !strings.Contains(err.Error(), `"none"`) {
+	if _, err := parts.Divide(t.Context(), ds, 4, parts.Options{Balance: "none", Quiet: true}); err == nil || !strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("an unknown balance: %v", err)
 	}
-	if _, err := gnb.Partition(t.Context(), nil, 4, gnb.PartitionOptions{}); err == nil {
+	if _, err := parts.Divide(t.Context(), nil, 4, parts.Options{}); err == nil {
 		t.Error("no dataset, and no error")
+	}
+	for _, o := range []parts.Options{{Imbalance: -1}, {Imbalance: math.NaN()}, {Threads: -1}} {
+		if _, err := parts.Divide(t.Context(), ds, 4, o); err == nil {
+			t.Errorf("%+v, and no error", o)
+		}
 	}
 	out := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(out, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gnb.Partition(t.Context(), ds, 2, gnb.PartitionOptions{Out: filepath.Join(out, "below"), Quiet: true}); err == nil || !strings.Contains(err.Error(), "file") {
+	if _, err := parts.Divide(t.Context(), ds, 2, parts.Options{Out: filepath.Join(out, "below"), Quiet: true}); err == nil || !strings.Contains(err.Error(), "file") {
 		t.Errorf("below a file: %v", err)
 	}
 }

@@ -1,0 +1,187 @@
+// Package parts divides a dataset's nodes into parts of about equal size with few edges between them, so that a
+// machine that holds one part has most neighbours of its nodes.
+//
+// # Basics
+//
+// [Divide] divides a dataset, shows its progress in a cell or a terminal, and writes the division to a directory if
+// asked to. Print the [Division] for a table of the parts:
+//
+//	ds := gnb.Must(gnb.Load(ctx, "planted"))
+//	fmt.Println(gnb.Must(parts.Divide(ctx, ds, 4, parts.Options{Balance: "train"})))
+//
+// The command "gnb partition" does the same in a terminal. Package graphops/partition divides a graph alone, and
+// describes the methods.
+//
+// # Caveats
+//
+// Training takes whole datasets. Parts are for programs of your own, and show what a division would cost.
+package parts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/partition"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/mapped"
+)
+
+// Options are the settings of [Divide].
+type Options struct {
+	// Method is "multilevel" (the default, with the fewest cut edges), "fennel" (one pass, little memory),
+	// "range" or "random".
+	Method string
+	// Balance is what all parts have the same number of: "nodes" (the default), "edges" (in-edges of the
+	// nodes), or the nodes of a split, by its name, such as "train".
+	Balance string
+	// Imbalance is the fraction by which a part may exceed the mean; 0 means 0.03, and 1e-9 divides as
+	// evenly as possible.
+	Imbalance float64
+	Seed      uint64 // random seed; 0 means the seed 0
+	Threads   int    // 0 means all CPUs
+	// Out is a directory to make, with partition.json and parts.npy: the part of each node as int32. "" writes
+	// nothing.
+	Out   string
+	Quiet bool // show no progress bar
+}
+
+// Division is a division of a dataset's nodes into parts, with measures of its quality.
+type Division struct {
+	Dataset string `json:"dataset"`
+	Parts   int    `json:"parts"`
+	Method  string `json:"method"`
+	Balance string `json:"balance"`
+	Seed    uint64 `json:"seed"`
+	// Edges is the number of pairs of nodes that an edge joins, in either direction, and EdgeCut that of pairs
+	// in different parts.
+	Edges       int64   `json:"edges"`
+	EdgeCut     int64   `json:"edge_cut"`
+	CutFraction float64 `json:"cut_fraction"`
+	// Imbalance is the largest part divided by the mean, in what is balanced; 1 is best.
+	Imbalance float64 `json:"imbalance"`
+	Nodes     []int64 `json:"nodes"` // of each part
+	// Halo is, for each part, the number of nodes of other parts with an edge into it: the rows that one hop of
+	// all neighbours needs from other parts.
+	Halo    []int64 `json:"halo"`
+	Seconds float64 `json:"seconds"`
+	Out     string  `json:"out,omitempty"`
+
+	// Of is the part of each node.
+	Of []int32 `json:"-"`
+}
+
+// Divide divides the nodes of ds into n parts with few edges between them, in this process. The same dataset,
+// options and seed give the same parts.
+func Divide(ctx context.Context, ds *dataset.Dataset, n int, o Options) (d Division, err error) {
+	entry.Enter()
+	if ds == nil {
+		return d, errors.New("parts: Divide needs a dataset; get one from gnb.Load")
+	}
+	if ds.Graph == nil {
+		return d, fmt.Errorf("parts: dataset %q has no Graph; make one with graphops.FromEdges", ds.Name())
+	}
+	if err := bounds.Check("Threads", o.Threads, 1, machine.MaxThreads()); err != nil {
+		return d, err
+	}
+	if !(o.Imbalance >= 0 && o.Imbalance <= 1e6) {
+		return d, fmt.Errorf("parts: Imbalance is %v; it is the fraction by which a part may exceed the mean, such as 0.03", o.Imbalance)
+	}
+	if o.Out != "" {
+		if _, err := os.Lstat(o.Out); err == nil {
+			return d, fmt.Errorf("parts: %s exists; remove it or choose another directory", o.Out)
+		}
+	}
+	start := time.Now()
+	balance := cmp.Or(o.Balance, "nodes")
+	var weights []int32
+	bar := live.ProgressWith(fmt.Sprintf("dividing %s into %d parts", ds.Name(), n), 100, live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "%"})
+	defer bar.Done()
+	shown := int64(0)
+	var p *partition.Parts
+	err = mapped.Guard(func() (err error) {
+		if weights, err = balanced(ds, balance); err != nil {
+			return err
+		}
+		p, err = partition.Divide(ctx, ds.Graph, n, partition.Options{
+			Method: o.Method, Seed: o.Seed, Imbalance: o.Imbalance, Weights: weights, Threads: o.Threads,
+			Progress: func(share float64) {
+				if at := int64(100 * share); at > shown {
+					bar.Add(at - shown)
+					shown = at
+				}
+			},
+		})
+		return err
+	})
+	if err != nil {
+		return d, fmt.Errorf("parts: dividing %s: %w", ds.Name(), err)
+	}
+	d = Division{
+		Dataset: ds.Name(), Parts: n, Method: p.Method, Balance: balance, Seed: o.Seed,
+		Edges: p.Edges, EdgeCut: p.EdgeCut, CutFraction: p.CutFraction(), Imbalance: p.Imbalance, Nodes: p.Nodes, Halo: p.Halo, Of: p.Of,
+	}
+	bar.Add(100 - shown)
+	d.Seconds = time.Since(start).Seconds()
+	if o.Out != "" {
+		d.Out = o.Out
+		if err := d.write(o.Out); err != nil {
+			return d, fmt.Errorf("parts: writing %s: %w", o.Out, err)
+		}
+	}
+	return d, nil
+}
+
+// balanced is the weights of the nodes that balance what a name says.
+func balanced(ds *dataset.Dataset, name string) ([]int32, error) {
+	switch name {
+	case "nodes":
+		return nil, nil
+	case "edges":
+		return ds.Graph.InDegrees(), nil
+	}
+	ids, err := ds.Split(name)
+	if err != nil {
+		return nil, fmt.Errorf(`balance %q is neither "nodes" nor "edges" nor a split: %w`, name, err)
+	}
+	weights := make([]int32, ds.Nodes())
+	for _, v := range ids {
+		weights[v] = 1
+	}
+	return weights, nil
+}
+
+// write makes a directory of the division, whole or not at all.
+func (d *Division) write(dir string) error {
+	return atomicfile.BuildDir(dir, func(tmp string) error {
+		text, err := json.MarshalIndent(d, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.WriteFile(filepath.Join(tmp, "partition.json"), append(text, '\n'), 0o644); err != nil {
+			return err
+		}
+		return dataset.WriteIDs(filepath.Join(tmp, "parts.npy"), d.Of)
+	})
+}
+
+// String is a table of the parts.
+func (d Division) String() string {
+	s := fmt.Sprintf("%s in %d parts by %s: %d of %d edges cut (%.1f %%), %s %.1f %% above the mean at most\n",
+		d.Dataset, d.Parts, d.Method, d.EdgeCut, d.Edges, 100*d.CutFraction, d.Balance, 100*(d.Imbalance-1))
+	s += "part      nodes       halo   rows from elsewhere for a row of its own\n"
+	for i, n := range d.Nodes {
+		s += fmt.Sprintf("%4d %10d %10d %10.2f\n", i, n, d.Halo[i], float64(d.Halo[i])/float64(max(n, 1)))
+	}
+	return live.Clean(s)
+}
