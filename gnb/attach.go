@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/multigpu"
@@ -22,22 +24,22 @@ const attachEvery = 100 * time.Millisecond
 // It returns the run as it ended, with an error where that failed or was
 // interrupted. A run that has ended already is shown as it ended. When ctx is
 // cancelled (■ in a cell) Attach returns; the run goes on.
-func Attach(ctx context.Context, r *Run) (*Run, error) {
+func Attach(ctx context.Context, r *runs.Run) (*runs.Run, error) {
 	multigpuEnter()
 	if multigpu.InWorker() {
 		return nil, errWorker
 	}
 	if r == nil || r.Dir == "" {
-		return nil, errors.New("gnb: Attach needs a run with a directory; get one from gnb.LastRun or gnb.OpenRun")
+		return nil, errors.New("gnb: Attach needs a run with a directory; get one from runs.Last or runs.Open")
 	}
 	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
 	dir := r.Dir
-	r, err := OpenRun(dir)
+	r, err := runs.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	l := &launched{run: &Run{Dir: dir, Config: r.Config}}
+	l := &launched{run: &runs.Run{Dir: dir, Config: r.Config}}
 	v, err := newView(l, live.New(live.Options{}), l.title())
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 	defer tick.Stop()
 	for {
 		on := goesOn(dir) // before reading: what it wrote until its end is read
-		if v.read, err = readMetricsFrom(dir, v.read, func(e event) {
+		if v.read, err = runs.ReadFrom(dir, v.read, func(e runs.Event) {
 			v.apply(e)
 			v.report(e)
 		}); runfile.IgnoreDamage(err) != nil {
@@ -73,18 +75,18 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 		case <-tick.C:
 		}
 	}
-	if r, err = OpenRun(dir); err != nil {
+	if r, err = runs.Open(dir); err != nil {
 		end(live.Failed, err.Error())
 		return nil, err
 	}
 	v.snap.Elapsed = time.Duration(r.Result.Seconds * float64(time.Second))
 	switch s := r.Result; s.State {
-	case StateDone:
+	case runs.StateDone:
 		end(live.Done, "")
-	case StateInterrupted:
+	case runs.StateInterrupted:
 		end(live.Interrupted, s.Error)
 		return r, fmt.Errorf("gnb: run %s was %w", r.Config.ID, ErrInterrupted)
-	case StateFailed:
+	case runs.StateFailed:
 		end(live.Failed, s.Error)
 		return r, fmt.Errorf("gnb: run %s failed: %s", r.Config.ID, s.Error)
 	default:

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -37,7 +39,7 @@ var slowly = gnb.Program("test.slowly", func(w *gnb.Worker, a slowArgs) error {
 
 // watched starts slowly, and returns its directory once that is there, a function
 // that lets it end, and the launching call's error.
-func watched(t *testing.T, a slowArgs) (run *gnb.Run, goOn func(), ended chan error) {
+func watched(t *testing.T, a slowArgs) (run *runs.Run, goOn func(), ended chan error) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
 	ended = make(chan error, 1)
@@ -59,7 +61,7 @@ func watched(t *testing.T, a slowArgs) (run *gnb.Run, goOn func(), ended chan er
 			t.Fatalf("the run never began: %s", b)
 		}
 	}
-	run, err := gnb.OpenRun(dir)
+	run, err := runs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,7 @@ func TestAttach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Result.State != gnb.StateDone || r.Value("answer") != 42 || r.Result.Epochs != 5 {
+	if r.Result.State != runs.StateDone || r.Value("answer") != 42 || r.Result.Epochs != 5 {
 		t.Errorf("%s after %d epochs, answer %v", r.Result.State, r.Result.Epochs, r.Value("answer"))
 	}
 	if err := <-ended; err != nil {
@@ -104,7 +106,7 @@ func TestAttach(t *testing.T) {
 func TestAttachToTheEnd(t *testing.T) {
 	run, goOn, ended := watched(t, slowArgs{Epochs: 1, Fail: true})
 	goOn()
-	if r, err := gnb.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "the cat") || r.Result.State != gnb.StateFailed {
+	if r, err := gnb.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "the cat") || r.Result.State != runs.StateFailed {
 		t.Errorf("a run that fails: %v", err)
 	}
 	if err := <-ended; err == nil {
@@ -117,7 +119,7 @@ func TestAttachToTheEnd(t *testing.T) {
 	if _, err := gnb.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "without saying how") {
 		t.Errorf("a run whose process is gone: %v", err)
 	}
-	for _, r := range []*gnb.Run{nil, {}, {Dir: t.TempDir()}} {
+	for _, r := range []*runs.Run{nil, {}, {Dir: t.TempDir()}} {
 		if _, err := gnb.Attach(t.Context(), r); err == nil {
 			t.Errorf("Attach took %v", r)
 		}

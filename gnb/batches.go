@@ -8,6 +8,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -195,7 +198,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 		if all {
 			return
 		}
-		w.emit(event{Type: evLoop, Split: split, Steps: p.steps, Step: first})
+		w.emit(runs.Event{Kind: runs.KindLoop, Split: split, Steps: p.steps, Step: first})
 		w.rate.enter()
 		epoch, base := w.loop.Pos.Epoch, w.loop.Pos.InAll-first
 		w.looping = &looping{p, epoch, base}
@@ -205,7 +208,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 				w.digest.add(w, b)
 			}
 			seeds, edges := len(b.Seeds), b.Edges()
-			w.stage(stageProgram)
+			w.stage(names.Program)
 			w.loop.LoopAt = at
 			ok := yield(b)
 			w.loop.LoopAt = ""
@@ -220,7 +223,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 				w.boundary(false)
 			}
 		}
-		w.stage(stageProgram)
+		w.stage(names.Program)
 		w.flush(true)
 		w.looping = nil
 		w.loop.EndLoop()
@@ -233,7 +236,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 // stepBase is what the epoch's earlier loops count.
 func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
-		w.stage(stageSample)
+		w.stage(names.Sample)
 		if purpose == philox.Sample {
 			w.keepLeft(nil)
 		}
@@ -266,7 +269,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		if (p.steps-first)*w.job.Virtual == 1 { // nothing to overlap with
 			b := w.sampleShare(s, p, ids, epoch, stepBase, first, 0)
 			if b.err == nil {
-				w.stage(stageFetch)
+				w.stage(names.Fetch)
 				b.err = w.fetch(b, st, nil)
 			}
 			current = b
@@ -319,13 +322,13 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			}
 		})
 		for {
-			w.stage(stageSample)
+			w.stage(names.Sample)
 			b, ok := <-sampled
 			if !ok {
 				return
 			}
 			if b.err == nil {
-				w.stage(stageFetch)
+				w.stage(names.Fetch)
 				<-b.fetched
 				b.err = b.fetchErr
 			}

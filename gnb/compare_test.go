@@ -14,6 +14,8 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/internal/nbtest"
 )
@@ -21,16 +23,16 @@ import (
 func TestCompareShowsWhatDiffers(t *testing.T) {
 	ds := load(t, "karate")
 	dir := t.TempDir()
-	var runs []*gnb.Run
+	var found []*runs.Run
 	for i, lr := range []float64{0.01, 0.02} {
 		run := train(t, ds, gnb.TrainOptions{Workers: 1 + i, Threads: 1, Epochs: 2, Hidden: 8, LR: lr, RunDir: filepath.Join(dir, "r"+string('0'+rune(i)))})
-		again, err := gnb.OpenRun(run.Dir)
+		again, err := runs.Open(run.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs = append(runs, again)
+		found = append(found, again)
 	}
-	c := gnb.Compare(runs...)
+	c := runs.Compare(found...)
 	differ := map[string][]string{}
 	for _, r := range c.Settings {
 		differ[r.Name] = r.Values
@@ -38,16 +40,16 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 	if len(differ) != 2 || strings.Join(differ["args.LR"], " ") != "0.01 0.02" || strings.Join(differ["workers"], " ") != "1 2" {
 		t.Errorf("settings that differ: %v, want args.LR and workers", differ)
 	}
-	found := 0
+	reported := 0
 	for _, r := range c.Results {
 		if r.Name == "val_accuracy" || r.Name == "loss" {
-			found++
+			reported++
 		}
 	}
-	if found != 2 {
+	if reported != 2 {
 		t.Errorf("results: %v", c.Results)
 	}
-	for _, want := range []string{runs[0].Config.ID, "args.LR", "val_accuracy", "loss by step, 1 to 2", "val accuracy by epoch, 1 to 2", "LR 0.01, workers 1\n", "LR 0.02, workers 2\n"} {
+	for _, want := range []string{found[0].Config.ID, "args.LR", "val_accuracy", "loss by step, 1 to 2", "val accuracy by epoch, 1 to 2", "LR 0.01, workers 1\n", "LR 0.02, workers 2\n"} {
 		if !strings.Contains(c.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, c)
 		}
@@ -70,7 +72,7 @@ func TestCompareDrawsCurves(t *testing.T) {
 		}
 		return out + `{"event":"metrics","epoch":0,"values":[{"name":"val_auc","value":0.5},{"name":"test_auc","value":0.1}]}` + "\n"
 	}
-	var runs []*gnb.Run
+	var found []*runs.Run
 	for i, m := range []string{lines(4.0, 3.0, 2.0, 1.0), lines(4.0, nil), ""} {
 		name := filepath.Join(dir, string('a'+rune(i)))
 		putRun(t, name, 2*i, trained(0.1, 8<<min(i, 1), "sage"), ended("done", 0.5, 0.5))
@@ -79,13 +81,13 @@ func TestCompareDrawsCurves(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r, err := gnb.OpenRun(name)
+		r, err := runs.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs = append(runs, r)
+		found = append(found, r)
 	}
-	c := gnb.Compare(runs...)
+	c := runs.Compare(found...)
 	for _, want := range []string{
 		"loss by step, 1 to 4, from 1 to 4\n", "█▆▃▁  1  Fanouts [10,8], hidden 8\n", "█     4  Fanouts [10,16], hidden 16, b\n", "      –  Fanouts [10,16], hidden 16, c\n",
 		"val auc by epoch, 1 to 1, from 0.5 to 0.5\n▁  0.5  ",
@@ -102,10 +104,10 @@ func TestCompareDrawsCurves(t *testing.T) {
 	if err != nil || nbtest.Drawn(img) < 1000 {
 		t.Errorf("the picture: %v", err)
 	}
-	if c := gnb.Compare(nil, runs[0], nil); len(c.Runs) != 1 || c.Runs[0] != runs[0] {
+	if c := runs.Compare(nil, found[0], nil); len(c.Runs) != 1 || c.Runs[0] != found[0] {
 		t.Errorf("beside nil: %d runs", len(c.Runs))
 	}
-	if raw, err := gnb.Compare().PNG(); err != nil || len(raw) == 0 {
+	if raw, err := runs.Compare().PNG(); err != nil || len(raw) == 0 {
 		t.Errorf("no runs: %v", err)
 	}
 }
@@ -121,7 +123,7 @@ func TestCompareLive(t *testing.T) {
 		var once sync.Once
 		_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
 			Workers: 1, Threads: 1, Epochs: 40, Hidden: 32, Batch: 32, RunDir: filepath.Join(dir, "a"), Quiet: true,
-			Events: func(e gnb.Event) {
+			Events: func(e runs.Event) {
 				if e.Kind == "epoch" {
 					once.Do(func() { close(begun) })
 				}
@@ -131,50 +133,28 @@ func TestCompareLive(t *testing.T) {
 	}()
 	done := train(t, ds, gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2, Hidden: 8, RunDir: filepath.Join(dir, "b")})
 	<-begun
-	going, err := gnb.OpenRun(filepath.Join(dir, "a"))
+	going, err := runs.Open(filepath.Join(dir, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if c, err := gnb.CompareLive(ctx, going, done); len(c.Runs) != 2 || err != nil && !errors.Is(err, context.Canceled) {
+	if c, err := runs.CompareLive(ctx, going, done); len(c.Runs) != 2 || err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %d runs, %v", len(c.Runs), err)
 	}
-	c, err := gnb.CompareLive(t.Context(), going, done)
+	c, err := runs.CompareLive(t.Context(), going, done)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Runs[0].Result.State != gnb.StateDone || c.Runs[0].Result.Epochs != 40 || c.Runs[1].Result.Epochs != 2 {
+	if c.Runs[0].Result.State != runs.StateDone || c.Runs[0].Result.Epochs != 40 || c.Runs[1].Result.Epochs != 2 {
 		t.Errorf("compared %v and %v", c.Runs[0], c.Runs[1])
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if _, err := gnb.CompareLive(t.Context(), &gnb.Run{Dir: filepath.Join(dir, "none")}); err == nil {
+	if _, err := runs.CompareLive(t.Context(), &runs.Run{Dir: filepath.Join(dir, "none")}); err == nil {
 		t.Error("no run: no error")
 	}
-}
-
-func ExampleCompareLive() {
-	defer inScratch()()
-	ctx := context.Background()
-	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	a := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 2, Hidden: 8, Quiet: true}))
-	c := gnb.Must(gnb.CompareLive(ctx, a)) // at once, since it has ended
-	fmt.Println(c.Runs[0].Result.State)
-	// Output: done
-}
-
-func ExampleCompare() {
-	defer inScratch()()
-	ctx := context.Background()
-	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	a := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 2, Hidden: 8, Quiet: true}))
-	b := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 2, Hidden: 16, Quiet: true}))
-	for _, row := range gnb.Compare(a, b).Settings {
-		fmt.Println(row.Name, row.Values)
-	}
-	// Output: args.Sizes.hidden [8 16]
 }
 
 // Names of anybody's choosing do not break the text's lines or do things to a terminal.
@@ -182,7 +162,7 @@ func TestComparisonIsPlainText(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_RUNS", dir)
 	const nasty = "a\x1b[2Jb\nc\td\u009be"
-	var runs []*gnb.Run
+	var found []*runs.Run
 	for i, name := range []string{nasty, "plain"} {
 		at := filepath.Join(dir, name)
 		args, err := json.Marshal(map[string]any{"lr" + nasty: i})
@@ -198,14 +178,14 @@ func TestComparisonIsPlainText(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(at, "metrics.jsonl"), []byte(metrics), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r, err := gnb.OpenRun(at)
+		r, err := runs.Open(at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs = append(runs, r)
+		found = append(found, r)
 	}
-	for _, runs := range [][]*gnb.Run{runs, {runs[0], runs[0]}} { // told apart by a setting, and by their names
-		text := gnb.Compare(runs...).String()
+	for _, found := range [][]*runs.Run{found, {found[0], found[0]}} { // told apart by a setting, and by their names
+		text := runs.Compare(found...).String()
 		if !strings.Contains(text, "a[2Jb c d") || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || strings.Contains(text, "\nc") {
 			t.Errorf("it says\n%q", text)
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
@@ -38,7 +40,7 @@ func TestEvaluationAfterABreak(t *testing.T) {
 		var epochs []int
 		_, err := gnb.Launch(t.Context(), broken, 13, gnb.LaunchOptions{
 			Data: ds, Quiet: true, RunDir: dir, Resume: resume, CheckpointEvery: 1,
-			Events: func(e gnb.Event) {
+			Events: func(e runs.Event) {
 				if e.Kind == "metrics" || e.Kind == "log" {
 					epochs = append(epochs, e.Epoch)
 				}

@@ -9,6 +9,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/internal/units"
 
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -138,7 +141,7 @@ func (w *Worker) openDevice() error {
 		}
 		switch {
 		case mode == "auto" && !w.job.TF32:
-			w.emitFirst(event{Type: evDevice, Text: "cpu"})
+			w.emitFirst(runs.Event{Kind: runs.KindDevice, Text: "cpu"})
 			w.Printf("on the CPU: %s", t)
 			return nil
 		case err != nil:
@@ -318,9 +321,9 @@ func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, 
 		late = &lateStep{w: w, n: g.n, tails: slices.Clone(g.tails), figures: slices.Clone(g.figures), made: g.n.madeOf(), applied: g.n.applied}
 		return nil, rounded(sumTails(g.tails)), late, nil
 	}
-	w.stage(stageBackward) // where the host waits for this rank's device
+	w.stage(names.Backward) // where the host waits for this rank's device
 	err = readFigures(g.tails, g.figures)
-	w.stage(stageReduce)
+	w.stage(names.Reduce)
 	if err != nil {
 		return nil, nil, nil, err
 	}

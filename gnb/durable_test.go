@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/atomicfile/powercut"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -199,8 +200,8 @@ func TestClosedTerminalInterrupts(t *testing.T) {
 		if out := c.out.String(); !strings.Contains(out, "interrupted") || !strings.Contains(out, "its checkpoint is") {
 			t.Errorf("the cell said:\n%s", out)
 		}
-		r, err := gnb.OpenRun(dir)
-		if err != nil || r.Result.State != gnb.StateInterrupted {
+		r, err := runs.Open(dir)
+		if err != nil || r.Result.State != runs.StateInterrupted {
 			t.Fatalf("%v, %v", r, err)
 		}
 		if _, step, _, err := checkpoint.Latest(filepath.Join(dir, "checkpoints")); err != nil || step < 4 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -25,7 +27,7 @@ func multigpuEnter() { entry.Enter() }
 
 // work is a worker's life: it runs the job's program once.
 func work(p *multigpu.Process) (err error) {
-	p.Stage(stageStart)
+	p.Stage(names.Start)
 	w := &Worker{p: p, comm: p.Comm}
 	if err := p.Job(&w.job); err != nil {
 		return err
@@ -62,7 +64,7 @@ func work(p *multigpu.Process) (err error) {
 		return err
 	}
 	defer stop()
-	p.Stage(stageProgram)
+	p.Stage(names.Program)
 	// A fault in mapped memory is an error naming the file, wherever the program
 	// touches it.
 	if err := mapped.Guard(func() error { return def.run(w, w.job.Args) }); err != nil {
@@ -165,7 +167,7 @@ func (w *Worker) finish() error {
 	if err := w.checkNetworks(); err != nil || w.job.RunDir == "" {
 		return err
 	}
-	w.stage(stageSave)
+	w.stage(names.Save)
 	if err := w.settle(); err != nil {
 		return err
 	}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -70,9 +73,9 @@ type SplitMetric struct {
 // without labelled nodes.
 func (m SplitMetric) Value() float64 {
 	switch {
-	case m.Metric == kindAUC:
+	case m.Metric == names.AUC:
 		return m.AUC
-	case m.Metric == kindMicroF1 && m.Count > 0:
+	case m.Metric == names.MicroF1 && m.Count > 0:
 		return m.MicroF1
 	}
 	return float64(m.Correct) / float64(m.Count)
@@ -80,9 +83,9 @@ func (m SplitMetric) Value() float64 {
 
 func (m SplitMetric) String() string {
 	switch m.Metric {
-	case kindAUC:
+	case names.AUC:
 		return fmt.Sprintf("%s %s %.4f (%d nodes)", m.Split, m.Metric, m.AUC, m.Count)
-	case kindMicroF1:
+	case names.MicroF1:
 		return fmt.Sprintf("%s %s %.4f (%d answers)", m.Split, m.Metric, m.Value(), m.Count)
 	}
 	return fmt.Sprintf("%s %s %.4f (%d of %d)", m.Split, m.Metric, m.Value(), m.Correct, m.Count)
@@ -106,12 +109,12 @@ func (m Metrics) Of(split string) float64 {
 	return math.NaN()
 }
 
-func (m Metrics) values() []Value {
-	var vs []Value
+func (m Metrics) values() []runs.NamedValue {
+	var vs []runs.NamedValue
 	for _, s := range m.Splits {
-		vs = append(vs, Value{s.Split + "_" + m.Kind, s.Value()})
+		vs = append(vs, runs.NamedValue{Name: s.Split + "_" + m.Kind, Value: s.Value()})
 		if m.withLoss {
-			vs = append(vs, Value{s.Split + "_loss", s.Loss})
+			vs = append(vs, runs.NamedValue{Name: s.Split + "_loss", Value: s.Loss})
 		}
 	}
 	return vs
@@ -154,7 +157,7 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 		w.check(err)
 		tallies[i] = &tally{kind: m.Kind, ds: ds, withLoss: how.Loss}
 	}
-	w.stage(stageEvaluate)
+	w.stage(names.Evaluate)
 	w.agree(n)
 	if how.Fanouts == nil {
 		w.evaluateFull(n, ids, tallies)
@@ -167,8 +170,8 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	}
 	w.last = m
 	w.flush(true)
-	w.emitFirst(event{Type: evMetrics, Values: m.values()})
-	w.stage(stageProgram)
+	w.emitFirst(runs.Event{Kind: runs.KindMetrics, Values: m.values()})
+	w.stage(names.Program)
 	return m
 }
 
@@ -288,7 +291,7 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 		progress := w.Progress("evaluate "+split, p.steps)
 		for b, err := range w.load(p, philox.Evaluate, 0, 0, 0) {
 			w.check(err)
-			w.stage(stageEvaluate)
+			w.stage(names.Evaluate)
 			w.stopIfAsked()
 			w.checkBatch(b, n.name)
 			f := n.evalFwd()
@@ -312,6 +315,6 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 				how.Timer.Lap()
 			}
 		}
-		w.stage(stageEvaluate)
+		w.stage(names.Evaluate)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
@@ -130,7 +132,7 @@ func TestPatience(t *testing.T) {
 		var losses, metrics []float64
 		o := gnb.TrainOptions{
 			Workers: 2, Threads: 1, Epochs: 200, Hidden: 16, LR: 0.05, Dropout: -1, Seed: 2, BestBy: by, Patience: 4,
-			Events: func(e gnb.Event) {
+			Events: func(e runs.Event) {
 				for _, v := range e.Values {
 					switch {
 					case e.Kind == "metrics" && v.Name == "val_loss":

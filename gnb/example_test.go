@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -130,7 +132,7 @@ func ExampleInfer() {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
 	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Hidden: 8, Quiet: true}))
-	r := gnb.Must(gnb.Infer(ctx, run, ds, filepath.Join(gnb.RunsDir(), "logits.npy"), gnb.InferOptions{Workers: 2, Quiet: true}))
+	r := gnb.Must(gnb.Infer(ctx, run, ds, filepath.Join(runs.Dir(), "logits.npy"), gnb.InferOptions{Workers: 2, Quiet: true}))
 	fmt.Println(r.Nodes, filepath.Base(r.Out))
 	// Output: 34 logits.npy
 }
@@ -140,47 +142,10 @@ func ExampleInferResult_Logits() {
 	ctx := context.Background()
 	ds := gnb.Must(gnb.Load(ctx, "karate"))
 	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 30, Hidden: 8, Seed: 1, Quiet: true}))
-	r := gnb.Must(gnb.Infer(ctx, run, ds, filepath.Join(gnb.RunsDir(), "logits.npy"), gnb.InferOptions{Workers: 1, Quiet: true}))
+	r := gnb.Must(gnb.Infer(ctx, run, ds, filepath.Join(runs.Dir(), "logits.npy"), gnb.InferOptions{Workers: 1, Quiet: true}))
 	logits := gnb.Must(r.Logits())
 	fmt.Println(logits.Rows, logits.Cols, "the instructor is of class", nn.Argmax(logits.Row(0)))
 	// Output: 34 2 the instructor is of class 0
-}
-
-func ExampleLastRun() {
-	defer inScratch()()
-	ctx := context.Background()
-	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	gnb.Must(gnb.Train(ctx, ds, gnb.MLP, gnb.TrainOptions{Workers: 1, Epochs: 3, Batch: 5, Hidden: 8, Quiet: true}))
-	run := gnb.Must(gnb.LastRun(ctx)) // in another cell, after a restart, tomorrow
-	losses := gnb.Must(run.Losses())
-	fmt.Println(run.Result.State, int64(len(losses)) == run.Result.Steps)
-	// Output: done true
-}
-
-func ExampleRuns() {
-	defer inScratch()()
-	ctx := context.Background()
-	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	for _, hidden := range []int{8, 32, 16} {
-		gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: hidden, Quiet: true}))
-	}
-	runs := gnb.Must(gnb.Runs(ctx, gnb.RunsOptions{Filter: "model=sage hidden>8", Sort: "-hidden"}))
-	fmt.Print(gnb.Must(runs.Text("model", "hidden", "state")))
-	// Output:
-	// model  hidden  state
-	// sage   32      done
-	// sage   16      done
-}
-
-func ExampleOpenRun() {
-	_, err := gnb.OpenRun("no/such/run")
-	fmt.Println(err)
-	// Output: gnb: no/such/run is not a run's directory: open no/such/run/config.json: no such file or directory
-}
-
-func ExampleRunsDir() {
-	fmt.Println(gnb.RunsDir())
-	// Output: runs
 }
 
 func ExampleScaling() {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -102,11 +104,11 @@ func TestFaultyProgramIsNamed(t *testing.T) {
 				if out := c.out.String(); !regexp.MustCompile(want).MatchString(out) {
 					t.Errorf("the cell's error does not match %q:\n%s", want, out)
 				}
-				r, err := gnb.OpenRun(dir)
+				r, err := runs.Open(dir)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r.Result.State != gnb.StateFailed || r.Result.Error == "" {
+				if r.Result.State != runs.StateFailed || r.Result.Error == "" {
 					t.Errorf("the run's state is %q with error %q, want failed with a reason", r.Result.State, r.Result.Error)
 				}
 			}
@@ -128,7 +130,7 @@ func TestKilledRunResumesToTheSameBits(t *testing.T) {
 	if err := c.wait(60 * time.Second); err != nil {
 		t.Fatalf("%v\n%s", err, c.out.String())
 	}
-	whole, err := gnb.OpenRun(o.Dir)
+	whole, err := runs.Open(o.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +160,7 @@ func TestKilledRunResumesToTheSameBits(t *testing.T) {
 	if err := c.wait(60 * time.Second); err != nil {
 		t.Fatalf("%v\n%s", err, c.out.String())
 	}
-	killed, err := gnb.OpenRun(o.Dir)
+	killed, err := runs.Open(o.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,11 +207,11 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 		if out := c.out.String(); !strings.Contains(out, "interrupted") || !strings.Contains(out, "checkpoint") {
 			t.Errorf("slow %d: the cell does not say that it was interrupted and where its checkpoint is:\n%s", slow, out)
 		}
-		r, err := gnb.OpenRun(dir)
+		r, err := runs.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Result.State != gnb.StateInterrupted {
+		if r.Result.State != runs.StateInterrupted {
 			t.Errorf("the run's state is %q, want interrupted", r.Result.State)
 		}
 		if slow > 1000 {
@@ -247,7 +249,7 @@ func TestCancelledContextInterrupts(t *testing.T) {
 	once := false
 	run, err := gnb.Train(ctx, load(t, smallSet), gnb.SAGE, gnb.TrainOptions{
 		Workers: 2, Epochs: 10000, Quiet: true, RunDir: t.TempDir(),
-		Events: func(e gnb.Event) {
+		Events: func(e runs.Event) {
 			if e.Kind == "epoch" && !once {
 				once = true
 				close(first)
@@ -257,7 +259,7 @@ func TestCancelledContextInterrupts(t *testing.T) {
 	if !errors.Is(err, gnb.ErrInterrupted) {
 		t.Fatalf("error %v, want ErrInterrupted", err)
 	}
-	if run.Result.State != gnb.StateInterrupted {
+	if run.Result.State != runs.StateInterrupted {
 		t.Errorf("state %q, want interrupted", run.Result.State)
 	}
 }

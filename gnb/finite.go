@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
@@ -78,7 +80,7 @@ func (w *Worker) stopNotFinite(n *network, at foundAt, found, otherwise string) 
 // endNotFinite ends the run with what rank has found; every rank that calls it passes the
 // same.
 func (w *Worker) endNotFinite(n *network, at foundAt, rank int, what string) {
-	w.emitFirst(event{Type: evResult, Split: notFiniteKey, Text: what})
+	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: notFiniteKey, Text: what})
 	if rank != w.p.Rank {
 		w.Barrier() // until that rank has ended the run
 	}
@@ -192,7 +194,7 @@ func (w *Worker) checkTensors(ts []safetensors.Tensor) error {
 		if at >= 0 {
 			what = fmt.Sprintf("parameter %s of model %q has %v", strings.TrimPrefix(t.Name, w.nets[at].prefix()), w.nets[at].name, t.F32[i])
 		}
-		w.emitFirst(event{Type: evResult, Split: notFiniteKey, Text: what})
+		w.emitFirst(runs.Event{Kind: runs.KindResult, Split: notFiniteKey, Text: what})
 		return w.notFiniteError(w.nets[max(0, at)], foundAt{w.loop.Pos.ReportedEpoch(), -1}, w.p.Rank, what)
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -47,7 +49,7 @@ func finiteFiles(t *testing.T, dir string) (files int) {
 
 // diverged checks that a run ended as one whose numbers are no longer finite, with words
 // that match.
-func diverged(t *testing.T, run *gnb.Run, err error, want string) {
+func diverged(t *testing.T, run *runs.Run, err error, want string) {
 	t.Helper()
 	readable(t, err, want)
 	if !errors.Is(err, gnb.ErrNotFinite) {
@@ -56,7 +58,7 @@ func diverged(t *testing.T, run *gnb.Run, err error, want string) {
 	if run == nil {
 		t.Fatal("no run")
 	}
-	if run.Result.State != gnb.StateFailed || !strings.Contains(run.Result.Error, "finite") {
+	if run.Result.State != runs.StateFailed || !strings.Contains(run.Result.Error, "finite") {
 		t.Errorf("the run is %s: %s", run.Result.State, run.Result.Error)
 	}
 	finiteFiles(t, run.Dir)
@@ -337,11 +339,11 @@ func TestSweepGoesOnAfterADivergence(t *testing.T) {
 		t.Fatalf("%d trials, %v", len(study.Trials), err)
 	}
 	for _, trial := range study.Trials {
-		want := gnb.StateDone
+		want := runs.StateDone
 		if trial.Options.LR == 1e30 {
-			want = gnb.StateFailed
+			want = runs.StateFailed
 		}
-		if trial.State != want || (want == gnb.StateFailed) != strings.Contains(trial.Error, "stopped being finite") {
+		if trial.State != want || (want == runs.StateFailed) != strings.Contains(trial.Error, "stopped being finite") {
 			t.Errorf("learning rate %v: %s, %q", trial.Options.LR, trial.State, trial.Error)
 		}
 	}
@@ -413,7 +415,7 @@ func TestInfiniteOptimizerEndsTheRun(t *testing.T) {
 		}
 	}
 	run, err := gnb.Launch(t.Context(), steep, 1e10, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
-	if err != nil || run.Result.State != gnb.StateDone {
+	if err != nil || run.Result.State != runs.StateDone {
 		t.Errorf("large and finite: %v", err)
 	}
 }

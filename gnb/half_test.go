@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
@@ -36,18 +38,18 @@ func TestFloat16FeaturesAreThoseConverted(t *testing.T) {
 	}
 	models := []struct {
 		name  string
-		train func(ds *gnb.Dataset, o gnb.TrainOptions) (*gnb.Run, error)
+		train func(ds *gnb.Dataset, o gnb.TrainOptions) (*runs.Run, error)
 	}{
-		{"sage", func(ds *gnb.Dataset, o gnb.TrainOptions) (*gnb.Run, error) {
+		{"sage", func(ds *gnb.Dataset, o gnb.TrainOptions) (*runs.Run, error) {
 			return gnb.Train(t.Context(), ds, gnb.SAGE, o)
 		}},
-		{"gcn", func(ds *gnb.Dataset, o gnb.TrainOptions) (*gnb.Run, error) {
+		{"gcn", func(ds *gnb.Dataset, o gnb.TrainOptions) (*runs.Run, error) {
 			return gnb.Train(t.Context(), ds, gnb.GCN, o)
 		}},
-		{"gat", func(ds *gnb.Dataset, o gnb.TrainOptions) (*gnb.Run, error) {
+		{"gat", func(ds *gnb.Dataset, o gnb.TrainOptions) (*runs.Run, error) {
 			return gnb.Train(t.Context(), ds, gnb.GAT, o)
 		}},
-		{"mlp", func(ds *gnb.Dataset, o gnb.TrainOptions) (*gnb.Run, error) {
+		{"mlp", func(ds *gnb.Dataset, o gnb.TrainOptions) (*runs.Run, error) {
 			return gnb.Train(t.Context(), ds, gnb.MLP, o)
 		}},
 	}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
@@ -37,18 +39,18 @@ func within(t *testing.T, what string, f func()) {
 
 // interruptedRun is a run of gnb.Train that was interrupted behind its best epoch, in runs below
 // GNB_RUNS.
-func interruptedRun(t *testing.T) (dir string, again func() (*gnb.Run, error)) {
+func interruptedRun(t *testing.T) (dir string, again func() (*runs.Run, error)) {
 	t.Helper()
-	runs := filepath.Join(t.TempDir(), "runs")
-	t.Setenv("GNB_RUNS", runs)
+	found := filepath.Join(t.TempDir(), "runs")
+	t.Setenv("GNB_RUNS", found)
 	ds := load(t, smallSet)
-	dir = filepath.Join(runs, "first")
+	dir = filepath.Join(found, "first")
 	options := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 6, Hidden: 8, Quiet: true, CheckpointEvery: 3, Seed: 3}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o := options
 	o.RunDir = dir
-	o.Events = func(e gnb.Event) {
+	o.Events = func(e runs.Event) {
 		if e.Kind == "epoch" && e.Epoch == 3 {
 			cancel()
 		}
@@ -56,7 +58,7 @@ func interruptedRun(t *testing.T) (dir string, again func() (*gnb.Run, error)) {
 	if _, err := gnb.Train(ctx, ds, gnb.SAGE, o); !errors.Is(err, gnb.ErrInterrupted) {
 		t.Fatalf("it was not interrupted: %v", err)
 	}
-	return dir, func() (*gnb.Run, error) {
+	return dir, func() (*runs.Run, error) {
 		o := options
 		o.Resume = dir
 		return gnb.Train(t.Context(), ds, gnb.SAGE, o)
@@ -134,13 +136,13 @@ func TestNoFileOfARunHangs(t *testing.T) {
 				copyTree(t, whole, dir)
 				plant(t, filepath.Join(dir, name), kind)
 				within(t, "listing runs", func() {
-					if _, err := gnb.Runs(t.Context(), gnb.RunsOptions{Damaged: true, Trials: true}); err != nil {
+					if _, err := runs.List(t.Context(), runs.Options{Damaged: true, Trials: true}); err != nil {
 						t.Error(err)
 					}
 				})
-				var run *gnb.Run
+				var run *runs.Run
 				within(t, "opening the run", func() {
-					if run, err = gnb.OpenRun(dir); err != nil && !strings.Contains(err.Error(), name) {
+					if run, err = runs.Open(dir); err != nil && !strings.Contains(err.Error(), name) {
 						t.Errorf("the error does not name %s: %v", name, err)
 					}
 				})
@@ -203,7 +205,7 @@ func flips(size int64) []int64 {
 
 // contents are what a run's readers make of its directory; errors are part of it.
 func contents(dir string) (out []string, noticed bool) {
-	r, err := gnb.OpenRun(dir)
+	r, err := runs.Open(dir)
 	if err != nil {
 		return nil, true
 	}
@@ -264,7 +266,7 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "x.npy")
 	infer := func(final bool) error {
-		r, err := gnb.OpenRun(dir)
+		r, err := runs.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +324,7 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := again()
-	if err != nil || r.Result.State != gnb.StateDone {
+	if err != nil || r.Result.State != runs.StateDone {
 		t.Fatalf("with its own weights back: %v, %v", r, err)
 	}
 	if err := infer(true); err != nil {
@@ -356,7 +358,7 @@ func TestDamageThatDoesNotMatterDoesNotBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := again()
-	if err != nil || r.Result.State != gnb.StateDone || r.Result.Epochs != 6 {
+	if err != nil || r.Result.State != runs.StateDone || r.Result.Epochs != 6 {
 		t.Fatalf("%v, %v", r, err)
 	}
 	if _, err := r.Steps(); err != nil {
@@ -380,8 +382,8 @@ func TestKilledRunIsCalledKilled(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	r, err := gnb.OpenRun(dir)
-	if err != nil || r.Result.State != gnb.StateRunning {
+	r, err := runs.Open(dir)
+	if err != nil || r.Result.State != runs.StateRunning {
 		t.Errorf("while it goes on: %v, %v", r, err)
 	}
 	if err := c.cmd.Process.Kill(); err != nil {
@@ -389,12 +391,12 @@ func TestKilledRunIsCalledKilled(t *testing.T) {
 	}
 	_ = c.wait(10 * time.Second)
 	c.gone(5 * time.Second)
-	if r, err = gnb.OpenRun(dir); err != nil || r.Result.State != gnb.StateKilled || !strings.Contains(r.String(), "killed") {
+	if r, err = runs.Open(dir); err != nil || r.Result.State != runs.StateKilled || !strings.Contains(r.String(), "killed") {
 		t.Fatalf("%v, %v", r, err)
 	}
-	runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Dir: filepath.Dir(dir), Filter: "state=killed"})
-	if err != nil || len(runs) != 1 {
-		t.Errorf("%v, %v", runs, err)
+	found, err := runs.List(t.Context(), runs.Options{Dir: filepath.Dir(dir), Filter: "state=killed"})
+	if err != nil || len(found) != 1 {
+		t.Errorf("%v, %v", found, err)
 	}
 	out := filepath.Join(t.TempDir(), "x.npy")
 	res, err := gnb.Infer(t.Context(), r, load(t, smallSet), out, gnb.InferOptions{Workers: 1, Quiet: true})

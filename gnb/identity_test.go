@@ -109,7 +109,7 @@ func (m *identityModules) tree(name, inner, near string, programs map[string]fun
 }
 
 // launch runs a program and returns what it said.
-func (m *identityModules) launch(t *testing.T, bin, runs string, o identityOptions, again bool) string {
+func (m *identityModules) launch(t *testing.T, bin, home string, o identityOptions, again bool) string {
 	t.Helper()
 	raw, err := json.Marshal(o)
 	if err != nil {
@@ -117,7 +117,7 @@ func (m *identityModules) launch(t *testing.T, bin, runs string, o identityOptio
 	}
 	cmd := exec.CommandContext(t.Context(), bin)
 	cmd.Dir = m.dir
-	cmd.Env = append(os.Environ(), "GNB_RUNS="+runs, "IDENTITY_OPTIONS="+string(raw))
+	cmd.Env = append(os.Environ(), "GNB_RUNS="+home, "IDENTITY_OPTIONS="+string(raw))
 	if again {
 		cmd.Env = append(cmd.Env, "IDENTITY_AGAIN=1")
 	}
@@ -216,8 +216,8 @@ func TestFortyChanges(t *testing.T) {
 		return path
 	}
 	base := identityOptions{Data: data, Args: identityArgs{Epochs: 4000, LR: 1, Note: "a"}, Seed: 3, Workers: 2, Threads: 1}
-	runs := filepath.Join(dir, "runs")
-	m.launch(t, m.bins["base"], runs, base, false)
+	home := filepath.Join(dir, "runs")
+	m.launch(t, m.bins["base"], home, base, false)
 
 	type change struct {
 		name, bin string
@@ -277,7 +277,7 @@ func TestFortyChanges(t *testing.T) {
 				c.o(&o)
 				mu.Unlock()
 				copied := filepath.Join(t.TempDir(), "runs")
-				if err := os.CopyFS(copied, os.DirFS(runs)); err != nil {
+				if err := os.CopyFS(copied, os.DirFS(home)); err != nil {
 					t.Fatal(err)
 				}
 				out := m.launch(t, m.bins[c.bin], copied, o, true)

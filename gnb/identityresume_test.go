@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -20,13 +22,13 @@ import (
 
 // trainTold trains, interrupts the run after so many epochs of this start (0: never), and
 // returns it with what it said when it started.
-func trainTold(t *testing.T, ds *gnb.Dataset, model gnb.AnyModel, o gnb.TrainOptions, epochs int) (*gnb.Run, string, error) {
+func trainTold(t *testing.T, ds *gnb.Dataset, model gnb.AnyModel, o gnb.TrainOptions, epochs int) (*runs.Run, string, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var told []string
 	o.Quiet = true
-	o.Events = func(e gnb.Event) {
+	o.Events = func(e runs.Event) {
 		switch e.Kind {
 		case "start":
 			told = append(told, e.Text)
@@ -45,7 +47,7 @@ func trainTold(t *testing.T, ds *gnb.Dataset, model gnb.AnyModel, o gnb.TrainOpt
 }
 
 // newestCheckpoint is a run's last checkpoint, with its step.
-func newestCheckpoint(t *testing.T, run *gnb.Run) (string, int64) {
+func newestCheckpoint(t *testing.T, run *runs.Run) (string, int64) {
 	t.Helper()
 	path, step, _, err := checkpoint.Latest(filepath.Join(run.Dir, "checkpoints"))
 	if err != nil {
@@ -70,7 +72,7 @@ func copyFile(t *testing.T, from, to string) {
 func TestForeignCheckpointsArePassedOver(t *testing.T) {
 	ds := load(t, smallSet)
 	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2000, Eval: "none", Seed: 1, CheckpointEvery: 1, KeepCheckpoints: 100}
-	begin := func(t *testing.T, o gnb.TrainOptions, epochs int) *gnb.Run {
+	begin := func(t *testing.T, o gnb.TrainOptions, epochs int) *runs.Run {
 		t.Setenv("GNB_RUNS", t.TempDir())
 		run, _, _ := trainTold(t, ds, gnb.SAGE, o, epochs)
 		return run
@@ -225,7 +227,7 @@ func editJSON(t *testing.T, path string, edit func(m map[string]any)) {
 }
 
 // forget leaves out of a run what versions before identities did not write.
-func forget(t *testing.T, run *gnb.Run) {
+func forget(t *testing.T, run *runs.Run) {
 	t.Helper()
 	editJSON(t, filepath.Join(run.Dir, "config.json"), func(config map[string]any) {
 		delete(config, "identity")
@@ -333,7 +335,7 @@ func TestChangedLearningRateHolds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, RunDir: dir, Quiet: true, CheckpointEvery: 1, Events: func(e gnb.Event) {
+	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, RunDir: dir, Quiet: true, CheckpointEvery: 1, Events: func(e runs.Event) {
 		if e.Kind == "epoch" && e.Epoch == 3 {
 			cancel()
 		}
@@ -384,7 +386,7 @@ func TestSweepIdentity(t *testing.T) {
 		o.Method, o.Trials, o.Seed, o.Quiet = "random", 4, 1, true
 		if stop {
 			o.Events = func(r gnb.TrialResult) {
-				if r.Number == 1 && r.State == gnb.StateRunning {
+				if r.Number == 1 && r.State == runs.StateRunning {
 					cancel()
 				}
 			}
@@ -424,7 +426,7 @@ func TestSweepIdentity(t *testing.T) {
 		t.Fatalf("going on all the same: %v, changes %+v", err, again.Changes)
 	}
 	for _, r := range again.Trials {
-		if r.State != gnb.StateDone {
+		if r.State != runs.StateDone {
 			t.Errorf("trial %d is %s: %s", r.Number, r.State, r.Error)
 		}
 	}

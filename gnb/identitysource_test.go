@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // Where a program's sources cannot be read, its run goes by the revision that it was built
@@ -86,13 +86,13 @@ func TestIdentityWithoutSources(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			there(t, !c.gone, plain, wide, tracked, trackedWide)
-			runs := t.TempDir()
-			m.launch(t, c.first, runs, o, false)
-			found, err := filepath.Glob(filepath.Join(runs, "*"))
+			home := t.TempDir()
+			m.launch(t, c.first, home, o, false)
+			found, err := filepath.Glob(filepath.Join(home, "*"))
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%v, %v", found, err)
 			}
-			run, err := gnb.OpenRun(found[0])
+			run, err := runs.Open(found[0])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestIdentityWithoutSources(t *testing.T) {
 			if c.change != nil {
 				c.change(t)
 			}
-			out := m.launch(t, c.second, runs, o, true)
+			out := m.launch(t, c.second, home, o, true)
 			if c.said == "" && !strings.Contains(out, "\ngoing on with run ") || !strings.Contains(out, c.said) || strings.Contains(out, "not going on") != (c.said != "") {
 				t.Errorf("it said\n%s\nwant %q", out, c.said)
 			}

@@ -3,6 +3,8 @@ package gnb
 import (
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -43,7 +45,7 @@ func (s *singleSteps) Release(b any) { b.(*Batch).release() }
 func (s *singleSteps) StageTimes() map[string]time.Duration { return s.w.p.StageTimes() }
 
 func (s *singleSteps) Text(name, text string) {
-	s.w.emitFirst(event{Type: evResult, Split: name, Text: text})
+	s.w.emitFirst(runs.Event{Kind: runs.KindResult, Split: name, Text: text})
 }
 
 func (s *singleSteps) Close() {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -21,7 +23,7 @@ func load(t testing.TB, spec string) *gnb.Dataset {
 }
 
 // train trains quietly in a directory of the test's own.
-func train(t testing.TB, ds *gnb.Dataset, o gnb.TrainOptions) *gnb.Run {
+func train(t testing.TB, ds *gnb.Dataset, o gnb.TrainOptions) *runs.Run {
 	t.Helper()
 	o.Quiet, o.Resume = true, gnb.Never
 	if o.RunDir == "" {
@@ -34,7 +36,7 @@ func train(t testing.TB, ds *gnb.Dataset, o gnb.TrainOptions) *gnb.Run {
 	return run
 }
 
-func weights(t testing.TB, r *gnb.Run) []byte {
+func weights(t testing.TB, r *runs.Run) []byte {
 	t.Helper()
 	b, err := os.ReadFile(r.Weights())
 	if err != nil {
@@ -146,7 +148,7 @@ func TestStagesAddUp(t *testing.T) {
 	var epochs int
 	_, err := gnb.Train(context.Background(), load(t, smallSet), gnb.SAGE, gnb.TrainOptions{
 		Workers: 2, Epochs: 4, Batch: 200, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(),
-		Events: func(e gnb.Event) {
+		Events: func(e runs.Event) {
 			if e.Kind != "epoch" {
 				return
 			}

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
@@ -30,7 +31,7 @@ func wholeFiles(t *testing.T, dir, after string) {
 			t.Errorf("after %s %s is %q, %v", after, name, b, err)
 		}
 	}
-	if _, err := gnb.OpenRun(dir); err != nil {
+	if _, err := runs.Open(dir); err != nil {
 		t.Errorf("after %s: %v", after, err)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
@@ -62,7 +63,7 @@ func TestKillMatrix(t *testing.T) {
 	if err := c.wait(120 * time.Second); err != nil {
 		t.Fatalf("%v\n%s", err, c.out.String())
 	}
-	whole, err := gnb.OpenRun(o.Dir)
+	whole, err := runs.Open(o.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,18 +115,18 @@ func TestKillMatrix(t *testing.T) {
 		c.gone(10 * time.Second)
 		wholeFiles(t, o.Dir, way.name)
 		t.Logf("%s after %d steps of %d", way.name, steps(o.Dir), all)
-		if r, err := gnb.OpenRun(o.Dir); ended || err == nil && r.Result.State == gnb.StateDone {
+		if r, err := runs.Open(o.Dir); ended || err == nil && r.Result.State == runs.StateDone {
 			break
 		}
 		o.Resume = o.Dir
 	}
-	if r, err := gnb.OpenRun(o.Dir); err != nil || r.Result.State != gnb.StateDone {
+	if r, err := runs.Open(o.Dir); err != nil || r.Result.State != runs.StateDone {
 		c := startCell(t, "train", o)
 		if err := c.wait(120 * time.Second); err != nil {
 			t.Fatalf("%v\n%s", err, c.out.String())
 		}
 	}
-	r, err := gnb.OpenRun(o.Dir)
+	r, err := runs.Open(o.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestKillMatrix(t *testing.T) {
 	if !bytes.Equal(weights(t, whole), weights(t, r)) {
 		t.Error("the disturbed run has other weights than the undisturbed one")
 	}
-	for _, run := range []*gnb.Run{whole, r} {
+	for _, run := range []*runs.Run{whole, r} {
 		s, err := run.Steps()
 		if err != nil || len(s) != all {
 			t.Errorf("%d steps of %d, %v", len(s), all, err)

@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -33,11 +36,11 @@ func (l StepLoss) Mean() float64 {
 
 // MarshalJSON writes the loss as a number, null where there is none, so that
 // [Worker.Keep] keeps it; UnmarshalJSON reads that.
-func (l StepLoss) MarshalJSON() ([]byte, error) { return number(l.Mean()).MarshalJSON() }
+func (l StepLoss) MarshalJSON() ([]byte, error) { return runfile.Number(l.Mean()).MarshalJSON() }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (l *StepLoss) UnmarshalJSON(b []byte) error {
-	var mean number
+	var mean runfile.Number
 	if err := mean.UnmarshalJSON(b); err != nil {
 		return err
 	}
@@ -59,7 +62,7 @@ type lateStep struct {
 	n       *network
 	tails   []float32
 	figures []lossFigures // of each batch of the step; nil for one that adds nothing
-	record  stepRecord
+	record  runs.Step
 	made    made  // of what, should its loss not be finite
 	applied int64 // steps of the network before it
 	known   bool

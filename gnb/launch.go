@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
-	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
@@ -80,7 +80,7 @@ type LaunchOptions struct {
 	// Title is what the panel is called, by default the program and the dataset.
 	Title string
 	// Events is called with what the run reports, one call at a time.
-	Events func(Event)
+	Events func(runs.Event)
 	// StallAfter is how long a rank may stay in one stage while the others wait
 	// for it before the run fails; 0 means 5 minutes, and less than 0 for ever.
 	StallAfter time.Duration
@@ -90,17 +90,6 @@ type LaunchOptions struct {
 
 // Never is for LaunchOptions.Resume: always start a new run.
 const Never = "never"
-
-// Event is what a run reports while it goes: see [LaunchOptions.Events].
-type Event struct {
-	Kind    string // "start", "epoch", "log", "metrics", "print", "checkpoint"
-	Epoch   int
-	Loss    float64
-	Seconds float64
-	Stages  map[string]float64 // seconds by stage, of rank 0
-	Values  []Value
-	Text    string
-}
 
 // job is what a worker is started with.
 type job struct {
@@ -128,7 +117,7 @@ type job struct {
 // launched is a run while it goes.
 type launched struct {
 	o     LaunchOptions
-	run   *Run
+	run   *runs.Run
 	job   job
 	files []*os.File
 	// device is "cuda", "auto" where GPUs are to be used if every worker can, or "".
@@ -141,7 +130,7 @@ type launched struct {
 }
 
 // launch runs a program; keep says whether the run has a directory.
-func launch(ctx context.Context, program string, args json.RawMessage, o LaunchOptions, keep bool) (*Run, error) {
+func launch(ctx context.Context, program string, args json.RawMessage, o LaunchOptions, keep bool) (*runs.Run, error) {
 	if multigpu.InWorker() {
 		return nil, errWorker
 	}
@@ -279,7 +268,7 @@ func (l *launched) place() error {
 func (l *launched) configure(program string, args json.RawMessage) error {
 	o := &l.o
 	now := time.Now()
-	c := Config{
+	c := runs.Config{
 		Program: program, Args: args, Seed: o.Seed, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Precision: o.Precision,
 		Threads: o.Threads, Device: deviceName(l.device), Version: Version, Go: runtime.Version(), CPU: cpuClass(o.Precision == "bf16"), Created: now.UTC(),
 	}
@@ -292,53 +281,12 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 		return err
 	}
 	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
-	l.run = &Run{Config: c}
+	l.run = &runs.Run{Config: c}
 	l.job = job{
 		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16", TF32: o.Precision == "tf32", Device: l.device, FirstGPU: o.FirstGPU,
 		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 	}
 	return nil
-}
-
-// cutMetrics drops what a resumed run will report again: everything from the
-// checkpoint's position on. lost says which lines were damaged, and dropped.
-func cutMetrics(dir string, at [3]int) (lost, err error) {
-	path := filepath.Join(dir, runfile.Metrics)
-	var keep []byte
-	lost = readMetrics(dir, func(e event) {
-		if e.Type == evSteps {
-			kept := e.Records[:0]
-			for _, r := range e.Records {
-				if before(r.At, at) {
-					kept = append(kept, r)
-				}
-			}
-			if e.Records = kept; len(kept) == 0 {
-				return
-			}
-		} else if !before(e.At, at) {
-			return
-		}
-		if b, err := json.Marshal(e); err == nil {
-			keep = runfile.AppendLine(keep, b)
-		}
-	})
-	if err := runfile.IgnoreDamage(lost); err != nil {
-		return nil, err
-	}
-	if err := atomicfile.WriteFile(path, keep, 0o644); err != nil {
-		return nil, fmt.Errorf("gnb: resuming: %w", err)
-	}
-	return lost, nil
-}
-
-func before(a, b [3]int) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return a[i] < b[i]
-		}
-	}
-	return false
 }
 
 // data checks the run's dataset and shares it with its workers: by its directory, or, where it is in
@@ -383,7 +331,7 @@ func (l *launched) title() string {
 }
 
 // start runs the workers to their end.
-func (l *launched) start(ctx context.Context) (*Run, error) {
+func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
 	v, err := newView(l, live.New(live.Options{Quiet: l.o.Quiet}), l.title())
@@ -430,4 +378,21 @@ func (l *launched) explain(err error) error {
 		return fmt.Errorf("gnb: run %s was %w before its first checkpoint", l.run.Config.ID, ErrInterrupted)
 	}
 	return fmt.Errorf("gnb: run %s was %w after step %d; its checkpoint is %s, and running it again goes on from there", l.run.Config.ID, ErrInterrupted, step, path)
+}
+
+// board begins what the run writes for TensorBoard, if it is to. That this cannot
+// go on is said and does not end the run.
+func (l *launched) board() (end func(), err error) {
+	if !l.o.TensorBoard || l.run.Dir == "" {
+		return func() {}, nil
+	}
+	stop, err := runs.TensorBoard(l.run)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "what is written for TensorBoard is not whole; gnb runs export writes it anew:", err)
+		}
+	}, nil
 }

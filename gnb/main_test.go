@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -198,7 +200,7 @@ func (c *cell) gone(limit time.Duration) {
 
 // steps is how many steps the run in dir has reported.
 func steps(dir string) int {
-	r, err := gnb.OpenRun(dir)
+	r, err := runs.Open(dir)
 	if err != nil {
 		return 0
 	}

@@ -5,6 +5,9 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -46,7 +49,7 @@ func (m *ModelOf[T]) String() string { return "model " + m.name }
 
 // Describe says what a network of these sizes is, without a worker: fmt.Println shows
 // its layers' parameters with shapes and counts.
-func (m *ModelOf[T]) Describe(s ModelConfig) (*ModelInfo, error) {
+func (m *ModelOf[T]) Describe(s ModelConfig) (*runs.ModelInfo, error) {
 	multigpuEnter()
 	if _, err := models.get(m.name); err != nil {
 		return nil, err
@@ -194,7 +197,7 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	w := n.w
 	w.checkBatch(b, n.name)
 	w.complete(b)
-	w.stage(stageForward)
+	w.stage(names.Forward)
 	epoch, step := b.Epoch, b.Step
 	if b.full { // one batch for all steps, each with dropout of its own
 		epoch, step = w.loop.Draw()
@@ -248,6 +251,6 @@ func (w *Worker) checkBatch(b *Batch, model string) {
 // String lists the layers' parameters with shapes and counts.
 func (n *network) String() string { return n.info().String() }
 
-func (n *network) info() *ModelInfo {
-	return &ModelInfo{Name: n.name, Config: n.sizes, Parameters: n.params.Len(), Text: n.params.String()}
+func (n *network) info() *runs.ModelInfo {
+	return &runs.ModelInfo{Name: n.name, Config: n.sizes, Parameters: n.params.Len(), Text: n.params.String()}
 }

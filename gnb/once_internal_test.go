@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 var nothing = Program("test.nothing", func(*Worker, int) error { return nil })
@@ -14,7 +16,7 @@ func notesOf(t *testing.T, o LaunchOptions) string {
 	t.Helper()
 	var notes []string
 	o.Quiet, o.RunDir = true, t.TempDir()
-	o.Events = func(e Event) {
+	o.Events = func(e runs.Event) {
 		if e.Kind == "start" {
 			notes = append(notes, e.Text)
 		}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 )
 
@@ -14,9 +16,9 @@ import (
 // is rare goes at once, and takes with it what came before.
 type outbox struct {
 	mu      sync.Mutex
-	lines   []byte // for the launcher, an event a line
-	rate    *event // the last evRate, which makes those before it superfluous
-	metrics []byte // those of lines that belong into the run's metrics
+	lines   []byte      // for the launcher, an event a line
+	rate    *runs.Event // the last runs.KindRate, which makes those before it superfluous
+	metrics []byte      // those of lines that belong into the run's metrics
 	sent    time.Time
 	timer   *time.Timer // set while something waits
 	failed  error       // of a timer's flush, for the next caller
@@ -27,9 +29,9 @@ type outbox struct {
 // kill of the launching process must not lose metrics of steps that a checkpoint
 // holds, since a resumed run does not report them again. Any goroutine may call
 // it; a line is in one write.
-func (w *Worker) send(e event) error {
+func (w *Worker) send(e runs.Event) error {
 	var line []byte
-	if e.Type != evRate {
+	if e.Kind != runs.KindRate {
 		e.Time = float64(time.Now().UnixMilli()) / 1e3
 		var err error
 		if line, err = encodeEvent(e); err != nil {
@@ -43,16 +45,16 @@ func (w *Worker) send(e event) error {
 		return o.failed
 	}
 	waits := true
-	switch e.Type {
-	case evRate:
+	switch e.Kind {
+	case runs.KindRate:
 		o.rate = &e
-	case evSteps, evEpoch, evMetrics, evLog:
+	case runs.KindSteps, runs.KindEpoch, runs.KindMetrics, runs.KindLog:
 		if w.p.Rank == 0 && w.metrics != nil {
 			o.metrics = runfile.AppendLine(o.metrics, line)
 		}
 		o.lines = append(o.lines, line...)
 	default:
-		waits = e.Type == evLoop || e.Type == evProgress
+		waits = e.Kind == runs.KindLoop || e.Kind == runs.KindProgress
 		o.lines = append(o.lines, line...)
 	}
 	now := time.Now()
@@ -72,7 +74,7 @@ func (w *Worker) send(e event) error {
 }
 
 // encodeEvent is an event as a line.
-func encodeEvent(e event) ([]byte, error) {
+func encodeEvent(e runs.Event) ([]byte, error) {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return nil, fmt.Errorf("gnb: encoding an event: %w", err)

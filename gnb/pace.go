@@ -3,6 +3,8 @@ package gnb
 import (
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -17,10 +19,10 @@ type worked struct {
 	seconds      float64
 }
 
-func workedOf(e event) worked {
+func workedOf(e runs.Event) worked {
 	w := worked{seeds: e.Seeds, edges: e.Edges, seconds: e.Seconds}
 	if e.Work != nil {
-		w.work = *e.Work
+		w.work = nn.Work(*e.Work)
 	}
 	return w
 }

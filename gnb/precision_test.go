@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/gemm"
 )
@@ -12,7 +14,7 @@ import (
 // on any number of threads.
 func TestPrecision(t *testing.T) {
 	ds := load(t, smallSet)
-	with := func(precision string, threads int) *gnb.Run {
+	with := func(precision string, threads int) *runs.Run {
 		return train(t, ds, gnb.TrainOptions{
 			Precision: precision, Workers: 1, Threads: threads, Epochs: 8, Hidden: 32, LR: 0.02, Seed: 3,
 		})

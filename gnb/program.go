@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 )
@@ -49,7 +51,7 @@ func (p *ProgramOf[A]) String() string { return "program " + p.name }
 // written, all workers end within 5 s, and the error is [ErrInterrupted]. The
 // next Launch with the same program, its code, arguments, data and options goes on
 // from there, and another one says what differs (see [LaunchOptions.Resume]).
-func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*Run, error) {
+func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*runs.Run, error) {
 	multigpuEnter()
 	if p == nil {
 		return nil, errors.New("gnb: Launch needs a program; declare one with gnb.Program")

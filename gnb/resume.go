@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/phrase"
+
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -24,7 +27,7 @@ func (l *launched) identify(ctx context.Context) error {
 	if c.Identity, err = identify(ctx, l.o.Data, codeOf(c.Program, c.Args)); err != nil {
 		return err
 	}
-	c.seal()
+	c.Identity.Run = c.Digest()
 	return nil
 }
 
@@ -40,7 +43,7 @@ func (l *launched) directory() error {
 	}
 	dir = o.RunDir
 	if dir == "" {
-		dir = filepath.Join(RunsDir(), c.ID)
+		dir = filepath.Join(runs.Dir(), c.ID)
 	} else if _, err := os.Stat(filepath.Join(dir, runfile.Config)); err == nil {
 		if l.differs != "" {
 			return fmt.Errorf("gnb: %s already holds a run, of other things: %s; go on with it all the same (Resume: %q with ResumeChanged), or choose another directory", dir, l.differs, dir)
@@ -69,22 +72,22 @@ func (l *launched) write(dir, path string) error {
 }
 
 // resumable is the directory of the run to go on with, "" for a new run.
-func (l *launched) resumable(c Config) (string, error) {
+func (l *launched) resumable(c runs.Config) (string, error) {
 	switch l.o.Resume {
 	case Never:
 		return "", nil
 	case "":
 		return l.interrupted(c), nil
 	}
-	r, err := openToResume(l.o.Resume)
+	r, err := runs.OpenToResume(l.o.Resume)
 	if err != nil {
 		return "", err
 	}
 	if r.Config.Program != c.Program {
 		return "", fmt.Errorf("gnb: %s is a run of program %q, not of %q; resume it with its own program", r.Dir, r.Config.Program, c.Program)
 	}
-	if d := r.Config.differencesOf(c); len(d.made) > 0 && !l.o.ResumeChanged {
-		return "", fmt.Errorf("gnb: run %s would not go on as what it was: %s; to go on all the same set ResumeChanged (--resume-changed), or begin another run (leave Resume out)", r.Dir, sentence(d.made))
+	if d := r.Config.Differences(c); len(d.Made) > 0 && !l.o.ResumeChanged {
+		return "", fmt.Errorf("gnb: run %s would not go on as what it was: %s; to go on all the same set ResumeChanged (--resume-changed), or begin another run (leave Resume out)", r.Dir, phrase.Clauses(d.Made))
 	}
 	return l.o.Resume, nil
 }
@@ -94,29 +97,29 @@ func (l *launched) resumable(c Config) (string, error) {
 // matter: Jupyter runs the cells that wait when one is interrupted. A run that cannot be
 // read is not one to go on with. Where the program's last run was interrupted and is
 // another one, what differs is noted.
-func (l *launched) interrupted(c Config) string {
-	var runs []*Run
+func (l *launched) interrupted(c runs.Config) string {
+	var earlier []*runs.Run
 	if l.o.RunDir == "" {
-		runs, _ = Runs(context.Background())
-	} else if r, err := OpenRun(l.o.RunDir); err == nil {
-		runs = append(runs, r)
+		earlier, _ = runs.List(context.Background())
+	} else if r, err := runs.Open(l.o.RunDir); err == nil {
+		earlier = append(earlier, r)
 	}
-	goesOn := func(r *Run) bool {
-		if r.Result.State != StateInterrupted {
+	goesOn := func(r *runs.Run) bool {
+		if r.Result.State != runs.StateInterrupted {
 			return false
 		}
-		_, _, _, err := r.checkpoint()
+		_, _, _, err := newestCheckpoint(r)
 		return err == nil
 	}
-	var last *Run // of this program
-	for _, r := range slices.Backward(runs) {
+	var last *runs.Run // of this program
+	for _, r := range slices.Backward(earlier) {
 		if r.Config.Program != c.Program {
 			continue
 		}
 		if last == nil {
 			last = r
 		}
-		if !r.Config.differencesOf(c).none() {
+		if !r.Config.Differences(c).None() {
 			continue
 		}
 		if goesOn(r) {
@@ -124,11 +127,11 @@ func (l *launched) interrupted(c Config) string {
 		}
 		break
 	}
-	if last == nil || last.Config.differencesOf(c).none() {
+	if last == nil || last.Config.Differences(c).None() {
 		return ""
 	}
-	d := last.Config.differencesOf(c)
-	what := sentence(d.all())
+	d := last.Config.Differences(c)
+	what := phrase.Clauses(d.All())
 	if what == "" {
 		what = "it is of a version that did not record its data and code"
 	}
@@ -145,14 +148,14 @@ func (l *launched) resume(dir string) error {
 	if err != nil {
 		return err
 	}
-	old, err := openToResume(dir)
+	old, err := runs.OpenToResume(dir)
 	if err != nil {
 		return err
 	}
 	if err := l.lockRun(dir); err != nil {
 		return err
 	}
-	path, step, passed, err := old.checkpoint()
+	path, step, passed, err := newestCheckpoint(old)
 	for _, d := range passed {
 		l.note("passing over a checkpoint: %v", d)
 	}
@@ -175,7 +178,7 @@ func (l *launched) resume(dir string) error {
 	}
 	atomicfile.Sweep(dir) // what a killed process left
 	l.change(old.Config, step)
-	switch lost, err := cutMetrics(dir, st.Position.Place()); {
+	switch lost, err := old.TruncateMetrics(st.Position.Place()); {
 	case err != nil:
 		return err
 	case lost != nil:
@@ -189,50 +192,50 @@ func (l *launched) resume(dir string) error {
 
 // change gives the run the name of the one that it goes on with, and records what
 // became another one.
-func (l *launched) change(old Config, step int64) {
+func (l *launched) change(old runs.Config, step int64) {
 	c := &l.run.Config
-	d := old.differencesOf(*c)
-	what := d.all()
+	d := old.Differences(*c)
+	what := d.All()
 	c.ID, c.Created, c.Changes = old.ID, old.Created, old.Changes
 	if old.Identity != nil && old.Identity.Library != c.Identity.Library {
 		l.note("it was begun with GraphNB %s and goes on with %s: results may not be the same to the bit", old.Identity.Library, c.Identity.Library)
 	}
-	if len(d.made) > 0 {
-		l.note("changed on the way: %s", sentence(d.made))
+	if len(d.Made) > 0 {
+		l.note("changed on the way: %s", phrase.Clauses(d.Made))
 		l.job.Changed = true
 	}
 	if old.Device != c.Device {
 		l.note("its device was %s and is %s: results will agree closely, not to the bit", old.Device, c.Device)
 	}
 	before := ""
-	if d.unrecorded {
+	if d.Unrecorded {
 		l.note("which data and code the run had was not recorded; they are taken to be these")
 		what = append(what, "which data and code the run had was not recorded until then")
 	} else {
 		before = old.Identity.Run
 	}
 	if len(what) > 0 {
-		c.Changes = append(slices.Clone(c.Changes), Change{When: time.Now().UTC().Truncate(time.Second), Step: step, What: what, Before: before})
+		c.Changes = append(slices.Clone(c.Changes), runs.Change{When: time.Now().UTC().Truncate(time.Second), Step: step, What: what, Before: before})
 	}
 }
 
 // errForeign is what is passed over that belongs to another run.
 var errForeign = errors.New("it is not this run's")
 
-// checkpoint is the run's newest checkpoint that is its own, with what was passed over:
+// newestCheckpoint is the run's newest checkpoint that is its own, with what was passed over:
 // damaged files, and checkpoints of other runs.
-func (r *Run) checkpoint() (path string, step int64, passed []error, err error) {
+func newestCheckpoint(r *runs.Run) (path string, step int64, passed []error, err error) {
 	return checkpoint.LatestOf(filepath.Join(r.Dir, "checkpoints"), func(raw json.RawMessage) error {
 		var st saving.State
 		if err := json.Unmarshal(raw, &st); err != nil {
 			return err
 		}
-		return r.Config.owns(st)
+		return owns(r.Config, st)
 	})
 }
 
 // owns says whose a checkpoint is that is not the run's.
-func (c Config) owns(st saving.State) error {
+func owns(c runs.Config, st saving.State) error {
 	switch {
 	case st.Run != "" && st.Run != c.ID:
 		return fmt.Errorf("%w, but of run %s", errForeign, st.Run)
@@ -240,7 +243,7 @@ func (c Config) owns(st saving.State) error {
 		return nil // both of a version that recorded nothing
 	case c.Identity != nil && st.Identity == c.Identity.Run:
 		return nil
-	case slices.ContainsFunc(c.Changes, func(ch Change) bool { return ch.Before == st.Identity }):
+	case slices.ContainsFunc(c.Changes, func(ch runs.Change) bool { return ch.Before == st.Identity }):
 		return nil // of before a change
 	}
 	var what []string

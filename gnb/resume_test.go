@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -112,12 +114,12 @@ var steady = gnb.Program("test.steady", func(w *gnb.Worker, p pauses) error {
 
 // pausedAt runs a program that is interrupted at a moment, resumes it, and
 // returns the run.
-func pausedAt(t *testing.T, p *gnb.ProgramOf[pauses], at string, o gnb.LaunchOptions) *gnb.Run {
+func pausedAt(t *testing.T, p *gnb.ProgramOf[pauses], at string, o gnb.LaunchOptions) *runs.Run {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o.RunDir, o.Quiet = filepath.Join(t.TempDir(), "run"), true
-	o.Events = func(e gnb.Event) {
+	o.Events = func(e runs.Event) {
 		if e.Kind == "log" {
 			cancel()
 		}
@@ -137,7 +139,7 @@ func pausedAt(t *testing.T, p *gnb.ProgramOf[pauses], at string, o gnb.LaunchOpt
 }
 
 // sameRun compares a resumed run with one that nobody disturbed.
-func sameRun(t *testing.T, whole, resumed *gnb.Run) {
+func sameRun(t *testing.T, whole, resumed *runs.Run) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(whole.Dir, "*.safetensors"))
 	if err != nil || len(files) == 0 {
@@ -209,7 +211,7 @@ func TestInterruptBeforeWorkKeepsTheCheckpoint(t *testing.T) {
 	o.RunDir, o.Quiet = dir, true
 	for _, at := range []string{"iteration 1 3", "between network and optimiser"} {
 		ctx, cancel := context.WithCancel(t.Context())
-		o.Events = func(e gnb.Event) {
+		o.Events = func(e runs.Event) {
 			if e.Kind == "log" {
 				cancel()
 			}
@@ -255,7 +257,7 @@ func TestInterruptedRunIsFoundAmongOthers(t *testing.T) {
 		return run.Dir, err
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	o.Events = func(e gnb.Event) {
+	o.Events = func(e runs.Event) {
 		if e.Kind == "epoch" {
 			cancel()
 		}

@@ -1,8 +1,6 @@
 package gnb_test
 
 import (
-	"context"
-	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -12,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/internal/tbevents/tbread"
@@ -97,7 +97,7 @@ func TestTensorBoard(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time in place of the first
-		if err := gnb.Export(t.Context(), run, gnb.ExportOptions{TensorBoard: out, Follow: true}); err != nil {
+		if err := runs.Export(t.Context(), run, runs.ExportOptions{TensorBoard: out, Follow: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,20 +122,20 @@ func TestTensorBoardAfterResume(t *testing.T) {
 func TestExportErrors(t *testing.T) {
 	dir := fiveRuns(t)
 	file := filepath.Join(dir, "file")
-	r, err := gnb.OpenRun(filepath.Join(dir, "a"))
+	r, err := runs.Open(filepath.Join(dir, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for want, call := range map[string]func() error{
-		"needs a run":       func() error { return gnb.Export(t.Context(), nil, gnb.ExportOptions{TensorBoard: dir}) },
-		"needs a directory": func() error { return gnb.Export(t.Context(), r, gnb.ExportOptions{}) },
-		"can be written to": func() error { return gnb.Export(t.Context(), r, gnb.ExportOptions{TensorBoard: file}) },
+		"needs a run":       func() error { return runs.Export(t.Context(), nil, runs.ExportOptions{TensorBoard: dir}) },
+		"needs a directory": func() error { return runs.Export(t.Context(), r, runs.ExportOptions{}) },
+		"can be written to": func() error { return runs.Export(t.Context(), r, runs.ExportOptions{TensorBoard: file}) },
 	} {
 		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}
 	}
-	if err := gnb.Export(t.Context(), r, gnb.ExportOptions{TensorBoard: dir}); err != nil { // it has no metrics
+	if err := runs.Export(t.Context(), r, runs.ExportOptions{TensorBoard: dir}); err != nil { // it has no metrics
 		t.Error(err)
 	}
 	if len(tbread.Scalars(t, events(t, r.Dir))) != 0 {
@@ -167,9 +167,9 @@ func TestExportedRunsStayApart(t *testing.T) {
 		"runs/exp", filepath.Join(base, "runs/exp"), "exp", "./other/../exp", filepath.Join(base, "exp"), "other/exp", "link/exp",
 		"runs/s/trial-0001", "s/trial-0001", "t/s/trial-0001",
 	} {
-		r, err := gnb.OpenRun(dir)
+		r, err := runs.Open(dir)
 		if err == nil {
-			err = gnb.Export(t.Context(), r, gnb.ExportOptions{TensorBoard: "tb"})
+			err = runs.Export(t.Context(), r, runs.ExportOptions{TensorBoard: "tb"})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -187,16 +187,4 @@ func TestExportedRunsStayApart(t *testing.T) {
 	if want := []string{"exp", "exp-*", "exp-*", "s/trial-0001", "s-*/trial-0001", "s-*/trial-0001"}; !slices.Equal(slices.Sorted(slices.Values(found)), slices.Sorted(slices.Values(want))) {
 		t.Errorf("exported to %q, want %q", found, want)
 	}
-}
-
-func ExampleExport() {
-	defer inScratch()()
-	ctx := context.Background()
-	ds := gnb.Must(gnb.Load(ctx, "karate"))
-	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 2, Hidden: 8, Quiet: true}))
-	tb := filepath.Join(gnb.RunsDir(), "tb")
-	gnb.Check(gnb.Export(ctx, run, gnb.ExportOptions{TensorBoard: tb})) // tensorboard --logdir runs/tb
-	found := gnb.Must(filepath.Glob(filepath.Join(tb, "*", "events.out.tfevents.*")))
-	fmt.Println(len(found))
-	// Output: 1
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // putRun writes a run's directory by hand: what it was started with, the JSON of
@@ -84,9 +84,9 @@ func fiveRuns(t testing.TB) (dir string) {
 	return dir
 }
 
-func names(runs gnb.RunTable) string {
+func names(found runs.Table) string {
 	var out []string
-	for _, r := range runs {
+	for _, r := range found {
 		out = append(out, r.Fields()["name"])
 	}
 	return strings.Join(out, " ")
@@ -149,14 +149,14 @@ func TestRunsFilterAndSort(t *testing.T) {
 		{"b.X=2", "", "e"},
 		{"deep.hidden=3", "", "e"},
 	} {
-		runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Filter: tc.filter, Sort: tc.sort})
+		found, err := runs.List(t.Context(), runs.Options{Filter: tc.filter, Sort: tc.sort})
 		if want, fails := strings.CutPrefix(tc.want, "error: "); fails {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("filter %q, sort %q: error %v, want one with %q", tc.filter, tc.sort, err, want)
 			}
 			continue
 		}
-		if got := names(runs); err != nil || got != tc.want {
+		if got := names(found); err != nil || got != tc.want {
 			t.Errorf("filter %q, sort %q: %q, want %q (%v)", tc.filter, tc.sort, got, tc.want, err)
 		}
 	}
@@ -191,17 +191,17 @@ func TestFieldsOfOneName(t *testing.T) {
 		{"workers=1 values.workers=3", "b"},
 	} {
 		for range 20 { // maps have another order each time
-			runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Filter: tc.filter})
-			got := names(runs)
+			found, err := runs.List(t.Context(), runs.Options{Filter: tc.filter})
+			got := names(found)
 			if err != nil {
-				got = strings.Replace(err.Error(), "gnb: ", "error: ", 1)
+				got = strings.Replace(err.Error(), "runs: ", "error: ", 1)
 			}
 			if got != tc.want {
 				t.Fatalf("%s: %q, want %q", tc.filter, got, tc.want)
 			}
 		}
 	}
-	all, err := gnb.Runs(t.Context(), gnb.RunsOptions{Filter: "name=b|c"})
+	all, err := runs.List(t.Context(), runs.Options{Filter: "name=b|c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,40 +213,40 @@ func TestFieldsOfOneName(t *testing.T) {
 // What cannot be read never hides what can, and is named when asked for.
 func TestRunsWithDamage(t *testing.T) {
 	dir := fiveRuns(t)
-	runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Damaged: true, Trials: true, Sort: "state,name"})
-	if got := names(runs); err != nil || got != "damaged config damaged result wrong config a b e s/trial-0000 s/trial-0012 c d" {
+	found, err := runs.List(t.Context(), runs.Options{Damaged: true, Trials: true, Sort: "state,name"})
+	if got := names(found); err != nil || got != "damaged config damaged result wrong config a b e s/trial-0000 s/trial-0012 c d" {
 		t.Fatalf("%q (%v)", got, err)
 	}
-	for _, r := range runs[:3] {
-		if r.Result.State != gnb.StateDamaged || !strings.Contains(r.Result.Error, "is damaged") {
+	for _, r := range found[:3] {
+		if r.Result.State != runs.StateDamaged || !strings.Contains(r.Result.Error, "is damaged") {
 			t.Errorf("%s: %+v", r.Dir, r.Result)
 		}
 	}
-	if runs[1].Config.Program != "gnb.train" {
+	if found[1].Config.Program != "gnb.train" {
 		t.Error("the configuration beside a damaged result was not read")
 	}
-	if r, err := gnb.OpenRun(filepath.Join(dir, "damaged result")); r != nil || err == nil {
+	if r, err := runs.Open(filepath.Join(dir, "damaged result")); r != nil || err == nil {
 		t.Errorf("OpenRun of a damaged run: %v, %v", r, err)
 	}
-	trials, err := gnb.Runs(t.Context(), gnb.RunsOptions{Trials: true, Filter: "trial=12 sweep=s"})
+	trials, err := runs.List(t.Context(), runs.Options{Trials: true, Filter: "trial=12 sweep=s"})
 	if got := names(trials); err != nil || got != "s/trial-0012" {
 		t.Errorf("trials: %q (%v)", got, err)
 	}
-	if last, err := gnb.LastRun(t.Context()); err != nil || last.Config.ID != "d" {
+	if last, err := runs.Last(t.Context()); err != nil || last.Config.ID != "d" {
 		t.Errorf("the last run is %v (%v), want d", last, err)
 	}
-	if _, err := json.Marshal(runs); err != nil {
+	if _, err := json.Marshal(found); err != nil {
 		t.Errorf("the table as JSON: %v", err)
 	}
-	if none, err := gnb.Runs(t.Context(), gnb.RunsOptions{Dir: filepath.Join(dir, "none"), Filter: "speed=1"}); err != nil || len(none) != 0 || none.String() != "no runs\n" {
+	if none, err := runs.List(t.Context(), runs.Options{Dir: filepath.Join(dir, "none"), Filter: "speed=1"}); err != nil || len(none) != 0 || none.String() != "no runs\n" {
 		t.Errorf("no directory: %v (%v)", none, err)
 	}
-	if _, err := gnb.Runs(t.Context(), gnb.RunsOptions{}, gnb.RunsOptions{}); err == nil {
+	if _, err := runs.List(t.Context(), runs.Options{}, runs.Options{}); err == nil {
 		t.Error("two options: no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := gnb.Runs(ctx); err == nil {
+	if _, err := runs.List(ctx); err == nil {
 		t.Error("cancelled: no error")
 	}
 }
@@ -268,7 +268,7 @@ func TestOpenRunReadsTheEndOfMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps := strings.Count(b.String(), "steps")
-	r, err := gnb.OpenRun(dir)
+	r, err := runs.Open(dir)
 	if err != nil || r.Result.Steps != int64(steps) || r.Result.Epochs != steps/100 || r.ValAccuracy() != float64(steps/100*100) {
 		t.Errorf("%+v (%v), want %d steps", r, err, steps)
 	}
@@ -279,7 +279,7 @@ func TestOpenRunReadsTheEndOfMetrics(t *testing.T) {
 
 func TestRunTableText(t *testing.T) {
 	fiveRuns(t)
-	runs, err := gnb.Runs(t.Context(), gnb.RunsOptions{Filter: "model=sage|gcn", Sort: "name"})
+	found, err := runs.List(t.Context(), runs.Options{Filter: "model=sage|gcn", Sort: "name"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ a     done    sage   planted  [10,8]   0.1    8       2        0.61           0.
 b     done    sage   planted  [10,16]  0.01   16      1        0.72           0.9           0.5   3       2.1235
 c     failed  gcn    planted  [10,16]  0.001  16      2        0.75           0.7           0.5   3       2.1235
 `
-	all, err := gnb.Runs(t.Context(), gnb.RunsOptions{Damaged: true})
+	all, err := runs.List(t.Context(), runs.Options{Damaged: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,18 +296,18 @@ c     failed  gcn    planted  [10,16]  0.001  16      2        0.75           0.
 	if head, _, _ := strings.Cut(all.String(), "\n"); strings.Join(strings.Fields(head), " ") != "name state model dataset Fanouts LR args.Sizes.hidden program workers test_accuracy val_accuracy loss epochs seconds" {
 		t.Errorf("the columns of all runs are %s", head)
 	}
-	if got := runs.String(); got != want {
+	if got := found.String(); got != want {
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)
 	}
-	runs[0].Config.Dataset = "two\nlines\x1b[31m"
-	if text, err := runs[:1].Text("dataset", "state"); err != nil || text != "dataset        state\ntwo lines[31m  done\n" {
+	found[0].Config.Dataset = "two\nlines\x1b[31m"
+	if text, err := found[:1].Text("dataset", "state"); err != nil || text != "dataset        state\ntwo lines[31m  done\n" {
 		t.Errorf("a name with control characters: %q (%v)", text, err)
 	}
-	text, err := runs.Text("name", "lr", "VAL_accuracy")
+	text, err := found.Text("name", "lr", "VAL_accuracy")
 	if want := "name  LR     val_accuracy\na     0.1    0.7\nb     0.01   0.9\nc     0.001  0.7\n"; err != nil || text != want {
 		t.Errorf("chosen columns:\n%s(%v)", text, err)
 	}
-	if _, err := runs.Text("nothing"); err == nil {
+	if _, err := found.Text("nothing"); err == nil {
 		t.Error("a column that does not exist: no error")
 	}
 }
@@ -316,14 +316,14 @@ c     failed  gcn    planted  [10,16]  0.001  16      2        0.75           0.
 func TestNameOfTheRunsDirectoryItself(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	putRun(t, dir, 1, `{}`, `{"state": "done"}`)
-	r, err := gnb.OpenRun(dir)
+	r, err := runs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for runs, want := range map[string]string{filepath.Dir(dir): "a", dir: dir, filepath.Join(dir, "below"): dir} {
-		t.Setenv("GNB_RUNS", runs)
+	for found, want := range map[string]string{filepath.Dir(dir): "a", dir: dir, filepath.Join(dir, "below"): dir} {
+		t.Setenv("GNB_RUNS", found)
 		if got := r.Fields()["name"]; got != want {
-			t.Errorf("with GNB_RUNS=%s it is called %q, want %q", runs, got, want)
+			t.Errorf("with GNB_RUNS=%s it is called %q, want %q", found, got, want)
 		}
 	}
 }

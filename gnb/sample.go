@@ -10,6 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -52,7 +56,7 @@ func (d *runDigest) add(w *Worker, b *Batch) {
 }
 
 // launchScratch runs a program without a directory of its own.
-func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*Run, error) {
+func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*runs.Run, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return nil, err
@@ -150,7 +154,7 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 		return err
 	}
 	defer done()
-	w.stage(stageSample)
+	w.stage(names.Sample)
 	ids := sample.EpochOrder(w.job.Seed, a.Epoch, p.ids)
 	progress := w.Progress("sample", p.steps)
 	w.Barrier()
@@ -190,7 +194,7 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 
 func (d *runDigest) report(w *Worker) {
 	w.Result("unique_edges", float64(d.sum.Edges()))
-	w.emitFirst(event{Type: evResult, Split: "digest", Text: d.sum.Sum()})
+	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: "digest", Text: d.sum.Sum()})
 }
 
 // InferOptions say how [Infer] computes.
@@ -234,19 +238,19 @@ type inferArgs struct {
 // [nodes, classes], the logits. The run's weights at the best validation accuracy
 // are taken where it has them, else the final ones. Nothing is written where a node's
 // output is not finite: the error, [ErrNotFinite], says what came of which layer.
-func Infer(ctx context.Context, run *Run, ds *Dataset, out string, o InferOptions) (InferResult, error) {
+func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferOptions) (InferResult, error) {
 	multigpuEnter()
 	var r InferResult
 	if multigpu.InWorker() {
 		return r, errWorker
 	}
 	if run == nil || ds == nil {
-		return r, errors.New("gnb: Infer needs a run (gnb.LastRun, gnb.OpenRun) and a dataset (gnb.Load)")
+		return r, errors.New("gnb: Infer needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)")
 	}
 	if out == "" {
 		return r, errors.New("gnb: Infer needs the name of a .npy file to write")
 	}
-	file, info, err := run.weights(o.Final)
+	file, info, err := weightsOf(run, o.Final)
 	if err != nil {
 		return r, err
 	}
@@ -256,7 +260,7 @@ func Infer(ctx context.Context, run *Run, ds *Dataset, out string, o InferOption
 	if ds.FeatureDim() != info.Config.In {
 		return r, fmt.Errorf("gnb: %s has %d features a node and the model of run %s takes %d", ds.Name(), ds.FeatureDim(), run.Config.ID, info.Config.In)
 	}
-	a := inferArgs{Model: info.Name, Sizes: info.Config, Out: absolute(out), Weights: file}
+	a := inferArgs{Model: info.Name, Sizes: info.Config, Out: runfile.Absolute(out), Weights: file}
 	deliver, err := a.elsewhere()
 	if err != nil {
 		return r, err
@@ -268,7 +272,7 @@ func Infer(ctx context.Context, run *Run, ds *Dataset, out string, o InferOption
 		return r, err
 	}
 	return InferResult{
-		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: metricKind(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: absolute(out),
+		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: metricKind(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out),
 	}, nil
 }
 
@@ -276,7 +280,7 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	net := w.Network(a.Model, a.Sizes)
 	w.LoadWeights(net, a.Weights)
 	w.Barrier()
-	w.stage(stageEvaluate)
+	w.stage(names.Evaluate)
 	start := time.Now()
 	logits := w.layerwise(net.network)
 	defer logits.Release()

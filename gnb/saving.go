@@ -8,6 +8,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -33,7 +37,7 @@ func (w *Worker) openSaving() error {
 		Dir: w.job.RunDir, Every: w.job.CheckpointEvery, Keep: w.job.KeepCheckpoints,
 		CatchUp: func() { w.catchUp(0) }, State: w.state, Settle: w.settle,
 		Saved: func(path string, at loop.Position) error {
-			return w.p.Emit(event{Type: evCheckpoint, Text: path, Total: at.Total, At: at.Place(), Epoch: at.Epoch})
+			return w.p.Emit(runs.Event{Kind: runs.KindCheckpoint, Text: path, Total: at.Total, At: at.Place(), Epoch: at.Epoch})
 		},
 	})
 	if w.job.Checkpoint == "" {
@@ -76,8 +80,8 @@ func (w *Worker) state() (saving.State, []safetensors.Tensor, error) {
 		ts = append(ts, n.tensors(n.prefix())...)
 	}
 	for i, o := range w.opts {
-		start := number(o.start)
-		st.Optim = append(st.Optim, saving.Optimizer{Name: o.opt.Name(), Steps: o.opt.Steps(), LR: number(o.opt.LR()), Start: &start})
+		start := runfile.Number(o.start)
+		st.Optim = append(st.Optim, saving.Optimizer{Name: o.opt.Name(), Steps: o.opt.Steps(), LR: runfile.Number(o.opt.LR()), Start: &start})
 		for _, s := range o.opt.State() {
 			ts = append(ts, safetensors.Tensor{Name: saving.OptimizerTensor(i, s.Name), Shape: []int{len(s.Data)}, F32: s.Data})
 		}
@@ -182,13 +186,13 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 		return false
 	}
 	if w.p.Rank == 0 && w.job.RunDir != "" {
-		w.stage(stageSave)
+		w.stage(names.Save)
 		w.check(n.toHost())
 		ts := n.tensors(n.prefix())
 		w.check(w.checkTensors(ts))
 		w.saving.Best.Put(filepath.Join(w.job.RunDir, n.file("best")), n.metadata(), n.tensors(""))
 		w.check(w.saving.Best.Write(false))
-		w.stage(stageProgram)
+		w.stage(names.Program)
 	}
 	return true
 }

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -216,7 +219,7 @@ func (c *Curve) measure(ctx context.Context, ds *Dataset, a scalingArgs, o Scali
 		Workers: n, Batch: int(v("batch")), Rate: v("seeds") / v("seconds"), Seconds: v("seconds") / float64(a.Steps), Stages: map[string]float64{},
 		Edges: v("edges"), UniqueEdges: v("unique_edges"), Rows: v("rows"), UniqueRows: v("unique_rows"), PeakMemory: run.Result.PeakMemory,
 	}
-	for _, s := range stageOrder {
+	for _, s := range names.Stages {
 		if x := v("stage." + s); x > 0 {
 			p.Stages[s] = x / float64(a.Steps)
 		}
@@ -314,7 +317,7 @@ var scalingProgram = Program("gnb.scaling", func(w *Worker, a scalingArgs) error
 		}
 	}
 	sums := []float64{float64(seeds), took.Seconds()}
-	for _, s := range stageOrder {
+	for _, s := range names.Stages {
 		sums = append(sums, (after[s] - before[s]).Seconds())
 	}
 	w.AllReduce(sums)
@@ -322,7 +325,7 @@ var scalingProgram = Program("gnb.scaling", func(w *Worker, a scalingArgs) error
 	w.Result("batch", float64(p.Batch))
 	w.Result("seeds", sums[0])
 	w.Result("seconds", sums[1]/world)
-	for i, s := range stageOrder {
+	for i, s := range names.Stages {
 		w.Result("stage."+s, sums[2+i]/world)
 	}
 	if a.Count {
@@ -373,14 +376,14 @@ func (w *Worker) countRepeated(p plan, steps int) error {
 // lost is where the time of point p went that it would not have taken if
 // everything had become as much faster as its cores are more than base's: the
 // seconds of a step by stage, those of 2 % of the step or more, the most first.
-func (p ScalingPoint) lost(base ScalingPoint) []Value {
+func (p ScalingPoint) lost(base ScalingPoint) []runs.NamedValue {
 	share := float64(p.Batch) / float64(base.Batch) / p.Ideal
-	var out []Value
+	var out []runs.NamedValue
 	for _, s := range slices.Sorted(maps.Keys(p.Stages)) {
 		if d := p.Stages[s] - share*base.Stages[s]; d > 0.02*p.Seconds {
-			out = append(out, Value{s, d})
+			out = append(out, runs.NamedValue{Name: s, Value: d})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Value) int { return cmp.Compare(b.Value, a.Value) })
+	slices.SortStableFunc(out, func(a, b runs.NamedValue) int { return cmp.Compare(b.Value, a.Value) })
 	return out
 }

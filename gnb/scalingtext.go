@@ -5,6 +5,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -96,7 +98,7 @@ func (c Curve) picture() live.Scaling {
 			Workers: p.Workers, On: phrase.Count(units, what), Speedup: p.Speedup, Low: p.Low, High: p.High, Efficiency: p.Efficiency,
 			RepeatedEdges: p.RepeatedEdges, RepeatedRows: p.RepeatedRows,
 		}
-		for _, name := range stageOrder {
+		for _, name := range names.Stages {
 			if seen[name] {
 				q.Stages = append(q.Stages, live.StageTime{Name: name, Seconds: p.Stages[name]})
 			}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -21,7 +23,7 @@ func TestSmall(t *testing.T) {
 // tells how much each of them has done.
 func TestWorkersFromEnvironment(t *testing.T) {
 	o := gnb.TrainOptions{Epochs: 2, Batch: 100, Fanouts: []int{5}, Eval: "none", Quiet: true, Resume: gnb.Never, CheckpointEvery: -1}
-	train := func(workers int) (*gnb.Run, error) {
+	train := func(workers int) (*runs.Run, error) {
 		o.Workers, o.RunDir = workers, t.TempDir()
 		return gnb.Train(t.Context(), gnb.Must(gnb.Load(t.Context(), smallSet)), gnb.SAGE, o)
 	}

@@ -1,6 +1,7 @@
 package gnb
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/live"
@@ -94,7 +97,7 @@ const StateStopped = "stopped"
 // and how it ended.
 type TrialResult struct {
 	Number int     `json:"trial"` // from 0
-	State  string  `json:"state"` // StateRunning, StateDone, StateStopped or StateFailed
+	State  string  `json:"state"` // runs.StateRunning, runs.StateDone, StateStopped or runs.StateFailed
 	Params []Param `json:"params"`
 	// Value is the metric: of a stopped trial the best until then, 0 for one that
 	// failed.
@@ -144,8 +147,8 @@ type Study struct {
 	// Identity is the data and the model's code; nil in a sweep of a version that did
 	// not record them. Changes are what became another one when the sweep went on, each
 	// after so many trials.
-	Identity *Identity `json:"identity,omitempty"`
-	Changes  []Change  `json:"changes,omitempty"`
+	Identity *runs.Identity `json:"identity,omitempty"`
+	Changes  []runs.Change  `json:"changes,omitempty"`
 	// Trials are those that have ended, by number.
 	Trials []TrialResult `json:"trials,omitempty"`
 
@@ -156,7 +159,7 @@ type Study struct {
 // there is none yet.
 func (s *Study) Best() *TrialResult {
 	sorted := s.Sorted()
-	if len(sorted) == 0 || sorted[0].State != StateDone {
+	if len(sorted) == 0 || sorted[0].State != runs.StateDone {
 		return nil
 	}
 	return &sorted[0]
@@ -283,7 +286,7 @@ func newSweep(ds *Dataset, model AnyModel, f func(*Trial) TrainOptions, o SweepO
 	o.Parallel = cmp.Or(o.Parallel, 1)
 	s := &sweep{o: o, ds: ds, model: model, f: f, start: time.Now()}
 	s.study = Study{
-		State: StateRunning, Dataset: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), SplitSet: ds.SplitSet(), Model: model.Name(),
+		State: runs.StateRunning, Dataset: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), SplitSet: ds.SplitSet(), Model: model.Name(),
 		Method: o.Method, Metric: cmp.Or(o.Metric, "val_"+metricKind(ds)), Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
 	}
 	switch o.Method {
@@ -318,7 +321,7 @@ func (s *sweep) run(ctx context.Context) (err error) {
 			s.gpus = newGPUShare(n)
 		}
 	}
-	if err := s.save(StateRunning); err != nil {
+	if err := s.save(runs.StateRunning); err != nil {
 		return err
 	}
 	s.view = newSweepView(s)
@@ -375,7 +378,7 @@ func (s *sweep) active() int {
 // ending is how a trial's run ended.
 type ending struct {
 	trial   *TrialResult
-	run     *Run
+	run     *runs.Run
 	err     error
 	stopped bool
 }
@@ -394,7 +397,7 @@ func (s *sweep) begin(ctx context.Context, number int, ended chan<- ending) erro
 		s.view.update()
 		return nil
 	}
-	t.State, t.Run = StateRunning, filepath.Join(s.study.Dir, fmt.Sprintf("trial-%04d", number))
+	t.State, t.Run = runs.StateRunning, filepath.Join(s.study.Dir, fmt.Sprintf("trial-%04d", number))
 	trial := &t
 	s.mu.Lock()
 	s.running = append(s.running, trial)
@@ -424,7 +427,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	halve := halving{s.study.MinEpochs, s.study.Reduction, cmp.Or(o.Epochs, 10), s.study.better}
-	report := func(epoch int, values []Value) {
+	report := func(epoch int, values []runs.NamedValue) {
 		if s.report(t, epoch, values) && s.o.Method == methodASHA && halve.stops(t.Reports, known) {
 			e.stopped = true
 			stop()
@@ -443,29 +446,29 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		defer release()
 	}
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
-	if old, err := openToResume(t.Run); err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {
+	if old, err := runs.OpenToResume(t.Run); err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {
 		e.err = os.RemoveAll(t.Run) // damaged: it is the sweep's own, and is made again
 	} else if err == nil {
 		switch {
-		case readMetrics(t.Run, func(event) {}) != nil: // what a trial's reports decide is not for a part of them
+		case (&runs.Run{Dir: t.Run}).Events(func(runs.Event) {}) != nil: // what a trial's reports decide is not for a part of them
 			e.err = os.RemoveAll(t.Run)
 		case !s.resumes(old, o):
 			e.err = os.RemoveAll(t.Run) // of another function, before the sweep's first trial had ended
 		default:
 			o.RunDir, o.Resume, o.ResumeChanged = "", t.Run, len(s.study.Changes) > 0
-			e.err = readMetrics(t.Run, func(ev event) {
-				if ev.Type == evMetrics && !e.stopped {
+			e.err = (&runs.Run{Dir: t.Run}).Events(func(ev runs.Event) {
+				if ev.Kind == runs.KindMetrics && !e.stopped {
 					report(ev.Epoch, ev.Values)
 				}
 			})
-			if old.Result.State == StateDone { // and the sweep was killed before it wrote that down
+			if old.Result.State == runs.StateDone { // and the sweep was killed before it wrote that down
 				e.run = old
 			}
 		}
 	}
 	told := o.Events
-	o.Events = func(ev Event) {
-		if ev.Kind == evMetrics && !e.stopped {
+	o.Events = func(ev runs.Event) {
+		if ev.Kind == runs.KindMetrics && !e.stopped {
 			report(ev.Epoch, ev.Values)
 		}
 		if told != nil {
@@ -482,7 +485,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 }
 
 // resumes says whether a run that was left is the one that a trial needs.
-func (s *sweep) resumes(r *Run, o TrainOptions) bool {
+func (s *sweep) resumes(r *runs.Run, o TrainOptions) bool {
 	args, err := o.args(s.ds, s.model.Name())
 	if err != nil {
 		return false
@@ -493,8 +496,8 @@ func (s *sweep) resumes(r *Run, o TrainOptions) bool {
 
 // report notes a trial's metric, and says whether it is a new one: a run that goes
 // on evaluates again what it had evaluated after its checkpoint.
-func (s *sweep) report(t *TrialResult, epoch int, values []Value) bool {
-	i := slices.IndexFunc(values, func(v Value) bool { return v.Name == s.study.Metric })
+func (s *sweep) report(t *TrialResult, epoch int, values []runs.NamedValue) bool {
+	i := slices.IndexFunc(values, func(v runs.NamedValue) bool { return v.Name == s.study.Metric })
 	if i < 0 || epoch+1 <= t.epochs() || math.IsNaN(values[i].Value) || math.IsInf(values[i].Value, 0) {
 		return false
 	}
@@ -519,11 +522,11 @@ func (s *sweep) end(e ending) error {
 		s.view.update()
 		return ErrInterrupted
 	case e.err != nil:
-		t.State, t.Error = StateFailed, e.err.Error()
+		t.State, t.Error = runs.StateFailed, e.err.Error()
 	default:
-		t.State, t.Value = StateDone, e.run.Value(s.study.Metric)
+		t.State, t.Value = runs.StateDone, e.run.Value(s.study.Metric)
 		if math.IsNaN(t.Value) || math.IsInf(t.Value, 0) {
-			t.State, t.Value, t.Error = StateFailed, 0, fmt.Sprintf("gnb: the run has no %s to compare; evaluate the split, or set Metric", s.study.Metric)
+			t.State, t.Value, t.Error = runs.StateFailed, 0, fmt.Sprintf("gnb: the run has no %s to compare; evaluate the split, or set Metric", s.study.Metric)
 		}
 	}
 	s.mu.Lock()
@@ -538,17 +541,26 @@ func (s *sweep) end(e ending) error {
 // finish says how the sweep ended.
 func (s *sweep) finish(err error) error {
 	s.study.sort()
-	state := StateDone
+	state := runs.StateDone
 	switch {
 	case errors.Is(err, ErrInterrupted):
-		state = StateInterrupted
+		state = runs.StateInterrupted
 		err = fmt.Errorf("gnb: sweep %s was %w after %s; running it again goes on from there", s.study.ID, ErrInterrupted, phrase.Count(len(s.study.Trials), "trial"))
 	case err != nil:
-		state = StateFailed
-	case len(s.study.Trials) > 0 && !slices.ContainsFunc(s.study.Trials, func(t TrialResult) bool { return t.State != StateFailed }):
+		state = runs.StateFailed
+	case len(s.study.Trials) > 0 && !slices.ContainsFunc(s.study.Trials, func(t TrialResult) bool { return t.State != runs.StateFailed }):
 		err = fmt.Errorf("gnb: all %s failed, the first one with: %s", phrase.Count(len(s.study.Trials), "trial"), s.study.Trials[0].Error)
 	}
 	err = errors.Join(err, s.save(state))
 	s.view.close(err)
 	return err
+}
+
+// compact is JSON without white space, which files have and memory has not.
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
 }

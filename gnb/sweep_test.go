@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -74,18 +76,18 @@ func TestSweep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(s.Trials) != n || s.State != gnb.StateDone || told["running"] != n || told["done"]+told["stopped"] != n {
+				if len(s.Trials) != n || s.State != runs.StateDone || told["running"] != n || told["done"]+told["stopped"] != n {
 					t.Fatalf("%d trials, %s, told of %v", len(s.Trials), s.State, told)
 				}
 				for i, r := range s.Trials {
-					run, err := gnb.OpenRun(r.Run)
+					run, err := runs.Open(r.Run)
 					if err != nil {
 						t.Fatal(err)
 					}
 					if r.Number != i || len(r.Params) != 3 || len(r.Reports) == 0 || r.Options.LR != r.Params[0].Value {
 						t.Errorf("trial %d is %+v", i, r)
 					}
-					if r.State == gnb.StateDone && (r.Value != run.ValAccuracy() || run.Result.Epochs != 3) {
+					if r.State == runs.StateDone && (r.Value != run.ValAccuracy() || run.Result.Epochs != 3) {
 						t.Errorf("trial %d has %v, and its run %v after %d epochs", i, r.Value, run.ValAccuracy(), run.Result.Epochs)
 					}
 				}
@@ -132,7 +134,7 @@ func TestSweepMinimizes(t *testing.T) {
 			if better := s.Trials[0].Reports[0].Value; r.Number == 1 && first <= better {
 				t.Errorf("trial 1 was stopped at %v, and trial 0 had %v", first, better)
 			}
-		case gnb.StateDone:
+		case runs.StateDone:
 			if r.Value < best.Value || math.Abs(r.Value-best.Value) > 5 {
 				t.Errorf("trial %d has the loss %v, and the best %v", r.Number, r.Value, best.Value)
 			}
@@ -159,7 +161,7 @@ func TestSweepFailingTrial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := s.Trials[1]; r.State != gnb.StateFailed || !strings.Contains(r.Error, "do not divide among 3 heads") || s.Trials[0].State != gnb.StateDone || s.Trials[2].State != gnb.StateDone {
+	if r := s.Trials[1]; r.State != runs.StateFailed || !strings.Contains(r.Error, "do not divide among 3 heads") || s.Trials[0].State != runs.StateDone || s.Trials[2].State != runs.StateDone {
 		t.Errorf("trials %+v", s.Trials)
 	}
 	if last := s.Sorted()[2]; last.Number != 1 || s.Best().Number == 1 {
@@ -234,12 +236,12 @@ func TestSweepResumes(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			o.Events = func(r gnb.TrialResult) {
-				if r.Number == all-5 && r.State != gnb.StateRunning {
+				if r.Number == all-5 && r.State != runs.StateRunning {
 					cancel()
 				}
 			}
 			part, err := gnb.Sweep(ctx, ds, gnb.SAGE, sweepOptions, o)
-			if !errors.Is(err, gnb.ErrInterrupted) || part.State != gnb.StateInterrupted || len(part.Trials) < 2 || len(part.Trials) == all || part.Dir == whole.Dir {
+			if !errors.Is(err, gnb.ErrInterrupted) || part.State != runs.StateInterrupted || len(part.Trials) < 2 || len(part.Trials) == all || part.Dir == whole.Dir {
 				t.Fatalf("%+v (%v)", part, err)
 			}
 			other := func(t *gnb.Trial) gnb.TrainOptions {
@@ -357,7 +359,7 @@ func TestSweepInterruptedAndKilled(t *testing.T) {
 		if left := c.processes(); len(left) > 0 {
 			t.Errorf("%s: %d processes are left", name, len(left))
 		}
-		if s, err := gnb.OpenStudy(o.Dir); err != nil || len(s.Trials) == 4 || signal == syscall.SIGINT && s.State != gnb.StateInterrupted {
+		if s, err := gnb.OpenStudy(o.Dir); err != nil || len(s.Trials) == 4 || signal == syscall.SIGINT && s.State != runs.StateInterrupted {
 			t.Errorf("%s: %+v (%v)", name, s, err)
 		}
 		o.Hold = false
@@ -382,7 +384,7 @@ func TestSweepTrainsEveryRank(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range s.Trials {
-		run, err := gnb.OpenRun(r.Run)
+		run, err := runs.Open(r.Run)
 		if err != nil {
 			t.Fatal(err)
 		}

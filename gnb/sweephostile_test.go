@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -114,7 +116,7 @@ func TestSweepHoldsItsDirectory(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_, _ = gnb.OpenRun(filepath.Join(dir, "trial-0000"))
+				_, _ = runs.Open(filepath.Join(dir, "trial-0000"))
 			}
 		}
 	})
@@ -233,7 +235,7 @@ func TestNoFileOfASweepHangs(t *testing.T) {
 					}
 				})
 				within(t, "listing", func() {
-					if _, err := gnb.Runs(t.Context(), gnb.RunsOptions{Dir: filepath.Dir(dir), Damaged: true, Trials: true}); err != nil {
+					if _, err := runs.List(t.Context(), runs.Options{Dir: filepath.Dir(dir), Damaged: true, Trials: true}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -260,7 +262,7 @@ func TestNoFileOfASweepHangs(t *testing.T) {
 			plant(t, filepath.Join(dir, "trial-0001", name), kind)
 			within(t, "going on", func() {
 				s, err := again()
-				if err != nil || len(s.Trials) != 6 || s.Trials[1].State != gnb.StateDone {
+				if err != nil || len(s.Trials) != 6 || s.Trials[1].State != runs.StateDone {
 					t.Errorf("%v, %v", s, err)
 				}
 			})

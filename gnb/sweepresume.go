@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // identify completes the study by what its data and its model's code are.
@@ -22,16 +25,16 @@ func (s *sweep) identify(ctx context.Context) error {
 // differencesOf says what keeps the sweep now from going on with the trials of s: data
 // and code, in made, since trials would not compare; and in placed the settings from
 // which proposals follow.
-func (s *Study) differencesOf(now *Study) (d differences) {
-	was := Config{Dataset: s.Dataset, Nodes: s.Nodes, Edges: s.Edges, SplitSet: s.SplitSet, Identity: s.Identity}
-	is := Config{Dataset: now.Dataset, Nodes: now.Nodes, Edges: now.Edges, SplitSet: now.SplitSet, Identity: now.Identity}
-	d.made = was.dataChanges(is)
-	if d.unrecorded = s.Identity == nil; !d.unrecorded {
-		d.made = append(d.made, s.Identity.Code.Changes(now.Identity.Code)...)
+func (s *Study) differencesOf(now *Study) (d runs.Differences) {
+	was := runs.Config{Dataset: s.Dataset, Nodes: s.Nodes, Edges: s.Edges, SplitSet: s.SplitSet, Identity: s.Identity}
+	is := runs.Config{Dataset: now.Dataset, Nodes: now.Nodes, Edges: now.Edges, SplitSet: now.SplitSet, Identity: now.Identity}
+	d.Made = was.DataChanges(is)
+	if d.Unrecorded = s.Identity == nil; !d.Unrecorded {
+		d.Made = append(d.Made, s.Identity.Code.Changes(now.Identity.Code)...)
 	}
 	differ := func(counts bool, name string, was, is any) {
 		if counts && was != is {
-			d.placed = append(d.placed, fmt.Sprintf("%s was %v and is %v", name, was, is))
+			d.Placed = append(d.Placed, fmt.Sprintf("%s was %v and is %v", name, was, is))
 		}
 	}
 	differ(true, "the model", s.Model, now.Model)
@@ -51,27 +54,27 @@ func (s *sweep) note(format string, args ...any) {
 }
 
 // notGoingOn notes why the sweep that was interrupted last is not gone on with.
-func (s *sweep) notGoingOn(old *Study, d differences) {
+func (s *sweep) notGoingOn(old *Study, d runs.Differences) {
 	s.note("not going on with the interrupted sweep %s: %s; a new sweep begins", old.ID,
-		cmp.Or(sentence(d.all()), "it is of a version that did not record its data and code"))
+		cmp.Or(phrase.Clauses(d.All()), "it is of a version that did not record its data and code"))
 }
 
 // change records what became another one since the sweep was begun.
 func (s *sweep) change(old *Study) {
 	s.study.Changes = old.Changes
 	d := old.differencesOf(&s.study)
-	what := d.made
+	what := d.Made
 	if old.Identity != nil && old.Identity.Library != s.study.Identity.Library {
 		s.note("the sweep was begun with GraphNB %s and goes on with %s: results may not be the same to the bit", old.Identity.Library, s.study.Identity.Library)
 	}
-	if len(d.made) > 0 {
-		s.note("changed on the way: %s", sentence(d.made))
+	if len(d.Made) > 0 {
+		s.note("changed on the way: %s", phrase.Clauses(d.Made))
 	}
-	if d.unrecorded {
+	if d.Unrecorded {
 		s.note("which data and code the sweep had was not recorded; they are taken to be these")
 		what = append(what, "which data and code the sweep had was not recorded until then")
 	}
 	if len(what) > 0 {
-		s.study.Changes = append(slices.Clone(old.Changes), Change{When: time.Now().UTC().Truncate(time.Second), Step: int64(len(old.Trials)), What: what})
+		s.study.Changes = append(slices.Clone(old.Changes), runs.Change{When: time.Now().UTC().Truncate(time.Second), Step: int64(len(old.Trials)), What: what})
 	}
 }

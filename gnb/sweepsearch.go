@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
@@ -191,7 +193,7 @@ func (s *search) tpe(number int, past []TrialResult, p Param) float64 {
 	d := s.draw(number, p.Name)
 	var seen []observation
 	for _, t := range past {
-		if i := slices.IndexFunc(t.Params, func(q Param) bool { return q.Name == p.Name }); i >= 0 && t.State != StateFailed {
+		if i := slices.IndexFunc(t.Params, func(q Param) bool { return q.Name == p.Name }); i >= 0 && t.State != runs.StateFailed {
 			seen = append(seen, observation{t, t.Params[i]})
 		}
 	}
@@ -276,7 +278,7 @@ func tpeNumber(p Param, best, rest []Param, d *draws) float64 {
 // compareTrials orders trials, the best first: finished ones by their values, then
 // stopped ones, those that came further first, then failed ones.
 func compareTrials(a, b TrialResult, better func(a, b float64) bool) int {
-	rank := map[string]int{StateDone: 0, StateStopped: 1, StateFailed: 2}
+	rank := map[string]int{runs.StateDone: 0, StateStopped: 1, runs.StateFailed: 2}
 	byEpochs, byValue := 0, 0
 	if a.State == StateStopped {
 		byEpochs = cmp.Compare(b.epochs(), a.epochs())
@@ -316,7 +318,7 @@ func (h halving) stops(reports []Report, past []TrialResult) bool {
 		mine, _ := h.valueAt(reports, rung)
 		above, all := 0, 1
 		for _, t := range past {
-			if theirs, ok := h.valueAt(t.Reports, rung); ok && t.State != StateFailed {
+			if theirs, ok := h.valueAt(t.Reports, rung); ok && t.State != runs.StateFailed {
 				all++
 				if h.better(theirs, mine) {
 					above++

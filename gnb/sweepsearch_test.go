@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"pgregory.net/rapid"
 )
 
@@ -21,7 +23,7 @@ func try(t *testing.T, s *Study, n int, f func(*Trial), value func(map[string]fl
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.State = StateDone
+		r.State = runs.StateDone
 		if value != nil {
 			at := map[string]float64{}
 			for _, p := range r.Params {
@@ -247,7 +249,7 @@ func TestHalvingStopsTheWorse(t *testing.T) {
 	for _, v := range []float64{0.5, 0.6, 0.4, 0.7, 0.2, 0.3} {
 		past = append(past, TrialResult{State: StateStopped, Reports: reports(0, v)})
 	}
-	past = append(past, TrialResult{State: StateFailed, Reports: reports(0, 0.99)}) // counts nowhere
+	past = append(past, TrialResult{State: runs.StateFailed, Reports: reports(0, 0.99)}) // counts nowhere
 	for _, c := range []struct {
 		name    string
 		reports []Report
@@ -264,7 +266,7 @@ func TestHalvingStopsTheWorse(t *testing.T) {
 		{"between rungs", reports(0, 0.65, 0), past, false},
 		{"the best so far counts", reports(0.65, 0.1), past, false},
 		{"the next rung, alone there", reports(0, 0.65, 0, 0, 0, 0), past, false},
-		{"two rungs at once", []Report{{7, 0.65}}, append(past, TrialResult{State: StateDone, Reports: reports(0, 0, 0, 0, 0, 0.9)}), true},
+		{"two rungs at once", []Report{{7, 0.65}}, append(past, TrialResult{State: runs.StateDone, Reports: reports(0, 0, 0, 0, 0, 0.9)}), true},
 		{"its last epoch", []Report{{20, 0}}, past, false},
 	} {
 		if got := h.stops(c.reports, c.past); got != c.stops {

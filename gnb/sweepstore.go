@@ -13,6 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/phrase"
+
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
@@ -105,7 +108,7 @@ func (s *sweep) store() error {
 	s.study.ID = time.Now().Format("20060102-150405") + "-sweep-" + hex.EncodeToString(id[:])
 	dir := s.o.Dir
 	if dir == "" {
-		dir = filepath.Join(RunsDir(), s.study.ID)
+		dir = filepath.Join(runs.Dir(), s.study.ID)
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
@@ -147,10 +150,10 @@ func (s *sweep) resumable() (*Study, error) {
 			return nil, nil //nolint:nilerr // nothing to go on with
 		}
 		old := all[len(all)-1]
-		if old.State != StateInterrupted {
+		if old.State != runs.StateInterrupted {
 			return nil, nil
 		}
-		if d := old.differencesOf(&s.study); !d.none() {
+		if d := old.differencesOf(&s.study); !d.None() {
 			s.notGoingOn(old, d)
 			return nil, nil
 		}
@@ -165,10 +168,10 @@ func (s *sweep) resumable() (*Study, error) {
 		return nil, err
 	}
 	switch d := old.differencesOf(&s.study); {
-	case len(d.placed) > 0:
-		return nil, fmt.Errorf("gnb: %s is a sweep with other settings (%s); go on with it as it was begun, or begin another (Dir, or Resume: gnb.Never)", given, sentence(d.placed))
-	case len(d.made) > 0 && !s.o.ResumeChanged:
-		return nil, fmt.Errorf("gnb: %s is a sweep of other things: %s; its trials and new ones could not be compared: go on with it as it was begun, or all the same (ResumeChanged, --resume-changed), or begin another (Dir, or Resume: gnb.Never)", given, sentence(d.made))
+	case len(d.Placed) > 0:
+		return nil, fmt.Errorf("gnb: %s is a sweep with other settings (%s); go on with it as it was begun, or begin another (Dir, or Resume: gnb.Never)", given, phrase.Clauses(d.Placed))
+	case len(d.Made) > 0 && !s.o.ResumeChanged:
+		return nil, fmt.Errorf("gnb: %s is a sweep of other things: %s; its trials and new ones could not be compared: go on with it as it was begun, or all the same (ResumeChanged, --resume-changed), or begin another (Dir, or Resume: gnb.Never)", given, phrase.Clauses(d.Made))
 	}
 	if err := s.replay(old); err != nil {
 		return nil, err
@@ -259,7 +262,7 @@ func (s *sweep) append(t TrialResult) error {
 func Studies(ctx context.Context) ([]*Study, error) {
 	multigpuEnter()
 	var out []*Study
-	err := runfile.Each(ctx, RunsDir(), "sweeps", func(dir string) error {
+	err := runfile.Each(ctx, runs.Dir(), "sweeps", func(dir string) error {
 		if s, err := OpenStudy(dir); err == nil {
 			out = append(out, s)
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -39,7 +41,7 @@ func (s *Study) Importance() []Importance {
 	for _, p := range s.params() {
 		var x, y []float64
 		for _, t := range s.Trials {
-			if i := slices.IndexFunc(t.Params, func(q Param) bool { return q.Name == p.Name }); i >= 0 && t.State != StateFailed {
+			if i := slices.IndexFunc(t.Params, func(q Param) bool { return q.Name == p.Name }); i >= 0 && t.State != runs.StateFailed {
 				x, y = append(x, t.Params[i].share()), append(y, t.Value)
 			}
 		}
@@ -119,7 +121,7 @@ func (s *Study) String() string {
 		counts[t.State]++
 	}
 	fmt.Fprintf(&b, "%s: %s, %s", s.title(), s.State, phrase.Count(len(s.Trials), "trial"))
-	for _, state := range []string{StateStopped, StateFailed} {
+	for _, state := range []string{StateStopped, runs.StateFailed} {
 		if n := counts[state]; n > 0 {
 			fmt.Fprintf(&b, ", %d %s", n, state)
 		}
@@ -138,10 +140,10 @@ func (s *Study) String() string {
 	sorted := s.Sorted()
 	for _, t := range sorted[:min(len(sorted), mostRows)] {
 		value, state := fmt.Sprintf("%.4f", t.Value), ""
-		if t.State != StateDone {
+		if t.State != runs.StateDone {
 			state = t.State
 		}
-		if t.State == StateFailed {
+		if t.State == runs.StateFailed {
 			value = ""
 		}
 		fmt.Fprintf(w, "%d\t%s\t", t.Number, value)
@@ -159,7 +161,7 @@ func (s *Study) String() string {
 		fmt.Fprintf(&b, "and %s\n", phrase.Count(n, "more trial"))
 	}
 	for _, t := range s.Trials {
-		if t.State == StateFailed {
+		if t.State == runs.StateFailed {
 			fmt.Fprintf(&b, "trial %d failed: %s\n", t.Number, t.Error)
 		}
 	}

@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/internal/doctest"
 )
 
 func sampleStudy() *Study {
-	s := &Study{Dir: "runs/x", State: StateDone, Dataset: "cora", Model: "sage", Method: methodRandom, Metric: "val_accuracy", Parallel: 1}
+	s := &Study{Dir: "runs/x", State: runs.StateDone, Dataset: "cora", Model: "sage", Method: methodRandom, Metric: "val_accuracy", Parallel: 1}
 	s.Trials = sampleTrials(s)
 	return s
 }
@@ -27,11 +29,11 @@ func sampleTrials(s *Study) []TrialResult {
 			}
 			return o
 		})
-		r.State, r.Value, r.Reports = StateDone, 0.5+0.4*r.Params[0].share()+0.02*math.Sin(float64(7*i)), []Report{{10, 0.5}}
+		r.State, r.Value, r.Reports = runs.StateDone, 0.5+0.4*r.Params[0].share()+0.02*math.Sin(float64(7*i)), []Report{{10, 0.5}}
 		out = append(out, r)
 	}
 	out[3].State, out[3].Reports = StateStopped, []Report{{3, 0.4}}
-	out[5].State, out[5].Value, out[5].Error = StateFailed, 0, "out of luck"
+	out[5].State, out[5].Value, out[5].Error = runs.StateFailed, 0, "out of luck"
 	return out
 }
 

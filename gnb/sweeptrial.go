@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // Trial is one configuration of a [Sweep] while it is made: the sweep's function
@@ -140,7 +142,7 @@ func (p Param) checkRead() error {
 
 // checkRead says what is wrong with a trial that was read from a file.
 func (t TrialResult) checkRead() error {
-	if t.Number < 0 || !slices.Contains([]string{StateDone, StateStopped, StateFailed}, t.State) {
+	if t.Number < 0 || !slices.Contains([]string{runs.StateDone, StateStopped, runs.StateFailed}, t.State) {
 		return fmt.Errorf("gnb: trial %d is %q", t.Number, t.State)
 	}
 	for _, p := range t.Params {

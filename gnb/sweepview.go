@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -39,7 +41,7 @@ func (v *sweepView) update() {
 	s := v.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.sink.Update(v.snapshot(StateRunning))
+	v.sink.Update(v.snapshot(runs.StateRunning))
 }
 
 // snapshot is the sweep as package live shows it; the caller holds mu.
@@ -73,12 +75,12 @@ func (v *sweepView) snapshot(state string) live.Sweep {
 func (v *sweepView) ended(t TrialResult) {
 	line := fmt.Sprintf("trial %d %s", t.Number, t.State)
 	switch t.State {
-	case StateFailed:
+	case runs.StateFailed:
 		line += ": " + t.Error
 	case StateStopped:
 		line += " after " + phrase.Count(t.epochs(), "epoch")
 	}
-	if t.State != StateFailed {
+	if t.State != runs.StateFailed {
 		line += fmt.Sprintf(", %s %.4f", v.s.study.Metric, t.Value)
 	}
 	for _, p := range t.Params {

@@ -5,33 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
+
+	"github.com/graphnb/graphnb/gnb/internal/names"
 
 	"github.com/graphnb/graphnb/internal/simd"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
-
-// The metrics that an evaluation can report, by the dataset's own
-// (dataset.Metadata.Metric).
-const (
-	kindAccuracy = "accuracy"
-	kindAUC      = "auc"
-	kindMicroF1  = "micro_f1"
-)
-
-// cutKind splits the name of an evaluation's value, such as "val_auc", into the
-// split's and the metric's as figures name it ("" for accuracy). ok is false for
-// what is no metric, such as a loss.
-func cutKind(name string) (split, title string, ok bool) {
-	for _, k := range [][2]string{{kindAccuracy, ""}, {kindAUC, "ROC AUC"}, {kindMicroF1, "micro-F1"}} {
-		if split, ok := strings.CutSuffix(name, "_"+k[0]); ok {
-			return split, k[1], true
-		}
-	}
-	return name, "", false
-}
 
 // tally collects what one rank has computed of a split, until all ranks' is put
 // together.
@@ -83,11 +64,11 @@ func (l lossSum) mean() float64 {
 func metricKind(ds *Dataset) string {
 	switch ds.Meta.Metric {
 	case dataset.MetricROCAUC:
-		return kindAUC
+		return names.AUC
 	case dataset.MetricMicroF1:
-		return kindMicroF1
+		return names.MicroF1
 	}
-	return kindAccuracy
+	return names.Accuracy
 }
 
 // targets says what is wrong with a dataset that an evaluation or a training is
@@ -96,7 +77,7 @@ func targets(ds *Dataset) error {
 	switch {
 	case ds.Labels == nil && ds.MultiLabels == nil:
 		return fmt.Errorf("gnb: %s has no labels", ds.Name())
-	case metricKind(ds) == kindAUC && ds.MultiLabels == nil && ds.Classes() != 2:
+	case metricKind(ds) == names.AUC && ds.MultiLabels == nil && ds.Classes() != 2:
 		return fmt.Errorf("gnb: %s is to be measured by ROC AUC, which takes two classes or several labels a node, and it has %d classes", ds.Name(), ds.Classes())
 	}
 	return nil
@@ -120,7 +101,7 @@ func (t *tally) add(v int32, row []float32) {
 	if t.withLoss {
 		t.loss.add(nn.RowCrossEntropy(row, int(y)), 1)
 	}
-	if t.kind == kindAUC {
+	if t.kind == names.AUC {
 		t.cols = 1
 		t.scores = append(t.scores, nn.BinaryScores(row, len(row))...)
 		t.labels = append(t.labels, int8(y))
@@ -139,7 +120,7 @@ func (t *tally) addMulti(row []float32, labels []int8) {
 	if t.withLoss {
 		t.loss.add(nn.RowBCE(row, labels))
 	}
-	if t.kind == kindAUC {
+	if t.kind == names.AUC {
 		t.cols = len(row)
 		t.count++
 		t.scores, t.labels = append(t.scores, row...), append(t.labels, labels...)
@@ -160,7 +141,7 @@ func (t *tally) addMulti(row []float32, labels []int8) {
 func (t *tally) join(w *Worker, split string) SplitMetric {
 	sums, whole := t.sums(), &tally{}
 	w.check(w.comm.SumInt64(w.site("evaluate"), sums))
-	if t.kind == kindAUC {
+	if t.kind == names.AUC {
 		all, err := w.comm.AllGather(w.site("evaluate"), t.encode())
 		w.check(err)
 		for _, b := range all {
@@ -179,11 +160,11 @@ func (t *tally) sums() []int64 {
 func (t *tally) metric(split string, sums []int64, whole *tally) SplitMetric {
 	m := SplitMetric{Split: split, Metric: t.kind, Correct: sums[0], Count: sums[1]}
 	switch {
-	case t.kind == kindMicroF1:
+	case t.kind == names.MicroF1:
 		m.MicroF1 = nn.F1{TruePositives: sums[2], FalsePositives: sums[3], FalseNegatives: sums[4]}.Micro()
-	case t.kind == kindAUC && t.ds.MultiLabels != nil:
+	case t.kind == names.AUC && t.ds.MultiLabels != nil:
 		m.AUC, _ = nn.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
-	case t.kind == kindAUC:
+	case t.kind == names.AUC:
 		m.AUC = nn.ROCAUC(whole.scores, whole.labels)
 	}
 	if t.withLoss {

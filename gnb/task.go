@@ -1,6 +1,10 @@
 package gnb
 
-import "time"
+import (
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/runs"
+)
 
 // task is something long that a worker reports the progress of, [Worker.Progress].
 type task struct {
@@ -12,7 +16,7 @@ type task struct {
 
 // left is the time that the task still takes at its pace so far, 0 where that is not
 // known.
-func (t *task) left(e event, now time.Time) time.Duration {
+func (t *task) left(e runs.Event, now time.Time) time.Duration {
 	if e.Text != t.name || e.Done < t.last {
 		*t = task{name: e.Text, start: now, from: e.Done}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -25,7 +27,7 @@ func TestTensorBoardReadsRuns(t *testing.T) {
 	ds := load(t, smallSet)
 	whole := train(t, ds, gnb.TrainOptions{Workers: 2, Threads: 1, Epochs: 3, Batch: 200, Hidden: 24, LR: 0.02, RunDir: filepath.Join(t.TempDir(), "run"), TensorBoard: true})
 	resumed := pausedAt(t, phases, "iteration 1 3", gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 4, CheckpointEvery: 3, TensorBoard: true})
-	for _, run := range []*gnb.Run{whole, resumed} {
+	for _, run := range []*runs.Run{whole, resumed} {
 		raw, err := exec.Command(python, "-W", "ignore", filepath.Join("..", "internal", "tbevents", "testdata", "fixture.py"), "read", run.Dir).Output()
 		if err != nil {
 			t.Fatalf("%v: %s", err, raw)

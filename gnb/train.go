@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -89,7 +91,7 @@ type TrainOptions struct {
 	KeepCheckpoints int // 0 means 3
 	TensorBoard     bool
 	Quiet           bool
-	Events          func(Event) `json:"-"`
+	Events          func(runs.Event) `json:"-"`
 }
 
 // trainArgs is the argument of Train's program: what changes the result.
@@ -227,7 +229,7 @@ func labelled(ds *Dataset, split string) error {
 // dataset is measured by it) are those at the epoch that did best on validation
 // (the run's "best_epoch"; see TrainOptions.BestBy), whose weights are in
 // best.safetensors; model.safetensors holds the final ones.
-func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*Run, error) {
+func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*runs.Run, error) {
 	multigpuEnter()
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("gnb: Train needs a model, such as gnb.SAGE")

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
@@ -56,16 +59,16 @@ func newView(l *launched, sink live.Sink, title string) (*view, error) {
 		l: l, sink: sink, start: time.Now(), series: map[string]int{}, rank: make([]rankView, l.o.Workers),
 		done: make(chan struct{}), ended: make(chan struct{}),
 	}
-	v.l.run.Result = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
+	v.l.run.Result = runs.Result{State: runs.StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
 	v.snap = live.Snapshot{Title: title, State: live.Starting}
 	v.machine = newCeiling(l)
-	v.noPassing = l.o.Data != nil && metricKind(l.o.Data) != kindAccuracy
+	v.noPassing = l.o.Data != nil && metricKind(l.o.Data) != names.Accuracy
 	for r := range l.o.Workers {
 		v.snap.Workers = append(v.snap.Workers, live.Worker{Rank: r})
 	}
 	if l.run.Dir != "" { // what a resumed run had shown before
 		var err error
-		if v.read, err = readMetricsFrom(l.run.Dir, 0, v.apply); runfile.IgnoreDamage(err) != nil {
+		if v.read, err = runs.ReadFrom(l.run.Dir, 0, v.apply); runfile.IgnoreDamage(err) != nil {
 			return nil, err
 		} else if err != nil {
 			v.print(err.Error())
@@ -74,7 +77,7 @@ func newView(l *launched, sink live.Sink, title string) (*view, error) {
 	v.steps0 = v.total
 	for _, n := range l.notes {
 		v.print(n)
-		v.tell(Event{Kind: "start", Text: n})
+		v.tell(runs.Event{Kind: "start", Text: n})
 	}
 	v.sink.Update(v.snap)
 	return v, nil
@@ -82,7 +85,7 @@ func newView(l *launched, sink live.Sink, title string) (*view, error) {
 
 func (v *view) print(line string) { v.sink.Print(line) }
 
-func (v *view) tell(e Event) {
+func (v *view) tell(e runs.Event) {
 	if f := v.l.o.Events; f != nil {
 		f(e)
 	}
@@ -90,21 +93,21 @@ func (v *view) tell(e Event) {
 
 // onEvent takes one message of a worker.
 func (v *view) onEvent(rank int, data json.RawMessage) {
-	var e event
+	var e runs.Event
 	if err := json.Unmarshal(data, &e); err != nil {
 		v.print(fmt.Sprintf("rank %d sent something unreadable: %v", rank, err))
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if e.Type == evRate {
+	if e.Kind == runs.KindRate {
 		v.rank[rank].update(workedOf(e))
 		return
 	}
 	if rank != 0 {
 		return // what all ranks know alike is taken from rank 0
 	}
-	if v.first.IsZero() && e.Type == evSteps {
+	if v.first.IsZero() && e.Kind == runs.KindSteps {
 		v.first = time.Now()
 	}
 	v.apply(e)
@@ -113,21 +116,21 @@ func (v *view) onEvent(rank int, data json.RawMessage) {
 
 // apply changes the state by an event; events read back from a resumed run's
 // metrics go through it too.
-func (v *view) apply(e event) {
+func (v *view) apply(e runs.Event) {
 	s, res := &v.snap, &v.l.run.Result
-	res.take(e)
-	switch e.Type {
-	case evPlan:
+	res.Take(e)
+	switch e.Kind {
+	case runs.KindPlan:
 		s.Epochs = e.Epochs
-	case evLoop:
+	case runs.KindLoop:
 		s.State, s.Epoch, s.Step, s.Steps, s.Detail = live.Running, e.Epoch+1, e.Step, e.Steps, ""
-	case evDevice:
+	case runs.KindDevice:
 		v.l.run.Config.Device = e.Text
-	case evModel:
+	case runs.KindModel:
 		if res.Model == nil {
 			res.Model = e.Model
 		}
-	case evSteps:
+	case runs.KindSteps:
 		for _, r := range e.Records {
 			s.Loss = append(s.Loss, live.Point{Step: int(r.Total), Y: float64(r.Loss)})
 			// It is 0 where it was not kept, too.
@@ -137,11 +140,11 @@ func (v *view) apply(e event) {
 			s.State, s.Epoch, s.Step = live.Running, r.Epoch+1, r.Step+1
 			v.total = r.Total
 		}
-	case evEpoch:
+	case runs.KindEpoch:
 		v.passing(e.Epoch+1, float64(e.Accuracy))
-	case evMetrics:
+	case runs.KindMetrics:
 		for _, m := range e.Values {
-			split, title, ok := cutKind(m.Name)
+			split, title, ok := names.CutMetric(m.Name)
 			if !ok {
 				continue
 			}
@@ -157,14 +160,14 @@ func (v *view) apply(e event) {
 			s.Metrics[i].Points = append(s.Metrics[i].Points, live.Point{Step: epoch, Y: m.Value})
 		}
 		s.State, s.Detail = live.Running, ""
-	case evResult:
+	case runs.KindResult:
 		for _, r := range e.Values {
 			res.Values[r.Name] = r.Value
 		}
 		if e.Text != "" {
 			res.Text[e.Split] = e.Text
 		}
-	case evProgress:
+	case runs.KindProgress:
 		left := v.task.left(e, time.Now())
 		s.State = live.Evaluating
 		s.Detail = fmt.Sprintf("%s: %d of %d", e.Text, e.Done, e.Of)
@@ -178,10 +181,10 @@ func (v *view) apply(e event) {
 }
 
 // report shows an event's words, and passes it on.
-func (v *view) report(e event) {
-	out := Event{Kind: e.Type, Epoch: e.Epoch, Loss: float64(e.Loss), Seconds: e.Seconds, Stages: e.Stages, Values: e.Values, Text: e.Text}
-	switch e.Type {
-	case evLog:
+func (v *view) report(e runs.Event) {
+	out := runs.Event{Kind: e.Kind, Epoch: e.Epoch, Loss: float64(e.Loss), Seconds: e.Seconds, Stages: e.Stages, Values: e.Values, Text: e.Text}
+	switch e.Kind {
+	case runs.KindLog:
 		line := ""
 		for i, x := range e.Values {
 			if i > 0 {
@@ -191,9 +194,9 @@ func (v *view) report(e event) {
 		}
 		v.print(line)
 		out.Text = line
-	case evPrint:
+	case runs.KindPrint:
 		v.sink.Say(e.Text)
-	case evEpoch, evMetrics, evCheckpoint:
+	case runs.KindEpoch, runs.KindMetrics, runs.KindCheckpoint:
 	default:
 		return
 	}
@@ -245,9 +248,6 @@ func (v *view) watch(g *multigpu.Group) {
 	}()
 }
 
-// stageOrder is how stages are drawn, left to right.
-var stageOrder = []string{stageSample, stageFetch, stageForward, stageBackward, stageReduce, stageOptimizer, stageIdle, stageEvaluate, stageSave, stageProgram, stageStart}
-
 func (v *view) refresh(g *multigpu.Group, memory bool) {
 	status := g.Status()
 	var pss int64
@@ -271,7 +271,7 @@ func (v *view) refresh(g *multigpu.Group, memory bool) {
 			sum += sec
 		}
 		w.Stages = w.Stages[:0]
-		for _, name := range stageOrder {
+		for _, name := range names.Stages {
 			if sec := st.Seconds[name]; sec > 0.005*sum { // what can be seen
 				w.Stages = append(w.Stages, live.StageShare{Name: name, Share: sec / sum})
 			}
@@ -324,13 +324,13 @@ func (v *view) close(runErr error) error {
 	defer v.mu.Unlock()
 	res, s := &v.l.run.Result, &v.snap
 	gone := v.l.there()
-	res.State, s.State = StateDone, live.Done
+	res.State, s.State = runs.StateDone, live.Done
 	s.Left, s.Detail = 0, ""
 	switch {
 	case errors.Is(runErr, ErrInterrupted):
-		res.State, s.State = StateInterrupted, live.Interrupted
+		res.State, s.State = runs.StateInterrupted, live.Interrupted
 	case runErr != nil || gone != nil:
-		res.State, s.State = StateFailed, live.Failed
+		res.State, s.State = runs.StateFailed, live.Failed
 	}
 	if why := cmp.Or(runErr, gone); why != nil {
 		res.Error, s.Detail = why.Error(), why.Error()

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -40,10 +42,10 @@ func TestRates(t *testing.T) {
 // An evaluation after the last epoch measures what that epoch has left, and is
 // drawn there.
 func TestEvaluationAfterTheLastEpoch(t *testing.T) {
-	v := &view{l: &launched{run: &Run{Result: Result{Values: map[string]float64{}}}}, series: map[string]int{}}
-	v.apply(event{Type: evPlan, Epochs: 3})
+	v := &view{l: &launched{run: &runs.Run{Result: runs.Result{Values: map[string]float64{}}}}, series: map[string]int{}}
+	v.apply(runs.Event{Kind: runs.KindPlan, Epochs: 3})
 	for epoch := range 4 {
-		v.apply(event{Type: evMetrics, Epoch: epoch, Values: []Value{{"val_accuracy", 0.5}}})
+		v.apply(runs.Event{Kind: runs.KindMetrics, Epoch: epoch, Values: []runs.NamedValue{{Name: "val_accuracy", Value: 0.5}}})
 	}
 	var got []int
 	for _, p := range v.snap.Metrics[0].Points {
@@ -53,7 +55,7 @@ func TestEvaluationAfterTheLastEpoch(t *testing.T) {
 		t.Errorf("evaluations of epochs 1 to 3 and after are drawn at %v", got)
 	}
 	v = &view{l: v.l, series: map[string]int{}, snap: live.Snapshot{}}
-	v.apply(event{Type: evMetrics, Epoch: 6, Values: []Value{{"val_accuracy", 0.5}}})
+	v.apply(runs.Event{Kind: runs.KindMetrics, Epoch: 6, Values: []runs.NamedValue{{Name: "val_accuracy", Value: 0.5}}})
 	if p := v.snap.Metrics[0].Points[0].Step; p != 7 {
 		t.Errorf("where the number of epochs is not known, the seventh is drawn at %d", p)
 	}
@@ -61,8 +63,8 @@ func TestEvaluationAfterTheLastEpoch(t *testing.T) {
 
 // The learning rate is a point for each step at which it changes.
 func TestLearningRateOfSteps(t *testing.T) {
-	v := &view{l: &launched{run: &Run{}}, series: map[string]int{}}
-	v.apply(event{Type: evSteps, Records: []stepRecord{{Total: 1}, {Total: 2, LR: 0.1}, {Total: 3, LR: 0.1}, {Total: 4, LR: 0}}})
+	v := &view{l: &launched{run: &runs.Run{}}, series: map[string]int{}}
+	v.apply(runs.Event{Kind: runs.KindSteps, Records: []runs.Step{{Total: 1}, {Total: 2, LR: 0.1}, {Total: 3, LR: 0.1}, {Total: 4, LR: 0}}})
 	if want := []live.Point{{Step: 2, Y: 0.1}, {Step: 4, Y: 0}}; !slices.Equal(v.snap.LR, want) {
 		t.Errorf("learning rates %v, want %v", v.snap.LR, want)
 	}
@@ -85,14 +87,14 @@ func TestAccuracyInPassing(t *testing.T) {
 		{"train_accuracy", []string{"train"}},
 		{"val_auc", []string{"val"}},
 	} {
-		v := &view{l: &launched{run: &Run{Result: Result{Values: map[string]float64{}}}}, series: map[string]int{}}
-		v.apply(event{Type: evEpoch, Epoch: 0, Accuracy: number(math.NaN())}) // nothing was counted
+		v := &view{l: &launched{run: &runs.Run{Result: runs.Result{Values: map[string]float64{}}}}, series: map[string]int{}}
+		v.apply(runs.Event{Kind: runs.KindEpoch, Epoch: 0, Accuracy: math.NaN()}) // nothing was counted
 		if len(v.snap.Metrics) > 0 {
 			t.Errorf("an accuracy of nothing is shown: %v", v.snap.Metrics)
 		}
 		for epoch := range 2 {
-			v.apply(event{Type: evEpoch, Epoch: epoch, Accuracy: 0.25})
-			v.apply(event{Type: evMetrics, Epoch: epoch, Values: []Value{{c.value, 0.5}}})
+			v.apply(runs.Event{Kind: runs.KindEpoch, Epoch: epoch, Accuracy: 0.25})
+			v.apply(runs.Event{Kind: runs.KindMetrics, Epoch: epoch, Values: []runs.NamedValue{{Name: c.value, Value: 0.5}}})
 		}
 		if got := names(v); !slices.Equal(got, c.want) {
 			t.Errorf("with %s: curves %v, want %v", c.value, got, c.want)
@@ -147,7 +149,7 @@ func TestTaskLeft(t *testing.T) {
 		{"evaluate", 32, 150, 8500 * time.Millisecond},
 		{"sample", 33, 160, 0}, // something else
 	} {
-		got := k.left(event{Text: c.name, Done: c.done, Of: 1000}, at.Add(time.Duration(c.after)*time.Second))
+		got := k.left(runs.Event{Text: c.name, Done: c.done, Of: 1000}, at.Add(time.Duration(c.after)*time.Second))
 		if got != c.want {
 			t.Errorf("report %d, %+v: %v left", i, c, got)
 		}
@@ -156,16 +158,16 @@ func TestTaskLeft(t *testing.T) {
 
 // A run without epochs is its task: inference, sampling.
 func TestTaskIsTheRun(t *testing.T) {
-	v := &view{l: &launched{run: &Run{}}, series: map[string]int{}}
+	v := &view{l: &launched{run: &runs.Run{}}, series: map[string]int{}}
 	v.task = task{name: "evaluate", start: time.Now().Add(-10 * time.Second), from: 0, last: 1}
-	v.apply(event{Type: evProgress, Text: "evaluate", Done: 250, Of: 1000})
+	v.apply(runs.Event{Kind: runs.KindProgress, Text: "evaluate", Done: 250, Of: 1000})
 	v.timing()
 	if s := v.snap; s.Unit != "evaluate" || s.Step != 250 || s.Steps != 1000 || s.Left < 29*time.Second || !strings.Contains(s.Detail, "evaluate: 250 of 1000, 30s left") {
 		t.Errorf("the panel shows %q %d of %d, %v left: %s", s.Unit, s.Step, s.Steps, s.Left, s.Detail)
 	}
-	v = &view{l: &launched{run: &Run{}}, series: map[string]int{}}
-	v.apply(event{Type: evPlan, Epochs: 2})
-	v.apply(event{Type: evProgress, Text: "evaluate", Done: 250, Of: 1000})
+	v = &view{l: &launched{run: &runs.Run{}}, series: map[string]int{}}
+	v.apply(runs.Event{Kind: runs.KindPlan, Epochs: 2})
+	v.apply(runs.Event{Kind: runs.KindProgress, Text: "evaluate", Done: 250, Of: 1000})
 	if s := v.snap; s.Steps != 0 || s.Unit != "" {
 		t.Errorf("an evaluation within a run shows as its steps: %+v", s)
 	}

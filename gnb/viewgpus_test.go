@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/internal/envknob"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
@@ -53,7 +55,7 @@ func TestGPUsOfARun(t *testing.T) {
 // The panel of a run on GPUs has a line for each of its own, until the run ends; the helper ends with it.
 func TestThePanelShowsGPUs(t *testing.T) {
 	t.Setenv(envknob.Helper.Name, fakehelper.Make(t))
-	v := &view{l: &launched{run: &Run{Config: Config{ID: "r1", Device: "cuda"}}, device: "cuda", o: LaunchOptions{Workers: 2}}}
+	v := &view{l: &launched{run: &runs.Run{Config: runs.Config{ID: "r1", Device: "cuda"}}, device: "cuda", o: LaunchOptions{Workers: 2}}}
 	end := v.watchGPUs(t.Context())
 	shown := func() []live.GPU {
 		v.mu.Lock()
@@ -87,7 +89,7 @@ func TestThePanelShowsGPUs(t *testing.T) {
 		t.Errorf("the helper is left: %v", err)
 	}
 	// Neither runs on the CPU nor quiet ones start a helper.
-	for _, l := range []*launched{{run: &Run{}}, {run: &Run{}, device: "cuda", o: LaunchOptions{Quiet: true}}} {
+	for _, l := range []*launched{{run: &runs.Run{}}, {run: &runs.Run{}, device: "cuda", o: LaunchOptions{Quiet: true}}} {
 		(&view{l: l}).watchGPUs(t.Context())()
 	}
 }

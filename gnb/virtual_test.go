@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -77,7 +79,7 @@ var whole = gnb.Program("test.whole", func(w *gnb.Worker, _ int) error {
 // loss is the mean over the split.
 func TestFullGraphOnAnyWorld(t *testing.T) {
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
-	var first *gnb.Run
+	var first *runs.Run
 	for _, c := range []struct{ workers, virtual int }{{1, 1}, {2, 1}, {3, 1}, {1, 3}} {
 		run, err := gnb.Launch(t.Context(), whole, 0, gnb.LaunchOptions{
 			Data: ds, Workers: c.workers, VirtualRanks: c.virtual, Threads: 1, Seed: 5, Quiet: true, RunDir: t.TempDir(),

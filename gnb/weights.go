@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
@@ -24,10 +27,10 @@ func (w *Worker) LoadWeights(net Network, path string) {
 	w.check(w.netOf(net, "LoadWeights").load(ts))
 }
 
-// weights is the file of the weights to compute with: those at the best validation accuracy, else,
+// weightsOf is the file of the weights to compute with: those at the best validation accuracy, else,
 // or when they are asked for, the final ones; and the network in it, nil where that is not
 // recorded. It must be the file that the run has written.
-func (r *Run) weights(final bool) (path string, model *ModelInfo, err error) {
+func weightsOf(r *runs.Run, final bool) (path string, model *runs.ModelInfo, err error) {
 	for _, path := range []string{r.BestWeights(), r.Weights()} {
 		if final && path != r.Weights() {
 			continue
@@ -51,12 +54,12 @@ func (r *Run) weights(final bool) (path string, model *ModelInfo, err error) {
 			return "", nil, fmt.Errorf("gnb: %s is not the file that run %s wrote; put that back, or train again", path, r.Config.ID)
 		}
 		if text := meta[saving.MetaModel]; text != "" {
-			model = &ModelInfo{}
+			model = &runs.ModelInfo{}
 			if err := json.Unmarshal([]byte(text), model); err != nil {
 				return "", nil, fmt.Errorf("gnb: %s: what it says of its network cannot be read: %w", path, err)
 			}
 		}
-		return absolute(path), model, nil
+		return runfile.Absolute(path), model, nil
 	}
 	return "", nil, fmt.Errorf("gnb: run %s has no weights yet; it is %s", r.Config.ID, r.Result.State)
 }

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops"
@@ -19,21 +22,6 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/collective"
-)
-
-// The stages that a worker's time is divided into. Every moment belongs to one.
-const (
-	stageStart     = "start"
-	stageSample    = "sample"
-	stageFetch     = "fetch"
-	stageForward   = "forward"
-	stageBackward  = "backward"
-	stageReduce    = "all-reduce"
-	stageOptimizer = "optimizer"
-	stageIdle      = "idle" // waiting for other ranks, which came later to the sum of gradients
-	stageEvaluate  = "evaluate"
-	stageSave      = "checkpoint"
-	stageProgram   = "program" // the user's own code between the calls above
 )
 
 // Worker is one rank of a run, as the program sees it.
@@ -58,7 +46,7 @@ type Worker struct {
 	saving saving.Saver
 
 	mu      sync.Mutex
-	records []stepRecord    // not sent yet; under mu
+	records []runs.Step     // not sent yet; under mu
 	metrics *atomicfile.Log // of the run's directory; rank 0's alone
 	out     outbox
 
@@ -140,7 +128,7 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 			w.Fail(fmt.Errorf("gnb: a second loop over Epochs, at %s, after that at %s; a program has one: count all its epochs there, and tell its parts by the epoch", callSite(), w.loop.EpochsAt))
 		}
 		w.loop.EpochsAt = cmp.Or(callSite(), "a place unknown")
-		w.emit(event{Type: evPlan, Epochs: n})
+		w.emit(runs.Event{Kind: runs.KindPlan, Epochs: n})
 		for e := w.loop.Pos.Epoch; e < n; e++ {
 			w.loop.EnterEpoch(e)
 			w.epochStart, w.epochStages, w.last = time.Now(), w.p.StageTimes(), Metrics{}
@@ -169,8 +157,8 @@ func (w *Worker) endEpoch(next, ended int) {
 			stages[s] = d.Seconds()
 		}
 	}
-	w.emit(event{
-		Type: evEpoch, Loss: number(w.EpochLoss()), Accuracy: number(w.loop.Sums.Accuracy()),
+	w.emit(runs.Event{
+		Kind: runs.KindEpoch, Loss: w.EpochLoss(), Accuracy: w.loop.Sums.Accuracy(),
 		Seconds: time.Since(w.epochStart).Seconds(), Stages: stages, Values: w.last.values(),
 	})
 	w.loop.EndEpoch(next, ended)
@@ -245,7 +233,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 		return StepLoss{mean: math.NaN()}
 	}
 	w.checkLoss(loss, n)
-	w.stage(stageBackward)
+	w.stage(names.Backward)
 	if n.grads == nil {
 		g, err := n.gradients()
 		w.check(err)
@@ -272,20 +260,20 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 		}
 	}
 	if n.micro < virtual {
-		w.stage(stageProgram)
+		w.stage(names.Program)
 		return StepLoss{mean: math.NaN()}
 	}
-	w.stage(stageReduce)
+	w.stage(names.Reduce)
 	waited := w.waited()
 	grad, tail, late, err := n.grads.sum(w)
 	w.check(err)
-	w.p.MoveTime(stageReduce, stageIdle, w.waited()-waited)
+	w.p.MoveTime(names.Reduce, names.Idle, w.waited()-waited)
 	w.watchSum(n, tail)
-	w.stage(stageOptimizer)
+	w.stage(names.Optimizer)
 	mean := w.apply(opt, grad, tail, late)
-	w.stage(stageBackward) // where the host waits for a device
+	w.stage(names.Backward) // where the host waits for a device
 	w.catchUp(1)
-	w.stage(stageProgram)
+	w.stage(names.Program)
 	w.flush(false)
 	// A step outside of loops is a place to go on from where the program keeps
 	// nothing: what it keeps may belong to a later statement of the epoch.
@@ -328,8 +316,8 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss 
 	}
 	w.loop.Pos.Total++
 	pos := w.loop.Pos
-	record := stepRecord{
-		Epoch: pos.ReportedEpoch(), Step: pos.EpochStep(), Total: pos.Total, At: pos.Place(), LR: number(w.opts[0].opt.LR()),
+	record := runs.Step{
+		Epoch: pos.ReportedEpoch(), Step: pos.EpochStep(), Total: pos.Total, At: pos.Place(), LR: w.opts[0].opt.LR(),
 	}
 	if late == nil {
 		loss.mean = w.count(record, t)
@@ -351,11 +339,11 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss 
 
 // count adds a step's tail to the epoch's sums and to what is reported, and returns
 // the mean loss.
-func (w *Worker) count(r stepRecord, t []float32) float64 {
+func (w *Worker) count(r runs.Step, t []float32) float64 {
 	loss, weight := float64(t[tailLoss]), float64(t[tailWeight])
 	w.loop.Sums.Add(t[tailLoss], t[tailWeight], t[tailCorrect], t[tailCount])
 	if w.p.Rank == 0 {
-		r.Loss, r.Accuracy = number(loss/weight), number(float64(t[tailCorrect])/float64(t[tailCount]))
+		r.Loss, r.Accuracy = loss/weight, float64(t[tailCorrect])/float64(t[tailCount])
 		w.mu.Lock()
 		w.records = append(w.records, r)
 		w.mu.Unlock()
@@ -383,9 +371,9 @@ func (w *Worker) boundary(always bool) {
 		return
 	}
 	if w.saving.Due(w.loop.Pos.Total) {
-		w.stage(stageSave)
+		w.stage(names.Save)
 		w.check(w.saving.Save())
-		w.stage(stageProgram)
+		w.stage(names.Program)
 	}
 	w.check(w.saving.Prepare(always))
 }
@@ -422,7 +410,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 		w.check(err)
 	}
 	w.nets = append(w.nets, n)
-	w.emit(event{Type: evModel, Model: n.info()})
+	w.emit(runs.Event{Kind: runs.KindModel, Model: n.info()})
 	return n
 }
 

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
@@ -27,7 +28,7 @@ fmt.Println(run)`), nbtest.Options{Env: []string{"RUN_DIR=" + dir}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
-	run, err := gnb.OpenRun(dir)
+	run, err := runs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
@@ -89,8 +90,8 @@ func TestOwnLayerNotebook(t *testing.T) {
 		}
 	}
 	t.Setenv("GNB_RUNS", filepath.Join(dir, "runs"))
-	runs, err := gnb.Runs(t.Context())
-	if err != nil || len(runs) != 2 || runs[0].Result.Model.Name != "gated" || runs[0].Config.Workers != 2 {
-		t.Errorf("runs %v (%v), want one of the gated model and one of SAGE, with 2 workers", runs, err)
+	found, err := runs.List(t.Context())
+	if err != nil || len(found) != 2 || found[0].Result.Model.Name != "gated" || found[0].Config.Workers != 2 {
+		t.Errorf("runs %v (%v), want one of the gated model and one of SAGE, with 2 workers", found, err)
 	}
 }

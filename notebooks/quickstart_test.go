@@ -13,7 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
@@ -171,7 +172,7 @@ fmt.Println("epochs:", run.Result.Epochs)
 	if second.Status != "ok" || !strings.Contains(second.Stdout, "epochs: 60") || !strings.Contains(second.Shown+second.Stdout, "going on with run") {
 		t.Errorf("the cell's second run ended as %q and did not go on:\n%s\n%s\n%s", second.Status, second.Stdout, second.Shown, second.Stderr)
 	}
-	r, err := gnb.OpenRun(dir + "/run")
+	r, err := runs.Open(dir + "/run")
 	if err != nil {
 		t.Fatal(err)
 	}

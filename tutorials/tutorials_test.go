@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
@@ -151,11 +152,11 @@ func tookPart(t *testing.T, folder string) {
 	}
 	several := false
 	for _, e := range entries {
-		r, err := gnb.OpenRun(filepath.Join(folder, e.Name()))
+		r, err := runs.Open(filepath.Join(folder, e.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Result.State != gnb.StateDone {
+		if r.Result.State != runs.StateDone {
 			t.Errorf("run %s is %s: %s", r.Config.ID, r.Result.State, r.Result.Error)
 		}
 		if r.Config.Workers > 1 {

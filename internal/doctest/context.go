@@ -11,6 +11,7 @@ const module = "github.com/graphnb/graphnb"
 // imports of the standard library, and cells share those of the module.
 var Packages = map[string]string{
 	"gnb":       module + "/gnb",
+	"runs":      module + "/gnb/runs",
 	"inspect":   module + "/gnb/inspect",
 	"monitor":   module + "/gnb/monitor",
 	"parts":     module + "/gnb/parts",
@@ -42,7 +43,7 @@ var Context = map[string]string{
 	"ctx":   "context.Context",
 	"ds":    "*gnb.Dataset",
 	"g":     "*gnb.Graph",
-	"run":   "*gnb.Run",
+	"run":   "*runs.Run",
 	"w":     "*gnb.Worker",
 	"net":   "*gnb.Net[*nn.SAGE]",
 	"opt":   "*gnb.Optimizer",

@@ -102,7 +102,7 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 		{"shell and kernel lines", block("!ls\n%goflags -x\nvar x = 1"), ""},
 		{"own name wins over the context", block("type net struct{}") + block("_ = net{}"), ""},
 		{"other language", "```python\nnn.Linear(3, 4)\n```\n`torch.nn.Linear(3)`", ""},
-		{"types, functions and generic ones", "`gnb.Loader`, `gnb.Load`, `gnb.Must`, `w.Evaluate`, `[]gnb.Value{}`", ""},
+		{"types, functions and generic ones", "`gnb.Loader`, `gnb.Load`, `gnb.Must`, `w.Evaluate`, `[]runs.NamedValue{}`", ""},
 		{"whatever it is given", "`gnb.Load(…)`", ""},
 		{"arguments left out", "`w.Batches(\"train\", …)`", ""},
 		{"variable of the page's code", block("func f(some gnb.Evaluation) {\n\tfor i := range 3 {\n\t\tn := i\n\t\t_ = n\n\t}\n}") + "`w.Evaluate(net, some, \"val\")`, `gnb.Loader{Batch: n}`", ""},

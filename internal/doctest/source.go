@@ -65,10 +65,10 @@ func defined(text string) []string {
 func (u *Unit) ContextSource(pkg string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package %s\n\nimport (\n", pkg)
-	for _, name := range []string{"context", "gnb", "nn"} {
+	for _, name := range []string{"context", "gnb", "nn", "runs"} {
 		fmt.Fprintf(&b, "\t%s %q\n", name, Packages[name])
 	}
-	b.WriteString(")\n\n// Each import is used.\nvar (\n\t_ context.Context\n\t_ gnb.ModelConfig\n\t_ nn.ModelConfig\n)\n\n")
+	b.WriteString(")\n\n// Each import is used.\nvar (\n\t_ context.Context\n\t_ gnb.ModelConfig\n\t_ nn.ModelConfig\n\t_ runs.Run\n)\n\n")
 	own := u.names()
 	for _, name := range slices.Sorted(maps.Keys(Context)) {
 		if !own[name] {

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // The program is the notebook: the declarations of its cells in their order, and
@@ -133,7 +133,7 @@ func TestRunsSmall(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("%d runs, %v", len(entries), err)
 	}
-	run, err := gnb.OpenRun(filepath.Join(dir, "runs", entries[0].Name()))
+	run, err := runs.Open(filepath.Join(dir, "runs", entries[0].Name()))
 	if err != nil {
 		t.Fatal(err)
 	}

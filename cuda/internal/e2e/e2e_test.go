@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/cuda/internal/fakelibs"
 	"github.com/graphnb/graphnb/gnb"
@@ -87,7 +89,7 @@ func devices(t *testing.T, log string) []string {
 func train(t *testing.T, ds *gnb.Dataset, o gnb.TrainOptions) (losses []float64, text string, err error) {
 	t.Helper()
 	o.Quiet, o.Resume = true, gnb.Never
-	o.Events = func(e gnb.Event) {
+	o.Events = func(e runs.Event) {
 		if e.Kind == "epoch" {
 			losses = append(losses, e.Loss)
 		}

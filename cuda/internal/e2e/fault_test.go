@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/gnb"
 )
@@ -172,7 +174,7 @@ func TestAutoSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster(t, c.gpus, c.m)
 			var losses []float64
-			run, err := gnb.Train(t.Context(), ds, gnb.SAGE, with(o, func(e gnb.Event) {
+			run, err := gnb.Train(t.Context(), ds, gnb.SAGE, with(o, func(e runs.Event) {
 				if e.Kind == "epoch" {
 					losses = append(losses, e.Loss)
 				}
@@ -193,7 +195,7 @@ func TestAutoSaysWhy(t *testing.T) {
 	}
 }
 
-func with(o gnb.TrainOptions, f func(gnb.Event)) gnb.TrainOptions {
+func with(o gnb.TrainOptions, f func(runs.Event)) gnb.TrainOptions {
 	o.Quiet, o.Resume, o.Events = true, gnb.Never, f
 	return o
 }
@@ -245,7 +247,7 @@ func TestResume(t *testing.T) {
 	t.Setenv(machineEnv, text)
 	o.RunDir, o.Resume = "", dir
 	var losses []float64
-	o.Events = func(e gnb.Event) {
+	o.Events = func(e runs.Event) {
 		if e.Kind == "epoch" {
 			losses = append(losses, e.Loss)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
@@ -44,7 +46,7 @@ func TestFloat16Features(t *testing.T) {
 		for k, v := range env {
 			t.Setenv(k, v)
 		}
-		o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 60, Epochs: 2, Workers: 1, Quiet: true, Device: device, Resume: gnb.Never, CheckpointEvery: -1, Events: func(e gnb.Event) {
+		o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 60, Epochs: 2, Workers: 1, Quiet: true, Device: device, Resume: gnb.Never, CheckpointEvery: -1, Events: func(e runs.Event) {
 			if e.Kind == "epoch" {
 				r.losses = append(r.losses, e.Loss)
 			}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -80,7 +82,7 @@ var late = gnb.Program("e2e.late", func(w *gnb.Worker, a lateArgs) error {
 // same steps, on the way through a checkpoint too.
 func TestLossesReadLater(t *testing.T) {
 	ds := load(t, "planted?nodes=64&classes=3&features=6&degree=4")
-	var want []gnb.StepMetric
+	var want []runs.Step
 	var weights []byte
 	for _, c := range []struct {
 		name string
@@ -98,7 +100,7 @@ func TestLossesReadLater(t *testing.T) {
 			var text strings.Builder
 			c.o.Data, c.o.Device, c.o.Workers, c.o.Quiet = ds, "cuda", 1, true
 			c.o.RunDir = filepath.Join(t.TempDir(), "run")
-			c.o.Events = func(e gnb.Event) { text.WriteString(e.Text + "\n") }
+			c.o.Events = func(e runs.Event) { text.WriteString(e.Text + "\n") }
 			run, err := gnb.Launch(t.Context(), late, c.a, c.o)
 			if c.a.Fail > 0 {
 				if err == nil || !strings.Contains(err.Error(), "to fail here") {

@@ -7,6 +7,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -36,7 +38,7 @@ func TestModels(t *testing.T) {
 			cluster(t, c.gpus, machine{})
 			t.Setenv("GNB_CUDA_EXACT", "1")
 			var losses [2][]float64
-			var runs [2]*gnb.Run
+			var both [2]*runs.Run
 			for i, device := range []string{"cpu", "cuda"} {
 				o := base
 				c.set(&o)
@@ -44,25 +46,25 @@ func TestModels(t *testing.T) {
 				if device == "cpu" {
 					o.Workers = c.gpus
 				}
-				o.Events = func(e gnb.Event) {
+				o.Events = func(e runs.Event) {
 					if e.Kind == "epoch" {
 						losses[i] = append(losses[i], e.Loss)
 					}
 				}
 				var err error
-				if runs[i], err = gnb.Train(t.Context(), ds, c.model, o); err != nil {
+				if both[i], err = gnb.Train(t.Context(), ds, c.model, o); err != nil {
 					t.Fatal(err)
 				}
 			}
 			same(t, losses[1], losses[0])
 			for _, name := range []string{"val_accuracy", "test_accuracy"} {
 				// A node or two on the border between classes may fall on the other side.
-				if a, b := runs[0].Value(name), runs[1].Value(name); !(math.Abs(a-b) <= 0.1) {
+				if a, b := both[0].Value(name), both[1].Value(name); !(math.Abs(a-b) <= 0.1) {
 					t.Errorf("%s is %v, the CPU's %v", name, b, a)
 				}
 			}
-			if runs[1].Config.Device != "cuda" {
-				t.Errorf("the run was on %s", runs[1].Config.Device)
+			if both[1].Config.Device != "cuda" {
+				t.Errorf("the run was on %s", both[1].Config.Device)
 			}
 		})
 	}
@@ -98,7 +100,7 @@ func TestWholeGraph(t *testing.T) {
 	var losses [2][]float64
 	for i, device := range []string{"cpu", "cuda"} {
 		cluster(t, 1, machine{Races: true})
-		run, err := gnb.Launch(t.Context(), whole, 4, gnb.LaunchOptions{Data: ds, Device: device, Workers: 1, Quiet: true, Resume: gnb.Never, Events: func(e gnb.Event) {
+		run, err := gnb.Launch(t.Context(), whole, 4, gnb.LaunchOptions{Data: ds, Device: device, Workers: 1, Quiet: true, Resume: gnb.Never, Events: func(e runs.Event) {
 			if e.Kind == "epoch" {
 				losses[i] = append(losses[i], e.Loss)
 			}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
@@ -106,7 +108,7 @@ func TestOwnModels(t *testing.T) {
 	run := func(t *testing.T, a ownArgs, device string) (losses []float64, read int) {
 		t.Helper()
 		log := cluster(t, 1, machine{Races: true})
-		_, err := gnb.Launch(t.Context(), own, a, gnb.LaunchOptions{Data: ds, Device: device, Workers: 1, Quiet: true, Resume: gnb.Never, CheckpointEvery: -1, Events: func(e gnb.Event) {
+		_, err := gnb.Launch(t.Context(), own, a, gnb.LaunchOptions{Data: ds, Device: device, Workers: 1, Quiet: true, Resume: gnb.Never, CheckpointEvery: -1, Events: func(e runs.Event) {
 			if e.Kind == "epoch" {
 				losses = append(losses, e.Loss)
 			}

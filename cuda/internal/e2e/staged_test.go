@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -88,7 +90,7 @@ func TestStagedFeatures(t *testing.T) {
 				var text string
 				p := o
 				p.Device, p.Quiet, p.Resume = "cuda", true, gnb.Never
-				p.Events = func(e gnb.Event) {
+				p.Events = func(e runs.Event) {
 					if e.Kind == "epoch" {
 						all[i] = append(all[i], e.Loss)
 					}
@@ -149,7 +151,7 @@ func TestStagedLoopsWithinLoops(t *testing.T) {
 // with the features on the device.
 func TestEvaluationOverPinnedFeatures(t *testing.T) {
 	ds := load(t, "planted?nodes=900&classes=4&features=8&degree=6")
-	var want *gnb.Run
+	var want *runs.Run
 	for _, place := range []string{"device", "pinned"} {
 		log := cluster(t, 2, machine{})
 		t.Setenv("GNB_CUDA_FEATURES", place)

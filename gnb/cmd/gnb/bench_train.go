@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -187,7 +189,7 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 
 // benchRun is a program that ran in windows.
 type benchRun struct {
-	run     *gnb.Run
+	run     *runs.Run
 	seconds []float64 // of each window
 	stages  map[string]float64
 }
@@ -202,7 +204,7 @@ func launchBench[A any](ctx context.Context, ds *dataset.Dataset, p *gnb.Program
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	r.stages = map[string]float64{}
 	o.Data, o.RunDir, o.Resume, o.CheckpointEvery, o.Quiet = ds, dir, gnb.Never, -1, true
-	o.Events = func(e gnb.Event) {
+	o.Events = func(e runs.Event) {
 		if e.Kind != "epoch" || e.Epoch == 0 {
 			return
 		}

@@ -14,9 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/internal/envknob"
 
-	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 )
 
@@ -59,7 +60,7 @@ type place struct {
 
 // places are where runs, datasets and temporary files go.
 func places() []place {
-	out := []place{{"runs", envknob.Runs.Name, gnb.RunsDir()}, {"temporary files", "TMPDIR", os.TempDir()}}
+	out := []place{{"runs", envknob.Runs.Name, runs.Dir()}, {"temporary files", "TMPDIR", os.TempDir()}}
 	if home, err := registry.Home(); err == nil {
 		out = append(out, place{"datasets", envknob.Home.Name, home})
 	}

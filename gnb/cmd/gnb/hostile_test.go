@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -164,7 +166,7 @@ func TestHangup(t *testing.T) {
 			t.Fatal(err)
 		}
 		for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-			if r, err := gnb.OpenRun(run); err == nil && r.Result.Epochs > 3 {
+			if r, err := runs.Open(run); err == nil && r.Result.Epochs > 3 {
 				break
 			}
 			if time.Now().After(deadline) {
@@ -176,14 +178,14 @@ func TestHangup(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := cmd.Wait()
-		r, opened := gnb.OpenRun(run)
+		r, opened := runs.Open(run)
 		if opened != nil {
 			t.Fatal(opened)
 		}
 		switch {
-		case ignored && (err != nil || r.Result.State != gnb.StateDone):
+		case ignored && (err != nil || r.Result.State != runs.StateDone):
 			t.Errorf("under nohup: %v, the run is %s\n%s", err, r.Result.State, tail(out.String()))
-		case !ignored && (err == nil || r.Result.State != gnb.StateInterrupted):
+		case !ignored && (err == nil || r.Result.State != runs.StateInterrupted):
 			t.Errorf("without a terminal: %v, the run is %s\n%s", err, r.Result.State, tail(out.String()))
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -26,9 +28,9 @@ func runInfer(ctx context.Context, args []string, out *output) error {
 	if *file == "" {
 		return usagef("--out FILE.npy says where to write the result")
 	}
-	run, err := gnb.LastRun(ctx)
+	run, err := runs.Last(ctx)
 	if *dir != "" {
-		run, err = gnb.OpenRun(*dir)
+		run, err = runs.Open(*dir)
 	}
 	if err != nil {
 		return err

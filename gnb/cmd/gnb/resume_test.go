@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -67,7 +69,7 @@ func copied(t *testing.T, run string) (dir string) {
 	return dir
 }
 
-func configOf(t *testing.T, dir string) (c gnb.Config) {
+func configOf(t *testing.T, dir string) (c runs.Config) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
 	if err == nil {
@@ -127,11 +129,11 @@ func TestTrainResume(t *testing.T) {
 			if len(now.Changes) != 1 || strings.Join(now.Changes[0].What, "; ") != c.changes || now.Changes[0].Step == 0 || time.Since(now.Changes[0].When) > time.Hour {
 				t.Errorf("recorded are %+v, want %q", now.Changes, c.changes)
 			}
-			r, err := gnb.OpenRun(run)
+			r, err := runs.Open(run)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, o, err := r.TrainOptions()
+			_, o, err := gnb.OptionsOf(r)
 			steps, err2 := r.Steps()
 			if err != nil || err2 != nil || len(steps) == 0 {
 				t.Fatalf("%v, %v, %d steps", err, err2, len(steps))
@@ -191,7 +193,7 @@ func TestTakeFlagsCoversTraining(t *testing.T) {
 	modelFlagsOf(fs, &o)
 	trainFlagsOf(fs, &o)
 	fs.Int("split", 0, "")
-	run := &gnb.Run{Config: gnb.Config{
+	run := &runs.Run{Config: runs.Config{
 		Program: "gnb.train", Workers: 3, VirtualRanks: 2, Precision: "bf16", Seed: 9, Device: "cpu", SplitSet: 1,
 		Args: json.RawMessage(`{"Model":"gat","Sizes":{"in":8,"hidden":24,"out":3,"layers":3,"dropout":0.25,"input_dropout":0.125,"heads":2,"out_heads":3,"norm":"layer","residual":true,"batch_degrees":true},
 			"Fanouts":[4,-1,2],"Batch":0,"BatchPerWorker":77,"Epochs":31,"LR":0.02,"WeightDecay":0.003,"ClipNorm":2,"Eval":"sampled","EvalEvery":5,"EvalBatches":6,"ByLoss":true,"Patience":7,"Digest":true}`),

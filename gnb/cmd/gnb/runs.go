@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -19,8 +21,8 @@ func runRuns(ctx context.Context, args []string, out *output) error {
 
 A filter is comparisons with spaces between them, all of which hold: --filter 'model=sage lr<0.01 test_accuracy>0.7'. Fields are all that is known of a run, settings and results; = takes patterns with * and several values with |.`)
 	var (
-		o       gnb.RunsOptions
-		export  gnb.ExportOptions
+		o       runs.Options
+		export  runs.ExportOptions
 		picture = fs.String("png", "", "`file` to draw the comparison's curves to")
 		columns = fs.String("columns", "", "`fields` to show, such as name,lr,val_accuracy")
 	)
@@ -33,7 +35,7 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	if err != nil {
 		return err
 	}
-	if what := rest[0]; what != "list" && (o != gnb.RunsOptions{} || *columns != "") {
+	if what := rest[0]; what != "list" && (o != runs.Options{} || *columns != "") {
 		return usagef("--filter, --sort, --columns and --trials are for runs list, and got %q", what)
 	}
 	if rest[0] != "compare" && *picture != "" {
@@ -57,19 +59,19 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	return usagef("it is: runs list, runs show [RUN], runs attach [RUN], runs export [RUN...] or runs compare RUN RUN..., and got %q", strings.Join(rest, " "))
 }
 
-func listRuns(ctx context.Context, out *output, o gnb.RunsOptions, columns []string) error {
+func listRuns(ctx context.Context, out *output, o runs.Options, columns []string) error {
 	o.Damaged = true
-	runs, err := gnb.Runs(ctx, o)
+	table, err := runs.List(ctx, o)
 	if err != nil {
 		return err
 	}
-	text, err := runs.Text(columns...)
+	text, err := table.Text(columns...)
 	if err != nil {
 		return err
 	}
 	out.printf("%s", text)
-	for _, r := range runs {
-		if r.Result.State == gnb.StateDamaged {
+	for _, r := range table {
+		if r.Result.State == runs.StateDamaged {
 			out.logf("%s", r.Result.Error)
 		}
 	}
@@ -83,23 +85,23 @@ func listRuns(ctx context.Context, out *output, o gnb.RunsOptions, columns []str
 		out.printf("sweep %s: %s  %s\n", s.ID, line, s.Dir)
 		found[i] = newSweepResult(s)
 	}
-	out.result(map[string]any{"runs": runResults(runs), "sweeps": found})
+	out.result(map[string]any{"runs": runResults(table), "sweeps": found})
 	return nil
 }
 
 // runResults are runs as JSON.
-func runResults(runs []*gnb.Run) []map[string]any {
-	list := make([]map[string]any, len(runs))
-	for i, r := range runs {
+func runResults(of []*runs.Run) []map[string]any {
+	list := make([]map[string]any, len(of))
+	for i, r := range of {
 		list[i] = map[string]any{"id": r.Config.ID, "dir": r.Dir, "config": r.Config, "result": r.Result, "fields": r.Fields()}
 	}
 	return list
 }
 
 // namedRun is the run of that name, or the last where there is none.
-func namedRun(ctx context.Context, names []string) (*gnb.Run, error) {
+func namedRun(ctx context.Context, names []string) (*runs.Run, error) {
 	if len(names) == 0 {
-		return gnb.LastRun(ctx)
+		return runs.Last(ctx)
 	}
 	return openRun(names[0])
 }
@@ -133,7 +135,7 @@ func attachRun(ctx context.Context, out *output, names []string) error {
 }
 
 // tellRun is all that is known of a run.
-func tellRun(out *output, r *gnb.Run) {
+func tellRun(out *output, r *runs.Run) {
 	out.printf("%s\n", r)
 	f := r.Fields()
 	w := 0
@@ -143,49 +145,49 @@ func tellRun(out *output, r *gnb.Run) {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		out.printf("%-*s  %s\n", w, name, strings.Join(strings.Fields(f[name]), " "))
 	}
-	out.result(map[string]any{"runs": runResults([]*gnb.Run{r})})
+	out.result(map[string]any{"runs": runResults([]*runs.Run{r})})
 }
 
-func exportRuns(ctx context.Context, out *output, names []string, o gnb.ExportOptions) error {
-	runs, err := openRuns(ctx, names)
+func exportRuns(ctx context.Context, out *output, names []string, o runs.ExportOptions) error {
+	named, err := openRuns(ctx, names)
 	if err != nil {
 		return err
 	}
-	if len(runs) == 0 {
-		r, err := gnb.LastRun(ctx)
+	if len(named) == 0 {
+		r, err := runs.Last(ctx)
 		if err != nil {
 			return err
 		}
-		runs = append(runs, r)
+		named = append(named, r)
 	}
-	if o.Follow && len(runs) > 1 {
-		return usagef("--follow goes with one run, and got %d", len(runs))
+	if o.Follow && len(named) > 1 {
+		return usagef("--follow goes with one run, and got %d", len(named))
 	}
-	for _, r := range runs {
-		if err := gnb.Export(ctx, r, o); err != nil {
+	for _, r := range named {
+		if err := runs.Export(ctx, r, o); err != nil {
 			return err
 		}
 	}
-	out.printf("%s in %s; tensorboard --logdir %s shows %s\n", plural(len(runs), "run"), o.TensorBoard, o.TensorBoard, map[bool]string{true: "it", false: "them"}[len(runs) == 1])
-	out.result(map[string]any{"runs": runResults(runs), "tensorboard": o.TensorBoard})
+	out.printf("%s in %s; tensorboard --logdir %s shows %s\n", plural(len(named), "run"), o.TensorBoard, o.TensorBoard, map[bool]string{true: "it", false: "them"}[len(named) == 1])
+	out.result(map[string]any{"runs": runResults(named), "tensorboard": o.TensorBoard})
 	return nil
 }
 
 func compareRuns(ctx context.Context, out *output, names []string, picture string, follow bool) error {
-	runs, err := openRuns(ctx, names)
+	named, err := openRuns(ctx, names)
 	if err != nil {
 		return err
 	}
-	if len(runs) < 2 {
-		return usagef("runs compare takes two runs or more, or a sweep, and got %s", plural(len(runs), "run"))
+	if len(named) < 2 {
+		return usagef("runs compare takes two runs or more, or a sweep, and got %s", plural(len(named), "run"))
 	}
-	var c gnb.Comparison
+	var c runs.Comparison
 	if follow {
-		if c, err = gnb.CompareLive(ctx, runs...); err != nil && !errors.Is(err, context.Canceled) {
+		if c, err = runs.CompareLive(ctx, named...); err != nil && !errors.Is(err, context.Canceled) {
 			return err
 		}
 	} else {
-		c = gnb.Compare(runs...)
+		c = runs.Compare(named...)
 	}
 	if !follow || !out.together() { // else it has just been shown there
 		out.printf("%s", c)
@@ -198,32 +200,32 @@ func compareRuns(ctx context.Context, out *output, names []string, picture strin
 }
 
 // openRuns opens runs by their names; a sweep's name means all its trials.
-func openRuns(ctx context.Context, names []string) (runs []*gnb.Run, err error) {
+func openRuns(ctx context.Context, names []string) (named []*runs.Run, err error) {
 	for _, name := range names {
 		if study, err := gnb.OpenStudy(runDir(name)); err == nil {
-			trials, err := gnb.Runs(ctx, gnb.RunsOptions{Dir: study.Dir})
+			trials, err := runs.List(ctx, runs.Options{Dir: study.Dir})
 			if err != nil {
 				return nil, err
 			}
-			runs = append(runs, trials...)
+			named = append(named, trials...)
 			continue
 		}
 		r, err := openRun(name)
 		if err != nil {
 			return nil, err
 		}
-		runs = append(runs, r)
+		named = append(named, r)
 	}
-	return runs, nil
+	return named, nil
 }
 
 // openRun opens a run by its directory, or by its name among the runs.
-func openRun(name string) (*gnb.Run, error) { return gnb.OpenRun(runDir(name)) }
+func openRun(name string) (*runs.Run, error) { return runs.Open(runDir(name)) }
 
 // runDir is the directory that a name means: itself, or one among the runs.
 func runDir(name string) string {
 	if !exists(name) && filepath.IsLocal(name) {
-		if dir := filepath.Join(gnb.RunsDir(), name); exists(dir) {
+		if dir := filepath.Join(runs.Dir(), name); exists(dir) {
 			return dir
 		}
 	}

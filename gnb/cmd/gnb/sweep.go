@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -263,8 +265,8 @@ func trialEvent(out *output, r gnb.TrialResult) {
 	}
 	fields := map[string]any{"trial": r.Number, "state": r.State, "values": values, "run": r.Run}
 	switch r.State {
-	case gnb.StateRunning:
-	case gnb.StateFailed:
+	case runs.StateRunning:
+	case runs.StateFailed:
 		fields["error"] = r.Error
 	default:
 		fields["value"], fields["seconds"] = r.Value, r.Seconds

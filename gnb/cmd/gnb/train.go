@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
@@ -227,7 +229,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	defer ds.Close()
-	o.Events = func(e gnb.Event) { trainEvent(out, e) }
+	o.Events = func(e runs.Event) { trainEvent(out, e) }
 	o.Quiet = out.json
 	run, err := gnb.Train(ctx, ds, m, o)
 	if err != nil {
@@ -265,7 +267,7 @@ func finite(x float64) *float64 {
 }
 
 // trainEvent passes on what a run reports while it goes.
-func trainEvent(out *output, e gnb.Event) {
+func trainEvent(out *output, e runs.Event) {
 	fields := map[string]any{"epoch": e.Epoch}
 	for _, v := range e.Values {
 		if x := finite(v.Value); x != nil {
@@ -273,14 +275,14 @@ func trainEvent(out *output, e gnb.Event) {
 		}
 	}
 	switch e.Kind {
-	case "epoch":
+	case runs.KindEpoch:
 		if x := finite(e.Loss); x != nil {
 			fields["loss"] = *x
 		}
 		fields["seconds"], fields["stages"] = e.Seconds, e.Stages
-	case "log", "metrics":
+	case runs.KindLog, runs.KindMetrics:
 	default:
 		fields["text"] = e.Text
 	}
-	out.event(e.Kind, fields)
+	out.event(string(e.Kind), fields)
 }

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/graphnb/graphnb/gnb/runs"
+
 	"github.com/graphnb/graphnb/gnb"
 )
 
 // resumedRun is the run that --resume names, nil where it names none.
-func resumedRun(o *gnb.TrainOptions) (*gnb.Run, error) {
+func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 	if o.Resume == "" || o.Resume == gnb.Never {
 		if o.ResumeChanged {
 			return nil, usagef("--resume-changed goes on with the run that --resume names; give its directory")
@@ -19,13 +21,13 @@ func resumedRun(o *gnb.TrainOptions) (*gnb.Run, error) {
 		return nil, nil
 	}
 	o.Resume = runDir(o.Resume)
-	return gnb.OpenRun(o.Resume)
+	return runs.Open(o.Resume)
 }
 
 // takeFlags gives the flags of training that are not given the values that a run had, so that
 // "gnb train --resume RUN" alone goes on with it.
-func takeFlags(fs *flag.FlagSet, run *gnb.Run) error {
-	model, had, err := run.TrainOptions()
+func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
+	model, had, err := gnb.OptionsOf(run)
 	if err != nil {
 		return err
 	}

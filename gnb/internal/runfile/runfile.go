@@ -31,11 +31,12 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// The names of a run's files.
+// The names of a run's files, and of the file that marks a sweep's directory.
 const (
 	Config  = "config.json"
 	Result  = "result.json"
 	Metrics = "metrics.jsonl"
+	Sweep   = "sweep.json"
 )
 
 const (
@@ -230,6 +231,14 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			return nil, fmt.Errorf("a line has more than %d bytes", maxLine)
 		}
 	}
+}
+
+// Absolute is path as other processes find it.
+func Absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // Exists reports whether there is something at path.

@@ -1,4 +1,4 @@
-package gnb
+package runs
 
 import (
 	"bufio"
@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/tbevents"
 )
@@ -21,7 +23,7 @@ import (
 // ExportOptions say what [Export] writes.
 type ExportOptions struct {
 	// TensorBoard is a directory for "tensorboard --logdir". The run gets one within
-	// it: of its name, if it is in [RunsDir], and else of its directory's name and eight
+	// it: of its name, if it is in [Dir], and else of its directory's name and eight
 	// digits that follow from where that is, so that runs of one name stay apart.
 	TensorBoard string
 	// Follow goes on with a run that goes on, until that ends.
@@ -36,19 +38,19 @@ type ExportOptions struct {
 //
 // LaunchOptions.TensorBoard writes the same while the run goes.
 func Export(ctx context.Context, r *Run, o ExportOptions) error {
-	multigpuEnter()
+	entry.Enter()
 	switch {
 	case r == nil || r.Dir == "":
-		return errors.New("gnb: Export needs a run with a directory; get one from gnb.LastRun or gnb.OpenRun")
+		return errors.New("runs: Export needs a run with a directory; get one from runs.Last or runs.Open")
 	case o.TensorBoard == "":
-		return errors.New("gnb: Export needs a directory for what it writes: ExportOptions{TensorBoard: \"tb\"}")
+		return errors.New("runs: Export needs a directory for what it writes: ExportOptions{TensorBoard: \"tb\"}")
 	}
 	b, err := newBoard(r, filepath.Join(o.TensorBoard, r.boardName()))
 	if err != nil {
 		return err
 	}
 	for {
-		on := o.Follow && goesOn(r.Dir) // before reading: what it wrote until its end is read
+		on := o.Follow && inUse(r.Dir) // before reading: what it wrote until its end is read
 		if err := b.more(); err != nil || !on {
 			return b.close(err)
 		}
@@ -66,8 +68,8 @@ func (r *Run) boardName() string {
 	if name, ok := r.inRunsDir(); ok {
 		return name
 	}
-	dir, trial := absolute(r.Dir), ""
-	if sweep := filepath.Dir(dir); runfile.Exists(filepath.Join(sweep, sweepFile)) {
+	dir, trial := runfile.Absolute(r.Dir), ""
+	if sweep := filepath.Dir(dir); runfile.Exists(filepath.Join(sweep, runfile.Sweep)) {
 		dir, trial = sweep, filepath.Base(dir)
 	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -106,23 +108,23 @@ func newBoard(r *Run, dir string) (*board, error) {
 
 func (b *board) begin() error {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
-		return fmt.Errorf("gnb: making a directory for TensorBoard: %w; choose a place that can be written to", err)
+		return fmt.Errorf("runs: making a directory for TensorBoard: %w; choose a place that can be written to", err)
 	}
 	old, err := os.ReadDir(b.dir)
 	if err != nil {
-		return fmt.Errorf("gnb: looking for what was written for TensorBoard: %w", err)
+		return fmt.Errorf("runs: looking for what was written for TensorBoard: %w", err)
 	}
 	for _, e := range old {
 		if ours := strings.HasPrefix(e.Name(), "events.out.tfevents.") && strings.HasSuffix(e.Name(), boardSuffix); !ours {
 			continue
 		}
 		if err := os.Remove(filepath.Join(b.dir, e.Name())); err != nil {
-			return fmt.Errorf("gnb: replacing what was written for TensorBoard: %w", err)
+			return fmt.Errorf("runs: replacing what was written for TensorBoard: %w", err)
 		}
 	}
 	b.metrics, b.read, b.at = nil, 0, b.run.Config.Created
 	if b.file, err = os.Create(filepath.Join(b.dir, tbevents.FileName(time.Now(), filepath.Base(b.run.Dir)+boardSuffix))); err != nil {
-		return fmt.Errorf("gnb: making a file for TensorBoard: %w; choose a place that can be written to", err)
+		return fmt.Errorf("runs: making a file for TensorBoard: %w; choose a place that can be written to", err)
 	}
 	b.buf = bufio.NewWriterSize(b.file, 1<<16)
 	if b.w, err = tbevents.New(b.buf, b.at); err == nil {
@@ -157,7 +159,7 @@ func (b *board) more() error {
 		if errors.Is(err, os.ErrNotExist) {
 			return b.buf.Flush()
 		}
-		return fmt.Errorf("gnb: reading a run's metrics: %w", err)
+		return fmt.Errorf("runs: reading a run's metrics: %w", err)
 	}
 	if b.metrics != nil && (!os.SameFile(info, b.metrics) || info.Size() < b.read) {
 		// The run was resumed and its metrics were cut: what it reports again has
@@ -167,19 +169,19 @@ func (b *board) more() error {
 		}
 	}
 	b.metrics = info
-	if b.read, err = readMetricsFrom(b.run.Dir, b.read, b.take); runfile.IgnoreDamage(err) == nil && err != nil {
+	if b.read, err = ReadFrom(b.run.Dir, b.read, b.take); runfile.IgnoreDamage(err) == nil && err != nil {
 		b.lost, err = err, nil // the rest is worth having
 	}
 	return errors.Join(err, b.failed, b.buf.Flush())
 }
 
 // take writes an event of the run.
-func (b *board) take(e event) {
+func (b *board) take(e Event) {
 	if e.Time > 0 {
 		b.at = time.UnixMicro(int64(e.Time * 1e6))
 	}
-	switch e.Type {
-	case evSteps:
+	switch e.Kind {
+	case KindSteps:
 		for _, r := range e.Records {
 			s := []tbevents.Scalar{{Tag: "loss/step", Value: float64(r.Loss)}}
 			if r.LR > 0 {
@@ -187,7 +189,7 @@ func (b *board) take(e event) {
 			}
 			b.put(r.Total, s)
 		}
-	case evEpoch:
+	case KindEpoch:
 		if e.Time == 0 { // of before it was kept
 			b.at = b.at.Add(time.Duration(e.Seconds * float64(time.Second)))
 		}
@@ -199,17 +201,17 @@ func (b *board) take(e event) {
 		for _, sec := range e.Stages {
 			sum += sec
 		}
-		for _, stage := range stageOrder {
+		for _, stage := range names.Stages {
 			if sec := e.Stages[stage]; sec > 0 {
 				s = append(s, tbevents.Scalar{Tag: "stages/" + stage, Value: sec / sum})
 			}
 		}
 		b.put(e.Total, s)
-	case evMetrics, evLog:
+	case KindMetrics, KindLog:
 		var s []tbevents.Scalar
 		for _, v := range e.Values {
 			if !math.IsNaN(v.Value) {
-				s = append(s, tbevents.Scalar{Tag: boardTag(e.Type, v.Name), Value: v.Value})
+				s = append(s, tbevents.Scalar{Tag: boardTag(e.Kind, v.Name), Value: v.Value})
 			}
 		}
 		b.put(e.Total, s)
@@ -218,11 +220,11 @@ func (b *board) take(e event) {
 
 // boardTag groups what is compared: val_accuracy and test_accuracy are accuracy/val
 // and accuracy/test.
-func boardTag(kind, name string) string {
-	if kind == evLog {
+func boardTag(kind Kind, name string) string {
+	if kind == KindLog {
 		return "log/" + name
 	}
-	split, _, ok := cutKind(name)
+	split, _, ok := names.CutMetric(name)
 	if !ok {
 		split, ok = strings.CutSuffix(name, "_loss")
 	}
@@ -241,7 +243,7 @@ func (b *board) put(step int64, values []tbevents.Scalar) {
 // close ends the file, with how the run ended if it has, and returns the first
 // error.
 func (b *board) close(err error) error {
-	if r, opened := OpenRun(b.run.Dir); err == nil && opened == nil {
+	if r, opened := Open(b.run.Dir); err == nil && opened == nil {
 		switch r.Result.State {
 		case StateDone:
 			err = b.w.End(b.at, tbevents.Success)
@@ -279,20 +281,12 @@ func (b *board) follow() (end func() error) {
 	}
 }
 
-// board begins what the run writes for TensorBoard, if it is to. That this cannot
-// go on is said and does not end the run.
-func (l *launched) board() (end func(), err error) {
-	if !l.o.TensorBoard || l.run.Dir == "" {
-		return func() {}, nil
-	}
-	b, err := newBoard(l.run, l.run.Dir)
+// TensorBoard writes what [Export] writes into the run's own directory, while this process trains the run. The function that
+// it returns ends that; call it when the run's result is written.
+func TensorBoard(r *Run) (end func() error, err error) {
+	b, err := newBoard(r, r.Dir)
 	if err != nil {
 		return nil, err
 	}
-	stop := b.follow()
-	return func() {
-		if err := stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "what is written for TensorBoard is not whole; gnb runs export writes it anew:", err)
-		}
-	}, nil
+	return b.follow(), nil
 }

@@ -1,4 +1,4 @@
-package gnb
+package runs
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
@@ -18,13 +19,13 @@ type Comparison struct {
 	Runs []*Run
 	// Settings are the settings that are not the same in all runs, by name, one
 	// value a run; "" where a run has none.
-	Settings []Row
+	Settings []ComparedField
 	// Results are what any of the runs reported, one value a run.
-	Results []Row
+	Results []ComparedField
 }
 
-// Row is one line of a [Comparison].
-type Row struct {
+// ComparedField is one line of a [Comparison].
+type ComparedField struct {
 	Name   string
 	Values []string
 }
@@ -34,9 +35,9 @@ type Row struct {
 // as a picture; print the comparison for the rest. A run that goes on is compared
 // as far as it has come.
 //
-//	gnb.Compare(gnb.Must(gnb.Runs(ctx, gnb.RunsOptions{Filter: "dataset=planted", Sort: "-val_accuracy"}))...)
+//	runs.Compare(gnb.Must(runs.List(ctx, runs.Options{Filter: "dataset=planted", Sort: "-val_accuracy"}))...)
 func Compare(runs ...*Run) Comparison {
-	multigpuEnter()
+	entry.Enter()
 	c := newComparison(runs)
 	if len(c.Runs) > 0 && !multigpu.InWorker() {
 		p := c.picture()
@@ -59,9 +60,9 @@ const (
 // 10 s at most, on standard error. When ctx is cancelled (■) it returns with what there
 // was, which stays to be seen; the runs go on.
 func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
-	multigpuEnter()
+	entry.Enter()
 	if multigpu.InWorker() {
-		return Comparison{}, errWorker
+		return Comparison{}, entry.ErrWorker
 	}
 	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
@@ -104,10 +105,10 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 func (c Comparison) again() (now Comparison, going int, err error) {
 	runs := slices.Clone(c.Runs)
 	for i, r := range runs {
-		if goesOn(r.Dir) { // before reading: what it wrote until its end is read
+		if inUse(r.Dir) { // before reading: what it wrote until its end is read
 			going++
 		}
-		if runs[i], err = OpenRun(r.Dir); err != nil {
+		if runs[i], err = Open(r.Dir); err != nil {
 			return c, going, err
 		}
 	}
@@ -122,21 +123,21 @@ func newComparison(runs []*Run) Comparison {
 	for i, r := range runs {
 		settings[i], results[i] = r.settings(), r.outcome()
 	}
-	c.Settings = slices.DeleteFunc(rows(settings), func(row Row) bool { return len(slices.Compact(slices.Clone(row.Values))) == 1 })
+	c.Settings = slices.DeleteFunc(rows(settings), func(row ComparedField) bool { return len(slices.Compact(slices.Clone(row.Values))) == 1 })
 	c.Results = rows(results)
 	return c
 }
 
-func rows(of []map[string]string) []Row {
+func rows(of []map[string]string) []ComparedField {
 	names := map[string]bool{}
 	for _, m := range of {
 		for n := range m {
 			names[n] = true
 		}
 	}
-	var out []Row
+	var out []ComparedField
 	for _, n := range slices.Sorted(maps.Keys(names)) {
-		row := Row{Name: n}
+		row := ComparedField{Name: n}
 		for _, m := range of {
 			row.Values = append(row.Values, m[n])
 		}

@@ -1,4 +1,4 @@
-package gnb
+package runs
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ func TestBoardFollowsCutMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		for s := from; s <= to; s++ {
-			line, err := json.Marshal(event{Type: evSteps, Time: float64(s), Records: []stepRecord{{Total: s, At: [3]int{0, 0, int(s)}, Loss: number(s)}}})
+			line, err := json.Marshal(Event{Kind: KindSteps, Time: float64(s), Records: []Step{{Total: s, At: [3]int{0, 0, int(s)}, Loss: float64(s)}}})
 			if err == nil {
 				_, err = f.Write(append(line, '\n'))
 			}
@@ -61,7 +61,7 @@ func TestBoardFollowsCutMetrics(t *testing.T) {
 	more(5)
 	report(6, 9)
 	more(9)
-	if _, err := cutMetrics(dir, [3]int{0, 0, 4}); err != nil { // what is from there on is dropped
+	if _, err := (&Run{Dir: dir}).TruncateMetrics([3]int{0, 0, 4}); err != nil { // what is from there on is dropped
 		t.Fatal(err)
 	}
 	more(3)

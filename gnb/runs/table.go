@@ -1,4 +1,4 @@
-package gnb
+package runs
 
 import (
 	"cmp"
@@ -9,14 +9,16 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/names"
 )
 
-// RunTable is a list of runs, which prints as a table; see [Runs].
-type RunTable []*Run
+// Table is a list of runs, which prints as a table; see [Runs].
+type Table []*Run
 
 // fields are those of each run.
-func (t RunTable) fields() []map[string]string {
+func (t Table) fields() []map[string]string {
 	out := make([]map[string]string, len(t))
 	for i, r := range t {
 		out[i] = r.Fields()
@@ -27,8 +29,8 @@ func (t RunTable) fields() []map[string]string {
 // Sort orders runs by a field, or by several with spaces or commas between them;
 // "-val_accuracy" puts the greatest first. Runs that lack the field come last, and
 // runs that are alike stay in their order.
-func (t RunTable) Sort(by string) (RunTable, error) {
-	multigpuEnter()
+func (t Table) Sort(by string) (Table, error) {
+	entry.Enter()
 	keys := strings.FieldsFunc(by, func(c rune) bool { return strings.ContainsRune(", \t\r\n", c) })
 	if len(t) == 0 || len(keys) == 0 {
 		return t, nil
@@ -65,7 +67,7 @@ func (t RunTable) Sort(by string) (RunTable, error) {
 		}
 		return 0
 	})
-	out := make(RunTable, len(t))
+	out := make(Table, len(t))
 	for i, j := range at {
 		out[i] = t[j]
 	}
@@ -80,7 +82,7 @@ var leastTelling = []string{"seed", "threads", "split_set", "graphnb_version", "
 
 // differ are the settings that are not the same in all runs: those that have several
 // values, or that some runs of a program have and others have not.
-func (t RunTable) differ() map[string]bool {
+func (t Table) differ() map[string]bool {
 	type of struct{ program, name string }
 	with, runs, values := map[of]int{}, map[string]int{}, map[string]map[string]bool{}
 	for _, r := range t {
@@ -111,7 +113,7 @@ func (t RunTable) differ() map[string]bool {
 }
 
 // columns are the fields that tell the runs apart and how they ended.
-func (t RunTable) columns(fields []map[string]string) []string {
+func (t Table) columns(fields []map[string]string) []string {
 	all, differ := map[string]bool{}, t.differ()
 	for _, f := range fields {
 		for name := range f {
@@ -133,7 +135,7 @@ func (t RunTable) columns(fields []map[string]string) []string {
 	slices.SortStableFunc(varied, func(a, b string) int { return slices.Index(leastTelling, a) - slices.Index(leastTelling, b) })
 	cols = append(cols, varied[:min(len(varied), mostSettings)]...)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if _, _, ok := cutKind(name); ok {
+		if _, _, ok := names.CutMetric(name); ok {
 			cols = append(cols, name)
 		}
 	}
@@ -148,8 +150,8 @@ func (t RunTable) columns(fields []map[string]string) []string {
 // Text is the runs as a table of the given fields, by default their name, state,
 // model and dataset, the settings in which they differ, eight of them at most, and how
 // they ended.
-func (t RunTable) Text(columns ...string) (string, error) {
-	multigpuEnter()
+func (t Table) Text(columns ...string) (string, error) {
+	entry.Enter()
 	if len(t) == 0 {
 		return "no runs\n", nil
 	}
@@ -193,7 +195,7 @@ func oneLineOf(s string) string {
 }
 
 // String is Text without columns of one's own.
-func (t RunTable) String() string {
+func (t Table) String() string {
 	s, err := t.Text()
 	if err != nil {
 		return err.Error()

@@ -1,4 +1,4 @@
-package gnb
+package runs
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -61,13 +62,13 @@ func (c Comparison) picture() live.Comparison {
 	for i, r := range c.Runs {
 		byName[i] = map[string][]live.Point{}
 		cr := live.ComparedRun{Name: labels[i]}
-		_ = readMetrics(r.Dir, func(e event) {
-			switch e.Type {
-			case evSteps:
+		_ = r.Events(func(e Event) {
+			switch e.Kind {
+			case KindSteps:
 				for _, s := range e.Records {
 					cr.Loss = append(cr.Loss, live.Point{Step: int(s.Total), Y: float64(s.Loss)})
 				}
-			case evMetrics:
+			case KindMetrics:
 				for _, v := range e.Values {
 					byName[i][v.Name] = append(byName[i][v.Name], live.Point{Step: e.Epoch + 1, Y: v.Value})
 				}
@@ -92,7 +93,7 @@ func (c Comparison) metric(byName []map[string][]live.Point) string {
 	count := map[string]int{}
 	for _, m := range byName {
 		for name := range m {
-			if split, _, ok := cutKind(name); ok {
+			if split, _, ok := names.CutMetric(name); ok {
 				count[name] += 2
 				if split == "val" {
 					count[name]++
@@ -133,8 +134,8 @@ func (c Comparison) title() string {
 
 // told are the settings that tell runs apart, the model first: those that somebody
 // varies, or, where there are none, any.
-func (c Comparison) told() []Row {
-	var varied []Row
+func (c Comparison) told() []ComparedField {
+	var varied []ComparedField
 	for _, row := range c.Settings {
 		if !slices.Contains(leastTelling, row.Name) {
 			varied = append(varied, row)
@@ -143,7 +144,7 @@ func (c Comparison) told() []Row {
 	if len(varied) == 0 {
 		return c.Settings
 	}
-	if i := slices.IndexFunc(varied, func(r Row) bool { return r.Name == "args.Model" }); i > 0 {
+	if i := slices.IndexFunc(varied, func(r ComparedField) bool { return r.Name == "args.Model" }); i > 0 {
 		model := varied[i]
 		varied = slices.Insert(slices.Delete(varied, i, i+1), 0, model)
 	}
@@ -151,7 +152,7 @@ func (c Comparison) told() []Row {
 }
 
 // shorten is the names of settings as people say them.
-func (c Comparison) shorten(rows []Row) []string {
+func (c Comparison) shorten(rows []ComparedField) []string {
 	settings := make([]map[string]string, len(c.Runs))
 	for i, r := range c.Runs {
 		settings[i] = r.settings()

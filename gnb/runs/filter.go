@@ -1,4 +1,4 @@
-package gnb
+package runs
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 )
 
 // Filter keeps the runs for which all terms of a query hold, in their order:
@@ -19,8 +21,8 @@ import (
 // several values with | between them. A list is its values with commas, [10,5] or
 // 10,5. A value with spaces is written in double quotes. For a run that lacks the
 // field only != holds. A field that no run has is an error that names those there are.
-func (t RunTable) Filter(query string) (RunTable, error) {
-	multigpuEnter()
+func (t Table) Filter(query string) (Table, error) {
+	entry.Enter()
 	terms, err := parseFilter(query)
 	if err != nil || len(t) == 0 || len(terms) == 0 {
 		return t, err
@@ -31,7 +33,7 @@ func (t RunTable) Filter(query string) (RunTable, error) {
 			return nil, err
 		}
 	}
-	var out RunTable
+	var out Table
 	for i, r := range t {
 		if !slices.ContainsFunc(terms, func(f filterTerm) bool { return !f.holds(fields[i]) }) {
 			out = append(out, r)
@@ -57,11 +59,11 @@ func parseFilter(query string) (terms []filterTerm, err error) {
 	for _, w := range words {
 		at := strings.IndexAny(w, "!<>=")
 		if at <= 0 {
-			return nil, fmt.Errorf("gnb: the filter's %q is no comparison; it is a field, one of = != < <= > >=, and a value, as in lr<0.01, with spaces between comparisons only", w)
+			return nil, fmt.Errorf("runs: the filter's %q is no comparison; it is a field, one of = != < <= > >=, and a value, as in lr<0.01, with spaces between comparisons only", w)
 		}
 		i := slices.IndexFunc(filterOps, func(op string) bool { return strings.HasPrefix(w[at:], op) })
 		if i < 0 || len(w) == at+len(filterOps[i]) {
-			return nil, fmt.Errorf("gnb: the filter's %q lacks one of = != < <= > >=, or the value behind it", w)
+			return nil, fmt.Errorf("runs: the filter's %q lacks one of = != < <= > >=, or the value behind it", w)
 		}
 		f := filterTerm{name: w[:at], op: strings.Replace(filterOps[i], "==", "=", 1), value: w[at+len(filterOps[i]):]}
 		if err := f.check(w); err != nil {
@@ -77,20 +79,20 @@ func (f filterTerm) check(word string) error {
 	one := f.op == "=" || f.op == "!="
 	switch {
 	case strings.ContainsAny(f.value[:1], "<>="):
-		return fmt.Errorf("gnb: the filter's %q has another comparison behind %s; it is one of = != < <= > >=", word, f.op)
+		return fmt.Errorf("runs: the filter's %q has another comparison behind %s; it is one of = != < <= > >=", word, f.op)
 	case !one && strings.Contains(f.value, "|"):
-		return fmt.Errorf("gnb: the filter's %q compares with several values; only = and != do", word)
+		return fmt.Errorf("runs: the filter's %q compares with several values; only = and != do", word)
 	case !one && strings.ContainsAny(f.value, "*?"):
-		return fmt.Errorf("gnb: the filter's %q compares with a pattern; only = and != do", word)
+		return fmt.Errorf("runs: the filter's %q compares with a pattern; only = and != do", word)
 	case !one:
 		return nil
 	}
 	for value := range strings.SplitSeq(f.value, "|") {
 		switch {
 		case value == "":
-			return fmt.Errorf("gnb: the filter's %q has no value beside a |", word)
+			return fmt.Errorf("runs: the filter's %q has no value beside a |", word)
 		case strings.Count(value, "[") != strings.Count(value, "]"):
-			return fmt.Errorf("gnb: in the filter's %q the value %q has one bracket of two; | stands between whole values, as in model=sage|gcn or fanouts=[10,5]|[15,10], and ? for a bracket that is a character", word, value)
+			return fmt.Errorf("runs: in the filter's %q the value %q has one bracket of two; | stands between whole values, as in model=sage|gcn or fanouts=[10,5]|[15,10], and ? for a bracket that is a character", word, value)
 		}
 	}
 	return nil
@@ -119,7 +121,7 @@ func filterWords(query string) (words []string, err error) {
 	}
 	end()
 	if quoted {
-		return nil, fmt.Errorf("gnb: the filter %s has a quote without its other half", query)
+		return nil, fmt.Errorf("runs: the filter %s has a quote without its other half", query)
 	}
 	return words, nil
 }

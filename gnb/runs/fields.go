@@ -1,4 +1,4 @@
-package gnb
+package runs
 
 import (
 	"cmp"
@@ -11,11 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 )
 
 // Fields are what is known of a run by name, as text: what it was started with
 // ("workers", "args.LR"), where it stands ("state", "epochs", "seconds") and what
-// it reported ("val_accuracy"). [RunTable.Filter] and [RunTable.Sort] go by them.
+// it reported ("val_accuracy"). [Table.Filter] and [Table.Sort] go by them.
 // The state of a run that ended without saying how is "killed".
 func (r *Run) Fields() map[string]string {
 	out := r.settings()
@@ -43,7 +45,7 @@ func (r *Run) Fields() map[string]string {
 	return out
 }
 
-// name is what a run is found again by: its directory, within [RunsDir] where it
+// name is what a run is found again by: its directory, within [Dir] where it
 // is there.
 func (r *Run) name() string {
 	if name, ok := r.inRunsDir(); ok {
@@ -52,9 +54,9 @@ func (r *Run) name() string {
 	return cmp.Or(r.Dir, r.Config.ID)
 }
 
-// inRunsDir is the run's path within [RunsDir], if it is there and not that itself.
+// inRunsDir is the run's path within [Dir], if it is there and not that itself.
 func (r *Run) inRunsDir() (path string, ok bool) {
-	rel, err := filepath.Rel(absolute(RunsDir()), absolute(r.Dir))
+	rel, err := filepath.Rel(runfile.Absolute(Dir()), runfile.Absolute(r.Dir))
 	return rel, r.Dir != "" && err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
@@ -173,7 +175,7 @@ func findField(name string, runs []map[string]string) (field, error) {
 			}
 			if len(here) > 1 {
 				slices.SortFunc(here, byDepth)
-				return nil, fmt.Errorf("gnb: the field %q can be %s; write it out", name, strings.Join(here, " or "))
+				return nil, fmt.Errorf("runs: the field %q can be %s; write it out", name, strings.Join(here, " or "))
 			}
 		}
 		if len(found) > 0 {
@@ -186,7 +188,7 @@ func findField(name string, runs []map[string]string) (field, error) {
 			all[full] = true
 		}
 	}
-	return nil, fmt.Errorf("gnb: no run has a field %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+	return nil, fmt.Errorf("runs: no run has a field %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
 func byDepth(a, b string) int {

@@ -1,0 +1,113 @@
+package runs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/codeid"
+)
+
+// Config is what a run was started with: config.json in its directory.
+type Config struct {
+	ID         string          `json:"id"`
+	Program    string          `json:"program"`
+	Args       json.RawMessage `json:"args"`
+	Dataset    string          `json:"dataset,omitempty"`
+	DatasetDir string          `json:"dataset_dir,omitempty"`
+	// DatasetSource is where the dataset says that it comes from.
+	DatasetSource string    `json:"dataset_source,omitempty"`
+	Nodes         int       `json:"nodes,omitempty"`
+	Edges         int64     `json:"edges,omitempty"`
+	SplitSet      int       `json:"split_set,omitempty"`
+	Seed          uint64    `json:"seed"`
+	Workers       int       `json:"workers"`
+	VirtualRanks  int       `json:"virtual_ranks"`
+	Threads       int       `json:"threads"` // of each worker
+	Device        string    `json:"device"`
+	Precision     string    `json:"precision,omitempty"` // "" is float32
+	Version       string    `json:"graphnb_version"`
+	Go            string    `json:"go"`
+	CPU           string    `json:"cpu"`
+	Created       time.Time `json:"created"`
+	// Identity is nil in a run of a version that did not record it.
+	Identity *Identity `json:"identity,omitempty"`
+	// Changes are the settings that changed when the run was resumed, the earliest first.
+	Changes []Change `json:"changes,omitempty"`
+}
+
+// Identity is the data and the code of a run. A run can be resumed as itself if data, code, program, arguments, seed,
+// precision, workers × virtual ranks, and kind of device are the same.
+type Identity struct {
+	// Data is nil for a run without a dataset.
+	Data *DataIdentity `json:"data,omitempty"`
+	// Code is the code of the program, and of the models whose names are in its arguments.
+	Code CodeIdentity `json:"code"`
+	// Library is the version of GraphNB, with the revision where it is known. A run resumes with another version, and
+	// says so.
+	Library string `json:"library"`
+	// Run is the digest of all that decides the run's results; its checkpoints have it too.
+	Run string `json:"run,omitempty"`
+}
+
+// DataIdentity is the SHA-256 of each part of a dataset's content; see dataset.Digests.
+type DataIdentity struct {
+	Structure string `json:"structure"` // of indptr, indices and edge weights
+	Features  string `json:"features"`  // of the features, dense or sparse, float32 or float16
+	Labels    string `json:"labels"`    // of the labels, the number of classes and the metric
+	Splits    string `json:"splits"`    // of every split: its name and its ids in their order
+	Whole     string `json:"whole"`     // of the four above
+}
+
+// differences are the parts in which two datasets differ: some of "structure", "features", "labels" and "splits", in this
+// order, or none.
+func (d DataIdentity) differences(now DataIdentity) (parts []string) {
+	for _, p := range []struct{ name, was, is string }{
+		{"structure", d.Structure, now.Structure},
+		{"features", d.Features, now.Features},
+		{"labels", d.Labels, now.Labels},
+		{"splits", d.Splits, now.Splits},
+	} {
+		if p.was != p.is {
+			parts = append(parts, p.name)
+		}
+	}
+	return parts
+}
+
+// CodeIdentity is the code that a run executed: a digest of each declaration that its program and model reach, and the
+// versions of the modules that they use. Where the sources could not be read it is the revision that the program was built
+// from, or the executable's digest.
+type CodeIdentity struct {
+	// By is "library", "source", "revision" or "executable": what identifies the code.
+	By string `json:"by"`
+	// Parts are digests by declaration and versions by module.
+	Parts map[string]string `json:"parts,omitempty"`
+	// Revision is the one that the program was built from, where nothing was changed since.
+	Revision string `json:"revision,omitempty"`
+	// Executable is the SHA-256 of the program's file, where nothing else identifies it.
+	Executable string `json:"executable,omitempty"`
+	// Why says why the source does not identify the code.
+	Why string `json:"why,omitempty"`
+}
+
+// Changes are the differences between the code of two runs, in words.
+func (c CodeIdentity) Changes(now CodeIdentity) []string {
+	return codeid.Code(c).Changes(codeid.Code(now))
+}
+
+// Change is what changed when a run was resumed; see gnb.LaunchOptions.ResumeChanged.
+type Change struct {
+	When time.Time `json:"when"`
+	// Step is the step after which the run resumed.
+	Step int64 `json:"step"`
+	// What changed, in words: "LR was 0.01 and is 0.0001".
+	What []string `json:"what"`
+	// Before is Identity.Run before the change.
+	Before string `json:"before"`
+}
+
+func (c Change) String() string {
+	return fmt.Sprintf("after step %d, %s: %s", c.Step, c.When.Local().Format("2006-01-02 15:04"), strings.Join(c.What, "; "))
+}

@@ -1,0 +1,157 @@
+package runs
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/internal/codeid"
+	"github.com/graphnb/graphnb/internal/phrase"
+)
+
+// Digest is the digest of all that decides a run's results, for Identity.Run.
+func (c Config) Digest() string {
+	var data string
+	if c.Identity.Data != nil {
+		data = c.Identity.Data.Whole
+	}
+	code := c.Identity.Code
+	code.Why = ""
+	if code.By == codeid.Source {
+		code.Revision = ""
+	}
+	b, err := json.Marshal(map[string]any{
+		"program": c.Program, "args": flatArgs(c.Args), "seed": c.Seed, "precision": cmp.Or(c.Precision, "float32"),
+		"ranks": c.ranks(), "device": c.Device, "data": data, "split_set": c.SplitSet, "code": code,
+	})
+	if err != nil { // of strings and numbers
+		panic(err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// ranks is the number of parts that a step is cut into.
+func (c Config) ranks() int { return c.Workers * max(1, c.VirtualRanks) }
+
+// flatArgs are a program's arguments by name, without those that have no value: a later
+// version of a program may have more of them.
+func flatArgs(args json.RawMessage) map[string]string {
+	out := allArgs(args)
+	maps.DeleteFunc(out, func(_, value string) bool { return slices.Contains([]string{"", "0", "false", "null", "[]"}, value) })
+	return out
+}
+
+func allArgs(args json.RawMessage) map[string]string {
+	out := map[string]string{}
+	var v any
+	if json.Unmarshal(args, &v) != nil {
+		return map[string]string{"": string(args)}
+	}
+	flatten("", v, out)
+	return out
+}
+
+// Differences are the reasons, in words, for which one run cannot be resumed as another.
+type Differences struct {
+	// Made are the differences in what is computed: data, code, arguments, seed, precision.
+	Made []string
+	// Placed are the differences in where it is computed: workers and device. A run that is resumed explicitly accepts
+	// these, and says so.
+	Placed []string
+	// Unrecorded says that the earlier run did not record its data and code.
+	Unrecorded bool
+}
+
+// None says that there are no differences.
+func (d Differences) None() bool { return len(d.Made)+len(d.Placed) == 0 && !d.Unrecorded }
+
+// All are Made and Placed.
+func (d Differences) All() []string { return slices.Concat(d.Made, d.Placed) }
+
+// Differences compares the configuration of an earlier run with that of a run to be started now.
+func (c Config) Differences(now Config) (d Differences) {
+	differ := func(name string, was, is any) {
+		if was != is {
+			d.Made = append(d.Made, fmt.Sprintf("%s was %v and is %v", name, was, is))
+		}
+	}
+	differ("the program", c.Program, now.Program)
+	d.Made = append(d.Made, c.DataChanges(now)...)
+	if c.Identity != nil && now.Identity != nil {
+		d.Made = append(d.Made, c.Identity.Code.Changes(now.Identity.Code)...)
+	}
+	d.Made = append(d.Made, argChanges(c.Args, now.Args)...)
+	differ("the seed", c.Seed, now.Seed)
+	differ("the precision", cmp.Or(c.Precision, "float32"), cmp.Or(now.Precision, "float32"))
+	if c.ranks() != now.ranks() {
+		d.Placed = append(d.Placed, fmt.Sprintf("workers × virtual ranks were %d and are %d", c.ranks(), now.ranks()))
+	}
+	if c.Device != now.Device {
+		d.Placed = append(d.Placed, fmt.Sprintf("the device was %s and is %s", c.Device, now.Device))
+	}
+	d.Unrecorded = c.Identity == nil
+	return d
+}
+
+// DataChanges says in words how the data of two configurations differs.
+func (c Config) DataChanges(now Config) []string {
+	called := func(c Config) string { return cmp.Or(c.Dataset, "no dataset") }
+	was, is := called(c), called(now)
+	if was != is {
+		was, is = "was "+was, " and is "+is
+	} else {
+		was, is = "changed", ""
+	}
+	if c.Identity == nil || now.Identity == nil {
+		if c.Nodes != now.Nodes || c.Edges != now.Edges || c.SplitSet != now.SplitSet {
+			return []string{fmt.Sprintf("the data %s%s: it had %d nodes, %d edges and split set %d and has %d, %d and %d",
+				was, is, c.Nodes, c.Edges, c.SplitSet, now.Nodes, now.Edges, now.SplitSet)}
+		}
+		return nil
+	}
+	a, b := c.Identity.Data, now.Identity.Data
+	switch {
+	case a == nil && b == nil:
+		return nil
+	case a == nil || b == nil:
+		return []string{"the data " + was + is}
+	case c.SplitSet != now.SplitSet && a.Splits != b.Splits:
+		return []string{fmt.Sprintf("the split set was %d and is %d", c.SplitSet, now.SplitSet)}
+	}
+	if parts := a.differences(*b); len(parts) > 0 {
+		return []string{fmt.Sprintf("the data %s%s (other %s)", was, is, phrase.List(parts))}
+	}
+	return nil
+}
+
+// argChanges says which arguments are other ones.
+func argChanges(was, is json.RawMessage) (out []string) {
+	a, b := flatArgs(was), flatArgs(is)
+	allA, allB := allArgs(was), allArgs(is)
+	names := map[string]bool{}
+	for _, m := range []map[string]string{a, b} {
+		for name := range m {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if a[name] != b[name] {
+			out = append(out, fmt.Sprintf("%s was %s and is %s", cmp.Or(strings.TrimPrefix(strings.TrimPrefix(name, "."), "Sizes."), "the argument"), shown(allA[name]), shown(allB[name])))
+		}
+	}
+	return out
+}
+
+// shown is an argument's value, not too long.
+func shown(value string) string {
+	if r := []rune(value); len(r) > 60 {
+		return string(r[:57]) + "…"
+	}
+	return cmp.Or(value, "none")
+}

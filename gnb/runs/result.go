@@ -1,0 +1,122 @@
+package runs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// The states of a run.
+const (
+	StateRunning     = "running"
+	StateDone        = "done"
+	StateInterrupted = "interrupted"
+	StateFailed      = "failed"
+	StateKilled      = "killed"  // its process ended without writing a result, as after kill -9
+	StateDamaged     = "damaged" // its directory cannot be read; see [Options]
+)
+
+// Result is how a run ended: result.json in its directory.
+type Result struct {
+	State  string
+	Error  string
+	Epochs int
+	Steps  int64
+	// Loss is the mean loss of the last epoch.
+	Loss    float64
+	Seconds float64
+	// EpochSeconds are the wall times of the epochs.
+	EpochSeconds []float64
+	// Values are the metrics of the last evaluation, and the values that the program reported with gnb.Worker.Result;
+	// of two with one name the latter.
+	Values map[string]float64
+	Text   map[string]string
+	// PeakMemory is the peak of the sum of the workers' proportional set sizes, in bytes.
+	PeakMemory int64
+	Model      *ModelInfo
+	// Weights are the checksums of the run's files of weights, by their names.
+	Weights map[string]string
+	// SampledEdges is the number of edges that all workers sampled, and WorkerSeeds the number of seeds that each took
+	// from loops over batches, both since the run was started or resumed.
+	SampledEdges int64
+	WorkerSeeds  []int64
+}
+
+// resultJSON is result.json.
+type resultJSON struct {
+	State        string             `json:"state"`
+	Error        string             `json:"error,omitempty"`
+	Epochs       int                `json:"epochs"`
+	Steps        int64              `json:"steps"`
+	Loss         runfile.Number     `json:"loss"`
+	Seconds      float64            `json:"seconds"`
+	EpochSeconds []float64          `json:"epoch_seconds,omitempty"`
+	Values       map[string]float64 `json:"values,omitempty"`
+	Text         map[string]string  `json:"text,omitempty"`
+	PeakMemory   int64              `json:"peak_memory"`
+	Model        *ModelInfo         `json:"model,omitempty"`
+	Weights      map[string]string  `json:"weights,omitempty"`
+	SampledEdges int64              `json:"sampled_edges"`
+	WorkerSeeds  []int64            `json:"worker_seeds,omitempty"`
+}
+
+// MarshalJSON writes the result as result.json has it, with null for a loss that is not finite.
+func (r Result) MarshalJSON() ([]byte, error) {
+	return json.Marshal(resultJSON{
+		r.State, r.Error, r.Epochs, r.Steps, runfile.Number(r.Loss), r.Seconds, r.EpochSeconds, r.Values, r.Text, r.PeakMemory, r.Model, r.Weights,
+		r.SampledEdges, r.WorkerSeeds,
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (r *Result) UnmarshalJSON(b []byte) error {
+	var j resultJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	*r = Result{
+		j.State, j.Error, j.Epochs, j.Steps, float64(j.Loss), j.Seconds, j.EpochSeconds, j.Values, j.Text, j.PeakMemory, j.Model, j.Weights,
+		j.SampledEdges, j.WorkerSeeds,
+	}
+	return nil
+}
+
+// Take updates the result by an event.
+func (r *Result) Take(e Event) {
+	switch e.Kind {
+	case KindSteps:
+		for _, s := range e.Records {
+			r.Steps = s.Total
+		}
+	case KindEpoch:
+		r.Epochs, r.Loss = e.Epoch+1, e.Loss
+		r.EpochSeconds = append(r.EpochSeconds, e.Seconds)
+	case KindMetrics:
+		for _, m := range e.Values {
+			r.Values[m.Name] = m.Value
+		}
+	}
+}
+
+// ModelInfo describes a network of a run.
+type ModelInfo struct {
+	Name       string         `json:"name"`
+	Config     nn.ModelConfig `json:"sizes"`
+	Parameters int            `json:"parameters"`
+	Text       string         `json:"text"`
+}
+
+// String is the model's widths, and its parameters with shapes and counts.
+func (m *ModelInfo) String() string {
+	s := m.Config
+	var b strings.Builder
+	fmt.Fprintf(&b, "model %s: %d layers, %d features", m.Name, s.Layers, s.In)
+	for range s.Layers - 1 {
+		fmt.Fprintf(&b, " → %d", s.Hidden)
+	}
+	fmt.Fprintf(&b, " → %d classes; %d weights\n%s", s.Out, m.Parameters, m.Text)
+	return b.String()
+}
