@@ -2,9 +2,10 @@ package cuda
 
 import "unsafe"
 
-// Copies between ordinary host memory and the device go through pinned chunks, two rings of them for each
-// stream: a copy waits for its own stream at most. A step's few small ones, labels and ids, have many chunks,
-// so that the host, which runs a step ahead of the device, does not wait for one there.
+// Copies between ordinary host memory and the device go through pinned chunks, two rings of them
+// for each stream: a copy waits only for its own stream. Small copies, such as a step's labels and
+// ids, have many chunks, so that the host, which runs a step ahead of the device, need not wait for
+// a chunk.
 const (
 	chunks     = 4
 	chunkSize  = 4 << 20
@@ -15,7 +16,7 @@ const (
 // stage is a stream's rings. They are made as the device is opened, because pinning memory later could wait
 // for a collective that waits for this rank.
 type stage struct {
-	free, small chan *chunk // the one used longest ago comes first
+	free, small chan *chunk // the least recently used comes first
 }
 
 type chunk struct {
@@ -49,7 +50,7 @@ func ring(d *Device, count, n int64) (chan *chunk, error) {
 	return home, nil
 }
 
-// take is a chunk for n bytes, or as much of them as one has, that the device has done with.
+// take returns a chunk that the device no longer uses, for n bytes or as many as a chunk holds.
 func (g *stage) take(n int) (*chunk, error) {
 	home := g.free
 	if n <= smallChunk {
@@ -68,7 +69,7 @@ func (c *chunk) put() { c.home <- c }
 // bytes are the first n of the chunk.
 func (c *chunk) bytes(n int64) []byte { return c.mem.Bytes[c.at : c.at+n] }
 
-// number is what may lie in a device's memory.
+// number is an element type of device memory.
 type number interface {
 	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
 }
@@ -80,8 +81,8 @@ func bytesOf[T number](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// CopyIn copies src to dst in the order of s. src may be changed when it returns; what was asked of s
-// before need not be done by then.
+// CopyIn copies src to dst in the order of s. When it returns, src may be changed, but earlier work
+// on s need not be complete.
 func CopyIn[T number](s *Stream, dst Ptr, src []T) error { return s.copyIn(dst, bytesOf(src)) }
 
 func (s *Stream) copyIn(dst Ptr, src []byte) error {
@@ -109,9 +110,9 @@ func (s *Stream) piece(dst Ptr, n int64, fill func(b []byte)) error {
 	})
 }
 
-// CopyInBy copies n bytes to dst in the order of s, which fill writes, piece by piece: those from at on, of
-// a length that is a multiple of unit, as n is. The pieces are pinned memory, and one is copied while
-// the next is written. fill does not wait for the device.
+// CopyInBy copies n bytes to dst in the order of s. fill writes them piece by piece, each at offset
+// at with a length that is a multiple of unit; n must be such a multiple too. The pieces are pinned
+// memory, and one is copied while the next is written. fill must not wait for the device.
 func CopyInBy(s *Stream, dst Ptr, n, unit int64, fill func(piece []byte, at int64)) error {
 	step := chunkSize / unit * unit
 	var own []byte
@@ -134,7 +135,7 @@ func CopyInBy(s *Stream, dst Ptr, n, unit int64, fill func(piece []byte, at int6
 	return s.d.Err()
 }
 
-// CopyOut copies from src to dst, and waits for that and for what was asked of s before. The error is
+// CopyOut copies from src to dst, and waits for the copy and all earlier work on s. The error is
 // the device's failure.
 func CopyOut[T number](s *Stream, dst []T, src Ptr) error { return s.copyOut(bytesOf(dst), src) }
 
@@ -169,8 +170,8 @@ func (s *Stream) copyOut(dst []byte, src Ptr) error {
 	return nil
 }
 
-// CopyFromPinned copies n bytes of h from offset at on to dst. It returns at once: h stays as it is until
-// the stream has passed.
+// CopyFromPinned copies n bytes of h from offset at on to dst. It returns at once; h must not
+// change until the stream has completed the copy.
 func (s *Stream) CopyFromPinned(dst Ptr, h *Pinned, at, n int64) {
 	if n == 0 {
 		return
@@ -179,8 +180,8 @@ func (s *Stream) CopyFromPinned(dst Ptr, h *Pinned, at, n int64) {
 	s.put(func(c *command) { c.kind, c.stream, c.dst, c.host, c.n = doCopyIn, s, dst, p, n })
 }
 
-// CopyToPinned copies n bytes from src to h, from offset at on. It returns at once: the bytes are there
-// when the stream has passed.
+// CopyToPinned copies n bytes from src to h, from offset at on. It returns at once; the bytes are
+// valid when the stream has completed the copy.
 func (s *Stream) CopyToPinned(h *Pinned, at int64, src Ptr, n int64) {
 	if n == 0 {
 		return

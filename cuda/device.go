@@ -37,25 +37,25 @@ type Device struct {
 	last    *kernel               // the kernel launched last; the device's goroutine only
 	kernels registry
 	mem     memory
-	trace   *trace // nil where nobody wants it
+	trace   *trace // nil unless tracing is on
 
 	mu      sync.Mutex
 	pinned  map[*Pinned]bool
-	idle    []*Event // events to use again
+	idle    []*Event // events for reuse
 	closed  bool
 	onClose []func()
 	all     []handle // every event made, to be destroyed
 
-	life     sync.RWMutex // held for reading by those that wait on their own threads
+	life     sync.RWMutex // read-locked by goroutines that wait on their own threads
 	released bool
 	closeErr error
 }
 
-// Open makes a device ready: it loads the driver, takes the device's primary context on a thread of its
-// own and makes the streams. One sentence says why not: built without GPU support, no driver, a driver
-// that is too old, no such device, a device that is too old, no memory. It takes some tenths of a
-// second, some seconds where the driver has to compile the kernels first, and some hundred MB of the
-// device. Close gives everything back.
+// Open opens a device: it loads the driver, takes the device's primary context on a separate thread
+// and makes the streams. If it fails, the error gives the reason in one sentence: built without GPU
+// support, no driver, a driver that is too old, no such device, a device that is too old, or no
+// memory. Open takes some tenths of a second, or some seconds if the driver must first compile the
+// kernels, and some hundred MB of the device's memory. Close frees everything.
 func Open(o Options) (*Device, error) {
 	drv, err := newDriver()
 	if err != nil {
@@ -99,7 +99,7 @@ func Open(o Options) (*Device, error) {
 			}
 		}
 		if err != nil {
-			_ = d.Close() // the failure that counts is err
+			_ = d.Close() // err is the failure to report
 		}
 	}
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *Device) open() error {
 	}
 	ctx, err := d.drv.retain(d.opts.Device)
 	if err != nil {
-		return d.fault("taking the device", err, "another process may hold it for itself, or it is out of memory; nvidia-smi shows who uses it")
+		return d.fault("taking the device", err, "another process may use it exclusively, or its memory is full; nvidia-smi shows the processes that use it")
 	}
 	d.ctx = ctx
 	if err := d.drv.current(ctx); err != nil {
@@ -165,7 +165,7 @@ func (d *Device) open() error {
 	return nil
 }
 
-// check loads the driver and sees that it and the device will do, before there is a context.
+// check loads the driver and checks that it and the device are supported, before a context is made.
 func (d *Device) check() error {
 	if err := d.drv.start(d.opts.Library); err != nil {
 		switch {
@@ -181,7 +181,7 @@ func (d *Device) check() error {
 		return fmt.Errorf("cuda: asking the driver for its version: %w", err)
 	}
 	if v < minDriver {
-		return fmt.Errorf("cuda: %w: it is of CUDA %d.%d, and the kernels need %d.%d or newer (R520); update the driver, or run on the CPU",
+		return fmt.Errorf("cuda: %w: it supports CUDA %d.%d, but the kernels need %d.%d or newer (R520); update the driver, or run on the CPU",
 			ErrOldDriver, v/1000, v%1000/10, minDriver/1000, minDriver%1000/10)
 	}
 	n, err := d.drv.count()
@@ -192,16 +192,16 @@ func (d *Device) check() error {
 		return d.fault("opening it", InvalidDevice, fmt.Sprintf("this process sees %d (CUDA_VISIBLE_DEVICES=%q)", n, os.Getenv("CUDA_VISIBLE_DEVICES")))
 	}
 	if d.info, err = d.drv.info(d.opts.Device); err != nil {
-		return d.fault("asking what it is", err, "")
+		return d.fault("asking for its properties", err, "")
 	}
 	if c := d.info.Major*10 + d.info.Minor; c < minCapability {
-		return d.fault("opening it", NotSupported, fmt.Sprintf("it has compute capability %d.%d, and the kernels need %d.%d (Volta) or newer", d.info.Major, d.info.Minor, minCapability/10, minCapability%10))
+		return d.fault("opening it", NotSupported, fmt.Sprintf("it has compute capability %d.%d, but the kernels need %d.%d (Volta) or newer", d.info.Major, d.info.Minor, minCapability/10, minCapability%10))
 	}
 	return nil
 }
 
-// release gives back all that open and the program took, whatever state the device is in, and returns
-// what failed first. After a failure of the device that is of no interest.
+// release frees everything that open and the program took, whatever state the device is in, and
+// returns the first error. After a failure of the device this error means nothing.
 func (d *Device) release() error {
 	var first error
 	note := func(op string, err error) {
@@ -230,7 +230,7 @@ func (d *Device) release() error {
 		note("destroying an event", d.drv.eventDestroy(e))
 	}
 	for p := range d.pinned {
-		note("giving back pinned memory", p.giveBack(d.drv))
+		note("freeing pinned memory", p.giveBack(d.drv))
 	}
 	d.mu.Unlock()
 	for _, s := range streams {
@@ -242,8 +242,8 @@ func (d *Device) release() error {
 	return first
 }
 
-// Close waits for what was asked and gives the device, its memory and its context back. The error is
-// that of the device's first failure, if it had one, or of closing. Closing twice is harmless.
+// Close waits for all submitted work and releases the device, its memory and its context. It
+// returns the device's first failure, if any, or the error of closing. Closing twice is harmless.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	d.closed = true
@@ -262,7 +262,7 @@ func (d *Device) Info() Info { return d.info }
 // Rank is the worker's rank, as Options has it.
 func (d *Device) Rank() int { return d.opts.Rank }
 
-// Err is the device's first failure, or nil. It does not wait for what is under way.
+// Err returns the device's first failure, or nil. It does not wait for running work.
 func (d *Device) Err() error {
 	if f := d.failed.Load(); f != nil {
 		return f
@@ -283,7 +283,7 @@ func (d *Device) fault(op string, cause error, detail string) *Error {
 // fail makes e the device's failure, unless it had one before.
 func (d *Device) fail(e *Error) { d.failed.CompareAndSwap(nil, e) }
 
-// do has the device's goroutine call f and waits for it. op is what errors call it.
+// do runs f on the device's goroutine and waits for it. op names the operation in errors.
 func (d *Device) do(op string, f func() error) error {
 	c := &call{op: op, f: f, done: make(chan error, 1)}
 	return d.doCall(c)

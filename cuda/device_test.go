@@ -255,8 +255,8 @@ func TestArgumentsAreChecked(t *testing.T) {
 		args   []any
 		want   string
 	}{
-		"kernel":  {"test_nothing", nil, "no kernel of that name"},
-		"count":   {"test_store_f32", []any{Ptr(512)}, "1 arguments given, and it has 2"},
+		"kernel":  {"test_nothing", nil, "no kernel with that name"},
+		"count":   {"test_store_f32", []any{Ptr(512)}, "1 arguments given, but it has 2"},
 		"type":    {"test_store_f32", []any{Ptr(512), 1}, "argument 1 does not fit"},
 		"integer": {"test_add_u32", []any{Ptr(512), Ptr(512), 1, 1 << 40}, "argument 3 does not fit"},
 	} {

@@ -5,9 +5,9 @@ import "unsafe"
 // handle is the driver's name for one of its objects.
 type handle uintptr
 
-// driver is what this package needs of CUDA's driver. Its errors are of type Status, or say why there
-// is no driver. All but start, version, count and info want the device's context current on the calling
-// thread.
+// driver is the part of CUDA's driver that this package uses. Its errors are of type Status, or
+// give the reason why there is no driver. All methods except start, version, count and info need
+// the device's context to be current on the calling thread.
 type driver interface {
 	start(library string) error
 	absent() string // the call last asked for that the driver does not have

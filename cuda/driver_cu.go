@@ -154,8 +154,8 @@ func (cuDriver) streamWait(s, e handle) error {
 }
 
 func (cuDriver) event(timed bool) (handle, error) {
-	// Who waits sleeps: the cores are for sampling, gathering and the other workers. It wakes some 10 µs later than
-	// one that spins.
+	// A waiting thread sleeps, because the cores are needed for sampling, gathering and the other
+	// workers. It wakes about 10 µs later than a thread that spins.
 	flags := cu.BlockingSyncEvent
 	if !timed {
 		flags |= cu.DisableTiming

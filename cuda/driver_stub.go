@@ -6,5 +6,5 @@ import "fmt"
 
 // newDriver says why this program cannot have one.
 func newDriver() (driver, error) {
-	return nil, fmt.Errorf("cuda: this program is %w: it takes Linux, cgo (a C compiler) and -tags cuda; \"gnb install --cuda\" makes a notebook kernel that has it", ErrNotBuilt)
+	return nil, fmt.Errorf("cuda: this program is %w, which needs Linux, cgo (a C compiler) and -tags cuda; \"gnb install --cuda\" installs a notebook kernel with it", ErrNotBuilt)
 }

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// ErrNotBuilt is what [Open] returns where the program cannot use a GPU at all.
+// ErrNotBuilt matches the error of [Open] in a program built without GPU support.
 var ErrNotBuilt = errors.New("built without GPU support")
 
-// ErrNoDriver is what [Open] returns where no NVIDIA driver can be loaded.
+// ErrNoDriver matches the error of [Open] if no NVIDIA driver can be loaded.
 var ErrNoDriver = errors.New("no NVIDIA driver")
 
-// ErrOldDriver is what [Open] returns where the driver is older than the kernels need.
+// ErrOldDriver matches the error of [Open] if the driver is too old for the kernels.
 var ErrOldDriver = errors.New("the NVIDIA driver is too old")
 
-// ErrClosed is what a closed device returns.
+// ErrClosed is the error of a closed device.
 var ErrClosed = errors.New("the device is closed")
 
-// Status is a result of the driver, a CUresult. It is what errors.Is finds in an [Error].
+// Status is a result of the driver, a CUresult. errors.Is finds it in an [Error].
 type Status int
 
-// Results that a program may want to tell apart.
+// Results that a program may handle differently.
 const (
 	InvalidValue       Status = 1
 	OutOfMemory        Status = 2
@@ -87,7 +87,7 @@ func (s Status) Error() string {
 	return fmt.Sprintf("CUDA error %d", int(s))
 }
 
-// Lost reports whether nothing more can be done with the context, as against a call that failed.
+// Lost reports whether the context can no longer be used, rather than a single call having failed.
 func (s Status) Lost() bool {
 	switch s {
 	case ECCUncorrectable, IllegalAddress, LaunchTimeout, Assert, MisalignedAddress, LaunchFailed, Unknown:
@@ -96,16 +96,16 @@ func (s Status) Lost() bool {
 	return s >= 700 && s < 800 && s != LaunchOutOfMemory && s != AlreadyRegistered
 }
 
-// Error is a failure of a device. Its text is one sentence with the device, the rank, the call and the
-// kernel; Unwrap gives the cause, a [Status] where the driver gave one.
+// Error is a failure of a device. Its text is one sentence with the device, the rank, the call and
+// the kernel; Unwrap returns the cause, a [Status] if the driver returned one.
 type Error struct {
 	Device int
-	Name   string // of the device, where it is known
+	Name   string // of the device, if known
 	Rank   int
 	Op     string // what was being done: "launching", "allocating"
 	Kernel string // the kernel that it concerns, or the last launched where the failure came to light later
 	Cause  error
-	Detail string // what more is known, and the way out
+	Detail string // further details, and what to do
 }
 
 func (e *Error) Unwrap() error { return e.Cause }

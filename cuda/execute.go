@@ -121,7 +121,7 @@ func (k kind) String() string {
 // finish waits for a stream on the device's goroutine.
 func (d *Device) finish(s *Stream) error { return d.drv.streamSync(s.h) }
 
-// explain adds what is known of a failure that may be an earlier kernel's.
+// explain adds details to a failure that an earlier kernel may have caused.
 func (d *Device) explain(e *Error) {
 	var s Status
 	if !errors.As(e.Cause, &s) {
@@ -139,5 +139,5 @@ func (d *Device) explain(e *Error) {
 	if e.Detail != "" {
 		e.Detail += "; "
 	}
-	e.Detail += "an earlier kernel may be at fault (run with GNB_CUDA_DEBUG=1 to have it named), or the device was lost (\"dmesg | grep Xid\" says so)"
+	e.Detail += "an earlier kernel may be at fault (GNB_CUDA_DEBUG=1 names it), or the device was lost (see \"dmesg | grep Xid\")"
 }

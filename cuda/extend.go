@@ -1,11 +1,10 @@
 package cuda
 
-// This file is what packages beside this one build on: libraries that put work of their own on a
-// device's streams.
+// This file is for packages that submit their own work to a device's streams, such as libraries.
 
-// Submit has f put work on the stream, in the order of the commands: it runs on the device's goroutine,
-// with the device's context and the stream as the driver knows it, and does not wait. It returns at once;
-// a failure of f becomes the device's. op is what errors call it.
+// Submit calls f on the device's goroutine, in the order of the commands, with the device's context
+// and the driver's handle of the stream. f submits work and must not wait. Submit returns at once;
+// an error of f becomes the device's failure. op names the operation in errors.
 func (s *Stream) Submit(op string, f func(stream uintptr) error) {
 	s.asked.Add(1)
 	if s.d.trace != nil {
@@ -14,12 +13,12 @@ func (s *Stream) Submit(op string, f func(stream uintptr) error) {
 	s.put(func(c *command) { c.kind, c.stream, c.submit, c.op = doSubmit, s, f, op })
 }
 
-// Do has f called on the device's goroutine, with the device's context, and waits for it. The error is
-// f's, as the device's Error; a Status after which a device is lost becomes the device's failure.
+// Do calls f on the device's goroutine, with the device's context, and waits for it. It returns f's
+// error as an Error of the device; a Status that means a lost device becomes the device's failure.
 func (d *Device) Do(op string, f func() error) error { return d.do(op, f) }
 
-// Outside calls f, which may block, on the caller's own thread with the device's context, while the
-// device's goroutine goes on. A failure becomes the device's. Close does not wait for f.
+// Outside calls f, which may block, on the caller's thread with the device's context, while the
+// device's goroutine continues. An error becomes the device's failure. Close does not wait for f.
 func (d *Device) Outside(op string, f func() error) error {
 	if err := d.Err(); err != nil {
 		return err
@@ -38,8 +37,8 @@ func (d *Device) Failed() error {
 	return nil
 }
 
-// Drain waits on the device's goroutine for what was asked of all streams. It is for functions given to
-// OnClose; others have [Stream.Sync].
+// Drain waits on the device's goroutine for all streams. It is for functions passed to OnClose;
+// other code uses [Stream.Sync].
 func (d *Device) Drain() error {
 	for _, s := range []*Stream{d.Compute, d.Copy, d.Sampling} {
 		if err := d.drv.streamSync(s.h); err != nil {
@@ -49,8 +48,8 @@ func (d *Device) Drain() error {
 	return nil
 }
 
-// OnClose has f called on the device's goroutine as the device is closed, before its memory is freed, the
-// last one first.
+// OnClose registers f to be called on the device's goroutine when the device is closed, before its
+// memory is freed. The function registered last is called first.
 func (d *Device) OnClose(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

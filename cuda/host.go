@@ -8,8 +8,8 @@ import (
 	"github.com/graphnb/graphnb/internal/units"
 )
 
-// Pinned is host memory that the device reads and writes by itself: pinned memory of its own, or memory
-// that was there and is registered. It belongs to the device; Free or the device's Close gives it back.
+// Pinned is host memory that the device can read and write directly: newly pinned memory, or
+// registered existing memory. It belongs to the device; Free or the device's Close releases it.
 type Pinned struct {
 	Bytes []byte
 	Ptr   Ptr // for kernels: zero copy
@@ -19,7 +19,7 @@ type Pinned struct {
 	registered bool
 }
 
-// Pin allocates n bytes of pinned host memory, n > 0. It costs about a millisecond a MB.
+// Pin allocates n bytes of pinned host memory, n > 0. It costs about a millisecond per MB.
 func (d *Device) Pin(n int64) (*Pinned, error) {
 	if n <= 0 {
 		return nil, d.fault("pinning host memory", InvalidValue, fmt.Sprintf("%d bytes", n))
@@ -39,15 +39,15 @@ func (d *Device) Pin(n int64) (*Pinned, error) {
 	return h, nil
 }
 
-// Register pins memory that is there, such as a mapped file's, and lets kernels read it at Ptr; it is
-// page-aligned and stays mapped until Free. readOnly is for memory that this process cannot write, where
-// Info.ReadOnlyOK says that the device can do that.
+// Register pins existing memory, such as a mapped file, so that kernels can read it at Ptr. The
+// memory must be page-aligned and stay mapped until Free. Set readOnly for memory that this process
+// cannot write; the device supports it if Info.ReadOnlyOK is true.
 func (d *Device) Register(b []byte, readOnly bool) (*Pinned, error) {
 	if len(b) == 0 {
 		return nil, d.fault("registering host memory", InvalidValue, "it is empty")
 	}
 	if readOnly && !d.info.ReadOnlyOK {
-		return nil, d.fault("registering a read-only mapping", NotSupported, "this device or driver cannot; copy it into pinned memory instead")
+		return nil, d.fault("registering a read-only mapping", NotSupported, "this device or driver does not support it; copy the data into pinned memory instead")
 	}
 	h := &Pinned{d: d, Bytes: b, registered: true}
 	err := d.doHost("registering "+units.Bytes(int64(len(b)))+" of host memory", func() (err error) {
@@ -82,17 +82,17 @@ func (d *Device) keep(h *Pinned, err error) error {
 	return nil
 }
 
-// lacksHost says what helps where the host will not pin.
+// lacksHost adds what to do if the host cannot pin memory.
 func (d *Device) lacksHost(err error) error {
 	var e *Error
 	if errors.As(err, &e) && errors.Is(err, OutOfMemory) && e.Detail == "" {
-		e.Detail = "the host has no more memory that can be pinned: end other programs, raise the container's memory limit, or keep less of the data in pinned memory"
+		e.Detail = "the host cannot pin more memory; end other programs, raise the container's memory limit, or keep less data in pinned memory"
 	}
 	return err
 }
 
-// Free waits for the device and gives the memory back. Freeing twice does nothing. On a device that has
-// failed it does what it can, without an error.
+// Free waits for the device and frees the memory. Freeing twice does nothing. On a failed device it
+// frees what it can and returns no error.
 func (h *Pinned) Free() error {
 	c := &call{op: "giving back pinned memory", always: true, done: make(chan error, 1)}
 	c.f = func() error {

@@ -39,8 +39,8 @@ type registry struct {
 
 func (k *registry) init() { k.byName = map[string]*kernel{} }
 
-// AddModule makes the kernels of PTX known by their names, beside those of package cuda/kernels. It is
-// compiled when one of them is first launched. name is for errors.
+// AddModule adds the kernels of PTX, by their names, to those of package cuda/kernels. The module
+// is compiled when one of its kernels is first launched. name identifies it in errors.
 func (d *Device) AddModule(name, ptx string) error {
 	entries, err := parseEntries(ptx)
 	if err != nil {
@@ -107,11 +107,10 @@ func (d *Device) Launch(kernel string, grid, block Dim, shared int, args ...any)
 	d.Compute.Launch(kernel, grid, block, shared, args...)
 }
 
-// Launch runs a kernel, by the name that its source has. shared is dynamic shared memory in bytes a
-// block. The arguments are of type Ptr, *Buffer, int, int32, int64, uint32, uint64, float32 or float64, as
-// many as the kernel has parameters, and float32 and float64 where it has them; anything else is the
-// device's failure before the kernel runs.
-// A grid with a size of 0 in X launches nothing. It allocates nothing.
+// Launch runs a kernel by its name in the source. shared is the dynamic shared memory in bytes per
+// block. The arguments are of type Ptr, *Buffer, int, int32, int64, uint32, uint64, float32 or
+// float64; their number and their types must match the kernel's parameters, otherwise the device
+// fails before the kernel runs. A grid with an X of 0 launches nothing. Launch allocates nothing.
 func (s *Stream) Launch(name string, grid, block Dim, shared int, args ...any) {
 	d := s.d
 	if d.failed.Load() != nil {
@@ -121,11 +120,11 @@ func (s *Stream) Launch(name string, grid, block Dim, shared int, args ...any) {
 	k := d.kernels.byName[name]
 	d.kernels.mu.RUnlock()
 	if k == nil {
-		s.refuse(name, NotFound, "there is no kernel of that name")
+		s.refuse(name, NotFound, "there is no kernel with that name")
 		return
 	}
 	if len(args) != len(k.params) {
-		s.refuse(name, InvalidValue, fmt.Sprintf("%d arguments given, and it has %d parameters", len(args), len(k.params)))
+		s.refuse(name, InvalidValue, fmt.Sprintf("%d arguments given, but it has %d parameters", len(args), len(k.params)))
 		return
 	}
 	var bits [maxArgs]uint64
@@ -159,7 +158,8 @@ func (s *Stream) refuse(kernel string, cause error, detail string) {
 	s.d.fail(e)
 }
 
-// Launches is how often each kernel has been launched by now, by name; those never launched are absent.
+// Launches returns how often each kernel has been launched, by name; kernels never launched are
+// absent.
 func (d *Device) Launches() map[string]int64 {
 	d.kernels.mu.RLock()
 	defer d.kernels.mu.RUnlock()
@@ -172,7 +172,7 @@ func (d *Device) Launches() map[string]int64 {
 	return counts
 }
 
-// HasKernel reports whether a kernel of that name is known.
+// HasKernel reports whether a kernel with that name exists.
 func (d *Device) HasKernel(name string) bool {
 	d.kernels.mu.RLock()
 	defer d.kernels.mu.RUnlock()

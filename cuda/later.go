@@ -43,9 +43,9 @@ type Later struct {
 	got   bool
 }
 
-// CopyOutLater asks for n bytes from src, at most [LaterSize], as they are at this point of the stream's
-// work. It returns at once, but where 64 more such copies were asked for and nobody waited for the first of
-// them: then that is waited for.
+// CopyOutLater starts a copy of n bytes from src, at most [LaterSize], with their values at this
+// point of the stream. It returns at once, unless 64 earlier copies are still unread; then it waits
+// for the first of them.
 func (s *Stream) CopyOutLater(src Ptr, n int64) *Later {
 	if n > LaterSize {
 		panic("cuda: CopyOutLater copies LaterSize bytes at most")
@@ -65,8 +65,8 @@ func (s *Stream) CopyOutLater(src Ptr, n int64) *Later {
 	return l
 }
 
-// Wait waits for the bytes, and for nothing that was asked of the stream after them. The error is the
-// device's failure. Calling it again gives the same; the bytes are the caller's to read.
+// Wait waits for the bytes, but not for later work on the stream. The error is the device's
+// failure. Calling it again returns the same; the bytes are read-only.
 func (l *Later) Wait() ([]byte, error) {
 	g := &l.s.laters
 	g.mu.Lock()

@@ -92,9 +92,9 @@ func (m *memory) init(d *Device) {
 // Alloc is Compute.Alloc.
 func (d *Device) Alloc(use Use, bytes int64) (*Buffer, error) { return d.Compute.Alloc(use, bytes) }
 
-// Alloc gets device memory with any content, aligned to 512 bytes, for work on this stream; 0 bytes are
-// a buffer too. Out of memory, the error says what holds how much. The cost is a look-up where memory was freed
-// before; else the driver's, tenths of a millisecond.
+// Alloc allocates device memory with any content, aligned to 512 bytes, for work on this stream; 0
+// bytes are allowed. If memory runs out, the error says how much each use holds. It costs a look-up
+// if memory was freed before, otherwise a driver call of tenths of a millisecond.
 func (s *Stream) Alloc(use Use, bytes int64) (*Buffer, error) {
 	if bytes < 0 {
 		return nil, s.d.fault("allocating", InvalidValue, fmt.Sprintf("%d bytes", bytes))
@@ -137,8 +137,8 @@ func (m *memory) rounded(use Use, size int64) int64 {
 	return (size + step - 1) / step * step
 }
 
-// Free gives the buffer back, in the order of its stream and of those of UsedOn: work asked of them
-// before may still use it. Freeing twice, or nil, does nothing.
+// Free frees the buffer, in the order of its stream and of the streams of UsedOn: earlier work on
+// them may still use it. Freeing twice, or freeing nil, does nothing.
 func (b *Buffer) Free() {
 	if b == nil || b.b == nil {
 		return
@@ -166,8 +166,8 @@ func (b *Buffer) Free() {
 	b.b = nil
 }
 
-// UsedOn says that work on another stream uses the buffer too, so that Free waits for it. The order of that
-// work and the buffer's own stream is the caller's to make, by events.
+// UsedOn declares that work on another stream uses the buffer, so that Free waits for it. The
+// caller must order that work and the buffer's own stream by events.
 func (b *Buffer) UsedOn(s *Stream) {
 	if s != b.stream && !slices.Contains(b.others, s) {
 		b.others = append(b.others, s)
@@ -190,7 +190,7 @@ func (m *memory) giveBack(b *Buffer) {
 	b.b.seg.pool.put(b.b)
 	b.b = nil
 	if m.d.opts.Exact {
-		_ = m.trim() // a failure stays with the device
+		_ = m.trim() // the device keeps the failure
 	}
 }
 
@@ -355,7 +355,7 @@ func (m *memory) full(use Use, size int64) error {
 		fmt.Sprintf("%s, the limit is %s, and the device has %s free; %s", what, units.Bytes(m.limit), free, help))
 }
 
-// Memory says what the buffers of this process hold.
+// Memory is the device memory held by the buffers of this process.
 type Memory struct {
 	Limit    int64
 	Reserved int64 // taken from the driver: what is held and what is cached
@@ -363,7 +363,7 @@ type Memory struct {
 	Calls    int64 // allocations that went to the driver so far; it stands still in steady state
 }
 
-// Memory says what is held now.
+// Memory returns the memory held now.
 func (d *Device) Memory() Memory {
 	m := &d.mem
 	m.mu.Lock()

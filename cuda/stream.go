@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Stream is a sequence of work on a device. What is asked of one stream runs in that order; streams run
-// beside one another. The methods return at once unless they say otherwise, and a failure shows in
-// [Device.Err] and wherever one waits.
+// Stream is a sequence of work on a device. Work on one stream runs in the order of submission;
+// streams run concurrently. The methods return at once unless documented otherwise. A failure is
+// returned by [Device.Err] and by every method that waits.
 type Stream struct {
 	Name string // compute, copy or sampling
 
@@ -51,8 +51,8 @@ func (s *Stream) Fill32(dst Ptr, v uint32, n int64) {
 	s.put(func(c *command) { c.kind, c.stream, c.dst, c.value, c.n = doFill32, s, dst, v, n })
 }
 
-// Sync waits until everything asked of the stream so far is done, and returns the device's failure if
-// it has one.
+// Sync waits until all work submitted to the stream so far is complete, and returns the device's
+// failure, if any.
 func (s *Stream) Sync() error {
 	e, err := s.d.event()
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *Device) reuse(e *Event) {
 	d.idle = append(d.idle, e)
 }
 
-// Record moves e to what was asked of the stream so far.
+// Record moves e to the current end of the stream's work.
 func (s *Stream) Record(e *Event) {
 	e.mu.Lock()
 	e.asked++
@@ -129,7 +129,7 @@ func (s *Stream) Record(e *Event) {
 	}
 }
 
-// Wait makes what is asked of the stream later start after e, as it was recorded last before this call.
+// Wait makes later work on the stream start after the last Record of e before this call.
 func (s *Stream) Wait(e *Event) {
 	s.put(func(c *command) { c.kind, c.stream, c.event = doWait, s, e })
 }
@@ -175,7 +175,7 @@ func (e *Event) Done() (bool, error) {
 	return done && err == nil, err
 }
 
-// Since is the device's time from one timed event to a later one; both are reached.
+// Since returns the device's time between two timed events that have been reached.
 func (e *Event) Since(from *Event) (time.Duration, error) {
 	var ms float64
 	err := e.d.wait("measuring time", func() (err error) {

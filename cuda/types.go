@@ -18,25 +18,26 @@ func (d Dim) String() string {
 	return fmt.Sprintf("%d×%d×%d", d.X, d.Y, d.Z)
 }
 
-// Options say which device to open and how. The zero value is the first device with most of its free
-// memory.
+// Options select the device and how to open it. The zero value is the first device with most of its
+// free memory.
 type Options struct {
 	// Device is the index among the devices that this process sees, which CUDA_VISIBLE_DEVICES may
 	// have narrowed.
 	Device int
-	// Rank is the worker's rank, for errors; -1 or 0 where there is one process only.
+	// Rank is the worker's rank, for errors; -1 or 0 if there is only one process.
 	Rank int
-	// Ranks is how many workers add up their gradients, 0 or 1 where there is one.
+	// Ranks is the number of workers that sum their gradients; 0 or 1 for one worker.
 	Ranks int
-	// Limit is the most device memory in bytes that this process takes for buffers; 0 is what is free
-	// when the device is opened, less a twentieth of it for the driver and libraries. With several Ranks
-	// these have 1 GB at least, for NCCL's channels, or a quarter of what is free where that is less.
+	// Limit is the most device memory in bytes that this process uses for buffers; 0 means the
+	// memory free when the device is opened, less a twentieth for the driver and libraries. With
+	// several Ranks at least 1 GB is left for NCCL's channels, or a quarter of the free memory if
+	// that is less.
 	Limit int64
 	// Debug waits for every command and names the kernel that failed. GNB_CUDA_DEBUG=1 sets it too.
 	Debug bool
-	// Exact gives every buffer an allocation of its own, of just its bytes, and frees it at once: slow, and
-	// it waits for the device, but a checker (compute-sanitizer, the interpreter of the tests) sees where
-	// each buffer ends. GNB_CUDA_EXACT=1 sets it too.
+	// Exact allocates every buffer separately, with exactly its size, and frees it at once. This is
+	// slow and waits for the device, but a checker (compute-sanitizer, the interpreter of the
+	// tests) then knows where each buffer ends. GNB_CUDA_EXACT=1 sets it too.
 	Exact bool
 	// Library is the driver's file or soname; "" is GNB_LIBCUDA, else libcuda.so.1.
 	Library string
@@ -57,7 +58,7 @@ type Info struct {
 	ReadOnlyOK bool  // read-only mappings can be registered
 }
 
-// Use says what a buffer is for; errors say what holds how much by it.
+// Use is the purpose of a buffer; out-of-memory errors list the memory of each use.
 type Use string
 
 // The uses of device memory.
@@ -71,7 +72,7 @@ const (
 	Workspace   Use = "workspace"
 )
 
-// hint is what makes a use smaller.
+// hint says how to reduce a use.
 func (u Use) hint() string {
 	switch u {
 	case Graph:

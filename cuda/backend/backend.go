@@ -1,5 +1,5 @@
-// Package backend is [tensor.Backend] on a GPU: the operations of package tensor by
-// the kernels of cuda/kernels, on the compute stream of a [cuda.Device].
+// Package backend implements [tensor.Backend] on a GPU: it runs the operations of package tensor
+// with the kernels of cuda/kernels, on the compute stream of a [cuda.Device].
 //
 //	d, err := cuda.Open(cuda.Options{})
 //	blas, err := cublas.Open(d, cublas.Options{}) // or nil
@@ -9,26 +9,26 @@
 //
 // # Basics
 //
-// Operations are asked for and return at once; Download waits, and so does whoever reads
-// what Later or a loss's figures bring. Memory is of the device's cache and goes back to
-// it in the order of the stream, so that a program that repeats itself takes none anew.
-// What is made on the host, such as a tensor's input, is copied once a pass, unless
-// [Backend.Keep] or [Backend.Share] says that it lies on the device for longer; a
-// block's arrays are copied at its first use and stay until its Reset.
+// Operations are submitted and return at once. Download waits, and so do the functions returned by
+// Later and by a loss's Figures. Memory comes from the device's cache and returns to it in the
+// order of the stream, so a program that repeats the same steps allocates nothing new. Data made on
+// the host, such as a tensor's input, is copied once per pass, unless [Backend.Keep] or
+// [Backend.Share] keeps it on the device for longer. A block's arrays are copied at its first use
+// and stay until its Reset.
 //
 // A Backend, like a [tensor.Fwd], belongs to one goroutine at a time.
 //
 // # Determinism
 //
-// Sums have an order that sizes alone decide, there are no float atomics, and the
-// gradients of aggregations go over the transposed block; dropout's masks are the
-// CPU's. So results are the same from run to run on a device, and agree with the CPU
-// up to the rounding of sums and of exp, log and tanh.
+// The order of sums depends on sizes alone, there are no float atomics, gradients of aggregations
+// use the transposed block, and dropout masks are the CPU's. Results are therefore the same from
+// run to run on a device, and agree with the CPU's up to the rounding of sums and of exp, log and
+// tanh.
 //
 // # Errors
 //
-// A device that fails makes the next operation that has to wait for it, or to
-// allocate, panic with a [*tensor.Failure], which package nn turns into an error.
+// If the device fails, the next operation that waits for it or allocates memory panics with a
+// [*tensor.Failure], which package nn turns into an error.
 package backend
 
 import (
@@ -56,9 +56,8 @@ type Backend struct {
 	slice        sliceRoom
 }
 
-// New is a backend on a device, which stays its caller's to close. blas, of that
-// device, multiplies matrices; where it is nil a kernel of our own does, at about a
-// third of its speed.
+// New returns a backend on a device, which the caller must close. blas, on the same device,
+// multiplies matrices; if it is nil, GraphNB's own kernel does, at about a third of the speed.
 func New(d *cuda.Device, blas *cublas.Handle) (*Backend, error) {
 	b := &Backend{d: d, s: d.Compute, blas: blas}
 	var err error
@@ -68,8 +67,8 @@ func New(d *cuda.Device, blas *cublas.Handle) (*Backend, error) {
 	return b, nil
 }
 
-// Close gives back the memory that the backend itself holds, kept copies included.
-// Tensors and blocks have to be let go of before.
+// Close frees the memory that the backend itself holds, including kept copies. Release tensors and
+// blocks before.
 func (b *Backend) Close() {
 	b.kept.free()
 	b.slice.free()
@@ -92,8 +91,8 @@ func fail(err error) {
 	}
 }
 
-// alloc is n bytes. Where there are none, blocks and buffers that the program has
-// let go of are found first.
+// alloc returns n bytes. If memory runs out, it first frees blocks and buffers that the program no
+// longer references.
 func (b *Backend) alloc(use cuda.Use, n int) *cuda.Buffer {
 	m, err := b.d.Alloc(use, int64(n))
 	if errors.Is(err, cuda.OutOfMemory) && b.slice.rows != nil {

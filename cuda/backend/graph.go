@@ -148,7 +148,7 @@ func (b *Backend) sources(m *graphops.Block, table tensor.Buffer, rows tensor.Ro
 	}
 	mem, err := b.d.Alloc(cuda.Activations, int64(4*rows.N*cols))
 	if err != nil {
-		return 0 // no room; a device that has failed says so elsewhere
+		return 0 // no room; a failed device reports its error elsewhere
 	}
 	c := b.more(a)
 	c.mem = append(c.mem, mem)

@@ -23,8 +23,8 @@ type Memory struct {
 	Cache, Slots cuda.Ptr
 	// Host says that the table lies in memory of the host, which kernels read over a bus.
 	Host bool
-	// Some, where it is not nil, are the only rows that there are, all in the cache; the
-	// table itself is not there, and whatever reads other rows fails.
+	// Some, if not nil, lists the only rows that exist, all in the cache. The table itself does not
+	// exist, and reading other rows is an error.
 	Some *Some
 
 	own *cuda.Buffer
@@ -40,12 +40,12 @@ type Some struct {
 // SomeRows are the rows ids of a table, which stay as they are until End.
 func SomeRows(ids []int32) *Some { return &Some{ids: ids} }
 
-// End says that the rows are there no longer: what still names them fails.
+// End removes the rows: using them later is an error.
 func (s *Some) End() { *s = Some{ended: true} }
 
 var (
-	errSome  = errors.New("the features lie in host memory and only the rows of a batch are copied to the device, but something reads all of them; keep them on the device or in pinned memory (GNB_CUDA_FEATURES), or compute this on the CPU")
-	errEnded = errors.New("the features lie in host memory and only the rows of a batch are copied to the device, but something reads them outside a batch, or those of an earlier one; read them within the batch, or keep them on the device or in pinned memory (GNB_CUDA_FEATURES)")
+	errSome  = errors.New("the features lie in host memory and only the rows of a batch are copied to the device, but an operation reads all of them; keep them on the device or in pinned memory (GNB_CUDA_FEATURES), or compute this on the CPU")
+	errEnded = errors.New("the features lie in host memory and only the rows of a batch are copied to the device, but an operation reads them outside a batch, or reads those of an earlier batch; read them within the batch, or keep them on the device or in pinned memory (GNB_CUDA_FEATURES)")
 )
 
 // check is why not all of rows are there. Rows whose ids are those of Some themselves,
@@ -142,10 +142,9 @@ func (k *kept) free() {
 	*k = nil
 }
 
-// Keep copies host memory to the device, where every pass finds it and what a pass
-// computes into it, such as gradients, stays, until Drop. Changes on one side reach
-// the other by [Backend.Push] and [Backend.Pull]. It panics where a part is kept
-// already.
+// Keep copies host memory to the device until Drop. Every pass uses the copy, and results written
+// to it, such as gradients, stay there. Changes on one side reach the other by [Backend.Push] and
+// [Backend.Pull]. It panics where a part is kept already.
 func (b *Backend) Keep(host []float32) (*Memory, error) { return b.keep(host, cuda.Params) }
 
 func (b *Backend) keep(host []float32, use cuda.Use) (*Memory, error) {
@@ -174,10 +173,10 @@ func (b *Backend) Hold(host []float32) (release func(), err error) {
 	return func() { b.Drop(host) }, nil
 }
 
-// Share says that the content of host memory lies at mem, which stays the caller's:
-// what passes are given as host is read there. The host's memory itself may then
-// hold anything: it is a name. Sharing the same memory again moves it, for passes that
-// begin later. It panics where a part of it is kept already.
+// Share declares that the content of host memory is at mem, which stays the caller's: passes that
+// are given host read mem. The host memory then serves only as a name and may hold anything.
+// Sharing the same memory again moves it, for passes that begin later. It panics if a part of it is
+// already kept.
 func (b *Backend) Share(host []float32, mem *Memory) { b.share(bytesOf(host), mem) }
 
 // ShareHalf is Share of a table of float16, which lies at mem in float16 too.

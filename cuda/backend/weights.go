@@ -74,9 +74,8 @@ func (w *Weights) Close() {
 	w.state = nil
 }
 
-// Remember keeps a copy of the weights on the device as they are before a step, for the last
-// two steps: an error that is seen late can then be looked for with [Weights.Recall]. It does
-// not wait.
+// Remember keeps a copy of the weights before a step on the device, for the last two steps, so that
+// [Weights.Recall] can find the cause of an error that is noticed late. It does not wait.
 func (w *Weights) Remember(step int64) error {
 	i := step & 1
 	if w.kept[i] == nil {
@@ -126,9 +125,8 @@ func (w *Weights) ClipScale(scale float32, limit float64) (clipped float32, norm
 	return float32(float64(scale) * nn.ClipFactor(norm, limit)), norm, err
 }
 
-// Step is o.Step of the weights and the gradient, on the device where o can be stepped
-// there, with state that the first step takes from o. An optimiser that cannot is
-// stepped in host memory, at the price of three copies.
+// Step applies o.Step to the weights and the gradient, on the device if o supports it; the first
+// step takes its state from o. Other optimisers run in host memory, at the cost of three copies.
 func (w *Weights) Step(o nn.Optimizer, scale float32) error {
 	d, ok := o.(nn.DeviceOptimizer)
 	if !ok {
@@ -157,7 +155,7 @@ func (w *Weights) push(o nn.Optimizer) error {
 		w.state = make([]*cuda.Buffer, len(states))
 	}
 	if len(w.state) != len(states) {
-		return fmt.Errorf("backend: the weights were stepped by an optimiser with %d buffers of state, and %s has %d; Close them and begin anew", len(w.state), o.Name(), len(states))
+		return fmt.Errorf("backend: the weights were updated by an optimiser with %d state buffers, but %s has %d; close the Weights and create them again", len(w.state), o.Name(), len(states))
 	}
 	for i, s := range states {
 		if w.state[i] == nil {
@@ -171,7 +169,7 @@ func (w *Weights) push(o nn.Optimizer) error {
 		case len(s.Data) == 0:
 			w.b.s.Fill32(at, 0, int64(w.Len()))
 		case len(s.Data) != w.Len():
-			return fmt.Errorf("backend: %s of %s has %d elements, and the model %d weights", s.Name, o.Name(), len(s.Data), w.Len())
+			return fmt.Errorf("backend: %s of %s has %d elements, but the model has %d weights", s.Name, o.Name(), len(s.Data), w.Len())
 		default:
 			if err := cuda.CopyIn(w.b.s, at, s.Data); err != nil {
 				return err

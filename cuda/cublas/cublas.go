@@ -42,7 +42,7 @@ func (p Precision) String() string {
 // Options choose the library and the arithmetic.
 type Options struct {
 	Precision Precision
-	// Library is the file to load; "" looks where package libs does.
+	// Library is the file to load; "" searches with package libs.
 	Library string
 }
 
@@ -83,12 +83,12 @@ func (s Status) Error() string {
 	return fmt.Sprintf("cuBLAS error %d", int(s))
 }
 
-// Open loads cuBLAS and makes a handle on the device. Without the library the error says how to get it;
-// a caller with kernels of its own for products may go on without.
+// Open loads cuBLAS and makes a handle on the device. Without the library the error says how to get
+// it; a caller with its own product kernels can continue without it.
 func Open(d *cuda.Device, o Options) (*Handle, error) {
 	h := &Handle{d: d, precision: o.Precision, file: o.Library}
 	if h.precision.compute() < 0 {
-		return nil, fmt.Errorf("cublas: %v is no precision; there are f32, tf32 and bf16", o.Precision)
+		return nil, fmt.Errorf("cublas: unknown precision %v; choose f32, tf32 or bf16", o.Precision)
 	}
 	if h.file == "" {
 		found, err := libs.Find(libs.CuBLAS, d.Info().Driver)
@@ -157,7 +157,7 @@ func (h *Handle) Gemm(s *cuda.Stream, p Product) {
 	fill(&p.LDC, false, p.M, p.N)
 	for _, n := range []int{p.M, p.N, p.K, p.LDA, p.LDB, p.LDC} {
 		if n < 0 || n > math.MaxInt32 {
-			h.d.Fail("multiplying matrices", cuda.InvalidValue, fmt.Sprintf("a product of [%d,%d] and [%d,%d] has sizes that cuBLAS does not take", p.M, p.K, p.K, p.N))
+			h.d.Fail("multiplying matrices", cuda.InvalidValue, fmt.Sprintf("cuBLAS does not support a product of [%d,%d] and [%d,%d]", p.M, p.K, p.K, p.N))
 			return
 		}
 	}

@@ -155,7 +155,7 @@ func TestOpenFails(t *testing.T) {
 		"no library":  {Options{Library: "/nowhere/libcublas.so.12"}, "", []string{"loading /nowhere"}},
 		"another one": {Options{Library: fakelibs.Build(t, "nccl")}, "", []string{"has no cublas", "another version"}},
 		"refuses":     {Options{Library: fakelibs.Build(t, "cublas", "-DFAIL_CREATE=1")}, "", []string{"device 0", "rank 1", "starting cuBLAS: cuBLAS: not initialised"}},
-		"precision":   {Options{Precision: 9}, "", []string{"is no precision"}},
+		"precision":   {Options{Precision: 9}, "", []string{"unknown precision"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GNB_LIBCUBLAS", c.env)

@@ -1,7 +1,7 @@
-// Package devblock is the arrays of a [graphops.Block] in a device's memory: what
-// Block.Dev holds. The device's backend puts them there at first use of a block
-// that was made on the host, and package cuda/sampler where it sampled the block
-// on the device; whichever made them owns the memory.
+// Package devblock holds the arrays of a [graphops.Block] in a device's memory, the value of
+// Block.Dev. For a block made on the host, the device's backend creates them at first use; for a
+// block sampled on the device, package cuda/sampler does. The package that created them owns the
+// memory.
 package devblock
 
 import (
@@ -36,11 +36,11 @@ type Arrays struct {
 	Rows   cuda.Ptr
 	RowsOf any
 
-	// Ready is when the arrays are written; nil where that is sure. A stream waits
+	// Ready is the event after which the arrays are written, or nil if they are. A stream must wait
 	// for it before its first use of the arrays.
 	Ready *cuda.Event
-	// Release gives the memory back, in whatever way the maker chose; nil does
-	// nothing. Reset calls it once.
+	// Release frees the memory in the way that its creator chose; nil does nothing. Reset calls it
+	// once.
 	Release func(*Arrays)
 }
 
@@ -59,8 +59,7 @@ func Of(b *graphops.Block) *Arrays {
 	return a
 }
 
-// Reset gives the arrays' memory back and forgets them: [graphops.Block.Reset]
-// calls it.
+// Reset frees the arrays' memory and drops them: [graphops.Block.Reset] calls it.
 func (a *Arrays) Reset() {
 	release := a.Release
 	if release != nil {

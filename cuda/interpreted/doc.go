@@ -1,4 +1,4 @@
-// Package interpreted puts the interpreter of the kernels in place of a GPU in a program's workers, where that
-// program is built with -tags "cuda gnb_interpreted" and imports it. It is how a bundle of "make gpu-check" is
-// tried on a machine without a GPU; nobody else needs it.
+// Package interpreted replaces the GPU by the interpreter of the kernels in a program's workers, if
+// the program imports it and is built with -tags "cuda gnb_interpreted". Only the test of a "make
+// gpu-check" bundle on a machine without a GPU uses it.
 package interpreted

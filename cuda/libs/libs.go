@@ -1,6 +1,7 @@
-// Package libs finds the libraries that a GPU run uses beside the driver, cuBLAS and NCCL, without
-// loading them: where an environment variable says, in CUDA's folders, in the system's, and in those of
-// the PyPI wheels (nvidia-cublas-cu12, nvidia-nccl-cu12 and the like).
+// Package libs finds cuBLAS and NCCL, the libraries that a GPU run uses in addition to the driver,
+// without loading them. It searches the file named by an environment variable, CUDA's folders, the
+// system's folders, and the folders of the PyPI wheels (such as nvidia-cublas-cu12 and
+// nvidia-nccl-cu12).
 package libs
 
 import (
@@ -46,13 +47,14 @@ type Library struct {
 	Major int
 }
 
-// Find is the files of a library, the best first. driver is the CUDA version of the driver, such as
-// 12040: what is built for a newer major version is not among them; 0 lets all in. The file that the variable
-// names is the only one where it is set. None is an error that says where was looked and how to get one.
+// Find returns the files of a library, the best first. driver is the CUDA version of the driver,
+// such as 12040: files built for a newer major version are left out; 0 includes all. If the
+// variable is set, the file that it names is the only one. If none is found, the error lists the
+// places searched and how to install the library.
 func Find(k Kind, driver int) ([]Library, error) {
 	if file := os.Getenv(k.Env); file != "" {
 		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("cuda: %s names no %s: %w", k.Env, k.Name, err)
+			return nil, fmt.Errorf("cuda: the file named by %s is not %s: %w", k.Env, k.Name, err)
 		}
 		return []Library{{file, major(file)}}, nil
 	}
@@ -80,11 +82,11 @@ func Find(k Kind, driver int) ([]Library, error) {
 		if want == 0 {
 			want = 12
 		}
-		why := "it is in no CUDA folder, no system folder and no wheel"
+		why := "it was not found in the CUDA folders, the system folders or the wheels"
 		if newer > 0 {
-			why = fmt.Sprintf("the driver is of CUDA %d, and only a %s of CUDA %d is here", driver/1000, k.Name, newer)
+			why = fmt.Sprintf("the driver supports CUDA %d, but the only %s found is for CUDA %d", driver/1000, k.Name, newer)
 		}
-		return nil, fmt.Errorf("cuda: no %s: %s; \"pip install %s\" gets it, or set %s to its file",
+		return nil, fmt.Errorf("cuda: no %s: %s; install it with \"pip install %s\", or set %s to its file",
 			k.Name, why, k.Wheel(want), k.Env)
 	}
 	// Stable: among equals the folder that comes first.

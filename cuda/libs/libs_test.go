@@ -81,8 +81,8 @@ func TestFindNothing(t *testing.T) {
 		env   string
 		words []string
 	}{
-		"too new": {CuBLAS, "", []string{"driver is of CUDA 12", "cuBLAS of CUDA 13", "pip install nvidia-cublas-cu12", "GNB_LIBCUBLAS"}},
-		"absent":  {NCCL, "", []string{"no CUDA folder", "pip install nvidia-nccl-cu12"}},
+		"too new": {CuBLAS, "", []string{"driver supports CUDA 12", "cuBLAS found is for CUDA 13", "pip install nvidia-cublas-cu12", "GNB_LIBCUBLAS"}},
+		"absent":  {NCCL, "", []string{"not found in the CUDA folders", "pip install nvidia-nccl-cu12"}},
 		"named":   {NCCL, "/nowhere/libnccl.so.2", []string{"GNB_LIBNCCL", "/nowhere/libnccl.so.2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestNCCLOfNewerCUDA(t *testing.T) {
 		got, err := Find(NCCL, driver)
 		switch {
 		case want == "":
-			if err == nil || !strings.Contains(err.Error(), "the driver is of CUDA 11, and only a NCCL of CUDA 13 is here") {
+			if err == nil || !strings.Contains(err.Error(), "the driver supports CUDA 11, but the only NCCL found is for CUDA 13") {
 				t.Errorf("%d: %v, %v", driver, got, err)
 			}
 		case err != nil || got[0].Path != filepath.Join(dir, want):

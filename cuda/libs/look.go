@@ -27,7 +27,7 @@ func pythons() []string {
 	return prefixes
 }
 
-// What NCCL says of itself as it starts, such as "NCCL version 2.21.5+cuda12.4".
+// NCCL's version string in the library, such as "NCCL version 2.21.5+cuda12.4".
 var ncclVersion = regexp.MustCompile(`NCCL version [^+\x00]{1,40}\+cuda([0-9]+)\.`)
 
 // ncclCUDA is the major version of CUDA that an NCCL is built for, or 0. Its name does not have it, nor any

@@ -1,19 +1,19 @@
-// Package nccl adds up and sends values between the GPUs of several workers by NVIDIA's NCCL, which is
-// found and loaded at run time.
+// Package nccl sums and sends values between the GPUs of several workers with NVIDIA's NCCL, which
+// is found and loaded at run time.
 //
-// One worker makes an id and tells the others; then each opens its end:
+// One worker makes an id and sends it to the others; then each worker opens its Comm:
 //
 //	id, err := nccl.NewID(nccl.Options{Driver: d.Info().Driver})
 //	c, err := nccl.Open(ctx, d, id, rank, world, nccl.Options{})
 //	c.AllReduce(d.Compute, gradients, n)
 //
-// Collectives are put on a stream and return at once. Every rank puts the same ones in the same order.
-// Sums are added in an order that is NCCL's own: all ranks have the same bits, but another number of
-// ranks may have others.
+// Collectives are put on a stream and return at once. Every rank puts the same ones in the same
+// order. NCCL chooses the order of sums: all ranks get the same bits, but a different number of
+// ranks may give different bits.
 //
-// A rank that is lost does not let the others go on: NCCL finds it (asynchronously, where a network is between
-// them) or it does not, and then whoever supervises the workers has to. Either way the device fails with rank and stage, and what waits on its
-// streams ends.
+// If a rank is lost, the others cannot continue. NCCL may detect this (asynchronously over a
+// network); if it does not, the supervisor of the workers must. In both cases the device fails with
+// rank and stage, and all waits on its streams end.
 package nccl
 
 import (
@@ -36,10 +36,10 @@ const ShareEnv = "NCCL_MULTI_RANK_GPU_ENABLE"
 
 // Options choose the library.
 type Options struct {
-	// Library is the file to load; "" looks where package libs does.
+	// Library is the file to load; "" searches with package libs.
 	Library string
-	// Driver is the CUDA version of the driver, such as 12040, for NewID: a library that is built for a newer
-	// one is not taken. Open knows it of its device. 0 takes any.
+	// Driver is the CUDA version of the driver, such as 12040, for NewID: a library built for a
+	// newer version is skipped. Open gets it from its device. 0 accepts any library.
 	Driver int
 }
 
@@ -54,7 +54,7 @@ func ParseID(s string) (ID, error) {
 	var id ID
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("nccl: %q is no id: it has %d bytes in hexadecimal", s, len(id))
+		return id, fmt.Errorf("nccl: %q is not an id; an id has %d bytes in hexadecimal", s, len(id))
 	}
 	return ID(b), nil
 }
@@ -132,10 +132,9 @@ type Comm struct {
 	watch  sync.WaitGroup
 }
 
-// Open joins the group of id with this device, and returns when all of its world ranks have. When ctx
-// ends before that it returns an error, and a thread is left behind that waits for the others: the
-// process is to end. Several ranks on one device are for NCCL 2.30 and newer, with
-// [ShareEnv].
+// Open joins the group of id with this device, and returns when all of its world ranks have. If ctx
+// ends before that, it returns an error and leaves a thread that waits for the others; the process
+// should then end. Several ranks on one device are for NCCL 2.30 and newer, with [ShareEnv].
 func Open(ctx context.Context, d *cuda.Device, id ID, rank, world int, o Options) (*Comm, error) {
 	o.Driver = d.Info().Driver
 	lib, file, err := find(o)
@@ -188,7 +187,7 @@ func (c *Comm) connect(ctx context.Context) error {
 	select {
 	case err := <-summed:
 		if err == nil && one[0] != float32(c.world) {
-			err = fmt.Errorf("nccl: the sum of a 1 from each of %d ranks is %v: the library, or the way between the GPUs, does not work; NCCL_P2P_DISABLE=1 takes another way", c.world, one[0])
+			err = fmt.Errorf("nccl: the sum of a 1 from each of %d ranks is %v: the library, or the way between the GPUs, does not work; try NCCL_P2P_DISABLE=1", c.world, one[0])
 		}
 		return err
 	case <-ctx.Done():
@@ -239,7 +238,7 @@ func (c *Comm) watchErrors() {
 	}
 }
 
-// look reports whether there is nothing more to look for.
+// look reports whether the watcher can stop.
 func (c *Comm) look() (over bool) {
 	c.asking.Lock()
 	if c.gone.Load() {
@@ -252,7 +251,7 @@ func (c *Comm) look() (over bool) {
 		return false
 	}
 	// First the failure, so that who waits for the stream sees it when giving up lets the stream go on.
-	c.d.Fail(fmt.Sprintf("communication of %d ranks by NCCL", c.world), err, "another rank, or the way to it, is lost: its own message says more, and NCCL_DEBUG=INFO tells what NCCL sees")
+	c.d.Fail(fmt.Sprintf("communication of %d ranks by NCCL", c.world), err, "another rank, or the connection to it, is lost; see that rank's message, or set NCCL_DEBUG=INFO for NCCL's log")
 	c.Abort()
 	return true
 }

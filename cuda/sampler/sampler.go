@@ -1,15 +1,13 @@
-// Package sampler is neighbour sampling on a device: the batches of package
-// sample, bit for bit, from a graph in the device's memory or in pinned memory of
-// the host.
+// Package sampler samples neighbours on a device. Its batches equal those of package sample, bit
+// for bit. The graph is in the device's memory or in pinned memory of the host.
 //
 //	g, err := store.PutGraph(d, graph, store.Auto, false)
 //	s, err := sampler.New(d, g, sampler.Config{Config: sample.Config{Picker: sample.Fanouts{15, 10, 5}, Seed: 1, Transpose: true}})
 //	b, err := s.Sample(epoch, step, seeds)
 //
-// Blocks have their arrays in Block.Dev ([devblock.Arrays]), transposes included. Their
-// methods copy an array to the host when it is asked for there. What was asked for of
-// the batch released last is brought along with the next ones, so that it is there when
-// a program that asks for it in every step does so.
+// Blocks have their arrays in Block.Dev ([devblock.Arrays]), transposes included. Their methods
+// copy an array to the host when the host reads it. Later batches copy the same arrays in advance,
+// so that they are ready for a program that reads them in every step.
 //
 // # Determinism
 //
@@ -18,12 +16,12 @@
 //
 // # Cost
 //
-// Seven to nine launches a hop on the device's sampling stream, with a transpose
-// five to fourteen more, and one wait at the end of a batch for its sizes. A hop of all
-// in-edges, or one that could have more than 2^24 edges, has a wait of its own, for
-// memory of the right size. Device memory: 4 bytes a node of the graph, and for each
-// edge that a batch could have 16 bytes, of a hop of all in-edges 20, with transposes 36, with weights 4 more;
-// nothing is allocated once batches repeat in size.
+// Seven to nine launches per hop on the device's sampling stream, five to fourteen more with a
+// transpose, and one wait at the end of a batch for its sizes. A hop of all in-edges, or one that
+// could have more than 2^24 edges, needs another wait, to allocate memory of the right size. Device
+// memory: 4 bytes per node of the graph, and for each edge that a batch can have 16 bytes, 20 for a
+// hop of all in-edges, 36 with transposes, and 4 more with weights. No memory is allocated once
+// batches repeat in size.
 package sampler
 
 import (
@@ -41,9 +39,9 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// Config is that of a [sample.Sampler], less what a device cannot do: the picker is
-// [sample.Fanouts] or [sample.Weighted], weights are the graph's own, and Threads
-// says nothing.
+// Config is the configuration of a [sample.Sampler], restricted to what a device supports: the
+// picker is [sample.Fanouts] or [sample.Weighted], weights are the graph's own, and Threads is
+// ignored.
 type Config struct {
 	sample.Config
 }
@@ -69,20 +67,19 @@ type Sampler struct {
 	wantIDs bool
 }
 
-// New makes a sampler over a graph on its device. What [sample.New] refuses it
-// refuses too.
+// New returns a sampler over a graph on its device. It returns the same errors as [sample.New].
 func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 	if c.Weights != nil {
-		return nil, errors.New("sampler: edge weights are the graph's own on a device: put the graph there with its weights (graph.WithEdgeWeights)")
+		return nil, errors.New("sampler: on a device the edge weights are the graph's own: put the graph there with its weights (graph.WithEdgeWeights)")
 	}
 	if c.Frontier != nil {
-		return nil, errors.New("sampler: a frontier picker runs on the CPU; sample there, or take sample.Fanouts or sample.Weighted")
+		return nil, errors.New("sampler: a frontier picker runs only on the CPU; sample there, or use sample.Fanouts or sample.Weighted")
 	}
 	s := &Sampler{d: d, g: g, c: c, through: d.Sampling}
 	if s.fan, s.weighted = fanoutsOf(c.Picker); s.fan == nil && c.Picker != nil {
-		return nil, fmt.Errorf("sampler: a picker of type %T runs on the CPU; sample there, or take sample.Fanouts or sample.Weighted", c.Picker)
+		return nil, fmt.Errorf("sampler: a picker of type %T runs only on the CPU; sample there, or use sample.Fanouts or sample.Weighted", c.Picker)
 	}
-	// The CPU's sampler knows what else is wrong.
+	// The CPU's sampler checks everything else.
 	check, err := sample.New(g.Host, c.Config)
 	if err != nil {
 		return nil, err
@@ -137,10 +134,10 @@ func (s *Sampler) empty() { s.d.Sampling.Fill32(s.scratch.table.Ptr, emptyWord, 
 // Hops is the number of hops, which is the number of blocks of each batch.
 func (s *Sampler) Hops() int { return s.c.Hops }
 
-// Sample draws the batch of the given seeds, as [sample.Sampler.Sample] does, with
-// its errors where the seeds or the graph are wrong; others are the device's. The
-// batch is on the device when it returns, for every stream. Release gives its
-// memory back, after the work that was asked of the compute stream until then.
+// Sample draws the batch of the given seeds, as [sample.Sampler.Sample] does, with the same errors
+// for invalid seeds or a damaged graph; other errors are the device's. When it returns, the batch
+// is on the device and ready for every stream. Release frees its memory after the work submitted to
+// the compute stream until then.
 func (s *Sampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) {
 	if epoch < 0 || epoch >= sample.MaxEpochs || step < 0 || int64(step) > math.MaxUint32 {
 		return nil, fmt.Errorf("sample: epoch %d, step %d is out of range: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, sample.MaxEpochs-1)
@@ -151,7 +148,7 @@ func (s *Sampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) 
 		}
 	}
 	if !s.busy.CompareAndSwap(false, true) {
-		return nil, errors.New("sample: a sampler was used by two goroutines at a time; make one for each")
+		return nil, errors.New("sample: two goroutines used one sampler at the same time; make one sampler for each")
 	}
 	defer s.busy.Store(false)
 	m, err := s.memory()
@@ -279,9 +276,9 @@ func (s *Sampler) fault(code uint64, seeds []int32) error {
 	case damagedOffsets:
 		return fmt.Errorf("sample: the graph is damaged: the offsets of node %d do not lie in its %d edges, one after the other; check the dataset", where, s.g.Edges)
 	case damagedEdge:
-		return fmt.Errorf("sample: the graph is damaged: the edge at position %d of the indices comes from no node, for the nodes are 0 to %d; check the dataset", where, s.g.Nodes-1)
+		return fmt.Errorf("sample: the graph is damaged: the edge at position %d of the indices has an invalid source; the nodes are 0 to %d; check the dataset", where, s.g.Nodes-1)
 	case badWeight:
-		return fmt.Errorf("sample: the edge at position %d of the graph has a weight that is negative, infinite or not a number, but weights to sample by are finite and not negative", where)
+		return fmt.Errorf("sample: the edge at position %d of the graph has a weight that is negative, infinite or not a number, but sampling weights must be finite and not negative", where)
 	case overCapacity:
 		return fmt.Errorf("sample: the graph is damaged, or changed while it was sampled: a hop has %d edges or nodes, more than there can be", where)
 	}

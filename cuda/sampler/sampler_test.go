@@ -253,7 +253,7 @@ func TestErrors(t *testing.T) {
 		{"a seed twice", good, sample.Fanouts{2}, []int32{5, 6, 7, 6, 5}, "seed 6 occurs twice, at positions 1 and 3"},
 		{"a seed that is no node", good, sample.Fanouts{2}, []int32{5, 100}, "seed 100 at position 1 is not a node: the graph's nodes are 0 to 99"},
 		{"a negative seed", good, sample.Fanouts{2}, []int32{-1}, "seed -1 at position 0"},
-		{"an edge from nowhere", damage(func(g *graphops.Graph) { g.Indices[g.Indptr[50]] = 100 }), sample.Fanouts{-1}, []int32{50}, "comes from no node"},
+		{"an edge from nowhere", damage(func(g *graphops.Graph) { g.Indices[g.Indptr[50]] = 100 }), sample.Fanouts{-1}, []int32{50}, "has an invalid source"},
 		{"offsets that decrease", damage(func(g *graphops.Graph) { g.Indptr[51] = 1 }), sample.Fanouts{2}, []int32{50}, "the offsets of node 50"},
 		{"offsets beyond the edges", damage(func(g *graphops.Graph) { g.Indptr[51] = 1 << 40 }), sample.Fanouts{2, -1}, []int32{50}, "the offsets of node 50"},
 		{"a negative weight", damage(func(g *graphops.Graph) {
@@ -288,7 +288,7 @@ func TestErrors(t *testing.T) {
 	ok(t, err)
 	defer sg.Close()
 	for says, c := range map[string]sample.Config{
-		"runs on the CPU":        {Picker: picker{}, Hops: 1},
+		"runs only on the CPU":   {Picker: picker{}, Hops: 1},
 		"has no picker":          {},
 		"needs edge weights":     {Picker: sample.Weighted{Fanouts: sample.Fanouts{2}}},
 		"are the graph's own":    {Picker: sample.Fanouts{2}, Weights: []float32{1}},

@@ -14,23 +14,22 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// FeatureOptions say how features are put for a device. The zero value puts them
-// where there is room, as they are.
+// FeatureOptions configure the placement of features. The zero value places them where there is
+// room, in their own format.
 type FeatureOptions struct {
 	Place Place
-	// Graph tells which rows are used most, those of the nodes with the most
-	// out-edges. Cached needs it.
+	// Graph determines the most used rows: those of the nodes with the most out-edges. Cached needs
+	// it.
 	Graph *graphops.Graph
-	// CacheBytes is the device memory for rows of Cached; 0 is what is free for
-	// data.
+	// CacheBytes is the device memory for the rows of Cached; 0 means all memory free for data.
 	CacheBytes int64
-	// Mapped says that the features are a mapped file's, which is pinned where it
-	// lies if the device can do that; else pinned memory holds a copy.
+	// Mapped says that the features are in a mapped file. The file is pinned in place if the device
+	// supports it; otherwise pinned memory holds a copy.
 	Mapped bool
-	// Resident says that the mapped features are a memory file's: pinning them takes no
-	// more memory.
+	// Resident says that the mapped features are in a memory file, so that pinning them takes no
+	// additional memory.
 	Resident bool
-	// Host is what of the host's memory may be pinned; nil asks the host.
+	// Host limits the host memory that may be pinned; nil asks the host.
 	Host *Host
 }
 
@@ -46,25 +45,25 @@ type Features struct {
 	host  tensor.Table
 	mem   backend.Memory
 	parts []*array
-	why   error // it is Staged, where nobody asked for that
+	why   error // why it is Staged, if Auto chose that
 
 	mu      sync.Mutex
 	stagers []*Stager // all that were made
 	idle    []*Stager // those of them that are closed
 }
 
-// PutFeatures puts x [rows, cols] where a device's kernels read it, in float16 where x
-// is: half the memory and half the traffic. x has to stay as it is until Close. The cost
-// is a copy of what is put elsewhere.
+// PutFeatures puts x [rows, cols] where a device's kernels read it, in float16 where x is: half the
+// memory and half the traffic. x must not change until Close. The cost is one copy of the data that
+// is placed elsewhere.
 func PutFeatures(d *cuda.Device, x tensor.Table, rows, cols int, o FeatureOptions) (*Features, error) {
 	if n := max(len(x.F32), len(x.F16)); rows < 0 || cols < 0 || n != rows*cols {
-		return nil, fmt.Errorf("store: %d numbers are no matrix of %d rows of %d columns", n, rows, cols)
+		return nil, fmt.Errorf("store: %d numbers do not form a matrix of %d rows and %d columns", n, rows, cols)
 	}
 	if o.Graph != nil && o.Graph.NumNodes() != rows {
 		return nil, fmt.Errorf("store: there are features of %d nodes, but the graph has %d", rows, o.Graph.NumNodes())
 	}
 	if o.Place == Cached && o.Graph == nil {
-		return nil, errors.New("store: a cache of features needs the graph, which tells what rows are used most; set FeatureOptions.Graph")
+		return nil, errors.New("store: a cache of features needs the graph to find the most used rows; set FeatureOptions.Graph")
 	}
 	f := &Features{Rows: rows, Cols: cols, Half: x.F16 != nil, d: d, host: x}
 	places := []Place{o.Place}
@@ -156,7 +155,7 @@ func (f *Features) put(o FeatureOptions) error {
 func (f *Features) cache(o FeatureOptions) error {
 	n := f.cacheRows(o.CacheBytes)
 	if n == 0 {
-		return fmt.Errorf("a cache of %s holds no row beside the 4 bytes a node that say where each is; give it more, or leave the rows in pinned host memory", units.Bytes(o.CacheBytes))
+		return fmt.Errorf("a cache of %s is too small for a row and the 4 bytes per node of its index; enlarge it, or leave the rows in pinned host memory", units.Bytes(o.CacheBytes))
 	}
 	ids := hottest(o.Graph, n)
 	slots := make([]int32, f.Rows)
@@ -222,8 +221,8 @@ func hottest(g *graphops.Graph, n int) []int32 {
 	return out
 }
 
-// Share has the device's backend read the rows where they lie, where the place is not
-// Staged; there [Rows.Use] does it, batch by batch.
+// Share makes the device's backend read the rows in place. For Staged features [Rows.Use] does this
+// batch by batch.
 func (f *Features) Share(be *backend.Backend) {
 	if f.Place != Staged {
 		f.share(be, &f.mem)
@@ -261,7 +260,7 @@ func (f *Features) String() string {
 	return fmt.Sprintf("%s %s", all, f.Place)
 }
 
-// Close gives the memory back, in the order of the compute stream.
+// Close frees the memory, in the order of the compute stream.
 func (f *Features) Close() error {
 	var first error
 	for _, a := range f.parts {

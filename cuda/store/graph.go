@@ -10,8 +10,8 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// Graph is a graph where a device's kernels read it: in its memory, or in pinned
-// memory of the host. Samplers of the same device share one. It does not change.
+// Graph is a graph that a device's kernels can read, in the device's memory or in pinned memory of
+// the host. Samplers of the same device share it. It is read-only.
 type Graph struct {
 	// Host is the graph that it is a copy of.
 	Host *graphops.Graph
@@ -25,20 +25,19 @@ type Graph struct {
 	Place Place
 
 	parts []*array
-	why   error // it is Staged, where nobody asked for that
+	why   error // why it is Staged, if Auto chose that
 }
 
-// PutGraph puts a graph at a place: Device, Pinned, Staged or Auto, which is the first
-// of these that has room for it. mapped says that the graph's arrays are in mapped
-// files, which are pinned where they lie, if the device can do that; else pinned
-// memory holds a copy. Close gives the memory back.
+// PutGraph places a graph: Device, Pinned, Staged, or Auto for the first of these with room for it.
+// mapped says that the graph's arrays are in mapped files; these are pinned in place if the device
+// supports it, otherwise pinned memory holds a copy. Close frees the memory.
 func PutGraph(d *cuda.Device, g *graphops.Graph, place Place, mapped bool) (*Graph, error) {
 	return putGraph(d, g, place, mapping{mapped: mapped})
 }
 
 func putGraph(d *cuda.Device, g *graphops.Graph, place Place, m mapping) (*Graph, error) {
 	if g == nil || len(g.Indptr) == 0 {
-		return nil, fmt.Errorf("store: the graph is missing: it has no indptr, which even a graph without nodes has")
+		return nil, fmt.Errorf("store: the graph is missing: it has no indptr, although even a graph without nodes has one")
 	}
 	out := &Graph{Host: g, Nodes: int64(g.NumNodes()), Edges: g.NumEdges()}
 	if place == Staged {
@@ -97,8 +96,8 @@ func GraphBytes(g *graphops.Graph) int64 {
 // Bytes is the memory that the graph takes where it lies.
 func (g *Graph) Bytes() int64 { return GraphBytes(g.Host) }
 
-// Close gives the memory back, in the order of the device's work; it returns the
-// first failure of giving back pinned memory.
+// Close frees the memory, in the order of the device's work; it returns the first error of freeing
+// pinned memory.
 func (g *Graph) Close() error {
 	var first error
 	for _, a := range g.parts {

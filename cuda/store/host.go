@@ -12,20 +12,20 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Host is what of the host's memory the workers of a run may pin for data, all of
-// them together. Each worker has one, and all say the same. Without one a worker is
-// alone, and the host is asked each time.
+// Host limits the host memory that all workers of a run together may pin for data. Each worker has
+// a Host with equal values. Without one a worker assumes that it is alone, and asks the host each
+// time.
 type Host struct {
 	// Free is what the host had before any of them pinned memory, in bytes. Limit is that of
 	// the control group that leaves this little, 0 where there is none.
 	Free, Limit int64
 	Ranks       int  // workers on this machine
-	Set         bool // Free was said by somebody, not measured: no more than that, whatever the host has
+	Set         bool // Free is set by the user, not measured; it is the limit whatever the host has
 
 	copies atomic.Int64 // pinned by this worker since
 }
 
-// hostMemory is what the host has; the tests set it.
+// hostMemory reads the host's memory; tests replace it.
 var hostMemory = machine.ReadMemory
 
 // pinnedFiles is how many bytes of files' pages this process has pinned in place. The host counts them as
@@ -38,13 +38,12 @@ type pages int
 const (
 	ownPages  pages = iota // a copy: each worker has its own
 	filePages              // those of a file where they lie, which workers share
-	heldPages              // those of a file that is in memory anyway: none more are taken
+	heldPages              // those of a file already in memory: no more are taken
 )
 
-// take notes n bytes that are about to be pinned, or is an OutOfMemory where the
-// host does not have them. Nothing else says so: pinning more than there is does not
-// fail, but has the kernel end a process. A sixteenth of what was measured is left for
-// the rest of a run.
+// take records n bytes that are about to be pinned, or returns an OutOfMemory if the host does not
+// have them. This check is needed because pinning too much does not fail; instead the kernel kills
+// a process. A sixteenth of the measured memory is left for the rest of a run.
 func (h *Host) take(n int64, p pages) error {
 	m, ranks, copies := machine.Memory{}, int64(1), int64(0)
 	if h != nil {
@@ -53,7 +52,7 @@ func (h *Host) take(n int64, p pages) error {
 		var err error
 		if m, err = hostMemory(); err != nil {
 			h.note(n, p)
-			return nil //nolint:nilerr // where nobody says what there is, pinning tells
+			return nil //nolint:nilerr // unknown; rely on pinning to fail
 		}
 	}
 	free := m.Free
@@ -82,7 +81,7 @@ func (h *Host) take(n int64, p pages) error {
 	return fmt.Errorf("pinning %s of host memory%s: %w; %s %s", units.Bytes(n), each, cuda.OutOfMemory, of, units.Bytes(max(0, m.Free-used)))
 }
 
-// note counts what is pinned; with -n it is given back.
+// note counts pinned bytes; a negative n frees them.
 func (h *Host) note(n int64, p pages) {
 	switch {
 	case p == filePages || p == heldPages && h != nil && h.Set:

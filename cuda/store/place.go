@@ -9,7 +9,7 @@ import (
 	"github.com/graphnb/graphnb/cuda"
 )
 
-// Place is where data lies that a device uses.
+// Place is the location of data that a device uses.
 type Place int
 
 // The places.
@@ -18,7 +18,7 @@ const (
 	Device              // in the device's memory, all of it
 	Cached              // the rows used most in the device's memory, the others in pinned memory of the host
 	Pinned              // in pinned memory of the host, which kernels read
-	Staged              // in the host's memory, copied to the device as it is needed
+	Staged              // in the host's memory, copied to the device when needed
 )
 
 func (p Place) String() string {
@@ -69,7 +69,7 @@ func putAll(d *cuda.Device, what string, place Place, n int64, put func(Place) e
 	}
 	err := put(at)
 	if place == Auto && at == Device && errors.Is(err, cuda.OutOfMemory) {
-		at = Pinned // another process has taken what was free
+		at = Pinned // another process has taken the free memory
 		err = put(at)
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func put(d *cuda.Device, use cuda.Use, b []byte, place Place, m mapping) (*array
 			kind = heldPages
 		}
 		if err := m.host.take(int64(len(b)), kind); err != nil {
-			return nil, err // a copy has no room either
+			return nil, err // there is no room for a copy either
 		}
 		if a := register(d, b); a != nil {
 			a.giveBack = func() { m.host.note(-int64(len(b)), kind) }
@@ -171,7 +171,7 @@ func (a *array) close() error {
 // activations, gradients and batches.
 const room = 0.6
 
-// free is how many bytes of data the device has room for.
+// free returns the number of bytes of data for which the device has room.
 func free(d *cuda.Device) int64 {
 	m := d.Memory()
 	held := int64(0)

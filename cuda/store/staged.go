@@ -8,14 +8,13 @@ import (
 	"github.com/graphnb/graphnb/cuda/kernels"
 )
 
-// ErrStopped is what [Stager.Prepare] returns where it was stopped while it waited.
+// ErrStopped is the error of [Stager.Prepare] if it was stopped while it waited.
 var ErrStopped = errors.New("store: stopped")
 
-// Stager copies the rows of one batch after the other to the device, for a loop over
-// batches, where the features are Staged; elsewhere it does nothing. It has memory for
-// two batches: one that the compute stream reads, and the next, which is gathered by
-// the CPU, piece by piece into pinned memory, and copied by the copy stream meanwhile.
-// With it goes a number for each node, which says where its row is.
+// Stager copies the feature rows of each batch to the device, in a loop over batches with Staged
+// features; for other places it does nothing. It has memory for two batches. While the compute
+// stream reads one, the CPU gathers the next, piece by piece into pinned memory, and the copy
+// stream copies it, together with the position of each node's row.
 type Stager struct {
 	f    *Features
 	sets [2]*Rows
@@ -32,7 +31,7 @@ type Rows struct {
 	ready, end      *cuda.Event
 }
 
-// Stager is a new one, or one that was closed.
+// Stager returns a new Stager, or one that was closed.
 func (f *Features) Stager() (*Stager, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,16 +59,16 @@ func (f *Features) Stager() (*Stager, error) {
 	return s, nil
 }
 
-// Close keeps the stager, with its memory, for another loop. All its Rows are done.
+// Close keeps the stager and its memory for another loop. All its Rows must be done.
 func (s *Stager) Close() {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	s.f.idle = append(s.f.idle, s)
 }
 
-// Prepare begins to copy the rows ids, which are distinct nodes and stay as they are
-// until Done. It returns when they are gathered. Two batches may be prepared at a time: a third waits for the Done of
-// one, which another goroutine has to call, or until stop is closed, with ErrStopped.
+// Prepare starts to copy the rows ids, which are distinct nodes and must not change until Done. It
+// returns when the rows are gathered. Two batches may be prepared at a time. A third call waits
+// until another goroutine calls Done for one of them, or returns ErrStopped when stop is closed.
 func (s *Stager) Prepare(stop <-chan struct{}, ids []int32) (*Rows, error) {
 	if s.f.Place != Staged || len(ids) == 0 {
 		return &Rows{}, nil
@@ -133,7 +132,7 @@ func (r *Rows) fill(ids []int32) error {
 	return nil
 }
 
-// Use has the backend read the features of this batch from now on.
+// Use makes the backend read the features of this batch from now on.
 func (r *Rows) Use(be *backend.Backend) {
 	if r.s == nil {
 		return
@@ -155,9 +154,9 @@ func (f *Features) shared(be *backend.Backend) *backend.Memory {
 	return m
 }
 
-// Done ends the use of the rows by what was asked of the compute stream so far, and
-// has the backend read what it read before, if that is there still: the rows of a loop
-// around this one. Whatever reads these rows later fails. It is called once.
+// Done ends the use of the rows after the work submitted to the compute stream so far. The backend
+// then reads the features that it read before, such as the rows of an enclosing loop, if they still
+// exist. Reading these rows later is an error. Call it once.
 func (r *Rows) Done() {
 	if r.s == nil {
 		return

@@ -12,25 +12,25 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// Data is a dataset in the host's memory. What is missing is left out.
+// Data is a dataset in the host's memory. Missing parts are not placed.
 type Data struct {
 	Graph    *graphops.Graph
 	Features tensor.Table // [nodes, Cols]
 	Cols     int
-	// Mapped says that the arrays are of mapped files; see [FeatureOptions].
+	// Mapped says that the arrays are in mapped files; see [FeatureOptions].
 	Mapped bool
-	// Resident says so of memory files, whose pages are in memory anyway.
+	// Resident says that these are memory files, whose pages are in memory already.
 	Resident bool
 }
 
-// Options say what lies where. The zero value decides by the memory that is free.
+// Options choose the places. The zero value decides by the free memory.
 type Options struct {
 	Graph, Features Place
 	CacheBytes      int64 // see [FeatureOptions]
 	Host            *Host // see [FeatureOptions]
 }
 
-// Store is a dataset for a device. Parts that the data lacks are nil.
+// Store is a dataset placed for a device. Parts that the data lacks are nil.
 type Store struct {
 	Graph    *Graph
 	Features *Features
@@ -38,7 +38,7 @@ type Store struct {
 	d *cuda.Device
 }
 
-// Open puts a dataset for a device. Close gives the memory back.
+// Open places a dataset for a device. Close frees the memory.
 func Open(d *cuda.Device, x Data, o Options) (*Store, error) {
 	s := &Store{d: d}
 	fail := func(err error) (*Store, error) { return nil, errors.Join(err, s.Close()) }
@@ -58,7 +58,7 @@ func Open(d *cuda.Device, x Data, o Options) (*Store, error) {
 	return s, nil
 }
 
-// String says what lies where, for people.
+// String describes the places, for people.
 func (s *Store) String() string {
 	var parts []string
 	if s.Graph != nil {
@@ -74,7 +74,7 @@ func (s *Store) String() string {
 	return fmt.Sprintf("%s; %s of %s of device memory are left for batches", strings.Join(parts, "; "), units.Bytes(m.Limit-held), units.Bytes(m.Limit))
 }
 
-// Close gives the memory of all parts back.
+// Close frees the memory of all parts.
 func (s *Store) Close() error {
 	var errs []error
 	if s.Features != nil {

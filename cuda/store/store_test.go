@@ -299,7 +299,7 @@ func TestStagers(t *testing.T) {
 	outer.Close()
 	now, _ := be.Kept(x)
 	for name, table := range map[string]tensor.Buffer{"the first batch's": first, "what is read now": now} {
-		if err := gather(table, tensor.Rows{N: 1, IDs: ids[:1]}); err == nil || !strings.Contains(err.Error(), "outside a batch, or those of an earlier one") {
+		if err := gather(table, tensor.Rows{N: 1, IDs: ids[:1]}); err == nil || !strings.Contains(err.Error(), "outside a batch, or reads those of an earlier batch") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -307,7 +307,7 @@ func TestStagers(t *testing.T) {
 		t.Errorf("%v, %v: %d were made", again, err, len(f.stagers))
 	}
 	err = nn.Try(func() { be.Binary(tensor.AddOp, out, first, first, false) })
-	if err == nil || !strings.Contains(err.Error(), "only the rows of a batch are copied to the device, but something reads all of them") {
+	if err == nil || !strings.Contains(err.Error(), "only the rows of a batch are copied to the device, but an operation reads all of them") {
 		t.Errorf("%v", err)
 	}
 	be.Free(out)
@@ -524,13 +524,13 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	_, err := PutFeatures(d, tensor.Table{F32: x}, 10, 7, FeatureOptions{})
-	says(err, "60 numbers are no matrix of 10 rows of 7 columns")
+	says(err, "60 numbers do not form a matrix of 10 rows and 7 columns")
 	_, err = PutFeatures(d, tensor.Table{F32: x}, 10, 6, FeatureOptions{Graph: ring(11)})
 	says(err, "features of 10 nodes, but the graph has 11")
 	_, err = PutFeatures(d, tensor.Table{F32: x}, 10, 6, FeatureOptions{Place: Cached})
 	says(err, "needs the graph")
 	_, err = PutFeatures(d, tensor.Table{F32: x}, 10, 6, FeatureOptions{Place: Cached, Graph: ring(10), CacheBytes: 50})
-	says(err, "a cache of 50 B holds no row")
+	says(err, "a cache of 50 B is too small for a row")
 	_, err = PutGraph(d, nil, Auto, false)
 	says(err, "the graph is missing")
 	_, err = PutGraph(d, ring(10), Cached, false)

@@ -120,7 +120,7 @@ func TestNothingToRunOn(t *testing.T) {
 		cluster(t, 2, machine{})
 		t.Setenv("GNB_LIBNCCL", "/nowhere/libnccl.so.2")
 		_, _, err := train(t, ds, small)
-		if err == nil || !strings.Contains(err.Error(), "GNB_LIBNCCL names no NCCL") {
+		if err == nil || !strings.Contains(err.Error(), "the file named by GNB_LIBNCCL is not NCCL") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -144,7 +144,7 @@ func TestNothingToRunOn(t *testing.T) {
 		cluster(t, 1, machine{})
 		t.Setenv("GNB_LIBCUBLAS", "/nowhere/libcublas.so.12")
 		_, _, err := train(t, ds, small)
-		if err == nil || !strings.Contains(err.Error(), "GNB_LIBCUBLAS names no cuBLAS") {
+		if err == nil || !strings.Contains(err.Error(), "the file named by GNB_LIBCUBLAS is not cuBLAS") {
 			t.Errorf("%v", err)
 		}
 	})
