@@ -1,5 +1,9 @@
-// Package safetensors reads and writes the safetensors file format, float32
-// tensors only.
+// Package safetensors reads and writes files of weights: the safetensors format,
+// float32 tensors only. Runs keep their networks in it, and Python reads them with
+// the safetensors package.
+//
+// [WriteFile] adds a checksum to the metadata, and [ReadFile] compares it. [Read] and
+// [Write] are the bare format, without checksums.
 //
 // A file is an 8-byte little-endian length, a JSON header of that many bytes,
 // and the tensors' bytes, little-endian and row-major, one after another. The
