@@ -13,7 +13,6 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/pickle"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/zipfile"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
@@ -30,7 +29,6 @@ type File struct {
 	Path   string
 	Arrays []*npy.Array // in the file's order; no two have one name
 	f      *os.File
-	zip    *zipfile.Archive
 	size   int64
 }
 
@@ -85,23 +83,24 @@ func (f *File) Names() []string {
 	return names
 }
 
-func (f *File) readHeaders() (err error) {
-	if f.zip, err = zipfile.Open(f.f, f.size); err != nil {
+func (f *File) readHeaders() error {
+	entries, err := openArchive(f.f, f.size)
+	if err != nil {
 		return f.Errorf("%w", err)
 	}
 	var total int64
-	for _, e := range f.zip.Entries {
+	for _, e := range entries {
 		// Each is at most 2^62, so the sum does not overflow before it is refused.
-		if total += e.Size; total > ratioLimit*f.size+ratioBase {
+		if total += e.size(); total > ratioLimit*f.size+ratioBase {
 			return f.Errorf("its %d bytes claim to hold %d bytes or more: it is not a file of arrays but a zip bomb", f.size, total)
 		}
 	}
-	for _, e := range f.zip.Entries {
+	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name, ".npy")
 		if !ok {
 			return f.Errorf("its entry %q is not an array (NAME.npy)", e.Name)
 		}
-		a, err := f.header(e, name)
+		a, err := f.header(&e, name)
 		if err != nil {
 			return f.Errorf("%s: %w", e.Name, err)
 		}
@@ -111,14 +110,17 @@ func (f *File) readHeaders() (err error) {
 }
 
 // header reads what one entry says of its array.
-func (f *File) header(e *zipfile.Entry, name string) (*npy.Array, error) {
-	r := e.Open()
+func (f *File) header(e *entry, name string) (*npy.Array, error) {
+	r, err := e.open()
+	if err != nil {
+		return nil, err
+	}
 	defer r.Close()
 	h, err := npy.ReadHeader(r)
 	if err != nil {
 		return nil, err
 	}
-	body := e.Size - int64(h.Len)
+	body := e.size() - int64(h.Len)
 	if h.Type.Kind == 'O' {
 		if err := f.checkObjects(r, body); err != nil {
 			return nil, err
@@ -129,7 +131,10 @@ func (f *File) header(e *zipfile.Entry, name string) (*npy.Array, error) {
 	return &npy.Array{
 		Name: name, Type: h.Type, Shape: h.Shape, Fortran: h.Fortran,
 		Open: func() (io.ReadCloser, error) {
-			r := e.Open()
+			r, err := e.open()
+			if err != nil {
+				return nil, err
+			}
 			if _, err := io.ReadFull(r, make([]byte, h.Len)); err != nil {
 				return nil, errors.Join(err, r.Close())
 			}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -98,6 +99,7 @@ func TestMemory(t *testing.T) {
 		"bomb":          npztest.Zip(t, zeros),
 		"2^40 elements": npztest.Zip(t, zeros.Reshaped("(1099511627776,)")),
 		"objects":       npztest.Zip(t, npztest.Array{Name: "x", Type: "|O", Shape: "(1,)", Data: bytes.Repeat([]byte("]"), 64<<20)}),
+		"entries":       entries(t, 100000),
 	} {
 		path := npztest.Write(t, "a", content)
 		var before, after runtime.MemStats
@@ -111,6 +113,22 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: %d bytes were allocated for a file of %d", name, got, len(content))
 		}
 	}
+}
+
+// entries is an archive of n empty entries.
+func entries(t *testing.T, n int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := range n {
+		if _, err := w.CreateRaw(&zip.FileHeader{Name: strconv.Itoa(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 func FuzzOpen(f *testing.F) {
