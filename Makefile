@@ -1,11 +1,11 @@
-# What one does with a checkout. Each target sets up what it needs: a private Python in .venv, tools
-# in .bin, results in build. A second run starts in seconds.
+# Commands for a checkout. Each target installs what it needs: a private Python in .venv, tools in
+# .bin, results in build. A second run starts in seconds.
 
 SHELL := /bin/bash
 
 .PHONY: help check test fuzz bench bench-peers soak gpu-bundle gpu-check kernels fixtures demo lab notebooks latency pictures release outdated clean
 
-help: ## say what there is
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
 
 check: ## build, vet, lint and quick tests, in under 90 s
@@ -17,40 +17,40 @@ test: ## every test, notebooks in a real kernel and the race detector included
 fuzz: ## every fuzz target for FUZZTIME (default 1m)
 	@bash scripts/fuzz.sh
 
-bench: ## the share of the machine's limits reached, and benchmarks; BENCH (a pattern), COUNT (default 1) and PKG choose
+bench: ## benchmarks, and their share of the machine's limits; BENCH (a pattern), COUNT (default 1), PKG
 	@bash scripts/bench.sh
 
-bench-peers: ## PyG, DGL, GraphBolt, PyTorch and OpenBLAS beside it; ARGS="--quick --only sample,gemm"; see bench/README.md
+bench-peers: ## compare with PyG, DGL, GraphBolt, PyTorch and OpenBLAS; ARGS="--quick --only sample,gemm"; see bench/README.md
 	@bash scripts/bench-peers.sh $(ARGS)
 
-soak: ## the tests that start processes, over and over for SOAK (default 10m); then a newcomer's clone, whole
+soak: ## repeat the process tests for SOAK (default 10m), then test a fresh clone
 	@bash scripts/soak.sh
 
-gpu-bundle: ## pack what "make gpu-check" runs, for a machine with a GPU and no Go
+gpu-bundle: ## pack "make gpu-check" for a machine with a GPU and without Go
 	@bash scripts/gpu-bundle.sh
 
 gpu-check: ## tests, training and measurements on this machine's GPU, kept in bench/results; ARGS="-only tests"
 	@bash scripts/gpu-check.sh $(ARGS)
 
-kernels: ## the PTX of cuda/kernels, from its sources; needs no CUDA. ARGS=--limits takes what they use as limits
+kernels: ## compile cuda/kernels to PTX, without CUDA; ARGS=--limits updates the limits
 	@bash scripts/kernels.sh $(ARGS)
 
-fixtures: ## what PyTorch Geometric computes and TensorBoard reads, for the tests; needs 1 GB
+fixtures: ## recompute test data with PyTorch Geometric and TensorBoard; needs 1 GB
 	@bash scripts/fixtures.sh
 
-demo: ## train in a notebook; leaves it executed, and as an HTML page
+demo: ## train in a notebook, and save it executed and as an HTML page
 	@bash scripts/demo.sh
 
-lab: ## JupyterLab with the kernel of this checkout and its notebooks; ARGS="--port 9000 --no-browser"
+lab: ## start JupyterLab with this checkout's kernel and notebooks; ARGS="--port 9000 --no-browser"
 	@bash scripts/lab.sh $(ARGS)
 
-notebooks: ## execute all notebooks and tutorials, and keep their outputs in them; ARGS=notebooks/sweep.ipynb chooses
+notebooks: ## execute all notebooks and tutorials and save their outputs; ARGS=notebooks/sweep.ipynb selects
 	@bash scripts/notebooks.sh $(ARGS)
 
-latency: ## what somebody waits for in a notebook, beside what we aim at; ARGS="--repeats 5 --json FILE"
+latency: ## waiting times in a notebook, compared with their goals; ARGS="--repeats 5 --json FILE"
 	@bash scripts/latency.sh $(ARGS)
 
-pictures: ## the pictures of panel, monitor, sweep and scaling in docs, as JupyterLab shows them
+pictures: ## retake the pictures in docs from JupyterLab
 	@bash scripts/pictures.sh
 
 release: ## static binaries of gnb for Linux and macOS, in build/dist; publishes nothing
@@ -59,6 +59,6 @@ release: ## static binaries of gnb for Linux and macOS, in build/dist; publishes
 outdated: ## list dependencies that have a newer release
 	@bash scripts/outdated.sh
 
-clean: ## remove what the other targets made
+clean: ## remove everything that other targets made
 	rm -rf .venv .venv-cuda .venv-peers .bin build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

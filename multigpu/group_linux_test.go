@@ -307,7 +307,7 @@ func TestSlowOutput(t *testing.T) {
 		}
 	}
 	if len(got)+lost != n || lost == 0 {
-		t.Errorf("%d lines came and %d are said to be lost, of %d", len(got), lost, n)
+		t.Errorf("%d lines arrived and %d are reported as lost, of %d", len(got), lost, n)
 	}
 }
 

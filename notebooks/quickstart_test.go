@@ -185,9 +185,8 @@ fmt.Println("epochs:", run.Result.Epochs)
 	}
 }
 
-// What a cell does before it trains happens once, with 4 workers too; and what a
-// notebook makes easy to get wrong is said: a model declared inside main, or
-// twice.
+// The statements of a cell before it trains run once, also with 4 workers; and common mistakes in a
+// notebook are errors: a model declared inside main, or twice.
 func TestCellsInNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	dir := t.TempDir()

@@ -25,9 +25,9 @@ build_editor() {
     sleep 1
   done
   if wait $build; then
-    echo "gopls is built: names complete (Tab) and explain themselves (Shift+Tab)"
+    echo "gopls is built: Tab completes names, Shift+Tab shows their documentation"
   else
-    echo "gopls could not be built, so names do not complete; the end of $log says why, and the next \"make lab\" tries again" >&2
+    echo "gopls could not be built, so Tab completes nothing; see the end of $log; the next \"make lab\" tries again" >&2
   fi
 }
 if ! [ -e $editor/tools.stamp ]; then

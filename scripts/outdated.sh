@@ -13,7 +13,7 @@ declare -A held=(
 )
 current=0 behind=0 unknown=0
 
-row() { # file, name, what it has, the newest ("" where nobody says)
+row() { # file, name, what it has, the newest ("" if unknown)
   local note=${held[$2]:-}
   if [ -z "$4" ]; then
     unknown=$((unknown + 1))

@@ -54,7 +54,7 @@ def _own() -> float:
 
 @dataclass
 class Load:
-    """How busy the machine was beside what was measured: cores that other programs used, cores that the host took
+    """How busy the machine was apart from the measurement: cores that other programs used, cores that the host took
     away, and the load average, our own included."""
 
     others: float

@@ -19,7 +19,7 @@ class Engine:
     name: str
     call: Call
     ours: bool = False
-    tuned: bool = False  # a setting that nobody has by default
+    tuned: bool = False  # not the default setting
     own_rule: bool = False  # samples by a rule of its own: sizes are shown, not compared
     slow: bool = False  # left out of a quick run
     least: int = 1  # repetitions of a window at least

@@ -121,11 +121,11 @@ type far struct{ of *graphops.Block }
 func (f far) NumEdges() int    { return f.of.NumEdges() }
 func (far) Weighted() bool     { return false }
 func (far) IDsOf() any         { return nil }
-func (far) Indptr() []int64    { panic("nobody wants it") }
-func (far) Indices() []int32   { panic("nobody wants it") }
-func (far) EdgePos() []int64   { panic("nobody wants it") }
-func (far) SrcIDs() []int32    { panic("nobody wants it") }
-func (far) Weights() []float32 { panic("nobody wants it") }
+func (far) Indptr() []int64    { panic("must not be read") }
+func (far) Indices() []int32   { panic("must not be read") }
+func (far) EdgePos() []int64   { panic("must not be read") }
+func (far) SrcIDs() []int32    { panic("must not be read") }
+func (far) Weights() []float32 { panic("must not be read") }
 
 // What a block of the host has on the device goes with its Reset, or with the block
 // itself.

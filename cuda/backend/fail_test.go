@@ -13,8 +13,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// A device without room ends a pass with an error that says what holds how much, and
-// the same backend goes on with less.
+// A device without room ends a pass with an error that says how much each use holds, and the same
+// backend then runs with less.
 func TestOutOfMemory(t *testing.T) {
 	if onGPU {
 		t.Skip("a real device has more memory than this fills")
@@ -47,7 +47,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// A kernel that the device fails in is an error of whoever waits next, by name.
+// The next wait after a failed kernel returns an error that names the kernel.
 func TestLostDevice(t *testing.T) {
 	if onGPU {
 		t.Skip("a real device does not fail when asked")

@@ -125,14 +125,13 @@ func (b *Backend) SpMMRows(op tensor.Op, out tensor.Buffer, m *graphops.Block, w
 	b.aggregate(s)
 }
 
-// gatherFirst says whether the rows of a table in the host's memory are gathered
-// before so many edges read them. An aggregation reads w bytes an edge; over PCIe 5
-// that is 55 GB/s at best, and what the caches keep of so many rows is little. Gathered
-// first, the bus carries w bytes a source, and the device's memory, at 4.8 TB/s, w (or
-// 4 bytes an element) a source written and as much an edge read: with E edges and S
-// sources E·w/55 becomes S·w/55 + (S+E)·w/4800, less from E = 1.02·S on. What is
-// between that and 1.2 is not worth the memory, nor, for a slice of the graph, finding
-// its sources. For 0.75·10^6 edges of 0.5·10^6 sources with w = 400, about a batch of
+// gatherFirst reports whether the rows of a table in the host's memory are gathered before the
+// edges read them. An aggregation reads w bytes per edge, over PCIe 5 at no more than 55 GB/s, and
+// caches keep few of the rows. If the rows are gathered first, the bus carries w bytes per source,
+// and the device's memory, at 4.8 TB/s, w bytes (or 4 bytes per element) per source written and as
+// much per edge read: with E edges and S sources E·w/55 becomes S·w/55 + (S+E)·w/4800, less from E
+// = 1.02·S on. What is between that and 1.2 is not worth the memory, nor, for a slice of the graph,
+// finding its sources. For 0.75·10^6 edges of 0.5·10^6 sources with w = 400, about a batch of
 // products-like, 5.5 ms become 3.7 ms.
 func gatherFirst(edges, sources int) bool { return 5*edges > 6*sources }
 

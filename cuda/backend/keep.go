@@ -219,7 +219,7 @@ func (b *Backend) Kept(host []float32) (tensor.Buffer, bool) { return b.find(byt
 // KeptHalf is Kept of a table of float16.
 func (b *Backend) KeptHalf(host []uint16) (tensor.Buffer, bool) { return b.find(bytesOf(host), 2) }
 
-// find is kept memory of elements of so many bytes.
+// find returns kept memory whose elements have size bytes.
 func (b *Backend) find(host []byte, size int) (tensor.Buffer, bool) {
 	if len(host) == 0 {
 		return tensor.Buffer{Dev: b.empty}, true

@@ -181,7 +181,7 @@ func denseCases() []kernelCase {
 	return append(cases, normCases()...)
 }
 
-// columns is a sum of columns in chunks of so many rows.
+// columns sums columns in chunks of chunk rows.
 func (g *gpu) columns(out, x, y uint64, r, c, chunk int, acc bool) {
 	chunks := max((r+chunk-1)/chunk, 1)
 	if chunks == 1 {

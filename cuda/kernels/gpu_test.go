@@ -169,8 +169,7 @@ func random(n int, seed uint64) []float32 {
 	return x
 }
 
-// near compares with a tolerance of so many units of 2^-23 of the greater of 1 and
-// the wanted value.
+// near compares with a tolerance in units of 2^-23 of the greater of 1 and the wanted value.
 func near(t *testing.T, what string, got, want []float32, units float64) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -599,7 +599,7 @@ func TestDistinct(t *testing.T) {
 				}
 				for i, p := range get[int32](g, local, len(list)) {
 					if ids[p] != list[i] {
-						t.Fatalf("of %d nodes, id %d is said to be at %d", nodes, list[i], p)
+						t.Fatalf("of %d nodes, id %d is reported at %d", nodes, list[i], p)
 					}
 				}
 			}

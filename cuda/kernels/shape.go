@@ -12,7 +12,7 @@ const Threads = 256
 // kernels stride by their grid, so more blocks would only cost more to start.
 const maxGrid = 1 << 16
 
-// blocks is the grid for so many work items of a block.
+// blocks is the grid for items work items, each of a block.
 func blocks(items int) int { return min(items, maxGrid) }
 
 func ceil(n, by int) int { return (n + by - 1) / by }
@@ -63,25 +63,26 @@ func Tiled(rows, cols, vector int) Shape {
 // the longer ones.
 const LongRow = 256
 
-// LongRows is the most rows of more than LongRow edges that long_rows lists of so many edges.
+// LongRows is the most rows with more than LongRow edges that a graph of edges edges can have;
+// long_rows lists them.
 func LongRows(edges int64) int64 { return edges/(LongRow+1) + 1 }
 
-// Hubs is the shape of the hub kernels, for so many long rows of cols columns.
+// Hubs is the shape of the hub kernels, for long rows of cols columns.
 func Hubs(long, cols int) Shape { return Columns(long, cols) }
 
-// HubHeads is the shape of hub_edge_dot_f32, for so many long rows of heads of width columns each.
+// HubHeads is the shape of hub_edge_dot_f32, for long rows with heads of width columns each.
 func HubHeads(long, heads, width int) Shape {
 	x := Width(width)
 	return Shape{blocks(long * heads), x, Threads / x}
 }
 
-// Columns is the shape of the sums of columns, over so many chunks of rows.
+// Columns is the shape of the sums of columns, over the given number of chunks of rows.
 func Columns(chunks, cols int) Shape {
 	x := Width(cols)
 	return Shape{blocks(chunks * ceil(cols, x)), x, Threads / x}
 }
 
-// Losses is the shape of cross_entropy_f32, for so many chunks of rows.
+// Losses is the shape of cross_entropy_f32, for the given number of chunks of rows.
 func Losses(chunks, cols int) Shape {
 	x := Width(cols)
 	return Shape{blocks(chunks), x, Threads / x}
@@ -96,7 +97,7 @@ func Warps(rows int) Shape { return groups(rows, 32) }
 // Transpose is the shape of transpose_f32.
 func Transpose(rows, cols int) Shape { return Shape{blocks(ceil(rows, 32) * ceil(cols, 32)), 32, 8} }
 
-// Product is the shape of the gemm kernels, for an [m,n] result in so many chunks.
+// Product is the shape of the gemm kernels, for an [m,n] result in the given number of chunks.
 func Product(m, n, chunks int) Shape {
 	const tile = 64
 	return Shape{blocks(ceil(m, tile) * ceil(n, tile) * chunks), Threads, 1}

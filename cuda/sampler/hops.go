@@ -90,8 +90,8 @@ func (h *hops) tLong(hop int) cuda.Ptr { return h.m.state + cuda.Ptr(8*tLongAt(h
 func longAt(hops, hop int) int  { return 2 + 2*hops + 2*hop }
 func tLongAt(hops, hop int) int { return 3 + 2*hops + 2*hop }
 
-// stateWords is the length of the state of a batch of so many hops: what cuda/kernels/sample.cuh says, and then the
-// numbers of long rows.
+// stateWords is the length of the state of a batch with the given number of hops: the words of
+// cuda/kernels/sample.cuh, then the numbers of long rows.
 func stateWords(hops int) int { return 2 + 4*hops }
 
 func tiles(n int64) int { return int((n + tile - 1) / tile) }
@@ -119,8 +119,8 @@ func (h *hops) scan(sums, items, plus, total cuda.Ptr, limit int64) {
 	h.launch("sample_scan", kernels.Blocks(1), sums, items, 1, 1, plus, total, limit, h.m.state)
 }
 
-// scanDigits sums the digits up, of at most so many tiles, and returns what is to be
-// added by parts, 0 for nothing.
+// scanDigits sums the digits of at most tiles tiles, and returns the sums to be added by parts, 0
+// for none.
 func (h *hops) scanDigits(items cuda.Ptr, tiles int) (parts cuda.Ptr) {
 	if tiles <= fewTiles {
 		h.launch("sample_scan", kernels.Blocks(1), h.m.digits, items, digits, 1, 0, 0, 0, h.m.state)
@@ -134,7 +134,7 @@ func (h *hops) scanDigits(items cuda.Ptr, tiles int) (parts cuda.Ptr) {
 // fewTiles are those whose digits one block sums up, in the time of a launch or two.
 const fewTiles = 16
 
-// partsOf is how many parts the digits of so many tiles have.
+// partsOf is the number of parts of the digits of the given number of tiles.
 func partsOf(tiles int) int { return (digits*tiles + part - 1) / part }
 
 // pick picks the edges, of which there are at most edges.

@@ -67,7 +67,7 @@ func (g *gpu) Fill32(dst cuda.Ptr, v uint32, n int64) {
 	}
 }
 
-// room is n bytes that nobody has written: exactly as many as there are said to be.
+// room allocates exactly n bytes, not yet written.
 func (g *gpu) room(n int64) cuda.Ptr {
 	g.t.Helper()
 	at, err := g.m.Memory.Alloc(max(n, 1))

@@ -235,7 +235,7 @@ func TestSteadyState(t *testing.T) {
 	}
 }
 
-// What is wrong is said in a sentence, and the sampler goes on.
+// An error is a sentence, and the sampler stays usable.
 func TestErrors(t *testing.T) {
 	good := random(100, 4, 2)
 	damage := func(change func(g *graphops.Graph)) *graphops.Graph {

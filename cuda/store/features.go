@@ -118,7 +118,8 @@ func (f *Features) width() int64 {
 // Bytes is what all rows take as they are stored.
 func (f *Features) Bytes() int64 { return int64(f.Rows) * f.width() }
 
-// cacheRows is how many rows a cache of so many bytes holds, beside the slots of all.
+// cacheRows is the number of rows in a cache of the given size, which also holds a slot for every
+// row.
 func (f *Features) cacheRows(bytes int64) int {
 	return int(max(0, min(int64(f.Rows), (bytes-4*int64(f.Rows))/max(f.width(), 1))))
 }

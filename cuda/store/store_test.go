@@ -313,7 +313,7 @@ func TestStagers(t *testing.T) {
 	be.Free(out)
 }
 
-// What is put where follows the memory that is free, is said, and can be set.
+// The place of data depends on the free memory, is reported, and can be set.
 func TestDecision(t *testing.T) {
 	const nodes, cols = 1000, 64 // 256,000 bytes of features, 12,008 of graph
 	x := numbers(nodes * cols)

@@ -39,7 +39,7 @@ func (d *Dataset) CheckWith(ctx context.Context, report func(done, total int64))
 		d.checkGraph, d.checkWeights, d.checkLabels, d.checkTargets, d.checkSplits, d.checkFeatures, d.checkSparse)
 }
 
-// checkParts does some of the checks, which read so many bytes.
+// checkParts runs some of the checks, which read the given number of bytes.
 func (d *Dataset) checkParts(ctx context.Context, report func(done, total int64), bytes int64, checks ...func(*reading) error) error {
 	r := &reading{ctx: ctx, report: report, total: bytes}
 	return mapped.Guard(func() error {
@@ -70,7 +70,7 @@ type reading struct {
 	done, total int64
 }
 
-// next says that so many bytes are read next; an error ends the check.
+// next reports the number of bytes to be read next; an error ends the check.
 func (r *reading) next(bytes int64) error {
 	if r.report != nil {
 		r.report(r.done, r.total)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// meter is how far something long has come. Its methods may be called by several threads,
-// and on a nil meter; report is called by one at a time, with what only grows.
+// meter measures the progress of a long operation. Its methods may be called by several threads,
+// and on a nil meter; report is called by one thread at a time, with increasing values.
 type meter struct {
 	ctx    context.Context
-	report func(done, total int64) // nil: nobody asks
+	report func(done, total int64) // nil: no reports
 	every  time.Duration           // the shortest time between two reports
 
 	total, done atomic.Int64
@@ -19,7 +19,7 @@ type meter struct {
 	told        time.Time
 }
 
-// add says that so much more is done, and whether the rest is wanted still.
+// add reports that n more units are done, and returns whether to continue.
 func (m *meter) add(n int) bool {
 	if m == nil {
 		return true
@@ -35,14 +35,14 @@ func (m *meter) add(n int) bool {
 	return m.ctx.Err() == nil
 }
 
-// expect says how much there is to do.
+// expect sets the amount of work.
 func (m *meter) expect(total int64) {
 	if m != nil {
 		m.total.Store(total)
 	}
 }
 
-// end says that all is done.
+// end reports that all work is done.
 func (m *meter) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,7 +51,7 @@ func (m *meter) end() {
 	}
 }
 
-// err is why the rest is not wanted.
+// err returns the reason to stop.
 func (m *meter) err() error {
 	if m == nil {
 		return nil

@@ -176,7 +176,7 @@ const (
 	buildWork = graphops.BuildPasses
 )
 
-// expect says what there is to do for so many edges.
+// expect sets the amount of work for the given number of edges.
 func (p *plant) expect(edges int) {
 	p.meter.expect((drawWork+buildWork)*int64(edges) + int64(p.Nodes)*int64(p.Features))
 }

@@ -66,11 +66,11 @@ var cut = func() (a atomic.Pointer[blocking]) {
 	return
 }()
 
-// collide tells whether so many rows, stride bytes apart, evict each other from the
-// first-level cache while a tile reads them side by side: their lines need more
-// ways of a set than there are, with one for B and one for what comes next. Rows a
-// multiple of 4 KiB apart are all in one set. On Zen 4 (8 ways) products of 12 such
-// rows had 60 to 65 % of the peak in place, and have 85 % packed.
+// collide reports whether rows rows, stride bytes apart, evict each other from the first-level
+// cache while a tile reads them side by side: their lines need more ways of a set than there are,
+// with one for B and one for what comes next. Rows a multiple of 4 KiB apart are all in one set. On
+// Zen 4 (8 ways) products of 12 such rows had 60 to 65 % of the peak in place, and have 85 %
+// packed.
 func (c *caches) collide(rows, stride int) bool {
 	const others = 2
 	if rows+others <= c.ways {

@@ -24,11 +24,10 @@ func (j *job) chunkSize() int {
 	return SumRows(j.m, j.n, j.terms[0].K)
 }
 
-// sumChunks computes C as the sum of partial products over chunks of k, added as
-// a pairwise tree: (0,1), (2,3), …, then pairs of these, an odd one carried up.
-// Whoever finishes the second of a pair adds it to the first; so there are few
-// partial results at a time, and the additions are the same in any order of
-// events.
+// sumChunks computes C as the sum of partial products over chunks of k, added as a pairwise tree:
+// (0,1), (2,3), …, then pairs of these, an odd one carried up. The goroutine that finishes the
+// second of a pair adds it to the first; so there are few partial results at a time, and the
+// additions are the same in any order of events.
 func (j *job) sumChunks(chunk int) {
 	k := j.terms[0].K
 	j.chunkLen, j.resident = chunk, true

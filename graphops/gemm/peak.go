@@ -8,10 +8,9 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// PeakGFLOPS measures how many float32 operations a second the processor can do
-// on so many threads (0: GOMAXPROCS), in 10⁹: fused multiply-adds of independent
-// registers, no memory. It is the best of some dozens of moments, and takes
-// some 20 ms.
+// PeakGFLOPS measures the processor's rate of float32 operations on the given number of threads (0:
+// GOMAXPROCS), in 10⁹ per second: fused multiply-adds of independent registers, without memory. It
+// is the best of some dozens of moments, and takes some 20 ms.
 func PeakGFLOPS(threads int) float64 {
 	best := 0.0
 	for range 40 {

@@ -64,7 +64,7 @@ func TestUniformBothWays(t *testing.T) {
 	}
 }
 
-// A second Uniform goes on with fresh draws; taking all takes none.
+// A second Uniform takes fresh draws; taking all positions takes none.
 func TestUniformDraws(t *testing.T) {
 	h := Hop{seed: 5}
 	h.At(3)

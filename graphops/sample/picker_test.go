@@ -218,8 +218,8 @@ type fault struct{ error }
 
 func (fault) Addr() uintptr { return 1 << 20 }
 
-// A fault in a mapped file while a picker reads its neighbours is no error of
-// the picker: whoever maps the file hears of it.
+// A fault in a mapped file while a picker reads its neighbours is not an error of the picker: the
+// owner of the mapping gets it.
 func TestFaultsPassThrough(t *testing.T) {
 	g := random(1000, 5, 1)
 	for threads := 1; threads <= 3; threads++ {

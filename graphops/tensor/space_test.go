@@ -14,9 +14,9 @@ type remote struct {
 }
 
 func (r *remote) NumEdges() int      { return 3 }
-func (r *remote) Indptr() []int64    { panic("nobody wants it") }
-func (r *remote) Indices() []int32   { panic("nobody wants it") }
-func (r *remote) EdgePos() []int64   { panic("nobody wants it") }
+func (r *remote) Indptr() []int64    { panic("must not be read") }
+func (r *remote) Indices() []int32   { panic("must not be read") }
+func (r *remote) EdgePos() []int64   { panic("must not be read") }
 func (r *remote) SrcIDs() []int32    { r.asked++; return r.ids }
 func (r *remote) Weighted() bool     { return false }
 func (r *remote) Weights() []float32 { return nil }

@@ -231,7 +231,7 @@ func sortedValues(s sources) (out []string) {
 	return out
 }
 
-// What cannot be read is said.
+// Unreadable sources are reported.
 func TestUnreadable(t *testing.T) {
 	for name, c := range map[string]struct {
 		now  sources

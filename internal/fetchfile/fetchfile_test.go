@@ -273,7 +273,7 @@ func TestGetAfterCancel(t *testing.T) {
 	if s.ranges[1] != "bytes=5000-" {
 		t.Errorf("it began again: %q", s.ranges)
 	}
-	// A part of another URL is not gone on with.
+	// A part of another URL is not resumed.
 	s2 := serve(t, good)
 	dst2 := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dst2+".part", []byte("x"), 0o600); err != nil {

@@ -152,8 +152,8 @@ func (l *Lab) answers() bool {
 	return r.StatusCode == http.StatusOK
 }
 
-// Copy puts a notebook into the server's directory, without the outputs that are saved in it: what a test
-// sees there is what cells have just shown.
+// Copy puts a notebook into the server's directory, without the outputs that are saved in it: a
+// test then sees only the new outputs of cells.
 func (l *Lab) Copy(t testing.TB, notebook string) {
 	t.Helper()
 	b, err := os.ReadFile(notebook)

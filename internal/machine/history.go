@@ -9,7 +9,7 @@ type History struct {
 	// Kept do not change; the slice is a new one after each thinning.
 	Kept []Sample
 
-	every   int // of the samples given, one in so many is kept
+	every   int // one of every samples is kept
 	skipped int
 	last    Sample // the one given last
 }

@@ -66,8 +66,8 @@ func TestNamesCompleteLater(t *testing.T) {
 	}
 }
 
-// Names of the library complete while somebody types them, and explain themselves, in the kernel that
-// people have.
+// Tab completes names of the library, and Shift+Tab shows their documentation, in the installed
+// kernel.
 func TestNamesComplete(t *testing.T) {
 	env := Setup(t)
 	const name = "graphnb" // not the tests' kernel, which has no browser and hence no gopls

@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// FreePort is a port of this machine's loopback where nobody listens, for a server
-// that is started next. It is none of those that the system gives to who asks for any
-// port, so that until the server listens no other process gets it by chance. Where the
-// system is set to give nearly all ports there are no others, and that can happen.
+// FreePort is a port of this machine's loopback without a listener, for a server that is started
+// next. It is none of those that the system gives to who asks for any port, so that until the
+// server listens no other process gets it by chance. Where the system is set to give nearly all
+// ports there are no others, and that can happen.
 func FreePort() (string, error) {
 	from, to := portsBeside(systemPorts())
 	var err error

@@ -5,7 +5,7 @@ numbers; until the kernel listens, a few hundred milliseconds later, any other p
 port may be given one of them, and the kernel ends with "address already in use". With many kernels and
 workers coming and going that happens once in some thousand starts. After "import ports" they are chosen
 from outside of the range that the system gives out; where it is set to give nearly all ports there are no
-others, and what is said above can happen.
+others, and the conflict described above can happen.
 """
 
 import random
@@ -41,7 +41,7 @@ def beside(first, last):
 
 
 def find(cache, ip):
-    """A port of ip where nobody listens, and that this process was not given before."""
+    """A port of ip without a listener, not yet given to this process."""
     start, end = beside(*system())
     for _ in range(1000):
         port = random.SystemRandom().randrange(start, end)

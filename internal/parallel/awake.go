@@ -13,8 +13,8 @@ import (
 // step on two processors takes 13 % longer. Both yield to other goroutines meanwhile.
 const awakeFor = time.Millisecond
 
-// A slot is where one helper waits: it holds nil where nobody does, &waiting, or
-// the loop that was handed to the helper.
+// A slot is where one helper waits: it holds nil if none waits, &waiting, or the loop that was
+// handed to the helper.
 type slot struct {
 	loop atomic.Pointer[loop]
 	_    [56]byte // a cache line of its own

@@ -52,8 +52,7 @@ func TestHandToWaitingHelper(t *testing.T) {
 	}
 }
 
-// More helpers than slots: each loop runs once, whoever takes it, and the slots
-// are empty in the end.
+// More helpers than slots: each loop runs once, on any helper, and the slots are empty in the end.
 func TestHandOnce(t *testing.T) {
 	allGone(t)
 	var ran, handed atomic.Int64

@@ -101,8 +101,8 @@ var shareFrom atomic.Int32
 
 func init() { shareFrom.Store(3) }
 
-// ShareFrom makes ForFine share loops of so many chunks and more, and returns what
-// it was before. It is for tests of small loops.
+// ShareFrom makes ForFine share loops of at least the given number of chunks, and returns the
+// previous number. It is for tests of small loops.
 func ShareFrom(chunks int) (before int) { return int(shareFrom.Swap(int32(chunks))) }
 
 // loop is a loop that several goroutines share.

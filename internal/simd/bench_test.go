@@ -123,8 +123,8 @@ func BenchmarkStreams(b *testing.B) {
 	}
 }
 
-// Layer norm of a matrix in memory that no cache holds, one thread: nanoseconds an
-// element and the bytes read and written once each, beside what a copy moves.
+// Layer norm of a matrix in memory that no cache holds, one thread: nanoseconds an element and the
+// bytes read and written once each, compared with a copy's.
 func BenchmarkNorm(b *testing.B) {
 	const size = 1 << 24
 	x, dy, y, dx := touched(1, size), touched(1, size), touched(1, size), touched(1, size)

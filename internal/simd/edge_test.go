@@ -171,7 +171,7 @@ func (e *edge) rows(cols, n int) {
 	e.try("DotRows", cols, func() { DotRows(out, 1, o, table, ids, n) })
 }
 
-// Whoever adds a function adds it above.
+// Every function is in the list above.
 func TestEdgesOfAllFunctions(t *testing.T) {
 	without := map[string]bool{"Best": true, "Use": true, "CopyGBs": true, "RandomRowGBs": true, "QuickGBs": true}
 	tried, err := os.ReadFile("edge_test.go")

@@ -21,7 +21,7 @@ func TestFinite(t *testing.T) {
 				x[i] = []float32{0, 1, -1, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, 1e19, -3e-38}[i%8]
 			}
 			if !Finite(x) || NotFinite(x) != -1 {
-				t.Fatalf("%v: %d finite elements are said not to be", path, n)
+				t.Fatalf("%v: %d finite elements are reported as not finite", path, n)
 			}
 			for _, at := range []int{0, 1, n / 2, n - 2, n - 1, finiteChunk - 1, finiteChunk} {
 				if at < 0 || at >= n {

@@ -79,8 +79,8 @@ func touched(threads, n int) []float32 {
 	return s
 }
 
-// bestRate is the highest rate of several runs of f, each of which moves so many
-// bytes, in 10⁹ a second.
+// bestRate is the highest rate of several runs of f, each of which moves the given number of bytes,
+// in 10⁹ per second.
 func bestRate(runs int, bytes float64, f func(run int)) float64 {
 	rate := 0.0
 	for run := range runs {

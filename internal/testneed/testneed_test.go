@@ -153,7 +153,7 @@ func TestOtherSkipsNeedNothing(t *testing.T) {
 func TestOffline(t *testing.T) {
 	if os.Getenv("GNB_TEST_OFFLINE") != "" {
 		if Network.Here() {
-			t.Error("pip has no index, and the network is said to be there")
+			t.Error("pip has no index, but the network is reported as available")
 		}
 		return
 	}

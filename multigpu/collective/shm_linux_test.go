@@ -87,7 +87,7 @@ func TestAbortWakesEveryWaiter(t *testing.T) {
 		}
 	}
 	if _, ok := files.Waiting(3); ok {
-		t.Error("rank 3 has not come and is said to wait")
+		t.Error("rank 3 has not arrived but is reported as waiting")
 	}
 	files.Abort("rank 3 was killed")
 	files.Abort("something later")

@@ -97,7 +97,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// What a machine lacks is said before anything starts.
+// Errors about missing parts of a machine come before anything starts.
 func TestNothingToRunOn(t *testing.T) {
 	ds := load(t, "karate")
 	t.Run("no GPU", func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// What lies where, and how much memory there may be, can be set; what cannot be understood is said.
+// The places of data and the limits of memory can be set; an invalid setting is an error.
 func TestSettings(t *testing.T) {
 	ds := load(t, "karate")
 	t.Setenv("GNB_RUNS", t.TempDir())

@@ -26,8 +26,8 @@ func fkEnqueue(s unsafe.Pointer, work C.fk_work, data unsafe.Pointer) C.int {
 	})
 }
 
-// later sees to it that a library's work is done some time, whoever waits for it: the work of one rank of
-// a collective is what the other ranks wait for, in other processes.
+// later ensures that a library's work is eventually done, even if only other processes wait for it:
+// the work of one rank of a collective is what the other ranks wait for, in other processes.
 func (d *device) later(r *record) {
 	time.Sleep(time.Millisecond)
 	d.mu.Lock()

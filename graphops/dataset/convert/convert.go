@@ -81,7 +81,7 @@ type Options struct {
 	Relabel bool
 	// OverlappingSplits permits nodes in two of train, val and test.
 	OverlappingSplits bool
-	// Seed is what random features and splits follow from.
+	// Seed is the random seed of features and splits.
 	Seed uint64
 	// Threads is the number of threads (0: GOMAXPROCS). It does not change the
 	// result, but for the last bits of weights that are added.

@@ -101,7 +101,7 @@ func TestArxivSplitsAgree(t *testing.T) {
 			t.Fatalf("node %d has the class %d by GraphSAINT and %v by OGB", v, c, y.values[v])
 		}
 	}
-	// The folder lacks the edges, and that is what is said.
+	// The folder lacks the edges, and the error names them.
 	refused(t, s.Path, Options{}, filepath.Join("raw", "edge.csv.gz"), "is missing")
 }
 

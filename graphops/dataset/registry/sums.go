@@ -1,9 +1,9 @@
 package registry
 
-// Checksums. SHA-256 sums and sizes were computed from the files; where a file was
-// not at hand, the name of its content in the publisher's git repository stands
-// in. URLs of repositories name a commit, so that what they give cannot change.
-// Files without either come from servers that publish no checksums.
+// Checksums. SHA-256 sums and sizes were computed from the files. For a file that was not
+// available, the id of its content in the publisher's git repository replaces the sum. URLs of
+// repositories name a commit, so that their content cannot change. Files without either come from
+// servers that publish no checksums.
 
 // The commits.
 const (

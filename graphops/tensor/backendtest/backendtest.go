@@ -261,7 +261,7 @@ func runAffine(t *testing.T, be tensor.Backend) {
 					size = ref.Zip(size, abs, func(a, b float64) float64 { return a + b })
 				}
 				for i, v := range got {
-					// A sum of so many terms in float32, in any order of blocks.
+					// A sum in float32, in any order of blocks.
 					if !(math.Abs(float64(v)-want.Data[i]) <= 1e-6*(size.Data[i]+1)) {
 						t.Fatalf("%s of m %d n %d k %d, transposed %v: element %d is %g, want %g", what, m, n, k, transposed, i, v, want.Data[i])
 					}

@@ -158,7 +158,7 @@ func (k rows) write(a *asm) {
 	a.ret()
 }
 
-// prefetchRow asks for so many bytes at rAhead, which may begin within a line.
+// prefetchRow prefetches the given number of bytes at rAhead, which may begin within a line.
 func (a *asm) prefetchRow(bytes int) {
 	for off := 0; off < bytes; off += 64 {
 		a.op("PREFETCHT0 %d(%s)", off, rAhead)

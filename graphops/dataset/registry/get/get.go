@@ -31,7 +31,7 @@ type Options struct {
 	// Note is told in a sentence what the user may want to know.
 	Note    func(text string)
 	Threads int // for converting [GOMAXPROCS]
-	// Seed is what splits that are drawn at random follow from.
+	// Seed is the random seed of splits.
 	Seed uint64
 	// Client makes the requests [one that speaks to proxies as the environment says].
 	Client *http.Client

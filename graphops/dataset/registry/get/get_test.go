@@ -100,7 +100,7 @@ func TestGet(t *testing.T) {
 // the next attempt works.
 func TestGetWithoutNetwork(t *testing.T) {
 	e, _ := published(t, []byte(edges), serveBytes(nil))
-	e.Files[0].URL = "http://127.0.0.1:1/path.txt" // where nobody listens
+	e.Files[0].URL = "http://127.0.0.1:1/path.txt" // no server listens there
 	raw, _ := e.RawDir()
 	_, err := Get(t.Context(), e, quick)
 	want := filepath.Join(raw, "path.txt")

@@ -45,7 +45,8 @@ func Of[T bool | int32 | int64 | float32 | float64](name string, xs ...T) Array 
 // Reshaped is the array with another shape in its header.
 func (a Array) Reshaped(shape string) Array { a.Shape = shape; return a }
 
-// ColumnMajor is the same matrix of so many rows in column-major (Fortran) order.
+// ColumnMajor returns the matrix, which has the given number of rows, in column-major (Fortran)
+// order.
 func (a Array) ColumnMajor(rows int) Array {
 	size := int(a.Type[2] - '0')
 	cols := len(a.Data) / size / rows
