@@ -199,12 +199,13 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		return Stats{}, errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
 	}
 	m := &meter{report: o.Progress}
-	if finish, stage := o.Finish, ""; finish != nil && o.Progress != nil {
+	if finish, stage, told := o.Finish, "", int64(0); finish != nil && o.Progress != nil {
 		o.Finish = func(next string, done, total int64) {
-			if stage != next { // what there was to read before it has been read
-				o.Progress(m.done.Load(), m.done.Load())
-				stage = next
+			if read := m.done.Load(); stage != next && read > told { // what there was to read before it has been read
+				o.Progress(read, read)
+				told = read
 			}
+			stage = next
 			finish(next, done, total)
 		}
 	}

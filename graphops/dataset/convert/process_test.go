@@ -158,11 +158,11 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("%s: the destination is there (%v)", files, err)
 		}
 	}
-	// What was read, and each stage after it, is told to its end.
+	// What was read, and each stage after it, is told once, to its end.
 	last := map[string][2]int64{}
 	var stages []string
 	note := func(stage string, done, total int64) {
-		if _, ok := last[stage]; !ok {
+		if len(stages) == 0 || stages[len(stages)-1] != stage {
 			stages = append(stages, stage)
 		}
 		last[stage] = [2]int64{done, total}
