@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // download is one file on its way.
@@ -32,7 +34,8 @@ type state struct {
 func (d *download) statePath() string { return d.part + ".json" }
 
 func (d *download) loadState() (s state) {
-	if text, err := os.ReadFile(d.statePath()); err == nil {
+	const most = 1 << 16 // bytes, far above those of a URL and an ETag
+	if text, err := atomicfile.ReadFile(d.statePath(), most); err == nil {
 		_ = json.Unmarshal(text, &s) // what cannot be read is a part of no known file
 	}
 	return s
@@ -156,7 +159,7 @@ func (d *download) begin(resp *http.Response, have int64) (from int64, err error
 	if err != nil {
 		return 0, permanent{err}
 	}
-	if err := os.WriteFile(d.statePath(), text, 0o644); err != nil {
+	if err := atomicfile.WriteFile(d.statePath(), text, 0o644); err != nil {
 		return 0, permanent{err}
 	}
 	return from, nil
@@ -252,7 +255,7 @@ func (d *download) finish() error {
 	if err != nil {
 		return permanent{err}
 	}
-	err = f.Sync()
+	err = atomicfile.Sync(f)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -263,9 +266,6 @@ func (d *download) finish() error {
 		return permanent{err}
 	}
 	_ = os.Remove(d.statePath())
-	if dir, err := os.Open(filepath.Dir(d.dst)); err == nil {
-		_ = dir.Sync() // the name; where a system cannot, the file is complete anyway
-		_ = dir.Close()
-	}
+	_ = atomicfile.SyncDir(filepath.Dir(d.dst)) // the name; where that fails, the file is complete anyway
 	return nil
 }

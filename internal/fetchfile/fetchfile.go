@@ -6,6 +6,10 @@
 // anything else. What is in DST.part is resumed, by another process too, where
 // the server still has the same file: DST.part.json keeps its URL and its
 // validator (ETag or Last-Modified).
+//
+// The part is not a file of package atomicfile, which removes what an interrupted
+// writer leaves, while a part must be found and continued. What is at DST, DST.part
+// or DST.part.json and is not a regular file is an error, and stays.
 package fetchfile
 
 import (
@@ -17,6 +21,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // Options says what is expected of a file and how to get it. The zero value takes
@@ -126,10 +132,15 @@ func Get(ctx context.Context, url, dst string, o Options) error {
 		o.Progress(info.Size(), info.Size())
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(dst), 0o777); err != nil {
+	if err := atomicfile.MkdirAll(filepath.Dir(dst), 0o777); err != nil {
 		return fail(err)
 	}
 	d := &download{Options: o, url: url, dst: dst, part: dst + ".part"}
+	for _, path := range []string{d.dst, d.part, d.statePath()} {
+		if err := atomicfile.Replaceable(path); err != nil {
+			return fail(err)
+		}
+	}
 	failures, wrong, reached := 0, 0, size(dst+".part") > 0
 	for {
 		before := size(d.part)

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"strings"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
 // Sums are the checksums of a file that are known, in hexadecimal.
@@ -25,7 +26,7 @@ func (s Sums) Known() bool { return s != Sums{} }
 // Verify compares the size and the checksums of a file with what is expected. The
 // error wraps [ErrWrong] where they differ.
 func (o Options) Verify(path string) error {
-	f, err := os.Open(path)
+	f, err := atomicfile.Open(path)
 	if err != nil {
 		return err
 	}
