@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -21,8 +20,16 @@ func ReadNPY(path string) (*Matrix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
+	// Its size is looked at first, so that memory is made for what there is.
+	h, err := npy.ReadHeader(in)
+	if err == nil {
+		err = h.CheckSize(info.Size() - int64(h.Len))
+	}
+	if err != nil {
+		return nil, readError(path, "%w", err)
+	}
 	file := make([]byte, info.Size())
-	if _, err := io.ReadFull(in, file); err != nil {
+	if _, err := in.ReadAt(file, 0); err != nil {
 		return nil, fmt.Errorf("dataset: reading %s: %w", path, err)
 	}
 	a, err := parseNPY(file)

@@ -43,6 +43,17 @@ func TestReadNPY(t *testing.T) {
 			t.Errorf("%s: the error is %v, want %q in it", name, err, c.want)
 		}
 	}
+	// A file much longer than its header says is not read into memory.
+	long := filepath.Join(dir, "long.npy")
+	if err := WriteNPY(long, 1, 2, []float32{1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(long, 1<<40); err != nil {
+		t.Skip(err) // this file system has no such files
+	}
+	if _, err := ReadNPY(long); err == nil || !strings.Contains(err.Error(), "the file holds") {
+		t.Errorf("the error of a file of a terabyte is %v", err)
+	}
 	if _, err := ReadNPY(filepath.Join(dir, "none.npy")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
