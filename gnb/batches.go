@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync"
 
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -73,16 +73,15 @@ type Batch struct {
 
 	x       *dataset.Matrix // the features of all nodes; nil where they are sparse
 	threads int
-	full    bool          // the whole graph, at whatever step
-	global  []int32       // the seeds of the step over all ranks
-	fetched chan struct{} // closed by the fetching goroutine
-	err     error         // of sampling, then of the batch
+	full    bool    // the whole graph, at whatever step
+	global  []int32 // the seeds of the step over all ranks
+	err     error   // of sampling, then of the batch
 
 	fetchErr error
 
-	fetchedInto *fetched
-	spare       *spares    // where that goes
-	staged      stagedRows // the features on a device; nil where it reads all of them
+	memory *feed.Memory // of Sparse, Labels and Targets
+	spare  *feed.Spares // where that goes
+	staged stagedRows   // the features on a device; nil where it reads all of them
 }
 
 func (b *Batch) space() *nn.Space {
@@ -98,6 +97,16 @@ func (b *Batch) String() string {
 		s += fmt.Sprintf("\n  layer %d: %v", i, k)
 	}
 	return s
+}
+
+// feeding is the part of a Worker that prepares what it computes on, and keeps memory
+// from one loop to the next.
+type feeding struct {
+	samplers feed.Samplers
+	spare    feed.Spares
+	left     *Batch          // that a loop was broken off with: the program may still use it
+	matrices []keptMatrix    // of small evaluations
+	slices   graphops.Slicer // the graph, cut into blocks; see Worker.graph
 }
 
 // plan is a loader with its defaults filled in.
@@ -201,7 +210,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 		w.emit(runs.Event{Kind: runs.KindLoop, Split: split, Steps: p.steps, Step: first})
 		w.rate.enter()
 		epoch, base := w.loop.Pos.Epoch, w.loop.Pos.InAll-first
-		w.looping = &looping{p, epoch, base}
+		w.found.loop = &looping{p, epoch, base}
 		for b, err := range w.load(p, philox.Sample, epoch, base, first) {
 			w.check(err)
 			if w.digest != nil {
@@ -225,7 +234,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 		}
 		w.stage(names.Program)
 		w.flush(true)
-		w.looping = nil
+		w.found.loop = nil
 		w.loop.EndLoop()
 		w.boundary(true)
 	}
@@ -279,57 +288,25 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			}
 			return
 		}
-		var (
-			stop    = make(chan struct{})
-			sampled = make(chan *Batch, p.Ahead)
-			fetch   = make(chan *Batch, p.Ahead)
-			wg      sync.WaitGroup
-		)
-		defer func() {
-			close(stop)
-			wg.Wait()
-			for b := range sampled { // those that nobody wanted any more
-				b.release()
-			}
-		}()
-		wg.Go(func() {
-			defer close(sampled)
-			defer close(fetch)
-			for step := first; step < p.steps; step++ {
-				for v := range w.job.Virtual {
-					b := w.sampleShare(s, p, ids, epoch, stepBase, step, v)
-					select {
-					case sampled <- b:
-					case <-stop:
-						b.release()
-						return
-					}
-					if b.err != nil {
-						return
-					}
-					select {
-					case fetch <- b:
-					case <-stop:
-						return
-					}
-				}
-			}
-		})
-		wg.Go(func() {
-			for b := range fetch {
-				b.fetchErr = w.fetch(b, st, stop)
-				close(b.fetched)
-			}
-		})
+		virtual := w.job.Virtual
+		batches := feed.Pipeline[*Batch]{
+			Items: (p.steps - first) * virtual, Ahead: p.Ahead, Release: (*Batch).release,
+			Sample: func(i int) (*Batch, bool) {
+				b := w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual)
+				return b, b.err == nil
+			},
+			Fetch: func(b *Batch, stop <-chan struct{}) { b.fetchErr = w.fetch(b, st, stop) },
+		}.Start()
+		defer batches.Close()
 		for {
 			w.stage(names.Sample)
-			b, ok := <-sampled
+			b, ok := batches.Next()
 			if !ok {
 				return
 			}
 			if b.err == nil {
 				w.stage(names.Fetch)
-				<-b.fetched
+				batches.Wait()
 				b.err = b.fetchErr
 			}
 			current = b
@@ -345,10 +322,10 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 // keepLeft keeps the batch that a loop was broken off with until the next loop begins, for
 // the program may use it until then.
 func (w *Worker) keepLeft(b *Batch) {
-	if w.left != nil {
-		w.left.release()
+	if w.feed.left != nil {
+		w.feed.left.release()
 	}
-	w.left = b
+	w.feed.left = b
 }
 
 // order is that of a loop's seeds.
@@ -372,8 +349,8 @@ func (w *Worker) hand(b *Batch, purpose philox.Purpose, yield func(*Batch, error
 }
 
 // sampleShare samples the seeds of this worker's virtual rank v at a step.
-func (w *Worker) sampleShare(s batchSampler, p plan, ids []int32, epoch, stepBase, step, v int) *Batch {
-	b := &Batch{fetched: make(chan struct{}), Last: step == p.steps-1, EndsStep: v == w.job.Virtual-1}
+func (w *Worker) sampleShare(s feed.Sampler, p plan, ids []int32, epoch, stepBase, step, v int) *Batch {
+	b := &Batch{Last: step == p.steps-1, EndsStep: v == w.job.Virtual-1}
 	lo, hi := step*p.Batch, min((step+1)*p.Batch, len(ids))
 	seeds := ids[lo:hi]
 	ranks := w.World() * w.job.Virtual
@@ -407,33 +384,19 @@ func (w *Worker) fetch(b *Batch, st stager, stop <-chan struct{}) error {
 func (w *Worker) fetchAll(b *Batch, st stager, stop <-chan struct{}) error {
 	return mapped.Guard(func() (err error) {
 		b.threads = w.job.Threads
-		m := w.spare.get()
-		b.fetchedInto, b.spare = m, &w.spare
+		m := w.feed.spare.Get()
+		b.memory, b.spare = m, &w.feed.spare
 		switch {
 		case w.ds.Features != nil:
 			b.x = w.ds.Features
 		case w.ds.SparseFeatures != nil:
-			ids := b.InputIDs()
-			threads := w.job.Threads
-			if len(ids) < fewRows {
-				threads = 1
-			}
-			b.Sparse = &m.sparse
-			w.ds.SparseFeatures.Gather(ids, b.Sparse, threads)
+			b.Sparse = m.Sparse(w.ds.SparseFeatures, b.InputIDs(), w.job.Threads)
 		}
 		if w.ds.Labels != nil {
-			b.Labels = slices.Grow(m.labels[:0], len(b.Seeds))[:len(b.Seeds)]
-			for i, v := range b.Seeds {
-				b.Labels[i] = w.ds.Labels[v]
-			}
-			m.labels = b.Labels
+			b.Labels = m.Labels(w.ds.Labels, b.Seeds)
 		}
 		if y := w.ds.MultiLabels; y != nil {
-			b.Targets = slices.Grow(m.targets[:0], len(b.Seeds)*y.Cols)
-			for _, v := range b.Seeds {
-				b.Targets = append(b.Targets, y.Row(int(v))...)
-			}
-			m.targets = b.Targets
+			b.Targets = m.Targets(y, b.Seeds)
 		}
 		if st != nil {
 			b.staged, err = st.prepare(stop, b.InputIDs())
@@ -450,35 +413,6 @@ func (b *Batch) unstage() {
 	}
 }
 
-// fewRows is the rows that are copied faster than another thread wakes.
-const fewRows = 1 << 13
-
-// fetched is the memory of what a batch is fetched into.
-type fetched struct {
-	sparse  dataset.Sparse
-	labels  []int32
-	targets []int8
-}
-
-// spares are those of released batches. Several goroutines may use it.
-type spares struct {
-	mu   sync.Mutex
-	free []*fetched
-}
-
-func (s *spares) get() *fetched {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := len(s.free) - 1
-	if last < 0 {
-		// Not nil: a batch without seeds has labels, too, none of them.
-		return &fetched{labels: []int32{}, targets: []int8{}}
-	}
-	m := s.free[last]
-	s.free = s.free[:last]
-	return m
-}
-
 // release gives the batch's memory to later ones, and leaves nothing of it to who
 // kept the batch.
 func (b *Batch) release() {
@@ -487,13 +421,10 @@ func (b *Batch) release() {
 		b.Release()
 	}
 	b.Labels, b.Targets, b.Sparse = nil, nil, nil
-	if b.fetchedInto == nil { // nothing was fetched
-		return
+	if b.memory != nil { // something was fetched
+		b.spare.Put(b.memory)
+		b.memory = nil
 	}
-	b.spare.mu.Lock()
-	defer b.spare.mu.Unlock()
-	b.spare.free = append(b.spare.free, b.fetchedInto)
-	b.fetchedInto = nil
 }
 
 // input is the batch's features as the first layer's input.
@@ -552,10 +483,10 @@ func (b *Batch) Loss(out *nn.Tensor) *nn.Loss {
 // graph is the dataset's graph, whose blocks are kept with what was derived from
 // them where it is small.
 func (w *Worker) graph() graphops.Slicer {
-	if w.slices == nil {
-		w.slices = graphops.KeepSlices(w.ds.Graph)
+	if w.feed.slices == nil {
+		w.feed.slices = graphops.KeepSlices(w.ds.Graph)
 	}
-	return w.slices
+	return w.feed.slices
 }
 
 // FullGraph is the whole graph as one batch, for full-graph training: every

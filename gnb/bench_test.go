@@ -128,8 +128,8 @@ func TestLongRunsDoNotGrow(t *testing.T) {
 		if g, h := measure(); g > g0 || h > h0+h0/4+1<<20 {
 			t.Errorf("%d goroutines and %d KB after %d steps, %d and %d KB at a third of them", g, h>>10, n, g0, h0>>10)
 		}
-		if len(w.samplers) != 2 {
-			t.Errorf("%d samplers are kept, want one for training and one for evaluation", len(w.samplers))
+		if n := w.feed.samplers.Len(); n != 2 {
+			t.Errorf("%d samplers are kept, want one for training and one for evaluation", n)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/internal/units"
 
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -32,7 +33,7 @@ type gpu interface {
 	// join makes ranks add up gradients by their devices. Collective.
 	join(w *Worker) error
 	// sampler is the device's sampler, or nil where the CPU has to sample.
-	sampler(c sample.Config) (batchSampler, error)
+	sampler(c sample.Config) (feed.Sampler, error)
 	// hold puts a matrix of host memory on the device, where passes read it until
 	// release; false where there is no room.
 	hold(host []float32) (release func(), ok bool)
@@ -63,11 +64,6 @@ type deviceWeights interface {
 	PullFixed() error
 	// Reduce adds the gradient up over all ranks. Collective.
 	Reduce()
-}
-
-// batchSampler is a sampler on the CPU or on a device.
-type batchSampler interface {
-	Sample(epoch, step int, seeds []int32) (*sample.Batch, error)
 }
 
 // stager copies the features of one batch after the other to the device, a batch
@@ -164,14 +160,14 @@ func closeGPU(g gpu) error {
 	return g.close()
 }
 
-// deviceSampler is a device's sampler for a loader, nil where the CPU has to
+// deviceSampler is a device's sampler for a loop, nil where the CPU has to
 // sample: with a picker or a frontier of the program's own.
-func (w *Worker) deviceSampler(l Loader, picker Picker, purpose philox.Purpose) (batchSampler, error) {
-	if w.gpu == nil || l.Frontier != nil {
+func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
+	if w.gpu == nil || k.Frontier != nil {
 		return nil, nil
 	}
 	return w.gpu.sampler(sample.Config{
-		Picker: picker, Hops: l.Hops, Seed: w.job.Seed, Purpose: sample.Purpose(purpose), Transpose: purpose == philox.Sample,
+		Picker: k.Picker, Hops: k.Hops, Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Transpose: k.Purpose == philox.Sample,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -245,8 +246,8 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 				return fmt.Errorf("gnb: model %q: %w", n.name, err)
 			}
 			h := m.Data()
-			if w.inspect != nil {
-				w.inspect.layer(i, lo, out, h[lo*out:hi*out])
+			if w.found.rows != nil {
+				w.found.rows.Layer(i, lo, out, h[lo*out:hi*out])
 			}
 			rows = h
 			cols, input = out, func(f *nn.Fwd) *nn.Tensor { return f.Input(ds.Nodes(), out, h, &nn.Space{}) }
@@ -305,8 +306,8 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 				for r, v := range b.Seeds {
 					tallies[i].add(v, h[r*c:(r+1)*c])
 				}
-				if tallies[i].bad > 0 && w.found == "" {
-					w.found = n.culprit(b, foundAt{0, b.Step}, false, false)
+				if tallies[i].bad > 0 && w.found.what == "" {
+					w.found.what = n.culprit(b, finite.Step{Step: b.Step}, false, false)
 				}
 				return nil
 			}))

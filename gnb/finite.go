@@ -8,9 +8,12 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/runs"
 
-	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -30,21 +33,15 @@ type notFinite struct{ error }
 func (e notFinite) Is(target error) bool { return target == ErrNotFinite }
 func (e notFinite) Unwrap() error        { return e.error }
 
-// finite says whether a number is one.
-func finite[T float32 | float64](x T) bool { return x-x == 0 }
-
-// foundAt is where in a run something was found.
-type foundAt struct{ epoch, step int }
-
-func (at foundAt) String() string {
-	if at.step < 0 {
-		return fmt.Sprintf("epoch %d", at.epoch)
-	}
-	return fmt.Sprintf("epoch %d, step %d", at.epoch, at.step)
+// found is the part of a Worker that looks for numbers that are not finite.
+type found struct {
+	what string       // what this rank has found
+	rows *finite.Rows // of a layer-wise evaluation that is computed again to find it
+	loop *looping     // the loop over batches that the program is in, to make its batches again
 }
 
 // notFiniteError is the whole sentence about what a rank has found.
-func (w *Worker) notFiniteError(n *network, at foundAt, rank int, what string) error {
+func (w *Worker) notFiniteError(n *network, at finite.Step, rank int, what string) error {
 	lr := ""
 	for _, o := range w.opts {
 		if o.n == n {
@@ -60,7 +57,7 @@ func (w *Worker) notFiniteError(n *network, at foundAt, rank int, what string) e
 
 // stopNotFinite ends the run on all ranks with what the first rank has found that has
 // found something, else with otherwise. Collective.
-func (w *Worker) stopNotFinite(n *network, at foundAt, found, otherwise string) {
+func (w *Worker) stopNotFinite(n *network, at finite.Step, found, otherwise string) {
 	rank, what := 0, otherwise
 	if w.World() > 1 {
 		all, err := w.comm.AllGather(w.site("numbers that are not finite"), []byte(found))
@@ -79,7 +76,7 @@ func (w *Worker) stopNotFinite(n *network, at foundAt, found, otherwise string) 
 
 // endNotFinite ends the run with what rank has found; every rank that calls it passes the
 // same.
-func (w *Worker) endNotFinite(n *network, at foundAt, rank int, what string) {
+func (w *Worker) endNotFinite(n *network, at finite.Step, rank int, what string) {
 	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: notFiniteKey, Text: what})
 	if rank != w.p.Rank {
 		w.Barrier() // until that rank has ended the run
@@ -92,29 +89,37 @@ func (w *Worker) endNotFinite(n *network, at foundAt, rank int, what string) {
 // the batch is there.
 func (w *Worker) watchLoss(n *network, micro int) {
 	loss, known := n.grads.loss(micro)
-	if !known || finite(loss) || w.found != "" {
+	if !known || finite.Is(loss) || w.found.what != "" {
 		return
 	}
-	w.found = n.culprit(n.batch, n.batchAt, true, false)
-	if w.found == "" {
-		w.found = n.badLoss(loss)
+	w.found.what = n.culprit(n.batch, n.batchAt, true, false)
+	if w.found.what == "" {
+		w.found.what = n.search().Loss(loss)
 	}
-}
-
-func (n *network) badLoss(loss float32) string {
-	return fmt.Sprintf("the loss is %v, though every layer of model %q has finite output: check how it is computed, and its targets", loss, n.name)
 }
 
 // watchSum ends a run whose summed loss is not finite, before that changes weights.
 // Collective.
 func (w *Worker) watchSum(n *network, tail []float32) {
-	if loss := tail[tailLoss]; !finite(loss) {
-		w.stopNotFinite(n, w.here(), w.found, fmt.Sprintf("the sum of all ranks' losses is %v", loss))
+	if loss := tail[tailLoss]; !finite.Is(loss) {
+		w.stopNotFinite(n, w.here(), w.found.what, fmt.Sprintf("the sum of all ranks' losses is %v", loss))
 	}
 }
 
+// search is the network as package finite searches it.
+func (n *network) search() finite.Network {
+	return finite.Network{Name: n.name, Model: n.model, Params: n.params}
+}
+
+// thisEpoch is where something is found that no step can be blamed for.
+func (w *Worker) thisEpoch() finite.Step {
+	return finite.Step{Epoch: w.loop.Pos.ReportedEpoch(), Step: -1}
+}
+
 // here is the step that the program is at.
-func (w *Worker) here() foundAt { return foundAt{w.loop.Pos.ReportedEpoch(), w.loop.Pos.EpochStep()} }
+func (w *Worker) here() finite.Step {
+	return finite.Step{Epoch: w.loop.Pos.ReportedEpoch(), Step: w.loop.Pos.EpochStep()}
+}
 
 // watchWeights ends a run whose weights are not finite after a step on the CPU; all ranks
 // have the same. Collective.
@@ -124,36 +129,11 @@ func (w *Worker) watchWeights(n *network, opt *Optimizer) {
 	}
 	found := ""
 	for micro := range w.job.Virtual {
-		if g := n.grads.own(micro); found == "" && !simd.Finite(g) {
-			name, v := n.paramAt(simd.NotFinite(g), g)
-			found = fmt.Sprintf("the gradient of parameter %s of model %q has %v, though the loss is finite", name, n.name, v)
+		if found == "" {
+			found = n.search().Gradient(n.grads.own(micro))
 		}
 	}
-	w.stopNotFinite(n, w.here(), found, fmt.Sprintf("the step of optimiser %s makes %s", opt.opt.Name(), n.badParam()))
-}
-
-// paramAt is the name of the parameter that element i of the flat buffer x belongs to,
-// and that element.
-func (n *network) paramAt(i int, x []float32) (name string, v float32) {
-	at := 0
-	for _, p := range n.params.List() {
-		if !p.Fixed {
-			if at += len(p.W); i < at {
-				return p.Name, x[i]
-			}
-		}
-	}
-	return "?", x[i]
-}
-
-// badParam says which parameter is not finite, in host memory; "" where all are.
-func (n *network) badParam() string {
-	for _, p := range n.params.List() {
-		if i := simd.NotFinite(p.W); i >= 0 {
-			return fmt.Sprintf("parameter %s of model %q %v", p.Name, n.name, p.W[i])
-		}
-	}
-	return ""
+	w.stopNotFinite(n, w.here(), found, fmt.Sprintf("the step of optimiser %s makes %s", opt.opt.Name(), n.search().Parameter()))
 }
 
 // checkOptimizers ends the run where an optimiser's state in host memory is not finite: the
@@ -165,7 +145,7 @@ func (w *Worker) checkOptimizers() {
 		}
 		for _, s := range o.opt.State() {
 			if !simd.Finite(s.Data) {
-				w.stopNotFinite(o.n, foundAt{w.loop.Pos.ReportedEpoch(), -1}, "", fmt.Sprintf("the state %s of optimiser %s has %v, by gradients too large to be squared", s.Name, o.opt.Name(), s.Data[simd.NotFinite(s.Data)]))
+				w.stopNotFinite(o.n, w.thisEpoch(), "", fmt.Sprintf("the state %s of optimiser %s has %v, by gradients too large to be squared", s.Name, o.opt.Name(), s.Data[simd.NotFinite(s.Data)]))
 			}
 		}
 	}
@@ -195,7 +175,7 @@ func (w *Worker) checkTensors(ts []safetensors.Tensor) error {
 			what = fmt.Sprintf("parameter %s of model %q has %v", strings.TrimPrefix(t.Name, w.nets[at].prefix()), w.nets[at].name, t.F32[i])
 		}
 		w.emitFirst(runs.Event{Kind: runs.KindResult, Split: notFiniteKey, Text: what})
-		return w.notFiniteError(w.nets[max(0, at)], foundAt{w.loop.Pos.ReportedEpoch(), -1}, w.p.Rank, what)
+		return w.notFiniteError(w.nets[max(0, at)], w.thisEpoch(), w.p.Rank, what)
 	}
 	return nil
 }
@@ -203,14 +183,14 @@ func (w *Worker) checkTensors(ts []safetensors.Tensor) error {
 // culprit looks for the first thing that is not finite in what leads to a network's output
 // for a batch: it computes the batch once more, layer by layer, with the dropout of its
 // step where train is set, and by the CPU with onHost. It is "" where everything is finite.
-func (n *network) culprit(b *Batch, at foundAt, train, onHost bool) (what string) {
-	if what = n.badParam(); what != "" {
+func (n *network) culprit(b *Batch, at finite.Step, train, onHost bool) (what string) {
+	if what = n.search().Parameter(); what != "" {
 		return what
 	}
 	if b == nil || b.Batch == nil || len(b.Blocks) == 0 {
 		return ""
 	}
-	c := n.config(train, at.epoch, at.step)
+	c := n.config(train, at.Epoch, at.Step)
 	if onHost {
 		c.Backend = nil
 	}
@@ -218,17 +198,8 @@ func (n *network) culprit(b *Batch, at foundAt, train, onHost bool) (what string
 	defer f.Close()
 	err := nn.Try(func() {
 		x := b.input(f)
-		if what = n.badInput(b, x); what != "" {
-			return
-		}
-		for i, block := range b.blocks(n.model.NumLayers()) {
-			if what = badEdges(block); what != "" {
-				return
-			}
-			x = n.model.Layer(f, i, block, x)
-			if what = n.badOutput(i, x.Data(), x.Cols(), func(r int) int { return int(block.DstID(r)) }); what != "" {
-				return
-			}
+		if what = finite.Input(x, b.Sparse, b.inputNode); what == "" {
+			what = n.search().Layers(f, b.blocks(n.model.NumLayers()), x)
 		}
 	})
 	if err != nil { // it had worked before
@@ -237,33 +208,8 @@ func (n *network) culprit(b *Batch, at foundAt, train, onHost bool) (what string
 	return what
 }
 
-// badInput says which node's features are not finite; "" where all are.
-func (n *network) badInput(b *Batch, x *nn.Tensor) string {
-	if s := b.Sparse; s != nil {
-		i := simd.NotFinite(s.Values)
-		if i < 0 {
-			return ""
-		}
-		row := 0
-		for row+1 < len(s.Indptr) && s.Indptr[row+1] <= int64(i) {
-			row++
-		}
-		return badFeature(inputNode(b, row), int(s.Indices[i]), s.Values[i])
-	}
-	data, cols := x.Data(), x.Cols()
-	i := simd.NotFinite(data)
-	if i < 0 {
-		return ""
-	}
-	return badFeature(inputNode(b, i/cols), i%cols, data[i])
-}
-
-func badFeature(node string, col int, v float32) string {
-	return fmt.Sprintf("the input features of %s have %v in column %d", node, v, col)
-}
-
-// inputNode names the node of a batch's input row.
-func inputNode(b *Batch, row int) string {
+// inputNode names the node of one of the batch's input rows, for errors.
+func (b *Batch) inputNode(row int) string {
 	if ids := b.InputIDs(); row < len(ids) {
 		return fmt.Sprintf("node %d", ids[row])
 	}
@@ -273,35 +219,149 @@ func inputNode(b *Batch, row int) string {
 	return fmt.Sprintf("input row %d", row)
 }
 
-// badEdges says that the weight of an edge of a block is not finite; "" where all are.
-func badEdges(b *graphops.Block) string {
-	weights := b.Weights()
-	i := simd.NotFinite(weights)
-	if i < 0 {
-		return ""
+// watchRows ends the run where the output of a layer-wise evaluation is not finite in this
+// rank's rows, or another's: it is computed once more to find where that began. bad is
+// whether some of this rank's are not. Collective.
+func (w *Worker) watchRows(n *network, bad bool) {
+	sum := []int64{0}
+	if bad {
+		sum[0] = 1
 	}
-	row, indptr := 0, b.Indptr()
-	for row+1 < b.NumDst && indptr[row+1]-indptr[0] <= int64(i) {
-		row++
+	w.check(w.comm.SumInt64(w.site("evaluate"), sum))
+	if sum[0] == 0 {
+		return
 	}
-	return fmt.Sprintf("the weight of an edge into node %d is %v", b.DstID(row), weights[i])
+	s := &finite.Rows{Network: n.search()}
+	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
+	s.Input(w.ds, lo, hi)
+	w.found.rows = s
+	w.layerwise(n).Release()
+	w.found.rows = nil
+	// What came first counts, on whichever rank.
+	first := []int64{int64(n.model.NumLayers()) + 1}
+	all := make([]int64, w.World())
+	all[w.p.Rank] = first[0]
+	if s.Found != "" {
+		all[w.p.Rank] = int64(s.At)
+	}
+	w.check(w.comm.SumInt64(w.site("evaluate"), all))
+	for _, at := range all {
+		first[0] = min(first[0], at)
+	}
+	if int64(s.At) > first[0] {
+		s.Found = ""
+	}
+	w.stopNotFinite(n, w.thisEpoch(), s.Found, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
 }
 
-// badOutput says what of a layer's output is not finite; node names a row of it.
-func (n *network) badOutput(layer int, y []float32, cols int, node func(row int) int) string {
-	i := simd.NotFinite(y)
-	if i < 0 {
-		return ""
+// watchEvaluation is [Worker.watchRows] for what an evaluation has counted. Collective.
+func (w *Worker) watchEvaluation(n *network, how Evaluation, tallies []*tally) {
+	bad := slices.ContainsFunc(tallies, func(t *tally) bool { return t.bad > 0 })
+	if how.Fanouts == nil {
+		w.watchRows(n, bad)
+		return
 	}
-	kind := nn.LayerType(n.model, layer)
-	if kind != "" {
-		kind = " (" + kind + ")"
+	sum := []int64{0}
+	if bad {
+		sum[0] = 1
 	}
-	at := fmt.Sprintf("row %d", i/cols)
-	if v := node(i / cols); v >= 0 {
-		at = fmt.Sprintf("node %d", v)
+	w.check(w.comm.SumInt64(w.site("evaluate"), sum))
+	if sum[0] > 0 {
+		w.stopNotFinite(n, w.thisEpoch(), w.found.what, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
 	}
-	return fmt.Sprintf("layer %d%s of model %q gives %v for %s in column %d, of finite input", layer, kind, n.name, y[i], at, i%cols)
+}
+
+// A device's losses are read when its steps are over and their batches released, with one rank
+// a step or two later, when other weights are there. What was not finite is looked for on the
+// CPU then, with the batch made once more, and with the weights of before the step, of which the
+// device keeps copies.
+
+// looping is a loop over batches that goes on.
+type looping struct {
+	p               plan
+	epoch, stepBase int
+}
+
+// made says what a step's batches were made of.
+type made struct {
+	loop *looping
+	full *Batch      // the whole graph, or a batch that no loop made
+	step int         // of the batches
+	at   finite.Step // whose dropout they had
+}
+
+// madeOf is what the batches of the current step are made of.
+func (n *network) madeOf() made {
+	m := made{loop: n.w.found.loop, at: n.batchAt}
+	if n.batch == nil || n.batch.Batch == nil {
+		return m
+	}
+	m.step = n.batch.Step
+	if n.batch.full || !n.w.loop.InLoop() {
+		m.full = n.batch
+	}
+	return m
+}
+
+// again makes a loop's batch once more, of this rank's virtual rank v.
+func (w *Worker) again(m made, v int) (*Batch, error) {
+	if m.full != nil || m.loop == nil {
+		return m.full, nil
+	}
+	l := m.loop
+	s, err := w.hostSampler(feed.Key{Picker: l.p.Sampler, Frontier: l.p.Frontier, Hops: l.p.Hops, Purpose: philox.Sample})
+	if err != nil {
+		return nil, err
+	}
+	b := w.sampleShare(s, l.p, w.order(l.p, l.epoch, l.stepBase), l.epoch, l.stepBase, m.step-l.stepBase, v)
+	if b.err == nil {
+		b.err = w.fetch(b, nil, nil)
+	}
+	return b, b.err
+}
+
+// culpritAgain is [network.culprit] of a batch that was released, with the weights that the
+// device has.
+func (w *Worker) culpritAgain(n *network, m made, v int) string {
+	b, err := w.again(m, v)
+	if err == nil {
+		err = n.toHost()
+	}
+	if err != nil {
+		return "the loss, of what could not be looked at: " + err.Error()
+	}
+	return n.culprit(b, m.at, true, true)
+}
+
+// watchTails looks whether a batch of this rank has a loss that is not finite, once a device
+// has brought them.
+func (w *Worker) watchTails(n *network, tails []float32) {
+	for v := range len(tails) / tailLen {
+		if loss := tails[v*tailLen+tailLoss]; !finite.Is(loss) && w.found.what == "" {
+			if w.found.what = w.culpritAgain(n, n.madeOf(), v); w.found.what == "" {
+				w.found.what = n.search().Loss(loss)
+			}
+		}
+	}
+}
+
+// lateNotFinite ends the run of one rank whose step, a while ago, had a loss that is not finite.
+func (w *Worker) lateNotFinite(s *lateStep, loss float32) {
+	n := s.n
+	if n.dev != nil {
+		w.check(n.dev.Recall(s.applied))
+		n.ahead = true
+	}
+	what := ""
+	for v := range len(s.tails) / tailLen {
+		if !finite.Is(s.tails[v*tailLen+tailLoss]) && what == "" {
+			what = w.culpritAgain(n, s.made, v)
+		}
+	}
+	if what == "" {
+		what = n.search().Loss(loss)
+	}
+	w.endNotFinite(n, finite.Step{Epoch: s.record.Epoch, Step: s.record.Step}, w.p.Rank, what)
 }
 
 // typed is a run's error as [ErrNotFinite] matches it, where it is one.

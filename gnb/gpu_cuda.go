@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/internal/envknob"
 
 	"github.com/graphnb/graphnb/internal/units"
@@ -213,7 +214,7 @@ func (g *device) join(w *Worker) error {
 	return nil
 }
 
-func (g *device) sampler(c sample.Config) (batchSampler, error) {
+func (g *device) sampler(c sample.Config) (feed.Sampler, error) {
 	switch c.Picker.(type) {
 	case sample.Fanouts, sample.Weighted:
 	default:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -28,7 +29,7 @@ func init() {
 // singleSteps is what package inside gives to the rooms above this package.
 type singleSteps struct {
 	w    *Worker
-	s    batchSampler
+	s    feed.Sampler
 	st   stager
 	done func()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -91,7 +92,7 @@ func (w *Worker) catchUp(but int) {
 			w.Fail(fmt.Errorf("gnb: the loss of model %q at epoch %d, step %d: %w", s.n.name, s.record.Epoch, s.record.Step, err))
 		}
 		tail := rounded(sumTails(s.tails))
-		if !finite(tail[tailLoss]) {
+		if !finite.Is(tail[tailLoss]) {
 			w.lateNotFinite(s, tail[tailLoss])
 		}
 		s.mean = w.count(s.record, tail)

@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -139,7 +140,7 @@ type network struct {
 	micro int
 	// The batch of the last pass, and the step whose dropout it had.
 	batch   *Batch
-	batchAt foundAt
+	batchAt finite.Step
 	applied int64 // steps on a device, where earlier weights are remembered
 	// On a device: the parameters there, whether host memory is behind them, and
 	// the optimiser that stepped them last.
@@ -210,7 +211,7 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 		n.ahead = true // running statistics move as layers run
 	}
 	n.fwd.Reset(n.config(true, epoch, step))
-	n.batch, n.batchAt = b, foundAt{epoch, step}
+	n.batch, n.batchAt = b, finite.Step{Epoch: epoch, Step: step}
 	return n.fwd, b.input(n.fwd)
 }
 
@@ -221,7 +222,7 @@ func (w *Worker) complete(b *Batch) {
 	}
 	labels, targets := b.Labels, b.Targets
 	w.check(w.fetch(b, nil, nil))
-	b.fetchedInto, b.spare = nil, nil // its memory stays its own
+	b.memory, b.spare = nil, nil // its memory stays its own
 	if labels != nil || targets != nil {
 		b.Labels, b.Targets = labels, targets
 	}

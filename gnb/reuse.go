@@ -1,115 +1,42 @@
 package gnb
 
 import (
-	"io"
-	"reflect"
-	"slices"
-
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// keptSampler is a sampler with its tables, kept from one loop to the next.
-type keptSampler struct {
-	picker   Picker
-	frontier FrontierPicker
-	hops     int
-	purpose  philox.Purpose
-	sampler  batchSampler
-	loops    int // that use it now
-}
-
 // fewEdges is the edges of a graph all of which are sampled faster than another
 // thread wakes.
 const fewEdges = 1 << 15
 
-// maxSamplers bounds how many samplers are kept, each with a table of the graph's
-// nodes: an epoch may train with one loader and test with another.
-const maxSamplers = 4
-
 // sampler returns a sampler for a loader: that of an earlier loop, where the
-// loader is the same. One purpose's loops follow each other, so that no two of
-// them use a sampler at a time. The loop ends with done.
-func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s batchSampler, done func(), err error) {
-	for _, k := range w.samplers {
-		if k.purpose == purpose && k.hops == l.Hops && samePicker(k.picker, l.Sampler) && samePicker(k.frontier, l.Frontier) {
-			return k.sampler, k.use(), nil
+// loader is the same. The loop ends with done.
+func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
+	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose}
+	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (feed.Sampler, error) {
+		s, err := w.deviceSampler(key)
+		if err == nil && s == nil {
+			s, err = w.hostSampler(key)
 		}
-	}
-	picker := l.Sampler
-	switch p := picker.(type) { // the program may change its slice
-	case Fanouts:
-		picker = slices.Clone(p)
-	case sample.Weighted:
-		picker = sample.Weighted{Fanouts: slices.Clone(p.Fanouts)}
-	}
-	s, err = w.deviceSampler(l, picker, purpose)
-	if err == nil && s == nil {
-		s, err = w.hostSampler(l, picker, purpose)
-	}
+		return s, err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	if !samePicker(picker, picker) || !samePicker(l.Frontier, l.Frontier) {
-		return s, func() { w.check(closeSampler(s)) }, nil // nobody will ask for it again
-	}
-	if len(w.samplers) >= maxSamplers {
-		for i, k := range w.samplers {
-			if k.loops == 0 {
-				w.samplers = slices.Delete(w.samplers, i, i+1)
-				w.check(closeSampler(k.sampler))
-				break
-			}
-		}
-	}
-	k := &keptSampler{picker: picker, frontier: l.Frontier, hops: l.Hops, purpose: purpose, sampler: s}
-	w.samplers = append(w.samplers, k)
-	return s, k.use(), nil
+	return s, func() { w.check(end()) }, nil
 }
 
-// use counts a loop.
-func (k *keptSampler) use() (done func()) {
-	k.loops++
-	return func() { k.loops-- }
-}
-
-// closeSampler gives a device's sampler's memory back; that of batches still in use when
-// they are released.
-func closeSampler(s batchSampler) error {
-	if c, ok := s.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}
-
-func (w *Worker) hostSampler(l Loader, picker Picker, purpose philox.Purpose) (batchSampler, error) {
+func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
 	threads := w.job.Threads
 	if w.ds.Graph.NumEdges() < fewEdges {
 		threads = 1
 	}
 	return sample.New(w.ds.Graph, sample.Config{
-		Picker: picker, Frontier: l.Frontier, Hops: l.Hops,
-		Seed: w.job.Seed, Purpose: sample.Purpose(purpose), Threads: threads, Transpose: purpose == philox.Sample,
+		Picker: k.Picker, Frontier: k.Frontier, Hops: k.Hops,
+		Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Threads: threads, Transpose: k.Purpose == philox.Sample,
 	})
-}
-
-// samePicker says whether two pickers are certain to pick alike from now on: the
-// same fanouts, or the same value of a type that can be compared.
-func samePicker(a, b any) bool {
-	switch f := a.(type) {
-	case Fanouts:
-		g, ok := b.(Fanouts)
-		return ok && slices.Equal(f, g)
-	case sample.Weighted:
-		g, ok := b.(sample.Weighted)
-		return ok && slices.Equal(f.Fanouts, g.Fanouts)
-	}
-	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
-	if !x.IsValid() || !y.IsValid() {
-		return x.IsValid() == y.IsValid()
-	}
-	return x.Comparable() && y.Comparable() && a == b
 }
 
 // keptMatrix is a matrix of layer-wise evaluation that stays for the next one: a
@@ -132,7 +59,7 @@ const keptBytes = 512 << 20
 func (w *Worker) matrix(layer, cols int) (collective.Matrix, error) {
 	rows := w.ds.Nodes()
 	bytes := 4 * rows * cols
-	for _, k := range w.matrices {
+	for _, k := range w.feed.matrices {
 		if k.layer == layer && k.Cols() == cols {
 			return k, nil
 		}
@@ -143,6 +70,6 @@ func (w *Worker) matrix(layer, cols int) (collective.Matrix, error) {
 		return m, err
 	}
 	k := keptMatrix{m, layer}
-	w.matrices = append(w.matrices, k)
+	w.feed.matrices = append(w.feed.matrices, k)
 	return k, nil
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -58,17 +57,11 @@ type Worker struct {
 	digest      *runDigest
 	last        Metrics // of the epoch's last evaluation
 
-	samplers []*keptSampler
-	spare    spares
-	left     *Batch // that a loop was broken off with: the program may still use it
-	gpu      gpu    // nil on the CPU
+	feed feeding
+	gpu  gpu // nil on the CPU
 	// hostMemory is what the host had free before any rank's device was opened.
 	hostMemory machine.Memory
-	found      string          // what this rank has found not to be finite
-	inspect    *inspection     // of a layer-wise evaluation, where that looks for it
-	looping    *looping        // the loop over batches that goes on
-	matrices   []keptMatrix    // of small evaluations
-	slices     graphops.Slicer // the graph, cut into blocks; see graph
+	found      found
 }
 
 // stopped carries an error out of the program: Worker methods panic with it, and

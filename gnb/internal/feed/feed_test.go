@@ -1,0 +1,171 @@
+package feed
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// item is sampled and fetched once each, in order.
+type item struct {
+	i                 int
+	failed            bool
+	fetched, released atomic.Int32
+}
+
+func run(items, ahead, failAt, leaveAt int) (all []*item, taken []int, err error) {
+	p := Pipeline[*item]{
+		Items: items, Ahead: ahead,
+		Sample: func(i int) (*item, bool) {
+			it := &item{i: i, failed: i == failAt}
+			all = append(all, it)
+			return it, !it.failed
+		},
+		Fetch:   func(it *item, _ <-chan struct{}) { it.fetched.Add(1) },
+		Release: func(it *item) { it.released.Add(1) },
+	}
+	r := p.Start()
+	for {
+		it, ok := r.Next()
+		if !ok {
+			break
+		}
+		taken = append(taken, it.i)
+		if it.failed {
+			break
+		}
+		r.Wait()
+		if it.fetched.Load() != 1 {
+			err = fmt.Errorf("item %d was fetched %d times after Wait", it.i, it.fetched.Load())
+		}
+		if it.i == leaveAt {
+			break
+		}
+	}
+	r.Close()
+	return all, taken, err
+}
+
+func TestPipeline(t *testing.T) {
+	upTo := func(n int) (out []int) {
+		for i := range n {
+			out = append(out, i)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name                          string
+		items, ahead, failAt, leaveAt int
+		want                          int // items taken
+	}{
+		{"all", 10, 2, -1, -1, 10},
+		{"none", 0, 2, -1, -1, 0},
+		{"one", 1, 1, -1, -1, 1},
+		{"ahead of all", 3, 8, -1, -1, 3},
+		{"a failure", 10, 2, 4, -1, 5},
+		{"the first fails", 10, 2, 0, -1, 1},
+		{"left early", 10, 3, -1, 2, 3},
+		{"left at the first", 10, 3, -1, 0, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			goroutines := runtime.NumGoroutine()
+			all, taken, err := run(c.items, c.ahead, c.failAt, c.leaveAt)
+			if err != nil {
+				t.Error(err)
+			}
+			if !slices.Equal(taken, upTo(c.want)) {
+				t.Errorf("taken %v, want %v", taken, upTo(c.want))
+			}
+			// Two channels of Ahead items, one item in each stage, and the consumer's own.
+			if most := c.want + 2*c.ahead + 3; len(all) > most {
+				t.Errorf("%d items were made, at most %d may be", len(all), most)
+			}
+			for _, it := range all {
+				if want := int32(1); slices.Contains(taken, it.i) == (it.released.Load() == want) {
+					t.Errorf("item %d was released %d times (taken: %v)", it.i, it.released.Load(), slices.Contains(taken, it.i))
+				}
+			}
+			for range 100 {
+				if runtime.NumGoroutine() <= goroutines {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+			t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), goroutines)
+		})
+	}
+}
+
+type fakeSampler struct{ closed *int }
+
+func (fakeSampler) Sample(int, int, []int32) (*sample.Batch, error) { return nil, nil }
+func (f fakeSampler) Close() error                                  { *f.closed++; return nil }
+
+// funcPicker cannot be compared.
+type funcPicker struct{ f func() }
+
+func (funcPicker) Pick(*sample.Hop, int32, []int32, []int32) []int32 { return nil }
+
+func TestSamplersAreKept(t *testing.T) {
+	var s Samplers
+	opened, closed := 0, 0
+	get := func(k Key) (done func() error) {
+		t.Helper()
+		_, done, err := s.Get(k, func(Key) (Sampler, error) { opened++; return fakeSampler{&closed}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	key := func(fanouts ...int) Key {
+		return Key{Picker: sample.Fanouts(fanouts), Hops: len(fanouts), Purpose: philox.Sample}
+	}
+	fanouts := []int{3, 2}
+	get(key(fanouts...))()
+	fanouts[0] = 9 // the program's slice
+	get(key(3, 2))()
+	if opened != 1 {
+		t.Errorf("%d samplers were opened for the same fanouts, want 1", opened)
+	}
+	other := key(3, 2)
+	other.Purpose = philox.Evaluate
+	get(other)()
+	if opened != 2 {
+		t.Errorf("%d samplers are open, want 2: evaluation has draws of its own", opened)
+	}
+	hold := get(key(1))
+	for n := range 2 * maxSamplers {
+		get(key(4, n))()
+	}
+	if len(s.kept) != maxSamplers || closed != opened-maxSamplers {
+		t.Errorf("%d samplers are kept, and %d of %d closed; want %d kept and the others closed", len(s.kept), closed, opened, maxSamplers)
+	}
+	before := opened
+	if hold(); get(key(1)) == nil || opened != before {
+		t.Error("the sampler of a loop that ran on was not kept")
+	}
+}
+
+// A picker that cannot be compared may pick otherwise in the next loop: its sampler ends with its loop.
+func TestSamplerOfAPickerThatCannotBeCompared(t *testing.T) {
+	var s Samplers
+	opened, closed := 0, 0
+	for range 2 {
+		_, done, err := s.Get(Key{Picker: funcPicker{}}, func(Key) (Sampler, error) { opened++; return fakeSampler{&closed}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := done(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if opened != 2 || closed != 2 {
+		t.Errorf("%d opened and %d closed, want 2 and 2", opened, closed)
+	}
+}

@@ -1,0 +1,71 @@
+package feed
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// fewRows is the number of rows that are copied faster than another thread wakes.
+const fewRows = 1 << 13
+
+// Memory is the memory of what a batch needs beside its blocks.
+type Memory struct {
+	sparse  dataset.Sparse
+	labels  []int32
+	targets []int8
+}
+
+// Sparse gathers the rows of sparse features of nodes.
+func (m *Memory) Sparse(x *dataset.Sparse, ids []int32, threads int) *dataset.Sparse {
+	if len(ids) < fewRows {
+		threads = 1
+	}
+	x.Gather(ids, &m.sparse, threads)
+	return &m.sparse
+}
+
+// Labels gathers the labels of nodes. The result is not nil, also for no nodes.
+func (m *Memory) Labels(labels, ids []int32) []int32 {
+	m.labels = slices.Grow(m.labels[:0], len(ids))[:len(ids)]
+	for i, v := range ids {
+		m.labels[i] = labels[v]
+	}
+	return m.labels
+}
+
+// Targets gathers the rows of several labels of nodes. The result is not nil, also for no nodes.
+func (m *Memory) Targets(labels *dataset.Multi, ids []int32) []int8 {
+	m.targets = slices.Grow(m.targets[:0], len(ids)*labels.Cols)
+	for _, v := range ids {
+		m.targets = append(m.targets, labels.Row(int(v))...)
+	}
+	return m.targets
+}
+
+// Spares are the memories of released batches. Several goroutines may use it.
+type Spares struct {
+	mu   sync.Mutex
+	free []*Memory
+}
+
+// Get takes a memory of an earlier batch, or makes one.
+func (s *Spares) Get() *Memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := len(s.free) - 1
+	if last < 0 {
+		return &Memory{labels: []int32{}, targets: []int8{}}
+	}
+	m := s.free[last]
+	s.free = s.free[:last]
+	return m
+}
+
+// Put gives a memory to later batches.
+func (s *Spares) Put(m *Memory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, m)
+}

@@ -1,0 +1,81 @@
+package finite
+
+import (
+	"fmt"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/simd"
+)
+
+// Rows searches a layer-wise evaluation that is computed again, in the rows of one rank.
+type Rows struct {
+	Network
+	// Found is the first thing found, and At where: 0 for parameters and input, then a layer
+	// counted from 1.
+	Found string
+	At    int
+}
+
+// Input searches the parameters, and the features and in-edges' weights of the nodes [lo, hi).
+func (s *Rows) Input(ds *dataset.Dataset, lo, hi int) {
+	if s.Found = s.Parameter(); s.Found == "" {
+		s.Found = graphWeights(ds, lo, hi)
+	}
+	if s.Found == "" {
+		s.Found = features(ds, lo, hi)
+	}
+}
+
+// Layer searches the rows that a layer has computed for the nodes from lo on.
+func (s *Rows) Layer(layer, lo, cols int, rows []float32) {
+	if s.Found != "" {
+		return
+	}
+	if s.Found = s.Output(layer, rows, cols, func(r int) int { return lo + r }); s.Found != "" {
+		s.At = layer + 1
+	}
+}
+
+func graphWeights(ds *dataset.Dataset, lo, hi int) string {
+	g := ds.Graph
+	if g.EdgeWeights == nil {
+		return ""
+	}
+	first, last := g.Indptr[lo], g.Indptr[hi]
+	i := simd.NotFinite(g.EdgeWeights[first:last])
+	if i < 0 {
+		return ""
+	}
+	at, v := int64(i)+first, lo
+	for g.Indptr[v+1] <= at {
+		v++
+	}
+	return fmt.Sprintf("the weight of an edge into node %d is %v", v, g.EdgeWeights[at])
+}
+
+func features(ds *dataset.Dataset, lo, hi int) string {
+	if x := ds.SparseFeatures; x != nil && ds.Features == nil {
+		for v := lo; v < hi; v++ {
+			cols, values := x.Row(v)
+			if i := simd.NotFinite(values); i >= 0 {
+				return feature(fmt.Sprintf("node %d", v), int(cols[i]), values[i])
+			}
+		}
+		return ""
+	}
+	const rows = 1024
+	cols := ds.Features.Cols
+	ids, buf := make([]int32, 0, rows), make([]float32, rows*cols)
+	for v := lo; v < hi; v += rows {
+		ids = ids[:0]
+		for u := v; u < min(v+rows, hi); u++ {
+			ids = append(ids, int32(u))
+		}
+		x := buf[:len(ids)*cols]
+		ds.Features.Gather(x, ids, 1)
+		if i := simd.NotFinite(x); i >= 0 {
+			return feature(fmt.Sprintf("node %d", v+i/cols), i%cols, x[i])
+		}
+	}
+	return ""
+}
