@@ -82,7 +82,7 @@ func TestDockerfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range dockerfiles {
-		user, health, last := "", "", ""
+		user, health, last, runs := "", "", "", ""
 		for _, in := range instructions(t, file) {
 			switch in.word {
 			case "FROM":
@@ -114,6 +114,7 @@ func TestDockerfiles(t *testing.T) {
 					}
 				}
 			case "RUN":
+				runs += in.rest + "\n"
 				for _, path := range regexp.MustCompile(`\b(?:docker|scripts)/[\w.]+`).FindAllString(in.rest, -1) {
 					if _, err := os.Stat(filepath.Join(root, path)); err != nil {
 						t.Errorf("%s: RUN: %v", file, err)
@@ -124,6 +125,9 @@ func TestDockerfiles(t *testing.T) {
 		}
 		if user == "root" || user == "0" || last != "CMD" {
 			t.Errorf("%s ends as user %q with %s; want a user without rights, and a command", file, user, last)
+		}
+		if cuda := strings.HasSuffix(file, ".cuda"); strings.Contains(runs, "docker/install.sh kernel /opt/venv --cuda") != cuda || strings.Contains(runs, " gcc ") != cuda {
+			t.Errorf("%s: cells for GPUs take the kernel of --cuda and a C compiler; it runs\n%s", file, runs)
 		}
 		if !strings.Contains(health, "docker/healthy.py") {
 			t.Errorf("%s: the health check is %q", file, health)
