@@ -54,6 +54,7 @@ func tileMove(prefix, op, reg, base, index, disp int) string {
 }
 
 func tileLoad(reg, base, index, disp int) string { return tileMove(0xF2, 0x4B, reg, base, index, disp) }
+
 func tileStore(reg, base, index, disp int) string {
 	return tileMove(0xF3, 0x4B, reg, base, index, disp)
 }
