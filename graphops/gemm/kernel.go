@@ -8,7 +8,7 @@ import "unsafe"
 // so its bits depend neither on the kernel's size nor on how k is cut. (Plain Go
 // rounds twice where the processor has no such instruction.)
 //
-// Strides are in bytes. gen.go knows the order of the fields.
+// Strides are in bytes. asmgen knows the order of the fields.
 type tile struct {
 	k         int
 	a         unsafe.Pointer // A [rows·tiles, k]: its element [i,p] is at a + i·rs + p·cs

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-//go:generate go run gen.go gen_bf16.go
+//go:generate go run ./asmgen .
 
 var avx512 = path{
 	name: "avx512", width: 32, slim: 16, fetchSteps: 4, fetches: 3,

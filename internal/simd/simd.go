@@ -18,7 +18,7 @@
 // everything is safe for concurrent use on separate outputs.
 package simd
 
-//go:generate go run ./gen .
+//go:generate go run ./asmgen .
 
 import "fmt"
 

@@ -17,4 +17,4 @@
 // compiled too and says what to do.
 package shim
 
-//go:generate go run ./gen include/cuda.h zz_table.c
+//go:generate go run ./tablegen include/cuda.h zz_table.c

@@ -1,4 +1,4 @@
-// Gen writes the vector kernels of package simd: go generate ./internal/simd.
+// Asmgen writes the vector kernels of package simd: go generate ./internal/simd.
 //
 // Each kernel is described once and written twice, in AVX-512 and in AVX2. Where
 // the two differ is in package-level helpers of type asm: masks, tails, and what
@@ -18,7 +18,7 @@ func main() {
 	}
 	for name, text := range files() {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			fmt.Fprintln(os.Stderr, "gen:", err)
+			fmt.Fprintln(os.Stderr, "asmgen:", err)
 			os.Exit(1)
 		}
 	}
