@@ -155,3 +155,12 @@ func TestForgottenPercentInNotebook(t *testing.T) {
 		t.Errorf("the status of a cell: %+v\n%s", r.Cells, r.Failure)
 	}
 }
+
+// A package-level variable with the name of one of our packages is named as the cause.
+func TestHiddenPackageInNotebook(t *testing.T) {
+	env := nbtest.Setup(t)
+	r := env.Run(t, notebookOf(t, "import \"github.com/graphnb/graphnb/gnb/monitor\"\n\nvar monitor = 3\n\n%%\nfmt.Println(monitor, monitor.Options{})\n"), nbtest.Options{})
+	if want := "monitor is the name of a package of GraphNB, and the cells declare something else by it"; r.Err() == nil || !strings.Contains(r.Failure, want) {
+		t.Errorf("the failure does not say %q:\n%s", want, r.Failure)
+	}
+}

@@ -17,6 +17,9 @@ const goNB = "github.com/janpfeifer/gonb"
 // patch is a change of words in a file of GoNB, whose version is pinned.
 type patch struct{ file, old, replacement string }
 
+// hiddenRoom finds a package below gnb in what the compiler says where a cell declares its name.
+const hiddenRoom = `: (?:initialization cycle: )?(inspect|monitor|runs|scaling|sweep)(?: already declared through import of package| refers to itself|\.\w+ undefined \(type )`
+
 // patches name what a cell's author forgot, and say once what GoNB says twice.
 var patches = []patch{
 	// Statements above the line with %%: the parser's words are all there is otherwise.
@@ -33,6 +36,14 @@ var patches = []patch{
 		"\t\terr = errors.Wrapf(err, \"parsing go files in TempDir %q\", s.TempDir)\n",
 		"\t\tif msg != nil && !s.rawError {\n\t\t\terr = errors.New(\"the cell is no Go program; the message above says where\")\n\t\t} else {\n" +
 			"\t\t\terr = errors.Wrapf(err, \"parsing go files in TempDir %q\", s.TempDir)\n\t\t}\n",
+	},
+	// A variable with the name of one of our packages hides it: the compiler's words do not say so.
+	{
+		"internal/goexec/execcode.go",
+		"\t\terr := s.DisplayErrorWithContext(msg, fileToCellIdAndLines, string(output), err)\n\t\treturn errors.Wrapf(err, \"failed to run %q\", cmd)\n",
+		"\t\tif name := regexp.MustCompile(`" + hiddenRoom + "`).FindSubmatch(output); name != nil {\n" +
+			"\t\t\toutput = fmt.Appendf(output, `%s is the name of a package of GraphNB, and the cells declare something else by it: choose another name, such as study or curve (\"%%rm %s\" removes a declaration of an earlier cell)`+\"\\n\", name[1], name[1])\n\t\t}\n" +
+			"\t\terr := s.DisplayErrorWithContext(msg, fileToCellIdAndLines, string(output), err)\n\t\treturn errors.Wrapf(err, \"failed to run %q\", cmd)\n",
 	},
 	// A cell's status is its error; it need not be in its output, too, as that of "!command" must.
 	{

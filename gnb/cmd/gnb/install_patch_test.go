@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,7 +22,7 @@ func TestPatchesFitGoNB(t *testing.T) {
 	if err := patchGoNB(t.Context(), src, cellTools, env); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"is the line with %% missing?", "the cell is no Go program", "if exec.useNamedPipes { // a cell"} {
+	for i, want := range []string{"is the line with %% missing?", "the cell is no Go program", "is the name of a package of GraphNB", "if exec.useNamedPipes { // a cell"} {
 		text, err := os.ReadFile(filepath.Join(src, "gonb", filepath.FromSlash(patches[i].file)))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Fatalf("%s is not patched (%v): GoNB has changed there; change the patch too", patches[i].file, err)
@@ -38,5 +40,31 @@ func TestPatchesFitGoNB(t *testing.T) {
 	}
 	if patchKey(cellTools) == "" || patchKey(editorTools) != "" {
 		t.Error("the stamp of the tools does not tell the patched ones")
+	}
+}
+
+// What the compiler says of a name that hides a package is found, for each package that cells import.
+func TestHiddenRoomIsFound(t *testing.T) {
+	entries, err := os.ReadDir(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := regexp.MustCompile(hiddenRoom)
+	for _, e := range entries {
+		if !e.IsDir() || slices.Contains([]string{"cmd", "internal", "published", "testdata"}, e.Name()) {
+			continue
+		}
+		for _, text := range []string{
+			"./main.go:3:5: ROOM already declared through import of package ROOM (\"github.com/graphnb/graphnb/gnb/ROOM\")",
+			"./main.go:3:5: initialization cycle: ROOM refers to itself",
+			"./main.go:4:40: ROOM.Choice undefined (type *Study has no field or method Choice)",
+		} {
+			if got := hidden.FindStringSubmatch(strings.ReplaceAll(text, "ROOM", e.Name())); got == nil || got[1] != e.Name() {
+				t.Errorf("%s: found %q", strings.ReplaceAll(text, "ROOM", e.Name()), got)
+			}
+		}
+	}
+	if got := hidden.FindString("./main.go:3:5: study.Choice undefined (type int has no field or method Choice)"); got != "" {
+		t.Errorf("found %q", got)
 	}
 }
