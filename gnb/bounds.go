@@ -23,7 +23,6 @@ const (
 	maxVirtual = 1 << 12
 	maxCount   = math.MaxInt32 // of nodes, and of what is counted along them: seeds, steps
 	maxKept    = 1 << 20
-	maxTrials  = 1 << 20
 )
 
 // maxWorkers and maxThreads are bounds that grow with the machine.

@@ -6,9 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -156,37 +155,6 @@ func ExampleScaling() {
 	one, two := curve.Points[0], curve.Points[1]
 	fmt.Println(one.RepeatedEdges == 1, two.RepeatedEdges > 1, one.UniqueEdges == two.UniqueEdges)
 	// Output: true true true
-}
-
-func ExampleSweep() {
-	defer inScratch()()
-	ctx := context.Background()
-	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=600&features=8"))
-	study := gnb.Must(gnb.Sweep(ctx, ds, gnb.SAGE, func(t *gnb.Trial) gnb.TrainOptions {
-		return gnb.TrainOptions{LR: t.LogFloat("lr", 1e-4, 1e-1), Hidden: gnb.Choice(t, "hidden", 8, 16), Epochs: 5, Workers: 1}
-	}, gnb.SweepOptions{Method: "sobol", Trials: 4, Quiet: true}))
-	best := study.Best()
-	fmt.Println(len(study.Trials), best.Value >= study.Trials[0].Value, best.Params[0].Name, best.Params[1].Name)
-	// Output: 4 true lr hidden
-}
-
-func ExampleChoice() {
-	t := &gnb.Trial{} // a trial of one's own has the lowest values
-	fmt.Println(gnb.Choice(t, "fanouts", []int{10, 10}, []int{15, 10}), t.LogFloat("lr", 0.001, 0.1))
-	// Output: [10 10] 0.001
-}
-
-func ExampleOpenStudy() {
-	_, err := gnb.OpenStudy("no/such/sweep")
-	fmt.Println(err)
-	// Output: gnb: no/such/sweep is not a sweep's directory: open no/such/sweep/sweep.json: no such file or directory
-}
-
-func ExampleStudies() {
-	defer inScratch()()
-	studies := gnb.Must(gnb.Studies(context.Background()))
-	fmt.Println(len(studies))
-	// Output: 0
 }
 
 func ExampleSmall() {

@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -99,23 +98,11 @@ func everyFunction(dir string) map[string]func() error {
 			_, err := gnb.Scaling(ctx, nil, gnb.SAGE, gnb.ScalingOptions{}, []int{1})
 			return refused(err)
 		},
-		"Sweep": func() error {
-			_, err := gnb.Sweep(ctx, nil, gnb.SAGE, nil, gnb.SweepOptions{})
-			return refused(err)
-		},
-		"Choice": func() error {
-			if got := gnb.Choice(&gnb.Trial{}, "hidden", 16, 32); got != 16 {
-				return fmt.Errorf("a trial of one's own chooses %d", got)
-			}
-			return nil
-		},
 		"runs.CompareLive": func() error {
 			_, err := runs.CompareLive(ctx)
 			return refused(err)
 		},
 		"runs.Export": func() error { return fails(runs.Export(ctx, nil, runs.ExportOptions{})) },
-		"OpenStudy":   func() error { _, err := gnb.OpenStudy(filepath.Join(dir, "none")); return fails(err) },
-		"Studies":     func() error { _, err := gnb.Studies(ctx); return err },
 		"Small": func() error {
 			if got := gnb.Small("big", "small"); got != "big" {
 				return fmt.Errorf("without GNB_SMALL it gives %s", got)

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
@@ -332,9 +332,9 @@ func TestInferRefusesWhatIsNotFinite(t *testing.T) {
 // A trial that diverges has failed, with the reason, and the sweep goes on.
 func TestSweepGoesOnAfterADivergence(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
-	study, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, func(t *gnb.Trial) gnb.TrainOptions {
-		return gnb.TrainOptions{LR: gnb.Choice(t, "lr", 0.01, 1e30, 0.02), Epochs: 2, Batch: 64, Hidden: 8, Threads: 1}
-	}, gnb.SweepOptions{Method: "grid", Dir: t.TempDir(), Quiet: true})
+	study, err := sweep.Run(t.Context(), ds, gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
+		return gnb.TrainOptions{LR: sweep.Choice(t, "lr", 0.01, 1e30, 0.02), Epochs: 2, Batch: 64, Hidden: 8, Threads: 1}
+	}, sweep.Options{Method: "grid", Dir: t.TempDir(), Quiet: true})
 	if err != nil || len(study.Trials) != 3 {
 		t.Fatalf("%d trials, %v", len(study.Trials), err)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,27 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
-
-// within fails the test if f takes longer than nothing that reads a few files should.
-func within(t *testing.T, what string, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	select {
-	case <-done:
-	case <-time.After(60 * time.Second):
-		t.Fatalf("%s hangs", what)
-	}
-}
 
 // interruptedRun is a run of gnb.Train that was interrupted behind its best epoch, in runs below
 // GNB_RUNS.
@@ -63,57 +46,6 @@ func interruptedRun(t *testing.T) (dir string, again func() (*runs.Run, error)) 
 		o.Resume = dir
 		return gnb.Train(t.Context(), ds, gnb.SAGE, o)
 	}
-}
-
-// copyTree copies a directory of plain files.
-func copyTree(t *testing.T, from, to string) {
-	t.Helper()
-	if err := os.RemoveAll(to); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// plant replaces path by something that is no regular file.
-func plant(t *testing.T, path, kind string) {
-	t.Helper()
-	if err := os.RemoveAll(path); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	switch kind {
-	case "pipe":
-		err = syscall.Mkfifo(path, 0o600)
-	case "directory":
-		err = os.Mkdir(path, 0o700)
-	case "link to a pipe":
-		if err = syscall.Mkfifo(path+".pipe", 0o600); err == nil {
-			err = os.Symlink(path+".pipe", path)
-		}
-	case "link to a device":
-		err = os.Symlink("/dev/zero", path) // which never ends
-	case "socket":
-		var fd int
-		if fd, err = syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0); err == nil {
-			defer syscall.Close(fd)
-			t.Chdir(filepath.Dir(path)) // a socket's path is short
-			err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: filepath.Base(path)})
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// specials are the kinds that plant knows; GNB_SOAK tries all in each place, else one each.
-func specials(i int) []string {
-	all := []string{"pipe", "directory", "link to a device", "socket", "link to a pipe"}
-	if os.Getenv("GNB_SOAK") != "" {
-		return all
-	}
-	return []string{all[i%len(all)]}
 }
 
 // Whatever lies where a run has a file: listing runs, opening, resuming and computing with it come
@@ -184,23 +116,6 @@ func TestNoFileOfARunHangs(t *testing.T) {
 			})
 		}
 	}
-}
-
-// flips are the bits of a file of so many bytes to flip: all of them with GNB_SOAK, else a sample
-// with the first and last bytes.
-func flips(size int64) []int64 {
-	if os.Getenv("GNB_SOAK") != "" {
-		all := make([]int64, 8*size)
-		for i := range all {
-			all[i] = int64(i)
-		}
-		return all
-	}
-	out := []int64{0, 5, 8*size - 1, 8*size - 9}
-	for range 12 {
-		out = append(out, rand.Int64N(8*size))
-	}
-	return out
 }
 
 // contents are what a run's readers make of its directory; errors are part of it.

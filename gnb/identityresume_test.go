@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
@@ -379,36 +379,36 @@ func TestChangedLearningRateHolds(t *testing.T) {
 // trials would not compare.
 func TestSweepIdentity(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
-	sweep := func(spec string, o gnb.SweepOptions, stop bool) (*gnb.Study, error) {
+	search := func(spec string, o sweep.Options, stop bool) (*sweep.Study, error) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		o.Method, o.Trials, o.Seed, o.Quiet = "random", 4, 1, true
 		if stop {
-			o.Events = func(r gnb.TrialResult) {
+			o.Events = func(r sweep.TrialResult) {
 				if r.Number == 1 && r.State == runs.StateRunning {
 					cancel()
 				}
 			}
 		}
-		return gnb.Sweep(ctx, load(t, spec), identityNet, func(t *gnb.Trial) gnb.TrainOptions {
+		return sweep.Run(ctx, load(t, spec), identityNet, func(t *sweep.Trial) gnb.TrainOptions {
 			return gnb.TrainOptions{LR: t.LogFloat("lr", 0.01, 0.1), Epochs: 40, Workers: 1, Threads: 1, Hidden: 8, EvalEvery: 40, CheckpointEvery: 1}
 		}, o)
 	}
 	const base, other = "planted?nodes=400&features=8&classes=3&seed=2", "planted?nodes=400&features=8&classes=3&seed=2&noise=8"
-	first, err := sweep(base, gnb.SweepOptions{}, true)
+	first, err := search(base, sweep.Options{}, true)
 	if !errors.Is(err, gnb.ErrInterrupted) {
 		t.Fatal(err)
 	}
 	if first.Identity == nil || first.Identity.Code.By != "source" || first.Identity.Data == nil {
 		t.Fatalf("the sweep's identity is %+v", first.Identity)
 	}
-	second, err := sweep(other, gnb.SweepOptions{}, true)
+	second, err := search(other, sweep.Options{}, true)
 	if !errors.Is(err, gnb.ErrInterrupted) || second.Dir == first.Dir {
 		t.Errorf("other data: it went on in %s (%v)", second.Dir, err)
 	}
-	for _, o := range []gnb.SweepOptions{{Dir: first.Dir}, {Resume: first.Dir}} {
-		_, err = sweep(other, o, false)
+	for _, o := range []sweep.Options{{Dir: first.Dir}, {Resume: first.Dir}} {
+		_, err = search(other, o, false)
 		readable(t, err, `is a sweep of other things: the data changed \(other features\); its trials and new ones could not be compared`)
 	}
 	// Other code: what was recorded of it is another digest.
@@ -419,9 +419,9 @@ func TestSweepIdentity(t *testing.T) {
 	editJSON(t, filepath.Join(first.Dir, "sweep.json"), func(study map[string]any) {
 		study["identity"].(map[string]any)["code"].(map[string]any)["parts"].(map[string]any)[part] = "00"
 	})
-	_, err = sweep(base, gnb.SweepOptions{Dir: first.Dir}, false)
+	_, err = search(base, sweep.Options{Dir: first.Dir}, false)
 	readable(t, err, "function `\\(\\*identityNetwork\\).Layer` changed; its trials")
-	again, err := sweep(base, gnb.SweepOptions{Dir: first.Dir, ResumeChanged: true}, false)
+	again, err := search(base, sweep.Options{Dir: first.Dir, ResumeChanged: true}, false)
 	if err != nil || len(again.Trials) != 4 || len(again.Changes) != 1 || again.Changes[0].What[0] != part+" changed" || again.Changes[0].Step != int64(len(first.Trials)) {
 		t.Fatalf("going on all the same: %v, changes %+v", err, again.Changes)
 	}
@@ -430,7 +430,7 @@ func TestSweepIdentity(t *testing.T) {
 			t.Errorf("trial %d is %s: %s", r.Number, r.State, r.Error)
 		}
 	}
-	if again, err = gnb.OpenStudy(first.Dir); err != nil || len(again.Changes) != 1 {
+	if again, err = sweep.Open(first.Dir); err != nil || len(again.Changes) != 1 {
 		t.Errorf("sweep.json keeps changes %+v (%v)", again.Changes, err)
 	}
 }

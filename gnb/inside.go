@@ -1,16 +1,33 @@
 package gnb
 
 import (
+	"context"
+	"encoding/json"
 	"time"
-
-	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
 func init() {
+	inside.Identify = func(ctx context.Context, ds *Dataset, model string) (*runs.Identity, error) {
+		name, err := json.Marshal(model)
+		if err != nil {
+			return nil, err
+		}
+		return identify(ctx, ds, codeOf("", name))
+	}
+	inside.TrainArgs = func(ds *Dataset, model string, options any) (json.RawMessage, error) {
+		args, err := options.(TrainOptions).args(ds, model)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(args)
+	}
+	inside.Metric = metricKind
+	inside.GPUs = gpuCount
 	inside.NewSteps = func(worker any, fanouts []int) (inside.Steps, error) {
 		w := worker.(*Worker)
 		s, done, err := w.sampler(Loader{Sampler: Fanouts(fanouts), Hops: len(fanouts)}, philox.Sample)

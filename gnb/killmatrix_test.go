@@ -97,9 +97,9 @@ func TestKillMatrix(t *testing.T) {
 		deadline := time.Now().Add(60 * time.Second)
 		for ; steps(o.Dir) < want || i == 0 && !exists(filepath.Join(o.Dir, "config.json")); time.Sleep(time.Millisecond) {
 			select {
-			case err := <-c.done:
+			case err := <-c.Done:
 				ended = true
-				c.done <- err
+				c.Done <- err
 			default:
 			}
 			if ended || time.Now().After(deadline) {

@@ -3,23 +3,18 @@ package gnb_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // Tests of whole processes re-execute the test binary as a "cell": a process
@@ -49,19 +44,11 @@ type cellOptions struct {
 	Every    int // steps between checkpoints
 	FailRank int
 	FailStep int
-	SlowMS   int  // sleep in each step
-	Hold     bool // of a sweep: only its first two trials begin before an interrupt
+	SlowMS   int // sleep in each step
 }
 
 func runCell(name string, o cellOptions) int {
 	ctx := context.Background()
-	if name == "sweep" {
-		if err := runSweepCell(o); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return 0
-	}
 	ds, err := gnb.Load(ctx, smallSet)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -89,114 +76,35 @@ func runCell(name string, o cellOptions) int {
 	return 0
 }
 
-// cell is a running cell.
+// cell is a running cell of these tests.
 type cell struct {
-	t    *testing.T
-	tmp  string // its TMPDIR
-	cmd  *exec.Cmd
-	mark string
-	out  bytes.Buffer
-	done chan error
+	*runtest.Cell
+	t   *testing.T
+	tmp string
+	out *bytes.Buffer
+	cmd *exec.Cmd
 }
 
-// startCell starts a cell whose processes, workers included, can be found by a
-// mark in their environment.
+// startCell starts a cell.
 func startCell(t *testing.T, name string, o cellOptions) *cell {
 	t.Helper()
-	raw, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var id [8]byte
-	_, _ = rand.Read(id[:])
-	c := &cell{t: t, tmp: t.TempDir(), mark: "GNBTEST_MARK=" + hex.EncodeToString(id[:]), done: make(chan error, 1)}
-	c.cmd = exec.Command("/proc/self/exe", "-test.run=^$")
-	c.cmd.Env = append(os.Environ(), "GNB_TEST_CELL="+name, "GNB_TEST_OPTIONS="+string(raw), c.mark, "TMPDIR="+c.tmp, "GNB_RUNS="+filepath.Join(filepath.Dir(o.Dir), "runs"))
-	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
-	c.cmd.WaitDelay = 2 * time.Second
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { c.done <- c.cmd.Wait() }()
-	t.Cleanup(func() {
-		for _, p := range c.processes() {
-			_ = syscall.Kill(p, syscall.SIGKILL)
-		}
-	})
-	return c
+	c := runtest.StartCell(t, name, filepath.Join(filepath.Dir(o.Dir), "runs"), o)
+	return &cell{c, t, c.Tmp, &c.Out, c.Cmd}
 }
 
-// wait waits for the cell's end.
-func (c *cell) wait(limit time.Duration) error {
-	c.t.Helper()
-	select {
-	case err := <-c.done:
-		return err
-	case <-time.After(limit):
-		c.t.Fatalf("the cell was still running after %v; it said:\n%s", limit, c.out.String())
-		return nil
-	}
-}
+func (c *cell) wait(limit time.Duration) error { c.t.Helper(); return c.Wait(limit) }
+func (c *cell) processes() []int               { return c.Processes() }
+func (c *cell) workers() map[int]int           { return c.Workers() }
+func (c *cell) gone(limit time.Duration)       { c.t.Helper(); c.Gone(limit) }
 
-// processes are the live processes with the cell's mark in their environment.
-func (c *cell) processes() []int {
-	var out []int
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		env, err := os.ReadFile("/proc/" + e.Name() + "/environ")
-		if err == nil && bytes.Contains(env, []byte(c.mark)) {
-			out = append(out, pid)
-		}
-	}
-	return out
-}
-
-// workers are the cell's worker processes, by rank.
-func (c *cell) workers() map[int]int {
-	out := map[int]int{}
-	for _, pid := range c.processes() {
-		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil {
-			continue
-		}
-		for _, a := range strings.Split(string(args), "\x00") {
-			if r, ok := strings.CutPrefix(a, "-gnb.worker="); ok {
-				if rank, err := strconv.Atoi(r); err == nil {
-					out[rank] = pid
-				}
-			}
-		}
-	}
-	return out
-}
-
-// gone waits until nothing of the cell is left: no process, no temporary file, no
-// shared memory with a name.
-func (c *cell) gone(limit time.Duration) {
-	c.t.Helper()
-	defer func() {
-		for _, pattern := range []string{c.tmp + "/*", "/dev/shm/*gnb*"} {
-			if left, _ := filepath.Glob(pattern); len(left) > 0 {
-				c.t.Errorf("files are left after the end: %v", left)
-			}
-		}
-	}()
-	deadline := time.Now().Add(limit)
-	for {
-		left := c.processes()
-		if len(left) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%d processes are left %v after the end: %v\n%s", len(left), limit, left, c.out.String())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
+// What is done to the files of a run.
+var (
+	within   = runtest.Within
+	copyTree = runtest.CopyTree
+	plant    = runtest.Plant
+	specials = runtest.Specials
+	flips    = runtest.Flips
+)
 
 // steps is how many steps the run in dir has reported.
 func steps(dir string) int {
@@ -217,8 +125,8 @@ func (c *cell) waitSteps(dir string, n int) {
 	deadline := time.Now().Add(60 * time.Second)
 	for steps(dir) < n {
 		select {
-		case err := <-c.done:
-			c.done <- err
+		case err := <-c.Done:
+			c.Done <- err
 			c.t.Fatalf("the cell ended before step %d: %v\n%s", n, err, c.out.String())
 		default:
 		}

@@ -9,37 +9,19 @@ import (
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
-// lockDir marks the directory of a run or sweep as one that goes on, until the file is closed or
-// this process ends, however it does. The file is nil where there are no locks.
-func lockDir(dir, what, wayOut string) (*os.File, error) {
-	f, err := filelock.Lock(dir)
+// lockRun marks the run's directory as in use, until the file is closed or this process ends, however it
+// does. Where there are no locks it does nothing.
+func (l *launched) lockRun(dir string) (err error) {
+	l.lock, err = filelock.Lock(dir)
 	switch {
 	case errors.Is(err, filelock.ErrLocked):
-		return nil, fmt.Errorf("gnb: %s %s is still going on in another process; %s", what, dir, wayOut)
+		return fmt.Errorf("gnb: run %s is still going on in another process; watch it with gnb.Attach, or wait for its end", dir)
 	case errors.Is(err, filelock.ErrNoLocks):
-		return nil, nil
+		return nil
 	case err != nil:
-		return nil, fmt.Errorf("gnb: locking the directory of a %s: %w", what, err)
+		return fmt.Errorf("gnb: locking the directory of a run: %w", err)
 	}
-	return f, nil
-}
-
-func (l *launched) lockRun(dir string) (err error) {
-	l.lock, err = lockDir(dir, "run", "watch it with gnb.Attach, or wait for its end")
-	return err
-}
-
-// lockSweep locks the sweep's directory; unlock ends that.
-func (s *sweep) lockSweep(dir string) (err error) {
-	s.lock, err = lockDir(dir, "sweep", "wait for its end, or choose another directory (Dir, --dir)")
-	return err
-}
-
-func (s *sweep) unlock() {
-	if s.lock != nil {
-		_ = filelock.Unlock(s.lock)
-		s.lock = nil
-	}
+	return nil
 }
 
 // goesOn tells whether some process is running the run in dir.

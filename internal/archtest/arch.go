@@ -42,6 +42,7 @@ var rooms = []room{
 	{"gnb/inspect", "one batch under the microscope"},
 	{"gnb/parts", "datasets divided into parts"},
 	{"gnb", "the notebook API"},
+	{"gnb/internal/inside", "what package gnb gives to the rooms above it alone"},
 	{"gnb/runs", "what a run leaves, and how it is found again"},
 	{"gnb/monitor", "GPUs and host over time"},
 	{"gnb/internal", "parts of the training loop, each readable alone"},
@@ -51,6 +52,9 @@ var rooms = []room{
 	{"graphops", "the truth on the CPU"},
 	{"internal", "shared internals"},
 }
+
+// sideBySide are rooms of which none imports another.
+var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts"}
 
 // user are the rooms written as a user would write them: they import these packages and no others
 // of the module.
@@ -152,6 +156,9 @@ func Direction(module string, pkgs []Pkg) []string {
 			if r := roomOf(to); r >= 0 && r < from {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s (%s) sits below %s (%s), and imports point downward only; what both need belongs in the lower one",
 					rel, to, rooms[from].dir, rooms[from].what, rooms[r].dir, rooms[r].what))
+			}
+			if r := roomOf(to); r >= 0 && r != from && slices.Contains(sideBySide, rooms[from].dir) && slices.Contains(sideBySide, rooms[r].dir) {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: rooms above package gnb do not import each other; what both need belongs in gnb or below", rel, to))
 			}
 			if slices.Contains(userRooms, rooms[from].dir) && !slices.Contains(userMay, to) && to != rel && roomOf(to) != from {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s is written as a user would write it, with %s only",

@@ -7,29 +7,30 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/sweep"
 )
 
 // A sweep's trials at a time are each on a GPU of its own, and no result depends on which.
 func TestSweepSpreadsOverGPUs(t *testing.T) {
 	ds := load(t, "karate")
-	sweep := func(device string, parallel int) *gnb.Study {
+	search := func(device string, parallel int) *sweep.Study {
 		t.Helper()
-		s, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, func(tr *gnb.Trial) gnb.TrainOptions {
+		s, err := sweep.Run(t.Context(), ds, gnb.SAGE, func(tr *sweep.Trial) gnb.TrainOptions {
 			o := small
 			o.Device, o.Quiet, o.Epochs = device, true, 2
-			o.LR = gnb.Choice(tr, "lr", 0.01, 0.02, 0.03, 0.04)
+			o.LR = sweep.Choice(tr, "lr", 0.01, 0.02, 0.03, 0.04)
 			if device == "cpu" {
 				o.Workers = 1
 			}
 			return o
-		}, gnb.SweepOptions{Method: "grid", Parallel: parallel, Quiet: true, Resume: gnb.Never, Dir: filepath.Join(t.TempDir(), "sweep")})
+		}, sweep.Options{Method: "grid", Parallel: parallel, Quiet: true, Resume: gnb.Never, Dir: filepath.Join(t.TempDir(), "sweep")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
 	log := cluster(t, 2, machine{})
-	want, got := sweep("cpu", 1), sweep("cuda", 2)
+	want, got := search("cpu", 1), search("cuda", 2)
 	for i, trial := range got.Trials {
 		if trial.Error != "" || trial.Value != want.Trials[i].Value {
 			t.Errorf("trial %d: %v %s, on the CPU %v", i, trial.Value, trial.Error, want.Trials[i].Value)

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/sweep"
 )
 
 var runsCommand = command{"runs", "list, show, compare or watch runs", runRuns}
@@ -75,7 +75,7 @@ func listRuns(ctx context.Context, out *output, o runs.Options, columns []string
 			out.logf("%s", r.Result.Error)
 		}
 	}
-	sweeps, err := gnb.Studies(ctx)
+	sweeps, err := sweep.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func namedRun(ctx context.Context, names []string) (*runs.Run, error) {
 
 func showRun(ctx context.Context, out *output, names []string) error {
 	if len(names) == 1 {
-		if study, err := gnb.OpenStudy(runDir(names[0])); err == nil {
+		if study, err := sweep.Open(runDir(names[0])); err == nil {
 			out.printf("%s", study)
 			out.result(newSweepResult(study))
 			return nil
@@ -202,7 +202,7 @@ func compareRuns(ctx context.Context, out *output, names []string, picture strin
 // openRuns opens runs by their names; a sweep's name means all its trials.
 func openRuns(ctx context.Context, names []string) (named []*runs.Run, err error) {
 	for _, name := range names {
-		if study, err := gnb.OpenStudy(runDir(name)); err == nil {
+		if study, err := sweep.Open(runDir(name)); err == nil {
 			trials, err := runs.List(ctx, runs.Options{Dir: study.Dir})
 			if err != nil {
 				return nil, err

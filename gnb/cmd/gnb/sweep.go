@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/sweep"
 )
 
 var sweepCommand = command{"sweep", "search the hyper-parameters that train a model best", runSweep}
@@ -122,10 +122,10 @@ func (p sweepParams) check(given *flag.FlagSet) error {
 }
 
 // value asks a trial for the parameter, and is what the flag is set to.
-func (p sweepParam) value(t *gnb.Trial) string {
+func (p sweepParam) value(t *sweep.Trial) string {
 	switch {
 	case p.choices != nil:
-		return gnb.Choice(t, p.name, p.choices...)
+		return sweep.Choice(t, p.name, p.choices...)
 	case p.whole && p.log:
 		return strconv.Itoa(t.LogInt(p.name, int(p.low), int(p.high)))
 	case p.whole:
@@ -138,13 +138,13 @@ func (p sweepParam) value(t *gnb.Trial) string {
 
 // sweepResult is the result of "gnb sweep".
 type sweepResult struct {
-	*gnb.Study
-	Dir        string           `json:"dir"`
-	Best       *gnb.TrialResult `json:"best"`
-	Importance []gnb.Importance `json:"importance"`
+	*sweep.Study
+	Dir        string             `json:"dir"`
+	Best       *sweep.TrialResult `json:"best"`
+	Importance []sweep.Importance `json:"importance"`
 }
 
-func newSweepResult(s *gnb.Study) sweepResult {
+func newSweepResult(s *sweep.Study) sweepResult {
 	return sweepResult{Study: s, Dir: s.Dir, Best: s.Best(), Importance: s.Importance()}
 }
 
@@ -152,7 +152,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training hold for every trial.")
 	var (
 		base   gnb.TrainOptions
-		o      gnb.SweepOptions
+		o      sweep.Options
 		params sweepParams
 		model  = modelFlagsOf(fs, &base)
 		split  = fs.Int("split", 0, "set of splits, for a dataset that has several")
@@ -194,9 +194,9 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 	}
 	defer ds.Close()
 	o.Seed, o.Quiet = base.Seed, out.json
-	o.Events = func(r gnb.TrialResult) { trialEvent(out, r) }
+	o.Events = func(r sweep.TrialResult) { trialEvent(out, r) }
 	var wrong error // of a flag, which check has tried
-	study, err := gnb.Sweep(ctx, ds, m, func(t *gnb.Trial) gnb.TrainOptions {
+	study, err := sweep.Run(ctx, ds, m, func(t *sweep.Trial) gnb.TrainOptions {
 		f, err := newTrialFlags(fs)
 		for _, p := range params {
 			if err == nil {
@@ -231,14 +231,14 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 }
 
 // trainCommandLine is the "gnb train" that trains a trial again.
-func trainCommandLine(fs *flag.FlagSet, dataset string, best *gnb.TrialResult) string {
+func trainCommandLine(fs *flag.FlagSet, dataset string, best *sweep.TrialResult) string {
 	words := []string{"gnb", "train", shellWord(dataset)}
 	known, err := newTrialFlags(fs)
 	if err != nil {
 		return ""
 	}
 	fs.Visit(func(f *flag.Flag) {
-		swept := slices.ContainsFunc(best.Params, func(p gnb.Param) bool { return p.Name == f.Name })
+		swept := slices.ContainsFunc(best.Params, func(p sweep.Hyperparameter) bool { return p.Name == f.Name })
 		if f.Name == "split" || known.fs.Lookup(f.Name) != nil && !swept {
 			words = append(words, "--"+f.Name+"="+shellWord(f.Value.String()))
 		}
@@ -258,7 +258,7 @@ func shellWord(s string) string {
 }
 
 // trialEvent passes on that a trial begins or has ended.
-func trialEvent(out *output, r gnb.TrialResult) {
+func trialEvent(out *output, r sweep.TrialResult) {
 	values := map[string]string{}
 	for _, p := range r.Params {
 		values[p.Name] = p.Text()

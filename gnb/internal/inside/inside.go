@@ -1,10 +1,28 @@
 // Package inside is what the rooms above package gnb may ask of it, and users may not: runs without a
-// directory, and single steps of training. Package gnb implements it.
+// directory, single steps of training, and what identifies a run of training before it begins. Package gnb
+// implements it.
 package inside
 
 import (
 	"context"
+	"encoding/json"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// Functions of package gnb.
+var (
+	// Identify identifies a dataset's content and a model's code, as a run of both records them.
+	Identify func(ctx context.Context, ds *dataset.Dataset, model string) (*runs.Identity, error)
+	// TrainArgs is what a run of gnb.Train with options, a gnb.TrainOptions, records as its program's argument:
+	// what decides its result beside data, code and seed.
+	TrainArgs func(ds *dataset.Dataset, model string, options any) (json.RawMessage, error)
+	// Metric names the metric that a dataset is measured by: "accuracy", "auc" or "micro_f1".
+	Metric func(ds *dataset.Dataset) string
+	// GPUs is the number of GPUs that workers may use, with the reason where there is none.
+	GPUs func() (int, error)
 )
 
 type withoutDir struct{}

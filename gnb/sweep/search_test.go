@@ -1,4 +1,4 @@
-package gnb
+package sweep
 
 import (
 	"fmt"
@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // try makes n trials whose values are known at once: value of their parameters.
@@ -19,7 +20,7 @@ func try(t *testing.T, s *Study, n int, f func(*Trial), value func(map[string]fl
 	search := newSearch(s)
 	var done []TrialResult
 	for i := 0; i < n && !search.spent; i++ {
-		r, err := search.propose(i, s.known(i, done), func(t *Trial) TrainOptions { f(t); return TrainOptions{} })
+		r, err := search.propose(i, s.known(i, done), func(t *Trial) gnb.TrainOptions { f(t); return gnb.TrainOptions{} })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,10 +94,10 @@ func TestGridSize(t *testing.T) {
 		}},
 	} {
 		s := &Study{Method: methodGrid, Levels: 5, Parallel: 1}
-		if n := s.gridSize(func(t *Trial) TrainOptions { c.ask(t); return TrainOptions{} }, math.MaxInt); n != c.want {
+		if n := s.gridSize(func(t *Trial) gnb.TrainOptions { c.ask(t); return gnb.TrainOptions{} }, math.MaxInt); n != c.want {
 			t.Errorf("%s: %d trials, want %d", c.name, n, c.want)
 		}
-		if n := s.gridSize(func(t *Trial) TrainOptions { c.ask(t); return TrainOptions{} }, 1); n != 0 {
+		if n := s.gridSize(func(t *Trial) gnb.TrainOptions { c.ask(t); return gnb.TrainOptions{} }, 1); n != 0 {
 			t.Errorf("%s: of one trial at most %d were counted", c.name, n)
 		}
 		if c.want > 0 {
@@ -223,7 +224,7 @@ func TestProposalsFollowFromTheSeed(t *testing.T) {
 				}
 			}
 			slices.Reverse(past) // the order in which they ended
-			got, err := again.propose(i, s.known(i, past), func(t *Trial) TrainOptions { ask(t); return TrainOptions{} })
+			got, err := again.propose(i, s.known(i, past), func(t *Trial) gnb.TrainOptions { ask(t); return gnb.TrainOptions{} })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,21 +239,21 @@ func TestProposalsFollowFromTheSeed(t *testing.T) {
 // third at a rung, and the best of fewer than three goes on.
 func TestHalvingStopsTheWorse(t *testing.T) {
 	h := halving{first: 2, factor: 3, epochs: 20, better: func(a, b float64) bool { return a > b }}
-	reports := func(values ...float64) []Report {
-		var out []Report
+	reports := func(values ...float64) []Evaluation {
+		var out []Evaluation
 		for i, v := range values {
-			out = append(out, Report{i + 1, v})
+			out = append(out, Evaluation{i + 1, v})
 		}
 		return out
 	}
 	var past []TrialResult
 	for _, v := range []float64{0.5, 0.6, 0.4, 0.7, 0.2, 0.3} {
-		past = append(past, TrialResult{State: StateStopped, Reports: reports(0, v)})
+		past = append(past, TrialResult{State: StateStopped, Evaluations: reports(0, v)})
 	}
-	past = append(past, TrialResult{State: runs.StateFailed, Reports: reports(0, 0.99)}) // counts nowhere
+	past = append(past, TrialResult{State: runs.StateFailed, Evaluations: reports(0, 0.99)}) // counts nowhere
 	for _, c := range []struct {
 		name    string
-		reports []Report
+		reports []Evaluation
 		past    []TrialResult
 		stops   bool
 	}{
@@ -266,8 +267,8 @@ func TestHalvingStopsTheWorse(t *testing.T) {
 		{"between rungs", reports(0, 0.65, 0), past, false},
 		{"the best so far counts", reports(0.65, 0.1), past, false},
 		{"the next rung, alone there", reports(0, 0.65, 0, 0, 0, 0), past, false},
-		{"two rungs at once", []Report{{7, 0.65}}, append(past, TrialResult{State: runs.StateDone, Reports: reports(0, 0, 0, 0, 0, 0.9)}), true},
-		{"its last epoch", []Report{{20, 0}}, past, false},
+		{"two rungs at once", []Evaluation{{7, 0.65}}, append(past, TrialResult{State: runs.StateDone, Evaluations: reports(0, 0, 0, 0, 0, 0.9)}), true},
+		{"its last epoch", []Evaluation{{20, 0}}, past, false},
 	} {
 		if got := h.stops(c.reports, c.past); got != c.stops {
 			t.Errorf("%s: stops %v, want %v", c.name, got, c.stops)
@@ -289,7 +290,7 @@ func TestTrialMistakes(t *testing.T) {
 		`"x" has two ranges, float 0 to 1 and float 0 to 2`: func(t *Trial) { t.Float("x", 0, 1); t.Float("x", 0, 2) },
 	} {
 		for _, method := range methods {
-			_, err := newSearch(&Study{Method: method, Levels: 5, Parallel: 1}).propose(0, nil, func(t *Trial) TrainOptions { ask(t); t.Int("later", 1, 2); return TrainOptions{} })
+			_, err := newSearch(&Study{Method: method, Levels: 5, Parallel: 1}).propose(0, nil, func(t *Trial) gnb.TrainOptions { ask(t); t.Int("later", 1, 2); return gnb.TrainOptions{} })
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", method, err, want)
 			}
@@ -298,19 +299,19 @@ func TestTrialMistakes(t *testing.T) {
 	// In another trial, too.
 	s := newSearch(&Study{Method: methodRandom})
 	for i, high := range []float64{1, 2} {
-		_, err := s.propose(i, nil, func(t *Trial) TrainOptions { t.Float("x", 0, high); return TrainOptions{} })
+		_, err := s.propose(i, nil, func(t *Trial) gnb.TrainOptions { t.Float("x", 0, high); return gnb.TrainOptions{} })
 		if (err != nil) != (i == 1) {
 			t.Errorf("trial %d: %v", i, err)
 		}
 	}
 	// Asking twice is asking once.
-	r, err := newSearch(&Study{Method: methodRandom}).propose(0, nil, func(t *Trial) TrainOptions {
-		return TrainOptions{LR: t.Float("x", 0, 1) - t.Float("x", 0, 1)}
+	r, err := newSearch(&Study{Method: methodRandom}).propose(0, nil, func(t *Trial) gnb.TrainOptions {
+		return gnb.TrainOptions{LR: t.Float("x", 0, 1) - t.Float("x", 0, 1)}
 	})
 	if err != nil || r.Options.LR != 0 || len(r.Params) != 1 {
 		t.Errorf("asked twice: %+v (%v)", r, err)
 	}
-	_, err = newSearch(&Study{Method: methodGrid}).propose(0, nil, func(t *Trial) TrainOptions { t.Int("n", 1, 1e9); return TrainOptions{} })
+	_, err = newSearch(&Study{Method: methodGrid}).propose(0, nil, func(t *Trial) gnb.TrainOptions { t.Int("n", 1, 1e9); return gnb.TrainOptions{} })
 	if err == nil || !strings.Contains(err.Error(), `every value of "n"`) {
 		t.Errorf("a grid of 1e9 values: %v", err)
 	}
@@ -319,7 +320,7 @@ func TestTrialMistakes(t *testing.T) {
 // Values lie in their ranges, and share is the inverse of at.
 func TestParamRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := Param{Name: "p", Kind: rapid.SampledFrom([]string{kindFloat, kindLogFloat, kindInt, kindLogInt, kindChoice}).Draw(t, "kind")}
+		p := Hyperparameter{Name: "p", Kind: rapid.SampledFrom([]string{kindFloat, kindLogFloat, kindInt, kindLogInt, kindChoice}).Draw(t, "kind")}
 		switch p.Kind {
 		case kindFloat:
 			p.Low = rapid.Float64Range(-1e6, 1e6).Draw(t, "low")

@@ -1,24 +1,21 @@
-package gnb
+package sweep
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // identify completes the study by what its data and its model's code are.
 func (s *sweep) identify(ctx context.Context) error {
-	model, err := json.Marshal(s.model.Name())
-	if err != nil {
-		return err
-	}
-	s.study.Identity, err = identify(ctx, s.ds, codeOf("", model))
+	id, err := inside.Identify(ctx, s.ds, s.model.Name())
+	s.study.Identity = id
 	return err
 }
 

@@ -1,4 +1,4 @@
-package gnb_test
+package sweep_test
 
 import (
 	"context"
@@ -15,24 +15,36 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/sweep"
 )
+
+// load loads a dataset for a test.
+func load(t *testing.T, spec string) *gnb.Dataset {
+	t.Helper()
+	ds, err := gnb.Load(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ds.Close() })
+	return ds
+}
 
 // sweepSet is a graph on which a trial takes a tenth of a second.
 const sweepSet = "planted?nodes=600&classes=4&features=8&seed=3"
 
-func sweepOptions(t *gnb.Trial) gnb.TrainOptions {
+func sweepOptions(t *sweep.Trial) gnb.TrainOptions {
 	return gnb.TrainOptions{
-		LR: t.LogFloat("lr", 1e-4, 1e-1), Hidden: gnb.Choice(t, "hidden", 4, 8, 16), Dropout: t.Float("dropout", 0.1, 0.8),
+		LR: t.LogFloat("lr", 1e-4, 1e-1), Hidden: sweep.Choice(t, "hidden", 4, 8, 16), Dropout: t.Float("dropout", 0.1, 0.8),
 		Fanouts: []int{4, 4}, Batch: 150, Epochs: 3, Seed: 1, Workers: 1, Threads: 1,
 	}
 }
 
 // outline is what must be the same of two sweeps: everything but times, places and
 // what changes no result.
-func outline(t *testing.T, s *gnb.Study) string {
+func outline(t *testing.T, s *sweep.Study) string {
 	t.Helper()
 	var b strings.Builder
 	for _, r := range s.Trials {
@@ -70,9 +82,9 @@ func TestSweep(t *testing.T) {
 				}
 				var mu sync.Mutex
 				told := map[string]int{}
-				o := gnb.SweepOptions{Method: method, Trials: n, Parallel: parallel, Seed: 9, Levels: 2, MinEpochs: 1, Quiet: true, Resume: gnb.Never}
-				o.Events = func(r gnb.TrialResult) { mu.Lock(); told[r.State]++; mu.Unlock() }
-				s, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
+				o := sweep.Options{Method: method, Trials: n, Parallel: parallel, Seed: 9, Levels: 2, MinEpochs: 1, Quiet: true, Resume: gnb.Never}
+				o.Events = func(r sweep.TrialResult) { mu.Lock(); told[r.State]++; mu.Unlock() }
+				s, err := sweep.Run(t.Context(), ds, gnb.SAGE, sweepOptions, o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,7 +96,7 @@ func TestSweep(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if r.Number != i || len(r.Params) != 3 || len(r.Reports) == 0 || r.Options.LR != r.Params[0].Value {
+					if r.Number != i || len(r.Params) != 3 || len(r.Evaluations) == 0 || r.Options.LR != r.Params[0].Value {
 						t.Errorf("trial %d is %+v", i, r)
 					}
 					if r.State == runs.StateDone && (r.Value != run.ValAccuracy() || run.Result.Epochs != 3) {
@@ -94,7 +106,7 @@ func TestSweep(t *testing.T) {
 				if method == "asha" && told["stopped"] == 0 {
 					t.Error("none was stopped")
 				}
-				read, err := gnb.OpenStudy(s.Dir)
+				read, err := sweep.Open(s.Dir)
 				if err != nil || outline(t, read) != outline(t, s) || read.Best().Number != s.Best().Number {
 					t.Errorf("read back it is\n%s, and was\n%s (%v)", outline(t, read), outline(t, s), err)
 				}
@@ -108,7 +120,7 @@ func TestSweep(t *testing.T) {
 			}
 		})
 	}
-	studies, err := gnb.Studies(t.Context())
+	studies, err := sweep.List(t.Context())
 	if err != nil || len(studies) != sweeps {
 		t.Errorf("%d sweeps are there (%v), want %d", len(studies), err, sweeps)
 	}
@@ -117,21 +129,21 @@ func TestSweep(t *testing.T) {
 // The lowest loss on validation can be what counts, too.
 func TestSweepMinimizes(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
-	s, err := gnb.Sweep(t.Context(), load(t, sweepSet), gnb.SAGE, func(t *gnb.Trial) gnb.TrainOptions {
+	s, err := sweep.Run(t.Context(), load(t, sweepSet), gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
 		o := sweepOptions(t)
 		o.BestBy = "loss"
 		return o
-	}, gnb.SweepOptions{Method: "asha", Trials: 8, Metric: "val_loss", Minimize: true, MinEpochs: 1, Quiet: true})
+	}, sweep.Options{Method: "asha", Trials: 8, Metric: "val_loss", Minimize: true, MinEpochs: 1, Quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stopped, best := 0, s.Best()
 	for _, r := range s.Trials {
-		first := r.Reports[0].Value
+		first := r.Evaluations[0].Value
 		switch r.State {
-		case gnb.StateStopped:
+		case sweep.StateStopped:
 			stopped++
-			if better := s.Trials[0].Reports[0].Value; r.Number == 1 && first <= better {
+			if better := s.Trials[0].Evaluations[0].Value; r.Number == 1 && first <= better {
 				t.Errorf("trial 1 was stopped at %v, and trial 0 had %v", first, better)
 			}
 		case runs.StateDone:
@@ -150,14 +162,14 @@ func TestSweepMinimizes(t *testing.T) {
 func TestSweepFailingTrial(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
-	f := func(t *gnb.Trial) gnb.TrainOptions {
+	f := func(t *sweep.Trial) gnb.TrainOptions {
 		o := sweepOptions(t)
 		if t.Number == 1 {
 			o.Hidden, o.Heads = 10, 3
 		}
 		return o
 	}
-	s, err := gnb.Sweep(t.Context(), ds, gnb.GAT, f, gnb.SweepOptions{Trials: 3, Quiet: true})
+	s, err := sweep.Run(t.Context(), ds, gnb.GAT, f, sweep.Options{Trials: 3, Quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,19 +179,19 @@ func TestSweepFailingTrial(t *testing.T) {
 	if last := s.Sorted()[2]; last.Number != 1 || s.Best().Number == 1 {
 		t.Errorf("the last one is %+v", last)
 	}
-	for want, f := range map[string]func(*gnb.Trial) gnb.TrainOptions{
-		"no val_accuracy to compare": func(t *gnb.Trial) gnb.TrainOptions {
+	for want, f := range map[string]func(*sweep.Trial) gnb.TrainOptions{
+		"no val_accuracy to compare": func(t *sweep.Trial) gnb.TrainOptions {
 			o := sweepOptions(t)
 			o.Eval = "none"
 			return o
 		},
-		"leave RunDir and Resume out": func(t *gnb.Trial) gnb.TrainOptions {
+		"leave RunDir and Resume out": func(t *sweep.Trial) gnb.TrainOptions {
 			o := sweepOptions(t)
 			o.RunDir = "x"
 			return o
 		},
 	} {
-		s, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, f, gnb.SweepOptions{Trials: 2, Quiet: true})
+		s, err := sweep.Run(t.Context(), ds, gnb.SAGE, f, sweep.Options{Trials: 2, Quiet: true})
 		if err == nil || !strings.Contains(err.Error(), "all 2 trials failed") || !strings.Contains(err.Error(), want) || s.Best() != nil {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -190,23 +202,23 @@ func TestSweepMistakes(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_RUNS", dir)
 	ds := load(t, sweepSet)
-	for want, o := range map[string]gnb.SweepOptions{
+	for want, o := range map[string]sweep.Options{
 		`Method is "bayes"; it is one of grid`: {Method: "bayes"},
 		"cannot be negative":                   {Trials: -1},
 		"Reduction is 1":                       {Reduction: 1},
 		"is not a sweep's directory":           {Resume: filepath.Join(dir, "none")},
 	} {
-		if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := sweep.Run(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)
 		}
 	}
-	if _, err := gnb.Sweep(t.Context(), nil, gnb.SAGE, sweepOptions, gnb.SweepOptions{}); err == nil {
+	if _, err := sweep.Run(t.Context(), nil, gnb.SAGE, sweepOptions, sweep.Options{}); err == nil {
 		t.Error("no dataset, and no error")
 	}
-	if _, err := gnb.Sweep(t.Context(), ds, nil, sweepOptions, gnb.SweepOptions{}); err == nil {
+	if _, err := sweep.Run(t.Context(), ds, nil, sweepOptions, sweep.Options{}); err == nil {
 		t.Error("no model, and no error")
 	}
-	if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, nil, gnb.SweepOptions{}); err == nil {
+	if _, err := sweep.Run(t.Context(), ds, gnb.SAGE, nil, sweep.Options{}); err == nil {
 		t.Error("no function, and no error")
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
@@ -229,49 +241,49 @@ func TestSweepResumes(t *testing.T) {
 			if method == "tpe" { // which learns after ten trials
 				all = 14
 			}
-			o := gnb.SweepOptions{Method: method, Trials: all, Parallel: 2, Seed: 4, MinEpochs: 1, Quiet: true}
-			whole, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
+			o := sweep.Options{Method: method, Trials: all, Parallel: 2, Seed: 4, MinEpochs: 1, Quiet: true}
+			whole, err := sweep.Run(t.Context(), ds, gnb.SAGE, sweepOptions, o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			o.Events = func(r gnb.TrialResult) {
+			o.Events = func(r sweep.TrialResult) {
 				if r.Number == all-5 && r.State != runs.StateRunning {
 					cancel()
 				}
 			}
-			part, err := gnb.Sweep(ctx, ds, gnb.SAGE, sweepOptions, o)
+			part, err := sweep.Run(ctx, ds, gnb.SAGE, sweepOptions, o)
 			if !errors.Is(err, gnb.ErrInterrupted) || part.State != runs.StateInterrupted || len(part.Trials) < 2 || len(part.Trials) == all || part.Dir == whole.Dir {
 				t.Fatalf("%+v (%v)", part, err)
 			}
-			other := func(t *gnb.Trial) gnb.TrainOptions {
+			other := func(t *sweep.Trial) gnb.TrainOptions {
 				o := sweepOptions(t)
 				o.Epochs++
 				return o
 			}
 			o.Events = nil
 			o.Resume = part.Dir
-			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, other, o); err == nil || !strings.Contains(err.Error(), "was trained with another Epochs than the sweep's function now gives it") {
+			if _, err := sweep.Run(t.Context(), ds, gnb.SAGE, other, o); err == nil || !strings.Contains(err.Error(), "was trained with another Epochs than the sweep's function now gives it") {
 				t.Errorf("another function: %v", err)
 			}
-			wider := func(t *gnb.Trial) gnb.TrainOptions {
+			wider := func(t *sweep.Trial) gnb.TrainOptions {
 				t.Int("more", 1, 3)
 				return sweepOptions(t)
 			}
-			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, wider, o); err == nil || !strings.Contains(err.Error(), "the sweep's function now makes it") {
+			if _, err := sweep.Run(t.Context(), ds, gnb.SAGE, wider, o); err == nil || !strings.Contains(err.Error(), "the sweep's function now makes it") {
 				t.Errorf("a function of more parameters: %v", err)
 			}
 			o.Seed++
-			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), "with other settings") {
+			if _, err := sweep.Run(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), "with other settings") {
 				t.Errorf("another seed: %v", err)
 			}
 			o.Seed, o.Resume, o.Trials = 4, "", all-2
-			shown := func(t *gnb.Trial) gnb.TrainOptions { // what does not change the result may change
+			shown := func(t *sweep.Trial) gnb.TrainOptions { // what does not change the result may change
 				o := sweepOptions(t)
 				o.TensorBoard, o.Quiet, o.CheckpointEvery, o.KeepCheckpoints, o.Threads = true, true, 1, 1, 2
 				return o
 			}
-			again, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, shown, o)
+			again, err := sweep.Run(t.Context(), ds, gnb.SAGE, shown, o)
 			if err != nil || again.Dir != part.Dir || len(again.Trials) != all-2 {
 				t.Fatalf("%+v (%v), want to go on in %s", again, err, part.Dir)
 			}
@@ -279,27 +291,42 @@ func TestSweepResumes(t *testing.T) {
 				t.Errorf("%d of %d trials were written for TensorBoard (%v), want those that it was switched on for", len(found), len(again.Trials), err)
 			}
 			o.Trials, o.Dir = all, part.Dir
-			again, err = gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o)
+			again, err = sweep.Run(t.Context(), ds, gnb.SAGE, sweepOptions, o)
 			if err != nil || outline(t, again) != outline(t, whole) {
 				t.Errorf("going on it found\n%s\nand in one go\n%s (%v)", outline(t, again), outline(t, whole), err)
 			}
 			o.Resume = gnb.Never
-			if _, err := gnb.Sweep(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), "already holds a sweep") {
+			if _, err := sweep.Run(t.Context(), ds, gnb.SAGE, sweepOptions, o); err == nil || !strings.Contains(err.Error(), "already holds a sweep") {
 				t.Errorf("another sweep in its place: %v", err)
 			}
 		})
 	}
 }
 
-// runSweepCell is a cell that sweeps.
-func runSweepCell(o cellOptions) error {
+// cellOptions are what a cell of these tests is told.
+type cellOptions struct {
+	Dir     string // of the sweep
+	Workers int
+	Epochs  int
+	Every   int  // steps between checkpoints
+	Hold    bool // only its first two trials begin before an interrupt
+}
+
+func TestMain(m *testing.M) { runtest.Main(m, map[string]func([]byte) error{"sweep": runCell}) }
+
+// runCell is a cell that sweeps.
+func runCell(options []byte) error {
+	var o cellOptions
+	if err := json.Unmarshal(options, &o); err != nil {
+		return err
+	}
 	ds, err := gnb.Load(context.Background(), sweepSet)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	f := func(t *gnb.Trial) gnb.TrainOptions {
+	f := func(t *sweep.Trial) gnb.TrainOptions {
 		if o.Hold && t.Number >= 2 { // however fast the machine, there is something left to go on with
 			<-ctx.Done()
 		}
@@ -307,7 +334,7 @@ func runSweepCell(o cellOptions) error {
 		t2.Workers, t2.Epochs, t2.CheckpointEvery = o.Workers, o.Epochs, o.Every
 		return t2
 	}
-	s, err := gnb.Sweep(context.Background(), ds, gnb.SAGE, f, gnb.SweepOptions{Method: "random", Trials: 4, Parallel: 2, Seed: 2, Dir: o.Dir, Quiet: true})
+	s, err := sweep.Run(context.Background(), ds, gnb.SAGE, f, sweep.Options{Method: "random", Trials: 4, Parallel: 2, Seed: 2, Dir: o.Dir, Quiet: true})
 	if s != nil {
 		fmt.Printf("%d trials, %s\n", len(s.Trials), s.State)
 	}
@@ -320,21 +347,21 @@ func TestSweepInterruptedAndKilled(t *testing.T) {
 	o := cellOptions{Workers: 2, Epochs: 30, Every: 5}
 	end := func(dir string) string {
 		t.Helper()
-		s, err := gnb.OpenStudy(dir)
+		s, err := sweep.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return outline(t, s)
 	}
 	o.Dir = filepath.Join(t.TempDir(), "whole")
-	if c := startCell(t, "sweep", o); c.wait(time.Minute) != nil {
-		t.Fatal(c.out.String())
+	if c := startCell(t, o); c.Wait(time.Minute) != nil {
+		t.Fatal(c.Out.String())
 	}
 	whole := end(o.Dir)
 	for name, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "killed": syscall.SIGKILL} {
 		o.Dir = filepath.Join(t.TempDir(), name)
 		o.Hold = true
-		c := startCell(t, "sweep", o)
+		c := startCell(t, o)
 		// Once the first trials have evaluated a few times, so that there is
 		// something to go on from.
 		deadline := time.Now().Add(30 * time.Second)
@@ -343,28 +370,28 @@ func TestSweepInterruptedAndKilled(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("no checkpoint came; the cell said:\n%s", c.out.String())
+				t.Fatalf("no checkpoint came; the cell said:\n%s", c.Out.String())
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
-		_ = c.cmd.Process.Signal(signal)
-		err := c.wait(10 * time.Second)
+		_ = c.Cmd.Process.Signal(signal)
+		err := c.Wait(10 * time.Second)
 		if err == nil {
-			t.Errorf("%s: the cell ended well:\n%s", name, c.out.String())
+			t.Errorf("%s: the cell ended well:\n%s", name, c.Out.String())
 		}
 		gone := time.Now().Add(5 * time.Second)
-		for len(c.processes()) > 0 && time.Now().Before(gone) {
+		for len(c.Processes()) > 0 && time.Now().Before(gone) {
 			time.Sleep(20 * time.Millisecond)
 		}
-		if left := c.processes(); len(left) > 0 {
+		if left := c.Processes(); len(left) > 0 {
 			t.Errorf("%s: %d processes are left", name, len(left))
 		}
-		if s, err := gnb.OpenStudy(o.Dir); err != nil || len(s.Trials) == 4 || signal == syscall.SIGINT && s.State != runs.StateInterrupted {
+		if s, err := sweep.Open(o.Dir); err != nil || len(s.Trials) == 4 || signal == syscall.SIGINT && s.State != runs.StateInterrupted {
 			t.Errorf("%s: %+v (%v)", name, s, err)
 		}
 		o.Hold = false
-		if c := startCell(t, "sweep", o); c.wait(time.Minute) != nil {
-			t.Fatal(c.out.String())
+		if c := startCell(t, o); c.Wait(time.Minute) != nil {
+			t.Fatal(c.Out.String())
 		}
 		if got := end(o.Dir); got != whole {
 			t.Errorf("%s and gone on with, it found\n%s\nand in one go\n%s", name, got, whole)
@@ -375,11 +402,11 @@ func TestSweepInterruptedAndKilled(t *testing.T) {
 // A trial's run has the rank it was given, all of which train.
 func TestSweepTrainsEveryRank(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
-	s, err := gnb.Sweep(t.Context(), load(t, sweepSet), gnb.SAGE, func(t *gnb.Trial) gnb.TrainOptions {
+	s, err := sweep.Run(t.Context(), load(t, sweepSet), gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
 		o := sweepOptions(t)
 		o.Workers = 2
 		return o
-	}, gnb.SweepOptions{Trials: 2, Parallel: 2, Method: "random", Quiet: true})
+	}, sweep.Options{Trials: 2, Parallel: 2, Method: "random", Quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,5 +419,64 @@ func TestSweepTrainsEveryRank(t *testing.T) {
 		if len(seeds) != 2 || seeds[0] == 0 || seeds[1] == 0 || math.Abs(float64(seeds[0]-seeds[1])) > 0.1*float64(seeds[0]) {
 			t.Errorf("trial %d: the workers took %v seeds", r.Number, seeds)
 		}
+	}
+}
+
+func startCell(t *testing.T, o cellOptions) *runtest.Cell {
+	t.Helper()
+	return runtest.StartCell(t, "sweep", filepath.Join(filepath.Dir(o.Dir), "runs"), o)
+}
+
+// Three trials of a dataset in memory pack it once.
+func TestTrialsShareOneDataset(t *testing.T) {
+	t.Setenv("GNB_RUNS", t.TempDir())
+	ds := load(t, sweepSet)
+	ds.Meta.Name = "shared by trials"
+	files := map[string]bool{}
+	look := func(sweep.TrialResult) {
+		fds, err := filepath.Glob("/proc/self/fd/*")
+		if err != nil {
+			t.Error(err)
+		}
+		for _, fd := range fds {
+			if to, err := os.Readlink(fd); err == nil && strings.Contains(to, "memfd:dataset shared by trials") {
+				if info, err := os.Stat(fd); err == nil {
+					files[fmt.Sprint(info.Sys().(*syscall.Stat_t).Ino)] = true
+				}
+			}
+		}
+	}
+	s, err := sweep.Run(t.Context(), ds, gnb.SAGE, sweepOptions, sweep.Options{Method: "random", Trials: 3, Quiet: true, Events: look})
+	if err != nil || len(s.Trials) != 3 {
+		t.Fatalf("%v, %v", s, err)
+	}
+	if len(files) != 1 {
+		t.Errorf("the dataset was packed %d times, want once", len(files))
+	}
+}
+
+type surfaceArgs struct{ Dir string }
+
+// surface calls the exported functions in a worker.
+var surface = gnb.Program("test.sweep.surface", func(w *gnb.Worker, a surfaceArgs) error {
+	ctx := context.Background()
+	if _, err := sweep.Run(ctx, nil, gnb.SAGE, nil, sweep.Options{}); err == nil || !strings.Contains(err.Error(), "a worker cannot start a run") {
+		return fmt.Errorf("a sweep within a worker: %w", err)
+	}
+	if got := sweep.Choice(&sweep.Trial{}, "hidden", 16, 32); got != 16 {
+		return fmt.Errorf("a trial outside of a search chooses %d", got)
+	}
+	if _, err := sweep.Open(filepath.Join(a.Dir, "none")); err == nil {
+		return errors.New("opened a sweep where there is none")
+	}
+	_, err := sweep.List(ctx)
+	return err
+})
+
+func TestSurfaceInWorkers(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GNB_RUNS", filepath.Join(dir, "empty"))
+	if _, err := gnb.Launch(t.Context(), surface, surfaceArgs{dir}, gnb.LaunchOptions{Workers: 2, Threads: 1, Quiet: true, RunDir: filepath.Join(dir, "run")}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package gnb_test
+package sweep_test
 
 import (
 	"bytes"
@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/sweep"
 )
 
 // smallSweep is a sweep of three trials that ended, and a function that goes on with it to six.
-func smallSweep(t *testing.T) (dir string, again func() (*gnb.Study, error)) {
+func smallSweep(t *testing.T) (dir string, again func() (*sweep.Study, error)) {
 	t.Helper()
 	t.Setenv("GNB_RUNS", filepath.Join(t.TempDir(), "runs"))
 	ds, err := gnb.Load(t.Context(), sweepSet)
@@ -24,19 +25,19 @@ func smallSweep(t *testing.T) (dir string, again func() (*gnb.Study, error)) {
 		t.Fatal(err)
 	}
 	dir = filepath.Join(t.TempDir(), "sweep")
-	run := func(trials int) (*gnb.Study, error) {
-		return gnb.Sweep(t.Context(), ds, gnb.SAGE, func(tr *gnb.Trial) gnb.TrainOptions {
-			return gnb.TrainOptions{LR: tr.LogFloat("lr", 1e-3, 1e-1), Hidden: gnb.Choice(tr, "hidden", 4, 8), Epochs: 1, Workers: 1, Threads: 1}
-		}, gnb.SweepOptions{Method: "random", Trials: trials, Seed: 2, Dir: dir, Quiet: true})
+	run := func(trials int) (*sweep.Study, error) {
+		return sweep.Run(t.Context(), ds, gnb.SAGE, func(tr *sweep.Trial) gnb.TrainOptions {
+			return gnb.TrainOptions{LR: tr.LogFloat("lr", 1e-3, 1e-1), Hidden: sweep.Choice(tr, "hidden", 4, 8), Epochs: 1, Workers: 1, Threads: 1}
+		}, sweep.Options{Method: "random", Trials: trials, Seed: 2, Dir: dir, Quiet: true})
 	}
 	if s, err := run(3); err != nil || len(s.Trials) != 3 {
 		t.Fatalf("%v, %v", s, err)
 	}
-	return dir, func() (*gnb.Study, error) { return run(6) }
+	return dir, func() (*sweep.Study, error) { return run(6) }
 }
 
 // values are what a sweep found, by trial.
-func values(s *gnb.Study) string {
+func values(s *sweep.Study) string {
 	var b strings.Builder
 	for _, t := range s.Trials {
 		fmt.Fprintf(&b, "%d %v %s %v; ", t.Number, t.Params, t.State, t.Value)
@@ -50,19 +51,19 @@ func TestTwoSweepsInOneDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5}
 	whole := filepath.Join(t.TempDir(), "whole")
-	c := startCell(t, "sweep", cellOptions{Dir: whole, Workers: 1, Epochs: 3, Every: 5})
-	if err := c.wait(120 * time.Second); err != nil {
-		t.Fatalf("%v\n%s", err, c.out.String())
+	c := startCell(t, cellOptions{Dir: whole, Workers: 1, Epochs: 3, Every: 5})
+	if err := c.Wait(120 * time.Second); err != nil {
+		t.Fatalf("%v\n%s", err, c.Out.String())
 	}
-	var cells []*cell
+	var cells []*runtest.Cell
 	for range 3 {
-		cells = append(cells, startCell(t, "sweep", o))
+		cells = append(cells, startCell(t, o))
 	}
 	refused := 0
 	for _, c := range cells {
-		if err := c.wait(120 * time.Second); err != nil {
+		if err := c.Wait(120 * time.Second); err != nil {
 			refused++
-			if out := c.out.String(); !strings.Contains(out, dir) || !strings.Contains(out, "is still going on in another process") && !strings.Contains(out, "already holds a sweep") {
+			if out := c.Out.String(); !strings.Contains(out, dir) || !strings.Contains(out, "is still going on in another process") && !strings.Contains(out, "already holds a sweep") {
 				t.Errorf("a second sweep said:\n%s", out)
 			}
 		}
@@ -70,11 +71,11 @@ func TestTwoSweepsInOneDirectory(t *testing.T) {
 	if refused == len(cells) {
 		t.Error("all were refused")
 	}
-	a, err := gnb.OpenStudy(whole)
+	a, err := sweep.Open(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := gnb.OpenStudy(dir)
+	b, err := sweep.Open(dir)
 	if err != nil || values(a) != values(b) {
 		t.Errorf("%v: alone %s\nthree at a time %s", err, values(a), values(b))
 	}
@@ -88,26 +89,26 @@ func TestTwoSweepsInOneDirectory(t *testing.T) {
 func TestSweepHoldsItsDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5, Hold: true}
-	c := startCell(t, "sweep", o)
+	c := startCell(t, o)
 	deadline := time.Now().Add(60 * time.Second)
 	for {
-		if s, err := gnb.OpenStudy(dir); err == nil && len(s.Trials) > 0 {
+		if s, err := sweep.Open(dir); err == nil && len(s.Trials) > 0 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no trial in a minute; the cell said:\n%s", c.out.String())
+			t.Fatalf("no trial in a minute; the cell said:\n%s", c.Out.String())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	second := startCell(t, "sweep", o)
-	if err := second.wait(60 * time.Second); err == nil || !strings.Contains(second.out.String(), "sweep "+dir+" is still going on in another process") {
-		t.Errorf("a second sweep: %v\n%s", err, second.out.String())
+	second := startCell(t, o)
+	if err := second.Wait(60 * time.Second); err == nil || !strings.Contains(second.Out.String(), "sweep "+dir+" is still going on in another process") {
+		t.Errorf("a second sweep: %v\n%s", err, second.Out.String())
 	}
-	if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := c.Cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.wait(10 * time.Second)
-	c.gone(5 * time.Second)
+	_ = c.Wait(10 * time.Second)
+	c.Gone(5 * time.Second)
 	stop := make(chan struct{})
 	var probes sync.WaitGroup
 	probes.Go(func() {
@@ -121,9 +122,9 @@ func TestSweepHoldsItsDirectory(t *testing.T) {
 		}
 	})
 	o.Hold = false
-	third := startCell(t, "sweep", o)
-	if err := third.wait(120 * time.Second); err != nil {
-		t.Errorf("going on: %v\n%s", err, third.out.String())
+	third := startCell(t, o)
+	if err := third.Wait(120 * time.Second); err != nil {
+		t.Errorf("going on: %v\n%s", err, third.Out.String())
 	}
 	close(stop)
 	probes.Wait()
@@ -134,7 +135,7 @@ func TestSweepHoldsItsDirectory(t *testing.T) {
 func TestDamagedTrialsAreRunAgain(t *testing.T) {
 	dir, again := smallSweep(t)
 	whole := filepath.Join(t.TempDir(), "whole")
-	copyTree(t, dir, whole)
+	runtest.CopyTree(t, dir, whole)
 	clean, err := again()
 	if err != nil {
 		t.Fatal(err)
@@ -163,11 +164,11 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 		"the same line twice": append(bytes.Clone(lines[0]), lines[0]...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			copyTree(t, whole, dir)
+			runtest.CopyTree(t, whole, dir)
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			within(t, "the sweep", func() {
+			runtest.Within(t, "the sweep", func() {
 				s, err := again()
 				if err != nil || values(s) != values(clean) {
 					t.Errorf("%v: %s\nwant %s", err, values(s), values(clean))
@@ -175,13 +176,13 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 			})
 		})
 	}
-	for _, bit := range flips(int64(len(original))) {
+	for _, bit := range runtest.Flips(int64(len(original))) {
 		b := bytes.Clone(original)
 		b[bit/8] ^= 1 << (bit % 8)
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := gnb.OpenStudy(dir)
+		s, err := sweep.Open(dir)
 		if err != nil || strings.Contains(s.String(), "PANIC") {
 			t.Errorf("bit %d of byte %d: %v, %v", bit%8, bit/8, s, err)
 			continue
@@ -192,7 +193,7 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 			}
 		}
 		if bit%1024 == 5 || os.Getenv("GNB_SOAK") == "" && len(s.Trials) < 3 {
-			copyTree(t, whole, dir)
+			runtest.CopyTree(t, whole, dir)
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -202,17 +203,17 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 		}
 	}
 	path = filepath.Join(dir, "sweep.json")
-	copyTree(t, whole, dir)
+	runtest.CopyTree(t, whole, dir)
 	if original, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
-	for _, bit := range flips(int64(len(original))) {
+	for _, bit := range runtest.Flips(int64(len(original))) {
 		b := bytes.Clone(original)
 		b[bit/8] ^= 1 << (bit % 8)
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := gnb.OpenStudy(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
+		if s, err := sweep.Open(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
 			t.Errorf("sweep.json, bit %d of byte %d: %v, %v", bit%8, bit/8, s, err)
 		}
 	}
@@ -222,24 +223,24 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 func TestNoFileOfASweepHangs(t *testing.T) {
 	dir, again := smallSweep(t)
 	whole := filepath.Join(t.TempDir(), "whole")
-	copyTree(t, dir, whole)
+	runtest.CopyTree(t, dir, whole)
 	for i, name := range []string{"sweep.json", "trials.jsonl", filepath.Join("trial-0001", "config.json"), filepath.Join("trial-0001", "metrics.jsonl"), filepath.Join("trial-0001", "result.json")} {
-		for _, kind := range specials(i) {
+		for _, kind := range runtest.Specials(i) {
 			t.Run(name+" is a "+kind, func(t *testing.T) {
-				copyTree(t, whole, dir)
-				plant(t, filepath.Join(dir, name), kind)
-				within(t, "opening the sweep", func() {
-					s, err := gnb.OpenStudy(dir)
+				runtest.CopyTree(t, whole, dir)
+				runtest.Plant(t, filepath.Join(dir, name), kind)
+				runtest.Within(t, "opening the sweep", func() {
+					s, err := sweep.Open(dir)
 					if filepath.Dir(name) == "." && (err == nil || !strings.Contains(err.Error(), name)) {
 						t.Errorf("%v, %v", s, err)
 					}
 				})
-				within(t, "listing", func() {
+				runtest.Within(t, "listing", func() {
 					if _, err := runs.List(t.Context(), runs.Options{Dir: filepath.Dir(dir), Damaged: true, Trials: true}); err != nil {
 						t.Error(err)
 					}
 				})
-				within(t, "going on", func() {
+				runtest.Within(t, "going on", func() {
 					s, err := again()
 					if filepath.Dir(name) == "." && err == nil {
 						t.Errorf("it went on: %v", s)
@@ -253,14 +254,14 @@ func TestNoFileOfASweepHangs(t *testing.T) {
 	}
 	// Trials of which no result was written down are looked at in their directories.
 	for i, name := range []string{"config.json", "metrics.jsonl", "result.json"} {
-		kind := specials(i)[0]
+		kind := runtest.Specials(i)[0]
 		t.Run("lost trial, "+name+" is a "+kind, func(t *testing.T) {
-			copyTree(t, whole, dir)
+			runtest.CopyTree(t, whole, dir)
 			if err := os.Remove(filepath.Join(dir, "trials.jsonl")); err != nil {
 				t.Fatal(err)
 			}
-			plant(t, filepath.Join(dir, "trial-0001", name), kind)
-			within(t, "going on", func() {
+			runtest.Plant(t, filepath.Join(dir, "trial-0001", name), kind)
+			runtest.Within(t, "going on", func() {
 				s, err := again()
 				if err != nil || len(s.Trials) != 6 || s.Trials[1].State != runs.StateDone {
 					t.Errorf("%v, %v", s, err)

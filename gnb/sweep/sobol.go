@@ -1,6 +1,8 @@
-package gnb
+package sweep
 
-import "math/bits"
+import (
+	"math/bits"
+)
 
 // sobolDims is how many parameters a Sobol' sequence has.
 const sobolDims = 64

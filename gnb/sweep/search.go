@@ -1,4 +1,4 @@
-package gnb
+package sweep
 
 import (
 	"cmp"
@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
@@ -22,7 +22,7 @@ type search struct {
 	levels int // of a continuous range in a grid
 	better func(a, b float64) bool
 
-	ranges map[string]Param
+	ranges map[string]Hyperparameter
 	order  []string // of the names, as they came up
 	sobol  *sobolPoints
 	grid   []gridStep // of the grid's last point
@@ -50,10 +50,10 @@ func learns(method string) bool { return method == methodTPE || method == method
 
 // propose makes trial number by the sweep's function, from the results in past,
 // which has those of all trials but the ones that may still go.
-func (s *search) propose(number int, past []TrialResult, f func(*Trial) TrainOptions) (TrialResult, error) {
+func (s *search) propose(number int, past []TrialResult, f func(*Trial) gnb.TrainOptions) (TrialResult, error) {
 	t := &Trial{Number: number, ranges: s.ranges}
 	at := 0 // the parameter's place in the grid
-	t.pick = func(p Param) float64 {
+	t.pick = func(p Hyperparameter) float64 {
 		switch s.method {
 		case methodGrid:
 			at++
@@ -98,9 +98,9 @@ func (d *draws) uniform() float64 {
 
 // gridValue is the value of the i-th parameter that the grid's point asks for. The
 // points are those of a tree, in depth: parameters asked for last change first.
-func (s *search) gridValue(t *Trial, i int, p Param) float64 {
+func (s *search) gridValue(t *Trial, i int, p Hyperparameter) float64 {
 	if p.Kind == kindInt && p.High-p.Low >= maxLevels {
-		t.err = fmt.Errorf("gnb: a grid takes every value of %q, and there are %.0f; choose a few by gnb.Choice, or another method", p.Name, p.High-p.Low+1)
+		t.err = fmt.Errorf("sweep: a grid takes every value of %q, and there are %.0f; choose a few by sweep.Choice, or another method", p.Name, p.High-p.Low+1)
 		return p.Low
 	}
 	all := p.levels(s.levels)
@@ -109,7 +109,7 @@ func (s *search) gridValue(t *Trial, i int, p Param) float64 {
 	}
 	g := s.grid[i]
 	if g.name != p.Name || g.index >= len(all) {
-		t.err = fmt.Errorf("gnb: the sweep's function asked for %q where it had asked for %q before; what it asks for may depend on the trial's values only", p.Name, g.name)
+		t.err = fmt.Errorf("sweep: the sweep's function asked for %q where it had asked for %q before; what it asks for may depend on the trial's values only", p.Name, g.name)
 		return p.Low
 	}
 	return all[g.index]
@@ -139,7 +139,7 @@ var countFor = 200 * time.Millisecond // a variable for tests, which may be held
 
 // gridSize is how many trials a grid has; 0 is most or more, more than can be counted in a
 // moment, or a mistake of the function, which the trial that it makes finds out.
-func (s *Study) gridSize(f func(*Trial) TrainOptions, most int) int {
+func (s *Study) gridSize(f func(*Trial) gnb.TrainOptions, most int) int {
 	grid, start := newSearch(s), time.Now()
 	for n := range min(most, mostCounted) {
 		if grid.spent {
@@ -189,11 +189,11 @@ const (
 // Kégl, Algorithms for Hyper-Parameter Optimization, NeurIPS 2011), each parameter
 // for itself: of candidates that are likely among the best tenth of the trials,
 // the one that is least likely among the others.
-func (s *search) tpe(number int, past []TrialResult, p Param) float64 {
+func (s *search) tpe(number int, past []TrialResult, p Hyperparameter) float64 {
 	d := s.draw(number, p.Name)
 	var seen []observation
 	for _, t := range past {
-		if i := slices.IndexFunc(t.Params, func(q Param) bool { return q.Name == p.Name }); i >= 0 && t.State != runs.StateFailed {
+		if i := slices.IndexFunc(t.Params, func(q Hyperparameter) bool { return q.Name == p.Name }); i >= 0 && t.State != runs.StateFailed {
 			seen = append(seen, observation{t, t.Params[i]})
 		}
 	}
@@ -207,7 +207,7 @@ func (s *search) tpe(number int, past []TrialResult, p Param) float64 {
 	for _, o := range ranked[:n] {
 		isBest[o.trial.Number] = true
 	}
-	var best, rest []Param // in the order of the trials, which weighs them
+	var best, rest []Hyperparameter // in the order of the trials, which weighs them
 	for _, o := range seen {
 		if isBest[o.trial.Number] {
 			best = append(best, o.param)
@@ -223,13 +223,13 @@ func (s *search) tpe(number int, past []TrialResult, p Param) float64 {
 
 type observation struct {
 	trial TrialResult
-	param Param
+	param Hyperparameter
 }
 
 // tpeChoice decides a choice: a value's likelihood is how often it occurs, and
 // once more.
-func tpeChoice(p Param, best, rest []Param, d *draws) float64 {
-	likelihood := func(of []Param) []float64 {
+func tpeChoice(p Hyperparameter, best, rest []Hyperparameter, d *draws) float64 {
+	likelihood := func(of []Hyperparameter) []float64 {
 		l := make([]float64, len(p.Choices))
 		sum := 0.0
 		for i, w := range ages(len(of)) {
@@ -256,8 +256,8 @@ func tpeChoice(p Param, best, rest []Param, d *draws) float64 {
 }
 
 // tpeNumber decides a number, on the axis on which its range is even.
-func tpeNumber(p Param, best, rest []Param, d *draws) float64 {
-	shares := func(of []Param) []float64 {
+func tpeNumber(p Hyperparameter, best, rest []Hyperparameter, d *draws) float64 {
+	shares := func(of []Hyperparameter) []float64 {
 		x := make([]float64, len(of))
 		for i, q := range of {
 			x[i] = q.share()
@@ -305,7 +305,7 @@ type halving struct {
 
 // stops says whether a trial ends at its last report, having been compared with
 // the trials in past at each rung that this report is the first one to reach.
-func (h halving) stops(reports []Report, past []TrialResult) bool {
+func (h halving) stops(reports []Evaluation, past []TrialResult) bool {
 	last := reports[len(reports)-1]
 	before := 0
 	if n := len(reports); n > 1 {
@@ -318,7 +318,7 @@ func (h halving) stops(reports []Report, past []TrialResult) bool {
 		mine, _ := h.valueAt(reports, rung)
 		above, all := 0, 1
 		for _, t := range past {
-			if theirs, ok := h.valueAt(t.Reports, rung); ok && t.State != runs.StateFailed {
+			if theirs, ok := h.valueAt(t.Evaluations, rung); ok && t.State != runs.StateFailed {
 				all++
 				if h.better(theirs, mine) {
 					above++
@@ -333,7 +333,7 @@ func (h halving) stops(reports []Report, past []TrialResult) bool {
 }
 
 // valueAt is the best value up to the first report at or after a rung.
-func (h halving) valueAt(reports []Report, rung int) (best float64, ok bool) {
+func (h halving) valueAt(reports []Evaluation, rung int) (best float64, ok bool) {
 	for i, r := range reports {
 		if i == 0 || h.better(r.Value, best) {
 			best = r.Value

@@ -1,4 +1,33 @@
-package gnb
+// Package sweep searches the hyper-parameters that train a model best: learning rate, width, dropout, or any
+// other option of [gnb.Train].
+//
+// # Basics
+//
+// A function asks a [Trial] for values by name and returns the options to train with; [Run] calls it for each
+// trial and trains with what it returns:
+//
+//	study := gnb.Must(sweep.Run(ctx, ds, gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
+//		return gnb.TrainOptions{
+//			LR:     t.LogFloat("lr", 1e-3, 1e-1),
+//			Hidden: sweep.Choice(t, "hidden", 32, 64, 128),
+//			Epochs: 20,
+//		}
+//	}, sweep.Options{Trials: 30}))
+//	fmt.Println(study.BestCode())
+//
+// Options.Method chooses the search: a grid, random or Sobol' points, TPE, or ASHA, which stops trials early.
+//
+// The [Study] holds the trials, the best one first when sorted, and how much each hyper-parameter matters. It
+// lies in a directory with one run of [gnb.Train] per trial: [List] finds all sweeps, and [Open] reads one. An
+// interrupted sweep is continued by running the same cell again.
+//
+// # Caveats
+//
+// A package-level variable must not be named sweep in a cell that uses this package; study is a good name.
+//
+// Runs of trials take their seed from the options that the function returns, not from Options.Seed, which is
+// the seed of the proposals.
+package sweep
 
 import (
 	"bytes"
@@ -17,115 +46,111 @@ import (
 	"sync"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// SweepOptions say how [Sweep] searches. The zero value tries 20 configurations
-// one after the other, proposed by TPE, for the highest validation metric.
-type SweepOptions struct {
+// Options control a search. The zero value tries 20 configurations one after the other, proposed by TPE, for the
+// highest validation metric.
+type Options struct {
 	// Method proposes configurations:
 	//
 	//   - "grid": every combination of the values of choices and whole numbers, and
-	//     of Levels values of continuous ranges; parameters that the function asks
-	//     for last change first;
-	//   - "random": each parameter evenly over its range;
-	//   - "sobol": as even as random, with fewer gaps (a Sobol' sequence);
-	//   - "tpe" (the default): near what did well before, after 10 random ones;
-	//   - "asha": random ones, and a trial that is not among the best 1/Reduction
+	//     of Levels values of continuous ranges; the last hyper-parameter that the
+	//     function asks for changes first;
+	//   - "random": each hyper-parameter uniformly over its range;
+	//   - "sobol": like random, with fewer gaps (a Sobol' sequence);
+	//   - "tpe" (the default): near good earlier trials, after 10 random ones;
+	//   - "asha": random, but a trial that is not among the best 1/Reduction
 	//     after MinEpochs, MinEpochs·Reduction, MinEpochs·Reduction², … epochs is
 	//     stopped there.
 	Method string
-	// Trials is how many there are in all, those of a sweep that goes on included;
-	// 0 means 20, and the whole grid of a grid search.
+	// Trials is the number of trials, including those of a sweep that is continued; 0 means 20, or the whole grid
+	// of a grid search.
 	Trials int
-	// Parallel is how many trials go at a time; 0 means 1. The CPUs are shared among them where TrainOptions.Threads does not say otherwise. "tpe" and
-	// "asha" learn from the trials up to number N - Parallel when they make and
-	// judge trial N, so what they do depends on Parallel, and never on which trial
-	// was faster. With the other methods Parallel changes nothing but the time.
-	// On GPUs, trials at a time have GPUs of their own: a trial whose options say no
-	// Workers has an even share of them, and one for whose workers too few are free
-	// waits for them (GNB_CUDA_SHARE=1 has workers share GPUs instead).
+	// Parallel is the number of trials that run at the same time; 0 means 1. They share the CPUs unless
+	// TrainOptions.Threads is set. "tpe" and "asha" use the results of the trials up to N - Parallel when they
+	// propose and judge trial N, so their results depend on Parallel, but never on which trial was faster. With
+	// the other methods Parallel changes only the time.
+	//
+	// On GPUs, trials that run at the same time use different GPUs. A trial whose options leave Workers 0 gets an
+	// even share of them. A trial waits until enough GPUs for its workers are free (GNB_CUDA_SHARE=1 lets
+	// workers share GPUs instead).
 	Parallel int
-	// Seed is the random seed of all proposals; 0 means the seed 0. Runs have the seed
-	// that the function gives them.
+	// Seed is the random seed of the proposals; 0 means the seed 0.
 	Seed uint64
-	// Metric is a value of the runs' results by name, by default what the dataset is
-	// measured by on the validation split, such as "val_accuracy". Minimize looks
-	// for the lowest, as for "val_loss".
+	// Metric is a value of the runs' results by name; by default it is the dataset's metric on the validation
+	// split, such as "val_accuracy". The highest value is best, or with Minimize the lowest, as for "val_loss".
 	Metric   string
 	Minimize bool
-	// Levels is how many values of a continuous range a grid takes, ends included; 0
-	// means 5.
+	// Levels is the number of values of a continuous range in a grid, including its ends; 0 means 5.
 	Levels int
-	// MinEpochs is the number of epochs before "asha" stops a trial; 0 means a 27th of
-	// the first trial's epochs, at least 1.
+	// MinEpochs is the number of epochs before "asha" stops a trial; 0 means 1/27 of the first trial's epochs, at
+	// least 1.
 	MinEpochs int
-	// Reduction is how many times fewer trials go on at each of asha's stages; 0 means 3.
+	// Reduction is the factor by which the number of trials falls at each stage of "asha"; 0 means 3.
 	Reduction int
-	// Dir is the sweep's directory, by default a new one in [RunsDir]. If there is
-	// a sweep in it, that one goes on.
+	// Dir is the sweep's directory, by default a new one in [runs.Dir]. A sweep that is already there is
+	// continued.
 	Dir string
-	// Resume is the directory of a sweep to go on with, in place. The default goes
-	// on with the last sweep in [RunsDir] if that was interrupted and had the same
-	// data, model's code, settings and function, and says what differs where it had
-	// not; [Never] begins another. What does not change a trial's result may be
-	// another one: Threads, checkpoints, TensorBoard, Quiet.
+	// Resume is the directory of a sweep to continue in place. By default the last sweep in [runs.Dir] is
+	// continued if it was interrupted and had the same data, model code, settings and function; if not, a note
+	// says what differs. [gnb.Never] always starts a new one. Threads, checkpoints, TensorBoard and Quiet may
+	// differ, because they do not change a trial's result.
 	Resume string
-	// ResumeChanged goes on with the sweep of Resume or Dir although its data or the
-	// model's code is another one now, so that its trials do not compare; sweep.json
-	// lists what changed and when.
+	// ResumeChanged continues the sweep of Resume or Dir although its data or model code has changed, so that old
+	// and new trials cannot be compared; sweep.json records what changed and when.
 	ResumeChanged bool
 	// Quiet shows nothing.
 	Quiet bool
-	// Events is called with each trial when it begins and when it has ended, one
-	// call at a time.
+	// Events is called with each trial when it starts and when it ends, one call at a time.
 	Events func(TrialResult)
 }
 
-// StateStopped is the state of a trial that a sweep ended early because it was not
-// among the best. Its run can be gone on with, as an interrupted one can.
+// StateStopped is the state of a trial that the sweep stopped early because it was not among the best. Its run can
+// be resumed like an interrupted one.
 const StateStopped = "stopped"
 
-// TrialResult is a trial of a [Study]: its parameters, the options it trained with,
-// and how it ended.
+// TrialResult is a trial of a [Study]: its hyper-parameters, its training options, and how it ended.
 type TrialResult struct {
-	Number int     `json:"trial"` // from 0
-	State  string  `json:"state"` // runs.StateRunning, runs.StateDone, StateStopped or runs.StateFailed
-	Params []Param `json:"params"`
-	// Value is the metric: of a stopped trial the best until then, 0 for one that
-	// failed.
+	Number int              `json:"trial"` // from 0
+	State  string           `json:"state"` // runs.StateRunning, runs.StateDone, StateStopped or runs.StateFailed
+	Params []Hyperparameter `json:"params"`
+	// Value is the metric; the best until then for a stopped trial, and 0 for a failed one.
 	Value float64 `json:"value"`
-	// Reports are the metric after each evaluation.
-	Reports []Report     `json:"reports,omitempty"`
-	Error   string       `json:"error,omitempty"` // why it failed
-	Seconds float64      `json:"seconds"`
-	Run     string       `json:"run"` // the run's directory
-	Options TrainOptions `json:"options"`
+	// Evaluations are the metric after each evaluation.
+	Evaluations []Evaluation     `json:"reports,omitempty"`
+	Error       string           `json:"error,omitempty"` // why it failed
+	Seconds     float64          `json:"seconds"`
+	Run         string           `json:"run"` // the run's directory
+	Options     gnb.TrainOptions `json:"options"`
 }
 
-// Report is a trial's metric after so many epochs.
-type Report struct {
+// Evaluation is a trial's metric after a number of epochs.
+type Evaluation struct {
 	Epochs int     `json:"epochs"`
 	Value  float64 `json:"value"`
 }
 
 // epochs are those after which the last report came.
 func (t TrialResult) epochs() int {
-	if len(t.Reports) == 0 {
+	if len(t.Evaluations) == 0 {
 		return 0
 	}
-	return t.Reports[len(t.Reports)-1].Epochs
+	return t.Evaluations[len(t.Evaluations)-1].Epochs
 }
 
-// Study is what a [Sweep] has found: sweep.json in its directory, and the trials.
-// [OpenStudy] reads it back, and "gnb runs show DIR" prints it in a terminal.
+// Study is the result of a search: the settings in its directory's sweep.json, and the trials. "gnb runs show DIR"
+// prints it in a terminal.
 type Study struct {
 	ID        string    `json:"id"`
 	Dir       string    `json:"-"`
@@ -144,19 +169,17 @@ type Study struct {
 	MinEpochs int       `json:"min_epochs,omitempty"` // of asha
 	Reduction int       `json:"reduction,omitempty"`
 	Created   time.Time `json:"created"`
-	// Identity is the data and the model's code; nil in a sweep of a version that did
-	// not record them. Changes are what became another one when the sweep went on, each
-	// after so many trials.
+	// Identity identifies the data and the model's code; it is nil in sweeps of versions that did not record it.
+	// Changes records what differed when the sweep was continued; Change.Step is the number of trials before.
 	Identity *runs.Identity `json:"identity,omitempty"`
 	Changes  []runs.Change  `json:"changes,omitempty"`
-	// Trials are those that have ended, by number.
+	// Trials are the ended trials, by number.
 	Trials []TrialResult `json:"trials,omitempty"`
 
 	lost error // which lines of trials.jsonl were damaged
 }
 
-// Best is the trial with the best metric of those that trained to their end, nil if
-// there is none yet.
+// Best is the trial with the best metric among those that finished training, or nil if none has.
 func (s *Study) Best() *TrialResult {
 	sorted := s.Sorted()
 	if len(sorted) == 0 || sorted[0].State != runs.StateDone {
@@ -165,9 +188,8 @@ func (s *Study) Best() *TrialResult {
 	return &sorted[0]
 }
 
-// Sorted are the trials, the best first: those that trained to their end, then
-// those that were stopped, the ones that came further first, then those that
-// failed.
+// Sorted returns the trials, the best first: finished trials, then stopped ones, those with more epochs first, then
+// failed ones.
 func (s *Study) Sorted() []TrialResult {
 	return slices.SortedFunc(slices.Values(s.Trials), func(a, b TrialResult) int { return compareTrials(a, b, s.better) })
 }
@@ -184,37 +206,24 @@ func (s *Study) known(number int, trials []TrialResult) []TrialResult {
 	return known
 }
 
-// Sweep searches the options that train a model best. For each trial the function
-// asks for values and returns the options to train with:
+// Run searches the options that train a model best. For each trial it calls f, which asks the trial for values
+// and returns the options to train with.
 //
-//	study, err := gnb.Sweep(ctx, ds, gnb.SAGE, func(t *gnb.Trial) gnb.TrainOptions {
-//		return gnb.TrainOptions{
-//			LR:      t.LogFloat("lr", 1e-3, 1e-1),
-//			Dropout: t.Float("dropout", 0.1, 0.7),
-//			Hidden:  gnb.Choice(t, "hidden", 32, 64, 128),
-//			Epochs:  20,
-//		}
-//	}, gnb.SweepOptions{Trials: 30})
+// f runs in this process, one call at a time. Run also calls it to check a sweep that is continued and to count
+// the trials of a grid, so it must return the same options for the same values. Every trial is a run of
+// [gnb.Train] in its own directory below the sweep's; all trials share one copy of the dataset. A table of the
+// trials, a picture of them and the importance of each hyper-parameter show the progress.
 //
-// The function runs in this process, one call at a time, and also to check a sweep
-// that goes on and to count a grid's trials: it must give the same for the same values. Every trial is a run of
-// [Train] in a directory of its own below the sweep's; all share one copy of the
-// dataset. A table sorted by the metric shows where the sweep stands, with a
-// picture of all trials and of how much each parameter matters.
+// The same seed gives the same trials with the same results, also in a sweep that was interrupted or killed and
+// is continued: finished trials are not run again, and unfinished ones resume from their checkpoints. A larger
+// Options.Trials extends a finished sweep.
 //
-// The same seed gives the same trials and the same results, also of a sweep that
-// was interrupted, or killed, and goes on: trials that had ended are not run
-// again, those in between go on from their checkpoints. A larger Trials extends a
-// sweep that was done.
-//
-// Cancelling ctx, or the notebook's ■, ends all workers as it does for a run; the
-// error is [ErrInterrupted], and the study, then as always, has what was found. A
-// trial that fails has its reason in the table and does not end the sweep, which
-// is an error only if all of them failed.
-func Sweep(ctx context.Context, ds *Dataset, model AnyModel, f func(*Trial) TrainOptions, o SweepOptions) (*Study, error) {
-	multigpuEnter()
-	if multigpu.InWorker() {
-		return nil, errWorker
+// Cancelling ctx, or the notebook's ■, ends all workers as it does for a run. The error is then
+// [gnb.ErrInterrupted], and the study has the trials until then. A trial that fails is shown with its reason
+// and does not end the sweep; if all trials fail, Run returns an error.
+func Run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptions, o Options) (*Study, error) {
+	if err := entry.Start(); err != nil {
+		return nil, err
 	}
 	s, err := newSweep(ds, model, f, o)
 	if err != nil {
@@ -232,19 +241,19 @@ func Sweep(ctx context.Context, ds *Dataset, model AnyModel, f func(*Trial) Trai
 	return &s.study, s.run(ctx)
 }
 
-// sweep is a Sweep while it goes. The goroutine that called it proposes and writes
-// down; each trial has one of its own.
+// sweep is the state of a running [Run]. Its goroutine proposes trials and records results; each trial trains in a
+// goroutine of its own.
 type sweep struct {
 	lock   *os.File // of the sweep's directory
-	o      SweepOptions
-	ds     *Dataset
-	model  AnyModel
-	f      func(*Trial) TrainOptions
+	o      Options
+	ds     *gnb.Dataset
+	model  gnb.AnyModel
+	f      func(*Trial) gnb.TrainOptions
 	search *search
 	past   []TrialResult // of the sweep that this one goes on with
 	gpus   *gpuShare     // nil for one trial at a time, or where there are no GPUs
 	start  time.Time
-	view   *sweepView
+	view   *view
 	notes  []string // to be shown before it begins
 
 	mu      sync.Mutex
@@ -252,28 +261,31 @@ type sweep struct {
 	running []*TrialResult
 }
 
-// newSweep checks what Sweep was given.
-func newSweep(ds *Dataset, model AnyModel, f func(*Trial) TrainOptions, o SweepOptions) (*sweep, error) {
+// maxTrials bounds the number of trials, and of a grid's levels.
+const maxTrials = 1 << 20
+
+// newSweep checks the arguments of [Run].
+func newSweep(ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptions, o Options) (*sweep, error) {
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, errors.New("gnb: Sweep needs a model, such as gnb.SAGE")
+		return nil, errors.New("sweep: Run needs a model, such as gnb.SAGE")
 	}
-	if _, err := models.get(model.Name()); err != nil {
+	if _, err := gnb.ModelByName(model.Name()); err != nil {
 		return nil, err
 	}
 	o.Method = cmp.Or(o.Method, methodTPE)
 	switch {
 	case ds == nil:
-		return nil, errors.New("gnb: Sweep needs a dataset; get one from gnb.Load")
+		return nil, errors.New("sweep: Run needs a dataset; get one from gnb.Load")
 	case ds.Graph == nil:
-		return nil, noGraph(ds)
+		return nil, fmt.Errorf("sweep: dataset %q has no Graph; make one with graphops.FromEdges", ds.Name())
 	case f == nil:
-		return nil, errors.New("gnb: Sweep needs a function that makes a trial's options")
+		return nil, errors.New("sweep: Run needs a function that makes a trial's options")
 	case !slices.Contains(methods, o.Method):
-		return nil, fmt.Errorf("gnb: Method is %q; it is one of %s", o.Method, strings.Join(methods, ", "))
+		return nil, fmt.Errorf("sweep: Method is %q; it is one of %s", o.Method, strings.Join(methods, ", "))
 	}
-	if err := inBounds(
-		bound{"Trials", o.Trials, 1, maxTrials}, bound{"Parallel", o.Parallel, 1, maxWorkers()}, bound{"Levels", o.Levels, 1, maxTrials},
-		bound{"MinEpochs", o.MinEpochs, 1, maxEpochs}, bound{"Reduction", o.Reduction, 2, maxEpochs},
+	if err := cmp.Or(
+		bounds.Check("Trials", o.Trials, 1, maxTrials), bounds.Check("Parallel", o.Parallel, 1, bounds.MaxWorkers()), bounds.Check("Levels", o.Levels, 1, maxTrials),
+		bounds.Check("MinEpochs", o.MinEpochs, 1, sample.MaxEpochs), bounds.Check("Reduction", o.Reduction, 2, sample.MaxEpochs),
 	); err != nil {
 		return nil, err
 	}
@@ -287,7 +299,7 @@ func newSweep(ds *Dataset, model AnyModel, f func(*Trial) TrainOptions, o SweepO
 	s := &sweep{o: o, ds: ds, model: model, f: f, start: time.Now()}
 	s.study = Study{
 		State: runs.StateRunning, Dataset: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), SplitSet: ds.SplitSet(), Model: model.Name(),
-		Method: o.Method, Metric: cmp.Or(o.Metric, "val_"+metricKind(ds)), Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
+		Method: o.Method, Metric: cmp.Or(o.Metric, "val_"+inside.Metric(ds)), Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
 	}
 	switch o.Method {
 	case methodGrid:
@@ -307,7 +319,7 @@ func newSweep(ds *Dataset, model AnyModel, f func(*Trial) TrainOptions, o SweepO
 }
 
 func newSearch(s *Study) *search {
-	return &search{method: s.Method, seed: s.Seed, levels: s.Levels, better: s.better, ranges: map[string]Param{}}
+	return &search{method: s.Method, seed: s.Seed, levels: s.Levels, better: s.better, ranges: map[string]Hyperparameter{}}
 }
 
 // run goes through the trials.
@@ -317,14 +329,14 @@ func (s *sweep) run(ctx context.Context) (err error) {
 		return err
 	}
 	if s.o.Parallel > 1 {
-		if n, err := gpuCount(); err == nil && n > 0 {
+		if n, err := inside.GPUs(); err == nil && n > 0 {
 			s.gpus = newGPUShare(n)
 		}
 	}
 	if err := s.save(runs.StateRunning); err != nil {
 		return err
 	}
-	s.view = newSweepView(s)
+	s.view = newView(s)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan ending)
@@ -332,7 +344,7 @@ func (s *sweep) run(ctx context.Context) (err error) {
 	for {
 		for stopped == nil && s.mayBegin(next) {
 			if ctx.Err() != nil {
-				stopped = ErrInterrupted
+				stopped = gnb.ErrInterrupted
 				break
 			}
 			if stopped = s.begin(ctx, next, ended); stopped == nil {
@@ -421,19 +433,19 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	e := ending{trial: t}
 	o := t.Options
 	if o.RunDir != "" || o.Resume != "" || o.ResumeChanged {
-		e.err = errors.New("gnb: the sweep decides where its runs are: leave RunDir and Resume out of the options")
+		e.err = errors.New("sweep: the sweep decides where its runs are: leave RunDir and Resume out of the options")
 		return e
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	halve := halving{s.study.MinEpochs, s.study.Reduction, cmp.Or(o.Epochs, 10), s.study.better}
 	report := func(epoch int, values []runs.NamedValue) {
-		if s.report(t, epoch, values) && s.o.Method == methodASHA && halve.stops(t.Reports, known) {
+		if s.report(t, epoch, values) && s.o.Method == methodASHA && halve.stops(t.Evaluations, known) {
 			e.stopped = true
 			stop()
 		}
 	}
-	o.Quiet, o.RunDir, o.Resume = true, t.Run, Never
+	o.Quiet, o.RunDir, o.Resume = true, t.Run, gnb.Never
 	workers := o.Workers
 	if workers == 0 {
 		workers, _ = bounds.Workers() // the run says what is wrong with it
@@ -476,7 +488,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		}
 	}
 	if e.err == nil && e.run == nil && !e.stopped {
-		e.run, e.err = Train(ctx, s.ds, s.model, o)
+		e.run, e.err = gnb.Train(ctx, s.ds, s.model, o)
 	}
 	s.mu.Lock()
 	t.Seconds += time.Since(start).Seconds()
@@ -485,13 +497,9 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 }
 
 // resumes says whether a run that was left is the one that a trial needs.
-func (s *sweep) resumes(r *runs.Run, o TrainOptions) bool {
-	args, err := o.args(s.ds, s.model.Name())
-	if err != nil {
-		return false
-	}
-	raw, err := json.Marshal(args)
-	return err == nil && compact(raw) == compact(r.Config.Args) && r.Config.Seed == o.Seed
+func (s *sweep) resumes(r *runs.Run, o gnb.TrainOptions) bool {
+	args, err := inside.TrainArgs(s.ds, s.model.Name(), o)
+	return err == nil && compact(args) == compact(r.Config.Args) && r.Config.Seed == o.Seed
 }
 
 // report notes a trial's metric, and says whether it is a new one: a run that goes
@@ -502,7 +510,7 @@ func (s *sweep) report(t *TrialResult, epoch int, values []runs.NamedValue) bool
 		return false
 	}
 	s.mu.Lock()
-	t.Reports = append(t.Reports, Report{epoch + 1, values[i].Value})
+	t.Evaluations = append(t.Evaluations, Evaluation{epoch + 1, values[i].Value})
 	s.mu.Unlock()
 	s.view.update()
 	return true
@@ -518,15 +526,15 @@ func (s *sweep) end(e ending) error {
 	case e.stopped:
 		t.State = StateStopped
 		t.Value = s.study.bestReport(*t)
-	case errors.Is(e.err, ErrInterrupted):
+	case errors.Is(e.err, gnb.ErrInterrupted):
 		s.view.update()
-		return ErrInterrupted
+		return gnb.ErrInterrupted
 	case e.err != nil:
 		t.State, t.Error = runs.StateFailed, e.err.Error()
 	default:
 		t.State, t.Value = runs.StateDone, e.run.Value(s.study.Metric)
 		if math.IsNaN(t.Value) || math.IsInf(t.Value, 0) {
-			t.State, t.Value, t.Error = runs.StateFailed, 0, fmt.Sprintf("gnb: the run has no %s to compare; evaluate the split, or set Metric", s.study.Metric)
+			t.State, t.Value, t.Error = runs.StateFailed, 0, fmt.Sprintf("sweep: the run has no %s to compare; evaluate the split, or set Metric", s.study.Metric)
 		}
 	}
 	s.mu.Lock()
@@ -543,13 +551,13 @@ func (s *sweep) finish(err error) error {
 	s.study.sort()
 	state := runs.StateDone
 	switch {
-	case errors.Is(err, ErrInterrupted):
+	case errors.Is(err, gnb.ErrInterrupted):
 		state = runs.StateInterrupted
-		err = fmt.Errorf("gnb: sweep %s was %w after %s; running it again goes on from there", s.study.ID, ErrInterrupted, phrase.Count(len(s.study.Trials), "trial"))
+		err = fmt.Errorf("sweep: sweep %s was %w after %s; running it again goes on from there", s.study.ID, gnb.ErrInterrupted, phrase.Count(len(s.study.Trials), "trial"))
 	case err != nil:
 		state = runs.StateFailed
 	case len(s.study.Trials) > 0 && !slices.ContainsFunc(s.study.Trials, func(t TrialResult) bool { return t.State != runs.StateFailed }):
-		err = fmt.Errorf("gnb: all %s failed, the first one with: %s", phrase.Count(len(s.study.Trials), "trial"), s.study.Trials[0].Error)
+		err = fmt.Errorf("sweep: all %s failed, the first one with: %s", phrase.Count(len(s.study.Trials), "trial"), s.study.Trials[0].Error)
 	}
 	err = errors.Join(err, s.save(state))
 	s.view.close(err)

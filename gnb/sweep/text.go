@@ -1,4 +1,4 @@
-package gnb
+package sweep
 
 import (
 	"cmp"
@@ -10,9 +10,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -41,7 +41,7 @@ func (s *Study) Importance() []Importance {
 	for _, p := range s.params() {
 		var x, y []float64
 		for _, t := range s.Trials {
-			if i := slices.IndexFunc(t.Params, func(q Param) bool { return q.Name == p.Name }); i >= 0 && t.State != runs.StateFailed {
+			if i := slices.IndexFunc(t.Params, func(q Hyperparameter) bool { return q.Name == p.Name }); i >= 0 && t.State != runs.StateFailed {
 				x, y = append(x, t.Params[i].share()), append(y, t.Value)
 			}
 		}
@@ -149,7 +149,7 @@ func (s *Study) String() string {
 		fmt.Fprintf(w, "%d\t%s\t", t.Number, value)
 		for _, p := range params {
 			text := ""
-			if i := slices.IndexFunc(t.Params, func(q Param) bool { return q.Name == p.Name }); i >= 0 {
+			if i := slices.IndexFunc(t.Params, func(q Hyperparameter) bool { return q.Name == p.Name }); i >= 0 {
 				text = t.Params[i].Text()
 			}
 			fmt.Fprintf(w, "%s\t", text)
@@ -182,7 +182,7 @@ func (s *Study) PNG() ([]byte, error) {
 	return data, err
 }
 
-// BestCode is the best trial as Go to paste into a cell: the call of [Train] that
+// BestCode is the best trial as Go to paste into a cell: the call of [gnb.Train] that
 // trains it again, on ds with ctx; "" if no trial has trained to its end.
 func (s *Study) BestCode() string {
 	best := s.Best()
@@ -223,7 +223,7 @@ func goValue(v reflect.Value) string {
 
 // modelCode is the Go that means a model: the library's have names of their own.
 func modelCode(name string) string {
-	for _, m := range []AnyModel{SAGE, GCN, GAT, GIN, MLP} {
+	for _, m := range []gnb.AnyModel{gnb.SAGE, gnb.GCN, gnb.GAT, gnb.GIN, gnb.MLP} {
 		if m.Name() == name {
 			return "gnb." + strings.ToUpper(name)
 		}

@@ -1,4 +1,4 @@
-package gnb
+package sweep
 
 import (
 	"fmt"
@@ -7,14 +7,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// sweepView shows a sweep while it goes.
-type sweepView struct {
+// view shows a sweep while it goes.
+type view struct {
 	s       *sweep
 	sink    live.SweepSink
 	skipped int // trials that had ended before this start
@@ -23,8 +22,8 @@ type sweepView struct {
 	of     int
 }
 
-func newSweepView(s *sweep) *sweepView {
-	v := &sweepView{s: s, sink: live.NewSweep(live.Options{Quiet: s.o.Quiet}), skipped: len(s.past)}
+func newView(s *sweep) *view {
+	v := &view{s: s, sink: live.NewSweep(live.Options{Quiet: s.o.Quiet}), skipped: len(s.past)}
 	v.sink.Tell(s.study.Dir)
 	for _, n := range s.notes {
 		v.sink.Tell(n)
@@ -37,7 +36,7 @@ func newSweepView(s *sweep) *sweepView {
 }
 
 // update shows where the sweep stands.
-func (v *sweepView) update() {
+func (v *view) update() {
 	s := v.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,14 +44,14 @@ func (v *sweepView) update() {
 }
 
 // snapshot is the sweep as package live shows it; the caller holds mu.
-func (v *sweepView) snapshot(state string) live.Sweep {
+func (v *view) snapshot(state string) live.Sweep {
 	s := v.s
 	study := s.study
 	study.Trials = slices.Clone(study.Trials)
 	for _, t := range s.running {
 		r := *t
 		r.Value = math.NaN()
-		if len(r.Reports) > 0 {
+		if len(r.Evaluations) > 0 {
 			r.Value = study.bestReport(r)
 		}
 		study.Trials = append(study.Trials, r)
@@ -72,7 +71,7 @@ func (v *sweepView) snapshot(state string) live.Sweep {
 }
 
 // ended tells of a trial that has.
-func (v *sweepView) ended(t TrialResult) {
+func (v *view) ended(t TrialResult) {
 	line := fmt.Sprintf("trial %d %s", t.Number, t.State)
 	switch t.State {
 	case runs.StateFailed:
@@ -89,7 +88,7 @@ func (v *sweepView) ended(t TrialResult) {
 	v.sink.Tell(line)
 }
 
-func (v *sweepView) close(err error) {
+func (v *view) close(err error) {
 	s := v.s
 	s.mu.Lock()
 	p := v.snapshot(s.study.State)
@@ -102,8 +101,8 @@ func (v *sweepView) close(err error) {
 
 // bestReport is the best of what a trial has reported.
 func (s *Study) bestReport(t TrialResult) float64 {
-	best := t.Reports[0].Value
-	for _, r := range t.Reports {
+	best := t.Evaluations[0].Value
+	for _, r := range t.Evaluations {
 		if s.better(r.Value, best) {
 			best = r.Value
 		}
@@ -112,8 +111,8 @@ func (s *Study) bestReport(t TrialResult) float64 {
 }
 
 // params are the parameters that trials have, in the order in which they came up.
-func (s *Study) params() []Param {
-	var all []Param
+func (s *Study) params() []Hyperparameter {
+	var all []Hyperparameter
 	seen := map[string]bool{}
 	for _, t := range s.Trials {
 		for _, p := range t.Params {
@@ -137,7 +136,7 @@ func (s *Study) picture(shares []Importance) live.Sweep {
 		r := live.SweepTrial{Number: t.Number, State: t.State, Value: t.Value, Epochs: t.epochs(), Seconds: t.Seconds, Note: t.Error}
 		for _, a := range axes {
 			at, text := math.NaN(), ""
-			if i := slices.IndexFunc(t.Params, func(p Param) bool { return p.Name == a.Name }); i >= 0 {
+			if i := slices.IndexFunc(t.Params, func(p Hyperparameter) bool { return p.Name == a.Name }); i >= 0 {
 				at, text = t.Params[i].share(), t.Params[i].Text()
 			}
 			r.At, r.Values = append(r.At, at), append(r.Values, text)
@@ -152,7 +151,7 @@ func (s *Study) picture(shares []Importance) live.Sweep {
 
 // marks label a parameter's axis: each value of a choice and of a short range, the
 // ends and the middle of others.
-func (p Param) marks() []live.SweepMark {
+func (p Hyperparameter) marks() []live.SweepMark {
 	var out []live.SweepMark
 	mark := func(value float64) {
 		p.Value = value

@@ -1,4 +1,4 @@
-package gnb
+package sweep
 
 import (
 	"bytes"
@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-// Trial is one configuration of a [Sweep] while it is made: the sweep's function
+// Trial is one configuration of a [Run] while it is made: the sweep's function
 // asks it for a value of each parameter, by name, and puts them into the options
 // that it returns. Which parameters it asks for may depend on values it got
 // before. [Choice] asks for one of several values of any type.
@@ -22,43 +24,43 @@ import (
 type Trial struct {
 	Number int // from 0
 
-	pick   func(Param) float64
-	ranges map[string]Param // those of the trials before
-	params []Param
+	pick   func(Hyperparameter) float64
+	ranges map[string]Hyperparameter // those of the trials before
+	params []Hyperparameter
 	err    error
 }
 
 // Float is a number from low to high, such as a dropout.
 func (t *Trial) Float(name string, low, high float64) float64 {
-	return t.number(Param{Name: name, Kind: kindFloat, Low: low, High: high})
+	return t.number(Hyperparameter{Name: name, Kind: kindFloat, Low: low, High: high})
 }
 
 // LogFloat is a number from low to high, above 0, whose logarithm is even over the
 // range, such as a learning rate.
 func (t *Trial) LogFloat(name string, low, high float64) float64 {
-	return t.number(Param{Name: name, Kind: kindLogFloat, Low: low, High: high})
+	return t.number(Hyperparameter{Name: name, Kind: kindLogFloat, Low: low, High: high})
 }
 
 // Int is a whole number from low to high, both included.
 func (t *Trial) Int(name string, low, high int) int {
-	return int(t.number(Param{Name: name, Kind: kindInt, Low: float64(low), High: float64(high)}))
+	return int(t.number(Hyperparameter{Name: name, Kind: kindInt, Low: float64(low), High: float64(high)}))
 }
 
 // LogInt is a whole number from low to high, both included, of 1 or more, whose
 // logarithm is even over the range, such as a width.
 func (t *Trial) LogInt(name string, low, high int) int {
-	return int(t.number(Param{Name: name, Kind: kindLogInt, Low: float64(low), High: float64(high)}))
+	return int(t.number(Hyperparameter{Name: name, Kind: kindLogInt, Low: float64(low), High: float64(high)}))
 }
 
 // Choice is one of the values, in which there is no order, such as a kind of
 // normalisation or a list of fanouts:
 //
-//	fanouts := gnb.Choice(t, "fanouts", []int{10, 10}, []int{15, 10})
+//	fanouts := sweep.Choice(t, "fanouts", []int{10, 10}, []int{15, 10})
 //
 // No two values may print alike.
 func Choice[T any](t *Trial, name string, values ...T) T {
-	multigpuEnter()
-	p := Param{Name: name, Kind: kindChoice}
+	entry.Enter()
+	p := Hyperparameter{Name: name, Kind: kindChoice}
 	for _, v := range values {
 		p.Choices = append(p.Choices, fmt.Sprint(v))
 	}
@@ -79,8 +81,8 @@ const (
 	kindChoice   = "choice"
 )
 
-// Param is a parameter of a trial: its range and the value that the trial has.
-type Param struct {
+// Hyperparameter is a parameter of a trial: its range and the value that the trial has.
+type Hyperparameter struct {
 	Name string `json:"name"`
 	// Kind is "float", "log float", "int", "log int" or "choice".
 	Kind string  `json:"kind"`
@@ -93,7 +95,7 @@ type Param struct {
 }
 
 // Text is the value as it prints.
-func (p Param) Text() string {
+func (p Hyperparameter) Text() string {
 	if i := int(p.Value); p.Kind == kindChoice {
 		if i < 0 || i >= len(p.Choices) { // of a file that was edited
 			return fmt.Sprintf("choice %v of %d", p.Value, len(p.Choices))
@@ -103,39 +105,39 @@ func (p Param) Text() string {
 	return strconv.FormatFloat(p.Value, 'g', -1, 64)
 }
 
-func (p Param) String() string { return p.Name + " " + p.Text() }
+func (p Hyperparameter) String() string { return p.Name + " " + p.Text() }
 
 // check says what is wrong with a range.
-func (p Param) check() error {
+func (p Hyperparameter) check() error {
 	switch {
 	case p.Name == "":
-		return fmt.Errorf("gnb: a parameter of the sweep has no name")
+		return fmt.Errorf("sweep: a parameter of the sweep has no name")
 	case p.Kind == kindChoice:
 		sorted := slices.Sorted(slices.Values(p.Choices))
 		if len(sorted) == 0 || len(slices.Compact(sorted)) != len(p.Choices) {
-			return fmt.Errorf("gnb: parameter %q is a choice among %q; it takes one value or more, no two of which print alike", p.Name, p.Choices)
+			return fmt.Errorf("sweep: parameter %q is a choice among %q; it takes one value or more, no two of which print alike", p.Name, p.Choices)
 		}
 		return nil
 	case !(p.Low <= p.High) || math.IsInf(p.High-p.Low, 0):
-		return fmt.Errorf("gnb: parameter %q goes from %v to %v; the first must not be above the second", p.Name, p.Low, p.High)
+		return fmt.Errorf("sweep: parameter %q goes from %v to %v; the first must not be above the second", p.Name, p.Low, p.High)
 	case p.Kind == kindLogFloat && !(p.Low > 0):
-		return fmt.Errorf("gnb: parameter %q goes from %v; a logarithmic range begins above 0", p.Name, p.Low)
+		return fmt.Errorf("sweep: parameter %q goes from %v; a logarithmic range begins above 0", p.Name, p.Low)
 	case p.Kind == kindLogInt && p.Low < 1:
-		return fmt.Errorf("gnb: parameter %q goes from %v; a logarithmic range of whole numbers begins at 1 or above", p.Name, p.Low)
+		return fmt.Errorf("sweep: parameter %q goes from %v; a logarithmic range of whole numbers begins at 1 or above", p.Name, p.Low)
 	}
 	return nil
 }
 
 // checkRead says what is wrong with a parameter that was read from a file.
-func (p Param) checkRead() error {
+func (p Hyperparameter) checkRead() error {
 	switch p.Kind {
 	case kindFloat, kindLogFloat, kindInt, kindLogInt:
 	case kindChoice:
 		if !(p.Value >= 0 && p.Value < float64(len(p.Choices))) || p.Value != math.Trunc(p.Value) {
-			return fmt.Errorf("gnb: parameter %q has choice %v of %d", p.Name, p.Value, len(p.Choices))
+			return fmt.Errorf("sweep: parameter %q has choice %v of %d", p.Name, p.Value, len(p.Choices))
 		}
 	default:
-		return fmt.Errorf("gnb: parameter %q is of kind %q", p.Name, p.Kind)
+		return fmt.Errorf("sweep: parameter %q is of kind %q", p.Name, p.Kind)
 	}
 	return p.check()
 }
@@ -143,7 +145,7 @@ func (p Param) checkRead() error {
 // checkRead says what is wrong with a trial that was read from a file.
 func (t TrialResult) checkRead() error {
 	if t.Number < 0 || !slices.Contains([]string{runs.StateDone, StateStopped, runs.StateFailed}, t.State) {
-		return fmt.Errorf("gnb: trial %d is %q", t.Number, t.State)
+		return fmt.Errorf("sweep: trial %d is %q", t.Number, t.State)
 	}
 	for _, p := range t.Params {
 		if err := p.checkRead(); err != nil {
@@ -154,23 +156,23 @@ func (t TrialResult) checkRead() error {
 }
 
 // sameRange says whether two parameters are one but for the value.
-func (p Param) sameRange(q Param) bool {
+func (p Hyperparameter) sameRange(q Hyperparameter) bool {
 	return p.Name == q.Name && p.Kind == q.Kind && p.Low == q.Low && p.High == q.High && slices.Equal(p.Choices, q.Choices)
 }
 
 // number decides a parameter's value. After a mistake it is the range's lowest,
 // which nothing is trained with.
-func (t *Trial) number(p Param) float64 {
+func (t *Trial) number(p Hyperparameter) float64 {
 	if t.err == nil {
 		t.err = p.check()
 	}
-	i := slices.IndexFunc(t.params, func(q Param) bool { return q.Name == p.Name })
+	i := slices.IndexFunc(t.params, func(q Hyperparameter) bool { return q.Name == p.Name })
 	old, known := t.ranges[p.Name]
 	if i >= 0 {
 		old, known = t.params[i], true
 	}
 	if t.err == nil && known && !old.sameRange(p) {
-		t.err = fmt.Errorf("gnb: parameter %q has two ranges, %s and %s; give one of them another name", p.Name, old.span(), p.span())
+		t.err = fmt.Errorf("sweep: parameter %q has two ranges, %s and %s; give one of them another name", p.Name, old.span(), p.span())
 	}
 	switch {
 	case t.err != nil:
@@ -186,7 +188,7 @@ func (t *Trial) number(p Param) float64 {
 }
 
 // span is the range as it prints.
-func (p Param) span() string {
+func (p Hyperparameter) span() string {
 	if p.Kind == kindChoice {
 		return fmt.Sprintf("%s %q", p.Kind, p.Choices)
 	}
@@ -194,7 +196,7 @@ func (p Param) span() string {
 }
 
 // at is the value at the share u, 0 to 1, of the range.
-func (p Param) at(u float64) float64 {
+func (p Hyperparameter) at(u float64) float64 {
 	switch p.Kind {
 	case kindChoice:
 		return p.whole(0, u*float64(len(p.Choices)), float64(len(p.Choices)-1))
@@ -208,11 +210,13 @@ func (p Param) at(u float64) float64 {
 	return p.round(p.Low + u*(p.High-p.Low))
 }
 
-func (p Param) whole(low, x, high float64) float64 { return min(max(math.Floor(x), low), high) }
+func (p Hyperparameter) whole(low, x, high float64) float64 {
+	return min(max(math.Floor(x), low), high)
+}
 
 // round gives a value four significant digits, so that what is printed is what was
 // trained with, unless the range is too narrow for that.
-func (p Param) round(x float64) float64 {
+func (p Hyperparameter) round(x float64) float64 {
 	x = min(max(x, p.Low), p.High)
 	r, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
 	if err != nil || r < p.Low || r > p.High || p.High-p.Low < 0.01*max(math.Abs(p.Low), math.Abs(p.High)) {
@@ -223,7 +227,7 @@ func (p Param) round(x float64) float64 {
 
 // share is the inverse of at: where in its range the value lies, 0 to 1, the middle
 // of its part for a choice or a whole number.
-func (p Param) share() float64 {
+func (p Hyperparameter) share() float64 {
 	n := float64(len(p.Choices))
 	switch p.Kind {
 	case kindChoice:
@@ -246,7 +250,7 @@ func (p Param) share() float64 {
 // levels are the values that a grid takes: all of a choice and of whole numbers,
 // n of a continuous range, its ends included, and as many different ones of a
 // logarithmic one of whole numbers.
-func (p Param) levels(n int) []float64 {
+func (p Hyperparameter) levels(n int) []float64 {
 	switch p.Kind {
 	case kindChoice, kindInt:
 		low, count := p.Low, len(p.Choices)
@@ -279,15 +283,15 @@ func (p Param) levels(n int) []float64 {
 // sameParams says whether two trials ask for the same parameters and have the same
 // values.
 func sameParams(a, b TrialResult) bool {
-	return slices.EqualFunc(a.Params, b.Params, func(p, q Param) bool { return p.sameRange(q) && p.Value == q.Value })
+	return slices.EqualFunc(a.Params, b.Params, func(p, q Hyperparameter) bool { return p.sameRange(q) && p.Value == q.Value })
 }
 
 // differing are the options, by name, in which two trials would come to other results:
 // not how many threads compute them, where they are kept, and what else is written or
 // shown of them, as for a run that goes on.
-func differing(a, b TrainOptions) (names []string, err error) {
+func differing(a, b gnb.TrainOptions) (names []string, err error) {
 	var of [2]map[string]json.RawMessage
-	for i, o := range []TrainOptions{a, b} {
+	for i, o := range []gnb.TrainOptions{a, b} {
 		o.Threads, o.FirstGPU, o.CheckpointEvery, o.KeepCheckpoints = 0, 0, 0, 0
 		o.RunDir, o.Resume, o.ResumeChanged, o.TensorBoard, o.Quiet = "", "", false, false, false
 		o.Precision = cmp.Or(o.Precision, "float32")
@@ -296,7 +300,7 @@ func differing(a, b TrainOptions) (names []string, err error) {
 			err = json.Unmarshal(raw, &of[i])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("gnb: a trial's options cannot be written down: %w", err)
+			return nil, fmt.Errorf("sweep: a trial's options cannot be written down: %w", err)
 		}
 	}
 	for name, value := range of[0] {

@@ -1,4 +1,4 @@
-package gnb
+package sweep
 
 import (
 	"context"
@@ -13,31 +13,33 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/internal/phrase"
-
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/filelock"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // A sweep's directory: sweep.json says what is searched and how, trials.jsonl has
 // a line for each trial that has ended, in the order in which they did, and
 // trial-0000, trial-0001, … are the runs.
 const (
-	sweepFile  = "sweep.json"
+	studyFile  = "sweep.json"
 	trialsFile = "trials.jsonl"
 )
 
-// OpenStudy reads a sweep's directory: what [Sweep] has found so far.
-func OpenStudy(dir string) (*Study, error) {
-	multigpuEnter()
+// Open reads a sweep's directory: what [Run] has found so far.
+func Open(dir string) (*Study, error) {
+	entry.Enter()
 	s := &Study{}
-	switch err := runfile.ReadJSON(filepath.Join(dir, sweepFile), s); {
+	switch err := runfile.ReadJSON(filepath.Join(dir, studyFile), s); {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("gnb: %s is not a sweep's directory: %w", dir, err)
+		return nil, fmt.Errorf("sweep: %s is not a sweep's directory: %w", dir, err)
 	case err != nil:
 		if _, system := errors.AsType[*os.PathError](err); system {
-			err = fmt.Errorf("gnb: sweep %s is damaged: %w", dir, err)
+			err = fmt.Errorf("sweep: sweep %s is damaged: %w", dir, err)
 		}
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func OpenStudy(dir string) (*Study, error) {
 		return true
 	})
 	if s.lost = err; runfile.IgnoreDamage(err) != nil {
-		return nil, fmt.Errorf("gnb: reading a sweep's trials: %w", err)
+		return nil, fmt.Errorf("sweep: reading a sweep's trials: %w", err)
 	}
 	// Numbers go up by one, with gaps where a trial was running, or a line was lost.
 	s.Trials = slices.DeleteFunc(s.Trials, func(t TrialResult) bool { return t.Number >= lines+maxGap })
@@ -69,6 +71,27 @@ const maxGap = 4096
 
 func (s *Study) sort() {
 	slices.SortFunc(s.Trials, func(a, b TrialResult) int { return a.Number - b.Number })
+}
+
+// lockSweep marks the sweep's directory as in use until unlock, or until this process ends.
+func (s *sweep) lockSweep(dir string) (err error) {
+	s.lock, err = filelock.Lock(dir)
+	switch {
+	case errors.Is(err, filelock.ErrLocked):
+		return fmt.Errorf("sweep: sweep %s is still going on in another process; wait for its end, or choose another directory (Dir, --dir)", dir)
+	case errors.Is(err, filelock.ErrNoLocks):
+		return nil
+	case err != nil:
+		return fmt.Errorf("sweep: locking the directory of a sweep: %w", err)
+	}
+	return nil
+}
+
+func (s *sweep) unlock() {
+	if s.lock != nil {
+		_ = filelock.Unlock(s.lock)
+		s.lock = nil
+	}
 }
 
 // store decides where the sweep is kept: in a new directory, or in that of the one
@@ -89,7 +112,7 @@ func (s *sweep) store() error {
 			return err
 		}
 		if old != nil && old.Dir != dir {
-			return fmt.Errorf("gnb: another process has begun or ended a sweep, %s, at the same time; run this one again", old.Dir)
+			return fmt.Errorf("sweep: another process has begun or ended a sweep, %s, at the same time; run this one again", old.Dir)
 		}
 	}
 	if old != nil {
@@ -114,15 +137,15 @@ func (s *sweep) store() error {
 		return err
 	}
 	if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("gnb: making the sweep's directory: %w; set Dir or GNB_RUNS to a place that can be written to", err)
+		return fmt.Errorf("sweep: making the sweep's directory: %w; set Dir or GNB_RUNS to a place that can be written to", err)
 	}
 	s.study.Dir = dir
 	s.unlock()
 	if err := s.lockSweep(dir); err != nil {
 		return err
 	}
-	if runfile.Exists(filepath.Join(dir, sweepFile)) { // begun by another process since it was looked for
-		return fmt.Errorf("gnb: %s already holds a sweep; run this again to go on with it, or choose another directory", dir)
+	if runfile.Exists(filepath.Join(dir, studyFile)) { // begun by another process since it was looked for
+		return fmt.Errorf("sweep: %s already holds a sweep; run this again to go on with it, or choose another directory", dir)
 	}
 	return nil
 }
@@ -131,21 +154,21 @@ func (s *sweep) store() error {
 func (s *sweep) resumable() (*Study, error) {
 	given := s.o.Resume
 	if given == "" && s.o.Dir != "" {
-		if _, err := os.Stat(filepath.Join(s.o.Dir, sweepFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(s.o.Dir, studyFile)); err == nil {
 			given = s.o.Dir
 		}
 	}
 	switch given {
-	case Never:
-		if _, err := os.Stat(filepath.Join(s.o.Dir, sweepFile)); s.o.Dir != "" && err == nil {
-			return nil, fmt.Errorf("gnb: %s already holds a sweep; leave out Resume to go on with it, or choose another directory", s.o.Dir)
+	case gnb.Never:
+		if _, err := os.Stat(filepath.Join(s.o.Dir, studyFile)); s.o.Dir != "" && err == nil {
+			return nil, fmt.Errorf("sweep: %s already holds a sweep; leave out Resume to go on with it, or choose another directory", s.o.Dir)
 		}
 		return nil, nil
 	case "":
 		if s.o.Dir != "" {
 			return nil, nil
 		}
-		all, err := Studies(context.Background())
+		all, err := List(context.Background())
 		if err != nil || len(all) == 0 {
 			return nil, nil //nolint:nilerr // nothing to go on with
 		}
@@ -163,15 +186,15 @@ func (s *sweep) resumable() (*Study, error) {
 		}
 		return old, nil
 	}
-	old, err := OpenStudy(given)
+	old, err := Open(given)
 	if err != nil {
 		return nil, err
 	}
 	switch d := old.differencesOf(&s.study); {
 	case len(d.Placed) > 0:
-		return nil, fmt.Errorf("gnb: %s is a sweep with other settings (%s); go on with it as it was begun, or begin another (Dir, or Resume: gnb.Never)", given, phrase.Clauses(d.Placed))
+		return nil, fmt.Errorf("sweep: %s is a sweep with other settings (%s); go on with it as it was begun, or begin another (Dir, or Resume: gnb.Never)", given, phrase.Clauses(d.Placed))
 	case len(d.Made) > 0 && !s.o.ResumeChanged:
-		return nil, fmt.Errorf("gnb: %s is a sweep of other things: %s; its trials and new ones could not be compared: go on with it as it was begun, or all the same (ResumeChanged, --resume-changed), or begin another (Dir, or Resume: gnb.Never)", given, phrase.Clauses(d.Made))
+		return nil, fmt.Errorf("sweep: %s is a sweep of other things: %s; its trials and new ones could not be compared: go on with it as it was begun, or all the same (ResumeChanged, --resume-changed), or begin another (Dir, or Resume: gnb.Never)", given, phrase.Clauses(d.Made))
 	}
 	if err := s.replay(old); err != nil {
 		return nil, err
@@ -202,14 +225,14 @@ func (s *sweep) replay(old *Study) error {
 		}
 		const wayOut = "go on with the function that began the sweep, or begin another (Dir, or Resume: gnb.Never)"
 		if !sameParams(was, now) {
-			return fmt.Errorf("gnb: trial %d of %s has %v, and the sweep's function now makes it %v; %s", number, old.Dir, was.Params, now.Params, wayOut)
+			return fmt.Errorf("sweep: trial %d of %s has %v, and the sweep's function now makes it %v; %s", number, old.Dir, was.Params, now.Params, wayOut)
 		}
 		others, err := differing(was.Options, now.Options)
 		if err != nil {
 			return err
 		}
 		if len(others) > 0 {
-			return fmt.Errorf("gnb: trial %d of %s was trained with another %s than the sweep's function now gives it; %s", number, old.Dir, strings.Join(others, ", "), wayOut)
+			return fmt.Errorf("sweep: trial %d of %s was trained with another %s than the sweep's function now gives it; %s", number, old.Dir, strings.Join(others, ", "), wayOut)
 		}
 		done = append(done, was)
 	}
@@ -228,7 +251,7 @@ func (s *sweep) cut() error {
 	}
 	path := filepath.Join(s.study.Dir, trialsFile)
 	if err := atomicfile.WriteFile(path, b, 0o644); err != nil {
-		return fmt.Errorf("gnb: going on with a sweep: %w", err)
+		return fmt.Errorf("sweep: going on with a sweep: %w", err)
 	}
 	return nil
 }
@@ -238,32 +261,32 @@ func (s *sweep) save(state string) error {
 	s.study.State = state
 	head := s.study
 	head.Trials = nil
-	return runfile.WriteJSON(filepath.Join(s.study.Dir, sweepFile), head)
+	return runfile.WriteJSON(filepath.Join(s.study.Dir, studyFile), head)
 }
 
 // append writes a trial that has ended.
 func (s *sweep) append(t TrialResult) error {
 	line, err := json.Marshal(t)
 	if err != nil {
-		return fmt.Errorf("gnb: trial %d cannot be written down: %w", t.Number, err)
+		return fmt.Errorf("sweep: trial %d cannot be written down: %w", t.Number, err)
 	}
 	f, err := atomicfile.OpenLog(filepath.Join(s.study.Dir, trialsFile), 0o644)
 	if err != nil {
-		return fmt.Errorf("gnb: writing a sweep's trials: %w", err)
+		return fmt.Errorf("sweep: writing a sweep's trials: %w", err)
 	}
 	_, err = f.Write(runfile.AppendLine(nil, line))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("gnb: writing a sweep's trials: %w; make room there, and run it again", err)
+		return fmt.Errorf("sweep: writing a sweep's trials: %w; make room there, and run it again", err)
 	}
 	return nil
 }
 
-// Studies are the sweeps in [RunsDir], those begun first first.
-func Studies(ctx context.Context) ([]*Study, error) {
-	multigpuEnter()
+// List are the sweeps in [runs.Dir], those begun first first.
+func List(ctx context.Context) ([]*Study, error) {
+	entry.Enter()
 	var out []*Study
 	err := runfile.Each(ctx, runs.Dir(), "sweeps", func(dir string) error {
-		if s, err := OpenStudy(dir); err == nil {
+		if s, err := Open(dir); err == nil {
 			out = append(out, s)
 		}
 		return nil

@@ -1,4 +1,4 @@
-package gnb
+package sweep
 
 import (
 	"go/format"
@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/internal/doctest"
 )
 
@@ -22,17 +22,17 @@ func sampleTrials(s *Study) []TrialResult {
 	search := newSearch(s)
 	var out []TrialResult
 	for i := range 60 {
-		r, _ := search.propose(i, nil, func(t *Trial) TrainOptions {
-			o := TrainOptions{LR: t.LogFloat("lr", 1e-4, 1e-1), Hidden: Choice(t, "hidden", 32, 64), Fanouts: []int{15, 10}, Seed: 7, Norm: "layer", Residual: true, Quiet: true}
+		r, _ := search.propose(i, nil, func(t *Trial) gnb.TrainOptions {
+			o := gnb.TrainOptions{LR: t.LogFloat("lr", 1e-4, 1e-1), Hidden: Choice(t, "hidden", 32, 64), Fanouts: []int{15, 10}, Seed: 7, Norm: "layer", Residual: true, Quiet: true}
 			if o.Hidden == 64 {
 				o.Dropout = t.Float("dropout", 0.1, 0.7)
 			}
 			return o
 		})
-		r.State, r.Value, r.Reports = runs.StateDone, 0.5+0.4*r.Params[0].share()+0.02*math.Sin(float64(7*i)), []Report{{10, 0.5}}
+		r.State, r.Value, r.Evaluations = runs.StateDone, 0.5+0.4*r.Params[0].share()+0.02*math.Sin(float64(7*i)), []Evaluation{{10, 0.5}}
 		out = append(out, r)
 	}
-	out[3].State, out[3].Reports = StateStopped, []Report{{3, 0.4}}
+	out[3].State, out[3].Evaluations = StateStopped, []Evaluation{{3, 0.4}}
 	out[5].State, out[5].Value, out[5].Error = runs.StateFailed, 0, "out of luck"
 	return out
 }
@@ -41,7 +41,7 @@ func sampleTrials(s *Study) []TrialResult {
 func TestBestCode(t *testing.T) {
 	s := sampleStudy()
 	best := s.Best()
-	imported, err := doctest.Importer("..")
+	imported, err := doctest.Importer("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
