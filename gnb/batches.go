@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -81,7 +82,7 @@ type Batch struct {
 
 	memory *feed.Memory // of Sparse, Labels and Targets
 	spare  *feed.Spares // where that goes
-	staged stagedRows   // the features on a device; nil where it reads all of them
+	staged device.Rows  // the features on a device; nil where it reads all of them
 }
 
 func (b *Batch) space() *nn.Space {
@@ -261,7 +262,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			return
 		}
 		if st != nil {
-			defer st.close()
+			defer st.Close()
 		}
 		ids := w.order(p, epoch, stepBase)
 		var current *Batch // the one that the consumer has
@@ -365,23 +366,23 @@ func (w *Worker) sampleShare(s feed.Sampler, p plan, ids []int32, epoch, stepBas
 }
 
 // stager is a loop's, or nil where no features are staged.
-func (w *Worker) stager() (stager, error) {
-	if w.gpu == nil || !w.gpu.staged() {
+func (w *Worker) stager() (device.Stager, error) {
+	if w.gpu == nil || !w.gpu.Staged() {
 		return nil, nil
 	}
-	return w.gpu.stager()
+	return w.gpu.Stager()
 }
 
 // fetch gets what a batch needs besides its blocks: sparse features and labels.
 // Dense features stay where they are, for the first layer to read, unless there is a
 // stager, which copies them to the device; stop ends its waiting for earlier batches.
-func (w *Worker) fetch(b *Batch, st stager, stop <-chan struct{}) error {
+func (w *Worker) fetch(b *Batch, st device.Stager, stop <-chan struct{}) error {
 	var err error
 	failed := nn.Try(func() { err = w.fetchAll(b, st, stop) }) // a device that was asked for ids
 	return cmp.Or(err, failed)
 }
 
-func (w *Worker) fetchAll(b *Batch, st stager, stop <-chan struct{}) error {
+func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) error {
 	return mapped.Guard(func() (err error) {
 		b.threads = w.job.Threads
 		m := w.feed.spare.Get()
@@ -399,7 +400,7 @@ func (w *Worker) fetchAll(b *Batch, st stager, stop <-chan struct{}) error {
 			b.Targets = m.Targets(y, b.Seeds)
 		}
 		if st != nil {
-			b.staged, err = st.prepare(stop, b.InputIDs())
+			b.staged, err = st.Prepare(stop, b.InputIDs())
 		}
 		return err
 	})
@@ -408,7 +409,7 @@ func (w *Worker) fetchAll(b *Batch, st stager, stop <-chan struct{}) error {
 // unstage ends the use of the batch's features on a device.
 func (b *Batch) unstage() {
 	if b.staged != nil {
-		b.staged.done()
+		b.staged.Done()
 		b.staged = nil
 	}
 }
@@ -436,7 +437,7 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 		return f.TableInput(tableOf(b.x), b.x.Rows, b.x.Cols, b.space())
 	}
 	if b.staged != nil {
-		b.staged.use()
+		b.staged.Use()
 	}
 	if len(b.Blocks) > 0 {
 		return f.SourceTable(tableOf(b.x), b.x.Cols, b.Blocks[0])
@@ -505,7 +506,7 @@ func (w *Worker) FullGraph(split string) *Batch {
 	if ds.FeatureDim() == 0 {
 		w.Fail(fmt.Errorf("gnb: full-graph training needs features, and %s has none", ds.Name()))
 	}
-	if w.gpu != nil && w.gpu.staged() && ds.Features != nil {
+	if w.gpu != nil && w.gpu.Staged() && ds.Features != nil {
 		w.Fail(errors.New("gnb: full-graph training reads the features of all nodes in every step, and neither the device nor the host's memory that can be pinned has room for them: train in mini-batches, on the CPU (Device: \"cpu\"), or make room"))
 	}
 	layers := 1

@@ -1,163 +1,42 @@
 package gnb
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/internal/units"
 
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/internal/machine"
-	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// gpu is a rank's device and what of the run lies there. Programs that are built
-// without -tags cuda have none, and no cell's process opens one.
-type gpu interface {
-	backend() tensor.Backend
-	// weights keeps a network's parameters, gradient and optimiser state there.
-	weights(p *nn.Params) (deviceWeights, error)
-	// join makes ranks add up gradients by their devices. Collective.
-	join(w *Worker) error
-	// sampler is the device's sampler, or nil where the CPU has to sample.
-	sampler(c sample.Config) (feed.Sampler, error)
-	// hold puts a matrix of host memory on the device, where passes read it until
-	// release; false where there is no room.
-	hold(host []float32) (release func(), ok bool)
-	// staged says that features lie in the host's memory, where the device does not
-	// read them: each batch's rows are copied, by a stager.
-	staged() bool
-	stager() (stager, error)
-	// String says which device it is and what lies where.
-	String() string
-	close() error
-}
-
-// deviceWeights are a network's parameters on a device, with their gradient and
-// an optimiser's state; host memory is behind until Pull.
-type deviceWeights interface {
-	ZeroGrad()
-	ClipScale(scale float32, limit float64) (clipped float32, norm float64, err error)
-	Step(o nn.Optimizer, scale float32) error
-	// Remember keeps a copy of the parameters before a step, and Recall takes that of
-	// one of the last two back. Neither waits.
-	Remember(step int64) error
-	Recall(step int64) error
-	// Put copies the parameters to the device, Pull everything from it.
-	Put() error
-	Pull(o nn.Optimizer) error
-	// PutFixed and PullFixed are those of the parameters that are not trained alone.
-	PutFixed() error
-	PullFixed() error
-	// Reduce adds the gradient up over all ranks. Collective.
-	Reduce()
-}
-
-// stager copies the features of one batch after the other to the device, a batch
-// ahead, for one loop.
-type stager interface {
-	// prepare begins to copy the features of nodes. It waits while two batches are
-	// not done, until stop is closed.
-	prepare(stop <-chan struct{}, ids []int32) (stagedRows, error)
-	// close ends the loop, whose batches are done.
-	close()
-}
-
-// stagedRows are the features of a batch.
-type stagedRows interface {
-	use()  // they are what passes read that begin from now on
-	done() // by what was asked of the device until now
-}
-
-// shareHostMemory finds what the host's memory has free before any rank pins some.
-// Collective.
-func (w *Worker) shareHostMemory() error {
-	m, err := machine.ReadMemory()
-	if err != nil {
-		m.Free = math.MaxInt64 // where nobody says what there is, pinning tells
-	}
-	if w.World() > 1 {
-		all, err := w.comm.AllGather(w.site("host memory"), binary.LittleEndian.AppendUint64(nil, uint64(m.Free)))
-		if err != nil {
-			return err
-		}
-		for _, b := range all {
-			m.Free = min(m.Free, int64(binary.LittleEndian.Uint64(b)))
-		}
-	}
-	w.hostMemory = m
-	return nil
-}
-
-// openDevice opens this rank's device where the run is to use one. All ranks do,
-// or none: with the device "auto" one rank that has none makes all use the CPU,
-// and the run says why; with "cuda" it ends. Collective.
+// openDevice opens this rank's device where the run is to use one, or says why all ranks use the CPU. Collective.
 func (w *Worker) openDevice() error {
-	mode := w.job.Device
-	if mode == "" {
+	if w.job.Device == "" {
 		return nil
 	}
-	if err := w.shareHostMemory(); err != nil {
-		return err
-	}
-	var g gpu
-	err := mapped.Guard(func() (err error) {
-		g, err = openGPU(w)
-		return err
+	d, onCPU, err := device.Open(device.Options{
+		Comm: w.comm, Site: w.site, Mode: w.job.Device, FirstGPU: w.job.FirstGPU, BF16: w.job.BF16, TF32: w.job.TF32,
+		Data: w.ds, InMemory: w.job.DataInMemory,
 	})
-	var text string
-	if err != nil {
-		text = err.Error()
-	}
-	all, gatherErr := w.comm.AllGather(w.site("devices"), []byte(text))
-	if gatherErr != nil {
-		err = cmp.Or(err, gatherErr)
-		return errors.Join(err, closeGPU(g))
-	}
-	for rank, t := range all {
-		if len(t) == 0 {
-			continue
-		}
-		t = bytes.Clone(t) // the gathering's own memory
-		if e := closeGPU(g); e != nil && err == nil {
-			err = e
-		}
-		switch {
-		case mode == "auto" && !w.job.TF32:
-			w.emitFirst(runs.Event{Kind: runs.KindDevice, Text: "cpu"})
-			w.Printf("on the CPU: %s", t)
-			return nil
-		case err != nil:
-			return fmt.Errorf("gnb: %w", err)
-		}
-		return fmt.Errorf("gnb: rank %d has no device: %s", rank, t)
-	}
-	w.gpu = g
-	if err := g.join(w); err != nil {
-		return fmt.Errorf("gnb: %w", err)
-	}
-	w.Printf("%v", g)
-	return nil
-}
-
-func closeGPU(g gpu) error {
-	if g == nil {
+	switch {
+	case err != nil:
+		return err
+	case d == nil:
+		w.emitFirst(runs.Event{Kind: runs.KindDevice, Text: "cpu"})
+		w.Printf("on the CPU: %s", onCPU)
 		return nil
 	}
-	return g.close()
+	w.gpu = d
+	w.Printf("%v", d)
+	return nil
 }
 
 // deviceSampler is a device's sampler for a loop, nil where the CPU has to
@@ -166,7 +45,7 @@ func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
 	if w.gpu == nil || k.Frontier != nil {
 		return nil, nil
 	}
-	return w.gpu.sampler(sample.Config{
+	return w.gpu.Sampler(sample.Config{
 		Picker: k.Picker, Hops: k.Hops, Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Transpose: k.Purpose == philox.Sample,
 	})
 }
@@ -176,13 +55,13 @@ func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
 // they do not fit, this network is evaluated on the CPU from now on.
 func (n *network) holdInput(h []float32) (release func(), err error) {
 	w := n.w
-	if w.gpu != nil && !n.hostEval && w.gpu.staged() {
+	if w.gpu != nil && !n.hostEval && w.gpu.Staged() {
 		n.evaluateOnHost("the device reads no features but a batch's")
 	}
 	if w.gpu == nil || n.hostEval || len(h) == 0 {
 		return func() {}, n.evalOnHost()
 	}
-	release, ok := w.gpu.hold(h)
+	release, ok := w.gpu.Hold(h)
 	if ok {
 		return release, nil
 	}

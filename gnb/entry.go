@@ -7,6 +7,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/names"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -58,7 +59,7 @@ func work(p *multigpu.Process) (err error) {
 	if err := w.open(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeGPU(w.gpu)) }()
+	defer func() { err = errors.Join(err, device.Close(w.gpu)) }()
 	stop, err := entry.Profile(p.Rank)
 	if err != nil {
 		return err

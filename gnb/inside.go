@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -27,7 +28,6 @@ func init() {
 		return json.Marshal(args)
 	}
 	inside.Metric = metricKind
-	inside.GPUs = gpuCount
 	inside.NewSteps = func(worker any, fanouts []int) (inside.Steps, error) {
 		w := worker.(*Worker)
 		s, done, err := w.sampler(Loader{Sampler: Fanouts(fanouts), Hops: len(fanouts)}, philox.Sample)
@@ -47,7 +47,7 @@ func init() {
 type singleSteps struct {
 	w    *Worker
 	s    feed.Sampler
-	st   stager
+	st   device.Stager
 	done func()
 }
 
@@ -68,7 +68,7 @@ func (s *singleSteps) Text(name, text string) {
 
 func (s *singleSteps) Close() {
 	if s.st != nil {
-		s.st.close()
+		s.st.Close()
 	}
 	s.done()
 }

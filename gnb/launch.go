@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
@@ -225,7 +226,7 @@ func (l *launched) place() error {
 	o := &l.o
 	why, gpus := "the CPU was asked for", 0
 	if o.Device != "cpu" {
-		n, err := gpuCount()
+		n, err := device.Count()
 		switch {
 		case err != nil && o.Device == "cuda":
 			return fmt.Errorf(`gnb: Device is "cuda" and there is none: %w`, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -144,7 +145,7 @@ type network struct {
 	applied int64 // steps on a device, where earlier weights are remembered
 	// On a device: the parameters there, whether host memory is behind them, and
 	// the optimiser that stepped them last.
-	dev     deviceWeights
+	dev     device.Weights
 	ahead   bool
 	stepped nn.Optimizer
 	// hostEval has evaluation use the CPU: the device has no room for a layer's rows,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
@@ -31,7 +32,7 @@ func notesOf(t *testing.T, o LaunchOptions) string {
 // processes; that workers share cores, at each run.
 func TestNotesAreSaidOnce(t *testing.T) {
 	t.Setenv("GNB_WORKERS", "")
-	if _, err := gpuCount(); err == nil {
+	if _, err := device.Count(); err == nil {
 		t.Skip("there is a GPU")
 	}
 	const note = "1 worker on the CPU: "

@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -210,7 +211,7 @@ func (c *Curve) measure(ctx context.Context, ds *Dataset, a scalingArgs, o Scali
 		return ScalingPoint{}, fmt.Errorf("gnb: measuring %d workers: %w", n, err)
 	}
 	if c.Device = run.Config.Device; c.Device == "cuda" {
-		if c.GPUs, err = gpuCount(); err != nil {
+		if c.GPUs, err = device.Count(); err != nil {
 			return ScalingPoint{}, err
 		}
 	}

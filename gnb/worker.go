@@ -13,11 +13,11 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/atomicfile"
-	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -57,11 +57,9 @@ type Worker struct {
 	digest      *runDigest
 	last        Metrics // of the epoch's last evaluation
 
-	feed feeding
-	gpu  gpu // nil on the CPU
-	// hostMemory is what the host had free before any rank's device was opened.
-	hostMemory machine.Memory
-	found      found
+	feed  feeding
+	gpu   device.Device // nil on the CPU
+	found found
 }
 
 // stopped carries an error out of the program: Worker methods panic with it, and
@@ -399,7 +397,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	// layer of the user's own draws its start from somewhere else.
 	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))
 	if w.gpu != nil {
-		n.dev, err = w.gpu.weights(params)
+		n.dev, err = w.gpu.Weights(params)
 		w.check(err)
 	}
 	w.nets = append(w.nets, n)
@@ -413,7 +411,7 @@ func (n *network) config(train bool, epoch, step int) nn.Config {
 		c.Work = &n.w.rate.work
 	}
 	if g := n.w.gpu; g != nil {
-		c.Backend = g.backend()
+		c.Backend = g.Backend()
 	}
 	return c
 }

@@ -48,6 +48,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/live"
@@ -329,7 +330,7 @@ func (s *sweep) run(ctx context.Context) (err error) {
 		return err
 	}
 	if s.o.Parallel > 1 {
-		if n, err := inside.GPUs(); err == nil && n > 0 {
+		if n, err := device.Count(); err == nil && n > 0 {
 			s.gpus = newGPUShare(n)
 		}
 	}

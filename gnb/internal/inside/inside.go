@@ -21,8 +21,6 @@ var (
 	TrainArgs func(ds *dataset.Dataset, model string, options any) (json.RawMessage, error)
 	// Metric names the metric that a dataset is measured by: "accuracy", "auc" or "micro_f1".
 	Metric func(ds *dataset.Dataset) string
-	// GPUs is the number of GPUs that workers may use, with the reason where there is none.
-	GPUs func() (int, error)
 )
 
 type withoutDir struct{}

@@ -1,6 +1,6 @@
 //go:build !cuda || !linux || !cgo
 
-package gnb
+package device
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 func TestGPUsWithoutSupport(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_NVIDIA_PROC", dir)
-	if n, err := gpuCount(); n != 0 || err == nil || !strings.Contains(err.Error(), "no NVIDIA GPU found, and this program was built without") {
+	if n, err := Count(); n != 0 || err == nil || !strings.Contains(err.Error(), "no NVIDIA GPU found, and this program was built without") {
 		t.Errorf("%d, %v", n, err)
 	}
 	gpu := filepath.Join(dir, "gpus", "0000:01:00.0")
@@ -23,11 +23,11 @@ func TestGPUsWithoutSupport(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(gpu, "information"), []byte("Model: A GPU\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := gpuCount(); n != 0 || err == nil || !strings.Contains(err.Error(), "1 NVIDIA GPUs found, but this program was built without") {
+	if n, err := Count(); n != 0 || err == nil || !strings.Contains(err.Error(), "1 NVIDIA GPUs found, but this program was built without") {
 		t.Errorf("%d, %v", n, err)
 	}
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
-	if n, err := gpuCount(); n != 0 || err == nil || !strings.Contains(err.Error(), "no NVIDIA GPU found") {
+	if n, err := Count(); n != 0 || err == nil || !strings.Contains(err.Error(), "no NVIDIA GPU found") {
 		t.Errorf("%d, %v", n, err)
 	}
 }

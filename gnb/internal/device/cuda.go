@@ -1,6 +1,6 @@
 //go:build cuda && linux && cgo
 
-package gnb
+package device
 
 import (
 	"context"
@@ -28,15 +28,15 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// gpuCount is the number of GPUs that workers may use, with the reason where there
+// Count is the number of GPUs that workers may use, with the reason where there
 // is none. It touches no driver.
-func gpuCount() (int, error) {
+func Count() (int, error) {
 	slots, err := machine.GPUSlots()
 	return len(slots), err
 }
 
-// device is a rank's GPU.
-type device struct {
+// gpu is the implementation of [Device].
+type gpu struct {
 	d     *cuda.Device
 	be    *backend.Backend
 	blas  *cublas.Handle // nil where our own kernel multiplies
@@ -45,9 +45,10 @@ type device struct {
 	notes []string
 }
 
-// openGPU opens the device of this rank and puts the dataset there.
-func openGPU(w *Worker) (_ gpu, err error) {
-	slot, err := machine.ChooseGPU(w.p.Rank, w.World(), w.job.FirstGPU) // all workers of a run are on one machine
+// open opens the device of this rank and puts the dataset there.
+func open(of *Options) (_ Device, err error) {
+	rank, world := of.Comm.Rank(), of.Comm.Size()
+	slot, err := machine.ChooseGPU(rank, world, of.FirstGPU) // all workers of a run are on one machine
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 			return nil, err
 		}
 	}
-	if w.World() > 1 { // said now, and not when ranks are to add up
+	if world > 1 { // said now, and not when ranks are to add up
 		if _, err := libs.Find(libs.NCCL, 0); err != nil {
 			return nil, err
 		}
@@ -76,7 +77,7 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o := store.Options{Host: &store.Host{Free: w.hostMemory.Free, Limit: w.hostMemory.Limit, Ranks: w.World()}}
+	o := store.Options{Host: &store.Host{Free: of.host.Free, Limit: of.host.Limit, Ranks: world}}
 	pinned, err := sizeSetting(envknob.CUDAPinned)
 	if err != nil {
 		return nil, err
@@ -89,22 +90,22 @@ func openGPU(w *Worker) (_ gpu, err error) {
 			return nil, err
 		}
 	}
-	g := &device{}
-	if g.d, err = cuda.Open(cuda.Options{Device: slot.Device, Rank: w.p.Rank, Ranks: w.World(), Limit: limit}); err != nil {
+	g := &gpu{}
+	if g.d, err = cuda.Open(cuda.Options{Device: slot.Device, Rank: rank, Ranks: world, Limit: limit}); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, g.close())
+			err = errors.Join(err, g.Close())
 		}
 	}()
 	info := g.d.Info()
 	g.note("on %s (GPU %d) with %s", info.Name, slot.Device, units.Bytes(info.Memory))
 	precision := cublas.F32
 	switch {
-	case w.job.BF16:
+	case of.BF16:
 		precision = cublas.BF16
-	case w.job.TF32:
+	case of.TF32:
 		precision = cublas.TF32
 	}
 	g.blas, err = cublas.Open(g.d, cublas.Options{Precision: precision})
@@ -120,12 +121,13 @@ func openGPU(w *Worker) (_ gpu, err error) {
 	if g.be, err = backend.New(g.d, g.blas); err != nil {
 		return nil, err
 	}
-	if w.ds == nil {
+	ds := of.Data
+	if ds == nil {
 		return g, nil
 	}
-	x := store.Data{Graph: w.ds.Graph, Mapped: w.ds.Mapped(), Resident: w.job.DataInMemory}
-	if w.ds.Features != nil && w.ds.Features.Rows > 0 {
-		x.Features, x.Cols = tableOf(w.ds.Features), w.ds.Features.Cols
+	x := store.Data{Graph: ds.Graph, Mapped: ds.Mapped(), Resident: of.InMemory}
+	if m := ds.Features; m != nil && m.Rows > 0 {
+		x.Features, x.Cols = nn.Table{F32: m.F32, F16: m.F16}, m.Cols
 	}
 	if g.data, err = store.Open(g.d, x, o); err != nil {
 		return nil, err
@@ -168,34 +170,35 @@ func sizeSetting(name *envknob.Knob) (int64, error) {
 	return n, nil
 }
 
-func (g *device) note(format string, args ...any) {
+func (g *gpu) note(format string, args ...any) {
 	g.notes = append(g.notes, fmt.Sprintf(format, args...))
 }
 
-func (g *device) backend() tensor.Backend { return g.be }
+func (g *gpu) Backend() tensor.Backend { return g.be }
 
-func (g *device) hold(host []float32) (release func(), ok bool) {
+func (g *gpu) Hold(host []float32) (release func(), ok bool) {
 	release, err := g.be.Hold(host)
 	return release, err == nil // a device that has failed says so at the next pass
 }
 
-func (g *device) String() string { return strings.Join(g.notes, "; ") }
+func (g *gpu) String() string { return strings.Join(g.notes, "; ") }
 
 // joinPatience is how long ranks wait for one another when they join.
 const joinPatience = 2 * time.Minute
 
-func (g *device) join(w *Worker) error {
-	if w.World() == 1 {
+func (g *gpu) join(o *Options) error {
+	rank, world := o.Comm.Rank(), o.Comm.Size()
+	if world == 1 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), joinPatience, errors.New("they have not come"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), joinPatience, errors.New("timed out waiting for the other ranks"))
 	defer cancel()
 	var id nccl.ID
 	var err error
-	if w.p.Rank == 0 {
+	if rank == 0 {
 		id, err = nccl.NewID(nccl.Options{Driver: g.d.Info().Driver})
 	}
-	all, gatherErr := w.comm.AllGather(w.site("NCCL's id"), id[:])
+	all, gatherErr := o.Comm.AllGather(o.Site("NCCL's id"), id[:])
 	switch {
 	case err != nil:
 		return err
@@ -206,7 +209,7 @@ func (g *device) join(w *Worker) error {
 	if id == (nccl.ID{}) {
 		return errors.New("rank 0 could not start NCCL; its own message says why")
 	}
-	if g.ranks, err = nccl.Open(ctx, g.d, id, w.p.Rank, w.World(), nccl.Options{}); err != nil {
+	if g.ranks, err = nccl.Open(ctx, g.d, id, rank, world, nccl.Options{}); err != nil {
 		return err
 	}
 	v := g.ranks.Version()
@@ -214,7 +217,7 @@ func (g *device) join(w *Worker) error {
 	return nil
 }
 
-func (g *device) sampler(c sample.Config) (feed.Sampler, error) {
+func (g *gpu) Sampler(c sample.Config) (feed.Sampler, error) {
 	switch c.Picker.(type) {
 	case sample.Fanouts, sample.Weighted:
 	default:
@@ -230,11 +233,11 @@ func (g *device) sampler(c sample.Config) (feed.Sampler, error) {
 	return s, nil
 }
 
-func (g *device) staged() bool {
+func (g *gpu) Staged() bool {
 	return g.data != nil && g.data.Features != nil && g.data.Features.Place == store.Staged
 }
 
-func (g *device) stager() (stager, error) {
+func (g *gpu) Stager() (Stager, error) {
 	s, err := g.data.Features.Stager()
 	if err != nil {
 		return nil, err
@@ -248,15 +251,13 @@ type featureStager struct {
 	be *backend.Backend
 }
 
-func (s *featureStager) prepare(stop <-chan struct{}, ids []int32) (stagedRows, error) {
-	r, err := s.Prepare(stop, ids)
+func (s *featureStager) Prepare(stop <-chan struct{}, ids []int32) (Rows, error) {
+	r, err := s.Stager.Prepare(stop, ids)
 	if err != nil {
 		return nil, err
 	}
 	return &featureRows{r, s.be}, nil
 }
-
-func (s *featureStager) close() { s.Close() }
 
 // featureRows are a batch's features on the device.
 type featureRows struct {
@@ -264,16 +265,15 @@ type featureRows struct {
 	be *backend.Backend
 }
 
-func (r *featureRows) use()  { r.Use(r.be) }
-func (r *featureRows) done() { r.Done() }
+func (r *featureRows) Use() { r.Rows.Use(r.be) }
 
 // weights are a network's on the device.
 type weights struct {
 	*backend.Weights
-	g *device
+	g *gpu
 }
 
-func (g *device) weights(p *nn.Params) (deviceWeights, error) {
+func (g *gpu) Weights(p *nn.Params) (Weights, error) {
 	w, err := g.be.Weights(p)
 	if err != nil {
 		return nil, err
@@ -287,9 +287,7 @@ func (w *weights) Reduce() {
 	}
 }
 
-// close gives the device back, with all that lies there. Its failure, if it had
-// one, was told where it was met.
-func (g *device) close() error {
+func (g *gpu) Close() error {
 	failed := g.d.Err()
 	if err := g.d.Close(); failed == nil {
 		return err
