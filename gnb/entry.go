@@ -169,7 +169,7 @@ func (w *Worker) finish() error {
 		return err
 	}
 	w.stage(names.Save)
-	if err := w.settle(); err != nil {
+	if err := errors.Join(w.recordChange(), w.settle()); err != nil {
 		return err
 	}
 	for _, n := range w.nets {

@@ -113,6 +113,7 @@ type job struct {
 	RunID           string          `json:"run_id,omitempty"`
 	Identity        string          `json:"identity,omitempty"` // of the run's configuration
 	Changed         bool            `json:"changed,omitempty"`  // since the checkpoint
+	Config          json.RawMessage `json:"config,omitempty"`   // of a run that resumes changed; rank 0 records it
 }
 
 // launched is a run while it goes.

@@ -399,6 +399,15 @@ func TestResumeWithOtherSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := weights(t, run)
+	config := func() []byte {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	was := config()
 	o.Resume = dir
 	a.Hidden = 5
 	for _, c := range []struct {
@@ -419,5 +428,16 @@ func TestResumeWithOtherSizes(t *testing.T) {
 	}
 	if !bytes.Equal(before, weights(t, run)) {
 		t.Error("a resume that failed changed the weights")
+	}
+	if !bytes.Equal(was, config()) {
+		t.Errorf("a resume that failed changed config.json to\n%s", config())
+	}
+	a.Hidden, a.Loader.MaxSteps, o.ResumeChanged = 4, 4, true // a change that fits
+	run, err = gnb.Launch(t.Context(), plain, a, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := run.Config.Changes; len(c) != 1 || len(c[0].What) != 1 || !strings.Contains(c[0].What[0], "MaxSteps was 2 and is 4") || !bytes.Contains(config(), []byte("MaxSteps was 2 and is 4")) {
+		t.Errorf("the changes are %v, and config.json is\n%s", c, config())
 	}
 }

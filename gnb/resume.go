@@ -65,10 +65,15 @@ func (l *launched) directory() error {
 // write writes the run's configuration into its directory, and tells the workers where
 // that is and which checkpoint they begin with.
 func (l *launched) write(dir, path string) error {
+	l.tell(dir, path)
+	return runfile.WriteJSON(filepath.Join(dir, runfile.Config), l.run.Config)
+}
+
+// tell tells the workers where the run's directory is and which checkpoint they begin with.
+func (l *launched) tell(dir, path string) {
 	c := l.run.Config
 	l.run.Dir, l.job.RunDir, l.job.Checkpoint = dir, dir, path
 	l.job.RunID, l.job.Identity = c.ID, c.Identity.Run
-	return runfile.WriteJSON(filepath.Join(dir, runfile.Config), c)
 }
 
 // resumable is the directory of the run to go on with, "" for a new run.
@@ -187,7 +192,13 @@ func (l *launched) resume(dir string) error {
 	if err := os.Remove(filepath.Join(dir, runfile.Result)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("gnb: resuming: %w", err)
 	}
-	return l.write(dir, path)
+	if len(l.run.Config.Changes) == len(old.Config.Changes) {
+		return l.write(dir, path)
+	}
+	// Rank 0 records the change, when the checkpoint has proved to fit it.
+	l.tell(dir, path)
+	l.job.Config, err = json.Marshal(l.run.Config)
+	return err
 }
 
 // change gives the run the name of the one that it goes on with, and records what

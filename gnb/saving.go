@@ -64,6 +64,20 @@ func (w *Worker) openSaving() error {
 	return nil
 }
 
+// recordChange writes the configuration of a run that resumes changed, once, on rank 0: at the first
+// boundary, where networks and optimisers have taken their part of the checkpoint, and so before any
+// checkpoint of the changed run. A resume that fails earlier leaves the run as it was.
+func (w *Worker) recordChange() error {
+	if w.job.Config == nil {
+		return nil
+	}
+	if err := runfile.WriteJSON(filepath.Join(w.job.RunDir, runfile.Config), w.job.Config); err != nil {
+		return err
+	}
+	w.job.Config = nil
+	return nil
+}
+
 // state is what a checkpoint of this boundary holds. The tensors are the
 // parameters' own memory.
 func (w *Worker) state() (saving.State, []safetensors.Tensor, error) {

@@ -355,6 +355,7 @@ func (w *Worker) boundary(always bool) {
 	if w.p.Rank != 0 {
 		return
 	}
+	w.check(w.recordChange())
 	if w.p.StopRequested() {
 		w.Fail(w.saving.Leave(ErrInterrupted, w.saving.Save))
 	}
