@@ -52,7 +52,7 @@ func work(p *multigpu.Process) (err error) {
 			}
 		}
 	}()
-	def, err := programs.get(w.job.Program)
+	def, err := programs.Get(w.job.Program)
 	if err != nil {
 		return err
 	}

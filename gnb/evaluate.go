@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb/internal/finite"
@@ -139,7 +140,7 @@ func (m Metrics) String() string {
 func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics {
 	n := w.netOf(net, "Evaluate")
 	ds := w.Dataset()
-	w.check(targets(ds))
+	w.check(tally.CheckLabels(ds))
 	if len(splits) == 0 {
 		w.Fail(errors.New(`gnb: Evaluate needs the names of splits, such as "val" and "test"`))
 	}
@@ -151,12 +152,12 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	}
 	m := Metrics{Kind: metricKind(ds), withLoss: how.Loss}
 	ids := make([][]int32, len(splits))
-	tallies := make([]*tally, len(splits))
+	tallies := make([]*tally.Tally, len(splits))
 	for i, s := range splits {
 		var err error
 		ids[i], err = ds.Split(s)
 		w.check(err)
-		tallies[i] = &tally{kind: m.Kind, ds: ds, withLoss: how.Loss}
+		tallies[i] = tally.New(ds, how.Loss)
 	}
 	w.stage(names.Evaluate)
 	w.agree(n)
@@ -167,13 +168,31 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	}
 	w.watchEvaluation(n, how, tallies)
 	for i, s := range splits {
-		m.Splits = append(m.Splits, tallies[i].join(w, s))
+		m.Splits = append(m.Splits, w.joinTallies(tallies[i], s))
 	}
 	w.last = m
 	w.flush(true)
 	w.emitFirst(runs.Event{Kind: runs.KindMetrics, Values: m.values()})
 	w.stage(names.Program)
 	return m
+}
+
+// joinTallies puts all ranks' tallies of a split together. Collective.
+func (w *Worker) joinTallies(t *tally.Tally, split string) SplitMetric {
+	sums, whole := t.Sums(), &tally.Tally{}
+	w.check(w.comm.SumInt64(w.site("evaluate"), sums))
+	if t.Ranked() {
+		all, err := w.comm.AllGather(w.site("evaluate"), t.Encode())
+		w.check(err)
+		for _, b := range all {
+			w.check(whole.Decode(b))
+		}
+	}
+	return splitMetric(w.ds, split, t.Result(sums, whole))
+}
+
+func splitMetric(ds *Dataset, split string, r tally.Result) SplitMetric {
+	return SplitMetric{Split: split, Metric: metricKind(ds), Correct: r.Correct, Count: r.Count, MicroF1: r.MicroF1, AUC: r.AUC, Loss: r.Loss}
 }
 
 // agree gives every rank rank 0's parameters that are not trained: running
@@ -191,7 +210,7 @@ func (w *Worker) agree(n *network) {
 	}
 }
 
-func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally) {
+func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally) {
 	logits := w.layerwise(n)
 	defer logits.Release()
 	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
@@ -200,7 +219,7 @@ func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally) {
 		for i, split := range ids {
 			for _, v := range split {
 				if int(v) >= lo && int(v) < hi {
-					tallies[i].add(v, h[int(v)*c:int(v+1)*c])
+					tallies[i].Add(v, h[int(v)*c:int(v+1)*c])
 				}
 			}
 		}
@@ -285,7 +304,7 @@ func (n *network) evalFwd() *nn.Fwd {
 	return n.eval
 }
 
-func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, tallies []*tally) {
+func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, tallies []*tally.Tally) {
 	for i, split := range splits {
 		p, err := w.plan(split, Loader{Fanouts: how.Fanouts, Batch: how.Batch, MaxSteps: how.MaxBatches, InOrder: true})
 		w.check(err)
@@ -304,9 +323,9 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 			h, c := out.Data(), out.Cols()
 			w.check(mapped.Guard(func() error {
 				for r, v := range b.Seeds {
-					tallies[i].add(v, h[r*c:(r+1)*c])
+					tallies[i].Add(v, h[r*c:(r+1)*c])
 				}
-				if tallies[i].bad > 0 && w.found.what == "" {
+				if tallies[i].NotFinite() && w.found.what == "" {
 					w.found.what = n.culprit(b, finite.Step{Step: b.Step}, false, false)
 				}
 				return nil
@@ -319,3 +338,6 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 		w.stage(names.Evaluate)
 	}
 }
+
+// metricKind is what the dataset is measured by.
+func metricKind(ds *Dataset) string { return tally.Metric(ds) }

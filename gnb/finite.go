@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -255,8 +256,8 @@ func (w *Worker) watchRows(n *network, bad bool) {
 }
 
 // watchEvaluation is [Worker.watchRows] for what an evaluation has counted. Collective.
-func (w *Worker) watchEvaluation(n *network, how Evaluation, tallies []*tally) {
-	bad := slices.ContainsFunc(tallies, func(t *tally) bool { return t.bad > 0 })
+func (w *Worker) watchEvaluation(n *network, how Evaluation, tallies []*tally.Tally) {
+	bad := slices.ContainsFunc(tallies, (*tally.Tally).NotFinite)
 	if how.Fanouts == nil {
 		w.watchRows(n, bad)
 		return

@@ -35,6 +35,7 @@ package gnb
 import (
 	"errors"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -67,3 +68,8 @@ type (
 // ErrInterrupted is what a run returns (errors.Is) that was interrupted: its
 // checkpoint is written, and running the same cell again goes on from there.
 var ErrInterrupted = errors.New("interrupted")
+
+var errWorker = entry.ErrWorker
+
+// callSite is the source line of the program that called this package, for errors.
+func callSite() string { return entry.CallSite() }

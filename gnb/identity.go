@@ -31,11 +31,11 @@ func identify(ctx context.Context, ds *Dataset, code runs.CodeIdentity) (*runs.I
 // codeOf is the code of a program with its arguments. Models are reached by variables, and
 // by their names in arguments and code.
 func codeOf(program string, args json.RawMessage) runs.CodeIdentity {
-	roots := programs.roots(program)
+	roots := programs.Roots(program)
 	for name := range stringsIn(args) {
-		roots = append(roots, models.roots(name)...)
+		roots = append(roots, models.Roots(name)...)
 	}
-	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Programs: []string{"tutorials"}, Named: models.roots}))
+	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Programs: []string{"tutorials"}, Named: models.Roots}))
 }
 
 // stringsIn are the texts anywhere in arguments.

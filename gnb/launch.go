@@ -19,6 +19,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -136,7 +137,7 @@ func launch(ctx context.Context, program string, args json.RawMessage, o LaunchO
 	if multigpu.InWorker() {
 		return nil, errWorker
 	}
-	if _, err := programs.get(program); err != nil {
+	if _, err := programs.Get(program); err != nil {
 		return nil, err
 	}
 	l := &launched{o: o}
@@ -272,7 +273,7 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 	now := time.Now()
 	c := runs.Config{
 		Program: program, Args: args, Seed: o.Seed, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Precision: o.Precision,
-		Threads: o.Threads, Device: deviceName(l.device), Version: Version, Go: runtime.Version(), CPU: cpuClass(o.Precision == "bf16"), Created: now.UTC(),
+		Threads: o.Threads, Device: deviceName(l.device), Version: Version, Go: runtime.Version(), CPU: saving.CPUClass(o.Precision == "bf16"), Created: now.UTC(),
 	}
 	if d := o.Data; d != nil {
 		c.Dataset, c.DatasetDir, c.DatasetSource = d.Name(), d.Dir(), d.Meta.Source

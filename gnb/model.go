@@ -40,7 +40,7 @@ type ModelOf[T nn.Model] struct {
 // The parameters are what package nn finds in T: fields of type *nn.Param,
 // layers, slices of layers. They are initialised from the run's seed.
 func Model[T nn.Model](name string, build func(ModelConfig) T) *ModelOf[T] {
-	models.add(name, build != nil, build, modelDef{name, func(s ModelConfig) nn.Model { return build(s) }})
+	models.Add(name, build != nil, build, modelDef{name, func(s ModelConfig) nn.Model { return build(s) }})
 	return &ModelOf[T]{name, build}
 }
 
@@ -53,7 +53,7 @@ func (m *ModelOf[T]) String() string { return "model " + m.name }
 // its layers' parameters with shapes and counts.
 func (m *ModelOf[T]) Describe(s ModelConfig) (*runs.ModelInfo, error) {
 	multigpuEnter()
-	if _, err := models.get(m.name); err != nil {
+	if _, err := models.Get(m.name); err != nil {
 		return nil, err
 	}
 	var params *nn.Params
@@ -70,7 +70,7 @@ func (m *ModelOf[T]) Describe(s ModelConfig) (*runs.ModelInfo, error) {
 // New makes a network for this worker: parameters initialised from the seed, or
 // taken from the checkpoint that the run resumes from, and equal on all ranks.
 func (m *ModelOf[T]) New(w *Worker, s ModelConfig) *Net[T] {
-	if _, err := models.get(m.name); err != nil {
+	if _, err := models.Get(m.name); err != nil {
 		w.Fail(err)
 	}
 	var net T
@@ -107,7 +107,7 @@ var (
 // of the program's own.
 func ModelByName(name string) (AnyModel, error) {
 	multigpuEnter()
-	d, err := models.get(name)
+	d, err := models.Get(name)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,12 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 )
 
+// What a cell declared under names.
+var (
+	models   = entry.Registry[modelDef]{Kind: "model"}
+	programs = entry.Registry[programDef]{Kind: "program"}
+)
+
 // programDef is a declared program, its argument's type forgotten.
 type programDef struct {
 	name string
@@ -28,7 +34,7 @@ type ProgramOf[A any] struct {
 // after a trip through JSON: Launch refuses arguments of which a part would not arrive,
 // such as unexported fields that are set. Declare it at package level.
 func Program[A any](name string, run func(w *Worker, args A) error) *ProgramOf[A] {
-	programs.add(name, run != nil, run, programDef{name, func(w *Worker, raw json.RawMessage) error {
+	programs.Add(name, run != nil, run, programDef{name, func(w *Worker, raw json.RawMessage) error {
 		var args A
 		if err := json.Unmarshal(raw, &args); err != nil {
 			return fmt.Errorf("gnb: the arguments of program %q do not fit %T: %w", name, args, err)

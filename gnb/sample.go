@@ -12,6 +12,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
@@ -291,12 +292,12 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	if w.Rank() != 0 {
 		return nil
 	}
-	if targets(w.ds) == nil {
-		t := &tally{kind: metricKind(w.ds), ds: w.ds}
+	if tally.CheckLabels(w.ds) == nil {
+		t := tally.New(w.ds, false)
 		for v := range w.ds.Nodes() {
-			t.add(int32(v), logits.Data()[v*cols:(v+1)*cols])
+			t.Add(int32(v), logits.Data()[v*cols:(v+1)*cols])
 		}
-		w.Result("metric", t.metric("all", t.sums(), t).Value())
+		w.Result("metric", splitMetric(w.ds, "all", t.Result(t.Sums(), t)).Value())
 	}
 	return dataset.WriteNPY(a.Out, w.ds.Nodes(), cols, logits.Data()[:w.ds.Nodes()*cols])
 })

@@ -55,7 +55,7 @@ func (w *Worker) openSaving() error {
 	if w.p.Rank != 0 {
 		return nil
 	}
-	if here := cpuClass(w.job.BF16); st.CPU != here {
+	if here := saving.CPUClass(w.job.BF16); st.CPU != here {
 		w.Printf("resuming on a CPU of class %s a run of class %s: results will agree closely, not to the bit", here, st.CPU)
 	}
 	if ranks := w.World() * w.job.Virtual; st.Ranks != ranks {
@@ -82,7 +82,7 @@ func (w *Worker) recordChange() error {
 // parameters' own memory.
 func (w *Worker) state() (saving.State, []safetensors.Tensor, error) {
 	st := saving.State{
-		Version: Version, Layout: philox.LayoutVersion, CPU: cpuClass(w.job.BF16), Seed: w.job.Seed,
+		Version: Version, Layout: philox.LayoutVersion, CPU: saving.CPUClass(w.job.BF16), Seed: w.job.Seed,
 		Ranks: w.World() * w.job.Virtual, Program: w.job.Program, Run: w.job.RunID, Identity: w.job.Identity,
 		Position: w.loop.Pos, Sums: w.loop.Sums,
 	}

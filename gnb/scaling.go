@@ -116,7 +116,7 @@ func Scaling(ctx context.Context, ds *Dataset, model AnyModel, o ScalingOptions,
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return c, errors.New("gnb: Scaling needs a model, such as gnb.SAGE")
 	}
-	if _, err := models.get(model.Name()); err != nil {
+	if _, err := models.Get(model.Name()); err != nil {
 		return c, err
 	}
 	workers = slices.Sorted(slices.Values(workers))

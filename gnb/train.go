@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -151,8 +152,8 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	switch {
 	case ds.FeatureDim() == 0:
 		return trainArgs{}, fmt.Errorf("gnb: %s has no node features to train on; convert it with features (gnb data convert --features)", ds.Name())
-	case targets(ds) != nil:
-		return trainArgs{}, targets(ds)
+	case tally.CheckLabels(ds) != nil:
+		return trainArgs{}, tally.CheckLabels(ds)
 	case o.Norm != "" && o.Norm != "layer" && o.Norm != "batch":
 		return trainArgs{}, fmt.Errorf(`gnb: Norm is %q; it is "", "layer" or "batch"`, o.Norm)
 	case o.Heads > 0 && cmp.Or(o.Hidden, 64)%o.Heads != 0:
@@ -234,7 +235,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("gnb: Train needs a model, such as gnb.SAGE")
 	}
-	if _, err := models.get(model.Name()); err != nil {
+	if _, err := models.Get(model.Name()); err != nil {
 		return nil, err
 	}
 	args, err := o.args(ds, model.Name())
@@ -319,7 +320,7 @@ func (a trainArgs) optimizer(w *Worker, net Network) *Optimizer {
 // Network makes a network of a model by name, for programs whose model is an
 // argument.
 func (w *Worker) Network(model string, s ModelConfig) *Net[nn.Model] {
-	d, err := models.get(model)
+	d, err := models.Get(model)
 	w.check(err)
 	var m nn.Model
 	w.built(model, func() { m = d.build(s) })

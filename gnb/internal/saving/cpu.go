@@ -1,4 +1,4 @@
-package gnb
+package saving
 
 import (
 	"runtime"
@@ -8,12 +8,12 @@ import (
 	"github.com/graphnb/graphnb/graphops/gemm"
 )
 
-// cpuClass is the class of CPU whose code paths decide the last bits of sums:
+// CPUClass is the class of CPU whose code paths decide the last bits of sums:
 // runs resume to the same bits within one class. Runs with bfloat16 products have
 // classes of their own, by the instructions that multiply.
-func cpuClass(bf16 bool) string {
+func CPUClass(bf16 bool) string {
 	if bf16 {
-		return cpuClass(false) + "-bf16-" + gemm.BF16()
+		return CPUClass(false) + "-bf16-" + gemm.BF16()
 	}
 	switch {
 	case runtime.GOARCH != "amd64":

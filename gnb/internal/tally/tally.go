@@ -1,4 +1,6 @@
-package gnb
+// Package tally counts how well a network does on a split, a node at a time, in parts that ranks put together:
+// the result does not depend on how nodes are shared among them.
+package tally
 
 import (
 	"encoding/binary"
@@ -7,18 +9,15 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/gnb/internal/names"
-
-	"github.com/graphnb/graphnb/internal/simd"
-
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// tally collects what one rank has computed of a split, until all ranks' is put
-// together.
-type tally struct {
+// Tally counts what one rank computed of a split.
+type Tally struct {
 	kind string
-	ds   *Dataset
+	ds   *dataset.Dataset
 	cols int // of scores a row
 
 	correct, count int64     // accuracy: exact
@@ -60,8 +59,13 @@ func (l lossSum) mean() float64 {
 	return float64(l.units) / lossUnits / float64(l.count)
 }
 
-// metricKind is what the dataset is measured by.
-func metricKind(ds *Dataset) string {
+// New makes a Tally of nodes of a dataset, which also adds up their losses withLoss.
+func New(ds *dataset.Dataset, withLoss bool) *Tally {
+	return &Tally{kind: Metric(ds), ds: ds, withLoss: withLoss}
+}
+
+// Metric is what a dataset is measured by: one of the names of package names.
+func Metric(ds *dataset.Dataset) string {
 	switch ds.Meta.Metric {
 	case dataset.MetricROCAUC:
 		return names.AUC
@@ -71,20 +75,19 @@ func metricKind(ds *Dataset) string {
 	return names.Accuracy
 }
 
-// targets says what is wrong with a dataset that an evaluation or a training is
-// to learn from, if anything.
-func targets(ds *Dataset) error {
+// CheckLabels is the error of a dataset whose labels cannot be measured by its metric.
+func CheckLabels(ds *dataset.Dataset) error {
 	switch {
 	case ds.Labels == nil && ds.MultiLabels == nil:
 		return fmt.Errorf("gnb: %s has no labels", ds.Name())
-	case metricKind(ds) == names.AUC && ds.MultiLabels == nil && ds.Classes() != 2:
+	case Metric(ds) == names.AUC && ds.MultiLabels == nil && ds.Classes() != 2:
 		return fmt.Errorf("gnb: %s is to be measured by ROC AUC, which takes two classes or several labels a node, and it has %d classes", ds.Name(), ds.Classes())
 	}
 	return nil
 }
 
-// add counts node v, whose output is row.
-func (t *tally) add(v int32, row []float32) {
+// Add counts node v, whose output is row.
+func (t *Tally) Add(v int32, row []float32) {
 	if !simd.Finite(row) {
 		t.bad++
 		return
@@ -116,7 +119,7 @@ func (t *tally) add(v int32, row []float32) {
 	}
 }
 
-func (t *tally) addMulti(row []float32, labels []int8) {
+func (t *Tally) addMulti(row []float32, labels []int8) {
 	if t.withLoss {
 		t.loss.add(nn.RowBCE(row, labels))
 	}
@@ -137,43 +140,42 @@ func (t *tally) addMulti(row []float32, labels []int8) {
 	t.f1.AddRow(row, labels)
 }
 
-// join puts all ranks' tallies of a split together. Collective.
-func (t *tally) join(w *Worker, split string) SplitMetric {
-	sums, whole := t.sums(), &tally{}
-	w.check(w.comm.SumInt64(w.site("evaluate"), sums))
-	if t.kind == names.AUC {
-		all, err := w.comm.AllGather(w.site("evaluate"), t.encode())
-		w.check(err)
-		for _, b := range all {
-			w.check(whole.decode(b))
-		}
-	}
-	return t.metric(split, sums, whole)
-}
+// NotFinite reports whether an output had numbers that are not finite.
+func (t *Tally) NotFinite() bool { return t.bad > 0 }
 
-// sums are the counts, which are added over the ranks.
-func (t *tally) sums() []int64 {
+// Sums are the counts, which are added over the ranks.
+func (t *Tally) Sums() []int64 {
 	return []int64{t.correct, t.count, t.f1.TruePositives, t.f1.FalsePositives, t.f1.FalseNegatives, t.loss.units, t.loss.count, t.loss.bad}
 }
 
-// metric is what the sums of all ranks, and the scores of whole, come to.
-func (t *tally) metric(split string, sums []int64, whole *tally) SplitMetric {
-	m := SplitMetric{Split: split, Metric: t.kind, Correct: sums[0], Count: sums[1]}
-	switch {
-	case t.kind == names.MicroF1:
-		m.MicroF1 = nn.F1{TruePositives: sums[2], FalsePositives: sums[3], FalseNegatives: sums[4]}.Micro()
-	case t.kind == names.AUC && t.ds.MultiLabels != nil:
-		m.AUC, _ = nn.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
-	case t.kind == names.AUC:
-		m.AUC = nn.ROCAUC(whole.scores, whole.labels)
-	}
-	if t.withLoss {
-		m.Loss = lossSum{sums[5], sums[6], sums[7]}.mean()
-	}
-	return m
+// Ranked reports whether the metric needs the scores of all ranks together, see [Tally.Encode].
+func (t *Tally) Ranked() bool { return t.kind == names.AUC }
+
+// Result is a split's metric over all ranks.
+type Result struct {
+	Correct, Count     int64
+	MicroF1, AUC, Loss float64
 }
 
-func (t *tally) encode() []byte {
+// Result is what the sums of all ranks come to, and the scores of whole, which has those of all ranks.
+func (t *Tally) Result(sums []int64, whole *Tally) Result {
+	r := Result{Correct: sums[0], Count: sums[1]}
+	switch {
+	case t.kind == names.MicroF1:
+		r.MicroF1 = nn.F1{TruePositives: sums[2], FalsePositives: sums[3], FalseNegatives: sums[4]}.Micro()
+	case t.kind == names.AUC && t.ds.MultiLabels != nil:
+		r.AUC, _ = nn.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
+	case t.kind == names.AUC:
+		r.AUC = nn.ROCAUC(whole.scores, whole.labels)
+	}
+	if t.withLoss {
+		r.Loss = lossSum{sums[5], sums[6], sums[7]}.mean()
+	}
+	return r
+}
+
+// Encode writes the scores for other ranks.
+func (t *Tally) Encode() []byte {
 	b := make([]byte, 0, 16+len(t.labels)+4*len(t.scores))
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.cols))
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(t.scores)))
@@ -186,8 +188,8 @@ func (t *tally) encode() []byte {
 	return b
 }
 
-// decode appends what another rank has encoded.
-func (t *tally) decode(b []byte) error {
+// Decode appends the scores that another rank has encoded.
+func (t *Tally) Decode(b []byte) error {
 	if len(b) < 16 {
 		return errors.New("gnb: the scores of an evaluation were cut short")
 	}

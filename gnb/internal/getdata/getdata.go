@@ -1,0 +1,115 @@
+// Package getdata downloads and converts a published dataset for a program, with progress bars.
+package getdata
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/registry"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// Get gets a published dataset in this program, where that links what it takes, else by the command gnb.
+func Get(ctx context.Context, e registry.Entry) error {
+	get := dataset.RegisteredGetter()
+	if get == nil {
+		return getByCommand(ctx, e)
+	}
+	bars := stageBars{name: e.Name}
+	defer bars.end()
+	return get(ctx, e, dataset.GetOptions{Progress: bars.set, Note: func(text string) { fmt.Fprintln(os.Stderr, "gnb: "+text) }})
+}
+
+// getByCommand gets a published dataset by the command gnb, which the kernel has
+// on its PATH: the packages that download are no part of a cell, which must link
+// fast.
+func getByCommand(ctx context.Context, e registry.Entry) error {
+	path, err := machine.FindCommand()
+	if err != nil {
+		return fmt.Errorf("gnb: %s is not on this machine yet, and nothing here can get it: %w. Either add\n\timport _ %q\nto the program, which then downloads and converts it itself, or run: go run %s data get %s\n%s",
+			e.Name, err, entry.Module+"/gnb/published", entry.Module+"/gnb/cmd/gnb", e.Name, e.Instructions())
+	}
+	cmd := exec.CommandContext(ctx, path, "data", "get", e.Name, "--json")
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("gnb: getting %s: %w", e.Name, err)
+	}
+	reason := followGet(out, e.Name)
+	if err := cmd.Wait(); err != nil {
+		if reason == "" {
+			reason = strings.TrimSpace(said.String())
+		}
+		return errors.New("gnb: getting " + e.Name + ": " + strings.TrimPrefix(reason, "gnb data: "))
+	}
+	return nil
+}
+
+// followGet shows the progress that "gnb data get --json" reports, a bar for each
+// of its stages, and returns the reason it gives when it fails.
+func followGet(out io.Reader, name string) (reason string) {
+	bars := stageBars{name: name}
+	defer bars.end()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e struct {
+			Event, Stage, File, Error string
+			Done, Total               int64
+		}
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			continue
+		}
+		switch e.Event {
+		case "error":
+			reason = e.Error
+		case "progress":
+			bars.set(e.Stage, e.File, e.Done, e.Total)
+		}
+	}
+	_, _ = io.Copy(io.Discard, out) // what is left, so that the command can end
+	return reason
+}
+
+// stageBars is a bar for each of the stages of getting a dataset, one after the other.
+type stageBars struct {
+	name, label string
+	bar         *live.Bar
+}
+
+func (b *stageBars) end() {
+	if b.bar != nil {
+		b.bar.Done()
+	}
+}
+
+func (b *stageBars) set(stage, file string, done, total int64) {
+	if l := strings.TrimSpace(stage + " " + file); l != b.label {
+		b.end()
+		b.label = l
+		o := live.BarOptions{Unit: "B"}
+		switch stage {
+		case "build": // work of no unit
+			o.Unit, o.After = "%", time.Second
+		case "check", "write":
+			o.After = time.Second
+		}
+		b.bar = live.ProgressWith(b.name+": "+l, total, o)
+	}
+	b.bar.Set(done, total)
+}
