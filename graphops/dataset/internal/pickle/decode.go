@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
@@ -14,31 +14,22 @@ import (
 const (
 	opMark            = '('
 	opStop            = '.'
-	opFloat           = 'F'
-	opInt             = 'I'
 	opBinInt          = 'J'
 	opBinInt1         = 'K'
-	opLong            = 'L'
 	opBinInt2         = 'M'
 	opNone            = 'N'
 	opReduce          = 'R'
-	opString          = 'S'
 	opBinString       = 'T'
 	opShortBinString  = 'U'
-	opUnicode         = 'V'
 	opBinUnicode      = 'X'
 	opAppend          = 'a'
 	opBuild           = 'b'
 	opGlobal          = 'c'
-	opDict            = 'd'
 	opEmptyDict       = '}'
 	opAppends         = 'e'
-	opGet             = 'g'
 	opBinGet          = 'h'
 	opLongBinGet      = 'j'
-	opList            = 'l'
 	opEmptyList       = ']'
-	opPut             = 'p'
 	opBinPut          = 'q'
 	opLongBinPut      = 'r'
 	opSetItem         = 's'
@@ -75,6 +66,10 @@ var refused = map[byte]string{
 	'0': "POP", '1': "POP_MARK", '2': "DUP",
 	0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET",
 }
+
+// The opcodes of protocols 0 and 1, which no pickler uses from protocol 2 on. They
+// spell out numbers and strings as Python literals.
+const textOpcodes = "FILSVgpdl"
 
 const (
 	// A pickle may need budgetTimes its bytes and budgetBase more. The graph of
@@ -251,7 +246,7 @@ func (d *decoder) step(op byte) error {
 	case opProto:
 		p, err := d.byte()
 		if err == nil && p > 5 {
-			err = d.errorf("it is of protocol %d; protocols 0 to 5 are read", p)
+			err = d.errorf("it is of protocol %d; protocols 2 to 5 are read", p)
 		}
 		return err
 	case opFrame:
@@ -273,17 +268,17 @@ func (d *decoder) step(op byte) error {
 		return d.push(tagNone)
 	case opNewTrue, opNewFalse:
 		return d.push(boolWord(op == opNewTrue))
-	case opInt, opLong, opBinInt, opBinInt1, opBinInt2, opLong1, opLong4:
+	case opBinInt, opBinInt1, opBinInt2, opLong1, opLong4:
 		return d.made(d.integer(op))
-	case opFloat, opBinFloat:
-		return d.made(d.float(op))
+	case opBinFloat:
+		b, err := d.take(8)
+		if err != nil {
+			return err
+		}
+		return d.made(d.floatWord(math.Float64frombits(binary.BigEndian.Uint64(b))))
 	case opBinString, opShortBinString, opBinBytes, opShortBinBytes, opBinBytes8, opByteArray8,
 		opBinUnicode, opShortBinUnicode, opBinUnicode8:
 		return d.made(d.counted(op))
-	case opString:
-		return d.made(d.quoted())
-	case opUnicode:
-		return d.made(d.escaped())
 	case opEmptyTuple:
 		return d.made(d.newSeq(tagTuple, nil))
 	case opEmptyList:
@@ -296,11 +291,15 @@ func (d *decoder) step(op byte) error {
 			return err
 		}
 		return d.made(d.newSeq(tagTuple, items))
-	case opTuple, opList, opDict:
-		return d.collect(op)
+	case opTuple:
+		items, err := d.toMark()
+		if err != nil {
+			return err
+		}
+		return d.made(d.newSeq(tagTuple, items))
 	case opAppend, opSetItem, opAppends, opSetItems:
 		return d.insert(op)
-	case opGet, opBinGet, opLongBinGet, opPut, opBinPut, opLongBinPut, opMemoize:
+	case opBinGet, opLongBinGet, opBinPut, opLongBinPut, opMemoize:
 		return d.remember(op)
 	case opGlobal, opStackGlobal:
 		return d.made(d.global(op))
@@ -324,28 +323,15 @@ func (d *decoder) step(op byte) error {
 	if what, ok := refused[op]; ok {
 		return d.errorf("the opcode %s; pickles of arrays, lists and dicts do without it", what)
 	}
+	if strings.IndexByte(textOpcodes, op) >= 0 {
+		return d.errorf("the opcode %q is of protocol 0; protocols 2 to 5 are read: write it again with pickle.dump(x, f, 2)", op)
+	}
 	return d.errorf("0x%02x is no opcode of a pickle", op)
 }
 
 // integer reads the whole numbers, which must fit into 64 bits.
 func (d *decoder) integer(op byte) (word, error) {
 	switch op {
-	case opInt, opLong:
-		text, err := d.line()
-		if err != nil {
-			return 0, err
-		}
-		if op == opInt && (string(text) == "00" || string(text) == "01") {
-			return boolWord(text[1] == '1'), nil
-		}
-		if n := len(text); op == opLong && n > 0 && text[n-1] == 'L' {
-			text = text[:n-1]
-		}
-		x, err := strconv.ParseInt(short(text), 10, 64)
-		if err != nil {
-			return 0, d.errorf("%q is no whole number of 64 bits", short(text))
-		}
-		return d.intWord(x)
 	case opBinInt, opBinInt1, opBinInt2:
 		size := map[byte]int{opBinInt: 4, opBinInt1: 1, opBinInt2: 2}[op]
 		x, err := d.number(size)
@@ -372,27 +358,8 @@ func (d *decoder) integer(op byte) (word, error) {
 	return d.intWord(int64(x<<shift) >> shift)
 }
 
-// short is enough of a text to parse a number from and to show.
+// short is enough of a text to show.
 func short(text []byte) string { return string(text[:min(len(text), 40)]) }
-
-func (d *decoder) float(op byte) (word, error) {
-	if op == opBinFloat {
-		b, err := d.take(8)
-		if err != nil {
-			return 0, err
-		}
-		return d.floatWord(math.Float64frombits(binary.BigEndian.Uint64(b)))
-	}
-	text, err := d.line()
-	if err != nil {
-		return 0, err
-	}
-	x, err := strconv.ParseFloat(short(text), 64)
-	if err != nil {
-		return 0, d.errorf("%q is no number", short(text))
-	}
-	return d.floatWord(x)
-}
 
 // counted reads strings whose length precedes them.
 func (d *decoder) counted(op byte) (word, error) {
@@ -418,19 +385,6 @@ func (d *decoder) counted(op byte) (word, error) {
 		}
 	}
 	return d.viewWord(tag, d.pos-len(s), len(s))
-}
-
-// collect makes a tuple, list or dict of what lies above the mark.
-func (d *decoder) collect(op byte) error {
-	items, err := d.toMark()
-	if err != nil {
-		return err
-	}
-	tag := map[byte]word{opTuple: tagTuple, opList: tagList, opDict: tagDict}[op]
-	if op == opDict && len(items)%2 != 0 {
-		return d.errorf("a dict has a key without a value")
-	}
-	return d.made(d.newSeq(tag, items))
 }
 
 // insert adds to the list or dict below.
@@ -472,13 +426,6 @@ func (d *decoder) remember(op byte) error {
 	switch op {
 	case opMemoize:
 		id = uint64(d.memoized)
-	case opGet, opPut:
-		var text []byte
-		if text, err = d.line(); err == nil {
-			if id, err = strconv.ParseUint(short(text), 10, 32); err != nil {
-				err = d.errorf("%q is no number of a memo entry", short(text))
-			}
-		}
 	case opBinGet, opBinPut:
 		id, err = d.number(1)
 	default:
@@ -488,7 +435,7 @@ func (d *decoder) remember(op byte) error {
 		return err
 	}
 	block, i := int(id/memoBlock), id%memoBlock
-	if op == opGet || op == opBinGet || op == opLongBinGet {
+	if op == opBinGet || op == opLongBinGet {
 		if block >= len(d.memo) || d.memo[block] == nil || d.memo[block][i] == 0 {
 			return d.errorf("it refers to the memo entry %d, which does not exist", id)
 		}

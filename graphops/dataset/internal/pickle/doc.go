@@ -3,7 +3,7 @@
 //
 // A pickle is a program for a stack machine that may call any function of any
 // Python module. Here it calls none: the machine knows a closed list of opcodes
-// (those that Python's own pickler writes for such values, protocols 0 to 5) and
+// (those that Python's own picklers write for such values, protocols 2 to 5) and
 // of names (those in [Names]), and each name stands for a value that this package
 // builds itself. Every other opcode or name is an error that says which, and at
 // which byte.

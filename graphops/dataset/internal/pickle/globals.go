@@ -21,15 +21,8 @@ const (
 	globalDType
 	globalCSR
 	globalDefaultDict
-	globalDict
 	globalList
-	globalTuple
-	globalInt
-	globalFloat
-	globalStr
 	globalBytes
-	globalObject
-	globalNewObject
 	globalEncode
 )
 
@@ -48,26 +41,10 @@ var globals = map[string]global{
 	"scipy.sparse._csr csr_matrix":        globalCSR,
 	"scipy.sparse._csr csr_array":         globalCSR,
 	"collections defaultdict":             globalDefaultDict,
-	"__builtin__ dict":                    globalDict,
 	"__builtin__ list":                    globalList,
-	"__builtin__ tuple":                   globalTuple,
-	"__builtin__ int":                     globalInt,
-	"__builtin__ long":                    globalInt,
-	"__builtin__ float":                   globalFloat,
-	"__builtin__ str":                     globalStr,
-	"__builtin__ unicode":                 globalStr,
 	"__builtin__ bytes":                   globalBytes,
-	"__builtin__ object":                  globalObject,
-	"builtins dict":                       globalDict,
 	"builtins list":                       globalList,
-	"builtins tuple":                      globalTuple,
-	"builtins int":                        globalInt,
-	"builtins float":                      globalFloat,
-	"builtins str":                        globalStr,
 	"builtins bytes":                      globalBytes,
-	"builtins object":                     globalObject,
-	"copy_reg _reconstructor":             globalNewObject,
-	"copyreg _reconstructor":              globalNewObject,
 	"_codecs encode":                      globalEncode,
 }
 
@@ -123,8 +100,7 @@ func (d *decoder) call(op byte, f, args word) (word, error) {
 	isGlobal := func(w word, g global) bool { return w == index(tagGlobal, int(g)) }
 
 	switch g := global(f.payload()); {
-	case g == globalCSR && op == opNewObj && len(a) == 0,
-		g == globalNewObject && op == opReduce && is(Name, Name, None) && isGlobal(a[0], globalCSR) && isGlobal(a[1], globalObject):
+	case g == globalCSR && op == opNewObj && len(a) == 0:
 		return keep(d, &d.csrs, tagNone, tagCSR)
 	case op == opNewObj:
 		// The rest are functions, or types that are made by calling them.
@@ -138,13 +114,9 @@ func (d *decoder) call(op byte, f, args word) (word, error) {
 		return d.scalar(a[0], a[1])
 	case g == globalEncode && is(Text, Bytes):
 		return d.latin1(a[0], a[1])
-	case g == globalDefaultDict && (len(a) == 0 || is(Name) || is(None)), g == globalDict && len(a) == 0:
+	case g == globalDefaultDict && (len(a) == 0 || is(Name) || is(None)):
 		return d.newSeq(tagDict, nil)
-	case g == globalList && len(a) == 0:
-		return d.newSeq(tagList, nil)
-	case g == globalTuple && len(a) == 0:
-		return d.newSeq(tagTuple, nil)
-	case g == globalBytes && len(a) == 0: // empty bytes by the protocols that have none
+	case g == globalBytes && len(a) == 0: // empty bytes by protocol 2, which has none
 		return d.viewWord(tagBytes, 0, 0)
 	}
 	names := Names()

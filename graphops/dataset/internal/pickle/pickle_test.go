@@ -104,7 +104,7 @@ func read(t testing.TB, protocol int) []byte {
 }
 
 func TestProtocols(t *testing.T) {
-	for p := range 6 {
+	for p := 2; p <= 5; p++ {
 		v, err := Decode(read(t, p))
 		if err != nil {
 			t.Fatalf("protocol %d: %v", p, err)
@@ -162,9 +162,9 @@ var hostile = []struct{ name, in, want string }{
 	{"a dotted name", "\x80\x04\x8c\x05numpy\x8c\x0edtype.__init__\x93.", "it names"},
 	{"a path through a known module", "cnumpy.core\nmultiarray._reconstruct\n.", "it names"},
 	{"numpy.load", "cnumpy\nload\n.", `it names "load" of the module "numpy"`},
-	{"INST", "(S'id'\nios\nsystem\n.", "INST, which calls a class"},
+	{"INST", "(U\x02idios\nsystem\n.", "INST, which calls a class"},
 	{"OBJ", "(cos\nsystem\nS'id'\no.", "it names"},
-	{"OBJ of a known name", "(cnumpy\ndtype\nS'i4'\no.", "OBJ, which calls a class"},
+	{"OBJ of a known name", "(cnumpy\ndtype\nU\x02i4o.", "OBJ, which calls a class"},
 	{"NEWOBJ_EX", "\x80\x04cscipy.sparse.csr\ncsr_matrix\n)}\x92.", "NEWOBJ_EX"},
 	{"PERSID", "Pabc\n.", "PERSID"},
 	{"BINPERSID", "NQ.", "BINPERSID"},
@@ -175,9 +175,9 @@ var hostile = []struct{ name, in, want string }{
 	{"a call with no tuple", "cbuiltins\nlist\n]R.", "with a list"},
 	{"the array type called as a function", "cnumpy\nndarray\n(K\x05tR.", "calls numpy.ndarray with 1 arguments"},
 	{"list of an argument", "cbuiltins\nlist\n(U\x02abtR.", "calls __builtin__.list with 1 arguments"},
-	{"int of a string", "cbuiltins\nint\n(U\x0299tR.", "calls __builtin__.int"},
+	{"int of a string", "cbuiltins\nint\n(U\x0299tR.", `it names "int"`},
 	{"NEWOBJ of an array", "cnumpy\nndarray\n)\x81.", "calls numpy.ndarray"},
-	{"_reconstructor of another class", "ccopy_reg\n_reconstructor\n(cnumpy\nndarray\nc__builtin__\nobject\nNtR.", "calls copy_reg._reconstructor"},
+	{"_reconstructor of another class", "ccopy_reg\n_reconstructor\n(cnumpy\nndarray\nc__builtin__\nobject\nNtR.", `it names "_reconstructor"`},
 	{"_reconstruct of another type", "cnumpy.core.multiarray\n_reconstruct\n(cbuiltins\nlist\n)U\x01btR.", "_reconstruct with 3 arguments"},
 	{"encode by another codec", "c_codecs\nencode\n(X\x01\x00\x00\x00aU\x03hextR.", `"latin1" only`},
 	{"BUILD of a dict", "}}b.", "BUILD sets the state of a dict"},
@@ -190,7 +190,7 @@ var hostile = []struct{ name, in, want string }{
 	{"memo unset", "Nr\x09\x00\x00\x00h\x05.", "memo entry 5, which does not exist"},
 	{"memo of 2^32", "Nr\xff\xff\xff\xff.", "more than 3 times its 7 bytes"},
 	{"memo of nothing", "q\x00.", "needs 1 values"},
-	{"memo by a negative number", "Np-1\n.", "no number of a memo entry"},
+	{"memo by a negative number", "Np-1\n.", "'p' is of protocol 0"},
 	{"a string beyond the end", "T\xff\xff\xff\x7fabc", "claims 2147483647 bytes where 3 follow"},
 	{"a string of 2^63 bytes", "\x8e\xff\xff\xff\xff\xff\xff\xff\xffabc", "claims 18446744073709551615 bytes"},
 	{"a number of 2 GiB", "\x8b\xff\xff\xff\x7fabc", "a whole number of 2147483647 bytes"},
@@ -209,11 +209,11 @@ var hostile = []struct{ name, in, want string }{
 	{"append to a dict", "}Na.", "adds to a dict"},
 	{"what is no opcode", "\xff.", "0xff is no opcode"},
 	{"bad UTF-8", "X\x02\x00\x00\x00\xff\xfe.", "not valid UTF-8"},
-	{"a string without quotes", "Sabc\n.", "not in quotes"},
-	{"a bad escape", "S'\\xzz'\n.", `escape "\\xzz"`},
-	{"an endless line", "Sabc", "ends within a line"},
-	{"no whole number", "I12x\n.", "no whole number"},
-	{"no number", "Fx\n.", "is no number"},
+	{"a string without quotes", "Sabc\n.", "'S' is of protocol 0"},
+	{"a bad escape", "S'\\xzz'\n.", "'S' is of protocol 0"},
+	{"an endless line", "Sabc", "'S' is of protocol 0"},
+	{"'I' is of protocol 0", "I12x\n.", "'I' is of protocol 0"},
+	{"no number", "Fx\n.", "'F' is of protocol 0"},
 	{"a name of two lists", "]]\x93.", "needs the names"},
 }
 
@@ -247,7 +247,7 @@ func TestHostile(t *testing.T) {
 }
 
 func TestTruncated(t *testing.T) {
-	for p := range 6 {
+	for p := 2; p <= 5; p++ {
 		in := read(t, p)
 		for n := range in {
 			if _, err := Decode(in[:n]); err == nil {
@@ -276,8 +276,8 @@ func TestMemory(t *testing.T) {
 		"nested":      bytes.Repeat([]byte("]a"), n/2),
 		"tuples":      append([]byte("N"), bytes.Repeat([]byte("\x85"), n)...),
 		"memo":        append([]byte("]q\x00"), bytes.Repeat([]byte("h\x00"), n/2)...),
-		"floats":      bytes.Repeat([]byte("F1\n"), n/3),
-		"strings":     bytes.Repeat([]byte("S''\n"), n/4),
+		"floats":      bytes.Repeat([]byte("G12345678"), n/9),
+		"strings":     bytes.Repeat([]byte("U\x00"), n/2),
 		"appends":     append([]byte("]"), bytes.Repeat([]byte("Na"), n/2)...),
 		"dicts":       bytes.Repeat([]byte("}NNs"), n/4),
 		"doubling":    append([]byte("]q\x00"), bytes.Repeat([]byte("(h\x00h\x00h\x00h\x00e"), n/10)...),
@@ -357,7 +357,7 @@ func TestNames(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for p := range 6 {
+	for p := 2; p <= 5; p++ {
 		f.Add(read(f, p))
 	}
 	for _, c := range hostile {

@@ -1,4 +1,4 @@
-"""Writes values.pN.pickle, the same values by each protocol of Python's pickler.
+"""Writes values.pN.pickle, the same values by each protocol of Python's pickler from 2 on.
 
 Run with NumPy in this directory. SciPy is not needed: what a pickle holds of a
 csr_matrix is its class's name and its attributes.
@@ -55,6 +55,6 @@ values = {
     "empty": np.zeros((0, 3), np.float32),
     "scalars": [np.float64(2.5), np.int32(-7), np.bool_(True)],
 }
-for protocol in range(6):
+for protocol in range(2, 6):
     with open(f"values.p{protocol}.pickle", "wb") as f:
         pickle.dump(values, f, protocol)
