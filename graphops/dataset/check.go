@@ -13,27 +13,24 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// checkStep is the number of nodes that are checked between two looks at the
-// context.
+// checkStep is the number of nodes checked between two checks of the context.
 const checkStep = 1 << 18
 
-// Check reads the whole dataset and returns the first thing that is wrong with
-// it, naming the file (or the array, for a dataset in memory) and the position:
-// files that changed since they were opened, an indptr that does not ascend,
-// sources out of range or out of order, edges without their opposite where the
-// metadata says undirected, weights that are negative or not finite, labels that
-// are no class, features that are not finite, sparse features whose columns are
-// out of range or out of order, nodes of a split that are out of range or repeated,
-// nodes that are in two of train, val and test, unless the metadata says
-// overlapping_splits. A dataset that passes can be sampled and trained on without
-// another check of its values.
+// Check reads the whole dataset and returns the first error in it, naming the file (or the array,
+// for a dataset in memory) and the position. Errors are: files that changed since they were opened,
+// an indptr that does not ascend, sources out of range or out of order, edges without their reverse
+// if the metadata says undirected, weights that are negative or not finite, labels that are not a
+// class, features that are not finite, sparse features whose columns are out of range or out of
+// order, nodes of a split that are out of range or repeated, and nodes in two of train, val and
+// test, unless the metadata says overlapping_splits. A dataset that passes needs no further check
+// of its values before sampling and training.
 //
-// It reads everything once, on GOMAXPROCS threads, at memory or disk speed, and stops
-// when ctx is cancelled. A file that fails meanwhile is a [*mapped.Fault].
+// It reads everything once, on GOMAXPROCS threads, at memory or disk speed, and stops when ctx is
+// cancelled. If a file fails meanwhile, the error is a [*mapped.Fault].
 func (d *Dataset) Check(ctx context.Context) error { return d.CheckWith(ctx, nil) }
 
-// CheckWith is Check, and report (unless nil) is called every now and then, from this
-// goroutine, with how many bytes of how many were read.
+// CheckWith is Check with progress: report, if not nil, is called from time to time, from this
+// goroutine, with the number of bytes read and the total.
 func (d *Dataset) CheckWith(ctx context.Context, report func(done, total int64)) error {
 	return d.checkParts(ctx, report, d.Bytes(),
 		d.checkGraph, d.checkWeights, d.checkLabels, d.checkTargets, d.checkSplits, d.checkFeatures, d.checkSparse)
@@ -63,7 +60,7 @@ func (d *Dataset) checkParts(ctx context.Context, report func(done, total int64)
 	})
 }
 
-// reading is how far a check has come.
+// reading is the progress of a check.
 type reading struct {
 	ctx         context.Context
 	report      func(done, total int64)
@@ -121,15 +118,15 @@ func (d *Dataset) checkGraph(r *reading) error {
 		}
 	}
 	if loose != 0 {
-		return d.wrong(metadataFile, "undirected is true, but some edge has no opposite: set it to false or add the opposite edges")
+		return d.wrong(metadataFile, "undirected is true, but some edge has no reverse edge: set it to false or add the reverse edges")
 	}
 	return nil
 }
 
-// opposites tells whether every edge has its opposite, in one pass over the edges in
-// their order: it adds up a hash of (source, destination) and takes away that of
-// (destination, source). The sum of a graph whose edges all have opposites is 0; that
-// of any other is 0 by a chance of 2^-64, which the key keeps anybody from forcing.
+// opposites checks whether every edge has its reverse, in one pass over the edges in their order:
+// it sums a hash of (source, destination) and subtracts that of (destination, source). The sum is 0
+// if all edges have reverses, and otherwise with a probability of 2^-64; the secret key prevents
+// constructed collisions.
 type opposites struct{ key uint64 }
 
 func newOpposites() opposites { return opposites{key: rand.Uint64()} }
@@ -173,7 +170,7 @@ func (d *Dataset) checkWeights(r *reading) error {
 			return err
 		}
 		if i := firstBad(w[lo:hi], 1<<14, func(x float32) bool { return !finite(x) || x < 0 }); i >= 0 {
-			return d.wrong(weightsFile, "entry %d is %v; a weight is finite and not negative", lo+i, w[lo+i])
+			return d.wrong(weightsFile, "entry %d is %v; a weight must be finite and not negative", lo+i, w[lo+i])
 		}
 	}
 	return nil
@@ -191,7 +188,7 @@ func (d *Dataset) checkTargets(r *reading) error {
 		}
 		for c, y := range d.MultiLabels.Row(v) {
 			if y < -1 || y > 1 {
-				return d.wrong(labelsFile, "row %d, column %d is %d; a target is 0, 1 or, where it is unknown, -1", v, c, y)
+				return d.wrong(labelsFile, "row %d, column %d is %d; a target must be 0, 1, or -1 if unknown", v, c, y)
 			}
 		}
 	}
@@ -233,7 +230,7 @@ func (d *Dataset) checkLabels(r *reading) error {
 	}
 	for v, y := range d.Labels {
 		if y < -1 || int(y) >= d.Meta.NumClasses {
-			return d.wrong(labelsFile, "entry %d is %d; the classes are 0 to %d, and -1 is an unknown one", v, y, d.Meta.NumClasses-1)
+			return d.wrong(labelsFile, "entry %d is %d; the classes are 0 to %d, or -1 if unknown", v, y, d.Meta.NumClasses-1)
 		}
 	}
 	return nil
@@ -253,7 +250,7 @@ func (d *Dataset) checkSplits(r *reading) error {
 				return d.wrong(d.splitFile(name), "entry %d is %d; the graph has the nodes 0 to %d", i, v, n-1)
 			}
 			if in(v) {
-				return d.wrong(d.splitFile(name), "entry %d is %d, which the split has already", i, v)
+				return d.wrong(d.splitFile(name), "entry %d is %d, which is already in the split", i, v)
 			}
 			seen[v/64] |= 1 << (v % 64)
 		}
@@ -275,7 +272,7 @@ func (d *Dataset) checkSplits(r *reading) error {
 		}
 		for _, other := range others {
 			if i := slices.IndexFunc(d.Splits[other], in); i >= 0 {
-				return d.wrong(d.splitFile(other), "entry %d is %d, which split %s has too, and a result measured on nodes that a model was trained on or chosen by says nothing of other nodes: take it out of one of them, or, where it is meant, set overlapping_splits to true in metadata.json (Metadata.OverlappingSplits, gnb data convert --overlapping-splits)",
+				return d.wrong(d.splitFile(other), "entry %d is %d, which is also in split %s; a result measured on nodes used for training or model selection says nothing about other nodes: remove it from one split or, if the overlap is intended, set overlapping_splits to true in metadata.json (Metadata.OverlappingSplits, gnb data convert --overlapping-splits)",
 					i, d.Splits[other][i], name)
 			}
 		}
@@ -300,7 +297,7 @@ func (d *Dataset) checkFeatures(r *reading) error {
 	if d.Features == nil {
 		return nil
 	}
-	const step = 1 << 24 // elements between two looks at the context
+	const step = 1 << 24 // elements between two checks of the context
 	n, size := d.Features.Rows*d.Features.Cols, int64(4)
 	if d.Features.Half() {
 		size = 2

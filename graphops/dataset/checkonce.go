@@ -11,28 +11,26 @@ import (
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
-// CheckOnceOptions say how [Dataset.CheckOnce] checks. The zero value is the good
-// default.
+// CheckOnceOptions configure [Dataset.CheckOnce]. The zero value is a good default.
 type CheckOnceOptions struct {
-	// Always is the bytes up to which a dataset is checked every time; 0 means
-	// 256 MiB, which takes a tenth of a second, and -1 none.
+	// Always is the largest size in bytes of a dataset that is checked every time; 0 means 256 MiB,
+	// which takes a tenth of a second, and -1 means never.
 	Always int64
-	// Report is told every now and then, from the calling goroutine, how many bytes
-	// of how many have been read.
+	// Report is called from time to time, from the calling goroutine, with the number of bytes read
+	// and the total.
 	Report func(done, total int64)
 }
 
 // checkAlways is the default of CheckOnceOptions.Always.
 const checkAlways = 256 << 20
 
-// CheckOnce is [Dataset.Check] before a run. It reads all of a large directory once
-// only: that its content was checked is recorded with its sums, in metadata.json by
-// [Write] and else under [registry.Home], and holds as long as the sums do
-// ([Dataset.Digests]). Then it reads indptr, labels and splits alone, and reports
-// nothing. Datasets in memory are checked every time.
+// CheckOnce is [Dataset.Check] before a run. It reads a large directory completely only once. The
+// successful check is recorded with the directory's sums, in metadata.json by [Write] or otherwise
+// under [registry.Home], and is valid as long as the sums are ([Dataset.Digests]). Later calls read
+// only indptr, labels and splits, and report nothing. Datasets in memory are checked every time.
 //
-// Cost: a pass at the speed of memory or of the disk, and where the directory has no
-// sums yet a pass to compute them; afterwards some 16 bytes a node.
+// Cost: one pass at the speed of memory or of the disk, and another to compute the sums if the
+// directory has none; later calls read about 16 bytes per node.
 func (d *Dataset) CheckOnce(ctx context.Context, o CheckOnceOptions) error {
 	if o.Always == 0 {
 		o.Always = checkAlways

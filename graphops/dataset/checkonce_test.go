@@ -109,8 +109,8 @@ func TestHostileOfAnySize(t *testing.T) {
 		{"negative weights", rich, func(t *testing.T, dir string) { poke(t, dir, weightsFile, npyFloat32, 1, float32(-1)) }, weightsFile, "entry 1 is -1"},
 		{"ids of validation out of range", small, func(t *testing.T, dir string) { putNPY(t, dir, "split_val.npy", npyInt32, []int32{5}, 1) }, "split_val.npy", "entry 0 is 5; the graph has the nodes 0 to 4"},
 		{"negative ids of validation", small, func(t *testing.T, dir string) { putNPY(t, dir, "split_val.npy", npyInt32, []int32{-1}, 1) }, "split_val.npy", "entry 0 is -1"},
-		{"nodes twice in a split", small, func(t *testing.T, dir string) { putNPY(t, dir, "split_val.npy", npyInt32, []int32{1, 1}, 2) }, "split_val.npy", "entry 1 is 1, which the split has already"},
-		{"splits that overlap", small, func(t *testing.T, dir string) { putNPY(t, dir, "split_test.npy", npyInt32, []int32{4, 2}, 2) }, "split_test.npy", "entry 1 is 2, which split train has too"},
+		{"nodes twice in a split", small, func(t *testing.T, dir string) { putNPY(t, dir, "split_val.npy", npyInt32, []int32{1, 1}, 2) }, "split_val.npy", "entry 1 is 1, which is already in the split"},
+		{"splits that overlap", small, func(t *testing.T, dir string) { putNPY(t, dir, "split_test.npy", npyInt32, []int32{4, 2}, 2) }, "split_test.npy", "entry 1 is 2, which is also in split train"},
 		{"labels that are no class", small, func(t *testing.T, dir string) { poke(t, dir, labelsFile, npyInt32, 4, int32(3)) }, labelsFile, "entry 4 is 3"},
 		{"targets that are none", rich, func(t *testing.T, dir string) { poke(t, dir, labelsFile, npyInt8, 0, int8(7)) }, labelsFile, "row 0, column 0 is 7"},
 		{"unsorted edges", small, func(t *testing.T, dir string) {
@@ -124,7 +124,7 @@ func TestHostileOfAnySize(t *testing.T) {
 		}, indicesFile, "do not ascend"},
 		{"sources out of range", small, func(t *testing.T, dir string) { poke(t, dir, indicesFile, npyInt32, 0, int32(5)) }, indicesFile, "source 5"},
 		{"an indptr that falls", small, func(t *testing.T, dir string) { poke(t, dir, indptrFile, npyInt64, 1, int64(100)) }, indptrFile, "entry"},
-		{"a false undirected", directed, func(t *testing.T, dir string) { meta(t, dir, func(m map[string]any) { m["undirected"] = true }) }, metadataFile, "some edge has no opposite"},
+		{"a false undirected", directed, func(t *testing.T, dir string) { meta(t, dir, func(m map[string]any) { m["undirected"] = true }) }, metadataFile, "some edge has no reverse edge"},
 	} {
 		for _, how := range []struct {
 			name   string
@@ -154,7 +154,7 @@ func TestHostileOfAnySize(t *testing.T) {
 	}
 }
 
-// directed is a dataset of which some edge has no opposite.
+// directed is a dataset of which some edge has no reverse edge.
 func directed(t testing.TB) *Dataset {
 	t.Helper()
 	g, err := graphops.FromEdges(3, []int32{0, 1}, []int32{1, 2}, graphops.BuildOptions{})
@@ -189,10 +189,10 @@ func TestOverlappingSplits(t *testing.T) {
 		want   string
 	}{
 		"none":             {map[string][]int32{"train": {0, 1}, "val": {2}, "test": {3, 4}}, ""},
-		"train and test":   {map[string][]int32{"train": {0, 1}, "test": {3, 1}}, "split_test.npy of small: entry 1 is 1, which split train has too"},
-		"train and val":    {map[string][]int32{"train": {0, 1}, "val": {0}, "test": {3}}, "split_val.npy of small: entry 0 is 0, which split train has too"},
-		"val and test":     {map[string][]int32{"train": {0}, "val": {2, 4}, "test": {4}}, "split_test.npy of small: entry 0 is 4, which split val has too"},
-		"another set":      {map[string][]int32{"train@1": {0}, "test@1": {0}}, "split_test@1.npy of small: entry 0 is 0, which split train@1 has too"},
+		"train and test":   {map[string][]int32{"train": {0, 1}, "test": {3, 1}}, "split_test.npy of small: entry 1 is 1, which is also in split train"},
+		"train and val":    {map[string][]int32{"train": {0, 1}, "val": {0}, "test": {3}}, "split_val.npy of small: entry 0 is 0, which is also in split train"},
+		"val and test":     {map[string][]int32{"train": {0}, "val": {2, 4}, "test": {4}}, "split_test.npy of small: entry 0 is 4, which is also in split val"},
+		"another set":      {map[string][]int32{"train@1": {0}, "test@1": {0}}, "split_test@1.npy of small: entry 0 is 0, which is also in split train@1"},
 		"two sets":         {map[string][]int32{"train": {0}, "test": {1}, "train@1": {1}, "test@1": {0}}, ""},
 		"an extra split":   {map[string][]int32{"train": {0}, "all": {0, 1, 2, 3, 4}}, ""},
 		"a split of tests": {map[string][]int32{"test": {1, 2}, "tested": {1}}, ""},

@@ -1,16 +1,14 @@
-// Package dataset is graphs with what is known of their nodes: features, labels
-// and splits. They come from directories that are mapped rather than read
-// ([Open]), from generators ([Karate], [Planted], [RMAT]), or from the caller, who
-// fills in a [Dataset].
+// Package dataset provides graphs with features, labels and splits of their nodes. A [Dataset]
+// comes from a directory, which is mapped rather than read ([Open]), from a generator ([Karate],
+// [Planted], [RMAT]), or from the caller, who fills in its fields.
 //
 // # Basics
 //
-// [Load] takes what a user types: the path of a directory, a generator such as
-// "planted?nodes=20000", or a published dataset such as "cora", which lies in
-// $GNB_HOME/datasets (~/.cache/graphnb/datasets) once package registry/get has
-// brought it there. [Write] makes a directory, [Dataset.Check] reads all
-// of one and says what is wrong with it. [Dataset.Share] and [OpenFD] hand a
-// dataset in memory to another process without a copy of it in that process.
+// [Load] opens a dataset by name: the path of a directory, a generator such as
+// "planted?nodes=20000", or a published dataset such as "cora", which is in $GNB_HOME/datasets
+// (~/.cache/graphnb/datasets) after package registry/get has downloaded it. [Write] writes a
+// directory, and [Dataset.Check] reads all of it and reports the first error. [Dataset.Share] and
+// [OpenFD] share a dataset in memory with another process without a copy.
 //
 // # Format of a directory
 //
@@ -29,24 +27,22 @@
 //	features_indices.npy  int32   [elements]  columns, ascending within a row
 //	features_values.npy   float32 [elements]
 //
-// Where a node can be of several classes, labels.npy is int8 [nodes, classes] of
-// 0, 1 and -1 (unknown). Several sets of splits are told apart by "@": the splits
-// train@1, val@1 and test@1 are set 1, the plain names are set 0.
+// If a node can have several classes, labels.npy is int8 [nodes, classes] of 0, 1 and -1 (unknown).
+// "@" and a number distinguish several sets of splits: train@1, val@1 and test@1 are set 1, the
+// plain names are set 0.
 //
-// The arrays are those of NumPy, little-endian: np.load(path, mmap_mode="r")
-// opens each. Labels and splits written as int64 are accepted, at the price of a
-// converted copy.
+// The arrays are NumPy files, little-endian: np.load(path, mmap_mode="r") opens each. Labels and
+// splits written as int64 are accepted, but need a converted copy.
 //
-// metadata.json also holds sums of the files and what identifies their content as a
-// whole ([Dataset.Digests]). A directory made by hand needs none of it.
+// metadata.json also holds sums of the files and a digest of their whole content
+// ([Dataset.Digests]). A directory made by hand does not need them.
 //
 // # Caveats
 //
-// The arrays of an opened dataset lie in mapped files: writing to them faults,
-// as does reading them after [Dataset.Close]. Reading them is a fault as well
-// when somebody truncates the files meanwhile; package mapped turns that into an
-// error. Opening checks sizes only; [Dataset.Check] reads everything, and
-// [Dataset.CheckOnce] does before a run.
+// The arrays of an opened dataset are in mapped files: writing to them faults, as does reading them
+// after [Dataset.Close]. Reading them also faults if another process truncates the files; package
+// mapped turns this fault into an error. Opening checks sizes only; [Dataset.Check] reads
+// everything, and [Dataset.CheckOnce] does before a run.
 package dataset
 
 import (
@@ -67,8 +63,8 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// Dataset is a graph with its nodes' features, labels and splits. It is
-// read-only once made and safe for concurrent use, Close apart.
+// Dataset is a graph with its nodes' features, labels and splits. It is read-only once made and,
+// except for Close, safe for concurrent use.
 type Dataset struct {
 	// Graph holds the edges and their weights ([graphops.Graph.EdgeWeights]).
 	Graph *graphops.Graph
@@ -87,8 +83,8 @@ type Dataset struct {
 	// and "test" are the ones that training looks for; "train@1" and so on are
 	// further sets of splits ([Dataset.WithSplitSet]).
 	Splits map[string][]int32
-	// Meta describes the dataset. Its sizes are filled in from the arrays by Open,
-	// Write and Pack; a caller who builds a Dataset sets Name and NumClasses.
+	// Meta describes the dataset. Its sizes are filled in from the arrays by Open, Write and Pack;
+	// a caller that builds a Dataset sets Name and NumClasses.
 	Meta Metadata
 
 	dir    string
@@ -108,28 +104,27 @@ type Metadata struct {
 	NumEdges      int64  `json:"num_edges"`   // directed
 	FeatureDim    int    `json:"feature_dim"` // 0: no features.npy
 	NumClasses    int    `json:"num_classes"` // 0: no labels.npy
-	// ClassNames are the words that the classes stand for, one a class; none where
-	// the classes are only numbers.
+	// ClassNames are the names of the classes, one per class; it is empty if the classes are only
+	// numbers.
 	ClassNames []string `json:"class_names,omitempty"`
-	// FeatureFormat is how the features are stored: "" row-major, or one of
-	// FormatCSR and FormatCSROnes.
+	// FeatureFormat is the storage format of the features: "" row-major, or one of FormatCSR and
+	// FormatCSROnes.
 	FeatureFormat string `json:"feature_format,omitempty"`
 	Weighted      bool   `json:"weighted,omitempty"`    // there is weights.npy
 	MultiLabel    bool   `json:"multi_label,omitempty"` // labels.npy is a matrix
-	// Undirected promises that every edge has its opposite.
+	// Undirected says that every edge has its reverse.
 	Undirected bool `json:"undirected"`
 	// Splits are the names of the splits, in the order of SplitNames.
 	Splits []string `json:"splits"`
 	// OverlappingSplits permits nodes that are in two of train, val and test of a set.
 	OverlappingSplits bool   `json:"overlapping_splits,omitempty"`
-	Source            string `json:"source,omitempty"`   // where it comes from, or how it was made
+	Source            string `json:"source,omitempty"`   // its origin, or how it was made
 	Licence           string `json:"licence,omitempty"`  // SPDX name where there is one
 	Citation          string `json:"citation,omitempty"` // paper and DOI
-	// Metric is what the literature reports for the dataset: MetricAccuracy (also
-	// where it is empty), MetricROCAUC or MetricMicroF1.
+	// Metric is the metric that the literature reports for the dataset: MetricAccuracy (also if
+	// empty), MetricROCAUC or MetricMicroF1.
 	Metric string `json:"metric,omitempty"`
-	// Seed is the seed of what was drawn at random when the dataset was made, its
-	// splits for example.
+	// Seed is the random seed with which the dataset was made, for example for its splits.
 	Seed uint64 `json:"seed,omitempty"`
 	// KnownAccuracies are results of the literature to compare with.
 	KnownAccuracies []KnownAccuracy `json:"known_accuracies,omitempty"`
@@ -151,7 +146,7 @@ const (
 // KnownAccuracy is a published result.
 type KnownAccuracy = registry.Accuracy
 
-// Metric is what the literature reports for the dataset: one of the Metric
+// Metric returns the metric that the literature reports for the dataset: one of the Metric
 // constants.
 func (d *Dataset) Metric() string {
 	if d.Meta.Metric == "" {
@@ -160,7 +155,7 @@ func (d *Dataset) Metric() string {
 	return d.Meta.Metric
 }
 
-// Name is what the dataset is called.
+// Name is the dataset's name.
 func (d *Dataset) Name() string { return d.Meta.Name }
 
 // Nodes is the number of nodes.
@@ -188,13 +183,12 @@ func (d *Dataset) Classes() int {
 	return d.Meta.NumClasses
 }
 
-// Dir is the directory that the dataset was opened from, or "" where it lies in
-// memory.
+// Dir is the directory from which the dataset was opened, or "" if it is in memory.
 func (d *Dataset) Dir() string { return d.dir }
 
-// Mapped reports whether the arrays are those of mapped files or of mapped memory,
-// as [Open] and [OpenFD] make them: several processes share their pages then. Those
-// of a dataset derived from one, such as by [Dataset.WithSelfLoops], are its own.
+// Mapped reports whether the arrays are those of mapped files or of mapped memory, as [Open] and
+// [OpenFD] make them: then several processes share their pages. A derived dataset, such as from
+// [Dataset.WithSelfLoops], has its own arrays.
 func (d *Dataset) Mapped() bool {
 	if d.whole != nil {
 		return d.whole.Mapped()
@@ -205,8 +199,8 @@ func (d *Dataset) Mapped() bool {
 // ErrNoSplit is the error of [Dataset.Split] for a name that does not exist.
 var ErrNoSplit = errors.New("no such split")
 
-// Split is the node ids of a split, in the dataset's own memory. An unknown name
-// is an error that lists those that exist.
+// Split returns the node ids of a split, in the dataset's own memory. For an unknown name the error
+// lists the existing splits.
 func (d *Dataset) Split(name string) ([]int32, error) {
 	if ids, ok := d.Splits[name]; ok {
 		return ids, nil
@@ -232,7 +226,7 @@ func (d *Dataset) plainSplits() []string {
 	return slices.DeleteFunc(d.SplitNames(), func(name string) bool { return strings.Contains(name, "@") })
 }
 
-// String is a summary in one line: sizes, splits, bytes and where they lie.
+// String returns a summary in one line: sizes, splits, and the bytes on disk or in memory.
 func (d *Dataset) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: %s nodes, %s edges", d.Name(), group(int64(d.Nodes())), group(d.Edges()))
@@ -251,7 +245,7 @@ func (d *Dataset) String() string {
 	if n := d.Classes(); n > 0 {
 		fmt.Fprintf(&s, ", %s classes", group(int64(n)))
 		if d.MultiLabels != nil {
-			s.WriteString(" (any number a node)")
+			s.WriteString(" (any number per node)")
 		}
 	}
 	for i, name := range d.plainSplits() {
@@ -275,8 +269,8 @@ func (d *Dataset) String() string {
 	return s.String()
 }
 
-// Bytes is the size of the arrays: graph, weights, features, labels and splits. Where
-// they are mapped from files, only what is read takes memory.
+// Bytes is the size of the arrays: graph, weights, features, labels and splits. If they are mapped
+// from files, only the pages that are read take memory.
 func (d *Dataset) Bytes() int64 {
 	n := 4 * int64(len(d.Labels))
 	if g := d.Graph; g != nil {
@@ -306,8 +300,8 @@ func group(n int64) string {
 	return s
 }
 
-// Close unmaps the files of an opened dataset, whose arrays nobody may touch
-// afterwards, and frees the memory file of one that was shared ([Dataset.Share]).
+// Close unmaps the files of an opened dataset, whose arrays must not be used afterwards, and frees
+// the memory file of a shared one ([Dataset.Share]).
 func (d *Dataset) Close() error {
 	unshare(weak.Make(d))
 	if d.whole != nil {
@@ -331,11 +325,10 @@ type Matrix struct {
 	F16 []uint16
 }
 
-// Half tells whether the elements are float16.
+// Half reports whether the elements are float16.
 func (m *Matrix) Half() bool { return m.F16 != nil }
 
-// Row is row i: in the matrix's own memory where the elements are float32, else
-// converted, in memory of its own.
+// Row returns row i: the matrix's own memory if the elements are float32, else a converted copy.
 func (m *Matrix) Row(i int) []float32 {
 	lo, hi := i*m.Cols, (i+1)*m.Cols
 	if m.Half() {
@@ -346,7 +339,7 @@ func (m *Matrix) Row(i int) []float32 {
 	return m.F32[lo:hi:hi]
 }
 
-// Float32 is the matrix in float32: itself, or a converted copy.
+// Float32 returns the matrix in float32: itself, or a converted copy.
 func (m *Matrix) Float32() *Matrix {
 	if !m.Half() {
 		return m
@@ -356,9 +349,8 @@ func (m *Matrix) Float32() *Matrix {
 	return f
 }
 
-// Float16 is the matrix in float16, each element rounded to nearest, ties to even:
-// itself, or a converted copy. An element that no finite float16 is near to is an
-// error that names it.
+// Float16 returns the matrix in float16, each element rounded to nearest, ties to even: itself, or
+// a converted copy. It returns an error that names an element out of float16's range.
 func (m *Matrix) Float16() (*Matrix, error) {
 	if m.Half() {
 		return m, nil
@@ -373,7 +365,7 @@ func (m *Matrix) toHalf(dst []uint16, at int) error {
 	bad := firstBad(src, 1<<16, func(x float32) bool { return !(x < 65520 && x > -65520) })
 	if bad >= 0 {
 		bad += at
-		return fmt.Errorf("features: row %d, column %d is %v, and a float16 holds numbers up to %d: scale the features or keep float32", bad/m.Cols, bad%m.Cols, m.F32[bad], simd.MaxHalf)
+		return fmt.Errorf("features: row %d, column %d is %v, but a float16 holds numbers only up to %d: scale the features or keep float32", bad/m.Cols, bad%m.Cols, m.F32[bad], simd.MaxHalf)
 	}
 	parallel.For(0, len(dst), 1<<16, func(lo, hi int) { simd.ToHalf(dst[lo:hi], src[lo:hi]) })
 	return nil

@@ -163,7 +163,7 @@ func TestLoad(t *testing.T) {
 	for spec, want := range map[string]string{
 		"":                                   `no dataset ""`,
 		"facebook":                           `no dataset "facebook": give the path of a dataset directory, a generator (karate, planted`,
-		"corra":                              `no dataset "corra"; is it cora?`,
+		"corra":                              `no dataset "corra"; did you mean cora?`,
 		"plantd?nodes=9":                     `is it planted?`,
 		"no/such/dir":                        `no directory "no/such/dir"`,
 		"planted?node=3":                     `no parameter "node"; it takes nodes, classes`,
@@ -177,7 +177,7 @@ func TestLoad(t *testing.T) {
 		"planted?homophily=2":                "homophily is 2",
 		"planted?nodes=0":                    "nodes is 0",
 		"planted?nodes=9&nodes=99":           "nodes is given 2 times",
-		"planted?nodes=%zz":                  "not of the form name=value",
+		"planted?nodes=%zz":                  "must have the form name=value",
 		"planted?nodes=99999999999999999999": `nodes is "99999999999999999999"`,
 	} {
 		d, err := Load(spec)

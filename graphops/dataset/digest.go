@@ -13,14 +13,13 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// Digests identify a dataset's content: two datasets with equal digests have the
-// same arrays, bit for bit, whether they lie in a directory or in memory, and
-// whatever they are called. Each is 64 hexadecimal digits.
+// Digests identify a dataset's content: two datasets with equal digests have the same arrays, bit
+// for bit, whether they are in a directory or in memory, and whatever their names. Each is 64
+// hexadecimal digits.
 //
-// The digest of an array is that of its element type, its shape and the SHA-256 of
-// each mebibyte of its elements, so threads compute it together and it does not
-// depend on their number. Labels and splits count as int32, however wide a file
-// stores them.
+// The digest of an array covers its element type, its shape and the SHA-256 of each mebibyte of its
+// elements; threads compute it in parallel, and it does not depend on their number. Labels and
+// splits count as int32, however wide a file stores them.
 type Digests struct {
 	Structure string `json:"structure"` // of indptr, indices and edge weights
 	Features  string `json:"features"`  // of the features, dense or sparse, float32 or float16
@@ -29,8 +28,8 @@ type Digests struct {
 	Whole     string `json:"whole"`     // of the four above
 }
 
-// Differences are the parts in which two datasets differ: some of "structure",
-// "features", "labels" and "splits", in this order, or none.
+// Differences returns the parts in which two datasets differ: some of "structure", "features",
+// "labels" and "splits", in this order, or none.
 func (a Digests) Differences(b Digests) []string {
 	var parts []string
 	for _, p := range []struct{ name, a, b string }{
@@ -46,34 +45,32 @@ func (a Digests) Differences(b Digests) []string {
 	return parts
 }
 
-// Digest is the whole of [Dataset.Digests].
+// Digest returns the Whole of [Dataset.Digests].
 func (d *Dataset) Digest(ctx context.Context) (string, error) {
 	all, err := d.Digests(ctx, nil)
 	return all.Whole, err
 }
 
-// Digests are the digests of the dataset as it stands: of the splits that a view
-// ([Dataset.WithSplitSet]) shows, of arrays that a caller has put in the place of
-// those opened. report, unless nil, is called every now and then, from this
-// goroutine, with how many bytes of how many were read.
+// Digests returns the digests of the dataset's current content: the splits that a view
+// ([Dataset.WithSplitSet]) shows, and arrays with which a caller replaced opened ones. report, if
+// not nil, is called from time to time, from this goroutine, with the number of bytes read and the
+// total.
 //
-// The sums of files are recorded in metadata.json when a dataset is written, and
-// a recorded sum holds as long as the file has the size and the time of change
-// that it had then: such files are not read. The sum of any other mapped file is
-// computed once and kept under [registry.Home] (never in the dataset's directory),
-// with the same conditions. Sums of arrays in memory are computed each time, but once
-// for a dataset that has a memory file ([Dataset.Share]) and has not changed since. Cost
-// where they are: one pass at the speed of SHA-256 on all threads (0.7 GB/s measured on two
-// busy cores) or of the disk.
+// Writing a dataset records the sums of its files in metadata.json. A recorded sum is valid as long
+// as the file's size and modification time are unchanged; such files are not read. The sum of any
+// other mapped file is computed once and stored under [registry.Home] (never in the dataset's
+// directory), under the same condition. Sums of arrays in memory are computed each time, but only
+// once for an unchanged dataset with a memory file ([Dataset.Share]). Computing costs one pass at
+// the speed of SHA-256 on all threads (0.7 GB/s measured on two busy cores) or of the disk.
 //
-// It is an error where a file was changed since the dataset was opened, where ctx
-// ends, and where a file fails meanwhile.
+// It returns an error if a file was changed since the dataset was opened, if ctx ends, or if a file
+// fails.
 func (d *Dataset) Digests(ctx context.Context, report func(done, total int64)) (Digests, error) {
 	if err := d.checkShape(); err != nil {
 		return Digests{}, fmt.Errorf("dataset: %w", err)
 	}
 	if !littleEndian() {
-		return Digests{}, fmt.Errorf("dataset: %s: the digest is that of little-endian arrays, and this machine is big-endian", d.Name())
+		return Digests{}, fmt.Errorf("dataset: %s: digests need little-endian arrays, but this machine is big-endian", d.Name())
 	}
 	compute := func() (all Digests, err error) {
 		err = mapped.Guard(func() error {

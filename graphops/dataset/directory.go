@@ -14,13 +14,12 @@ import (
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
-// Open maps a dataset directory. Nothing is read but the metadata, the files'
-// headers and the ends of indptr, so it takes milliseconds for any size (labels
-// and splits written as int64 are converted, in a pass each); the pages are
-// shared with every process that has the directory open. The files must stay as
-// they are until [Dataset.Close]. [Dataset.Check] looks at everything else.
+// Open maps a dataset directory. It reads only the metadata, the files' headers and the ends of
+// indptr, so it takes milliseconds for any size (labels and splits written as int64 are converted,
+// in one pass each). All processes that have the directory open share its pages. The files must not
+// change until [Dataset.Close]. [Dataset.Check] checks everything else.
 //
-// The error names the file and what is wrong with it.
+// The error names the file and its defect.
 func Open(dir string) (*Dataset, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -31,7 +30,7 @@ func Open(dir string) (*Dataset, error) {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("dataset: %s is a file; a dataset is a directory with metadata.json in it", dir)
+		return nil, fmt.Errorf("dataset: %s is a file; a dataset is a directory that contains metadata.json", dir)
 	}
 	src := &directory{dir: abs}
 	var d *Dataset
@@ -53,7 +52,7 @@ func Open(dir string) (*Dataset, error) {
 	return d, nil
 }
 
-// stamp is what a file looked like when it was opened.
+// stamp is the state of a file when it was opened.
 type stamp struct {
 	path  string
 	size  int64
@@ -111,38 +110,37 @@ func (s stamp) unchanged() error {
 	return nil
 }
 
-// Write stores d as a directory that [Open] opens. It is written under another
-// name beside dir, synced, and renamed when it is complete: there is no moment
-// at which dir holds a part of a dataset. What a killed Write leaves is named
-// .BASE.tmp-… and removed by the next Write of the same dir. Missing parents are
-// made. A dir that exists already is an error. The sizes in the metadata are those
-// of the arrays, and the sums of the files are in it ([Dataset.Digests]).
+// Write stores d as a directory that [Open] opens. It is written under a temporary name next to
+// dir, synced, and renamed when complete, so dir never holds a part of a dataset. A killed Write
+// leaves a directory .BASE.tmp-…, which the next Write of the same dir removes. Missing parents are
+// created. If dir exists already, Write returns an error. The sizes in the metadata are those of
+// the arrays, and the sums of the files are in it ([Dataset.Digests]).
 //
-// What [Dataset.Check] finds wrong is an error, and nothing is written.
+// If [Dataset.Check] finds an error, Write returns it and writes nothing.
 func Write(dir string, d *Dataset) error {
 	return WriteWith(context.Background(), dir, d, WriteOptions{})
 }
 
-// WriteOptions say how a dataset is written. The zero value is the good default.
+// WriteOptions configure how a dataset is written. The zero value is a good default.
 type WriteOptions struct {
-	// Progress is called every now and then, from the calling goroutine, with how many
-	// bytes of how many are on disk, the metadata apart.
+	// Progress is called from time to time, from the calling goroutine, with the number of bytes on
+	// disk and the total, without the metadata.
 	Progress func(done, total int64)
-	// Checked says that d.Check has passed, so that it is not done again.
+	// Checked says that d.Check has passed and need not be repeated.
 	Checked bool
-	// FeatureType is how dense features are written: "f32", "f16" (half the bytes; a
-	// number that float16 cannot hold is an error), or "" for as they are. Sparse ones
-	// stay as they are.
+	// FeatureType is the element type in which dense features are written: "f32", "f16" (half the
+	// bytes; a number that float16 cannot hold is an error), or "" for their own type. Sparse
+	// features are not converted.
 	FeatureType string
 }
 
-// CheckFeatureType is an error where name is no WriteOptions.FeatureType.
+// CheckFeatureType returns an error if name is not a valid WriteOptions.FeatureType.
 func CheckFeatureType(name string) error {
 	switch name {
 	case "", "f32", "f16":
 		return nil
 	}
-	return fmt.Errorf("dataset: the feature type is %q; it is f32 or f16", name)
+	return fmt.Errorf("dataset: unknown feature type %q; choose f32 or f16", name)
 }
 
 // WriteWith is Write with options. Nothing is left when ctx ends.
@@ -237,10 +235,9 @@ func writeMetadata(dir string, m storedMetadata, sums map[string]string, d *Data
 	}
 }
 
-// EditMetadata changes what the metadata of a dataset directory says beside the
-// arrays: its name, origin, licence, citation, metric and known results. It is
-// replaced whole or not at all. Changes of sizes and of what decides how the
-// arrays are read are undone.
+// EditMetadata changes the descriptive metadata of a dataset directory: its name, origin, licence,
+// citation, metric and known results. The file is replaced completely or not at all. Changes of
+// sizes and of fields that determine how the arrays are read are undone.
 func EditMetadata(dir string, edit func(m *Metadata)) error {
 	path := filepath.Join(dir, metadataFile)
 	fail := func(err error) error { return fmt.Errorf("dataset: writing %s: %w", path, err) }

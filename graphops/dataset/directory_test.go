@@ -280,9 +280,9 @@ func TestHostile(t *testing.T) {
 		{"no metadata", remove(metadataFile), metadataFile, "not a dataset directory"},
 		{"no indptr", remove(indptrFile), indptrFile, "does not exist"},
 		{"no indices", remove(indicesFile), indicesFile, "does not exist"},
-		{"no features", remove(featuresFile), featuresFile, "feature_dim in metadata.json promises it (2)"},
-		{"no labels", remove(labelsFile), labelsFile, "num_classes in metadata.json promises it"},
-		{"no split", remove("split_val.npy"), "split_val.npy", "splits in metadata.json promises it (val)"},
+		{"no features", remove(featuresFile), featuresFile, "feature_dim in metadata.json requires it (2)"},
+		{"no labels", remove(labelsFile), labelsFile, "num_classes in metadata.json requires it"},
+		{"no split", remove("split_val.npy"), "split_val.npy", "splits in metadata.json requires it (val)"},
 
 		{"metadata is no JSON", func(t *testing.T, dir string) { put(t, dir, metadataFile, []byte("name: x")) }, metadataFile, "not the JSON object"},
 		{"metadata is huge", func(t *testing.T, dir string) { put(t, dir, metadataFile, make([]byte, maxMetadata+1)) }, metadataFile, "at most"},
@@ -329,7 +329,7 @@ func TestHostile(t *testing.T) {
 		}, indicesFile, "entry 1: the sources of node 0 do not ascend"},
 		{"not undirected", func(t *testing.T, dir string) {
 			putNPY(t, dir, indicesFile, npyInt32, []int32{1, 3, 0, 2, 1, 3, 0, 4})
-		}, metadataFile, "some edge has no opposite"},
+		}, metadataFile, "some edge has no reverse edge"},
 		{"header lies", func(t *testing.T, dir string) {
 			put(t, dir, indicesFile, append(npy.EncodeHeader(npyInt32, 8), make([]byte, 28)...))
 		}, indicesFile, "the header says int32 [8], which is 32 bytes, but the file holds 28"},
@@ -367,7 +367,7 @@ func TestHostile(t *testing.T) {
 		}, "split_test.npy", "entry 0 is -1"},
 		{"split repeats", func(t *testing.T, dir string) {
 			putNPY(t, dir, "split_test.npy", npyInt32, []int32{3, 1, 3})
-		}, "split_test.npy", "entry 2 is 3, which the split has already"},
+		}, "split_test.npy", "entry 2 is 3, which is already in the split"},
 		{"split is a matrix", func(t *testing.T, dir string) {
 			putNPY(t, dir, "split_test.npy", npyInt32, []int32{3, 1}, 1, 2)
 		}, "split_test.npy", "a split is a list"},

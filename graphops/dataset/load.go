@@ -17,7 +17,7 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// Generator is a family of datasets that are made rather than read.
+// Generator is a family of generated datasets.
 type Generator struct {
 	Name    string
 	Summary string // one line
@@ -52,30 +52,29 @@ func Generators() []Generator {
 	}
 }
 
-// Load opens or generates what a user asks for: the name of a generator, with
-// parameters as in a URL ("karate", "planted?nodes=100000&seed=7"), the path of a
-// dataset directory, or the name of a published dataset ("cora"; see package
-// registry) that has been converted into [registry.Datasets]. The name of a
-// generator wins over a directory of the same name, which "./karate" opens; a
-// dataset directory wins over the name of a published one. The error for anything
-// else lists what there is.
+// Load opens or generates a dataset: the name of a generator, with parameters as in a URL
+// ("karate", "planted?nodes=100000&seed=7"), the path of a dataset directory, or the name of a
+// published dataset ("cora"; see package registry) that has been converted into
+// [registry.Datasets]. The name of a generator takes precedence over a directory of the same name,
+// which "./karate" opens; a dataset directory takes precedence over the name of a published
+// dataset. For any other name the error lists the known datasets.
 func Load(spec string) (*Dataset, error) { return LoadWith(context.Background(), spec, LoadOptions{}) }
 
 // Getter makes the directory e.Dir() of a published dataset.
 type Getter func(ctx context.Context, e registry.Entry) error
 
-// LoadOptions are what [LoadWith] does beside loading. The zero value is nothing.
+// LoadOptions are the options of [LoadWith]. With the zero value it equals [Load].
 type LoadOptions struct {
-	// Get is called for a published dataset that is not on this machine; without it that
-	// is an error that says how to get it.
+	// Get is called for a published dataset that is not on this machine; without it, LoadWith
+	// returns an error that says how to get the dataset.
 	Get Getter
-	// Progress is told how far a generator has come, in work of about the same time each,
-	// by one goroutine at a time and at most 20 times a second.
+	// Progress is called with the progress of a generator, in units of about equal time, by one
+	// goroutine at a time and at most 20 times per second.
 	Progress func(done, total int64)
 }
 
-// LoadWith is [Load] that gets what is not there, and says how far it has come. A
-// generator ends soon after ctx does.
+// LoadWith is [Load] with options: it can get missing datasets and report progress. A generator
+// stops soon after ctx ends.
 func LoadWith(ctx context.Context, spec string, o LoadOptions) (*Dataset, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -115,10 +114,10 @@ func LoadWith(ctx context.Context, spec string, o LoadOptions) (*Dataset, error)
 		known = append(known, e.Name)
 	}
 	if strings.ContainsAny(spec, `/\`) {
-		return nil, fmt.Errorf("dataset: there is no directory %q; \"gnb data convert\" makes one of your own data", spec)
+		return nil, fmt.Errorf("dataset: there is no directory %q; \"gnb data convert\" makes one from your own data", spec)
 	}
 	if near := phrase.Nearest(name, append(all, known...)); near != "" {
-		return nil, fmt.Errorf("dataset: there is no dataset %q; is it %s? \"gnb data list\" names those there are, and a path is that of a dataset's directory", spec, near)
+		return nil, fmt.Errorf("dataset: there is no dataset %q; did you mean %s? \"gnb data list\" lists all names; a path must be that of a dataset's directory", spec, near)
 	}
 	return nil, fmt.Errorf("dataset: there is no dataset %q: give the path of a dataset directory, a generator (%s) or a published dataset (%s)",
 		spec, strings.Join(names, ", "), strings.Join(known, ", "))
@@ -146,13 +145,13 @@ type Listed struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"` // "generator", "published" or "own" (in registry.Datasets under another name)
 	Summary string `json:"summary"`
-	// Dir is the dataset directory, or "" where there is none yet.
+	// Dir is the dataset directory, or "" if it does not exist yet.
 	Dir   string          `json:"dir,omitempty"`
 	Entry *registry.Entry `json:"entry,omitempty"` // of a published one
 }
 
-// List is what [Load] knows by name: the generators, the published datasets, and
-// what else there is in [registry.Datasets].
+// List returns the datasets that [Load] knows by name: the generators, the published datasets, and
+// others in [registry.Datasets].
 func List() ([]Listed, error) {
 	var all []Listed
 	for _, g := range Generators() {
@@ -189,7 +188,7 @@ func List() ([]Listed, error) {
 func (g Generator) load(query string, m *meter) (*Dataset, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %s: the parameters %q are not of the form name=value&name=value: %w", g.Name, query, err)
+		return nil, fmt.Errorf("dataset: %s: the parameters %q must have the form name=value&name=value: %w", g.Name, query, err)
 	}
 	for _, name := range sortedKeys(values) {
 		if !slices.Contains(g.params, name) {
@@ -224,8 +223,8 @@ func loadPlanted(q url.Values, m *meter) (*Dataset, error) {
 	if err := given.parse(q); err != nil {
 		return nil, err
 	}
-	// A second time over the defaults: a zero in PlantedOptions means the default,
-	// but a zero in the spec means zero.
+	// Parsed again over the defaults, because a zero in PlantedOptions means the default, but a
+	// zero in the spec means zero.
 	o := given.defaults()
 	if err := o.parse(q); err != nil {
 		return nil, err

@@ -1,8 +1,7 @@
 package dataset
 
-// Multi is targets of nodes that belong to any number of classes at once: a
-// [Rows, Cols] matrix, row-major, of 1 (the node belongs to the class), 0 (it
-// does not) and -1 (unknown).
+// Multi holds the targets of nodes that can belong to several classes: a [Rows, Cols] matrix,
+// row-major, of 1 (the node belongs to the class), 0 (it does not) and -1 (unknown).
 type Multi struct {
 	Rows, Cols int
 	Data       []int8 // [Rows·Cols]

@@ -38,7 +38,7 @@ func parseNPY(file []byte) (npyArray, error) {
 	switch h.Type {
 	case npyFloat32, npyFloat16, npyInt32, npyInt64, npyInt8:
 	default:
-		return a, fmt.Errorf("the element type is %q; <f4 (float32), <f2 (float16), <i4 (int32), <i8 (int64) and |i1 (int8) are read", h.Type.Descr())
+		return a, fmt.Errorf("the element type is %q; supported are <f4 (float32), <f2 (float16), <i4 (int32), <i8 (int64) and |i1 (int8)", h.Type.Descr())
 	}
 	if h.Fortran {
 		return a, errors.New("the array is in column-major (Fortran) order: write it with numpy.ascontiguousarray")
@@ -47,7 +47,7 @@ func parseNPY(file []byte) (npyArray, error) {
 		return a, err
 	}
 	if len(a.data) > 0 && h.Len%h.Type.Size != 0 {
-		return a, fmt.Errorf("its data begins at byte %d, which is no multiple of the element size %d: write it again with numpy.save", h.Len, h.Type.Size)
+		return a, fmt.Errorf("its data begins at byte %d, which is not a multiple of the element size %d: write it again with numpy.save", h.Len, h.Type.Size)
 	}
 	return a, nil
 }

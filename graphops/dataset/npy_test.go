@@ -90,7 +90,7 @@ var malformed = []struct {
 	{"records", npyFile(v1, "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (0,)}", nil), "records"},
 	{"objects", npyFile(v1, "{'descr': '|O', 'fortran_order': False, 'shape': (0,)}", nil), `"|O"`},
 	{"big-endian", npyFile(v1, "{'descr': '>f4', 'fortran_order': False, 'shape': (0,)}", nil), `">f4"`},
-	{"double", npyFile(v1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0,)}", nil), "are read"},
+	{"double", npyFile(v1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0,)}", nil), "supported are"},
 	{"column-major", npyFile(v1, "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3)}", nil), "ascontiguousarray"},
 	{"order of neither", npyFile(v1, "{'descr': '<i4', 'fortran_order': 1, 'shape': (2, 3)}", nil), "neither True nor False"},
 	{"shape is a number", npyFile(v1, "{'descr': '<i4', 'fortran_order': False, 'shape': 3}", nil), "not a tuple"},
@@ -104,7 +104,7 @@ var malformed = []struct {
 	{"shorter than it says", npyFile(v1, padded(v1, "{'descr': '<i4', 'fortran_order': False, 'shape': (10,)}"), make([]byte, 28)), "int32 [10], which is 40 bytes, but the file holds 28"},
 	{"longer than it says", npyFile(v1, padded(v1, "{'descr': '<i4', 'fortran_order': False, 'shape': ()}"), make([]byte, 8)), "which is 4 bytes, but the file holds 8"},
 	{"rubbish behind the dict", npyFile(v1, "{'descr': '<i4', 'fortran_order': False, 'shape': (0,)} ; x", nil), "something follows"},
-	{"misaligned data", npyFile(v1, "{'descr': '<i4', 'fortran_order': False, 'shape': (1,)} ", make([]byte, 4)), "no multiple of the element size"},
+	{"misaligned data", npyFile(v1, "{'descr': '<i4', 'fortran_order': False, 'shape': (1,)} ", make([]byte, 4)), "not a multiple of the element size"},
 }
 
 func TestParseNPYRefuses(t *testing.T) {

@@ -100,9 +100,9 @@ func writePadded(w io.Writer, align int64, pieces ...[]byte) error {
 	return err
 }
 
-// OpenFD maps a packed dataset, such as the memfd of [Dataset.Share] that a
-// worker process has inherited. Nothing is copied. The file stays the caller's,
-// who may close it at once; Close of the dataset unmaps it.
+// OpenFD maps a packed dataset, such as the memfd of [Dataset.Share] that a worker process has
+// inherited. Nothing is copied. The caller keeps the file and may close it at once; Close of the
+// dataset unmaps it.
 func OpenFD(f *os.File) (*Dataset, error) {
 	m, err := mapped.FromFD(f, f.Name())
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// packFD packs d into an anonymous file in memory, sealed against changes. The memory is freed when every
-// descriptor and mapping of it is gone; closing the file is up to the caller.
+// packFD packs d into an anonymous file in memory, sealed against changes. The memory is freed when
+// every descriptor and mapping of it is gone; the caller must close the file.
 func (d *Dataset) packFD() (*os.File, error) {
 	fd, err := unix.MemfdCreate("dataset "+memfdName(d.Name()), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

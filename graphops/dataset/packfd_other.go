@@ -7,8 +7,7 @@ import (
 	"os"
 )
 
-// packFD would pack d into a file in memory, which needs Linux: it returns an
-// error that says so.
+// packFD returns an error: files in memory need Linux.
 func (d *Dataset) packFD() (*os.File, error) {
 	return nil, fmt.Errorf("dataset: packing %s: files in memory need Linux; on this system a run has one worker, in this process", d.Name())
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// PlantedOptions are the sizes of a planted partition. A zero field takes its
-// default, which is in brackets.
+// PlantedOptions are the parameters of a planted partition. A zero field means its default, given
+// in brackets.
 type PlantedOptions struct {
 	Nodes    int     // [8000]
 	Classes  int     // [5]
 	Features int     // at least Classes [50]
-	Degree   float64 // mean number of neighbours, within a few edges that coincide [16]
+	Degree   float64 // mean number of neighbours, slightly reduced by duplicate edges [16]
 	// Homophily is the probability that an edge stays within its class [0.62].
 	// 1/Classes would make the graph useless.
 	Homophily float64
 	// Noise is the standard deviation of a feature [2.3].
 	Noise float64
-	Seed  uint64 // every value is a good one [0]
+	Seed  uint64 // random seed [0]
 }
 
 // defaults fills in what is zero.
@@ -52,7 +52,8 @@ func (o PlantedOptions) defaults() PlantedOptions {
 
 const maxPlantedFeatures = 1 << 16
 
-// check refuses what Planted cannot build; the names are those of the spec.
+// check returns an error for parameters that Planted does not support; the names are those of the
+// spec.
 func (o PlantedOptions) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("dataset: planted: "+format, args...)
@@ -75,7 +76,7 @@ func (o PlantedOptions) check() error {
 	return nil
 }
 
-// What the draws of a generated dataset are for: the site of their counters.
+// The purposes of the draws of a generated dataset, which are the sites of their counters.
 const (
 	plantedClass = iota
 	plantedSplit
@@ -88,12 +89,11 @@ const (
 // on the dataset with the same seed.
 const plantedKey = 0x706c616e74656421
 
-// Planted generates a planted partition: nodes in classes of equal size, edges
-// that mostly stay within a class, and features so noisy that a node's own say
-// little while its neighbours' mean says much. With the defaults the best
-// possible classifier of single nodes is right in 62 cases of 100, a perceptron
-// of two layers trained on them in 57 to 61, and a two-layer GraphSAGE with mean
-// aggregation in 95.
+// Planted generates a planted partition: nodes in classes of equal size, edges mostly within a
+// class, and features so noisy that a node's own features say little, while the mean over its
+// neighbours says much. With the defaults the best possible classifier of single nodes is right in
+// 62 cases of 100, a perceptron of two layers trained on them in 57 to 61, and a two-layer
+// GraphSAGE with mean aggregation in 95.
 //
 //	x_v[j] = [j mod classes = class(v)] + noise · z_vj
 //
@@ -104,10 +104,9 @@ const plantedKey = 0x706c616e74656421
 // Edges are undirected and kept once. A random half of the nodes is the split
 // "train", a quarter each "val" and "test".
 //
-// The result is a function of the options alone: neither the number of threads
-// nor the processor shows in any bit. It returns an error for options out of
-// range. Cost: a second for a million nodes with the default degree on two
-// cores, and 4·nodes·features bytes for the features.
+// The result depends on the options alone, bit for bit, not on the number of threads or the
+// processor. It returns an error for options out of range. Cost: one second for a million nodes
+// with the default degree on two cores, and 4·nodes·features bytes for the features.
 //
 // The model is the stochastic block model of P. W. Holland, K. B. Laskey and S.
 // Leinhardt, Social Networks 5 (1983), doi:10.1016/0378-8733(83)90021-7, with
@@ -147,9 +146,8 @@ func planted(o PlantedOptions, threads int, m *meter) (*Dataset, error) {
 	return d, nil
 }
 
-// generatorRoom is the error of a dataset that memory has no room for while it is made: nodes
-// with features, a label and an offset each, and edges that are drawn once and kept in both
-// directions.
+// generatorRoom returns an error if there is not enough memory to generate a dataset: nodes with
+// features, a label and an offset each, and edges that are drawn once and kept in both directions.
 func generatorRoom(name string, nodes, features int, drawn float64) error {
 	need := float64(nodes)*(4*float64(features)+24) + 24*drawn
 	if err := machine.Room(fmt.Sprintf("%d nodes of %d features with %.0f edges", nodes, features, 2*drawn), need); err != nil {

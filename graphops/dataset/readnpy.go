@@ -7,9 +7,8 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// ReadNPY reads what [WriteNPY] writes, or any NumPy file of float32 [rows, cols]
-// in row-major order, into memory of its own. The error names the file and what
-// it is instead.
+// ReadNPY reads a file of [WriteNPY], or any NumPy file of float32 [rows, cols] in row-major order,
+// into new memory. The error names the file and its actual type.
 func ReadNPY(path string) (*Matrix, error) {
 	in, err := atomicfile.Open(path)
 	if err != nil {

@@ -47,7 +47,7 @@ func sameSparse(a, b *Sparse) bool {
 
 func TestRichSummary(t *testing.T) {
 	d := rich(t)
-	want := "rich: 5 nodes, 8 edges with weights, 4 features (sparse), 2 classes (any number a node); train 2, val 1, test 2, extra 0; 11 split sets; 250 B in memory"
+	want := "rich: 5 nodes, 8 edges with weights, 4 features (sparse), 2 classes (any number per node); train 2, val 1, test 2, extra 0; 11 split sets; 250 B in memory"
 	if d.String() != want {
 		t.Errorf("got  %s\nwant %s", d, want)
 	}
@@ -209,11 +209,11 @@ func TestHostileRich(t *testing.T) {
 		file string
 		want string
 	}{
-		{"no weights", remove(weightsFile), weightsFile, "weighted in metadata.json promises it"},
-		{"no offsets", remove(featuresIndptrFile), featuresIndptrFile, "feature_format in metadata.json promises it (csr)"},
-		{"no columns", remove(featuresIndicesFile), featuresIndicesFile, "promises it (csr)"},
-		{"no values", remove(featuresValuesFile), featuresValuesFile, "promises it (csr)"},
-		{"no split of a set", remove("split_val@1.npy"), "split_val@1.npy", "promises it (val@1)"},
+		{"no weights", remove(weightsFile), weightsFile, "weighted in metadata.json requires it"},
+		{"no offsets", remove(featuresIndptrFile), featuresIndptrFile, "feature_format in metadata.json requires it (csr)"},
+		{"no columns", remove(featuresIndicesFile), featuresIndicesFile, "requires it (csr)"},
+		{"no values", remove(featuresValuesFile), featuresValuesFile, "requires it (csr)"},
+		{"no split of a set", remove("split_val@1.npy"), "split_val@1.npy", "requires it (val@1)"},
 		{"weights too few", floats(weightsFile, 1, 2, 3), weightsFile, "its shape is [3]; by metadata.json it must be [8]"},
 		{"weights of int32", ids(weightsFile, 1, 2, 3, 4, 5, 6, 7, 8), weightsFile, "its elements are int32"},
 		{"weight is negative", floats(weightsFile, 1, 2, 3, 4, -5, 6, 7, 8), weightsFile, "entry 4 is -5"},
@@ -222,7 +222,7 @@ func TestHostileRich(t *testing.T) {
 		{"unknown format", setMeta("feature_format", "coo"), metadataFile, `feature_format is "coo"`},
 		{"a format without features", setMeta("feature_dim", 0), metadataFile, "feature_dim is 0"},
 		{"too many columns", setMeta("feature_dim", 1<<31), metadataFile, "columns are int32"},
-		{"dense instead", setMeta("feature_format", ""), featuresFile, "feature_dim in metadata.json promises it"},
+		{"dense instead", setMeta("feature_format", ""), featuresFile, "feature_dim in metadata.json requires it"},
 		{"targets without classes", setMeta("num_classes", 0), metadataFile, "multi_label is true, but num_classes is 0"},
 		{"one label a node", setMeta("multi_label", false), labelsFile, "its elements are int8; they must be int32"},
 		{"other classes", setMeta("num_classes", 3), labelsFile, "its shape is [5, 2]; by metadata.json it must be [5, 3]"},

@@ -8,13 +8,12 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// RMATOptions are the sizes of an R-MAT graph. A zero field takes its default,
-// which is in brackets.
+// RMATOptions are the parameters of an R-MAT graph. A zero field means its default, given in
+// brackets.
 type RMATOptions struct {
 	Scale int // the graph has 2^Scale nodes [16]
-	// Degree is the mean number of neighbours before edges that coincide and
-	// self-loops are removed, which at scale 20 is one in 25 [16]. The edge factor
-	// of Graph500 is half of it.
+	// Degree is the mean number of neighbours before duplicate edges and self-loops are removed, at
+	// scale 20 one edge in 25 [16]. The edge factor of Graph500 is half of it.
 	Degree float64
 	// A, B and C are the probabilities of the quadrants (source and destination in
 	// the lower half; source alone; destination alone), and what is left to 1 is
@@ -23,7 +22,7 @@ type RMATOptions struct {
 	Features int     // negative: none [64, or Classes where those are more]
 	Classes  int     // negative: none [16, or as many as there are nodes]
 	Noise    float64 // standard deviation of a feature [2.3]
-	Seed     uint64  // every value is a good one [0]
+	Seed     uint64  // random seed [0]
 }
 
 // defaults fills in what is zero.
@@ -58,7 +57,8 @@ const (
 	maxRMATEdges = 1 << 32 // 32 GiB of them
 )
 
-// check refuses what RMAT cannot build; the names are those of the spec.
+// check returns an error for parameters that RMAT does not support; the names are those of the
+// spec.
 func (o RMATOptions) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("dataset: rmat: "+format, args...)

@@ -187,7 +187,7 @@ func checkWords(m *Metadata) error {
 func checkSplitNames(names []string) error {
 	for i, name := range names {
 		if !splitName.MatchString(name) {
-			return fmt.Errorf("the split name %q: it may consist of at most 64 letters, digits, _ and -, because it becomes a file's name, then perhaps @ and the number of a split set", name)
+			return fmt.Errorf("the split name %q: it must have at most 64 letters, digits, _ and -, because it is part of a file name; @ and the number of a split set may follow", name)
 		}
 		if slices.Contains(names[:i], name) {
 			return fmt.Errorf("the split %q is listed twice", name)
@@ -245,7 +245,7 @@ func load(src source) (*Dataset, error) {
 func (d *Dataset) loadMeta(src source) error {
 	text, label, err := src.open(metadataFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return readError(label, "it does not exist, so %s is not a dataset directory (or one whose writing was cut off)", filepath.Dir(label))
+		return readError(label, "it does not exist, so %s is not a dataset directory (or writing it was interrupted)", filepath.Dir(label))
 	}
 	if err != nil {
 		return err
@@ -433,9 +433,9 @@ func openNPY(src source, name, key string, value any) (npyArray, string, error) 
 	data, label, err := src.open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if key == "" {
-			return npyArray{}, label, readError(label, "it does not exist, and no dataset is without it")
+			return npyArray{}, label, readError(label, "it does not exist, but every dataset needs it")
 		}
-		return npyArray{}, label, readError(label, "it does not exist, but %s in metadata.json promises it (%v)", key, value)
+		return npyArray{}, label, readError(label, "it does not exist, although %s in metadata.json requires it (%v)", key, value)
 	}
 	if err != nil {
 		return npyArray{}, label, err
@@ -469,7 +469,7 @@ func (d *Dataset) int32s(a *npyArray, label, name string) ([]int32, error) {
 	narrow := make([]int32, len(wide))
 	for i, x := range wide {
 		if x != int64(int32(x)) {
-			return nil, readError(label, "entry %d is %d, which no int32 holds", i, x)
+			return nil, readError(label, "entry %d is %d, which is out of int32's range", i, x)
 		}
 		narrow[i] = int32(x)
 	}

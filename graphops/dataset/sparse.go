@@ -29,10 +29,9 @@ func (s *Sparse) Row(i int) (cols []int32, values []float32) {
 	return s.Indices[lo:hi:hi], values
 }
 
-// Gather makes dst the matrix of the rows ids, in their order, on the given
-// number of threads (0: GOMAXPROCS). It reuses the memory of dst's slices where
-// they are large enough. Values are nil in dst where they are nil in s. It panics
-// on an id outside the matrix. Cost: one pass over the rows.
+// Gather sets dst to the matrix of the rows ids, in their order, on the given number of threads (0:
+// GOMAXPROCS). It reuses the memory of dst's slices if they are large enough. Values are nil in dst
+// where they are nil in s. It panics on an id outside the matrix. Cost: one pass over the rows.
 func (s *Sparse) Gather(ids []int32, dst *Sparse, threads int) {
 	n := len(ids)
 	dst.Rows, dst.Cols = n, s.Cols
@@ -91,12 +90,11 @@ func (s *Sparse) Dense() *Matrix {
 	return m
 }
 
-// Validate checks what the type promises and that the values are finite. The
-// error, a [*SparseError], names the first place that breaks it. Cost: one pass
-// over the elements.
+// Validate checks the invariants of the type and that the values are finite. The error, a
+// [*SparseError], names the first violation. Cost: one pass over the elements.
 func (s *Sparse) Validate() error { return s.validateRows(0, s.Rows) }
 
-// SparseError is a place where a sparse matrix breaks its rules.
+// SparseError is a place where a sparse matrix violates an invariant.
 type SparseError struct {
 	Array string // "Indptr", "Indices" or "Values"
 	Index int64  // -1: the array as a whole

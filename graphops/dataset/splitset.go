@@ -26,8 +26,7 @@ func splitSet(name string) (base string, set int) {
 	return base, set
 }
 
-// SplitSetName is the name of the split base in set k: base itself in set 0,
-// else "base@k".
+// SplitSetName returns the name of the split base in set k: base itself in set 0, else "base@k".
 func SplitSetName(base string, k int) string {
 	if k == 0 {
 		return base
@@ -66,13 +65,12 @@ func (d *Dataset) SplitSets() int {
 // plain names: see [Dataset.WithSplitSet].
 func (d *Dataset) SplitSet() int { return d.splitSet }
 
-// WithSplitSet is a view of the dataset in which the splits of set k have the
-// plain names "train", "val" and "test"; those of other sets are not in it, and
-// splits of other names stay where the set has none of that name. It shares
-// everything else, Dir included: a process that opens the directory gets the same
-// view by the same k. Closing the view closes the dataset.
+// WithSplitSet returns a view of the dataset in which the splits of set k have the plain names
+// "train", "val" and "test". The view does not contain other sets; splits of other names are kept
+// unless the set has one of that name. It shares everything else, including Dir: a process that
+// opens the directory gets the same view with the same k. Closing the view closes the dataset.
 //
-// A set that does not exist is an error that says which there are.
+// If the set does not exist, the error gives the number of sets.
 func (d *Dataset) WithSplitSet(k int) (*Dataset, error) {
 	if d.whole != nil {
 		return d.whole.WithSplitSet(k)

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// Stored reports whether the dataset is what a process that opens [Dataset.Dir] gets,
-// by [Dataset.WithSplitSet] of the same set for a view: it was opened from a directory,
-// and since then no array, no split, no number of classes and no metric of it has been
-// replaced by the program. Where it is false, other processes need a copy
-// ([Dataset.Share], [Write]). Cost: one pass over labels and splits that the files hold as
-// int64.
+// Stored reports whether another process that opens [Dataset.Dir] gets the same dataset (for a
+// view, with [Dataset.WithSplitSet] of the same set): it was opened from a directory, and the
+// program has since replaced no array, split, number of classes or metric. If it is false, other
+// processes need a copy ([Dataset.Share], [Write]). Cost: one pass over labels and splits that the
+// files hold as int64.
 func (d *Dataset) Stored() bool {
 	if d.dir == "" || d.known == nil || d.Graph == nil {
 		return false

@@ -7,10 +7,10 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// LargestComponent are the nodes, ascending, of the largest part of g in which
-// every node can be reached from every other, the direction of edges apart (its
-// largest weakly connected component); of several as large, the one with the
-// smallest node. Cost: one pass over the edges, and 8 bytes a node.
+// LargestComponent returns the nodes, ascending, of the largest weakly connected component of g:
+// every node can be reached from every other, ignoring the direction of edges. Among components of
+// equal size it returns the one with the smallest node. Cost: one pass over the edges, and 8 bytes
+// a node.
 func LargestComponent(g *graphops.Graph) []int32 {
 	n := g.NumNodes()
 	// Sets of nodes as trees: up[v] leads to the root, which is the smallest node.
@@ -51,18 +51,18 @@ func LargestComponent(g *graphops.Graph) []int32 {
 	return ids
 }
 
-// Subset is the dataset of the nodes ids alone, which must ascend: node i of it is
-// node ids[i], edges are those between them, and splits keep what they had of
-// them. It shares no memory with d and has no directory.
+// Subset returns the dataset of the nodes ids, which must ascend: its node i is node ids[i], its
+// edges are those between these nodes, and its splits contain only these nodes. It shares no memory
+// with d and has no directory.
 //
-// It is an error where ids do not ascend or name a node that is not there. Cost:
-// one pass over everything.
+// It returns an error if ids do not ascend or name a node that does not exist. Cost: one pass over
+// everything.
 func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 	n := d.Nodes()
 	number := make([]int32, n) // 1 more than the new number; 0: left out
 	for i, v := range ids {
 		if v < 0 || int(v) >= n || i > 0 && v <= ids[i-1] {
-			return nil, fmt.Errorf("dataset: %s: entry %d of the nodes to keep is %d; they ascend, from 0 to %d", d.Name(), i, v, n-1)
+			return nil, fmt.Errorf("dataset: %s: entry %d of the nodes to keep is %d; the nodes must ascend, from 0 to %d", d.Name(), i, v, n-1)
 		}
 		number[v] = int32(i) + 1
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// WriteNPY writes x [rows, cols], row-major, as a NumPy file of float32, whole or
-// not at all, and durably. What is at path and is no regular file, such as a pipe or a device,
-// is written into.
+// WriteNPY writes x [rows, cols], row-major, as a NumPy file of float32, completely or not at all,
+// and synced to disk. If path is a pipe, a device or another file that is not regular, it is
+// written to directly.
 func WriteNPY(path string, rows, cols int, x []float32) error {
 	if len(x) != rows*cols {
-		return fmt.Errorf("dataset: writing %s: [%d,%d] needs %d values and there are %d", path, rows, cols, rows*cols, len(x))
+		return fmt.Errorf("dataset: writing %s: [%d,%d] needs %d values, but there are %d", path, rows, cols, rows*cols, len(x))
 	}
 	return writeNPY(path, npy.EncodeHeader(npyFloat32, rows, cols), x, math.Float32bits)
 }

@@ -1,0 +1,158 @@
+package plainwords
+
+import (
+	"encoding/json"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// riddles are phrases that leave a reader to guess the subject or the meaning, each with what to
+// write instead.
+var riddles = []struct{ pattern, instead string }{
+	{`\bwho looks\b`, "name the reader: a liveness probe, the command"},
+	{`\bg(o|oes|oing|one) on with\b`, "resume, or continue"},
+	{`\b(some|any)body (says|said|looks|asks|wants)\b|\bby somebody\b`, "name the subject: the user, a program"},
+	{`\bwhere nobody\b|\bnobody (says|said|asks|asked|wants)\b|\bwhich nobody has by\b`, "unknown, unset, unused"},
+	{`\bwhoever\b`, "name the subject: the caller, the worker"},
+	{`\bso many (epochs|steps|runs|trials|rows|columns|nodes|edges|bytes|workers|ranks|lines|seconds|threads|times)\b`, "N epochs, or the number of epochs"},
+	{`\b(in|for) so many\b`, "N, or the number of"},
+	{`\bwhat [a-z' ]{0,40}\bfollows? from\b`, "name it: random seed"},
+	{`\bwhat [a-z' ]{0,40}\b(is|are) made of\b`, "its contents, its parts"},
+	{`\b(is|are|was|were) said\b`, "is reported, is documented, is set by"},
+	{`\bthere is what\b`, "name it"},
+	{`\bexplain themselves\b`, "show their documentation"},
+	{`\bnot at hand\b`, "missing, not installed, not available"},
+	{`\b(is|was) not to be had\b`, "is not available"},
+	{`\bthey have not come\b`, "timed out waiting for"},
+	{`\bbeside what\b`, "compared with"},
+	{`\blets one in\b`, "keeps the best 1/N"},
+	{`\bkeeps? (nobody|anybody|it|them) from going\b`, "blocks resuming"},
+}
+
+// mark exempts a line of a page: the examples of what not to write.
+const mark = "<!-- not -->"
+
+func TestPlainWords(t *testing.T) {
+	var all []string
+	for _, r := range riddles {
+		all = append(all, "(?:"+r.pattern+")")
+	}
+	any := regexp.MustCompile("(?i)" + strings.Join(all, "|"))
+	each := make([]*regexp.Regexp, len(riddles))
+	for i, r := range riddles {
+		each[i] = regexp.MustCompile("(?i)" + r.pattern)
+	}
+	pieces := 0
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			if name != ".." && strings.HasPrefix(name, ".") && name != ".ci" && name != ".github" ||
+				name == "testdata" || name == "results" || name == "build" || name == "plainwords" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		for _, p := range read(t, path) {
+			pieces++
+			if any.MatchString(p.text) {
+				for i, r := range riddles {
+					if m := each[i].FindString(p.text); m != "" {
+						t.Errorf("%s:%d: %q; write instead: %s", path, p.line, m, r.instead)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pieces < 10_000 {
+		t.Errorf("only %d pieces of text were read", pieces)
+	}
+}
+
+// piece is text on one line of a file, or a comment or string that begins there.
+type piece struct {
+	line int
+	text string
+}
+
+// read returns the prose of a file: comments and strings of Go, lines of other files.
+func read(t *testing.T, path string) (out []piece) {
+	t.Helper()
+	switch filepath.Ext(path) {
+	case ".go", ".md", ".sh", ".ipynb", ".py", ".yml", ".yaml", ".js":
+	default:
+		if filepath.Base(path) != "Makefile" {
+			return nil
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch filepath.Ext(path) {
+	case ".go":
+		return readGo(b)
+	case ".ipynb":
+		var nb struct {
+			Cells []struct{ Source []string }
+		}
+		if err := json.Unmarshal(b, &nb); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for i, c := range nb.Cells {
+			out = append(out, piece{i, strings.Join(c.Source, " ")})
+		}
+		return out
+	}
+	for i, l := range strings.Split(string(b), "\n") {
+		if !strings.Contains(l, mark) {
+			out = append(out, piece{i + 1, l})
+		}
+	}
+	return out
+}
+
+// readGo joins the lines of a comment, so that a phrase is found across a line break.
+func readGo(src []byte) (out []piece) {
+	files := token.NewFileSet()
+	var s scanner.Scanner
+	file := files.AddFile("", files.Base(), len(src))
+	s.Init(file, src, nil, scanner.ScanComments)
+	last := -1 // line of the comment before, if nothing else came since
+	for {
+		pos, tok, lit := s.Scan()
+		line := file.Line(pos)
+		switch tok {
+		case token.EOF:
+			return out
+		case token.COMMENT:
+			text := strings.TrimLeft(lit, "/* \t")
+			if last == line-1 {
+				out[len(out)-1].text += " " + text
+			} else {
+				out = append(out, piece{line, text})
+			}
+			last = line
+			continue
+		case token.STRING:
+			out = append(out, piece{line, lit})
+		case token.SEMICOLON:
+			if lit == "\n" {
+				continue
+			}
+		}
+		last = -1
+	}
+}
