@@ -20,7 +20,7 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 	}{
 		"NaN in features":         {func(d *Dataset) { d.Features.F32[7] = float32(math.NaN()) }, "features must be finite"},
 		"validation out of range": {func(d *Dataset) { d.Splits["val"][0] = int32(d.Nodes()) }, "split_val.npy"},
-		"overlapping splits":      {func(d *Dataset) { d.Splits["test"][0] = d.Splits["train"][0] }, "which split train has too"},
+		"overlapping splits":      {func(d *Dataset) { d.Splits["test"][0] = d.Splits["train"][0] }, "which is also in split train"},
 		"unsorted edges": {func(d *Dataset) {
 			for v := range int32(d.Nodes()) {
 				if row := d.Graph.InNeighbors(v); len(row) > 1 && row[0] < row[1] {

@@ -164,7 +164,7 @@ func TestLoad(t *testing.T) {
 		"":                                   `no dataset ""`,
 		"facebook":                           `no dataset "facebook": give the path of a dataset directory, a generator (karate, planted`,
 		"corra":                              `no dataset "corra"; did you mean cora?`,
-		"plantd?nodes=9":                     `is it planted?`,
+		"plantd?nodes=9":                     `did you mean planted?`,
 		"no/such/dir":                        `no directory "no/such/dir"`,
 		"planted?node=3":                     `no parameter "node"; it takes nodes, classes`,
 		"karate?seed=1":                      `karate has no parameter "seed"; it takes none`,

@@ -62,7 +62,7 @@ func TestOverlappingSplitsFailTheCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	var o, e bytes.Buffer
-	if status := dispatch(t.Context(), []string{"data", "check", dir}, &o, &e); status != 1 || !strings.Contains(e.String(), "split train has too") {
+	if status := dispatch(t.Context(), []string{"data", "check", dir}, &o, &e); status != 1 || !strings.Contains(e.String(), "also in split train") {
 		t.Errorf("status %d: %s%s", status, o.String(), e.String())
 	}
 	if err := dataset.EditMetadata(dir, func(m *dataset.Metadata) { m.OverlappingSplits = true }); err != nil {
