@@ -74,7 +74,7 @@ func TestAttach(t *testing.T) {
 	run, goOn, ended := watched(t, slowArgs{Epochs: 5})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if r, err := gnb.Attach(ctx, run); !errors.Is(err, context.DeadlineExceeded) || r == nil {
+	if r, err := runs.Attach(ctx, run); !errors.Is(err, context.DeadlineExceeded) || r == nil {
 		t.Fatalf("run %v, error %v; want the deadline", r, err)
 	}
 	select {
@@ -87,7 +87,7 @@ func TestAttach(t *testing.T) {
 		t.Errorf("resuming a run that goes on: %v", err)
 	}
 	time.AfterFunc(200*time.Millisecond, goOn)
-	r, err := gnb.Attach(t.Context(), run)
+	r, err := runs.Attach(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestAttach(t *testing.T) {
 		t.Errorf("the run: %v", err)
 	}
 	// Once more, when all is over.
-	if r, err := gnb.Attach(t.Context(), run); err != nil || r.Value("answer") != 42 {
+	if r, err := runs.Attach(t.Context(), run); err != nil || r.Value("answer") != 42 {
 		t.Errorf("a run that has ended: %v", err)
 	}
 }
@@ -106,7 +106,7 @@ func TestAttach(t *testing.T) {
 func TestAttachToTheEnd(t *testing.T) {
 	run, goOn, ended := watched(t, slowArgs{Epochs: 1, Fail: true})
 	goOn()
-	if r, err := gnb.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "the cat") || r.Result.State != runs.StateFailed {
+	if r, err := runs.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "the cat") || r.Result.State != runs.StateFailed {
 		t.Errorf("a run that fails: %v", err)
 	}
 	if err := <-ended; err == nil {
@@ -116,11 +116,11 @@ func TestAttachToTheEnd(t *testing.T) {
 	if err := os.Remove(filepath.Join(run.Dir, "result.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gnb.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "without saying how") {
+	if _, err := runs.Attach(t.Context(), run); err == nil || !strings.Contains(err.Error(), "without writing a result") {
 		t.Errorf("a run whose process is gone: %v", err)
 	}
 	for _, r := range []*runs.Run{nil, {}, {Dir: t.TempDir()}} {
-		if _, err := gnb.Attach(t.Context(), r); err == nil {
+		if _, err := runs.Attach(t.Context(), r); err == nil {
 			t.Errorf("Attach took %v", r)
 		}
 	}

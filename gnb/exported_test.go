@@ -60,9 +60,15 @@ func everyFunction(dir string) map[string]func() error {
 			}
 			return nil
 		},
-		"runs.Compare":      func() error { _ = runs.Compare(); return nil },
+		"runs.Compare": func() error { _ = runs.Compare(); return nil },
+		"runs.NewRecorder": func() error {
+			rec, err := runs.NewRecorder(&runs.Run{}, runs.RecorderOptions{Quiet: true})
+			if err != nil {
+				return err
+			}
+			return rec.Close(nil)
+		},
 		"runs.OpenToResume": func() error { _, err := runs.OpenToResume(filepath.Join(dir, "none")); return fails(err) },
-		"runs.ReadFrom":     func() error { _, err := runs.ReadFrom(dir, 0, nil); return err },
 		"runs.TensorBoard": func() error {
 			end, err := runs.TensorBoard(&runs.Run{Dir: filepath.Join(dir, "board")})
 			if err != nil {
@@ -90,8 +96,8 @@ func everyFunction(dir string) map[string]func() error {
 			_, err = gnb.Sample(ctx, ds, gnb.SampleOptions{})
 			return refused(err)
 		},
-		"Attach": func() error {
-			_, err := gnb.Attach(ctx, &runs.Run{Dir: dir})
+		"runs.Attach": func() error {
+			_, err := runs.Attach(ctx, &runs.Run{Dir: dir})
 			return refused(err)
 		},
 		"Scaling": func() error {

@@ -33,9 +33,8 @@
 package gnb
 
 import (
-	"errors"
-
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -67,7 +66,7 @@ type (
 
 // ErrInterrupted is what a run returns (errors.Is) that was interrupted: its
 // checkpoint is written, and running the same cell again goes on from there.
-var ErrInterrupted = errors.New("interrupted")
+var ErrInterrupted = runs.ErrInterrupted
 
 var errWorker = entry.ErrWorker
 

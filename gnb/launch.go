@@ -18,7 +18,8 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/device"
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/progress"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
@@ -81,7 +82,8 @@ type LaunchOptions struct {
 	Quiet bool
 	// Title is what the panel is called, by default the program and the dataset.
 	Title string
-	// Events is called with what the run reports, one call at a time.
+	// Events is called with what the run reports, one call at a time: the kinds of event Start,
+	// Epoch, Log, Metrics, Print and Checkpoint.
 	Events func(runs.Event)
 	// StallAfter is how long a rank may stay in one stage while the others wait
 	// for it before the run fails; 0 means 5 minutes, and less than 0 for ever.
@@ -126,8 +128,7 @@ type launched struct {
 	// device is "cuda", "auto" where GPUs are to be used if every worker can, or "".
 	device string
 	notes  []string
-	view   *view
-	lock   *os.File // of the run's directory
+	lock   *runfile.DirLock // of the run's directory
 	// differs says why an interrupted run is not gone on with.
 	differs string
 }
@@ -299,7 +300,7 @@ func (l *launched) data(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
-	bar := live.ProgressWith("checking "+d.Name()+", the first time", 0, live.BarOptions{Options: live.Options{Quiet: l.o.Quiet}, Unit: "B", After: time.Second})
+	bar := progress.Begin("checking "+d.Name()+", the first time", 0, progress.Options{Unit: "B", After: time.Second, Quiet: l.o.Quiet})
 	defer bar.Done()
 	check := dataset.CheckOnceOptions{Always: l.o.checkAlways, Report: bar.Set}
 	if !d.Stored() {
@@ -323,45 +324,61 @@ func (l *launched) close() {
 	for _, f := range l.files {
 		_ = f.Close() // workers have their own
 	}
-	if l.lock != nil {
-		_ = l.lock.Close() // it was only opened to be locked
-	}
-}
-
-// title is what the panel is called.
-func (l *launched) title() string {
-	return cmp.Or(l.o.Title, strings.TrimPrefix(l.run.Config.Program, "gnb.")+" on "+cmp.Or(l.run.Config.Dataset, "no dataset"))
+	l.lock.Unlock()
 }
 
 // start runs the workers to their end.
 func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
-	v, err := newView(l, live.New(live.Options{Quiet: l.o.Quiet}), l.title())
+	rec, err := runs.NewRecorder(l.run, l.recorded())
 	if err != nil {
 		return nil, err
 	}
-	l.view = v
 	endBoard, err := l.board()
 	if err != nil {
-		return l.run, errors.Join(err, v.close(err))
+		return l.run, errors.Join(err, rec.Close(err))
 	}
 	defer endBoard()
 	g, err := multigpu.Start(ctx, multigpu.Spec{
 		World: l.o.Workers, Job: l.job, Files: l.files, Threads: l.o.Threads, RunID: l.run.Config.ID,
-		Stall: l.o.StallAfter, OnEvent: v.onEvent, OnOutput: v.onOutput,
+		Stall: l.o.StallAfter, OnEvent: rec.Receive, OnOutput: rec.Output,
 	})
 	if err == nil {
-		v.watch(g)
-		defer v.watchGPUs(ctx)()
+		rec.Watch(ctx, g)
 		err = g.Wait()
 	}
-	err = l.typed(l.explain(err))
-	return l.run, errors.Join(err, v.close(err))
+	err = l.typed(l.explain(err, rec))
+	if l.run.Dir != "" {
+		l.run.Result.Weights = saving.SumsIn(l.run.Dir)
+	}
+	return l.run, errors.Join(err, rec.Close(err))
+}
+
+// recorded says what the run's recorder shows, and whom it tells.
+func (l *launched) recorded() runs.RecorderOptions {
+	o := runs.RecorderOptions{Title: l.o.Title, Quiet: l.o.Quiet, FirstGPU: l.o.FirstGPU, Notes: l.notes, Removed: l.lock.Removed}
+	if l.o.Data != nil {
+		o.Metric = metricKind(l.o.Data)
+	}
+	if l.o.Events != nil {
+		o.Observer = reports(l.o.Events)
+	}
+	return o
+}
+
+// reports observes a run for LaunchOptions.Events.
+type reports func(runs.Event)
+
+func (f reports) Observe(e runs.Event) {
+	switch e.Kind {
+	case runs.KindStart, runs.KindEpoch, runs.KindLog, runs.KindMetrics, runs.KindPrint, runs.KindCheckpoint:
+		f(e)
+	}
 }
 
 // explain turns the end of the workers into the error that a person reads.
-func (l *launched) explain(err error) error {
+func (l *launched) explain(err error, o runs.Observer) error {
 	stop, ok := errors.AsType[*multigpu.Interrupted](err)
 	if !ok {
 		return err
@@ -371,7 +388,7 @@ func (l *launched) explain(err error) error {
 		reason = nil
 	}
 	if reason != nil && reason.Error() != ErrInterrupted.Error() {
-		l.view.print(fmt.Sprintf("while stopping: %v", stop.Err))
+		o.Observe(runs.Event{Kind: runs.KindOutput, Text: fmt.Sprintf("while stopping: %v", stop.Err)})
 	}
 	if l.run.Dir == "" {
 		return fmt.Errorf("gnb: %w", ErrInterrupted)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/progress"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
@@ -21,7 +21,7 @@ func Load(ctx context.Context, spec string) (*Dataset, error) {
 	multigpuEnter()
 	o := dataset.LoadOptions{Get: getdata.Get}
 	if name, _, _ := strings.Cut(spec, "?"); slices.ContainsFunc(dataset.Generators(), func(g dataset.Generator) bool { return g.Name == name }) {
-		bar := live.ProgressWith("generating "+spec, 0, live.BarOptions{Unit: "%", After: time.Second})
+		bar := progress.Begin("generating "+spec, 0, progress.Options{Unit: "%", After: time.Second})
 		defer bar.Done()
 		o.Progress = bar.Set
 	}

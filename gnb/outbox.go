@@ -105,7 +105,7 @@ func (w *Worker) sendAll() error {
 	o.sent = time.Now()
 	if len(o.metrics) > 0 {
 		if !w.metrics.There() {
-			return errRemoved(w.job.RunDir)
+			return runfile.Removed(w.job.RunDir)
 		}
 		if _, err := w.metrics.Write(o.metrics); err != nil {
 			return fmt.Errorf("gnb: writing the run's metrics: %w; make room, and resume the run", err)

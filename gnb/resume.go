@@ -269,3 +269,9 @@ func owns(c runs.Config, st saving.State) error {
 	}
 	return fmt.Errorf("%w: %s", errForeign, strings.Join(what, ", "))
 }
+
+// lockRun marks the run's directory as in use.
+func (l *launched) lockRun(dir string) (err error) {
+	l.lock, err = runfile.Lock(dir, "run", "watch it with runs.Attach, or wait for its end")
+	return err
+}

@@ -15,10 +15,10 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 
-	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/simd"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -224,7 +224,7 @@ func (r InferResult) String() string {
 	if r.Value == r.Value {
 		s += fmt.Sprintf(", %s %.4f", strings.ReplaceAll(r.Metric, "_", " "), r.Value)
 	}
-	return live.Clean(s + fmt.Sprintf("\nby %s\ninto %s", r.Weights, r.Out))
+	return phrase.Clean(s + fmt.Sprintf("\nby %s\ninto %s", r.Weights, r.Out))
 }
 
 type inferArgs struct {

@@ -127,7 +127,7 @@ func (w *Worker) syncMetrics() error {
 		return nil
 	}
 	if !w.metrics.There() {
-		return errRemoved(w.job.RunDir)
+		return runfile.Removed(w.job.RunDir)
 	}
 	if err := w.metrics.Sync(); err != nil {
 		return fmt.Errorf("gnb: writing the run's metrics: %w; make room, and resume the run", err)

@@ -50,7 +50,7 @@ func Export(ctx context.Context, r *Run, o ExportOptions) error {
 		return err
 	}
 	for {
-		on := o.Follow && inUse(r.Dir) // before reading: what it wrote until its end is read
+		on := o.Follow && runfile.InUse(r.Dir) // before reading: what it wrote until its end is read
 		if err := b.more(); err != nil || !on {
 			return b.close(err)
 		}
@@ -169,7 +169,7 @@ func (b *board) more() error {
 		}
 	}
 	b.metrics = info
-	if b.read, err = ReadFrom(b.run.Dir, b.read, b.take); runfile.IgnoreDamage(err) == nil && err != nil {
+	if b.read, err = readFrom(b.run.Dir, b.read, b.take); runfile.IgnoreDamage(err) == nil && err != nil {
 		b.lost, err = err, nil // the rest is worth having
 	}
 	return errors.Join(err, b.failed, b.buf.Flush())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -105,7 +106,7 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 func (c Comparison) again() (now Comparison, going int, err error) {
 	runs := slices.Clone(c.Runs)
 	for i, r := range runs {
-		if inUse(r.Dir) { // before reading: what it wrote until its end is read
+		if runfile.InUse(r.Dir) { // before reading: what it wrote until its end is read
 			going++
 		}
 		if runs[i], err = Open(r.Dir); err != nil {

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -110,4 +111,9 @@ type Change struct {
 
 func (c Change) String() string {
 	return fmt.Sprintf("after step %d, %s: %s", c.Step, c.When.Local().Format("2006-01-02 15:04"), strings.Join(c.What, "; "))
+}
+
+// title is what panels call the run.
+func (c Config) title() string {
+	return strings.TrimPrefix(c.Program, "gnb.") + " on " + cmp.Or(c.Dataset, "no dataset")
 }

@@ -26,6 +26,8 @@ const (
 	KindPrint      Kind = "print"      // a call of gnb.Worker.Printf: Text
 	KindProgress   Kind = "progress"   // how far a long task is: Text, Done, Of
 	KindCheckpoint Kind = "checkpoint" // a checkpoint was written: Text is its file
+	KindOutput     Kind = "output"     // a worker wrote a line to its standard output or error: Rank, Text
+	KindStatus     Kind = "status"     // what each worker does now, about 20 times a second: Workers
 	KindResult     Kind = "result"     // values of the run's result: Values, or Split and Text
 )
 
@@ -60,6 +62,17 @@ type Event struct {
 	Best bool
 	// Time is when the event was sent, in seconds since 1970.
 	Time float64
+	// Rank is the worker that sent the event, and Workers the state of each; neither is in metrics.jsonl.
+	Rank    int
+	Workers []WorkerStatus
+}
+
+// WorkerStatus is what one worker does at a moment.
+type WorkerStatus struct {
+	Epoch, Step int                // both from 0; -1 before the first
+	Stage       string             // such as "forward"
+	Stages      map[string]float64 // seconds in each stage so far
+	Memory      int64              // bytes, an even share of what all workers take; 0 where it was not measured
 }
 
 // Work is arithmetic that a rank has done and memory that it has moved: floating-point operations of matrix products, bytes
@@ -154,8 +167,9 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*e = Event{
-		j.Kind, j.At, j.Total, j.Epoch, j.Epochs, j.Split, j.Step, j.Steps, j.Records, float64(j.Loss), float64(j.Accuracy),
-		j.Seconds, j.Stages, j.Values, j.Text, j.Model, j.Seeds, j.Edges, j.Work, j.Done, j.Of, j.Best, j.Time,
+		Kind: j.Kind, At: j.At, Total: j.Total, Epoch: j.Epoch, Epochs: j.Epochs, Split: j.Split, Step: j.Step, Steps: j.Steps, Records: j.Records,
+		Loss: float64(j.Loss), Accuracy: float64(j.Accuracy), Seconds: j.Seconds, Stages: j.Stages, Values: j.Values, Text: j.Text, Model: j.Model,
+		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Done: j.Done, Of: j.Of, Best: j.Best, Time: j.Time,
 	}
 	return nil
 }

@@ -14,13 +14,13 @@ import (
 // Events calls f with each event of the run's metrics.jsonl, in order. A line that a kill cut short is left out. Damaged
 // lines are left out too, and the error says how many; all others have been read.
 func (r *Run) Events(f func(Event)) error {
-	_, err := ReadFrom(r.Dir, 0, f)
+	_, err := readFrom(r.Dir, 0, f)
 	return err
 }
 
-// ReadFrom calls f with the events of the metrics in dir from an offset on, for a file that grows. It returns the offset
+// readFrom calls f with the events of the metrics in dir from an offset on, for a file that grows. It returns the offset
 // behind the last whole line, where the next call continues.
-func ReadFrom(dir string, from int64, f func(Event)) (next int64, err error) {
+func readFrom(dir string, from int64, f func(Event)) (next int64, err error) {
 	next, err = runfile.ReadLines(filepath.Join(dir, runfile.Metrics), from, func(object []byte) bool {
 		var e Event
 		if json.Unmarshal(object, &e) != nil {

@@ -74,7 +74,7 @@ func ofRun(dir string, err error) error {
 // says.
 func (r *Run) unfinished(state string) error {
 	r.Result = Result{State: state, Values: map[string]float64{}}
-	_, err := ReadFrom(r.Dir, r.metricsTail(), r.Result.Take)
+	_, err := readFrom(r.Dir, r.metricsTail(), r.Result.take)
 	maps.DeleteFunc(r.Result.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
 	return runfile.IgnoreDamage(err)
 }

@@ -84,8 +84,8 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Take updates the result by an event.
-func (r *Result) Take(e Event) {
+// take updates the result by an event.
+func (r *Result) take(e Event) {
 	switch e.Kind {
 	case KindSteps:
 		for _, s := range e.Records {

@@ -18,7 +18,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
-	"github.com/graphnb/graphnb/internal/filelock"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -75,23 +74,13 @@ func (s *Study) sort() {
 
 // lockSweep marks the sweep's directory as in use until unlock, or until this process ends.
 func (s *sweep) lockSweep(dir string) (err error) {
-	s.lock, err = filelock.Lock(dir)
-	switch {
-	case errors.Is(err, filelock.ErrLocked):
-		return fmt.Errorf("sweep: sweep %s is still going on in another process; wait for its end, or choose another directory (Dir, --dir)", dir)
-	case errors.Is(err, filelock.ErrNoLocks):
-		return nil
-	case err != nil:
-		return fmt.Errorf("sweep: locking the directory of a sweep: %w", err)
-	}
-	return nil
+	s.lock, err = runfile.Lock(dir, "sweep", "wait for its end, or choose another directory (Dir, --dir)")
+	return err
 }
 
 func (s *sweep) unlock() {
-	if s.lock != nil {
-		_ = filelock.Unlock(s.lock)
-		s.lock = nil
-	}
+	s.lock.Unlock()
+	s.lock = nil
 }
 
 // store decides where the sweep is kept: in a new directory, or in that of the one

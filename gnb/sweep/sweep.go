@@ -245,7 +245,7 @@ func Run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial
 // sweep is the state of a running [Run]. Its goroutine proposes trials and records results; each trial trains in a
 // goroutine of its own.
 type sweep struct {
-	lock   *os.File // of the sweep's directory
+	lock   *runfile.DirLock // of the sweep's directory
 	o      Options
 	ds     *gnb.Dataset
 	model  gnb.AnyModel

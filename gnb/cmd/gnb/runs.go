@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 )
@@ -127,7 +126,7 @@ func attachRun(ctx context.Context, out *output, names []string) error {
 	if err != nil {
 		return err
 	}
-	if r, err = gnb.Attach(ctx, r); err != nil {
+	if r, err = runs.Attach(ctx, r); err != nil {
 		return err
 	}
 	tellRun(out, r)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // buffer is a writer that a test may read while a sink writes.
@@ -59,7 +61,7 @@ func screen(t *testing.T, out string, w int) []string {
 			rows[y] = rows[y][:min(x, len(rows[y]))]
 			i += 2
 		case c == 0x1b:
-			end := skipEscape(r, i)
+			end := phrase.EscapeEnd(r, i)
 			switch r[end] {
 			case 'm':
 			case 'A': // up

@@ -1,13 +1,10 @@
-package gnb
+package runs
 
 import (
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/graphops/gemm"
-	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -15,14 +12,14 @@ import (
 // or in steps outside of them.
 type worked struct {
 	seeds, edges int64
-	work         nn.Work
+	work         Work
 	seconds      float64
 }
 
-func workedOf(e runs.Event) worked {
+func workedOf(e Event) worked {
 	w := worked{seeds: e.Seeds, edges: e.Edges, seconds: e.Seconds}
 	if e.Work != nil {
-		w.work = nn.Work(*e.Work)
+		w.work = *e.Work
 	}
 	return w
 }
@@ -62,9 +59,9 @@ type ceiling struct {
 	products, memory bool
 }
 
-func newCeiling(l *launched) (c ceiling) {
-	c.memory = l.device == ""
-	c.products = c.memory && l.run.Config.Precision != "bf16"
+func newCeiling(run Config) (c ceiling) {
+	c.memory = run.Device == "cpu"
+	c.products = c.memory && run.Precision != "bf16"
 	if c.memory {
 		c.limits, c.known = machine.Known()
 	}
@@ -72,7 +69,7 @@ func newCeiling(l *launched) (c ceiling) {
 }
 
 // rates are those of all ranks together, beside the machine's.
-func (c *ceiling) rates(ranks []rankView) []live.Rate {
+func (c *ceiling) rates(ranks []rank) []live.Rate {
 	var p pace
 	for i := range ranks {
 		q := &ranks[i].perSec
@@ -101,16 +98,15 @@ func (c *ceiling) rates(ranks []rankView) []live.Rate {
 // learnAfter is how long a run has to last for its machine to be measured after it.
 const learnAfter = time.Second
 
-// learn measures the machine, where nothing is known of it, or too little, when a run
-// has ended well: its workers are gone, and nobody waits for half a second as for a
-// run of seconds. A run that shows nothing does without.
-func (c *ceiling) learn(v *view, runErr error) {
-	if !c.memory || runErr != nil || v.l.o.Quiet || time.Since(v.start) < learnAfter {
+// learn measures the machine where nothing is known of it, or too little: after a run that has ended well, whose workers
+// are gone, and that was long enough for nobody to mind half a second more.
+func (c *ceiling) learn(ranks []rank) {
+	if !c.memory {
 		return
 	}
 	flop := 0.0
-	for i := range v.rank {
-		flop += v.rank[i].perSec.flop
+	for i := range ranks {
+		flop += ranks[i].perSec.flop
 	}
 	if c.known && !(c.products && flop > 1e9*c.limits.GFLOPS) {
 		return
@@ -118,4 +114,40 @@ func (c *ceiling) learn(v *view, runErr error) {
 	if l, err := machine.Measure(gemm.PeakGFLOPS); err == nil { // else what was known stays
 		c.limits, c.known = l, true
 	}
+}
+
+// rank is what one rank has done.
+type rank struct {
+	now, before worked // in all, and when the rates were last computed
+	perSec      pace
+}
+
+// update takes what the rank has done so far. Its rates are those of the last quarter of a second that it spent in loops
+// over batches, or somewhat more.
+func (r *rank) update(now worked) {
+	r.now = now
+	if r.perSec.seeds == 0 || now.seconds-r.before.seconds >= 0.25 {
+		r.rates(r.before)
+		r.before = now
+	}
+}
+
+// rates sets the rates to those since before.
+func (r *rank) rates(before worked) {
+	if p, ok := r.now.since(before); ok {
+		r.perSec = p
+	}
+}
+
+// rateWholeRun shows the rates over the whole run, beside those of the machine, which is measured first if learn says so.
+func (p *panel) rateWholeRun(learn bool) {
+	for i := range p.ranks {
+		r := &p.ranks[i]
+		r.rates(worked{})
+		p.snap.Workers[i].SeedsPerSec, p.snap.Workers[i].EdgesPerSec = r.perSec.seeds, r.perSec.edges
+	}
+	if learn {
+		p.ceiling.learn(p.ranks)
+	}
+	p.snap.Rates = p.ceiling.rates(p.ranks)
 }

@@ -1,4 +1,4 @@
-package gnb
+package runs
 
 import (
 	"context"
@@ -15,8 +15,8 @@ const runGPUsAfter = time.Second
 
 // watchGPUs shows, in the panel of a run that may use GPUs, what those do, once a second. Where they cannot be
 // read the panel is without them; monitor.Watch says why. end ends it, and waits for the helper's end.
-func (v *view) watchGPUs(ctx context.Context) (end func()) {
-	if v.l.device == "" || v.l.o.Quiet {
+func (rec *Recorder) watchGPUs(ctx context.Context) (end func()) {
+	if rec.run.Config.Device == "cpu" || rec.o.Quiet {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -31,7 +31,11 @@ func (v *view) watchGPUs(ctx context.Context) (end func()) {
 		case <-t.C:
 		}
 		// Its only error is that ctx is done.
-		_ = machine.Watch(ctx, machine.WatchOptions{}, v.takeGPUs)
+		_ = machine.Watch(ctx, machine.WatchOptions{}, func(s machine.Sample) {
+			rec.mu.Lock()
+			defer rec.mu.Unlock()
+			rec.panel.takeGPUs(rec.run.Config, s, rec.o.FirstGPU)
+		})
 	}()
 	return func() {
 		cancel()
@@ -40,22 +44,19 @@ func (v *view) watchGPUs(ctx context.Context) (end func()) {
 }
 
 // takeGPUs puts the run's GPUs of a sample into the panel.
-func (v *view) takeGPUs(s machine.Sample) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	run := v.l.run.Config
+func (p *panel) takeGPUs(run Config, s machine.Sample, first int) {
 	if run.Device == "cpu" { // it fell back
-		v.snap.GPUs = nil
+		p.snap.GPUs = nil
 		return
 	}
 	_, chosen := os.LookupEnv("CUDA_VISIBLE_DEVICES")
-	s.GPUs = gpusOfRun(s.GPUs, run.ID, v.l.o.FirstGPU, v.l.o.Workers, chosen)
-	v.gpus.Add(s, run.ID)
+	s.GPUs = gpusOfRun(s.GPUs, run.ID, first, run.Workers, chosen)
+	p.gpus.Add(s, run.ID)
 	shown := make([]live.GPU, len(s.GPUs))
 	for i, g := range s.GPUs {
-		shown[i] = live.GPU{GPU: g, Run: run.ID, Sum: v.gpus.GPU(g.Index).String()}
+		shown[i] = live.GPU{GPU: g, Run: run.ID, Sum: p.gpus.GPU(g.Index).String()}
 	}
-	v.snap.GPUs = shown
+	p.snap.GPUs = shown
 }
 
 // gpusOfRun are those that a worker of the run has memory of. Where the driver names none, as in a container

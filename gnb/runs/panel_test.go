@@ -1,4 +1,4 @@
-package gnb
+package runs
 
 import (
 	"math"
@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -16,7 +14,7 @@ import (
 // Rates are over the time in loops over batches: an evaluation between them does
 // not slow them down, and a run that has ended shows its mean.
 func TestRates(t *testing.T) {
-	var r rankView
+	var r rank
 	for _, c := range []struct {
 		now  worked
 		want float64
@@ -42,39 +40,39 @@ func TestRates(t *testing.T) {
 // An evaluation after the last epoch measures what that epoch has left, and is
 // drawn there.
 func TestEvaluationAfterTheLastEpoch(t *testing.T) {
-	v := &view{l: &launched{run: &runs.Run{Result: runs.Result{Values: map[string]float64{}}}}, series: map[string]int{}}
-	v.apply(runs.Event{Kind: runs.KindPlan, Epochs: 3})
+	p := &panel{series: map[string]int{}}
+	p.apply(Event{Kind: KindPlan, Epochs: 3})
 	for epoch := range 4 {
-		v.apply(runs.Event{Kind: runs.KindMetrics, Epoch: epoch, Values: []runs.NamedValue{{Name: "val_accuracy", Value: 0.5}}})
+		p.apply(Event{Kind: KindMetrics, Epoch: epoch, Values: []NamedValue{{Name: "val_accuracy", Value: 0.5}}})
 	}
 	var got []int
-	for _, p := range v.snap.Metrics[0].Points {
-		got = append(got, p.Step)
+	for _, q := range p.snap.Metrics[0].Points {
+		got = append(got, q.Step)
 	}
 	if len(got) != 4 || got[0] != 1 || got[2] != 3 || got[3] != 3 {
 		t.Errorf("evaluations of epochs 1 to 3 and after are drawn at %v", got)
 	}
-	v = &view{l: v.l, series: map[string]int{}, snap: live.Snapshot{}}
-	v.apply(runs.Event{Kind: runs.KindMetrics, Epoch: 6, Values: []runs.NamedValue{{Name: "val_accuracy", Value: 0.5}}})
-	if p := v.snap.Metrics[0].Points[0].Step; p != 7 {
-		t.Errorf("where the number of epochs is not known, the seventh is drawn at %d", p)
+	p = &panel{series: map[string]int{}}
+	p.apply(Event{Kind: KindMetrics, Epoch: 6, Values: []NamedValue{{Name: "val_accuracy", Value: 0.5}}})
+	if at := p.snap.Metrics[0].Points[0].Step; at != 7 {
+		t.Errorf("where the number of epochs is not known, the seventh is drawn at %d", at)
 	}
 }
 
 // The learning rate is a point for each step at which it changes.
 func TestLearningRateOfSteps(t *testing.T) {
-	v := &view{l: &launched{run: &runs.Run{}}, series: map[string]int{}}
-	v.apply(runs.Event{Kind: runs.KindSteps, Records: []runs.Step{{Total: 1}, {Total: 2, LR: 0.1}, {Total: 3, LR: 0.1}, {Total: 4, LR: 0}}})
-	if want := []live.Point{{Step: 2, Y: 0.1}, {Step: 4, Y: 0}}; !slices.Equal(v.snap.LR, want) {
-		t.Errorf("learning rates %v, want %v", v.snap.LR, want)
+	p := &panel{series: map[string]int{}}
+	p.apply(Event{Kind: KindSteps, Records: []Step{{Total: 1}, {Total: 2, LR: 0.1}, {Total: 3, LR: 0.1}, {Total: 4, LR: 0}}})
+	if want := []live.Point{{Step: 2, Y: 0.1}, {Step: 4, Y: 0}}; !slices.Equal(p.snap.LR, want) {
+		t.Errorf("learning rates %v, want %v", p.snap.LR, want)
 	}
 }
 
 // The accuracy on the batches shows until another metric, or an evaluation of the
 // split itself, takes its place.
 func TestAccuracyInPassing(t *testing.T) {
-	names := func(v *view) (out []string) {
-		for _, m := range v.snap.Metrics {
+	names := func(p *panel) (out []string) {
+		for _, m := range p.snap.Metrics {
 			out = append(out, m.Name)
 		}
 		return out
@@ -87,19 +85,19 @@ func TestAccuracyInPassing(t *testing.T) {
 		{"train_accuracy", []string{"train"}},
 		{"val_auc", []string{"val"}},
 	} {
-		v := &view{l: &launched{run: &runs.Run{Result: runs.Result{Values: map[string]float64{}}}}, series: map[string]int{}}
-		v.apply(runs.Event{Kind: runs.KindEpoch, Epoch: 0, Accuracy: math.NaN()}) // nothing was counted
-		if len(v.snap.Metrics) > 0 {
-			t.Errorf("an accuracy of nothing is shown: %v", v.snap.Metrics)
+		p := &panel{series: map[string]int{}}
+		p.apply(Event{Kind: KindEpoch, Epoch: 0, Accuracy: math.NaN()}) // nothing was counted
+		if len(p.snap.Metrics) > 0 {
+			t.Errorf("an accuracy of nothing is shown: %v", p.snap.Metrics)
 		}
 		for epoch := range 2 {
-			v.apply(runs.Event{Kind: runs.KindEpoch, Epoch: epoch, Accuracy: 0.25})
-			v.apply(runs.Event{Kind: runs.KindMetrics, Epoch: epoch, Values: []runs.NamedValue{{Name: c.value, Value: 0.5}}})
+			p.apply(Event{Kind: KindEpoch, Epoch: epoch, Accuracy: 0.25})
+			p.apply(Event{Kind: KindMetrics, Epoch: epoch, Values: []NamedValue{{Name: c.value, Value: 0.5}}})
 		}
-		if got := names(v); !slices.Equal(got, c.want) {
+		if got := names(p); !slices.Equal(got, c.want) {
 			t.Errorf("with %s: curves %v, want %v", c.value, got, c.want)
 		}
-		last := v.snap.Metrics[len(v.snap.Metrics)-1]
+		last := p.snap.Metrics[len(p.snap.Metrics)-1]
 		if len(last.Points) != 2 || last.Points[1] != (live.Point{Step: 2, Y: 0.5}) {
 			t.Errorf("with %s: its points are %v", c.value, last.Points)
 		}
@@ -109,7 +107,7 @@ func TestAccuracyInPassing(t *testing.T) {
 // What the machine could do at most follows from what a run does: here two ranks
 // that together read 4 GB/s of rows and 6 GB/s of the rest, and do 100 GFLOP/s.
 func TestCeiling(t *testing.T) {
-	ranks := []rankView{{perSec: pace{edges: 1e6, flop: 40e9, rowBytes: 1e9, streamBytes: 6e9}}, {perSec: pace{edges: 3e6, flop: 60e9, rowBytes: 3e9}}}
+	ranks := []rank{{perSec: pace{edges: 1e6, flop: 40e9, rowBytes: 1e9, streamBytes: 6e9}}, {perSec: pace{edges: 3e6, flop: 60e9, rowBytes: 3e9}}}
 	limits := machine.Limits{GFLOPS: 500, CopyGBs: 20, RowGBs: 10}
 	check := func(c ceiling, want [3]float64) {
 		t.Helper()
@@ -124,7 +122,7 @@ func TestCeiling(t *testing.T) {
 	check(ceiling{limits: limits, known: true, products: true, memory: true}, [3]float64{4e6 / 0.9, 500e9, 10e9 / 0.7})
 	check(ceiling{limits: limits, known: true, memory: true}, [3]float64{0, 0, 10e9 / 0.7}) // bfloat16
 	check(ceiling{products: true, memory: true}, [3]float64{})                              // nothing was measured
-	for _, r := range (&ceiling{limits: limits, known: true, products: true, memory: true}).rates(make([]rankView, 2)) {
+	for _, r := range (&ceiling{limits: limits, known: true, products: true, memory: true}).rates(make([]rank, 2)) {
 		if r.PerSec != 0 || r.Limit != 0 && r.Unit != "FLOP/s" {
 			t.Errorf("before the first step: %+v", r)
 		}
@@ -149,7 +147,7 @@ func TestTaskLeft(t *testing.T) {
 		{"evaluate", 32, 150, 8500 * time.Millisecond},
 		{"sample", 33, 160, 0}, // something else
 	} {
-		got := k.left(runs.Event{Text: c.name, Done: c.done, Of: 1000}, at.Add(time.Duration(c.after)*time.Second))
+		got := k.left(Event{Text: c.name, Done: c.done, Of: 1000}, at.Add(time.Duration(c.after)*time.Second))
 		if got != c.want {
 			t.Errorf("report %d, %+v: %v left", i, c, got)
 		}
@@ -158,17 +156,17 @@ func TestTaskLeft(t *testing.T) {
 
 // A run without epochs is its task: inference, sampling.
 func TestTaskIsTheRun(t *testing.T) {
-	v := &view{l: &launched{run: &runs.Run{}}, series: map[string]int{}}
-	v.task = task{name: "evaluate", start: time.Now().Add(-10 * time.Second), from: 0, last: 1}
-	v.apply(runs.Event{Kind: runs.KindProgress, Text: "evaluate", Done: 250, Of: 1000})
-	v.timing()
-	if s := v.snap; s.Unit != "evaluate" || s.Step != 250 || s.Steps != 1000 || s.Left < 29*time.Second || !strings.Contains(s.Detail, "evaluate: 250 of 1000, 30s left") {
+	p := &panel{series: map[string]int{}}
+	p.task = task{name: "evaluate", start: time.Now().Add(-10 * time.Second), from: 0, last: 1}
+	p.apply(Event{Kind: KindProgress, Text: "evaluate", Done: 250, Of: 1000})
+	p.timing()
+	if s := p.snap; s.Unit != "evaluate" || s.Step != 250 || s.Steps != 1000 || s.Left < 29*time.Second || !strings.Contains(s.Detail, "evaluate: 250 of 1000, 30s left") {
 		t.Errorf("the panel shows %q %d of %d, %v left: %s", s.Unit, s.Step, s.Steps, s.Left, s.Detail)
 	}
-	v = &view{l: &launched{run: &runs.Run{}}, series: map[string]int{}}
-	v.apply(runs.Event{Kind: runs.KindPlan, Epochs: 2})
-	v.apply(runs.Event{Kind: runs.KindProgress, Text: "evaluate", Done: 250, Of: 1000})
-	if s := v.snap; s.Steps != 0 || s.Unit != "" {
+	p = &panel{series: map[string]int{}}
+	p.apply(Event{Kind: KindPlan, Epochs: 2})
+	p.apply(Event{Kind: KindProgress, Text: "evaluate", Done: 250, Of: 1000})
+	if s := p.snap; s.Steps != 0 || s.Unit != "" {
 		t.Errorf("an evaluation within a run shows as its steps: %+v", s)
 	}
 }

@@ -1,9 +1,7 @@
-package gnb
+package runs
 
 import (
 	"time"
-
-	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // task is something long that a worker reports the progress of, [Worker.Progress].
@@ -16,7 +14,7 @@ type task struct {
 
 // left is the time that the task still takes at its pace so far, 0 where that is not
 // known.
-func (t *task) left(e runs.Event, now time.Time) time.Duration {
+func (t *task) left(e Event, now time.Time) time.Duration {
 	if e.Text != t.name || e.Done < t.last {
 		*t = task{name: e.Text, start: now, from: e.Done}
 	}

@@ -1,4 +1,4 @@
-package gnb
+package runs
 
 import (
 	"fmt"
@@ -7,8 +7,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/internal/envknob"
 
@@ -19,8 +17,8 @@ import (
 
 // A run's GPUs are those on which a worker of it has memory, else those in the workers' order.
 func TestGPUsOfARun(t *testing.T) {
-	gpus := func(runs ...string) (all []machine.GPU) {
-		for i, r := range runs {
+	gpus := func(of ...string) (all []machine.GPU) {
+		for i, r := range of {
 			g := machine.Blank(i)
 			if r != "" {
 				g.Processes = []machine.Process{{PID: 1}, {PID: 2, Run: r}}
@@ -55,12 +53,12 @@ func TestGPUsOfARun(t *testing.T) {
 // The panel of a run on GPUs has a line for each of its own, until the run ends; the helper ends with it.
 func TestThePanelShowsGPUs(t *testing.T) {
 	t.Setenv(envknob.Helper.Name, fakehelper.Make(t))
-	v := &view{l: &launched{run: &runs.Run{Config: runs.Config{ID: "r1", Device: "cuda"}}, device: "cuda", o: LaunchOptions{Workers: 2}}}
-	end := v.watchGPUs(t.Context())
+	rec := &Recorder{run: &Run{Config: Config{ID: "r1", Device: "cuda", Workers: 2}}, panel: &panel{}}
+	end := rec.watchGPUs(t.Context())
 	shown := func() []live.GPU {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		return v.snap.GPUs
+		rec.mu.Lock()
+		defer rec.mu.Unlock()
+		return rec.panel.snap.GPUs
 	}
 	for deadline := time.Now().Add(time.Minute); len(shown()) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -71,8 +69,10 @@ func TestThePanelShowsGPUs(t *testing.T) {
 	if g := shown(); len(g) != 1 || g[0].Name != "A" || g[0].Run != "r1" || !strings.Contains(g[0].Sum, "(runs 2.8 GiB)") || !g[0].Utilization.Known() {
 		t.Errorf("%+v", g)
 	}
-	v.l.run.Config.Device = "cpu" // as one that falls back
-	v.takeGPUs(machine.Sample{GPUs: []machine.GPU{machine.Blank(0)}})
+	rec.mu.Lock()
+	rec.run.Config.Device = "cpu" // as one that falls back
+	rec.panel.takeGPUs(rec.run.Config, machine.Sample{GPUs: []machine.GPU{machine.Blank(0)}}, 0)
+	rec.mu.Unlock()
 	if g := shown(); len(g) != 0 {
 		t.Errorf("a run on the CPU shows %+v", g)
 	}
@@ -89,7 +89,7 @@ func TestThePanelShowsGPUs(t *testing.T) {
 		t.Errorf("the helper is left: %v", err)
 	}
 	// Neither runs on the CPU nor quiet ones start a helper.
-	for _, l := range []*launched{{run: &runs.Run{}}, {run: &runs.Run{}, device: "cuda", o: LaunchOptions{Quiet: true}}} {
-		(&view{l: l}).watchGPUs(t.Context())()
+	for _, rec := range []*Recorder{{run: &Run{Config: Config{Device: "cpu"}}}, {run: &Run{Config: Config{Device: "cuda"}}, o: RecorderOptions{Quiet: true}}} {
+		rec.watchGPUs(t.Context())()
 	}
 }

@@ -1,0 +1,63 @@
+package runfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/graphnb/graphnb/internal/filelock"
+)
+
+// DirLock is a held lock of a run's or a sweep's directory. A nil DirLock holds nothing.
+type DirLock struct {
+	dir  string
+	file *os.File // nil on file systems without locks
+}
+
+// Lock marks a directory as in use until Unlock or the end of this process, however it ends. what is "run" or "sweep";
+// wayOut completes the error of a directory that another process uses.
+func Lock(dir, what, wayOut string) (*DirLock, error) {
+	f, err := filelock.Lock(dir)
+	switch {
+	case errors.Is(err, filelock.ErrLocked):
+		return nil, fmt.Errorf("gnb: %s %s is still going on in another process; %s", what, dir, wayOut)
+	case errors.Is(err, filelock.ErrNoLocks):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("gnb: locking the directory of a %s: %w", what, err)
+	}
+	return &DirLock{dir, f}, nil
+}
+
+// Unlock gives the directory back.
+func (l *DirLock) Unlock() {
+	if l != nil && l.file != nil {
+		_ = filelock.Unlock(l.file)
+		l.file = nil
+	}
+}
+
+// Removed is an error if the directory was removed or replaced since it was locked.
+func (l *DirLock) Removed() error {
+	if l == nil || l.file == nil {
+		return nil
+	}
+	here, err := os.Stat(l.dir)
+	if err == nil {
+		if locked, err := l.file.Stat(); err != nil || os.SameFile(here, locked) {
+			return nil //nolint:nilerr // what cannot be looked at is not known to be gone
+		}
+	}
+	return Removed(l.dir)
+}
+
+// InUse says whether some process holds the directory's lock.
+func InUse(dir string) bool {
+	held, err := filelock.Held(dir)
+	return err == nil && held
+}
+
+// Removed is the error of a run whose directory was removed or replaced while the run was writing into it.
+func Removed(dir string) error {
+	return fmt.Errorf("gnb: the run's directory %s was removed or replaced while the run was going on, so nothing more of it can be kept; start it again, and leave its directory until it has ended", dir)
+}

@@ -1,0 +1,93 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// attachEvery is how often Attach looks for what is new.
+const attachEvery = 100 * time.Millisecond
+
+// Attach shows a run that another process is running, started from another notebook or terminal, or by a cell whose page was
+// closed: loss and metrics from the run's beginning, and then as they come, until it ends. What each worker does is shown
+// only by the process that launched the run.
+//
+// It returns the run as it ended, with an error if the run failed or was interrupted. A run that has ended already is shown
+// as it ended. When ctx is cancelled (■ in a cell) Attach returns; the run continues.
+func Attach(ctx context.Context, r *Run) (*Run, error) {
+	if err := entry.Start(); err != nil {
+		return nil, err
+	}
+	if r == nil || r.Dir == "" {
+		return nil, errors.New("runs: Attach needs a run with a directory; get one from runs.Last or runs.Open")
+	}
+	ctx, stop := multigpu.Interruptible(ctx)
+	defer stop()
+	dir := r.Dir
+	r, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := newPanel(r.Config, live.New(live.Options{}), r.Config.title(), 0)
+	p.start = r.Config.Created
+	seen := &Run{Dir: dir, Config: r.Config, Result: Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}}
+	end := func(state, reason string) {
+		p.end(state, reason, p.snap.Elapsed)
+		p.close()
+	}
+	next, show := int64(0), p.apply // the words of what was before were shown then
+	tick := time.NewTicker(attachEvery)
+	defer tick.Stop()
+	for {
+		on := runfile.InUse(dir) // before reading: what it wrote until its end is read
+		next, err = readFrom(dir, next, func(e Event) {
+			seen.take(e)
+			show(e)
+		})
+		if runfile.IgnoreDamage(err) != nil {
+			end(live.Failed, err.Error())
+			return nil, err
+		}
+		if err != nil {
+			p.print(err.Error())
+		}
+		if !on {
+			break
+		}
+		show = p.Observe
+		p.update()
+		select {
+		case <-ctx.Done():
+			end(p.snap.State, "no longer watched; the run continues")
+			return seen, ctx.Err()
+		case <-tick.C:
+		}
+	}
+	if r, err = Open(dir); err != nil {
+		end(live.Failed, err.Error())
+		return nil, err
+	}
+	p.snap.Elapsed = time.Duration(r.Result.Seconds * float64(time.Second))
+	switch s := r.Result; s.State {
+	case StateDone:
+		end(live.Done, "")
+	case StateInterrupted:
+		end(live.Interrupted, s.Error)
+		return r, fmt.Errorf("runs: run %s was %w", r.Config.ID, ErrInterrupted)
+	case StateFailed:
+		end(live.Failed, s.Error)
+		return r, fmt.Errorf("runs: run %s failed: %s", r.Config.ID, s.Error)
+	default:
+		why := "its process ended without writing a result, as after kill -9; resume it to continue from its last checkpoint"
+		end(live.Failed, why)
+		return r, fmt.Errorf("runs: run %s: %s", r.Config.ID, why)
+	}
+	return r, nil
+}

@@ -1,0 +1,232 @@
+package runs
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// panel turns the events of a run into what a cell, a terminal or a pipe shows. A [Recorder] feeds it while the run
+// trains; [Attach] replays a run's metrics into it. Its methods are called one at a time.
+type panel struct {
+	sink  live.Sink
+	snap  live.Snapshot
+	start time.Time
+
+	series map[string]int // index into snap.Metrics, by name
+	// noPassing leaves out the accuracy on the batches that are trained on.
+	noPassing bool
+	task      task
+
+	total, steps0 int64     // steps done, and those done before this start of the run
+	first         time.Time // of the first step since
+
+	ranks   []rank
+	ceiling ceiling
+	gpus    machine.Summary // what the run's GPUs did
+}
+
+// newPanel is the panel of a run whose workers report to this process; Attach has no workers.
+func newPanel(c Config, sink live.Sink, title string, workers int) *panel {
+	p := &panel{sink: sink, start: time.Now(), series: map[string]int{}, ranks: make([]rank, workers), ceiling: newCeiling(c)}
+	p.snap = live.Snapshot{Title: title, State: live.Starting}
+	for r := range workers {
+		p.snap.Workers = append(p.snap.Workers, live.Worker{Rank: r})
+	}
+	return p
+}
+
+// Observe shows an event.
+func (p *panel) Observe(e Event) {
+	switch e.Kind {
+	case KindRate:
+		if e.Rank < len(p.ranks) {
+			p.ranks[e.Rank].update(workedOf(e))
+		}
+		return
+	case KindStatus:
+		p.status(e.Workers)
+		p.update()
+		return
+	case KindSteps:
+		if p.first.IsZero() {
+			p.first = time.Now()
+		}
+	case KindStart, KindOutput:
+		p.print(e.Text)
+	case KindLog:
+		p.print(logLine(e.Values))
+	case KindPrint:
+		p.sink.Say(e.Text)
+	}
+	p.apply(e)
+}
+
+// logLine is the values of a log in one line.
+func logLine(values []NamedValue) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = v.String()
+	}
+	return strings.Join(words, "  ")
+}
+
+func (p *panel) print(line string) { p.sink.Print(line) }
+
+// apply changes what is shown by an event, without its words: those of an earlier start of the run were shown then.
+func (p *panel) apply(e Event) {
+	s := &p.snap
+	switch e.Kind {
+	case KindPlan:
+		s.Epochs = e.Epochs
+	case KindLoop:
+		s.State, s.Epoch, s.Step, s.Steps, s.Detail = live.Running, e.Epoch+1, e.Step, e.Steps, ""
+	case KindSteps:
+		for _, r := range e.Records {
+			s.Loss = append(s.Loss, live.Point{Step: int(r.Total), Y: r.Loss})
+			// The rate is 0 in runs that did not record it, too.
+			if n := len(s.LR); n == 0 && r.LR != 0 || n > 0 && s.LR[n-1].Y != r.LR {
+				s.LR = append(s.LR, live.Point{Step: int(r.Total), Y: r.LR})
+			}
+			s.State, s.Epoch, s.Step = live.Running, r.Epoch+1, r.Step+1
+			p.total = r.Total
+		}
+	case KindEpoch:
+		p.passing(e.Epoch+1, e.Accuracy)
+	case KindMetrics:
+		p.evaluated(e)
+	case KindProgress:
+		p.progress(e)
+	}
+}
+
+// evaluated adds an evaluation to the curves.
+func (p *panel) evaluated(e Event) {
+	s := &p.snap
+	for _, m := range e.Values {
+		split, title, ok := names.CutMetric(m.Name)
+		if !ok {
+			continue
+		}
+		s.Metric = title
+		if title != "" || split == "train" {
+			p.dropPassing()
+		}
+		i := p.seriesOf(m.Name, split)
+		epoch := e.Epoch + 1
+		if s.Epochs > 0 {
+			epoch = min(epoch, s.Epochs) // an evaluation after the last epoch measures what that has left
+		}
+		s.Metrics[i].Points = append(s.Metrics[i].Points, live.Point{Step: epoch, Y: m.Value})
+	}
+	s.State, s.Detail = live.Running, ""
+}
+
+// progress shows how far a long task is.
+func (p *panel) progress(e Event) {
+	s, left := &p.snap, p.task.left(e, time.Now())
+	s.State = live.Evaluating
+	s.Detail = fmt.Sprintf("%s: %d of %d", e.Text, e.Done, e.Of)
+	if left >= time.Second {
+		s.Detail += fmt.Sprintf(", %v left", left.Round(time.Second))
+	}
+	if s.Epochs == 0 { // the task is all that the run does
+		s.Unit, s.Step, s.Steps, s.Left = e.Text, int(e.Done), int(e.Of), left
+	}
+}
+
+// status shows what each worker does.
+func (p *panel) status(workers []WorkerStatus) {
+	for i, st := range workers[:min(len(workers), len(p.snap.Workers))] {
+		w := &p.snap.Workers[i]
+		w.Epoch, w.Step, w.Stage = st.Epoch+1, st.Step+1, st.Stage
+		w.SeedsPerSec, w.EdgesPerSec = p.ranks[i].perSec.seeds, p.ranks[i].perSec.edges
+		if st.Memory > 0 {
+			w.RSS = st.Memory
+		}
+		sum := 0.0
+		for _, sec := range st.Stages {
+			sum += sec
+		}
+		w.Stages = w.Stages[:0]
+		for _, name := range names.Stages {
+			if sec := st.Stages[name]; sec > 0.005*sum { // what can be seen
+				w.Stages = append(w.Stages, live.StageShare{Name: name, Share: sec / sum})
+			}
+		}
+	}
+	p.snap.Rates = p.ceiling.rates(p.ranks)
+}
+
+// update draws what there is.
+func (p *panel) update() {
+	p.timing()
+	p.sink.Update(abreast(p.snap))
+}
+
+// abreast is a state in which the run stands where the last of its workers does. Their
+// positions are read as they are now; the steps that rank 0 reports come several together.
+func abreast(s live.Snapshot) live.Snapshot {
+	if s.State != live.Running || len(s.Workers) == 0 {
+		return s
+	}
+	last := slices.MinFunc(s.Workers, func(a, b live.Worker) int {
+		return cmp.Or(a.Epoch-b.Epoch, a.Step-b.Step)
+	})
+	if ahead := cmp.Or(last.Epoch-s.Epoch, last.Step-s.Step); ahead > 0 && (s.Epochs == 0 || last.Epoch <= s.Epochs) {
+		s.Epoch, s.Step = last.Epoch, last.Step
+		if s.Steps > 0 {
+			s.Step = min(s.Step, s.Steps)
+		}
+	}
+	return s
+}
+
+// timing sets the elapsed time, and the remaining time at the pace of the steps so far.
+func (p *panel) timing() {
+	s := &p.snap
+	s.Elapsed = time.Since(p.start)
+	if s.Epochs == 0 {
+		return // the task says what is left
+	}
+	s.Left = 0
+	all := int64(s.Epochs) * int64(s.Steps)
+	if done := p.total - p.steps0; done > 0 && all > p.total && !p.first.IsZero() {
+		s.Left = time.Duration(float64(time.Since(p.first)) / float64(done) * float64(all-p.total))
+	}
+}
+
+// end sets the final state of a run that took so long, with the reason where it did not end well.
+func (p *panel) end(state, reason string, elapsed time.Duration) {
+	p.snap.State, p.snap.Detail, p.snap.Left, p.snap.Elapsed = state, reason, 0, elapsed
+}
+
+// close shows the final state.
+func (p *panel) close() { _ = p.sink.Close(p.snap) } // a broken display is no failure of the run
+
+// writeFigure writes the panel's final figure into the run's directory.
+func (p *panel) writeFigure(dir string) error {
+	if len(p.snap.Loss) == 0 {
+		return nil
+	}
+	png, err := live.PNG(p.snap)
+	if err != nil {
+		return fmt.Errorf("runs: drawing the run's figure: %w", err)
+	}
+	path := filepath.Join(dir, "figure.png")
+	if err = atomicfile.Replaceable(path); err == nil { // else its writing could wait for a reader
+		err = atomicfile.WriteFile(path, png, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("runs: writing the run's figure: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// ErrInterrupted is what an interrupted run returns (test with errors.Is): its checkpoint is written, and running the
+// same cell again resumes it.
+var ErrInterrupted = errors.New("interrupted")
+
+// Recorder keeps the record of a run while this process trains it: it turns what the workers report into the run's result,
+// the panel that a cell or terminal shows, and calls of an [Observer]. gnb.Train and gnb.Launch make one for each run.
+type Recorder struct {
+	run   *Run
+	o     RecorderOptions
+	start time.Time
+
+	mu    sync.Mutex // serialises events
+	panel *panel
+
+	stop    chan struct{} // ends watching the workers
+	running sync.WaitGroup
+	peak    int64 // of the workers' memory, in bytes, once running has ended
+	endGPUs func()
+}
+
+// RecorderOptions say what a [Recorder] shows, and whom it tells.
+type RecorderOptions struct {
+	// Title is the panel's title, by default the program and the dataset.
+	Title string
+	// Quiet shows nothing.
+	Quiet bool
+	// Metric is the metric that the dataset is measured by; "" is accuracy.
+	Metric string
+	// FirstGPU is the GPU of rank 0.
+	FirstGPU int
+	// Notes say how the run starts.
+	Notes []string
+	// Observer is told of every event, if it is not nil.
+	Observer Observer
+	// Removed is an error once the run's directory is gone. It may be nil.
+	Removed func() error
+}
+
+// NewRecorder begins to record a run. A run that resumes shows what it had reported before.
+func NewRecorder(r *Run, o RecorderOptions) (*Recorder, error) {
+	rec := &Recorder{run: r, o: o, start: time.Now(), stop: make(chan struct{}), endGPUs: func() {}}
+	r.Result = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
+	rec.panel = newPanel(r.Config, live.New(live.Options{Quiet: o.Quiet}), cmp.Or(o.Title, r.Config.title()), r.Config.Workers)
+	rec.panel.noPassing = o.Metric != "" && o.Metric != names.Accuracy
+	if r.Dir != "" {
+		_, err := readFrom(r.Dir, 0, rec.take)
+		switch {
+		case runfile.IgnoreDamage(err) != nil:
+			return nil, err
+		case err != nil:
+			rec.panel.print(err.Error())
+		}
+	}
+	rec.panel.steps0 = rec.panel.total
+	for _, n := range o.Notes {
+		rec.Observe(Event{Kind: KindStart, Text: n})
+	}
+	rec.panel.update()
+	return rec, nil
+}
+
+// Receive takes a worker's message, an event as JSON.
+func (rec *Recorder) Receive(rank int, message json.RawMessage) {
+	var e Event
+	if err := json.Unmarshal(message, &e); err != nil {
+		e = Event{Kind: KindOutput, Text: fmt.Sprintf("rank %d sent something unreadable: %v", rank, err)}
+	}
+	e.Rank = rank
+	if rank == 0 || e.Kind == KindRate || e.Kind == KindOutput { // what all ranks know alike is taken from rank 0
+		rec.Observe(e)
+	}
+}
+
+// Output takes a line that a worker has written to its standard output or standard error.
+func (rec *Recorder) Output(rank int, _, line string) {
+	if rec.run.Config.Workers > 1 {
+		line = fmt.Sprintf("[rank %d] %s", rank, line)
+	}
+	rec.Observe(Event{Kind: KindOutput, Rank: rank, Text: line})
+}
+
+// Observe takes an event of the run into its record, shows it, and passes it on. Any goroutine may call it.
+func (rec *Recorder) Observe(e Event) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if e.Kind == KindLog {
+		e.Text = logLine(e.Values)
+	}
+	rec.run.take(e)
+	rec.panel.Observe(e)
+	if rec.o.Observer != nil {
+		rec.o.Observer.Observe(e)
+	}
+}
+
+// take records an event of an earlier start of the run.
+func (rec *Recorder) take(e Event) {
+	rec.run.take(e)
+	rec.panel.apply(e)
+}
+
+// take updates the run's record by an event.
+func (r *Run) take(e Event) {
+	r.Result.take(e)
+	switch e.Kind {
+	case KindDevice:
+		r.Config.Device = e.Text
+	case KindModel:
+		if r.Result.Model == nil {
+			r.Result.Model = e.Model
+		}
+	case KindResult:
+		for _, v := range e.Values {
+			r.Result.Values[v.Name] = v.Value
+		}
+		if e.Text != "" {
+			r.Result.Text[e.Split] = e.Text
+		}
+	}
+}
+
+// Watch shows what each worker does, from when they have started until [Recorder.Close].
+func (rec *Recorder) Watch(ctx context.Context, g *multigpu.Group) {
+	rec.running.Go(func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-rec.stop:
+				rec.refresh(g, false)
+				rec.peak = g.PeakPss()
+				return
+			case <-tick.C:
+				rec.refresh(g, n%10 == 0)
+			}
+		}
+	})
+	rec.endGPUs = rec.watchGPUs(ctx)
+}
+
+// refresh reports what the workers do now.
+func (rec *Recorder) refresh(g *multigpu.Group, memory bool) {
+	status := g.Status()
+	e := Event{Kind: KindStatus, Workers: make([]WorkerStatus, len(status))}
+	share := int64(0) // memory is measured of all together
+	if memory && len(status) > 0 {
+		share = g.MemoryPss() / int64(len(status))
+	}
+	for i, s := range status {
+		e.Workers[i] = WorkerStatus{Epoch: s.Epoch, Step: s.Step, Stage: s.Stage, Stages: s.Seconds, Memory: share}
+	}
+	rec.Observe(e)
+}
+
+// Close ends the record with the error that the run ended with: it writes result.json and figure.png, and shows the final
+// state. The error is that of writing, or of a directory that is gone.
+func (rec *Recorder) Close(runErr error) error {
+	close(rec.stop)
+	rec.running.Wait()
+	defer func() { rec.endGPUs() }()
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	res, p := &rec.run.Result, rec.panel
+	var gone error
+	if rec.o.Removed != nil {
+		gone = rec.o.Removed()
+	}
+	state := live.Done
+	res.State = StateDone
+	switch {
+	case errors.Is(runErr, ErrInterrupted):
+		res.State, state = StateInterrupted, live.Interrupted
+	case runErr != nil || gone != nil:
+		res.State, state = StateFailed, live.Failed
+	}
+	if why := cmp.Or(runErr, gone); why != nil {
+		res.Error = why.Error()
+	}
+	res.Seconds, res.PeakMemory = time.Since(rec.start).Seconds(), rec.peak
+	for _, k := range p.ranks {
+		res.SampledEdges += k.now.edges
+		res.WorkerSeeds = append(res.WorkerSeeds, k.now.seeds)
+	}
+	maps.DeleteFunc(res.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
+	p.end(state, res.Error, time.Since(rec.start))
+	p.rateWholeRun(runErr == nil && !rec.o.Quiet && time.Since(rec.start) >= learnAfter)
+	var err error
+	switch {
+	case gone != nil && (runErr == nil || !strings.Contains(runErr.Error(), gone.Error())):
+		err = gone
+	case gone == nil && rec.run.Dir != "":
+		err = errors.Join(runfile.WriteJSON(filepath.Join(rec.run.Dir, runfile.Result), res), p.writeFigure(rec.run.Dir))
+	}
+	p.close()
+	return err
+}
