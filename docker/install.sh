@@ -4,7 +4,7 @@
 #   docker/install.sh python VENV LIST      a virtual environment with the pinned packages of LIST
 #   docker/install.sh kernel VENV [FLAG…]   the kernel "Go (GraphNB)" in it, and gnb: built with the Go
 #                                           on PATH, GoNB, goimports and gopls at the versions that
-#                                           gnb/cmd/gnb/tools.mod pins; flags are those of gnb install
+#                                           gnb/cmd/gnb/internal/kernel/tools.mod pins; flags are those of gnb install
 #   docker/install.sh lab VENV [FLAG…]      JupyterLab (docker/requirements.txt) and, at the same time, the
 #                                           kernel, and gnb in VENV/bin: what an image holds
 #

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/internal/envknob"
@@ -148,7 +150,7 @@ func checkGo(ctx context.Context, _ patient) check {
 	if err != nil {
 		return bad(fix, "there is no go command on PATH; cells are compiled with it")
 	}
-	b, err := ask(ctx, path, "env", "GOVERSION")
+	b, err := ask.Run(ctx, path, "env", "GOVERSION")
 	if err != nil {
 		return bad(fix, "%s does not run: %v", path, err)
 	}
@@ -163,7 +165,7 @@ func checkGo(ctx context.Context, _ patient) check {
 func python(p patient) string {
 	for _, dir := range p.jupyter {
 		// dir is PREFIX/share/jupyter
-		if exe := filepath.Join(dir, "..", "..", "bin", "python3"); isFile(exe) {
+		if exe := filepath.Join(dir, "..", "..", "bin", "python3"); kernel.IsFile(exe) {
 			return filepath.Clean(exe)
 		}
 	}
@@ -173,7 +175,7 @@ func python(p patient) string {
 func checkPython(ctx context.Context, p patient) check {
 	const fix = "install Python " + minPython + " or newer (Debian: apt install python3 python3-venv); only Jupyter needs it"
 	exe := python(p)
-	b, err := ask(ctx, exe, "-c", "import sys; print('go%d.%d.%d' % sys.version_info[:3])")
+	b, err := ask.Run(ctx, exe, "-c", "import sys; print('go%d.%d.%d' % sys.version_info[:3])")
 	if err != nil {
 		return bad(fix, "%s does not run: %v", exe, err)
 	}
@@ -194,7 +196,7 @@ for name in ("jupyterlab", "notebook", "nbclassic", "nbclient", "jupyter_client"
 
 func checkJupyter(ctx context.Context, p patient) check {
 	exe := python(p)
-	b, err := ask(ctx, exe, "-c", jupyterProbe)
+	b, err := ask.Run(ctx, exe, "-c", jupyterProbe)
 	found := strings.Join(strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' }), ", ")
 	if err == nil && strings.Contains(found, "jupyter_client") {
 		return good("%s", found)
@@ -231,7 +233,7 @@ func checkKernel(ctx context.Context, p patient) check {
 	gonb, headless := "", spec.Env[envknob.Headless.Name] != ""
 	for _, a := range spec.Argv {
 		base := strings.TrimSuffix(filepath.Base(a), ".exe")
-		if filepath.IsAbs(a) && (base == "gonb" || base == "gnb") && !isFile(a) {
+		if filepath.IsAbs(a) && (base == "gonb" || base == "gnb") && !kernel.IsFile(a) {
 			return bad(fix, "%s starts %s, which is gone", file, a)
 		}
 		if base == "gonb" {
@@ -245,7 +247,7 @@ func checkKernel(ctx context.Context, p patient) check {
 	if err := isModule(module); err != nil {
 		return bad(fix, "%s: %v", file, err)
 	}
-	if _, err := ask(ctx, gonb, "-V"); err != nil {
+	if _, err := ask.Run(ctx, gonb, "-V"); err != nil {
 		return bad(fix, "%s does not run: %v", gonb, err)
 	}
 	// What -V prints is not kept up to date in every release; the build's own record is.
@@ -253,13 +255,13 @@ func checkKernel(ctx context.Context, p patient) check {
 	if err != nil {
 		return bad(fix, "%s: %v", gonb, err)
 	}
-	if want := pinnedGoNB(); info.Main.Version != want {
+	if want := kernel.PinnedGoNB(); info.Main.Version != want {
 		return bad(fix, "%s is GoNB %s; this gnb goes with %s", gonb, info.Main.Version, want)
 	}
-	if gopls := filepath.Join(editorDir(filepath.Dir(gonb)), exeName("gopls")); !headless && !isFile(gopls) {
+	if gopls := filepath.Join(kernel.EditorDir(filepath.Dir(gonb)), kernel.ExeName("gopls")); !headless && !kernel.IsFile(gopls) {
 		return bad(fix, "%s is gone; names in cells do not complete without it", gopls)
 	}
-	if !headless && !haveEditor(editorDir(filepath.Dir(gonb))) {
+	if !headless && !kernel.HaveEditor(kernel.EditorDir(filepath.Dir(gonb))) {
 		return good("%q in %s, GoNB %s, library %s; gopls is not built yet, and names complete once it is (\"make lab\" or \"gnb install\" builds it)", spec.DisplayName, filepath.Dir(file), info.Main.Version, module)
 	}
 	return good("%q in %s, GoNB %s, library %s", spec.DisplayName, filepath.Dir(file), info.Main.Version, module)
@@ -273,7 +275,7 @@ func checkPath(_ context.Context, _ patient) check {
 	path, err := exec.LookPath("gnb")
 	if err != nil {
 		if strings.Contains(self, "go-build") {
-			return good("run by \"go run\"; \"go install %s/gnb/cmd/gnb\" puts gnb on PATH", modulePath)
+			return good("run by \"go run\"; \"go install %s/gnb/cmd/gnb\" puts gnb on PATH", kernel.ModulePath)
 		}
 		return good("gnb is not on PATH; this one is %s", self)
 	}
@@ -292,7 +294,7 @@ func jupyterDirs(prefix string) []string {
 	if prefix == "" {
 		prefix = environmentPrefix()
 		if self, err := os.Executable(); err == nil {
-			if dir := filepath.Join(filepath.Dir(self), "..", ".."); filepath.Dir(self) == toolsDir(dir) {
+			if dir := filepath.Join(filepath.Dir(self), "..", ".."); filepath.Dir(self) == kernel.ToolsDir(dir) {
 				dirs = append(dirs, dir)
 			}
 		}
@@ -306,9 +308,4 @@ func jupyterDirs(prefix string) []string {
 		dirs = append(dirs, dir)
 	}
 	return dirs
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }

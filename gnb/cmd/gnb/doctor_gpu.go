@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/cuda/libs"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -92,7 +94,7 @@ func checkCUDABuild(ctx context.Context, p patient) check {
 		return good("%v; cells for GPUs need it, others do not", err)
 	}
 	for _, dir := range p.jupyter {
-		if file := filepath.Join(dir, "kernels", cudaKernelName, "kernel.json"); isFile(file) {
+		if file := filepath.Join(dir, "kernels", cudaKernelName, "kernel.json"); kernel.IsFile(file) {
 			return good("%s compiles cells for GPUs; their kernel is %s", cc, filepath.Dir(file))
 		}
 	}
@@ -101,7 +103,7 @@ func checkCUDABuild(ctx context.Context, p patient) check {
 
 // compiler is the C compiler that the go command uses.
 func compiler(ctx context.Context) (string, error) {
-	b, err := ask(ctx, "go", "env", "CC")
+	b, err := ask.Run(ctx, "go", "env", "CC")
 	if err != nil {
 		return "", fmt.Errorf("asking the go command for the C compiler: %w", err)
 	}

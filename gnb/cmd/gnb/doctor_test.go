@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
 )
 
 // writeProgram makes an executable shell script.
@@ -64,12 +66,12 @@ func TestAskReturns(t *testing.T) {
 	left, stuck := filepath.Join(dir, "left"), filepath.Join(dir, "stuck")
 	writeProgram(t, left, child+"\necho go1.26.1")
 	writeProgram(t, stuck, child+"\nwait")
-	if b, err := ask(t.Context(), left, "env"); err != nil || string(b) != "go1.26.1\n" {
+	if b, err := ask.Run(t.Context(), left, "env"); err != nil || string(b) != "go1.26.1\n" {
 		t.Errorf("one that left a process: %q, %v", b, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := ask(ctx, stuck); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "it does not answer") {
+	if _, err := ask.Run(ctx, stuck); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "it does not answer") {
 		t.Errorf("one that does not end: %v", err)
 	}
 	if c := checkGo(ctx, patient{}); c.OK || !strings.Contains(c.Detail, "does not answer") {

@@ -14,12 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 	"github.com/graphnb/graphnb/internal/envknob"
 )
-
-// modulePath is what cells import from.
-const modulePath = "github.com/graphnb/graphnb"
 
 // kernelName is the kernelspec's name where --name gives none. It is not "gonb", so that a GoNB
 // kernel that is already there stays as it is.
@@ -33,7 +31,7 @@ var installCommand = command{"install", "install the notebook kernel \"Go (Graph
 const installHelp = `
 Builds GoNB, goimports and gopls at the versions this program was made with, and adds the kernel
 "Go (GraphNB)" to Jupyter beside any kernel already there. Cells of that kernel import
-` + modulePath + `/gnb with nothing to prepare: at this program's release, or, with --dev
+` + kernel.ModulePath + `/gnb with nothing to prepare: at this program's release, or, with --dev
 or from a checkout, as the checkout's files are when a cell runs. The library is built once, so that
 the first cell is fast. It installs into the active virtual environment if there is one, else into
 the user's Jupyter directory; a second run takes seconds, and "gnb uninstall" takes it all back.
@@ -44,13 +42,6 @@ a C compiler and no CUDA; a machine without a GPU runs such cells on the CPU.`
 // moduleKey is the entry of a kernelspec's metadata that says where cells import from, and that the
 // kernel is ours.
 const moduleKey = "graphnb_module"
-
-// toolsDir is where install keeps a kernel's programs, below Jupyter's data directory.
-func toolsDir(jupyter string) string { return filepath.Join(jupyter, "graphnb", "bin") }
-
-// editorDir is where those are that only somebody who types needs: on the PATH of a kernel with a
-// browser, and not on that of one without.
-func editorDir(bin string) string { return filepath.Join(bin, "editor") }
 
 // kernelSpec is the kernel.json that Jupyter reads.
 type kernelSpec struct {
@@ -132,21 +123,21 @@ func install(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	o.gotWheels = strings.Fields(before.Metadata[wheelsKey])
-	bin := toolsDir(jupyter)
-	if err := buildTools(ctx, bin, cellTools, out); err != nil {
+	bin := kernel.ToolsDir(jupyter)
+	if err := kernel.BuildTools(ctx, bin, kernel.CellTools, out.logf); err != nil {
 		return err
 	}
-	if err := copySelf(filepath.Join(bin, exeName("gnb"))); err != nil {
+	if err := copySelf(filepath.Join(bin, kernel.ExeName("gnb"))); err != nil {
 		return err
 	}
 	switch {
 	case o.headless:
 	case o.editorLater:
-		if err := standIn(ctx, bin); err != nil {
+		if err := kernel.StandIn(ctx, bin); err != nil {
 			return err
 		}
 	default:
-		if err := buildTools(ctx, editorDir(bin), editorTools, out); err != nil {
+		if err := kernel.BuildTools(ctx, kernel.EditorDir(bin), kernel.EditorTools, out.logf); err != nil {
 			return err
 		}
 	}
@@ -160,13 +151,13 @@ func install(ctx context.Context, args []string, out *output) error {
 		}
 		o.gotWheels = append(o.gotWheels, got...)
 	}
-	if err := warmCache(ctx, module, o.cudaInclude, out); err != nil {
+	if err := kernel.WarmCache(ctx, module, o.cudaInclude, out.logf); err != nil {
 		return err
 	}
 	if err := writeSpec(file, newSpec(o, bin, module)); err != nil {
 		return err
 	}
-	out.printf("kernel %q in %s\ncells import %s from %s\n", o.display, file, modulePath, module)
+	out.printf("kernel %q in %s\ncells import %s from %s\n", o.display, file, kernel.ModulePath, module)
 	out.result(struct {
 		Kernel  string  `json:"kernel"`
 		File    string  `json:"file"`
@@ -183,8 +174,8 @@ func install(ctx context.Context, args []string, out *output) error {
 func newSpec(o installOptions, bin, module string) kernelSpec {
 	spec := kernelSpec{
 		Argv: []string{
-			filepath.Join(bin, exeName("gnb")), "kernel", "--go-bin=" + goBin(),
-			filepath.Join(bin, exeName("gonb")), "--kernel", "{connection_file}",
+			filepath.Join(bin, kernel.ExeName("gnb")), "kernel", "--go-bin=" + goBin(),
+			filepath.Join(bin, kernel.ExeName("gonb")), "--kernel", "{connection_file}",
 			fmt.Sprintf("-raw_error=%t", o.rawError), "-go_work=" + module,
 		},
 		DisplayName:   o.display,
@@ -260,7 +251,7 @@ func writeSpec(file string, spec kernelSpec) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("writing the kernelspec: %w", err)
 	}
-	return replaceFile(file, append(b, '\n'), 0o644)
+	return kernel.ReplaceFile(file, append(b, '\n'), 0o644)
 }
 
 // jupyterDir is the data directory of Jupyter that the kernel goes to: the prefix's, or the user's.
@@ -309,17 +300,17 @@ func userJupyterDir() (string, error) {
 func moduleDir(ctx context.Context) (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Sum == "" { // only what was downloaded has a checksum
-		out, err := ask(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", modulePath)
-		if path, dir, ok := strings.Cut(strings.TrimSpace(string(out)), " "); err == nil && ok && path == modulePath {
+		out, err := ask.Run(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", kernel.ModulePath)
+		if path, dir, ok := strings.Cut(strings.TrimSpace(string(out)), " "); err == nil && ok && path == kernel.ModulePath {
 			return dir, nil
 		}
-		return "", fmt.Errorf("this gnb was built from a checkout, and cells need its directory: run it there, or pass --dev DIR with a checkout of %s", modulePath)
+		return "", fmt.Errorf("this gnb was built from a checkout, and cells need its directory: run it there, or pass --dev DIR with a checkout of %s", kernel.ModulePath)
 	}
-	c := exec.CommandContext(ctx, "go", "mod", "download", "-json", modulePath+"@"+info.Main.Version)
+	c := exec.CommandContext(ctx, "go", "mod", "download", "-json", kernel.ModulePath+"@"+info.Main.Version)
 	c.Dir = os.TempDir() // outside any module
 	out, err := c.Output()
 	if err != nil {
-		return "", fmt.Errorf("downloading %s@%s: %w", modulePath, info.Main.Version, err)
+		return "", fmt.Errorf("downloading %s@%s: %w", kernel.ModulePath, info.Main.Version, err)
 	}
 	var m struct{ Dir string }
 	if err := json.Unmarshal(out, &m); err != nil {
@@ -335,11 +326,11 @@ func isModule(dir string) error {
 		return fmt.Errorf("the library's directory %s has no readable go.mod: %w", dir, err)
 	}
 	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) == 2 && f[0] == "module" && f[1] == modulePath {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "module" && f[1] == kernel.ModulePath {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is not the module %s; pass --dev with a checkout of it", filepath.Join(dir, "go.mod"), modulePath)
+	return fmt.Errorf("%s is not the module %s; pass --dev with a checkout of it", filepath.Join(dir, "go.mod"), kernel.ModulePath)
 }
 
 // copySelf keeps a copy of this program at file: "go run" removes its own at the end.
@@ -352,16 +343,7 @@ func copySelf(file string) error {
 	if err != nil {
 		return fmt.Errorf("copying this program beside the kernel: %w", err)
 	}
-	return replaceFile(file, b, 0o755)
-}
-
-// replaceFile writes a file, which may be a program that is running, with this mode.
-func replaceFile(file string, data []byte, mode os.FileMode) error {
-	err := atomicfile.WriteFile(file, data, mode)
-	if err == nil {
-		err = os.Chmod(file, mode) // one that was there has kept its own
-	}
-	return err
+	return kernel.ReplaceFile(file, b, 0o755)
 }
 
 // checkKernelName refuses what is not the name of one directory beside those of other kernels.
@@ -374,13 +356,6 @@ func checkKernelName(name string) error {
 
 func isNameRune(r rune) bool {
 	return r == '.' || r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-}
-
-func exeName(name string) string {
-	if runtime.GOOS == "windows" {
-		return name + ".exe"
-	}
-	return name
 }
 
 // goBin is the directory of the go command on this PATH, for kernels started by a Jupyter whose

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/cuda/libs"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 )
 
 // The kernel of "gnb install --cuda" stands beside the one without.
@@ -21,27 +22,6 @@ const (
 
 // cudaHeader is where the header lies in the module.
 const cudaHeader = "cuda/internal/shim/include/cuda.h"
-
-// cudaSettings are what compiling with -tags cuda wants in the environment; dir is the header's, and
-// flags the user's own CGO_CFLAGS. gorgonia.org/cu finds the header by it, and by nothing else.
-func cudaSettings(dir, flags string) map[string]string {
-	if flags == "" {
-		flags = "-O2 -g" // the go command's default
-	}
-	return map[string]string{"CGO_ENABLED": "1", "CGO_CFLAGS": flags + " -I" + dir}
-}
-
-// withTag is flags for the go command with the tag cuda among its tags.
-func withTag(flags string) string {
-	words := strings.Fields(flags)
-	for i, w := range words {
-		if name, tags, ok := strings.Cut(strings.TrimLeft(w, "-"), "="); ok && name == "tags" {
-			words[i] = "-tags=" + tags + ",cuda"
-			return strings.Join(words, " ")
-		}
-	}
-	return strings.Join(append(words, "-tags=cuda"), " ")
-}
 
 // prepareCUDA sees that cells can be compiled for GPUs and puts the header beside the tools, where it
 // stays whatever becomes of the module's directory. It returns the header's directory.
@@ -60,7 +40,7 @@ func prepareCUDA(ctx context.Context, module, tools string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("--cuda: %w", err)
 	}
-	return dir, replaceFile(filepath.Join(dir, "cuda.h"), text, 0o644)
+	return dir, kernel.ReplaceFile(filepath.Join(dir, "cuda.h"), text, 0o644)
 }
 
 // Entries of a CUDA kernel's metadata: the wheels that install got, and the environment it put them

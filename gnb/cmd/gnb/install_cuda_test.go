@@ -7,21 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 	"github.com/graphnb/graphnb/internal/envknob"
 )
-
-func TestWithTag(t *testing.T) {
-	for flags, want := range map[string]string{
-		"":                         "-tags=cuda",
-		"-ldflags=-s":              "-ldflags=-s -tags=cuda",
-		"-ldflags=-s -tags=x,y -v": "-ldflags=-s -tags=x,y,cuda -v",
-		"--tags=x":                 "-tags=x,cuda",
-	} {
-		if got := withTag(flags); got != want {
-			t.Errorf("%q becomes %q, want %q", flags, got, want)
-		}
-	}
-}
 
 // The kernel of --cuda compiles its cells with the tag and the header, beside the user's own settings.
 func TestKernelEnvForGPUs(t *testing.T) {
@@ -29,8 +17,8 @@ func TestKernelEnvForGPUs(t *testing.T) {
 	if spec.Env["GNB_VENV"] != "/env" {
 		t.Errorf("the kernel does not know where wheels are: %v", spec.Env)
 	}
-	env := kernelEnv([]string{envknob.CUDAInclude.Name + "=" + spec.Env[envknob.CUDAInclude.Name], "CGO_ENABLED=0", "CGO_CFLAGS=-O1"},
-		settings{GOFLAGS: "-tags=mine", CGO_CFLAGS: "-O1"}, "/tools", "/own")
+	env := kernel.Env([]string{envknob.CUDAInclude.Name + "=" + spec.Env[envknob.CUDAInclude.Name], "CGO_ENABLED=0", "CGO_CFLAGS=-O1"},
+		kernel.Settings{GOFLAGS: "-tags=mine", CGO_CFLAGS: "-O1"}, "/tools", "/own")
 	for _, want := range []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O1 -I/j/graphnb/cuda-include", "GOFLAGS=-ldflags=-s -tags=mine,cuda"} {
 		if !slices.Contains(env, want) {
 			t.Errorf("no %s in %q", want, env)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 )
 
 func TestSpec(t *testing.T) {
@@ -75,7 +77,7 @@ func TestIsModule(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "go.mod"), []byte("module example.com/other\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := isModule(other); err == nil || !strings.Contains(err.Error(), modulePath) {
+	if err := isModule(other); err == nil || !strings.Contains(err.Error(), kernel.ModulePath) {
 		t.Errorf("another module passed: %v", err)
 	}
 }
@@ -89,46 +91,5 @@ func TestInstallUsage(t *testing.T) {
 	prefix := t.TempDir()
 	if status, _, stderr := runFor(t, install, "--prefix", prefix, "--dev", prefix); status != statusFailed || !strings.Contains(stderr, "go.mod") {
 		t.Errorf("a module that is none: status %d, %s", status, stderr)
-	}
-}
-
-// Cells and the kernel speak gonb's protocol with each other: both sides are the same version.
-func TestToolsMatchTheModule(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pinned := pinnedGoNB()
-	if pinned == "" || !strings.Contains(string(b), "github.com/janpfeifer/gonb "+pinned) {
-		t.Errorf("tools.mod pins GoNB %q, and go.mod another version", pinned)
-	}
-	if !strings.Contains(string(toolsMod), "golang.org/x/tools/cmd/goimports") {
-		t.Error("tools.mod lacks goimports, without which no cell runs")
-	}
-	if a, b := toolsKey("go1.26.1"), toolsKey("go1.26.2"); a == b {
-		t.Error("a new Go would not build the tools again")
-	}
-}
-
-func TestReplaceFileKeepsARunningProgram(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "gnb")
-	if err := replaceFile(file, []byte("old"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	running, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer running.Close()
-	if err := replaceFile(file, []byte("new"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, 3)
-	if _, err := running.Read(b); err != nil || string(b) != "old" {
-		t.Errorf("the open file now reads %q (%v)", b, err)
-	}
-	info, err := os.Stat(file)
-	if err != nil || info.Mode().Perm() != 0o755 {
-		t.Errorf("mode %v (%v)", info.Mode(), err)
 	}
 }

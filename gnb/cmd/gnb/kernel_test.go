@@ -2,130 +2,25 @@ package main
 
 import (
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/graphnb/graphnb/internal/envknob"
 )
-
-func TestCellFlags(t *testing.T) {
-	for _, tc := range []struct{ user, want string }{
-		{"", "-ldflags=-s"},
-		{"-buildvcs=false", "-ldflags=-s -buildvcs=false"},
-		{"-mod=mod -tags=cuda --modfile=x.mod", "-ldflags=-s -tags=cuda"},
-		{"-ldflags=-w -v", "-ldflags=-w -v"},
-	} {
-		if got := cellFlags(tc.user); got != tc.want {
-			t.Errorf("cellFlags(%q) = %q, want %q", tc.user, got, tc.want)
-		}
-	}
-}
-
-func TestCellProxy(t *testing.T) {
-	const cache = "file:///c/cache/download"
-	for _, tc := range []struct{ user, want string }{
-		{"https://proxy.example.com,direct", cache + ",https://proxy.example.com,direct"},
-		{"off", cache + ",off"},
-		{"", cache},
-		{cache, cache},
-		{cache + ",direct", cache + ",direct"},
-	} {
-		if got := cellProxy(settings{GOPROXY: tc.user, GOMODCACHE: "/c"}); got != tc.want {
-			t.Errorf("GOPROXY %q: %q, want %q", tc.user, got, tc.want)
-		}
-	}
-}
-
-func TestKernelEnv(t *testing.T) {
-	env := kernelEnv([]string{"A=1", "GNB_HEADLESS=1", "PATH=/usr/bin", "GOWORK=off", "TMPDIR=/old", "GOFLAGS=-mod=mod", envknob.KernelDir.Name + "=/outer"},
-		settings{GOPROXY: "direct", GOFLAGS: "-mod=mod", GOMODCACHE: "/c"}, "/tools", "/own")
-	slices.Sort(env)
-	want := []string{"A=1", "GNB_HEADLESS=1", envknob.KernelDir.Name + "=/own", "GOFLAGS=-ldflags=-s", "GOPROXY=file:///c/cache/download,direct", "GOWORK=", "PATH=/tools:/usr/bin", "TMPDIR=/own"}
-	if slices.Sort(want); !slices.Equal(env, want) {
-		t.Errorf("got  %q\nwant %q", env, want)
-	}
-	// Where somebody types, what completes names is on the path.
-	for _, e := range []string{"B=1", "GNB_HEADLESS=", "GNB_HEADLESS=0"} {
-		if env := kernelEnv([]string{e, "PATH=/usr/bin"}, settings{}, "/tools", "/own"); !slices.Contains(env, "PATH=/tools:/tools/editor:/usr/bin") {
-			t.Errorf("with %s: %q", e, env)
-		}
-	}
-}
-
-// The settings come from the go command when a kernel starts, not from when it was installed.
-func TestGoSettingsAreTheUsersNow(t *testing.T) {
-	s, err := goSettings(t.Context(), append(os.Environ(), "GOPROXY=https://proxy.test", "GOFLAGS=-tags=x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.GOPROXY != "https://proxy.test" || s.GOFLAGS != "-tags=x" || s.GOMODCACHE == "" {
-		t.Errorf("%+v", s)
-	}
-}
-
-func TestSweepTakesOnlyTheDead(t *testing.T) {
-	parent := t.TempDir()
-	alive, release, err := newKernelDir(parent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead, unlock, err := newKernelDir(parent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// A kernel that was killed: its lock is gone, its files are not.
-	if err := os.WriteFile(filepath.Join(dead, "cell"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dead, "lock")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dead, "lock"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	making := filepath.Join(parent, kernelDirPrefix+"making")
-	abandoned := filepath.Join(parent, kernelDirPrefix+"abandoned")
-	other := filepath.Join(parent, "someone-elses")
-	for _, d := range []string{making, abandoned, other} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	old := time.Now().Add(-2 * time.Hour)
-	if err := os.Chtimes(abandoned, old, old); err != nil {
-		t.Fatal(err)
-	}
-	sweepKernelDirs(parent)
-	for dir, want := range map[string]bool{alive: true, dead: false, making: true, abandoned: false, other: true} {
-		if _, err := os.Stat(dir); (err == nil) != want {
-			t.Errorf("%s: there %t, want %t", filepath.Base(dir), err == nil, want)
-		}
-	}
-	release()
-	if _, err := os.Stat(alive); err == nil {
-		t.Error("release left the directory")
-	}
-	unlock()
-}
 
 func TestKernelUsage(t *testing.T) {
 	for _, args := range [][]string{{}, {"--no-such"}} {
-		if status, _, stderr := runFor(t, kernel, args...); status != statusUsage {
+		if status, _, stderr := runFor(t, runKernel, args...); status != statusUsage {
 			t.Errorf("%q: status %d, %s", args, status, stderr)
 		}
 	}
 	// A guard is never talked into removing anything but a kernel's directory.
 	dir := t.TempDir()
-	if status, _, stderr := runFor(t, kernel, "--guard="+dir); status == statusOK {
+	if status, _, stderr := runFor(t, runKernel, "--guard="+dir); status == statusOK {
 		t.Errorf("--guard of another directory: status 0, %s", stderr)
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Error("the guard removed a directory that is no kernel's")
 	}
-	status, stdout, _ := runFor(t, kernel, "--help")
+	status, stdout, _ := runFor(t, runKernel, "--help")
 	if status != statusOK || !strings.Contains(stdout, "usage: gnb ") {
 		t.Errorf("--help: status %d, %q", status, stdout)
 	}

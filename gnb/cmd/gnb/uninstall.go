@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 )
 
 var uninstallCommand = command{"uninstall", "remove what \"gnb install\" put there", uninstall}
@@ -50,12 +52,12 @@ func uninstall(ctx context.Context, args []string, out *output) error {
 		removed = append(removed, k.file)
 	}
 	if *name != "" && len(removed) == 0 {
-		if file := filepath.Join(jupyter, "kernels", *name, "kernel.json"); isFile(file) {
+		if file := filepath.Join(jupyter, "kernels", *name, "kernel.json"); kernel.IsFile(file) {
 			return fmt.Errorf("%s is not a kernel of GraphNB's and stays as it is", file)
 		}
 	}
 	if len(removed) == len(ours) {
-		tools := filepath.Dir(toolsDir(jupyter))
+		tools := filepath.Dir(kernel.ToolsDir(jupyter))
 		if _, err := os.Stat(tools); err == nil {
 			if err := os.RemoveAll(tools); err != nil {
 				return fmt.Errorf("removing the kernel's programs: %w", err)
@@ -109,7 +111,7 @@ func removeEmpty(dir string) { _ = os.Remove(dir) }
 func removeWheels(ctx context.Context, spec kernelSpec, out *output) error {
 	wheels, prefix := strings.Fields(spec.Metadata[wheelsKey]), spec.Metadata[prefixKey]
 	python := filepath.Join(prefix, "bin", "python3")
-	if len(wheels) == 0 || !isFile(python) {
+	if len(wheels) == 0 || !kernel.IsFile(python) {
 		return nil
 	}
 	c := exec.CommandContext(ctx, python, slices.Concat([]string{"-m", "pip", "uninstall", "--yes"}, wheels)...)

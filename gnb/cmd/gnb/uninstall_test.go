@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 )
 
 // tree is every file and directory below dir with what is in it.
@@ -81,7 +83,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		if status != tc.status || !strings.Contains(stdout+stderr, tc.says) {
 			t.Errorf("%s: status %d, %s%s", tc.name, status, stdout, stderr)
 		}
-		_, err := os.Stat(toolsDir(filepath.Join(prefix, "share", "jupyter")))
+		_, err := os.Stat(kernel.ToolsDir(filepath.Join(prefix, "share", "jupyter")))
 		if last := tc.name == "all" || tc.name == "twice"; (err == nil) == last {
 			t.Errorf("%s: the programs: %v; the first kernel needs them until it is gone", tc.name, err)
 		}

@@ -1,4 +1,4 @@
-package main
+package kernel
 
 import (
 	"os"
@@ -19,7 +19,7 @@ func TestPatchesFitGoNB(t *testing.T) {
 		}
 	}
 	env := []string{"GOFLAGS=", "GOWORK=off"}
-	if err := patchGoNB(t.Context(), src, cellTools, env); err != nil {
+	if err := patchGoNB(t.Context(), src, CellTools, env); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"is the line with %% missing?", "the cell is no Go program", "is the name of a package of GraphNB", "if exec.useNamedPipes { // a cell"} {
@@ -32,13 +32,13 @@ func TestPatchesFitGoNB(t *testing.T) {
 		t.Error(err)
 	}
 	other := t.TempDir()
-	if err := patchGoNB(t.Context(), other, editorTools, env); err != nil {
+	if err := patchGoNB(t.Context(), other, EditorTools, env); err != nil {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(other); len(left) > 0 {
 		t.Errorf("the editor's tools are patched: %v", left)
 	}
-	if patchKey(cellTools) == "" || patchKey(editorTools) != "" {
+	if patchKey(CellTools) == "" || patchKey(EditorTools) != "" {
 		t.Error("the stamp of the tools does not tell the patched ones")
 	}
 }

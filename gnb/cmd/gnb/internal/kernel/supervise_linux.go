@@ -1,4 +1,4 @@
-package main
+package kernel
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// superviseKernel runs GoNB and returns its exit status once everything it left is gone.
+// Supervise runs GoNB and returns its exit status once everything it left is gone.
 //
 // Three things keep a kernel from leaving anything. This process is the subreaper of all it starts,
 // so orphans become its children and it kills them when GoNB ends. GoNB is killed when this process
@@ -29,7 +29,7 @@ import (
 // process holds: when even this process is killed, the guard kills what carries the kernel's
 // directory in its environment, and removes the directory. The kernel also ends when the Jupyter
 // that started it is gone.
-func superviseKernel(argv, env []string, dir string) (int, error) {
+func Supervise(argv, env []string, dir string) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("becoming the reaper of the kernel's processes: %w", err)
 	}
@@ -136,18 +136,18 @@ func startGuard(dir string) (stop func(), pid int, err error) {
 	}, c.Process.Pid, nil
 }
 
-// guardKernel is the guard: it waits for the end of standard input, then kills every process of the
+// Guard is the guard: it waits for the end of standard input, then kills every process of the
 // kernel with directory dir and removes dir.
-func guardKernel(dir string) error {
-	if !strings.HasPrefix(filepath.Base(dir), kernelDirPrefix) {
-		return usagef("--guard %s: not a kernel's directory", dir)
+func Guard(dir string) error {
+	if !IsDir(dir) { // nothing else is removed
+		return fmt.Errorf("%s is not a kernel's directory", dir)
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // caught, and not acted on
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	// Two empty looks in a row: a process could have been between fork and exec in the first.
 	for empty, end := 0, time.Now().Add(5*time.Second); empty < 2 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		pids := kernelProcesses(dir)
+		pids := processes(dir)
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("killing process %d of an ended kernel: %w", pid, err)
@@ -161,8 +161,8 @@ func guardKernel(dir string) error {
 	return nil
 }
 
-// kernelProcesses are the processes whose environment names the kernel directory dir.
-func kernelProcesses(dir string) []int {
+// processes are the processes whose environment names the kernel directory dir.
+func processes(dir string) []int {
 	entry := []byte(envknob.KernelDir.Name + "=" + dir)
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	var pids []int

@@ -1,4 +1,5 @@
-package main
+// Package ask runs programs that answer on their standard output and end.
+package ask
 
 import (
 	"context"
@@ -12,9 +13,9 @@ import (
 // a process that it left behind may keep it open.
 const lingers = 2 * time.Second
 
-// ask runs a program that answers on its standard output and ends. It returns by ctx's
+// Run runs a program that answers on its standard output and ends. It returns by ctx's
 // end, whatever the program has started.
-func ask(ctx context.Context, name string, args ...string) (answer []byte, err error) {
+func Run(ctx context.Context, name string, args ...string) (answer []byte, err error) {
 	c := exec.CommandContext(ctx, name, args...)
 	c.WaitDelay = lingers
 	answer, err = c.Output()

@@ -1,4 +1,4 @@
-package main
+package kernel
 
 import (
 	"bufio"
@@ -114,16 +114,16 @@ func TestEditorTakesUpGopls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	if err := standIn(t.Context(), dir); err != nil {
+	if err := StandIn(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	place := editorDir(dir)
+	place := EditorDir(dir)
 	if text, err := os.ReadFile(filepath.Join(place, "gopls")); err != nil || !strings.Contains(string(text), "'"+dir+"/gnb' kernel --editor '"+place+"'") {
 		t.Fatalf("the stand-in is %q, %v", text, err)
 	}
 	socket := filepath.Join(dir, "socket")
 	served := make(chan error, 1)
-	go func() { served <- serveEditor(t.Context(), place, "unix;"+socket) }()
+	go func() { served <- ServeEditor(t.Context(), place, "unix;"+socket) }()
 	connect := func() *editorClient {
 		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 			conn, err := net.Dial("unix", socket)
@@ -167,20 +167,20 @@ func TestEditorTakesUpGopls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceFile(filepath.Join(place, "gopls"), []byte("#!/bin/sh\n"+fakeGoplsEnv+"=1 exec "+shellQuote(exe)+"\n"), 0o755); err != nil {
+	if err := ReplaceFile(filepath.Join(place, "gopls"), []byte("#!/bin/sh\n"+fakeGoplsEnv+"=1 exec "+shellQuote(exe)+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if haveEditor(place) {
+	if HaveEditor(place) {
 		t.Error("it counts as there before it is whole")
 	}
-	key, _, err := toolsCurrent(t.Context(), place, editorTools)
+	key, _, err := toolsCurrent(t.Context(), place, EditorTools)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceFile(filepath.Join(place, toolsStamp), []byte(key), 0o644); err != nil {
+	if err := ReplaceFile(filepath.Join(place, toolsStamp), []byte(key), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if !haveEditor(place) || standIn(t.Context(), dir) != nil || !haveEditor(place) {
+	if !HaveEditor(place) || StandIn(t.Context(), dir) != nil || !HaveEditor(place) {
 		t.Error("gopls is there and does not count, or the stand-in took its place again")
 	}
 	want := `["new@2","kept@1"]`
@@ -245,7 +245,7 @@ func TestEditorOfAnotherGo(t *testing.T) {
 		t.Skip("the stand-in is a script of sh")
 	}
 	dir := t.TempDir()
-	place := editorDir(dir)
+	place := EditorDir(dir)
 	if err := os.MkdirAll(place, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -254,13 +254,13 @@ func TestEditorOfAnotherGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !haveEditor(place) {
+	if !HaveEditor(place) {
 		t.Fatal("it does not count")
 	}
-	if err := standIn(t.Context(), dir); err != nil {
+	if err := StandIn(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(filepath.Join(place, "gopls")); err != nil || haveEditor(place) || !strings.HasPrefix(string(text), "#!/bin/sh") {
-		t.Errorf("it is %q, %v; it counts: %v", text, err, haveEditor(place))
+	if text, err := os.ReadFile(filepath.Join(place, "gopls")); err != nil || HaveEditor(place) || !strings.HasPrefix(string(text), "#!/bin/sh") {
+		t.Errorf("it is %q, %v; it counts: %v", text, err, HaveEditor(place))
 	}
 }

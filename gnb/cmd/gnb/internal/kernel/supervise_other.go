@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package kernel
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// superviseKernel runs GoNB and returns its exit status. Only on Linux are processes that a cell
+// Supervise runs GoNB and returns its exit status. Only on Linux are processes that a cell
 // leaves behind found and ended too.
-func superviseKernel(argv, env []string, _ string) (int, error) {
+func Supervise(argv, env []string, _ string) (int, error) {
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Stdin, c.Stdout, c.Stderr, c.Env = os.Stdin, os.Stdout, os.Stderr, env
 	if err := c.Start(); err != nil {
@@ -34,7 +34,7 @@ func superviseKernel(argv, env []string, _ string) (int, error) {
 	}
 }
 
-// guardKernel is for Linux only.
-func guardKernel(string) error {
+// Guard is for Linux only.
+func Guard(string) error {
 	return errors.New("a kernel's guard runs on Linux only")
 }

@@ -1,4 +1,4 @@
-package main
+package kernel
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
 )
 
 // The tools' module travels in this binary, so that everyone gets the same versions; the names of
@@ -28,15 +30,15 @@ var (
 // What the tools' module builds: the programs that run cells, and the one that completes and explains
 // names in a browser. Package paths.
 var (
-	cellTools   = []string{"github.com/janpfeifer/gonb", "golang.org/x/tools/cmd/goimports"}
-	editorTools = []string{"golang.org/x/tools/gopls"}
+	CellTools   = []string{"github.com/janpfeifer/gonb", "golang.org/x/tools/cmd/goimports"}
+	EditorTools = []string{"golang.org/x/tools/gopls"}
 )
 
 // toolsStamp is the file beside programs that says what they were built from. It is written after them.
 const toolsStamp = "tools.stamp"
 
-// pinnedGoNB is the version of GoNB in the tools' module.
-func pinnedGoNB() string {
+// PinnedGoNB is the version of GoNB in the tools' module.
+func PinnedGoNB() string {
 	for line := range strings.Lines(string(toolsMod)) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "github.com/janpfeifer/gonb" {
 			return f[1]
@@ -45,15 +47,15 @@ func pinnedGoNB() string {
 	return ""
 }
 
-// toolsKey identifies what buildTools would build.
+// toolsKey identifies what BuildTools would build.
 func toolsKey(goVersion string) string {
 	return fmt.Sprintf("%x\n", sha256.Sum256(bytes.Join([][]byte{toolsMod, toolsSum, []byte(goVersion)}, []byte{0})))
 }
 
-// buildTools builds the programs of packages into bin, unless they are there from the same sources and
+// BuildTools builds the programs of packages into bin, unless they are there from the same sources and
 // the same Go.
-func buildTools(ctx context.Context, bin string, packages []string, out *output) error {
-	user, err := goSettings(ctx, os.Environ())
+func BuildTools(ctx context.Context, bin string, packages []string, logf func(format string, args ...any)) error {
+	user, err := GoSettings(ctx, os.Environ())
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func buildTools(ctx context.Context, bin string, packages []string, out *output)
 	}
 	start := time.Now()
 	names := strings.Join(toolNames(packages), " and ")
-	out.logf("building %s (up to a minute the first time)", names)
+	logf("building %s (up to a minute the first time)", names)
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return fmt.Errorf("making the tools' directory: %w", err)
 	}
@@ -88,22 +90,22 @@ func buildTools(ctx context.Context, bin string, packages []string, out *output)
 		return fmt.Errorf("building %s: %w", names, err)
 	}
 	for _, name := range toolNames(packages) {
-		b, err := os.ReadFile(filepath.Join(built, exeName(name)))
+		b, err := os.ReadFile(filepath.Join(built, ExeName(name)))
 		if err != nil {
 			return fmt.Errorf("building the kernel's tools: %w", err)
 		}
-		if err := replaceFile(filepath.Join(bin, exeName(name)), b, 0o755); err != nil {
+		if err := ReplaceFile(filepath.Join(bin, ExeName(name)), b, 0o755); err != nil {
 			return err
 		}
 	}
-	out.logf("built in %.0f s", time.Since(start).Seconds())
-	return replaceFile(filepath.Join(bin, toolsStamp), []byte(key), 0o644)
+	logf("built in %.0f s", time.Since(start).Seconds())
+	return ReplaceFile(filepath.Join(bin, toolsStamp), []byte(key), 0o644)
 }
 
-// toolsCurrent is whether the programs of packages in bin are what buildTools would build, and the key of
+// toolsCurrent is whether the programs of packages in bin are what BuildTools would build, and the key of
 // that.
 func toolsCurrent(ctx context.Context, bin string, packages []string) (key string, current bool, err error) {
-	version, err := ask(ctx, "go", "env", "GOVERSION")
+	version, err := ask.Run(ctx, "go", "env", "GOVERSION")
 	if err != nil {
 		return "", false, fmt.Errorf("go env GOVERSION: %w", err)
 	}
@@ -123,7 +125,7 @@ func toolNames(packages []string) []string {
 
 func haveTools(bin string, packages []string) bool {
 	for _, name := range toolNames(packages) {
-		if info, err := os.Stat(filepath.Join(bin, exeName(name))); err != nil || !info.Mode().IsRegular() {
+		if info, err := os.Stat(filepath.Join(bin, ExeName(name))); err != nil || !info.Mode().IsRegular() {
 			return false
 		}
 	}
@@ -132,17 +134,17 @@ func haveTools(bin string, packages []string) bool {
 
 // warmProgram is a cell's program as far as the build cache is concerned: the library's rooms, and what a cell
 // draws with, whose modules the library itself does not need in full.
-const warmProgram = `package main
+const warmProgram = `package kernel
 
 import (
 	"context"
 	"flag"
 	"fmt"
 
-	_ "` + modulePath + `/gnb"
-	_ "` + modulePath + `/gnb/inspect"
-	_ "` + modulePath + `/gnb/monitor"
-	_ "` + modulePath + `/gnb/parts"
+	_ "` + ModulePath + `/gnb"
+	_ "` + ModulePath + `/gnb/inspect"
+	_ "` + ModulePath + `/gnb/monitor"
+	_ "` + ModulePath + `/gnb/parts"
 	_ "gonum.org/v1/plot/plotter"
 )
 
@@ -152,17 +154,17 @@ func main() {
 }
 `
 
-// warmCache builds a program that imports the library the way the kernel builds a cell, so that the
+// WarmCache builds a program that imports the library the way the kernel builds a cell, so that the
 // user's build cache has every package of it and the first cell only links: seconds instead of
 // about twenty. It also finds out now, and not in the first cell, when the library does not build.
-func warmCache(ctx context.Context, module, cudaInclude string, out *output) error {
+func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format string, args ...any)) error {
 	start := time.Now()
 	dir, err := os.MkdirTemp("", "gnb-warm-")
 	if err != nil {
 		return fmt.Errorf("building the library for the first cell: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	settings, err := goSettings(ctx, os.Environ())
+	settings, err := GoSettings(ctx, os.Environ())
 	if err != nil {
 		return err
 	}
@@ -185,7 +187,7 @@ func warmCache(ctx context.Context, module, cudaInclude string, out *output) err
 		}
 	}
 	if d := time.Since(start); d > 3*time.Second {
-		out.logf("built the library for the first cell in %.0f s", d.Seconds())
+		logf("built the library for the first cell in %.0f s", d.Seconds())
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package kernel
 
 import (
 	"bufio"
@@ -29,11 +29,11 @@ import (
 // editorWaits is the script's text; DIR and gnb are quoted for sh.
 const editorWaits = "#!/bin/sh\n# Stands in for gopls until \"gnb install\" has built it.\nexec %s kernel --editor %s \"$@\"\n"
 
-// standIn writes the script in gopls's place, unless gopls is there, built from the sources and by the Go that
-// buildTools would take, or this system has no sh.
-func standIn(ctx context.Context, bin string) error {
-	dir := editorDir(bin)
-	if _, current, err := toolsCurrent(ctx, dir, editorTools); err != nil || current || runtime.GOOS == "windows" {
+// StandIn writes the script in gopls's place, unless gopls is there, built from the sources and by the Go that
+// BuildTools would take, or this system has no sh.
+func StandIn(ctx context.Context, bin string) error {
+	dir := EditorDir(bin)
+	if _, current, err := toolsCurrent(ctx, dir, EditorTools); err != nil || current || runtime.GOOS == "windows" {
 		return err
 	}
 	if err := os.Remove(filepath.Join(dir, toolsStamp)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -43,18 +43,18 @@ func standIn(ctx context.Context, bin string) error {
 		return fmt.Errorf("making the tools' directory: %w", err)
 	}
 	text := fmt.Sprintf(editorWaits, shellQuote(filepath.Join(bin, "gnb")), shellQuote(dir))
-	return replaceFile(filepath.Join(dir, "gopls"), []byte(text), 0o755)
+	return ReplaceFile(filepath.Join(dir, "gopls"), []byte(text), 0o755)
 }
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// haveEditor is whether the real gopls is in dir: the stamp is written after it.
-func haveEditor(dir string) bool {
-	return isFile(filepath.Join(dir, toolsStamp)) && haveTools(dir, editorTools)
+// HaveEditor is whether the real gopls is in dir: the stamp is written after it.
+func HaveEditor(dir string) bool {
+	return IsFile(filepath.Join(dir, toolsStamp)) && haveTools(dir, EditorTools)
 }
 
-// serveEditor listens as "gopls -listen ADDRESS" does, and serves each connection until ctx ends.
-func serveEditor(ctx context.Context, dir, address string) error {
+// ServeEditor listens as "gopls -listen ADDRESS" does, and serves each connection until ctx ends.
+func ServeEditor(ctx context.Context, dir, address string) error {
 	network, at, ok := strings.Cut(address, ";")
 	if !ok {
 		network, at = "tcp", address
@@ -203,14 +203,14 @@ func (e *editor) note(m rpc) {
 // takeOver waits for gopls and for the client's "initialize", and then has gopls answer the client. It
 // returns when gopls has ended.
 func (e *editor) takeOver(ctx context.Context) error {
-	for !haveEditor(e.dir) || e.greeting() == nil {
+	for !HaveEditor(e.dir) || e.greeting() == nil {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-	c := exec.CommandContext(ctx, filepath.Join(e.dir, exeName("gopls")))
+	c := exec.CommandContext(ctx, filepath.Join(e.dir, ExeName("gopls")))
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {

@@ -1,0 +1,62 @@
+package kernel
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Cells and the kernel speak gonb's protocol with each other: both sides are the same version.
+func TestToolsMatchTheModule(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := PinnedGoNB()
+	if pinned == "" || !strings.Contains(string(b), "github.com/janpfeifer/gonb "+pinned) {
+		t.Errorf("tools.mod pins GoNB %q, and go.mod another version", pinned)
+	}
+	if !strings.Contains(string(toolsMod), "golang.org/x/tools/cmd/goimports") {
+		t.Error("tools.mod lacks goimports, without which no cell runs")
+	}
+	if a, b := toolsKey("go1.26.1"), toolsKey("go1.26.2"); a == b {
+		t.Error("a new Go would not build the tools again")
+	}
+}
+
+func TestReplaceFileKeepsARunningProgram(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gnb")
+	if err := ReplaceFile(file, []byte("old"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	running, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	if err := ReplaceFile(file, []byte("new"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 3)
+	if _, err := running.Read(b); err != nil || string(b) != "old" {
+		t.Errorf("the open file now reads %q (%v)", b, err)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("mode %v (%v)", info.Mode(), err)
+	}
+}
+
+func TestWithTag(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                         "-tags=cuda",
+		"-ldflags=-s":              "-ldflags=-s -tags=cuda",
+		"-ldflags=-s -tags=x,y -v": "-ldflags=-s -tags=x,y,cuda -v",
+		"--tags=x":                 "-tags=x,cuda",
+	} {
+		if got := withTag(flags); got != want {
+			t.Errorf("%q becomes %q, want %q", flags, got, want)
+		}
+	}
+}
