@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 var dataCommand = command{"data", "list, get, show, check, generate or convert datasets", runData}
@@ -26,7 +27,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 	case *featureType != "" && rest[0] != "generate":
 		return usagef("--feature-type is for data generate and data convert; data %s writes no features", rest[0])
 	case len(rest) != want:
-		return usagef("data %s takes %s after its name, and got %d", rest[0], plural(want-1, "argument"), len(rest)-1)
+		return usagef("data %s takes %s after its name, and got %d", rest[0], phrase.Count(want-1, "argument"), len(rest)-1)
 	}
 	switch rest[0] {
 	case "list":

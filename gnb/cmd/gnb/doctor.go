@@ -17,10 +17,9 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 	"github.com/graphnb/graphnb/gnb/runs"
-
-	"github.com/graphnb/graphnb/internal/envknob"
-
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 var doctorCommand = command{"doctor", "check that this machine has what notebooks and training need", doctor}
@@ -138,7 +137,7 @@ func doctor(ctx context.Context, args []string, out *output) error {
 	}{checks})
 	if len(failed) > 0 {
 		// The result stays the last event: the findings are the answer, and the status says the rest.
-		out.logf("gnb doctor: %s failed: %s", plural(len(failed), "check"), strings.Join(failed, ", "))
+		out.logf("gnb doctor: %s failed: %s", phrase.Count(len(failed), "check"), strings.Join(failed, ", "))
 		return exitStatus(statusFailed)
 	}
 	return nil

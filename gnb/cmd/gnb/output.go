@@ -96,9 +96,9 @@ func (o *output) parse(fs *flag.FlagSet, args []string, atLeast, atMost int) ([]
 	}
 	switch {
 	case len(rest) < atLeast:
-		return nil, usagef("it takes at least %s, and got %d", plural(atLeast, "argument"), len(rest))
+		return nil, usagef("it takes at least %s, and got %d", phrase.Count(atLeast, "argument"), len(rest))
 	case atMost >= 0 && len(rest) > atMost:
-		return nil, usagef("it takes at most %s, and got %d (%s)", plural(atMost, "argument"), len(rest), strings.Join(rest, " "))
+		return nil, usagef("it takes at most %s, and got %d (%s)", phrase.Count(atMost, "argument"), len(rest), strings.Join(rest, " "))
 	}
 	return rest, nil
 }
@@ -244,10 +244,3 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 type exitStatus int
 
 func (s exitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }
-
-func plural(n int, word string) string {
-	if n != 1 {
-		word += "s"
-	}
-	return strconv.Itoa(n) + " " + word
-}

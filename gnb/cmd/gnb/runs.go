@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 var runsCommand = command{"runs", "list, show, compare or watch runs", runRuns}
@@ -167,7 +168,7 @@ func exportRuns(ctx context.Context, out *output, names []string, o runs.ExportO
 			return err
 		}
 	}
-	out.printf("%s in %s; tensorboard --logdir %s shows %s\n", plural(len(named), "run"), o.TensorBoard, o.TensorBoard, map[bool]string{true: "it", false: "them"}[len(named) == 1])
+	out.printf("%s in %s; tensorboard --logdir %s shows %s\n", phrase.Count(len(named), "run"), o.TensorBoard, o.TensorBoard, map[bool]string{true: "it", false: "them"}[len(named) == 1])
 	out.result(map[string]any{"runs": runResults(named), "tensorboard": o.TensorBoard})
 	return nil
 }
@@ -178,7 +179,7 @@ func compareRuns(ctx context.Context, out *output, names []string, picture strin
 		return err
 	}
 	if len(named) < 2 {
-		return usagef("runs compare takes two runs or more, or a sweep, and got %s", plural(len(named), "run"))
+		return usagef("runs compare takes two runs or more, or a sweep, and got %s", phrase.Count(len(named), "run"))
 	}
 	var c runs.Comparison
 	if follow {
