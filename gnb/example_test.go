@@ -147,16 +147,6 @@ func ExampleInferResult_Logits() {
 	// Output: 34 2 the instructor is of class 0
 }
 
-func ExampleScaling() {
-	ctx := context.Background()
-	ds := gnb.Must(gnb.Load(ctx, "planted?nodes=2000"))
-	o := gnb.ScalingOptions{TrainOptions: gnb.TrainOptions{Fanouts: []int{5, 5}, Batch: 200, Hidden: 16, Quiet: true}, Steps: 4, Repeats: 1}
-	curve := gnb.Must(gnb.Scaling(ctx, ds, gnb.SAGE, o, []int{1, 2}))
-	one, two := curve.Points[0], curve.Points[1]
-	fmt.Println(one.RepeatedEdges == 1, two.RepeatedEdges > 1, one.UniqueEdges == two.UniqueEdges)
-	// Output: true true true
-}
-
 func ExampleSmall() {
 	fmt.Println(gnb.Small("reddit", "planted?nodes=6000&classes=41")) // GNB_SMALL is not set
 	// Output: reddit
@@ -184,7 +174,7 @@ func ExampleDataset() {
 	fmt.Println(ds.Graph.Slice(0, 10))
 	// Output:
 	// karate: 34 nodes, 156 edges, 34 features, 2 classes; train 6, val 8, test 20; 5.7 KiB in memory
-	// graph: 34 nodes, 156 edges; 4.6 in-edges a node, at most 17
+	// graph: 34 nodes, 156 edges; 4.6 in-edges per node, at most 17
 	// block: 10 destinations, 34 sources, 63 edges
 }
 

@@ -100,10 +100,6 @@ func everyFunction(dir string) map[string]func() error {
 			_, err := runs.Attach(ctx, &runs.Run{Dir: dir})
 			return refused(err)
 		},
-		"Scaling": func() error {
-			_, err := gnb.Scaling(ctx, nil, gnb.SAGE, gnb.ScalingOptions{}, []int{1})
-			return refused(err)
-		},
 		"runs.CompareLive": func() error {
 			_, err := runs.CompareLive(ctx)
 			return refused(err)

@@ -353,18 +353,6 @@ func TestSweepGoesOnAfterADivergence(t *testing.T) {
 	finiteFiles(t, study.Dir)
 }
 
-// A measurement of what diverges is an error.
-func TestScalingOfADivergence(t *testing.T) {
-	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
-	_, err := gnb.Scaling(t.Context(), ds, gnb.SAGE, gnb.ScalingOptions{
-		TrainOptions: gnb.TrainOptions{LR: 1e30, Batch: 32, Hidden: 8, Quiet: true}, Steps: 5, WarmUp: 2, Repeats: 1,
-	}, []int{1, 2})
-	readable(t, err, `measuring 1 workers: .*stopped being finite at epoch \d+, step \d+, on rank 0: layer \d`)
-	if !errors.Is(err, gnb.ErrNotFinite) {
-		t.Error(err)
-	}
-}
-
 // A split without a label is an error before anything starts, and of a program's own loop
 // after its first epoch.
 func TestNoLabels(t *testing.T) {

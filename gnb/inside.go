@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
@@ -28,6 +29,10 @@ func init() {
 		return json.Marshal(args)
 	}
 	inside.Metric = metricKind
+	inside.StageTimes = func(worker any) map[string]time.Duration { return worker.(*Worker).p.StageTimes() }
+	inside.CountRepeated = func(worker, loader any, steps int) ([4]float64, error) {
+		return worker.(*Worker).countRepeated(loader.(Loader), steps)
+	}
 	inside.NewSteps = func(worker any, fanouts []int) (inside.Steps, error) {
 		w := worker.(*Worker)
 		s, done, err := w.sampler(Loader{Sampler: Fanouts(fanouts), Hops: len(fanouts)}, philox.Sample)
@@ -41,6 +46,49 @@ func init() {
 		}
 		return &singleSteps{w, s, st, done}, nil
 	}
+}
+
+// countRepeated counts the edges and rows that all ranks sample per step in the epoch's first steps, and those
+// that one rank would sample for the same batches, which are the distinct ones: a pick does not depend on the
+// rank that asks for it. Each rank counts the distinct ones of some of the steps.
+func (w *Worker) countRepeated(l Loader, steps int) (counts [4]float64, err error) {
+	p, err := w.plan("train", l)
+	if err != nil {
+		return counts, err
+	}
+	s, done, err := w.sampler(p.Loader, philox.Sample)
+	if err != nil {
+		return counts, err
+	}
+	defer done()
+	ids := sample.EpochOrder(w.job.Seed, 0, p.ids)
+	count := make([]float64, 4)
+	add := func(b *sample.Batch, to []float64) {
+		to[0] += float64(b.Edges())
+		to[1] += float64(b.Inputs())
+		b.Release()
+	}
+	for step := range steps {
+		for v := range w.job.Virtual {
+			b := w.sampleShare(s, p, ids, 0, 0, step, v)
+			if b.err != nil {
+				return counts, b.err
+			}
+			add(b.Batch, count[:2])
+		}
+		if step%w.World() == w.Rank() {
+			b, err := s.Sample(0, step, ids[step*p.Batch:min((step+1)*p.Batch, len(ids))])
+			if err != nil {
+				return counts, err
+			}
+			add(b, count[2:])
+		}
+	}
+	w.AllReduce(count)
+	for i, n := range count {
+		counts[i] = n / float64(steps)
+	}
+	return counts, nil
 }
 
 // singleSteps is what package inside gives to the rooms above this package.

@@ -58,7 +58,7 @@ var zeroDoc = regexp.MustCompile(`\b0 means\b`)
 func TestOptionsSayWhatZeroMeans(t *testing.T) {
 	seen := 0
 	for _, of := range []reflect.Type{
-		reflect.TypeFor[TrainOptions](), reflect.TypeFor[LaunchOptions](), reflect.TypeFor[ScalingOptions](),
+		reflect.TypeFor[TrainOptions](), reflect.TypeFor[LaunchOptions](),
 		reflect.TypeFor[SampleOptions](), reflect.TypeFor[InferOptions](),
 		reflect.TypeFor[Loader](), reflect.TypeFor[Evaluation](), reflect.TypeFor[nn.AdamOptions](), reflect.TypeFor[nn.SGDOptions](),
 	} {

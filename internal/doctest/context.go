@@ -13,6 +13,7 @@ var Packages = map[string]string{
 	"gnb":       module + "/gnb",
 	"runs":      module + "/gnb/runs",
 	"inspect":   module + "/gnb/inspect",
+	"scaling":   module + "/gnb/scaling",
 	"sweep":     module + "/gnb/sweep",
 	"monitor":   module + "/gnb/monitor",
 	"parts":     module + "/gnb/parts",

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/scaling"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
@@ -39,7 +39,7 @@ func (c *counts) Set(s string) error {
 func runScaling(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", "Times the same training steps with 1, 2, 4 … workers, in turn, after a warm-up: the speed-up beside the ideal, where a step's time goes, and the work that is done more than once. Nothing is evaluated or saved.")
 	var (
-		o       gnb.ScalingOptions
+		o       scaling.Options
 		workers = counts{1, 2, 4}
 		model   = modelFlagsOf(fs, &o.TrainOptions)
 		split   = fs.Int("split", 0, "set of splits, for a dataset that has several")
@@ -67,7 +67,7 @@ func runScaling(ctx context.Context, args []string, out *output) error {
 	}
 	defer ds.Close()
 	o.Quiet = out.json
-	curve, err := gnb.Scaling(ctx, ds, m, o, workers)
+	curve, err := scaling.Measure(ctx, ds, m, o, workers)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,11 @@ var (
 	TrainArgs func(ds *dataset.Dataset, model string, options any) (json.RawMessage, error)
 	// Metric names the metric that a dataset is measured by: "accuracy", "auc" or "micro_f1".
 	Metric func(ds *dataset.Dataset) string
+	// StageTimes are the times of a worker, a *gnb.Worker, so far, by stage.
+	StageTimes func(worker any) map[string]time.Duration
+	// CountRepeated counts per step, over the first steps of an epoch, the edges and rows that all ranks sample, and
+	// those that one rank would sample for the same batches. worker is a *gnb.Worker and loader a gnb.Loader. Collective.
+	CountRepeated func(worker, loader any, steps int) (counts [4]float64, err error)
 )
 
 type withoutDir struct{}

@@ -1,21 +1,42 @@
-package gnb_test
+package scaling_test
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"image/png"
 	"math"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
+	"github.com/graphnb/graphnb/gnb/scaling"
 	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
-func scalingOptions() gnb.ScalingOptions {
-	return gnb.ScalingOptions{
+// smallSet is a graph on which a measurement takes a second.
+const smallSet = "planted?nodes=3000&features=16&classes=4&seed=5"
+
+func TestMain(m *testing.M) { runtest.Main(m, nil) }
+
+func load(t *testing.T, spec string) *gnb.Dataset {
+	t.Helper()
+	ds, err := gnb.Load(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ds.Close() })
+	return ds
+}
+
+func scalingOptions() scaling.Options {
+	return scaling.Options{
 		TrainOptions: gnb.TrainOptions{Fanouts: []int{4, 3}, Batch: 400, Hidden: 16, Seed: 3, Quiet: true},
 		Repeats:      3, Steps: 5, WarmUp: 2, // beyond the 4 steps of an epoch
 	}
@@ -25,7 +46,7 @@ func scalingOptions() gnb.ScalingOptions {
 // repeat, and counts that are those of Sample.
 func TestScaling(t *testing.T) {
 	ds, o := load(t, smallSet), scalingOptions()
-	c, err := gnb.Scaling(t.Context(), ds, gnb.SAGE, o, []int{2, 1})
+	c, err := scaling.Measure(t.Context(), ds, gnb.SAGE, o, []int{2, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +97,7 @@ func TestScaling(t *testing.T) {
 func TestScalingWeak(t *testing.T) {
 	o := scalingOptions()
 	o.Weak, o.Batch, o.BatchPerWorker, o.Threads, o.Repeats = true, 0, 200, 1, 1
-	c, err := gnb.Scaling(t.Context(), load(t, smallSet), gnb.SAGE, o, []int{1, 2, 3})
+	c, err := scaling.Measure(t.Context(), load(t, smallSet), gnb.SAGE, o, []int{1, 2, 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,13 +115,13 @@ func TestScalingWeak(t *testing.T) {
 }
 
 // checkCurve looks at the curve as JSON, as text and as a picture.
-func checkCurve(t *testing.T, c gnb.Curve) {
+func checkCurve(t *testing.T, c scaling.Curve) {
 	t.Helper()
 	raw, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back gnb.Curve
+	var back scaling.Curve
 	if err := json.Unmarshal(raw, &back); err != nil || !reflect.DeepEqual(back, c) {
 		t.Errorf("after a trip through JSON (%v): %+v, want %+v", err, back, c)
 	}
@@ -126,7 +147,7 @@ func TestScalingRefuses(t *testing.T) {
 	ds := load(t, smallSet)
 	for _, tc := range []struct {
 		name    string
-		change  func(*gnb.ScalingOptions)
+		change  func(*scaling.Options)
 		workers []int
 		want    string
 	}{
@@ -134,29 +155,54 @@ func TestScalingRefuses(t *testing.T) {
 		{"no worker", nil, []int{0, 1}, "1 or more"},
 		{"twice", nil, []int{2, 1, 2}, "different"},
 		{"too many", nil, []int{1, 100000}, "Workers is 100000; it is 1 to"},
-		{"workers set", func(o *gnb.ScalingOptions) { o.Workers = 2 }, []int{1}, "leave Workers"},
-		{"directory set", func(o *gnb.ScalingOptions) { o.RunDir = "run" }, []int{1}, "RunDir"},
-		{"repeats", func(o *gnb.ScalingOptions) { o.Repeats = -1 }, []int{1}, "negative"},
-		{"strong, by worker", func(o *gnb.ScalingOptions) { o.Batch, o.BatchPerWorker = 0, 10 }, []int{1}, "set Batch"},
-		{"weak, in all", func(o *gnb.ScalingOptions) { o.Weak = true }, []int{1}, "set BatchPerWorker"},
-		{"weak, too large", func(o *gnb.ScalingOptions) { o.Weak, o.Batch, o.BatchPerWorker = true, 0, 1000 }, []int{1, 2}, "smaller batch"},
-		{"as in Train", func(o *gnb.ScalingOptions) { o.Dropout = 2 }, []int{1}, "Dropout"},
+		{"workers set", func(o *scaling.Options) { o.Workers = 2 }, []int{1}, "leave Workers"},
+		{"directory set", func(o *scaling.Options) { o.RunDir = "run" }, []int{1}, "RunDir"},
+		{"repeats", func(o *scaling.Options) { o.Repeats = -1 }, []int{1}, "negative"},
+		{"strong, by worker", func(o *scaling.Options) { o.Batch, o.BatchPerWorker = 0, 10 }, []int{1}, "set Batch"},
+		{"weak, in all", func(o *scaling.Options) { o.Weak = true }, []int{1}, "set BatchPerWorker"},
+		{"weak, too large", func(o *scaling.Options) { o.Weak, o.Batch, o.BatchPerWorker = true, 0, 1000 }, []int{1, 2}, "smaller batch"},
+		{"as in Train", func(o *scaling.Options) { o.Dropout = 2 }, []int{1}, "Dropout"},
 	} {
 		o := scalingOptions()
 		if tc.change != nil {
 			tc.change(&o)
 		}
-		c, err := gnb.Scaling(t.Context(), ds, gnb.SAGE, o, tc.workers)
+		c, err := scaling.Measure(t.Context(), ds, gnb.SAGE, o, tc.workers)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || len(c.Points) > 0 {
 			t.Errorf("%s: %v, want an error that says %q", tc.name, err, tc.want)
 		}
 	}
-	if _, err := gnb.Scaling(t.Context(), ds, nil, scalingOptions(), []int{1}); err == nil {
+	if _, err := scaling.Measure(t.Context(), ds, nil, scalingOptions(), []int{1}); err == nil {
 		t.Error("no model: no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if c, err := gnb.Scaling(ctx, ds, gnb.SAGE, scalingOptions(), []int{1, 2}); err == nil || len(c.Points) != 0 || !strings.Contains(c.String(), "nothing") {
+	if c, err := scaling.Measure(ctx, ds, gnb.SAGE, scalingOptions(), []int{1, 2}); err == nil || len(c.Points) != 0 || !strings.Contains(c.String(), "nothing") {
 		t.Errorf("interrupted before it began: %v, %v", c, err)
+	}
+}
+
+// A measurement of a training that diverges is an error.
+func TestDivergence(t *testing.T) {
+	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
+	_, err := scaling.Measure(t.Context(), ds, gnb.SAGE, scaling.Options{
+		TrainOptions: gnb.TrainOptions{LR: 1e30, Batch: 32, Hidden: 8, Quiet: true}, Steps: 5, WarmUp: 2, Repeats: 1,
+	}, []int{1, 2})
+	if !errors.Is(err, gnb.ErrNotFinite) || !regexp.MustCompile(`measuring 1 workers: .*stopped being finite at epoch \d+, step \d+, on rank 0: layer \d`).MatchString(err.Error()) {
+		t.Error(err)
+	}
+}
+
+// surface calls the exported function in a worker.
+var surface = gnb.Program("test.scaling.surface", func(*gnb.Worker, int) error {
+	if _, err := scaling.Measure(context.Background(), nil, gnb.SAGE, scaling.Options{}, []int{1}); err == nil || !strings.Contains(err.Error(), "a worker cannot start a run") {
+		return fmt.Errorf("a measurement within a worker: %w", err)
+	}
+	return nil
+})
+
+func TestSurfaceInWorkers(t *testing.T) {
+	if _, err := gnb.Launch(t.Context(), surface, 0, gnb.LaunchOptions{Workers: 2, Threads: 1, Quiet: true, RunDir: filepath.Join(t.TempDir(), "run")}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,68 +1,82 @@
-package gnb
+// Package scaling measures how training gets faster with more workers: scaling curves.
+//
+// # Basics
+//
+//	curve := gnb.Must(scaling.Measure(ctx, ds, gnb.SAGE, scaling.Options{}, []int{1, 2, 4}))
+//	fmt.Println(curve)
+//
+// The [Curve] has a [Point] for each number of workers: the speed-up with its spread and the ideal, the efficiency,
+// the time of a step by stage, and the work that is done more than once because each worker samples its own
+// neighbours. In a cell, [Measure] draws it; [Curve.PNG] is the same picture as a file.
+//
+// # Caveats
+//
+// More workers than cores, or than GPUs, cannot be faster; the text of the curve says where that is so. Other
+// programs on the machine change the result: the spread between repeats shows how much.
+//
+// A package-level variable must not be named scaling in a cell that uses this package; curve is a good name.
+package scaling
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"runtime"
 	"slices"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/names"
-	"github.com/graphnb/graphnb/gnb/runs"
-
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/device"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/inside"
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/internal/philox"
-	"github.com/graphnb/graphnb/multigpu"
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// ScalingOptions say what [Scaling] measures.
-type ScalingOptions struct {
-	// What is trained. Evaluation and checkpoints are left out of the measurement,
-	// so Epochs, Eval and what belongs to them have no influence; Workers, RunDir,
-	// Resume and Digest cannot be set. Threads is that of each worker, the same at
-	// each point; by default the CPUs are divided among the largest number of
-	// workers, so that each point uses as many more of them as it has workers.
-	TrainOptions
-	// Weak gives every worker the same batch (BatchPerWorker, 1024), so that more
-	// workers do more work in a step. The default, strong scaling, divides the same
-	// batch (Batch, 1024) among them.
+// Options control a measurement.
+type Options struct {
+	// TrainOptions say what is trained. Nothing is evaluated or saved, so Epochs, Eval and related options have no
+	// effect; Workers, RunDir, Resume and Digest cannot be set. Threads is the number of threads of each
+	// worker, the same at each point; by default the CPUs are divided among the largest number of workers, so that
+	// the cores in use grow with the workers.
+	gnb.TrainOptions
+	// Weak gives every worker the same batch (BatchPerWorker, 1024), so that more workers do more work in a step.
+	// The default, strong scaling, divides the same batch (Batch, 1024) among them.
 	Weak bool
-	// Repeats is how often each number of workers is measured; 0 means 5. They take
-	// turns, so that a machine that grows slower does so for all. What counts is the
-	// median.
+	// Repeats is the number of measurements of each number of workers; 0 means 5. They take turns, so that a
+	// machine that slows down does so for all. The median counts.
 	Repeats int
-	// Steps is the number of steps that are timed; 0 means 30. Steps beyond the
-	// training split go on in its next round.
+	// Steps is the number of timed steps; 0 means 30. After the last seed of the training split they start again
+	// at the first.
 	Steps int
 	// WarmUp is the number of steps before them; 0 means 5.
 	WarmUp int
 }
 
-// Curve is how the speed of training changes with the number of workers: the
-// result of [Scaling].
+// Curve is the speed of training over the number of workers: the result of [Measure].
 type Curve struct {
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
 	Weak    bool   `json:"weak"`
-	Cores   int    `json:"cores"`   // of the machine, as far as this process may use them
+	Cores   int    `json:"cores"`   // that this process may use
 	Threads int    `json:"threads"` // of each worker
-	// GPUs of the machine, where the workers compute on them.
-	GPUs    int            `json:"gpus,omitempty"`
-	Device  string         `json:"device"`
-	Steps   int            `json:"steps"` // of a measurement
-	Repeats int            `json:"repeats"`
-	Points  []ScalingPoint `json:"points"` // by ascending number of workers
+	// GPUs is the number of GPUs of the machine, if the workers compute on them.
+	GPUs    int     `json:"gpus,omitempty"`
+	Device  string  `json:"device"`
+	Steps   int     `json:"steps"` // of a measurement
+	Repeats int     `json:"repeats"`
+	Points  []Point `json:"points"` // by ascending number of workers
 }
 
-// ScalingPoint is one number of workers in a [Curve]. All but the rates is that
-// of the median repeat.
-type ScalingPoint struct {
+// Point is one number of workers in a [Curve]. All values but the rates are those of the median repeat.
+type Point struct {
 	Workers int `json:"workers"`
 	// Cores are those in use: Workers × Threads, or all there are where that is
 	// more.
@@ -100,27 +114,24 @@ type ScalingPoint struct {
 	PeakMemory    int64   `json:"peak_memory"` // of all workers, in bytes
 }
 
-// Scaling measures how training gets faster with more workers: the same steps,
-// of the same seeds, by each of the given numbers of workers in turn. In a cell it
-// ends with a picture of the speed-up beside the ideal, of where the time went,
-// and of the work that is done more than once because workers sample neighbours
-// apart. Print the curve for the numbers.
+// Measure times the same training steps, on the same seeds, with each of the given numbers of workers in turn. In
+// a cell it ends with a picture: the speed-up next to the ideal, the time of a step by stage, and the work that
+// is repeated because each worker samples its own neighbours. Printing the curve gives the numbers.
 //
-// On an interrupt the curve holds what was measured until then.
-func Scaling(ctx context.Context, ds *Dataset, model AnyModel, o ScalingOptions, workers []int) (Curve, error) {
-	multigpuEnter()
+// When it is interrupted, the curve has the points measured until then.
+func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options, workers []int) (Curve, error) {
 	var c Curve
-	if multigpu.InWorker() {
-		return c, errWorker
+	if err := entry.Start(); err != nil {
+		return c, err
 	}
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return c, errors.New("gnb: Scaling needs a model, such as gnb.SAGE")
+		return c, errors.New("scaling: Measure needs a model, such as gnb.SAGE")
 	}
-	if _, err := models.Get(model.Name()); err != nil {
+	if _, err := gnb.ModelByName(model.Name()); err != nil {
 		return c, err
 	}
 	workers = slices.Sorted(slices.Values(workers))
-	a, err := o.scalingArgs(ds, model.Name(), workers)
+	a, err := o.args(ds, model.Name(), workers)
 	if err != nil {
 		return c, err
 	}
@@ -129,12 +140,12 @@ func Scaling(ctx context.Context, ds *Dataset, model AnyModel, o ScalingOptions,
 		Steps: a.Steps, Repeats: cmp.Or(o.Repeats, 5),
 	}
 	c.Threads = cmp.Or(o.Threads, max(1, c.Cores/slices.Max(workers)))
-	measured := make([][]ScalingPoint, len(workers))
+	measured := make([][]Point, len(workers))
 	bar := live.ProgressWith(c.title(), int64(c.Repeats*len(workers)), live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "runs"})
 	for repeat := range c.Repeats {
 		for i, n := range workers {
 			a.Count = repeat == 0 // it is the same every time
-			var p ScalingPoint
+			var p Point
 			if p, err = c.measure(ctx, ds, a, o, n); err != nil {
 				break
 			}
@@ -153,70 +164,84 @@ func Scaling(ctx context.Context, ds *Dataset, model AnyModel, o ScalingOptions,
 	return c, err
 }
 
-// scalingArgs is the argument of the program that measures.
-type scalingArgs struct {
-	trainArgs
+// args is the argument of the program that measures: part of that of gnb.Train, and what is measured.
+type args struct {
+	Model          string
+	Sizes          gnb.ModelConfig
+	Fanouts        []int
+	Batch          int
+	BatchPerWorker int
+	LR             float64
+	WeightDecay    float64
+	ClipNorm       float64
+
+	VirtualRanks  int
 	WarmUp, Steps int
 	Count         bool
 }
 
-func (o ScalingOptions) scalingArgs(ds *Dataset, model string, workers []int) (scalingArgs, error) {
-	var a scalingArgs
-	if err := cmp.Or(inBounds(
-		bound{"Repeats", o.Repeats, 1, maxCount}, bound{"Steps", o.Steps, 1, maxCount}, bound{"WarmUp", o.WarmUp, 1, maxCount},
-	), LaunchOptions{VirtualRanks: o.VirtualRanks, Threads: o.Threads}.inBounds()); err != nil {
+// args checks the options and the numbers of workers, which ascend.
+func (o Options) args(ds *gnb.Dataset, model string, workers []int) (args, error) {
+	var a args
+	if err := cmp.Or(
+		bounds.Check("Repeats", o.Repeats, 1, math.MaxInt32), bounds.Check("Steps", o.Steps, 1, math.MaxInt32), bounds.Check("WarmUp", o.WarmUp, 1, math.MaxInt32),
+	); err != nil {
 		return a, err
 	}
 	switch {
 	case len(workers) == 0:
-		return a, errors.New("gnb: Scaling needs the numbers of workers to measure, such as []int{1, 2, 4}")
+		return a, errors.New("scaling: Measure needs the numbers of workers to measure, such as []int{1, 2, 4}")
 	case workers[0] < 1 || len(slices.Compact(slices.Clone(workers))) != len(workers):
-		return a, fmt.Errorf("gnb: Scaling takes different numbers of workers of 1 or more, and got %v", workers)
+		return a, fmt.Errorf("scaling: Measure takes different numbers of workers of 1 or more, and got %v", workers)
 	case o.Workers != 0 || o.RunDir != "" || o.Resume != "" || o.Digest:
-		return a, errors.New("gnb: Scaling starts short runs of its own: leave Workers, RunDir, Resume and Digest out of its options")
+		return a, errors.New("scaling: Measure starts short runs of its own: leave Workers, RunDir, Resume and Digest out of its options")
 	case o.Weak && o.Batch > 0:
-		return a, fmt.Errorf("gnb: Batch (%d, over all workers) cannot stay the same in weak scaling; set BatchPerWorker", o.Batch)
+		return a, fmt.Errorf("scaling: Batch (%d, over all workers) cannot stay the same in weak scaling; set BatchPerWorker", o.Batch)
 	case !o.Weak && o.BatchPerWorker > 0:
-		return a, fmt.Errorf("gnb: BatchPerWorker (%d) cannot stay the same in strong scaling; set Batch, over all workers, or Weak", o.BatchPerWorker)
+		return a, fmt.Errorf("scaling: BatchPerWorker (%d) cannot stay the same in strong scaling; set Batch, over all workers, or Weak", o.BatchPerWorker)
 	}
 	if o.Weak {
 		o.BatchPerWorker = cmp.Or(o.BatchPerWorker, 1024)
 	} else {
 		o.Batch = cmp.Or(o.Batch, 1024)
 	}
-	var err error
-	if a.trainArgs, err = o.args(ds, model); err != nil {
+	raw, err := inside.TrainArgs(ds, model, o.TrainOptions)
+	if err == nil {
+		err = json.Unmarshal(raw, &a)
+	}
+	if err != nil {
 		return a, err
 	}
 	ids, err := ds.Split("train")
 	if err != nil {
 		return a, err
 	}
-	if err := (LaunchOptions{Workers: slices.Max(workers)}).inBounds(); err != nil {
+	most := slices.Max(workers)
+	if err := bounds.Check("Workers", most, 1, bounds.MaxWorkers()); err != nil {
 		return a, err
 	}
-	if most := slices.Max(workers); len(ids) < most || o.Weak && len(ids) < most*max(1, o.VirtualRanks)*o.BatchPerWorker {
-		return a, fmt.Errorf("gnb: %s has %d nodes to train on, too few for a batch of %d workers; take fewer workers or a smaller batch", ds.Name(), len(ids), most)
+	if len(ids) < most || o.Weak && len(ids) < most*max(1, o.VirtualRanks)*o.BatchPerWorker {
+		return a, fmt.Errorf("scaling: %s has %d nodes to train on, too few for a batch of %d workers; take fewer workers or a smaller batch", ds.Name(), len(ids), most)
 	}
-	a.WarmUp, a.Steps = cmp.Or(o.WarmUp, 5), cmp.Or(o.Steps, 30)
+	a.VirtualRanks, a.WarmUp, a.Steps = max(1, o.VirtualRanks), cmp.Or(o.WarmUp, 5), cmp.Or(o.Steps, 30)
 	return a, nil
 }
 
 // measure runs the steps once with n workers, and notes the device.
-func (c *Curve) measure(ctx context.Context, ds *Dataset, a scalingArgs, o ScalingOptions, n int) (ScalingPoint, error) {
-	run, err := launchScratch(ctx, scalingProgram, a, LaunchOptions{
+func (c *Curve) measure(ctx context.Context, ds *gnb.Dataset, a args, o Options, n int) (Point, error) {
+	run, err := gnb.Launch(inside.WithoutDir(ctx), program, a, gnb.LaunchOptions{
 		Data: ds, Workers: n, VirtualRanks: o.VirtualRanks, Threads: c.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed, Quiet: true,
 	})
 	if err != nil {
-		return ScalingPoint{}, fmt.Errorf("gnb: measuring %d workers: %w", n, err)
+		return Point{}, fmt.Errorf("scaling: measuring %d workers: %w", n, err)
 	}
 	if c.Device = run.Config.Device; c.Device == "cuda" {
 		if c.GPUs, err = device.Count(); err != nil {
-			return ScalingPoint{}, err
+			return Point{}, err
 		}
 	}
 	v := run.Value
-	p := ScalingPoint{
+	p := Point{
 		Workers: n, Batch: int(v("batch")), Rate: v("seeds") / v("seconds"), Seconds: v("seconds") / float64(a.Steps), Stages: map[string]float64{},
 		Edges: v("edges"), UniqueEdges: v("unique_edges"), Rows: v("rows"), UniqueRows: v("unique_rows"), PeakMemory: run.Result.PeakMemory,
 	}
@@ -229,13 +254,13 @@ func (c *Curve) measure(ctx context.Context, ds *Dataset, a scalingArgs, o Scali
 }
 
 // fill makes the points of what was measured, by number of workers.
-func (c *Curve) fill(measured [][]ScalingPoint) {
+func (c *Curve) fill(measured [][]Point) {
 	for _, repeats := range measured {
 		if len(repeats) == 0 { // interrupted before
 			return
 		}
 		first := repeats[0]
-		sorted := slices.SortedFunc(slices.Values(repeats), func(a, b ScalingPoint) int { return cmp.Compare(a.Rate, b.Rate) })
+		sorted := slices.SortedFunc(slices.Values(repeats), func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })
 		p := sorted[len(sorted)/2]
 		p.Edges, p.UniqueEdges, p.Rows, p.UniqueRows = first.Edges, first.UniqueEdges, first.Rows, first.UniqueRows
 		p.RepeatedEdges, p.RepeatedRows = ratio(p.Edges, p.UniqueEdges), ratio(p.Rows, p.UniqueRows)
@@ -278,17 +303,18 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// scalingProgram trains as Train does and times the steps after the warm-up. The
-// clock starts and stops at the end of a step, where all ranks have just met and a
-// device has brought the step's loss.
-var scalingProgram = Program("gnb.scaling", func(w *Worker, a scalingArgs) error {
-	net := w.Network(a.Model, a.Sizes)
-	opt := a.optimizer(w, net)
-	loader := Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}
-	p, err := w.plan("train", loader)
+// program trains as gnb.Train does and times the steps after the warm-up. The clock starts and stops at the end of
+// a step, when all ranks have just met and a device has delivered the step's loss.
+var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
+	ids, err := w.Dataset().Split("train")
 	if err != nil {
 		return err
 	}
+	net := w.Network(a.Model, a.Sizes)
+	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
+	adam.SetLR(a.LR) // 0 means a rate of 0 here
+	opt := w.Optimizer(net, adam).Clip(a.ClipNorm)
+	loader := gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}
 	var (
 		seeds         int
 		start         time.Time
@@ -311,9 +337,9 @@ var scalingProgram = Program("gnb.scaling", func(w *Worker, a scalingArgs) error
 			}
 			switch done {
 			case a.WarmUp:
-				start, before = time.Now(), w.p.StageTimes()
+				start, before = time.Now(), inside.StageTimes(w)
 			case all:
-				took, after = time.Since(start), w.p.StageTimes()
+				took, after = time.Since(start), inside.StageTimes(w)
 			}
 		}
 	}
@@ -323,68 +349,45 @@ var scalingProgram = Program("gnb.scaling", func(w *Worker, a scalingArgs) error
 	}
 	w.AllReduce(sums)
 	world := float64(w.World())
-	w.Result("batch", float64(p.Batch))
 	w.Result("seeds", sums[0])
 	w.Result("seconds", sums[1]/world)
 	for i, s := range names.Stages {
 		w.Result("stage."+s, sums[2+i]/world)
 	}
-	if a.Count {
-		return w.countRepeated(p, min(a.Steps, p.steps))
+	batch := a.Batch
+	if batch == 0 {
+		batch = a.BatchPerWorker * w.World() * a.VirtualRanks
 	}
-	return nil
+	batch = min(batch, len(ids))
+	w.Result("batch", float64(batch))
+	if !a.Count {
+		return nil
+	}
+	loader.MaxSteps = 0
+	counts, err := inside.CountRepeated(w, loader, min(a.Steps, (len(ids)+batch-1)/batch))
+	for i, name := range []string{"edges", "rows", "unique_edges", "unique_rows"} {
+		w.Result(name, counts[i])
+	}
+	return err
 })
 
-// countRepeated counts what all ranks sample in the epoch's first steps, and what
-// of that is different: a pick does not depend on who asks for it, so that is
-// what one rank samples for the whole batch. Each rank does some of the steps.
-func (w *Worker) countRepeated(p plan, steps int) error {
-	s, done, err := w.sampler(p.Loader, philox.Sample)
-	if err != nil {
-		return err
-	}
-	defer done()
-	ids := sample.EpochOrder(w.job.Seed, 0, p.ids)
-	count := make([]float64, 4)
-	add := func(b *sample.Batch, to []float64) {
-		to[0] += float64(b.Edges())
-		to[1] += float64(b.Inputs())
-		b.Release()
-	}
-	for step := range steps {
-		for v := range w.job.Virtual {
-			b := w.sampleShare(s, p, ids, 0, 0, step, v)
-			if b.err != nil {
-				return b.err
-			}
-			add(b.Batch, count[:2])
-		}
-		if step%w.World() == w.Rank() {
-			b, err := s.Sample(0, step, ids[step*p.Batch:min((step+1)*p.Batch, len(ids))])
-			if err != nil {
-				return err
-			}
-			add(b, count[2:])
-		}
-	}
-	w.AllReduce(count)
-	for i, name := range []string{"edges", "rows", "unique_edges", "unique_rows"} {
-		w.Result(name, count[i]/float64(steps))
-	}
-	return nil
+// stageTime is the time of a step that went to a stage.
+type stageTime struct {
+	stage   string
+	seconds float64
 }
 
 // lost is where the time of point p went that it would not have taken if
 // everything had become as much faster as its cores are more than base's: the
 // seconds of a step by stage, those of 2 % of the step or more, the most first.
-func (p ScalingPoint) lost(base ScalingPoint) []runs.NamedValue {
+func (p Point) lost(base Point) []stageTime {
 	share := float64(p.Batch) / float64(base.Batch) / p.Ideal
-	var out []runs.NamedValue
+	var out []stageTime
 	for _, s := range slices.Sorted(maps.Keys(p.Stages)) {
 		if d := p.Stages[s] - share*base.Stages[s]; d > 0.02*p.Seconds {
-			out = append(out, runs.NamedValue{Name: s, Value: d})
+			out = append(out, stageTime{s, d})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b runs.NamedValue) int { return cmp.Compare(b.Value, a.Value) })
+	slices.SortStableFunc(out, func(a, b stageTime) int { return cmp.Compare(b.seconds, a.seconds) })
 	return out
 }

@@ -1,4 +1,4 @@
-package gnb
+package scaling
 
 import (
 	"slices"
@@ -9,12 +9,12 @@ import (
 // The ideal counts what computes: cores as far as there are any, and on GPUs a GPU
 // each, however many threads a worker has.
 func TestScalingIdeal(t *testing.T) {
-	measured := func(rates ...float64) (out [][]ScalingPoint) {
+	measured := func(rates ...float64) (out [][]Point) {
 		for i, r := range rates {
-			at := func(r float64) ScalingPoint {
-				return ScalingPoint{Workers: 1 << i, Batch: 64, Rate: r, Seconds: 64 / r, Stages: map[string]float64{"forward": 48 / r, "idle": 16 / r}, Edges: 100 + float64(i), UniqueEdges: 100}
+			at := func(r float64) Point {
+				return Point{Workers: 1 << i, Batch: 64, Rate: r, Seconds: 64 / r, Stages: map[string]float64{"forward": 48 / r, "idle": 16 / r}, Edges: 100 + float64(i), UniqueEdges: 100}
 			}
-			out = append(out, []ScalingPoint{at(r), at(r * 0.5), at(r * 1.5)}) // the median is the first
+			out = append(out, []Point{at(r), at(r * 0.5), at(r * 1.5)}) // the median is the first
 		}
 		return out
 	}

@@ -1,13 +1,12 @@
-package gnb
+package scaling
 
 import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/graphnb/graphnb/gnb/internal/names"
-
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -61,12 +60,12 @@ func (c Curve) String() string {
 
 // why explains a point: where the time went that it lost, the work it did twice,
 // and the cores it did not have.
-func (c Curve) why(p, base ScalingPoint) string {
+func (c Curve) why(p, base Point) string {
 	var parts []string
 	if lost := p.lost(base); p.Efficiency < 0.95 && len(lost) > 0 {
 		var stages []string
 		for _, v := range lost[:min(len(lost), 3)] {
-			stages = append(stages, fmt.Sprintf("%s %.2f ms", v.Name, 1e3*v.Value))
+			stages = append(stages, fmt.Sprintf("%s %.2f ms", v.stage, 1e3*v.seconds))
 		}
 		parts = append(parts, "above its ideal a step spends "+strings.Join(stages, ", "))
 	}

@@ -1,4 +1,4 @@
-package gnb
+package scaling
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 func TestScalingTableIsNarrow(t *testing.T) {
 	c := Curve{Model: "sage", Dataset: "papers100M", Device: "cpu", Cores: 128, Threads: 2, Repeats: 5, Steps: 20}
 	for _, n := range []int{1, 64} {
-		c.Points = append(c.Points, ScalingPoint{
+		c.Points = append(c.Points, Point{
 			Workers: n, Cores: 2 * n, Batch: 1 << 20, Rate: 12_345_678, Speedup: 61.84, Low: 58.21, High: 63.96, Ideal: float64(n), Efficiency: 0.97,
 			Seconds: 1.23456, RepeatedEdges: 1.31, RepeatedRows: 12.76,
 		})
