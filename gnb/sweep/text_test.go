@@ -51,11 +51,7 @@ func TestBestCode(t *testing.T) {
 		if formatted, err := format.Source([]byte(code)); err != nil || string(formatted) != code {
 			t.Errorf("gofmt (%v) makes\n%s\nof\n%s", err, formatted, code)
 		}
-		u, err := doctest.NewUnit([]doctest.Piece{{Kind: doctest.Block, File: "BestCode", Line: 1, Text: code}})
-		if err == nil {
-			err = u.Check(imported)
-		}
-		if err != nil {
+		if err := doctest.Check([]doctest.Piece{{File: "BestCode", Line: 1, Text: code}}, imported); err != nil {
 			t.Errorf("%v\n%s", err, code)
 		}
 	}

@@ -56,17 +56,13 @@ func TestDocumentationCompiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, p := range pieces {
-				if p.Kind == Block {
-					blocks++
-				} else {
+				if p.Span {
 					spans++
+				} else {
+					blocks++
 				}
 			}
-			u, err := NewUnit(pieces)
-			if err == nil {
-				err = u.Check(imp)
-			}
-			if err != nil {
+			if err := Check(pieces, imp); err != nil {
 				t.Error(err)
 			}
 		})
@@ -75,19 +71,6 @@ func TestDocumentationCompiles(t *testing.T) {
 	if blocks < 10 || spans < 10 {
 		t.Errorf("%d blocks and %d spans of Go found, want at least 10 of each", blocks, spans)
 	}
-}
-
-func markdownUnit(t *testing.T, text string) (*Unit, error) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	pieces, err := Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return NewUnit(pieces)
 }
 
 // What is wrong in a page is found, at its line; what is right is not.
@@ -123,16 +106,12 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 		{"call of nothing", "`gnb.Lode(…)`", "page.md:1: `gnb.Lode`: undefined"},
 		{"variable of nowhere", block("func f(some gnb.Evaluation) {}") + "`w.Evaluate(net, other, \"val\")`", "undefined: other"},
 		{"wrong name where more is left out", "`if … { w.Prntf(…) }`", "w.Prntf undefined"},
-		{"wrong field beside those left out", "`gnb.Loader{Bach: 3, …}`", "unknown field Bach"},
 		{"span that is not Go", "`gnb.Load(ctx,, x)`", "it is no Go"},
 		{"our column", "| PyG | ours |\n|---|---|\n| `x` | `nn.NewSAG(3, 4)` |\n", "page.md:3: `nn.NewSAG(3, 4)`"},
 		{"package that is not there", block("import \"example.com/none\"\n\nvar x = none.X"), "example.com/none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u, err := markdownUnit(t, c.text)
-			if err == nil {
-				err = u.Check(imp)
-			}
+			err := Check(markdown("page.md", c.text), imp)
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
@@ -156,7 +135,7 @@ func TestNotebookPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Piece{{Span, "n.ipynb cell 0", 2, "gnb.Load"}, {Block, "n.ipynb cell 1", 1, "var x = 1"}}
+	want := []Piece{{"n.ipynb cell 0", 2, "gnb.Load", true}, {"n.ipynb cell 1", 1, "var x = 1", false}}
 	if !slices.Equal(got, want) {
 		t.Errorf("pieces %v, want %v", got, want)
 	}

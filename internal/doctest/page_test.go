@@ -1,13 +1,17 @@
 package doctest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,8 +51,8 @@ var page = filepath.Join(root, "docs", "from-pyg-or-dgl.md")
 // notRun are the rows that are compiled and not run, with why.
 var notRun = map[int]string{1: "it downloads"}
 
-// The page has forty lines of theirs, in Python, and of ours, and all of ours run, each in a program
-// of its own where it is one's for a worker. That they compile TestDocumentationCompiles sees.
+// The page has forty lines of theirs, in Python, and of ours, which all run: in main, in a worker, or in
+// a worker's loop over batches.
 func TestFromPyGOrDGL(t *testing.T) {
 	all := rows(t, page)
 	if len(all) != 40 {
@@ -66,13 +70,11 @@ func TestFromPyGOrDGL(t *testing.T) {
 			python = append(python, Spans(cell)...)
 		}
 	}
-	t.Run("python", func(t *testing.T) { parsePython(t, python) })
-	t.Run("run", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("it links a program, and starts some workers")
-		}
-		runRows(t, all)
-	})
+	parsePython(t, python)
+	if testing.Short() {
+		t.Skip("running the lines links a program and starts workers")
+	}
+	runRows(t, all)
 }
 
 // parsePython says which lines are no Python.
@@ -113,13 +115,19 @@ type job struct {
 	Kind string
 }
 
+func init() { // the rows launch programs themselves
+	rows = rowsInit()
+}
+
+var rows map[int]func()
+
 var theRow = gnb.Program("page-row", func(worker *gnb.Worker, j job) error {
 	w = worker
 	ds, g = w.Dataset(), w.Dataset().Graph
 	net = gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 4, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
 	opt = w.Adam(net, 0.01)
 	if j.Kind == "worker" {
-		theRows[j.Row]()
+		rows[j.Row]()
 		return nil
 	}
 	for b = range w.Batches("train", gnb.Loader{Fanouts: []int{3, 3}, Batch: 4, MaxSteps: 2}) {
@@ -127,7 +135,7 @@ var theRow = gnb.Program("page-row", func(worker *gnb.Worker, j job) error {
 		loss, f, block = b.Loss(out), out.Fwd(), b.Blocks[1]
 		h = f.Input(block.NumSrc, 3, make([]float32, 3*block.NumSrc), tensor.SrcSpace(block))
 		score = f.Input(block.NumEdges(), 1, make([]float32, block.NumEdges()), tensor.EdgeSpace(block))
-		theRows[j.Row]()
+		rows[j.Row]()
 	}
 	return nil
 })
@@ -144,7 +152,7 @@ func main() {
 	ran := 0
 	for _, j := range jobs {
 		if j.Kind == "main" {
-			theRows[j.Row]()
+			rows[j.Row]()
 		} else if _, err := gnb.Launch(ctx, theRow, j, gnb.LaunchOptions{Data: ds, Workers: 2, Quiet: true}); err != nil {
 			fmt.Println("number", j.Row, "failed:", err)
 			os.Exit(1)
@@ -155,80 +163,83 @@ func main() {
 }
 `
 
-// runRows makes one program of all rows, builds it beside the module's own packages, and runs it.
+// runRows makes one program of all rows, builds it in a package that is only in an overlay, and runs it.
 func runRows(t *testing.T, all []row) {
 	t.Helper()
 	pieces, err := Read(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pieces = slices.DeleteFunc(pieces, func(p Piece) bool { return p.Kind != Block })
-	blocks := len(pieces)
-	for _, r := range all {
-		if notRun[r.number] == "" {
-			pieces = append(pieces, Piece{Span, filepath.Base(page), r.line, strings.Join(r.ours, "\n")})
-		}
-	}
-	u, err := NewUnit(pieces)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{"harness.go": harness, "context.go": u.ContextSource("main")}
-	var jobs, table strings.Builder
-	run := all[:0:0]
-	for _, r := range all {
-		if notRun[r.number] == "" {
-			run = append(run, r)
-		}
-	}
-	for i, p := range u.Parts {
-		name := fmt.Sprintf("part%d", i)
-		if i < blocks {
-			files[name+".go"] = u.Source(p, "main", name)
+	u := newUnit()
+	for _, p := range pieces {
+		if p.Span {
 			continue
 		}
-		n := run[i-blocks].number
-		files[name+".go"] = u.Source(statements(p, run[i-blocks]), "main", name)
-		fmt.Fprintf(&jobs, "\t{%d, %q},\n", n, kind(p))
-		fmt.Fprintf(&table, "\t%d: %s,\n", n, name)
+		if err := u.add(p); err != nil {
+			t.Fatal(err)
+		}
 	}
-	files["jobs.go"] = "package main\n\nvar jobs = []job{\n" + jobs.String() + "}\n\nvar theRows map[int]func()\n\nfunc init() {\n\ttheRows = map[int]func(){\n" + table.String() + "}\n}\n"
-	out := build(t, files)
+	files := map[string]string{"harness.go": harness, "context.go": u.source("", contextSource(u))}
+	for i, d := range u.decls {
+		files[fmt.Sprintf("decls%d.go", i)] = u.source(d.File, string(d.text))
+	}
+	jobs, rows, ran := "var jobs = []job{", "func rowsInit() map[int]func() {\nreturn map[int]func(){\n", 0
+	for _, r := range all {
+		if notRun[r.number] != "" {
+			continue
+		}
+		ran++
+		code := ""
+		for _, line := range r.ours {
+			if !strings.HasSuffix(line, ")") && !strings.Contains(line, "=") && !strings.Contains(line, "{ ") {
+				line = "_ = " + line // a value alone is no statement
+			}
+			code += line + "\n"
+		}
+		jobs += fmt.Sprintf("{%d, %q}, ", r.number, kind(code))
+		rows += fmt.Sprintf("%d: func() {\n%s%s},\n", r.number, code, uses(code))
+	}
+	files["rows.go"] = u.source("", jobs+"}\n"+rows+"}\n}")
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, out)
+	c := exec.CommandContext(ctx, build(t, files))
 	c.Dir, c.Env = dir, append(os.Environ(), "GNB_RUNS="+filepath.Join(dir, "runs"))
 	text, err := c.CombinedOutput()
-	if want := fmt.Sprintf("ran %d\n", len(run)); err != nil || !strings.HasSuffix(string(text), want) {
+	if want := fmt.Sprintf("ran %d\n", ran); err != nil || !strings.HasSuffix(string(text), want) {
 		t.Errorf("the page's program ended with %v and wrote\n%swant %q at the end", err, text, want)
 	}
 }
 
-// statements makes one of a row's codes each: a value alone is assigned to nothing.
-func statements(p Part, r row) Part {
-	lines := slices.Clone(r.ours)
-	for i, line := range lines {
-		if !strings.HasSuffix(line, ")") && !strings.Contains(line, "=") && !strings.Contains(line, "{ ") {
-			lines[i] = "_ = " + line
+// source is a file of the program with the imports that the text uses.
+func (u *unit) source(name, text string) string {
+	var b strings.Builder
+	b.WriteString("package main\n")
+	for pkg, path := range u.imports {
+		if u.place[pkg].in == nil && regexp.MustCompile(`(^|[^\w."])`+pkg+`\.[A-Z]`).MatchString(text) {
+			fmt.Fprintf(&b, "import %s %q\n", pkg, path)
 		}
 	}
-	p.Kind, p.Text = Block, strings.Join(lines, "\n")
-	return p
+	fmt.Fprintf(&b, "//line %s:1\n%s\n", cmp.Or(name, "page"), text)
+	return b.String()
 }
 
-// kind is where a row runs, by what it uses.
-func kind(p Part) string {
-	uses := func(names ...string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(p.Free, n) })
+// kind is where code runs, by the variables of Context that it uses.
+func kind(code string) string {
+	kind := "main"
+	file, err := parser.ParseFile(token.NewFileSet(), "", prefix+"func _(){"+code+"\n}", 0)
+	if err != nil {
+		return kind // the compiler says more
 	}
-	switch {
-	case uses("b", "out", "f", "block", "h", "loss", "score"):
-		return "batch"
-	case uses("w", "net", "opt"):
-		return "worker"
+	for _, id := range file.Unresolved {
+		switch id.Name {
+		case "b", "out", "f", "block", "h", "loss", "score":
+			return "batch"
+		case "w", "net", "opt":
+			kind = "worker"
+		}
 	}
-	return "main"
+	return kind
 }
 
 // build builds files as a package of this module that is only in an overlay.
