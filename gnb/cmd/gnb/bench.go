@@ -59,10 +59,10 @@ type timing struct {
 // benchFlags makes the flags of one benchmark with those of timing among them.
 func benchFlags(out *output, name, detail string, t *timing) *flag.FlagSet {
 	fs := out.flags(name, detail)
-	fs.IntVar(&t.threads, "threads", 0, "threads (default all CPUs)")
-	fs.IntVar(&t.steps, "steps", 0, "repetitions that are timed (default as many as take a second, at least 3)")
-	fs.IntVar(&t.warmup, "warmup", 1, "repetitions before them")
-	fs.BoolVar(&t.limits, "limits", true, "measure the machine's limit, too")
+	fs.IntVar(&t.threads, "threads", 0, "number of threads (default all CPUs)")
+	fs.IntVar(&t.steps, "steps", 0, "timed repetitions (default one second's worth, at least 3)")
+	fs.IntVar(&t.warmup, "warmup", 1, "warm-up repetitions")
+	fs.BoolVar(&t.limits, "limits", true, "measure the machine's limit too")
 	return fs
 }
 

@@ -22,8 +22,8 @@ type allReduceResult struct {
 func benchAllReduce(_ context.Context, args []string, out *output) (err error) {
 	var t timing
 	fs := benchFlags(out, "allreduce", "Sums gradients over ranks, in shared memory as between worker processes; here each rank is a thread. The rate is that of the gradient's bytes, and the ceiling that of one pass over memory for all slots and the sum.", &t)
-	elements := fs.Int("elements", 200_000, "float32 of a gradient")
-	ranks := fs.Int("workers", 2, "ranks")
+	elements := fs.Int("elements", 200_000, "gradient elements (float32)")
+	ranks := fs.Int("workers", 2, "number of ranks")
 	if err := t.parse(out, fs, args); err != nil {
 		return err
 	}

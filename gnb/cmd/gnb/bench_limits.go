@@ -32,7 +32,7 @@ func measureLimits(threads, rowBytes int) limits {
 func benchLimits(_ context.Context, args []string, out *output) error {
 	var t timing
 	fs := benchFlags(out, "limits", "Measures what other figures are compared with: the rate of float32 fused multiply-adds in registers, the bandwidth of a copy (bytes read and written) and that of random rows (bytes of rows).", &t)
-	row := fs.Int("row-bytes", 512, "bytes of a random row")
+	row := fs.Int("row-bytes", 512, "bytes per random row")
 	if err := t.parse(out, fs, args); err != nil {
 		return err
 	}

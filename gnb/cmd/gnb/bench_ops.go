@@ -99,9 +99,9 @@ func (t *timing) rate(r timed, bytes float64, rowBytes int) rateResult {
 func benchSpMM(ctx context.Context, args []string, out *output) error {
 	var t timing
 	fs := benchFlags(out, "spmm", "Computes the mean over the in-neighbours of every node of a graph, y [nodes, columns], or with --backward the gradient of that. The rate is that of rows read, one an edge, beside that of random rows of the same length in memory; a graph whose rows fit into caches can exceed it.", &t)
-	spec := fs.String("dataset", "rmat?scale=17&degree=16", "dataset whose graph it is")
+	spec := fs.String("dataset", "rmat?scale=17&degree=16", "dataset with the graph")
 	columns := fs.Int("columns", 128, "columns of the matrix")
-	backward := fs.Bool("backward", false, "time the gradient, not the mean")
+	backward := fs.Bool("backward", false, "time the gradient instead of the mean")
 	if err := t.parse(out, fs, args); err != nil {
 		return err
 	}

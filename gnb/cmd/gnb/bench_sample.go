@@ -22,9 +22,9 @@ func (s *sampling) flags(fs *flag.FlagSet) {
 	s.hops = fanouts{list: []int{15, 10, 5}}
 	fs.StringVar(&s.dataset, "dataset", "rmat?scale=17&degree=16", "dataset to sample")
 	fs.StringVar(&s.split, "split", "train", "split whose nodes are the seeds")
-	fs.Var(&s.hops, "fanout", "neighbours sampled a hop, the seeds' hop first")
-	fs.IntVar(&s.batch, "batch", 1024, "seeds of a batch")
-	fs.Uint64Var(&s.seed, "seed", 0, "what every random choice follows from")
+	fs.Var(&s.hops, "fanout", "neighbours sampled per hop, the seeds' hop first")
+	fs.IntVar(&s.batch, "batch", 1024, "seeds per batch")
+	fs.Uint64Var(&s.seed, "seed", 0, "random seed")
 }
 
 // batches samples one batch after the other, epoch after epoch. The batch is the caller's to release.

@@ -125,13 +125,13 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 		model   = modelFlagsOf(fs, &t)
 		spec    = fs.String("dataset", "rmat?scale=17&degree=16", "dataset to train on")
 		split   = fs.String("split", "train", "split whose nodes are the seeds")
-		windows = fs.Int("windows", 3, "windows; the median counts")
-		steps   = fs.Int("steps", 30, "steps of a window")
-		warmup  = fs.Int("warmup", 5, "steps before them")
-		full    = fs.Bool("full-graph", false, "steps of full-graph training; --fanout says the number of layers")
-		limited = fs.Bool("limits", true, "measure the machine's limits, too")
+		windows = fs.Int("windows", 3, "measurement windows, of which the median counts")
+		steps   = fs.Int("steps", 30, "steps per window")
+		warmup  = fs.Int("warmup", 5, "warm-up steps")
+		full    = fs.Bool("full-graph", false, "full-graph steps with one layer per value of --fanout")
+		limited = fs.Bool("limits", true, "measure the machine's limits too")
 	)
-	fs.IntVar(&t.Workers, "workers", 1, "worker processes")
+	fs.IntVar(&t.Workers, "workers", 1, "number of worker processes")
 	for _, d := range [][2]string{{"hidden", "256"}, {"lr", "0.003"}, {"fanout", "15,10,5"}} {
 		f := fs.Lookup(d[0])
 		f.DefValue = d[1]
@@ -282,13 +282,13 @@ func benchInfer(ctx context.Context, args []string, out *output) error {
 		sizes   gnb.ModelConfig
 		spec    = fs.String("dataset", "rmat?scale=17&degree=16", "dataset to compute on")
 		model   = fs.String("model", "sage", "model")
-		windows = fs.Int("steps", 3, "repetitions that are timed; the median counts")
-		limited = fs.Bool("limits", true, "measure the machine's limits, too")
+		windows = fs.Int("steps", 3, "timed repetitions, of which the median counts")
+		limited = fs.Bool("limits", true, "measure the machine's limits too")
 	)
-	fs.IntVar(&sizes.Layers, "layers", 3, "layers")
+	fs.IntVar(&sizes.Layers, "layers", 3, "number of layers")
 	fs.IntVar(&sizes.Hidden, "hidden", 256, "width of the hidden layers")
-	fs.IntVar(&o.Workers, "workers", 1, "worker processes")
-	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
+	fs.IntVar(&o.Workers, "workers", 1, "number of worker processes")
+	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}

@@ -33,16 +33,16 @@ func isConvert(args []string) bool {
 func runConvert(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("convert SRC DST", convertDetail())
 	var o convert.Options
-	fs.StringVar(&o.Format, "format", "auto", "`format` of SRC, one of those above")
-	fs.StringVar(&o.Name, "name", "", "`name` of the dataset: which one, where a folder holds several (default that of SRC)")
-	fs.BoolVar(&o.Undirected, "undirected", false, "add the opposite of every edge")
-	fs.StringVar(&o.Features, "features", "", "features instead of SRC's: `FILE.npy` [nodes, any], one-hot:FILE.csv (class ids, a line for each node) or random:DIM")
-	fs.StringVar(&o.FeatureType, "feature-type", "", "`type` of dense features on disk: f32 or f16 (default as read)")
-	fs.BoolVar(&o.LargestComponent, "largest-component", false, "keep only the nodes of the largest connected component, numbered anew")
-	fs.BoolVar(&o.Relabel, "relabel", false, "number the nodes of an edge list anew, by ascending id")
-	fs.BoolVar(&o.OverlappingSplits, "overlapping-splits", false, "permit nodes in two of train, val and test")
-	fs.Uint64Var(&o.Seed, "seed", 0, "what random features and splits follow from")
-	fs.IntVar(&o.Threads, "threads", 0, "threads (default all CPUs)")
+	fs.StringVar(&o.Format, "format", "auto", "`format` of SRC, as listed above")
+	fs.StringVar(&o.Name, "name", "", "`name` of the dataset in a folder (default SRC's name)")
+	fs.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge")
+	fs.StringVar(&o.Features, "features", "", "other features: `FILE.npy`, one-hot:FILE.csv or random:DIM")
+	fs.StringVar(&o.FeatureType, "feature-type", "", "`type` of dense features, f32 or f16 (default SRC's)")
+	fs.BoolVar(&o.LargestComponent, "largest-component", false, "keep and renumber only the largest connected component")
+	fs.BoolVar(&o.Relabel, "relabel", false, "renumber the nodes of an edge list by ascending id")
+	fs.BoolVar(&o.OverlappingSplits, "overlapping-splits", false, "allow nodes in two of train, val and test")
+	fs.Uint64Var(&o.Seed, "seed", 0, "random seed of features and splits")
+	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
 	rest, err := out.parse(fs, args, 3, 3)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 		return runConvert(ctx, args, out)
 	}
 	fs := out.flags("list|get|info|check|generate|convert [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info shows what a dataset is; check reads all of it and says what is wrong with it; generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs: gnb data convert --help.`)
-	featureType := fs.String("feature-type", "", "`type` of the features that generate writes: f32 or f16")
+	featureType := fs.String("feature-type", "", "`type` of generated features, f32 or f16")
 	rest, err := out.parse(fs, args, 1, 3)
 	if err != nil {
 		return err

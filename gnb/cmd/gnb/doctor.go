@@ -113,8 +113,8 @@ var examinations = []struct {
 
 func doctor(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("", doctorHelp)
-	prefix := fs.String("prefix", "", "Python `prefix` where the kernel was installed (default the active virtual environment, then the user's directory)")
-	name := fs.String("name", cmp.Or(envknob.Kernel.Get(), kernelName), "`name` of the kernelspec; by default, in a notebook, its own")
+	prefix := fs.String("prefix", "", "Python `prefix` of the kernel (default active environment, then user's)")
+	name := fs.String("name", cmp.Or(envknob.Kernel.Get(), kernelName), "`name` of the kernelspec (default the notebook's own)")
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}

@@ -17,9 +17,9 @@ func runInfer(ctx context.Context, args []string, out *output) error {
 	var o gnb.InferOptions
 	dir := fs.String("run", "", "`directory` of the run (default the last one)")
 	file := fs.String("out", "", "`file.npy` to write")
-	fs.BoolVar(&o.Final, "final", false, "the final weights, not those at the best validation accuracy")
-	fs.IntVar(&o.Workers, "workers", 0, "worker processes (default one a GPU, else one)")
-	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
+	fs.BoolVar(&o.Final, "final", false, "use the final weights instead of the best ones")
+	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one per GPU, or one)")
+	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
 	rest, err := out.parse(fs, args, 1, 1)
 	if err != nil {

@@ -48,19 +48,19 @@ func runInspect(ctx context.Context, args []string, out *output) error {
 		seeds nodes
 		hops  fanouts
 	)
-	fs.Var(&seeds, "seeds", "the batch's seeds, as `3,7,12` (default those of --step)")
-	fs.Var(&hops, "fanout", "neighbours sampled a hop, the seeds' hop first: `15,10,5`; a hop can be full (default 10,10)")
+	fs.Var(&seeds, "seeds", "the batch's seeds, as in `3,7,12` (default those of --step)")
+	fs.Var(&hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10,10)")
 	fs.StringVar(&o.Split, "split", "train", "split whose nodes are the seeds")
-	fs.IntVar(&o.Batch, "batch", 1024, "seeds of a step")
+	fs.IntVar(&o.Batch, "batch", 1024, "seeds per step")
 	fs.IntVar(&o.Epoch, "epoch", 0, "epoch")
 	fs.IntVar(&o.Step, "step", 0, "step of the epoch")
-	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
-	fs.IntVar(&o.Draw, "draw", 0, "which of the seeds has its neighbourhood shown, from 0")
+	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
+	fs.IntVar(&o.Draw, "draw", 0, "index of the seed whose neighbourhood is drawn, from 0")
 	model := fs.String("model", "sage", "model")
 	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
-	fs.IntVar(&o.Threads, "threads", 0, "threads (default all CPUs)")
+	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
-	picture := fs.String("png", "", "`file` to draw the batch to")
+	picture := fs.String("png", "", "picture `file` for the batch")
 	rest, err := out.parse(fs, args, 1, 1)
 	if err != nil {
 		return err

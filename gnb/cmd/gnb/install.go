@@ -69,17 +69,17 @@ func (o installOptions) environment() string { return cmp.Or(o.prefix, environme
 func install(ctx context.Context, args []string, out *output) error {
 	var o installOptions
 	fs := out.flags("", installHelp)
-	fs.StringVar(&o.prefix, "prefix", "", "Python `prefix` (sys.prefix) to install into (default the active virtual environment)")
+	fs.StringVar(&o.prefix, "prefix", "", "Python `prefix` to install into (default the active environment)")
 	fs.BoolVar(&o.user, "user", false, "install into the user's Jupyter directory")
 	fs.StringVar(&o.name, "name", kernelName, "`name` of the kernelspec")
 	fs.StringVar(&o.display, "display", display, "`name` shown in Jupyter's launcher")
-	fs.StringVar(&o.dev, "dev", "", "`directory` of the checkout that cells import from (default this release, else the checkout one stands in)")
-	fs.StringVar(&o.data, "data", "", "`directory` with files of published datasets that are there already, for cells (GNB_DATA)")
-	fs.BoolVar(&o.rawError, "raw-error", false, "compile errors as plain text, for notebooks that run without a browser")
-	fs.BoolVar(&o.headless, "headless", false, "for notebooks that run without a browser: tell cells so (GNB_HEADLESS), and build no gopls, which completes names")
-	fs.BoolVar(&o.editorLater, "editor-later", false, "leave gopls to a later installation, whose gopls kernels take up as soon as it is there")
-	fs.BoolVar(&o.cuda, "cuda", false, "cells that use GPUs: a kernel of its own, \""+cudaDisplay+"\"; needs a C compiler, but no CUDA")
-	fs.BoolVar(&o.wheels, "wheels", false, "with --cuda: get cuBLAS and NCCL, where they are missing, as PyPI wheels")
+	fs.StringVar(&o.dev, "dev", "", "checkout `directory` that cells import (default this release or checkout)")
+	fs.StringVar(&o.data, "data", "", "`directory` of downloaded files of published datasets (GNB_DATA)")
+	fs.BoolVar(&o.rawError, "raw-error", false, "plain-text compile errors, for notebooks without a browser")
+	fs.BoolVar(&o.headless, "headless", false, "install for notebooks without a browser, without gopls (GNB_HEADLESS)")
+	fs.BoolVar(&o.editorLater, "editor-later", false, "skip gopls, which a later installation adds to running kernels")
+	fs.BoolVar(&o.cuda, "cuda", false, "install a kernel whose cells can use GPUs")
+	fs.BoolVar(&o.wheels, "wheels", false, "with --cuda, install missing cuBLAS and NCCL from PyPI")
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}

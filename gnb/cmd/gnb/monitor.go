@@ -26,12 +26,12 @@ event; --listen serves the last one to Prometheus, and --prometheus prints one i
 
 func runMonitor(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("", monitorHelp)
-	interval := fs.Duration("interval", time.Second, "`time` between samples, 100ms or more")
-	duration := fs.Duration("duration", 0, "`time` to watch for (default until an interrupt)")
-	listen := fs.String("listen", "", "`address` to serve /metrics at, for Prometheus: \":9400\" is this machine's own loopback, and \"0.0.0.0:9400\" every network that it is in")
-	once := fs.Bool("prometheus", false, "print a sample in Prometheus' text format, and end")
-	run := fs.String("run", "", "the `run` (its directory or name) whose share of GPU memory is shown (default that of all runs)")
-	helper := fs.Bool("helper", false, "with --json: only read GPUs, in this process, until standard input ends; what other programs start")
+	interval := fs.Duration("interval", time.Second, "`time` between samples, at least 100ms")
+	duration := fs.Duration("duration", 0, "`time` to watch (default until interrupted)")
+	listen := fs.String("listen", "", "`address` of /metrics for Prometheus: \":9400\" locally, \"0.0.0.0:9400\" publicly")
+	once := fs.Bool("prometheus", false, "print one sample in Prometheus's text format")
+	run := fs.String("run", "", "`run` whose GPU memory is shown (default all runs)")
+	helper := fs.Bool("helper", false, "with --json, read only GPUs until standard input ends")
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func newOutput(c command, args []string, stdout, stderr io.Writer) *output {
 func (o *output) flags(arguments, detail string) *flag.FlagSet {
 	fs := flag.NewFlagSet(o.command.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // parse reports errors, once
-	fs.BoolVar(&o.json, "json", o.json, "events as JSON lines on standard output, the last one the result")
+	fs.BoolVar(&o.json, "json", o.json, "write events as JSON lines, with the result last")
 	fs.Usage = func() {
 		words := []string{"usage: gnb", o.command.name}
 		if arguments != "" {

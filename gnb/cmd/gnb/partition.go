@@ -14,13 +14,13 @@ var partitionCommand = command{"partition", "divide a graph into parts with few 
 func runPartition(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", "Divides the nodes of a graph into parts of about the same size with few edges between them, and says how many are cut and what each part sees of the others.")
 	var o parts.Options
-	n := fs.Int("parts", 2, "parts")
+	n := fs.Int("parts", 2, "number of parts")
 	fs.StringVar(&o.Method, "method", partition.Multilevel, strings.Join(partition.Methods(), ", "))
-	fs.StringVar(&o.Balance, "balance", "nodes", "what is the same in all parts: nodes, edges (in-edges of the nodes) or a split, such as train")
-	fs.Float64Var(&o.Imbalance, "imbalance", 0.03, "how much above the mean a part may be; 0 is the default, 1e-9 as even as can be")
-	fs.StringVar(&o.Out, "out", "", "`directory` to write partition.json and parts.npy (the part of each node) to")
-	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
-	fs.IntVar(&o.Threads, "threads", 0, "threads (default all CPUs)")
+	fs.StringVar(&o.Balance, "balance", "nodes", "balanced quantity: nodes, edges, or a split such as train")
+	fs.Float64Var(&o.Imbalance, "imbalance", 0.03, "largest excess of a part over the mean (0: 0.03)")
+	fs.StringVar(&o.Out, "out", "", "`directory` for partition.json and parts.npy")
+	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
+	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
 	rest, err := out.parse(fs, args, 1, 1)
 	if err != nil {
 		return err

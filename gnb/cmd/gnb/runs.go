@@ -23,14 +23,14 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 	var (
 		o       runs.Options
 		export  runs.ExportOptions
-		picture = fs.String("png", "", "`file` to draw the comparison's curves to")
-		columns = fs.String("columns", "", "`fields` to show, such as name,lr,val_accuracy")
+		picture = fs.String("png", "", "picture `file` for the comparison")
+		columns = fs.String("columns", "", "`fields` to show, as in name,lr,val_accuracy")
 	)
-	fs.StringVar(&o.Filter, "filter", "", "`comparisons` that hold for the runs that are listed, such as 'state=done lr<0.01'")
-	fs.StringVar(&o.Sort, "sort", "", "`fields` to sort by, such as -val_accuracy for the greatest first (default the oldest first)")
-	fs.BoolVar(&o.Trials, "trials", false, "list the trials of sweeps, too")
-	fs.StringVar(&export.TensorBoard, "tensorboard", "", "`directory` to export to, for tensorboard --logdir")
-	fs.BoolVar(&export.Follow, "follow", false, "go on exporting until the run ends, or show the comparison anew until all have")
+	fs.StringVar(&o.Filter, "filter", "", "`comparisons` that listed runs satisfy, as in 'state=done lr<0.01'")
+	fs.StringVar(&o.Sort, "sort", "", "`fields` to sort by, as in -val_accuracy (default oldest first)")
+	fs.BoolVar(&o.Trials, "trials", false, "also list the trials of sweeps")
+	fs.StringVar(&export.TensorBoard, "tensorboard", "", "`directory` to export to (for tensorboard --logdir)")
+	fs.BoolVar(&export.Follow, "follow", false, "continue to export or compare until the runs end")
 	rest, err := out.parse(fs, args, 1, -1)
 	if err != nil {
 		return err

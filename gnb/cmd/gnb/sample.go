@@ -14,14 +14,14 @@ func runSample(ctx context.Context, args []string, out *output) error {
 		o    gnb.SampleOptions
 		hops fanouts
 	)
-	fs.Var(&hops, "fanout", "neighbours sampled a hop, the seeds' hop first: `15,10,5`; a hop can be full (default 10,10)")
+	fs.Var(&hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10,10)")
 	fs.StringVar(&o.Split, "split", "train", "split whose nodes are the seeds")
-	fs.IntVar(&o.Batch, "batch", 1024, "seeds of a step over all workers")
-	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
+	fs.IntVar(&o.Batch, "batch", 1024, "seeds per step over all workers")
+	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	fs.IntVar(&o.Epoch, "epoch", 0, "epoch")
-	fs.IntVar(&o.Steps, "steps", 0, "steps (default the whole split)")
-	fs.IntVar(&o.Workers, "workers", 1, "worker processes")
-	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
+	fs.IntVar(&o.Steps, "steps", 0, "number of steps (default the whole split)")
+	fs.IntVar(&o.Workers, "workers", 1, "number of worker processes")
+	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
 	rest, err := out.parse(fs, args, 1, 1)
 	if err != nil {

@@ -42,14 +42,14 @@ func runScaling(ctx context.Context, args []string, out *output) error {
 		o       scaling.Options
 		workers = counts{1, 2, 4}
 		model   = modelFlagsOf(fs, &o.TrainOptions)
-		split   = fs.Int("split", 0, "set of splits, for a dataset that has several")
-		picture = fs.String("png", "", "`file` to draw the curve to")
+		split   = fs.Int("split", 0, "set of splits, for a dataset with several")
+		picture = fs.String("png", "", "picture `file` for the curve")
 	)
-	fs.Var(&workers, "workers", "numbers of workers, such as `1,2,4`")
-	fs.BoolVar(&o.Weak, "weak", false, "the same batch for each worker (--batch-per-worker), not the same for all together")
-	fs.IntVar(&o.Repeats, "repeats", 5, "measurements of each number of workers; the median counts")
-	fs.IntVar(&o.Steps, "steps", 30, "steps of a measurement")
-	fs.IntVar(&o.WarmUp, "warmup", 5, "steps before them")
+	fs.Var(&workers, "workers", "numbers of workers, as in `1,2,4`")
+	fs.BoolVar(&o.Weak, "weak", false, "weak scaling, with a fixed batch per worker (--batch-per-worker)")
+	fs.IntVar(&o.Repeats, "repeats", 5, "measurements per number of workers, of which the median counts")
+	fs.IntVar(&o.Steps, "steps", 30, "steps per measurement")
+	fs.IntVar(&o.WarmUp, "warmup", 5, "warm-up steps")
 	rest, err := out.parse(fs, args, 1, 1)
 	if err != nil {
 		return err

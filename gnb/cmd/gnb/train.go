@@ -106,47 +106,47 @@ type modelFlags struct {
 // modelFlagsOf makes the flags, which set o, and whose rest finish sets.
 func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	m := &modelFlags{model: fs.String("model", "sage", "`model`: sage, gcn, gat, gin or mlp")}
-	fs.Var(&m.hops, "fanout", "neighbours sampled a hop, the seeds' hop first: `15,10,5`, or full for all (default 10 a layer)")
-	fs.IntVar(&o.Layers, "layers", 0, "layers (default 2, or one a fanout)")
+	fs.Var(&m.hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10)")
+	fs.IntVar(&o.Layers, "layers", 0, "number of layers (default 2, or one per fanout)")
 	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
-	fs.IntVar(&o.Batch, "batch", 0, "seeds of a step over all workers (default 1024)")
-	fs.IntVar(&o.BatchPerWorker, "batch-per-worker", 0, "seeds of a step of each worker, instead of --batch")
-	fs.Float64Var(&o.LR, "lr", 0.01, "learning rate of Adam; 0 trains nothing")
+	fs.IntVar(&o.Batch, "batch", 0, "seeds per step over all workers (default 1024)")
+	fs.IntVar(&o.BatchPerWorker, "batch-per-worker", 0, "seeds per step and worker, instead of --batch")
+	fs.Float64Var(&o.LR, "lr", 0.01, "learning rate of Adam (0 disables training)")
 	fs.Float64Var(&o.WeightDecay, "weight-decay", 0, "weight decay")
-	fs.Float64Var(&o.ClipNorm, "clip", 0, "bound of the gradient's norm; 0: none")
-	m.dropout = fs.Float64("dropout", 0.5, "share of activations dropped between layers")
-	fs.Float64Var(&o.InputDropout, "input-dropout", 0, "share of the input dropped before the first layer")
-	fs.IntVar(&o.Heads, "heads", 0, "attention heads of a gat (default 1); --hidden is all of them together")
+	fs.Float64Var(&o.ClipNorm, "clip", 0, "limit of the gradient's norm (0 means none)")
+	m.dropout = fs.Float64("dropout", 0.5, "dropout probability between layers")
+	fs.Float64Var(&o.InputDropout, "input-dropout", 0, "dropout probability of the first layer's input")
+	fs.IntVar(&o.Heads, "heads", 0, "attention heads of a gat, sharing --hidden (default 1)")
 	fs.IntVar(&o.OutHeads, "out-heads", 0, "attention heads of a gat's last layer (default --heads)")
 	fs.StringVar(&o.Norm, "norm", "", "normalisation between layers: layer or batch (default none)")
 	fs.BoolVar(&o.Residual, "residual", false, "add each layer's input to its output")
-	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "let a gcn normalise by the batch's degrees, not the full graph's")
-	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 1, "virtual ranks of each worker")
-	fs.IntVar(&o.Threads, "threads", 0, "threads of each worker (default an even share of the CPUs)")
+	fs.BoolVar(&o.BatchDegrees, "batch-degrees", false, "gcn normalisation by the batch's degrees, not the graph's")
+	fs.IntVar(&o.VirtualRanks, "virtual-ranks", 1, "virtual ranks per worker")
+	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
 	precisionFlag(fs, &o.Precision)
-	fs.Uint64Var(&o.Seed, "seed", 0, "what every random choice follows from")
+	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	return m
 }
 
 // trainFlagsOf makes the other flags of training: how long, by how many workers, and what chooses the
 // best epoch.
 func trainFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) {
-	fs.IntVar(&o.Epochs, "epochs", 10, "epochs; 0 evaluates the start")
-	fs.IntVar(&o.Workers, "workers", 0, "worker processes (default one a GPU, else one)")
+	fs.IntVar(&o.Epochs, "epochs", 10, "number of epochs (0 only evaluates the initial weights)")
+	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one per GPU, or one)")
 	fs.StringVar(&o.Eval, "eval", "full", "evaluation: full, sampled or none")
 	fs.IntVar(&o.EvalEvery, "eval-every", 1, "epochs between evaluations")
 	fs.IntVar(&o.EvalBatches, "eval-batches", 0, "batches of a sampled evaluation (default all)")
-	fs.StringVar(&o.BestBy, "best-by", "metric", "what chooses the best epoch on validation: metric (the highest) or loss (the lowest)")
-	fs.IntVar(&o.Patience, "patience", 0, "`epochs` without a better one after which training ends (default: all epochs)")
-	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints; -1: none (default one a minute)")
-	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "checkpoints that are kept")
-	fs.BoolVar(&o.TensorBoard, "tensorboard", false, "also write the run for tensorboard --logdir runs, while it goes")
-	fs.BoolVar(&o.Digest, "digest", false, "also compute the digest of everything sampled")
+	fs.StringVar(&o.BestBy, "best-by", "metric", "choice of the best epoch: highest metric or lowest loss")
+	fs.IntVar(&o.Patience, "patience", 0, "`epochs` without improvement before training stops (default no limit)")
+	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints, -1 for none (default one per minute)")
+	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "number of checkpoints to keep")
+	fs.BoolVar(&o.TensorBoard, "tensorboard", false, "also write TensorBoard files during the run")
+	fs.BoolVar(&o.Digest, "digest", false, "also compute the digest of all samples")
 }
 
 func precisionFlag(fs *flag.FlagSet, p *string) {
-	fs.StringVar(p, "precision", "float32", "of training's matrix products: float32, bf16, or tf32 (GPUs)")
+	fs.StringVar(p, "precision", "float32", "precision of matrix products: float32, bf16, or tf32 (GPUs)")
 }
 
 // finish sets what the flags only say together, once they are parsed, and finds the model. A
@@ -192,11 +192,11 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	var (
 		o     gnb.TrainOptions
 		model = modelFlagsOf(fs, &o)
-		split = fs.Int("split", 0, "set of splits, for a dataset that has several")
+		split = fs.Int("split", 0, "set of splits, for a dataset with several")
 	)
 	trainFlagsOf(fs, &o)
-	fs.StringVar(&o.Resume, "resume", "", "`run` directory to go on with, or never (default: the last run, if it was interrupted and had the same data and options)")
-	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume although data or flags differ, and record it")
+	fs.StringVar(&o.Resume, "resume", "", "`run` to resume, or never (default the last interrupted run)")
+	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume even if data or flags differ, and record it")
 	fs.StringVar(&o.RunDir, "run", "", "`directory` of the run (default a new one in runs)")
 	rest, err := out.parse(fs, args, 0, 1)
 	if err != nil {

@@ -22,9 +22,9 @@ runs goes on until it is shut down. Where there is nothing of ours it says so an
 
 func uninstall(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("", uninstallHelp)
-	prefix := fs.String("prefix", "", "Python `prefix` it was installed into (default the active virtual environment)")
+	prefix := fs.String("prefix", "", "Python `prefix` of the kernel (default the active environment)")
 	user := fs.Bool("user", false, "remove it from the user's Jupyter directory")
-	name := fs.String("name", "", "`name` of the only kernelspec to remove (default all of GraphNB's)")
+	name := fs.String("name", "", "`name` of the kernelspec to remove (default all GraphNB kernels)")
 	if _, err := out.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
