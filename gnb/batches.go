@@ -5,18 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
-
-	"github.com/graphnb/graphnb/gnb/internal/names"
-	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -51,53 +46,6 @@ type Loader struct {
 	// Ahead is how many batches are prepared ahead of the one in use; 0 means 2.
 	// Memory is bounded by it.
 	Ahead int
-}
-
-// Batch is one worker's share of one step: its seeds, the blocks sampled for
-// them, features of the first block's sources and the seeds' labels. It is valid
-// until the loop's next iteration, or the next loop where this one was broken off:
-// later batches take over its memory. Copy what is to last longer, labels too.
-type Batch struct {
-	*sample.Batch
-	// Sparse are the features of the first block's sources where the dataset has
-	// sparse ones; see Features for dense ones.
-	Sparse *dataset.Sparse
-	// Labels are the seeds' labels, -1 where there is none; where a node has
-	// several labels they are Targets [seeds, classes]: 1, 0, or -1 where unknown.
-	Labels  []int32
-	Targets []int8
-	// Last is true for the last step of the loop.
-	Last bool
-	// EndsStep is true for this worker's last batch of a step, the one at which
-	// parameters change: for each batch, unless the run has virtual ranks.
-	EndsStep bool
-
-	x       *dataset.Matrix // the features of all nodes; nil where they are sparse
-	threads int
-	full    bool    // the whole graph, at whatever step
-	global  []int32 // the seeds of the step over all ranks
-	err     error   // of sampling, then of the batch
-
-	fetchErr error
-
-	memory *feed.Memory // of Sparse, Labels and Targets
-	spare  *feed.Spares // where that goes
-	staged device.Rows  // the features on a device; nil where it reads all of them
-}
-
-func (b *Batch) space() *nn.Space {
-	if len(b.Blocks) == 0 {
-		return &nn.Space{}
-	}
-	return tensor.SrcSpace(b.Blocks[0])
-}
-
-func (b *Batch) String() string {
-	s := fmt.Sprintf("batch of %d seeds, epoch %d, step %d", len(b.Seeds), b.Epoch, b.Step)
-	for i, k := range b.Blocks {
-		s += fmt.Sprintf("\n  layer %d: %v", i, k)
-	}
-	return s
 }
 
 // feeding is the part of a Worker that prepares what it computes on, and keeps memory
@@ -373,114 +321,6 @@ func (w *Worker) stager() (device.Stager, error) {
 	return w.gpu.Stager()
 }
 
-// fetch gets what a batch needs besides its blocks: sparse features and labels.
-// Dense features stay where they are, for the first layer to read, unless there is a
-// stager, which copies them to the device; stop ends its waiting for earlier batches.
-func (w *Worker) fetch(b *Batch, st device.Stager, stop <-chan struct{}) error {
-	var err error
-	failed := nn.Try(func() { err = w.fetchAll(b, st, stop) }) // a device that was asked for ids
-	return cmp.Or(err, failed)
-}
-
-func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) error {
-	return mapped.Guard(func() (err error) {
-		b.threads = w.job.Threads
-		m := w.feed.spare.Get()
-		b.memory, b.spare = m, &w.feed.spare
-		switch {
-		case w.ds.Features != nil:
-			b.x = w.ds.Features
-		case w.ds.SparseFeatures != nil:
-			b.Sparse = m.Sparse(w.ds.SparseFeatures, b.InputIDs(), w.job.Threads)
-		}
-		if w.ds.Labels != nil {
-			b.Labels = m.Labels(w.ds.Labels, b.Seeds)
-		}
-		if y := w.ds.MultiLabels; y != nil {
-			b.Targets = m.Targets(y, b.Seeds)
-		}
-		if st != nil {
-			b.staged, err = st.Prepare(stop, b.InputIDs())
-		}
-		return err
-	})
-}
-
-// unstage ends the use of the batch's features on a device.
-func (b *Batch) unstage() {
-	if b.staged != nil {
-		b.staged.Done()
-		b.staged = nil
-	}
-}
-
-// release gives the batch's memory to later ones, and leaves nothing of it to who
-// kept the batch.
-func (b *Batch) release() {
-	b.unstage()
-	if b.Batch != nil { // sampling did not fail
-		b.Release()
-	}
-	b.Labels, b.Targets, b.Sparse = nil, nil, nil
-	if b.memory != nil { // something was fetched
-		b.spare.Put(b.memory)
-		b.memory = nil
-	}
-}
-
-// input is the batch's features as the first layer's input.
-func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
-	if s := b.Sparse; s != nil {
-		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, b.space())
-	}
-	if b.full {
-		return f.TableInput(tableOf(b.x), b.x.Rows, b.x.Cols, b.space())
-	}
-	if b.staged != nil {
-		b.staged.Use()
-	}
-	if len(b.Blocks) > 0 {
-		return f.SourceTable(tableOf(b.x), b.x.Cols, b.Blocks[0])
-	}
-	return f.TableRows(tableOf(b.x), b.x.Cols, b.InputIDs(), b.space())
-}
-
-// Features are the features of the first block's sources, row-major, in memory of
-// their own, for programs that want to see them; nil where they are sparse.
-// Networks do not need it: they read the dataset's rows in place.
-func (b *Batch) Features() []float32 {
-	switch {
-	case b.x == nil:
-		return nil
-	case b.full:
-		return slices.Clone(b.x.Float32().F32)
-	}
-	ids := b.InputIDs()
-	x := make([]float32, len(ids)*b.x.Cols)
-	b.x.Gather(x, ids, b.threads)
-	return x
-}
-
-// tableOf is a matrix as what rows are read from.
-func tableOf(m *dataset.Matrix) nn.Table { return nn.Table{F32: m.F32, F16: m.F16} }
-
-// allFeatures is the features of all nodes as the first layer's input.
-func allFeatures(f *nn.Fwd, ds *Dataset) *nn.Tensor {
-	if s := ds.SparseFeatures; s != nil && ds.Features == nil {
-		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, &nn.Space{})
-	}
-	return f.TableInput(tableOf(ds.Features), ds.Nodes(), ds.FeatureDim(), &nn.Space{})
-}
-
-// Loss is the usual loss of a network's output for the batch: cross-entropy over
-// Labels, or, where a node has several labels, binary cross-entropy over Targets.
-func (b *Batch) Loss(out *nn.Tensor) *nn.Loss {
-	if b.Targets != nil {
-		return nn.BCEWithLogits(out, b.Targets)
-	}
-	return nn.CrossEntropy(out, b.Labels)
-}
-
 // graph is the dataset's graph, whose blocks are kept with what was derived from
 // them where it is small.
 func (w *Worker) graph() graphops.Slicer {
@@ -490,62 +330,34 @@ func (w *Worker) graph() graphops.Slicer {
 	return w.feed.slices
 }
 
-// FullGraph is the whole graph as one batch, for full-graph training: every
-// layer sees every node and edge, and the result has one row per node. It can be
-// used for any number of steps, outside of loops over batches, and by networks of any
-// number of layers. A dataset without labels gives a batch without.
-//
-// Each rank computes all rows: more workers do not make it faster. So that the
-// sum of the ranks' losses is the loss over the split, to the same bits on any
-// number of workers, Seeds and Labels are those of the split on rank 0; the
-// other ranks have no seeds, and -1 for every label.
-func (w *Worker) FullGraph(split string) *Batch {
-	ds := w.Dataset()
-	ids, err := ds.Split(split)
-	w.check(err)
-	if ds.FeatureDim() == 0 {
-		w.Fail(fmt.Errorf("gnb: full-graph training needs features, and %s has none", ds.Name()))
-	}
-	if w.gpu != nil && w.gpu.Staged() && ds.Features != nil {
-		w.Fail(errors.New("gnb: full-graph training reads the features of all nodes in every step, and neither the device nor the host's memory that can be pinned has room for them: train in mini-batches, on the CPU (Device: \"cpu\"), or make room"))
-	}
-	layers := 1
-	for _, n := range w.nets {
-		layers = max(layers, n.model.NumLayers())
-	}
-	whole := w.graph().Slice(0, ds.Nodes())
-	b := &Batch{
-		Batch:    &sample.Batch{Epoch: w.loop.Pos.Epoch, Step: w.loop.Pos.EpochStep()},
-		EndsStep: true, x: ds.Features, full: true,
-	}
-	if ds.Features == nil {
-		b.Sparse = ds.SparseFeatures
-	}
-	for range layers {
-		b.Blocks = append(b.Blocks, whole)
-	}
-	if w.p.Rank == 0 {
-		b.Seeds = ids
-	}
-	if m := ds.MultiLabels; m != nil {
-		b.Targets = make([]int8, len(m.Data))
-		for i := range b.Targets {
-			b.Targets[i] = -1
+// fewEdges is the edges of a graph all of which are sampled faster than another
+// thread wakes.
+const fewEdges = 1 << 15
+
+// sampler returns a sampler for a loader: that of an earlier loop, where the
+// loader is the same. The loop ends with done.
+func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
+	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose}
+	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (feed.Sampler, error) {
+		s, err := w.deviceSampler(key)
+		if err == nil && s == nil {
+			s, err = w.hostSampler(key)
 		}
-		for _, v := range b.Seeds {
-			copy(b.Targets[int(v)*m.Cols:], m.Row(int(v)))
-		}
-		return b
+		return s, err
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	if ds.Labels == nil {
-		return b
+	return s, func() { w.check(end()) }, nil
+}
+
+func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
+	threads := w.job.Threads
+	if w.ds.Graph.NumEdges() < fewEdges {
+		threads = 1
 	}
-	b.Labels = make([]int32, ds.Nodes())
-	for v := range b.Labels {
-		b.Labels[v] = -1
-	}
-	for _, v := range b.Seeds {
-		b.Labels[v] = ds.Labels[v]
-	}
-	return b
+	return sample.New(w.ds.Graph, sample.Config{
+		Picker: k.Picker, Frontier: k.Frontier, Hops: k.Hops,
+		Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Threads: threads, Transpose: k.Purpose == philox.Sample,
+	})
 }

@@ -55,10 +55,10 @@ func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
 // they do not fit, this network is evaluated on the CPU from now on.
 func (n *network) holdInput(h []float32) (release func(), err error) {
 	w := n.w
-	if w.gpu != nil && !n.hostEval && w.gpu.Staged() {
+	if w.gpu != nil && !n.eval.onHost && w.gpu.Staged() {
 		n.evaluateOnHost("the device reads no features but a batch's")
 	}
-	if w.gpu == nil || n.hostEval || len(h) == 0 {
+	if w.gpu == nil || n.eval.onHost || len(h) == 0 {
 		return func() {}, n.evalOnHost()
 	}
 	release, ok := w.gpu.Hold(h)
@@ -72,16 +72,16 @@ func (n *network) holdInput(h []float32) (release func(), err error) {
 // evaluateOnHost has the network evaluated layer by layer on the CPU from now on.
 func (n *network) evaluateOnHost(why string) {
 	n.w.Printf("layer-wise evaluation runs on the CPU: %s", why)
-	n.hostEval = true
-	if n.eval != nil {
-		n.eval.Close()
-		n.eval = nil
+	n.eval.onHost = true
+	if n.eval.pass != nil {
+		n.eval.pass.Close()
+		n.eval.pass = nil
 	}
 }
 
 // evalOnHost gets the weights where evaluation runs on the CPU.
 func (n *network) evalOnHost() error {
-	if !n.hostEval {
+	if !n.eval.onHost {
 		return nil
 	}
 	return n.toHost()
@@ -193,7 +193,7 @@ func (g *deviceGradients) own(int) []float32 { return nil }
 func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, err error) {
 	g.n.dev.Reduce()
 	if w.World() == 1 {
-		late = &lateStep{w: w, n: g.n, tails: slices.Clone(g.tails), figures: slices.Clone(g.figures), made: g.n.madeOf(), applied: g.n.applied}
+		late = &lateStep{w: w, n: g.n, tails: slices.Clone(g.tails), figures: slices.Clone(g.figures), made: g.n.madeOf(), applied: g.n.host.applied}
 		return nil, rounded(sumTails(g.tails)), late, nil
 	}
 	w.stage(names.Backward) // where the host waits for this rank's device
@@ -212,11 +212,11 @@ func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, 
 // is; toDevice takes parameters that were read from a file there. Both do nothing
 // on the CPU.
 func (n *network) toHost() error {
-	if n.dev == nil || !n.ahead {
+	if n.dev == nil || !n.host.behind {
 		return nil
 	}
-	n.ahead = false
-	if err := n.dev.Pull(n.stepped); err != nil {
+	n.host.behind = false
+	if err := n.dev.Pull(n.host.stepped); err != nil {
 		return fmt.Errorf("gnb: getting the weights of model %q from the device: %w", n.name, err)
 	}
 	return nil
@@ -226,7 +226,7 @@ func (n *network) toDevice() error {
 	if n.dev == nil {
 		return nil
 	}
-	n.ahead = false
+	n.host.behind = false
 	if err := n.dev.Put(); err != nil {
 		return fmt.Errorf("gnb: putting the weights of model %q on the device: %w", n.name, err)
 	}

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
-
-	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -214,7 +213,7 @@ func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally)
 	logits := w.layerwise(n)
 	defer logits.Release()
 	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
-	h, c := logits.Data(), n.outCols
+	h, c := logits.Data(), n.eval.cols
 	w.check(mapped.Guard(func() error {
 		for i, split := range ids {
 			for _, v := range split {
@@ -277,31 +276,31 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 		}
 		before = m
 	}
-	n.outCols = cols
+	n.eval.cols = cols
 	return before
 }
 
 // layerCols is nn.LayerCols, computed once.
 func (n *network) layerCols(i, cols int) (int, error) {
-	if i == len(n.widths) {
+	if i == len(n.eval.widths) {
 		out, err := nn.LayerCols(n.model, n.evalFwd(), i, cols)
 		if err != nil {
 			return 0, err
 		}
-		n.widths = append(n.widths, out)
+		n.eval.widths = append(n.eval.widths, out)
 	}
-	return n.widths[i], nil
+	return n.eval.widths[i], nil
 }
 
 func (n *network) evalFwd() *nn.Fwd {
-	if n.eval == nil {
+	if n.eval.pass == nil {
 		c := n.config(false, 0, 0)
-		if n.hostEval {
+		if n.eval.onHost {
 			c.Backend = nil
 		}
-		n.eval = nn.NewFwd(c)
+		n.eval.pass = nn.NewFwd(c)
 	}
-	return n.eval
+	return n.eval.pass
 }
 
 func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, tallies []*tally.Tally) {
@@ -341,3 +340,38 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 
 // metricKind is what the dataset is measured by.
 func metricKind(ds *Dataset) string { return tally.Metric(ds) }
+
+// keptMatrix is a matrix of layer-wise evaluation that stays for the next one: a
+// fresh one costs a page fault for every 4 KiB, which for a small graph is more
+// than the evaluation, and for one of 169,343 nodes half as much.
+type keptMatrix struct {
+	collective.Matrix
+	layer int
+}
+
+// Release keeps the memory.
+func (keptMatrix) Release() {}
+
+// keptBytes bounds the matrices that are kept, together: memory that all ranks
+// share.
+const keptBytes = 512 << 20
+
+// matrix is memory for the rows of all nodes after a layer. Every rank asks for
+// the same, so every rank keeps the same.
+func (w *Worker) matrix(layer, cols int) (collective.Matrix, error) {
+	rows := w.ds.Nodes()
+	bytes := 4 * rows * cols
+	for _, k := range w.feed.matrices {
+		if k.layer == layer && k.Cols() == cols {
+			return k, nil
+		}
+		bytes += 4 * rows * k.Cols()
+	}
+	m, err := w.comm.NewMatrix(w.site("evaluate"), rows, cols)
+	if err != nil || bytes > keptBytes {
+		return m, err
+	}
+	k := keptMatrix{m, layer}
+	w.feed.matrices = append(w.feed.matrices, k)
+	return k, nil
+}

@@ -93,7 +93,7 @@ func (w *Worker) watchLoss(n *network, micro int) {
 	if !known || finite.Is(loss) || w.found.what != "" {
 		return
 	}
-	w.found.what = n.culprit(n.batch, n.batchAt, true, false)
+	w.found.what = n.culprit(n.last.batch, n.last.at, true, false)
 	if w.found.what == "" {
 		w.found.what = n.search().Loss(loss)
 	}
@@ -293,13 +293,13 @@ type made struct {
 
 // madeOf is what the batches of the current step are made of.
 func (n *network) madeOf() made {
-	m := made{loop: n.w.found.loop, at: n.batchAt}
-	if n.batch == nil || n.batch.Batch == nil {
+	m := made{loop: n.w.found.loop, at: n.last.at}
+	if n.last.batch == nil || n.last.batch.Batch == nil {
 		return m
 	}
-	m.step = n.batch.Step
-	if n.batch.full || !n.w.loop.InLoop() {
-		m.full = n.batch
+	m.step = n.last.batch.Step
+	if n.last.batch.full || !n.w.loop.InLoop() {
+		m.full = n.last.batch
 	}
 	return m
 }
@@ -351,7 +351,7 @@ func (w *Worker) lateNotFinite(s *lateStep, loss float32) {
 	n := s.n
 	if n.dev != nil {
 		w.check(n.dev.Recall(s.applied))
-		n.ahead = true
+		n.host.behind = true
 	}
 	what := ""
 	for v := range len(s.tails) / tailLen {

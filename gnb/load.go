@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/progress"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/envknob"
 )
 
 // Load opens a dataset: the directory of one, a generator such as "karate" or
@@ -26,4 +27,17 @@ func Load(ctx context.Context, spec string) (*Dataset, error) {
 		o.Progress = bar.Set
 	}
 	return dataset.LoadWith(ctx, spec, o)
+}
+
+// Small is the name of the dataset to use: name, or, where the environment has
+// GNB_SMALL set (and not to 0), small, a stand-in that a laptop trains on in
+// seconds. It is how one notebook serves for the real thing and for a test of
+// itself, with no other difference:
+//
+//	var reddit = gnb.Small("reddit", "planted?nodes=6000&classes=41&features=602")
+func Small(name, small string) string {
+	if envknob.Small.On() {
+		return small
+	}
+	return name
 }

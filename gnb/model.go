@@ -1,15 +1,15 @@
 package gnb
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/names"
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -137,24 +137,36 @@ type network struct {
 	fwd    *nn.Fwd
 	// Where gradients are summed, made at the first step, and of how many of this
 	// rank's batches in the current step.
-	grads gradients
-	micro int
-	// The batch of the last pass, and the step whose dropout it had.
-	batch   *Batch
-	batchAt finite.Step
-	applied int64 // steps on a device, where earlier weights are remembered
-	// On a device: the parameters there, whether host memory is behind them, and
-	// the optimiser that stepped them last.
-	dev     device.Weights
-	ahead   bool
-	stepped nn.Optimizer
-	// hostEval has evaluation use the CPU: the device has no room for a layer's rows,
-	// or for the features.
-	hostEval  bool
-	eval      *nn.Fwd // evaluation's pass, made when needed
-	outCols   int     // columns of the last layer-wise output
-	widths    []int   // columns of the layers' outputs
-	described string  // the model as JSON, for files of weights; made when needed
+	grads     gradients
+	micro     int
+	last      lastPass
+	dev       device.Weights // the parameters on a device, nil on the CPU
+	host      hostCopy
+	eval      evaluation
+	described string // the model as JSON, for files of weights; made when needed
+}
+
+// lastPass is what a network's last pass was over.
+type lastPass struct {
+	batch *Batch
+	at    finite.Step // whose dropout it had
+}
+
+// hostCopy says how far host memory is behind the parameters on a device.
+type hostCopy struct {
+	behind  bool
+	stepped nn.Optimizer // that stepped them last
+	applied int64        // steps on the device, where earlier weights are remembered
+}
+
+// evaluation is how a network is evaluated.
+type evaluation struct {
+	// onHost has the CPU do it: the device has no room for a layer's rows, or for the
+	// features.
+	onHost bool
+	pass   *nn.Fwd // made when needed
+	cols   int     // columns of the last layer-wise output
+	widths []int   // columns of the layers' outputs
 }
 
 func (n *network) net() *network { return n }
@@ -209,10 +221,10 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 		}
 	}
 	if n.dev != nil && len(n.params.Fixed()) > 0 {
-		n.ahead = true // running statistics move as layers run
+		n.host.behind = true // running statistics move as layers run
 	}
 	n.fwd.Reset(n.config(true, epoch, step))
-	n.batch, n.batchAt = b, finite.Step{Epoch: epoch, Step: step}
+	n.last.batch, n.last.at = b, finite.Step{Epoch: epoch, Step: step}
 	return n.fwd, b.input(n.fwd)
 }
 
@@ -255,4 +267,51 @@ func (n *network) String() string { return n.info().String() }
 
 func (n *network) info() *runs.ModelInfo {
 	return &runs.ModelInfo{Name: n.name, Config: n.sizes, Parameters: n.params.Len(), Text: n.params.String()}
+}
+
+// newNetwork finishes a network: parameters initialised (or loaded), and equal
+// on all ranks.
+func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
+	if w.loop.InLoop() {
+		w.Fail(fmt.Errorf("gnb: a network of model %q is made inside a loop over batches, at %s; make it before the loop", name, callSite()))
+	}
+	weights, err := nn.Count(m)
+	if err == nil {
+		w.check(w.networkRoom(name, weights))
+	}
+	params, err := nn.Collect(m)
+	if err == nil && m.NumLayers() < 1 {
+		err = errors.New("it has no layers")
+	}
+	if err != nil {
+		w.Fail(fmt.Errorf("gnb: model %q: %w", name, err))
+	}
+	n := &network{w: w, index: len(w.nets), name: name, sizes: s, model: m, params: params}
+	n.fwd = nn.NewFwd(n.config(true, 0, 0))
+	// A pass records gradients for parameters that have a place for them; the
+	// place is a slot of shared memory from the first step on.
+	params.SetGrad(make([]float32, params.Len()))
+	params.Init(w.job.Seed + uint64(n.index))
+	w.check(w.saving.Resumed.Parameters(n.name, n.prefix(), params))
+	// Ranks agree by construction; the broadcast makes it certain even when a
+	// layer of the user's own draws its start from somewhere else.
+	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))
+	if w.gpu != nil {
+		n.dev, err = w.gpu.Weights(params)
+		w.check(err)
+	}
+	w.nets = append(w.nets, n)
+	w.emit(runs.Event{Kind: runs.KindModel, Model: n.info()})
+	return n
+}
+
+func (n *network) config(train bool, epoch, step int) nn.Config {
+	c := nn.Config{Train: train, Threads: n.w.job.Threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
+	if train {
+		c.Work = &n.w.rate.work
+	}
+	if g := n.w.gpu; g != nil {
+		c.Backend = g.Backend()
+	}
+	return c
 }

@@ -7,19 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/names"
-	"github.com/graphnb/graphnb/gnb/internal/runfile"
-	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
-
-	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
-	"github.com/graphnb/graphnb/internal/phrase"
-	"github.com/graphnb/graphnb/internal/simd"
 	"github.com/graphnb/graphnb/multigpu"
 )
 
@@ -197,107 +190,3 @@ func (d *runDigest) report(w *Worker) {
 	w.Result("unique_edges", float64(d.sum.Edges()))
 	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: "digest", Text: d.sum.Sum()})
 }
-
-// InferOptions say how [Infer] computes.
-type InferOptions struct {
-	Workers int // 0 means one per GPU, else one
-	Threads int // of each worker; 0 means an even share of the CPUs
-	Device  string
-	Final   bool // the final weights, where best.safetensors would be taken
-	Quiet   bool
-}
-
-// InferResult is what [Infer] did.
-type InferResult struct {
-	Nodes   int     `json:"nodes"`
-	Seconds float64 `json:"seconds"`
-	// Metric is what the dataset is measured by, as in [SplitMetric], and Value
-	// that of all its labelled nodes; NaN where there are none.
-	Metric  string  `json:"metric"`
-	Value   float64 `json:"value"`
-	Weights string  `json:"weights"` // the file they came from
-	Out     string  `json:"out"`
-}
-
-func (r InferResult) String() string {
-	s := fmt.Sprintf("%d nodes in %.2f s", r.Nodes, r.Seconds)
-	if r.Value == r.Value {
-		s += fmt.Sprintf(", %s %.4f", strings.ReplaceAll(r.Metric, "_", " "), r.Value)
-	}
-	return phrase.Clean(s + fmt.Sprintf("\nby %s\ninto %s", r.Weights, r.Out))
-}
-
-type inferArgs struct {
-	Model   string
-	Sizes   ModelConfig
-	Weights string
-	Out     string
-}
-
-// Infer computes a trained run's output for every node of a dataset, with all
-// neighbours, shared among workers, and writes it to a NumPy file: float32
-// [nodes, classes], the logits. The run's weights at the best validation accuracy
-// are taken where it has them, else the final ones. Nothing is written where a node's
-// output is not finite: the error, [ErrNotFinite], says what came of which layer.
-func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferOptions) (InferResult, error) {
-	multigpuEnter()
-	var r InferResult
-	if multigpu.InWorker() {
-		return r, errWorker
-	}
-	if run == nil || ds == nil {
-		return r, errors.New("gnb: Infer needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)")
-	}
-	if out == "" {
-		return r, errors.New("gnb: Infer needs the name of a .npy file to write")
-	}
-	file, info, err := weightsOf(run, o.Final)
-	if err != nil {
-		return r, err
-	}
-	if info = cmp.Or(run.Result.Model, info); info == nil {
-		return r, fmt.Errorf("gnb: run %s has not recorded its model; it is %s", run.Config.ID, run.Result.State)
-	}
-	if ds.FeatureDim() != info.Config.In {
-		return r, fmt.Errorf("gnb: %s has %d features a node and the model of run %s takes %d", ds.Name(), ds.FeatureDim(), run.Config.ID, info.Config.In)
-	}
-	a := inferArgs{Model: info.Name, Sizes: info.Config, Out: runfile.Absolute(out), Weights: file}
-	deliver, err := a.elsewhere()
-	if err != nil {
-		return r, err
-	}
-	scratch, err := launchScratch(ctx, inferProgram, a, LaunchOptions{
-		Data: ds, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Quiet: o.Quiet, Title: info.Name + " on all of " + ds.Name(),
-	})
-	if err = deliver(ctx, err); err != nil {
-		return r, err
-	}
-	return InferResult{
-		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: metricKind(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out),
-	}, nil
-}
-
-var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
-	net := w.Network(a.Model, a.Sizes)
-	w.LoadWeights(net, a.Weights)
-	w.Barrier()
-	w.stage(names.Evaluate)
-	start := time.Now()
-	logits := w.layerwise(net.network)
-	defer logits.Release()
-	w.Result("seconds", time.Since(start).Seconds())
-	cols := net.outCols
-	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
-	w.watchRows(net.network, !simd.Finite(logits.Data()[lo*cols:hi*cols]))
-	if w.Rank() != 0 {
-		return nil
-	}
-	if tally.CheckLabels(w.ds) == nil {
-		t := tally.New(w.ds, false)
-		for v := range w.ds.Nodes() {
-			t.Add(int32(v), logits.Data()[v*cols:(v+1)*cols])
-		}
-		w.Result("metric", splitMetric(w.ds, "all", t.Result(t.Sums(), t)).Value())
-	}
-	return dataset.WriteNPY(a.Out, w.ds.Nodes(), cols, logits.Data()[:w.ds.Nodes()*cols])
-})

@@ -10,13 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/names"
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/loop"
+	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
-	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
@@ -188,160 +186,6 @@ func (w *Worker) AllReduce(v []float64) {
 	}
 }
 
-// What follows the gradient in a slot: the sum of weights, the sum of losses, and how
-// many of how many rows were right. Counts are exact up to 2^24 rows a step.
-const (
-	tailWeight = iota
-	tailLoss
-	tailCorrect
-	tailCount
-	tailLen
-)
-
-// Step trains on one batch's loss: backward, one sum over all ranks, and one step
-// of the optimiser, which divides by the total weight. It returns the mean loss
-// over all ranks. Collective.
-//
-// On a device, with one rank, Step returns when the step is asked for and the step
-// before it has its loss: so the device has work while the next batch is prepared.
-// Reading what Step returns, EpochLoss, Log, Evaluate, a checkpoint and the end of a
-// loop wait for it.
-//
-// With virtual ranks a worker has several batches a step; the sum and the
-// optimiser's step come with the last of them ([Batch.EndsStep]), and before it
-// Step returns NaN.
-//
-// Outside a loop over batches a step counts by itself, for full-graph training.
-// Such steps belong into [Worker.Epochs] where the program keeps values
-// ([Worker.Keep]): it then resumes at the beginning of an epoch. Otherwise a run
-// that resumes leaves out the steps that are done, and Step returns NaN for them.
-func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
-	if opt == nil {
-		w.Fail(fmt.Errorf("gnb: Step got no optimiser, at %s; make one with Worker.Adam, SGD or Optimizer", callSite()))
-	}
-	n, bare := opt.n, !w.loop.InLoop()
-	if w.loop.SkipStep() {
-		return StepLoss{mean: math.NaN()}
-	}
-	w.checkLoss(loss, n)
-	w.stage(names.Backward)
-	if n.grads == nil {
-		g, err := n.gradients()
-		w.check(err)
-		n.grads = g
-	}
-	if n.micro == w.job.Virtual {
-		w.Fail(fmt.Errorf("gnb: Step was called twice for one batch of model %q, at %s", n.name, callSite()))
-	}
-	n.grads.begin(n.micro)
-	if err := nn.Try(func() {
-		n.grads.note(n.micro, loss)
-		w.watchLoss(n, n.micro)
-		loss.Backward()
-	}); err != nil {
-		w.Fail(fmt.Errorf("gnb: backward pass of model %q: %w", n.name, err))
-	}
-	n.micro++
-	virtual := w.job.Virtual
-	if bare && n.micro < virtual {
-		// One batch outside a loop is the whole step: the other virtual ranks add
-		// nothing to it.
-		for ; n.micro < virtual; n.micro++ {
-			n.grads.empty(n.micro)
-		}
-	}
-	if n.micro < virtual {
-		w.stage(names.Program)
-		return StepLoss{mean: math.NaN()}
-	}
-	w.stage(names.Reduce)
-	waited := w.waited()
-	grad, tail, late, err := n.grads.sum(w)
-	w.check(err)
-	w.p.MoveTime(names.Reduce, names.Idle, w.waited()-waited)
-	w.watchSum(n, tail)
-	w.stage(names.Optimizer)
-	mean := w.apply(opt, grad, tail, late)
-	w.stage(names.Backward) // where the host waits for a device
-	w.catchUp(1)
-	w.stage(names.Program)
-	w.flush(false)
-	// A step outside of loops is a place to go on from where the program keeps
-	// nothing: what it keeps may belong to a later statement of the epoch.
-	if bare && (w.saving.Kept.Len() == 0 || !w.loop.InEpoch()) {
-		w.boundary(false)
-	}
-	return mean
-}
-
-// checkLoss finds what would train nothing, or something else than n.
-func (w *Worker) checkLoss(loss *nn.Loss, n *network) {
-	if loss == nil || loss.Sum == nil {
-		w.Fail(fmt.Errorf("gnb: Step got a loss without a Sum, at %s; make one with nn.CrossEntropy, or nn.Loss{Sum: …, Weight: …}", callSite()))
-	}
-	for _, other := range w.nets {
-		if other != n && loss.Sum.Fwd() == other.fwd {
-			w.Fail(fmt.Errorf("gnb: Step got a loss of network %q and the optimiser of network %q, at %s; give it the optimiser that was made with the loss's network", other.name, n.name, callSite()))
-		}
-	}
-	if !(loss.Weight >= 0) || math.IsInf(loss.Weight, 0) {
-		w.Fail(fmt.Errorf("gnb: Step got a loss of weight %v, at %s; the weight is the number of rows that count, 0 where there is none", loss.Weight, callSite()))
-	}
-}
-
-// waited is how long this rank has waited for others in collectives.
-func (w *Worker) waited() time.Duration {
-	if c, ok := w.comm.(collective.Waiter); ok {
-		return c.Waited()
-	}
-	return 0
-}
-
-// apply is the part of a step that changes parameters.
-func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss StepLoss) {
-	if weight := t[tailWeight]; weight > 0 {
-		w.check(opt.apply(grad, 1/weight))
-		if opt.n.dev == nil {
-			w.watchWeights(opt.n, opt)
-		}
-	}
-	w.loop.Pos.Total++
-	pos := w.loop.Pos
-	record := runs.Step{
-		Epoch: pos.ReportedEpoch(), Step: pos.EpochStep(), Total: pos.Total, At: pos.Place(), LR: w.opts[0].opt.LR(),
-	}
-	if late == nil {
-		loss.mean = w.count(record, t)
-	} else {
-		late.record = record
-		w.late = append(w.late, late)
-		loss.late = late
-	}
-	if !w.loop.InLoop() {
-		w.loop.EndBareStep()
-		opt.n.micro = 0
-		if w.whole != nil {
-			w.rate.add(w.whole.seeds, w.whole.edges)
-			w.whole = nil
-		}
-	}
-	return loss
-}
-
-// count adds a step's tail to the epoch's sums and to what is reported, and returns
-// the mean loss.
-func (w *Worker) count(r runs.Step, t []float32) float64 {
-	loss, weight := float64(t[tailLoss]), float64(t[tailWeight])
-	w.loop.Sums.Add(t[tailLoss], t[tailWeight], t[tailCorrect], t[tailCount])
-	if w.p.Rank == 0 {
-		r.Loss, r.Accuracy = loss/weight, float64(t[tailCorrect])/float64(t[tailCount])
-		w.mu.Lock()
-		w.records = append(w.records, r)
-		w.mu.Unlock()
-	}
-	return loss / weight
-}
-
 // boundary is a point between two iterations, where all that a checkpoint holds
 // belongs to w.loop.Pos. A checkpoint that is due is written here, and one is prepared
 // for an interrupt: always where the program may be busy for long afterwards.
@@ -368,51 +212,4 @@ func (w *Worker) boundary(always bool) {
 		w.stage(names.Program)
 	}
 	w.check(w.saving.Prepare(always))
-}
-
-// newNetwork finishes a network: parameters initialised (or loaded), and equal
-// on all ranks.
-func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
-	if w.loop.InLoop() {
-		w.Fail(fmt.Errorf("gnb: a network of model %q is made inside a loop over batches, at %s; make it before the loop", name, callSite()))
-	}
-	weights, err := nn.Count(m)
-	if err == nil {
-		w.check(w.networkRoom(name, weights))
-	}
-	params, err := nn.Collect(m)
-	if err == nil && m.NumLayers() < 1 {
-		err = errors.New("it has no layers")
-	}
-	if err != nil {
-		w.Fail(fmt.Errorf("gnb: model %q: %w", name, err))
-	}
-	n := &network{w: w, index: len(w.nets), name: name, sizes: s, model: m, params: params}
-	n.fwd = nn.NewFwd(n.config(true, 0, 0))
-	// A pass records gradients for parameters that have a place for them; the
-	// place is a slot of shared memory from the first step on.
-	params.SetGrad(make([]float32, params.Len()))
-	params.Init(w.job.Seed + uint64(n.index))
-	w.check(w.saving.Resumed.Parameters(n.name, n.prefix(), params))
-	// Ranks agree by construction; the broadcast makes it certain even when a
-	// layer of the user's own draws its start from somewhere else.
-	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))
-	if w.gpu != nil {
-		n.dev, err = w.gpu.Weights(params)
-		w.check(err)
-	}
-	w.nets = append(w.nets, n)
-	w.emit(runs.Event{Kind: runs.KindModel, Model: n.info()})
-	return n
-}
-
-func (n *network) config(train bool, epoch, step int) nn.Config {
-	c := nn.Config{Train: train, Threads: n.w.job.Threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
-	if train {
-		c.Work = &n.w.rate.work
-	}
-	if g := n.w.gpu; g != nil {
-		c.Backend = g.Backend()
-	}
-	return c
 }

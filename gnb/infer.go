@@ -1,0 +1,190 @@
+package gnb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// InferOptions say how [Infer] computes.
+type InferOptions struct {
+	Workers int // 0 means one per GPU, else one
+	Threads int // of each worker; 0 means an even share of the CPUs
+	Device  string
+	Final   bool // the final weights, where best.safetensors would be taken
+	Quiet   bool
+}
+
+// InferResult is what [Infer] did.
+type InferResult struct {
+	Nodes   int     `json:"nodes"`
+	Seconds float64 `json:"seconds"`
+	// Metric is what the dataset is measured by, as in [SplitMetric], and Value
+	// that of all its labelled nodes; NaN where there are none.
+	Metric  string  `json:"metric"`
+	Value   float64 `json:"value"`
+	Weights string  `json:"weights"` // the file they came from
+	Out     string  `json:"out"`
+}
+
+func (r InferResult) String() string {
+	s := fmt.Sprintf("%d nodes in %.2f s", r.Nodes, r.Seconds)
+	if r.Value == r.Value {
+		s += fmt.Sprintf(", %s %.4f", strings.ReplaceAll(r.Metric, "_", " "), r.Value)
+	}
+	return phrase.Clean(s + fmt.Sprintf("\nby %s\ninto %s", r.Weights, r.Out))
+}
+
+type inferArgs struct {
+	Model   string
+	Sizes   ModelConfig
+	Weights string
+	Out     string
+}
+
+// Infer computes a trained run's output for every node of a dataset, with all
+// neighbours, shared among workers, and writes it to a NumPy file: float32
+// [nodes, classes], the logits. The run's weights at the best validation accuracy
+// are taken where it has them, else the final ones. Nothing is written where a node's
+// output is not finite: the error, [ErrNotFinite], says what came of which layer.
+func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferOptions) (InferResult, error) {
+	multigpuEnter()
+	var r InferResult
+	if multigpu.InWorker() {
+		return r, errWorker
+	}
+	if run == nil || ds == nil {
+		return r, errors.New("gnb: Infer needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)")
+	}
+	if out == "" {
+		return r, errors.New("gnb: Infer needs the name of a .npy file to write")
+	}
+	file, info, err := weightsOf(run, o.Final)
+	if err != nil {
+		return r, err
+	}
+	if info = cmp.Or(run.Result.Model, info); info == nil {
+		return r, fmt.Errorf("gnb: run %s has not recorded its model; it is %s", run.Config.ID, run.Result.State)
+	}
+	if ds.FeatureDim() != info.Config.In {
+		return r, fmt.Errorf("gnb: %s has %d features a node and the model of run %s takes %d", ds.Name(), ds.FeatureDim(), run.Config.ID, info.Config.In)
+	}
+	a := inferArgs{Model: info.Name, Sizes: info.Config, Out: runfile.Absolute(out), Weights: file}
+	deliver, err := a.elsewhere()
+	if err != nil {
+		return r, err
+	}
+	scratch, err := launchScratch(ctx, inferProgram, a, LaunchOptions{
+		Data: ds, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Quiet: o.Quiet, Title: info.Name + " on all of " + ds.Name(),
+	})
+	if err = deliver(ctx, err); err != nil {
+		return r, err
+	}
+	return InferResult{
+		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: metricKind(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out),
+	}, nil
+}
+
+var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
+	net := w.Network(a.Model, a.Sizes)
+	w.LoadWeights(net, a.Weights)
+	w.Barrier()
+	w.stage(names.Evaluate)
+	start := time.Now()
+	logits := w.layerwise(net.network)
+	defer logits.Release()
+	w.Result("seconds", time.Since(start).Seconds())
+	cols := net.eval.cols
+	lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
+	w.watchRows(net.network, !simd.Finite(logits.Data()[lo*cols:hi*cols]))
+	if w.Rank() != 0 {
+		return nil
+	}
+	if tally.CheckLabels(w.ds) == nil {
+		t := tally.New(w.ds, false)
+		for v := range w.ds.Nodes() {
+			t.Add(int32(v), logits.Data()[v*cols:(v+1)*cols])
+		}
+		w.Result("metric", splitMetric(w.ds, "all", t.Result(t.Sums(), t)).Value())
+	}
+	return dataset.WriteNPY(a.Out, w.ds.Nodes(), cols, logits.Data()[:w.ds.Nodes()*cols])
+})
+
+// Logits reads what [Infer] has written: row v is node v's output, [nodes,
+// classes], of which [nn.Argmax] is the predicted class. It is in memory of its
+// own: 4·nodes·classes bytes.
+func (r InferResult) Logits() (*dataset.Matrix, error) { return dataset.ReadNPY(r.Out) }
+
+// elsewhere has the workers write to a temporary file where Out is a pipe, a device or this
+// process's standard output: /dev/stdout is another one in a worker, and a worker that waits for
+// a pipe's reader looks like one that hangs. deliver brings the file to Out, unless the run has
+// failed with err, and removes it.
+func (a *inferArgs) elsewhere() (deliver func(ctx context.Context, err error) error, err error) {
+	info, err := os.Stat(a.Out)
+	if err != nil || info.Mode().IsRegular() && !atomicfile.Standard(info) {
+		return func(_ context.Context, err error) error { return err }, nil //nolint:nilerr // nothing is there yet
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("gnb: %s is a directory; Infer needs the name of a .npy file to write", a.Out)
+	}
+	dir, err := os.MkdirTemp("", "gnb-infer-")
+	if err != nil {
+		return nil, fmt.Errorf("gnb: making a place for what is written to %s: %w", a.Out, err)
+	}
+	to := a.Out
+	a.Out = filepath.Join(dir, "out.npy")
+	return func(ctx context.Context, err error) error {
+		if err != nil {
+			_ = os.RemoveAll(dir)
+			return err
+		}
+		ctx, stop := multigpu.Interruptible(ctx)
+		defer stop()
+		done := make(chan error, 1)
+		go func() { // which waits for as long as nobody reads a pipe
+			err := copyTo(to, filepath.Join(dir, "out.npy"))
+			_ = os.RemoveAll(dir) // before the process may end
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			_ = os.RemoveAll(dir)
+			return fmt.Errorf("gnb: writing to %s was %w: nobody has read it", to, ErrInterrupted)
+		}
+	}, nil
+}
+
+func copyTo(to, from string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("gnb: %w", err)
+	}
+	defer f.Close()
+	err = atomicfile.WriteWith(to, 0o644, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("gnb: %w", err)
+	}
+	return nil
+}
