@@ -1,6 +1,7 @@
 package repotest
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,7 +15,7 @@ func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, name := range files(t) {
-		if strings.HasSuffix(name, ".md") && !strings.Contains(name, "testdata/") {
+		if ext := filepath.Ext(name); (ext == ".md" || ext == ".ipynb") && !strings.Contains(name, "testdata/") {
 			all = append(all, name)
 		}
 	}
@@ -88,18 +89,43 @@ func broken(page, target string) string {
 	return ""
 }
 
+// prose is the text of a notebook's Markdown cells.
+func prose(t *testing.T, name, text string) string {
+	t.Helper()
+	var nb struct {
+		Cells []struct {
+			Type   string `json:"cell_type"`
+			Source []string
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &nb); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	var b strings.Builder
+	for _, c := range nb.Cells {
+		if c.Type == "markdown" {
+			b.WriteString(strings.Join(c.Source, "") + "\n\n")
+		}
+	}
+	return b.String()
+}
+
 // Every relative link and anchor of the pages leads somewhere.
 func TestLinks(t *testing.T) {
 	n := 0
 	for _, name := range pages(t) {
-		for _, target := range links(read(t, name)) {
+		text := read(t, name)
+		if filepath.Ext(name) == ".ipynb" {
+			text = prose(t, name, text)
+		}
+		for _, target := range links(text) {
 			n++
 			if why := broken(filepath.Join(root, name), target); why != "" {
 				t.Errorf("%s: link to %s: %s", name, target, why)
 			}
 		}
 	}
-	if n < 50 {
+	if n < 120 {
 		t.Errorf("%d links were found", n)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the figures of docs/performance.md and README.md")
+var update = flag.Bool("update", false, "write the figures of docs/performance.md and docs/accuracy.md")
 
 // results is a recorded run of "make bench-peers".
 type results struct {
@@ -28,7 +28,7 @@ type results struct {
 // newest reads the newest recorded run.
 func newest(t *testing.T) *results {
 	t.Helper()
-	files := glob(t, "bench/results/*-Processor.json")
+	files := glob(t, "bench/results/20*.json")
 	if len(files) == 0 {
 		t.Fatal("there is no file of results in bench/results")
 	}
@@ -169,22 +169,27 @@ func (r *results) table(t *testing.T) string {
 
 // The tables of docs/performance.md are those of the newest recorded run.
 func TestPerformancePage(t *testing.T) {
-	want := newest(t).table(t)
-	page := read(t, "docs", "performance.md")
-	const from, to = "<!-- figures: written by go test ./internal/repotest -update -->\n", "<!-- end of figures -->"
-	_, rest, ok := strings.Cut(page, from)
+	compare(t, "performance.md", "figures", newest(t).table(t))
+}
+
+// compare holds a part of a page of docs, between two lines that name it, to what was recorded; with -update
+// it writes it.
+func compare(t *testing.T, name, part, want string) {
+	t.Helper()
+	page := read(t, "docs", name)
+	from, to := fmt.Sprintf("<!-- %s: written by go test ./internal/repotest -update -->\n", part), fmt.Sprintf("<!-- end of %s -->", part)
+	before, rest, ok := strings.Cut(page, from)
 	got, after, ok2 := strings.Cut(rest, to)
 	if !ok || !ok2 {
-		t.Fatalf("docs/performance.md has no lines %q and %q", from, to)
+		t.Fatalf("docs/%s has no lines %q and %q", name, from, to)
 	}
 	if got == want {
 		return
 	}
 	if !*update {
-		t.Fatalf("the figures of docs/performance.md are not those of bench/results; run go test ./internal/repotest -update\n%s", want)
+		t.Fatalf("the %s of docs/%s is not what bench/results has; run go test ./internal/repotest -update\n%s", part, name, want)
 	}
-	before, _, _ := strings.Cut(page, from)
-	if err := os.WriteFile(filepath.Join(root, "docs", "performance.md"), []byte(before+from+want+to+after), 0o644); err != nil { //nolint:gosec // a page that everybody reads
+	if err := os.WriteFile(filepath.Join(root, "docs", name), []byte(before+from+want+to+after), 0o644); err != nil { //nolint:gosec // a page that everybody reads
 		t.Fatal(err)
 	}
 }

@@ -1,0 +1,59 @@
+package repotest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The table of docs/accuracy.md is what bench/accuracy.py recorded.
+func TestAccuracyPage(t *testing.T) {
+	text := read(t, "bench", "results", "accuracy.json")
+	var rows map[string]struct {
+		Set, Model, Aim, Command string
+		Test                     []float64
+		Mean, Deviation          float64
+	}
+	if err := json.Unmarshal([]byte(text), &rows); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| dataset | model | aim | measured | command |\n|---|---|---|---|---|\n")
+	set := ""
+	for _, id := range keys(t, text) {
+		r := rows[id]
+		if len(r.Test) != 10 {
+			t.Errorf("%s has %d results, want 10", id, len(r.Test))
+		}
+		shown := r.Set
+		if shown == set {
+			shown = ""
+		}
+		set = r.Set
+		fmt.Fprintf(&b, "| %s | %s | %s | %.1f ± %.1f | `%s` |\n", shown, r.Model, r.Aim, r.Mean, r.Deviation, r.Command)
+	}
+	compare(t, "accuracy.md", "table", b.String())
+}
+
+// keys are the names of an object's values, in the order of the text.
+func keys(t *testing.T, text string) []string {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, name.(string))
+	}
+	return all
+}
