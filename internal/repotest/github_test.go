@@ -57,6 +57,9 @@ func files(t *testing.T) []string {
 // GitHub's files are valid by the schemas that GitHub and schemastore.org publish, which the Python
 // package check-jsonschema brings; no network is used.
 func TestGitHubSchemas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts Python five times")
+	}
 	exe := filepath.Join(root, ".venv", "bin", "check-jsonschema")
 	if _, err := os.Stat(exe); err != nil {
 		testneed.Skip(t, testneed.Python, "there is no .venv/bin/check-jsonschema")
