@@ -34,7 +34,7 @@ func TestLint(t *testing.T) {
 		out, err := exec.Command(hadolint, "--no-color", file).CombinedOutput()
 		return string(out), err
 	}
-	for _, file := range dockerfiles {
+	for _, file := range append([]string{"../.devcontainer/Dockerfile"}, dockerfiles...) {
 		if out, err := lint(file); err != nil || out != "" {
 			t.Errorf("%v\n%s", err, out)
 		}
