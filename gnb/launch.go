@@ -56,12 +56,12 @@ type LaunchOptions struct {
 	Precision string
 	// Seed is the random seed; 0 means the seed 0.
 	Seed uint64
-	// RunDir is the run's directory, by default a new one in [RunsDir].
+	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
 	// Resume is the directory of a run to go on with, in place: it must have the same
 	// data, code, arguments, seed and precision, else the error says what differs. The
 	// number of workers and the device may be other ones, which the run says. The
-	// default goes on with the last run in [RunsDir] that was the same in these and in
+	// default goes on with the last run in [runs.Dir] that was the same in these and in
 	// all else that changes results, if it was interrupted; where only something else
 	// was, it says what differs and starts anew. [Never] starts anew.
 	Resume string
@@ -76,7 +76,7 @@ type LaunchOptions struct {
 	KeepCheckpoints int
 	// TensorBoard also writes the run's metrics for TensorBoard, into the run's
 	// directory while it goes: "tensorboard --logdir runs" shows all such runs. See
-	// [Export] for what is written, and for runs without it.
+	// [runs.Export] for what is written, and for runs without it.
 	TensorBoard bool
 	// Quiet shows nothing.
 	Quiet bool

@@ -50,7 +50,7 @@ func (p *ProgramOf[A]) Name() string { return p.name }
 func (p *ProgramOf[A]) String() string { return "program " + p.name }
 
 // Launch runs a program in worker processes and returns when all have ended. The
-// run's directory, its result and its metrics are in the [Run], which is not nil
+// run's directory, its result and its metrics are in the [runs.Run], which is not nil
 // when the error comes from the run itself rather than from its start.
 //
 // Cancelling ctx, or the notebook's ■, interrupts the run: a checkpoint is

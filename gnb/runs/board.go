@@ -22,21 +22,18 @@ import (
 
 // ExportOptions say what [Export] writes.
 type ExportOptions struct {
-	// TensorBoard is a directory for "tensorboard --logdir". The run gets one within
-	// it: of its name, if it is in [Dir], and else of its directory's name and eight
-	// digits that follow from where that is, so that runs of one name stay apart.
+	// TensorBoard is the directory for "tensorboard --logdir". The run gets a subdirectory: its name if the run is in [Dir],
+	// else the name of its directory with a hash of its path.
 	TensorBoard string
-	// Follow goes on with a run that goes on, until that ends.
+	// Follow continues the export until the run has ended.
 	Follow bool
 }
 
-// Export writes what a run has reported for other programs. For TensorBoard that
-// is an event file with the loss and the learning rate of each step, loss, accuracy
-// and the stages' shares of each epoch, evaluations and what the program logged,
-// by the step of the whole run, and the run's settings for the table of
-// hyper-parameters. The file takes the place of one that was exported before.
+// Export writes a run's metrics for other programs. For TensorBoard that is an event file with loss and learning rate by
+// step; loss, accuracy and shares of time by epoch; evaluations; logged values; and the settings for TensorBoard's table of
+// hyper-parameters. The file replaces an earlier export.
 //
-// LaunchOptions.TensorBoard writes the same while the run goes.
+// gnb.LaunchOptions.TensorBoard writes the same while the run trains.
 func Export(ctx context.Context, r *Run, o ExportOptions) error {
 	entry.Enter()
 	switch {

@@ -14,27 +14,25 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// Comparison is several runs side by side: first what they were started with
-// where that differs, then how they ended. See [Compare].
+// Comparison is several runs side by side: the settings in which they differ, and their results. See [Compare].
 type Comparison struct {
 	Runs []*Run
-	// Settings are the settings that are not the same in all runs, by name, one
-	// value a run; "" where a run has none.
+	// Settings are the settings that differ, in the order of their names.
 	Settings []ComparedField
-	// Results are what any of the runs reported, one value a run.
+	// Results are what any of the runs reported.
 	Results []ComparedField
 }
 
-// ComparedField is one line of a [Comparison].
+// ComparedField is a field of the runs of a [Comparison].
 type ComparedField struct {
-	Name   string
+	Name string
+	// Values has a value for each run, "" where the run lacks the field.
 	Values []string
 }
 
-// Compare puts runs side by side: what they were started with where that differs,
-// how they ended, and their curves over each other. In a cell it shows the curves
-// as a picture; print the comparison for the rest. A run that goes on is compared
-// as far as it has come.
+// Compare puts runs side by side: the settings in which they differ, their results, and their curves over each other. In a
+// cell it shows the curves as a picture; print the comparison for the rest. A run that is still training is compared as far
+// as it is.
 //
 //	runs.Compare(gnb.Must(runs.List(ctx, runs.Options{Filter: "dataset=planted", Sort: "-val_accuracy"}))...)
 func Compare(runs ...*Run) Comparison {
@@ -54,12 +52,10 @@ const (
 	compareShare = 20
 )
 
-// CompareLive is [Compare] for runs that other notebooks or terminals are running:
-// it shows them anew, in place, until all of them have ended, and returns the
-// comparison of what has become of them. In a cell that is the picture, in a terminal
-// the text of the comparison, and in a pipe the text again when it has changed, every
-// 10 s at most, on standard error. When ctx is cancelled (■) it returns with what there
-// was, which stays to be seen; the runs go on.
+// CompareLive is [Compare] for runs that other notebooks or terminals are training: it updates the comparison in place until
+// all runs have ended, and returns the last one. A cell shows the picture, a terminal the text; a pipe gets the text again
+// on standard error when it has changed, at most every 10 s. When ctx is cancelled (■) CompareLive returns the comparison so
+// far; the runs continue.
 func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 	entry.Enter()
 	if multigpu.InWorker() {

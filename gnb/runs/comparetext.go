@@ -13,8 +13,8 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// String is the comparison as text: settings that differ, results, and each run's
-// curves as a line of blocks on the scale of all runs.
+// String is the comparison as text: settings that differ, results, and each run's curves as a line of blocks, all on one
+// scale.
 func (c Comparison) String() string { return live.Clean(c.text(c.picture())) }
 
 // text is String with the curves at hand.
@@ -46,8 +46,7 @@ func (c Comparison) text(p live.Comparison) string {
 	return b.String()
 }
 
-// PNG is the comparison as a picture: losses and a metric of validation of the
-// first runs, up to 18, over each other, and what each line is.
+// PNG is the comparison as a picture: losses and a validation metric of the first 18 runs over each other, with a legend.
 func (c Comparison) PNG() ([]byte, error) {
 	data, _, _, err := live.ComparisonPNG(c.picture())
 	return data, err

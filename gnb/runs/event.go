@@ -58,8 +58,6 @@ type Event struct {
 	Seeds, Edges   int64
 	Work           *Work
 	Done, Of       int64 // what is done of a task
-	// Best says that a checkpoint holds the best weights so far.
-	Best bool
 	// Time is when the event was sent, in seconds since 1970.
 	Time float64
 	// Rank is the worker that sent the event, and Workers the state of each; neither is in metrics.jsonl.
@@ -134,7 +132,6 @@ type (
 		Work     *Work              `json:"work,omitempty"`
 		Done     int64              `json:"done,omitempty"`
 		Of       int64              `json:"of,omitempty"`
-		Best     bool               `json:"best,omitempty"`
 		Time     float64            `json:"time,omitempty"`
 	}
 	stepJSON struct {
@@ -156,7 +153,7 @@ type (
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventJSON{
 		e.Kind, e.At, e.Total, e.Epoch, e.Epochs, e.Split, e.Step, e.Steps, e.Records, runfile.Number(e.Loss), runfile.Number(e.Accuracy),
-		e.Seconds, e.Stages, e.Values, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Done, e.Of, e.Best, e.Time,
+		e.Seconds, e.Stages, e.Values, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Done, e.Of, e.Time,
 	})
 }
 
@@ -169,7 +166,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	*e = Event{
 		Kind: j.Kind, At: j.At, Total: j.Total, Epoch: j.Epoch, Epochs: j.Epochs, Split: j.Split, Step: j.Step, Steps: j.Steps, Records: j.Records,
 		Loss: float64(j.Loss), Accuracy: float64(j.Accuracy), Seconds: j.Seconds, Stages: j.Stages, Values: j.Values, Text: j.Text, Model: j.Model,
-		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Done: j.Done, Of: j.Of, Best: j.Best, Time: j.Time,
+		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Done: j.Done, Of: j.Of, Time: j.Time,
 	}
 	return nil
 }

@@ -15,10 +15,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 )
 
-// Fields are what is known of a run by name, as text: what it was started with
-// ("workers", "args.LR"), where it stands ("state", "epochs", "seconds") and what
-// it reported ("val_accuracy"). [Table.Filter] and [Table.Sort] go by them.
-// The state of a run that ended without saying how is "killed".
+// Fields are the run's settings ("workers", "args.LR"), its progress ("state", "epochs", "seconds") and the values that it
+// reported ("val_accuracy"), by name, as text. [Table.Filter] and [Table.Sort] use them.
 func (r *Run) Fields() map[string]string {
 	out := r.settings()
 	for name, value := range r.outcome() {

@@ -10,17 +10,15 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 )
 
-// Filter keeps the runs for which all terms of a query hold, in their order:
+// Filter returns the runs for which all terms of a query hold, in their order:
 //
 //	model=sage lr<0.01 test_accuracy>0.7 state!=failed dataset=ogbn*
 //
-// A term is a field's name (see [Run.Fields]; its last part is enough where that is
-// one field's, in either case, with or without - and _), one of = != < <= > >= and a
-// value. Numbers are compared as such, other values as text, in which times order as
-// they should; = and != take patterns, in which * is anything and ? one character, and
-// several values with | between them. A list is its values with commas, [10,5] or
-// 10,5. A value with spaces is written in double quotes. For a run that lacks the
-// field only != holds. A field that no run has is an error that names those there are.
+// A term is the name of a field, one of = != < <= > >=, and a value. For the fields see [Run.Fields]; the last part of a
+// name is enough where only one field ends with it, and case, - and _ do not matter. Numbers compare as numbers, other
+// values as text (RFC 3339 times sort correctly). = and != take patterns, where * matches anything and ? one character, and
+// alternatives separated by |. A list is written [10,5] or 10,5; a value with spaces in double quotes. A run without the
+// field satisfies only !=. A field that no run has is an error that lists the fields.
 func (t Table) Filter(query string) (Table, error) {
 	entry.Enter()
 	terms, err := parseFilter(query)

@@ -17,14 +17,13 @@ import (
 type Options struct {
 	// Dir holds the runs, by default [Dir].
 	Dir string
-	// Filter keeps the runs that it holds for; see [Table.Filter].
+	// Filter selects runs; see [Table.Filter].
 	Filter string
-	// Sort orders them; see [Table.Sort]. By default the oldest come first.
+	// Sort orders the runs; see [Table.Sort]. By default the oldest comes first.
 	Sort string
 	// Trials also lists the trials of sweeps.
 	Trials bool
-	// Damaged also lists the directories that hold a run which cannot be read, with
-	// the state [StateDamaged] and the reason as Result.Error.
+	// Damaged also lists runs that cannot be read, with the state [StateDamaged] and the reason in Result.Error.
 	Damaged bool
 }
 
@@ -80,8 +79,7 @@ func runsBelow(ctx context.Context, dir string, o Options) (runs []*Run, err err
 	return runs, err
 }
 
-// Last is the run that was started last: what a new cell goes on with, since
-// variables do not survive a cell.
+// Last returns the run that was started last. A new cell continues with it, since variables do not survive a cell.
 func Last(ctx context.Context) (*Run, error) {
 	entry.Enter()
 	all, err := List(ctx)

@@ -14,16 +14,15 @@ import (
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
-// Dir is where runs are kept: $GNB_RUNS, or the folder "runs" in the working
-// directory, which for a notebook is the notebook's.
+// Dir is the directory that holds the runs: $GNB_RUNS, or "runs" in the working directory, which for a notebook is the
+// notebook's.
 func Dir() string {
 	entry.Enter()
 	return cmp.Or(envknob.Runs.Get(), "runs")
 }
 
-// Open reads a run's directory. The result of a run that has not said how it
-// ended is what the end of its metrics says, with the state [StateRunning], or
-// [StateKilled] where no process runs it any more. A file that is damaged is an error.
+// Open reads a run's directory. A run without a result.json has the result that the end of its metrics gives, with the state
+// [StateRunning], or [StateKilled] if no process trains it any more. A damaged file is an error.
 func Open(dir string) (*Run, error) {
 	entry.Enter()
 	r, err := open(dir)
@@ -88,8 +87,7 @@ func stateOf(dir string) string {
 	return StateKilled
 }
 
-// OpenToResume is Open for a run that is to go on: its result is written anew, so it does not
-// matter if that is damaged.
+// OpenToResume is Open for a run that will be resumed: its result will be written again, so a damaged one is no error.
 func OpenToResume(dir string) (*Run, error) {
 	entry.Enter()
 	r, err := open(dir)

@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// Run is a run's directory and what is in it.
+// Run is a run: its directory, its settings and its result.
 type Run struct {
 	Dir    string
 	Config Config

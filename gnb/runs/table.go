@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/names"
 )
 
-// Table is a list of runs, which prints as a table; see [Runs].
+// Table is a list of runs that prints as a table; see [List].
 type Table []*Run
 
 // fields are those of each run.
@@ -26,9 +26,8 @@ func (t Table) fields() []map[string]string {
 	return out
 }
 
-// Sort orders runs by a field, or by several with spaces or commas between them;
-// "-val_accuracy" puts the greatest first. Runs that lack the field come last, and
-// runs that are alike stay in their order.
+// Sort orders runs by a field, or by several separated by spaces or commas; "-val_accuracy" puts the greatest value first.
+// Runs without the field come last; equal runs keep their order.
 func (t Table) Sort(by string) (Table, error) {
 	entry.Enter()
 	keys := strings.FieldsFunc(by, func(c rune) bool { return strings.ContainsRune(", \t\r\n", c) })
@@ -147,9 +146,8 @@ func (t Table) columns(fields []map[string]string) []string {
 	return cols
 }
 
-// Text is the runs as a table of the given fields, by default their name, state,
-// model and dataset, the settings in which they differ, eight of them at most, and how
-// they ended.
+// Text is the runs as a table of the given fields. By default these are name, state, model and dataset, up to eight settings
+// in which the runs differ, and the results.
 func (t Table) Text(columns ...string) (string, error) {
 	entry.Enter()
 	if len(t) == 0 {
@@ -194,7 +192,7 @@ func oneLineOf(s string) string {
 	}, s)
 }
 
-// String is Text without columns of one's own.
+// String is [Table.Text] with the default fields.
 func (t Table) String() string {
 	s, err := t.Text()
 	if err != nil {

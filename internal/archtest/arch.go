@@ -56,6 +56,13 @@ var rooms = []room{
 // sideBySide are rooms of which none imports another.
 var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts"}
 
+// mayOnly are the rooms that import nothing of the module but what is named here, and each other's packages.
+var mayOnly = map[string][]string{
+	// nn for ModelConfig, gemm to measure the machine's peak.
+	"gnb/runs":          {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "internal"},
+	"gnb/internal/live": {"internal"},
+}
+
 // user are the rooms written as a user would write them: they import these packages and no others
 // of the module.
 var (
@@ -159,6 +166,9 @@ func Direction(module string, pkgs []Pkg) []string {
 			}
 			if r := roomOf(to); r >= 0 && r != from && slices.Contains(sideBySide, rooms[from].dir) && slices.Contains(sideBySide, rooms[r].dir) {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: rooms above package gnb do not import each other; what both need belongs in gnb or below", rel, to))
+			}
+			if may, ok := mayOnly[rooms[from].dir]; ok && roomOf(to) != from && !slices.ContainsFunc(may, func(dir string) bool { return to == dir || strings.HasPrefix(to, dir+"/") }) {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s (%s) imports %s only", rel, to, rooms[from].dir, rooms[from].what, strings.Join(may, ", ")))
 			}
 			if slices.Contains(userRooms, rooms[from].dir) && !slices.Contains(userMay, to) && to != rel && roomOf(to) != from {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s is written as a user would write it, with %s only",

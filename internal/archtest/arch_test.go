@@ -101,6 +101,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"graphops/nn/nn.go":         "package nn\n\nimport (\n\t_ \"" + module + "/graphops\"\n\t_ \"" + module + "/multigpu\"\n)\n",
 		"multigpu/group.go":         "package multigpu\n",
 		"gnb/internal/live/live.go": "package live\n\nimport _ \"" + module + "/multigpu\"\n",
+		"gnb/runs/runs.go":          "package runs\n\nimport _ \"" + module + "/graphops\"\n",
 		"gnb/gnb.go":                "package gnb\n\nimport _ \"" + module + "/gnb/internal/live\"\n",
 		"gnb/cmd/gnb/main.go":       "package main\n\nimport _ \"" + module + "/gnb\"\n\nfunc main() {}\n",
 		"internal/up/up.go":         "package up\n\nimport _ \"" + module + "/gnb/internal/live\"\n",
@@ -127,6 +128,8 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"graphops/gpu imports gorgonia.org/cu: only packages of cuda",
 		"graphops/gpu imports cuda: graphops",
 		"graphops/nn imports multigpu: graphops",
+		"gnb/internal/live imports multigpu: gnb/internal/live (drawing",
+		"gnb/runs imports graphops: gnb/runs (what a run leaves",
 		"internal/up imports gnb/internal/live: internal",
 		"tutorials/reddit imports multigpu: tutorials is written as a user",
 	}
