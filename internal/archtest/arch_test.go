@@ -14,6 +14,8 @@ import (
 const (
 	maxPackages = 262
 	maxBytes    = 10 << 20
+	// maxRooms is that of a program that imports every public package below gnb, too.
+	maxRooms = 275
 )
 
 // cell is a program that imports gnb and uses nothing else.
@@ -68,6 +70,32 @@ func TestCellIsLight(t *testing.T) {
 		t.Error(w)
 	}
 	t.Logf("%d packages of %d", len(deps), maxPackages)
+}
+
+// A cell that imports every room is little heavier than one that imports gnb alone.
+func TestRoomsAreLight(t *testing.T) {
+	all, err := List(root, "./gnb/...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-deps"}
+	for _, p := range all {
+		rel := strings.TrimPrefix(p.ImportPath, Module) + "/"
+		if !strings.Contains(rel, "/internal/") && !strings.Contains(rel, "/cmd/") && !strings.Contains(rel, "/published/") {
+			args = append(args, p.ImportPath)
+		}
+	}
+	if len(args) < 6 {
+		t.Fatalf("only the rooms %q were found", args[1:])
+	}
+	deps, err := List(root, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range Weight(Module+"/gnb/...", deps, maxRooms) {
+		t.Error(w)
+	}
+	t.Logf("%d packages of %d, with the rooms %q", len(deps), maxRooms, args[1:])
 }
 
 func TestCellIsSmall(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,27 +133,28 @@ func haveTools(bin string, packages []string) bool {
 	return true
 }
 
-// warmProgram is a cell's program as far as the build cache is concerned: the library's rooms, and what a cell
-// draws with, whose modules the library itself does not need in full.
-const warmProgram = `package kernel
-
-import (
-	"context"
-	"flag"
-	"fmt"
-
-	_ "` + ModulePath + `/gnb"
-	_ "` + ModulePath + `/gnb/inspect"
-	_ "` + ModulePath + `/gnb/monitor"
-	_ "` + ModulePath + `/gnb/parts"
-	_ "gonum.org/v1/plot/plotter"
-)
-
-func main() {
-	flag.Parse()
-	fmt.Println(context.Background())
+// warmProgram is a cell's program as far as the build cache is concerned: the library's packages for cells, and
+// what a cell draws with, whose modules the library itself does not need in full.
+func warmProgram(packages []string) string {
+	text := "package main\n\nimport (\n\t\"context\"\n\t\"flag\"\n\t\"fmt\"\n\n"
+	for _, p := range append(packages, "gonum.org/v1/plot/plotter") {
+		text += fmt.Sprintf("\t_ %q\n", p)
+	}
+	return text + ")\n\nfunc main() {\n\tflag.Parse()\n\tfmt.Println(context.Background())\n}\n"
 }
-`
+
+// cellPackages are the packages of the library in dir that cells import: gnb and the public ones below it, without
+// those that are for programs outside of notebooks.
+func cellPackages(ctx context.Context, dir string, env []string) ([]string, error) {
+	list, err := goOutput(ctx, dir, env, "list", "./gnb/...")
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(strings.Fields(list), func(p string) bool {
+		rel := strings.TrimPrefix(p, ModulePath) + "/"
+		return strings.Contains(rel, "/internal/") || strings.Contains(rel, "/cmd/") || strings.Contains(rel, "/published/")
+	}), nil
+}
 
 // WarmCache builds a program that imports the library the way the kernel builds a cell, so that the
 // user's build cache has every package of it and the first cell only links: seconds instead of
@@ -168,17 +170,21 @@ func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format
 	if err != nil {
 		return err
 	}
-	files := map[string]string{"main.go": warmProgram, "go.mod": "module gnbwarm\n\ngo 1.26.0\n"}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return fmt.Errorf("building the library for the first cell: %w", err)
-		}
-	}
 	env := []string{"GOWORK=", "GOFLAGS=" + cellFlags(settings.GOFLAGS), "GOPROXY=" + cellProxy(settings)}
 	if cudaInclude != "" {
 		env[1] = "GOFLAGS=" + withTag(cellFlags(settings.GOFLAGS))
 		for name, value := range cudaSettings(cudaInclude, settings.CGO_CFLAGS) {
 			env = append(env, name+"="+value)
+		}
+	}
+	packages, err := cellPackages(ctx, module, append(env, "GOWORK=off", "GOFLAGS="))
+	if err != nil {
+		return fmt.Errorf("building the library for the first cell: %w", err)
+	}
+	files := map[string]string{"main.go": warmProgram(packages), "go.mod": "module gnbwarm\n\ngo 1.26.0\n"}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("building the library for the first cell: %w", err)
 		}
 	}
 	for _, args := range [][]string{{"work", "init", ".", module}, {"build", "-o", filepath.Join(dir, "warm"), "."}} {

@@ -3,6 +3,7 @@ package kernel
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,5 +59,40 @@ func TestWithTag(t *testing.T) {
 		if got := withTag(flags); got != want {
 			t.Errorf("%q becomes %q, want %q", flags, got, want)
 		}
+	}
+}
+
+// The packages that are built for the first cell are those that a cell may import.
+func TestCellPackages(t *testing.T) {
+	packages, err := cellPackages(t.Context(), filepath.Join("..", "..", "..", "..", ".."), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"", "/inspect", "/monitor", "/parts", "/runs", "/sweep"} {
+		if !slices.Contains(packages, ModulePath+"/gnb"+want) {
+			t.Errorf("gnb%s is not in %q", want, packages)
+		}
+	}
+	for _, p := range packages {
+		if strings.Contains(p, "internal") || strings.Contains(p, "cmd") || strings.HasSuffix(p, "published") {
+			t.Errorf("%s is not for cells", p)
+		}
+	}
+	if text := warmProgram(packages); !strings.Contains(text, "_ \""+packages[0]+"\"\n") {
+		t.Error(text)
+	}
+}
+
+// The program that fills the build cache builds, as a cell does, in a workspace with the library.
+func TestWarmCache(t *testing.T) {
+	if testing.Short() {
+		t.Skip("building and linking takes some seconds")
+	}
+	root, err := filepath.Abs(filepath.Join("..", "..", "..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WarmCache(t.Context(), root, "", t.Logf); err != nil {
+		t.Error(err)
 	}
 }
