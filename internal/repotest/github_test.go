@@ -198,7 +198,7 @@ func TestDevcontainer(t *testing.T) {
 	if a, b := golang.FindString(own), golang.FindString(read(t, "docker", "Dockerfile.cpu")); a == "" || a != b {
 		t.Errorf("it is made from %q, docker/Dockerfile.cpu from %q", a, b)
 	}
-	if !strings.Contains(own, "--create-home --uid 1000 --shell /bin/bash "+d.RemoteUser+"\nUSER "+d.RemoteUser) {
+	if !strings.Contains(own, "--create-home --uid 1000 --shell /bin/bash "+d.RemoteUser+"\nUSER 1000\n") {
 		t.Errorf("its Dockerfile does not make the user %q", d.RemoteUser)
 	}
 }
