@@ -1,5 +1,6 @@
-// Package archtest keeps the rooms of this module in order: imports point downward only, and the
-// package that cells import stays light, so that a cell links fast. Its tests fail with the reason.
+// Package archtest keeps the rooms of this module in order: imports point downward only, public
+// packages mention no internal type, and the package that cells import stays light, so that a cell
+// links fast. Its tests fail with the reason.
 package archtest
 
 import (
