@@ -109,7 +109,7 @@ var (
 
 // The workflow runs scripts and targets that there are, and names actions by their commits.
 func TestWorkflowsRunTheScripts(t *testing.T) {
-	makefile := read(t, "Makefile")
+	makefile, image := read(t, "Makefile"), read(t, "docker", "Dockerfile.cpu")
 	for _, file := range glob(t, ".github/workflows/*.yml") {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -130,6 +130,11 @@ func TestWorkflowsRunTheScripts(t *testing.T) {
 				if !strings.Contains(makefile, "\n"+m[1]+":") {
 					t.Errorf("%s runs \"make %s\", and Makefile has no such target", file, m[1])
 				}
+			}
+		}
+		for _, m := range regexp.MustCompile(`go-version: "(.*)"`).FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(image, "golang:"+m[1]+"-") {
+				t.Errorf("%s has Go %s, and docker/Dockerfile.cpu another", file, m[1])
 			}
 		}
 		for _, m := range action.FindAllStringSubmatch(text, -1) {
