@@ -78,37 +78,31 @@ type Curve struct {
 // Point is one number of workers in a [Curve]. All values but the rates are those of the median repeat.
 type Point struct {
 	Workers int `json:"workers"`
-	// Cores are those in use: Workers × Threads, or all there are where that is
-	// more.
+	// Cores is the number of cores in use: Workers × Threads, at most Curve.Cores.
 	Cores int `json:"cores"`
 	Batch int `json:"batch"` // seeds of a step over all workers
-	// Rate is the median of Rates, the seeds a second of each repeat in the order
-	// of measurement.
+	// Rate is the median of Rates, the seeds per second of each repeat in the order of measurement.
 	Rate  float64   `json:"seeds_per_second"`
 	Rates []float64 `json:"repeats"`
-	// Speedup is Rate over that of the first point, Low and High the same for the
-	// slowest and the fastest repeat. Ideal is how many times the cores (or GPUs)
-	// of the first point are in use: what Speedup would be if each did as much.
-	// Efficiency is Speedup/Ideal.
+	// Speedup is Rate divided by that of the first point; Low and High are the same for the slowest and the fastest
+	// repeat. Ideal is the number of cores (or GPUs) in use divided by that of the first point: the Speedup if each did
+	// as much work per second. Efficiency is Speedup/Ideal.
 	Speedup    float64 `json:"speedup"`
 	Low        float64 `json:"speedup_low"`
 	High       float64 `json:"speedup_high"`
 	Ideal      float64 `json:"ideal"`
 	Efficiency float64 `json:"efficiency"`
-	// Seconds is the time of a step and Stages what it went to, the mean over the
-	// workers. Sampling and fetching run beside the rest: what they take here is
-	// what a worker has waited for them; "idle" is waiting for the slowest of them.
+	// Seconds is the time of a step, and Stages its parts, the mean over the workers. Sampling and fetching run in the
+	// background, so their parts are the time that a worker waits for them; "idle" is waiting for the slowest worker.
 	Seconds float64            `json:"step_seconds"`
 	Stages  map[string]float64 `json:"stages"`
-	// Edges and Rows are how many edges all workers sample in a step and how many
-	// rows of features they read, UniqueEdges and UniqueRows how many of them are
-	// different: what one worker would need for the same batch.
+	// Edges and Rows are the numbers of edges that all workers sample and of rows of features that they read per step;
+	// UniqueEdges and UniqueRows are the numbers of different ones, which one worker would need for the same batch.
 	Edges       float64 `json:"edges"`
 	UniqueEdges float64 `json:"unique_edges"`
 	Rows        float64 `json:"rows"`
 	UniqueRows  float64 `json:"unique_rows"`
-	// RepeatedEdges is Edges/UniqueEdges, how often the mean edge is sampled, and
-	// RepeatedRows how often the mean row is read: 1 where no work is done twice.
+	// RepeatedEdges is Edges/UniqueEdges, and RepeatedRows is Rows/UniqueRows: 1 if no work is repeated.
 	RepeatedEdges float64 `json:"repeated_edges"`
 	RepeatedRows  float64 `json:"repeated_rows"`
 	PeakMemory    int64   `json:"peak_memory"` // of all workers, in bytes
@@ -227,7 +221,7 @@ func (o Options) args(ds *gnb.Dataset, model string, workers []int) (args, error
 	return a, nil
 }
 
-// measure runs the steps once with n workers, and notes the device.
+// measure runs the steps once with n workers, and records the device.
 func (c *Curve) measure(ctx context.Context, ds *gnb.Dataset, a args, o Options, n int) (Point, error) {
 	run, err := gnb.Launch(inside.WithoutDir(ctx), program, a, gnb.LaunchOptions{
 		Data: ds, Workers: n, VirtualRanks: o.VirtualRanks, Threads: c.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed, Quiet: true,
@@ -253,7 +247,7 @@ func (c *Curve) measure(ctx context.Context, ds *gnb.Dataset, a args, o Options,
 	return p, nil
 }
 
-// fill makes the points of what was measured, by number of workers.
+// fill computes the points from the measurements, which are by number of workers.
 func (c *Curve) fill(measured [][]Point) {
 	for _, repeats := range measured {
 		if len(repeats) == 0 { // interrupted before
@@ -279,8 +273,8 @@ func (c *Curve) fill(measured [][]Point) {
 	}
 }
 
-// units is how many of what computes are in use with n workers: a GPU each, or
-// their threads' cores, as far as there are any.
+// units is the number of GPUs or cores in use with n workers: one GPU each, or one core per thread, at most those of the
+// machine.
 func (c *Curve) units(n int) (units int, what string) {
 	if c.GPUs > 0 {
 		return min(n, c.GPUs), "GPU"
@@ -377,9 +371,8 @@ type stageTime struct {
 	seconds float64
 }
 
-// lost is where the time of point p went that it would not have taken if
-// everything had become as much faster as its cores are more than base's: the
-// seconds of a step by stage, those of 2 % of the step or more, the most first.
+// lost is the time of a step of point p beyond the ideal, by stage: the stages with at least 2 % of the step, the largest
+// first.
 func (p Point) lost(base Point) []stageTime {
 	share := float64(p.Batch) / float64(base.Batch) / p.Ideal
 	var out []stageTime

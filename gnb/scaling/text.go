@@ -67,14 +67,14 @@ func (c Curve) why(p, base Point) string {
 		for _, v := range lost[:min(len(lost), 3)] {
 			stages = append(stages, fmt.Sprintf("%s %.2f ms", v.stage, 1e3*v.seconds))
 		}
-		parts = append(parts, "above its ideal a step spends "+strings.Join(stages, ", "))
+		parts = append(parts, "compared with the ideal, a step spends more time in "+strings.Join(stages, ", "))
 	}
 	if again := p.RepeatedEdges / base.RepeatedEdges; again > 1.01 {
-		parts = append(parts, fmt.Sprintf("%.0f %% more edges are sampled and %.0f %% more rows read, since workers do not share what they sample",
+		parts = append(parts, fmt.Sprintf("%.0f %% more edges are sampled and %.0f %% more rows read, because workers sample independently",
 			100*(again-1), 100*(p.RepeatedRows/base.RepeatedRows-1)))
 	}
 	if units, what := c.units(p.Workers); units < p.Workers || what == "core" && units < p.Workers*c.Threads {
-		parts = append(parts, fmt.Sprintf("they share %s, so more workers cannot be faster here", phrase.Count(units, what)))
+		parts = append(parts, fmt.Sprintf("they share %s, so more workers cannot be faster", phrase.Count(units, what)))
 	}
 	if parts == nil {
 		return ""

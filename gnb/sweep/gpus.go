@@ -9,8 +9,8 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// gpuShare shares the GPUs out among a sweep's trials: one trial's workers have each
-// a GPU to themselves, and a trial for which there are not enough waits.
+// gpuShare distributes the GPUs among the trials of a sweep: each worker has a GPU of its own, and a trial waits until
+// there are enough.
 type gpuShare struct {
 	mu    sync.Mutex
 	freed sync.Cond
@@ -24,8 +24,7 @@ func newGPUShare(n int) *gpuShare {
 	return s
 }
 
-// workers is how many a trial has that does not say so, with so many trials at a
-// time: their even share of the GPUs.
+// workers is the default number of workers of a trial: an even share of the GPUs among parallel trials.
 func (s *gpuShare) workers(parallel int) int { return max(1, len(s.users)/parallel) }
 
 // take is the first of n GPUs in a row, around, that no other trial uses; it waits for

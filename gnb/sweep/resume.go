@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// identify completes the study by what its data and its model's code are.
+// identify adds the identity of the data and of the model's code to the study.
 func (s *sweep) identify(ctx context.Context) error {
 	id, err := inside.Identify(ctx, s.ds, s.model.Name())
 	s.study.Identity = id
@@ -52,8 +52,8 @@ func (s *sweep) note(format string, args ...any) {
 
 // notGoingOn notes why the sweep that was interrupted last is not gone on with.
 func (s *sweep) notGoingOn(old *Study, d runs.Differences) {
-	s.note("not going on with the interrupted sweep %s: %s; a new sweep begins", old.ID,
-		cmp.Or(phrase.Clauses(d.All()), "it is of a version that did not record its data and code"))
+	s.note("not continuing the interrupted sweep %s: %s; starting a new sweep", old.ID,
+		cmp.Or(phrase.Clauses(d.All()), "its version did not record its data and code"))
 }
 
 // change records what became another one since the sweep was begun.
@@ -62,10 +62,10 @@ func (s *sweep) change(old *Study) {
 	d := old.differencesOf(&s.study)
 	what := d.Made
 	if old.Identity != nil && old.Identity.Library != s.study.Identity.Library {
-		s.note("the sweep was begun with GraphNB %s and goes on with %s: results may not be the same to the bit", old.Identity.Library, s.study.Identity.Library)
+		s.note("the sweep was started with GraphNB %s and continues with %s: results may differ in the last bits", old.Identity.Library, s.study.Identity.Library)
 	}
 	if len(d.Made) > 0 {
-		s.note("changed on the way: %s", phrase.Clauses(d.Made))
+		s.note("changed since the sweep was started: %s", phrase.Clauses(d.Made))
 	}
 	if d.Unrecorded {
 		s.note("which data and code the sweep had was not recorded; they are taken to be these")

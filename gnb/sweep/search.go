@@ -13,9 +13,8 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// search proposes trials, in the order of their numbers. What it proposes follows
-// from the seed, the trial's number and the results it is shown: a sweep that
-// goes on proposes what it would have proposed.
+// search proposes trials in the order of their numbers. A proposal depends only on the seed, the trial's number and the
+// results it is given, so a continued sweep proposes the same trials.
 type search struct {
 	method string
 	seed   uint64
@@ -29,7 +28,7 @@ type search struct {
 	spent  bool       // the grid has no other point
 }
 
-// gridStep is a parameter's place in a grid: value index of count.
+// gridStep is the position of a hyper-parameter in a grid: value index of count.
 type gridStep struct {
 	name         string
 	index, count int
@@ -45,11 +44,11 @@ const (
 
 var methods = []string{methodGrid, methodRandom, methodSobol, methodTPE, methodASHA}
 
-// learns says whether what a method does depends on the results of trials.
+// learns reports whether a method uses the results of earlier trials.
 func learns(method string) bool { return method == methodTPE || method == methodASHA }
 
-// propose makes trial number by the sweep's function, from the results in past,
-// which has those of all trials but the ones that may still go.
+// propose calls the sweep's function for a trial. past has the results of all earlier trials except those that may
+// still be running.
 func (s *search) propose(number int, past []TrialResult, f func(*Trial) gnb.TrainOptions) (TrialResult, error) {
 	t := &Trial{Number: number, ranges: s.ranges}
 	at := 0 // the parameter's place in the grid
@@ -80,8 +79,7 @@ func (s *search) propose(number int, past []TrialResult, f func(*Trial) gnb.Trai
 // draws are random numbers for one parameter of one trial.
 type draws struct{ philox.Stream }
 
-// draw starts the numbers of a parameter: by its name, so that they do not depend
-// on when it is asked for.
+// draw starts the random numbers of a hyper-parameter. They depend on its name, not on the order of requests.
 func (s *search) draw(number int, name string) *draws {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))               // never fails
@@ -96,8 +94,8 @@ func (d *draws) uniform() float64 {
 	return float64(uint64(hi)<<21|uint64(lo)>>11) / (1 << 53)
 }
 
-// gridValue is the value of the i-th parameter that the grid's point asks for. The
-// points are those of a tree, in depth: parameters asked for last change first.
+// gridValue is the value of the i-th hyper-parameter that a point of the grid asks for. The points are visited like
+// the leaves of a tree, depth first: the last hyper-parameter changes first.
 func (s *search) gridValue(t *Trial, i int, p Hyperparameter) float64 {
 	if p.Kind == kindInt && p.High-p.Low >= maxLevels {
 		t.err = fmt.Errorf("sweep: a grid takes every value of %q, and there are %.0f; choose a few by sweep.Choice, or another method", p.Name, p.High-p.Low+1)
@@ -109,16 +107,16 @@ func (s *search) gridValue(t *Trial, i int, p Hyperparameter) float64 {
 	}
 	g := s.grid[i]
 	if g.name != p.Name || g.index >= len(all) {
-		t.err = fmt.Errorf("sweep: the sweep's function asked for %q where it had asked for %q before; what it asks for may depend on the trial's values only", p.Name, g.name)
+		t.err = fmt.Errorf("sweep: the sweep's function asked for %q, and for %q in the same place before; its requests may depend only on the values of the trial", p.Name, g.name)
 		return p.Low
 	}
 	return all[g.index]
 }
 
-// maxLevels bounds the values of one parameter in a grid.
+// maxLevels bounds the values of one hyper-parameter in a grid.
 const maxLevels = 10000
 
-// advance goes to the grid's next point, n parameters having been asked for.
+// advance goes to the next point of the grid, after a point that asked for n hyper-parameters.
 func (s *search) advance(n int) {
 	s.grid = s.grid[:min(n, len(s.grid))]
 	for len(s.grid) > 0 {
@@ -131,14 +129,13 @@ func (s *search) advance(n int) {
 	s.spent = true
 }
 
-// The trials of a grid are counted before it begins, unless they are more than these or
-// the function takes longer for them.
+// The trials of a grid are counted before the first one starts, up to this number and for this long.
 const mostCounted = 10000
 
 var countFor = 200 * time.Millisecond // a variable for tests, which may be held up
 
-// gridSize is how many trials a grid has; 0 is most or more, more than can be counted in a
-// moment, or a mistake of the function, which the trial that it makes finds out.
+// gridSize is the number of trials of a grid. It is 0 if there are most or more, if counting takes too long, or if the
+// function makes a mistake, which the trial then reports.
 func (s *Study) gridSize(f func(*Trial) gnb.TrainOptions, most int) int {
 	grid, start := newSearch(s), time.Now()
 	for n := range min(most, mostCounted) {
@@ -176,8 +173,7 @@ func (s *search) sobolShare(number int, name string) float64 {
 	return float64(point^shift) / (1 << 32)
 }
 
-// What TPE is made of: random trials first, the size of the better part, the
-// candidates that are compared. They are those of Optuna.
+// The constants of TPE, as in Optuna: random trials first, the size of the better part, and the number of candidates.
 const (
 	tpeStart      = 10
 	tpeBetter     = 0.1
@@ -185,10 +181,9 @@ const (
 	tpeCandidates = 24
 )
 
-// tpe is a value by a tree-structured Parzen estimator (Bergstra, Bardenet, Bengio,
-// Kégl, Algorithms for Hyper-Parameter Optimization, NeurIPS 2011), each parameter
-// for itself: of candidates that are likely among the best tenth of the trials,
-// the one that is least likely among the others.
+// tpe is a value proposed by a tree-structured Parzen estimator (Bergstra, Bardenet, Bengio, Kégl, Algorithms for
+// Hyper-Parameter Optimization, NeurIPS 2011), for each hyper-parameter independently: candidates are drawn from the
+// density of the best tenth of the trials, and the one with the highest ratio to the density of the others wins.
 func (s *search) tpe(number int, past []TrialResult, p Hyperparameter) float64 {
 	d := s.draw(number, p.Name)
 	var seen []observation
@@ -226,8 +221,7 @@ type observation struct {
 	param Hyperparameter
 }
 
-// tpeChoice decides a choice: a value's likelihood is how often it occurs, and
-// once more.
+// tpeChoice decides a choice. The likelihood of a value is proportional to one more than its weighted count.
 func tpeChoice(p Hyperparameter, best, rest []Hyperparameter, d *draws) float64 {
 	likelihood := func(of []Hyperparameter) []float64 {
 		l := make([]float64, len(p.Choices))
@@ -255,7 +249,7 @@ func tpeChoice(p Hyperparameter, best, rest []Hyperparameter, d *draws) float64 
 	return float64(value)
 }
 
-// tpeNumber decides a number, on the axis on which its range is even.
+// tpeNumber decides a number, on the axis on which its range is uniform.
 func tpeNumber(p Hyperparameter, best, rest []Hyperparameter, d *draws) float64 {
 	shares := func(of []Hyperparameter) []float64 {
 		x := make([]float64, len(of))
@@ -275,8 +269,8 @@ func tpeNumber(p Hyperparameter, best, rest []Hyperparameter, d *draws) float64 
 	return p.at(value)
 }
 
-// compareTrials orders trials, the best first: finished ones by their values, then
-// stopped ones, those that came further first, then failed ones.
+// compareTrials orders trials, the best first: finished ones by value, then stopped ones, those with more epochs first,
+// then failed ones.
 func compareTrials(a, b TrialResult, better func(a, b float64) bool) int {
 	rank := map[string]int{runs.StateDone: 0, StateStopped: 1, runs.StateFailed: 2}
 	byEpochs, byValue := 0, 0
@@ -292,19 +286,18 @@ func compareTrials(a, b TrialResult, better func(a, b float64) bool) int {
 	return cmp.Or(cmp.Compare(rank[a.State], rank[b.State]), byEpochs, byValue, cmp.Compare(a.Number, b.Number))
 }
 
-// halving stops trials early: asynchronous successive halving (Li et al., A System
-// for Massively Parallel Hyperparameter Tuning, MLSys 2020, arXiv:1810.05934) in
-// the form that stops a trial rather than putting it aside. At epochs first,
-// first·factor, first·factor², … a trial goes on only if it is among the best
-// 1/factor of those that came so far, or the best of fewer than factor.
+// halving stops trials early by asynchronous successive halving (Li et al., A System for Massively Parallel
+// Hyperparameter Tuning, MLSys 2020, arXiv:1810.05934), in the form that stops a trial and never promotes it later. At
+// the rungs first, first·factor, first·factor², … epochs, a trial continues only if it is among the best 1/factor of the
+// trials that reached the rung, or the best of fewer than factor.
 type halving struct {
 	first, factor int
 	epochs        int // at which the trial ends anyway
 	better        func(a, b float64) bool
 }
 
-// stops says whether a trial ends at its last report, having been compared with
-// the trials in past at each rung that this report is the first one to reach.
+// stops reports whether a trial ends at its last evaluation. It is compared with the trials in past at each rung that
+// this evaluation is the first to reach.
 func (h halving) stops(reports []Evaluation, past []TrialResult) bool {
 	last := reports[len(reports)-1]
 	before := 0
@@ -332,7 +325,7 @@ func (h halving) stops(reports []Evaluation, past []TrialResult) bool {
 	return false
 }
 
-// valueAt is the best value up to the first report at or after a rung.
+// valueAt is the best value up to the first evaluation at or after a rung.
 func (h halving) valueAt(reports []Evaluation, rung int) (best float64, ok bool) {
 	for i, r := range reports {
 		if i == 0 || h.better(r.Value, best) {

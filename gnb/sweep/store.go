@@ -21,15 +21,14 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// A sweep's directory: sweep.json says what is searched and how, trials.jsonl has
-// a line for each trial that has ended, in the order in which they did, and
-// trial-0000, trial-0001, … are the runs.
+// A sweep's directory: sweep.json has the settings, trials.jsonl one line for each ended trial, in the order of their
+// ends, and trial-0000, trial-0001, … are the runs.
 const (
 	studyFile  = "sweep.json"
 	trialsFile = "trials.jsonl"
 )
 
-// Open reads a sweep's directory: what [Run] has found so far.
+// Open reads the study in a sweep's directory, also while the sweep is running.
 func Open(dir string) (*Study, error) {
 	entry.Enter()
 	s := &Study{}
@@ -57,15 +56,14 @@ func Open(dir string) (*Study, error) {
 	if s.lost = err; runfile.IgnoreDamage(err) != nil {
 		return nil, fmt.Errorf("sweep: reading a sweep's trials: %w", err)
 	}
-	// Numbers go up by one, with gaps where a trial was running, or a line was lost.
+	// Numbers ascend by one, with gaps for trials that were running or whose lines were lost.
 	s.Trials = slices.DeleteFunc(s.Trials, func(t TrialResult) bool { return t.Number >= lines+maxGap })
 	s.sort()
 	s.Trials = slices.CompactFunc(s.Trials, func(a, b TrialResult) bool { return a.Number == b.Number })
 	return s, nil
 }
 
-// maxGap bounds the numbers of trials that were not written down before one that was: those that
-// run at a time.
+// maxGap bounds the number of trials that are missing before a recorded one: those that run at the same time.
 const maxGap = 4096
 
 func (s *Study) sort() {
@@ -83,15 +81,15 @@ func (s *sweep) unlock() {
 	s.lock = nil
 }
 
-// store decides where the sweep is kept: in a new directory, or in that of the one
-// to go on with, whose trials it takes over.
+// store decides where the sweep is kept: in a new directory, or in the directory of the sweep to continue, whose trials
+// it takes over.
 func (s *sweep) store() error {
 	old, err := s.resumable()
 	if err != nil {
 		return err
 	}
 	if old != nil {
-		// What it is is read again when no other process can change it.
+		// Read it again, now that no other process can change it.
 		dir := old.Dir
 		if err := s.lockSweep(dir); err != nil {
 			return err
@@ -101,14 +99,14 @@ func (s *sweep) store() error {
 			return err
 		}
 		if old != nil && old.Dir != dir {
-			return fmt.Errorf("sweep: another process has begun or ended a sweep, %s, at the same time; run this one again", old.Dir)
+			return fmt.Errorf("sweep: another process has started or ended the sweep %s at the same time; run this one again", old.Dir)
 		}
 	}
 	if old != nil {
 		s.study.Dir, s.study.ID, s.study.Created, s.past = old.Dir, old.ID, old.Created, old.Trials
 		s.change(old)
 		if old.lost != nil {
-			s.note("%v; the trials of those are run again", old.lost)
+			s.note("%v; those trials run again", old.lost)
 		}
 		return s.cut()
 	}
@@ -134,12 +132,12 @@ func (s *sweep) store() error {
 		return err
 	}
 	if runfile.Exists(filepath.Join(dir, studyFile)) { // begun by another process since it was looked for
-		return fmt.Errorf("sweep: %s already holds a sweep; run this again to go on with it, or choose another directory", dir)
+		return fmt.Errorf("sweep: %s already holds a sweep; run this again to continue it, or choose another directory", dir)
 	}
 	return nil
 }
 
-// resumable is the sweep to go on with, nil for a new one.
+// resumable is the sweep to continue, or nil for a new one.
 func (s *sweep) resumable() (*Study, error) {
 	given := s.o.Resume
 	if given == "" && s.o.Dir != "" {
@@ -150,7 +148,7 @@ func (s *sweep) resumable() (*Study, error) {
 	switch given {
 	case gnb.Never:
 		if _, err := os.Stat(filepath.Join(s.o.Dir, studyFile)); s.o.Dir != "" && err == nil {
-			return nil, fmt.Errorf("sweep: %s already holds a sweep; leave out Resume to go on with it, or choose another directory", s.o.Dir)
+			return nil, fmt.Errorf("sweep: %s already holds a sweep; leave Resume out to continue it, or choose another directory", s.o.Dir)
 		}
 		return nil, nil
 	case "":
@@ -170,7 +168,7 @@ func (s *sweep) resumable() (*Study, error) {
 			return nil, nil
 		}
 		if err := s.replay(old); err != nil {
-			s.note("not going on with the interrupted sweep %s: its function is another one; a new sweep begins", old.ID)
+			s.note("not continuing the interrupted sweep %s: its function has changed; starting a new sweep", old.ID)
 			return nil, nil //nolint:nilerr // a sweep that cannot be gone on with is not the one meant
 		}
 		return old, nil
@@ -181,9 +179,9 @@ func (s *sweep) resumable() (*Study, error) {
 	}
 	switch d := old.differencesOf(&s.study); {
 	case len(d.Placed) > 0:
-		return nil, fmt.Errorf("sweep: %s is a sweep with other settings (%s); go on with it as it was begun, or begin another (Dir, or Resume: gnb.Never)", given, phrase.Clauses(d.Placed))
+		return nil, fmt.Errorf("sweep: %s is a sweep with other settings (%s); continue it with its own settings, or start another (Dir, or Resume: gnb.Never)", given, phrase.Clauses(d.Placed))
 	case len(d.Made) > 0 && !s.o.ResumeChanged:
-		return nil, fmt.Errorf("sweep: %s is a sweep of other things: %s; its trials and new ones could not be compared: go on with it as it was begun, or all the same (ResumeChanged, --resume-changed), or begin another (Dir, or Resume: gnb.Never)", given, phrase.Clauses(d.Made))
+		return nil, fmt.Errorf("sweep: %s is a sweep of other things: %s; its trials and new ones could not be compared: continue it with its own data and code, continue it anyway (ResumeChanged, --resume-changed), or start another (Dir, or Resume: gnb.Never)", given, phrase.Clauses(d.Made))
 	}
 	if err := s.replay(old); err != nil {
 		return nil, err
@@ -194,8 +192,7 @@ func (s *sweep) resumable() (*Study, error) {
 	return old, nil
 }
 
-// replay proposes the trials of a sweep again, and says which one has become
-// another.
+// replay proposes the trials of a sweep again; the error names the first one that differs.
 func (s *sweep) replay(old *Study) error {
 	again := newSearch(&s.study)
 	byNumber := map[int]TrialResult{}
@@ -210,9 +207,9 @@ func (s *sweep) replay(old *Study) error {
 		}
 		was, ok := byNumber[number]
 		if !ok {
-			continue // it had not ended
+			continue // it has not ended
 		}
-		const wayOut = "go on with the function that began the sweep, or begin another (Dir, or Resume: gnb.Never)"
+		const wayOut = "continue with the function that started the sweep, or start another (Dir, or Resume: gnb.Never)"
 		if !sameParams(was, now) {
 			return fmt.Errorf("sweep: trial %d of %s has %v, and the sweep's function now makes it %v; %s", number, old.Dir, was.Params, now.Params, wayOut)
 		}
@@ -228,7 +225,7 @@ func (s *sweep) replay(old *Study) error {
 	return nil
 }
 
-// cut drops what a kill left of a last line.
+// cut removes damaged and incomplete lines from trials.jsonl.
 func (s *sweep) cut() error {
 	var b []byte
 	for _, t := range s.past {
@@ -240,12 +237,12 @@ func (s *sweep) cut() error {
 	}
 	path := filepath.Join(s.study.Dir, trialsFile)
 	if err := atomicfile.WriteFile(path, b, 0o644); err != nil {
-		return fmt.Errorf("sweep: going on with a sweep: %w", err)
+		return fmt.Errorf("sweep: continuing a sweep: %w", err)
 	}
 	return nil
 }
 
-// save writes what the sweep is, and in which state.
+// save writes the settings and the state of the sweep.
 func (s *sweep) save(state string) error {
 	s.study.State = state
 	head := s.study
@@ -253,11 +250,11 @@ func (s *sweep) save(state string) error {
 	return runfile.WriteJSON(filepath.Join(s.study.Dir, studyFile), head)
 }
 
-// append writes a trial that has ended.
+// append records an ended trial.
 func (s *sweep) append(t TrialResult) error {
 	line, err := json.Marshal(t)
 	if err != nil {
-		return fmt.Errorf("sweep: trial %d cannot be written down: %w", t.Number, err)
+		return fmt.Errorf("sweep: trial %d cannot be recorded: %w", t.Number, err)
 	}
 	f, err := atomicfile.OpenLog(filepath.Join(s.study.Dir, trialsFile), 0o644)
 	if err != nil {

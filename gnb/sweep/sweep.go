@@ -251,7 +251,7 @@ type sweep struct {
 	model  gnb.AnyModel
 	f      func(*Trial) gnb.TrainOptions
 	search *search
-	past   []TrialResult // of the sweep that this one goes on with
+	past   []TrialResult // of the sweep that this one continues
 	gpus   *gpuShare     // nil for one trial at a time, or where there are no GPUs
 	start  time.Time
 	view   *view
@@ -434,7 +434,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	e := ending{trial: t}
 	o := t.Options
 	if o.RunDir != "" || o.Resume != "" || o.ResumeChanged {
-		e.err = errors.New("sweep: the sweep decides where its runs are: leave RunDir and Resume out of the options")
+		e.err = errors.New("sweep: the sweep sets the directories of its runs: leave RunDir and Resume out of the options")
 		return e
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -554,7 +554,7 @@ func (s *sweep) finish(err error) error {
 	switch {
 	case errors.Is(err, gnb.ErrInterrupted):
 		state = runs.StateInterrupted
-		err = fmt.Errorf("sweep: sweep %s was %w after %s; running it again goes on from there", s.study.ID, gnb.ErrInterrupted, phrase.Count(len(s.study.Trials), "trial"))
+		err = fmt.Errorf("sweep: sweep %s was %w after %s; run it again to continue", s.study.ID, gnb.ErrInterrupted, phrase.Count(len(s.study.Trials), "trial"))
 	case err != nil:
 		state = runs.StateFailed
 	case len(s.study.Trials) > 0 && !slices.ContainsFunc(s.study.Trials, func(t TrialResult) bool { return t.State != runs.StateFailed }):

@@ -16,26 +16,23 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// Importance is how much a parameter matters: see [Study.Importance].
+// Importance is the importance of a hyper-parameter: see [Study.Importance].
 type Importance struct {
 	Name  string  `json:"name"`
 	Share float64 `json:"share"` // 0 to 1
 }
 
-// importanceFrom is the least number of trials that importances are computed of.
+// importanceFrom is the smallest number of trials from which importances are computed.
 const importanceFrom = 10
 
-// Importance is, for each parameter, the share of the metric's variance over the
-// trials that it explains alone, the most first: its first-order Sobol' index
-// (Sobol' 2001, doi:10.1016/S0378-4754(00)00270-6), estimated from the trials as
-// they are by the correlation ratio with Kelley's correction for chance (1935,
-// doi:10.1073/pnas.21.9.554) over the values of a choice, or over three to six
-// parts of a range with as many trials each. A stopped trial counts with the value
-// it had, a failed one not at all.
+// Importance is the share of the metric's variance over the trials that each hyper-parameter explains alone, the
+// largest first: its first-order Sobol' index (Sobol' 2001, doi:10.1016/S0378-4754(00)00270-6). It is estimated by the
+// correlation ratio with Kelley's correction for chance (1935, doi:10.1073/pnas.21.9.554), over the values of a choice,
+// or over three to six parts of a range with equally many trials. A stopped trial counts with its last value, and a
+// failed one does not count.
 //
-// What parameters explain only together is in none of the shares, and a method
-// that searches where it found good trials (tpe) sees less variance there than
-// the whole range has. Below ten trials there are none.
+// Variance that only several hyper-parameters together explain is in none of the shares. TPE samples near good trials,
+// so it sees less variance than the whole range has. There are no shares below ten trials.
 func (s *Study) Importance() []Importance {
 	var out []Importance
 	for _, p := range s.params() {
@@ -53,8 +50,8 @@ func (s *Study) Importance() []Importance {
 	return out
 }
 
-// groups puts each of the values into one of a few groups: equal ones together, or
-// neighbours, about as many in each.
+// groups divides the values into a few groups: by value if there are few different ones, else into ranges with about
+// equally many values.
 func groups(x []float64) []int {
 	distinct := slices.Compact(slices.Sorted(slices.Values(x)))
 	k := min(max(int(math.Sqrt(float64(len(x))))/2+1, 3), 6)
@@ -74,7 +71,7 @@ func groups(x []float64) []int {
 }
 
 // explained is Kelley's epsilon-squared: 1 - (SS within/(n-k)) / (SS total/(n-1)),
-// 0 where that is below.
+// at least 0.
 func explained(group []int, y []float64) float64 {
 	mean := func(y []float64) (m float64) {
 		for _, v := range y {
@@ -112,8 +109,8 @@ func explained(group []int, y []float64) float64 {
 // mostRows bounds the table that String prints.
 const mostRows = 50
 
-// String is the study as a table, the best trial first, with what failed and how
-// much each parameter matters.
+// String is the study as a table, the best trial first, with the reasons of failed trials and the importance of each
+// hyper-parameter.
 func (s *Study) String() string {
 	var b strings.Builder
 	counts := map[string]int{}
@@ -175,15 +172,15 @@ func (s *Study) String() string {
 	return live.Clean(b.String())
 }
 
-// PNG is the study as a picture: a line a trial across its parameters to the
-// metric, and how much each parameter matters.
+// PNG is the study as a picture: a line per trial through its hyper-parameters to the metric, and the importance of each
+// hyper-parameter.
 func (s *Study) PNG() ([]byte, error) {
 	data, _, _, err := live.SweepPNG(s.picture(s.Importance()))
 	return data, err
 }
 
-// BestCode is the best trial as Go to paste into a cell: the call of [gnb.Train] that
-// trains it again, on ds with ctx; "" if no trial has trained to its end.
+// BestCode is Go code for a cell: the call of [gnb.Train] that trains the best trial again, with ctx and ds. It is "" if
+// no trial has finished.
 func (s *Study) BestCode() string {
 	best := s.Best()
 	if best == nil {
@@ -210,7 +207,7 @@ func (s *Study) BestCode() string {
 	return b.String()
 }
 
-// goValue is an option's value as Go writes it.
+// goValue is an option's value in Go syntax.
 func goValue(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Uint64:
@@ -221,7 +218,7 @@ func goValue(v reflect.Value) string {
 	return fmt.Sprintf("%#v", v.Interface())
 }
 
-// modelCode is the Go that means a model: the library's have names of their own.
+// modelCode is the Go expression of a model.
 func modelCode(name string) string {
 	for _, m := range []gnb.AnyModel{gnb.SAGE, gnb.GCN, gnb.GAT, gnb.GIN, gnb.MLP} {
 		if m.Name() == name {

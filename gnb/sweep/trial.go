@@ -14,13 +14,11 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-// Trial is one configuration of a [Run] while it is made: the sweep's function
-// asks it for a value of each parameter, by name, and puts them into the options
-// that it returns. Which parameters it asks for may depend on values it got
-// before. [Choice] asks for one of several values of any type.
+// Trial gives one configuration of a search to the function of [Run], which asks it for the value of each
+// hyper-parameter by name. Which ones it asks for may depend on values it got before. [Choice] asks for one of several
+// values of any type.
 //
-// The first mistake (an empty range, one name for two ranges) ends the sweep with
-// an error that names it.
+// The first mistake, such as an empty range or one name for two ranges, ends the sweep with an error that names it.
 type Trial struct {
 	Number int // from 0
 
@@ -30,34 +28,33 @@ type Trial struct {
 	err    error
 }
 
-// Float is a number from low to high, such as a dropout.
+// Float returns a number from low to high, for example a dropout.
 func (t *Trial) Float(name string, low, high float64) float64 {
 	return t.number(Hyperparameter{Name: name, Kind: kindFloat, Low: low, High: high})
 }
 
-// LogFloat is a number from low to high, above 0, whose logarithm is even over the
-// range, such as a learning rate.
+// LogFloat returns a number from low to high, both above 0, whose logarithm is uniform over the range, for example a
+// learning rate.
 func (t *Trial) LogFloat(name string, low, high float64) float64 {
 	return t.number(Hyperparameter{Name: name, Kind: kindLogFloat, Low: low, High: high})
 }
 
-// Int is a whole number from low to high, both included.
+// Int returns a whole number from low to high, both included.
 func (t *Trial) Int(name string, low, high int) int {
 	return int(t.number(Hyperparameter{Name: name, Kind: kindInt, Low: float64(low), High: float64(high)}))
 }
 
-// LogInt is a whole number from low to high, both included, of 1 or more, whose
-// logarithm is even over the range, such as a width.
+// LogInt returns a whole number from low to high, both included and at least 1, whose logarithm is uniform over the
+// range, for example a width.
 func (t *Trial) LogInt(name string, low, high int) int {
 	return int(t.number(Hyperparameter{Name: name, Kind: kindLogInt, Low: float64(low), High: float64(high)}))
 }
 
-// Choice is one of the values, in which there is no order, such as a kind of
-// normalisation or a list of fanouts:
+// Choice returns one of the values, which have no order, for example a kind of normalisation or a list of fanouts:
 //
 //	fanouts := sweep.Choice(t, "fanouts", []int{10, 10}, []int{15, 10})
 //
-// No two values may print alike.
+// Each value must print differently.
 func Choice[T any](t *Trial, name string, values ...T) T {
 	entry.Enter()
 	p := Hyperparameter{Name: name, Kind: kindChoice}
@@ -72,7 +69,7 @@ func Choice[T any](t *Trial, name string, values ...T) T {
 	return values[i]
 }
 
-// The kinds of parameters.
+// The kinds of hyper-parameters.
 const (
 	kindFloat    = "float"
 	kindLogFloat = "log float"
@@ -81,20 +78,20 @@ const (
 	kindChoice   = "choice"
 )
 
-// Hyperparameter is a parameter of a trial: its range and the value that the trial has.
+// Hyperparameter is a hyper-parameter of a trial: its range, and the trial's value.
 type Hyperparameter struct {
 	Name string `json:"name"`
 	// Kind is "float", "log float", "int", "log int" or "choice".
 	Kind string  `json:"kind"`
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
-	// Choices are the values of a choice as they print.
+	// Choices are the values of a choice, as they print.
 	Choices []string `json:"choices,omitempty"`
-	// Value is the trial's; for a choice, the index of one.
+	// Value is the trial's value; for a choice, the index in Choices.
 	Value float64 `json:"value"`
 }
 
-// Text is the value as it prints.
+// Text is the value as text.
 func (p Hyperparameter) Text() string {
 	if i := int(p.Value); p.Kind == kindChoice {
 		if i < 0 || i >= len(p.Choices) { // of a file that was edited
@@ -107,11 +104,11 @@ func (p Hyperparameter) Text() string {
 
 func (p Hyperparameter) String() string { return p.Name + " " + p.Text() }
 
-// check says what is wrong with a range.
+// check returns an error if the range is invalid.
 func (p Hyperparameter) check() error {
 	switch {
 	case p.Name == "":
-		return fmt.Errorf("sweep: a parameter of the sweep has no name")
+		return fmt.Errorf("sweep: a hyper-parameter of the sweep has no name")
 	case p.Kind == kindChoice:
 		sorted := slices.Sorted(slices.Values(p.Choices))
 		if len(sorted) == 0 || len(slices.Compact(sorted)) != len(p.Choices) {
@@ -128,7 +125,7 @@ func (p Hyperparameter) check() error {
 	return nil
 }
 
-// checkRead says what is wrong with a parameter that was read from a file.
+// checkRead returns an error if a hyper-parameter read from a file is invalid.
 func (p Hyperparameter) checkRead() error {
 	switch p.Kind {
 	case kindFloat, kindLogFloat, kindInt, kindLogInt:
@@ -142,7 +139,7 @@ func (p Hyperparameter) checkRead() error {
 	return p.check()
 }
 
-// checkRead says what is wrong with a trial that was read from a file.
+// checkRead returns an error if a trial read from a file is invalid.
 func (t TrialResult) checkRead() error {
 	if t.Number < 0 || !slices.Contains([]string{runs.StateDone, StateStopped, runs.StateFailed}, t.State) {
 		return fmt.Errorf("sweep: trial %d is %q", t.Number, t.State)
@@ -155,13 +152,13 @@ func (t TrialResult) checkRead() error {
 	return nil
 }
 
-// sameRange says whether two parameters are one but for the value.
+// sameRange reports whether two hyper-parameters differ at most in their values.
 func (p Hyperparameter) sameRange(q Hyperparameter) bool {
 	return p.Name == q.Name && p.Kind == q.Kind && p.Low == q.Low && p.High == q.High && slices.Equal(p.Choices, q.Choices)
 }
 
-// number decides a parameter's value. After a mistake it is the range's lowest,
-// which nothing is trained with.
+// number decides the value of a hyper-parameter. After a mistake it is the lowest of the range; nothing is trained
+// with it.
 func (t *Trial) number(p Hyperparameter) float64 {
 	if t.err == nil {
 		t.err = p.check()
@@ -180,14 +177,14 @@ func (t *Trial) number(p Hyperparameter) float64 {
 	case i >= 0:
 		return old.Value
 	}
-	if p.Value = p.at(0); t.pick != nil { // a Trial of somebody's own has the lowest values
+	if p.Value = p.at(0); t.pick != nil { // a Trial outside of a search has the lowest values
 		p.Value = t.pick(p)
 	}
 	t.params = append(t.params, p)
 	return p.Value
 }
 
-// span is the range as it prints.
+// span is the range as text.
 func (p Hyperparameter) span() string {
 	if p.Kind == kindChoice {
 		return fmt.Sprintf("%s %q", p.Kind, p.Choices)
@@ -214,8 +211,8 @@ func (p Hyperparameter) whole(low, x, high float64) float64 {
 	return min(max(math.Floor(x), low), high)
 }
 
-// round gives a value four significant digits, so that what is printed is what was
-// trained with, unless the range is too narrow for that.
+// round rounds a value to four significant digits, so that the printed value is the one trained with, unless the
+// range is too narrow for that.
 func (p Hyperparameter) round(x float64) float64 {
 	x = min(max(x, p.Low), p.High)
 	r, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
@@ -225,8 +222,8 @@ func (p Hyperparameter) round(x float64) float64 {
 	return r
 }
 
-// share is the inverse of at: where in its range the value lies, 0 to 1, the middle
-// of its part for a choice or a whole number.
+// share is the inverse of at: the position of the value in its range, from 0 to 1. A choice or a whole number lies in
+// the middle of its part.
 func (p Hyperparameter) share() float64 {
 	n := float64(len(p.Choices))
 	switch p.Kind {
@@ -247,9 +244,8 @@ func (p Hyperparameter) share() float64 {
 	return (x - low) / (high - low)
 }
 
-// levels are the values that a grid takes: all of a choice and of whole numbers,
-// n of a continuous range, its ends included, and as many different ones of a
-// logarithmic one of whole numbers.
+// levels are the values in a grid: all values of a choice or of whole numbers, n values of a continuous range
+// including its ends, and up to n different ones of a logarithmic range of whole numbers.
 func (p Hyperparameter) levels(n int) []float64 {
 	switch p.Kind {
 	case kindChoice, kindInt:
@@ -280,15 +276,13 @@ func (p Hyperparameter) levels(n int) []float64 {
 	return slices.Compact(some)
 }
 
-// sameParams says whether two trials ask for the same parameters and have the same
-// values.
+// sameParams reports whether two trials have the same hyper-parameters with the same values.
 func sameParams(a, b TrialResult) bool {
 	return slices.EqualFunc(a.Params, b.Params, func(p, q Hyperparameter) bool { return p.sameRange(q) && p.Value == q.Value })
 }
 
-// differing are the options, by name, in which two trials would come to other results:
-// not how many threads compute them, where they are kept, and what else is written or
-// shown of them, as for a run that goes on.
+// differing are the names of the options in which two trials differ, except those that do not change a result: threads,
+// GPUs, directories, checkpoints and displays.
 func differing(a, b gnb.TrainOptions) (names []string, err error) {
 	var of [2]map[string]json.RawMessage
 	for i, o := range []gnb.TrainOptions{a, b} {
@@ -300,7 +294,7 @@ func differing(a, b gnb.TrainOptions) (names []string, err error) {
 			err = json.Unmarshal(raw, &of[i])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("sweep: a trial's options cannot be written down: %w", err)
+			return nil, fmt.Errorf("sweep: a trial's options cannot be recorded: %w", err)
 		}
 	}
 	for name, value := range of[0] {

@@ -29,7 +29,7 @@ func newView(s *sweep) *view {
 		v.sink.Tell(n)
 	}
 	if v.skipped > 0 {
-		v.sink.Tell(fmt.Sprintf("going on after %s", phrase.Count(v.skipped, "trial")))
+		v.sink.Tell(fmt.Sprintf("continuing after %s", phrase.Count(v.skipped, "trial")))
 	}
 	v.update()
 	return v

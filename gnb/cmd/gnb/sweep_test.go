@@ -51,7 +51,7 @@ func TestSweepCommand(t *testing.T) {
 	}
 	// It is extended, and says how to train the best again.
 	status, stdout, stderr := gnbRun(t, dir, append(args, "--trials", "4")...)
-	if status != 0 || !strings.Contains(stdout, "4 trials") || !strings.Contains(stderr, "going on after 3 trials") {
+	if status != 0 || !strings.Contains(stdout, "4 trials") || !strings.Contains(stderr, "continuing after 3 trials") {
 		t.Fatalf("exit status %d\n%s%s", status, stdout, stderr)
 	}
 	_, line, ok := strings.Cut(strings.TrimSpace(stdout), "the best again: gnb ")
