@@ -124,7 +124,7 @@ func TestTrainReportsMicroF1(t *testing.T) {
 	}
 }
 
-// With patience, training ends so many epochs after the best one; by loss, the
+// With patience, training ends that number of epochs after the best one; by loss, the
 // best is the one with the lowest.
 func TestPatience(t *testing.T) {
 	ds := load(t, smallSet)

@@ -140,7 +140,7 @@ func TestKilledRunResumesToTheSameBits(t *testing.T) {
 	for i := range kills {
 		done += 1 + rand.IntN(max(1, 2*all/kills))
 		if i == 0 {
-			done = min(done, all-5) // so that there is a run to go on with
+			done = min(done, all-5) // so that there is a run to resume
 		}
 		if done >= all-4 {
 			break

@@ -291,7 +291,7 @@ type made struct {
 	at   finite.Step // whose dropout they had
 }
 
-// madeOf is what the batches of the current step are made of.
+// madeOf describes the batches of the current step.
 func (n *network) madeOf() made {
 	m := made{loop: n.w.found.loop, at: n.last.at}
 	if n.last.batch == nil || n.last.batch.Batch == nil {

@@ -94,7 +94,7 @@ func TestNoFileOfARunHangs(t *testing.T) {
 						}
 					})
 				}
-				within(t, "looking for a run to go on with", func() {
+				within(t, "looking for a run to resume", func() {
 					other, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 1, Quiet: true, Seed: 99})
 					if err != nil {
 						t.Error(err)
@@ -170,7 +170,7 @@ func TestFlippedBitsOfARunAreNoticed(t *testing.T) {
 }
 
 // Weights with a flipped bit are not computed with, nor does a run go on beside them; those that
-// are gone are said to be gone, and another run's are not taken for its own.
+// are missing are reported, and another run's are not taken for its own.
 func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 	dir, again := interruptedRun(t)
 	ds := load(t, smallSet)
@@ -233,7 +233,7 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 		t.Errorf("with another run's weights: %v", err)
 	}
 	if _, err := again(); err == nil || !strings.Contains(err.Error(), "is not the file that the run wrote") {
-		t.Errorf("going on with another run's weights: %v", err)
+		t.Errorf("resuming with another run's weights: %v", err)
 	}
 	if err := os.WriteFile(best, whole, 0o600); err != nil {
 		t.Fatal(err)

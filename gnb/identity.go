@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/internal/codeid"
 )
 
-// identify says what a run is made of.
+// identify returns the identity of a run: its data, code and settings.
 func identify(ctx context.Context, ds *Dataset, code runs.CodeIdentity) (*runs.Identity, error) {
 	id := &runs.Identity{Code: code, Library: libraryVersion()}
 	if ds != nil {

@@ -289,7 +289,7 @@ func TestFortyChanges(t *testing.T) {
 				}
 				line := ""
 				for _, l := range strings.Split(out, "\n") {
-					if strings.HasPrefix(l, "not going on with the interrupted run ") {
+					if strings.HasPrefix(l, "not resuming the interrupted run ") {
 						line = l
 					}
 				}

@@ -20,8 +20,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// trainTold trains, interrupts the run after so many epochs of this start (0: never), and
-// returns it with what it said when it started.
+// trainTold trains, interrupts the run after the given number of epochs of this start (0: never), and
+// returns it with its first notes.
 func trainTold(t *testing.T, ds *gnb.Dataset, model gnb.AnyModel, o gnb.TrainOptions, epochs int) (*runs.Run, string, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -68,7 +68,7 @@ func copyFile(t *testing.T, from, to string) {
 }
 
 // A checkpoint of another seed, learning rate or data that was copied into a run is passed
-// over with a note; where the run has none of its own it is not gone on with.
+// over with a note; where the run has none of its own it is not resumed.
 func TestForeignCheckpointsArePassedOver(t *testing.T) {
 	ds := load(t, smallSet)
 	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2000, Eval: "none", Seed: 1, CheckpointEvery: 1, KeepCheckpoints: 100}
@@ -183,13 +183,13 @@ func TestRunWithoutIdentity(t *testing.T) {
 	}
 	p.Resume = ""
 	again, said, err = trainTold(t, ds, gnb.SAGE, p, 0)
-	if err != nil || again.Dir != run.Dir || !strings.Contains(said, "going on with run") {
+	if err != nil || again.Dir != run.Dir || !strings.Contains(said, "resuming run") {
 		t.Fatalf("with an identity: %v, in %s, saying %q", err, again.Dir, said)
 	}
 	sameRun(t, whole, again)
 }
 
-// Another version of the library is said, and no reason to begin anew.
+// Another version of the library is reported, and does not prevent resuming.
 func TestAnotherLibraryIsSaid(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, smallSet)
@@ -199,7 +199,7 @@ func TestAnotherLibraryIsSaid(t *testing.T) {
 		config["identity"].(map[string]any)["library"] = "0.0.7"
 	})
 	again, said, _ := trainTold(t, ds, gnb.SAGE, o, 1)
-	if again.Dir != run.Dir || !strings.Contains(said, "it was begun with GraphNB 0.0.7 and goes on with ") || len(again.Config.Changes) > 0 {
+	if again.Dir != run.Dir || !strings.Contains(said, "it was begun with GraphNB 0.0.7 and is resumed with ") || len(again.Config.Changes) > 0 {
 		t.Errorf("it went on in %s, with changes %v, and said %q", again.Dir, again.Config.Changes, said)
 	}
 }
@@ -260,9 +260,9 @@ func TestRunDirOfAnotherRun(t *testing.T) {
 	p := o
 	p.LR, p.Hidden = 0.5, 16
 	_, _, err := trainTold(t, ds, gnb.SAGE, p, 0)
-	readable(t, err, `already holds a run, of other things: LR was 0.01 and is 0.5; hidden was 64 and is 16; go on with it all the same`)
+	readable(t, err, `already holds a run, of other things: LR was 0.01 and is 0.5; hidden was 64 and is 16; resume it all the same`)
 	_, said, _ := trainTold(t, ds, gnb.SAGE, o, 1)
-	if !strings.HasPrefix(said, "going on with run ") {
+	if !strings.HasPrefix(said, "resuming run ") {
 		t.Errorf("it said %q", said)
 	}
 }
@@ -328,7 +328,7 @@ var scheduled = gnb.Program("test.scheduled", func(w *gnb.Worker, lr float64) er
 	return nil
 })
 
-// A run that goes on with another learning rate has it from there on, by the factor that
+// A run that resumes with another learning rate has it from there on, by the factor that
 // its program had come to; it never trains by the old one and records the new one.
 func TestChangedLearningRateHolds(t *testing.T) {
 	ds := load(t, smallSet)
@@ -375,7 +375,7 @@ func TestChangedLearningRateHolds(t *testing.T) {
 	readable(t, err, `ResumeChanged needs Resume`)
 }
 
-// A sweep of other data, or of a model whose code is another one, is not gone on with: its
+// A sweep of other data, or of a model whose code is another one, is not resumed: its
 // trials would not compare.
 func TestSweepIdentity(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())

@@ -58,14 +58,14 @@ type LaunchOptions struct {
 	Seed uint64
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
-	// Resume is the directory of a run to go on with, in place: it must have the same
+	// Resume is the directory of a run to resume, in place: it must have the same
 	// data, code, arguments, seed and precision, else the error says what differs. The
 	// number of workers and the device may be other ones, which the run says. The
 	// default goes on with the last run in [runs.Dir] that was the same in these and in
 	// all else that changes results, if it was interrupted; where only something else
 	// was, it says what differs and starts anew. [Never] starts anew.
 	Resume string
-	// ResumeChanged goes on with the run of Resume although something differs. What
+	// ResumeChanged resumes the run of Resume although something differs. What
 	// is new holds from there on, the learning rate included, and the run's
 	// config.json lists what changed, when and after which step.
 	ResumeChanged bool
@@ -129,7 +129,7 @@ type launched struct {
 	device string
 	notes  []string
 	lock   *runfile.DirLock // of the run's directory
-	// differs says why an interrupted run is not gone on with.
+	// differs says why an interrupted run is not resumed.
 	differs string
 }
 
@@ -178,7 +178,7 @@ func (l *launched) options() error {
 		return fmt.Errorf(`gnb: Precision is %q; it is "float32", "bf16" or, on GPUs, "tf32"`, o.Precision)
 	}
 	if o.ResumeChanged && (o.Resume == "" || o.Resume == Never) {
-		return errors.New("gnb: ResumeChanged needs Resume, the directory of the run to go on with")
+		return errors.New("gnb: ResumeChanged needs Resume, the directory of the run to resume")
 	}
 	switch o.Device = cmp.Or(o.Device, "auto"); o.Device {
 	case "cpu", "auto", "cuda":
@@ -400,8 +400,8 @@ func (l *launched) explain(err error, o runs.Observer) error {
 	return fmt.Errorf("gnb: run %s was %w after step %d; its checkpoint is %s, and running it again goes on from there", l.run.Config.ID, ErrInterrupted, step, path)
 }
 
-// board begins what the run writes for TensorBoard, if it is to. That this cannot
-// go on is said and does not end the run.
+// board begins what the run writes for TensorBoard, if it is to. A failure of this
+// is reported and does not end the run.
 func (l *launched) board() (end func(), err error) {
 	if !l.o.TensorBoard || l.run.Dir == "" {
 		return func() {}, nil

@@ -241,7 +241,7 @@ func (w *Worker) complete(b *Batch) {
 	}
 }
 
-// blocks are the batch's blocks for so many layers: of the whole graph as many as are
+// blocks are the batch's blocks for the given number of layers: of the whole graph as many as are
 // asked for.
 func (b *Batch) blocks(layers int) []*graphops.Block {
 	if !b.full || len(b.Blocks) == layers {

@@ -28,7 +28,7 @@ func notesOf(t *testing.T, o LaunchOptions) string {
 	return strings.Join(notes, "\n")
 }
 
-// Why there is no GPU is said once in a process, and once in a kernel, whose cells are
+// The reason for having no GPU is printed once in a process, and once in a kernel, whose cells are
 // processes; that workers share cores, at each run.
 func TestNotesAreSaidOnce(t *testing.T) {
 	t.Setenv("GNB_WORKERS", "")

@@ -53,8 +53,8 @@ func fieldDocs(t *testing.T, of reflect.Type) map[string]string {
 
 var zeroDoc = regexp.MustCompile(`\b0 means\b`)
 
-// Every number among the options says at its field what its zero means: whoever leaves it out
-// and whoever wants 0 find both there.
+// Every number among the options says at its field what its zero means: a reader who leaves it out
+// and one who wants 0 find both there.
 func TestOptionsSayWhatZeroMeans(t *testing.T) {
 	seen := 0
 	for _, of := range []reflect.Type{

@@ -31,7 +31,7 @@ func (l *launched) identify(ctx context.Context) error {
 	return nil
 }
 
-// directory makes the run's directory, or takes the one of the run to go on with.
+// directory makes the run's directory, or takes the one of the run to resume.
 func (l *launched) directory() error {
 	o, c := &l.o, l.run.Config
 	dir, err := l.resumable(c)
@@ -46,7 +46,7 @@ func (l *launched) directory() error {
 		dir = filepath.Join(runs.Dir(), c.ID)
 	} else if _, err := os.Stat(filepath.Join(dir, runfile.Config)); err == nil {
 		if l.differs != "" {
-			return fmt.Errorf("gnb: %s already holds a run, of other things: %s; go on with it all the same (Resume: %q with ResumeChanged), or choose another directory", dir, l.differs, dir)
+			return fmt.Errorf("gnb: %s already holds a run, of other things: %s; resume it all the same (Resume: %q with ResumeChanged), or choose another directory", dir, l.differs, dir)
 		}
 		return fmt.Errorf("gnb: %s already holds a run; resume it (Resume: %q) or choose another directory", dir, dir)
 	}
@@ -76,7 +76,7 @@ func (l *launched) tell(dir, path string) {
 	l.job.RunID, l.job.Identity = c.ID, c.Identity.Run
 }
 
-// resumable is the directory of the run to go on with, "" for a new run.
+// resumable is the directory of the run to resume, "" for a new run.
 func (l *launched) resumable(c runs.Config) (string, error) {
 	switch l.o.Resume {
 	case Never:
@@ -100,7 +100,7 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 // interrupted is the directory of the last run that was the same as configuration c, if
 // that was interrupted and has a checkpoint, else "". What else was run since does not
 // matter: Jupyter runs the cells that wait when one is interrupted. A run that cannot be
-// read is not one to go on with. Where the program's last run was interrupted and is
+// read is not one to resume. Where the program's last run was interrupted and is
 // another one, what differs is noted.
 func (l *launched) interrupted(c runs.Config) string {
 	var earlier []*runs.Run
@@ -141,7 +141,7 @@ func (l *launched) interrupted(c runs.Config) string {
 		what = "it is of a version that did not record its data and code"
 	}
 	if l.differs = what; goesOn(last) && l.o.RunDir == "" {
-		l.note("not going on with the interrupted run %s: %s; a new run begins", last.Config.ID, what)
+		l.note("not resuming the interrupted run %s: %s; a new run begins", last.Config.ID, what)
 	}
 	return ""
 }
@@ -179,7 +179,7 @@ func (l *launched) resume(dir string) error {
 		if err := st.CheckBestFiles(dir); err != nil {
 			return err
 		}
-		l.note("going on with run %s from its checkpoint after step %d", old.Config.ID, step)
+		l.note("resuming run %s from its checkpoint after step %d", old.Config.ID, step)
 	}
 	atomicfile.Sweep(dir) // what a killed process left
 	l.change(old.Config, step)
@@ -201,7 +201,7 @@ func (l *launched) resume(dir string) error {
 	return err
 }
 
-// change gives the run the name of the one that it goes on with, and records what
+// change gives the run the name of the one that it resumes, and records what
 // became another one.
 func (l *launched) change(old runs.Config, step int64) {
 	c := &l.run.Config
@@ -209,7 +209,7 @@ func (l *launched) change(old runs.Config, step int64) {
 	what := d.All()
 	c.ID, c.Created, c.Changes = old.ID, old.Created, old.Changes
 	if old.Identity != nil && old.Identity.Library != c.Identity.Library {
-		l.note("it was begun with GraphNB %s and goes on with %s: results may not be the same to the bit", old.Identity.Library, c.Identity.Library)
+		l.note("it was begun with GraphNB %s and is resumed with %s: results may not be the same to the bit", old.Identity.Library, c.Identity.Library)
 	}
 	if len(d.Made) > 0 {
 		l.note("changed on the way: %s", phrase.Clauses(d.Made))

@@ -243,7 +243,7 @@ func TestStepsWithoutEpochsResume(t *testing.T) {
 	}
 }
 
-// What else was run since an interrupt does not matter: the interrupted run is gone on with, and, once
+// What else was run since an interrupt does not matter: the interrupted run is resumed, and, once
 // it has ended, begun anew.
 func TestInterruptedRunIsFoundAmongOthers(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
@@ -274,9 +274,9 @@ func TestInterruptedRunIsFoundAmongOthers(t *testing.T) {
 	}
 	again, err := train(t.Context(), o)
 	if err != nil || again != first {
-		t.Errorf("the interrupted run %s was not gone on with, but %s (%v)", first, again, err)
+		t.Errorf("the interrupted run %s was not resumed, but %s (%v)", first, again, err)
 	}
 	if third, err := train(t.Context(), o); err != nil || third == first {
-		t.Errorf("a run that had ended was gone on with: %s (%v)", third, err)
+		t.Errorf("a run that had ended was resumed: %s (%v)", third, err)
 	}
 }

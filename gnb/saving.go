@@ -31,7 +31,7 @@ func (w *Worker) Keep(name string, v any) {
 	w.check(w.saving.Kept.Add(name, v, callSite()))
 }
 
-// openSaving says what checkpoints are made of, and takes what the run resumes from.
+// openSaving configures checkpoints, and loads the one from which the run resumes.
 func (w *Worker) openSaving() error {
 	w.saving.Open(saving.Options{
 		Dir: w.job.RunDir, Every: w.job.CheckpointEvery, Keep: w.job.KeepCheckpoints,

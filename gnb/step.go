@@ -170,7 +170,7 @@ func (w *Worker) count(r runs.Step, t []float32) float64 {
 
 // A device is a step behind the host, which launches the kernels of the next step
 // meanwhile. So a step's loss is read when the next step has been asked for, or when
-// somebody wants it; until then the step is late, and what is reported of it waits.
+// the program reads it; until then the step is late, and what is reported of it waits.
 
 // StepLoss is the mean loss of a step over all ranks, as [Worker.Step] returns it. On
 // a device it is known a step later than asked for: Mean and whatever prints it wait.

@@ -16,8 +16,8 @@ import (
 
 // LoadWeights reads a safetensors file into the network: names and shapes must be
 // the network's (PyTorch Geometric's, where the layers are its layers). A file that
-// a run has written has a checksum, and is refused where that does not hold; of
-// another program's it is said that it has none.
+// a run has written has a checksum, and is refused where that does not hold; a
+// note reports that another program's file has none.
 func (w *Worker) LoadWeights(net Network, path string) {
 	ts, meta, err := safetensors.ReadFile(path)
 	w.check(err)

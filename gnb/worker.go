@@ -123,7 +123,7 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 			w.epochStart, w.epochStages, w.last = time.Now(), w.p.StageTimes(), Metrics{}
 			w.p.SetPosition(e, w.loop.Pos.InAll)
 			if !yield(e) {
-				w.endEpoch(max(n, e+1), e+1) // a run that resumes does not go on with the epochs left
+				w.endEpoch(max(n, e+1), e+1) // a run that resumes does not run the remaining epochs
 				return
 			}
 			w.endEpoch(e+1, 0)

@@ -57,7 +57,7 @@ fmt.Println(errors.Is(err, gnb.ErrInterrupted))`
 		t.Fatal("the edits change nothing")
 	}
 	const other = "var unrelated = 1\n\nfunc helper() int { return unrelated }"
-	const goesOn = "TOLD going on with run "
+	const goesOn = "TOLD resuming run "
 	dir := t.TempDir()
 	for i, kernel := range []struct {
 		cells []string
@@ -69,7 +69,7 @@ fmt.Println(errors.Is(err, gnb.ErrInterrupted))`
 		},
 		{ // restarted
 			[]string{"func first() {}\n\nvar ABC = 3", imports + model, train, linear, train},
-			[]string{goesOn, "TOLD not going on with the interrupted run "},
+			[]string{goesOn, "TOLD not resuming the interrupted run "},
 		},
 	} {
 		r := env.Run(t, notebookOf(t, kernel.cells...), nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})

@@ -169,7 +169,7 @@ fmt.Println("epochs:", run.Result.Epochs)
 	if first.Gone == nil || *first.Gone > 5 {
 		t.Errorf("workers were left 5 s after the interrupt (%v)", first.Gone)
 	}
-	if second.Status != "ok" || !strings.Contains(second.Stdout, "epochs: 60") || !strings.Contains(second.Shown+second.Stdout, "going on with run") {
+	if second.Status != "ok" || !strings.Contains(second.Stdout, "epochs: 60") || !strings.Contains(second.Shown+second.Stdout, "resuming run") {
 		t.Errorf("the cell's second run ended as %q and did not go on:\n%s\n%s\n%s", second.Status, second.Stdout, second.Shown, second.Stderr)
 	}
 	r, err := runs.Open(dir + "/run")

@@ -46,7 +46,7 @@ func Compare(runs ...*Run) Comparison {
 }
 
 // compareEvery is how often CompareLive looks for what is new, and compareShare the
-// part of the time, one in so many, that it may take for that.
+// part of the time, as 1/N, that it may take for that.
 const (
 	compareEvery = time.Second
 	compareShare = 20

@@ -104,7 +104,7 @@ func TestAccuracyInPassing(t *testing.T) {
 	}
 }
 
-// What the machine could do at most follows from what a run does: here two ranks
+// The machine's limit depends on the run's mix of work: here two ranks
 // that together read 4 GB/s of rows and 6 GB/s of the rest, and do 100 GFLOP/s.
 func TestCeiling(t *testing.T) {
 	ranks := []rank{{perSec: pace{edges: 1e6, flop: 40e9, rowBytes: 1e9, streamBytes: 6e9}}, {perSec: pace{edges: 3e6, flop: 60e9, rowBytes: 3e9}}}

@@ -8,7 +8,7 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// worked is what a rank has worked off in so many seconds within loops over batches,
+// worked is the work of a rank in sec seconds within loops over batches,
 // or in steps outside of them.
 type worked struct {
 	seeds, edges int64

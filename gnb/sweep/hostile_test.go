@@ -16,7 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/sweep"
 )
 
-// smallSweep is a sweep of three trials that ended, and a function that goes on with it to six.
+// smallSweep is a sweep of three trials that ended, and a function that resumes it to six.
 func smallSweep(t *testing.T) (dir string, again func() (*sweep.Study, error)) {
 	t.Helper()
 	t.Setenv("GNB_RUNS", filepath.Join(t.TempDir(), "runs"))

@@ -19,7 +19,7 @@ func (s *sweep) identify(ctx context.Context) error {
 	return err
 }
 
-// differencesOf says what keeps the sweep now from going on with the trials of s: data
+// differencesOf says what keeps the sweep now from resuming the trials of s: data
 // and code, in made, since trials would not compare; and in placed the settings from
 // which proposals follow.
 func (s *Study) differencesOf(now *Study) (d runs.Differences) {
@@ -50,7 +50,7 @@ func (s *sweep) note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// notGoingOn notes why the sweep that was interrupted last is not gone on with.
+// notGoingOn notes why the sweep that was interrupted last is not resumed.
 func (s *sweep) notGoingOn(old *Study, d runs.Differences) {
 	s.note("not continuing the interrupted sweep %s: %s; starting a new sweep", old.ID,
 		cmp.Or(phrase.Clauses(d.All()), "its version did not record its data and code"))

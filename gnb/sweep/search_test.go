@@ -201,7 +201,7 @@ func TestTPEConcentrates(t *testing.T) {
 	}
 }
 
-// What a trial is proposed follows from the seed, its number and the trials before:
+// The proposal of a trial depends on the seed, its number and the trials before:
 // in one go or begun anew at any trial, and whatever those at work gave.
 func TestProposalsFollowFromTheSeed(t *testing.T) {
 	ask := func(t *Trial) {

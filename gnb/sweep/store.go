@@ -157,7 +157,7 @@ func (s *sweep) resumable() (*Study, error) {
 		}
 		all, err := List(context.Background())
 		if err != nil || len(all) == 0 {
-			return nil, nil //nolint:nilerr // nothing to go on with
+			return nil, nil //nolint:nilerr // nothing to resume
 		}
 		old := all[len(all)-1]
 		if old.State != runs.StateInterrupted {

@@ -327,7 +327,7 @@ func runCell(options []byte) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	f := func(t *sweep.Trial) gnb.TrainOptions {
-		if o.Hold && t.Number >= 2 { // however fast the machine, there is something left to go on with
+		if o.Hold && t.Number >= 2 { // however fast the machine, there is something left to resume
 			<-ctx.Done()
 		}
 		t2 := sweepOptions(t)
@@ -394,7 +394,7 @@ func TestSweepInterruptedAndKilled(t *testing.T) {
 			t.Fatal(c.Out.String())
 		}
 		if got := end(o.Dir); got != whole {
-			t.Errorf("%s and gone on with, it found\n%s\nand in one go\n%s", name, got, whole)
+			t.Errorf("%s and resumed, it found\n%s\nand in one go\n%s", name, got, whole)
 		}
 	}
 }

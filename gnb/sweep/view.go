@@ -17,7 +17,7 @@ type view struct {
 	s       *sweep
 	sink    live.SweepSink
 	skipped int // trials that had ended before this start
-	// The importances of so many trials.
+	// The importances of the first of trials.
 	shares []Importance
 	of     int
 }

@@ -80,14 +80,14 @@ func TestExploreInJupyterLab(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`60,000 nodes`, `same class: 6\d %`, `around node \d+`, `going on with run`,
+		`60,000 nodes`, `same class: 6\d %`, `around node \d+`, `resuming run`,
 		`(?m)^SAGE: [5-9]\d\.\d %`, `MLP: [12]\d\.\d %`, `args\.Fanouts`, `16 or more neighbours: [6-9]\d`, `after 50 epochs: [5-9]\d`,
 	} {
 		if !regexp.MustCompile(want).MatchString(all) {
 			t.Errorf("no cell shows %q:\n%s", want, all)
 		}
 	}
-	// The first was gone on with and not begun again; the others were trained each time.
+	// The first was resumed and not begun again; the others were trained each time.
 	if len(f.Runs) != 5 {
 		t.Errorf("%d runs, want 5: %+v", len(f.Runs), f.Runs)
 	}
@@ -121,7 +121,7 @@ func TestExploreInJupyterLab(t *testing.T) {
 			t.Errorf("cell %d shows to a stranger\n%s\nand where it ran\n%s", i, c.Text, f.Cells[i].Text)
 		}
 	}
-	// A batch, three runs (one of them twice: trained, and gone on with) and the comparison's, if any.
+	// A batch, three runs (one of them twice: trained, and resumed) and the comparison's, if any.
 	if figures < 5 {
 		t.Errorf("%d figures, want at least 5", figures)
 	}

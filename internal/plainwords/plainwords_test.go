@@ -87,7 +87,8 @@ type piece struct {
 	text string
 }
 
-// read returns the prose of a file: comments and strings of Go, lines of other files.
+// read returns the prose of a file: comments and strings of Go, markdown cells of notebooks, lines of other
+// files.
 func read(t *testing.T, path string) (out []piece) {
 	t.Helper()
 	switch filepath.Ext(path) {
@@ -106,13 +107,18 @@ func read(t *testing.T, path string) (out []piece) {
 		return readGo(b)
 	case ".ipynb":
 		var nb struct {
-			Cells []struct{ Source []string }
+			Cells []struct {
+				Type   string `json:"cell_type"`
+				Source []string
+			}
 		}
 		if err := json.Unmarshal(b, &nb); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
 		for i, c := range nb.Cells {
-			out = append(out, piece{i, strings.Join(c.Source, " ")})
+			if c.Type == "markdown" {
+				out = append(out, piece{i, strings.Join(c.Source, " ")})
+			}
 		}
 		return out
 	}

@@ -39,7 +39,7 @@ func runBench(ctx context.Context, args []string, out *output) error {
 			}
 		}
 	}
-	detail := "Measures one thing and sets it beside what the machine can do at best, measured in the same process. \"gnb bench WHAT --help\" lists the sizes that can be set. WHAT is\n"
+	detail := "Measures one operation and compares it with the machine's limit, measured in the same process. \"gnb bench WHAT --help\" lists the sizes to set. WHAT is\n"
 	for _, b := range benches {
 		detail += fmt.Sprintf("\n  %-10s %s", b.name, b.summary)
 	}

@@ -98,7 +98,7 @@ func fill(threads int, v []float32) {
 	})
 }
 
-// best is the highest rate of several runs of f, each of which moves so many bytes.
+// best is the highest rate of several runs of f, each of which moves the given number of bytes.
 func best(bytes float64, f func()) float64 {
 	rate := 0.0
 	for range limitRuns {

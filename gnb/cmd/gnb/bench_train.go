@@ -31,7 +31,7 @@ type benchTrainArgs struct {
 	Full    bool // steps of the whole graph
 }
 
-// benchTrainProgram trains as gnb.Train does, in windows of so many steps, each an epoch of its own;
+// benchTrainProgram trains as gnb.Train does, in windows of Steps steps, each a separate epoch;
 // the first, of Warmup steps, does not count. With Full a step is one of full-graph training.
 var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTrainArgs) error {
 	if ids, err := w.Dataset().Split(a.Split); err == nil && len(ids) == 0 {

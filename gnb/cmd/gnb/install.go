@@ -218,7 +218,7 @@ func isFree(file string) (kernelSpec, error) {
 	return spec, nil
 }
 
-// readSpec reads a kernelspec, whoever wrote it.
+// readSpec reads any program's kernelspec.
 func readSpec(file string) (kernelSpec, error) {
 	// Of another kernel's only this is looked at: the rest may have any shape.
 	var s struct {

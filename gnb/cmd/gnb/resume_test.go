@@ -81,7 +81,7 @@ func configOf(t *testing.T, dir string) (c runs.Config) {
 	return c
 }
 
-// "gnb train --resume RUN" goes on with the run's own data and flags; a flag that is
+// "gnb train --resume RUN" resumes the run's own data and flags; a flag that is
 // another one is refused, or with --resume-changed holds from there on and is recorded:
 // it never trains by one and records the other.
 func TestTrainResume(t *testing.T) {
@@ -165,10 +165,10 @@ func TestTrainResume(t *testing.T) {
 	t.Run("words", func(t *testing.T) {
 		t.Parallel()
 		for want, args := range map[string][]string{
-			"it takes a DATASET":             {"train"},
-			"--resume-changed goes on with":  {"train", "karate", "--resume-changed"},
-			"is not a run's directory":       {"train", "--resume", "nothing"},
-			"--resume-changed goes on with ": {"train", "karate", "--resume", "never", "--resume-changed"},
+			"it takes a DATASET":        {"train"},
+			"--resume-changed resumes":  {"train", "karate", "--resume-changed"},
+			"is not a run's directory":  {"train", "--resume", "nothing"},
+			"--resume-changed resumes ": {"train", "karate", "--resume", "never", "--resume-changed"},
 		} {
 			if status, _, stderr := gnbRun(t, t.TempDir(), args...); status == 0 || !strings.Contains(stderr, want) {
 				t.Errorf("gnb %s: status %d, %q; want %q", strings.Join(args, " "), status, stderr, want)

@@ -16,7 +16,7 @@ import (
 func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 	if o.Resume == "" || o.Resume == gnb.Never {
 		if o.ResumeChanged {
-			return nil, usagef("--resume-changed goes on with the run that --resume names; give its directory")
+			return nil, usagef("--resume-changed resumes the run that --resume names; give its directory")
 		}
 		return nil, nil
 	}
@@ -25,7 +25,7 @@ func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 }
 
 // takeFlags gives the flags of training that are not given the values that a run had, so that
-// "gnb train --resume RUN" alone goes on with it.
+// "gnb train --resume RUN" alone resumes it.
 func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 	model, had, err := gnb.OptionsOf(run)
 	if err != nil {

@@ -28,7 +28,7 @@ func Check(name string, value, low, high int) error {
 	return errors.New(text)
 }
 
-// MaxHidden is the largest number of columns of a hidden layer: dropout has random draws for so many.
+// MaxHidden is the largest number of columns of a hidden layer: dropout has random draws for this many.
 const MaxHidden = 1 << 19
 
 // MaxWorkers is the largest number of workers of a run on this machine.

@@ -61,7 +61,7 @@ func (n Network) Gradient(g []float32) string {
 	return fmt.Sprintf("the gradient of parameter %s of model %q has %v, though the loss is finite", name, n.Name, g[i])
 }
 
-// Loss is what is said of a loss where everything before it is finite.
+// Loss describes a loss that is not finite although everything before it is.
 func (n Network) Loss(loss float32) string {
 	return fmt.Sprintf("the loss is %v, though every layer of model %q has finite output: check how it is computed, and its targets", loss, n.Name)
 }
@@ -81,7 +81,7 @@ func (n Network) Layers(f *nn.Fwd, blocks []*graphops.Block, x *nn.Tensor) strin
 	return ""
 }
 
-// Output searches a layer's output y, of rows of so many columns; node is the node of a row, less than 0
+// Output searches a layer's output y, of rows of cols columns; node is the node of a row, less than 0
 // where that has none.
 func (n Network) Output(layer int, y []float32, cols int, node func(row int) int) string {
 	i := simd.NotFinite(y)

@@ -32,7 +32,7 @@ type Bar struct {
 	done  chan struct{}
 	once  sync.Once
 
-	// Of the drawing goroutine: what the rate is made of.
+	// Of the drawing goroutine: the state of the rate.
 	lastN      int64
 	lastT      time.Time
 	sumN, sumT float64

@@ -115,7 +115,7 @@ type Snapshot struct {
 
 	Workers []Worker
 	GPUs    []GPU    // those that the run computes on, now; a sink keeps the slice
-	Rates   []Rate   // what all workers together do in a second, beside what the machine can do
+	Rates   []Rate   // the rates of all workers together, and the machine's limits
 	Text    []string // the log so far: it only grows. A line given by Print does not belong here too
 }
 

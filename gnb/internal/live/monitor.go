@@ -304,7 +304,7 @@ func lastKnown(curve []xy) (xy, bool) {
 
 var unitSeconds = map[string]float64{"s": 1, "min": 60, "h": 3600}
 
-// timeAxis is an axis of so many seconds in a unit that suits them; while it goes on it is a round length
+// timeAxis is an axis of sec seconds in a suitable unit; while it grows it is a round length
 // ahead.
 func timeAxis(sec float64, goesOn bool) (lo, hi float64, t ticks, unit string) {
 	unit = "s"

@@ -45,7 +45,7 @@ func (n *notebook) frame(f frame) error {
 	}
 	s, id := f.s, n.id // the figure takes the panel's place, for good
 	if s.stopped() {
-		// A reader looks for the reason first: it has the panel's place, and is said once.
+		// A reader looks for the reason first: it takes the panel's place, and is shown once.
 		if err := n.d.Send(htmlData(n.id, reasonHTML(&s), reasonPlain(&s))); err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func TestSavedNotebook(t *testing.T) {
 					out = out[1:]
 					for _, o := range out {
 						if strings.Contains(htmlOf(o)+plainOf(o), reason) {
-							t.Errorf("the reason is said again in %s", plainOf(o))
+							t.Errorf("the reason is repeated in %s", plainOf(o))
 						}
 					}
 				}
@@ -491,7 +491,7 @@ func TestSaidInCell(t *testing.T) {
 		}
 		sink.Say("late")
 		if want += "two\nlines\n"; said.String() != want {
-			t.Errorf("the cell holds %d lines, ending in %q; want 502, all that was said", strings.Count(said.String(), "\n"), said.String()[max(0, said.Len()-40):])
+			t.Errorf("the cell holds %d lines, ending in %q; want 502, everything printed", strings.Count(said.String(), "\n"), said.String()[max(0, said.Len()-40):])
 		}
 		table := htmlOf(d.outputs()[1])
 		if strings.Contains(table, "step 499") || !strings.Contains(table, "a line of the log") {

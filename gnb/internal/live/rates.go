@@ -36,7 +36,7 @@ func (r Rate) beside() string {
 	return fmt.Sprintf("%s, %.0f %% of %s", r, 100*r.PerSec/r.Limit, withUnit(r.Limit, r.Unit))
 }
 
-// ratesTexts are what the run does, beside what the machine can do.
+// ratesTexts are the run's rates compared with the machine's limits.
 func ratesTexts(s *Snapshot) (parts []string) {
 	for _, r := range s.Rates {
 		if r.PerSec > 0 {

@@ -152,7 +152,7 @@ func TestFontsOfPictures(t *testing.T) {
 		t.Errorf("%d texts, not all with the fonts to fall back on:\n%.600s", n, svg)
 	}
 	if strings.Contains(svg, ":normal") {
-		t.Error("what goes without saying is said")
+		t.Error("default SVG properties are written")
 	}
 }
 

@@ -282,7 +282,7 @@ func closing(s *Snapshot, w int) []string {
 }
 
 // summary is the final state in a line, and a note in the lines after. The reason of a run that ended before
-// its time is not among them: whoever started the run gets it as an error, and says it.
+// its time is not among them: the caller that started the run gets it as an error, and shows it.
 func summary(s *Snapshot) []string {
 	var b strings.Builder
 	if t := oneLine(s.Title); t != "" {

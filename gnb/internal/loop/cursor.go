@@ -59,7 +59,7 @@ func (c *Cursor) countFrom(e int) {
 // EpochSteps is the number of steps since [Cursor.EnterEpoch].
 func (c *Cursor) EpochSteps() int { return int(c.Pos.Total - c.before) }
 
-// EnterLoop begins the epoch's next loop over batches, of so many steps, and returns the step to
+// EnterLoop begins the epoch's next loop over batches, of steps steps, and returns the step to
 // begin with. all is true where the whole loop was done before the checkpoint.
 func (c *Cursor) EnterLoop(steps int) (first int, all bool) {
 	loop := c.loops

@@ -9,7 +9,7 @@ import (
 )
 
 // program is a training program of two epochs: a bare step, a loop of three steps, a bare step, and a
-// loop of two. It stops after so many steps, as a killed run does, and returns what it trained on and
+// loop of two. It stops after stop steps, as a killed run does, and returns what it trained on and
 // the cursor at the last boundary.
 func program(c *Cursor, stop int) (steps []string, at Cursor) {
 	at = *c

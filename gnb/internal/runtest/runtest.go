@@ -213,7 +213,7 @@ func Specials(i int) []string {
 	return []string{all[i%len(all)]}
 }
 
-// Flips are the bits of a file of so many bytes to flip: all of them with GNB_SOAK, else a sample
+// Flips are the bits to flip in a file of size bytes: all of them with GNB_SOAK, else a sample
 // with the first and last bytes.
 func Flips(size int64) []int64 {
 	if os.Getenv("GNB_SOAK") != "" {

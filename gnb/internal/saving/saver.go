@@ -16,7 +16,7 @@ import (
 // saveEvery is how often checkpoints are written where the program does not say it.
 const saveEvery = time.Minute
 
-// snapshotShare is the share of the time, one part in so many, that copies of boundaries may take.
+// snapshotShare is the share of the time, as 1/N, that copies of boundaries may take.
 const snapshotShare = 50
 
 // Saver writes a run's checkpoints.
@@ -70,7 +70,7 @@ func (s *Saver) Open(o Options) { s.Options, s.saved = o, time.Now() }
 // On reports whether the run writes checkpoints.
 func (s *Saver) On() bool { return s.Dir != "" && s.Every >= 0 }
 
-// Due reports whether a checkpoint is due after so many steps of the run.
+// Due reports whether a checkpoint is due after total steps of the run.
 func (s *Saver) Due(total int64) bool {
 	if s.Every > 0 {
 		return total-s.total >= int64(s.Every)

@@ -30,7 +30,7 @@ type State struct {
 	Ranks    int                        `json:"virtual_ranks_in_all"`
 	Program  string                     `json:"program"`
 	Run      string                     `json:"run,omitempty"`      // the run's ID
-	Identity string                     `json:"identity,omitempty"` // digest of what the run is made of; "" in early versions
+	Identity string                     `json:"identity,omitempty"` // digest of the run's identity; "" in early versions
 	Position loop.Position              `json:"position"`
 	Sums     loop.Sums                  `json:"sums"`
 	Optim    []Optimizer                `json:"optimizers"`

@@ -1,4 +1,4 @@
-// Package kernel is what a notebook kernel is made of and how it runs: GoNB and its tools, built from pinned
+// Package kernel builds and runs the notebook kernel: GoNB and its tools, built from pinned
 // sources; the environment in which cells are compiled; the supervision that ends every process with the kernel;
 // and the stand-in for gopls while that is built. The commands "gnb install" and "gnb kernel" are its users.
 package kernel
