@@ -61,7 +61,7 @@ type LaunchOptions struct {
 	// Resume is the directory of a run to resume, in place: it must have the same
 	// data, code, arguments, seed and precision, else the error says what differs. The
 	// number of workers and the device may be other ones, which the run says. The
-	// default goes on with the last run in [runs.Dir] that was the same in these and in
+	// default resumes the last run in [runs.Dir] that was the same in these and in
 	// all else that changes results, if it was interrupted; where only something else
 	// was, it says what differs and starts anew. [Never] starts anew.
 	Resume string
