@@ -169,7 +169,7 @@ func (s *sweep) resumable() (*Study, error) {
 		}
 		if err := s.replay(old); err != nil {
 			s.note("not continuing the interrupted sweep %s: its function has changed; starting a new sweep", old.ID)
-			return nil, nil //nolint:nilerr // a sweep that cannot be gone on with is not the one meant
+			return nil, nil //nolint:nilerr // a sweep that cannot be resumed is not the one meant
 		}
 		return old, nil
 	}
