@@ -15,17 +15,17 @@ import (
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
-// Batch is one worker's share of one step: its seeds, the blocks sampled for
-// them, features of the first block's sources and the seeds' labels. It is valid
-// until the loop's next iteration, or the next loop where this one was broken off:
-// later batches take over its memory. Copy what is to last longer, labels too.
+// Batch is one worker's share of one step: its seeds, the blocks sampled for them, features of the
+// first block's sources and the seeds' labels. It is valid until the loop's next iteration, or
+// until the next loop if this one was broken off, because later batches reuse its memory. Copy
+// values that you keep longer, including labels.
 type Batch struct {
 	*sample.Batch
-	// Sparse are the features of the first block's sources where the dataset has
-	// sparse ones; see Features for dense ones.
+	// Sparse are the features of the first block's sources if the dataset has sparse features; see
+	// Features for dense ones.
 	Sparse *dataset.Sparse
-	// Labels are the seeds' labels, -1 where there is none; where a node has
-	// several labels they are Targets [seeds, classes]: 1, 0, or -1 where unknown.
+	// Labels are the seeds' labels, -1 if unknown. If a node can have several labels they are in
+	// Targets [seeds, classes] instead: 1, 0, or -1 if unknown.
 	Labels  []int32
 	Targets []int8
 	// Last is true for the last step of the loop.
@@ -134,9 +134,8 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 	return f.TableRows(tableOf(b.x), b.x.Cols, b.InputIDs(), b.space())
 }
 
-// Features are the features of the first block's sources, row-major, in memory of
-// their own, for programs that want to see them; nil where they are sparse.
-// Networks do not need it: they read the dataset's rows in place.
+// Features returns a copy of the features of the first block's sources, row-major; nil if they are
+// sparse. Networks do not need it: they read the dataset's rows in place.
 func (b *Batch) Features() []float32 {
 	switch {
 	case b.x == nil:
@@ -161,8 +160,8 @@ func allFeatures(f *nn.Fwd, ds *Dataset) *nn.Tensor {
 	return f.TableInput(tableOf(ds.Features), ds.Nodes(), ds.FeatureDim(), &nn.Space{})
 }
 
-// Loss is the usual loss of a network's output for the batch: cross-entropy over
-// Labels, or, where a node has several labels, binary cross-entropy over Targets.
+// Loss returns the standard loss of a network's output for the batch: cross-entropy over Labels or,
+// if a node can have several labels, binary cross-entropy over Targets.
 func (b *Batch) Loss(out *nn.Tensor) *nn.Loss {
 	if b.Targets != nil {
 		return nn.BCEWithLogits(out, b.Targets)
@@ -170,10 +169,10 @@ func (b *Batch) Loss(out *nn.Tensor) *nn.Loss {
 	return nn.CrossEntropy(out, b.Labels)
 }
 
-// FullGraph is the whole graph as one batch, for full-graph training: every
-// layer sees every node and edge, and the result has one row per node. It can be
-// used for any number of steps, outside of loops over batches, and by networks of any
-// number of layers. A dataset without labels gives a batch without.
+// FullGraph returns the whole graph as one batch, for full-graph training: every layer uses every
+// node and edge, and the result has one row per node. Use it for any number of steps, outside loops
+// over batches, with networks of any number of layers. For a dataset without labels the batch has
+// none.
 //
 // Each rank computes all rows: more workers do not make it faster. So that the
 // sum of the ranks' losses is the loss over the split, to the same bits on any

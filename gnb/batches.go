@@ -16,15 +16,15 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// Loader says how [Worker.Batches] makes mini-batches. The zero value samples
-// ten in-neighbours a hop for a global batch of 1024 shuffled seeds.
+// Loader configures the mini-batches of [Worker.Batches]. The zero value samples ten in-neighbours
+// per hop for a global batch of 1024 shuffled seeds.
 type Loader struct {
 	// Fanouts[0] is how many in-neighbours are sampled for each seed, Fanouts[1]
 	// for each node reached then, and so on; -1 takes all, 0 none. The default is 10
 	// for each layer of the program's network; networks of several depths have none.
 	Fanouts []int
-	// Sampler is a sampler of your own, in place of Fanouts; Frontier one that
-	// sees a whole frontier, whose results depend on the number of workers.
+	// Sampler is a custom sampler, used instead of Fanouts. Frontier is a custom sampler that sees
+	// a whole frontier; its results depend on the number of workers.
 	Sampler  Picker
 	Frontier FrontierPicker
 	// Hops is how many hops to sample, where the sampler does not say so itself; 0
@@ -137,13 +137,12 @@ func knowsHops(s Picker) bool {
 	return ok
 }
 
-// Batches loops over the nodes of a split in mini-batches: each step's seeds are
-// cut into even shares, one per worker (a share can be empty), and sampling and
-// fetching of the next batches overlap the current one. It goes on from where
-// the checkpoint stands when the run resumes. An epoch can have several such
-// loops, one after the other, and each has an order and draws of its own.
+// Batches loops over the nodes of a split in mini-batches: each step's seeds are cut into even
+// shares, one per worker (a share can be empty), and sampling and fetching of the next batches
+// overlap the current one. A resumed run continues at the checkpoint's position. An epoch can have
+// several such loops, one after the other, each with its own order and draws.
 //
-// With virtual ranks a worker gets several batches a step, one per virtual rank.
+// With virtual ranks a worker gets several batches per step, one per virtual rank.
 func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
 		at := cmp.Or(callSite(), "a place unknown")

@@ -25,10 +25,9 @@ func Must[T any](v T, err error) T {
 
 // Check is [Must] for functions that return nothing but an error.
 //
-// The error is one message: what went wrong, where and why. In a notebook, lines with
-// the cells and lines that it names follow. Where it comes of a panic
-// in a worker, its trace is a click away in a notebook, folded below the message; with
-// GNB_TRACE=1 in the environment it is printed, there and anywhere else.
+// The error is one message: what failed, where and why. In a notebook, the cells and lines that it
+// names follow. If a worker panicked, a notebook shows the stack trace folded below the message;
+// with GNB_TRACE=1 in the environment the trace is printed everywhere.
 func Check(err error) {
 	if err == nil {
 		return
@@ -57,9 +56,9 @@ func printError(w io.Writer, err error, cells string) {
 	fmt.Fprintln(w, text)
 }
 
-// Trace is what to print below the message of err, where that comes of a panic in a
-// worker: with GNB_TRACE=1 in the environment its stack, innermost call first, else how
-// to see it. It is "" for other errors.
+// Trace returns the text to print below the message of an error caused by a panic in a worker: with
+// GNB_TRACE=1 in the environment the stack, innermost call first, otherwise a hint how to see it.
+// It is "" for other errors.
 func Trace(err error) string {
 	stack := stackOf(err)
 	if stack != "" && !envknob.Trace.On() {

@@ -16,8 +16,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Evaluation says how [Worker.Evaluate] sees a node's neighbourhood. The zero
-// value is [FullNeighbors].
+// Evaluation configures the neighbourhoods of [Worker.Evaluate]. The zero value is [FullNeighbors].
 type Evaluation struct {
 	// Fanouts samples neighbours instead of taking all, with draws that do not
 	// depend on the epoch, so that epochs can be compared; nil takes all neighbours.
@@ -49,8 +48,7 @@ func Sampled(fanouts []int, batch, maxBatches int) Evaluation {
 	return Evaluation{Fanouts: fanouts, Batch: batch, MaxBatches: maxBatches}
 }
 
-// SplitMetric is how well a network does on a split, exactly: every labelled node
-// counted once.
+// SplitMetric is the exact result of a network on a split: every labelled node counts once.
 type SplitMetric struct {
 	Split  string
 	Metric string // "accuracy", "auc" or "micro_f1"
@@ -100,7 +98,7 @@ type Metrics struct {
 	withLoss bool
 }
 
-// Of is the metric of a split, NaN if it was not evaluated.
+// Of returns the metric of a split, NaN if the split was not evaluated.
 func (m Metrics) Of(split string) float64 {
 	for _, s := range m.Splits {
 		if s.Split == split {
@@ -132,10 +130,10 @@ func (m Metrics) String() string {
 	return out
 }
 
-// Evaluate measures the network on splits, shared among the workers: every node
-// of a split counts once, whatever the number of workers, and the counts are
-// added exactly. Nodes without a label are skipped. An output that is not finite for a node
-// of the splits ends the run with [ErrNotFinite]. Collective.
+// Evaluate measures the network on splits, which the workers divide: every node of a split counts
+// once, whatever the number of workers, and the counts are summed exactly. Nodes without a label
+// are skipped. An output that is not finite for a node of the splits ends the run with
+// [ErrNotFinite]. Collective.
 func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics {
 	n := w.netOf(net, "Evaluate")
 	ds := w.Dataset()

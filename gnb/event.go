@@ -128,22 +128,20 @@ func toFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-// Printf prints a line (or several) from rank 0, into the cell, where it stays, or
-// the terminal.
+// Printf prints one or more lines from rank 0 to the cell or the terminal.
 func (w *Worker) Printf(format string, args ...any) {
 	w.emitFirst(runs.Event{Kind: runs.KindPrint, Text: fmt.Sprintf(format, args...)})
 }
 
-// Result puts a number into the run's result, under a name of its own. Only rank
-// 0's counts.
+// Result stores a number in the run's result under the given name. Only rank 0's value counts.
 func (w *Worker) Result(name string, value float64) {
 	w.emitFirst(runs.Event{Kind: runs.KindResult, Values: []runs.NamedValue{{Name: name, Value: value}}})
 }
 
-// Progress shows how far something long has come, from rank 0: call the function
-// it returns as often as you like with what is done of total.
+// Progress shows the progress of a long operation, from rank 0: call the returned function as often
+// as you like with the amount done of total.
 //
-// What is done within 40 ms is not shown.
+// An operation of less than 40 ms is not shown.
 func (w *Worker) Progress(label string, total int) func(done int) {
 	last, shown := time.Now(), false
 	return func(done int) {

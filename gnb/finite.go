@@ -18,11 +18,11 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// ErrNotFinite is matched by the error of a run that stopped because its loss, its
-// gradient, its weights or the output of its network were no longer finite numbers. The
-// error names epoch, step and rank, and the first thing that was not finite: a node's
-// features, an edge's weight, a layer's output, the loss, a parameter's gradient, or a
-// parameter. Neither a checkpoint nor the best weights ever hold such numbers.
+// ErrNotFinite matches the error of a run that stopped because its loss, its gradient, its weights
+// or the output of its network were no longer finite numbers. The error names epoch, step and rank,
+// and the first value that was not finite: a node's features, an edge's weight, a layer's output,
+// the loss, a parameter's gradient, or a parameter. Neither a checkpoint nor the best weights ever
+// hold such numbers.
 var ErrNotFinite = errors.New("numbers stopped being finite")
 
 // notFiniteKey is the name under which a run's result has what was not finite.
