@@ -1,23 +1,16 @@
 package gnb_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"image/png"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"unicode"
 
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
 func TestCompareShowsWhatDiffers(t *testing.T) {
@@ -53,62 +46,6 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 		if !strings.Contains(c.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, c)
 		}
-	}
-}
-
-// The curves are those of the metrics, on one scale, labelled by what differs; what
-// cannot be read is left out.
-func TestCompareDrawsCurves(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("GNB_RUNS", dir)
-	lines := func(losses ...any) string {
-		out := ""
-		for i, l := range losses {
-			raw, err := json.Marshal(l)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out += fmt.Sprintf(`{"event":"steps","records":[{"total":%d,"loss":%s}]}`+"\n", i+1, raw)
-		}
-		return out + `{"event":"metrics","epoch":0,"values":[{"name":"val_auc","value":0.5},{"name":"test_auc","value":0.1}]}` + "\n"
-	}
-	var found []*runs.Run
-	for i, m := range []string{lines(4.0, 3.0, 2.0, 1.0), lines(4.0, nil), ""} {
-		name := filepath.Join(dir, string('a'+rune(i)))
-		putRun(t, name, 2*i, trained(0.1, 8<<min(i, 1), "sage"), ended("done", 0.5, 0.5))
-		if m != "" {
-			if err := os.WriteFile(filepath.Join(name, "metrics.jsonl"), []byte(m), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r, err := runs.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, r)
-	}
-	c := runs.Compare(found...)
-	for _, want := range []string{
-		"loss by step, 1 to 4, from 1 to 4\n", "█▆▃▁  1  Fanouts [10,8], hidden 8\n", "█     4  Fanouts [10,16], hidden 16, b\n", "      –  Fanouts [10,16], hidden 16, c\n",
-		"val auc by epoch, 1 to 1, from 0.5 to 0.5\n▁  0.5  ",
-	} {
-		if !strings.Contains(c.String(), want) {
-			t.Errorf("the text lacks %q:\n%s", want, c)
-		}
-	}
-	raw, err := c.PNG()
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, err := png.Decode(bytes.NewReader(raw))
-	if err != nil || nbtest.Drawn(img) < 1000 {
-		t.Errorf("the picture: %v", err)
-	}
-	if c := runs.Compare(nil, found[0], nil); len(c.Runs) != 1 || c.Runs[0] != found[0] {
-		t.Errorf("beside nil: %d runs", len(c.Runs))
-	}
-	if raw, err := runs.Compare().PNG(); err != nil || len(raw) == 0 {
-		t.Errorf("no runs: %v", err)
 	}
 }
 
@@ -154,40 +91,5 @@ func TestCompareLive(t *testing.T) {
 	}
 	if _, err := runs.CompareLive(t.Context(), &runs.Run{Dir: filepath.Join(dir, "none")}); err == nil {
 		t.Error("no run: no error")
-	}
-}
-
-// Names of anybody's choosing do not break the text's lines or do things to a terminal.
-func TestComparisonIsPlainText(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("GNB_RUNS", dir)
-	const nasty = "a\x1b[2Jb\nc\td\u009be"
-	var found []*runs.Run
-	for i, name := range []string{nasty, "plain"} {
-		at := filepath.Join(dir, name)
-		args, err := json.Marshal(map[string]any{"lr" + nasty: i})
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := filepath.Join(dir, "first")
-		putRun(t, first, 1, string(args), `{"state": "done", "values": {"val_f1": 0.5}}`)
-		if err := os.Rename(first, at); err != nil {
-			t.Fatal(err)
-		}
-		metrics := `{"event":"steps","records":[{"total":1,"loss":2}]}` + "\n"
-		if err := os.WriteFile(filepath.Join(at, "metrics.jsonl"), []byte(metrics), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		r, err := runs.Open(at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, r)
-	}
-	for _, found := range [][]*runs.Run{found, {found[0], found[0]}} { // told apart by a setting, and by their names
-		text := runs.Compare(found...).String()
-		if !strings.Contains(text, "a[2Jb c d") || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || strings.Contains(text, "\nc") {
-			t.Errorf("it says\n%q", text)
-		}
 	}
 }

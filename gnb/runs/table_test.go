@@ -1,4 +1,4 @@
-package gnb_test
+package runs_test
 
 import (
 	"bytes"
