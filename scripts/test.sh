@@ -14,7 +14,7 @@ export GNB_PYTHON=$PWD/.venv/bin/python3
 export GORACE=atexit_sleep_ms=50
 # Where goroutines meet: these run once more under the race detector.
 race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/... ./graphops/dataset/... \
-  ./graphops/tensor/... ./multigpu/... ./gnb/internal/live/... ./gnb)
+  ./graphops/tensor/... ./multigpu/... ./gnb/internal/live/... ./gnb/runs ./gnb)
 # What these tests start and wait for adds nothing to that, and takes minutes under it.
 noRace='Identity|Foreign|Float16|Overwritten|PowerCut|NoFileOfA|TPE|Sobol|DirectoryWrittenAnew|InferWrites|FortyChanges|AreRefused|AnotherLibrary|NotBlock|RunDirOf|NoLabels|OptionsSay|GivenZeroes|Patience|TestDoctor|FlippedBits|PNG|Notebook'
 # The GPU's tests, but for packages without a file that the tag chooses.
