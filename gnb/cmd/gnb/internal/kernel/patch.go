@@ -18,7 +18,7 @@ const goNB = "github.com/janpfeifer/gonb"
 type patch struct{ file, old, replacement string }
 
 // hiddenRoom finds a package below gnb in what the compiler says where a cell declares its name.
-const hiddenRoom = `: (?:initialization cycle: )?(inspect|monitor|parts|runs|scaling|sweep)(?: already declared through import of package| refers to itself|\.\w+ undefined \(type )`
+const hiddenRoom = `: (?:initialization cycle: )?(inspect|monitor|parts|runs|scaling|sweep)(?: already declared through import of package| refers to itself|\.\w+ undefined \(type |\.\w+ is not a type)`
 
 // patches name what a cell's author forgot, and say once what GoNB says twice.
 var patches = []patch{

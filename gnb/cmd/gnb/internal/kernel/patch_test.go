@@ -45,24 +45,29 @@ func TestPatchesFitGoNB(t *testing.T) {
 
 // What the compiler says of a name that hides a package is found, for each package that cells import.
 func TestHiddenRoomIsFound(t *testing.T) {
-	entries, err := os.ReadDir(filepath.Join("..", ".."))
+	entries, err := os.ReadDir(filepath.Join("..", "..", "..", "..")) // package gnb, whose rooms are below it
 	if err != nil {
 		t.Fatal(err)
 	}
-	hidden := regexp.MustCompile(hiddenRoom)
+	hidden, rooms := regexp.MustCompile(hiddenRoom), 0
 	for _, e := range entries {
 		if !e.IsDir() || slices.Contains([]string{"cmd", "internal", "published", "testdata"}, e.Name()) {
 			continue
 		}
+		rooms++
 		for _, text := range []string{
 			"./main.go:3:5: ROOM already declared through import of package ROOM (\"github.com/graphnb/graphnb/gnb/ROOM\")",
 			"./main.go:3:5: initialization cycle: ROOM refers to itself",
 			"./main.go:4:40: ROOM.Choice undefined (type *Study has no field or method Choice)",
+			"./main.go:6:30: ROOM.Options is not a type",
 		} {
 			if got := hidden.FindStringSubmatch(strings.ReplaceAll(text, "ROOM", e.Name())); got == nil || got[1] != e.Name() {
 				t.Errorf("%s: found %q", strings.ReplaceAll(text, "ROOM", e.Name()), got)
 			}
 		}
+	}
+	if rooms < 6 {
+		t.Errorf("%d packages were found below gnb", rooms)
 	}
 	if got := hidden.FindString("./main.go:3:5: study.Choice undefined (type int has no field or method Choice)"); got != "" {
 		t.Errorf("found %q", got)
