@@ -38,55 +38,53 @@ type LaunchOptions struct {
 	// GNB_WORKERS says, else one per GPU, else one. At most 64, or eight a core where
 	// that is more.
 	Workers int
-	// VirtualRanks is the number of virtual ranks of each worker; 0 means 1. Runs with
-	// the same Workers × VirtualRanks have the same weights to the bit.
+	// VirtualRanks is the number of virtual ranks per worker; 0 means 1. Runs with the same Workers
+	// × VirtualRanks have the same weights to the bit.
 	VirtualRanks int
-	// Threads is the number of threads of each worker; 0 means an even share of the CPUs.
+	// Threads is the number of threads per worker; 0 means an even share of the CPUs.
 	Threads int
 	// Device is "auto" (the default), "cpu" or "cuda". Only auto falls back.
 	Device string
-	// FirstGPU is the GPU of rank 0; 0 means the first one. The next ranks use the GPUs after
-	// it, and after the last one the first. Give runs at the same time different ones.
+	// FirstGPU is the GPU of rank 0; 0 means the first one. The next ranks use the following GPUs,
+	// and the first one after the last. Set different values for concurrent runs.
 	FirstGPU int
-	// Precision of the matrix products of training is "float32" (the default) or
-	// "bf16": factors rounded to bfloat16 and their products summed in float32,
-	// which is faster where the processor has instructions for it (the run says how
-	// it is computed). Weights, optimiser and evaluation stay float32. "tf32" is a
-	// GPU's alone: factors rounded to 10 bits after the point.
+	// Precision of the matrix products of training is "float32" (the default) or "bf16": factors
+	// rounded to bfloat16 and their products summed in float32, which is faster on processors with
+	// instructions for it (the run prints the method). Weights, optimiser and evaluation stay
+	// float32. "tf32" works on GPUs only: factors rounded to 10 bits after the point.
 	Precision string
 	// Seed is the random seed; 0 means the seed 0.
 	Seed uint64
 	// RunDir is the run's directory, by default a new one in [runs.Dir].
 	RunDir string
-	// Resume is the directory of a run to resume, in place: it must have the same
-	// data, code, arguments, seed and precision, else the error says what differs. The
-	// number of workers and the device may be other ones, which the run says. The
-	// default resumes the last run in [runs.Dir] that was the same in these and in
-	// all else that changes results, if it was interrupted; where only something else
-	// was, it says what differs and starts anew. [Never] starts anew.
+	// Resume is the directory of a run to resume, in place. It must have the same data, code,
+	// arguments, seed and precision, otherwise the error names the difference. The number of
+	// workers and the device may differ; the run reports this. By default the last interrupted run
+	// in [runs.Dir] with the same settings is resumed; if its settings differ, the run reports the
+	// difference and starts from the beginning. [Never] always starts a new run.
 	Resume string
-	// ResumeChanged resumes the run of Resume although something differs. What
-	// is new holds from there on, the learning rate included, and the run's
-	// config.json lists what changed, when and after which step.
+	// ResumeChanged resumes the run of Resume even if its data, code or settings differ. The new
+	// settings, including the learning rate, apply from then on, and the run's config.json lists
+	// each change with its time and step.
 	ResumeChanged bool
-	// CheckpointEvery is the number of steps between checkpoints; 0 means one a
-	// minute, and [None] no checkpoint.
+	// CheckpointEvery is the number of steps between checkpoints; 0 means one per minute, and
+	// [None] no checkpoint.
 	CheckpointEvery int
-	// KeepCheckpoints is how many checkpoints are kept; 0 means 3.
+	// KeepCheckpoints is the number of checkpoints to keep; 0 means 3.
 	KeepCheckpoints int
-	// TensorBoard also writes the run's metrics for TensorBoard, into the run's
-	// directory while it goes: "tensorboard --logdir runs" shows all such runs. See
-	// [runs.Export] for what is written, and for runs without it.
+	// TensorBoard also writes the run's metrics for TensorBoard, into the run's directory during
+	// the run: "tensorboard --logdir runs" shows all such runs. See [runs.Export] for what is
+	// written, and for runs without it.
 	TensorBoard bool
 	// Quiet shows nothing.
 	Quiet bool
-	// Title is what the panel is called, by default the program and the dataset.
+	// Title is the panel's title, by default the program and the dataset.
 	Title string
-	// Events is called with what the run reports, one call at a time: the kinds of event Start,
+	// Events is called with each event of the run, one call at a time: the kinds of event Start,
 	// Epoch, Log, Metrics, Print and Checkpoint.
 	Events func(runs.Event)
-	// StallAfter is how long a rank may stay in one stage while the others wait
-	// for it before the run fails; 0 means 5 minutes, and less than 0 for ever.
+	// StallAfter is the longest time that a rank may stay in one stage while the others wait for
+	// it; then the run fails. 0 means 5 minutes, and a negative value no limit.
 	StallAfter time.Duration
 
 	checkAlways int64 // dataset.CheckOnceOptions.Always
