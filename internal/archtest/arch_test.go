@@ -156,6 +156,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"graphops/gpu imports gorgonia.org/cu: only packages of cuda",
 		"graphops/gpu imports cuda: graphops",
 		"graphops/nn imports multigpu: graphops",
+		"gnb imports gnb/internal/live: training draws nothing",
 		"gnb/internal/live imports multigpu: gnb/internal/live (drawing",
 		"gnb/runs imports graphops: gnb/runs (what a run leaves",
 		"internal/up imports gnb/internal/live: internal",
