@@ -216,7 +216,7 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 		t.Errorf("without its best weights: %v", err)
 	}
 	if _, err := again(); err == nil || !strings.Contains(err.Error(), best+" is missing") {
-		t.Errorf("going on without its best weights: %v", err)
+		t.Errorf("resuming without its best weights: %v", err)
 	}
 	other, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 8, Quiet: true, Seed: 4})
 	if err != nil {

@@ -282,7 +282,7 @@ func TestFortyChanges(t *testing.T) {
 				}
 				out := m.launch(t, m.bins[c.bin], copied, o, true)
 				if c.said == "" {
-					if !strings.Contains(out, "\ngoing on with run ") || strings.Contains(out, "not going on") {
+					if !strings.Contains(out, "\nresuming run ") || strings.Contains(out, "not resuming") {
 						t.Errorf("it does not go on:\n%s", out)
 					}
 					return

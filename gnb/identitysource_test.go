@@ -103,7 +103,7 @@ func TestIdentityWithoutSources(t *testing.T) {
 				c.change(t)
 			}
 			out := m.launch(t, c.second, home, o, true)
-			if c.said == "" && !strings.Contains(out, "\ngoing on with run ") || !strings.Contains(out, c.said) || strings.Contains(out, "not going on") != (c.said != "") {
+			if c.said == "" && !strings.Contains(out, "\nresuming run ") || !strings.Contains(out, c.said) || strings.Contains(out, "not resuming") != (c.said != "") {
 				t.Errorf("it said\n%s\nwant %q", out, c.said)
 			}
 		})

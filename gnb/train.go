@@ -25,10 +25,9 @@ type TrainOptions struct {
 	Layers int
 	// Hidden is the width of the hidden layers; 0 means 64.
 	Hidden int
-	// Dropout is the share of activations dropped between layers; 0 means 0.5, and
-	// [None] no dropout.
+	// Dropout is the dropout probability between layers; 0 means 0.5, and [None] no dropout.
 	Dropout float64
-	// InputDropout is the share of the first layer's input that is dropped; 0 means none.
+	// InputDropout is the dropout probability of the first layer's input; 0 means none.
 	InputDropout float64
 	// Heads is the number of attention heads of a GAT; 0 means 1. Hidden is all heads
 	// together.
@@ -39,42 +38,40 @@ type TrainOptions struct {
 	// input to its output.
 	Norm     string
 	Residual bool
-	// BatchDegrees lets a GCN normalise by the sampled batch's degrees instead of
-	// the full graph's, as PyG does.
+	// BatchDegrees makes a GCN normalise by the sampled batch's degrees, as PyG does, instead of
+	// the full graph's.
 	BatchDegrees bool
 	// Fanouts[0] is the hop next to the seeds; -1 takes all neighbours, 0 none.
 	Fanouts []int
-	// Batch is the number of seeds of a step over all workers; 0 means 1024, or what
-	// BatchPerWorker says.
+	// Batch is the number of seeds per step over all workers; 0 means 1024, or a batch given by
+	// BatchPerWorker.
 	Batch int
-	// BatchPerWorker is the number of seeds of a step of each worker or virtual rank,
-	// instead of Batch; 0 means that Batch says it.
+	// BatchPerWorker is the number of seeds per step of each worker or virtual rank, instead of
+	// Batch; 0 means that Batch is used.
 	BatchPerWorker int
-	// Epochs is the number of epochs; 0 means 10, and [None] no epoch: the start is
-	// evaluated and kept.
+	// Epochs is the number of epochs; 0 means 10, and [None] no epoch: the initial weights are
+	// evaluated and saved.
 	Epochs int
 	// LR is the learning rate of Adam; 0 means 0.01, and [None] a rate of 0.
 	LR float64
-	// WeightDecay is added, times the weight, to the gradient; 0 means none.
+	// WeightDecay times the weight is added to the gradient; 0 means none.
 	WeightDecay float64
-	// ClipNorm bounds the gradient's norm; 0 means no bound.
+	// ClipNorm is the limit of the gradient's norm; 0 means no limit.
 	ClipNorm float64
 	// Eval is "full" (the default: exact, with all neighbours), "sampled" (with
 	// Fanouts) or "none".
 	Eval string
 	// EvalEvery is the number of epochs between evaluations; 0 means 1.
 	EvalEvery int
-	// EvalBatches bounds the batches of a sampled evaluation; 0 means all.
+	// EvalBatches is the most batches of a sampled evaluation; 0 means all.
 	EvalBatches int
 	// BestBy chooses the epoch whose weights and metrics the run reports, on the
 	// validation split: "metric" (the default), the best, or "loss", the lowest.
 	BestBy string
-	// Patience ends the run at the first evaluation this many epochs after the best
-	// one; 0 means never.
+	// Patience stops training after this many epochs without improvement; 0 means never.
 	Patience int
-	// Digest also computes the digest of everything that was sampled, the same
-	// for every number of workers, and counts edges without repetition. It costs
-	// a pass over all samples.
+	// Digest also computes the digest of all samples, which is the same for every number of
+	// workers, and counts distinct edges. It costs a pass over all samples.
 	Digest bool
 
 	// How the run is launched; see [LaunchOptions].
@@ -88,7 +85,7 @@ type TrainOptions struct {
 	RunDir          string
 	Resume          string
 	ResumeChanged   bool
-	CheckpointEvery int // 0 means one a minute, and [None] no checkpoint
+	CheckpointEvery int // 0 means one per minute, and [None] no checkpoint
 	KeepCheckpoints int // 0 means 3
 	TensorBoard     bool
 	Quiet           bool

@@ -78,7 +78,7 @@ func TestNamesComplete(t *testing.T) {
 		{code: "ds := gnb.Must(gnb.Lo|)", match: "Load"},
 		{code: "o := gnb.TrainOptions{Work|}", match: "Workers"},
 		{code: "ds := gnb.Must(gnb.Lo|ad(context.Background(), \"karate\"))\nfmt.Println(ds)", doc: "Load opens a dataset"},
-		{code: "o := gnb.TrainOptions{Bat|ch: 7}\nfmt.Println(o)", doc: "Batch is the number of seeds of a step"},
+		{code: "o := gnb.TrainOptions{Bat|ch: 7}\nfmt.Println(o)", doc: "Batch is the number of seeds per step"},
 	}
 	var codes []string
 	for _, c := range cases {
