@@ -55,7 +55,7 @@ func addGo(dst, src []float32) {
 // tile4x4, tile2x4 and tile1x4 name each sum, since the compiler keeps no array
 // in registers.
 func tile4x4(t *tile) {
-	rs, cs := t.rs, t.cs
+	rs, cs, aAt, bAt := t.rs, t.cs, t.a, t.b
 	for i := range t.tiles {
 		s0 := t.begin(4 * i)
 		s1 := t.begin(4*i + 1)
@@ -65,30 +65,30 @@ func tile4x4(t *tile) {
 		s10, s11, s12, s13 := s1[0], s1[1], s1[2], s1[3]
 		s20, s21, s22, s23 := s2[0], s2[1], s2[2], s2[3]
 		s30, s31, s32, s33 := s3[0], s3[1], s3[2], s3[3]
-		a, b := unsafe.Add(t.a, uintptr(i)*t.aStep), t.b
+		a, b := uintptr(i)*t.aStep, uintptr(0) // a pointer beyond the last element must not be made
 		for range t.k {
-			v0, v1, v2, v3 := load(a, 0), load(a, rs), load(a, 2*rs), load(a, 3*rs)
-			w := load(b, 0)
+			v0, v1, v2, v3 := load(aAt, a), load(aAt, a+rs), load(aAt, a+2*rs), load(aAt, a+3*rs)
+			w := load(bAt, b)
 			s00 += v0 * w
 			s10 += v1 * w
 			s20 += v2 * w
 			s30 += v3 * w
-			w = load(b, 4)
+			w = load(bAt, b+4)
 			s01 += v0 * w
 			s11 += v1 * w
 			s21 += v2 * w
 			s31 += v3 * w
-			w = load(b, 8)
+			w = load(bAt, b+8)
 			s02 += v0 * w
 			s12 += v1 * w
 			s22 += v2 * w
 			s32 += v3 * w
-			w = load(b, 12)
+			w = load(bAt, b+12)
 			s03 += v0 * w
 			s13 += v1 * w
 			s23 += v2 * w
 			s33 += v3 * w
-			a, b = unsafe.Add(a, cs), unsafe.Add(b, 16)
+			a, b = a+cs, b+16
 		}
 		t.end(4*i, [4]float32{s00, s01, s02, s03})
 		t.end(4*i+1, [4]float32{s10, s11, s12, s13})
@@ -98,28 +98,28 @@ func tile4x4(t *tile) {
 }
 
 func tile2x4(t *tile) {
-	rs, cs := t.rs, t.cs
+	rs, cs, aAt, bAt := t.rs, t.cs, t.a, t.b
 	for i := range t.tiles {
 		s0 := t.begin(2 * i)
 		s1 := t.begin(2*i + 1)
 		s00, s01, s02, s03 := s0[0], s0[1], s0[2], s0[3]
 		s10, s11, s12, s13 := s1[0], s1[1], s1[2], s1[3]
-		a, b := unsafe.Add(t.a, uintptr(i)*t.aStep), t.b
+		a, b := uintptr(i)*t.aStep, uintptr(0)
 		for range t.k {
-			v0, v1 := load(a, 0), load(a, rs)
-			w := load(b, 0)
+			v0, v1 := load(aAt, a), load(aAt, a+rs)
+			w := load(bAt, b)
 			s00 += v0 * w
 			s10 += v1 * w
-			w = load(b, 4)
+			w = load(bAt, b+4)
 			s01 += v0 * w
 			s11 += v1 * w
-			w = load(b, 8)
+			w = load(bAt, b+8)
 			s02 += v0 * w
 			s12 += v1 * w
-			w = load(b, 12)
+			w = load(bAt, b+12)
 			s03 += v0 * w
 			s13 += v1 * w
-			a, b = unsafe.Add(a, cs), unsafe.Add(b, 16)
+			a, b = a+cs, b+16
 		}
 		t.end(2*i, [4]float32{s00, s01, s02, s03})
 		t.end(2*i+1, [4]float32{s10, s11, s12, s13})
@@ -127,22 +127,22 @@ func tile2x4(t *tile) {
 }
 
 func tile1x4(t *tile) {
-	cs := t.cs
+	cs, aAt, bAt := t.cs, t.a, t.b
 	for i := range t.tiles {
 		s0 := t.begin(i)
 		s00, s01, s02, s03 := s0[0], s0[1], s0[2], s0[3]
-		a, b := unsafe.Add(t.a, uintptr(i)*t.aStep), t.b
+		a, b := uintptr(i)*t.aStep, uintptr(0)
 		for range t.k {
-			v0 := load(a, 0)
-			w := load(b, 0)
+			v0 := load(aAt, a)
+			w := load(bAt, b)
 			s00 += v0 * w
-			w = load(b, 4)
+			w = load(bAt, b+4)
 			s01 += v0 * w
-			w = load(b, 8)
+			w = load(bAt, b+8)
 			s02 += v0 * w
-			w = load(b, 12)
+			w = load(bAt, b+12)
 			s03 += v0 * w
-			a, b = unsafe.Add(a, cs), unsafe.Add(b, 16)
+			a, b = a+cs, b+16
 		}
 		t.end(i, [4]float32{s00, s01, s02, s03})
 	}
