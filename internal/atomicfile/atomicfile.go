@@ -1,6 +1,6 @@
-// Package atomicfile writes files and directories that are there as a whole or not at all, whatever
-// becomes of the process, the machine or its power: written under another name in the same
-// directory, synced, renamed over what was there, and the directory synced.
+// Package atomicfile writes files and directories completely or not at all, even if the process is
+// killed or the power fails: it writes under a temporary name in the same directory, syncs, renames
+// over the old file, and syncs the directory.
 //
 // # Basics
 //

@@ -1,6 +1,6 @@
-// Package codeid identifies the code that a program executes, so that it can be
-// compared with the code of an earlier process: of a notebook's cell before it was
-// edited, of a program before it was built anew.
+// Package codeid identifies the code that a program executes, so that it can be compared with the
+// code of an earlier process: such as of a notebook's cell before an edit, or of a program before a
+// rebuild.
 //
 // # Basics
 //

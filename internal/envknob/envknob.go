@@ -1,4 +1,5 @@
-// Package envknob is the one place where GraphNB's environment variables are named, described and read.
+// Package envknob names, describes and reads GraphNB's environment variables; no other package
+// does.
 //
 // # Basics
 //

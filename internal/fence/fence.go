@@ -1,6 +1,5 @@
-// Package fence is memory for tests of assembly: slices between pages that can
-// neither be read nor written, so that a kernel that goes one element too far
-// faults instead of finding a neighbour's bytes.
+// Package fence provides memory for tests of assembly: slices between pages that can be neither
+// read nor written, so that an access one element out of range faults.
 package fence
 
 import (

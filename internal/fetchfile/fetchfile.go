@@ -1,11 +1,9 @@
-// Package fetchfile downloads files over HTTP that may be large, over connections
-// that may break, from servers that may be wrong.
+// Package fetchfile downloads large files over HTTP. It resumes broken downloads and checks size
+// and checksum.
 //
-// A download grows in DST.part and is renamed to DST once it is complete, of the
-// right size and of the right checksum: there is no moment at which DST is
-// anything else. What is in DST.part is resumed, by another process too, where
-// the server still has the same file: DST.part.json keeps its URL and its
-// validator (ETag or Last-Modified).
+// A download is written to DST.part and renamed to DST once it is complete with the right size and
+// checksum, so DST is never incomplete. DST.part is resumed, also by another process, if the server
+// still has the same file: DST.part.json keeps its URL and its validator (ETag or Last-Modified).
 //
 // The part is not a file of package atomicfile, which removes what an interrupted
 // writer leaves, while a part must be found and continued. What is at DST, DST.part

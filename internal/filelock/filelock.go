@@ -1,6 +1,6 @@
-// Package filelock locks files and directories between processes. A lock ends with the process
-// that holds it, however that ends, so what can be locked is what nobody works on: a run's
-// directory, a sweep's, a directory that is put together, a file that is written aside.
+// Package filelock locks files and directories between processes. A lock ends with the process that
+// holds it, however that ends. If a lock can be taken, no process works on the file or directory: a
+// run's or sweep's directory, or a temporary file.
 //
 // # Basics
 //

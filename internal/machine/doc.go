@@ -1,6 +1,7 @@
-// Package machine is this machine: what it can do at most ([Limits], measured once and kept in the user's
-// cache directory), how much memory may still be taken ([ReadMemory]), which GPUs workers may use ([GPUSlots]), and what it does ([Watch]: host and
-// GPUs, once an interval). Limits of control groups, a container's or a job's, count where they bind.
+// Package machine describes this machine: its speed limits ([Limits], measured once and stored in
+// the user's cache directory), its free memory ([ReadMemory]), the GPUs that workers may use
+// ([GPUSlots]), and its current load ([Watch]: host and GPUs, once per interval). It respects the
+// limits of control groups, such as a container's or a job's.
 //
 // # Basics
 //

@@ -1,11 +1,10 @@
-// Package mapped is read-only memory-mapped files whose faults are errors.
+// Package mapped maps files read-only into memory and turns faults into errors.
 //
-// Reading a mapped page can fail long after the file was opened: somebody
-// truncates the file, or its disk fails. The kernel then raises a signal, which
-// ends a Go program unless debug.SetPanicOnFault is set in the goroutine that
-// reads. [Guard] sets it, and turns the fault into a [*Fault] that names the file
-// and the offset. A truncation that falls within a page reads as zeros and is
-// not noticed here: who must know compares the file's size.
+// Reading a mapped page can fail long after the file was opened: another process truncates the
+// file, or its disk fails. The kernel then raises a signal, which ends a Go program unless
+// debug.SetPanicOnFault is set in the goroutine that reads. [Guard] sets it, and turns the fault
+// into a [*Fault] that names the file and the offset. A truncation that falls within a page reads
+// as zeros and is not noticed here: who must know compares the file's size.
 //
 // Goroutines that are started inside Guard are not covered by it, except those
 // of package parallel, which set the flag and carry panics to their caller.

@@ -1,7 +1,6 @@
-// Package philox is the counter-based generator Philox4x32-10 and the layout of
-// its counters in GraphNB: every random choice of a run is a pure function of
-// (seed, what is drawn for, where in the run), so it depends neither on threads
-// nor on workers nor on the device.
+// Package philox is the counter-based generator Philox4x32-10 and the layout of its counters in
+// GraphNB: every random choice of a run is a pure function of (seed, purpose, position in the run),
+// so it does not depend on the number of threads and workers, or on the device.
 //
 // Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random
 // numbers: as easy as 1, 2, 3", SC'11, doi:10.1145/2063384.2063405. The known

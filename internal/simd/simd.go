@@ -1,5 +1,5 @@
-// Package simd is the loops of the CPU engine that run at the speed of memory:
-// rows added, gathered, masked, normalised, and the optimisers' updates.
+// Package simd contains the loops of the CPU backend that run at the speed of memory: adding,
+// gathering, masking and normalising rows, and the optimisers' updates.
 //
 // # Paths
 //
