@@ -156,7 +156,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 			return
 		}
 		w.emit(runs.Event{Kind: runs.KindLoop, Split: split, Steps: p.steps, Step: first})
-		w.rate.enter()
+		w.report.rate.enter()
 		epoch, base := w.loop.Pos.Epoch, w.loop.Pos.InAll-first
 		w.found.loop = &looping{p, epoch, base}
 		for b, err := range w.load(p, philox.Sample, epoch, base, first) {
@@ -169,7 +169,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 			w.loop.LoopAt = at
 			ok := yield(b)
 			w.loop.LoopAt = ""
-			w.rate.add(seeds, edges)
+			w.report.rate.add(seeds, edges)
 			if b.EndsStep || !ok { // an iteration that was broken off has used its draws
 				w.loop.EndIteration()
 			}

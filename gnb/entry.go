@@ -33,6 +33,7 @@ func work(p *multigpu.Process) (err error) {
 	if err := p.Job(&w.job); err != nil {
 		return err
 	}
+	w.report.out.Open(p.EmitLines, w.job.RunDir, nil)
 	defer entry.BoundGarbage()()
 	done := make(chan struct{})
 	defer close(done)
@@ -138,10 +139,11 @@ func (w *Worker) open() error {
 		return err
 	}
 	if w.p.Rank == 0 && w.job.RunDir != "" {
-		w.metrics, err = atomicfile.OpenLog(filepath.Join(w.job.RunDir, runfile.Metrics), 0o644)
+		metrics, err := atomicfile.OpenLog(filepath.Join(w.job.RunDir, runfile.Metrics), 0o644)
 		if err != nil {
 			return fmt.Errorf("gnb: opening the run's metrics: %w", err)
 		}
+		w.report.out.Open(w.p.EmitLines, w.job.RunDir, metrics)
 	}
 	if err := w.openSaving(); err != nil {
 		return err

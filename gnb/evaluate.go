@@ -167,7 +167,7 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	for i, s := range splits {
 		m.Splits = append(m.Splits, w.joinTallies(tallies[i], s))
 	}
-	w.last = m
+	w.report.last = m
 	w.flush(true)
 	w.emitFirst(runs.Event{Kind: runs.KindMetrics, Values: m.values()})
 	w.stage(names.Program)

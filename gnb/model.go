@@ -216,8 +216,8 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	if b.full { // one batch for all steps, each with dropout of its own
 		epoch, step = w.loop.Draw()
 		if !w.loop.InLoop() {
-			w.rate.enter()
-			w.whole = &whole{len(b.Seeds), b.Edges()}
+			w.report.rate.enter()
+			w.report.whole = &whole{len(b.Seeds), b.Edges()}
 		}
 	}
 	if n.dev != nil && len(n.params.Fixed()) > 0 {
@@ -308,7 +308,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 func (n *network) config(train bool, epoch, step int) nn.Config {
 	c := nn.Config{Train: train, Threads: n.w.job.Threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
 	if train {
-		c.Work = &n.w.rate.work
+		c.Work = &n.w.report.rate.work
 	}
 	if g := n.w.gpu; g != nil {
 		c.Backend = g.Backend()

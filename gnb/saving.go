@@ -2,18 +2,18 @@ package gnb
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
-	"github.com/graphnb/graphnb/gnb/runs"
-
-	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -107,32 +107,10 @@ func (w *Worker) state() (saving.State, []safetensors.Tensor, error) {
 // resumed run would not report again what is lost in between, and the best
 // weights. Any goroutine may call it.
 func (w *Worker) settle() error {
-	if err := w.flushRecords(); err != nil {
-		return err
-	}
-	if err := w.sendRest(); err != nil {
-		return err
-	}
-	if err := w.syncMetrics(); err != nil {
+	if err := w.report.out.Sync(); err != nil {
 		return err
 	}
 	return w.saving.Best.Write(true)
-}
-
-// syncMetrics makes the metrics durable that were written.
-func (w *Worker) syncMetrics() error {
-	w.out.mu.Lock()
-	defer w.out.mu.Unlock()
-	if w.metrics == nil {
-		return nil
-	}
-	if !w.metrics.There() {
-		return runfile.Removed(w.job.RunDir)
-	}
-	if err := w.metrics.Sync(); err != nil {
-		return fmt.Errorf("gnb: writing the run's metrics: %w; make room, and resume the run", err)
-	}
-	return nil
 }
 
 // stopIfAsked ends rank 0 with [ErrInterrupted], a checkpoint written, when the
@@ -266,4 +244,54 @@ func (n *network) load(ts []safetensors.Tensor) error {
 		return fmt.Errorf("gnb: model %q: %w", n.name, err)
 	}
 	return n.toDevice()
+}
+
+// LoadWeights reads a safetensors file into the network: names and shapes must be
+// the network's (PyTorch Geometric's, where the layers are its layers). A file that
+// a run has written has a checksum, and is refused where that does not hold; a
+// note reports that another program's file has none.
+func (w *Worker) LoadWeights(net Network, path string) {
+	ts, meta, err := safetensors.ReadFile(path)
+	w.check(err)
+	if !safetensors.Sealed(meta) && w.Rank() == 0 {
+		w.Printf("%s has no checksum, as files of other programs and earlier versions have none: damage to it would not be noticed", path)
+	}
+	w.check(w.netOf(net, "LoadWeights").load(ts))
+}
+
+// weightsOf is the file of the weights to compute with: those at the best validation accuracy, else,
+// or when they are asked for, the final ones; and the network in it, nil where that is not
+// recorded. It must be the file that the run has written.
+func weightsOf(r *runs.Run, final bool) (path string, model *runs.ModelInfo, err error) {
+	for _, path := range []string{r.BestWeights(), r.Weights()} {
+		if final && path != r.Weights() {
+			continue
+		}
+		name := filepath.Base(path)
+		said, written := r.Result.Weights[name]
+		_, meta, err := safetensors.ReadFile(path)
+		switch {
+		case errors.Is(err, os.ErrNotExist) && !written:
+			continue
+		case errors.Is(err, os.ErrNotExist):
+			wayOut := "put it back"
+			if !final {
+				wayOut += ", or take the final weights (Final, --final)"
+			}
+			return "", nil, fmt.Errorf("gnb: %s of run %s is not there any more; %s", name, r.Config.ID, wayOut)
+		case err != nil:
+			return "", nil, fmt.Errorf("gnb: the weights of run %s: %w", r.Config.ID, err)
+		}
+		if written && safetensors.SumIn(meta) != said {
+			return "", nil, fmt.Errorf("gnb: %s is not the file that run %s wrote; put that back, or train again", path, r.Config.ID)
+		}
+		if text := meta[saving.MetaModel]; text != "" {
+			model = &runs.ModelInfo{}
+			if err := json.Unmarshal([]byte(text), model); err != nil {
+				return "", nil, fmt.Errorf("gnb: %s: what it says of its network cannot be read: %w", path, err)
+			}
+		}
+		return runfile.Absolute(path), model, nil
+	}
+	return "", nil, fmt.Errorf("gnb: run %s has no weights yet; it is %s", r.Config.ID, r.Result.State)
 }

@@ -146,9 +146,9 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss 
 	if !w.loop.InLoop() {
 		w.loop.EndBareStep()
 		opt.n.micro = 0
-		if w.whole != nil {
-			w.rate.add(w.whole.seeds, w.whole.edges)
-			w.whole = nil
+		if w.report.whole != nil {
+			w.report.rate.add(w.report.whole.seeds, w.report.whole.edges)
+			w.report.whole = nil
 		}
 	}
 	return loss
@@ -161,9 +161,7 @@ func (w *Worker) count(r runs.Step, t []float32) float64 {
 	w.loop.Sums.Add(t[tailLoss], t[tailWeight], t[tailCorrect], t[tailCount])
 	if w.p.Rank == 0 {
 		r.Loss, r.Accuracy = loss/weight, float64(t[tailCorrect])/float64(t[tailCount])
-		w.mu.Lock()
-		w.records = append(w.records, r)
-		w.mu.Unlock()
+		w.report.out.Record(r)
 	}
 	return loss / weight
 }

@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"sync"
-	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -42,18 +39,8 @@ type Worker struct {
 	late   []*lateStep // steps that the loop's sums lack yet, in order
 	saving saving.Saver
 
-	mu      sync.Mutex
-	records []runs.Step     // not sent yet; under mu
-	metrics *atomicfile.Log // of the run's directory; rank 0's alone
-	out     outbox
-
-	epochStart  time.Time
-	epochStages map[string]time.Duration
-	lastFlush   time.Time
-	rate        rates
-	whole       *whole // of a step outside of loops
-	digest      *runDigest
-	last        Metrics // of the epoch's last evaluation
+	report reporting
+	digest *runDigest
 
 	feed  feeding
 	gpu   device.Device // nil on the CPU
@@ -120,7 +107,7 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 		w.emit(runs.Event{Kind: runs.KindPlan, Epochs: n})
 		for e := w.loop.Pos.Epoch; e < n; e++ {
 			w.loop.EnterEpoch(e)
-			w.epochStart, w.epochStages, w.last = time.Now(), w.p.StageTimes(), Metrics{}
+			w.report.enterEpoch(w.p.StageTimes())
 			w.p.SetPosition(e, w.loop.Pos.InAll)
 			if !yield(e) {
 				w.endEpoch(max(n, e+1), e+1) // a run that resumes does not run the remaining epochs
@@ -140,16 +127,9 @@ func (w *Worker) endEpoch(next, ended int) {
 	if steps := w.loop.EpochSteps(); steps > 0 && w.loop.Sums.Weight == 0 {
 		w.Fail(fmt.Errorf("gnb: no node in the %s of epoch %d had a label, so nothing was trained; take a split with labels", phrase.Count(steps, "step"), w.loop.Pos.Epoch))
 	}
-	stages := map[string]float64{}
-	for s, d := range w.p.StageTimes() {
-		if d -= w.epochStages[s]; d > 0 {
-			stages[s] = d.Seconds()
-		}
-	}
-	w.emit(runs.Event{
-		Kind: runs.KindEpoch, Loss: w.EpochLoss(), Accuracy: w.loop.Sums.Accuracy(),
-		Seconds: time.Since(w.epochStart).Seconds(), Stages: stages, Values: w.last.values(),
-	})
+	e := runs.Event{Kind: runs.KindEpoch, Loss: w.EpochLoss(), Accuracy: w.loop.Sums.Accuracy()}
+	w.report.endEpoch(&e, w.p.StageTimes())
+	w.emit(e)
 	w.loop.EndEpoch(next, ended)
 	w.boundary(false)
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/outbox"
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -12,7 +13,7 @@ import (
 
 func (w *Worker) emit(e runs.Event) {
 	e.At, e.Total, e.Epoch = w.loop.Pos.Place(), w.loop.Pos.Total, w.loop.Pos.ReportedEpoch()
-	w.check(w.send(e))
+	w.check(w.report.out.Send(e))
 }
 
 // emitFirst sends an event from rank 0 only: what all ranks know alike.
@@ -22,9 +23,33 @@ func (w *Worker) emitFirst(e runs.Event) {
 	}
 }
 
-// flushEvery bounds how often step records leave a worker: often enough for a
-// panel at 20 frames a second, seldom enough to cost nothing at 1000 steps/s.
-const flushEvery = 40 * time.Millisecond
+// reporting is the part of a Worker that reports what the run does.
+type reporting struct {
+	out       outbox.Outbox
+	rate      rates
+	whole     *whole  // of a step outside of loops
+	last      Metrics // of the epoch's last evaluation
+	lastFlush time.Time
+
+	epochStart  time.Time
+	epochStages map[string]time.Duration
+}
+
+// enterEpoch measures an epoch from now on.
+func (r *reporting) enterEpoch(stages map[string]time.Duration) {
+	r.epochStart, r.epochStages, r.last = time.Now(), stages, Metrics{}
+}
+
+// endEpoch sets what is reported of the epoch: its time in all and by stage, and the metrics of its last
+// evaluation.
+func (r *reporting) endEpoch(e *runs.Event, stages map[string]time.Duration) {
+	e.Seconds, e.Values, e.Stages = time.Since(r.epochStart).Seconds(), r.last.values(), map[string]float64{}
+	for s, d := range stages {
+		if d -= r.epochStages[s]; d > 0 {
+			e.Stages[s] = d.Seconds()
+		}
+	}
+}
 
 // rates is what this rank has worked off since it started, and how long it has
 // been in loops over batches for it.
@@ -50,29 +75,17 @@ func (r *rates) add(seeds, edges int) {
 }
 
 func (w *Worker) flush(now bool) {
-	if !now && time.Since(w.lastFlush) < flushEvery {
+	if !now && time.Since(w.report.lastFlush) < outbox.Every {
 		return
 	}
 	if now {
 		w.catchUp(0)
 	}
-	w.lastFlush = time.Now()
-	w.check(w.flushRecords())
+	w.report.lastFlush = time.Now()
+	w.check(w.report.out.SendRecords())
 	w.check(w.saving.Best.Write(false))
-	work := runs.Work(w.rate.work)
-	w.emit(runs.Event{Kind: runs.KindRate, Seeds: w.rate.seeds, Edges: w.rate.edges, Work: &work, Seconds: w.rate.busy.Seconds()})
-}
-
-// flushRecords sends the steps' records on. Any goroutine may call it.
-func (w *Worker) flushRecords() error {
-	w.mu.Lock()
-	records := w.records
-	w.records = nil
-	w.mu.Unlock()
-	if len(records) == 0 {
-		return nil
-	}
-	return w.send(runs.Event{Kind: runs.KindSteps, Records: records})
+	work := runs.Work(w.report.rate.work)
+	w.emit(runs.Event{Kind: runs.KindRate, Seeds: w.report.rate.seeds, Edges: w.report.rate.edges, Work: &work, Seconds: w.report.rate.busy.Seconds()})
 }
 
 // Log reports values from rank 0: they appear in the cell and in the run's
@@ -145,7 +158,7 @@ func (w *Worker) Result(name string, value float64) {
 func (w *Worker) Progress(label string, total int) func(done int) {
 	last, shown := time.Now(), false
 	return func(done int) {
-		if now := time.Now(); now.Sub(last) > flushEvery || shown && done >= total {
+		if now := time.Now(); now.Sub(last) > outbox.Every || shown && done >= total {
 			last, shown = now, true
 			w.emitFirst(runs.Event{Kind: runs.KindProgress, Text: label, Done: int64(done), Of: int64(total)})
 		}
