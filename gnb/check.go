@@ -8,11 +8,10 @@ import (
 	"os"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/internal/envknob"
-
 	"github.com/janpfeifer/gonb/gonbui"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/multigpu"
 )
 

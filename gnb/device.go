@@ -4,16 +4,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/names"
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/internal/units"
-
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/units"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 

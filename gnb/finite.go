@@ -6,11 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/graphops/sample"

@@ -33,12 +33,16 @@
 package gnb
 
 import (
+	"math"
+
+	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/machine"
 )
 
 // Version is the version of the library, written into every run and checkpoint.
@@ -72,3 +76,46 @@ var errWorker = entry.ErrWorker
 
 // callSite is the source line of the program that called this package, for errors.
 func callSite() string { return entry.CallSite() }
+
+// None says zero to an option whose zero means a default: no dropout, no epoch, no
+// checkpoint, a learning rate of 0. A field of this package's options says what its zero
+// means, and whether it takes None; the others refuse it.
+const None = -1
+
+// The largest values of options. Beyond them a run would not start within minutes, or its
+// draws would repeat.
+const (
+	maxLayers  = sample.MaxHops
+	maxEpochs  = sample.MaxEpochs
+	maxHidden  = bounds.MaxHidden
+	maxVirtual = 1 << 12
+	maxCount   = math.MaxInt32 // of nodes, and of what is counted along them: seeds, steps
+	maxKept    = 1 << 20
+)
+
+// maxWorkers and maxThreads are bounds that grow with the machine.
+func maxWorkers() int { return bounds.MaxWorkers() }
+func maxThreads() int { return machine.MaxThreads() }
+
+// orNone is v with its default, and 0 where it is None.
+func orNone[T int | float64](v, def T) T {
+	switch v {
+	case 0:
+		return def
+	case None:
+		return 0
+	}
+	return v
+}
+
+// inBounds is the error of the first number among the options that is out of its bounds.
+func (o LaunchOptions) inBounds() error {
+	every := o.CheckpointEvery
+	if every == None {
+		every = 0
+	}
+	return bounds.CheckAll(
+		bounds.Whole("Workers", o.Workers, 1, maxWorkers()), bounds.Whole("VirtualRanks", o.VirtualRanks, 1, maxVirtual),
+		bounds.Whole("Threads", o.Threads, 1, maxThreads()), bounds.Whole("FirstGPU", o.FirstGPU, 0, maxWorkers()-1), bounds.Whole("CheckpointEvery", every, 1, maxCount), bounds.Whole("KeepCheckpoints", o.KeepCheckpoints, 1, maxKept),
+	)
+}

@@ -4,28 +4,25 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/device"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/progress"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/gemm"
-	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
@@ -261,7 +258,7 @@ func (l *launched) place() error {
 		l.note("%d workers, one for each GPU. Set Workers for fewer.", n)
 	default:
 		n = 1
-		if note := fmt.Sprintf("1 worker on the CPU: %s. Set Workers for more.", why); firstTime(note) {
+		if note := fmt.Sprintf("1 worker on the CPU: %s. Set Workers for more.", why); entry.FirstTime(note) {
 			l.note("%s", note)
 		}
 	}
@@ -416,25 +413,4 @@ func (l *launched) board() (end func(), err error) {
 			fmt.Fprintln(os.Stderr, "what is written for TensorBoard is not whole; gnb runs export writes it anew:", err)
 		}
 	}, nil
-}
-
-var saidOnce sync.Map
-
-// firstTime says whether a text was not asked about before: in this process, or, in a notebook,
-// in its kernel, of which every cell is a process of its own.
-func firstTime(text string) bool {
-	if _, before := saidOnce.LoadOrStore(text, true); before {
-		return false
-	}
-	dir := envknob.KernelDir.Get()
-	if dir == "" {
-		return true
-	}
-	sum := sha256.Sum256([]byte(text))
-	f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("saidOnce-%x", sum[:8])), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return !errors.Is(err, fs.ErrExist)
-	}
-	_ = f.Close() // nothing was written
-	return true
 }

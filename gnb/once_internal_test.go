@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
@@ -36,7 +37,7 @@ func TestNotesAreSaidOnce(t *testing.T) {
 		t.Skip("there is a GPU")
 	}
 	const note = "1 worker on the CPU: "
-	forget := func() { saidOnce.Clear() } // as a new process
+	forget := func() { entry.Forget() } // as a new process
 	for _, kernel := range []string{"", t.TempDir()} {
 		t.Setenv("GNB_KERNEL_DIR", kernel)
 		forget()

@@ -180,3 +180,26 @@ func TestBoundsOfTheMachine(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TrainOptions has LaunchOptions' fields again, so that a cell's literal is flat: with the same names, types and
+// comments. Left out are the dataset and the title, which are Train's own, and what only programs set.
+func TestTrainOptionsRepeatLaunchOptions(t *testing.T) {
+	left := map[string]bool{"Data": true, "Title": true, "StallAfter": true, "FirstGPU": true}
+	of, train := reflect.TypeFor[LaunchOptions](), reflect.TypeFor[TrainOptions]()
+	docs, again := fieldDocs(t, of), fieldDocs(t, train)
+	for i := range of.NumField() {
+		f := of.Field(i)
+		g, there := train.FieldByName(f.Name)
+		if !f.IsExported() || left[f.Name] && !there {
+			continue
+		}
+		switch {
+		case !there:
+			t.Errorf("TrainOptions lacks %s; repeat it there, or say here why Train does not take it", f.Name)
+		case g.Type != f.Type:
+			t.Errorf("%s is %v in TrainOptions and %v in LaunchOptions", f.Name, g.Type, f.Type)
+		case docs[f.Name] == "" || again[f.Name] != docs[f.Name]:
+			t.Errorf("%s says %q in TrainOptions and %q in LaunchOptions", f.Name, again[f.Name], docs[f.Name])
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/outbox"
 	"github.com/graphnb/graphnb/gnb/runs"
-
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 

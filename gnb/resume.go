@@ -8,15 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/internal/phrase"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
@@ -113,7 +111,7 @@ func (l *launched) interrupted(c runs.Config) string {
 		if r.Result.State != runs.StateInterrupted {
 			return false
 		}
-		_, _, _, err := newestCheckpoint(r)
+		_, _, _, err := saving.Newest(r)
 		return err == nil
 	}
 	var last *runs.Run // of this program
@@ -160,13 +158,13 @@ func (l *launched) resume(dir string) error {
 	if err := l.lockRun(dir); err != nil {
 		return err
 	}
-	path, step, passed, err := newestCheckpoint(old)
+	path, step, passed, err := saving.Newest(old)
 	for _, d := range passed {
 		l.note("passing over a checkpoint: %v", d)
 	}
 	var st saving.State // of the start of a run, where it has no checkpoint yet
 	switch {
-	case errors.Is(err, checkpoint.ErrNone) && slices.ContainsFunc(passed, func(err error) bool { return errors.Is(err, errForeign) }):
+	case errors.Is(err, checkpoint.ErrNone) && slices.ContainsFunc(passed, func(err error) bool { return errors.Is(err, saving.ErrForeign) }):
 		return fmt.Errorf("gnb: %s cannot be resumed: it has no checkpoint of its own (%w); put those back, or begin another run (leave Resume out)", dir, passed[0])
 	case errors.Is(err, checkpoint.ErrNone):
 		l.note("run %s has no checkpoint: it starts anew", old.Config.ID)
@@ -228,46 +226,6 @@ func (l *launched) change(old runs.Config, step int64) {
 	if len(what) > 0 {
 		c.Changes = append(slices.Clone(c.Changes), runs.Change{When: time.Now().UTC().Truncate(time.Second), Step: step, What: what, Before: before})
 	}
-}
-
-// errForeign is what is passed over that belongs to another run.
-var errForeign = errors.New("it is not this run's")
-
-// newestCheckpoint is the run's newest checkpoint that is its own, with what was passed over:
-// damaged files, and checkpoints of other runs.
-func newestCheckpoint(r *runs.Run) (path string, step int64, passed []error, err error) {
-	return checkpoint.LatestOf(filepath.Join(r.Dir, "checkpoints"), func(raw json.RawMessage) error {
-		var st saving.State
-		if err := json.Unmarshal(raw, &st); err != nil {
-			return err
-		}
-		return owns(r.Config, st)
-	})
-}
-
-// owns says whose a checkpoint is that is not the run's.
-func owns(c runs.Config, st saving.State) error {
-	switch {
-	case st.Run != "" && st.Run != c.ID:
-		return fmt.Errorf("%w, but of run %s", errForeign, st.Run)
-	case c.Identity == nil && st.Identity == "" && st.Seed == c.Seed && st.Program == c.Program:
-		return nil // both of a version that recorded nothing
-	case c.Identity != nil && st.Identity == c.Identity.Run:
-		return nil
-	case slices.ContainsFunc(c.Changes, func(ch runs.Change) bool { return ch.Before == st.Identity }):
-		return nil // of before a change
-	}
-	var what []string
-	if st.Program != c.Program {
-		what = append(what, fmt.Sprintf("its program is %s and not %s", st.Program, c.Program))
-	}
-	if st.Seed != c.Seed {
-		what = append(what, fmt.Sprintf("its seed is %d and not %d", st.Seed, c.Seed))
-	}
-	if len(what) == 0 {
-		what = append(what, "it was made with other data, code or settings")
-	}
-	return fmt.Errorf("%w: %s", errForeign, strings.Join(what, ", "))
 }
 
 // lockRun marks the run's directory as in use.

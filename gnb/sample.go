@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -113,8 +114,8 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	if ds == nil {
 		return r, errors.New("gnb: Sample needs a dataset; get one from gnb.Load")
 	}
-	if err := cmp.Or(inBounds(
-		bound{"Epoch", o.Epoch, 0, maxEpochs - 1}, bound{"Steps", o.Steps, 0, maxCount}, bound{"Batch", o.Batch, 1, maxCount},
+	if err := cmp.Or(bounds.CheckAll(
+		bounds.Whole("Epoch", o.Epoch, 0, maxEpochs-1), bounds.Whole("Steps", o.Steps, 0, maxCount), bounds.Whole("Batch", o.Batch, 1, maxCount),
 	), LaunchOptions{Workers: o.Workers, Threads: o.Threads}.inBounds()); err != nil {
 		return r, err
 	}

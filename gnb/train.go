@@ -9,11 +9,11 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/internal/mapped"
 )
 
 // TrainOptions say how [Train] trains. The zero value trains GraphSAGE-sized
@@ -74,22 +74,55 @@ type TrainOptions struct {
 	// workers, and counts distinct edges. It costs a pass over all samples.
 	Digest bool
 
-	// How the run is launched; see [LaunchOptions].
-	Workers         int // 0 means one per GPU, else one
-	VirtualRanks    int // 0 means 1
-	Threads         int // 0 means an even share of the CPUs
-	Device          string
-	FirstGPU        int `json:",omitempty"` // 0 means the first GPU
-	Precision       string
-	Seed            uint64 // 0 means the seed 0
-	RunDir          string
-	Resume          string
-	ResumeChanged   bool
-	CheckpointEvery int // 0 means one per minute, and [None] no checkpoint
-	KeepCheckpoints int // 0 means 3
-	TensorBoard     bool
-	Quiet           bool
-	Events          func(runs.Event) `json:"-"`
+	// The fields below say how the run is launched, as in [LaunchOptions].
+
+	// Workers is the number of worker processes; 0 means what the environment's
+	// GNB_WORKERS says, else one per GPU, else one. At most 64, or eight a core where
+	// that is more.
+	Workers int
+	// VirtualRanks is the number of virtual ranks per worker; 0 means 1. Runs with the same Workers
+	// × VirtualRanks have the same weights to the bit.
+	VirtualRanks int
+	// Threads is the number of threads per worker; 0 means an even share of the CPUs.
+	Threads int
+	// Device is "auto" (the default), "cpu" or "cuda". Only auto falls back.
+	Device string
+	// FirstGPU is the GPU of rank 0; 0 means the first one. The next ranks use the following GPUs,
+	// and the first one after the last. Set different values for concurrent runs.
+	FirstGPU int `json:",omitempty"`
+	// Precision of the matrix products of training is "float32" (the default) or "bf16": factors
+	// rounded to bfloat16 and their products summed in float32, which is faster on processors with
+	// instructions for it (the run prints the method). Weights, optimiser and evaluation stay
+	// float32. "tf32" works on GPUs only: factors rounded to 10 bits after the point.
+	Precision string
+	// Seed is the random seed; 0 means the seed 0.
+	Seed uint64
+	// RunDir is the run's directory, by default a new one in [runs.Dir].
+	RunDir string
+	// Resume is the directory of a run to resume, in place. It must have the same data, code,
+	// arguments, seed and precision, otherwise the error names the difference. The number of
+	// workers and the device may differ; the run reports this. By default the last interrupted run
+	// in [runs.Dir] with the same settings is resumed; if its settings differ, the run reports the
+	// difference and starts from the beginning. [Never] always starts a new run.
+	Resume string
+	// ResumeChanged resumes the run of Resume even if its data, code or settings differ. The new
+	// settings, including the learning rate, apply from then on, and the run's config.json lists
+	// each change with its time and step.
+	ResumeChanged bool
+	// CheckpointEvery is the number of steps between checkpoints; 0 means one per minute, and
+	// [None] no checkpoint.
+	CheckpointEvery int
+	// KeepCheckpoints is the number of checkpoints to keep; 0 means 3.
+	KeepCheckpoints int
+	// TensorBoard also writes the run's metrics for TensorBoard, into the run's directory during
+	// the run: "tensorboard --logdir runs" shows all such runs. See [runs.Export] for what is
+	// written, and for runs without it.
+	TensorBoard bool
+	// Quiet shows nothing.
+	Quiet bool
+	// Events is called with each event of the run, one call at a time: the kinds of event Start,
+	// Epoch, Log, Metrics, Print and Checkpoint.
+	Events func(runs.Event) `json:"-"`
 }
 
 // trainArgs is the argument of Train's program: what changes the result.
@@ -117,18 +150,18 @@ func (o TrainOptions) within() error {
 	if epochs == None {
 		epochs = 0
 	}
-	if err := inBounds(
-		bound{"Layers", o.Layers, 1, maxLayers}, bound{"Hidden", o.Hidden, 1, maxHidden},
-		bound{"Heads", o.Heads, 1, maxHidden}, bound{"OutHeads", o.OutHeads, 1, maxHidden},
-		bound{"Batch", o.Batch, 1, maxCount}, bound{"BatchPerWorker", o.BatchPerWorker, 1, maxCount},
-		bound{"Epochs", epochs, 1, maxEpochs}, bound{"EvalEvery", o.EvalEvery, 1, maxEpochs}, bound{"EvalBatches", o.EvalBatches, 0, maxCount},
-		bound{"Patience", o.Patience, 0, maxEpochs},
+	if err := bounds.CheckAll(
+		bounds.Whole("Layers", o.Layers, 1, maxLayers), bounds.Whole("Hidden", o.Hidden, 1, maxHidden),
+		bounds.Whole("Heads", o.Heads, 1, maxHidden), bounds.Whole("OutHeads", o.OutHeads, 1, maxHidden),
+		bounds.Whole("Batch", o.Batch, 1, maxCount), bounds.Whole("BatchPerWorker", o.BatchPerWorker, 1, maxCount),
+		bounds.Whole("Epochs", epochs, 1, maxEpochs), bounds.Whole("EvalEvery", o.EvalEvery, 1, maxEpochs), bounds.Whole("EvalBatches", o.EvalBatches, 0, maxCount),
+		bounds.Whole("Patience", o.Patience, 0, maxEpochs),
 	); err != nil {
 		return err
 	}
-	return numbers(
-		dropped("Dropout", o.Dropout, true), dropped("InputDropout", o.InputDropout, false),
-		rate("LR", o.LR, true), rate("WeightDecay", o.WeightDecay, false), rate("ClipNorm", o.ClipNorm, false),
+	return bounds.CheckNumbers(
+		bounds.Share("Dropout", o.Dropout, true), bounds.Share("InputDropout", o.InputDropout, false),
+		bounds.Rate("LR", o.LR, true), bounds.Rate("WeightDecay", o.WeightDecay, false), bounds.Rate("ClipNorm", o.ClipNorm, false),
 	)
 }
 
@@ -170,7 +203,7 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	default:
 		return trainArgs{}, fmt.Errorf(`gnb: Eval is %q; it is "full", "sampled" or "none"`, o.Eval)
 	}
-	if err := labelled(ds, "train"); err != nil {
+	if err := tally.CheckSplit(ds, "train"); err != nil {
 		return trainArgs{}, err
 	}
 	layers := cmp.Or(o.Layers, len(o.Fanouts), 2)
@@ -188,35 +221,6 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 		Epochs: orNone(o.Epochs, 10), LR: orNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, Digest: o.Digest,
 	}, nil
-}
-
-// labelled is the error of a split without a node that has a label. It looks at nodes up to
-// the first one that has.
-func labelled(ds *Dataset, split string) error {
-	ids, err := ds.Split(split)
-	switch {
-	case err != nil:
-		return err
-	case len(ids) == 0:
-		return fmt.Errorf("gnb: %s's split %q is empty: there is nothing to train on", ds.Name(), split)
-	}
-	has := func(v int32) bool {
-		switch {
-		case v < 0 || ds.MultiLabels == nil && int(v) >= len(ds.Labels) || ds.MultiLabels != nil && int(v) >= ds.MultiLabels.Rows:
-			return true // the check of the dataset, or the worker, says what is wrong
-		case ds.MultiLabels != nil:
-			return slices.ContainsFunc(ds.MultiLabels.Row(int(v)), func(y int8) bool { return y >= 0 })
-		}
-		return ds.Labels[v] >= 0
-	}
-	found := false
-	if err := mapped.Guard(func() error {
-		found = slices.ContainsFunc(ids, has)
-		return nil
-	}); err != nil || found {
-		return err
-	}
-	return fmt.Errorf("gnb: none of the %d nodes of %s's split %q has a label: there is nothing to train on; give labels to some of them, or make the split of nodes that have one (gnb data convert)", len(ids), ds.Name(), split)
 }
 
 // Train trains a model on a dataset by neighbour sampling, showing loss, accuracy

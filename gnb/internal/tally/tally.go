@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
@@ -84,6 +86,35 @@ func CheckLabels(ds *dataset.Dataset) error {
 		return fmt.Errorf("gnb: %s is to be measured by ROC AUC, which takes two classes or several labels a node, and it has %d classes", ds.Name(), ds.Classes())
 	}
 	return nil
+}
+
+// CheckSplit is the error of a split without a node that has a label. It looks at nodes up to
+// the first one that has.
+func CheckSplit(ds *dataset.Dataset, split string) error {
+	ids, err := ds.Split(split)
+	switch {
+	case err != nil:
+		return err
+	case len(ids) == 0:
+		return fmt.Errorf("gnb: %s's split %q is empty: there is nothing to train on", ds.Name(), split)
+	}
+	has := func(v int32) bool {
+		switch {
+		case v < 0 || ds.MultiLabels == nil && int(v) >= len(ds.Labels) || ds.MultiLabels != nil && int(v) >= ds.MultiLabels.Rows:
+			return true // the check of the dataset, or the worker, says what is wrong
+		case ds.MultiLabels != nil:
+			return slices.ContainsFunc(ds.MultiLabels.Row(int(v)), func(y int8) bool { return y >= 0 })
+		}
+		return ds.Labels[v] >= 0
+	}
+	found := false
+	if err := mapped.Guard(func() error {
+		found = slices.ContainsFunc(ids, has)
+		return nil
+	}); err != nil || found {
+		return err
+	}
+	return fmt.Errorf("gnb: none of the %d nodes of %s's split %q has a label: there is nothing to train on; give labels to some of them, or make the split of nodes that have one (gnb data convert)", len(ids), ds.Name(), split)
 }
 
 // Add counts node v, whose output is row.
