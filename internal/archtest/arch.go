@@ -44,6 +44,8 @@ var rooms = []room{
 	{"gnb/parts", "datasets divided into parts"},
 	{"gnb", "the notebook API"},
 	{"gnb/internal/inside", "what package gnb gives to the rooms above it alone"},
+	{"gnb/internal/saving", "checkpoints and best weights of a run"},
+	{"gnb/internal/outbox", "what a worker reports, on its way out"},
 	{"gnb/runs", "what a run leaves, and how it is found again"},
 	{"gnb/monitor", "GPUs and host over time"},
 	{"gnb/internal", "parts of the training loop, each readable alone"},
