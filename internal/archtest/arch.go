@@ -50,6 +50,7 @@ var rooms = []room{
 	{"gnb/monitor", "GPUs and host over time"},
 	{"gnb/internal", "parts of the training loop, each readable alone"},
 	{"gnb/internal/live", "drawing for a cell, a terminal or a pipe, from plain values"},
+	{"gnb/internal/chart", "axes, curves, labels and colours of pictures"},
 	{"multigpu", "worker processes"},
 	{"cuda", "an implementation of graphops' interfaces"},
 	{"graphops", "the truth on the CPU"},
@@ -62,8 +63,9 @@ var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts"
 // mayOnly are the rooms that import nothing of the module but what is named here, and each other's packages.
 var mayOnly = map[string][]string{
 	// nn for ModelConfig, gemm to measure the machine's peak.
-	"gnb/runs":          {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "internal"},
-	"gnb/internal/live": {"internal"},
+	"gnb/runs":           {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "internal"},
+	"gnb/internal/live":  {"gnb/internal/chart", "internal"},
+	"gnb/internal/chart": {"internal"},
 }
 
 // user are the rooms written as a user would write them: they import these packages and no others
@@ -82,7 +84,7 @@ var heavy = []struct{ path, why string }{
 	{cuModule, "the GPU's driver is package cuda's, and under -tags cuda only"},
 	{"github.com/ebitengine/purego", "libraries are loaded by cuda's own shim"},
 	{"github.com/NVIDIA/go-nvml", "NVML runs in the helper process \"gnb monitor\""},
-	{"codeberg.org/go-pdf/fpdf", "gonum.org/v1/plot links every format and font that it knows; package live draws axes itself, over gonum's vg"},
+	{"codeberg.org/go-pdf/fpdf", "gonum.org/v1/plot links every format and font that it knows; package chart draws axes itself, over gonum's vg"},
 	{"github.com/spf13/cobra", "the command line uses package flag"},
 	{"gopkg.in/yaml", "settings are JSON"},
 	{"sigs.k8s.io/yaml", "settings are JSON"},

@@ -123,20 +123,21 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 	const module = "planted.test/m"
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":                    "module " + module + "\n\ngo 1.26.0\n",
-		"internal/bits/bits.go":     "package bits\n",
-		"graphops/graph.go":         "package graphops\n\nimport _ \"" + module + "/internal/bits\"\n",
-		"graphops/nn/nn.go":         "package nn\n\nimport (\n\t_ \"" + module + "/graphops\"\n\t_ \"" + module + "/multigpu\"\n)\n",
-		"multigpu/group.go":         "package multigpu\n",
-		"gnb/internal/live/live.go": "package live\n\nimport _ \"" + module + "/multigpu\"\n",
-		"gnb/runs/runs.go":          "package runs\n\nimport _ \"" + module + "/graphops\"\n",
-		"gnb/gnb.go":                "package gnb\n\nimport _ \"" + module + "/gnb/internal/live\"\n",
-		"gnb/cmd/gnb/main.go":       "package main\n\nimport _ \"" + module + "/gnb\"\n\nfunc main() {}\n",
-		"internal/up/up.go":         "package up\n\nimport _ \"" + module + "/gnb/internal/live\"\n",
-		"tutorials/reddit/main.go":  "package main\n\nimport (\n\t_ \"" + module + "/gnb\"\n\t_ \"" + module + "/multigpu\"\n)\n\nfunc main() {}\n",
-		"attic/old.go":              "package attic\n",
-		"cuda/driver.go":            "package cuda\n\nimport _ \"gorgonia.org/cu\"\n",
-		"graphops/gpu/gpu.go":       "package gpu\n\nimport (\n\t_ \"gorgonia.org/cu\"\n\t_ \"" + module + "/cuda\"\n)\n",
+		"go.mod":                      "module " + module + "\n\ngo 1.26.0\n",
+		"internal/bits/bits.go":       "package bits\n",
+		"graphops/graph.go":           "package graphops\n\nimport _ \"" + module + "/internal/bits\"\n",
+		"graphops/nn/nn.go":           "package nn\n\nimport (\n\t_ \"" + module + "/graphops\"\n\t_ \"" + module + "/multigpu\"\n)\n",
+		"multigpu/group.go":           "package multigpu\n",
+		"gnb/internal/chart/chart.go": "package chart\n\nimport _ \"" + module + "/multigpu\"\n",
+		"gnb/internal/live/live.go":   "package live\n\nimport _ \"" + module + "/multigpu\"\n",
+		"gnb/runs/runs.go":            "package runs\n\nimport _ \"" + module + "/graphops\"\n",
+		"gnb/gnb.go":                  "package gnb\n\nimport _ \"" + module + "/gnb/internal/live\"\n",
+		"gnb/cmd/gnb/main.go":         "package main\n\nimport _ \"" + module + "/gnb\"\n\nfunc main() {}\n",
+		"internal/up/up.go":           "package up\n\nimport _ \"" + module + "/gnb/internal/live\"\n",
+		"tutorials/reddit/main.go":    "package main\n\nimport (\n\t_ \"" + module + "/gnb\"\n\t_ \"" + module + "/multigpu\"\n)\n\nfunc main() {}\n",
+		"attic/old.go":                "package attic\n",
+		"cuda/driver.go":              "package cuda\n\nimport _ \"gorgonia.org/cu\"\n",
+		"graphops/gpu/gpu.go":         "package gpu\n\nimport (\n\t_ \"gorgonia.org/cu\"\n\t_ \"" + module + "/cuda\"\n)\n",
 	} {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -158,6 +159,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"graphops/nn imports multigpu: graphops",
 		"gnb imports gnb/internal/live: training draws nothing",
 		"gnb/internal/live imports multigpu: gnb/internal/live (drawing",
+		"gnb/internal/chart imports multigpu: gnb/internal/chart (axes",
 		"gnb/runs imports graphops: gnb/runs (what a run leaves",
 		"internal/up imports gnb/internal/live: internal",
 		"tutorials/reddit imports multigpu: tutorials is written as a user",

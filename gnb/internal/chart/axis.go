@@ -1,12 +1,12 @@
-package live
+package chart
 
 import (
 	"math"
 	"strconv"
 )
 
-// blank is t without its numbers: an axis that nothing is known of yet.
-func (t ticks) blank() ticks {
+// Blank is t without its numbers: an axis that nothing is known of yet.
+func (t Ticks) Blank() Ticks {
 	for i := range t {
 		t[i].Label = " "
 	}
@@ -26,10 +26,10 @@ func niceStep(span float64, n int) float64 {
 	return 10 * p
 }
 
-// valueAxis widens lo..hi to round numbers and marks them, n intervals at most.
+// ValueAxis widens lo..hi to round numbers and marks them, n intervals at most.
 // A range of positive values starts at 0 where that leaves at most the share
 // empty of the room.
-func valueAxis(lo, hi float64, n int, empty float64) (float64, float64, ticks) {
+func ValueAxis(lo, hi float64, n int, empty float64) (float64, float64, Ticks) {
 	if big := math.Max(math.Abs(lo), math.Abs(hi)); !(hi-lo > 1e-9*big) || big < 1e-90 { // one value, or none
 		lo, hi = (lo+hi)/2, (lo+hi)/2
 		d := math.Max(math.Abs(lo)*0.1, 0.1)
@@ -48,7 +48,7 @@ func valueAxis(lo, hi float64, n int, empty float64) (float64, float64, ticks) {
 	for s := step; digits < 12 && math.Abs(s-math.Round(s)) > 1e-6*s; digits++ {
 		s *= 10
 	}
-	var t ticks
+	var t Ticks
 	for i := 0; i <= int(math.Round((hi-lo)/step)); i++ {
 		v := lo + float64(i)*step
 		label := strconv.FormatFloat(v, 'f', digits, 64)
@@ -56,15 +56,15 @@ func valueAxis(lo, hi float64, n int, empty float64) (float64, float64, ticks) {
 		case a >= 1e5 || a < 1e-3:
 			label = strconv.FormatFloat(v, 'g', 3, 64)
 		}
-		t = append(t, tick{Value: v, Label: label})
+		t = append(t, Tick{Value: v, Label: label})
 	}
 	return lo, hi, t
 }
 
-// countAxis marks whole numbers from lo to hi. While the run is going (live)
+// CountAxis marks whole numbers from lo to hi. While the run is going (live)
 // the axis is a round length ahead of it, total at most, so that the picture
 // does not shift with every step.
-func countAxis(lo, hi, total int, live bool) (float64, float64, ticks) {
+func CountAxis(lo, hi, total int, live bool) (float64, float64, Ticks) {
 	const far = 1 << 50 // so that sums stay in range
 	lo, hi, total = min(max(lo, 0), far), min(max(hi, 0), far), min(total, far)
 	if live {
@@ -76,12 +76,12 @@ func countAxis(lo, hi, total int, live bool) (float64, float64, ticks) {
 	}
 	hi = max(hi, lo+1)
 	step := max(int(math.Round(niceStep(float64(hi-lo), 6))), 1)
-	var t ticks
+	var t Ticks
 	for v := (lo + step - 1) / step * step; v <= hi; v += step {
-		t = append(t, tick{Value: float64(v), Label: grouped(v)})
+		t = append(t, Tick{Value: float64(v), Label: Grouped(v)})
 	}
 	if lo == 1 { // epochs: the first is marked
-		t = append(ticks{{Value: 1, Label: "1"}}, t...)
+		t = append(Ticks{{Value: 1, Label: "1"}}, t...)
 		if len(t) > 1 && (t[1].Value == 1 || float64(hi) > 20*(t[1].Value-1)) {
 			t = append(t[:1], t[2:]...)
 		}
@@ -103,11 +103,40 @@ func roundUp(n int) int {
 	return n
 }
 
-// grouped is n with its thousands set apart: 12,000.
-func grouped(n int) string {
+// Grouped is n with its thousands set apart: 12,000.
+func Grouped(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// UnitSeconds are the seconds of each unit that TimeAxis chooses from.
+var UnitSeconds = map[string]float64{"s": 1, "min": 60, "h": 3600}
+
+// TimeAxis is an axis of sec seconds in a suitable unit; while it grows it is a round length
+// ahead.
+func TimeAxis(sec float64, goesOn bool) (lo, hi float64, t Ticks, unit string) {
+	unit = "s"
+	switch {
+	case sec > 4*3600:
+		unit = "h"
+	case sec > 240:
+		unit = "min"
+	}
+	hi = math.Max(sec/UnitSeconds[unit], 1)
+	if goesOn {
+		least := 1
+		if unit == "s" {
+			least = 10
+		}
+		hi = float64(roundUp(max(least, int(math.Ceil(hi)))))
+	}
+	step := niceStep(hi, 5)
+	for i := 0; float64(i)*step <= hi*(1+1e-9); i++ {
+		v := float64(i) * step
+		t = append(t, Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 4, 64)})
+	}
+	return 0, hi, t, unit
 }

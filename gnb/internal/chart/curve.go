@@ -1,4 +1,4 @@
-package live
+package chart
 
 import (
 	"math"
@@ -9,41 +9,48 @@ import (
 // two pixels of the chart, more cannot be told apart.
 const maxBuckets = 220
 
-// bucket sums up neighbouring points.
-type bucket struct {
-	key    int // which stretch of steps
-	step   float64
-	lo, hi float64 // of the finite values
-	sum    float64
-	n      int // finite values; 0 is a gap
+// Point is a value at a step of the run (a loss) or at an epoch (a metric).
+type Point struct {
+	Step int
+	Y    float64
 }
 
-func (b *bucket) mean() float64 { return b.sum / float64(b.n) }
+// Bucket sums up neighbouring points.
+type Bucket struct {
+	key    int     // which stretch of steps
+	Step   float64 // the last
+	Lo, Hi float64 // of the finite values
+	sum    float64
+	N      int // finite values; 0 is a gap
+}
 
-// curve reduces a growing list of points to at most maxBuckets buckets of equal
+// Mean is that of the finite values.
+func (b *Bucket) Mean() float64 { return b.sum / float64(b.N) }
+
+// Curve reduces a growing list of points to at most maxBuckets buckets of equal
 // numbers of steps. Each point is looked at once: a frame costs the points that
 // are new, not all.
-type curve struct {
-	span    int // steps per bucket, a power of two
+type Curve struct {
+	Span    int // steps per bucket, a power of two
 	taken   int // points consumed
 	first   Point
 	last    Point
-	buckets []bucket
+	Buckets []Bucket
 }
 
-// take consumes what is new in points and reports whether anything was. Points
+// Take consumes what is new in points and reports whether anything was. Points
 // that are not a continuation of the ones before (another run, a list that was
 // thinned out) start anew.
-func (c *curve) take(points []Point) (changed bool) {
+func (c *Curve) Take(points []Point) (changed bool) {
 	if c.taken > len(points) || c.taken > 0 && (!same(points[0], c.first) || !same(points[c.taken-1], c.last)) {
-		*c = curve{buckets: c.buckets[:0]}
+		*c = Curve{Buckets: c.Buckets[:0]}
 		changed = true
 	}
 	if c.taken == len(points) {
 		return changed
 	}
 	if c.taken == 0 {
-		c.first, c.span = points[0], 1
+		c.first, c.Span = points[0], 1
 	}
 	for _, p := range points[c.taken:] {
 		c.add(p)
@@ -56,76 +63,76 @@ func same(a, b Point) bool {
 	return a.Step == b.Step && math.Float64bits(a.Y) == math.Float64bits(b.Y)
 }
 
-func (c *curve) add(p Point) {
+func (c *Curve) add(p Point) {
 	key := max(p.Step-c.first.Step, 0)
-	for key/c.span >= maxBuckets {
+	for key/c.Span >= maxBuckets {
 		c.halve()
 	}
-	key /= c.span
-	n := len(c.buckets)
-	if n > 0 && c.buckets[n-1].key > key {
-		key = c.buckets[n-1].key // steps that go back stay where the curve is
+	key /= c.Span
+	n := len(c.Buckets)
+	if n > 0 && c.Buckets[n-1].key > key {
+		key = c.Buckets[n-1].key // steps that go back stay where the curve is
 	}
-	if n == 0 || c.buckets[n-1].key != key {
-		c.buckets = append(c.buckets, bucket{key: key, step: float64(p.Step), lo: math.Inf(1), hi: math.Inf(-1)})
+	if n == 0 || c.Buckets[n-1].key != key {
+		c.Buckets = append(c.Buckets, Bucket{key: key, Step: float64(p.Step), Lo: math.Inf(1), Hi: math.Inf(-1)})
 		n++
 	}
-	b := &c.buckets[n-1]
-	b.step = max(b.step, float64(p.Step)) // at its last step, so that the curve ends where the run stands
-	if finite(p.Y) {
-		b.lo, b.hi = min(b.lo, p.Y), max(b.hi, p.Y)
+	b := &c.Buckets[n-1]
+	b.Step = max(b.Step, float64(p.Step)) // at its last step, so that the curve ends where the run stands
+	if Finite(p.Y) {
+		b.Lo, b.Hi = min(b.Lo, p.Y), max(b.Hi, p.Y)
 		b.sum += p.Y
-		b.n++
+		b.N++
 	}
 }
 
-func (c *curve) halve() {
-	c.span *= 2
-	out := c.buckets[:0]
-	for _, b := range c.buckets {
+func (c *Curve) halve() {
+	c.Span *= 2
+	out := c.Buckets[:0]
+	for _, b := range c.Buckets {
 		b.key /= 2
 		if n := len(out); n > 0 && out[n-1].key == b.key {
 			o := &out[n-1]
-			o.step = max(o.step, b.step)
-			o.lo, o.hi = min(o.lo, b.lo), max(o.hi, b.hi)
+			o.Step = max(o.Step, b.Step)
+			o.Lo, o.Hi = min(o.Lo, b.Lo), max(o.Hi, b.Hi)
 			o.sum += b.sum
-			o.n += b.n
+			o.N += b.N
 			continue
 		}
 		out = append(out, b)
 	}
-	c.buckets = out
+	c.Buckets = out
 }
 
-// xy is a point of a line; a NaN is a gap in it.
-type xy struct{ x, y float64 }
+// XY is a point of a line; a NaN is a gap in it.
+type XY struct{ X, Y float64 }
 
-// smooth is the curve without its noise: a local linear regression (LOESS of
+// Smooth is the curve without its noise: a local linear regression (LOESS of
 // degree 1, tricube weights; Cleveland 1979, doi:10.1080/01621459.1979.10481038)
 // over a fifteenth of the buckets to each side. Unlike a moving average it
 // neither lags behind a falling loss nor bends at the ends.
-func (c *curve) smooth() []xy {
-	bs := c.buckets
-	h := c.reach()
+func (c *Curve) Smooth() []XY {
+	bs := c.Buckets
+	h := c.Reach()
 	w := make([]float64, h+1)
 	for d := range w {
 		u := float64(d) / float64(h+1)
 		w[d] = math.Pow(1-u*u*u, 3)
 	}
-	out := make([]xy, len(bs))
+	out := make([]XY, len(bs))
 	for i := range bs {
-		out[i] = xy{bs[i].step, math.NaN()}
-		if bs[i].n == 0 {
+		out[i] = XY{bs[i].Step, math.NaN()}
+		if bs[i].N == 0 {
 			continue
 		}
 		var s0, s1, s2, t0, t1 float64
 		for j := max(i-h, 0); j <= min(i+h, len(bs)-1); j++ {
-			if bs[j].n == 0 {
+			if bs[j].N == 0 {
 				continue
 			}
 			d := float64(j - i)
 			wj := w[max(j-i, i-j)]
-			y := bs[j].mean()
+			y := bs[j].Mean()
 			s0 += wj
 			s1 += wj * d
 			s2 += wj * d * d
@@ -133,32 +140,32 @@ func (c *curve) smooth() []xy {
 			t1 += wj * d * y
 		}
 		if det := s0*s2 - s1*s1; det > 1e-12*s0*s2 && s2 > 0 {
-			out[i].y = (s2*t0 - s1*t1) / det
+			out[i].Y = (s2*t0 - s1*t1) / det
 		} else {
-			out[i].y = t0 / s0
+			out[i].Y = t0 / s0
 		}
 	}
 	return out
 }
 
-// reach is the buckets on each side of one that smooth regards.
-func (c *curve) reach() int {
-	if len(c.buckets) <= 16 { // few points are shown as they are
+// Reach is the buckets on each side of one that Smooth regards.
+func (c *Curve) Reach() int {
+	if len(c.Buckets) <= 16 { // few points are shown as they are
 		return 0
 	}
-	return min(max(len(c.buckets)/15, 3), 16)
+	return min(max(len(c.Buckets)/15, 3), 16)
 }
 
-// limits is the range of y worth showing: all of it, but a few wild values at
+// Limits is the range of y worth showing: all of it, but a few wild values at
 // the start must not flatten the rest. The buckets' tops above a generous
 // multiple of the 97th percentile are cut off.
-func (c *curve) limits() (lo, hi float64, ok bool) {
+func (c *Curve) Limits() (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(1), math.Inf(-1)
-	tops := make([]float64, 0, len(c.buckets))
-	for i := range c.buckets {
-		if b := &c.buckets[i]; b.n > 0 {
-			lo, hi = min(lo, b.lo), max(hi, b.hi)
-			tops = append(tops, b.hi)
+	tops := make([]float64, 0, len(c.Buckets))
+	for i := range c.Buckets {
+		if b := &c.Buckets[i]; b.N > 0 {
+			lo, hi = min(lo, b.Lo), max(hi, b.Hi)
+			tops = append(tops, b.Hi)
 		}
 	}
 	if len(tops) == 0 {
@@ -172,3 +179,34 @@ func (c *curve) limits() (lo, hi float64, ok bool) {
 	}
 	return lo, hi, true
 }
+
+// Thin keeps every k-th point of a long curve, and the last.
+func Thin(p []Point) []Point {
+	k := (len(p) + maxBuckets - 1) / maxBuckets
+	if k <= 1 {
+		return p
+	}
+	var out []Point
+	for i := (len(p) - 1) % k; i < len(p); i += k {
+		out = append(out, p[i])
+	}
+	return out
+}
+
+// Runs returns the stretches [from, to) of 0..n in which ok holds.
+func Runs(n int, ok func(int) bool) (out [][2]int) {
+	for i := 0; i < n; i++ {
+		if !ok(i) {
+			continue
+		}
+		from := i
+		for i < n && ok(i) {
+			i++
+		}
+		out = append(out, [2]int{from, i})
+	}
+	return out
+}
+
+// Finite reports whether a value can be drawn.
+func Finite(x float64) bool { return math.Abs(x) < 1e90 }

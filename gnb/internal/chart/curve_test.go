@@ -1,4 +1,4 @@
-package live
+package chart
 
 import (
 	"math"
@@ -28,44 +28,44 @@ func TestCurve(t *testing.T) {
 			}
 			pts[i] = Point{first + i*stride, y}
 		}
-		var whole, parts curve
-		whole.take(pts)
+		var whole, parts Curve
+		whole.Take(pts)
 		for at := 0; at < n; {
 			at = min(at+rapid.IntRange(1, n).Draw(t, "more"), n)
-			if !parts.take(pts[:at]) {
+			if !parts.Take(pts[:at]) {
 				t.Fatal("new points were not noticed")
 			}
 		}
-		if whole.take(pts) {
+		if whole.Take(pts) {
 			t.Fatal("nothing new was taken for something")
 		}
-		if whole.span != parts.span || !slices.EqualFunc(whole.buckets, parts.buckets, func(a, b bucket) bool {
-			return a.key == b.key && a.n == b.n && a.lo == b.lo && a.hi == b.hi && a.step == b.step && math.Abs(a.sum-b.sum) <= 1e-9*(1+math.Abs(a.sum))
+		if whole.Span != parts.Span || !slices.EqualFunc(whole.Buckets, parts.Buckets, func(a, b Bucket) bool {
+			return a.key == b.key && a.N == b.N && a.Lo == b.Lo && a.Hi == b.Hi && a.Step == b.Step && math.Abs(a.sum-b.sum) <= 1e-9*(1+math.Abs(a.sum))
 		}) {
-			t.Fatalf("bit by bit: span %d, %d buckets; at once: span %d, %d buckets", parts.span, len(parts.buckets), whole.span, len(whole.buckets))
+			t.Fatalf("bit by bit: span %d, %d buckets; at once: span %d, %d buckets", parts.Span, len(parts.Buckets), whole.Span, len(whole.Buckets))
 		}
-		if len(whole.buckets) > maxBuckets {
-			t.Fatalf("%d buckets", len(whole.buckets))
+		if len(whole.Buckets) > maxBuckets {
+			t.Fatalf("%d buckets", len(whole.Buckets))
 		}
-		for i, b := range whole.buckets {
-			if b.key != (int(b.step)-first)/whole.span || i > 0 && b.key <= whole.buckets[i-1].key {
-				t.Fatalf("bucket %d has key %d and ends at step %g, with %d steps a bucket from %d on", i, b.key, b.step, whole.span, first)
+		for i, b := range whole.Buckets {
+			if b.key != (int(b.Step)-first)/whole.Span || i > 0 && b.key <= whole.Buckets[i-1].key {
+				t.Fatalf("bucket %d has key %d and ends at step %g, with %d steps a bucket from %d on", i, b.key, b.Step, whole.Span, first)
 			}
 		}
 		gotLo, gotHi, gotSum, gotN := math.Inf(1), math.Inf(-1), 0.0, 0
-		for _, b := range whole.buckets {
-			if b.n > 0 {
-				gotLo, gotHi, gotSum, gotN = min(gotLo, b.lo), max(gotHi, b.hi), gotSum+b.sum, gotN+b.n
+		for _, b := range whole.Buckets {
+			if b.N > 0 {
+				gotLo, gotHi, gotSum, gotN = min(gotLo, b.Lo), max(gotHi, b.Hi), gotSum+b.sum, gotN+b.N
 			}
 		}
 		if gotLo != lo || gotHi != hi || gotN != finites || math.Abs(gotSum-sum) > 1e-9*(1+sum) {
 			t.Fatalf("the buckets hold %d values in [%g, %g], the points %d in [%g, %g]", gotN, gotLo, gotHi, finites, lo, hi)
 		}
-		if last := whole.buckets[len(whole.buckets)-1].step; last != float64(pts[n-1].Step) {
+		if last := whole.Buckets[len(whole.Buckets)-1].Step; last != float64(pts[n-1].Step) {
 			t.Fatalf("the curve ends at step %g, the run at %d", last, pts[n-1].Step)
 		}
-		for i, q := range whole.smooth() {
-			if b := whole.buckets[i]; (b.n == 0) != math.IsNaN(q.y) || q.x != b.step {
+		for i, q := range whole.Smooth() {
+			if b := whole.Buckets[i]; (b.N == 0) != math.IsNaN(q.Y) || q.X != b.Step {
 				t.Fatalf("smoothed %v for bucket %+v", q, b)
 			}
 		}
@@ -74,36 +74,36 @@ func TestCurve(t *testing.T) {
 
 // A run that starts over, or a list that was thinned out, is a new curve.
 func TestCurveStartsOver(t *testing.T) {
-	var c curve
-	c.take([]Point{{1, 1}, {2, 2}, {3, 3}})
+	var c Curve
+	c.Take([]Point{{1, 1}, {2, 2}, {3, 3}})
 	for _, again := range [][]Point{{{1, 5}}, {{1, 5}, {2, 6}, {4, 7}}, {}} {
-		if !c.take(again) || len(c.buckets) != len(again) {
-			t.Errorf("after %v the curve has %d buckets", again, len(c.buckets))
+		if !c.Take(again) || len(c.Buckets) != len(again) {
+			t.Errorf("after %v the curve has %d buckets", again, len(c.Buckets))
 		}
 	}
 }
 
 // Smoothing keeps straight lines, at the ends too, and takes noise away.
 func TestSmooth(t *testing.T) {
-	line, noisy := curve{span: 1, first: Point{Step: 1}}, curve{span: 1, first: Point{Step: 1}}
+	line, noisy := Curve{Span: 1, first: Point{Step: 1}}, Curve{Span: 1, first: Point{Step: 1}}
 	for i := range 200 {
 		line.add(Point{i + 1, 3 - 0.01*float64(i)})
 		noisy.add(Point{i + 1, 1 + 0.5*float64(i%2*2-1)})
 	}
-	for i, q := range line.smooth() {
-		if math.Abs(q.y-(3-0.01*float64(i))) > 1e-9 {
-			t.Fatalf("a line bends at %d: %g", i, q.y)
+	for i, q := range line.Smooth() {
+		if math.Abs(q.Y-(3-0.01*float64(i))) > 1e-9 {
+			t.Fatalf("a line bends at %d: %g", i, q.Y)
 		}
 	}
-	for i, q := range noisy.smooth()[15:185] {
-		if math.Abs(q.y-1) > 0.03 {
-			t.Fatalf("noise of 0.5 is still %g at %d", q.y-1, i)
+	for i, q := range noisy.Smooth()[15:185] {
+		if math.Abs(q.Y-1) > 0.03 {
+			t.Fatalf("noise of 0.5 is still %g at %d", q.Y-1, i)
 		}
 	}
 }
 
 func TestLimitsIgnoreAWildStart(t *testing.T) {
-	c := curve{span: 1, first: Point{Step: 1}}
+	c := Curve{Span: 1, first: Point{Step: 1}}
 	for i := range 200 {
 		y := 0.5 + 0.1*math.Sin(float64(i))
 		if i == 0 {
@@ -111,7 +111,7 @@ func TestLimitsIgnoreAWildStart(t *testing.T) {
 		}
 		c.add(Point{i + 1, y})
 	}
-	if lo, hi, ok := c.limits(); !ok || lo > 0.41 || hi > 1 || hi < 0.6 {
+	if lo, hi, ok := c.Limits(); !ok || lo > 0.41 || hi > 1 || hi < 0.6 {
 		t.Errorf("the range is [%g, %g]", lo, hi)
 	}
 }
@@ -128,7 +128,7 @@ func TestValueAxis(t *testing.T) {
 		{-3, 5, []string{"-4", "-2", "0", "2", "4", "6"}},
 		{0, 0, []string{"0.00", "0.02", "0.04", "0.06", "0.08", "0.10"}},
 	} {
-		_, _, got := valueAxis(c.lo, c.hi, 5, 0.5)
+		_, _, got := ValueAxis(c.lo, c.hi, 5, 0.5)
 		var labels []string
 		for _, t := range got {
 			labels = append(labels, t.Label)
@@ -141,7 +141,7 @@ func TestValueAxis(t *testing.T) {
 		x := rapid.Float64Range(-1e80, 1e80)
 		a, b := x.Draw(t, "a"), x.Draw(t, "b")
 		a, b = min(a, b), max(a, b)
-		lo, hi, ticks := valueAxis(a, b, 5, 0.5)
+		lo, hi, ticks := ValueAxis(a, b, 5, 0.5)
 		eps := 1e-6 * (hi - lo)
 		if !(lo < hi) || a < lo-eps || b > hi+eps || len(ticks) < 2 || len(ticks) > 8 {
 			t.Fatalf("%g to %g: axis %g to %g with %d ticks", a, b, lo, hi, len(ticks))
@@ -164,7 +164,7 @@ func TestCountAxis(t *testing.T) {
 		{1, 20, 20, false, 20, "1", "20"},
 		{0, 0, 0, false, 1, "0", "1"},
 	} {
-		_, hi, got := countAxis(c.lo, c.hi, c.total, c.live)
+		_, hi, got := CountAxis(c.lo, c.hi, c.total, c.live)
 		if hi != c.wantHi || got[0].Label != c.first || got[len(got)-1].Label != c.last {
 			t.Errorf("%+v: the axis ends at %g, marked %v", c, hi, got)
 		}
@@ -172,6 +172,32 @@ func TestCountAxis(t *testing.T) {
 			if got[i].Value <= got[i-1].Value {
 				t.Errorf("%+v: marks %v", c, got)
 			}
+		}
+	}
+}
+
+func TestTimeAxis(t *testing.T) {
+	for _, c := range []struct {
+		sec    float64
+		goesOn bool
+		hi     float64
+		unit   string
+	}{
+		{0, true, 10, "s"},
+		{0, false, 1, "s"},
+		{9, true, 10, "s"},
+		{11, true, 12, "s"},
+		{200, true, 200, "s"},
+		{201, false, 201, "s"},
+		{300, true, 5, "min"},
+		{3600, true, 60, "min"},
+		{5 * 3600, true, 5, "h"},
+		{30 * 3600, true, 30, "h"},
+		{30 * 3600, false, 30, "h"},
+	} {
+		lo, hi, ticks, unit := TimeAxis(c.sec, c.goesOn)
+		if lo != 0 || hi != c.hi || unit != c.unit || len(ticks) < 2 || len(ticks) > 7 || ticks[len(ticks)-1].Value > hi*(1+1e-9) {
+			t.Errorf("%v s, going on %t: to %v %s, %v", c.sec, c.goesOn, hi, unit, ticks)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package live
+package chart
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 )
 
 // inks are the colours that figures are drawn in.
-var inks = []color.NRGBA{ink, pageInk, gridInk, blue, orange, green, purple, amber}
+var inks = []color.NRGBA{Ink, pageInk, GridInk, Blue, Orange, Green, Purple, Amber}
 
 // paletted is img, drawn on nothing, on the page, in at most 256 colours: a third of the bytes, and no
 // difference to the eye. A figure consists of few inks; what makes its colours

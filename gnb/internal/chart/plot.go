@@ -1,4 +1,4 @@
-package live
+package chart
 
 import (
 	"sync"
@@ -13,35 +13,35 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// plot is a chart with axes in the house's style: no frame, faint horizontal lines, small grey numbers.
+// Plot is a chart with axes in the house's style: no frame, faint horizontal lines, small grey numbers.
 //
 // It lays a chart out as gonum.org/v1/plot does. That package links every format and font that it knows, twenty
 // packages and 4 MB of each cell's program, so charts use gonum's canvases alone.
-type plot struct {
-	x, y     axis
-	xt, yt   ticks
+type Plot struct {
+	x, y     Axis
+	xt, yt   Ticks
 	xlabel   string
 	style    text.Style // of numbers and of the label
-	plotters []plotter
+	plotters []Plotter
 }
 
-// axis is the range of values that an axis shows.
-type axis struct{ Min, Max float64 }
+// Axis is the range of values that an axis shows.
+type Axis struct{ Min, Max float64 }
 
 // norm is a value's place on the axis, from 0 to 1.
-func (a axis) norm(v float64) float64 { return (v - a.Min) / (a.Max - a.Min) }
+func (a Axis) norm(v float64) float64 { return (v - a.Min) / (a.Max - a.Min) }
 
-// tick is a number on an axis. One without a label is not drawn.
-type tick struct {
+// Tick is a number on an axis. One without a label is not drawn.
+type Tick struct {
 	Value float64
 	Label string
 }
 
-// ticks are the numbers of an axis.
-type ticks []tick
+// Ticks are the numbers of an axis.
+type Ticks []Tick
 
 // size is that of the widest and of the tallest label.
-func (t ticks) size(sty text.Style) (w, h vg.Length) {
+func (t Ticks) size(sty text.Style) (w, h vg.Length) {
 	for _, k := range t {
 		if k.Label != "" {
 			r := sty.Rectangle(k.Label).Size()
@@ -51,9 +51,18 @@ func (t ticks) size(sty text.Style) (w, h vg.Length) {
 	return w, h
 }
 
-// plotter draws values into the room between the axes.
-type plotter interface {
-	Plot(c draw.Canvas, pl *plot)
+// Plotter draws values into the room between the axes.
+type Plotter interface {
+	Plot(c draw.Canvas, pl *Plot)
+}
+
+// PlotFunc is a function as a plotter.
+type PlotFunc func(c draw.Canvas, at func(x, y float64) vg.Point)
+
+// Plot calls f with the function that gives the place of a value.
+func (f PlotFunc) Plot(c draw.Canvas, pl *Plot) {
+	tx, ty := pl.Transforms(&c)
+	f(c, func(x, y float64) vg.Point { return vg.Point{X: tx(x), Y: ty(y)} })
 }
 
 const (
@@ -61,23 +70,23 @@ const (
 	labelPadding = 1 // between the label and the numbers
 )
 
-// newPlot is a plot without values. xlabel stands below the right end of the x axis.
-func (p *painter) newPlot(x, y axis, xt, yt ticks, xlabel string) *plot {
-	return &plot{x: x, y: y, xt: xt, yt: yt, xlabel: xlabel, style: p.text(7.5, p.ink()), plotters: []plotter{grid(yt)}}
+// NewPlot is a plot without values. xlabel stands below the right end of the x axis.
+func (p *Painter) NewPlot(x, y Axis, xt, yt Ticks, xlabel string) *Plot {
+	return &Plot{x: x, y: y, xt: xt, yt: yt, xlabel: xlabel, style: p.Text(7.5, p.Ink()), plotters: []Plotter{grid(yt)}}
 }
 
 // Add adds plotters, which draw in the order in which they were added.
-func (pl *plot) Add(ps ...plotter) { pl.plotters = append(pl.plotters, ps...) }
+func (pl *Plot) Add(ps ...Plotter) { pl.plotters = append(pl.plotters, ps...) }
 
 // Transforms are the places of values in the room between the axes.
-func (pl *plot) Transforms(c *draw.Canvas) (x, y func(float64) vg.Length) {
+func (pl *Plot) Transforms(c *draw.Canvas) (x, y func(float64) vg.Length) {
 	x = func(v float64) vg.Length { return c.X(pl.x.norm(v)) }
 	y = func(v float64) vg.Length { return c.Y(pl.y.norm(v)) }
 	return x, y
 }
 
 // Draw draws the axes, and then the values.
-func (pl *plot) Draw(c draw.Canvas) {
+func (pl *Plot) Draw(c draw.Canvas) {
 	pl.drawX(pl.padX(draw.Crop(c, pl.left(), 0, 0, 0)))
 	pl.drawY(pl.padY(draw.Crop(c, 0, 0, pl.below(), 0)))
 	inner := pl.DataCanvas(c)
@@ -87,12 +96,12 @@ func (pl *plot) Draw(c draw.Canvas) {
 }
 
 // DataCanvas is the room between the axes of a plot that is drawn into c.
-func (pl *plot) DataCanvas(c draw.Canvas) draw.Canvas {
+func (pl *Plot) DataCanvas(c draw.Canvas) draw.Canvas {
 	return pl.padY(pl.padX(draw.Crop(c, pl.left(), 0, pl.below(), 0)))
 }
 
 // left is the room left of the y axis.
-func (pl *plot) left() (w vg.Length) {
+func (pl *Plot) left() (w vg.Length) {
 	if wide, _ := pl.yt.size(pl.style); wide > 0 {
 		w = wide + pl.style.Width(" ")
 	}
@@ -100,23 +109,23 @@ func (pl *plot) left() (w vg.Length) {
 }
 
 // below is the room below the x axis.
-func (pl *plot) below() vg.Length {
+func (pl *Plot) below() vg.Length {
 	_, tall := pl.xt.size(pl.style)
 	return pl.labelHeight() + tall + axisPadding
 }
 
 // labelHeight is that of the x axis's label with its padding.
-func (pl *plot) labelHeight() vg.Length {
+func (pl *Plot) labelHeight() vg.Length {
 	if pl.xlabel == "" {
 		return 0
 	}
 	return pl.style.Height(pl.xlabel) + labelPadding
 }
 
-func (pl *plot) descent() vg.Length { return pl.style.FontExtents().Descent }
+func (pl *Plot) descent() vg.Length { return pl.style.FontExtents().Descent }
 
 // drawX writes the x axis's label and numbers along the lower edge.
-func (pl *plot) drawX(c draw.Canvas) {
+func (pl *Plot) drawX(c draw.Canvas) {
 	if pl.xlabel != "" {
 		sty := pl.style
 		sty.XAlign, sty.YAlign = draw.XCenter, draw.YBottom
@@ -133,7 +142,7 @@ func (pl *plot) drawX(c draw.Canvas) {
 }
 
 // drawY writes the y axis's numbers along the left edge.
-func (pl *plot) drawY(c draw.Canvas) {
+func (pl *Plot) drawY(c draw.Canvas) {
 	sty := pl.style
 	sty.XAlign, sty.YAlign = draw.XRight, draw.YCenter
 	wide, _ := pl.yt.size(sty)
@@ -145,7 +154,7 @@ func (pl *plot) drawY(c draw.Canvas) {
 }
 
 // padX leaves room at the right for the half of the last number of the x axis, and for its label.
-func (pl *plot) padX(c draw.Canvas) draw.Canvas {
+func (pl *Plot) padX(c draw.Canvas) draw.Canvas {
 	at, to, far := 1.0, vg.Length(0), c.Max.X
 	reach := func(where float64, r vg.Rectangle) {
 		if r.Size().X <= 0 || where > 1 {
@@ -171,7 +180,7 @@ func (pl *plot) padX(c draw.Canvas) draw.Canvas {
 }
 
 // padY leaves room at the top for the half of the last number of the y axis.
-func (pl *plot) padY(c draw.Canvas) draw.Canvas {
+func (pl *Plot) padY(c draw.Canvas) draw.Canvas {
 	at, to, far := 1.0, vg.Length(0), c.Max.Y
 	sty := pl.style
 	sty.XAlign, sty.YAlign = draw.XRight, draw.YCenter
@@ -191,14 +200,14 @@ func (pl *plot) padY(c draw.Canvas) draw.Canvas {
 }
 
 // grid draws a horizontal line per number of the y axis, the lowest one stronger: it is the x axis.
-type grid ticks
+type grid Ticks
 
-func (g grid) Plot(c draw.Canvas, pl *plot) {
+func (g grid) Plot(c draw.Canvas, pl *Plot) {
 	_, ty := pl.Transforms(&c)
 	for i, t := range g {
-		sty := draw.LineStyle{Color: gridInk, Width: vg.Points(0.6)}
+		sty := draw.LineStyle{Color: GridInk, Width: vg.Points(0.6)}
 		if i == 0 {
-			sty.Color = baseInk
+			sty.Color = BaseInk
 		}
 		y := ty(t.Value)
 		c.StrokeLine2(sty, c.Min.X, y, c.Max.X, y)
@@ -215,7 +224,7 @@ var fonts = sync.OnceValue(func() text.Handler {
 	}{{stdfont.WeightNormal, liberationsansregular.TTF}, {stdfont.WeightBold, liberationsansbold.TTF}} {
 		face, err := opentype.Parse(f.ttf)
 		if err != nil {
-			panic("live: a font of the program itself: " + err.Error())
+			panic("chart: a font of the program itself: " + err.Error())
 		}
 		faces = append(faces, font.Face{Font: font.Font{Typeface: "Liberation", Variant: "Sans", Weight: f.weight}, Face: face})
 	}

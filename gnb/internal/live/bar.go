@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/units"
 
 	"github.com/janpfeifer/gonb/gonbui"
@@ -152,7 +153,7 @@ func (b *Bar) count(n int64) string {
 	if b.o.Unit == "B" {
 		return units.Bytes(n)
 	}
-	return grouped(int(n))
+	return chart.Grouped(int(n))
 }
 
 // line is the text beside the gauge, and the share that is done (-1: unknown).
@@ -242,7 +243,7 @@ func (b *Bar) notebook(id string) func(string, float64, bool) error {
 		h.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
 		if !last && share >= 0 {
 			fmt.Fprintf(&h, `<div style="height:4px;border-radius:2px;background-color:%s;overflow:hidden"><div style="height:4px;width:%.1f%%;background-color:%s"></div></div>`,
-				track, share*100, css(blue))
+				track, share*100, css(chart.Blue))
 		}
 		h.WriteString(html.EscapeString(line) + `</div>`)
 		err := d.Send(&protocol.DisplayData{DisplayID: id, Data: map[protocol.MIMEType]any{

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/units"
 
 	"gonum.org/v1/plot/vg"
@@ -49,7 +50,7 @@ type GraphNode struct {
 func BatchPNG(b Batch) (data []byte, width, height int, err error) {
 	return titledPNG(b.Title, b.Note, func(p *painter, dc draw.Canvas) {
 		if len(b.Nodes) == 0 && len(b.Spans) == 0 {
-			p.empty(dc, "nothing was sampled")
+			p.Empty(dc, "nothing was sampled")
 			return
 		}
 		a := dc.Max.X * 0.36
@@ -66,7 +67,7 @@ func ShowBatch(b Batch, text string) error {
 }
 
 // hopColors are those of nodes, the seed's first.
-var hopColors = []color.NRGBA{orange, blue, green, purple, amber, sky}
+var hopColors = []color.NRGBA{chart.Orange, chart.Blue, chart.Green, chart.Purple, chart.Amber, chart.Sky}
 
 // place puts nodes on circles around the first, by hop; each node shares its
 // parent's angle with the parent's other children, by how many leaves they have.
@@ -121,12 +122,12 @@ func (p *painter) neighborhood(c draw.Canvas, b Batch) {
 	if len(b.Nodes) > 0 {
 		title = "sampled around node " + b.Nodes[0].Label
 	}
-	c = p.titled(c, title)
+	c = p.Titled(c, title)
 	foot := fmt.Sprintf("%s, %s", plural(len(b.Nodes), "node"), plural(len(b.Edges), "edge"))
 	if b.LeftOut > 0 {
 		foot += fmt.Sprintf("; %s not shown", plural(b.LeftOut, "node"))
 	}
-	c.FillText(p.text(7.5, p.ink()), vg.Point{X: c.Min.X + 4, Y: c.Min.Y + 4}, foot)
+	c.FillText(p.Text(7.5, p.Ink()), vg.Point{X: c.Min.X + 4, Y: c.Min.Y + 4}, foot)
 	c.Min.Y += 14
 	r := min(c.Max.X-c.Min.X, c.Max.Y-c.Min.Y)/2 - 6
 	if r <= 0 || len(b.Nodes) == 0 {
@@ -138,9 +139,9 @@ func (p *painter) neighborhood(c draw.Canvas, b Batch) {
 	for i := range at {
 		at[i] = vg.Point{X: mid.X + r*at[i].X, Y: mid.Y + r*at[i].Y}
 	}
-	line := draw.LineStyle{Color: alpha(ink, 0x70), Width: vg.Points(0.6)}
+	line := draw.LineStyle{Color: chart.Alpha(chart.Ink, 0x70), Width: vg.Points(0.6)}
 	if len(b.Edges) > 150 {
-		line.Color = alpha(ink, 0x40)
+		line.Color = chart.Alpha(chart.Ink, 0x40)
 	}
 	for _, e := range b.Edges {
 		s, d := at[e[0]], at[e[1]]
@@ -159,7 +160,7 @@ func (p *painter) neighborhood(c draw.Canvas, b Batch) {
 	}
 	if len(at) <= 24 {
 		for i, n := range b.Nodes {
-			c.FillText(p.text(6.5, p.ink()), vg.Point{X: at[i].X + 4.5, Y: at[i].Y - 2}, n.Label)
+			c.FillText(p.Text(6.5, p.Ink()), vg.Point{X: at[i].X + 4.5, Y: at[i].Y - 2}, n.Label)
 		}
 	}
 }
@@ -177,20 +178,20 @@ func (p *painter) hopLegend(c draw.Canvas, nodes []GraphNode) {
 			name = "seed"
 		}
 		c.DrawGlyph(draw.GlyphStyle{Color: hopColors[hop], Radius: vg.Points(2.4), Shape: draw.CircleGlyph{}}, at)
-		c.FillText(p.text(7.5, p.ink()), vg.Point{X: at.X + 6, Y: at.Y - 2.7}, name)
+		c.FillText(p.Text(7.5, p.Ink()), vg.Point{X: at.X + 6, Y: at.Y - 2.7}, name)
 		at.Y -= 10.5
 	}
 }
 
 // timeline draws a bar for each span, below each other, and what the hops are.
 func (p *painter) timeline(c draw.Canvas, b Batch) {
-	c = p.titled(c, "a step, in ms")
-	small := p.text(7.5, p.ink())
+	c = p.Titled(c, "a step, in ms")
+	small := p.Text(7.5, p.Ink())
 	foot := c.Min.Y + 4
 	for i := len(b.Hops) - 1; i >= max(0, len(b.Hops)-4); i-- {
 		h := b.Hops[i]
 		txt := fmt.Sprintf("hop %d: %s to %s; a new one is used by %.2f of them", i+1, plural(h.Edges, "edge"), plural(h.Sources, "source"), h.Duplication)
-		c.FillText(small, vg.Point{X: c.Min.X + 4, Y: foot}, p.fit(small, txt, c.Max.X-c.Min.X-8))
+		c.FillText(small, vg.Point{X: c.Min.X + 4, Y: foot}, p.Fit(small, txt, c.Max.X-c.Min.X-8))
 		foot += 10.5
 	}
 	c.Min.Y = foot + 2

@@ -27,7 +27,7 @@ func BenchmarkFrame(b *testing.B) {
 	}
 	step := func(s *Snapshot) {
 		last := s.Loss[len(s.Loss)-1]
-		s.Loss = append(s.Loss, Point{last.Step + 1, last.Y})
+		s.Loss = append(s.Loss, Point{Step: last.Step + 1, Y: last.Y})
 	}
 	for _, steps := range []int{10, 1000, 10000, 1000000} {
 		b.Run(fmt.Sprintf("steps=%d", steps), func(b *testing.B) { frame(b, steps, step) })
@@ -36,7 +36,7 @@ func BenchmarkFrame(b *testing.B) {
 		frame(b, 10000, func(s *Snapshot) {
 			step(s)
 			val := &s.Metrics[1].Points
-			*val = append((*val)[:19:19], Point{20, 1 / float64(len(s.Loss))})
+			*val = append((*val)[:19:19], Point{Step: 20, Y: 1 / float64(len(s.Loss))})
 		})
 	})
 	b.Run("same", func(b *testing.B) { frame(b, 10000, func(*Snapshot) {}) })

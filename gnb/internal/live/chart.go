@@ -3,7 +3,8 @@ package live
 import (
 	"image/color"
 	"math"
-	"slices"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -34,44 +35,26 @@ func hasMetrics(s *Snapshot) bool {
 }
 
 const (
-	lossShare  = 0.53 // of the width, with metrics beside it
-	chartGap   = 6    // on both sides of where they meet
-	titleRoom  = 22   // above a chart
-	labelRoom  = 30   // right of it, for the numbers at the curves' ends
-	lineWidth  = 1.6
-	labelLines = 9.5 // the least distance of two labels
-	minSpan    = 0.1 // the least range of a share, such as an accuracy
+	lossShare = 0.53 // of the width, with metrics beside it
+	chartGap  = 6    // on both sides of where they meet
+	minSpan   = 0.1  // the least range of a share, such as an accuracy
 )
-
-func (p *painter) titled(c draw.Canvas, title string) draw.Canvas {
-	c.FillText(p.bold(8.5, p.ink()), vg.Point{X: c.Min.X + 4, Y: c.Max.Y - 13}, title)
-	c.Max.Y -= titleRoom
-	c.Min.X += 4
-	return c
-}
-
-// empty writes where a curve will be.
-func (p *painter) empty(c draw.Canvas, txt string) {
-	sty := p.text(8.5, p.ink())
-	sty.XAlign, sty.YAlign = draw.XCenter, draw.YCenter
-	c.FillText(sty, vg.Point{X: c.Center().X, Y: c.Center().Y + 6}, txt)
-}
 
 // lossChart shows the raw values as a faint band from the lowest to the highest
 // of each column, the smoothed curve on it, and its last value; below it, where it
 // changes, the learning rate.
 func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 	const title = "loss per step"
-	p.lossLegend(c, c.Min.X+4+p.bold(8.5, p.ink()).Width(title)+10)
-	c = p.titled(c, title)
+	p.lossLegend(c, c.Min.X+4+p.Bold(8.5, p.Ink()).Width(title)+10)
+	c = p.Titled(c, title)
 	strip := c
 	if changes(s.LR) {
 		c.Min.Y += stripHeight
 	}
-	lo, hi, ok := p.loss.limits()
-	var x, y axis
-	var xt, yt ticks
-	y.Min, y.Max, yt = valueAxis(lo, hi, 5, 0.5)
+	lo, hi, ok := p.loss.Limits()
+	var x, y chart.Axis
+	var xt, yt chart.Ticks
+	y.Min, y.Max, yt = chart.ValueAxis(lo, hi, 5, 0.5)
 	from, to := 0, 0
 	if n := len(s.Loss); n > 0 {
 		from, to = s.Loss[0].Step, s.Loss[n-1].Step
@@ -83,15 +66,15 @@ func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 	if s.Epochs > 0 && s.Steps > 0 && s.Steps < 1<<50/s.Epochs {
 		total = s.Epochs * s.Steps
 	}
-	x.Min, x.Max, xt = countAxis(from, to, total, !s.final())
+	x.Min, x.Max, xt = chart.CountAxis(from, to, total, !s.final())
 	if !ok {
-		xt, yt = xt.blank(), yt.blank()
+		xt, yt = xt.Blank(), yt.Blank()
 	}
-	pl := p.newPlot(x, y, xt, yt, "step")
+	pl := p.NewPlot(x, y, xt, yt, "step")
 	if ok {
 		pl.Add(lossCurve{p, s})
 	}
-	c.Max.X -= labelRoom
+	c.Max.X -= chart.LabelRoom
 	pl.Draw(c)
 	if changes(s.LR) {
 		strip.Max.Y = strip.Min.Y + stripHeight
@@ -103,9 +86,9 @@ func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 	}
 	switch {
 	case !ok && s.final():
-		p.empty(c, "no step was finished")
+		p.Empty(c, "no step was finished")
 	case !ok:
-		p.empty(c, "waiting for the first step")
+		p.Empty(c, "waiting for the first step")
 	}
 }
 
@@ -114,68 +97,53 @@ type lossCurve struct {
 	s *Snapshot
 }
 
-func (l lossCurve) Plot(c draw.Canvas, pl *plot) {
+func (l lossCurve) Plot(c draw.Canvas, pl *chart.Plot) {
 	tx, ty := pl.Transforms(&c)
-	bs := l.p.loss.buckets
+	bs := l.p.loss.Buckets
 	at := func(x, y float64) vg.Point {
 		return vg.Point{X: tx(x), Y: min(max(ty(y), c.Min.Y), c.Max.Y)}
 	}
-	faint := draw.LineStyle{Color: alpha(blue, 0x60), Width: vg.Points(0.9)}
-	for _, run := range runs(len(bs), func(i int) bool { return bs[i].n > 0 }) {
+	faint := draw.LineStyle{Color: chart.Alpha(chart.Blue, 0x60), Width: vg.Points(0.9)}
+	for _, run := range chart.Runs(len(bs), func(i int) bool { return bs[i].N > 0 }) {
 		part := bs[run[0]:run[1]]
-		if l.p.loss.span == 1 {
+		if l.p.loss.Span == 1 {
 			line := make([]vg.Point, len(part))
 			for i, b := range part {
-				line[i] = at(b.step, b.mean())
+				line[i] = at(b.Step, b.Mean())
 			}
 			c.StrokeLines(faint, line)
 			continue
 		}
 		band := make([]vg.Point, 2*len(part))
 		for i, b := range part {
-			band[i] = at(b.step, b.hi)
-			band[len(band)-1-i] = at(b.step, b.lo)
+			band[i] = at(b.Step, b.Hi)
+			band[len(band)-1-i] = at(b.Step, b.Lo)
 		}
-		c.FillPolygon(alpha(blue, 0x48), band)
+		c.FillPolygon(chart.Alpha(chart.Blue, 0x48), band)
 	}
-	sm := l.p.loss.smooth()
-	strong := draw.LineStyle{Color: blue, Width: vg.Points(lineWidth)}
-	for _, run := range runs(len(sm), func(i int) bool { return !math.IsNaN(sm[i].y) }) {
+	sm := l.p.loss.Smooth()
+	strong := draw.LineStyle{Color: chart.Blue, Width: vg.Points(chart.LineWidth)}
+	for _, run := range chart.Runs(len(sm), func(i int) bool { return !math.IsNaN(sm[i].Y) }) {
 		line := make([]vg.Point, 0, run[1]-run[0])
 		for _, q := range sm[run[0]:run[1]] {
-			line = append(line, vg.Point{X: tx(q.x), Y: ty(q.y)})
+			line = append(line, vg.Point{X: tx(q.X), Y: ty(q.Y)})
 		}
 		c.StrokeLines(strong, c.ClipLinesY(line)...)
 		if len(sm) <= 12 {
 			for _, q := range line {
-				c.DrawGlyphNoClip(draw.GlyphStyle{Color: blue, Radius: vg.Points(2), Shape: draw.CircleGlyph{}}, q)
+				c.DrawGlyphNoClip(draw.GlyphStyle{Color: chart.Blue, Radius: vg.Points(2), Shape: draw.CircleGlyph{}}, q)
 			}
 		}
 	}
 	for i := len(sm) - 1; i >= 0; i-- {
-		if !math.IsNaN(sm[i].y) {
-			q := at(sm[i].x, sm[i].y)
-			sty := l.p.bold(8, l.p.word(blue))
+		if !math.IsNaN(sm[i].Y) {
+			q := at(sm[i].X, sm[i].Y)
+			sty := l.p.Bold(8, l.p.Word(chart.Blue))
 			sty.YAlign = draw.YCenter
-			c.FillText(sty, vg.Point{X: q.X + 5, Y: q.Y}, value(sm[i].y))
+			c.FillText(sty, vg.Point{X: q.X + 5, Y: q.Y}, value(sm[i].Y))
 			break
 		}
 	}
-}
-
-// runs returns the stretches [from, to) of 0..n in which ok holds.
-func runs(n int, ok func(int) bool) (out [][2]int) {
-	for i := 0; i < n; i++ {
-		if !ok(i) {
-			continue
-		}
-		from := i
-		for i < n && ok(i) {
-			i++
-		}
-		out = append(out, [2]int{from, i})
-	}
-	return out
 }
 
 // look is how a metric's curve is drawn: colour and shape both tell it apart.
@@ -186,18 +154,18 @@ type look struct {
 
 // curve draws a line, and a glyph of so many points' radius at those marked.
 func (l look) curve(c draw.Canvas, line, marked []vg.Point, radius float64) {
-	c.StrokeLines(draw.LineStyle{Color: l.color, Width: vg.Points(lineWidth)}, line)
+	c.StrokeLines(draw.LineStyle{Color: l.color, Width: vg.Points(chart.LineWidth)}, line)
 	for _, q := range marked {
 		c.DrawGlyphNoClip(draw.GlyphStyle{Color: l.color, Radius: vg.Points(radius), Shape: l.glyph}, q)
 	}
 }
 
 var looks = []look{
-	{orange, draw.CircleGlyph{}},
-	{blue, draw.BoxGlyph{}},
-	{green, draw.PyramidGlyph{}},
-	{purple, draw.RingGlyph{}},
-	{ink, draw.CrossGlyph{}},
+	{chart.Orange, draw.CircleGlyph{}},
+	{chart.Blue, draw.BoxGlyph{}},
+	{chart.Green, draw.PyramidGlyph{}},
+	{chart.Purple, draw.RingGlyph{}},
+	{chart.Ink, draw.CrossGlyph{}},
 }
 
 // fixedLooks are the usual splits.
@@ -235,12 +203,12 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 	if title == "" {
 		title = "metrics"
 	}
-	c = p.titled(c, title+" per epoch")
+	c = p.Titled(c, title+" per epoch")
 	lo, hi, first, last := math.Inf(1), math.Inf(-1), math.MaxInt, 1
 	for _, m := range s.Metrics {
 		for _, q := range m.Points {
 			first, last = min(first, q.Step), max(last, q.Step)
-			if finite(q.Y) {
+			if chart.Finite(q.Y) {
 				lo, hi = min(lo, q.Y), max(hi, q.Y)
 			}
 		}
@@ -254,20 +222,20 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 		lo = min(lo, 1-minSpan)
 		hi = lo + minSpan
 	}
-	var x, y axis
-	var xt, yt ticks
-	y.Min, y.Max, yt = valueAxis(lo, hi, 5, 0.2)
-	x.Min, x.Max, xt = countAxis(min(first, 1), last, s.Epochs, !s.final())
+	var x, y chart.Axis
+	var xt, yt chart.Ticks
+	y.Min, y.Max, yt = chart.ValueAxis(lo, hi, 5, 0.2)
+	x.Min, x.Max, xt = chart.CountAxis(min(first, 1), last, s.Epochs, !s.final())
 	if !ok {
-		xt, yt = xt.blank(), yt.blank()
+		xt, yt = xt.Blank(), yt.Blank()
 	}
-	pl := p.newPlot(x, y, xt, yt, "epoch")
+	pl := p.NewPlot(x, y, xt, yt, "epoch")
 	if ok {
 		pl.Add(metricCurves{p, s.Metrics})
 	}
 	// The labels' room: the widest of them.
-	room := vg.Length(labelRoom)
-	sty := p.bold(8, p.ink())
+	room := vg.Length(chart.LabelRoom)
+	sty := p.Bold(8, p.Ink())
 	for _, m := range s.Metrics {
 		room = max(room, sty.Width(label(m))+8)
 	}
@@ -275,9 +243,9 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 	pl.Draw(c)
 	switch {
 	case !ok && s.final():
-		p.empty(c, "nothing was evaluated")
+		p.Empty(c, "nothing was evaluated")
 	case !ok:
-		p.empty(c, "waiting for the first evaluation")
+		p.Empty(c, "waiting for the first evaluation")
 	}
 }
 
@@ -295,14 +263,14 @@ type metricCurves struct {
 	ms []Series
 }
 
-func (l metricCurves) Plot(c draw.Canvas, pl *plot) {
+func (l metricCurves) Plot(c draw.Canvas, pl *chart.Plot) {
 	tx, ty := pl.Transforms(&c)
-	var tags []endLabel
+	var tags []chart.EndLabel
 	for i, m := range l.ms {
 		look := lookOf(l.ms, i)
-		pts := thin(m.Points)
+		pts := chart.Thin(m.Points)
 		var last vg.Point
-		for _, run := range runs(len(pts), func(i int) bool { return finite(pts[i].Y) }) {
+		for _, run := range chart.Runs(len(pts), func(i int) bool { return chart.Finite(pts[i].Y) }) {
 			line := make([]vg.Point, 0, run[1]-run[0])
 			for _, q := range pts[run[0]:run[1]] {
 				line = append(line, vg.Point{X: tx(float64(q.Step)), Y: ty(q.Y)})
@@ -315,90 +283,8 @@ func (l metricCurves) Plot(c draw.Canvas, pl *plot) {
 			last = line[len(line)-1]
 		}
 		if _, ok := lastOf(m.Points); ok {
-			tags = append(tags, endLabel{last, label(m), look.color})
+			tags = append(tags, chart.EndLabel{At: last, Text: label(m), Color: look.color})
 		}
 	}
-	l.p.endLabels(c, tags)
-}
-
-// endLabel is the text at the end of a curve.
-type endLabel struct {
-	at    vg.Point
-	text  string
-	color color.NRGBA
-}
-
-// endLabels writes labels right of the rightmost of them. They keep their order
-// from top to bottom and a line's distance.
-func (p *painter) endLabels(c draw.Canvas, tags []endLabel) {
-	slices.SortStableFunc(tags, func(a, b endLabel) int {
-		switch {
-		case a.at.Y > b.at.Y:
-			return -1
-		case a.at.Y < b.at.Y:
-			return 1
-		}
-		return 0
-	})
-	ys := make([]float64, len(tags))
-	for i := range tags {
-		ys[i] = tags[i].at.Y.Points()
-	}
-	spread(ys, labelLines, c.Min.Y.Points(), c.Max.Y.Points())
-	x := vg.Length(0)
-	for _, t := range tags {
-		x = max(x, t.at.X)
-	}
-	for i, t := range tags {
-		sty := p.bold(8, p.word(t.color))
-		sty.YAlign = draw.YCenter
-		c.FillText(sty, vg.Point{X: x + 6, Y: vg.Points(ys[i])}, t.text)
-	}
-}
-
-// thin keeps every k-th point of a long curve, and the last.
-func thin(p []Point) []Point {
-	k := (len(p) + maxBuckets - 1) / maxBuckets
-	if k <= 1 {
-		return p
-	}
-	var out []Point
-	for i := (len(p) - 1) % k; i < len(p); i += k {
-		out = append(out, p[i])
-	}
-	return out
-}
-
-// spread moves the descending positions ys apart to at least d, within lo..hi
-// where that is possible, and as little as simple passes manage.
-func spread(ys []float64, d, lo, hi float64) {
-	for range 40 {
-		moved := false
-		for i := 1; i < len(ys); i++ {
-			if gap := ys[i-1] - ys[i]; gap < d-1e-6 {
-				ys[i-1] += (d - gap) / 2
-				ys[i] -= (d - gap) / 2
-				moved = true
-			}
-		}
-		if !moved {
-			break
-		}
-	}
-	if n := len(ys); n > 0 {
-		if over := ys[0] - hi; over > 0 {
-			for i := range ys {
-				if limit := hi - float64(i)*d; ys[i] > limit {
-					ys[i] = limit
-				}
-			}
-		}
-		if ys[n-1] < lo {
-			for i := n - 1; i >= 0; i-- {
-				if limit := lo + float64(n-1-i)*d; ys[i] < limit {
-					ys[i] = limit
-				}
-			}
-		}
-	}
+	l.p.EndLabels(c, tags)
 }

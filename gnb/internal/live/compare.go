@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -31,12 +33,12 @@ const MostCompared = 18
 
 // runColors tell runs apart, with runDashes where there are more of them.
 var (
-	runColors = []color.NRGBA{blue, orange, green, purple, amber, ink}
+	runColors = []color.NRGBA{chart.Blue, chart.Orange, chart.Green, chart.Purple, chart.Amber, chart.Ink}
 	runDashes = [][]vg.Length{nil, {vg.Points(5), vg.Points(2.5)}, {vg.Points(1.5), vg.Points(2)}}
 )
 
 func runLine(i int) draw.LineStyle {
-	return draw.LineStyle{Color: runColors[i%len(runColors)], Width: vg.Points(lineWidth), Dashes: runDashes[i/len(runColors)%len(runDashes)]}
+	return draw.LineStyle{Color: runColors[i%len(runColors)], Width: vg.Points(chart.LineWidth), Dashes: runDashes[i/len(runColors)%len(runDashes)]}
 }
 
 // legendLine is the height of a run's line below the charts.
@@ -48,9 +50,9 @@ const legendLine = 12
 func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
 	c.Runs = c.Runs[:min(len(c.Runs), MostCompared)]
 	legend := vg.Length(len(c.Runs)*legendLine + 3) // a multiple of 3, that is whole CSS pixels
-	return tallPNG(c.Title, c.Note, figHeight+legend, func(p *painter, dc draw.Canvas) {
+	return tallPNG(c.Title, c.Note, chart.Height+legend, func(p *painter, dc draw.Canvas) {
 		if len(c.Runs) == 0 {
-			p.empty(dc, "no runs to compare")
+			p.Empty(dc, "no runs to compare")
 			return
 		}
 		p.runLegend(dc, c)
@@ -68,48 +70,48 @@ func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
 
 // runLegend writes a line for each run, at the foot of the figure.
 func (p *painter) runLegend(c draw.Canvas, cmp Comparison) {
-	sty := p.text(8, p.ink())
+	sty := p.Text(8, p.Ink())
 	for i, r := range cmp.Runs {
 		y := c.Min.Y + vg.Length((len(cmp.Runs)-1-i)*legendLine) + 4
 		c.StrokeLine2(runLine(i), c.Min.X+4, y+3, c.Min.X+26, y+3)
-		result := p.text(8, p.ink())
+		result := p.Text(8, p.Ink())
 		result.XAlign = draw.XRight
 		c.FillText(result, vg.Point{X: c.Max.X - 4, Y: y}, oneLine(r.Result))
-		c.FillText(sty, vg.Point{X: c.Min.X + 32, Y: y}, p.fit(sty, oneLine(r.Name), c.Max.X-c.Min.X-44-result.Width(oneLine(r.Result))))
+		c.FillText(sty, vg.Point{X: c.Min.X + 32, Y: y}, p.Fit(sty, oneLine(r.Name), c.Max.X-c.Min.X-44-result.Width(oneLine(r.Result))))
 	}
 }
 
 // runCurve is a run's line in a chart; a NaN is a gap in it.
 type runCurve struct {
-	line   []xy
+	line   []chart.XY
 	lo, hi float64 // the range worth showing; lo > hi where there is none
 	style  draw.LineStyle
 }
 
 // smoothed is a curve of many noisy points.
 func smoothed(points []Point) runCurve {
-	var c curve
-	c.take(points)
-	return rangeOf(c.smooth())
+	var c chart.Curve
+	c.Take(points)
+	return rangeOf(c.Smooth())
 }
 
 // pointwise is a curve as it is.
 func pointwise(points []Point) runCurve {
-	var line []xy
-	for _, q := range thin(points) {
-		if !finite(q.Y) {
+	var line []chart.XY
+	for _, q := range chart.Thin(points) {
+		if !chart.Finite(q.Y) {
 			q.Y = math.NaN()
 		}
-		line = append(line, xy{float64(q.Step), q.Y})
+		line = append(line, chart.XY{X: float64(q.Step), Y: q.Y})
 	}
 	return rangeOf(line)
 }
 
-func rangeOf(line []xy) runCurve {
+func rangeOf(line []chart.XY) runCurve {
 	r := runCurve{line: line, lo: math.Inf(1), hi: math.Inf(-1)}
 	for _, q := range line {
-		if finite(q.y) {
-			r.lo, r.hi = min(r.lo, q.y), max(r.hi, q.y)
+		if chart.Finite(q.Y) {
+			r.lo, r.hi = min(r.lo, q.Y), max(r.hi, q.Y)
 		}
 	}
 	return r
@@ -118,7 +120,7 @@ func rangeOf(line []xy) runCurve {
 // overlay draws curves over each other. empty is the share of the room that may
 // stay empty so that the axis begins at 0, least the least range to show of shares.
 func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, empty, least float64) {
-	c = p.titled(c, title)
+	c = p.Titled(c, title)
 	lo, from, to := math.Inf(1), math.Inf(1), math.Inf(-1)
 	var tops []float64
 	for _, r := range curves {
@@ -126,10 +128,10 @@ func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, 
 			continue
 		}
 		lo, tops = min(lo, r.lo), append(tops, r.hi)
-		from, to = min(from, r.line[0].x), max(to, r.line[len(r.line)-1].x)
+		from, to = min(from, r.line[0].X), max(to, r.line[len(r.line)-1].X)
 	}
 	if len(tops) == 0 {
-		p.empty(c, "nothing was reported")
+		p.Empty(c, "nothing was reported")
 		return
 	}
 	// A run that went astray must not flatten the others.
@@ -142,20 +144,20 @@ func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, 
 		lo = min(max((lo+hi-least)/2, 0), 1-least)
 		hi = lo + least
 	}
-	var x, y axis
-	var xt, yt ticks
-	y.Min, y.Max, yt = valueAxis(lo, hi, 5, empty)
-	x.Min, x.Max, xt = countAxis(int(min(from, 1)), int(to), 0, false)
-	pl := p.newPlot(x, y, xt, yt, unit)
+	var x, y chart.Axis
+	var xt, yt chart.Ticks
+	y.Min, y.Max, yt = chart.ValueAxis(lo, hi, 5, empty)
+	x.Min, x.Max, xt = chart.CountAxis(int(min(from, 1)), int(to), 0, false)
+	pl := p.NewPlot(x, y, xt, yt, unit)
 	few := len(curves) <= 6
-	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
-		var tags []endLabel
+	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+		var tags []chart.EndLabel
 		for _, r := range curves {
 			var last vg.Point
-			for _, run := range runs(len(r.line), func(i int) bool { return finite(r.line[i].y) }) {
+			for _, run := range chart.Runs(len(r.line), func(i int) bool { return chart.Finite(r.line[i].Y) }) {
 				var line []vg.Point
 				for _, q := range r.line[run[0]:run[1]] {
-					line = append(line, at(q.x, q.y))
+					line = append(line, at(q.X, q.Y))
 				}
 				c.StrokeLines(r.style, c.ClipLinesY(line)...)
 				last = line[len(line)-1]
@@ -169,19 +171,19 @@ func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, 
 			}
 			if end, ok := lastFinite(r.line); ok && few {
 				last.Y = min(last.Y, c.Max.Y)
-				tags = append(tags, endLabel{last, value(end), r.style.Color.(color.NRGBA)})
+				tags = append(tags, chart.EndLabel{At: last, Text: value(end), Color: r.style.Color.(color.NRGBA)})
 			}
 		}
-		p.endLabels(c, tags)
+		p.EndLabels(c, tags)
 	}))
-	c.Max.X -= map[bool]vg.Length{true: labelRoom, false: 8}[few]
+	c.Max.X -= map[bool]vg.Length{true: chart.LabelRoom, false: 8}[few]
 	pl.Draw(c)
 }
 
-func lastFinite(line []xy) (float64, bool) {
+func lastFinite(line []chart.XY) (float64, bool) {
 	for _, q := range slices.Backward(line) {
-		if finite(q.y) {
-			return q.y, true
+		if chart.Finite(q.Y) {
+			return q.Y, true
 		}
 	}
 	return 0, false

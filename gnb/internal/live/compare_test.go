@@ -34,9 +34,9 @@ func sampleComparison(runs int) Comparison {
 // see.
 func TestComparisonPNG(t *testing.T) {
 	odd := sampleComparison(5)
-	odd.Runs[0].Loss = []Point{{1, math.NaN()}, {2, math.Inf(1)}, {5, 1e300}}
+	odd.Runs[0].Loss = []Point{{Step: 1, Y: math.NaN()}, {Step: 2, Y: math.Inf(1)}, {Step: 5, Y: 1e300}}
 	odd.Runs[1].Loss, odd.Runs[1].Metric = nil, nil
-	odd.Runs[2].Metric = []Point{{3, 0.7}}
+	odd.Runs[2].Metric = []Point{{Step: 3, Y: 0.7}}
 	odd.Runs[3].Name, odd.Runs[3].Result = strings.Repeat("long ", 200), strings.Repeat("\x1b[31mred\n", 3)
 	for i := range odd.Runs[4].Loss {
 		odd.Runs[4].Loss[i].Y *= 1e4 // astray

@@ -10,6 +10,8 @@ import (
 	"math"
 	"strconv"
 	"testing"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
 // A browser that has none of the fonts fits each text into the room that the drawing left for it.
@@ -45,8 +47,8 @@ func TestLabelsFitInAnyFont(t *testing.T) {
 			if errX != nil || errW != nil || attr["lengthAdjust"] != "spacingAndGlyphs" {
 				t.Fatalf("a text has the attributes %v", attr)
 			}
-			if width < 1 && width != 0.1 || x < 0 || x+width > figWidth*c.share+0.5 {
-				t.Errorf("a text from %v is %v wide, in a chart of %v", x, width, figWidth*c.share)
+			if width < 1 && width != 0.1 || x < 0 || x+width > chart.Width*c.share+0.5 {
+				t.Errorf("a text from %v is %v wide, in a chart of %v", x, width, chart.Width*c.share)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -17,9 +18,6 @@ func clamp01(x float64) float64 {
 	}
 	return min(x, 1)
 }
-
-// finite reports whether a value can be drawn.
-func finite(x float64) bool { return math.Abs(x) < 1e90 }
 
 // number is x with three significant digits and an SI prefix: "41.2 k".
 // A narrow space does not survive every terminal, so it is a plain one.
@@ -168,7 +166,7 @@ func fit(s string, w int) string {
 // lastOf is the last finite value of points, if there is one.
 func lastOf(p []Point) (Point, bool) {
 	for i := len(p) - 1; i >= 0; i-- {
-		if finite(p[i].Y) {
+		if chart.Finite(p[i].Y) {
 			return p[i], true
 		}
 	}

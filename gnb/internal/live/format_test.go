@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/units"
 
 	"pgregory.net/rapid"
@@ -43,9 +44,9 @@ func TestFormats(t *testing.T) {
 		{percent(math.NaN()), "0 %"},
 		{of(3, 20), "3/20"},
 		{of(3, 0), "3"},
-		{grouped(1234567), "1,234,567"},
-		{grouped(-123456), "-123,456"},
-		{grouped(123), "123"},
+		{chart.Grouped(1234567), "1,234,567"},
+		{chart.Grouped(-123456), "-123,456"},
+		{chart.Grouped(123), "123"},
 		{plural(1, "step"), "1 step"},
 		{fit("accuracy", 4), "acc…"},
 		{fit("日本語", 5), "日本…"},

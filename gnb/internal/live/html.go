@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/units"
 )
 
@@ -35,7 +36,7 @@ func css(c color.NRGBA) string {
 }
 
 // liveHTML is the panel while the run goes on.
-func liveHTML(s *Snapshot, charts []chart, log []string) string {
+func liveHTML(s *Snapshot, charts []drawing, log []string) string {
 	var b strings.Builder
 	size := 8 << 10
 	for i := range charts {
@@ -153,7 +154,7 @@ func known(n int) string {
 	if n <= 0 {
 		return "–"
 	}
-	return grouped(n)
+	return chart.Grouped(n)
 }
 
 func rate(x float64) string {

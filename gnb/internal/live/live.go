@@ -48,6 +48,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/envknob"
 
 	"github.com/janpfeifer/gonb/gonbui"
@@ -64,10 +65,7 @@ const (
 )
 
 // Point is a value at a step of the run (a loss) or at an epoch (a metric).
-type Point struct {
-	Step int
-	Y    float64
-}
+type Point = chart.Point
 
 // Series is a named curve, such as the accuracy on the split "val".
 type Series struct {

@@ -72,7 +72,7 @@ func TestLook(t *testing.T) {
 func cosine(steps, n int) (lr []Point) {
 	for i := range n {
 		y := 0.003 * min(1, float64(i+1)/500) * (1 + math.Cos(math.Pi*float64(i)/float64(steps))) / 2
-		lr = append(lr, Point{i + 1, y})
+		lr = append(lr, Point{Step: i + 1, Y: y})
 	}
 	return lr
 }

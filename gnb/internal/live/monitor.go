@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/units"
 
 	"gonum.org/v1/plot/vg"
@@ -42,9 +43,7 @@ func MonitorPNG(m Monitor) (data []byte, width, height int, err error) {
 // monitorSVG is the same without title and note.
 func monitorSVG(m *Monitor) ([]byte, error) {
 	var p painter
-	c := newSVG(figWidth, m.height())
-	p.monitor(draw.New(c), m)
-	return svgText(c)
+	return drawn(chart.SVG(chart.Width, m.height(), func(c draw.Canvas) { p.monitor(c, m) }))
 }
 
 const (
@@ -131,7 +130,7 @@ func perSecond(v machine.Value) string {
 	return text + "B/s"
 }
 
-var gpuColors = []color.NRGBA{blue, orange, green, purple, amber, sky}
+var gpuColors = []color.NRGBA{chart.Blue, chart.Orange, chart.Green, chart.Purple, chart.Amber, chart.Sky}
 
 // gpuColor is the colour of the i-th GPU's lines.
 func gpuColor(i int) color.NRGBA { return gpuColors[i%len(gpuColors)] }
@@ -149,7 +148,7 @@ var dashed = [][]vg.Length{nil, {vg.Points(4), vg.Points(2)}, {vg.Points(1.5), v
 
 // monitor draws the charts: the GPUs' above the host's.
 func (p *painter) monitor(c draw.Canvas, m *Monitor) {
-	chart := func(row, column int, title string, scale, top float64, lines []timeLine) {
+	one := func(row, column int, title string, scale, top float64, lines []timeLine) {
 		box := c
 		box.Min.X, box.Max.X = c.Max.X*vg.Length(column)/3, c.Max.X*vg.Length(column+1)/3-8
 		box.Max.Y = c.Max.Y - vg.Length(row)*monitorRow
@@ -169,25 +168,25 @@ func (p *painter) monitor(c draw.Canvas, m *Monitor) {
 			}
 			return lines
 		}
-		chart(0, 0, "GPU busy, %", 100, 100, each(func(g *machine.GPU) machine.Value { return g.Utilization }))
-		chart(0, 1, "GPU memory, GiB", 1.0/(1<<30), 0, each(func(g *machine.GPU) machine.Value { return g.MemoryUsed }))
-		chart(0, 2, "GPU power, W", 1, 0, each(func(g *machine.GPU) machine.Value { return g.PowerW }))
+		one(0, 0, "GPU busy, %", 100, 100, each(func(g *machine.GPU) machine.Value { return g.Utilization }))
+		one(0, 1, "GPU memory, GiB", 1.0/(1<<30), 0, each(func(g *machine.GPU) machine.Value { return g.MemoryUsed }))
+		one(0, 2, "GPU power, W", 1, 0, each(func(g *machine.GPU) machine.Value { return g.PowerW }))
 		row = 1
 	}
 	host := func(name string, i int, of func(h *machine.Host) machine.Value) timeLine {
 		return timeLine{name, gpuColor(i), dashed[i], func(s *machine.Sample) machine.Value { return of(&s.Host) }}
 	}
-	chart(row, 0, "host, %", 100, 100, []timeLine{
+	one(row, 0, "host, %", 100, 100, []timeLine{
 		host("CPU", 0, func(h *machine.Host) machine.Value { return h.CPU }),
 		host("memory", 1, func(h *machine.Host) machine.Value {
 			return machine.Value(float64(h.MemoryUsed) / float64(h.MemoryTotal))
 		}),
 	})
-	chart(row, 1, "disk, MB/s", 1e-6, 0, []timeLine{
+	one(row, 1, "disk, MB/s", 1e-6, 0, []timeLine{
 		host("read", 0, func(h *machine.Host) machine.Value { return h.DiskRead }),
 		host("write", 1, func(h *machine.Host) machine.Value { return h.DiskWrite }),
 	})
-	chart(row, 2, "network, MB/s", 1e-6, 0, []timeLine{
+	one(row, 2, "network, MB/s", 1e-6, 0, []timeLine{
 		host("in", 0, func(h *machine.Host) machine.Value { return h.NetReceive }),
 		host("out", 1, func(h *machine.Host) machine.Value { return h.NetSend }),
 	})
@@ -199,66 +198,66 @@ const mostLabels = 8
 // timeChart draws lines over the time since the first sample. top is the axis's end, 0 where the figures
 // decide.
 func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top float64, lines []timeLine) {
-	c = p.titled(c, title)
-	curves := make([][]xy, len(lines))
+	c = p.Titled(c, title)
+	curves := make([][]chart.XY, len(lines))
 	hi := 0.0
 	known := false
 	for i, l := range lines {
 		curves[i] = m.curve(l.of, scale)
 		for _, q := range curves[i] {
-			if finite(q.y) {
-				known, hi = true, math.Max(hi, q.y)
+			if chart.Finite(q.Y) {
+				known, hi = true, math.Max(hi, q.Y)
 			}
 		}
 	}
 	if top > 0 {
 		hi = top
 	}
-	var x, y axis
-	var xt, yt ticks
-	y.Min, y.Max, yt = valueAxis(0, math.Max(hi, 1e-3), 4, 1)
+	var x, y chart.Axis
+	var xt, yt chart.Ticks
+	y.Min, y.Max, yt = chart.ValueAxis(0, math.Max(hi, 1e-3), 4, 1)
 	unit := ""
-	x.Min, x.Max, xt, unit = timeAxis(m.span(), !m.final())
+	x.Min, x.Max, xt, unit = chart.TimeAxis(m.span(), !m.final())
 	if !known {
-		xt, yt = xt.blank(), yt.blank()
+		xt, yt = xt.Blank(), yt.Blank()
 	}
-	perUnit := unitSeconds[unit]
-	pl := p.newPlot(x, y, xt, yt, unit)
+	perUnit := chart.UnitSeconds[unit]
+	pl := p.NewPlot(x, y, xt, yt, unit)
 	room := vg.Length(8)
-	var tags []endLabel
+	var tags []chart.EndLabel
 	if known && len(lines) <= mostLabels {
 		for i, l := range lines {
 			if q, ok := lastKnown(curves[i]); ok {
-				room = max(room, p.bold(8, p.ink()).Width(l.label+" "+number(q.y))+10)
+				room = max(room, p.Bold(8, p.Ink()).Width(l.label+" "+number(q.Y))+10)
 			}
 		}
 	}
 	// Drawing far outside of the picture would take minutes.
 	within := func(v float64) float64 { return math.Max(0, math.Min(v, y.Max)) }
-	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		for i, l := range lines {
 			curve := curves[i]
-			for _, run := range runs(len(curve), func(i int) bool { return finite(curve[i].y) }) {
+			for _, run := range chart.Runs(len(curve), func(i int) bool { return chart.Finite(curve[i].Y) }) {
 				pts := make([]vg.Point, 0, run[1]-run[0])
 				for _, q := range curve[run[0]:run[1]] {
-					pts = append(pts, at(q.x/perUnit, within(q.y)))
+					pts = append(pts, at(q.X/perUnit, within(q.Y)))
 				}
 				if len(pts) == 1 { // a moment alone
 					c.DrawGlyphNoClip(draw.GlyphStyle{Color: l.color, Radius: vg.Points(1.5), Shape: draw.CircleGlyph{}}, pts[0])
 					continue
 				}
-				c.StrokeLines(draw.LineStyle{Color: l.color, Width: vg.Points(lineWidth), Dashes: l.dashes}, pts)
+				c.StrokeLines(draw.LineStyle{Color: l.color, Width: vg.Points(chart.LineWidth), Dashes: l.dashes}, pts)
 			}
 			if q, ok := lastKnown(curve); ok && len(lines) <= mostLabels {
-				tags = append(tags, endLabel{at(q.x/perUnit, within(q.y)), l.label + " " + number(q.y), l.color})
+				tags = append(tags, chart.EndLabel{At: at(q.X/perUnit, within(q.Y)), Text: l.label + " " + number(q.Y), Color: l.color})
 			}
 		}
-		p.endLabels(c, tags)
+		p.EndLabels(c, tags)
 	}))
 	c.Max.X -= min(room, (c.Max.X-c.Min.X)/2)
 	pl.Draw(c)
 	if !known {
-		p.empty(c, "not known")
+		p.Empty(c, "not known")
 	}
 }
 
@@ -272,10 +271,10 @@ func (m *Monitor) span() float64 {
 
 // curve is a figure over the seconds since the first sample, in at most monitorPoints points: each is the mean of
 // those that it stands for. A gap is as long as the figure was missing.
-func (m *Monitor) curve(of func(s *machine.Sample) machine.Value, scale float64) []xy {
+func (m *Monitor) curve(of func(s *machine.Sample) machine.Value, scale float64) []chart.XY {
 	n := len(m.Samples)
 	k := max(1, (n+monitorPoints-1)/monitorPoints)
-	var out []xy
+	var out []chart.XY
 	for from := 0; from < n; from += k {
 		part := m.Samples[from:min(from+k, n)]
 		sum, known := 0.0, 0
@@ -285,9 +284,9 @@ func (m *Monitor) curve(of func(s *machine.Sample) machine.Value, scale float64)
 				known++
 			}
 		}
-		q := xy{part[len(part)-1].Time.Sub(m.Samples[0].Time).Seconds(), math.NaN()}
+		q := chart.XY{X: part[len(part)-1].Time.Sub(m.Samples[0].Time).Seconds(), Y: math.NaN()}
 		if known > 0 {
-			q.y = sum / float64(known) * scale
+			q.Y = sum / float64(known) * scale
 		}
 		out = append(out, q)
 	}
@@ -295,39 +294,11 @@ func (m *Monitor) curve(of func(s *machine.Sample) machine.Value, scale float64)
 }
 
 // lastKnown is a curve's end, if that is known: of a GPU that fell off the bus there is no figure to show.
-func lastKnown(curve []xy) (xy, bool) {
-	if n := len(curve); n > 0 && finite(curve[n-1].y) {
+func lastKnown(curve []chart.XY) (chart.XY, bool) {
+	if n := len(curve); n > 0 && chart.Finite(curve[n-1].Y) {
 		return curve[n-1], true
 	}
-	return xy{}, false
-}
-
-var unitSeconds = map[string]float64{"s": 1, "min": 60, "h": 3600}
-
-// timeAxis is an axis of sec seconds in a suitable unit; while it grows it is a round length
-// ahead.
-func timeAxis(sec float64, goesOn bool) (lo, hi float64, t ticks, unit string) {
-	unit = "s"
-	switch {
-	case sec > 4*3600:
-		unit = "h"
-	case sec > 240:
-		unit = "min"
-	}
-	hi = math.Max(sec/unitSeconds[unit], 1)
-	if goesOn {
-		least := 1
-		if unit == "s" {
-			least = 10
-		}
-		hi = float64(roundUp(max(least, int(math.Ceil(hi)))))
-	}
-	step := niceStep(hi, 5)
-	for i := 0; float64(i)*step <= hi*(1+1e-9); i++ {
-		v := float64(i) * step
-		t = append(t, tick{Value: v, Label: strconv.FormatFloat(v, 'g', 4, 64)})
-	}
-	return 0, hi, t, unit
+	return chart.XY{}, false
 }
 
 // gpuNotes are what a GPU's row says in words: an error, why it is slow, its traffic, and who uses it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/janpfeifer/gonb/gonbui"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -123,7 +124,7 @@ func monitorHTML(m *Monitor, head *Snapshot, svg []byte) string {
 		fmt.Fprintf(&b, `<div style="font-size:12px;padding:3px 0 0 0;%s">%s</div>`, faint, esc(hostLine(&s.Host)))
 	}
 	if s.Note != "" {
-		fmt.Fprintf(&b, `<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, css(amber), html.EscapeString(cut(oneLine(s.Note), 400)))
+		fmt.Fprintf(&b, `<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, css(chart.Amber), html.EscapeString(cut(oneLine(s.Note), 400)))
 	}
 	b.WriteString("</div>")
 	return b.String()
@@ -164,7 +165,7 @@ func gpuNoteRow(b *strings.Builder, g *machine.GPU, notes []string) {
 	}
 	text := esc(strings.Join(notes, " · "))
 	if g.Error != "" {
-		text = fmt.Sprintf(`<span style="color:%s">&#9679;</span> %s`, css(orange), text)
+		text = fmt.Sprintf(`<span style="color:%s">&#9679;</span> %s`, css(chart.Orange), text)
 	}
 	fmt.Fprintf(b, `<tr style="background:transparent"><td colspan="8" style="text-align:left;padding:0 0 3px 14px;border:0;white-space:normal;%s">%s</td></tr>`, faint, text)
 }

@@ -74,7 +74,7 @@ func (n *notebook) write(said []string) error {
 // liveData is the panel. Without a picture, where drawing failed, it is still
 // one.
 func (n *notebook) liveData(s *Snapshot) *protocol.DisplayData {
-	charts, err := guarded(func() ([]chart, error) { return n.painter.SVGs(s) })
+	charts, err := guarded(func() ([]drawing, error) { return n.painter.SVGs(s) })
 	log := n.log
 	if err != nil {
 		charts, log = nil, append(log[:len(log):len(log)], err.Error())

@@ -402,7 +402,7 @@ func TestConcurrentUse(t *testing.T) {
 			wg.Go(func() {
 				s := sampleRun(100, 2, 0.1, Running)
 				for i := range 100 {
-					s.Loss = append(s.Loss, Point{len(s.Loss) + 1, float64(k)})
+					s.Loss = append(s.Loss, Point{Step: len(s.Loss) + 1, Y: float64(k)})
 					s.Step = i
 					sink.Update(s)
 					sink.Print("x")
@@ -422,7 +422,7 @@ func TestAnySnapshot(t *testing.T) {
 	float := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-3, 3), rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), 5e-324, math.MaxFloat64}))
 	count := rapid.OneOf(rapid.IntRange(-2, 30), rapid.IntRange(0, 100000), rapid.Int())
 	points := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Point {
-		return Point{count.Draw(t, "step"), float.Draw(t, "y")}
+		return Point{Step: count.Draw(t, "step"), Y: float.Draw(t, "y")}
 	}), 0, 40)
 	rapid.Check(t, func(t *rapid.T) {
 		s := Snapshot{

@@ -1,42 +1,43 @@
 package live
 
 import (
-	"bytes"
 	"fmt"
-	"image/color"
-	"image/png"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // titledPNG is a picture of the figure's size below a title and a note, at twice
 // the resolution of a plain screen, with the size to show it at in CSS pixels.
 func titledPNG(title, note string, paint func(p *painter, c draw.Canvas)) (data []byte, width, height int, err error) {
-	return tallPNG(title, note, figHeight, paint)
+	return tallPNG(title, note, chart.Height, paint)
 }
 
 // tallPNG is titledPNG with a picture of another height.
 func tallPNG(title, note string, tall vg.Length, paint func(p *painter, c draw.Canvas)) (data []byte, width, height int, err error) {
 	h := tall + headHeight + noteHeight
 	data, err = guarded(func() ([]byte, error) {
-		p := painter{onPage: true}
-		c := vgimg.NewWith(vgimg.UseWH(figWidth, h), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
-		dc := draw.New(c)
-		y := dc.Max.Y - 11
-		dc.FillText(p.bold(9, p.ink()), vg.Point{X: 4, Y: y}, p.fit(p.bold(9, p.ink()), oneLine(title), dc.Max.X-8))
-		dc.FillText(p.text(8, p.ink()), vg.Point{X: 4, Y: y - noteHeight}, p.fit(p.text(8, p.ink()), oneLine(note), dc.Max.X-8))
-		dc.Max.Y = tall
-		paint(&p, dc)
-		var out bytes.Buffer
-		if err := png.Encode(&out, paletted(c.Image())); err != nil {
-			return nil, fmt.Errorf("live: encoding the figure: %w", err)
-		}
-		return out.Bytes(), nil
+		p := painter{Painter: chart.Painter{OnPage: true}}
+		return drawn(chart.PNG(h, func(c draw.Canvas) {
+			y := c.Max.Y - 11
+			c.FillText(p.Bold(9, p.Ink()), vg.Point{X: 4, Y: y}, p.Fit(p.Bold(9, p.Ink()), oneLine(title), c.Max.X-8))
+			c.FillText(p.Text(8, p.Ink()), vg.Point{X: 4, Y: y - noteHeight}, p.Fit(p.Text(8, p.Ink()), oneLine(note), c.Max.X-8))
+			c.Max.Y = tall
+			paint(&p, c)
+		}))
 	})
-	return data, figWidth * 4 / 3, int(h) * 4 / 3, err
+	return data, chart.Width * 4 / 3, int(h) * 4 / 3, err
+}
+
+// drawn is a picture, or this package's error where it could not be drawn.
+func drawn(data []byte, err error) ([]byte, error) {
+	if err != nil {
+		return nil, fmt.Errorf("live: %w", err)
+	}
+	return data, nil
 }
 
 // showPicture shows a picture in the cell that runs, with text for where pictures

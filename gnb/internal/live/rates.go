@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
 // String is as in "41.2 GFLOP/s", "12.3 M edges/s".
@@ -64,7 +66,7 @@ func ratesHTML(b *strings.Builder, s *Snapshot) {
 			share := r.PerSec / r.Limit
 			c += fmt.Sprintf(` &nbsp;<b>%.0f %%</b> <span style="%s">of %s</span>`+
 				`<div style="width:100%%;height:4px;border-radius:2px;overflow:hidden;background-color:%s"><div style="width:%.1f%%;height:4px;background-color:%s"></div></div>`,
-				100*share, faint, esc(withUnit(r.Limit, r.Unit)), track, 100*clamp01(share), css(blue))
+				100*share, faint, esc(withUnit(r.Limit, r.Unit)), track, 100*clamp01(share), css(chart.Blue))
 		}
 		cells = append(cells, cell(txt+";vertical-align:top;width:30%", c))
 	}

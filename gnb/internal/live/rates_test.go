@@ -90,7 +90,7 @@ func TestLearningRate(t *testing.T) {
 	if err != nil || strings.Contains(plain, "learning rate") {
 		t.Errorf("a learning rate that stays the same has a chart (%v)", err)
 	}
-	s.LR = append(s.LR, Point{250, 0.0015}, Point{400, math.NaN()}, Point{450, 0})
+	s.LR = append(s.LR, Point{Step: 250, Y: 0.0015}, Point{Step: 400, Y: math.NaN()}, Point{Step: 450, Y: 0})
 	svg, err := svgOf(&p, &s)
 	if err != nil || !strings.Contains(svg, ">learning rate<") || !strings.Contains(svg, ">0 to 0.003<") {
 		t.Errorf("a learning rate that changes has no chart (%v)", err)
@@ -100,7 +100,7 @@ func TestLearningRate(t *testing.T) {
 			t.Errorf("the table says %q", e.value)
 		}
 	}
-	s.LR = []Point{{1, 0}, {2, 0}}
+	s.LR = []Point{{Step: 1, Y: 0}, {Step: 2, Y: 0}}
 	if _, err := svgOf(&p, &s); err != nil {
 		t.Error(err)
 	}

@@ -100,18 +100,18 @@ func sampleRun(steps, workers int, done float64, state string) Snapshot {
 	for i := range n {
 		t := float64(i) / float64(steps)
 		y := 0.35 + 1.3*math.Exp(-t*9) + 0.12*r.NormFloat64()*math.Exp(-t)
-		s.Loss = append(s.Loss, Point{i + 1, max(y, 0.05)})
+		s.Loss = append(s.Loss, Point{Step: i + 1, Y: max(y, 0.05)})
 	}
 	full := n / per
 	val, test, train := Series{Name: "val"}, Series{Name: "test"}, Series{Name: "train"}
 	for e := 1; e <= full; e++ {
 		t := 1 - math.Exp(-float64(e)/4)
-		train.Points = append(train.Points, Point{e, 0.3 + 0.64*t + 0.004*r.NormFloat64()})
-		val.Points = append(val.Points, Point{e, 0.3 + 0.58*t + 0.008*r.NormFloat64()})
-		test.Points = append(test.Points, Point{e, 0.3 + 0.57*t + 0.008*r.NormFloat64()})
+		train.Points = append(train.Points, Point{Step: e, Y: 0.3 + 0.64*t + 0.004*r.NormFloat64()})
+		val.Points = append(val.Points, Point{Step: e, Y: 0.3 + 0.58*t + 0.008*r.NormFloat64()})
+		test.Points = append(test.Points, Point{Step: e, Y: 0.3 + 0.57*t + 0.008*r.NormFloat64()})
 	}
 	s.Metrics = []Series{train, val, test}
-	s.LR = []Point{{1, 0.003}}
+	s.LR = []Point{{Step: 1, Y: 0.003}}
 	s.Rates = []Rate{{"edges/s", 1.21e6 * float64(workers), 3.1e6 * float64(workers)}, {"FLOP/s", 41e9, 287e9}, {"B/s", 9.1e9, 18.4e9}}
 	names := []string{"sample", "fetch", "forward", "backward", "all-reduce", "optimizer", "idle", "evaluate", "program"}
 	now := []string{"forward", "backward", "sample", "all-reduce"}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -41,7 +43,7 @@ func ScalingPNG(s Scaling) (data []byte, width, height int, err error) {
 	s = s.drawable()
 	return titledPNG(s.Title, s.Note, func(p *painter, dc draw.Canvas) {
 		if len(s.Points) == 0 {
-			p.empty(dc, "nothing was measured")
+			p.Empty(dc, "nothing was measured")
 			return
 		}
 		a, b := dc.Max.X*0.34, dc.Max.X*0.70
@@ -70,7 +72,7 @@ func (s Scaling) drawable() Scaling {
 
 func tidy(xs ...*float64) {
 	for _, x := range xs {
-		if !finite(*x) {
+		if !chart.Finite(*x) {
 			*x = 0
 		}
 	}
@@ -90,20 +92,12 @@ func part(c draw.Canvas, from, to vg.Length) draw.Canvas {
 	return c
 }
 
-// plotFunc is a function as a plotter.
-type plotFunc func(c draw.Canvas, at func(x, y float64) vg.Point)
-
-func (f plotFunc) Plot(c draw.Canvas, pl *plot) {
-	tx, ty := pl.Transforms(&c)
-	f(c, func(x, y float64) vg.Point { return vg.Point{X: tx(x), Y: ty(y)} })
-}
-
 // workersAxis marks the numbers of workers that were measured.
-func workersAxis(s Scaling) (x axis, t ticks) {
+func workersAxis(s Scaling) (x chart.Axis, t chart.Ticks) {
 	first, last := s.Points[0].Workers, s.Points[len(s.Points)-1].Workers
 	x.Min, x.Max = float64(first), math.Max(float64(last), float64(first)+1)
 	for _, p := range s.Points {
-		t = append(t, tick{Value: float64(p.Workers), Label: strconv.Itoa(p.Workers)})
+		t = append(t, chart.Tick{Value: float64(p.Workers), Label: strconv.Itoa(p.Workers)})
 	}
 	return x, t
 }
@@ -112,7 +106,7 @@ func workersAxis(s Scaling) (x axis, t ticks) {
 // point for the median, a bar from the least to the greatest, and the efficiency
 // below where there is room.
 func (p *painter) speedups(c draw.Canvas, s Scaling) {
-	c = p.titled(c, "speed-up")
+	c = p.Titled(c, "speed-up")
 	hi := 1.0
 	for _, q := range s.Points {
 		hi = math.Max(hi, q.High)
@@ -121,9 +115,9 @@ func (p *painter) speedups(c draw.Canvas, s Scaling) {
 		hi = math.Max(hi, q.Y)
 	}
 	x, xt := workersAxis(s)
-	var y axis
-	var yt ticks
-	y.Min, y.Max, yt = valueAxis(0, hi, 5, 1)
+	var y chart.Axis
+	var yt chart.Ticks
+	y.Min, y.Max, yt = chart.ValueAxis(0, hi, 5, 1)
 	unit := "workers"
 	if len(xt) <= 5 {
 		unit = "workers, efficiency"
@@ -131,35 +125,35 @@ func (p *painter) speedups(c draw.Canvas, s Scaling) {
 			xt[i].Label += fmt.Sprintf("\n%.0f %%", 100*q.Efficiency)
 		}
 	}
-	pl := p.newPlot(x, y, xt, yt, unit)
-	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+	pl := p.NewPlot(x, y, xt, yt, unit)
+	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		var ideal, line []vg.Point
 		for _, q := range s.Ideal {
 			ideal = append(ideal, at(float64(q.Step), q.Y))
 		}
-		c.StrokeLines(draw.LineStyle{Color: ink, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(3), vg.Points(2.5)}}, ideal)
-		spread := draw.LineStyle{Color: alpha(blue, 0x90), Width: vg.Points(3)}
+		c.StrokeLines(draw.LineStyle{Color: chart.Ink, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(3), vg.Points(2.5)}}, ideal)
+		spread := draw.LineStyle{Color: chart.Alpha(chart.Blue, 0x90), Width: vg.Points(3)}
 		for _, q := range s.Points {
 			w := float64(q.Workers)
 			lo, hi := at(w, q.Low), at(w, q.High)
 			c.StrokeLine2(spread, lo.X, lo.Y, hi.X, hi.Y)
 			line = append(line, at(w, q.Speedup))
 		}
-		look{blue, draw.CircleGlyph{}}.curve(c, line, line, 2.2)
-		tags := []endLabel{{line[len(line)-1], fmt.Sprintf("%.2f", s.Points[len(s.Points)-1].Speedup), blue}}
+		look{chart.Blue, draw.CircleGlyph{}}.curve(c, line, line, 2.2)
+		tags := []chart.EndLabel{{At: line[len(line)-1], Text: fmt.Sprintf("%.2f", s.Points[len(s.Points)-1].Speedup), Color: chart.Blue}}
 		if len(ideal) > 0 {
-			tags = append(tags, endLabel{ideal[len(ideal)-1], "ideal", ink})
+			tags = append(tags, chart.EndLabel{At: ideal[len(ideal)-1], Text: "ideal", Color: chart.Ink})
 		}
-		p.endLabels(c, tags)
+		p.EndLabels(c, tags)
 	}))
-	c.Max.X -= labelRoom
+	c.Max.X -= chart.LabelRoom
 	pl.Draw(c)
 }
 
 // stageBars is a bar for each number of workers: the milliseconds of a step by
 // stage.
 func (p *painter) stageBars(c draw.Canvas, s Scaling) {
-	c = p.titled(c, "ms of a step, by stage")
+	c = p.Titled(c, "ms of a step, by stage")
 	var names []string
 	seen := map[string]color.NRGBA{}
 	hi, others := 0.0, 0
@@ -174,19 +168,19 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 		}
 		hi = math.Max(hi, sum)
 	}
-	var x, y axis
-	var xt, yt ticks
+	var x, y chart.Axis
+	var xt, yt chart.Ticks
 	x.Min, x.Max = -0.5, float64(len(s.Points))-0.5
 	for i, q := range s.Points {
 		label := strconv.Itoa(q.Workers)
 		if len(s.Points) <= 4 { // there is room
 			label += "\n" + oneLine(q.On)
 		}
-		xt = append(xt, tick{Value: float64(i), Label: label})
+		xt = append(xt, chart.Tick{Value: float64(i), Label: label})
 	}
-	y.Min, y.Max, yt = valueAxis(0, hi, 5, 1)
-	pl := p.newPlot(x, y, xt, yt, "workers")
-	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+	y.Min, y.Max, yt = chart.ValueAxis(0, hi, 5, 1)
+	pl := p.NewPlot(x, y, xt, yt, "workers")
+	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		for i, q := range s.Points {
 			base := 0.0
 			for _, st := range q.Stages {
@@ -196,7 +190,7 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 			}
 		}
 	}))
-	sty := p.text(7.5, p.ink())
+	sty := p.Text(7.5, p.Ink())
 	room := vg.Length(0)
 	for _, n := range names {
 		room = max(room, sty.Width(n)+16)
@@ -213,34 +207,34 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 
 // repeated is how often the mean edge is sampled and the mean row read.
 func (p *painter) repeated(c draw.Canvas, s Scaling) {
-	c = p.titled(c, "work done more than once")
+	c = p.Titled(c, "work done more than once")
 	hi := 1.1
 	for _, q := range s.Points {
 		hi = math.Max(hi, math.Max(q.RepeatedEdges, q.RepeatedRows))
 	}
 	x, xt := workersAxis(s)
-	var y axis
-	var yt ticks
-	y.Min, y.Max, yt = valueAxis(1, hi, 5, 0)
-	pl := p.newPlot(x, y, xt, yt, "workers")
-	pl.Add(plotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
-		var tags []endLabel
+	var y chart.Axis
+	var yt chart.Ticks
+	y.Min, y.Max, yt = chart.ValueAxis(1, hi, 5, 0)
+	pl := p.NewPlot(x, y, xt, yt, "workers")
+	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+		var tags []chart.EndLabel
 		for _, k := range []struct {
 			name string
 			look look
 			of   func(ScalingPoint) float64
 		}{
-			{"rows", look{orange, draw.BoxGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedRows }},
-			{"edges", look{green, draw.PyramidGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedEdges }},
+			{"rows", look{chart.Orange, draw.BoxGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedRows }},
+			{"edges", look{chart.Green, draw.PyramidGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedEdges }},
 		} {
 			var line []vg.Point
 			for _, q := range s.Points {
 				line = append(line, at(float64(q.Workers), k.of(q)))
 			}
 			k.look.curve(c, line, line, 2)
-			tags = append(tags, endLabel{line[len(line)-1], fmt.Sprintf("%s %.2f", k.name, k.of(s.Points[len(s.Points)-1])), k.look.color})
+			tags = append(tags, chart.EndLabel{At: line[len(line)-1], Text: fmt.Sprintf("%s %.2f", k.name, k.of(s.Points[len(s.Points)-1])), Color: k.look.color})
 		}
-		p.endLabels(c, tags)
+		p.EndLabels(c, tags)
 	}))
 	c.Max.X -= 48
 	pl.Draw(c)

@@ -5,19 +5,21 @@ import (
 	"image/color"
 	"strconv"
 	"strings"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
 // stageColors are the colours of the stages that package gnb times, each always the
 // same: a stage too short to be drawn does not change those of the others. Neighbours
 // differ in lightness too, and time in which nothing of a step is done is grey.
 var stageColors = map[string]color.NRGBA{
-	"sample": blue, "fetch": sky, "forward": green, "backward": amber,
-	"all-reduce": purple, "optimizer": orange, "evaluate": plum, "checkpoint": olive,
-	"idle": alpha(grey, 0x78), "program": alpha(grey, 0xc8), "start": alpha(grey, 0x40),
+	"sample": chart.Blue, "fetch": chart.Sky, "forward": chart.Green, "backward": chart.Amber,
+	"all-reduce": chart.Purple, "optimizer": chart.Orange, "evaluate": chart.Plum, "checkpoint": chart.Olive,
+	"idle": chart.Alpha(chart.Grey, 0x78), "program": chart.Alpha(chart.Grey, 0xc8), "start": chart.Alpha(chart.Grey, 0x40),
 }
 
 // otherColors are those of stages of other names, in the order of their appearance.
-var otherColors = []color.NRGBA{blue, sky, green, amber, orange, purple, plum, olive}
+var otherColors = []color.NRGBA{chart.Blue, chart.Sky, chart.Green, chart.Amber, chart.Orange, chart.Purple, chart.Plum, chart.Olive}
 
 // stageColor is a stage's colour; others counts the names seen that have none of
 // their own.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -60,7 +62,7 @@ type SweepShare struct {
 
 // best is the first trial, if it has been trained to its end.
 func (s *Sweep) best() (t SweepTrial, ok bool) {
-	if len(s.Trials) == 0 || s.Trials[0].State != Done || !finite(s.Trials[0].Value) {
+	if len(s.Trials) == 0 || s.Trials[0].State != Done || !chart.Finite(s.Trials[0].Value) {
 		return t, false
 	}
 	return s.Trials[0], true
@@ -88,10 +90,8 @@ func SweepPNG(s Sweep) (data []byte, width, height int, err error) {
 
 // sweepSVG is the same picture without its title.
 func sweepSVG(s *Sweep) ([]byte, error) {
-	c := newSVG(figWidth, figHeight)
 	var p painter
-	p.sweep(draw.New(c), s)
-	return svgText(c)
+	return drawn(chart.SVG(chart.Width, chart.Height, func(c draw.Canvas) { p.sweep(c, s) }))
 }
 
 // mostLines is how many trials are drawn, the best ones: more cannot be told apart.
@@ -108,18 +108,18 @@ func (p *painter) sweep(c draw.Canvas, s *Sweep) {
 
 // parallel draws an axis a parameter and one for the metric, and a line a trial.
 func (p *painter) parallel(c draw.Canvas, s *Sweep) {
-	c = p.titled(c, "trials: parameters and "+oneLine(s.Metric))
+	c = p.Titled(c, "trials: parameters and "+oneLine(s.Metric))
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, t := range s.Trials {
-		if finite(t.Value) && t.State != Failed {
+		if chart.Finite(t.Value) && t.State != Failed {
 			lo, hi = min(lo, t.Value), max(hi, t.Value)
 		}
 	}
 	if lo > hi || len(s.Axes) == 0 {
-		p.empty(c, "waiting for the first trial")
+		p.Empty(c, "waiting for the first trial")
 		return
 	}
-	from, to, marks := valueAxis(lo, hi, 5, 0)
+	from, to, marks := chart.ValueAxis(lo, hi, 5, 0)
 	height := func(v float64) float64 { return (v - from) / (to - from) }
 	metric := SweepAxis{Name: s.Metric}
 	for _, m := range marks {
@@ -133,12 +133,12 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 	}
 	for i := min(len(s.Trials), mostLines) - 1; i >= 0; i-- { // the best on top
 		t := s.Trials[i]
-		if !finite(t.Value) || t.State == Failed || len(t.At) != len(s.Axes) {
+		if !chart.Finite(t.Value) || t.State == Failed || len(t.At) != len(s.Axes) {
 			continue
 		}
 		line := []vg.Point{}
 		for a, h := range t.At {
-			if finite(h) {
+			if chart.Finite(h) {
 				line = append(line, at(a, h))
 			}
 		}
@@ -148,8 +148,8 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 	room2 := (c.Max.X - c.Min.X - pad - room) / vg.Length(len(axes)-1)
 	for i, a := range axes {
 		foot, top := at(i, 0), at(i, 1)
-		c.StrokeLine2(draw.LineStyle{Color: baseInk, Width: vg.Points(0.8)}, foot.X, foot.Y, top.X, top.Y)
-		name := p.text(8, p.ink())
+		c.StrokeLine2(draw.LineStyle{Color: chart.BaseInk, Width: vg.Points(0.8)}, foot.X, foot.Y, top.X, top.Y)
+		name := p.Text(8, p.Ink())
 		name.XAlign = draw.XCenter
 		x := foot.X
 		switch i {
@@ -158,8 +158,8 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 		case len(axes) - 1:
 			name.XAlign, x = draw.XRight, c.Max.X
 		}
-		c.FillText(name, vg.Point{X: x, Y: c.Min.Y + 3}, p.fit(name, oneLine(a.Name), max(room2-4, 30)))
-		small := p.text(7, p.ink())
+		c.FillText(name, vg.Point{X: x, Y: c.Min.Y + 3}, p.Fit(name, oneLine(a.Name), max(room2-4, 30)))
+		small := p.Text(7, p.Ink())
 		last := vg.Length(math.Inf(-1))
 		for _, m := range a.Marks {
 			y := at(i, m.At).Y
@@ -167,7 +167,7 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 				continue
 			}
 			last = y
-			c.StrokeLine2(draw.LineStyle{Color: baseInk, Width: vg.Points(0.8)}, foot.X, y, foot.X+2.5, y)
+			c.StrokeLine2(draw.LineStyle{Color: chart.BaseInk, Width: vg.Points(0.8)}, foot.X, y, foot.X+2.5, y)
 			// Where lines meet, beside the knot and away from the middle.
 			by := vg.Length(2)
 			switch {
@@ -176,7 +176,7 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 			case m.At < 0.4:
 				by = -7
 			}
-			c.FillText(small, vg.Point{X: foot.X + 4, Y: y + by}, p.fit(small, oneLine(m.Text), max(min(room2, room)-6, 24)))
+			c.FillText(small, vg.Point{X: foot.X + 4, Y: y + by}, p.Fit(small, oneLine(m.Text), max(min(room2, room)-6, 24)))
 		}
 	}
 }
@@ -185,34 +185,34 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 // stopped or go on dashed grey, the others bluer the higher they are among them.
 func sweepStyle(s *Sweep, i int, share float64) draw.LineStyle {
 	if _, ok := s.best(); ok && i == 0 {
-		return draw.LineStyle{Color: orange, Width: vg.Points(2)}
+		return draw.LineStyle{Color: chart.Orange, Width: vg.Points(2)}
 	}
 	if s.Trials[i].State != Done {
-		return draw.LineStyle{Color: alpha(ink, 0x70), Width: vg.Points(0.7), Dashes: []vg.Length{vg.Points(2), vg.Points(2)}}
+		return draw.LineStyle{Color: chart.Alpha(chart.Ink, 0x70), Width: vg.Points(0.7), Dashes: []vg.Length{vg.Points(2), vg.Points(2)}}
 	}
 	rank := 1 - float64(i)/float64(len(s.Trials))
-	return draw.LineStyle{Color: color.NRGBA{blue.R, blue.G, blue.B, uint8(0x30 + 0xb0*clamp01(rank)*clamp01(0.4+0.6*share))}, Width: vg.Points(1)}
+	return draw.LineStyle{Color: color.NRGBA{chart.Blue.R, chart.Blue.G, chart.Blue.B, uint8(0x30 + 0xb0*clamp01(rank)*clamp01(0.4+0.6*share))}, Width: vg.Points(1)}
 }
 
 // shares draws a bar a parameter: how much of the variance it explains.
 func (p *painter) shares(c draw.Canvas, s *Sweep) {
-	c = p.titled(c, "variance explained")
-	sty, num := p.text(8, p.ink()), p.text(8, p.ink())
+	c = p.Titled(c, "variance explained")
+	sty, num := p.Text(8, p.Ink()), p.Text(8, p.Ink())
 	num.XAlign = draw.XRight
 	y := c.Max.Y - 6
 	for _, sh := range s.Shares {
 		if y < c.Min.Y+24 {
 			break
 		}
-		c.FillText(sty, vg.Point{X: c.Min.X, Y: y}, p.fit(sty, oneLine(sh.Name), c.Max.X-c.Min.X-34))
+		c.FillText(sty, vg.Point{X: c.Min.X, Y: y}, p.Fit(sty, oneLine(sh.Name), c.Max.X-c.Min.X-34))
 		c.FillText(num, vg.Point{X: c.Max.X - 4, Y: y}, sharePercent(sh.Share))
 		y -= 6
 		bar := func(to float64, col color.Color) {
 			x := c.Min.X + (c.Max.X-4-c.Min.X)*vg.Length(to)
 			c.FillPolygon(col, []vg.Point{{X: c.Min.X, Y: y}, {X: x, Y: y}, {X: x, Y: y + 3}, {X: c.Min.X, Y: y + 3}})
 		}
-		bar(1, gridInk)
-		bar(clamp01(sh.Share), blue)
+		bar(1, chart.GridInk)
+		bar(clamp01(sh.Share), chart.Blue)
 		y -= 15
 	}
 }

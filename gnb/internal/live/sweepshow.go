@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
+
 	"github.com/janpfeifer/gonb/gonbui"
 )
 
@@ -131,11 +133,11 @@ func headCell(style, name string) string { return head(style, esc(name)) }
 
 func sweepRow(b *strings.Builder, s *Sweep, t *SweepTrial, first bool) {
 	v := "–"
-	if finite(t.Value) && t.State != Failed {
+	if chart.Finite(t.Value) && t.State != Failed {
 		v = fmt.Sprintf("%.4f", t.Value)
 	}
 	if _, ok := s.best(); ok && first {
-		v = fmt.Sprintf(`<b style="color:%s">%s</b>`, css(orange), v)
+		v = fmt.Sprintf(`<b style="color:%s">%s</b>`, css(chart.Orange), v)
 	}
 	cells := []string{cell(num, strconv.Itoa(t.Number)), cell(num, v)}
 	for i := range s.Axes {

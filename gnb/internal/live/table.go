@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/internal/units"
 )
 
@@ -33,7 +34,7 @@ func entries(s *Snapshot) []entry {
 		add("epoch", e)
 	}
 	if n := len(s.Loss); n > 0 {
-		add("steps", grouped(s.Loss[n-1].Step))
+		add("steps", chart.Grouped(s.Loss[n-1].Step))
 	}
 	if s.Elapsed > 0 {
 		add("time", elapsed(s.Elapsed))
@@ -44,7 +45,7 @@ func entries(s *Snapshot) []entry {
 	if lr, ok := lastOf(s.LR); ok {
 		v := short(lr.Y)
 		if changes(s.LR) {
-			v += fmt.Sprintf(" (from %s at step %s)", short(s.LR[0].Y), grouped(s.LR[0].Step))
+			v += fmt.Sprintf(" (from %s at step %s)", short(s.LR[0].Y), chart.Grouped(s.LR[0].Step))
 		}
 		add("learning rate", v)
 	}
@@ -91,7 +92,7 @@ func lossNote(s *Snapshot) string {
 // number of finite values.
 func highest(p []Point) (best Point, n int) {
 	for _, q := range p {
-		if !finite(q.Y) {
+		if !chart.Finite(q.Y) {
 			continue
 		}
 		if n == 0 || q.Y > best.Y {

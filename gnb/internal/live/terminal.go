@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
 // closeWait bounds what Close waits for a display. After an interrupt the
@@ -246,7 +248,7 @@ func recentLoss(s *Snapshot) (float64, bool) {
 	p := s.Loss[max(len(s.Loss)-n, 0):]
 	sum, k := 0.0, 0
 	for _, q := range p {
-		if finite(q.Y) {
+		if chart.Finite(q.Y) {
 			sum += q.Y
 			k++
 		}

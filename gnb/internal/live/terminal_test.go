@@ -259,7 +259,7 @@ func TestPlainTellsEveryEpoch(t *testing.T) {
 	out := &buffer{}
 	sink := New(Options{Out: out})
 	for e := 1; e <= 30; e++ {
-		sink.Update(Snapshot{Epoch: e, Epochs: 30, Loss: []Point{{e, 1 / float64(e)}}})
+		sink.Update(Snapshot{Epoch: e, Epochs: 30, Loss: []Point{{Step: e, Y: 1 / float64(e)}}})
 	}
 	if err := sink.Close(Snapshot{State: Done, Epoch: 30, Epochs: 30}); err != nil {
 		t.Fatal(err)

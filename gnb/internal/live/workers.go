@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
 // mostWorkers is how many workers have a row each; of more, who is the slowest and the
@@ -72,7 +74,7 @@ func workersText(s *Snapshot) string {
 	now := map[string]int{}
 	for i := range ws {
 		w := &ws[i]
-		if finite(w.SeedsPerSec) && w.SeedsPerSec > 0 {
+		if chart.Finite(w.SeedsPerSec) && w.SeedsPerSec > 0 {
 			seeds = append(seeds, w.SeedsPerSec)
 		}
 		if len(w.Stages) > 0 {

@@ -1,0 +1,84 @@
+// Package chart draws what GraphNB's pictures are made of: axes, curves, labels and colours, from plain numbers.
+//
+// # Basics
+//
+// A picture is painted on a canvas of gonum's vg, and becomes a file with [SVG] or [PNG]. A [Painter] writes text,
+// and makes the [Plot] of a chart, which [Plotter] values draw into:
+//
+//	svg, err := chart.SVG(chart.Width, chart.Height, func(c draw.Canvas) {
+//		var p chart.Painter
+//		var x, y chart.Axis
+//		var xt, yt chart.Ticks
+//		x.Min, x.Max, xt = chart.CountAxis(0, 1000, 1000, false)
+//		y.Min, y.Max, yt = chart.ValueAxis(0.2, 1.9, 5, 0.5)
+//		plot := p.NewPlot(x, y, xt, yt, "step")
+//		plot.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) { … }))
+//		plot.Draw(p.Titled(c, "loss"))
+//	})
+//
+// # Caveats
+//
+// What a run, a sweep or a machine's picture shows is package live's; this package knows none of them.
+package chart
+
+import (
+	"image/color"
+	"sort"
+
+	stdfont "golang.org/x/image/font"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+)
+
+// Painter writes and draws what all charts have in common. The zero value draws for a live panel, without a page.
+type Painter struct {
+	OnPage bool // the picture is drawn on a page of its own
+}
+
+// Ink is the colour of text.
+func (p *Painter) Ink() color.NRGBA {
+	if p.OnPage {
+		return pageInk
+	}
+	return Ink
+}
+
+// Word is a colour for text that belongs to a curve of colour c: darker on a page.
+func (p *Painter) Word(c color.NRGBA) color.NRGBA {
+	switch {
+	case !p.OnPage:
+		return c
+	case c == Ink:
+		return pageInk
+	}
+	dark := func(v uint8) uint8 { return uint8(int(v) * 7 / 10) }
+	return color.NRGBA{dark(c.R), dark(c.G), dark(c.B), c.A}
+}
+
+// Text is the style of text of a size in points.
+func (p *Painter) Text(size float64, c color.Color) text.Style {
+	return text.Style{
+		Color:   c,
+		Font:    font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)},
+		Handler: fonts(),
+	}
+}
+
+// Bold is Text in bold.
+func (p *Painter) Bold(size float64, c color.Color) text.Style {
+	t := p.Text(size, c)
+	t.Font.Weight = stdfont.WeightBold
+	return t
+}
+
+// Fit shortens txt to a width on the canvas.
+func (p *Painter) Fit(sty text.Style, txt string, room vg.Length) string {
+	if sty.Width(txt) <= room {
+		return txt
+	}
+	r := []rune(txt)
+	r = r[:min(len(r), 400)]
+	n := sort.Search(len(r), func(n int) bool { return sty.Width(string(r[:n+1])+"…") > room })
+	return string(r[:n]) + "…"
+}
