@@ -172,7 +172,7 @@ func Direction(module string, pkgs []Pkg) []string {
 			if r := roomOf(to); r >= 0 && r != from && slices.Contains(sideBySide, rooms[from].dir) && slices.Contains(sideBySide, rooms[r].dir) {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: rooms above package gnb do not import each other; what both need belongs in gnb or below", rel, to))
 			}
-			if rooms[from].dir == "gnb" && to == "gnb/internal/live" {
+			if rooms[from].dir == "gnb" && (to == "gnb/internal/live" || to == "gnb/internal/chart") {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: training draws nothing itself; it tells a runs.Observer", rel, to))
 			}
 			if may, ok := mayOnly[rooms[from].dir]; ok && roomOf(to) != from && !slices.ContainsFunc(may, func(dir string) bool { return to == dir || strings.HasPrefix(to, dir+"/") }) {
