@@ -1,0 +1,82 @@
+package archtest
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the table of rooms into ARCHITECTURE.md")
+
+// tableOf are the rows of ARCHITECTURE.md's table; "/..." adds the packages below.
+var tableOf = []string{
+	"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts", "gnb/monitor", "gnb/published", "gnb/cmd/gnb/...", "gnb/internal/...",
+	"multigpu/...", "cuda/...", "graphops", "graphops/dataset/...", "graphops/sample", "graphops/partition", "graphops/gemm/...", "graphops/tensor/...", "graphops/nn", "graphops/safetensors",
+	"internal/...",
+}
+
+func TestRoomsAreSmall(t *testing.T) {
+	sizes, err := Sizes(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, s := range sizes {
+		if s.Lines > maxLines {
+			t.Errorf("%s has %d lines, over the %d that one can hold in the head; divide it", s.Dir, s.Lines, maxLines)
+		}
+		if s.Dir == "gnb" {
+			found = true
+			if s.Files > maxGnbFiles {
+				t.Errorf("gnb has %d files, over %d; find what is a topic of its own", s.Files, maxGnbFiles)
+			}
+		}
+	}
+	if !found {
+		t.Error("package gnb was not measured")
+	}
+}
+
+// The table in ARCHITECTURE.md has every public package, and the sizes they have now: run the test with
+// -update to write it again.
+func TestTableOfRooms(t *testing.T) {
+	sizes, err := Sizes(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sizes {
+		listed := false
+		for _, dir := range tableOf {
+			name, below := strings.CutSuffix(dir, "/...")
+			listed = listed || s.Dir == name || below && strings.HasPrefix(s.Dir, name+"/")
+		}
+		top, _, _ := strings.Cut(s.Dir, "/")
+		if !listed && (top == "gnb" || top == "graphops" || top == "multigpu" || top == "cuda") {
+			t.Errorf("%s is in no row of the table", s.Dir)
+		}
+	}
+	const begin, end = "<!-- rooms: written by go test ./internal/archtest -update -->\n", "<!-- end of rooms -->"
+	file := filepath.Join(root, "ARCHITECTURE.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("ARCHITECTURE.md has not the lines %q and %q", begin, end)
+	}
+	want := before + begin + Table(sizes, tableOf) + end + after
+	if want == string(text) {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Error("ARCHITECTURE.md's table of rooms is not of this code; go test ./internal/archtest -run TestTableOfRooms -update writes it")
+}
