@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/graphnb/graphnb/graphops/dataset/internal/compressed"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
@@ -246,7 +247,7 @@ func (f *file) decompress() error {
 	}
 	switch begins := func(magic string) bool { return strings.HasPrefix(string(head), magic) }; {
 	case begins("\x1f\x8b"):
-		gz, err := newGzip(br)
+		gz, err := compressed.NewGzip(br)
 		if err != nil {
 			return fmt.Errorf("convert: reading %s: it begins like a gzip file, but its header is damaged (%w)", f.path, endIsCut(err))
 		}
@@ -254,7 +255,7 @@ func (f *file) decompress() error {
 	case begins("BZh"):
 		f.packed, f.r = true, &bombGuard{r: bzip2.NewReader(br), stored: f.stored, limit: bombFloor, ratio: bombRatio}
 	case begins("\xfd7zXZ\x00"):
-		r, err := newXZ(br)
+		r, err := compressed.NewXZ(br)
 		if err != nil {
 			return fmt.Errorf("convert: reading %s: it begins like an xz file: %w", f.path, endIsCut(err))
 		}

@@ -1,4 +1,6 @@
-package convert
+// Package compressed reads .gz and .xz files that others wrote: within bounds of memory, with an error in
+// the place of a panic, and with the zeros that tapes append.
+package compressed
 
 import (
 	"bufio"
@@ -19,7 +21,8 @@ type gzipReader struct {
 	gz *gzip.Reader
 }
 
-func newGzip(br *bufio.Reader) (*gzipReader, error) {
+// NewGzip reads a .gz file of one or more members.
+func NewGzip(br *bufio.Reader) (io.Reader, error) {
 	gz, err := gzip.NewReader(br)
 	if err != nil {
 		return nil, err
@@ -68,9 +71,9 @@ func (g *gzipReader) Read(b []byte) (int, error) {
 // maxDictionary is that of xz -9.
 const maxDictionary = 64 << 20
 
-// newXZ reads an .xz file of one or more streams. What the header asks for in memory is
+// NewXZ reads an .xz file of one or more streams. What the header asks for in memory is
 // bounded before it is reserved.
-func newXZ(br *bufio.Reader) (io.Reader, error) {
+func NewXZ(br *bufio.Reader) (io.Reader, error) {
 	size, err := xzDictionary(br)
 	if err != nil {
 		return nil, err
