@@ -196,28 +196,3 @@ func TestPlantedWeightIsFound(t *testing.T) {
 		t.Errorf("a light program: %q", got)
 	}
 }
-
-// Package gnb holds the face and the training loop, and stays small enough to be read.
-func TestPackageGnbStaysSmall(t *testing.T) {
-	const maxFiles, maxLines = 25, 5000
-	files, err := filepath.Glob(filepath.Join(root, "gnb", "*.go"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files of package gnb: %v", err)
-	}
-	count, lines := 0, 0
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		count++
-		lines += strings.Count(string(text), "\n")
-	}
-	if count > maxFiles || lines > maxLines {
-		t.Errorf("package gnb has %d files and %d lines without tests, over %d and %d; move a part that can be read alone into gnb/internal", count, lines, maxFiles, maxLines)
-	}
-	t.Logf("%d files of %d, %d lines of %d", count, maxFiles, lines, maxLines)
-}
