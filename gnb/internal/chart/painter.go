@@ -1,4 +1,4 @@
-// Package chart draws what GraphNB's pictures are made of: axes, curves, labels and colours, from plain numbers.
+// Package chart draws the parts of GraphNB's pictures: axes, curves, labels and colours, from plain numbers.
 //
 // # Basics
 //
