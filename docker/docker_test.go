@@ -291,7 +291,7 @@ func TestInstallScript(t *testing.T) {
 	serve(t, bin("jupyter"))
 }
 
-// packages are the lines of pip, by names as PyPI compares them.
+// packages returns the lines of pip, by names as PyPI compares them.
 func packages(text string) []string {
 	all := strings.Fields(strings.ReplaceAll(strings.ToLower(text), "_", "-"))
 	slices.Sort(all)

@@ -43,7 +43,7 @@ func script(t *testing.T, path, name string, args ...string) (status int, out st
 	return c.ProcessState.ExitCode(), string(b)
 }
 
-// fakePython is a python3 that says it is of a version, with or without its venv module.
+// fakePython returns a python3 that says it is of a version, with or without its venv module.
 func fakePython(version string, venv bool) string {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {

@@ -27,7 +27,7 @@ func (s shape) String() string {
 	return name
 }
 
-// shapes are the engine's, or the one in GEMM_SHAPE=m,k,n[,tA][,tB].
+// shapes returns the engine's, or the one in GEMM_SHAPE=m,k,n[,tA][,tB].
 func shapes() []shape {
 	if env := os.Getenv("GEMM_SHAPE"); env != "" {
 		f := strings.Split(env, ",")

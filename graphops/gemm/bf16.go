@@ -55,7 +55,7 @@ func roundGo(dst, src []float32) {
 	}
 }
 
-// steps is the kernels' steps for k of the factors.
+// steps returns the kernels' steps for k of the factors.
 func (p *path) steps(k int) int {
 	if !p.pairs {
 		return k
@@ -63,7 +63,7 @@ func (p *path) steps(k int) int {
 	return ((k+1)/2 + p.multiple - 1) / p.multiple * p.multiple
 }
 
-// maxK is the k of a segment of depth steps.
+// maxK returns the k of a segment of depth steps.
 func (p *path) maxK(depth int) int {
 	if p.pairs {
 		return 2 * depth

@@ -20,7 +20,7 @@ var amx = path{
 	copyPanel: copyPanel, transpose8: transpose8, roundRows: roundRows, pairRows: pairRows, gatherRows: gatherRows, touchPages: touchPages, add: addAVX,
 }
 
-// nativeBF16 are the paths with instructions for bfloat16.
+// nativeBF16 returns the paths with instructions for bfloat16.
 func nativeBF16() (list []*path) {
 	if len(paths) == 3 && cpu.X86.HasAVX512BF16 {
 		if cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && permitAMX() {

@@ -15,7 +15,7 @@ const (
 	maxChunks  = 64
 )
 
-// chunkSize is the rows of the long sum that one task takes, by the shape alone;
+// chunkSize returns the rows of the long sum that one task takes, by the shape alone;
 // 0 where C is cut instead.
 func (j *job) chunkSize() int {
 	if len(j.terms) > 1 || !j.terms[0].A.Trans {
@@ -44,7 +44,7 @@ func (j *job) sumChunks(chunk int) {
 	j.tree.root = nil
 }
 
-// turns tells whether Cᵀ is computed: each chunk packs B, which costs as much as some
+// turns reports whether Cᵀ is computed: each chunk packs B, which costs as much as some
 // 8 rows of C, so A is packed instead where it has at most half the columns and they
 // fill its panels. For [47, 1024] by [1024, 256] the share of the peak grows from 81 to
 // 89 %. (Elements are the same: a product of two numbers has no order.)

@@ -70,7 +70,7 @@ func Multiply(m, n int, c []float32, ldc int, terms []Term, o Options) {
 	multiply(p, m, n, c, ldc, terms, o)
 }
 
-// SumRows is the rows of the ranges that [Options.Before] is called with for
+// SumRows returns the rows of the ranges that [Options.Before] is called with for
 // C [m,n] = Aᵀ·B with A stored as [k,m], where the sum over k is cut into chunks:
 // every range but the last is so long. It is 0 where C is cut instead.
 func SumRows(m, n, k int) int {
@@ -123,7 +123,7 @@ func (o *Operand) check(name string, rows, cols int) {
 	}
 }
 
-// holds tells whether a matrix of rows × cols, both above 0, fits into so many
+// holds reports whether a matrix of rows × cols, both above 0, fits into so many
 // elements. It divides, since the product of a wild stride would overflow.
 func holds(elements, rows, cols, stride int) bool {
 	return stride >= cols && elements >= cols && (elements-cols)/stride >= rows-1

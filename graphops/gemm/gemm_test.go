@@ -56,7 +56,7 @@ func random(t *testing.T, r *rand.Rand, rows, cols int, trans, indexed bool) mat
 	return m
 }
 
-// span is the elements from the first to the last of a matrix.
+// span returns the elements from the first to the last of a matrix.
 func span(rows, cols, stride int) int {
 	if rows == 0 || cols == 0 {
 		return 0

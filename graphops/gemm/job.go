@@ -332,7 +332,7 @@ func (j *job) panels(w *worker, s *segment, packed []float32, rows, cols int) {
 	w.tile = first
 }
 
-// start is the mode of a block's first segment. With a bias and what C holds,
+// start returns the mode of a block's first segment. With a bias and what C holds,
 // their sum is C's.
 func (j *job) start(lo, hi, from, to int) int {
 	switch {

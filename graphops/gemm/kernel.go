@@ -65,7 +65,7 @@ type path struct {
 	peak        func() (flops float64) // a moment of multiply-adds in registers
 }
 
-// panelWidth is the width of the panel that begins j columns before the last.
+// panelWidth returns the width of the panel that begins j columns before the last.
 func (p *path) panelWidth(cols int) int {
 	if cols <= p.slim {
 		return p.slim
@@ -73,7 +73,7 @@ func (p *path) panelWidth(cols int) int {
 	return p.width
 }
 
-// padded is the columns of all panels of a matrix of n.
+// padded returns the columns of all panels of a matrix of n.
 func (p *path) padded(n int) int {
 	full := n / p.width * p.width
 	if n > full {
@@ -123,7 +123,7 @@ func (p *path) tilesOf(t *tile, f *ahead, kernels []rowKernel, rows int) {
 // highest tile, or of two.
 const group = 12
 
-// groups is how rows are cut into groups: full ones and one of the rest, which
+// groups returns how rows are cut into groups: full ones and one of the rest, which
 // has more rows than a group where two middling tiles take them.
 func groups(rows int) (full, rest int) {
 	full, rest = rows/group, rows%group
@@ -205,10 +205,10 @@ func (f *ahead) next(p *path, t *tile) {
 	f.regions[0] = r[n:]
 }
 
-// prefetches is how many the kernels make in that many steps of k of some tiles.
+// prefetches returns how many the kernels make in that many steps of k of some tiles.
 func (p *path) prefetches(k, tiles int) int { return k / p.fetchSteps * p.fetches * tiles }
 
-// tiles is the highest kernel's tiles in rows × cols.
+// tiles returns the highest kernel's tiles in rows × cols.
 func (p *path) tiles(rows, cols int) int {
 	high := p.kernels[0].rows
 	return (rows + high - 1) / high * ((cols + p.width - 1) / p.width)

@@ -52,7 +52,7 @@ var maskWords = func() (w [32]uint32) {
 	return w
 }()
 
-// maskAVX2 is the address of the mask, 0 for all columns.
+// maskAVX2 returns the address of the mask, 0 for all columns.
 func maskAVX2(cols, width int) uintptr {
 	if cols == width {
 		return 0

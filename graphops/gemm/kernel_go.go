@@ -29,7 +29,7 @@ var tallKernels = []rowKernel{{4, tile4x4}, {2, tile2x4}, {1, tile1x4}}
 
 func load(p unsafe.Pointer, offset uintptr) float32 { return *(*float32)(unsafe.Add(p, offset)) }
 
-// begin is the start of a row of a tile; columns beyond the mask are 0.
+// begin returns the start of a row of a tile; columns beyond the mask are 0.
 func (t *tile) begin(row int) (s [4]float32) {
 	from := unsafe.Add(t.c, uintptr(row)*t.ldc)
 	switch t.mode {

@@ -50,7 +50,7 @@ func scatter(dst, src []float32, step int) {
 	}
 }
 
-// stored is the memory of rows [lo, lo+rows) of the stored matrix, as far as
+// stored returns the memory of rows [lo, lo+rows) of the stored matrix, as far as
 // they are there and little else lies between them.
 func (o *Operand) stored(lo, rows, cols int) []float32 {
 	if o.Index != nil || o.Stride > 2*cols {

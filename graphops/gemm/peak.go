@@ -19,7 +19,7 @@ func PeakGFLOPS(threads int) float64 {
 	return best
 }
 
-// peakNow is the rate in one such moment, some 0.5 ms.
+// peakNow returns the rate in one such moment, some 0.5 ms.
 func peakNow(p *path, threads int) float64 {
 	threads = parallel.Threads(threads)
 	var flops atomic.Uint64

@@ -116,7 +116,7 @@ func List(dir string, args ...string) ([]Pkg, error) {
 	}
 }
 
-// GoList is what "go list args…" prints in dir; the error holds what it says of a failure.
+// GoList returns what "go list args…" prints in dir; the error holds what it says of a failure.
 func GoList(dir string, args ...string) ([]byte, error) {
 	c := exec.Command("go", append([]string{"list"}, args...)...)
 	c.Dir = dir
@@ -131,7 +131,7 @@ func GoList(dir string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// roomOf is the index of the room that the package is in, or -1. rel is its path below the module.
+// roomOf returns the index of the room that the package is in, or -1. rel is its path below the module.
 func roomOf(rel string) int {
 	best := -1
 	for i, r := range rooms {
@@ -206,7 +206,7 @@ func Weight(root string, deps []Pkg, limit int) []string {
 	return wrong
 }
 
-// chain is a shortest chain of imports from one package to another.
+// chain returns a shortest chain of imports from one package to another.
 func chain(from, to string, deps []Pkg) []string {
 	imports := map[string][]string{}
 	for _, p := range deps {

@@ -80,7 +80,7 @@ func Sizes(dir string) ([]Size, error) {
 	}
 }
 
-// Table is a table of packages in Markdown, one row for each of dirs; a row with "/..." adds the packages
+// Table returns a table of packages in Markdown, one row for each of dirs; a row with "/..." adds the packages
 // below. Lines are rounded to half a thousand, so that few commits change the table.
 func Table(sizes []Size, dirs []string) string {
 	var b strings.Builder

@@ -125,7 +125,7 @@ func (f *File) fail(err error) error {
 	return &fs.PathError{Op: "writing", Path: f.path, Err: cause(err)}
 }
 
-// cause is what the system said, without the names of files.
+// cause returns what the system said, without the names of files.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -390,7 +390,7 @@ func Remove(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// String is the operation in one line.
+// String returns the operation in one line.
 func (o Op) String() string {
 	s := fmt.Sprintf("%s %s", o.Kind, o.Path)
 	if o.To != "" {

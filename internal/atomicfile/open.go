@@ -61,7 +61,7 @@ func Exists(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Replaceable is an error where something that is no regular file is at path, which [Create] would
+// Replaceable returns an error where something that is no regular file is at path, which [Create] would
 // write into: for files that are read back.
 func Replaceable(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

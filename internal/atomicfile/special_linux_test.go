@@ -190,7 +190,7 @@ func TestKilledWriter(t *testing.T) {
 }
 func mkdev(major, minor uint32) int { return int(unix.Mkdev(major, minor)) }
 
-// terminalOf is the terminal that ptmx is the other end of.
+// terminalOf returns the terminal that ptmx is the other end of.
 func terminalOf(t *testing.T, ptmx *os.File) string {
 	t.Helper()
 	if err := unix.IoctlSetPointerInt(int(ptmx.Fd()), unix.TIOCSPTLCK, 0); err != nil {

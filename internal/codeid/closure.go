@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// reach is the closure of what roots name: a digest for each declaration, a version for
+// reach returns the closure of what roots name: a digest for each declaration, a version for
 // each module.
 func (p *program) reach(roots []Root) (map[string]string, error) {
 	c := &closure{program: p, seen: map[*decl]bool{}, parts: map[string][]string{}, versions: map[string]string{}}
@@ -260,7 +260,7 @@ func (c *closure) assigns(d *decl) (found bool) {
 	return found
 }
 
-// part is how a declaration is called.
+// part returns how a declaration is called.
 func (d *decl) part() string {
 	name := d.name
 	if path := d.file.pkg.path; path != "" {
@@ -269,7 +269,7 @@ func (d *decl) part() string {
 	return d.kind + " `" + name + "`"
 }
 
-// sum is the digest of a declaration: its tokens, and what its imports' names mean.
+// sum returns the digest of a declaration: its tokens, and what its imports' names mean.
 func (d *decl) sum(paths []string) (string, error) {
 	var err error
 	out := digest(func(h hash.Hash) {

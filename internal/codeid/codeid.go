@@ -110,7 +110,7 @@ func Of(roots []Root, o Options) Code {
 	return c
 }
 
-// cleanRevision is the revision that a program was built from, "" where files were not
+// cleanRevision returns the revision that a program was built from, "" where files were not
 // as they are there, or where that is not known.
 func cleanRevision(info *debug.BuildInfo) string {
 	settings := map[string]string{}
@@ -123,7 +123,7 @@ func cleanRevision(info *debug.BuildInfo) string {
 	return settings["vcs"] + " " + settings["vcs.revision"]
 }
 
-// executableSum is the SHA-256 of the program's file.
+// executableSum returns the SHA-256 of the program's file.
 func executableSum() (string, error) {
 	f, err := os.Open(executable())
 	if err != nil {
@@ -173,7 +173,7 @@ func by(kind string) string {
 	return kind
 }
 
-// short is a revision of which the first twelve digits are shown.
+// short returns a revision of which the first twelve digits are shown.
 func short(revision string) string {
 	name, digits, ok := strings.Cut(revision, " ")
 	if !ok {

@@ -36,7 +36,7 @@ func newProgram(info *debug.BuildInfo, o Options) *program {
 	return p
 }
 
-// executable is the program's file, also where another one has taken its place.
+// executable returns the program's file, also where another one has taken its place.
 func executable() string {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
@@ -59,7 +59,7 @@ func compiledAtStart(exe string) bool {
 
 var goRunDir = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
 
-// importPath is the path of a package as a function's name has it: the program's own is
+// importPath returns the path of a package as a function's name has it: the program's own is
 // called main there.
 func (p *program) importPath(pkg string) string {
 	if pkg == "main" {
@@ -88,7 +88,7 @@ func within(pkg, path string) bool {
 	return path != "" && (pkg == path || strings.HasPrefix(pkg, path+"/"))
 }
 
-// module is the module that a package is of, nil for one of the standard library.
+// module returns the module that a package is of, nil for one of the standard library.
 func (p *program) module(pkg string) *debug.Module {
 	var best *debug.Module
 	pkg = strings.TrimSuffix(pkg, "_test")
@@ -100,7 +100,7 @@ func (p *program) module(pkg string) *debug.Module {
 	return best
 }
 
-// versioned is the module and version that a package is of, "" where it has none.
+// versioned returns the module and version that a package is of, "" where it has none.
 func (p *program) versioned(pkg string) string {
 	pkg = p.importPath(pkg)
 	m := p.module(pkg)
@@ -119,7 +119,7 @@ func (p *program) versioned(pkg string) string {
 // hasVersion says whether a module is not a directory.
 func hasVersion(m *debug.Module) bool { return m.Version != "" && m.Version != "(devel)" }
 
-// packageOfRoot is the package that a root is in, nil for one of the standard library.
+// packageOfRoot returns the package that a root is in, nil for one of the standard library.
 func (p *program) packageOfRoot(r Root) (*pkg, error) {
 	path := ""
 	if r.pkg != "main" && !strings.HasSuffix(r.pkg, "_test") {
@@ -139,7 +139,7 @@ func (p *program) packageOfRoot(r Root) (*pkg, error) {
 	return p.load(dir, name, strings.HasSuffix(r.File, "_test.go"), path)
 }
 
-// packageOfImport is the package of an import whose module is a directory, nil for one
+// packageOfImport returns the package of an import whose module is a directory, nil for one
 // of the standard library.
 func (p *program) packageOfImport(path string) (*pkg, error) {
 	m := p.module(path)
@@ -253,7 +253,7 @@ func modulePath(file string) string {
 	return ""
 }
 
-// directives are the arguments of a verb in a go.mod or go.work file, whether in a line
+// directives returns the arguments of a verb in a go.mod or go.work file, whether in a line
 // or in a block.
 func directives(file, verb string) (out []string) {
 	f, err := os.Open(file)

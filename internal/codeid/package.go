@@ -173,7 +173,7 @@ func (f *file) function(d *ast.FuncDecl) {
 	}
 }
 
-// receiver is the name of a method's type, and whether it is a pointer to it.
+// receiver returns the name of a method's type, and whether it is a pointer to it.
 func receiver(t ast.Expr) (name string, star bool) {
 	for {
 		switch x := t.(type) {
@@ -247,7 +247,7 @@ func names(name string) func(ast.Node) bool {
 	}
 }
 
-// embedded are the patterns of the go:embed lines in a comment.
+// embedded returns the patterns of the go:embed lines in a comment.
 func embedded(doc *ast.CommentGroup) (patterns []string) {
 	if doc == nil {
 		return nil
@@ -269,7 +269,7 @@ func (f *file) preamble(d *ast.GenDecl) {
 	}
 }
 
-// at are the declarations around a line, functions init among them.
+// at returns the declarations around a line, functions init among them.
 func (p *pkg) at(path string, line int) (out []*decl) {
 	around := func(d *decl) {
 		from, to := p.set.Position(d.whole.Pos()), p.set.Position(d.whole.End())
@@ -290,7 +290,7 @@ func (p *pkg) at(path string, line int) (out []*decl) {
 	return out
 }
 
-// source is a node's text.
+// source returns a node's text.
 func (f *file) source(n ast.Node) []byte {
 	of := f.pkg.set.File(n.Pos())
 	return f.src[of.Offset(n.Pos()):of.Offset(n.End())]
@@ -298,7 +298,7 @@ func (f *file) source(n ast.Node) []byte {
 
 var errGone = errors.New("its source is not where it was compiled")
 
-// clauseOf is the name of the package that a file says it belongs to.
+// clauseOf returns the name of the package that a file says it belongs to.
 func clauseOf(path string) (string, error) {
 	tree, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly)
 	if err != nil {
@@ -310,7 +310,7 @@ func clauseOf(path string) (string, error) {
 	return tree.Name.Name, nil
 }
 
-// importedName is the name of the package in a directory that others import.
+// importedName returns the name of the package in a directory that others import.
 func importedName(dir string) (string, error) {
 	paths, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*.go"))
 	if err != nil {

@@ -97,7 +97,7 @@ func main() {
 	"near/unused/unused.go": "package unused\n",
 }
 
-// edited is a copy in which an old text is another, in a file.
+// edited returns a copy in which an old text is another, in a file.
 func (s sources) edited(file, old, now string) sources {
 	out := sources{}
 	for name, text := range s {

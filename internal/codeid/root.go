@@ -16,7 +16,7 @@ type Root struct {
 	pkg string // import path, "main" for the program's own package
 }
 
-// Func is the root of a function: one that is declared, a literal, or a method value.
+// Func returns the root of a function: one that is declared, a literal, or a method value.
 func Func(f any) Root {
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Func || v.IsNil() {
@@ -31,7 +31,7 @@ func Func(f any) Root {
 	return root(fn.Name(), file, line)
 }
 
-// Calls are the roots of the calls that led to the caller of Calls, innermost first,
+// Calls returns the roots of the calls that led to the caller of Calls, innermost first,
 // up to the runtime's own.
 func Calls(skip int) []Root {
 	var pcs [64]uintptr
@@ -55,7 +55,7 @@ func root(function, file string, line int) Root {
 	return Root{Function: function, File: file, Line: line, pkg: packageOf(function)}
 }
 
-// packageOf is the import path in a function's name, such as
+// packageOf returns the import path in a function's name, such as
 // "gopkg.in/yaml%2ev3.(*Node).Encode" or "main.f[...].func1".
 func packageOf(function string) string {
 	function, _, _ = strings.Cut(function, "[")
@@ -64,7 +64,7 @@ func packageOf(function string) string {
 	return strings.ReplaceAll(function[:slash]+name, "%2e", ".")
 }
 
-// method is the type and the name in the name of a method value's function, such as
+// method returns the type and the name in the name of a method value's function, such as
 // "main.(*trainer).Run-fm": that function has no line of its own.
 func (r Root) method() (typ, name string, ok bool) {
 	f, ok := strings.CutSuffix(r.Function, "-fm")

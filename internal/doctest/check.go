@@ -212,7 +212,7 @@ func (u *unit) importSpec(s *ast.ImportSpec) error {
 	return nil
 }
 
-// declared are the names that a declaration gives to a package; a method's has its type in front.
+// declared returns the names that a declaration gives to a package; a method's has its type in front.
 func declared(d ast.Decl) []string {
 	var names []string
 	switch d := d.(type) {
@@ -237,7 +237,7 @@ func declared(d ast.Decl) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return n == "_" || n == "init" || n == "main" })
 }
 
-// uses is a use of each name that the outermost statements define: a block that shows how to get
+// uses returns a use of each name that the outermost statements define: a block that shows how to get
 // something need not do anything with it.
 func uses(body string) string {
 	file, err := parser.ParseFile(token.NewFileSet(), "", prefix+"func _(){"+body+"\n}", 0)

@@ -71,7 +71,7 @@ var Context = map[string]string{
 	"sums":     "[]float64",
 }
 
-// prefixes are the names that tell a sentence's Go from other languages'.
+// prefixes returns the names that tell a sentence's Go from other languages'.
 func prefixes() []string {
 	var all []string
 	for name, path := range Packages {

@@ -135,7 +135,7 @@ func markdown(name, text string) []Piece {
 	return pieces
 }
 
-// Cells are the cells of a row of a table. A "|" that is code is written "\|" there.
+// Cells returns the cells of a row of a table. A "|" that is code is written "\|" there.
 func Cells(row string) []string {
 	row = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(row), "|"), "|")
 	const hidden = "\x00"
@@ -146,7 +146,7 @@ func Cells(row string) []string {
 	return cells
 }
 
-// Spans are the codes in a sentence or a cell of a table.
+// Spans returns the codes in a sentence or a cell of a table.
 func Spans(text string) []string {
 	var all []string
 	for _, m := range span.FindAllStringSubmatch(text, -1) {

@@ -211,7 +211,7 @@ func runRows(t *testing.T, all []row) {
 	}
 }
 
-// source is a file of the program with the imports that the text uses.
+// source returns a file of the program with the imports that the text uses.
 func (u *unit) source(name, text string) string {
 	var b strings.Builder
 	b.WriteString("package main\n")
@@ -224,7 +224,7 @@ func (u *unit) source(name, text string) string {
 	return b.String()
 }
 
-// kind is where code runs, by the variables of Context that it uses.
+// kind returns where code runs, by the variables of Context that it uses.
 func kind(code string) string {
 	kind := "main"
 	file, err := parser.ParseFile(token.NewFileSet(), "", prefix+"func _(){"+code+"\n}", 0)

@@ -47,10 +47,10 @@ func knob(who Audience, name, value, doc string) *Knob {
 	return k
 }
 
-// All are the variables, by audience, in the order of their declaration.
+// All returns the variables, by audience, in the order of their declaration.
 func All() []*Knob { return slices.Clone(all) }
 
-// Get is the variable's value, "" where it is not set.
+// Get returns the variable's value, "" where it is not set.
 func (k *Knob) Get() string { return os.Getenv(k.Name) }
 
 // On reports whether a switch is on: set to something other than 0, false, no and off.
@@ -75,5 +75,5 @@ func on(value string) bool {
 	return true
 }
 
-// String is the variable's name.
+// String returns the variable's name.
 func (k *Knob) String() string { return k.Name }

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// faults tells whether reading an element so far from s[0] faults.
+// faults reports whether reading an element so far from s[0] faults.
 func faults(s []int32, i int) (faulted bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { faulted = recover() != nil }()

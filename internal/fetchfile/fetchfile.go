@@ -83,7 +83,7 @@ func (o Options) defaults() Options {
 // connectWithin is how long a connection may take to be made.
 const connectWithin = 10 * time.Second
 
-// noNetwork tells whether no connection could be made: a name that nobody knows, a
+// noNetwork reports whether no connection could be made: a name that nobody knows, a
 // host that is not reached.
 func noNetwork(err error) bool {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
@@ -187,7 +187,7 @@ func Get(ctx context.Context, url, dst string, o Options) error {
 	}
 }
 
-// size is the size of a file, 0 where there is none.
+// size returns the size of a file, 0 where there is none.
 func size(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -20,7 +20,7 @@ type Sums struct {
 	GitBlob string `json:"git_blob,omitempty"`
 }
 
-// Known tells whether there is one.
+// Known reports whether there is one.
 func (s Sums) Known() bool { return s != Sums{} }
 
 // Verify compares the size and the checksums of a file with what is expected. The

@@ -168,7 +168,7 @@ func (l *Lab) Copy(t testing.TB, notebook string) {
 	}
 }
 
-// cleared is a notebook without outputs.
+// cleared returns a notebook without outputs.
 func cleared(b []byte) ([]byte, error) {
 	var nb map[string]any
 	if err := json.Unmarshal(b, &nb); err != nil {
@@ -210,7 +210,7 @@ func (l *Lab) Script(t testing.TB, name string, args map[string]any, result any)
 
 func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
 
-// modules is where scripts/browser.sh installs playwright-core.
+// modules returns where scripts/browser.sh installs playwright-core.
 func modules(host *nbtest.Env) string {
 	return filepath.Join(host.Root, ".venv", "share", "gnb-browser", "node_modules")
 }

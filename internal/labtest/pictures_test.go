@@ -93,7 +93,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// look is how light a picture's background is, from 0 to 1, and the share of its pixels that differ by a
+// look returns how light a picture's background is, from 0 to 1, and the share of its pixels that differ by a
 // fifth of the whole range and more, where eyes see it, from the one at their left: whatever they are drawn
 // on, the page of a saved figure or the theme's.
 func look(file string) (background, ink float64, err error) {

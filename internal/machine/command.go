@@ -14,7 +14,7 @@ import (
 // ErrNoCommand is the error of FindCommand where there is none.
 var ErrNoCommand = errors.New("there is no gnb beside this program or on PATH")
 
-// FindCommand is the program that is GraphNB's command: that of GNB_HELPER, else the
+// FindCommand returns the program that is GraphNB's command: that of GNB_HELPER, else the
 // gnb beside this program's own file, else the one on PATH. A program that is called gnb
 // itself is not what it looks for: it would start itself without end.
 func FindCommand() (string, error) {

@@ -34,7 +34,7 @@ type GPUSlot struct {
 	Name string
 }
 
-// GPUSlots are the devices that workers on this machine may use, one a worker, in the order of their local
+// GPUSlots returns the devices that workers on this machine may use, one a worker, in the order of their local
 // ranks: those of CUDA_VISIBLE_DEVICES where it is set, else all. They are found without touching the
 // driver, in what the kernel says in /proc and in the files of /dev: the caller gets no context and opens
 // no device. No GPU is an empty list with the reason as an error.
@@ -47,7 +47,7 @@ func GPUSlots() ([]GPUSlot, error) {
 	return slots(root, dev, visible, set)
 }
 
-// ChooseGPU is the slot of a worker, by its local rank among those on this machine: rank 0 has the slot number
+// ChooseGPU returns the slot of a worker, by its local rank among those on this machine: rank 0 has the slot number
 // first, which is not 0 where several runs share out the devices, and so on around. More workers than
 // devices is an error that says both numbers, unless GNB_CUDA_SHARE=1 lets them share devices.
 func ChooseGPU(localRank, localWorld, first int) (GPUSlot, error) {
@@ -120,7 +120,7 @@ func slots(root, dev, visible string, set bool) ([]GPUSlot, error) {
 	return got, nil
 }
 
-// every is what a process sees where nothing narrows it. Where a GPU is divided the driver shows one
+// every returns what a process sees where nothing narrows it. Where a GPU is divided the driver shows one
 // instance and no other device; the instances' names are not in /proc.
 func every(all []gpu) []GPUSlot {
 	for _, g := range all {
@@ -135,7 +135,7 @@ func every(all []gpu) []GPUSlot {
 	return got
 }
 
-// find is what an item of CUDA_VISIBLE_DEVICES names: an index, the start of a UUID, or an instance.
+// find returns what an item of CUDA_VISIBLE_DEVICES names: an index, the start of a UUID, or an instance.
 func find(all []gpu, token string) (name string, mig, ok bool) {
 	if i, err := strconv.Atoi(token); err == nil {
 		if i < 0 || i >= len(all) {
@@ -156,7 +156,7 @@ func find(all []gpu, token string) (name string, mig, ok bool) {
 	return "", false, false
 }
 
-// reachable are the GPUs that this process has a file of: a container is given some of the machine's, and
+// reachable returns the GPUs that this process has a file of: a container is given some of the machine's, and
 // /proc lists all. Without even the driver's own file nobody has used the driver since the machine's
 // start; the driver makes them all at its first use.
 func reachable(all []gpu, dev string) ([]gpu, error) {
@@ -173,7 +173,7 @@ func reachable(all []gpu, dev string) ([]gpu, error) {
 	return got, nil
 }
 
-// nodes are the GPUs whose files are in dev, where the driver has no directory in /proc: in sandboxes such as
+// nodes returns the GPUs whose files are in dev, where the driver has no directory in /proc: in sandboxes such as
 // gVisor, and in WSL2, whose one file dxg is of all GPUs: as many as CUDA_VISIBLE_DEVICES names, at least
 // one. Whether they can be used is seen when a worker loads the driver.
 func nodes(dev, visible string) []gpu {

@@ -22,7 +22,7 @@ import (
 // ones.
 const Protocol = 1
 
-// HelperArgs are the arguments of the helper.
+// HelperArgs returns the arguments of the helper.
 func HelperArgs(interval time.Duration) []string {
 	return []string{"monitor", "--json", "--helper", "--interval=" + interval.String()}
 }
@@ -52,7 +52,7 @@ type message struct {
 // Starting is the note while the driver has not said anything yet.
 const Starting = "asking NVIDIA's driver for GPUs"
 
-// findHelper is the program that is the helper.
+// findHelper returns the program that is the helper.
 func findHelper() (string, error) {
 	file, err := FindCommand()
 	switch {
@@ -93,7 +93,7 @@ func (h *helper) put(r Reading) {
 	h.latest, h.at = r, time.Now()
 }
 
-// reading is the latest one; GPUs of one that is old are not shown as if they were known.
+// reading returns the latest one; GPUs of one that is old are not shown as if they were known.
 func (h *helper) reading() Reading {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -262,7 +262,7 @@ func (h *helper) final(why string) error {
 	return errFinal
 }
 
-// readLine is a line without its end, of a bounded length.
+// readLine returns a line without its end, of a bounded length.
 func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	for {
@@ -281,7 +281,7 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 
 var errLong = errors.New("a line")
 
-// why is how a helper came to its end.
+// why returns how a helper came to its end.
 func (h *helper) why(err error, stderr string) error {
 	first, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
 	switch {
@@ -297,7 +297,7 @@ func (h *helper) why(err error, stderr string) error {
 	return fmt.Errorf("%s ended", h.file)
 }
 
-// helperEnv is the environment less what makes a process a worker, or a notebook's cell.
+// helperEnv returns the environment less what makes a process a worker, or a notebook's cell.
 func helperEnv(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(e string) bool {
 		return strings.HasPrefix(e, envknob.Worker.Name+"=") || strings.HasPrefix(e, "GONB_")

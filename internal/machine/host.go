@@ -42,7 +42,7 @@ type traffic struct {
 	ok      bool
 }
 
-// Read is the host now, with rates since the reading before, which the first one lacks. It takes some tens
+// Read returns the host now, with rates since the reading before, which the first one lacks. It takes some tens
 // of microseconds a disk and network interface. Only Linux says it; a part that cannot be read is unknown.
 func (r *HostReader) Read() (Host, error) {
 	if r.Proc == "" {
@@ -116,7 +116,7 @@ func rates(was, now traffic, dt float64) (in, out Value) {
 // userHZ is how many ticks of /proc/stat are a second, on all architectures that Go supports.
 const userHZ = 100
 
-// cpu is the machine's processor time, or the control group's that has the lowest limit.
+// cpu returns the machine's processor time, or the control group's that has the lowest limit.
 func (r *HostReader) cpu() cpuTime {
 	c := r.machine()
 	for _, dir := range controlGroups(r.Proc, r.Groups) {
@@ -143,7 +143,7 @@ func (r *HostReader) cpu() cpuTime {
 	return c
 }
 
-// machine is the processor time of the whole machine.
+// machine returns the processor time of the whole machine.
 func (r *HostReader) machine() cpuTime {
 	b, err := os.ReadFile(filepath.Join(r.Proc, "stat"))
 	if err != nil {
@@ -179,7 +179,7 @@ func (r *HostReader) swap() int64 {
 	return (m["SwapTotal:"] - m["SwapFree:"]) << 10
 }
 
-// fields are a file's names with the whole number behind each.
+// fields returns a file's names with the whole number behind each.
 func fields(file string) map[string]int64 {
 	out := map[string]int64{}
 	b, err := os.ReadFile(file)

@@ -35,7 +35,7 @@ const RowBytes = 512
 // room is the memory that has to be free for a measurement, which takes a quarter.
 const room = 2 << 30
 
-// Known are the limits that were measured on a machine such as this one, and whether
+// Known returns the limits that were measured on a machine such as this one, and whether
 // there are any. It reads a small file.
 func Known() (Limits, bool) { return knownIn(cacheDir()) }
 
@@ -146,7 +146,7 @@ func Name() string {
 	return name
 }
 
-// CPUModel is the processor's model, or the architecture where the system does not name it.
+// CPUModel returns the processor's model, or the architecture where the system does not name it.
 func CPUModel() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -49,7 +49,7 @@ func readMemoryIn(proc, groups string) (Memory, error) {
 	return m, nil
 }
 
-// PeakRSS is the largest resident set that this process has had, in bytes; 0 where the system does not say.
+// PeakRSS returns the largest resident set that this process has had, in bytes; 0 where the system does not say.
 func PeakRSS() int64 {
 	kb, err := field("/proc/self/status", "VmHWM:")
 	if err != nil {
@@ -77,11 +77,11 @@ var versions = []version{v2, {
 	[]string{"total_inactive_file", "total_active_file"},
 }}
 
-// controlGroups are the directories of this process's control group (version 2) and of those above it, which limit
+// controlGroups returns the directories of this process's control group (version 2) and of those above it, which limit
 // it too, from its own to the root. They need not exist.
 func controlGroups(proc, groups string) []string { return v2.groups(proc, groups) }
 
-// groups are the directories of this process's group and of those above it; the root alone where its own is
+// groups returns the directories of this process's group and of those above it; the root alone where its own is
 // not known, which is a container's own in a container.
 func (v version) groups(proc, groups string) (dirs []string) {
 	dir := "/"
@@ -98,7 +98,7 @@ func (v version) groups(proc, groups string) (dirs []string) {
 	}
 }
 
-// room is the limit of a group and what it leaves; a group without a limit leaves all there could be.
+// room returns the limit of a group and what it leaves; a group without a limit leaves all there could be.
 func (v version) room(dir string) (limit, left int64) {
 	limit, err := number(filepath.Join(dir, v.limit))
 	if err != nil { // "max", or no such group here
@@ -126,7 +126,7 @@ func number(file string) (int64, error) {
 
 var errMissing = errors.New("the kernel does not say it; Linux 3.14 and newer do")
 
-// field is the number behind a name in a file of names and numbers.
+// field returns the number behind a name in a file of names and numbers.
 func field(file, name string) (int64, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

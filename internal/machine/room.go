@@ -27,14 +27,14 @@ func (e *RoomError) Error() string {
 	return fmt.Sprintf("%s would take %s of memory, and %s of %s %s are free", e.What, need, units.Bytes(e.Free), of, units.Bytes(e.Total))
 }
 
-// MaxThreads is the largest number of threads that a process is given here: beyond eight a core, or 256,
+// MaxThreads returns the largest number of threads that a process is given here: beyond eight a core, or 256,
 // they only take time from each other, and starting a million takes minutes.
 func MaxThreads() int { return max(256, 8*runtime.NumCPU()) }
 
 // smallNeed is what is not asked for: it costs less to take.
 const smallNeed = 64 << 20
 
-// Room is a [*RoomError] where something takes more memory, in bytes, than can be taken without swapping
+// Room returns a [*RoomError] where something takes more memory, in bytes, than can be taken without swapping
 // and within the limits of control groups: asked before it is taken, which the kernel would end the
 // process for. bytes is a float64 because what options come to may be beyond integers. Where the
 // system does not say what there is, there is room.

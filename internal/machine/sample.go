@@ -10,7 +10,7 @@ import (
 // Value is a figure, or NaN where the machine does not say it: null in JSON.
 type Value float64
 
-// Unknown is a figure that the machine does not say.
+// Unknown returns a figure that the machine does not say.
 func Unknown() Value { return Value(math.NaN()) }
 
 // Known says whether the machine gave the figure.
@@ -114,7 +114,7 @@ type GPU struct {
 	Instances []Instance `json:"instances,omitempty"` // of a GPU that is divided (MIG)
 }
 
-// Blank is a GPU of which nothing is known yet.
+// Blank returns a GPU of which nothing is known yet.
 func Blank(index int) GPU {
 	x := Unknown()
 	return GPU{
@@ -123,7 +123,7 @@ func Blank(index int) GPU {
 	}
 }
 
-// MemoryOf is what the workers of a run have of the GPU's memory, in bytes; with "" those of all runs. It is
+// MemoryOf returns what the workers of a run have of the GPU's memory, in bytes; with "" those of all runs. It is
 // unknown where there are none, or the driver does not say what a process has.
 func (g *GPU) MemoryOf(run string) Value {
 	sum := Unknown()

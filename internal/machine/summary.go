@@ -79,7 +79,7 @@ func (m *Summary) Add(s Sample, run string) {
 	}
 }
 
-// GPU is the summary of the GPU with an index, a new one where it was not seen before.
+// GPU returns the summary of the GPU with an index, a new one where it was not seen before.
 func (m *Summary) GPU(index int) *GPUSummary {
 	for i := range m.GPUs {
 		if m.GPUs[i].Index == index {
@@ -119,7 +119,7 @@ func (u *GPUSummary) add(g *GPU, at time.Time, run string) {
 	}
 }
 
-// String is what the GPU did, in a line.
+// String returns what the GPU did, in a line.
 func (u *GPUSummary) String() string {
 	var parts []string
 	if u.Utilization.N > 0 {
@@ -147,5 +147,5 @@ func (u *GPUSummary) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Percent is a share, 0 to 1, as text.
+// Percent returns a share, 0 to 1, as text.
 func Percent(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }

@@ -73,7 +73,7 @@ func Watch(ctx context.Context, o WatchOptions, each func(Sample)) error {
 	}
 }
 
-// blankHost is a host of which nothing is known.
+// blankHost returns a host of which nothing is known.
 func blankHost() Host {
 	x := Unknown()
 	return Host{CPU: x, CPUThrottled: x, DiskRead: x, DiskWrite: x, DiskBusy: x, NetReceive: x, NetSend: x, Totals: Totals{CPUSeconds: x}}

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a helper made of shell lines, which leaves its process id in a file beside it.
+// script returns a helper made of shell lines, which leaves its process id in a file beside it.
 func script(t *testing.T, lines ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gnb")
@@ -30,7 +30,7 @@ func script(t *testing.T, lines ...string) string {
 	return file
 }
 
-// pids are the processes that a script has been.
+// pids returns the processes that a script has been.
 func pids(t *testing.T, file string) []int {
 	t.Helper()
 	b, err := os.ReadFile(file + ".pid")

@@ -38,7 +38,7 @@ func TestHugePages(t *testing.T) {
 	}
 }
 
-// flagsOf is the kernel's flags of the mapping that data begins.
+// flagsOf returns the kernel's flags of the mapping that data begins.
 func flagsOf(t *testing.T, data []byte) string {
 	t.Helper()
 	smaps, err := os.ReadFile("/proc/self/smaps")

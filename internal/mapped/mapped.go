@@ -69,10 +69,10 @@ func FromFD(f *os.File, name string) (*File, error) {
 	return m, nil
 }
 
-// Name is the path, or the name given to FromFD.
+// Name returns the path, or the name given to FromFD.
 func (f *File) Name() string { return f.name }
 
-// Bytes is the file's content. It must not be written to (a write faults).
+// Bytes returns the file's content. It must not be written to (a write faults).
 func (f *File) Bytes() []byte { return f.data }
 
 // Close unmaps the file. Reading its bytes afterwards ends the program. A second
@@ -114,7 +114,7 @@ func Guard(fn func() error) (err error) {
 	return fn()
 }
 
-// AsFault is the fault that a recovered panic value stands for, or nil.
+// AsFault returns the fault that a recovered panic value stands for, or nil.
 func AsFault(r any) *Fault {
 	e, ok := r.(error)
 	if !ok {

@@ -118,7 +118,7 @@ func (r *Result) Err() error {
 	return errors.New(r.Failure)
 }
 
-// Stdout is what all cells wrote, in order.
+// Stdout returns what all cells wrote, in order.
 func (r *Result) Stdout() string {
 	var b strings.Builder
 	for _, c := range r.Cells {
@@ -188,7 +188,7 @@ func (e *Env) Install(flags ...string) error {
 	return nil
 }
 
-// findRoot is the checkout: the nearest directory above that has a go.mod.
+// findRoot returns the checkout: the nearest directory above that has a go.mod.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// FreePort is a port of this machine's loopback without a listener, for a server that is started
+// FreePort returns a port of this machine's loopback without a listener, for a server that is started
 // next. It is none of those that the system gives to who asks for any port, so that until the
 // server listens no other process gets it by chance. Where the system is set to give nearly all
 // ports there are no others, and that can happen.
@@ -25,7 +25,7 @@ func FreePort() (string, error) {
 	return "", fmt.Errorf("nbtest: no free port from %d to %d: %w", from, to-1, err)
 }
 
-// systemPorts are the first and the last port that the system gives out, Linux's default
+// systemPorts returns the first and the last port that the system gives out, Linux's default
 // where it does not say.
 func systemPorts() (first, last int) {
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
@@ -36,7 +36,7 @@ func systemPorts() (first, last int) {
 	return 32768, 60999
 }
 
-// portsBeside are the ports from..to-1, 2,000 at least, to choose from where the system
+// portsBeside returns the ports from..to-1, 2,000 at least, to choose from where the system
 // gives out first..last: below them, above the numbers that servers are known by if that
 // leaves enough, else above them, and where neither has room among them. It is what beside
 // in ports.py does.

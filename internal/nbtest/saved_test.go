@@ -43,7 +43,7 @@ type savedNotebook struct {
 	}
 }
 
-// code is the SHA-256 of a notebook's code cells, as save.py writes it into the metadata.
+// code returns the SHA-256 of a notebook's code cells, as save.py writes it into the metadata.
 func (nb *savedNotebook) code() string {
 	h := sha256.New()
 	for _, c := range nb.Cells {
@@ -136,7 +136,7 @@ func TestNotebooksAreSaved(t *testing.T) {
 	}
 }
 
-// onePixel is a picture, as a notebook has it.
+// onePixel returns a picture, as a notebook has it.
 func onePixel(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../docs/panel.png")

@@ -61,7 +61,7 @@ func (d *device) start(now time.Time, done *sync.WaitGroup) {
 	}()
 }
 
-// latest is the last reading; one that is under way leaves only who the GPU is, and what it waits for.
+// latest returns the last reading; one that is under way leaves only who the GPU is, and what it waits for.
 func (d *device) latest(now time.Time) machine.GPU {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,7 +97,7 @@ func (d *device) ask(symbol string, f func() nvml.Return) bool {
 	return false
 }
 
-// number is a value that a call gives, in other units by scale.
+// number returns a value that a call gives, in other units by scale.
 func number[T uint32 | uint64](d *device, symbol string, scale float64, f func() (T, nvml.Return)) machine.Value {
 	v := machine.Unknown()
 	d.ask(symbol, func() nvml.Return {
@@ -183,7 +183,7 @@ func (d *device) figures(g *machine.GPU) {
 	d.instances(g)
 }
 
-// memory is what is in use and what there is. The second version of the call leaves out what the driver
+// memory returns what is in use and what there is. The second version of the call leaves out what the driver
 // keeps for itself, as nvidia-smi does.
 func (d *device) memory(h nvml.Device) (used, total machine.Value) {
 	used, total = machine.Unknown(), machine.Unknown()
@@ -270,7 +270,7 @@ func (d *device) traffic(g *machine.GPU) {
 	}
 }
 
-// fieldNumber is a field's value, of whatever type.
+// fieldNumber returns a field's value, of whatever type.
 func fieldNumber(f *nvml.FieldValue) (float64, bool) {
 	if nvml.Return(f.NvmlReturn) != nvml.SUCCESS {
 		return 0, false

@@ -14,12 +14,12 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 )
 
-// everySymbol is a library that has all functions.
+// everySymbol returns a library that has all functions.
 func everySymbol() nvml.ExtendedInterface {
 	return &mock.ExtendedInterface{LookupSymbolFunc: func(string) error { return nil }}
 }
 
-// withDevice is a library with one GPU.
+// withDevice returns a library with one GPU.
 func withDevice(d nvml.Device) *mock.Interface {
 	return &mock.Interface{
 		InitFunc:                   func() nvml.Return { return nvml.SUCCESS },

@@ -13,7 +13,7 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// describe is a process by what /proc says of it: its name, and the run that it is a worker of, which
+// describe returns a process by what /proc says of it: its name, and the run that it is a worker of, which
 // workers carry in their environment and first argument (package multigpu). Of another user's process, or
 // one that this container does not see, only the number is known.
 func describe(proc string, pid int, memory machine.Value) machine.Process {

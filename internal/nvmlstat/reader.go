@@ -69,7 +69,7 @@ func initError(ret nvml.Return) error {
 
 func code(ret nvml.Return) string { return fmt.Sprintf("NVML error %d", int(ret)) }
 
-// failure is what a call of a library that has started says.
+// failure returns what a call of a library that has started says.
 func failure(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_GPU_IS_LOST:
@@ -80,7 +80,7 @@ func failure(ret nvml.Return) error {
 	return fmt.Errorf("%s (%s)", strings.ToLower(ret.Error()), code(ret))
 }
 
-// Driver is the driver's version.
+// Driver returns the driver's version.
 func (r *Reader) Driver() string { return r.driver }
 
 // Read is all GPUs now, by index. It returns when all have been read or wait has passed; those that have not

@@ -191,7 +191,7 @@ func TestSeveralGPUs(t *testing.T) {
 	}
 }
 
-// startWorker is a process that looks like a worker of a run.
+// startWorker returns a process that looks like a worker of a run.
 func startWorker(t *testing.T, run string, rank int) int {
 	c := exec.Command("/proc/self/exe", fmt.Sprintf("-gnb.worker=%d", rank))
 	c.Env = append(os.Environ(), "GNB_TEST_WAIT=1", "GNB_RUN_ID="+run)

@@ -35,7 +35,7 @@ func hand(l *loop) bool {
 	return false
 }
 
-// await is the loop that is handed to this helper within a moment, or nil.
+// await returns the loop that is handed to this helper within a moment, or nil.
 func await() *loop {
 	for i := range slots {
 		s := &slots[i].loop

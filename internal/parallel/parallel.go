@@ -22,7 +22,7 @@ func Threads(n int) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Chunks is the number of chunks that [For] cuts a loop of n into.
+// Chunks returns the number of chunks that [For] cuts a loop of n into.
 func Chunks(n, grain int) int {
 	if n <= 0 {
 		return 0
@@ -147,7 +147,7 @@ func (l *loop) help() {
 	}
 }
 
-// assist tells whether it came in time.
+// assist reports whether it came in time.
 func (l *loop) assist() bool {
 	defer l.release()
 	for {

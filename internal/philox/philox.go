@@ -63,7 +63,7 @@ func C3(p Purpose, site, epoch int) uint32 {
 	return uint32(p)<<28 | uint32(site)&0xff<<20 | uint32(epoch)&0xfffff
 }
 
-// Counter is the counter of draw block 0 for an id: word 1's low half is free
+// Counter returns the counter of draw block 0 for an id: word 1's low half is free
 // for the block's number.
 func Counter(id int64, step int, c3 uint32) [4]uint32 {
 	return [4]uint32{uint32(id), uint32(id>>32) << 16, uint32(step), c3}
@@ -83,7 +83,7 @@ func NewStream(key uint64, id int64, step int, c3 uint32) Stream {
 	return Stream{key: key, c: Counter(id, step, c3)}
 }
 
-// Next is the next 32-bit draw. After [MaxDraws] draws it would repeat, so it
+// Next returns the next 32-bit draw. After [MaxDraws] draws it would repeat, so it
 // panics instead: callers bound their draws.
 func (s *Stream) Next() uint32 {
 	j := s.next & 3

@@ -48,7 +48,7 @@ func CleanLine(s string) string {
 	return b.String()
 }
 
-// bidi are the overrides that could turn a line's meaning around.
+// bidi returns the overrides that could turn a line's meaning around.
 func bidi(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
 // EscapeEnd returns the index of the last rune of the escape sequence that

@@ -1,6 +1,6 @@
 package phrase
 
-// Nearest is the name that word was likely meant to be: the one with the fewest
+// Nearest returns the name that word was likely meant to be: the one with the fewest
 // letters left out, added or changed, at most 2 and less than half of them; "" where
 // there is none.
 func Nearest(word string, names []string) string {
@@ -13,7 +13,7 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// edits is the distance of Levenshtein (1966) between two words, with neighbours that
+// edits returns the distance of Levenshtein (1966) between two words, with neighbours that
 // changed places as one edit (Damerau 1964).
 func edits(a, b string) int {
 	rows := make([][]int, len(a)+1)

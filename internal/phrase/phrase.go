@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Count is a number with its noun: "1 worker", "2 workers".
+// Count returns a number with its noun: "1 worker", "2 workers".
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

@@ -36,7 +36,7 @@ func TestAccuracyPage(t *testing.T) {
 	compare(t, "accuracy.md", "table", b.String())
 }
 
-// keys are the names of an object's values, in the order of the text.
+// keys returns the names of an object's values, in the order of the text.
 func keys(t *testing.T, text string) []string {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))

@@ -37,7 +37,7 @@ func glob(t *testing.T, patterns ...string) []string {
 	return all
 }
 
-// files are the checkout's, without those that git ignores.
+// files returns the checkout's, without those that git ignores.
 func files(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard").Output()

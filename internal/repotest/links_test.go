@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// pages are what people read on GitHub.
+// pages returns what people read on GitHub.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -32,7 +32,7 @@ var (
 	markup  = regexp.MustCompile("`|\\*\\*|\\[([^\\]]*)\\]\\([^)]*\\)")
 )
 
-// links are a page's targets: those of its links and of its pictures.
+// links returns a page's targets: those of its links and of its pictures.
 func links(text string) []string {
 	text = code.ReplaceAllString(fences.ReplaceAllString(text, ""), "")
 	var all []string
@@ -44,7 +44,7 @@ func links(text string) []string {
 	return all
 }
 
-// anchors are the fragments by which GitHub reaches a page's headings.
+// anchors returns the fragments by which GitHub reaches a page's headings.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fences.ReplaceAllString(text, ""), -1) {
@@ -89,7 +89,7 @@ func broken(page, target string) string {
 	return ""
 }
 
-// prose is the text of a notebook's Markdown cells.
+// prose returns the text of a notebook's Markdown cells.
 func prose(t *testing.T, name, text string) string {
 	t.Helper()
 	var nb struct {

@@ -43,7 +43,7 @@ func newest(t *testing.T) *results {
 	return r
 }
 
-// least is the shortest median of the engines of a row whose names start so, and whether there is one.
+// least returns the shortest median of the engines of a row whose names start so, and whether there is one.
 func (r *results) least(row, engine string, ours, tuned bool) (float64, bool) {
 	best := math.Inf(1)
 	for _, e := range r.Results {
@@ -63,7 +63,7 @@ func (r *results) unit(row string) string {
 	return ""
 }
 
-// short is a figure with two significant digits, or all before the point.
+// short returns a figure with two significant digits, or all before the point.
 func short(x float64) string {
 	switch {
 	case x < 0.995:
@@ -74,7 +74,7 @@ func short(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// measured is a figure with its unit, and three digits at most.
+// measured returns a figure with its unit, and three digits at most.
 func measured(x float64, unit string) string {
 	if unit == "ms" && x >= 1000 {
 		x, unit = x/1000, "s"
@@ -100,7 +100,7 @@ func (r *results) ours(t *testing.T, row string, bf16 bool) float64 {
 	return 0
 }
 
-// table is the table of docs/performance.md: how many times as long the peers take.
+// table returns the table of docs/performance.md: how many times as long the peers take.
 func (r *results) table(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

@@ -84,7 +84,7 @@ func LogSoftmaxGrad(d, g, y []float32, acc bool) {
 	}
 }
 
-// greatest is the greatest of x, NaN aside, -Inf if there is none.
+// greatest returns the greatest of x, NaN aside, -Inf if there is none.
 func greatest(x []float32) float32 {
 	low := float32(math.Inf(-1))
 	var top [16]float32

@@ -19,7 +19,7 @@ func Finite(x []float32) bool {
 	return true
 }
 
-// NotFinite is the index of the first element of x that is NaN or an infinity, -1 where
+// NotFinite returns the index of the first element of x that is NaN or an infinity, -1 where
 // there is none.
 func NotFinite(x []float32) int {
 	for i, v := range x {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// halfValue is the number that the bits of a float16 are, from its definition.
+// halfValue returns the number that the bits of a float16 are, from its definition.
 func halfValue(h uint16) float64 {
 	m, e := float64(h&0x3ff), int(h>>10&31)
 	switch {

@@ -10,7 +10,7 @@ import (
 // the machine does can only make one slower.
 const limitRuns = 16
 
-// CopyGBs is the bandwidth of copying memory far larger than caches, the bytes
+// CopyGBs returns the bandwidth of copying memory far larger than caches, the bytes
 // read and those written, in 10⁹ a second. It takes about a second and 256 MiB.
 func CopyGBs(threads int) float64 {
 	const n = 1 << 25
@@ -24,7 +24,7 @@ func copyGBs(threads, runs int, dst, src []float32) float64 {
 	})
 }
 
-// RandomRowGBs is how fast rows of rowBytes (a multiple of 4) are read at random
+// RandomRowGBs returns how fast rows of rowBytes (a multiple of 4) are read at random
 // places of a table of 512 MiB, in 10⁹ bytes a second: each row is added to
 // others in registers, and nothing is written. Rows are prefetched, as far ahead
 // as turns out best. It takes about a second.
@@ -79,7 +79,7 @@ func touched(threads, n int) []float32 {
 	return s
 }
 
-// bestRate is the highest rate of several runs of f, each of which moves the given number of bytes,
+// bestRate returns the highest rate of several runs of f, each of which moves the given number of bytes,
 // in 10⁹ per second.
 func bestRate(runs int, bytes float64, f func(run int)) float64 {
 	rate := 0.0

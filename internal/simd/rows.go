@@ -18,14 +18,14 @@ type Rows struct {
 	Via []int32
 }
 
-// Holds tells whether the table has cols elements of a row for each of ids. Where
+// Holds reports whether the table has cols elements of a row for each of ids. Where
 // Via is set this is a check of the ids alone; check Via itself as the ids of the
 // table without it, once. Cost: one pass over ids.
 func (t *Rows) Holds(ids []int32, cols int) bool {
 	return len(ids) == 0 || maxID(ids) < uint32(t.rows(cols))
 }
 
-// rows is the number of rows with cols elements that the table has.
+// rows returns the number of rows with cols elements that the table has.
 func (t *Rows) rows(cols int) int {
 	const most = 1 << 31 // that ids can name
 	switch {
@@ -39,7 +39,7 @@ func (t *Rows) rows(cols int) int {
 	return min((t.Len()-cols)/t.Stride+1, most)
 }
 
-// Len is the number of elements of the table.
+// Len returns the number of elements of the table.
 func (t *Rows) Len() int { return max(len(t.Data), len(t.Half)) }
 
 func (t *Rows) row(id int32, cols int) []float32 {
@@ -52,7 +52,7 @@ func (t *Rows) row(id int32, cols int) []float32 {
 	return t.Data[int(id)*t.Stride:][:cols]
 }
 
-// part is the columns [lo, lo+n) of a row: the table's own memory, or buf where they
+// part returns the columns [lo, lo+n) of a row: the table's own memory, or buf where they
 // are converted.
 func (t *Rows) part(id int32, lo, n int, buf *[64]float32) []float32 {
 	if t.Half == nil {
@@ -67,7 +67,7 @@ func (t *Rows) part(id int32, lo, n int, buf *[64]float32) []float32 {
 	return buf[:n]
 }
 
-// via is the address of Via, nil where there is none.
+// via returns the address of Via, nil where there is none.
 func (t *Rows) via() *int32 {
 	if len(t.Via) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (t *Rows) via() *int32 {
 	return &t.Via[0]
 }
 
-// maxID is the greatest of the ids read as unsigned numbers: a negative one is
+// maxID returns the greatest of the ids read as unsigned numbers: a negative one is
 // above 2^31. It is 0 without ids.
 func maxID(ids []int32) uint32 {
 	var lanes [16]uint32
@@ -97,7 +97,7 @@ func checkIDs(op string, ids []int32, n int) {
 	}
 }
 
-// distance is how many rows ahead are prefetched: so many that their bytes take
+// distance returns how many rows ahead are prefetched: so many that their bytes take
 // about as long to arrive as memory takes to answer.
 func distance(cols int) int {
 	return min(max(6144/(4*cols), 4), 32)

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// testRows is a table with more columns than are taken, at an odd address, and
+// testRows returns a table with more columns than are taken, at an odd address, and
 // some ids of its rows.
 func testRows(r *rand.Rand, rows, cols, n int, via bool) (*Rows, []int32) {
 	t := &Rows{Stride: cols + 3, Data: withSpecials(r, rows*(cols+3), 1)}

@@ -26,7 +26,7 @@ func segments(op string, o []float32, cols int, indptr []int64, ids []int32) (ro
 	return rows, n
 }
 
-// noSums tells whether the sums o over n ids in all are none, or of nothing, and
+// noSums reports whether the sums o over n ids in all are none, or of nothing, and
 // then makes them that.
 func noSums(o []float32, n int, acc bool) bool {
 	if n == 0 && !acc {
@@ -35,7 +35,7 @@ func noSums(o []float32, n int, acc bool) bool {
 	return n == 0 || len(o) == 0
 }
 
-// ahead is the distance to prefetch rows of the table at, 0 for not at all.
+// ahead returns the distance to prefetch rows of the table at, 0 for not at all.
 func (t *Rows) ahead(cols int) int {
 	if t.Len() <= narrowTable {
 		return 0
@@ -43,7 +43,7 @@ func (t *Rows) ahead(cols int) int {
 	return distance(cols)
 }
 
-// segmentCols is the most columns that the kernels of the path in use take.
+// segmentCols returns the most columns that the kernels of the path in use take.
 func segmentCols() int {
 	switch path {
 	case AVX512:
@@ -147,7 +147,7 @@ func ScatterSegments(o, d []float32, cols int, indptr []int64, ids []int32, w []
 	}
 }
 
-// Ascending tells whether the ids of each segment ascend and lie in [0, n). The
+// Ascending reports whether the ids of each segment ascend and lie in [0, n). The
 // offsets must not descend.
 func Ascending(indptr []int64, ids []int32, n int) bool {
 	first := indptr[0]

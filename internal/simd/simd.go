@@ -50,7 +50,7 @@ var (
 	path = best
 )
 
-// Best is the fastest path that this processor has.
+// Best returns the fastest path that this processor has.
 func Best() Path { return best }
 
 // Use takes path p, or the fastest the processor has where that is less, and

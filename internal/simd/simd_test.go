@@ -60,7 +60,7 @@ func withSpecials(r *rand.Rand, n, off int) []float32 {
 
 func testRand() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-// guarded is a copy of s with an element before and behind it, for [intact].
+// guarded returns a copy of s with an element before and behind it, for [intact].
 func guarded(s []float32) []float32 {
 	g := make([]float32, len(s)+2)
 	g[0], g[len(s)+1] = guard, guard
@@ -70,7 +70,7 @@ func guarded(s []float32) []float32 {
 
 const guard = 12345.678
 
-// intact tells whether nothing was written beside a guarded slice.
+// intact reports whether nothing was written beside a guarded slice.
 func intact(s []float32) bool {
 	s = s[:len(s)+1]
 	return s[len(s)-1] == guard

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// FileName is a name that TensorBoard takes for that of an event file; of several
+// FileName returns a name that TensorBoard takes for that of an event file; of several
 // in a directory it reads those of earlier times first. suffix is free of
 // separators.
 func FileName(at time.Time, suffix string) string {
@@ -187,7 +187,7 @@ func (e *Writer) event(at time.Time, step int64, fill func([]byte) []byte) error
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is the masked CRC-32C.
+// checksum returns the masked CRC-32C.
 func checksum(b []byte) uint32 {
 	c := crc32.Checksum(b, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8

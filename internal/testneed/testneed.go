@@ -55,7 +55,7 @@ var (
 	}
 )
 
-// All are the needs that a reason can name.
+// All returns the needs that a reason can name.
 func All() []Need { return []Need{Data, Chromium, Superuser, Network, Python} }
 
 // Skip skips a test for want of n.
@@ -66,7 +66,7 @@ func Skip(t testing.TB, n Need, format string, args ...any) {
 
 var reasonLine = regexp.MustCompile(`^needs (\w+): (.*)$`)
 
-// Of is the need that a skip's reason names and what it says beside that; ok is false where it names none.
+// Of returns the need that a skip's reason names and what it says beside that; ok is false where it names none.
 func Of(reason string) (n Need, why string, ok bool) {
 	m := reasonLine.FindStringSubmatch(reason)
 	if m == nil {
@@ -80,7 +80,7 @@ func Of(reason string) (n Need, why string, ok bool) {
 	return Need{}, reason, false
 }
 
-// RealData is the path of a file or folder of the public graphs, with slashes in name, or skips the test.
+// RealData returns the path of a file or folder of the public graphs, with slashes in name, or skips the test.
 func RealData(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(DataDir(), filepath.FromSlash(name))
@@ -90,7 +90,7 @@ func RealData(t testing.TB, name string) string {
 	return path
 }
 
-// DataDir is the folder of the public graphs, which need not be there: GNB_DATA, or shared/data beside
+// DataDir returns the folder of the public graphs, which need not be there: GNB_DATA, or shared/data beside
 // the checkout. It is absolute.
 func DataDir() string {
 	dir := envknob.Data.Get()
@@ -119,7 +119,7 @@ func PyPI(t testing.TB) {
 	}
 }
 
-// PythonWith is a Python that can import a module ("numpy"), which GNB_PYTHON names, or skips the test.
+// PythonWith returns a Python that can import a module ("numpy"), which GNB_PYTHON names, or skips the test.
 func PythonWith(t testing.TB, module string) string {
 	t.Helper()
 	exe := envknob.Python.Get()
@@ -133,7 +133,7 @@ func PythonWith(t testing.TB, module string) string {
 	return exe
 }
 
-// ChromiumPath is the browser of the tests: the one of GNB_CHROMIUM, or the first on PATH, or "".
+// ChromiumPath returns the browser of the tests: the one of GNB_CHROMIUM, or the first on PATH, or "".
 func ChromiumPath() string {
 	for _, name := range []string{envknob.Chromium.Get(), "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -159,7 +159,7 @@ var online = sync.OnceValue(func() bool {
 	return exec.Command(exe, "-m", "pip", "--disable-pip-version-check", "--retries", "0", "--timeout", "5", "index", "versions", "pip").Run() == nil
 })
 
-// root is the checkout: the nearest directory above the working directory that has a go.mod of this module.
+// root returns the checkout: the nearest directory above the working directory that has a go.mod of this module.
 func root() string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -25,7 +25,7 @@ func (s *skipping) Skip(args ...any) {
 	panic(s)
 }
 
-// reason is what f skips a test for, "" if it does not.
+// reason returns what f skips a test for, "" if it does not.
 func reason(f func(testing.TB)) (why string) {
 	s := &skipping{}
 	defer func() {

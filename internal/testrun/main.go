@@ -132,7 +132,7 @@ func split(packages, alone []string) (together, last []string, err error) {
 	return together, last, nil
 }
 
-// list is the import paths of packages.
+// list returns the import paths of packages.
 func list(packages []string) ([]string, error) {
 	c := exec.Command("go", append([]string{"list"}, packages...)...)
 	c.Stderr = os.Stderr
@@ -143,7 +143,7 @@ func list(packages []string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// cudaEnv is what -tags cuda needs in the environment beside this one: gorgonia.org/cu finds the
+// cudaEnv returns what -tags cuda needs in the environment beside this one: gorgonia.org/cu finds the
 // module's own cuda.h by it, and no CUDA has to be installed.
 func cudaEnv() []string {
 	dir, err := os.Getwd()

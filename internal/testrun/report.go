@@ -219,7 +219,7 @@ func (r *report) finish(took time.Duration, maxSkips int) error {
 	return err
 }
 
-// short is a package's path below the module: everything after the third element.
+// short returns a package's path below the module: everything after the third element.
 func short(pkg string) string {
 	if parts := strings.SplitN(pkg, "/", 4); len(parts) == 4 && strings.Contains(parts[0], ".") {
 		return parts[3]
@@ -230,7 +230,7 @@ func short(pkg string) string {
 // maxLines is how much of a failing test's output is shown.
 const maxLines = 120
 
-// relevant is a test's output without what only marks its progress, and at most maxLines of it.
+// relevant returns a test's output without what only marks its progress, and at most maxLines of it.
 func relevant(lines []string) string {
 	var out []string
 	for _, l := range lines {
@@ -250,7 +250,7 @@ func relevant(lines []string) string {
 // extractLines is how much of a failure is shown below its package's line already.
 const extractLines = 12
 
-// extract is a failure's head, and the beginning and the end of its output, indented: who is shown a
+// extract returns a failure's head, and the beginning and the end of its output, indented: who is shown a
 // part of a long log still sees what failed.
 func extract(failure string) string {
 	lines := strings.Split(strings.TrimRight(failure, "\n"), "\n")
@@ -260,7 +260,7 @@ func extract(failure string) string {
 	return "      " + strings.Join(lines, "\n      ") + "\n"
 }
 
-// reason is what a skipped test said, without the place.
+// reason returns what a skipped test said, without the place.
 func reason(lines []string) string {
 	text := strings.Join(strings.Fields(relevant(lines)), " ")
 	if at, rest, ok := strings.Cut(text, ": "); ok && strings.Contains(at, ".go:") {

@@ -34,7 +34,7 @@ func Bytes(n int64) string {
 	return strconv.FormatFloat(x, 'f', digits, 64) + " " + names[unit]
 }
 
-// ParseBytes is the number of bytes that a text such as "512", "300MB", "1.5 GiB" or "20g" says: a number
+// ParseBytes returns the number of bytes that a text such as "512", "300MB", "1.5 GiB" or "20g" says: a number
 // above 0 and a unit, B, K, M, G or T with or without "B" or "iB", in any case. All are binary units: 1 KB is
 // 1024 bytes, as in what [Bytes] writes and what Linux calls kB.
 func ParseBytes(text string) (int64, error) {

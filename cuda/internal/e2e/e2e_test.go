@@ -75,7 +75,7 @@ func cluster(t *testing.T, gpus int, c machine) (log string) {
 	return c.Config.Log
 }
 
-// devices are the lines of the log: one for each device that was closed.
+// devices returns the lines of the log: one for each device that was closed.
 func devices(t *testing.T, log string) []string {
 	t.Helper()
 	b, err := os.ReadFile(log)

@@ -84,7 +84,7 @@ var steady = gnb.Program("e2e.steady", func(w *gnb.Worker, a steadyArgs) error {
 	return nil
 })
 
-// number is a figure of a device's line in the log.
+// number returns a figure of a device's line in the log.
 func number(t *testing.T, line, name string) int {
 	t.Helper()
 	m := regexp.MustCompile(` ` + name + `=(\d+)`).FindStringSubmatch(line)

@@ -21,7 +21,7 @@ func fkDeviceGetCount(n *C.int) C.int {
 	return success
 }
 
-// known is the device of a number, or nil.
+// known returns the device of a number, or nil.
 func known(i C.int) *device {
 	if dr := installed.Load(); i >= 0 && int(i) < len(dr.devices) {
 		return dr.devices[i]

@@ -162,7 +162,7 @@ func (d *device) drainAll() {
 	}
 }
 
-// check is the status of an operation that ended with err.
+// check returns the status of an operation that ended with err.
 func (d *device) check(err error) int {
 	if err == nil {
 		return success
@@ -221,7 +221,7 @@ func (d *device) log() {
 	}
 }
 
-// left is what a test forgot.
+// left returns what a test forgot.
 func (d *device) left() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

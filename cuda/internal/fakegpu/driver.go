@@ -175,7 +175,7 @@ func (d *Driver) notReal() {
 	}
 }
 
-// injected is the fault that a call meets, or nil.
+// injected returns the fault that a call meets, or nil.
 func (d *Driver) injected(device int, call, kernel string) *Fault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -195,7 +195,7 @@ func (d *Driver) injected(device int, call, kernel string) *Fault {
 	return nil
 }
 
-// TakeFaults are the faults of kernels and copies so far; a test that takes them has seen them.
+// TakeFaults returns the faults of kernels and copies so far; a test that takes them has seen them.
 func (d *Driver) TakeFaults() []error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -213,7 +213,7 @@ func (d *Driver) noteFault(device int, err error) {
 	}
 }
 
-// Left is what was not given back, in words.
+// Left returns what was not given back, in words.
 func (d *Driver) Left() []string {
 	var left []string
 	for _, v := range d.devices {
@@ -234,7 +234,7 @@ func (d *Driver) Left() []string {
 	return left
 }
 
-// Blocks is how many blocks of a kernel a device has been asked to launch.
+// Blocks returns how many blocks of a kernel a device has been asked to launch.
 func (d *Driver) Blocks(device int, kernel string) int {
 	d.notReal()
 	v := d.devices[device]
@@ -252,7 +252,7 @@ func (d *Driver) add(o any) uintptr {
 	return d.next
 }
 
-// object is what a handle stands for, or the zero value where it is none of that type.
+// object returns what a handle stands for, or the zero value where it is none of that type.
 func object[T any](d *Driver, h uintptr) (o T, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

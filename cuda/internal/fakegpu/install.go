@@ -47,7 +47,7 @@ func each(call func(C.int) unsafe.Pointer) {
 	}
 }
 
-// in is the installed driver and the device of the thread's context, locked; the status is that of a
+// in returns the installed driver and the device of the thread's context, locked; the status is that of a
 // thread without one, of a device that has failed, or of a fault that is injected.
 func in(call string) (d *device, status int) {
 	context := int(C.fk_current())

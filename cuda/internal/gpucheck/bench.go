@@ -67,7 +67,7 @@ func parseBenchmarks(text string) []measure {
 	return all
 }
 
-// bandwidths are the device's and its bus's, as the benchmarks measured them, in GB/s.
+// bandwidths returns the device's and its bus's, as the benchmarks measured them, in GB/s.
 func (r report) bandwidths() (text string) {
 	for _, m := range r.Measures {
 		rate, name := m.Values["GB/s"], m.Name

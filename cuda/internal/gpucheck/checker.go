@@ -34,7 +34,7 @@ var errTime = errors.New("the piece's time (-budget) is over")
 // least is the time that is worth starting something for.
 const least = 3 * time.Second
 
-// limit is how long something may take that takes so long at most.
+// limit returns how long something may take that takes so long at most.
 func (c *checker) limit(most time.Duration) (time.Duration, error) {
 	left := time.Until(c.deadline)
 	if left < least {
@@ -78,7 +78,7 @@ func (c *checker) output(env []string, most time.Duration, name string, args ...
 	return string(b), err
 }
 
-// device is what nvidia-smi calls the first GPU.
+// device returns what nvidia-smi calls the first GPU.
 func (c *checker) device() string {
 	b, err := exec.Command("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").Output()
 	if name, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n"); err == nil && name != "" {
@@ -107,7 +107,7 @@ func (c *checker) preflight(r *report) error {
 	return c.save()
 }
 
-// why is the end of what a program said, in one line.
+// why returns the end of what a program said, in one line.
 func why(err error, text string) string {
 	const most = 600
 	return fmt.Sprintf("%v: %s", err, strings.Join(strings.Fields(text[max(0, len(text)-most):]), " "))

@@ -34,7 +34,7 @@ func (c *checker) settings() []string {
 	return []string{"--model", "sage", "--fanout", "15,10,5", "--hidden", "256", "--batch", "1024", "--eval", "none", "--checkpoint-every", "-1"}
 }
 
-// arxivLike is a generated graph of ogbn-arxiv's size.
+// arxivLike returns a generated graph of ogbn-arxiv's size.
 func (c *checker) arxivLike() string {
 	switch {
 	case c.interpreted:
@@ -45,7 +45,7 @@ func (c *checker) arxivLike() string {
 	return "planted?nodes=169343&classes=40&features=128&degree=7"
 }
 
-// productsLike is the directory of a graph of ogbn-products' size (bench/productslike), made once.
+// productsLike returns the directory of a graph of ogbn-products' size (bench/productslike), made once.
 func (c *checker) productsLike() (string, error) {
 	name, args := "products-like", []string(nil)
 	if c.small() {

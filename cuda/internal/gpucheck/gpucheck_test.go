@@ -32,7 +32,7 @@ func gpu(t *testing.T, there bool) {
 	}
 }
 
-// bundle is a directory of scripts in place of programs.
+// bundle returns a directory of scripts in place of programs.
 func bundle(t *testing.T, scripts map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -51,7 +51,7 @@ func bundle(t *testing.T, scripts map[string]string) (dir string) {
 	return dir
 }
 
-// read is the one report in a directory.
+// read returns the one report in a directory.
 func read(t *testing.T, out string) (r report, name string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(out, "gpu-*.json"))

@@ -174,7 +174,7 @@ func pieceNames() string {
 	return strings.Join(names, ", ")
 }
 
-// bundleCommit is what a bundle was made of, as scripts/gpu-bundle.sh wrote it.
+// bundleCommit returns what a bundle was made of, as scripts/gpu-bundle.sh wrote it.
 func bundleCommit(dir string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "COMMIT"))
 	if err != nil {
@@ -227,7 +227,7 @@ func (r report) write(name string) error {
 	return atomicfile.WriteFile(name+".md", []byte(r.markdown()), 0o644)
 }
 
-// failure is an error that names what failed, or nil.
+// failure returns an error that names what failed, or nil.
 func (r report) failure() error {
 	var failed []string
 	add := func(what, why string) {

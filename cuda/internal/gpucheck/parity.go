@@ -89,7 +89,7 @@ func (c *checker) trainOn(p parityRun) parity {
 	return r
 }
 
-// verdict is how a run on the device compares.
+// verdict returns how a run on the device compares.
 func (p parity) verdict() string {
 	switch {
 	case p.Failed != "":

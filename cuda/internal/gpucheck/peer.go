@@ -23,7 +23,7 @@ type peer struct {
 	Why     string    `json:"not_measured,omitempty"` // why there is no time
 }
 
-// pythons are where a Python with PyTorch may be: the environment that is active, and the one on PATH.
+// pythons returns where a Python with PyTorch may be: the environment that is active, and the one on PATH.
 func pythons() []string {
 	var all []string
 	if env := os.Getenv("VIRTUAL_ENV"); env != "" {

@@ -151,7 +151,7 @@ func (p *profile) read(name string) error {
 	return nil
 }
 
-// kernelTimes are what Nsight Compute's CSV has, added up by kernel, the longest first.
+// kernelTimes returns what Nsight Compute's CSV has, added up by kernel, the longest first.
 func kernelTimes(text string) []kernelCounts {
 	start := strings.Index(text, `"ID",`)
 	if start < 0 {

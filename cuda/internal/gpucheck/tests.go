@@ -41,7 +41,7 @@ var verdict = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
 // suiteTime is the longest that a suite may take.
 const suiteTime = 90 * time.Second
 
-// binaries are the bundle's test binaries, the quick ones first.
+// binaries returns the bundle's test binaries, the quick ones first.
 func (c *checker) binaries() ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(c.dir, "*.test"))
 	if err == nil && len(found) == 0 {

@@ -97,7 +97,7 @@ func (r *region) place(off uint64) string {
 	return fmt.Sprintf("byte %d of %s of %d bytes", off, name, r.size)
 }
 
-// find is the slow way of global.
+// find returns the slow way of global.
 func (t *thread) find(in *instr, addr, n uint64, write bool) (*region, uint64) {
 	switch {
 	case addr >= localWindow && t.local != nil:
@@ -176,7 +176,7 @@ func storeShared32(t *thread, in *instr) {
 	binary.LittleEndian.PutUint32(t.within(in, t.w.shared, 4, true, false), uint32(t.r[in.b]))
 }
 
-// span is the bytes of any access; in.sub is the space.
+// span returns the bytes of any access; in.sub is the space.
 func (t *thread) span(in *instr, n uint64, write bool) []byte {
 	strong := in.x.strong
 	switch in.sub {

@@ -70,7 +70,7 @@ func change(t *thread, in *instr) {
 	t.r[in.d] = old
 }
 
-// modify is what an atomic stores, of what was there and its operands.
+// modify returns what an atomic stores, of what was there and its operands.
 func modify(op string, t typ) func(old, b, c uint64) uint64 {
 	if t.class == 'f' || t.class == 'h' {
 		if op != "add" {

@@ -109,7 +109,7 @@ func (b *body) pop() {
 	}
 }
 
-// slot is a new slot.
+// slot returns a new slot.
 func (b *body) slot() int32 {
 	b.k.slots++
 	return int32(b.k.slots - 1)

@@ -128,7 +128,7 @@ func join(how byte, v, p bool) bool {
 	return v != p
 }
 
-// ordered is a comparison of numbers.
+// ordered returns a comparison of numbers.
 func ordered[T int32 | int64 | uint64 | float32 | float64](how uint8, x, y T) bool {
 	switch how {
 	case eq:
@@ -145,7 +145,7 @@ func ordered[T int32 | int64 | uint64 | float32 | float64](how uint8, x, y T) bo
 	return x >= y
 }
 
-// number is a comparison of what may be NaN.
+// number returns a comparison of what may be NaN.
 func number[T float32 | float64](how uint8, x, y T) bool {
 	isNaN := x != x || y != y
 	switch {

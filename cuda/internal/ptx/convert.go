@@ -84,7 +84,7 @@ func (d *decoder) convert() error {
 
 func keep(t *thread, in *instr) { t.r[in.d] = t.r[in.a] & in.imm }
 
-// saturate is a conversion of integers that stops at the limits.
+// saturate returns a conversion of integers that stops at the limits.
 func saturate(to, from typ, wide uint8) function {
 	return func(x, _, _ uint64) uint64 {
 		v := signed(x, from)

@@ -103,7 +103,7 @@ func (b *body) arrange() {
 	}
 }
 
-// has tells whether the instruction has one of the modifiers, and which.
+// has reports whether the instruction has one of the modifiers, and which.
 func (d *decoder) has(names ...string) string {
 	for i, m := range d.s.mods {
 		if !d.used[i] && slices.Contains(names, m) {
@@ -114,7 +114,7 @@ func (d *decoder) has(names ...string) string {
 	return ""
 }
 
-// typ is the next type among the modifiers.
+// typ returns the next type among the modifiers.
 func (d *decoder) typ() (typ, error) {
 	for i, m := range d.s.mods {
 		if t, ok := types[m]; ok && !d.used[i] {
@@ -132,7 +132,7 @@ func (d *decoder) count(n ...int) error {
 	return nil
 }
 
-// src is the slot of operand i, a value of type t.
+// src returns the slot of operand i, a value of type t.
 func (d *decoder) src(i int, t typ) (int32, error) {
 	if i >= len(d.s.args) {
 		return 0, fmt.Errorf("operand %d is missing", i)
@@ -144,7 +144,7 @@ func (d *decoder) src(i int, t typ) (int32, error) {
 	return d.b.source(o, t)
 }
 
-// dst is the slot of operand i, to which a value of type t goes.
+// dst returns the slot of operand i, to which a value of type t goes.
 func (d *decoder) dst(i int, t typ) (int32, error) {
 	if i >= len(d.s.args) {
 		return 0, fmt.Errorf("operand %d is missing", i)

@@ -162,7 +162,7 @@ func (d *decoder) fixedParam(o operand, x *extra) (bool, error) {
 
 func move(t *thread, in *instr) { t.r[in.d] = t.r[in.a] }
 
-// mov is a copy, an address, or a vector put together or taken apart.
+// mov returns a copy, an address, or a vector put together or taken apart.
 func (d *decoder) mov() error {
 	t, err := d.typ()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// faults are the kernels of testdata/faults.cu.
+// faults returns the kernels of testdata/faults.cu.
 func faults(t *testing.T) *Module {
 	t.Helper()
 	src, err := os.ReadFile("testdata/faults.ptx")

@@ -4,7 +4,7 @@ import "math"
 
 func f32(b uint64) float32 { return math.Float32frombits(uint32(b)) }
 
-// bits32 is a result's bits.
+// bits32 returns a result's bits.
 func bits32(f float32) uint64 {
 	if f != f {
 		return nan32
@@ -60,7 +60,7 @@ func flush(b uint64) uint64 {
 	return b
 }
 
-// float is an operation on a floating-point type, or nil.
+// float returns an operation on a floating-point type, or nil.
 func float(op string, t typ, f flags) function {
 	if t.class == 'h' {
 		return pair(op, f)
@@ -102,7 +102,7 @@ func flushIf(x uint64, t typ, f flags) uint64 {
 	return x
 }
 
-// value is an operation on values of 24 bits at most, rounded to odd.
+// value returns an operation on values of 24 bits at most, rounded to odd.
 func value(op string, f flags) func(a, b, c float64) float64 {
 	switch op {
 	case "add":
@@ -146,7 +146,7 @@ func zeroSum(s, a, b float64, f flags) float64 {
 	return s
 }
 
-// extreme is the larger or the smaller of two. Of a number and a NaN it is the
+// extreme returns the larger or the smaller of two. Of a number and a NaN it is the
 // number, unless NaN is asked for; -0 is less than 0.
 func extreme(larger, nan bool, a, b float64) float64 {
 	switch {
@@ -162,7 +162,7 @@ func extreme(larger, nan bool, a, b float64) float64 {
 	return math.Min(a, b)
 }
 
-// double is an operation on float64, rounded to nearest.
+// double returns an operation on float64, rounded to nearest.
 func double(op string, f flags) function {
 	var g func(a, b, c float64) float64
 	switch op {
@@ -190,7 +190,7 @@ func double(op string, f flags) function {
 	}
 }
 
-// pair is an operation on both halves of two f16.
+// pair returns an operation on both halves of two f16.
 func pair(op string, f flags) function {
 	g := float(op, typ{16, 'f'}, f)
 	if g == nil {

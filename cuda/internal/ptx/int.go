@@ -39,7 +39,7 @@ func shrU64(t *thread, in *instr) { t.r[in.d] = t.r[in.a] >> t.r[in.b] }
 func shrS32(t *thread, in *instr) { t.r[in.d] = uint64(uint32(int32(t.r[in.a]) >> t.r[in.b])) }
 func shrS64(t *thread, in *instr) { t.r[in.d] = uint64(int64(t.r[in.a]) >> t.r[in.b]) }
 
-// signed is a value of type t, sign and all.
+// signed returns a value of type t, sign and all.
 func signed(v uint64, t typ) int64 {
 	s := 64 - uint(t.bits)
 	if t.class == 's' {

@@ -13,7 +13,7 @@ import (
 // Dim is the size of a grid or a block. Zeros count as 1.
 type Dim struct{ X, Y, Z int }
 
-// D is a Dim of one dimension.
+// D returns a Dim of one dimension.
 func D(x int) Dim { return Dim{X: x} }
 
 func (d Dim) ones() Dim { return Dim{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
@@ -86,10 +86,10 @@ type Stats struct {
 	Loaded, Stored int64
 }
 
-// NewMachine is a machine that finds races.
+// NewMachine returns a machine that finds races.
 func NewMachine(m *Memory) *Machine { return &Machine{Memory: m, Races: true} }
 
-// Stats is the sum over all launches so far.
+// Stats returns the sum over all launches so far.
 func (m *Machine) Stats() Stats {
 	return Stats{m.instructions.Load(), m.loaded.Load(), m.stored.Load()}
 }
@@ -107,7 +107,7 @@ func (m *Machine) Launch(k *Kernel, grid, block Dim, shared int, args ...any) er
 	return m.LaunchRaw(k, grid, block, shared, params)
 }
 
-// Pack is the bytes of the arguments of a launch.
+// Pack returns the bytes of the arguments of a launch.
 func (k *Kernel) Pack(args ...any) ([]byte, error) {
 	if len(args) != len(k.Params) {
 		return nil, &Fault{Kind: BadLaunch, Kernel: k.Name, What: fmt.Sprintf("it takes %d arguments, and was given %d", len(k.Params), len(args))}

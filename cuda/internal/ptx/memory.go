@@ -44,7 +44,7 @@ const (
 	keepFreed = 1 << 12
 )
 
-// NewMemory is the empty memory of device number ordinal, of limit bytes.
+// NewMemory returns the empty memory of device number ordinal, of limit bytes.
 func NewMemory(ordinal int, limit int64) *Memory {
 	return &Memory{next: deviceBase + uint64(ordinal)*deviceRoom, limit: limit, loaded: map[*Module]map[*variable]uint64{}}
 }
@@ -119,7 +119,7 @@ func (m *Memory) Unmap(addr uint64) error {
 	return nil
 }
 
-// index is the allocation that holds an address, or -1.
+// index returns the allocation that holds an address, or -1.
 func (m *Memory) index(addr uint64) int {
 	i := sort.Search(len(m.live), func(i int) bool { return m.live[i].base > addr }) - 1
 	if i >= 0 && addr-m.live[i].base < m.live[i].size {
@@ -253,7 +253,7 @@ func (m *Memory) Fill(addr uint64, pattern []byte, n int64) error {
 	return nil
 }
 
-// Bytes is the memory itself, n bytes at addr, which count as written from now
+// Bytes returns the memory itself, n bytes at addr, which count as written from now
 // on. It is valid until the allocation is freed.
 func (m *Memory) Bytes(addr uint64, n int64) ([]byte, error) {
 	m.mu.Lock()
@@ -278,17 +278,17 @@ func (m *Memory) Forget(addr uint64, n int64) error {
 	return err
 }
 
-// Used is the number of bytes allocated, and Limit what there is.
+// Used returns the number of bytes allocated, and Limit what there is.
 func (m *Memory) Used() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.used
 }
 
-// Limit is the size of the memory.
+// Limit returns the size of the memory.
 func (m *Memory) Limit() int64 { return m.limit }
 
-// Range is the allocation that holds addr; ok is false where none does.
+// Range returns the allocation that holds addr; ok is false where none does.
 func (m *Memory) Range(addr uint64) (base uint64, size int64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -298,7 +298,7 @@ func (m *Memory) Range(addr uint64) (base uint64, size int64, ok bool) {
 	return 0, 0, false
 }
 
-// Live is the number of allocations that were not freed; mapped memory does not
+// Live returns the number of allocations that were not freed; mapped memory does not
 // count.
 func (m *Memory) Live() int {
 	m.mu.Lock()
@@ -312,7 +312,7 @@ func (m *Memory) Live() int {
 	return n
 }
 
-// Global is the address of a variable of the module in this memory, where the
+// Global returns the address of a variable of the module in this memory, where the
 // module is loaded at its first use.
 func (m *Memory) Global(mod *Module, name string) (addr uint64, size int64, err error) {
 	for v, at := range m.load(mod) {
@@ -355,7 +355,7 @@ func (r *region) written(off, n uint64) {
 	}
 }
 
-// unwritten is the first byte of a range that nobody wrote, or -1.
+// unwritten returns the first byte of a range that nobody wrote, or -1.
 func (r *region) unwritten(off, n uint64) int {
 	if r.init != nil {
 		for i, b := range r.init[off : off+n] {

@@ -124,7 +124,7 @@ func (b *body) specialRegister(name string) (int32, error) {
 	return s, nil
 }
 
-// constant is the slot of a number.
+// constant returns the slot of a number.
 func (b *body) constant(x uint64) int32 {
 	s, ok := b.consts[x]
 	if !ok {
@@ -134,7 +134,7 @@ func (b *body) constant(x uint64) int32 {
 	return s
 }
 
-// address is the slot of the address of a variable in its own space.
+// address returns the slot of the address of a variable in its own space.
 func (b *body) address(v *variable) int32 {
 	if v.space != ".global" && v.space != ".const" {
 		return b.constant(v.at)
@@ -148,7 +148,7 @@ func (b *body) address(v *variable) int32 {
 	return s
 }
 
-// source is the slot of an operand that is read as type t.
+// source returns the slot of an operand that is read as type t.
 func (b *body) source(o operand, t typ) (int32, error) {
 	switch o.kind {
 	case 'r':
@@ -170,7 +170,7 @@ func (b *body) source(o operand, t typ) (int32, error) {
 	return 0, fmt.Errorf("an operand of a kind that cannot be here")
 }
 
-// target is the slot of an operand that is written.
+// target returns the slot of an operand that is written.
 func (b *body) target(o operand) (int32, error) {
 	switch {
 	case o.kind == '_':
@@ -219,7 +219,7 @@ func (b *body) layoutShared() {
 	}
 }
 
-// names tells whether a statement names the variable.
+// names reports whether a statement names the variable.
 func (b *body) names(v *variable) bool {
 	is := func(o *operand) bool { return o.kind == 's' && o.name == v.name }
 	for i := range b.stmts {

@@ -72,7 +72,7 @@ func Parse(name, src string) (*Module, error) {
 	return p.m, nil
 }
 
-// Kernels are the kernels, by name in ascending order.
+// Kernels returns the kernels, by name in ascending order.
 func (m *Module) Kernels() []*Kernel {
 	out := make([]*Kernel, 0, len(m.kernels))
 	for _, k := range m.kernels {
@@ -82,7 +82,7 @@ func (m *Module) Kernels() []*Kernel {
 	return out
 }
 
-// Kernel is the kernel of a name.
+// Kernel returns the kernel of a name.
 func (m *Module) Kernel(name string) (*Kernel, error) {
 	if k := m.kernels[name]; k != nil {
 		return k, nil
@@ -90,10 +90,10 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	return nil, fmt.Errorf("ptx: %s has no kernel %q; it has %d others", m.Name, name, len(m.kernels))
 }
 
-// ParamBytes is the length of all parameters together.
+// ParamBytes returns the length of all parameters together.
 func (k *Kernel) ParamBytes() int { return k.params }
 
-// Module is the module that the kernel is of.
+// Module returns the module that the kernel is of.
 func (k *Kernel) Module() *Module { return k.module }
 
 type parser struct {
@@ -102,7 +102,7 @@ type parser struct {
 	m      *Module
 }
 
-// line is the line of the token before the next, which is the one at fault where
+// line returns the line of the token before the next, which is the one at fault where
 // an error was found.
 func (p *parser) line() int {
 	if len(p.tokens) == 0 {
@@ -267,7 +267,7 @@ func (p *parser) initial(v *variable, elem int) error {
 	}
 }
 
-// count is a number that is not negative and fits an int32.
+// count returns a number that is not negative and fits an int32.
 func (p *parser) count() (int, error) {
 	x, err := p.number()
 	if err == nil && x > 1<<31-1 {
@@ -276,7 +276,7 @@ func (p *parser) count() (int, error) {
 	return int(x), err
 }
 
-// number is an integer or the bits of a floating-point number (0f, 0d).
+// number returns an integer or the bits of a floating-point number (0f, 0d).
 func (p *parser) number() (uint64, error) {
 	negative := p.accept("-")
 	text := p.next()

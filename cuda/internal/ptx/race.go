@@ -109,7 +109,7 @@ func (c *cell) touch(t *thread, in *instr, shared, write, strong bool) string {
 	return ""
 }
 
-// current tells whether what is known of a block counts: not that of earlier
+// current reports whether what is known of a block counts: not that of earlier
 // launches, and in shared memory only the block's own.
 func (w *worker) current(block uint32, shared bool) bool {
 	return block == w.block || block >= w.l.firstBlock && !shared

@@ -50,7 +50,7 @@ func oddSqrt(a float64) float64 {
 	return odd(q, math.FMA(-q, q, a))
 }
 
-// oddInt is an integer's magnitude as a float64 rounded to odd.
+// oddInt returns an integer's magnitude as a float64 rounded to odd.
 func oddInt(u uint64) float64 {
 	if u < 1<<53 {
 		return float64(u)
@@ -61,7 +61,7 @@ func oddInt(u uint64) float64 {
 
 const nan32, nan16 = 0x7fffffff, 0x7fff
 
-// round32 is the bits of x as an f32, by the mode n, z, m (down) or p (up).
+// round32 returns the bits of x as an f32, by the mode n, z, m (down) or p (up).
 func round32(x float64, mode byte) uint64 {
 	f := float32(x)
 	if f != f {
@@ -83,7 +83,7 @@ func round32(x float64, mode byte) uint64 {
 	return uint64(b)
 }
 
-// round16 is the bits of x as an f16.
+// round16 returns the bits of x as an f16.
 func round16(x float64, mode byte) uint64 {
 	sign := uint64(0)
 	if math.Signbit(x) {
@@ -119,7 +119,7 @@ func round16(x float64, mode byte) uint64 {
 	return sign | uint64(int64(unit+24)<<10+int64(n))
 }
 
-// half is the value of an f16.
+// half returns the value of an f16.
 func half(b uint64) float64 {
 	m, e := float64(b&0x3ff), int(b>>10&31)
 	switch e {

@@ -85,7 +85,7 @@ type worker struct {
 	stored       int64
 }
 
-// newWorker is a worker for a launch, in memory of an earlier one where there is
+// newWorker returns a worker for a launch, in memory of an earlier one where there is
 // some: a launch of a few threads would else be spent on making memory.
 func newWorker(l *launch) *worker {
 	n := l.block.X * l.block.Y * l.block.Z
@@ -124,7 +124,7 @@ func newWorker(l *launch) *worker {
 	return w
 }
 
-// room is a slice of length n, in x's memory if that is large enough.
+// room returns a slice of length n, in x's memory if that is large enough.
 func room[T any](x []T, n int) []T {
 	if cap(x) < n {
 		return make([]T, n)

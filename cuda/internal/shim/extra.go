@@ -29,7 +29,7 @@ func HostRegister(p unsafe.Pointer, n int64, readOnly bool) int {
 // HostUnregister undoes HostRegister.
 func HostUnregister(p unsafe.Pointer) int { return int(C.cuMemHostUnregister(p)) }
 
-// HostPointer is the address that kernels use for pinned or registered memory at p.
+// HostPointer returns the address that kernels use for pinned or registered memory at p.
 func HostPointer(p unsafe.Pointer) (address uint64, result int) {
 	var d C.CUdeviceptr
 	result = int(C.cuMemHostGetDevicePointer(&d, p, 0))

@@ -67,7 +67,7 @@ func Set(name string, fn unsafe.Pointer) error {
 	return nil
 }
 
-// Absent is the call last asked for that the loaded driver does not have, or "".
+// Absent returns the call last asked for that the loaded driver does not have, or "".
 func Absent() string {
 	if s := C.gnb_last_absent(); s != nil {
 		return C.GoString(s)

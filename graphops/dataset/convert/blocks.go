@@ -14,19 +14,19 @@ import (
 
 const (
 	blockBytes = 1 << 18  // of text that one thread parses at a time
-	maxLine    = 64 << 20 // bytes of one line
+	maxLine    = 64 << 20 // the longest line accepted, in bytes
 )
 
-// block is whole lines of a text.
+// block holds whole lines of a text.
 type block struct {
 	text []byte
-	line int64 // number of its first line, from 1
+	line int64 // number of the first line, from 1
 }
 
-// eachBlock cuts the text of f into blocks of whole lines, parses them on the
-// given number of threads and hands the results to collect, in the order of the
-// text and on the caller's goroutine. parse returns what is wrong with a line
-// without the file's name, as made by atLine. A result is collect's to keep.
+// eachBlock cuts the text of f into blocks of whole lines, parses them on the given number of
+// threads and hands the results to collect, in the order of the text and on the caller's goroutine.
+// parse returns what is wrong with a line without the file's name, as an error of atLine. collect
+// owns each result.
 //
 // Cost: the text is read and decompressed by one goroutine; at most threads+2
 // blocks are in memory.
@@ -101,8 +101,8 @@ func eachBlock[T any](ctx context.Context, f *file, threads int, parse func(b bl
 	return readErr
 }
 
-// cutBlocks reads f to its end and hands out blocks of whole lines until emit
-// says stop. A block's buffer is the receiver's.
+// cutBlocks reads f to its end and passes blocks of whole lines to emit until emit returns false.
+// The receiver owns a block's buffer.
 func cutBlocks(f *file, buffer func() []byte, emit func(block) bool) error {
 	line := int64(1)
 	buf := buffer()
@@ -141,8 +141,7 @@ func cutBlocks(f *file, buffer func() []byte, emit func(block) bool) error {
 	}
 }
 
-// lines calls visit for every line of the block, without its line break, until
-// one of them fails.
+// lines calls visit for every line of the block, without its line break, until a call fails.
 func (b block) lines(visit func(line []byte, number int64) error) error {
 	text, number := b.text, b.line
 	for len(text) > 0 {

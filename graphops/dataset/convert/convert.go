@@ -1,45 +1,41 @@
-// Package convert turns graphs as others store them into dataset directories.
+// Package convert converts graphs from the file formats of other tools into dataset directories.
 //
 // # Basics
 //
-// [Convert] looks at a file or folder, finds its format, reads it, and writes a
-// directory that [dataset.Open] opens. [Formats] lists what it reads. The
-// directory appears under its name when it is complete and synced: a conversion
-// that fails or is killed leaves nothing that looks finished.
+// [Convert] detects the format of a file or folder, reads it, and writes a directory that
+// [dataset.Open] opens. [Formats] lists the formats. The directory gets its name only when it is
+// complete and synced, so a failed or killed conversion leaves no directory of that name.
 //
 // # What becomes of the nodes and edges
 //
-// Node ids stay as they are. In a list of edges, which has no number of nodes,
-// the largest id says how many there are; ids that do not occur are nodes without
-// neighbours. Where fewer than half of them occur, that is an error, unless
-// Options.Relabel numbers those that occur by ascending id; so does a comment
-// "# Nodes: N Edges: M", as SNAP writes it, of which N is their number. Formats that define
-// their first node to be 1 (METIS, DIMACS, Graphs.jl) are counted from 0.
+// Node ids stay as they are. An edge list does not store the number of nodes, so it is the largest
+// id plus 1; ids that do not occur are nodes without neighbours. If fewer than half of the ids
+// occur, the conversion fails. Options.Relabel avoids this: it renumbers the ids that occur in
+// ascending order. The same happens if the file has SNAP's comment "# Nodes: N Edges: M" and
+// exactly N ids occur. Formats whose first node is 1 (METIS, DIMACS, Graphs.jl) are renumbered from
+// 0.
 //
 // An edge that occurs several times is kept once; where edges have weights, the
 // weights are added. Weights that are all 1 are dropped. Options.Undirected adds
 // the opposite of each edge.
 //
-// A set with a class for each node and without a split gets ten: see
-// [RandomSplits].
+// A dataset with a class for each node but no split gets ten random splits: see [RandomSplits].
 //
-// Files of a folder that nothing was read of are named in a note.
+// A note names the files of a folder that were not read.
 //
 // # Caveats
 //
-// Files are not trusted. What a header says is compared with what is there before
-// memory depends on it, compressed data that grows beyond any list of numbers is
-// refused, nothing that is read is executed, and everything is checked once more
-// ([dataset.Dataset.Check]) before it is written. Errors name the file, the
-// position and the reason.
+// Files are not trusted. Sizes in a header are compared with the file's size before memory is
+// allocated, compressed data that expands more than lists of numbers can is refused, no input is
+// executed, and the whole dataset is checked ([dataset.Dataset.Check]) before it is written. Errors
+// name the file, the position and the reason.
 //
-// A file that is refused has cost at most four times its size and a fixed part:
-// the program, 2 MiB a thread for the blocks of text in hand, and what the first
-// 4 MiB of decompressed text become, which no ratio of sizes can tell from a
-// bomb; 15 to 25 MB in all for the worst of them, and the dictionary of an .xz file, at
-// most 64 MiB. For compressed text that is
-// honest up to the error, its size is that of the text: an edge is 8 bytes in
-// memory, however well its line was compressed.
+// Refusing a file costs at most four times its size in memory, plus a fixed part: the program, 2
+// MiB per thread for blocks of text, the first 4 MiB of decompressed text in parsed form (too
+// little to tell a decompression bomb by its ratio), together 15 to 25 MB in the worst case, and
+// the dictionary of an .xz file, at most 64 MiB. For compressed text that is valid up to the error,
+// "its size" is the decompressed size: an edge takes 8 bytes in memory, however well its line is
+// compressed.
 package convert
 
 import (
@@ -57,43 +53,42 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Options says how to convert. The zero value finds the format and takes
-// everything as it is.
+// Options says how to convert. The zero value detects the format and changes nothing else.
 type Options struct {
-	// Format is the name of one of the [Formats]; "" and "auto" find it by looking.
+	// Format is the name of one of the [Formats]; "" and "auto" detect the format.
 	Format string
-	// Name chooses a dataset where the folder holds several, and names the result.
-	// The default name is that of the file or folder.
+	// Name chooses a dataset if the folder holds several, and names the result. The default is the
+	// name of the file or folder.
 	Name string
 	// Undirected adds the opposite of every edge.
 	Undirected bool
-	// Features replaces the features: "FILE.npy" [nodes, any]; "one-hot:FILE.csv",
-	// with a line of class ids for each node, each of which becomes a 1 in the
-	// block of columns of its place in the line; "random:DIM".
+	// Features replaces the features: "FILE.npy" reads an array [nodes, any]; "one-hot:FILE.csv"
+	// reads a line of class ids for each node and sets a 1 for the id at position r of the line in
+	// the block of columns of position r; "random:DIM" draws DIM random columns.
 	Features string
-	// FeatureType is how dense features are written: [dataset.WriteOptions].
+	// FeatureType is the stored type of dense features: see [dataset.WriteOptions].
 	FeatureType string
 	// LargestComponent keeps only the nodes of the largest connected component
-	// ([dataset.LargestComponent]), numbered anew by ascending id. Random splits are
-	// drawn among them.
+	// ([dataset.LargestComponent]), renumbered in ascending order of id. Random splits are drawn
+	// from these nodes.
 	LargestComponent bool
-	// Relabel numbers the nodes of an edge list anew, by ascending id.
+	// Relabel renumbers the nodes of an edge list in ascending order of id.
 	Relabel bool
-	// OverlappingSplits permits nodes in two of train, val and test.
+	// OverlappingSplits allows a node to be in two of train, val and test.
 	OverlappingSplits bool
 	// Seed is the random seed of features and splits.
 	Seed uint64
-	// Threads is the number of threads (0: GOMAXPROCS). It does not change the
-	// result, but for the last bits of weights that are added.
+	// Threads is the number of threads (0: GOMAXPROCS). It does not change the result, except for
+	// the last bits of added weights.
 	Threads int
-	// Progress is told how many bytes of the input have been read, of how many
-	// known so far. It is called from one goroutine at a time.
+	// Progress receives the number of input bytes read and the total known so far. Only one
+	// goroutine calls it at a time.
 	Progress func(done, total int64)
-	// Finish is told how far what follows reading has come: the stage "build" of the
-	// graph, in work of about the same time each, and "check" and "write", in bytes of
-	// the result. It is called from one goroutine at a time, about ten times a second.
+	// Finish receives the progress of the stages after reading: "build" (the graph, in units of
+	// about equal time), "check" and "write" (both in bytes of the result). Only one goroutine
+	// calls it at a time, about ten times a second.
 	Finish func(stage string, done, total int64)
-	// Note is told in a sentence what the user may want to know.
+	// Note receives messages for the user, one sentence each.
 	Note func(text string)
 }
 
@@ -103,7 +98,7 @@ func (o *Options) note(format string, args ...any) {
 	}
 }
 
-// stage reports one of the stages that follow reading.
+// stage returns the progress callback of a stage after reading.
 func (o *Options) stage(name string) func(done, total int64) {
 	if o.Finish == nil {
 		return func(int64, int64) {}
@@ -117,35 +112,35 @@ func (o *Options) stage(name string) func(done, total int64) {
 	}
 }
 
-// Stats is what a conversion did.
+// Stats describes a conversion.
 type Stats struct {
 	Format   string `json:"format"`
 	Name     string `json:"name"`
 	Nodes    int    `json:"nodes"`
-	Edges    int64  `json:"edges"` // directed: an undirected edge counts twice
+	Edges    int64  `json:"edges"` // directed edges: an undirected edge counts twice
 	Features int    `json:"features"`
 	Classes  int    `json:"classes"`
-	// PeakRSSBytes is the largest resident set that the process has had so far; 0
-	// where the system does not tell.
+	// PeakRSSBytes is the largest resident set of the process so far; 0 if the system does not
+	// report it.
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
 	Seconds      float64 `json:"seconds"`
 }
 
-// Reader reads one format. It may be asked to Detect anything, and to Read what
-// it has not detected where the user names the format.
+// Reader reads one format. Detect may be called with any source; Read may be called without Detect,
+// if the user names the format.
 type Reader interface {
 	// Name is the value of Options.Format.
 	Name() string
-	// About says in a line what the format is.
+	// About describes the format in one line.
 	About() string
-	// Detect tells whether the source looks like the format, from its names and
-	// its beginning.
+	// Detect reports whether the source looks like the format, by its file names and its first
+	// bytes.
 	Detect(s *Source) bool
-	// Read reads all of it. The dataset may lack a name.
+	// Read reads the whole source. The dataset's name may be empty.
 	Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error)
 }
 
-// Formats are the readers in the order in which they are asked.
+// Formats returns the readers in the order in which they are tried.
 func Formats() []Reader {
 	return []Reader{
 		saintReader{},
@@ -175,15 +170,15 @@ func errorf(format string, args ...any) error { return fmt.Errorf("convert: "+fo
 
 func errorText(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// A name becomes a part of file names.
+// A dataset's name becomes a part of file names.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// Convert reads the file or folder src and writes it as the dataset directory
-// dst, which must not exist. It stops when ctx is cancelled. The error says which
-// file is wrong, where and why; dst does not exist then.
+// Convert reads the file or folder src and writes it as the dataset directory dst, which must not
+// exist. It stops when ctx is cancelled. On an error, which names the file, the position and the
+// reason, dst does not exist.
 //
-// Memory: the arrays of the result, and 16 bytes an edge while the graph is
-// built (twice that when it is made undirected).
+// Memory: the arrays of the result, and 16 bytes per edge while the graph is built (twice that when
+// it is made undirected).
 func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	start := time.Now()
 	if o.Name != "" && (!namePattern.MatchString(o.Name) || strings.Contains(o.Name, "..")) {
@@ -201,7 +196,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	m := &meter{report: o.Progress}
 	if finish, stage, told := o.Finish, "", int64(0); finish != nil && o.Progress != nil {
 		o.Finish = func(next string, done, total int64) {
-			if read := m.done.Load(); stage != next && read > told { // what there was to read before it has been read
+			if read := m.done.Load(); stage != next && read > told { // report the total before the next read starts
 				o.Progress(read, read)
 				told = read
 			}
@@ -226,7 +221,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	}, nil
 }
 
-// read finds the format and reads and checks the dataset.
+// read detects the format, then reads and checks the dataset.
 func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Dataset, Reader, error) {
 	s, err := newSource(src, m)
 	if err != nil {
@@ -254,7 +249,7 @@ func read(ctx context.Context, src string, m *meter, o Options) (*dataset.Datase
 	return d, r, nil
 }
 
-// someOf lists names, and says how many more there are than ten.
+// someOf lists at most ten names and counts the rest.
 func someOf(names []string) string {
 	const most = 10
 	if more := len(names) - most; more > 0 {
@@ -263,7 +258,7 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// finish does what is the same for all formats.
+// finish does the steps that all formats share.
 func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *meter, o Options) (*dataset.Dataset, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -273,7 +268,8 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *met
 			return nil, err
 		}
 	}
-	// GraphSAINT's files, for example, list both directions and do not say so.
+	// Some formats, such as GraphSAINT's, list both directions without declaring the graph
+	// undirected.
 	d.Meta.Undirected = d.Meta.Undirected || d.Graph.Symmetric()
 	if d.Meta.Name == "" || o.Name != "" {
 		d.Meta.Name = o.Name
@@ -317,7 +313,7 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *met
 	return d, nil
 }
 
-// find chooses the reader, and the file where a folder holds several.
+// find chooses the reader, and the file if a folder holds several.
 func find(s *Source, o Options) (Reader, *Source, error) {
 	if o.Format != "" && o.Format != "auto" {
 		for _, r := range Formats() {
@@ -344,7 +340,8 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 	return nil, nil, errorf("%s is of no known format (it begins with %s); --format says which it is: %s", s.Path, shown(s.Head), formatNames())
 }
 
-// enter is the file of the folder that is meant, for formats that are one file.
+// enter returns the source to read: for a one-file format, the file of the folder that the options
+// choose.
 func enter(s *Source, r Reader, o Options) (*Source, error) {
 	if !s.Dir || isFolder(r) {
 		if !s.Dir && isFolder(r) {
@@ -356,7 +353,7 @@ func enter(s *Source, r Reader, o Options) (*Source, error) {
 	return inside, err
 }
 
-// isFolder tells whether the format is a folder.
+// isFolder reports whether the format is a folder of files.
 func isFolder(r Reader) bool {
 	switch r.(type) {
 	case saintReader, sageReader, ogbReader, musaeReader, csvReader, planetoidReader, numpyReader:
@@ -365,8 +362,7 @@ func isFolder(r Reader) bool {
 	return false
 }
 
-// findInside looks for the one file of a folder that is a dataset, or for the
-// one that --name means.
+// findInside returns the only dataset file of a folder, or the one that --name chooses.
 func findInside(s *Source, o Options) (Reader, *Source, error) {
 	type found struct {
 		reader Reader

@@ -12,15 +12,14 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// csvReader reads a folder of two tables whose first lines name the columns. In
-// nodes.csv a line is a node: its id, a word or a number, unique; label, where it
-// has one, a word or a class id, empty where unknown; split, which is train, val,
-// test or empty; and every other column is a feature, a finite number. Node k is
-// line k of the table, counted from 0. In edges.csv a line is an edge: source,
-// target and maybe weight; other columns are not read.
+// csvReader reads a folder of two tables whose first lines name the columns. Each line of nodes.csv
+// is a node with these columns: id, a unique word or number; label (optional), a word or a class
+// id, empty if unknown; split (optional): train, val, test or empty. Every other column is a
+// feature, a finite number. Node k is line k of the table, counted from 0. Each line of edges.csv
+// is an edge: source, target and optionally weight; other columns are ignored.
 //
-// Labels that are words become classes in alphabetical order, which
-// Metadata.ClassNames lists; class ids stay as they are.
+// Labels that are words become classes in alphabetical order, listed in Metadata.ClassNames; class
+// ids stay as they are.
 type csvReader struct{}
 
 func (csvReader) Name() string { return "csv" }
@@ -67,7 +66,7 @@ func (csvReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 
 var splitNames = [3]string{"train", "val", "test"}
 
-// splitOf is the number of a split by what a table calls it, -1 for none.
+// splitOf returns the number of the split that a table calls word, -1 for none.
 func splitOf(word string) (int, bool) {
 	switch strings.ToLower(word) {
 	case "train", "training":
@@ -82,10 +81,10 @@ func splitOf(word string) (int, bool) {
 	return 0, false
 }
 
-// csvNodes is what nodes.csv holds.
+// csvNodes holds the columns of nodes.csv.
 type csvNodes struct {
 	ids        *names
-	features   []string  // the columns
+	features   []string  // names of the feature columns
 	x          []float32 // [nodes, features]
 	y          []int32   // nil: no labels
 	classNames []string  // nil: labels are class ids
@@ -113,7 +112,7 @@ func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
 	var (
 		x     pile[float32]
 		words = newNames()
-		y     pile[int32] // word by node, -1: none
+		y     pile[int32] // index of the node's word, -1: none
 	)
 	err = t.each(ctx, func(record []string) error {
 		node, isNew, full := n.ids.add(record[id])
@@ -169,7 +168,7 @@ func (s *Source) csvNodes(ctx context.Context, o Options) (*csvNodes, error) {
 	return n, nil
 }
 
-// shownNames are columns as an error lists them.
+// shownNames formats column names for an error.
 func shownNames(header []string) string {
 	var all []string
 	for i, name := range header {
@@ -182,7 +181,7 @@ func shownNames(header []string) string {
 	return strings.Join(all, ", ")
 }
 
-// The names of the classes must fit the metadata, which are at most 1 MiB.
+// The metadata, at most 1 MiB, must have room for the class names.
 const (
 	maxClassNames = 10_000
 	maxClassText  = 128 << 10
@@ -190,8 +189,9 @@ const (
 
 var errNoLabels = errors.New("every label is unknown")
 
-// number makes classes of words, in place: the numbers that they are, where all
-// are, else their places in alphabetical order, which are returned.
+// number replaces indices of words by classes, in place. If all words are numbers, these numbers
+// are the classes; otherwise the classes follow the alphabetical order of the words, which number
+// returns.
 func number(y []int32, words *names) ([]string, error) {
 	n := words.len()
 	if n == 0 {
@@ -241,7 +241,7 @@ func number(y []int32, words *names) ([]string, error) {
 	return list, nil
 }
 
-// csvEdges reads edges.csv, whose ends are ids of nodes.
+// csvEdges reads edges.csv, whose endpoints are ids of nodes.
 func (s *Source) csvEdges(ctx context.Context, ids *names, o Options) (*edges, error) {
 	t, err := s.table("edges", "the edges, one a line")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// csvFiles are the hand graph as tables: the nodes a, b, c, d and e.
+// csvFiles returns the hand graph as tables with the nodes a, b, c, d and e.
 func csvFiles() map[string]string {
 	return map[string]string{
 		"nodes.csv": "id,height,label,split,width\na,0,red,train,1\nb,2,blue,train,3\nc,4,red,val,5\nd,6,green,test,7\ne,8,,,-9.5e0\n",
@@ -72,13 +72,14 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// What a table may leave out, and labels that are numbers.
+// Optional columns may be missing, and labels may be numbers.
 func TestCSVColumns(t *testing.T) {
 	d, _ := converted(t, put(t, map[string]string{"nodes.csv": "id\n10\n20\n7\n", "edges.csv": "src,dst,w\n10,20,0.5\n20,7,2\n10,20,1\n"}), Options{})
 	if d.Nodes() != 3 || d.Labels != nil || d.Features != nil || !slices.Equal(d.Graph.EdgeWeights, []float32{1.5, 2}) || len(d.Splits) != 0 {
 		t.Errorf("%s: labels %v, features %v, weights %v, splits %v", d, d.Labels, d.Features, d.Graph.EdgeWeights, d.Splits)
 	}
-	// Class ids stay as they are, unknown ones included; there is no split, so random ones are drawn.
+	// Class ids, unknown ones included, stay as they are; without a split column, random splits are
+	// drawn.
 	nodes, edges := "id,y,x\n", "source,target\n"
 	for i := range 60 {
 		nodes += fmt.Sprintf("n%d,%d.0,%d\n", i, i%3-1, i)
@@ -88,7 +89,7 @@ func TestCSVColumns(t *testing.T) {
 	if d.Classes() != 2 || d.Labels[0] != -1 || d.Labels[1] != 0 || d.Labels[2] != 1 || d.Meta.ClassNames != nil || d.SplitSets() != 10 || len(d.Splits["train"]) != 40 {
 		t.Errorf("%s: labels %v…, names %v, %d sets, %d to train on", d, d.Labels[:3], d.Meta.ClassNames, d.SplitSets(), len(d.Splits["train"]))
 	}
-	// --features come instead of the columns, which may then be words.
+	// --features replaces the feature columns, which may then hold words.
 	files := csvFiles()
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "height", "name")
 	files["nodes.csv"] = strings.ReplaceAll(files["nodes.csv"], "a,0,", "a,Anna,")
@@ -135,7 +136,7 @@ func TestHostileCSV(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := csvFiles()
-			if tc.file == "nodes.csv" { // an error of the edges must not hide it
+			if tc.file == "nodes.csv" { // so that no error in edges.csv hides the one in nodes.csv
 				files["edges.csv"] = "source,target\na,b\n"
 			}
 			files[tc.file] = tc.text
@@ -150,7 +151,7 @@ func TestHostileCSV(t *testing.T) {
 	refused(t, put(t, map[string]string{"nodes.csv": "id\na\n", "other.csv": "x"}), Options{Format: "csv"}, "edges.csv is missing", "the edges")
 }
 
-// Names are numbered as a map numbers them, whatever the words.
+// names numbers words exactly as a map would, for any words.
 func TestNames(t *testing.T) {
 	n, want := newNames(), map[string]int32{}
 	u := rand.New(rand.NewPCG(1, 2))

@@ -13,24 +13,24 @@ import (
 	"github.com/graphnb/graphnb/internal/units"
 )
 
-// maxRecord is the number of bytes that one record may have: a quote that is not
-// closed would otherwise swallow the file.
+// maxRecord is the largest number of bytes in one record; without it, an unclosed quote would read
+// the rest of the file into memory.
 const maxRecord = 1 << 20
 
-// csvFile is a table of text whose first line names the columns: comma-separated
-// values by RFC 4180, or separated by semicolons or tabs, as the first line is.
+// csvFile is a text table whose first line names the columns: comma-separated values by RFC 4180,
+// or values separated by semicolons or tabs; the first line decides which.
 type csvFile struct {
 	*file
 	r      *csv.Reader
 	guard  *recordGuard
 	header []string // lower case, without blanks around
-	line   int      // of the record read last
+	line   int      // line of the last record read
 }
 
-// recordGuard ends the reading of a record that is too long.
+// recordGuard stops reading a record that is too long.
 type recordGuard struct {
 	r io.Reader
-	n int // bytes handed out since the record began
+	n int // bytes read since the record began
 }
 
 func (g *recordGuard) Read(b []byte) (int, error) {
@@ -44,12 +44,12 @@ func (g *recordGuard) Read(b []byte) (int, error) {
 
 var errRecordTooLong = fmt.Errorf("a record is longer than %s; is a quote not closed?", units.Bytes(maxRecord))
 
-// csvNames are the names that a table may have.
+// csvNames returns the file names that a table may have.
 func csvNames(base string) []string {
 	return []string{base + ".csv", base + ".csv.gz", base + ".tsv", base + ".tsv.gz"}
 }
 
-// table opens BASE.csv, or its like, and reads its first line.
+// table opens BASE.csv, or another name of csvNames, and reads its first line.
 func (s *Source) table(base, what string) (*csvFile, error) {
 	name := s.find(csvNames(base)...)
 	if name == "" {
@@ -73,8 +73,8 @@ func newCSVFile(f *file) (*csvFile, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if bom := "\xef\xbb\xbf"; bytes.HasPrefix(head, []byte(bom)) { // spreadsheets write it
-		_, _ = br.Discard(len(bom)) // they are in the buffer
+	if bom := "\xef\xbb\xbf"; bytes.HasPrefix(head, []byte(bom)) { // spreadsheet programs write a byte order mark
+		_, _ = br.Discard(len(bom)) // cannot fail: the bytes are in the buffer
 		head = head[len(bom):]
 	}
 	first, _, _ := bytes.Cut(head, []byte{'\n'})
@@ -85,7 +85,8 @@ func newCSVFile(f *file) (*csvFile, error) {
 			t.r.Comma = c
 		}
 	}
-	// A blank at the start of a field is a field's end where tabs separate.
+	// In a tab-separated table, a tab at the start of a field ends the field, so it must not be
+	// trimmed.
 	t.r.TrimLeadingSpace = t.r.Comma != '\t'
 	record, err := t.next()
 	if errors.Is(err, io.EOF) {
@@ -109,7 +110,7 @@ func newCSVFile(f *file) (*csvFile, error) {
 	return t, nil
 }
 
-// next is the next record, valid until the one after it; io.EOF at the end.
+// next returns the next record, valid until the following call; io.EOF at the end.
 func (t *csvFile) next() ([]string, error) {
 	t.guard.n = 0
 	record, err := t.r.Read()
@@ -134,7 +135,7 @@ func (t *csvFile) next() ([]string, error) {
 	return record, nil
 }
 
-// each visits the records below the first line.
+// each calls visit for every record below the first line.
 func (t *csvFile) each(ctx context.Context, visit func(record []string) error) error {
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
@@ -153,12 +154,12 @@ func (t *csvFile) each(ctx context.Context, visit func(record []string) error) e
 	}
 }
 
-// at is an error about the record read last.
+// at returns an error about the last record read.
 func (t *csvFile) at(format string, args ...any) error {
 	return t.wrong("%w", atLine(int64(t.line), format, args...))
 }
 
-// column is the place of the first of the names, -1 where there is none.
+// column returns the position of the first of the names that is a column, -1 if none is.
 func (t *csvFile) column(names ...string) int {
 	for _, name := range names {
 		for i, h := range t.header {

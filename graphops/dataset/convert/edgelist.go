@@ -29,7 +29,7 @@ func (edgeListReader) Detect(s *Source) bool {
 		return false
 	}
 	a, rest := field(line)
-	if header(a) { // the line after it decides
+	if header(a) { // the next line decides
 		line, _ = firstLine(s.Head[at:])
 		a, rest = field(line)
 	}
@@ -39,8 +39,8 @@ func (edgeListReader) Detect(s *Source) bool {
 	return okA && okB
 }
 
-// firstLine is the first line of text that is no comment, and where the next
-// one begins.
+// firstLine returns the first line of text that is not a comment, and the rest of the text from the
+// line after it.
 func firstLine(text []byte) (line []byte, next int) {
 	for next < len(text) {
 		line = text[next:]
@@ -81,12 +81,11 @@ func (edgeListReader) Read(ctx context.Context, s *Source, o Options) (*dataset.
 	return list.dataset(o)
 }
 
-// snapComment is what SNAP writes about a graph. Of one whose edges have no
-// direction, the number of edges may count both.
+// snapComment matches SNAP's comment with the size of a graph. For an undirected graph, its number
+// of edges may count both directions.
 var snapComment = regexp.MustCompile(`(?m)^[#%].*\bNodes:\s*([0-9]{1,12})\s+Edges:\s*([0-9]{1,15})\b`)
 
-// declared are the numbers of nodes and edges by a comment, 0 where there is
-// none.
+// declared returns the numbers of nodes and edges that a comment declares, 0 if there is none.
 func declared(head []byte) (nodes, numEdges int64) {
 	if m := snapComment.FindSubmatch(head); m != nil {
 		nodes, _ = whole(m[1])
@@ -95,7 +94,7 @@ func declared(head []byte) (nodes, numEdges int64) {
 	return nodes, numEdges
 }
 
-// startLine is the number of the first line that is no comment.
+// startLine returns the number of the first line that is not a comment.
 func startLine(head []byte) int64 {
 	_, next := firstLine(head)
 	if next == 0 {
@@ -161,8 +160,7 @@ func (jlgReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 	return readCounted(ctx, f, edgeFormat{base: 1, noWeights: true, skip: at}, at, nodes, count, undirected, o)
 }
 
-// readCounted reads edges behind a header that says how many nodes and edges
-// there are.
+// readCounted reads edges after a header that declares the numbers of nodes and edges.
 func readCounted(ctx context.Context, f *file, e edgeFormat, line, nodes, count int64, undirected bool, o Options) (*dataset.Dataset, error) {
 	if nodes < 0 || nodes > maxNodes || count < 0 {
 		return nil, f.wrong("line %d: the header says %d nodes and %d edges; there can be %d nodes", line, nodes, count, maxNodes)
@@ -189,9 +187,8 @@ func readCounted(ctx context.Context, f *file, e edgeFormat, line, nodes, count 
 	return list.dataset(o)
 }
 
-// dimacsReader reads the graphs of the DIMACS challenges and of PACE: comments
-// "c", a line "p KIND nodes edges", and edges counted from 1, with "a" or "e" in
-// front or with nothing.
+// dimacsReader reads the graphs of the DIMACS challenges and of PACE: comments "c", a line "p KIND
+// nodes edges", and edges counted from 1, each optionally after "a" or "e".
 type dimacsReader struct{}
 
 func (dimacsReader) Name() string { return "dimacs" }
@@ -205,8 +202,7 @@ func (dimacsReader) Detect(s *Source) bool {
 	return !s.Dir && at > 0
 }
 
-// dimacsHeader finds the line "p KIND nodes edges"; at is its number, 0 where
-// there is none.
+// dimacsHeader finds the line "p KIND nodes edges"; at is its number, 0 if there is no such line.
 func dimacsHeader(head []byte) (kind string, nodes, numEdges, at int64) {
 	b := block{text: head, line: 1}
 	done := errors.New("found")
@@ -252,6 +248,6 @@ func (dimacsReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Da
 	default:
 		return nil, f.wrong("line %d: the problem is %s; sp (arcs with lengths), edge, col and tw (edges) are read", at, shown([]byte(kind)))
 	}
-	// Arcs (a) have a direction; the edges of the other kinds have none.
+	// Arcs (a) are directed; edges of the other kinds are undirected.
 	return readCounted(ctx, f, e, at, nodes, count, e.mark != 'a', o)
 }

@@ -11,28 +11,27 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// edges are what most formats consist of.
+// edges holds the edge list that most formats store.
 type edges struct {
 	nodes int
 	src   []int32
 	dst   []int32
 	w     []float32 // nil: none
-	// undirected tells that every edge stands for its opposite too.
+	// undirected reports that every edge also stands for its opposite.
 	undirected bool
 }
 
-// maxNodes is the number of nodes whose ids an int32 holds.
+// maxNodes is the largest number of nodes whose ids fit an int32.
 const maxNodes = math.MaxInt32
 
-// spareNodes is how many nodes a header may claim beyond those that the edges
-// can name.
+// spareNodes is how many nodes a header may declare beyond four per edge.
 const spareNodes = 1 << 20
 
-// plausible tells whether a header's number of nodes fits what was read: the
-// node table is 8 bytes a node, and a number out of the air must not be memory.
+// plausible reports whether a header's number of nodes fits the number of edges read: the node
+// table takes 8 bytes per node, and an invented number must not allocate memory.
 func plausible(nodes, numEdges int64) bool { return nodes <= 4*numEdges+spareNodes }
 
-// dataset builds the graph and lets go of the edges.
+// dataset builds the graph and releases the edges.
 func (e *edges) dataset(o Options) (*dataset.Dataset, error) {
 	build := graphops.BuildOptions{Undirected: e.undirected || o.Undirected, Threads: o.Threads}
 	var (
@@ -95,31 +94,30 @@ func makeUndirected(d *dataset.Dataset, threads int) error {
 	return nil
 }
 
-// pairs is a piece of an edge list. Ids are as they stand in the file.
+// pairs is a part of an edge list, with ids as in the file.
 type pairs struct {
 	ids     []int64   // source, destination, source, …
-	w       []float32 // of each pair, where there is a third column
+	w       []float32 // weight of each pair, if there is a third column
 	columns int       // 2 or 3; 0: no data
 	first   int64     // line of the first pair
 	most    int64     // largest id
 }
 
-// edgeFormat says how the lines of an edge list look.
+// edgeFormat describes the lines of an edge list.
 type edgeFormat struct {
-	// start is the first line of data where it is known; a line of words there
-	// is a header.
+	// start is the number of the first data line if it is known; a line of words there is a header.
 	start int64
-	// mark stands in front of each edge: "a " in DIMACS; "": nothing.
+	// mark precedes each edge: "a " in DIMACS; "": nothing.
 	mark byte
-	// base is the id of the first node: 0, or 1 in formats that say so.
+	// base is the id of the first node: 0, or 1 in formats that count from 1.
 	base int64
-	// noWeights refuses a third column.
+	// noWeights rejects a third column.
 	noWeights bool
-	// skip is the number of lines at the beginning that are no edges.
+	// skip is the number of lines at the beginning that are not edges.
 	skip int64
 }
 
-// idBuffers are the ids of pieces that have been collected.
+// idBuffers recycles the id slices of collected pairs.
 var idBuffers = sync.Pool{New: func() any { return make([]int64, 0, blockBytes/2) }}
 
 // parse reads the edges in a block of lines.
@@ -182,7 +180,7 @@ func (e edgeFormat) parse(b block) (pairs, error) {
 	return p, err
 }
 
-// header tells whether a first field is a column's name.
+// header reports whether a first field is the name of a column.
 func header(text []byte) bool {
 	if len(text) == 0 {
 		return false
@@ -191,10 +189,10 @@ func header(text []byte) bool {
 	return c == '"' || c == '\'' || c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
-// edgeList is what an edge list has been read into.
+// edgeList is an edge list in memory.
 type edgeList struct {
 	src, dst []int32
-	wide     []int64 // source, destination, …: with relabel, instead of src and dst
+	wide     []int64 // source, destination, …; used with relabel, instead of src and dst
 	w        []float32
 	columns  int
 	first    int64
@@ -249,19 +247,18 @@ func readEdges(ctx context.Context, f *file, e edgeFormat, o Options) (*edgeList
 	return l, nil
 }
 
-// number makes edges out of the list with nodes counted by the ids: all up to
-// the largest, of which at least half must occur, or with relabel those that
-// occur, in ascending order.
+// number makes edges from the list. Without relabel, the nodes are all ids up to the largest, of
+// which at least half must occur. With relabel, they are the ids that occur, in ascending order.
 //
-// declared is the number of nodes by a comment of the file, 0 where there is
-// none: where as many ids occur and others do not, the others are no nodes.
+// declared is the number of nodes in a comment of the file, 0 if there is none. If exactly that
+// many ids occur, the missing ids are not nodes.
 func (l *edgeList) number(f *file, declared int64, o Options) (*edges, error) {
 	if o.Relabel {
 		return l.relabel(f)
 	}
 	nodes := l.most + 1
-	// Every edge names at most two nodes, so this needs no look at them; what
-	// passes has a bit for each id at most 8 times as many as there are edges.
+	// An edge names at most two nodes, so this check needs no count of the ids. A list that passes
+	// needs a bit per id, at most 8 ids per edge.
 	sparse := nodes > 4*int64(len(l.src))+8
 	distinct := int64(-1)
 	if !sparse {
@@ -282,7 +279,7 @@ func (l *edgeList) number(f *file, declared int64, o Options) (*edges, error) {
 	return &edges{nodes: int(nodes), src: l.src, dst: l.dst, w: l.w}, nil
 }
 
-// countIDs is the number of distinct ids in the lists.
+// countIDs returns the number of distinct ids in the lists.
 func countIDs(nodes int64, lists ...[]int32) int64 {
 	seen := make([]uint64, (nodes+63)/64)
 	n := int64(0)
@@ -297,7 +294,7 @@ func countIDs(nodes int64, lists ...[]int32) int64 {
 	return n
 }
 
-// compact numbers the nodes that occur by ascending id.
+// compact renumbers the nodes that occur in ascending order of id.
 func (l *edgeList) compact(nodes int64) {
 	number := make([]int32, nodes)
 	for _, list := range [2][]int32{l.src, l.dst} {

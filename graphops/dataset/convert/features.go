@@ -12,10 +12,10 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// maxFeatures bounds the columns of made features.
+// maxFeatures is the largest number of generated feature columns.
 const maxFeatures = 1 << 20
 
-// checkFeatures finds what is wrong with --features before anything is read.
+// checkFeatures checks the value of --features before any file is read.
 func checkFeatures(spec string) error {
 	kind, value, has := strings.Cut(spec, ":")
 	switch {
@@ -32,7 +32,7 @@ func checkFeatures(spec string) error {
 	return errorf("--features is %q; it is FILE.npy, one-hot:FILE.csv or random:DIM", spec)
 }
 
-// addFeatures gives d the features of Options.Features in place of its own.
+// addFeatures replaces the features of d by those of Options.Features.
 func addFeatures(ctx context.Context, d *dataset.Dataset, m *meter, o Options) (err error) {
 	kind, value, _ := strings.Cut(o.Features, ":")
 	d.Features, d.SparseFeatures = nil, nil
@@ -40,7 +40,7 @@ func addFeatures(ctx context.Context, d *dataset.Dataset, m *meter, o Options) (
 	case kind == "one-hot":
 		d.SparseFeatures, err = oneHot(ctx, value, d, m, o)
 	case kind == "random":
-		dim, _ := strconv.Atoi(value) // checked
+		dim, _ := strconv.Atoi(value) // checkFeatures has checked it
 		d.Features = randomFeatures(d.Nodes(), dim, o)
 	default:
 		s := &Source{Path: o.Features, meter: m}
@@ -49,17 +49,16 @@ func addFeatures(ctx context.Context, d *dataset.Dataset, m *meter, o Options) (
 	return err
 }
 
-// oneHot reads lists of class ids, a line for each node, and makes them features:
-// the class at place r of a list is a 1 in column r·classes + class, so the
-// places' blocks of columns stand side by side. A list may be shorter than others
-// or empty; what is missing is zeros.
+// oneHot reads a line of class ids for each node and makes features from them: the class at
+// position r of a line is a 1 in column r·classes + class, so the columns of each position form a
+// block. Lines may have different lengths or be empty; a missing position is zeros.
 func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *meter, o Options) (*dataset.Sparse, error) {
 	f, err := openFile(path, m)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	// Without classes of the dataset's own, there are as many as the file names.
+	// If the dataset has no classes, the file's ids determine their number.
 	limit := int64(d.Classes())
 	if limit == 0 {
 		limit = 1 << 16
@@ -106,11 +105,11 @@ func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *meter, o Op
 	return s, nil
 }
 
-// randomKey keeps these draws apart from those of a run with the same seed.
+// randomKey separates these random numbers from those of a training run with the same seed.
 const randomKey = 0x636f6e7665727421
 
-// randomFeatures draws values of mean 0 and variance 1: the sum of four uniform
-// integers, which is close to normal. They depend on the seed alone.
+// randomFeatures draws values of mean 0 and variance 1: the scaled sum of four uniform integers,
+// which is close to normal. They depend only on the seed.
 func randomFeatures(nodes, dim int, o Options) *dataset.Matrix {
 	x := &dataset.Matrix{Rows: nodes, Cols: dim, F32: make([]float32, nodes*dim)}
 	scale := 1 / math.Sqrt(4*(1<<32-1)/12.0)
@@ -127,21 +126,19 @@ func randomFeatures(nodes, dim int, o Options) *dataset.Matrix {
 	return x
 }
 
-// What the draws of a conversion are for: the site of their counters.
+// The philox counter sites of a conversion's random numbers.
 const (
 	siteFeatures = iota
 	siteSplit
 )
 
-// RandomSplits gives a dataset with a class for each node the given number of
-// sets of splits, as O. Shchur et al. use them (Pitfalls of graph neural network
-// evaluation, arXiv:1811.05868): in each, train nodes and val nodes of every
-// class, chosen at random, and "test" is the other labelled nodes. A class with
-// fewer nodes gives those it has, to "train" first. The ids ascend. They follow
-// from the labels and the seed alone.
+// RandomSplits gives a dataset with a class for each node the given number of sets of splits, as O.
+// Shchur et al. use them (Pitfalls of graph neural network evaluation, arXiv:1811.05868): in each
+// set, train nodes and val nodes of every class are chosen at random, and "test" holds the other
+// labelled nodes. A class with too few nodes fills "train" first. The ids ascend. The splits depend
+// only on the labels and the seed.
 //
-// It is an error where there are no labels of one class a node, or where the
-// sizes are not positive.
+// It is an error if the dataset has no labels of one class per node, or if a size is not positive.
 func RandomSplits(d *dataset.Dataset, sets, train, val int, seed uint64) error {
 	if d.Labels == nil || sets < 1 || train < 1 || val < 0 {
 		return errorf("%s: random splits need a class for each node, and at least one set and one node a class", d.Name())
@@ -159,8 +156,8 @@ func RandomSplits(d *dataset.Dataset, sets, train, val int, seed uint64) error {
 		var ids [3][]int32
 		for c, all := range members {
 			order := slices.Clone(all)
-			// Each place of each class has a counter of its own, so a class's choice
-			// does not depend on the other classes' sizes.
+			// Each position of each class has its own counter, so a class's choice does not depend
+			// on the sizes of other classes.
 			for i := range min(train+val, len(order)) {
 				u := philox.NewStream(seed^randomKey, int64(c)<<20|int64(i&(1<<20-1)), k, philox.C3(philox.User, siteSplit, 0))
 				j := i + int(philox.Bounded(u.Next(), uint32(len(order)-i)))

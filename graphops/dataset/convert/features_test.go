@@ -17,7 +17,7 @@ func TestOneHotFeatures(t *testing.T) {
 	if d.Features != nil || d.SparseFeatures == nil || d.SparseFeatures.Values != nil {
 		t.Fatalf("%s: want sparse features of ones alone", d)
 	}
-	// Places 0, 1 and 2 have the columns 0-2, 3-5 and 6-8.
+	// Positions 0, 1 and 2 have the columns 0-2, 3-5 and 6-8.
 	if want := []int32{1, 5, 0, 2, 3, 7, 2, 5}; d.FeatureDim() != 9 || !slices.Equal(d.SparseFeatures.Indices, want) || !slices.Equal(d.SparseFeatures.Indptr, []int64{0, 2, 3, 3, 6, 8}) {
 		t.Errorf("%d features, columns %v by %v; want 9, %v", d.FeatureDim(), d.SparseFeatures.Indices, d.SparseFeatures.Indptr, want)
 	}
@@ -29,7 +29,7 @@ func TestOneHotFeatures(t *testing.T) {
 	refused(t, src, Options{Features: "one-hot:" + one(t, "p.csv", "a\n\n\n\n\n")}, "line 1", `"a"`)
 	refused(t, src, Options{Features: "one-hot:/nowhere.csv"}, "/nowhere.csv", "no such file")
 
-	// Without labels there are as many classes as the file names.
+	// Without labels, the file's ids determine the number of classes.
 	d, _ = converted(t, one(t, "g.txt", "0 1\n1 2\n"), Options{Features: "one-hot:" + one(t, "p.csv.gz", gz("4\n0\n1,1\n"))})
 	if d.FeatureDim() != 10 || !slices.Equal(d.SparseFeatures.Indices, []int32{4, 0, 1, 6}) {
 		t.Errorf("%d features, columns %v", d.FeatureDim(), d.SparseFeatures.Indices)
@@ -117,8 +117,8 @@ func TestRandomSplits(t *testing.T) {
 	}
 }
 
-// Of two components, the larger one stays, with the features that its nodes had,
-// and splits are drawn among its nodes.
+// The larger of two components is kept, with the features of its nodes, and splits are drawn from
+// its nodes.
 func TestLargestComponent(t *testing.T) {
 	dir := put(t, map[string]string{
 		"edge_index.npy": npyFile("<i8", "2, 4", []int64{0, 6, 3, 4, 1, 3, 4, 6}),

@@ -47,15 +47,15 @@ func TestEdgeListWeights(t *testing.T) {
 }
 
 func TestEdgeListNumbering(t *testing.T) {
-	// The nodes 7, 90 and 5000000000 are 0, 1 and 2.
+	// The nodes 7, 90 and 5000000000 become 0, 1 and 2.
 	d, _ := converted(t, one(t, "g.txt", "90 7\n7 5000000000\n"), Options{Relabel: true})
 	if d.Nodes() != 3 || !slices.Equal(d.Graph.Indices, []int32{1, 0}) || !slices.Equal(d.Graph.Indptr, []int64{0, 1, 1, 2}) {
 		t.Errorf("relabelled: %v %v", d.Graph.Indptr, d.Graph.Indices)
 	}
-	// A comment that counts the ids that occur says that the others are no nodes.
+	// If a comment declares as many nodes as ids occur, missing ids are not nodes.
 	d, _ = converted(t, one(t, "g.txt", "# Nodes: 4 Edges: 4\n1 2\n1 4\n2 4\n4 5\n"), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
-	// One that counts more says that the last ones have no edges.
+	// If a comment declares more nodes than ids occur, the last nodes have no edges.
 	d, _ = converted(t, one(t, "g.txt", "# Nodes: 5 Edges: 4\n0 1\n0 2\n1 2\n2 3\n"), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 5, false))
 	var notes []string
@@ -65,7 +65,7 @@ func TestEdgeListNumbering(t *testing.T) {
 	}
 }
 
-// The blocks and their number do not show in the result.
+// The result does not depend on the number of blocks.
 func TestEdgeListOfManyBlocks(t *testing.T) {
 	var text strings.Builder
 	const n = 400_000
@@ -130,7 +130,7 @@ func TestCountedFormats(t *testing.T) {
 	}
 }
 
-// The hand graph as GraphSAINT's files.
+// saintFiles returns the hand graph as GraphSAINT's files.
 func saintFiles() map[string]string {
 	return map[string]string{
 		"adj_full.npz": npzFile(map[string]string{
@@ -168,7 +168,7 @@ func TestGraphSAINT(t *testing.T) {
 	}
 }
 
-// checkHand compares labels and splits with those of all hand-made folders.
+// checkHand compares labels and splits with those of the hand graph.
 func checkHand(t *testing.T, d *dataset.Dataset) {
 	t.Helper()
 	if want := []int32{1, 0, 2, -1, 2}; !slices.Equal(d.Labels, want) || d.Classes() != 3 {
@@ -205,7 +205,7 @@ func TestGraphSAGE(t *testing.T) {
 			}
 		})
 	}
-	// Ids that are numbers, other than their places.
+	// The ids are numbers that differ from the positions.
 	d, _ := converted(t, put(t, map[string]string{
 		"toy-G.json": `{"directed": true, "nodes": [{"id": 30}, {"id": 10}, {"id": 11}, {"id": 12}, {"id": 13}],
 			"links": [{"source": 10, "target": 11}, {"source": 10, "target": 12}, {"source": 11, "target": 12}, {"source": 12, "target": 13}]}`,
@@ -219,7 +219,7 @@ func TestGraphSAGE(t *testing.T) {
 
 func ogbFiles() map[string]string { return maps.Clone(ogbOnce()) }
 
-// Compressing takes most of the time of a test that needs the files often.
+// Compressing would take most of the time of a test that needs the files often.
 var ogbOnce = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"raw/edge.csv.gz":          gz("0,1\n0,2\n1,2\n2,3\n"),
@@ -295,7 +295,7 @@ func TestNumPy(t *testing.T) {
 	if want := []float32{0, 1, 2, -2, 1.0 / (1 << 24)}; !slices.Equal(d.Features.F32, want) || !slices.Equal(d.Graph.EdgeWeights, []float32{0.5, 1, 2, 3}) || stats.Format != "numpy" {
 		t.Errorf("features %v, weights %v, format %s", d.Features.F32, d.Graph.EdgeWeights, stats.Format)
 	}
-	// Pairs, no labels: the largest id says how many nodes there are.
+	// The edges are pairs without labels: the number of nodes is the largest id plus 1.
 	d, _ = converted(t, put(t, map[string]string{"edge_index.npy": npyFile("<u4", "4, 2", []uint32{0, 1, 0, 2, 1, 2, 2, 3})}), Options{})
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
 	// [2, edges] in column-major order is a list of pairs.
@@ -304,7 +304,7 @@ func TestNumPy(t *testing.T) {
 	sameGraph(t, d.Graph, handGraph(t, 4, false))
 }
 
-// A folder of several files needs a name; --format is taken at its word.
+// A folder of several files needs a name; --format is used without detection.
 func TestChoosing(t *testing.T) {
 	dir := put(t, map[string]string{"a.txt": "0 1\n", "b.graph": "2 1\n2\n1\n", "README.md": "0 1\n", "c.bin": "\x00\x01"})
 	d, stats := converted(t, dir, Options{Name: "b"})

@@ -30,7 +30,7 @@ func xzOf(text string) string {
 
 const bom = "\xef\xbb\xbf"
 
-// However the bytes of a list of edges are wrapped, it is the same list.
+// Every compression of an edge list gives the same graph.
 func TestWrappedText(t *testing.T) {
 	const text = "0 1\n0 2\n1 2\n2 3\n"
 	long := strings.Repeat("0 1\n", 1<<17) // over several blocks of every reader
@@ -64,7 +64,8 @@ func TestWrappedText(t *testing.T) {
 	}
 }
 
-// What is damaged, cut off, appended to or asks for too much is refused in a sentence.
+// Damaged, truncated or extended compressed files, and those that demand too much memory, are
+// refused with a one-sentence error.
 func TestHostileWrapping(t *testing.T) {
 	const text = "0 1\n0 2\n1 2\n2 3\n"
 	long := xzOf(strings.Repeat("0 1\n5 7\n", 5000))
@@ -94,12 +95,12 @@ func TestHostileWrapping(t *testing.T) {
 	}
 }
 
-// fortran says in a .npy file's header that it is in column-major order.
+// fortran marks a .npy file as column-major in its header.
 func fortran(file string) string {
 	return strings.Replace(file, "'fortran_order': False, ", "'fortran_order': True,  ", 1)
 }
 
-// Arrays in column-major order are those in row-major order.
+// Arrays in column-major order give the same dataset as arrays in row-major order.
 func TestColumnMajorNumPy(t *testing.T) {
 	files := map[string]string{
 		"edge_index.npy": fortran(npyFile("<i8", "2, 4", []int64{0, 1, 0, 2, 1, 2, 2, 3})),
@@ -130,7 +131,7 @@ func musae() map[string]string {
 	}
 }
 
-// A MUSAE folder is its edges, its lists of features and its classes.
+// A MUSAE folder holds edges, lists of features and classes.
 func TestMUSAE(t *testing.T) {
 	var notes []string
 	o := Options{Note: func(text string) { notes = append(notes, text) }}
@@ -148,7 +149,7 @@ func TestMUSAE(t *testing.T) {
 	if text := strings.Join(notes, "\n"); strings.Contains(text, "nothing was read") {
 		t.Errorf("notes: %s", text)
 	}
-	// As Twitch has it: other columns, and classes that are words.
+	// Twitch's form: other columns, and classes that are words.
 	files := musae()
 	files["m_target.csv"] = "id,days,mature,views,partner,new_id\n9,1,True,2,x,0\n8,1,False,3,x,1\n7,1,True,2,x,3\n6,1,True,2,x,2\n"
 	d, _ = converted(t, put(t, files), o)
@@ -164,7 +165,7 @@ func TestMUSAE(t *testing.T) {
 			t.Errorf("without %s: %s, by %s", name, d, stats.Format)
 		}
 	}
-	// A column with a value of its own for each node is no class.
+	// A column with a different value for each node is not a class.
 	files = musae()
 	var edges, targets strings.Builder
 	edges.WriteString("id1,id2\n")
@@ -212,7 +213,7 @@ func TestHostileMUSAE(t *testing.T) {
 	}
 }
 
-// A file of the folder that nothing is read of is named.
+// A note names each file of the folder that was not read.
 func TestUnusedFilesAreNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// fuzzed reads a file of a folder and checks what came out: no panic, and every
-// dataset that is accepted is a valid one (read checks it). Errors are one line.
+// fuzzed converts a folder with one fuzzed file and checks the outcome: no panic, every accepted
+// dataset is valid (read checks it), and every error is one line.
 func fuzzed(t *testing.T, files map[string]string, name string, data []byte, o Options) {
 	if len(data) > 1<<16 {
 		return

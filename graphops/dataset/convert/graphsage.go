@@ -9,10 +9,10 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// sageReader reads the folders of GraphSAGE: NAME-G.json (NetworkX's node-link
-// format; a node's val and test say where it belongs), NAME-id_map.json (the
-// number of each node), NAME-class_map.json, and NAME-feats.npy, which may be
-// missing. --name chooses where a folder holds several. Walks are not read.
+// sageReader reads the folders of GraphSAGE: NAME-G.json (NetworkX's node-link format; a node's val
+// and test give its split), NAME-id_map.json (the number of each node), NAME-class_map.json, and
+// NAME-feats.npy, which may be missing. If a folder holds several datasets, --name chooses one.
+// Random walks are not read.
 //
 // Source: W. Hamilton, R. Ying, J. Leskovec, NIPS 2017, arXiv:1706.02216, and
 // its repository's README.
@@ -28,8 +28,7 @@ func (sageReader) About() string {
 
 func (sageReader) Detect(s *Source) bool { return len(s.prefixes("", sageGraph)) > 0 }
 
-// prefixes are what stands between a beginning and an ending in the names of
-// the folder's files.
+// prefixes returns the parts of the folder's file names between a beginning and an ending.
 func (s *Source) prefixes(begin, ending string) []string {
 	var names []string
 	for _, file := range s.Files {
@@ -42,7 +41,7 @@ func (s *Source) prefixes(begin, ending string) []string {
 	return names
 }
 
-// choose is the one of the sets in the folder that is meant.
+// choose returns the dataset of the folder that the options choose.
 func (s *Source) choose(names []string, o Options) (string, error) {
 	switch {
 	case o.Name != "" && slices.Contains(names, o.Name):
@@ -91,7 +90,7 @@ func (sageReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Data
 	return d, err
 }
 
-// readIDMap reads {"id": number, …}, whose numbers must be 0 to n-1.
+// readIDMap reads {"id": number, …}; the numbers must be 0 to n-1.
 func readIDMap(s *Source, name string) (map[string]int32, error) {
 	f, err := s.open(name, "the numbers of the nodes")
 	if err != nil {
@@ -135,13 +134,13 @@ type nodeLink struct {
 	splits map[string][]int32
 
 	ids map[string]int32
-	// Whole numbers in links are the nodes' ids where those are whole numbers,
-	// and positions in the list of nodes otherwise (NetworkX 1). Either is known
-	// only once the nodes are, so links wait as they are: what is not negative is
-	// a number from the file, and -1-v is node v, found by its text.
+	// In links, whole numbers are node ids if the nodes' ids are whole numbers, and positions in
+	// the list of nodes otherwise (NetworkX 1). Which of the two is known only after the nodes are
+	// read, so links are stored unresolved until then: a non-negative value is a number from the
+	// file, and -1-v is node v, found by its text.
 	links   []int64
 	order   []int32
-	numbers bool // whole numbers are ids
+	numbers bool // node ids are whole numbers
 	seen    []uint64
 }
 
@@ -202,8 +201,8 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 	return g, nil
 }
 
-// node reads {"id": …, "val": …, "test": …, …}. One without val and test belongs
-// to no split, as in GraphSAGE's loader.
+// node reads {"id": …, "val": …, "test": …, …}. A node without val and test is in no split, as in
+// GraphSAGE's loader.
 func (g *nodeLink) node(j *jsonReader) error {
 	id := int32(-1)
 	var val, test, marked bool

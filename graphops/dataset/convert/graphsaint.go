@@ -7,11 +7,10 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// saintReader reads the folders of GraphSAINT: adj_full.npz (a SciPy CSR matrix,
-// row = source), class_map.json (a class a node, or a list of 0 and 1), role.json
-// (the split: tr, va, te) and feats.npy, which may be missing. adj_train.npz is
-// the part of the graph between training nodes and follows from the others, so
-// it is not read.
+// saintReader reads the folders of GraphSAINT: adj_full.npz (a SciPy CSR matrix, row = source),
+// class_map.json (for each node a class or a list of 0 and 1), role.json (the split: tr, va, te)
+// and feats.npy, which may be missing. adj_train.npz is the subgraph of the training nodes; it can
+// be derived from the other files, so it is not read.
 //
 // Source: H. Zeng et al., GraphSAINT, ICLR 2020, and its repository's README.
 type saintReader struct{}
@@ -28,7 +27,7 @@ func (saintReader) Detect(s *Source) bool {
 
 func (saintReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
 	for _, part := range [][2]string{{"class_map.json", "the nodes' classes"}, {"role.json", "the split"}} {
-		if err := s.need(part[0], part[1]); err != nil { // before minutes of reading
+		if err := s.need(part[0], part[1]); err != nil { // fail before reading for minutes
 			return nil, err
 		}
 	}
@@ -55,13 +54,13 @@ func (saintReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	return d, err
 }
 
-// need is an error where the folder has no such file.
+// need returns an error if the folder lacks the file.
 func (s *Source) need(name, what string) error {
 	f, err := s.open(name, what)
 	if err != nil {
 		return err
 	}
-	s.meter.total.Add(-f.size) // it is opened again
+	s.meter.total.Add(-f.size) // the file is opened again later
 	return f.Close()
 }
 
@@ -117,8 +116,7 @@ func readCSR(ctx context.Context, s *Source, name string) (*edges, error) {
 	return e, err
 }
 
-// readIndptr reads the row ends of a square CSR matrix, and its shape where the
-// archive has it.
+// readIndptr reads the row ends of a square CSR matrix, and its shape if the archive has it.
 func readIndptr(z *archive) (indptr []int64, rows int, err error) {
 	a, err := z.array("indptr")
 	if err != nil {
@@ -159,7 +157,7 @@ func readIndptr(z *archive) (indptr []int64, rows int, err error) {
 	return indptr, rows, err
 }
 
-// readWeights reads the values of a CSR matrix, nil where all are 1.
+// readWeights reads the values of a CSR matrix; nil if all are 1.
 func readWeights(z *archive, count int64) ([]float32, error) {
 	a, err := z.array("data")
 	if err != nil {

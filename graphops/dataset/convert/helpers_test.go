@@ -17,8 +17,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// put writes files below a new folder and returns it; a name with / makes
-// folders.
+// put writes files into a new folder and returns it; a name with / creates folders.
 func put(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,12 +42,12 @@ func one(t testing.TB, name, text string) string {
 func gz(text string) string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write([]byte(text)) // into memory
+	_, _ = w.Write([]byte(text)) // cannot fail: writes into memory
 	_ = w.Close()
 	return b.String()
 }
 
-// npyFile is a .npy file; values is a slice of numbers.
+// npyFile returns a .npy file; values is a slice of numbers.
 func npyFile(descr, shape string, values any) string {
 	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape)
 	dict += strings.Repeat(" ", 63-(10+len(dict))%64) + "\n"
@@ -62,7 +61,7 @@ func npyFile(descr, shape string, values any) string {
 	return b.String()
 }
 
-// npzFile is a .npz file of the arrays.
+// npzFile returns a .npz file of the arrays.
 func npzFile(arrays map[string]string) string {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
@@ -81,7 +80,7 @@ func npzFile(arrays map[string]string) string {
 	return b.String()
 }
 
-// converted converts and opens the result.
+// converted converts src and opens the result.
 func converted(t testing.TB, src string, o Options) (*dataset.Dataset, Stats) {
 	t.Helper()
 	dst := filepath.Join(t.TempDir(), "out")
@@ -103,8 +102,7 @@ func converted(t testing.TB, src string, o Options) (*dataset.Dataset, Stats) {
 	return d, stats
 }
 
-// refused converts and expects an error of one line with all the words, and
-// nothing at the destination.
+// refused converts src and expects a one-line error that contains all words, and no destination.
 func refused(t *testing.T, src string, o Options, words ...string) {
 	t.Helper()
 	parent := t.TempDir()
@@ -125,8 +123,8 @@ func refused(t *testing.T, src string, o Options, words ...string) {
 	}
 }
 
-// The hand graph: 0→1, 0→2, 1→2, 2→3, and node 4 without edges in formats that
-// know how many nodes there are.
+// The hand graph: 0→1, 0→2, 1→2, 2→3, and node 4 without edges in formats that store the number of
+// nodes.
 var handEdges = [][2]int32{{0, 1}, {0, 2}, {1, 2}, {2, 3}}
 
 func handGraph(t testing.TB, nodes int, undirected bool) *graphops.Graph {
@@ -149,7 +147,7 @@ func sameGraph(t testing.TB, got, want *graphops.Graph) {
 	}
 }
 
-// realData is the path of a file or folder of the public data, or skips.
+// realData returns the path of a file or folder of the public data, or skips the test.
 func realData(t testing.TB, name string) string {
 	t.Helper()
 	return testneed.RealData(t, name)

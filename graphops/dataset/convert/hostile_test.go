@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// Every text that is damaged is refused, with its line and the reason.
+// Every damaged text is refused; the error names the line and the reason.
 func TestHostileText(t *testing.T) {
 	long := gz(strings.Repeat("12345 67890\n54321 9876\n", 20000))
 	for name, tc := range map[string]struct {
@@ -78,7 +78,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// Every folder in which one file is missing, damaged or lies is refused.
+// Every folder with a missing, damaged or contradictory file is refused.
 func TestHostileFolders(t *testing.T) {
 	const gone = "\x00gone"
 	csr := func(indptr, indices []int32) string {
@@ -220,7 +220,7 @@ func TestHostileFolders(t *testing.T) {
 		}},
 	} {
 		if kind == "graphsage" {
-			converted(t, put(t, tc.good), Options{}) // the case is about what follows
+			converted(t, put(t, tc.good), Options{}) // the case tests only what follows
 		}
 		for name, c := range tc.cases {
 			t.Run(kind+"/"+name, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestHostileNames(t *testing.T) {
 	for _, name := range []string{"../secret", "..", ".hidden", "a/b", "/etc/passwd", `a\b`, "a b", "a\nb", "x..y", strings.Repeat("x", 101)} {
 		refused(t, filepath.Join(dir, "in"), Options{Name: name}, "--name")
 	}
-	// A destination that exists is left alone.
+	// An existing destination is left unchanged.
 	dst := filepath.Join(dir, "there")
 	if err := os.WriteFile(dst, []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func TestHostileNames(t *testing.T) {
 	if text, err := os.ReadFile(dst); err != nil || string(text) != "mine" {
 		t.Errorf("the destination holds %q (%v) afterwards", text, err)
 	}
-	// Named pipes would wait for a writer.
+	// Opening a named pipe would wait for a writer.
 	pipe := filepath.Join(dir, "in", "pipe")
 	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestHostileNames(t *testing.T) {
 	refused(t, pipe, Options{}, "not a regular file")
 }
 
-// bomb is n bytes of text (of which text is a part), compressed.
+// bomb returns n bytes, repetitions of text, compressed.
 func bomb(t testing.TB, text string, n int) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -285,8 +285,8 @@ func bomb(t testing.TB, text string, n int) string {
 	return b.String()
 }
 
-// What a file says does not become memory: a process that converts hostile files
-// stays within a fixed amount over four times their size.
+// Claims in a file do not allocate memory: the memory of a process that converts hostile files
+// stays within four times their size plus a fixed amount.
 func TestHostileMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -301,7 +301,7 @@ func TestHostileMemory(t *testing.T) {
 	saint := func(arrays map[string]string) string {
 		return put(t, withFile(saintFiles(), "adj_full.npz", deflated(t, arrays)))
 	}
-	// Files that are what they seem up to their last line, 4 bytes of text an edge.
+	// Files that are valid up to their last line, 4 bytes of text per edge.
 	const honest = 16 << 20
 	text := strings.Repeat("0 1\n7 3\n5 5\n", honest/12)
 	var random strings.Builder
@@ -309,7 +309,7 @@ func TestHostileMemory(t *testing.T) {
 		fmt.Fprintf(&random, "%d %d\n", u.IntN(1_000_000), u.IntN(1_000_000))
 	}
 	packed := gz(random.String())
-	// Tables: an id a line, and its label.
+	// Tables with an id and a label per line.
 	var ids strings.Builder
 	ids.WriteString("id,label\n")
 	for i := 0; ids.Len() < honest; i++ {
@@ -357,9 +357,9 @@ func TestHostileMemory(t *testing.T) {
 			if r.Error == "" || !strings.Contains(r.Error, tc.word) {
 				t.Errorf("the error is %q; want one with %q", r.Error, tc.word)
 			}
-			// The program needs 6 MB, and 4 MiB of text, which as edges are 8 MB, are
-			// let through before its size is suspicious. A thread has a block of text
-			// and what it becomes in its hands, and others wait for their turn.
+			// The program needs 6 MB; 4 MiB of decompressed text, which become 8 MB of edges, pass
+			// before their ratio is checked. Each thread holds a block of text and its parsed form,
+			// and further blocks wait.
 			size := sizeOf(t, tc.src)
 			t.Logf("the peak is %d MB for %d MB", r.Peak>>20, size>>20)
 			if limit := 4*size + 24<<20 + int64(runtime.GOMAXPROCS(0))*4<<20; r.Peak > limit {
@@ -390,7 +390,7 @@ func sizeOf(t *testing.T, path string) (n int64) {
 	return n
 }
 
-// What helps a person stays sane for every input that is refused.
+// Errors stay short for every refused input.
 func TestErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, src := range []string{

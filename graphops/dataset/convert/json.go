@@ -12,13 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader pulls values out of a JSON text of any size without keeping it: the
-// role.json of a large graph is one list of hundreds of megabytes. It takes what
-// RFC 8259 allows, and NaN, which Python writes.
+// jsonReader reads values from a JSON text of any size without keeping the text: the role.json of a
+// large graph is one list of hundreds of megabytes. It accepts RFC 8259 and also NaN, which Python
+// writes.
 type jsonReader struct {
 	f *file
 	r *bufio.Reader
-	n int64 // bytes taken
+	n int64 // bytes read
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 
 func newJSON(f *file) *jsonReader { return &jsonReader{f: f, r: bufio.NewReaderSize(f, 1<<18)} }
 
-// wrong is an error at the reader's place.
+// wrong returns an error at the reader's position.
 func (j *jsonReader) wrong(format string, args ...any) error {
 	return j.f.wrong("byte %d: "+format, append([]any{j.n}, args...)...)
 }
@@ -50,7 +50,7 @@ func (j *jsonReader) ended(err error) error {
 	return err
 }
 
-// peek is the first byte of the next token.
+// peek returns the first byte of the next token.
 func (j *jsonReader) peek() (byte, error) {
 	for {
 		c, err := j.byte()
@@ -66,10 +66,10 @@ func (j *jsonReader) peek() (byte, error) {
 
 func (j *jsonReader) back() {
 	j.n--
-	_ = j.r.UnreadByte() // follows a ReadByte, so it succeeds
+	_ = j.r.UnreadByte() // cannot fail after ReadByte
 }
 
-// take takes the next token's byte, which must be c.
+// take reads the next token's first byte, which must be c.
 func (j *jsonReader) take(c byte) error {
 	got, err := j.peek()
 	if err != nil {
@@ -82,7 +82,7 @@ func (j *jsonReader) take(c byte) error {
 	return err
 }
 
-// list calls visit for every element between open and close; visit reads it.
+// list calls visit for every element between open and closing; visit reads the element.
 func (j *jsonReader) list(open, closing byte, visit func() error) error {
 	if err := j.take(open); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (j *jsonReader) list(open, closing byte, visit func() error) error {
 	}
 }
 
-// array calls visit for every element; visit reads it.
+// array calls visit for every element; visit reads the element.
 func (j *jsonReader) array(visit func() error) error { return j.list('[', ']', visit) }
 
 // object calls visit for every key; visit reads the value.
@@ -208,7 +208,7 @@ func (j *jsonReader) hex() (rune, error) {
 	return rune(n), nil
 }
 
-// word reads a number, or true, false, null and NaN, as its text.
+// word reads a number, true, false, null or NaN and returns its text.
 func (j *jsonReader) word() ([]byte, error) {
 	c, err := j.peek()
 	if err != nil {
@@ -261,7 +261,7 @@ func (j *jsonReader) number() (float64, error) {
 	return x, nil
 }
 
-// whole reads a whole number; 3.0 is one.
+// whole reads a whole number; 3.0 is accepted.
 func (j *jsonReader) whole() (int64, error) {
 	b, err := j.word()
 	if err != nil {
@@ -291,7 +291,7 @@ func (j *jsonReader) boolean() (bool, error) {
 	return false, j.wrong("%s is neither true nor false", shown(b))
 }
 
-// skip passes over a value.
+// skip skips a value.
 func (j *jsonReader) skip() error { return j.skipTo(0) }
 
 func (j *jsonReader) skipTo(depth int) error {
@@ -323,7 +323,7 @@ func (j *jsonReader) skipTo(depth int) error {
 	return nil
 }
 
-// end makes sure that nothing follows.
+// end returns an error if more text follows.
 func (j *jsonReader) end() error {
 	for {
 		c, err := j.r.ReadByte()

@@ -6,15 +6,14 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// labels gathers the labels of nodes that come in any order: a class each, or a
-// list of 0 and 1 each.
+// labels collects the labels of nodes in any order: for each node a class or a list of 0 and 1.
 type labels struct {
 	nodes int
-	y     []int32 // single: class by node
-	// Several classes: rows in the order they came, and which is whose.
+	y     []int32 // class of each node, if there is one per node
+	// For several classes per node: the rows in the order read, and the row of each node.
 	cols  int
 	multi []int8
-	row   []int32 // by node; -1: none
+	row   []int32 // row of each node; -1: none
 	count int
 }
 
@@ -81,7 +80,7 @@ func (l *labels) read(j *jsonReader, v int64) error {
 	return nil
 }
 
-// store gives the labels to d.
+// store moves the labels into d.
 func (l *labels) store(d *dataset.Dataset, path string) error {
 	switch {
 	case l.count == 0:
@@ -94,7 +93,7 @@ func (l *labels) store(d *dataset.Dataset, path string) error {
 		}
 		return nil
 	case 2*l.count < l.nodes:
-		// A row for every node is reserved below.
+		// A row for every node is allocated below.
 		return fmt.Errorf("convert: reading %s: only %d of %d nodes have a label", path, l.count, l.nodes)
 	}
 	ym := &dataset.Multi{Rows: l.nodes, Cols: l.cols, Data: make([]int8, l.nodes*l.cols)}
@@ -107,12 +106,13 @@ func (l *labels) store(d *dataset.Dataset, path string) error {
 		}
 		copy(ym.Row(v), l.multi[int(row)*l.cols:])
 	}
-	// GraphSAGE and GraphSAINT report the micro-averaged F1 of such sets.
+	// GraphSAGE and GraphSAINT report the micro-averaged F1 of datasets with several labels per
+	// node.
 	d.MultiLabels, d.Meta.NumClasses, d.Meta.Metric = ym, ym.Cols, dataset.MetricMicroF1
 	return nil
 }
 
-// setColumn gives d the labels of a column or of a table of 0 and 1.
+// setColumn gives d the labels of a column, or of a table of 0 and 1.
 func setColumn(d *dataset.Dataset, t *table, wrong func(format string, args ...any) error) error {
 	if t.rows != d.Nodes() {
 		return wrong("it has labels for %d nodes, but the graph has %d", t.rows, d.Nodes())
@@ -139,7 +139,7 @@ func setColumn(d *dataset.Dataset, t *table, wrong func(format string, args ...a
 		}
 		ym.Data[i] = c
 	}
-	// OGB reports the ROC AUC of its set with several labels, proteins.
+	// OGB reports the ROC AUC of ogbn-proteins, its dataset with several labels per node.
 	d.MultiLabels, d.Meta.NumClasses, d.Meta.Metric = ym, ym.Cols, dataset.MetricROCAUC
 	return nil
 }

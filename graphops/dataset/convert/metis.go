@@ -6,10 +6,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// metisReader reads METIS's .graph files: a header "nodes edges [format
-// [constraints]]", then a line for each node with its neighbours, counted from 1,
-// each followed by the edge's weight where the format has them. % begins a
-// comment. The graph is undirected and each edge stands in two lines.
+// metisReader reads METIS's .graph files: a header "nodes edges [format [constraints]]", then a
+// line for each node with its neighbours, counted from 1, each followed by the edge's weight if the
+// format has weights. % begins a comment. The graph is undirected and each edge is in two lines.
 //
 // Source: G. Karypis, METIS manual 5.1.0, section 4.5.
 type metisReader struct{}
@@ -21,7 +20,7 @@ func (metisReader) About() string {
 }
 
 func (metisReader) Detect(s *Source) bool {
-	// The header could as well be an edge, so the file's name decides.
+	// The header could also be an edge of an edge list, so the file's name decides.
 	if s.Dir || !hasEnding(s.Path, ".graph", ".metis", ".chaco") {
 		return false
 	}
@@ -136,8 +135,8 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		node++
 		return nil
 	}
-	// The number of a line's node follows from all lines before it, so one
-	// thread parses, beside the one that reads.
+	// The node of a line depends on all lines before it, so a single thread parses while another
+	// reads.
 	err = eachBlock(ctx, f, 1, func(b block) (struct{}, error) { return struct{}{}, b.lines(parse) }, func(struct{}) error { return nil })
 	switch {
 	case err != nil:
@@ -150,7 +149,7 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		return nil, f.wrong("the header says %d edges, so %d neighbours, but there are %d", h.edges, 2*h.edges, src.n)
 	}
 	e := edges{nodes: int(h.nodes), src: src.flat(), dst: dst.flat(), w: w.flat()}
-	o.Undirected = false // it is already, and weights would be added
+	o.Undirected = false // the file lists both directions, and weights would be added
 	d, err := e.dataset(o)
 	if err != nil {
 		return nil, err

@@ -8,13 +8,12 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// musaeReader reads the folders of MUSAE and its kin (B. Rozemberczki et al.,
-// Multi-Scale Attributed Node Embedding, 2021, doi:10.1093/comnet/cnab014; SNAP lists
-// them as GitHub, Facebook, Twitch, LastFM and Deezer): NAME_edges.csv, a line an edge
-// of the two nodes that its first columns name; NAME_features.json, an object of the
-// lists of features that each node has; NAME_target.csv, a line a node with its id (new_id
-// where there is one) and its class. The last two may be missing. Edges have no
-// direction.
+// musaeReader reads the folders of MUSAE and its kin (B. Rozemberczki et al., Multi-Scale
+// Attributed Node Embedding, 2021, doi:10.1093/comnet/cnab014; SNAP lists them as GitHub, Facebook,
+// Twitch, LastFM and Deezer): NAME_edges.csv has a line per edge with its two nodes in the first
+// two columns; NAME_features.json is an object with each node's list of features; NAME_target.csv
+// has a line per node with its id (new_id if there is such a column) and its class. The last two
+// files may be missing. Edges are undirected.
 type musaeReader struct{}
 
 func (musaeReader) Name() string { return "musae" }
@@ -25,14 +24,14 @@ func (musaeReader) About() string {
 
 func (musaeReader) Detect(s *Source) bool { return len(musaeNames(s)) > 0 }
 
-// The endings of the files, the first of each kind that is there counts.
+// The endings of the file names; the first existing file of each kind is used.
 var (
 	musaeEdges    = []string{"_edges.csv", "_edges.csv.gz"}
 	musaeFeatures = []string{"_features.json", "_features.json.gz"}
 	musaeTargets  = []string{"_target.csv", "_target.csv.gz", "_targets.csv"}
 )
 
-// musaeNames are the names before the endings, of sets with edges and something else.
+// musaeNames returns the names of datasets that have edges and at least one other file.
 func musaeNames(s *Source) []string {
 	var names []string
 	for _, ending := range musaeEdges {
@@ -45,7 +44,7 @@ func musaeNames(s *Source) []string {
 	return names
 }
 
-// with is the file of a name and one of the endings that the folder has, or "".
+// with returns the folder's file with the name and one of the endings, or "".
 func (s *Source) with(name string, endings []string) string {
 	for _, ending := range endings {
 		if s.Has(name + ending) {
@@ -108,7 +107,7 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	return d, nil
 }
 
-// musaeEdges reads the two first columns of a table of node ids; most is the largest.
+// musaeEdges reads the first two columns of a table of node ids; most is the largest id.
 func (s *Source) musaeEdges(ctx context.Context, name string) (e *edges, most int64, err error) {
 	f, err := s.open(name, "the edges")
 	if err != nil {
@@ -140,7 +139,7 @@ func (s *Source) musaeEdges(ctx context.Context, name string) (e *edges, most in
 	return &edges{src: ends[0].flat(), dst: ends[1].flat()}, most, err
 }
 
-// bags are lists of features by node, in the order in which they come.
+// bags holds lists of features by node, in the order read.
 type bags struct {
 	f       *file
 	of      pile[int32] // the node of each list
@@ -199,7 +198,7 @@ func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
 	return b, nil
 }
 
-// sparse is the matrix of 0 and 1; a node without a list has none.
+// sparse returns the features as a matrix of 0 and 1; a node without a list has an empty row.
 func (b *bags) sparse(nodes int) (*dataset.Sparse, error) {
 	m := &dataset.Sparse{Rows: nodes, Cols: int(b.cols), Indptr: make([]int64, nodes+1)}
 	of, lengths, columns := b.of.flat(), b.lengths.flat(), b.columns.flat()
@@ -226,12 +225,12 @@ func (b *bags) sparse(nodes int) (*dataset.Sparse, error) {
 	return m, nil
 }
 
-// musaeTarget is what the table of targets holds.
+// musaeTarget holds the table of targets.
 type musaeTarget struct {
 	column    string
 	y         []int32
-	classes   int // 0: the column is of something else
-	different int // values
+	classes   int // 0: the column does not hold classes
+	different int // number of different values
 	names     []string
 }
 
@@ -289,7 +288,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 		}
 		out.y[v] = value[i]
 	}
-	if n > 100 && 2*out.different > n { // a class has some nodes
+	if n > 100 && 2*out.different > n { // a class has several nodes
 		return out, nil
 	}
 	if out.names, err = number(out.y, words); err != nil {
@@ -299,8 +298,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string) (*musaeTarget, e
 	return out, nil
 }
 
-// unused are the files of the folder that nothing was read of, but for those that tell
-// people about it.
+// unused returns the files of the folder that were not read, except documentation.
 func (s *Source) unused() []string {
 	var names []string
 	for _, file := range s.Files {

@@ -5,24 +5,23 @@ import (
 	"math"
 )
 
-// names numbers words in the order in which they come: the ids of nodes that are
-// words, for example. It takes about 12 bytes a word beside the words themselves,
-// a fifth of a map's.
+// names numbers words, such as node ids, in the order in which they are added. It takes about 12
+// bytes per word in addition to the words, a fifth of a map's overhead.
 type names struct {
 	text  []byte
-	ends  []uint32 // of word i in text
-	slots []int32  // open addressing: number+1, 0 where free; a power of two, at most 2/3 full
+	ends  []uint32 // end of word i in text
+	slots []int32  // open addressing: number+1, 0 if free; length a power of two, at most 2/3 full
 	seed  maphash.Seed
 }
 
-// maxNamesText bounds the words' bytes, whose ends are uint32.
+// maxNamesText bounds the total bytes of the words, because their ends are uint32.
 const maxNamesText = math.MaxUint32
 
 func newNames() *names { return &names{slots: make([]int32, 16), seed: maphash.MakeSeed()} }
 
 func (n *names) len() int { return len(n.ends) }
 
-// word is word i, in the table's own memory.
+// word returns word i; the bytes belong to the table.
 func (n *names) word(i int) []byte {
 	start := uint32(0)
 	if i > 0 {
@@ -31,7 +30,7 @@ func (n *names) word(i int) []byte {
 	return n.text[start:n.ends[i]]
 }
 
-// find is the number of a word, and where its slot is or would be.
+// find returns the number of a word, and its slot or the free slot where it would go.
 func (n *names) find(word string) (number int32, slot int, ok bool) {
 	mask := len(n.slots) - 1
 	slot = int(maphash.String(n.seed, word)) & mask
@@ -44,8 +43,8 @@ func (n *names) find(word string) (number int32, slot int, ok bool) {
 	return 0, slot, false
 }
 
-// add is the number of a word, which is numbered if it is new. full tells that
-// there is no room for it.
+// add returns the number of a word, and numbers it if it is new. full reports that there is no room
+// for it.
 func (n *names) add(word string) (number int32, isNew, full bool) {
 	number, slot, ok := n.find(word)
 	if ok {

@@ -10,11 +10,11 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
 )
 
-// array is a NumPy array in a file of its own or in an archive. It can be read
-// more than once, so what is loaded is checked first, in constant memory.
+// array is a NumPy array in its own file or in an archive. It can be read more than once, so its
+// values are checked in constant memory before they are loaded.
 type array struct {
 	*npy.Array
-	label string // what errors call it: FILE or FILE:ENTRY
+	label string // name in errors: FILE or FILE:ENTRY
 	done  func() error
 }
 
@@ -22,11 +22,10 @@ func (a *array) wrong(format string, args ...any) error {
 	return fmt.Errorf("convert: reading %s: "+format, append([]any{a.label}, args...)...)
 }
 
-// Close closes the file that the array alone is in.
+// Close closes the array's own file, if it has one.
 func (a *array) Close() error { return a.done() }
 
-// array opens a .npy file of the folder (or the file itself, where name is
-// empty).
+// array opens a .npy file of the folder (or the file itself, if name is empty).
 func (s *Source) array(name, what string) (*array, error) {
 	f, err := s.open(name, what)
 	if err != nil {
@@ -75,10 +74,10 @@ func (s *Source) archive(name, what string) (*archive, error) {
 	return &archive{f}, nil
 }
 
-// has tells whether the archive holds the array.
+// has reports whether the archive holds the array.
 func (z *archive) has(name string) bool { return z.Find(name) != nil }
 
-// array is an array of the archive.
+// array returns an array of the archive.
 func (z *archive) array(name string) (*array, error) {
 	a := z.Find(name)
 	if a == nil {
@@ -103,10 +102,10 @@ func (a *array) eachFloat(visit func(i int64, x float32) error) error {
 	return each(a, a.EachFloat, visit)
 }
 
-// each calls visit for every value of the blocks that read passes on, with its place in
+// each calls visit for every value of the blocks that read passes on, with its position in
 // row-major order.
 func each[T any](a *array, read func(func(at int64, xs []T) error) error, visit func(i int64, x T) error) error {
-	inside := false // an error of visit's, which names the array already
+	inside := false // the error is visit's, which already names the array
 	err := read(func(at int64, xs []T) error {
 		for i, x := range xs {
 			if err := visit(a.At(at+int64(i)), x); err != nil {
@@ -122,7 +121,7 @@ func each[T any](a *array, read func(func(at int64, xs []T) error) error, visit 
 	return err
 }
 
-// ids reads the array as ids of nodes below limit.
+// ids reads the array as node ids below limit.
 func (a *array) ids(limit int64) ([]int32, error) {
 	err := a.eachWhole(func(i, x int64) error {
 		if x < 0 || x >= limit {
@@ -154,7 +153,7 @@ func (a *array) floats() ([]float32, error) {
 	return a.load()
 }
 
-// weights reads the array as weights of edges, nil where all are 1.
+// weights reads the array as weights of edges; nil if all are 1.
 func (a *array) weights() ([]float32, error) {
 	ones := true
 	err := a.eachFloat(func(i int64, x float32) error {
@@ -203,7 +202,7 @@ func (a *array) matrix(rows int) (cols int, values []float32, err error) {
 	return a.Shape[1], values, err
 }
 
-// table reads a vector as a column, or a matrix: labels, NaN where unknown.
+// table reads labels: a vector as a column, or a matrix; NaN is unknown.
 func (a *array) table() (*table, error) {
 	t := &table{cols: 1}
 	switch len(a.Shape) {
@@ -218,7 +217,7 @@ func (a *array) table() (*table, error) {
 	}
 	t.rows = a.Shape[0]
 	err := a.eachFloat(func(i int64, x float32) error {
-		if x >= maxClasses { // below it, float32 holds all classes
+		if x >= maxClasses { // float32 represents all classes below this exactly
 			return a.wrong("entry %d is %v; classes are 0 to %d", i, x, maxClasses-1)
 		}
 		return nil
@@ -230,7 +229,7 @@ func (a *array) table() (*table, error) {
 	return t, err
 }
 
-// edgeIndex reads [2, edges], or [edges, 2], with ids below limit.
+// edgeIndex reads an array [2, edges] or [edges, 2] of ids below limit.
 func (a *array) edgeIndex(limit int64) (*edges, error) {
 	rows := len(a.Shape) == 2 && a.Shape[0] == 2
 	if !rows && (len(a.Shape) != 2 || a.Shape[1] != 2) {
@@ -247,7 +246,7 @@ func (a *array) edgeIndex(limit int64) (*edges, error) {
 	}
 	n := a.Len() / 2
 	e := &edges{src: make([]int32, n), dst: make([]int32, n)}
-	pairs := !rows // the two ends of an edge stand together
+	pairs := !rows // the two ends of an edge are adjacent
 	return e, a.eachWhole(func(i, x int64) error {
 		switch {
 		case pairs && i%2 == 0:

@@ -7,12 +7,11 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// numpyReader reads folders of NumPy arrays under PyG's names: edge_index.npy
-// [2, edges], and where they are there edge_weight.npy [edges], x.npy (or
-// features.npy, feats.npy, node_feat.npy) [nodes, features], y.npy (or
-// labels.npy, label.npy, node_label.npy) [nodes] or, for several labels a node,
-// [nodes, classes], and for each of train, val (or valid) and test either
-// NAME_mask.npy [nodes] or NAME_idx.npy (or NAME.npy) of node ids.
+// numpyReader reads folders of NumPy arrays under PyG's names: edge_index.npy [2, edges], and
+// optionally edge_weight.npy [edges], x.npy (or features.npy, feats.npy, node_feat.npy) [nodes,
+// features], y.npy (or labels.npy, label.npy, node_label.npy) [nodes] or, for several labels per
+// node, [nodes, classes], and for each of train, val (or valid) and test either NAME_mask.npy
+// [nodes] or NAME_idx.npy (or NAME.npy) of node ids.
 type numpyReader struct{}
 
 func (numpyReader) Name() string { return "numpy" }
@@ -52,8 +51,8 @@ func (numpyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	return d, nil
 }
 
-// numpyGraph reads the edges and the labels, whose number of rows is the number
-// of nodes; without labels the features' is, and without both the largest id.
+// numpyGraph reads the edges and the labels. The number of nodes is the number of rows of the
+// labels, else of the features, else the largest id plus 1.
 func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.Dataset, error) {
 	nodes := int64(-1)
 	var y *table
@@ -73,7 +72,7 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 		if err != nil {
 			return nil, err
 		}
-		if len(a.Shape) > 0 { // without, features complains later
+		if len(a.Shape) > 0 { // else, the error comes when the features are read
 			nodes = int64(a.Shape[0])
 		}
 		if nodes > maxNodes {
@@ -139,7 +138,7 @@ func (s *Source) edgeWeights(numEdges int) ([]float32, error) {
 	return a.weights()
 }
 
-// numpySplit reads a split as a mask or a list of ids, where there is one.
+// numpySplit reads a split, a mask or a list of ids, if there is one.
 func (s *Source) numpySplit(d *dataset.Dataset, name, file string) error {
 	found := s.find(file+"_mask.npy", file+"_idx.npy", file+".npy", file+"_ids.npy")
 	if found == "" {

@@ -9,12 +9,11 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// ogbReader reads the folders that OGB unpacks for node property prediction:
-// raw/edge.csv.gz, num-node-list.csv.gz, node-feat.csv.gz (may be missing) and
-// node-label.csv.gz, or raw/data.npz and node-label.npz (papers100M), with
-// split/SCHEME/train, valid and test.csv.gz. --name chooses between several
-// schemes. Each edge is read as it is listed: OGB itself adds the opposites of
-// the products and proteins graphs, which is --undirected here.
+// ogbReader reads the folders that OGB unpacks for node property prediction: raw/edge.csv.gz,
+// num-node-list.csv.gz, node-feat.csv.gz (may be missing) and node-label.csv.gz, or raw/data.npz
+// and node-label.npz (papers100M), with split/SCHEME/train, valid and test.csv.gz. --name chooses
+// between several schemes. Edges are read as listed. OGB's loader adds the opposite edges of the
+// products and proteins graphs; use --undirected for that.
 //
 // Source: W. Hu et al., Open Graph Benchmark, NeurIPS 2020, arXiv:2005.00687,
 // and ogb/io/read_graph_raw.py.
@@ -55,7 +54,7 @@ func (ogbReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 	return d, nil
 }
 
-// ogbScheme is the folder of the split.
+// ogbScheme returns the folder of the split scheme.
 func (s *Source) ogbScheme(o Options) (string, error) {
 	sub, err := newSource(path.Join(s.Path, "split"), s.meter)
 	if err != nil {
@@ -72,7 +71,7 @@ func (s *Source) ogbScheme(o Options) (string, error) {
 	return "", errorf("%s holds several splits, %s: --name says which", sub.Path, strings.Join(sub.Dirs, ", "))
 }
 
-// csv opens NAME.csv.gz, or NAME.csv where somebody has decompressed it.
+// csv opens NAME.csv.gz, or NAME.csv if the file has been decompressed.
 func (s *Source) csv(name, what string) (*file, error) {
 	if !s.Has(name+".csv.gz") && s.Has(name+".csv") {
 		return s.open(name+".csv", what)
@@ -130,8 +129,8 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 			return nil, err
 		}
 	}
-	// The labels come first: they are a small file with a line for each node, so
-	// that the number of nodes is known to be true before memory depends on it.
+	// The labels come first: they are a small file with a line for each node, which verifies the
+	// number of nodes before memory is allocated for it.
 	f, err := s.csv("raw/node-label", "the nodes' labels")
 	if err != nil {
 		return nil, err
@@ -165,7 +164,7 @@ func (s *Source) needCSV(name, what string) error {
 	if err != nil {
 		return err
 	}
-	s.meter.total.Add(-f.size) // it is opened again
+	s.meter.total.Add(-f.size) // the file is opened again later
 	return f.Close()
 }
 

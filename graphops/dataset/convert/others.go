@@ -22,8 +22,8 @@ func (planetoidReader) About() string {
 
 func (planetoidReader) Detect(s *Source) bool { return len(planetoidNames(s)) > 0 }
 
-// planetoidNames are the sets of which some file is there: a missing part is the
-// reader's to name.
+// planetoidNames returns the datasets that have at least one file; the reader reports missing
+// parts.
 func planetoidNames(s *Source) []string {
 	var names []string
 	seen := map[string]bool{}
@@ -55,8 +55,7 @@ func (planetoidReader) Read(ctx context.Context, s *Source, o Options) (*dataset
 	return d, prefixed(err)
 }
 
-// npzReader reads the .npz files of Shchur et al. and of Platonov et al.: see
-// package npz.
+// npzReader reads the .npz files of Shchur et al. and of Platonov et al.: see package npz.
 type npzReader struct{}
 
 func (npzReader) Name() string { return "npz" }
@@ -78,7 +77,7 @@ func (npzReader) Read(ctx context.Context, s *Source, _ Options) (*dataset.Datas
 	return d, prefixed(err)
 }
 
-// prefixed says that an error is one of a conversion.
+// prefixed adds the prefix of this package's errors to err.
 func prefixed(err error) error {
 	if err == nil {
 		return nil

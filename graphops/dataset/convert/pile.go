@@ -1,7 +1,7 @@
 package convert
 
-// pile is a list that grows in chunks, so that growing it copies nothing and its
-// memory is what it holds.
+// pile is a list that grows in chunks: growing copies nothing, and its memory is the size of its
+// elements.
 type pile[T any] struct {
 	chunks [][]T // all full but the last
 	n      int
@@ -19,8 +19,7 @@ func (p *pile[T]) add(x T) {
 	p.n++
 }
 
-// flat makes one slice of the pile, which is empty afterwards. It is nil where
-// nothing was added.
+// flat returns the elements as one slice and empties the pile. It returns nil if the pile is empty.
 func (p *pile[T]) flat() []T {
 	if p.n == 0 {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// helperEnv makes the test binary a process that converts: its value is the
-// source, and the variable with _DST the destination.
+// helperEnv turns the test binary into a process that converts: its value is the source, and the
+// variable with the suffix _DST is the destination.
 const helperEnv = "GNB_CONVERT_TEST"
 
 type helperResult struct {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// deflated is a compressed .npz file of the arrays.
+// deflated returns a compressed .npz file of the arrays.
 func deflated(t testing.TB, arrays map[string]string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -65,8 +65,8 @@ func deflated(t testing.TB, arrays map[string]string) string {
 	return b.String()
 }
 
-// A conversion that is killed at any moment leaves no destination, or a whole
-// dataset; the next one is not in its way.
+// A conversion that is killed at any moment leaves either no destination or a complete dataset, and
+// does not block the next conversion.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -98,8 +98,8 @@ func TestKilled(t *testing.T) {
 		}
 		cmd := start()
 		time.Sleep(time.Duration(rand.Int64N(int64(whole) * 5 / 4)))
-		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()         // by the signal
+		_ = cmd.Process.Kill() // the process may have ended
+		_ = cmd.Wait()         // it was killed by the signal
 		for _, name := range list(t, parent) {
 			path := filepath.Join(parent, name)
 			switch {
@@ -144,7 +144,7 @@ func list(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// A conversion that is cancelled ends soon, with the context's error.
+// A cancelled conversion ends soon, with the context's error.
 func TestCancelled(t *testing.T) {
 	src := one(t, "g.txt", strings.Repeat("0 1\n1 2\n", 1<<19))
 	for _, files := range []string{src, put(t, saintFiles()), put(t, ogbFiles()), put(t, numpyFiles())} {
@@ -158,7 +158,7 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("%s: the destination is there (%v)", files, err)
 		}
 	}
-	// What was read, and each stage after it, is told once, to its end.
+	// Reading and each later stage report their progress once, up to the end.
 	last := map[string][2]int64{}
 	var stages []string
 	note := func(stage string, done, total int64) {
@@ -188,7 +188,7 @@ func TestCancelled(t *testing.T) {
 	if _, err := Convert(ctx, src, filepath.Join(t.TempDir(), "out"), o); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled while it read: the error is %v", err)
 	}
-	for _, at := range []string{"build", "check", "write"} { // each of them ends soon, and leaves nothing
+	for _, at := range []string{"build", "check", "write"} { // cancelled in each stage, it ends soon and leaves nothing
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		told := ""

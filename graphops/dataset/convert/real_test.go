@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The sizes are those of data/README.md and of the sets' papers.
+// The sizes are from data/README.md and from the datasets' papers.
 func TestRealGraphs(t *testing.T) {
 	for _, tc := range []struct {
 		name, path     string
@@ -58,19 +58,18 @@ func TestRealGraphs(t *testing.T) {
 	}
 }
 
-// ogbn-arxiv with the predictions of a language model as features: up to five
-// classes a node.
+// ogbn-arxiv with the predictions of a language model as features: up to five classes per node.
 func TestArxivPredictions(t *testing.T) {
 	src, csv := realData(t, "ogbn_arxiv/graphsaint"), realData(t, "ogbn_arxiv/gpt_preds/ogbn-arxiv.csv")
 	d, _ := converted(t, src, Options{Undirected: true, Features: "one-hot:" + csv})
-	// The file begins 24,4,10,16,23; of its lines 36 are empty, and the others
-	// name 9 + 2·78 + 3·725 + 4·16712 + 5·151783 classes.
+	// The file begins with 24,4,10,16,23; 36 of its lines are empty, and the others name 9 + 2·78 +
+	// 3·725 + 4·16712 + 5·151783 classes.
 	if d.FeatureDim() != 200 || !slices.Equal(d.SparseFeatures.Indices[:5], []int32{24, 40 + 4, 80 + 10, 120 + 16, 160 + 23}) || len(d.SparseFeatures.Indices) != 828_103 {
 		t.Errorf("%s: %d ones, of which the first are in the columns %v", d, len(d.SparseFeatures.Indices), d.SparseFeatures.Indices[:5])
 	}
 }
 
-// The official split in OGB's own files is that of GraphSAINT's roles.
+// The split in OGB's own files equals the split of GraphSAINT's roles.
 func TestArxivSplitsAgree(t *testing.T) {
 	saint, _ := converted(t, realData(t, "ogbn_arxiv/graphsaint"), Options{})
 	s, err := newSource(realData(t, "ogbn_arxiv/ogbn_arxiv"), &meter{})
@@ -101,11 +100,11 @@ func TestArxivSplitsAgree(t *testing.T) {
 			t.Fatalf("node %d has the class %d by GraphSAINT and %v by OGB", v, c, y.values[v])
 		}
 	}
-	// The folder lacks the edges, and the error names them.
+	// The folder lacks the edges, and the error names the missing file.
 	refused(t, s.Path, Options{}, filepath.Join("raw", "edge.csv.gz"), "is missing")
 }
 
-// The road networks as PACE distributes them are compressed with xz.
+// PACE distributes the road networks compressed with xz.
 func TestRoad(t *testing.T) {
 	for name, want := range map[string]struct {
 		nodes int

@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// atLine is what is wrong with a line of a text.
+// atLine returns an error about a line of a text.
 func atLine(line int64, format string, args ...any) error {
 	return fmt.Errorf("line %d: "+format, append([]any{line}, args...)...)
 }
 
-// shown is text as an error shows it: quoted, and cut where it is long.
+// shown formats text for an error: quoted, and truncated if long.
 func shown(text []byte) string {
 	if len(text) > 40 {
 		return strconv.Quote(string(text[:40])) + "…"
@@ -20,10 +20,10 @@ func shown(text []byte) string {
 	return strconv.Quote(string(text))
 }
 
-// separator tells whether c stands between numbers.
+// separator reports whether c separates numbers.
 func separator(c byte) bool { return c == ' ' || c == '\t' || c == ',' || c == ';' }
 
-// trim drops blanks (but no commas) in front of text.
+// trim drops leading blanks (but no commas) of text.
 func trim(text []byte) []byte {
 	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
 		text = text[1:]
@@ -31,14 +31,14 @@ func trim(text []byte) []byte {
 	return text
 }
 
-// comment tells whether a line holds no data: blank, or marked as a comment.
+// comment reports whether a line holds no data: it is blank or marked as a comment.
 func comment(line []byte) bool {
 	line = trim(line)
 	return len(line) == 0 || line[0] == '#' || line[0] == '%' || len(line) > 1 && line[0] == '/' && line[1] == '/'
 }
 
-// field cuts the first field off line: what stands before the next separator,
-// and what follows the separator (blanks around a comma belong to it).
+// field splits the first field off line. It returns the text before the next separator and the rest
+// after it (blanks around a comma belong to the separator).
 func field(line []byte) (text, rest []byte) {
 	line = trim(line)
 	end := 0
@@ -52,8 +52,7 @@ func field(line []byte) (text, rest []byte) {
 	return text, rest
 }
 
-// whole reads a whole number that is all of text. Numbers of more than 18
-// digits are no number of this program's.
+// whole parses text as a whole number. Numbers of more than 18 digits are rejected.
 func whole(text []byte) (n int64, ok bool) {
 	digits := text
 	if len(text) > 0 && text[0] == '-' {
@@ -74,11 +73,11 @@ func whole(text []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// powers of ten that a float64 holds exactly.
+// Powers of ten that a float64 represents exactly.
 var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// decimal reads a decimal number that is all of text, correctly rounded to
-// float64. nan and inf are numbers here; the callers say where they may stand.
+// decimal parses text as a decimal number, correctly rounded to float64. It accepts nan and inf;
+// callers reject them where they are not allowed.
 func decimal(text []byte) (float64, bool) {
 	// Up to 15 digits and a power of ten up to 22 are exact, so one operation
 	// rounds once (W. D. Clinger, How to read floating point numbers accurately,
@@ -118,7 +117,7 @@ func decimal(text []byte) (float64, bool) {
 	return x, err == nil
 }
 
-// float is decimal for a value that a dataset holds as float32.
+// float is like decimal, for a value that a dataset stores as float32.
 func float(text []byte) (float32, bool) {
 	x, ok := decimal(text)
 	return float32(x), ok && !math.IsInf(float64(float32(x)), 0)

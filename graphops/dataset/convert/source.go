@@ -17,21 +17,20 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// Source is what a conversion reads: a file, or a folder with the files of one
-// dataset.
+// Source is the input of a conversion: a file, or a folder with the files of one dataset.
 type Source struct {
 	Path string // of the file or folder, as the user gave it
 	Dir  bool
-	// Files are the names of the regular files directly in the folder, sorted;
-	// Dirs those of its folders. Both are empty for a file.
+	// Files holds the sorted names of the regular files directly in the folder; Dirs, those of its
+	// folders. Both are empty if the source is a file.
 	Files, Dirs []string
-	// Head is how a file begins, decompressed: at most 4 KiB.
+	// Head is the beginning of a file, decompressed: at most 4 KiB.
 	Head []byte
 
 	meter *meter
 }
 
-// meter counts the bytes read, for the progress.
+// meter counts the bytes read, to report progress.
 type meter struct {
 	done, total atomic.Int64
 	report      func(done, total int64)
@@ -41,7 +40,7 @@ type meter struct {
 	read map[string]bool // the files that were opened, by path
 }
 
-// note says that a file is read.
+// note records that a file is read.
 func (m *meter) note(path string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,14 +50,14 @@ func (m *meter) note(path string) {
 	m.read[filepath.Clean(path)] = true
 }
 
-// wasRead tells whether a file of a folder was opened.
+// wasRead reports whether a file of a folder was opened.
 func (m *meter) wasRead(folder, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.read[filepath.Join(folder, name)]
 }
 
-// progressStep is the number of bytes between two reports.
+// progressStep is the number of bytes between two progress reports.
 const progressStep = 1 << 22
 
 func (m *meter) add(n int) {
@@ -71,7 +70,7 @@ func (m *meter) add(n int) {
 	}
 }
 
-// newSource looks at path without reading more than the beginning of a file.
+// newSource inspects path; of a file it reads only the beginning.
 func newSource(path string, m *meter) (*Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -89,10 +88,10 @@ func newSource(path string, m *meter) (*Source, error) {
 		return nil, fmt.Errorf("convert: %w", err)
 	}
 	for _, e := range entries {
-		// A link counts as what it leads to.
+		// A link counts as its target.
 		info, err := os.Stat(filepath.Join(path, e.Name()))
 		switch {
-		case err != nil: // a link to nowhere
+		case err != nil: // a dangling link
 		case info.IsDir():
 			s.Dirs = append(s.Dirs, e.Name())
 		case info.Mode().IsRegular():
@@ -117,7 +116,7 @@ func (s *Source) readHead() error {
 	return nil
 }
 
-// Has tells whether the folder has a regular file (or a folder) of that path.
+// Has reports whether the folder has a regular file (or a folder) at that path.
 func (s *Source) Has(name string) bool {
 	if !s.Dir {
 		return false
@@ -126,7 +125,7 @@ func (s *Source) Has(name string) bool {
 	return err == nil
 }
 
-// find is the first of the names that the folder has, or "".
+// find returns the first of the names that the folder has, or "".
 func (s *Source) find(names ...string) string {
 	for _, name := range names {
 		if s.Has(name) {
@@ -136,8 +135,8 @@ func (s *Source) find(names ...string) string {
 	return ""
 }
 
-// base is the name of the source without its folder and its endings. A folder
-// that is named after its format has the name of the folder around it.
+// base returns the name of the source without its folder and its endings. For a folder named after
+// its format, it returns the name of the parent folder.
 func (s *Source) base(format string) string {
 	abs, err := filepath.Abs(s.Path)
 	if err != nil {
@@ -156,7 +155,7 @@ func (s *Source) base(format string) string {
 	return name
 }
 
-// stem is a file's name without the endings of its format and compression.
+// stem returns a file's name without the endings of its format and compression.
 func stem(name string) string {
 	for _, ending := range []string{".gz", ".bz2", ".xz", ".npz", ".npy", ".txt", ".csv", ".tsv", ".edges", ".edgelist", ".el", ".graph", ".gr", ".mtx", ".jlg"} {
 		name = strings.TrimSuffix(name, ending)
@@ -164,8 +163,8 @@ func stem(name string) string {
 	return name
 }
 
-// hasEnding tells whether the file's name has one of the endings, before the
-// ending of a compression.
+// hasEnding reports whether the file's name has one of the endings, before the ending of a
+// compression format.
 func hasEnding(path string, endings ...string) bool {
 	for _, packed := range []string{".gz", ".bz2", ".xz"} {
 		path = strings.TrimSuffix(path, packed)
@@ -178,8 +177,8 @@ func hasEnding(path string, endings ...string) bool {
 	return false
 }
 
-// open opens a file of the folder (or the file itself, where name is empty),
-// decompressed where it is compressed. what says what the format needs it for.
+// open opens a file of the folder (or the file itself, if name is empty) and decompresses it if
+// needed. what says in an error why the format needs the file.
 func (s *Source) open(name, what string) (*file, error) {
 	path := s.Path
 	if name != "" {
@@ -192,30 +191,28 @@ func (s *Source) open(name, what string) (*file, error) {
 	return f, err
 }
 
-// file is a file that is read from its beginning to its end, decompressed. Its
-// errors name it.
+// file is an input file that is read sequentially and decompressed. Its errors name it.
 type file struct {
 	path string
 	size int64 // as stored
-	// packed tells that the stored bytes are compressed, so that size says little
-	// about what comes out.
+	// packed reports that the stored bytes are compressed, so that size says little about the
+	// decompressed size.
 	packed bool
 	raw    *os.File
 	stored *counter
 	r      io.Reader
 }
 
-// bombFloor and bombRatio bound what may come out of compressed bytes: the floor
-// at once, and the ratio times what was read of the file. Deflate reaches 1032;
-// text of numbers, 3 to 10; a column in which all rows are equal, 100 and more,
-// but two million such rows fit under the floor, which is what a small file can
-// cost.
+// bombFloor and bombRatio limit decompressed output: bombFloor bytes are always allowed, and
+// bombRatio bytes per compressed byte read. Deflate reaches a ratio of 1032; text of numbers, 3 to
+// 10; a column in which all rows are equal, 100 and more, but two million such rows fit under the
+// floor, which is the memory that a small file can cost.
 const (
 	bombFloor = 4 << 20
 	bombRatio = 32
 )
 
-// openFile opens the regular file at path and looks at its first bytes.
+// openFile opens the regular file at path and detects its compression by its first bytes.
 func openFile(path string, m *meter) (*file, error) {
 	raw, err := atomicfile.Open(path)
 	switch {
@@ -268,8 +265,8 @@ func (f *file) decompress() error {
 	return f.byteOrderMark()
 }
 
-// byteOrderMark passes over the mark that spreadsheets and editors put before text in
-// UTF-8, and refuses UTF-16.
+// byteOrderMark skips the mark that spreadsheets and editors write before UTF-8 text, and refuses
+// UTF-16.
 func (f *file) byteOrderMark() error {
 	br, ok := f.r.(*bufio.Reader)
 	if !ok {
@@ -282,7 +279,7 @@ func (f *file) byteOrderMark() error {
 	}
 	switch {
 	case string(head) == "\xef\xbb\xbf":
-		_, _ = br.Discard(3) // they are in the buffer
+		_, _ = br.Discard(3) // cannot fail: the bytes are in the buffer
 	case strings.HasPrefix(string(head), "\xff\xfe"), strings.HasPrefix(string(head), "\xfe\xff"):
 		return fmt.Errorf("convert: reading %s: it is text in UTF-16: save it as UTF-8", f.path)
 	}
@@ -298,7 +295,7 @@ func (f *file) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// endIsCut says what an unexpected end means.
+// endIsCut replaces an unexpected end of file by an error that explains it.
 func endIsCut(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return errors.New("it ends in the middle of its compressed data: it was cut off; fetch it again")
@@ -309,14 +306,14 @@ func endIsCut(err error) error {
 // Close closes the file.
 func (f *file) Close() error { return f.raw.Close() }
 
-// wrong is an error about the file's content.
+// wrong returns an error about the file's content.
 func (f *file) wrong(format string, args ...any) error {
 	return fmt.Errorf("convert: reading %s: "+format, append([]any{f.path}, args...)...)
 }
 
-// expect bounds what a header promises, n values of the given number of bytes,
-// by what the file can hold: memory is reserved for no more than a small multiple
-// of the file, and grows with what is read from then on.
+// expect limits the number of values that a header promises, n values of the given number of bytes,
+// to what the file can hold: the initial allocation is at most a small multiple of the file's size,
+// and grows as data is read.
 func (f *file) expect(n int64, bytes int) int {
 	most := f.size / int64(bytes)
 	if f.packed {
@@ -325,7 +322,7 @@ func (f *file) expect(n int64, bytes int) int {
 	return int(max(0, min(n, most)))
 }
 
-// counter counts what is read of a file.
+// counter counts the bytes read from a file.
 type counter struct {
 	r     io.Reader
 	n     int64
@@ -339,10 +336,10 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// bombGuard ends the reading of compressed data that grows beyond reason.
+// bombGuard stops reading compressed data that expands too much.
 type bombGuard struct {
 	r      io.Reader
-	stored *counter // nil: limit is all
+	stored *counter // nil: limit is the whole bound
 	limit  int64
 	ratio  int64
 	out    int64

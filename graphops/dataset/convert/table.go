@@ -7,22 +7,21 @@ import (
 	"slices"
 )
 
-// table is a text of numbers, a row a line, all rows equally long.
+// table is a text table of numbers, one row per line, all rows equally long.
 type table struct {
 	rows, cols int
 	values     []float32 // row-major
 }
 
-// piece is the rows of one block.
+// piece holds the rows of one block.
 type piece struct {
 	table
 	first int64 // line of the first row
 }
 
-// readTable reads a table from comma- or blank-separated text. Unknown values
-// (nan, or nothing between two commas) are allowed where missing, as NaN. It ends
-// with an error at the first block after more than rows of them; fewer are the
-// caller's to judge.
+// readTable reads a table of comma- or blank-separated text. With missing, unknown values (nan, or
+// nothing between two commas) become NaN. It fails at the first block in which the number of rows
+// exceeds rows; the caller checks for too few rows.
 func readTable(ctx context.Context, f *file, missing bool, rows int64, o Options) (*table, error) {
 	t := &table{}
 	var first int64
@@ -81,9 +80,9 @@ func parseRows(b block, missing bool) (piece, error) {
 	return p, err
 }
 
-// readWholes reads lines of whole numbers, one or several each, and hands them
-// over in order: number is the line's, values is only valid during the call. An
-// empty line is a row without numbers.
+// readWholes reads lines of whole numbers, any count per line, and passes them on in order: number
+// is the line's number, and values is valid only during the call. An empty line is a row without
+// numbers.
 func readWholes(ctx context.Context, f *file, o Options, row func(number int64, values []int64) error) error {
 	type ragged struct {
 		line   int64
@@ -127,7 +126,7 @@ func readWholes(ctx context.Context, f *file, o Options, row func(number int64, 
 	})
 }
 
-// readIDs reads one node id a line. Ids that occur twice are an error.
+// readIDs reads one node id per line. A repeated id is an error.
 func readIDs(ctx context.Context, f *file, nodes int, o Options) ([]int32, error) {
 	ids := []int32{}
 	seen := make([]uint64, (nodes+63)/64)
@@ -143,7 +142,7 @@ func readIDs(ctx context.Context, f *file, nodes int, o Options) ([]int32, error
 	return ids, err
 }
 
-// claim marks node v, which must exist and be new.
+// claim marks node v as seen; v must exist and be new.
 func claim(seen []uint64, v int64, nodes int) error {
 	if v < 0 || v >= int64(nodes) {
 		return fmt.Errorf("the node %d is out of range: the graph has the nodes 0 to %d", v, nodes-1)
@@ -155,11 +154,11 @@ func claim(seen []uint64, v int64, nodes int) error {
 	return nil
 }
 
-// maxClasses bounds class ids: a model has a weight for every class, so an id
-// out of the air would cost memory later.
+// maxClasses bounds class ids: a model has a weight for every class, so an invented id would later
+// cost memory.
 const maxClasses = 1 << 20
 
-// class is a label as a class: NaN and negative numbers are -1, unknown.
+// class converts a label to a class: NaN and negative numbers become -1, unknown.
 func class(x float64) (int32, error) {
 	switch {
 	case math.IsNaN(x) || x < 0:
@@ -172,7 +171,7 @@ func class(x float64) (int32, error) {
 	return int32(x), nil
 }
 
-// target is a label of one class of several: 0, 1 or, where unknown, -1.
+// target converts one of several labels of a node: 0, 1 or, if unknown, -1.
 func target(x float64) (int8, error) {
 	switch {
 	case math.IsNaN(x) || x == -1:
@@ -183,7 +182,7 @@ func target(x float64) (int8, error) {
 	return 0, fmt.Errorf("the label %v is neither 0 nor 1", x)
 }
 
-// classes is the number of classes of labels.
+// classes returns the number of classes in labels.
 func classes(y []int32) int {
 	if len(y) == 0 {
 		return 0

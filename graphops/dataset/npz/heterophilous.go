@@ -96,7 +96,7 @@ func checkEdges(a *npy.Array, n int64) error {
 	})
 }
 
-// loadEdges is the undirected graph of the edges.
+// loadEdges returns the undirected graph of the edges.
 func loadEdges(a *npy.Array, n int64) (*graphops.Graph, error) {
 	src, dst := make([]int32, a.Shape[0]), make([]int32, a.Shape[0])
 	ends := [2][]int32{src, dst}

@@ -71,7 +71,7 @@ func Read(path string) (*dataset.Dataset, error) {
 	return d, nil
 }
 
-// need is an array that the file must have.
+// need returns an array that the file must have.
 func need(f *npz.File, name string) (*npy.Array, error) {
 	if a := f.Find(name); a != nil {
 		return a, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// shchur is a graph of four nodes: 0→1, 1→0, 1→2, 3→3, and 0→1 once more. Row 2 of
+// shchur returns a graph of four nodes: 0→1, 1→0, 1→2, 3→3, and 0→1 once more. Row 2 of
 // its features is not sorted and has a column twice.
 func shchur() []npztest.Array {
 	return []npztest.Array{
@@ -37,7 +37,7 @@ func shchur() []npztest.Array {
 	}
 }
 
-// heterophilous is a path of four nodes and a self-loop, with two splits.
+// heterophilous returns a path of four nodes and a self-loop, with two splits.
 func heterophilous() []npztest.Array {
 	return []npztest.Array{
 		npztest.Of("node_features", float32(1), 0, .5, 2, -1, 0, 0, 3).Reshaped("(4, 2)"),
@@ -49,7 +49,7 @@ func heterophilous() []npztest.Array {
 	}
 }
 
-// with is the arrays with those of the same name replaced and others added.
+// with returns the arrays with those of the same name replaced and others added.
 func with(arrays []npztest.Array, others ...npztest.Array) []npztest.Array {
 	for _, o := range others {
 		if i := slices.IndexFunc(arrays, func(a npztest.Array) bool { return a.Name == o.Name }); i >= 0 {
@@ -287,7 +287,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// realFile is where a real dataset is.
+// realFile returns where a real dataset is.
 func realFile(t *testing.T, name string) string {
 	t.Helper()
 	return testneed.RealData(t, name)

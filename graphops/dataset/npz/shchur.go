@@ -65,7 +65,7 @@ func readShchur(f *npz.File) (*dataset.Dataset, error) {
 	return d, nil
 }
 
-// loadGraph is the undirected simple graph of an adjacency matrix.
+// loadGraph returns the undirected simple graph of an adjacency matrix.
 func loadGraph(adj *csr.Matrix) (*graphops.Graph, error) {
 	pattern := *adj
 	pattern.Data = nil // the weights are not used
@@ -86,7 +86,7 @@ func loadGraph(adj *csr.Matrix) (*graphops.Graph, error) {
 	return graphops.FromEdges(int(adj.Rows), src, dst, graphops.BuildOptions{Undirected: true})
 }
 
-// loadWords is a matrix of counts as one of 0 and 1, and any other as it is.
+// loadWords returns a matrix of counts as one of 0 and 1, and any other as it is.
 func loadWords(m *csr.Matrix) (*dataset.Sparse, error) {
 	s := &dataset.Sparse{Rows: int(m.Rows), Cols: int(m.Cols)}
 	negative, err := hasNegative(m.Data)

@@ -52,7 +52,7 @@ const valNodes = 500
 
 var parts = []string{"x", "y", "tx", "ty", "allx", "ally", "graph", "test.index"}
 
-// Names are the datasets of which the directory holds at least the graph, sorted.
+// Names returns the datasets of which the directory holds at least the graph, sorted.
 func Names(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -153,7 +153,7 @@ type reader struct {
 
 func (r *reader) path(part string) string { return filepath.Join(r.dir, "ind."+r.name+"."+part) }
 
-// wrong is an error about the file of one part.
+// wrong returns an error about the file of one part.
 func (r *reader) wrong(part, format string, args ...any) error {
 	return fmt.Errorf("planetoid: reading %s: "+format, append([]any{r.path(part)}, args...)...)
 }
@@ -241,7 +241,7 @@ func (r *reader) read() (*dataset.Dataset, error) {
 	return d, nil
 }
 
-// span is the ids from lo to hi-1.
+// span returns the ids from lo to hi-1.
 func span(lo, hi int) []int32 {
 	ids := make([]int32, hi-lo)
 	for i := range ids {
@@ -250,7 +250,7 @@ func span(lo, hi int) []int32 {
 	return ids
 }
 
-// trainSize is the number of training nodes, and of features.
+// trainSize returns the number of training nodes, and of features.
 func (r *reader) trainSize() (train int, width int64, err error) {
 	v, err := r.decode("x")
 	if err != nil {
@@ -337,7 +337,7 @@ func (r *reader) features(part string, v pickle.Value) (*dataset.Sparse, error) 
 	return s, nil
 }
 
-// oneHot is a value as a matrix of one row a node and one column a class.
+// oneHot returns a value as a matrix of one row a node and one column a class.
 func (r *reader) oneHot(part string, v pickle.Value) (*npy.Array, error) {
 	a, ok := v.Array()
 	if !ok {
@@ -354,7 +354,7 @@ func (r *reader) oneHot(part string, v pickle.Value) (*npy.Array, error) {
 	return m, nil
 }
 
-// classesOf is the column of the one element of each row that is not 0, or -1 for
+// classesOf returns the column of the one element of each row that is not 0, or -1 for
 // a row of zeros.
 func classesOf(hot *npy.Array) ([]int32, error) {
 	cols := int64(hot.Shape[1])

@@ -282,7 +282,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// cora is where the real files are.
+// cora returns where the real files are.
 func cora(t *testing.T) string {
 	t.Helper()
 	return filepath.Dir(testneed.RealData(t, "planetoid/ind.cora.graph"))

@@ -57,7 +57,7 @@ type File struct {
 	Unzipped []string `json:"unzipped,omitempty"`
 }
 
-// Known tells whether a checksum of the file is known.
+// Known reports whether a checksum of the file is known.
 func (f File) Known() bool { return f.SHA256 != "" || f.GitBlob != "" }
 
 // Verified says how a file of this name is known to be the published one.
@@ -79,14 +79,14 @@ type Accuracy struct {
 	Source string  `json:"source"`
 }
 
-// List are the entries, by name. The caller may change them.
+// List returns the entries, by name. The caller may change them.
 func List() []Entry {
 	all := table()
 	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// Find is the entry of a name or alias; case, and _ for -, do not matter.
+// Find returns the entry of a name or alias; case, and _ for -, do not matter.
 func Find(name string) (Entry, bool) {
 	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "-") }
 	for _, e := range table() {
@@ -97,7 +97,7 @@ func Find(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Size is the number of bytes of the files, and whether all of them are known.
+// Size returns the number of bytes of the files, and whether all of them are known.
 func (e Entry) Size() (bytes int64, known bool) {
 	known = true
 	for _, f := range e.Files {
@@ -107,7 +107,7 @@ func (e Entry) Size() (bytes int64, known bool) {
 	return bytes, known
 }
 
-// Home is the directory under which GraphNB keeps what it downloads and
+// Home returns the directory under which GraphNB keeps what it downloads and
 // converts: $GNB_HOME, or graphnb in the user's cache directory (~/.cache/graphnb
 // on Linux, $XDG_CACHE_HOME/graphnb where that is set).
 func Home() (string, error) {
@@ -121,25 +121,25 @@ func Home() (string, error) {
 	return filepath.Join(cache, "graphnb"), nil
 }
 
-// Datasets is the directory of the converted datasets: Home/datasets.
+// Datasets returns the directory of the converted datasets: Home/datasets.
 func Datasets() (string, error) {
 	home, err := Home()
 	return filepath.Join(home, "datasets"), err
 }
 
-// Dir is where the dataset is, or will be, once converted: Home/datasets/NAME.
+// Dir returns where the dataset is, or will be, once converted: Home/datasets/NAME.
 func (e Entry) Dir() (string, error) {
 	dir, err := Datasets()
 	return filepath.Join(dir, e.Name), err
 }
 
-// RawDir is where its files are downloaded to, or can be put: Home/raw/NAME.
+// RawDir returns where its files are downloaded to, or can be put: Home/raw/NAME.
 func (e Entry) RawDir() (string, error) {
 	home, err := Home()
 	return filepath.Join(home, "raw", e.Name), err
 }
 
-// RawDirs are the folders that may have the files, in the order in which they are
+// RawDirs returns the folders that may have the files, in the order in which they are
 // looked at: $GNB_DATA/FOLDER, $GNB_DATA/NAME, $GNB_DATA (not for files that are
 // called the same for every dataset) and RawDir.
 func (e Entry) RawDirs() ([]string, error) {
@@ -158,7 +158,7 @@ func (e Entry) RawDirs() ([]string, error) {
 	return append(dirs, raw), err
 }
 
-// HasUnzipped is the folder within dir that was unpacked from the archive f, or
+// HasUnzipped returns the folder within dir that was unpacked from the archive f, or
 // "" where there is none.
 func (f File) HasUnzipped(dir string) string {
 	for _, inside := range f.Unzipped {
@@ -170,7 +170,7 @@ func (f File) HasUnzipped(dir string) string {
 	return ""
 }
 
-// Has tells whether the folder has the file, or what is unpacked from it, and
+// Has reports whether the folder has the file, or what is unpacked from it, and
 // under which path. It looks at no content but at the size where that is known.
 func (f File) Has(dir string) (path string, ok bool) {
 	if path := f.HasUnzipped(dir); path != "" {
@@ -184,7 +184,7 @@ func (f File) Has(dir string) (path string, ok bool) {
 	return path, true
 }
 
-// FindRaw is the first of the RawDirs that has all of the files, or "" where none
+// FindRaw returns the first of the RawDirs that has all of the files, or "" where none
 // has.
 func (e Entry) FindRaw() (string, error) {
 	dirs, err := e.RawDirs()

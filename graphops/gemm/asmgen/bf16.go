@@ -16,7 +16,7 @@ func byteList(b ...int) string {
 	return strings.Join(parts, "; ")
 }
 
-// evex is an instruction of three 512-bit registers in map 0F38, with operands in
+// evex returns an instruction of three 512-bit registers in map 0F38, with operands in
 // the order of Go's assembler: the last one is written.
 func evex(prefix, opcode, third, second, dst int) string {
 	pp := map[int]int{0x66: 1, 0xF3: 2, 0xF2: 3}[prefix]
@@ -179,7 +179,7 @@ func writeAMX(out *bytes.Buffer, high, wide int) {
 	p("RET")
 }
 
-// conversions are the loops that round to bfloat16.
+// conversions returns the loops that round to bfloat16.
 func conversions() string {
 	var b strings.Builder
 	b.WriteString(`

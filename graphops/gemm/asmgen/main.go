@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// files are the generated files: the text by the file's name.
+// files returns the generated files: the text by the file's name.
 func files() map[string][]byte {
 	asm, decl := &bytes.Buffer{}, &bytes.Buffer{}
 	asm.WriteString(doNotEdit + "#include \"textflag.h\"\n")
@@ -123,7 +123,7 @@ func (k *kernel) reg(i int) string             { return fmt.Sprint(k.prefix, i) 
 func (k *kernel) accum(i, j int) string        { return k.reg(k.acc + i*k.vecs + j) }
 func (k *kernel) bytes() int                   { return 4 * k.lanes }
 
-// rowOf is the address of row i of A's tile: SI plus a multiple of the row stride.
+// rowOf returns the address of row i of A's tile: SI plus a multiple of the row stride.
 func rowOf(i int) string {
 	return "(SI)" + [...]string{
 		"", "(R8*1)", "(R8*2)", "(R9*1)", "(R8*4)", "(R10*1)",

@@ -99,7 +99,7 @@ func (d *Disk) set(path string, f *file) {
 	d.pending[path] = append(d.pending[path], f)
 }
 
-// States are the states that path can have if the power is cut now. A file that no operation named
+// States returns the states that path can have if the power is cut now. A file that no operation named
 // has one, which is whole.
 func (d *Disk) States(path string) []State {
 	path = filepath.Clean(path)

@@ -58,7 +58,7 @@ func (l *Library) Say(lines ...string) {
 	}
 }
 
-// Env is what a process has in its environment to load the library.
+// Env returns what a process has in its environment to load the library.
 func (l *Library) Env() []string {
 	return []string{"LD_LIBRARY_PATH=" + l.dir, "FAKE_NVML=" + l.script}
 }
@@ -73,5 +73,5 @@ func (l *Library) Setenv(t *testing.T) {
 	}
 }
 
-// Path is the library's file, for a process that loads it by name.
+// Path returns the library's file, for a process that loads it by name.
 func (l *Library) Path() string { return filepath.Join(l.dir, "libnvidia-ml.so.1") }

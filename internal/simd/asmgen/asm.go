@@ -71,7 +71,7 @@ func (a *asm) fn(name, doc string, params ...string) {
 	fmt.Fprintf(&a.body, "\n// func %s%s(%s)\nTEXT ·%s%s(SB), NOSPLIT, $0-%d\n", name, a.name, k.signature(), name, a.name, at)
 }
 
-// arg is a parameter of the kernel at hand in memory.
+// arg returns a parameter of the kernel at hand in memory.
 func (a *asm) arg(name string) string {
 	at, ok := a.offsets[name]
 	if !ok {
@@ -85,7 +85,7 @@ func (a *asm) ret() {
 	a.op("RET")
 }
 
-// label is a new label, to be placed by at.
+// label returns a new label, to be placed by at.
 func (a *asm) label(what string) string {
 	a.labels++
 	return fmt.Sprintf("%s%d", what, a.labels)
@@ -93,7 +93,7 @@ func (a *asm) label(what string) string {
 
 func (a *asm) at(label string) { fmt.Fprintf(&a.body, "%s:\n", label) }
 
-// v is a vector register.
+// v returns a vector register.
 func (a *asm) v(i int) string {
 	if i < 0 || i >= a.regs {
 		panic(fmt.Sprintf("no vector register %d", i))
@@ -101,10 +101,10 @@ func (a *asm) v(i int) string {
 	return fmt.Sprintf("%s%d", a.reg, i)
 }
 
-// bytes is the bytes of a vector.
+// bytes returns the bytes of a vector.
 func (a *asm) bytes() int { return 4 * a.lanes }
 
-// words is a constant of 32-bit words in memory, filled up to 64 bytes by
+// words returns a constant of 32-bit words in memory, filled up to 64 bytes by
 // repetition; all is the operand.
 func (a *asm) words(name string, w ...uint32) string {
 	var b strings.Builder
@@ -116,7 +116,7 @@ func (a *asm) words(name string, w ...uint32) string {
 	return name + "<>(SB)"
 }
 
-// float is a constant in every lane.
+// float returns a constant in every lane.
 func (a *asm) float(name string, v float32) string { return a.words(name, math.Float32bits(v)) }
 
 // tailMask makes the mask of the first CX lanes, 0 < CX < lanes: K1, or the last

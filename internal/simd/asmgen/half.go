@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// halfReserved is the registers at the end that kernels on float16 keep: the tail's
+// halfReserved returns the registers at the end that kernels on float16 keep: the tail's
 // mask and, in AVX2, what halfTail makes.
 func (a *asm) halfReserved() int {
 	if a.name == avx512.name {

@@ -45,7 +45,7 @@ func keeps(a *asm) {
 	philox(a, "keepBitsAt", "sets byte i of bits to the kept lanes of the block at c0[i], c1[i], c2, c3; see KeepBitsAt.", true)
 }
 
-// keepMask is the register with the mask of the bits in AVX2.
+// keepMask returns the register with the mask of the bits in AVX2.
 func keepMask(a *asm) string { return a.v(4) }
 
 // zeroUnless is dst = x where the bits at hand are set, else 0.
@@ -332,7 +332,7 @@ func philox(a *asm, name, doc string, list bool) {
 	a.ret()
 }
 
-// bitwise is the suffix of AVX-512's names of integer logic.
+// bitwise returns the suffix of AVX-512's names of integer logic.
 func (a *asm) bitwise() string {
 	if a.name == avx512.name {
 		return "D"

@@ -150,7 +150,7 @@ func wideLoop(a *asm, step func(at string)) {
 	a.at(end)
 }
 
-// half is the register of half the width with the number i: as many float32 as a
+// half returns the register of half the width with the number i: as many float32 as a
 // register has float64.
 func (a *asm) half(i int) string {
 	if a.name == avx512.name {

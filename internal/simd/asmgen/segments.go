@@ -21,7 +21,7 @@ type segments struct {
 	finish    func(a *asm, b block)
 }
 
-// segmentColumns is the most columns that such a kernel takes.
+// segmentColumns returns the most columns that such a kernel takes.
 func segmentColumns(a *asm) int { return a.lanes * a.regs / 2 }
 
 func (k segments) write(a *asm) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// crc is the masked CRC-32C bit by bit, from the polynomial alone.
+// crc returns the masked CRC-32C bit by bit, from the polynomial alone.
 func crc(data []byte) uint32 {
 	c := ^uint32(0)
 	for _, b := range data {
@@ -73,7 +73,7 @@ func paths(t testing.TB, b []byte, at string, inside map[string]bool) (out []str
 	return out
 }
 
-// Lines is a file as lines, an event a line: the numbers of its fields and what
+// Lines returns a file as lines, an event a line: the numbers of its fields and what
 // they hold.
 func Lines(t testing.TB, file []byte) (out []string) {
 	t.Helper()
@@ -99,7 +99,7 @@ type Point struct {
 	Time  float64
 }
 
-// Scalars are a file's numbers by tag, in its order.
+// Scalars returns a file's numbers by tag, in its order.
 func Scalars(t testing.TB, file []byte) map[string][]Point {
 	t.Helper()
 	out := map[string][]Point{}

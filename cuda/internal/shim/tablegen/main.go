@@ -43,7 +43,7 @@ type call struct {
 
 var prototype = regexp.MustCompile(`(?m)^CUresult (cu\w+)\(([^()]*)\);$`)
 
-// calls are the functions that header declares, in its order, but for cuInit: the shim answers that
+// calls returns the functions that header declares, in its order, but for cuInit: the shim answers that
 // one itself.
 func calls(header string) ([]call, error) {
 	var all []call

@@ -88,7 +88,7 @@ func NewXZ(br *bufio.Reader) (io.Reader, error) {
 	return steady{r}, nil
 }
 
-// xzDictionary is the size of the dictionary that the first block asks for, 0 where
+// xzDictionary returns the size of the dictionary that the first block asks for, 0 where
 // there is no block (https://tukaani.org/xz/xz-file-format.txt, sections 2.1.1, 3.1 and
 // 5.3.1).
 func xzDictionary(br *bufio.Reader) (int64, error) {

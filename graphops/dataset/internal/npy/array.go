@@ -19,23 +19,23 @@ type Array struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// InMemory is the array of elements that are in memory.
+// InMemory returns the array of elements that are in memory.
 func InMemory(name string, t Type, shape []int, fortran bool, data []byte) *Array {
 	return &Array{Name: name, Type: t, Shape: shape, Fortran: fortran, Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}}
 }
 
-// Len is the number of elements. It is at most 2^63-1, because Open's bytes are.
+// Len returns the number of elements. It is at most 2^63-1, because Open's bytes are.
 func (a *Array) Len() int64 {
 	n, _ := Count(a.Shape)
 	return n
 }
 
-// Describe is the type and the shape as errors name them: "int64 [3, 4]".
+// Describe returns the type and the shape as errors name them: "int64 [3, 4]".
 func (a *Array) Describe() string { return a.Type.String() + " " + ShapeString(a.Shape) }
 
-// Is is an error where the array has not the given number of dimensions, or its
+// Is returns an error where the array has not the given number of dimensions, or its
 // elements are not numbers (whole: not whole numbers).
 func (a *Array) Is(dims int, whole bool) error {
 	what := "numbers"
@@ -48,7 +48,7 @@ func (a *Array) Is(dims int, whole bool) error {
 	return nil
 }
 
-// At is the place in row-major order of the element that is the i-th in memory: i, but
+// At returns the place in row-major order of the element that is the i-th in memory: i, but
 // for arrays in column-major (Fortran) order.
 func (a *Array) At(i int64) int64 {
 	if !a.Fortran {

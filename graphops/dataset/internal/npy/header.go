@@ -80,7 +80,7 @@ func EncodeHeader(t Type, shape ...int) []byte {
 	return append(binary.LittleEndian.AppendUint16([]byte(magic+"\x01\x00"), uint16(len(dict))), dict...)
 }
 
-// cut is the message where the input merely ended, and err otherwise.
+// cut returns the message where the input merely ended, and err otherwise.
 func cut(err error, format string, args ...any) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf(format, args...)
@@ -88,10 +88,10 @@ func cut(err error, format string, args ...any) error {
 	return err
 }
 
-// Count is the number of elements; ok is false where it is above 2^63-1.
+// Count returns the number of elements; ok is false where it is above 2^63-1.
 func (h Header) Count() (n int64, ok bool) { return Count(h.Shape) }
 
-// Count is the number of elements of an array of the given shape; ok is false
+// Count returns the number of elements of an array of the given shape; ok is false
 // where it is above 2^63-1.
 func Count(shape []int) (n int64, ok bool) {
 	n = 1
@@ -109,7 +109,7 @@ func Count(shape []int) (n int64, ok bool) {
 	return n, true
 }
 
-// Bytes is the size of the data; ok is false where it is above 2^63-1. An array
+// Bytes returns the size of the data; ok is false where it is above 2^63-1. An array
 // of objects has none: they lie in a pickle.
 func (h Header) Bytes() (n int64, ok bool) {
 	n, ok = h.Count()
@@ -120,7 +120,7 @@ func (h Header) Bytes() (n int64, ok bool) {
 	return n, ok
 }
 
-// CheckSize is an error where the header does not announce exactly n bytes of
+// CheckSize returns an error where the header does not announce exactly n bytes of
 // data.
 func (h Header) CheckSize(n int64) error {
 	want, ok := h.Bytes()
@@ -135,7 +135,7 @@ func (h Header) CheckSize(n int64) error {
 		h.Describe(), size, n)
 }
 
-// Describe is the type and the shape as errors name them: "int64 [3, 4]".
+// Describe returns the type and the shape as errors name them: "int64 [3, 4]".
 func (h Header) Describe() string { return h.Type.String() + " " + ShapeString(h.Shape) }
 
 // ShapeString writes a shape as "[3, 4]".

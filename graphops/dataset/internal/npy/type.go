@@ -199,7 +199,7 @@ func (t Type) order() binary.ByteOrder {
 	return binary.LittleEndian
 }
 
-// half is the value of an IEEE 754 binary16 number.
+// half returns the value of an IEEE 754 binary16 number.
 func half(h uint16) float32 {
 	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
 	switch exp {

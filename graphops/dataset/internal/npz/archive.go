@@ -147,7 +147,7 @@ func (e *entry) checkHeader(r io.ReaderAt) error {
 	return nil
 }
 
-// size is the length of the content by the directory.
+// size returns the length of the content by the directory.
 func (e *entry) size() int64 { return int64(e.UncompressedSize64) }
 
 // open reads the content from its beginning. Memory does not depend on its size. The Read that returns

@@ -20,7 +20,7 @@ const (
 	end64Size    = 56
 )
 
-// archive is a zip archive by the standard library.
+// archive returns a zip archive by the standard library.
 func archive(t testing.TB, method uint16, contents ...string) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -74,7 +74,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// zip64Archive is an archive of one stored entry whose sizes are all in zip64
+// zip64Archive returns an archive of one stored entry whose sizes are all in zip64
 // fields.
 func zip64Archive(name, content string) []byte {
 	le := binary.LittleEndian
@@ -166,7 +166,7 @@ func TestArchiveDamaged(t *testing.T) {
 	}
 }
 
-// many are the names and contents of n entries.
+// many returns the names and contents of n entries.
 func many(n int) (contents []string) {
 	for i := range n {
 		contents = append(contents, strconv.Itoa(i), "x")

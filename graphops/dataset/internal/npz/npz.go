@@ -59,12 +59,12 @@ func Open(path string) (*File, error) {
 // Close closes the file; its arrays cannot be read any more.
 func (f *File) Close() error { return f.f.Close() }
 
-// Errorf is an error about the file.
+// Errorf returns an error about the file.
 func (f *File) Errorf(format string, args ...any) error {
 	return fmt.Errorf("npz: reading %s: "+format, append([]any{f.Path}, args...)...)
 }
 
-// Find is the array of the given name, or nil.
+// Find returns the array of the given name, or nil.
 func (f *File) Find(name string) *npy.Array {
 	for _, a := range f.Arrays {
 		if a.Name == name {
@@ -74,7 +74,7 @@ func (f *File) Find(name string) *npy.Array {
 	return nil
 }
 
-// Names are the names of the arrays in the file's order.
+// Names returns the names of the arrays in the file's order.
 func (f *File) Names() []string {
 	names := make([]string, len(f.Arrays))
 	for i, a := range f.Arrays {

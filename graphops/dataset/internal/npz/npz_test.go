@@ -115,7 +115,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// entries is an archive of n empty entries.
+// entries returns an archive of n empty entries.
 func entries(t *testing.T, n int) []byte {
 	t.Helper()
 	var b bytes.Buffer

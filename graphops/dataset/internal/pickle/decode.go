@@ -209,7 +209,7 @@ func (d *decoder) byte() (byte, error) {
 	return d.in[d.pos-1], nil
 }
 
-// take is the next n bytes.
+// take returns the next n bytes.
 func (d *decoder) take(n uint64) ([]byte, error) {
 	if n > uint64(len(d.in)-d.pos) {
 		return nil, d.errorf("it claims %d bytes where %d follow: it was cut off or damaged", n, len(d.in)-d.pos)
@@ -218,7 +218,7 @@ func (d *decoder) take(n uint64) ([]byte, error) {
 	return d.in[d.pos-int(n) : d.pos], nil
 }
 
-// number is a little-endian number without sign of n bytes.
+// number returns a little-endian number without sign of n bytes.
 func (d *decoder) number(n int) (uint64, error) {
 	b, err := d.take(uint64(n))
 	if err != nil {
@@ -229,7 +229,7 @@ func (d *decoder) number(n int) (uint64, error) {
 	return binary.LittleEndian.Uint64(buf[:]), nil
 }
 
-// line is the text up to the next line break.
+// line returns the text up to the next line break.
 func (d *decoder) line() ([]byte, error) {
 	start := d.pos
 	for i := start; i < len(d.in); i++ {

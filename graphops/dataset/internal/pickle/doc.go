@@ -57,7 +57,7 @@ var kindNames = [...]string{
 	"a NumPy array", "a NumPy dtype", "a SciPy CSR matrix", "the name of a type or function",
 }
 
-// String is the kind as errors name it: "a list".
+// String returns the kind as errors name it: "a list".
 func (k Kind) String() string { return kindNames[k] }
 
 // Value is one value of a decoded pickle.
@@ -66,10 +66,10 @@ type Value struct {
 	w word
 }
 
-// Kind is the value's type.
+// Kind returns the value's type.
 func (v Value) Kind() Kind { return v.w.kind() }
 
-// Int is a whole number's value; ok is false for other kinds.
+// Int returns a whole number's value; ok is false for other kinds.
 func (v Value) Int() (x int64, ok bool) {
 	switch v.w.tag() {
 	case tagInt:
@@ -80,7 +80,7 @@ func (v Value) Int() (x int64, ok bool) {
 	return 0, false
 }
 
-// Float is the value of a float or of a whole number; ok is false for other
+// Float returns the value of a float or of a whole number; ok is false for other
 // kinds.
 func (v Value) Float() (x float64, ok bool) {
 	if v.w.tag() == tagFloat {
@@ -90,11 +90,11 @@ func (v Value) Float() (x float64, ok bool) {
 	return float64(i), ok
 }
 
-// Text is the bytes of a string or of bytes, in the pickle's own memory; ok is
+// Text returns the bytes of a string or of bytes, in the pickle's own memory; ok is
 // false for other kinds.
 func (v Value) Text() (s []byte, ok bool) { return v.d.text(v.w) }
 
-// Len is the number of elements of a list or tuple, of pairs of a dict, and 0 for
+// Len returns the number of elements of a list or tuple, of pairs of a dict, and 0 for
 // other kinds.
 func (v Value) Len() int {
 	switch v.w.tag() {
@@ -111,7 +111,7 @@ func (v Value) Len() int {
 // At is element i of a list or tuple.
 func (v Value) At(i int) Value { return Value{v.d, (*v.d.seq(v.w))[i]} }
 
-// Pairs are the keys and values of a dict in the order in which they were set. A
+// Pairs returns the keys and values of a dict in the order in which they were set. A
 // key that was set twice comes twice.
 func (v Value) Pairs() iter.Seq2[Value, Value] {
 	return func(yield func(k, x Value) bool) {
@@ -129,7 +129,7 @@ func (v Value) Pairs() iter.Seq2[Value, Value] {
 	}
 }
 
-// Get is the value of the last pair whose key is the given text.
+// Get returns the value of the last pair whose key is the given text.
 func (v Value) Get(key string) (x Value, ok bool) {
 	for k, val := range v.Pairs() {
 		if s, is := k.Text(); is && string(s) == key {
@@ -148,18 +148,18 @@ type Array struct {
 	Objects Value // a list, where Type.Kind is 'O'
 }
 
-// Count is the number of elements.
+// Count returns the number of elements.
 func (a *Array) Count() int {
 	n, _ := npy.Count(a.Shape)
 	return int(n)
 }
 
-// Describe is the type and shape as errors name them: "int64 [3, 4]".
+// Describe returns the type and shape as errors name them: "int64 [3, 4]".
 func (a *Array) Describe() string {
 	return npy.Header{Type: a.Type, Shape: a.Shape}.Describe()
 }
 
-// Array is the array that the value is; ok is false for other kinds.
+// Array returns the array that the value is; ok is false for other kinds.
 func (v Value) Array() (a *Array, ok bool) {
 	if v.w.tag() != tagArray {
 		return nil, false
@@ -175,7 +175,7 @@ type CSR struct {
 	Indptr, Indices, Data *Array
 }
 
-// CSR is the matrix that the value is. It is an error where the value is not a
+// CSR returns the matrix that the value is. It is an error where the value is not a
 // CSR matrix or lacks one of the parts.
 func (v Value) CSR() (*CSR, error) {
 	if v.w.tag() != tagCSR {
@@ -221,7 +221,7 @@ func (v Value) CSR() (*CSR, error) {
 	return m, nil
 }
 
-// Names are the names that a pickle may use, as "module name", sorted.
+// Names returns the names that a pickle may use, as "module name", sorted.
 func Names() []string {
 	names := make([]string, 0, len(globals))
 	for name := range globals {

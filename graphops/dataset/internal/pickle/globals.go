@@ -78,7 +78,7 @@ func (d *decoder) global(op byte) (word, error) {
 	return 0, d.errorf("it names %.80q of the module %.80q, which is none of the types and functions that arrays, lists and dicts consist of; nothing of it was run", name, module)
 }
 
-// call is what the opcodes REDUCE and NEWOBJ stand for: a value by its
+// call returns what the opcodes REDUCE and NEWOBJ stand for: a value by its
 // constructor.
 func (d *decoder) call(op byte, f, args word) (word, error) {
 	if f.tag() != tagGlobal || args.tag() != tagTuple {

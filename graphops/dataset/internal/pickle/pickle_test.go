@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// plain is a value as Go values, for comparison.
+// plain returns a value as Go values, for comparison.
 func plain(t testing.TB, v Value) any {
 	t.Helper()
 	switch v.Kind() {
@@ -217,7 +217,7 @@ var hostile = []struct{ name, in, want string }{
 	{"a name of two lists", "]]\x93.", "needs the names"},
 }
 
-// array is a pickle of an array of the given shape, by opcodes, with its elements.
+// array returns a pickle of an array of the given shape, by opcodes, with its elements.
 func array(shape, dtype, elements string) string {
 	return "cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR(K\x01(" + shape +
 		"tcnumpy\ndtype\n(U" + string(rune(len(dtype))) + dtype + "K\x00K\x01tR\x89" + elements + "tb."
@@ -257,7 +257,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes f allocates, whether they live or not.
+// allocated returns how many bytes f allocates, whether they live or not.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -197,7 +197,7 @@ func expected(f registry.File, o Options) fetchfile.Options {
 	}
 }
 
-// source is what to convert: the folder with the files, the only file, or what is
+// source returns what to convert: the folder with the files, the only file, or what is
 // unpacked from it.
 func source(ctx context.Context, e registry.Entry, from, raw string, o Options) (string, error) {
 	f := e.Files[0]

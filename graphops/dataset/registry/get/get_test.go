@@ -26,7 +26,7 @@ import (
 // edges are a path of five nodes as an edge list.
 const edges = "# a path\n0 1\n1 2\n2 3\n3 4\n"
 
-// published is a dataset of one file on a server of its own.
+// published returns a dataset of one file on a server of its own.
 func published(t *testing.T, content []byte, serve http.HandlerFunc) (registry.Entry, *atomic.Int32) {
 	t.Helper()
 	t.Setenv("GNB_HOME", t.TempDir())

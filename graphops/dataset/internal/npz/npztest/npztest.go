@@ -20,7 +20,7 @@ type Array struct {
 	Fortran           bool // the data is in column-major order
 }
 
-// Of is a one-dimensional array of numbers of a size that is fixed.
+// Of returns a one-dimensional array of numbers of a size that is fixed.
 func Of[T bool | int32 | int64 | float32 | float64](name string, xs ...T) Array {
 	var t string
 	switch any(xs).(type) {
@@ -42,7 +42,7 @@ func Of[T bool | int32 | int64 | float32 | float64](name string, xs ...T) Array 
 	return Array{Name: name, Type: t, Shape: fmt.Sprintf("(%d,)", len(xs)), Data: data}
 }
 
-// Reshaped is the array with another shape in its header.
+// Reshaped returns the array with another shape in its header.
 func (a Array) Reshaped(shape string) Array { a.Shape = shape; return a }
 
 // ColumnMajor returns the matrix, which has the given number of rows, in column-major (Fortran)
@@ -61,7 +61,7 @@ func (a Array) ColumnMajor(rows int) Array {
 	return a
 }
 
-// NPY is the content of a .npy file.
+// NPY returns the content of a .npy file.
 func (a Array) NPY() []byte {
 	order := "False"
 	if a.Fortran {
@@ -73,7 +73,7 @@ func (a Array) NPY() []byte {
 	return append(append(out, dict...), a.Data...)
 }
 
-// Zip is the content of a .npz file.
+// Zip returns the content of a .npz file.
 func Zip(t testing.TB, arrays ...Array) []byte {
 	t.Helper()
 	var buf bytes.Buffer
