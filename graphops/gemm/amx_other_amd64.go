@@ -2,5 +2,5 @@
 
 package gemm
 
-// permitAMX is false where nothing is known of the system's way to allow AMX.
+// permitAMX returns false: no way to request AMX is known on this system.
 func permitAMX() bool { return false }

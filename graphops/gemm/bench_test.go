@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// shape is a product of the engine.
+// shape is a matrix product that the training engine computes.
 type shape struct {
 	m, n, k int
 	tA, tB  bool
@@ -27,7 +27,7 @@ func (s shape) String() string {
 	return name
 }
 
-// shapes returns the engine's, or the one in GEMM_SHAPE=m,k,n[,tA][,tB].
+// shapes returns the engine's shapes, or the shape in GEMM_SHAPE=m,k,n[,tA][,tB].
 func shapes() []shape {
 	if env := os.Getenv("GEMM_SHAPE"); env != "" {
 		f := strings.Split(env, ",")
@@ -53,12 +53,12 @@ func shapes() []shape {
 	}
 }
 
-// BenchmarkMultiply reports the median rate, the best, and the median of its share of the
-// peak that was measured just before and after: a machine that is shared, or
-// changes its frequency, does so for both.
+// BenchmarkMultiply reports the median rate, the best rate, and the median share of the peak, which
+// is measured just before and after each product: on a shared machine, or if the frequency changes,
+// both change alike.
 func BenchmarkMultiply(b *testing.B) { benchmark(b, false) }
 
-// BenchmarkMultiplyBF16 is the same in bfloat16; the peak is still float32's.
+// BenchmarkMultiplyBF16 does the same in bfloat16; the peak is still float32's.
 func BenchmarkMultiplyBF16(b *testing.B) { benchmark(b, true) }
 
 func benchmark(b *testing.B, bf16 bool) {
@@ -80,7 +80,7 @@ func benchmark(b *testing.B, bf16 bool) {
 		}
 		c := make([]float32, s.m*s.n)
 		flops := 2 * float64(s.m) * float64(s.n) * float64(s.k)
-		reps := int(1e8/flops) + 1 // half a millisecond or more between two looks at the peak
+		reps := int(1e8/flops) + 1 // half a millisecond or more between two measurements of the peak
 		terms := []Term{{K: s.k, A: a, B: w}}
 		for threads := 1; threads <= 2; threads++ {
 			b.Run(fmt.Sprintf("%v/threads=%d", s, threads), func(b *testing.B) {

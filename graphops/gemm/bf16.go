@@ -7,18 +7,17 @@ import (
 	"unsafe"
 )
 
-// Products of bfloat16: both factors are rounded (to the nearest, ties to even)
-// while they are packed, two neighbours in k to a word. Such a matrix of pairs is
-// packed as one of float32 with half the steps of k.
+// Products of bfloat16: packing rounds both factors (to the nearest, ties to even) and stores two
+// neighbours in k per 32-bit word. Such a matrix of pairs is packed like a float32 matrix with half
+// the steps of k.
 
-// BF16 says how products with Options.BF16 are computed: "amx" by AMX tiles,
-// "avx512" by AVX512-BF16 (both take subnormal numbers as 0), "rounded" by the
-// float32 kernels from factors that are rounded first. The results of these
-// differ in the last bits.
+// BF16 returns how products with Options.BF16 are computed: "amx" by AMX tiles, "avx512" by
+// AVX512-BF16 (both take subnormal numbers as 0), "rounded" by the float32 kernels from factors
+// that are rounded first. Their results differ in the last bits.
 func BF16() string { return pathBF16().name }
 
-// bf16Paths are what this processor can run, the fastest first. They are looked
-// for when the first product asks, since AMX takes a permission for the process.
+// bf16Paths returns the paths that this processor can run, fastest first. It is evaluated at the
+// first product, because AMX needs a permission for the process.
 var bf16Paths = sync.OnceValue(func() []*path {
 	list := nativeBF16()
 	for _, p := range paths {
@@ -29,7 +28,7 @@ var bf16Paths = sync.OnceValue(func() []*path {
 	return list
 })
 
-// forcedBF16 is the path that a test wants.
+// forcedBF16 is the path that a test selects.
 var forcedBF16 atomic.Pointer[path]
 
 func pathBF16() *path {
@@ -39,11 +38,11 @@ func pathBF16() *path {
 	return bf16Paths()[0]
 }
 
-// RoundBF16 is x rounded to the nearest bfloat16, ties to even.
+// RoundBF16 returns x rounded to the nearest bfloat16, ties to even.
 func RoundBF16(x float32) float32 {
 	b := math.Float32bits(x)
 	if x != x {
-		return math.Float32frombits((b | 1<<22) &^ 0xffff) // a NaN whose low bits are cut stays one
+		return math.Float32frombits((b | 1<<22) &^ 0xffff) // keeps a NaN a NaN after the low bits are cut
 	}
 	b += 0x7fff + b>>16&1
 	return math.Float32frombits(b &^ 0xffff)
@@ -55,7 +54,7 @@ func roundGo(dst, src []float32) {
 	}
 }
 
-// steps returns the kernels' steps for k of the factors.
+// steps returns the kernels' steps for k elements of the factors.
 func (p *path) steps(k int) int {
 	if !p.pairs {
 		return k
@@ -63,7 +62,7 @@ func (p *path) steps(k int) int {
 	return ((k+1)/2 + p.multiple - 1) / p.multiple * p.multiple
 }
 
-// maxK returns the k of a segment of depth steps.
+// maxK returns the number of k elements in a segment of depth steps.
 func (p *path) maxK(depth int) int {
 	if p.pairs {
 		return 2 * depth
@@ -73,9 +72,9 @@ func (p *path) maxK(depth int) int {
 
 func lines(n int) int { return (n + 15) &^ 15 }
 
-// narrow is elements [k0, k0+k) × [i0, i0+n) of a factor without index in the
-// kernels' precision and steps of k, in scratch, stored as the factor is: down
-// says that k runs down the rows.
+// narrow returns elements [k0, k0+k) × [i0, i0+n) of a factor without index in the kernels'
+// precision and steps of k, in scratch, stored in the factor's own layout: down reports that k runs
+// down the rows.
 func (p *path) narrow(o *Operand, down bool, k0, k, i0, n int, scratch *buffer) Operand {
 	r, rows, c, cols := i0, n, k0, k
 	if down {
@@ -107,8 +106,8 @@ func (p *path) narrow(o *Operand, down bool, k0, k, i0, n int, scratch *buffer) 
 	return x
 }
 
-// turn is A [steps, rows], as narrow leaves it, by rows: eight rows of pairs at a
-// time become columns.
+// turn returns A [steps, rows], the output of narrow, transposed: eight rows of pairs at a time
+// become columns.
 func (p *path) turn(x *Operand, steps int, scratch *buffer) Operand {
 	t := scratch.get(x.Stride * steps)
 	for k := 0; k < steps; k += 8 {

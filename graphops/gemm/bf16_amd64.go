@@ -12,7 +12,7 @@ var avx512BF16 = path{
 	copyPanel: copyPanel, transpose8: transpose8, roundRows: roundRows, pairRows: pairRows, gatherRows: gatherRows, touchPages: touchPages, add: addAVX,
 }
 
-// amx takes A by rows and 16 pairs a step.
+// amx takes A by rows, 16 pairs per step.
 var amx = path{
 	name: "amx", width: 32, slim: 16, fetchSteps: 16, fetches: 8, pairs: true, multiple: 16, rowsOnly: true,
 	kernels: amxKernels(tileAMX_16x32, tileAMX_32x32), slimKernels: amxKernels(tileAMX_16x16, tileAMX_32x16),
@@ -20,7 +20,7 @@ var amx = path{
 	copyPanel: copyPanel, transpose8: transpose8, roundRows: roundRows, pairRows: pairRows, gatherRows: gatherRows, touchPages: touchPages, add: addAVX,
 }
 
-// nativeBF16 returns the paths with instructions for bfloat16.
+// nativeBF16 returns the paths with bfloat16 instructions.
 func nativeBF16() (list []*path) {
 	if len(paths) == 3 && cpu.X86.HasAVX512BF16 {
 		if cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && permitAMX() {
@@ -31,8 +31,8 @@ func nativeBF16() (list []*path) {
 	return list
 }
 
-// amxKernels are kernels for any rows up to 32: up to 16 by one tile, the others
-// by two.
+// amxKernels returns kernels for any number of rows up to 32: up to 16 with one tile, more with
+// two.
 func amxKernels(one, two func(t *tile)) []rowKernel {
 	var list []rowKernel
 	for rows := 32; rows >= 1; rows-- {
@@ -48,8 +48,7 @@ func amxKernels(one, two func(t *tile)) []rowKernel {
 	return list
 }
 
-// tileConfig is the operand of LDTILECFG: the palette, and bytes a row and rows of
-// each tile.
+// tileConfig is the operand of LDTILECFG: the palette, and bytes per row and rows of each tile.
 type tileConfig struct {
 	palette  uint8
 	_        [15]uint8
@@ -57,7 +56,7 @@ type tileConfig struct {
 	rows     [16]uint8
 }
 
-// set makes it that of rows × cols of C, as the kernels number the tiles.
+// set configures the tiles for rows × cols of C, in the kernels' numbering.
 func (c *tileConfig) set(rows, cols int) {
 	*c = tileConfig{palette: 1}
 	high := [2]uint8{uint8(min(16, rows)), uint8(max(0, rows-16))}
@@ -79,15 +78,15 @@ func (c *tileConfig) set(rows, cols int) {
 	}
 }
 
-// pairRows rounds pairs of rows: row i of dst holds n words, each an element of
-// src0 and, in the upper half, the one of src1 below it (0 where src1 is nil), and
-// zeros up to a multiple of 16. Both sources go on srcStep bytes below.
+// pairRows rounds pairs of rows: row i of dst holds n words, each with an element of src0 in the
+// lower half and the element of src1 at the same position in the upper half (0 if src1 is nil),
+// then zeros up to a multiple of 16. The next row of both sources is srcStep bytes further.
 //
 //go:noescape
 func pairRows(dst unsafe.Pointer, dstStep uintptr, src0, src1 unsafe.Pointer, srcStep uintptr, pairs, n int)
 
-// roundRows rounds rows of n elements to dstStep bytes (a multiple of 64) each,
-// zeros beyond n.
+// roundRows rounds rows of n elements to rows of dstStep bytes (a multiple of 64) each, with zeros
+// beyond n.
 //
 //go:noescape
 func roundRows(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep uintptr, rows, n int)

@@ -41,7 +41,7 @@ func TestRoundBF16(t *testing.T) {
 	}
 }
 
-// A product with 1 shows the rounding of each element, wherever it is stored.
+// A product with 1 shows the rounding of each element, for every layout of the factors.
 func TestBF16RoundsAsRoundBF16(t *testing.T) {
 	onEachBF16Path(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 5))
@@ -96,7 +96,7 @@ func TestBF16CutsLargeShapes(t *testing.T) {
 	})
 }
 
-// Infinities and NaN come out, and no padding adds any.
+// Infinities and NaN reach the result, and padding adds none.
 func TestBF16KeepsNaN(t *testing.T) {
 	onEachBF16Path(t, func(t *testing.T) {
 		const m, n, k = 19, 35, 21

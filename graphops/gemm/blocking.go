@@ -2,39 +2,38 @@ package gemm
 
 import "sync/atomic"
 
-// caches are a core's, in bytes; 0 where unknown.
+// caches describes a core's caches, in bytes; 0 if unknown.
 type caches struct {
-	line, sets, ways int // of the first level's data
+	line, sets, ways int // of the first-level data cache
 	l2, l3           int
 }
 
-// blocking is how a product is cut for the caches. It never shows in the bits of a
-// result: an element of C takes one multiply-add for each k, in ascending order,
-// whatever is cut where. (Where a sum over k is cut into chunks, SumRows cuts it,
-// by the shape alone.)
+// blocking says how a product is split for the caches. It never affects the bits of a result: an
+// element of C takes one multiply-add for each k, in ascending order, for every blocking. (If a sum
+// over k is split into chunks, SumRows splits it, by the shape alone.)
 type blocking struct {
-	// depth is the steps of k of a panel of B and of the rows of A beside it. 256 of 32
-	// columns are 32 KiB, which stay beside the rows in a first-level cache of 48 KiB.
-	// In a smaller one they would not; then it is 512, since a tile takes no more than
-	// 5 bytes of the panel a cycle, which the second level gives, and C passes half as
-	// often (2 to 3 % on Zen 4, where 128 and 192 were slower than 256).
+	// depth is the number of steps of k in a panel of B and in the matching rows of A. 256 steps of
+	// 32 columns are 32 KiB, which fit with the rows of A into a first-level cache of 48 KiB. They
+	// would not fit into a smaller one; then depth is 512, because a tile reads at most 5 bytes of
+	// the panel per cycle, which the second level delivers, and C is read and written half as often
+	// (2 to 3 % on Zen 4, where 128 and 192 were slower than 256).
 	depth int
-	// rows are those of a block of C. Their A of depth columns stays in a quarter of
-	// the second-level cache while all panels of B pass: up to 192 rows.
+	// rows is the number of rows of a block of C. The matching A of depth columns stays in a
+	// quarter of the second-level cache while all panels of B are used: up to 192 rows.
 	rows int
-	// packed is the elements of B that are packed at a time: up to 8 MiB, half of the
+	// packed is the number of elements of B that are packed at a time: up to 8 MiB, half of the
 	// last-level cache.
 	packed int
-	// resident is the elements of B that stay in the second-level cache, up to 1 MiB. Then
-	// sub rows of C pass at a time, while the next ones of A are fetched; else a whole
-	// block, while the next panel is.
+	// resident is the number of elements of B that fit in the second-level cache, up to 1 MiB. If B
+	// is resident, sub rows of C are computed at a time while the next rows of A are prefetched;
+	// otherwise a whole block is computed while the next panel is prefetched.
 	resident, sub int
 	l1            caches
 }
 
-// blockingFor derives the blocking from the caches, as Low et al., Analytical
-// Modeling Is Enough for High-Performance BLIS, ACM TOMS 43(2), 2016
-// (doi 10.1145/2925987) do, with upper bounds beyond which nothing is gained.
+// blockingFor derives the blocking from the caches, as in Low et al., Analytical Modeling Is Enough
+// for High-Performance BLIS, ACM TOMS 43(2), 2016 (doi 10.1145/2925987), with upper bounds beyond
+// which speed does not improve.
 func blockingFor(c caches) blocking {
 	const panel, tileRows = 32, 12
 	depth := 256
@@ -66,10 +65,10 @@ var cut = func() (a atomic.Pointer[blocking]) {
 	return
 }()
 
-// collide reports whether rows rows, stride bytes apart, evict each other from the first-level
-// cache while a tile reads them side by side: their lines need more ways of a set than there are,
-// with one for B and one for what comes next. Rows a multiple of 4 KiB apart are all in one set. On
-// Zen 4 (8 ways) products of 12 such rows had 60 to 65 % of the peak in place, and have 85 %
+// collide reports whether that many rows, stride bytes apart, evict each other from the first-level
+// cache while a tile reads them in parallel: their lines need more ways of a set than the cache
+// has, with one way for B and one for the next data. Rows a multiple of 4 KiB apart are all in one
+// set. On Zen 4 (8 ways), products of 12 such rows reach 60 to 65 % of the peak in place, and 85 %
 // packed.
 func (c *caches) collide(rows, stride int) bool {
 	const others = 2

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// blockings are very different ones: of small and large caches, and with all of A
-// packed.
+// blockings returns very different blockings: for small and large caches, and with all of A packed.
 func blockings() map[string]blocking {
 	list := map[string]blocking{
 		"this machine's": *cut.Load(),
@@ -31,8 +30,8 @@ func blockings() map[string]blocking {
 	return list
 }
 
-// However the caches have a product cut, its bits are the same: a run's results
-// belong to a class of processors, not to one.
+// The bits of a product are the same for every blocking, so a run's results depend on the class of
+// processors, not on the single processor.
 func TestBlockingNeverShowsInBits(t *testing.T) {
 	before := cut.Load()
 	defer cut.Store(before)
@@ -67,8 +66,8 @@ func TestBlockingNeverShowsInBits(t *testing.T) {
 	onEachBF16Path(t, func(t *testing.T) { check(t, cases[:8], true) })
 }
 
-// Rows 4 KiB apart share a set; a line more, or less than a cache has ways, and
-// they do not collide.
+// Rows 4 KiB apart share a set; rows one line further apart, or fewer rows than the cache has ways,
+// do not collide.
 func TestCollide(t *testing.T) {
 	zen4 := caches{line: 64, sets: 64, ways: 8}
 	golden := caches{line: 64, sets: 64, ways: 12}
@@ -96,7 +95,7 @@ func TestCollide(t *testing.T) {
 	}
 }
 
-// What the processor says of its caches is what Linux read from it.
+// The cache sizes that the processor reports equal those that Linux reports.
 func TestMachineCaches(t *testing.T) {
 	c := machineCaches()
 	if c == (caches{}) {

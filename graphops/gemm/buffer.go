@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// buffer is memory that grows and is used again, at the start of a cache line.
+// buffer is reusable memory that grows and starts at a cache line.
 type buffer struct{ mem []float32 }
 
-// get makes mem n elements of any content.
+// get returns n elements of any content.
 func (b *buffer) get(n int) []float32 {
 	if cap(b.mem) < n {
 		const line = 16
@@ -20,12 +20,12 @@ func (b *buffer) get(n int) []float32 {
 	return b.mem
 }
 
-// worker is what one goroutine needs while it computes a block.
+// worker holds the buffers that one goroutine needs to compute a block.
 type worker struct {
 	tile  tile
 	ahead ahead
-	// Rows gathered through an index; rounded rows of A, and these with rows and
-	// columns exchanged, or packed in groups; rounded rows of B, and a chunk's packed B.
+	// Rows gathered through an index; rounded rows of A, and these transposed or packed in groups;
+	// rounded rows of B; and a chunk's packed B.
 	gathered, a, turned, groups, narrow, b buffer
 }
 
@@ -33,7 +33,7 @@ var workers = sync.Pool{New: func() any { return new(worker) }}
 
 func getWorker() *worker { return workers.Get().(*worker) }
 
-// free forgets the caller's memory.
+// free drops references to the caller's memory.
 func (w *worker) free() {
 	w.tile, w.ahead = tile{}, ahead{}
 	workers.Put(w)

@@ -1,10 +1,10 @@
 package gemm
 
-// cpuid is the instruction.
+// cpuid executes the CPUID instruction.
 func cpuid(leaf, sub uint32) (eax, ebx, ecx, edx uint32)
 
-// machineCaches asks the processor: Intel's leaf 4, AMD's 0x8000001D, which have
-// one layout.
+// machineCaches reads the caches from CPUID: Intel's leaf 4 or AMD's 0x8000001D, which have the
+// same layout.
 func machineCaches() (c caches) {
 	const intel, amd, extended = 4, 0x8000001D, 0x80000000
 	leaf := uint32(0)
@@ -17,7 +17,7 @@ func machineCaches() (c caches) {
 		}
 		leaf = amd
 	}
-	const most = 16 // no processor lists so many
+	const most = 16 // above the number of caches of any processor
 	for sub := range uint32(most) {
 		eax, ebx, ecx, _ := cpuid(leaf, sub)
 		kind, level := eax&31, eax>>5&7

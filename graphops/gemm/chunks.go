@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// A product is cut along k where the result is small, so that the chunks'
-	// partial results stay in the caches, and k is long.
+	// A product is split along k if the result is small, so that the chunks' partial results stay
+	// in the caches, and k is long.
 	maxPartial = 1 << 18
 	minChunk   = 256
 	maxChunks  = 64
 )
 
-// chunkSize returns the rows of the long sum that one task takes, by the shape alone;
-// 0 where C is cut instead.
+// chunkSize returns the number of rows of the long sum per task, by the shape alone; 0 if C is
+// split instead.
 func (j *job) chunkSize() int {
 	if len(j.terms) > 1 || !j.terms[0].A.Trans {
 		return 0
@@ -25,8 +25,8 @@ func (j *job) chunkSize() int {
 }
 
 // sumChunks computes C as the sum of partial products over chunks of k, added as a pairwise tree:
-// (0,1), (2,3), …, then pairs of these, an odd one carried up. The goroutine that finishes the
-// second of a pair adds it to the first; so there are few partial results at a time, and the
+// (0,1), (2,3), …, then pairs of these; an odd one moves up a level. The goroutine that finishes
+// the second of a pair adds it to the first, so few partial results exist at a time, and the
 // additions are the same in any order of events.
 func (j *job) sumChunks(chunk int) {
 	k := j.terms[0].K
@@ -44,10 +44,10 @@ func (j *job) sumChunks(chunk int) {
 	j.tree.root = nil
 }
 
-// turns reports whether Cᵀ is computed: each chunk packs B, which costs as much as some
-// 8 rows of C, so A is packed instead where it has at most half the columns and they
-// fill its panels. For [47, 1024] by [1024, 256] the share of the peak grows from 81 to
-// 89 %. (Elements are the same: a product of two numbers has no order.)
+// turns reports whether Cᵀ is computed: each chunk packs B, which costs as much as some 8 rows of
+// C, so A is packed instead if it has at most half the columns and they fill its panels. For [47,
+// 1024] by [1024, 256] the share of the peak grows from 81 to 89 %. (The elements are the same,
+// because a product of two numbers is commutative.)
 func (j *job) turns() bool {
 	return !j.o.BF16 && !j.terms[0].B.Trans && 2*j.m <= j.n && 20*j.m >= 19*j.path.padded(j.m)
 }
@@ -60,7 +60,7 @@ func (j *job) turn() {
 	j.m, j.n = j.n, j.m
 }
 
-// chunk sums up one chunk of k and adds it to the tree.
+// chunk computes one chunk of k and adds it to the tree.
 func (j *job) chunk(lo, hi int) {
 	if j.o.Before != nil {
 		j.o.Before(lo, hi)
@@ -77,13 +77,13 @@ func (j *job) chunk(lo, hi int) {
 		s := j.piece(lo, hi, i, pieces)
 		j.pack(w, w.b.get(s.depth*ld), &s, 0, j.n)
 		j.view(w, &t.A, 0, j.m, &s)
-		// AMX is done before memory would be.
+		// AMX would finish before the prefetches arrive.
 		if !p.rowsOnly {
 			then := s.k0 + s.k
 			if then == hi {
 				then = lo + next
 			}
-			// In the first half of the kernels' prefetches: the last lines are there in time.
+			// In the first half of the kernels' prefetches, so that the last lines arrive in time.
 			w.ahead.plan(p.prefetches(s.depth, p.tiles(j.m, j.n))/2, t.A.stored(then, s.k, j.m), t.B.stored(then, s.k, j.n))
 		}
 		j.panels(w, &s, w.b.mem, j.m, ld)
@@ -93,7 +93,7 @@ func (j *job) chunk(lo, hi int) {
 	j.tree.join(p, part, lo/j.chunkLen)
 }
 
-// finish adds the sum to rows of C.
+// finish adds the sum to the rows of C.
 func (j *job) finish(lo, hi int) {
 	j.startRows(lo, hi)
 	sum, ld := j.tree.root.mem, j.path.padded(j.n)
@@ -112,18 +112,18 @@ func (j *job) finish(lo, hi int) {
 	}
 }
 
-// partials are the buffers of partial results.
+// partials recycles the buffers of partial results.
 var partials = sync.Pool{New: func() any { return new(buffer) }}
 
-// tree adds partial results in pairs as they come.
+// tree adds partial results in pairs as they arrive.
 type tree struct {
 	mu      sync.Mutex
-	nodes   []int       // at each level, down to 1
-	waiting [][]*buffer // at each level, those whose sibling is not there yet
+	nodes   []int       // number of nodes per level, down to 1
+	waiting [][]*buffer // per level, the partial results whose sibling has not arrived
 	root    *buffer
 }
 
-// reset makes the tree one of n leaves.
+// reset prepares the tree for n leaves.
 func (t *tree) reset(n int) {
 	t.nodes = t.nodes[:0]
 	for level := 0; ; level++ {
@@ -141,7 +141,7 @@ func (t *tree) reset(n int) {
 	}
 }
 
-// join adds leaf i, and what it completes, upwards as far as siblings are there.
+// join adds leaf i, and the sums that it completes, upwards while the siblings are present.
 func (t *tree) join(p *path, part *buffer, i int) {
 	for level, nodes := range t.nodes {
 		if nodes == 1 {
@@ -168,8 +168,8 @@ func (t *tree) join(p *path, part *buffer, i int) {
 	}
 }
 
-// turnBack is dst [rows, cols], the transpose of the first rows columns of x, which has
-// cols rows, stride apart, of whole panels. dst has room for a multiple of 8 rows.
+// turnBack returns dst [rows, cols], the transpose of the first rows columns of x. x has cols rows,
+// stride apart, padded to whole panels. dst has room for a multiple of 8 rows.
 func (p *path) turnBack(dst, x []float32, stride, rows, cols int) []float32 {
 	c := 0
 	if p.transpose8 != nil {

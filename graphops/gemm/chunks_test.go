@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A narrow factor's chunks are computed as Cᵀ, with the bits of the same rows of a wider product, which is not.
+// A narrow factor's chunks are computed as Cᵀ; the bits equal those of the same rows of a wider
+// product, which is computed as C.
 func TestTurnedChunks(t *testing.T) {
 	onEachPath(t, func(t *testing.T) {
 		for _, c := range []struct{ m, n, k int }{
@@ -56,5 +57,5 @@ func TestTurnedChunks(t *testing.T) {
 	}
 }
 
-// avx512Like has the panels of AVX-512 on any machine.
+// avx512Like has the panel widths of AVX-512 on any machine.
 var avx512Like = path{width: 32, slim: 16}

@@ -13,7 +13,7 @@ import (
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
-// cutOff is mapped zeros of a file that was truncated to its first page since.
+// cutOff returns zeros mapped from a file that was then truncated to its first page.
 func cutOff(t *testing.T, n int) []float32 {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "matrix")
@@ -36,8 +36,8 @@ func cutOff(t *testing.T, n int) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), len(b)/4)
 }
 
-// A fault within a kernel, of whichever goroutine, comes back as the error that
-// names the file, and leaves nothing behind that the next product would see.
+// A fault in a kernel, on any goroutine, is returned as an error that names the file, and does not
+// affect the next product.
 func TestFaultsInKernelsAreErrors(t *testing.T) {
 	const side = 300
 	gone, here := cutOff(t, side*side), make([]float32, side*side)

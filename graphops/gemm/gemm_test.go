@@ -10,16 +10,15 @@ import (
 	"github.com/graphnb/graphnb/internal/fence"
 )
 
-// matrix is a test operand with the logical values beside it.
+// matrix is a test operand together with its logical values.
 type matrix struct {
 	rows, cols int
 	at         []float64 // [rows, cols]
 	op         Operand
 }
 
-// random makes a factor [rows,cols] with the given storage: it ends with its last
-// element, where an unreadable page begins, and holds NaN wherever nothing may be
-// read.
+// random makes a factor [rows,cols] with the given storage: an unreadable page follows its last
+// element, and it holds NaN wherever nothing may be read.
 func random(t *testing.T, r *rand.Rand, rows, cols int, trans, indexed bool) matrix {
 	m := matrix{rows: rows, cols: cols, at: make([]float64, rows*cols)}
 	sr, sc := rows, cols
@@ -56,7 +55,7 @@ func random(t *testing.T, r *rand.Rand, rows, cols int, trans, indexed bool) mat
 	return m
 }
 
-// span returns the elements from the first to the last of a matrix.
+// span returns the number of elements from the first to the last of a matrix.
 func span(rows, cols, stride int) int {
 	if rows == 0 || cols == 0 {
 		return 0
@@ -64,7 +63,7 @@ func span(rows, cols, stride int) int {
 	return (rows-1)*stride + cols
 }
 
-// round makes the logical values bfloat16.
+// round rounds the logical values to bfloat16.
 func (m *matrix) round() {
 	for i, v := range m.at {
 		m.at[i] = float64(RoundBF16(float32(v)))
@@ -73,12 +72,12 @@ func (m *matrix) round() {
 
 type testCase struct {
 	m, n           int
-	k              []int // one a term
+	k              []int // one per term
 	tA, tB, iA, iB bool
 	acc, bias      bool
 	bf16           bool
 	threads        int
-	onlyBits       bool // compare with nothing
+	onlyBits       bool // skip the comparison with the reference
 }
 
 func (tc testCase) String() string {
@@ -86,7 +85,7 @@ func (tc testCase) String() string {
 		tc.m, tc.n, tc.k, tc.tA, tc.tB, tc.iA, tc.iB, tc.acc, tc.bias, tc.bf16, tc.threads)
 }
 
-// run computes the case and compares it with a float64 sum. It returns the bits.
+// run computes the case, compares it with a float64 sum and returns the result.
 func (tc testCase) run(t *testing.T, seed uint64) []float32 {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -146,7 +145,7 @@ func (tc testCase) run(t *testing.T, seed uint64) []float32 {
 	o.Before, o.After = before.add, after.add
 	Multiply(tc.m, tc.n, out, ldc, terms, o)
 
-	// A sum of d rounded products is off by at most (d+2)·2⁻²⁴·Σ|terms|, to first order.
+	// A sum of d rounded products has an error of at most (d+2)·2⁻²⁴·Σ|terms|, to first order.
 	tol := float64(depth+3) * 0x1p-24
 	got := make([]float32, tc.m*tc.n)
 	for i := range tc.m {
@@ -177,7 +176,7 @@ func (tc testCase) run(t *testing.T, seed uint64) []float32 {
 	return got
 }
 
-// ranges records the ranges of a hook.
+// ranges records the ranges passed to a hook.
 type ranges struct {
 	mu   sync.Mutex
 	list [][2]int
@@ -204,11 +203,10 @@ func (r *ranges) covers(t *testing.T, tc testCase, name string, rows int) {
 	}
 }
 
-// sides are the interesting lengths: none, one, primes, and around tiles of 4,
-// 6, 12, 16 and 32.
+// sides lists lengths to test: zero, one, primes, and values around tiles of 4, 6, 12, 16 and 32.
 var sides = []int{0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 48, 49, 64, 65, 97}
 
-// onEachPath runs f once for each path of this processor.
+// onEachPath calls f once for each path of this processor.
 func onEachPath(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	before := active.Load()
@@ -251,7 +249,7 @@ func TestMultiplyAtOddShapes(t *testing.T) {
 	})
 }
 
-// Plain Go has higher tiles on some processors; the bits are the same.
+// On some processors, the plain Go path uses higher tiles; the bits are the same.
 func TestPlainTilesGiveTheSameBits(t *testing.T) {
 	before := active.Load()
 	defer active.Store(before)
@@ -270,8 +268,8 @@ func TestPlainTilesGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// Larger than a block, a panel, a chunk of the long sum, or what is packed at a
-// time; and the same bits on any number of threads and on every vector path.
+// Shapes larger than a block, a panel, a chunk of the long sum, or the packed part of B give the
+// same bits on any number of threads and on every vector path.
 func TestMultiplyCutsLargeShapes(t *testing.T) {
 	bits := map[int][]float32{}
 	onEachPath(t, func(t *testing.T) {
@@ -309,7 +307,7 @@ func same(t *testing.T, name string, got, want []float32) {
 	}
 }
 
-// NaN and infinities go where they belong and nowhere else.
+// NaN and infinities affect exactly the elements that depend on them.
 func TestMultiplyKeepsNaN(t *testing.T) {
 	onEachPath(t, func(t *testing.T) {
 		const m, n, k = 13, 35, 9
@@ -371,10 +369,10 @@ func TestMultiplyRefusesShortOperands(t *testing.T) {
 	short = term
 	short.K = -1
 	panics("K", m, n, c, ldc, short, o)
-	// Products with these overflow to numbers that would do.
+	// Products with these strides would overflow to numbers that pass the check.
 	panics("C's wild stride", 5, 1, c, 1<<62, Term{K: 1, A: Operand{Data: c, Stride: 1}, B: Operand{Data: c, Stride: 1}}, o)
 	panics("A's wild stride", 5, 1, c, 1, Term{K: 1, A: Operand{Data: c, Stride: 1 << 62}, B: Operand{Data: c, Stride: 1}}, o)
 	Multiply(m, n, c, ldc, []Term{term}, o)
-	// The stride of a factor without elements is nobody's business.
+	// The stride of a factor without elements is ignored.
 	Multiply(m, n, c, ldc, []Term{term, {K: 0, A: Operand{Stride: -7}, B: Operand{Stride: -7}}}, o)
 }

@@ -10,10 +10,9 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// BenchmarkPlain reports the rate of the kernels in plain Go, which processors
-// without AVX2 run, beside gonum's Sgemm on the same matrices, in turns: the
-// medians of both, and of the ratio. With -tags noasm gonum is plain Go too, as
-// it is on arm64.
+// BenchmarkPlain compares the rate of the plain Go kernels, which processors without AVX2 run, with
+// gonum's Sgemm on the same matrices, in alternation: it reports the medians of both and of the
+// ratio. With -tags noasm gonum is plain Go too, as on arm64.
 func BenchmarkPlain(b *testing.B) {
 	for _, s := range []shape{
 		{256, 256, 256, false, false},

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// minWork is the flops that are worth another block, about 5 µs.
+	// minWork is the number of flops that justify another block, about 5 µs.
 	minWork = 1 << 20
-	// hookRows is the rows of a hook's call where it is not called with a block.
+	// hookRows is the number of rows per call of a hook outside of the blocks.
 	hookRows = 192
 )
 
-// segment is elements [k0, k0+k) of one term's inner dimension: up to
-// blocking.depth steps of the kernels.
+// segment is elements [k0, k0+k) of one term's inner dimension: up to blocking.depth steps of the
+// kernels.
 type segment struct {
 	term, k0, k int
 	depth       int // steps
-	at          int // where its panels begin in the packed B
+	at          int // start of its panels in the packed B
 }
 
-// job is a call of Multiply. Its loops are bound once, since a closure made anew
-// would be allocated each time.
+// job is a call of Multiply. Its loop bodies are bound once, because creating a closure each time
+// would allocate.
 type job struct {
 	path  *path
 	cuts  blocking
@@ -34,18 +34,18 @@ type job struct {
 	o     Options
 
 	segments []segment
-	collides []bool // of each term: its A is packed
+	collides []bool // per term: its A is packed
 	rowBlock int    // rows of a block of C
-	subBlock int    // rows of it that are computed at a time
-	resident bool   // B is, in the second-level cache
-	colBlock int    // columns of one
-	blocks   int    // of columns
+	subBlock int    // rows of a block that are computed at a time
+	resident bool   // B stays in the second-level cache
+	colBlock int    // columns of a block
+	blocks   int    // blocks of columns
 
-	// The columns and segments that are packed now.
+	// The columns and segments that are currently packed.
 	jc, nc int
 	now    []segment
 	packed buffer
-	first  bool // of the segments
+	first  bool // whether these are the first segments
 
 	chunkLen int
 	turned   bool // the chunks' partial results are Cᵀ
@@ -104,8 +104,8 @@ func (j *job) run() {
 	}
 }
 
-// collide finds the terms whose A is packed: it is stored by rows that collide in the
-// cache and that a kernel would read where they lie.
+// collide finds the terms whose A must be packed: it is stored by rows that collide in the cache
+// and that a kernel would otherwise read in place.
 func (j *job) collide() {
 	j.collides = j.collides[:0]
 	p := j.path
@@ -134,7 +134,7 @@ func (j *job) after() {
 	}
 }
 
-// cut makes the segments: even ones, so that none is short.
+// cut makes the segments of about equal length, so that none is short.
 func (j *job) cut() {
 	j.segments = j.segments[:0]
 	for t := range j.terms {
@@ -148,8 +148,8 @@ func (j *job) cut() {
 	}
 }
 
-// piece is one of some even pieces of [lo, hi) of an inner dimension, all but the
-// last a multiple of 32.
+// piece returns one of several equal pieces of [lo, hi) of an inner dimension; all but the last are
+// a multiple of 32.
 func (j *job) piece(lo, hi, i, pieces int) segment {
 	size := ((hi-lo)/pieces + 31) &^ 31
 	k0, k1 := lo+i*size, lo+(i+1)*size
@@ -159,8 +159,8 @@ func (j *job) piece(lo, hi, i, pieces int) segment {
 	return segment{k0: k0, k: k1 - k0, depth: j.path.steps(k1 - k0)}
 }
 
-// plan chooses the blocks of C: some 32 of rows, each worth handing out; where
-// rows are few, blocks of columns too.
+// plan chooses the blocks of C: about 32 blocks of rows, each large enough for a task; if there are
+// few rows, blocks of columns too.
 func (j *job) plan(depth int) {
 	row := max(1, 2*j.n*depth) // flops
 	maxRows := j.cuts.rows
@@ -184,8 +184,8 @@ func (j *job) plan(depth int) {
 	}
 }
 
-// passes packs as much of B as may be held at a time and computes all blocks of
-// C with it, until all of B has passed. One pass does for all but large factors.
+// passes packs as much of B as fits, computes all blocks of C with it, and repeats until all of B
+// is used. One pass is enough except for large factors.
 func (j *job) passes() {
 	wide := j.cuts.packed / j.cuts.depth // columns of which at least one segment fits
 	rows := parallel.Chunks(j.m, j.rowBlock)
@@ -215,7 +215,7 @@ func (j *job) passes() {
 	}
 }
 
-// packItems packs panels; item is the segment's number times the panels.
+// packItems packs panels; item is the segment's number times the number of panels, plus the panel.
 func (j *job) packItems(lo, hi int) {
 	w := j.path.width
 	panels := parallel.Chunks(j.nc, w)
@@ -228,7 +228,7 @@ func (j *job) packItems(lo, hi int) {
 	worker.free()
 }
 
-// pack lays columns [from, from+cols) of a segment of B in panels.
+// pack copies columns [from, from+cols) of a segment of B into panels.
 func (j *job) pack(w *worker, dst []float32, s *segment, from, cols int) {
 	p, b, k0 := j.path, j.terms[s.term].B, s.k0
 	if b.Index != nil {
@@ -250,7 +250,7 @@ func (j *job) pack(w *worker, dst []float32, s *segment, from, cols int) {
 	}
 }
 
-// block computes one block of C with what is packed.
+// block computes one block of C with the packed panels.
 func (j *job) block(item, _ int) {
 	lo := item / j.blocks * j.rowBlock
 	hi := min(lo+j.rowBlock, j.m)
@@ -289,7 +289,7 @@ func (j *job) block(item, _ int) {
 	}
 }
 
-// aheadOfRows plans to fetch the rows of A that come next.
+// aheadOfRows plans to prefetch the next rows of A.
 func (j *job) aheadOfRows(w *worker, rows, cols, lo, hi int) {
 	w.ahead = ahead{}
 	if lo >= hi || !j.resident {
@@ -332,8 +332,8 @@ func (j *job) panels(w *worker, s *segment, packed []float32, rows, cols int) {
 	w.tile = first
 }
 
-// start returns the mode of a block's first segment. With a bias and what C holds,
-// their sum is C's.
+// start returns the mode of a block's first segment. With both a bias and Acc, the bias is added to
+// C first.
 func (j *job) start(lo, hi, from, to int) int {
 	switch {
 	case !j.first:
@@ -354,7 +354,7 @@ func (j *job) start(lo, hi, from, to int) int {
 	return fromC
 }
 
-// startRows makes rows of C what the sums start at, where there are no products.
+// startRows sets rows of C to the initial values of the sums, if there are no products.
 func (j *job) startRows(lo, hi int) {
 	for i := lo; i < hi && j.n > 0; i++ {
 		row := j.c[i*j.ldc:][:j.n]

@@ -32,7 +32,7 @@ var avx2 = path{
 	},
 }
 
-// paths are what this processor can run, the fastest first.
+// paths lists the paths that this processor can run, fastest first.
 var paths = func() (list []*path) {
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL {
@@ -43,8 +43,8 @@ var paths = func() (list []*path) {
 	return append(list, &plain)
 }()
 
-// maskWords has 16 words of ones before as many of zeros: a mask of the first c
-// of w columns begins c words before the zeros.
+// maskWords holds 16 words of ones followed by 16 of zeros: a mask of the first c of w columns
+// begins c words before the zeros.
 var maskWords = func() (w [32]uint32) {
 	for i := range 16 {
 		w[i] = ^uint32(0)
@@ -60,13 +60,13 @@ func maskAVX2(cols, width int) uintptr {
 	return uintptr(unsafe.Pointer(&maskWords[16-cols]))
 }
 
-// copyPanel lays rows, stride bytes apart, end to end; bytes is a multiple of 32.
+// copyPanel copies rows that are stride bytes apart to contiguous memory; bytes is a multiple of
+// 32.
 //
 //go:noescape
 func copyPanel(dst, src unsafe.Pointer, rows int, stride uintptr, bytes int)
 
-// gatherRows copies rows of a matrix at src by their numbers, while it fetches
-// those that come 8 later.
+// gatherRows copies rows of a matrix at src by index, and prefetches the row 8 positions ahead.
 //
 //go:noescape
 func gatherRows(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep uintptr, index *int32, n, bytes int)
@@ -82,7 +82,7 @@ func transpose8(dst unsafe.Pointer, dstStep uintptr, src unsafe.Pointer, srcStep
 //go:noescape
 func touchPages(at unsafe.Pointer, n int)
 
-// addAVX is dst += src.
+// addAVX computes dst += src.
 func addAVX(dst, src []float32) {
 	src = src[:len(dst)]
 	n := len(dst) &^ 31
@@ -92,12 +92,12 @@ func addAVX(dst, src []float32) {
 	addGo(dst[n:], src[n:])
 }
 
-// addVectors is dst += src of n elements, a multiple of 32.
+// addVectors computes dst += src for n elements, a multiple of 32.
 //
 //go:noescape
 func addVectors(dst, src unsafe.Pointer, n int)
 
-// roundAVX2 is dst = RoundBF16(src).
+// roundAVX2 computes dst = RoundBF16(src).
 func roundAVX2(dst, src []float32) {
 	n := len(src) &^ 7
 	if n > 0 {
@@ -106,7 +106,7 @@ func roundAVX2(dst, src []float32) {
 	roundGo(dst[n:], src[n:])
 }
 
-// roundVectors is dst = RoundBF16(src) of n elements, a multiple of 8.
+// roundVectors computes dst = RoundBF16(src) for n elements, a multiple of 8.
 //
 //go:noescape
 func roundVectors(dst, src unsafe.Pointer, n int)

@@ -16,8 +16,8 @@ var plain = path{
 	peak:        peakGo,
 }
 
-// plainKernels are as high as the sums of a tile fit into registers: amd64 has
-// 16 of them, others 32.
+// plainKernels are the highest tiles whose sums fit into registers: amd64 has 16 registers, other
+// architectures 32.
 var plainKernels = func() []rowKernel {
 	if runtime.GOARCH == "amd64" {
 		return tallKernels[1:]
@@ -29,7 +29,7 @@ var tallKernels = []rowKernel{{4, tile4x4}, {2, tile2x4}, {1, tile1x4}}
 
 func load(p unsafe.Pointer, offset uintptr) float32 { return *(*float32)(unsafe.Add(p, offset)) }
 
-// begin returns the start of a row of a tile; columns beyond the mask are 0.
+// begin returns the initial values of a row of a tile; columns beyond the mask are 0.
 func (t *tile) begin(row int) (s [4]float32) {
 	from := unsafe.Add(t.c, uintptr(row)*t.ldc)
 	switch t.mode {
@@ -52,8 +52,7 @@ func addGo(dst, src []float32) {
 	}
 }
 
-// tile4x4, tile2x4 and tile1x4 name each sum, since the compiler keeps no array
-// in registers.
+// tile4x4, tile2x4 and tile1x4 name each sum, because the compiler keeps no array in registers.
 func tile4x4(t *tile) {
 	rs, cs, aAt, bAt := t.rs, t.cs, t.a, t.b
 	for i := range t.tiles {
@@ -148,7 +147,7 @@ func tile1x4(t *tile) {
 	}
 }
 
-// peakGo is multiply-adds of independent variables in registers.
+// peakGo runs multiply-adds of independent variables in registers.
 func peakGo() float64 {
 	const rounds = 1 << 15
 	var s [8]float32

@@ -2,8 +2,8 @@ package gemm
 
 import "unsafe"
 
-// packPanel lays columns [j0, j0+cols) of rows [k0, k0+depth) of the factor B,
-// which has no index, as dst [depth, width], zeros in the columns beyond cols.
+// packPanel copies columns [j0, j0+cols) of rows [k0, k0+depth) of the factor B, which has no
+// index, to dst [depth, width], with zeros in the columns beyond cols.
 func (p *path) packPanel(dst []float32, b *Operand, k0, depth, j0, cols, width int) {
 	dst = dst[:depth*width]
 	if cols < width {
@@ -23,8 +23,8 @@ func (p *path) packPanel(dst []float32, b *Operand, k0, depth, j0, cols, width i
 	}
 }
 
-// packTransposed is packPanel of a B that is stored [n,K]: eight stored rows at
-// a time where they can be transposed in registers.
+// packTransposed is packPanel for a B that is stored [n,K]: eight stored rows at a time if they can
+// be transposed in registers.
 func (p *path) packTransposed(dst []float32, b *Operand, k0, depth, j0, cols, width int) {
 	j, blocked := 0, depth/8*8
 	if p.transpose8 != nil && blocked > 0 {
@@ -43,15 +43,15 @@ func (p *path) packTransposed(dst []float32, b *Operand, k0, depth, j0, cols, wi
 	}
 }
 
-// scatter is dst[i·step] = src[i].
+// scatter sets dst[i·step] = src[i].
 func scatter(dst, src []float32, step int) {
 	for i, v := range src {
 		dst[i*step] = v
 	}
 }
 
-// stored returns the memory of rows [lo, lo+rows) of the stored matrix, as far as
-// they are there and little else lies between them.
+// stored returns the memory of rows [lo, lo+rows) of the stored matrix, limited to existing rows,
+// if there is little other memory between them.
 func (o *Operand) stored(lo, rows, cols int) []float32 {
 	if o.Index != nil || o.Stride > 2*cols {
 		return nil
@@ -60,9 +60,9 @@ func (o *Operand) stored(lo, rows, cols int) []float32 {
 	return o.Data[from:min(from+rows*o.Stride, len(o.Data))]
 }
 
-// view sets where the tile finds rows of a segment of the factor A: in place; or in
-// the worker's memory: gathered through the index and rounded as need be, and
-// packed where rows would collide in the cache.
+// view sets where the tile finds rows of a segment of the factor A: in place, or in the worker's
+// memory, gathered through the index and rounded if needed, and packed if the rows would collide in
+// the cache.
 func (j *job) view(w *worker, o *Operand, i0, rows int, s *segment) {
 	p, x, k0 := j.path, *o, s.k0
 	if x.Index != nil {
@@ -93,8 +93,8 @@ func (j *job) view(w *worker, o *Operand, i0, rows int, s *segment) {
 	}
 }
 
-// packGroups lays rows [i0, i0+rows) of columns [k0, k0+k) of the factor A, which is
-// stored by rows and has no index, in groups, each [k, its rows].
+// packGroups copies rows [i0, i0+rows) of columns [k0, k0+k) of the factor A, which is stored by
+// rows and has no index, into groups, each [k, its rows].
 func (p *path) packGroups(scratch *buffer, o *Operand, i0, rows, k0, k int) []float32 {
 	mem := scratch.get(rows * k)
 	full, rest := groups(rows)
@@ -107,8 +107,8 @@ func (p *path) packGroups(scratch *buffer, o *Operand, i0, rows, k0, k int) []fl
 	return mem
 }
 
-// packGroup is packGroups of the n rows of one group: eight at a time, the last
-// eight some of them again.
+// packGroup is packGroups for the n rows of one group: eight at a time; the last eight may overlap
+// the previous ones.
 func (p *path) packGroup(dst []float32, o *Operand, i0, n, k0, k int) {
 	src := o.Data[i0*o.Stride+k0 : (i0+n-1)*o.Stride+k0+k]
 	blocked := 0
@@ -128,8 +128,7 @@ func (p *path) packGroup(dst []float32, o *Operand, i0, n, k0, k int) {
 	}
 }
 
-// gather copies columns [c, c+cols) of the rows that places [r, r+rows) of the
-// index name.
+// gather copies columns [c, c+cols) of the rows at index positions [r, r+rows).
 func (p *path) gather(o *Operand, r, rows, c, cols int, scratch *buffer) Operand {
 	stride := lines(cols)
 	mem := scratch.get(rows * stride)

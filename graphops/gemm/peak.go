@@ -9,8 +9,8 @@ import (
 )
 
 // PeakGFLOPS measures the processor's rate of float32 operations on the given number of threads (0:
-// GOMAXPROCS), in 10⁹ per second: fused multiply-adds of independent registers, without memory. It
-// is the best of some dozens of moments, and takes some 20 ms.
+// GOMAXPROCS), in 10⁹ per second: fused multiply-adds of independent registers, without memory
+// access. It is the best of several dozen short measurements, and takes about 20 ms.
 func PeakGFLOPS(threads int) float64 {
 	best := 0.0
 	for range 40 {
@@ -19,7 +19,7 @@ func PeakGFLOPS(threads int) float64 {
 	return best
 }
 
-// peakNow returns the rate in one such moment, some 0.5 ms.
+// peakNow returns the rate of one such measurement, about 0.5 ms.
 func peakNow(p *path, threads int) float64 {
 	threads = parallel.Threads(threads)
 	var flops atomic.Uint64
@@ -35,5 +35,5 @@ func peakNow(p *path, threads int) float64 {
 	return math.Float64frombits(flops.Load()) * float64(threads) / seconds / 1e9
 }
 
-// sink keeps results that nobody reads.
+// sink keeps results, so that the compiler cannot remove their computation.
 var sink atomic.Value

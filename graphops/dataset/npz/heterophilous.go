@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
 )
 
-// maxSplitSets is more than any paper has; a split set is three files.
+// maxSplitSets is above the number of splits in any paper; each split set is three files.
 const maxSplitSets = 1000
 
 func readHeterophilous(f *npz.File) (*dataset.Dataset, error) {
@@ -54,7 +54,7 @@ func readHeterophilous(f *npz.File) (*dataset.Dataset, error) {
 			return nil, fmt.Errorf("%s is %s, but train_masks, which must have as many rows, is missing or another size", a.Name, a.Describe())
 		}
 	}
-	// Everything is as it should be; now it is loaded.
+	// All checks have passed; now the arrays are loaded.
 	d := &dataset.Dataset{
 		Splits: map[string][]int32{},
 		Meta:   dataset.Metadata{NumClasses: classes, Metric: dataset.MetricAccuracy, Source: "heterophilous-graphs .npz file"},

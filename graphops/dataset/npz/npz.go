@@ -1,37 +1,34 @@
-// Package npz reads datasets that come as one NumPy .npz file, in the two forms
-// that the literature uses.
+// Package npz reads datasets stored as one NumPy .npz file, in the two layouts that the literature
+// uses.
 //
 // # Shchur et al.
 //
 // "Pitfalls of Graph Neural Network Evaluation" (2018), doi:10.48550/arXiv.1811.05868,
-// https://github.com/shchur/gnn-benchmark: Amazon Computers and Photo, Coauthor CS
-// and Physics. The adjacency matrix lies in adj_data, adj_indices, adj_indptr and
-// adj_shape, the matrix of features in attr_… likewise (or dense in attr_matrix),
-// the classes in labels.
+// https://github.com/shchur/gnn-benchmark: Amazon Computers and Photo, Coauthor CS and Physics. The
+// adjacency matrix is in adj_data, adj_indices, adj_indptr and adj_shape, the feature matrix
+// likewise in attr_… (or dense in attr_matrix), the classes in labels.
 //
-// As in the paper and in PyTorch Geometric (Amazon, Coauthor) the graph becomes
-// undirected and simple: each edge once, without its weight and without
-// self-loops; and the features, counts of words, become 0 and 1. Features with
-// negative values, which are no counts, stay as they are, and so do dense ones.
+// As in the paper and in PyTorch Geometric (Amazon, Coauthor) the graph becomes undirected and
+// simple: each edge once, without weights and self-loops; and the features, word counts, become 0
+// and 1. Dense features, and features with negative values, which are not counts, stay unchanged.
 // There are no splits: the paper draws them at random.
 //
 // # Platonov et al.
 //
 // "A critical look at the evaluation of GNNs under heterophily" (2023),
 // doi:10.48550/arXiv.2302.11640, https://github.com/yandex-research/heterophilous-graphs:
-// Roman-empire, Amazon-ratings, Minesweeper, Tolokers and Questions. edges [E, 2]
-// lists each undirected edge once; node_features [N, F], node_labels [N] and the
-// masks train_masks, val_masks and test_masks [K, N] of K splits, which become the
-// split sets 0 to K-1. The metric is ROC AUC where there are two classes, as in
-// the paper, and accuracy otherwise. Self-loops stay.
+// Roman-empire, Amazon-ratings, Minesweeper, Tolokers and Questions. edges [E, 2] lists each
+// undirected edge once; node_features [N, F], node_labels [N] and the masks train_masks, val_masks
+// and test_masks [K, N] of K splits, which become the split sets 0 to K-1. The metric is ROC AUC
+// for two classes, as in the paper, and accuracy otherwise. Self-loops stay.
 //
 // # Damaged and hostile files
 //
-// A file is read twice: first checked in constant memory, every element of every
-// array that is used, and then loaded. So memory is proportional to a dataset
-// only once it is known to be one. An archive that claims to be more than 32
-// times its file (and 4 MiB) is refused before that. Names and other objects are
-// decoded by package pickle (dataset/internal), which runs nothing, and not kept.
+// A file is read twice: the first pass checks every element of every used array in constant memory,
+// the second loads them. So an invalid file never allocates memory in proportion to the dataset
+// that it claims. An archive that claims to expand to more than 32 times its size plus 4 MiB is
+// refused earlier. Package pickle (dataset/internal) decodes names and other objects without
+// executing them; they are not kept.
 package npz
 
 import (
@@ -46,8 +43,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npz"
 )
 
-// Read reads the dataset in a file; its name is the file's without ".npz". Each
-// error names the file, the array and the place in it, and the reason.
+// Read reads the dataset in a file; the dataset's name is the file's without ".npz". Each error
+// names the file, the array, the position in it and the reason.
 func Read(path string) (*dataset.Dataset, error) {
 	f, err := npz.Open(path)
 	if err != nil {
@@ -71,7 +68,7 @@ func Read(path string) (*dataset.Dataset, error) {
 	return d, nil
 }
 
-// need returns an array that the file must have.
+// need returns a required array of the file.
 func need(f *npz.File, name string) (*npy.Array, error) {
 	if a := f.Find(name); a != nil {
 		return a, nil
@@ -110,8 +107,8 @@ func matrix(f *npz.File, prefix string) (*csr.Matrix, error) {
 	return m, err
 }
 
-// checkLabels looks at the classes of n nodes without keeping them, and returns
-// how many classes there are. An unknown class is -1.
+// checkLabels checks the classes of n nodes without storing them, and returns the number of
+// classes. An unknown class is -1.
 func checkLabels(a *npy.Array, n int64) (classes int, err error) {
 	if err := a.Is(1, true); err != nil {
 		return 0, err
@@ -134,7 +131,7 @@ func checkLabels(a *npy.Array, n int64) (classes int, err error) {
 	return classes, err
 }
 
-// loadInts reads an array whose elements are known to fit.
+// loadInts reads an array whose elements have been checked to fit.
 func loadInts(a *npy.Array) ([]int32, error) {
 	to := make([]int32, a.Len())
 	err := a.EachInt(func(at int64, xs []int64) error {
@@ -146,7 +143,7 @@ func loadInts(a *npy.Array) ([]int32, error) {
 	return to, err
 }
 
-// checkDense looks at a matrix of n rows of features.
+// checkDense checks a feature matrix of n rows.
 func checkDense(a *npy.Array, n int64) error {
 	if err := a.Is(2, false); err != nil {
 		return err

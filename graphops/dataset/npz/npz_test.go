@@ -20,8 +20,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// shchur returns a graph of four nodes: 0→1, 1→0, 1→2, 3→3, and 0→1 once more. Row 2 of
-// its features is not sorted and has a column twice.
+// shchur returns a graph of four nodes: 0→1, 1→0, 1→2, 3→3, and 0→1 once more. Row 2 of its
+// features is unsorted and has a repeated column.
 func shchur() []npztest.Array {
 	return []npztest.Array{
 		npztest.Of("adj_data", float32(1), 2, 1, 1, 1),
@@ -49,7 +49,7 @@ func heterophilous() []npztest.Array {
 	}
 }
 
-// with returns the arrays with those of the same name replaced and others added.
+// with returns arrays with the others added; an array of others replaces one of the same name.
 func with(arrays []npztest.Array, others ...npztest.Array) []npztest.Array {
 	for _, o := range others {
 		if i := slices.IndexFunc(arrays, func(a npztest.Array) bool { return a.Name == o.Name }); i >= 0 {
@@ -228,8 +228,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// One byte after the other is damaged. What is still read is the same dataset,
-// because checksums cover the arrays, or one without an array that is optional.
+// Each byte is damaged in turn. A file that is still accepted gives the same dataset, because
+// checksums cover the arrays, or lacks an optional array.
 func TestDamaged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, arrays := range [][]npztest.Array{shchur(), heterophilous()} {
@@ -256,8 +256,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// What is wrong is found before memory is taken for what is right: the last class
-// of 2^20 nodes is none, and everything else compresses well.
+// Errors are found before memory is allocated for the valid parts: the last class of 2^20 nodes is
+// invalid, and everything else compresses well.
 func TestMemory(t *testing.T) {
 	const n = 1 << 17
 	labels, indptr := make([]int64, n), make([]int32, n+1)
@@ -281,19 +281,19 @@ func TestMemory(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "entry 131071 of labels is -5") {
 		t.Fatal(err)
 	}
-	// Blocks and decompressors, whatever the size of the file.
+	// Blocks and decompressors, independent of the file's size.
 	if got := after.TotalAlloc - before.TotalAlloc; got > 2<<20 {
 		t.Errorf("%d bytes were allocated before a file of %d was refused", got, len(content))
 	}
 }
 
-// realFile returns where a real dataset is.
+// realFile returns the path of a public dataset.
 func realFile(t *testing.T, name string) string {
 	t.Helper()
 	return testneed.RealData(t, name)
 }
 
-// realScript prints what NumPy finds in a file.
+// realScript prints what NumPy reads from a file.
 const realScript = `
 import json, sys
 import numpy as np
@@ -420,8 +420,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzArrays changes the elements and shapes of arrays, which FuzzRead's checksums
-// shield.
+// FuzzArrays changes the elements and shapes of arrays; checksums keep FuzzRead from reaching
+// these.
 func FuzzArrays(f *testing.F) {
 	all := append(shchur(), heterophilous()...)
 	for i, a := range all {

@@ -43,7 +43,7 @@ func readShchur(f *npz.File) (*dataset.Dataset, error) {
 			return nil, err
 		}
 	}
-	// Everything is as it should be; now it is loaded.
+	// All checks have passed; now the arrays are loaded.
 	if d.Graph, err = loadGraph(adj); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func loadGraph(adj *csr.Matrix) (*graphops.Graph, error) {
 	return graphops.FromEdges(int(adj.Rows), src, dst, graphops.BuildOptions{Undirected: true})
 }
 
-// loadWords returns a matrix of counts as one of 0 and 1, and any other as it is.
+// loadWords converts a matrix of counts to 0 and 1, and returns any other matrix unchanged.
 func loadWords(m *csr.Matrix) (*dataset.Sparse, error) {
 	s := &dataset.Sparse{Rows: int(m.Rows), Cols: int(m.Cols)}
 	negative, err := hasNegative(m.Data)

@@ -13,20 +13,17 @@
 //	ind.NAME.x, y        the training nodes: the first rows of allx and ally
 //	ind.NAME.graph       pickle of a dict: node to the list of its neighbours
 //
-// Package pickle (dataset/internal) reads the pickles; it runs nothing of what they
-// name.
+// Package pickle (dataset/internal) decodes the pickles without executing them.
 //
 // # What becomes of it
 //
-// The dataset is PyTorch Geometric's (torch_geometric.datasets.Planetoid): edges
-// undirected, each once, without self-loops; the public split, that is the nodes
-// of y for training, the 500 that follow for validation and those of test.index
-// for the test. Nodes that test.index skips (15 of CiteSeer's) exist, without
-// features and in no split; their class is unknown (-1).
+// The result equals PyTorch Geometric's torch_geometric.datasets.Planetoid: undirected edges, each
+// once, without self-loops, and the public split: the nodes of y are for training, the next 500 for
+// validation and those of test.index for the test. Nodes that test.index skips (15 of CiteSeer's)
+// are kept without features and in no split; their class is unknown (-1).
 //
-// Features stay sparse. [Read] divides each by the sum of its row, as Kipf and
-// Welling (2017) do and with them nearly every published result; [ReadRaw] leaves
-// them as in the files, 0 and 1 for Cora and CiteSeer.
+// Features stay sparse. [Read] divides each by the sum of its row, as Kipf and Welling (2017) and
+// nearly every published result do; [ReadRaw] leaves them unchanged: 0 and 1 for Cora and CiteSeer.
 package planetoid
 
 import (
@@ -52,7 +49,7 @@ const valNodes = 500
 
 var parts = []string{"x", "y", "tx", "ty", "allx", "ally", "graph", "test.index"}
 
-// Names returns the datasets of which the directory holds at least the graph, sorted.
+// Names returns the sorted names of the datasets of which the directory holds at least the graph.
 func Names(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -69,11 +66,11 @@ func Names(dir string) ([]string, error) {
 	return names, nil
 }
 
-// Read reads the dataset of the given name from a directory, its features divided
-// by the sums of their rows. An empty name means the only one there is.
+// Read reads the dataset of the given name from a directory, its features divided by the sums of
+// their rows. An empty name selects the only dataset of the directory.
 //
-// Each error names the file, the place in it and the reason. Memory is a few
-// times the files' size, and at most four times for files that are refused.
+// Each error names the file, the position in it and the reason. Memory is a few times the files'
+// size, and at most four times for refused files.
 func Read(dir, name string) (*dataset.Dataset, error) {
 	d, err := ReadRaw(dir, name)
 	if err != nil {
@@ -84,7 +81,7 @@ func Read(dir, name string) (*dataset.Dataset, error) {
 	return d, nil
 }
 
-// ReadRaw is [Read] with the features as they are in the files.
+// ReadRaw is like [Read], but leaves the features as they are in the files.
 func ReadRaw(dir, name string) (*dataset.Dataset, error) {
 	if name == "" {
 		names, err := Names(dir)
@@ -122,8 +119,7 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// normalizeRows divides each value by the sum of its row; a row that adds up to 0
-// stays.
+// normalizeRows divides each value by the sum of its row; a row whose sum is 0 is unchanged.
 func normalizeRows(s *dataset.Sparse) {
 	if s.Values == nil {
 		s.Values = make([]float32, len(s.Indices))
@@ -148,7 +144,7 @@ func normalizeRows(s *dataset.Sparse) {
 
 type reader struct {
 	dir, name string
-	size      int // bytes of the last pickle
+	size      int // bytes of the last pickle read
 }
 
 func (r *reader) path(part string) string { return filepath.Join(r.dir, "ind."+r.name+"."+part) }
@@ -158,7 +154,7 @@ func (r *reader) wrong(part, format string, args ...any) error {
 	return fmt.Errorf("planetoid: reading %s: "+format, append([]any{r.path(part)}, args...)...)
 }
 
-// findAll looks for all parts before any is read.
+// findAll checks that all parts exist before any is read.
 func (r *reader) findAll() error {
 	for _, part := range parts {
 		info, err := os.Stat(r.path(part))
@@ -174,7 +170,7 @@ func (r *reader) findAll() error {
 	return nil
 }
 
-// decode reads a pickle.
+// decode decodes a pickle file.
 func (r *reader) decode(part string) (pickle.Value, error) {
 	file, err := readFile(r.path(part))
 	if err != nil {
@@ -250,7 +246,7 @@ func span(lo, hi int) []int32 {
 	return ids
 }
 
-// trainSize returns the number of training nodes, and of features.
+// trainSize returns the number of training nodes and the number of features.
 func (r *reader) trainSize() (train int, width int64, err error) {
 	v, err := r.decode("x")
 	if err != nil {
@@ -273,7 +269,7 @@ func (r *reader) trainSize() (train int, width int64, err error) {
 	return y.Shape[0], x.Cols, nil
 }
 
-// nodes are features and classes of some nodes.
+// nodes holds features and classes of some nodes.
 type nodes struct {
 	x       *dataset.Sparse
 	y       []int32
@@ -337,7 +333,7 @@ func (r *reader) features(part string, v pickle.Value) (*dataset.Sparse, error) 
 	return s, nil
 }
 
-// oneHot returns a value as a matrix of one row a node and one column a class.
+// oneHot returns a value as a matrix with one row per node and one column per class.
 func (r *reader) oneHot(part string, v pickle.Value) (*npy.Array, error) {
 	a, ok := v.Array()
 	if !ok {
@@ -347,15 +343,14 @@ func (r *reader) oneHot(part string, v pickle.Value) (*npy.Array, error) {
 	if err := m.Is(2, false); err != nil {
 		return nil, r.wrong(part, "%w", err)
 	}
-	// A column without a node costs memory later, when a model is as wide.
+	// A class without nodes would cost memory later, in the model's width.
 	if rows, cols := a.Shape[0], a.Shape[1]; cols == 0 || cols > rows+1<<10 {
 		return nil, r.wrong(part, "it has %d classes for %d nodes", cols, rows)
 	}
 	return m, nil
 }
 
-// classesOf returns the column of the one element of each row that is not 0, or -1 for
-// a row of zeros.
+// classesOf returns the column of the single nonzero element of each row, or -1 for a row of zeros.
 func classesOf(hot *npy.Array) ([]int32, error) {
 	cols := int64(hot.Shape[1])
 	y := make([]int32, hot.Shape[0])
@@ -382,9 +377,10 @@ func classesOf(hot *npy.Array) ([]int32, error) {
 	return y, err
 }
 
-// join puts the rows of all first and those of tests where ids says.
+// join returns n rows: the rows of all, and row i of tests at position ids[i]; other rows are
+// empty.
 func join(n int, all, tests *dataset.Sparse, ids []int32) *dataset.Sparse {
-	from := make([]int32, n) // row of tests +1
+	from := make([]int32, n) // row of tests, plus 1; 0: none
 	for i, v := range ids {
 		from[v] = int32(i) + 1
 	}
@@ -429,7 +425,7 @@ func (r *reader) graph() (*graphops.Graph, error) {
 	for _, list := range v.Pairs() {
 		edges += list.Len()
 	}
-	// One list can stand at every key.
+	// Several keys can share one list.
 	if edges > r.size {
 		return nil, r.wrong("graph", "its %d bytes claim %d edges, because nodes share their lists: it is not believed", r.size, edges)
 	}

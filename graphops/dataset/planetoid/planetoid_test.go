@@ -18,7 +18,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// tiny is testdata/make.py's dataset, its files' contents by part.
+// tiny returns the files of testdata/make.py's dataset by part.
 func tiny(t testing.TB) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -138,7 +138,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// refused checks that the dataset is refused with the file's name and one line.
+// refused checks that reading fails with a one-line error that names the file.
 func refused(t *testing.T, dir, part, what string) {
 	t.Helper()
 	_, err := Read(dir, "tiny")
@@ -163,7 +163,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// One byte after the other is damaged. What is still read is a whole dataset.
+// Each byte is damaged in turn. A file that is still accepted gives a valid dataset.
 func TestDamaged(t *testing.T) {
 	good := tiny(t)
 	dir := stored(t, good)
@@ -239,7 +239,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Classes of two ones a row, or of other numbers, are no classes.
+// Rows with two ones or with other numbers are not classes.
 func TestOneHot(t *testing.T) {
 	one := []byte{1, 11: 0} // the first row
 	good := tiny(t)
@@ -260,7 +260,7 @@ func TestOneHot(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	// A matrix whose arrays claim 2^40 elements, and 4 MiB of lists.
+	// The arrays of the matrix claim 2^40 elements, and there are 4 MiB of lists.
 	lying := strings.Replace(string(tiny(t)["allx"]), "K\x06\x85", "\x8a\x06\x00\x00\x00\x00\x00\x01\x85", 1)
 	if lying == string(tiny(t)["allx"]) {
 		t.Fatal("no shape (6,) in ind.tiny.allx")
@@ -282,14 +282,14 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// cora returns where the real files are.
+// cora returns the directory of the public files.
 func cora(t *testing.T) string {
 	t.Helper()
 	return filepath.Dir(testneed.RealData(t, "planetoid/ind.cora.graph"))
 }
 
-// coraScript prints Cora as Python's own pickle module reads it. SciPy is not
-// needed: a class with the matrix's attributes stands in for it.
+// coraScript prints Cora as Python's own pickle module reads it. It needs no SciPy: a class with
+// the matrix's attributes replaces it.
 const coraScript = `
 import json, pickle, sys
 import numpy as np

@@ -9,9 +9,8 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// testIndex reads the nodes of the rows of tx, distinct ones from first on and
-// below n; the last node must be among them, because nothing else says that it
-// exists.
+// testIndex reads the node of each row of tx: distinct ids from first on and below n. The last node
+// must be among them, because no other file shows that it exists.
 func (r *reader) testIndex(first, n int) (ids []int32, err error) {
 	const part = "test.index"
 	f, err := atomicfile.Open(r.path(part))

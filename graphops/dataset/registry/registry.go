@@ -1,9 +1,8 @@
-// Package registry is the list of published datasets that GraphNB knows by name:
-// where their files are, how large they are and what their checksums are, under
-// which licence they come, whom to cite, and what others have measured on them.
+// Package registry is the list of published datasets that GraphNB knows by name: the URLs, sizes
+// and checksums of their files, their licences and citations, and published accuracies.
 //
-// It also says where datasets are kept on this machine ([Home]). It downloads
-// nothing: see its package get.
+// It also defines where datasets are kept on this machine ([Home]). It downloads nothing; its
+// subpackage get does.
 package registry
 
 import (
@@ -21,8 +20,8 @@ type Entry struct {
 	Name    string   `json:"name"`
 	Aliases []string `json:"aliases,omitempty"`
 	Summary string   `json:"summary"` // one line
-	// Sizes as the literature counts them; Edges are directed, so an undirected
-	// edge counts twice.
+	// Sizes as the literature counts them; Edges counts directed edges, so an undirected edge
+	// counts twice.
 	Nodes    int    `json:"nodes"`
 	Edges    int64  `json:"edges"`
 	Features int    `json:"features"`
@@ -31,36 +30,35 @@ type Entry struct {
 	Homepage string `json:"homepage"`
 	Licence  string `json:"licence"`
 	Citation string `json:"citation"` // paper and DOI
-	// Folder is the subfolder in which a collection of raw data has the files.
+	// Folder is the subfolder of a raw data collection that holds the files.
 	Folder string `json:"folder"`
 	Files  []File `json:"files"`
-	// Format is the name of the format, and Undirected says that the opposite of
-	// each edge is added when the files are converted.
+	// Format is the name of the format, and Undirected adds the opposite of each edge when the
+	// files are converted.
 	Format     string     `json:"format"`
 	Undirected bool       `json:"undirected,omitempty"`
 	Known      []Accuracy `json:"known_accuracies,omitempty"`
 }
 
-// File is one of the files that a dataset is published as.
+// File is one of the published files of a dataset.
 type File struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
-	Size int64  `json:"size,omitempty"` // in bytes; 0: not known
-	// SHA256 and GitBlob (the name of the content in its git repository) are empty
-	// where they are not known.
+	Size int64  `json:"size,omitempty"` // in bytes; 0: unknown
+	// SHA256 and GitBlob (the id of the content in its git repository) are empty if unknown.
 	SHA256  string `json:"sha256,omitempty"`
 	GitBlob string `json:"git_blob,omitempty"`
-	MaxSize int64  `json:"max_size"` // more than this is refused
-	// Unzipped, for a zip archive, are files one of which exists once the archive
-	// is unpacked: "FOLDER/…", relative to the folder with the archive. FOLDER is
-	// the dataset then. The first is the one that the archive has.
+	MaxSize int64  `json:"max_size"` // a larger file is refused
+	// Unzipped lists, for a zip archive, files "FOLDER/…", relative to the folder with the archive;
+	// one of them exists once the archive is unpacked. FOLDER then holds the dataset. The archive
+	// itself holds the first of them.
 	Unzipped []string `json:"unzipped,omitempty"`
 }
 
 // Known reports whether a checksum of the file is known.
 func (f File) Known() bool { return f.SHA256 != "" || f.GitBlob != "" }
 
-// Verified says how a file of this name is known to be the published one.
+// Verified says how a file of this name is verified to be the published one.
 func (f File) Verified() string {
 	switch {
 	case f.SHA256 != "":
@@ -74,19 +72,19 @@ func (f File) Verified() string {
 // Accuracy is a published result.
 type Accuracy struct {
 	Model  string  `json:"model"`
-	Value  float64 `json:"value"`            // of the metric, in percent
-	Spread float64 `json:"spread,omitempty"` // standard deviation over runs, in percent; 0 where none was given
+	Value  float64 `json:"value"`            // value of the metric, in percent
+	Spread float64 `json:"spread,omitempty"` // standard deviation over runs, in percent; 0 if not published
 	Source string  `json:"source"`
 }
 
-// List returns the entries, by name. The caller may change them.
+// List returns the entries, sorted by name. The caller may change them.
 func List() []Entry {
 	all := table()
 	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// Find returns the entry of a name or alias; case, and _ for -, do not matter.
+// Find returns the entry of a name or alias; it ignores case and treats _ as -.
 func Find(name string) (Entry, bool) {
 	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "-") }
 	for _, e := range table() {
@@ -97,7 +95,7 @@ func Find(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Size returns the number of bytes of the files, and whether all of them are known.
+// Size returns the total size of the files in bytes; known reports whether all sizes are known.
 func (e Entry) Size() (bytes int64, known bool) {
 	known = true
 	for _, f := range e.Files {
@@ -107,9 +105,9 @@ func (e Entry) Size() (bytes int64, known bool) {
 	return bytes, known
 }
 
-// Home returns the directory under which GraphNB keeps what it downloads and
-// converts: $GNB_HOME, or graphnb in the user's cache directory (~/.cache/graphnb
-// on Linux, $XDG_CACHE_HOME/graphnb where that is set).
+// Home returns the directory under which GraphNB keeps what it downloads and converts: $GNB_HOME,
+// or graphnb in the user's cache directory (~/.cache/graphnb on Linux, or $XDG_CACHE_HOME/graphnb
+// if that is set).
 func Home() (string, error) {
 	if home := envknob.Home.Get(); home != "" {
 		return filepath.Abs(home)
@@ -127,26 +125,26 @@ func Datasets() (string, error) {
 	return filepath.Join(home, "datasets"), err
 }
 
-// Dir returns where the dataset is, or will be, once converted: Home/datasets/NAME.
+// Dir returns the directory of the converted dataset, which may not exist yet: Home/datasets/NAME.
 func (e Entry) Dir() (string, error) {
 	dir, err := Datasets()
 	return filepath.Join(dir, e.Name), err
 }
 
-// RawDir returns where its files are downloaded to, or can be put: Home/raw/NAME.
+// RawDir returns the folder into which its files are downloaded, or where the user can put them:
+// Home/raw/NAME.
 func (e Entry) RawDir() (string, error) {
 	home, err := Home()
 	return filepath.Join(home, "raw", e.Name), err
 }
 
-// RawDirs returns the folders that may have the files, in the order in which they are
-// looked at: $GNB_DATA/FOLDER, $GNB_DATA/NAME, $GNB_DATA (not for files that are
-// called the same for every dataset) and RawDir.
+// RawDirs returns the folders that may have the files, in order of search: $GNB_DATA/FOLDER,
+// $GNB_DATA/NAME, $GNB_DATA (except for files that have the same name in every dataset) and RawDir.
 func (e Entry) RawDirs() ([]string, error) {
 	var dirs []string
 	if data := envknob.Data.Get(); data != "" {
 		for _, sub := range []string{e.Folder, e.Name, ""} {
-			if sub == "" && e.Format == "graphsaint" { // whose files have the same names for every set
+			if sub == "" && e.Format == "graphsaint" { // files have the same names in every GraphSAINT dataset
 				continue
 			}
 			if dir := filepath.Join(data, sub); !slices.Contains(dirs, dir) {
@@ -158,8 +156,8 @@ func (e Entry) RawDirs() ([]string, error) {
 	return append(dirs, raw), err
 }
 
-// HasUnzipped returns the folder within dir that was unpacked from the archive f, or
-// "" where there is none.
+// HasUnzipped returns the folder within dir that was unpacked from the archive f, or "" if there is
+// none.
 func (f File) HasUnzipped(dir string) string {
 	for _, inside := range f.Unzipped {
 		if info, err := os.Stat(filepath.Join(dir, inside)); err == nil && info.Mode().IsRegular() {
@@ -170,8 +168,8 @@ func (f File) HasUnzipped(dir string) string {
 	return ""
 }
 
-// Has reports whether the folder has the file, or what is unpacked from it, and
-// under which path. It looks at no content but at the size where that is known.
+// Has reports whether the folder has the file, or its unpacked content, and returns its path. It
+// checks the size if that is known, not the content.
 func (f File) Has(dir string) (path string, ok bool) {
 	if path := f.HasUnzipped(dir); path != "" {
 		return path, true
@@ -184,8 +182,7 @@ func (f File) Has(dir string) (path string, ok bool) {
 	return path, true
 }
 
-// FindRaw returns the first of the RawDirs that has all of the files, or "" where none
-// has.
+// FindRaw returns the first of the RawDirs that has all of the files, or "" if none has.
 func (e Entry) FindRaw() (string, error) {
 	dirs, err := e.RawDirs()
 	if err != nil {
@@ -200,8 +197,7 @@ func (e Entry) FindRaw() (string, error) {
 	return "", nil
 }
 
-// Instructions say, in half a sentence, what to do on a machine without a network:
-// which files to put where.
+// Instructions returns half a sentence on what to do without a network: which files to put where.
 func (e Entry) Instructions() string {
 	raw, err := e.RawDir()
 	if err != nil {
@@ -222,5 +218,5 @@ func (e Entry) Instructions() string {
 	return fmt.Sprintf("without a network, put the files %s into %s yourself (from %s) and try again, %s", strings.Join(names, ", "), raw, base, otherWays)
 }
 
-// otherWays is how else files that somebody has become a dataset.
+// otherWays tells users other ways to use files that they already have.
 var otherWays = "set " + envknob.Data.Name + " to the folder that has them, or make a dataset of files of your own with \"gnb data convert\""

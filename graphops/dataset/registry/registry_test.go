@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Every entry says all that a user needs, and nothing that cannot be.
+// Every entry is complete and consistent.
 func TestTable(t *testing.T) {
 	names := map[string]bool{}
 	for _, e := range List() {
@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 				if f.SHA256 != "" && f.Size == 0 {
 					t.Errorf("%s: whose SHA-256 is known has a size as well", f.Name)
 				}
-				// A repository's file is pinned and verified.
+				// A file from a repository has a pinned commit and a checksum.
 				if u.Host == "raw.githubusercontent.com" && (!f.Known() || !regexp.MustCompile(`/[0-9a-f]{40}/`).MatchString(u.Path)) {
 					t.Errorf("%s: %s, %s", f.Name, f.URL, f.Verified())
 				}
@@ -137,7 +137,7 @@ func TestFindRaw(t *testing.T) {
 	if got := find("cora"); got != "" {
 		t.Errorf("nothing is there, and it is found in %s", got)
 	}
-	// All files but one; then one of another size; then all.
+	// All files but one, then a file of the wrong size, then all files.
 	cora, _ := Find("cora")
 	for _, f := range cora.Files[1:] {
 		write(filepath.Join(data, "planetoid", f.Name), int(f.Size))
@@ -153,7 +153,7 @@ func TestFindRaw(t *testing.T) {
 	if got := find("cora"); got != filepath.Join(data, "planetoid") {
 		t.Errorf("found in %q", got)
 	}
-	// An archive, unpacked or not.
+	// An archive, before and after unpacking.
 	write(filepath.Join(home, "raw", "ogbn-arxiv", "arxiv.zip"), 10)
 	if got := find("ogbn-arxiv"); got != filepath.Join(home, "raw", "ogbn-arxiv") {
 		t.Errorf("the archive is found in %q", got)
@@ -169,7 +169,7 @@ func TestFindRaw(t *testing.T) {
 	if got := find("ogbn-arxiv"); got != data || arxiv.Files[0].HasUnzipped(data) != filepath.Join(data, "ogbn_arxiv") {
 		t.Errorf("unpacked, it is found in %q", got)
 	}
-	// Files that are called the same for every dataset are not looked for at the top.
+	// Files that have the same name in every dataset are not searched for directly in $GNB_DATA.
 	flickr, _ := Find("flickr")
 	for _, f := range flickr.Files {
 		write(filepath.Join(data, f.Name), 10)

@@ -5,7 +5,7 @@ package registry
 // repositories name a commit, so that their content cannot change. Files without either come from
 // servers that publish no checksums.
 
-// The commits.
+// The pinned commits.
 const (
 	planetoidURL     = "https://raw.githubusercontent.com/kimiyoung/planetoid/af6abf468a772cc055bec88c52e4d6f51b7c37e3/data/"
 	heterophilousURL = "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/a431395582e929d88271309716bea4fe24ce6318/data/"

@@ -81,7 +81,7 @@ func table() []Entry {
 	}
 }
 
-// fill completes what a table of checksums says of a file.
+// fill completes the checksum table's entry of a file.
 func fill(sums map[string]File, base, name string, maxSize int64) File {
 	f := sums[name]
 	f.Name, f.URL, f.MaxSize = name, base+name, maxSize
@@ -157,7 +157,7 @@ func ogbEntry(name, summary, archive, licence string, nodes int, edges int64, fe
 	if name == "ogbn-papers100M" {
 		graph = "/raw/data.npz"
 	}
-	own := strings.ReplaceAll(name, "-", "_") // as OGB's own package calls the folder
+	own := strings.ReplaceAll(name, "-", "_") // the folder name that OGB's own package uses
 	return Entry{
 		Name: name, Summary: summary, Nodes: nodes, Edges: edges, Features: features, Classes: classes,
 		Metric: accuracy, Homepage: "https://ogb.stanford.edu/docs/nodeprop/#" + name, Licence: licence,

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Go's assembler knows neither AVX512-BF16 nor AMX. These are their encodings.
+// Go's assembler supports neither AVX512-BF16 nor AMX. These functions return the instructions'
+// encodings.
 
 func byteList(b ...int) string {
 	parts := make([]string, len(b))
@@ -16,8 +17,8 @@ func byteList(b ...int) string {
 	return strings.Join(parts, "; ")
 }
 
-// evex returns an instruction of three 512-bit registers in map 0F38, with operands in
-// the order of Go's assembler: the last one is written.
+// evex returns an instruction of three 512-bit registers in map 0F38, with operands in the order of
+// Go's assembler: the destination is last.
 func evex(prefix, opcode, third, second, dst int) string {
 	pp := map[int]int{0x66: 1, 0xF3: 2, 0xF2: 3}[prefix]
 	not := func(r, bit int) int { return ^(r >> bit) & 1 }
@@ -34,7 +35,7 @@ func evex(prefix, opcode, third, second, dst int) string {
 // cvt2 rounds two vectors to bfloat16: low becomes the lower half of dst.
 func cvt2(high, low, dst int) string { return evex(0xF2, 0x72, low, high, dst) }
 
-// General registers, as they are numbered.
+// The general registers' numbers.
 const (
 	rAX, rCX, rDX, rBX, rSP, rBP, rSI, rDI = 0, 1, 2, 3, 4, 5, 6, 7
 )
@@ -44,8 +45,8 @@ const (
 	tileRelease = "BYTE $0xC4; BYTE $0xE2; BYTE $0x78; BYTE $0x49; BYTE $0xC0"
 )
 
-// tileMove is TILELOADD (F2) or TILESTORED (F3) of a tile whose rows are at
-// disp + base + row·index.
+// tileMove returns TILELOADD (F2) or TILESTORED (F3) of a tile whose rows are at disp + base +
+// row·index.
 func tileMove(prefix, op, reg, base, index, disp int) string {
 	pp := map[int]int{0xF3: 2, 0xF2: 3}[prefix]
 	return byteList(0xC4, 0xE2, 0x78|pp, op, 0x40|reg<<3|4, index<<3|base, disp)
@@ -58,20 +59,20 @@ func tileStore(reg, base, index, disp int) string {
 }
 func tileZero(reg int) string { return byteList(0xC4, 0xE2, 0x7B, 0x49, 0xC0|reg<<3) }
 
-// tileDot is TDPBF16PS: acc += a·b.
+// tileDot returns TDPBF16PS: acc += a·b.
 func tileDot(b, a, acc int) string {
 	return byteList(0xC4, 0xE2, (^b&15)<<3|2, 0x5C, 0xC0|acc<<3|a)
 }
 
 func amxName(high, wide int) string { return fmt.Sprintf("tileAMX_%dx%d", 16*high, 16*wide) }
 
-// amxFetches is the prefetches in a step; type ahead counts them.
+// amxFetches is the number of prefetches per step; type ahead counts them.
 const amxFetches = 8
 
-// writeAMX writes the kernel of high × wide tiles of 16×16: tmm0 … tmm3 hold C by
-// rows, tmm4 and 5 A, tmm6 and 7 B. The configuration (rows, columns) is the
-// caller's; it is loaded and released here, since a goroutine may go on
-// elsewhere. A step of k is a pair; k is a multiple of 16.
+// writeAMX writes the kernel of high × wide tiles of 16×16: tmm0 … tmm3 hold C by rows, tmm4 and
+// tmm5 hold A, tmm6 and tmm7 hold B. The caller provides the configuration (rows, columns); the
+// kernel loads and releases it, because the goroutine may continue on another processor. A step of
+// k is a pair; k is a multiple of 16.
 func writeAMX(out *bytes.Buffer, high, wide int) {
 	p := func(format string, args ...any) { fmt.Fprintf(out, "\t"+format+"\n", args...) }
 	name := amxName(high, wide)
@@ -85,7 +86,7 @@ func writeAMX(out *bytes.Buffer, high, wide int) {
 	p("MOVQ %d(R15), R12", oAhead)
 	p("MOVQ %d(R15), R13", oAheadStep)
 
-	// each runs f over C's tiles: BX is the tile's C, 64 bytes apart.
+	// each calls f for the tiles of C: BX is the tile's C, 64 bytes apart.
 	each := func(stride int, f func(tile, disp int)) {
 		p("MOVQ R10, BX")
 		p("MOVQ %d(R15), CX", stride)
@@ -123,7 +124,7 @@ func writeAMX(out *bytes.Buffer, high, wide int) {
 	out.WriteString("load:\n")
 	each(oLDC, func(tile, disp int) { p(tileLoad(tile, rBX, rCX, disp)) })
 
-	// C is fetched while the sums are made.
+	// C is prefetched while the sums are computed.
 	out.WriteString("begin:\n")
 	p("MOVQ R10, BX")
 	p("MOVQ %d(R15), CX", oLDC)

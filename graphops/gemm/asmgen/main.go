@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// files returns the generated files: the text by the file's name.
+// files returns the generated files' contents by name.
 func files() map[string][]byte {
 	asm, decl := &bytes.Buffer{}, &bytes.Buffer{}
 	asm.WriteString(doNotEdit + "#include \"textflag.h\"\n")
@@ -60,13 +60,13 @@ func files() map[string][]byte {
 	return map[string][]byte{"zz_kernels_amd64.s": asm.Bytes(), "zz_kernels_amd64.go": source}
 }
 
-// isa is an instruction set and how its registers are shared out.
+// isa is an instruction set and its register allocation.
 type isa struct {
 	name   string
 	prefix string        // of vector registers
-	lanes  int           // float32 a vector
-	rows   map[int][]int // the tiles' rows, by the vectors of a tile's row
-	b, tmp []int         // registers of B and of broadcast elements of A
+	lanes  int           // float32 per vector
+	rows   map[int][]int // rows of the tiles, by the vectors per row of a tile
+	b, tmp []int         // registers for B and for broadcast elements of A
 	acc    int           // the first accumulator
 	dot    bool          // a step multiplies pairs of bfloat16
 }
@@ -92,7 +92,7 @@ func (s isa) kernelName(rows, vecs int) string {
 	return fmt.Sprintf("tile%s_%dx%d", s.name, rows, vecs*s.lanes)
 }
 
-// Offsets in type tile.
+// Field offsets in type tile.
 const (
 	oK = 8 * iota
 	oA
@@ -131,10 +131,10 @@ func rowOf(i int) string {
 	}[i]
 }
 
-// unroll is the steps of k in a round of the main loop.
+// unroll is the number of steps of k per iteration of the main loop.
 const unroll = 4
 
-// fetches is the prefetches in a round; type ahead counts them.
+// fetches is the number of prefetches per iteration of the main loop; type ahead counts them.
 const fetches = 3
 
 // write writes the kernel for a column of tiles [rows, vecs·lanes]:
@@ -212,7 +212,7 @@ func (k *kernel) masks() {
 	}
 }
 
-// eachC runs f for the vectors of C's tile; DX ends at the tile below.
+// eachC calls f for the vectors of C's tile; at the end, DX points to the tile below.
 func (k *kernel) eachC(f func(i, j int, addr string)) {
 	k.p("MOVQ %d(R15), CX", oLDC)
 	k.p("MOVQ 16(SP), DX")
@@ -224,7 +224,7 @@ func (k *kernel) eachC(f func(i, j int, addr string)) {
 	}
 }
 
-// start sets the accumulators to 0, the bias or C, and fetches C's next tile.
+// start sets the accumulators to 0, the bias or C, and prefetches C's next tile.
 func (k *kernel) start() {
 	k.p("MOVQ %d(R15), AX", oMode)
 	k.p("CMPQ AX, $1")
@@ -284,7 +284,7 @@ func (k *kernel) start() {
 		})
 	}
 
-	// The last tile has no next one, and fetches its own C.
+	// The last tile has no next tile and prefetches its own C.
 	k.label("fetch")
 	k.p("MOVQ 16(SP), DX")
 	k.p("MOVQ %d(R15), CX", oLDC)
@@ -300,7 +300,7 @@ func (k *kernel) start() {
 	}
 }
 
-// avx2Masked runs f for each vector of a row with its mask in a register.
+// avx2Masked calls f for each vector of a row, with its mask in a register.
 func (k *kernel) avx2Masked(f func(j int, mask string)) {
 	k.p("MOVQ %d(R15), AX", oMask)
 	for j := range k.vecs {
@@ -310,8 +310,8 @@ func (k *kernel) avx2Masked(f func(j int, mask string)) {
 	}
 }
 
-// avx2Edges runs f over C's tile twice: without masks where there are none (nil),
-// with them in registers elsewhere.
+// avx2Edges calls f for C's tile in two variants of the code: without masks (nil) for full tiles,
+// and with masks in registers for others.
 func (k *kernel) avx2Edges(name string, f func(i, j int, addr, mask string)) {
 	k.p("MOVQ %d(R15), AX", oMask)
 	k.p("TESTQ AX, AX")
@@ -325,7 +325,7 @@ func (k *kernel) avx2Edges(name string, f func(i, j int, addr, mask string)) {
 	k.label("done" + name)
 }
 
-// step is one k: acc += a[i]·b for each row. u is its place in a round.
+// step writes one step of k: acc += a[i]·b for each row. u is its position in an iteration.
 func (k *kernel) step(u int) {
 	at := u * k.vecs * k.bytes()
 	b := make([]string, k.vecs)
@@ -367,7 +367,7 @@ func (k *kernel) store() {
 	})
 }
 
-// peak writes a loop of 12 independent fused multiply-adds, in registers only.
+// peak writes a loop of 12 independent fused multiply-adds that use registers only.
 func (s isa) peak(out *bytes.Buffer) {
 	fmt.Fprintf(out, "\n// func peak%s(rounds int)\nTEXT ·peak%s(SB), NOSPLIT, $0-8\n\tMOVQ rounds+0(FP), CX\n", s.name, s.name)
 	for i := range 14 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The kernels in the tree are those that this generator writes.
+// The kernels in the tree equal this generator's output.
 func TestGenerated(t *testing.T) {
 	for name, want := range files() {
 		if got, err := os.ReadFile(filepath.Join("..", name)); err != nil {

@@ -1,5 +1,5 @@
-// Package compressed reads .gz and .xz files that others wrote: within bounds of memory, with an error in
-// the place of a panic, and with the zeros that tapes append.
+// Package compressed reads .gz and .xz files from untrusted sources: it bounds memory, returns
+// errors instead of panicking, and accepts the zeros that tapes append.
 package compressed
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/graphnb/graphnb/internal/units"
 )
 
-// gzipReader reads the members of a gzip file one after the other, and the zeros that
-// tapes and block devices leave behind the last one, as gzip itself does.
+// gzipReader reads the members of a gzip file in sequence, and accepts the zeros that tapes and
+// block devices append to the last member, as gzip does.
 type gzipReader struct {
-	br *bufio.Reader // what gz reads from, and no further than a member
+	br *bufio.Reader // input of gz, which reads no further than the end of a member
 	gz *gzip.Reader
 }
 
@@ -68,11 +68,11 @@ func (g *gzipReader) Read(b []byte) (int, error) {
 	}
 }
 
-// maxDictionary is that of xz -9.
+// maxDictionary is the dictionary size of xz -9.
 const maxDictionary = 64 << 20
 
-// NewXZ reads an .xz file of one or more streams. What the header asks for in memory is
-// bounded before it is reserved.
+// NewXZ reads an .xz file of one or more streams. It checks the memory that the header demands
+// before allocating it.
 func NewXZ(br *bufio.Reader) (io.Reader, error) {
 	size, err := xzDictionary(br)
 	if err != nil {
@@ -88,11 +88,10 @@ func NewXZ(br *bufio.Reader) (io.Reader, error) {
 	return steady{r}, nil
 }
 
-// xzDictionary returns the size of the dictionary that the first block asks for, 0 where
-// there is no block (https://tukaani.org/xz/xz-file-format.txt, sections 2.1.1, 3.1 and
-// 5.3.1).
+// xzDictionary returns the size of the dictionary that the first block demands, 0 if there is no
+// block (https://tukaani.org/xz/xz-file-format.txt, sections 2.1.1, 3.1 and 5.3.1).
 func xzDictionary(br *bufio.Reader) (int64, error) {
-	const start = 12 // behind the stream's header
+	const start = 12 // size of the stream header
 	head, err := br.Peek(start + 64)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
@@ -112,7 +111,7 @@ func xzDictionary(br *bufio.Reader) (int64, error) {
 		}
 		return n
 	}
-	for _, has := range []byte{0x40, 0x80} { // sizes of the data, compressed and not
+	for _, has := range []byte{0x40, 0x80} { // the flags of the compressed and the uncompressed size
 		if flags&has != 0 {
 			number()
 		}

@@ -1,5 +1,4 @@
-// Package csr reads sparse matrices in compressed rows that others wrote, from
-// arrays that may lie about anything.
+// Package csr reads sparse matrices in compressed sparse row format from untrusted arrays.
 package csr
 
 import (
@@ -11,21 +10,20 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
-// Matrix is a matrix before it is believed: see SciPy's csr_matrix. Data may be
-// nil, for ones.
+// Matrix is a matrix in the layout of SciPy's csr_matrix, not yet checked. Data may be nil: every
+// value is 1.
 type Matrix struct {
 	Rows, Cols            int64
 	Indptr, Indices, Data *npy.Array
 }
 
-// emptyCols is the number of columns that a matrix may have beyond 64 for each
-// element; a shape that claims more would only cost memory later.
+// emptyCols is the number of columns that a matrix may have beyond 64 per element; a larger claimed
+// shape would only cost memory later.
 const emptyCols = 1 << 16
 
-// Check reads the whole matrix in constant memory and returns the first thing
-// that is wrong with it: parts that are no lists of numbers, row bounds that do
-// not begin at 0, ascend and end with the last element, columns outside the
-// matrix, values that are not finite. Columns may be unsorted and repeated.
+// Check reads the whole matrix in constant memory and returns the first error: a part that is not a
+// list of numbers, row bounds that do not begin at 0, ascend and end with the last element, columns
+// outside the matrix, values that are not finite. Columns may be unsorted and repeated.
 func (m *Matrix) Check() error {
 	if err := m.Indptr.Is(1, true); err != nil {
 		return err
@@ -87,10 +85,9 @@ func (m *Matrix) Check() error {
 	})
 }
 
-// Load reads a matrix that has passed Check: row i is indices[indptr[i]:indptr[i+1]],
-// ascending, with the values at the same places. Elements that occur more than
-// once are added and those of value 0 left out, as in a dense copy of the matrix.
-// values is nil where each is 1.
+// Load reads a matrix that has passed Check: row i is indices[indptr[i]:indptr[i+1]], ascending,
+// with the values at the same positions. Repeated elements are added and zeros left out, as in a
+// dense copy of the matrix. values is nil if every value is 1.
 func (m *Matrix) Load() (indptr []int64, indices []int32, values []float32, err error) {
 	indptr, indices = make([]int64, m.Rows+1), make([]int32, m.Indices.Len())
 	err = m.Indptr.EachInt(func(at int64, xs []int64) error { copy(indptr[at:], xs); return nil })
@@ -108,7 +105,7 @@ func (m *Matrix) Load() (indptr []int64, indices []int32, values []float32, err 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	// A file that changes between Check and Load must not end the program.
+	// If the file changes between Check and Load, the program must not crash.
 	for i := range m.Rows {
 		if indptr[i] < 0 || indptr[i] > indptr[i+1] || indptr[i+1] > int64(len(indices)) {
 			return nil, nil, nil, fmt.Errorf("%s changed while it was read", m.Indptr.Name)
@@ -118,7 +115,7 @@ func (m *Matrix) Load() (indptr []int64, indices []int32, values []float32, err 
 	return indptr, indices, values, nil
 }
 
-// loadValues is nil where each value is 1.
+// loadValues returns nil if every value is 1.
 func (m *Matrix) loadValues() (values []float32, err error) {
 	err = m.Data.EachFloat(func(at int64, xs []float32) error {
 		for i, x := range xs {
@@ -142,7 +139,7 @@ type element struct {
 	value float32
 }
 
-// tidy sorts the rows, adds what is repeated and drops zeros, in place.
+// tidy sorts the rows, adds repeated elements and drops zeros, in place.
 func tidy(indptr []int64, indices []int32, values []float32) ([]int32, []float32) {
 	var row []element
 	kept := int64(0)
@@ -184,8 +181,8 @@ func tidy(indptr []int64, indices []int32, values []float32) ([]int32, []float32
 	return indices, values
 }
 
-// merge adds neighbours of the same column. Where that makes the first value
-// other than 1, values become as many ones as there are elements.
+// merge adds adjacent elements of the same column. If the sum is the first value other than 1,
+// merge first fills values with one 1 per element.
 func merge(row []element, values []float32, total int) ([]element, []float32) {
 	out := row[:0]
 	for _, x := range row {

@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Load agrees with a dense copy, whatever the order and number of the elements.
+// Load agrees with a dense copy for any order and number of elements.
 func TestLoad(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, cols := rapid.IntRange(0, 6).Draw(t, "rows"), rapid.IntRange(1, 6).Draw(t, "cols")

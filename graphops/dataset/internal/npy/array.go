@@ -6,37 +6,37 @@ import (
 	"io"
 )
 
-// Array is an array whose elements are read from their beginning as often as they
-// are needed, a block at a time, so that what is checked need not be held in
-// memory.
+// Array is an array whose elements can be read repeatedly from the beginning, a block at a time, so
+// that they can be checked without holding them in memory.
 type Array struct {
 	Name    string // for errors
 	Type    Type
 	Shape   []int
 	Fortran bool
-	// Open is the elements' bytes in memory order. It ends with an error where they
-	// are not as many as the shape says, or damaged.
+	// Open opens the elements' bytes in memory order. Reading fails if there are fewer or more than
+	// the shape implies, or if they are damaged.
 	Open func() (io.ReadCloser, error)
 }
 
-// InMemory returns the array of elements that are in memory.
+// InMemory returns an array whose elements are in memory.
 func InMemory(name string, t Type, shape []int, fortran bool, data []byte) *Array {
 	return &Array{Name: name, Type: t, Shape: shape, Fortran: fortran, Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}}
 }
 
-// Len returns the number of elements. It is at most 2^63-1, because Open's bytes are.
+// Len returns the number of elements. It is at most 2^63-1, because the number of bytes from Open
+// is.
 func (a *Array) Len() int64 {
 	n, _ := Count(a.Shape)
 	return n
 }
 
-// Describe returns the type and the shape as errors name them: "int64 [3, 4]".
+// Describe formats the type and the shape for errors: "int64 [3, 4]".
 func (a *Array) Describe() string { return a.Type.String() + " " + ShapeString(a.Shape) }
 
-// Is returns an error where the array has not the given number of dimensions, or its
-// elements are not numbers (whole: not whole numbers).
+// Is returns an error if the array does not have the given number of dimensions, or if its elements
+// are not numbers (with whole: not whole numbers).
 func (a *Array) Is(dims int, whole bool) error {
 	what := "numbers"
 	if whole {
@@ -48,8 +48,8 @@ func (a *Array) Is(dims int, whole bool) error {
 	return nil
 }
 
-// At returns the place in row-major order of the element that is the i-th in memory: i, but
-// for arrays in column-major (Fortran) order.
+// At returns the row-major position of the i-th element in memory: i, except for arrays in
+// column-major (Fortran) order.
 func (a *Array) At(i int64) int64 {
 	if !a.Fortran {
 		return i
@@ -64,13 +64,14 @@ func (a *Array) At(i int64) int64 {
 
 const blockElements = 8 << 10
 
-// EachInt visits the elements, whole numbers, in blocks, in the order in which they lie
-// in memory (see [Array.At]): xs are those from element at on, until visit returns. Cost: one pass, and memory for one block.
+// EachInt calls visit for blocks of elements, which must be whole numbers, in memory order (see
+// [Array.At]), until visit returns an error: xs are the elements from element at on. Cost: one
+// pass, and memory for one block.
 func (a *Array) EachInt(visit func(at int64, xs []int64) error) error {
 	return each(a, a.Type.Ints, visit)
 }
 
-// EachFloat is EachInt for numbers of any type, as float32.
+// EachFloat is like EachInt, for numbers of any type, converted to float32.
 func (a *Array) EachFloat(visit func(at int64, xs []float32) error) error {
 	return each(a, a.Type.Floats, visit)
 }
@@ -95,7 +96,7 @@ func each[T any](a *Array, decode func([]T, []byte), visit func(int64, []T) erro
 		}
 		at += int64(k)
 	}
-	// The end is what compares checksums.
+	// Checksums are compared at the end of the input.
 	if k, err := io.ReadFull(r, make([]byte, 1)); k != 0 {
 		return fmt.Errorf("%s has bytes after its %d elements", a.Name, n)
 	} else if err != io.EOF {

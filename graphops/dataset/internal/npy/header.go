@@ -10,18 +10,17 @@ import (
 	"strings"
 )
 
-// maxHeader is NumPy's own limit for a header that it trusts without being told
-// to; an array of numbers needs under 200 bytes.
+// maxHeader is NumPy's own limit for the header of an untrusted file; an array of numbers needs
+// under 200 bytes.
 const maxHeader = 10000
 
-// magic is how a .npy file begins.
+// magic is the beginning of a .npy file.
 const magic = "\x93NUMPY"
 
-// Align is what the beginning of the data is a multiple of, in a file that
-// EncodeHeader or NumPy began.
+// Align is the alignment, in bytes, of the data in a file that EncodeHeader or NumPy wrote.
 const Align = 64
 
-// Header is what a .npy file says of its array.
+// Header is the header of a .npy file.
 type Header struct {
 	Type    Type
 	Shape   []int
@@ -30,9 +29,9 @@ type Header struct {
 }
 
 // ReadHeader reads the header of a .npy file
-// (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html) and
-// leaves r at the first byte of the data. Errors are clauses that begin with
-// "it" or "its", for a caller who names the file.
+// (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html) and leaves r at the
+// first byte of the data. Errors are clauses that begin with "it" or "its"; the caller adds the
+// file's name.
 func ReadHeader(r io.Reader) (Header, error) {
 	var h Header
 	var fixed [12]byte
@@ -67,8 +66,8 @@ func ReadHeader(r io.Reader) (Header, error) {
 	return h, nil
 }
 
-// EncodeHeader is everything before the data of a row-major array of at most 32
-// dimensions, in version 1.0 of the format, padded to a multiple of Align.
+// EncodeHeader returns everything before the data of a row-major array of at most 32 dimensions, in
+// version 1.0 of the format, padded to a multiple of Align.
 func EncodeHeader(t Type, shape ...int) []byte {
 	tuple := strings.Trim(ShapeString(shape), "[]")
 	if len(shape) == 1 {
@@ -80,7 +79,7 @@ func EncodeHeader(t Type, shape ...int) []byte {
 	return append(binary.LittleEndian.AppendUint16([]byte(magic+"\x01\x00"), uint16(len(dict))), dict...)
 }
 
-// cut returns the message where the input merely ended, and err otherwise.
+// cut returns the message if the input merely ended, and err otherwise.
 func cut(err error, format string, args ...any) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf(format, args...)
@@ -88,11 +87,11 @@ func cut(err error, format string, args ...any) error {
 	return err
 }
 
-// Count returns the number of elements; ok is false where it is above 2^63-1.
+// Count returns the number of elements; ok is false if it is above 2^63-1.
 func (h Header) Count() (n int64, ok bool) { return Count(h.Shape) }
 
-// Count returns the number of elements of an array of the given shape; ok is false
-// where it is above 2^63-1.
+// Count returns the number of elements of an array of the given shape; ok is false if it is above
+// 2^63-1.
 func Count(shape []int) (n int64, ok bool) {
 	n = 1
 	for _, dim := range shape {
@@ -109,8 +108,8 @@ func Count(shape []int) (n int64, ok bool) {
 	return n, true
 }
 
-// Bytes returns the size of the data; ok is false where it is above 2^63-1. An array
-// of objects has none: they lie in a pickle.
+// Bytes returns the size of the data; ok is false if it is above 2^63-1, or if the array holds
+// objects, which are stored in a pickle.
 func (h Header) Bytes() (n int64, ok bool) {
 	n, ok = h.Count()
 	if size := int64(h.Type.Size); ok && size > 0 {
@@ -120,8 +119,7 @@ func (h Header) Bytes() (n int64, ok bool) {
 	return n, ok
 }
 
-// CheckSize returns an error where the header does not announce exactly n bytes of
-// data.
+// CheckSize returns an error if the header does not imply exactly n bytes of data.
 func (h Header) CheckSize(n int64) error {
 	want, ok := h.Bytes()
 	if ok && want == n {
@@ -135,10 +133,10 @@ func (h Header) CheckSize(n int64) error {
 		h.Describe(), size, n)
 }
 
-// Describe returns the type and the shape as errors name them: "int64 [3, 4]".
+// Describe formats the type and the shape for errors: "int64 [3, 4]".
 func (h Header) Describe() string { return h.Type.String() + " " + ShapeString(h.Shape) }
 
-// ShapeString writes a shape as "[3, 4]".
+// ShapeString formats a shape as "[3, 4]".
 func ShapeString(shape []int) string {
 	parts := make([]string, len(shape))
 	for i, dim := range shape {
@@ -147,7 +145,7 @@ func ShapeString(shape []int) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// parse reads the dict, in any order of its keys, each exactly once.
+// parse reads the dict: each key exactly once, in any order.
 func (h *Header) parse(text string) error {
 	p := scanner{rest: strings.TrimSuffix(text, "\n")}
 	seen := map[string]bool{}
@@ -205,7 +203,7 @@ func (h *Header) parse(text string) error {
 	return nil
 }
 
-// scanner reads the few Python literals that a header consists of.
+// scanner reads the few kinds of Python literals in a header.
 type scanner struct{ rest string }
 
 func (p *scanner) space() { p.rest = strings.TrimLeft(p.rest, " ") }
@@ -254,7 +252,7 @@ func (p *scanner) shape() ([]int, error) {
 		if err != nil || int64(int(dim)) != dim {
 			return nil, fmt.Errorf("the dimension %.40s is too large", p.rest[:n])
 		}
-		if len(shape) == 32 { // NumPy's own limit for a long time
+		if len(shape) == 32 { // NumPy 1's limit
 			return nil, errors.New("the shape has more than 32 dimensions")
 		}
 		shape = append(shape, int(dim))

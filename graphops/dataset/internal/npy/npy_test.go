@@ -43,7 +43,7 @@ func TestReadHeader(t *testing.T) {
 }
 
 func TestEncodeHeader(t *testing.T) {
-	// The bytes that numpy.save writes.
+	// These are the bytes that numpy.save writes.
 	want := header(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }"+strings.Repeat(" ", 58)+"\n")
 	if got := EncodeHeader(Type{Kind: 'f', Size: 4}, 3, 4); !bytes.Equal(got, want) {
 		t.Errorf("the header is %q, want %q", got, want)
@@ -262,10 +262,10 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// An array in column-major order knows where its elements are by rows.
+// At maps the memory order of a column-major array to row-major positions.
 func TestAt(t *testing.T) {
 	typ := Type{Kind: 'i', Size: 4}
-	for i, want := range []int64{0, 3, 1, 4, 2, 5} { // [0 1 2; 3 4 5] by its columns
+	for i, want := range []int64{0, 3, 1, 4, 2, 5} { // [0 1 2; 3 4 5] stored by columns
 		if got := InMemory("a", typ, []int{2, 3}, true, nil).At(int64(i)); got != want {
 			t.Errorf("element %d in memory is number %d by rows, want %d", i, got, want)
 		}
@@ -273,7 +273,7 @@ func TestAt(t *testing.T) {
 			t.Errorf("element %d by rows is number %d", i, got)
 		}
 	}
-	// [2, 2, 3], of which element (i, j, k) is number 6i+3j+k.
+	// In [2, 2, 3], element (i, j, k) has position 6i+3j+k.
 	for n := range int64(12) {
 		i, j, k := n%2, n/2%2, n/4
 		if got := InMemory("a", typ, []int{2, 2, 3}, true, nil).At(n); got != 6*i+3*j+k {

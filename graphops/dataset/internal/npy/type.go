@@ -1,6 +1,6 @@
-// Package npy is the element types and the headers of NumPy's arrays: those of
-// files that others wrote, and of the library's own. Nothing is evaluated: a type
-// and a header are scanned as text, and what is not understood is an error.
+// Package npy reads the element types and headers of NumPy arrays from untrusted files, and writes
+// those of the library's own. It evaluates nothing: it scans types and headers as text, and returns
+// an error for what it does not understand.
 package npy
 
 import (
@@ -10,17 +10,16 @@ import (
 	"strconv"
 )
 
-// maxString is the longest string element that is accepted, in bytes; names have
-// a few dozen.
+// maxString is the longest accepted string element, in bytes; names have a few dozen.
 const maxString = 1 << 20
 
 // Type is the type of an array's elements.
 type Type struct {
-	// Kind is 'b' (bool), 'i', 'u', 'f', 'S' (bytes), 'U' (UTF-32 text) or 'O'
-	// (Python objects, which lie in a pickle).
+	// Kind is 'b' (bool), 'i', 'u', 'f', 'S' (bytes), 'U' (UTF-32 text) or 'O' (Python objects,
+	// stored in a pickle).
 	Kind byte
 	Size int  // bytes of an element; 0 for 'O'
-	Big  bool // big-endian; false where an element is one byte
+	Big  bool // big-endian; false if an element is one byte
 }
 
 // ParseType reads NumPy's short name of a type: an optional byte order ('<', '>',
@@ -70,8 +69,7 @@ func ParseType(s string) (Type, error) {
 	return t, nil
 }
 
-// Descr is NumPy's short name of the type, as headers have it: "<f4", "|b1".
-// ParseType reads it.
+// Descr returns NumPy's short name of the type, as in headers: "<f4", "|b1". ParseType reads it.
 func (t Type) Descr() string {
 	order, size := "<", t.Size
 	switch {
@@ -88,7 +86,7 @@ func (t Type) Descr() string {
 	return order + string(t.Kind) + strconv.Itoa(size)
 }
 
-// String is NumPy's name of the type.
+// String returns NumPy's name of the type.
 func (t Type) String() string {
 	switch t.Kind {
 	case 'b':
@@ -109,14 +107,14 @@ func (t Type) String() string {
 	return "unknown"
 }
 
-// Whole is whether the elements are whole numbers or bools.
+// Whole reports whether the elements are whole numbers or bools.
 func (t Type) Whole() bool { return t.Kind == 'i' || t.Kind == 'u' || t.Kind == 'b' }
 
-// Number is whether the elements are numbers or bools.
+// Number reports whether the elements are numbers or bools.
 func (t Type) Number() bool { return t.Whole() || t.Kind == 'f' }
 
-// Ints decodes len(dst) elements of src, which must be whole numbers. A uint64
-// above 2^63-1 becomes 2^63-1, which no id and no count is.
+// Ints decodes len(dst) elements of src, which must be whole numbers. A uint64 above 2^63-1 becomes
+// 2^63-1, which is no valid id or count.
 func (t Type) Ints(dst []int64, src []byte) {
 	order := t.order()
 	src = src[:len(dst)*t.Size]

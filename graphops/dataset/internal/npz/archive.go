@@ -12,27 +12,28 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of an archive. maxDirectory bounds what archive/zip reads, and so allocates, before the
-// entries can be counted: it holds the directory of maxEntries entries and the search for its end.
+// The limits of an archive. maxDirectory bounds the bytes that archive/zip reads, and so allocates,
+// before the entries can be counted; it suffices for the directory of maxEntries entries and the
+// search for its end.
 const (
 	maxEntries   = 256
 	maxDirectory = 256 << 10
 
-	localHeader   = 30 // bytes before the name of an entry
+	localHeader   = 30 // bytes of an entry's header, without its name
 	centralHeader = 46 // bytes of an entry in the directory, without its name
 	endRecord     = 22
 )
 
-// entry is one file of an archive, whose header the archive's directory agrees with.
+// entry is one file of an archive; its header has been checked against the archive's directory.
 type entry struct {
 	*zip.File
-	from, to int64 // where its header begins and its compressed content ends
+	from, to int64 // start of its header and end of its compressed content
 }
 
-// openArchive reads the directory of a zip archive of the given size and refuses what an archive of
-// arrays never is: encrypted, with entries that overlap (as a bomb's do) or that are listed twice, with
-// names that are paths, or with headers other than its directory says. Package archive/zip accepts all
-// of these.
+// openArchive reads the directory of a zip archive of the given size. It refuses properties that an
+// archive of arrays never has: encryption, entries that overlap (as a bomb's do) or are listed
+// twice, names that are paths, or headers that differ from the directory. Package archive/zip
+// accepts all of these.
 func openArchive(r io.ReaderAt, size int64) ([]entry, error) {
 	w := &watched{r: r, opening: true, left: maxDirectory}
 	defer func() { w.opening = false }()
@@ -42,12 +43,12 @@ func openArchive(r io.ReaderAt, size int64) ([]entry, error) {
 		return nil, fmt.Errorf("its directory takes more than %d KiB; at most %d arrays are read", maxDirectory>>10, maxEntries)
 	case errors.Is(err, zip.ErrFormat), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return nil, errors.New("it is not a zip archive, or it was cut off or damaged: there is no valid directory at its end")
-	case err != nil && !errors.Is(err, zip.ErrInsecurePath): // checkName says more
+	case err != nil && !errors.Is(err, zip.ErrInsecurePath): // checkName gives a better message
 		return nil, err
 	case len(z.File) > maxEntries:
 		return nil, fmt.Errorf("it has %d entries; at most %d arrays are read", len(z.File), maxEntries)
 	}
-	limit := size - endRecord - int64(len(z.Comment)) // where the directory begins, at the latest
+	limit := size - endRecord - int64(len(z.Comment)) // the latest possible start of the directory
 	for _, f := range z.File {
 		limit -= centralHeader + int64(len(f.Name)+len(f.Extra)+len(f.Comment))
 	}
@@ -84,8 +85,9 @@ func openArchive(r io.ReaderAt, size int64) ([]entry, error) {
 	return entries, nil
 }
 
-// watched is a reader that, while an archive is opened, bounds the bytes that are read and notes where
-// the last of them were. Nothing else tells where archive/zip finds the header of an entry.
+// watched is a reader that, while an archive is opened, bounds the bytes read and records the
+// position of the last read. This is the only way to learn where archive/zip finds the header of an
+// entry.
 type watched struct {
 	r       io.ReaderAt
 	opening bool
@@ -105,8 +107,8 @@ func (w *watched) ReadAt(p []byte, at int64) (int, error) {
 	return w.r.ReadAt(p, at)
 }
 
-// checkEntry refuses what the directory cannot truly say of an entry. limit is where the directory
-// begins, at the latest.
+// checkEntry refuses a directory entry with impossible properties. limit is the latest possible
+// start of the directory.
 func checkEntry(f *zip.File, limit int64) error {
 	size, packed := f.UncompressedSize64, f.CompressedSize64
 	switch name := f.Name; {
@@ -126,13 +128,13 @@ func checkEntry(f *zip.File, limit int64) error {
 		return fmt.Errorf("the entry %q claims %d bytes, beyond the directory at byte %d", name, packed, max(0, limit))
 	case f.Method == zip.Deflate && size/1040 > packed: // deflate cannot do better than 1032 to 1
 		return fmt.Errorf("the entry %q claims %d bytes out of %d, which deflate cannot hold", name, size, packed)
-	case size > 0 && f.CRC32 == 0: // archive/zip compares no checksum then
+	case size > 0 && f.CRC32 == 0: // archive/zip skips the checksum comparison then
 		return fmt.Errorf("the entry %q has no checksum", name)
 	}
 	return nil
 }
 
-// checkHeader compares what stands before the entry's content with the directory.
+// checkHeader compares the header before the entry's content with the directory.
 func (e *entry) checkHeader(r io.ReaderAt) error {
 	b := make([]byte, localHeader+len(e.Name))
 	if n, err := r.ReadAt(b, e.from); n < len(b) {
@@ -147,11 +149,12 @@ func (e *entry) checkHeader(r io.ReaderAt) error {
 	return nil
 }
 
-// size returns the length of the content by the directory.
+// size returns the content's length according to the directory.
 func (e *entry) size() int64 { return int64(e.UncompressedSize64) }
 
-// open reads the content from its beginning. Memory does not depend on its size. The Read that returns
-// io.EOF has compared length and checksum with the directory; every other end is an error.
+// open opens the content for reading from its beginning. Memory does not depend on its size. The
+// Read that returns io.EOF has verified length and checksum; a content that ends otherwise ends
+// with an error.
 func (e *entry) open() (io.ReadCloser, error) {
 	r, err := e.Open()
 	if err != nil {
@@ -160,7 +163,7 @@ func (e *entry) open() (io.ReadCloser, error) {
 	return &content{r, e}, nil
 }
 
-// content says in words what archive/zip finds wrong.
+// content replaces the errors of archive/zip by plain messages.
 type content struct {
 	io.ReadCloser
 	e *entry

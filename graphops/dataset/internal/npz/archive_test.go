@@ -20,7 +20,7 @@ const (
 	end64Size    = 56
 )
 
-// archive returns a zip archive by the standard library.
+// archive returns a zip archive written by the standard library.
 func archive(t testing.TB, method uint16, contents ...string) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -74,8 +74,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// zip64Archive returns an archive of one stored entry whose sizes are all in zip64
-// fields.
+// zip64Archive returns an archive of one stored entry whose sizes are all in zip64 fields.
 func zip64Archive(name, content string) []byte {
 	le := binary.LittleEndian
 	var b []byte
@@ -100,7 +99,7 @@ func zip64Archive(name, content string) []byte {
 	b = append(b, make([]byte, 10)...)
 	b = append(b, 0xff, 0xff, 0xff, 0xff)
 	b = append(b, name...)
-	b = append(b, 9, 9, 0, 0) // a field that is not known
+	b = append(b, 9, 9, 0, 0) // an unknown field
 	b = append(b, 1, 0, 24, 0)
 	b = le.AppendUint64(le.AppendUint64(le.AppendUint64(b, uint64(len(content))), uint64(len(content))), 0)
 	end := len(b)
@@ -140,7 +139,7 @@ func TestArchiveTruncated(t *testing.T) {
 	}
 }
 
-// No single byte can be changed so that other contents are read without an error.
+// No change of a single byte makes the archive read other contents without an error.
 func TestArchiveDamaged(t *testing.T) {
 	for _, method := range []uint16{zip.Store, zip.Deflate} {
 		in := archive(t, method, "a.npy", "alpha alpha alpha", "b.npy", strings.Repeat("b", 300))

@@ -1,7 +1,6 @@
-// Package npz reads the .npz files of NumPy: zip archives of one .npy file an
-// array. Arrays are read in blocks, from their beginning as often as wanted, so
-// that a file can be checked in constant memory before anything is allocated for
-// it.
+// Package npz reads the .npz files of NumPy: zip archives with one .npy file per array. Arrays can
+// be read repeatedly from the beginning, in blocks, so that a file can be checked in constant
+// memory before anything is allocated for it.
 package npz
 
 import (
@@ -16,9 +15,8 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// An archive's content may be ratioLimit times the file and ratioBase bytes more.
-// The sets of features and edges that the literature uses compress 4 to 10 times;
-// a bomb, 1000 times.
+// An archive's content may have at most ratioLimit times the file's bytes plus ratioBase. The
+// datasets of the literature compress 4 to 10 times; a decompression bomb, 1000 times.
 const (
 	ratioLimit = 32
 	ratioBase  = 4 << 20
@@ -27,17 +25,16 @@ const (
 // File is an open .npz file.
 type File struct {
 	Path   string
-	Arrays []*npy.Array // in the file's order; no two have one name
+	Arrays []*npy.Array // in the file's order; names are unique
 	f      *os.File
 	size   int64
 }
 
-// Open opens a file and reads the header of each of its arrays, all of which must
-// agree with the archive's directory. Objects (strings, dicts) are read by package
-// pickle, which runs nothing of what they name and refuses what is no such thing.
-// Errors name the file.
+// Open opens a file and reads the header of each array; each header must agree with the archive's
+// directory. Package pickle decodes objects (strings, dicts): it executes nothing and refuses other
+// types. Errors name the file.
 func Open(path string) (*File, error) {
-	// Looked at before it is opened, because opening a named pipe would wait.
+	// Stat comes before opening the file, because opening a named pipe would wait.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("npz: %w", err)
@@ -56,7 +53,7 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
-// Close closes the file; its arrays cannot be read any more.
+// Close closes the file; its arrays can no longer be read.
 func (f *File) Close() error { return f.f.Close() }
 
 // Errorf returns an error about the file.
@@ -90,7 +87,7 @@ func (f *File) readHeaders() error {
 	}
 	var total int64
 	for _, e := range entries {
-		// Each is at most 2^62, so the sum does not overflow before it is refused.
+		// Each size is at most 2^62, so the sum is refused before it overflows.
 		if total += e.size(); total > ratioLimit*f.size+ratioBase {
 			return f.Errorf("its %d bytes claim to hold %d bytes or more: it is not a file of arrays but a zip bomb", f.size, total)
 		}
@@ -109,7 +106,7 @@ func (f *File) readHeaders() error {
 	return nil
 }
 
-// header reads what one entry says of its array.
+// header reads the array header of one entry.
 func (f *File) header(e *entry, name string) (*npy.Array, error) {
 	r, err := e.open()
 	if err != nil {
@@ -143,8 +140,8 @@ func (f *File) header(e *entry, name string) (*npy.Array, error) {
 	}, nil
 }
 
-// checkObjects decodes a pickle to see that it is one of plain values. Its length
-// is bounded by the file's, because what is decoded may take a few times as much.
+// checkObjects decodes a pickle to check that it holds only plain values. Its length is bounded by
+// the file's, because the decoded values may take a few times as much memory.
 func (f *File) checkObjects(r io.Reader, size int64) error {
 	if limit := f.size + 64<<10; size > limit {
 		return fmt.Errorf("it holds %d bytes of Python objects; at most %d are read from a file of %d bytes", size, limit, f.size)

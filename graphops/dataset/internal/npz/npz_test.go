@@ -28,7 +28,7 @@ func TestOpen(t *testing.T) {
 	if names := f.Names(); !slices.Equal(names, []string{"x", "y", "names"}) || f.Find("z") != nil {
 		t.Errorf("the arrays are %v", names)
 	}
-	for range 2 { // as often as wanted
+	for range 2 { // arrays can be read repeatedly
 		var got []int64
 		if err := f.Find("x").EachInt(func(_ int64, xs []int64) error { got = append(got, xs...); return nil }); err != nil || !slices.Equal(got, []int64{1, 2, 3}) {
 			t.Errorf("x is %v, %v", got, err)
@@ -92,7 +92,7 @@ func errorCause(err error) error {
 	return err
 }
 
-// A bomb and a header of 2^40 elements cost no more than their files.
+// A bomb and a header of 2^40 elements allocate no more than the size of their files.
 func TestMemory(t *testing.T) {
 	zeros := npztest.Array{Name: "x", Type: "|u1", Shape: "(67108864,)", Data: make([]byte, 64<<20)}
 	for name, content := range map[string][]byte{

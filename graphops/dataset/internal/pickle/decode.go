@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
-// The opcodes that are understood, by Python's pickletools names.
+// The supported opcodes, under the names of Python's pickletools.
 const (
 	opMark            = '('
 	opStop            = '.'
@@ -57,7 +57,7 @@ const (
 	opByteArray8      = 0x96
 )
 
-// refused names the opcodes that are left out, for the error.
+// refused names the unsupported opcodes, for the error.
 var refused = map[byte]string{
 	'i': "INST, which calls a class", 'o': "OBJ, which calls a class", 0x92: "NEWOBJ_EX, which calls a class",
 	'P': "PERSID, which asks the program for an object", 'Q': "BINPERSID, which asks the program for an object",
@@ -67,27 +67,27 @@ var refused = map[byte]string{
 	0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET",
 }
 
-// The opcodes of protocols 0 and 1, which no pickler uses from protocol 2 on. They
-// spell out numbers and strings as Python literals.
+// The opcodes of protocols 0 and 1, which no pickler writes from protocol 2 on. They write numbers
+// and strings as Python literals.
 const textOpcodes = "FILSVgpdl"
 
 const (
-	// A pickle may need budgetTimes its bytes and budgetBase more. The graph of
-	// Planetoid's PubMed, short lists of small numbers, needs 3.4 times its bytes.
+	// A pickle may allocate at most budgetTimes its bytes plus budgetBase. The graph of Planetoid's
+	// PubMed, short lists of small numbers, needs 3.4 times its bytes.
 	budgetTimes = 3
 	budgetBase  = 2 << 20
 )
 
-// The memo is kept in blocks, which do not move when there are more of them.
+// The memo is stored in blocks, which do not move when the memo grows.
 const memoBlock = 1024
 
 type decoder struct {
 	in       []byte
 	pos      int // of the next byte
-	op       int // of the opcode that runs
+	op       int // position of the current opcode
 	stack    []word
 	marks    []int32            // heights of the stack
-	memo     []*[memoBlock]word // +1; 0 is no entry
+	memo     []*[memoBlock]word // value+1; 0: no entry
 	memoized int                // entries
 	budget   int
 
@@ -96,14 +96,14 @@ type decoder struct {
 	texts   [][]byte
 	seqs    [][][]word
 	numSeqs int
-	more    map[word][]word // of a dict: the further dicts that hold its later pairs
+	more    map[word][]word // for each dict, the further dicts that hold its later pairs
 	arrays  []*Array
 	types   []npy.Type
 	csrs    []word
 }
 
-// Decode reads the pickle that in is, from its first byte to its last. It never
-// panics and never calls what the pickle names. Errors are [*Error]s.
+// Decode decodes the pickle in, which must end at the last byte. It never panics and never calls a
+// function that the pickle names. Errors are [*Error]s.
 func Decode(in []byte) (Value, error) {
 	d := &decoder{in: in, budget: budgetTimes*len(in) + budgetBase}
 	if len(in) > math.MaxInt32 {
@@ -135,7 +135,7 @@ func (d *decoder) errorf(format string, args ...any) error {
 	return &Error{Pos: d.op, Why: fmt.Sprintf(format, args...)}
 }
 
-// charge takes n bytes from the budget.
+// charge subtracts n bytes from the budget.
 func (d *decoder) charge(n int) error {
 	if n > d.budget {
 		return d.errorf("what it builds takes more than %d times its %d bytes: it is not a pickle of arrays", budgetTimes, len(d.in))
@@ -158,7 +158,7 @@ func (d *decoder) push(w word) error {
 	return nil
 }
 
-// made pushes a value that may have failed to be made.
+// made pushes a value, unless making it failed.
 func (d *decoder) made(w word, err error) error {
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (d *decoder) need(n int) error {
 	return nil
 }
 
-// top takes the last n values, which the caller must use before the next push.
+// top pops the last n values, which the caller must use before the next push.
 func (d *decoder) top(n int) ([]word, error) {
 	if err := d.need(n); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (d *decoder) top(n int) ([]word, error) {
 	return items, nil
 }
 
-// toMark takes the values above the last mark, and the mark.
+// toMark pops the values above the last mark, and the mark.
 func (d *decoder) toMark() ([]word, error) {
 	if len(d.marks) == 0 {
 		return nil, d.errorf("the opcode %q needs a mark on the stack", d.in[d.op])
@@ -358,10 +358,10 @@ func (d *decoder) integer(op byte) (word, error) {
 	return d.intWord(int64(x<<shift) >> shift)
 }
 
-// short is enough of a text to show.
+// short returns the beginning of a text for an error.
 func short(text []byte) string { return string(text[:min(len(text), 40)]) }
 
-// counted reads strings whose length precedes them.
+// counted reads strings with a length prefix.
 func (d *decoder) counted(op byte) (word, error) {
 	size := 4
 	switch op {
@@ -387,7 +387,7 @@ func (d *decoder) counted(op byte) (word, error) {
 	return d.viewWord(tag, d.pos-len(s), len(s))
 }
 
-// insert adds to the list or dict below.
+// insert adds the top values to the list or dict below them.
 func (d *decoder) insert(op byte) error {
 	var items []word
 	var err error
@@ -419,7 +419,7 @@ func (d *decoder) insert(op byte) error {
 	return d.extend(to, items)
 }
 
-// remember stores the last value in the memo, or gets one from there.
+// remember stores the last value in the memo, or pushes one from the memo.
 func (d *decoder) remember(op byte) error {
 	var id uint64
 	var err error

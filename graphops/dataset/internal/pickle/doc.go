@@ -1,19 +1,18 @@
-// Package pickle reads the pickles that hold NumPy arrays, SciPy CSR matrices,
-// lists, tuples, dicts, numbers and strings, and nothing else.
+// Package pickle decodes Python pickles that hold NumPy arrays, SciPy CSR matrices, lists, tuples,
+// dicts, numbers and strings, and nothing else.
 //
-// A pickle is a program for a stack machine that may call any function of any
-// Python module. Here it calls none: the machine knows a closed list of opcodes
-// (those that Python's own picklers write for such values, protocols 2 to 5) and
-// of names (those in [Names]), and each name stands for a value that this package
-// builds itself. Every other opcode or name is an error that says which, and at
-// which byte.
+// A pickle is a program for a stack machine that may call any function of any Python module. This
+// package calls none: its machine knows a closed list of opcodes (those that Python's own picklers
+// write for such values, protocols 2 to 5) and of names (those in [Names]), and each name stands
+// for a value that this package builds itself. Every other opcode or name is an error that names it
+// and its byte position.
 //
 // # Caveats
 //
-// What a pickle builds may take at most three times its own bytes and 2 MiB;
-// beyond that it is refused. Strings and arrays are views of the input where the
-// encoding allows it, so the input must stay unchanged as long as the values are
-// used. Lists may contain themselves, as in Python; nothing here follows them.
+// The decoded values may take at most three times the pickle's bytes plus 2 MiB; a larger pickle is
+// refused. Strings and arrays are views of the input if the encoding allows it, so the input must
+// not change while the values are used. Lists may contain themselves, as in Python; this package
+// does not traverse them.
 package pickle
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
-// Error is what is wrong with a pickle, and where.
+// Error describes an error in a pickle and its position.
 type Error struct {
 	Pos int // byte of the opcode
 	Why string
@@ -41,7 +40,7 @@ const (
 	Bool
 	Int
 	Float
-	Bytes // also a str of Python 2, which is bytes
+	Bytes // including a str of Python 2, which is bytes
 	Text  // UTF-8
 	Tuple
 	List
@@ -49,7 +48,7 @@ const (
 	NDArray
 	DType
 	CSRMatrix
-	Name // one of Names, as a value of its own
+	Name // one of Names, used as a value
 )
 
 var kindNames = [...]string{
@@ -57,7 +56,7 @@ var kindNames = [...]string{
 	"a NumPy array", "a NumPy dtype", "a SciPy CSR matrix", "the name of a type or function",
 }
 
-// String returns the kind as errors name it: "a list".
+// String returns the kind for errors: "a list".
 func (k Kind) String() string { return kindNames[k] }
 
 // Value is one value of a decoded pickle.
@@ -69,7 +68,7 @@ type Value struct {
 // Kind returns the value's type.
 func (v Value) Kind() Kind { return v.w.kind() }
 
-// Int returns a whole number's value; ok is false for other kinds.
+// Int returns the value of a whole number; ok is false for other kinds.
 func (v Value) Int() (x int64, ok bool) {
 	switch v.w.tag() {
 	case tagInt:
@@ -108,11 +107,11 @@ func (v Value) Len() int {
 	return 0
 }
 
-// At is element i of a list or tuple.
+// At returns element i of a list or tuple.
 func (v Value) At(i int) Value { return Value{v.d, (*v.d.seq(v.w))[i]} }
 
-// Pairs returns the keys and values of a dict in the order in which they were set. A
-// key that was set twice comes twice.
+// Pairs returns the keys and values of a dict in the order in which they were set. A key that was
+// set twice appears twice.
 func (v Value) Pairs() iter.Seq2[Value, Value] {
 	return func(yield func(k, x Value) bool) {
 		if v.w.tag() != tagDict {
@@ -145,7 +144,7 @@ type Array struct {
 	Shape   []int
 	Fortran bool // column-major
 	Data    []byte
-	Objects Value // a list, where Type.Kind is 'O'
+	Objects Value // a list, if Type.Kind is 'O'
 }
 
 // Count returns the number of elements.
@@ -154,12 +153,12 @@ func (a *Array) Count() int {
 	return int(n)
 }
 
-// Describe returns the type and shape as errors name them: "int64 [3, 4]".
+// Describe formats the type and shape for errors: "int64 [3, 4]".
 func (a *Array) Describe() string {
 	return npy.Header{Type: a.Type, Shape: a.Shape}.Describe()
 }
 
-// Array returns the array that the value is; ok is false for other kinds.
+// Array returns v as an array; ok is false for other kinds.
 func (v Value) Array() (a *Array, ok bool) {
 	if v.w.tag() != tagArray {
 		return nil, false
@@ -168,15 +167,15 @@ func (v Value) Array() (a *Array, ok bool) {
 	return a, a.Type.Kind != 0
 }
 
-// CSR is a SciPy matrix in compressed rows. Its arrays are one-dimensional and of
-// numbers; how long they are and what they hold is for the caller to check.
+// CSR is a SciPy matrix in compressed sparse row format. Its arrays are one-dimensional and
+// numeric; the caller must check their lengths and values.
 type CSR struct {
 	Rows, Cols            int64
 	Indptr, Indices, Data *Array
 }
 
-// CSR returns the matrix that the value is. It is an error where the value is not a
-// CSR matrix or lacks one of the parts.
+// CSR returns v as a matrix. It returns an error if v is not a CSR matrix or lacks one of the
+// parts.
 func (v Value) CSR() (*CSR, error) {
 	if v.w.tag() != tagCSR {
 		return nil, fmt.Errorf("it holds %v; a SciPy CSR matrix was expected", v.Kind())

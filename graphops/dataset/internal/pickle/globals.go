@@ -26,8 +26,8 @@ const (
 	globalEncode
 )
 
-// globals is every name that a pickle may use. They are what NumPy 1 and 2, SciPy
-// and Python 2 and 3 write for arrays, CSR matrices and plain values.
+// globals holds every name that a pickle may use: the names that NumPy 1 and 2, SciPy and Python 2
+// and 3 write for arrays, CSR matrices and plain values.
 var globals = map[string]global{
 	"numpy.core.multiarray _reconstruct":  globalReconstruct,
 	"numpy._core.multiarray _reconstruct": globalReconstruct,
@@ -48,7 +48,7 @@ var globals = map[string]global{
 	"_codecs encode":                      globalEncode,
 }
 
-// global reads a name, from two lines or from the stack.
+// global reads a name, from two lines of the input or from the stack.
 func (d *decoder) global(op byte) (word, error) {
 	var module, name []byte
 	if op == opGlobal {
@@ -78,14 +78,13 @@ func (d *decoder) global(op byte) (word, error) {
 	return 0, d.errorf("it names %.80q of the module %.80q, which is none of the types and functions that arrays, lists and dicts consist of; nothing of it was run", name, module)
 }
 
-// call returns what the opcodes REDUCE and NEWOBJ stand for: a value by its
-// constructor.
+// call implements the opcodes REDUCE and NEWOBJ: it builds a value by its constructor.
 func (d *decoder) call(op byte, f, args word) (word, error) {
 	if f.tag() != tagGlobal || args.tag() != tagTuple {
 		return 0, d.errorf("it calls %v with %v; only names are called, with a tuple", f.kind(), args.kind())
 	}
 	a := *d.seq(args)
-	// is says whether the arguments have these kinds.
+	// is reports whether the arguments have these kinds.
 	is := func(kinds ...Kind) bool {
 		if len(a) != len(kinds) {
 			return false
@@ -103,7 +102,7 @@ func (d *decoder) call(op byte, f, args word) (word, error) {
 	case g == globalCSR && op == opNewObj && len(a) == 0:
 		return keep(d, &d.csrs, tagNone, tagCSR)
 	case op == opNewObj:
-		// The rest are functions, or types that are made by calling them.
+		// The other names are functions, or types that are constructed by calling them.
 	case g == globalReconstruct && is(Name, Tuple, Bytes) && isGlobal(a[0], globalNDArray):
 		return d.newArray(&Array{})
 	case g == globalDType && (is(Bytes) || is(Bytes, Int, Int) || is(Bytes, Bool, Bool)):
@@ -116,7 +115,7 @@ func (d *decoder) call(op byte, f, args word) (word, error) {
 		return d.latin1(a[0], a[1])
 	case g == globalDefaultDict && (len(a) == 0 || is(Name) || is(None)):
 		return d.newSeq(tagDict, nil)
-	case g == globalBytes && len(a) == 0: // empty bytes by protocol 2, which has none
+	case g == globalBytes && len(a) == 0: // empty bytes in protocol 2, which has no opcode for bytes
 		return d.viewWord(tagBytes, 0, 0)
 	}
 	names := Names()
@@ -131,7 +130,7 @@ func (d *decoder) newArray(a *Array) (word, error) {
 	return keep(d, &d.arrays, a, tagArray)
 }
 
-// newType makes a dtype; its byte order comes with its state.
+// newType makes a dtype; its byte order is part of the state that follows.
 func (d *decoder) newType(name word) (word, error) {
 	s, _ := d.text(name)
 	t, err := npy.ParseType(short(s))
@@ -141,7 +140,7 @@ func (d *decoder) newType(name word) (word, error) {
 	return keep(d, &d.types, t, tagType)
 }
 
-// build sets the state of what was constructed.
+// build sets the state of a constructed value.
 func (d *decoder) build(obj, state word) error {
 	switch obj.tag() {
 	case tagCSR:
@@ -158,8 +157,8 @@ func (d *decoder) build(obj, state word) error {
 	return d.errorf("the opcode BUILD sets the state of %v; only arrays, dtypes and CSR matrices have one", obj.kind())
 }
 
-// buildType takes (version, order, subarray, names, fields, size, alignment,
-// flags[, metadata]).
+// buildType sets a type's state: (version, order, subarray, names, fields, size, alignment, flags[,
+// metadata]).
 func (d *decoder) buildType(t *npy.Type, state word) error {
 	if state.tag() != tagTuple || len(*d.seq(state)) < 8 {
 		return d.errorf("the state of a dtype is not the tuple that NumPy writes")
@@ -178,7 +177,7 @@ func (d *decoder) buildType(t *npy.Type, state word) error {
 	return nil
 }
 
-// buildArray takes ([version,] shape, dtype, fortran, data).
+// buildArray sets an array's state: ([version,] shape, dtype, fortran, data).
 func (d *decoder) buildArray(a *Array, state word) error {
 	if state.tag() != tagTuple {
 		return d.errorf("the state of an array is %v, not a tuple", state.kind())
@@ -193,10 +192,10 @@ func (d *decoder) buildArray(a *Array, state word) error {
 	return d.fill(a, s[0], s[1], s[2] != boolWord(false) && s[2] != tagInt, s[3])
 }
 
-// fill gives an array its elements, which must be as many as its shape says.
+// fill sets the elements of an array; their number must match its shape.
 func (d *decoder) fill(a *Array, shape, dtype word, fortran bool, data word) error {
 	dims := *d.seq(shape)
-	if len(dims) > 32 { // NumPy's own limit for a long time
+	if len(dims) > 32 { // NumPy 1's limit
 		return d.errorf("an array has %d dimensions; at most 32 are read", len(dims))
 	}
 	if err := d.charge(8 * len(dims)); err != nil {
@@ -233,7 +232,7 @@ func (d *decoder) fill(a *Array, shape, dtype word, fortran bool, data word) err
 	return nil
 }
 
-// fromBuffer is (data, dtype, shape, order), as protocol 5 writes an array.
+// fromBuffer builds an array from (data, dtype, shape, order), as protocol 5 writes it.
 func (d *decoder) fromBuffer(args []word) (word, error) {
 	order, _ := d.text(args[3])
 	if s := string(order); s != "C" && s != "F" {
@@ -247,7 +246,7 @@ func (d *decoder) fromBuffer(args []word) (word, error) {
 	return w, d.fill(d.arrays[w.payload()], shape, dtype, order[0] == 'F', data)
 }
 
-// scalar is one element of an array.
+// scalar builds one element of an array.
 func (d *decoder) scalar(dtype, data word) (word, error) {
 	t := d.types[dtype.payload()]
 	raw, _ := d.text(data)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// plain returns a value as Go values, for comparison.
+// plain converts a value to Go values, for comparison.
 func plain(t testing.TB, v Value) any {
 	t.Helper()
 	switch v.Kind() {
@@ -74,7 +74,7 @@ func plain(t testing.TB, v Value) any {
 	return v.Kind()
 }
 
-// values are those of testdata/make.py.
+// values holds the expected values of testdata/make.py.
 var values = map[any]any{
 	"whole":  []any{int64(0), int64(-1), int64(255), int64(65536), int64(-1 << 31), int64(1 << 40), int64(-1 << 62), int64(1<<63 - 1)},
 	"other":  []any{nil, true, false, 1.5, "é€", []byte("\x00\xff\n"), "a\\b\nc"},
@@ -121,7 +121,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// Python 2's cPickle wrote arrays with str for bytes: Planetoid's files.
+// Python 2's cPickle wrote arrays with str in place of bytes, as in Planetoid's files.
 func TestPython2(t *testing.T) {
 	in := "\x80\x02cscipy.sparse.csr\ncsr_matrix\nq\x01)\x81q\x02}q\x03(U\x06formatq\x04U\x03csrU\x06_shapeq\x05K\x02M\x04\x00\x86" +
 		"U\x06indptrq\x06cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85U\x01b\x87Rq\x09" +
@@ -133,7 +133,7 @@ func TestPython2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// data is the string "indptr" here, which is no array.
+	// data is the string "indptr" here, not an array.
 	if _, err := v.CSR(); err == nil || !strings.Contains(err.Error(), `"data" of the CSR matrix is bytes`) {
 		t.Errorf("a matrix whose data is a string: %v", err)
 	}
@@ -152,7 +152,7 @@ func TestPython2(t *testing.T) {
 	}
 }
 
-// Each is refused, by the opcode or name that is wrong and at its byte.
+// Each pickle is refused with an error that names the opcode or name and its byte.
 var hostile = []struct{ name, in, want string }{
 	{"os.system", "cos\nsystem\n(S'touch /tmp/x'\ntR.", `at byte 0: it names "system" of the module "os"`},
 	{"posix.system by protocol 4", "\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x02id\x85R.", `at byte 17: it names "system" of the module "posix"`},
@@ -257,7 +257,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// allocated returns how many bytes f allocates, whether they live or not.
+// allocated returns how many bytes f allocates in total.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -266,7 +266,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// What each would cost without the budget is 8 to 100 times its bytes.
+// Without the budget, each would allocate 8 to 100 times its bytes.
 func TestMemory(t *testing.T) {
 	const n = 4 << 20
 	for name, in := range map[string][]byte{
@@ -296,8 +296,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// PubMed's graph has 19,717 nodes and 88,676 ends of edges, and cPickle memoises
-// each list: the largest of Planetoid's for its bytes.
+// PubMed's graph has 19,717 nodes and 88,676 edge endpoints, and cPickle memoises each list; of
+// Planetoid's files, its values are the largest relative to its bytes.
 func TestBudgetSuffices(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, nodes := range []int{100, 2000, 19717, 200000} {
@@ -371,7 +371,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		// Everything that a caller may do with it.
+		// Every call that a caller may make on the value.
 		_, _ = v.Int()
 		_, _ = v.Text()
 		_, _ = v.CSR()

@@ -2,8 +2,8 @@ package pickle
 
 import "unicode/utf8"
 
-// latin1 is _codecs.encode(text, "latin1"), which is how Python 3 writes bytes by
-// protocol 2, which has none.
+// latin1 builds _codecs.encode(text, "latin1"): Python 3 writes bytes this way in protocol 2, which
+// has no opcode for bytes.
 func (d *decoder) latin1(text, codec word) (word, error) {
 	name, _ := d.text(codec)
 	if text.kind() != Text || string(name) != "latin1" && string(name) != "latin-1" {

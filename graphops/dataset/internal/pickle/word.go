@@ -2,9 +2,9 @@ package pickle
 
 import "unsafe"
 
-// word is a value in eight bytes: four bits of tag below sixty of payload. Small
-// numbers and views of the input lie in the word itself, so that the stack, lists
-// and dicts of a pickle stay within a few times its own size.
+// word is a value in eight bytes: sixty bits of payload above four bits of tag. Small numbers and
+// views of the input are stored in the word itself, so that the stack, lists and dicts of a pickle
+// stay within a few times its own size.
 type word uint64
 
 const (
@@ -14,7 +14,7 @@ const (
 	tagBig    // payload: index into bigs
 	tagFloat  // floats
 	tagBytes  // input[payload>>28:][:payload&(1<<28-1)]
-	tagText   // as tagBytes
+	tagText   // as for tagBytes
 	tagBytes2 // texts
 	tagText2  // texts
 	tagTuple  // seqs
@@ -46,7 +46,7 @@ func boolWord(b bool) word {
 	return tagBool
 }
 
-// keep appends x to a table; the value is its index with the given tag.
+// keep appends x to a table and returns its index as a word with the given tag.
 func keep[T any](d *decoder, table *[]T, x T, tag word) (word, error) {
 	if len(*table) == cap(*table) {
 		size := max(8, 2*cap(*table))
@@ -59,7 +59,7 @@ func keep[T any](d *decoder, table *[]T, x T, tag word) (word, error) {
 	return index(tag, len(*table)-1), nil
 }
 
-// intWord stores x, in bigs where it needs more than 60 bits.
+// intWord stores x in a word, or in bigs if it needs more than 60 bits.
 func (d *decoder) intWord(x int64) (word, error) {
 	if x<<4>>4 == x {
 		return word(x)<<4 | tagInt, nil
@@ -71,18 +71,18 @@ func (d *decoder) floatWord(x float64) (word, error) {
 	return keep(d, &d.floats, x, tagFloat)
 }
 
-const viewLimit = 1 << 28 // bytes of a view whose place is kept in the word itself
+const viewLimit = 1 << 28 // longest view, in bytes, that is stored in the word itself
 
-// viewWord is input[at:at+n] as bytes or text.
+// viewWord stores input[at:at+n] as bytes or text.
 func (d *decoder) viewWord(tag word, at, n int) (word, error) {
-	if n < viewLimit { // Decode refuses places beyond 2^31
+	if n < viewLimit { // Decode refuses positions beyond 2^31
 		return word(at)<<32 | word(n)<<4 | tag, nil
 	}
 	return d.textWord(tag, d.in[at:at+n:at+n])
 }
 
-// textWord keeps bytes that are not a short view of the input; their memory is
-// the caller's to charge. The tag is tagBytes or tagText.
+// textWord stores bytes that are not a short view of the input; the caller charges their memory.
+// The tag is tagBytes or tagText.
 func (d *decoder) textWord(tag word, s []byte) (word, error) {
 	return keep(d, &d.texts, s, tag+tagBytes2-tagBytes)
 }
@@ -98,8 +98,8 @@ func (d *decoder) text(w word) ([]byte, bool) {
 	return nil, false
 }
 
-// Sequences are kept in blocks, which do not move when there are more of them. A
-// block and what the allocator adds to it are 12 KiB.
+// Sequences are stored in blocks, which do not move when their number grows. A block with the
+// allocator's overhead takes 12 KiB.
 const seqBlock = 511
 
 func (d *decoder) seq(w word) *[]word {
@@ -111,7 +111,7 @@ func (d *decoder) seq(w word) *[]word {
 func (d *decoder) newSeq(tag word, items []word) (word, error) {
 	n := d.numSeqs
 	if n%seqBlock == 0 {
-		// And the slice of blocks, with what its growth leaves behind.
+		// The charge includes the slice of blocks and the copies that its growth discards.
 		if err := d.charge(24*seqBlock + 128); err != nil {
 			return 0, err
 		}
@@ -130,8 +130,8 @@ func (d *decoder) newSeq(tag word, items []word) (word, error) {
 	return w, nil
 }
 
-// A dict's pairs come in batches of a thousand. Each large batch becomes a dict of
-// its own, so that large dicts are not copied as they grow.
+// A dict's pairs arrive in batches of a thousand. Each large batch becomes a separate dict, so that
+// large dicts are not copied as they grow.
 const largeBatch = 256
 
 // extend appends items to the list or dict w.
@@ -166,7 +166,7 @@ func (d *decoder) extendDict(w word, items []word) error {
 	if err != nil {
 		return err
 	}
-	// A word, as much for the growth of the slice, and the entry of the map.
+	// A word, the same again for the growth of the slice, and the entry of the map.
 	if err := d.charge(32); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (d *decoder) extendDict(w word, items []word) error {
 	return nil
 }
 
-// pairs visits the parts of a dict: keys and values in turn.
+// pairs calls visit for the parts of a dict: alternating keys and values.
 func (d *decoder) pairs(w word, visit func(items []word) bool) {
 	if !visit(*d.seq(w)) {
 		return

@@ -2,8 +2,8 @@
 // their files, verifies them, and converts them into the dataset directory that
 // dataset.Load opens by name.
 //
-// It needs net/http, which is why it is a package of its own: what links package
-// gnb stays small, and the command gnb does the work.
+// It imports net/http, so it is a separate package: programs that import package gnb stay small,
+// and the command gnb downloads.
 package get
 
 import (
@@ -24,29 +24,29 @@ import (
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
-// Options say how to get a dataset. The zero value is a good one.
+// Options says how to get a dataset. The zero value is a good default.
 type Options struct {
-	// Progress is told how far a stage is, at most about ten times a second.
+	// Progress receives the progress of a stage, at most about ten times a second.
 	Progress func(Progress)
-	// Note is told in a sentence what the user may want to know.
+	// Note receives messages for the user, one sentence each.
 	Note    func(text string)
-	Threads int // for converting [GOMAXPROCS]
+	Threads int // threads for converting [GOMAXPROCS]
 	// Seed is the random seed of splits.
 	Seed uint64
-	// Client makes the requests [one that speaks to proxies as the environment says].
+	// Client makes the requests [default: a client that uses the proxies of the environment].
 	Client *http.Client
 
 	stall, backoff time.Duration
 }
 
-// Progress is how far a stage is.
+// Progress is the progress of a stage.
 type Progress struct {
 	// Stage is "download", "unpack", "convert", then "build", "check" and "write" (see
 	// [convert.Options].Finish), or "generate" in Load.
 	Stage string
-	File  string // or the dataset, from "build" on
-	Done  int64  // bytes, or work of "build" and "generate"
-	Total int64  // 0: not known
+	File  string // or the dataset's name, from "build" on
+	Done  int64  // bytes, or units of work in "build" and "generate"
+	Total int64  // 0: unknown
 }
 
 func (o Options) note(format string, args ...any) {
@@ -63,7 +63,7 @@ func (o Options) progress(stage, file string) func(done, total int64) {
 	}
 }
 
-// Load is dataset.Load that gets what is not on this machine yet.
+// Load is like dataset.Load, but gets a dataset that is not on this machine.
 func Load(ctx context.Context, spec string, o Options) (*dataset.Dataset, error) {
 	return dataset.LoadWith(ctx, spec, dataset.LoadOptions{
 		Get: func(ctx context.Context, e registry.Entry) error {
@@ -74,14 +74,13 @@ func Load(ctx context.Context, spec string, o Options) (*dataset.Dataset, error)
 	})
 }
 
-// Get makes the directory of the dataset, e.Dir(), and returns it; one that exists
-// is left as it is. The files are those of the first folder of e.RawDirs() that
-// has all of them, or else are downloaded into e.RawDir(), where they stay. Files
-// whose checksum is known must have it, wherever they come from. Another process
-// that gets the same dataset is waited for.
+// Get creates the directory of the dataset, e.Dir(), unless it exists, and returns it. It uses the
+// files of the first folder of e.RawDirs() that has all of them, or else downloads them into
+// e.RawDir() and keeps them there. Known checksums are verified, wherever the files come from. If
+// another process gets the same dataset, Get waits for it.
 //
-// The directory appears when it is complete. Where the network fails, the error
-// says which files to put where.
+// The directory appears only when it is complete. If the network fails, the error says which files
+// to put where.
 func Get(ctx context.Context, e registry.Entry, o Options) (string, error) {
 	dir, err := e.Dir()
 	if err != nil {
@@ -123,7 +122,7 @@ func Get(ctx context.Context, e registry.Entry, o Options) (string, error) {
 	}
 	if src != from && filepath.Dir(src) == raw && len(e.Files[0].Unzipped) > 0 {
 		if _, err := os.Stat(filepath.Join(raw, e.Files[0].Name)); err == nil {
-			_ = os.RemoveAll(src) // the archive is there to unpack again
+			_ = os.RemoveAll(src) // the archive can be unpacked again
 		}
 	}
 	return dir, nil
@@ -134,7 +133,8 @@ func finished(dir string) bool {
 	return err == nil
 }
 
-// wait locks the folder; nil is for systems without locks.
+// wait locks the folder and waits for another process's lock; it returns nil on systems without
+// locks.
 func wait(ctx context.Context, raw string, o Options) (*os.File, error) {
 	for said := false; ; said = true {
 		lock, err := filelock.Lock(raw)
@@ -197,8 +197,8 @@ func expected(f registry.File, o Options) fetchfile.Options {
 	}
 }
 
-// source returns what to convert: the folder with the files, the only file, or what is
-// unpacked from it.
+// source returns the input of the conversion: the folder with the files, the only file, or the
+// files unpacked from it.
 func source(ctx context.Context, e registry.Entry, from, raw string, o Options) (string, error) {
 	f := e.Files[0]
 	switch {
@@ -220,7 +220,7 @@ func source(ctx context.Context, e registry.Entry, from, raw string, o Options) 
 	return "", fmt.Errorf("%s does not hold %s", filepath.Join(from, f.Name), f.Unzipped[0])
 }
 
-// convertTo converts beside dir, completes the metadata and renames.
+// convertTo converts into a directory beside dir, completes the metadata and renames it to dir.
 func convertTo(ctx context.Context, e registry.Entry, src, dir string, o Options) error {
 	tmp, err := atomicfile.NewDir(filepath.Dir(dir), e.Name)
 	if err != nil {
@@ -233,7 +233,7 @@ func convertTo(ctx context.Context, e registry.Entry, src, dir string, o Options
 		Progress: o.progress("convert", filepath.Base(src)), Note: o.Note,
 		Finish: func(stage string, done, total int64) { o.progress(stage, e.Name)(done, total) },
 	}
-	if e.Format == "planetoid" || e.Format == "graphsage" { // whose folders may hold several
+	if e.Format == "planetoid" || e.Format == "graphsage" { // folders of these formats may hold several datasets
 		c.Name = e.Name
 	}
 	if _, err := convert.Convert(ctx, src, made, c); err != nil {

@@ -23,10 +23,10 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// edges are a path of five nodes as an edge list.
+// edges is a path of five nodes as an edge list.
 const edges = "# a path\n0 1\n1 2\n2 3\n3 4\n"
 
-// published returns a dataset of one file on a server of its own.
+// published returns a dataset of one file on its own test server.
 func published(t *testing.T, content []byte, serve http.HandlerFunc) (registry.Entry, *atomic.Int32) {
 	t.Helper()
 	t.Setenv("GNB_HOME", t.TempDir())
@@ -81,7 +81,7 @@ func TestGet(t *testing.T) {
 	if asked.Load() != 1 || !stages["download"] || !stages["convert"] || !stages["build"] || !stages["check"] || !stages["write"] {
 		t.Errorf("asked %d times, stages %v", asked.Load(), stages)
 	}
-	// Nothing but the dataset and the download is left.
+	// Only the dataset and the download are left.
 	var left []string
 	home := os.Getenv("GNB_HOME")
 	_ = filepath.WalkDir(home, func(path string, d fs.DirEntry, _ error) error {
@@ -96,8 +96,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// Without a network the error says which file to put where; and with it there
-// the next attempt works.
+// Without a network, the error says which file to put where; with the file in place, the next
+// attempt succeeds.
 func TestGetWithoutNetwork(t *testing.T) {
 	e, _ := published(t, []byte(edges), serveBytes(nil))
 	e.Files[0].URL = "http://127.0.0.1:1/path.txt" // no server listens there

@@ -14,18 +14,18 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// Limits of an archive. Lists of numbers as text shrink to a tenth; what grows
-// far more was made to fill the disk.
+// Limits of an archive. Lists of numbers as text compress to a tenth; an archive that expands far
+// more was made to fill the disk.
 const (
 	maxUnzipRatio   = 30
 	minUnzipLimit   = 1 << 20
 	maxUnzipEntries = 10_000
 )
 
-// unzip unpacks the top-level folder of an archive into dir; what else the archive
-// has stays in it. The folder appears when it is complete; one that exists is an
-// error. Entries that are neither files nor folders, and names that lead
-// elsewhere, are refused, as is an archive that grows beyond reason.
+// unzip unpacks the top-level folder of an archive into dir and ignores the archive's other
+// entries. The folder appears only when it is complete; an existing one is an error. unzip refuses
+// entries that are neither files nor folders, names that lead outside dir, and archives that expand
+// too much.
 func unzip(ctx context.Context, archive, folder, dir string, progress func(done, total int64)) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("unpacking %s: "+format, append([]any{archive}, args...)...)
@@ -110,8 +110,7 @@ func unzipFile(ctx context.Context, f *zip.File, path string, progress func(done
 			err = cerr
 		}
 	}()
-	// A piece at a time; the reader ends with an error where the entry holds
-	// another number of bytes than its header says, or has another checksum.
+	// Copied in pieces; the reader fails if the entry's size or checksum differs from its header.
 	for done := int64(0); ; {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -48,7 +48,7 @@ func TestGetArchive(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(raw, "path")); err == nil {
 		t.Error("what was unpacked is still there beside the archive")
 	}
-	// From the archive again, and from what somebody unpacked elsewhere.
+	// Get converts from the archive again, and from a folder that was unpacked elsewhere.
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestHostileArchives(t *testing.T) {
 		{"without its file", archive(t, zipped{"path/x", edges, 0}), "does not hold path/edge_list.txt"},
 		{"wrong checksum", func() []byte {
 			b := archive(t, zipped{"path/edge_list.txt", edges, 0})
-			b[bytes.LastIndex(b, []byte("PK\x01\x02"))+16] ^= 1 // the CRC in the directory
+			b[bytes.LastIndex(b, []byte("PK\x01\x02"))+16] ^= 1 // the CRC in the archive's directory
 			return b
 		}(), "checksum error"},
 	} {

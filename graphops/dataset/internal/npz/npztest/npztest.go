@@ -1,4 +1,4 @@
-// Package npztest makes .npz files for tests, good ones and bad ones.
+// Package npztest makes valid and invalid .npz files for tests.
 package npztest
 
 import (
@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// Array is one array of a file: its header's type and shape, and its data, which
-// may contradict them.
+// Array is one array of a file: type and shape for its header, and its data, which may contradict
+// them.
 type Array struct {
 	Name, Type, Shape string
 	Data              []byte
 	Fortran           bool // the data is in column-major order
 }
 
-// Of returns a one-dimensional array of numbers of a size that is fixed.
+// Of returns a one-dimensional array of numbers of a fixed-size type.
 func Of[T bool | int32 | int64 | float32 | float64](name string, xs ...T) Array {
 	var t string
 	switch any(xs).(type) {
