@@ -34,17 +34,17 @@ type Batch struct {
 	// parameters change: for each batch, unless the run has virtual ranks.
 	EndsStep bool
 
-	x       *dataset.Matrix // the features of all nodes; nil where they are sparse
+	x       *dataset.Matrix // the features of all nodes; nil if they are sparse
 	threads int
-	full    bool    // the whole graph, at whatever step
+	full    bool    // the batch is the whole graph and belongs to no particular step
 	global  []int32 // the seeds of the step over all ranks
-	err     error   // of sampling, then of the batch
+	err     error   // the error of sampling or fetching
 
 	fetchErr error
 
-	memory *feed.Memory // of Sparse, Labels and Targets
-	spare  *feed.Spares // where that goes
-	staged device.Rows  // the features on a device; nil where it reads all of them
+	memory *feed.Memory // holds Sparse, Labels and Targets
+	spare  *feed.Spares // takes memory back on release
+	staged device.Rows  // the features copied to a device; nil if the device reads the whole matrix
 }
 
 func (b *Batch) space() *nn.Space {
@@ -62,12 +62,12 @@ func (b *Batch) String() string {
 	return s
 }
 
-// fetch gets what a batch needs besides its blocks: sparse features and labels.
-// Dense features stay where they are, for the first layer to read, unless there is a
-// stager, which copies them to the device; stop ends its waiting for earlier batches.
+// fetch gets what a batch needs besides its blocks: sparse features and labels. The first layer
+// reads dense features in place, unless a stager copies them to the device. Closing stop ends the
+// stager's wait for earlier batches.
 func (w *Worker) fetch(b *Batch, st device.Stager, stop <-chan struct{}) error {
 	var err error
-	failed := nn.Try(func() { err = w.fetchAll(b, st, stop) }) // a device that was asked for ids
+	failed := nn.Try(func() { err = w.fetchAll(b, st, stop) }) // fails if a device cannot return ids
 	return cmp.Or(err, failed)
 }
 
@@ -95,7 +95,7 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 	})
 }
 
-// unstage ends the use of the batch's features on a device.
+// unstage frees the batch's staged features on the device.
 func (b *Batch) unstage() {
 	if b.staged != nil {
 		b.staged.Done()
@@ -103,21 +103,21 @@ func (b *Batch) unstage() {
 	}
 }
 
-// release gives the batch's memory to later ones, and leaves nothing of it to who
-// kept the batch.
+// release returns the batch's memory for reuse by later batches and clears the batch's references
+// to it.
 func (b *Batch) release() {
 	b.unstage()
-	if b.Batch != nil { // sampling did not fail
+	if b.Batch != nil { // sampling succeeded
 		b.Release()
 	}
 	b.Labels, b.Targets, b.Sparse = nil, nil, nil
-	if b.memory != nil { // something was fetched
+	if b.memory != nil { // fetching succeeded
 		b.spare.Put(b.memory)
 		b.memory = nil
 	}
 }
 
-// input is the batch's features as the first layer's input.
+// input returns the batch's features as the first layer's input.
 func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 	if s := b.Sparse; s != nil {
 		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, b.space())
@@ -149,10 +149,10 @@ func (b *Batch) Features() []float32 {
 	return x
 }
 
-// tableOf is a matrix as what rows are read from.
+// tableOf returns a matrix as a table from which layers read rows.
 func tableOf(m *dataset.Matrix) nn.Table { return nn.Table{F32: m.F32, F16: m.F16} }
 
-// allFeatures is the features of all nodes as the first layer's input.
+// allFeatures returns the features of all nodes as the first layer's input.
 func allFeatures(f *nn.Fwd, ds *Dataset) *nn.Tensor {
 	if s := ds.SparseFeatures; s != nil && ds.Features == nil {
 		return f.SparseInput(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values, &nn.Space{})
@@ -174,10 +174,9 @@ func (b *Batch) Loss(out *nn.Tensor) *nn.Loss {
 // over batches, with networks of any number of layers. For a dataset without labels the batch has
 // none.
 //
-// Each rank computes all rows: more workers do not make it faster. So that the
-// sum of the ranks' losses is the loss over the split, to the same bits on any
-// number of workers, Seeds and Labels are those of the split on rank 0; the
-// other ranks have no seeds, and -1 for every label.
+// Each rank computes all rows: more workers do not make it faster. Rank 0 has the split's Seeds
+// and Labels; the other ranks have no seeds and label -1 everywhere. The sum of the ranks' losses
+// is therefore the loss over the split, with the same bits for any number of workers.
 func (w *Worker) FullGraph(split string) *Batch {
 	ds := w.Dataset()
 	ids, err := ds.Split(split)

@@ -19,43 +19,43 @@ import (
 // Loader configures the mini-batches of [Worker.Batches]. The zero value samples ten in-neighbours
 // per hop for a global batch of 1024 shuffled seeds.
 type Loader struct {
-	// Fanouts[0] is how many in-neighbours are sampled for each seed, Fanouts[1]
-	// for each node reached then, and so on; -1 takes all, 0 none. The default is 10
-	// for each layer of the program's network; networks of several depths have none.
+	// Fanouts[0] is the number of in-neighbours sampled for each seed, Fanouts[1] for each node
+	// that the first hop reaches, and so on; -1 takes all, 0 none. The default is 10 for each
+	// layer of the program's network. There is no default if the program has networks of different
+	// depths.
 	Fanouts []int
 	// Sampler is a custom sampler, used instead of Fanouts. Frontier is a custom sampler that sees
 	// a whole frontier; its results depend on the number of workers.
 	Sampler  Picker
 	Frontier FrontierPicker
-	// Hops is how many hops to sample, where the sampler does not say so itself; 0
-	// means the number of layers of the program's network, or networks.
+	// Hops is the number of hops to sample if the sampler does not set it; 0 means the number of
+	// layers of the program's networks.
 	Hops int
-	// Batch is the number of seeds of a step over all workers; 0 means BatchPerWorker
-	// times the number of workers (each virtual rank counts as one), and 1024 where
-	// that is 0 too.
+	// Batch is the number of seeds per step over all workers; 0 means BatchPerWorker times the
+	// number of virtual ranks of all workers, or 1024 if BatchPerWorker is 0 too.
 	Batch int
-	// BatchPerWorker is the number of seeds of a step of each worker or virtual rank; 0
-	// means that Batch says it.
+	// BatchPerWorker is the number of seeds per step of each worker or virtual rank; 0 means that
+	// Batch is used.
 	BatchPerWorker int
 	// InOrder keeps the split's order; the default shuffles it, differently in
 	// each epoch.
 	InOrder bool
-	// MaxSteps ends the loop after this many steps; 0 means all of the split. No
-	// node is dropped: the last batch is as long as what is left.
+	// MaxSteps ends the loop after this many steps; 0 means the whole split. No node is dropped:
+	// the last batch holds the remaining nodes.
 	MaxSteps int
-	// Ahead is how many batches are prepared ahead of the one in use; 0 means 2.
-	// Memory is bounded by it.
+	// Ahead is the number of batches prepared ahead of the one in use; 0 means 2. It bounds the
+	// memory that batches use.
 	Ahead int
 }
 
-// feeding is the part of a Worker that prepares what it computes on, and keeps memory
-// from one loop to the next.
+// feeding is the part of a Worker that prepares batches. It keeps memory from one loop to the
+// next.
 type feeding struct {
 	samplers feed.Samplers
 	spare    feed.Spares
-	left     *Batch          // that a loop was broken off with: the program may still use it
-	matrices []keptMatrix    // of small evaluations
-	slices   graphops.Slicer // the graph, cut into blocks; see Worker.graph
+	left     *Batch          // the last batch of a loop that ended early: the program may still use it
+	matrices []keptMatrix    // of layer-wise evaluations, kept for the next one
+	slices   graphops.Slicer // cuts the graph into blocks; see Worker.graph
 }
 
 // plan is a loader with its defaults filled in.
@@ -82,7 +82,7 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 	}
 	if l.Batch == 0 {
 		l.Batch = 1024
-		if l.BatchPerWorker > 0 { // a batch as large as the split is as large as can be
+		if l.BatchPerWorker > 0 { // a batch is at most as large as the split
 			ranks := w.World() * w.job.Virtual
 			l.Batch = min(l.BatchPerWorker, max(1, len(ids))) * ranks
 		}
@@ -113,12 +113,12 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 	if l.MaxSteps > 0 {
 		p.steps = min(p.steps, l.MaxSteps)
 	}
-	p.Ahead = min(p.Ahead, max(1, p.steps*w.job.Virtual)) // there are no more
+	p.Ahead = min(p.Ahead, max(1, p.steps*w.job.Virtual)) // never more than the loop has
 	return p, nil
 }
 
-// depth is the number of layers of the program's networks, 0 where it has none; an error
-// where they differ.
+// depth returns the number of layers of the program's networks, 0 if it has none. It fails if
+// their depths differ.
 func (w *Worker) depth() (layers int, err error) {
 	for i, n := range w.nets {
 		switch l := n.model.NumLayers(); {
@@ -131,7 +131,7 @@ func (w *Worker) depth() (layers int, err error) {
 	return layers, nil
 }
 
-// knowsHops says whether a sampler says itself how many hops it takes.
+// knowsHops tells whether a sampler sets its own number of hops.
 func knowsHops(s Picker) bool {
 	_, ok := s.(interface{ Hops() int })
 	return ok
@@ -170,7 +170,7 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 			ok := yield(b)
 			w.loop.LoopAt = ""
 			w.report.rate.add(seeds, edges)
-			if b.EndsStep || !ok { // an iteration that was broken off has used its draws
+			if b.EndsStep || !ok { // an iteration that ended early has used its draws too
 				w.loop.EndIteration()
 			}
 			if !ok {
@@ -188,9 +188,9 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 	}
 }
 
-// load yields the batches of the steps from first on: sampling runs in one
-// goroutine, fetching in another, Ahead batches in front of the consumer.
-// stepBase is what the epoch's earlier loops count.
+// load yields the batches of the steps from first on. One goroutine samples and another fetches,
+// up to Ahead batches ahead of the consumer. stepBase is the number of steps in the epoch's
+// earlier loops.
 func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		w.stage(names.Sample)
@@ -212,7 +212,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			defer st.Close()
 		}
 		ids := w.order(p, epoch, stepBase)
-		var current *Batch // the one that the consumer has
+		var current *Batch // the consumer's batch
 		defer func() {
 			switch {
 			case current == nil:
@@ -223,7 +223,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 				current.release()
 			}
 		}()
-		if (p.steps-first)*w.job.Virtual == 1 { // nothing to overlap with
+		if (p.steps-first)*w.job.Virtual == 1 { // a single batch: nothing to overlap
 			b := w.sampleShare(s, p, ids, epoch, stepBase, first, 0)
 			if b.err == nil {
 				w.stage(names.Fetch)
@@ -267,8 +267,8 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 	}
 }
 
-// keepLeft keeps the batch that a loop was broken off with until the next loop begins, for
-// the program may use it until then.
+// keepLeft keeps the last batch of a loop that ended early until the next loop begins, because the
+// program may use it until then.
 func (w *Worker) keepLeft(b *Batch) {
 	if w.feed.left != nil {
 		w.feed.left.release()
@@ -276,7 +276,7 @@ func (w *Worker) keepLeft(b *Batch) {
 	w.feed.left = b
 }
 
-// order is that of a loop's seeds.
+// order returns the order of a loop's seeds.
 func (w *Worker) order(p plan, epoch, stepBase int) []int32 {
 	if p.InOrder {
 		return p.ids
@@ -284,7 +284,7 @@ func (w *Worker) order(p plan, epoch, stepBase int) []int32 {
 	return sample.EpochOrder(w.job.Seed, epoch+stepBase<<20, p.ids)
 }
 
-// hand gives a batch, or its error, to the loop, and tells whether that goes on.
+// hand yields a batch to the loop, or fails with its error, and tells whether the loop continues.
 func (w *Worker) hand(b *Batch, purpose philox.Purpose, yield func(*Batch, error) bool) bool {
 	if b.err != nil {
 		yield(nil, b.err)
@@ -312,7 +312,7 @@ func (w *Worker) sampleShare(s feed.Sampler, p plan, ids []int32, epoch, stepBas
 	return b
 }
 
-// stager is a loop's, or nil where no features are staged.
+// stager returns the loop's stager, or nil if features are not staged.
 func (w *Worker) stager() (device.Stager, error) {
 	if w.gpu == nil || !w.gpu.Staged() {
 		return nil, nil
@@ -320,8 +320,8 @@ func (w *Worker) stager() (device.Stager, error) {
 	return w.gpu.Stager()
 }
 
-// graph is the dataset's graph, whose blocks are kept with what was derived from
-// them where it is small.
+// graph returns the dataset's graph. The blocks of a small graph are cached with the data derived
+// from them.
 func (w *Worker) graph() graphops.Slicer {
 	if w.feed.slices == nil {
 		w.feed.slices = graphops.KeepSlices(w.ds.Graph)
@@ -329,12 +329,12 @@ func (w *Worker) graph() graphops.Slicer {
 	return w.feed.slices
 }
 
-// fewEdges is the edges of a graph all of which are sampled faster than another
-// thread wakes.
+// fewEdges is the size of a graph whose edges are all sampled in less time than a thread takes to
+// wake up.
 const fewEdges = 1 << 15
 
-// sampler returns a sampler for a loader: that of an earlier loop, where the
-// loader is the same. The loop ends with done.
+// sampler returns a sampler for a loader; it reuses the one of an earlier loop with the same
+// loader. Call done at the end of the loop.
 func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
 	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose}
 	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (feed.Sampler, error) {

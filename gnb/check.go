@@ -35,7 +35,7 @@ func Check(err error) {
 		printError(os.Stderr, err, "")
 		os.Exit(1)
 	}
-	gonbui.Sync() // what was shown comes before
+	gonbui.Sync() // print after all earlier output
 	printError(os.Stderr, err, entry.MainFile())
 	if stack := stackOf(err); stack != "" && !envknob.Trace.On() {
 		gonbui.DisplayHTML(foldedTrace(stack))
@@ -44,8 +44,8 @@ func Check(err error) {
 	os.Exit(1)
 }
 
-// printError writes an error, and its trace. In a notebook cells is the file that the
-// cells were compiled as; its trace is elsewhere unless it is asked for.
+// printError writes an error and its trace. cells is the file into which GoNB compiled a
+// notebook's cells. A notebook shows the trace folded, so it is printed here only on request.
 func printError(w io.Writer, err error, cells string) {
 	text := err.Error()
 	text += entry.CellLines(text, cells)
@@ -55,9 +55,9 @@ func printError(w io.Writer, err error, cells string) {
 	fmt.Fprintln(w, text)
 }
 
-// Trace returns the text to print below the message of an error caused by a panic in a worker: with
-// GNB_TRACE=1 in the environment the stack, innermost call first, otherwise a hint how to see it.
-// It is "" for other errors.
+// Trace returns the text to print below the message of an error caused by a panic in a worker:
+// with GNB_TRACE=1 in the environment the stack, innermost call first, otherwise a hint that
+// explains how to see it. It is "" for other errors.
 func Trace(err error) string {
 	stack := stackOf(err)
 	if stack != "" && !envknob.Trace.On() {
@@ -66,8 +66,8 @@ func Trace(err error) string {
 	return stack
 }
 
-// stackOf is the stack of the panic that err tells of, without the calls that caught it
-// and raised it again.
+// stackOf returns the stack of the panic that caused err, without the calls that recovered and
+// re-raised it.
 func stackOf(err error) string {
 	e, ok := errors.AsType[*multigpu.WorkerError](err)
 	if !ok {
@@ -81,7 +81,7 @@ func stackOf(err error) string {
 	return strings.TrimRight(stack, "\n")
 }
 
-// foldedTrace survives in a notebook that nobody trusts, too.
+// foldedTrace renders a trace as HTML that Jupyter also shows in untrusted notebooks.
 func foldedTrace(trace string) string {
 	return `<details><summary>trace</summary><pre style="font-size:11px;white-space:pre-wrap">` + html.EscapeString(trace) + `</pre></details>`
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// openDevice opens this rank's device where the run is to use one, or says why all ranks use the CPU. Collective.
+// openDevice opens this rank's device if the run uses devices, or reports why all ranks use the
+// CPU. Collective.
 func (w *Worker) openDevice() error {
 	if w.job.Device == "" {
 		return nil
@@ -37,8 +38,8 @@ func (w *Worker) openDevice() error {
 	return nil
 }
 
-// deviceSampler is a device's sampler for a loop, nil where the CPU has to
-// sample: with a picker or a frontier of the program's own.
+// deviceSampler returns the device's sampler for a loop. It is nil if the CPU must sample because
+// the program has a custom Picker or FrontierPicker.
 func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
 	if w.gpu == nil || k.Frontier != nil {
 		return nil, nil
@@ -48,9 +49,9 @@ func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
 	})
 }
 
-// holdInput keeps the rows before a layer of layer-wise inference on the device
-// while its chunks are computed: each would copy all of them there otherwise. Where
-// they do not fit, this network is evaluated on the CPU from now on.
+// holdInput keeps a layer's input rows on the device while layer-wise inference computes the
+// layer's chunks; otherwise each chunk would copy all rows to the device. If the rows do not fit,
+// this network is evaluated on the CPU from then on.
 func (n *network) holdInput(h []float32) (release func(), err error) {
 	w := n.w
 	if w.gpu != nil && !n.eval.onHost && w.gpu.Staged() {
@@ -67,7 +68,7 @@ func (n *network) holdInput(h []float32) (release func(), err error) {
 	return func() {}, n.evalOnHost()
 }
 
-// evaluateOnHost has the network evaluated layer by layer on the CPU from now on.
+// evaluateOnHost switches the network's layer-wise evaluation to the CPU from now on.
 func (n *network) evaluateOnHost(why string) {
 	n.w.Printf("layer-wise evaluation runs on the CPU: %s", why)
 	n.eval.onHost = true
@@ -77,7 +78,7 @@ func (n *network) evaluateOnHost(why string) {
 	}
 }
 
-// evalOnHost gets the weights where evaluation runs on the CPU.
+// evalOnHost copies the weights to host memory if evaluation runs on the CPU.
 func (n *network) evalOnHost() error {
 	if !n.eval.onHost {
 		return nil
@@ -85,32 +86,33 @@ func (n *network) evalOnHost() error {
 	return n.toHost()
 }
 
-// gradients is where the gradients of a step are and how ranks add them up.
+// gradients holds the gradients of a step and sums them over ranks.
 type gradients interface {
-	// begin makes room for the micro-th batch of a step: the parameters' gradient
-	// is 0, or the sum of this step's batches so far, and the tail [tailLen] is 0.
+	// begin prepares the micro-th batch of a step: it sets the parameters' gradient to 0, or to
+	// the sum over this step's earlier batches, and the tail [tailLen] to 0.
 	begin(micro int)
-	// note puts what is known of the micro-th batch's loss into its tail, before the
-	// backward pass.
+	// note writes the known parts of the micro-th batch's loss into its tail, before the backward
+	// pass.
 	note(micro int, loss *nn.Loss)
-	// empty says that the micro-th batch adds nothing.
+	// empty marks the micro-th batch as contributing nothing.
 	empty(micro int)
-	// loss is the micro-th batch's, after note; known is false where a device has it.
+	// loss returns the micro-th batch's loss, after note; known is false if the loss is still on a
+	// device.
 	loss(micro int) (sum float32, known bool)
-	// own is this rank's gradient of the micro-th batch, nil where a device has it.
+	// own returns this rank's gradient of the micro-th batch, nil if it is on a device.
 	own(micro int) []float32
-	// sum adds up over all ranks: the tails, and the gradient, which is nil where a
-	// device has it. Where a device has losses of the step too, late brings them, and
-	// the tail is without them. Collective.
+	// sum adds the tails and the gradient over all ranks. grad is nil if it is on a device. If
+	// losses of the step are still on a device, the tail lacks them and late delivers them later.
+	// Collective.
 	sum(w *Worker) (grad, tail []float32, late *lateStep, err error)
 }
 
-// noteWeight puts into a tail what of a loss is known at once.
+// noteWeight writes the parts of a loss that are known before the backward pass into a tail.
 func noteWeight(tail []float32, loss *nn.Loss) {
 	tail[tailWeight], tail[tailCount] = float32(loss.Weight), float32(loss.Count)
 }
 
-// gradients makes a network's gradients at its first step. Collective.
+// gradients returns a network's gradients, which it makes at the network's first step. Collective.
 func (n *network) gradients() (gradients, error) {
 	w := n.w
 	if n.dev != nil {
@@ -120,8 +122,8 @@ func (n *network) gradients() (gradients, error) {
 	return &sharedGradients{n, r}, err
 }
 
-// sharedGradients are in slots of memory that all ranks share, one for each batch
-// of a step: gradient, then tail.
+// sharedGradients are in slots of memory shared by all ranks. Each batch of a step has one slot:
+// the gradient, then the tail.
 type sharedGradients struct {
 	n *network
 	r collective.Reducer
@@ -158,11 +160,11 @@ func (g *sharedGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, 
 	return all[:g.n.params.Len()], all[g.n.params.Len():], nil, nil
 }
 
-// deviceGradients are on this rank's device, with the losses; tails on the host.
+// deviceGradients and their losses are on this rank's device; the tails are on the host.
 type deviceGradients struct {
 	n       *network
 	tails   []float32
-	figures []lossFigures // of each batch of the step; nil for one that adds nothing
+	figures []lossFigures // per batch of the step; nil for a batch that contributes nothing
 }
 
 func (g *deviceGradients) begin(micro int) {
@@ -186,15 +188,14 @@ func (g *deviceGradients) loss(int) (sum float32, known bool) { return 0, false 
 
 func (g *deviceGradients) own(int) []float32 { return nil }
 
-// sum waits for the losses where other ranks want them, which they exchange through
-// the host's memory.
+// sum waits for the losses if other ranks need them: ranks exchange losses through host memory.
 func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, err error) {
 	g.n.dev.Reduce()
 	if w.World() == 1 {
 		late = &lateStep{w: w, n: g.n, tails: slices.Clone(g.tails), figures: slices.Clone(g.figures), made: g.n.madeOf(), applied: g.n.host.applied}
 		return nil, rounded(sumTails(g.tails)), late, nil
 	}
-	w.stage(names.Backward) // where the host waits for this rank's device
+	w.stage(names.Backward) // the host waits here for this rank's device
 	err = readFigures(g.tails, g.figures)
 	w.stage(names.Reduce)
 	if err != nil {
@@ -206,9 +207,8 @@ func (g *deviceGradients) sum(w *Worker) (grad, tail []float32, late *lateStep, 
 	return nil, rounded(sum), nil, nil
 }
 
-// toHost makes the network's host memory, and its optimiser's, what the device's
-// is; toDevice takes parameters that were read from a file there. Both do nothing
-// on the CPU.
+// toHost copies the network's and its optimiser's state from the device to host memory; toDevice
+// copies parameters read from a file to the device. Both do nothing on the CPU.
 func (n *network) toHost() error {
 	if n.dev == nil || !n.host.behind {
 		return nil
@@ -231,7 +231,7 @@ func (n *network) toDevice() error {
 	return nil
 }
 
-// toHost makes all networks' host memory what the device's is.
+// toHost copies the state of all networks from the device to host memory.
 func (w *Worker) toHost() error {
 	for _, n := range w.nets {
 		if err := n.toHost(); err != nil {

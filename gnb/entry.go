@@ -25,7 +25,7 @@ func init() {
 // a program whose main does not call flag.Parse before it.
 func multigpuEnter() { entry.Enter() }
 
-// work is a worker's life: it runs the job's program once.
+// work is the main function of a worker: it runs the job's program once.
 func work(p *multigpu.Process) (err error) {
 	p.Stage(names.Start)
 	w := &Worker{p: p, comm: p.Comm}
@@ -40,7 +40,7 @@ func work(p *multigpu.Process) (err error) {
 		go w.watchStop(done)
 	}
 	defer func() {
-		// However the program ended, what it reported and kept is there.
+		// Write the metrics and best weights even if the program failed.
 		if e := w.settle(); !errors.Is(err, e) {
 			err = errors.Join(err, e)
 		}
@@ -74,14 +74,14 @@ func work(p *multigpu.Process) (err error) {
 	if err := w.finish(); err != nil {
 		return err
 	}
-	// A rank's last sum on its GPU may need another's until it is over.
+	// The last sum on one rank's GPU may still read another rank's memory.
 	if w.gpu != nil && w.World() > 1 {
 		return w.comm.Barrier(w.site("end"))
 	}
 	return nil
 }
 
-// placed is a panic's value with the place of the program that it came from.
+// placed is a panic's value with the source line of the program that caused it.
 type placed struct {
 	value any
 	at    string
@@ -94,15 +94,15 @@ func (p placed) Error() string {
 	return fmt.Sprintf("%v, at %s", p.value, p.at)
 }
 
-// Unwrap is the value where that is an error.
+// Unwrap returns the value if it is an error.
 func (p placed) Unwrap() error {
 	err, _ := p.value.(error)
 	return err
 }
 
-// endOf is the error in a panic of the program: of a method of Worker, or of an
-// operation that the program misused outside of a forward pass (the loss, a
-// network's sizes), with the place of the program. It is nil for other panics.
+// endOf returns the error in a panic that comes from a Worker method, or from an operation misused
+// outside a forward pass (the loss, a network's sizes), with the program's source line. It is nil
+// for other panics.
 func endOf(r any) error {
 	if s, ok := r.(stopped); ok {
 		return s.err
@@ -112,14 +112,14 @@ func endOf(r any) error {
 		return nil
 	}
 	_, misused := errors.AsType[*tensor.Error](err)
-	_, failed := errors.AsType[*tensor.Failure](err) // of a device that was asked for a block's arrays
+	_, failed := errors.AsType[*tensor.Failure](err) // a device failed to return a block's arrays
 	if !misused && !failed {
 		return nil
 	}
 	return fmt.Errorf("gnb: at %s: %w", callSite(), err)
 }
 
-// open opens what the job names.
+// open opens the job's dataset, device and checkpoint.
 func (w *Worker) open() error {
 	var err error
 	switch {
@@ -150,8 +150,7 @@ func (w *Worker) open() error {
 	return w.openDevice()
 }
 
-// finish ends the program: every rank must have come here, and rank 0 writes the
-// final weights.
+// finish ends the program: it waits for every rank, and rank 0 writes the final weights.
 func (w *Worker) finish() error {
 	w.flush(true)
 	if w.digest != nil && w.p.Rank == 0 {

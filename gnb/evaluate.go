@@ -18,32 +18,31 @@ import (
 
 // Evaluation configures the neighbourhoods of [Worker.Evaluate]. The zero value is [FullNeighbors].
 type Evaluation struct {
-	// Fanouts samples neighbours instead of taking all, with draws that do not
-	// depend on the epoch, so that epochs can be compared; nil takes all neighbours.
+	// Fanouts samples neighbours instead of taking all, with draws that do not depend on the
+	// epoch, so that epochs are comparable; nil takes all neighbours.
 	Fanouts []int
-	// Batch is the number of nodes of a sampled step over all workers; 0 means 1024.
+	// Batch is the number of nodes per sampled step over all workers; 0 means 1024.
 	Batch int
 	// MaxBatches bounds the sampled batches of each split; 0 means all.
 	MaxBatches int
-	// Loss also computes the mean loss of each split, without dropout: an
-	// exponential a class and node.
+	// Loss also computes the mean loss of each split, without dropout. It costs one exponential
+	// per class and node.
 	Loss bool
-	// Timer, unless nil, is lapped after each batch that is sampled and computed,
-	// over all splits: its Mean is then the time of an iteration of inference.
+	// Timer, unless nil, gets a Lap after each sampled and computed batch of all splits; its Mean
+	// is then the time per inference iteration.
 	Timer *Timer
 }
 
-// FullNeighbors evaluates with all neighbours, layer by layer over the whole
-// graph: each node's row of each layer is computed once, by one of the workers.
-// Memory is two matrices of [nodes, widest layer], shared by all workers.
+// FullNeighbors evaluates with all neighbours, layer by layer over the whole graph: one of the
+// workers computes each node's row of each layer, once. Memory is two matrices of [nodes, widest
+// layer], shared by all workers.
 var FullNeighbors = Evaluation{}
 
-// Sampled evaluates on sampled neighbourhoods, at most maxBatches batches of each
-// split (0 means all). There is a fanout for each layer; without any [Worker.Evaluate]
-// fails.
+// Sampled evaluates on sampled neighbourhoods, at most maxBatches batches of each split (0 means
+// all). fanouts has one fanout per layer; [Worker.Evaluate] fails if it is empty.
 func Sampled(fanouts []int, batch, maxBatches int) Evaluation {
 	if fanouts == nil {
-		fanouts = []int{} // which nil, all neighbours, is not
+		fanouts = []int{} // nil would mean all neighbours
 	}
 	return Evaluation{Fanouts: fanouts, Batch: batch, MaxBatches: maxBatches}
 }
@@ -52,19 +51,20 @@ func Sampled(fanouts []int, batch, maxBatches int) Evaluation {
 type SplitMetric struct {
 	Split  string
 	Metric string // "accuracy", "auc" or "micro_f1"
-	// Correct of Count labelled nodes (or labels, where a node has several) were
-	// right; for ROC AUC, Count nodes were ranked.
+	// Correct is the number of correct predictions among Count labelled nodes (or labels, if a
+	// node can have several); for ROC AUC, Count is the number of ranked nodes.
 	Correct int64
 	Count   int64
-	// MicroF1 is the F1 score over all nodes and labels together (see
-	// [nn.F1.Micro]). Only where Metric is "micro_f1".
+	// MicroF1 is the F1 score over all nodes and labels together (see [nn.F1.Micro]). It is set
+	// only if Metric is "micro_f1".
 	MicroF1 float64
-	// AUC is the area under the ROC curve, ties counted half; for several labels
-	// a node, the mean over those that have both kinds. Only where Metric is "auc".
+	// AUC is the area under the ROC curve, ties counted half; with several labels per node, the
+	// mean over the labels that have both positive and negative nodes. It is set only if Metric is
+	// "auc".
 	AUC float64
-	// Loss is the mean over labelled nodes (or labels) of the cross-entropy, for
-	// several labels a node the binary one, the same for any number of workers;
-	// +Inf where a node's is not below 2^20. Only where [Evaluation] asks for it.
+	// Loss is the mean over labelled nodes (or labels) of the cross-entropy, or of the binary
+	// cross-entropy if a node can have several labels. It is the same for any number of workers,
+	// +Inf if one node's loss is 2^20 or more, and set only if [Evaluation] requests it.
 	Loss float64
 }
 
@@ -92,7 +92,7 @@ func (m SplitMetric) String() string {
 
 // Metrics is the result of an evaluation. It can be given to [Worker.Log].
 type Metrics struct {
-	Kind   string // what the dataset is measured by: "accuracy", "auc" or "micro_f1"
+	Kind   string // the dataset's metric: "accuracy", "auc" or "micro_f1"
 	Splits []SplitMetric
 
 	withLoss bool
@@ -174,7 +174,7 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	return m
 }
 
-// joinTallies puts all ranks' tallies of a split together. Collective.
+// joinTallies combines all ranks' tallies of a split. Collective.
 func (w *Worker) joinTallies(t *tally.Tally, split string) SplitMetric {
 	sums, whole := t.Sums(), &tally.Tally{}
 	w.check(w.comm.SumInt64(w.site("evaluate"), sums))
@@ -192,8 +192,8 @@ func splitMetric(ds *Dataset, split string, r tally.Result) SplitMetric {
 	return SplitMetric{Split: split, Metric: metricKind(ds), Correct: r.Correct, Count: r.Count, MicroF1: r.MicroF1, AUC: r.AUC, Loss: r.Loss}
 }
 
-// agree gives every rank rank 0's parameters that are not trained: running
-// statistics of a BatchNorm, which each rank takes from its own rows. Collective.
+// agree copies rank 0's untrained parameters to every rank: a BatchNorm's running statistics,
+// which each rank computes from its own rows. Collective.
 func (w *Worker) agree(n *network) {
 	fixed := n.params.Fixed()
 	switch {
@@ -224,10 +224,9 @@ func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally)
 	}))
 }
 
-// layerwise computes the network's output for all nodes, in memory that all
-// ranks share: each rank computes its share of the rows of each layer, from all
-// rows of the layer before. When it returns only this rank's rows are certain to
-// be there; Publish makes all visible.
+// layerwise computes the network's output for all nodes, in memory that all ranks share: each rank
+// computes its share of the rows of each layer, from all rows of the previous layer. When it
+// returns, only this rank's rows are guaranteed to be present; Publish makes all rows visible.
 func (w *Worker) layerwise(n *network) collective.Matrix {
 	ds := w.Dataset()
 	if ds.FeatureDim() == 0 {
@@ -238,7 +237,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	progress := w.Progress("evaluate", layers*(hi-lo))
 	input, cols := func(f *nn.Fwd) *nn.Tensor { return allFeatures(f, ds) }, ds.FeatureDim()
 	var before collective.Matrix
-	var rows []float32 // before the layer; none for the first
+	var rows []float32 // the layer's input; nil for the first layer
 	for i := range layers {
 		var m collective.Matrix
 		w.check(mapped.Guard(func() error {
@@ -336,12 +335,12 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 	}
 }
 
-// metricKind is what the dataset is measured by.
+// metricKind returns the name of the dataset's metric.
 func metricKind(ds *Dataset) string { return tally.Metric(ds) }
 
-// keptMatrix is a matrix of layer-wise evaluation that stays for the next one: a
-// fresh one costs a page fault for every 4 KiB, which for a small graph is more
-// than the evaluation, and for one of 169,343 nodes half as much.
+// keptMatrix is a matrix of layer-wise evaluation that is kept for the next one. A new matrix
+// costs one page fault per 4 KiB: for a small graph more time than the evaluation itself, for a
+// graph of 169,343 nodes half as much.
 type keptMatrix struct {
 	collective.Matrix
 	layer int
@@ -350,12 +349,11 @@ type keptMatrix struct {
 // Release keeps the memory.
 func (keptMatrix) Release() {}
 
-// keptBytes bounds the matrices that are kept, together: memory that all ranks
-// share.
+// keptBytes bounds the total size of the kept matrices, in memory that all ranks share.
 const keptBytes = 512 << 20
 
-// matrix is memory for the rows of all nodes after a layer. Every rank asks for
-// the same, so every rank keeps the same.
+// matrix returns memory for the output rows of all nodes for a layer. All ranks request the same
+// sizes, so all ranks keep the same matrices.
 func (w *Worker) matrix(layer, cols int) (collective.Matrix, error) {
 	rows := w.ds.Nodes()
 	bytes := 4 * rows * cols

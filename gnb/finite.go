@@ -24,7 +24,7 @@ import (
 // hold such numbers.
 var ErrNotFinite = errors.New("numbers stopped being finite")
 
-// notFiniteKey is the name under which a run's result has what was not finite.
+// notFiniteKey is the key in a run's result whose text describes what was not finite.
 const notFiniteKey = "not_finite"
 
 // notFinite is the error of a run that ErrNotFinite matches.
@@ -33,14 +33,14 @@ type notFinite struct{ error }
 func (e notFinite) Is(target error) bool { return target == ErrNotFinite }
 func (e notFinite) Unwrap() error        { return e.error }
 
-// found is the part of a Worker that looks for numbers that are not finite.
+// found is the part of a Worker that searches for numbers that are not finite.
 type found struct {
-	what string       // what this rank has found
-	rows *finite.Rows // of a layer-wise evaluation that is computed again to find it
-	loop *looping     // the loop over batches that the program is in, to make its batches again
+	what string       // this rank's finding
+	rows *finite.Rows // of a layer-wise evaluation that is repeated to locate the number
+	loop *looping     // the current loop over batches, to recreate its batches
 }
 
-// notFiniteError is the whole sentence about what a rank has found.
+// notFiniteError returns the error message for a rank's finding.
 func (w *Worker) notFiniteError(n *network, at finite.Step, rank int, what string) error {
 	lr := ""
 	for _, o := range w.opts {
@@ -55,8 +55,8 @@ func (w *Worker) notFiniteError(n *network, at finite.Step, rank int, what strin
 	return errors.New(text)
 }
 
-// stopNotFinite ends the run on all ranks with what the first rank has found that has
-// found something, else with otherwise. Collective.
+// stopNotFinite ends the run on all ranks with the finding of the lowest rank that has one, or
+// with otherwise if no rank has one. Collective.
 func (w *Worker) stopNotFinite(n *network, at finite.Step, found, otherwise string) {
 	rank, what := 0, otherwise
 	if w.World() > 1 {
@@ -74,8 +74,8 @@ func (w *Worker) stopNotFinite(n *network, at finite.Step, found, otherwise stri
 	w.endNotFinite(n, at, rank, what)
 }
 
-// endNotFinite ends the run with what rank has found; every rank that calls it passes the
-// same.
+// endNotFinite ends the run with the given rank's finding; every rank that calls it passes the
+// same arguments.
 func (w *Worker) endNotFinite(n *network, at finite.Step, rank int, what string) {
 	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: notFiniteKey, Text: what})
 	if rank != w.p.Rank {
@@ -84,9 +84,9 @@ func (w *Worker) endNotFinite(n *network, at finite.Step, rank int, what string)
 	w.Fail(w.notFiniteError(n, at, rank, what))
 }
 
-// watchLoss looks, before the backward pass, whether the micro-th batch of a step has a
-// loss that is not finite, where that is known, and then at what comes before it: while
-// the batch is there.
+// watchLoss checks, before the backward pass, whether the loss of a step's micro-th batch is
+// finite, if the host knows it. If it is not, watchLoss searches the network's layers for the
+// cause while the batch still exists.
 func (w *Worker) watchLoss(n *network, micro int) {
 	loss, known := n.grads.loss(micro)
 	if !known || finite.Is(loss) || w.found.what != "" {
@@ -98,31 +98,30 @@ func (w *Worker) watchLoss(n *network, micro int) {
 	}
 }
 
-// watchSum ends a run whose summed loss is not finite, before that changes weights.
-// Collective.
+// watchSum ends a run whose summed loss is not finite before weights change. Collective.
 func (w *Worker) watchSum(n *network, tail []float32) {
 	if loss := tail[tailLoss]; !finite.Is(loss) {
 		w.stopNotFinite(n, w.here(), w.found.what, fmt.Sprintf("the sum of all ranks' losses is %v", loss))
 	}
 }
 
-// search is the network as package finite searches it.
+// search returns the network in the form that package finite searches.
 func (n *network) search() finite.Network {
 	return finite.Network{Name: n.name, Model: n.model, Params: n.params}
 }
 
-// thisEpoch is where something is found that no step can be blamed for.
+// thisEpoch returns the current epoch as the position of a finding that belongs to no step.
 func (w *Worker) thisEpoch() finite.Step {
 	return finite.Step{Epoch: w.loop.Pos.ReportedEpoch(), Step: -1}
 }
 
-// here is the step that the program is at.
+// here returns the program's current step.
 func (w *Worker) here() finite.Step {
 	return finite.Step{Epoch: w.loop.Pos.ReportedEpoch(), Step: w.loop.Pos.EpochStep()}
 }
 
-// watchWeights ends a run whose weights are not finite after a step on the CPU; all ranks
-// have the same. Collective.
+// watchWeights ends a run whose weights are not finite after a step on the CPU. All ranks have the
+// same weights. Collective.
 func (w *Worker) watchWeights(n *network, opt *Optimizer) {
 	if simd.Finite(n.params.Flat()) {
 		return
@@ -136,8 +135,8 @@ func (w *Worker) watchWeights(n *network, opt *Optimizer) {
 	w.stopNotFinite(n, w.here(), found, fmt.Sprintf("the step of optimiser %s makes %s", opt.opt.Name(), n.search().Parameter()))
 }
 
-// checkOptimizers ends the run where an optimiser's state in host memory is not finite: the
-// weights would never move again.
+// checkOptimizers ends the run if an optimiser's state in host memory is not finite: such a state
+// would never change the weights again.
 func (w *Worker) checkOptimizers() {
 	for _, o := range w.opts {
 		if o.n.dev != nil {
@@ -151,7 +150,7 @@ func (w *Worker) checkOptimizers() {
 	}
 }
 
-// checkNetworks is the error of a network whose weights, in host memory, are not finite.
+// checkNetworks returns an error if a network's weights in host memory are not finite.
 func (w *Worker) checkNetworks() error {
 	for _, n := range w.nets {
 		if err := w.checkTensors(n.tensors(n.prefix())); err != nil {
@@ -161,8 +160,8 @@ func (w *Worker) checkNetworks() error {
 	return nil
 }
 
-// checkTensors is the error of what is to be kept of a network and its optimiser and is not
-// finite: what steps on a device have made so, which are watched by their losses alone.
+// checkTensors returns an error if a tensor of a network or its optimiser that is about to be
+// saved is not finite. Steps on a device are otherwise checked by their losses only.
 func (w *Worker) checkTensors(ts []safetensors.Tensor) error {
 	for _, t := range ts {
 		if simd.Finite(t.F32) {
@@ -180,9 +179,9 @@ func (w *Worker) checkTensors(ts []safetensors.Tensor) error {
 	return nil
 }
 
-// culprit looks for the first thing that is not finite in what leads to a network's output
-// for a batch: it computes the batch once more, layer by layer, with the dropout of its
-// step where train is set, and by the CPU with onHost. It is "" where everything is finite.
+// culprit finds the first number that is not finite in the computation of a network's output for a
+// batch. It computes the batch again layer by layer, with the dropout of its step if train is set,
+// and on the CPU if onHost is set. It returns "" if everything is finite.
 func (n *network) culprit(b *Batch, at finite.Step, train, onHost bool) (what string) {
 	if what = n.search().Parameter(); what != "" {
 		return what
@@ -202,7 +201,7 @@ func (n *network) culprit(b *Batch, at finite.Step, train, onHost bool) (what st
 			what = n.search().Layers(f, b.blocks(n.model.NumLayers()), x)
 		}
 	})
-	if err != nil { // it had worked before
+	if err != nil { // the first computation succeeded
 		return fmt.Sprintf("the output of model %q, whose layers could not be looked at: %v", n.name, err)
 	}
 	return what
@@ -219,9 +218,9 @@ func (b *Batch) inputNode(row int) string {
 	return fmt.Sprintf("input row %d", row)
 }
 
-// watchRows ends the run where the output of a layer-wise evaluation is not finite in this
-// rank's rows, or another's: it is computed once more to find where that began. bad is
-// whether some of this rank's are not. Collective.
+// watchRows ends the run if a layer-wise evaluation has output rows that are not finite on any
+// rank; it repeats the evaluation to find the first such layer. bad tells whether this rank has
+// such rows. Collective.
 func (w *Worker) watchRows(n *network, bad bool) {
 	sum := []int64{0}
 	if bad {
@@ -237,7 +236,7 @@ func (w *Worker) watchRows(n *network, bad bool) {
 	w.found.rows = s
 	w.layerwise(n).Release()
 	w.found.rows = nil
-	// What came first counts, on whichever rank.
+	// The finding in the lowest layer of any rank counts.
 	first := []int64{int64(n.model.NumLayers()) + 1}
 	all := make([]int64, w.World())
 	all[w.p.Rank] = first[0]
@@ -254,7 +253,7 @@ func (w *Worker) watchRows(n *network, bad bool) {
 	w.stopNotFinite(n, w.thisEpoch(), s.Found, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
 }
 
-// watchEvaluation is [Worker.watchRows] for what an evaluation has counted. Collective.
+// watchEvaluation is [Worker.watchRows] for an evaluation's tallies. Collective.
 func (w *Worker) watchEvaluation(n *network, how Evaluation, tallies []*tally.Tally) {
 	bad := slices.ContainsFunc(tallies, (*tally.Tally).NotFinite)
 	if how.Fanouts == nil {
@@ -271,23 +270,23 @@ func (w *Worker) watchEvaluation(n *network, how Evaluation, tallies []*tally.Ta
 	}
 }
 
-// A device's losses are read when its steps are over and their batches released, with one rank
-// a step or two later, when other weights are there. What was not finite is looked for on the
-// CPU then, with the batch made once more, and with the weights of before the step, of which the
+// The host reads a device's losses after the steps have ended and released their batches; with one
+// rank that is one or two steps later, when the weights have changed. The search for the cause
+// then runs on the CPU, on a recreated batch, with the weights from before the step, of which the
 // device keeps copies.
 
-// looping is a loop over batches that goes on.
+// looping is a loop over batches in progress.
 type looping struct {
 	p               plan
 	epoch, stepBase int
 }
 
-// made says what a step's batches were made of.
+// made records how a step's batches were made, so that they can be recreated.
 type made struct {
 	loop *looping
-	full *Batch      // the whole graph, or a batch that no loop made
-	step int         // of the batches
-	at   finite.Step // whose dropout they had
+	full *Batch      // the whole graph, or a batch that the program made
+	step int         // the step of the batches
+	at   finite.Step // the step whose dropout they used
 }
 
 // madeOf describes the batches of the current step.
@@ -303,7 +302,7 @@ func (n *network) madeOf() made {
 	return m
 }
 
-// again makes a loop's batch once more, of this rank's virtual rank v.
+// again recreates a loop's batch for this rank's virtual rank v.
 func (w *Worker) again(m made, v int) (*Batch, error) {
 	if m.full != nil || m.loop == nil {
 		return m.full, nil
@@ -320,8 +319,7 @@ func (w *Worker) again(m made, v int) (*Batch, error) {
 	return b, b.err
 }
 
-// culpritAgain is [network.culprit] of a batch that was released, with the weights that the
-// device has.
+// culpritAgain is [network.culprit] for a released batch, with the weights on the device.
 func (w *Worker) culpritAgain(n *network, m made, v int) string {
 	b, err := w.again(m, v)
 	if err == nil {
@@ -333,8 +331,8 @@ func (w *Worker) culpritAgain(n *network, m made, v int) string {
 	return n.culprit(b, m.at, true, true)
 }
 
-// watchTails looks whether a batch of this rank has a loss that is not finite, once a device
-// has brought them.
+// watchTails checks whether the losses of this rank's batches are finite, after they were read
+// from the device.
 func (w *Worker) watchTails(n *network, tails []float32) {
 	for v := range len(tails) / tailLen {
 		if loss := tails[v*tailLen+tailLoss]; !finite.Is(loss) && w.found.what == "" {
@@ -345,7 +343,7 @@ func (w *Worker) watchTails(n *network, tails []float32) {
 	}
 }
 
-// lateNotFinite ends the run of one rank whose step, a while ago, had a loss that is not finite.
+// lateNotFinite ends a run of one rank in which an earlier step's loss was not finite.
 func (w *Worker) lateNotFinite(s *lateStep, loss float32) {
 	n := s.n
 	if n.dev != nil {
@@ -364,7 +362,8 @@ func (w *Worker) lateNotFinite(s *lateStep, loss float32) {
 	w.endNotFinite(n, finite.Step{Epoch: s.record.Epoch, Step: s.record.Step}, w.p.Rank, what)
 }
 
-// typed is a run's error as [ErrNotFinite] matches it, where it is one.
+// typed wraps a run's error so that [ErrNotFinite] matches it if its cause was a number that is
+// not finite.
 func (l *launched) typed(err error) error {
 	if err != nil && l.run.Result.Text[notFiniteKey] != "" && strings.Contains(err.Error(), ErrNotFinite.Error()) {
 		return notFinite{err}

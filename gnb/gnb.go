@@ -4,10 +4,10 @@
 //
 // There are three levels, each usable alone:
 //
-//   - [Train] decides everything and shows a live panel.
-//   - A program ([Program], [Launch]) is your own training loop, run once per
-//     worker: what mp.spawn(run) is to a PyTorch user.
-//   - The pieces: packages graphops and multigpu, in any Go program.
+//   - [Train] trains a model with options that all have defaults, and shows a live panel.
+//   - A program ([Program], [Launch]) is your own training loop, run once per worker, like
+//     mp.spawn(run) in PyTorch.
+//   - Packages graphops and multigpu provide the pieces to any Go program.
 //
 // # Basics
 //
@@ -21,13 +21,12 @@
 //
 // # Caveats
 //
-// A worker sees declarations, not what main changed: a package variable set in
-// main keeps its declared value in a worker. What a run needs travels as the
-// program's argument, which must survive a trip through JSON; it is kept in the run's
-// config.json.
+// A worker sees declarations, not the changes that main made: a package variable set in main keeps
+// its declared value in a worker. Pass what a run needs as the program's argument, which must
+// survive encoding to JSON and back; the run's config.json records it.
 //
-// A zero in options means the default, as each field's comment says; [None] says zero where
-// that makes sense.
+// A zero in options means the default, as each field's comment states; [None] sets a field to zero
+// where zero is meaningful.
 //
 // Workers need Linux. Elsewhere a run has one worker, inside this process.
 package gnb
@@ -48,7 +47,7 @@ import (
 // Version is the version of the library, written into every run and checkpoint.
 const Version = "0.1.0"
 
-// The types of the packages below that a notebook meets.
+// Types of lower packages that notebooks use.
 type (
 	// Dataset is a graph with features, labels and splits; see [Load].
 	Dataset = dataset.Dataset
@@ -58,38 +57,38 @@ type (
 	Block = graphops.Block
 	// ModelConfig is what a model is built from: its sizes, dropout and norm.
 	ModelConfig = nn.ModelConfig
-	// Hop is what a sampler of the user's own sees of one hop.
+	// Hop is the view of one hop that a custom sampler gets.
 	Hop = sample.Hop
-	// Picker is a sampler of the user's own that picks per destination.
+	// Picker is a custom sampler that picks per destination.
 	Picker = sample.Picker
-	// FrontierPicker is a sampler of the user's own that sees a whole frontier.
+	// FrontierPicker is a custom sampler that sees a whole frontier.
 	FrontierPicker = sample.FrontierPicker
-	// Fanouts is the neighbour sampler: how many in-neighbours each hop takes.
+	// Fanouts is the neighbour sampler: the number of in-neighbours sampled at each hop.
 	Fanouts = sample.Fanouts
 )
 
-// ErrInterrupted is what a run returns (errors.Is) that was interrupted: its
-// checkpoint is written, and running the same cell again goes on from there.
+// ErrInterrupted matches (errors.Is) the error of an interrupted run. The run has written a
+// checkpoint; running the same cell again resumes from it.
 var ErrInterrupted = runs.ErrInterrupted
 
 var errWorker = entry.ErrWorker
 
-// callSite is the source line of the program that called this package, for errors.
+// callSite returns the program's source line that called this package, for errors.
 func callSite() string { return entry.CallSite() }
 
-// None says zero to an option whose zero means a default: no dropout, no epoch, no
-// checkpoint, a learning rate of 0. A field of this package's options says what its zero
-// means, and whether it takes None; the others refuse it.
+// None sets an option to zero if the option's zero value means a default: no dropout, no epoch, no
+// checkpoint, a learning rate of 0. The comment of each option's field states what its zero means
+// and whether it accepts None; other fields refuse it.
 const None = -1
 
-// The largest values of options. Beyond them a run would not start within minutes, or its
-// draws would repeat.
+// The largest values of options. With larger values a run would not start within minutes, or its
+// random draws would repeat.
 const (
 	maxLayers  = sample.MaxHops
 	maxEpochs  = sample.MaxEpochs
 	maxHidden  = bounds.MaxHidden
 	maxVirtual = 1 << 12
-	maxCount   = math.MaxInt32 // of nodes, and of what is counted along them: seeds, steps
+	maxCount   = math.MaxInt32 // of nodes, seeds and steps
 	maxKept    = 1 << 20
 )
 
@@ -97,7 +96,7 @@ const (
 func maxWorkers() int { return bounds.MaxWorkers() }
 func maxThreads() int { return machine.MaxThreads() }
 
-// orNone is v with its default, and 0 where it is None.
+// orNone returns v, the default if v is 0, and 0 if v is None.
 func orNone[T int | float64](v, def T) T {
 	switch v {
 	case 0:
@@ -108,7 +107,7 @@ func orNone[T int | float64](v, def T) T {
 	return v
 }
 
-// inBounds is the error of the first number among the options that is out of its bounds.
+// inBounds returns an error for the first numeric option that is out of bounds.
 func (o LaunchOptions) inBounds() error {
 	every := o.CheckpointEvery
 	if every == None {

@@ -20,24 +20,24 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// InferOptions say how [Infer] computes.
+// InferOptions configure [Infer].
 type InferOptions struct {
 	Workers int // 0 means one per GPU, else one
-	Threads int // of each worker; 0 means an even share of the CPUs
+	Threads int // threads per worker; 0 means an even share of the CPUs
 	Device  string
-	Final   bool // the final weights, where best.safetensors would be taken
+	Final   bool // use the final weights even if best.safetensors exists
 	Quiet   bool
 }
 
-// InferResult is what [Infer] did.
+// InferResult is the result of [Infer].
 type InferResult struct {
 	Nodes   int     `json:"nodes"`
 	Seconds float64 `json:"seconds"`
-	// Metric is what the dataset is measured by, as in [SplitMetric], and Value
-	// that of all its labelled nodes; NaN where there are none.
+	// Metric is the name of the dataset's metric, as in [SplitMetric], and Value the metric over
+	// all labelled nodes; NaN if there are none.
 	Metric  string  `json:"metric"`
 	Value   float64 `json:"value"`
-	Weights string  `json:"weights"` // the file they came from
+	Weights string  `json:"weights"` // the file that the weights were read from
 	Out     string  `json:"out"`
 }
 
@@ -56,11 +56,11 @@ type inferArgs struct {
 	Out     string
 }
 
-// Infer computes a trained run's output for every node of a dataset, with all
-// neighbours, shared among workers, and writes it to a NumPy file: float32
-// [nodes, classes], the logits. The run's weights at the best validation accuracy
-// are taken where it has them, else the final ones. Nothing is written where a node's
-// output is not finite: the error, [ErrNotFinite], says what came of which layer.
+// Infer computes a trained run's output for every node of a dataset, with all neighbours, shared
+// among workers, and writes it to a NumPy file: float32 [nodes, classes], the logits. It uses the
+// run's weights at the best validation accuracy if the run has them, else the final ones. If a
+// node's output is not finite nothing is written, and the error, [ErrNotFinite], names the first
+// layer with such an output.
 func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferOptions) (InferResult, error) {
 	multigpuEnter()
 	var r InferResult
@@ -125,7 +125,6 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	return dataset.WriteNPY(a.Out, w.ds.Nodes(), cols, logits.Data()[:w.ds.Nodes()*cols])
 })
 
-// Logits reads what [Infer] has written: row v is node v's output, [nodes,
-// classes], of which [nn.Argmax] is the predicted class. It is in memory of its
-// own: 4·nodes·classes bytes.
+// Logits reads the file that [Infer] wrote, [nodes, classes]: row v is node v's output, and its
+// [nn.Argmax] the predicted class. The matrix has its own memory of 4·nodes·classes bytes.
 func (r InferResult) Logits() (*dataset.Matrix, error) { return dataset.ReadNPY(r.Out) }

@@ -48,9 +48,10 @@ func init() {
 	}
 }
 
-// countRepeated counts the edges and rows that all ranks sample per step in the epoch's first steps, and those
-// that one rank would sample for the same batches, which are the distinct ones: a pick does not depend on the
-// rank that asks for it. Each rank counts the distinct ones of some of the steps.
+// countRepeated counts the edges and rows that all ranks sample per step in the epoch's first
+// steps, and those that one rank would sample for the same batches. The latter are the distinct
+// ones, because a pick does not depend on the rank that samples it. Each rank counts the distinct
+// ones of some of the steps.
 func (w *Worker) countRepeated(l Loader, steps int) (counts [4]float64, err error) {
 	p, err := w.plan("train", l)
 	if err != nil {
@@ -91,7 +92,7 @@ func (w *Worker) countRepeated(l Loader, steps int) (counts [4]float64, err erro
 	return counts, nil
 }
 
-// singleSteps is what package inside gives to the rooms above this package.
+// singleSteps implements the functions that package inside offers to packages above this one.
 type singleSteps struct {
 	w    *Worker
 	s    feed.Sampler

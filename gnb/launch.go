@@ -28,15 +28,14 @@ import (
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// LaunchOptions say how a program is run. The zero value runs one worker per GPU,
-// or one on the CPU where there is none.
+// LaunchOptions configure a run of a program. The zero value runs one worker per GPU, or one
+// worker on the CPU if there is no GPU.
 type LaunchOptions struct {
-	// Data is the dataset that [Worker.Dataset] gives every rank; it is shared,
-	// not copied.
+	// Data is the dataset that [Worker.Dataset] returns on every rank; it is shared, not copied.
 	Data *Dataset
-	// Workers is the number of worker processes; 0 means what the environment's
-	// GNB_WORKERS says, else one per GPU, else one. At most 64, or eight a core where
-	// that is more.
+	// Workers is the number of worker processes; 0 means the value of the environment variable
+	// GNB_WORKERS, else one per GPU, else one. The maximum is 64, or eight per core if that is
+	// more.
 	Workers int
 	// VirtualRanks is the number of virtual ranks per worker; 0 means 1. Runs with the same Workers
 	// × VirtualRanks have the same weights to the bit.
@@ -93,7 +92,7 @@ type LaunchOptions struct {
 // Never is for LaunchOptions.Resume: always start a new run.
 const Never = "never"
 
-// job is what a worker is started with.
+// job is the configuration that a worker is started with.
 type job struct {
 	Program         string          `json:"program"`
 	Args            json.RawMessage `json:"args"`
@@ -105,33 +104,33 @@ type job struct {
 	Device          string          `json:"device,omitempty"` // "auto" or "cuda"; "" for the CPU
 	FirstGPU        int             `json:"first_gpu,omitempty"`
 	DataDir         string          `json:"data_dir,omitempty"`
-	SplitSet        int             `json:"split_set,omitempty"` // of a dataset in DataDir
+	SplitSet        int             `json:"split_set,omitempty"` // split of the dataset in DataDir
 	DataInMemory    bool            `json:"data_in_memory,omitempty"`
 	RunDir          string          `json:"run_dir,omitempty"`
 	Checkpoint      string          `json:"checkpoint,omitempty"`
 	CheckpointEvery int             `json:"checkpoint_every"`
 	KeepCheckpoints int             `json:"keep_checkpoints"`
 	RunID           string          `json:"run_id,omitempty"`
-	Identity        string          `json:"identity,omitempty"` // of the run's configuration
-	Changed         bool            `json:"changed,omitempty"`  // since the checkpoint
-	Config          json.RawMessage `json:"config,omitempty"`   // of a run that resumes changed; rank 0 records it
+	Identity        string          `json:"identity,omitempty"` // identity of the run's configuration
+	Changed         bool            `json:"changed,omitempty"`  // changed since the checkpoint
+	Config          json.RawMessage `json:"config,omitempty"`   // new configuration of a run resumed with changes; rank 0 records it
 }
 
-// launched is a run while it goes.
+// launched is a run in progress.
 type launched struct {
 	o     LaunchOptions
 	run   *runs.Run
 	job   job
 	files []*os.File
-	// device is "cuda", "auto" where GPUs are to be used if every worker can, or "".
+	// device is "cuda", "auto" to use GPUs if every worker can, or "" for the CPU.
 	device string
 	notes  []string
-	lock   *runfile.DirLock // of the run's directory
-	// differs says why an interrupted run is not resumed.
+	lock   *runfile.DirLock // locks the run's directory
+	// differs explains why an interrupted run is not resumed.
 	differs string
 }
 
-// launch runs a program; keep says whether the run has a directory.
+// launch runs a program; keep tells whether the run has a directory.
 func launch(ctx context.Context, program string, args json.RawMessage, o LaunchOptions, keep bool) (*runs.Run, error) {
 	if multigpu.InWorker() {
 		return nil, errWorker
@@ -150,7 +149,7 @@ func launch(ctx context.Context, program string, args json.RawMessage, o LaunchO
 	if err := l.data(ctx); err != nil {
 		return nil, err
 	}
-	if keep { // last, so that what cannot start leaves no run behind
+	if keep { // last, so that a run that cannot start leaves no directory
 		if err := l.identify(ctx); err != nil {
 			return nil, err
 		}
@@ -212,8 +211,8 @@ func (l *launched) note(format string, args ...any) {
 	l.notes = append(l.notes, fmt.Sprintf(format, args...))
 }
 
-// deviceName is what a run's configuration calls its device; one that falls back
-// to the CPU says so later.
+// deviceName returns the device's name in a run's configuration; a run that falls back to the CPU
+// reports that later.
 func deviceName(device string) string {
 	if device == "" {
 		return "cpu"
@@ -221,8 +220,8 @@ func deviceName(device string) string {
 	return "cuda"
 }
 
-// place decides how many workers there are and whether they use GPUs. The cell's
-// process opens no driver: GPUs are counted in /proc and /dev.
+// place chooses the number of workers and whether they use GPUs. The cell's process opens no
+// driver: it counts GPUs in /proc and /dev.
 func (l *launched) place() error {
 	o := &l.o
 	why, gpus := "the CPU was asked for", 0
@@ -291,8 +290,8 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 	return nil
 }
 
-// data checks the run's dataset and shares it with its workers: by its directory, or, where it is in
-// memory, by its memory file.
+// data checks the run's dataset and shares it with its workers: by its directory, or by its memory
+// file if it is in memory.
 func (l *launched) data(ctx context.Context) error {
 	d := l.o.Data
 	if d == nil {
@@ -320,7 +319,7 @@ func (l *launched) data(ctx context.Context) error {
 
 func (l *launched) close() {
 	for _, f := range l.files {
-		_ = f.Close() // workers have their own
+		_ = f.Close() // workers have their own descriptors
 	}
 	l.lock.Unlock()
 }
@@ -353,7 +352,7 @@ func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 	return l.run, errors.Join(err, rec.Close(err))
 }
 
-// recorded says what the run's recorder shows, and whom it tells.
+// recorded returns the options of the run's recorder: its display and its observers.
 func (l *launched) recorded() runs.RecorderOptions {
 	o := runs.RecorderOptions{Title: l.o.Title, Quiet: l.o.Quiet, FirstGPU: l.o.FirstGPU, Notes: l.notes, Removed: l.lock.Removed}
 	if l.o.Data != nil {
@@ -365,7 +364,7 @@ func (l *launched) recorded() runs.RecorderOptions {
 	return o
 }
 
-// reports observes a run for LaunchOptions.Events.
+// reports is the observer that calls LaunchOptions.Events.
 type reports func(runs.Event)
 
 func (f reports) Observe(e runs.Event) {
@@ -375,13 +374,13 @@ func (f reports) Observe(e runs.Event) {
 	}
 }
 
-// explain turns the end of the workers into the error that a person reads.
+// explain turns the workers' error into the error that the user reads.
 func (l *launched) explain(err error, o runs.Observer) error {
 	stop, ok := errors.AsType[*multigpu.Interrupted](err)
 	if !ok {
 		return err
 	}
-	reason := stop.Err // a worker that ended because it was asked to says so
+	reason := stop.Err // a worker that was asked to end reports why
 	if failed, ok := errors.AsType[*multigpu.WorkerError](reason); ok && failed.Reason == ErrInterrupted.Error() {
 		reason = nil
 	}
@@ -398,8 +397,8 @@ func (l *launched) explain(err error, o runs.Observer) error {
 	return fmt.Errorf("gnb: run %s was %w after step %d; its checkpoint is %s, and running it again goes on from there", l.run.Config.ID, ErrInterrupted, step, path)
 }
 
-// board begins what the run writes for TensorBoard, if it is to. A failure of this
-// is reported and does not end the run.
+// board starts the TensorBoard export if it is enabled. An export that fails is reported and does
+// not end the run.
 func (l *launched) board() (end func(), err error) {
 	if !l.o.TensorBoard || l.run.Dir == "" {
 		return func() {}, nil

@@ -12,12 +12,12 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// Load opens a dataset: the directory of one, a generator such as "karate" or
-// "planted?nodes=100000&classes=8", or a published one by name, such as "cora",
-// which the first time is downloaded, verified and converted: by the program itself
-// where it imports package gnb/published, else by the command gnb, which is looked for
-// beside the program and on PATH. Opening a directory
-// maps its files; nothing is copied, and workers share the pages.
+// Load opens a dataset: a dataset's directory, a generator such as "karate" or
+// "planted?nodes=100000&classes=8", or the name of a published dataset, such as "cora". A
+// published dataset is downloaded, verified and converted at its first use: by the program itself
+// if it imports package gnb/published, else by the command gnb, which Load searches next to the
+// program and on PATH. Opening a directory maps its files; nothing is copied, and workers share
+// the pages.
 func Load(ctx context.Context, spec string) (*Dataset, error) {
 	multigpuEnter()
 	o := dataset.LoadOptions{Get: getdata.Get}
@@ -29,10 +29,9 @@ func Load(ctx context.Context, spec string) (*Dataset, error) {
 	return dataset.LoadWith(ctx, spec, o)
 }
 
-// Small is the name of the dataset to use: name, or, where the environment has
-// GNB_SMALL set (and not to 0), small, a stand-in that a laptop trains on in
-// seconds. It is how one notebook serves for the real thing and for a test of
-// itself, with no other difference:
+// Small returns the name of the dataset to use: name, or, if the environment variable GNB_SMALL is
+// set and not 0, small, a replacement on which a laptop trains in seconds. With it one notebook
+// runs on the real dataset and, as a test, on the small one:
 //
 //	var reddit = gnb.Small("reddit", "planted?nodes=6000&classes=41&features=602")
 func Small(name, small string) string {

@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// modelDef is a declared model, its type forgotten.
+// modelDef is a declared model without its type parameter.
 type modelDef struct {
 	name  string
 	build func(ModelConfig) nn.Model
@@ -49,8 +49,8 @@ func (m *ModelOf[T]) Name() string { return m.name }
 
 func (m *ModelOf[T]) String() string { return "model " + m.name }
 
-// Describe says what a network of these sizes is, without a worker: fmt.Println shows
-// its layers' parameters with shapes and counts.
+// Describe describes a network of these sizes, without a worker: fmt.Println shows its layers'
+// parameters with shapes and counts.
 func (m *ModelOf[T]) Describe(s ModelConfig) (*runs.ModelInfo, error) {
 	multigpuEnter()
 	if _, err := models.Get(m.name); err != nil {
@@ -78,7 +78,7 @@ func (m *ModelOf[T]) New(w *Worker, s ModelConfig) *Net[T] {
 	return &Net[T]{Model: net, network: w.newNetwork(m.name, s, net)}
 }
 
-// built calls a model's function, and says which model it is where that is misused.
+// built calls a model's build function and names the model in the error if the function panics.
 func (w *Worker) built(name string, build func()) {
 	if err := nn.Try(build); err != nil {
 		w.Fail(fmt.Errorf("gnb: model %q, at %s: %w", name, callSite(), err))
@@ -98,13 +98,12 @@ var (
 	GAT = Model("gat", nn.NewGATModel)
 	// GIN is the graph isomorphism network of Xu et al. 2019 (arXiv:1810.00826).
 	GIN = Model("gin", nn.NewGINModel)
-	// MLP looks at a node's own features only: the baseline that tells what the
-	// graph is worth.
+	// MLP uses a node's own features only: a baseline that shows how much the graph contributes.
 	MLP = Model("mlp", nn.NewMLPModel)
 )
 
-// ModelByName finds a declared model: "sage", "gcn", "gat", "gin", "mlp" or one
-// of the program's own.
+// ModelByName finds a declared model: "sage", "gcn", "gat", "gin", "mlp" or one that the program
+// declares.
 func ModelByName(name string) (AnyModel, error) {
 	multigpuEnter()
 	d, err := models.Get(name)
@@ -114,8 +113,8 @@ func ModelByName(name string) (AnyModel, error) {
 	return &ModelOf[nn.Model]{d.name, d.build}, nil
 }
 
-// Network is a network in a worker, whatever its model's type: what optimisers,
-// evaluation and checkpoints work on.
+// Network is a network in a worker, of any model type. Optimisers, evaluation and checkpoints work
+// on it.
 type Network interface {
 	net() *network
 }
@@ -135,33 +134,33 @@ type network struct {
 	model  nn.Model
 	params *nn.Params
 	fwd    *nn.Fwd
-	// Where gradients are summed, made at the first step, and of how many of this
-	// rank's batches in the current step.
+	// grads sums gradients and is made at the first step; micro is the number of this rank's
+	// batches that it holds in the current step.
 	grads     gradients
 	micro     int
 	last      lastPass
-	dev       device.Weights // the parameters on a device, nil on the CPU
+	dev       device.Weights // the parameters on a device; nil on the CPU
 	host      hostCopy
 	eval      evaluation
 	described string // the model as JSON, for files of weights; made when needed
 }
 
-// lastPass is what a network's last pass was over.
+// lastPass is the batch and step of a network's last pass.
 type lastPass struct {
 	batch *Batch
-	at    finite.Step // whose dropout it had
+	at    finite.Step // the step whose dropout it used
 }
 
-// hostCopy says how far host memory is behind the parameters on a device.
+// hostCopy records whether host memory is older than the parameters on a device.
 type hostCopy struct {
 	behind  bool
-	stepped nn.Optimizer // that stepped them last
-	applied int64        // steps on the device, where earlier weights are remembered
+	stepped nn.Optimizer // the optimiser of the last step
+	applied int64        // steps on the device, if it keeps earlier weights
 }
 
-// evaluation is how a network is evaluated.
+// evaluation is the state of a network's evaluation.
 type evaluation struct {
-	// onHost has the CPU do it: the device has no room for a layer's rows, or for the
+	// onHost evaluates on the CPU, because the device has no room for a layer's rows or for the
 	// features.
 	onHost bool
 	pass   *nn.Fwd // made when needed
@@ -171,8 +170,8 @@ type evaluation struct {
 
 func (n *network) net() *network { return n }
 
-// netOf is the network that a method was given, which stops the rank where that
-// is none, or another worker's.
+// netOf returns a method's network argument. It stops the rank if the argument is nil or another
+// worker's network.
 func (w *Worker) netOf(net Network, method string) *network {
 	if v := reflect.ValueOf(net); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || net.net() == nil {
 		w.Fail(fmt.Errorf("gnb: %s got no network, at %s; make one with New of a model, such as gnb.SAGE.New(w, sizes)", method, callSite()))
@@ -184,18 +183,18 @@ func (w *Worker) netOf(net Network, method string) *network {
 	return n
 }
 
-// Params are the network's parameters, as they are now. On a GPU their memory is a
-// copy, which later steps do not change.
+// Params returns the network's current parameters. On a GPU they are a copy, which later steps do
+// not change.
 func (n *network) Params() *nn.Params {
 	n.w.check(n.toHost())
 	return n.params
 }
 
-// Forward runs the network on a batch: logits, one row per seed. With it starts
-// a new pass: tensors of the one before are no longer valid.
+// Forward runs the network on a batch and returns logits, one row per seed. It starts a new pass:
+// tensors of the previous pass become invalid.
 //
-// A batch that a sampler of the program's own has made is given as &Batch{Batch: b}: it
-// gets the features of its sources and, unless it has some, the labels of its seeds.
+// Pass a batch of your own sampler as &Batch{Batch: b}: Forward adds the features of its sources
+// and, unless it has labels, the labels of its seeds.
 func (n *network) Forward(b *Batch) *nn.Tensor {
 	f, x := n.Pass(b)
 	out, err := nn.TryForward(n.model, f, b.blocks(n.model.NumLayers()), x)
@@ -205,15 +204,15 @@ func (n *network) Forward(b *Batch) *nn.Tensor {
 	return out
 }
 
-// Pass gives a fresh pass over the network's tape for a batch, for programs that
-// call layers themselves, and the batch's input features as a tensor.
+// Pass starts a new pass for a batch, for programs that call layers themselves. It returns the
+// pass and the batch's input features as a tensor.
 func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	w := n.w
 	w.checkBatch(b, n.name)
 	w.complete(b)
 	w.stage(names.Forward)
 	epoch, step := b.Epoch, b.Step
-	if b.full { // one batch for all steps, each with dropout of its own
+	if b.full { // one batch for all steps, each with its own dropout
 		epoch, step = w.loop.Draw()
 		if !w.loop.InLoop() {
 			w.report.rate.enter()
@@ -221,28 +220,28 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 		}
 	}
 	if n.dev != nil && len(n.params.Fixed()) > 0 {
-		n.host.behind = true // running statistics move as layers run
+		n.host.behind = true // layers update running statistics
 	}
 	n.fwd.Reset(n.config(true, epoch, step))
 	n.last.batch, n.last.at = b, finite.Step{Epoch: epoch, Step: step}
 	return n.fwd, b.input(n.fwd)
 }
 
-// complete gives a batch that no loop has made what loops fetch.
+// complete adds features and labels to a batch that no loop made.
 func (w *Worker) complete(b *Batch) {
 	if b.x != nil || b.Sparse != nil {
 		return
 	}
 	labels, targets := b.Labels, b.Targets
 	w.check(w.fetch(b, nil, nil))
-	b.memory, b.spare = nil, nil // its memory stays its own
+	b.memory, b.spare = nil, nil // the batch keeps its memory
 	if labels != nil || targets != nil {
 		b.Labels, b.Targets = labels, targets
 	}
 }
 
-// blocks are the batch's blocks for the given number of layers: of the whole graph as many as are
-// asked for.
+// blocks are the batch's blocks for the given number of layers: for the whole graph it returns any
+// number of blocks.
 func (b *Batch) blocks(layers int) []*graphops.Block {
 	if !b.full || len(b.Blocks) == layers {
 		return b.Blocks
@@ -250,7 +249,7 @@ func (b *Batch) blocks(layers int) []*graphops.Block {
 	return slices.Repeat(b.Blocks[:1], layers)
 }
 
-// checkBatch finds batches that no network can run on.
+// checkBatch refuses batches that no network can run on.
 func (w *Worker) checkBatch(b *Batch, model string) {
 	switch {
 	case b == nil || b.Batch == nil:
@@ -269,8 +268,7 @@ func (n *network) info() *runs.ModelInfo {
 	return &runs.ModelInfo{Name: n.name, Config: n.sizes, Parameters: n.params.Len(), Text: n.params.String()}
 }
 
-// newNetwork finishes a network: parameters initialised (or loaded), and equal
-// on all ranks.
+// newNetwork initialises or loads a network's parameters and makes them equal on all ranks.
 func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	if w.loop.InLoop() {
 		w.Fail(fmt.Errorf("gnb: a network of model %q is made inside a loop over batches, at %s; make it before the loop", name, callSite()))
@@ -288,13 +286,13 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	}
 	n := &network{w: w, index: len(w.nets), name: name, sizes: s, model: m, params: params}
 	n.fwd = nn.NewFwd(n.config(true, 0, 0))
-	// A pass records gradients for parameters that have a place for them; the
-	// place is a slot of shared memory from the first step on.
+	// A pass records gradients only for parameters that have memory for them; from the first step
+	// on that memory is a slot shared by all ranks.
 	params.SetGrad(make([]float32, params.Len()))
 	params.Init(w.job.Seed + uint64(n.index))
 	w.check(w.saving.Resumed.Parameters(n.name, n.prefix(), params))
-	// Ranks agree by construction; the broadcast makes it certain even when a
-	// layer of the user's own draws its start from somewhere else.
+	// All ranks draw the same initial parameters from the seed. The broadcast makes them equal
+	// even if a custom layer draws its initial values from another source.
 	w.check(w.comm.Broadcast(w.site("parameters of model "+name), 0, params.Flat()))
 	if w.gpu != nil {
 		n.dev, err = w.gpu.Weights(params)

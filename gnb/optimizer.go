@@ -8,17 +8,17 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Optimizer updates one network's parameters in [Worker.Step]. Every rank steps
-// it with the same gradient, so parameters stay equal without being sent.
+// Optimizer updates one network's parameters in [Worker.Step]. Every rank steps it with the same
+// gradient, so parameters stay equal without communication.
 type Optimizer struct {
 	n     *network
 	opt   nn.Optimizer
-	start float64 // the learning rate that it was made with
+	start float64 // the initial learning rate
 	clip  float64
 	norm  float64
 }
 
-// Adam is Adam (Kingma and Ba 2015, arXiv:1412.6980) with PyTorch's defaults on
+// Adam returns the Adam optimiser (Kingma and Ba 2015, arXiv:1412.6980) with PyTorch's defaults on
 // the network's parameters.
 func (w *Worker) Adam(net Network, lr float64) *Optimizer {
 	o := nn.NewAdam(nn.AdamOptions{})
@@ -26,15 +26,15 @@ func (w *Worker) Adam(net Network, lr float64) *Optimizer {
 	return w.Optimizer(net, o)
 }
 
-// SGD is stochastic gradient descent on the network's parameters.
+// SGD returns stochastic gradient descent on the network's parameters.
 func (w *Worker) SGD(net Network, lr float64) *Optimizer {
 	o := nn.NewSGD(nn.SGDOptions{})
 	o.SetLR(lr) // a rate of 0 is no default
 	return w.Optimizer(net, o)
 }
 
-// Optimizer puts any optimiser of package nn on a network, with its state from
-// the checkpoint when the run resumes:
+// Optimizer applies any optimiser of package nn to a network; a resumed run loads its state from
+// the checkpoint:
 //
 //	opt := w.Optimizer(net, nn.NewAdam(nn.AdamOptions{LR: 0.01, WeightDecay: 5e-4}))
 func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
@@ -62,11 +62,10 @@ func (o *Optimizer) Clip(norm float64) *Optimizer {
 // SetLR changes the learning rate from the next step on.
 func (o *Optimizer) SetLR(lr float64) { o.opt.SetLR(lr) }
 
-// GradNorm is the gradient's norm at the last step, before clipping; 0 without
-// clipping.
+// GradNorm returns the gradient's norm at the last step, before clipping; 0 without clipping.
 func (o *Optimizer) GradNorm() float64 { return o.norm }
 
-// apply steps with the gradient scale·g, or with the one that the device has.
+// apply steps with the gradient scale·g, or with the gradient on the device.
 func (o *Optimizer) apply(g []float32, scale float32) (err error) {
 	if d := o.n.dev; d != nil {
 		if o.clip > 0 {
@@ -75,7 +74,7 @@ func (o *Optimizer) apply(g []float32, scale float32) (err error) {
 			}
 		}
 		o.n.host.behind, o.n.host.stepped = true, o.opt
-		if o.n.w.World() == 1 { // whose losses are seen late
+		if o.n.w.World() == 1 { // the host sees this rank's losses later
 			if err := d.Remember(o.n.host.applied); err != nil {
 				return err
 			}
@@ -84,23 +83,24 @@ func (o *Optimizer) apply(g []float32, scale float32) (err error) {
 		return d.Step(o.opt, scale)
 	}
 	if o.clip > 0 {
-		// The sum is shared by all ranks and read-only: clipping changes the
-		// scale that the optimiser multiplies by.
+		// The sum is shared by all ranks and read-only: clipping changes the scale by which the
+		// optimiser multiplies it.
 		scale, o.norm = nn.ClipScale(g, scale, o.clip)
 	}
 	o.opt.Step(o.n.params.Flat(), g, scale)
 	return nil
 }
 
-// networkRoom is the error of a network whose weights and their gradients, in each of the
-// workers, this machine has no room for: before they are made.
+// networkRoom returns an error if this machine has no memory for a network's weights and gradients
+// in every worker. It is called before they are allocated.
 func (w *Worker) networkRoom(name string, weights int64) error {
-	// The model's own, those of the flat buffer while they are copied, and the gradient.
+	// Three copies: the model's weights, the flat buffer they are copied into, and the gradient.
 	return w.room(fmt.Sprintf("the %d weights of model %q with their gradient", weights, name), 12*float64(weights)*float64(w.World()))
 }
 
-// optimizerRoom is that of an optimiser's state, a number of so many buffers for each weight,
-// of the gradients that ranks add up, and of the copies that checkpoints are written from.
+// optimizerRoom returns an error if this machine has no memory for an optimiser's state (the given
+// number of buffers per weight), the gradients that ranks sum, and the copies that checkpoints are
+// written from.
 func (w *Worker) optimizerRoom(n *network, buffers int) error {
 	weights, world := float64(n.params.Len()), float64(w.World())
 	need := 4 * weights * float64(buffers) * world

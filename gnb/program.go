@@ -13,13 +13,13 @@ import (
 	"github.com/graphnb/graphnb/internal/codeid"
 )
 
-// What a cell declared under names.
+// Models and programs by the names under which cells declared them.
 var (
 	models   = entry.Registry[modelDef]{Kind: "model"}
 	programs = entry.Registry[programDef]{Kind: "program"}
 )
 
-// programDef is a declared program, its argument's type forgotten.
+// programDef is a declared program without its argument's type.
 type programDef struct {
 	name string
 	run  func(w *Worker, args json.RawMessage) error
@@ -30,10 +30,10 @@ type ProgramOf[A any] struct {
 	name string
 }
 
-// Program declares a training loop of your own under a name that must be unique
-// in the program. Each worker runs it once; args is what [Launch] was given,
-// after a trip through JSON: Launch refuses arguments of which a part would not arrive,
-// such as unexported fields that are set. Declare it at package level.
+// Program declares a training loop of your own under a name that must be unique in the program.
+// Each worker runs it once; args is the argument of [Launch], encoded to JSON and back: Launch
+// refuses arguments that would lose a part, such as unexported fields that are set. Declare it at
+// package level.
 func Program[A any](name string, run func(w *Worker, args A) error) *ProgramOf[A] {
 	programs.Add(name, run != nil, run, programDef{name, func(w *Worker, raw json.RawMessage) error {
 		var args A
@@ -50,14 +50,14 @@ func (p *ProgramOf[A]) Name() string { return p.name }
 
 func (p *ProgramOf[A]) String() string { return "program " + p.name }
 
-// Launch runs a program in worker processes and returns when all have ended. The
-// run's directory, its result and its metrics are in the [runs.Run], which is not nil
-// when the error comes from the run itself rather than from its start.
+// Launch runs a program in worker processes and returns when all have ended. The run's directory,
+// its result and its metrics are in the [runs.Run], which is not nil if the run started, even if
+// it then failed.
 //
-// Cancelling ctx, or the notebook's ■, interrupts the run: a checkpoint is
-// written, all workers end within 5 s, and the error is [ErrInterrupted]. The
-// next Launch with the same program, its code, arguments, data and options goes on
-// from there, and another one says what differs (see [LaunchOptions.Resume]).
+// Cancelling ctx, or the notebook's ■, interrupts the run: a checkpoint is written, all workers
+// end within 5 s, and the error is [ErrInterrupted]. The next Launch with the same program, code,
+// arguments, data and options resumes from it; a Launch with others reports what differs (see
+// [LaunchOptions.Resume]).
 func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*runs.Run, error) {
 	multigpuEnter()
 	if p == nil {
@@ -86,8 +86,8 @@ func identify(ctx context.Context, ds *Dataset, code runs.CodeIdentity) (*runs.I
 	return id, nil
 }
 
-// codeOf is the code of a program with its arguments. Models are reached by variables, and
-// by their names in arguments and code.
+// codeOf returns the code identity of a program with its arguments. It includes models that the
+// code references as variables, or that code or arguments name.
 func codeOf(program string, args json.RawMessage) runs.CodeIdentity {
 	roots := programs.Roots(program)
 	for name := range stringsIn(args) {
@@ -96,7 +96,7 @@ func codeOf(program string, args json.RawMessage) runs.CodeIdentity {
 	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Programs: []string{"tutorials"}, Named: models.Roots}))
 }
 
-// stringsIn are the texts anywhere in arguments.
+// stringsIn returns all strings in JSON arguments.
 func stringsIn(args json.RawMessage) map[string]bool {
 	out := map[string]bool{}
 	var walk func(v any)
@@ -121,8 +121,8 @@ func stringsIn(args json.RawMessage) map[string]bool {
 	return out
 }
 
-// libraryVersion is the version of this library, with the module's where that has one,
-// or the revision that the command was built from.
+// libraryVersion returns this library's version, followed by the module's version if it has one,
+// or by the revision from which the command was built.
 func libraryVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

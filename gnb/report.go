@@ -15,7 +15,7 @@ func (w *Worker) emit(e runs.Event) {
 	w.check(w.report.out.Send(e))
 }
 
-// emitFirst sends an event from rank 0 only: what all ranks know alike.
+// emitFirst sends an event from rank 0 only, for facts that are the same on all ranks.
 func (w *Worker) emitFirst(e runs.Event) {
 	if w.p.Rank == 0 {
 		w.emit(e)
@@ -26,21 +26,21 @@ func (w *Worker) emitFirst(e runs.Event) {
 type reporting struct {
 	out       outbox.Outbox
 	rate      rates
-	whole     *whole  // of a step outside of loops
-	last      Metrics // of the epoch's last evaluation
+	whole     *whole  // the batch of a step outside loops
+	last      Metrics // result of the epoch's last evaluation
 	lastFlush time.Time
 
 	epochStart  time.Time
 	epochStages map[string]time.Duration
 }
 
-// enterEpoch measures an epoch from now on.
+// enterEpoch starts measuring an epoch.
 func (r *reporting) enterEpoch(stages map[string]time.Duration) {
 	r.epochStart, r.epochStages, r.last = time.Now(), stages, Metrics{}
 }
 
-// endEpoch sets what is reported of the epoch: its time in all and by stage, and the metrics of its last
-// evaluation.
+// endEpoch adds the epoch's total time, its time per stage and the metrics of its last evaluation
+// to an event.
 func (r *reporting) endEpoch(e *runs.Event, stages map[string]time.Duration) {
 	e.Seconds, e.Values, e.Stages = time.Since(r.epochStart).Seconds(), r.last.values(), map[string]float64{}
 	for s, d := range stages {
@@ -50,21 +50,21 @@ func (r *reporting) endEpoch(e *runs.Event, stages map[string]time.Duration) {
 	}
 }
 
-// rates is what this rank has worked off since it started, and how long it has
-// been in loops over batches for it.
+// rates counts the seeds and edges that this rank has processed since it started, and its time in
+// loops over batches.
 type rates struct {
 	seeds, edges int64
 	work         nn.Work
 	busy         time.Duration
-	since        time.Time // of the loop that goes on, or of the batch before
+	since        time.Time // start of the current loop, or end of the previous batch
 }
 
 func (r *rates) enter() { r.since = time.Now() }
 
-// whole is the size of the batch that is the graph.
+// whole is the size of a batch that is the whole graph.
 type whole struct{ seeds, edges int }
 
-// add counts a batch that is done.
+// add counts a finished batch.
 func (r *rates) add(seeds, edges int) {
 	now := time.Now()
 	r.busy += now.Sub(r.since)
@@ -87,9 +87,8 @@ func (w *Worker) flush(now bool) {
 	w.emit(runs.Event{Kind: runs.KindRate, Seeds: w.report.rate.seeds, Edges: w.report.rate.edges, Work: &work, Seconds: w.report.rate.busy.Seconds()})
 }
 
-// Log reports values from rank 0: they appear in the cell and in the run's
-// metrics. Arguments are pairs of a name and a number, or what [Worker.Evaluate]
-// returned:
+// Log reports values from rank 0: they appear in the cell and in the run's metrics. Arguments are
+// pairs of a name and a number, or results of [Worker.Evaluate]:
 //
 //	w.Log("epoch", epoch, "loss", w.EpochLoss())
 //	w.Log(w.Evaluate(net, gnb.FullNeighbors, "val", "test"))
@@ -150,8 +149,8 @@ func (w *Worker) Result(name string, value float64) {
 	w.emitFirst(runs.Event{Kind: runs.KindResult, Values: []runs.NamedValue{{Name: name, Value: value}}})
 }
 
-// Progress shows the progress of a long operation, from rank 0: call the returned function as often
-// as you like with the amount done of total.
+// Progress shows the progress of a long operation on rank 0: call the returned function, as often
+// as you like, with the amount done out of total.
 //
 // An operation of less than 40 ms is not shown.
 func (w *Worker) Progress(label string, total int) func(done int) {
@@ -185,7 +184,7 @@ func (t *Timer) Lap() {
 	t.last = now
 }
 
-// Mean is the mean time of the iterations after the warm-up, 0 if there was none.
+// Mean returns the mean time of the iterations after the warm-up, 0 if there was none.
 func (t *Timer) Mean() time.Duration {
 	if t.n <= t.warm {
 		return 0

@@ -18,7 +18,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// identify completes the run's configuration by what its data and code are.
+// identify adds the identity of the data and code to the run's configuration.
 func (l *launched) identify(ctx context.Context) error {
 	c := &l.run.Config
 	var err error
@@ -60,21 +60,21 @@ func (l *launched) directory() error {
 	return l.write(dir, "")
 }
 
-// write writes the run's configuration into its directory, and tells the workers where
-// that is and which checkpoint they begin with.
+// write writes the run's configuration into its directory, and tells the workers the directory and
+// their first checkpoint.
 func (l *launched) write(dir, path string) error {
 	l.tell(dir, path)
 	return runfile.WriteJSON(filepath.Join(dir, runfile.Config), l.run.Config)
 }
 
-// tell tells the workers where the run's directory is and which checkpoint they begin with.
+// tell tells the workers the run's directory and the checkpoint to start from.
 func (l *launched) tell(dir, path string) {
 	c := l.run.Config
 	l.run.Dir, l.job.RunDir, l.job.Checkpoint = dir, dir, path
 	l.job.RunID, l.job.Identity = c.ID, c.Identity.Run
 }
 
-// resumable is the directory of the run to resume, "" for a new run.
+// resumable returns the directory of the run to resume, "" for a new run.
 func (l *launched) resumable(c runs.Config) (string, error) {
 	switch l.o.Resume {
 	case Never:
@@ -95,11 +95,11 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 	return l.o.Resume, nil
 }
 
-// interrupted is the directory of the last run that was the same as configuration c, if
-// that was interrupted and has a checkpoint, else "". What else was run since does not
-// matter: Jupyter runs the cells that wait when one is interrupted. A run that cannot be
-// read is not one to resume. Where the program's last run was interrupted and is
-// another one, what differs is noted.
+// interrupted returns the directory of the last run with configuration c, if that run was
+// interrupted and has a checkpoint, else "". It ignores later runs of other configurations,
+// because Jupyter runs the waiting cells after an interrupt. It skips runs that cannot be read. If
+// the program's last run was interrupted and has another configuration, interrupted records the
+// differences.
 func (l *launched) interrupted(c runs.Config) string {
 	var earlier []*runs.Run
 	if l.o.RunDir == "" {
@@ -114,7 +114,7 @@ func (l *launched) interrupted(c runs.Config) string {
 		_, _, _, err := saving.Newest(r)
 		return err == nil
 	}
-	var last *runs.Run // of this program
+	var last *runs.Run // this program's last run
 	for _, r := range slices.Backward(earlier) {
 		if r.Config.Program != c.Program {
 			continue
@@ -144,8 +144,8 @@ func (l *launched) interrupted(c runs.Config) string {
 	return ""
 }
 
-// resume goes on in a run's directory: from its newest checkpoint, with metrics
-// cut back to it.
+// resume continues the run in dir from its newest checkpoint; it removes metrics recorded after
+// that checkpoint.
 func (l *launched) resume(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -162,7 +162,7 @@ func (l *launched) resume(dir string) error {
 	for _, d := range passed {
 		l.note("passing over a checkpoint: %v", d)
 	}
-	var st saving.State // of the start of a run, where it has no checkpoint yet
+	var st saving.State // the start of the run, if it has no checkpoint yet
 	switch {
 	case errors.Is(err, checkpoint.ErrNone) && slices.ContainsFunc(passed, func(err error) bool { return errors.Is(err, saving.ErrForeign) }):
 		return fmt.Errorf("gnb: %s cannot be resumed: it has no checkpoint of its own (%w); put those back, or begin another run (leave Resume out)", dir, passed[0])
@@ -179,7 +179,7 @@ func (l *launched) resume(dir string) error {
 		}
 		l.note("resuming run %s from its checkpoint after step %d", old.Config.ID, step)
 	}
-	atomicfile.Sweep(dir) // what a killed process left
+	atomicfile.Sweep(dir) // remove temporary files of a killed process
 	l.change(old.Config, step)
 	switch lost, err := old.TruncateMetrics(st.Position.Place()); {
 	case err != nil:
@@ -193,14 +193,13 @@ func (l *launched) resume(dir string) error {
 	if len(l.run.Config.Changes) == len(old.Config.Changes) {
 		return l.write(dir, path)
 	}
-	// Rank 0 records the change, when the checkpoint has proved to fit it.
+	// Rank 0 records the change once the checkpoint has loaded.
 	l.tell(dir, path)
 	l.job.Config, err = json.Marshal(l.run.Config)
 	return err
 }
 
-// change gives the run the name of the one that it resumes, and records what
-// became another one.
+// change gives the run the name of the run that it resumes, and records the changed settings.
 func (l *launched) change(old runs.Config, step int64) {
 	c := &l.run.Config
 	d := old.Differences(*c)

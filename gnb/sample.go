@@ -17,24 +17,24 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// runDigest is the digest of what all ranks sample together, kept on rank 0.
+// runDigest is the digest, kept on rank 0, of the samples of all ranks.
 type runDigest struct {
 	sum    *sample.Digest
-	picked [][]byte // of the current step, one for each rank and virtual rank
+	picked [][]byte // picks of the current step, per rank and virtual rank
 }
 
-// Digest turns on the digest of sampling for the rest of the program: a SHA-256
-// over everything that all ranks sample in [Worker.Batches], which depends on
-// seed, graph, fanouts and batch, but not on workers, threads or device. It is in
-// the run's result as Text["digest"], beside the number of distinct edges,
-// "unique_edges". A run that resumes has none, since it saw only a part.
+// Digest turns on the digest of sampling for the rest of the program: a SHA-256 over everything
+// that all ranks sample in [Worker.Batches]. It depends on seed, graph, fanouts and batch, but not
+// on workers, threads or device. The run's result holds it as Text["digest"], and the number of
+// distinct edges as "unique_edges". A resumed run has no digest, because it saw only part of the
+// samples.
 func (w *Worker) Digest() {
 	if !w.saving.Resumed.There() {
 		w.digest = &runDigest{sum: sample.NewDigest()}
 	}
 }
 
-// add takes part in gathering one batch's picks. Collective.
+// add gathers one batch's picks from all ranks. Collective.
 func (d *runDigest) add(w *Worker, b *Batch) {
 	all, err := w.comm.AllGather(w.site("digest"), sample.EncodePicks(b.Batch))
 	w.check(err)
@@ -50,7 +50,7 @@ func (d *runDigest) add(w *Worker, b *Batch) {
 	d.picked = d.picked[:0]
 }
 
-// launchScratch runs a program without a directory of its own.
+// launchScratch runs a program without a run directory.
 func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*runs.Run, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -59,33 +59,32 @@ func launchScratch[A any](ctx context.Context, p *ProgramOf[A], args A, o Launch
 	return launch(ctx, p.name, raw, o, false)
 }
 
-// SampleOptions say what [Sample] samples.
+// SampleOptions configure [Sample].
 type SampleOptions struct {
 	Fanouts []int  // nil means [10, 10]
 	Split   string // "" means "train"
-	Batch   int    // seeds of a step over all workers; 0 means 1024
+	Batch   int    // seeds per step over all workers; 0 means 1024
 	Seed    uint64 // 0 means the seed 0
 	Epoch   int    // 0 means the first epoch
 	Steps   int    // 0 means the whole split
 	Workers int    // 0 means 1
-	Threads int    // of each worker; 0 means an even share of the CPUs
+	Threads int    // threads per worker; 0 means an even share of the CPUs
 	Device  string
 	Quiet   bool
 }
 
-// SampleResult is what [Sample] found.
+// SampleResult is the result of [Sample].
 type SampleResult struct {
 	Batches int     `json:"batches"`
 	Edges   int64   `json:"edges"`
-	Nodes   int64   `json:"nodes"` // distinct sources of each batch's first block, added up
+	Nodes   int64   `json:"nodes"` // sum over batches of the first block's distinct sources
 	Seconds float64 `json:"seconds"`
-	// EdgesPerSecond is over all workers: their edges over the longest time any
-	// of them took.
+	// EdgesPerSecond is the edges of all workers divided by the longest time of any worker.
 	EdgesPerSecond float64 `json:"edges_per_second"`
 	// Digest is the SHA-256 of everything sampled; see [Worker.Digest].
 	Digest string `json:"digest"`
-	// UniqueEdges counts each destination of a hop once a step, however many
-	// workers sampled it.
+	// UniqueEdges counts the edges of each destination once per hop and step, regardless of how
+	// many workers sampled it.
 	UniqueEdges int64 `json:"unique_edges"`
 }
 
@@ -102,9 +101,9 @@ type sampleArgs struct {
 	Steps   int
 }
 
-// Sample samples an epoch of mini-batches without training on them: what a
-// setting costs, and the digest by which two machines, or two versions, can be
-// compared. It runs twice: once for time, once for the digest.
+// Sample samples an epoch of mini-batches without training on them. It measures the cost of a
+// setting, and computes a digest by which to compare two machines or versions. It runs twice: once
+// for time, once for the digest.
 func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, error) {
 	multigpuEnter()
 	var r SampleResult

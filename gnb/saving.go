@@ -19,18 +19,17 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// Keep makes a variable of the program part of every checkpoint, under a name of
-// its own, and gives it the checkpoint's value when the run resumes. v is a
-// pointer to something that encoding/json can encode (encoding/gob, where a
-// number in it is not finite); it must be the same on every rank, since rank 0's
-// is what is kept. Its value is taken at the end of an iteration of
-// [Worker.Batches], of such a loop, and of an epoch; so change it within a loop
-// over batches, or after the epoch's loops, not before them.
+// Keep makes a variable of the program part of every checkpoint, under a unique name, and restores
+// its value when the run resumes. v is a pointer to a value that encoding/json can encode
+// (encoding/gob, if a number in it is not finite). The value must be the same on every rank,
+// because checkpoints hold rank 0's value. Keep reads it at the end of each iteration of
+// [Worker.Batches], of each such loop and of each epoch; so change it within a loop over batches,
+// or after the epoch's loops, not before them.
 func (w *Worker) Keep(name string, v any) {
 	w.check(w.saving.Kept.Add(name, v, callSite()))
 }
 
-// openSaving configures checkpoints, and loads the one from which the run resumes.
+// openSaving configures checkpoints, and loads the checkpoint of a resumed run.
 func (w *Worker) openSaving() error {
 	w.saving.Open(saving.Options{
 		Dir: w.job.RunDir, Every: w.job.CheckpointEvery, Keep: w.job.KeepCheckpoints,
@@ -63,9 +62,9 @@ func (w *Worker) openSaving() error {
 	return nil
 }
 
-// recordChange writes the configuration of a run that resumes changed, once, on rank 0: at the first
-// boundary, where networks and optimisers have taken their part of the checkpoint, and so before any
-// checkpoint of the changed run. A resume that fails earlier leaves the run as it was.
+// recordChange writes the new configuration of a run resumed with changes, once, on rank 0. It
+// does so at the first boundary, after networks and optimisers have loaded the checkpoint and
+// before the changed run writes one. A resume that fails earlier leaves the run unchanged.
 func (w *Worker) recordChange() error {
 	if w.job.Config == nil {
 		return nil
@@ -77,8 +76,8 @@ func (w *Worker) recordChange() error {
 	return nil
 }
 
-// state is what a checkpoint of this boundary holds. The tensors are the
-// parameters' own memory.
+// state returns the content of a checkpoint at this boundary. The tensors share memory with the
+// parameters.
 func (w *Worker) state() (saving.State, []safetensors.Tensor, error) {
 	st := saving.State{
 		Version: Version, Layout: philox.LayoutVersion, CPU: saving.CPUClass(w.job.BF16), Seed: w.job.Seed,
@@ -102,9 +101,8 @@ func (w *Worker) state() (saving.State, []safetensors.Tensor, error) {
 	return st, ts, w.checkTensors(ts)
 }
 
-// settle writes what must not be behind a checkpoint: the metrics, of which a
-// resumed run would not report again what is lost in between, and the best
-// weights. Any goroutine may call it.
+// settle writes the data that must be on disk before a checkpoint: the metrics, because a resumed
+// run does not report earlier ones again, and the best weights. Any goroutine may call it.
 func (w *Worker) settle() error {
 	if err := w.report.out.Sync(); err != nil {
 		return err
@@ -112,23 +110,21 @@ func (w *Worker) settle() error {
 	return w.saving.Best.Write(true)
 }
 
-// stopIfAsked ends rank 0 with [ErrInterrupted], a checkpoint written, when the
-// run has been interrupted, somewhere between two boundaries. The other ranks go
-// on until they wait for it, and are ended then.
+// stopIfAsked writes a checkpoint and ends rank 0 with [ErrInterrupted] if the run was interrupted
+// between two boundaries. The other ranks continue until they wait for rank 0; then the supervisor
+// ends them.
 func (w *Worker) stopIfAsked() {
 	if w.p.Rank == 0 && w.p.StopRequested() {
 		w.Fail(w.saving.Leave(ErrInterrupted, w.saving.SavePrepared))
 	}
 }
 
-// stopPatience is how long an interrupted rank 0 waits for the end of an
-// iteration before it writes the checkpoint from beside the program. The run's
-// supervisor allows 2 s in all.
+// stopPatience is how long an interrupted rank 0 waits for the end of an iteration before another
+// goroutine writes the checkpoint. The run's supervisor allows 2 s in total.
 const stopPatience = 700 * time.Millisecond
 
-// watchStop writes the checkpoint of an interrupted run whose program does not
-// come to the end of an iteration: because it evaluates, waits, or computes
-// something long.
+// watchStop writes the checkpoint of an interrupted run whose program does not reach the end of an
+// iteration in time, because it evaluates, waits or computes.
 func (w *Worker) watchStop(done <-chan struct{}) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -161,16 +157,15 @@ func (n *network) tensors(prefix string) []safetensors.Tensor {
 	return ts
 }
 
-// prefix is what the names of the network's tensors begin with in a checkpoint.
+// prefix is the prefix of the network's tensor names in a checkpoint.
 func (n *network) prefix() string { return fmt.Sprintf("model%d.", n.index) }
 
-// SaveBest keeps the network's weights as best.safetensors in the run's directory
-// when value is higher than at any call before, and says whether it was; NaN never
-// is. Every rank must call it with the same value.
+// SaveBest keeps the network's weights as best.safetensors in the run's directory when value is
+// higher than at any call before, and reports whether it was higher; NaN never is. Every rank must
+// call it with the same value.
 //
-// Where the best weights change in quick succession the file is written about four
-// times a second: it is there, and right, at the end of the run, at LoadBest, and
-// before any checkpoint that comes later.
+// If the best weights change quickly the file is written about four times per second. It is up to
+// date at the end of the run, at LoadBest, and before any later checkpoint.
 func (w *Worker) SaveBest(net Network, value float64) bool {
 	n := w.netOf(net, "SaveBest")
 	if !w.saving.Best.Improve(n.index, value, w.loop.Pos.ReportedEpoch()) {
@@ -188,8 +183,8 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 	return true
 }
 
-// LoadBest puts the weights that [Worker.SaveBest] wrote last back into the
-// network, on every rank. Collective.
+// LoadBest loads the weights of the last [Worker.SaveBest] into the network, on every rank.
+// Collective.
 func (w *Worker) LoadBest(net Network) {
 	n := w.netOf(net, "LoadBest")
 	if _, ok := w.saving.Best.Epoch(n.index); !ok {
@@ -200,11 +195,11 @@ func (w *Worker) LoadBest(net Network) {
 	ts, _, err := safetensors.ReadFile(filepath.Join(w.job.RunDir, n.file("best")))
 	w.check(err)
 	w.check(n.load(ts))
-	w.Barrier() // all have read it before rank 0 may write the next
+	w.Barrier() // every rank has read the file, so rank 0 may write the next
 }
 
-// file is the name of a file of the network's weights: networks after the first
-// have their model's name in it.
+// file returns the name of a weights file; for networks after the first it contains the model's
+// name.
 func (n *network) file(kind string) string {
 	if n.index > 0 {
 		kind += fmt.Sprintf("-%d-%s", n.index, n.name)
@@ -212,7 +207,7 @@ func (n *network) file(kind string) string {
 	return kind + ".safetensors"
 }
 
-// metadata is what a file of the network's weights, as they are now, says beside them.
+// metadata returns the metadata for a file of the network's current weights.
 func (n *network) metadata() map[string]string {
 	if n.described == "" {
 		info, err := json.Marshal(n.info())
@@ -232,8 +227,8 @@ func (n *network) write(path string) error {
 	return safetensors.WriteFile(path, n.tensors(""), n.metadata())
 }
 
-// load takes weights by the names of PyTorch's state_dict; all must be there and
-// fit, else nothing changes.
+// load sets weights by the names of PyTorch's state_dict. If one is missing or has another shape,
+// nothing changes.
 func (n *network) load(ts []safetensors.Tensor) error {
 	values := make(map[string]nn.Value, len(ts))
 	for _, t := range ts {
@@ -245,10 +240,10 @@ func (n *network) load(ts []safetensors.Tensor) error {
 	return n.toDevice()
 }
 
-// LoadWeights reads a safetensors file into the network: names and shapes must be
-// the network's (PyTorch Geometric's, where the layers are its layers). A file that
-// a run has written has a checksum, and is refused where that does not hold; a
-// note reports that another program's file has none.
+// LoadWeights reads a safetensors file into the network: names and shapes must match the
+// network's, which for layers of PyTorch Geometric are PyTorch Geometric's. A file written by a
+// run has a checksum, and LoadWeights refuses the file if it does not match. For a file of another
+// program, a note reports that it has no checksum.
 func (w *Worker) LoadWeights(net Network, path string) {
 	ts, meta, err := safetensors.ReadFile(path)
 	w.check(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// What follows the gradient in a slot: the sum of weights, the sum of losses, and how
-// many of how many rows were right. Counts are exact up to 2^24 rows a step.
+// Offsets of the values after the gradient in a slot: the sum of weights, the sum of losses, and
+// the numbers of correct rows and of all rows. Counts are exact up to 2^24 rows per step.
 const (
 	tailWeight = iota
 	tailLoss
@@ -28,19 +28,17 @@ const (
 // of the optimiser, which divides by the total weight. It returns the mean loss
 // over all ranks. Collective.
 //
-// On a device, with one rank, Step returns when the step is asked for and the step
-// before it has its loss: so the device has work while the next batch is prepared.
-// Reading what Step returns, EpochLoss, Log, Evaluate, a checkpoint and the end of a
-// loop wait for it.
+// On a device, with one rank, Step returns when the step is queued and the loss of the step before
+// it is known, so that the device computes while the next batch is prepared. Reading Step's result
+// waits for the step; so do EpochLoss, Log, Evaluate, a checkpoint and the end of a loop.
 //
-// With virtual ranks a worker has several batches a step; the sum and the
-// optimiser's step come with the last of them ([Batch.EndsStep]), and before it
-// Step returns NaN.
+// With virtual ranks a worker has several batches per step. The last of them ([Batch.EndsStep])
+// triggers the sum and the optimiser's step; for the earlier ones Step returns NaN.
 //
-// Outside a loop over batches a step counts by itself, for full-graph training.
-// Such steps belong into [Worker.Epochs] where the program keeps values
-// ([Worker.Keep]): it then resumes at the beginning of an epoch. Otherwise a run
-// that resumes leaves out the steps that are done, and Step returns NaN for them.
+// Outside a loop over batches each batch is one step, for full-graph training. If the program
+// keeps values ([Worker.Keep]), put such steps into [Worker.Epochs]: the run then resumes at the
+// beginning of an epoch. Otherwise a resumed run skips the steps already done, and Step returns
+// NaN for them.
 func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	if opt == nil {
 		w.Fail(fmt.Errorf("gnb: Step got no optimiser, at %s; make one with Worker.Adam, SGD or Optimizer", callSite()))
@@ -70,8 +68,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	n.micro++
 	virtual := w.job.Virtual
 	if bare && n.micro < virtual {
-		// One batch outside a loop is the whole step: the other virtual ranks add
-		// nothing to it.
+		// A batch outside a loop is the whole step: the other virtual ranks contribute nothing.
 		for ; n.micro < virtual; n.micro++ {
 			n.grads.empty(n.micro)
 		}
@@ -88,19 +85,19 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	w.watchSum(n, tail)
 	w.stage(names.Optimizer)
 	mean := w.apply(opt, grad, tail, late)
-	w.stage(names.Backward) // where the host waits for a device
+	w.stage(names.Backward) // the host waits here for a device
 	w.catchUp(1)
 	w.stage(names.Program)
 	w.flush(false)
-	// A step outside of loops is a place to go on from where the program keeps
-	// nothing: what it keeps may belong to a later statement of the epoch.
+	// A run can resume after a step outside loops only if the program keeps no values: a kept
+	// value may belong to a later statement of the epoch.
 	if bare && (w.saving.Kept.Len() == 0 || !w.loop.InEpoch()) {
 		w.boundary(false)
 	}
 	return mean
 }
 
-// checkLoss finds what would train nothing, or something else than n.
+// checkLoss refuses a loss that would train nothing, or a network other than n.
 func (w *Worker) checkLoss(loss *nn.Loss, n *network) {
 	if loss == nil || loss.Sum == nil {
 		w.Fail(fmt.Errorf("gnb: Step got a loss without a Sum, at %s; make one with nn.CrossEntropy, or nn.Loss{Sum: …, Weight: …}", callSite()))
@@ -115,7 +112,7 @@ func (w *Worker) checkLoss(loss *nn.Loss, n *network) {
 	}
 }
 
-// waited is how long this rank has waited for others in collectives.
+// waited returns the time that this rank has waited for others in collectives.
 func (w *Worker) waited() time.Duration {
 	if c, ok := w.comm.(collective.Waiter); ok {
 		return c.Waited()
@@ -166,19 +163,19 @@ func (w *Worker) count(r runs.Step, t []float32) float64 {
 	return loss / weight
 }
 
-// A device is a step behind the host, which launches the kernels of the next step
-// meanwhile. So a step's loss is read when the next step has been asked for, or when
-// the program reads it; until then the step is late, and what is reported of it waits.
+// The host queues the kernels of the next step while a device computes the current one. The host
+// therefore reads a step's loss after it has queued the next step, or when the program reads it;
+// until then the step is late and is not reported.
 
-// StepLoss is the mean loss of a step over all ranks, as [Worker.Step] returns it. On
-// a device it is known a step later than asked for: Mean and whatever prints it wait.
-// It prints as a float64 does, and [Worker.Log] takes it as a number.
+// StepLoss is the mean loss of a step over all ranks, as [Worker.Step] returns it. On a device it
+// is known one step later: Mean and printing wait for it. It prints as a float64 does, and
+// [Worker.Log] takes it as a number.
 type StepLoss struct {
 	mean float64
-	late *lateStep // whose mean it is, where that was not known
+	late *lateStep // the step to wait for, if the loss was not known yet
 }
 
-// Mean is the loss, NaN where there is none.
+// Mean returns the loss, NaN if there is none.
 func (l StepLoss) Mean() float64 {
 	if l.late == nil {
 		return l.mean
@@ -189,8 +186,8 @@ func (l StepLoss) Mean() float64 {
 	return l.late.mean
 }
 
-// MarshalJSON writes the loss as a number, null where there is none, so that
-// [Worker.Keep] keeps it; UnmarshalJSON reads that.
+// MarshalJSON writes the loss as a number, or null if there is none, so that [Worker.Keep] can
+// save it.
 func (l StepLoss) MarshalJSON() ([]byte, error) { return runfile.Number(l.Mean()).MarshalJSON() }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -208,23 +205,23 @@ func (l StepLoss) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), l.Mean())
 }
 
-// lossFigures wait for a batch's loss and its right rows; see [nn.Loss.Figures].
+// lossFigures waits for a batch's loss and its number of correct rows; see [nn.Loss.Figures].
 type lossFigures func() (sum float32, correct int64)
 
-// lateStep is a step whose losses a device still has.
+// lateStep is a step whose losses are still on a device.
 type lateStep struct {
 	w       *Worker
 	n       *network
 	tails   []float32
-	figures []lossFigures // of each batch of the step; nil for one that adds nothing
+	figures []lossFigures // per batch of the step; nil for a batch that contributes nothing
 	record  runs.Step
-	made    made  // of what, should its loss not be finite
-	applied int64 // steps of the network before it
+	made    made  // its batches, to recreate them if its loss is not finite
+	applied int64 // number of the network's earlier steps
 	known   bool
-	mean    float64 // where known
+	mean    float64 // the mean loss, if known
 }
 
-// readFigures waits for the figures of batches and puts them into their tails.
+// readFigures waits for the losses and counts of batches and writes them into the batches' tails.
 func readFigures(tails []float32, figures []lossFigures) error {
 	return nn.Try(func() {
 		for i, f := range figures {
@@ -236,12 +233,13 @@ func readFigures(tails []float32, figures []lossFigures) error {
 	})
 }
 
-// catchUp reads the losses of the late steps but the last few, in their order.
+// catchUp reads, in order, the losses of the late steps; it leaves the newest ones, as many as
+// but, unread.
 func (w *Worker) catchUp(but int) {
 	for len(w.late) > but {
 		s := w.late[0]
 		w.late = slices.Delete(w.late, 0, 1)
-		s.mean, s.known = math.NaN(), true // where reading fails
+		s.mean, s.known = math.NaN(), true // the result if reading fails
 		if err := readFigures(s.tails, s.figures); err != nil {
 			w.Fail(fmt.Errorf("gnb: the loss of model %q at epoch %d, step %d: %w", s.n.name, s.record.Epoch, s.record.Step, err))
 		}
@@ -262,7 +260,7 @@ func sumTails(tails []float32) []float64 {
 	return sum
 }
 
-// rounded is a tail as a slot holds it.
+// rounded converts a tail to the precision of a slot.
 func rounded(sum []float64) []float32 {
 	tail := make([]float32, len(sum))
 	for i, v := range sum {

@@ -16,9 +16,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// TrainOptions say how [Train] trains. The zero value trains GraphSAGE-sized
-// networks sensibly: 2 layers, hidden 64, fanout 10 a layer, global batch 1024,
-// 10 epochs, Adam with learning rate 0.01, dropout 0.5, exact evaluation of the
+// TrainOptions configure [Train]. The zero value means 2 layers, hidden 64, fanout 10 per layer,
+// global batch 1024, 10 epochs, Adam with learning rate 0.01, dropout 0.5, exact evaluation of the
 // validation and test split after every epoch.
 type TrainOptions struct {
 	// Layers is the number of layers; 0 means as many as there are Fanouts, else 2.
@@ -29,7 +28,7 @@ type TrainOptions struct {
 	Dropout float64
 	// InputDropout is the dropout probability of the first layer's input; 0 means none.
 	InputDropout float64
-	// Heads is the number of attention heads of a GAT; 0 means 1. Hidden is all heads
+	// Heads is the number of attention heads of a GAT; 0 means 1. Hidden is the width of all heads
 	// together.
 	Heads int
 	// OutHeads is the number of heads of a GAT's last layer; 0 means Heads.
@@ -63,10 +62,11 @@ type TrainOptions struct {
 	Eval string
 	// EvalEvery is the number of epochs between evaluations; 0 means 1.
 	EvalEvery int
-	// EvalBatches is the most batches of a sampled evaluation; 0 means all.
+	// EvalBatches is the largest number of batches of a sampled evaluation; 0 means all.
 	EvalBatches int
-	// BestBy chooses the epoch whose weights and metrics the run reports, on the
-	// validation split: "metric" (the default), the best, or "loss", the lowest.
+	// BestBy chooses the epoch whose weights and metrics the run reports: the one with the best
+	// metric on the validation split ("metric", the default) or with the lowest loss on it
+	// ("loss").
 	BestBy string
 	// Patience stops training after this many epochs without improvement; 0 means never.
 	Patience int
@@ -76,9 +76,9 @@ type TrainOptions struct {
 
 	// The fields below say how the run is launched, as in [LaunchOptions].
 
-	// Workers is the number of worker processes; 0 means what the environment's
-	// GNB_WORKERS says, else one per GPU, else one. At most 64, or eight a core where
-	// that is more.
+	// Workers is the number of worker processes; 0 means the value of the environment variable
+	// GNB_WORKERS, else one per GPU, else one. The maximum is 64, or eight per core if that is
+	// more.
 	Workers int
 	// VirtualRanks is the number of virtual ranks per worker; 0 means 1. Runs with the same Workers
 	// × VirtualRanks have the same weights to the bit.
@@ -125,7 +125,7 @@ type TrainOptions struct {
 	Events func(runs.Event) `json:"-"`
 }
 
-// trainArgs is the argument of Train's program: what changes the result.
+// trainArgs is the argument of Train's program: the options that change the result.
 type trainArgs struct {
 	Model          string
 	Sizes          ModelConfig
@@ -144,7 +144,7 @@ type trainArgs struct {
 	Digest         bool
 }
 
-// within is the error of the first option of numbers that is out of its bounds.
+// within returns an error for the first numeric option that is out of bounds.
 func (o TrainOptions) within() error {
 	epochs := o.Epochs
 	if epochs == None {
@@ -165,8 +165,8 @@ func (o TrainOptions) within() error {
 	)
 }
 
-// Loader is how Train makes mini-batches with these options, and ModelConfig what its network is built from on
-// a dataset: for programs that train as Train does. The error is that of the options.
+// Loader returns the Loader and the ModelConfig that Train uses for these options on a dataset,
+// for programs that train like Train. It fails if the options are invalid.
 func (o TrainOptions) Loader(ds *Dataset) (Loader, ModelConfig, error) {
 	a, err := o.args(ds, "")
 	return Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}, a.Sizes, err
@@ -223,14 +223,13 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	}, nil
 }
 
-// Train trains a model on a dataset by neighbour sampling, showing loss, accuracy
-// and workers live. It is a program like any other ([Launch]), and behaves like
-// one in every way: interrupts, checkpoints, the run's directory.
+// Train trains a model on a dataset by neighbour sampling, showing loss, accuracy and workers
+// live. It runs as a program ([Launch]) does: with interrupts, checkpoints and a run directory.
 //
-// The run's val_accuracy and test_accuracy (or val_auc, or val_micro_f1, where the
-// dataset is measured by it) are those at the epoch that did best on validation
-// (the run's "best_epoch"; see TrainOptions.BestBy), whose weights are in
-// best.safetensors; model.safetensors holds the final ones.
+// The run's val_accuracy and test_accuracy (or val_auc, or val_micro_f1, by the dataset's metric)
+// are those of the best epoch on the validation split (the run's "best_epoch"; see
+// TrainOptions.BestBy). best.safetensors holds the weights of that epoch, model.safetensors the
+// final ones.
 func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*runs.Run, error) {
 	multigpuEnter()
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -250,7 +249,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 	})
 }
 
-// trainProgram is Train, written with what this package exports.
+// trainProgram is the training loop of Train.
 var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	net := w.Network(a.Model, a.Sizes)
 	opt := a.optimizer(w, net)
@@ -269,7 +268,7 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	}
 	best := map[string]float64{}
 	w.Keep("best", &best)
-	// evaluate measures the network, and says whether it is the best so far.
+	// evaluate measures the network, and reports whether it is the best so far.
 	evaluate := func() bool {
 		m := w.Evaluate(net, how, splits...)
 		score := m.Splits[0].Value()
@@ -311,14 +310,14 @@ var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	return nil
 })
 
-// optimizer is the one that trains a network.
+// optimizer returns the optimiser of a network.
 func (a trainArgs) optimizer(w *Worker, net Network) *Optimizer {
 	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
 	adam.SetLR(a.LR) // 0 means 0 by now
 	return w.Optimizer(net, adam).Clip(a.ClipNorm)
 }
 
-// Network makes a network of a model by name, for programs whose model is an
+// Network makes a network of the model with the given name, for programs whose model is an
 // argument.
 func (w *Worker) Network(model string, s ModelConfig) *Net[nn.Model] {
 	d, err := models.Get(model)
@@ -328,8 +327,9 @@ func (w *Worker) Network(model string, s ModelConfig) *Net[nn.Model] {
 	return &Net[nn.Model]{Model: m, network: w.newNetwork(model, s, m)}
 }
 
-// OptionsOf returns the model and the options that a run of [Train] was started with, as far as they decide its result:
-// with them, and the run's directory as Resume, [Train] resumes the run. A run of another program is an error.
+// OptionsOf returns the model of a run of [Train] and those of its options that determine its
+// result. With them, and the run's directory as Resume, [Train] resumes the run. OptionsOf fails
+// for a run of another program.
 func OptionsOf(r *runs.Run) (model string, o TrainOptions, err error) {
 	c := r.Config
 	if c.Program != trainProgram.Name() {
@@ -350,7 +350,7 @@ func OptionsOf(r *runs.Run) (model string, o TrainOptions, err error) {
 	if a.ByLoss {
 		o.BestBy = "loss"
 	}
-	// 0 means the default in options.
+	// In options 0 means the default.
 	if o.Dropout == 0 {
 		o.Dropout = None
 	}
@@ -360,7 +360,7 @@ func OptionsOf(r *runs.Run) (model string, o TrainOptions, err error) {
 	if o.LR == 0 {
 		o.LR = None
 	}
-	if c.Device == "cpu" { // a run on a GPU goes on where there is none, too
+	if c.Device == "cpu" { // a run on a GPU can resume on a machine without one
 		o.Device = c.Device
 	}
 	return a.Model, o, nil

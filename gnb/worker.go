@@ -20,11 +20,10 @@ import (
 
 // Worker is one rank of a run, as the program sees it.
 //
-// Its methods stop the rank with an error when something fails, as
-// testing.T.Fatal does, so a program needs no error handling of its own; a
-// program can stop its rank with [Worker.Fail]. Methods marked collective must
-// be called by every rank, in the same order: when they are not, the run ends
-// with an error that names both places.
+// Its methods stop the rank with an error when something fails, as testing.T.Fatal does, so a
+// program needs no error handling of its own; a program can stop its rank with [Worker.Fail].
+// Methods marked collective must be called by every rank, in the same order: otherwise the run
+// ends with an error that names both calls.
 //
 // A Worker belongs to the goroutine that runs the program.
 type Worker struct {
@@ -36,7 +35,7 @@ type Worker struct {
 	nets   []*network
 	opts   []*Optimizer
 	loop   loop.Cursor
-	late   []*lateStep // steps that the loop's sums lack yet, in order
+	late   []*lateStep // steps not yet in the loop's sums, in order
 	saving saving.Saver
 
 	report reporting
@@ -92,12 +91,12 @@ func (w *Worker) Dataset() *Dataset {
 	return w.ds
 }
 
-// Epochs counts epochs from 0 to n-1, from where the checkpoint stands when the
-// run resumes. At the end of each it reports the epoch's loss, wall time and the
-// time of every stage. A program has one such loop.
+// Epochs counts epochs from 0 to n-1; a resumed run starts at the checkpoint's epoch. At the end
+// of each epoch it reports the epoch's loss, wall time and the time of every stage. A program has
+// one such loop.
 //
-// When a run resumes within an epoch, the epoch's statements run again from its
-// beginning, but loops over batches and steps that are done are left out.
+// When a run resumes within an epoch, the epoch's statements run again from its beginning, but it
+// skips the loops over batches and the steps that are already done.
 func (w *Worker) Epochs(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if w.loop.EpochsAt != "" {
@@ -110,7 +109,7 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 			w.report.enterEpoch(w.p.StageTimes())
 			w.p.SetPosition(e, w.loop.Pos.InAll)
 			if !yield(e) {
-				w.endEpoch(max(n, e+1), e+1) // a run that resumes does not run the remaining epochs
+				w.endEpoch(max(n, e+1), e+1) // a resumed run skips the remaining epochs
 				return
 			}
 			w.endEpoch(e+1, 0)
@@ -119,7 +118,7 @@ func (w *Worker) Epochs(n int) iter.Seq[int] {
 	}
 }
 
-// endEpoch ends an epoch; see [loop.Cursor.EndEpoch] for next and ended.
+// endEpoch ends an epoch; see [loop.Cursor.EndEpoch] for its arguments.
 func (w *Worker) endEpoch(next, ended int) {
 	w.loop.LeaveEpoch()
 	w.flush(true)
@@ -134,14 +133,14 @@ func (w *Worker) endEpoch(next, ended int) {
 	w.boundary(false)
 }
 
-// EpochLoss is the mean loss of the epoch's steps so far, over all ranks: the
-// sum of their losses over the sum of their weights, NaN before the first step.
+// EpochLoss returns the mean loss of the epoch's steps so far, over all ranks: the sum of their
+// losses over the sum of their weights, NaN before the first step.
 func (w *Worker) EpochLoss() float64 {
 	w.catchUp(0)
 	return w.loop.Sums.MeanLoss()
 }
 
-// Barrier waits until every rank has come here. Collective.
+// Barrier waits until every rank has called it. Collective.
 func (w *Worker) Barrier() { w.check(w.comm.Barrier(w.site("barrier"))) }
 
 // AllReduce replaces v on every rank by its sum over ranks, added in the order of
@@ -166,9 +165,9 @@ func (w *Worker) AllReduce(v []float64) {
 	}
 }
 
-// boundary is a point between two iterations, where all that a checkpoint holds
-// belongs to w.loop.Pos. A checkpoint that is due is written here, and one is prepared
-// for an interrupt: always where the program may be busy for long afterwards.
+// boundary is called between two iterations, when the whole state of a checkpoint belongs to
+// position w.loop.Pos. It writes a checkpoint that is due, and prepares one for an interrupt; it
+// always prepares one if always is set, because the program may then be busy for long.
 func (w *Worker) boundary(always bool) {
 	for _, n := range w.nets {
 		if n.micro > 0 && n.micro < w.job.Virtual {

@@ -1,11 +1,13 @@
-// Package monitor shows what a machine does over time: of each GPU utilisation, memory and the share of it that
-// runs of GraphNB have, temperature, power, clocks and why they are low, traffic over the bus and NVLink, and
-// processes; of the host CPUs, memory, disks and network, within the limits of its container.
+// Package monitor measures and shows the load of a machine over time. For each GPU: utilisation,
+// memory and the share used by runs of GraphNB, temperature, power, clocks and the reasons for low
+// clocks, traffic over the bus and NVLink, and processes. For the host: CPUs, memory, disks and
+// network, within the limits of its container.
 //
 // # Basics
 //
-// [Watch] takes a [Sample] each second and returns a [Report] of means and extremes. In a cell it draws the time
-// since it began, with a table of the present; in a terminal it shows some lines that change in place.
+// [Watch] takes a [Sample] each second and returns a [Report] of means and extremes. In a cell it
+// draws curves since its start and a table of current values; in a terminal it updates a few lines
+// in place.
 //
 //	report, err := monitor.Watch(ctx, monitor.Options{}) // until ■
 //
@@ -20,10 +22,10 @@
 //
 // # Caveats
 //
-// Another process reads the GPUs: the command gnb, through NVIDIA's library NVML, so that a fault of that library
-// never ends the cell. Without a driver, without the command, or where it was built without a C compiler, the
-// report and the picture say why GPUs are missing, and show the host. A figure that a machine does not give is
-// NaN; see [Value].
+// Another process, the command gnb, reads the GPUs through NVIDIA's library NVML, so that a fault
+// of that library never ends the cell. Without a driver, without the command, or if the command
+// was built without a C compiler, the report and the picture show only the host and why GPUs are
+// missing. A figure that the machine does not provide is NaN; see [Value].
 package monitor
 
 import (
@@ -41,15 +43,16 @@ import (
 type Options struct {
 	// Interval is the time between samples; default 1 s, at least 100 ms.
 	Interval time.Duration
-	// Duration is how long to watch; 0 watches until ctx is done or the process is interrupted.
+	// Duration is the time to watch; 0 watches until ctx is done or the process is interrupted.
 	Duration time.Duration
-	// While is watched from its beginning to its end. It gets Watch's context, so that an interrupt ends
-	// both, and Watch returns its error.
+	// While is a function to watch: Watch calls it and ends when it returns, with its error. While
+	// gets Watch's context, so that an interrupt ends both.
 	While func(ctx context.Context) error
-	// Run is the ID of the run (runs.Config.ID) whose share of GPU memory is shown; default that of all runs.
+	// Run is the ID of the run (runs.Config.ID) whose share of GPU memory is shown; by default the
+	// share of all runs.
 	Run string
-	// Helper is the gnb program that reads GPUs; default that of GNB_HELPER, else the gnb beside this
-	// program, else the one on PATH, which in a notebook is the kernel's.
+	// Helper is the gnb program that reads GPUs; by default $GNB_HELPER, else the gnb in this
+	// program's directory, else the gnb on PATH, which in a notebook is the kernel's PATH.
 	Helper string
 	// Each is called with every sample, one call at a time.
 	Each func(Sample)
@@ -57,9 +60,10 @@ type Options struct {
 	Quiet bool
 }
 
-// Watch shows what this machine does until ctx is done, the process is interrupted, Options.Duration is over or
-// Options.While returns. None of these is an error; an error is one of the options, or of While. It leaves no
-// process behind. A sample takes under 1 ms of processor time, and a picture, once a second, a few.
+// Watch shows the load of this machine until ctx is done, the process is interrupted,
+// Options.Duration has passed or Options.While returns. None of these is an error; Watch fails
+// only if the options are invalid or While fails. It leaves no process running. A sample takes
+// under 1 ms of processor time; a picture, drawn once per second, takes a few.
 func Watch(ctx context.Context, o Options) (*Report, error) {
 	multigpu.EnterIfWorker()
 	if multigpu.InWorker() {
@@ -82,7 +86,7 @@ func Watch(ctx context.Context, o Options) (*Report, error) {
 	if o.While != nil {
 		go func() {
 			defer enough()
-			defer close(worked) // also where While ends its goroutine, as a test that fails does
+			defer close(worked) // also if While ends its goroutine, as a failing test does
 			worked <- o.While(ctx)
 		}()
 	}
@@ -100,7 +104,7 @@ func Watch(ctx context.Context, o Options) (*Report, error) {
 type watch struct {
 	o       Options
 	start   time.Time
-	note    string // of the last sample
+	note    string // note of the last sample
 	sum     machine.Summary
 	history machine.History
 	sink    live.MonitorSink
@@ -122,21 +126,21 @@ func (w *watch) add(s machine.Sample) {
 	}
 }
 
-// picture is what the sink shows.
+// picture returns the data that the sink shows.
 func (w *watch) picture(state string) live.Monitor {
 	return live.Monitor{
 		Title: "monitor", State: state, Elapsed: time.Since(w.start), Samples: w.history.UpToNow(), Run: w.o.Run,
 	}
 }
 
-// close shows the end and makes the report.
+// close shows the final state and makes the report.
 func (w *watch) close(ctx context.Context) *Report {
 	r := &Report{Start: w.start, End: time.Now(), Note: w.note}
 	p := w.picture(live.Done)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		p.Detail = "ended by an interrupt"
 	}
-	_ = w.sink.Close(p) // watching has not failed because its display has
+	_ = w.sink.Close(p) // a broken display does not fail the watch
 	for _, s := range w.history.Kept {
 		r.Samples = append(r.Samples, sampleOf(s))
 	}

@@ -9,21 +9,21 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Report is what [Watch] saw.
+// Report is the result of [Watch].
 type Report struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
-	// Samples are evenly spaced moments from the beginning to the end, at most 1440: all of them, or of a long
-	// time every second, fourth, eighth one and so on.
+	// Samples are evenly spaced moments from the beginning to the end, at most 1440: all samples
+	// or, after a long time, every second, fourth, eighth one and so on.
 	Samples []Sample `json:"samples"`
-	// Note says why GPUs, or figures of the host, were missing at the end; "" if nothing was.
+	// Note explains why GPUs, or figures of the host, were missing at the end; "" if nothing was.
 	Note string `json:"note,omitempty"`
-	// Host and GPUs sum up all samples taken, also those that are not in Samples.
+	// Host and GPUs summarise all samples, including those that are not in Samples.
 	Host HostSummary  `json:"host"`
 	GPUs []GPUSummary `json:"gpus"`
 }
 
-// Stat is a figure over the N samples that had it.
+// Stat summarises a figure over the N samples in which it was known.
 type Stat struct {
 	N    int     `json:"n"`
 	Min  float64 `json:"min"`
@@ -31,7 +31,8 @@ type Stat struct {
 	Max  float64 `json:"max"`
 }
 
-// HostSummary is what the host did. Shares are 0 to 1, memory is in bytes, rates are in bytes per second.
+// HostSummary summarises the host. Shares are 0 to 1, memory is in bytes, rates are in bytes per
+// second.
 type HostSummary struct {
 	Cores       float64 `json:"cores"`
 	MemoryTotal int64   `json:"memory_total"`
@@ -43,7 +44,7 @@ type HostSummary struct {
 	NetSend     Stat    `json:"net_send"`
 }
 
-// GPUSummary is what a GPU did.
+// GPUSummary summarises one GPU.
 type GPUSummary struct {
 	Index       int    `json:"index"`
 	Name        string `json:"name"`
@@ -51,18 +52,18 @@ type GPUSummary struct {
 	MemoryTotal Value  `json:"memory_total"`
 	Utilization Stat   `json:"utilization"`
 	Memory      Stat   `json:"memory"`
-	RunMemory   Stat   `json:"run_memory"` // of the run in [Options], or of all runs
+	RunMemory   Stat   `json:"run_memory"` // memory of the run in [Options], or of all runs
 	Temperature Stat   `json:"temperature_c"`
 	Power       Stat   `json:"power_w"`
-	// EnergyJ is the power over the time in which it was known, in joules.
+	// EnergyJ is the energy in joules: the power integrated over the time in which it was known.
 	EnergyJ float64 `json:"energy_j"`
 	// Throttled is the share of samples in which clocks were lowered, by reason.
 	Throttled map[string]float64 `json:"throttled,omitempty"`
-	// Error is that of the last sample.
+	// Error is the error of the last sample.
 	Error string `json:"error,omitempty"`
 }
 
-// String is a table of means and extremes.
+// String returns a table of means and extremes.
 func (r *Report) String() string {
 	var b strings.Builder
 	h := &r.Host
@@ -85,7 +86,7 @@ func (r *Report) String() string {
 	return live.Clean(strings.TrimRight(b.String(), "\n"))
 }
 
-// String is what the GPU did, in a line.
+// String returns the GPU's summary as one line.
 func (u *GPUSummary) String() string {
 	sum := machine.GPUSummary{
 		MemoryTotal: machine.Value(u.MemoryTotal), Utilization: machine.Stat(u.Utilization), Memory: machine.Stat(u.Memory), RunMemory: machine.Stat(u.RunMemory),
@@ -94,7 +95,7 @@ func (u *GPUSummary) String() string {
 	return sum.String()
 }
 
-// summed puts the sums into the report.
+// summed fills the report from the summary.
 func (r *Report) summed(sum *machine.Summary) {
 	h := &sum.Host
 	r.Host = HostSummary{

@@ -6,50 +6,53 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Value is a figure, or NaN where the machine does not give it, which is null in JSON. Ask Known before using
-// it: a comparison with NaN is false.
+// Value is a figure, or NaN (null in JSON) if the machine does not provide it. Call Known before
+// using it: a comparison with NaN is false.
 type Value float64
 
-// Known says whether the machine gave the figure.
+// Known reports whether the machine provided the figure.
 func (v Value) Known() bool { return machine.Value(v).Known() }
 
 // MarshalJSON writes a number, or null.
 func (v Value) MarshalJSON() ([]byte, error) { return machine.Value(v).MarshalJSON() }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads a number, or null.
 func (v *Value) UnmarshalJSON(b []byte) error { return (*machine.Value)(v).UnmarshalJSON(b) }
 
 // Sample is one moment of a machine.
 type Sample struct {
 	Time time.Time `json:"time"`
 	Host Host      `json:"host"`
-	// GPUs are in the order of the bus, which is that of nvidia-smi.
+	// GPUs are in bus order, like in nvidia-smi.
 	GPUs []GPU `json:"gpus"`
-	// Note says why GPUs, or figures of the host, are missing; "" if nothing is.
+	// Note explains why GPUs, or figures of the host, are missing; "" if nothing is.
 	Note string `json:"note,omitempty"`
 }
 
 // Host is the machine without its GPUs, or the part of it that this process's control group (a container's,
 // a job's) may use.
 type Host struct {
-	// CPU is the share, 0 to 1, of Cores that was busy. Under a limit it is what the control group used.
+	// CPU is the share, 0 to 1, of Cores that was busy. Under a limit it is the share used by the
+	// control group.
 	CPU Value `json:"cpu"`
-	// Cores are the machine's, or the control group's limit (CPULimited), which need not be whole.
+	// Cores is the machine's number of cores, or the control group's limit (CPULimited), which
+	// need not be an integer.
 	Cores      float64 `json:"cores"`
 	CPULimited bool    `json:"cpu_limited"`
-	// CPUThrottled is the share of time in which the limit held the control group back.
+	// CPUThrottled is the share of time in which the limit throttled the control group.
 	CPUThrottled Value `json:"cpu_throttled"`
-	// Memory is in bytes, and MemoryTotal the control group's limit where that is less than the machine's
-	// (MemoryLimited). The file cache does not count as used.
+	// Memory is in bytes. MemoryTotal is the control group's limit if that is less than the
+	// machine's memory (MemoryLimited). The file cache does not count as used.
 	MemoryUsed    int64 `json:"memory_used"`
 	MemoryTotal   int64 `json:"memory_total"`
 	MemoryLimited bool  `json:"memory_limited"`
 	SwapUsed      int64 `json:"swap_used"`
-	// Bytes per second of all disks, and the share of time in which the busiest one was in use.
+	// DiskRead and DiskWrite are bytes per second of all disks; DiskBusy is the share of time in
+	// which the busiest disk was in use.
 	DiskRead  Value `json:"disk_read"`
 	DiskWrite Value `json:"disk_write"`
 	DiskBusy  Value `json:"disk_busy"`
-	// Bytes per second of all network interfaces but the loopback.
+	// Bytes per second of all network interfaces except the loopback.
 	NetReceive Value `json:"net_receive"`
 	NetSend    Value `json:"net_send"`
 	// Totals count since the machine, or the control group, was started.
@@ -71,10 +74,11 @@ type GPU struct {
 	UUID  string `json:"uuid"`
 	Name  string `json:"name"`
 	Bus   string `json:"bus"` // PCI address
-	// Error says why figures are missing or old: the GPU fell off the bus, or the driver does not answer.
+	// Error explains why figures are missing or stale: the GPU fell off the bus, or the driver
+	// does not answer.
 	Error string `json:"error,omitempty"`
-	// Utilization is the share of time, 0 to 1, in which a kernel ran, and MemoryBusy that in which memory
-	// was read or written. A divided GPU (MIG) gives neither.
+	// Utilization is the share of time, 0 to 1, in which a kernel ran, and MemoryBusy the share in
+	// which memory was read or written. A GPU divided by MIG provides neither.
 	Utilization Value `json:"utilization"`
 	MemoryBusy  Value `json:"memory_busy"`
 	// Memory in bytes, used by any process.
@@ -84,10 +88,10 @@ type GPU struct {
 	TemperatureC   Value `json:"temperature_c"`
 	PowerW         Value `json:"power_w"`
 	PowerLimitW    Value `json:"power_limit_w"`
-	ClockMHz       Value `json:"clock_mhz"` // of the multiprocessors
+	ClockMHz       Value `json:"clock_mhz"` // clock of the multiprocessors
 	ClockMaxMHz    Value `json:"clock_max_mhz"`
 	MemoryClockMHz Value `json:"memory_clock_mhz"`
-	// Throttled are the reasons why clocks are lower than they could be. Being idle is not one.
+	// Throttled are the reasons why clocks are reduced. Idleness is not listed.
 	Throttled []string `json:"throttled,omitempty"`
 	// Bytes per second over the bus and over all NVLinks, as the GPU sees it.
 	PCIeReceive   Value `json:"pcie_receive"`
@@ -96,11 +100,12 @@ type GPU struct {
 	NVLinkSend    Value `json:"nvlink_send"`
 
 	Processes []Process  `json:"processes,omitempty"` // by descending memory
-	Instances []Instance `json:"instances,omitempty"` // of a divided GPU (MIG)
+	Instances []Instance `json:"instances,omitempty"` // parts of a GPU divided by MIG
 }
 
-// MemoryOf is the GPU memory, in bytes, of the workers of a run, named by its ID, or of all runs with "". It is
-// unknown where there is no such worker, or the driver does not give a process's memory.
+// MemoryOf is the GPU memory, in bytes, of the workers of a run, named by its ID, or of all runs
+// with "". It is unknown if there is no such worker, or if the driver does not report memory per
+// process.
 func (g *GPU) MemoryOf(run string) Value {
 	of := machine.GPU{Processes: make([]machine.Process, len(g.Processes))}
 	for i, p := range g.Processes {
@@ -109,9 +114,9 @@ func (g *GPU) MemoryOf(run string) Value {
 	return Value(of.MemoryOf(run))
 }
 
-// Instance is a part of a divided GPU (MIG), which a worker uses as a device.
+// Instance is a part of a GPU divided by MIG, which a worker uses as a device.
 type Instance struct {
-	Index       int    `json:"index"`   // among the GPU's instances
+	Index       int    `json:"index"`   // index among the GPU's instances
 	GPU         int    `json:"gpu"`     // number of the GPU instance
 	Compute     int    `json:"compute"` // number of the compute instance in it
 	UUID        string `json:"uuid"`    // for CUDA_VISIBLE_DEVICES
@@ -124,14 +129,14 @@ type Instance struct {
 type Process struct {
 	PID    int    `json:"pid"`
 	Name   string `json:"name"`
-	Memory Value  `json:"memory"` // of the GPU, in bytes
-	// Run is the ID of the run that the process is a worker of, and Rank its rank; "" if it is no worker, or
-	// another user's.
+	Memory Value  `json:"memory"` // GPU memory in bytes
+	// Run is the ID of the run whose worker the process is, and Rank its rank; "" if the process
+	// is no worker or belongs to another user.
 	Run  string `json:"run,omitempty"`
 	Rank int    `json:"rank,omitempty"`
 }
 
-// sampleOf is what internal/machine read, in the types that users name.
+// sampleOf converts a sample of internal/machine to the exported types.
 func sampleOf(s machine.Sample) Sample {
 	h := &s.Host
 	out := Sample{Time: s.Time, Note: s.Note, Host: Host{

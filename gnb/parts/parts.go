@@ -42,8 +42,9 @@ type Options struct {
 	// Method is "multilevel" (the default, with the fewest cut edges), "fennel" (one pass, little memory),
 	// "range" or "random".
 	Method string
-	// Balance is what all parts have the same number of: "nodes" (the default), "edges" (in-edges of the
-	// nodes), or the nodes of a split, by its name, such as "train".
+	// Balance is the quantity of which all parts have about the same amount: "nodes" (the
+	// default), "edges" (in-edges of the nodes), or the name of a split, such as "train", for its
+	// nodes.
 	Balance string
 	// Imbalance is the fraction by which a part may exceed the mean; 0 means 0.03, and 1e-9 divides as
 	// evenly as possible.
@@ -63,14 +64,14 @@ type Division struct {
 	Method  string `json:"method"`
 	Balance string `json:"balance"`
 	Seed    uint64 `json:"seed"`
-	// Edges is the number of pairs of nodes that an edge joins, in either direction, and EdgeCut that of pairs
-	// in different parts.
+	// Edges is the number of pairs of nodes joined by an edge in either direction, and EdgeCut the
+	// number of such pairs in different parts.
 	Edges       int64   `json:"edges"`
 	EdgeCut     int64   `json:"edge_cut"`
 	CutFraction float64 `json:"cut_fraction"`
-	// Imbalance is the largest part divided by the mean, in what is balanced; 1 is best.
+	// Imbalance is the largest part divided by the mean part, in the balanced quantity; 1 is best.
 	Imbalance float64 `json:"imbalance"`
-	Nodes     []int64 `json:"nodes"` // of each part
+	Nodes     []int64 `json:"nodes"` // nodes per part
 	// Halo is, for each part, the number of nodes of other parts with an edge into it: the rows that one hop of
 	// all neighbours needs from other parts.
 	Halo    []int64 `json:"halo"`
@@ -142,7 +143,7 @@ func Divide(ctx context.Context, ds *dataset.Dataset, n int, o Options) (d Divis
 	return d, nil
 }
 
-// balanced is the weights of the nodes that balance what a name says.
+// balanced returns the node weights for a value of Options.Balance.
 func balanced(ds *dataset.Dataset, name string) ([]int32, error) {
 	switch name {
 	case "nodes":
@@ -161,7 +162,7 @@ func balanced(ds *dataset.Dataset, name string) ([]int32, error) {
 	return weights, nil
 }
 
-// write makes a directory of the division, whole or not at all.
+// write writes the division's directory atomically.
 func (d *Division) write(dir string) error {
 	return atomicfile.BuildDir(dir, func(tmp string) error {
 		text, err := json.MarshalIndent(d, "", "  ")
@@ -175,7 +176,7 @@ func (d *Division) write(dir string) error {
 	})
 }
 
-// String is a table of the parts.
+// String returns a table of the parts.
 func (d Division) String() string {
 	s := fmt.Sprintf("%s in %d parts by %s: %d of %d edges cut (%.1f %%), %s %.1f %% above the mean at most\n",
 		d.Dataset, d.Parts, d.Method, d.EdgeCut, d.Edges, 100*d.CutFraction, d.Balance, 100*(d.Imbalance-1))

@@ -12,15 +12,16 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// attachEvery is how often Attach looks for what is new.
+// attachEvery is the interval at which Attach reads new events.
 const attachEvery = 100 * time.Millisecond
 
-// Attach shows a run that another process is running, started from another notebook or terminal, or by a cell whose page was
-// closed: loss and metrics from the run's beginning, and then as they come, until it ends. What each worker does is shown
-// only by the process that launched the run.
+// Attach shows a run of another process, started from another notebook or terminal, or by a cell
+// whose page was closed. It shows loss and metrics from the run's beginning, and updates them
+// until the run ends. Only the process that launched the run shows the state of each worker.
 //
-// It returns the run as it ended, with an error if the run failed or was interrupted. A run that has ended already is shown
-// as it ended. When ctx is cancelled (■ in a cell) Attach returns; the run continues.
+// It returns the ended run, with an error if the run failed or was interrupted. For a run that has
+// already ended it shows the final state. When ctx is cancelled (■ in a cell) Attach returns; the
+// run continues.
 func Attach(ctx context.Context, r *Run) (*Run, error) {
 	if err := entry.Start(); err != nil {
 		return nil, err
@@ -42,11 +43,11 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 		p.end(state, reason, p.snap.Elapsed)
 		p.close()
 	}
-	next, show := int64(0), p.apply // the words of what was before were shown then
+	next, show := int64(0), p.apply // earlier events update the state without printing their text again
 	tick := time.NewTicker(attachEvery)
 	defer tick.Stop()
 	for {
-		on := runfile.InUse(dir) // before reading: what it wrote until its end is read
+		on := runfile.InUse(dir) // check before reading, so that the last read sees everything the run wrote
 		next, err = readFrom(dir, next, func(e Event) {
 			seen.take(e)
 			show(e)

@@ -20,7 +20,7 @@ import (
 	"github.com/graphnb/graphnb/internal/tbevents"
 )
 
-// ExportOptions say what [Export] writes.
+// ExportOptions configure [Export].
 type ExportOptions struct {
 	// TensorBoard is the directory for "tensorboard --logdir". The run gets a subdirectory: its name if the run is in [Dir],
 	// else the name of its directory with a hash of its path.
@@ -47,7 +47,7 @@ func Export(ctx context.Context, r *Run, o ExportOptions) error {
 		return err
 	}
 	for {
-		on := o.Follow && runfile.InUse(r.Dir) // before reading: what it wrote until its end is read
+		on := o.Follow && runfile.InUse(r.Dir) // check before reading, so that the last read sees everything the run wrote
 		if err := b.more(); err != nil || !on {
 			return b.close(err)
 		}
@@ -59,8 +59,8 @@ func Export(ctx context.Context, r *Run, o ExportOptions) error {
 	}
 }
 
-// boardName is the run's directory among those for TensorBoard: the same one each time,
-// and another run's never.
+// boardName returns the name of the run's subdirectory for TensorBoard: always the same for one
+// run, and different for different runs.
 func (r *Run) boardName() string {
 	if name, ok := r.inRunsDir(); ok {
 		return name
@@ -76,28 +76,28 @@ func (r *Run) boardName() string {
 	return filepath.Join(fmt.Sprintf("%s-%x", strings.Trim(filepath.Base(dir), string(filepath.Separator)), sum[:4]), trial)
 }
 
-// boardEvery is how often a board looks for what is new. TensorBoard itself looks
-// every 5 seconds.
+// boardEvery is the interval at which a board reads new metrics. TensorBoard itself reads every 5
+// seconds.
 const boardEvery = time.Second
 
-// board writes a run's metrics for TensorBoard, as far as there are any.
+// board writes a run's metrics to an event file for TensorBoard.
 type board struct {
 	run     *Run
 	dir     string
 	file    *os.File
 	buf     *bufio.Writer
 	w       *tbevents.Writer
-	metrics os.FileInfo // the file that is read
-	read    int64       // so much of it
-	at      time.Time   // of the last event
+	metrics os.FileInfo // the metrics file being read
+	read    int64       // bytes read so far
+	at      time.Time   // time of the last event
 	failed  error       // the first failure to write
-	lost    error       // which lines of the metrics were damaged
+	lost    error       // names the damaged lines of the metrics
 }
 
-// boardSuffix ends the names of our event files.
+// boardSuffix is the suffix of the event files that this package writes.
 const boardSuffix = ".gnb"
 
-// newBoard begins an event file in dir, in place of those of ours that are there.
+// newBoard starts an event file in dir and replaces earlier ones written by this package.
 func newBoard(r *Run, dir string) (*board, error) {
 	b := &board{run: r, dir: dir}
 	return b, b.begin()
@@ -130,7 +130,7 @@ func (b *board) begin() error {
 	return err
 }
 
-// hparams are the run's settings, the names as short as they can be.
+// hparams returns the run's settings by their shortest unambiguous names.
 func (b *board) hparams() map[string]any {
 	settings := b.run.settings()
 	out := map[string]any{}
@@ -149,7 +149,7 @@ func (b *board) hparams() map[string]any {
 	return out
 }
 
-// more writes what is new in the run's metrics.
+// more writes the new events in the run's metrics.
 func (b *board) more() error {
 	info, err := os.Stat(filepath.Join(b.run.Dir, runfile.Metrics))
 	if err != nil {
@@ -159,20 +159,20 @@ func (b *board) more() error {
 		return fmt.Errorf("runs: reading a run's metrics: %w", err)
 	}
 	if b.metrics != nil && (!os.SameFile(info, b.metrics) || info.Size() < b.read) {
-		// The run was resumed and its metrics were cut: what it reports again has
-		// been written already.
+		// The run was resumed and its metrics were cut: the events that it repeats are already in
+		// the file, so start a new one.
 		if err := errors.Join(b.file.Close(), b.begin()); err != nil {
 			return err
 		}
 	}
 	b.metrics = info
 	if b.read, err = readFrom(b.run.Dir, b.read, b.take); runfile.IgnoreDamage(err) == nil && err != nil {
-		b.lost, err = err, nil // the rest is worth having
+		b.lost, err = err, nil // keep the undamaged lines
 	}
 	return errors.Join(err, b.failed, b.buf.Flush())
 }
 
-// take writes an event of the run.
+// take writes one event of the run.
 func (b *board) take(e Event) {
 	if e.Time > 0 {
 		b.at = time.UnixMicro(int64(e.Time * 1e6))
@@ -187,7 +187,7 @@ func (b *board) take(e Event) {
 			b.put(r.Total, s)
 		}
 	case KindEpoch:
-		if e.Time == 0 { // of before it was kept
+		if e.Time == 0 { // from a version that did not record the time
 			b.at = b.at.Add(time.Duration(e.Seconds * float64(time.Second)))
 		}
 		s := []tbevents.Scalar{{Tag: "loss/epoch", Value: float64(e.Loss)}, {Tag: "epoch_seconds", Value: e.Seconds}}
@@ -215,8 +215,8 @@ func (b *board) take(e Event) {
 	}
 }
 
-// boardTag groups what is compared: val_accuracy and test_accuracy are accuracy/val
-// and accuracy/test.
+// boardTag groups values of one metric: val_accuracy and test_accuracy become accuracy/val and
+// accuracy/test.
 func boardTag(kind Kind, name string) string {
 	if kind == KindLog {
 		return "log/" + name
@@ -237,7 +237,7 @@ func (b *board) put(step int64, values []tbevents.Scalar) {
 	}
 }
 
-// close ends the file, with how the run ended if it has, and returns the first
+// close writes the run's final state, if it has ended, closes the file and returns the first
 // error.
 func (b *board) close(err error) error {
 	if r, opened := Open(b.run.Dir); err == nil && opened == nil {
@@ -251,8 +251,8 @@ func (b *board) close(err error) error {
 	return errors.Join(err, b.lost, b.buf.Flush(), b.file.Close())
 }
 
-// follow writes while the run of this process goes. The function it returns ends
-// that, once the run's result is written.
+// follow exports the metrics while this process trains the run. Call the returned function after
+// the run's result is written; it ends the export.
 func (b *board) follow() (end func() error) {
 	stop, ended := make(chan struct{}), make(chan error)
 	go func() {
@@ -278,8 +278,9 @@ func (b *board) follow() (end func() error) {
 	}
 }
 
-// TensorBoard writes what [Export] writes into the run's own directory, while this process trains the run. The function that
-// it returns ends that; call it when the run's result is written.
+// TensorBoard writes the same event file as [Export] into the run's own directory, while this
+// process trains the run. Call the returned function after the run's result is written; it ends
+// the export.
 func TensorBoard(r *Run) (end func() error, err error) {
 	b, err := newBoard(r, r.Dir)
 	if err != nil {

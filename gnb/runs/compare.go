@@ -14,12 +14,13 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// Comparison is several runs side by side: the settings in which they differ, and their results. See [Compare].
+// Comparison holds, for several runs, the settings in which they differ and their results. See
+// [Compare].
 type Comparison struct {
 	Runs []*Run
 	// Settings are the settings that differ, in the order of their names.
 	Settings []ComparedField
-	// Results are what any of the runs reported.
+	// Results are the values that at least one of the runs reported.
 	Results []ComparedField
 }
 
@@ -30,9 +31,9 @@ type ComparedField struct {
 	Values []string
 }
 
-// Compare puts runs side by side: the settings in which they differ, their results, and their curves over each other. In a
-// cell it shows the curves as a picture; print the comparison for the rest. A run that is still training is compared as far
-// as it is.
+// Compare compares runs by the settings in which they differ, their results, and their curves in
+// one chart. In a cell it shows the curves as a picture; print the comparison for the rest. A run
+// that is still training is included with its values so far.
 //
 //	runs.Compare(gnb.Must(runs.List(ctx, runs.Options{Filter: "dataset=planted", Sort: "-val_accuracy"}))...)
 func Compare(runs ...*Run) Comparison {
@@ -45,17 +46,17 @@ func Compare(runs ...*Run) Comparison {
 	return c
 }
 
-// compareEvery is how often CompareLive looks for what is new, and compareShare the
-// part of the time, as 1/N, that it may take for that.
+// compareEvery is the interval at which CompareLive reads new metrics. It may spend at most
+// 1/compareShare of the time on that.
 const (
 	compareEvery = time.Second
 	compareShare = 20
 )
 
-// CompareLive is [Compare] for runs that other notebooks or terminals are training: it updates the comparison in place until
-// all runs have ended, and returns the last one. A cell shows the picture, a terminal the text; a pipe gets the text again
-// on standard error when it has changed, at most every 10 s. When ctx is cancelled (■) CompareLive returns the comparison so
-// far; the runs continue.
+// CompareLive is [Compare] for runs that other notebooks or terminals are training: it updates the
+// comparison in place until all runs have ended, and returns the final comparison. A cell shows
+// the picture, a terminal the text; a pipe gets the changed text on standard error, at most every
+// 10 s. When ctx is cancelled (■) CompareLive returns the comparison so far; the runs continue.
 func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 	entry.Enter()
 	if multigpu.InWorker() {
@@ -98,11 +99,11 @@ func CompareLive(ctx context.Context, runs ...*Run) (Comparison, error) {
 	}
 }
 
-// again is the comparison of the same runs as they are now, and how many of them go on.
+// again compares the same runs in their current state and counts those still training.
 func (c Comparison) again() (now Comparison, going int, err error) {
 	runs := slices.Clone(c.Runs)
 	for i, r := range runs {
-		if runfile.InUse(r.Dir) { // before reading: what it wrote until its end is read
+		if runfile.InUse(r.Dir) { // check before reading, so that the last read sees everything the run wrote
 			going++
 		}
 		if runs[i], err = Open(r.Dir); err != nil {
@@ -112,7 +113,7 @@ func (c Comparison) again() (now Comparison, going int, err error) {
 	return newComparison(runs), going, nil
 }
 
-// newComparison compares runs; a nil one is none.
+// newComparison compares runs and skips nil ones.
 func newComparison(runs []*Run) Comparison {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r *Run) bool { return r == nil })
 	c := Comparison{Runs: runs}

@@ -13,11 +13,11 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// String is the comparison as text: settings that differ, results, and each run's curves as a line of blocks, all on one
-// scale.
+// String returns the comparison as text: settings that differ, results, and each run's curves as a
+// line of block characters, all on one scale.
 func (c Comparison) String() string { return live.Clean(c.text(c.picture())) }
 
-// text is String with the curves at hand.
+// text is String for curves that were already read.
 func (c Comparison) text(p live.Comparison) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -46,14 +46,15 @@ func (c Comparison) text(p live.Comparison) string {
 	return b.String()
 }
 
-// PNG is the comparison as a picture: losses and a validation metric of the first 18 runs over each other, with a legend.
+// PNG returns the comparison as a picture: losses and a validation metric of the first 18 runs in
+// one chart, with a legend.
 func (c Comparison) PNG() ([]byte, error) {
 	data, _, _, err := live.ComparisonPNG(c.picture())
 	return data, err
 }
 
-// picture is the comparison as package live draws it. Metrics that cannot be read
-// are left out: the rest is worth seeing.
+// picture returns the comparison in the form that package live draws. It leaves out metrics that
+// cannot be read.
 func (c Comparison) picture() live.Comparison {
 	p := live.Comparison{Title: c.title(), Note: c.note()}
 	labels := c.labels()
@@ -87,7 +88,7 @@ func (c Comparison) picture() live.Comparison {
 	return p
 }
 
-// metric is the evaluation that most runs have: one of validation, if there is.
+// metric returns the name of the metric that most runs have; it prefers validation metrics.
 func (c Comparison) metric(byName []map[string][]live.Point) string {
 	count := map[string]int{}
 	for _, m := range byName {
@@ -109,7 +110,7 @@ func (c Comparison) metric(byName []map[string][]live.Point) string {
 	return best
 }
 
-// title is what the runs have in common.
+// title returns the settings that all runs share.
 func (c Comparison) title() string {
 	of := func(name string) (value string, same bool) {
 		for i, r := range c.Runs {
@@ -131,8 +132,8 @@ func (c Comparison) title() string {
 	return t
 }
 
-// told are the settings that tell runs apart, the model first: those that somebody
-// varies, or, where there are none, any.
+// told returns the settings that distinguish the runs, the model first: those that users vary on
+// purpose or, if there are none, any.
 func (c Comparison) told() []ComparedField {
 	var varied []ComparedField
 	for _, row := range c.Settings {
@@ -150,7 +151,7 @@ func (c Comparison) told() []ComparedField {
 	return varied
 }
 
-// shorten is the names of settings as people say them.
+// shorten returns the shortest unambiguous names of settings.
 func (c Comparison) shorten(rows []ComparedField) []string {
 	settings := make([]map[string]string, len(c.Runs))
 	for i, r := range c.Runs {
@@ -170,8 +171,8 @@ func (c Comparison) note() string {
 	return "they differ in " + strings.Join(c.shorten(c.Settings), ", ")
 }
 
-// labels are what tells each run from the others: the settings in which they
-// differ, and its name where those are not enough.
+// labels returns a distinct label for each run: the settings in which the runs differ, and the
+// run's name if those are not enough.
 func (c Comparison) labels() []string {
 	told := c.told()
 	names := c.shorten(told)
@@ -195,10 +196,10 @@ func (c Comparison) labels() []string {
 	return labels
 }
 
-// sparkWidth is the most columns of a curve as text.
+// sparkWidth is the maximum width, in columns, of a curve as text.
 const sparkWidth = 40
 
-// sparks writes a line a run, all on one scale, with the last value.
+// sparks writes one line per run, all on one scale, each with its last value.
 func sparks(b *strings.Builder, title string, runs []live.ComparedRun, of func(live.ComparedRun) []live.Point) {
 	lo, hi, from, to := math.Inf(1), math.Inf(-1), math.MaxInt, 0
 	for _, r := range runs {
@@ -221,7 +222,8 @@ func sparks(b *strings.Builder, title string, runs []live.ComparedRun, of func(l
 	_ = w.Flush() // to memory
 }
 
-// spark is a curve as blocks, a column the mean of its steps, and its last value.
+// spark returns a curve as block characters and its last value; each column is the mean of its
+// steps.
 func spark(points []live.Point, lo, hi float64, from, to int) (line, last string) {
 	blocks := []rune("▁▂▃▄▅▆▇█")
 	width := min(sparkWidth, to-from+1)

@@ -10,14 +10,14 @@ import (
 	"github.com/graphnb/graphnb/internal/codeid"
 )
 
-// Config is what a run was started with: config.json in its directory.
+// Config is the configuration of a run: config.json in its directory.
 type Config struct {
 	ID         string          `json:"id"`
 	Program    string          `json:"program"`
 	Args       json.RawMessage `json:"args"`
 	Dataset    string          `json:"dataset,omitempty"`
 	DatasetDir string          `json:"dataset_dir,omitempty"`
-	// DatasetSource is where the dataset says that it comes from.
+	// DatasetSource is the source recorded in the dataset.
 	DatasetSource string    `json:"dataset_source,omitempty"`
 	Nodes         int       `json:"nodes,omitempty"`
 	Edges         int64     `json:"edges,omitempty"`
@@ -25,7 +25,7 @@ type Config struct {
 	Seed          uint64    `json:"seed"`
 	Workers       int       `json:"workers"`
 	VirtualRanks  int       `json:"virtual_ranks"`
-	Threads       int       `json:"threads"` // of each worker
+	Threads       int       `json:"threads"` // threads per worker
 	Device        string    `json:"device"`
 	Precision     string    `json:"precision,omitempty"` // "" is float32
 	Version       string    `json:"graphnb_version"`
@@ -45,10 +45,11 @@ type Identity struct {
 	Data *DataIdentity `json:"data,omitempty"`
 	// Code is the code of the program, and of the models whose names are in its arguments.
 	Code CodeIdentity `json:"code"`
-	// Library is the version of GraphNB, with the revision where it is known. A run resumes with another version, and
-	// says so.
+	// Library is the version of GraphNB, with the revision if it is known. A run can be resumed
+	// with another version; it reports the difference.
 	Library string `json:"library"`
-	// Run is the digest of all that decides the run's results; its checkpoints have it too.
+	// Run is the digest of everything that determines the run's results; its checkpoints contain
+	// it too.
 	Run string `json:"run,omitempty"`
 }
 
@@ -61,8 +62,8 @@ type DataIdentity struct {
 	Whole     string `json:"whole"`     // of the four above
 }
 
-// differences are the parts in which two datasets differ: some of "structure", "features", "labels" and "splits", in this
-// order, or none.
+// differences returns the parts in which two datasets differ: some of "structure", "features",
+// "labels" and "splits", in this order, or none.
 func (d DataIdentity) differences(now DataIdentity) (parts []string) {
 	for _, p := range []struct{ name, was, is string }{
 		{"structure", d.Structure, now.Structure},
@@ -77,23 +78,25 @@ func (d DataIdentity) differences(now DataIdentity) (parts []string) {
 	return parts
 }
 
-// CodeIdentity is the code that a run executed: a digest of each declaration that its program and model reach, and the
-// versions of the modules that they use. Where the sources could not be read it is the revision that the program was built
-// from, or the executable's digest.
+// CodeIdentity is the code that a run executed: a digest of each declaration that its program and
+// model use, and the versions of their modules. If the sources could not be read it is the
+// revision from which the program was built, or the executable's digest.
 type CodeIdentity struct {
-	// By is "library", "source", "revision" or "executable": what identifies the code.
+	// By names the method that identifies the code: "library", "source", "revision" or
+	// "executable".
 	By string `json:"by"`
 	// Parts are digests by declaration and versions by module.
 	Parts map[string]string `json:"parts,omitempty"`
-	// Revision is the one that the program was built from, where nothing was changed since.
+	// Revision is the revision from which the program was built, if the working tree had no
+	// changes.
 	Revision string `json:"revision,omitempty"`
-	// Executable is the SHA-256 of the program's file, where nothing else identifies it.
+	// Executable is the SHA-256 of the program's file, if nothing else identifies the code.
 	Executable string `json:"executable,omitempty"`
-	// Why says why the source does not identify the code.
+	// Why explains why the source does not identify the code.
 	Why string `json:"why,omitempty"`
 }
 
-// Changes are the differences between the code of two runs, in words.
+// Changes describes the differences between the code of two runs.
 func (c CodeIdentity) Changes(now CodeIdentity) []string {
 	return codeid.Code(c).Changes(codeid.Code(now))
 }
@@ -103,7 +106,7 @@ type Change struct {
 	When time.Time `json:"when"`
 	// Step is the step after which the run resumed.
 	Step int64 `json:"step"`
-	// What changed, in words: "LR was 0.01 and is 0.0001".
+	// What describes each change: "LR was 0.01 and is 0.0001".
 	What []string `json:"what"`
 	// Before is Identity.Run before the change.
 	Before string `json:"before"`
@@ -113,7 +116,7 @@ func (c Change) String() string {
 	return fmt.Sprintf("after step %d, %s: %s", c.Step, c.When.Local().Format("2006-01-02 15:04"), strings.Join(c.What, "; "))
 }
 
-// title is what panels call the run.
+// title returns the run's title in panels.
 func (c Config) title() string {
 	return strings.TrimPrefix(c.Program, "gnb.") + " on " + cmp.Or(c.Dataset, "no dataset")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// Digest is the digest of all that decides a run's results, for Identity.Run.
+// Digest returns the digest of everything that determines a run's results, for Identity.Run.
 func (c Config) Digest() string {
 	var data string
 	if c.Identity.Data != nil {
@@ -29,18 +29,18 @@ func (c Config) Digest() string {
 		"program": c.Program, "args": flatArgs(c.Args), "seed": c.Seed, "precision": cmp.Or(c.Precision, "float32"),
 		"ranks": c.ranks(), "device": c.Device, "data": data, "split_set": c.SplitSet, "code": code,
 	})
-	if err != nil { // of strings and numbers
+	if err != nil { // impossible: the value holds only strings and numbers
 		panic(err)
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// ranks is the number of parts that a step is cut into.
+// ranks returns the number of parts into which a step is divided.
 func (c Config) ranks() int { return c.Workers * max(1, c.VirtualRanks) }
 
-// flatArgs are a program's arguments by name, without those that have no value: a later
-// version of a program may have more of them.
+// flatArgs returns a program's arguments by name, without zero values: a later version of the
+// program may have additional arguments.
 func flatArgs(args json.RawMessage) map[string]string {
 	out := allArgs(args)
 	maps.DeleteFunc(out, func(_, value string) bool { return slices.Contains([]string{"", "0", "false", "null", "[]"}, value) })
@@ -57,21 +57,21 @@ func allArgs(args json.RawMessage) map[string]string {
 	return out
 }
 
-// Differences are the reasons, in words, for which one run cannot be resumed as another.
+// Differences are the reasons, as text, why one run cannot be resumed as another.
 type Differences struct {
-	// Made are the differences in what is computed: data, code, arguments, seed, precision.
+	// Made are the differences that change the result: data, code, arguments, seed, precision.
 	Made []string
-	// Placed are the differences in where it is computed: workers and device. A run that is resumed explicitly accepts
-	// these, and says so.
+	// Placed are the differences in workers and device. A run that is resumed explicitly accepts
+	// and reports them.
 	Placed []string
-	// Unrecorded says that the earlier run did not record its data and code.
+	// Unrecorded is true if the earlier run did not record its data and code.
 	Unrecorded bool
 }
 
-// None says that there are no differences.
+// None reports whether there are no differences.
 func (d Differences) None() bool { return len(d.Made)+len(d.Placed) == 0 && !d.Unrecorded }
 
-// All are Made and Placed.
+// All returns Made followed by Placed.
 func (d Differences) All() []string { return slices.Concat(d.Made, d.Placed) }
 
 // Differences compares the configuration of an earlier run with that of a run to be started now.
@@ -99,7 +99,7 @@ func (c Config) Differences(now Config) (d Differences) {
 	return d
 }
 
-// DataChanges says in words how the data of two configurations differs.
+// DataChanges describes how the data of two configurations differs.
 func (c Config) DataChanges(now Config) []string {
 	called := func(c Config) string { return cmp.Or(c.Dataset, "no dataset") }
 	was, is := called(c), called(now)
@@ -130,7 +130,7 @@ func (c Config) DataChanges(now Config) []string {
 	return nil
 }
 
-// argChanges says which arguments are other ones.
+// argChanges describes the arguments that differ.
 func argChanges(was, is json.RawMessage) (out []string) {
 	a, b := flatArgs(was), flatArgs(is)
 	allA, allB := allArgs(was), allArgs(is)
@@ -148,7 +148,7 @@ func argChanges(was, is json.RawMessage) (out []string) {
 	return out
 }
 
-// shown is an argument's value, not too long.
+// shown returns an argument's value, shortened if it is long.
 func shown(value string) string {
 	if r := []rune(value); len(r) > 60 {
 		return string(r[:57]) + "…"

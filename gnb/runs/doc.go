@@ -1,5 +1,5 @@
-// Package runs holds what a training run leaves on disk, and finds runs again: list and filter them, compare them, watch one
-// that another process trains, and export one to TensorBoard.
+// Package runs reads and writes the record of training runs: it lists, filters and compares runs,
+// watches one that another process trains, and exports one to TensorBoard.
 //
 // # Basics
 //

@@ -13,21 +13,21 @@ type Kind string
 
 // The kinds of event. Steps, Epoch, Metrics and Log are also the lines of a run's metrics.jsonl.
 const (
-	KindStart      Kind = "start"      // how the run starts, such as that it is resumed: Text
-	KindPlan       Kind = "plan"       // how many epochs there will be: Epochs
+	KindStart      Kind = "start"      // a note on the run's start, such as that it is resumed: Text
+	KindPlan       Kind = "plan"       // the number of epochs: Epochs
 	KindModel      Kind = "model"      // a network was made: Model
 	KindDevice     Kind = "device"     // the workers fall back to another device: Text
 	KindLoop       Kind = "loop"       // a loop over batches begins: Epoch, Split, Step, Steps
 	KindSteps      Kind = "steps"      // steps were done: Records
-	KindRate       Kind = "rate"       // what one rank has done so far: Seeds, Edges, Work, Seconds
+	KindRate       Kind = "rate"       // the work of one rank so far: Seeds, Edges, Work, Seconds
 	KindEpoch      Kind = "epoch"      // an epoch ended: Epoch, Loss, Accuracy, Seconds, Stages
 	KindMetrics    Kind = "metrics"    // an evaluation: Epoch, Values
 	KindLog        Kind = "log"        // a call of gnb.Worker.Log: Values, Text
 	KindPrint      Kind = "print"      // a call of gnb.Worker.Printf: Text
-	KindProgress   Kind = "progress"   // how far a long task is: Text, Done, Of
+	KindProgress   Kind = "progress"   // the progress of a long task: Text, Done, Of
 	KindCheckpoint Kind = "checkpoint" // a checkpoint was written: Text is its file
 	KindOutput     Kind = "output"     // a worker wrote a line to its standard output or error: Rank, Text
-	KindStatus     Kind = "status"     // what each worker does now, about 20 times a second: Workers
+	KindStatus     Kind = "status"     // the state of each worker, about 20 times per second: Workers
 	KindResult     Kind = "result"     // values of the run's result: Values, or Split and Text
 )
 
@@ -35,20 +35,20 @@ const (
 // in each event that a worker sends.
 type Event struct {
 	Kind Kind
-	// At is the position at which the event was sent: epoch, loop within it, step within that. A resumed run repeats
-	// the events from its checkpoint's position on.
+	// At is the position at which the event was sent: the epoch, the loop within the epoch, the
+	// step within the loop. A resumed run repeats the events from its checkpoint's position on.
 	At [3]int
 	// Total is the number of steps of the whole run so far.
 	Total int64
 	// Epoch is the epoch, counted from 0, and Epochs the number of epochs.
 	Epoch, Epochs int
-	// Split is the split that is trained on or evaluated.
+	// Split is the split used for training or evaluation.
 	Split string
 	// Step is the number of steps done in the epoch, of Steps.
 	Step, Steps int
 	Records     []Step
-	// Loss is the mean loss of the epoch, and Accuracy the share of its seeds that were right, with dropout and changing
-	// weights. Both can be NaN.
+	// Loss is the mean loss of the epoch, and Accuracy the share of its seeds classified
+	// correctly, measured during training with dropout and changing weights. Both can be NaN.
 	Loss, Accuracy float64
 	Seconds        float64
 	Stages         map[string]float64 // seconds by stage, of rank 0
@@ -57,30 +57,32 @@ type Event struct {
 	Model          *ModelInfo
 	Seeds, Edges   int64
 	Work           *Work
-	Done, Of       int64 // what is done of a task
+	Done, Of       int64 // progress of a task: Done out of Of
 	// Time is when the event was sent, in seconds since 1970.
 	Time float64
-	// Rank is the worker that sent the event, and Workers the state of each; neither is in metrics.jsonl.
+	// Rank is the worker that sent the event, and Workers the state of each worker; metrics.jsonl
+	// contains neither.
 	Rank    int
 	Workers []WorkerStatus
 }
 
-// WorkerStatus is what one worker does at a moment.
+// WorkerStatus is the state of one worker at one moment.
 type WorkerStatus struct {
 	Epoch, Step int                // both from 0; -1 before the first
 	Stage       string             // such as "forward"
 	Stages      map[string]float64 // seconds in each stage so far
-	Memory      int64              // bytes, an even share of what all workers take; 0 where it was not measured
+	Memory      int64              // bytes: the memory of all workers, divided evenly; 0 if not measured
 }
 
-// Work is arithmetic that a rank has done and memory that it has moved: floating-point operations of matrix products, bytes
-// of rows read at random, and bytes read or written in order.
+// Work is the arithmetic and the memory traffic of a rank: floating-point operations of matrix
+// products, bytes of rows read at random, and bytes read or written in order.
 type Work struct {
 	FLOP, RowBytes, StreamBytes int64
 }
 
-// Step is one step of a run: its place, its mean loss, the share of its seeds that were right, and its learning rate (0 in
-// runs of versions that did not record it). Loss and Accuracy can be NaN.
+// Step is one step of a run: its position, its mean loss, the share of its seeds classified
+// correctly, and its learning rate (0 in runs of versions that did not record it). Loss and
+// Accuracy can be NaN.
 type Step struct {
 	Epoch, Step    int    // both from 0
 	Total          int64  // steps of the whole run up to this one
@@ -102,8 +104,8 @@ func (v NamedValue) String() string {
 	return fmt.Sprintf("%s %.4g", v.Name, v.Value)
 }
 
-// Observer is told what a run does, one event at a time and from one goroutine at a time. It must not block: the run waits
-// for it.
+// Observer receives the events of a run, one at a time and from one goroutine at a time. It must
+// not block, because the run waits for it.
 type Observer interface {
 	Observe(e Event)
 }
@@ -149,7 +151,8 @@ type (
 	}
 )
 
-// MarshalJSON writes the event as a line of metrics.jsonl has it, with null for numbers that are not finite.
+// MarshalJSON writes the event in the format of metrics.jsonl, with null for numbers that are not
+// finite.
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventJSON{
 		e.Kind, e.At, e.Total, e.Epoch, e.Epochs, e.Split, e.Step, e.Steps, e.Records, runfile.Number(e.Loss), runfile.Number(e.Accuracy),
@@ -171,7 +174,8 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the step as metrics.jsonl has it, with null for numbers that are not finite.
+// MarshalJSON writes the step in the format of metrics.jsonl, with null for numbers that are not
+// finite.
 func (s Step) MarshalJSON() ([]byte, error) {
 	return json.Marshal(stepJSON{s.Epoch, s.Step, s.Total, s.At, runfile.Number(s.Loss), runfile.Number(s.Accuracy), runfile.Number(s.LR)})
 }

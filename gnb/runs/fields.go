@@ -20,7 +20,7 @@ import (
 func (r *Run) Fields() map[string]string {
 	out := r.settings()
 	for name, value := range r.outcome() {
-		if _, taken := out[name]; taken { // the program reports what is called like a setting
+		if _, taken := out[name]; taken { // a reported value has the name of a setting
 			name = valuesOf + name
 		}
 		out[name] = value
@@ -43,8 +43,8 @@ func (r *Run) Fields() map[string]string {
 	return out
 }
 
-// name is what a run is found again by: its directory, within [Dir] where it
-// is there.
+// name returns the name by which users find a run: its directory, relative to [Dir] if it is
+// there.
 func (r *Run) name() string {
 	if name, ok := r.inRunsDir(); ok {
 		return name
@@ -52,13 +52,13 @@ func (r *Run) name() string {
 	return cmp.Or(r.Dir, r.Config.ID)
 }
 
-// inRunsDir is the run's path within [Dir], if it is there and not that itself.
+// inRunsDir returns the run's path relative to [Dir]; ok is false if the run is not inside it.
 func (r *Run) inRunsDir() (path string, ok bool) {
 	rel, err := filepath.Rel(runfile.Absolute(Dir()), runfile.Absolute(r.Dir))
 	return rel, r.Dir != "" && err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// settings are all that a run was started with, by name.
+// settings returns all settings of a run by name.
 func (r *Run) settings() map[string]string {
 	c := r.Config
 	out := map[string]string{
@@ -88,7 +88,7 @@ func flatten(name string, v any, out map[string]string) {
 	}
 }
 
-// outcome is how a run ended, or how far it has come, by name.
+// outcome returns a run's result or progress by field name.
 func (r *Run) outcome() map[string]string {
 	res := r.Result
 	out := map[string]string{"state": res.State, "epochs": strconv.Itoa(res.Epochs), "steps": strconv.FormatInt(res.Steps, 10)}
@@ -122,10 +122,10 @@ func (r *Run) outcome() map[string]string {
 	return out
 }
 
-// valuesOf begins the names of reported values that are called like a field of ours.
+// valuesOf is the prefix for reported values that have the name of another field.
 const valuesOf = "values."
 
-// readable is a field's text with numbers of at most five digits.
+// readable returns a field's text with numbers shortened to at most five digits.
 func readable(text string) string {
 	if x, err := strconv.ParseFloat(text, 64); err == nil && len(text) > 6 && x != math.Trunc(x) {
 		return strconv.FormatFloat(x, 'g', 5, 64)
@@ -133,14 +133,14 @@ func readable(text string) string {
 	return text
 }
 
-// plainName is a field's name without what people write in different ways:
-// "weight-decay" and args.WeightDecay are one.
+// plainName normalises a field's name, so that different spellings match: "weight-decay" and
+// args.WeightDecay are the same.
 func plainName(name string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
 }
 
-// field is what a name means: a field's own name, or else those whose path ends
-// with it ("hidden" is args.Sizes.hidden), of which each run has one.
+// field lists the full names that a name stands for: the field of that name, or else the fields
+// whose path ends with it ("hidden" is args.Sizes.hidden), of which each run has one.
 type field []string
 
 func (f field) of(fields map[string]string) (value string, ok bool) {
@@ -152,9 +152,9 @@ func (f field) of(fields map[string]string) (value string, ok bool) {
 	return "", false
 }
 
-// findField is what a name means for runs of such fields: the field that is spelled like
-// it, else those of this name in another spelling, else those whose path ends with it.
-// That no run has it, or one has several, is an error.
+// findField finds the fields that a name stands for: the field with exactly this name, else those
+// with another spelling of it, else those whose path ends with it. It fails if no run has such a
+// field, or one run has several.
 func findField(name string, runs []map[string]string) (field, error) {
 	want := plainName(name)
 	means := []func(full string) bool{
@@ -193,7 +193,7 @@ func byDepth(a, b string) int {
 	return cmp.Or(strings.Count(a, ".")-strings.Count(b, "."), cmp.Compare(a, b))
 }
 
-// shortName is the last part of a field's name, where that means no other.
+// shortName returns the last part of a field's name if it is unambiguous, else the full name.
 func shortName(full string, runs []map[string]string) string {
 	short := full[strings.LastIndexByte(full, '.')+1:]
 	if f, err := findField(short, runs); err != nil || len(f) != 1 || f[0] != full {

@@ -14,10 +14,11 @@ import (
 //
 //	model=sage lr<0.01 test_accuracy>0.7 state!=failed dataset=ogbn*
 //
-// A term is the name of a field, one of = != < <= > >=, and a value. For the fields see [Run.Fields]; the last part of a
-// name is enough where only one field ends with it, and case, - and _ do not matter. Numbers compare as numbers, other
-// values as text (RFC 3339 times sort correctly). = and != take patterns, where * matches anything and ? one character, and
-// alternatives separated by |. A list is written [10,5] or 10,5; a value with spaces in double quotes. A run without the
+// A term is the name of a field, one of = != < <= > >=, and a value. For the fields see
+// [Run.Fields]; the last part of a name is enough if only one field ends with it; case, - and _
+// are ignored. Numbers compare as numbers, other values as text (RFC 3339 times sort correctly). =
+// and != take patterns, where * matches anything and ? one character, and alternatives separated
+// by |. A list is written [10,5] or 10,5; a value with spaces in double quotes. A run without the
 // field satisfies only !=. A field that no run has is an error that lists the fields.
 func (t Table) Filter(query string) (Table, error) {
 	entry.Enter()
@@ -72,7 +73,7 @@ func parseFilter(query string) (terms []filterTerm, err error) {
 	return terms, nil
 }
 
-// check finds what a term cannot mean.
+// check returns an error for a term that makes no sense.
 func (f filterTerm) check(word string) error {
 	one := f.op == "=" || f.op == "!="
 	switch {
@@ -96,8 +97,7 @@ func (f filterTerm) check(word string) error {
 	return nil
 }
 
-// filterWords cuts a query at white space outside of double quotes, which it
-// drops.
+// filterWords splits a query at white space outside double quotes, and removes the quotes.
 func filterWords(query string) (words []string, err error) {
 	var word strings.Builder
 	quoted := false
@@ -147,7 +147,7 @@ func (f filterTerm) holds(fields map[string]string) bool {
 	return order >= 0
 }
 
-// matches says whether a field has one of the values; of a list, with or without its
+// matches reports whether a field has one of the values; a list may be written with or without
 // brackets.
 func (f filterTerm) matches(got string) bool {
 	inner := got
@@ -162,11 +162,11 @@ func (f filterTerm) matches(got string) bool {
 	return false
 }
 
-// wildcard says whether a text is what a pattern describes, in either case: * is
-// anything, ? one character, and all else is itself.
+// wildcard reports whether a text matches a pattern, ignoring case: * matches anything, ? one
+// character, and any other character itself.
 func wildcard(pattern, text string) bool {
 	p, t := []rune(strings.ToLower(pattern)), []rune(strings.ToLower(text))
-	i, star, again := 0, -1, 0 // the last * so far, and how much of the text it has
+	i, star, again := 0, -1, 0 // the last * so far, and the position to which it matches
 	for k := 0; k < len(t); {
 		switch {
 		case i < len(p) && p[i] == '*':
@@ -177,7 +177,7 @@ func wildcard(pattern, text string) bool {
 			k++
 		case star < 0:
 			return false
-		default: // the * has one more
+		default: // the * matches one more character
 			again++
 			i, k = star+1, again
 		}
@@ -185,7 +185,7 @@ func wildcard(pattern, text string) bool {
 	return strings.Trim(string(p[i:]), "*") == ""
 }
 
-// compareText compares as numbers what are numbers, and else as text.
+// compareText compares two numbers as numbers, anything else as text.
 func compareText(a, b string) int {
 	x, err := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)

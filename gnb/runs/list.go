@@ -13,7 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 )
 
-// Options say which runs [List] returns, and in which order.
+// Options select the runs that [List] returns, and their order.
 type Options struct {
 	// Dir holds the runs, by default [Dir].
 	Dir string
@@ -27,7 +27,8 @@ type Options struct {
 	Damaged bool
 }
 
-// List returns the runs in [Dir], the oldest first, or those that the options ask for. It takes at most one Options:
+// List returns the runs in [Dir], the oldest first, or those selected by the options. It takes at
+// most one Options:
 //
 //	runs.List(ctx, runs.Options{Filter: "model=sage lr<0.01 test_accuracy>0.7", Sort: "-val_accuracy"})
 //
@@ -55,7 +56,7 @@ func List(ctx context.Context, options ...Options) (Table, error) {
 	return t.Sort(o.Sort)
 }
 
-// runsBelow are the runs in the directories within dir.
+// runsBelow returns the runs in the subdirectories of dir.
 func runsBelow(ctx context.Context, dir string, o Options) (runs []*Run, err error) {
 	err = runfile.Each(ctx, dir, "runs", func(dir string) error {
 		switch r, err := open(dir); {
@@ -67,7 +68,7 @@ func runsBelow(ctx context.Context, dir string, o Options) (runs []*Run, err err
 			return err
 		case o.Damaged && runfile.Exists(filepath.Join(dir, runfile.Config)):
 			c := Config{ID: filepath.Base(dir)}
-			if r != nil { // its configuration could be read
+			if r != nil { // the configuration is readable
 				c = r.Config
 			} else if info, err := os.Stat(dir); err == nil {
 				c.Created = info.ModTime()
@@ -79,7 +80,8 @@ func runsBelow(ctx context.Context, dir string, o Options) (runs []*Run, err err
 	return runs, err
 }
 
-// Last returns the run that was started last. A new cell continues with it, since variables do not survive a cell.
+// Last returns the most recently started run. Use it in a new cell, because variables do not
+// survive a cell.
 func Last(ctx context.Context) (*Run, error) {
 	entry.Enter()
 	all, err := List(ctx)

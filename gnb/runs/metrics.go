@@ -11,15 +11,16 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// Events calls f with each event of the run's metrics.jsonl, in order. A line that a kill cut short is left out. Damaged
-// lines are left out too, and the error says how many; all others have been read.
+// Events calls f with each event of the run's metrics.jsonl, in order. It skips a last line that a
+// kill cut short. It also skips damaged lines; the error gives their number, and f has received
+// all other lines.
 func (r *Run) Events(f func(Event)) error {
 	_, err := readFrom(r.Dir, 0, f)
 	return err
 }
 
-// readFrom calls f with the events of the metrics in dir from an offset on, for a file that grows. It returns the offset
-// behind the last whole line, where the next call continues.
+// readFrom calls f with the events of the metrics in dir from an offset on, for a growing file. It
+// returns the offset after the last complete line, from which the next call continues.
 func readFrom(dir string, from int64, f func(Event)) (next int64, err error) {
 	next, err = runfile.ReadLines(filepath.Join(dir, runfile.Metrics), from, func(object []byte) bool {
 		var e Event
@@ -42,7 +43,7 @@ func (r *Run) Steps() ([]Step, error) {
 	return out, err
 }
 
-// Losses are the losses of all steps, in order.
+// Losses returns the losses of all steps, in order.
 func (r *Run) Losses() ([]float64, error) {
 	steps, err := r.Steps()
 	out := make([]float64, len(steps))
@@ -52,8 +53,9 @@ func (r *Run) Losses() ([]float64, error) {
 	return out, err
 }
 
-// TruncateMetrics removes from the run's metrics what a resumed run will report again: everything from a position on, that
-// of its checkpoint (see [Event]). lost says which lines were damaged; these are removed too.
+// TruncateMetrics removes from the run's metrics the events that a resumed run will report again:
+// those from the position of its checkpoint on (see [Event]). It also removes damaged lines; lost
+// names them.
 func (r *Run) TruncateMetrics(at [3]int) (lost, err error) {
 	var keep []byte
 	lost = r.Events(func(e Event) {

@@ -14,15 +14,16 @@ import (
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
-// Dir is the directory that holds the runs: $GNB_RUNS, or "runs" in the working directory, which for a notebook is the
-// notebook's.
+// Dir returns the directory that holds the runs: $GNB_RUNS, or "runs" in the working directory,
+// which for a notebook is the notebook's directory.
 func Dir() string {
 	entry.Enter()
 	return cmp.Or(envknob.Runs.Get(), "runs")
 }
 
-// Open reads a run's directory. A run without a result.json has the result that the end of its metrics gives, with the state
-// [StateRunning], or [StateKilled] if no process trains it any more. A damaged file is an error.
+// Open reads a run's directory. For a run without a result.json it reads the result from the end
+// of the metrics, with the state [StateRunning], or [StateKilled] if no process trains the run any
+// more. A damaged file is an error.
 func Open(dir string) (*Run, error) {
 	entry.Enter()
 	r, err := open(dir)
@@ -32,8 +33,8 @@ func Open(dir string) (*Run, error) {
 	return r, nil
 }
 
-// open is Open, with what could be read beside an error; nil where that is
-// nothing.
+// open is Open, but with an error it also returns the parts of the run that could be read; nil if
+// there are none.
 func open(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
 	switch err := runfile.ReadJSON(filepath.Join(dir, runfile.Config), &r.Config); {
@@ -43,12 +44,12 @@ func open(dir string) (*Run, error) {
 		return nil, ofRun(dir, err)
 	}
 	state := ""
-	for { // until the state and the result are of one moment
+	for { // until state and result are consistent
 		switch err := runfile.ReadJSON(filepath.Join(dir, runfile.Result), &r.Result); {
 		case errors.Is(err, os.ErrNotExist) && state != "":
 			return r, r.unfinished(state)
 		case errors.Is(err, os.ErrNotExist):
-			state = stateOf(dir) // the result may have been written since
+			state = stateOf(dir) // the result may have been written in the meantime
 			continue
 		case err != nil:
 			r.Result = Result{}
@@ -61,7 +62,7 @@ func open(dir string) (*Run, error) {
 	}
 }
 
-// ofRun names the run in an error of one of its files that cannot be read.
+// ofRun adds the run's name to an error from reading one of its files.
 func ofRun(dir string, err error) error {
 	if _, system := errors.AsType[*os.PathError](err); !system {
 		return err
@@ -69,8 +70,7 @@ func ofRun(dir string, err error) error {
 	return fmt.Errorf("runs: run %s is damaged: %w", dir, err)
 }
 
-// unfinished sets the result of a run that has not said how it ended: what the end of its metrics
-// says.
+// unfinished sets the result of a run without a result.json from the end of its metrics.
 func (r *Run) unfinished(state string) error {
 	r.Result = Result{State: state, Values: map[string]float64{}}
 	_, err := readFrom(r.Dir, r.metricsTail(), r.Result.take)
@@ -78,8 +78,8 @@ func (r *Run) unfinished(state string) error {
 	return runfile.IgnoreDamage(err)
 }
 
-// stateOf is the state of a run without a result: some process runs it, or it was killed. Where
-// there are no locks that is not known, and it counts as running.
+// stateOf returns the state of a run without a result: running if a process holds its lock, else
+// killed. On systems without locks the state is unknown and counts as running.
 func stateOf(dir string) string {
 	if held, err := filelock.Held(dir); held || errors.Is(err, filelock.ErrNoLocks) {
 		return StateRunning
@@ -87,7 +87,8 @@ func stateOf(dir string) string {
 	return StateKilled
 }
 
-// OpenToResume is Open for a run that will be resumed: its result will be written again, so a damaged one is no error.
+// OpenToResume is Open for a run that will be resumed. A damaged result is no error, because the
+// resumed run writes a new one.
 func OpenToResume(dir string) (*Run, error) {
 	entry.Enter()
 	r, err := open(dir)
@@ -100,11 +101,12 @@ func OpenToResume(dir string) (*Run, error) {
 	return r, nil
 }
 
-// tailBytes is how much of the metrics Open reads: thousands of steps. There may
-// be many runs, of millions.
+// tailBytes is the number of bytes that Open reads from the end of the metrics: thousands of
+// steps. Runs can be many and have millions of steps, so Open does not read all.
 const tailBytes = 1 << 20
 
-// metricsTail is where the end of a run's metrics begins, within some line.
+// metricsTail returns the offset at which Open starts to read a run's metrics; it may be inside a
+// line.
 func (r *Run) metricsTail() int64 {
 	info, err := os.Stat(filepath.Join(r.Dir, runfile.Metrics))
 	if err != nil {

@@ -14,27 +14,28 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// panel turns the events of a run into what a cell, a terminal or a pipe shows. A [Recorder] feeds it while the run
-// trains; [Attach] replays a run's metrics into it. Its methods are called one at a time.
+// panel turns the events of a run into the display in a cell, a terminal or a pipe. A [Recorder]
+// feeds it while the run trains; [Attach] replays a run's metrics into it. Its methods are called
+// one at a time.
 type panel struct {
 	sink  live.Sink
 	snap  live.Snapshot
 	start time.Time
 
 	series map[string]int // index into snap.Metrics, by name
-	// noPassing leaves out the accuracy on the batches that are trained on.
+	// noPassing hides the accuracy on the training batches.
 	noPassing bool
 	task      task
 
-	total, steps0 int64     // steps done, and those done before this start of the run
-	first         time.Time // of the first step since
+	total, steps0 int64     // steps done in total, and before this start of the run
+	first         time.Time // time of the first step since this start
 
 	ranks   []rank
 	ceiling ceiling
-	gpus    machine.Summary // what the run's GPUs did
+	gpus    machine.Summary // summary of the run's GPU samples
 }
 
-// newPanel is the panel of a run whose workers report to this process; Attach has no workers.
+// newPanel returns the panel of a run; workers is 0 for Attach, to which no worker reports.
 func newPanel(c Config, sink live.Sink, title string, workers int) *panel {
 	p := &panel{sink: sink, start: time.Now(), series: map[string]int{}, ranks: make([]rank, workers), ceiling: newCeiling(c)}
 	p.snap = live.Snapshot{Title: title, State: live.Starting}
@@ -70,7 +71,7 @@ func (p *panel) Observe(e Event) {
 	p.apply(e)
 }
 
-// logLine is the values of a log in one line.
+// logLine formats logged values as one line.
 func logLine(values []NamedValue) string {
 	words := make([]string, len(values))
 	for i, v := range values {
@@ -81,7 +82,8 @@ func logLine(values []NamedValue) string {
 
 func (p *panel) print(line string) { p.sink.Print(line) }
 
-// apply changes what is shown by an event, without its words: those of an earlier start of the run were shown then.
+// apply updates the display by an event without printing the event's text: texts of an earlier
+// start of the run were already shown.
 func (p *panel) apply(e Event) {
 	s := &p.snap
 	switch e.Kind {
@@ -92,7 +94,7 @@ func (p *panel) apply(e Event) {
 	case KindSteps:
 		for _, r := range e.Records {
 			s.Loss = append(s.Loss, live.Point{Step: int(r.Total), Y: r.Loss})
-			// The rate is 0 in runs that did not record it, too.
+			// The rate is also 0 in runs that did not record it.
 			if n := len(s.LR); n == 0 && r.LR != 0 || n > 0 && s.LR[n-1].Y != r.LR {
 				s.LR = append(s.LR, live.Point{Step: int(r.Total), Y: r.LR})
 			}
@@ -123,14 +125,14 @@ func (p *panel) evaluated(e Event) {
 		i := p.seriesOf(m.Name, split)
 		epoch := e.Epoch + 1
 		if s.Epochs > 0 {
-			epoch = min(epoch, s.Epochs) // an evaluation after the last epoch measures what that has left
+			epoch = min(epoch, s.Epochs) // an evaluation after the last epoch measures that epoch's weights
 		}
 		s.Metrics[i].Points = append(s.Metrics[i].Points, live.Point{Step: epoch, Y: m.Value})
 	}
 	s.State, s.Detail = live.Running, ""
 }
 
-// progress shows how far a long task is.
+// progress shows the progress of a long task.
 func (p *panel) progress(e Event) {
 	s, left := &p.snap, p.task.left(e, time.Now())
 	s.State = live.Evaluating
@@ -138,12 +140,12 @@ func (p *panel) progress(e Event) {
 	if left >= time.Second {
 		s.Detail += fmt.Sprintf(", %v left", left.Round(time.Second))
 	}
-	if s.Epochs == 0 { // the task is all that the run does
+	if s.Epochs == 0 { // the run consists only of the task
 		s.Unit, s.Step, s.Steps, s.Left = e.Text, int(e.Done), int(e.Of), left
 	}
 }
 
-// status shows what each worker does.
+// status shows the state of each worker.
 func (p *panel) status(workers []WorkerStatus) {
 	for i, st := range workers[:min(len(workers), len(p.snap.Workers))] {
 		w := &p.snap.Workers[i]
@@ -158,7 +160,7 @@ func (p *panel) status(workers []WorkerStatus) {
 		}
 		w.Stages = w.Stages[:0]
 		for _, name := range names.Stages {
-			if sec := st.Stages[name]; sec > 0.005*sum { // what can be seen
+			if sec := st.Stages[name]; sec > 0.005*sum { // skip stages too short to be visible
 				w.Stages = append(w.Stages, live.StageShare{Name: name, Share: sec / sum})
 			}
 		}
@@ -166,14 +168,14 @@ func (p *panel) status(workers []WorkerStatus) {
 	p.snap.Rates = p.ceiling.rates(p.ranks)
 }
 
-// update draws what there is.
+// update draws the current state.
 func (p *panel) update() {
 	p.timing()
 	p.sink.Update(abreast(p.snap))
 }
 
-// abreast is a state in which the run stands where the last of its workers does. Their
-// positions are read as they are now; the steps that rank 0 reports come several together.
+// abreast returns a snapshot whose position is that of the slowest worker. The workers' positions
+// are current, whereas rank 0 reports steps several at a time.
 func abreast(s live.Snapshot) live.Snapshot {
 	if s.State != live.Running || len(s.Workers) == 0 {
 		return s
@@ -195,7 +197,7 @@ func (p *panel) timing() {
 	s := &p.snap
 	s.Elapsed = time.Since(p.start)
 	if s.Epochs == 0 {
-		return // the task says what is left
+		return // the task's progress gives the remaining time
 	}
 	s.Left = 0
 	all := int64(s.Epochs) * int64(s.Steps)
@@ -204,7 +206,7 @@ func (p *panel) timing() {
 	}
 }
 
-// end sets the final state of a run that took so long, with the reason where it did not end well.
+// end sets the final state and the elapsed time of a run, and the reason if it failed.
 func (p *panel) end(state, reason string, elapsed time.Duration) {
 	p.snap.State, p.snap.Detail, p.snap.Left, p.snap.Elapsed = state, reason, 0, elapsed
 }
@@ -222,7 +224,7 @@ func (p *panel) writeFigure(dir string) error {
 		return fmt.Errorf("runs: drawing the run's figure: %w", err)
 	}
 	path := filepath.Join(dir, "figure.png")
-	if err = atomicfile.Replaceable(path); err == nil { // else its writing could wait for a reader
+	if err = atomicfile.Replaceable(path); err == nil { // otherwise the write could block on a reader, as for a named pipe
 		err = atomicfile.WriteFile(path, png, 0o644)
 	}
 	if err != nil {

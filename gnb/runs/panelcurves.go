@@ -7,11 +7,11 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/live"
 )
 
-// passingName is the curve of the accuracy on the batches that are trained on, as they
-// are trained on: with dropout, and by weights that change from step to step.
+// passingName names the curve of the accuracy on the training batches, measured during training:
+// with dropout, and with weights that change from step to step.
 const passingName = "train batches"
 
-// seriesOf is the index of the curve of a value, which is begun where there is none.
+// seriesOf returns the index of a value's curve, and starts the curve if there is none.
 func (p *panel) seriesOf(name, curve string) int {
 	i, ok := p.series[name]
 	if !ok {
@@ -22,8 +22,8 @@ func (p *panel) seriesOf(name, curve string) int {
 	return i
 }
 
-// passing takes the accuracy on an epoch's batches, unless the run is measured by
-// something else, or evaluates the split that it trains on.
+// passing adds the accuracy on an epoch's training batches, unless the dataset has another metric
+// or the run also evaluates the training split.
 func (p *panel) passing(epoch int, accuracy float64) {
 	if math.IsNaN(accuracy) || p.noPassing {
 		return
@@ -32,7 +32,7 @@ func (p *panel) passing(epoch int, accuracy float64) {
 	p.snap.Metrics[i].Points = append(p.snap.Metrics[i].Points, live.Point{Step: epoch, Y: accuracy})
 }
 
-// dropPassing ends that curve, for good.
+// dropPassing removes the curve of the training batches for the rest of the run.
 func (p *panel) dropPassing() {
 	p.noPassing = true
 	i, ok := p.series[passingName]

@@ -9,12 +9,13 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// runGPUsAfter is how long a run goes on before its GPUs are watched: a shorter one ends before there is
-// anything to see, and is not to start a process for it.
+// runGPUsAfter is the time after which a run's GPUs are watched: a shorter run ends before a
+// sample is shown, and should not start a helper process.
 const runGPUsAfter = time.Second
 
-// watchGPUs shows, in the panel of a run that may use GPUs, what those do, once a second. Where they cannot be
-// read the panel is without them; monitor.Watch says why. end ends it, and waits for the helper's end.
+// watchGPUs shows the state of the GPUs, once per second, in the panel of a run that may use GPUs.
+// If they cannot be read the panel omits them; monitor.Watch reports the reason. end stops the
+// helper process and waits for it.
 func (rec *Recorder) watchGPUs(ctx context.Context) (end func()) {
 	if rec.run.Config.Device == "cpu" || rec.o.Quiet {
 		return func() {}
@@ -43,9 +44,9 @@ func (rec *Recorder) watchGPUs(ctx context.Context) (end func()) {
 	}
 }
 
-// takeGPUs puts the run's GPUs of a sample into the panel.
+// takeGPUs adds a sample of the run's GPUs to the panel.
 func (p *panel) takeGPUs(run Config, s machine.Sample, first int) {
-	if run.Device == "cpu" { // it fell back
+	if run.Device == "cpu" { // the run fell back to the CPU
 		p.snap.GPUs = nil
 		return
 	}
@@ -59,9 +60,9 @@ func (p *panel) takeGPUs(run Config, s machine.Sample, first int) {
 	p.snap.GPUs = shown
 }
 
-// gpusOfRun are those that a worker of the run has memory of. Where the driver names none, as in a container
-// whose processes it does not know, they are those that workers take in the order of the bus; with
-// CUDA_VISIBLE_DEVICES (chosen) all that may be meant.
+// gpusOfRun returns the GPUs on which a worker of the run has memory. If the driver names none,
+// for example in a container whose processes it does not know, it returns the GPUs that workers
+// take in the order of the bus; if CUDA_VISIBLE_DEVICES is set (chosen), all that it may select.
 func gpusOfRun(all []machine.GPU, run string, first, workers int, chosen bool) []machine.GPU {
 	var own, inOrder []machine.GPU
 	for i := range all {

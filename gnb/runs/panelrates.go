@@ -8,8 +8,7 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// worked is the work of a rank in sec seconds within loops over batches,
-// or in steps outside of them.
+// worked is the work of a rank in sec seconds of loops over batches, or of steps outside them.
 type worked struct {
 	seeds, edges int64
 	work         Work
@@ -24,10 +23,10 @@ func workedOf(e Event) worked {
 	return w
 }
 
-// pace is what a rank works off in a second.
+// pace is the work of a rank per second.
 type pace struct{ seeds, edges, flop, rowBytes, streamBytes float64 }
 
-// since is the pace since before; false where no time has passed.
+// since returns the pace since an earlier state; false if no time has passed.
 func (w worked) since(before worked) (pace, bool) {
 	dt := w.seconds - before.seconds
 	if !(dt > 0) {
@@ -40,22 +39,21 @@ func (w worked) since(before worked) (pace, bool) {
 	}, true
 }
 
-// ceiling is what a run is set beside: what its machine can do at most.
+// ceiling holds the machine's measured limits, with which a run's rates are compared.
 //
-// FLOP/s are those of matrix products, forward and backward, and B/s those of what
-// operations on tensors read and write; both are counted from the sizes of the
-// operations that the run's layers do on its blocks ([tensor.Work]). Sampling, the sum
-// over workers, the optimiser and what a program computes by itself are not counted.
-// What B/s can be at most is the rates of random rows and of copies, in the
-// proportion in which the run reads rows by edges and everything else; a run whose
-// matrices stay in caches may exceed it. For edges/s it is what would be if products
-// ran at the peak, then rows at theirs, then the rest at a copy's, and nothing else took
-// time: the floor of "gnb bench train".
+// FLOP/s counts matrix products, forward and backward, and B/s the bytes that tensor operations
+// read and write; both follow from the sizes of the layers' operations on the run's blocks
+// ([tensor.Work]). Sampling, the sum over workers, the optimiser and the program's own
+// computations are not counted. The limit for B/s combines the measured rates of random rows and
+// of copies in the proportion in which the run reads rows by edges and other data; a run whose
+// matrices stay in caches may exceed it. The limit for edges/s assumes that products run at their
+// peak rate, then random rows at theirs, then other traffic at the copy rate, and that nothing
+// else takes time: the floor of "gnb bench train".
 type ceiling struct {
 	limits machine.Limits
 	known  bool
-	// products and memory tell whether the limits are those of this run: on a GPU
-	// they are not, and products in bfloat16 have another peak.
+	// products and memory tell whether the limits apply to this run. On a GPU they do not, and
+	// products in bfloat16 have another peak.
 	products, memory bool
 }
 
@@ -68,7 +66,7 @@ func newCeiling(run Config) (c ceiling) {
 	return c
 }
 
-// rates are those of all ranks together, beside the machine's.
+// rates returns the rates summed over all ranks, each with the machine's limit.
 func (c *ceiling) rates(ranks []rank) []live.Rate {
 	var p pace
 	for i := range ranks {
@@ -82,7 +80,8 @@ func (c *ceiling) rates(ranks []rank) []live.Rate {
 	flop := live.Rate{Unit: "FLOP/s", PerSec: p.flop}
 	bytes := live.Rate{Unit: "B/s", PerSec: p.rowBytes + p.streamBytes}
 	if c.known && bytes.PerSec > 0 {
-		// Of each second of the run, what its bytes and its products would take.
+		// The time, per second of the run, that its bytes and its products take at the machine's
+		// limits.
 		moving := p.rowBytes/(1e9*c.limits.RowGBs) + p.streamBytes/(1e9*c.limits.CopyGBs)
 		if c.memory {
 			bytes.Limit = bytes.PerSec / moving
@@ -95,11 +94,12 @@ func (c *ceiling) rates(ranks []rank) []live.Rate {
 	return []live.Rate{edges, flop, bytes}
 }
 
-// learnAfter is how long a run has to last for its machine to be measured after it.
+// learnAfter is the minimal duration of a run after which the machine is measured.
 const learnAfter = time.Second
 
-// learn measures the machine where nothing is known of it, or too little: after a run that has ended well, whose workers
-// are gone, and that was long enough for nobody to mind half a second more.
+// learn measures the machine if its limits are unknown or incomplete. It does so after a
+// successful run whose workers have ended, and only if the run was long compared with the half
+// second of the measurement.
 func (c *ceiling) learn(ranks []rank) {
 	if !c.memory {
 		return
@@ -111,19 +111,19 @@ func (c *ceiling) learn(ranks []rank) {
 	if c.known && !(c.products && flop > 1e9*c.limits.GFLOPS) {
 		return
 	}
-	if l, err := machine.Measure(gemm.PeakGFLOPS); err == nil { // else what was known stays
+	if l, err := machine.Measure(gemm.PeakGFLOPS); err == nil { // on an error keep the earlier limits
 		c.limits, c.known = l, true
 	}
 }
 
-// rank is what one rank has done.
+// rank is the progress of one rank.
 type rank struct {
-	now, before worked // in all, and when the rates were last computed
+	now, before worked // in total, and at the last computation of rates
 	perSec      pace
 }
 
-// update takes what the rank has done so far. Its rates are those of the last quarter of a second that it spent in loops
-// over batches, or somewhat more.
+// update records the rank's progress. Rates cover at least the last quarter of a second that the
+// rank spent in loops over batches.
 func (r *rank) update(now worked) {
 	r.now = now
 	if r.perSec.seeds == 0 || now.seconds-r.before.seconds >= 0.25 {
@@ -132,14 +132,15 @@ func (r *rank) update(now worked) {
 	}
 }
 
-// rates sets the rates to those since before.
+// rates computes the rates since an earlier state.
 func (r *rank) rates(before worked) {
 	if p, ok := r.now.since(before); ok {
 		r.perSec = p
 	}
 }
 
-// rateWholeRun shows the rates over the whole run, beside those of the machine, which is measured first if learn says so.
+// rateWholeRun shows the rates over the whole run next to the machine's limits. If learn is set it
+// first measures the machine.
 func (p *panel) rateWholeRun(learn bool) {
 	for i := range p.ranks {
 		r := &p.ranks[i]

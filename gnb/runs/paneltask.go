@@ -4,16 +4,15 @@ import (
 	"time"
 )
 
-// task is something long that a worker reports the progress of, [Worker.Progress].
+// task is a long operation whose progress a worker reports with gnb.Worker.Progress.
 type task struct {
 	name  string
-	start time.Time // of its first report, at which so much was done
+	start time.Time // time of the first report, and the amount done then
 	from  int64
 	last  int64
 }
 
-// left is the time that the task still takes at its pace so far, 0 where that is not
-// known.
+// left returns the task's remaining time at its pace so far, 0 if unknown.
 func (t *task) left(e Event, now time.Time) time.Duration {
 	if e.Text != t.name || e.Done < t.last {
 		*t = task{name: e.Text, start: now, from: e.Done}

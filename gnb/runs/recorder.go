@@ -18,12 +18,13 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// ErrInterrupted is what an interrupted run returns (test with errors.Is): its checkpoint is written, and running the
-// same cell again resumes it.
+// ErrInterrupted matches (errors.Is) the error of an interrupted run. The run has written a
+// checkpoint; running the same cell again resumes from it.
 var ErrInterrupted = errors.New("interrupted")
 
-// Recorder keeps the record of a run while this process trains it: it turns what the workers report into the run's result,
-// the panel that a cell or terminal shows, and calls of an [Observer]. gnb.Train and gnb.Launch make one for each run.
+// Recorder keeps the record of a run while this process trains it: it turns the workers' events
+// into the run's result, the panel in a cell or terminal, and calls of an [Observer]. gnb.Train
+// and gnb.Launch make one for each run.
 type Recorder struct {
 	run   *Run
 	o     RecorderOptions
@@ -34,29 +35,29 @@ type Recorder struct {
 
 	stop    chan struct{} // ends watching the workers
 	running sync.WaitGroup
-	peak    int64 // of the workers' memory, in bytes, once running has ended
+	peak    int64 // peak of the workers' memory in bytes, set after the run has ended
 	endGPUs func()
 }
 
-// RecorderOptions say what a [Recorder] shows, and whom it tells.
+// RecorderOptions configure a [Recorder].
 type RecorderOptions struct {
 	// Title is the panel's title, by default the program and the dataset.
 	Title string
 	// Quiet shows nothing.
 	Quiet bool
-	// Metric is the metric that the dataset is measured by; "" is accuracy.
+	// Metric is the dataset's metric; "" means accuracy.
 	Metric string
 	// FirstGPU is the GPU of rank 0.
 	FirstGPU int
-	// Notes say how the run starts.
+	// Notes are printed at the start, for example that the run is resumed.
 	Notes []string
-	// Observer is told of every event, if it is not nil.
+	// Observer receives every event; it may be nil.
 	Observer Observer
-	// Removed is an error once the run's directory is gone. It may be nil.
+	// Removed returns an error if the run's directory was removed. It may be nil.
 	Removed func() error
 }
 
-// NewRecorder begins to record a run. A run that resumes shows what it had reported before.
+// NewRecorder starts recording a run. For a resumed run it also shows the values reported before.
 func NewRecorder(r *Run, o RecorderOptions) (*Recorder, error) {
 	rec := &Recorder{run: r, o: o, start: time.Now(), stop: make(chan struct{}), endGPUs: func() {}}
 	r.Result = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
@@ -86,7 +87,7 @@ func (rec *Recorder) Receive(rank int, message json.RawMessage) {
 		e = Event{Kind: KindOutput, Text: fmt.Sprintf("rank %d sent something unreadable: %v", rank, err)}
 	}
 	e.Rank = rank
-	if rank == 0 || e.Kind == KindRate || e.Kind == KindOutput { // what all ranks know alike is taken from rank 0
+	if rank == 0 || e.Kind == KindRate || e.Kind == KindOutput { // facts that all ranks share come from rank 0
 		rec.Observe(e)
 	}
 }
@@ -139,7 +140,7 @@ func (r *Run) take(e Event) {
 	}
 }
 
-// Watch shows what each worker does, from when they have started until [Recorder.Close].
+// Watch shows the state of each worker, from their start until [Recorder.Close].
 func (rec *Recorder) Watch(ctx context.Context, g *multigpu.Group) {
 	rec.running.Go(func() {
 		tick := time.NewTicker(50 * time.Millisecond)
@@ -158,11 +159,11 @@ func (rec *Recorder) Watch(ctx context.Context, g *multigpu.Group) {
 	rec.endGPUs = rec.watchGPUs(ctx)
 }
 
-// refresh reports what the workers do now.
+// refresh reports the current state of the workers.
 func (rec *Recorder) refresh(g *multigpu.Group, memory bool) {
 	status := g.Status()
 	e := Event{Kind: KindStatus, Workers: make([]WorkerStatus, len(status))}
-	share := int64(0) // memory is measured of all together
+	share := int64(0) // memory is measured for all workers together
 	if memory && len(status) > 0 {
 		share = g.MemoryPss() / int64(len(status))
 	}
@@ -172,8 +173,8 @@ func (rec *Recorder) refresh(g *multigpu.Group, memory bool) {
 	rec.Observe(e)
 }
 
-// Close ends the record with the error that the run ended with: it writes result.json and figure.png, and shows the final
-// state. The error is that of writing, or of a directory that is gone.
+// Close ends the record with the error that the run ended with: it writes result.json and
+// figure.png, and shows the final state. It fails if writing fails or the directory was removed.
 func (rec *Recorder) Close(runErr error) error {
 	close(rec.stop)
 	rec.running.Wait()

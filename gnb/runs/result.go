@@ -19,7 +19,7 @@ const (
 	StateDamaged     = "damaged" // its directory cannot be read; see [Options]
 )
 
-// Result is how a run ended: result.json in its directory.
+// Result is the result of a run: result.json in its directory.
 type Result struct {
 	State  string
 	Error  string
@@ -30,8 +30,8 @@ type Result struct {
 	Seconds float64
 	// EpochSeconds are the wall times of the epochs.
 	EpochSeconds []float64
-	// Values are the metrics of the last evaluation, and the values that the program reported with gnb.Worker.Result;
-	// of two with one name the latter.
+	// Values are the metrics of the last evaluation, and the values that the program reported with
+	// gnb.Worker.Result; if both have the same name, the latter.
 	Values map[string]float64
 	Text   map[string]string
 	// PeakMemory is the peak of the sum of the workers' proportional set sizes, in bytes.
@@ -39,8 +39,9 @@ type Result struct {
 	Model      *ModelInfo
 	// Weights are the checksums of the run's files of weights, by their names.
 	Weights map[string]string
-	// SampledEdges is the number of edges that all workers sampled, and WorkerSeeds the number of seeds that each took
-	// from loops over batches, both since the run was started or resumed.
+	// SampledEdges is the number of edges that all workers sampled, and WorkerSeeds the number of
+	// seeds that each worker processed in loops over batches, both since the run was started or
+	// resumed.
 	SampledEdges int64
 	WorkerSeeds  []int64
 }
@@ -63,7 +64,8 @@ type resultJSON struct {
 	WorkerSeeds  []int64            `json:"worker_seeds,omitempty"`
 }
 
-// MarshalJSON writes the result as result.json has it, with null for a loss that is not finite.
+// MarshalJSON writes the result in the format of result.json, with null for a loss that is not
+// finite.
 func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
 		r.State, r.Error, r.Epochs, r.Steps, runfile.Number(r.Loss), r.Seconds, r.EpochSeconds, r.Values, r.Text, r.PeakMemory, r.Model, r.Weights,
@@ -109,7 +111,7 @@ type ModelInfo struct {
 	Text       string         `json:"text"`
 }
 
-// String is the model's widths, and its parameters with shapes and counts.
+// String lists the model's widths, and its parameters with shapes and counts.
 func (m *ModelInfo) String() string {
 	s := m.Config
 	var b strings.Builder

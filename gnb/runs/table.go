@@ -17,7 +17,7 @@ import (
 // Table is a list of runs that prints as a table; see [List].
 type Table []*Run
 
-// fields are those of each run.
+// fields returns the fields of each run.
 func (t Table) fields() []map[string]string {
 	out := make([]map[string]string, len(t))
 	for i, r := range t {
@@ -26,8 +26,8 @@ func (t Table) fields() []map[string]string {
 	return out
 }
 
-// Sort orders runs by a field, or by several separated by spaces or commas; "-val_accuracy" puts the greatest value first.
-// Runs without the field come last; equal runs keep their order.
+// Sort sorts runs by a field, or by several separated by spaces or commas; "-val_accuracy" sorts
+// the largest value first. Runs without the field come last; equal runs keep their order.
 func (t Table) Sort(by string) (Table, error) {
 	entry.Enter()
 	keys := strings.FieldsFunc(by, func(c rune) bool { return strings.ContainsRune(", \t\r\n", c) })
@@ -73,14 +73,14 @@ func (t Table) Sort(by string) (Table, error) {
 	return out, nil
 }
 
-// mostSettings is how many settings that differ the table has a column for.
+// mostSettings is the maximum number of columns for settings that differ.
 const mostSettings = 8
 
-// leastTelling are settings that differ without being what somebody has varied.
+// leastTelling are settings that often differ although the user did not vary them on purpose.
 var leastTelling = []string{"seed", "threads", "split_set", "graphnb_version", "go", "cpu"}
 
-// differ are the settings that are not the same in all runs: those that have several
-// values, or that some runs of a program have and others have not.
+// differ returns the settings that are not the same in all runs: those with several values, and
+// those that only some runs of a program have.
 func (t Table) differ() map[string]bool {
 	type of struct{ program, name string }
 	with, runs, values := map[of]int{}, map[string]int{}, map[string]map[string]bool{}
@@ -111,7 +111,7 @@ func (t Table) differ() map[string]bool {
 	return out
 }
 
-// columns are the fields that tell the runs apart and how they ended.
+// columns returns the fields that distinguish the runs and those of their results.
 func (t Table) columns(fields []map[string]string) []string {
 	all, differ := map[string]bool{}, t.differ()
 	for _, f := range fields {
@@ -120,7 +120,7 @@ func (t Table) columns(fields []map[string]string) []string {
 		}
 	}
 	cols := []string{"name", "state"}
-	for _, name := range []string{"model", "dataset"} { // whatever they are
+	for _, name := range []string{"model", "dataset"} { // always shown
 		if all[name] {
 			cols = append(cols, name)
 		}
@@ -146,8 +146,8 @@ func (t Table) columns(fields []map[string]string) []string {
 	return cols
 }
 
-// Text is the runs as a table of the given fields. By default these are name, state, model and dataset, up to eight settings
-// in which the runs differ, and the results.
+// Text formats the runs as a table of the given fields. By default these are name, state, model
+// and dataset, up to eight settings in which the runs differ, and the results.
 func (t Table) Text(columns ...string) (string, error) {
 	entry.Enter()
 	if len(t) == 0 {
@@ -181,7 +181,7 @@ func (t Table) Text(columns ...string) (string, error) {
 	return b.String(), nil
 }
 
-// oneLineOf is a text that does not break a table, or do things to a terminal.
+// oneLineOf returns a text without line breaks and terminal control characters.
 func oneLineOf(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	return strings.Map(func(r rune) rune {
@@ -192,7 +192,7 @@ func oneLineOf(s string) string {
 	}, s)
 }
 
-// String is [Table.Text] with the default fields.
+// String returns [Table.Text] with the default fields.
 func (t Table) String() string {
 	s, err := t.Text()
 	if err != nil {

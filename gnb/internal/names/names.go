@@ -1,5 +1,5 @@
-// Package names holds the names that workers write into a run's files, and that the rooms which read those files know
-// again: the stages of a worker's time, and the metrics of an evaluation.
+// Package names holds the names that workers write into a run's files and that other packages read
+// from them: the stages of a worker's time, and the metrics of an evaluation.
 package names
 
 import "strings"
@@ -13,7 +13,7 @@ const (
 	Backward  = "backward"
 	Reduce    = "all-reduce"
 	Optimizer = "optimizer"
-	Idle      = "idle" // waiting for other ranks, which came later to the sum of gradients
+	Idle      = "idle" // waiting for slower ranks at the sum of gradients
 	Evaluate  = "evaluate"
 	Save      = "checkpoint"
 	Program   = "program" // the user's own code between the calls above
@@ -29,8 +29,9 @@ const (
 	MicroF1  = "micro_f1"
 )
 
-// CutMetric splits the name of an evaluation's value, such as "val_auc", into the split's name and the metric's
-// title in figures ("" for accuracy). ok is false for what is no metric, such as a loss.
+// CutMetric splits the name of an evaluation's value, such as "val_auc", into the split's name and
+// the metric's title in figures ("" for accuracy). ok is false for a value that is no metric, such
+// as a loss.
 func CutMetric(name string) (split, title string, ok bool) {
 	for _, k := range [][2]string{{Accuracy, ""}, {AUC, "ROC AUC"}, {MicroF1, "micro-F1"}} {
 		if split, ok := strings.CutSuffix(name, "_"+k[0]); ok {

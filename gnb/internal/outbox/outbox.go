@@ -1,6 +1,6 @@
-// Package outbox sends what a worker reports to the process that launched it, and rank 0's metrics to the run's
-// file. It holds events back for up to 40 ms: an epoch of a small graph takes less time than to write its events
-// one by one and to wake their readers.
+// Package outbox sends a worker's events to the process that launched it, and writes rank 0's
+// metrics to the run's file. It delays events for up to 40 ms, because an epoch of a small graph
+// takes less time than writing its events one by one and waking their readers.
 package outbox
 
 import (
@@ -18,27 +18,27 @@ import (
 // cost nothing at 1000 steps a second.
 const Every = 40 * time.Millisecond
 
-// mostBytes bounds what waits.
+// mostBytes bounds the delayed bytes.
 const mostBytes = 1 << 20
 
-// Outbox is a worker's. Any goroutine may call its methods.
+// Outbox holds the unsent events of one worker. Any goroutine may call its methods.
 type Outbox struct {
-	emit    func(lines []byte) error // to the launcher, whole lines
+	emit    func(lines []byte) error // sends complete lines to the launcher
 	dir     string                   // the run's directory
-	metrics *atomicfile.Log          // of the run; nil where this rank does not write it
+	metrics *atomicfile.Log          // the run's metrics; nil if this rank does not write them
 
 	mu      sync.Mutex
-	records []runs.Step // to be sent as one event
-	lines   []byte      // for the launcher, an event a line
-	rate    *runs.Event // the last runs.KindRate, which makes those before it superfluous
-	summed  []byte      // those of lines that belong into the metrics
+	records []runs.Step // steps to send as one event
+	lines   []byte      // lines for the launcher, one event each
+	rate    *runs.Event // the last runs.KindRate, which replaces earlier ones
+	summed  []byte      // the lines that also go to the metrics
 	sent    time.Time
-	timer   *time.Timer // set while something waits
-	failed  error       // of a timer's sending, for the next caller
+	timer   *time.Timer // set while events wait
+	failed  error       // error of a send by the timer, returned to the next caller
 }
 
-// Open says where events go: to the launcher, by emit, and those that belong into the metrics of the run in the
-// directory dir to metrics, unless that is nil.
+// Open sets the destinations: emit sends events to the launcher, and metrics, unless nil, receives
+// those that belong to the metrics of the run in directory dir.
 func (o *Outbox) Open(emit func(lines []byte) error, dir string, metrics *atomicfile.Log) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,9 +63,10 @@ func (o *Outbox) SendRecords() error {
 	return o.send(runs.Event{Kind: runs.KindSteps, Records: records})
 }
 
-// Send sends an event: at once with all that waits, where it is rare, else within [Every]. Metrics are written
-// before the launcher is told, and by the rank that writes checkpoints: a kill of the launching process must not
-// lose metrics of steps that a checkpoint holds, since a resumed run does not report them again.
+// Send sends a rare event at once, together with all waiting events, and other events within
+// [Every]. The rank that writes checkpoints also writes metrics, before it sends them to the
+// launcher: a kill of the launching process must not lose metrics of steps that are in a
+// checkpoint, because a resumed run does not report them again.
 func (o *Outbox) Send(e runs.Event) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,7 +115,7 @@ func (o *Outbox) send(e runs.Event) error {
 	return nil
 }
 
-// encode is an event as a line.
+// encode returns an event as a line of JSON.
 func encode(e runs.Event) ([]byte, error) {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -123,7 +124,7 @@ func encode(e runs.Event) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// Sync sends all that waits and makes the metrics durable.
+// Sync sends all waiting events and makes the metrics durable.
 func (o *Outbox) Sync() error {
 	if err := o.SendRecords(); err != nil {
 		return err
@@ -142,7 +143,7 @@ func (o *Outbox) Sync() error {
 	return nil
 }
 
-// sendAll sends what waits; the caller holds mu.
+// sendAll sends all waiting events; the caller holds mu.
 func (o *Outbox) sendAll() error {
 	if o.timer != nil {
 		o.timer.Stop()
