@@ -11,20 +11,20 @@
 //	err = f.Commit()  // or f.Abort()
 //	err = atomicfile.BuildDir(dir, func(tmp string) error { … })
 //
-// A regular file is replaced and keeps its permission bits; nothing that is there yet is made with
-// those given, less the umask. A symbolic link stays, and the file that it names is replaced. What
-// is neither (a device, a pipe, a socket) is written into, as the shell's > does, and so is the
-// file or terminal that is this process's standard output or error.
+// A regular file is replaced and keeps its permission bits; a new file gets the given bits, less
+// the umask. A symbolic link stays, and the file that it names is replaced. Other files (a device,
+// a pipe, a socket) are written in place, like the shell's >, and so is the file or terminal that
+// is this process's standard output or error.
 //
 // # Caveats
 //
-// The directory must be writable, since the file's name changes hands there. A writer that is
-// killed leaves a file .NAME.gnb-tmp-…; the next writer of the same name removes it, and
-// [Sweep] removes all of a directory. A writer that lives has locked its own, so nobody takes
-// that. Hard links to a file that is replaced keep the old content.
+// The directory must be writable, because the rename happens there. A killed writer leaves a file
+// .NAME.gnb-tmp-…; the next writer of the same name removes it, and [Sweep] removes all such files
+// of a directory. A running writer locks its temporary file, so other processes do not remove it.
+// Hard links to a file that is replaced keep the old content.
 //
-// One [File] is for one goroutine; several processes may write one path, and the last to commit
-// wins.
+// A [File] must be used by one goroutine only. Several processes may write the same path; the last
+// to commit wins.
 package atomicfile
 
 import (
@@ -44,8 +44,7 @@ import (
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
-// WriteFile writes data to path: see the package's comment. perm is for a file that is not there
-// yet.
+// WriteFile writes data to path: see the package documentation. perm applies to a new file.
 func WriteFile(path string, data []byte, perm os.FileMode) error {
 	return WriteWith(path, perm, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -53,8 +52,8 @@ func WriteFile(path string, data []byte, perm os.FileMode) error {
 	})
 }
 
-// WriteWith writes what write writes to path: nothing changes there when write fails, unless path
-// is written in place.
+// WriteWith writes the output of write to path: if write fails, the file at path does not change,
+// unless path is written in place.
 func WriteWith(path string, perm os.FileMode, write func(io.Writer) error) error {
 	f, err := Create(path, perm)
 	if err != nil {
@@ -67,16 +66,16 @@ func WriteWith(path string, perm os.FileMode, write func(io.Writer) error) error
 	return f.Commit()
 }
 
-// File is a file that is being written. It takes its name at Commit.
+// File is a file being written. It gets its name at Commit.
 type File struct {
 	f      *os.File
-	path   string // what the caller calls it
-	target string // what is renamed over; "" where the file is written in place
-	keep   bool   // f is not ours to close
+	path   string // path that the caller gave
+	target string // path that is replaced by the rename; "" if the file is written in place
+	keep   bool   // f must not be closed
 	done   bool
 }
 
-// Create begins to write path. One of Commit and Abort must follow.
+// Create starts writing path. The caller must call Commit or Abort.
 func Create(path string, perm os.FileMode) (*File, error) {
 	target, info, err := resolve(path)
 	if err != nil {
@@ -108,7 +107,7 @@ func Create(path string, perm os.FileMode) (*File, error) {
 	return f, nil
 }
 
-// Write writes to the file under its temporary name, or into what is written in place.
+// Write writes to the temporary file, or to the file that is written in place.
 func (f *File) Write(b []byte) (int, error) {
 	n, err := f.f.Write(b)
 	if n > 0 {
@@ -117,7 +116,7 @@ func (f *File) Write(b []byte) (int, error) {
 	return n, f.fail(err)
 }
 
-// fail names the path that the caller knows in an error of the temporary one.
+// fail replaces the temporary path in an error by the path that the caller gave.
 func (f *File) fail(err error) error {
 	if err == nil {
 		return nil
@@ -125,7 +124,7 @@ func (f *File) fail(err error) error {
 	return &fs.PathError{Op: "writing", Path: f.path, Err: cause(err)}
 }
 
-// cause returns what the system said, without the names of files.
+// cause returns the system's error without file names.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -136,8 +135,8 @@ func cause(err error) error {
 	return err
 }
 
-// Commit gives the file its name, and returns when it would outlast a power cut. After an error of
-// the last step, syncing the directory, the file is in its place already.
+// Commit gives the file its name, and returns when the file would survive a power cut. After an
+// error of the last step, syncing the directory, the file is already in place.
 func (f *File) Commit() error {
 	if f.done {
 		return &fs.PathError{Op: "committing", Path: f.path, Err: fs.ErrClosed}
@@ -159,12 +158,12 @@ func (f *File) Commit() error {
 	}
 	f.done = true
 	tell(Op{Kind: OpRename, Path: f.f.Name(), To: f.target})
-	_ = f.f.Close() // synced, so nothing is left to fail; the lock ends with it
+	_ = f.f.Close() // synced, so errors do not matter; closing releases the lock
 	return SyncDir(filepath.Dir(f.target))
 }
 
-// Abort gives up a file that has not been committed: what was at the path stays. It may follow
-// Commit, and then does nothing.
+// Abort discards a file that has not been committed: the file at the path stays as it was. After
+// Commit, Abort does nothing.
 func (f *File) Abort() {
 	if f.done {
 		return
@@ -179,16 +178,16 @@ func (f *File) Abort() {
 		_ = f.f.Close()
 	}
 	if f.target != "" {
-		_ = os.Remove(f.f.Name()) // where an open file cannot be removed
+		_ = os.Remove(f.f.Name()) // for systems on which an open file cannot be removed
 	}
 }
 
-// maxLinks is how many symbolic links in a row are followed, as by Linux.
+// maxLinks is the number of symbolic links followed in a chain, as in Linux.
 const maxLinks = 40
 
-// resolve follows the symbolic links of path's last element. It returns the file that they lead
-// to, and what is there: nil where there is nothing yet. The target is "" where there is something
-// that has no name of its own to rename over, such as a pipe behind /proc/self/fd.
+// resolve follows the symbolic links of path's last element. It returns the path at the end of the
+// chain and information about the file there, nil if there is none. The target is "" if the file
+// has no name of its own that could be replaced by a rename, such as a pipe behind /proc/self/fd.
 func resolve(path string) (target string, info fs.FileInfo, err error) {
 	if info, err = os.Stat(path); err == nil {
 		if target, err = filepath.EvalSymlinks(path); err != nil {
@@ -202,7 +201,7 @@ func resolve(path string) (target string, info fs.FileInfo, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", nil, err
 	}
-	// Nothing, or a link to nothing, which is made where the link says.
+	// No file, or a dangling link: the file is created where the link points.
 	target = path
 	for range maxLinks {
 		dir, base := filepath.Split(target)
@@ -221,13 +220,13 @@ func resolve(path string) (target string, info fs.FileInfo, err error) {
 			return target, nil, nil //nolint:nilerr // no link
 		}
 		if target = text; !filepath.IsAbs(text) {
-			target = dir + string(filepath.Separator) + text // not cleaned: ".." may follow a link
+			target = dir + string(filepath.Separator) + text // not cleaned: ".." may follow a symbolic link
 		}
 	}
 	return "", nil, errors.New("too many symbolic links")
 }
 
-// standard is this process's standard output or error if that is what info describes.
+// standard returns this process's standard output or error if info describes that file, else nil.
 func standard(info fs.FileInfo) *os.File {
 	if info == nil {
 		return nil
@@ -243,13 +242,13 @@ func standard(info fs.FileInfo) *os.File {
 	return nil
 }
 
-// Standard says whether a file is this process's standard output or error.
+// Standard reports whether a file is this process's standard output or error.
 func Standard(info fs.FileInfo) bool { return standard(info) != nil }
 
 // Temporary names are .NAME.gnb-tmp-DIGITS.
 const (
 	mark    = ".gnb-tmp-"
-	maxName = 200 // bytes of a name that are kept in the temporary one; a system allows 255 in all
+	maxName = 200 // bytes of the name kept in the temporary name; file systems allow 255 in total
 )
 
 func asideName(base string) string {
@@ -260,8 +259,7 @@ func asideName(base string) string {
 	return "." + base + mark
 }
 
-// aside makes and locks the file in which target is written, once it has removed those that dead
-// processes left.
+// aside removes the temporary files of dead processes, then creates and locks the one for target.
 func aside(target string, perm os.FileMode) (*os.File, error) {
 	dir, base := filepath.Split(target)
 	name := asideName(base)
@@ -281,7 +279,7 @@ func aside(target string, perm os.FileMode) (*os.File, error) {
 			return f, nil
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, filelock.ErrLocked):
 			_ = f.Close()
-			continue // another process took it for a dead one's before it was locked
+			continue // another process removed it before it was locked
 		case err != nil:
 			_ = f.Close()
 			_ = os.Remove(path)
@@ -290,22 +288,22 @@ func aside(target string, perm os.FileMode) (*os.File, error) {
 		if same(path, f) {
 			return f, nil
 		}
-		_ = f.Close() // removed between its making and its locking
+		_ = f.Close() // removed between creation and locking
 	}
 }
 
-// same says whether path is still the file f.
+// same reports whether path is still the file f.
 func same(path string, f *os.File) bool {
 	here, err1 := os.Lstat(path)
 	held, err2 := f.Stat()
 	return err1 == nil && err2 == nil && os.SameFile(here, held)
 }
 
-// Sweep removes what killed writers left in dir. What cannot be removed stays: it is in nobody's
-// way.
+// Sweep removes the temporary files of killed writers in dir. It ignores files that cannot be
+// removed.
 func Sweep(dir string) { sweep(dir, func(string) bool { return true }) }
 
-// unlockedAge is how old a file must be to count as a dead process's where there are no locks.
+// unlockedAge is the age from which a temporary file counts as stale on systems without locks.
 const unlockedAge = 24 * time.Hour
 
 func sweep(dir string, ours func(prefix string) bool) {
@@ -340,7 +338,7 @@ func sweep(dir string, ours func(prefix string) bool) {
 	}
 }
 
-// Sync makes what was written to a regular file durable. Other files have nothing to sync.
+// Sync makes the data written to a regular file durable. It does nothing for other files.
 func Sync(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -356,7 +354,7 @@ func Sync(f *os.File) error {
 	return nil
 }
 
-// MkdirAll makes a directory and its missing parents, durably.
+// MkdirAll creates a directory and its missing parents, durably.
 func MkdirAll(dir string, perm os.FileMode) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -369,11 +367,11 @@ func MkdirAll(dir string, perm os.FileMode) error {
 	return Mkdir(dir, perm)
 }
 
-// Mkdir makes a directory, durably, unless it is there. Its parent must be.
+// Mkdir creates a directory, durably, unless it exists. Its parent must exist.
 func Mkdir(dir string, perm os.FileMode) error {
 	if err := os.Mkdir(dir, perm); err != nil {
 		if info, e := os.Stat(dir); e == nil && info.IsDir() {
-			return nil // made by another process meanwhile
+			return nil // created by another process in the meantime
 		}
 		return err
 	}

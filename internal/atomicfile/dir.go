@@ -11,16 +11,15 @@ import (
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
-// Dir is a directory that is locked as long as this process works on it.
-// The lock ends with the process, however that ends, so a directory that can be
-// locked is one that nobody will finish.
+// Dir is a temporary directory that is locked while this process works on it. The lock ends with
+// the process, so a directory that can be locked is abandoned.
 type Dir struct {
 	Path string
 	lock *os.File
 }
 
-// NewDir makes and locks the directory .BASE.tmp-… in parent, once it has
-// removed those that dead processes left there.
+// NewDir removes the directories of dead processes in parent, then creates and locks the directory
+// .BASE.tmp-… there.
 func NewDir(parent, base string) (*Dir, error) {
 	prefix := "." + base + ".tmp-"
 	removeStaleDirs(parent, prefix)
@@ -34,12 +33,12 @@ func NewDir(parent, base string) (*Dir, error) {
 		case errors.Is(err, filelock.ErrNoLocks):
 			return &Dir{Path: path}, nil
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, filelock.ErrLocked):
-			continue // another process took it for a stale one before it was locked
+			continue // another process removed it as stale before it was locked
 		case err != nil:
 			_ = os.Remove(path)
 			return nil, err
 		}
-		// It may have been removed between its making and its locking.
+		// The directory may have been removed between creation and locking.
 		here, err1 := os.Stat(path)
 		held, err2 := lock.Stat()
 		if err1 != nil || err2 != nil || !os.SameFile(here, held) {
@@ -50,10 +49,10 @@ func NewDir(parent, base string) (*Dir, error) {
 	}
 }
 
-// BuildDir has fill put a directory together under another name beside path, and
-// renames it to path when fill is done and all is on disk: there is no moment at
-// which path holds a part of it. Missing parents are made. What is at path already
-// is an error, as of [fs.ErrExist]. fill syncs the files that it writes.
+// BuildDir lets fill build a directory under a temporary name beside path, and renames it to path
+// when fill has returned and all is on disk: path never holds a partial directory. BuildDir creates
+// missing parents. If path exists, it returns an error that matches [fs.ErrExist]. fill must sync
+// the files that it writes.
 func BuildDir(path string, fill func(dir string) error) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -70,7 +69,7 @@ func BuildDir(path string, fill func(dir string) error) error {
 	if err != nil {
 		return err
 	}
-	defer d.Remove() // after the rename nothing is left under the name
+	defer d.Remove() // after the rename nothing has the temporary name
 	if err := fill(d.Path); err != nil {
 		return err
 	}
@@ -86,17 +85,16 @@ func BuildDir(path string, fill func(dir string) error) error {
 	return SyncDir(parent)
 }
 
-// Remove removes what is left of the directory under its temporary name and
-// unlocks it.
+// Remove removes the temporary directory, if it still exists, and unlocks it.
 func (t *Dir) Remove() {
-	_ = os.RemoveAll(t.Path) // what stays is stale, and the next Write removes it
+	_ = os.RemoveAll(t.Path) // a remainder is stale, and the next NewDir removes it
 	if t.lock != nil {
 		_ = filelock.Unlock(t.lock)
 	}
 }
 
-// removeStaleDirs removes the directories of that prefix that nobody has locked.
-// What cannot be removed stays: it is in nobody's way.
+// removeStaleDirs removes the unlocked directories of that prefix. It ignores directories that
+// cannot be removed.
 func removeStaleDirs(parent, prefix string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

@@ -5,16 +5,16 @@ import "sync/atomic"
 // Kinds of [Op].
 const (
 	OpCreate  = "create"
-	OpWrite   = "write"  // Bytes more were written to Path
+	OpWrite   = "write"  // Bytes more bytes were written to Path
 	OpSync    = "sync"   // Path is durable up to Bytes
-	OpRename  = "rename" // Path is To now
+	OpRename  = "rename" // Path was renamed to To
 	OpRemove  = "remove"
 	OpMkdir   = "mkdir"
 	OpSyncDir = "syncdir" // the names in the directory Path are durable
 )
 
-// Op is one change that this package made to a file system: what a test needs to work out which
-// states a power cut could leave.
+// Op is one change that this package made to the file system. Tests derive from a list of them the
+// states that a power cut could leave.
 type Op struct {
 	Kind  string `json:"kind"`
 	Path  string `json:"path"`
@@ -24,8 +24,8 @@ type Op struct {
 
 var observer atomic.Pointer[func(Op)]
 
-// Observe has f called after each change that this package makes, from whichever goroutine makes
-// it, until stop is called. It is for tests.
+// Observe calls f after each change that this package makes, on the goroutine that makes it, until
+// stop is called. It is for tests.
 func Observe(f func(Op)) (stop func()) {
 	observer.Store(&f)
 	return func() { observer.Store(nil) }

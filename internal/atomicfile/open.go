@@ -10,15 +10,16 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular is the error of Open for what is no regular file.
+// ErrNotRegular is the error of Open for a file that is not regular.
 var ErrNotRegular = errors.New("it is not a regular file")
 
-// Open opens a file for reading, if it is a regular one or a symbolic link to one. Opening a named
-// pipe would wait for its other end, and reading a device can have effects, so neither is opened.
+// Open opens a regular file, or a symbolic link to one, for reading. It opens no other files:
+// opening a named pipe would wait for its other end, and reading a device can have side effects.
 func Open(path string) (*os.File, error) { return openRegular(path, os.O_RDONLY, 0) }
 
 func openRegular(path string, flag int, perm os.FileMode) (*os.File, error) {
-	// Looked at before it is opened, which can have effects, and after, when it is certain.
+	// Checked before opening, which can have side effects, and again afterwards, because the file
+	// may have been replaced.
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, notRegular(path, info)
@@ -55,14 +56,14 @@ func notRegular(path string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w but a %s; remove it", ErrNotRegular, what)}
 }
 
-// Exists says whether there is a regular file at path, or a link to one.
+// Exists reports whether path is a regular file or a link to one.
 func Exists(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Replaceable returns an error where something that is no regular file is at path, which [Create] would
-// write into: for files that are read back.
+// Replaceable returns an error if path is not a regular file: [Create] would write it in place. It
+// is for files that are read back later.
 func Replaceable(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return notRegular(path, info)
@@ -70,8 +71,8 @@ func Replaceable(path string) error {
 	return nil
 }
 
-// ReadFile reads a regular file of at most limit bytes; a longer one is an error, as are those
-// that [Open] does not open.
+// ReadFile reads a regular file of at most limit bytes. It returns an error for a longer file, and
+// for files that [Open] refuses.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -87,7 +88,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	}
 	b := make([]byte, info.Size(), info.Size()+1)
 	n, err := io.ReadFull(f, b)
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // it was shortened meanwhile
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // the file was shortened in the meantime
 		err = nil
 	}
 	return b[:n], err
@@ -97,13 +98,13 @@ func tooLong(path string, limit int64) error {
 	return &fs.PathError{Op: "reading", Path: path, Err: fmt.Errorf("it has more than the %d bytes that such a file can have", limit)}
 }
 
-// Log is a file that grows at its end. It is for one goroutine at a time.
+// Log is an append-only file. Only one goroutine may use it at a time.
 type Log struct {
 	f     *os.File
 	dirty bool
 }
 
-// OpenLog opens a regular file to append to it, and makes it where there is none.
+// OpenLog opens or creates a regular file for appending.
 func OpenLog(path string, perm os.FileMode) (*Log, error) {
 	_, err := os.Lstat(path)
 	isNew := errors.Is(err, fs.ErrNotExist)
@@ -121,7 +122,7 @@ func OpenLog(path string, perm os.FileMode) (*Log, error) {
 	return &Log{f: f}, nil
 }
 
-// Write appends b. It is not durable before [Log.Sync].
+// Write appends b. The data is durable after [Log.Sync].
 func (l *Log) Write(b []byte) (int, error) {
 	n, err := l.f.Write(b)
 	if n > 0 {
@@ -131,8 +132,7 @@ func (l *Log) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Sync makes what was written durable. Where nothing was written since the last call it costs
-// nothing.
+// Sync makes the written data durable. It does nothing if nothing was written since the last call.
 func (l *Log) Sync() error {
 	if !l.dirty {
 		return nil
@@ -144,9 +144,9 @@ func (l *Log) Sync() error {
 	return nil
 }
 
-// There says whether the file is still where it was opened: whether anybody will find what is
-// appended.
+// There reports whether the file still exists under its path, so that readers find the appended
+// data.
 func (l *Log) There() bool { return same(l.f.Name(), l.f) }
 
-// Close closes the file, without syncing it.
+// Close closes the file without syncing it.
 func (l *Log) Close() error { return l.f.Close() }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// SyncDir makes a directory's entries durable. A file system that cannot sync a directory keeps
-// them in its own way.
+// SyncDir makes a directory's entries durable. It ignores the error of file systems that cannot
+// sync directories.
 func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package codeid identifies the code that a program executes, so that it can be compared with the
-// code of an earlier process: such as of a notebook's cell before an edit, or of a program before a
-// rebuild.
+// code of an earlier process: for example of a notebook cell before an edit, or of a program before
+// a rebuild.
 //
 // # Basics
 //
@@ -8,28 +8,26 @@
 //	code := codeid.Of(roots, codeid.Options{Library: "github.com/graphnb/graphnb"})
 //	words := before.Changes(code) // "function `(*gnn).Layer` changed"
 //
-// The identity is that of the sources where they can be read: of all package-level
-// declarations that the roots reach by name. A function, type, variable or constant
-// reaches what its tokens name, and what is registered under the texts in it; a type
-// reaches its methods; a variable reaches its initialiser. Names are resolved by scope, so a local variable reaches nothing.
-// Comments, line breaks, the order of declarations, file names and directories do not
-// count. Function main never counts; a function init counts where it registered a root,
-// or assigns to a variable that is reached.
+// If the sources can be read, the identity covers all package-level declarations that the roots
+// reach by name. A function, type, variable or constant reaches the names in its tokens, and code
+// registered under its string literals; a type reaches its methods; a variable reaches its
+// initialiser. Names are resolved by scope, so a local variable reaches nothing. Comments, line
+// breaks, the order of declarations, file names and directories do not count. Function main never
+// counts; a function init counts if it registered a root, or assigns to a reached variable.
 //
-// An imported package counts as module and version where it has one. Packages of the
-// main module, of a workspace and of modules replaced by a directory count by their
-// sources, declaration by declaration. The standard library and Options.Library do not
-// count: callers record those versions by themselves.
+// An imported package counts as its module and version, if it has a version. Packages of the main
+// module, of a workspace and of modules replaced by a directory count by their sources, declaration
+// by declaration. The standard library and Options.Library do not count: callers record those
+// versions themselves.
 //
-// Where a source cannot be read, or is newer than the executable, the identity is the
-// revision of the version control system, if the program was built from a clean one,
-// else the executable's SHA-256.
+// If a source cannot be read, or is newer than the executable, the identity is the revision in
+// version control if the program was built from an unmodified checkout, else the executable's
+// SHA-256.
 //
 // # Caveats
 //
-// Packages imported only for their effects, and what is reached through reflection
-// alone, do not count. Files that build constraints exclude count as if they
-// were built.
+// Packages imported only for their side effects, and code reached only through reflection, do not
+// count. Files that build constraints exclude count as if they were built.
 package codeid
 
 import (
@@ -46,42 +44,41 @@ import (
 	"strings"
 )
 
-// What a program's code can be identified by.
+// The ways to identify a program's code.
 const (
-	Library    = "library"    // there is none but the library's
+	Library    = "library"    // no code but the library's
 	Source     = "source"     // Parts
 	Revision   = "revision"   // Revision
 	Executable = "executable" // Executable
 )
 
-// Code identifies code.
+// Code is the identity of a program's code.
 type Code struct {
 	// By is Library, Source, Revision or Executable.
 	By string `json:"by"`
-	// Parts are the declarations that are reached, each with a digest, and the modules,
-	// each with its version.
+	// Parts maps the reached declarations to digests, and modules to versions.
 	Parts map[string]string `json:"parts,omitempty"`
-	// Revision is the one that the program was built from, where that was clean.
+	// Revision is the version-control revision from which the program was built, if the checkout
+	// was unmodified.
 	Revision string `json:"revision,omitempty"`
-	// Executable is the SHA-256 of the program's file, where nothing else identifies it.
+	// Executable is the SHA-256 of the program's file, if nothing else identifies the code.
 	Executable string `json:"executable,omitempty"`
-	// Why says why the source does not identify it.
+	// Why is the reason why the sources do not identify the code.
 	Why string `json:"why,omitempty"`
 }
 
-// Options say what [Of] leaves to its caller.
+// Options holds what [Of] must know from its caller.
 type Options struct {
-	// Library is the path of a module whose packages do not count, but for its tests
-	// and the directories Programs within it, such as "tutorials".
+	// Library is the path of a module whose packages do not count, except its tests and the
+	// directories in Programs, such as "tutorials".
 	Library  string
 	Programs []string
-	// Named gives the roots of what is registered under a name, where a text in the
-	// code is one.
+	// Named returns the roots of the code registered under a name, if text is such a name.
 	Named func(text string) []Root
 }
 
-// Of identifies the code that is reached from roots. It reads sources the first time
-// that a package is reached in this process; the answer is the same until it ends.
+// Of identifies the code that is reached from roots. It reads each package's sources once per
+// process, so its answer does not change while the process runs.
 func Of(roots []Root, o Options) Code {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -110,8 +107,8 @@ func Of(roots []Root, o Options) Code {
 	return c
 }
 
-// cleanRevision returns the revision that a program was built from, "" where files were not
-// as they are there, or where that is not known.
+// cleanRevision returns the revision from which the program was built, "" if the checkout was
+// modified or the revision is unknown.
 func cleanRevision(info *debug.BuildInfo) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
@@ -137,8 +134,8 @@ func executableSum() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Changes says in words what is other in the code now than in c, nothing where it is
-// the same.
+// Changes describes the differences of the code now from c, one phrase each; empty if there are
+// none.
 func (c Code) Changes(now Code) []string {
 	switch {
 	case c.By == Source && now.By == Source:
@@ -173,7 +170,7 @@ func by(kind string) string {
 	return kind
 }
 
-// short returns a revision of which the first twelve digits are shown.
+// short returns the first twelve digits of a revision.
 func short(revision string) string {
 	name, digits, ok := strings.Cut(revision, " ")
 	if !ok {
@@ -207,7 +204,7 @@ func partChanges(was, is map[string]string) []string {
 			out = append(out, name+" changed")
 		}
 	}
-	// What changed says more than what came and went with it.
+	// Changed declarations come before added and removed ones, which often follow from them.
 	slices.SortStableFunc(out, func(a, b string) int { return rank(a) - rank(b) })
 	return out
 }

@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// program is what is known of the program that runs.
+// program describes the running program.
 type program struct {
 	options  Options
 	info     *debug.BuildInfo
-	notAfter time.Time // when its sources were as they were compiled
+	notAfter time.Time // the time at which its sources were as compiled
 	dirs     map[string]string
 }
 
-// started is when this process began, or soon after.
+// started is the approximate start time of this process.
 var started = time.Now()
 
 func newProgram(info *debug.BuildInfo, o Options) *program {
@@ -36,7 +36,7 @@ func newProgram(info *debug.BuildInfo, o Options) *program {
 	return p
 }
 
-// executable returns the program's file, also where another one has taken its place.
+// executable returns the path of the program's file, even if another file has replaced it.
 func executable() string {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
@@ -46,9 +46,8 @@ func executable() string {
 	return path
 }
 
-// compiledAtStart says whether the program comes from "go run", which compiles sources
-// as they are when it is called, and may take an executable that it made of the same
-// sources before.
+// compiledAtStart reports whether "go run" started the program: it compiles the sources as they are
+// when it is called, and may use an executable that it built earlier from the same sources.
 func compiledAtStart(exe string) bool {
 	if target, err := os.Readlink(exe); err == nil {
 		exe = target
@@ -59,8 +58,8 @@ func compiledAtStart(exe string) bool {
 
 var goRunDir = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
 
-// importPath returns the path of a package as a function's name has it: the program's own is
-// called main there.
+// importPath returns a package's path as it appears in function names, where the program's own
+// package is called main.
 func (p *program) importPath(pkg string) string {
 	if pkg == "main" {
 		return p.info.Path
@@ -68,7 +67,7 @@ func (p *program) importPath(pkg string) string {
 	return pkg
 }
 
-// ofLibrary says whether a package, or a function of it in a file, belongs to the library.
+// ofLibrary reports whether a package, or a function of it in a file, belongs to the library.
 func (p *program) ofLibrary(pkg, file string) bool {
 	lib := p.options.Library
 	pkg = p.importPath(pkg)
@@ -83,12 +82,12 @@ func (p *program) ofLibrary(pkg, file string) bool {
 	return true
 }
 
-// within says whether a package is that of a path, or below it.
+// within reports whether a package has that path or is below it.
 func within(pkg, path string) bool {
 	return path != "" && (pkg == path || strings.HasPrefix(pkg, path+"/"))
 }
 
-// module returns the module that a package is of, nil for one of the standard library.
+// module returns the module of a package, nil for the standard library.
 func (p *program) module(pkg string) *debug.Module {
 	var best *debug.Module
 	pkg = strings.TrimSuffix(pkg, "_test")
@@ -100,7 +99,7 @@ func (p *program) module(pkg string) *debug.Module {
 	return best
 }
 
-// versioned returns the module and version that a package is of, "" where it has none.
+// versioned returns the module and version of a package, "" if it has no version.
 func (p *program) versioned(pkg string) string {
 	pkg = p.importPath(pkg)
 	m := p.module(pkg)
@@ -116,10 +115,10 @@ func (p *program) versioned(pkg string) string {
 	return m.Path + "@" + m.Version
 }
 
-// hasVersion says whether a module is not a directory.
+// hasVersion reports whether a module is not replaced by a directory.
 func hasVersion(m *debug.Module) bool { return m.Version != "" && m.Version != "(devel)" }
 
-// packageOfRoot returns the package that a root is in, nil for one of the standard library.
+// packageOfRoot returns the package of a root, nil for the standard library.
 func (p *program) packageOfRoot(r Root) (*pkg, error) {
 	path := ""
 	if r.pkg != "main" && !strings.HasSuffix(r.pkg, "_test") {
@@ -139,8 +138,8 @@ func (p *program) packageOfRoot(r Root) (*pkg, error) {
 	return p.load(dir, name, strings.HasSuffix(r.File, "_test.go"), path)
 }
 
-// packageOfImport returns the package of an import whose module is a directory, nil for one
-// of the standard library.
+// packageOfImport returns the package of an import whose module is a directory, nil for the
+// standard library.
 func (p *program) packageOfImport(path string) (*pkg, error) {
 	m := p.module(path)
 	if m == nil {
@@ -158,8 +157,8 @@ func (p *program) packageOfImport(path string) (*pkg, error) {
 	return p.load(dir, name, false, path)
 }
 
-// load reads a package, once in a process: its code does not change, whatever becomes of
-// its sources.
+// load reads a package once per process: the program's code does not change, even if its sources
+// do.
 func (p *program) load(dir, name string, tests bool, path string) (*pkg, error) {
 	key := strings.Join([]string{dir, name, strconv.FormatBool(tests)}, "\x00")
 	read.Lock()
@@ -179,15 +178,15 @@ func (p *program) load(dir, name string, tests bool, path string) (*pkg, error) 
 	return q, nil
 }
 
-// read are the packages that load has read.
+// read caches the packages that load has read.
 var read struct {
 	sync.Mutex
 	packages map[string]*pkg
 }
 
-// learn finds the directories of the modules that have no version, from one in which
-// there is a package of one of them: by the go.mod above it, the replacements that the
-// program was built with, and the workspace.
+// learn finds the directories of the modules without a version, starting from the directory of a
+// package of one of them: by the go.mod above it, the replacements with which the program was
+// built, and the workspace.
 func (p *program) learn(dir string) {
 	for top := dir; ; top = filepath.Dir(top) {
 		if name := modulePath(filepath.Join(top, "go.mod")); name != "" {
@@ -205,8 +204,7 @@ func (p *program) learn(dir string) {
 	}
 }
 
-// replaced notes the modules that are replaced by a directory, from that of a go.mod or
-// a go.work.
+// replaced records the modules that a go.mod or go.work replaces by a directory.
 func (p *program) replaced(top string) {
 	for _, m := range p.info.Deps {
 		if m.Replace == nil || hasVersion(m.Replace) {
@@ -222,7 +220,7 @@ func (p *program) replaced(top string) {
 	}
 }
 
-// workspace notes the modules of the workspace that a directory is in.
+// workspace records the modules of a directory's workspace.
 func (p *program) workspace(dir string) {
 	file := os.Getenv("GOWORK")
 	for top := dir; !filepath.IsAbs(file); top = filepath.Dir(top) {
@@ -253,8 +251,7 @@ func modulePath(file string) string {
 	return ""
 }
 
-// directives returns the arguments of a verb in a go.mod or go.work file, whether in a line
-// or in a block.
+// directives returns the arguments of a verb in a go.mod or go.work file, in a line or in a block.
 func directives(file, verb string) (out []string) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -280,8 +277,8 @@ func directives(file, verb string) (out []string) {
 	return out
 }
 
-// mayBeNamed says whether a package of this path may be called by the name where an
-// import gives it no other: most are called as the last part of their path.
+// mayBeNamed reports whether a package of this path may have the name, if its import does not
+// rename it: most packages are named like the last part of their path.
 func mayBeNamed(importPath, name string) bool {
 	last := path.Base(importPath)
 	if version.MatchString(last) {

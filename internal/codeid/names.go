@@ -2,8 +2,8 @@ package codeid
 
 import "go/ast"
 
-// named is what a declaration names: package-level names of its own package, and names
-// of others by import.
+// named holds the names that a declaration uses: package-level names of its own package, and names
+// of imported packages.
 type named struct {
 	own   map[string]bool
 	other map[foreign]bool
@@ -15,8 +15,8 @@ type foreign struct {
 	name     string
 }
 
-// names collects what a declaration names. Names of local variables, fields, methods
-// and labels are left out.
+// names collects the names that a declaration uses. It leaves out names of local variables, fields,
+// methods and labels.
 func (d *decl) names() named {
 	v := &namer{d: d, file: d.file, out: named{map[string]bool{}, map[foreign]bool{}}}
 	for _, n := range d.nodes {
@@ -62,7 +62,7 @@ func (v *namer) walk(n ast.Node) {
 	})
 }
 
-// ident notes a name, if it is one of the package level.
+// ident records a name, if it is a package-level name.
 func (v *namer) ident(id *ast.Ident) {
 	if id.Name == "_" || v.local(id) {
 		return
@@ -77,15 +77,14 @@ func (v *namer) ident(id *ast.Ident) {
 	}
 }
 
-// local says whether a name is one that a function declares. Of scopes the parser knows
-// enough: what is unresolved in a file is a name of the package level, of an import or a
-// predeclared one.
+// local reports whether a name is declared inside a function. The parser's scopes are enough: an
+// unresolved name of a file is a package-level name, an import or predeclared.
 func (v *namer) local(id *ast.Ident) bool {
-	obj := id.Obj // deprecated, for go/types says more; that would have to load all imports
+	obj := id.Obj // deprecated in favour of go/types, which would have to load all imports
 	return obj != nil && v.file.tree.Scope.Lookup(id.Name) != obj
 }
 
-// imported notes a name of another package, if id is an import's name.
+// imported records a name of another package, if id is the name of an import.
 func (v *namer) imported(id *ast.Ident, name string) bool {
 	if v.local(id) || len(v.file.pkg.decls[id.Name]) > 0 {
 		return false
@@ -97,7 +96,7 @@ func (v *namer) imported(id *ast.Ident, name string) bool {
 			found = true
 		}
 	}
-	if !found { // a package that is called otherwise than its directory
+	if !found { // a package whose name differs from its directory's
 		for _, im := range v.file.imports {
 			if im.name == "" {
 				v.out.other[foreign{im, name}] = true
@@ -122,7 +121,7 @@ func (v *namer) literal(n *ast.CompositeLit, typ ast.Expr) {
 	}
 }
 
-// element walks an element of a literal, whose own type may be left out.
+// element walks an element of a literal; the element may omit its type.
 func (v *namer) element(e, typ ast.Expr) {
 	if lit, ok := e.(*ast.CompositeLit); ok && lit.Type == nil {
 		v.literal(lit, typ)
@@ -137,10 +136,10 @@ func (v *namer) walkExpr(e ast.Expr) {
 	}
 }
 
-// shape says of a literal's type whether names among its keys are values, as in a map,
-// rather than fields, and what its elements' type is.
+// shape reports whether names among the keys of a literal are values, as in a map, rather than
+// fields, and returns the type of its elements.
 func (v *namer) shape(typ ast.Expr, depth int) (keys bool, elem ast.Expr) {
-	if depth > 20 { // a type that is declared by itself
+	if depth > 20 { // a type declared in terms of itself
 		return false, nil
 	}
 	switch t := typ.(type) {
@@ -163,10 +162,10 @@ func (v *namer) shape(typ ast.Expr, depth int) (keys bool, elem ast.Expr) {
 			}
 		}
 	}
-	return false, nil // a struct, or a type of another package, which is one mostly
+	return false, nil // a struct, or a type of another package, which usually is one
 }
 
-// predeclared are the names that Go declares by itself.
+// predeclared holds Go's predeclared names.
 var predeclared = func() map[string]bool {
 	m := map[string]bool{}
 	for _, n := range []string{

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// pkg is a package whose sources are read.
+// pkg is a package with parsed sources.
 type pkg struct {
 	dir     string
-	name    string // as its files say
-	path    string // import path, "" for a root's package: how parts are called
+	name    string // name in the package clause
+	path    string // import path, "" for a root's package: the prefix of its parts' names
 	set     *token.FileSet
 	files   []*file
 	decls   map[string][]*decl // functions, types, variables and constants, by name
@@ -37,25 +37,24 @@ type file struct {
 
 // imported is an import of a file.
 type imported struct {
-	name     string // as the file says, "" where it does not
+	name     string // name that the file gives it, "" if none
 	path     string
 	preamble string // of import "C"
 }
 
-// decl is one name that a package declares.
+// decl is one declared name of a package.
 type decl struct {
 	file  *file
 	kind  string // "function", "type", "variable" or "constant"
 	name  string // "train", "(*gnn).Layer"
 	whole ast.Node
-	// nodes are its source: of one of several variables in a line its type and value.
+	// nodes is its source: for one of several variables in a line, its type and value.
 	nodes []ast.Node
-	iota  string   // the index of a constant in its group, where it counts
+	iota  string   // index of the constant in its group, if it matters
 	embed []string // patterns of go:embed
 }
 
-// sourceOf reads the package of a name in a directory. Its files of tests are read if
-// tests is set.
+// sourceOf reads the package of that name in a directory, including its test files if tests is set.
 func sourceOf(dir, name string, tests bool, notAfter time.Time) (*pkg, error) {
 	paths, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*.go"))
 	if err != nil {
@@ -79,16 +78,16 @@ func sourceOf(dir, name string, tests bool, notAfter time.Time) (*pkg, error) {
 	return p, nil
 }
 
-// escapeGlob has filepath.Glob take a directory's name as it is.
+// escapeGlob escapes a directory's name for filepath.Glob.
 func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
-// read parses a file, if it is one of the package.
+// read parses a file, if it belongs to the package.
 func (p *pkg) read(path string, notAfter time.Time) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
-		return err // nothing that was compiled
+		return err // not compiled, so it does not count
 	}
 	src, err := os.ReadFile(path)
 	if err != nil {
@@ -173,7 +172,7 @@ func (f *file) function(d *ast.FuncDecl) {
 	}
 }
 
-// receiver returns the name of a method's type, and whether it is a pointer to it.
+// receiver returns the name of a method's receiver type, and whether it is a pointer.
 func receiver(t ast.Expr) (name string, star bool) {
 	for {
 		switch x := t.(type) {
@@ -210,7 +209,8 @@ func (f *file) variables(d *ast.GenDecl, s *ast.ValueSpec) {
 	}
 }
 
-// constants are those of a group, in which an expression is repeated until the next.
+// constants declares the constants of a group, in which an omitted expression repeats the previous
+// one.
 func (f *file) constants(d *ast.GenDecl) {
 	var last *ast.ValueSpec
 	for index, s := range d.Specs {
@@ -234,7 +234,7 @@ func (f *file) constants(d *ast.GenDecl) {
 	}
 }
 
-// names says whether a node names something.
+// names reports whether a node contains the name.
 func names(name string) func(ast.Node) bool {
 	return func(n ast.Node) (found bool) {
 		ast.Inspect(n, func(n ast.Node) bool {
@@ -260,7 +260,7 @@ func embedded(doc *ast.CommentGroup) (patterns []string) {
 	return patterns
 }
 
-// preamble keeps the C code above import "C".
+// preamble stores the C code above import "C".
 func (f *file) preamble(d *ast.GenDecl) {
 	for i, im := range f.imports {
 		if im.path == "C" && d.Doc != nil && slices.ContainsFunc(d.Specs, func(s ast.Spec) bool { return s.(*ast.ImportSpec).Path.Value == `"C"` }) {
@@ -269,7 +269,7 @@ func (f *file) preamble(d *ast.GenDecl) {
 	}
 }
 
-// at returns the declarations around a line, functions init among them.
+// at returns the declarations at a line, including init functions.
 func (p *pkg) at(path string, line int) (out []*decl) {
 	around := func(d *decl) {
 		from, to := p.set.Position(d.whole.Pos()), p.set.Position(d.whole.End())
@@ -298,7 +298,7 @@ func (f *file) source(n ast.Node) []byte {
 
 var errGone = errors.New("its source is not where it was compiled")
 
-// clauseOf returns the name of the package that a file says it belongs to.
+// clauseOf returns the name in a file's package clause.
 func clauseOf(path string) (string, error) {
 	tree, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly)
 	if err != nil {
@@ -310,7 +310,7 @@ func clauseOf(path string) (string, error) {
 	return tree.Name.Name, nil
 }
 
-// importedName returns the name of the package in a directory that others import.
+// importedName returns the name of the importable package in a directory.
 func importedName(dir string) (string, error) {
 	paths, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*.go"))
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Root is a place from which code is reached: a function, or a call. The package-level
-// declaration around its line is part of the code, with all that it names.
+// Root is a starting point of code: a function, or a call. The package-level declaration around its
+// line is part of the code, with all names that it uses.
 type Root struct {
 	Function string // as package runtime names it
 	File     string
@@ -16,7 +16,7 @@ type Root struct {
 	pkg string // import path, "main" for the program's own package
 }
 
-// Func returns the root of a function: one that is declared, a literal, or a method value.
+// Func returns the root of a function: a declared function, a literal, or a method value.
 func Func(f any) Root {
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Func || v.IsNil() {
@@ -31,8 +31,8 @@ func Func(f any) Root {
 	return root(fn.Name(), file, line)
 }
 
-// Calls returns the roots of the calls that led to the caller of Calls, innermost first,
-// up to the runtime's own.
+// Calls returns the roots of the calls that led to the caller of Calls, innermost first, without
+// the runtime's.
 func Calls(skip int) []Root {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(skip+2, pcs[:])])
@@ -64,7 +64,7 @@ func packageOf(function string) string {
 	return strings.ReplaceAll(function[:slash]+name, "%2e", ".")
 }
 
-// method returns the type and the name in the name of a method value's function, such as
+// method returns the type and the method from the function name of a method value, such as
 // "main.(*trainer).Run-fm": that function has no line of its own.
 func (r Root) method() (typ, name string, ok bool) {
 	f, ok := strings.CutSuffix(r.Function, "-fm")

@@ -17,7 +17,7 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// download is one file on its way.
+// download is one file being downloaded.
 type download struct {
 	Options
 	url, dst, part string
@@ -25,7 +25,7 @@ type download struct {
 	reported       time.Time
 }
 
-// state is what DST.part.json holds: which file the part is of.
+// state is the content of DST.part.json: it identifies the file to which the part belongs.
 type state struct {
 	URL       string `json:"url"`
 	Validator string `json:"validator"` // ETag or Last-Modified
@@ -34,9 +34,9 @@ type state struct {
 func (d *download) statePath() string { return d.part + ".json" }
 
 func (d *download) loadState() (s state) {
-	const most = 1 << 16 // bytes, far above those of a URL and an ETag
+	const most = 1 << 16 // bytes; far above the size of a URL and an ETag
 	if text, err := atomicfile.ReadFile(d.statePath(), most); err == nil {
-		_ = json.Unmarshal(text, &s) // what cannot be read is a part of no known file
+		_ = json.Unmarshal(text, &s) // an unreadable state gives the zero state, which matches no file
 	}
 	return s
 }
@@ -48,13 +48,13 @@ func (d *download) discard() {
 
 var errStalled = errors.New("stalled")
 
-// retryAfter is an error with the pause that the server asks for.
+// retryAfter is an error with the pause that the server requests.
 type retryAfter struct {
 	error
 	pause time.Duration
 }
 
-// attempt makes one request, for what is missing, and appends what it gets.
+// attempt makes one request for the missing bytes, and appends the response.
 func (d *download) attempt(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -71,12 +71,12 @@ func (d *download) attempt(ctx context.Context) error {
 	if err != nil {
 		return permanent{err}
 	}
-	// Not compressed on the way, so that positions are those of the file.
+	// No compression in transit, so that positions are those of the file.
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("User-Agent", "graphnb (https://github.com/graphnb/graphnb)")
 	have, s := size(d.part), d.loadState()
-	// Without a validator a part is resumed only where a checksum will tell whether
-	// it was of the same file.
+	// Without a validator, a part is resumed only if a checksum can later detect that it was of
+	// another file.
 	if have > 0 && (s.URL != d.url || have > d.MaxSize || s.Validator == "" && !d.Sums.Known()) {
 		d.discard()
 		have = 0
@@ -109,12 +109,12 @@ func (d *download) attempt(ctx context.Context) error {
 	return explain(err)
 }
 
-// begin looks at the answer's header and returns the position at which its body
-// begins, -1 where there is nothing left to get.
+// begin checks the response's header and returns the position at which its body begins, -1 if
+// nothing is missing.
 func (d *download) begin(resp *http.Response, have int64) (from int64, err error) {
 	d.total = d.Size
 	switch resp.StatusCode {
-	case http.StatusOK: // of the whole file, whatever was asked for
+	case http.StatusOK: // the whole file, even if a range was requested
 		from = 0
 		if resp.ContentLength >= 0 {
 			d.total = resp.ContentLength
@@ -149,7 +149,7 @@ func (d *download) begin(resp *http.Response, have int64) (from int64, err error
 		return 0, never("the server's file has %d bytes; at most %d are taken", d.total, d.MaxSize)
 	}
 	validator := resp.Header.Get("ETag")
-	if strings.HasPrefix(validator, "W/") { // a weak one does not hold for bytes
+	if strings.HasPrefix(validator, "W/") { // a weak validator does not identify bytes
 		validator = ""
 	}
 	if validator == "" {
@@ -204,7 +204,7 @@ func contentRange(s string) (first, total int64, ok bool) {
 	return first, total, true
 }
 
-// copy writes the body at position from, and cuts the file there first.
+// copy truncates the file at position from and writes the body there.
 func (d *download) copy(f *os.File, from int64, body io.Reader, stall *time.Timer) error {
 	if err := f.Truncate(from); err != nil {
 		return permanent{err}
@@ -246,7 +246,7 @@ func (d *download) report(done int64, last bool) {
 	}
 }
 
-// finish verifies the part and gives it its name.
+// finish verifies the part and renames it to its final name.
 func (d *download) finish() error {
 	if err := d.Verify(d.part); err != nil {
 		return err
@@ -266,6 +266,6 @@ func (d *download) finish() error {
 		return permanent{err}
 	}
 	_ = os.Remove(d.statePath())
-	_ = atomicfile.SyncDir(filepath.Dir(d.dst)) // the name; where that fails, the file is complete anyway
+	_ = atomicfile.SyncDir(filepath.Dir(d.dst)) // makes the name durable; if that fails, the file is complete anyway
 	return nil
 }

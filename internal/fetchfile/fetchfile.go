@@ -5,9 +5,9 @@
 // checksum, so DST is never incomplete. DST.part is resumed, also by another process, if the server
 // still has the same file: DST.part.json keeps its URL and its validator (ETag or Last-Modified).
 //
-// The part is not a file of package atomicfile, which removes what an interrupted
-// writer leaves, while a part must be found and continued. What is at DST, DST.part
-// or DST.part.json and is not a regular file is an error, and stays.
+// The part is not written with package atomicfile, which removes the files of interrupted writers,
+// while a part must be kept and resumed. A DST, DST.part or DST.part.json that is not a regular
+// file is an error and is left unchanged.
 package fetchfile
 
 import (
@@ -23,30 +23,29 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// Options says what is expected of a file and how to get it. The zero value takes
-// any file of up to 1 GiB.
+// Options describes the expected file and how to get it. The zero value accepts any file of up to 1
+// GiB.
 type Options struct {
 	Size int64 // in bytes; 0: unknown
 	Sums Sums
-	// MaxSize bounds a file of unknown size [1 GiB].
+	// MaxSize bounds the size of a file of unknown size [1 GiB].
 	MaxSize int64
-	// Stall is how long nothing may arrive before the connection is given up
-	// [one minute].
+	// Stall is how long the connection may deliver no data before it is closed [one minute].
 	Stall time.Duration
-	// Tries is the number of attempts in a row that may fail without any progress
-	// between them [5]. An attempt that got bytes counts as progress. Where no
-	// connection can be made and none could before, it is 2: there is no network.
+	// Tries is the number of consecutive attempts that may fail without progress [5]. An attempt
+	// that received bytes counts as progress. If no connection could ever be made, it is 2, because
+	// there is probably no network.
 	Tries int
 	// Backoff is the pause after the first failure; it doubles with each one, up to
 	// a minute [one second].
 	Backoff time.Duration
-	// Progress is told how many bytes there are, of how many (0: unknown), at most
-	// ten times a second and at the end.
+	// Progress receives the number of bytes present and the total (0: unknown), at most ten times a
+	// second and at the end.
 	Progress func(done, total int64)
-	// Note is told in a sentence why an attempt failed and when the next one is.
+	// Note receives a sentence that says why an attempt failed and when the next one starts.
 	Note func(text string)
-	// Client makes the requests [one that speaks to proxies as the environment
-	// says]. It should have no overall timeout.
+	// Client makes the requests [default: a client that uses the proxies of the environment]. It
+	// should have no overall timeout.
 	Client *http.Client
 }
 
@@ -80,11 +79,11 @@ func (o Options) defaults() Options {
 	return o
 }
 
-// connectWithin is how long a connection may take to be made.
+// connectWithin is the timeout for making a connection.
 const connectWithin = 10 * time.Second
 
-// noNetwork reports whether no connection could be made: a name that nobody knows, a
-// host that is not reached.
+// noNetwork reports whether no connection could be made: the name does not resolve, or the host is
+// unreachable.
 func noNetwork(err error) bool {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return true
@@ -93,8 +92,8 @@ func noNetwork(err error) bool {
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// checkRedirect follows what browsers follow, and never from an encrypted
-// connection to one that is not.
+// checkRedirect follows as many redirects as browsers do, and never from an encrypted connection to
+// an unencrypted one.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("it was redirected more than 10 times")
@@ -105,21 +104,19 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// ErrWrong is the error for a file that arrived whole and is not the one that is
-// expected.
+// ErrWrong is the error for a file that arrived completely but is not the expected one.
 var ErrWrong = errors.New("not the file that is expected")
 
-// permanent is an error that another attempt would meet as well.
+// permanent is an error that would recur in another attempt.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
 func never(format string, args ...any) error { return permanent{fmt.Errorf(format, args...)} }
 
-// Get downloads url to dst, whose folder is made. A dst that exists and is what
-// is expected is left as it is. It returns when the file is there, when the
-// server gives an answer that will not change, after too many failures in a row,
-// or when ctx ends; what has arrived stays in dst.part for the next call.
+// Get downloads url to dst and creates dst's folder. A dst that matches o is left as it is. Get
+// returns when the file is complete, when the server gives a final refusal, after too many
+// consecutive failures, or when ctx ends; the received bytes stay in dst.part for the next call.
 func Get(ctx context.Context, url, dst string, o Options) error {
 	own := o.Client == nil
 	if o = o.defaults(); own {
@@ -158,7 +155,7 @@ func Get(ctx context.Context, url, dst string, o Options) error {
 			return fail(p.error)
 		}
 		if errors.Is(err, ErrWrong) {
-			// Once more from the beginning: a part of it may have been of another file.
+			// Retry once from the beginning: part of it may have been of another file.
 			if wrong++; wrong == 2 {
 				return fail(err)
 			}
@@ -187,7 +184,7 @@ func Get(ctx context.Context, url, dst string, o Options) error {
 	}
 }
 
-// size returns the size of a file, 0 where there is none.
+// size returns the size of a file, 0 if it does not exist.
 func size(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// Sums are the checksums of a file that are known, in hexadecimal.
+// Sums holds the known checksums of a file, in hexadecimal.
 type Sums struct {
 	SHA256 string `json:"sha256,omitempty"`
 	// GitBlob is the name of the file's content in a git repository: the SHA-1 of
@@ -20,11 +20,11 @@ type Sums struct {
 	GitBlob string `json:"git_blob,omitempty"`
 }
 
-// Known reports whether there is one.
+// Known reports whether a checksum is known.
 func (s Sums) Known() bool { return s != Sums{} }
 
-// Verify compares the size and the checksums of a file with what is expected. The
-// error wraps [ErrWrong] where they differ.
+// Verify compares the size and the checksums of a file with the expected ones. If they differ, the
+// error wraps [ErrWrong].
 func (o Options) Verify(path string) error {
 	f, err := atomicfile.Open(path)
 	if err != nil {

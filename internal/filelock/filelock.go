@@ -1,6 +1,6 @@
 // Package filelock locks files and directories between processes. A lock ends with the process that
-// holds it, however that ends. If a lock can be taken, no process works on the file or directory: a
-// run's or sweep's directory, or a temporary file.
+// holds it, even if that process is killed. If a lock can be taken, no process works on the file or
+// directory, such as a run's or sweep's directory, or a temporary file.
 //
 // # Basics
 //
@@ -10,16 +10,16 @@
 //
 // # Caveats
 //
-// Locks are advisory and of Linux and macOS; elsewhere, and on file systems without locks, the
-// error is [ErrNoLocks]. A lock belongs to the open file, which a child process shares: one that
-// inherits it on purpose, and any child for the moment between fork and exec. So closing the file
-// alone may release the lock late; [Unlock] releases it at once.
+// Locks are advisory and need Linux or macOS; elsewhere, and on file systems without locks, the
+// error is [ErrNoLocks]. A lock belongs to the open file description, which child processes share:
+// a child that inherits it on purpose, and any child between fork and exec. So closing the file may
+// release the lock late; [Unlock] releases it at once.
 package filelock
 
 import "errors"
 
-// ErrNoLocks says that there are no locks on this system or file system.
+// ErrNoLocks reports that this system or file system has no locks.
 var ErrNoLocks = errors.New("this file system or system has no locks")
 
-// ErrLocked is the error of Lock for what another holder has locked.
+// ErrLocked is the error of Lock if another holder has the lock.
 var ErrLocked = errors.New("locked")

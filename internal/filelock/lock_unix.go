@@ -12,14 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probePatience bounds how long Lock waits for probes to be over. One takes microseconds; a
-// process that is stopped in the middle of one would keep Lock for ever.
+// probePatience bounds how long Lock waits for probes to finish. A probe takes microseconds; a
+// process stopped during one would block Lock forever.
 const probePatience = 10 * time.Second
 
-// Lock locks a directory or file until [Unlock] of the file it returns, or until the process ends. It does
-// not wait for another holder: its error then matches [ErrLocked]. Neither does it fail because
-// of a process that calls [Held] at the same time. Where there are no locks the error matches
-// [ErrNoLocks].
+// Lock locks a directory or file until [Unlock] of the file it returns, or until the process ends.
+// It does not wait for another holder: its error then matches [ErrLocked]. A concurrent call of
+// [Held] does not make it fail. On systems without locks, the error matches [ErrNoLocks].
 func Lock(path string) (*os.File, error) {
 	f, err := open(path)
 	if err != nil {
@@ -32,20 +31,20 @@ func Lock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Unlock ends the lock of f at once, also where a child process has f open, and closes f.
+// Unlock releases the lock of f at once, even if a child process has f open, and closes f.
 func Unlock(f *os.File) error {
 	return errors.Join(flock(f, unix.LOCK_UN), f.Close())
 }
 
-// LockFile is [Lock] of a file that is open.
+// LockFile is [Lock] for an open file.
 func LockFile(f *os.File) error {
 	for start := time.Now(); ; {
 		err := flock(f, unix.LOCK_EX)
 		if !errors.Is(err, ErrLocked) {
 			return err
 		}
-		// Another process holds it, or probes it. A probe has a shared lock, beside which
-		// there is room for one more.
+		// Another process holds the lock, or probes it. A probe takes a shared lock, which allows
+		// other shared locks.
 		held, err := Held(f.Name())
 		if err != nil {
 			return err
@@ -57,8 +56,8 @@ func LockFile(f *os.File) error {
 	}
 }
 
-// Held says whether some process, this one included, has locked path. It does not keep another
-// from locking it.
+// Held reports whether some process, this one included, has locked path. It does not prevent other
+// processes from locking path.
 func Held(path string) (bool, error) {
 	f, err := open(path)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// ErrNoCommand is the error of FindCommand where there is none.
+// ErrNoCommand is the error of FindCommand if there is no such program.
 var ErrNoCommand = errors.New("there is no gnb beside this program or on PATH")
 
-// FindCommand returns the program that is GraphNB's command: that of GNB_HELPER, else the
-// gnb beside this program's own file, else the one on PATH. A program that is called gnb
-// itself is not what it looks for: it would start itself without end.
+// FindCommand returns the path of GraphNB's command: the one in GNB_HELPER, else the gnb beside
+// this program's own file, else the one on PATH. It never returns the running program if that is
+// itself called gnb, because the program would start itself without end.
 func FindCommand() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

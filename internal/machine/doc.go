@@ -5,16 +5,17 @@
 //
 // # Basics
 //
-// A [HostReader] reads the host from /proc and /sys. GPUs are read by another process, the helper, which
-// is the command "gnb monitor --helper": NVIDIA's library (NVML) is C, a program that uses it takes cgo, and
-// a crash in it ends the process that called it. [Watch] starts the helper, reads its lines, puts the host
-// beside them and says what is missing and why.
+// A [HostReader] reads the host from /proc and /sys. Another process reads the GPUs: the helper,
+// which is the command "gnb monitor --helper". NVIDIA's library (NVML) is written in C, so using it
+// requires cgo, and a crash in it ends the calling process. [Watch] starts the helper, reads its
+// lines, adds the host's figures and reports what is missing and why.
 //
-// The helper writes a line of JSON an interval ([Hello] first, then [Reading]) and ends when its standard
-// input does, so that it never outlives who started it, however that ended.
+// The helper writes a line of JSON per interval ([Hello] first, then [Reading]) and ends when its
+// standard input closes, so that it never outlives the process that started it, even if that
+// process is killed.
 //
 // # Caveats
 //
-// Rates are over the time since the reading before. A figure that the machine does not give is [Unknown],
-// which is NaN: compare by Known.
+// Rates are averages since the previous reading. A figure that the machine does not report is
+// [Unknown], which is NaN: test it with Known.
 package machine

@@ -14,30 +14,32 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// procRoot is where the kernel's part of the driver says what there is, and devRoot where the devices' files
-// are. GNB_NVIDIA_PROC is another procRoot, for containers that have it elsewhere and for tests: all that it
-// lists is there then.
+// procRoot is where the kernel part of the driver lists the GPUs, and devRoot where the device
+// files are. GNB_NVIDIA_PROC replaces procRoot, for containers that have it elsewhere and for
+// tests; all GPUs listed there then count as available.
 const (
 	procRoot = "/proc/driver/nvidia"
 	devRoot  = "/dev"
 )
 
-// GPUSlot is a device that a process may use: a whole GPU, or an instance of one that is divided (MIG).
+// GPUSlot is a device that a process may use: a whole GPU, or an instance of a partitioned GPU
+// (MIG).
 type GPUSlot struct {
 	// Device is the index for cuda.Options.Device.
 	Device int
-	// Visible is what CUDA_VISIBLE_DEVICES has to be before the driver is loaded; "" leaves it as it is.
+	// Visible is the value that CUDA_VISIBLE_DEVICES must have before the driver is loaded; ""
+	// leaves the variable unchanged.
 	Visible string
-	// Shared says that several workers use it.
+	// Shared reports that several workers use the device.
 	Shared bool
-	// Name is for people: the model, and which instance of it.
+	// Name is the name for users: the model and, with MIG, the instance.
 	Name string
 }
 
-// GPUSlots returns the devices that workers on this machine may use, one a worker, in the order of their local
-// ranks: those of CUDA_VISIBLE_DEVICES where it is set, else all. They are found without touching the
-// driver, in what the kernel says in /proc and in the files of /dev: the caller gets no context and opens
-// no device. No GPU is an empty list with the reason as an error.
+// GPUSlots returns the devices that workers on this machine may use, one per worker, in the order
+// of their local ranks: those of CUDA_VISIBLE_DEVICES if it is set, else all. It reads the kernel's
+// lists in /proc and the files of /dev without calling the driver: the caller gets no context and
+// opens no device. If there is no GPU, the list is empty and the error gives the reason.
 func GPUSlots() ([]GPUSlot, error) {
 	root, dev := procRoot, devRoot
 	if r := envknob.NVIDIAProc.Get(); r != "" {
@@ -47,9 +49,10 @@ func GPUSlots() ([]GPUSlot, error) {
 	return slots(root, dev, visible, set)
 }
 
-// ChooseGPU returns the slot of a worker, by its local rank among those on this machine: rank 0 has the slot number
-// first, which is not 0 where several runs share out the devices, and so on around. More workers than
-// devices is an error that says both numbers, unless GNB_CUDA_SHARE=1 lets them share devices.
+// ChooseGPU returns the slot of a worker, by its local rank among the workers on this machine: rank
+// 0 gets slot number first, which is not 0 if several runs divide the devices, and later ranks wrap
+// around. If there are more workers than devices, it returns an error with both numbers, unless
+// GNB_CUDA_SHARE=1 lets them share devices.
 func ChooseGPU(localRank, localWorld, first int) (GPUSlot, error) {
 	all, err := GPUSlots()
 	if err != nil {
@@ -63,19 +66,19 @@ func ChooseGPU(localRank, localWorld, first int) (GPUSlot, error) {
 	return s, nil
 }
 
-// SharingGPUs says whether several workers may use one device, which GNB_CUDA_SHARE=1 allows.
+// SharingGPUs reports whether several workers may use one device, which GNB_CUDA_SHARE=1 allows.
 func SharingGPUs() bool { return envknob.CUDAShare.On() }
 
-// gpu is what /proc says of one.
+// gpu describes a GPU as /proc lists it.
 type gpu struct {
-	minor     int // -1 where it is not known
+	minor     int // -1 if unknown
 	name      string
-	uuid      string // "" where it is not known
+	uuid      string // "" if unknown
 	bus       string
-	instances int // of MIG, 0 where it is not divided
+	instances int // number of MIG instances, 0 without MIG
 }
 
-// slots looks below root, and for devices' files in dev, unless that is "".
+// slots lists the GPUs below root, and checks for their device files in dev, unless that is "".
 func slots(root, dev, visible string, set bool) ([]GPUSlot, error) {
 	all, err := gpus(root)
 	switch {
@@ -102,14 +105,14 @@ func slots(root, dev, visible string, set bool) ([]GPUSlot, error) {
 		token = strings.TrimSpace(token)
 		name, mig, ok := find(all, token)
 		if !ok {
-			break // as the driver does: what comes after the first that it does not know is not there
+			break // as the driver does: it ignores all items after the first unknown one
 		}
 		if seen[token] {
 			return nil, fmt.Errorf("cuda: CUDA_VISIBLE_DEVICES=%q names %s twice, and the driver refuses that", visible, token)
 		}
 		seen[token] = true
 		s := GPUSlot{Device: i, Name: name}
-		if mig { // a process sees one instance only: the first that is named
+		if mig { // a process sees only one instance: the first one named
 			s.Device, s.Visible = 0, token
 		}
 		got = append(got, s)
@@ -120,8 +123,9 @@ func slots(root, dev, visible string, set bool) ([]GPUSlot, error) {
 	return got, nil
 }
 
-// every returns what a process sees where nothing narrows it. Where a GPU is divided the driver shows one
-// instance and no other device; the instances' names are not in /proc.
+// every returns the devices that a process sees without CUDA_VISIBLE_DEVICES. If a GPU is
+// partitioned (MIG), the driver shows one instance and no other device; /proc does not list the
+// instances' names.
 func every(all []gpu) []GPUSlot {
 	for _, g := range all {
 		if g.instances > 0 {
@@ -135,7 +139,8 @@ func every(all []gpu) []GPUSlot {
 	return got
 }
 
-// find returns what an item of CUDA_VISIBLE_DEVICES names: an index, the start of a UUID, or an instance.
+// find returns the device that an item of CUDA_VISIBLE_DEVICES names: an index, the start of a
+// UUID, or an instance.
 func find(all []gpu, token string) (name string, mig, ok bool) {
 	if i, err := strconv.Atoi(token); err == nil {
 		if i < 0 || i >= len(all) {
@@ -156,9 +161,9 @@ func find(all []gpu, token string) (name string, mig, ok bool) {
 	return "", false, false
 }
 
-// reachable returns the GPUs that this process has a file of: a container is given some of the machine's, and
-// /proc lists all. Without even the driver's own file nobody has used the driver since the machine's
-// start; the driver makes them all at its first use.
+// reachable returns the GPUs whose device file this process has: a container gets some of the
+// machine's GPUs, while /proc lists all. If even the driver's own device file is missing, the
+// driver has not been used since the machine's start; it creates all files at its first use.
 func reachable(all []gpu, dev string) ([]gpu, error) {
 	if _, err := os.Stat(filepath.Join(dev, "nvidiactl")); err != nil {
 		return all, nil //nolint:nilerr // as said
@@ -173,9 +178,10 @@ func reachable(all []gpu, dev string) ([]gpu, error) {
 	return got, nil
 }
 
-// nodes returns the GPUs whose files are in dev, where the driver has no directory in /proc: in sandboxes such as
-// gVisor, and in WSL2, whose one file dxg is of all GPUs: as many as CUDA_VISIBLE_DEVICES names, at least
-// one. Whether they can be used is seen when a worker loads the driver.
+// nodes returns the GPUs with files in dev, for systems on which the driver has no directory in
+// /proc: sandboxes such as gVisor, and WSL2, whose single file dxg stands for all GPUs: as many as
+// CUDA_VISIBLE_DEVICES names, at least one. Whether they work shows only when a worker loads the
+// driver.
 func nodes(dev, visible string) []gpu {
 	entries, err := os.ReadDir(dev)
 	if err != nil {
@@ -206,8 +212,8 @@ func nodes(dev, visible string) []gpu {
 	return all
 }
 
-// gpus reads them, in the order of their place on the bus, which is the driver's with
-// CUDA_DEVICE_ORDER=PCI_BUS_ID and of GPUs that are all alike.
+// gpus reads the GPUs in bus order, which is the driver's order with CUDA_DEVICE_ORDER=PCI_BUS_ID
+// and for identical GPUs.
 func gpus(root string) ([]gpu, error) {
 	entries, err := os.ReadDir(filepath.Join(root, "gpus"))
 	if errors.Is(err, fs.ErrNotExist) {

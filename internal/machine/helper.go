@@ -18,8 +18,8 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// Protocol is the version of what the helper writes. It changes with the meaning of a field, not with new
-// ones.
+// Protocol is the version of the helper's output. It changes if the meaning of a field changes, not
+// if a field is added.
 const Protocol = 1
 
 // HelperArgs returns the arguments of the helper.
@@ -36,7 +36,7 @@ type Hello struct {
 type Reading struct {
 	Driver string `json:"driver"` // its version
 	GPUs   []GPU  `json:"gpus"`
-	// Note says why there are none, and Final that there will be none.
+	// Note says why there are no GPUs, and Final that there will be none.
 	Note  string `json:"note,omitempty"`
 	Final bool   `json:"final,omitempty"`
 }
@@ -49,10 +49,10 @@ type message struct {
 	Reading
 }
 
-// Starting is the note while the driver has not said anything yet.
+// Starting is the note while the driver has not answered yet.
 const Starting = "asking NVIDIA's driver for GPUs"
 
-// findHelper returns the program that is the helper.
+// findHelper returns the path of the helper program.
 func findHelper() (string, error) {
 	file, err := FindCommand()
 	switch {
@@ -64,12 +64,12 @@ func findHelper() (string, error) {
 	return file, nil
 }
 
-// helper keeps a helper running and has its latest reading.
+// helper keeps a helper process running and holds its latest reading.
 type helper struct {
 	file     string
 	interval time.Duration
-	pause    time.Duration // before the first restart; each further one waits twice as long
-	quiet    time.Duration // a helper that writes nothing for so long is ended
+	pause    time.Duration // before the first restart; doubles with each further one
+	quiet    time.Duration // a helper that is silent for this long is ended
 	longest  int           // bytes of a line; one that writes a longer one is ended
 
 	mu     sync.Mutex
@@ -77,7 +77,7 @@ type helper struct {
 	at     time.Time // of latest
 }
 
-// maxPause is the longest wait before a helper that ended is started again.
+// maxPause is the longest pause before a helper is restarted.
 const maxPause = 30 * time.Second
 
 func newHelper(file string, interval time.Duration) *helper {
@@ -93,7 +93,7 @@ func (h *helper) put(r Reading) {
 	h.latest, h.at = r, time.Now()
 }
 
-// reading returns the latest one; GPUs of one that is old are not shown as if they were known.
+// reading returns the latest reading; in an old one, the GPUs' figures are replaced by unknown.
 func (h *helper) reading() Reading {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,10 +110,10 @@ func (h *helper) reading() Reading {
 	return r
 }
 
-// errFinal ends the attempts to have a helper: what it says is in the latest reading.
+// errFinal stops restarting the helper; the latest reading gives the reason.
 var errFinal = errors.New("no GPUs")
 
-// run keeps a helper running until ctx is done. It returns when no process of it is left.
+// run keeps a helper running until ctx is done. When it returns, no helper process is left.
 func (h *helper) run(ctx context.Context) {
 	pause := h.pause
 	for {
@@ -123,13 +123,13 @@ func (h *helper) run(ctx context.Context) {
 			return
 		}
 		if time.Since(start) > maxPause {
-			pause = h.pause // it has worked for a while
+			pause = h.pause // it has worked for some time
 		}
 		h.mu.Lock()
 		last := h.latest.GPUs
 		h.mu.Unlock()
 		r := Reading{Note: fmt.Sprintf("GPUs are not read: %v; trying again in %v", err, pause)}
-		for _, g := range last { // they are there, but unknown
+		for _, g := range last { // the GPUs exist, but their figures are unknown
 			b := Blank(g.Index)
 			b.Name, b.UUID, b.Bus, b.Error = g.Name, g.UUID, g.Bus, "not read"
 			r.GPUs = append(r.GPUs, b)
@@ -153,7 +153,8 @@ func (h *helper) once(ctx context.Context) error {
 	stderr := &head{limit: 4 << 10}
 	c.Stderr = stderr
 	ownGroup(c)
-	// Its standard input ends when this process does, however that comes about: then it ends too.
+	// Its standard input closes when this process ends, for whatever reason; the helper then ends
+	// too.
 	in, err := c.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", h.file, err)
@@ -178,7 +179,7 @@ func (h *helper) once(ctx context.Context) error {
 	defer quiet.Stop()
 	for {
 		select {
-		case err := <-heard: // nothing more is wanted of it
+		case err := <-heard: // it is no longer needed
 			stop(c, in, ended, time.Second)
 			return err
 		case err := <-ended:
@@ -200,8 +201,8 @@ func (h *helper) once(ctx context.Context) error {
 	}
 }
 
-// stop ends a helper: by the end of its input, else by force. A process that a driver holds in the kernel is
-// gone when the driver lets go of it; nobody waits for that.
+// stop ends a helper by closing its input, or else by force. It does not wait for a process that
+// hangs in the driver: that one ends when the driver returns.
 func stop(c *exec.Cmd, in io.Closer, ended <-chan error, patience time.Duration) {
 	_ = in.Close()
 	for _, kill := range []bool{false, true} {
@@ -219,7 +220,7 @@ func stop(c *exec.Cmd, in io.Closer, ended <-chan error, patience time.Duration)
 	}
 }
 
-// listen takes the helper's lines until they end, or one says that no more are worth waiting for.
+// listen reads the helper's lines until they end, or until a line says that no more will follow.
 func (h *helper) listen(out io.Reader, alive chan<- struct{}) error {
 	lines := bufio.NewReader(out)
 	greeted := false
@@ -229,7 +230,7 @@ func (h *helper) listen(out io.Reader, alive chan<- struct{}) error {
 		case errors.Is(err, errLong):
 			return fmt.Errorf("%s wrote %w, which is no reading of GPUs; set %s to the gnb of this release", h.file, err, envknob.Helper)
 		case err != nil:
-			return nil // the process says more about its end
+			return nil // the process's exit says more about the cause
 		}
 		select {
 		case alive <- struct{}{}:
@@ -256,13 +257,13 @@ func (h *helper) listen(out io.Reader, alive chan<- struct{}) error {
 	}
 }
 
-// final keeps why there are no GPUs, for good.
+// final stores permanently why there are no GPUs.
 func (h *helper) final(why string) error {
 	h.put(Reading{Note: "GPUs are not shown: " + why, Final: true})
 	return errFinal
 }
 
-// readLine returns a line without its end, of a bounded length.
+// readLine returns a line without its end, at most limit bytes.
 func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	for {
@@ -281,7 +282,7 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 
 var errLong = errors.New("a line")
 
-// why returns how a helper came to its end.
+// why returns the reason why a helper ended.
 func (h *helper) why(err error, stderr string) error {
 	first, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
 	switch {
@@ -297,14 +298,15 @@ func (h *helper) why(err error, stderr string) error {
 	return fmt.Errorf("%s ended", h.file)
 }
 
-// helperEnv returns the environment less what makes a process a worker, or a notebook's cell.
+// helperEnv returns the environment without the variables that turn a process into a worker or a
+// notebook's cell.
 func helperEnv(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(e string) bool {
 		return strings.HasPrefix(e, envknob.Worker.Name+"=") || strings.HasPrefix(e, "GONB_")
 	})
 }
 
-// head keeps the beginning of what is written.
+// head keeps the beginning of its input.
 type head struct {
 	mu    sync.Mutex
 	b     bytes.Buffer

@@ -4,6 +4,6 @@ package machine
 
 import "os/exec"
 
-// ownGroup does nothing: there are no process groups here, and the end of its input ends
-// the helper.
+// ownGroup does nothing: this system has no process groups, and the helper ends when its input
+// closes.
 func ownGroup(*exec.Cmd) {}

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps a terminal's ^C from a process: it is for the program, and the helper
-// ends when the program says so, or ends itself.
+// ownGroup keeps a terminal's ^C from the helper: the program handles it, and the helper ends with
+// the program.
 func ownGroup(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

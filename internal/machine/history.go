@@ -1,17 +1,18 @@
 package machine
 
-// MaxSamples is how many samples a [History] keeps.
+// MaxSamples is the number of samples that a [History] keeps.
 const MaxSamples = 1440
 
-// History is samples of any length of time in bounded memory: when it is full, every second one is dropped,
-// and from then on only every second one is kept, so that those kept are evenly spaced.
+// History holds samples over any length of time in bounded memory: when it is full, it drops every
+// second sample and from then on keeps only every second one, so that the kept samples are evenly
+// spaced.
 type History struct {
-	// Kept do not change; the slice is a new one after each thinning.
+	// Kept holds samples that do not change; each thinning makes a new slice.
 	Kept []Sample
 
 	every   int // one of every samples is kept
 	skipped int
-	last    Sample // the one given last
+	last    Sample // the last sample added
 }
 
 // Add adds a sample.
@@ -27,14 +28,14 @@ func (h *History) Add(s Sample) {
 			half = append(half, h.Kept[i])
 		}
 		h.Kept = half
-		h.every *= 2 // of which this sample's turn is half over
+		h.every *= 2 // half of this interval has passed with this sample
 		return
 	}
 	h.skipped = 0
 	h.Kept = append(h.Kept, s)
 }
 
-// UpToNow is Kept and the sample that was added last.
+// UpToNow returns Kept plus the sample added last.
 func (h *History) UpToNow() []Sample {
 	if h.skipped == 0 {
 		return h.Kept

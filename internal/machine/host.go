@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// HostReader reads the host. One goroutine uses it.
+// HostReader reads the host. Only one goroutine may use it.
 type HostReader struct {
-	// Proc, Sys and Groups are the kernel's directories; "" is /proc, /sys and /sys/fs/cgroup.
+	// Proc, Sys and Groups are the kernel's directories; "" means /proc, /sys and /sys/fs/cgroup.
 	Proc, Sys, Groups string
 
 	last reading
-	now  func() time.Time // of a test
+	now  func() time.Time // replaced by tests
 }
 
-// reading is the counters of one moment.
+// reading holds the counters at one time.
 type reading struct {
 	at        time.Time
 	cpu       cpuTime
@@ -28,12 +28,12 @@ type reading struct {
 	ticks     map[string]int64 // milliseconds in which each disk was busy
 }
 
-// cpuTime is in core seconds.
+// cpuTime holds core seconds.
 type cpuTime struct {
 	busy      float64
-	cores     float64 // that may be used
+	cores     float64 // cores that may be used
 	limited   bool
-	throttled float64 // seconds in which the limit held all back
+	throttled float64 // seconds in which the limit throttled the group
 	ok        bool
 }
 
@@ -42,8 +42,9 @@ type traffic struct {
 	ok      bool
 }
 
-// Read returns the host now, with rates since the reading before, which the first one lacks. It takes some tens
-// of microseconds a disk and network interface. Only Linux says it; a part that cannot be read is unknown.
+// Read returns the host's figures, with rates since the previous reading; the first reading has no
+// rates. It takes a few tens of microseconds per disk and network interface. Figures need Linux;
+// those that cannot be read are unknown.
 func (r *HostReader) Read() (Host, error) {
 	if r.Proc == "" {
 		if runtime.GOOS != "linux" {
@@ -102,10 +103,11 @@ func (r *HostReader) Read() (Host, error) {
 	return h, nil
 }
 
-// share is x within 0 to 1: counters are read a moment apart from the clock.
+// share clamps x to 0 to 1: the counters are read slightly later than the clock.
 func share(x float64) Value { return Value(min(max(x, 0), 1)) }
 
-// rates are per second; a counter that went back (a device was taken out) has none.
+// rates returns rates per second; for a counter that decreased (a device was removed) the rate is
+// unknown.
 func rates(was, now traffic, dt float64) (in, out Value) {
 	if !was.ok || !now.ok || now.in < was.in || now.out < was.out {
 		return Unknown(), Unknown()
@@ -113,10 +115,10 @@ func rates(was, now traffic, dt float64) (in, out Value) {
 	return Value(float64(now.in-was.in) / dt), Value(float64(now.out-was.out) / dt)
 }
 
-// userHZ is how many ticks of /proc/stat are a second, on all architectures that Go supports.
+// userHZ is the number of /proc/stat ticks per second, on all architectures that Go supports.
 const userHZ = 100
 
-// cpu returns the machine's processor time, or the control group's that has the lowest limit.
+// cpu returns the processor time of the machine, or of the control group with the lowest limit.
 func (r *HostReader) cpu() cpuTime {
 	c := r.machine()
 	for _, dir := range controlGroups(r.Proc, r.Groups) {
@@ -124,7 +126,7 @@ func (r *HostReader) cpu() cpuTime {
 		if err != nil {
 			continue
 		}
-		f := strings.Fields(string(b)) // "max 100000", or the microseconds of a period
+		f := strings.Fields(string(b)) // "max 100000", or the microseconds per period
 		if len(f) != 2 {
 			continue
 		}
@@ -155,8 +157,8 @@ func (r *HostReader) machine() cpuTime {
 		switch {
 		case len(f) < 5 || !strings.HasPrefix(f[0], "cpu"):
 		case f[0] == "cpu":
-			// user nice system idle iowait irq softirq steal; guests are in user already, and what a
-			// hypervisor took (steal) was not ours to use but was not free either.
+			// user nice system idle iowait irq softirq steal. Guest time is part of user. Time that
+			// a hypervisor took (steal) was not available to this machine, but was not idle either.
 			for i, x := range f[1:min(len(f), 9)] {
 				n, err := strconv.ParseInt(x, 10, 64)
 				if err != nil {
@@ -179,7 +181,7 @@ func (r *HostReader) swap() int64 {
 	return (m["SwapTotal:"] - m["SwapFree:"]) << 10
 }
 
-// fields returns a file's names with the whole number behind each.
+// fields returns the names in a file, each with the whole number that follows it.
 func fields(file string) map[string]int64 {
 	out := map[string]int64{}
 	b, err := os.ReadFile(file)
@@ -196,8 +198,8 @@ func fields(file string) map[string]int64 {
 	return out
 }
 
-// disks adds up what is below all file systems: devices that stand on others (RAID, LVM, encryption, loops)
-// would count twice, and those in memory are no disks.
+// disks sums up physical disks: devices stacked on others (RAID, LVM, encryption, loops) would
+// count twice, and devices in memory are not disks.
 func (r *HostReader) disks() (traffic, map[string]int64) {
 	b, err := os.ReadFile(filepath.Join(r.Proc, "diskstats"))
 	if err != nil {
@@ -213,7 +215,7 @@ func (r *HostReader) disks() (traffic, map[string]int64) {
 		if err != nil {
 			continue
 		}
-		t.in += n[0] * 512 // sectors, whatever the disk's own are
+		t.in += n[0] * 512 // sectors of 512 bytes, whatever the disk's own sector size is
 		t.out += n[1] * 512
 		ticks[f[2]] = n[2]
 	}
@@ -226,7 +228,7 @@ func (r *HostReader) wholeDisk(name string) bool {
 			return false
 		}
 	}
-	dir := filepath.Join(r.Sys, "block", strings.ReplaceAll(name, "/", "!")) // partitions are not there
+	dir := filepath.Join(r.Sys, "block", strings.ReplaceAll(name, "/", "!")) // partitions have no entry there
 	if _, err := os.Stat(dir); err != nil {
 		return false
 	}
@@ -234,7 +236,8 @@ func (r *HostReader) wholeDisk(name string) bool {
 	return err != nil || len(below) == 0
 }
 
-// network adds up the interfaces that are devices; where none is, as in a container, all but the loopback.
+// network sums up the hardware interfaces; if there are none, as in a container, all except the
+// loopback.
 func (r *HostReader) network() traffic {
 	b, err := os.ReadFile(filepath.Join(r.Proc, "net", "dev"))
 	if err != nil {

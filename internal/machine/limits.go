@@ -18,25 +18,24 @@ import (
 	"github.com/graphnb/graphnb/internal/units"
 )
 
-// Limits are rates of all CPUs together that nothing a program does exceeds for long,
-// save from caches. Those of a machine that was busy when they were measured are too
-// low; measuring again keeps the higher.
+// Limits holds upper bounds on the sustained rates of all CPUs together, except for data in caches.
+// Limits measured on a busy machine are too low; a later measurement keeps the higher values.
 type Limits struct {
-	Machine string  `json:"machine"` // what they are of
+	Machine string  `json:"machine"` // the machine's name
 	GFLOPS  float64 `json:"gflops"`  // float32 multiply-adds in registers, 2 each, in 10⁹/s
 	CopyGBs float64 `json:"copy_gb_per_second"`
-	// RowGBs is of rows of RowBytes at random places, in 10⁹ bytes a second.
+	// RowGBs is the rate of reading rows of RowBytes at random positions, in 10⁹ bytes per second.
 	RowGBs float64 `json:"random_row_gb_per_second"`
 }
 
-// RowBytes is the size of the rows that RowGBs was measured with: 128 float32.
+// RowBytes is the size of the rows used to measure RowGBs: 128 float32.
 const RowBytes = 512
 
-// room is the memory that has to be free for a measurement, which takes a quarter.
+// room is the free memory that a measurement requires; it uses a quarter of that.
 const room = 2 << 30
 
-// Known returns the limits that were measured on a machine such as this one, and whether
-// there are any. It reads a small file.
+// Known returns the stored limits of a machine such as this one, and whether there are any. It
+// reads a small file.
 func Known() (Limits, bool) { return knownIn(cacheDir()) }
 
 func knownIn(dir string) (Limits, bool) {
@@ -47,16 +46,15 @@ func knownIn(dir string) (Limits, bool) {
 	name := Name()
 	raw, err := atomicfile.ReadFile(file(dir, name), 1<<20)
 	if err != nil || json.Unmarshal(raw, &l) != nil || l.Machine != name || !(l.GFLOPS > 0 && l.CopyGBs > 0 && l.RowGBs > 0) {
-		return Limits{}, false // measure anew what cannot be read
+		return Limits{}, false // an unreadable file is measured anew
 	}
 	return l, true
 }
 
-// Measure measures the limits on all CPUs, takes the higher of each and of what is
-// known, and keeps them. peak measures the multiply-adds, as in GFLOPS (that is
-// gemm.PeakGFLOPS, which lies above this package). It takes about half a second and
-// 512 MiB, and is an error where there is not that much to spare, or where the limits
-// could not be kept.
+// Measure measures the limits on all CPUs, takes the higher of each measured and stored value, and
+// stores them. peak measures multiply-adds, as in GFLOPS (it is gemm.PeakGFLOPS, which this package
+// must not import). Measure takes about half a second and 512 MiB; it fails if that much memory is
+// not free, or if the limits cannot be stored.
 func Measure(peak func(threads int) float64) (Limits, error) {
 	return measureIn(cacheDir(), func(threads int) Limits {
 		l := Limits{GFLOPS: peak(threads)}
@@ -69,13 +67,13 @@ func measureIn(dir string, measure func(threads int) Limits) (Limits, error) {
 	if m, err := ReadMemory(); err == nil && m.Free < room {
 		return Limits{}, fmt.Errorf("machine: %s of memory are free, too few to measure in; end another program, or leave it", units.Bytes(m.Free))
 	}
-	if err := writable(dir); err != nil { // or each run would measure anew
+	if err := writable(dir); err != nil { // otherwise each run would measure again
 		return Limits{}, err
 	}
 	return keepIn(dir, measure(runtime.NumCPU()))
 }
 
-// Keep is Measure of what was measured already.
+// Keep stores limits that were already measured, as Measure does.
 func Keep(l Limits) (Limits, error) { return keepIn(cacheDir(), l) }
 
 func keepIn(dir string, l Limits) (Limits, error) {
@@ -95,7 +93,7 @@ func keepIn(dir string, l Limits) (Limits, error) {
 	return l, nil
 }
 
-// writable makes the directory, and says why nothing can be kept there.
+// writable creates the directory, and returns an error if it cannot hold files.
 func writable(dir string) error {
 	if dir == "" {
 		return errors.New("machine: there is no directory for caches; set XDG_CACHE_HOME or HOME")
@@ -106,7 +104,7 @@ func writable(dir string) error {
 		if err = os.WriteFile(probe, nil, 0o600); err == nil {
 			err = os.Remove(probe)
 		}
-		if errors.Is(err, fs.ErrNotExist) { // another process took its own away
+		if errors.Is(err, fs.ErrNotExist) { // another process removed its file in the meantime
 			err = nil
 		}
 	}
@@ -134,9 +132,8 @@ func file(dir, name string) string {
 	return filepath.Join(dir, fmt.Sprintf("limits-%016x.json", h.Sum64()))
 }
 
-// Name tells machines apart by what decides their rates, as in "Intel(R) Xeon(R)
-// Processor, 2 CPUs, 24 GiB": containers and home directories come and go between
-// machines of one kind.
+// Name identifies machines by the properties that determine their rates, as in "Intel(R) Xeon(R)
+// Processor, 2 CPUs, 24 GiB": containers and home directories move between machines of one kind.
 func Name() string {
 	name := CPUModel()
 	name += fmt.Sprintf(", %d CPUs", runtime.NumCPU())
@@ -146,14 +143,15 @@ func Name() string {
 	return name
 }
 
-// CPUModel returns the processor's model, or the architecture where the system does not name it.
+// CPUModel returns the processor's model, or the architecture if the system does not name the
+// model.
 func CPUModel() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
 		return runtime.GOARCH
 	}
 	defer f.Close()
-	head := make([]byte, 4096) // of the first processor
+	head := make([]byte, 4096) // enough for the first processor
 	n, _ := io.ReadFull(f, head)
 	for line := range bytes.Lines(head[:n]) {
 		if k, v, ok := strings.Cut(string(line), ":"); ok && strings.TrimSpace(k) == "model name" {

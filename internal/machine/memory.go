@@ -14,20 +14,21 @@ import (
 
 // Memory is the memory of the host as this process sees it.
 type Memory struct {
-	// Free is what can be taken without swapping and without the kernel ending a process, in bytes. What
-	// only caches files counts as free.
+	// Free is the memory that can be allocated without swapping and without the kernel ending a
+	// process, in bytes. Memory that only caches files counts as free.
 	Free int64
-	// Limit is that of the control group that leaves the least, in bytes; 0 where there is none, or the
-	// machine leaves less.
+	// Limit is the limit of the control group that leaves the least memory, in bytes; 0 if there is
+	// none, or if the machine has less free memory.
 	Limit int64
-	// Total is Limit where there is one, else the machine's memory, in bytes.
+	// Total is Limit if it is set, else the machine's memory, in bytes.
 	Total int64
 }
 
-// ReadMemory asks the kernel. Only Linux says it; elsewhere it is an error. It takes some tens of microseconds.
+// ReadMemory reads the memory from the kernel. It needs Linux; elsewhere it returns an error. It
+// takes a few tens of microseconds.
 func ReadMemory() (Memory, error) { return readMemoryIn("/proc", "/sys/fs/cgroup") }
 
-// readMemoryIn is ReadMemory where /proc and /sys/fs/cgroup are those directories.
+// readMemoryIn is ReadMemory with other directories for /proc and /sys/fs/cgroup.
 func readMemoryIn(proc, groups string) (Memory, error) {
 	info := filepath.Join(proc, "meminfo")
 	free, err := field(info, "MemAvailable:")
@@ -38,7 +39,7 @@ func readMemoryIn(proc, groups string) (Memory, error) {
 	if err != nil {
 		return Memory{}, err
 	}
-	m := Memory{Free: free << 10, Total: total << 10} // they are in KB
+	m := Memory{Free: free << 10, Total: total << 10} // the kernel's figures are in KB
 	for _, v := range versions {
 		for _, dir := range v.groups(proc, groups) {
 			if limit, left := v.room(dir); left < m.Free {
@@ -49,7 +50,8 @@ func readMemoryIn(proc, groups string) (Memory, error) {
 	return m, nil
 }
 
-// PeakRSS returns the largest resident set that this process has had, in bytes; 0 where the system does not say.
+// PeakRSS returns the largest resident set of this process so far, in bytes; 0 if the system does
+// not report it.
 func PeakRSS() int64 {
 	kb, err := field("/proc/self/status", "VmHWM:")
 	if err != nil {
@@ -58,13 +60,13 @@ func PeakRSS() int64 {
 	return kb << 10
 }
 
-// version is where a version of control groups says what memory it allows. A machine may have both; the one
-// that does not govern memory has no such files.
+// version describes where a version of control groups states its memory limits. A machine may have
+// both versions; the one that does not manage memory has no such files.
 type version struct {
 	own         *regexp.Regexp // the line of /proc/self/cgroup that names the group
 	mount       string         // below /sys/fs/cgroup
 	limit, used string
-	caches      []string // in memory.stat: what the kernel drops at the limit
+	caches      []string // fields of memory.stat: memory that the kernel frees at the limit
 }
 
 var v2 = version{
@@ -81,8 +83,8 @@ var versions = []version{v2, {
 // it too, from its own to the root. They need not exist.
 func controlGroups(proc, groups string) []string { return v2.groups(proc, groups) }
 
-// groups returns the directories of this process's group and of those above it; the root alone where its own is
-// not known, which is a container's own in a container.
+// groups returns the directories of this process's group and of its ancestors; only the root if its
+// own is unknown. In a container, the root is the container's own group.
 func (v version) groups(proc, groups string) (dirs []string) {
 	dir := "/"
 	if b, err := os.ReadFile(filepath.Join(proc, "self", "cgroup")); err == nil {
@@ -98,7 +100,8 @@ func (v version) groups(proc, groups string) (dirs []string) {
 	}
 }
 
-// room returns the limit of a group and what it leaves; a group without a limit leaves all there could be.
+// room returns the limit of a group and the memory left under it; without a limit, left is the
+// largest int64.
 func (v version) room(dir string) (limit, left int64) {
 	limit, err := number(filepath.Join(dir, v.limit))
 	if err != nil { // "max", or no such group here
@@ -126,7 +129,7 @@ func number(file string) (int64, error) {
 
 var errMissing = errors.New("the kernel does not say it; Linux 3.14 and newer do")
 
-// field returns the number behind a name in a file of names and numbers.
+// field returns the number after a name in a file of names and numbers.
 func field(file, name string) (int64, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/graphnb/graphnb/internal/units"
 )
 
-// RoomError is that something takes more memory than there is.
+// RoomError reports that something needs more memory than is available.
 type RoomError struct {
 	What string  // "the weights of model \"sage\""
 	Need float64 // bytes
@@ -27,24 +27,24 @@ func (e *RoomError) Error() string {
 	return fmt.Sprintf("%s would take %s of memory, and %s of %s %s are free", e.What, need, units.Bytes(e.Free), of, units.Bytes(e.Total))
 }
 
-// MaxThreads returns the largest number of threads that a process is given here: beyond eight a core, or 256,
-// they only take time from each other, and starting a million takes minutes.
+// MaxThreads returns the largest number of threads for a process: more than eight per core, or 256,
+// only compete for time, and starting a million takes minutes.
 func MaxThreads() int { return max(256, 8*runtime.NumCPU()) }
 
-// smallNeed is what is not asked for: it costs less to take.
+// smallNeed is the size below which Room does not check: the check costs more than the allocation.
 const smallNeed = 64 << 20
 
-// Room returns a [*RoomError] where something takes more memory, in bytes, than can be taken without swapping
-// and within the limits of control groups: asked before it is taken, which the kernel would end the
-// process for. bytes is a float64 because what options come to may be beyond integers. Where the
-// system does not say what there is, there is room.
+// Room returns a [*RoomError] if something needs more memory, in bytes, than is available without
+// swapping and within the limits of control groups. Callers check before allocating, because the
+// kernel would end a process that exceeds the limit. bytes is a float64 because a size computed
+// from options may overflow integers. If the system does not report its memory, Room returns nil.
 func Room(what string, bytes float64) error {
 	if bytes < smallNeed {
 		return nil
 	}
 	m, err := ReadMemory()
 	if err != nil {
-		return nil // elsewhere than on Linux
+		return nil // systems other than Linux
 	}
 	return m.room(what, bytes)
 }

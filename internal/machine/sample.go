@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Value is a figure, or NaN where the machine does not say it: null in JSON.
+// Value is a figure, or NaN if the machine does not report it: null in JSON.
 type Value float64
 
-// Unknown returns a figure that the machine does not say.
+// Unknown returns the value of a figure that the machine does not report.
 func Unknown() Value { return Value(math.NaN()) }
 
-// Known says whether the machine gave the figure.
+// Known reports whether the machine reported the figure.
 func (v Value) Known() bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
 
 // MarshalJSON writes a number, or null.
@@ -24,7 +24,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(v), 'g', -1, 64), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (v *Value) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*v = Unknown()
@@ -33,44 +33,46 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(v))
 }
 
-// Sample is one moment of a machine.
+// Sample holds a machine's figures at one time.
 type Sample struct {
 	Time time.Time `json:"time"`
 	Host Host      `json:"host"`
-	// GPUs are in NVML's order, which is that of the bus.
+	// GPUs are in NVML's order, which is bus order.
 	GPUs []GPU `json:"gpus"`
-	// Note says why GPUs, or figures of the host, are missing; "" where nothing is.
+	// Note says why GPUs, or figures of the host, are missing; "" if none are.
 	Note string `json:"note,omitempty"`
 }
 
-// Host is the machine without its GPUs, or the part of it that this process's control group (a container's,
-// a job's) lets it use.
+// Host holds the figures of the machine without its GPUs, or of the part of it that this process's
+// control group (a container's, a job's) may use.
 type Host struct {
-	// CPU is the share, 0 to 1, of Cores that was busy. With a limit that is what the control group used.
+	// CPU is the busy share, 0 to 1, of Cores; with a limit, the share that the control group used.
 	CPU Value `json:"cpu"`
-	// Cores are those there are, or the control group's limit, which need not be whole: CPULimited.
+	// Cores is the number of cores, or the control group's limit, which may be fractional; then
+	// CPULimited is set.
 	Cores      float64 `json:"cores"`
 	CPULimited bool    `json:"cpu_limited"`
-	// CPUThrottled is the share of time in which the limit held the control group back.
+	// CPUThrottled is the share of time in which the limit throttled the control group.
 	CPUThrottled Value `json:"cpu_throttled"`
-	// Memory in bytes; Total is the control group's limit where that leaves less: MemoryLimited. What
-	// only caches files does not count as used.
+	// Memory in bytes; Total is the control group's limit if that is lower; then MemoryLimited is
+	// set. Memory that only caches files does not count as used.
 	MemoryUsed    int64 `json:"memory_used"`
 	MemoryTotal   int64 `json:"memory_total"`
 	MemoryLimited bool  `json:"memory_limited"`
 	SwapUsed      int64 `json:"swap_used"`
-	// Bytes a second of all disks, and the share of time in which the busiest of them was.
+	// Bytes per second of all disks, and the busy share of time of the busiest disk.
 	DiskRead  Value `json:"disk_read"`
 	DiskWrite Value `json:"disk_write"`
 	DiskBusy  Value `json:"disk_busy"`
-	// Bytes a second of all network interfaces but the loopback.
+	// Bytes per second of all network interfaces except the loopback.
 	NetReceive Value `json:"net_receive"`
 	NetSend    Value `json:"net_send"`
-	// Totals since the machine, or the control group, was started, for those who make rates themselves.
+	// Totals are counted since the start of the machine, or of the control group, for callers that
+	// compute rates themselves.
 	Totals Totals `json:"totals"`
 }
 
-// Totals only grow: core seconds, and bytes.
+// Totals only increase: core seconds, and bytes.
 type Totals struct {
 	CPUSeconds Value `json:"cpu_seconds"`
 	DiskRead   int64 `json:"disk_read"`
@@ -79,20 +81,20 @@ type Totals struct {
 	NetSend    int64 `json:"net_send"`
 }
 
-// GPU is one GPU.
+// GPU holds the figures of one GPU.
 type GPU struct {
-	Index int    `json:"index"` // NVML's, which is nvidia-smi's
+	Index int    `json:"index"` // NVML's index, which nvidia-smi shows too
 	UUID  string `json:"uuid"`
 	Name  string `json:"name"`
 	Bus   string `json:"bus"` // PCI address
-	// Error says why the figures are missing or of an earlier reading: the GPU fell off the bus, or the
-	// driver does not answer.
+	// Error says why the figures are missing or old: the GPU fell off the bus, or the driver does
+	// not answer.
 	Error string `json:"error,omitempty"`
-	// Utilization is the share of time, 0 to 1, in which a kernel ran, and MemoryBusy that in which memory
-	// was read or written. A GPU that is divided (MIG) says neither.
+	// Utilization is the share of time, 0 to 1, in which a kernel ran, and MemoryBusy that in which
+	// memory was read or written. A partitioned GPU (MIG) reports neither.
 	Utilization Value `json:"utilization"`
 	MemoryBusy  Value `json:"memory_busy"`
-	// Memory in bytes: in use, by whatever process, and all there is.
+	// Memory in bytes: in use by all processes, and total.
 	MemoryUsed  Value `json:"memory_used"`
 	MemoryTotal Value `json:"memory_total"`
 
@@ -102,19 +104,19 @@ type GPU struct {
 	ClockMHz       Value `json:"clock_mhz"` // of the multiprocessors
 	ClockMaxMHz    Value `json:"clock_max_mhz"`
 	MemoryClockMHz Value `json:"memory_clock_mhz"`
-	// Throttled are the reasons why clocks are lower than they could be; idleness is none.
+	// Throttled lists the reasons why clocks are reduced; idleness is not one.
 	Throttled []string `json:"throttled,omitempty"`
-	// Bytes a second over the bus and over all NVLinks, as the GPU sees it.
+	// Bytes per second over the bus and over all NVLinks, received and sent by the GPU.
 	PCIeReceive   Value `json:"pcie_receive"`
 	PCIeSend      Value `json:"pcie_send"`
 	NVLinkReceive Value `json:"nvlink_receive"`
 	NVLinkSend    Value `json:"nvlink_send"`
 
 	Processes []Process  `json:"processes,omitempty"` // by descending memory
-	Instances []Instance `json:"instances,omitempty"` // of a GPU that is divided (MIG)
+	Instances []Instance `json:"instances,omitempty"` // of a partitioned GPU (MIG)
 }
 
-// Blank returns a GPU of which nothing is known yet.
+// Blank returns a GPU with unknown figures.
 func Blank(index int) GPU {
 	x := Unknown()
 	return GPU{
@@ -123,8 +125,8 @@ func Blank(index int) GPU {
 	}
 }
 
-// MemoryOf returns what the workers of a run have of the GPU's memory, in bytes; with "" those of all runs. It is
-// unknown where there are none, or the driver does not say what a process has.
+// MemoryOf returns the GPU memory in bytes that the workers of a run use; with "", the workers of
+// all runs. It is unknown if there are none, or if the driver does not report memory by process.
 func (g *GPU) MemoryOf(run string) Value {
 	sum := Unknown()
 	for _, p := range g.Processes {
@@ -139,24 +141,24 @@ func (g *GPU) MemoryOf(run string) Value {
 	return sum
 }
 
-// Instance is a part of a GPU that is divided (MIG), which a worker takes as a device.
+// Instance is a part of a partitioned GPU (MIG), which a worker uses as a device.
 type Instance struct {
-	Index       int    `json:"index"`   // among the GPU's
+	Index       int    `json:"index"`   // index among the GPU's instances
 	GPU         int    `json:"gpu"`     // the GPU instance's number
-	Compute     int    `json:"compute"` // the compute instance's number in that
+	Compute     int    `json:"compute"` // the compute instance's number in the GPU instance
 	UUID        string `json:"uuid"`    // for CUDA_VISIBLE_DEVICES
 	Name        string `json:"name"`    // such as "1g.10gb"
 	MemoryUsed  Value  `json:"memory_used"`
 	MemoryTotal Value  `json:"memory_total"`
 }
 
-// Process is one that uses a GPU.
+// Process is a process that uses a GPU.
 type Process struct {
 	PID    int    `json:"pid"`
 	Name   string `json:"name"`
-	Memory Value  `json:"memory"` // of the GPU, in bytes
-	// Run is the run that the process is a worker of, and Rank which; "" where it is none, or another
-	// user's.
+	Memory Value  `json:"memory"` // GPU memory, in bytes
+	// Run is the run of which the process is a worker, and Rank its rank; "" if it is no worker, or
+	// belongs to another user.
 	Run  string `json:"run,omitempty"`
 	Rank int    `json:"rank,omitempty"`
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/graphnb/graphnb/internal/units"
 )
 
-// Summary sums up samples. The zero value has none.
+// Summary aggregates samples. The zero value is empty.
 type Summary struct {
 	Host HostSummary
-	GPUs []GPUSummary // in the order in which they were first seen
+	GPUs []GPUSummary // in the order of first appearance
 }
 
-// Stat is a figure over the N samples that had it.
+// Stat aggregates a figure over the N samples that had it.
 type Stat struct {
 	N              int
 	Min, Mean, Max float64
@@ -34,24 +34,25 @@ func (s *Stat) add(v Value) {
 	s.Mean += (x - s.Mean) / float64(s.N)
 }
 
-// Span is "mean (least to greatest)".
+// Span returns "mean (least to greatest)".
 func (s Stat) Span(text func(float64) string) string {
 	return fmt.Sprintf("%s (%s to %s)", text(s.Mean), text(s.Min), text(s.Max))
 }
 
-// HostSummary is what the host did: shares are 0 to 1, memory in bytes, rates in bytes a second.
+// HostSummary aggregates the host's figures: shares are 0 to 1, memory in bytes, rates in bytes per
+// second.
 type HostSummary struct {
 	Cores                                                 float64
 	MemoryTotal                                           int64
 	CPU, Memory, DiskRead, DiskWrite, NetReceive, NetSend Stat
 }
 
-// GPUSummary is what a GPU did.
+// GPUSummary aggregates a GPU's figures.
 type GPUSummary struct {
 	Index       int
 	Name, UUID  string
 	MemoryTotal Value
-	// RunMemory is that of the run whose memory is meant, or of all runs.
+	// RunMemory is the memory of the chosen run, or of all runs.
 	Utilization, Memory, RunMemory, Temperature, Power Stat
 	EnergyJ                                            float64            // power over the time in which it was known
 	Throttled                                          map[string]float64 // the share of samples by reason
@@ -62,7 +63,7 @@ type GPUSummary struct {
 	throttled map[string]int
 }
 
-// Add counts a sample; run is whose share of the GPUs' memory is meant, "" that of all runs.
+// Add adds a sample; run selects whose share of the GPUs' memory is counted, "" that of all runs.
 func (m *Summary) Add(s Sample, run string) {
 	h := &m.Host
 	h.Cores, h.MemoryTotal = s.Host.Cores, s.Host.MemoryTotal
@@ -79,7 +80,7 @@ func (m *Summary) Add(s Sample, run string) {
 	}
 }
 
-// GPU returns the summary of the GPU with an index, a new one where it was not seen before.
+// GPU returns the summary of the GPU with an index, and creates it if needed.
 func (m *Summary) GPU(index int) *GPUSummary {
 	for i := range m.GPUs {
 		if m.GPUs[i].Index == index {
@@ -119,7 +120,7 @@ func (u *GPUSummary) add(g *GPU, at time.Time, run string) {
 	}
 }
 
-// String returns what the GPU did, in a line.
+// String returns a one-line summary.
 func (u *GPUSummary) String() string {
 	var parts []string
 	if u.Utilization.N > 0 {
@@ -147,5 +148,5 @@ func (u *GPUSummary) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Percent returns a share, 0 to 1, as text.
+// Percent formats a share, 0 to 1, as text.
 func Percent(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// WatchOptions say how a machine is watched.
+// WatchOptions holds the options of Watch.
 type WatchOptions struct {
 	// Interval is the time between samples, 1 s by default and at least [MinInterval].
 	Interval time.Duration
-	// Helper is the program that reads GPUs; "" is that of [FindCommand].
+	// Helper is the program that reads GPUs; "" means the one that [FindCommand] returns.
 	Helper string
 }
 
 // MinInterval is the shortest time between samples: the driver has new figures about every 100 ms.
 const MinInterval = 100 * time.Millisecond
 
-// Watch calls each with a sample an interval, the first after one interval, until ctx is done; then it
-// returns ctx's error. What cannot be read is missing from the samples, with a note why; nothing of that ends
-// Watch. When it returns, its helper has ended.
+// Watch calls each with one sample per interval, the first after one interval, until ctx is done;
+// then it returns ctx's error. Figures that cannot be read are missing from the samples, and a note
+// says why; they do not end Watch. When Watch returns, its helper has ended.
 func Watch(ctx context.Context, o WatchOptions, each func(Sample)) error {
 	if o.Interval == 0 {
 		o.Interval = time.Second
@@ -43,7 +43,7 @@ func Watch(ctx context.Context, o WatchOptions, each func(Sample)) error {
 		gone.Go(func() { h.run(ctx) })
 	}
 	var host HostReader
-	_, _ = host.Read() // where rates begin
+	_, _ = host.Read() // the start of the first rates' interval
 	tick := time.NewTicker(o.Interval)
 	defer tick.Stop()
 	for {
@@ -73,7 +73,7 @@ func Watch(ctx context.Context, o WatchOptions, each func(Sample)) error {
 	}
 }
 
-// blankHost returns a host of which nothing is known.
+// blankHost returns a host with unknown figures.
 func blankHost() Host {
 	x := Unknown()
 	return Host{CPU: x, CPUThrottled: x, DiskRead: x, DiskWrite: x, DiskBusy: x, NetReceive: x, NetSend: x, Totals: Totals{CPUSeconds: x}}

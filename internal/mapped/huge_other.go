@@ -4,5 +4,5 @@ package mapped
 
 func hugePages([]byte) {}
 
-// HugePages does nothing here.
+// HugePages does nothing on this system.
 func HugePages([]byte) {}

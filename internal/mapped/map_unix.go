@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadOnly tells whether writing to a mapped file's bytes faults.
+// ReadOnly reports whether writing to a mapped file's bytes faults.
 const ReadOnly = true
 
-// mapFile maps the file's first size bytes. The mapping is shared where the
-// kernel allows it; a memfd sealed against writing it maps only privately before
-// Linux 6.7, which for a read-only mapping is the same pages.
+// mapFile maps the file's first size bytes. The mapping is shared if the kernel allows it; before
+// Linux 6.7, a memfd sealed against writing can only be mapped privately, which gives the same
+// pages for a read-only mapping.
 func mapFile(f *os.File, size int) ([]byte, func() error, error) {
 	data, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	if err == unix.EPERM {

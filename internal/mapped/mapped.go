@@ -2,12 +2,12 @@
 //
 // Reading a mapped page can fail long after the file was opened: another process truncates the
 // file, or its disk fails. The kernel then raises a signal, which ends a Go program unless
-// debug.SetPanicOnFault is set in the goroutine that reads. [Guard] sets it, and turns the fault
-// into a [*Fault] that names the file and the offset. A truncation that falls within a page reads
-// as zeros and is not noticed here: who must know compares the file's size.
+// debug.SetPanicOnFault is set in the reading goroutine. [Guard] sets it, and turns the fault into
+// a [*Fault] that names the file and the offset. A truncation within a page reads as zeros and is
+// not detected here; a caller that must detect it compares the file's size.
 //
-// Goroutines that are started inside Guard are not covered by it, except those
-// of package parallel, which set the flag and carry panics to their caller.
+// Guard does not cover goroutines that are started inside it, except those of package parallel,
+// which set the flag and carry panics to their caller.
 package mapped
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// File is a file mapped read-only. Its methods are safe for concurrent use, but
-// nobody may touch the bytes once Close is called.
+// File is a file mapped read-only. Its methods are safe for concurrent use, but the bytes must not
+// be accessed after Close is called.
 type File struct {
 	name  string
 	data  []byte
@@ -39,12 +39,12 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // it was only read; the mapping outlives it
+	defer f.Close() // the mapping does not need the open file
 	return FromFD(f, path)
 }
 
-// FromFD maps an open file, such as one inherited from a parent process; name is
-// what errors call it. The file stays the caller's, who may close it at once.
+// FromFD maps an open file, such as one inherited from a parent process; name is its name in
+// errors. The caller keeps ownership of the file and may close it at once.
 func FromFD(f *os.File, name string) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -87,19 +87,19 @@ func (f *File) Close() error {
 	return err
 }
 
-// Fault is the failure to read a page of a mapped file.
+// Fault is a failure to read a page of a mapped file.
 type Fault struct {
 	File   string
-	Offset int64 // of the byte whose reading failed
+	Offset int64 // of the byte that could not be read
 }
 
 func (f *Fault) Error() string {
 	return fmt.Sprintf("reading %s at byte %d: the file was truncated or its disk failed while it was being read", f.File, f.Offset)
 }
 
-// Guard runs fn and returns its error. A fault of this goroutine in a mapped
-// file, or of a goroutine of package parallel working for it, is returned as a
-// [*Fault]. Every other panic passes through. Guards nest.
+// Guard runs fn and returns its error. A fault in a mapped file, of this goroutine or of a
+// goroutine of package parallel working for it, is returned as a [*Fault]. Every other panic passes
+// through. Guards nest.
 func Guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -114,7 +114,7 @@ func Guard(fn func() error) (err error) {
 	return fn()
 }
 
-// AsFault returns the fault that a recovered panic value stands for, or nil.
+// AsFault returns the fault of a recovered panic value, or nil.
 func AsFault(r any) *Fault {
 	e, ok := r.(error)
 	if !ok {
@@ -130,7 +130,7 @@ func AsFault(r any) *Fault {
 			return nil
 		}
 	}
-	// The runtime's error for a fault has the address under SetPanicOnFault.
+	// With SetPanicOnFault, the runtime's error for a fault has the address.
 	var at interface {
 		error
 		Addr() uintptr
@@ -141,8 +141,8 @@ func AsFault(r any) *Fault {
 	return find(at.Addr())
 }
 
-// The mapped regions, sorted by address, so that a fault finds its file. A
-// process has one address space, so this is one table.
+// The mapped regions, sorted by address, to find the file of a fault. A process has one address
+// space, so the table is global.
 var (
 	regionsMu sync.RWMutex
 	regions   []region

@@ -21,29 +21,29 @@ type device struct {
 	index int
 	lib   nvml.Interface
 	has   func(symbol string) bool
-	proc  string // where processes are described
+	proc  string // the directory that describes processes (/proc)
 
 	mu    sync.Mutex
 	busy  bool      // a goroutine reads it
 	since time.Time // when that began
-	call  string    // the call that it is in
+	call  string    // the call in progress
 	last  machine.GPU
 
-	// Of the goroutine that reads.
+	// Used only by the goroutine that reads.
 	handle   nvml.Device
 	identity machine.GPU
 	before   map[uint32]counter // by field
-	failed   error              // of this reading; a GPU that is lost is asked nothing more
+	failed   error              // error of this reading; a lost GPU is not queried further
 	lost     bool
 }
 
-// counter is a total that a field had, at a time in microseconds.
+// counter is the value of a cumulative field, at a time in microseconds.
 type counter struct {
 	at    int64
 	value float64
 }
 
-// start reads the GPU in a goroutine, unless the last one still does.
+// start reads the GPU in a goroutine, unless the previous one is still running.
 func (d *device) start(now time.Time, done *sync.WaitGroup) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,7 +61,8 @@ func (d *device) start(now time.Time, done *sync.WaitGroup) {
 	}()
 }
 
-// latest returns the last reading; one that is under way leaves only who the GPU is, and what it waits for.
+// latest returns the last reading; while a reading is in progress, it returns only the GPU's
+// identity and the call that it waits for.
 func (d *device) latest(now time.Time) machine.GPU {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,8 +75,8 @@ func (d *device) latest(now time.Time) machine.GPU {
 	return g
 }
 
-// ask calls a function of the library where that has it, and says whether it answered. What a GPU does not
-// have is no failure.
+// ask calls a function of the library, if the library has it, and reports whether it succeeded. A
+// feature that the GPU lacks is not a failure.
 func (d *device) ask(symbol string, f func() nvml.Return) bool {
 	if d.lost || !d.has(symbol) {
 		return false
@@ -97,7 +98,7 @@ func (d *device) ask(symbol string, f func() nvml.Return) bool {
 	return false
 }
 
-// number returns a value that a call gives, in other units by scale.
+// number returns the value of a call, multiplied by scale.
 func number[T uint32 | uint64](d *device, symbol string, scale float64, f func() (T, nvml.Return)) machine.Value {
 	v := machine.Unknown()
 	d.ask(symbol, func() nvml.Return {
@@ -110,7 +111,7 @@ func number[T uint32 | uint64](d *device, symbol string, scale float64, f func()
 	return v
 }
 
-// read is one reading. It ends early where the GPU is lost.
+// read makes one reading. It ends early if the GPU is lost.
 func (d *device) read() machine.GPU {
 	d.failed, d.lost = nil, false
 	if d.handle == nil {
@@ -126,7 +127,7 @@ func (d *device) read() machine.GPU {
 	return g
 }
 
-// identify gets the GPU's handle and who it is; where that fails the next reading tries again.
+// identify gets the GPU's handle and identity; if that fails, the next reading tries again.
 func (d *device) identify() {
 	d.identity = machine.Blank(d.index)
 	id := &d.identity
@@ -154,7 +155,7 @@ func (d *device) identify() {
 	}
 }
 
-// figures fills in what changes.
+// figures fills in the figures that change.
 func (d *device) figures(g *machine.GPU) {
 	h := d.handle
 	d.ask("nvmlDeviceGetUtilizationRates", func() nvml.Return {
@@ -183,8 +184,8 @@ func (d *device) figures(g *machine.GPU) {
 	d.instances(g)
 }
 
-// memory returns what is in use and what there is. The second version of the call leaves out what the driver
-// keeps for itself, as nvidia-smi does.
+// memory returns the used and the total memory. The second version of the call excludes memory that
+// the driver reserves for itself, as nvidia-smi does.
 func (d *device) memory(h nvml.Device) (used, total machine.Value) {
 	used, total = machine.Unknown(), machine.Unknown()
 	ok := d.ask("nvmlDeviceGetMemoryInfo_v2", func() nvml.Return {
@@ -206,7 +207,7 @@ func (d *device) memory(h nvml.Device) (used, total machine.Value) {
 	return used, total
 }
 
-// throttles are the reasons for lower clocks that are worth a word; that the GPU is idle is not.
+// throttles lists the reasons for reduced clocks that are reported; an idle GPU is not one.
 var throttles = []struct {
 	bit  uint64
 	name string
@@ -231,8 +232,9 @@ func reasons(bits uint64) []string {
 	return out
 }
 
-// traffic is what went over the bus and NVLink since the reading before, by the GPU's counters. A GPU
-// without a counter of the bus is asked for its rate, which the driver measures for 20 ms.
+// traffic computes the rates over the bus and NVLink since the previous reading, from the GPU's
+// counters. For a GPU without a bus counter, it queries the rate, which the driver measures for 20
+// ms.
 func (d *device) traffic(g *machine.GPU) {
 	const allLinks = math.MaxUint32
 	fields := []nvml.FieldValue{
@@ -257,7 +259,7 @@ func (d *device) traffic(g *machine.GPU) {
 			}
 			bus = bus || i < 2
 			was, seen := d.before[fields[i].FieldId]
-			at := fields[i].Timestamp // when the driver read it
+			at := fields[i].Timestamp // time of the driver's reading
 			d.before[fields[i].FieldId] = counter{at, x}
 			if dt := float64(at-was.at) / 1e6; seen && dt > 0 && x >= was.value { // it may wrap
 				*to = machine.Value((x - was.value) * scale / dt)
@@ -291,7 +293,7 @@ func fieldNumber(f *nvml.FieldValue) (float64, bool) {
 	return 0, false
 }
 
-// processes are those that compute on the GPU, the largest first.
+// processes lists the processes that compute on the GPU, the largest first.
 func (d *device) processes(g *machine.GPU) {
 	var list []nvml.ProcessInfo
 	if !d.ask("nvmlDeviceGetComputeRunningProcesses", func() (ret nvml.Return) { list, ret = d.handle.GetComputeRunningProcesses(); return ret }) {
@@ -315,7 +317,7 @@ func (d *device) processes(g *machine.GPU) {
 	})
 }
 
-// instances are the parts of a GPU that is divided.
+// instances lists the parts of a partitioned GPU (MIG).
 func (d *device) instances(g *machine.GPU) {
 	mode, most := 0, 0
 	if !d.ask("nvmlDeviceGetMigMode", func() (ret nvml.Return) { mode, _, ret = d.handle.GetMigMode(); return ret }) || mode != nvml.DEVICE_MIG_ENABLE ||
@@ -325,7 +327,7 @@ func (d *device) instances(g *machine.GPU) {
 	for i := range most {
 		var h nvml.Device
 		if !d.ask("nvmlDeviceGetMigDeviceHandleByIndex", func() (ret nvml.Return) { h, ret = d.handle.GetMigDeviceHandleByIndex(i); return ret }) {
-			continue // instances leave gaps
+			continue // instance numbers have gaps
 		}
 		m := machine.Instance{Index: i}
 		d.ask("nvmlDeviceGetUUID", func() (ret nvml.Return) { m.UUID, ret = h.GetUUID(); return ret })

@@ -9,8 +9,8 @@ import "sync"
 // #include "forward.h"
 import "C"
 
-// forward makes go-nvml's calls those of the driver's library: see forward.c.
+// forward redirects go-nvml's calls to the driver's library: see forward.c.
 var forward = sync.OnceFunc(func() { C.nvml_forward(library) })
 
-// library is what go-nvml loads too.
+// library is the file that go-nvml loads too.
 var library = C.CString("libnvidia-ml.so.1")

@@ -8,17 +8,17 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Built reports whether this program can ask NVML.
+// Built reports whether this program can use NVML.
 const Built = false
 
-// Reader is there to be built with; there is never one.
+// Reader exists only for compilation; Open never returns one.
 type Reader struct{}
 
 // Open fails with ErrBuild.
 func Open() (*Reader, error) { return nil, ErrBuild }
 
-// Driver is "".
+// Driver returns "".
 func (*Reader) Driver() string { return "" }
 
-// Read is empty.
+// Read returns nil.
 func (*Reader) Read(time.Duration) []machine.GPU { return nil }

@@ -13,9 +13,9 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// describe returns a process by what /proc says of it: its name, and the run that it is a worker of, which
-// workers carry in their environment and first argument (package multigpu). Of another user's process, or
-// one that this container does not see, only the number is known.
+// describe returns a process as /proc describes it: its name, and the run of which it is a worker,
+// which workers carry in their environment and first argument (package multigpu). For a process of
+// another user, or one outside this container, only the number is known.
 func describe(proc string, pid int, memory machine.Value) machine.Process {
 	p := machine.Process{PID: pid, Memory: memory}
 	dir := filepath.Join(proc, strconv.Itoa(pid))

@@ -13,19 +13,19 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Built reports whether this program can ask NVML.
+// Built reports whether this program can use NVML.
 const Built = true
 
-// Reader reads all GPUs that NVML lists when it is opened. One goroutine uses it. It is never closed: the
-// process that has one ends with it, and a call that hangs would keep it from closing.
+// Reader reads all GPUs that NVML listed when it was opened. Only one goroutine may use it. It has
+// no Close: its process ends with it, and a hanging call would block closing.
 type Reader struct {
 	driver  string
 	devices []*device
 }
 
-// Open loads the driver's library and looks for GPUs. It may take seconds where no other process keeps the
-// driver awake, and hangs where the driver does: call it where that can be left behind. An error is
-// ErrNoDriver, ErrBuild, or what the driver says.
+// Open loads the driver's library and finds the GPUs. It may take seconds if no other process keeps
+// the driver loaded, and hangs if the driver does: call it where a hang is acceptable, such as in a
+// separate process. The error is ErrNoDriver, ErrBuild, or the driver's.
 func Open() (*Reader, error) {
 	forward()
 	return open(nvml.New())
@@ -33,7 +33,7 @@ func Open() (*Reader, error) {
 
 func open(lib nvml.Interface) (*Reader, error) {
 	if ret := lib.Init(); ret != nvml.SUCCESS {
-		// After this no function of the library may be called, not even for an error's text.
+		// After this, no function of the library may be called, not even to get an error's text.
 		return nil, initError(ret)
 	}
 	n, ret := lib.DeviceGetCount()
@@ -52,7 +52,7 @@ func open(lib nvml.Interface) (*Reader, error) {
 	return r, nil
 }
 
-// initError says why NVML did not start, and what to do.
+// initError returns an error that says why NVML did not start, and what to do.
 func initError(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
@@ -69,7 +69,7 @@ func initError(ret nvml.Return) error {
 
 func code(ret nvml.Return) string { return fmt.Sprintf("NVML error %d", int(ret)) }
 
-// failure returns what a call of a library that has started says.
+// failure returns the error of a call after the library has started.
 func failure(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_GPU_IS_LOST:
@@ -83,8 +83,8 @@ func failure(ret nvml.Return) error {
 // Driver returns the driver's version.
 func (r *Reader) Driver() string { return r.driver }
 
-// Read is all GPUs now, by index. It returns when all have been read or wait has passed; those that have not
-// answered say so, and are asked again once they have.
+// Read returns the figures of all GPUs, by index. It returns when all have been read or wait has
+// passed; a GPU that has not answered reports that, and is read again once it has.
 func (r *Reader) Read(wait time.Duration) []machine.GPU {
 	now := time.Now()
 	all := make(chan struct{})

@@ -1,6 +1,6 @@
-// Package powercut works out what a power cut could leave of files, for tests: from the operations
-// that package atomicfile reports, with everything lost that was not synced, or kept, whichever is
-// worse.
+// Package powercut computes, for tests, the states of files that a power cut could leave: from the
+// operations that package atomicfile reports, it assumes for all data that was not synced the worse
+// of lost and kept.
 package powercut
 
 import (
@@ -12,16 +12,16 @@ import (
 
 // State is one state that a path can have after a power cut.
 type State struct {
-	// Missing says that there is no such file.
+	// Missing reports that the file does not exist.
 	Missing bool
-	// File tells files apart that had the same name one after the other: they count up from 1
-	// in the order in which they were made. 0 is what was there before the first operation.
+	// File distinguishes files that had the same name in sequence: it counts up from 1 in the order
+	// of creation. 0 is the file that existed before the first operation.
 	File int
-	// Bytes are safe, of Size that were written.
+	// Bytes is the durable part of the Size bytes written.
 	Bytes, Size int64
 }
 
-// Whole says that the file is there with all that was written.
+// Whole reports whether the file exists with all written data.
 func (s State) Whole() bool { return !s.Missing && s.Bytes == s.Size }
 
 type file struct {
@@ -29,17 +29,17 @@ type file struct {
 	synced, size int64
 }
 
-// Disk is a file system of which names and contents may not have reached the disk. The zero value
-// has nothing on it; paths that were never named in an operation are whole.
+// Disk is a simulated file system whose names and contents may not have reached the disk. The zero
+// value is empty; a path that no operation named counts as whole.
 type Disk struct {
 	files   int
 	now     map[string]*file   // nil: removed
 	durable map[string]*file   // as of the last sync of the directory
-	pending map[string][]*file // since then
-	dirs    map[string]bool    // made, their names not durable
+	pending map[string][]*file // changes since then
+	dirs    map[string]bool    // created directories whose names are not durable
 }
 
-// Apply takes the next operation.
+// Apply applies the next operation.
 func (d *Disk) Apply(op atomicfile.Op) {
 	if d.now == nil {
 		d.now, d.durable, d.pending, d.dirs = map[string]*file{}, map[string]*file{}, map[string][]*file{}, map[string]bool{}
@@ -66,7 +66,7 @@ func (d *Disk) Apply(op atomicfile.Op) {
 		f := d.now[path]
 		d.set(path, nil)
 		if _, known := d.durable[to]; !known {
-			d.durable[to] = &file{} // what was there before
+			d.durable[to] = &file{} // the file that existed before
 		}
 		d.set(to, f)
 	case atomicfile.OpRemove:
@@ -99,8 +99,8 @@ func (d *Disk) set(path string, f *file) {
 	d.pending[path] = append(d.pending[path], f)
 }
 
-// States returns the states that path can have if the power is cut now. A file that no operation named
-// has one, which is whole.
+// States returns the possible states of path if the power fails now. A file that no operation named
+// has a single state, which is whole.
 func (d *Disk) States(path string) []State {
 	path = filepath.Clean(path)
 	var out []State

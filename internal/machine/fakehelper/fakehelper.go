@@ -1,5 +1,5 @@
-// Package fakehelper makes a program for tests that writes what the helper of internal/machine writes, for two
-// GPUs that do not exist.
+// Package fakehelper makes a test program that imitates the helper of internal/machine for two
+// simulated GPUs.
 package fakehelper
 
 import (
@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// Make writes the program and returns its file. It reports two GPUs every 100 ms: the first is busier every
-// time, the second falls off the bus after 0.8 s. Its process id is in the file with ".pid" appended.
+// Make writes the program and returns its path. It reports two GPUs every 100 ms: the first is
+// busier every time, the second falls off the bus after 0.8 s. The file with ".pid" appended holds
+// its process id.
 func Make(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gnb")

@@ -1,5 +1,5 @@
-// Package fakenvml is a test library in the shape of NVML, in C: the tests build it with gcc and have it
-// loaded as they would the driver's, by LD_LIBRARY_PATH.
+// Package fakenvml is a C library that imitates NVML for tests: the tests build it with gcc and
+// load it like the driver's, by LD_LIBRARY_PATH.
 package fakenvml
 
 import (
@@ -14,15 +14,15 @@ import (
 //go:embed src/nvml.c
 var source []byte
 
-// Library is one that was built.
+// Library is a built library.
 type Library struct {
 	t      testing.TB
 	dir    string
 	script string
 }
 
-// Build makes libnvidia-ml.so.1 in a directory of the test's, with the header that go-nvml brings. Further
-// arguments are for gcc, such as -DOLD.
+// Build builds libnvidia-ml.so.1 in a temporary directory of the test, with the header of go-nvml.
+// Further arguments are for gcc, such as -DOLD.
 func Build(t testing.TB, args ...string) *Library {
 	t.Helper()
 	header, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml").Output()
@@ -46,10 +46,10 @@ func Build(t testing.TB, args ...string) *Library {
 	return l
 }
 
-// Say replaces what the library is told to do: see src/nvml.c. It counts from the next call on.
+// Say replaces the library's script: see src/nvml.c. It takes effect at the next call.
 func (l *Library) Say(lines ...string) {
 	l.t.Helper()
-	aside := l.script + ".new" // never half of it
+	aside := l.script + ".new" // renamed, so that the library never reads half of it
 	if err := os.WriteFile(aside, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
@@ -58,13 +58,13 @@ func (l *Library) Say(lines ...string) {
 	}
 }
 
-// Env returns what a process has in its environment to load the library.
+// Env returns the environment variables with which a process loads the library.
 func (l *Library) Env() []string {
 	return []string{"LD_LIBRARY_PATH=" + l.dir, "FAKE_NVML=" + l.script}
 }
 
-// Setenv puts Env into this process's environment, for those that it starts. (The loader reads
-// LD_LIBRARY_PATH when a process starts.)
+// Setenv adds Env to this process's environment, for the processes that it starts. (The loader
+// reads LD_LIBRARY_PATH when a process starts.)
 func (l *Library) Setenv(t *testing.T) {
 	t.Helper()
 	for _, e := range l.Env() {
