@@ -27,7 +27,7 @@ func (c Curve) machine() string {
 	case c.Device != "":
 		on = " (" + c.Device + ")"
 	}
-	return fmt.Sprintf("%s%s, %s a worker; median of %s of %s, low and high are the least and the greatest",
+	return fmt.Sprintf("%s%s, %s per worker; median of %s of %s; low and high are the extremes",
 		phrase.Count(c.Cores, "core"), on, phrase.Count(c.Threads, "thread"), phrase.Count(c.Repeats, "repeat"), phrase.Count(c.Steps, "step"))
 }
 
