@@ -99,7 +99,7 @@ gnb.Must(gnb.Train(ctx, ds, ` + model + `, gnb.TrainOptions{Workers: 2, Epochs: 
 		env        string
 	}{
 		{"shape", train("Wide"), rank + `gnb: model "wide": nn: layer 0 of \*main\.odd: tensor: Linear: x is \[\d+,34\] and the weight is \[2,3\] \[out,in\]: x must have 3 columns`, "", ""},
-		{"dataset", oddCell + `gnb.Must(gnb.Load(ctx, "coar"))`, `dataset: there is no dataset "coar"; is it cora\?`, "", ""},
+		{"dataset", oddCell + `gnb.Must(gnb.Load(ctx, "coar"))`, `dataset: there is no dataset "coar"; did you mean cora\?`, "", ""},
 		{"file", oddCell + `gnb.Must(gnb.Load(ctx, "./nowhere"))`, `dataset: .*nowhere`, "", ""},
 		// GoNB finds the cell's line.
 		{"panic", train("Panics"), rank + `panic: runtime error: index out of range \[7\] with length 0, at line \d+ ` + "`return f.Scale\\(h, float64\\(none\\[7\\]\\)\\)`\n.*Line 15.*main\\.go", "main.(*odd).Layer", ""},
