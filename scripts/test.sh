@@ -16,7 +16,7 @@ export GORACE=atexit_sleep_ms=50
 race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/... ./graphops/dataset/... \
   ./graphops/tensor/... ./multigpu/... ./gnb/internal/live/... ./gnb/runs ./gnb)
 # What these tests start and wait for adds nothing to that, and takes minutes under it.
-noRace='Identity|Foreign|Float16|Overwritten|PowerCut|NoFileOfA|TPE|Sobol|DirectoryWrittenAnew|InferWrites|FortyChanges|AreRefused|AnotherLibrary|NotBlock|RunDirOf|NoLabels|OptionsSay|GivenZeroes|Patience|TestDoctor|FlippedBits|PNG|Notebook'
+noRace='Identity|Foreign|Float16|Overwritten|PowerCut|NoFileOfA|TPE|Sobol|DirectoryWrittenAnew|InferWrites|FortyChanges|AreRefused|AnotherLibrary|NotBlock|RunDirOf|NoLabels|OptionsSay|GivenZeroes|Patience|TestDoctor|FlippedBits|PNG|Notebook|TestMemory$'
 # The GPU's tests, but for packages without a file that the tag chooses.
 cuda=$(go list ./cuda/... | grep -v -e /cuda/kernels$ -e /cuda/internal/ptx$)
 # A browser wants the processors for itself.
