@@ -1,5 +1,6 @@
-// Package inspect looks at one batch of training under the microscope: its nodes and edges hop by hop, how often
-// a row is used, what each stage of a step on it takes in time and bytes, and what was sampled around one seed.
+// Package inspect measures one batch of training: its nodes and edges per hop, how often rows are
+// used, the time and bytes of each stage of a step on it, and the neighbourhood sampled around one
+// seed.
 //
 // # Basics
 //
@@ -13,8 +14,8 @@
 //
 // # Caveats
 //
-// Nothing overlaps in the step that is measured. In training, sampling and fetching of later batches run beside
-// the computation.
+// The stages of the measured step do not overlap. In training, sampling and fetching of later
+// batches run during the computation.
 package inspect
 
 import (
@@ -43,8 +44,8 @@ import (
 // Options are the settings of [Batch].
 type Options struct {
 	Fanouts []int // neighbours per hop; nil means [10, 10]; -1 takes all
-	// Split, Batch, Epoch and Step choose the seeds where none are given: those of that step of training
-	// with these settings and this Seed, on one worker.
+	// Split, Batch, Epoch and Step choose the seeds if none are given: the seeds of that training
+	// step with these settings and this Seed, on one worker.
 	Split string // "" means "train"
 	Batch int    // 0 means 1024
 	Epoch int    // 0 means the first epoch
@@ -52,16 +53,16 @@ type Options struct {
 	Seed  uint64 // 0 means the seed 0
 	// Draw is the index of the seed whose neighbourhood is drawn; 0 means the first.
 	Draw int
-	// Model computes on the batch; SAGE by default.
+	// Model is the model that computes on the batch; SAGE by default.
 	Model   gnb.AnyModel
-	Hidden  int     // columns of its hidden layers; 0 means 64
-	Dropout float64 // between its layers; 0 means 0.5, and [gnb.None] no dropout
+	Hidden  int     // columns of the hidden layers; 0 means 64
+	Dropout float64 // dropout between the layers; 0 means 0.5, and [gnb.None] no dropout
 	Threads int     // 0 means all CPUs
 	Device  string  // "auto" (also ""), "cpu" or "cuda"
 	Quiet   bool    // show no picture in a cell
 }
 
-// Report is what [Batch] found.
+// Report is the result of [Batch].
 type Report struct {
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
@@ -71,11 +72,11 @@ type Report struct {
 	Epoch   int    `json:"epoch"`
 	Step    int    `json:"step"`
 	Seeds   int    `json:"seeds"`
-	Hops    []Hop  `json:"hops"` // the seeds' first
+	Hops    []Hop  `json:"hops"` // the seeds' hop first
 	// Spans are the stages of a step in their order, as measured in the last of a few rounds. They do not
 	// overlap.
 	Spans []Span `json:"spans"`
-	// Around is what was sampled around one seed.
+	// Around is the neighbourhood sampled around one seed.
 	Around Neighborhood `json:"around"`
 }
 
@@ -87,7 +88,7 @@ type Hop struct {
 	// Duplication is the mean number of edges per newly reached source. Without de-duplication each of
 	// these edges would need a row of features of its own.
 	Duplication float64 `json:"duplication"`
-	Bytes       int64   `json:"bytes"` // of the block's arrays
+	Bytes       int64   `json:"bytes"` // size of the block's arrays
 }
 
 // Span is one stage of a step.
@@ -95,9 +96,9 @@ type Span struct {
 	Stage   string  `json:"stage"`
 	Start   float64 `json:"start"` // seconds since the step began
 	Seconds float64 `json:"seconds"`
-	// Bytes is the least that the stage must move: the blocks that sampling writes; the features that a
-	// layer reads and the output that it writes, once each, and the gradients of both in the backward pass;
-	// gradients and weights in the optimiser.
+	// Bytes is the minimal memory traffic of the stage: the blocks that sampling writes; the
+	// features that a layer reads and the output that it writes, once each, and the gradients of
+	// both in the backward pass; gradients and weights in the optimiser.
 	Bytes int64 `json:"bytes"`
 }
 
@@ -113,7 +114,7 @@ type Neighborhood struct {
 // Node is a node of a [Neighborhood].
 type Node struct {
 	ID  int32 `json:"id"`
-	Hop int   `json:"hop"` // at which it was first reached; 0 for the seed
+	Hop int   `json:"hop"` // hop that first reached the node; 0 for the seed
 }
 
 // Edge is an edge that was sampled. Src and Dst are indices into [Neighborhood].Nodes.
@@ -135,12 +136,13 @@ type args struct {
 	Sizes   gnb.ModelConfig
 }
 
-// Batch measures one batch: its nodes and edges hop by hop, how often a row is used, the time and bytes of each
-// stage of a training step on it, and what was sampled around one seed. The batch has the given seeds; nil takes
-// those of a step of training. In a cell Batch shows a picture.
+// Batch measures one batch: its nodes and edges per hop, how often rows are used, the time and
+// bytes of each stage of a training step on it, and the neighbourhood sampled around one seed. The
+// batch has the given seeds; nil means the seeds of a training step. In a cell Batch shows a
+// picture.
 //
-// It samples with the random draws of training, so that the batch is the very one of that step. It starts one
-// worker process and makes five steps.
+// It samples with the random draws of training, so that the batch is identical to the one of that
+// step. It starts one worker process and makes five steps.
 func Batch(ctx context.Context, ds *gnb.Dataset, seeds []int32, o Options) (Report, error) {
 	var r Report
 	if err := entry.Start(); err != nil {
@@ -161,7 +163,7 @@ func Batch(ctx context.Context, ds *gnb.Dataset, seeds []int32, o Options) (Repo
 	}
 	r.Dataset, r.Model, r.Device, r.Threads = ds.Name(), a.Model, run.Config.Device, run.Config.Threads
 	if !o.Quiet {
-		_ = live.ShowBatch(r.picture(), r.String()) // the measurement has not failed because its display has
+		_ = live.ShowBatch(r.picture(), r.String()) // a broken display does not fail the measurement
 	}
 	return r, nil
 }
@@ -225,8 +227,8 @@ func (o Options) args(ds *gnb.Dataset, seeds []int32) (a args, err error) {
 }
 
 const (
-	// rounds is how often the step is made. The last one is reported: memory is allocated then, and caches are
-	// warm as in training.
+	// rounds is the number of steps. The report covers the last one, when memory is already
+	// allocated and caches are warm as in training.
 	rounds = 5
 	// reportText is the name of the report in the run's result.
 	reportText = "report"
@@ -275,7 +277,7 @@ var program = gnb.Program("gnb.inspect", func(w *gnb.Worker, a args) error {
 	return nil
 })
 
-// seedsOfStep are the seeds of a step of training.
+// seedsOfStep returns the seeds of a training step.
 func (a args) seedsOfStep(ds *gnb.Dataset, seed uint64) ([]int32, error) {
 	ids, err := ds.Split(a.Split)
 	if err != nil {
@@ -297,14 +299,14 @@ type timer struct {
 	start, last time.Time
 }
 
-// done ends a span now.
+// done ends the current span.
 func (s *timer) done(stage string, bytes int64) {
 	now := time.Now()
 	s.r.Spans = append(s.r.Spans, Span{stage, s.last.Sub(s.start).Seconds(), now.Sub(s.last).Seconds(), bytes})
 	s.last = now
 }
 
-// train makes the rest of a step, layer by layer.
+// train runs the rest of a step, layer by layer.
 func (s *timer) train(net *gnb.Net[nn.Model], opt *gnb.Optimizer, b *gnb.Batch) {
 	f, h := net.Pass(b)
 	var passed int64 // bytes of the layers' inputs and outputs
@@ -312,7 +314,7 @@ func (s *timer) train(net *gnb.Net[nn.Model], opt *gnb.Optimizer, b *gnb.Batch) 
 		rows, in := h.Rows(), h.Cols()
 		if err := nn.Try(func() {
 			h = net.Model.Layer(f, i, block, h)
-			h.Data() // computes what was put off
+			h.Data() // runs deferred computations
 		}); err != nil {
 			s.w.Fail(err)
 		}
@@ -337,7 +339,7 @@ func (s *timer) train(net *gnb.Net[nn.Model], opt *gnb.Optimizer, b *gnb.Batch) 
 	}
 }
 
-// blockBytes is the size of the arrays of sampled blocks, on whatever device.
+// blockBytes returns the size of the arrays of sampled blocks on any device.
 func blockBytes(blocks ...*graphops.Block) (n int64) {
 	for _, b := range blocks {
 		edges := int64(b.NumEdges())
@@ -349,8 +351,8 @@ func blockBytes(blocks ...*graphops.Block) (n int64) {
 	return n
 }
 
-// fetchedBytes is what fetching copies into the batch's memory: labels and sparse features. The first layer reads
-// dense features where they are mapped.
+// fetchedBytes returns the number of bytes that fetching copies into the batch's memory: labels
+// and sparse features. The first layer reads dense features where they are mapped.
 func fetchedBytes(b *gnb.Batch) int64 {
 	n := 4*int64(len(b.Labels)) + int64(len(b.Targets))
 	if s := b.Sparse; s != nil {
@@ -359,7 +361,7 @@ func fetchedBytes(b *gnb.Batch) int64 {
 	return n
 }
 
-// hopsOf is the sizes of a batch's blocks, the seeds' hop first.
+// hopsOf returns the sizes of a batch's blocks, the seeds' hop first.
 func hopsOf(blocks []*graphops.Block) (hops []Hop) {
 	for _, b := range slices.Backward(blocks) {
 		h := Hop{Dst: b.NumDst, Src: b.NumSrc, Edges: b.NumEdges(), Bytes: blockBytes(b)}
@@ -377,10 +379,10 @@ func hopsOf(blocks []*graphops.Block) (hops []Hop) {
 	return hops
 }
 
-// maxAround is the most nodes of a neighbourhood that are kept.
+// maxAround is the maximum number of nodes in a neighbourhood.
 const maxAround = 300
 
-// neighborhood follows what was sampled from one seed through all hops.
+// neighborhood collects the nodes and edges sampled from one seed through all hops.
 func neighborhood(blocks []*graphops.Block, seed int) Neighborhood {
 	last := blocks[len(blocks)-1]
 	n := Neighborhood{Seed: last.DstID(seed), Nodes: []Node{{ID: last.DstID(seed)}}}

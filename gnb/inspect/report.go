@@ -17,7 +17,7 @@ func (r Report) machine() string {
 	return fmt.Sprintf("%s on %s, %s: %.2f ms a step, nothing overlapping", r.Model, r.Device, phrase.Count(r.Threads, "thread"), 1e3*r.Seconds())
 }
 
-// Seconds is the time of the step.
+// Seconds returns the time of the step.
 func (r Report) Seconds() (sum float64) {
 	for _, s := range r.Spans {
 		sum += s.Seconds
@@ -35,7 +35,7 @@ func fanoutText(fanouts []int) string {
 	return strings.Join(s, ", ")
 }
 
-// String is a table of the batch's hops, and one of the step's stages.
+// String returns a table of the batch's hops and one of the step's stages.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", r.title(), r.machine())
@@ -65,7 +65,7 @@ func (r Report) String() string {
 	return live.Clean(b.String())
 }
 
-// picture is the report as package live draws it.
+// picture returns the report in the form that package live draws.
 func (r Report) picture() live.Batch {
 	p := live.Batch{Title: r.title(), Note: r.machine(), LeftOut: r.Around.LeftOut}
 	for _, s := range r.Spans {
@@ -83,7 +83,7 @@ func (r Report) picture() live.Batch {
 	return p
 }
 
-// PNG is the report as a picture: what was sampled around a seed, and the step's time line.
+// PNG returns the report as a picture: the neighbourhood of a seed and the step's time line.
 func (r Report) PNG() ([]byte, error) {
 	data, _, _, err := live.BatchPNG(r.picture())
 	return data, err

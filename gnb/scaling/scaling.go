@@ -1,18 +1,19 @@
-// Package scaling measures how training gets faster with more workers: scaling curves.
+// Package scaling measures how training speed grows with the number of workers.
 //
 // # Basics
 //
 //	curve := gnb.Must(scaling.Measure(ctx, ds, gnb.SAGE, scaling.Options{}, []int{1, 2, 4}))
 //	fmt.Println(curve)
 //
-// The [Curve] has a [Point] for each number of workers: the speed-up with its spread and the ideal, the efficiency,
-// the time of a step by stage, and the work that is done more than once because each worker samples its own
-// neighbours. In a cell, [Measure] draws it; [Curve.PNG] is the same picture as a file.
+// The [Curve] has a [Point] for each number of workers: the speed-up with its spread and the
+// ideal, the efficiency, the time of a step by stage, and the work that workers repeat because
+// each samples its own neighbours. In a cell, [Measure] draws it; [Curve.PNG] is the same picture
+// as a file.
 //
 // # Caveats
 //
-// More workers than cores, or than GPUs, cannot be faster; the text of the curve says where that is so. Other
-// programs on the machine change the result: the spread between repeats shows how much.
+// More workers than cores, or than GPUs, cannot be faster; the curve's text points out such cases.
+// Other programs on the machine change the result: the spread between repeats shows how much.
 //
 // A package-level variable must not be named scaling in a cell that uses this package; curve is a good name.
 package scaling
@@ -42,21 +43,22 @@ import (
 
 // Options control a measurement.
 type Options struct {
-	// TrainOptions say what is trained. Nothing is evaluated or saved, so Epochs, Eval and related options have no
-	// effect; Workers, RunDir, Resume and Digest cannot be set. Threads is the number of threads of each
-	// worker, the same at each point; by default the CPUs are divided among the largest number of workers, so that
-	// the cores in use grow with the workers.
+	// TrainOptions are the training options. Nothing is evaluated or saved, so Epochs, Eval and
+	// related options have no effect; Workers, RunDir, Resume and Digest cannot be set. Threads is
+	// the number of threads of each worker, the same at each point; by default the CPUs are
+	// divided among the largest number of workers, so that the cores in use grow with the workers.
 	gnb.TrainOptions
 	// Weak gives every worker the same batch (BatchPerWorker, 1024), so that more workers do more work in a step.
 	// The default, strong scaling, divides the same batch (Batch, 1024) among them.
 	Weak bool
-	// Repeats is the number of measurements of each number of workers; 0 means 5. They take turns, so that a
-	// machine that slows down does so for all. The median counts.
+	// Repeats is the number of measurements of each number of workers; 0 means 5. The numbers of
+	// workers take turns, so that a slowdown of the machine affects all of them. The result is the
+	// median.
 	Repeats int
 	// Steps is the number of timed steps; 0 means 30. After the last seed of the training split they start again
 	// at the first.
 	Steps int
-	// WarmUp is the number of steps before them; 0 means 5.
+	// WarmUp is the number of untimed steps before the timed ones; 0 means 5.
 	WarmUp int
 }
 
@@ -65,12 +67,12 @@ type Curve struct {
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
 	Weak    bool   `json:"weak"`
-	Cores   int    `json:"cores"`   // that this process may use
+	Cores   int    `json:"cores"`   // cores that this process may use
 	Threads int    `json:"threads"` // of each worker
 	// GPUs is the number of GPUs of the machine, if the workers compute on them.
 	GPUs    int     `json:"gpus,omitempty"`
 	Device  string  `json:"device"`
-	Steps   int     `json:"steps"` // of a measurement
+	Steps   int     `json:"steps"` // timed steps per measurement
 	Repeats int     `json:"repeats"`
 	Points  []Point `json:"points"` // by ascending number of workers
 }
@@ -80,7 +82,7 @@ type Point struct {
 	Workers int `json:"workers"`
 	// Cores is the number of cores in use: Workers × Threads, at most Curve.Cores.
 	Cores int `json:"cores"`
-	Batch int `json:"batch"` // seeds of a step over all workers
+	Batch int `json:"batch"` // seeds per step over all workers
 	// Rate is the median of Rates, the seeds per second of each repeat in the order of measurement.
 	Rate  float64   `json:"seeds_per_second"`
 	Rates []float64 `json:"repeats"`
@@ -105,7 +107,7 @@ type Point struct {
 	// RepeatedEdges is Edges/UniqueEdges, and RepeatedRows is Rows/UniqueRows: 1 if no work is repeated.
 	RepeatedEdges float64 `json:"repeated_edges"`
 	RepeatedRows  float64 `json:"repeated_rows"`
-	PeakMemory    int64   `json:"peak_memory"` // of all workers, in bytes
+	PeakMemory    int64   `json:"peak_memory"` // memory of all workers, in bytes
 }
 
 // Measure times the same training steps, on the same seeds, with each of the given numbers of workers in turn. In
@@ -138,7 +140,7 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 	bar := live.ProgressWith(c.title(), int64(c.Repeats*len(workers)), live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "runs"})
 	for repeat := range c.Repeats {
 		for i, n := range workers {
-			a.Count = repeat == 0 // it is the same every time
+			a.Count = repeat == 0 // the counts are the same every time
 			var p Point
 			if p, err = c.measure(ctx, ds, a, o, n); err != nil {
 				break
@@ -153,12 +155,13 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 	bar.Done()
 	c.fill(measured)
 	if err == nil && !o.Quiet {
-		_ = live.ShowScaling(c.picture(), c.String()) // a broken display is no failure of the measurement
+		_ = live.ShowScaling(c.picture(), c.String()) // a broken display does not fail the measurement
 	}
 	return c, err
 }
 
-// args is the argument of the program that measures: part of that of gnb.Train, and what is measured.
+// args is the argument of the measuring program: part of the argument of gnb.Train, and the
+// options of the measurement.
 type args struct {
 	Model          string
 	Sizes          gnb.ModelConfig
@@ -247,10 +250,10 @@ func (c *Curve) measure(ctx context.Context, ds *gnb.Dataset, a args, o Options,
 	return p, nil
 }
 
-// fill computes the points from the measurements, which are by number of workers.
+// fill computes the points from the measurements of each number of workers.
 func (c *Curve) fill(measured [][]Point) {
 	for _, repeats := range measured {
-		if len(repeats) == 0 { // interrupted before
+		if len(repeats) == 0 { // interrupted before the first measurement
 			return
 		}
 		first := repeats[0]
@@ -282,14 +285,15 @@ func (c *Curve) units(n int) (units int, what string) {
 	return min(n*c.Threads, c.Cores), "core"
 }
 
-// ideal is the speed-up of n workers over base if each unit did as much as there.
+// ideal returns the speed-up of n workers over base workers if each unit did the same work per
+// second.
 func (c *Curve) ideal(n, base int) float64 {
 	of, _ := c.units(n)
 	over, _ := c.units(base)
 	return float64(of) / float64(over)
 }
 
-// ratio is a/b, 1 where there is nothing.
+// ratio returns a/b, or 1 if b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 1
@@ -365,14 +369,14 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 	return err
 })
 
-// stageTime is the time of a step that went to a stage.
+// stageTime is the part of a step's time spent in one stage.
 type stageTime struct {
 	stage   string
 	seconds float64
 }
 
-// lost is the time of a step of point p beyond the ideal, by stage: the stages with at least 2 % of the step, the largest
-// first.
+// lost returns the time of a step at p beyond the ideal, by stage: the stages with at least 2 % of
+// the step, the largest first.
 func (p Point) lost(base Point) []stageTime {
 	share := float64(p.Batch) / float64(base.Batch) / p.Ideal
 	var out []stageTime

@@ -18,7 +18,7 @@ func (c Curve) title() string {
 	return fmt.Sprintf("%s scaling of %s on %s", kind, c.Model, c.Dataset)
 }
 
-// machine says what the curve was measured on.
+// machine describes the machine on which the curve was measured.
 func (c Curve) machine() string {
 	on := ""
 	switch {
@@ -31,8 +31,7 @@ func (c Curve) machine() string {
 		phrase.Count(c.Cores, "core"), on, phrase.Count(c.Threads, "thread"), phrase.Count(c.Repeats, "repeat"), phrase.Count(c.Steps, "step"))
 }
 
-// String is the curve as a table, with a sentence on each point that is not
-// ideal.
+// String returns the curve as a table, with a sentence on each point that is not ideal.
 func (c Curve) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", c.title(), c.machine())
@@ -58,8 +57,8 @@ func (c Curve) String() string {
 	return live.Clean(b.String())
 }
 
-// why explains a point: where the time went that it lost, the work it did twice,
-// and the cores it did not have.
+// why explains a point below the ideal: the stages that took more time, the repeated work, and
+// missing cores.
 func (c Curve) why(p, base Point) string {
 	var parts []string
 	if lost := p.lost(base); p.Efficiency < 0.95 && len(lost) > 0 {
@@ -82,13 +81,13 @@ func (c Curve) why(p, base Point) string {
 	return fmt.Sprintf("%s: %s", phrase.Count(p.Workers, "worker"), strings.Join(parts, "; "))
 }
 
-// picture is the curve as package live draws it.
+// picture returns the curve in the form that package live draws.
 func (c Curve) picture() live.Scaling {
 	s := live.Scaling{Title: c.title(), Note: c.machine()}
 	seen := map[string]bool{}
 	for _, p := range c.Points {
 		for name, sec := range p.Stages {
-			seen[name] = seen[name] || sec > 0.005*p.Seconds // what can be seen
+			seen[name] = seen[name] || sec > 0.005*p.Seconds // skip stages too short to be visible
 		}
 	}
 	for _, p := range c.Points {
@@ -113,8 +112,8 @@ func (c Curve) picture() live.Scaling {
 	return s
 }
 
-// PNG is the curve as a picture: the speed-up beside the ideal, where the time of
-// a step went, and the work that is repeated.
+// PNG returns the curve as a picture: the speed-up next to the ideal, the time of a step by stage,
+// and the repeated work.
 func (c Curve) PNG() ([]byte, error) {
 	data, _, _, err := live.ScalingPNG(c.picture())
 	return data, err

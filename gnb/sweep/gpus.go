@@ -9,15 +9,15 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// gpuShare distributes the GPUs among the trials of a sweep: each worker has a GPU of its own, and a trial waits until
-// there are enough.
+// gpuShare distributes the GPUs among the trials of a sweep: each worker has its own GPU, and a
+// trial waits until enough GPUs are free.
 type gpuShare struct {
 	mu    sync.Mutex
 	freed sync.Cond
-	users []int // trials by GPU
+	users []int // number of trials per GPU
 }
 
-// newGPUShare is for n GPUs.
+// newGPUShare returns a gpuShare of n GPUs.
 func newGPUShare(n int) *gpuShare {
 	s := &gpuShare{users: make([]int, n)}
 	s.freed.L = &s.mu
@@ -27,10 +27,10 @@ func newGPUShare(n int) *gpuShare {
 // workers is the default number of workers of a trial: an even share of the GPUs among parallel trials.
 func (s *gpuShare) workers(parallel int) int { return max(1, len(s.users)/parallel) }
 
-// take is the first of n GPUs in a row, around, that no other trial uses; it waits for
-// them. Where workers may share GPUs, or a trial has more workers than there are GPUs
-// (its run says what is wrong with that), it does not wait and takes those that the
-// fewest use. release gives them back; it does nothing after ctx has ended a wait.
+// take waits for n consecutive GPUs (the first follows the last) that no other trial uses, and
+// returns the first of them. If workers may share GPUs, or if a trial has more workers than there
+// are GPUs (its run reports that error), it does not wait and takes the GPUs with the fewest
+// trials. release frees the GPUs; it does nothing if ctx ended the wait.
 func (s *gpuShare) take(ctx context.Context, n int) (first int, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,13 +53,14 @@ func (s *gpuShare) take(ctx context.Context, n int) (first int, release func()) 
 			})
 		}
 		if ctx.Err() != nil {
-			return 0, func() {} // the trial does not begin
+			return 0, func() {} // the trial does not start
 		}
 		s.freed.Wait()
 	}
 }
 
-// least is where the n GPUs begin that the fewest use, and how many use them.
+// least returns the first of the n consecutive GPUs with the fewest trials, and the number of
+// these trials.
 func (s *gpuShare) least(n int) (first, used int) {
 	at := make([]int, len(s.users))
 	load := func(first int) (sum int) {

@@ -7,11 +7,11 @@ import (
 	"sort"
 )
 
-// recent is how many observations, of the youngest, have the full weight.
+// recent is the number of newest observations that have the full weight.
 const recent = 25
 
-// ages are the weights of n observations, the oldest first: the last [recent] count fully, the ones before
-// less the older they are, down to 1/n.
+// ages returns the weights of n observations, the oldest first: the last [recent] have weight 1;
+// the weights of earlier ones fall with age, down to 1/n.
 func ages(n int) []float64 {
 	w := make([]float64, n)
 	for i := range w {
@@ -34,7 +34,7 @@ func ages(n int) []float64 {
 // the estimator of the Tree-structured Parzen Estimator (Bergstra et al., Algorithms for hyper-parameter
 // optimization, NeurIPS 2011) with the prior and the "magic clip" of Hyperopt and Optuna.
 type mixture struct {
-	weights, mus, sigmas []float64 // of the components, by ascending mu
+	weights, mus, sigmas []float64 // components by ascending mu
 }
 
 // newMixture makes the density of observations, the oldest first.
@@ -61,7 +61,7 @@ func newMixture(x []float64) mixture {
 		if i > 0 {
 			width = p.mu - parts[i-1].mu
 		}
-		if i+1 < n { // the ends of the range are no neighbours
+		if i+1 < n { // the ends of the range do not count as neighbours
 			width = max(width, parts[i+1].mu-p.mu)
 		}
 		m.sigmas[i] = min(max(width, narrowest), 1)
@@ -72,8 +72,7 @@ func newMixture(x []float64) mixture {
 
 func normalCDF(x float64) float64 { return 0.5 * (1 + math.Erf(x/math.Sqrt2)) }
 
-// within is the part of component i that lies from 0 to 1, from where to where in
-// its distribution.
+// within returns the values of component i's cumulative distribution at 0 and at 1.
 func (m mixture) within(i int) (from, to float64) {
 	return normalCDF(-m.mus[i] / m.sigmas[i]), normalCDF((1 - m.mus[i]) / m.sigmas[i])
 }

@@ -19,9 +19,9 @@ func (s *sweep) identify(ctx context.Context) error {
 	return err
 }
 
-// differencesOf says what keeps the sweep now from resuming the trials of s: data
-// and code, in made, since trials would not compare; and in placed the settings from
-// which proposals follow.
+// differencesOf returns the reasons why the sweep now cannot resume the trials of s: in Made the
+// differences in data and code, because old and new trials would not be comparable; in Placed the
+// settings that determine proposals.
 func (s *Study) differencesOf(now *Study) (d runs.Differences) {
 	was := runs.Config{Dataset: s.Dataset, Nodes: s.Nodes, Edges: s.Edges, SplitSet: s.SplitSet, Identity: s.Identity}
 	is := runs.Config{Dataset: now.Dataset, Nodes: now.Nodes, Edges: now.Edges, SplitSet: now.SplitSet, Identity: now.Identity}
@@ -50,13 +50,13 @@ func (s *sweep) note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// notGoingOn notes why the sweep that was interrupted last is not resumed.
+// notGoingOn records why the last interrupted sweep is not resumed.
 func (s *sweep) notGoingOn(old *Study, d runs.Differences) {
 	s.note("not continuing the interrupted sweep %s: %s; starting a new sweep", old.ID,
 		cmp.Or(phrase.Clauses(d.All()), "its version did not record its data and code"))
 }
 
-// change records what became another one since the sweep was begun.
+// change records the settings that changed since the sweep started.
 func (s *sweep) change(old *Study) {
 	s.study.Changes = old.Changes
 	d := old.differencesOf(&s.study)

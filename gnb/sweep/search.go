@@ -18,14 +18,14 @@ import (
 type search struct {
 	method string
 	seed   uint64
-	levels int // of a continuous range in a grid
+	levels int // values of a continuous range in a grid
 	better func(a, b float64) bool
 
 	ranges map[string]Hyperparameter
-	order  []string // of the names, as they came up
+	order  []string // names in the order of their first request
 	sobol  *sobolPoints
-	grid   []gridStep // of the grid's last point
-	spent  bool       // the grid has no other point
+	grid   []gridStep // position of the grid's last point
+	spent  bool       // the grid has no further point
 }
 
 // gridStep is the position of a hyper-parameter in a grid: value index of count.
@@ -51,7 +51,7 @@ func learns(method string) bool { return method == methodTPE || method == method
 // still be running.
 func (s *search) propose(number int, past []TrialResult, f func(*Trial) gnb.TrainOptions) (TrialResult, error) {
 	t := &Trial{Number: number, ranges: s.ranges}
-	at := 0 // the parameter's place in the grid
+	at := 0 // index of the parameter in the grid
 	t.pick = func(p Hyperparameter) float64 {
 		switch s.method {
 		case methodGrid:
@@ -83,19 +83,20 @@ type draws struct{ philox.Stream }
 func (s *search) draw(number int, name string) *draws {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))               // never fails
-	id := int64(h.Sum64() & (1<<48 - 1))       // as wide as an id is
-	c3 := philox.C3(philox.User, len(name), 0) // sweeps have no draws beside these
+	id := int64(h.Sum64() & (1<<48 - 1))       // reduced to the width of an id
+	c3 := philox.C3(philox.User, len(name), 0) // sweeps have no other draws
 	return &draws{philox.NewStream(s.seed, id, number, c3)}
 }
 
-// uniform is the next number from 0 to below 1.
+// uniform returns the next random number, at least 0 and below 1.
 func (d *draws) uniform() float64 {
 	hi, lo := d.Next(), d.Next()
 	return float64(uint64(hi)<<21|uint64(lo)>>11) / (1 << 53)
 }
 
-// gridValue is the value of the i-th hyper-parameter that a point of the grid asks for. The points are visited like
-// the leaves of a tree, depth first: the last hyper-parameter changes first.
+// gridValue returns the value of the i-th hyper-parameter requested at a point of the grid. The
+// points are visited like the leaves of a tree, depth first: the last hyper-parameter changes
+// first.
 func (s *search) gridValue(t *Trial, i int, p Hyperparameter) float64 {
 	if p.Kind == kindInt && p.High-p.Low >= maxLevels {
 		t.err = fmt.Errorf("sweep: a grid takes every value of %q, and there are %.0f; choose a few by sweep.Choice, or another method", p.Name, p.High-p.Low+1)
@@ -116,7 +117,8 @@ func (s *search) gridValue(t *Trial, i int, p Hyperparameter) float64 {
 // maxLevels bounds the values of one hyper-parameter in a grid.
 const maxLevels = 10000
 
-// advance goes to the next point of the grid, after a point that asked for n hyper-parameters.
+// advance moves to the next point of the grid, after a point at which n hyper-parameters were
+// requested.
 func (s *search) advance(n int) {
 	s.grid = s.grid[:min(n, len(s.grid))]
 	for len(s.grid) > 0 {
@@ -132,10 +134,10 @@ func (s *search) advance(n int) {
 // The trials of a grid are counted before the first one starts, up to this number and for this long.
 const mostCounted = 10000
 
-var countFor = 200 * time.Millisecond // a variable for tests, which may be held up
+var countFor = 200 * time.Millisecond // a variable, because tests may run slowly
 
-// gridSize is the number of trials of a grid. It is 0 if there are most or more, if counting takes too long, or if the
-// function makes a mistake, which the trial then reports.
+// gridSize returns the number of trials of a grid. It returns 0 if there are most or more, if
+// counting takes too long, or if the function makes an error, which the trial then reports.
 func (s *Study) gridSize(f func(*Trial) gnb.TrainOptions, most int) int {
 	grid, start := newSearch(s), time.Now()
 	for n := range min(most, mostCounted) {
@@ -152,10 +154,10 @@ func (s *Study) gridSize(f func(*Trial) gnb.TrainOptions, most int) int {
 	return 0
 }
 
-// sobolShare is a coordinate of point number of a Sobol' sequence, its digits
-// flipped at random, the same ones in all points of a parameter: a digital shift,
-// which leaves the sequence as even as it is (Owen 2003, Variance and
-// discrepancy with alternative scramblings, doi:10.1145/945511.945518).
+// sobolShare returns a coordinate of the point with the given number of a Sobol' sequence. It
+// flips digits at random, the same ones in all points of a parameter: a digital shift, which keeps
+// the sequence's uniformity (Owen 2003, Variance and discrepancy with alternative scramblings,
+// doi:10.1145/945511.945518).
 func (s *search) sobolShare(number int, name string) float64 {
 	dim := slices.Index(s.order, name)
 	if dim < 0 {
@@ -181,9 +183,10 @@ const (
 	tpeCandidates = 24
 )
 
-// tpe is a value proposed by a tree-structured Parzen estimator (Bergstra, Bardenet, Bengio, Kégl, Algorithms for
-// Hyper-Parameter Optimization, NeurIPS 2011), for each hyper-parameter independently: candidates are drawn from the
-// density of the best tenth of the trials, and the one with the highest ratio to the density of the others wins.
+// tpe returns a value proposed by a tree-structured Parzen estimator (Bergstra, Bardenet, Bengio,
+// Kégl, Algorithms for Hyper-Parameter Optimization, NeurIPS 2011), for each hyper-parameter
+// independently: candidates are drawn from the density of the best tenth of the trials, and the
+// one with the highest ratio to the density of the others wins.
 func (s *search) tpe(number int, past []TrialResult, p Hyperparameter) float64 {
 	d := s.draw(number, p.Name)
 	var seen []observation
@@ -202,7 +205,7 @@ func (s *search) tpe(number int, past []TrialResult, p Hyperparameter) float64 {
 	for _, o := range ranked[:n] {
 		isBest[o.trial.Number] = true
 	}
-	var best, rest []Hyperparameter // in the order of the trials, which weighs them
+	var best, rest []Hyperparameter // in the order of the trials, which determines their weights
 	for _, o := range seen {
 		if isBest[o.trial.Number] {
 			best = append(best, o.param)
@@ -221,7 +224,8 @@ type observation struct {
 	param Hyperparameter
 }
 
-// tpeChoice decides a choice. The likelihood of a value is proportional to one more than its weighted count.
+// tpeChoice proposes the value of a choice. The likelihood of a value is proportional to one more
+// than its weighted count.
 func tpeChoice(p Hyperparameter, best, rest []Hyperparameter, d *draws) float64 {
 	likelihood := func(of []Hyperparameter) []float64 {
 		l := make([]float64, len(p.Choices))
@@ -249,7 +253,7 @@ func tpeChoice(p Hyperparameter, best, rest []Hyperparameter, d *draws) float64 
 	return float64(value)
 }
 
-// tpeNumber decides a number, on the axis on which its range is uniform.
+// tpeNumber proposes the value of a number, on the axis on which its range is uniform.
 func tpeNumber(p Hyperparameter, best, rest []Hyperparameter, d *draws) float64 {
 	shares := func(of []Hyperparameter) []float64 {
 		x := make([]float64, len(of))
@@ -292,12 +296,12 @@ func compareTrials(a, b TrialResult, better func(a, b float64) bool) int {
 // trials that reached the rung, or the best of fewer than factor.
 type halving struct {
 	first, factor int
-	epochs        int // at which the trial ends anyway
+	epochs        int // number of epochs after which the trial ends anyway
 	better        func(a, b float64) bool
 }
 
-// stops reports whether a trial ends at its last evaluation. It is compared with the trials in past at each rung that
-// this evaluation is the first to reach.
+// stops reports whether to stop a trial at its last evaluation. It compares the trial with the
+// trials in past at each rung that this evaluation is the first to reach.
 func (h halving) stops(reports []Evaluation, past []TrialResult) bool {
 	last := reports[len(reports)-1]
 	before := 0
@@ -325,7 +329,7 @@ func (h halving) stops(reports []Evaluation, past []TrialResult) bool {
 	return false
 }
 
-// valueAt is the best value up to the first evaluation at or after a rung.
+// valueAt returns the best value up to the first evaluation at or after a rung.
 func (h halving) valueAt(reports []Evaluation, rung int) (best float64, ok bool) {
 	for i, r := range reports {
 		if i == 0 || h.better(r.Value, best) {

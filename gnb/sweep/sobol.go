@@ -4,14 +4,16 @@ import (
 	"math/bits"
 )
 
-// sobolDims is how many parameters a Sobol' sequence has.
+// sobolDims is the number of parameters of a Sobol' sequence.
 const sobolDims = 64
 
-// sobolBits is how many of the 32 binary digits of a coordinate a sequence sets: it has 2^30 points.
+// sobolBits is the number of a coordinate's 32 binary digits that the sequence sets; it has 2^30
+// points.
 const sobolBits = 30
 
-// sobolPoints are the points of a Sobol' sequence as far as they are known: 32 binary digits a coordinate.
-// The first point is the origin, without which the first 2^k points are not even.
+// sobolPoints holds the computed points of a Sobol' sequence with 32 binary digits per coordinate.
+// It includes the first point, the origin: without it the first 2^k points are not evenly
+// distributed.
 //
 // The directions are those of S. Joe and F. Y. Kuo, Constructing Sobol sequences with better two-dimensional
 // projections, SIAM J. Sci. Comput. 30 (2008), doi 10.1137/070709359, set new-joe-kuo-6, without its second
@@ -44,7 +46,7 @@ func newSobolPoints() *sobolPoints {
 	return s
 }
 
-// at is a coordinate of a point, if the sequence has so many.
+// at returns a coordinate of a point; false if the sequence has no such point or dimension.
 func (s *sobolPoints) at(number, dim int) (uint32, bool) {
 	if dim >= sobolDims || number >= 1<<sobolBits {
 		return 0, false
@@ -60,8 +62,9 @@ func (s *sobolPoints) at(number, dim int) (uint32, bool) {
 	return s.points[number][dim], true
 }
 
-// sobolPolynomials are the primitive polynomials of the dimensions after the first: the coefficients between
-// the first and the last as binary digits, and the first direction numbers, as many as the degree.
+// sobolPolynomials are the primitive polynomials of the dimensions after the first: the
+// coefficients between the first and the last as binary digits, and the first direction numbers,
+// whose number is the polynomial's degree.
 var sobolPolynomials = [sobolDims - 1]struct {
 	inner uint32
 	first []uint32

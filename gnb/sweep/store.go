@@ -49,14 +49,14 @@ func Open(dir string) (*Study, error) {
 		if json.Unmarshal(object, &t) != nil || t.checkRead() != nil {
 			return false
 		}
-		t.Run = filepath.Join(dir, filepath.Base(t.Run)) // which may have moved
+		t.Run = filepath.Join(dir, filepath.Base(t.Run)) // the directory may have moved
 		s.Trials = append(s.Trials, t)
 		return true
 	})
 	if s.lost = err; runfile.IgnoreDamage(err) != nil {
 		return nil, fmt.Errorf("sweep: reading a sweep's trials: %w", err)
 	}
-	// Numbers ascend by one, with gaps for trials that were running or whose lines were lost.
+	// Trial numbers ascend, with gaps for trials that were running or whose lines were lost.
 	s.Trials = slices.DeleteFunc(s.Trials, func(t TrialResult) bool { return t.Number >= lines+maxGap })
 	s.sort()
 	s.Trials = slices.CompactFunc(s.Trials, func(a, b TrialResult) bool { return a.Number == b.Number })
@@ -70,7 +70,7 @@ func (s *Study) sort() {
 	slices.SortFunc(s.Trials, func(a, b TrialResult) int { return a.Number - b.Number })
 }
 
-// lockSweep marks the sweep's directory as in use until unlock, or until this process ends.
+// lockSweep locks the sweep's directory until unlock, or until this process ends.
 func (s *sweep) lockSweep(dir string) (err error) {
 	s.lock, err = runfile.Lock(dir, "sweep", "wait for its end, or choose another directory (Dir, --dir)")
 	return err
@@ -81,8 +81,8 @@ func (s *sweep) unlock() {
 	s.lock = nil
 }
 
-// store decides where the sweep is kept: in a new directory, or in the directory of the sweep to continue, whose trials
-// it takes over.
+// store chooses the sweep's directory: a new one, or that of the sweep to resume, whose trials it
+// loads.
 func (s *sweep) store() error {
 	old, err := s.resumable()
 	if err != nil {
@@ -131,13 +131,13 @@ func (s *sweep) store() error {
 	if err := s.lockSweep(dir); err != nil {
 		return err
 	}
-	if runfile.Exists(filepath.Join(dir, studyFile)) { // begun by another process since it was looked for
+	if runfile.Exists(filepath.Join(dir, studyFile)) { // another process started a sweep here in the meantime
 		return fmt.Errorf("sweep: %s already holds a sweep; run this again to continue it, or choose another directory", dir)
 	}
 	return nil
 }
 
-// resumable is the sweep to continue, or nil for a new one.
+// resumable returns the sweep to resume, or nil for a new one.
 func (s *sweep) resumable() (*Study, error) {
 	given := s.o.Resume
 	if given == "" && s.o.Dir != "" {
@@ -192,7 +192,7 @@ func (s *sweep) resumable() (*Study, error) {
 	return old, nil
 }
 
-// replay proposes the trials of a sweep again; the error names the first one that differs.
+// replay proposes the trials of a sweep again; the error names the first trial that differs.
 func (s *sweep) replay(old *Study) error {
 	again := newSearch(&s.study)
 	byNumber := map[int]TrialResult{}
@@ -267,7 +267,7 @@ func (s *sweep) append(t TrialResult) error {
 	return nil
 }
 
-// List are the sweeps in [runs.Dir], those begun first first.
+// List returns the sweeps in [runs.Dir], the oldest first.
 func List(ctx context.Context) ([]*Study, error) {
 	entry.Enter()
 	var out []*Study

@@ -1,10 +1,10 @@
-// Package sweep searches the hyper-parameters that train a model best: learning rate, width, dropout, or any
-// other option of [gnb.Train].
+// Package sweep searches for the hyper-parameters that train a model best: learning rate, width,
+// dropout, or any other option of [gnb.Train].
 //
 // # Basics
 //
-// A function asks a [Trial] for values by name and returns the options to train with; [Run] calls it for each
-// trial and trains with what it returns:
+// A function requests values from a [Trial] by name and returns training options; [Run] calls it
+// for each trial and trains with these options:
 //
 //	study := gnb.Must(sweep.Run(ctx, ds, gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
 //		return gnb.TrainOptions{
@@ -17,9 +17,9 @@
 //
 // Options.Method chooses the search: a grid, random or Sobol' points, TPE, or ASHA, which stops trials early.
 //
-// The [Study] holds the trials, the best one first when sorted, and how much each hyper-parameter matters. It
-// lies in a directory with one run of [gnb.Train] per trial: [List] finds all sweeps, and [Open] reads one. An
-// interrupted sweep is continued by running the same cell again.
+// The [Study] holds the trials and the importance of each hyper-parameter. Its directory has one
+// run of [gnb.Train] per trial: [List] finds all sweeps, and [Open] reads one. Run the same cell
+// again to resume an interrupted sweep.
 //
 // # Caveats
 //
@@ -65,9 +65,8 @@ import (
 type Options struct {
 	// Method proposes configurations:
 	//
-	//   - "grid": every combination of the values of choices and whole numbers, and
-	//     of Levels values of continuous ranges; the last hyper-parameter that the
-	//     function asks for changes first;
+	//   - "grid": every combination of the values of choices and whole numbers, and of Levels
+	//     values of continuous ranges; the hyper-parameter requested last changes first;
 	//   - "random": each hyper-parameter uniformly over its range;
 	//   - "sobol": like random, with fewer gaps (a Sobol' sequence);
 	//   - "tpe" (the default): near good earlier trials, after 10 random ones;
@@ -126,9 +125,9 @@ type TrialResult struct {
 	Number int              `json:"trial"` // from 0
 	State  string           `json:"state"` // runs.StateRunning, runs.StateDone, StateStopped or runs.StateFailed
 	Params []Hyperparameter `json:"params"`
-	// Value is the metric; the best until then for a stopped trial, and 0 for a failed one.
+	// Value is the metric; the best value so far for a stopped trial, and 0 for a failed one.
 	Value float64 `json:"value"`
-	// Evaluations are the metric after each evaluation.
+	// Evaluations holds the metric after each evaluation.
 	Evaluations []Evaluation     `json:"reports,omitempty"`
 	Error       string           `json:"error,omitempty"` // why it failed
 	Seconds     float64          `json:"seconds"`
@@ -142,7 +141,7 @@ type Evaluation struct {
 	Value  float64 `json:"value"`
 }
 
-// epochs are those after which the last report came.
+// epochs returns the number of epochs before the last evaluation.
 func (t TrialResult) epochs() int {
 	if len(t.Evaluations) == 0 {
 		return 0
@@ -167,7 +166,7 @@ type Study struct {
 	Seed      uint64    `json:"seed"`
 	Parallel  int       `json:"parallel"`
 	Levels    int       `json:"levels,omitempty"`     // of a grid
-	MinEpochs int       `json:"min_epochs,omitempty"` // of asha
+	MinEpochs int       `json:"min_epochs,omitempty"` // epochs before asha stops a trial
 	Reduction int       `json:"reduction,omitempty"`
 	Created   time.Time `json:"created"`
 	// Identity identifies the data and the model's code; it is nil in sweeps of versions that did not record it.
@@ -177,7 +176,7 @@ type Study struct {
 	// Trials are the ended trials, by number.
 	Trials []TrialResult `json:"trials,omitempty"`
 
-	lost error // which lines of trials.jsonl were damaged
+	lost error // names the damaged lines of trials.jsonl
 }
 
 // Best is the trial with the best metric among those that finished training, or nil if none has.
@@ -197,7 +196,7 @@ func (s *Study) Sorted() []TrialResult {
 
 func (s *Study) better(a, b float64) bool { return a != b && (a < b) == s.Minimize }
 
-// known are the trials whose results may be used for trial number.
+// known returns the trials whose results may be used for the trial with the given number.
 func (s *Study) known(number int, trials []TrialResult) []TrialResult {
 	if !learns(s.Method) {
 		return nil
@@ -207,8 +206,8 @@ func (s *Study) known(number int, trials []TrialResult) []TrialResult {
 	return known
 }
 
-// Run searches the options that train a model best. For each trial it calls f, which asks the trial for values
-// and returns the options to train with.
+// Run searches for the options that train a model best. For each trial it calls f, which requests
+// values from the trial and returns the training options.
 //
 // f runs in this process, one call at a time. Run also calls it to check a sweep that is continued and to count
 // the trials of a grid, so it must return the same options for the same values. Every trial is a run of
@@ -220,8 +219,8 @@ func (s *Study) known(number int, trials []TrialResult) []TrialResult {
 // Options.Trials extends a finished sweep.
 //
 // Cancelling ctx, or the notebook's ■, ends all workers as it does for a run. The error is then
-// [gnb.ErrInterrupted], and the study has the trials until then. A trial that fails is shown with its reason
-// and does not end the sweep; if all trials fail, Run returns an error.
+// [gnb.ErrInterrupted], and the study has the trials so far. A trial that fails is shown with its
+// reason and does not end the sweep; if all trials fail, Run returns an error.
 func Run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptions, o Options) (*Study, error) {
 	if err := entry.Start(); err != nil {
 		return nil, err
@@ -245,24 +244,24 @@ func Run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial
 // sweep is the state of a running [Run]. Its goroutine proposes trials and records results; each trial trains in a
 // goroutine of its own.
 type sweep struct {
-	lock   *runfile.DirLock // of the sweep's directory
+	lock   *runfile.DirLock // locks the sweep's directory
 	o      Options
 	ds     *gnb.Dataset
 	model  gnb.AnyModel
 	f      func(*Trial) gnb.TrainOptions
 	search *search
-	past   []TrialResult // of the sweep that this one continues
-	gpus   *gpuShare     // nil for one trial at a time, or where there are no GPUs
+	past   []TrialResult // trials of the sweep that this one resumes
+	gpus   *gpuShare     // nil for one trial at a time, or without GPUs
 	start  time.Time
 	view   *view
-	notes  []string // to be shown before it begins
+	notes  []string // shown before the first trial
 
 	mu      sync.Mutex
 	study   Study
 	running []*TrialResult
 }
 
-// maxTrials bounds the number of trials, and of a grid's levels.
+// maxTrials bounds the number of trials and of a grid's levels.
 const maxTrials = 1 << 20
 
 // newSweep checks the arguments of [Run].
@@ -323,7 +322,7 @@ func newSearch(s *Study) *search {
 	return &search{method: s.Method, seed: s.Seed, levels: s.Levels, better: s.better, ranges: map[string]Hyperparameter{}}
 }
 
-// run goes through the trials.
+// run runs the trials.
 func (s *sweep) run(ctx context.Context) (err error) {
 	s.search = newSearch(&s.study)
 	if err := s.check(ctx); err != nil {
@@ -341,7 +340,7 @@ func (s *sweep) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan ending)
-	next, stopped := 0, error(nil) // why no further trial begins
+	next, stopped := 0, error(nil) // the reason why no further trial starts
 	for {
 		for stopped == nil && s.mayBegin(next) {
 			if ctx.Err() != nil {
@@ -358,7 +357,7 @@ func (s *sweep) run(ctx context.Context) (err error) {
 		e := <-ended
 		if err := s.end(e); err != nil && stopped == nil {
 			stopped = err
-			cancel() // the others
+			cancel() // end the other trials
 		}
 	}
 	return s.finish(stopped)
@@ -371,14 +370,14 @@ func (s *sweep) check(ctx context.Context) error {
 	return s.ds.CheckOnce(ctx, dataset.CheckOnceOptions{Report: bar.Set})
 }
 
-// mayBegin says whether trial number may begin now.
+// mayBegin reports whether the trial with the given number may start now.
 func (s *sweep) mayBegin(number int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if number >= s.o.Trials || len(s.running) >= s.o.Parallel || s.search.spent {
 		return false
 	}
-	// What it learns from must be there.
+	// The results that the method uses must be complete.
 	return !learns(s.o.Method) || !slices.ContainsFunc(s.running, func(t *TrialResult) bool { return t.Number <= number-s.o.Parallel })
 }
 
@@ -388,7 +387,7 @@ func (s *sweep) active() int {
 	return len(s.running)
 }
 
-// ending is how a trial's run ended.
+// ending is the end of a trial's run.
 type ending struct {
 	trial   *TrialResult
 	run     *runs.Run
@@ -396,7 +395,7 @@ type ending struct {
 	stopped bool
 }
 
-// begin makes a trial and starts it, unless it had ended before.
+// begin makes a trial and starts it, unless it has already ended.
 func (s *sweep) begin(ctx context.Context, number int, ended chan<- ending) error {
 	known := s.study.known(number, s.study.Trials)
 	t, err := s.search.propose(number, known, s.f)
@@ -427,8 +426,7 @@ func (s *sweep) tell(t TrialResult) {
 	}
 }
 
-// train runs a trial: from the beginning, or from where an interrupt or a kill left
-// it.
+// train starts a trial's run, or resumes it after an interrupt or a kill.
 func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) ending {
 	start := time.Now()
 	e := ending{trial: t}
@@ -449,7 +447,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	o.Quiet, o.RunDir, o.Resume = true, t.Run, gnb.Never
 	workers := o.Workers
 	if workers == 0 {
-		workers, _ = bounds.Workers() // the run says what is wrong with it
+		workers, _ = bounds.Workers() // the run reports the error
 	}
 	if s.gpus != nil && o.Device != "cpu" {
 		workers = cmp.Or(workers, s.gpus.workers(s.o.Parallel))
@@ -460,13 +458,13 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	}
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
 	if old, err := runs.OpenToResume(t.Run); err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {
-		e.err = os.RemoveAll(t.Run) // damaged: it is the sweep's own, and is made again
+		e.err = os.RemoveAll(t.Run) // a damaged run of this sweep is removed and started again
 	} else if err == nil {
 		switch {
-		case (&runs.Run{Dir: t.Run}).Events(func(runs.Event) {}) != nil: // what a trial's reports decide is not for a part of them
+		case (&runs.Run{Dir: t.Run}).Events(func(runs.Event) {}) != nil: // early stopping needs all evaluations
 			e.err = os.RemoveAll(t.Run)
 		case !s.resumes(old, o):
-			e.err = os.RemoveAll(t.Run) // of another function, before the sweep's first trial had ended
+			e.err = os.RemoveAll(t.Run) // a run of another function, from before the sweep's first trial ended
 		default:
 			o.RunDir, o.Resume, o.ResumeChanged = "", t.Run, len(s.study.Changes) > 0
 			e.err = (&runs.Run{Dir: t.Run}).Events(func(ev runs.Event) {
@@ -474,7 +472,7 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 					report(ev.Epoch, ev.Values)
 				}
 			})
-			if old.Result.State == runs.StateDone { // and the sweep was killed before it wrote that down
+			if old.Result.State == runs.StateDone { // the sweep was killed before it recorded the trial
 				e.run = old
 			}
 		}
@@ -497,14 +495,14 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 	return e
 }
 
-// resumes says whether a run that was left is the one that a trial needs.
+// resumes reports whether an existing run has the settings of a trial.
 func (s *sweep) resumes(r *runs.Run, o gnb.TrainOptions) bool {
 	args, err := inside.TrainArgs(s.ds, s.model.Name(), o)
 	return err == nil && compact(args) == compact(r.Config.Args) && r.Config.Seed == o.Seed
 }
 
-// report notes a trial's metric, and says whether it is a new one: a run that goes
-// on evaluates again what it had evaluated after its checkpoint.
+// report records a trial's metric, and reports whether it is new: a resumed run repeats the
+// evaluations after its checkpoint.
 func (s *sweep) report(t *TrialResult, epoch int, values []runs.NamedValue) bool {
 	i := slices.IndexFunc(values, func(v runs.NamedValue) bool { return v.Name == s.study.Metric })
 	if i < 0 || epoch+1 <= t.epochs() || math.IsNaN(values[i].Value) || math.IsInf(values[i].Value, 0) {
@@ -517,7 +515,7 @@ func (s *sweep) report(t *TrialResult, epoch int, values []runs.NamedValue) bool
 	return true
 }
 
-// end writes a trial down that has ended. The error ends the sweep.
+// end records an ended trial. An error ends the sweep.
 func (s *sweep) end(e ending) error {
 	t := e.trial
 	s.mu.Lock()
@@ -547,7 +545,7 @@ func (s *sweep) end(e ending) error {
 	return s.append(*t)
 }
 
-// finish says how the sweep ended.
+// finish records the sweep's final state.
 func (s *sweep) finish(err error) error {
 	s.study.sort()
 	state := runs.StateDone
@@ -565,7 +563,7 @@ func (s *sweep) finish(err error) error {
 	return err
 }
 
-// compact is JSON without white space, which files have and memory has not.
+// compact removes white space from JSON, so that JSON from files compares with JSON in memory.
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

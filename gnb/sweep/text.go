@@ -64,7 +64,7 @@ func groups(x []float64) []int {
 	}
 	sorted := slices.Sorted(slices.Values(x))
 	for i, v := range x {
-		rank, _ := slices.BinarySearch(sorted, v) // the first of equal ones
+		rank, _ := slices.BinarySearch(sorted, v) // index of the first equal value
 		of[i] = rank * k / len(x)
 	}
 	return of
@@ -106,11 +106,11 @@ func explained(group []int, y []float64) float64 {
 	return max(0, 1-within/float64(n-k)/(total/float64(n-1)))
 }
 
-// mostRows bounds the table that String prints.
+// mostRows is the maximum number of rows that String prints.
 const mostRows = 50
 
-// String is the study as a table, the best trial first, with the reasons of failed trials and the importance of each
-// hyper-parameter.
+// String returns the study as a table, the best trial first, with the reasons of failed trials and
+// the importance of each hyper-parameter.
 func (s *Study) String() string {
 	var b strings.Builder
 	counts := map[string]int{}
@@ -172,15 +172,15 @@ func (s *Study) String() string {
 	return live.Clean(b.String())
 }
 
-// PNG is the study as a picture: a line per trial through its hyper-parameters to the metric, and the importance of each
-// hyper-parameter.
+// PNG returns the study as a picture: a line per trial through its hyper-parameters to the metric,
+// and the importance of each hyper-parameter.
 func (s *Study) PNG() ([]byte, error) {
 	data, _, _, err := live.SweepPNG(s.picture(s.Importance()))
 	return data, err
 }
 
-// BestCode is Go code for a cell: the call of [gnb.Train] that trains the best trial again, with ctx and ds. It is "" if
-// no trial has finished.
+// BestCode returns Go code for a cell: the call of [gnb.Train] that trains the best trial again,
+// with ctx and ds. It is "" if no trial has finished.
 func (s *Study) BestCode() string {
 	best := s.Best()
 	if best == nil {

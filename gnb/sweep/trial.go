@@ -14,16 +14,16 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-// Trial gives one configuration of a search to the function of [Run], which asks it for the value of each
-// hyper-parameter by name. Which ones it asks for may depend on values it got before. [Choice] asks for one of several
-// values of any type.
+// Trial passes one configuration of a search to the function of [Run], which requests the value of
+// each hyper-parameter by name. Later requests may depend on earlier values. [Choice] requests one
+// of several values of any type.
 //
 // The first mistake, such as an empty range or one name for two ranges, ends the sweep with an error that names it.
 type Trial struct {
 	Number int // from 0
 
 	pick   func(Hyperparameter) float64
-	ranges map[string]Hyperparameter // those of the trials before
+	ranges map[string]Hyperparameter // ranges of earlier trials
 	params []Hyperparameter
 	err    error
 }
@@ -94,7 +94,7 @@ type Hyperparameter struct {
 // Text is the value as text.
 func (p Hyperparameter) Text() string {
 	if i := int(p.Value); p.Kind == kindChoice {
-		if i < 0 || i >= len(p.Choices) { // of a file that was edited
+		if i < 0 || i >= len(p.Choices) { // the file was edited
 			return fmt.Sprintf("choice %v of %d", p.Value, len(p.Choices))
 		}
 		return p.Choices[i]
@@ -157,8 +157,8 @@ func (p Hyperparameter) sameRange(q Hyperparameter) bool {
 	return p.Name == q.Name && p.Kind == q.Kind && p.Low == q.Low && p.High == q.High && slices.Equal(p.Choices, q.Choices)
 }
 
-// number decides the value of a hyper-parameter. After a mistake it is the lowest of the range; nothing is trained
-// with it.
+// number returns the value of a hyper-parameter. After an error it returns the lowest of the
+// range, and no run uses it.
 func (t *Trial) number(p Hyperparameter) float64 {
 	if t.err == nil {
 		t.err = p.check()
@@ -177,14 +177,14 @@ func (t *Trial) number(p Hyperparameter) float64 {
 	case i >= 0:
 		return old.Value
 	}
-	if p.Value = p.at(0); t.pick != nil { // a Trial outside of a search has the lowest values
+	if p.Value = p.at(0); t.pick != nil { // a Trial outside a search returns the lowest values
 		p.Value = t.pick(p)
 	}
 	t.params = append(t.params, p)
 	return p.Value
 }
 
-// span is the range as text.
+// span returns the range as text.
 func (p Hyperparameter) span() string {
 	if p.Kind == kindChoice {
 		return fmt.Sprintf("%s %q", p.Kind, p.Choices)
@@ -192,7 +192,7 @@ func (p Hyperparameter) span() string {
 	return fmt.Sprintf("%s %v to %v", p.Kind, p.Low, p.High)
 }
 
-// at is the value at the share u, 0 to 1, of the range.
+// at returns the value at position u, 0 to 1, of the range.
 func (p Hyperparameter) at(u float64) float64 {
 	switch p.Kind {
 	case kindChoice:
@@ -244,8 +244,9 @@ func (p Hyperparameter) share() float64 {
 	return (x - low) / (high - low)
 }
 
-// levels are the values in a grid: all values of a choice or of whole numbers, n values of a continuous range
-// including its ends, and up to n different ones of a logarithmic range of whole numbers.
+// levels returns the values in a grid: all values of a choice or of whole numbers, n values of a
+// continuous range including its ends, and up to n different ones of a logarithmic range of whole
+// numbers.
 func (p Hyperparameter) levels(n int) []float64 {
 	switch p.Kind {
 	case kindChoice, kindInt:
@@ -281,8 +282,8 @@ func sameParams(a, b TrialResult) bool {
 	return slices.EqualFunc(a.Params, b.Params, func(p, q Hyperparameter) bool { return p.sameRange(q) && p.Value == q.Value })
 }
 
-// differing are the names of the options in which two trials differ, except those that do not change a result: threads,
-// GPUs, directories, checkpoints and displays.
+// differing returns the names of the options in which two trials differ, except those that do not
+// change a result: threads, GPUs, directories, checkpoints and displays.
 func differing(a, b gnb.TrainOptions) (names []string, err error) {
 	var of [2]map[string]json.RawMessage
 	for i, o := range []gnb.TrainOptions{a, b} {

@@ -12,12 +12,12 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// view shows a sweep while it goes.
+// view shows a sweep in progress.
 type view struct {
 	s       *sweep
 	sink    live.SweepSink
-	skipped int // trials that had ended before this start
-	// The importances of the first of trials.
+	skipped int // trials that ended before this start
+	// shares are the importances computed over the first trials, whose number is of.
 	shares []Importance
 	of     int
 }
@@ -35,7 +35,7 @@ func newView(s *sweep) *view {
 	return v
 }
 
-// update shows where the sweep stands.
+// update shows the sweep's current state.
 func (v *view) update() {
 	s := v.s
 	s.mu.Lock()
@@ -43,7 +43,7 @@ func (v *view) update() {
 	v.sink.Update(v.snapshot(runs.StateRunning))
 }
 
-// snapshot is the sweep as package live shows it; the caller holds mu.
+// snapshot returns the sweep in the form that package live shows; the caller holds mu.
 func (v *view) snapshot(state string) live.Sweep {
 	s := v.s
 	study := s.study
@@ -70,7 +70,7 @@ func (v *view) snapshot(state string) live.Sweep {
 	return p
 }
 
-// ended tells of a trial that has.
+// ended prints a line about an ended trial.
 func (v *view) ended(t TrialResult) {
 	line := fmt.Sprintf("trial %d %s", t.Number, t.State)
 	switch t.State {
@@ -99,7 +99,7 @@ func (v *view) close(err error) {
 	_ = v.sink.Close(p) // a broken display is no failure of the sweep
 }
 
-// bestReport is the best of what a trial has reported.
+// bestReport returns the best value that a trial has reported.
 func (s *Study) bestReport(t TrialResult) float64 {
 	best := t.Evaluations[0].Value
 	for _, r := range t.Evaluations {
@@ -110,7 +110,7 @@ func (s *Study) bestReport(t TrialResult) float64 {
 	return best
 }
 
-// params are the parameters that trials have, in the order in which they came up.
+// params returns the parameters of all trials, in the order of their first use.
 func (s *Study) params() []Hyperparameter {
 	var all []Hyperparameter
 	seen := map[string]bool{}
@@ -125,7 +125,7 @@ func (s *Study) params() []Hyperparameter {
 	return all
 }
 
-// picture is the study as package live draws it.
+// picture returns the study in the form that package live draws.
 func (s *Study) picture(shares []Importance) live.Sweep {
 	l := live.Sweep{Title: s.title(), State: s.State, Metric: s.Metric, Done: len(s.Trials)}
 	axes := s.params()
