@@ -1,11 +1,11 @@
-// Package published has [gnb.Load] get published datasets in the program itself: it
-// links what downloads, verifies and converts them. Import it for that alone:
+// Package published lets [gnb.Load] download, verify and convert published datasets in the program
+// itself. Import it for this effect only:
 //
 //	import _ "github.com/graphnb/graphnb/gnb/published"
 //
-// Package gnb does without it, since it is some 70 packages more, net/http among them,
-// and a notebook's cells link often; there, and in programs without this import, the
-// command gnb does the work, beside the program or on PATH.
+// Package gnb does not import it, because it adds about 70 packages, net/http among them, and a
+// notebook's cells link often. In programs without this import, gnb.Load runs the command gnb,
+// which must be in the program's directory or on PATH.
 package published
 
 import (

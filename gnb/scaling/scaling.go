@@ -68,7 +68,7 @@ type Curve struct {
 	Model   string `json:"model"`
 	Weak    bool   `json:"weak"`
 	Cores   int    `json:"cores"`   // cores that this process may use
-	Threads int    `json:"threads"` // of each worker
+	Threads int    `json:"threads"` // threads per worker
 	// GPUs is the number of GPUs of the machine, if the workers compute on them.
 	GPUs    int     `json:"gpus,omitempty"`
 	Device  string  `json:"device"`

@@ -165,7 +165,7 @@ type Study struct {
 	Minimize  bool      `json:"minimize,omitempty"`
 	Seed      uint64    `json:"seed"`
 	Parallel  int       `json:"parallel"`
-	Levels    int       `json:"levels,omitempty"`     // of a grid
+	Levels    int       `json:"levels,omitempty"`     // values of a continuous range in a grid
 	MinEpochs int       `json:"min_epochs,omitempty"` // epochs before asha stops a trial
 	Reduction int       `json:"reduction,omitempty"`
 	Created   time.Time `json:"created"`

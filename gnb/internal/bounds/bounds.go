@@ -1,4 +1,4 @@
-// Package bounds checks the whole numbers among options.
+// Package bounds checks the range of numeric options.
 package bounds
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Check is the error of an option that is not between low and high, both included. Where low is above 0,
-// the option may be 0 too, which means its default.
+// Check returns an error for an option that is not between low and high, both included. If low is
+// above 0, the option may also be 0, which means its default.
 func Check(name string, value, low, high int) error {
 	if value == 0 || value >= low && value <= high {
 		return nil
@@ -28,13 +28,14 @@ func Check(name string, value, low, high int) error {
 	return errors.New(text)
 }
 
-// MaxHidden is the largest number of columns of a hidden layer: dropout has random draws for this many.
+// MaxHidden is the maximum number of columns of a hidden layer: dropout has random draws for this
+// number of columns.
 const MaxHidden = 1 << 19
 
-// MaxWorkers is the largest number of workers of a run on this machine.
+// MaxWorkers returns the maximum number of workers of a run on this machine.
 func MaxWorkers() int { return min(collective.MaxRanks, max(64, 8*runtime.NumCPU())) }
 
-// Workers is the number of workers in the environment's GNB_WORKERS, 0 where that is not set.
+// Workers returns the value of the environment variable GNB_WORKERS, 0 if it is not set.
 func Workers() (int, error) {
 	text := envknob.Workers.Get()
 	if text == "" {

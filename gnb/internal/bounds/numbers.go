@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// None says zero to an option whose zero means a default.
+// None sets an option to zero if the option's zero value means a default.
 const None = -1
 
-// Int is an option that is a whole number from Low to High; where Low is above 0, it may be 0 too, which means
-// its default.
+// Int is an integer option from Low to High. If Low is above 0 it may also be 0, which means its
+// default.
 type Int struct {
 	Name      string
 	Value     int
@@ -19,7 +19,7 @@ type Int struct {
 // Whole makes an Int.
 func Whole(name string, value, low, high int) Int { return Int{name, value, low, high} }
 
-// CheckAll is the error of the first option that is out of its bounds.
+// CheckAll returns an error for the first option that is out of bounds.
 func CheckAll(of ...Int) error {
 	for _, b := range of {
 		if err := Check(b.Name, b.Value, b.Low, b.High); err != nil {
@@ -29,17 +29,17 @@ func CheckAll(of ...Int) error {
 	return nil
 }
 
-// Number is an option that is a number.
+// Number is a floating-point option.
 type Number struct {
 	name      string
 	value     float64
-	low, high float64 // high is not reached where it is an infinity, or open
+	low, high float64 // high is excluded if it is infinite, or if open is set
 	open      bool
 	none      bool // takes None
 	what      string
 }
 
-// CheckNumbers is the error of the first option that is no number, or out of its bounds.
+// CheckNumbers returns an error for the first option that is NaN or out of bounds.
 func CheckNumbers(of ...Number) error {
 	for _, b := range of {
 		none := ""
@@ -57,12 +57,12 @@ func CheckNumbers(of ...Number) error {
 	return nil
 }
 
-// Rate is an option that is a number from 0 up; none says that it takes None.
+// Rate returns an option that is at least 0; none tells whether it accepts None.
 func Rate(name string, v float64, none bool) Number {
 	return Number{name: name, value: v, high: math.MaxFloat32, none: none, what: "a number from 0 up"}
 }
 
-// Share is an option that is the share to drop; none says that it takes None.
+// Share returns an option that is a dropout probability; none tells whether it accepts None.
 func Share(name string, v float64, none bool) Number {
 	return Number{name: name, value: v, high: 1, open: true, none: none, what: "the share to drop, from 0 to below 1"}
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Count is the number of GPUs that workers may use, with the reason where there
-// is none. It touches no driver.
+// Count returns the number of GPUs that workers may use, or the reason why there is none. It opens
+// no driver.
 func Count() (int, error) {
 	slots, err := machine.GPUSlots()
 	return len(slots), err
@@ -39,27 +39,27 @@ func Count() (int, error) {
 type gpu struct {
 	d     *cuda.Device
 	be    *backend.Backend
-	blas  *cublas.Handle // nil where our own kernel multiplies
+	blas  *cublas.Handle // nil if GraphNB's own kernel multiplies
 	ranks *nccl.Comm     // nil for one rank
 	data  *store.Store   // nil for a run without a dataset
 	notes []string
 }
 
-// open opens the device of this rank and puts the dataset there.
+// open opens the device of this rank and places the dataset on it.
 func open(of *Options) (_ Device, err error) {
 	rank, world := of.Comm.Rank(), of.Comm.Size()
-	slot, err := machine.ChooseGPU(rank, world, of.FirstGPU) // all workers of a run are on one machine
+	slot, err := machine.ChooseGPU(rank, world, of.FirstGPU) // all workers of a run share one machine
 	if err != nil {
 		return nil, err
 	}
-	// Before the driver and NCCL are loaded: they read them then.
+	// Set the variables before the driver and NCCL load, because they read them then.
 	if slot.Visible != "" {
 		if err := os.Setenv("CUDA_VISIBLE_DEVICES", slot.Visible); err != nil {
 			return nil, err
 		}
 	}
 	if os.Getenv("CUDA_VISIBLE_DEVICES") == "" && os.Getenv("CUDA_DEVICE_ORDER") == "" {
-		if err := os.Setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID"); err != nil { // as GPUs were counted
+		if err := os.Setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID"); err != nil { // the order in which GPUs were counted
 			return nil, err
 		}
 	}
@@ -68,7 +68,7 @@ func open(of *Options) (_ Device, err error) {
 			return nil, err
 		}
 	}
-	if world > 1 { // said now, and not when ranks are to add up
+	if world > 1 { // fail now, not at the first sum over ranks
 		if _, err := libs.Find(libs.NCCL, 0); err != nil {
 			return nil, err
 		}
@@ -142,9 +142,9 @@ func open(of *Options) (_ Device, err error) {
 	return g, nil
 }
 
-// placeSetting is where the environment says that data lies: "device", "cached" (the
-// rows used most on the device), "pinned" (in host memory that kernels read) or
-// "staged" (in host memory); unset, where there is room.
+// placeSetting returns the placement of data that the environment selects: "device", "cached" (the
+// most used rows on the device), "pinned" (in host memory that kernels read) or "staged" (in host
+// memory). If unset, the placement depends on free memory.
 func placeSetting(name *envknob.Knob) (store.Place, error) {
 	text := name.Get()
 	p, ok := map[string]store.Place{
@@ -156,8 +156,7 @@ func placeSetting(name *envknob.Knob) (store.Place, error) {
 	return p, nil
 }
 
-// sizeSetting is a number of bytes that the environment gives, such as 20GB; 0 where
-// it does not.
+// sizeSetting returns a number of bytes from the environment, such as 20GB; 0 if unset.
 func sizeSetting(name *envknob.Knob) (int64, error) {
 	text := name.Get()
 	if text == "" {
@@ -178,12 +177,12 @@ func (g *gpu) Backend() tensor.Backend { return g.be }
 
 func (g *gpu) Hold(host []float32) (release func(), ok bool) {
 	release, err := g.be.Hold(host)
-	return release, err == nil // a device that has failed says so at the next pass
+	return release, err == nil // a failed device reports its error at the next pass
 }
 
 func (g *gpu) String() string { return strings.Join(g.notes, "; ") }
 
-// joinPatience is how long ranks wait for one another when they join.
+// joinPatience is the timeout for ranks to join.
 const joinPatience = 2 * time.Minute
 
 func (g *gpu) join(o *Options) error {
@@ -245,7 +244,7 @@ func (g *gpu) Stager() (Stager, error) {
 	return &featureStager{s, g.be}, nil
 }
 
-// featureStager is a stager of the feature store.
+// featureStager is the [Stager] of the feature store.
 type featureStager struct {
 	*store.Stager
 	be *backend.Backend
@@ -267,7 +266,7 @@ type featureRows struct {
 
 func (r *featureRows) Use() { r.Rows.Use(r.be) }
 
-// weights are a network's on the device.
+// weights implements [Weights].
 type weights struct {
 	*backend.Weights
 	g *gpu

@@ -1,7 +1,9 @@
-// Package device is a rank's GPU for the worker loop: what of a run lies there, and how ranks agree to use theirs.
+// Package device gives the worker loop a rank's GPU: the data of the run that is stored there, and
+// the agreement among ranks to use GPUs.
 //
-// The build tag cuda alone (on Linux, with cgo) puts an implementation behind [Open]; without it Open says that the
-// program was built without GPU support. Only worker processes open a device: [Count] touches no driver.
+// Only the build tag cuda (on Linux, with cgo) adds an implementation; without it [Open] reports
+// that the program was built without GPU support. Only worker processes open a device: [Count]
+// opens no driver.
 package device
 
 import (
@@ -22,26 +24,27 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Device is a rank's GPU and what of the run lies there.
+// Device is a rank's GPU and the data of the run that it stores.
 type Device interface {
 	Backend() tensor.Backend
 	// Weights keeps a network's parameters, gradient and optimiser state on the device.
 	Weights(p *nn.Params) (Weights, error)
-	// Sampler is a sampler on the device, or nil if the CPU has to sample.
+	// Sampler returns a sampler on the device, or nil if the CPU must sample.
 	Sampler(c sample.Config) (feed.Sampler, error)
-	// Hold copies a matrix of host memory to the device, where passes read it until release; ok is false if
-	// there is no room.
+	// Hold copies a matrix of host memory to the device, for passes to read until release is
+	// called; ok is false if there is no room.
 	Hold(host []float32) (release func(), ok bool)
-	// Staged says that features lie in host memory that the device does not read: a [Stager] copies each
-	// batch's rows.
+	// Staged reports whether features are in host memory that the device does not read; a [Stager]
+	// then copies each batch's rows.
 	Staged() bool
 	Stager() (Stager, error)
-	// String says which device it is and what lies where.
+	// String describes the device and the placement of data.
 	String() string
-	// Close releases the device and its memory. It does not repeat a failure that a call has returned.
+	// Close releases the device and its memory. It does not return an error that an earlier call
+	// has returned.
 	Close() error
 
-	// join makes ranks add up gradients on their devices. Collective.
+	// join connects the ranks so that they sum gradients on their devices. Collective.
 	join(o *Options) error
 }
 
@@ -51,49 +54,50 @@ type Weights interface {
 	ZeroGrad()
 	ClipScale(scale float32, limit float64) (clipped float32, norm float64, err error)
 	Step(o nn.Optimizer, scale float32) error
-	// Remember copies the parameters before a step, and Recall restores the copy of one of the last two
-	// steps. Neither waits.
+	// Remember copies the parameters before a step, and Recall restores the copy of one of the
+	// last two steps. Neither waits for the device.
 	Remember(step int64) error
 	Recall(step int64) error
-	// Put copies the parameters to the device, Pull everything from it.
+	// Put copies the parameters to the device, and Pull copies all state from it.
 	Put() error
 	Pull(o nn.Optimizer) error
 	// PutFixed and PullFixed copy only the parameters that are not trained.
 	PutFixed() error
 	PullFixed() error
-	// Reduce adds up the gradient over all ranks. Collective.
+	// Reduce sums the gradient over all ranks. Collective.
 	Reduce()
 }
 
 // Stager copies the features of one loop's batches to the device, one batch ahead.
 type Stager interface {
-	// Prepare begins to copy the features of nodes. While two batches are in use it waits, until stop is closed.
+	// Prepare starts copying the features of nodes. While two batches are in use it waits, at most
+	// until stop is closed.
 	Prepare(stop <-chan struct{}, ids []int32) (Rows, error)
-	// Close ends the loop. Its batches must be done.
+	// Close ends the loop. All of its batches must be finished.
 	Close()
 }
 
 // Rows are the features of a batch on the device.
 type Rows interface {
-	Use()  // makes passes that begin later read these rows
-	Done() // ends their use by what was launched so far
+	Use()  // makes later passes read these rows
+	Done() // frees the rows once the work launched so far has ended
 }
 
-// Options say which device a rank opens, and what it puts there.
+// Options select the device that a rank opens, and the data that it places there.
 type Options struct {
 	Comm collective.Comm
 	Site func(kind string) collective.Site // names a collective call
-	// Mode is "auto", or "cuda" if a rank without a device ends the run.
+	// Mode is "auto", or "cuda" to fail if a rank has no device.
 	Mode     string
 	FirstGPU int // the GPU of rank 0; others follow
 	BF16     bool
 	TF32     bool
-	// Data is the dataset to put there, or nil. InMemory says that it lies in a memory file, and not in
-	// files.
+	// Data is the dataset to place there, or nil. InMemory means that it is in a memory file
+	// instead of files on disk.
 	Data     *dataset.Dataset
 	InMemory bool
 
-	// host is the host's memory before any rank pins some.
+	// host is the free host memory before any rank pins memory.
 	host machine.Memory
 }
 
@@ -120,7 +124,7 @@ func Open(o Options) (d Device, onCPU string, err error) {
 		if len(t) == 0 {
 			continue
 		}
-		t = bytes.Clone(t) // the gathering's own memory
+		t = bytes.Clone(t) // the gathered bytes belong to the collective
 		if e := Close(d); e != nil && err == nil {
 			err = e
 		}
@@ -138,7 +142,7 @@ func Open(o Options) (d Device, onCPU string, err error) {
 	return d, "", nil
 }
 
-// readHost reads how much host memory is free before any rank pins some. Collective.
+// readHost reads the free host memory before any rank pins memory. Collective.
 func (o *Options) readHost() error {
 	m, err := machine.ReadMemory()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 var errNoGPUBuild = errors.New(`this program was built without GPU support: take the notebook kernel that "gnb install --cuda" makes, or build with -tags cuda (Linux, with a C compiler)`)
 
-// Count is the number of GPUs that workers may use, with the reason where there
-// is none. It touches no driver.
+// Count returns the number of GPUs that workers may use, or the reason why there is none. It opens
+// no driver.
 func Count() (int, error) {
 	if slots, err := machine.GPUSlots(); err == nil {
 		return 0, fmt.Errorf("%d NVIDIA GPUs found, but %w", len(slots), errNoGPUBuild)

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// EncodeArgs is a program's argument as JSON, as its workers get it. A part that would not
-// arrive, or arrive as something else, is an error that names the field.
+// EncodeArgs returns a program's argument as JSON for its workers. If a part would be lost or
+// changed, the error names the field.
 func EncodeArgs[A any](program string, args A) (json.RawMessage, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -22,7 +22,7 @@ func EncodeArgs[A any](program string, args A) (json.RawMessage, error) {
 	if err := json.Unmarshal(raw, &back); err != nil {
 		return nil, fmt.Errorf("gnb: the arguments of program %q cannot be read back by workers: %w; keep to types that encoding/json decodes as it encodes them", program, err)
 	}
-	// Of values that can be addressed, for methods of pointers.
+	// Addressable values, so that methods with pointer receivers are found.
 	name := reflect.TypeFor[A]().Name()
 	if name == "" {
 		name = "the argument"
@@ -38,9 +38,9 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// lost says what of a value has not survived the trip through JSON that made back of it,
-// "" where all has. Empty slices and maps are as good as nil ones, and numbers within
-// interfaces as float64.
+// lost describes the part of v that is missing in back, which was decoded from v's JSON; "" if
+// none is. Empty slices and maps count as equal to nil, and numbers in interfaces as equal to
+// float64.
 func lost(v, back reflect.Value, at string) string {
 	differs := func() string { return fmt.Sprintf("%s would be another value there", at) }
 	t := v.Type()
@@ -99,7 +99,7 @@ func lost(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// lostField is lost of a struct's field.
+// lostField is lost for a field of a struct.
 func lostField(f reflect.StructField, v, back reflect.Value, at string) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	switch {
@@ -113,7 +113,7 @@ func lostField(f reflect.StructField, v, back reflect.Value, at string) string {
 			return ""
 		}
 		return fmt.Sprintf("field %s has the tag `json:\"-\"` and would be zero there; remove the tag, or leave the field out", at)
-	case !f.IsExported() && f.Type.Kind() != reflect.Struct: // an embedded type that JSON does not see
+	case !f.IsExported() && f.Type.Kind() != reflect.Struct: // an embedded type that encoding/json ignores
 		if v.IsZero() {
 			return ""
 		}
@@ -126,14 +126,14 @@ func lostField(f reflect.StructField, v, back reflect.Value, at string) string {
 	return why
 }
 
-// exported is a name as an exported field has it.
+// exported returns a name with a capital first letter.
 func exported(name string) string {
 	r, n := utf8.DecodeRuneInString(name)
 	return string(unicode.ToUpper(r)) + name[n:]
 }
 
-// sameJSON says whether two values are the same JSON. A value of an unexported embedded
-// struct cannot be asked, and counts as the same.
+// sameJSON reports whether two values encode to the same JSON. A value of an unexported embedded
+// struct cannot be encoded, and counts as the same.
 func sameJSON(a, b reflect.Value) bool {
 	if !a.CanInterface() || !b.CanInterface() {
 		return true

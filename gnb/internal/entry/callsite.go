@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// DeclaredAt is the place outside this module that called into it, and whether
-// that place runs under main.main rather than in an initialiser.
+// DeclaredAt returns the source line outside this module that called into it, and whether it runs
+// under main.main instead of in an initialiser.
 func DeclaredAt() (at string, inMain bool) {
 	at = "an unknown place"
 	found := false
@@ -22,10 +22,10 @@ func DeclaredAt() (at string, inMain bool) {
 	return at, inMain
 }
 
-// CallSite is the place, see placeOf, of the innermost frame outside this module: how a
-// collective names where each rank stands.
+// CallSite returns the source line (see placeOf) of the innermost frame outside this module.
+// Collectives use it to name the position of each rank.
 func CallSite() string {
-	// Mostly the first few frames will do, and what they are is known.
+	// The first few frames usually suffice, and their sites are cached.
 	var pcs [8]uintptr
 	for skip := 2; ; skip += len(pcs) {
 		n := runtime.Callers(skip, pcs[:])
@@ -40,10 +40,10 @@ func CallSite() string {
 	}
 }
 
-// sites are the answers of siteOf.
+// sites caches the results of siteOf.
 var sites sync.Map
 
-// siteOf is what CallSite says of a frame, "" for one of this package.
+// siteOf returns the source line of a frame for CallSite, "" for a frame of this module.
 func siteOf(pc uintptr) string {
 	if s, ok := sites.Load(pc); ok {
 		return s.(string)
@@ -78,8 +78,8 @@ const (
 	prefix = Module + "/"
 )
 
-// ownFrame tells the library's frames from those of programs: the user's, the
-// tests', and the ones that the library itself is written with.
+// ownFrame reports whether a frame belongs to the library, not to a program: a user's, a test's,
+// or one that the library declares.
 func ownFrame(f runtime.Frame) bool {
 	if !strings.HasPrefix(f.Function, prefix) || strings.HasSuffix(f.File, "_test.go") {
 		return !strings.Contains(f.Function, ".") || strings.HasPrefix(f.Function, "runtime.")

@@ -1,10 +1,10 @@
-// Package entry holds what the processes of a run share with the program that starts them: where exported
-// functions enter the worker loop ([Enter]), how a program's argument travels to workers ([EncodeArgs]), what
-// errors call a place of the program ([CallSite]), and what a process sets up at its start.
+// Package entry starts the processes of a run: exported functions enter the worker loop through it
+// ([Enter]), it encodes a program's argument for workers ([EncodeArgs]), names source lines of the
+// program in errors ([CallSite]), and sets up a process at its start.
 //
-// Every exported function of package gnb and of its rooms that a program may call calls [Enter] first. A
-// worker is the same program started again: normally flag.Parse turns it into a worker, and a program that
-// never parses flags becomes one in its first call of this module.
+// Every exported function of package gnb and its subpackages that a program may call calls [Enter]
+// first. A worker is the same program started again: normally flag.Parse turns it into a worker,
+// and a program that never parses flags becomes one in its first call of this module.
 package entry
 
 import (
@@ -13,8 +13,9 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// Enter does not return in a process that was started as a worker and has not become one yet. In every
-// other process, and within a worker's program, it does nothing.
+// Enter runs the worker loop, and does not return, in a process that was started as a worker and
+// has not entered the loop yet. In every other process, and within a worker's program, it does
+// nothing.
 func Enter() { multigpu.EnterIfWorker() }
 
 // ErrWorker is the error of functions that start workers, when a worker calls them.

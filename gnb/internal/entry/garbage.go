@@ -8,21 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// heapRoom is the garbage that a worker's heap may hold. A batch's matrices are
-// kept and used again, so what becomes garbage is little, some hundred kilobytes a
-// step; Go would wait until it is as much as all that is alive, which may be a
-// gigabyte. A small heap is collected as seldom.
+// heapRoom is the amount of garbage that a worker's heap may hold. A batch's matrices are reused,
+// so a step makes only some hundred kilobytes of garbage; by default Go would collect only when
+// garbage equals the live heap, which may be a gigabyte. Small heaps get the same amount.
 const heapRoom = 64 << 20
 
-// BoundGarbage makes the garbage collector run whenever there are about heapRoom
-// bytes of garbage, unless GOGC says otherwise. It measures after each collection
-// what is alive, and sets GOGC to what that makes. The heap's matrices hold no
-// pointers, so a collection takes no longer for them.
+// BoundGarbage makes the garbage collector run at about heapRoom bytes of garbage, unless GOGC is
+// set. After each collection it measures the live heap and sets GOGC accordingly. The heap's
+// matrices hold no pointers, so they do not slow a collection.
 func BoundGarbage() (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	const emptyHeap = 4 << 20 // what Go takes a heap for that is smaller
+	const emptyHeap = 4 << 20 // Go treats a smaller heap as this large
 	before := debug.SetGCPercent(percentFor(emptyHeap))
 	var stopped atomic.Bool
 	var afterNext func()
@@ -43,12 +41,12 @@ func BoundGarbage() (stop func()) {
 	}
 }
 
-// percentFor is the GOGC at which a heap with so much alive grows by heapRoom.
+// percentFor returns the GOGC at which a heap with live bytes grows by heapRoom.
 func percentFor(live uint64) int {
 	return int(max(1, 100*heapRoom/max(live, 1<<20)))
 }
 
-// liveHeap is what the last collection found alive.
+// liveHeap returns the live bytes at the last collection.
 func liveHeap() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)

@@ -14,11 +14,11 @@ import (
 
 var saidOnce sync.Map
 
-// Forget has FirstTime begin anew in this process, as another process would.
+// Forget resets FirstTime in this process.
 func Forget() { saidOnce.Clear() }
 
-// FirstTime reports whether a text was not asked about before: in this process, or, in a notebook,
-// in its kernel, of which every cell is a process of its own.
+// FirstTime reports whether it is called with a text for the first time: in this process or, in a
+// notebook, in all cells of the kernel, each of which is a process.
 func FirstTime(text string) bool {
 	if _, before := saidOnce.LoadOrStore(text, true); before {
 		return false
@@ -32,6 +32,6 @@ func FirstTime(text string) bool {
 	if err != nil {
 		return !errors.Is(err, fs.ErrExist)
 	}
-	_ = f.Close() // nothing was written
+	_ = f.Close() // an empty file: Close loses nothing
 	return true
 }

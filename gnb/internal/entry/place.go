@@ -11,11 +11,10 @@ import (
 	"strings"
 )
 
-// placeOf is how errors name a place of the program: "file.go:12", or, in a notebook,
-// "line 12 `what stands there`". The file there is one that GoNB makes of all cells, so
-// its name says nothing, and must not be said: an error's line with "main.go:12" in it
-// ends GoNB v0.11.4 where two colons stand before (it takes what is between them for
-// a column).
+// placeOf returns the name of a source line for errors: "file.go:12" or, in a notebook, "line 12
+// `text of the line`". GoNB compiles all cells into one file, whose name means nothing to the
+// user. The name must also not be printed: an error line that contains "main.go:12" after two
+// colons crashes GoNB v0.11.4, which parses the text between the colons as a column.
 func placeOf(f runtime.Frame) string {
 	if !cellFile.MatchString(f.File) {
 		return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
@@ -27,11 +26,10 @@ func placeOf(f runtime.Frame) string {
 	return fmt.Sprintf("line %d %s", f.Line, text)
 }
 
-// cellFile is what GoNB calls the file of all cells, and of those with tests.
+// cellFile matches GoNB's file of all cells, and its file for cells with tests.
 var cellFile = regexp.MustCompile(`[/\\]gonb_[0-9a-f]+[/\\]main(_test)?\.go$`)
 
-// sourceLine is a line of a file, shortened to what a message has room for; "" where it
-// cannot be read.
+// sourceLine returns a line of a file, shortened for a message; "" if it cannot be read.
 func sourceLine(file string, line int) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -56,9 +54,9 @@ func sourceLine(file string, line int) string {
 // cellPlace finds the places in cells within an error.
 var cellPlace = regexp.MustCompile("\\bline (\\d+) (`|of the cells)")
 
-// CellLines are lines to follow an error on a cell's standard error, one for each place
-// in it: the path of the cells' file with the line, which GoNB puts cell and line
-// before.
+// CellLines returns lines to print after an error on a cell's standard error, one for each source
+// line that the error names: the path of the cells' file with the line number, before which GoNB
+// prints cell and line.
 func CellLines(text, cells string) string {
 	if cells == "" {
 		return ""
@@ -72,7 +70,7 @@ func CellLines(text, cells string) string {
 	return strings.Join(seen, "")
 }
 
-// MainFile is the file of main.main, in which the caller runs, "" if in none.
+// MainFile returns the file of main.main if the caller runs under it, else "".
 func MainFile() string {
 	for f := range callers() {
 		if f.Function == "main.main" {

@@ -8,8 +8,8 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// Profile begins a CPU profile of this worker where GNB_CPUPROFILE asks for one, in a file whose name
-// ends with the rank.
+// Profile starts a CPU profile of this worker if GNB_CPUPROFILE is set, in a file whose name ends
+// with the rank.
 func Profile(rank int) (stop func(), err error) {
 	name := envknob.CPUProfile.Get()
 	if name == "" {

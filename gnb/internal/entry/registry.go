@@ -10,9 +10,9 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// Registry maps names to what a cell declared under them. Declaring never
-// fails, since it happens in initialisers: a name that was declared twice, or in
-// the wrong place, is an error when it is used.
+// Registry maps names to the declarations of a program. Declaring never fails, because it happens
+// in initialisers: a name that was declared twice, or in the wrong place, is an error when it is
+// used.
 type Registry[T any] struct {
 	Kind string // such as "model"
 	mu   sync.Mutex
@@ -23,16 +23,16 @@ type registered[T any] struct {
 	def    T
 	at     string
 	inMain bool
-	whole  bool          // with a function
-	roots  []codeid.Root // of its code
+	whole  bool          // declared with a function
+	roots  []codeid.Root // the roots of its code
 }
 
-// Add declares def under a name. function is the program's own that it calls, whole whether there is one.
-// It is called by the exported function that declares.
+// Add declares def under a name. function is the program's own that it calls, whole tells whether
+// there is one. The exported function that declares must call Add directly.
 func (r *Registry[T]) Add(name string, whole bool, function any, def T) {
 	at, inMain := DeclaredAt()
 	var roots []codeid.Root
-	if whole && !multigpu.InWorker() { // which compares nothing
+	if whole && !multigpu.InWorker() { // workers do not compare code
 		roots = append(codeid.Calls(1), codeid.Func(function))
 	}
 	r.mu.Lock()
@@ -43,7 +43,7 @@ func (r *Registry[T]) Add(name string, whole bool, function any, def T) {
 	r.defs[name] = append(r.defs[name], registered[T]{def, at, inMain, whole, roots})
 }
 
-// Get is what was declared under a name.
+// Get returns the declaration of a name.
 func (r *Registry[T]) Get(name string) (T, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *Registry[T]) Get(name string) (T, error) {
 	}
 }
 
-// Roots are where the code of what has a name begins.
+// Roots returns the roots of the code declared under a name.
 func (r *Registry[T]) Roots(name string) (roots []codeid.Root) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,17 +1,17 @@
-// Package feed prepares what a rank trains on: a [Pipeline] makes batches ahead of the training loop,
-// [Samplers] keeps samplers with their tables from one loop to the next, and [Spares] keeps the memory of
-// batches that are done.
+// Package feed prepares a rank's batches: a [Pipeline] makes them ahead of the training loop,
+// [Samplers] keeps samplers with their tables from one loop to the next, and [Spares] reuses the
+// memory of finished batches.
 package feed
 
 import "sync"
 
-// Pipeline makes items in two stages, each in a goroutine of its own, ahead of a consumer that takes them in
-// order.
+// Pipeline makes items in two stages, each in its own goroutine, ahead of a consumer that takes
+// them in order.
 type Pipeline[T any] struct {
-	// Items is the number of items, and Ahead how many are made ahead of the consumer.
+	// Items is the number of items, and Ahead the number made ahead of the consumer.
 	Items, Ahead int
-	// Sample is the first stage of item i. After ok is false nothing more is made; the
-	// consumer still gets that item, without the second stage.
+	// Sample is the first stage of item i. If ok is false it is the last item, which the consumer
+	// gets without the second stage.
 	Sample func(i int) (item T, ok bool)
 	// Fetch is the second stage. It returns early when stop is closed.
 	Fetch func(item T, stop <-chan struct{})
@@ -19,7 +19,7 @@ type Pipeline[T any] struct {
 	Release func(item T)
 }
 
-// Running is a pipeline that runs. One goroutine calls its methods.
+// Running is a running pipeline. One goroutine calls its methods.
 type Running[T any] struct {
 	p       Pipeline[T]
 	stop    chan struct{}
@@ -80,7 +80,7 @@ func (r *Running[T]) Next() (item T, ok bool) {
 // Wait waits for the second stage of the item that Next returned last.
 func (r *Running[T]) Wait() { <-r.last.fetched }
 
-// Close ends both stages and releases what the consumer did not take.
+// Close ends both stages and releases the items that the consumer did not take.
 func (r *Running[T]) Close() {
 	close(r.stop)
 	r.wg.Wait()

@@ -14,7 +14,7 @@ type Sampler interface {
 	Sample(epoch, step int, seeds []int32) (*sample.Batch, error)
 }
 
-// Key says which sampler a loop needs.
+// Key identifies the sampler of a loop.
 type Key struct {
 	Picker   sample.Picker
 	Frontier sample.FrontierPicker
@@ -22,25 +22,25 @@ type Key struct {
 	Purpose  philox.Purpose
 }
 
-// maxSamplers bounds how many samplers are kept, each with a table of the graph's
-// nodes: an epoch may train with one loader and test with another.
+// maxSamplers is the maximum number of kept samplers, each with a table of the graph's nodes. An
+// epoch may use several, for example one loader to train and another to test.
 const maxSamplers = 4
 
-// Samplers keeps samplers with their tables. One goroutine uses it; the loops of one purpose follow each
-// other, so that no two of them use a sampler at a time.
+// Samplers keeps samplers with their tables. One goroutine uses it. Loops of one purpose run one
+// after the other, so two loops never use a sampler at the same time.
 type Samplers struct{ kept []*keptSampler }
 
-// Len is the number of samplers that are kept.
+// Len returns the number of kept samplers.
 func (s *Samplers) Len() int { return len(s.kept) }
 
 type keptSampler struct {
 	key     Key
 	sampler Sampler
-	loops   int // that use it now
+	loops   int // loops that use it now
 }
 
-// Get returns the sampler of an earlier loop with the same key, or the one that open makes. The loop ends
-// with done.
+// Get returns the sampler of an earlier loop with the same key, or a new one made by open. Call
+// done at the end of the loop.
 func (s *Samplers) Get(key Key, open func(Key) (Sampler, error)) (_ Sampler, done func() error, err error) {
 	for _, k := range s.kept {
 		if k.key.same(key) {
@@ -52,7 +52,7 @@ func (s *Samplers) Get(key Key, open func(Key) (Sampler, error)) (_ Sampler, don
 	if err != nil {
 		return nil, nil, err
 	}
-	if !key.same(key) { // no later loop can be known to need it
+	if !key.same(key) { // no later loop is certain to need it
 		return made, func() error { return closeSampler(made) }, nil
 	}
 	if len(s.kept) >= maxSamplers {
@@ -74,7 +74,8 @@ func (k *keptSampler) use() (done func() error) {
 	return func() error { k.loops--; return nil }
 }
 
-// closeSampler gives a device's sampler's memory back; that of batches still in use when they are released.
+// closeSampler frees the memory of a device's sampler; memory of batches in use is freed at their
+// release.
 func closeSampler(s Sampler) error {
 	if c, ok := s.(io.Closer); ok {
 		return c.Close()
@@ -82,7 +83,7 @@ func closeSampler(s Sampler) error {
 	return nil
 }
 
-// clone is k with fanouts of its own: the program may change its slices.
+// clone returns k with a copy of its fanouts, because the program may change its slices.
 func (k Key) clone() Key {
 	switch p := k.Picker.(type) {
 	case sample.Fanouts:
@@ -93,13 +94,13 @@ func (k Key) clone() Key {
 	return k
 }
 
-// same reports whether two samplers are certain to pick alike from now on.
+// same reports whether two samplers are certain to make the same picks from now on.
 func (k Key) same(l Key) bool {
 	return k.Purpose == l.Purpose && k.Hops == l.Hops && samePicker(k.Picker, l.Picker) && samePicker(k.Frontier, l.Frontier)
 }
 
-// samePicker reports whether two pickers have the same fanouts, or are the same value of a type that can be
-// compared.
+// samePicker reports whether two pickers have the same fanouts, or are equal values of a
+// comparable type.
 func samePicker(a, b any) bool {
 	switch f := a.(type) {
 	case sample.Fanouts:

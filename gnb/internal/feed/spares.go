@@ -7,17 +7,17 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// fewRows is the number of rows that are copied faster than another thread wakes.
+// fewRows is the number of rows that one thread copies in less time than another takes to wake up.
 const fewRows = 1 << 13
 
-// Memory is the memory of what a batch needs beside its blocks.
+// Memory is the memory of a batch's features and labels.
 type Memory struct {
 	sparse  dataset.Sparse
 	labels  []int32
 	targets []int8
 }
 
-// Sparse gathers the rows of sparse features of nodes.
+// Sparse gathers rows of sparse features.
 func (m *Memory) Sparse(x *dataset.Sparse, ids []int32, threads int) *dataset.Sparse {
 	if len(ids) < fewRows {
 		threads = 1
@@ -44,13 +44,13 @@ func (m *Memory) Targets(labels *dataset.Multi, ids []int32) []int8 {
 	return m.targets
 }
 
-// Spares are the memories of released batches. Several goroutines may use it.
+// Spares holds the memories of released batches. Several goroutines may use it.
 type Spares struct {
 	mu   sync.Mutex
 	free []*Memory
 }
 
-// Get takes a memory of an earlier batch, or makes one.
+// Get returns the memory of an earlier batch, or a new one.
 func (s *Spares) Get() *Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Spares) Get() *Memory {
 	return m
 }
 
-// Put gives a memory to later batches.
+// Put keeps a memory for later batches.
 func (s *Spares) Put(m *Memory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
-// Package finite finds the first number that is not finite (NaN or an infinity) in what leads to a network's
-// output: parameters, input features, edge weights, and the layers' outputs, in this order. Each search
-// returns what it found as the words of an error, and "" where every number is finite.
+// Package finite finds the first number that is not finite (NaN or an infinity) in the computation
+// of a network's output: parameters, input features, edge weights, and the layers' outputs, in
+// this order. Each search returns its finding as text for an error, or "" if every number is
+// finite.
 package finite
 
 import (
@@ -15,7 +16,7 @@ import (
 // Is reports whether a number is finite.
 func Is[T float32 | float64](x T) bool { return x-x == 0 }
 
-// Step is a place in a run. Step is -1 where the whole epoch is meant.
+// Step is a position in a run. Its field Step is -1 for the whole epoch.
 type Step struct{ Epoch, Step int }
 
 func (at Step) String() string {
@@ -27,7 +28,7 @@ func (at Step) String() string {
 
 // Network is a network to search, with its parameters in host memory.
 type Network struct {
-	Name   string // of its model
+	Name   string // name of its model
 	Model  nn.Model
 	Params *nn.Params
 }
@@ -42,7 +43,7 @@ func (n Network) Parameter() string {
 	return ""
 }
 
-// Gradient searches a gradient, a buffer as the trained parameters are in.
+// Gradient searches a gradient, a buffer with the layout of the trained parameters.
 func (n Network) Gradient(g []float32) string {
 	i := simd.NotFinite(g)
 	if i < 0 {
@@ -81,8 +82,8 @@ func (n Network) Layers(f *nn.Fwd, blocks []*graphops.Block, x *nn.Tensor) strin
 	return ""
 }
 
-// Output searches a layer's output y, of rows of cols columns; node is the node of a row, less than 0
-// where that has none.
+// Output searches a layer's output y, with cols columns per row; node returns the node of a row,
+// or a negative number if it has none.
 func (n Network) Output(layer int, y []float32, cols int, node func(row int) int) string {
 	i := simd.NotFinite(y)
 	if i < 0 {
@@ -99,8 +100,8 @@ func (n Network) Output(layer int, y []float32, cols int, node func(row int) int
 	return fmt.Sprintf("layer %d%s of model %q gives %v for %s in column %d, of finite input", layer, kind, n.Name, y[i], at, i%cols)
 }
 
-// Input searches a batch's input: the sparse rows where there are some, else the dense x. name names the
-// node of a row.
+// Input searches a batch's input: the sparse rows if there are any, else the dense x. name returns
+// the name of a row's node.
 func Input(x *nn.Tensor, sparse *dataset.Sparse, name func(row int) string) string {
 	if s := sparse; s != nil {
 		i := simd.NotFinite(s.Values)

@@ -7,10 +7,10 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// Rows searches a layer-wise evaluation that is computed again, in the rows of one rank.
+// Rows searches a repeated layer-wise evaluation, in the rows of one rank.
 type Rows struct {
 	Network
-	// Found is the first thing found, and At where: 0 for parameters and input, then a layer
+	// Found is the first finding, and At its position: 0 for parameters and input, else the layer,
 	// counted from 1.
 	Found string
 	At    int
@@ -26,7 +26,7 @@ func (s *Rows) Input(ds *dataset.Dataset, lo, hi int) {
 	}
 }
 
-// Layer searches the rows that a layer has computed for the nodes from lo on.
+// Layer searches a layer's output rows for the nodes from lo on.
 func (s *Rows) Layer(layer, lo, cols int, rows []float32) {
 	if s.Found != "" {
 		return

@@ -20,7 +20,8 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Get gets a published dataset in this program, where that links what it takes, else by the command gnb.
+// Get downloads and converts a published dataset in this program if it links the necessary
+// packages, else by the command gnb.
 func Get(ctx context.Context, e registry.Entry) error {
 	get := dataset.RegisteredGetter()
 	if get == nil {
@@ -31,9 +32,8 @@ func Get(ctx context.Context, e registry.Entry) error {
 	return get(ctx, e, dataset.GetOptions{Progress: bars.set, Note: func(text string) { fmt.Fprintln(os.Stderr, "gnb: "+text) }})
 }
 
-// getByCommand gets a published dataset by the command gnb, which the kernel has
-// on its PATH: the packages that download are no part of a cell, which must link
-// fast.
+// getByCommand gets a published dataset by the command gnb, which is on the kernel's PATH: cells
+// do not link the packages that download, because they must link fast.
 func getByCommand(ctx context.Context, e registry.Entry) error {
 	path, err := machine.FindCommand()
 	if err != nil {
@@ -60,8 +60,8 @@ func getByCommand(ctx context.Context, e registry.Entry) error {
 	return nil
 }
 
-// followGet shows the progress that "gnb data get --json" reports, a bar for each
-// of its stages, and returns the reason it gives when it fails.
+// followGet shows the progress that "gnb data get --json" reports, with one bar per stage. If the
+// command fails it returns the reported reason.
 func followGet(out io.Reader, name string) (reason string) {
 	bars := stageBars{name: name}
 	defer bars.end()
@@ -82,11 +82,11 @@ func followGet(out io.Reader, name string) (reason string) {
 			bars.set(e.Stage, e.File, e.Done, e.Total)
 		}
 	}
-	_, _ = io.Copy(io.Discard, out) // what is left, so that the command can end
+	_, _ = io.Copy(io.Discard, out) // drain the output so that the command can end
 	return reason
 }
 
-// stageBars is a bar for each of the stages of getting a dataset, one after the other.
+// stageBars shows the stages of getting a dataset one after the other, each with its own bar.
 type stageBars struct {
 	name, label string
 	bar         *live.Bar
@@ -104,7 +104,7 @@ func (b *stageBars) set(stage, file string, done, total int64) {
 		b.label = l
 		o := live.BarOptions{Unit: "B"}
 		switch stage {
-		case "build": // work of no unit
+		case "build": // work without a unit
 			o.Unit, o.After = "%", time.Second
 		case "check", "write":
 			o.After = time.Second

@@ -1,6 +1,6 @@
-// Package inside is what the rooms above package gnb may ask of it, and users may not: runs without a
-// directory, single steps of training, and what identifies a run of training before it begins. Package gnb
-// implements it.
+// Package inside offers functions of package gnb to the packages above it but not to users: runs
+// without a directory, single training steps, and the identity of a training run before it starts.
+// Package gnb implements it.
 package inside
 
 import (
@@ -14,14 +14,15 @@ import (
 
 // Functions of package gnb.
 var (
-	// Identify identifies a dataset's content and a model's code, as a run of both records them.
+	// Identify returns the identity of a dataset's content and a model's code, as runs record it.
 	Identify func(ctx context.Context, ds *dataset.Dataset, model string) (*runs.Identity, error)
-	// TrainArgs is what a run of gnb.Train with options, a gnb.TrainOptions, records as its program's argument:
-	// what decides its result beside data, code and seed.
+	// TrainArgs returns the program argument that a run of gnb.Train with options, a
+	// gnb.TrainOptions, records: the settings other than data, code and seed that determine its
+	// result.
 	TrainArgs func(ds *dataset.Dataset, model string, options any) (json.RawMessage, error)
-	// Metric names the metric that a dataset is measured by: "accuracy", "auc" or "micro_f1".
+	// Metric returns the name of a dataset's metric: "accuracy", "auc" or "micro_f1".
 	Metric func(ds *dataset.Dataset) string
-	// StageTimes are the times of a worker, a *gnb.Worker, so far, by stage.
+	// StageTimes returns the time per stage of a worker, a *gnb.Worker, so far.
 	StageTimes func(worker any) map[string]time.Duration
 	// CountRepeated counts per step, over the first steps of an epoch, the edges and rows that all ranks sample, and
 	// those that one rank would sample for the same batches. worker is a *gnb.Worker and loader a gnb.Loader. Collective.
@@ -30,32 +31,32 @@ var (
 
 type withoutDir struct{}
 
-// WithoutDir makes gnb.Launch run a program without a directory for the run: nothing is kept but the Run that it
+// WithoutDir makes gnb.Launch run a program without a run directory: it keeps only the Run that it
 // returns.
 func WithoutDir(ctx context.Context) context.Context {
 	return context.WithValue(ctx, withoutDir{}, true)
 }
 
-// HasDir says whether a run that is launched with ctx has a directory.
+// HasDir reports whether a run launched with ctx has a directory.
 func HasDir(ctx context.Context) bool { return ctx.Value(withoutDir{}) == nil }
 
-// Steps makes the parts of training steps one after the other, without overlap, in a program of one worker. A
-// batch is a *gnb.Batch.
+// Steps runs the stages of training steps one after the other, without overlap, in a program with
+// one worker. A batch is a *gnb.Batch.
 type Steps interface {
-	// Sample samples the neighbourhoods of seeds with the random draws of a step, which counts from 0 over the
-	// epoch's loops.
+	// Sample samples the neighbourhoods of seeds with the random draws of a step, counted from 0
+	// over the epoch's loops.
 	Sample(seeds []int32, epoch, step int) (batch any, err error)
 	// Fetch fetches the batch's labels and features.
 	Fetch(batch any) error
-	// Release gives the batch's memory to later batches.
+	// Release returns the batch's memory for reuse.
 	Release(batch any)
-	// StageTimes are the worker's times so far, by stage.
+	// StageTimes returns the worker's time per stage so far.
 	StageTimes() map[string]time.Duration
-	// Text puts a text into the run's result.
+	// Text stores a text in the run's result.
 	Text(name, text string)
-	// Close ends the use of the sampler.
+	// Close releases the sampler.
 	Close()
 }
 
-// NewSteps makes the Steps of a worker, a *gnb.Worker, with a number of neighbours for each hop.
+// NewSteps makes the Steps of a worker, a *gnb.Worker, with a number of neighbours per hop.
 var NewSteps func(worker any, fanouts []int) (Steps, error)

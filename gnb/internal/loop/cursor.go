@@ -1,22 +1,22 @@
 package loop
 
-// Cursor is where a program is. The zero value is the start of a run.
+// Cursor tracks the position of a program. The zero value is the start of a run.
 //
-// Pos is the last boundary. After a resume the program is behind it, until it has repeated the
-// statements of the epoch up to the checkpoint; the cursor counts both.
+// Pos is the last boundary. After a resume the program is at an earlier point until it has
+// repeated the epoch's statements up to the checkpoint; the cursor counts both positions.
 type Cursor struct {
 	Pos  Position
 	Sums Sums
 
-	done    Position // of the checkpoint that the run resumed from
+	done    Position // position of the checkpoint from which the run resumed
 	epoch   int      // the program's own
-	loops   int      // of the epoch that the program entered so far
-	bare    int      // steps of the epoch that the program made outside of loops
+	loops   int      // loops of the epoch that the program has entered so far
+	bare    int      // steps of the epoch that the program ran outside loops
 	inEpoch bool
-	before  int64 // steps of the run before the epoch
+	before  int64 // the run's steps before the epoch
 
-	// EpochsAt is the source line of the loop over epochs, "" before it begins; LoopAt is that of
-	// the loop over batches that the program is in, "" outside of one.
+	// EpochsAt is the source line of the loop over epochs, "" before it starts. LoopAt is the
+	// source line of the current loop over batches, "" outside such loops.
 	EpochsAt, LoopAt string
 }
 
@@ -35,11 +35,11 @@ func (c *Cursor) EnterEpoch(e int) {
 	c.inEpoch, c.before = true, c.Pos.Total
 }
 
-// LeaveEpoch ends the statements of an epoch, whose sums stay until [Cursor.EndEpoch].
+// LeaveEpoch ends the statements of an epoch; its sums remain until [Cursor.EndEpoch].
 func (c *Cursor) LeaveEpoch() { c.inEpoch = false }
 
 // EndEpoch moves to the boundary after an epoch: next is the epoch to continue with, and ended the
-// number of epochs begun where the program left the loop over epochs early, else 0.
+// number of epochs started if the program left the loop over epochs early, else 0.
 func (c *Cursor) EndEpoch(next, ended int) {
 	c.Pos, c.Sums = Position{Epoch: next, Total: c.Pos.Total, Ended: ended}, Sums{}
 	c.countFrom(next)
@@ -48,19 +48,19 @@ func (c *Cursor) EndEpoch(next, ended int) {
 // EndEpochs ends the loop over epochs.
 func (c *Cursor) EndEpochs() { c.countFrom(c.Pos.Epoch) }
 
-// countFrom counts loops and steps from 0 in a new epoch; what comes before the loop over epochs
-// counts as part of the first epoch.
+// countFrom counts loops and steps from 0 in a new epoch. Steps before the loop over epochs count
+// as part of the first epoch.
 func (c *Cursor) countFrom(e int) {
 	if e != c.epoch {
 		c.epoch, c.loops, c.bare = e, 0, 0
 	}
 }
 
-// EpochSteps is the number of steps since [Cursor.EnterEpoch].
+// EpochSteps returns the number of steps since [Cursor.EnterEpoch].
 func (c *Cursor) EpochSteps() int { return int(c.Pos.Total - c.before) }
 
-// EnterLoop begins the epoch's next loop over batches, of steps steps, and returns the step to
-// begin with. all is true where the whole loop was done before the checkpoint.
+// EnterLoop starts the epoch's next loop over batches, with the given number of steps, and returns
+// the first step to run. all is true if the whole loop was done before the checkpoint.
 func (c *Cursor) EnterLoop(steps int) (first int, all bool) {
 	loop := c.loops
 	c.loops++
@@ -82,8 +82,8 @@ func (c *Cursor) EndIteration() {
 // EndLoop moves to the boundary after a loop over batches.
 func (c *Cursor) EndLoop() { c.Pos.Loop, c.Pos.Step = c.loops, 0 }
 
-// SkipStep reports whether the next step outside of loops was done before the checkpoint, and counts
-// it if so.
+// SkipStep reports whether the next step outside loops was done before the checkpoint; if so it
+// counts the step.
 func (c *Cursor) SkipStep() bool {
 	if c.InLoop() || c.epoch > c.done.Epoch || c.epoch == c.done.Epoch && c.bare >= c.done.Bare {
 		return false
@@ -98,6 +98,6 @@ func (c *Cursor) EndBareStep() {
 	c.Pos.Bare++
 }
 
-// Draw is the epoch and step of the random draws, such as dropout, of a batch that no loop made: they
-// are the program's own, so that a repeated statement draws what it drew before.
+// Draw returns the epoch and step for the random draws, such as dropout, of a batch that no loop
+// made. They are the program's current ones, so that a repeated statement makes the same draws.
 func (c *Cursor) Draw() (epoch, step int) { return c.epoch, c.Pos.InAll + c.bare }

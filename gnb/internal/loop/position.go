@@ -1,6 +1,6 @@
-// Package loop follows a training program through its loop over epochs, the loops over batches within
-// an epoch, and their steps: where the program is, which of it a resumed run has done already, and what
-// the epoch's steps add up to.
+// Package loop follows a training program through its loop over epochs, the loops over batches
+// within an epoch, and their steps: the program's position, the part that a resumed run has
+// already done, and the sums over the epoch's steps.
 //
 // A checkpoint holds a [Position]. A program that resumes from it runs the statements of its epoch
 // again; its [Cursor] tells it which loops and steps to skip.
@@ -16,13 +16,13 @@ type Position struct {
 	Step  int   `json:"step"`
 	Bare  int   `json:"bare"`
 	InAll int   `json:"in_epoch"` // iterations of all loops of the epoch
-	Total int64 `json:"total"`    // steps of the run
-	// Ended is the number of epochs begun, where the program left its loop over epochs
-	// early; Epoch is then the end of that loop. It is 0 otherwise.
+	Total int64 `json:"total"`    // steps of the run so far
+	// Ended is the number of epochs started if the program left its loop over epochs early; Epoch
+	// is then the end of that loop. Otherwise it is 0.
 	Ended int `json:"ended,omitempty"`
 }
 
-// ReportedEpoch is the epoch that reports at this position belong to.
+// ReportedEpoch returns the epoch to which reports at this position belong.
 func (p Position) ReportedEpoch() int {
 	if p.Ended > 0 {
 		return p.Ended - 1
@@ -30,14 +30,14 @@ func (p Position) ReportedEpoch() int {
 	return p.Epoch
 }
 
-// EpochStep is the number of steps of the epoch so far, in loops and outside of them.
+// EpochStep returns the number of the epoch's steps so far, in loops and outside them.
 func (p Position) EpochStep() int { return p.InAll + p.Bare }
 
 // Place orders positions within a run: epoch, loop, and step within the loop.
 func (p Position) Place() [3]int { return [3]int{p.Epoch, p.Loop, p.Step + p.Bare} }
 
-// Sums are what an epoch's steps add up to, over all ranks: the losses, the weights that divide them,
-// and how many of how many rows were right.
+// Sums are the sums over an epoch's steps and all ranks: the losses, the weights by which to
+// divide them, and the numbers of correct rows and of all rows.
 type Sums struct {
 	Loss    runfile.Number `json:"loss"`
 	Weight  runfile.Number `json:"weight"`
@@ -53,8 +53,8 @@ func (s *Sums) Add(loss, weight, correct, count float32) {
 	s.Count += runfile.Number(count)
 }
 
-// MeanLoss is NaN before the first step.
+// MeanLoss returns the mean loss, NaN before the first step.
 func (s Sums) MeanLoss() float64 { return float64(s.Loss / s.Weight) }
 
-// Accuracy is NaN where no row had a label.
+// Accuracy returns the share of correct rows, NaN if no row had a label.
 func (s Sums) Accuracy() float64 { return float64(s.Correct / s.Count) }

@@ -14,8 +14,8 @@ type DirLock struct {
 	file *os.File // nil on file systems without locks
 }
 
-// Lock marks a directory as in use until Unlock or the end of this process, however it ends. what is "run" or "sweep";
-// wayOut completes the error of a directory that another process uses.
+// Lock locks a directory until Unlock or until this process ends in any way. what is "run" or
+// "sweep"; wayOut completes the error of a directory that another process uses.
 func Lock(dir, what, wayOut string) (*DirLock, error) {
 	f, err := filelock.Lock(dir)
 	switch {
@@ -29,7 +29,7 @@ func Lock(dir, what, wayOut string) (*DirLock, error) {
 	return &DirLock{dir, f}, nil
 }
 
-// Unlock gives the directory back.
+// Unlock releases the directory.
 func (l *DirLock) Unlock() {
 	if l != nil && l.file != nil {
 		_ = filelock.Unlock(l.file)
@@ -37,7 +37,7 @@ func (l *DirLock) Unlock() {
 	}
 }
 
-// Removed is an error if the directory was removed or replaced since it was locked.
+// Removed returns an error if the directory was removed or replaced since it was locked.
 func (l *DirLock) Removed() error {
 	if l == nil || l.file == nil {
 		return nil
@@ -45,19 +45,20 @@ func (l *DirLock) Removed() error {
 	here, err := os.Stat(l.dir)
 	if err == nil {
 		if locked, err := l.file.Stat(); err != nil || os.SameFile(here, locked) {
-			return nil //nolint:nilerr // what cannot be looked at is not known to be gone
+			return nil //nolint:nilerr // a directory that cannot be read may still exist
 		}
 	}
 	return Removed(l.dir)
 }
 
-// InUse says whether some process holds the directory's lock.
+// InUse reports whether a process holds the directory's lock.
 func InUse(dir string) bool {
 	held, err := filelock.Held(dir)
 	return err == nil && held
 }
 
-// Removed is the error of a run whose directory was removed or replaced while the run was writing into it.
+// Removed returns the error of a run whose directory was removed or replaced while the run was
+// writing into it.
 func Removed(dir string) error {
 	return fmt.Errorf("gnb: the run's directory %s was removed or replaced while the run was going on, so nothing more of it can be kept; start it again, and leave its directory until it has ended", dir)
 }

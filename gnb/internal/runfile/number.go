@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Number is a float64 that is null in JSON where it is not finite.
+// Number is a float64 that JSON encodes as null if it is not finite.
 type Number float64
 
 // MarshalJSON writes the number, or null.

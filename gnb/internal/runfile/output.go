@@ -11,14 +11,15 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// Output is the file that workers write where the result of a run goes to the file to: a temporary one where
-// to is a pipe, a device or this process's standard output, because /dev/stdout is another one in a worker, and
-// a worker that waits for a pipe's reader looks like one that hangs. deliver copies the file to to, unless the
-// run has failed with err, and removes it; interrupted is the error of an interrupt meanwhile.
+// Output returns the file that workers write for a run's result, whose destination is the file to.
+// It is a temporary file if to is a pipe, a device or this process's standard output, because
+// /dev/stdout is another file in a worker, and a worker that waits for a pipe's reader looks like
+// one that hangs. deliver copies the file to its destination, unless the run has failed with err,
+// and removes it; interrupted is the error that it returns if it is interrupted.
 func Output(to string, interrupted error) (write string, deliver func(ctx context.Context, err error) error, err error) {
 	info, err := os.Stat(to)
 	if err != nil || info.Mode().IsRegular() && !atomicfile.Standard(info) {
-		return to, func(_ context.Context, err error) error { return err }, nil //nolint:nilerr // nothing is there yet
+		return to, func(_ context.Context, err error) error { return err }, nil //nolint:nilerr // the destination does not exist yet
 	}
 	if info.IsDir() {
 		return "", nil, fmt.Errorf("gnb: %s is a directory; Infer needs the name of a .npy file to write", to)
@@ -36,9 +37,9 @@ func Output(to string, interrupted error) (write string, deliver func(ctx contex
 		ctx, stop := multigpu.Interruptible(ctx)
 		defer stop()
 		done := make(chan error, 1)
-		go func() { // which waits for as long as nobody reads a pipe
+		go func() { // blocks until a pipe has a reader
 			err := copyTo(to, write)
-			_ = os.RemoveAll(dir) // before the process may end
+			_ = os.RemoveAll(dir) // remove it before the process ends
 			done <- err
 		}()
 		select {

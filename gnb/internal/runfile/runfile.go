@@ -1,5 +1,6 @@
-// Package runfile reads and writes the files of a run and of a sweep so that damage is noticed: JSON
-// files with a checksum, and logs with a checksum on every line. They remain plain text.
+// Package runfile reads and writes the files of a run and of a sweep with checksums that reveal
+// damage: JSON files with a checksum, and logs with a checksum on every line. They remain plain
+// text.
 //
 // Each JSON file ends with
 //
@@ -8,9 +9,9 @@
 //	}
 //
 // The second value is the SHA-256 of the file with zeros in place of the digest. Each line of
-// metrics.jsonl and trials.jsonl ends with ,"sum":"…"}, eight hexadecimal digits: the CRC-32C of the
-// line without that part. A file or line without a checksum is read as it is; older versions wrote
-// such files. To edit a file by hand, delete its last two keys.
+// metrics.jsonl and trials.jsonl ends with ,"sum":"…"}, eight hexadecimal digits: the CRC-32C of
+// the line without that part. A file or line without a checksum is read unchecked; older versions
+// wrote such files. To edit a file by hand, delete its last two keys.
 package runfile
 
 import (
@@ -51,7 +52,7 @@ var noSum = bytes.Repeat([]byte("0"), sumDigits)
 // maxJSON bounds the size of a run's or sweep's JSON file.
 const maxJSON = 64 << 20
 
-// sealJSON is v as an indented JSON object with a checksum.
+// sealJSON returns v as an indented JSON object with a checksum.
 func sealJSON(v any) ([]byte, error) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -67,7 +68,7 @@ func sealJSON(v any) ([]byte, error) {
 	return b, nil
 }
 
-// errEdited says that a file's checksum does not hold.
+// errEdited is the error of a file whose checksum does not match.
 var errEdited = errors.New(`it is not as it was written (its checksum does not hold): put back a copy, or, if it was edited by hand, delete its lines "gnb_sealed" and "` + sealSum + `"`)
 
 // checkSeal compares a JSON file's checksum, if it has one.
@@ -110,8 +111,8 @@ func WriteJSON(path string, v any) error {
 	return nil
 }
 
-// ReadJSON reads what WriteJSON has written. Nothing is taken from a file that is damaged. The
-// error of a file that is not there matches [os.ErrNotExist].
+// ReadJSON reads a file of WriteJSON into v. It fails if the file is damaged. The error for a
+// missing file matches [os.ErrNotExist].
 func ReadJSON(path string, v any) error {
 	b, err := atomicfile.ReadFile(path, maxJSON)
 	if err != nil {
@@ -142,13 +143,14 @@ func AppendLine(to, object []byte) []byte {
 	return fmt.Appendf(to, "%s%08x%s\n", lineBefore, crc32.Checksum(object, castagnoli), lineAfter)
 }
 
-// summed says whether a line has a checksum that holds.
+// summed reports whether a line has a checksum that matches.
 func summed(line []byte) bool {
 	object, ok := checkLine(line)
 	return ok && len(object) < len(line)
 }
 
-// checkLine is a line's JSON object, and whether its checksum holds where it has one.
+// checkLine returns a line's JSON object; ok is false if the line has a checksum that does not
+// match.
 func checkLine(line []byte) (object []byte, ok bool) {
 	line = bytes.TrimRight(line, "\n")
 	at := len(line) - lineSum
@@ -159,8 +161,7 @@ func checkLine(line []byte) (object []byte, ok bool) {
 	return object, fmt.Sprintf("%08x", crc32.Checksum(object, castagnoli)) == string(line[at+len(lineBefore):len(line)-len(lineAfter)])
 }
 
-// DamagedLines is the error of [ReadLines] where lines are not as they were written: they were left
-// out, and all others were read.
+// DamagedLines is the error of [ReadLines] for damaged lines: it skipped them and read all others.
 type DamagedLines struct {
 	path  string
 	count int
@@ -170,7 +171,7 @@ func (e *DamagedLines) Error() string {
 	return fmt.Sprintf("gnb: %s of %s damaged and left out", phrase.Count(e.count, "line"), e.path+map[bool]string{true: " is", false: " are"}[e.count == 1])
 }
 
-// IgnoreDamage is nil for a [DamagedLines], and any other error as it is.
+// IgnoreDamage returns nil for a [DamagedLines], and any other error unchanged.
 func IgnoreDamage(err error) error {
 	if _, some := errors.AsType[*DamagedLines](err); some {
 		return nil
@@ -181,10 +182,10 @@ func IgnoreDamage(err error) error {
 // maxLine bounds the length of a line: the options of a trial, or the steps of 40 ms.
 const maxLine = 64 << 20
 
-// ReadLines calls take with each whole line of a file from an offset on, as a JSON object; a line
-// that take refuses counts as damaged. It returns the offset behind the last whole line, where the next
-// call continues. A file that does not exist has no lines. Where lines were damaged, the error is a
-// [DamagedLines], and all others have been read.
+// ReadLines calls take with each complete line of a file from an offset on, as a JSON object; a
+// line that take refuses counts as damaged. It returns the offset after the last complete line,
+// from which the next call continues. A missing file has no lines. If lines were damaged the error
+// is a [DamagedLines], and all other lines have been read.
 func ReadLines(path string, from int64, take func(object []byte) bool) (next int64, err error) {
 	file, err := atomicfile.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -198,7 +199,7 @@ func ReadLines(path string, from int64, take func(object []byte) bool) (next int
 	for r := bufio.NewReaderSize(file, 1<<16); err == nil; {
 		var line []byte
 		if line, err = readLine(r); err != nil {
-			// A line that is not whole has not been written to its end, unless it is.
+			// A line without a newline is incomplete, unless its checksum matches.
 			if n := len(line) - 1; n > 0 && summed(line[:n]) {
 				bad.count++
 			}
@@ -233,7 +234,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// Absolute is path as other processes find it.
+// Absolute returns the absolute path, which is valid in other processes too.
 func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -241,7 +242,7 @@ func Absolute(path string) string {
 	return path
 }
 
-// Exists reports whether there is something at path.
+// Exists reports whether path exists.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

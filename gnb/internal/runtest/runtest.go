@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package runtest helps the tests of package gnb and of its rooms: programs in place of notebook cells, as
-// processes of their own, and files that were damaged on purpose.
+// Package runtest helps the tests of package gnb and its subpackages: it starts programs as
+// separate processes in place of notebook cells, and damages files on purpose.
 package runtest
 
 import (
@@ -22,8 +22,9 @@ import (
 	"time"
 )
 
-// Main is TestMain of a package whose tests start cells: the test binary, started again by [StartCell], runs
-// the cell of that name with its options, and else the tests. Workers enter by flag.Parse.
+// Main is the TestMain of a package whose tests start cells. If [StartCell] started the test
+// binary, Main runs the named cell with its options, otherwise the tests. Workers enter through
+// flag.Parse.
 func Main(m *testing.M, cells map[string]func(options []byte) error) {
 	flag.Parse()
 	name := os.Getenv("GNB_TEST_CELL")
@@ -37,19 +38,19 @@ func Main(m *testing.M, cells map[string]func(options []byte) error) {
 	os.Exit(0)
 }
 
-// Cell is a program that a test has started in place of a notebook cell.
+// Cell is a program that a test started in place of a notebook cell.
 type Cell struct {
 	t    *testing.T
 	Tmp  string // its TMPDIR
 	Cmd  *exec.Cmd
 	mark string
 	Out  bytes.Buffer
-	Done chan error // its end
+	Done chan error // receives the error with which the cell ended
 }
 
-// StartCell starts the test binary again as the cell of this name, with options that [Main] gives to it, and
-// with its runs below runsDir. The cell's processes, workers included, are found by a
-// mark in their environment, and killed when the test ends.
+// StartCell starts the test binary again as the cell of this name, with options that [Main] gives
+// to it, and with its runs below runsDir. It marks the environment of the cell's processes,
+// workers included, and kills the marked processes when the test ends.
 func StartCell(t *testing.T, name, runsDir string, options any) *Cell {
 	t.Helper()
 	raw, err := json.Marshal(options)
@@ -87,7 +88,7 @@ func (c *Cell) Wait(limit time.Duration) error {
 	}
 }
 
-// Processes are the live processes with the cell's mark in their environment.
+// Processes returns the live processes with the cell's mark in their environment.
 func (c *Cell) Processes() []int {
 	var out []int
 	entries, _ := os.ReadDir("/proc")
@@ -104,7 +105,7 @@ func (c *Cell) Processes() []int {
 	return out
 }
 
-// Workers are the cell's worker processes, by rank.
+// Workers returns the cell's worker processes by rank.
 func (c *Cell) Workers() map[int]int {
 	out := map[int]int{}
 	for _, pid := range c.Processes() {
@@ -123,8 +124,7 @@ func (c *Cell) Workers() map[int]int {
 	return out
 }
 
-// Gone waits until nothing of the cell is left: no process, no temporary file, no
-// shared memory with a name.
+// Gone waits until the cell has left no process, no temporary file and no named shared memory.
 func (c *Cell) Gone(limit time.Duration) {
 	c.t.Helper()
 	defer func() {
@@ -147,7 +147,7 @@ func (c *Cell) Gone(limit time.Duration) {
 	}
 }
 
-// Within fails the test if f takes longer than nothing that reads a few files should.
+// Within fails the test if f takes longer than reading a few files may take.
 func Within(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -173,7 +173,7 @@ func CopyTree(t *testing.T, from, to string) {
 	}
 }
 
-// Plant replaces path by something that is no regular file.
+// Plant replaces path by something other than a regular file.
 func Plant(t *testing.T, path, kind string) {
 	t.Helper()
 	if err := os.RemoveAll(path); err != nil {
@@ -204,7 +204,7 @@ func Plant(t *testing.T, path, kind string) {
 	}
 }
 
-// Specials are the kinds that Plant knows; GNB_SOAK tries all in each place, else one each.
+// Specials returns the kinds of Plant to try in the i-th place: all with GNB_SOAK, else one.
 func Specials(i int) []string {
 	all := []string{"pipe", "directory", "link to a device", "socket", "link to a pipe"}
 	if os.Getenv("GNB_SOAK") != "" {
@@ -213,7 +213,7 @@ func Specials(i int) []string {
 	return []string{all[i%len(all)]}
 }
 
-// Flips are the bits to flip in a file of size bytes: all of them with GNB_SOAK, else a sample
+// Flips returns the bits to flip in a file of size bytes: all of them with GNB_SOAK, else a sample
 // with the first and last bytes.
 func Flips(size int64) []int64 {
 	if os.Getenv("GNB_SOAK") != "" {

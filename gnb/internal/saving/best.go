@@ -13,14 +13,14 @@ import (
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
-// writeBestEvery bounds how often best weights are written: a file that survives a crash costs a disk's
-// latency, which is many epochs of a small graph.
+// writeBestEvery is the minimal interval between writes of best weights: a durable write takes a
+// disk's latency, in which a small graph trains many epochs.
 const writeBestEvery = 250 * time.Millisecond
 
 // Best keeps the best weights of a run's networks, one file each. [Best.Improve] and [Best.Epoch] belong
 // to the program's goroutine; any goroutine may call the other methods.
 type Best struct {
-	// values has each network's best value and the epoch of it, under keys that checkpoints hold.
+	// values holds each network's best value and its epoch, under keys that checkpoints use.
 	values map[string]runfile.Number
 
 	mu      sync.Mutex
@@ -29,7 +29,7 @@ type Best struct {
 	sums    map[string]string // checksums of the files written, by their names; under mu
 }
 
-// bestFile is one network's best weights, from when they are copied until they are written.
+// bestFile is one network's best weights, from the time they are copied until they are written.
 type bestFile struct {
 	path    string
 	meta    map[string]string
@@ -53,7 +53,7 @@ func (b *Best) Improve(network int, value float64, epoch int) bool {
 	return true
 }
 
-// Epoch is the epoch of a network's best value; ok is false where it has none.
+// Epoch returns the epoch of a network's best value; ok is false if it has none.
 func (b *Best) Epoch(network int) (epoch int, ok bool) {
 	e, ok := b.values[bestEpochKey(network)]
 	return int(e), ok
@@ -72,7 +72,7 @@ func (b *Best) Put(path string, meta map[string]string, tensors []safetensors.Te
 	f.meta, f.tensors, f.waits = meta, copyTensors(f.tensors, tensors), true
 }
 
-// Write writes the weights that wait, if the last write is long enough ago or now is set.
+// Write writes waiting weights if the last write is long enough ago or now is set.
 func (b *Best) Write(now bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,14 +99,14 @@ func (b *Best) Write(now bool) error {
 	return nil
 }
 
-// fileSums are the checksums of the files written.
+// fileSums returns the checksums of the files written.
 func (b *Best) fileSums() map[string]string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.sums)
 }
 
-// resume takes the values of a checkpoint, and the checksums of its files as they are in dir now; "" is
+// resume loads the values of a checkpoint and the checksums of the current files in dir; "" means
 // no directory.
 func (b *Best) resume(st *State, dir string) {
 	b.values = maps.Clone(st.Best)

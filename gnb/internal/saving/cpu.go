@@ -8,9 +8,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/gemm"
 )
 
-// CPUClass is the class of CPU whose code paths decide the last bits of sums:
-// runs resume to the same bits within one class. Runs with bfloat16 products have
-// classes of their own, by the instructions that multiply.
+// CPUClass returns the class of the CPU, whose code paths determine the last bits of sums: a run
+// resumed within one class has the same bits. Runs with bfloat16 products have separate classes
+// for the instructions that multiply.
 func CPUClass(bf16 bool) string {
 	if bf16 {
 		return CPUClass(false) + "-bf16-" + gemm.BF16()

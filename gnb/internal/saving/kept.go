@@ -10,7 +10,7 @@ import (
 	"reflect"
 )
 
-// Kept are variables of the program that are part of every checkpoint, by names.
+// Kept holds the program's named variables that are part of every checkpoint.
 type Kept struct {
 	vars map[string]any
 	// saved are the values of the checkpoint that the run resumed from: those of variables
@@ -35,7 +35,7 @@ func (k *Kept) Add(name string, v any, at string) error {
 			return fmt.Errorf("gnb: the checkpoint's value of %q does not fit %T: %w; keep what the run kept, or start anew (Resume: gnb.Never)", name, v, err)
 		}
 	}
-	if _, err := encodeKept(v); err != nil { // better now than at some checkpoint
+	if _, err := encodeKept(v); err != nil { // fail now instead of at a checkpoint
 		return fmt.Errorf("gnb: Keep got a %T as %q, at %s, which cannot be written into a checkpoint: %w", v, name, at, err)
 	}
 	if k.vars == nil {
@@ -45,7 +45,7 @@ func (k *Kept) Add(name string, v any, at string) error {
 	return nil
 }
 
-// Values are the variables' values now.
+// Values returns the variables' current values.
 func (k *Kept) Values() (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	maps.Copy(out, k.saved)
@@ -59,7 +59,7 @@ func (k *Kept) Values() (map[string]json.RawMessage, error) {
 	return out, nil
 }
 
-// keptGob holds values that JSON has no words for: NaN and infinities.
+// keptGob holds values that JSON cannot represent: NaN and infinities.
 type keptGob struct {
 	Gob []byte `json:"gnb.gob"`
 }
@@ -79,7 +79,7 @@ func encodeKept(v any) (json.RawMessage, error) {
 func decodeKept(raw json.RawMessage, v any) error {
 	var k keptGob
 	if bytes.HasPrefix(raw, []byte(`{"gnb.gob":`)) && json.Unmarshal(raw, &k) == nil {
-		// gob leaves out what is zero, so the variable must be zero before.
+		// gob omits zero values, so set the variable to zero first.
 		p := reflect.ValueOf(v).Elem()
 		p.SetZero()
 		return gob.NewDecoder(bytes.NewReader(k.Gob)).Decode(v)

@@ -18,7 +18,7 @@ import (
 // ErrForeign is matched by the error of a checkpoint that belongs to another run.
 var ErrForeign = errors.New("it is not this run's")
 
-// Newest is the run's newest checkpoint that is its own, with what was passed over:
+// Newest returns the newest valid checkpoint of the run, and the errors of those it skipped:
 // damaged files, and checkpoints of other runs.
 func Newest(r *runs.Run) (path string, step int64, passed []error, err error) {
 	return checkpoint.LatestOf(filepath.Join(r.Dir, "checkpoints"), func(raw json.RawMessage) error {
@@ -30,17 +30,17 @@ func Newest(r *runs.Run) (path string, step int64, passed []error, err error) {
 	})
 }
 
-// owns is the error of a checkpoint that is not of the run, and says whose it is.
+// owns returns an error if a checkpoint belongs to another run; the error names that run.
 func owns(c runs.Config, st State) error {
 	switch {
 	case st.Run != "" && st.Run != c.ID:
 		return fmt.Errorf("%w, but of run %s", ErrForeign, st.Run)
 	case c.Identity == nil && st.Identity == "" && st.Seed == c.Seed && st.Program == c.Program:
-		return nil // both of a version that recorded nothing
+		return nil // both from a version that recorded no identity
 	case c.Identity != nil && st.Identity == c.Identity.Run:
 		return nil
 	case slices.ContainsFunc(c.Changes, func(ch runs.Change) bool { return ch.Before == st.Identity }):
-		return nil // of before a change
+		return nil // the checkpoint is from before a change of settings
 	}
 	var what []string
 	if st.Program != c.Program {
@@ -55,9 +55,9 @@ func owns(c runs.Config, st State) error {
 	return fmt.Errorf("%w: %s", ErrForeign, strings.Join(what, ", "))
 }
 
-// WeightsOf is the file of the weights to compute with: those at the best validation accuracy, else,
-// or when they are asked for, the final ones; and the network in it, nil where that is not
-// recorded. It must be the file that the run has written.
+// WeightsOf returns the file of weights to use: those at the best validation accuracy, or the
+// final ones if there are no best ones or final is set. It also returns the network's description,
+// nil if none was recorded. It fails if the run did not write the file.
 func WeightsOf(r *runs.Run, final bool) (path string, model *runs.ModelInfo, err error) {
 	for _, path := range []string{r.BestWeights(), r.Weights()} {
 		if final && path != r.Weights() {

@@ -20,8 +20,8 @@ type Resumed struct {
 // There reports whether the run resumed from a checkpoint.
 func (r *Resumed) There() bool { return r.state != nil }
 
-// Resume reads the checkpoint in the file path. dir is where this rank writes best weights, "" where it
-// does not.
+// Resume reads the checkpoint in the file path. dir is the directory in which this rank writes
+// best weights, "" if it writes none.
 func (s *Saver) Resume(path, dir string) (*State, error) {
 	st := &State{}
 	ts, err := checkpoint.Load(path, st)
@@ -40,8 +40,9 @@ func (s *Saver) Resume(path, dir string) (*State, error) {
 	return st, nil
 }
 
-// Parameters sets the parameters of the network model, whose tensors have names that begin with prefix,
-// to the checkpoint's. A network that the run had not made yet at the checkpoint keeps its start.
+// Parameters sets the parameters of the network model, whose tensors have names that begin with
+// prefix, to the checkpoint's. A network that the run made after the checkpoint keeps its initial
+// parameters.
 func (r *Resumed) Parameters(model, prefix string, params *nn.Params) error {
 	there := 0
 	for name := range r.tensors {
@@ -68,11 +69,11 @@ func (r *Resumed) Parameters(model, prefix string, params *nn.Params) error {
 	return nil
 }
 
-// OptimizerTensor is the name of a tensor of the program's i-th optimiser in a checkpoint.
+// OptimizerTensor returns the name of a tensor of the program's i-th optimiser in a checkpoint.
 func OptimizerTensor(i int, name string) string { return fmt.Sprintf("optimizer%d.%s", i, name) }
 
-// Optimizer sets the program's i-th optimiser to the checkpoint's state. start is the learning rate that
-// it was made with; changed says that the run was told to resume with other settings.
+// Optimizer sets the program's i-th optimiser to the checkpoint's state. start is its initial
+// learning rate; changed tells whether the run resumes with changed settings.
 func (r *Resumed) Optimizer(i int, o nn.Optimizer, start float64, changed bool) error {
 	if !r.There() || i >= len(r.state.Optim) {
 		return nil // made after the checkpoint
@@ -89,9 +90,9 @@ func (r *Resumed) Optimizer(i int, o nn.Optimizer, start float64, changed bool) 
 	return o.SetState(st.Steps, state)
 }
 
-// resumedLR is the learning rate that the optimiser resumes with: that of the checkpoint, unless it was
-// made with another one than start. Then start holds, times the factor that the program had reached by
-// SetLR.
+// resumedLR returns the learning rate with which the optimiser resumes: the checkpoint's rate if
+// its initial rate was start too. Otherwise it is start times the factor by which the program had
+// changed the rate with SetLR.
 func (st Optimizer) resumedLR(start float64, changed bool) float64 {
 	was := float64(st.LR)
 	switch {

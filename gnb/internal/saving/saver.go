@@ -13,10 +13,10 @@ import (
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// saveEvery is how often checkpoints are written where the program does not say it.
+// saveEvery is the default interval between checkpoints.
 const saveEvery = time.Minute
 
-// snapshotShare is the share of the time, as 1/N, that copies of boundaries may take.
+// snapshotShare bounds the time for copies of boundaries to 1/snapshotShare of the run.
 const snapshotShare = 50
 
 // Saver writes a run's checkpoints.
@@ -30,32 +30,32 @@ type Saver struct {
 	saved time.Time  // the last checkpoint
 	total int64      // steps of the run at the last checkpoint
 	mu    sync.Mutex // held while a checkpoint or a snapshot is made
-	last  snapshot   // of a recent boundary; under mu
+	last  snapshot   // copy of a recent boundary; under mu
 
 	leaving  sync.Once
 	leftWith error
 }
 
-// Options say what a Saver saves, and where.
+// Options configure a Saver.
 type Options struct {
 	Dir   string // the run's directory, "" for a run without one
-	Every int    // steps between checkpoints; 0 is one a minute, and less than 0 none
-	Keep  int    // how many checkpoints are kept
+	Every int    // steps between checkpoints; 0 means one per minute, negative none
+	Keep  int    // number of checkpoints to keep
 
 	// CatchUp waits until the losses of all steps are known. Only the program's goroutine calls it.
 	CatchUp func()
-	// State is what a checkpoint of the present boundary holds, but for Kept and Best. The tensors
-	// are the parameters' own memory. Only the program's goroutine calls it.
+	// State returns the content of a checkpoint at the current boundary, except Kept and Best. The
+	// tensors share memory with the parameters. Only the program's goroutine calls it.
 	State func() (State, []safetensors.Tensor, error)
-	// Settle makes durable what must not be behind a checkpoint. Any goroutine may call it.
+	// Settle makes the data durable that must be on disk before a checkpoint. Any goroutine may
+	// call it.
 	Settle func() error
-	// Saved is told of each checkpoint. Any goroutine may call it.
+	// Saved is called after each checkpoint. Any goroutine may call it.
 	Saved func(path string, at loop.Position) error
 }
 
-// snapshot is a copy of what a checkpoint holds, of a boundary that the program has left: an interrupt
-// in the middle of an iteration, or of an evaluation, saves it, so that what is saved always belongs
-// together.
+// snapshot is a copy of a checkpoint's content at an earlier boundary. An interrupt in the middle
+// of an iteration or an evaluation saves it, so that a checkpoint is always consistent.
 type snapshot struct {
 	there   bool
 	state   State
@@ -64,7 +64,7 @@ type snapshot struct {
 	cost    time.Duration
 }
 
-// Open begins a run's saving, at its start or where [Saver.Resume] has said.
+// Open starts saving a run, from its beginning or from the checkpoint of [Saver.Resume].
 func (s *Saver) Open(o Options) { s.Options, s.saved = o, time.Now() }
 
 // On reports whether the run writes checkpoints.
@@ -78,7 +78,7 @@ func (s *Saver) Due(total int64) bool {
 	return time.Since(s.saved) > saveEvery
 }
 
-// Save writes a checkpoint of the boundary that the program is at.
+// Save writes a checkpoint at the program's current boundary.
 func (s *Saver) Save() error {
 	s.CatchUp()
 	if err := s.Settle(); err != nil {
@@ -97,8 +97,8 @@ func (s *Saver) Save() error {
 	return nil
 }
 
-// Prepare copies what a checkpoint of this boundary would hold, if the copies before took a small share
-// of the time since, or always is set.
+// Prepare copies the content of a checkpoint at this boundary if earlier copies took a small share
+// of the run's time, or if always is set.
 func (s *Saver) Prepare(always bool) error {
 	start := time.Now()
 	if !always && start.Sub(s.last.at) < snapshotShare*s.last.cost {
@@ -117,8 +117,8 @@ func (s *Saver) Prepare(always bool) error {
 	return nil
 }
 
-// SavePrepared writes the checkpoint of the last boundary that was prepared. A run that has not prepared
-// one since its start leaves what is on disk. Any goroutine may call it.
+// SavePrepared writes the checkpoint of the last boundary that was prepared. If none was prepared
+// since the run's start, it writes no checkpoint. Any goroutine may call it.
 func (s *Saver) SavePrepared() error {
 	if err := s.Settle(); err != nil {
 		return err
@@ -131,7 +131,8 @@ func (s *Saver) SavePrepared() error {
 	return s.write(s.last.state, s.last.tensors)
 }
 
-// Leave ends an interrupted run, once: it writes a checkpoint by save, and returns why with what failed.
+// Leave ends an interrupted run, once: it writes a checkpoint with save, and returns why joined
+// with an error of save.
 func (s *Saver) Leave(why error, save func() error) error {
 	s.leaving.Do(func() {
 		s.leftWith = why
@@ -144,7 +145,7 @@ func (s *Saver) Leave(why error, save func() error) error {
 	return s.leftWith
 }
 
-// state is State with what the Saver knows itself.
+// state returns State with the parts that the Saver holds.
 func (s *Saver) state() (State, []safetensors.Tensor, error) {
 	kept, err := s.Kept.Values()
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package saving keeps a run on disk while it trains: checkpoints with the program's own values, the
-// best weights, and what a resumed run takes from them.
+// Package saving saves a run while it trains and loads it to resume: checkpoints with the
+// program's own values, and the best weights.
 //
-// A [Saver] writes checkpoints at boundaries between iterations, where everything that one holds
-// belongs together. It also copies that now and then, so that an interrupt in the middle of an
-// iteration has a boundary to save. [Resumed] is a checkpoint as the run that continues reads it.
-// None of it knows workers or networks, only tensors with names.
+// A [Saver] writes checkpoints at boundaries between iterations, when all parts of a checkpoint
+// are consistent. From time to time it also copies that state, so that an interrupt in the middle
+// of an iteration can save an earlier boundary. [Resumed] reads a checkpoint for a resumed run.
+// The package handles named tensors only and knows neither workers nor networks.
 package saving
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
-// State is what a checkpoint holds beside weights and optimiser state. Random numbers need nothing:
-// they are functions of the seed and the position.
+// State is the content of a checkpoint except weights and optimiser state. It holds no state of
+// random numbers, because they are functions of the seed and the position.
 type State struct {
 	Version  string                     `json:"version"`
 	Layout   int                        `json:"philox_layout"`
@@ -36,29 +36,29 @@ type State struct {
 	Optim    []Optimizer                `json:"optimizers"`
 	Kept     map[string]json.RawMessage `json:"kept,omitempty"`
 	Best     map[string]runfile.Number  `json:"best,omitempty"`
-	// BestFiles are the checksums of the files of best weights beside the checkpoint.
+	// BestFiles holds the checksums of the run's files of best weights.
 	BestFiles map[string]string `json:"best_files,omitempty"`
 }
 
-// Optimizer is an optimiser's state but for its tensors.
+// Optimizer is an optimiser's state except its tensors.
 type Optimizer struct {
 	Name  string         `json:"name"`
 	Steps int64          `json:"steps"`
 	LR    runfile.Number `json:"lr"`
-	// Start is the learning rate that the optimiser was made with; nil in checkpoints of
-	// versions that did not record it.
+	// Start is the optimiser's initial learning rate; nil in checkpoints of versions that did not
+	// record it.
 	Start *runfile.Number `json:"start_lr,omitempty"`
 }
 
-// The metadata of a file of weights beside its checksum: the network as JSON, and the number of steps
-// of the run after which it had these weights.
+// Keys of a weights file's metadata, besides its checksum: the network as JSON, and the number of
+// steps of the run at these weights.
 const (
 	MetaModel = "gnb_model"
 	MetaStep  = "gnb_step"
 )
 
-// CheckBestFiles checks that the files of best weights in a run's directory are those that the
-// checkpoint was written beside, or later ones of the same run, which the repeated steps write again.
+// CheckBestFiles checks that the files of best weights in a run's directory are those from the
+// time of the checkpoint, or later ones of the same run, which the resumed run will write again.
 func (st *State) CheckBestFiles(dir string) error {
 	for name, sum := range st.BestFiles {
 		path := filepath.Join(dir, filepath.Base(name))
@@ -78,12 +78,12 @@ func (st *State) CheckBestFiles(dir string) error {
 	return nil
 }
 
-// SumsIn are the checksums of the files of weights in a run's directory, by their names.
+// SumsIn returns the checksums of the weights files in a run's directory by name.
 func SumsIn(dir string) map[string]string {
 	out := map[string]string{}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // reading one of them reports it
+		return nil // reading a file reports the error
 	}
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) != ".safetensors" {

@@ -1,5 +1,5 @@
-// Package tally counts how well a network does on a split, a node at a time, in parts that ranks put together:
-// the result does not depend on how nodes are shared among them.
+// Package tally computes a network's metric on a split node by node. Ranks combine their tallies,
+// and the result does not depend on the distribution of nodes over ranks.
 package tally
 
 import (
@@ -16,44 +16,42 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// Tally counts what one rank computed of a split.
+// Tally counts one rank's results on a split.
 type Tally struct {
 	kind string
 	ds   *dataset.Dataset
-	cols int // of scores a row
+	cols int // scores per row
 
 	correct, count int64     // accuracy: exact
 	f1             nn.F1     // micro-F1: exact
 	scores         []float32 // AUC: [rows, cols]
-	labels         []int8    // of the scores, -1 where there is none
+	labels         []int8    // labels of the scores, -1 if unknown
 
 	withLoss bool
 	loss     lossSum
 	bad      int64 // rows with numbers that are not finite
 }
 
-// lossSum adds losses in integers, units of 2^-24, so that the sum is the same to
-// the bit however the rows are shared among workers. It holds 2^39: 2^31 rows at a
-// mean of 256.
+// lossSum adds losses as integers in units of 2^-24, so that the sum has the same bits for any
+// distribution of rows over workers. It holds up to 2^39: 2^31 rows at a mean of 256.
 type lossSum struct{ units, count, bad int64 }
 
 const (
 	lossUnits = 1 << 24
-	lossMost  = 1 << 20 // of a row; what is above counts as infinite
+	lossMost  = 1 << 20 // largest loss of a row; larger ones count as infinite
 )
 
-// add takes the loss of count rows or labels.
+// add adds the loss of count rows or labels.
 func (l *lossSum) add(sum float64, count int64) {
 	l.count += count
 	if sum < lossMost {
 		l.units += int64(math.Round(sum * lossUnits))
 	} else {
-		l.bad++ // NaN, too
+		l.bad++ // also NaN
 	}
 }
 
-// mean is NaN where there is nothing, and +Inf where a row's loss was beyond
-// bounds.
+// mean returns the mean loss: NaN without rows, and +Inf if a row's loss was out of bounds.
 func (l lossSum) mean() float64 {
 	if l.bad > 0 {
 		return math.Inf(1)
@@ -61,12 +59,12 @@ func (l lossSum) mean() float64 {
 	return float64(l.units) / lossUnits / float64(l.count)
 }
 
-// New makes a Tally of nodes of a dataset, which also adds up their losses withLoss.
+// New makes a Tally for nodes of a dataset; with withLoss it also sums their losses.
 func New(ds *dataset.Dataset, withLoss bool) *Tally {
 	return &Tally{kind: Metric(ds), ds: ds, withLoss: withLoss}
 }
 
-// Metric is what a dataset is measured by: one of the names of package names.
+// Metric returns the name of a dataset's metric, one of package names.
 func Metric(ds *dataset.Dataset) string {
 	switch ds.Meta.Metric {
 	case dataset.MetricROCAUC:
@@ -77,7 +75,7 @@ func Metric(ds *dataset.Dataset) string {
 	return names.Accuracy
 }
 
-// CheckLabels is the error of a dataset whose labels cannot be measured by its metric.
+// CheckLabels returns an error if a dataset's labels do not suit its metric.
 func CheckLabels(ds *dataset.Dataset) error {
 	switch {
 	case ds.Labels == nil && ds.MultiLabels == nil:
@@ -88,8 +86,8 @@ func CheckLabels(ds *dataset.Dataset) error {
 	return nil
 }
 
-// CheckSplit is the error of a split without a node that has a label. It looks at nodes up to
-// the first one that has.
+// CheckSplit returns an error if no node of a split has a label. It reads nodes up to the first
+// one with a label.
 func CheckSplit(ds *dataset.Dataset, split string) error {
 	ids, err := ds.Split(split)
 	switch {
@@ -101,7 +99,7 @@ func CheckSplit(ds *dataset.Dataset, split string) error {
 	has := func(v int32) bool {
 		switch {
 		case v < 0 || ds.MultiLabels == nil && int(v) >= len(ds.Labels) || ds.MultiLabels != nil && int(v) >= ds.MultiLabels.Rows:
-			return true // the check of the dataset, or the worker, says what is wrong
+			return true // the dataset's check, or the worker, reports the error
 		case ds.MultiLabels != nil:
 			return slices.ContainsFunc(ds.MultiLabels.Row(int(v)), func(y int8) bool { return y >= 0 })
 		}
@@ -144,7 +142,7 @@ func (t *Tally) Add(v int32, row []float32) {
 	if nn.Argmax(row) == int(y) {
 		t.correct++
 		t.f1.TruePositives++
-	} else { // a class missed, and another taken for it
+	} else { // one class was missed and another was predicted
 		t.f1.FalsePositives++
 		t.f1.FalseNegatives++
 	}
@@ -174,7 +172,7 @@ func (t *Tally) addMulti(row []float32, labels []int8) {
 // NotFinite reports whether an output had numbers that are not finite.
 func (t *Tally) NotFinite() bool { return t.bad > 0 }
 
-// Sums are the counts, which are added over the ranks.
+// Sums returns the counts to add over ranks.
 func (t *Tally) Sums() []int64 {
 	return []int64{t.correct, t.count, t.f1.TruePositives, t.f1.FalsePositives, t.f1.FalseNegatives, t.loss.units, t.loss.count, t.loss.bad}
 }
@@ -188,7 +186,8 @@ type Result struct {
 	MicroF1, AUC, Loss float64
 }
 
-// Result is what the sums of all ranks come to, and the scores of whole, which has those of all ranks.
+// Result computes the metric from the sums of all ranks and the scores of whole, which holds those
+// of all ranks.
 func (t *Tally) Result(sums []int64, whole *Tally) Result {
 	r := Result{Correct: sums[0], Count: sums[1]}
 	switch {
@@ -219,7 +218,7 @@ func (t *Tally) Encode() []byte {
 	return b
 }
 
-// Decode appends the scores that another rank has encoded.
+// Decode appends the encoded scores of another rank.
 func (t *Tally) Decode(b []byte) error {
 	if len(b) < 16 {
 		return errors.New("gnb: the scores of an evaluation were cut short")
