@@ -15,8 +15,8 @@ import (
 
 // Unnameable returns one sentence for each exported name of the module's public packages that
 // mentions a type of an internal package, because other modules cannot write that type's name. It
-// also returns the number of public packages. The arguments are those of "go list", which compiles
-// packages that are stale.
+// also returns the number of public packages. args are passed to "go list", which compiles stale
+// packages.
 func Unnameable(dir, module string, args ...string) (wrong []string, public int, err error) {
 	out, err := GoList(dir, append([]string{"-export", "-deps", "-json=ImportPath,Name,Export"}, args...)...)
 	if err != nil {
@@ -102,8 +102,8 @@ func (m *mentions) named(what string, o *types.TypeName, args *types.TypeList) {
 	}
 }
 
-// typ looks through one type as it is written: named types are not entered, for their own package
-// answers for them.
+// typ inspects one type as written: it does not enter named types, because their own package is
+// checked separately.
 func (m *mentions) typ(what string, t types.Type) {
 	switch t := t.(type) {
 	case *types.Named:

@@ -1,4 +1,4 @@
-// Package archtest keeps the rooms of this module in order: imports point downward only, public
+// Package archtest checks the structure of this module: imports point downward only, public
 // packages mention no internal type, and the package that cells import stays light, so that a cell
 // links fast. Its tests fail with the reason.
 package archtest
@@ -17,7 +17,7 @@ import (
 // Module is the path of this module.
 const Module = "github.com/graphnb/graphnb"
 
-// cuModule is how the module speaks with the GPU's driver; cuRoom is the only room that may.
+// cuModule is the module that calls the GPU's driver; only cuRoom may import it.
 const (
 	cuModule = "gorgonia.org/cu"
 	cuRoom   = "cuda"
@@ -57,26 +57,26 @@ var rooms = []room{
 	{"internal", "shared internals"},
 }
 
-// sideBySide are rooms of which none imports another.
+// sideBySide lists rooms that must not import one another.
 var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/parts"}
 
-// mayOnly are the rooms that import nothing of the module but what is named here, and each other's packages.
+// mayOnly lists rooms that may import only the packages of the module named here, and each other's
+// packages.
 var mayOnly = map[string][]string{
-	// nn for ModelConfig, gemm to measure the machine's peak.
+	// nn for ModelConfig, gemm to measure the machine's peak rate.
 	"gnb/runs":           {"gnb/internal", "multigpu", "graphops/nn", "graphops/gemm", "internal"},
 	"gnb/internal/live":  {"gnb/internal/chart", "internal"},
 	"gnb/internal/chart": {"internal"},
 }
 
-// user are the rooms written as a user would write them: they import these packages and no others
-// of the module.
+// user lists the rooms written like user code: of the module they may import only these packages.
 var (
 	userRooms = []string{"tutorials", "notebooks"}
 	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "graphops/nn"}
 )
 
-// heavy are modules that package gnb never reaches, with why. They are compared with the start of an
-// import path.
+// heavy lists modules that package gnb must not reach, with the reason. They are compared with the
+// start of an import path.
 var heavy = []struct{ path, why string }{
 	{"google.golang.org/grpc", "gRPC belongs in multigpu/graphserver, a blank import where it is wanted"},
 	{"google.golang.org/protobuf", "protobuf belongs in multigpu/graphserver"},
@@ -91,14 +91,14 @@ var heavy = []struct{ path, why string }{
 	{"go.yaml.in/yaml", "settings are JSON"},
 }
 
-// Pkg is what a check needs to know of a package.
+// Pkg holds the properties of a package that the checks need.
 type Pkg struct {
 	ImportPath string
 	Imports    []string
 	Standard   bool
 }
 
-// List runs "go list -json args…" in dir. GOOS, GOARCH and build tags are the caller's.
+// List runs "go list -json args…" in dir. The caller sets GOOS, GOARCH and build tags.
 func List(dir string, args ...string) ([]Pkg, error) {
 	out, err := GoList(dir, append([]string{"-json=ImportPath,Imports,Standard"}, args...)...)
 	if err != nil {
@@ -116,7 +116,8 @@ func List(dir string, args ...string) ([]Pkg, error) {
 	}
 }
 
-// GoList returns what "go list args…" prints in dir; the error holds what it says of a failure.
+// GoList returns the output of "go list args…" in dir; after a failure, the error includes its
+// messages.
 func GoList(dir string, args ...string) ([]byte, error) {
 	c := exec.Command("go", append([]string{"list"}, args...)...)
 	c.Dir = dir
@@ -142,9 +143,8 @@ func roomOf(rel string) int {
 	return best
 }
 
-// Direction returns one sentence for each import that does not point downward, for each of the GPU's
-// driver outside its room, and for each package
-// that is in no room.
+// Direction returns one sentence for each import that does not point downward, for each import of
+// the GPU driver's module outside its room, and for each package that is in no room.
 func Direction(module string, pkgs []Pkg) []string {
 	var wrong []string
 	for _, p := range pkgs {
@@ -187,8 +187,8 @@ func Direction(module string, pkgs []Pkg) []string {
 	return wrong
 }
 
-// Weight returns one sentence for each heavy module among deps, with the chain of imports that leads
-// to it from root, and one when deps are more than limit packages.
+// Weight returns one sentence for each heavy module among deps, with the chain of imports that
+// leads to it from root, and one if deps has more than limit packages.
 func Weight(root string, deps []Pkg, limit int) []string {
 	var wrong []string
 	for _, h := range heavy {
@@ -196,7 +196,7 @@ func Weight(root string, deps []Pkg, limit int) []string {
 			if strings.HasPrefix(p.ImportPath, h.path) {
 				wrong = append(wrong, fmt.Sprintf("%s reaches %s, which makes every cell link slowly: %s (%s)",
 					path.Base(root), p.ImportPath, h.why, strings.Join(chain(root, p.ImportPath, deps), " > ")))
-				break // one package of a module says it
+				break // report only one package of a module
 			}
 		}
 	}

@@ -18,16 +18,16 @@ import (
 	"strings"
 )
 
-// Bounds of a room: what somebody can hold in the head.
+// Limits on the size of a room, so that it stays easy to understand.
 const (
 	maxLines    = 5000 // of one package, without tests and generated files
 	maxGnbFiles = 25   // of package gnb, without tests
 )
 
-// generated is the line by which a generated file is known.
+// generated matches the line that marks a generated file.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-// Size is how large a package is, without tests and generated files.
+// Size is the size of a package, without tests and generated files.
 type Size struct {
 	Dir      string // below the module's root
 	Files    int
@@ -36,7 +36,7 @@ type Size struct {
 	Imports  []string // packages of the module, below its root
 }
 
-// Sizes measures the module's packages. Files count whatever their build tags.
+// Sizes measures the module's packages. It counts files with any build tags.
 func Sizes(dir string) ([]Size, error) {
 	out, err := GoList(dir, "-json=Dir,ImportPath,Imports,GoFiles,CgoFiles,IgnoredGoFiles", "./...")
 	if err != nil {
@@ -88,7 +88,7 @@ func Table(sizes []Size, dirs []string) string {
 	for _, dir := range dirs {
 		name, below := strings.CutSuffix(dir, "/...")
 		lines, what := 0, ""
-		var others []string // below it
+		var others []string // packages below it
 		for _, s := range sizes {
 			switch rest, ok := strings.CutPrefix(s.Dir, name+"/"); {
 			case s.Dir == name:

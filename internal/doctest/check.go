@@ -13,34 +13,34 @@ import (
 	"strings"
 )
 
-// unit is a page as a compiler takes it.
+// unit is a page in the form that is compiled.
 type unit struct {
 	fset    *token.FileSet
-	imports map[string]string // path by name: those of the pieces, and Packages
+	imports map[string]string // import path by name: imports of the pieces, and Packages
 	decls   []*decls
 	place   map[string]place // of each declared name
 	bodies  []Piece          // statements
 }
 
-// decls are the declarations of a piece.
+// decls holds the declarations of a piece.
 type decls struct {
 	Piece
 	text []byte
 }
 
-// place is where a name is declared.
+// place is the position of a declaration.
 type place struct {
 	in       *decls
 	from, to int
 }
 
-const prefix = "package p;" // before a piece's text, on its first line
+const prefix = "package p;" // precedes a piece's text, on its first line
 
 func newUnit() *unit {
 	return &unit{fset: token.NewFileSet(), imports: maps.Clone(Packages), place: map[string]place{}}
 }
 
-// Check type-checks the pieces of one page and returns all that is wrong.
+// Check type-checks the pieces of one page and returns all errors.
 func Check(pieces []Piece, imp types.Importer) error {
 	u := newUnit()
 	var spans []Piece
@@ -53,7 +53,7 @@ func Check(pieces []Piece, imp types.Importer) error {
 			return err
 		}
 	}
-	// Every file has all imports, but for the names that the page declares itself.
+	// Every file has all imports, except names that the page declares itself.
 	var head strings.Builder
 	head.WriteString(prefix)
 	for _, name := range slices.Sorted(maps.Keys(u.imports)) {
@@ -85,8 +85,8 @@ func Check(pieces []Piece, imp types.Importer) error {
 			wrong = append(wrong, err)
 		}
 	}}
-	pkg, _ := config.Check("p", u.fset, files, nil) // Error has seen what is wrong
-	// A sentence means the variables of Context, or those of some block of the page's code.
+	pkg, _ := config.Check("p", u.fset, files, nil) // config.Error has recorded the errors
+	// A sentence refers to the variables of Context, or to those of some block of the page's code.
 	places := []token.Pos{files[0].End() - 1}
 	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -114,8 +114,8 @@ func Check(pieces []Piece, imp types.Importer) error {
 	return errors.Join(wrong...)
 }
 
-// split cuts a cell at its line "%%", behind which are main's statements, and blanks the lines that
-// speak to the kernel or the shell.
+// split splits a cell at its line "%%", after which main's statements follow, and blanks the lines
+// for the kernel or the shell.
 func split(p Piece) []Piece {
 	lines := strings.Split(p.Text, "\n")
 	at := len(lines)
@@ -133,7 +133,7 @@ func split(p Piece) []Piece {
 	return slices.DeleteFunc([]Piece{head, tail}, func(p Piece) bool { return strings.TrimSpace(p.Text) == "" })
 }
 
-// contextSource declares the variables of Context that the page does not declare itself.
+// contextSource declares the variables of Context that the page does not declare.
 func contextSource(u *unit) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(Context)) {
@@ -144,8 +144,8 @@ func contextSource(u *unit) string {
 	return b.String()
 }
 
-// add parses a piece. Of declarations it takes the imports out, and the earlier declarations of the
-// same names.
+// add parses a piece. It removes the imports from its declarations, and blanks earlier declarations
+// of the same names.
 func (u *unit) add(p Piece) error {
 	for _, part := range split(p) {
 		if err := u.addPart(part); err != nil {
@@ -158,7 +158,7 @@ func (u *unit) add(p Piece) error {
 func (u *unit) addPart(p Piece) error {
 	file, err := parser.ParseFile(u.fset, "", prefix+p.Text, 0)
 	if err != nil {
-		// The statements' error is the one to show, unless the text holds functions.
+		// Report the error of parsing as statements, unless the text contains functions.
 		if _, err2 := parser.ParseFile(u.fset, "", prefix+"func _(){"+p.Text+"\n}", 0); err2 != nil {
 			if !strings.Contains(p.Text, "func ") {
 				err = err2
@@ -190,7 +190,7 @@ func (u *unit) addPart(p Piece) error {
 	return nil
 }
 
-// blank overwrites a declaration with spaces; lines stay where they are.
+// blank overwrites a declaration with spaces; line numbers do not change.
 func (p place) blank() {
 	for i := p.from; i < p.to; i++ {
 		if p.in.text[i] != '\n' {
@@ -212,7 +212,8 @@ func (u *unit) importSpec(s *ast.ImportSpec) error {
 	return nil
 }
 
-// declared returns the names that a declaration gives to a package; a method's has its type in front.
+// declared returns the names that a declaration declares at package level; a method's name is
+// prefixed with its type.
 func declared(d ast.Decl) []string {
 	var names []string
 	switch d := d.(type) {
@@ -237,8 +238,8 @@ func declared(d ast.Decl) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return n == "_" || n == "init" || n == "main" })
 }
 
-// uses returns a use of each name that the outermost statements define: a block that shows how to get
-// something need not do anything with it.
+// uses returns a use of each name that the outermost statements define, because a block that shows
+// how to get a value need not use it.
 func uses(body string) string {
 	file, err := parser.ParseFile(token.NewFileSet(), "", prefix+"func _(){"+body+"\n}", 0)
 	if err != nil {

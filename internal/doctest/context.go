@@ -7,8 +7,8 @@ import (
 
 const module = "github.com/graphnb/graphnb"
 
-// Packages are what a piece may use without importing it, by name: a notebook's kernel adds the
-// imports of the standard library, and cells share those of the module.
+// Packages lists, by name, the packages that a piece may use without importing them: a notebook's
+// kernel adds imports of the standard library, and cells share imports of the module.
 var Packages = map[string]string{
 	"gnb":       module + "/gnb",
 	"runs":      module + "/gnb/runs",
@@ -40,7 +40,7 @@ var Packages = map[string]string{
 	"time":      "time",
 }
 
-// Context are the variables that pages use without declaring them, with their types.
+// Context lists the variables that pages use without declaring them, with their types.
 var Context = map[string]string{
 	"ctx":   "context.Context",
 	"ds":    "*gnb.Dataset",
@@ -63,7 +63,7 @@ var Context = map[string]string{
 	"ids":      "[]int32", // nodes
 	"src":      "[]int32", // of edges
 	"dst":      "[]int32",
-	"own":      "*gnb.Dataset", // one in memory
+	"own":      "*gnb.Dataset", // a dataset in memory
 	"score":    "*nn.Tensor",   // of edges
 	"scores":   "[]float32",    // of nodes
 	"labels":   "[]int8",
@@ -71,7 +71,7 @@ var Context = map[string]string{
 	"sums":     "[]float64",
 }
 
-// prefixes returns the names that tell a sentence's Go from other languages'.
+// prefixes returns the names that distinguish Go code in a sentence from other languages.
 func prefixes() []string {
 	var all []string
 	for name, path := range Packages {

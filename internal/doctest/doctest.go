@@ -1,12 +1,12 @@
-// Package doctest compiles the Go that the documentation shows: fenced blocks of Markdown pages, the
-// code in their sentences and tables, and the cells and prose of notebooks. Its tests do so for this
-// repository.
+// Package doctest type-checks the Go code in documentation: fenced blocks of Markdown pages, the
+// code in their sentences and tables, and the cells and prose of notebooks. Its tests check this
+// repository's documentation.
 //
-// The pieces of a page or notebook are one package, as the cells of a notebook are one program: what
-// one piece declares the others use, and a later declaration of a name replaces the one before.
-// Names that a page uses without saying where they come from, such as ctx or w, are those of
-// [Context]. The pieces are type-checked against the compiled packages, so an error is the
-// compiler's, at the line of the page.
+// The pieces of a page or notebook form one package, as the cells of a notebook form one program: a
+// piece can use the declarations of others, and a later declaration of a name replaces an earlier
+// one. Names that a page uses without declaring them, such as ctx or w, are those of [Context]. The
+// pieces are type-checked against the compiled packages, so an error is the compiler's, at the line
+// of the page.
 package doctest
 
 import (
@@ -18,9 +18,9 @@ import (
 	"strings"
 )
 
-// Piece is Go in a page.
+// Piece is a piece of Go code in a page.
 type Piece struct {
-	File string // as errors name it
+	File string // file name in errors
 	Line int    // of the text's first line
 	Text string
 	// Span is set for `code` in a sentence or a table: an expression, a type, or statements. Other
@@ -28,8 +28,8 @@ type Piece struct {
 	Span bool
 }
 
-// Read finds the pieces of a page: a notebook, where path ends in .ipynb, else Markdown. In a
-// notebook a piece's line is counted from the beginning of its cell, and its file names the cell.
+// Read finds the pieces of a page: a notebook if path ends in .ipynb, else Markdown. In a notebook,
+// a piece's line is counted from the beginning of its cell, and its file name includes the cell.
 func Read(path string) ([]Piece, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -61,10 +61,10 @@ func Read(path string) ([]Piece, error) {
 	return pieces, nil
 }
 
-// source is a cell's text, which a notebook stores as one string or as lines.
+// source is a cell's text, which a notebook stores as one string or as a list of lines.
 type source string
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON reads both forms.
 func (s *source) UnmarshalJSON(b []byte) error {
 	var lines []string
 	if err := json.Unmarshal(b, &lines); err == nil {
@@ -77,18 +77,19 @@ func (s *source) UnmarshalJSON(b []byte) error {
 var (
 	fence = regexp.MustCompile("^ {0,3}(```+)\\s*([A-Za-z]*)")
 	span  = regexp.MustCompile("`([^`]+)`")
-	// A sentence's code is Go of ours where it uses a package of ours or a variable of Context.
+	// ours matches code that is checked: code in a sentence that uses a package of Packages or a
+	// variable of Context.
 	ours = regexp.MustCompile(`(?:^|[^\w.])((?:` + strings.Join(prefixes(), "|") + `)\.[A-Z]\w*)`)
-	// The heads of a table's columns that show other libraries' code.
+	// theirs matches the headings of table columns that show other libraries' code.
 	theirs = regexp.MustCompile(`(?i)\b(pyg|dgl|pytorch|there|original|theirs)\b`)
 )
 
-// markdown finds the blocks marked as Go and the spans that are ours.
+// markdown finds the blocks marked as Go, and the code spans that ours matches.
 func markdown(name, text string) []Piece {
 	var pieces []Piece
 	var block *Piece // nil: in a block of another language
 	end := ""
-	var heads []string // of the table that the line is in
+	var heads []string // headings of the table that contains the line
 	for i, line := range strings.Split(text, "\n") {
 		m := fence.FindStringSubmatch(line)
 		switch {
@@ -135,7 +136,7 @@ func markdown(name, text string) []Piece {
 	return pieces
 }
 
-// Cells returns the cells of a row of a table. A "|" that is code is written "\|" there.
+// Cells returns the cells of a table row. A "|" inside code is written "\|" there.
 func Cells(row string) []string {
 	row = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(row), "|"), "|")
 	const hidden = "\x00"
@@ -146,7 +147,7 @@ func Cells(row string) []string {
 	return cells
 }
 
-// Spans returns the codes in a sentence or a cell of a table.
+// Spans returns the code spans in a sentence or a table cell.
 func Spans(text string) []string {
 	var all []string
 	for _, m := range span.FindAllStringSubmatch(text, -1) {

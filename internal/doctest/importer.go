@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/internal/archtest"
 )
 
-// Importer gives the compiled packages that pages may import: those of Packages and what paths adds.
-// It builds them where the build cache has them not. dir is a directory of the module.
+// Importer provides the compiled packages that pages may import: those of Packages and of paths. It
+// builds packages that are not in the build cache. dir is a directory of the module.
 func Importer(dir string, paths ...string) (types.Importer, error) {
 	args := []string{"-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}
 	args = append(args, slices.Sorted(maps.Values(Packages))...)

@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// Audience says who sets a variable.
+// Audience is the group of people who set a variable.
 type Audience string
 
 // The audiences, in the order of the table.
@@ -35,7 +35,7 @@ const (
 type Knob struct {
 	Name  string
 	Value string // what it is set to, such as "FOLDER" or "1"
-	Doc   string // a phrase for the table
+	Doc   string // description for the table
 	For   Audience
 }
 
@@ -47,16 +47,16 @@ func knob(who Audience, name, value, doc string) *Knob {
 	return k
 }
 
-// All returns the variables, by audience, in the order of their declaration.
+// All returns the variables, by audience, in declaration order.
 func All() []*Knob { return slices.Clone(all) }
 
-// Get returns the variable's value, "" where it is not set.
+// Get returns the variable's value, "" if it is not set.
 func (k *Knob) Get() string { return os.Getenv(k.Name) }
 
-// On reports whether a switch is on: set to something other than 0, false, no and off.
+// On reports whether a switch is on: set to a value other than 0, false, no and off.
 func (k *Knob) On() bool { return on(k.Get()) }
 
-// OnIn is [Knob.On] in an environment given as NAME=VALUE, of which the last counts.
+// OnIn is [Knob.On] for an environment given as NAME=VALUE; the last entry of a name counts.
 func (k *Knob) OnIn(env []string) bool {
 	value := ""
 	for _, e := range env {

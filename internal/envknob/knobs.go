@@ -40,7 +40,7 @@ var (
 	CUDAInclude = knob(Internal, "GNB_CUDA_INCLUDE", "FOLDER", "the header that cells with `-tags cuda` are compiled against")
 )
 
-// For those who work on GraphNB.
+// For developers of GraphNB.
 var (
 	Python         = knob(Developers, "GNB_PYTHON", "FILE", "the Python with NumPy and Jupyter for tests")
 	Chromium       = knob(Developers, "GNB_CHROMIUM", "FILE", "the browser for tests")

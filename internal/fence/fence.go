@@ -7,15 +7,15 @@ import (
 	"unsafe"
 )
 
-// Slice is n zeros that end where an unreadable page begins. The memory is gone
-// when the test ends.
+// Slice returns n zeros that end where an unreadable page begins. The memory is unmapped when the
+// test ends.
 func Slice[T any](t testing.TB, n int) []T {
 	size := n * int(unsafe.Sizeof(*new(T)))
 	pages := between(t, size)
 	return view[T](pages[len(pages)-size:], n)
 }
 
-// SliceBehind is n zeros that begin where an unreadable page ends.
+// SliceBehind returns n zeros that begin where an unreadable page ends.
 func SliceBehind[T any](t testing.TB, n int) []T {
 	size := n * int(unsafe.Sizeof(*new(T)))
 	return view[T](between(t, size)[:size], n)

@@ -4,5 +4,5 @@ package fence
 
 import "testing"
 
-// between is plain memory where pages cannot be protected.
+// between returns plain memory on systems that cannot protect pages.
 func between(_ testing.TB, size int) []byte { return make([]byte, size) }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// between is whole pages of at least size bytes, with an unreadable page before
-// and one behind them.
+// between returns whole pages of at least size bytes, with an unreadable page before and after
+// them.
 func between(t testing.TB, size int) []byte {
 	t.Helper()
 	page := os.Getpagesize()

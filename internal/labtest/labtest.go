@@ -7,8 +7,9 @@
 //	var facts struct{ Looks int }
 //	lab.Script(t, "explore.mjs", map[string]any{"notebook": "explore.ipynb"}, &facts)
 //
-// Scripts drive the page with playwright-core (see lab.mjs) and print what they saw as JSON. What they
-// need is put there by scripts/browser.sh; without it a test is skipped, with what to run as the reason.
+// Scripts drive the page with playwright-core (see lab.mjs) and print their observations as JSON.
+// scripts/browser.sh installs what they need; without it, tests are skipped, and the reason names
+// the command to run.
 package labtest
 
 import (
@@ -32,22 +33,23 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// Kernel is the kernelspec of notebooks: the one that people have, in the checkout's environment.
+// Kernel is the kernelspec of notebooks: the name that users have, installed in the checkout's
+// environment.
 const Kernel = "graphnb"
 
-// Lab is a JupyterLab server of its own: no settings, kernels or notebooks of anybody.
+// Lab is a separate JupyterLab server without any user's settings, kernels or notebooks.
 type Lab struct {
 	Dir string // its notebooks; cells run there
 	Tmp string // TMPDIR of the server, its kernels and their cells
-	Out string // for what scripts leave, kept where GNB_LAB_OUT names a directory
+	Out string // for the scripts' output; kept if GNB_LAB_OUT names a directory
 	URL string
 
 	host  *nbtest.Env
 	token string
 }
 
-// Start installs the kernel and starts a server, which ends with the test. Cells have env ("NAME=value")
-// in their environment.
+// Start installs the kernel and starts a server, which stops when the test ends. env ("NAME=value")
+// is added to the cells' environment.
 func Start(t testing.TB, env ...string) *Lab {
 	t.Helper()
 	host := nbtest.Setup(t)
@@ -63,7 +65,7 @@ func Start(t testing.TB, env ...string) *Lab {
 	if err := host.Install("--name", Kernel); err != nil {
 		t.Fatal(err)
 	}
-	// Not t.TempDir: gopls listens on a socket below it, whose name may have 107 bytes.
+	// Not t.TempDir: gopls listens on a socket below it, whose path is limited to 107 bytes.
 	home, err := os.MkdirTemp("", "gnb-lab-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
@@ -79,9 +81,9 @@ func Start(t testing.TB, env ...string) *Lab {
 		}
 	}
 	for file, text := range map[string]string{
-		// All cells are drawn, also those out of sight.
+		// All cells are rendered, even those out of view.
 		"notebook-extension/tracker": `{"windowingMode": "none"}`,
-		// Nothing asks whether to show Jupyter's news, in front of them.
+		// No dialog asks whether to show Jupyter's news, which would cover the cells.
 		"apputils-extension/notification": `{"fetchNews": "false", "checkForUpdates": false}`,
 	} {
 		file = filepath.Join(home, "lab", "user-settings", "@jupyterlab", file+".jupyterlab-settings")
@@ -89,7 +91,7 @@ func Start(t testing.TB, env ...string) *Lab {
 			t.Fatal(err)
 		}
 	}
-	// Kernels get ports that nobody else is given (see ports.py).
+	// Kernels get ports that no other process is given (see ports.py).
 	ports := fmt.Sprintf("import sys\nsys.path.append(%q)\nimport ports\n", filepath.Join(host.Root, "internal", "nbtest"))
 	if err := os.WriteFile(filepath.Join(home, "jupyter_server_config.py"), []byte(ports), 0o600); err != nil {
 		t.Fatal(err)
@@ -101,7 +103,7 @@ func Start(t testing.TB, env ...string) *Lab {
 	l.URL = "http://127.0.0.1:" + port
 	c := exec.Command(filepath.Join(bin, "jupyter-lab"), "--no-browser", "--ip=127.0.0.1", "--port="+port, "--allow-root",
 		"--ServerApp.port_retries=0", "--IdentityProvider.token="+l.token, "--LabApp.expose_app_in_browser=True", "--ServerApp.root_dir="+l.Dir)
-	// Go's caches are the user's: they lie below HOME by default.
+	// Go's caches stay the user's: by default they are below HOME, which is replaced.
 	cache, modcache, err := goCaches()
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +132,7 @@ func Start(t testing.TB, env ...string) *Lab {
 	return l
 }
 
-// stop ends the server, which ends its kernels.
+// stop stops the server, which stops its kernels.
 func stop(t testing.TB, c *exec.Cmd, ended <-chan error, log io.Closer) {
 	_ = c.Process.Signal(syscall.SIGTERM)
 	select {
@@ -152,8 +154,8 @@ func (l *Lab) answers() bool {
 	return r.StatusCode == http.StatusOK
 }
 
-// Copy puts a notebook into the server's directory, without the outputs that are saved in it: a
-// test then sees only the new outputs of cells.
+// Copy copies a notebook into the server's directory without its saved outputs, so that a test sees
+// only new outputs.
 func (l *Lab) Copy(t testing.TB, notebook string) {
 	t.Helper()
 	b, err := os.ReadFile(notebook)
@@ -183,7 +185,7 @@ func cleared(b []byte) ([]byte, error) {
 	return json.Marshal(nb)
 }
 
-// Script runs one of this package's scripts with arguments and reads what it printed into result.
+// Script runs one of this package's scripts with arguments and decodes its output into result.
 func (l *Lab) Script(t testing.TB, name string, args map[string]any, result any) {
 	t.Helper()
 	all := map[string]any{"url": l.URL, "token": l.token, "dir": l.Dir, "tmp": l.Tmp, "out": l.Out, "failed": filepath.Join(l.Out, "failed.png")}
@@ -193,7 +195,7 @@ func (l *Lab) Script(t testing.TB, name string, args map[string]any, result any)
 		t.Fatal(err)
 	}
 	c := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(l.host.Python), "node"), filepath.Join(l.host.Root, "internal", "labtest", name), string(b))
-	// Chromium keeps sockets in TMPDIR, whose names must be short.
+	// Chromium creates sockets in TMPDIR, whose paths must be short.
 	c.Env = append(os.Environ(), envknob.BrowserModules.Name+"="+filepath.Dir(modules(l.host)), envknob.Chromium.Name+"="+testneed.ChromiumPath())
 	c.WaitDelay = 10 * time.Second
 	var stderr bytes.Buffer

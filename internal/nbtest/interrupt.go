@@ -12,20 +12,20 @@ import (
 type CellRun struct {
 	Status         string // "ok", "error" or "aborted"
 	Seconds        float64
-	Updates        int // of all displays
+	Updates        int // number of updates of all displays
 	Stdout, Stderr string
-	Shown          string // the text of what was displayed last
+	Shown          string // the text displayed last
 
-	// Of an interrupted cell: its workers before, and the seconds from the
-	// interrupt until none was left and until the cell had ended. Gone is nil when
-	// some were left after 10 s.
+	// For an interrupted cell: the number of its workers before, and the seconds from the interrupt
+	// until no worker was left and until the cell had ended. Gone is nil if workers were left after
+	// 10 s.
 	Workers int
 	Gone    *float64
 	Idle    float64
 }
 
-// Interrupt runs code in a cell, interrupts it by Jupyter's own request after so
-// many updates of its display, and runs the same cell again, to its end.
+// Interrupt runs code in a cell, interrupts it with Jupyter's interrupt request after that many
+// updates of its display, and runs the same cell again to its end.
 func (e *Env) Interrupt(t testing.TB, dir, code string, updates int) (first, second CellRun) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cell.go.txt")

@@ -9,12 +9,13 @@
 //	}
 //
 // The environment is the checkout's private virtual environment (.venv, made by scripts/venv.sh),
-// with this checkout's kernel in it under a name of its own: compile errors as text, and no browser.
-// Without that environment the test is skipped, with what to run as the reason.
+// with this checkout's kernel under a separate name, configured to show compile errors as text and
+// open no browser. Without that environment, the test is skipped, and the reason names the command
+// to run.
 //
-// A notebook fails when a cell does not compile, panics, exits with a status, runs into its time
-// limit or runs a !command that fails; what the cells sent until then is in the result. Each run has
-// a kernel of its own, so tests may run notebooks side by side.
+// A notebook fails if a cell does not compile, panics, exits with a nonzero status, exceeds its
+// time limit or runs a !command that fails; the result holds the output up to then. Each run has
+// its own kernel, so tests may run notebooks in parallel.
 package nbtest
 
 import (
@@ -39,14 +40,14 @@ import (
 // KernelName is the kernelspec that Setup installs.
 const KernelName = "graphnb-test"
 
-// Env is where notebooks run.
+// Env is an environment in which notebooks run.
 type Env struct {
 	Root   string // the checkout
 	Python string // the virtual environment's interpreter
 	Gnb    string // the gnb program beside the kernel, built from this checkout
 }
 
-// Options of one run; the zero value serves.
+// Options holds the options of one run; the zero value is a good default.
 type Options struct {
 	Dir     string        // where the cells run; default: a temporary directory
 	Out     string        // where the executed notebook goes; default: a temporary file
@@ -54,18 +55,18 @@ type Options struct {
 	Env     []string      // added to the environment, as "NAME=value"
 }
 
-// Result is what a notebook did.
+// Result is the outcome of a notebook.
 type Result struct {
 	OK       bool               `json:"ok"`
 	Failure  string             `json:"failure"` // the cell, the error and the end of its stderr
-	Seconds  float64            `json:"seconds"` // kernel start included
+	Seconds  float64            `json:"seconds"` // includes starting the kernel
 	Cells    []Cell             `json:"cells"`   // the code cells that ran
 	Displays map[string]Display `json:"displays"`
 
-	Executed string `json:"-"` // file of the executed notebook
+	Executed string `json:"-"` // path of the executed notebook
 }
 
-// Cell is one executed cell. FirstOutput is negative when it showed nothing.
+// Cell is one executed cell. FirstOutput is negative if it showed nothing.
 type Cell struct {
 	Index       int // in the notebook, markdown cells included
 	Source      string
@@ -73,10 +74,10 @@ type Cell struct {
 	FirstOutput float64 // seconds from the start of the cell
 	Stdout      string
 	Stderr      string
-	Error       string // empty: it ran
+	Error       string // empty: success
 }
 
-// UnmarshalJSON reads what run.py writes, where a missing time or error is null.
+// UnmarshalJSON reads the output of run.py, where a missing time or error is null.
 func (c *Cell) UnmarshalJSON(b []byte) error {
 	var j struct {
 		Index       int      `json:"index"`
@@ -100,17 +101,17 @@ func (c *Cell) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Display is what was shown under one display id.
+// Display is the output under one display id.
 type Display struct {
 	Cell            int       `json:"cell"`             // index of the cell
-	Displays        int       `json:"displays"`         // times it was shown anew
+	Displays        int       `json:"displays"`         // number of new displays
 	Updates         int       `json:"updates"`          // times it was updated in place
 	DistinctUpdates int       `json:"distinct_updates"` // updates with different content
 	Times           []float64 `json:"times"`            // of the updates, in seconds from the start of the cell
-	MIME            []string  `json:"mime"`             // types of what was shown last
+	MIME            []string  `json:"mime"`             // types of the last output
 }
 
-// Err is nil when every cell ran.
+// Err returns nil if every cell succeeded.
 func (r *Result) Err() error {
 	if r.OK {
 		return nil
@@ -118,7 +119,7 @@ func (r *Result) Err() error {
 	return errors.New(r.Failure)
 }
 
-// Stdout returns what all cells wrote, in order.
+// Stdout returns the standard output of all cells, in order.
 func (r *Result) Stdout() string {
 	var b strings.Builder
 	for _, c := range r.Cells {
@@ -127,8 +128,8 @@ func (r *Result) Stdout() string {
 	return b.String()
 }
 
-// Setup gives the environment, with this checkout's gnb and library as they are now. It takes
-// seconds the first time in a process; with -short the test is skipped.
+// Setup prepares the environment with the current state of this checkout's gnb and library. It
+// takes seconds the first time in a process; with -short the test is skipped.
 func Setup(t testing.TB) *Env {
 	t.Helper()
 	if testing.Short() {
@@ -145,7 +146,7 @@ func Setup(t testing.TB) *Env {
 	return env
 }
 
-// missingError is a prerequisite that the test is skipped for.
+// missingError is a missing prerequisite, for which the test is skipped.
 type missingError struct{ reason string }
 
 func (e *missingError) Error() string { return e.reason }
@@ -167,11 +168,11 @@ var setup = sync.OnceValues(func() (*Env, error) {
 	return env, env.Install("--name", KernelName, "--display", "Go (GraphNB, tests)", "--raw-error", "--headless")
 })
 
-// Install puts this checkout's kernel, as it is now, into the environment; the flags are those of
-// "gnb install".
+// Install installs this checkout's kernel in its current state into the environment; the flags are
+// those of "gnb install".
 func (e *Env) Install(flags ...string) error {
 	venv := filepath.Join(e.Root, ".venv")
-	// Test binaries of several packages may be here at the same time.
+	// Test binaries of several packages may do this at the same time.
 	lock, err := filelock.Lock(venv)
 	for ; errors.Is(err, filelock.ErrLocked); lock, err = filelock.Lock(venv) {
 		time.Sleep(50 * time.Millisecond)
@@ -188,7 +189,7 @@ func (e *Env) Install(flags ...string) error {
 	return nil
 }
 
-// findRoot returns the checkout: the nearest directory above that has a go.mod.
+// findRoot returns the checkout: the nearest parent directory with a go.mod.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -206,9 +207,9 @@ func findRoot() (string, error) {
 	}
 }
 
-// Run executes the notebook and returns what it did; whether a cell failed is result.Err. The test
-// fails at once when the notebook could not be run at all. When the test's time is up the kernel is
-// ended, with everything in it.
+// Run executes the notebook and returns the outcome; result.Err reports a failed cell. The test
+// fails at once if the notebook could not be run at all. When the test's time is up, the kernel and
+// its processes are ended.
 func (e *Env) Run(t testing.TB, notebook string, o Options) *Result {
 	t.Helper()
 	tmp := t.TempDir()
@@ -240,7 +241,7 @@ func (e *Env) Run(t testing.TB, notebook string, o Options) *Result {
 }
 
 // script runs one of this package's Python programs and returns its standard output. The error
-// holds what it wrote to standard error.
+// includes its standard error.
 func (e *Env) script(t testing.TB, env []string, name string, args ...string) ([]byte, error) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), e.Python, append([]string{filepath.Join(e.Root, "internal", "nbtest", name)}, args...)...)

@@ -2,7 +2,7 @@ package nbtest
 
 import "image"
 
-// Drawn counts the pixels of a picture that differ from its corner's, which is background.
+// Drawn counts the pixels of an image that differ from its corner's, which is background.
 func Drawn(img image.Image) int {
 	b, n := img.Bounds(), 0
 	corner := img.At(b.Min.X, b.Min.Y)

@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// FreePort returns a port of this machine's loopback without a listener, for a server that is started
-// next. It is none of those that the system gives to who asks for any port, so that until the
-// server listens no other process gets it by chance. Where the system is set to give nearly all
-// ports there are no others, and that can happen.
+// FreePort returns a port of this machine's loopback without a listener, for a server that is
+// started next. It avoids the ports that the system assigns to programs that ask for any port, so
+// that no other process gets the port before the server listens. If the system assigns nearly all
+// ports, this cannot be avoided.
 func FreePort() (string, error) {
 	from, to := portsBeside(systemPorts())
 	var err error
@@ -25,8 +25,8 @@ func FreePort() (string, error) {
 	return "", fmt.Errorf("nbtest: no free port from %d to %d: %w", from, to-1, err)
 }
 
-// systemPorts returns the first and the last port that the system gives out, Linux's default
-// where it does not say.
+// systemPorts returns the first and the last port that the system assigns, or Linux's defaults if
+// the system does not report them.
 func systemPorts() (first, last int) {
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
 		if _, err := fmt.Sscan(string(text), &first, &last); err == nil {
@@ -36,10 +36,9 @@ func systemPorts() (first, last int) {
 	return 32768, 60999
 }
 
-// portsBeside returns the ports from..to-1, 2,000 at least, to choose from where the system
-// gives out first..last: below them, above the numbers that servers are known by if that
-// leaves enough, else above them, and where neither has room among them. It is what beside
-// in ports.py does.
+// portsBeside returns a range from..to-1 of at least 2,000 ports outside of first..last, which the
+// system assigns: below them, above well-known port numbers if that leaves enough; else above them;
+// and if neither has room, among them. It computes the same as beside in ports.py.
 func portsBeside(first, last int) (from, to int) {
 	const room, end = 2000, 65536
 	switch {

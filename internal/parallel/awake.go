@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Waking a thread that sleeps takes 20 to 60 µs, as long as many of a small batch's
-// loops, and up to a tick of the kernel's scheduler, 4 ms, where it puts the thread
-// on the processor that is busy. So a helper that has finished stays awake a moment
-// for the next loop, and a caller for the last helper: with 50 µs instead, a training
-// step on two processors takes 13 % longer. Both yield to other goroutines meanwhile.
+// Waking a sleeping thread takes 20 to 60 µs, as long as many of a small batch's loops, and up to a
+// tick of the kernel's scheduler, 4 ms, if the thread is put on a busy processor. So a helper that
+// has finished stays awake briefly for the next loop, and a caller for its last helper: with 50 µs
+// instead, a training step on two processors takes 13 % longer. Both yield to other goroutines
+// meanwhile.
 const awakeFor = time.Millisecond
 
-// A slot is where one helper waits: it holds nil if none waits, &waiting, or the loop that was
-// handed to the helper.
+// A slot is the place of one waiting helper: it holds nil if none waits, &waiting, or the loop that
+// was handed to the helper.
 type slot struct {
 	loop atomic.Pointer[loop]
-	_    [56]byte // a cache line of its own
+	_    [56]byte // pads to a separate cache line
 }
 
 var (
@@ -25,7 +25,7 @@ var (
 	waiting loop
 )
 
-// hand gives the loop to a helper that waits, if there is one.
+// hand passes the loop to a waiting helper, if there is one, and reports whether it did.
 func hand(l *loop) bool {
 	for i := range slots {
 		if s := &slots[i].loop; s.Load() == &waiting && s.CompareAndSwap(&waiting, l) {
@@ -35,7 +35,7 @@ func hand(l *loop) bool {
 	return false
 }
 
-// await returns the loop that is handed to this helper within a moment, or nil.
+// await returns the loop that is handed to this helper within awakeFor, or nil.
 func await() *loop {
 	for i := range slots {
 		s := &slots[i].loop
@@ -50,9 +50,9 @@ func await() *loop {
 	return nil
 }
 
-// watch waits a moment for done, and tells whether it came.
+// watch waits up to awakeFor for done, and reports whether done returned true.
 func watch(done func() bool) bool {
-	const looks = 256 // some 0.3 µs
+	const looks = 256 // about 0.3 µs
 	start := time.Now()
 	for round := 1; ; round++ {
 		for range looks {

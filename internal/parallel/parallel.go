@@ -1,9 +1,8 @@
-// Package parallel runs loops on several goroutines without letting their
-// number show in the result.
+// Package parallel runs loops on several goroutines; their number does not affect the result.
 //
-// Chunks depend on the length of the loop and its grain alone, never on the
-// number of threads, so a reduction that keeps one partial result a chunk and
-// combines them in a fixed order has the same bits on any number of threads.
+// Chunks depend on the length of the loop and its grain alone, never on the number of threads, so a
+// reduction that keeps one partial result per chunk and combines them in a fixed order has the same
+// bits on any number of threads.
 package parallel
 
 import (
@@ -14,7 +13,7 @@ import (
 	"sync/atomic"
 )
 
-// Threads resolves a thread count: n where it is positive, else GOMAXPROCS.
+// Threads resolves a thread count: n if it is positive, else GOMAXPROCS.
 func Threads(n int) int {
 	if n > 0 {
 		return n
@@ -22,7 +21,7 @@ func Threads(n int) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Chunks returns the number of chunks that [For] cuts a loop of n into.
+// Chunks returns the number of chunks into which [For] splits a loop of n.
 func Chunks(n, grain int) int {
 	if n <= 0 {
 		return 0
@@ -35,14 +34,14 @@ func Chunks(n, grain int) int {
 // GOMAXPROCS); the caller is one of them, and a loop of one chunk runs on the
 // caller alone.
 //
-// The caller waits only for goroutines that have begun a chunk: where the others
-// are slow to wake, it does the work itself, so a short loop costs no more than
-// on one thread. For allocates nothing in steady state.
+// The caller waits only for goroutines that have begun a chunk: if the others are slow to wake, it
+// does the work itself, so a short loop costs no more than on one thread. For allocates nothing in
+// steady state.
 //
-// A panic in body ends the loop and is raised again in the caller: as a [*Panic]
-// with the original value where several goroutines ran, as it was where the
-// caller ran alone. SetPanicOnFault is set in each goroutine that For starts, so
-// a fault in mapped memory arrives the same way (see package mapped).
+// A panic in body ends the loop and is raised again in the caller: as a [*Panic] with the original
+// value if several goroutines ran, unchanged if the caller ran alone. SetPanicOnFault is set in
+// each goroutine that For starts, so a fault in mapped memory arrives the same way (see package
+// mapped).
 func For(threads, n, grain int, body func(lo, hi int)) {
 	chunks := Chunks(n, grain)
 	if chunks == 0 {
@@ -85,10 +84,10 @@ func For(threads, n, grain int, body func(lo, hi int)) {
 	}
 }
 
-// ForFine is For of chunks of some 20 µs each. A loop of fewer than three of them
-// runs on the caller alone: it is done by the time that another thread has taken its
-// part and handed over what it wrote. An epoch of Cora takes 0.89 ms where six are shared
-// and 0.82 ms where three are, on two processors whose helpers are awake.
+// ForFine is For with chunks of about 20 µs each. A loop of fewer than three chunks runs on the
+// caller alone: it finishes before another thread could take its part and hand back the result. An
+// epoch of Cora takes 0.89 ms if loops of six or more chunks are shared and 0.82 ms if loops of
+// three or more are, on two processors whose helpers are awake.
 func ForFine(threads, n, grain int, body func(lo, hi int)) {
 	if Chunks(n, grain) < int(shareFrom.Load()) {
 		threads = 1
@@ -96,7 +95,7 @@ func ForFine(threads, n, grain int, body func(lo, hi int)) {
 	For(threads, n, grain, body)
 }
 
-// shareFrom is the chunks from which on ForFine shares a loop.
+// shareFrom is the number of chunks from which ForFine shares a loop.
 var shareFrom atomic.Int32
 
 func init() { shareFrom.Store(3) }
@@ -110,19 +109,19 @@ type loop struct {
 	body     func(lo, hi int)
 	n, grain int
 	next     atomic.Int64 // the next chunk
-	// state counts the helpers at work; closed says that no other may begin. The
-	// last one to leave a closed loop sends to done.
+	// state counts the working helpers; the closed flag keeps further ones from starting. The last
+	// helper to leave a closed loop sends to done.
 	state  atomic.Int32
 	done   chan struct{}
-	refs   atomic.Int32 // goroutines that know the loop, the late ones included
+	refs   atomic.Int32 // goroutines that hold a reference to the loop, including late ones
 	failed atomic.Pointer[any]
-	start  func() // help, bound once: a go statement with a receiver allocates
+	start  func() // the method value help, bound once, because a go statement with a receiver allocates
 }
 
 const closed = 1 << 30
 
-// late counts helpers that wait to be scheduled. With maxLate of them the
-// processors are busy, and another would only wait behind them.
+// late counts helpers that wait to be scheduled. If there are maxLate of them, the processors are
+// busy, and another helper would only wait too.
 var late atomic.Int32
 
 const maxLate = 32
@@ -138,7 +137,7 @@ func getLoop() *loop {
 	return l
 }
 
-// help is a helper's goroutine: it helps with l, then with what it is handed.
+// help is a helper's goroutine: it helps with l, then with the loops that it is handed.
 func (l *loop) help() {
 	late.Add(-1)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -147,7 +146,7 @@ func (l *loop) help() {
 	}
 }
 
-// assist reports whether it came in time.
+// assist works on the loop, and reports whether the loop was still open.
 func (l *loop) assist() bool {
 	defer l.release()
 	for {
@@ -166,7 +165,7 @@ func (l *loop) assist() bool {
 	return true
 }
 
-// run works on chunks until there are none left or one has panicked.
+// run works on chunks until none are left or one has panicked.
 func (l *loop) run() {
 	defer l.catch()
 	for l.failed.Load() == nil {
@@ -185,7 +184,7 @@ func (l *loop) catch() {
 	}
 }
 
-// release forgets the loop; the last goroutine to do so leaves it to others.
+// release drops a reference to the loop; the last goroutine to do so makes it reusable.
 func (l *loop) release() {
 	if l.refs.Add(-1) == 0 {
 		l.body = nil
@@ -193,8 +192,7 @@ func (l *loop) release() {
 	}
 }
 
-// Panic is a panic that was carried from the goroutine it happened in to the
-// one that waited for it.
+// Panic is a panic carried from the goroutine in which it happened to the one that waited for it.
 type Panic struct {
 	Value any
 	Stack []byte
@@ -202,7 +200,7 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
 
-// Unwrap gives errors.As the original error.
+// Unwrap returns the original error for errors.As.
 func (p *Panic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err

@@ -26,7 +26,7 @@ const LayoutVersion = 1
 // MaxDraws is the number of 32-bit draws one counter has: 2^16 blocks of four.
 const MaxDraws = 1 << 18
 
-// Purpose keeps the draws of different parts of a run apart.
+// Purpose separates the random numbers of different parts of a run.
 type Purpose uint32
 
 // The purposes. Their values are part of the layout.
@@ -44,7 +44,7 @@ const (
 	wey0, wey1 = 0x9E3779B9, 0xBB67AE85
 )
 
-// Block is Philox4x32-10 of counter c under key.
+// Block returns Philox4x32-10 of counter c under key.
 func Block(key uint64, c [4]uint32) [4]uint32 {
 	k0, k1 := uint32(key), uint32(key>>32)
 	c0, c1, c2, c3 := c[0], c[1], c[2], c[3]
@@ -63,8 +63,8 @@ func C3(p Purpose, site, epoch int) uint32 {
 	return uint32(p)<<28 | uint32(site)&0xff<<20 | uint32(epoch)&0xfffff
 }
 
-// Counter returns the counter of draw block 0 for an id: word 1's low half is free
-// for the block's number.
+// Counter returns the counter of draw block 0 for an id: the low half of word 1 holds the block's
+// number.
 func Counter(id int64, step int, c3 uint32) [4]uint32 {
 	return [4]uint32{uint32(id), uint32(id>>32) << 16, uint32(step), c3}
 }
@@ -83,8 +83,8 @@ func NewStream(key uint64, id int64, step int, c3 uint32) Stream {
 	return Stream{key: key, c: Counter(id, step, c3)}
 }
 
-// Next returns the next 32-bit draw. After [MaxDraws] draws it would repeat, so it
-// panics instead: callers bound their draws.
+// Next returns the next 32-bit draw. After [MaxDraws] draws it would repeat, so it panics instead:
+// callers limit their draws.
 func (s *Stream) Next() uint32 {
 	j := s.next & 3
 	if j == 0 {
@@ -106,9 +106,8 @@ func Bounded(u, n uint32) uint32 {
 	return hi
 }
 
-// Permute brings ids into a random order in place, by Fisher and Yates: for i =
-// len(ids)-1 down to 1, exchange i with a random j in [0, i], whose draw is the first
-// of the counter (i, step, c3).
+// Permute shuffles ids in place, by Fisher and Yates: for i = len(ids)-1 down to 1, exchange i with
+// a random j in [0, i], drawn first from the counter (i, step, c3).
 func Permute(key uint64, step int, c3 uint32, ids []int32) {
 	for i := len(ids) - 1; i > 0; i-- {
 		u := Block(key, Counter(int64(i), step, c3))[0]

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Clean makes text of any source harmless for a terminal, line by line: escape sequences and
-// control characters go, and overrides of the direction of text. Line breaks stay.
+// Clean makes untrusted text harmless for a terminal, line by line: it removes escape sequences,
+// control characters and overrides of the text direction. Line breaks stay.
 func Clean(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r != '\n' && !harmless(r) }) < 0 {
 		return s
@@ -18,12 +18,12 @@ func Clean(s string) string {
 	return strings.Join(out, "\n")
 }
 
-// harmless says that a character does nothing but take room.
+// harmless reports whether a character has no effect besides being printed.
 func harmless(r rune) bool { return !unicode.IsControl(r) && r != unicode.ReplacementChar && !bidi(r) }
 
-// CleanLine makes one line of user text harmless for a terminal and readable in a
-// table: what a carriage return would have overwritten is dropped, tabs become
-// spaces, escape sequences and other control characters go.
+// CleanLine makes one line of untrusted text harmless for a terminal and readable in a table: it
+// drops text that a carriage return would have overwritten, turns tabs into spaces, and removes
+// escape sequences and other control characters.
 func CleanLine(s string) string {
 	s = strings.TrimRight(s, "\r")
 	if i := strings.LastIndexByte(s, '\r'); i >= 0 {
@@ -48,7 +48,7 @@ func CleanLine(s string) string {
 	return b.String()
 }
 
-// bidi returns the overrides that could turn a line's meaning around.
+// bidi reports whether r overrides the text direction, which could reverse a line's meaning.
 func bidi(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
 // EscapeEnd returns the index of the last rune of the escape sequence that

@@ -1,8 +1,7 @@
 package phrase
 
-// Nearest returns the name that word was likely meant to be: the one with the fewest
-// letters left out, added or changed, at most 2 and less than half of them; "" where
-// there is none.
+// Nearest returns the name that word was probably meant to be: the one with the smallest edit
+// distance, at most 2 and less than half of word's length; "" if there is none.
 func Nearest(word string, names []string) string {
 	best, least := "", min(3, (len(word)+1)/2)
 	for _, n := range names {
@@ -13,8 +12,8 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// edits returns the distance of Levenshtein (1966) between two words, with neighbours that
-// changed places as one edit (Damerau 1964).
+// edits returns the Levenshtein distance (1966) of two words, with a swap of neighbours as one edit
+// (Damerau 1964).
 func edits(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

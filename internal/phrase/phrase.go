@@ -14,7 +14,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// List is "a", "a and b", "a, b and c".
+// List joins parts: "a", "a and b", "a, b and c".
 func List(parts []string) string {
 	if len(parts) < 2 {
 		return strings.Join(parts, "")
@@ -22,7 +22,8 @@ func List(parts []string) string {
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
-// Clauses joins clauses by semicolons. Of more than five it shows four and the number of the others.
+// Clauses joins clauses by semicolons. If there are more than five, it shows four and the number of
+// the others.
 func Clauses(parts []string) string {
 	const most = 4
 	if more := len(parts) - most; more > 1 {

@@ -21,23 +21,21 @@ import (
 	"time"
 )
 
-// FileName returns a name that TensorBoard takes for that of an event file; of several
-// in a directory it reads those of earlier times first. suffix is free of
-// separators.
+// FileName returns a name that TensorBoard recognises as an event file; TensorBoard reads the files
+// of a directory in order of the times in their names. suffix must not contain separators.
 func FileName(at time.Time, suffix string) string {
 	return fmt.Sprintf("events.out.tfevents.%010d.%s", at.Unix(), suffix)
 }
 
-// Writer writes the events of one run. Its methods are not to be called at the
-// same time. After an error the file is of no use.
+// Writer writes the events of one run. Its methods must not be called concurrently. After an error,
+// the file is unusable.
 type Writer struct {
 	w   io.Writer
 	buf []byte
 }
 
-// New begins a file with the format's version and the start of a session, which
-// makes readers forget what an earlier file of the same run says. at is the time,
-// as in all methods.
+// New begins a file with the format's version and a session start, which makes readers discard the
+// events of earlier files of the same run. at is the event's time, as in all methods.
 func New(w io.Writer, at time.Time) (*Writer, error) {
 	e := &Writer{w: w}
 	if err := e.event(at, 0, func(b []byte) []byte { return appendString(b, eventFileVersion, "brain.Event:2") }); err != nil {
@@ -48,8 +46,8 @@ func New(w io.Writer, at time.Time) (*Writer, error) {
 	})
 }
 
-// Scalar is a named number at a step. A slash in a tag groups charts. Numbers are
-// kept as float32; NaN and infinities are shown as such.
+// Scalar is a named number at a step. A slash in a tag groups charts. Numbers are stored as
+// float32; NaN and infinities are shown as such.
 type Scalar struct {
 	Tag   string
 	Value float64
@@ -72,9 +70,8 @@ func (e *Writer) Scalars(at time.Time, step int64, values ...Scalar) error {
 	})
 }
 
-// HParams writes what the run was started with, for TensorBoard's table of
-// hyper-parameters: values are float64, bool or string. Runs of one group are
-// repetitions with the same values.
+// HParams writes the run's hyper-parameters for TensorBoard's table: values are float64, bool or
+// string. Runs of one group are repetitions with the same values.
 func (e *Writer) HParams(at time.Time, group string, values map[string]any) error {
 	for name, v := range values {
 		switch v.(type) {
@@ -105,25 +102,25 @@ func (e *Writer) HParams(at time.Time, group string, values map[string]any) erro
 	})
 }
 
-// Status is how a run ended, for the table of hyper-parameters.
+// Status is the final status of a run, for the table of hyper-parameters.
 type Status uint64
 
-// How a run ended.
+// The final statuses of a run.
 const (
 	Unknown Status = 0
 	Success Status = 1
 	Failure Status = 2
 )
 
-// End writes how the run ended.
+// End writes the final status of the run.
 func (e *Writer) End(at time.Time, s Status) error {
 	return e.plugin(at, "_hparams_/session_end_info", 4, func(b []byte) []byte {
 		return appendDouble(appendInt(b, 1, uint64(s)), 2, seconds(at))
 	})
 }
 
-// plugin writes data of the plug-in for hyper-parameters: a field of its message
-// as the metadata of an empty tensor.
+// plugin writes data of the hyper-parameter plug-in: a field of its message, as the metadata of an
+// empty tensor.
 func (e *Writer) plugin(at time.Time, tag string, field int, fill func([]byte) []byte) error {
 	return e.summary(at, 0, func(b []byte) []byte {
 		return appendMessage(b, summaryValue, func(b []byte) []byte {
@@ -168,7 +165,7 @@ func (e *Writer) summary(at time.Time, step int64, fill func([]byte) []byte) err
 
 // event writes an event as a record, in one write.
 func (e *Writer) event(at time.Time, step int64, fill func([]byte) []byte) error {
-	const head = 12 // the length and its checksum
+	const head = 12 // size of the length and its checksum
 	b := append(e.buf[:0], make([]byte, head)...)
 	b = appendDouble(b, eventTime, seconds(at))
 	if step != 0 {
@@ -195,7 +192,7 @@ func checksum(b []byte) uint32 {
 
 func seconds(at time.Time) float64 { return float64(at.UnixMicro()) / 1e6 }
 
-// The wire's types.
+// The wire types of protocol buffers.
 const (
 	wireInt   = 0
 	wire64    = 1
@@ -219,7 +216,7 @@ func appendString(b []byte, field int, s string) []byte {
 	return append(binary.AppendUvarint(appendKey(b, field, wireBytes), uint64(len(s))), s...)
 }
 
-// appendMessage appends a message within another, whose length comes first.
+// appendMessage appends a nested message, prefixed with its length.
 func appendMessage(b []byte, field int, fill func([]byte) []byte) []byte {
 	inner := fill(nil)
 	b = binary.AppendUvarint(appendKey(b, field, wireBytes), uint64(len(inner)))

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Hangups makes SIGHUP end the processes that a test starts, as it does by default, also where the
-// tests run under nohup and the processes would inherit that it is ignored.
+// Hangups restores the default action of SIGHUP, ending the process, for the processes that a test
+// starts: if the tests run under nohup, the processes would otherwise inherit that SIGHUP is
+// ignored.
 func Hangups(t testing.TB) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		return

@@ -1,7 +1,7 @@
-// Package testneed skips tests for want of something that a machine may lack, in words from which
-// internal/testrun tells such a skip from any other: the reason begins "needs NAME: ".
+// Package testneed skips tests that need something that the machine lacks. The reason begins "needs
+// NAME: ", by which internal/testrun recognises such skips.
 //
-// A test asks for what it needs, and goes on only where that is there:
+// A test states what it needs, and continues only if the machine has it:
 //
 //	path := testneed.RealData(t, "planetoid/ind.cora.graph")
 //	testneed.Root(t)
@@ -21,16 +21,16 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// Need is something that a machine may lack.
+// Need is a prerequisite that a machine may lack.
 type Need struct {
-	Name string      // in a skip's reason: "needs NAME: …"
-	What string      // for people, as in "for want of …"
-	Way  string      // what makes the tests run
-	Here func() bool // whether this machine has it, or can have it without asking anybody
+	Name string      // name in a skip's reason: "needs NAME: …"
+	What string      // description for users, as in "for want of …"
+	Way  string      // how to make the tests run
+	Here func() bool // whether this machine has it, or can get it without user action
 }
 
-// What tests need. Here says nothing of a part: where the folder of real graphs is there and one of its
-// files is not, data is Here.
+// The prerequisites of tests. Here does not check parts: Data is Here if the folder of real graphs
+// exists, even if one of its files is missing.
 var (
 	Data = Need{
 		"data", "the public graphs",
@@ -55,10 +55,10 @@ var (
 	}
 )
 
-// All returns the needs that a reason can name.
+// All returns the prerequisites that a reason can name.
 func All() []Need { return []Need{Data, Chromium, Superuser, Network, Python} }
 
-// Skip skips a test for want of n.
+// Skip skips a test because the machine lacks n.
 func Skip(t testing.TB, n Need, format string, args ...any) {
 	t.Helper()
 	t.Skip("needs " + n.Name + ": " + fmt.Sprintf(format, args...))
@@ -66,7 +66,8 @@ func Skip(t testing.TB, n Need, format string, args ...any) {
 
 var reasonLine = regexp.MustCompile(`^needs (\w+): (.*)$`)
 
-// Of returns the need that a skip's reason names and what it says beside that; ok is false where it names none.
+// Of returns the need that a skip's reason names and the rest of the reason; ok is false if it
+// names none.
 func Of(reason string) (n Need, why string, ok bool) {
 	m := reasonLine.FindStringSubmatch(reason)
 	if m == nil {
@@ -80,7 +81,8 @@ func Of(reason string) (n Need, why string, ok bool) {
 	return Need{}, reason, false
 }
 
-// RealData returns the path of a file or folder of the public graphs, with slashes in name, or skips the test.
+// RealData returns the path of a file or folder of the public graphs (name has slashes), or skips
+// the test.
 func RealData(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(DataDir(), filepath.FromSlash(name))
@@ -90,8 +92,8 @@ func RealData(t testing.TB, name string) string {
 	return path
 }
 
-// DataDir returns the folder of the public graphs, which need not be there: GNB_DATA, or shared/data beside
-// the checkout. It is absolute.
+// DataDir returns the absolute path of the folder of the public graphs, which may not exist:
+// GNB_DATA, or shared/data beside the checkout.
 func DataDir() string {
 	dir := envknob.Data.Get()
 	if dir == "" {
@@ -103,7 +105,7 @@ func DataDir() string {
 	return dir
 }
 
-// Root skips a test that only root can run.
+// Root skips the test unless it runs as root.
 func Root(t testing.TB) {
 	t.Helper()
 	if !Superuser.Here() {
@@ -111,7 +113,7 @@ func Root(t testing.TB) {
 	}
 }
 
-// PyPI skips a test that installs Python packages where none can be had.
+// PyPI skips a test that installs Python packages if none can be downloaded.
 func PyPI(t testing.TB) {
 	t.Helper()
 	if !online() {
@@ -119,7 +121,8 @@ func PyPI(t testing.TB) {
 	}
 }
 
-// PythonWith returns a Python that can import a module ("numpy"), which GNB_PYTHON names, or skips the test.
+// PythonWith returns a Python interpreter that can import a module ("numpy"), named by GNB_PYTHON,
+// or skips the test.
 func PythonWith(t testing.TB, module string) string {
 	t.Helper()
 	exe := envknob.Python.Get()
@@ -133,7 +136,7 @@ func PythonWith(t testing.TB, module string) string {
 	return exe
 }
 
-// ChromiumPath returns the browser of the tests: the one of GNB_CHROMIUM, or the first on PATH, or "".
+// ChromiumPath returns the browser for tests: the one in GNB_CHROMIUM, or the first on PATH, or "".
 func ChromiumPath() string {
 	for _, name := range []string{envknob.Chromium.Get(), "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -143,23 +146,25 @@ func ChromiumPath() string {
 	return ""
 }
 
-// canInstall is whether scripts/browser.sh installs a browser here.
+// canInstall reports whether scripts/browser.sh can install a browser here.
 func canInstall() bool {
 	_, err := exec.LookPath("apt-get")
 	return err == nil && os.Geteuid() == 0
 }
 
-// online is whether Python packages can be had, from the index or a mirror: pip knows which.
+// online reports whether Python packages can be downloaded, from the index or a mirror that pip is
+// configured for.
 var online = sync.OnceValue(func() bool {
 	exe := filepath.Join(root(), ".venv", "bin", "python3")
 	if _, err := os.Stat(exe); err != nil {
 		exe = "python3"
 	}
-	// Without retries it takes a second, or the seconds of its limit where nothing answers.
+	// Without retries it takes a second, or its timeout if no server answers.
 	return exec.Command(exe, "-m", "pip", "--disable-pip-version-check", "--retries", "0", "--timeout", "5", "index", "versions", "pip").Run() == nil
 })
 
-// root returns the checkout: the nearest directory above the working directory that has a go.mod of this module.
+// root returns the checkout: the nearest parent of the working directory with a go.mod of this
+// module.
 func root() string {
 	dir, err := os.Getwd()
 	if err != nil {

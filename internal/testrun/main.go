@@ -1,26 +1,26 @@
-// Command testrun runs the tests and prints what a person wants to know of them.
+// Command testrun runs the tests and prints a summary.
 //
 //	go run ./internal/testrun [flags] PACKAGE…
 //
-// It prints one line a package with its minutes and, from the file of -budget, how many it should
-// take; the skipped tests with their reasons and, where something is wanted that a machine may lack (package
-// testneed), with what would make them run; the output of what failed; and, last, the line
+// It prints one line per package with its minutes and its budget from the file of -budget; the
+// skipped tests with their reasons and, if the machine lacks a prerequisite (package testneed), how
+// to make them run; the output of failed tests; and, last, the line
 //
 //	N passed, N failed, N skipped
 //
 // Only tests without subtests are counted, and a package that does not build or ends outside a test
-// is one failure. The exit status is 1 when a test failed. With -skips it is 1 too when more tests were
-// skipped than the number in that file, so that nothing is switched off unnoticed; what this machine lacks
-// does not count there. Minutes over the budget
-// are marked and fail nothing: machines differ.
+// is one failure. The exit status is 1 if a test failed. With -skips it is also 1 if more tests
+// were skipped than the number in that file, so that no test is disabled unnoticed; skips for
+// prerequisites that this machine lacks do not count there. Minutes over the budget are marked but
+// are no failure, because machines differ.
 //
-// The packages of -alone run after the others and one at a time. All tests get a temporary directory of
-// their own, and what they leave in it is named.
+// The packages of -alone run after the others, one at a time. The tests run with a separate
+// temporary directory, and testrun lists the files that they leave in it.
 //
-// With -cuda the packages that it lists run too with -tags cuda, where there is a C compiler; without
-// one that counts as a skip. With -race, and for -tags cuda with -cudarace, the packages that it lists
-// run once more under the race detector, with -short; what they skip by that is not counted. The tests
-// that -raceskip matches do not.
+// The packages listed in -cuda also run with -tags cuda if there is a C compiler; without one, that
+// counts as a skip. The packages listed in -race, and in -cudarace with -tags cuda, run once more
+// under the race detector, with -short; tests that -short skips are not counted. Tests that
+// -raceskip matches are left out of these runs.
 package main
 
 import (
@@ -112,7 +112,7 @@ func run(packages []string, budgetFile, skipsFile string, alone, cuda, race, cud
 	return r.finish(time.Since(start), maxSkips)
 }
 
-// split lists packages, in two: without those that alone matches, and those.
+// split lists packages in two parts: those that alone does not match, and those that it matches.
 func split(packages, alone []string) (together, last []string, err error) {
 	all, err := list(packages)
 	if err != nil || len(alone) == 0 {
@@ -143,8 +143,8 @@ func list(packages []string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// cudaEnv returns what -tags cuda needs in the environment beside this one: gorgonia.org/cu finds the
-// module's own cuda.h by it, and no CUDA has to be installed.
+// cudaEnv returns additional environment variables for -tags cuda: with them, gorgonia.org/cu finds
+// the module's own cuda.h, and CUDA need not be installed.
 func cudaEnv() []string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -153,7 +153,8 @@ func cudaEnv() []string {
 	return []string{"CGO_CFLAGS=-O2 -g -I" + filepath.Join(dir, "cuda", "internal", "shim", "include")}
 }
 
-// goTest runs "go test -json args… packages…" into r, with env added to the environment. A failing test is in the report and no error.
+// goTest runs "go test -json args… packages…" into r, with env added to the environment. A failing
+// test is recorded in the report; it is not an error.
 func goTest(r *report, label string, args, packages, env []string) error {
 	if len(packages) == 0 {
 		return nil
@@ -177,7 +178,7 @@ func goTest(r *report, label string, args, packages, env []string) error {
 	return nil
 }
 
-// noCgo says why neither -tags cuda nor the race detector can be had, or nothing.
+// noCgo returns why neither -tags cuda nor the race detector is available, or "".
 func noCgo() string {
 	out, err := exec.Command("go", "env", "CGO_ENABLED", "CC").Output()
 	if err != nil {
@@ -226,7 +227,8 @@ func readSkips(file string) (int, error) {
 	return n, err
 }
 
-// eachLine calls f with the lines of file that are neither empty nor comments. No file: no lines.
+// eachLine calls f with the lines of file that are neither empty nor comments. If file is "", there
+// are none.
 func eachLine(file string, f func(string) error) error {
 	if file == "" {
 		return nil

@@ -24,20 +24,20 @@ type event struct {
 	FailedBuild string
 }
 
-// test is what is known of one test, or with the empty name of a package outside its tests.
+// test is the state of one test, or, with the empty name, of a package outside its tests.
 type test struct {
 	result string // pass, fail, skip; empty while it runs
 	output []string
 }
 
-// report gathers events and prints.
+// report collects events and prints.
 type report struct {
 	budget map[string]float64
 	w      io.Writer
 
 	passed, failed int
 	skipped        []skip
-	broken         []string // output of what failed, ready to print
+	broken         []string // output of failed tests, ready to print
 	builds         map[string][]string
 }
 
@@ -47,14 +47,15 @@ func newReport(budget map[string]float64, w io.Writer) *report {
 
 func (r *report) failures() int { return r.failed }
 
-// skip is something that was not tested: a package and test, and the reason.
+// skip is an untested item, a package and test, with the reason.
 type skip struct{ what, why string }
 
-// skip counts something that could not be tested.
+// skip records an untested item.
 func (r *report) skip(what, why string) { r.skipped = append(r.skipped, skip{what, why}) }
 
-// listSkips prints the skips: those for want of something by what is wanted, with what would make them run,
-// then the others. It returns how many of them could have run on this machine.
+// listSkips prints the skips: first those for lack of a prerequisite, grouped by prerequisite with
+// how to make them run, then the others. It returns how many of them could have run on this
+// machine.
 func (r *report) listSkips(maxSkips int) (possible int) {
 	wanting := map[string][]skip{}
 	var others []skip
@@ -94,7 +95,8 @@ func (r *report) listSkips(maxSkips int) (possible int) {
 	return possible + len(others)
 }
 
-// read takes in the events of one "go test"; label ("race ", "cuda ") goes before the packages' names.
+// read reads the events of one "go test"; label ("race ", "cuda ") is prefixed to the packages'
+// names.
 func (r *report) read(from io.Reader, label string) error {
 	tests := map[string]map[string]*test{}
 	s := bufio.NewScanner(from)
@@ -102,7 +104,7 @@ func (r *report) read(from io.Reader, label string) error {
 	for s.Scan() {
 		var e event
 		if err := json.Unmarshal(s.Bytes(), &e); err != nil {
-			continue // a line that go itself printed among the events
+			continue // a line that the go command itself printed between the events
 		}
 		if e.Action == "build-output" {
 			r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
@@ -129,7 +131,7 @@ func (r *report) read(from io.Reader, label string) error {
 			}
 		}
 	}
-	// A package without an end: go test was killed.
+	// The package has no end event: go test was killed.
 	for name, tt := range tests {
 		tt[""] = &test{result: "fail", output: []string{"it did not end\n"}}
 		r.endPackage(label, event{Package: name, Action: "fail"}, tt)
@@ -159,7 +161,7 @@ func (r *report) endPackage(label string, e event, tests map[string]*test) {
 		case t.result == "fail" && !below("fail"), t.result == "" && !below(""): // the second: it never ended
 			failed++
 			r.broken = append(r.broken, fmt.Sprintf("--- %s %s\n%s", name, n, relevant(t.output)))
-		case below(""): // its subtests count
+		case below(""): // its subtests are counted instead
 		case t.result == "pass":
 			r.passed++
 		case t.result == "skip" && !strings.HasPrefix(label, "race "):
@@ -227,10 +229,10 @@ func short(pkg string) string {
 	return pkg
 }
 
-// maxLines is how much of a failing test's output is shown.
+// maxLines is the number of lines shown of a failing test's output.
 const maxLines = 120
 
-// relevant returns a test's output without what only marks its progress, and at most maxLines of it.
+// relevant returns a test's output without progress lines, limited to maxLines.
 func relevant(lines []string) string {
 	var out []string
 	for _, l := range lines {
@@ -247,11 +249,11 @@ func relevant(lines []string) string {
 	return strings.Join(out, "")
 }
 
-// extractLines is how much of a failure is shown below its package's line already.
+// extractLines is the number of lines of a failure shown directly below its package's line.
 const extractLines = 12
 
-// extract returns a failure's head, and the beginning and the end of its output, indented: who is shown a
-// part of a long log still sees what failed.
+// extract returns a failure's head, and the beginning and the end of its output, indented, so that
+// a reader of a part of a long log sees the failure.
 func extract(failure string) string {
 	lines := strings.Split(strings.TrimRight(failure, "\n"), "\n")
 	if len(lines) > extractLines {
@@ -260,7 +262,7 @@ func extract(failure string) string {
 	return "      " + strings.Join(lines, "\n      ") + "\n"
 }
 
-// reason returns what a skipped test said, without the place.
+// reason returns a skipped test's message without its file and line.
 func reason(lines []string) string {
 	text := strings.Join(strings.Fields(relevant(lines)), " ")
 	if at, rest, ok := strings.Cut(text, ": "); ok && strings.Contains(at, ".go:") {

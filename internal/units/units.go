@@ -1,4 +1,4 @@
-// Package units writes numbers of bytes as people read them, and reads what people write.
+// Package units formats and parses numbers of bytes.
 //
 // # Basics
 //
@@ -6,7 +6,7 @@
 //	units.ParseBytes("20GB")    // 21474836480
 //
 // Sizes of files and memory are in binary units everywhere: a MiB is 1024 KiB. Rates of copies and
-// networks, in GB/s, are decimal, as makers state them, and are not this package's.
+// networks, in GB/s, are decimal, as manufacturers state them, and are outside this package.
 package units
 
 import (
@@ -18,7 +18,8 @@ import (
 
 var names = [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 
-// Bytes is n in a binary unit with a decimal where that is below 100: "0 B", "999 B", "1.5 KiB", "412 MiB".
+// Bytes formats n in a binary unit, with a decimal if the value is below 100: "0 B", "999 B", "1.5
+// KiB", "412 MiB".
 func Bytes(n int64) string {
 	if n > -1000 && n < 1000 {
 		return strconv.FormatInt(n, 10) + " B"
@@ -34,9 +35,9 @@ func Bytes(n int64) string {
 	return strconv.FormatFloat(x, 'f', digits, 64) + " " + names[unit]
 }
 
-// ParseBytes returns the number of bytes that a text such as "512", "300MB", "1.5 GiB" or "20g" says: a number
-// above 0 and a unit, B, K, M, G or T with or without "B" or "iB", in any case. All are binary units: 1 KB is
-// 1024 bytes, as in what [Bytes] writes and what Linux calls kB.
+// ParseBytes parses a text such as "512", "300MB", "1.5 GiB" or "20g" as a number of bytes: a
+// number above 0 and a unit, B, K, M, G or T with or without "B" or "iB", in any case. All units
+// are binary: 1 KB is 1024 bytes, as in the output of [Bytes] and in Linux's kB.
 func ParseBytes(text string) (int64, error) {
 	rest := strings.TrimSpace(text)
 	digits := strings.TrimRight(rest, "KMGTPIBkmgtpib ")

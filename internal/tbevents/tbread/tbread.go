@@ -1,5 +1,5 @@
-// Package tbread reads event files for tests: an implementation of its own, from
-// the formats' descriptions, of what package tbevents writes.
+// Package tbread reads event files for tests: it is an independent implementation, from the
+// formats' descriptions, of the format that package tbevents writes.
 package tbread
 
 import (
@@ -24,7 +24,7 @@ func crc(data []byte) uint32 {
 	return (c>>15 | c<<17) + 0xa282ead8
 }
 
-// records cuts a file into the data of its records and checks both checksums.
+// records splits a file into the data of its records and checks both checksums.
 func records(t testing.TB, file []byte) (out [][]byte) {
 	t.Helper()
 	for len(file) > 0 {
@@ -38,9 +38,8 @@ func records(t testing.TB, file []byte) (out [][]byte) {
 	return out
 }
 
-// paths reads a message into lines "path value", in ascending order: the numbers
-// of fields from the outermost to the innermost, and what it holds. inside are the
-// paths that are messages.
+// paths decodes a message to lines "path value", in ascending order: the path is the field numbers
+// from the outermost to the innermost. inside lists the paths that are messages.
 func paths(t testing.TB, b []byte, at string, inside map[string]bool) (out []string) {
 	t.Helper()
 	for len(b) > 0 {
@@ -73,8 +72,7 @@ func paths(t testing.TB, b []byte, at string, inside map[string]bool) (out []str
 	return out
 }
 
-// Lines returns a file as lines, an event a line: the numbers of its fields and what
-// they hold.
+// Lines returns a file as lines, one event per line: field numbers and values.
 func Lines(t testing.TB, file []byte) (out []string) {
 	t.Helper()
 	inside := map[string]bool{}
@@ -92,14 +90,14 @@ func Lines(t testing.TB, file []byte) (out []string) {
 	return out
 }
 
-// Point is a number at a step, and when it was, in seconds since 1970.
+// Point is a number at a step, and its time in seconds since 1970.
 type Point struct {
 	Step  int64
 	Value float64
 	Time  float64
 }
 
-// Scalars returns a file's numbers by tag, in its order.
+// Scalars returns a file's numbers by tag, in file order.
 func Scalars(t testing.TB, file []byte) map[string][]Point {
 	t.Helper()
 	out := map[string][]Point{}

@@ -1,4 +1,4 @@
-// Command cell is the smallest cell that imports gnb; archtest weighs it.
+// Command cell is the smallest cell that imports gnb; archtest counts its dependencies.
 package main
 
 import (
