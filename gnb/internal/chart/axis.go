@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Blank is t without its numbers: an axis that nothing is known of yet.
+// Blank returns t without its numbers, for an axis without data.
 func (t Ticks) Blank() Ticks {
 	for i := range t {
 		t[i].Label = " "
@@ -13,8 +13,8 @@ func (t Ticks) Blank() Ticks {
 	return t
 }
 
-// niceStep is the smallest of 1, 2, 2.5, 5 times a power of ten that divides
-// span into at most n parts.
+// niceStep returns the smallest of 1, 2, 2.5, 5 times a power of ten that divides span into at
+// most n parts.
 func niceStep(span float64, n int) float64 {
 	raw := span / float64(n)
 	p := math.Pow(10, math.Floor(math.Log10(raw)))
@@ -26,11 +26,10 @@ func niceStep(span float64, n int) float64 {
 	return 10 * p
 }
 
-// ValueAxis widens lo..hi to round numbers and marks them, n intervals at most.
-// A range of positive values starts at 0 where that leaves at most the share
-// empty of the room.
+// ValueAxis widens lo..hi to round numbers and marks them, n intervals at most. A range of
+// positive values starts at 0 if that leaves at most the share empty of the axis unused.
 func ValueAxis(lo, hi float64, n int, empty float64) (float64, float64, Ticks) {
-	if big := math.Max(math.Abs(lo), math.Abs(hi)); !(hi-lo > 1e-9*big) || big < 1e-90 { // one value, or none
+	if big := math.Max(math.Abs(lo), math.Abs(hi)); !(hi-lo > 1e-9*big) || big < 1e-90 { // a single value, or none
 		lo, hi = (lo+hi)/2, (lo+hi)/2
 		d := math.Max(math.Abs(lo)*0.1, 0.1)
 		lo, hi = lo-d, hi+d
@@ -61,11 +60,10 @@ func ValueAxis(lo, hi float64, n int, empty float64) (float64, float64, Ticks) {
 	return lo, hi, t
 }
 
-// CountAxis marks whole numbers from lo to hi. While the run is going (live)
-// the axis is a round length ahead of it, total at most, so that the picture
-// does not shift with every step.
+// CountAxis marks whole numbers from lo to hi. During the run (live) the axis extends to a round
+// number beyond hi, at most to total, so that the picture does not shift with every step.
 func CountAxis(lo, hi, total int, live bool) (float64, float64, Ticks) {
-	const far = 1 << 50 // so that sums stay in range
+	const far = 1 << 50 // prevents overflow of sums
 	lo, hi, total = min(max(lo, 0), far), min(max(hi, 0), far), min(total, far)
 	if live {
 		ahead := roundUp(max(hi-lo, 4))
@@ -80,7 +78,7 @@ func CountAxis(lo, hi, total int, live bool) (float64, float64, Ticks) {
 	for v := (lo + step - 1) / step * step; v <= hi; v += step {
 		t = append(t, Tick{Value: float64(v), Label: Grouped(v)})
 	}
-	if lo == 1 { // epochs: the first is marked
+	if lo == 1 { // epochs: mark the first
 		t = append(Ticks{{Value: 1, Label: "1"}}, t...)
 		if len(t) > 1 && (t[1].Value == 1 || float64(hi) > 20*(t[1].Value-1)) {
 			t = append(t[:1], t[2:]...)
@@ -89,7 +87,7 @@ func CountAxis(lo, hi, total int, live bool) (float64, float64, Ticks) {
 	return float64(lo), float64(hi), t
 }
 
-// roundUp is the next of 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten.
+// roundUp returns the next of 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten.
 func roundUp(n int) int {
 	p := 1
 	for p*10 <= n {
@@ -103,7 +101,7 @@ func roundUp(n int) int {
 	return n
 }
 
-// Grouped is n with its thousands set apart: 12,000.
+// Grouped formats n with separators between thousands: 12,000.
 func Grouped(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -115,8 +113,8 @@ func Grouped(n int) string {
 // UnitSeconds are the seconds of each unit that TimeAxis chooses from.
 var UnitSeconds = map[string]float64{"s": 1, "min": 60, "h": 3600}
 
-// TimeAxis is an axis of sec seconds in a suitable unit; while it grows it is a round length
-// ahead.
+// TimeAxis returns an axis of sec seconds in a suitable unit; while the time grows it extends to a
+// round number beyond it.
 func TimeAxis(sec float64, goesOn bool) (lo, hi float64, t Ticks, unit string) {
 	unit = "s"
 	switch {

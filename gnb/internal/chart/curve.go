@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxBuckets is the number of columns a long curve is reduced to: about one per
-// two pixels of the chart, more cannot be told apart.
+// maxBuckets is the number of columns a long curve is reduced to: about one per two pixels of the
+// chart, because more cannot be distinguished.
 const maxBuckets = 220
 
 // Point is a value at a step of the run (a loss) or at an epoch (a metric).
@@ -15,21 +15,20 @@ type Point struct {
 	Y    float64
 }
 
-// Bucket sums up neighbouring points.
+// Bucket summarises neighbouring points.
 type Bucket struct {
-	key    int     // which stretch of steps
+	key    int     // index of the range of steps
 	Step   float64 // the last
 	Lo, Hi float64 // of the finite values
 	sum    float64
 	N      int // finite values; 0 is a gap
 }
 
-// Mean is that of the finite values.
+// Mean returns the mean of the finite values.
 func (b *Bucket) Mean() float64 { return b.sum / float64(b.N) }
 
-// Curve reduces a growing list of points to at most maxBuckets buckets of equal
-// numbers of steps. Each point is looked at once: a frame costs the points that
-// are new, not all.
+// Curve reduces a growing list of points to at most maxBuckets buckets of equal numbers of steps.
+// It reads each point once: the cost of a frame depends on the number of new points only.
 type Curve struct {
 	Span    int // steps per bucket, a power of two
 	taken   int // points consumed
@@ -38,9 +37,8 @@ type Curve struct {
 	Buckets []Bucket
 }
 
-// Take consumes what is new in points and reports whether anything was. Points
-// that are not a continuation of the ones before (another run, a list that was
-// thinned out) start anew.
+// Take consumes the new points and reports whether there were any. Points that do not continue the
+// earlier ones (another run, a thinned list) start a new curve.
 func (c *Curve) Take(points []Point) (changed bool) {
 	if c.taken > len(points) || c.taken > 0 && (!same(points[0], c.first) || !same(points[c.taken-1], c.last)) {
 		*c = Curve{Buckets: c.Buckets[:0]}
@@ -71,14 +69,14 @@ func (c *Curve) add(p Point) {
 	key /= c.Span
 	n := len(c.Buckets)
 	if n > 0 && c.Buckets[n-1].key > key {
-		key = c.Buckets[n-1].key // steps that go back stay where the curve is
+		key = c.Buckets[n-1].key // earlier steps go to the last bucket
 	}
 	if n == 0 || c.Buckets[n-1].key != key {
 		c.Buckets = append(c.Buckets, Bucket{key: key, Step: float64(p.Step), Lo: math.Inf(1), Hi: math.Inf(-1)})
 		n++
 	}
 	b := &c.Buckets[n-1]
-	b.Step = max(b.Step, float64(p.Step)) // at its last step, so that the curve ends where the run stands
+	b.Step = max(b.Step, float64(p.Step)) // the last step, so that the curve ends at the run's current step
 	if Finite(p.Y) {
 		b.Lo, b.Hi = min(b.Lo, p.Y), max(b.Hi, p.Y)
 		b.sum += p.Y
@@ -107,10 +105,9 @@ func (c *Curve) halve() {
 // XY is a point of a line; a NaN is a gap in it.
 type XY struct{ X, Y float64 }
 
-// Smooth is the curve without its noise: a local linear regression (LOESS of
-// degree 1, tricube weights; Cleveland 1979, doi:10.1080/01621459.1979.10481038)
-// over a fifteenth of the buckets to each side. Unlike a moving average it
-// neither lags behind a falling loss nor bends at the ends.
+// Smooth returns the smoothed curve: a local linear regression (LOESS of degree 1, tricube
+// weights; Cleveland 1979, doi:10.1080/01621459.1979.10481038) over a fifteenth of the buckets to
+// each side. Unlike a moving average it neither lags behind a falling loss nor bends at the ends.
 func (c *Curve) Smooth() []XY {
 	bs := c.Buckets
 	h := c.Reach()
@@ -148,17 +145,16 @@ func (c *Curve) Smooth() []XY {
 	return out
 }
 
-// Reach is the buckets on each side of one that Smooth regards.
+// Reach returns the number of buckets on each side that Smooth uses.
 func (c *Curve) Reach() int {
-	if len(c.Buckets) <= 16 { // few points are shown as they are
+	if len(c.Buckets) <= 16 { // few points are not smoothed
 		return 0
 	}
 	return min(max(len(c.Buckets)/15, 3), 16)
 }
 
-// Limits is the range of y worth showing: all of it, but a few wild values at
-// the start must not flatten the rest. The buckets' tops above a generous
-// multiple of the 97th percentile are cut off.
+// Limits returns the range of y to show. It cuts off bucket maxima above a large multiple of the
+// 97th percentile, so that a few outliers at the start do not flatten the rest of the curve.
 func (c *Curve) Limits() (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	tops := make([]float64, 0, len(c.Buckets))
@@ -193,7 +189,7 @@ func Thin(p []Point) []Point {
 	return out
 }
 
-// Runs returns the stretches [from, to) of 0..n in which ok holds.
+// Runs returns the ranges [from, to) of 0..n in which ok holds.
 func Runs(n int, ok func(int) bool) (out [][2]int) {
 	for i := 0; i < n; i++ {
 		if !ok(i) {

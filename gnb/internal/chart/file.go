@@ -20,15 +20,15 @@ const (
 	pngDPI = 192
 )
 
-// SVG is what paint draws on a canvas of that size, as an SVG document.
+// SVG returns the drawing of paint on a canvas of the given size as an SVG document.
 func SVG(width, height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 	c := newSVG(width, height)
 	paint(draw.New(c))
 	return svgText(c)
 }
 
-// PNG is what paint draws on a canvas of Width and that height, as a PNG at twice the resolution of a
-// plain screen.
+// PNG returns the drawing of paint on a canvas of Width and the given height as a PNG at twice the
+// resolution of a standard screen.
 func PNG(height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 	c := vgimg.NewWith(vgimg.UseWH(Width, height), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))
 	paint(draw.New(c))
@@ -39,8 +39,7 @@ func PNG(height vg.Length, paint func(c draw.Canvas)) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// svgCanvas is an SVG canvas that notes how wide each text is in the font that the
-// drawing was laid out for.
+// svgCanvas is an SVG canvas that records the width of each text in the font used for layout.
 type svgCanvas struct {
 	*vgsvg.Canvas
 	widths []vg.Length
@@ -55,8 +54,8 @@ func (c *svgCanvas) FillString(f font.Face, at vg.Point, text string) {
 	c.Canvas.FillString(f, at, text)
 }
 
-// svgText is a drawing as text. The browser's machine may lack the font, so each text
-// carries its width, into which the browser fits it in whatever font it has.
+// svgText returns a drawing as SVG text. The browser's machine may lack the font, so each text has
+// its width as an attribute, and the browser fits its own font into it.
 func svgText(c *svgCanvas) ([]byte, error) {
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {

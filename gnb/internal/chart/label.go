@@ -8,15 +8,15 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Room and strokes of a chart, in points.
+// Sizes of margins and strokes of a chart, in points.
 const (
 	titleRoom  = 22  // above a chart
 	LabelRoom  = 30  // right of it, for the numbers at the curves' ends
 	LineWidth  = 1.6 // of a curve
-	labelLines = 9.5 // the least distance of two labels
+	labelLines = 9.5 // minimal distance of two labels
 )
 
-// Titled writes a title above a chart, and returns the room that is left.
+// Titled writes a title above a chart, and returns the remaining canvas.
 func (p *Painter) Titled(c draw.Canvas, title string) draw.Canvas {
 	c.FillText(p.Bold(8.5, p.Ink()), vg.Point{X: c.Min.X + 4, Y: c.Max.Y - 13}, title)
 	c.Max.Y -= titleRoom
@@ -24,7 +24,7 @@ func (p *Painter) Titled(c draw.Canvas, title string) draw.Canvas {
 	return c
 }
 
-// Empty writes where a curve will be.
+// Empty writes a text in the place of a curve that has no data yet.
 func (p *Painter) Empty(c draw.Canvas, txt string) {
 	sty := p.Text(8.5, p.Ink())
 	sty.XAlign, sty.YAlign = draw.XCenter, draw.YCenter
@@ -66,8 +66,8 @@ func (p *Painter) EndLabels(c draw.Canvas, tags []EndLabel) {
 	}
 }
 
-// spread moves the descending positions ys apart to at least d, within lo..hi
-// where that is possible, and as little as simple passes manage.
+// spread moves the descending positions ys apart to a distance of at least d, within lo..hi if
+// possible, with small moves.
 func spread(ys []float64, d, lo, hi float64) {
 	for range 40 {
 		moved := false

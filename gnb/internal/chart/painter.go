@@ -2,8 +2,8 @@
 //
 // # Basics
 //
-// A picture is painted on a canvas of gonum's vg, and becomes a file with [SVG] or [PNG]. A [Painter] writes text,
-// and makes the [Plot] of a chart, which [Plotter] values draw into:
+// A picture is painted on a canvas of gonum's vg, and becomes a file with [SVG] or [PNG]. A
+// [Painter] writes text, and makes the [Plot] of a chart, into which [Plotter] values draw:
 //
 //	svg, err := chart.SVG(chart.Width, chart.Height, func(c draw.Canvas) {
 //		var p chart.Painter
@@ -18,7 +18,7 @@
 //
 // # Caveats
 //
-// What a run, a sweep or a machine's picture shows is package live's; this package knows none of them.
+// This package knows nothing of runs, sweeps or machines: package live composes their pictures.
 package chart
 
 import (
@@ -31,12 +31,13 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Painter writes and draws what all charts have in common. The zero value draws for a live panel, without a page.
+// Painter draws the common parts of all charts. The zero value draws for a live panel, without a
+// page.
 type Painter struct {
 	OnPage bool // the picture is drawn on a page of its own
 }
 
-// Ink is the colour of text.
+// Ink returns the colour of text.
 func (p *Painter) Ink() color.NRGBA {
 	if p.OnPage {
 		return pageInk
@@ -44,7 +45,7 @@ func (p *Painter) Ink() color.NRGBA {
 	return Ink
 }
 
-// Word is a colour for text that belongs to a curve of colour c: darker on a page.
+// Word returns a colour for text that belongs to a curve of colour c: darker on a page.
 func (p *Painter) Word(c color.NRGBA) color.NRGBA {
 	switch {
 	case !p.OnPage:
@@ -56,7 +57,7 @@ func (p *Painter) Word(c color.NRGBA) color.NRGBA {
 	return color.NRGBA{dark(c.R), dark(c.G), dark(c.B), c.A}
 }
 
-// Text is the style of text of a size in points.
+// Text returns the style of text of a size in points.
 func (p *Painter) Text(size float64, c color.Color) text.Style {
 	return text.Style{
 		Color:   c,

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// inks are the colours that figures are drawn in.
+// inks are the colours of figures.
 var inks = []color.NRGBA{Ink, pageInk, GridInk, Blue, Orange, Green, Purple, Amber}
 
-// paletted is img, drawn on nothing, on the page, in at most 256 colours: a third of the bytes, and no
-// difference to the eye. A figure consists of few inks; what makes its colours
-// many is the opacity at the edges of strokes, which is rounded to 16 levels.
+// paletted returns the transparent image img on the white page in at most 256 colours, which takes
+// a third of the bytes without visible difference. A figure has few inks; the opacity at the edges
+// of strokes, which makes most of its colours, is rounded to 16 levels.
 func paletted(img image.Image) image.Image {
 	src, ok := img.(*image.RGBA)
 	if !ok {
 		return img
 	}
-	// snapped maps a pixel to its rounded colour, count tells how often that occurs.
+	// snapped maps a pixel to its rounded colour; count counts the pixels of each colour.
 	snapped := map[[4]uint8]color.NRGBA{}
 	count := map[color.NRGBA]int{}
 	for i := 0; i+3 < len(src.Pix); i += 4 {
@@ -77,15 +77,15 @@ func paletted(img image.Image) image.Image {
 	return dst
 }
 
-// over is c painted on an opaque colour.
+// over returns the colour of c painted on an opaque colour.
 func over(c, below color.NRGBA) color.NRGBA {
 	a := int(c.A)
 	mix := func(x, y uint8) uint8 { return uint8((int(x)*a + int(y)*(255-a) + 127) / 255) }
 	return color.NRGBA{mix(c.R, below.R), mix(c.G, below.G), mix(c.B, below.B), 255}
 }
 
-// snap rounds a pixel, premultiplied as image.RGBA keeps it: to the ink next to
-// it where it is that ink or too faint to tell, else each channel to 16 levels.
+// snap rounds a premultiplied pixel of an image.RGBA: to the nearest ink if it is close to it or
+// too faint to distinguish, else each channel to 16 levels.
 func snap(px [4]uint8) color.NRGBA {
 	a := int(px[3])
 	un := func(v uint8) uint8 { return uint8(min(int(v)*255/a, 255)) }

@@ -13,10 +13,10 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Plot is a chart with axes in the house's style: no frame, faint horizontal lines, small grey numbers.
+// Plot is a chart with axes, without a frame, with faint horizontal lines and small grey numbers.
 //
-// It lays a chart out as gonum.org/v1/plot does. That package links every format and font that it knows, twenty
-// packages and 4 MB of each cell's program, so charts use gonum's canvases alone.
+// It lays a chart out as gonum.org/v1/plot does. That package links all its formats and fonts,
+// twenty packages and 4 MB of each cell's program, so charts use only gonum's canvases.
 type Plot struct {
 	x, y     Axis
 	xt, yt   Ticks
@@ -28,7 +28,7 @@ type Plot struct {
 // Axis is the range of values that an axis shows.
 type Axis struct{ Min, Max float64 }
 
-// norm is a value's place on the axis, from 0 to 1.
+// norm returns a value's position on the axis, from 0 to 1.
 func (a Axis) norm(v float64) float64 { return (v - a.Min) / (a.Max - a.Min) }
 
 // Tick is a number on an axis. One without a label is not drawn.
@@ -40,7 +40,7 @@ type Tick struct {
 // Ticks are the numbers of an axis.
 type Ticks []Tick
 
-// size is that of the widest and of the tallest label.
+// size returns the width of the widest and the height of the tallest label.
 func (t Ticks) size(sty text.Style) (w, h vg.Length) {
 	for _, k := range t {
 		if k.Label != "" {
@@ -51,7 +51,7 @@ func (t Ticks) size(sty text.Style) (w, h vg.Length) {
 	return w, h
 }
 
-// Plotter draws values into the room between the axes.
+// Plotter draws values into the area between the axes.
 type Plotter interface {
 	Plot(c draw.Canvas, pl *Plot)
 }
@@ -59,7 +59,7 @@ type Plotter interface {
 // PlotFunc is a function as a plotter.
 type PlotFunc func(c draw.Canvas, at func(x, y float64) vg.Point)
 
-// Plot calls f with the function that gives the place of a value.
+// Plot calls f with the function that returns the position of a value.
 func (f PlotFunc) Plot(c draw.Canvas, pl *Plot) {
 	tx, ty := pl.Transforms(&c)
 	f(c, func(x, y float64) vg.Point { return vg.Point{X: tx(x), Y: ty(y)} })
@@ -70,7 +70,7 @@ const (
 	labelPadding = 1 // between the label and the numbers
 )
 
-// NewPlot is a plot without values. xlabel stands below the right end of the x axis.
+// NewPlot returns a plot without values. xlabel is printed below the right end of the x axis.
 func (p *Painter) NewPlot(x, y Axis, xt, yt Ticks, xlabel string) *Plot {
 	return &Plot{x: x, y: y, xt: xt, yt: yt, xlabel: xlabel, style: p.Text(7.5, p.Ink()), plotters: []Plotter{grid(yt)}}
 }
@@ -78,7 +78,7 @@ func (p *Painter) NewPlot(x, y Axis, xt, yt Ticks, xlabel string) *Plot {
 // Add adds plotters, which draw in the order in which they were added.
 func (pl *Plot) Add(ps ...Plotter) { pl.plotters = append(pl.plotters, ps...) }
 
-// Transforms are the places of values in the room between the axes.
+// Transforms returns the functions from values to positions in the area between the axes.
 func (pl *Plot) Transforms(c *draw.Canvas) (x, y func(float64) vg.Length) {
 	x = func(v float64) vg.Length { return c.X(pl.x.norm(v)) }
 	y = func(v float64) vg.Length { return c.Y(pl.y.norm(v)) }
@@ -95,12 +95,12 @@ func (pl *Plot) Draw(c draw.Canvas) {
 	}
 }
 
-// DataCanvas is the room between the axes of a plot that is drawn into c.
+// DataCanvas returns the area between the axes of a plot drawn into c.
 func (pl *Plot) DataCanvas(c draw.Canvas) draw.Canvas {
 	return pl.padY(pl.padX(draw.Crop(c, pl.left(), 0, pl.below(), 0)))
 }
 
-// left is the room left of the y axis.
+// left returns the width left of the y axis.
 func (pl *Plot) left() (w vg.Length) {
 	if wide, _ := pl.yt.size(pl.style); wide > 0 {
 		w = wide + pl.style.Width(" ")
@@ -108,13 +108,13 @@ func (pl *Plot) left() (w vg.Length) {
 	return w + axisPadding
 }
 
-// below is the room below the x axis.
+// below returns the height below the x axis.
 func (pl *Plot) below() vg.Length {
 	_, tall := pl.xt.size(pl.style)
 	return pl.labelHeight() + tall + axisPadding
 }
 
-// labelHeight is that of the x axis's label with its padding.
+// labelHeight returns the height of the x axis's label with its padding.
 func (pl *Plot) labelHeight() vg.Length {
 	if pl.xlabel == "" {
 		return 0
@@ -214,8 +214,8 @@ func (g grid) Plot(c draw.Canvas, pl *Plot) {
 	}
 }
 
-// fonts are the two that charts are written in. They are parsed when something is drawn, which most processes of
-// a run never do.
+// fonts are the two fonts of charts. They are parsed at the first drawing; most processes of a run
+// never draw.
 var fonts = sync.OnceValue(func() text.Handler {
 	var faces font.Collection
 	for _, f := range []struct {

@@ -27,31 +27,31 @@ type Bar struct {
 	now   func() time.Time
 
 	show  func(line string, share float64, last bool) error
-	gauge bool // show has the share beside the line
+	gauge bool // show draws the share next to the line
 	every time.Duration
 	quit  chan struct{}
 	done  chan struct{}
 	once  sync.Once
 
-	// Of the drawing goroutine: the state of the rate.
+	// State of the rate, used by the drawing goroutine only.
 	lastN      int64
 	lastT      time.Time
 	sumN, sumT float64
 }
 
-// BarOptions of a Bar; the zero value is the good default.
+// BarOptions configure a Bar; the zero value is the default.
 type BarOptions struct {
 	Options
-	// Unit is what is counted, as in "rows"; "B" counts bytes and shows KiB, MiB, and
-	// "%" shows the share that is done, of a total in whatever there is to count.
+	// Unit is the unit of the count, such as "rows". "B" counts bytes and shows KiB, MiB; "%"
+	// shows the share of the total, which can be in any unit.
 	Unit string
-	// After is how long a task has to take for anything to be shown of it.
+	// After is the time before the bar is shown; shorter tasks show nothing.
 	After time.Duration
 }
 
-// Progress starts a bar for total things; 0 is an unknown number, and the bar
-// then shows the count alone. It shows itself where New would show a run: in
-// the cell, on the terminal, as a line every few seconds in a pipe.
+// Progress starts a bar for the given total; 0 means unknown, and the bar then shows the count
+// alone. It appears where New would show a run: in the cell, on the terminal, or in a pipe as a
+// line every few seconds.
 func Progress(label string, total int64) *Bar { return ProgressWith(label, total, BarOptions{}) }
 
 // ProgressWith is Progress with options.
@@ -82,24 +82,24 @@ func ProgressWith(label string, total int64, o BarOptions) *Bar {
 // Add counts n more.
 func (b *Bar) Add(n int64) { b.n.Add(n) }
 
-// SetTotal corrects the total, once it is known.
+// SetTotal sets the total when it becomes known.
 func (b *Bar) SetTotal(total int64) { b.total.Store(total) }
 
-// Set makes it done of total.
+// Set sets the count and the total.
 func (b *Bar) Set(done, total int64) {
 	b.total.Store(total)
 	b.n.Store(done)
 }
 
-// Write counts len(p) and keeps nothing: a bar of bytes goes into an
-// io.MultiWriter or io.TeeReader.
+// Write counts len(p) and discards p, for use of a bar of bytes in an io.MultiWriter or
+// io.TeeReader.
 func (b *Bar) Write(p []byte) (int, error) {
 	b.Add(int64(len(p)))
 	return len(p), nil
 }
 
-// Done shows where the count stands, for good, and ends the bar. It waits until
-// that is out, a few seconds at most. Later calls do nothing.
+// Done shows the final count and ends the bar. It waits a few seconds at most until the count is
+// shown. Later calls do nothing.
 func (b *Bar) Done() {
 	b.once.Do(func() {
 		if b.show == nil {
@@ -136,7 +136,7 @@ func (b *Bar) run() {
 			}
 			last = true
 		}
-		// A display that is broken is left alone.
+		// Do not draw on a broken display.
 		if n := b.n.Load(); err == nil && (last || n != drawn || b.every < plainEvery) {
 			line, share := b.line(last)
 			err = b.show(line, share, last)
@@ -156,11 +156,11 @@ func (b *Bar) count(n int64) string {
 	return chart.Grouped(int(n))
 }
 
-// line is the text beside the gauge, and the share that is done (-1: unknown).
+// line returns the text next to the gauge, and the share that is done (-1: unknown).
 func (b *Bar) line(last bool) (string, float64) {
 	n, total, now := b.n.Load(), b.total.Load(), b.now()
 	spent := now.Sub(b.start)
-	// The rate follows the last seconds: what is older counts less and less.
+	// The rate is an exponential average over the last seconds.
 	if dt := now.Sub(b.lastT).Seconds(); dt > 0 {
 		const memory = 10 // seconds
 		keep := math.Exp(-dt / memory)
@@ -189,7 +189,7 @@ func (b *Bar) line(last bool) (string, float64) {
 		what += " " + oneLine(b.o.Unit)
 	}
 	var parts []string
-	if n > 0 || total > 0 { // else nobody counts: time alone
+	if n > 0 || total > 0 { // otherwise nothing is counted: show the time alone
 		parts = append(parts, what)
 	}
 	if rate > 0 {

@@ -13,13 +13,13 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Batch is one mini-batch under the microscope, for [BatchPNG].
+// Batch holds the measurements of one mini-batch, for [BatchPNG].
 type Batch struct {
 	Title, Note string
 	Hops        []Hop  // the seeds' first
 	Spans       []Span // of a step, one after the other
-	// Nodes is what was sampled around one seed, Nodes[0]; Edges are pairs of
-	// indices into it, source and destination. LeftOut more nodes are not shown.
+	// Nodes are the nodes sampled around one seed, Nodes[0]; Edges are pairs of indices into it,
+	// source and destination. LeftOut more nodes are not shown.
 	Nodes   []GraphNode
 	Edges   [][2]int
 	LeftOut int
@@ -28,10 +28,10 @@ type Batch struct {
 // Hop is a hop of a [Batch].
 type Hop struct {
 	Edges, Sources int
-	Duplication    float64 // edges to the mean source that is new
+	Duplication    float64 // mean edges per newly reached source
 }
 
-// Span is what a step does for some time.
+// Span is one stage of a step.
 type Span struct {
 	Name           string
 	Start, Seconds float64
@@ -59,19 +59,17 @@ func BatchPNG(b Batch) (data []byte, width, height int, err error) {
 	})
 }
 
-// ShowBatch shows a batch in the cell that runs, with text for where pictures do
-// not show; outside of a notebook it does nothing. It returns when the picture has
-// arrived.
+// ShowBatch shows a batch in the current cell, with text for viewers without pictures; outside a
+// notebook it does nothing. It returns when the notebook has received the picture.
 func ShowBatch(b Batch, text string) error {
 	return showPicture(func() ([]byte, int, int, error) { return BatchPNG(b) }, text, Options{})
 }
 
-// hopColors are those of nodes, the seed's first.
+// hopColors are the colours of nodes by hop, the seed's first.
 var hopColors = []color.NRGBA{chart.Orange, chart.Blue, chart.Green, chart.Purple, chart.Amber, chart.Sky}
 
-// place puts nodes on circles around the first, by hop; each node shares its
-// parent's angle with the parent's other children, by how many leaves they have.
-// Positions are within the unit circle.
+// place puts nodes on circles around the first node, one circle per hop; the children of a node
+// divide its angle in proportion to their numbers of leaves. Positions are within the unit circle.
 func place(nodes []GraphNode, edges [][2]int) []vg.Point {
 	children := make([][]int, len(nodes))
 	parent := make([]int, len(nodes))
@@ -116,7 +114,7 @@ func place(nodes []GraphNode, edges [][2]int) []vg.Point {
 	return at
 }
 
-// neighborhood draws what was sampled around the seed.
+// neighborhood draws the nodes and edges sampled around the seed.
 func (p *painter) neighborhood(c draw.Canvas, b Batch) {
 	title := "sampled around a seed"
 	if len(b.Nodes) > 0 {
@@ -165,7 +163,7 @@ func (p *painter) neighborhood(c draw.Canvas, b Batch) {
 	}
 }
 
-// hopLegend says which colour is which hop, in the corner that a circle leaves free.
+// hopLegend draws the legend of the hops' colours in a free corner.
 func (p *painter) hopLegend(c draw.Canvas, nodes []GraphNode) {
 	hops := 0
 	for _, n := range nodes {
@@ -183,7 +181,7 @@ func (p *painter) hopLegend(c draw.Canvas, nodes []GraphNode) {
 	}
 }
 
-// timeline draws a bar for each span, below each other, and what the hops are.
+// timeline draws one bar per span, below each other, and describes the hops.
 func (p *painter) timeline(c draw.Canvas, b Batch) {
 	c = p.Titled(c, "a step, in ms")
 	small := p.Text(7.5, p.Ink())

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// block is some lines of a terminal that are drawn anew in their place.
+// block is a group of terminal lines that are redrawn in place.
 type block struct {
 	w     io.Writer
 	size  func() (cols, rows int)
@@ -17,9 +17,9 @@ func newBlock(w io.Writer) block {
 	return block{w: w, size: func() (cols, rows int) { return termSize(w) }}
 }
 
-// draw writes lines, no wider than the terminal, over those that it wrote before. Of
-// more lines than the terminal has rows it leaves some out, since what has scrolled off
-// cannot be drawn anew; the last drawing, which stays, has all, however wide.
+// draw overwrites the previously drawn lines and cuts lines to the terminal's width. If there are
+// more lines than rows it omits some, because scrolled lines cannot be redrawn; the last drawing
+// has all lines in full width.
 func (b *block) draw(lines []string, cols, rows int, last bool) error {
 	if most := max(rows-1, 3); rows > 0 && len(lines) > most && !last {
 		rest := len(lines) - most + 1

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// charts draws the loss and, where there are any, the metrics beside it.
+// charts draws the loss and, if there are any, the metrics next to it.
 func (p *painter) charts(c draw.Canvas, s *Snapshot) {
 	left := c
 	if hasMetrics(s) {
@@ -23,8 +23,7 @@ func (p *painter) charts(c draw.Canvas, s *Snapshot) {
 	p.lossChart(left, s)
 }
 
-// hasMetrics reports whether the second chart is worth its room: there is a
-// metric, or the first may still come.
+// hasMetrics reports whether to draw the second chart: there is a metric, or one may still arrive.
 func hasMetrics(s *Snapshot) bool {
 	for _, m := range s.Metrics {
 		if len(m.Points) > 0 {
@@ -35,14 +34,13 @@ func hasMetrics(s *Snapshot) bool {
 }
 
 const (
-	lossShare = 0.53 // of the width, with metrics beside it
-	chartGap  = 6    // on both sides of where they meet
-	minSpan   = 0.1  // the least range of a share, such as an accuracy
+	lossShare = 0.53 // share of the width if there are metrics
+	chartGap  = 6    // on both sides of the boundary between charts
+	minSpan   = 0.1  // minimal range of the axis for a share, such as an accuracy
 )
 
-// lossChart shows the raw values as a faint band from the lowest to the highest
-// of each column, the smoothed curve on it, and its last value; below it, where it
-// changes, the learning rate.
+// lossChart shows the raw values as a faint band from the lowest to the highest of each column,
+// the smoothed curve on it, and its last value; below it the learning rate, if it changes.
 func (p *painter) lossChart(c draw.Canvas, s *Snapshot) {
 	const title = "loss per step"
 	p.lossLegend(c, c.Min.X+4+p.Bold(8.5, p.Ink()).Width(title)+10)
@@ -146,13 +144,13 @@ func (l lossCurve) Plot(c draw.Canvas, pl *chart.Plot) {
 	}
 }
 
-// look is how a metric's curve is drawn: colour and shape both tell it apart.
+// look is the style of a metric's curve: both colour and shape distinguish it.
 type look struct {
 	color color.NRGBA
 	glyph draw.GlyphDrawer
 }
 
-// curve draws a line, and a glyph of so many points' radius at those marked.
+// curve draws a line, and glyphs of the given radius at the marked points.
 func (l look) curve(c draw.Canvas, line, marked []vg.Point, radius float64) {
 	c.StrokeLines(draw.LineStyle{Color: l.color, Width: vg.Points(chart.LineWidth)}, line)
 	for _, q := range marked {
@@ -171,7 +169,7 @@ var looks = []look{
 // fixedLooks are the usual splits.
 var fixedLooks = map[string]int{"val": 0, "valid": 0, "test": 1, "train": 2, "train batches": 2}
 
-// lookOf gives the usual splits a fixed look and the others what is left.
+// lookOf returns the fixed look of a usual split, or an unused look for another one.
 func lookOf(ms []Series, i int) look {
 	if k, ok := fixedLooks[ms[i].Name]; ok {
 		return looks[k]
@@ -194,7 +192,7 @@ func lookOf(ms []Series, i int) look {
 			free = append(free, looks[k])
 		}
 	}
-	return free[n%len(free)] // looks is longer than the fixed ones: there is one
+	return free[n%len(free)] // looks has more entries than fixedLooks, so free is not empty
 }
 
 // metricChart shows a curve per series with its name and last value at its end.
@@ -217,7 +215,7 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 	switch {
 	case !ok:
 		lo, hi = 0, 1
-	case lo >= 0 && hi <= 1 && hi-lo < minSpan: // noise is not to fill the chart
+	case lo >= 0 && hi <= 1 && hi-lo < minSpan: // noise should not fill the chart
 		lo = max((lo+hi-minSpan)/2, 0)
 		lo = min(lo, 1-minSpan)
 		hi = lo + minSpan
@@ -233,7 +231,7 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 	if ok {
 		pl.Add(metricCurves{p, s.Metrics})
 	}
-	// The labels' room: the widest of them.
+	// The width of the widest label.
 	room := vg.Length(chart.LabelRoom)
 	sty := p.Bold(8, p.Ink())
 	for _, m := range s.Metrics {
@@ -249,7 +247,7 @@ func (p *painter) metricChart(c draw.Canvas, s *Snapshot) {
 	}
 }
 
-// label is the text at a curve's end.
+// label returns the text at a curve's end.
 func label(m Series) string {
 	q, ok := lastOf(m.Points)
 	if !ok {

@@ -14,24 +14,24 @@ import (
 // Comparison is several runs in one figure, for [ComparisonPNG].
 type Comparison struct {
 	Title, Note string
-	State       string // Running while some run goes on and is watched, Interrupted when that is no longer watched
+	State       string // Running while some run trains and is watched, Interrupted when watching has ended
 	Metric      string // what Points measure, such as "val accuracy"
 	Runs        []ComparedRun
 }
 
 // ComparedRun is one run of a [Comparison].
 type ComparedRun struct {
-	Name   string  // what tells it from the others
-	Result string  // how it ended, in a few words
+	Name   string  // distinct name of the run
+	Result string  // its result in a few words
 	Loss   []Point // by step, ascending; NaN and Inf are gaps
 	Metric []Point // by epoch
 }
 
-// MostCompared is how many runs a figure has, the first ones: more cannot be told
-// apart.
+// MostCompared is the maximum number of runs in a figure, which shows the first ones: more cannot
+// be distinguished.
 const MostCompared = 18
 
-// runColors tell runs apart, with runDashes where there are more of them.
+// runColors distinguish runs; with more runs than colours runDashes do too.
 var (
 	runColors = []color.NRGBA{chart.Blue, chart.Orange, chart.Green, chart.Purple, chart.Amber, chart.Ink}
 	runDashes = [][]vg.Length{nil, {vg.Points(5), vg.Points(2.5)}, {vg.Points(1.5), vg.Points(2)}}
@@ -44,9 +44,8 @@ func runLine(i int) draw.LineStyle {
 // legendLine is the height of a run's line below the charts.
 const legendLine = 12
 
-// ComparisonPNG draws the smoothed losses of runs over each other, a metric of
-// theirs beside that, and below what each line is. The size is the one to show it
-// at, in CSS pixels.
+// ComparisonPNG draws the smoothed losses of runs in one chart, a metric of the runs in a second
+// one, and a legend below. width and height are the display size in CSS pixels.
 func ComparisonPNG(c Comparison) (data []byte, width, height int, err error) {
 	c.Runs = c.Runs[:min(len(c.Runs), MostCompared)]
 	legend := vg.Length(len(c.Runs)*legendLine + 3) // a multiple of 3, that is whole CSS pixels
@@ -84,18 +83,18 @@ func (p *painter) runLegend(c draw.Canvas, cmp Comparison) {
 // runCurve is a run's line in a chart; a NaN is a gap in it.
 type runCurve struct {
 	line   []chart.XY
-	lo, hi float64 // the range worth showing; lo > hi where there is none
+	lo, hi float64 // the range to show; lo > hi if there is none
 	style  draw.LineStyle
 }
 
-// smoothed is a curve of many noisy points.
+// smoothed returns the smoothed curve of noisy points.
 func smoothed(points []Point) runCurve {
 	var c chart.Curve
 	c.Take(points)
 	return rangeOf(c.Smooth())
 }
 
-// pointwise is a curve as it is.
+// pointwise returns a curve without smoothing.
 func pointwise(points []Point) runCurve {
 	var line []chart.XY
 	for _, q := range chart.Thin(points) {
@@ -117,8 +116,8 @@ func rangeOf(line []chart.XY) runCurve {
 	return r
 }
 
-// overlay draws curves over each other. empty is the share of the room that may
-// stay empty so that the axis begins at 0, least the least range to show of shares.
+// overlay draws curves in one chart. empty is the share of the axis that may stay unused so that
+// it starts at 0; least is the minimal range to show for shares.
 func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, empty, least float64) {
 	c = p.Titled(c, title)
 	lo, from, to := math.Inf(1), math.Inf(1), math.Inf(-1)
@@ -134,7 +133,7 @@ func (p *painter) overlay(c draw.Canvas, title, unit string, curves []runCurve, 
 		p.Empty(c, "nothing was reported")
 		return
 	}
-	// A run that went astray must not flatten the others.
+	// A diverged run must not flatten the others.
 	slices.Sort(tops)
 	hi := tops[len(tops)-1]
 	if hi-lo > 5*(tops[len(tops)/2]-lo) && tops[len(tops)/2] > lo {

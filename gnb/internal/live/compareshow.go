@@ -9,12 +9,12 @@ import (
 	"github.com/janpfeifer/gonb/gonbui"
 )
 
-// ComparisonSink shows a [Comparison] while its runs go: in a cell a picture, drawn anew
-// in its place, in a terminal its text, in place too, and in a pipe the text again
-// every few seconds. What is as it was is not drawn.
+// ComparisonSink shows a [Comparison] while its runs train: a cell gets a picture, redrawn in
+// place, a terminal its text, also in place, and a pipe the text again every few seconds. It draws
+// only changes.
 type ComparisonSink interface {
-	// Update makes c the state to show, text where pictures do not show. The sink
-	// keeps c; it must not change.
+	// Update makes c the state to show, with text for viewers without pictures. The sink keeps c;
+	// it must not change.
 	Update(c Comparison, text string)
 	// Close shows the final state, which stays, and ends the sink, as that of [Sink] does.
 	Close(c Comparison, text string) error
@@ -44,19 +44,19 @@ func NewComparison(o Options) ComparisonSink {
 	return n
 }
 
-// ShowComparison shows runs in the cell that runs, with text for where pictures do not
-// show; outside of a notebook it does nothing. It returns when the picture has arrived.
+// ShowComparison shows runs in the current cell, with text for viewers without pictures; outside a
+// notebook it does nothing. It returns when the notebook has received the picture.
 func ShowComparison(c Comparison, text string) error { return showComparison(c, text, Options{}) }
 
 func showComparison(c Comparison, text string, o Options) error {
 	return showPicture(func() ([]byte, int, int, error) { return ComparisonPNG(c) }, text, o)
 }
 
-// comparisonEvery is the shortest time between two blocks of text in a pipe, which has
-// them all.
+// comparisonEvery is the minimal interval between two blocks of text in a pipe, which keeps them
+// all.
 const comparisonEvery = 2 * plainEvery
 
-// comparisonSink keeps what is latest; its pump says when to draw it.
+// comparisonSink keeps the latest state; its pump decides when to draw it.
 type comparisonSink struct {
 	draw func(c *Comparison, text string, last bool) error
 
@@ -64,7 +64,7 @@ type comparisonSink struct {
 	latest Comparison
 	text   string
 
-	drawn string // the text of the last drawing; frame's
+	drawn string // the text of the last drawing; used by frame only
 	*pump
 }
 

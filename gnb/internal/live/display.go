@@ -7,14 +7,14 @@ import (
 	"github.com/janpfeifer/gonb/gonbui/protocol"
 )
 
-// Display is where a notebook's output goes. The kernel is one; a test gives its
-// own in Options.Display and receives exactly what a notebook would.
+// Display receives a notebook's output. The kernel implements it; a test sets its own in
+// Options.Display and receives the same output as a notebook.
 //
-// Calls come from one goroutine per sink. A call may block; the sink's caller
-// does not wait for it, save Close, for a bounded time.
+// Calls come from one goroutine per sink. A call may block: of the sink's methods only Close waits
+// for it, for a bounded time.
 type Display interface {
-	// Send shows d as a new output, or in place of the output with the same
-	// DisplayID. The sink does not touch d afterwards.
+	// Send shows d as a new output, or in place of the output with the same DisplayID. The sink
+	// does not use d afterwards.
 	Send(d *protocol.DisplayData) error
 	// Sync returns when everything sent has reached the notebook.
 	Sync() error

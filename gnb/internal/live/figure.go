@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	headHeight = 20 // more than the charts, where the figure carries its own title
-	noteHeight = 13 // and a reason
+	headHeight = 20 // added height of a figure with a title
+	noteHeight = 13 // added height of a reason
 )
 
-// painter draws the figures of this package. It keeps what lasts from frame to frame; one goroutine
-// uses it.
+// painter draws the figures of this package. It caches drawings between frames; one goroutine uses
+// it.
 type painter struct {
 	chart.Painter
 	loss        chart.Curve
-	left, right drawing // of the loss and of metrics
+	left, right drawing // charts of the loss and of metrics
 }
 
-// stateColor is the colour of a state's dot. What goes on has one colour: runs
-// that evaluate every second would flicker.
+// stateColor returns the colour of a state's dot. All states before the end have the same colour,
+// otherwise runs that evaluate every second would flicker.
 func stateColor(state string) color.NRGBA {
 	switch state {
 	case Done:
@@ -40,7 +40,7 @@ func stateColor(state string) color.NRGBA {
 	return chart.Blue
 }
 
-// drawing is a chart that goes beside others.
+// drawing is a cached chart next to others.
 type drawing struct {
 	key   string
 	svg   []byte
@@ -48,9 +48,9 @@ type drawing struct {
 	share float64 // of the width
 }
 
-// SVGs are the charts of s as SVG documents, from left to right, valid until the next
-// call. Each is drawn anew when what it shows has changed: metrics do so once in an
-// epoch, and a frame between two steps costs nothing.
+// SVGs returns the charts of s as SVG documents, from left to right, valid until the next call. It
+// redraws a chart only if its data has changed: metrics change once per epoch, and a frame between
+// two steps costs nothing.
 func (p *painter) SVGs(s *Snapshot) ([]drawing, error) {
 	if p.loss.Take(s.Loss) {
 		p.left.key = ""
@@ -68,14 +68,14 @@ func (p *painter) SVGs(s *Snapshot) ([]drawing, error) {
 	return []drawing{p.left, p.right}, err
 }
 
-// draw paints the chart, unless key says that it would be the same.
+// draw paints the chart, unless key is unchanged.
 func (k *drawing) draw(key string, share float64, height vg.Length, paint func(c draw.Canvas)) error {
 	if key == k.key {
 		return nil
 	}
 	*k = drawing{share: share}
 	svg, err := drawn(chart.SVG(chart.Width*vg.Length(share), height, func(c draw.Canvas) {
-		if share < 1 { // and not up to its neighbour
+		if share < 1 { // leave a gap to its neighbour
 			if share == lossShare {
 				c.Max.X -= chartGap
 			} else {
@@ -91,7 +91,7 @@ func (k *drawing) draw(key string, share float64, height vg.Length, paint func(c
 	return nil
 }
 
-// metricsKey names the metrics that are drawn.
+// metricsKey returns a key of the drawn metrics.
 func metricsKey(s *Snapshot) string {
 	var b strings.Builder
 	b.WriteString(s.metric())
@@ -102,8 +102,8 @@ func metricsKey(s *Snapshot) string {
 	return b.String()
 }
 
-// PNG is the charts below a line that says what they show, at twice the
-// resolution of a plain screen, with the size in CSS pixels to show it at.
+// PNG returns the charts below a title line, at twice the resolution of a standard screen, with
+// the display size in CSS pixels.
 func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	p.loss.Take(s.Loss)
 	p.OnPage = true
@@ -125,7 +125,7 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	return data, chart.Width * 4 / 3, h * 4 / 3, nil
 }
 
-// header is the title, the state and how far the run came.
+// header draws the title, the state and the progress of the run.
 func (p *painter) header(c draw.Canvas, s *Snapshot, note string) {
 	y := c.Max.Y - 11
 	state, sty := s.state(), p.Bold(9, p.Ink())
@@ -158,8 +158,7 @@ func (p *painter) header(c draw.Canvas, s *Snapshot, note string) {
 	}
 }
 
-// extentOf is "20 epochs · 1,800 steps · learning rate 0.003 · 02:13", as far as
-// known.
+// extentOf returns "20 epochs · 1,800 steps · learning rate 0.003 · 02:13", as far as known.
 func extentOf(s *Snapshot) string {
 	var parts []string
 	switch {

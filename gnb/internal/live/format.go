@@ -19,8 +19,8 @@ func clamp01(x float64) float64 {
 	return min(x, 1)
 }
 
-// number is x with three significant digits and an SI prefix: "41.2 k".
-// A narrow space does not survive every terminal, so it is a plain one.
+// number returns x with three significant digits and an SI prefix: "41.2 k". It uses a plain space
+// because some terminals do not show narrow ones.
 func number(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return "–"
@@ -44,7 +44,7 @@ func number(x float64) string {
 	return strconv.FormatFloat(x, 'f', d, 64) + units[i]
 }
 
-// value is a loss or a metric: four significant digits at most.
+// value formats a loss or a metric: four significant digits at most.
 func value(x float64) string {
 	switch a := math.Abs(x); {
 	case math.IsNaN(x):
@@ -66,7 +66,7 @@ func value(x float64) string {
 	}
 }
 
-// clock is a duration as 00:12, 1:02:03 or 2d 03:04.
+// clock formats a duration as 00:12, 1:02:03 or 2d 03:04.
 func clock(d time.Duration) string {
 	s := int64(max(d, 0).Round(time.Second) / time.Second)
 	switch {
@@ -78,7 +78,7 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d", s/60, s%60)
 }
 
-// elapsed is a duration that is over: short ones keep a decimal.
+// elapsed formats a finished duration: short ones keep a decimal.
 func elapsed(d time.Duration) string {
 	if d < 10*time.Second {
 		return strconv.FormatFloat(max(d, 0).Seconds(), 'f', 1, 64) + " s"
@@ -90,7 +90,7 @@ func percent(share float64) string {
 	return strconv.Itoa(int(clamp01(share)*100)) + " %"
 }
 
-// of is "3/20", or "3" where the total is unknown.
+// of returns "3/20", or "3" if the total is unknown.
 func of(n, total int) string {
 	if total > 0 {
 		return fmt.Sprintf("%d/%d", n, total)
@@ -103,7 +103,7 @@ func Clean(s string) string { return phrase.Clean(s) }
 
 func clean(s string) string { return phrase.CleanLine(s) }
 
-// oneLine is user text of any shape as a single line.
+// oneLine returns user text as a single line.
 func oneLine(s string) string {
 	return strings.Join(lines(s), " ")
 }
@@ -121,8 +121,8 @@ func lines(s string) []string {
 	return out
 }
 
-// cellWidth is the number of terminal columns of r: East Asian wide and emoji
-// take two, combining marks none.
+// cellWidth returns the number of terminal columns of r: East Asian wide and emoji take two,
+// combining marks none.
 func cellWidth(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
@@ -163,7 +163,7 @@ func fit(s string, w int) string {
 	return s
 }
 
-// lastOf is the last finite value of points, if there is one.
+// lastOf returns the last finite value of points, if there is one.
 func lastOf(p []Point) (Point, bool) {
 	for i := len(p) - 1; i >= 0; i-- {
 		if chart.Finite(p[i].Y) {
@@ -173,7 +173,7 @@ func lastOf(p []Point) (Point, bool) {
 	return Point{}, false
 }
 
-// seedsPerSec and edgesPerSec add up the workers' rates; rss their memory.
+// totals returns the sums of the workers' rates and of their memory (rss).
 func (s *Snapshot) totals() (seeds, edges float64, rss int64) {
 	for i := range s.Workers {
 		w := &s.Workers[i]

@@ -10,12 +10,11 @@ import (
 	"github.com/graphnb/graphnb/internal/units"
 )
 
-// HTML for cells. Only elements, attributes and style properties that survive in
-// an untrusted notebook are used: no script, style or svg elements, no ids. Text
-// has the page's colour, so that it reads in any theme; what is secondary is
-// paler, not grey.
+// HTML for cells. It uses only elements, attributes and style properties that Jupyter keeps in an
+// untrusted notebook: no script, style or svg elements, no ids. Text has the page's colour to fit
+// any theme; secondary text is paler, not grey.
 
-// logLines is how many of the last log lines a cell shows.
+// logLines is the number of last log lines that a cell shows.
 const logLines = 6
 
 const (
@@ -35,7 +34,7 @@ func css(c color.NRGBA) string {
 	return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
 }
 
-// liveHTML is the panel while the run goes on.
+// liveHTML returns the panel during the run.
 func liveHTML(s *Snapshot, charts []drawing, log []string) string {
 	var b strings.Builder
 	size := 8 << 10
@@ -79,8 +78,7 @@ func headHTML(b *strings.Builder, s *Snapshot) {
 	if lr, ok := lastOf(s.LR); ok {
 		fmt.Fprintf(b, ` <span style="%s">&nbsp; learning rate %s</span>`, faint, short(lr.Y))
 	}
-	// A note that comes and goes has its place in the line, or the panel would
-	// jump up and down.
+	// A temporary note is part of the line, so that the panel's height does not change.
 	if s.Detail != "" && !s.final() {
 		fmt.Fprintf(b, ` <span style="%s">&nbsp; %s</span>`, faint, html.EscapeString(cut(oneLine(s.Detail), 160)))
 	}
@@ -104,7 +102,7 @@ func reasonLine(s *Snapshot) string {
 	return fmt.Sprintf(`<div style="margin:7px 0 2px 0;padding:1px 0 1px 9px;border-left:3px solid %s">%s</div>`, css(stateColor(s.state())), multiline(s.Detail))
 }
 
-// reasonHTML says why a run ended before its time.
+// reasonHTML returns the reason why a run ended early.
 func reasonHTML(s *Snapshot) string {
 	title := ""
 	if s.Title != "" {
@@ -114,7 +112,7 @@ func reasonHTML(s *Snapshot) string {
 		title, css(stateColor(s.state())), esc(s.state()), reasonLine(s))
 }
 
-// reasonPlain is the same for eyes that read text.
+// reasonPlain returns the same as plain text.
 func reasonPlain(s *Snapshot) string {
 	return strings.Join(append(nonEmpty(oneLine(s.Title), s.state()), lines(s.Detail)...), ": ")
 }
@@ -127,7 +125,7 @@ func multiline(s string) string {
 	return strings.Join(ls, "<br>")
 }
 
-// tableHead undoes what JupyterLab's own style sheet does to tables.
+// tableHead overrides JupyterLab's style sheet for tables.
 func tableHead(wide string) string {
 	return `<table style="border-collapse:collapse;border:0;table-layout:auto;margin:2px 0 0 0;font-size:12px;line-height:1.35;` + wide + `">`
 }
@@ -186,7 +184,7 @@ func logHTML(b *strings.Builder, log []string) {
 	b.WriteString(`</div>`)
 }
 
-// cut bounds a line: a cell is no place for a megabyte.
+// cut shortens a line to a maximum number of runes.
 func cut(s string, runes int) string {
 	if len(s) <= runes {
 		return s

@@ -13,8 +13,7 @@ import (
 // stripHeight is the room of the learning rate below the loss.
 const stripHeight = 46
 
-// changes reports whether a curve is worth drawing: a learning rate that stays the
-// same is one number.
+// changes reports whether to draw a curve of the learning rate: a constant one is a single number.
 func changes(p []Point) bool { return len(p) > 1 }
 
 // chartHeight is the height of the charts.
@@ -25,7 +24,7 @@ func chartHeight(s *Snapshot) int {
 	return chart.Height
 }
 
-// lossLegend says what the two kinds of ink mean, right of the chart's title.
+// lossLegend draws the legend of the two kinds of ink, right of the chart's title.
 func (p *painter) lossLegend(c draw.Canvas, x vg.Length) {
 	l := &p.loss
 	if len(l.Buckets) == 0 {
@@ -60,8 +59,8 @@ func (p *painter) lossLegend(c draw.Canvas, x vg.Length) {
 	entry(fmt.Sprintf("local regression over ±%s steps", chart.Grouped(h*l.Span)), strong)
 }
 
-// rateStrip draws the learning rate as steps, from 0 to its greatest value, below a
-// title that begins at left. c spans the loss's steps, of which at gives the place.
+// rateStrip draws the learning rate as steps, from 0 to its maximum, below a title that starts at
+// left. c spans the steps of the loss chart; at returns a step's position.
 func (p *painter) rateStrip(c draw.Canvas, left vg.Length, s *Snapshot, at func(step int) vg.Length) {
 	hi := 0.0
 	pts := chart.Thin(s.LR)

@@ -1,5 +1,5 @@
-// Package live shows a training run while it happens: a panel in a notebook
-// cell, a progress bar in a terminal, plain lines in a pipe.
+// Package live shows a training run in progress: a panel in a notebook cell, a progress bar in a
+// terminal, plain lines in a pipe.
 //
 // # Basics
 //
@@ -12,35 +12,31 @@
 //	}
 //	err := sink.Close(final)
 //
-// Update stores the snapshot and returns. A goroutine of the sink draws the
-// latest one, at most Options.MaxFPS times a second, so drawing, a slow browser
-// or a full pipe never hold up the training. Snapshots that come faster are
-// skipped; the one given to Close is always shown.
+// Update stores the snapshot and returns. A goroutine of the sink draws the latest one, at most
+// Options.MaxFPS times per second, so drawing, a slow browser or a full pipe never delay the
+// training. Snapshots that arrive faster are skipped; the one given to Close is always shown.
 //
-// [New] picks what fits the surroundings:
+// [New] chooses the sink for the environment:
 //
-//   - a notebook cell (GoNB): one output, updated in place, as HTML with an
-//     image; at the end it becomes one PNG figure, and the numbers follow as
-//     one table. Where a run ended before its time, the reason stands above
-//     both, once. That, and what Say was given, which goes to standard output,
-//     is all a saved notebook holds;
+//   - a notebook cell (GoNB): one output, updated in place, as HTML with an image; at the end it
+//     becomes one PNG figure, and the numbers follow as one table. If a run ended early, the
+//     reason is shown above both, once. A saved notebook holds these and the lines of Say, which
+//     go to standard output;
 //   - a terminal: a progress bar on standard error, log lines above it;
 //   - a pipe or a file: a line per epoch and log line, and a progress line
 //     every few seconds;
 //   - nothing with Options.Quiet and in worker processes (GNB_WORKER is set):
 //     only the launching process displays.
 //
-// GNB_HEADLESS (set, and not 0) means that nobody is watching: a terminal gets
-// plain lines. A notebook's panel is the same with and without a browser.
-// NO_COLOR is honoured, and so is TERM=dumb.
+// With GNB_HEADLESS (set, and not 0) a terminal gets plain lines. A notebook's panel is the same
+// with and without a browser. NO_COLOR and TERM=dumb are respected.
 //
 // [Progress] is the same for any task with a count: a download, a conversion.
 //
 // # Caveats
 //
-// A sink owns a goroutine until Close. What it shows is never an error of the
-// training: a broken display pipe ends the display, Close reports it after a
-// bounded wait, and the run goes on.
+// A sink owns a goroutine until Close. A display error never fails the training: a broken display
+// pipe ends the display, Close reports it after a bounded wait, and the run continues.
 package live
 
 import (
@@ -73,8 +69,8 @@ type Series struct {
 	Points []Point
 }
 
-// StageShare is the share, 0 to 1, of a worker's time that one stage takes.
-// Shares need not add up to 1: what is missing is drawn as empty.
+// StageShare is the share, 0 to 1, of a worker's time that one stage takes. If shares add up to
+// less than 1, the rest is drawn empty.
 type StageShare struct {
 	Name  string
 	Share float64
@@ -85,12 +81,12 @@ type Worker struct {
 	Rank, Epoch, Step        int // Epoch and Step count from 1; 0 is "not yet"
 	SeedsPerSec, EdgesPerSec float64
 	Stages                   []StageShare // in the order they are drawn
-	Stage                    string       // what the worker does now
+	Stage                    string       // the worker's current stage
 	RSS                      int64        // bytes; 0 is unknown
 }
 
-// Snapshot is everything a sink shows, at one moment. Zero values mean unknown
-// and are left out. Text from users may hold any characters: it is escaped.
+// Snapshot is the state of a run that a sink shows. Zero values mean unknown and are omitted. Text
+// from users may hold any characters: it is escaped.
 //
 // A sink keeps the arrays behind Loss, LR, the Points of Metrics, and Text until
 // the next snapshot: elements that it has been given must not change, but
@@ -103,60 +99,59 @@ type Snapshot struct {
 	// Epoch is the epoch in progress, 1 to Epochs; Step is the number of steps
 	// done in it, of Steps. Progress is (Epoch-1 + Step/Steps) / Epochs.
 	Epoch, Epochs, Step, Steps int
-	Unit                       string        // what a step is called; "" is "step"
+	Unit                       string        // name of a step; "" means "step"
 	Elapsed, Left              time.Duration // Left 0: unknown
 
 	Loss    []Point  // by step of the whole run, ascending, any length; NaN and Inf are gaps
-	LR      []Point  // the learning rate: a point for each step from which on it is another
-	Metric  string   // what Metrics measure; "" is "accuracy" where all are splits (train, val, test)
+	LR      []Point  // the learning rate: one point for each step at which it changes
+	Metric  string   // what Metrics measure; "" means "accuracy" if all are splits (train, val, test)
 	Metrics []Series // by epoch
 
 	Workers []Worker
-	GPUs    []GPU    // those that the run computes on, now; a sink keeps the slice
+	GPUs    []GPU    // current state of the run's GPUs; a sink keeps the slice
 	Rates   []Rate   // the rates of all workers together, and the machine's limits
-	Text    []string // the log so far: it only grows. A line given by Print does not belong here too
+	Text    []string // the log so far, append-only, without lines given to Print
 }
 
-// Rate is how much of something a run does in a second, and how much of it the
-// machine could do at most; a Limit of 0 is unknown. Units are as in "edges/s",
-// "B/s", "FLOP/s".
+// Rate is the rate of a run and the machine's limit for it; a Limit of 0 means unknown. Units are
+// for example "edges/s", "B/s", "FLOP/s".
 type Rate struct {
 	Unit          string
 	PerSec, Limit float64
 }
 
-// Sink shows snapshots. Its methods may be called from several goroutines and
-// return at once, save Close.
+// Sink shows snapshots. Its methods may be called from several goroutines; all except Close return
+// at once.
 type Sink interface {
 	// Update makes s the state to show.
 	Update(s Snapshot)
 	// Print adds a line (or several) to the log: above the bar in a terminal,
 	// below the workers in a cell.
 	Print(line string)
-	// Say is Print for what a program says for its reader to keep: in a cell it
-	// goes to Options.Said, where it stays, all of it.
+	// Say is Print for output that the reader keeps: in a cell it goes to Options.Said, without a
+	// limit on lines.
 	Say(line string)
-	// Close shows the final state, waits until it is out (a few seconds at
-	// most) and ends the sink. The error says that the display is broken, which
-	// is no fault of the run. Later calls of any method do nothing.
+	// Close shows the final state, waits until it is shown (a few seconds at most) and ends the
+	// sink. It returns an error if the display is broken, which does not affect the run. Later
+	// calls of any method do nothing.
 	Close(final Snapshot) error
 }
 
-// Options of a sink; the zero value is the good default.
+// Options configure a sink; the zero value is the default.
 type Options struct {
 	Quiet  bool      // show nothing
-	MaxFPS int       // most updates a second; 0 is 20
+	MaxFPS int       // maximum updates per second; 0 means 20
 	Out    io.Writer // where a terminal or plain sink writes; nil is os.Stderr
-	// Display receives what a notebook shows; nil is the GoNB kernel, where the
-	// program runs in a cell. Given, the sink is a notebook's, whatever runs it.
+	// Display receives a notebook's output; nil means the GoNB kernel if the program runs in a
+	// cell. If it is set, the sink is always that of a notebook.
 	Display Display
-	// Said is where a notebook's sink writes what Say is given; nil is os.Stdout,
-	// which is the cell's.
+	// Said is where a notebook's sink writes the lines of Say; nil means os.Stdout, the cell's
+	// output.
 	Said io.Writer
 }
 
-// New returns the sink that fits the surroundings, see the package's
-// documentation. It never fails: in doubt it writes plain lines.
+// New returns the sink for the environment; see the package comment. It never fails: in doubt it
+// writes plain lines.
 func New(o Options) Sink {
 	switch pick(&o) {
 	case modeNotebook:
@@ -178,7 +173,7 @@ const (
 	modePlain
 )
 
-// pick chooses by the surroundings and fills in the defaults of o.
+// pick chooses the mode for the environment and fills in the defaults of o.
 func pick(o *Options) mode {
 	if o.MaxFPS <= 0 {
 		o.MaxFPS = 20
@@ -209,12 +204,12 @@ func (none) Print(string)         {}
 func (none) Say(string)           {}
 func (none) Close(Snapshot) error { return nil }
 
-// final reports whether the state is one that a run ends in.
+// final reports whether the state is final.
 func (s *Snapshot) final() bool {
 	return s.State == Done || s.State == Failed || s.State == Interrupted
 }
 
-// state is State with its default.
+// state returns State or its default.
 func (s *Snapshot) state() string {
 	if s.State == "" {
 		return Running
@@ -222,7 +217,7 @@ func (s *Snapshot) state() string {
 	return s.State
 }
 
-// metric is Metric with its default; "" is a mixture.
+// metric returns Metric or its default; "" means several metrics.
 func (s *Snapshot) metric() string {
 	if s.Metric != "" {
 		return oneLine(s.Metric)
@@ -235,8 +230,8 @@ func (s *Snapshot) metric() string {
 	return "accuracy"
 }
 
-// progress is the share of the run that is done, and whether that is known.
-// stopped says whether the run ended before its time, with a reason.
+// progress is the share of the run that is done, and whether that is known. stopped reports
+// whether the run ended early, with a reason.
 func (s *Snapshot) stopped() bool {
 	return (s.State == Failed || s.State == Interrupted) && s.Detail != ""
 }
