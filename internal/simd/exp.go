@@ -2,7 +2,7 @@ package simd
 
 import "math"
 
-// Exp is o = e^(x-s), to 1 unit in the last place of the true value (of the
+// Exp computes o = e^(x-s), to 1 unit in the last place of the true value (of the
 // difference as it was rounded): 0 from -103.98 down, +Inf above 88.72, NaN for
 // NaN.
 func Exp(o, x []float32, s float32) {
@@ -15,7 +15,7 @@ func Exp(o, x []float32, s float32) {
 	}
 }
 
-// exp32 is e^x as 2^n·e^r, with n the integer nearest to x/ln 2 and r the rest,
+// exp32 computes e^x as 2^n·e^r, with n the integer nearest to x/ln 2 and r the rest,
 // which is at most ln 2/2. Of r it takes 1 + r + r²·p(r), with p of degree 4 such
 // that the greatest relative error, 3.1e-9, is as small as can be.
 //
@@ -41,7 +41,7 @@ func exp32(x float32) float32 {
 // power2 is 2^n, for n from -126 to 127.
 func power2(n int32) float32 { return math.Float32frombits(uint32(n+127) << 23) }
 
-// LogSoftmax is o[i] = (x[i] - top) - log Σ_j e^(x[j]-top), with top the greatest
+// LogSoftmax computes o[i] = (x[i] - top) - log Σ_j e^(x[j]-top), with top the greatest
 // of x, for one row. The exponentials are float32's, their sum is float64's, so
 // that little probabilities beside a large one count. o may be x.
 func LogSoftmax(o, x []float32) {
@@ -59,7 +59,7 @@ func LogSoftmax(o, x []float32) {
 	}
 }
 
-// LogSoftmaxGrad is d[i] = g[i] - e^y[i]·Σ_j g[j], with y = LogSoftmax, for one
+// LogSoftmaxGrad computes d[i] = g[i] - e^y[i]·Σ_j g[j], with y = LogSoftmax, for one
 // row; with acc it is added to d. The sum is float64's, rounded. d may be g.
 func LogSoftmaxGrad(d, g, y []float32, acc bool) {
 	checkLen("LogSoftmaxGrad", len(g), len(d))
@@ -106,7 +106,7 @@ func greatest(x []float32) float32 {
 	return low
 }
 
-// Sum is Σ x in float64: 8 sums, of every 8th element each, added as
+// Sum computes Σ x in float64: 8 sums, of every 8th element each, added as
 // ((0+4)+(2+6)) + ((1+5)+(3+7)).
 func Sum(x []float32) float64 {
 	var lanes [8]float64
@@ -118,7 +118,7 @@ func Sum(x []float32) float64 {
 	return addLanes(&lanes)
 }
 
-// sumExp is Σ e^(x[i]-s), in float64 and in Sum's order.
+// sumExp computes Σ e^(x[i]-s), in float64 and in Sum's order.
 func sumExp(x []float32, s float32) float64 {
 	var lanes [8]float64
 	if !expLanes(&lanes[0], &x[0], len(x), s) {

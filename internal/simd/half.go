@@ -8,7 +8,7 @@ import "math"
 // MaxHalf is the greatest finite float16.
 const MaxHalf = 65504
 
-// FromHalf is dst[i] = src[i], exactly. A NaN becomes a quiet one.
+// FromHalf computes dst[i] = src[i], exactly. A NaN becomes a quiet one.
 func FromHalf(dst []float32, src []uint16) {
 	checkLen("FromHalf", len(dst), len(src))
 	whole := len(src) &^ 15
@@ -20,7 +20,7 @@ func FromHalf(dst []float32, src []uint16) {
 	}
 }
 
-// ToHalf is dst[i] = src[i], rounded to nearest, ties to even. What is nearer to 2^16
+// ToHalf computes dst[i] = src[i], rounded to nearest, ties to even. What is nearer to 2^16
 // than to [MaxHalf] becomes infinite, and what is not above 2^-25 becomes 0.
 func ToHalf(dst []uint16, src []float32) {
 	checkLen("ToHalf", len(dst), len(src))

@@ -73,7 +73,7 @@ func KeepColumns(o, x []float32, cols []int32, keep []byte, scale float32) {
 	}
 }
 
-// Mask is o = scale·x where the bit is set, else exactly 0, whatever x; with acc
+// Mask computes o = scale·x where the bit is set, else exactly 0, whatever x; with acc
 // it is added to o. bits are as in [KeepReLU].
 func Mask(o, x []float32, bits []byte, scale float32, acc bool) {
 	checkLen("Mask", len(x), len(o))

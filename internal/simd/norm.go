@@ -8,7 +8,7 @@ import (
 // normRows is how many rows the kernels of sums take at a time.
 const normRows = 8
 
-// NormRows is y[r,:] = (x[r,:] - mean) / √(variance + eps) for rows of cols
+// NormRows computes y[r,:] = (x[r,:] - mean) / √(variance + eps) for rows of cols
 // elements, of the row's mean and variance (the mean of squared distances); inv[r]
 // gets 1/√(variance + eps). All is computed in float64, sums one element after the
 // other, and rounded once. Cost: x is read three times, y is written once.

@@ -2,7 +2,7 @@ package simd
 
 import "math"
 
-// SGD is w -= lr·(scale·g + decay·w).
+// SGD computes w -= lr·(scale·g + decay·w).
 func SGD(w, g []float32, lr, scale, decay float32) {
 	checkLen("SGD", len(g), len(w))
 	if len(w) == 0 || sgd(&w[0], &g[0], len(w), lr, scale, decay) {
@@ -14,7 +14,7 @@ func SGD(w, g []float32, lr, scale, decay float32) {
 	}
 }
 
-// Momentum is d = scale·g + decay·w, b = mu·b + d, w -= lr·b, or with nesterov
+// Momentum computes d = scale·g + decay·w, b = mu·b + d, w -= lr·b, or with nesterov
 // w -= lr·(d + mu·b).
 func Momentum(w, b, g []float32, lr, scale, decay, mu float32, isNesterov bool) {
 	checkLen("Momentum", len(b), len(w))

@@ -110,7 +110,7 @@ func asInt(b bool) int {
 	return 0
 }
 
-// SumRows is o = w·Σ_{i<n} t[ids[i]], or o += with acc; the sum is 0 where n is 0.
+// SumRows computes o = w·Σ_{i<n} t[ids[i]], or o += with acc; the sum is 0 where n is 0.
 // It starts at 0 and goes by ascending i, element by element. ids[n:] are the
 // rows that are wanted next: the first few are prefetched. o must not be in t.
 // Cost: n·len(o)·4 bytes read at random.
@@ -137,7 +137,7 @@ func SumRows(o []float32, t *Rows, ids []int32, n int, w float32, acc bool) {
 	}
 }
 
-// sumRowsGo is o = what add leaves in sums that start at 0, columns [lo,
+// sumRowsGo computes o = what add leaves in sums that start at 0, columns [lo,
 // lo+len(sum)) at a time; o += with acc.
 func sumRowsGo(o []float32, acc bool, add func(sum []float32, lo int)) {
 	var block [64]float32
@@ -220,7 +220,7 @@ func SumRowsWhere(o []float32, t *Rows, ids []int32, n int, args []uint32, at []
 	}
 }
 
-// MaxRows is o = the greatest of the rows t[ids[i]], i < n, element by element: a
+// MaxRows computes o = the greatest of the rows t[ids[i]], i < n, element by element: a
 // NaN beats all others, the last one if there are several, and of equals the
 // first one wins. arg, if not nil, gets first+i, the number of the winner. Where
 // n is 0, o is 0 and arg all ones. t has no Via.
@@ -262,7 +262,7 @@ func MaxRows(o []float32, arg []uint32, t *Rows, ids []int32, n int, first uint3
 	}
 }
 
-// GatherRows is dst[i,:] = t[ids[i]] for all of ids, with dst [len(ids),cols]
+// GatherRows computes dst[i,:] = t[ids[i]] for all of ids, with dst [len(ids),cols]
 // row-major without gaps. It panics on an id that t does not hold. Cost: one pass
 // over the rows, prefetched.
 func GatherRows(dst []float32, t *Rows, cols int, ids []int32) {
@@ -314,7 +314,7 @@ func checkGather(op string, dst []float32, t *Rows, cols int, ids []int32) {
 	}
 }
 
-// DotRows is out[i·step] = Σ_c g[c]·t[ids[i],c] for i < n. Each product is the sum
+// DotRows computes out[i·step] = Σ_c g[c]·t[ids[i],c] for i < n. Each product is the sum
 // of 32 sums, of every 32nd element each, which are added by halves: lane l takes
 // lane l+16, then l+8, 4, 2 and 1. t has no Via. ids[n:] are as in [SumRows].
 func DotRows(out []float32, step int, g []float32, t *Rows, ids []int32, n int) {
@@ -342,7 +342,7 @@ func DotRows(out []float32, step int, g []float32, t *Rows, ids []int32, n int) 
 	}
 }
 
-// Dot is Σ x[i]·y[i], in the order of [DotRows].
+// Dot computes Σ x[i]·y[i], in the order of [DotRows].
 func Dot(x, y []float32) float32 {
 	checkLen("Dot", len(y), len(x))
 	var out [1]float32

@@ -1,6 +1,6 @@
 package simd
 
-// Add is o += x.
+// Add computes o += x.
 func Add(o, x []float32) {
 	checkLen("Add", len(x), len(o))
 	if len(o) == 0 || add(&o[0], &x[0], len(o)) {
@@ -11,7 +11,7 @@ func Add(o, x []float32) {
 	}
 }
 
-// Axpy is o += w·x.
+// Axpy computes o += w·x.
 func Axpy(o, x []float32, w float32) {
 	checkLen("Axpy", len(x), len(o))
 	if len(o) == 0 || axpy(&o[0], &x[0], len(o), w) {
@@ -22,7 +22,7 @@ func Axpy(o, x []float32, w float32) {
 	}
 }
 
-// Scale is o = w·x.
+// Scale computes o = w·x.
 func Scale(o, x []float32, w float32) {
 	checkLen("Scale", len(x), len(o))
 	if len(o) == 0 || scale(&o[0], &x[0], len(o), w) {
@@ -33,7 +33,7 @@ func Scale(o, x []float32, w float32) {
 	}
 }
 
-// Plus is o = x + y, or o += x + y with acc.
+// Plus computes o = x + y, or o += x + y with acc.
 func Plus(o, x, y []float32, acc bool) {
 	checkLen("Plus", len(x), len(o))
 	checkLen("Plus", len(y), len(o))
@@ -52,7 +52,7 @@ func Plus(o, x, y []float32, acc bool) {
 	}
 }
 
-// Minus is o = x - y, or o += x - y with acc.
+// Minus computes o = x - y, or o += x - y with acc.
 func Minus(o, x, y []float32, acc bool) {
 	checkLen("Minus", len(x), len(o))
 	checkLen("Minus", len(y), len(o))
@@ -71,7 +71,7 @@ func Minus(o, x, y []float32, acc bool) {
 	}
 }
 
-// Times is o = x·y element by element, or o += x·y with acc.
+// Times computes o = x·y element by element, or o += x·y with acc.
 func Times(o, x, y []float32, acc bool) {
 	checkLen("Times", len(x), len(o))
 	checkLen("Times", len(y), len(o))
@@ -90,7 +90,7 @@ func Times(o, x, y []float32, acc bool) {
 	}
 }
 
-// ReLU is o = x where x > 0 or x is NaN, else +0.
+// ReLU computes o = x where x > 0 or x is NaN, else +0.
 func ReLU(o, x []float32) {
 	checkLen("ReLU", len(x), len(o))
 	if len(o) == 0 || relu(&o[0], &x[0], len(o)) {
@@ -104,7 +104,7 @@ func ReLU(o, x []float32) {
 	}
 }
 
-// ReLUGrad is d = g where x > 0 or x is NaN, else 0; with acc it is added to d.
+// ReLUGrad computes d = g where x > 0 or x is NaN, else 0; with acc it is added to d.
 func ReLUGrad(d, g, x []float32, acc bool) {
 	checkLen("ReLUGrad", len(g), len(d))
 	checkLen("ReLUGrad", len(x), len(d))
@@ -131,7 +131,7 @@ func ReLUGrad(d, g, x []float32, acc bool) {
 	}
 }
 
-// LeakyReLU is o = x where x > 0, else w·x.
+// LeakyReLU computes o = x where x > 0, else w·x.
 func LeakyReLU(o, x []float32, w float32) {
 	checkLen("LeakyReLU", len(x), len(o))
 	if len(o) == 0 || leaky(&o[0], &x[0], len(o), w) {
@@ -145,7 +145,7 @@ func LeakyReLU(o, x []float32, w float32) {
 	}
 }
 
-// LeakyReLUGrad is d = g where x > 0, else w·g; with acc it is added to d.
+// LeakyReLUGrad computes d = g where x > 0, else w·g; with acc it is added to d.
 func LeakyReLUGrad(d, g, x []float32, w float32, acc bool) {
 	checkLen("LeakyReLUGrad", len(g), len(d))
 	checkLen("LeakyReLUGrad", len(x), len(d))

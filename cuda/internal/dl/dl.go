@@ -13,8 +13,8 @@ import (
 	"unsafe"
 )
 
-// Open loads a file, or a library by its soname, and fills each pointer of table with the function of
-// that name. A function that is not there is an error, unless its pointer is in optional.
+// Open loads a file, or a library by its soname, and sets each pointer of table to the function of
+// that name. A missing function is an error, unless its pointer is in optional.
 func Open(file string, table map[string]*unsafe.Pointer, optional ...*unsafe.Pointer) error {
 	name := C.CString(file)
 	defer C.free(unsafe.Pointer(name))

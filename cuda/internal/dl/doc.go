@@ -1,3 +1,3 @@
-// Package dl opens shared libraries. They stay open until the process ends: their threads and handlers
-// do not survive being unloaded.
+// Package dl opens shared libraries. They stay open until the process ends, because their threads
+// and handlers would not survive unloading.
 package dl

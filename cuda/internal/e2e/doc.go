@@ -1,3 +1,4 @@
-// Package e2e tests whole runs on GPUs: notebooks' calls, worker processes, devices, libraries. The GPUs
-// are package fakegpu's, in each worker, and cuBLAS and NCCL are package fakelibs'. It holds tests only.
+// Package e2e tests whole runs on GPUs: the calls of notebooks, worker processes, devices and
+// libraries. Each worker uses package fakegpu's GPUs, and package fakelibs' cuBLAS and NCCL. It
+// contains only tests.
 package e2e

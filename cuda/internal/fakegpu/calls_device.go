@@ -75,13 +75,13 @@ func fkDeviceGetAttribute(v *C.int, a, d C.int) C.int {
 	switch a {
 	case 10: // warp size
 		*v = 32
-	case 16: // multiprocessors: few, so that grids of a few blocks are many a multiprocessor
+	case 16: // multiprocessors: few, so that small grids have many blocks per multiprocessor
 		*v = 2
 	case 75:
 		*v = C.int(c / 10)
 	case 76:
 		*v = C.int(c % 10)
-	case 91, 113: // kernels use registered memory by its own address, and read-only mappings
+	case 91, 113: // kernels use registered memory at its own address, and read-only mappings
 		*v = 1
 	case 97:
 		*v = 96 << 10

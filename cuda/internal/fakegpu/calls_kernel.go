@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/ptx"
 )
 
-// module is a loaded module, and function one of its kernels with what it has been allowed.
+// module is a loaded module, and function is one of its kernels with its launch limits.
 type module struct {
 	m         *ptx.Module
 	functions []uintptr
@@ -19,11 +19,11 @@ type module struct {
 
 type function struct {
 	k      *ptx.Kernel
-	shared int // the most dynamic shared memory
+	shared int // the largest dynamic shared memory allowed
 }
 
-// parsed are the modules that were read so far, by source: nothing writes to one, so every device of the
-// process has the same.
+// parsed caches parsed modules by source: they are immutable, so all devices of the process share
+// them.
 var parsed sync.Map
 
 func parse(src string) (*ptx.Module, error) {
@@ -50,7 +50,7 @@ func fkModuleLoadDataEx(h *uintptr, image unsafe.Pointer, n C.uint, options *C.i
 	})
 }
 
-// writeLog puts a text where the options of loading a module say that errors go.
+// writeLog writes a text to the error-log buffer in the options of loading a module.
 func writeLog(text string, options []C.int, values []unsafe.Pointer) {
 	const errorLog, errorLogSize = 5, 6
 	var to unsafe.Pointer
@@ -134,7 +134,7 @@ func fkLaunchKernel(h unsafe.Pointer, gx, gy, gz, bx, by, bz, shared C.uint, s u
 	case threads > f.k.MaxThreads:
 		return tooManyResources
 	}
-	// The driver has read the parameters when it returns.
+	// Copy the parameters now: the driver has read them when it returns.
 	bytes := make([]byte, f.k.ParamBytes())
 	for i, p := range unsafe.Slice(params, len(f.k.Params)) {
 		to := f.k.Params[i]

@@ -12,7 +12,8 @@ import (
 	"unsafe"
 )
 
-// What the test libraries of package fakelibs find by name, as the real ones find the driver's calls.
+// The functions that the test libraries of package fakelibs look up by name, as the real libraries
+// look up the driver's calls.
 
 //export fkEnqueue
 func fkEnqueue(s unsafe.Pointer, work C.fk_work, data unsafe.Pointer) C.int {
@@ -26,8 +27,8 @@ func fkEnqueue(s unsafe.Pointer, work C.fk_work, data unsafe.Pointer) C.int {
 	})
 }
 
-// later ensures that a library's work is eventually done, even if only other processes wait for it:
-// the work of one rank of a collective is what the other ranks wait for, in other processes.
+// later ensures that a library's work is eventually done even if only other processes wait for it:
+// other ranks of a collective wait for this rank's work.
 func (d *device) later(r *record) {
 	time.Sleep(time.Millisecond)
 	d.mu.Lock()
@@ -35,8 +36,8 @@ func (d *device) later(r *record) {
 	d.reach(r)
 }
 
-// fkBytes is called within work, when the device is locked. The memory does not move and stays while the
-// work runs, so that its address may go to C.
+// fkBytes is called by the work function, while the device is locked. The memory does not move and
+// is not freed while the work runs, so its address may be passed to C.
 //
 //export fkBytes
 func fkBytes(device C.int, at C.ulonglong, n C.size_t, write C.int) C.size_t {
@@ -45,7 +46,7 @@ func fkBytes(device C.int, at C.ulonglong, n C.size_t, write C.int) C.size_t {
 		if n == 0 {
 			return 1
 		}
-		if err := d.mem.Read(uint64(at), make([]byte, n)); err != nil { // that all of it was written
+		if err := d.mem.Read(uint64(at), make([]byte, n)); err != nil { // checks that all of it was written
 			d.dr.noteFault(d.n, fmt.Errorf("a library reads: %w", err))
 			return 0
 		}

@@ -11,12 +11,12 @@ import (
 	"unsafe"
 )
 
-// hostRange is pinned or registered memory of the host.
+// hostRange is pinned or registered host memory.
 type hostRange struct {
 	n          int64
 	readOnly   bool
 	registered bool
-	seq        int // which of all there ever were
+	seq        int // sequence number among all ranges so far
 }
 
 func (h hostRange) bytes(at uintptr) []byte {
@@ -35,8 +35,9 @@ func (d *Driver) pinned(p uintptr, n int64) bool {
 	return false
 }
 
-// share makes host memory known to every device, and unshare ends that. A device takes notice when it is
-// used next (see follow): none is waited for, as one may be in a collective that waits for the caller.
+// share makes host memory visible to every device, and unshare revokes that. A device updates its
+// mappings at its next use (see follow); share does not wait for devices, because one may be in a
+// collective that waits for the caller.
 func (d *Driver) share(at uintptr, h hostRange) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +63,7 @@ func (d *Driver) unshare(at uintptr, registered bool) int {
 	return success
 }
 
-// follow maps into the device's memory what is shared now, and nothing else.
+// follow updates the device's memory to map exactly the host memory that is shared now.
 func (d *device) follow() {
 	d.dr.mu.Lock()
 	now, seq := d.dr.host, d.dr.hostSeq
@@ -84,7 +85,7 @@ func (d *device) follow() {
 	for at, h := range now {
 		if d.mapped[at] != h {
 			if _, err := d.mem.Map(h.bytes(at), h.readOnly); err != nil {
-				panic(err) // nothing that is mapped overlaps it
+				panic(err) // mapped ranges never overlap
 			}
 			d.mapped[at] = h
 		}
@@ -194,7 +195,7 @@ func fkMemcpyDtoHAsync(dst unsafe.Pointer, src C.ulonglong, n C.size_t, s unsafe
 		return op{f: func() int { return d.check(d.mem.Read(uint64(src), b)) }}
 	})
 	if status == success && !installed.Load().pinned(uintptr(dst), int64(n)) {
-		return fkStreamSynchronize(s) // into ordinary memory the driver copies before it returns
+		return fkStreamSynchronize(s) // copies to pageable memory finish before the driver returns
 	}
 	return status
 }

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// onStream puts what make gives on the stream of a handle.
+// onStream puts the operation that make returns on the stream of a handle.
 func onStream(call string, h unsafe.Pointer, make func(d *device) op) C.int {
 	return use(call, func(d *device) int {
 		s, ok := object[*stream](d.dr, uintptr(h))
@@ -62,7 +62,7 @@ func fkStreamWaitEvent(h, e unsafe.Pointer, flags C.uint) C.int {
 	dr := installed.Load()
 	return onStream("cuStreamWaitEvent", h, func(d *device) op {
 		if e, ok := object[*event](dr, uintptr(e)); ok {
-			return op{after: e.last} // as it was recorded last, or not at all
+			return op{after: e.last} // as last recorded, or nothing if never recorded
 		}
 		return op{f: func() int { return invalidHandle }}
 	})
@@ -117,7 +117,7 @@ func fkEventQuery(h unsafe.Pointer) C.int {
 		if e.last == nil || e.last.done {
 			return d.sticky
 		}
-		d.step(e.last.s) // who asks often enough sees it done
+		d.step(e.last.s) // repeated queries make progress
 		if d.sticky != success {
 			return d.sticky
 		}
@@ -145,7 +145,7 @@ func fkEventElapsedTime(ms *C.float, from, to unsafe.Pointer) C.int {
 		case !a.last.done || !b.last.done:
 			return notReady
 		}
-		*ms = C.float(b.last.at - a.last.at) // a millisecond an operation
+		*ms = C.float(b.last.at - a.last.at) // the simulated time: a millisecond per operation
 		return success
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/ptx"
 )
 
-// Results of the driver, CUresult.
+// Result codes of the driver (CUresult).
 const (
 	success          = 0
 	invalidValue     = 1
@@ -34,7 +34,7 @@ const (
 	launchFailed     = 719
 )
 
-// device is one GPU. Its methods but lock and left want it locked.
+// device is one GPU. All methods except lock and left require that it is locked.
 type device struct {
 	dr      *Driver
 	n       int
@@ -46,42 +46,42 @@ type device struct {
 	mapped   map[uintptr]hostRange // of the driver's, as of hostSeq
 	hostSeq  int
 	retained int
-	sticky   int // what every call returns since a kernel failed
+	sticky   int // status of every call after a kernel failed
 	streams  []*stream
-	clock    int64 // operations done, for events' times
+	clock    int64 // number of operations done, for events' times
 	leaked   []string
-	launched map[string]int // kernels, of the context, and what the log has beside them
-	blocks   map[string]int // of each kernel's launches
+	launched map[string]int // launches in the context by kernel, and the log's other counts
+	blocks   map[string]int // blocks launched by kernel
 }
 
-// What the log has beside the kernels.
+// The log's keys besides the kernels.
 const (
 	logAllocations = "allocations" // of device memory
 	logPeak        = "peak_bytes"  // of device memory
 	logRead        = "read_bytes"  // copied to the host
 )
 
-// stream is a queue of operations not yet done.
+// stream is a queue of pending operations.
 type stream struct {
 	d   *device
 	ops []op
 }
 
-// op is an operation: it waits for a record, does f, and reaches a record.
+// op is an operation: it waits for a record, calls f, and completes a record.
 type op struct {
 	after *record
 	f     func() int
 	reach *record
 }
 
-// record is a moment of a stream, done when everything before it is.
+// record is a point in a stream, done when all operations before it are done.
 type record struct {
 	s    *stream
 	done bool
 	at   int64
 }
 
-// event is what cuEventCreate makes; last is nil until it is recorded.
+// event is the object of cuEventCreate; last is nil until it is recorded.
 type event struct {
 	d    *device
 	last *record
@@ -93,7 +93,7 @@ func newDevice(dr *Driver, n int) *device {
 	return d
 }
 
-// reset makes the memory empty, as a context's end does.
+// reset empties the memory, as the end of a context does.
 func (d *device) reset() {
 	d.mem = ptx.NewMemory(d.n, d.dr.c.Memory)
 	d.machine = ptx.NewMachine(d.mem)
@@ -107,7 +107,7 @@ func (d *device) reset() {
 	d.mapped, d.hostSeq = map[uintptr]hostRange{}, 0
 }
 
-// put adds an operation to a stream and does as much as the schedule says.
+// put adds an operation to a stream and executes as many operations as the schedule requires.
 func (d *device) put(s *stream, o op) {
 	s.ops = append(s.ops, o)
 	switch d.dr.c.Schedule {
@@ -120,14 +120,14 @@ func (d *device) put(s *stream, o op) {
 			}
 		}
 	case Lazy:
-		const most = 4096 // nothing waits for ever on a device either
+		const most = 4096 // no real queue is unbounded either
 		if len(s.ops) > most {
 			d.step(s)
 		}
 	}
 }
 
-// step does a stream's first operation, and before that what it waits for.
+// step executes a stream's first operation, after the operations that it waits for.
 func (d *device) step(s *stream) {
 	o := s.ops[0]
 	s.ops[0] = op{}
@@ -145,7 +145,7 @@ func (d *device) step(s *stream) {
 }
 
 func (d *device) reach(r *record) {
-	for !r.done && len(r.s.ops) > 0 { // none are left of a context that has ended
+	for !r.done && len(r.s.ops) > 0 { // the streams of an ended context are empty
 		d.step(r.s)
 	}
 }
@@ -181,7 +181,7 @@ func (d *device) check(err error) int {
 	return illegalAddress
 }
 
-// release undoes a retain; the last one ends the context and frees what is in it.
+// release undoes a retain; the last one destroys the context and frees its objects.
 func (d *device) release() int {
 	if d.retained == 0 {
 		return invalidContext
@@ -221,7 +221,7 @@ func (d *device) log() {
 	}
 }
 
-// left returns what a test forgot.
+// left describes the objects that a test did not free.
 func (d *device) left() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,42 +16,42 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/shim"
 )
 
-// Schedule says when the work of streams is done.
+// Schedule says when the work of streams is executed.
 type Schedule int
 
 // The schedules.
 const (
 	Lazy Schedule = iota
 	Eager
-	Random // by Config.Seed
+	Random // seeded by Config.Seed
 )
 
 // Config describes the machine. The zero value has one device of 256 MB with a driver of CUDA 12.4.
 type Config struct {
 	Devices int
-	Memory  int64 // bytes a device
-	Version int   // of the driver, 12040 where it is 0
+	Memory  int64 // bytes per device
+	Version int   // of the driver; 0 means 12040
 	// Missing makes loading the driver fail with this reason.
 	Missing string
-	// Init is what cuInit returns.
+	// Init is the result of cuInit.
 	Init int
-	// Capability is of the devices, 70 where it is 0.
+	// Capability is the devices' compute capability; 0 means 70.
 	Capability int
 
 	Schedule Schedule
 	Seed     uint64
 	Order    ptx.Order
-	// NoRaces does not look for races, and runs blocks on two cores: faster.
+	// NoRaces turns off race detection and runs blocks on two cores, which is faster.
 	NoRaces bool
-	// Log is a file to which each device whose context ends adds a line: its number, what was left in the
-	// context, how often each kernel was launched, allocations and the peak of device memory, and the bytes
-	// that were copied to the host. It is for tests of other processes.
+	// Log is a file to which each device whose context ends adds a line: its number, the objects
+	// left in the context, launches of each kernel, allocations and the peak of device memory, and
+	// the bytes copied to the host. It is for tests of other processes.
 	Log string
 	// Quiet does not print kernels' faults as they happen.
 	Quiet bool
 }
 
-// Driver is the driver that is installed.
+// Driver is the installed driver.
 type Driver struct {
 	c       Config
 	devices []*device
@@ -67,29 +67,31 @@ type Driver struct {
 	inject  []*Fault
 }
 
-// Fault makes calls of the driver fail.
+// Fault describes a failure of the driver's calls.
 type Fault struct {
 	Device int
-	// Call is the function that fails, such as "cuMemAlloc_v2"; "" with Kernel is its launch.
+	// Call is the function that fails, such as "cuMemAlloc_v2"; if it is "" and Kernel is set, the
+	// launch of that kernel fails.
 	Call string
-	// Kernel narrows it to launches of one kernel.
+	// Kernel restricts the fault to launches of one kernel.
 	Kernel string
-	// After is how many such calls go well first; Times how many fail then, 0 for all.
+	// After is the number of calls that succeed first; Times is the number of calls that then fail,
+	// 0 for all.
 	After, Times int
-	// Status is what the call returns.
+	// Status is the result of the failing call.
 	Status int
-	// Lost makes the device fail with Status from then on, in the midst of work: a launch is accepted,
-	// and the failure is found by what comes later.
+	// Lost makes the device fail with Status from then on, during work: the launch succeeds, and
+	// later calls report the failure.
 	Lost bool
 }
 
-// installed is the driver behind the table.
+// installed is the driver that the table calls.
 var installed atomic.Pointer[Driver]
 
-// New installs a driver until the test ends, when it sees that nothing went wrong unnoticed and nothing
-// is left.
+// New installs a driver until the test ends, and then checks that no error went unnoticed and no
+// object is left.
 //
-// With [Real] it installs nothing, and skips tests of what only this driver does.
+// With [Real] it installs nothing, and skips tests that only this driver can run.
 func New(t testing.TB, c Config) *Driver {
 	t.Helper()
 	if Real() {
@@ -112,11 +114,11 @@ func New(t testing.TB, c Config) *Driver {
 	return d
 }
 
-// Real says that the tests run on a real device, by the driver that is there: "make gpu-check" does it.
+// Real reports whether the tests run on a real device with its driver, as "make gpu-check" does.
 func Real() bool { return envknob.GPUCheck.On() }
 
-// Install puts a driver behind the shim's table, for a process that has no test of its own, such as a
-// worker. There is one at a time.
+// Install puts a driver behind the shim's table, for a process that runs no test itself, such as a
+// worker. Only one can be installed at a time.
 func Install(c Config) *Driver {
 	if c.Devices == 0 {
 		c.Devices = 1
@@ -147,7 +149,7 @@ func Install(c Config) *Driver {
 	return d
 }
 
-// Uninstall takes the driver away.
+// Uninstall removes the driver.
 func (d *Driver) Uninstall() {
 	if d.real != nil {
 		return
@@ -157,7 +159,7 @@ func (d *Driver) Uninstall() {
 	installed.CompareAndSwap(d, nil)
 }
 
-// Inject arranges a fault.
+// Inject adds a fault.
 func (d *Driver) Inject(f Fault) {
 	d.notReal()
 	d.mu.Lock()
@@ -168,14 +170,14 @@ func (d *Driver) Inject(f Fault) {
 	d.inject = append(d.inject, &f)
 }
 
-// notReal skips a test of what only this driver does.
+// notReal skips a test that only this driver can run.
 func (d *Driver) notReal() {
 	if d.real != nil {
 		d.real.Skip("a real device has no faults to arrange")
 	}
 }
 
-// injected returns the fault that a call meets, or nil.
+// injected returns the fault that applies to a call, or nil.
 func (d *Driver) injected(device int, call, kernel string) *Fault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -195,7 +197,8 @@ func (d *Driver) injected(device int, call, kernel string) *Fault {
 	return nil
 }
 
-// TakeFaults returns the faults of kernels and copies so far; a test that takes them has seen them.
+// TakeFaults returns and clears the faults of kernels and copies so far, so that they do not fail
+// the test.
 func (d *Driver) TakeFaults() []error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -213,7 +216,7 @@ func (d *Driver) noteFault(device int, err error) {
 	}
 }
 
-// Left returns what was not given back, in words.
+// Left describes the objects that were not freed.
 func (d *Driver) Left() []string {
 	var left []string
 	for _, v := range d.devices {
@@ -234,7 +237,7 @@ func (d *Driver) Left() []string {
 	return left
 }
 
-// Blocks returns how many blocks of a kernel a device has been asked to launch.
+// Blocks returns the number of blocks of a kernel launched on a device.
 func (d *Driver) Blocks(device int, kernel string) int {
 	d.notReal()
 	v := d.devices[device]
@@ -252,7 +255,7 @@ func (d *Driver) add(o any) uintptr {
 	return d.next
 }
 
-// object returns what a handle stands for, or the zero value where it is none of that type.
+// object returns the object of a handle; ok is false if the handle is invalid or of another type.
 func object[T any](d *Driver, h uintptr) (o T, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

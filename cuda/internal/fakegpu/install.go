@@ -11,13 +11,12 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/shim"
 )
 
-// install puts every call that there is behind the table; the rest is absent, as in an old driver.
+// install puts every call of this driver in the table; the others are absent, as in an old driver.
 func install() { each(func(i C.int) unsafe.Pointer { return C.fk_call(i) }) }
 
 func uninstall() { each(func(C.int) unsafe.Pointer { return nil }) }
 
-// Without takes one call away, as in a driver that does not have it; the function it returns puts it
-// back.
+// Without removes one call, as in a driver that lacks it; back restores it.
 func (d *Driver) Without(name string) (back func()) {
 	d.notReal()
 	set := func(take bool) {
@@ -47,8 +46,8 @@ func each(call func(C.int) unsafe.Pointer) {
 	}
 }
 
-// in returns the installed driver and the device of the thread's context, locked; the status is that of a
-// thread without one, of a device that has failed, or of a fault that is injected.
+// in returns the installed driver and the locked device of the thread's context; the status reports
+// a thread without context, a failed device, or an injected fault.
 func in(call string) (d *device, status int) {
 	context := int(C.fk_current())
 	dr := installed.Load()
@@ -72,7 +71,8 @@ func in(call string) (d *device, status int) {
 	return d, d.sticky
 }
 
-// use calls f on the device of the thread's context; a device that has failed returns that instead.
+// use calls f on the device of the thread's context; if the device has failed, use returns its
+// status instead.
 func use(call string, f func(d *device) int) C.int {
 	d, status := in(call)
 	if d == nil {
@@ -85,7 +85,7 @@ func use(call string, f func(d *device) int) C.int {
 	return C.int(status)
 }
 
-// giveBack is use for calls that free something, which a device that has failed does too.
+// giveBack is use for calls that free objects, which a failed device executes too.
 func giveBack(call string, f func(d *device) int) C.int {
 	d, status := in(call)
 	if d == nil {

@@ -1,5 +1,5 @@
-// Package fakelibs is test libraries in the shape of cuBLAS and NCCL, in C: they put their work on the
-// streams of package fakegpu, and the tests build them with gcc and load them as they would the real ones.
+// Package fakelibs has C libraries that imitate cuBLAS and NCCL for tests: they put their work on
+// the streams of package fakegpu. The tests build them with gcc and load them like the real ones.
 package fakelibs
 
 import (

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// measure is a line of a Go benchmark.
+// measure is the result of a Go benchmark.
 type measure struct {
 	Name   string             `json:"name"`
 	Values map[string]float64 `json:"values,omitempty"` // by unit
-	Failed string             `json:"failed,omitempty"` // of a program that failed, and did not print all
+	Failed string             `json:"failed,omitempty"` // output of a program that failed before printing all results
 }
 
 var benchLine = regexp.MustCompile(`(?m)^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.+)$`)
 
-// bench runs the benchmarks of all test binaries: operations against the bandwidth of a copy on this device, which
-// they measure, copies to and from the host, launches, sampling, gathering.
+// bench runs the benchmarks of all test binaries: operations compared with the measured bandwidth
+// of a copy on this device, copies to and from the host, launches, sampling, gathering.
 func (c *checker) bench(r *report) error {
 	all, err := c.binaries()
 	if err != nil {
@@ -27,10 +27,10 @@ func (c *checker) bench(r *report) error {
 	}
 	env, benchtime := []string{"GNB_GPU_CHECK=1"}, "200ms"
 	if c.interpreted {
-		env, benchtime, all = nil, "1x", all[:1] // that of the driver's calls; others take the interpreter minutes
+		env, benchtime, all = nil, "1x", all[:1] // only the benchmark of the driver's calls; on the interpreter the others take minutes
 	}
 	for i, b := range all {
-		share := time.Until(c.deadline) / time.Duration(len(all)-i) // of what is left, for those that are left
+		share := time.Until(c.deadline) / time.Duration(len(all)-i) // an equal share of the remaining time
 		text, err := c.output(env, max(share, least), b, "-test.run=^$", "-test.bench=.", "-test.benchtime="+benchtime)
 		if errors.Is(err, errTime) {
 			c.leaveOut("benchmarks of "+b, err.Error())
@@ -67,7 +67,7 @@ func parseBenchmarks(text string) []measure {
 	return all
 }
 
-// bandwidths returns the device's and its bus's, as the benchmarks measured them, in GB/s.
+// bandwidths returns the measured bandwidths of the device and of its bus, in GB/s.
 func (r report) bandwidths() (text string) {
 	for _, m := range r.Measures {
 		rate, name := m.Values["GB/s"], m.Name

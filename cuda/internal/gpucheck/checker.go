@@ -17,24 +17,24 @@ type checker struct {
 	quick       bool
 	interpreted bool     // there is no GPU
 	gnb         string   // the program that trains
-	env         []string // for what uses a device
-	scratch     string   // a directory, until the end
-	data        string   // a directory that stays
+	env         []string // for programs that use a device
+	scratch     string   // a directory that is removed at the end
+	data        string   // a directory that is kept
 	deadline    time.Time
 	piece       *piece
-	save        func() error // writes the report as it is
+	save        func() error // writes the report in its current state
 }
 
-// small tells that runs are to be short.
+// small reports whether runs are to be short.
 func (c *checker) small() bool { return c.quick || c.interpreted }
 
-// errTime is that a piece's time is over.
+// errTime reports that the time of a piece is used up.
 var errTime = errors.New("the piece's time (-budget) is over")
 
-// least is the time that is worth starting something for.
+// least is the shortest remaining time in which another item is started.
 const least = 3 * time.Second
 
-// limit returns how long something may take that takes so long at most.
+// limit returns the time limit of an item: most, or the remaining time if that is less.
 func (c *checker) limit(most time.Duration) (time.Duration, error) {
 	left := time.Until(c.deadline)
 	if left < least {
@@ -43,19 +43,19 @@ func (c *checker) limit(most time.Duration) (time.Duration, error) {
 	return min(most, left), nil
 }
 
-// leaveOut notes what is not done.
+// leaveOut records an item that is skipped.
 func (c *checker) leaveOut(what, why string) {
 	c.piece.LeftOut = append(c.piece.LeftOut, what+": "+why)
 	fmt.Printf("left out: %s: %s\n", what, why)
 }
 
-// overtime is that a program was ended.
+// overtime reports that a program exceeded its time limit and was ended.
 type overtime struct{ limit time.Duration }
 
 func (o overtime) Error() string { return fmt.Sprintf("it did not end in %.0f s", o.limit.Seconds()) }
 
-// output runs a program of the bundle, or an absolute path, with more environment, for so long at most, and
-// returns all it says. What it started ends with it.
+// output runs a program of the bundle, or of an absolute path, with additional environment
+// variables and a time limit, and returns its output. Its child processes end with it.
 func (c *checker) output(env []string, most time.Duration, name string, args ...string) (string, error) {
 	limit, err := c.limit(most)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *checker) output(env []string, most time.Duration, name string, args ...
 	return string(b), err
 }
 
-// device returns what nvidia-smi calls the first GPU.
+// device returns nvidia-smi's name of the first GPU.
 func (c *checker) device() string {
 	b, err := exec.Command("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").Output()
 	if name, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n"); err == nil && name != "" {
@@ -87,10 +87,10 @@ func (c *checker) device() string {
 	return "no nvidia-smi"
 }
 
-// preflight says what the machine has, and trains the smallest graph.
+// preflight records the machine's properties, and trains the smallest graph.
 func (c *checker) preflight(r *report) error {
 	var err error
-	r.Doctor, err = c.output(nil, time.Minute, c.gnb, "doctor") // a check that fails is among its lines
+	r.Doctor, err = c.output(nil, time.Minute, c.gnb, "doctor") // its output includes failed checks
 	if r.Doctor == "" && err != nil {
 		return fmt.Errorf("gnb doctor: %w", err)
 	}
@@ -107,7 +107,7 @@ func (c *checker) preflight(r *report) error {
 	return c.save()
 }
 
-// why returns the end of what a program said, in one line.
+// why returns the end of a program's output, in one line.
 func why(err error, text string) string {
 	const most = 600
 	return fmt.Sprintf("%v: %s", err, strings.Join(strings.Fields(text[max(0, len(text)-most):]), " "))

@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// training is the time of epochs.
+// training holds the times of epochs.
 type training struct {
 	Name    string    `json:"name"`
 	Seconds []float64 `json:"epoch_seconds"`
@@ -26,7 +26,7 @@ type training struct {
 	test, val float64 // accuracies at the end
 }
 
-// settings are those of the README's tables.
+// settings returns the flags for the README's tables.
 func (c *checker) settings() []string {
 	if c.small() {
 		return []string{"--model", "sage", "--fanout", "3,3,2", "--hidden", "16", "--batch", "64", "--eval", "none", "--checkpoint-every", "-1"}
@@ -45,7 +45,8 @@ func (c *checker) arxivLike() string {
 	return "planted?nodes=169343&classes=40&features=128&degree=7"
 }
 
-// productsLike returns the directory of a graph of ogbn-products' size (bench/productslike), made once.
+// productsLike returns the directory of a graph of ogbn-products' size (bench/productslike), which
+// it generates once.
 func (c *checker) productsLike() (string, error) {
 	name, args := "products-like", []string(nil)
 	if c.small() {
@@ -58,7 +59,7 @@ func (c *checker) productsLike() (string, error) {
 	if err := os.MkdirAll(c.data, 0o755); err != nil {
 		return "", err
 	}
-	fresh, err := os.MkdirTemp(c.data, name+"-") // becomes dir when it is whole
+	fresh, err := os.MkdirTemp(c.data, name+"-") // renamed to dir when complete
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +76,8 @@ func (c *checker) productsLike() (string, error) {
 	return dir, os.Rename(made, dir)
 }
 
-// epochs times training on graphs of two sizes, and PyTorch Geometric on the same where a Python here has it.
+// epochs times training on graphs of two sizes, and the same in PyTorch Geometric if a Python on
+// this machine has it.
 func (c *checker) epochs(r *report) error {
 	if !c.trains() {
 		return nil
@@ -130,7 +132,7 @@ func (c *checker) epochs(r *report) error {
 			if err != nil {
 				run.Failed = err.Error()
 			}
-			if (t.how == "bf16" || t.how == "tf32") && c.interpreted && run.Failed != "" { // it is cuBLAS's, which is not there
+			if (t.how == "bf16" || t.how == "tf32") && c.interpreted && run.Failed != "" { // needs cuBLAS, which the interpreter lacks
 				c.leaveOut(name, "there is no cuBLAS")
 				continue
 			}
@@ -145,10 +147,10 @@ func (c *checker) epochs(r *report) error {
 	return nil
 }
 
-// runTime is the longest that one run may take.
+// runTime is the time limit of one run.
 const runTime = 2 * time.Minute
 
-// losses trains and returns each epoch's loss and time.
+// losses trains, and returns each epoch's loss and time.
 func (c *checker) losses(device string, env []string, args ...string) ([]float64, training, error) {
 	var r training
 	runs, err := os.MkdirTemp(c.scratch, "runs-")
@@ -194,7 +196,8 @@ func (c *checker) losses(device string, env []string, args ...string) ([]float64
 	return losses, r, nil
 }
 
-// median is that of all epochs but the first, which compiles kernels and starts processes; 0 without others.
+// median returns the median of all epochs except the first, which compiles kernels and starts
+// processes; 0 if there are no others.
 func median(seconds []float64) float64 {
 	if len(seconds) < 2 {
 		return 0
@@ -203,19 +206,20 @@ func median(seconds []float64) float64 {
 	return warm[len(warm)/2]
 }
 
-// accuracy is what a graph is trained to on the device and on the CPU, with one seed.
+// accuracy holds the accuracies of training on the device and on the CPU, with the same seed.
 type accuracy struct {
 	Name   string  `json:"name"`
 	Device float64 `json:"device"`
 	CPU    float64 `json:"cpu"`
-	// Seconds of the whole run.
+	// Seconds for the whole run.
 	DeviceSeconds float64 `json:"device_seconds"`
 	CPUSeconds    float64 `json:"cpu_seconds"`
 	Failed        string  `json:"failed,omitempty"`
 }
 
-// accuracy trains ogbn-arxiv to the README's accuracy, where the bundle has it: on the device and on the CPU, with
-// the same seeds. Both may differ by what rounding does over a run, which is about what another seed does.
+// accuracy trains ogbn-arxiv to the README's accuracy, if the bundle has the dataset: on the device
+// and on the CPU, with the same seeds. Rounding makes the two differ over a run, by about as much
+// as another seed does.
 func (c *checker) accuracy(r *report) error {
 	if !c.trains() {
 		return nil

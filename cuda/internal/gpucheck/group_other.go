@@ -4,5 +4,5 @@ package main
 
 import "os/exec"
 
-// alone does nothing where processes have no groups.
+// alone does nothing: this system has no process groups.
 func alone(*exec.Cmd) {}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// alone has a program be the first of a group of processes, which ends with it where its time is over.
+// alone starts a program in a new process group, which is ended as a whole at the time limit.
 func alone(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

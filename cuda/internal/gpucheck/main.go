@@ -1,6 +1,7 @@
-// Command gpucheck is what "make gpu-check" runs on a machine with a real GPU: everything that the tests
-// run on the interpreter, on the device; then measurements. It lies in a bundle beside the programs that it
-// starts (scripts/gpu-bundle.sh makes it) and needs no network, no Go and no compiler.
+// Command gpucheck is the check that "make gpu-check" runs on a machine with a real GPU: it runs on
+// the device all tests that otherwise run on the PTX interpreter, and then measures speed. It is
+// part of a bundle with the programs that it starts (scripts/gpu-bundle.sh makes the bundle) and
+// needs no network, no Go and no compiler.
 //
 //	gpucheck [-out DIR] [-only PIECE,PIECE] [-budget 8m] [-data DIR] [-commit HASH] [-quick]
 //
@@ -9,8 +10,8 @@
 // time. It leaves gpu-DATE-DEVICE-PIECES.json and .md in DIR, written anew after each item, so that a machine
 // that goes away takes one item with it. The exit status is 1 when something failed.
 //
-// Where there is no GPU, the tests and, with gnb-interpreted in the bundle, small runs go to the interpreter
-// of the kernels: that shows that a bundle is whole.
+// Without a GPU, the tests and, if the bundle has gnb-interpreted, small runs use the PTX
+// interpreter, which checks that the bundle is complete.
 package main
 
 import (
@@ -29,14 +30,14 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// report is the JSON that is left.
+// report is the content of the JSON report.
 type report struct {
 	Date      time.Time  `json:"date"`
-	Commit    string     `json:"commit"` // that the bundle was made of
+	Commit    string     `json:"commit"` // from which the bundle was made
 	Device    string     `json:"device"`
 	Pieces    []piece    `json:"pieces"`
 	Doctor    string     `json:"doctor,omitempty"`
-	Machine   string     `json:"machine,omitempty"` // what nvidia-smi says
+	Machine   string     `json:"machine,omitempty"` // output of nvidia-smi
 	Suites    []suite    `json:"tests,omitempty"`
 	Sanitizer []suite    `json:"sanitizer,omitempty"`
 	Parity    []parity   `json:"training_parity,omitempty"`
@@ -49,12 +50,12 @@ type report struct {
 	Interpreted bool `json:"interpreted,omitempty"` // there is no GPU
 }
 
-// piece is a part of the check that was run.
+// piece is the result of one piece of the check.
 type piece struct {
 	Name    string   `json:"name"`
 	Seconds float64  `json:"seconds"`
-	LeftOut []string `json:"left_out,omitempty"` // what, and why
-	Failed  string   `json:"failed,omitempty"`   // why it could not be run at all
+	LeftOut []string `json:"left_out,omitempty"` // items left out, with reasons
+	Failed  string   `json:"failed,omitempty"`   // reason why the piece could not run at all
 }
 
 // options are the command line's.
@@ -65,7 +66,7 @@ type options struct {
 	quick             bool
 }
 
-// pieces are all there are, in the order in which they run.
+// pieces lists all pieces in the order in which they run.
 var pieces = []struct {
 	name string
 	run  func(c *checker, r *report) error
@@ -174,7 +175,7 @@ func pieceNames() string {
 	return strings.Join(names, ", ")
 }
 
-// bundleCommit returns what a bundle was made of, as scripts/gpu-bundle.sh wrote it.
+// bundleCommit returns the commit of a bundle, which scripts/gpu-bundle.sh recorded.
 func bundleCommit(dir string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "COMMIT"))
 	if err != nil {
@@ -184,7 +185,7 @@ func bundleCommit(dir string) (string, error) {
 	return strings.TrimSpace(commit), nil
 }
 
-// find finds the GPU, or what stands in for it.
+// find finds the GPU, or selects the interpreter.
 func (c *checker) find(r *report) error {
 	_, err := machine.GPUSlots()
 	if err == nil {
@@ -206,7 +207,7 @@ func (c *checker) find(r *report) error {
 	return os.WriteFile(filepath.Join(gpu, "information"), []byte("Model: Interpreter\n"), 0o600)
 }
 
-// trains says whether runs can be made, and leaves the piece out where not.
+// trains reports whether training runs are possible, and otherwise leaves the piece out.
 func (c *checker) trains() bool {
 	if c.interpreted && c.gnb == "gnb" {
 		c.leaveOut("all of it", "there is no GPU, and the bundle has no gnb-interpreted")
@@ -215,7 +216,7 @@ func (c *checker) trains() bool {
 	return true
 }
 
-// write leaves the report in two files, whole or as they were.
+// write writes the report's two files atomically.
 func (r report) write(name string) error {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -227,7 +228,7 @@ func (r report) write(name string) error {
 	return atomicfile.WriteFile(name+".md", []byte(r.markdown()), 0o644)
 }
 
-// failure returns an error that names what failed, or nil.
+// failure returns an error that names the failed items, or nil.
 func (r report) failure() error {
 	var failed []string
 	add := func(what, why string) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// markdown returns the report for people.
+// markdown returns the report as Markdown.
 func (r report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# GPU check, %s, %s\n\nCommit %s.\n", r.Date.Format("2006-01-02"), r.Device, r.Commit)

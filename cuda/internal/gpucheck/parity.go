@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// parity is a run on the device beside the same one on the CPU.
+// parity compares a run on the device with the same run on the CPU.
 type parity struct {
 	Name   string    `json:"name"`
 	CPU    []float64 `json:"cpu_losses"`
@@ -15,14 +15,14 @@ type parity struct {
 	Failed string    `json:"failed,omitempty"`
 }
 
-// parityRun is what is trained on both.
+// parityRun describes a training run for both.
 type parityRun struct {
 	name      string
-	may       bool // it may be impossible
+	may       bool // the run may be unsupported
 	env, args []string
 }
 
-// parity trains alike on both.
+// parity trains the same runs on the device and on the CPU.
 func (c *checker) parity(r *report) error {
 	if !c.trains() {
 		return nil
@@ -69,7 +69,7 @@ func (c *checker) trainOn(p parityRun) parity {
 	case errors.Is(err, errTime):
 		r.Failed = errTime.Error()
 		return r
-	case p.may && err != nil: // NCCL before 2.30 refuses, or there is none
+	case p.may && err != nil: // NCCL is missing, or before 2.30 and refuses
 		fmt.Printf("training of %-22s not possible here: %v\n", r.Name, err)
 		return r
 	case err != nil:
@@ -78,7 +78,7 @@ func (c *checker) trainOn(p parityRun) parity {
 		r.Failed = fmt.Sprintf("%d and %d epochs", len(r.CPU), len(r.Device))
 	default:
 		for i := range r.CPU {
-			// Rounding that grows with the steps; a wrong kernel differs by far more.
+			// Rounding differences grow with the steps; a wrong kernel differs by far more.
 			if d := math.Abs(r.CPU[i] - r.Device[i]); !(d <= 2e-3*float64(i+1)*(1+r.CPU[i])) {
 				r.Failed = fmt.Sprintf("epoch %d has loss %.6f on the device and %.6f on the CPU", i, r.Device[i], r.CPU[i])
 				break
@@ -89,7 +89,7 @@ func (c *checker) trainOn(p parityRun) parity {
 	return r
 }
 
-// verdict returns how a run on the device compares.
+// verdict returns the result of the comparison.
 func (p parity) verdict() string {
 	switch {
 	case p.Failed != "":

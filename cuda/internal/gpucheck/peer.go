@@ -20,10 +20,11 @@ type peer struct {
 	Name    string    `json:"name"`
 	Seconds []float64 `json:"epoch_seconds,omitempty"`
 	Median  float64   `json:"median_seconds,omitempty"`
-	Why     string    `json:"not_measured,omitempty"` // why there is no time
+	Why     string    `json:"not_measured,omitempty"` // reason why there is no time
 }
 
-// pythons returns where a Python with PyTorch may be: the environment that is active, and the one on PATH.
+// pythons returns the candidates for a Python with PyTorch: that of the active environment, and the
+// one on PATH.
 func pythons() []string {
 	var all []string
 	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
@@ -42,7 +43,7 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// peers time PyTorch Geometric on a dataset's directory, by the first Python that has it.
+// peers times PyTorch Geometric on a dataset's directory, with the first Python that has it.
 func (c *checker) peers(name, data string, epochs int) (peer, error) {
 	p := peer{Name: name + ", PyTorch Geometric", Why: "there is no Python here"}
 	script := filepath.Join(c.scratch, "peer.py")

@@ -18,30 +18,31 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// profile is what a step of training asks a device for.
+// profile counts a training step's requests to a device.
 type profile struct {
 	Name     string         `json:"name"`
 	Steps    int            `json:"steps,omitempty"`
 	Launches float64        `json:"launches_per_step,omitempty"`
-	Waits    float64        `json:"waits_per_step,omitempty"` // of the host for the device
+	Waits    float64        `json:"waits_per_step,omitempty"` // waits of the host for the device
 	Fetched  float64        `json:"fetched_bytes_per_step,omitempty"`
-	Takes    int            `json:"memory_takings,omitempty"` // from the driver, in all
+	Takes    int            `json:"memory_takings,omitempty"` // allocations from the driver, in total
 	Kernels  []kernelCounts `json:"kernels,omitempty"`
 	Failed   string         `json:"failed,omitempty"`
 }
 
-// kernelCounts is a kernel's part: launches a step by the trace, or, as Nsight Compute measured it, launches in the
-// window, time and share of the device's peak.
+// kernelCounts is a kernel's share: launches per step according to the trace, or, if Nsight Compute
+// measured it, launches in the window, time and share of the device's peak.
 type kernelCounts struct {
 	Name         string  `json:"name"`
 	PerStep      float64 `json:"per_step,omitempty"`
 	Launches     int     `json:"launches,omitempty"`
-	Microseconds float64 `json:"microseconds,omitempty"` // all of them
+	Microseconds float64 `json:"microseconds,omitempty"` // of all launches
 	Memory       float64 `json:"memory_percent,omitempty"`
 	Compute      float64 `json:"compute_percent,omitempty"`
 }
 
-// profile counts what steps ask for, by GNB_CUDA_TRACE, and has Nsight Compute time kernels where it is there.
+// profile counts the requests of steps, by GNB_CUDA_TRACE, and times kernels with Nsight Compute if
+// it is installed.
 func (c *checker) profile(r *report) error {
 	if !c.trains() {
 		return nil
@@ -67,7 +68,7 @@ func (c *checker) profile(r *report) error {
 		c.leaveOut("kernels' times", "Nsight Compute (ncu) is not on PATH")
 		return nil
 	}
-	for _, from := range []int{0, 400} { // with the first steps, and later
+	for _, from := range []int{0, 400} { // with the first steps, and without them
 		q := profile{Name: fmt.Sprintf("arxiv-like, by Nsight Compute, launches from %d on", from)}
 		const metrics = "gpu__time_duration.sum,gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed,sm__throughput.avg.pct_of_peak_sustained_elapsed"
 		text, err := c.output([]string{envknob.Runs.Name + "=" + c.scratch}, 3*time.Minute, ncu, slices.Concat([]string{
@@ -92,7 +93,7 @@ func (c *checker) profile(r *report) error {
 	return nil
 }
 
-// read takes what a trace has between the first and the last step: see package cuda's trace.
+// read counts a trace's entries between the first and the last step: see package cuda's trace.
 func (p *profile) read(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -101,7 +102,7 @@ func (p *profile) read(name string) error {
 	defer f.Close()
 	counts := map[string]int{}
 	var launches, waits, fetched int
-	// As of the last step that ended, so that what follows it does not count.
+	// As of the last completed step, so that later entries do not count.
 	type totals struct{ launches, waits, fetched int }
 	var at, first totals
 	kernels := map[string]int{}
@@ -151,7 +152,7 @@ func (p *profile) read(name string) error {
 	return nil
 }
 
-// kernelTimes returns what Nsight Compute's CSV has, added up by kernel, the longest first.
+// kernelTimes returns the times of Nsight Compute's CSV, summed by kernel, the longest first.
 func kernelTimes(text string) []kernelCounts {
 	start := strings.Index(text, `"ID",`)
 	if start < 0 {
@@ -159,13 +160,13 @@ func kernelTimes(text string) []kernelCounts {
 	}
 	var table []string
 	for line := range strings.Lines(text[start:]) {
-		if strings.HasPrefix(line, `"`) { // the program's own lines are between
+		if strings.HasPrefix(line, `"`) { // the program's own output is between the rows
 			table = append(table, line)
 		}
 	}
 	reader := csv.NewReader(strings.NewReader(strings.Join(table, "")))
 	reader.FieldsPerRecord, reader.LazyQuotes = -1, true
-	rows, _ := reader.ReadAll() // what can be read is taken
+	rows, _ := reader.ReadAll() // use the rows that can be read
 	if len(rows) == 0 {
 		return nil
 	}

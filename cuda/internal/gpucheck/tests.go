@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// suite is one test binary's outcome.
+// suite is the outcome of one test binary.
 type suite struct {
 	Name    string   `json:"name"`
 	Passed  int      `json:"passed"`
 	Failed  []string `json:"failed"`
 	Skipped int      `json:"skipped"`
 	Seconds float64  `json:"seconds"`
-	Cut     bool     `json:"cut,omitempty"`    // by its time, under a checker that makes it slow
-	Output  string   `json:"output,omitempty"` // where something failed, its end
+	Cut     bool     `json:"cut,omitempty"`    // ended by its time limit, under a tool that slows it down
+	Output  string   `json:"output,omitempty"` // the end of the output, if a test failed
 }
 
 func (s suite) ok() bool { return len(s.Failed) == 0 }
@@ -38,7 +38,7 @@ func (s suite) line() string {
 
 var verdict = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
 
-// suiteTime is the longest that a suite may take.
+// suiteTime is the time limit of a suite.
 const suiteTime = 90 * time.Second
 
 // binaries returns the bundle's test binaries, the quick ones first.
@@ -79,7 +79,7 @@ func (c *checker) tests(r *report) error {
 	return nil
 }
 
-// sanitized are tests of all kernels under compute-sanitizer's tools.
+// sanitized runs the tests of all kernels under compute-sanitizer's tools.
 func (c *checker) sanitized(r *report) error {
 	under := sanitizer()
 	if under == "" {
@@ -107,8 +107,8 @@ func (c *checker) sanitized(r *report) error {
 	return nil
 }
 
-// sanitizer is compute-sanitizer's path: on PATH, in a folder of CUDA, or in an environment of Python. "" where it
-// is not found.
+// sanitizer returns compute-sanitizer's path: on PATH, in CUDA's folder, or in a Python
+// environment; "" if it is not found.
 func sanitizer() string {
 	const name = "compute-sanitizer"
 	if p, err := exec.LookPath(name); err == nil {
@@ -126,8 +126,9 @@ func sanitizer() string {
 	return ""
 }
 
-// suite runs a test binary on the device, under a checker's tool where one is named. One in which no test passed
-// has failed: it looked at nothing. The error is that there is no time for it.
+// suite runs a test binary on the device, under one of the checker's tools if tool is set. A suite
+// in which no test passed counts as failed, because it checked nothing. It returns an error if
+// there is no time for the suite.
 func (c *checker) suite(binary, under, tool string, args ...string) (suite, error) {
 	s := suite{Name: strings.TrimSuffix(binary, ".test"), Failed: []string{}}
 	args = append([]string{"-test.v"}, args...)
@@ -167,7 +168,7 @@ func (c *checker) suite(binary, under, tool string, args ...string) (suite, erro
 	switch {
 	case len(s.Failed) > 0:
 	case cut && under != "" && !strings.Contains(text, "ERROR SUMMARY") && !strings.Contains(text, "========= Invalid") && !strings.Contains(text, "========= Error"):
-		s.Cut = true // nothing was found in the time there was
+		s.Cut = true // nothing was found within the time limit
 	case cut:
 		s.Failed = []string{fmt.Sprintf("%s: %v", s.Name, late)}
 	case err != nil:

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// global finds n bytes of global memory, or of what a generic address means, for
-// an access that is aligned to n.
+// global returns n bytes of global memory, or of the memory of a generic address, for an access
+// aligned to n.
 func (t *thread) global(in *instr, n uint64, write, strong bool) []byte {
 	addr := t.r[in.a] + in.imm
 	r := t.w.last[in.access]
@@ -25,7 +25,7 @@ func (t *thread) global(in *instr, n uint64, write, strong bool) []byte {
 	return t.bytes(in, r, off, n, write, strong)
 }
 
-// within finds n bytes of a memory that begins with address 0.
+// within returns n bytes of a memory whose addresses begin at 0.
 func (t *thread) within(in *instr, r *region, n uint64, write, strong bool) []byte {
 	off := t.r[in.a] + in.imm
 	if off >= r.size || r.size-off < n {
@@ -37,8 +37,8 @@ func (t *thread) within(in *instr, r *region, n uint64, write, strong bool) []by
 	return t.bytes(in, r, off, n, write, strong)
 }
 
-// bytes checks what holds for all spaces: somebody wrote what is read, and
-// nobody else is at it.
+// bytes makes the checks for all memory spaces: the bytes read were written, and no other thread
+// races for them.
 func (t *thread) bytes(in *instr, r *region, off, n uint64, write, strong bool) []byte {
 	if r.init != nil {
 		s := r.init[off : off+n]
@@ -59,7 +59,7 @@ func (t *thread) bytes(in *instr, r *region, off, n uint64, write, strong bool) 
 
 const marks = 0x0101010101010101
 
-// mark notes that bytes were written, marked tells whether all were.
+// mark records that bytes were written; marked reports whether all were.
 func mark(s []byte) {
 	switch len(s) {
 	case 4:
@@ -88,7 +88,7 @@ func marked(s []byte) bool {
 	return true
 }
 
-// place says where in a region an offset is.
+// place describes the position of an offset in a region.
 func (r *region) place(off uint64) string {
 	name := r.name
 	if name == "" {
@@ -97,7 +97,7 @@ func (r *region) place(off uint64) string {
 	return fmt.Sprintf("byte %d of %s of %d bytes", off, name, r.size)
 }
 
-// find returns the slow way of global.
+// find is the slow path of global.
 func (t *thread) find(in *instr, addr, n uint64, write bool) (*region, uint64) {
 	switch {
 	case addr >= localWindow && t.local != nil:
@@ -150,7 +150,7 @@ func verb(write bool) string {
 	return "reads"
 }
 
-// The most frequent accesses, and then all others.
+// Specialised functions for the most frequent accesses, and one for all others.
 
 func loadGlobal32(t *thread, in *instr) {
 	t.r[in.d] = uint64(binary.LittleEndian.Uint32(t.global(in, 4, false, false)))

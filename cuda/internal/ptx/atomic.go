@@ -2,7 +2,7 @@ package ptx
 
 import "fmt"
 
-// atomic is atom, and red, which has no result.
+// atomic decodes atom, and red, which has no result.
 func (d *decoder) atomic(op string, space byte) error {
 	in := d.in
 	d.has("relaxed", "acquire", "release", "acq_rel")
@@ -55,12 +55,12 @@ func (d *decoder) atomic(op string, space byte) error {
 	return nil
 }
 
-// change does an atomic. It reads, so somebody has to have written before.
+// change executes an atomic. It reads the memory, which must have been written before.
 func change(t *thread, in *instr) {
 	l := t.w.l
 	if in.sub != 's' && !t.w.races {
-		// Other blocks may run at the same time. What fails below panics: the lock
-		// must not stay behind.
+		// Other blocks may run at the same time. The code below may panic, so the lock is released
+		// by defer.
 		l.atomics.Lock()
 		defer l.atomics.Unlock()
 	}
@@ -70,7 +70,8 @@ func change(t *thread, in *instr) {
 	t.r[in.d] = old
 }
 
-// modify returns what an atomic stores, of what was there and its operands.
+// modify returns the function that computes the stored value of an atomic, from the old value and
+// its operands.
 func modify(op string, t typ) func(old, b, c uint64) uint64 {
 	if t.class == 'f' || t.class == 'h' {
 		if op != "add" {

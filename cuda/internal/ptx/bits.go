@@ -53,7 +53,7 @@ func unary(op string, t typ) function {
 	}
 }
 
-// extract is bfe: y is the first bit, z the number of bits.
+// extract implements bfe: y is the first bit, z the number of bits.
 func extract(t typ) function {
 	return func(x, y, z uint64) uint64 {
 		pos, n, top := y&0xff, z&0xff, uint64(t.bits)-1
@@ -73,7 +73,7 @@ func extract(t typ) function {
 	}
 }
 
-// insert is bfi d, a, b, pos, len: bits of a go into b.
+// insert decodes bfi d, a, b, pos, len: bits of a are inserted into b.
 func (d *decoder) insert(t typ) error {
 	u32 := typ{32, 'u'}
 	d.in.fn = func(th *thread, in *instr) {
@@ -86,7 +86,7 @@ func (d *decoder) insert(t typ) error {
 	return d.args(t, t, t, u32, u32)
 }
 
-// funnel is shf: 32 bits of the 64 that b (high) and a (low) make.
+// funnel decodes shf: it selects 32 bits of the 64 formed by b (high) and a (low).
 func (d *decoder) funnel() error {
 	left := d.has("l", "r") == "l"
 	clamp := d.has("clamp", "wrap") == "clamp"
@@ -108,7 +108,7 @@ func (d *decoder) funnel() error {
 	return d.args(t, t, t, t)
 }
 
-// bytewise is lop3, any function of three bits, and prmt, which picks bytes.
+// bytewise decodes lop3, any function of three bits, and prmt, which selects bytes.
 func (d *decoder) bytewise(op string) error {
 	mode := d.has("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 	t, err := d.typ()
@@ -140,10 +140,10 @@ func (d *decoder) bytewise(op string) error {
 	return d.args(t, t, t, t)
 }
 
-// pick is x, or its complement where the lowest bit of i is 0.
+// pick returns x if the lowest bit of i is 1, else its complement.
 func pick(x, i uint64) uint64 { return x ^ (i&1 - 1) }
 
-// permute is prmt on the 8 bytes of v.
+// permute implements prmt on the 8 bytes of v.
 func permute(mode string, v, sel uint64) uint64 {
 	at := func(i uint64) uint64 { return v >> (8 * (i & 7)) & 0xff }
 	n := sel & 3

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// typ is a type of PTX: its class is u, s, b, f, p (predicate) or h (two f16).
+// typ is a PTX type: its class is u, s, b, f, p (predicate) or h (two f16).
 type typ struct {
 	bits  uint8
 	class byte
@@ -19,7 +19,7 @@ var types = map[string]typ{
 
 func (t typ) mask() uint64 { return ^uint64(0) >> (64 - uint(t.bits)) }
 
-// operand is one operand as it is written.
+// operand is one operand as written in the source.
 type operand struct {
 	kind   byte // r register, n number, s symbol or label, m memory [base+off], v vector, _ nothing
 	slot   int32
@@ -32,7 +32,7 @@ type operand struct {
 	second *operand // d|p
 }
 
-// statement is one instruction as it is written.
+// statement is one instruction as written in the source.
 type statement struct {
 	line  int
 	op    string
@@ -42,7 +42,7 @@ type statement struct {
 	args  []operand
 }
 
-// special is a slot that holds one of a thread's numbers.
+// special is a slot that holds one of the thread's special registers.
 type special struct {
 	slot int32
 	name string
@@ -54,7 +54,7 @@ type paramSlot struct {
 	slot      int32
 	off, size int
 	signed    bool
-	bits      uint8 // of the register that it is read into
+	bits      uint8 // width of the destination register
 }
 
 type symbolSlot struct {
@@ -62,7 +62,7 @@ type symbolSlot struct {
 	v    *variable
 }
 
-// scope maps names of one pair of braces.
+// scope holds the names declared in one pair of braces.
 type scope struct {
 	regs map[string]operand
 	vars map[string]*variable
@@ -97,8 +97,8 @@ func (b *body) push() {
 	b.scopes = append(b.scopes, scope{map[string]operand{}, map[string]*variable{}})
 }
 
-// pop ends a scope. Its registers were looked up already; its variables are
-// looked up later, so they stay.
+// pop ends a scope. Its registers have been resolved; its variables are resolved later, so they
+// stay.
 func (b *body) pop() {
 	last := b.scopes[len(b.scopes)-1]
 	b.scopes = b.scopes[:len(b.scopes)-1]
@@ -117,7 +117,7 @@ func (b *body) slot() int32 {
 
 func (b *body) declare(v *variable) { b.scopes[len(b.scopes)-1].vars[v.name] = v }
 
-// variable finds a name, innermost scope first.
+// variable resolves a name, innermost scope first.
 func (b *body) variable(name string) *variable {
 	for i := len(b.scopes) - 1; i >= 0; i-- {
 		if v := b.scopes[i].vars[name]; v != nil {
@@ -155,7 +155,7 @@ func (b *body) param() error {
 			if err != nil {
 				return err
 			}
-			if v.size == 0 { // behind .ptr it is the alignment of what is pointed to
+			if v.size == 0 { // after .ptr, it is the alignment of the pointed-to memory
 				v.align = max(n, 1)
 			}
 		case ".ptr", ".global", ".const", ".local", ".shared":
@@ -192,7 +192,7 @@ func (b *body) param() error {
 	return nil
 }
 
-// parse reads the body from its brace on and decodes it.
+// parse reads the body from its opening brace and decodes it.
 func (b *body) parse() error {
 	p := b.p
 	if err := p.expect("{"); err != nil {
@@ -275,7 +275,7 @@ func (b *body) directive(word string) error {
 	return fmt.Errorf("%q is not known in a kernel", word)
 }
 
-// reg reads a declaration of registers.
+// reg reads a register declaration.
 func (b *body) reg() error {
 	p := b.p
 	t, ok := types[strings.TrimPrefix(p.next(), ".")]

@@ -2,7 +2,7 @@ package ptx
 
 import "fmt"
 
-// comparisons by instr.sub. The unordered ones are true where an operand is NaN.
+// Comparisons in instr.sub. The unordered ones are true if an operand is NaN.
 const (
 	eq = iota
 	ne
@@ -21,7 +21,7 @@ var comparisons = map[string]uint8{
 	"num": num, "nan": nan,
 }
 
-// compare is setp, which makes a predicate, and set, which makes a number.
+// compare decodes setp, which sets a predicate, and set, which sets a number.
 func (d *decoder) compare(op string) error {
 	in, s := d.in, d.s
 	name := ""
@@ -128,7 +128,7 @@ func join(how byte, v, p bool) bool {
 	return v != p
 }
 
-// ordered returns a comparison of numbers.
+// ordered compares two numbers.
 func ordered[T int32 | int64 | uint64 | float32 | float64](how uint8, x, y T) bool {
 	switch how {
 	case eq:
@@ -145,7 +145,7 @@ func ordered[T int32 | int64 | uint64 | float32 | float64](how uint8, x, y T) bo
 	return x >= y
 }
 
-// number returns a comparison of what may be NaN.
+// number compares values that may be NaN.
 func number[T float32 | float64](how uint8, x, y T) bool {
 	isNaN := x != x || y != y
 	switch {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// convert is cvt.
+// convert decodes cvt.
 func (d *decoder) convert() error {
 	whole := d.has("rni", "rzi", "rmi", "rpi")
 	f := d.flags()
@@ -24,7 +24,7 @@ func (d *decoder) convert() error {
 		return err
 	}
 	in := d.in
-	// Values may lie in registers wider than they are.
+	// Registers may be wider than their values.
 	wide := to.bits
 	for i, t := range []typ{to, from} {
 		if o := d.s.args[i]; o.kind == 'r' && o.bits < t.bits {
@@ -84,7 +84,7 @@ func (d *decoder) convert() error {
 
 func keep(t *thread, in *instr) { t.r[in.d] = t.r[in.a] & in.imm }
 
-// saturate returns a conversion of integers that stops at the limits.
+// saturate returns a conversion of integers that clamps to the target's range.
 func saturate(to, from typ, wide uint8) function {
 	return func(x, _, _ uint64) uint64 {
 		v := signed(x, from)
@@ -140,7 +140,7 @@ func integral(v float64, mode string) float64 {
 	return math.Ceil(v)
 }
 
-// toInt stops at the limits of the integer, and makes 0 of NaN.
+// toInt returns a conversion that clamps to the integer's range and turns NaN into 0.
 func toInt(to, from typ, mode string, f flags, wide uint8) function {
 	return func(x, _, _ uint64) uint64 {
 		v := integral(formats[from.bits].value(flushIf(x, from, f)), mode)

@@ -11,10 +11,10 @@ type decoder struct {
 	b    *body
 	s    *statement
 	in   *instr
-	used []bool // modifiers that something understood
+	used []bool // modifiers that the decoder has used
 }
 
-// lineError is an error at another line than the parser's.
+// lineError is an error at a line other than the parser's.
 type lineError struct {
 	line int
 	err  error
@@ -45,12 +45,12 @@ func (b *body) decode() error {
 	return nil
 }
 
-// arrange puts the slots that a thread has to find filled before those of its
-// registers, which begin with whatever an earlier thread left in them.
+// arrange moves the slots that must be initialised in a thread before those of its registers, which
+// start with the values that an earlier thread left in them.
 func (b *body) arrange() {
 	k := b.k
 	if k.slots == 0 {
-		b.slot() // what instructions do not use is slot 0
+		b.slot() // slot 0 stands for unused operands
 	}
 	to := make([]int32, k.slots)
 	for i := range to {
@@ -103,7 +103,7 @@ func (b *body) arrange() {
 	}
 }
 
-// has reports whether the instruction has one of the modifiers, and which.
+// has returns the first unused modifier of the instruction that is one of the names, or "".
 func (d *decoder) has(names ...string) string {
 	for i, m := range d.s.mods {
 		if !d.used[i] && slices.Contains(names, m) {
@@ -144,7 +144,7 @@ func (d *decoder) src(i int, t typ) (int32, error) {
 	return d.b.source(o, t)
 }
 
-// dst returns the slot of operand i, to which a value of type t goes.
+// dst returns the slot of operand i, the destination of a value of type t.
 func (d *decoder) dst(i int, t typ) (int32, error) {
 	if i >= len(d.s.args) {
 		return 0, fmt.Errorf("operand %d is missing", i)
@@ -156,7 +156,7 @@ func (d *decoder) dst(i int, t typ) (int32, error) {
 	return d.b.target(o)
 }
 
-// args fills in the slots: a result of type to, then sources of the types given.
+// args sets the slots: a result of type to, then sources of the given types.
 func (d *decoder) args(to typ, from ...typ) error {
 	if err := d.count(1 + len(from)); err != nil {
 		return err
@@ -253,7 +253,7 @@ func (d *decoder) label(name string) (int, error) {
 	return at, nil
 }
 
-// branchIndexed is brx.idx: a jump through a table of labels.
+// branchIndexed decodes brx.idx: a jump through a table of labels.
 func (d *decoder) branchIndexed() error {
 	d.has("idx")
 	d.has("uni")
@@ -327,7 +327,7 @@ func (d *decoder) barrier() error {
 	return nil
 }
 
-// lanes is shfl, vote and match.
+// lanes decodes shfl, vote and match.
 func (d *decoder) lanes(op string) error {
 	in, x := d.in, &extra{second: -1}
 	if d.has("sync") == "" {

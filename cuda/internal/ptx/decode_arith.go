@@ -22,8 +22,8 @@ func (d *decoder) flags() flags {
 	return f
 }
 
-// fast are the forms that kernels are made of; all others go by way of a function
-// of the values.
+// fast holds specialised code for the most frequent forms; other forms call a function on the
+// values.
 var fast = map[string]exec{
 	"add32": add32, "add64": add64, "sub32": sub32, "sub64": sub64, "and": and, "or": or, "xor": xor,
 	"mul.lo32": mul32, "mul.lo64": mul64, "mad.lo32": mad32, "mad.lo64": mad64,
@@ -32,7 +32,7 @@ var fast = map[string]exec{
 	"add.f32": addF32, "sub.f32": subF32, "mul.f32": mulF32, "fma.f32": fmaF32,
 }
 
-// arithmetic decodes what computes a value from values alone.
+// arithmetic decodes instructions that compute a value from values only.
 func (d *decoder) arithmetic() error {
 	op := d.s.op
 	part := d.has("lo", "hi", "wide")

@@ -2,7 +2,7 @@ package ptx
 
 import "fmt"
 
-// address takes operand i as the address of an access.
+// address uses operand i as the address of an access.
 func (d *decoder) address(i int) error {
 	if i >= len(d.s.args) || d.s.args[i].kind != 'm' {
 		return fmt.Errorf("operand %d is no address", i)
@@ -14,7 +14,7 @@ func (d *decoder) address(i int) error {
 	return err
 }
 
-// space takes the state space: g(lobal, or generic), s(hared), l(ocal), p(arameters).
+// space reads the state space: g(lobal, or generic), s(hared), l(ocal), p(arameters).
 func (d *decoder) space() byte {
 	switch d.has("global", "shared", "local", "param", "const") {
 	case "shared":
@@ -28,8 +28,7 @@ func (d *decoder) space() byte {
 	return 'g'
 }
 
-// order takes what says how an access is ordered and cached. strong accesses race
-// with no other strong one.
+// order reads the modifiers for ordering and caching. Strong accesses do not race with each other.
 func (d *decoder) order() (strong bool) {
 	switch d.has("volatile", "weak", "relaxed", "acquire", "release", "acq_rel", "mmio") {
 	case "", "weak":
@@ -134,8 +133,8 @@ func (d *decoder) memory(op string) error {
 	return nil
 }
 
-// fixedParam makes a load from a named place of the parameters a move from a slot
-// that the launch fills.
+// fixedParam turns a load at a constant parameter offset into a move from a slot that the launch
+// fills.
 func (d *decoder) fixedParam(o operand, x *extra) (bool, error) {
 	if o.kind != 'm' || o.base.kind != 's' {
 		return false, nil
@@ -162,7 +161,7 @@ func (d *decoder) fixedParam(o operand, x *extra) (bool, error) {
 
 func move(t *thread, in *instr) { t.r[in.d] = t.r[in.a] }
 
-// mov returns a copy, an address, or a vector put together or taken apart.
+// mov decodes a copy, an address, or packing and unpacking a vector.
 func (d *decoder) mov() error {
 	t, err := d.typ()
 	if err != nil {
@@ -222,7 +221,7 @@ func (d *decoder) mov() error {
 	}
 	in.fn = move
 	if from.kind == 's' {
-		// A shared variable's address may go to 32 bits.
+		// A shared variable's address fits into 32 bits.
 		if in.a, err = d.b.source(from, b64); err != nil {
 			return err
 		}
@@ -232,7 +231,7 @@ func (d *decoder) mov() error {
 	return d.args(t, t)
 }
 
-// window is cvta, which maps between addresses of a space and generic ones.
+// window decodes cvta, which converts between addresses of a space and generic addresses.
 func (d *decoder) window(op string) error {
 	in := d.in
 	if op == "isspacep" {

@@ -1,6 +1,5 @@
-// Package ptx runs PTX kernels on the CPU and checks what they do: the test
-// infrastructure of everything below package cuda. It is not fast and not a
-// model of a GPU's speed; it is strict.
+// Package ptx interprets PTX kernels on the CPU and checks them for errors. All tests of package
+// cuda without a GPU use it. It is slow and does not model a GPU's speed.
 //
 // # Basics
 //
@@ -18,46 +17,44 @@
 //
 // # What is checked
 //
-// Every access to global, shared, local and parameter memory: bounds, use after
-// free, alignment, and reads of bytes that nobody wrote. Allocations lie apart,
-// so that one element too far is nobody's memory.
+// Every access to global, shared, local and parameter memory: bounds, use after free, alignment,
+// and reads of unwritten bytes. Allocations have gaps between them, so that an access one element
+// past the end is an error.
 //
-// With [Machine.Races], which is on at first: two threads that touch the same
-// byte, at least one of them writing, without a barrier between the two and not
-// both by atomics. Barriers are bar.sync among the threads of a block and
-// bar.warp.sync among the lanes that it names; shuffles and votes order nothing,
-// as the PTX manual has it. Blocks of one launch are never ordered: a kernel that
-// hands data from block to block by flags is reported, and has to be two kernels.
+// With [Machine.Races], which is on by default: two threads that access the same byte, at least one
+// of them writing, without a barrier between the two and not both by atomics. Barriers are bar.sync
+// among the threads of a block and bar.warp.sync among the lanes that it names; shuffles and votes
+// order nothing, as the PTX manual specifies. Blocks of one launch are never ordered: a kernel that
+// passes data between blocks by flags is reported, and must be split into two kernels.
 //
 // Barriers that not all threads of a block reach, or that they reach in two
 // places; warp operations that the lanes named do not all reach, and shuffles
 // from lanes that do not take part; launches beyond a device's limits; endless
 // loops (by a number of instructions).
 //
-// What is found ends the launch with a [*Fault], which names the kernel, the
-// block and thread, the PTX line and the address. Memory is as the kernel left it.
+// An error ends the launch with a [*Fault], which names the kernel, the block and thread, the PTX
+// line and the address. Memory stays as the kernel left it.
 //
 // # Order
 //
-// A thread runs until it waits, then the next one runs: ascending, descending or
-// shuffled by a seed ([Order]), and blocks likewise. A kernel whose result depends
-// on the order is wrong here, whatever a GPU would make of it. With Races off,
+// A thread runs until it waits, then the next one runs: ascending, descending or shuffled by a seed
+// ([Order]), and blocks likewise. A kernel's result must not depend on the order. With Races off,
 // blocks may run on several cores ([Machine.Workers]).
 //
 // # Arithmetic
 //
-// Integers, and f16, f32 and f64 with the rounding that an instruction names, are
-// exact to the bit, fma, division and square root included. The approximations
-// (ex2, lg2, sin, cos, tanh, and rcp, rsqrt, sqrt and div with .approx or .full)
-// are computed in float64 and rounded to nearest: a GPU's differ from that in the
-// last bits, so results that pass through them are compared with a tolerance.
-// NaNs are 0x7fffffff, and 0x7fff of 16 bits, as on the device.
+// Integers, and f16, f32 and f64 with the rounding that an instruction names, are exact to the bit,
+// including fma, division and square root. The approximations (ex2, lg2, sin, cos, tanh, and rcp,
+// rsqrt, sqrt and div with .approx or .full) are computed in float64 and rounded to nearest: a
+// GPU's differ from that in the last bits, so results that pass through them are compared with a
+// tolerance. NaNs are 0x7fffffff, and 0x7fff of 16 bits, as on the device.
 //
 // # Not done
 //
-// A register that nobody wrote holds what an earlier thread left there, unnoticed.
+// Reads of unwritten registers are not detected: such a register holds a value of an earlier
+// thread.
 //
-// Calls of device functions, textures, matrix instructions, clocks, activemask
-// and barriers of a part of a block: a kernel that has one does not parse, with
-// its line in the error.
+// Calls of device functions, textures, matrix instructions, clocks, activemask and barriers of a
+// part of a block are not supported: a kernel with one does not parse, and the error names its
+// line.
 package ptx

@@ -2,23 +2,23 @@ package ptx
 
 import "fmt"
 
-// Kind is what a kernel did wrong.
+// Kind is the kind of a kernel's error.
 type Kind uint8
 
 // The kinds of faults.
 const (
-	OutOfBounds   Kind = iota + 1 // an address in nobody's memory, or not wholly in one allocation
+	OutOfBounds   Kind = iota + 1 // an address outside of all allocations, or not wholly inside one
 	Freed                         // an address in memory that was freed
 	Misaligned                    // an address that is not a multiple of the access's size
-	Uninitialised                 // a read of bytes that nobody wrote
+	Uninitialised                 // a read of unwritten bytes
 	ReadOnly                      // a write to constant or read-only memory
 	Race                          // two accesses that no barrier orders
 	Barrier                       // a barrier that not all threads reach
-	Warp                          // a warp operation that the lanes named do not all reach, or a read of a lane that is not there
+	Warp                          // a warp operation that not all named lanes reach, or a read of an inactive lane
 	Trap                          // a trap instruction
 	Endless                       // more instructions than Machine.Limit
-	Undefined                     // a result that the manual leaves open, as of a division by zero
-	BadLaunch                     // sizes or arguments that no device takes
+	Undefined                     // a result that the manual leaves undefined, as of a division by zero
+	BadLaunch                     // sizes or arguments that no device accepts
 )
 
 var kinds = [...]string{
@@ -33,18 +33,18 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Fault is an error of a kernel: what, and where.
+// Fault is an error of a kernel and its position.
 type Fault struct {
 	Kind   Kind
 	Kernel string
-	// Block and Thread are those that were caught; of a race, the second of two.
+	// Block and Thread identify the thread that made the error; for a race, the second of the two.
 	Block, Thread [3]uint32
-	// Line is the line of the PTX, counted from 1, and Source its text. They are
-	// 0 and empty where the launch failed before the first instruction.
+	// Line is the line of the PTX, counted from 1, and Source its text. They are 0 and empty if the
+	// launch failed before the first instruction.
 	Line   int
 	Source string
-	// Addr is the address of a memory access: an offset where the space is shared,
-	// local or parameters.
+	// Addr is the address of a memory access: an offset if the space is shared, local or
+	// parameters.
 	Addr uint64
 	What string
 }

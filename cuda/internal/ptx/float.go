@@ -20,11 +20,11 @@ func fmaF32(t *thread, in *instr) {
 	t.r[in.d] = bits32(float32(oddFMA(a, b, c)))
 }
 
-// format is how values of a type become float64 and back.
+// format converts values of a type to float64 and back.
 type format struct {
 	value func(b uint64) float64
 	bits  func(x float64, f flags) uint64
-	sign  uint64 // its bit
+	sign  uint64 // the sign bit
 }
 
 var formats = map[uint8]format{
@@ -41,7 +41,7 @@ func bits32of(x float64, f flags) uint64 {
 	return b
 }
 
-// clamp is .sat: to [0, 1], with NaN becoming 0.
+// clamp implements .sat: it clamps to [0, 1] and turns NaN into 0.
 func clamp(x float64, f flags) float64 {
 	if !f.sat {
 		return x
@@ -52,7 +52,7 @@ func clamp(x float64, f flags) float64 {
 	return min(x, 1)
 }
 
-// flush is .ftz: subnormal numbers become zeros of their sign.
+// flush implements .ftz: it replaces subnormal numbers by zeros of the same sign.
 func flush(b uint64) uint64 {
 	if b&0x7f800000 == 0 {
 		return b & (1 << 31)
@@ -102,7 +102,7 @@ func flushIf(x uint64, t typ, f flags) uint64 {
 	return x
 }
 
-// value returns an operation on values of 24 bits at most, rounded to odd.
+// value returns an operation on values of at most 24 significant bits, rounded to odd.
 func value(op string, f flags) func(a, b, c float64) float64 {
 	switch op {
 	case "add":
@@ -137,8 +137,8 @@ func value(op string, f flags) func(a, b, c float64) float64 {
 	return nil
 }
 
-// zeroSum gives a sum that is exactly zero its sign: when rounding down, that of
-// numbers that cancel is negative.
+// zeroSum sets the sign of a sum that is exactly zero: when rounding down, a sum of numbers that
+// cancel is negative.
 func zeroSum(s, a, b float64, f flags) float64 {
 	if f.mode == 'm' && s == 0 && math.Signbit(a) != math.Signbit(b) {
 		return math.Copysign(0, -1)
@@ -146,8 +146,8 @@ func zeroSum(s, a, b float64, f flags) float64 {
 	return s
 }
 
-// extreme returns the larger or the smaller of two. Of a number and a NaN it is the
-// number, unless NaN is asked for; -0 is less than 0.
+// extreme returns the larger or the smaller of two numbers. If one is NaN, it returns the other,
+// unless nan is set; -0 is less than 0.
 func extreme(larger, nan bool, a, b float64) float64 {
 	switch {
 	case a != a && (nan || b != b) || b != b && nan:

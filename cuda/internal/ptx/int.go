@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Registers hold values without sign: bits above a value's own are 0.
+// Registers hold unsigned values: bits above the value's width are 0.
 
 func add32(t *thread, in *instr) { t.r[in.d] = uint64(uint32(t.r[in.a]) + uint32(t.r[in.b])) }
 func add64(t *thread, in *instr) { t.r[in.d] = t.r[in.a] + t.r[in.b] }
@@ -39,7 +39,7 @@ func shrU64(t *thread, in *instr) { t.r[in.d] = t.r[in.a] >> t.r[in.b] }
 func shrS32(t *thread, in *instr) { t.r[in.d] = uint64(uint32(int32(t.r[in.a]) >> t.r[in.b])) }
 func shrS64(t *thread, in *instr) { t.r[in.d] = uint64(int64(t.r[in.a]) >> t.r[in.b]) }
 
-// signed returns a value of type t, sign and all.
+// signed returns a value of type t with its sign extended.
 func signed(v uint64, t typ) int64 {
 	s := 64 - uint(t.bits)
 	if t.class == 's' {
@@ -68,7 +68,7 @@ func addSub16(op string, t typ) function {
 	}
 }
 
-// saturating is add.sat or sub.sat of s32.
+// saturating implements add.sat and sub.sat of s32.
 func saturating(op string) function {
 	return func(x, y, _ uint64) uint64 {
 		a, b := int64(int32(x)), int64(int32(y))
@@ -92,7 +92,7 @@ func minMax(op string, t typ) function {
 	}
 }
 
-// product is mul or mad by its part: the low half, the high one, or both.
+// product implements mul and mad by part: the low half, the high half, or both.
 func product(part string, t, to typ, add bool) function {
 	return func(x, y, z uint64) uint64 {
 		if !add {
@@ -134,8 +134,8 @@ func divide(op string, t typ) exec {
 	}
 }
 
-// carrying is arithmetic with the carry flag: .cc writes it, addc, subc and madc
-// read it. subc's flag is a borrow.
+// carrying decodes arithmetic with the carry flag: .cc writes it; addc, subc and madc read it.
+// subc's flag is a borrow.
 func (d *decoder) carrying(op, part string, t typ, write bool) error {
 	if t.bits < 32 || t.class == 'f' {
 		return fmt.Errorf("not of this type")

@@ -20,8 +20,7 @@ func wordStart(c byte) bool {
 
 func wordByte(c byte) bool { return wordStart(c) || c >= '0' && c <= '9' }
 
-// lex cuts a source into tokens. Comments are left out; strings are one token
-// with their quotes.
+// lex splits a source into tokens. It drops comments; a string is one token with its quotes.
 func lex(src string) ([]token, error) {
 	var out []token
 	line := 1

@@ -21,40 +21,38 @@ func (d Dim) ones() Dim { return Dim{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
 // Order is the order in which threads and blocks run.
 type Order struct {
 	Descending bool
-	// Shuffle is the seed of a random order, a new one after each barrier; 0 is
-	// none.
+	// Shuffle is the seed of a random order, which changes after each barrier; 0 means none.
 	Shuffle uint64
 }
 
-// The limits of a launch, which are those of compute capability 7.0 and later,
-// for sizes that every one of them takes.
+// The limits of a launch: those that all devices of compute capability 7.0 and later share.
 const (
 	MaxThreads   = 1024
 	MaxGridX     = 1<<31 - 1
 	MaxGridYZ    = 1<<16 - 1
 	StaticShared = 48 << 10
-	// OptInShared is the largest shared memory that a kernel may be allowed: 227
-	// KiB, of compute capability 9.0.
+	// OptInShared is the largest shared memory that a kernel can opt in to: 227 KiB, of compute
+	// capability 9.0.
 	OptInShared = 227 << 10
 )
 
-// Machine runs kernels on a memory. Set the fields before the first launch. One
-// launch runs at a time.
+// Machine runs kernels on a memory. Set the fields before the first launch. Only one launch may run
+// at a time.
 type Machine struct {
 	Memory *Memory
 	Order  Order
-	// Races finds races. NewMachine sets it.
+	// Races turns on race detection. NewMachine sets it.
 	Races bool
-	// Workers is how many blocks run at a time, at most GOMAXPROCS; 0 is one, and
-	// with Races it is one.
+	// Workers is the number of blocks that run in parallel, at most GOMAXPROCS; 0 means one. With
+	// Races it is always one.
 	Workers int
-	// Limit is how many instructions a thread may run; 0 means 1 << 30.
+	// Limit is the largest number of instructions per thread; 0 means 1 << 30.
 	Limit int64
-	// MaxShared is the largest shared memory of a block, 48 KiB where it is 0.
+	// MaxShared is the largest shared memory of a block; 0 means 48 KiB.
 	MaxShared int
 
 	instructions, loaded, stored atomic.Int64
-	blocks                       uint32 // of all launches, for the race finder
+	blocks                       uint32 // number of blocks of all launches, for race detection
 
 	mu   sync.Mutex
 	idle []*worker
@@ -81,12 +79,12 @@ func (m *Machine) giveWorker(w *worker) {
 // Stats counts what launches did.
 type Stats struct {
 	Instructions int64
-	// Loaded and Stored are bytes of global memory, each thread's accesses summed:
-	// what a device would move without a cache.
+	// Loaded and Stored are bytes of global memory, summed over each thread's accesses: the traffic
+	// of a device without a cache.
 	Loaded, Stored int64
 }
 
-// NewMachine returns a machine that finds races.
+// NewMachine returns a machine with race detection.
 func NewMachine(m *Memory) *Machine { return &Machine{Memory: m, Races: true} }
 
 // Stats returns the sum over all launches so far.
@@ -94,11 +92,10 @@ func (m *Machine) Stats() Stats {
 	return Stats{m.instructions.Load(), m.loaded.Load(), m.stored.Load()}
 }
 
-// Launch runs a kernel over a grid with shared bytes of dynamic shared memory,
-// and returns when all its blocks have ended. Arguments are int, int32, uint32,
-// int64, uint64, float32, float64, bool, uint8, uint16 or []byte (a struct); each
-// has to have the parameter's size, but an int or uint64 that fits goes into a
-// smaller one. What goes wrong is a [*Fault].
+// Launch runs a kernel over a grid with shared bytes of dynamic shared memory, and returns when all
+// its blocks have ended. Arguments are int, int32, uint32, int64, uint64, float32, float64, bool,
+// uint8, uint16 or []byte (a struct); each must have the parameter's size, except that an int or
+// uint64 may be passed for a smaller parameter if its value fits. Errors are [*Fault]s.
 func (m *Machine) Launch(k *Kernel, grid, block Dim, shared int, args ...any) error {
 	params, err := k.Pack(args...)
 	if err != nil {
@@ -197,7 +194,7 @@ func (m *Machine) LaunchRaw(k *Kernel, grid, block Dim, shared int, params []byt
 	return nil
 }
 
-// refuse says why a launch is not possible.
+// refuse returns an error if a launch is not possible.
 func (m *Machine) refuse(k *Kernel, grid, block Dim, shared int, params []byte) string {
 	most := m.MaxShared
 	if most == 0 {
@@ -220,7 +217,7 @@ func (m *Machine) refuse(k *Kernel, grid, block Dim, shared int, params []byte) 
 	return ""
 }
 
-// launch is one launch under way.
+// launch is a launch in progress.
 type launch struct {
 	m           *Machine
 	k           *Kernel
@@ -229,7 +226,7 @@ type launch struct {
 	total       int64 // blocks
 	limit       int64
 	firstBlock  uint32
-	template    []uint64 // of a thread's slots
+	template    []uint64 // initial values of a thread's slots
 	params      *region
 
 	atomics sync.Mutex // of global memory, where blocks run at the same time
@@ -239,7 +236,7 @@ type launch struct {
 	at      int64 // the block of the fault
 }
 
-// prepare fills in what is the same for all threads.
+// prepare sets the values that are the same for all threads.
 func (l *launch) prepare(params []byte) {
 	k := l.k
 	l.params = &region{size: uint64(len(params)), data: params, readOnly: true, name: "parameters"}
@@ -261,7 +258,7 @@ func (l *launch) prepare(params []byte) {
 	}
 }
 
-// work runs blocks until there is none left or one failed.
+// work runs blocks until none are left or one has failed.
 func (l *launch) work() {
 	w := newWorker(l)
 	var perm []int

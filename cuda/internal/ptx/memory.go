@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// Memory is the address space of one device. Its methods are safe for concurrent
-// use, but not while a launch runs on it.
+// Memory is the address space of one device. Its methods are safe for concurrent use, but must not
+// be called while a launch runs on it.
 type Memory struct {
 	mu     sync.Mutex
 	next   uint64
@@ -19,28 +19,28 @@ type Memory struct {
 	loaded map[*Module]map[*variable]uint64
 }
 
-// region is one allocation, or memory of a block or thread, which have one each.
+// region is one allocation, or the memory of a block or thread, which is one region each.
 type region struct {
 	base, size uint64
 	data       []byte
-	init       []byte // 1 where a byte was written, nil where all were
+	init       []byte // 1 for each written byte; nil if all bytes are written
 	name       string // for errors
 	readOnly   bool
 	shadow     shadow
 }
 
 const (
-	// apart is the room between allocations, which is nobody's.
+	// apart is the size of the gap between allocations.
 	apart = 4096
 	// deviceRoom is the number of addresses of a device.
 	deviceRoom = 1 << 42
-	// deviceBase is above all addresses of a process, so that a pointer of the
-	// host that was passed by mistake is nobody's memory.
+	// deviceBase is above all host addresses, so that a host pointer passed by mistake is detected
+	// as invalid.
 	deviceBase = 1 << 48
 	// The windows of generic addresses.
 	sharedWindow = 1 << 60
 	localWindow  = 1 << 61
-	// keepFreed is how many freed allocations are remembered, for errors.
+	// keepFreed is the number of freed allocations that are remembered for errors.
 	keepFreed = 1 << 12
 )
 
@@ -49,8 +49,8 @@ func NewMemory(ordinal int, limit int64) *Memory {
 	return &Memory{next: deviceBase + uint64(ordinal)*deviceRoom, limit: limit, loaded: map[*Module]map[*variable]uint64{}}
 }
 
-// Alloc reserves n bytes, which nobody has written yet. The address is a
-// multiple of 256. It fails where the limit would be exceeded; n is at least 1.
+// Alloc reserves n bytes, which count as unwritten. The address is a multiple of 256. It fails if
+// the limit would be exceeded; n is at least 1.
 func (m *Memory) Alloc(n int64) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,11 +63,11 @@ func (m *Memory) Alloc(n int64) (uint64, error) {
 	r := &region{base: m.next, size: uint64(n), data: make([]byte, n), init: make([]byte, n)}
 	m.next = (m.next + uint64(n) + apart + 255) &^ 255
 	m.used += n
-	m.live = append(m.live, r) // addresses ascend, and Map's are below
+	m.live = append(m.live, r) // addresses ascend, and mapped ones are below
 	return r.base, nil
 }
 
-// Free gives an allocation back. Its addresses are not used again.
+// Free frees an allocation. Its addresses are not used again.
 func (m *Memory) Free(addr uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,8 +88,8 @@ func (m *Memory) drop(i int) {
 	}
 }
 
-// Map makes memory of the host visible at its own address, which it returns. All
-// of it counts as written. The memory has to stay where it is until Unmap.
+// Map makes host memory visible at its own address, which it returns. All of it counts as written.
+// The memory must not move until Unmap.
 func (m *Memory) Map(b []byte, readOnly bool) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +107,7 @@ func (m *Memory) Map(b []byte, readOnly bool) (uint64, error) {
 	return base, nil
 }
 
-// Unmap ends what Map began.
+// Unmap undoes Map.
 func (m *Memory) Unmap(addr uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +128,7 @@ func (m *Memory) index(addr uint64) int {
 	return -1
 }
 
-// span is n bytes at addr, for the host.
+// span returns n bytes at addr, for access by the host.
 func (m *Memory) span(addr uint64, n int64) (r *region, off uint64, err error) {
 	i := m.index(addr)
 	if i < 0 {
@@ -141,7 +141,7 @@ func (m *Memory) span(addr uint64, n int64) (r *region, off uint64, err error) {
 	return r, off, nil
 }
 
-// nowhere says what an address is that is in no allocation.
+// nowhere describes an address outside of all allocations.
 func (m *Memory) nowhere(addr uint64) string {
 	for i := len(m.freed) - 1; i >= 0; i-- {
 		if r := m.freed[i]; addr-r.base < r.size {
@@ -164,7 +164,7 @@ func (m *Memory) nowhere(addr uint64) string {
 	return "in no allocation of this device"
 }
 
-// Write copies bytes of the host to addr.
+// Write copies host bytes to addr.
 func (m *Memory) Write(addr uint64, b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -180,8 +180,8 @@ func (m *Memory) Write(addr uint64, b []byte) error {
 	return nil
 }
 
-// Read copies bytes at addr to the host. Bytes that nobody wrote are an error,
-// but b is filled even so.
+// Read copies bytes at addr to the host. Unwritten bytes are an error, but b is filled
+// nevertheless.
 func (m *Memory) Read(addr uint64, b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -199,8 +199,7 @@ func (m *Memory) Read(addr uint64, b []byte) error {
 	return nil
 }
 
-// Copy copies n bytes from src to dst, which may overlap; bytes that nobody wrote
-// stay so.
+// Copy copies n bytes from src to dst, which may overlap; unwritten bytes stay unwritten.
 func (m *Memory) Copy(dst, src uint64, n int64) error { return m.CopyFrom(dst, m, src, n) }
 
 // CopyFrom copies from the memory of another device.
@@ -231,8 +230,7 @@ func (m *Memory) CopyFrom(dst uint64, from *Memory, src uint64, n int64) error {
 	return nil
 }
 
-// Fill writes the pattern, over and over, to n bytes at addr; n is a multiple of
-// its length.
+// Fill writes the pattern repeatedly to n bytes at addr; n is a multiple of its length.
 func (m *Memory) Fill(addr uint64, pattern []byte, n int64) error {
 	if n == 0 {
 		return nil
@@ -253,8 +251,8 @@ func (m *Memory) Fill(addr uint64, pattern []byte, n int64) error {
 	return nil
 }
 
-// Bytes returns the memory itself, n bytes at addr, which count as written from now
-// on. It is valid until the allocation is freed.
+// Bytes returns the memory itself, n bytes at addr, which count as written from then on. It is
+// valid until the allocation is freed.
 func (m *Memory) Bytes(addr uint64, n int64) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -266,8 +264,8 @@ func (m *Memory) Bytes(addr uint64, n int64) ([]byte, error) {
 	return r.data[off : off+uint64(n) : off+uint64(n)], nil
 }
 
-// Forget makes n bytes at addr count as unwritten, as after an allocation: for
-// allocators that hand memory out again.
+// Forget marks n bytes at addr as unwritten, as after an allocation: for allocators that reuse
+// memory.
 func (m *Memory) Forget(addr uint64, n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -278,7 +276,7 @@ func (m *Memory) Forget(addr uint64, n int64) error {
 	return err
 }
 
-// Used returns the number of bytes allocated, and Limit what there is.
+// Used returns the number of allocated bytes.
 func (m *Memory) Used() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -288,7 +286,7 @@ func (m *Memory) Used() int64 {
 // Limit returns the size of the memory.
 func (m *Memory) Limit() int64 { return m.limit }
 
-// Range returns the allocation that holds addr; ok is false where none does.
+// Range returns the allocation that holds addr; ok is false if none does.
 func (m *Memory) Range(addr uint64) (base uint64, size int64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -298,8 +296,7 @@ func (m *Memory) Range(addr uint64) (base uint64, size int64, ok bool) {
 	return 0, 0, false
 }
 
-// Live returns the number of allocations that were not freed; mapped memory does not
-// count.
+// Live returns the number of allocations that have not been freed; mapped memory does not count.
 func (m *Memory) Live() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -312,8 +309,8 @@ func (m *Memory) Live() int {
 	return n
 }
 
-// Global returns the address of a variable of the module in this memory, where the
-// module is loaded at its first use.
+// Global returns the address of a module's variable in this memory. The module is loaded at its
+// first use.
 func (m *Memory) Global(mod *Module, name string) (addr uint64, size int64, err error) {
 	for v, at := range m.load(mod) {
 		if v.name == name {
@@ -323,7 +320,7 @@ func (m *Memory) Global(mod *Module, name string) (addr uint64, size int64, err 
 	return 0, 0, fmt.Errorf("ptx: %s has no variable %q", mod.Name, name)
 }
 
-// load gives the module's variables memory.
+// load allocates the module's variables.
 func (m *Memory) load(mod *Module) map[*variable]uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -337,7 +334,7 @@ func (m *Memory) load(mod *Module) map[*variable]uint64 {
 		}
 		r := &region{base: m.next, size: uint64(v.size), data: make([]byte, v.size), init: make([]byte, v.size), name: v.name, readOnly: v.space == ".const"}
 		copy(r.data, v.init)
-		r.written(0, r.size) // without a value they are zero
+		r.written(0, r.size) // variables without an initial value are zero
 		m.next = (m.next + r.size + apart + 255) &^ 255
 		m.live = append(m.live, r)
 		all[v] = r.base
@@ -355,7 +352,7 @@ func (r *region) written(off, n uint64) {
 	}
 }
 
-// unwritten returns the first byte of a range that nobody wrote, or -1.
+// unwritten returns the offset of the first unwritten byte of a range, or -1.
 func (r *region) unwritten(off, n uint64) int {
 	if r.init != nil {
 		for i, b := range r.init[off : off+n] {

@@ -174,7 +174,7 @@ func (b *body) source(o operand, t typ) (int32, error) {
 func (b *body) target(o operand) (int32, error) {
 	switch {
 	case o.kind == '_':
-		return b.slot(), nil // nobody reads it
+		return b.slot(), nil // the result is discarded
 	case o.kind != 'r' || o.not:
 		return 0, fmt.Errorf("a result goes to a register")
 	}
@@ -189,8 +189,8 @@ func (b *body) target(o operand) (int32, error) {
 	return o.slot, nil
 }
 
-// layoutShared gives the shared variables their places: the kernel's own, then
-// the module's that it has, dynamic ones behind all others.
+// layoutShared assigns offsets to the shared variables: the kernel's own first, then the module's
+// variables that it uses, and dynamic ones last.
 func (b *body) layoutShared() {
 	var open []*variable
 	place := func(v *variable) {
@@ -200,7 +200,7 @@ func (b *body) layoutShared() {
 	all := b.shared
 	for _, g := range b.p.m.globals {
 		if g.space == ".shared" && b.names(g) {
-			// Each kernel has a layout of its own.
+			// Each kernel has its own layout.
 			own := *g
 			b.scopes[0].vars[g.name] = &own
 			all = append(all, &own)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Module is what a PTX file holds. It is read-only and safe for concurrent use.
+// Module is a parsed PTX file. It is read-only and safe for concurrent use.
 type Module struct {
 	Name    string
 	kernels map[string]*Kernel
@@ -20,32 +20,32 @@ type Module struct {
 type Kernel struct {
 	Name   string
 	Params []Param
-	// Shared is the bytes of shared memory that the kernel declares; what the
-	// launch asks for comes after them.
+	// Shared is the number of bytes of shared memory that the kernel declares; the dynamic shared
+	// memory of a launch follows them.
 	Shared int
-	// MaxThreads is the largest block that the kernel was compiled for
-	// (__launch_bounds__), 1024 where it does not say.
+	// MaxThreads is the largest block for which the kernel was compiled (__launch_bounds__), 1024
+	// if it does not say.
 	MaxThreads int
-	// Registers is the number of virtual registers, which says nothing about the
-	// registers of a device.
+	// Registers is the number of virtual registers; it is unrelated to the number of a device's
+	// registers.
 	Registers int
 
 	module   *Module
 	code     []instr
 	slots    int          // constants, parameters, symbols and specials, then registers
-	template []uint64     // the first slots of a thread at its start, but for what follows
+	template []uint64     // initial values of a thread's first slots, except the following
 	specials []special    // slots that differ from thread to thread
-	fixed    []paramSlot  // parameters that are read at a fixed place
+	fixed    []paramSlot  // parameters that are read at a constant offset
 	symbols  []symbolSlot // slots that hold the address of a module's variable
 	params   int          // bytes
-	local    int          // bytes a thread
+	local    int          // bytes per thread
 	accesses int          // instructions that read or write memory
 }
 
-// Param is one parameter's place in the bytes that a launch passes.
+// Param is one parameter's position in the bytes that a launch passes.
 type Param struct{ Offset, Size int }
 
-// variable is memory that is declared by name.
+// variable is memory declared by name.
 type variable struct {
 	name, space string
 	align, size int
@@ -54,8 +54,8 @@ type variable struct {
 	at          uint64
 }
 
-// Parse reads a module. name is what errors call it. Everything in the source
-// has to be known: an error names the line of what is not.
+// Parse parses a module. name is its name in errors. An unsupported statement is an error that
+// names its line.
 func Parse(name, src string) (*Module, error) {
 	tokens, err := lex(src)
 	if err != nil {
@@ -90,10 +90,10 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	return nil, fmt.Errorf("ptx: %s has no kernel %q; it has %d others", m.Name, name, len(m.kernels))
 }
 
-// ParamBytes returns the length of all parameters together.
+// ParamBytes returns the total size of all parameters.
 func (k *Kernel) ParamBytes() int { return k.params }
 
-// Module returns the module that the kernel is of.
+// Module returns the module that contains the kernel.
 func (k *Kernel) Module() *Module { return k.module }
 
 type parser struct {
@@ -102,8 +102,7 @@ type parser struct {
 	m      *Module
 }
 
-// line returns the line of the token before the next, which is the one at fault where
-// an error was found.
+// line returns the line of the last token read, which is where an error was found.
 func (p *parser) line() int {
 	if len(p.tokens) == 0 {
 		return 1
@@ -139,7 +138,7 @@ func (p *parser) expect(text string) error {
 	return nil
 }
 
-// skip goes behind the next token of the given text.
+// skip skips tokens up to and including the next one with the given text.
 func (p *parser) skip(text string) error {
 	for p.at < len(p.tokens) {
 		if p.next() == text {
@@ -236,7 +235,7 @@ func (p *parser) variable(space string) (*variable, error) {
 	return v, p.expect(";")
 }
 
-// initial reads the values of a variable: numbers in braces, or one.
+// initial reads the initial values of a variable: numbers in braces, or one number.
 func (p *parser) initial(v *variable, elem int) error {
 	v.init = make([]byte, v.size)
 	at := 0
@@ -310,7 +309,7 @@ func (p *parser) number() (uint64, error) {
 	return x, nil
 }
 
-// entry reads a kernel from its name on.
+// entry reads a kernel, starting at its name.
 func (p *parser) entry() error {
 	k := &Kernel{Name: p.next(), MaxThreads: 1024, module: p.m}
 	if p.m.kernels[k.Name] != nil {

@@ -2,17 +2,17 @@ package ptx
 
 import "fmt"
 
-// The race finder keeps, for each 4 bytes, or each byte where smaller accesses
-// occur, the last write and the reads since. An access races with an earlier one
-// of the same launch that nothing orders before it.
+// The race finder keeps, for each 4 bytes, or each byte where smaller accesses occur, the last
+// write and the reads since. An access races with an earlier one of the same launch if nothing
+// orders the two.
 //
-// Blocks of a launch are not ordered. Threads of a block are ordered by its
-// barriers, which are counted in epochs. Lanes of a warp are ordered by warp
-// barriers too: each lane has a clock, which counts the warp barriers it has
-// passed, and knows up to which of the other lanes' clocks it has seen.
+// Blocks of a launch are not ordered. Threads of a block are ordered by its barriers, which are
+// counted in epochs. Lanes of a warp are ordered by warp barriers too: each lane has a clock, which
+// counts the warp barriers it has passed, and stores the latest clock that it has seen of each
+// other lane.
 
-// cell is what is known about some bytes. Blocks are numbered through all
-// launches, from 1, so nothing has to be cleared between them.
+// cell records the accesses to some bytes. Blocks are numbered through all launches, from 1, so
+// cells need not be cleared between launches.
 type cell struct {
 	writeBlock uint32
 	writeEpoch uint16
@@ -23,7 +23,7 @@ type cell struct {
 
 	readKind  uint8
 	readBlock uint32 // the latest
-	readMore  bool   // of several blocks
+	readMore  bool   // by several blocks
 	readLanes uint32 // those of the warp that read
 	readEpoch uint16
 	readWarp  uint16 // manyWarps: several
@@ -36,11 +36,11 @@ const (
 	pageBytes = 1024
 )
 
-// shadow is the cells of a region, made when they are touched first.
+// shadow holds the cells of a region; pages are created at their first access.
 type shadow struct{ pages []*page }
 
 type page struct {
-	fine  bool // a cell a byte
+	fine  bool // one cell per byte
 	cells []cell
 }
 
@@ -56,7 +56,7 @@ func (t *thread) touch(in *instr, r *region, off, n uint64, write, strong bool) 
 	if s.pages == nil {
 		s.pages = make([]*page, (cap(r.data)+16+pageBytes-1)/pageBytes)
 	}
-	skew := r.base & 15 // memory of the host begins anywhere
+	skew := r.base & 15 // host memory may begin at any address
 	off += skew
 	pg := s.pages[off/pageBytes]
 	if pg == nil {
@@ -91,7 +91,7 @@ func (t *thread) touch(in *instr, r *region, off, n uint64, write, strong bool) 
 	}
 }
 
-// touch notes an access, and says of an earlier one that races with it.
+// touch records an access, and reports an earlier one that races with it.
 func (c *cell) touch(t *thread, in *instr, shared, write, strong bool) string {
 	w := t.w
 	kind := uint8(truth(strong))
@@ -109,8 +109,8 @@ func (c *cell) touch(t *thread, in *instr, shared, write, strong bool) string {
 	return ""
 }
 
-// current reports whether what is known of a block counts: not that of earlier
-// launches, and in shared memory only the block's own.
+// current reports whether a block's record still counts: it must be of this launch, and in shared
+// memory of the same block.
 func (w *worker) current(block uint32, shared bool) bool {
 	return block == w.block || block >= w.l.firstBlock && !shared
 }

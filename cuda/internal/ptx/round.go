@@ -2,13 +2,13 @@ package ptx
 
 import "math"
 
-// Exact results are kept as float64 rounded to odd: where a result is not
-// representable, the neighbour with an odd last bit. Rounding that to 24 or 11
-// bits, in any mode, gives what rounding the exact result would. Source:
-// S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", IEEE
-// Trans. Computers 57(4), 2008, doi:10.1109/TC.2007.70819.
+// Exact results are kept as float64 rounded to odd: a result that is not representable becomes the
+// neighbour with an odd last bit. Rounding that to 24 or 11 bits, in any mode, gives what rounding
+// the exact result would. Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded
+// sums", IEEE Trans. Computers 57(4), 2008, doi:10.1109/TC.2007.70819.
 
-// odd is s rounded to odd, where s + e is exact and s is that rounded to nearest.
+// odd returns s + e rounded to odd; s + e is the exact value and s is that value rounded to
+// nearest.
 func odd(s, e float64) float64 {
 	b := math.Float64bits(s)
 	if e == 0 || b&1 != 0 || math.IsInf(s, 0) || s != s || e != e {
@@ -27,7 +27,7 @@ func oddAdd(a, b float64) float64 {
 	return odd(s, (a-(s-t))+(b-t))
 }
 
-// oddFMA is for factors of 24 bits at most, whose product is exact.
+// oddFMA requires factors of at most 24 significant bits, whose product is exact.
 func oddFMA(a, b, c float64) float64 { return oddAdd(float64(a*b), c) }
 
 func oddDiv(a, b float64) float64 {

@@ -1,9 +1,9 @@
 package ptx
 
-// waitBarrier is bar.sync: the thread waits for all of its block.
+// waitBarrier implements bar.sync: the thread waits for all threads of its block.
 func waitBarrier(t *thread, in *instr) { t.state, t.in = atBarrier, in }
 
-// waitWarp is any operation of the lanes in a mask, which is in slot c.
+// waitWarp implements any operation of the lanes in a mask, which is in slot c.
 func waitWarp(t *thread, in *instr) { t.state, t.in, t.mask = atWarp, in, uint32(t.r[in.c]) }
 
 func exit(t *thread, _ *instr) {
@@ -11,7 +11,7 @@ func exit(t *thread, _ *instr) {
 	t.w.live--
 }
 
-// barrier lets the threads go on if all have reached it.
+// barrier releases the threads if all have reached the barrier.
 func (w *worker) barrier() bool {
 	var first *thread
 	for i := range w.threads {
@@ -41,7 +41,7 @@ func (w *worker) barrier() bool {
 	return true
 }
 
-// reduce is bar.red: a vote of the block.
+// reduce implements bar.red: a vote of the block.
 func (w *worker) reduce(in *instr, x *extra) {
 	n := uint64(0)
 	for i := range w.threads {
@@ -67,7 +67,7 @@ func truth(v bool) uint64 {
 	return 0
 }
 
-// warps lets every warp operation happen whose lanes are all there.
+// warps executes every warp operation whose lanes have all arrived.
 func (w *worker) warps() bool {
 	any := false
 	for from := 0; from < len(w.threads); from += 32 {
@@ -81,8 +81,8 @@ func (w *worker) warps() bool {
 	return any
 }
 
-// warp does the operation at which t, of lane i, waits, if all lanes that it
-// names have come or ended.
+// warp executes the operation at which t, of lane i, waits, if all lanes that it names have arrived
+// or ended.
 func (w *worker) warp(lanes []thread, t *thread, i int) bool {
 	if t.mask>>i&1 == 0 {
 		t.fail(t.in, Warp, 0, "lane %d is not in the mask %#x of its own warp operation", i, t.mask)
@@ -97,7 +97,7 @@ func (w *worker) warp(lanes []thread, t *thread, i int) bool {
 			return false
 		}
 		if u.in != t.in || u.mask != t.mask {
-			return false // it may be on its way here
+			return false // the lane may still arrive
 		}
 		there |= 1 << l
 	}
@@ -113,7 +113,8 @@ func (w *worker) warp(lanes []thread, t *thread, i int) bool {
 	return true
 }
 
-// syncWarp is bar.warp.sync: what the lanes did is ordered before what they do.
+// syncWarp implements bar.warp.sync: the lanes' earlier accesses are ordered before their later
+// ones.
 func syncWarp(w *worker, _ *instr, lanes []thread, there uint32) {
 	if !w.races {
 		return
@@ -137,8 +138,8 @@ func syncWarp(w *worker, _ *instr, lanes []thread, there uint32) {
 	}
 }
 
-// shuffle is shfl.sync; in.sub is u, d, b or i. a is the value, b the lane or
-// distance, e the clamp and segment mask.
+// shuffle implements shfl.sync; in.sub is u, d, b or i. a is the value, b the lane or distance, e
+// the clamp and segment mask.
 func shuffle(w *worker, in *instr, lanes []thread, there uint32) {
 	for l := range lanes {
 		lanes[l].before = lanes[l].r[in.a]
@@ -180,7 +181,7 @@ func shuffle(w *worker, in *instr, lanes []thread, there uint32) {
 	}
 }
 
-// vote is vote.sync; in.sub is a(ll), o (any), u(ni) or b(allot).
+// vote implements vote.sync; in.sub is a(ll), o (any), u(ni) or b(allot).
 func vote(_ *worker, in *instr, lanes []thread, there uint32) {
 	yes := uint32(0)
 	for l := range lanes {
@@ -204,7 +205,7 @@ func vote(_ *worker, in *instr, lanes []thread, there uint32) {
 	}
 }
 
-// match is match.sync; in.sub is a(ll) or o (any).
+// match implements match.sync; in.sub is a(ll) or o (any).
 func match(_ *worker, in *instr, lanes []thread, there uint32) {
 	for l := range lanes {
 		lanes[l].before = lanes[l].r[in.a]
@@ -232,7 +233,7 @@ func match(_ *worker, in *instr, lanes []thread, there uint32) {
 	}
 }
 
-// stuck names what waits for what can never come.
+// stuck reports the threads in a deadlock and what they wait for.
 func (w *worker) stuck() {
 	for i := range w.threads {
 		t := &w.threads[i]

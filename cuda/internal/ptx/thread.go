@@ -9,22 +9,21 @@ import (
 // exec runs one instruction.
 type exec func(t *thread, in *instr)
 
-// instr is a decoded instruction. d, a, b, c and e are slots; what else it needs
-// is in x.
+// instr is a decoded instruction. d, a, b, c and e are slots; further operands are in x.
 type instr struct {
 	fn            exec
-	fn2           func(w *worker, in *instr, lanes []thread, there uint32) // of a warp, once its lanes have come
+	fn2           func(w *worker, in *instr, lanes []thread, there uint32) // runs a warp operation once its lanes have arrived
 	d, a, b, c, e int32
 	guard         int32 // -1: none
 	not           bool
-	sub           uint8  // a comparison, a mode: the instruction's own
+	sub           uint8  // a comparison or mode, specific to the instruction
 	access        int32  // number among the instructions that use memory
 	imm           uint64 // an offset, a branch's target
 	line          int32
 	x             *extra
 }
 
-// extra is what few instructions need.
+// extra holds operands that few instructions need.
 type extra struct {
 	regs    []int32 // of a vector
 	size    uint8   // bytes of one element
@@ -32,7 +31,7 @@ type extra struct {
 	bits    uint8 // of the registers
 	strong  bool  // volatile, relaxed or stronger
 	targets []int32
-	second  int32 // d|p, -1 where there is none
+	second  int32 // d|p, -1 if there is none
 	negB    bool
 	combine byte // a: and, o: or, x: xor
 	atom    func(old, b, c uint64) uint64
@@ -55,13 +54,13 @@ type thread struct {
 	lin    int // in the block
 	state  state
 	carry  uint64
-	in     *instr // what it waits at
+	in     *instr // the instruction at which it waits
 	mask   uint32 // lanes of the warp operation that it waits at
-	count  int64  // instructions
+	count  int64  // instructions executed
 	local  *region
-	clock  uint16 // of the race finder: warp barriers passed, from 1
+	clock  uint16 // for race detection: warp barriers passed, from 1
 	seen   *[32]uint16
-	before uint64 // a value for others while it waits
+	before uint64 // a value for other lanes while it waits
 }
 
 // worker runs one block at a time.
@@ -85,8 +84,8 @@ type worker struct {
 	stored       int64
 }
 
-// newWorker returns a worker for a launch, in memory of an earlier one where there is
-// some: a launch of a few threads would else be spent on making memory.
+// newWorker returns a worker for a launch. It reuses an earlier worker's memory if possible,
+// because a launch of a few threads would otherwise spend its time on allocation.
 func newWorker(l *launch) *worker {
 	n := l.block.X * l.block.Y * l.block.Z
 	w := l.m.takeWorker()
@@ -137,7 +136,7 @@ func (t *thread) tid() [3]uint32 {
 	return [3]uint32{uint32(t.lin % b.X), uint32(t.lin / b.X % b.Y), uint32(t.lin / (b.X * b.Y))}
 }
 
-// start puts the thread at the kernel's begin.
+// start puts the thread at the kernel's first instruction.
 func (t *thread) start() {
 	copy(t.r, t.w.l.template)
 	t.pc, t.state, t.carry, t.count, t.clock = 0, running, 0, 0, 1
@@ -152,7 +151,7 @@ func (t *thread) start() {
 	}
 }
 
-// specials fills in the registers that tell a thread which it is.
+// specials sets the special registers that identify the thread.
 func (t *thread) specials() {
 	l := t.w.l
 	tid, lane := t.tid(), uint(t.lin&31)
@@ -208,11 +207,11 @@ func (m *Module) source(line int) string {
 	return strings.Join(strings.Fields(strings.TrimSuffix(strings.TrimSpace(m.lines[line-1]), ";")), " ")
 }
 
-// turn is how many instructions a thread runs before others have a turn, should
-// it wait for them in a loop.
+// turn is the number of instructions after which a thread lets others run, in case it waits for
+// them in a loop.
 const turn = 1 << 16
 
-// run runs the thread until it waits or ends, or its turn is over.
+// run runs the thread until it waits or ends, or has used up its turn.
 func (t *thread) run() {
 	code := t.w.k.code
 	n, most := int64(0), min(turn, t.w.l.limit-t.count+1)

@@ -17,7 +17,7 @@ func HostAlloc(n int64) (p unsafe.Pointer, result int) {
 }
 
 // HostRegister pins n bytes of host memory at p and lets devices read them; readOnly is for memory
-// that this process may not write either.
+// that this process cannot write either.
 func HostRegister(p unsafe.Pointer, n int64, readOnly bool) int {
 	flags := C.CU_MEMHOSTREGISTER_PORTABLE | C.CU_MEMHOSTREGISTER_DEVICEMAP
 	if readOnly {
@@ -36,19 +36,19 @@ func HostPointer(p unsafe.Pointer) (address uint64, result int) {
 	return uint64(d), result
 }
 
-// MaxShared lets a kernel, a CUfunction, have n bytes of dynamic shared memory.
+// MaxShared allows a kernel, a CUfunction, n bytes of dynamic shared memory.
 func MaxShared(fn unsafe.Pointer, n int) int {
 	return int(C.cuFuncSetAttribute(C.CUfunction(fn), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(n)))
 }
 
-// LoadPTX compiles PTX for the current context's device; log is what the compiler says of an error.
+// LoadPTX compiles PTX for the current context's device; log is the compiler's error output.
 func LoadPTX(ptx string) (mod unsafe.Pointer, log string, result int) {
 	const size = 4096
 	text := C.CString(ptx)
 	defer C.free(unsafe.Pointer(text))
 	buf := (*C.char)(C.calloc(1, size))
 	defer C.free(unsafe.Pointer(buf))
-	// The values are of C's memory, as no Go pointer may lie in what C is given.
+	// The values are in C memory, because memory passed to C must not contain Go pointers.
 	options := (*[2]C.CUjit_option)(C.malloc(2 * C.sizeof_CUjit_option))
 	defer C.free(unsafe.Pointer(options))
 	values := (*[2]unsafe.Pointer)(C.malloc(2 * C.sizeof_size_t))

@@ -14,11 +14,12 @@ import (
 	"unsafe"
 )
 
-// NotLoaded is the status of [Load] where there is no library to load.
+// NotLoaded is the status of [Load] if there is no library to load.
 const NotLoaded = -1
 
 // Load loads the driver from a file or soname and initialises it. The status is that of cuInit, or
-// [NotLoaded]; why says the reason then. A driver that is loaded stays: loading it again does nothing.
+// [NotLoaded], and then why is the reason. A loaded driver stays loaded: loading it again does
+// nothing.
 func Load(library string) (status int, why string) {
 	if f := loader.Load(); f != nil {
 		return (*f)(library)
@@ -38,16 +39,17 @@ func Load(library string) (status int, why string) {
 	return status, C.GoString((*C.char)(unsafe.Pointer(&text[0])))
 }
 
-// loaded is the library that fills the table; "" for none.
+// loaded is the library whose functions are in the table; "" for none.
 var (
 	loading sync.Mutex
 	loaded  string
 )
 
-// loader stands in for loading in tests.
+// loader replaces loading in tests.
 var loader atomic.Pointer[func(library string) (status int, why string)]
 
-// SetLoader makes Load call f instead of loading anything; nil ends that. It goes with Set.
+// SetLoader makes Load call f instead of loading a library; nil restores loading. Tests use it
+// together with Set.
 func SetLoader(f func(library string) (status int, why string)) {
 	if f == nil {
 		loader.Store(nil)
@@ -56,8 +58,9 @@ func SetLoader(f func(library string) (status int, why string)) {
 	loader.Store(&f)
 }
 
-// Set puts the C function fn under a call of the driver, such as "cuMemAlloc_v2"; nil takes it away.
-// It is how the tests replace the driver. Not to be called while others call the driver.
+// Set makes the C function fn the implementation of a driver call, such as "cuMemAlloc_v2"; nil
+// removes it. Tests replace the driver with it. It must not be called concurrently with driver
+// calls.
 func Set(name string, fn unsafe.Pointer) error {
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
@@ -67,7 +70,7 @@ func Set(name string, fn unsafe.Pointer) error {
 	return nil
 }
 
-// Absent returns the call last asked for that the loaded driver does not have, or "".
+// Absent returns the last call requested that the loaded driver lacks, or "".
 func Absent() string {
 	if s := C.gnb_last_absent(); s != nil {
 		return C.GoString(s)

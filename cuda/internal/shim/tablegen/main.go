@@ -43,8 +43,8 @@ type call struct {
 
 var prototype = regexp.MustCompile(`(?m)^CUresult (cu\w+)\(([^()]*)\);$`)
 
-// calls returns the functions that header declares, in its order, but for cuInit: the shim answers that
-// one itself.
+// calls returns the functions that header declares, in order, except cuInit, which the shim
+// implements itself.
 func calls(header string) ([]call, error) {
 	var all []call
 	for _, m := range prototype.FindAllStringSubmatch(header, -1) {
@@ -77,8 +77,9 @@ const top = `//go:build cuda && linux && cgo
 
 `
 
-// Table is zz_table.c: a pointer for each call, the call itself as a jump through it, and the names.
-// The calls are hidden, so that a library loaded later never binds to them in place of the driver's.
+// Table returns zz_table.c: a pointer for each call, the call itself as a jump through it, and the
+// names. The calls are hidden, so that a library loaded later never binds to them instead of the
+// driver's.
 func Table(header string) ([]byte, error) {
 	all, err := calls(header)
 	if err != nil {
