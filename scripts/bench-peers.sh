@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# "make bench-peers": GraphNB beside PyTorch Geometric, DGL and GraphBolt on this machine; see
+# "make bench-peers": compares GraphNB with PyTorch Geometric, DGL and GraphBolt on this machine; see
 # bench/README.md. ARGS go to the driver: make bench-peers ARGS="--quick --only sample,gemm".
-#   PEERS_VENV    the peers' Python environment, made if it is not there (.venv-peers)
-#   PEERS_PYTHON  the Python it is made from; torch 2.2.1 and DGL 2.1.0 have wheels for 3.10 and 3.11
-#   PYG_LIB_SRC   a checkout of pyg-lib with third_party/parallel-hashmap, built where no wheel is found
-#   PEERS_TORCH_INDEX  an index with PyTorch's wheel for the CPU alone; PyPI's brings 2 GB of CUDA
+#   PEERS_VENV    the peers' Python environment, created if missing (.venv-peers)
+#   PEERS_PYTHON  the Python to create it with; torch 2.2.1 and DGL 2.1.0 have wheels for 3.10 and 3.11
+#   PYG_LIB_SRC   a checkout of pyg-lib with third_party/parallel-hashmap, built if no wheel is found
+#   PEERS_TORCH_INDEX  an index with PyTorch's CPU-only wheel; PyPI's wheel adds 2 GB of CUDA
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go
@@ -32,7 +32,7 @@ if ! [ -x "$python" ] || ! cmp -s "$list" "$stamp"; then
   [ -x "$python" ] || "$base" -m venv "$venv"
   pip=("$python" -m pip install --quiet --disable-pip-version-check --timeout 60)
   torch=$(grep '^torch==' "$list")
-  # The wheel for the CPU alone where it is to be had, else PyPI's with its CUDA libraries.
+  # The CPU-only wheel if it is available, else PyPI's with its CUDA libraries.
   "${pip[@]}" --retries 0 --index-url "${PEERS_TORCH_INDEX:-https://download.pytorch.org/whl/cpu}" --no-deps "$torch" 2>/dev/null \
     || "${pip[@]}" "$torch"
   "${pip[@]}" --requirement "$list"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Measures what this machine can do and what share of that GraphNB reaches, then runs the Go
-# benchmarks: those that match BENCH (default all) in PKG (default all), COUNT times. A claim about
-# speed takes COUNT=10 and benchstat. With BENCH or PKG set, only they run. Kept in build/bench.txt.
+# Measures this machine's limits and the share of them that GraphNB reaches, then runs the Go
+# benchmarks that match BENCH (default all) in PKG (default all), COUNT times. With BENCH or PKG set,
+# only the benchmarks run. A claim about speed requires COUNT=10 and benchstat. The output is kept in
+# build/bench.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go
@@ -23,7 +24,7 @@ shares() {
 }
 {
   if [ -z "${BENCH:-}${PKG:-}" ]; then shares; fi
-  # One package after the other: side by side they would measure each other.
+  # One package at a time: in parallel, the benchmarks would slow each other down.
   # shellcheck disable=SC2086 # PKG may list several packages
   go test -p 1 -run '^$' -bench "${BENCH:-.}" -benchmem -count "${COUNT:-1}" ${PKG:-./...} | grep -v 'no test files'
 } | tee build/bench.txt

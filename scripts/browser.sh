@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Puts JupyterLab, Node.js and playwright-core (internal/labtest) into .venv, and sees that there is a
-# Chromium: the tests of notebooks in a browser and "make pictures" run on them. What is there stays,
-# and then it takes no time. Chromium comes from the distribution, which takes root, on Debian and
-# Ubuntu; GNB_CHROMIUM names one elsewhere. Where it cannot be had this says so, and those tests skip.
+# Installs JupyterLab, Node.js and playwright-core (internal/labtest) into .venv, and Chromium: the
+# browser tests of notebooks and "make pictures" need them. It skips installed parts. On Debian and
+# Ubuntu, Chromium comes from the distribution, which requires root; GNB_CHROMIUM names another one.
+# If Chromium is unavailable, the script says so, and the tests that need it are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/venv.sh
@@ -15,7 +15,7 @@ if ! cmp -s internal/labtest/package-lock.json "$modules/package-lock.json" || !
   rm -rf "$modules"
   mkdir -p "$modules"
   cp internal/labtest/package.json "$modules"
-  # npm starts the node that it finds first, and its messages are of no use when it works.
+  # npm starts the first node on PATH; its messages matter only if it fails.
   log=$(PATH=$PWD/.venv/bin:$PATH; cp internal/labtest/package-lock.json "$modules" && npm ci --prefix "$modules" --no-audit --no-fund --ignore-scripts 2>&1) || {
     rm -rf "$modules"
     printf '%s\n' "$log" "npm could not install what internal/labtest/package-lock.json lists; it needs npm's package registry, or a mirror set in npm's configuration" >&2

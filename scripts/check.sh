@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The quick checks: everything that a change should pass before it is committed. Each step runs
-# whatever became of the one before; the exit status is 1 when any failed.
+# The quick checks that a change should pass before it is committed. Each step runs even if an
+# earlier one failed; the exit status is 1 if any failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go || exit 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# "make demo": runs notebooks/quickstart.ipynb in the real kernel, without a browser, from nothing
-# but Go, Python 3 and make. Leaves the executed notebook and an HTML page of it in build/demo, and
-# ends with both files' names and the accuracies that the notebook's last cell printed:
+# "make demo": runs notebooks/quickstart.ipynb in the real kernel, without a browser; it needs only
+# Go, Python 3 and make. It writes the executed notebook and an HTML page of it to build/demo, and
+# prints both files' names and the accuracies from the notebook's last cell:
 #
 #	SAGE accuracy: 96.0 %
 #	MLP accuracy: 61.2 %
@@ -24,7 +24,7 @@ rm -f "$out"/quickstart.*
 "$python" - "$out" <<'PY'
 import os, subprocess, sys
 out = sys.argv[1]
-# The executed notebook names the kernel that a person has.
+# The executed notebook names the kernel that users have.
 import nbformat
 path = os.path.join(out, "quickstart.ipynb")
 nb = nbformat.read(path, as_version=4)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# "make fixtures": writes anew what PyTorch and PyTorch Geometric compute for the tests of package nn
-# (graphops/nn/testdata/*.json), in a virtual environment of its own, build/fixtures. That takes
-# some minutes and 1 GB with PyTorch's wheel for the CPU alone, more where only PyPI is reachable.
-# FIXTURES_PYTHON names a Python that has torch and torch_geometric already. Ends with the tests that
-# need PyG itself: weights trained here load into it. The same for TensorBoard (internal/tbevents), in
-# build/tensorboard: TENSORBOARD_PYTHON names a Python that has it.
+# "make fixtures": recomputes with PyTorch and PyTorch Geometric the expected results of the tests of
+# package nn (graphops/nn/testdata/*.json), in a separate virtual environment, build/fixtures. That
+# takes some minutes and 1 GB with PyTorch's CPU-only wheel, more if only PyPI is reachable.
+# FIXTURES_PYTHON names a Python that already has torch and torch_geometric. Then it runs the tests
+# that need PyG itself: they load weights trained by GraphNB into PyG. It does the same for TensorBoard
+# (internal/tbevents), in build/tensorboard; TENSORBOARD_PYTHON names a Python that has it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${FIXTURES_PYTHON:-}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for FUZZTIME (default 1m), one after the other. An input that fails is
-# kept by go under testdata/fuzz and runs with the tests from then on.
+# Runs every fuzz target for FUZZTIME (default 1m), one after the other. Go keeps a
+# failing input under testdata/fuzz, and the tests run it from then on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go

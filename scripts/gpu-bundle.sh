@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Packs what a machine with a GPU needs for its check into build/gpu-check.tar.gz: the tests' binaries, gnb,
-# productslike and gpucheck, built with -tags cuda, ogbn-arxiv with features where GNB_DATA has it, and what it was
-# made of. There it takes the driver, and cuBLAS and NCCL where they are: no network, no Go, no compiler.
-# With --interpreted it also has a gnb that runs on the interpreter of the kernels, for a machine without a GPU.
+# Packs the check for a machine with a GPU into build/gpu-check.tar.gz: the test binaries, gnb, productslike and
+# gpucheck, built with -tags cuda, ogbn-arxiv with features if GNB_DATA has it, and the digest of the sources. The
+# machine needs only the driver, and cuBLAS and NCCL for their tests: no network, no Go, no compiler. With
+# --interpreted the bundle also has a gnb that runs on the PTX interpreter, for a machine without a GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go

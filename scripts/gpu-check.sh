@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Everything on this machine's GPU: tests, training beside the CPU's, measurements; see gpucheck's own flags. Results
-# go to bench/results where -out does not say. With a bundle in build/gpu-check.tar.gz (scripts/gpu-bundle.sh) no Go is
-# needed; one of other sources than these is refused, or made anew where there is Go.
+# Runs all checks on this machine's GPU: tests, training compared with the CPU, measurements; the arguments are
+# gpucheck's flags. Results go to bench/results unless -out is given. With a bundle in build/gpu-check.tar.gz
+# (scripts/gpu-bundle.sh), Go is not needed. A bundle of other sources is rebuilt if Go is installed, else refused.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bundle=build/gpu-check

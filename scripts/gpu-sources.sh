@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints a digest of the sources that a bundle for GPUs is made of, with or without git: of two checkouts with the
-# same Go files and kernels it prints the same.
+# Prints a digest of the sources of a GPU bundle, with or without git: it is the same for two checkouts with the same
+# Go files and kernels.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 find . \( -path ./build -o -path ./.git -o -path ./.bin -o -name '.venv*' \) -prune -o \

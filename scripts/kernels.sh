@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Compiles cuda/kernels/*.cu to the PTX beside them, in a venv of its own with one wheel (23 MB).
-#   scripts/kernels.sh            writes the PTX, and fails where a kernel is over cuda/kernels/limits.json
-#   scripts/kernels.sh --check    writes nothing: fails where PTX differs, or a kernel is over its limits
-#   scripts/kernels.sh --limits   writes the PTX, and takes what the kernels use now as their limits
-# The exit status is 3 where the compiler cannot be had, which the first line of output explains.
+# Compiles cuda/kernels/*.cu to the PTX beside them, in a separate venv with one wheel (23 MB).
+#   scripts/kernels.sh            writes the PTX, and fails if a kernel exceeds cuda/kernels/limits.json
+#   scripts/kernels.sh --check    writes nothing: fails if PTX differs, or a kernel exceeds its limits
+#   scripts/kernels.sh --limits   writes the PTX, and records the kernels' present use as their limits
+# The exit status is 3 if the compiler is unavailable; the first line of output says why.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=.venv-cuda

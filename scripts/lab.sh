@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # "make lab": JupyterLab with the kernel "Go (GraphNB)" of this checkout, at notebooks/explore.ipynb.
-# It makes what it needs in .venv the first time (about a minute; later seconds), prints the URL, and opens
-# a browser where there is one. gopls, which completes names, is built the first time while Lab runs
-# already (build/editor.log); kernels take it up when it is there. Arguments go to "jupyter lab". Ctrl-C
-# ends it and its kernels.
+# It installs its requirements into .venv (about a minute the first time, later seconds), prints the URL,
+# and opens a browser if there is one. The first time, it builds gopls, which completes names, while Lab
+# already runs (build/editor.log); kernels use it once it is built. Arguments are passed to "jupyter lab".
+# Ctrl-C ends Lab and its kernels.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# "make latency": what somebody waits for in a notebook, and what the panel costs. An edited cell until
-# its first output and its first loss, in the kernel and, where there is a C compiler, in that for GPUs;
-# then the processor time of an update of the panel (aim: under 5 ms) and of what training pays for one.
-# Arguments go to internal/nbtest/latency.py: --repeats N, --json FILE. Nothing else should run meanwhile.
+# "make latency": measures waiting times in a notebook and the cost of the panel: the time from an edited
+# cell to its first output and its first loss, in the kernel and, if there is a C compiler, in the GPU
+# kernel; then the processor time of an update of the panel (aim: under 5 ms) and training's cost per
+# update. Arguments go to internal/nbtest/latency.py: --repeats N, --json FILE. Nothing else should run
+# meanwhile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python

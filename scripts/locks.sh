@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Makes the locks of Python packages, docker/requirements.txt and scripts/requirements.txt, from the .in files
 # beside them: one lock for every Python from 3.10 on, with markers where Pythons need different versions.
-# Versions that are locked stay as long as the .in files allow; --upgrade takes the newest of all.
+# Locked versions stay as long as the .in files allow them; --upgrade takes the newest of all.
 #   scripts/locks.sh [--upgrade]
-#   scripts/locks.sh --check      writes nothing: fails where a lock is not what its .in file gives
+#   scripts/locks.sh --check      writes nothing: fails if a lock does not match its .in file
 #   scripts/locks.sh --resolve PYTHON LOCK…
-#                                 writes nothing: fails where the locks together cannot be installed, as wheels
-#                                 for Linux, with that version of Python, which need not be here
+#                                 writes nothing: fails if the locks together cannot be installed, as wheels
+#                                 for Linux, with that version of Python, which need not be installed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash docker/install.sh python build/uv scripts/requirements-uv.txt
 uv=build/uv/bin/uv
-# pip's mirror is uv's too.
+# uv uses pip's mirror.
 mirror=${PIP_INDEX_URL:-$(build/uv/bin/python3 -m pip config get global.index-url 2>/dev/null || true)}
 if [ -n "$mirror" ]; then export UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$mirror}; fi
 check='' upgrade=()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Says plainly what is missing on this machine. usage: scripts/need.sh go|python|make …
+# Reports missing prerequisites of this machine. usage: scripts/need.sh go|python|make …
 set -u
 cd "$(dirname "$0")/.."
 missing=0
@@ -20,7 +20,7 @@ need_go() {
     lack "Go $want or newer (there is no go command on PATH)" "$fix"
     return
   fi
-  # The one that is installed. From 1.21 on it fetches the Go that go.mod asks for.
+  # The installed version. From 1.21 on, Go downloads the version that go.mod requires.
   have=$(GOTOOLCHAIN=local go version | sed -E 's/^go version go([0-9.]+).*/\1/')
   if ! older "$have" $want; then return; fi
   if older "$have" 1.21; then

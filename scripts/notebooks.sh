@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# "make notebooks": executes all notebooks and tutorials in the real kernel, without a browser, and keeps their
-# outputs in them (internal/nbtest/save.py says what of them). Tutorials run at their small size. Arguments
-# choose: scripts/notebooks.sh notebooks/sweep.ipynb …, and --full before them runs tutorials on their real
-# datasets, for as long as it takes. Nothing else should run meanwhile: they show times.
-# A notebook that fails stays as it was; the others are done all the same, and the exit status is 1.
+# "make notebooks": executes all notebooks and tutorials in the real kernel, without a browser, and saves their
+# outputs in them (internal/nbtest/save.py selects which). Tutorials run at their small size. Arguments
+# choose notebooks: scripts/notebooks.sh notebooks/sweep.ipynb …; --full before them runs tutorials on their
+# real datasets, without a time limit. Nothing else should run meanwhile, because the outputs show times.
+# A failing notebook is left unchanged; the others are still executed, and the exit status is 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python
@@ -16,7 +16,7 @@ if [ "${1:-}" = --full ]; then
   shift
 fi
 if [ $# -eq 0 ]; then set -- notebooks/*.ipynb tutorials/*.ipynb; fi
-# What a reader's environment may say differently.
+# Variables whose values may differ in a reader's environment.
 unset GNB_SMALL GNB_RUNS GNB_HEADLESS GNB_WORKERS GNB_THREADS
 if [ -z "$full" ]; then unset GNB_DATA GNB_HOME; fi
 work=$(mktemp -d)

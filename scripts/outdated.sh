@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lists the dependencies that have a newer release: Go modules (the tools' included), Python packages, npm
-# packages and GitHub actions. Asks each registry by its own client; what one refuses to say is "unknown".
-# Changes nothing. Base images of docker/ are Dependabot's.
+# packages and GitHub actions. It asks each registry with the registry's own client; an unanswered question is
+# "unknown". It changes nothing. Dependabot watches the base images of docker/.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python || exit 1

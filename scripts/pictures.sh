@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# "make pictures": runs a notebook in JupyterLab in Chromium and takes the pictures of the pages from it, in
+# "make pictures": runs a notebook in JupyterLab in Chromium and takes screenshots of it for the documentation, in
 # the light and the dark theme: docs/{panel,monitor,sweep,scaling}.png and -dark.png.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Static binaries of gnb for every target of .goreleaser.yaml, in build/dist; nothing is published. The one for
-# this machine trains on the smallest graph. goreleaser is built into .bin, two minutes the first time.
+# Static binaries of gnb for every target of .goreleaser.yaml, in build/dist; nothing is published. It tests the
+# binary for this machine by training on the smallest graph. It builds goreleaser into .bin, two minutes the first time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Repeats the tests that start and kill processes, in random order, until SOAK (default 10m) is over
-# or one fails. Then it builds the binaries of a release (scripts/release.sh), and a stranger clones the
-# repository and does everything in it (scripts/stranger.sh).
+# or one fails. Then it builds the binaries of a release (scripts/release.sh), and runs all steps of a
+# newcomer in a fresh clone (scripts/stranger.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# What somebody has who clones this repository: another user without root, an empty home, no ../shared, no
-# caches, the system's own Python and commands. Clones the commit that is checked out and does there what is
-# asked, and says how long each took; the exit status is 1 when one failed.
+# Simulates a newcomer who clones this repository: another user without root, an empty home, no ../shared, no
+# caches, the system's own Python and commands. It clones the commit that is checked out, runs the given steps
+# there, and prints how long each took; the exit status is 1 if one failed.
 #
 #   scripts/stranger.sh [demo] [data] [lab] [doctor] [test]     default: all
 #
 #   demo    make demo
-#   data    the packages whose tests use the public graphs, which they must do without
-#   lab     make lab, until it prints its URL and a kernel completes names; then Ctrl-C ends all of it
-#   doctor  gnb doctor, of the kernel that one of these has installed
+#   data    the tests that use the public graphs, which are absent: they must pass or skip
+#   lab     make lab, until it prints its URL and a kernel completes names; then Ctrl-C must end all processes
+#   doctor  gnb doctor, with the kernel that an earlier step installed
 #   test    make test
 #
-# Run by root it is the user "nobody"; by anybody else, that user. Modules come from this machine's module
-# cache, by way of a server that plays the module proxy, and then from the proxy that GOPROXY names.
+# Run by root, it uses the user "nobody"; otherwise, the current user. Modules come from this machine's module
+# cache, through a server that acts as a module proxy, and then from the proxy in GOPROXY.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go python make
@@ -43,7 +43,7 @@ git -c safe.directory='*' clone --quiet --no-local "file://$PWD" "$clone"
 if [ "$(id -u)" = 0 ]; then chown -R nobody "$place"; fi
 chmod 755 "$place"
 
-# Commands in directories that are this user's own are not a stranger's.
+# A newcomer has no commands in this user's own directories.
 paths=''
 IFS=: read -ra all <<<"$PATH"
 for dir in "${all[@]}"; do
@@ -51,7 +51,7 @@ for dir in "${all[@]}"; do
   if "${become[@]}" test -x "$dir" 2>/dev/null; then paths=$paths${paths:+:}$dir; fi
 done
 environment=(HOME="$place/home" PATH="$paths" TMPDIR="$place/tmp" USER=nobody LOGNAME=nobody LANG=C.UTF-8)
-# How this machine reaches the package registries is no matter of the user's.
+# Keep this machine's settings for reaching the package registries.
 for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS \
   PIP_CERT PIP_INDEX_URL PIP_FIND_LINKS PIP_DEFAULT_TIMEOUT GONOSUMDB GOSUMDB GOPRIVATE GNB_CHROMIUM; do
   if [ -n "${!name:-}" ]; then environment+=("$name=${!name}"); fi
@@ -80,7 +80,7 @@ if ! as go version >/dev/null || ! as bash scripts/need.sh go python make; then
 fi
 echo "a stranger: $(as id -un 2>/dev/null || id -u), $(as go version), $(as "$(as bash scripts/python.sh)" -V), commit $(git rev-parse --short HEAD)"
 
-# left names the processes that work in the clone, or are of it.
+# left prints the processes that run in the clone or from its files.
 left() {
   local p dir
   for p in /proc/[0-9]*; do

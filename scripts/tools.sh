@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the tools that "make check" runs into .bin, at the versions that the modules in tools pin. Once they
-# are there, this takes no time.
+# Builds the tools of "make check" into .bin, at the versions that the modules in tools pin. It skips tools
+# that are already built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 key=$(cat tools/go.{mod,sum} tools/actionlint/go.{mod,sum}; go env GOVERSION)
