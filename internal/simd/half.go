@@ -2,8 +2,8 @@ package simd
 
 import "math"
 
-// Float16 numbers (IEEE 754 binary16) are uint16 of their bits: a sign, 5 bits of
-// exponent, 10 of fraction. Every one is a float32, so FromHalf is exact.
+// Float16 numbers (IEEE 754 binary16) are stored as uint16: a sign bit, 5 bits of exponent, 10 of
+// fraction. Every float16 is exactly representable as float32, so FromHalf is exact.
 
 // MaxHalf is the greatest finite float16.
 const MaxHalf = 65504
@@ -20,8 +20,8 @@ func FromHalf(dst []float32, src []uint16) {
 	}
 }
 
-// ToHalf computes dst[i] = src[i], rounded to nearest, ties to even. What is nearer to 2^16
-// than to [MaxHalf] becomes infinite, and what is not above 2^-25 becomes 0.
+// ToHalf computes dst[i] = src[i], rounded to nearest, ties to even. A value nearer to 2^16 than to
+// [MaxHalf] becomes infinite, and a value not above 2^-25 becomes 0.
 func ToHalf(dst []uint16, src []float32) {
 	checkLen("ToHalf", len(dst), len(src))
 	for i, x := range src {

@@ -6,8 +6,8 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// limitRuns is how often a limit is measured. The best run counts: whatever else
-// the machine does can only make one slower.
+// limitRuns is how often a limit is measured. The best run counts, because other load on the
+// machine can only make a run slower.
 const limitRuns = 16
 
 // CopyGBs returns the bandwidth of copying memory far larger than caches, the bytes
@@ -60,15 +60,15 @@ func rowGBs(threads, runs, rowBytes int, table []float32) float64 {
 	return rate
 }
 
-// QuickGBs is CopyGBs and RandomRowGBs on the same 512 MiB (there are caches of nearly
-// as much) and with few runs, for who cannot wait: less than half a second.
+// QuickGBs measures CopyGBs and RandomRowGBs on the same 512 MiB (some caches are nearly as large)
+// and with few runs: it takes less than half a second.
 func QuickGBs(threads, rowBytes int) (copied, rows float64) {
 	const n, runs = 1 << 27, 4
 	table := touched(threads, n)
 	return copyGBs(threads, runs, table[:n/2], table[n/2:]), rowGBs(threads, runs, rowBytes, table)
 }
 
-// touched is memory whose every page has been written.
+// touched returns memory in which every page has been written.
 func touched(threads, n int) []float32 {
 	s := make([]float32, n)
 	parallel.For(threads, n, 1<<20, func(lo, hi int) {

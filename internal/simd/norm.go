@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// normRows is how many rows the kernels of sums take at a time.
+// normRows is the number of rows that the summing kernels process at a time.
 const normRows = 8
 
 // NormRows computes y[r,:] = (x[r,:] - mean) / √(variance + eps) for rows of cols

@@ -38,7 +38,7 @@ func Momentum(w, b, g []float32, lr, scale, decay, mu float32, isNesterov bool) 
 	}
 }
 
-// AdamStep is the numbers of one step of [Adam].
+// AdamStep holds the coefficients of one step of [Adam].
 type AdamStep struct {
 	Scale  float32 // of the gradient
 	Decay  float32 // of the weight, added to the gradient

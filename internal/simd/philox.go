@@ -27,7 +27,7 @@ func KeepBits(bits []byte, key uint64, ctr [4]uint32, threshold uint32) {
 	}
 }
 
-// groupBlocks is the blocks that the kernels make at a time.
+// groupBlocks is the number of blocks that the kernels compute at a time.
 const groupBlocks = 16
 
 // KeepBitsAt is KeepBits for any blocks: byte i is that of the counter (c0[i],
@@ -59,7 +59,7 @@ func KeepBitsAt(bits []byte, key uint64, c0, c1 []uint32, c2, c3, threshold uint
 	}
 }
 
-// lanesFrom has bit l set where 16-bit lane l of w is not below threshold.
+// lanesFrom returns a byte with bit l set if 16-bit lane l of w is not below threshold.
 func lanesFrom(w [4]uint32, threshold uint32) byte {
 	var drop uint32
 	for i, v := range w {

@@ -5,16 +5,16 @@ import (
 	"unsafe"
 )
 
-// Rows is a row-major table in memory that rows are taken from by number.
+// Rows is a row-major table in memory whose rows are selected by number.
 type Rows struct {
 	Data []float32
-	// Half, if set, are the elements as float16, and Data is not there. They are
-	// converted as they are read, so that results are those of the converted table.
-	// Sums and gathering take such a table, the others panic.
+	// Half, if set, holds the elements as float16, and Data is unused. They are converted as they
+	// are read, so results equal those of the converted table. Sums and gathering support such a
+	// table; other functions panic.
 	Half   []uint16
 	Stride int // elements from one row to the next
-	// Via, if set, says that row i is stored as row Via[i]: rows of a block's
-	// sources straight from the features of all nodes.
+	// Via, if set, maps row i to the stored row Via[i]: for example, a block's source rows directly
+	// in the features of all nodes.
 	Via []int32
 }
 
@@ -97,8 +97,8 @@ func checkIDs(op string, ids []int32, n int) {
 	}
 }
 
-// distance returns how many rows ahead are prefetched: so many that their bytes take
-// about as long to arrive as memory takes to answer.
+// distance returns how many rows ahead to prefetch: so that reading their bytes takes about as long
+// as the latency of memory.
 func distance(cols int) int {
 	return min(max(6144/(4*cols), 4), 32)
 }
@@ -137,8 +137,8 @@ func SumRows(o []float32, t *Rows, ids []int32, n int, w float32, acc bool) {
 	}
 }
 
-// sumRowsGo computes o = what add leaves in sums that start at 0, columns [lo,
-// lo+len(sum)) at a time; o += with acc.
+// sumRowsGo sets o to the sums that add computes, starting at 0, columns [lo, lo+len(sum)) at a
+// time; o += with acc.
 func sumRowsGo(o []float32, acc bool, add func(sum []float32, lo int)) {
 	var block [64]float32
 	for lo := 0; lo < len(o); lo += len(block) {

@@ -2,12 +2,12 @@ package simd
 
 import "fmt"
 
-// narrowTable is the elements of a table that a second-level cache holds: its rows
+// narrowTable is the number of elements of a table that fits into a second-level cache: its rows
 // need no prefetching.
 const narrowTable = 1 << 18
 
-// segments checks the arguments that the sums over segments have in common, and
-// returns the numbers of segments and of ids.
+// segments checks the arguments that all sums over segments share, and returns the numbers of
+// segments and of ids.
 func segments(op string, o []float32, cols int, indptr []int64, ids []int32) (rows, n int) {
 	rows = len(indptr) - 1
 	if rows < 0 {
@@ -26,8 +26,7 @@ func segments(op string, o []float32, cols int, indptr []int64, ids []int32) (ro
 	return rows, n
 }
 
-// noSums reports whether the sums o over n ids in all are none, or of nothing, and
-// then makes them that.
+// noSums reports whether the sums o over n ids in total are empty, and in that case sets them.
 func noSums(o []float32, n int, acc bool) bool {
 	if n == 0 && !acc {
 		clear(o)
@@ -35,7 +34,7 @@ func noSums(o []float32, n int, acc bool) bool {
 	return n == 0 || len(o) == 0
 }
 
-// ahead returns the distance to prefetch rows of the table at, 0 for not at all.
+// ahead returns the prefetch distance for rows of the table, 0 for no prefetching.
 func (t *Rows) ahead(cols int) int {
 	if t.Len() <= narrowTable {
 		return 0
@@ -158,7 +157,7 @@ func Ascending(indptr []int64, ids []int32, n int) bool {
 	if int(maxID(ids)) >= n {
 		return false
 	}
-	// Of neighbours, all must ascend but those in different segments.
+	// All neighbours must ascend, except neighbours in different segments.
 	ascents, want := 0, len(ids)-1
 	var lanes [16]uint32
 	if ascentLanes(&lanes[0], &ids[0], len(ids)-1) {

@@ -3,11 +3,10 @@
 //
 // # Paths
 //
-// Each function has one plain Go implementation and, on amd64, ones in AVX2 and
-// AVX-512. The best that the processor has is taken; [Use] takes another, for
-// tests. A function gives the same bits on every path: products are rounded
-// before they are added (nothing is fused), and sums have one order, which the
-// function's documentation states.
+// Each function has one plain Go implementation and, on amd64, implementations in AVX2 and AVX-512.
+// The package uses the fastest that the processor supports; [Use] selects another, for tests. A
+// function gives the same bits on every path: products are rounded before they are added (nothing
+// is fused), and sums have one order, which the function's documentation states.
 //
 // # Memory
 //
@@ -53,16 +52,16 @@ var (
 // Best returns the fastest path that this processor has.
 func Best() Path { return best }
 
-// Use takes path p, or the fastest the processor has where that is less, and
-// returns the path taken before. It is for tests and benchmarks: nothing else of
-// the package may run at the same time.
+// Use selects path p, or the fastest that the processor has if p is unavailable, and returns the
+// previous path. It is for tests and benchmarks: no other function of the package may run at the
+// same time.
 func Use(p Path) (before Path) {
 	before = path
 	path = min(p, best)
 	return before
 }
 
-// checkLen panics where a slice has not the length that its neighbours have.
+// checkLen panics if a slice does not have the required length.
 func checkLen(op string, got, want int) {
 	if got != want {
 		panic(fmt.Sprintf("simd: %s: a slice has %d elements, want %d", op, got, want))

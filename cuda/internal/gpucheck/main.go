@@ -5,10 +5,10 @@
 //
 //	gpucheck [-out DIR] [-only PIECE,PIECE] [-budget 8m] [-data DIR] [-commit HASH] [-quick]
 //
-// The pieces are preflight, tests, parity, bench, epochs, accuracy, profile and sanitizer, in this order where
-// -only does not choose. Each has the time of -budget, ends within it, and says what it left out for want of
-// time. It leaves gpu-DATE-DEVICE-PIECES.json and .md in DIR, written anew after each item, so that a machine
-// that goes away takes one item with it. The exit status is 1 when something failed.
+// The pieces are preflight, tests, parity, bench, epochs, accuracy, profile and sanitizer, in this order; -only
+// selects some. Each piece ends within the time of -budget, and reports the items that it left out for lack of time.
+// gpucheck writes gpu-DATE-DEVICE-PIECES.json and .md to DIR, again after each item, so that a lost machine costs
+// one item only. The exit status is 1 if an item failed.
 //
 // Without a GPU, the tests and, if the bundle has gnb-interpreted, small runs use the PTX
 // interpreter, which checks that the bundle is complete.

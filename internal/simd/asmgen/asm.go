@@ -71,7 +71,7 @@ func (a *asm) fn(name, doc string, params ...string) {
 	fmt.Fprintf(&a.body, "\n// func %s%s(%s)\nTEXT ·%s%s(SB), NOSPLIT, $0-%d\n", name, a.name, k.signature(), name, a.name, at)
 }
 
-// arg returns a parameter of the kernel at hand in memory.
+// arg returns the memory operand of a parameter of the current kernel.
 func (a *asm) arg(name string) string {
 	at, ok := a.offsets[name]
 	if !ok {
@@ -149,8 +149,8 @@ func (a *asm) tailMask() {
 
 func (a *asm) tailReg() string { return a.v(a.regs - 1) }
 
-// load and store move a vector, or with tail its lanes under the tail's mask;
-// loaded lanes outside it are 0.
+// load and store move a vector, or with tail only its lanes under the tail's mask; loading sets the
+// other lanes to 0.
 func (a *asm) load(mem, reg string, tail bool) {
 	switch {
 	case !tail:
@@ -173,7 +173,7 @@ func (a *asm) store(reg, mem string, tail bool) {
 	}
 }
 
-// addMem is acc += the vector in memory, by way of tmp where that is needed.
+// addMem writes acc += the vector in memory, through tmp if that is needed.
 func (a *asm) addMem(mem, acc, tmp string, tail bool) {
 	if tail {
 		a.load(mem, tmp, true)
@@ -217,8 +217,8 @@ func (k *kernel) names() string {
 	return strings.Join(names, ", ")
 }
 
-// stubs declares the kernels, and for each a function that runs the one of the
-// path in use, if there is one.
+// stubs declares the kernels, and for each a function that runs the kernel of the path in use, if
+// there is one.
 func stubs(kernels []*kernel) string {
 	var b strings.Builder
 	b.WriteString(header + "package simd\n")

@@ -1,11 +1,11 @@
 package main
 
-// exp is dst = e^x, with x destroyed and t0, t1, t2 as temporaries: simd.exp32 is
-// the same in Go and says how.
+// exp writes dst = e^x. It destroys x and uses the temporaries t0, t1 and t2. simd.exp32 computes
+// the same in Go and explains the method.
 func exp(x, dst string) func(a *asm, r map[string]string) {
 	return func(a *asm, r map[string]string) {
 		x, n, p, t := r[x], r["t1"], r["t2"], r["t0"]
-		// Where an operand is NaN these give the first written.
+		// If an operand is NaN, these instructions return the first operand as written.
 		a.op("VMOVUPS %s, %s", a.float("expLow", -104), t)
 		a.op("VMAXPS %s, %s, %s", x, t, x)
 		a.op("VMOVUPS %s, %s", a.float("expHigh", 89), t)

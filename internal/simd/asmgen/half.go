@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// halfReserved returns the registers at the end that kernels on float16 keep: the tail's
-// mask and, in AVX2, what halfTail makes.
+// halfReserved returns the number of registers at the end that kernels on float16 reserve: the
+// tail's mask and, in AVX2, the results of halfTail.
 func (a *asm) halfReserved() int {
 	if a.name == avx512.name {
 		return 1
@@ -17,10 +17,9 @@ func (a *asm) halfReserved() int {
 func (a *asm) pairsReg() string { return fmt.Sprintf("X%d", a.regs-2) }
 func (a *asm) lastReg() string  { return fmt.Sprintf("X%d", a.regs-3) }
 
-// halfTail prepares loadHalf for the last vector of BX columns, after tailMask. AVX2
-// has no masked loads of 16 bits: the tail's pairs are loaded as 32 bits under one mask,
-// and its last element, which is alone where their number is odd, is put in its place by
-// a shuffle that leaves nothing where it is even. It destroys AX and CX.
+// halfTail prepares loadHalf for the last vector of BX columns, after tailMask. AVX2 has no masked
+// loads of 16 bits: the tail's pairs are loaded as 32 bits under one mask, and if their number is
+// odd, a shuffle moves the last, single element to its position. It destroys AX and CX.
 func (a *asm) halfTail() {
 	if a.name == avx512.name {
 		return
@@ -53,8 +52,8 @@ func (a *asm) halfTail() {
 	a.op("VMOVDQU (R14)(AX*1), %s", a.lastReg())
 }
 
-// loadHalf loads vector j of the row of float16 at base into reg, as float32; what a
-// tail has no elements for is 0. tmp is a vector register of any content.
+// loadHalf loads vector j of the row of float16 at base into reg, as float32; a tail's missing
+// elements become 0. tmp is a vector register of any content.
 func (a *asm) loadHalf(base string, j int, reg, tmp string, tail bool) {
 	mem := fmt.Sprintf("%d(%s)", j*a.lanes*2, base)
 	switch {

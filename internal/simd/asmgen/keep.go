@@ -1,7 +1,7 @@
 package main
 
-// keeps are the kernels of bit masks: one bit a column, the first in the lowest
-// bit of the first byte.
+// keeps writes the kernels of bit masks: one bit per column, the first in the lowest bit of the
+// first byte.
 func keeps(a *asm) {
 	masked(a, "mask", "computes o = scale·x where the bit is set, else 0.", false, func(o, x, scale string, tail bool) {
 		a.op("VMULPS %s, %s, %s", scale, x, x)
@@ -15,7 +15,7 @@ func keeps(a *asm) {
 		a.ifSet(x, o)
 		a.store(o, "(DI)", tail)
 	})
-	// x is the bias; the pointer is 0 where there is none.
+	// x is the bias; the pointer is 0 if there is none.
 	masked(a, "keepReLU", "computes o = scale·(o+x) where that is above 0 and the bit is set, else 0; x may be nil. The bits become those of what was above 0.", true, func(o, x, scale string, tail bool) {
 		none := a.label("plain")
 		a.load("(DI)", o, tail)
@@ -48,7 +48,7 @@ func keeps(a *asm) {
 // keepMask returns the register with the mask of the bits in AVX2.
 func keepMask(a *asm) string { return a.v(4) }
 
-// zeroUnless is dst = x where the bits at hand are set, else 0.
+// zeroUnless writes dst = x where the current bits are set, else 0.
 func (a *asm) zeroUnless(x, dst string) {
 	if a.name == avx512.name {
 		a.op("VMOVAPS.Z %s, K2, %s", x, dst)
@@ -57,7 +57,7 @@ func (a *asm) zeroUnless(x, dst string) {
 	}
 }
 
-// ifSet is dst = x where the bits at hand are set; dst stays elsewhere.
+// ifSet writes dst = x where the current bits are set; elsewhere dst is unchanged.
 func (a *asm) ifSet(x, dst string) {
 	if a.name == avx512.name {
 		a.op("VMOVAPS %s, K2, %s", x, dst)
@@ -115,7 +115,7 @@ func masked(a *asm, name, doc string, update bool, body func(o, x, scale string,
 	a.op("JZ %s", end)
 	a.op("MOVQ CX, R8")
 	a.tailMask()
-	// The tail's bits, one byte or two, without those behind the last column.
+	// The tail's bits, one byte or two, without those after the last column.
 	one := a.label("one")
 	a.op("MOVBLZX (DX), AX")
 	if a.lanes == 16 {
@@ -197,9 +197,8 @@ func keepColumns(a *asm) {
 	a.ret()
 }
 
-// philox makes the blocks of as many counters as a register has 64-bit lanes, two
-// registers' worth interleaved, since a round alone waits for its multiplications.
-// n is a multiple of 16.
+// philox computes one block per 64-bit lane of a register, for two registers interleaved, because a
+// single round waits for its multiplications. n is a multiple of 16.
 //
 // A 64-bit lane holds a counter word in its low half and anything in its high
 // half, which the multiplication ignores: its product is then the two words that
@@ -332,7 +331,7 @@ func philox(a *asm, name, doc string, list bool) {
 	a.ret()
 }
 
-// bitwise returns the suffix of AVX-512's names of integer logic.
+// bitwise returns the suffix of AVX-512's integer logic instructions.
 func (a *asm) bitwise() string {
 	if a.name == avx512.name {
 		return "D"

@@ -1,8 +1,7 @@
 // Asmgen writes the vector kernels of package simd: go generate ./internal/simd.
 //
-// Each kernel is described once and written twice, in AVX-512 and in AVX2. Where
-// the two differ is in package-level helpers of type asm: masks, tails, and what
-// one of them has no instruction for.
+// Each kernel is described once and generated twice, in AVX-512 and in AVX2. Methods of type asm
+// hide the differences: masks, tails, and instructions that one of the two lacks.
 package main
 
 import (
@@ -24,7 +23,7 @@ func main() {
 	}
 }
 
-// files is all that is generated: the text by the file's name.
+// files returns the generated files' contents by name.
 func files() map[string]string {
 	out := map[string]string{}
 	var all []*kernel

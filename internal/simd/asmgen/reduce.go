@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// reductions are kernels with one number as their result, which they leave as
-// partial results by lane for Go to add up.
+// reductions writes kernels whose result is one number. They return partial results by lane, which
+// Go code adds up.
 func reductions(a *asm) {
 	maxOf(a)
 	maxID(a)
@@ -38,7 +38,7 @@ func maxOf(a *asm) {
 	a.op("MOVQ %s, CX", a.arg("n"))
 	acc, x, low := a.v(0), a.v(1), a.v(2)
 	a.op("VMOVUPS %s, %s", a.words("minusInf", 0xff800000), acc)
-	a.op("VMOVAPS %s, %s", acc, low) // what lanes without an element hold
+	a.op("VMOVAPS %s, %s", acc, low) // the value of lanes without an element
 	reduce(a, func(tail bool) {
 		switch {
 		case !tail:
@@ -71,7 +71,7 @@ func maxID(a *asm) {
 	a.ret()
 }
 
-// ascents compares each id with the one behind it.
+// ascents compares each id with the next one.
 func ascents(a *asm) {
 	a.fn("ascentLanes", "adds to the lanes of count how many of the n+1 ids are greater than the one before, a part of them in each.", "count *uint32", "ids *int32", "n int")
 	a.op("MOVQ %s, DI", a.arg("count"))
@@ -99,7 +99,7 @@ func ascents(a *asm) {
 	a.ret()
 }
 
-// sum64 has 8 lanes of float64 on each path: one register, or two.
+// sum64 uses 8 lanes of float64 on each path: one register, or two.
 func sum64(a *asm, name, doc string, isExp bool) {
 	params := []string{"sum *float64", "x *float32", "n int"}
 	if isExp {
@@ -153,7 +153,7 @@ func sum64(a *asm, name, doc string, isExp bool) {
 	a.ret()
 }
 
-// dotLanes is the lanes of a dot product: two registers of AVX-512, four of AVX2.
+// dotLanes is the number of lanes of a dot product: two registers of AVX-512, four of AVX2.
 const dotLanes = 32
 
 // dot takes the rows of a table one after the other, each with the same vector:

@@ -17,10 +17,9 @@ const (
 	rAhead  = "BX"  // the row to prefetch
 )
 
-// rows is a kernel that takes rows of a table one after the other, n of them by
-// their ids. Columns are cut into blocks that fit registers, and all rows are
-// taken for one block before the next: rows are read from memory once, outputs
-// are kept in registers.
+// rows is a kernel that processes n rows of a table in sequence, by their ids. Columns are split
+// into blocks that fit into registers, and all rows are processed for one block before the next:
+// rows are read from memory once, and outputs stay in registers.
 type rows struct {
 	name, doc string
 	extra     []string // parameters beyond those of all
@@ -188,7 +187,7 @@ func columnTail(a *asm) {
 	a.tailMask()
 }
 
-// dispatch goes to the label of the number of vectors that BX columns are.
+// dispatch jumps to the label of the number of vectors that BX columns need.
 func dispatch(a *asm, labels map[int]string, lo, hi int) {
 	if lo == hi {
 		a.op("JMP %s", labels[lo])
