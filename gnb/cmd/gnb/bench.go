@@ -15,8 +15,8 @@ import (
 
 var benchCommand = command{"bench", "measure one operation beside the machine's limit", runBench}
 
-// benches are the things that "gnb bench" measures. run gets what follows the name; its flags are
-// made with benchFlags.
+// benches are the benchmarks of "gnb bench". run gets the words after the name; it makes its flags
+// with benchFlags.
 var benches = []struct {
 	name, summary string
 	run           func(ctx context.Context, args []string, out *output) error
@@ -50,10 +50,10 @@ func runBench(ctx context.Context, args []string, out *output) error {
 	return usagef("there is no benchmark %q; \"gnb bench --help\" lists them", rest[0])
 }
 
-// timing is how often something is repeated to be timed, as flags.
+// timing holds the flags for the number of timed repetitions.
 type timing struct {
 	threads, steps, warmup int
-	limits                 bool // whether to measure the ceiling too
+	limits                 bool // whether to measure the machine's limits too
 }
 
 // benchFlags makes the flags of one benchmark with those of timing among them.
@@ -81,10 +81,10 @@ func (t *timing) parse(out *output, fs *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// maxCount bounds what is repeated or counted.
+// maxCount is the maximum of repetitions and counts.
 const maxCount = math.MaxInt32
 
-// countFlag is the error of a flag that is not from low to high.
+// countFlag returns an error if a flag is not from low to high.
 func countFlag(name string, value, low, high int) error {
 	if value < low || value > high {
 		return usagef("--%s is %d; it is %d to %d", name, value, low, high)
@@ -92,7 +92,7 @@ func countFlag(name string, value, low, high int) error {
 	return nil
 }
 
-// countFlags is the error of the first flag of whole numbers that is not 1 or more.
+// countFlags returns an error for the first integer flag below 1.
 func countFlags(fs *flag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if n, ok := fs.Lookup(name).Value.(flag.Getter).Get().(int); ok {
@@ -104,7 +104,7 @@ func countFlags(fs *flag.FlagSet, names ...string) error {
 	return nil
 }
 
-// timed is how long repetitions took. Rates are those of the median repetition.
+// timed holds the times of repetitions. Rates are those of the median repetition.
 type timed struct {
 	Seconds float64 `json:"seconds"` // of all repetitions
 	Steps   int     `json:"steps"`
@@ -113,8 +113,8 @@ type timed struct {
 	Threads int     `json:"threads"`
 }
 
-// run times f, which is short beside a second. Repetitions shorter than the clock is good for are
-// timed several at a time.
+// run times f, which takes much less than a second. If f is too short for the clock's resolution,
+// run times several calls together.
 func (t *timing) run(f func()) timed {
 	const moment, budget = 200 * time.Microsecond, time.Second
 	for range t.warmup {
@@ -146,7 +146,7 @@ func (t *timing) run(f func()) timed {
 	return r
 }
 
-// newTimed is what repetitions took that were timed one by one.
+// newTimed returns the times of repetitions that were timed one by one.
 func newTimed(threads int, total time.Duration, each []float64) timed {
 	return timed{Seconds: total.Seconds(), Steps: len(each), Median: median(each), Min: slices.Min(each), Threads: threads}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// limits are what the machine can do at best, measured: the ceilings of all other figures.
+// limits are the machine's measured limits, with which all other figures are compared.
 type limits struct {
 	Threads    int     `json:"threads"`
 	GFLOPS     float64 `json:"peak_gflops"` // float32 fused multiply-adds in registers
@@ -42,7 +42,7 @@ func benchLimits(_ context.Context, args []string, out *output) error {
 	start := time.Now()
 	l := measureLimits(t.threads, *row)
 	if t.threads == runtime.NumCPU() && *row == machine.RowBytes {
-		// The panel of runs shows them. What cannot be kept is measured again.
+		// The panel of runs shows the limits. If they cannot be saved they are measured again.
 		_, _ = machine.Keep(machine.Limits{GFLOPS: l.GFLOPS, CopyGBs: l.CopyGBs, RowGBs: l.RandomGBs})
 	}
 	out.result(struct {
@@ -53,11 +53,11 @@ func benchLimits(_ context.Context, args []string, out *output) error {
 	return nil
 }
 
-// limitRuns is how often a limit is measured; the best counts.
+// limitRuns is the number of measurements of a limit; the best one counts.
 const limitRuns = 7
 
-// copyGBs is the bandwidth of a copy between two tables far larger than caches, bytes read and
-// written, in 10⁹ a second.
+// copyGBs returns the bandwidth of a copy between two tables much larger than caches, in 10⁹ bytes
+// read and written per second.
 func copyGBs(threads int) float64 {
 	const n = 1 << 26 // float32: 256 MiB
 	src, dst := make([]float32, n), make([]float32, n)
@@ -68,8 +68,8 @@ func copyGBs(threads int) float64 {
 	})
 }
 
-// randomRowGBs is how fast rows at random places of a table of 1 GiB can be copied one after the
-// other into memory, with prefetch: bytes of rows in 10⁹ a second.
+// randomRowGBs returns the rate at which random rows of a table of 1 GiB are copied into
+// consecutive memory, with prefetch, in 10⁹ bytes of rows per second.
 func randomRowGBs(threads, rowBytes int) float64 {
 	const table, picked = 1 << 28, 1 << 24 // float32: 1 GiB and 64 MiB
 	row := rowBytes / 4

@@ -30,7 +30,8 @@ type gemmResult struct {
 	Share  float64 `json:"share,omitempty"`
 }
 
-// of says what share of the machine's limit a rate is, or nothing where that was not measured.
+// of describes the share of the machine's limit that a rate reaches, "" if the limit was not
+// measured.
 func of(share float64, unit string, limit float64) string {
 	if limit == 0 {
 		return ""
@@ -79,7 +80,7 @@ func benchGEMM(_ context.Context, args []string, out *output) error {
 	return nil
 }
 
-// rateResult is the result of a benchmark that is bound by random rows.
+// rateResult is the result of a benchmark that is limited by reads of random rows.
 type rateResult struct {
 	timed
 	GBs   float64 `json:"gb_per_second"`

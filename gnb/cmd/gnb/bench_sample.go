@@ -27,7 +27,7 @@ func (s *sampling) flags(fs *flag.FlagSet) {
 	fs.Uint64Var(&s.seed, "seed", 0, "random seed")
 }
 
-// batches samples one batch after the other, epoch after epoch. The batch is the caller's to release.
+// batches samples one batch after the other, epoch after epoch. The caller releases the batch.
 type batches struct {
 	s           *sample.Sampler
 	split, ids  []int32
@@ -36,7 +36,7 @@ type batches struct {
 	epoch, step int
 }
 
-// open adds its flags, parses them all and opens the dataset, which is the caller's to close.
+// open adds its flags, parses them all and opens the dataset, which the caller closes.
 func (s *sampling) open(ctx context.Context, out *output, fs *flag.FlagSet, t *timing, args []string) (*dataset.Dataset, *batches, error) {
 	s.flags(fs)
 	if err := t.parse(out, fs, args); err != nil {

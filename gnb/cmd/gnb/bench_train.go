@@ -39,7 +39,7 @@ var benchTrainProgram = gnb.Program("bench.train", func(w *gnb.Worker, a benchTr
 	}
 	net := w.Network(a.Model, a.Sizes)
 	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.Decay})
-	adam.SetLR(a.LR) // where 0 is 0
+	adam.SetLR(a.LR) // 0 means a rate of 0 here
 	opt := w.Optimizer(net, adam).Clip(a.Clip)
 	var (
 		sizes         hopSizes
@@ -103,7 +103,7 @@ type benchTrainResult struct {
 	bound
 }
 
-// bound is what a computation cannot do without, and the time that takes on this machine.
+// bound is the minimal work of a computation, and its time on this machine.
 type bound struct {
 	Work   *work   `json:"work,omitempty"` // of a step
 	Limits *limits `json:"limits,omitempty"`
@@ -243,7 +243,7 @@ func (r benchRun) train(a benchTrainArgs) benchTrainResult {
 	return res
 }
 
-// share says how near to the floor a time is.
+// share describes the ratio of the floor to a time.
 func (b *bound) share(seconds float64) string {
 	if b.Floor == 0 {
 		return "no floor was computed"

@@ -7,8 +7,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// work is what a computation cannot do without. Its floor is the sum of the three, each at the rate
-// that the machine was measured to have; nothing overlaps and sampling is free.
+// work is the minimal work of a computation. Its floor is the sum of the times of the three parts,
+// each at the machine's measured rate, without overlap and without sampling.
 type work struct {
 	FLOP        float64 `json:"flop"`         // of matrix products
 	RandomBytes float64 `json:"random_bytes"` // of rows at random places in memory

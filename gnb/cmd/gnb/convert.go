@@ -8,7 +8,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 )
 
-// convertDetail is what --help says, the formats included.
+// convertDetail returns the text of --help, including the formats.
 func convertDetail() string {
 	var s strings.Builder
 	s.WriteString("Converts a file or folder of another program into the dataset directory DST, which must not exist. The format is found by looking, or named by --format:\n\n")

@@ -10,8 +10,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/registry/get"
 )
 
-// loadDataset is what every command's DATASET means: a directory, a generator, or a published
-// dataset, which is downloaded, verified and converted the first time.
+// loadDataset opens the DATASET argument of a command: a directory, a generator, or a published
+// dataset, which is downloaded, verified and converted at its first use.
 func loadDataset(ctx context.Context, out *output, spec string) (*dataset.Dataset, error) {
 	o, end := getOptions(out, "load "+spec)
 	defer end()
@@ -35,10 +35,10 @@ func loadSplitSet(ctx context.Context, out *output, spec string, set int) (*data
 // it returns is called.
 func getOptions(out *output, what string) (get.Options, func()) {
 	report, done := progress(out)
-	report(what, "%", 0, 0) // until there is more to say
+	report(what, "%", 0, 0) // until the first report
 	o := get.Options{
 		Progress: func(p get.Progress) {
-			if p.Stage != "generate" { // most are over at once, and who reads the others' events wants the result
+			if p.Stage != "generate" { // most generators end at once, and programs that read events want the result
 				out.event("progress", map[string]any{"stage": p.Stage, "file": p.File, "done": p.Done, "total": p.Total})
 			}
 			report(p.Stage+" "+p.File, unitOf(p.Stage), p.Done, p.Total)
@@ -48,7 +48,7 @@ func getOptions(out *output, what string) (get.Options, func()) {
 	return o, done
 }
 
-// unitOf is what a stage of making a dataset is counted in.
+// unitOf returns the unit of progress for a stage of making a dataset.
 func unitOf(stage string) string {
 	if stage == "build" || stage == "generate" {
 		return "%"

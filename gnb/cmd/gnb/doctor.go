@@ -30,7 +30,7 @@ GPUs and their libraries. Prints what it found and how to fix what is wrong. The
 when a check fails. A missing GPU is no failure: training then runs on the CPU. A cell
 runs it by "!gnb doctor". "gnb doctor --json" is what an issue report asks for.`
 
-// The oldest versions that serve: go.mod's own, and what the pinned Jupyter client takes.
+// The oldest supported versions: Go's from go.mod, and Python's from the pinned Jupyter client.
 const (
 	minGo     = "go1.26"
 	minPython = "3.10"
@@ -45,21 +45,21 @@ func bad(fix, format string, args ...any) check {
 	return check{Detail: fmt.Sprintf(format, args...), Fix: fix}
 }
 
-// patient is what the doctor looks at.
+// patient is the system that the doctor checks.
 type patient struct {
 	kernelName string
 	jupyter    []string // Jupyter data directories, the preferred one first
 	places     []place
 }
 
-// place is where something is kept.
+// place is a directory in which data is stored.
 type place struct {
 	what string
-	env  string // the variable that moves it
-	dir  string // need not be there yet
+	env  string // environment variable that sets it
+	dir  string // may not exist yet
 }
 
-// places are where runs, datasets and temporary files go.
+// places returns the directories of runs, datasets and temporary files.
 func places() []place {
 	out := []place{{"runs", envknob.Runs.Name, runs.Dir()}, {"temporary files", "TMPDIR", os.TempDir()}}
 	if home, err := registry.Home(); err == nil {
@@ -68,8 +68,7 @@ func places() []place {
 	return out
 }
 
-// existing is the directory, or the nearest one above it that is there, in which it would be
-// made.
+// existing returns the directory or, if it does not exist yet, its nearest existing parent.
 func (p place) existing() (string, error) {
 	dir, err := filepath.Abs(p.dir)
 	if err != nil {
@@ -136,7 +135,8 @@ func doctor(ctx context.Context, args []string, out *output) error {
 		Checks []check `json:"checks"`
 	}{checks})
 	if len(failed) > 0 {
-		// The result stays the last event: the findings are the answer, and the status says the rest.
+		// The result stays the last event: it holds the findings, and the exit status tells
+		// whether one failed.
 		out.logf("gnb doctor: %s failed: %s", phrase.Count(len(failed), "check"), strings.Join(failed, ", "))
 		return exitStatus(statusFailed)
 	}
@@ -160,7 +160,7 @@ func checkGo(ctx context.Context, _ patient) check {
 	return good("%s at %s", v, path)
 }
 
-// python is the interpreter that belongs to the kernel: the active environment's, else python3.
+// python returns the kernel's interpreter: the active environment's, else python3.
 func python(p patient) string {
 	for _, dir := range p.jupyter {
 		// dir is PREFIX/share/jupyter
@@ -185,7 +185,7 @@ func checkPython(ctx context.Context, p patient) check {
 	return good("Python %s at %s", strings.TrimPrefix(v, "go"), exe)
 }
 
-// jupyterProbe prints the versions of the Jupyter parts that are there.
+// jupyterProbe prints the versions of the installed Jupyter packages.
 const jupyterProbe = `
 from importlib.metadata import version, PackageNotFoundError
 for name in ("jupyterlab", "notebook", "nbclassic", "nbclient", "jupyter_client"):
@@ -249,7 +249,7 @@ func checkKernel(ctx context.Context, p patient) check {
 	if _, err := ask.Run(ctx, gonb, "-V"); err != nil {
 		return bad(fix, "%s does not run: %v", gonb, err)
 	}
-	// What -V prints is not kept up to date in every release; the build's own record is.
+	// Some releases print an outdated version with -V; the build information is always right.
 	info, err := buildinfo.ReadFile(gonb)
 	if err != nil {
 		return bad(fix, "%s: %v", gonb, err)
@@ -286,8 +286,8 @@ func checkPath(_ context.Context, _ patient) check {
 	return good("gnb is %s", path)
 }
 
-// jupyterDirs are the data directories to look for the kernel in: the prefix's that is asked for, or
-// that of the kernel whose gnb this is, the active environment's, and the user's.
+// jupyterDirs returns the data directories to search for the kernel: that of the given prefix or
+// of the kernel that owns this gnb, the active environment's, and the user's.
 func jupyterDirs(prefix string) []string {
 	var dirs []string
 	if prefix == "" {

@@ -16,11 +16,12 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// The first releases of NVIDIA's driver of each CUDA that matters: what the kernels need (11.8), and where
-// libraries of a newer major version begin to work.
+// The first driver releases for each relevant CUDA version: the one that the kernels need (11.8),
+// and those from which libraries of newer major versions work.
 var driverReleases = []struct{ release, cuda int }{{580, 13000}, {525, 12000}, {520, 11080}}
 
-// driverCUDA is the CUDA version that a driver's release is at least of, 0 where it is too old.
+// driverCUDA returns the CUDA version that a driver's release supports at least, 0 if it is too
+// old.
 func driverCUDA(release int) int {
 	for _, d := range driverReleases {
 		if release >= d.release {
@@ -30,7 +31,7 @@ func driverCUDA(release int) int {
 	return 0
 }
 
-// driverRelease is what /proc says of the driver: its release, such as 550, and its whole version.
+// driverRelease reads from /proc the driver's release, such as 550, and its full version.
 func driverRelease() (release int, version string) {
 	b, err := os.ReadFile("/proc/driver/nvidia/version")
 	if err != nil {
@@ -66,7 +67,7 @@ func checkGPU(context.Context, patient) check {
 	return good("%s%s", strings.Join(names, ", "), version)
 }
 
-// checkCuBLAS and checkNCCL say which library a run on GPUs would load, or how to get one.
+// checkCuBLAS and checkNCCL report the library that a run on GPUs would load, or how to get one.
 func checkCuBLAS(context.Context, patient) check {
 	return checkLibrary(libs.CuBLAS, "matrix products run on GraphNB's own kernel, at about a third of its speed")
 }
@@ -87,7 +88,7 @@ func checkLibrary(k libs.Kind, without string) check {
 	return good("%s", found[0].Path)
 }
 
-// checkCUDABuild says whether cells can be compiled for GPUs.
+// checkCUDABuild reports whether cells can be compiled for GPUs.
 func checkCUDABuild(ctx context.Context, p patient) check {
 	cc, err := compiler(ctx)
 	if err != nil {

@@ -48,17 +48,18 @@ func checkSharedMemory(context.Context, patient) check {
 	if err := unix.Munmap(m); err != nil {
 		return bad(fix, "unmapping a memfd: %v", err)
 	}
-	slots, _ := machine.GPUSlots() // none, and no count of them, need the same
+	slots, _ := machine.GPUSlots() // no GPUs and an unknown number need the same
 	var shm unix.Statfs_t
 	err = unix.Statfs("/dev/shm", &shm)
 	return judgeShm(len(slots), int64(shm.Blocks)*shm.Bsize, err)
 }
 
-// ncclShm is how much of /dev/shm NVIDIA's guide to NCCL asks for; Docker gives a container 64 MiB.
+// ncclShm is the size of /dev/shm that NVIDIA's guide to NCCL recommends; Docker's default is 64
+// MiB.
 const ncclShm = gib
 
-// judgeShm is the finding on /dev/shm of some size, or with an error: NCCL alone uses it, between ranks
-// whose GPUs do not reach each other's memory.
+// judgeShm returns the finding on the size of /dev/shm, or on the error of reading it. Only NCCL
+// uses it, between ranks whose GPUs cannot access each other's memory.
 func judgeShm(gpus int, size int64, err error) check {
 	const fix = "start the container with --shm-size=1g (Docker, Podman) or mount an emptyDir of medium Memory there (Kubernetes); else mount -o remount,size=1g /dev/shm"
 	switch {
@@ -74,14 +75,15 @@ func judgeShm(gpus int, size int64, err error) check {
 
 func checkDisk(_ context.Context, p patient) check { return judgeDisks(p.places, freeOn) }
 
-// freeOn is how many bytes of the disk that a directory is on may still be written to.
+// freeOn returns the number of free bytes on a directory's disk.
 func freeOn(dir string) (int64, error) {
 	var s unix.Statfs_t
 	err := unix.Statfs(dir, &s)
 	return int64(s.Bavail) * s.Bsize, err
 }
 
-// judgeDisks is the finding on the disks of places, of which room says how much is free.
+// judgeDisks returns the finding on the disks of places; room returns the free bytes of a
+// directory's disk.
 func judgeDisks(places []place, room func(dir string) (int64, error)) check {
 	var details []string
 	for _, place := range places {

@@ -10,7 +10,7 @@ type check struct {
 	Fix    string `json:"fix"`    // what to do, if it is not OK
 }
 
-// String is the finding's line or lines.
+// String returns the finding as one or more lines.
 func (c check) String() string {
 	mark := "ok  "
 	if !c.OK {

@@ -35,7 +35,7 @@ func (n *nodes) Set(s string) error {
 	return nil
 }
 
-// explainCommand is not listed: it says where the command of that name went.
+// explainCommand is not listed: it names the command that replaces "gnb explain".
 var explainCommand = command{"explain", "", func(_ context.Context, _ []string, out *output) error {
 	out.fail(errors.New(`this command is now "gnb inspect", with the same flags and JSON; "explain" is kept for explaining predictions`))
 	return exitStatus(statusUsage)

@@ -19,11 +19,11 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// kernelName is the kernelspec's name where --name gives none. It is not "gonb", so that a GoNB
-// kernel that is already there stays as it is.
+// kernelName is the kernelspec's default name. It is not "gonb", so that an existing GoNB kernel
+// stays unchanged.
 const kernelName = "graphnb"
 
-// display is the kernel's name for people, where --display gives none.
+// display is the kernel's default display name.
 const display = "Go (GraphNB)"
 
 var installCommand = command{"install", "install the notebook kernel \"Go (GraphNB)\"", install}
@@ -39,8 +39,8 @@ the user's Jupyter directory; a second run takes seconds, and "gnb uninstall" ta
 With --cuda cells are compiled for GPUs too: it makes a further kernel, "Go (GraphNB, CUDA)". It takes
 a C compiler and no CUDA; a machine without a GPU runs such cells on the CPU.`
 
-// moduleKey is the entry of a kernelspec's metadata that says where cells import from, and that the
-// kernel is ours.
+// moduleKey is the entry of a kernelspec's metadata that holds the module from which cells import.
+// It marks the kernel as installed by gnb.
 const moduleKey = "graphnb_module"
 
 // kernelSpec is the kernel.json that Jupyter reads.
@@ -60,10 +60,10 @@ type installOptions struct {
 	editorLater                      bool
 	cuda, wheels                     bool
 	cudaInclude                      string   // the header's directory, with cuda
-	gotWheels                        []string // what this kernel's installations got by pip
+	gotWheels                        []string // wheels that installations of this kernel added with pip
 }
 
-// environment is the Python environment that the kernel belongs to, or "".
+// environment returns the kernel's Python environment, or "".
 func (o installOptions) environment() string { return cmp.Or(o.prefix, environmentPrefix()) }
 
 func install(ctx context.Context, args []string, out *output) error {
@@ -168,9 +168,9 @@ func install(ctx context.Context, args []string, out *output) error {
 	return nil
 }
 
-// newSpec is the kernelspec for the tools in bin and the library in module. Settings of the Go
-// command are not in it: "gnb kernel" finds them when a kernel starts, so that a proxy or a
-// toolchain changed later counts.
+// newSpec returns the kernelspec for the tools in bin and the library in module. It omits settings
+// of the Go command: "gnb kernel" reads them when a kernel starts, so that later changes of proxy
+// or toolchain take effect.
 func newSpec(o installOptions, bin, module string) kernelSpec {
 	spec := kernelSpec{
 		Argv: []string{
@@ -203,8 +203,8 @@ func newSpec(o installOptions, bin, module string) kernelSpec {
 	return spec
 }
 
-// isFree says why no kernelspec may be written to file: there is one that is not ours. To write over
-// a GoNB kernel, or anybody's, is never what is wanted. It returns what there is of ours.
+// isFree fails if file holds a kernelspec that install did not write, because install must not
+// overwrite other kernels. Otherwise it returns the existing kernelspec, if any.
 func isFree(file string) (kernelSpec, error) {
 	spec, err := readSpec(file)
 	switch {
@@ -220,7 +220,7 @@ func isFree(file string) (kernelSpec, error) {
 
 // readSpec reads any program's kernelspec.
 func readSpec(file string) (kernelSpec, error) {
-	// Of another kernel's only this is looked at: the rest may have any shape.
+	// Read only this entry: the rest of another program's kernelspec may have any form.
 	var s struct {
 		Argv        []string       `json:"argv"`
 		DisplayName string         `json:"display_name"`
@@ -242,7 +242,8 @@ func readSpec(file string) (kernelSpec, error) {
 	return spec, nil
 }
 
-// writeSpec writes spec aside and renames it, so that Jupyter never sees half of one.
+// writeSpec writes spec to a temporary file and renames it, so that Jupyter never reads a partial
+// file.
 func writeSpec(file string, spec kernelSpec) error {
 	b, err := json.MarshalIndent(spec, "", " ")
 	if err != nil {
@@ -254,7 +255,7 @@ func writeSpec(file string, spec kernelSpec) error {
 	return kernel.ReplaceFile(file, append(b, '\n'), 0o644)
 }
 
-// jupyterDir is the data directory of Jupyter that the kernel goes to: the prefix's, or the user's.
+// jupyterDir returns the Jupyter data directory for the kernel: the prefix's, or the user's.
 func jupyterDir(prefix string, user bool) (string, error) {
 	if prefix == "" && !user {
 		prefix = environmentPrefix()
@@ -276,7 +277,7 @@ func environmentPrefix() string {
 	return os.Getenv("CONDA_PREFIX")
 }
 
-// userJupyterDir is what "jupyter --data-dir" says.
+// userJupyterDir returns the directory that "jupyter --data-dir" prints.
 func userJupyterDir() (string, error) {
 	if d := os.Getenv("JUPYTER_DATA_DIR"); d != "" {
 		return d, nil
@@ -294,12 +295,12 @@ func userJupyterDir() (string, error) {
 	return filepath.Join(home, ".local", "share", "jupyter"), nil
 }
 
-// moduleDir is where cells find the library: the module cache's directory of the release that this
-// program was built from or, where it was built from a checkout, the checkout one stands in. Both
-// serve unchanged in a go.work file.
+// moduleDir returns the directory of the library for cells: in the module cache if this program
+// was built from a release, else the checkout that contains the working directory. A go.work file
+// can use both.
 func moduleDir(ctx context.Context) (string, error) {
 	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Sum == "" { // only what was downloaded has a checksum
+	if !ok || info.Main.Sum == "" { // only a downloaded module has a checksum
 		out, err := ask.Run(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", kernel.ModulePath)
 		if path, dir, ok := strings.Cut(strings.TrimSpace(string(out)), " "); err == nil && ok && path == kernel.ModulePath {
 			return dir, nil
@@ -319,7 +320,7 @@ func moduleDir(ctx context.Context) (string, error) {
 	return m.Dir, nil
 }
 
-// isModule says why dir cannot be the library's directory.
+// isModule returns an error if dir is not the library's directory.
 func isModule(dir string) error {
 	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -346,7 +347,7 @@ func copySelf(file string) error {
 	return kernel.ReplaceFile(file, b, 0o755)
 }
 
-// checkKernelName refuses what is not the name of one directory beside those of other kernels.
+// checkKernelName refuses a name that cannot be the name of a kernel's directory.
 func checkKernelName(name string) error {
 	if name == "" || name[0] == '.' || strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) }) {
 		return usagef("--name %q: a kernelspec's name has letters, digits, '.', '-' and '_' only, and does not begin with '.'", name)
@@ -358,7 +359,7 @@ func isNameRune(r rune) bool {
 	return r == '.' || r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 }
 
-// goBin is the directory of the go command on this PATH, for kernels started by a Jupyter whose
+// goBin returns the directory of the go command on PATH, for kernels started by a Jupyter whose
 // PATH lacks it (a desktop's launcher).
 func goBin() string {
 	p, err := exec.LookPath("go")

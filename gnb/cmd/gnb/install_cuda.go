@@ -14,17 +14,17 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/kernel"
 )
 
-// The kernel of "gnb install --cuda" stands beside the one without.
+// Names of the kernel of "gnb install --cuda", which is installed next to the one without CUDA.
 const (
 	cudaKernelName = kernelName + "-cuda"
 	cudaDisplay    = "Go (GraphNB, CUDA)"
 )
 
-// cudaHeader is where the header lies in the module.
+// cudaHeader is the path of the header in the module.
 const cudaHeader = "cuda/internal/shim/include/cuda.h"
 
-// prepareCUDA sees that cells can be compiled for GPUs and puts the header beside the tools, where it
-// stays whatever becomes of the module's directory. It returns the header's directory.
+// prepareCUDA checks that cells can be compiled for GPUs and copies the header next to the tools,
+// where it remains if the module's directory is removed. It returns the header's directory.
 func prepareCUDA(ctx context.Context, module, tools string) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", fmt.Errorf("--cuda: GPUs are used on Linux only, and this is %s", runtime.GOOS)
@@ -43,15 +43,15 @@ func prepareCUDA(ctx context.Context, module, tools string) (string, error) {
 	return dir, kernel.ReplaceFile(filepath.Join(dir, "cuda.h"), text, 0o644)
 }
 
-// Entries of a CUDA kernel's metadata: the wheels that install got, and the environment it put them
-// into, for uninstall.
+// Entries of a CUDA kernel's metadata for uninstall: the wheels that install added, and their
+// environment.
 const (
 	wheelsKey = "graphnb_wheels"
 	prefixKey = "graphnb_prefix"
 )
 
-// offerWheels says which of the libraries of a GPU run are here, and installs the others by pip where
-// wanted; it returns the names of those. A run finds them in the environment by itself.
+// offerWheels reports which libraries of a GPU run are installed, and installs the others with pip
+// if want is set; it returns their names. A run finds them in the environment.
 func offerWheels(ctx context.Context, prefix string, want bool, out *output) ([]string, error) {
 	release, _ := driverRelease()
 	major := max(driverCUDA(release), 12000) / 1000

@@ -19,7 +19,7 @@ directory of its own. When the kernel ends, in whatever way, every process that 
 directory are gone: cells, workers, and whatever a cell started.`
 
 // runKernel runs "gnb kernel [--go-bin DIR] GONB ARGS…", or as the guard of a kernel "gnb kernel
-// --guard DIR", or in gopls's place "gnb kernel --editor DIR -listen ADDRESS".
+// --guard DIR", or as the replacement of gopls "gnb kernel --editor DIR -listen ADDRESS".
 func runKernel(ctx context.Context, args []string, out *output) error {
 	flags := out.flags("GONB [arguments]", kernelHelp)
 	goBin := flags.String("go-bin", "", "`directory` of the go command, used when PATH has none")

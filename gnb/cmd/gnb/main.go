@@ -37,12 +37,12 @@ const (
 
 func main() {
 	if envknob.Worker.Get() != "" {
-		// A worker process of a run: the library's own flag takes over while it is parsed and does
-		// not return, so that no command runs a second time in a worker.
+		// In a worker process of a run, parsing the library's flag runs the worker and does not
+		// return, so that no command runs in a worker.
 		flag.Parse()
 	}
 	if exe, err := os.Executable(); err == nil && envknob.Helper.Get() == "" {
-		_ = os.Setenv(envknob.Helper.Name, exe) // a run's panel asks it about GPUs, whatever PATH has
+		_ = os.Setenv(envknob.Helper.Name, exe) // a run's panel reads GPUs with this program instead of the gnb on PATH
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), append(multigpu.Interrupts(), syscall.SIGTERM)...)
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
@@ -103,7 +103,7 @@ func runCommand(ctx context.Context, c command, args []string, stdout, stderr io
 		out.fail(err)
 		fmt.Fprintf(stderr, "\"gnb %s --help\" explains its flags\n", c.name)
 		return statusUsage
-	case errors.Is(err, context.Canceled): // by ctx, or by what listens for ^C itself and may be told before it
+	case errors.Is(err, context.Canceled): // by ctx, or by code that handles ^C itself and may see it first
 		out.fail(errors.New("interrupted"))
 		return statusFailed
 	}

@@ -83,7 +83,7 @@ func runMonitor(ctx context.Context, args []string, out *output) error {
 	return nil
 }
 
-// printOnce prints one sample: the first that knows about GPUs, with rates.
+// printOnce prints one sample: the first with figures of the GPUs and rates.
 func printOnce(ctx context.Context, out *output, o monitor.Options) error {
 	s, err := firstSample(ctx, o)
 	if err != nil {
@@ -96,8 +96,8 @@ func printOnce(ctx context.Context, out *output, o monitor.Options) error {
 	return nil
 }
 
-// firstSample is the first sample of which the driver has said what it has to say, or 15 s have passed, or
-// the next one: a GPU's rates are known from the second on.
+// firstSample returns the first sample after the driver has answered or 15 s have passed; with
+// GPUs the next one, because a GPU's rates are known from the second sample on.
 func firstSample(ctx context.Context, o monitor.Options) (monitor.Sample, error) {
 	ctx, enough := context.WithTimeout(ctx, 15*time.Second)
 	defer enough()
@@ -135,8 +135,8 @@ func (l *latest) get() (monitor.Sample, bool) {
 	return l.s, l.ok
 }
 
-// serveMetrics serves the last sample until stop. An address without a host is this machine's loopback: what
-// runs here is nobody else's business unless the user says so.
+// serveMetrics serves the last sample until stop. An address without a host means this machine's
+// loopback, so that metrics are public only if the user requests it.
 func serveMetrics(address string, last *latest, out *output) (stop func(), err error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -157,7 +157,7 @@ func serveMetrics(address string, last *latest, out *output) (stop func(), err e
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = io.WriteString(w, metricsText(&s)) // a scraper that went away
+		_, _ = io.WriteString(w, metricsText(&s)) // the scraper may have disconnected
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "gnb monitor: the metrics are at /metrics\n")

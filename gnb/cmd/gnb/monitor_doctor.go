@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// checkNVML asks NVML for the GPUs as "gnb monitor" does, in a process of its own. What it cannot say is a
-// failure only where there are GPUs.
+// checkNVML reads the GPUs through NVML in a separate process, as "gnb monitor" does. An error of
+// NVML is a failure only if the machine has GPUs.
 func checkNVML(ctx context.Context, _ patient) check {
 	self, err := os.Executable()
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/graphnb/graphnb/internal/nvmlstat"
 )
 
-// answerWithin is how long a GPU may take to be read before it is reported as one that does not answer: a
-// driver that is asked by many takes some 100 ms.
+// answerWithin is the timeout after which a GPU is reported as not answering; a busy driver takes
+// about 100 ms.
 const answerWithin = time.Second
 
-// monitorHelper writes what GPUs do, a line an interval, until in ends: the process that started this one then
-// has ended, or wants no more. It never waits for the driver; calls that hang are left behind when the process
-// ends.
+// monitorHelper writes the state of the GPUs, one line per interval, until in ends, which means
+// that the parent process has ended or needs no more samples. It never waits for the driver; calls
+// that hang end with the process.
 func monitorHelper(ctx context.Context, out *output, in io.Reader, interval time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

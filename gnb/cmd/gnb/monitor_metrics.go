@@ -27,7 +27,8 @@ func (m *metric) add(v monitor.Value, labels ...string) {
 	}
 }
 
-// metricsText is a sample in Prometheus' text format, version 0.0.4. What is unknown is left out.
+// metricsText returns a sample in Prometheus' text format, version 0.0.4. It omits unknown
+// figures.
 func metricsText(s *monitor.Sample) string {
 	var b strings.Builder
 	for _, m := range append(hostMetrics(&s.Host), gpuMetrics(s.GPUs)...) {
@@ -79,7 +80,7 @@ func hostMetrics(h *monitor.Host) []metric {
 	return out
 }
 
-// gpuFigures are the metrics of one value a GPU.
+// gpuFigures are the metrics with one value per GPU.
 var gpuFigures = []struct {
 	name, help string
 	of         func(g *monitor.GPU) monitor.Value

@@ -16,8 +16,8 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// output is what a command writes through: text for people, or JSON lines with --json. Its methods
-// may be called from several goroutines.
+// output writes a command's output: text, or JSON lines with --json. Its methods may be called
+// from several goroutines.
 type output struct {
 	command command
 	stdout  io.Writer
@@ -103,7 +103,7 @@ func (o *output) parse(fs *flag.FlagSet, args []string, atLeast, atMost int) ([]
 	return rest, nil
 }
 
-// meant is an error of parsing flags in the command's words, with the flag that was meant.
+// meant rewrites an error of the flag package, and suggests the flag that the user probably meant.
 func meant(fs *flag.FlagSet, err error) error {
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
@@ -112,7 +112,7 @@ func meant(fs *flag.FlagSet, err error) error {
 	var names []string
 	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
 	near := ""
-	for _, n := range names { // the beginning of a longer name, too
+	for _, n := range names { // also the beginning of a longer name
 		if near == "" && len(name) > 2 && strings.HasPrefix(n, name) {
 			near = n
 		}
@@ -140,20 +140,20 @@ func (o *output) event(name string, fields any) {
 	o.write(o.stdout, line)
 }
 
-// result writes the event "result", the last one but for the "error" of a command that was
-// interrupted and has something to show for it.
+// result writes the event "result". It is the last one, except that an interrupted command with a
+// partial result then writes an "error".
 func (o *output) result(fields any) { o.event("result", fields) }
 
-// printf writes to standard output when people read it: nothing with --json. What names and files
-// bring with them of escape sequences is taken out, here and in logf.
+// printf writes to standard output, or nothing with --json. Like logf it removes escape sequences,
+// which names and files may contain.
 func (o *output) printf(format string, args ...any) {
 	if !o.json {
 		o.write(o.stdout, []byte(live.Clean(fmt.Sprintf(format, args...))))
 	}
 }
 
-// together reports whether standard output and standard error are one terminal, pipe or
-// file, so that what was shown on the one is seen on the other.
+// together reports whether standard output and standard error are one terminal, pipe or file, so
+// that output on one is visible on the other.
 func (o *output) together() bool {
 	a, ok := o.stdout.(*os.File)
 	b, ok2 := o.stderr.(*os.File)
@@ -240,7 +240,8 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// exitStatus ends the command with this status and no message: it has said what there is to say.
+// exitStatus ends the command with this status and without a message, because the command has
+// already printed one.
 type exitStatus int
 
 func (s exitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }

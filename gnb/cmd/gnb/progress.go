@@ -7,12 +7,12 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/live"
 )
 
-// showAfter is how long something takes for its progress to be shown.
+// showAfter is the delay before progress is shown.
 const showAfter = time.Second
 
-// progress shows how much of something is done, in a unit such as "B" for bytes, with the
-// time left, until end is called or a report has another label. Any goroutine may report.
-// With --json nothing is shown.
+// progress shows the progress of a task, in a unit such as "B" for bytes, with the remaining time,
+// until end is called or a report has another label. Any goroutine may report. With --json nothing
+// is shown.
 func progress(out *output) (report func(label, unit string, done, total int64), end func()) {
 	var (
 		mu    sync.Mutex

@@ -89,7 +89,7 @@ func listRuns(ctx context.Context, out *output, o runs.Options, columns []string
 	return nil
 }
 
-// runResults are runs as JSON.
+// runResults returns runs in the form of --json.
 func runResults(of []*runs.Run) []map[string]any {
 	list := make([]map[string]any, len(of))
 	for i, r := range of {
@@ -98,7 +98,7 @@ func runResults(of []*runs.Run) []map[string]any {
 	return list
 }
 
-// namedRun is the run of that name, or the last where there is none.
+// namedRun returns the run of the given name, or the last run without a name.
 func namedRun(ctx context.Context, names []string) (*runs.Run, error) {
 	if len(names) == 0 {
 		return runs.Last(ctx)
@@ -134,7 +134,7 @@ func attachRun(ctx context.Context, out *output, names []string) error {
 	return nil
 }
 
-// tellRun is all that is known of a run.
+// tellRun prints everything known about a run.
 func tellRun(out *output, r *runs.Run) {
 	out.printf("%s\n", r)
 	f := r.Fields()
@@ -189,7 +189,7 @@ func compareRuns(ctx context.Context, out *output, names []string, picture strin
 	} else {
 		c = runs.Compare(named...)
 	}
-	if !follow || !out.together() { // else it has just been shown there
+	if !follow || !out.together() { // otherwise it was just shown there
 		out.printf("%s", c)
 	}
 	if err := drawTo(picture, c.PNG); err != nil {
@@ -222,7 +222,7 @@ func openRuns(ctx context.Context, names []string) (named []*runs.Run, err error
 // openRun opens a run by its directory, or by its name among the runs.
 func openRun(name string) (*runs.Run, error) { return runs.Open(runDir(name)) }
 
-// runDir is the directory that a name means: itself, or one among the runs.
+// runDir returns the directory for a name: the name itself, or a run's directory of this name.
 func runDir(name string) string {
 	if !exists(name) && filepath.IsLocal(name) {
 		if dir := filepath.Join(runs.Dir(), name); exists(dir) {

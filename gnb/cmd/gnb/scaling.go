@@ -13,7 +13,7 @@ import (
 
 var scalingCommand = command{"scaling", "measure how training gets faster with workers", runScaling}
 
-// counts is a flag of whole numbers, "1,2,4".
+// counts is a flag of integers, "1,2,4".
 type counts []int
 
 func (c *counts) String() string {
@@ -79,7 +79,7 @@ func runScaling(ctx context.Context, args []string, out *output) error {
 	return nil
 }
 
-// drawTo writes a picture to a file, where one is named.
+// drawTo writes a picture to a file if one is named.
 func drawTo(file string, draw func() ([]byte, error)) error {
 	if file == "" {
 		return nil

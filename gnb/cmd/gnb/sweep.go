@@ -52,7 +52,7 @@ func (p *sweepParams) Set(s string) error {
 		}
 	case q.log:
 		return fmt.Errorf("%q is no range; it is log:LOW:HIGH", spec)
-	case strings.Contains(spec, "|"): // of values that have commas, such as fanouts
+	case strings.Contains(spec, "|"): // separates values that contain commas, such as fanouts
 		q.choices = strings.Split(spec, "|")
 	default:
 		q.choices = strings.Split(spec, ",")
@@ -61,14 +61,14 @@ func (p *sweepParams) Set(s string) error {
 	return nil
 }
 
-// trialFlags are the flags of "gnb train" that say what a trial is, with values of their own.
+// trialFlags are the flags of "gnb train" that configure a trial, with the trial's values.
 type trialFlags struct {
 	o     gnb.TrainOptions
 	fs    *flag.FlagSet
 	model *modelFlags
 }
 
-// newTrialFlags makes them with the values that given has.
+// newTrialFlags makes the flags with the values in given.
 func newTrialFlags(given *flag.FlagSet) (*trialFlags, error) {
 	t := &trialFlags{fs: flag.NewFlagSet("trial", flag.ContinueOnError)}
 	t.fs.SetOutput(io.Discard)
@@ -83,7 +83,7 @@ func newTrialFlags(given *flag.FlagSet) (*trialFlags, error) {
 	return t, err
 }
 
-// check finds the flag that each parameter means, and tries its values.
+// check finds each parameter's flag, and tries its values.
 func (p sweepParams) check(given *flag.FlagSet) error {
 	for i := range p {
 		t, err := newTrialFlags(given)
@@ -121,7 +121,7 @@ func (p sweepParams) check(given *flag.FlagSet) error {
 	return nil
 }
 
-// value asks a trial for the parameter, and is what the flag is set to.
+// value requests the parameter from a trial, and returns the flag's value.
 func (p sweepParam) value(t *sweep.Trial) string {
 	switch {
 	case p.choices != nil:
@@ -195,7 +195,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 	defer ds.Close()
 	o.Seed, o.Quiet = base.Seed, out.json
 	o.Events = func(r sweep.TrialResult) { trialEvent(out, r) }
-	var wrong error // of a flag, which check has tried
+	var wrong error // error of a flag; check has already tried its values
 	study, err := sweep.Run(ctx, ds, m, func(t *sweep.Trial) gnb.TrainOptions {
 		f, err := newTrialFlags(fs)
 		for _, p := range params {
@@ -230,7 +230,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 	return nil
 }
 
-// trainCommandLine is the "gnb train" that trains a trial again.
+// trainCommandLine returns the "gnb train" command that trains a trial again.
 func trainCommandLine(fs *flag.FlagSet, dataset string, best *sweep.TrialResult) string {
 	words := []string{"gnb", "train", shellWord(dataset)}
 	known, err := newTrialFlags(fs)
@@ -249,7 +249,7 @@ func trainCommandLine(fs *flag.FlagSet, dataset string, best *sweep.TrialResult)
 	return strings.Join(words, " ")
 }
 
-// shellWord is a word as a shell takes it.
+// shellWord quotes a word for a shell.
 func shellWord(s string) string {
 	if strings.ContainsAny(s, " ?&*$|;<>()'\"\\`") {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
@@ -257,7 +257,7 @@ func shellWord(s string) string {
 	return s
 }
 
-// trialEvent passes on that a trial begins or has ended.
+// trialEvent writes the event of a trial that started or ended.
 func trialEvent(out *output, r sweep.TrialResult) {
 	values := map[string]string{}
 	for _, p := range r.Params {

@@ -55,7 +55,7 @@ func (f *fanouts) Set(s string) error {
 	return gnb.Fanouts(f.list).Check()
 }
 
-// hops are the fanouts of n hops.
+// hops returns the fanouts of n hops.
 func (f *fanouts) hops(n int) []int {
 	if !f.full {
 		return f.list
@@ -67,7 +67,7 @@ func (f *fanouts) hops(n int) []int {
 	return all
 }
 
-// trainResult is the result of "gnb train". A value that the run has not is left out.
+// trainResult is the result of "gnb train". Values that the run lacks are omitted.
 type trainResult struct {
 	Loss           *float64  `json:"loss,omitempty"`
 	ValAccuracy    *float64  `json:"val_accuracy,omitempty"`
@@ -95,15 +95,15 @@ type trainResult struct {
 	ParameterCount int       `json:"parameters"`
 }
 
-// modelFlags are the flags that say what is trained and how fast it learns: what "gnb train" and
-// "gnb scaling" have in common.
+// modelFlags are the flags of the model and its optimiser, which "gnb train" and "gnb scaling"
+// share.
 type modelFlags struct {
 	model   *string
 	hops    fanouts
 	dropout *float64
 }
 
-// modelFlagsOf makes the flags, which set o, and whose rest finish sets.
+// modelFlagsOf makes the flags. They set o directly; finish sets the rest.
 func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	m := &modelFlags{model: fs.String("model", "sage", "`model`: sage, gcn, gat, gin or mlp")}
 	fs.Var(&m.hops, "fanout", "neighbours per hop, seeds' hop first: `15,full` (default 10)")
@@ -149,8 +149,8 @@ func precisionFlag(fs *flag.FlagSet, p *string) {
 	fs.StringVar(p, "precision", "float32", "precision of matrix products: float32, bf16, or tf32 (GPUs)")
 }
 
-// finish sets what the flags only say together, once they are parsed, and finds the model. A
-// zero that was given is a zero: the options' way to say that is None.
+// finish sets the options that depend on several flags, after parsing, and finds the model. A flag
+// set to 0 means zero, for which the options use None.
 func (m *modelFlags) finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel, error) {
 	o.Dropout = *m.dropout
 	if err := notZero(fs, "layers", "hidden", "batch", "batch-per-worker", "heads", "out-heads", "virtual-ranks", "eval-every", "keep"); err != nil {
@@ -172,12 +172,12 @@ func (m *modelFlags) finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel
 			o.Epochs = gnb.None
 		}
 	}
-	o.Fanouts = m.hops.hops(cmp.Or(max(0, min(o.Layers, 1<<10)), 2)) // Train says what is wrong with more layers
+	o.Fanouts = m.hops.hops(cmp.Or(max(0, min(o.Layers, 1<<10)), 2)) // Train reports the error of more layers
 	return gnb.ModelByName(*m.model)
 }
 
-// notZero is the error of a flag that was given as 0, which it cannot be: without the flag, 0
-// stands for its default.
+// notZero returns an error for a flag that was set to 0 but must not be 0, because 0 in the
+// options means the default.
 func notZero(fs *flag.FlagSet, names ...string) (err error) {
 	fs.Visit(func(f *flag.Flag) {
 		if err == nil && slices.Contains(names, f.Name) && f.Value.String() == "0" {
@@ -252,7 +252,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 		n := int64(*u)
 		result.UniqueEdges = &n
 	} else if run.Config.Workers*run.Config.VirtualRanks == 1 {
-		result.UniqueEdges = &res.SampledEdges // one rank samples nothing twice
+		result.UniqueEdges = &res.SampledEdges // one rank samples no edge twice
 	}
 	out.result(result)
 	out.printf("%s\n", run)
@@ -266,7 +266,7 @@ func finite(x float64) *float64 {
 	return &x
 }
 
-// trainEvent passes on what a run reports while it goes.
+// trainEvent writes a run's event.
 func trainEvent(out *output, e runs.Event) {
 	fields := map[string]any{"epoch": e.Epoch}
 	for _, v := range e.Values {

@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 )
 
-// resumedRun is the run that --resume names, nil where it names none.
+// resumedRun returns the run named by --resume, nil if there is none.
 func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 	if o.Resume == "" || o.Resume == gnb.Never {
 		if o.ResumeChanged {
@@ -24,8 +24,8 @@ func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 	return runs.Open(o.Resume)
 }
 
-// takeFlags gives the flags of training that are not given the values that a run had, so that
-// "gnb train --resume RUN" alone resumes it.
+// takeFlags sets the training flags that the user did not give to a run's values, so that "gnb
+// train --resume RUN" alone resumes it.
 func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 	model, had, err := gnb.OptionsOf(run)
 	if err != nil {
@@ -39,7 +39,7 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 	hops := had.Fanouts
 	o = had
 	*m.model, *m.dropout, m.hops = model, had.Dropout, fanouts{list: hops}
-	// What the options say by None the flags say by 0.
+	// Options use None where flags use 0.
 	for _, x := range []*float64{m.dropout, &o.LR} {
 		if *x == gnb.None {
 			*x = 0
@@ -53,7 +53,7 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 	if o.Device == "" {
 		given["device"] = true
 	}
-	for _, pair := range [][2]string{{"layers", "fanout"}, {"batch", "batch-per-worker"}} { // one says what the other does
+	for _, pair := range [][2]string{{"layers", "fanout"}, {"batch", "batch-per-worker"}} { // each determines the other
 		if given[pair[0]] || given[pair[1]] {
 			given[pair[0]], given[pair[1]] = true, true
 		}
@@ -74,5 +74,5 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 	return err
 }
 
-// free are the flags that change no result, which are as they are given.
+// free are the flags that change no result; they keep the given values.
 var free = []string{"threads", "checkpoint-every", "keep", "tensorboard"}

@@ -47,7 +47,7 @@ func uninstall(ctx context.Context, args []string, out *output) error {
 		if err := os.Remove(k.file); err != nil {
 			return fmt.Errorf("removing the kernel: %w", err)
 		}
-		removeEmpty(filepath.Dir(k.file)) // kept where somebody put a logo into it
+		removeEmpty(filepath.Dir(k.file)) // kept if it holds other files, such as a logo
 		out.printf("removed the kernel %q, %s\n", k.spec.DisplayName, k.file)
 		removed = append(removed, k.file)
 	}
@@ -87,7 +87,7 @@ type ourKernel struct {
 	spec       kernelSpec
 }
 
-// ourKernels are those below a Jupyter data directory.
+// ourKernels returns the kernelspecs that install wrote below a Jupyter data directory.
 func ourKernels(jupyter string) ([]ourKernel, error) {
 	entries, err := os.ReadDir(filepath.Join(jupyter, "kernels"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -96,7 +96,7 @@ func ourKernels(jupyter string) ([]ourKernel, error) {
 	var ours []ourKernel
 	for _, e := range entries {
 		file := filepath.Join(jupyter, "kernels", e.Name(), "kernel.json")
-		// One that cannot be read is not known to be ours.
+		// Skip a kernelspec that cannot be read: install may not have written it.
 		if spec, err := readSpec(file); err == nil && spec.Metadata[moduleKey] != "" {
 			ours = append(ours, ourKernel{e.Name(), file, spec})
 		}
@@ -104,10 +104,10 @@ func ourKernels(jupyter string) ([]ourKernel, error) {
 	return ours, nil
 }
 
-// removeEmpty removes dir if there is nothing in it; install makes it again.
+// removeEmpty removes dir if it is empty; install makes it again.
 func removeEmpty(dir string) { _ = os.Remove(dir) }
 
-// removeWheels takes back what "gnb install --cuda --wheels" installed by pip.
+// removeWheels uninstalls the wheels that "gnb install --cuda --wheels" installed with pip.
 func removeWheels(ctx context.Context, spec kernelSpec, out *output) error {
 	wheels, prefix := strings.Fields(spec.Metadata[wheelsKey]), spec.Metadata[prefixKey]
 	python := filepath.Join(prefix, "bin", "python3")

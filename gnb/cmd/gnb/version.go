@@ -24,9 +24,9 @@ Prints the version of gnb, the revision and the Go it was built from, and the pa
 lacks: a binary built without a C compiler cannot ask NVML for GPUs, and one built without -tags cuda
 trains on the CPU only.`
 
-// build is what is known of this program.
+// build describes this program's build.
 type build struct {
-	Version  string   `json:"version"`            // of the library
+	Version  string   `json:"version"`            // version of the library
 	Module   string   `json:"module,omitempty"`   // the module's version, where it has one
 	Revision string   `json:"revision,omitempty"` // the commit, where the build recorded it
 	Modified bool     `json:"modified,omitempty"` // the checkout had changes that are in no commit
@@ -35,7 +35,7 @@ type build struct {
 	Arch     string   `json:"arch"`
 	Cgo      bool     `json:"cgo"`
 	Tags     []string `json:"tags,omitempty"`
-	Lacks    []string `json:"lacks,omitempty"` // what this build cannot do, and how to get it
+	Lacks    []string `json:"lacks,omitempty"` // missing features of this build, and how to get them
 }
 
 // readBuild reads what the compiler recorded in this program.
@@ -70,7 +70,7 @@ func readBuild() build {
 	return b
 }
 
-// String is one line: version, revision, Go and platform.
+// String returns one line: version, revision, Go and platform.
 func (b build) String() string {
 	s := "gnb " + b.Version
 	if b.Module != "" {
@@ -106,7 +106,7 @@ func printVersion(_ context.Context, args []string, out *output) error {
 	return nil
 }
 
-// checkBuild is the doctor's line about this program.
+// checkBuild returns the doctor's finding about this program.
 func checkBuild(context.Context, patient) check {
 	b := readBuild()
 	text := b.String()
@@ -116,12 +116,12 @@ func checkBuild(context.Context, patient) check {
 	return good("%s", text)
 }
 
-// checkSystem is the doctor's line about the operating system and the processor.
+// checkSystem returns the doctor's finding about the operating system and the processor.
 func checkSystem(context.Context, patient) check {
 	return good("%s; %s, %d CPUs, %s kernels", systemName(), machine.CPUModel(), runtime.NumCPU(), simd.Best())
 }
 
-// systemName is the distribution and the kernel's release, or the operating system's name.
+// systemName returns the distribution and the kernel's release, or the operating system's name.
 func systemName() string {
 	name := runtime.GOOS
 	if text, err := os.ReadFile("/etc/os-release"); err == nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
-// dirPrefix starts the names of kernels' directories.
+// dirPrefix is the prefix of the names of kernels' directories.
 const dirPrefix = "gnb-kernel-"
 
-// IsDir says whether a directory has the name of a kernel's own.
+// IsDir reports whether a directory has the name of a kernel's directory.
 func IsDir(dir string) bool { return strings.HasPrefix(filepath.Base(dir), dirPrefix) }
 
 // NewDir makes a kernel's own temporary directory in parent. The directory belongs to this
@@ -45,7 +45,7 @@ func NewDir(parent string) (dir string, release func(), err error) {
 	}, nil
 }
 
-// SweepDirs removes the directories of kernels that died without a chance to.
+// SweepDirs removes the directories of kernels that were killed before they could remove them.
 func SweepDirs(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*"))
 	for _, dir := range dirs {

@@ -48,7 +48,7 @@ func StandIn(ctx context.Context, bin string) error {
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// HaveEditor is whether the real gopls is in dir: the stamp is written after it.
+// HaveEditor reports whether the real gopls is in dir: the stamp is written after it.
 func HaveEditor(dir string) bool {
 	return IsFile(filepath.Join(dir, toolsStamp)) && haveTools(dir, EditorTools)
 }
@@ -93,7 +93,7 @@ type editor struct {
 	gopls  io.WriteCloser // the real one's standard input, once it answers
 }
 
-// openFile is what a "didOpen" says of a file, kept up to date.
+// openFile is the content of a file from "didOpen", kept up to date.
 type openFile struct {
 	URI        string `json:"uri"`
 	LanguageID string `json:"languageId"`
@@ -110,7 +110,7 @@ type rpc struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 }
 
-// serve deals with the client's messages until it or gopls is gone.
+// serve handles the client's messages until the client or gopls ends.
 func (e *editor) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -142,10 +142,10 @@ func (e *editor) serve(ctx context.Context) error {
 	}
 }
 
-// notYet is what an explanation says while there is none.
+// notYet is the text of an explanation while gopls is not installed.
 const notYet = "`gopls`, which explains and completes names, is still being built. It is taken up here as soon as it is there."
 
-// answer deals with a message while there is no gopls.
+// answer handles a message while gopls is not running.
 func (e *editor) answer(body []byte) error {
 	var m rpc
 	if err := json.Unmarshal(body, &m); err != nil {

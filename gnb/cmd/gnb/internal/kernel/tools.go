@@ -35,7 +35,8 @@ var (
 	EditorTools = []string{"golang.org/x/tools/gopls"}
 )
 
-// toolsStamp is the file beside programs that says what they were built from. It is written after them.
+// toolsStamp is the file next to the programs that records their sources. It is written after
+// them.
 const toolsStamp = "tools.stamp"
 
 // PinnedGoNB is the version of GoNB in the tools' module.
@@ -103,8 +104,8 @@ func BuildTools(ctx context.Context, bin string, packages []string, logf func(fo
 	return ReplaceFile(filepath.Join(bin, toolsStamp), []byte(key), 0o644)
 }
 
-// toolsCurrent is whether the programs of packages in bin are what BuildTools would build, and the key of
-// that.
+// toolsCurrent reports whether the programs of packages in bin are up to date, and returns the key
+// of the current build.
 func toolsCurrent(ctx context.Context, bin string, packages []string) (key string, current bool, err error) {
 	version, err := ask.Run(ctx, "go", "env", "GOVERSION")
 	if err != nil {
