@@ -13,7 +13,7 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-var benchCommand = command{"bench", "measure one operation beside the machine's limit", runBench}
+var benchCommand = command{"bench", "measure one operation, with its share of the machine's limit", runBench}
 
 // benches are the benchmarks of "gnb bench". run gets the words after the name; it makes its flags
 // with benchFlags.

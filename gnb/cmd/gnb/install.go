@@ -32,7 +32,7 @@ const installHelp = `
 Builds GoNB, goimports and gopls at the versions this program was made with, and adds the kernel
 "Go (GraphNB)" to Jupyter beside any kernel already there. Cells of that kernel import
 ` + kernel.ModulePath + `/gnb with nothing to prepare: at this program's release, or, with --dev
-or from a checkout, as the checkout's files are when a cell runs. The library is built once, so that
+or from a checkout, in which changes take effect in the next cell. The library is built once, so that
 the first cell is fast. It installs into the active virtual environment if there is one, else into
 the user's Jupyter directory; a second run takes seconds, and "gnb uninstall" takes it all back.
 
