@@ -108,7 +108,8 @@ lab() {
   local log=$place/lab.log url='' pid start=$SECONDS status=0
   echo y >"$place/yes" # JupyterLab asks after Ctrl-C
   set -m               # a process group of its own, as in a terminal
-  stdin=$place/yes as make lab ARGS="--no-browser --port=0" >"$log" 2>&1 &
+  # A shell's background job, as this script may be, ignores Ctrl-C, and so would Lab.
+  stdin=$place/yes as env --default-signal=INT make lab ARGS="--no-browser --port=0" >"$log" 2>&1 &
   pid=$!
   set +m
   while [ -z "$url" ] && kill -0 $pid 2>/dev/null && [ $((SECONDS - start)) -lt 900 ]; do

@@ -207,7 +207,7 @@ func stop(c *exec.Cmd, in io.Closer, ended <-chan error, patience time.Duration)
 	_ = in.Close()
 	for _, kill := range []bool{false, true} {
 		if kill {
-			_ = c.Process.Kill()
+			killGroup(c)
 			patience = time.Second
 		}
 		t := time.NewTimer(patience)
