@@ -93,7 +93,6 @@ func startCell(t *testing.T, name string, o cellOptions) *cell {
 }
 
 func (c *cell) wait(limit time.Duration) error { c.t.Helper(); return c.Wait(limit) }
-func (c *cell) processes() []int               { return c.Processes() }
 func (c *cell) workers() map[int]int           { return c.Workers() }
 func (c *cell) gone(limit time.Duration)       { c.t.Helper(); c.Gone(limit) }
 

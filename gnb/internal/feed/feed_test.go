@@ -108,20 +108,25 @@ func (fakeSampler) Sample(int, int, []int32) (*sample.Batch, error) { return nil
 func (f fakeSampler) Close() error                                  { *f.closed++; return nil }
 
 // funcPicker cannot be compared.
-type funcPicker struct{ f func() }
+type funcPicker struct{ _ func() }
 
 func (funcPicker) Pick(*sample.Hop, int32, []int32, []int32) []int32 { return nil }
 
 func TestSamplersAreKept(t *testing.T) {
 	var s Samplers
 	opened, closed := 0, 0
-	get := func(k Key) (done func() error) {
+	get := func(k Key) (done func()) {
 		t.Helper()
-		_, done, err := s.Get(k, func(Key) (Sampler, error) { opened++; return fakeSampler{&closed}, nil })
+		_, giveBack, err := s.Get(k, func(Key) (Sampler, error) { opened++; return fakeSampler{&closed}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		return done
+		return func() {
+			t.Helper()
+			if err := giveBack(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 	key := func(fanouts ...int) Key {
 		return Key{Picker: sample.Fanouts(fanouts), Hops: len(fanouts), Purpose: philox.Sample}
