@@ -379,15 +379,6 @@ func Mkdir(dir string, perm os.FileMode) error {
 	return SyncDir(filepath.Dir(dir))
 }
 
-// Remove removes a file, durably.
-func Remove(path string) error {
-	if err := os.Remove(path); err != nil {
-		return err
-	}
-	tell(Op{Kind: OpRemove, Path: path})
-	return SyncDir(filepath.Dir(path))
-}
-
 // String returns the operation in one line.
 func (o Op) String() string {
 	s := fmt.Sprintf("%s %s", o.Kind, o.Path)

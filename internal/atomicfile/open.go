@@ -56,12 +56,6 @@ func notRegular(path string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w but a %s; remove it", ErrNotRegular, what)}
 }
 
-// Exists reports whether path is a regular file or a link to one.
-func Exists(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
 // Replaceable returns an error if path is not a regular file: [Create] would write it in place. It
 // is for files that are read back later.
 func Replaceable(path string) error {
