@@ -72,6 +72,3 @@ func (l *Library) Setenv(t *testing.T) {
 		t.Setenv(name, value)
 	}
 }
-
-// Path returns the library's file, for a process that loads it by name.
-func (l *Library) Path() string { return filepath.Join(l.dir, "libnvidia-ml.so.1") }
