@@ -1,7 +1,6 @@
 package gnb_test
 
 import (
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,20 +14,6 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/internal/tbevents/tbread"
 )
-
-// events is the one event file of a directory.
-func events(t *testing.T, dir string) []byte {
-	t.Helper()
-	files, err := fs.Glob(os.DirFS(dir), "*tfevents*") // dir is no pattern
-	if err != nil || len(files) != 1 {
-		t.Fatalf("event files in %s: %v (%v), want one", dir, files, err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, files[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 // stepsOf are the steps of a tag, which must ascend.
 func stepsOf(t *testing.T, points []tbread.Point) (out []int64) {
@@ -48,7 +33,7 @@ func TestTensorBoard(t *testing.T) {
 	dir := t.TempDir()
 	run := train(t, ds, gnb.TrainOptions{Workers: 2, Threads: 1, Epochs: 3, Batch: 200, Hidden: 8, LR: 0.02, RunDir: filepath.Join(dir, "run"), TensorBoard: true})
 	ended := time.Now()
-	live := events(t, run.Dir)
+	live := tbread.File(t, run.Dir)
 	got := tbread.Scalars(t, live)
 	losses, err := run.Losses()
 	if err != nil || len(losses) == 0 || len(got["loss/step"]) != len(losses) {
@@ -100,7 +85,7 @@ func TestTensorBoard(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if again := tbread.Lines(t, events(t, filepath.Join(out, "run"))); strings.Join(again, "\n") != text {
+	if again := tbread.Lines(t, tbread.File(t, filepath.Join(out, "run"))); strings.Join(again, "\n") != text {
 		t.Error("exported afterwards, the run has other events than while it went")
 	}
 }
@@ -109,7 +94,7 @@ func TestTensorBoard(t *testing.T) {
 func TestTensorBoardAfterResume(t *testing.T) {
 	ds := load(t, smallSet)
 	run := pausedAt(t, phases, "iteration 1 3", gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 4, CheckpointEvery: 3, TensorBoard: true})
-	got := tbread.Scalars(t, events(t, run.Dir))
+	got := tbread.Scalars(t, tbread.File(t, run.Dir))
 	if s := stepsOf(t, got["loss/step"]); int64(len(s)) != run.Result.Steps || s[len(s)-1] != run.Result.Steps {
 		t.Errorf("%d steps to %d, want each of %d", len(s), s[len(s)-1], run.Result.Steps)
 	}

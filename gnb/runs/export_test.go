@@ -13,20 +13,6 @@ import (
 	"github.com/graphnb/graphnb/internal/tbevents/tbread"
 )
 
-// events is the one event file of a directory.
-func events(t *testing.T, dir string) []byte {
-	t.Helper()
-	files, err := fs.Glob(os.DirFS(dir), "*tfevents*") // dir is no pattern
-	if err != nil || len(files) != 1 {
-		t.Fatalf("event files in %s: %v (%v), want one", dir, files, err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, files[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 func TestExportErrors(t *testing.T) {
 	dir := fiveRuns(t)
 	file := filepath.Join(dir, "file")
@@ -46,7 +32,7 @@ func TestExportErrors(t *testing.T) {
 	if err := runs.Export(t.Context(), r, runs.ExportOptions{TensorBoard: dir}); err != nil { // it has no metrics
 		t.Error(err)
 	}
-	if len(tbread.Scalars(t, events(t, r.Dir))) != 0 {
+	if len(tbread.Scalars(t, tbread.File(t, r.Dir))) != 0 {
 		t.Error("a run without metrics has scalars")
 	}
 }

@@ -5,11 +5,28 @@ package tbread
 import (
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// File returns the content of a directory's event file, of which there must be one.
+func File(t testing.TB, dir string) []byte {
+	t.Helper()
+	files, err := fs.Glob(os.DirFS(dir), "*tfevents*") // dir is no pattern
+	if err != nil || len(files) != 1 {
+		t.Fatalf("event files in %s: %v (%v), want one", dir, files, err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, files[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
 
 // crc returns the masked CRC-32C bit by bit, from the polynomial alone.
 func crc(data []byte) uint32 {
