@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/names"
@@ -145,7 +147,7 @@ func knowsHops(s Picker) bool {
 // With virtual ranks a worker gets several batches per step, one per virtual rank.
 func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
-		at := cmp.Or(callSite(), "a place unknown")
+		at := cmp.Or(entry.CallSite(), "a place unknown")
 		if w.loop.InLoop() {
 			w.Fail(fmt.Errorf("gnb: a loop over batches at %s begins inside the one at %s; end that first, or use Evaluate to measure a network within it", at, w.loop.LoopAt))
 		}

@@ -21,10 +21,6 @@ func init() {
 	entry.EndWithKernel()
 }
 
-// multigpuEnter enters the worker's loop from the first call of this package, in
-// a program whose main does not call flag.Parse before it.
-func multigpuEnter() { entry.Enter() }
-
 // work is the main function of a worker: it runs the job's program once.
 func work(p *multigpu.Process) (err error) {
 	p.Stage(names.Start)
@@ -48,7 +44,7 @@ func work(p *multigpu.Process) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			if err = endOf(r); err == nil {
-				panic(placed{r, callSite()}) // a bug or the user's own panic: multigpu reports it with its stack
+				panic(placed{r, entry.CallSite()}) // a bug or the user's own panic: multigpu reports it with its stack
 			}
 		}
 	}()
@@ -116,7 +112,7 @@ func endOf(r any) error {
 	if !misused && !failed {
 		return nil
 	}
-	return fmt.Errorf("gnb: at %s: %w", callSite(), err)
+	return fmt.Errorf("gnb: at %s: %w", entry.CallSite(), err)
 }
 
 // open opens the job's dataset, device and checkpoint.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -143,11 +145,11 @@ func (w *Worker) Evaluate(net Network, how Evaluation, splits ...string) Metrics
 	}
 	switch {
 	case how.Fanouts != nil && len(how.Fanouts) == 0:
-		w.Fail(fmt.Errorf("gnb: Evaluate got no fanouts to sample by, at %s; give Sampled one for each layer, or take FullNeighbors", callSite()))
+		w.Fail(fmt.Errorf("gnb: Evaluate got no fanouts to sample by, at %s; give Sampled one for each layer, or take FullNeighbors", entry.CallSite()))
 	case how.Fanouts == nil && (how.Batch != 0 || how.MaxBatches != 0):
-		w.Fail(fmt.Errorf("gnb: Evaluate got a batch of %d and at most %d batches, at %s, which an evaluation with all neighbours has not; give it Fanouts, or take FullNeighbors", how.Batch, how.MaxBatches, callSite()))
+		w.Fail(fmt.Errorf("gnb: Evaluate got a batch of %d and at most %d batches, at %s, which an evaluation with all neighbours has not; give it Fanouts, or take FullNeighbors", how.Batch, how.MaxBatches, entry.CallSite()))
 	}
-	m := Metrics{Kind: metricKind(ds), withLoss: how.Loss}
+	m := Metrics{Kind: tally.Metric(ds), withLoss: how.Loss}
 	ids := make([][]int32, len(splits))
 	tallies := make([]*tally.Tally, len(splits))
 	for i, s := range splits {
@@ -189,7 +191,7 @@ func (w *Worker) joinTallies(t *tally.Tally, split string) SplitMetric {
 }
 
 func splitMetric(ds *Dataset, split string, r tally.Result) SplitMetric {
-	return SplitMetric{Split: split, Metric: metricKind(ds), Correct: r.Correct, Count: r.Count, MicroF1: r.MicroF1, AUC: r.AUC, Loss: r.Loss}
+	return SplitMetric{Split: split, Metric: tally.Metric(ds), Correct: r.Correct, Count: r.Count, MicroF1: r.MicroF1, AUC: r.AUC, Loss: r.Loss}
 }
 
 // agree copies rank 0's untrained parameters to every rank: a BatchNorm's running statistics,
@@ -334,9 +336,6 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 		w.stage(names.Evaluate)
 	}
 }
-
-// metricKind returns the name of the dataset's metric.
-func metricKind(ds *Dataset) string { return tally.Metric(ds) }
 
 // keptMatrix is a matrix of layer-wise evaluation that is kept for the next one. A new matrix
 // costs one page fault per 4 KiB: for a small graph more time than the evaluation itself, for a

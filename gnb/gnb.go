@@ -35,7 +35,6 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
-	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -70,11 +69,6 @@ type (
 // ErrInterrupted matches (errors.Is) the error of an interrupted run. The run has written a
 // checkpoint; running the same cell again resumes from it.
 var ErrInterrupted = runs.ErrInterrupted
-
-var errWorker = entry.ErrWorker
-
-// callSite returns the program's source line that called this package, for errors.
-func callSite() string { return entry.CallSite() }
 
 // None sets an option to zero if the option's zero value means a default: no dropout, no epoch, no
 // checkpoint, a learning rate of 0. The comment of each option's field states what its zero means

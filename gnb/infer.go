@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
@@ -62,10 +64,10 @@ type inferArgs struct {
 // node's output is not finite nothing is written, and the error, [ErrNotFinite], names the first
 // layer with such an output.
 func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferOptions) (InferResult, error) {
-	multigpuEnter()
+	entry.Enter()
 	var r InferResult
 	if multigpu.InWorker() {
-		return r, errWorker
+		return r, entry.ErrWorker
 	}
 	if run == nil || ds == nil {
 		return r, errors.New("gnb: Infer needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)")
@@ -96,7 +98,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 		return r, err
 	}
 	return InferResult{
-		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: metricKind(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out),
+		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: tally.Metric(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out),
 	}, nil
 }
 

@@ -28,7 +28,6 @@ func init() {
 		}
 		return json.Marshal(args)
 	}
-	inside.Metric = metricKind
 	inside.StageTimes = func(worker any) map[string]time.Duration { return worker.(*Worker).p.StageTimes() }
 	inside.CountRepeated = func(worker, loader any, steps int) ([4]float64, error) {
 		return worker.(*Worker).countRepeated(loader.(Loader), steps)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/tally"
+
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
@@ -133,7 +135,7 @@ type launched struct {
 // launch runs a program; keep tells whether the run has a directory.
 func launch(ctx context.Context, program string, args json.RawMessage, o LaunchOptions, keep bool) (*runs.Run, error) {
 	if multigpu.InWorker() {
-		return nil, errWorker
+		return nil, entry.ErrWorker
 	}
 	if _, err := programs.Get(program); err != nil {
 		return nil, err
@@ -297,20 +299,14 @@ func (l *launched) data(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
-	bar := progress.Begin("checking "+d.Name()+", the first time", 0, progress.Options{Unit: "B", After: time.Second, Quiet: l.o.Quiet})
-	defer bar.Done()
-	check := dataset.CheckOnceOptions{Always: l.o.checkAlways, Report: bar.Set}
-	if !d.Stored() {
-		f, err := d.Share(ctx, check)
-		if err != nil {
-			return err
-		}
+	f, err := progress.Check(ctx, d, dataset.CheckOnceOptions{Always: l.o.checkAlways}, l.o.Quiet)
+	if err != nil {
+		return err
+	}
+	if f != nil {
 		l.files = append(l.files, f)
 		l.job.DataInMemory = true
 		return nil
-	}
-	if err := d.CheckOnce(ctx, check); err != nil {
-		return err
 	}
 	dir, err := filepath.Abs(d.Dir())
 	l.job.DataDir, l.job.SplitSet = dir, d.SplitSet()
@@ -356,7 +352,7 @@ func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 func (l *launched) recorded() runs.RecorderOptions {
 	o := runs.RecorderOptions{Title: l.o.Title, Quiet: l.o.Quiet, FirstGPU: l.o.FirstGPU, Notes: l.notes, Removed: l.lock.Removed}
 	if l.o.Data != nil {
-		o.Metric = metricKind(l.o.Data)
+		o.Metric = tally.Metric(l.o.Data)
 	}
 	if l.o.Events != nil {
 		o.Observer = reports(l.o.Events)

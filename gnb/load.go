@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/progress"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -19,7 +21,7 @@ import (
 // program and on PATH. Opening a directory maps its files; nothing is copied, and workers share
 // the pages.
 func Load(ctx context.Context, spec string) (*Dataset, error) {
-	multigpuEnter()
+	entry.Enter()
 	o := dataset.LoadOptions{Get: getdata.Get}
 	if name, _, _ := strings.Cut(spec, "?"); slices.ContainsFunc(dataset.Generators(), func(g dataset.Generator) bool { return g.Name == name }) {
 		bar := progress.Begin("generating "+spec, 0, progress.Options{Unit: "%", After: time.Second})

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/names"
@@ -52,7 +54,7 @@ func (m *ModelOf[T]) String() string { return "model " + m.name }
 // Describe describes a network of these sizes, without a worker: fmt.Println shows its layers'
 // parameters with shapes and counts.
 func (m *ModelOf[T]) Describe(s ModelConfig) (*runs.ModelInfo, error) {
-	multigpuEnter()
+	entry.Enter()
 	if _, err := models.Get(m.name); err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func (m *ModelOf[T]) New(w *Worker, s ModelConfig) *Net[T] {
 // built calls a model's build function and names the model in the error if the function panics.
 func (w *Worker) built(name string, build func()) {
 	if err := nn.Try(build); err != nil {
-		w.Fail(fmt.Errorf("gnb: model %q, at %s: %w", name, callSite(), err))
+		w.Fail(fmt.Errorf("gnb: model %q, at %s: %w", name, entry.CallSite(), err))
 	}
 }
 
@@ -105,7 +107,7 @@ var (
 // ModelByName finds a declared model: "sage", "gcn", "gat", "gin", "mlp" or one that the program
 // declares.
 func ModelByName(name string) (AnyModel, error) {
-	multigpuEnter()
+	entry.Enter()
 	d, err := models.Get(name)
 	if err != nil {
 		return nil, err
@@ -174,11 +176,11 @@ func (n *network) net() *network { return n }
 // worker's network.
 func (w *Worker) netOf(net Network, method string) *network {
 	if v := reflect.ValueOf(net); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || net.net() == nil {
-		w.Fail(fmt.Errorf("gnb: %s got no network, at %s; make one with New of a model, such as gnb.SAGE.New(w, sizes)", method, callSite()))
+		w.Fail(fmt.Errorf("gnb: %s got no network, at %s; make one with New of a model, such as gnb.SAGE.New(w, sizes)", method, entry.CallSite()))
 	}
 	n := net.net()
 	if n.w != w {
-		w.Fail(fmt.Errorf("gnb: %s got a network of another worker, at %s; make networks inside the program", method, callSite()))
+		w.Fail(fmt.Errorf("gnb: %s got a network of another worker, at %s; make networks inside the program", method, entry.CallSite()))
 	}
 	return n
 }
@@ -253,11 +255,11 @@ func (b *Batch) blocks(layers int) []*graphops.Block {
 func (w *Worker) checkBatch(b *Batch, model string) {
 	switch {
 	case b == nil || b.Batch == nil:
-		w.Fail(fmt.Errorf("gnb: model %q got no batch, at %s; take one from Worker.Batches or FullGraph", model, callSite()))
+		w.Fail(fmt.Errorf("gnb: model %q got no batch, at %s; take one from Worker.Batches or FullGraph", model, entry.CallSite()))
 	case len(b.Blocks) == 0:
-		w.Fail(fmt.Errorf("gnb: model %q got a batch of an earlier iteration, at %s; a batch is valid until the loop's next one", model, callSite()))
+		w.Fail(fmt.Errorf("gnb: model %q got a batch of an earlier iteration, at %s; a batch is valid until the loop's next one", model, entry.CallSite()))
 	case w.ds.FeatureDim() == 0:
-		w.Fail(fmt.Errorf("gnb: %s has no node features for model %q, at %s; add some to the dataset", w.ds.Name(), model, callSite()))
+		w.Fail(fmt.Errorf("gnb: %s has no node features for model %q, at %s; add some to the dataset", w.ds.Name(), model, entry.CallSite()))
 	}
 }
 
@@ -271,7 +273,7 @@ func (n *network) info() *runs.ModelInfo {
 // newNetwork initialises or loads a network's parameters and makes them equal on all ranks.
 func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	if w.loop.InLoop() {
-		w.Fail(fmt.Errorf("gnb: a network of model %q is made inside a loop over batches, at %s; make it before the loop", name, callSite()))
+		w.Fail(fmt.Errorf("gnb: a network of model %q is made inside a loop over batches, at %s; make it before the loop", name, entry.CallSite()))
 	}
 	weights, err := nn.Count(m)
 	if err == nil {

@@ -3,6 +3,8 @@ package gnb
 import (
 	"fmt"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -40,7 +42,7 @@ func (w *Worker) SGD(net Network, lr float64) *Optimizer {
 func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
 	opt := &Optimizer{n: w.netOf(net, "Optimizer"), opt: o}
 	if o == nil {
-		w.Fail(fmt.Errorf("gnb: Optimizer got no optimiser, at %s; make one with nn.NewAdam or nn.NewSGD", callSite()))
+		w.Fail(fmt.Errorf("gnb: Optimizer got no optimiser, at %s; make one with nn.NewAdam or nn.NewSGD", entry.CallSite()))
 	}
 	w.check(w.optimizerRoom(opt.n, len(o.State())))
 	opt.start = o.LR()
@@ -53,7 +55,7 @@ func (w *Worker) Optimizer(net Network, o nn.Optimizer) *Optimizer {
 // 0 turns it off. It returns o.
 func (o *Optimizer) Clip(norm float64) *Optimizer {
 	if err := bounds.CheckNumbers(bounds.Rate("Clip's bound", norm, false)); err != nil {
-		o.n.w.Fail(fmt.Errorf("%w, at %s", err, callSite()))
+		o.n.w.Fail(fmt.Errorf("%w, at %s", err, entry.CallSite()))
 	}
 	o.clip = norm
 	return o

@@ -59,7 +59,7 @@ func (p *ProgramOf[A]) String() string { return "program " + p.name }
 // arguments, data and options resumes from it; a Launch with others reports what differs (see
 // [LaunchOptions.Resume]).
 func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*runs.Run, error) {
-	multigpuEnter()
+	entry.Enter()
 	if p == nil {
 		return nil, errors.New("gnb: Launch needs a program; declare one with gnb.Program")
 	}

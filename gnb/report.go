@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/outbox"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -100,16 +102,16 @@ func (w *Worker) Log(args ...any) {
 			vs = append(vs, a.values()...)
 		case string:
 			if i+1 == len(args) {
-				w.Fail(fmt.Errorf("gnb: Log at %s got the name %q without a value", callSite(), a))
+				w.Fail(fmt.Errorf("gnb: Log at %s got the name %q without a value", entry.CallSite(), a))
 			}
 			x, ok := toFloat(args[i+1])
 			if !ok {
-				w.Fail(fmt.Errorf("gnb: Log at %s got %T for %q; values are numbers (Printf takes anything)", callSite(), args[i+1], a))
+				w.Fail(fmt.Errorf("gnb: Log at %s got %T for %q; values are numbers (Printf takes anything)", entry.CallSite(), args[i+1], a))
 			}
 			vs = append(vs, runs.NamedValue{Name: a, Value: x})
 			i++
 		default:
-			w.Fail(fmt.Errorf("gnb: Log at %s got %T where it takes a name or the result of Evaluate", callSite(), a))
+			w.Fail(fmt.Errorf("gnb: Log at %s got %T where it takes a name or the result of Evaluate", entry.CallSite(), a))
 		}
 	}
 	w.flush(true)

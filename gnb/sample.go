@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -105,10 +107,10 @@ type sampleArgs struct {
 // setting, and computes a digest by which to compare two machines or versions. It runs twice: once
 // for time, once for the digest.
 func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, error) {
-	multigpuEnter()
+	entry.Enter()
 	var r SampleResult
 	if multigpu.InWorker() {
-		return r, errWorker
+		return r, entry.ErrWorker
 	}
 	if ds == nil {
 		return r, errors.New("gnb: Sample needs a dataset; get one from gnb.Load")

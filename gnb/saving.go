@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
@@ -26,7 +28,7 @@ import (
 // [Worker.Batches], of each such loop and of each epoch; so change it within a loop over batches,
 // or after the epoch's loops, not before them.
 func (w *Worker) Keep(name string, v any) {
-	w.check(w.saving.Kept.Add(name, v, callSite()))
+	w.check(w.saving.Kept.Add(name, v, entry.CallSite()))
 }
 
 // openSaving configures checkpoints, and loads the checkpoint of a resumed run.
@@ -188,7 +190,7 @@ func (w *Worker) SaveBest(net Network, value float64) bool {
 func (w *Worker) LoadBest(net Network) {
 	n := w.netOf(net, "LoadBest")
 	if _, ok := w.saving.Best.Epoch(n.index); !ok {
-		w.Fail(fmt.Errorf("gnb: LoadBest at %s finds no weights of network %s: SaveBest was not called, or with nothing but NaN", callSite(), n.name))
+		w.Fail(fmt.Errorf("gnb: LoadBest at %s finds no weights of network %s: SaveBest was not called, or with nothing but NaN", entry.CallSite(), n.name))
 	}
 	w.check(w.saving.Best.Write(true))
 	w.Barrier() // rank 0 has written the file

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
@@ -41,7 +43,7 @@ const (
 // NaN for them.
 func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 	if opt == nil {
-		w.Fail(fmt.Errorf("gnb: Step got no optimiser, at %s; make one with Worker.Adam, SGD or Optimizer", callSite()))
+		w.Fail(fmt.Errorf("gnb: Step got no optimiser, at %s; make one with Worker.Adam, SGD or Optimizer", entry.CallSite()))
 	}
 	n, bare := opt.n, !w.loop.InLoop()
 	if w.loop.SkipStep() {
@@ -55,7 +57,7 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 		n.grads = g
 	}
 	if n.micro == w.job.Virtual {
-		w.Fail(fmt.Errorf("gnb: Step was called twice for one batch of model %q, at %s", n.name, callSite()))
+		w.Fail(fmt.Errorf("gnb: Step was called twice for one batch of model %q, at %s", n.name, entry.CallSite()))
 	}
 	n.grads.begin(n.micro)
 	if err := nn.Try(func() {
@@ -100,15 +102,15 @@ func (w *Worker) Step(loss *nn.Loss, opt *Optimizer) StepLoss {
 // checkLoss refuses a loss that would train nothing, or a network other than n.
 func (w *Worker) checkLoss(loss *nn.Loss, n *network) {
 	if loss == nil || loss.Sum == nil {
-		w.Fail(fmt.Errorf("gnb: Step got a loss without a Sum, at %s; make one with nn.CrossEntropy, or nn.Loss{Sum: …, Weight: …}", callSite()))
+		w.Fail(fmt.Errorf("gnb: Step got a loss without a Sum, at %s; make one with nn.CrossEntropy, or nn.Loss{Sum: …, Weight: …}", entry.CallSite()))
 	}
 	for _, other := range w.nets {
 		if other != n && loss.Sum.Fwd() == other.fwd {
-			w.Fail(fmt.Errorf("gnb: Step got a loss of network %q and the optimiser of network %q, at %s; give it the optimiser that was made with the loss's network", other.name, n.name, callSite()))
+			w.Fail(fmt.Errorf("gnb: Step got a loss of network %q and the optimiser of network %q, at %s; give it the optimiser that was made with the loss's network", other.name, n.name, entry.CallSite()))
 		}
 	}
 	if !(loss.Weight >= 0) || math.IsInf(loss.Weight, 0) {
-		w.Fail(fmt.Errorf("gnb: Step got a loss of weight %v, at %s; the weight is the number of rows that count, 0 where there is none", loss.Weight, callSite()))
+		w.Fail(fmt.Errorf("gnb: Step got a loss of weight %v, at %s; the weight is the number of rows that count, 0 where there is none", loss.Weight, entry.CallSite()))
 	}
 }
 

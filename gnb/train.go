@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -231,7 +233,7 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 // TrainOptions.BestBy). best.safetensors holds the weights of that epoch, model.safetensors the
 // final ones.
 func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*runs.Run, error) {
-	multigpuEnter()
+	entry.Enter()
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("gnb: Train needs a model, such as gnb.SAGE")
 	}

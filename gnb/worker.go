@@ -8,6 +8,8 @@ import (
 	"iter"
 	"math"
 
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/names"
@@ -67,7 +69,7 @@ func (w *Worker) check(err error) {
 func (w *Worker) stage(s string) { w.p.Stage(s) }
 
 func (w *Worker) site(kind string) collective.Site {
-	return collective.Site{Kind: kind, Epoch: w.loop.Pos.Epoch, Step: w.loop.Pos.InAll, At: callSite()}
+	return collective.Site{Kind: kind, Epoch: w.loop.Pos.Epoch, Step: w.loop.Pos.InAll, At: entry.CallSite()}
 }
 
 // Rank is this worker's number, 0 to World()-1.
@@ -100,9 +102,9 @@ func (w *Worker) Dataset() *Dataset {
 func (w *Worker) Epochs(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if w.loop.EpochsAt != "" {
-			w.Fail(fmt.Errorf("gnb: a second loop over Epochs, at %s, after that at %s; a program has one: count all its epochs there, and tell its parts by the epoch", callSite(), w.loop.EpochsAt))
+			w.Fail(fmt.Errorf("gnb: a second loop over Epochs, at %s, after that at %s; a program has one: count all its epochs there, and tell its parts by the epoch", entry.CallSite(), w.loop.EpochsAt))
 		}
-		w.loop.EpochsAt = cmp.Or(callSite(), "a place unknown")
+		w.loop.EpochsAt = cmp.Or(entry.CallSite(), "a place unknown")
 		w.emit(runs.Event{Kind: runs.KindPlan, Epochs: n})
 		for e := w.loop.Pos.Epoch; e < n; e++ {
 			w.loop.EnterEpoch(e)
@@ -154,7 +156,7 @@ func (w *Worker) AllReduce(v []float64) {
 	w.check(err)
 	for rank, b := range all {
 		if len(b) != len(mine) {
-			w.Fail(fmt.Errorf("gnb: AllReduce of %d values on rank %d and of %d on rank %d, at %s", len(v), w.p.Rank, len(b)/8, rank, callSite()))
+			w.Fail(fmt.Errorf("gnb: AllReduce of %d values on rank %d and of %d on rank %d, at %s", len(v), w.p.Rank, len(b)/8, rank, entry.CallSite()))
 		}
 	}
 	clear(v)

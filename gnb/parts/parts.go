@@ -106,7 +106,7 @@ func Divide(ctx context.Context, ds *dataset.Dataset, n int, o Options) (d Divis
 	start := time.Now()
 	balance := cmp.Or(o.Balance, "nodes")
 	var weights []int32
-	bar := live.ProgressWith(fmt.Sprintf("dividing %s into %d parts", ds.Name(), n), 100, live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "%"})
+	bar := live.Progress(fmt.Sprintf("dividing %s into %d parts", ds.Name(), n), 100, live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "%"})
 	defer bar.Done()
 	shown := int64(0)
 	var p *partition.Parts

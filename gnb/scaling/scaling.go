@@ -137,7 +137,7 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 	}
 	c.Threads = cmp.Or(o.Threads, max(1, c.Cores/slices.Max(workers)))
 	measured := make([][]Point, len(workers))
-	bar := live.ProgressWith(c.title(), int64(c.Repeats*len(workers)), live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "runs"})
+	bar := live.Progress(c.title(), int64(c.Repeats*len(workers)), live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "runs"})
 	for repeat := range c.Repeats {
 		for i, n := range workers {
 			a.Count = repeat == 0 // the counts are the same every time

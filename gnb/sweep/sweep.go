@@ -51,8 +51,9 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
-	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/progress"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -299,7 +300,7 @@ func newSweep(ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptio
 	s := &sweep{o: o, ds: ds, model: model, f: f, start: time.Now()}
 	s.study = Study{
 		State: runs.StateRunning, Dataset: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), SplitSet: ds.SplitSet(), Model: model.Name(),
-		Method: o.Method, Metric: cmp.Or(o.Metric, "val_"+inside.Metric(ds)), Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
+		Method: o.Method, Metric: cmp.Or(o.Metric, "val_"+tally.Metric(ds)), Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
 	}
 	switch o.Method {
 	case methodGrid:
@@ -363,11 +364,14 @@ func (s *sweep) run(ctx context.Context) (err error) {
 	return s.finish(stopped)
 }
 
-// check checks the dataset before the first trial, so that a bar shows a check that takes long.
+// check checks the dataset before the first trial, so that a bar shows a check that takes long. The
+// trials use its result.
 func (s *sweep) check(ctx context.Context) error {
-	bar := live.ProgressWith("checking "+s.ds.Name()+", the first time", 0, live.BarOptions{Options: live.Options{Quiet: s.o.Quiet}, Unit: "B", After: time.Second})
-	defer bar.Done()
-	return s.ds.CheckOnce(ctx, dataset.CheckOnceOptions{Report: bar.Set})
+	f, err := progress.Check(ctx, s.ds, dataset.CheckOnceOptions{}, s.o.Quiet)
+	if f != nil {
+		_ = f.Close() // the dataset keeps the memory file
+	}
+	return err
 }
 
 // mayBegin reports whether the trial with the given number may start now.

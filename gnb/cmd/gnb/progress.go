@@ -32,7 +32,7 @@ func progress(out *output) (report func(label, unit string, done, total int64), 
 		if bar == nil || label != shown || done < last {
 			finish()
 			shown = label
-			bar = live.ProgressWith(out.command.name+": "+label, total, live.BarOptions{
+			bar = live.Progress(out.command.name+": "+label, total, live.BarOptions{
 				Options: live.Options{Quiet: out.json, Out: out.stderr}, Unit: unit, After: showAfter,
 			})
 		}

@@ -109,7 +109,7 @@ func (b *stageBars) set(stage, file string, done, total int64) {
 		case "check", "write":
 			o.After = time.Second
 		}
-		b.bar = live.ProgressWith(b.name+": "+l, total, o)
+		b.bar = live.Progress(b.name+": "+l, total, o)
 	}
 	b.bar.Set(done, total)
 }

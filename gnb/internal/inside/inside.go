@@ -20,8 +20,6 @@ var (
 	// gnb.TrainOptions, records: the settings other than data, code and seed that determine its
 	// result.
 	TrainArgs func(ds *dataset.Dataset, model string, options any) (json.RawMessage, error)
-	// Metric returns the name of a dataset's metric: "accuracy", "auc" or "micro_f1".
-	Metric func(ds *dataset.Dataset) string
 	// StageTimes returns the time per stage of a worker, a *gnb.Worker, so far.
 	StageTimes func(worker any) map[string]time.Duration
 	// CountRepeated counts per step, over the first steps of an epoch, the edges and rows that all ranks sample, and

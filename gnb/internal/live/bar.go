@@ -52,10 +52,7 @@ type BarOptions struct {
 // Progress starts a bar for the given total; 0 means unknown, and the bar then shows the count
 // alone. It appears where New would show a run: in the cell, on the terminal, or in a pipe as a
 // line every few seconds.
-func Progress(label string, total int64) *Bar { return ProgressWith(label, total, BarOptions{}) }
-
-// ProgressWith is Progress with options.
-func ProgressWith(label string, total int64, o BarOptions) *Bar {
+func Progress(label string, total int64, o BarOptions) *Bar {
 	b := &Bar{label: oneLine(label), now: time.Now, quit: make(chan struct{}), done: make(chan struct{})}
 	b.start = b.now()
 	b.lastT = b.start

@@ -13,7 +13,7 @@ import (
 func TestBarInCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tape{}
-		b := ProgressWith("download <arxiv>", 100<<20, BarOptions{Options: Options{Display: d}, Unit: "B"})
+		b := Progress("download <arxiv>", 100<<20, BarOptions{Options: Options{Display: d}, Unit: "B"})
 		for range 50 {
 			time.Sleep(200 * time.Millisecond)
 			b.Add(1 << 20)
@@ -80,7 +80,7 @@ func TestBarOnTerminal(t *testing.T) {
 func TestBarInPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &buffer{}
-		b := ProgressWith("", 0, BarOptions{Options: Options{Out: out}})
+		b := Progress("", 0, BarOptions{Options: Options{Out: out}})
 		for range 120 {
 			time.Sleep(100 * time.Millisecond)
 			if n, err := io.Copy(b, strings.NewReader("12345")); n != 5 || err != nil {
@@ -99,7 +99,7 @@ func TestBarInPipe(t *testing.T) {
 func TestBarOfAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tape{}
-		b := ProgressWith("generating", 0, BarOptions{Options: Options{Display: d}, Unit: "%"})
+		b := Progress("generating", 0, BarOptions{Options: Options{Display: d}, Unit: "%"})
 		time.Sleep(2*time.Second + 50*time.Millisecond)
 		b.SetTotal(1 << 40)
 		b.Add(1 << 38)
@@ -120,13 +120,13 @@ func TestBarOfAShare(t *testing.T) {
 // A task that is over at once leaves its last line and no more.
 func TestBarOfNothing(t *testing.T) {
 	d := &tape{}
-	b := ProgressWith("x", 10, BarOptions{Options: Options{Display: d}})
+	b := Progress("x", 10, BarOptions{Options: Options{Display: d}})
 	b.Add(10)
 	b.Done()
 	if n := len(d.all()); n != 1 {
 		t.Errorf("%d updates", n)
 	}
-	q := ProgressWith("x", 10, BarOptions{Options: Options{Quiet: true}})
+	q := Progress("x", 10, BarOptions{Options: Options{Quiet: true}})
 	q.Add(1)
 	q.Done()
 }
@@ -140,7 +140,7 @@ func TestBarAfter(t *testing.T) {
 	}{{900 * time.Millisecond, ""}, {3 * time.Second, "making  3.0 s"}} {
 		synctest.Test(t, func(t *testing.T) {
 			d := &tape{}
-			b := ProgressWith("making", 0, BarOptions{Options: Options{Display: d}, After: time.Second})
+			b := Progress("making", 0, BarOptions{Options: Options{Display: d}, After: time.Second})
 			time.Sleep(c.takes)
 			b.Done()
 			all := d.all()

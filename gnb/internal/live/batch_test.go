@@ -1,12 +1,8 @@
 package live
 
 import (
-	"bytes"
 	"fmt"
-	"image/png"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -46,18 +42,7 @@ func TestBatchPNG(t *testing.T) {
 	lonely := Batch{Title: "a node without neighbours", Nodes: []GraphNode{{"3", 0}}, Hops: []Hop{{0, 1, 0}}, Spans: []Span{{Name: "sample"}}}
 	stray := Batch{Nodes: []GraphNode{{"1", 0}, {"2", 2}}, LeftOut: 5} // its parent was left out
 	for name, b := range map[string]Batch{"none": {}, "few": sampleBatch(3), "many": sampleBatch(15), "odd": odd, "lonely": lonely, "stray": stray} {
-		data, w, h, err := BatchPNG(b)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		img, err := png.Decode(bytes.NewReader(data))
-		if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
-			t.Errorf("%s: a picture of %v to be shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
-		}
-		if dir := os.Getenv("GNB_LOOK"); dir != "" {
-			put(t, filepath.Join(dir, "batch-"+name+".png"), data)
-		}
+		checkPicture(t, "batch-"+name, func() ([]byte, int, int, error) { return BatchPNG(b) })
 	}
 }
 

@@ -3,11 +3,8 @@ package live
 import (
 	"bytes"
 	"fmt"
-	"image/png"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -45,18 +42,7 @@ func TestComparisonPNG(t *testing.T) {
 		"none": {Title: strings.Repeat("long ", 100)}, "one": sampleComparison(1), "three": sampleComparison(3), "many": sampleComparison(40), "odd": odd,
 		"empty": {Metric: "val accuracy", Runs: []ComparedRun{{Name: "a"}, {Name: "b"}}},
 	} {
-		data, w, h, err := ComparisonPNG(c)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		img, err := png.Decode(bytes.NewReader(data))
-		if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
-			t.Errorf("%s: a picture of %v to be shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
-		}
-		if dir := os.Getenv("GNB_LOOK"); dir != "" {
-			put(t, filepath.Join(dir, "compare-"+name+".png"), data)
-		}
+		checkPicture(t, "compare-"+name, func() ([]byte, int, int, error) { return ComparisonPNG(c) })
 	}
 }
 

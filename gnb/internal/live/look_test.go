@@ -1,7 +1,9 @@
 package live
 
 import (
+	"bytes"
 	"fmt"
+	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -87,5 +89,23 @@ func put(t *testing.T, path string, b []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// checkPicture draws a picture, compares its size in pixels with the size it is to be shown at, and writes
+// it to the directory GNB_LOOK, if that is set.
+func checkPicture(t *testing.T, name string, draw func() (data []byte, w, h int, err error)) {
+	t.Helper()
+	data, w, h, err := draw()
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	img, err := png.Decode(bytes.NewReader(data))
+	if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
+		t.Errorf("%s: a picture of %v to be shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
+	}
+	if dir := os.Getenv("GNB_LOOK"); dir != "" {
+		put(t, filepath.Join(dir, name+".png"), data)
 	}
 }

@@ -2,10 +2,7 @@ package live
 
 import (
 	"bytes"
-	"image/png"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,18 +28,7 @@ func TestScalingPNG(t *testing.T) {
 	for name, s := range map[string]Scaling{
 		"none": {Title: strings.Repeat("long ", 100)}, "one": sampleScaling(1), "four": sampleScaling(4), "three": sampleScaling(1, 2, 4), "eight": sampleScaling(1, 2, 3, 4, 6, 8, 12, 16), "odd": odd,
 	} {
-		data, w, h, err := ScalingPNG(s)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		img, err := png.Decode(bytes.NewReader(data))
-		if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
-			t.Errorf("%s: a picture of %v to be shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
-		}
-		if dir := os.Getenv("GNB_LOOK"); dir != "" {
-			put(t, filepath.Join(dir, "scaling-"+name+".png"), data)
-		}
+		checkPicture(t, "scaling-"+name, func() ([]byte, int, int, error) { return ScalingPNG(s) })
 	}
 }
 

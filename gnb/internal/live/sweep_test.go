@@ -3,7 +3,6 @@ package live
 import (
 	"bytes"
 	"fmt"
-	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -55,21 +54,12 @@ func TestSweepPNG(t *testing.T) {
 	for name, s := range map[string]Sweep{
 		"none": {Title: strings.Repeat("long ", 100), Metric: "val_loss"}, "one": sampleSweep(3, Running), "odd": odd, "same": same, "forty": sampleSweep(40, Done),
 	} {
-		data, w, h, err := SweepPNG(s)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		img, err := png.Decode(bytes.NewReader(data))
-		if err != nil || img.Bounds().Dx() != 2*w || img.Bounds().Dy() != 2*h {
-			t.Errorf("%s: a picture of %v to be shown at %d × %d (%v)", name, img.Bounds(), w, h, err)
-		}
+		checkPicture(t, "sweep-"+name, func() ([]byte, int, int, error) { return SweepPNG(s) })
 		svg, err := sweepSVG(&s)
 		if err != nil || !bytes.Contains(svg, []byte("</svg>")) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if dir := os.Getenv("GNB_LOOK"); dir != "" {
-			put(t, filepath.Join(dir, "sweep-"+name+".png"), data)
 			head := s.snapshot()
 			put(t, filepath.Join(dir, "sweep-"+name+".html"), []byte(page(sweepHTML(&s, &head, svg, 10))))
 		}

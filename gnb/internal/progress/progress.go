@@ -3,9 +3,12 @@
 package progress
 
 import (
+	"context"
+	"os"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
 // Bar shows the progress of a task. Any goroutine may call its methods.
@@ -20,7 +23,7 @@ type Options struct {
 
 // Begin starts a bar; a total of 0 means unknown.
 func Begin(label string, total int64, o Options) *Bar {
-	return &Bar{live.ProgressWith(label, total, live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: o.Unit, After: o.After})}
+	return &Bar{live.Progress(label, total, live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: o.Unit, After: o.After})}
 }
 
 // Set shows the amount done out of total.
@@ -28,3 +31,16 @@ func (b *Bar) Set(done, total int64) { b.bar.Set(done, total) }
 
 // Done ends the bar.
 func (b *Bar) Done() { b.bar.Done() }
+
+// Check checks a dataset before a run, as [dataset.Dataset.CheckOnce] does, and shows a bar if that
+// takes long. For a dataset in memory it returns the memory file that workers map, which the
+// dataset keeps and so checks only once too; the caller closes it.
+func Check(ctx context.Context, d *dataset.Dataset, o dataset.CheckOnceOptions, quiet bool) (*os.File, error) {
+	bar := Begin("checking "+d.Name()+", the first time", 0, Options{Unit: "B", After: time.Second, Quiet: quiet})
+	defer bar.Done()
+	o.Report = bar.Set
+	if d.Stored() {
+		return nil, d.CheckOnce(ctx, o)
+	}
+	return d.Share(ctx, o)
+}
