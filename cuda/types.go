@@ -22,11 +22,11 @@ func (d Dim) String() string {
 // free memory.
 type Options struct {
 	// Device is the index among the devices that this process sees, which CUDA_VISIBLE_DEVICES may
-	// have narrowed.
+	// have narrowed; 0 is the first one.
 	Device int
-	// Rank is the worker's rank, for errors; -1 or 0 if there is only one process.
+	// Rank is the worker's rank, for errors; 0 is also that of a process alone.
 	Rank int
-	// Ranks is the number of workers that sum their gradients; 0 or 1 for one worker.
+	// Ranks is the number of workers that sum their gradients; 0 means 1.
 	Ranks int
 	// Limit is the most device memory in bytes that this process uses for buffers; 0 means the
 	// memory free when the device is opened, less a twentieth for the driver and libraries. With

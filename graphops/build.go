@@ -22,8 +22,7 @@ type BuildOptions struct {
 	// edge listed in both directions occurs twice in each direction. By default each edge is kept
 	// once.
 	KeepDuplicates bool
-	// Threads is the number of threads (0: GOMAXPROCS). It does not change the
-	// result.
+	// Threads is the number of threads; 0 means GOMAXPROCS. It does not change the result.
 	Threads int
 	// Progress, if not nil, is called from any of the threads with the number of edges counted,
 	// moved or sorted since the last call. The numbers add up to [BuildPasses] times the edges of

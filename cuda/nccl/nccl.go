@@ -39,7 +39,7 @@ type Options struct {
 	// Library is the file to load; "" searches with package libs.
 	Library string
 	// Driver is the CUDA version of the driver, such as 12040, for NewID: a library built for a
-	// newer version is skipped. Open gets it from its device. 0 accepts any library.
+	// newer version is skipped. Open gets it from its device. 0 means any library.
 	Driver int
 }
 

@@ -26,7 +26,7 @@ type Data struct {
 // Options choose the places. The zero value decides by the free memory.
 type Options struct {
 	Graph, Features Place
-	CacheBytes      int64 // see [FeatureOptions]
+	CacheBytes      int64 // see [FeatureOptions]; 0 means all memory free for data
 	Host            *Host // see [FeatureOptions]
 }
 

@@ -41,9 +41,9 @@ import (
 
 // Options are the settings of [Watch]. The zero value watches the machine until the cell is interrupted (■).
 type Options struct {
-	// Interval is the time between samples; default 1 s, at least 100 ms.
+	// Interval is the time between samples, at least 100 ms; 0 means 1 s.
 	Interval time.Duration
-	// Duration is the time to watch; 0 watches until ctx is done or the process is interrupted.
+	// Duration is the time to watch; 0 means until ctx is done or the process is interrupted.
 	Duration time.Duration
 	// While is a function to watch: Watch calls it and ends when it returns, with its error. While
 	// gets Watch's context, so that an interrupt ends both.

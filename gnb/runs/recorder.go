@@ -47,7 +47,7 @@ type RecorderOptions struct {
 	Quiet bool
 	// Metric is the dataset's metric; "" means accuracy.
 	Metric string
-	// FirstGPU is the GPU of rank 0.
+	// FirstGPU is the GPU of rank 0; 0 is the first one.
 	FirstGPU int
 	// Notes are printed at the start, for example that the run is resumed.
 	Notes []string

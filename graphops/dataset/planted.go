@@ -10,19 +10,24 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// PlantedOptions are the parameters of a planted partition. A zero field means its default, given
-// in brackets.
+// PlantedOptions are the parameters of a planted partition. The zero value makes a small graph on
+// which neighbours help.
 type PlantedOptions struct {
-	Nodes    int     // [8000]
-	Classes  int     // [5]
-	Features int     // at least Classes [50]
-	Degree   float64 // mean number of neighbours, slightly reduced by duplicate edges [16]
-	// Homophily is the probability that an edge stays within its class [0.62].
-	// 1/Classes would make the graph useless.
+	// Nodes is the number of nodes; 0 means 8000.
+	Nodes int
+	// Classes is the number of classes; 0 means 5.
+	Classes int
+	// Features is the number of features, at least Classes; 0 means 50, or Classes if that is more.
+	Features int
+	// Degree is the mean number of neighbours, slightly reduced by duplicate edges; 0 means 16.
+	Degree float64
+	// Homophily is the probability that an edge stays within its class; 0 means 0.62. With
+	// 1/Classes the edges would say nothing about classes.
 	Homophily float64
-	// Noise is the standard deviation of a feature [2.3].
+	// Noise is the standard deviation of a feature; 0 means 2.3.
 	Noise float64
-	Seed  uint64 // random seed [0]
+	// Seed is the random seed; 0 is a seed like any other.
+	Seed uint64
 }
 
 // defaults fills in what is zero.

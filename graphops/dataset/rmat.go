@@ -8,21 +8,27 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// RMATOptions are the parameters of an R-MAT graph. A zero field means its default, given in
-// brackets.
+// RMATOptions are the parameters of an R-MAT graph. The zero value makes one of 65,536 nodes.
 type RMATOptions struct {
-	Scale int // the graph has 2^Scale nodes [16]
-	// Degree is the mean number of neighbours before duplicate edges and self-loops are removed, at
-	// scale 20 one edge in 25 [16]. The edge factor of Graph500 is half of it.
+	// Scale determines the number of nodes, 2^Scale; 0 means 16.
+	Scale int
+	// Degree is the mean number of neighbours before duplicate edges and self-loops are removed
+	// (at scale 20 one edge in 25); 0 means 16. The edge factor of Graph500 is half of it.
 	Degree float64
-	// A, B and C are the probabilities of the quadrants (source and destination in
-	// the lower half; source alone; destination alone), and what is left to 1 is
-	// that of neither [0.57, 0.19, 0.19, where all three are zero].
-	A, B, C  float64
-	Features int     // negative: none [64, or Classes where those are more]
-	Classes  int     // negative: none [16, or as many as there are nodes]
-	Noise    float64 // standard deviation of a feature [2.3]
-	Seed     uint64  // random seed [0]
+	// A, B and C are the probabilities of three quadrants: source and destination in the lower
+	// half, the source alone, the destination alone; what remains to 1 is that of neither. Three
+	// times 0 means 0.57, 0.19 and 0.19.
+	A, B, C float64
+	// Features is the number of features; 0 means 64, or Classes if that is more, and a negative
+	// number none.
+	Features int
+	// Classes is the number of classes; 0 means 16, or the number of nodes if that is less, and a
+	// negative number none.
+	Classes int
+	// Noise is the standard deviation of a feature; 0 means 2.3.
+	Noise float64
+	// Seed is the random seed; 0 is a seed like any other.
+	Seed uint64
 }
 
 // defaults fills in what is zero.

@@ -35,7 +35,7 @@ type Term struct {
 
 // Options holds optional settings of [Multiply].
 type Options struct {
-	// Threads is the number of goroutines that compute in parallel (0: GOMAXPROCS).
+	// Threads is the number of goroutines that compute in parallel; 0 means GOMAXPROCS.
 	Threads int
 	// Acc adds to C. Without it, C is overwritten, whatever it contained (even NaN).
 	Acc bool

@@ -31,10 +31,10 @@ type GATConv struct {
 
 // GATOptions are the options of a GATConv. The zero value is PyG's default.
 type GATOptions struct {
-	Heads         int     // 0: 1
+	Heads         int     // number of heads; 0 means 1
 	Mean          bool    // average the heads instead of concatenating them (concat=False)
-	NegativeSlope float64 // of the LeakyReLU; 0: 0.2
-	Dropout       float64 // of the attention coefficients
+	NegativeSlope float64 // of the LeakyReLU; 0 means 0.2
+	Dropout       float64 // of the attention coefficients; 0 means none
 	NoBias        bool    // omit b
 }
 

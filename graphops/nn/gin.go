@@ -22,7 +22,7 @@ type GINConv struct {
 
 // GINOptions are the options of a GINConv. The zero value is PyG's default.
 type GINOptions struct {
-	Eps      float32 // initial value of ε
+	Eps      float32 // initial value of ε; 0 is PyG's default
 	TrainEps bool    // train ε
 }
 

@@ -46,7 +46,7 @@ func Methods() []string { return []string{Multilevel, Fennel, Range, Random} }
 type Options struct {
 	// Method is one of [Methods]; "" is Multilevel.
 	Method string
-	// Seed is the random seed. The same graph, options and seed give the same parts, on any number
+	// Seed is the random seed; 0 is a seed like any other. The same graph, options and seed give the same parts, on any number
 	// of threads.
 	Seed uint64
 	// Imbalance is the fraction by which a part may be heavier than the mean; 0 means 0.03. A part
@@ -56,7 +56,7 @@ type Options struct {
 	// is nil, or all weights are 0, every node has weight 1. In-degrees balance edges; 1 for a
 	// training node and 0 for others balances training nodes.
 	Weights []int32
-	// Threads (0: GOMAXPROCS) is the number of threads for copying the graph and for counting.
+	// Threads is the number of threads for copying the graph and for counting; 0 means GOMAXPROCS.
 	Threads int
 	// Progress, if not nil, is called from time to time with the fraction done.
 	Progress func(share float64)

@@ -76,10 +76,10 @@ type Options struct {
 	Relabel bool
 	// OverlappingSplits allows a node to be in two of train, val and test.
 	OverlappingSplits bool
-	// Seed is the random seed of features and splits.
+	// Seed is the random seed of features and splits; 0 is a seed like any other.
 	Seed uint64
-	// Threads is the number of threads (0: GOMAXPROCS). It does not change the result, except for
-	// the last bits of added weights.
+	// Threads is the number of threads; 0 means GOMAXPROCS. It does not change the result, except
+	// for the last bits of added weights.
 	Threads int
 	// Progress receives the number of input bytes read and the total known so far. Only one
 	// goroutine calls it at a time.

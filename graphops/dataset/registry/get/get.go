@@ -29,11 +29,12 @@ type Options struct {
 	// Progress receives the progress of a stage, at most about ten times a second.
 	Progress func(Progress)
 	// Note receives messages for the user, one sentence each.
-	Note    func(text string)
-	Threads int // threads for converting [GOMAXPROCS]
-	// Seed is the random seed of splits.
+	Note func(text string)
+	// Threads is the number of threads that convert; 0 means GOMAXPROCS.
+	Threads int
+	// Seed is the random seed of splits; 0 is a seed like any other.
 	Seed uint64
-	// Client makes the requests [default: a client that uses the proxies of the environment].
+	// Client makes the requests; nil means one that uses the proxies of the environment.
 	Client *http.Client
 
 	stall, backoff time.Duration
