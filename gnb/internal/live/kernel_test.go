@@ -139,7 +139,7 @@ func TestKernelStuck(t *testing.T) {
 	}
 	cmd, stderr, _, _ := startCell(t, Interrupted)
 	err := cmd.Wait()
-	if cmd.ProcessState.ExitCode() != 3 || !strings.Contains(stderr.String(), "did not take the final state in time") {
+	if cmd.ProcessState.ExitCode() != 3 || !strings.Contains(stderr.String(), "did not accept the final state in time") {
 		t.Errorf("the cell ended with %v: %s", err, stderr)
 	}
 }

@@ -18,37 +18,37 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// Monitor is what a machine has done since somebody began to watch it.
+// Monitor is the recorded activity of a machine since watching began.
 type Monitor struct {
 	Title   string
-	State   string // Running, or one of the final ones
+	State   string // Running, or a final state
 	Detail  string
 	Elapsed time.Duration
-	// Samples are in the order of time. A sink keeps the slice: elements that it has been given must not
-	// change, but appending is fine.
+	// Samples are in time order. A sink keeps the slice: elements already passed to it must not
+	// change, but appending is allowed.
 	Samples []machine.Sample
-	// Run is the run whose share of GPU memory is shown; "" is that of all runs of GraphNB.
+	// Run is the run whose share of GPU memory is shown; "" means all runs of GraphNB.
 	Run string
 }
 
-// Bytes is a number of bytes in binary units, such as "1.5 GiB".
+// Bytes formats a number of bytes in binary units, such as "1.5 GiB".
 func Bytes(n float64) string { return units.Bytes(int64(n)) }
 
-// MonitorPNG draws the figures of a machine over time at twice the resolution of a plain screen: its GPUs, if
-// it has any, and the host. The size is the one to show it at, in CSS pixels.
+// MonitorPNG draws a machine's activity over time at twice the resolution of a standard screen: its
+// GPUs, if it has any, and the host. width and height are the size for display, in CSS pixels.
 func MonitorPNG(m Monitor) (data []byte, width, height int, err error) {
 	return tallPNG(m.Title, m.note(), m.height(), func(p *painter, dc draw.Canvas) { p.monitor(dc, &m) })
 }
 
-// monitorSVG is the same without title and note.
+// monitorSVG draws the same without title and note.
 func monitorSVG(m *Monitor) ([]byte, error) {
 	var p painter
 	return drawn(chart.SVG(chart.Width, m.height(), func(c draw.Canvas) { p.monitor(c, m) }))
 }
 
 const (
-	monitorRow    = 150 // of charts, in points
-	monitorPoints = 110 // of a curve: one per two pixels of a chart
+	monitorRow    = 150 // height of a row of charts, in points
+	monitorPoints = 110 // per curve: one per two pixels of a chart
 )
 
 func (m *Monitor) height() vg.Length {
@@ -58,7 +58,7 @@ func (m *Monitor) height() vg.Length {
 	return 2 * monitorRow
 }
 
-// now is the last sample, and whether there is one.
+// now returns the last sample, and whether there is one.
 func (m *Monitor) now() (machine.Sample, bool) {
 	if len(m.Samples) == 0 {
 		return machine.Sample{}, false
@@ -73,7 +73,7 @@ func (m *Monitor) gpus() []machine.GPU {
 
 func (m *Monitor) final() bool { return m.State == Done || m.State == Failed || m.State == Interrupted }
 
-// note is what is missing, and the host now, in a line.
+// note returns one line: what could not be read, and the host's current state.
 func (m *Monitor) note() string {
 	s, ok := m.now()
 	if !ok {
@@ -82,7 +82,7 @@ func (m *Monitor) note() string {
 	return strings.Join(nonEmpty(oneLine(m.Detail), oneLine(s.Note), hostLine(&s.Host)), " · ")
 }
 
-// hostLine is "CPU 62 % of 2 cores, memory 3.1 of 24.0 GiB, disk …".
+// hostLine returns "CPU 62 % of 2 cores, memory 3.1 of 24.0 GiB, disk …".
 func hostLine(h *machine.Host) string {
 	var parts []string
 	if h.CPU.Known() {
@@ -111,7 +111,7 @@ func hostLine(h *machine.Host) string {
 	return strings.Join(nonEmpty(parts...), ", ")
 }
 
-// pair is two rates, "" where neither is known.
+// pair formats two rates; it returns "" if neither is known.
 func pair(what, a string, x machine.Value, b string, y machine.Value) string {
 	if !x.Known() && !y.Known() {
 		return ""
@@ -132,10 +132,11 @@ func perSecond(v machine.Value) string {
 
 var gpuColors = []color.NRGBA{chart.Blue, chart.Orange, chart.Green, chart.Purple, chart.Amber, chart.Sky}
 
-// gpuColor is the colour of the i-th GPU's lines.
+// gpuColor returns the colour of the i-th GPU's lines.
 func gpuColor(i int) color.NRGBA { return gpuColors[i%len(gpuColors)] }
 
-// timeLine is a figure over time: a NaN is a gap. Where colours are not enough, dashes tell lines apart.
+// timeLine is one value over time; a NaN is a gap. If there are more lines than colours, dashes
+// tell them apart.
 type timeLine struct {
 	label  string
 	color  color.NRGBA
@@ -143,10 +144,11 @@ type timeLine struct {
 	of     func(s *machine.Sample) machine.Value
 }
 
-// dashed are the dashes of the first lines of each colour, of the second, and so on.
+// dashed holds the dash patterns: element k is for lines that use a colour for the k-th time, from
+// 0.
 var dashed = [][]vg.Length{nil, {vg.Points(4), vg.Points(2)}, {vg.Points(1.5), vg.Points(1.5)}}
 
-// monitor draws the charts: the GPUs' above the host's.
+// monitor draws the charts, the GPUs' above the host's.
 func (p *painter) monitor(c draw.Canvas, m *Monitor) {
 	one := func(row, column int, title string, scale, top float64, lines []timeLine) {
 		box := c
@@ -192,11 +194,12 @@ func (p *painter) monitor(c draw.Canvas, m *Monitor) {
 	})
 }
 
-// mostLabels is how many lines have their names at their ends; of more the table tells.
+// mostLabels is the maximum number of lines labelled at their ends; with more, the table identifies
+// them.
 const mostLabels = 8
 
-// timeChart draws lines over the time since the first sample. top is the axis's end, 0 where the figures
-// decide.
+// timeChart draws lines over the time since the first sample. top is the upper end of the axis; 0
+// chooses it from the values.
 func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top float64, lines []timeLine) {
 	c = p.Titled(c, title)
 	curves := make([][]chart.XY, len(lines))
@@ -232,7 +235,7 @@ func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top 
 			}
 		}
 	}
-	// Drawing far outside of the picture would take minutes.
+	// Drawing far outside the picture would take minutes.
 	within := func(v float64) float64 { return math.Max(0, math.Min(v, y.Max)) }
 	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
 		for i, l := range lines {
@@ -242,7 +245,7 @@ func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top 
 				for _, q := range curve[run[0]:run[1]] {
 					pts = append(pts, at(q.X/perUnit, within(q.Y)))
 				}
-				if len(pts) == 1 { // a moment alone
+				if len(pts) == 1 { // a single point
 					c.DrawGlyphNoClip(draw.GlyphStyle{Color: l.color, Radius: vg.Points(1.5), Shape: draw.CircleGlyph{}}, pts[0])
 					continue
 				}
@@ -261,7 +264,7 @@ func (p *painter) timeChart(c draw.Canvas, m *Monitor, title string, scale, top 
 	}
 }
 
-// span is the seconds from the first sample to the last.
+// span returns the seconds from the first sample to the last.
 func (m *Monitor) span() float64 {
 	if len(m.Samples) == 0 {
 		return 0
@@ -269,8 +272,8 @@ func (m *Monitor) span() float64 {
 	return m.Samples[len(m.Samples)-1].Time.Sub(m.Samples[0].Time).Seconds()
 }
 
-// curve is a figure over the seconds since the first sample, in at most monitorPoints points: each is the mean of
-// those that it stands for. A gap is as long as the figure was missing.
+// curve returns a value over the seconds since the first sample, in at most monitorPoints points,
+// each the mean of its interval. Where the value is missing the curve has a gap.
 func (m *Monitor) curve(of func(s *machine.Sample) machine.Value, scale float64) []chart.XY {
 	n := len(m.Samples)
 	k := max(1, (n+monitorPoints-1)/monitorPoints)
@@ -293,7 +296,8 @@ func (m *Monitor) curve(of func(s *machine.Sample) machine.Value, scale float64)
 	return out
 }
 
-// lastKnown is a curve's end, if that is known: of a GPU that fell off the bus there is no figure to show.
+// lastKnown returns a curve's last point, and false if it is not known: a GPU that fell off the bus
+// has no value to show.
 func lastKnown(curve []chart.XY) (chart.XY, bool) {
 	if n := len(curve); n > 0 && chart.Finite(curve[n-1].Y) {
 		return curve[n-1], true
@@ -301,7 +305,8 @@ func lastKnown(curve []chart.XY) (chart.XY, bool) {
 	return chart.XY{}, false
 }
 
-// gpuNotes are what a GPU's row says in words: an error, why it is slow, its traffic, and who uses it.
+// gpuNotes returns the text of a GPU's row: errors, why it is slow, its traffic, and which
+// processes use it.
 func gpuNotes(g *machine.GPU, run string) []string {
 	notes := append(whySlow(g), nonEmpty(pair("PCIe", "in", g.PCIeReceive, "out", g.PCIeSend), pair("NVLink", "in", g.NVLinkReceive, "out", g.NVLinkSend))...)
 	for i, p := range g.Processes {
@@ -321,7 +326,7 @@ func gpuNotes(g *machine.GPU, run string) []string {
 	return notes
 }
 
-// whySlow is a GPU's error, and why its clocks are low.
+// whySlow returns a GPU's error, and why its clocks are low.
 func whySlow(g *machine.GPU) []string {
 	notes := nonEmpty(oneLine(g.Error))
 	if len(g.Throttled) > 0 {
@@ -330,7 +335,7 @@ func whySlow(g *machine.GPU) []string {
 	return notes
 }
 
-// instanceNote is a part of a divided GPU.
+// instanceNote describes an instance of a partitioned GPU.
 func instanceNote(g *machine.GPU, m *machine.Instance) string {
 	text := fmt.Sprintf("GPU %d:%d  %s  %s", g.Index, m.Index, oneLine(m.Name), oneLine(m.UUID))
 	if m.MemoryUsed.Known() {
@@ -339,7 +344,7 @@ func instanceNote(g *machine.GPU, m *machine.Instance) string {
 	return text
 }
 
-// figure is a value in a cell or a line.
+// figure formats a value for a cell of the table or a line.
 func figure(v machine.Value, unit string) string {
 	if !v.Known() {
 		return "–"
@@ -347,7 +352,7 @@ func figure(v machine.Value, unit string) string {
 	return strconv.FormatFloat(float64(v), 'f', 0, 64) + unit
 }
 
-// memoryText is "21.0 of 80.0 GiB", and what of it runs have.
+// memoryText returns "21.0 of 80.0 GiB" and the runs' share of it.
 func memoryText(g *machine.GPU, run string) string {
 	if !g.MemoryUsed.Known() {
 		return "–"
@@ -366,7 +371,7 @@ func memoryText(g *machine.GPU, run string) string {
 	return text
 }
 
-// powerText is "340 of 700 W".
+// powerText returns "340 of 700 W".
 func powerText(g *machine.GPU) string {
 	if !g.PowerW.Known() || !g.PowerLimitW.Known() {
 		return figure(g.PowerW, " W")
@@ -374,7 +379,7 @@ func powerText(g *machine.GPU) string {
 	return figure(g.PowerW, "") + " of " + figure(g.PowerLimitW, " W")
 }
 
-// recent are the last n of a figure.
+// recent returns the last n values.
 func (m *Monitor) recent(n int, of func(s *machine.Sample) machine.Value) []machine.Value {
 	var out []machine.Value
 	for i := len(m.Samples) - 1; i >= 0 && len(out) < n; i-- {

@@ -7,14 +7,14 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// GPU is a GPU of a run, in its panel.
+// GPU is one of a run's GPUs, as the run's panel shows it.
 type GPU struct {
 	machine.GPU
-	Run string // whose share of the memory is shown
+	Run string // the run whose share of the memory is shown
 	Sum string // what it did in the whole run, for the final table; "" is left out
 }
 
-// gpusHTML is a row a GPU below those of the workers.
+// gpusHTML writes one row per GPU, below those of the workers.
 func gpusHTML(b *strings.Builder, s *Snapshot) {
 	if len(s.GPUs) == 0 {
 		return
@@ -28,7 +28,7 @@ func gpusHTML(b *strings.Builder, s *Snapshot) {
 	b.WriteString("</table>")
 }
 
-// gpusBusy is the mean utilization of a run's GPUs, as a fact for a line; "" where it is not known.
+// gpusBusy returns the mean utilization of a run's GPUs for a line of text; "" if it is not known.
 func gpusBusy(s *Snapshot) string {
 	sum, n := 0.0, 0
 	for i := range s.GPUs {

@@ -14,16 +14,16 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// MonitorSink shows a [Monitor] while it goes: in a cell a picture and a table, which stay, in a terminal some
-// lines that change in place, in a pipe a line every few seconds.
+// MonitorSink shows a [Monitor] while it watches: a cell gets a picture and a table, which stay, a
+// terminal several lines that change in place, a pipe one line every few seconds.
 type MonitorSink interface {
-	// Update makes m the state to show, with what was new. It returns at once.
+	// Update shows the state m, which includes the new samples. It returns at once.
 	Update(m Monitor)
-	// Close shows the final state and ends the sink, as that of [Sink] does.
+	// Close shows the final state and ends the sink, as Close of [Sink] does.
 	Close(final Monitor) error
 }
 
-// NewMonitor makes the sink that fits the surroundings, as [New] does.
+// NewMonitor makes the sink that fits where output goes, as [New] does.
 func NewMonitor(o Options) MonitorSink {
 	s := &monitorSink{}
 	var draw func(f frame, m *Monitor) error
@@ -50,7 +50,7 @@ func NewMonitor(o Options) MonitorSink {
 	return s
 }
 
-// monitorSink keeps what is in latest; its pump says when to draw it.
+// monitorSink keeps the latest state; its pump decides when to draw it.
 type monitorSink struct {
 	mu     sync.Mutex
 	latest Monitor
@@ -97,7 +97,7 @@ func (c *monitorCell) frame(f frame, m *Monitor) error {
 	return c.d.Sync()
 }
 
-// monitorHTML is the head, the picture if there is one, a row a GPU, and the host in a line.
+// monitorHTML returns the head, the picture if there is one, one row per GPU, and the host's line.
 func monitorHTML(m *Monitor, head *Snapshot, svg []byte) string {
 	var b strings.Builder
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)
@@ -130,14 +130,14 @@ func monitorHTML(m *Monitor, head *Snapshot, svg []byte) string {
 	return b.String()
 }
 
-// gpuTableHead begins the table of GPUs.
+// gpuTableHead writes the start of the table of GPUs.
 func gpuTableHead(b *strings.Builder) {
 	b.WriteString(tableHead("width:100%"))
 	row(b, true, headCell(txt, "GPU"), headCell(txt+";width:12%", "busy"), headCell(num, ""), headCell(txt+";width:12%", "memory"), headCell(txt, ""),
 		headCell(num, "°C"), headCell(num, "power"), headCell(num, "clock"))
 }
 
-// gpuRow is the i-th GPU's line.
+// gpuRow writes the i-th GPU's row.
 func gpuRow(b *strings.Builder, run string, i int, g *machine.GPU) {
 	name := fmt.Sprintf(`<span style="color:%s">&#9632;</span> %d <span style="%s">%s</span>`, css(gpuColor(i)), g.Index, faint, esc(cut(g.Name, 40)))
 	busy, used := "", ""
@@ -158,7 +158,7 @@ func gpuRow(b *strings.Builder, run string, i int, g *machine.GPU) {
 	row(b, false, cell(txt, name), cell(txt, busy), cell(num, shareText(g.Utilization)), cell(txt, used), cell(txt, esc(memoryText(g, run))), cell(num, figure(g.TemperatureC, "")), cell(num, powerText(g)), cell(num, clock))
 }
 
-// gpuNoteRow is what there is to say in words below a GPU's line.
+// gpuNoteRow writes the notes below a GPU's row.
 func gpuNoteRow(b *strings.Builder, g *machine.GPU, notes []string) {
 	if len(notes) == 0 {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// monitorTerminal shows a machine as some lines that change in place.
+// monitorTerminal shows a machine as several lines that change in place.
 type monitorTerminal struct {
 	block
 	style style
@@ -20,11 +20,11 @@ func (t *monitorTerminal) frame(f frame, m *Monitor) error {
 	return t.draw(monitorLines(m, t.style, max(cols, 20)-1), cols, rows, f.last)
 }
 
-// monitorPlain writes a line every few seconds.
+// monitorPlain writes one line every few seconds.
 type monitorPlain struct {
 	out   io.Writer
 	every time.Duration
-	last  time.Time // of the sample that it wrote last
+	last  time.Time // time of the last sample written
 }
 
 func (p *monitorPlain) frame(f frame, m *Monitor) error {
@@ -43,7 +43,7 @@ func (p *monitorPlain) frame(f frame, m *Monitor) error {
 	return write(p.out, strings.Join(parts, "; ")+"\n")
 }
 
-// gpuLine is a GPU in words.
+// gpuLine describes a GPU in one line.
 func gpuLine(g *machine.GPU, run string) string {
 	if g.Error != "" {
 		return fmt.Sprintf("GPU %d: %s", g.Index, oneLine(g.Error))
@@ -58,7 +58,7 @@ func shareText(v machine.Value) string {
 	return sharePercent(float64(v))
 }
 
-// monitorLines are the machine now, in lines of at most w columns.
+// monitorLines returns the machine's current state in lines of at most w columns.
 //
 //	host   ━━━━━━━╸────  62 %  ▂▃▅▇  CPU 62 % of 2 cores, memory …
 //	GPU 0  ━━━━━━━━━━╸─  91 %  ▂▃▅▇  21.0 GiB of 80.0 GiB (runs 20.0 GiB)  61 °C  340 of 700 W  1410 MHz
@@ -110,7 +110,7 @@ func monitorLines(m *Monitor, st style, w int) []string {
 	return out
 }
 
-// sparkline is shares as a row of blocks; a gap is a space.
+// sparkline draws values from 0 to 1 as a row of block characters; a gap is a space.
 func sparkline(vs []machine.Value) string {
 	blocks := []rune("▁▂▃▄▅▆▇█")
 	var b strings.Builder

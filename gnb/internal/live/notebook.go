@@ -43,9 +43,10 @@ func (n *notebook) frame(f frame) error {
 	if !f.last {
 		return n.d.Send(n.liveData(&f.s))
 	}
-	s, id := f.s, n.id // the figure takes the panel's place, for good
+	s, id := f.s, n.id // the final picture replaces the panel
 	if s.stopped() {
-		// A reader looks for the reason first: it takes the panel's place, and is shown once.
+		// The reason comes first, in place of the panel, and only once, because readers look for it
+		// first.
 		if err := n.d.Send(htmlData(n.id, reasonHTML(&s), reasonPlain(&s))); err != nil {
 			return err
 		}
@@ -61,7 +62,7 @@ func (n *notebook) frame(f frame) error {
 	return n.d.Sync()
 }
 
-// write puts lines below the panel.
+// write adds lines below the panel.
 func (n *notebook) write(said []string) error {
 	for _, line := range said {
 		if _, err := fmt.Fprintln(n.said, line); err != nil {
@@ -71,8 +72,7 @@ func (n *notebook) write(said []string) error {
 	return nil
 }
 
-// liveData is the panel. Without a picture, where drawing failed, it is still
-// one.
+// liveData returns the panel, without its picture if drawing it failed.
 func (n *notebook) liveData(s *Snapshot) *protocol.DisplayData {
 	charts, err := guarded(func() ([]drawing, error) { return n.painter.SVGs(s) })
 	log := n.log
@@ -82,8 +82,8 @@ func (n *notebook) liveData(s *Snapshot) *protocol.DisplayData {
 	return htmlData(n.id, liveHTML(s, charts, log), plainLine(s))
 }
 
-// guarded turns a panic of the plotting library into an error: no picture is
-// worth a training run.
+// guarded turns a panic of the plotting library into an error, because a missing picture must not
+// end a training run.
 func guarded[T any](draw func() (T, error)) (drawn T, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -10,13 +10,13 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// titledPNG is a picture of the figure's size below a title and a note, at twice
-// the resolution of a plain screen, with the size to show it at in CSS pixels.
+// titledPNG draws a picture of standard size below a title and a note, at twice the resolution of a
+// standard screen. It returns the size for display, in CSS pixels.
 func titledPNG(title, note string, paint func(p *painter, c draw.Canvas)) (data []byte, width, height int, err error) {
 	return tallPNG(title, note, chart.Height, paint)
 }
 
-// tallPNG is titledPNG with a picture of another height.
+// tallPNG is titledPNG with a given height.
 func tallPNG(title, note string, tall vg.Length, paint func(p *painter, c draw.Canvas)) (data []byte, width, height int, err error) {
 	h := tall + headHeight + noteHeight
 	data, err = guarded(func() ([]byte, error) {
@@ -32,7 +32,7 @@ func tallPNG(title, note string, tall vg.Length, paint func(p *painter, c draw.C
 	return data, chart.Width * 4 / 3, int(h) * 4 / 3, err
 }
 
-// drawn is a picture, or this package's error where it could not be drawn.
+// drawn returns a picture, or err with this package's prefix.
 func drawn(data []byte, err error) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("live: %w", err)
@@ -40,13 +40,13 @@ func drawn(data []byte, err error) ([]byte, error) {
 	return data, nil
 }
 
-// showPicture shows a picture in the cell that runs, with text for where pictures
-// do not show; outside of a notebook it does nothing.
+// showPicture shows a picture in the current cell, with text for viewers without pictures; outside
+// a notebook it does nothing.
 func showPicture(paint func() (data []byte, width, height int, err error), text string, o Options) error {
 	return showPictureAs("", paint, text, o)
 }
 
-// showPictureAs is showPicture in place of the picture of that id, if there is one.
+// showPictureAs is showPicture, but replaces the picture with that id if there is one.
 func showPictureAs(id string, paint func() (data []byte, width, height int, err error), text string, o Options) error {
 	if pick(&o) != modeNotebook {
 		return nil
@@ -61,8 +61,8 @@ func showPictureAs(id string, paint func() (data []byte, width, height int, err 
 	return o.Display.Sync()
 }
 
-// pngData is a picture to be shown at that size, in place of the output of that id, if
-// there is one, with text for where pictures do not show.
+// pngData returns the output that shows a picture at the given size, with text for viewers without
+// pictures. It replaces the output with that id, if there is one.
 func pngData(id, text string, data []byte, width, height int) *protocol.DisplayData {
 	return &protocol.DisplayData{
 		DisplayID: id,
@@ -73,8 +73,8 @@ func pngData(id, text string, data []byte, width, height int) *protocol.DisplayD
 	}
 }
 
-// lastData is what stays of a panel: its picture, or where drawing failed the text and
-// why.
+// lastData returns what remains of a panel at the end: its picture or, if drawing failed, the text
+// and the reason.
 func lastData(id, text string, paint func() (data []byte, width, height int, err error)) *protocol.DisplayData {
 	d, err := guarded(func() (*protocol.DisplayData, error) {
 		data, w, h, err := paint()
@@ -90,7 +90,7 @@ func textData(id, text string) *protocol.DisplayData {
 	return &protocol.DisplayData{DisplayID: id, Data: map[protocol.MIMEType]any{protocol.MIMETextPlain: text}}
 }
 
-// htmlData is HTML, with text for where it does not show.
+// htmlData returns the output that shows HTML, with text for viewers without HTML.
 func htmlData(id, html, text string) *protocol.DisplayData {
 	d := textData(id, text)
 	d.Data[protocol.MIMETextHTML] = html

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// plainEvery is the shortest time between two progress lines in a pipe.
+// plainEvery is the minimum time between two progress lines in a pipe.
 const plainEvery = 5 * time.Second
 
-// plain writes lines: the log, one per finished epoch, one per state, and
-// progress every few seconds. Nothing is redrawn.
+// plain writes lines: the log, one line per finished epoch and per state, and progress every few
+// seconds. It never redraws.
 type plain struct {
 	w     io.Writer
 	every time.Duration
@@ -22,9 +22,9 @@ type plain struct {
 	*pump
 
 	mu    sync.Mutex
-	epoch int       // in progress, as far as lines were written
-	state string    // last one told
-	quiet time.Time // when the last line about progress was written
+	epoch int       // the epoch in progress, as of the last line
+	state string    // last state written
+	quiet time.Time // time of the last progress line
 }
 
 func newPlain(o Options) *plain {
@@ -33,8 +33,8 @@ func newPlain(o Options) *plain {
 	return p
 }
 
-// Update writes down what must not be skipped, an epoch's end and a change of
-// state, before the snapshot can be overtaken by the next.
+// Update notes the events that must not be skipped, the end of an epoch and a change of state,
+// before the next snapshot can replace this one.
 func (p *plain) Update(s Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +49,7 @@ func (p *plain) tell(s *Snapshot) {
 	}
 	p.epoch = max(p.epoch, s.Epoch)
 	if st := s.state(); !s.final() && st != p.state {
-		// Running and Evaluating take turns, that is no news.
+		// Running and Evaluating alternate, so a change between them is not an event.
 		if p.state == "" || st == Starting {
 			p.print(strings.Join(nonEmpty(oneLine(s.Title), st), ": "))
 			p.quiet = p.now()
@@ -86,7 +86,7 @@ func (p *plain) frame(f frame) error {
 	return write(p.w, b.String())
 }
 
-// due reports whether the last line about progress is old enough for another.
+// due reports whether the next progress line is due.
 func (p *plain) due() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,7 +1,7 @@
 package live
 
-// PNG is the final figure of a run as a file: loss and accuracy below a line that
-// says what they show, at twice the resolution of a plain screen.
+// PNG draws the final figure of a run for a file: loss and accuracy below a line that describes
+// them, at twice the resolution of a standard screen.
 func PNG(s Snapshot) ([]byte, error) {
 	var p painter
 	return guarded(func() ([]byte, error) {

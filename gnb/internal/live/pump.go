@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// maxQueued bounds the log lines that wait for a display that does not move.
+// maxQueued bounds the log lines that wait for a blocked display.
 const maxQueued = 10000
 
-// frame is what one drawing shows.
+// frame is the content of one drawing.
 type frame struct {
 	s     Snapshot
 	lines []string // log lines since the previous frame
-	said  []string // lines to keep, where they do not belong to the log
-	lost  int      // lines that were dropped since, because the display stood still
+	said  []string // lines to keep that are not part of the log
+	lost  int      // log lines dropped since then because the display was blocked
 	last  bool
 }
 
-// pump is a mailbox of one snapshot and the goroutine that draws from it: the
-// latest wins, at most one drawing per interval, and the last is always drawn.
+// pump is a mailbox for one snapshot, and the goroutine that draws from it: the latest snapshot
+// replaces earlier ones, at most one is drawn per interval, and the last is always drawn.
 type pump struct {
 	interval time.Duration
 	draw     func(f frame) error
@@ -31,12 +31,12 @@ type pump struct {
 	closed  bool
 	textLen int // lines of Snapshot.Text taken so far
 
-	drawn int // frames so far; run's
+	drawn int // frames drawn so far; used by run only
 
-	wake chan struct{} // one token: there is something to draw
+	wake chan struct{} // holds one token while there is something to draw
 	quit chan struct{} // closed by close
 	done chan struct{} // closed when the goroutine ends
-	err  error         // of drawing; read after done
+	err  error         // the first drawing error; read after done
 }
 
 func newPump(interval time.Duration, draw func(frame) error) *pump {
@@ -57,7 +57,7 @@ func (p *pump) update(s Snapshot) {
 	}
 }
 
-// put stores s and takes the log lines that are new in it; the caller holds mu.
+// put stores s and queues its new log lines; the caller holds mu.
 func (p *pump) put(s Snapshot) {
 	if len(s.Text) > p.textLen {
 		for _, l := range s.Text[p.textLen:] {
@@ -73,7 +73,7 @@ func (p *pump) print(text string) { p.add(&p.next.lines, text) }
 
 func (p *pump) say(text string) { p.add(&p.next.said, text) }
 
-// add queues text in one of the lists of p.next, and has it drawn.
+// add queues text in one of the lists of p.next and requests a drawing.
 func (p *pump) add(to *[]string, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *pump) run() {
 		f.last = p.closed
 		p.next.lines, p.next.said, p.next.lost, p.dirty = nil, nil, 0, false
 		p.mu.Unlock()
-		// After an error nothing more is drawn, but the mailbox still empties.
+		// After an error nothing more is drawn, but the mailbox is still emptied.
 		if (dirty || f.last) && p.err == nil {
 			p.err = p.draw(f)
 			p.drawn++
@@ -133,30 +133,29 @@ func (p *pump) run() {
 	}
 }
 
-// A drawing takes at most 0.5 % of the time of the machine's CPUs, which the run needs
-// (and the kernel and the page take as much again): after a longer one the pause is
-// longer, but not beyond longestRest, since where all CPUs are busy a drawing takes more
-// time than it computes.
+// Drawing takes at most 0.5 % of the time of the machine's CPUs, which the run needs (the kernel
+// and the page use about as much again): a longer drawing is followed by a longer pause. The pause
+// is at most longestRest, because if all CPUs are busy a drawing takes more time than it computes.
 const (
-	eagerFrames = 20 // come without that: short runs are seen to move, too
+	eagerFrames = 20 // exempt from the limit, so that short runs show progress too
 	restShare   = 200
 	longestRest = 150 * time.Millisecond
 )
 
-// rest is the pause after a drawing.
+// rest returns the pause after a drawing.
 func (p *pump) rest(took time.Duration) time.Duration {
 	fair := min(restShare*took/time.Duration(runtime.NumCPU()), longestRest)
 	if p.drawn <= eagerFrames {
 		fair = 0
 	}
-	return max(p.interval-took, fair, took) // one that waits for its reader rests as long
+	return max(p.interval-took, fair, took) // a drawing that waits for its reader is followed by an equal pause
 }
 
-var errStuck = errors.New("live: the display did not take the final state in time (its reader is gone or stands still); the run itself is not affected")
+var errStuck = errors.New("live: the display did not accept the final state in time (its reader has ended or is blocked); the run itself is not affected")
 
-// close draws s as the last frame and waits for it, at most wait: a write to a
-// display whose reader is stuck cannot be taken back, and its goroutine is then
-// left behind. Only the first call does something.
+// close draws s as the last frame and waits for it, at most for the given time: a write to a
+// display with a blocked reader cannot be cancelled, so its goroutine is then left behind. Calls
+// after the first do nothing.
 func (p *pump) close(s Snapshot, wait time.Duration) error {
 	s = s.own()
 	p.mu.Lock()

@@ -10,11 +10,11 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
-// String is as in "41.2 GFLOP/s", "12.3 M edges/s".
+// String formats the rate: "41.2 GFLOP/s", "12.3 M edges/s".
 func (r Rate) String() string { return withUnit(r.PerSec, r.Unit) }
 
-// withUnit puts a unit of measure, which begins with a capital, behind the number's
-// prefix, and a thing that is counted after a space.
+// withUnit formats a number with its unit. A unit of measure begins with a capital and directly
+// follows the number's prefix; the name of something counted follows a space.
 func withUnit(x float64, unit string) string {
 	n := number(x)
 	unit = oneLine(unit)
@@ -29,16 +29,16 @@ func withUnit(x float64, unit string) string {
 	return n + unit
 }
 
-// beside is the rate with the machine's: "41.2 GFLOP/s, 14 % of 287 GFLOP/s".
+// beside returns the rate with the machine's limit: "41.2 GFLOP/s, 14 % of 287 GFLOP/s".
 func (r Rate) beside() string {
 	if !(r.Limit > 0) {
 		return r.String()
 	}
-	// Above the limit is what caches can do, and memory, of which the limit is, not.
+	// Reads from caches can exceed the limit, which is that of memory.
 	return fmt.Sprintf("%s, %.0f %% of %s", r, 100*r.PerSec/r.Limit, withUnit(r.Limit, r.Unit))
 }
 
-// ratesTexts are the run's rates compared with the machine's limits.
+// ratesTexts returns the run's rates compared with the machine's limits.
 func ratesTexts(s *Snapshot) (parts []string) {
 	for _, r := range s.Rates {
 		if r.PerSec > 0 {
@@ -50,7 +50,7 @@ func ratesTexts(s *Snapshot) (parts []string) {
 
 func ratesText(s *Snapshot) string { return strings.Join(ratesTexts(s), "; ") }
 
-// ratesHTML is the same in a row, with a gauge below each rate whose limit is known.
+// ratesHTML writes the same as a row, with a gauge below each rate whose limit is known.
 func ratesHTML(b *strings.Builder, s *Snapshot) {
 	if ratesText(s) == "" {
 		return
@@ -74,5 +74,5 @@ func ratesHTML(b *strings.Builder, s *Snapshot) {
 	b.WriteString("</table>")
 }
 
-// short is a number such as a learning rate: three significant digits.
+// short formats a number such as a learning rate, with three significant digits.
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }

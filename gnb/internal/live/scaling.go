@@ -13,32 +13,32 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Scaling is a scaling curve, for [ScalingPNG].
+// Scaling is a scaling curve, drawn by [ScalingPNG].
 type Scaling struct {
 	Title, Note string
 	Points      []ScalingPoint // by ascending number of workers
-	Ideal       []Point        // the ideal speed-up by number of workers
+	Ideal       []Point        // the ideal speed-up per number of workers
 }
 
-// ScalingPoint is one number of workers of a [Scaling].
+// ScalingPoint holds the measurements of a [Scaling] with one number of workers.
 type ScalingPoint struct {
 	Workers                     int
 	On                          string      // what they compute on, such as "2 cores"
-	Speedup, Low, High          float64     // the median, the least and the greatest
-	Stages                      []StageTime // of a step
-	Efficiency                  float64     // Speedup over the ideal
-	RepeatedEdges, RepeatedRows float64     // how often the mean edge is sampled and the mean row read
+	Speedup, Low, High          float64     // the median, the minimum and the maximum
+	Stages                      []StageTime // of one step
+	Efficiency                  float64     // Speedup divided by the ideal
+	RepeatedEdges, RepeatedRows float64     // how often an edge is sampled and a row read, on average
 }
 
-// StageTime is what a step spends in a stage.
+// StageTime is the time that one stage takes per step.
 type StageTime struct {
 	Name    string
 	Seconds float64
 }
 
-// ScalingPNG draws a curve at twice the resolution of a plain screen: the speed-up
-// beside the ideal, the stages of a step, and the repeated work. The size is the
-// one to show it at, in CSS pixels.
+// ScalingPNG draws a curve at twice the resolution of a standard screen: the speed-up next to the
+// ideal, the stages of a step, and the repeated work. width and height are the size for display, in
+// CSS pixels.
 func ScalingPNG(s Scaling) (data []byte, width, height int, err error) {
 	s = s.drawable()
 	return titledPNG(s.Title, s.Note, func(p *painter, dc draw.Canvas) {
@@ -78,9 +78,8 @@ func tidy(xs ...*float64) {
 	}
 }
 
-// ShowScaling shows a curve in the cell that runs, with text for where pictures do
-// not show; outside of a notebook it does nothing. It returns when the picture has
-// arrived.
+// ShowScaling shows a curve in the current cell, with text for viewers without pictures; outside a
+// notebook it does nothing. It returns when the notebook has received the picture.
 func ShowScaling(s Scaling, text string) error { return showScaling(s, text, Options{}) }
 
 func showScaling(s Scaling, text string, o Options) error {
@@ -92,7 +91,7 @@ func part(c draw.Canvas, from, to vg.Length) draw.Canvas {
 	return c
 }
 
-// workersAxis marks the numbers of workers that were measured.
+// workersAxis marks the measured numbers of workers.
 func workersAxis(s Scaling) (x chart.Axis, t chart.Ticks) {
 	first, last := s.Points[0].Workers, s.Points[len(s.Points)-1].Workers
 	x.Min, x.Max = float64(first), math.Max(float64(last), float64(first)+1)
@@ -102,9 +101,8 @@ func workersAxis(s Scaling) (x chart.Axis, t chart.Ticks) {
 	return x, t
 }
 
-// speedups is the speed-up by number of workers: a dashed line for the ideal, a
-// point for the median, a bar from the least to the greatest, and the efficiency
-// below where there is room.
+// speedups draws the speed-up per number of workers: a dashed line for the ideal, a point for the
+// median, a bar from minimum to maximum and, if there is room, the efficiency below.
 func (p *painter) speedups(c draw.Canvas, s Scaling) {
 	c = p.Titled(c, "speed-up")
 	hi := 1.0
@@ -150,8 +148,7 @@ func (p *painter) speedups(c draw.Canvas, s Scaling) {
 	pl.Draw(c)
 }
 
-// stageBars is a bar for each number of workers: the milliseconds of a step by
-// stage.
+// stageBars draws one bar per number of workers: the milliseconds of a step by stage.
 func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 	c = p.Titled(c, "ms of a step, by stage")
 	var names []string
@@ -173,7 +170,7 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 	x.Min, x.Max = -0.5, float64(len(s.Points))-0.5
 	for i, q := range s.Points {
 		label := strconv.Itoa(q.Workers)
-		if len(s.Points) <= 4 { // there is room
+		if len(s.Points) <= 4 { // if there is room
 			label += "\n" + oneLine(q.On)
 		}
 		xt = append(xt, chart.Tick{Value: float64(i), Label: label})
@@ -198,14 +195,14 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 	at := vg.Point{X: c.Max.X - room + 6, Y: c.Max.Y - 8}
 	c.Max.X -= room
 	pl.Draw(c)
-	for i := len(names) - 1; i >= 0; i-- { // in the order of the stretches of a bar
+	for i := len(names) - 1; i >= 0; i-- { // in the order of the segments of a bar
 		c.FillPolygon(seen[names[i]], []vg.Point{at, {X: at.X + 5, Y: at.Y}, {X: at.X + 5, Y: at.Y + 5}, {X: at.X, Y: at.Y + 5}})
 		c.FillText(sty, vg.Point{X: at.X + 8, Y: at.Y}, names[i])
 		at.Y -= 10.5
 	}
 }
 
-// repeated is how often the mean edge is sampled and the mean row read.
+// repeated draws how often an edge is sampled and a row read, on average.
 func (p *painter) repeated(c draw.Canvas, s Scaling) {
 	c = p.Titled(c, "work done more than once")
 	hi := 1.1

@@ -9,20 +9,19 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
-// stageColors are the colours of the stages that package gnb times, each always the
-// same: a stage too short to be drawn does not change those of the others. Neighbours
-// differ in lightness too, and time in which nothing of a step is done is grey.
+// stageColors holds a fixed colour for each stage that package gnb times, so that a stage too short
+// to draw does not change the others' colours. Neighbouring colours differ in lightness too. Time
+// that belongs to no step is grey.
 var stageColors = map[string]color.NRGBA{
 	"sample": chart.Blue, "fetch": chart.Sky, "forward": chart.Green, "backward": chart.Amber,
 	"all-reduce": chart.Purple, "optimizer": chart.Orange, "evaluate": chart.Plum, "checkpoint": chart.Olive,
 	"idle": chart.Alpha(chart.Grey, 0x78), "program": chart.Alpha(chart.Grey, 0xc8), "start": chart.Alpha(chart.Grey, 0x40),
 }
 
-// otherColors are those of stages of other names, in the order of their appearance.
+// otherColors are for stages with other names, in order of appearance.
 var otherColors = []color.NRGBA{chart.Blue, chart.Sky, chart.Green, chart.Amber, chart.Orange, chart.Purple, chart.Plum, chart.Olive}
 
-// stageColor is a stage's colour; others counts the names seen that have none of
-// their own.
+// stageColor returns a stage's colour; others counts the names without a fixed one.
 func stageColor(name string, others *int) color.NRGBA {
 	c, ok := stageColors[name]
 	if !ok {
@@ -32,8 +31,7 @@ func stageColor(name string, others *int) color.NRGBA {
 	return c
 }
 
-// stages are the distinct stage names of all workers in order, with their mean
-// shares.
+// stages returns the distinct stage names of all workers in order, with their mean shares.
 func stages(ws []Worker) (names []string, mean map[string]float64) {
 	mean = map[string]float64{}
 	for _, w := range ws {
@@ -55,7 +53,7 @@ func stageStyle(names []string) map[string]string {
 	return m
 }
 
-// waits are the stages of a step by what the run waits for in them.
+// waits groups the stages of a step by what the run waits for in them.
 var waits = []struct {
 	what   string
 	stages []string
@@ -68,8 +66,8 @@ var waits = []struct {
 	{"is in the program's own code", []string{"program"}},
 }
 
-// bottleneck says what most of a training step goes to, as in "waits for sampling:
-// 62 % of the step", over the workers' mean; "" where no stage of a step is known.
+// bottleneck says what most of a training step goes to, such as "waits for sampling: 62 % of the
+// step", as the mean over workers. It returns "" if no stage of a step is known.
 func bottleneck(ws []Worker) string {
 	_, mean := stages(ws)
 	all, most, what := 0.0, 0.0, ""
@@ -89,7 +87,7 @@ func bottleneck(ws []Worker) string {
 	return what + ": " + sharePercent(most/all) + " of the step"
 }
 
-// together is the row of all workers: rates and memory added up, stages their mean.
+// together returns the row of all workers: rates and memory summed, stages averaged.
 func together(s *Snapshot) Worker {
 	seeds, edges, rss := s.totals()
 	w := Worker{SeedsPerSec: seeds, EdgesPerSec: edges, RSS: rss}
@@ -100,7 +98,7 @@ func together(s *Snapshot) Worker {
 	return w
 }
 
-// stageHead is the title of the column of stage bars.
+// stageHead returns the title of the column of stage bars.
 func stageHead(ws []Worker) string {
 	title := `<span style="` + faint + `">time by stage</span>`
 	if b := bottleneck(ws); b != "" {
@@ -109,7 +107,7 @@ func stageHead(ws []Worker) string {
 	return title
 }
 
-// workersHTML is a row for the run, those of its workers, and the legend of their stages.
+// workersHTML writes one row for the run, one per worker, and the legend of their stages.
 func workersHTML(b *strings.Builder, s *Snapshot) {
 	if len(s.Workers) == 0 {
 		return
@@ -165,7 +163,7 @@ func legend(b *strings.Builder, names []string, mean map[string]float64, colors 
 
 func sharePercent(x float64) string { return strconv.Itoa(int(clamp01(x)*100+0.5)) + " %" }
 
-// stageBar is a worker's time as coloured stretches of one bar.
+// stageBar draws a worker's time as coloured segments of one bar.
 func stageBar(st []StageShare, colors map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<div style="display:flex;width:100%%;height:10px;border-radius:3px;overflow:hidden;background-color:%s">`, track)

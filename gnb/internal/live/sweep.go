@@ -13,54 +13,53 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Sweep is a search over hyper-parameters at one moment, for a [SweepSink] and for
-// [SweepPNG].
+// Sweep is the state of a hyper-parameter search, for a [SweepSink] and for [SweepPNG].
 type Sweep struct {
 	Title  string
-	State  string // one of the states of a run
-	Detail string // the reason of Interrupted and Failed
-	Metric string // what the trials are compared by
+	State  string // one of a run's states
+	Detail string // the reason, if State is Interrupted or Failed
+	Metric string // the value by which trials are compared
 
-	Done, Total   int           // trials that ended, of so many; Total 0: unknown
-	Elapsed, Left time.Duration // Left 0: unknown
+	Done, Total   int           // ended trials, and all trials; Total 0 means unknown
+	Elapsed, Left time.Duration // Left 0 means unknown
 
 	Axes   []SweepAxis
-	Trials []SweepTrial // the best first
-	Shares []SweepShare // how much each parameter matters, the most first; none: not known yet
+	Trials []SweepTrial // best first
+	Shares []SweepShare // importance of each parameter, highest first; empty until known
 }
 
-// SweepAxis is a parameter's range: what stands at which height, 0 to 1.
+// SweepAxis is a parameter's range, with labels at heights from 0 to 1.
 type SweepAxis struct {
 	Name  string
 	Marks []SweepMark
 }
 
-// SweepMark is a label at a height of an axis.
+// SweepMark is a label at one height of an axis.
 type SweepMark struct {
 	At   float64
 	Text string
 }
 
-// SweepTrial is one trial. At and Values have an element an axis: the height, NaN
-// where the trial has no such parameter, and the value as text.
+// SweepTrial is one trial. At and Values have one element per axis: the height, NaN if the trial
+// lacks the parameter, and the value as text.
 type SweepTrial struct {
 	Number  int
 	State   string  // of a run, or "stopped"
-	Value   float64 // NaN: not known
-	Epochs  int     // it has evaluated after so many
+	Value   float64 // NaN: unknown
+	Epochs  int     // epochs at its last evaluation
 	Seconds float64
 	At      []float64
 	Values  []string
 	Note    string // why it failed
 }
 
-// SweepShare is how much of the trials' variance a parameter explains, 0 to 1.
+// SweepShare is the share, 0 to 1, of the trials' variance that a parameter explains.
 type SweepShare struct {
 	Name  string
 	Share float64
 }
 
-// best is the first trial, if it has been trained to its end.
+// best returns the first trial, if it was trained to its end.
 func (s *Sweep) best() (t SweepTrial, ok bool) {
 	if len(s.Trials) == 0 || s.Trials[0].State != Done || !chart.Finite(s.Trials[0].Value) {
 		return t, false
@@ -68,7 +67,7 @@ func (s *Sweep) best() (t SweepTrial, ok bool) {
 	return s.Trials[0], true
 }
 
-// note is where the sweep stands in words.
+// note describes the sweep's progress in words.
 func (s *Sweep) note() string {
 	n := plural(s.Done, "trial")
 	if s.Total > 0 {
@@ -80,21 +79,20 @@ func (s *Sweep) note() string {
 	return n
 }
 
-// SweepPNG draws the trials as lines across their parameters to the metric
-// (parallel coordinates; Inselberg 1985, doi:10.1007/BF01898350), the best one
-// last, and beside them how much each parameter matters. The size is the one to
-// show it at, in CSS pixels.
+// SweepPNG draws the trials as lines across their parameters to the metric (parallel coordinates;
+// Inselberg 1985, doi:10.1007/BF01898350), the best one on top, and next to them the importance of
+// each parameter. width and height are the size for display, in CSS pixels.
 func SweepPNG(s Sweep) (data []byte, width, height int, err error) {
 	return titledPNG(s.Title, s.note(), func(p *painter, c draw.Canvas) { p.sweep(c, &s) })
 }
 
-// sweepSVG is the same picture without its title.
+// sweepSVG draws the same picture without its title.
 func sweepSVG(s *Sweep) ([]byte, error) {
 	var p painter
 	return drawn(chart.SVG(chart.Width, chart.Height, func(c draw.Canvas) { p.sweep(c, s) }))
 }
 
-// mostLines is how many trials are drawn, the best ones: more cannot be told apart.
+// mostLines is the maximum number of trials drawn, best first: more lines cannot be told apart.
 const mostLines = 300
 
 func (p *painter) sweep(c draw.Canvas, s *Sweep) {
@@ -106,7 +104,7 @@ func (p *painter) sweep(c draw.Canvas, s *Sweep) {
 	p.parallel(left, s)
 }
 
-// parallel draws an axis a parameter and one for the metric, and a line a trial.
+// parallel draws one axis per parameter and one for the metric, and one line per trial.
 func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 	c = p.Titled(c, "trials: parameters and "+oneLine(s.Metric))
 	lo, hi := math.Inf(1), math.Inf(-1)
@@ -126,12 +124,12 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 		metric.Marks = append(metric.Marks, SweepMark{height(m.Value), m.Label})
 	}
 	axes := append(slices.Clone(s.Axes), metric)
-	const foot, pad, room = 16, 6, 44 // below for names, beside for the labels
+	const foot, pad, room = 16, 6, 44 // below for the names, at the side for the labels
 	at := func(i int, h float64) vg.Point {
 		x := c.Min.X + pad + (c.Max.X-c.Min.X-pad-room)*vg.Length(i)/vg.Length(len(axes)-1)
 		return vg.Point{X: x, Y: c.Min.Y + foot + 4 + (c.Max.Y-c.Min.Y-foot-8)*vg.Length(clamp01(h))}
 	}
-	for i := min(len(s.Trials), mostLines) - 1; i >= 0; i-- { // the best on top
+	for i := min(len(s.Trials), mostLines) - 1; i >= 0; i-- { // best on top
 		t := s.Trials[i]
 		if !chart.Finite(t.Value) || t.State == Failed || len(t.At) != len(s.Axes) {
 			continue
@@ -163,12 +161,12 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 		last := vg.Length(math.Inf(-1))
 		for _, m := range a.Marks {
 			y := at(i, m.At).Y
-			if y-last < 8 { // no room
+			if y-last < 8 { // no room for the label
 				continue
 			}
 			last = y
 			c.StrokeLine2(draw.LineStyle{Color: chart.BaseInk, Width: vg.Points(0.8)}, foot.X, y, foot.X+2.5, y)
-			// Where lines meet, beside the knot and away from the middle.
+			// Place the label where lines meet, next to the axis and away from the middle.
 			by := vg.Length(2)
 			switch {
 			case i == len(axes)-1:
@@ -181,8 +179,8 @@ func (p *painter) parallel(c draw.Canvas, s *Sweep) {
 	}
 }
 
-// sweepStyle is the line of the i-th trial: the best one orange, those that were
-// stopped or go on dashed grey, the others bluer the higher they are among them.
+// sweepStyle returns the line of the i-th trial: orange for the best one, dashed grey for a stopped
+// or running one, otherwise the bluer the better the trial ranks.
 func sweepStyle(s *Sweep, i int, share float64) draw.LineStyle {
 	if _, ok := s.best(); ok && i == 0 {
 		return draw.LineStyle{Color: chart.Orange, Width: vg.Points(2)}
@@ -194,7 +192,7 @@ func sweepStyle(s *Sweep, i int, share float64) draw.LineStyle {
 	return draw.LineStyle{Color: color.NRGBA{chart.Blue.R, chart.Blue.G, chart.Blue.B, uint8(0x30 + 0xb0*clamp01(rank)*clamp01(0.4+0.6*share))}, Width: vg.Points(1)}
 }
 
-// shares draws a bar a parameter: how much of the variance it explains.
+// shares draws one bar per parameter: the share of the variance that it explains.
 func (p *painter) shares(c draw.Canvas, s *Sweep) {
 	c = p.Titled(c, "variance explained")
 	sty, num := p.Text(8, p.Ink()), p.Text(8, p.Ink())

@@ -14,24 +14,24 @@ import (
 	"github.com/janpfeifer/gonb/gonbui"
 )
 
-// SweepSink shows a [Sweep] while it goes: in a cell a picture and a table, which
-// stay, in a terminal or a pipe a line of progress.
+// SweepSink shows a [Sweep] while it runs: a cell gets a picture and a table, which stay, a
+// terminal or a pipe a progress line.
 type SweepSink interface {
-	// Update makes s the state to show. The sink keeps s; it must not change.
+	// Update shows the state s. The sink keeps s; it must not change.
 	Update(s Sweep)
-	// Tell adds a line where there is no table that says the same.
+	// Tell adds a line, unless a table shows the same.
 	Tell(line string)
-	// Close shows the final state and ends the sink, as that of [Sink] does.
+	// Close shows the final state and ends the sink, as Close of [Sink] does.
 	Close(final Sweep) error
 }
 
-// NewSweep makes the sink that fits the surroundings, as [New] does.
+// NewSweep makes the sink that fits where output goes, as [New] does.
 func NewSweep(o Options) SweepSink {
 	if pick(&o) != modeNotebook {
 		return sweepLines{New(o)}
 	}
 	n := &sweepCell{d: o.Display, id: "gnb_" + gonbui.UniqueId()}
-	n.pump = newPump(time.Second/time.Duration(min(o.MaxFPS, 5)), n.frame) // a picture of hundreds of lines
+	n.pump = newPump(time.Second/time.Duration(min(o.MaxFPS, 5)), n.frame) // a picture with hundreds of lines
 	return n
 }
 
@@ -50,8 +50,8 @@ func (s *Sweep) snapshot() Snapshot {
 	return r
 }
 
-// sweepCell shows a sweep in a cell: one output, updated in place. Its pump says
-// when; what is in latest.
+// sweepCell shows a sweep in a cell: one output, updated in place. It keeps the latest state; its
+// pump decides when to draw it.
 type sweepCell struct {
 	d  Display
 	id string
@@ -69,7 +69,7 @@ func (n *sweepCell) keep(s Sweep) Snapshot {
 }
 
 func (n *sweepCell) Update(s Sweep) { n.update(n.keep(s)) }
-func (n *sweepCell) Tell(string)    {} // the table says it
+func (n *sweepCell) Tell(string)    {} // the table shows it
 func (n *sweepCell) Close(s Sweep) error {
 	r := n.keep(s)
 	return n.close(r, closeWait(&r))
@@ -96,8 +96,8 @@ func (n *sweepCell) frame(f frame) error {
 	return n.d.Sync()
 }
 
-// sweepHTML is the head, the picture if there is one, and a table of the best
-// trials, of those at work and of those that failed.
+// sweepHTML returns the head, the picture if there is one, and a table of the best, running and
+// failed trials.
 func sweepHTML(s *Sweep, head *Snapshot, svg []byte, most int) string {
 	var b strings.Builder
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">`)

@@ -8,10 +8,10 @@ import (
 	"github.com/graphnb/graphnb/internal/units"
 )
 
-// entry is a line of the final table: what, and its value.
+// entry is a row of the final table: a name and its value.
 type entry struct{ name, value string }
 
-// entries are the run's numbers in the order of the final table.
+// entries returns the run's numbers in the order of the final table.
 func entries(s *Snapshot) []entry {
 	var es []entry
 	add := func(name, value string) {
@@ -76,7 +76,7 @@ func entries(s *Snapshot) []entry {
 	return es
 }
 
-// lossNote says over how many steps the loss is a mean.
+// lossNote says over how many steps the loss was averaged.
 func lossNote(s *Snapshot) string {
 	n := min(50, len(s.Loss))
 	if s.Steps > 0 {
@@ -88,8 +88,8 @@ func lossNote(s *Snapshot) string {
 	return fmt.Sprintf(" (mean of the last %d steps)", n)
 }
 
-// highest is the largest finite value, the earliest of equal ones, and the
-// number of finite values.
+// highest returns the largest finite value, the earliest of equal ones, and the number of finite
+// values.
 func highest(p []Point) (best Point, n int) {
 	for _, q := range p {
 		if !chart.Finite(q.Y) {
@@ -103,9 +103,9 @@ func highest(p []Point) (best Point, n int) {
 	return best, n
 }
 
-// tableHTML is the final numbers: one table, the run's lines and below them
-// those of its workers, and the end of the log. It reads without its styles too
-// (GitHub drops them).
+// tableHTML returns the final numbers as one table, with rows for the run and below them for its
+// workers, and the end of the log. It is readable without its styles too, because GitHub drops
+// them.
 func tableHTML(s *Snapshot, log []string) string {
 	var b strings.Builder
 	b.WriteString(`<div style="max-width:880px;font-size:13px;line-height:1.45">` + tableHead("width:100%"))
@@ -151,7 +151,7 @@ func tableHTML(s *Snapshot, log []string) string {
 	return b.String()
 }
 
-// tablePlain is the same for eyes that read text.
+// tablePlain returns the same as plain text.
 func tablePlain(s *Snapshot, log []string) string {
 	var b strings.Builder
 	es := entries(s)
@@ -185,7 +185,7 @@ func tablePlain(s *Snapshot, log []string) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// plainLine is a moment of the run in one line.
+// plainLine describes the run's current state in one line.
 func plainLine(s *Snapshot) string {
 	if s.final() {
 		return strings.Join(summary(s), ": ")

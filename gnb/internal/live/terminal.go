@@ -10,8 +10,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
-// closeWait bounds what Close waits for a display. After an interrupt the
-// kernel ends the cell within 5 seconds, and the run needs some of them.
+// closeWait is how long Close waits for a display. After an interrupt the kernel ends the cell
+// within 5 seconds, and the run needs part of them.
 func closeWait(s *Snapshot) time.Duration {
 	if s.State == Interrupted {
 		return 1500 * time.Millisecond
@@ -19,9 +19,8 @@ func closeWait(s *Snapshot) time.Duration {
 	return 5 * time.Second
 }
 
-// terminal redraws one line in place, log lines scroll above it. Every frame is
-// one write, erased to the end of the line only after the new text, so that it
-// does not flicker.
+// terminal redraws one line in place, and log lines scroll above it. To avoid flicker, each frame
+// is a single write that clears the rest of the line only after the new text.
 type terminal struct {
 	w     io.Writer
 	width func() int
@@ -78,7 +77,7 @@ func write(w io.Writer, s string) error {
 	return nil
 }
 
-// style is what a terminal understands.
+// style describes what a terminal supports.
 type style struct {
 	color bool
 	ascii bool
@@ -111,7 +110,7 @@ func (st style) paint(sgr, s string) string {
 	return sgr + s + sgrReset
 }
 
-// state colours a text by the state that it tells of.
+// state colours a text by the given state.
 func (st style) state(state, s string) string {
 	switch state {
 	case Done:
@@ -124,7 +123,7 @@ func (st style) state(state, s string) string {
 	return s
 }
 
-// gauge is a bar of w columns, filled to half a column.
+// gauge draws a bar of w columns, filled to the nearest half column.
 func (st style) gauge(share float64, w int) string {
 	full, half, empty := "━", "╸", "─"
 	if st.ascii {
@@ -138,8 +137,8 @@ func (st style) gauge(share float64, w int) string {
 	return st.paint(sgrCyan, on) + st.paint(sgrDim, strings.Repeat(empty, w-width(on)))
 }
 
-// bar is the progress line of at most w columns: what fits, the more important
-// parts first, the rest of the room to the gauge.
+// bar returns the progress line, at most w columns wide: the more important parts first, as far as
+// they fit, and the gauge in the remaining space.
 //
 //	epoch 3/20 ━━━━━━━╸──── 62 %  loss 0.412  val 0.873  41 k seeds/s  00:12 left
 func (st style) bar(s *Snapshot, w int) string {
@@ -152,16 +151,16 @@ func (st style) bar(s *Snapshot, w int) string {
 	}
 	share, known := s.progress()
 	tail := facts(s)
-	if d := oneLine(s.Detail); d != "" { // last: where there is room
+	if d := oneLine(s.Detail); d != "" { // last, if there is room
 		tail = append(tail, fact{text: cut(d, 60)})
 	}
 	fixed := width(head)
 	if known {
-		const least = 6 // columns of the smallest gauge worth drawing
+		const least = 6 // width of the smallest useful gauge, in columns
 		fixed += 1 + least + len(" 100 %")
 	}
 	keep := make([]bool, len(tail))
-	for _, left := range []bool{true, false} { // the time left has a place of its own
+	for _, left := range []bool{true, false} { // with the time left, which is not among the facts
 		for i, f := range tail {
 			if f.time == left && fixed+2+width(f.text) <= w {
 				fixed += 2 + width(f.text)
@@ -186,14 +185,13 @@ func (st style) bar(s *Snapshot, w int) string {
 	return b.String()
 }
 
-// fact is a number worth a place in a line.
+// fact is a number to show in the line.
 type fact struct {
 	text string
 	time bool
 }
 
-// facts are the numbers behind the gauge in the order of the line, which is
-// that of their weight where room is short.
+// facts returns the numbers to the right of the gauge, most important first.
 func facts(s *Snapshot) []fact {
 	var fs []fact
 	add := func(text string) { fs = append(fs, fact{text: text}) }
@@ -220,8 +218,7 @@ func facts(s *Snapshot) []fact {
 	return fs
 }
 
-// headline is the one metric that a short line has room for: val, else the
-// last one that is not train.
+// headline returns the metric for a short line: val, or otherwise the last one other than train.
 func headline(s *Snapshot) []Series {
 	pick := -1
 	for i := range s.Metrics {
@@ -238,8 +235,8 @@ func headline(s *Snapshot) []Series {
 	return s.Metrics[pick : pick+1]
 }
 
-// recentLoss is the mean of the last losses: one batch alone is too noisy to
-// read. The window is the last epoch's steps, 50 at most.
+// recentLoss returns the mean of the last losses, because the loss of a single batch is too noisy.
+// The window is the last epoch's steps, at most 50.
 func recentLoss(s *Snapshot) (float64, bool) {
 	n := 50
 	if s.Steps > 0 {
@@ -262,8 +259,8 @@ func recentLoss(s *Snapshot) (float64, bool) {
 	return sum / float64(k), true
 }
 
-// closing is summary, and what the time of a run that is done went to, in lines of at
-// most w columns where that can be.
+// closing returns summary's lines and, for a finished run, how its time was spent, in lines of at
+// most w columns where possible.
 func closing(s *Snapshot, w int) []string {
 	out := summary(s)
 	if s.State != Done {
@@ -283,8 +280,9 @@ func closing(s *Snapshot, w int) []string {
 	return out
 }
 
-// summary is the final state in a line, and a note in the lines after. The reason of a run that ended before
-// its time is not among them: the caller that started the run gets it as an error, and shows it.
+// summary returns the final state in one line, followed by the lines of a note. It omits the reason
+// of a run that ended early: the caller that started the run receives the reason as an error and
+// shows it.
 func summary(s *Snapshot) []string {
 	var b strings.Builder
 	if t := oneLine(s.Title); t != "" {

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/term"
 )
 
-// termWidth is the number of columns of the terminal that w writes to, 0 where w is no terminal. A
-// terminal that does not know its width has 80.
+// termWidth returns the number of columns of the terminal that w writes to, 0 if w is not a
+// terminal, and 80 if the terminal does not know its width.
 func termWidth(w io.Writer) int {
 	cols, _ := termSize(w)
 	return cols
 }
 
-// termSize is termWidth and the number of rows, 0 where that is not known.
+// termSize returns termWidth and the number of rows, 0 if unknown.
 func termSize(w io.Writer) (cols, rows int) {
 	f, ok := w.(*os.File)
-	if !ok || runtime.GOOS == "windows" { // a console of Windows shows escape sequences as text, unless it is told
+	if !ok || runtime.GOOS == "windows" { // a Windows console shows escape sequences as text by default
 		return 0, 0
 	}
-	c, err := f.SyscallConn() // Fd would make the file blocking
+	c, err := f.SyscallConn() // unlike SyscallConn, Fd would make the file blocking
 	if err != nil {
 		return 0, 0
 	}

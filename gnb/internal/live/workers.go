@@ -11,18 +11,18 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 )
 
-// mostWorkers is how many workers have a row each; of more, who is the slowest and the
-// fastest, and what is between them, is what can be read.
+// mostWorkers is the maximum number of workers with a row each; beyond it, the panel shows the
+// slowest and the fastest workers and a summary of the others.
 const mostWorkers = 16
 
-// workerRow is a row for one worker.
+// workerRow is the row of one worker.
 type workerRow struct {
 	name string
 	*Worker
 }
 
-// workerRows are the rows for the workers, and what there is to say of those that have
-// none; "" where each has one.
+// workerRows returns the workers' rows, and a summary of the workers without a row; "" if each has
+// one.
 func workerRows(s *Snapshot) (rows []workerRow, rest string) {
 	ws := s.Workers
 	if len(ws) <= mostWorkers {
@@ -49,14 +49,14 @@ func workerRows(s *Snapshot) (rows []workerRow, rest string) {
 	return rows, workersText(s)
 }
 
-// slower orders workers by speed. They take steps together, so their rates are alike: the
-// slowest is the one that waits for others least.
+// slower orders workers by speed. Workers step together, so their rates are alike: the slowest is
+// the one that waits least for the others.
 func slower(a, b *Worker) int {
 	return cmp.Or(cmp.Compare(a.waiting(), b.waiting()), cmp.Compare(a.SeedsPerSec, b.SeedsPerSec))
 }
 
-// waiting is the share of its time that a worker waits for others: for their gradients,
-// on a GPU within the sum.
+// waiting returns the share of its time that a worker waits for the others' gradients. On a GPU
+// this wait is part of the all-reduce stage.
 func (w *Worker) waiting() (share float64) {
 	for _, st := range w.Stages {
 		if st.Name == "idle" || st.Name == "all-reduce" {
@@ -66,7 +66,7 @@ func (w *Worker) waiting() (share float64) {
 	return share
 }
 
-// workersText is many workers in a line: as in "32 workers: 900 to 1.2 k seeds/s, 1.1 k at the
+// workersText summarises many workers in one line: "32 workers: 900 to 1.2 k seeds/s, 1.1 k at the
 // median; waiting for others 2 % to 31 % of the time; now 30 forward, 2 sample".
 func workersText(s *Snapshot) string {
 	ws := s.Workers
