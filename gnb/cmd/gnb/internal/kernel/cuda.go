@@ -2,8 +2,8 @@ package kernel
 
 import "strings"
 
-// cudaSettings are what compiling with -tags cuda wants in the environment; dir is the header's, and
-// flags the user's own CGO_CFLAGS. gorgonia.org/cu finds the header by it, and by nothing else.
+// cudaSettings returns the environment for compiling with -tags cuda. dir is the directory of
+// cuda.h, which gorgonia.org/cu finds only through CGO_CFLAGS; flags is the user's own CGO_CFLAGS.
 func cudaSettings(dir, flags string) map[string]string {
 	if flags == "" {
 		flags = "-O2 -g" // the go command's default
@@ -11,7 +11,7 @@ func cudaSettings(dir, flags string) map[string]string {
 	return map[string]string{"CGO_ENABLED": "1", "CGO_CFLAGS": flags + " -I" + dir}
 }
 
-// withTag is flags for the go command with the tag cuda among its tags.
+// withTag adds the tag cuda to the tags in flags of the go command.
 func withTag(flags string) string {
 	words := strings.Fields(flags)
 	for i, w := range words {

@@ -20,17 +20,17 @@ import (
 	"time"
 )
 
-// GoNB looks for gopls once, when a kernel starts. An installation that leaves gopls for later
-// (--editor-later) puts a script in its place, which starts "gnb kernel --editor DIR": a language server
-// that has no answers, keeps what it is told of files, and, once the real gopls is in DIR, starts that,
-// tells it what it has been told, and from then on passes everything on. So names complete in a kernel that
-// was started before.
+// GoNB looks for gopls only when a kernel starts. "gnb install --editor-later" therefore installs a
+// script in its place, which starts "gnb kernel --editor DIR". That is a language server without
+// answers, which records the files that the client opens and changes. Once the real gopls is in
+// DIR, it starts gopls, replays what it recorded and passes all further messages on. So names
+// complete even in a kernel that started before gopls was built.
 
 // editorWaits is the script's text; DIR and gnb are quoted for sh.
 const editorWaits = "#!/bin/sh\n# Stands in for gopls until \"gnb install\" has built it.\nexec %s kernel --editor %s \"$@\"\n"
 
-// StandIn writes the script in gopls's place, unless gopls is there, built from the sources and by the Go that
-// BuildTools would take, or this system has no sh.
+// StandIn installs the script in place of gopls. It does nothing if gopls is already there, built
+// from the sources and by the Go version that BuildTools would use, or if this system has no sh.
 func StandIn(ctx context.Context, bin string) error {
 	dir := EditorDir(bin)
 	if _, current, err := toolsCurrent(ctx, dir, EditorTools); err != nil || current || runtime.GOOS == "windows" {
@@ -48,12 +48,13 @@ func StandIn(ctx context.Context, bin string) error {
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// HaveEditor reports whether the real gopls is in dir: the stamp is written after it.
+// HaveEditor reports whether the real gopls is in dir. The stamp is written last, so it proves that
+// gopls is complete.
 func HaveEditor(dir string) bool {
 	return IsFile(filepath.Join(dir, toolsStamp)) && haveTools(dir, EditorTools)
 }
 
-// ServeEditor listens as "gopls -listen ADDRESS" does, and serves each connection until ctx ends.
+// ServeEditor listens as "gopls -listen ADDRESS" does and serves each connection until ctx ends.
 func ServeEditor(ctx context.Context, dir, address string) error {
 	network, at, ok := strings.Cut(address, ";")
 	if !ok {
@@ -76,24 +77,24 @@ func ServeEditor(ctx context.Context, dir, address string) error {
 		}
 		go func() {
 			e := &editor{dir: dir, client: conn, files: map[string]*openFile{}}
-			_ = e.serve(ctx) // the connection's end, however it came
+			_ = e.serve(ctx) // how the connection ended does not matter
 		}()
 	}
 }
 
-// editor is one connection of a client of the language server protocol.
+// editor serves one connection of a client of the Language Server Protocol.
 type editor struct {
 	dir    string
 	client net.Conn
 
-	mu     sync.Mutex      // held while one message is dealt with, and while gopls takes over
+	mu     sync.Mutex      // held while handling a message, and while gopls takes over
 	params json.RawMessage // of the client's "initialize"
 	files  map[string]*openFile
-	order  []string       // of files, as opened
-	gopls  io.WriteCloser // the real one's standard input, once it answers
+	order  []string       // of files, in the order of opening
+	gopls  io.WriteCloser // standard input of the real gopls, once it answers
 }
 
-// openFile is the content of a file from "didOpen", kept up to date.
+// openFile is the content of a file, from "didOpen" and later changes.
 type openFile struct {
 	URI        string `json:"uri"`
 	LanguageID string `json:"languageId"`
@@ -101,7 +102,7 @@ type openFile struct {
 	Text       string `json:"text"`
 }
 
-// rpc is a message of the protocol: a request, a notification (no ID) or an answer (no method).
+// rpc is a message of the protocol: a request, a notification (no ID) or a response (no method).
 type rpc struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -142,8 +143,8 @@ func (e *editor) serve(ctx context.Context) error {
 	}
 }
 
-// notYet is the text of an explanation while gopls is not installed.
-const notYet = "`gopls`, which explains and completes names, is still being built. It is taken up here as soon as it is there."
+// notYet is the documentation shown while gopls is not installed.
+const notYet = "`gopls`, which explains and completes names, is still being built. This kernel uses it as soon as it is ready."
 
 // answer handles a message while gopls is not running.
 func (e *editor) answer(body []byte) error {
@@ -152,7 +153,7 @@ func (e *editor) answer(body []byte) error {
 		return fmt.Errorf("reading a message of the editor: %w", err)
 	}
 	if m.Method == "" {
-		return nil // an answer to nothing that was asked
+		return nil // a response without a request
 	}
 	if len(m.ID) == 0 {
 		e.note(m)
@@ -175,7 +176,8 @@ func (e *editor) answer(body []byte) error {
 	return sendRPC(e.client, rpc{ID: m.ID, Result: b})
 }
 
-// note keeps what a notification says of files. What it cannot read it forgets: gopls reads files itself.
+// note records what a notification says about files. It forgets files whose notifications it cannot
+// read, because gopls reads files itself.
 func (e *editor) note(m rpc) {
 	var p struct {
 		TextDocument   openFile
@@ -192,7 +194,7 @@ func (e *editor) note(m rpc) {
 			e.order = append(e.order, uri)
 		}
 		e.files[uri] = &p.TextDocument
-	case m.Method == "textDocument/didChange" && f != nil && len(p.ContentChanges) > 0: // whole texts, as GoNB sends
+	case m.Method == "textDocument/didChange" && f != nil && len(p.ContentChanges) > 0: // whole texts, as GoNB sends them
 		f.Version, f.Text = p.TextDocument.Version, p.ContentChanges[len(p.ContentChanges)-1].Text
 	case m.Method == "textDocument/didClose" && f != nil:
 		delete(e.files, uri)
@@ -200,8 +202,8 @@ func (e *editor) note(m rpc) {
 	}
 }
 
-// takeOver waits for gopls and for the client's "initialize", and then has gopls answer the client. It
-// returns when gopls has ended.
+// takeOver waits for gopls and for the client's "initialize", and then lets gopls answer the
+// client. It returns when gopls has ended.
 func (e *editor) takeOver(ctx context.Context) error {
 	for !HaveEditor(e.dir) || e.greeting() == nil {
 		select {
@@ -240,7 +242,8 @@ func (e *editor) greeting() json.RawMessage {
 // ours is the ID of this program's own "initialize".
 const ours = `"gnb-initialize"`
 
-// connect tells gopls what the client has told, and passes on what gopls says until it ends.
+// connect sends gopls what the client has sent so far, and passes on gopls's messages until it
+// ends.
 func (e *editor) connect(in io.WriteCloser, out *bufio.Reader) error {
 	if err := sendRPC(in, rpc{ID: json.RawMessage(ours), Method: "initialize", Params: e.greeting()}); err != nil {
 		return err
@@ -252,7 +255,7 @@ func (e *editor) connect(in io.WriteCloser, out *bufio.Reader) error {
 		}
 		var m rpc
 		if json.Unmarshal(body, &m) == nil && m.Method == "" && string(m.ID) == ours {
-			break // what came before were messages for a log
+			break // earlier messages were for a log
 		}
 	}
 	if err := e.hand(in); err != nil {
@@ -272,7 +275,8 @@ func (e *editor) connect(in io.WriteCloser, out *bufio.Reader) error {
 	}
 }
 
-// hand opens in gopls what is open at the client, whose messages go to gopls from then on.
+// hand opens in gopls the files that the client has open. From then on the client's messages go to
+// gopls.
 func (e *editor) hand(in io.WriteCloser) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -292,7 +296,7 @@ func (e *editor) hand(in io.WriteCloser) error {
 	return nil
 }
 
-// maxRPC is more than any message of a language server has.
+// maxRPC is a limit that no message of a language server reaches.
 const maxRPC = 64 << 20
 
 // readRPC reads the body of a message.

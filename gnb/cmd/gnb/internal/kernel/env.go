@@ -1,6 +1,7 @@
 // Package kernel builds and runs the notebook kernel: GoNB and its tools, built from pinned
-// sources; the environment in which cells are compiled; the supervision that ends every process with the kernel;
-// and the stand-in for gopls while that is built. The commands "gnb install" and "gnb kernel" are its users.
+// sources; the environment in which cells are compiled; a supervisor that ends every process
+// together with the kernel; and a stand-in for gopls until gopls is built. The commands "gnb
+// install" and "gnb kernel" use it.
 package kernel
 
 import (
@@ -17,17 +18,17 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 )
 
-// Settings of the go command that a kernel starts from.
+// Settings are the go command's settings on which a kernel's environment is based.
 type Settings struct{ GOPROXY, GOFLAGS, GOMODCACHE, CGO_CFLAGS string }
 
-// GoSettings asks the go command, which knows the environment and the user's "go env -w".
+// GoSettings asks the go command, which reads both the environment and "go env -w".
 func GoSettings(ctx context.Context, env []string) (Settings, error) {
 	var s Settings
 	c := exec.CommandContext(ctx, "go", "env", "-json", "GOPROXY", "GOFLAGS", "GOMODCACHE", "CGO_CFLAGS")
 	c.Env = env
 	b, err := c.Output()
 	if err != nil {
-		return s, fmt.Errorf("asking the go command for its Settings: %w; cells are compiled with it, so it must be on PATH", err)
+		return s, fmt.Errorf("asking the go command for its settings: %w; cells are compiled with it, so it must be on PATH", err)
 	}
 	if err := json.Unmarshal(b, &s); err != nil {
 		return s, fmt.Errorf("go env -json: %w", err)
@@ -35,9 +36,9 @@ func GoSettings(ctx context.Context, env []string) (Settings, error) {
 	return s, nil
 }
 
-// Env is the environment of GoNB and its cells: the tools in bin come first on PATH, and, where
-// somebody may type in cells, what completes names; the temporary directory is dir, and the go command is set up for cells, with -tags cuda where env says where
-// the header for that is.
+// Env returns the environment of GoNB and its cells: PATH begins with the tools in bin and, unless
+// the kernel is headless, with gopls, which completes names; the temporary directory is dir; and
+// the go command is configured for cells, with -tags cuda if env names the directory of cuda.h.
 func Env(env []string, s Settings, bin, dir string) []string {
 	set := map[string]string{
 		"GOWORK":               "", // GoNB keeps its own go.work; GOWORK=off would hide the library
@@ -52,7 +53,7 @@ func Env(env []string, s Settings, bin, dir string) []string {
 	}
 	out := make([]string, 0, len(env)+len(set)+1)
 	path := bin
-	if !envknob.Headless.OnIn(env) { // gopls takes 0.1 GiB a kernel
+	if !envknob.Headless.OnIn(env) { // each kernel's gopls needs 0.1 GiB
 		path = bin + string(os.PathListSeparator) + EditorDir(bin)
 	}
 	for _, e := range env {
@@ -70,7 +71,7 @@ func Env(env []string, s Settings, bin, dir string) []string {
 }
 
 // cellProxy puts the module cache before the user's proxies: GoNB runs "go get" before each cell,
-// which asks the network otherwise (0.4 s a cell, and no cell runs offline).
+// which would otherwise ask the network, take 0.4 s per cell and fail offline.
 func cellProxy(s Settings) string {
 	local := "file://" + filepath.ToSlash(filepath.Join(s.GOMODCACHE, "cache", "download"))
 	switch {
@@ -82,8 +83,8 @@ func cellProxy(s Settings) string {
 	return local + "," + s.GOPROXY
 }
 
-// cellFlags is the user's GOFLAGS without what the go command refuses in a workspace (-mod=mod,
-// -modfile), and with symbol tables left out, which links faster.
+// cellFlags returns the user's GOFLAGS without the flags that the go command refuses in a workspace
+// (-mod=mod, -modfile). It adds flags that omit symbol tables, so that linking is faster.
 func cellFlags(user string) string {
 	flags := []string{"-ldflags=-s"}
 	for _, f := range strings.Fields(user) {

@@ -8,21 +8,22 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// ModulePath is what cells import from.
+// ModulePath is the module that cells import.
 const ModulePath = "github.com/graphnb/graphnb"
 
-// ToolsDir is where install keeps a kernel's programs, below Jupyter's data directory.
+// ToolsDir returns the directory below Jupyter's data directory in which install keeps a kernel's
+// programs.
 func ToolsDir(jupyter string) string { return filepath.Join(jupyter, "graphnb", "bin") }
 
-// EditorDir is where those are that only somebody who types needs: on the PATH of a kernel with a
-// browser, and not on that of one without.
+// EditorDir returns the directory of programs that only interactive use needs. It is on the PATH of
+// kernels with a browser, not of headless ones.
 func EditorDir(bin string) string { return filepath.Join(bin, "editor") }
 
-// ReplaceFile writes a file, which may be a program that is running, with this mode.
+// ReplaceFile writes a file with the given mode, even if the file is a running program.
 func ReplaceFile(file string, data []byte, mode os.FileMode) error {
 	err := atomicfile.WriteFile(file, data, mode)
 	if err == nil {
-		err = os.Chmod(file, mode) // one that was there has kept its own
+		err = os.Chmod(file, mode) // an existing file kept its old mode
 	}
 	return err
 }

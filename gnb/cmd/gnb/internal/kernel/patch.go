@@ -11,18 +11,19 @@ import (
 	"strings"
 )
 
-// goNB is the package of the program that runs cells.
+// goNB is the import path of the program that runs cells.
 const goNB = "github.com/janpfeifer/gonb"
 
-// patch is a change of words in a file of GoNB, whose version is pinned.
+// patch replaces text in a file of GoNB, whose version is pinned.
 type patch struct{ file, old, replacement string }
 
-// hiddenRoom finds a package below gnb in what the compiler says where a cell declares its name.
+// hiddenRoom matches the compiler's error if a cell declares the name of a package below gnb.
 const hiddenRoom = `: (?:initialization cycle: )?(inspect|monitor|parts|runs|scaling|sweep)(?: already declared through import of package| refers to itself|\.\w+ undefined \(type |\.\w+ is not a type)`
 
-// patches name what a cell's author forgot, and say once what GoNB says twice.
+// patches make GoNB's errors say what to do, and remove errors that it shows twice.
 var patches = []patch{
-	// Statements above the line with %%: the parser's words are all there is otherwise.
+	// Statements above the line with %%: GoNB shows only the parser's error, which does not mention
+	// that line.
 	{
 		"internal/goexec/parser.go",
 		"\tif err != nil {\n\t\tif msg != nil {\n\t\t\terr = s.DisplayErrorWithContext",
@@ -30,14 +31,15 @@ var patches = []patch{
 			"\t\t\terr = errors.New(err.Error() + \"; statements stand below a line with %% in a cell, and only declarations above it: is the line with %% missing?\")\n\t\t}\n" +
 			"\t\tif msg != nil {\n\t\t\terr = s.DisplayErrorWithContext",
 	},
-	// In a browser those words have been shown, with the lines around.
+	// A browser has already shown the parser's error with the lines around it.
 	{
 		"internal/goexec/parser.go",
 		"\t\terr = errors.Wrapf(err, \"parsing go files in TempDir %q\", s.TempDir)\n",
 		"\t\tif msg != nil && !s.rawError {\n\t\t\terr = errors.New(\"the cell is no Go program; the message above says where\")\n\t\t} else {\n" +
 			"\t\t\terr = errors.Wrapf(err, \"parsing go files in TempDir %q\", s.TempDir)\n\t\t}\n",
 	},
-	// A variable with the name of one of our packages hides it: the compiler's words do not say so.
+	// A variable with the name of one of our packages hides it, which the compiler's error does not
+	// say.
 	{
 		"internal/goexec/execcode.go",
 		"\t\terr := s.DisplayErrorWithContext(msg, fileToCellIdAndLines, string(output), err)\n\t\treturn errors.Wrapf(err, \"failed to run %q\", cmd)\n",
@@ -45,7 +47,8 @@ var patches = []patch{
 			"\t\t\toutput = fmt.Appendf(output, `%s is the name of a package of GraphNB, and the cells declare something else by it: choose another name, such as study or curve (\"%%rm %s\" removes a declaration of an earlier cell)`+\"\\n\", name[1], name[1])\n\t\t}\n" +
 			"\t\terr := s.DisplayErrorWithContext(msg, fileToCellIdAndLines, string(output), err)\n\t\treturn errors.Wrapf(err, \"failed to run %q\", cmd)\n",
 	},
-	// A cell's status is its error; it need not be in its output, too, as that of "!command" must.
+	// A cell's status already holds its error, so its output omits it; "!command" has only its
+	// output.
 	{
 		"internal/jpyexec/jpyexec.go",
 		"\t\t_ = kernel.PublishWriteStream(exec.Msg, kernel.StreamStderr, errMsg)\n",
@@ -54,7 +57,8 @@ var patches = []patch{
 	},
 }
 
-// patchKey is what the tools' stamp has of the patches, "" where they are not of these packages.
+// patchKey returns the part of the tools' stamp that depends on the patches; "" if they change none
+// of these packages.
 func patchKey(packages []string) string {
 	if !slices.Contains(packages, goNB) {
 		return ""
@@ -62,8 +66,8 @@ func patchKey(packages []string) string {
 	return fmt.Sprintf("%x\n", sha256.Sum256(fmt.Append(nil, patches)))
 }
 
-// patchGoNB copies GoNB beside the tools' module in src, patched, and has that take the copy. A version
-// of GoNB that a patch does not fit is built as it is.
+// patchGoNB makes a patched copy of GoNB next to the tools' module in src, and makes that module
+// use it. If a patch does not fit the version of GoNB, GoNB is built unpatched.
 func patchGoNB(ctx context.Context, src string, packages, env []string) error {
 	if !slices.Contains(packages, goNB) {
 		return nil
@@ -99,8 +103,8 @@ func patchGoNB(ctx context.Context, src string, packages, env []string) error {
 	return runGo(ctx, src, env, "mod", "edit", "-replace="+goNB+"=./"+name)
 }
 
-// copySources copies the files that building a module takes, its folders that can be written to; the module
-// cache's cannot.
+// copySources copies the files needed to build a module into writable directories; those of the
+// module cache are read-only.
 func copySources(to, from string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

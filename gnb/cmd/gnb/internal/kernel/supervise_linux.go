@@ -21,14 +21,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supervise runs GoNB and returns its exit status once everything it left is gone.
+// Supervise runs GoNB and returns its exit status once every process that GoNB left running has
+// ended.
 //
-// Three things keep a kernel from leaving anything. This process is the subreaper of all it starts,
-// so orphans become its children and it kills them when GoNB ends. GoNB is killed when this process
-// dies. And a guard, a process in a session of its own, waits for the end of a pipe that only this
-// process holds: when even this process is killed, the guard kills what carries the kernel's
-// directory in its environment, and removes the directory. The kernel also ends when the Jupyter
-// that started it is gone.
+// Three measures ensure that no process outlives the kernel. This process is the subreaper of
+// everything it starts, so orphans become its children, and it kills them when GoNB ends. The
+// system kills GoNB when this process dies. And a guard, a process in a session of its own, waits
+// until a pipe that only this process holds is closed: even if this process is killed, the guard
+// kills every process whose environment names the kernel's directory, and removes the directory.
+// The kernel also ends when the Jupyter that started it ends.
 func Supervise(argv, env []string, dir string) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("becoming the reaper of the kernel's processes: %w", err)
@@ -42,7 +43,8 @@ func Supervise(argv, env []string, dir string) (int, error) {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGCHLD)
 	defer signal.Stop(signals)
 
-	// Pdeathsig follows the thread that starts the child, so this one stays until the end.
+	// Pdeathsig acts when the thread that started the child ends, so this thread must stay until
+	// the end.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c := exec.Command(argv[0], argv[1:]...)
@@ -55,7 +57,7 @@ func Supervise(argv, env []string, dir string) (int, error) {
 	go func() { ended <- c.Wait() }()
 	parent := time.NewTicker(time.Second)
 	defer parent.Stop()
-	jupyter := os.Getenv("JPY_PARENT_PID") == strconv.Itoa(os.Getppid()) // else: started in some other way
+	jupyter := os.Getenv("JPY_PARENT_PID") == strconv.Itoa(os.Getppid()) // false: something other than Jupyter started the kernel
 	for {
 		select {
 		case <-parent.C:
@@ -64,10 +66,10 @@ func Supervise(argv, env []string, dir string) (int, error) {
 			}
 		case s := <-signals:
 			if s != syscall.SIGCHLD {
-				_ = c.Process.Signal(s) // it may just have ended
+				_ = c.Process.Signal(s) // GoNB may just have ended
 				continue
 			}
-			// Orphans that have ended would stay zombies for as long as the kernel lives.
+			// Ended orphans would otherwise stay zombies for the life of the kernel.
 			for _, pid := range children() {
 				if pid != c.Process.Pid && pid != guard {
 					_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
@@ -84,7 +86,7 @@ func Supervise(argv, env []string, dir string) (int, error) {
 	}
 }
 
-// children are the process ids of this process's children.
+// children returns the process ids of this process's children.
 func children() []int {
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")
 	var pids []int
@@ -99,8 +101,8 @@ func children() []int {
 	return pids
 }
 
-// endChildren kills all children but keep, and the orphans that become children by that, until
-// none is left or two seconds have passed (a process in an uninterruptible wait).
+// endChildren kills all children except keep, and the orphans that become children as a result,
+// until none is left or two seconds have passed (a process in an uninterruptible wait).
 func endChildren(keep int) {
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
 		pids := slices.DeleteFunc(children(), func(pid int) bool { return pid == keep })
@@ -115,9 +117,9 @@ func endChildren(keep int) {
 	}
 }
 
-// startGuard starts the guard of dir. It acts when this process ends, or at stop.
+// startGuard starts the guard of dir, which acts when this process ends or stop is called.
 func startGuard(dir string) (stop func(), pid int, err error) {
-	r, w, err := os.Pipe() // both ends close on exec, so no other child holds the writing one
+	r, w, err := os.Pipe() // both ends close on exec, so no other child holds the write end
 	if err != nil {
 		return nil, 0, fmt.Errorf("starting the kernel's guard: %w", err)
 	}
@@ -125,27 +127,28 @@ func startGuard(dir string) (stop func(), pid int, err error) {
 	c := exec.Command("/proc/self/exe", "kernel", "--guard="+dir)
 	c.Stdin = r
 	c.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, envknob.KernelDir.Name+"=") })
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // out of reach of what kills the kernel's group
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // outside the process group that is killed with the kernel
 	if err := c.Start(); err != nil {
 		w.Close()
 		return nil, 0, fmt.Errorf("starting the kernel's guard: %w", err)
 	}
 	return func() {
 		w.Close()
-		_ = c.Wait() // its outcome changes nothing: everything is gone already
+		_ = c.Wait() // its exit status changes nothing
 	}, c.Process.Pid, nil
 }
 
-// Guard is the guard: it waits for the end of standard input, then kills every process of the
-// kernel with directory dir and removes dir.
+// Guard is the guard process: it waits for the end of standard input, then kills every process of
+// the kernel with directory dir and removes dir.
 func Guard(dir string) error {
-	if !IsDir(dir) { // nothing else is removed
+	if !IsDir(dir) { // never remove any other directory
 		return fmt.Errorf("%s is not a kernel's directory", dir)
 	}
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // caught, and not acted on
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // caught and ignored
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	// Two empty looks in a row: a process could have been between fork and exec in the first.
+	// Stop after two scans in a row that find nothing: during the first, a process could have been
+	// between fork and exec.
 	for empty, end := 0, time.Now().Add(5*time.Second); empty < 2 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		pids := processes(dir)
 		for _, pid := range pids {
@@ -161,7 +164,7 @@ func Guard(dir string) error {
 	return nil
 }
 
-// processes are the processes whose environment names the kernel directory dir.
+// processes returns the processes whose environment names the kernel directory dir.
 func processes(dir string) []int {
 	entry := []byte(envknob.KernelDir.Name + "=" + dir)
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")

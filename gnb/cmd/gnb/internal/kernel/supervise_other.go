@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Supervise runs GoNB and returns its exit status. Only on Linux are processes that a cell
-// leaves behind found and ended too.
+// Supervise runs GoNB and returns its exit status. Only on Linux does it also end processes that a
+// cell left running.
 func Supervise(argv, env []string, _ string) (int, error) {
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Stdin, c.Stdout, c.Stderr, c.Env = os.Stdin, os.Stdout, os.Stderr, env
@@ -27,14 +27,14 @@ func Supervise(argv, env []string, _ string) (int, error) {
 	for {
 		select {
 		case s := <-signals:
-			_ = c.Process.Signal(s) // it may just have ended
+			_ = c.Process.Signal(s) // GoNB may just have ended
 		case <-ended:
 			return max(c.ProcessState.ExitCode(), 0), nil
 		}
 	}
 }
 
-// Guard is for Linux only.
+// Guard works on Linux only.
 func Guard(string) error {
 	return errors.New("a kernel's guard runs on Linux only")
 }

@@ -18,9 +18,10 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
 )
 
-// The tools' module travels in this binary, so that everyone gets the same versions; the names of
-// the files keep the directory from being a module of its own. GoNB is pinned exactly, because the
-// way it composes and runs a cell is what workers and panels rely on.
+// The tools' module is embedded in this binary, so that every installation gets the same versions.
+// Its files have other names than go.mod and go.sum, which would make this directory a module.
+// GoNB's version is pinned exactly, because workers and panels rely on how it composes and runs a
+// cell.
 var (
 	//go:embed tools.mod
 	toolsMod []byte
@@ -28,18 +29,18 @@ var (
 	toolsSum []byte
 )
 
-// What the tools' module builds: the programs that run cells, and the one that completes and explains
-// names in a browser. Package paths.
+// Package paths that the tools' module builds: the programs that run cells, and gopls, which
+// completes and explains names in a browser.
 var (
 	CellTools   = []string{"github.com/janpfeifer/gonb", "golang.org/x/tools/cmd/goimports"}
 	EditorTools = []string{"golang.org/x/tools/gopls"}
 )
 
-// toolsStamp is the file next to the programs that records their sources. It is written after
-// them.
+// toolsStamp is the file next to the programs that records their sources. It is written after the
+// programs.
 const toolsStamp = "tools.stamp"
 
-// PinnedGoNB is the version of GoNB in the tools' module.
+// PinnedGoNB returns the version of GoNB in the tools' module.
 func PinnedGoNB() string {
 	for line := range strings.Lines(string(toolsMod)) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "github.com/janpfeifer/gonb" {
@@ -49,13 +50,13 @@ func PinnedGoNB() string {
 	return ""
 }
 
-// toolsKey identifies what BuildTools would build.
+// toolsKey identifies the build that BuildTools would make.
 func toolsKey(goVersion string) string {
 	return fmt.Sprintf("%x\n", sha256.Sum256(bytes.Join([][]byte{toolsMod, toolsSum, []byte(goVersion)}, []byte{0})))
 }
 
-// BuildTools builds the programs of packages into bin, unless they are there from the same sources and
-// the same Go.
+// BuildTools builds the programs of packages into bin, unless programs built from the same sources
+// by the same Go version are already there.
 func BuildTools(ctx context.Context, bin string, packages []string, logf func(format string, args ...any)) error {
 	user, err := GoSettings(ctx, os.Environ())
 	if err != nil {
@@ -85,7 +86,8 @@ func BuildTools(ctx context.Context, bin string, packages []string, logf func(fo
 	if err := patchGoNB(ctx, src, packages, flags); err != nil {
 		return fmt.Errorf("building %s: %w", names, err)
 	}
-	// Built aside and renamed: a running kernel keeps its program, and nothing is half there.
+	// Build elsewhere and rename, so that a running kernel keeps its program and bin never holds a
+	// partial one.
 	built := filepath.Join(src, "bin")
 	err = runGo(ctx, src, append(flags, "GOBIN="+built), append([]string{"install"}, packages...)...)
 	if err != nil {
@@ -116,7 +118,7 @@ func toolsCurrent(ctx context.Context, bin string, packages []string) (key strin
 	return key, err == nil && string(b) == key && haveTools(bin, packages), nil
 }
 
-// toolNames are the programs' names of packages.
+// toolNames returns the names of the packages' programs.
 func toolNames(packages []string) []string {
 	names := make([]string, len(packages))
 	for i, p := range packages {
@@ -134,8 +136,9 @@ func haveTools(bin string, packages []string) bool {
 	return true
 }
 
-// warmProgram is a cell's program as far as the build cache is concerned: the library's packages for cells, and
-// what a cell draws with, whose modules the library itself does not need in full.
+// warmProgram returns a program that fills the build cache as a cell would. It imports the
+// library's packages for cells, and the packages with which a cell draws, because the library
+// itself does not import all packages of those modules.
 func warmProgram(packages []string) string {
 	text := "package main\n\nimport (\n\t\"context\"\n\t\"flag\"\n\t\"fmt\"\n\n"
 	for _, p := range append(packages, "gonum.org/v1/plot/plotter") {
@@ -144,8 +147,8 @@ func warmProgram(packages []string) string {
 	return text + ")\n\nfunc main() {\n\tflag.Parse()\n\tfmt.Println(context.Background())\n}\n"
 }
 
-// cellPackages are the packages of the library in dir that cells import: gnb and the public ones below it, without
-// those that are for programs outside of notebooks.
+// cellPackages returns the packages of the library in dir that cells import: gnb and the public
+// packages below it, except those for programs outside notebooks.
 func cellPackages(ctx context.Context, dir string, env []string) ([]string, error) {
 	list, err := goOutput(ctx, dir, env, "list", "./gnb/...")
 	if err != nil {
@@ -157,9 +160,9 @@ func cellPackages(ctx context.Context, dir string, env []string) ([]string, erro
 	}), nil
 }
 
-// WarmCache builds a program that imports the library the way the kernel builds a cell, so that the
-// user's build cache has every package of it and the first cell only links: seconds instead of
-// about twenty. It also finds out now, and not in the first cell, when the library does not build.
+// WarmCache builds a program that imports the library the way the kernel builds a cell. The user's
+// build cache then holds all packages, and the first cell only links: seconds instead of about
+// twenty. If the library does not build, the error appears now and not in the first cell.
 func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format string, args ...any)) error {
 	start := time.Now()
 	dir, err := os.MkdirTemp("", "gnb-warm-")
@@ -199,7 +202,7 @@ func WarmCache(ctx context.Context, module, cudaInclude string, logf func(format
 	return nil
 }
 
-// goOutput is what the go command prints in dir, without space around it.
+// goOutput runs the go command in dir and returns its trimmed output.
 func goOutput(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = dir
@@ -211,7 +214,7 @@ func goOutput(ctx context.Context, dir string, env []string, args ...string) (st
 	return strings.TrimSpace(string(text)), nil
 }
 
-// runGo runs the go command in dir; the error holds what it said.
+// runGo runs the go command in dir; its error includes the command's output.
 func runGo(ctx context.Context, dir string, env []string, args ...string) error {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = dir
