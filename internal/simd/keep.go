@@ -2,12 +2,12 @@ package simd
 
 import "math"
 
-// KeepReLU is, element by element, o = scale·(o + bias) where that sum is above 0
-// (or NaN) and the element's bit is set, else exactly 0; the bits become those of
-// the elements that passed. bias nil adds nothing. bits has bit c%8 of byte c/8
-// for column c; the padding of the last byte is cleared.
+// KeepReLU computes, element by element, o = scale·(o + bias) if that sum is above 0 (or NaN) and
+// the element's bit is set, and exactly 0 otherwise. The bit is then cleared for elements that
+// became 0. A nil bias adds nothing. Column c has bit c%8 of byte c/8; the padding bits of the last
+// byte are cleared.
 //
-// The gradient of the whole is one [Mask] with the bits left here.
+// The gradient of the whole is one [Mask] with the resulting bits.
 func KeepReLU(o, bias []float32, bits []byte, scale float32) {
 	if bias != nil {
 		checkLen("KeepReLU", len(bias), len(o))
@@ -43,10 +43,9 @@ func keepReLUGo(o, bias []float32, bits []byte, scale float32) {
 	}
 }
 
-// KeepColumns is [Mask] of elements that lie in any columns: o[i] = scale·x[i] (scale
-// where x is nil) where bit cols[i]%8 of keep[i] is set, else exactly 0, whatever
-// x. It does without branches: the bits are as good as random. Columns are not
-// negative.
+// KeepColumns is [Mask] for elements of arbitrary columns: o[i] = scale·x[i] (scale if x is nil) if
+// bit cols[i]%8 of keep[i] is set, and otherwise exactly 0, even if x is NaN or infinite. It has no
+// branches on the bits, because random bits make them unpredictable. Columns must not be negative.
 func KeepColumns(o, x []float32, cols []int32, keep []byte, scale float32) {
 	const op = "KeepColumns"
 	n := len(o)
@@ -73,8 +72,8 @@ func KeepColumns(o, x []float32, cols []int32, keep []byte, scale float32) {
 	}
 }
 
-// Mask computes o = scale·x where the bit is set, else exactly 0, whatever x; with acc
-// it is added to o. bits are as in [KeepReLU].
+// Mask computes o = scale·x where the bit is set and exactly 0 elsewhere, even if x is NaN or
+// infinite; with acc it adds this to o. bits has the layout of [KeepReLU].
 func Mask(o, x []float32, bits []byte, scale float32, acc bool) {
 	checkLen("Mask", len(x), len(o))
 	checkLen("Mask", len(bits), (len(o)+7)/8)

@@ -6,12 +6,12 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// limitRuns is how often a limit is measured. The best run counts, because other load on the
-// machine can only make a run slower.
+// limitRuns is the number of measurements of a limit. The best one counts, because other load on
+// the machine can only make a run slower.
 const limitRuns = 16
 
-// CopyGBs returns the bandwidth of copying memory far larger than caches, the bytes
-// read and those written, in 10⁹ a second. It takes about a second and 256 MiB.
+// CopyGBs returns the bandwidth of copying memory far larger than the caches, in 10⁹ bytes per
+// second, counting bytes read and bytes written. It takes about a second and 256 MiB.
 func CopyGBs(threads int) float64 {
 	const n = 1 << 25
 	return copyGBs(threads, limitRuns, touched(threads, n), touched(threads, n))
@@ -24,10 +24,9 @@ func copyGBs(threads, runs int, dst, src []float32) float64 {
 	})
 }
 
-// RandomRowGBs returns how fast rows of rowBytes (a multiple of 4) are read at random
-// places of a table of 512 MiB, in 10⁹ bytes a second: each row is added to
-// others in registers, and nothing is written. Rows are prefetched, as far ahead
-// as turns out best. It takes about a second.
+// RandomRowGBs returns the rate of reading rows of rowBytes (a multiple of 4) at random places of a
+// table of 512 MiB, in 10⁹ bytes per second. The rows are summed in registers, and nothing is
+// written. Rows are prefetched at the distance that turns out fastest. It takes about a second.
 func RandomRowGBs(threads, rowBytes int) float64 {
 	return rowGBs(threads, limitRuns, rowBytes, touched(threads, 1<<27))
 }
@@ -36,17 +35,17 @@ func rowGBs(threads, runs, rowBytes int, table []float32) float64 {
 	const group = 16
 	cols := rowBytes / 4
 	t := Rows{Data: table, Stride: cols}
-	n := (1<<21/cols + group - 1) / group * group // of one run: 8 MiB
+	n := (1<<21/cols + group - 1) / group * group // per run: 8 MiB
 	ids := make([]int32, runs*n)
 	state := uint64(1)
 	for i := range ids {
-		state = state*6364136223846793005 + 1442695040888963407 // Knuth's MMIX
+		state = state*6364136223846793005 + 1442695040888963407 // the multiplier of Knuth's MMIX
 		ids[i] = int32((state >> 33) % uint64(len(table)/cols))
 	}
 	rate := 0.0
 	for _, ahead := range []int{4, 8, 16, 32} {
 		rate = max(rate, bestRate(runs, float64(4*cols*n), func(run int) {
-			ids := ids[run*n : (run+1)*n] // other rows than the last run's
+			ids := ids[run*n : (run+1)*n] // each run reads different rows
 			parallel.For(threads, n/group, max(1, 1<<16/cols/group), func(lo, hi int) {
 				sum := make([]float32, cols)
 				for i := lo * group; i < hi*group; i += group {
@@ -60,8 +59,8 @@ func rowGBs(threads, runs, rowBytes int, table []float32) float64 {
 	return rate
 }
 
-// QuickGBs measures CopyGBs and RandomRowGBs on the same 512 MiB (some caches are nearly as large)
-// and with few runs: it takes less than half a second.
+// QuickGBs measures CopyGBs and RandomRowGBs in less than half a second. Both use the same 512 MiB,
+// because some caches are nearly as large, and few runs.
 func QuickGBs(threads, rowBytes int) (copied, rows float64) {
 	const n, runs = 1 << 27, 4
 	table := touched(threads, n)

@@ -8,10 +8,10 @@ import (
 // normRows is the number of rows that the summing kernels process at a time.
 const normRows = 8
 
-// NormRows computes y[r,:] = (x[r,:] - mean) / √(variance + eps) for rows of cols
-// elements, of the row's mean and variance (the mean of squared distances); inv[r]
-// gets 1/√(variance + eps). All is computed in float64, sums one element after the
-// other, and rounded once. Cost: x is read three times, y is written once.
+// NormRows computes y[r,:] = (x[r,:] - mean) / √(variance + eps) for rows of cols elements, with
+// the row's mean and variance (the mean of squared distances); inv[r] becomes 1/√(variance + eps).
+// It computes in float64, adds one element after the other, and rounds once. Cost: x is read three
+// times, y is written once.
 func NormRows(y, inv, x []float32, cols int, eps float32) {
 	checkLen("NormRows", len(x), len(inv)*cols)
 	checkLen("NormRows", len(y), len(x))
@@ -50,9 +50,9 @@ func NormRows(y, inv, x []float32, cols int, eps float32) {
 	})
 }
 
-// eachNormRows runs f for rows [from, to), a few at a time. head is how many columns
-// the kernels of sums take of the rows from base on, normRows of them: the last ones
-// include some that have been done; 0 where there are too few.
+// eachNormRows runs f for blocks of rows [from, to). The summing kernels process normRows rows from
+// base on, of which the last block may repeat some, and their first head columns; head is 0 if the
+// matrix is too small for the kernels.
 func eachNormRows(rows, cols int, f func(base, from, to, head int)) {
 	head := cols &^ 3
 	if rows < normRows {
@@ -72,16 +72,16 @@ func eachNormRows(rows, cols int, f func(base, from, to, head int)) {
 //
 //	dx[r,:] = inv[r]·(dy[r,:] - mean(dy[r,:]) - y[r,:]·mean(dy[r,:]·y[r,:]))
 //
-// or dx += with acc, in float64, sums one element after the other, and rounded (the
-// addition to dx by itself). dx may be dy. Cost: dy and y are read twice, dx is
-// written once.
+// With acc it adds this to dx. It computes in float64, adds one element after the other, and
+// rounds; the addition to dx is rounded separately. dx may be dy. Cost: dy and y are read twice, dx
+// is written once.
 func NormRowsGrad(dx, dy, y, inv []float32, cols int, acc bool) {
 	checkLen("NormRowsGrad", len(dx), len(inv)*cols)
 	checkLen("NormRowsGrad", len(dy), len(dx))
 	checkLen("NormRowsGrad", len(y), len(dx))
 	n := float64(max(cols, 1))
 	run, by := normGradRow, n
-	if bits.OnesCount(uint(cols)) == 1 { // multiplying by 1/n is dividing by it, to the bit
+	if bits.OnesCount(uint(cols)) == 1 { // multiplying by 1/n then gives the same bits as dividing by n
 		run, by = normGradRowTimes, 1/n
 	}
 	eachNormRows(len(inv), cols, func(base, from, to, head int) {

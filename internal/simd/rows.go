@@ -18,16 +18,16 @@ type Rows struct {
 	Via []int32
 }
 
-// Holds reports whether the table has cols elements of a row for each of ids. Where
-// Via is set this is a check of the ids alone; check Via itself as the ids of the
-// table without it, once. Cost: one pass over ids.
+// Holds reports whether every id names a row of cols elements of the table. If Via is set, it
+// checks only the ids; check Via itself once, as the ids of the table without Via. Cost: one pass
+// over ids.
 func (t *Rows) Holds(ids []int32, cols int) bool {
 	return len(ids) == 0 || maxID(ids) < uint32(t.rows(cols))
 }
 
 // rows returns the number of rows with cols elements that the table has.
 func (t *Rows) rows(cols int) int {
-	const most = 1 << 31 // that ids can name
+	const most = 1 << 31 // bound of ids
 	switch {
 	case t.Via != nil:
 		return len(t.Via)
@@ -52,8 +52,8 @@ func (t *Rows) row(id int32, cols int) []float32 {
 	return t.Data[int(id)*t.Stride:][:cols]
 }
 
-// part returns the columns [lo, lo+n) of a row: the table's own memory, or buf where they
-// are converted.
+// part returns the columns [lo, lo+n) of a row: a slice of the table or, for float16, buf with the
+// converted values.
 func (t *Rows) part(id int32, lo, n int, buf *[64]float32) []float32 {
 	if t.Half == nil {
 		return t.row(id, lo+n)[lo:]
@@ -67,7 +67,7 @@ func (t *Rows) part(id int32, lo, n int, buf *[64]float32) []float32 {
 	return buf[:n]
 }
 
-// via returns the address of Via, nil where there is none.
+// via returns the address of Via, nil if Via is not set.
 func (t *Rows) via() *int32 {
 	if len(t.Via) == 0 {
 		return nil
@@ -75,8 +75,8 @@ func (t *Rows) via() *int32 {
 	return &t.Via[0]
 }
 
-// maxID returns the greatest of the ids read as unsigned numbers: a negative one is
-// above 2^31. It is 0 without ids.
+// maxID returns the maximum of the ids as unsigned numbers, for which a negative id is at least
+// 2^31. It is 0 without ids.
 func maxID(ids []int32) uint32 {
 	var lanes [16]uint32
 	if len(ids) > 0 && !idLanes(&lanes[0], &ids[0], len(ids)) {
@@ -97,8 +97,8 @@ func checkIDs(op string, ids []int32, n int) {
 	}
 }
 
-// distance returns how many rows ahead to prefetch: so that reading their bytes takes about as long
-// as the latency of memory.
+// distance returns how many rows ahead to prefetch: reading this many rows takes about as long as
+// one access to memory.
 func distance(cols int) int {
 	return min(max(6144/(4*cols), 4), 32)
 }
@@ -110,10 +110,9 @@ func asInt(b bool) int {
 	return 0
 }
 
-// SumRows computes o = w·Σ_{i<n} t[ids[i]], or o += with acc; the sum is 0 where n is 0.
-// It starts at 0 and goes by ascending i, element by element. ids[n:] are the
-// rows that are wanted next: the first few are prefetched. o must not be in t.
-// Cost: n·len(o)·4 bytes read at random.
+// SumRows computes o = w·Σ_{i<n} t[ids[i]], or o += with acc; the sum is 0 if n is 0. It starts at
+// 0 and adds by ascending i, element by element. ids[n:] are the rows needed next, of which it
+// prefetches the first few. o must not overlap t. Cost: n·len(o)·4 bytes read at random.
 func SumRows(o []float32, t *Rows, ids []int32, n int, w float32, acc bool) {
 	checkIDs("SumRows", ids, n)
 	switch {
@@ -137,8 +136,8 @@ func SumRows(o []float32, t *Rows, ids []int32, n int, w float32, acc bool) {
 	}
 }
 
-// sumRowsGo sets o to the sums that add computes, starting at 0, columns [lo, lo+len(sum)) at a
-// time; o += with acc.
+// sumRowsGo sets o to the sums that add computes from 0, for columns [lo, lo+len(sum)) at a time;
+// with acc it adds them to o.
 func sumRowsGo(o []float32, acc bool, add func(sum []float32, lo int)) {
 	var block [64]float32
 	for lo := 0; lo < len(o); lo += len(block) {
@@ -154,10 +153,9 @@ func sumRowsGo(o []float32, acc bool, add func(sum []float32, lo int)) {
 	}
 }
 
-// WeightedSumRows is SumRows with a weight for each row: o = Σ_{i<n} wᵢ·t[ids[i]]
-// with wᵢ = w[i·step], or w[at[i]·step] where at is not nil. A row of weight 0
-// adds nothing, whatever it holds. The weights must be there: only those without
-// at are checked.
+// WeightedSumRows is SumRows with a weight for each row: o = Σ_{i<n} wᵢ·t[ids[i]] with wᵢ =
+// w[i·step], or w[at[i]·step] if at is not nil. A row of weight 0 adds nothing, even if it holds
+// NaN. It checks the length of w if at is nil; otherwise the caller must.
 func WeightedSumRows(o []float32, t *Rows, ids []int32, n int, w []float32, step int, at []int32, acc bool) {
 	const op = "WeightedSumRows"
 	checkIDs(op, ids, n)
@@ -195,8 +193,8 @@ func WeightedSumRows(o []float32, t *Rows, ids []int32, n int, w []float32, step
 	}
 }
 
-// SumRowsWhere is SumRows of the elements t[ids[i],c] with args[ids[i],c] =
-// at[i] alone: the gradient of a maximum. args is laid out as t, which has no Via.
+// SumRowsWhere is SumRows restricted to elements t[ids[i],c] with args[ids[i],c] = at[i]: the
+// gradient of a maximum. args has the layout of t, which has no Via.
 func SumRowsWhere(o []float32, t *Rows, ids []int32, n int, args []uint32, at []int32, acc bool) {
 	const op = "SumRowsWhere"
 	checkIDs(op, ids, n)
@@ -220,10 +218,10 @@ func SumRowsWhere(o []float32, t *Rows, ids []int32, n int, args []uint32, at []
 	}
 }
 
-// MaxRows computes o = the greatest of the rows t[ids[i]], i < n, element by element: a
-// NaN beats all others, the last one if there are several, and of equals the
-// first one wins. arg, if not nil, gets first+i, the number of the winner. Where
-// n is 0, o is 0 and arg all ones. t has no Via.
+// MaxRows computes o = the maximum of the rows t[ids[i]], i < n, element by element. The first of
+// equal values wins; a NaN wins over numbers, and the last NaN over earlier ones. arg, if not nil,
+// receives first+i, the number of the winner. If n is 0, o is 0 and arg has all bits set. t has no
+// Via.
 func MaxRows(o []float32, arg []uint32, t *Rows, ids []int32, n int, first uint32) {
 	checkIDs("MaxRows", ids, n)
 	if arg != nil {
@@ -262,9 +260,8 @@ func MaxRows(o []float32, arg []uint32, t *Rows, ids []int32, n int, first uint3
 	}
 }
 
-// GatherRows computes dst[i,:] = t[ids[i]] for all of ids, with dst [len(ids),cols]
-// row-major without gaps. It panics on an id that t does not hold. Cost: one pass
-// over the rows, prefetched.
+// GatherRows computes dst[i,:] = t[ids[i]] for all ids, with dst [len(ids),cols] row-major without
+// gaps. It panics on an id that t does not hold. Cost: one pass over the rows, prefetched.
 func GatherRows(dst []float32, t *Rows, cols int, ids []int32) {
 	checkGather("GatherRows", dst, t, cols, ids)
 	n := len(ids)
@@ -284,9 +281,8 @@ func GatherRows(dst []float32, t *Rows, cols int, ids []int32) {
 	}
 }
 
-// GatherRowsFar is GatherRows for a dst that the caches will not hold until it is
-// used: where its rows are whole cache lines they are written past the caches,
-// which then need not read them first.
+// GatherRowsFar is GatherRows for a dst so large that caches will have dropped it before its use:
+// rows of whole cache lines are written past the caches, which saves reading the lines first.
 func GatherRowsFar(dst []float32, t *Rows, cols int, ids []int32) {
 	checkGather("GatherRowsFar", dst, t, cols, ids)
 	const line = 64
@@ -314,9 +310,9 @@ func checkGather(op string, dst []float32, t *Rows, cols int, ids []int32) {
 	}
 }
 
-// DotRows computes out[i·step] = Σ_c g[c]·t[ids[i],c] for i < n. Each product is the sum
-// of 32 sums, of every 32nd element each, which are added by halves: lane l takes
-// lane l+16, then l+8, 4, 2 and 1. t has no Via. ids[n:] are as in [SumRows].
+// DotRows computes out[i·step] = Σ_c g[c]·t[ids[i],c] for i < n. Each product consists of 32
+// partial sums, each over every 32nd element, which are added by halves: lane l adds lane l+16,
+// then l+8, 4, 2 and 1. t has no Via. ids[n:] are as in [SumRows].
 func DotRows(out []float32, step int, g []float32, t *Rows, ids []int32, n int) {
 	checkIDs("DotRows", ids, n)
 	if n > 0 && (step < 0 || (n-1)*step >= len(out)) {

@@ -2,11 +2,11 @@ package simd
 
 import "fmt"
 
-// narrowTable is the number of elements of a table that fits into a second-level cache: its rows
+// narrowTable is the number of elements of a table that fits into a second-level cache; its rows
 // need no prefetching.
 const narrowTable = 1 << 18
 
-// segments checks the arguments that all sums over segments share, and returns the numbers of
+// segments checks the arguments common to all sums over segments, and returns the numbers of
 // segments and of ids.
 func segments(op string, o []float32, cols int, indptr []int64, ids []int32) (rows, n int) {
 	rows = len(indptr) - 1
@@ -42,7 +42,7 @@ func (t *Rows) ahead(cols int) int {
 	return distance(cols)
 }
 
-// segmentCols returns the most columns that the kernels of the path in use take.
+// segmentCols returns the maximum number of columns that the kernels in use support.
 func segmentCols() int {
 	switch path {
 	case AVX512:
@@ -53,9 +53,9 @@ func segmentCols() int {
 	return 0
 }
 
-// SumSegments is [SumRows] for all rows of o [len(indptr)-1, cols]: row r is the sum
-// over ids[indptr[r]-indptr[0] : indptr[r+1]-indptr[0]] or, with mean, that
-// times 1/n for n ids; o += with acc. A row without ids is 0, and stays with acc.
+// SumSegments is [SumRows] for all rows of o [len(indptr)-1, cols]: row r is the sum over
+// ids[indptr[r]-indptr[0] : indptr[r+1]-indptr[0]] or, with mean, this sum times 1/n for n ids.
+// With acc it adds to o. A row without ids becomes 0, or is unchanged with acc.
 func SumSegments(o []float32, t *Rows, cols int, indptr []int64, ids []int32, mean, acc bool) {
 	rows, n := segments("SumSegments", o, cols, indptr, ids)
 	switch {
@@ -76,10 +76,9 @@ func SumSegments(o []float32, t *Rows, cols int, indptr []int64, ids []int32, me
 	}
 }
 
-// WeightedSumSegments is [WeightedSumRows], with weights one apart, as
-// [SumSegments] is SumRows: the weight of ids[i] is w[i], or w[at[i]] where at is
-// not nil. A row of weight 0 adds nothing, whatever it holds. The weights that at
-// names are not checked.
+// WeightedSumSegments is [SumSegments] with a weight for each id, as [WeightedSumRows] with step 1
+// is [SumRows] with weights: the weight of ids[i] is w[i], or w[at[i]] if at is not nil. A row of
+// weight 0 adds nothing, even if it holds NaN. It does not check the weights that at names.
 func WeightedSumSegments(o []float32, t *Rows, cols int, indptr []int64, ids []int32, w []float32, at []int32, acc bool) {
 	const op = "WeightedSumSegments"
 	rows, n := segments(op, o, cols, indptr, ids)
@@ -109,11 +108,10 @@ func WeightedSumSegments(o []float32, t *Rows, cols int, indptr []int64, ids []i
 	}
 }
 
-// ScatterSegments is the reverse of [SumSegments] and [WeightedSumSegments]: row r
-// of d [len(indptr)-1, cols] is added, times w[i] where w is not nil, to the row
-// ids[i] of o [_, cols] for each i of segment r, in ascending order; a weight of 0
-// adds +0. The ids must be rows of o: see [Rows.Holds]. Cost: a row of o read and
-// written for each id.
+// ScatterSegments is the transpose of [SumSegments] and [WeightedSumSegments]: for each i of
+// segment r, in ascending order, it adds row r of d [len(indptr)-1, cols], times w[i] if w is not
+// nil, to row ids[i] of o [_, cols]; a weight of 0 adds +0. The ids must be rows of o: see
+// [Rows.Holds]. Cost: one row of o read and written per id.
 func ScatterSegments(o, d []float32, cols int, indptr []int64, ids []int32, w []float32) {
 	const op = "ScatterSegments"
 	rows, n := segments(op, d, cols, indptr, ids)
@@ -146,8 +144,8 @@ func ScatterSegments(o, d []float32, cols int, indptr []int64, ids []int32, w []
 	}
 }
 
-// Ascending reports whether the ids of each segment ascend and lie in [0, n). The
-// offsets must not descend.
+// Ascending reports whether the ids of each segment strictly ascend and lie in [0, n). The offsets
+// must not descend.
 func Ascending(indptr []int64, ids []int32, n int) bool {
 	first := indptr[0]
 	ids = ids[:indptr[len(indptr)-1]-first]

@@ -2,8 +2,8 @@
 
 package simd
 
-// add runs the vector kernel of the path in use: it computes o += x.
-// It tells whether there is one.
+// add computes o += x.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func add(o, x *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -22,8 +22,8 @@ func addAVX512(o, x *float32, n int)
 //go:noescape
 func addAVX2(o, x *float32, n int)
 
-// axpy runs the vector kernel of the path in use: it computes o += w·x.
-// It tells whether there is one.
+// axpy computes o += w·x.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func axpy(o, x *float32, n int, w float32) bool {
 	switch path {
 	case AVX512:
@@ -42,8 +42,8 @@ func axpyAVX512(o, x *float32, n int, w float32)
 //go:noescape
 func axpyAVX2(o, x *float32, n int, w float32)
 
-// scale runs the vector kernel of the path in use: it computes o = w·x.
-// It tells whether there is one.
+// scale computes o = w·x.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func scale(o, x *float32, n int, w float32) bool {
 	switch path {
 	case AVX512:
@@ -62,8 +62,8 @@ func scaleAVX512(o, x *float32, n int, w float32)
 //go:noescape
 func scaleAVX2(o, x *float32, n int, w float32)
 
-// add2 runs the vector kernel of the path in use: it computes o = x + y.
-// It tells whether there is one.
+// add2 computes o = x + y.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func add2(o, x, y *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -82,8 +82,8 @@ func add2AVX512(o, x, y *float32, n int)
 //go:noescape
 func add2AVX2(o, x, y *float32, n int)
 
-// add3 runs the vector kernel of the path in use: it computes o += x + y.
-// It tells whether there is one.
+// add3 computes o += x + y.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func add3(o, x, y *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -102,8 +102,8 @@ func add3AVX512(o, x, y *float32, n int)
 //go:noescape
 func add3AVX2(o, x, y *float32, n int)
 
-// sub2 runs the vector kernel of the path in use: it computes o = x - y.
-// It tells whether there is one.
+// sub2 computes o = x - y.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sub2(o, x, y *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -122,8 +122,8 @@ func sub2AVX512(o, x, y *float32, n int)
 //go:noescape
 func sub2AVX2(o, x, y *float32, n int)
 
-// sub3 runs the vector kernel of the path in use: it computes o += x - y.
-// It tells whether there is one.
+// sub3 computes o += x - y.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sub3(o, x, y *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -142,8 +142,8 @@ func sub3AVX512(o, x, y *float32, n int)
 //go:noescape
 func sub3AVX2(o, x, y *float32, n int)
 
-// mul2 runs the vector kernel of the path in use: it computes o = x·y.
-// It tells whether there is one.
+// mul2 computes o = x·y.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func mul2(o, x, y *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -162,8 +162,8 @@ func mul2AVX512(o, x, y *float32, n int)
 //go:noescape
 func mul2AVX2(o, x, y *float32, n int)
 
-// mul3 runs the vector kernel of the path in use: it computes o += x·y.
-// It tells whether there is one.
+// mul3 computes o += x·y.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func mul3(o, x, y *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -182,8 +182,8 @@ func mul3AVX512(o, x, y *float32, n int)
 //go:noescape
 func mul3AVX2(o, x, y *float32, n int)
 
-// relu runs the vector kernel of the path in use: it computes o = x where x > 0 or x is NaN, else 0.
-// It tells whether there is one.
+// relu computes o = x where x > 0 or x is NaN, else 0.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func relu(o, x *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -202,8 +202,8 @@ func reluAVX512(o, x *float32, n int)
 //go:noescape
 func reluAVX2(o, x *float32, n int)
 
-// above0 runs the vector kernel of the path in use: it computes o = grad where x > 0 or x is NaN, else 0.
-// It tells whether there is one.
+// above0 computes o = grad where x > 0 or x is NaN, else 0.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func above0(o, grad, x *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -222,8 +222,8 @@ func above0AVX512(o, grad, x *float32, n int)
 //go:noescape
 func above0AVX2(o, grad, x *float32, n int)
 
-// addAbove0 runs the vector kernel of the path in use: it computes o += grad where x > 0 or x is NaN.
-// It tells whether there is one.
+// addAbove0 computes o += grad where x > 0 or x is NaN.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func addAbove0(o, grad, x *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -242,8 +242,8 @@ func addAbove0AVX512(o, grad, x *float32, n int)
 //go:noescape
 func addAbove0AVX2(o, grad, x *float32, n int)
 
-// leaky runs the vector kernel of the path in use: it computes o = x where x > 0, else w·x.
-// It tells whether there is one.
+// leaky computes o = x where x > 0, else w·x.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func leaky(o, x *float32, n int, w float32) bool {
 	switch path {
 	case AVX512:
@@ -262,8 +262,8 @@ func leakyAVX512(o, x *float32, n int, w float32)
 //go:noescape
 func leakyAVX2(o, x *float32, n int, w float32)
 
-// leakyGrad runs the vector kernel of the path in use: it computes o = grad where x > 0, else w·grad.
-// It tells whether there is one.
+// leakyGrad computes o = grad where x > 0, else w·grad.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func leakyGrad(o, grad, x *float32, n int, w float32) bool {
 	switch path {
 	case AVX512:
@@ -282,8 +282,8 @@ func leakyGradAVX512(o, grad, x *float32, n int, w float32)
 //go:noescape
 func leakyGradAVX2(o, grad, x *float32, n int, w float32)
 
-// leakyGradAdd runs the vector kernel of the path in use: it computes o += grad where x > 0, else o += w·grad.
-// It tells whether there is one.
+// leakyGradAdd computes o += grad where x > 0, else o += w·grad.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func leakyGradAdd(o, grad, x *float32, n int, w float32) bool {
 	switch path {
 	case AVX512:
@@ -302,8 +302,8 @@ func leakyGradAddAVX512(o, grad, x *float32, n int, w float32)
 //go:noescape
 func leakyGradAddAVX2(o, grad, x *float32, n int, w float32)
 
-// sub2s runs the vector kernel of the path in use: it computes o = (x - s) - u.
-// It tells whether there is one.
+// sub2s computes o = (x - s) - u.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sub2s(o, x *float32, n int, s, u float32) bool {
 	switch path {
 	case AVX512:
@@ -322,8 +322,8 @@ func sub2sAVX512(o, x *float32, n int, s, u float32)
 //go:noescape
 func sub2sAVX2(o, x *float32, n int, s, u float32)
 
-// expMinus runs the vector kernel of the path in use: it computes o = e^(x-s).
-// It tells whether there is one.
+// expMinus computes o = e^(x-s).
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func expMinus(o, x *float32, n int, s float32) bool {
 	switch path {
 	case AVX512:
@@ -342,8 +342,8 @@ func expMinusAVX512(o, x *float32, n int, s float32)
 //go:noescape
 func expMinusAVX2(o, x *float32, n int, s float32)
 
-// minusExp runs the vector kernel of the path in use: it computes o = g - s·e^y.
-// It tells whether there is one.
+// minusExp computes o = g - s·e^y.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func minusExp(o, grad, y *float32, n int, s float32) bool {
 	switch path {
 	case AVX512:
@@ -362,8 +362,8 @@ func minusExpAVX512(o, grad, y *float32, n int, s float32)
 //go:noescape
 func minusExpAVX2(o, grad, y *float32, n int, s float32)
 
-// addMinusExp runs the vector kernel of the path in use: it computes o += g - s·e^y.
-// It tells whether there is one.
+// addMinusExp computes o += g - s·e^y.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func addMinusExp(o, grad, y *float32, n int, s float32) bool {
 	switch path {
 	case AVX512:
@@ -382,8 +382,8 @@ func addMinusExpAVX512(o, grad, y *float32, n int, s float32)
 //go:noescape
 func addMinusExpAVX2(o, grad, y *float32, n int, s float32)
 
-// sgd runs the vector kernel of the path in use: it computes w -= lr·(scale·g + decay·w).
-// It tells whether there is one.
+// sgd computes w -= lr·(scale·g + decay·w).
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sgd(w, grad *float32, n int, lr, scale, decay float32) bool {
 	switch path {
 	case AVX512:
@@ -402,8 +402,8 @@ func sgdAVX512(w, grad *float32, n int, lr, scale, decay float32)
 //go:noescape
 func sgdAVX2(w, grad *float32, n int, lr, scale, decay float32)
 
-// momentum runs the vector kernel of the path in use: it computes d = scale·g + decay·w; b = mu·b + d; w -= lr·b.
-// It tells whether there is one.
+// momentum computes d = scale·g + decay·w; b = mu·b + d; w -= lr·b.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func momentum(w, b, grad *float32, n int, lr, scale, decay, mu float32) bool {
 	switch path {
 	case AVX512:
@@ -422,8 +422,8 @@ func momentumAVX512(w, b, grad *float32, n int, lr, scale, decay, mu float32)
 //go:noescape
 func momentumAVX2(w, b, grad *float32, n int, lr, scale, decay, mu float32)
 
-// nesterov runs the vector kernel of the path in use: it computes d = scale·g + decay·w; b = mu·b + d; w -= lr·(d + mu·b).
-// It tells whether there is one.
+// nesterov computes d = scale·g + decay·w; b = mu·b + d; w -= lr·(d + mu·b).
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func nesterov(w, b, grad *float32, n int, lr, scale, decay, mu float32) bool {
 	switch path {
 	case AVX512:
@@ -442,8 +442,8 @@ func nesterovAVX512(w, b, grad *float32, n int, lr, scale, decay, mu float32)
 //go:noescape
 func nesterovAVX2(w, b, grad *float32, n int, lr, scale, decay, mu float32)
 
-// adam runs the vector kernel of the path in use: it does Adam's update; see Adam.
-// It tells whether there is one.
+// adam does Adam's update; see Adam.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func adam(w, m, v, grad *float32, n int, scale, decay, b1, c1, b2, c2, keep, size, root, eps float32) bool {
 	switch path {
 	case AVX512:
@@ -462,8 +462,8 @@ func adamAVX512(w, m, v, grad *float32, n int, scale, decay, b1, c1, b2, c2, kee
 //go:noescape
 func adamAVX2(w, m, v, grad *float32, n int, scale, decay, b1, c1, b2, c2, keep, size, root, eps float32)
 
-// maxLanes runs the vector kernel of the path in use: it sets the lanes of top to the greatest of some of x each, NaN aside.
-// It tells whether there is one.
+// maxLanes sets each lane of top to the maximum of a part of x, ignoring NaN.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func maxLanes(top, x *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -482,8 +482,8 @@ func maxLanesAVX512(top, x *float32, n int)
 //go:noescape
 func maxLanesAVX2(top, x *float32, n int)
 
-// idLanes runs the vector kernel of the path in use: it sets the lanes of top to the greatest of some of ids each, read as unsigned numbers.
-// It tells whether there is one.
+// idLanes sets each lane of top to the maximum of a part of ids, as unsigned numbers.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func idLanes(top *uint32, ids *int32, n int) bool {
 	switch path {
 	case AVX512:
@@ -502,8 +502,8 @@ func idLanesAVX512(top *uint32, ids *int32, n int)
 //go:noescape
 func idLanesAVX2(top *uint32, ids *int32, n int)
 
-// ascentLanes runs the vector kernel of the path in use: it adds to the lanes of count how many of the n+1 ids are greater than the one before, a part of them in each.
-// It tells whether there is one.
+// ascentLanes counts which of the n+1 ids are greater than the id before them, and adds a part of the count to each lane of count.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func ascentLanes(count *uint32, ids *int32, n int) bool {
 	switch path {
 	case AVX512:
@@ -522,8 +522,8 @@ func ascentLanesAVX512(count *uint32, ids *int32, n int)
 //go:noescape
 func ascentLanesAVX2(count *uint32, ids *int32, n int)
 
-// sumLanes runs the vector kernel of the path in use: it sets lane l of sum to Σ x[l+8i], in float64.
-// It tells whether there is one.
+// sumLanes sets lane l of sum to Σ x[l+8i], in float64.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sumLanes(sum *float64, x *float32, n int) bool {
 	switch path {
 	case AVX512:
@@ -542,8 +542,8 @@ func sumLanesAVX512(sum *float64, x *float32, n int)
 //go:noescape
 func sumLanesAVX2(sum *float64, x *float32, n int)
 
-// expLanes runs the vector kernel of the path in use: it sets lane l of sum to Σ e^(x[l+8i]-s), in float64.
-// It tells whether there is one.
+// expLanes sets lane l of sum to Σ e^(x[l+8i]-s), in float64.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func expLanes(sum *float64, x *float32, n int, s float32) bool {
 	switch path {
 	case AVX512:
@@ -562,8 +562,8 @@ func expLanesAVX512(sum *float64, x *float32, n int, s float32)
 //go:noescape
 func expLanesAVX2(sum *float64, x *float32, n int, s float32)
 
-// dotRows runs the vector kernel of the path in use: it sets out[i·step] to the dot product of x [cols] and the row of ids[i], for n ids; see DotRows.
-// It tells whether there is one.
+// dotRows sets out[i·step] to the dot product of x [cols] and the row of ids[i], for n ids; see DotRows.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func dotRows(out *float32, step int, x, data *float32, stride int, ids *int32, n, total, dist, cols int) bool {
 	switch path {
 	case AVX512:
@@ -582,8 +582,8 @@ func dotRowsAVX512(out *float32, step int, x, data *float32, stride int, ids *in
 //go:noescape
 func dotRowsAVX2(out *float32, step int, x, data *float32, stride int, ids *int32, n, total, dist, cols int)
 
-// mask runs the vector kernel of the path in use: it computes o = scale·x where the bit is set, else 0.
-// It tells whether there is one.
+// mask computes o = scale·x where the bit is set, else 0.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func mask(o, x *float32, bits *byte, n int, scale float32) bool {
 	switch path {
 	case AVX512:
@@ -602,8 +602,8 @@ func maskAVX512(o, x *float32, bits *byte, n int, scale float32)
 //go:noescape
 func maskAVX2(o, x *float32, bits *byte, n int, scale float32)
 
-// maskAdd runs the vector kernel of the path in use: it computes o += scale·x where the bit is set.
-// It tells whether there is one.
+// maskAdd computes o += scale·x where the bit is set.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func maskAdd(o, x *float32, bits *byte, n int, scale float32) bool {
 	switch path {
 	case AVX512:
@@ -622,8 +622,8 @@ func maskAddAVX512(o, x *float32, bits *byte, n int, scale float32)
 //go:noescape
 func maskAddAVX2(o, x *float32, bits *byte, n int, scale float32)
 
-// keepReLU runs the vector kernel of the path in use: it computes o = scale·(o+x) where that is above 0 and the bit is set, else 0; x may be nil. The bits become those of what was above 0.
-// It tells whether there is one.
+// keepReLU computes o = scale·(o+x) where that is above 0 and the bit is set, else 0; x may be nil. The bits of elements that became 0 are cleared.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func keepReLU(o, x *float32, bits *byte, n int, scale float32) bool {
 	switch path {
 	case AVX512:
@@ -642,8 +642,8 @@ func keepReLUAVX512(o, x *float32, bits *byte, n int, scale float32)
 //go:noescape
 func keepReLUAVX2(o, x *float32, bits *byte, n int, scale float32)
 
-// keepBits runs the vector kernel of the path in use: it sets byte i of bits to the kept lanes of the block that follows ctr by i; see KeepBits.
-// It tells whether there is one.
+// keepBits sets byte i of bits to the kept lanes of the block that follows ctr by i; see KeepBits.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func keepBits(bits *byte, n int, key uint64, c0, c1, c2, c3, threshold uint32) bool {
 	switch path {
 	case AVX512:
@@ -662,8 +662,8 @@ func keepBitsAVX512(bits *byte, n int, key uint64, c0, c1, c2, c3, threshold uin
 //go:noescape
 func keepBitsAVX2(bits *byte, n int, key uint64, c0, c1, c2, c3, threshold uint32)
 
-// keepColumns runs the vector kernel of the path in use: it computes o[i] = scale·x[i], or scale where x is nil, where bit cols[i]%8 of keep[i] is set, else 0; n is a multiple of 16.
-// It tells whether there is one.
+// keepColumns computes o[i] = scale·x[i] (scale if x is nil) if bit cols[i]%8 of keep[i] is set, else 0; n is a multiple of 16.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func keepColumns(o, x *float32, cols *int32, keep *byte, n int, scale float32) bool {
 	switch path {
 	case AVX512:
@@ -682,8 +682,8 @@ func keepColumnsAVX512(o, x *float32, cols *int32, keep *byte, n int, scale floa
 //go:noescape
 func keepColumnsAVX2(o, x *float32, cols *int32, keep *byte, n int, scale float32)
 
-// keepBitsAt runs the vector kernel of the path in use: it sets byte i of bits to the kept lanes of the block at c0[i], c1[i], c2, c3; see KeepBitsAt.
-// It tells whether there is one.
+// keepBitsAt sets byte i of bits to the kept lanes of the block at c0[i], c1[i], c2, c3; see KeepBitsAt.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func keepBitsAt(bits *byte, n int, key uint64, c0, c1 *uint32, c2, c3, threshold uint32) bool {
 	switch path {
 	case AVX512:
@@ -702,8 +702,8 @@ func keepBitsAtAVX512(bits *byte, n int, key uint64, c0, c1 *uint32, c2, c3, thr
 //go:noescape
 func keepBitsAtAVX2(bits *byte, n int, key uint64, c0, c1 *uint32, c2, c3, threshold uint32)
 
-// sumRows runs the vector kernel of the path in use: it computes o = w·Σ rows; see SumRows.
-// It tells whether there is one.
+// sumRows computes o = w·Σ rows; see SumRows.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sumRows(o, data *float32, stride int, ids *int32, n, total, dist, cols, acc int, w float32, via *int32) bool {
 	switch path {
 	case AVX512:
@@ -722,8 +722,8 @@ func sumRowsAVX512(o, data *float32, stride int, ids *int32, n, total, dist, col
 //go:noescape
 func sumRowsAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols, acc int, w float32, via *int32)
 
-// weightedSumRows runs the vector kernel of the path in use: it computes o = Σ weight·row; see WeightedSumRows.
-// It tells whether there is one.
+// weightedSumRows computes o = Σ weight·row; see WeightedSumRows.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func weightedSumRows(o, data *float32, stride int, ids *int32, n, total, dist, cols, acc int, w *float32, step int, at, via *int32) bool {
 	switch path {
 	case AVX512:
@@ -742,8 +742,8 @@ func weightedSumRowsAVX512(o, data *float32, stride int, ids *int32, n, total, d
 //go:noescape
 func weightedSumRowsAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols, acc int, w *float32, step int, at, via *int32)
 
-// sumHalfRows runs the vector kernel of the path in use: it does what sumRows does for a table of float16.
-// It tells whether there is one.
+// sumHalfRows does what sumRows does for a table of float16.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sumHalfRows(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, acc int, w float32, via *int32) bool {
 	switch path {
 	case AVX512:
@@ -762,8 +762,8 @@ func sumHalfRowsAVX512(o *float32, data *uint16, stride int, ids *int32, n, tota
 //go:noescape
 func sumHalfRowsAVX2(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, acc int, w float32, via *int32)
 
-// weightedSumHalfRows runs the vector kernel of the path in use: it does what weightedSumRows does for a table of float16.
-// It tells whether there is one.
+// weightedSumHalfRows does what weightedSumRows does for a table of float16.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func weightedSumHalfRows(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, acc int, w *float32, step int, at, via *int32) bool {
 	switch path {
 	case AVX512:
@@ -782,8 +782,8 @@ func weightedSumHalfRowsAVX512(o *float32, data *uint16, stride int, ids *int32,
 //go:noescape
 func weightedSumHalfRowsAVX2(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, acc int, w *float32, step int, at, via *int32)
 
-// maxRows runs the vector kernel of the path in use: it computes o = the greatest of the rows, for n > 0; see MaxRows.
-// It tells whether there is one.
+// maxRows computes o = the maximum of the rows, for n > 0; see MaxRows.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func maxRows(o, data *float32, stride int, ids *int32, n, total, dist, cols int) bool {
 	switch path {
 	case AVX512:
@@ -802,8 +802,8 @@ func maxRowsAVX512(o, data *float32, stride int, ids *int32, n, total, dist, col
 //go:noescape
 func maxRowsAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols int)
 
-// maxRowsArg runs the vector kernel of the path in use: it does what maxRows does, and sets arg to the number of the row, counted from first.
-// It tells whether there is one.
+// maxRowsArg does what maxRows does, and sets arg to the number of the row, counted from first.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func maxRowsArg(o, data *float32, stride int, ids *int32, n, total, dist, cols int, arg *uint32, first uint32) bool {
 	switch path {
 	case AVX512:
@@ -822,8 +822,8 @@ func maxRowsArgAVX512(o, data *float32, stride int, ids *int32, n, total, dist, 
 //go:noescape
 func maxRowsArgAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols int, arg *uint32, first uint32)
 
-// sumRowsWhere runs the vector kernel of the path in use: it computes o = Σ of the rows where the table args, laid out as data, has the row's number at; see SumRowsWhere.
-// It tells whether there is one.
+// sumRowsWhere computes o = Σ of the rows' elements whose element of args, laid out as data, equals at[i]; see SumRowsWhere.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sumRowsWhere(o, data *float32, stride int, ids *int32, n, total, dist, cols, acc int, args *uint32, at *int32) bool {
 	switch path {
 	case AVX512:
@@ -842,8 +842,8 @@ func sumRowsWhereAVX512(o, data *float32, stride int, ids *int32, n, total, dist
 //go:noescape
 func sumRowsWhereAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols, acc int, args *uint32, at *int32)
 
-// gatherRows runs the vector kernel of the path in use: it copies the rows to o, step elements apart; see GatherRows.
-// It tells whether there is one.
+// gatherRows copies the rows to o, step elements apart; see GatherRows.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func gatherRows(o, data *float32, stride int, ids *int32, n, total, dist, cols, step int, via *int32) bool {
 	switch path {
 	case AVX512:
@@ -862,8 +862,8 @@ func gatherRowsAVX512(o, data *float32, stride int, ids *int32, n, total, dist, 
 //go:noescape
 func gatherRowsAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols, step int, via *int32)
 
-// gatherRowsFar runs the vector kernel of the path in use: it does what gatherRows does, past the caches: o and cols are whole vectors.
-// It tells whether there is one.
+// gatherRowsFar does what gatherRows does, writing past the caches; o and cols are whole vectors.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func gatherRowsFar(o, data *float32, stride int, ids *int32, n, total, dist, cols, step int, via *int32) bool {
 	switch path {
 	case AVX512:
@@ -882,8 +882,8 @@ func gatherRowsFarAVX512(o, data *float32, stride int, ids *int32, n, total, dis
 //go:noescape
 func gatherRowsFarAVX2(o, data *float32, stride int, ids *int32, n, total, dist, cols, step int, via *int32)
 
-// gatherHalfRows runs the vector kernel of the path in use: it does what gatherRows does from a table of float16.
-// It tells whether there is one.
+// gatherHalfRows does what gatherRows does from a table of float16.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func gatherHalfRows(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, step int, via *int32) bool {
 	switch path {
 	case AVX512:
@@ -902,8 +902,8 @@ func gatherHalfRowsAVX512(o *float32, data *uint16, stride int, ids *int32, n, t
 //go:noescape
 func gatherHalfRowsAVX2(o *float32, data *uint16, stride int, ids *int32, n, total, dist, cols, step int, via *int32)
 
-// fromHalf16 runs the vector kernel of the path in use: it converts n float16 to float32; n is a multiple of 16.
-// It tells whether there is one.
+// fromHalf16 converts n float16 to float32; n is a multiple of 16.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func fromHalf16(dst *float32, src *uint16, n int) bool {
 	switch path {
 	case AVX512:
@@ -922,8 +922,8 @@ func fromHalf16AVX512(dst *float32, src *uint16, n int)
 //go:noescape
 func fromHalf16AVX2(dst *float32, src *uint16, n int)
 
-// sumSegments runs the vector kernel of the path in use: it computes o = Σ rows, or their mean, for each segment; see SumSegments.
-// It tells whether there is one.
+// sumSegments computes o = Σ rows, or their mean, for each segment; see SumSegments.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sumSegments(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc, mean int) bool {
 	switch path {
 	case AVX512:
@@ -942,8 +942,8 @@ func sumSegmentsAVX512(o, data *float32, stride int, ids *int32, indptr *int64, 
 //go:noescape
 func sumSegmentsAVX2(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc, mean int)
 
-// weightedSegments runs the vector kernel of the path in use: it computes o = Σ weight·row for each segment, the weights in the order of the ids; see WeightedSumSegments.
-// It tells whether there is one.
+// weightedSegments computes o = Σ weight·row for each segment, the weights in the order of the ids; see WeightedSumSegments.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func weightedSegments(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc int, w *float32) bool {
 	switch path {
 	case AVX512:
@@ -962,8 +962,8 @@ func weightedSegmentsAVX512(o, data *float32, stride int, ids *int32, indptr *in
 //go:noescape
 func weightedSegmentsAVX2(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc int, w *float32)
 
-// weightedSegmentsAt runs the vector kernel of the path in use: it computes o = Σ weight·row for each segment, the weights by number; see WeightedSumSegments.
-// It tells whether there is one.
+// weightedSegmentsAt computes o = Σ weight·row for each segment, the weights by number; see WeightedSumSegments.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func weightedSegmentsAt(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc int, w *float32, at *int32) bool {
 	switch path {
 	case AVX512:
@@ -982,8 +982,8 @@ func weightedSegmentsAtAVX512(o, data *float32, stride int, ids *int32, indptr *
 //go:noescape
 func weightedSegmentsAtAVX2(o, data *float32, stride int, ids *int32, indptr *int64, rows, total, dist, cols, acc int, w *float32, at *int32)
 
-// scatterSegments runs the vector kernel of the path in use: it adds row r of d to the rows of o that segment r names; see ScatterSegments.
-// It tells whether there is one.
+// scatterSegments adds row r of d to the rows of o that segment r names; see ScatterSegments.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func scatterSegments(o, d *float32, ids *int32, indptr *int64, rows, cols int) bool {
 	switch path {
 	case AVX512:
@@ -1002,8 +1002,8 @@ func scatterSegmentsAVX512(o, d *float32, ids *int32, indptr *int64, rows, cols 
 //go:noescape
 func scatterSegmentsAVX2(o, d *float32, ids *int32, indptr *int64, rows, cols int)
 
-// weightedScatter runs the vector kernel of the path in use: it does what scatterSegments does with a weight for each id.
-// It tells whether there is one.
+// weightedScatter does what scatterSegments does with a weight for each id.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func weightedScatter(o, d *float32, ids *int32, indptr *int64, rows, cols int, w *float32) bool {
 	switch path {
 	case AVX512:
@@ -1022,8 +1022,8 @@ func weightedScatterAVX512(o, d *float32, ids *int32, indptr *int64, rows, cols 
 //go:noescape
 func weightedScatterAVX2(o, d *float32, ids *int32, indptr *int64, rows, cols int, w *float32)
 
-// normSums runs the vector kernel of the path in use: it sets sum[r] to Σ x[r,i] of eight rows, stride bytes apart, in float64 by ascending i; n is a multiple of 4.
-// It tells whether there is one.
+// normSums sets sum[r] to Σ x[r,i] of eight rows, stride bytes apart, in float64 by ascending i; n is a multiple of 4.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func normSums(sum *float64, x *float32, stride, n int) bool {
 	switch path {
 	case AVX512:
@@ -1042,8 +1042,8 @@ func normSumsAVX512(sum *float64, x *float32, stride, n int)
 //go:noescape
 func normSumsAVX2(sum *float64, x *float32, stride, n int)
 
-// normSquares runs the vector kernel of the path in use: it sets sum[r] to Σ (x[r,i]-mean[r])² of eight rows, stride bytes apart, in float64 by ascending i; n is a multiple of 4.
-// It tells whether there is one.
+// normSquares sets sum[r] to Σ (x[r,i]-mean[r])² of eight rows, stride bytes apart, in float64 by ascending i; n is a multiple of 4.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func normSquares(sum, mean *float64, x *float32, stride, n int) bool {
 	switch path {
 	case AVX512:
@@ -1062,8 +1062,8 @@ func normSquaresAVX512(sum, mean *float64, x *float32, stride, n int)
 //go:noescape
 func normSquaresAVX2(sum, mean *float64, x *float32, stride, n int)
 
-// normDots runs the vector kernel of the path in use: it sets sum[r] to Σ dy[r,i] and dot[r] to Σ dy[r,i]·y[r,i] of eight rows, stride bytes apart, in float64 by ascending i; n is a multiple of 4.
-// It tells whether there is one.
+// normDots sets sum[r] to Σ dy[r,i] and dot[r] to Σ dy[r,i]·y[r,i] of eight rows, stride bytes apart, in float64 by ascending i; n is a multiple of 4.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func normDots(sum, dot *float64, dy, y *float32, stride, n int) bool {
 	switch path {
 	case AVX512:
@@ -1082,8 +1082,8 @@ func normDotsAVX512(sum, dot *float64, dy, y *float32, stride, n int)
 //go:noescape
 func normDotsAVX2(sum, dot *float64, dy, y *float32, stride, n int)
 
-// normRow runs the vector kernel of the path in use: it is y = (x-mean)·s in float64, rounded; n is a multiple of 8.
-// It tells whether there is one.
+// normRow computes y = (x-mean)·s in float64, rounded; n is a multiple of 8.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func normRow(y, x *float32, n int, mean, s float64) bool {
 	switch path {
 	case AVX512:
@@ -1102,8 +1102,8 @@ func normRowAVX512(y, x *float32, n int, mean, s float64)
 //go:noescape
 func normRowAVX2(y, x *float32, n int, mean, s float64)
 
-// normGradRow runs the vector kernel of the path in use: it is d = inv·(dy - mean - y·dot/by) in float64, rounded, plus what d held where acc is 1; n is a multiple of 8.
-// It tells whether there is one.
+// normGradRow computes d = inv·(dy - mean - y·dot/by) in float64, rounded, or d += with acc; n is a multiple of 8.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func normGradRow(d, dy, y *float32, n int, inv, mean, dot, by float64, acc int) bool {
 	switch path {
 	case AVX512:
@@ -1122,8 +1122,8 @@ func normGradRowAVX512(d, dy, y *float32, n int, inv, mean, dot, by float64, acc
 //go:noescape
 func normGradRowAVX2(d, dy, y *float32, n int, inv, mean, dot, by float64, acc int)
 
-// normGradRowTimes runs the vector kernel of the path in use: it is d = inv·(dy - mean - y·dot·by) in float64, rounded, plus what d held where acc is 1; n is a multiple of 8.
-// It tells whether there is one.
+// normGradRowTimes computes d = inv·(dy - mean - y·dot·by) in float64, rounded, or d += with acc; n is a multiple of 8.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func normGradRowTimes(d, dy, y *float32, n int, inv, mean, dot, by float64, acc int) bool {
 	switch path {
 	case AVX512:

@@ -13,8 +13,8 @@ import (
 type isa struct {
 	name, file string
 	reg        string // prefix of a vector register
-	lanes      int    // float32 in one
-	regs       int    // vector registers
+	lanes      int    // float32 values in one register
+	regs       int    // number of vector registers
 }
 
 var (
@@ -116,7 +116,7 @@ func (a *asm) words(name string, w ...uint32) string {
 	return name + "<>(SB)"
 }
 
-// float returns a constant in every lane.
+// float returns a constant for every lane.
 func (a *asm) float(name string, v float32) string { return a.words(name, math.Float32bits(v)) }
 
 // tailMask makes the mask of the first CX lanes, 0 < CX < lanes: K1, or the last
@@ -173,7 +173,7 @@ func (a *asm) store(reg, mem string, tail bool) {
 	}
 }
 
-// addMem writes acc += the vector in memory, through tmp if that is needed.
+// addMem writes acc += the vector in memory, using tmp if necessary.
 func (a *asm) addMem(mem, acc, tmp string, tail bool) {
 	if tail {
 		a.load(mem, tmp, true)
@@ -217,15 +217,15 @@ func (k *kernel) names() string {
 	return strings.Join(names, ", ")
 }
 
-// stubs declares the kernels, and for each a function that runs the kernel of the path in use, if
-// there is one.
+// stubs declares the kernels, and for each one a function that runs it on the instruction set in
+// use, if there is one.
 func stubs(kernels []*kernel) string {
 	var b strings.Builder
 	b.WriteString(header + "package simd\n")
 	for _, k := range kernels {
 		fmt.Fprintf(&b, `
-// %[1]s runs the vector kernel of the path in use: it %[4]s
-// It tells whether there is one.
+// %[1]s %[4]s
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func %[1]s(%[2]s) bool {
 	switch path {
 	case AVX512:

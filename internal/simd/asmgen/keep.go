@@ -16,7 +16,7 @@ func keeps(a *asm) {
 		a.store(o, "(DI)", tail)
 	})
 	// x is the bias; the pointer is 0 if there is none.
-	masked(a, "keepReLU", "computes o = scale·(o+x) where that is above 0 and the bit is set, else 0; x may be nil. The bits become those of what was above 0.", true, func(o, x, scale string, tail bool) {
+	masked(a, "keepReLU", "computes o = scale·(o+x) where that is above 0 and the bit is set, else 0; x may be nil. The bits of elements that became 0 are cleared.", true, func(o, x, scale string, tail bool) {
 		none := a.label("plain")
 		a.load("(DI)", o, tail)
 		a.op("TESTQ R9, R9")
@@ -66,9 +66,9 @@ func (a *asm) ifSet(x, dst string) {
 	}
 }
 
-// masked is a loop over o and x and their bits, a vector's bits at a time: K2 or
-// the register keepMask. body computes on o and x at (DI) and (SI), registers it
-// may use; with update it leaves the new bits in AX, and loads x itself.
+// masked writes a loop over o, x and their bits, one vector at a time; the vector's bits are in K2
+// or in the register keepMask. body computes on o and x at (DI) and (SI), using the registers
+// passed to it; with update it loads x itself and leaves the new bits in AX.
 func masked(a *asm, name, doc string, update bool, body func(o, x, scale string, tail bool)) {
 	a.fn(name, doc, "o *float32", "x *float32", "bits *byte", "n int", "scale float32")
 	a.op("MOVQ %s, DI", a.arg("o"))
@@ -115,7 +115,7 @@ func masked(a *asm, name, doc string, update bool, body func(o, x, scale string,
 	a.op("JZ %s", end)
 	a.op("MOVQ CX, R8")
 	a.tailMask()
-	// The tail's bits, one byte or two, without those after the last column.
+	// The tail's bits, one or two bytes, without the bits after the last column.
 	one := a.label("one")
 	a.op("MOVBLZX (DX), AX")
 	if a.lanes == 16 {
@@ -149,10 +149,10 @@ func masked(a *asm, name, doc string, update bool, body func(o, x, scale string,
 	a.ret()
 }
 
-// keepColumns takes one bit of each byte: of element i bit cols[i]%8 of keep[i].
-// n is a multiple of the lanes.
+// keepColumns extracts one bit from each byte: bit cols[i]%8 of keep[i] for element i. n is a
+// multiple of the lanes.
 func keepColumns(a *asm) {
-	a.fn("keepColumns", "computes o[i] = scale·x[i], or scale where x is nil, where bit cols[i]%8 of keep[i] is set, else 0; n is a multiple of 16.", "o *float32", "x *float32", "cols *int32", "keep *byte", "n int", "scale float32")
+	a.fn("keepColumns", "computes o[i] = scale·x[i] (scale if x is nil) if bit cols[i]%8 of keep[i] is set, else 0; n is a multiple of 16.", "o *float32", "x *float32", "cols *int32", "keep *byte", "n int", "scale float32")
 	a.op("MOVQ %s, DI", a.arg("o"))
 	a.op("MOVQ %s, SI", a.arg("x"))
 	a.op("MOVQ %s, R8", a.arg("cols"))
@@ -198,12 +198,11 @@ func keepColumns(a *asm) {
 }
 
 // philox computes one block per 64-bit lane of a register, for two registers interleaved, because a
-// single round waits for its multiplications. n is a multiple of 16.
+// single round would wait for its multiplications. n is a multiple of 16.
 //
-// A 64-bit lane holds a counter word in its low half and anything in its high
-// half, which the multiplication ignores: its product is then the two words that
-// a round wants, one of them in place. The lanes are in such an order that
-// unpacking the four words gives the blocks' 16-bit lanes in order.
+// A 64-bit lane holds a counter word in its low half; the multiplication ignores its high half. The
+// product is then the two words that a round needs, one of them already in place. The order of the
+// lanes is such that unpacking the four words gives the blocks' 16-bit lanes in order.
 func philox(a *asm, name, doc string, list bool) {
 	if list {
 		a.fn(name, doc, "bits *byte", "n int", "key uint64", "c0 *uint32", "c1 *uint32", "c2 uint32", "c3 uint32", "threshold uint32")
@@ -214,7 +213,7 @@ func philox(a *asm, name, doc string, list bool) {
 	}
 	a.op("MOVQ %s, DI", a.arg("bits"))
 	a.op("MOVQ %s, CX", a.arg("n"))
-	per := a.bytes() / 8 // blocks a register
+	per := a.bytes() / 8 // blocks per register
 	const sets = 2
 	var c [sets][4]string
 	for s := range sets {
@@ -280,8 +279,8 @@ func philox(a *asm, name, doc string, list bool) {
 			a.op("VPMULUDQ %s, %s, %s", mul1, c[s][2], c[s][2])
 		}
 		for s := range sets {
-			// The product of c0 is the next c2 (with c3) and c3, that of c2 the next
-			// c0 (with c1) and c1.
+			// The product of c0 gives the next c2 (together with c3) and c3; the product of c2
+			// gives the next c0 (together with c1) and c1.
 			p0, c1, p2, c3 := c[s][0], c[s][1], c[s][2], c[s][3]
 			a.xorHigh(p2, key0, c1)
 			a.xorHigh(p0, key1, c3)
@@ -310,7 +309,7 @@ func philox(a *asm, name, doc string, list bool) {
 			a.op("KMOVD K3, %d(DI)", 8*s+4)
 			continue
 		}
-		// Not below: the threshold less it, held at 0, is 0.
+		// x is not below the threshold if threshold - x, saturated at 0, is 0.
 		zero := a.v(15)
 		a.op("VPXOR %[1]s, %[1]s, %[1]s", zero)
 		for _, x := range []string{x1, x3} {
@@ -339,7 +338,8 @@ func (a *asm) bitwise() string {
 	return ""
 }
 
-// xorHigh is dst ^= the high halves of x's 64-bit lanes ^ key, in the low halves.
+// xorHigh computes dst ^= high ^ key for the low half of each 64-bit lane; high is the high half of
+// x's lane.
 func (a *asm) xorHigh(x, key, dst string) {
 	t := a.v(14)
 	if a.name == avx512.name {

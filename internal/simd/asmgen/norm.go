@@ -2,10 +2,10 @@ package main
 
 import "fmt"
 
-// normKernels are a layer norm's, in float64. Sums go along rows one element after
-// the other, so lanes are rows: eight at a time, four of which are loaded by four
-// columns and transposed. A sum waits for its last addition on any width, so both
-// paths have these in registers of four lanes.
+// normKernels writes the kernels of a layer norm, in float64. A row's sum adds one element after
+// the other, so each lane holds a row: eight rows at a time, loaded as blocks of four rows by four
+// columns and transposed. A sum waits for its previous addition whatever the width, so both
+// instruction sets use registers of four lanes.
 func normKernels(a *asm) {
 	normSums(a)
 	normSquares(a)
@@ -15,8 +15,8 @@ func normKernels(a *asm) {
 	normGradRow(a, true)
 }
 
-// normLoop writes a loop over CX columns, a multiple of 4, of the eight rows at each
-// base, R8 bytes apart: bases are of rows 0 to 3, their advance that of all.
+// normLoop writes a loop over CX columns, a multiple of 4, of rows R8 bytes apart; it sets R9 to
+// 3·R8. bases are registers, each of which addresses the current column in the first of four rows.
 func normLoop(a *asm, bases []string, step func()) {
 	again, end := a.label("column"), a.label("end")
 	a.op("LEAQ (R8)(R8*2), R9")
@@ -32,8 +32,8 @@ func normLoop(a *asm, bases []string, step func()) {
 	a.at(end)
 }
 
-// columns loads four rows by four columns at base as float64, a column in each of
-// Y<to> and on. It uses Y12 to Y15.
+// columns loads four rows by four columns at base as float64, one column into each register from
+// Y<to> on. It uses Y12 to Y15.
 func columns(a *asm, base string, to int) {
 	for i, at := range []string{"", "(R8*1)", "(R8*2)", "(R9*1)"} {
 		a.op("VCVTPS2PD (%s)%s, Y%d", base, at, to+i)
@@ -134,8 +134,8 @@ func normDots(a *asm) {
 	a.ret()
 }
 
-// wideLoop writes a loop over CX elements, a multiple of 8, in vectors of float64: by
-// names of offsets, and steps of AX bytes.
+// wideLoop writes a loop over CX elements, a multiple of 8, in vectors of float64. It passes step
+// the index operand for the current offset, AX bytes.
 func wideLoop(a *asm, step func(at string)) {
 	again, end := a.label("vector"), a.label("end")
 	a.op("SHLQ $2, CX")
@@ -150,8 +150,8 @@ func wideLoop(a *asm, step func(at string)) {
 	a.at(end)
 }
 
-// half returns the register of half the width with the number i: as many float32 as a
-// register has float64.
+// half returns the name of register i at half the width: it holds as many float32 as the full
+// register holds float64.
 func (a *asm) half(i int) string {
 	if a.name == avx512.name {
 		return fmt.Sprintf("Y%d", i)
@@ -169,7 +169,7 @@ func (a *asm) narrowed(i int) {
 }
 
 func normRow(a *asm) {
-	a.fn("normRow", "is y = (x-mean)·s in float64, rounded; n is a multiple of 8.", "y *float32", "x *float32", "n int", "mean float64", "s float64")
+	a.fn("normRow", "computes y = (x-mean)·s in float64, rounded; n is a multiple of 8.", "y *float32", "x *float32", "n int", "mean float64", "s float64")
 	a.op("MOVQ %s, DI", a.arg("y"))
 	a.op("MOVQ %s, SI", a.arg("x"))
 	a.op("MOVQ %s, CX", a.arg("n"))
@@ -185,13 +185,14 @@ func normRow(a *asm) {
 	a.ret()
 }
 
-// normGradRow divides by by, or multiplies where that is exactly the same.
+// normGradRow writes the kernel that divides by the parameter by or, with times, multiplies by it:
+// the caller then passes a reciprocal that gives the same bits.
 func normGradRow(a *asm, times bool) {
 	name, op, doc := "normGradRow", "VDIVPD", "/by"
 	if times {
 		name, op, doc = "normGradRowTimes", "VMULPD", "·by"
 	}
-	a.fn(name, "is d = inv·(dy - mean - y·dot"+doc+") in float64, rounded, plus what d held where acc is 1; n is a multiple of 8.",
+	a.fn(name, "computes d = inv·(dy - mean - y·dot"+doc+") in float64, rounded, or d += with acc; n is a multiple of 8.",
 		"d *float32", "dy *float32", "y *float32", "n int", "inv float64", "mean float64", "dot float64", "by float64", "acc int")
 	a.op("MOVQ %s, DI", a.arg("d"))
 	a.op("MOVQ %s, SI", a.arg("dy"))

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// reductions writes kernels whose result is one number. They return partial results by lane, which
-// Go code adds up.
+// reductions writes kernels whose result is one number. They return one partial result per lane,
+// which Go code combines.
 func reductions(a *asm) {
 	maxOf(a)
 	maxID(a)
@@ -32,7 +32,7 @@ func reduce(a *asm, step func(tail bool)) {
 }
 
 func maxOf(a *asm) {
-	a.fn("maxLanes", "sets the lanes of top to the greatest of some of x each, NaN aside.", "top *float32", "x *float32", "n int")
+	a.fn("maxLanes", "sets each lane of top to the maximum of a part of x, ignoring NaN.", "top *float32", "x *float32", "n int")
 	a.op("MOVQ %s, DI", a.arg("top"))
 	a.op("MOVQ %s, SI", a.arg("x"))
 	a.op("MOVQ %s, CX", a.arg("n"))
@@ -50,14 +50,14 @@ func maxOf(a *asm) {
 			a.load("(SI)", x, true)
 			a.op("VBLENDVPS %s, %s, %s, %s", a.tailReg(), x, low, x)
 		}
-		a.op("VMAXPS %s, %s, %s", acc, x, acc) // of x and acc, acc where x is NaN
+		a.op("VMAXPS %s, %s, %s", acc, x, acc) // the maximum of x and acc, or acc if x is NaN
 	})
 	a.op("VMOVUPS %s, (DI)", acc)
 	a.ret()
 }
 
 func maxID(a *asm) {
-	a.fn("idLanes", "sets the lanes of top to the greatest of some of ids each, read as unsigned numbers.", "top *uint32", "ids *int32", "n int")
+	a.fn("idLanes", "sets each lane of top to the maximum of a part of ids, as unsigned numbers.", "top *uint32", "ids *int32", "n int")
 	a.op("MOVQ %s, DI", a.arg("top"))
 	a.op("MOVQ %s, SI", a.arg("ids"))
 	a.op("MOVQ %s, CX", a.arg("n"))
@@ -73,7 +73,7 @@ func maxID(a *asm) {
 
 // ascents compares each id with the next one.
 func ascents(a *asm) {
-	a.fn("ascentLanes", "adds to the lanes of count how many of the n+1 ids are greater than the one before, a part of them in each.", "count *uint32", "ids *int32", "n int")
+	a.fn("ascentLanes", "counts which of the n+1 ids are greater than the id before them, and adds a part of the count to each lane of count.", "count *uint32", "ids *int32", "n int")
 	a.op("MOVQ %s, DI", a.arg("count"))
 	a.op("MOVQ %s, SI", a.arg("ids"))
 	a.op("MOVQ %s, CX", a.arg("n"))
@@ -130,7 +130,7 @@ func sum64(a *asm, name, doc string, isExp bool) {
 				a.op("VANDPS %s, %s, %s", a.tailReg(), x, x)
 			}
 		}
-		// The low half's lanes first: they come before the high half's.
+		// Add the lanes of the low half first, then those of the high half.
 		if a.name == avx512.name {
 			a.op("VCVTPS2PD Y4, %s", wide)
 			a.op("VADDPD %s, %s, %s", wide, acc[0], acc[0])
@@ -156,8 +156,7 @@ func sum64(a *asm, name, doc string, isExp bool) {
 // dotLanes is the number of lanes of a dot product: two registers of AVX-512, four of AVX2.
 const dotLanes = 32
 
-// dot takes the rows of a table one after the other, each with the same vector:
-// out[i·step] = Σ_c g[c]·row[c].
+// dot computes the products of one vector with the rows of a table: out[i·step] = Σ_c g[c]·row[c].
 func dot(a *asm) {
 	a.fn("dotRows", "sets out[i·step] to the dot product of x [cols] and the row of ids[i], for n ids; see DotRows.",
 		"out *float32", "step int", "x *float32", "data *float32", "stride int", "ids *int32", "n int", "total int", "dist int", "cols int")
@@ -228,7 +227,7 @@ func dot(a *asm) {
 		a.at(next)
 	}
 	a.at(reduced)
-	// Halve: lane l takes lane l+16, then l+8, 4, 2 and 1.
+	// Add by halves: lane l adds lane l+16, then l+8, 4, 2 and 1.
 	if a.name == avx512.name {
 		a.op("VADDPS Z1, Z0, Z0")
 		a.op("VEXTRACTF64X4 $1, Z0, Y1")
@@ -251,8 +250,8 @@ func dot(a *asm) {
 	a.ret()
 }
 
-// lookAhead points next at the id whose row is to be prefetched while that of the
-// first is worked on, dist further, and last at the last of the total ids.
+// lookAhead sets next to the address of the id to prefetch first, which is dist after the first id,
+// and last to the address of the last of the total ids.
 func lookAhead(a *asm, next, last string) {
 	a.op("MOVQ %s, %s", a.arg("dist"), next)
 	a.op("MOVQ %s, %s", a.arg("total"), last)
@@ -265,7 +264,7 @@ func lookAhead(a *asm, next, last string) {
 	}
 }
 
-// advance moves next on by one, up to last.
+// advance moves next to the following id, but not past last.
 func advance(a *asm, next, last string) {
 	a.op("ADDQ $4, %s", next)
 	a.op("CMPQ %s, %s", next, last)

@@ -2,18 +2,18 @@ package main
 
 import "fmt"
 
-// Registers of the kernels on rows.
+// Registers of the kernels that process rows.
 const (
-	rOut    = "DI"  // the output at the first column of the block
+	rOut    = "DI"  // the output at the block's first column
 	rData   = "R8"  // the table at that column
 	rStride = "R9"  // bytes from row to row
-	rIDs    = "SI"  // the id at hand
+	rIDs    = "SI"  // the current id
 	rLeft   = "DX"  // ids left
 	rNext   = "R10" // the id to prefetch
 	rLast   = "R11" // the last id
 	rVia    = "R12"
 	rEnd    = "R15" // bytes from a row's first column of the block to its last one
-	rRow    = "AX"  // the row at hand
+	rRow    = "AX"  // the current row
 	rAhead  = "BX"  // the row to prefetch
 )
 
@@ -22,29 +22,28 @@ const (
 // rows are read from memory once, and outputs stay in registers.
 type rows struct {
 	name, doc string
-	extra     []string // parameters beyond those of all
-	via       bool     // ids may be names of rows
-	perVector int      // registers that a vector of columns needs
-	temps     int      // and others
-	most      int      // vectors of a block, if fewer than fit
-	outMoves  bool     // item moves the output on
-	beside    string   // the register that takes a row to that of another table
-	half      bool     // the table is of float16; loads need two temps at the end
+	extra     []string // parameters in addition to the common ones
+	via       bool     // ids may be indices into Via
+	perVector int      // registers per vector of columns
+	temps     int      // additional registers
+	most      int      // maximum number of vectors of a block; 0: as many as fit
+	outMoves  bool     // item advances the output
+	beside    string   // the register with the distance from a row to the same row of another table
+	half      bool     // the table is float16; loads need two temps at the end
 
-	setup  func(a *asm)              // once a block
+	setup  func(a *asm)              // once per block
 	begin  func(a *asm, b block)     // before the first row
 	item   func(a *asm, b block)     // for the row at rRow
-	skip   func(a *asm, next string) // before item: goes to next where the row adds nothing
+	skip   func(a *asm, next string) // before item: jumps to next if the row adds nothing
 	after  func(a *asm)              // after each row
 	finish func(a *asm, b block)
 	close  func(a *asm) // at the end of the kernel
 }
 
-// block is a block of columns of nv vectors; the last one is a tail of up to all
-// its lanes.
+// block is a block of columns, nv vectors wide; the last vector may be partly filled (a tail).
 type block struct{ nv, per, most int }
 
-// reg is register k of vector j, temp a temporary one.
+// reg returns register k of vector j; temp returns a temporary register.
 func (b block) reg(a *asm, j, k int) string { return a.v(j*b.per + k) }
 func (b block) temp(a *asm, k int) string   { return a.v(b.most*b.per + k) }
 func (b block) tail(j int) bool             { return j == b.nv-1 }
@@ -157,7 +156,7 @@ func (k rows) write(a *asm) {
 	a.ret()
 }
 
-// prefetchRow prefetches the given number of bytes at rAhead, which may begin within a line.
+// prefetchRow prefetches the given number of bytes at rAhead, which may begin within a cache line.
 func (a *asm) prefetchRow(bytes int) {
 	for off := 0; off < bytes; off += 64 {
 		a.op("PREFETCHT0 %d(%s)", off, rAhead)
@@ -165,7 +164,7 @@ func (a *asm) prefetchRow(bytes int) {
 	a.op("PREFETCHT0 (%s)(%s*1)", rAhead, rEnd)
 }
 
-// rowAt puts the address of the row whose id is at the pointer into dst.
+// rowAt sets dst to the address of the row whose id is at the pointer.
 func (a *asm) rowAt(id, dst string, via bool) {
 	a.op("MOVL (%s), %s", id, dst)
 	if via {
@@ -179,7 +178,7 @@ func (a *asm) rowAt(id, dst string, via bool) {
 	a.op("ADDQ %s, %s", rData, dst)
 }
 
-// columnTail masks the last vector of BX columns, which may be a whole one.
+// columnTail prepares the mask for the last vector of BX columns, which may be a full one.
 func columnTail(a *asm) {
 	a.op("LEAQ -1(BX), CX")
 	a.op("ANDQ $%d, CX", a.lanes-1)
@@ -187,7 +186,7 @@ func columnTail(a *asm) {
 	a.tailMask()
 }
 
-// dispatch jumps to the label of the number of vectors that BX columns need.
+// dispatch jumps to the label for the number of vectors that BX columns need.
 func dispatch(a *asm, labels map[int]string, lo, hi int) {
 	if lo == hi {
 		a.op("JMP %s", labels[lo])
@@ -211,7 +210,7 @@ func zeroAll(a *asm, b block) {
 	}
 }
 
-// finishSum is o = w·the sums, plus o with acc; w in temp 0 if weighted.
+// finishSum writes o = w·sums, or o += with acc; w is in temp 0 if weighted.
 func finishSum(w bool) func(a *asm, b block) {
 	return func(a *asm, b block) {
 		if w {
@@ -234,8 +233,8 @@ func finishSum(w bool) func(a *asm, b block) {
 	}
 }
 
-// difference puts how far the array of the parameter lies behind that at from
-// into reg, so that one pointer walks on both.
+// difference sets reg to the distance from the array at register from to the array of the given
+// parameter, so that one moving pointer addresses both.
 func difference(a *asm, name, from, reg string) {
 	a.op("MOVQ %s, %s", a.arg(name), reg)
 	a.op("SUBQ %s, %s", from, reg)
@@ -247,11 +246,11 @@ func rowKernels(a *asm) {
 	sumOfRows(a, "sumHalfRows", "does what sumRows does for a table of float16.", true)
 	weightedSumOfRows(a, "weightedSumHalfRows", "does what weightedSumRows does for a table of float16.", true)
 
-	maxKernel(a, "maxRows", "computes o = the greatest of the rows, for n > 0; see MaxRows.", false)
+	maxKernel(a, "maxRows", "computes o = the maximum of the rows, for n > 0; see MaxRows.", false)
 	maxKernel(a, "maxRowsArg", "does what maxRows does, and sets arg to the number of the row, counted from first.", true)
 
 	rows{
-		name: "sumRowsWhere", doc: "computes o = Σ of the rows where the table args, laid out as data, has the row's number at; see SumRowsWhere.",
+		name: "sumRowsWhere", doc: "computes o = Σ of the rows' elements whose element of args, laid out as data, equals at[i]; see SumRowsWhere.",
 		extra: []string{"acc int", "args *uint32", "at *int32"}, perVector: 1, temps: 3, beside: "R13",
 		setup: func(a *asm) {
 			difference(a, "args", a.arg("data"), "R13")
@@ -285,7 +284,7 @@ func rowKernels(a *asm) {
 	}.write(a)
 
 	gather(a, "gatherRows", "copies the rows to o, step elements apart; see GatherRows.", false, false)
-	gather(a, "gatherRowsFar", "does what gatherRows does, past the caches: o and cols are whole vectors.", true, false)
+	gather(a, "gatherRowsFar", "does what gatherRows does, writing past the caches; o and cols are whole vectors.", true, false)
 	gather(a, "gatherHalfRows", "does what gatherRows does from a table of float16.", false, true)
 	fromHalfKernel(a)
 }
@@ -333,7 +332,7 @@ func weightedSumOfRows(a *asm, name, doc string, half bool) {
 			a.op("LEAQ (R13)(CX*4), CX")
 			a.at(along)
 			a.op("MOVL (CX), BX")
-			a.op("ADDL BX, BX") // the sign goes: 0 for both zeros
+			a.op("ADDL BX, BX") // drops the sign bit, so that both zeros become 0
 			a.op("JZ %s", next)
 		},
 		item: func(a *asm, b block) {

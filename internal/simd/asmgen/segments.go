@@ -1,27 +1,27 @@
 package main
 
-// Registers of the kernels on segments beyond those of the kernels on rows.
+// Registers that the kernels on segments use in addition to those of the kernels on rows.
 const (
 	rPtr  = "DX"  // the segment's first offset
 	rRows = "R12" // segments left
 	rIn   = "R13" // ids left in the segment
 	rW    = "R14" // the weights
-	rAt   = "R15" // from an id to the number of its weight
+	rAt   = "R15" // distance from an id to the number of its weight
 )
 
-// segments is a kernel that sums rows of a table for one row of the output after
-// the other: a call for all of them, where the calls would cost as much as the few
-// columns do. All columns are in registers.
+// segments describes a kernel that sums rows of a table for all rows of the output in one call,
+// because with few columns a call per row would cost as much as the sum. All columns are in
+// registers.
 type segments struct {
 	name, doc string
 	extra     []string
 	weighted  bool
 	setup     func(a *asm)
-	weight    func(a *asm, w string) // w = the weight of the id at rIDs
+	weight    func(a *asm, w string) // sets w to the weight of the id at rIDs
 	finish    func(a *asm, b block)
 }
 
-// segmentColumns returns the most columns that such a kernel takes.
+// segmentColumns returns the maximum number of columns that such a kernel supports.
 func segmentColumns(a *asm) int { return a.lanes * a.regs / 2 }
 
 func (k segments) write(a *asm) {
@@ -43,8 +43,8 @@ func (k segments) write(a *asm) {
 	byColumns(a, func(b block) { k.columns(a, b) })
 }
 
-// byColumns writes body for each number of vectors that BX columns of such a kernel
-// may be, behind the way there.
+// byColumns writes body once for each possible number of vectors of BX columns, and the jump to the
+// right one.
 func byColumns(a *asm, body func(b block)) {
 	columnTail(a)
 	most := segmentColumns(a) / a.lanes
@@ -60,7 +60,7 @@ func byColumns(a *asm, body func(b block)) {
 	}
 }
 
-// columns is the loop over the segments for one number of vectors.
+// columns writes the loop over the segments for one number of vectors.
 func (k segments) columns(a *asm, b block) {
 	w, t, zero := b.temp(a, 0), b.temp(a, 1), b.temp(a, 2)
 	if k.weighted {
@@ -109,7 +109,7 @@ func (k segments) columns(a *asm, b block) {
 		a.addMem(column(a, j, rOut), b.reg(a, j, 0), t, b.tail(j))
 	}
 	a.op("JMP %s", store)
-	a.at(summed) // of no rows
+	a.at(summed) // for a segment without rows
 	a.op("CMPQ %s, $0", a.arg("acc"))
 	a.op("JNE %s", next)
 	a.at(store)
@@ -124,9 +124,8 @@ func (k segments) columns(a *asm, b block) {
 	a.op("JNZ %s", segment)
 }
 
-// zeroWeight notes whether the weight in all lanes of w is 0, for
-// timesUnlessZero: in K2, and K3 for tails, or, in AVX2, in the register zero,
-// which it has to make anew.
+// zeroWeight records whether the weight in all lanes of w is 0, for timesUnlessZero: in K2, and K3
+// for tails, or, for AVX2, in the register zero, which this overwrites.
 func (a *asm) zeroWeight(w, zero string) {
 	const notEqual = 4 // or unordered
 	if a.name == avx512.name {
@@ -138,8 +137,8 @@ func (a *asm) zeroWeight(w, zero string) {
 	a.op("VCMPPS $%d, %s, %s, %s", notEqual, zero, w, zero)
 }
 
-// timesUnlessZero is t = w·the vector in memory, 0 where w is, whatever is there:
-// what a branch would do, which way as good as random after dropout.
+// timesUnlessZero writes t = w·the vector in memory, or 0 if w is 0, even if the vector holds NaN.
+// It has no branch, because dropout makes zero weights unpredictable.
 func (a *asm) timesUnlessZero(mem, w, zero, t string, tail bool) {
 	switch {
 	case a.name == avx512.name && tail:
@@ -204,15 +203,14 @@ func segmentKernels(a *asm) {
 	scatter(a, "weightedScatter", "does what scatterSegments does with a weight for each id.", true)
 }
 
-// scatter is a kernel that adds each row of d to rows of the output, those of its
-// segment.
+// scatter writes a kernel that adds each row of d to the output rows of its segment.
 func scatter(a *asm, name, doc string, weighted bool) {
 	extra := []string{}
 	if weighted {
 		extra = append(extra, "w *float32")
 	}
 	a.fn(name, doc, append([]string{"o *float32", "d *float32", "ids *int32", "indptr *int64", "rows int", "cols int"}, extra...)...)
-	const rCols = "R9" // bytes of a row
+	const rCols = "R9" // bytes per row
 	a.op("MOVQ %s, %s", a.arg("o"), rOut)
 	a.op("MOVQ %s, %s", a.arg("d"), rData)
 	a.op("MOVQ %s, %s", a.arg("ids"), rIDs)
@@ -267,7 +265,7 @@ func scatter(a *asm, name, doc string, weighted bool) {
 	})
 }
 
-// timesRegister is timesUnlessZero of a vector in a register.
+// timesRegister is timesUnlessZero for a vector in a register.
 func (a *asm) timesRegister(x, w, zero, t string) {
 	if a.name == avx512.name {
 		a.op("VMULPS.Z %s, %s, K2, %s", x, w, t)

@@ -2,11 +2,11 @@ package main
 
 import "fmt"
 
-// stream is a kernel that goes over slices of the same length from front to
-// back, one vector after another.
+// stream describes a kernel that processes slices of the same length from front to back, one vector
+// at a time.
 type stream struct {
 	name, doc string
-	in, out   []string // slices read and written
+	in, out   []string // slices that are read and slices that are written
 	scalars   []string // float32 parameters, each in all lanes of a register
 	temps     int
 	unroll    int
@@ -41,7 +41,7 @@ func (s stream) write(a *asm) {
 	}
 	a.op("MOVQ %s, CX", a.arg("n"))
 	fixed := map[string]string{}
-	top := a.regs - 2 // the last is AVX2's mask
+	top := a.regs - 2 // the last register is AVX2's mask
 	for _, p := range s.scalars {
 		fixed[p] = a.v(top)
 		a.op("VBROADCASTSS %s, %s", a.arg(p), fixed[p])
@@ -116,12 +116,12 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// binary is a body of one instruction, dst = x op y.
+// binary returns a body of one instruction, dst = x op y.
 func binary(instr, x, y, dst string) func(a *asm, r map[string]string) {
 	return func(a *asm, r map[string]string) { a.op("%s %s, %s, %s", instr, r[y], r[x], r[dst]) }
 }
 
-// both are bodies one after the other.
+// both returns a body that runs the given bodies in order.
 func both(bodies ...func(a *asm, r map[string]string)) func(a *asm, r map[string]string) {
 	return func(a *asm, r map[string]string) {
 		for _, b := range bodies {
@@ -130,7 +130,7 @@ func both(bodies ...func(a *asm, r map[string]string)) func(a *asm, r map[string
 	}
 }
 
-// ifAbove0 is dst = v where x > 0 or x is NaN, else +0.
+// ifAbove0 writes dst = v where x > 0 or x is NaN, and +0 elsewhere.
 func ifAbove0(x, v, dst string) func(a *asm, r map[string]string) {
 	return func(a *asm, r map[string]string) {
 		const notLE = 22 // not less or equal, unordered is true, quiet
@@ -144,7 +144,7 @@ func ifAbove0(x, v, dst string) func(a *asm, r map[string]string) {
 	}
 }
 
-// whereAbove0 is dst = v where x > 0; dst stays elsewhere, where x is NaN too.
+// whereAbove0 writes dst = v where x > 0; elsewhere, also where x is NaN, dst is unchanged.
 func whereAbove0(x, v, dst string) func(a *asm, r map[string]string) {
 	return func(a *asm, r map[string]string) {
 		const greater = 30
@@ -226,7 +226,7 @@ func streams(a *asm) {
 	}
 }
 
-// decayed is g = scale·g + decay·w.
+// decayed writes g = scale·g + decay·w.
 func decayed(a *asm, r map[string]string) {
 	both(binary("VMULPS", "grad", "scale", "grad"), binary("VMULPS", "w", "decay", "t0"), binary("VADDPS", "grad", "t0", "grad"))(a, r)
 }
