@@ -27,6 +27,7 @@ type Audience string
 const (
 	Users      Audience = "For users"
 	GPUs       Audience = "For GPUs"
+	Clusters   Audience = "On a cluster"
 	Internal   Audience = "Set by GraphNB itself"
 	Developers Audience = "For those who work on GraphNB"
 )

@@ -29,6 +29,15 @@ var (
 	NVIDIAProc   = knob(GPUs, "GNB_NVIDIA_PROC", "FOLDER", "the driver's `/proc` directory, by default `/proc/driver/nvidia`")
 )
 
+// For users of a cluster.
+var (
+	Launcher   = knob(Clusters, "GNB_LAUNCHER", "NAME", "the launcher whose variables count: `slurm`, `openmpi`, `mpich`, `torchrun`, or `none` to start own workers; by default the innermost one")
+	Rendezvous = knob(Clusters, "GNB_RENDEZVOUS", "HOST:PORT", "the address at which rank 0 waits for ranks on other machines, instead of the launcher's")
+	Token      = knob(Clusters, "GNB_TOKEN", "TEXT", "a secret of at least 16 characters that every rank proves to know, the same on all machines")
+	TokenFile  = knob(Clusters, "GNB_TOKEN_FILE", "FILE", "a file with that secret, which only its owner can read (mode 0600)")
+	Insecure   = knob(Clusters, "GNB_INSECURE", "1", "accept ranks on other machines without a secret, as `--insecure` does: anyone who reaches the port can join the run and read its data")
+)
+
 // Set by GraphNB itself.
 var (
 	Worker      = knob(Internal, "GNB_WORKER", "JOB", "this process is a worker")
