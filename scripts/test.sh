@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 bash scripts/need.sh go python
 bash scripts/venv.sh
 bash scripts/browser.sh || echo "the tests of notebooks in a browser are skipped" >&2
+bash scripts/cluster-tools.sh || true # says why not, and that their tests are skipped
 strict=()
 if [ "${CI:-}" = true ] || [ "${GNB_STRICT:-}" = 1 ]; then strict=(-skips .ci/skips.txt); fi
 # The Python for the NumPy checks.

@@ -49,6 +49,14 @@ var (
 		"network", "a network", "connect to the Python and Go package registries, or set PIP_INDEX_URL and GOPROXY to mirrors",
 		online,
 	}
+	Cluster = Need{
+		"cluster", "Open MPI, MPICH and Slurm", "run scripts/cluster-tools.sh on Debian or Ubuntu with a network",
+		func() bool { _, err := os.Stat(filepath.Join(ClusterDir(), "stamp")); return err == nil },
+	}
+	Hosts = Need{
+		"hosts", "hosts as network namespaces", "allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), and install iproute2",
+		hosts,
+	}
 	Python = Need{
 		"python", "the tests' Python packages", "run \"make test\", or scripts/venv.sh and then the tests with GNB_PYTHON=$PWD/.venv/bin/python3",
 		func() bool { _, err := os.Stat(filepath.Join(root(), ".venv", "bin", "python3")); return err == nil },
@@ -56,7 +64,7 @@ var (
 )
 
 // All returns the prerequisites that a reason can name.
-func All() []Need { return []Need{Data, Chromium, Superuser, Network, Python} }
+func All() []Need { return []Need{Data, Chromium, Superuser, Network, Cluster, Hosts, Python} }
 
 // Skip skips a test because the machine lacks n.
 func Skip(t testing.TB, n Need, format string, args ...any) {
@@ -104,6 +112,14 @@ func DataDir() string {
 	}
 	return dir
 }
+
+// ClusterDir returns the folder of scripts/cluster-tools.sh, which may not exist.
+func ClusterDir() string { return filepath.Join(root(), ".cluster") }
+
+// hosts reports whether this user can make network namespaces and join them.
+var hosts = sync.OnceValue(func() bool {
+	return exec.Command("unshare", "-Urnm", "sh", "-c", "ip link add v1 type veth peer name v2 && tc -V").Run() == nil
+})
 
 // Root skips the test unless it runs as root.
 func Root(t testing.TB) {

@@ -1,0 +1,118 @@
+// Package clustertest runs real launchers and hosts for tests: mpirun of Open MPI and of MPICH, a Slurm of two
+// nodes, and hosts as network namespaces. None of them needs root.
+//
+//	m := clustertest.OpenMPI(t)                 // or MPICH(t)
+//	out, err := m.Run(2, exe, "-flag").CombinedOutput()
+//
+//	s := clustertest.Slurm(t)
+//	out, err := s.Command("srun", "-n", "2", exe).CombinedOutput()
+//
+//	hosts := clustertest.Hosts(t, 2)            // joined at 1 Gbit/s
+//	out, err := hosts[0].Command(exe).CombinedOutput()
+//
+// The programs are those that scripts/cluster-tools.sh puts into .cluster ("make test" runs it). A test skips,
+// with the reason, where the machine has them not.
+package clustertest
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+// tools returns the folder of one of the packages ("openmpi", "mpich", "slurm"), or skips the test.
+func tools(t testing.TB, name string) string {
+	t.Helper()
+	dir := filepath.Join(testneed.ClusterDir(), name, "bin")
+	if _, err := os.Stat(dir); err != nil {
+		testneed.Skip(t, testneed.Cluster, "there is no %s", dir)
+	}
+	return dir
+}
+
+// MPI is one implementation of MPI.
+type MPI struct {
+	Name string // "Open MPI" or "MPICH"
+	Bin  string // the folder of mpirun and mpicc
+}
+
+// OpenMPI returns Open MPI, or skips the test. More ranks than processors are allowed.
+func OpenMPI(t testing.TB) *MPI {
+	t.Helper()
+	return &MPI{Name: "Open MPI", Bin: tools(t, "openmpi")}
+}
+
+// MPICH returns MPICH, or skips the test.
+func MPICH(t testing.TB) *MPI {
+	t.Helper()
+	return &MPI{Name: "MPICH", Bin: tools(t, "mpich")}
+}
+
+// Env returns an environment in which mpirun and mpicc are this implementation's.
+func (m *MPI) Env() []string { return withPath(os.Environ(), m.Bin) }
+
+// Command returns a command of this implementation: "mpirun" or "mpicc".
+func (m *MPI) Command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(m.Bin, name), args...)
+	cmd.Env = m.Env()
+	return cmd
+}
+
+// Run returns the command that runs a program as n ranks on this machine.
+func (m *MPI) Run(n int, program string, args ...string) *exec.Cmd {
+	return m.Command("mpirun", append([]string{"-np", itoa(n), program}, args...)...)
+}
+
+// marker is the variable by which the processes of a test's cluster are found and ended.
+const marker = "CLUSTERTEST_DIR"
+
+// keep starts a shell that ends every process whose environment has marker=dir once the returned function is called
+// or this process ends, whatever ends it. The function returns when they have ended.
+func keep(t testing.TB, dir string) (end func()) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", `
+cat >/dev/null
+for round in 1 2 3 4 5 6 7 8 9 10; do
+  found=
+  for p in $(grep -lzx "$1=$2" /proc/[0-9]*/environ 2>/dev/null); do
+    p=${p#/proc/}; found=1; kill -KILL "${p%/environ}" 2>/dev/null
+  done
+  [ -n "$found" ] || exit 0
+  sleep 0.05
+done`, "keep", marker, dir)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ownGroup(cmd) // Ctrl-C ends the test, and the end of the test this shell
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("ending the processes of %s: %v: %s", dir, err, out.Bytes())
+		}
+	}
+}
+
+// tail is the end of a log file, for a failed test.
+func tail(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > 2000 {
+		_, _ = f.Seek(-2000, io.SeekEnd)
+	}
+	b, _ := io.ReadAll(f)
+	return string(b)
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package clustertest
+
+import "os/exec"
+
+func ownGroup(*exec.Cmd) {}

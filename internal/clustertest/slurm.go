@@ -1,0 +1,188 @@
+package clustertest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// SlurmCluster is a running Slurm of the nodes n1 and n2, both on this machine.
+type SlurmCluster struct {
+	Dir string // its configuration, state and logs
+	bin string
+}
+
+// Slurm starts a Slurm of two nodes with 8 (pretended) processors each, or skips the test. At the test's
+// end every process that belongs to it ends, jobs included. It takes about a second to start.
+//
+// Its ranks get the SLURM_* variables; Debian's Slurm has no PMIx. Both nodes have this machine's host name.
+// A requeued job starts again after 5 s.
+func Slurm(t testing.TB) *SlurmCluster {
+	t.Helper()
+	s := &SlurmCluster{bin: tools(t, "slurm")}
+	// The path of a socket is short.
+	dir, err := os.MkdirTemp("", "slurm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Dir = dir
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	end := keep(t, dir)
+	t.Cleanup(end)
+	if err := s.start(); err != nil {
+		t.Fatalf("Slurm does not start: %v\nslurmctld: %s\nslurmd: %s\nmunged: %s", err,
+			tail(filepath.Join(dir, "slurmctld.log")), tail(filepath.Join(dir, "slurmd.n1.log")), tail(filepath.Join(dir, "munged.log")))
+	}
+	return s
+}
+
+// Env returns an environment in which srun, sbatch and Slurm's other commands use this Slurm.
+func (s *SlurmCluster) Env() []string {
+	env := withPath(os.Environ(), s.bin)
+	return append(env, "SLURM_CONF="+filepath.Join(s.Dir, "slurm.conf"), marker+"="+s.Dir)
+}
+
+// Command returns one of Slurm's commands: "srun", "sbatch", "scancel", "squeue", "scontrol", "sinfo".
+func (s *SlurmCluster) Command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, name), args...)
+	cmd.Env = s.Env()
+	return cmd
+}
+
+func (s *SlurmCluster) start() error {
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	if err := s.configure(ports); err != nil {
+		return err
+	}
+	in := func(name string) string { return filepath.Join(s.Dir, name) }
+	conf := in("slurm.conf")
+	for _, daemon := range [][]string{
+		{
+			"munged", "--foreground", "--key-file=" + in("munge.key"), "--socket=" + in("munge.sock"), "--pid-file=" + in("munged.pid"),
+			"--log-file=" + in("munged.log"), "--seed-file=" + in("munged.seed"),
+		},
+		{"slurmctld", "-D", "-f", conf},
+		{"slurmd", "-D", "-f", conf, "-N", "n1", "-d", filepath.Join(s.bin, "slurmstepd")},
+		{"slurmd", "-D", "-f", conf, "-N", "n2", "-d", filepath.Join(s.bin, "slurmstepd")},
+	} {
+		cmd := s.Command(daemon[0], daemon[1:]...)
+		ownGroup(cmd)
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		go func() { _ = cmd.Wait() }()
+		if daemon[0] == "munged" {
+			if err := until(func() bool { _, err := os.Stat(in("munge.sock")); return err == nil }); err != nil {
+				return fmt.Errorf("munged: %w", err)
+			}
+		}
+	}
+	return until(func() bool {
+		out, err := s.Command("sinfo", "-h", "-N", "-o", "%T").Output()
+		return err == nil && strings.Count(string(out), "idle") == 2
+	})
+}
+
+func (s *SlurmCluster) configure(ports []int) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	host, _, _ = strings.Cut(host, ".")
+	name := "root"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	key := make([]byte, 128)
+	_, _ = rand.Read(key)
+	plugins, err := filepath.Glob(filepath.Join(s.bin, "../../usr/lib/*/slurm-wlm/auth_munge.so"))
+	if err != nil || len(plugins) == 0 {
+		return fmt.Errorf("there are no plugins of Slurm beside %s", s.bin)
+	}
+	for _, dir := range []string{"state", "spool.n1", "spool.n2"} {
+		if err := os.Mkdir(filepath.Join(s.Dir, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Chmod(s.Dir, 0o755); err != nil {
+		return err
+	}
+	for file, text := range map[string]string{
+		"munge.key":      string(key),
+		"plugstack.conf": "",
+		"slurm.conf": strings.NewReplacer("$DIR", s.Dir, "$HOST", host, "$USER", name, "$PLUGINS", filepath.Dir(plugins[0]),
+			"$P0", itoa(ports[0]), "$P1", itoa(ports[1]), "$P2", itoa(ports[2])).Replace(slurmConf),
+	} {
+		if err := os.WriteFile(filepath.Join(s.Dir, file), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slurmConf configures the two nodes without cgroups, accounting and PMIx. cred_expire is also the time after which a
+// requeued job starts again (2 minutes by default).
+const slurmConf = `ClusterName=test
+SlurmctldHost=$HOST(127.0.0.1)
+SlurmctldPort=$P0
+PluginDir=$PLUGINS
+AuthType=auth/munge
+AuthInfo=socket=$DIR/munge.sock,cred_expire=5
+CryptoType=crypto/munge
+SlurmUser=$USER
+SlurmdUser=$USER
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+StateSaveLocation=$DIR/state
+SlurmdSpoolDir=$DIR/spool.%n
+SlurmctldPidFile=$DIR/slurmctld.pid
+SlurmdPidFile=$DIR/slurmd.%n.pid
+SlurmctldLogFile=$DIR/slurmctld.log
+SlurmdLogFile=$DIR/slurmd.%n.log
+ReturnToService=2
+KillWait=5
+NodeName=n1 NodeAddr=127.0.0.1 NodeHostname=$HOST Port=$P1 CPUs=8 RealMemory=500
+NodeName=n2 NodeAddr=127.0.0.1 NodeHostname=$HOST Port=$P2 CPUs=8 RealMemory=500
+PartitionName=main Nodes=ALL Default=YES State=UP OverSubscribe=YES
+`
+
+// freePorts returns ports of the loopback interface that nobody listens on.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}
+
+// until waits for a condition, for at most a minute.
+func until(ok func() bool) error {
+	for start := time.Now(); time.Since(start) < time.Minute; time.Sleep(20 * time.Millisecond) {
+		if ok() {
+			return nil
+		}
+	}
+	return fmt.Errorf("not ready after a minute")
+}
