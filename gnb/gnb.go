@@ -110,5 +110,6 @@ func (o LaunchOptions) inBounds() error {
 	return bounds.CheckAll(
 		bounds.Whole("Workers", o.Workers, 1, maxWorkers()), bounds.Whole("VirtualRanks", o.VirtualRanks, 1, maxVirtual),
 		bounds.Whole("Threads", o.Threads, 1, maxThreads()), bounds.Whole("FirstGPU", o.FirstGPU, 0, maxWorkers()-1), bounds.Whole("CheckpointEvery", every, 1, maxCount), bounds.Whole("KeepCheckpoints", o.KeepCheckpoints, 1, maxKept),
+		bounds.Whole("Restarts", o.Restarts, 0, maxKept),
 	)
 }

@@ -73,6 +73,11 @@ type LaunchOptions struct {
 	CheckpointEvery int
 	// KeepCheckpoints is the number of checkpoints to keep; 0 means 3.
 	KeepCheckpoints int
+	// Restarts is how often failed workers are started again from the last checkpoint; 0 means
+	// never. The second failure of a rank makes the workers fewer, and an error of the program ends
+	// the run: see [multigpu.Restarts] for the rules. The weights are those of a run without a
+	// failure, to the bit.
+	Restarts int
 	// TensorBoard also writes the run's metrics for TensorBoard, into the run's directory during
 	// the run: "tensorboard --logdir runs" shows all such runs. See [runs.Export] for what is
 	// written, and for runs without it.
@@ -82,7 +87,7 @@ type LaunchOptions struct {
 	// Title is the panel's title, by default the program and the dataset.
 	Title string
 	// Events is called with each event of the run, one call at a time: the kinds of event Start,
-	// Epoch, Log, Metrics, Print and Checkpoint.
+	// Epoch, Log, Metrics, Print, Checkpoint and Restart.
 	Events func(runs.Event)
 	// StallAfter is the longest time that a rank may stay in one stage while the others wait for
 	// it; then the run fails. 0 means 5 minutes, and a negative value no limit.
@@ -333,15 +338,7 @@ func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 		return l.run, errors.Join(err, rec.Close(err))
 	}
 	defer endBoard()
-	g, err := multigpu.Start(ctx, multigpu.Spec{
-		World: l.o.Workers, Job: l.job, Files: l.files, Threads: l.o.Threads, RunID: l.run.Config.ID,
-		Stall: l.o.StallAfter, OnEvent: rec.Receive, OnOutput: rec.Output,
-	})
-	if err == nil {
-		rec.Watch(ctx, g)
-		err = g.Wait()
-	}
-	err = l.typed(l.explain(err, rec))
+	err = l.typed(l.explain(l.runWorkers(ctx, rec), rec))
 	if l.run.Dir != "" {
 		l.run.Result.Weights = saving.SumsIn(l.run.Dir)
 	}
@@ -365,7 +362,7 @@ type reports func(runs.Event)
 
 func (f reports) Observe(e runs.Event) {
 	switch e.Kind {
-	case runs.KindStart, runs.KindEpoch, runs.KindLog, runs.KindMetrics, runs.KindPrint, runs.KindCheckpoint:
+	case runs.KindStart, runs.KindEpoch, runs.KindLog, runs.KindMetrics, runs.KindPrint, runs.KindCheckpoint, runs.KindRestart:
 		f(e)
 	}
 }

@@ -45,6 +45,7 @@ type cellOptions struct {
 	FailRank int
 	FailStep int
 	SlowMS   int // sleep in each step
+	Restarts int
 }
 
 func runCell(name string, o cellOptions) int {
@@ -66,7 +67,7 @@ func runCell(name string, o cellOptions) int {
 	}
 	run, err := gnb.Launch(ctx, loop, loopArgs{Kind: name, Epochs: o.Epochs, FailRank: o.FailRank, FailStep: o.FailStep, SlowMS: o.SlowMS}, gnb.LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: o.Virtual, Threads: o.Threads, Seed: 7,
-		RunDir: o.Dir, Resume: o.Resume, CheckpointEvery: o.Every, Quiet: true,
+		RunDir: o.Dir, Resume: o.Resume, CheckpointEvery: o.Every, Restarts: o.Restarts, Quiet: true,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -90,35 +90,10 @@ func identify(ctx context.Context, ds *Dataset, code runs.CodeIdentity) (*runs.I
 // code references as variables, or that code or arguments name.
 func codeOf(program string, args json.RawMessage) runs.CodeIdentity {
 	roots := programs.Roots(program)
-	for name := range stringsIn(args) {
+	for name := range entry.StringsIn(args) {
 		roots = append(roots, models.Roots(name)...)
 	}
 	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Programs: []string{"tutorials"}, Named: models.Roots}))
-}
-
-// stringsIn returns all strings in JSON arguments.
-func stringsIn(args json.RawMessage) map[string]bool {
-	out := map[string]bool{}
-	var walk func(v any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case string:
-			out[v] = true
-		case []any:
-			for _, x := range v {
-				walk(x)
-			}
-		case map[string]any:
-			for _, x := range v {
-				walk(x)
-			}
-		}
-	}
-	var v any
-	if json.Unmarshal(args, &v) == nil {
-		walk(v)
-	}
-	return out
 }
 
 // libraryVersion returns this library's version, followed by the module's version if it has one,

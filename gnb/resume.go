@@ -15,7 +15,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
-	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
 // identify adds the identity of the data and code to the run's configuration.
@@ -96,10 +95,8 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 }
 
 // interrupted returns the directory of the last run with configuration c, if that run was
-// interrupted and has a checkpoint, else "". It ignores later runs of other configurations,
-// because Jupyter runs the waiting cells after an interrupt. It skips runs that cannot be read. If
-// the program's last run was interrupted and has another configuration, interrupted records the
-// differences.
+// interrupted and has a checkpoint, else "". It skips runs that cannot be read. If the program's
+// last run was interrupted and has another configuration, interrupted records the differences.
 func (l *launched) interrupted(c runs.Config) string {
 	var earlier []*runs.Run
 	if l.o.RunDir == "" {
@@ -107,39 +104,12 @@ func (l *launched) interrupted(c runs.Config) string {
 	} else if r, err := runs.Open(l.o.RunDir); err == nil {
 		earlier = append(earlier, r)
 	}
-	goesOn := func(r *runs.Run) bool {
-		if r.Result.State != runs.StateInterrupted {
-			return false
-		}
-		_, _, _, err := saving.Newest(r)
-		return err == nil
+	same, differs, other := saving.Interrupted(earlier, c)
+	if same != nil {
+		return same.Dir
 	}
-	var last *runs.Run // this program's last run
-	for _, r := range slices.Backward(earlier) {
-		if r.Config.Program != c.Program {
-			continue
-		}
-		if last == nil {
-			last = r
-		}
-		if !r.Config.Differences(c).None() {
-			continue
-		}
-		if goesOn(r) {
-			return r.Dir
-		}
-		break
-	}
-	if last == nil || last.Config.Differences(c).None() {
-		return ""
-	}
-	d := last.Config.Differences(c)
-	what := phrase.Clauses(d.All())
-	if what == "" {
-		what = "it is of a version that did not record its data and code"
-	}
-	if l.differs = what; goesOn(last) && l.o.RunDir == "" {
-		l.note("not resuming the interrupted run %s: %s; a new run begins", last.Config.ID, what)
+	if l.differs = differs; other != nil && l.o.RunDir == "" {
+		l.note("not resuming the interrupted run %s: %s; a new run begins", other.Config.ID, differs)
 	}
 	return ""
 }
@@ -158,43 +128,34 @@ func (l *launched) resume(dir string) error {
 	if err := l.lockRun(dir); err != nil {
 		return err
 	}
-	path, step, passed, err := saving.Newest(old)
-	for _, d := range passed {
-		l.note("passing over a checkpoint: %v", d)
+	from, err := saving.FindStart(old)
+	for _, note := range from.Notes {
+		l.note("%s", note)
 	}
-	var st saving.State // the start of the run, if it has no checkpoint yet
-	switch {
-	case errors.Is(err, checkpoint.ErrNone) && slices.ContainsFunc(passed, func(err error) bool { return errors.Is(err, saving.ErrForeign) }):
-		return fmt.Errorf("gnb: %s cannot be resumed: it has no checkpoint of its own (%w); put those back, or begin another run (leave Resume out)", dir, passed[0])
-	case errors.Is(err, checkpoint.ErrNone):
-		l.note("run %s has no checkpoint: it starts anew", old.Config.ID)
-	case err != nil:
-		return fmt.Errorf("gnb: %s cannot be resumed: %w", dir, err)
-	default:
-		if _, err := checkpoint.Load(path, &st); err != nil {
-			return err
-		}
-		if err := st.CheckBestFiles(dir); err != nil {
-			return err
-		}
-		l.note("resuming run %s from its checkpoint after step %d", old.Config.ID, step)
-	}
-	atomicfile.Sweep(dir) // remove temporary files of a killed process
-	l.change(old.Config, step)
-	switch lost, err := old.TruncateMetrics(st.Position.Place()); {
-	case err != nil:
+	if err != nil {
 		return err
-	case lost != nil:
-		l.note("%v", lost)
+	}
+	if from.Path == "" {
+		l.note("run %s has no checkpoint: it starts anew", old.Config.ID)
+	} else {
+		l.note("resuming run %s from its checkpoint after step %d", old.Config.ID, from.Step)
+	}
+	told := len(from.Notes)
+	l.change(old.Config, from.Step)
+	if err := from.Rewind(old); err != nil {
+		return err
+	}
+	for _, note := range from.Notes[told:] {
+		l.note("%s", note)
 	}
 	if err := os.Remove(filepath.Join(dir, runfile.Result)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("gnb: resuming: %w", err)
 	}
 	if len(l.run.Config.Changes) == len(old.Config.Changes) {
-		return l.write(dir, path)
+		return l.write(dir, from.Path)
 	}
 	// Rank 0 records the change once the checkpoint has loaded.
-	l.tell(dir, path)
+	l.tell(dir, from.Path)
 	l.job.Config, err = json.Marshal(l.run.Config)
 	return err
 }
@@ -204,7 +165,7 @@ func (l *launched) change(old runs.Config, step int64) {
 	c := &l.run.Config
 	d := old.Differences(*c)
 	what := d.All()
-	c.ID, c.Created, c.Changes = old.ID, old.Created, old.Changes
+	c.ID, c.Created, c.Changes, c.Restarts = old.ID, old.Created, old.Changes, old.Restarts
 	if old.Identity != nil && old.Identity.Library != c.Identity.Library {
 		l.note("it was begun with GraphNB %s and is resumed with %s: results may not be the same to the bit", old.Identity.Library, c.Identity.Library)
 	}

@@ -116,6 +116,11 @@ type TrainOptions struct {
 	CheckpointEvery int
 	// KeepCheckpoints is the number of checkpoints to keep; 0 means 3.
 	KeepCheckpoints int
+	// Restarts is how often failed workers are started again from the last checkpoint; 0 means
+	// never. The second failure of a rank makes the workers fewer, and an error of the program ends
+	// the run: see [multigpu.Restarts] for the rules. The weights are those of a run without a
+	// failure, to the bit.
+	Restarts int `json:",omitempty"`
 	// TensorBoard also writes the run's metrics for TensorBoard, into the run's directory during
 	// the run: "tensorboard --logdir runs" shows all such runs. See [runs.Export] for what is
 	// written, and for runs without it.
@@ -123,7 +128,7 @@ type TrainOptions struct {
 	// Quiet shows nothing.
 	Quiet bool
 	// Events is called with each event of the run, one call at a time: the kinds of event Start,
-	// Epoch, Log, Metrics, Print and Checkpoint.
+	// Epoch, Log, Metrics, Print, Checkpoint and Restart.
 	Events func(runs.Event) `json:"-"`
 }
 
@@ -246,7 +251,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 	}
 	return Launch(ctx, trainProgram, args, LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
-		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
+		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
 		TensorBoard: o.TensorBoard, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU,
 	})
 }

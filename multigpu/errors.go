@@ -15,6 +15,8 @@ type WorkerError struct {
 	Stage       string
 	// Reason is the cause in a few words: "killed by signal 9 (killed)".
 	Reason string
+	// Cause is the kind of the failure.
+	Cause Cause
 	// Stderr holds the last lines of the worker's standard error.
 	Stderr []string
 	// Stack is the stack of a panic, or empty.

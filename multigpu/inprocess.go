@@ -81,7 +81,7 @@ func (w *inProcess) result(ctx context.Context, s Spec, words *lastWords) error 
 	if words != nil {
 		failed = &WorkerError{
 			PID: os.Getpid(), Epoch: epoch, Step: step, Stage: stage,
-			Reason: words.Error, Stack: words.Stack, Err: words.carried(),
+			Reason: words.Error, Stack: words.Stack, Err: words.carried(), Cause: words.cause(),
 		}
 	}
 	if w.interrupted.Load() {

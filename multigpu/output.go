@@ -127,7 +127,7 @@ func reasonOf(lines []string) string {
 	if m := signalLine.FindStringSubmatch(first); m != nil {
 		return fmt.Sprintf("it was ended by the signal %s (%s)%s", m[1], m[2], sender(lines))
 	}
-	if strings.HasPrefix(first, "runtime: out of memory") || strings.HasPrefix(first, "fatal error: ") && strings.Contains(first, "out of memory") {
+	if outOfMemory.MatchString(first) {
 		return "it ran out of memory; use a smaller model, smaller batches or fewer workers"
 	}
 	if strings.HasPrefix(first, "panic: ") {
@@ -140,6 +140,9 @@ func reasonOf(lines []string) string {
 	}
 	return first
 }
+
+// outOfMemory matches the first line of the Go runtime's report that the system gave it no memory.
+var outOfMemory = regexp.MustCompile(`^(runtime|fatal error): .*(out of memory|cannot allocate memory|failed to create new OS thread)`)
 
 // sender describes whether a signal came from a process or from the program's own code.
 func sender(lines []string) string {

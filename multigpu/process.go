@@ -190,6 +190,18 @@ type remoteError struct{ text string }
 
 func (e *remoteError) Error() string { return e.text }
 
+// cause tells a panic, and the end of a worker that lost the others, from an error that the handler
+// returned.
+func (w *lastWords) cause() Cause {
+	switch {
+	case w.Aborted:
+		return CauseLost
+	case w.Panic:
+		return CauseProgram
+	}
+	return CauseError
+}
+
 // carried rebuilds the error of a worker.
 func (w *lastWords) carried() error {
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -207,7 +208,7 @@ func (s *supervision) judgeEnd(c *child) (told bool) {
 			words = lastWords{Error: "its last words cannot be read: " + err.Error()}
 		}
 		e := s.failure(c, words.Error)
-		e.Stack, e.Err = words.Stack, words.carried()
+		e.Stack, e.Err, e.Cause = words.Stack, words.carried(), words.cause()
 		if words.Aborted { // it left because another worker failed, which is reported separately
 			if s.interrupted {
 				s.forced = append(s.forced, c.rank)
@@ -232,7 +233,7 @@ func (s *supervision) judgeEnd(c *child) (told bool) {
 		}
 		if _, why, stack := c.tail.get(); why != "" && sig == syscall.SIGABRT { // GOTRACEBACK=crash
 			e := s.failure(c, why)
-			e.Stack = stack
+			e.Stack, e.Cause = stack, runtimeCause(why)
 			s.fail(e)
 			return true
 		}
@@ -261,9 +262,18 @@ func (s *supervision) judgeEnd(c *child) (told bool) {
 		reason = fmt.Sprintf("it ended with status %d: something called os.Exit, or log.Fatal", code)
 	}
 	e := s.failure(c, reason)
-	e.Stack = stack
+	e.Stack, e.Cause = stack, runtimeCause(reason)
 	s.fail(e)
 	return stack != ""
+}
+
+// runtimeCause is the cause of a failure for which the worker's process ended with a status; reason
+// may be what the Go runtime printed.
+func runtimeCause(reason string) Cause {
+	if strings.Contains(reason, "out of memory") || strings.Contains(reason, "cannot allocate memory") {
+		return CauseLost
+	}
+	return CauseProgram
 }
 
 func (s *supervision) forgiveAll(now time.Time) {
@@ -289,7 +299,9 @@ func (s *supervision) look(now time.Time) {
 		}
 	}
 	if c := s.stalled(now); c != nil {
-		s.fail(s.failure(c, fmt.Sprintf("it has stalled: it is alive, but has been in this stage for %v while all the others wait for it", s.spec.Stall)))
+		e := s.failure(c, fmt.Sprintf("it has stalled: it is alive, but has been in this stage for %v while all the others wait for it", s.spec.Stall))
+		e.Cause = CauseProgram
+		s.fail(e)
 	}
 }
 

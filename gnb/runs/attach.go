@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
@@ -43,13 +45,21 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 		p.end(state, reason, p.snap.Elapsed)
 		p.close()
 	}
+	var metrics os.FileInfo
 	next, show := int64(0), p.apply // earlier events update the state without printing their text again
 	tick := time.NewTicker(attachEvery)
 	defer tick.Stop()
 	for {
 		on := runfile.InUse(dir) // check before reading, so that the last read sees everything the run wrote
+		restarts := seen.Result.Restarts
+		if replaced(dir, &metrics) { // a restart has cut the metrics
+			seen.Result, next, show = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}, 0, p.apply
+			p.restart(0)
+		}
 		next, err = readFrom(dir, next, func(e Event) {
-			seen.take(e)
+			if seen.take(e); e.Kind == KindRestart && seen.Result.Restarts > restarts {
+				p.print(e.Text)
+			}
 			show(e)
 		})
 		if runfile.IgnoreDamage(err) != nil {
@@ -62,7 +72,11 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 		if !on {
 			break
 		}
-		show = p.Observe
+		show = func(e Event) {
+			if e.Kind != KindRestart {
+				p.Observe(e)
+			}
+		}
 		p.update()
 		select {
 		case <-ctx.Done():
@@ -91,4 +105,16 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 		return r, fmt.Errorf("runs: run %s: %s", r.Config.ID, why)
 	}
 	return r, nil
+}
+
+// replaced reports whether the metrics in dir are another file than in the last call with this
+// known.
+func replaced(dir string, known *os.FileInfo) bool {
+	info, err := os.Stat(filepath.Join(dir, runfile.Metrics))
+	if err != nil {
+		return false
+	}
+	was := *known
+	*known = info
+	return was != nil && !os.SameFile(was, info)
 }

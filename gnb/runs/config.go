@@ -36,6 +36,9 @@ type Config struct {
 	Identity *Identity `json:"identity,omitempty"`
 	// Changes are the settings that changed when the run was resumed, the earliest first.
 	Changes []Change `json:"changes,omitempty"`
+	// Restarts are the restarts of failed workers, the earliest first. Workers and VirtualRanks are
+	// those since the last one.
+	Restarts []Restart `json:"restarts,omitempty"`
 }
 
 // Identity is the data and the code of a run. A run can be resumed as itself if data, code, program, arguments, seed,

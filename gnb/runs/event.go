@@ -11,7 +11,7 @@ import (
 // Kind says what an [Event] reports.
 type Kind string
 
-// The kinds of event. Steps, Epoch, Metrics and Log are also the lines of a run's metrics.jsonl.
+// The kinds of event. Steps, Epoch, Metrics, Log and Restart are also the lines of a run's metrics.jsonl.
 const (
 	KindStart      Kind = "start"      // a note on the run's start, such as that it is resumed: Text
 	KindPlan       Kind = "plan"       // the number of epochs: Epochs
@@ -28,6 +28,7 @@ const (
 	KindCheckpoint Kind = "checkpoint" // a checkpoint was written: Text is its file
 	KindOutput     Kind = "output"     // a worker wrote a line to its standard output or error: Rank, Text
 	KindStatus     Kind = "status"     // the state of each worker, about 20 times per second: Workers
+	KindRestart    Kind = "restart"    // failed workers were started again: Restart, Text
 	KindResult     Kind = "result"     // values of the run's result: Values, or Split and Text
 )
 
@@ -58,6 +59,7 @@ type Event struct {
 	Seeds, Edges   int64
 	Work           *Work
 	Done, Of       int64 // progress of a task: Done out of Of
+	Restart        *Restart
 	// Time is when the event was sent, in seconds since 1970.
 	Time float64
 	// Rank is the worker that sent the event, and Workers the state of each worker; metrics.jsonl
@@ -134,6 +136,7 @@ type (
 		Work     *Work              `json:"work,omitempty"`
 		Done     int64              `json:"done,omitempty"`
 		Of       int64              `json:"of,omitempty"`
+		Restart  *Restart           `json:"restart,omitempty"`
 		Time     float64            `json:"time,omitempty"`
 	}
 	stepJSON struct {
@@ -156,7 +159,7 @@ type (
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventJSON{
 		e.Kind, e.At, e.Total, e.Epoch, e.Epochs, e.Split, e.Step, e.Steps, e.Records, runfile.Number(e.Loss), runfile.Number(e.Accuracy),
-		e.Seconds, e.Stages, e.Values, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Done, e.Of, e.Time,
+		e.Seconds, e.Stages, e.Values, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Done, e.Of, e.Restart, e.Time,
 	})
 }
 
@@ -169,7 +172,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	*e = Event{
 		Kind: j.Kind, At: j.At, Total: j.Total, Epoch: j.Epoch, Epochs: j.Epochs, Split: j.Split, Step: j.Step, Steps: j.Steps, Records: j.Records,
 		Loss: float64(j.Loss), Accuracy: float64(j.Accuracy), Seconds: j.Seconds, Stages: j.Stages, Values: j.Values, Text: j.Text, Model: j.Model,
-		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Done: j.Done, Of: j.Of, Time: j.Time,
+		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Done: j.Done, Of: j.Of, Restart: j.Restart, Time: j.Time,
 	}
 	return nil
 }

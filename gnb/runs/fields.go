@@ -112,6 +112,9 @@ func (r *Run) outcome() map[string]string {
 	if res.PeakMemory > 0 {
 		out["peak_memory"] = strconv.FormatInt(res.PeakMemory, 10)
 	}
+	if res.Restarts > 0 {
+		out["restarts"] = strconv.Itoa(res.Restarts)
+	}
 	own := slices.Collect(maps.Keys(out))
 	for n, v := range res.Values {
 		if slices.Contains(own, n) {

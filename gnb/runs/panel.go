@@ -37,12 +37,21 @@ type panel struct {
 
 // newPanel returns the panel of a run; workers is 0 for Attach, to which no worker reports.
 func newPanel(c Config, sink live.Sink, title string, workers int) *panel {
-	p := &panel{sink: sink, start: time.Now(), series: map[string]int{}, ranks: make([]rank, workers), ceiling: newCeiling(c)}
-	p.snap = live.Snapshot{Title: title, State: live.Starting}
+	p := &panel{sink: sink, start: time.Now(), ceiling: newCeiling(c)}
+	p.snap.Title = title
+	p.restart(workers)
+	return p
+}
+
+// restart forgets what was shown of the run, for a run that begins again or from a checkpoint with
+// the given number of workers.
+func (p *panel) restart(workers int) {
+	old := p.snap
+	p.snap = live.Snapshot{Title: old.Title, State: live.Starting, Epochs: old.Epochs, GPUs: old.GPUs}
+	p.series, p.task, p.total, p.first, p.ranks = map[string]int{}, task{}, 0, time.Time{}, make([]rank, workers)
 	for r := range workers {
 		p.snap.Workers = append(p.snap.Workers, live.Worker{Rank: r})
 	}
-	return p
 }
 
 // Observe shows an event.
@@ -61,7 +70,7 @@ func (p *panel) Observe(e Event) {
 		if p.first.IsZero() {
 			p.first = time.Now()
 		}
-	case KindStart, KindOutput:
+	case KindStart, KindOutput, KindRestart:
 		p.print(e.Text)
 	case KindLog:
 		p.print(logLine(e.Values))

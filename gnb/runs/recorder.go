@@ -33,10 +33,9 @@ type Recorder struct {
 	mu    sync.Mutex // serialises events
 	panel *panel
 
-	stop    chan struct{} // ends watching the workers
-	running sync.WaitGroup
-	peak    int64 // peak of the workers' memory in bytes, set after the run has ended
-	endGPUs func()
+	endWatch func() // ends watching the workers
+	peak     int64  // peak of the workers' memory in bytes, set when watching has ended
+	edges    int64  // edges that workers sampled before the last restart
 }
 
 // RecorderOptions configure a [Recorder].
@@ -59,25 +58,33 @@ type RecorderOptions struct {
 
 // NewRecorder starts recording a run. For a resumed run it also shows the values reported before.
 func NewRecorder(r *Run, o RecorderOptions) (*Recorder, error) {
-	rec := &Recorder{run: r, o: o, start: time.Now(), stop: make(chan struct{}), endGPUs: func() {}}
-	r.Result = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
+	rec := &Recorder{run: r, o: o, start: time.Now(), endWatch: func() {}}
 	rec.panel = newPanel(r.Config, live.New(live.Options{Quiet: o.Quiet}), cmp.Or(o.Title, r.Config.title()), r.Config.Workers)
 	rec.panel.noPassing = o.Metric != "" && o.Metric != names.Accuracy
-	if r.Dir != "" {
-		_, err := readFrom(r.Dir, 0, rec.take)
-		switch {
-		case runfile.IgnoreDamage(err) != nil:
-			return nil, err
-		case err != nil:
-			rec.panel.print(err.Error())
-		}
+	if err := rec.reread(); err != nil {
+		return nil, err
 	}
-	rec.panel.steps0 = rec.panel.total
 	for _, n := range o.Notes {
 		rec.Observe(Event{Kind: KindStart, Text: n})
 	}
 	rec.panel.update()
 	return rec, nil
+}
+
+// reread sets the record and the panel to the run's metrics.
+func (rec *Recorder) reread() error {
+	rec.run.Result = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
+	if rec.run.Dir != "" {
+		_, err := readFrom(rec.run.Dir, 0, rec.take)
+		switch {
+		case runfile.IgnoreDamage(err) != nil:
+			return err
+		case err != nil:
+			rec.panel.print(err.Error())
+		}
+	}
+	rec.panel.steps0 = rec.panel.total
+	return nil
 }
 
 // Receive takes a worker's message, an event as JSON.
@@ -140,23 +147,31 @@ func (r *Run) take(e Event) {
 	}
 }
 
-// Watch shows the state of each worker, from their start until [Recorder.Close].
+// Watch shows the state of each worker of g, from their start until [Recorder.Restart] or
+// [Recorder.Close].
 func (rec *Recorder) Watch(ctx context.Context, g *multigpu.Group) {
-	rec.running.Go(func() {
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for n := 0; ; n++ {
 			select {
-			case <-rec.stop:
+			case <-stop:
 				rec.refresh(g, false)
-				rec.peak = g.PeakPss()
+				rec.peak = max(rec.peak, g.PeakPss())
 				return
 			case <-tick.C:
 				rec.refresh(g, n%10 == 0)
 			}
 		}
 	})
-	rec.endGPUs = rec.watchGPUs(ctx)
+	endGPUs := rec.watchGPUs(ctx)
+	rec.endWatch = sync.OnceFunc(func() {
+		close(stop)
+		running.Wait()
+		endGPUs()
+	})
 }
 
 // refresh reports the current state of the workers.
@@ -176,9 +191,7 @@ func (rec *Recorder) refresh(g *multigpu.Group, memory bool) {
 // Close ends the record with the error that the run ended with: it writes result.json and
 // figure.png, and shows the final state. It fails if writing fails or the directory was removed.
 func (rec *Recorder) Close(runErr error) error {
-	close(rec.stop)
-	rec.running.Wait()
-	defer func() { rec.endGPUs() }()
+	rec.endWatch()
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	res, p := &rec.run.Result, rec.panel
@@ -197,7 +210,7 @@ func (rec *Recorder) Close(runErr error) error {
 	if why := cmp.Or(runErr, gone); why != nil {
 		res.Error = why.Error()
 	}
-	res.Seconds, res.PeakMemory = time.Since(rec.start).Seconds(), rec.peak
+	res.Seconds, res.PeakMemory, res.SampledEdges = time.Since(rec.start).Seconds(), rec.peak, rec.edges
 	for _, k := range p.ranks {
 		res.SampledEdges += k.now.edges
 		res.WorkerSeeds = append(res.WorkerSeeds, k.now.seeds)

@@ -44,6 +44,8 @@ type Result struct {
 	// resumed.
 	SampledEdges int64
 	WorkerSeeds  []int64
+	// Restarts is the number of restarts of failed workers, those before an interrupt included.
+	Restarts int
 }
 
 // resultJSON is result.json.
@@ -62,6 +64,7 @@ type resultJSON struct {
 	Weights      map[string]string  `json:"weights,omitempty"`
 	SampledEdges int64              `json:"sampled_edges"`
 	WorkerSeeds  []int64            `json:"worker_seeds,omitempty"`
+	Restarts     int                `json:"restarts,omitempty"`
 }
 
 // MarshalJSON writes the result in the format of result.json, with null for a loss that is not
@@ -69,7 +72,7 @@ type resultJSON struct {
 func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
 		r.State, r.Error, r.Epochs, r.Steps, runfile.Number(r.Loss), r.Seconds, r.EpochSeconds, r.Values, r.Text, r.PeakMemory, r.Model, r.Weights,
-		r.SampledEdges, r.WorkerSeeds,
+		r.SampledEdges, r.WorkerSeeds, r.Restarts,
 	})
 }
 
@@ -81,7 +84,7 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	}
 	*r = Result{
 		j.State, j.Error, j.Epochs, j.Steps, float64(j.Loss), j.Seconds, j.EpochSeconds, j.Values, j.Text, j.PeakMemory, j.Model, j.Weights,
-		j.SampledEdges, j.WorkerSeeds,
+		j.SampledEdges, j.WorkerSeeds, j.Restarts,
 	}
 	return nil
 }
@@ -100,6 +103,8 @@ func (r *Result) take(e Event) {
 		for _, m := range e.Values {
 			r.Values[m.Name] = m.Value
 		}
+	case KindRestart:
+		r.Restarts++
 	}
 }
 

@@ -58,6 +58,9 @@ func (r *Run) String() string {
 	for _, c := range r.Config.Changes {
 		fmt.Fprintf(&b, "\nchanged %s", c)
 	}
+	for _, c := range r.Config.Restarts {
+		fmt.Fprintf(&b, "\nrestarted: %s", c)
+	}
 	fmt.Fprintf(&b, "\n%s", r.Dir)
 	return live.Clean(b.String())
 }

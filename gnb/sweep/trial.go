@@ -287,7 +287,7 @@ func sameParams(a, b TrialResult) bool {
 func differing(a, b gnb.TrainOptions) (names []string, err error) {
 	var of [2]map[string]json.RawMessage
 	for i, o := range []gnb.TrainOptions{a, b} {
-		o.Threads, o.FirstGPU, o.CheckpointEvery, o.KeepCheckpoints = 0, 0, 0, 0
+		o.Threads, o.FirstGPU, o.CheckpointEvery, o.KeepCheckpoints, o.Restarts = 0, 0, 0, 0, 0
 		o.RunDir, o.Resume, o.ResumeChanged, o.TensorBoard, o.Quiet = "", "", false, false, false
 		o.Precision = cmp.Or(o.Precision, "float32")
 		raw, err := json.Marshal(o)

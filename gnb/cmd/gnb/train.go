@@ -87,6 +87,7 @@ type trainResult struct {
 	UniqueEdges    *int64    `json:"unique_edges,omitempty"`
 	Digest         string    `json:"digest,omitempty"`
 	PeakRSSBytes   int64     `json:"peak_rss_bytes"`
+	Restarts       int       `json:"restarts,omitempty"`
 	Workers        int       `json:"workers"`
 	VirtualRanks   int       `json:"virtual_ranks"`
 	Device         string    `json:"device"`
@@ -141,6 +142,7 @@ func trainFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) {
 	fs.IntVar(&o.Patience, "patience", 0, "`epochs` without improvement before training stops (default no limit)")
 	fs.IntVar(&o.CheckpointEvery, "checkpoint-every", 0, "`steps` between checkpoints, -1 for none (default one per minute)")
 	fs.IntVar(&o.KeepCheckpoints, "keep", 3, "number of checkpoints to keep")
+	fs.IntVar(&o.Restarts, "restarts", 0, "restarts of failed workers from the last checkpoint (default none)")
 	fs.BoolVar(&o.TensorBoard, "tensorboard", false, "also write TensorBoard files during the run")
 	fs.BoolVar(&o.Digest, "digest", false, "also compute the digest of all samples")
 }
@@ -242,7 +244,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 		ValMicroF1: finite(run.Value("val_micro_f1")), TestMicroF1: finite(run.Value("test_micro_f1")),
 		ValLoss: finite(run.Value("val_loss")), BestEpoch: finite(run.Value("best_epoch")),
 		Eval: o.Eval, Epochs: res.Epochs, Steps: res.Steps, EpochSeconds: res.EpochSeconds, Seconds: res.Seconds,
-		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory,
+		SampledEdges: res.SampledEdges, Digest: res.Text["digest"], PeakRSSBytes: res.PeakMemory, Restarts: res.Restarts,
 		Workers: run.Config.Workers, VirtualRanks: run.Config.VirtualRanks, Device: run.Config.Device, Precision: run.Config.Precision, Run: run.Dir,
 	}
 	if res.Model != nil {
@@ -281,6 +283,8 @@ func trainEvent(out *output, e runs.Event) {
 		}
 		fields["seconds"], fields["stages"] = e.Seconds, e.Stages
 	case runs.KindLog, runs.KindMetrics:
+	case runs.KindRestart:
+		fields["text"], fields["restart"] = e.Text, e.Restart
 	default:
 		fields["text"] = e.Text
 	}

@@ -142,3 +142,28 @@ func sameJSON(a, b reflect.Value) bool {
 	y, err2 := json.Marshal(b.Interface())
 	return err == nil && err2 == nil && bytes.Equal(x, y)
 }
+
+// StringsIn returns all strings in JSON arguments.
+func StringsIn(args json.RawMessage) map[string]bool {
+	out := map[string]bool{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			out[v] = true
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case map[string]any:
+			for _, x := range v {
+				walk(x)
+			}
+		}
+	}
+	var v any
+	if json.Unmarshal(args, &v) == nil {
+		walk(v)
+	}
+	return out
+}

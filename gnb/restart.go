@@ -1,0 +1,58 @@
+package gnb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/graphnb/graphnb/gnb/internal/saving"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/multigpu"
+)
+
+// runWorkers runs the workers until they have done their work, and starts them again after failures as
+// often as the options allow.
+func (l *launched) runWorkers(ctx context.Context, rec *runs.Recorder) error {
+	again := multigpu.Restarts{Max: l.o.Restarts, Ranks: l.o.Workers * l.o.VirtualRanks}
+	for {
+		g, err := multigpu.Start(ctx, multigpu.Spec{
+			World: l.o.Workers, Job: l.job, Files: l.files, Threads: l.o.Threads, RunID: l.run.Config.ID,
+			Stall: l.o.StallAfter, OnEvent: rec.Receive, OnOutput: rec.Output,
+		})
+		if err == nil {
+			rec.Watch(ctx, g)
+			err = g.Wait()
+		}
+		next, refused := again.Next(l.o.Workers, err)
+		if refused != "" {
+			return fmt.Errorf("%w; it is not started again: %s", err, refused)
+		}
+		if next == 0 {
+			return err
+		}
+		if failed := l.restart(err, next, rec); failed != nil {
+			return errors.Join(err, fmt.Errorf("gnb: starting again after that: %w", failed))
+		}
+	}
+}
+
+// restart prepares the next start of a run that ended with err, with the given number of workers,
+// from the last checkpoint.
+func (l *launched) restart(err error, workers int, rec *runs.Recorder) error {
+	failed, _ := errors.AsType[*multigpu.WorkerError](err)
+	changing := l.job.Config != nil // after a resume with changes rank 0 writes them, once the checkpoint has loaded
+	from, e, err := saving.Restart(l.run, failed, workers, changing)
+	if err != nil {
+		return err
+	}
+	c := l.run.Config
+	l.o.Workers, l.o.VirtualRanks, l.o.Threads = c.Workers, c.VirtualRanks, c.Threads
+	l.job.Virtual, l.job.Threads, l.job.Checkpoint = c.VirtualRanks, c.Threads, from.Path
+	if changing {
+		if l.job.Config, err = json.Marshal(c); err != nil {
+			return err
+		}
+	}
+	return rec.Restart(e, from.Notes...)
+}

@@ -1,0 +1,111 @@
+package gnb_test
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/runs"
+)
+
+// A program's own failures are not repeated as often as Restarts allows: an error ends the run, and
+// a panic at the same step as before.
+func TestProgramsOwnFailuresAreNotRepeated(t *testing.T) {
+	for _, tc := range []struct {
+		kind     string
+		restarts int
+		want     string
+	}{
+		{"error", 0, "the program gave up; it is not started again: it is an error of the program"},
+		{"panic", 1, "it failed at the same step as before"},
+		{"exit", 1, "it failed at the same step as before"},
+	} {
+		t.Run(tc.kind, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			c := startCell(t, tc.kind, cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 1, Every: 4, FailRank: 1, FailStep: 6, Restarts: 5})
+			if err := c.wait(60 * time.Second); err == nil {
+				t.Error("the cell ended without an error")
+			}
+			c.gone(5 * time.Second)
+			if out := c.out.String(); !strings.Contains(out, tc.want) {
+				t.Errorf("the cell's error does not contain %q:\n%s", tc.want, out)
+			}
+			r, err := runs.Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Result.State != runs.StateFailed || r.Result.Restarts != tc.restarts || len(r.Config.Restarts) != tc.restarts {
+				t.Errorf("state %s with %d restarts, and %v in config.json; want %d", r.Result.State, r.Result.Restarts, r.Config.Restarts, tc.restarts)
+			}
+			for _, s := range r.Config.Restarts {
+				if s.Rank != 1 || s.Step != 6 || s.From != 4 || s.Workers != 2 {
+					t.Errorf("restart %+v, want one of rank 1 at step 6 from step 4", s)
+				}
+			}
+		})
+	}
+}
+
+// Without a checkpoint a run starts again from the beginning, and says so; a run that a second
+// process watches is watched through the restart; an interrupt ends it as ever.
+func TestRestartWithoutCheckpoint(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	c := startCell(t, "plain", cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 100, Every: 1 << 30, SlowMS: 10, Restarts: 2})
+	c.waitSteps(dir, 5)
+	r, err := runs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type watched struct {
+		r   *runs.Run
+		err error
+	}
+	ended := make(chan watched, 1)
+	go func() {
+		r, err := runs.Attach(t.Context(), r)
+		ended <- watched{r, err}
+	}()
+	if err := syscall.Kill(c.workers()[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	restarts := func() []runs.Restart {
+		r, err := runs.Open(dir)
+		if err != nil {
+			return nil
+		}
+		return r.Config.Restarts
+	}
+	for end := time.Now().Add(30 * time.Second); len(restarts()) == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no restart in 30 s:\n%s", c.out.String())
+		}
+	}
+	c.waitSteps(dir, 5)
+	if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.wait(10 * time.Second)
+	c.gone(5 * time.Second)
+	w := <-ended
+	if w.r == nil || w.r.Result.State != runs.StateInterrupted || w.r.Result.Restarts != 1 {
+		t.Errorf("watched: %v, %v; want an interrupted run with one restart", w.r, w.err)
+	}
+	if got := restarts(); len(got) != 1 || got[0].Rank != 0 || got[0].From != 0 || !strings.Contains(got[0].String(), "from the beginning, because there is no checkpoint yet") {
+		t.Errorf("restarts %v", got)
+	}
+	r, err = runs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.Steps()
+	for i := range s {
+		if s[i].Total != int64(i+1) {
+			t.Fatalf("step %d of the metrics is step %d of the run", i, s[i].Total)
+		}
+	}
+	if err != nil || len(s) == 0 {
+		t.Errorf("%d steps, %v", len(s), err)
+	}
+}
