@@ -59,7 +59,7 @@ func TestNoneAndBounds(t *testing.T) {
 		if _, err := o.args(ds, "sage"); err != nil {
 			return err
 		}
-		return LaunchOptions{Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, FirstGPU: o.FirstGPU, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints}.inBounds()
+		return LaunchOptions{Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, FirstGPU: o.FirstGPU, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts}.inBounds()
 	}
 	refused := func(name string, o TrainOptions, v any) {
 		t.Helper()
