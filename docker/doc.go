@@ -1,3 +1,3 @@
-// Package docker is the images: Dockerfiles, a compose file, and the one script by which make, the
-// tests and the images install what notebooks run on. There is no Go in it but the tests of these.
+// Package docker holds the images' Dockerfiles, a compose file, and the script with which make, the
+// tests and the images install what notebooks need. Its only Go code tests these files.
 package docker

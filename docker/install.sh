@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Installs what notebooks run on: the one way to do it, which make, the tests and the images share.
+# Installs what notebooks need. make, the tests and the images all call this script.
 #
 #   docker/install.sh python VENV LIST      a virtual environment with the pinned packages of LIST
-#   docker/install.sh kernel VENV [FLAG…]   the kernel "Go (GraphNB)" in it, and gnb: built with the Go
-#                                           on PATH, GoNB, goimports and gopls at the versions that
-#                                           gnb/cmd/gnb/internal/kernel/tools.mod pins; flags are those of gnb install
-#   docker/install.sh lab VENV [FLAG…]      JupyterLab (docker/requirements.txt) and, at the same time, the
-#                                           kernel, and gnb in VENV/bin: what an image holds
+#   docker/install.sh kernel VENV [FLAG…]   the kernel "Go (GraphNB)" in it, and gnb, built with the Go
+#                                           on PATH: GoNB, goimports and gopls at the versions pinned in
+#                                           gnb/cmd/gnb/internal/kernel/tools.mod; flags are those of gnb install
+#   docker/install.sh lab VENV [FLAG…]      everything that an image has: JupyterLab (docker/requirements.txt),
+#                                           the kernel, and gnb in VENV/bin
 #
-# What is there already from the same list, sources and Go stays as it is; then a run takes seconds.
-# Go itself is not installed: scripts/need.sh says where it comes from, and the images copy it.
+# Parts already installed from the same list, sources and Go are kept; a run then takes seconds. Go
+# itself must be installed already: scripts/need.sh says how, and the images copy it.
 set -euo pipefail
 here=$PWD
 cd "$(dirname "$0")/.."
@@ -30,12 +30,12 @@ environment() { # venv
 
 python() { # venv, list
   local venv=$1 list=$2 stamp
-  stamp=$venv/$(tr / - <<<"${list#"$root/"}").stamp # a list does not undo another
+  stamp=$venv/$(tr / - <<<"${list#"$root/"}").stamp # one stamp per list
   if [ -x "$venv/bin/python3" ] && cmp -s "$list" "$stamp"; then return; fi
   echo "making ${venv#"$root/"} with the packages of ${list#"$root/"}"
   environment "$venv"
   rm -f "$stamp"
-  # Modules are compiled when they are first imported, which most never are.
+  # Python compiles a module at its first import; most modules are never imported.
   if ! "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-compile --requirement "$list"; then
     echo "pip could not install what $list lists; it needs the Python Package Index, or a mirror set with PIP_INDEX_URL" >&2
     exit 1
@@ -47,7 +47,7 @@ kernel() { # venv, flags of gnb install
   local venv=$1
   shift
   bash scripts/need.sh go
-  # Built first, and quietly: the first time, the C compiler has pages to say of NVIDIA's header.
+  # Build first, and show output only on failure: the C compiler prints pages of warnings about NVIDIA's header.
   local log exe status=0
   exe=$(mktemp -d)
   log=$(go build -buildvcs=false -o "$exe/gnb" ./gnb/cmd/gnb 2>&1) || { printf '%s\n' "$log" >&2; status=1; }
@@ -58,7 +58,7 @@ kernel() { # venv, flags of gnb install
 
 lab() { # venv, flags of gnb install
   environment "$1"
-  # pip waits for the network most of the time, Go for the processor.
+  # Run both at once: pip mostly waits for the network, Go uses the processor.
   local pip failed=0
   python "$1" "$root/docker/requirements.txt" &
   pip=$!
@@ -66,12 +66,12 @@ lab() { # venv, flags of gnb install
   wait $pip || failed=1
   if [ $failed = 1 ]; then return 1; fi
   ln -sf ../share/jupyter/graphnb/bin/gnb "$1/bin/gnb"
-  # Nobody is asked whether to fetch news from jupyter.org, and none is fetched.
+  # Do not fetch news from jupyter.org, and do not ask whether to.
   mkdir -p "$1/share/jupyter/lab/settings"
   echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' >"$1/share/jupyter/lab/settings/overrides.json"
 }
 
-absolute() { # a path as the caller means it
+absolute() { # a path, relative to the caller's directory
   case $1 in /*) echo "$1" ;; *) echo "$here/$1" ;; esac
 }
 
