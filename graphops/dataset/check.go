@@ -76,7 +76,7 @@ func (r *reading) next(bytes int64) error {
 	return r.ctx.Err()
 }
 
-// wrong is an error about the values of one array.
+// wrong returns an error about the values of one array.
 func (d *Dataset) wrong(file, format string, args ...any) error {
 	where := file + " of " + d.Name()
 	if d.dir != "" {
@@ -92,7 +92,7 @@ func (d *Dataset) checkGraph(r *reading) error {
 	for lo := 0; ; lo += checkStep {
 		hi := min(lo+checkStep, n)
 		bytes := 8 * int64(hi-lo)
-		if from, to := d.Graph.Indptr[lo], d.Graph.Indptr[hi]; from <= to { // or it will be found wrong
+		if from, to := d.Graph.Indptr[lo], d.Graph.Indptr[hi]; from <= to { // otherwise the check of indptr reports it
 			bytes += 4 * (to - from)
 		}
 		if err := r.next(bytes); err != nil {
@@ -151,7 +151,7 @@ func (o opposites) of(g *graphops.Graph, from, to int) (sum uint64) {
 	return sum
 }
 
-// hash is MurmurHash3's finalizer, twice, with a key.
+// hash applies MurmurHash3's finalizer twice, with a key.
 func (o opposites) hash(x uint64) uint64 {
 	return mix64(mix64(x^o.key) + o.key)
 }
@@ -201,7 +201,7 @@ func (d *Dataset) checkSparse(r *reading) error {
 	}
 	for lo := 0; lo < d.SparseFeatures.Rows; lo += checkStep {
 		hi := min(lo+checkStep, d.SparseFeatures.Rows)
-		if err := r.next(8 * int64(hi-lo+(hi-lo)*len(d.SparseFeatures.Indices)/d.SparseFeatures.Rows)); err != nil { // a mean row's
+		if err := r.next(8 * int64(hi-lo+(hi-lo)*len(d.SparseFeatures.Indices)/d.SparseFeatures.Rows)); err != nil { // the bytes of an average row
 			return err
 		}
 		err := d.SparseFeatures.validateRows(lo, hi)
@@ -214,7 +214,7 @@ func (d *Dataset) checkSparse(r *reading) error {
 	return nil
 }
 
-// splitFile is the file of a split that a view shows under its plain name.
+// splitFile returns the file of the split that a view shows under the given plain name.
 func (d *Dataset) splitFile(name string) string {
 	if d.whole != nil {
 		if set := SplitSetName(name, d.splitSet); d.whole.Splits[set] != nil {
@@ -280,8 +280,8 @@ func (d *Dataset) checkSplits(r *reading) error {
 	return nil
 }
 
-// measuredWith are those of train, val and test in a split's set that come after it
-// and must have none of its nodes.
+// measuredWith returns the splits, of train, val and test in the split's set, that come after it
+// and must have no node in common with it.
 func (d *Dataset) measuredWith(name string) (others []string) {
 	base, set := splitSet(name)
 	usual := []string{"train", "val", "test"}
@@ -309,7 +309,7 @@ func (d *Dataset) checkFeatures(r *reading) error {
 		}
 		var bad int
 		if d.Features.Half() {
-			const exponent = 0x7c00 // all ones in infinities and NaNs alone
+			const exponent = 0x7c00 // set completely only in infinities and NaNs
 			bad = firstBad(d.Features.F16[at:end], 1<<16, func(x uint16) bool { return x&exponent == exponent })
 		} else {
 			bad = firstBad(d.Features.F32[at:end], 1<<16, func(x float32) bool { return !finite(x) })
@@ -322,8 +322,8 @@ func (d *Dataset) checkFeatures(r *reading) error {
 	return nil
 }
 
-// firstBad is the first of xs that is bad, or -1. It looks at chunks of grain on
-// GOMAXPROCS threads.
+// firstBad returns the index of the first bad element of xs, or -1. It checks chunks of grain
+// elements on GOMAXPROCS threads.
 func firstBad[T any](xs []T, grain int, bad func(T) bool) int {
 	first := make([]int, parallel.Chunks(len(xs), grain))
 	parallel.For(0, len(xs), grain, func(lo, hi int) {

@@ -64,7 +64,7 @@ func (d *Dataset) CheckOnce(ctx context.Context, o CheckOnceOptions) error {
 	})
 }
 
-// sharesArraysWith tells whether all arrays but the splits are those of other.
+// sharesArraysWith reports whether all arrays but the splits are those of other.
 func (d *Dataset) sharesArraysWith(other *Dataset) bool {
 	a, b := *d, *other
 	a.Splits, b.Splits = nil, nil
@@ -73,7 +73,7 @@ func (d *Dataset) sharesArraysWith(other *Dataset) bool {
 	}) && a.Meta.NumClasses == b.Meta.NumClasses && a.Meta.Undirected == b.Meta.Undirected
 }
 
-// filesAlone tells whether the large arrays are those of the files.
+// filesAlone reports whether the large arrays are those of the files.
 func (d *Dataset) filesAlone() bool {
 	return d.known != nil && !slices.ContainsFunc(d.arrays(), func(a array) bool {
 		small := a.section == labelsFile || strings.HasPrefix(a.section, splitPrefix) || len(a.body) == 0
@@ -81,7 +81,7 @@ func (d *Dataset) filesAlone() bool {
 	})
 }
 
-// knownMark is the mark of the dataset, or "" where the sum of a file is not known.
+// knownMark returns the dataset's mark, or "" if a file's sum is unknown.
 func (d *Dataset) knownMark(ctx context.Context) (string, error) {
 	for _, a := range d.arrays() {
 		if !d.known.opened(a) {
@@ -98,8 +98,8 @@ func (d *Dataset) knownMark(ctx context.Context) (string, error) {
 	return d.mark(sums), nil
 }
 
-// mark says that the content with the given sums, and what the metadata promises of
-// it, has passed the checks of this version.
+// mark returns a text that identifies the checks of this version, content with the given sums, and
+// the claims about it in the metadata. A recorded mark means that this content passed these checks.
 func (d *Dataset) mark(sums map[string]string) string {
 	all := d.digestsOf(sums)
 	sum := sha256.Sum256(fmt.Appendf(nil, "graphnb checked 1\n%s\n%s\n%s\n%s\n%d %t %t\n",
@@ -107,7 +107,7 @@ func (d *Dataset) mark(sums map[string]string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkIndptr is the part of checkGraph that looks at no edge.
+// checkIndptr is the part of checkGraph that reads no edges.
 func (d *Dataset) checkIndptr(r *reading) error {
 	p := d.Graph.Indptr
 	for lo := 0; lo < len(p)-1; lo += 16 * checkStep {
@@ -124,11 +124,11 @@ func (d *Dataset) checkIndptr(r *reading) error {
 	return nil
 }
 
-// maxChecked is the number of marks that are kept of a directory: its metadata can be
-// edited, and edited back.
+// maxChecked is the maximum number of marks recorded per directory. More than one is useful if its
+// metadata is edited and then restored.
 const maxChecked = 16
 
-// wasChecked tells whether content with the mark has passed.
+// wasChecked reports whether content with the mark has passed the checks.
 func (k *known) wasChecked(mark string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -136,8 +136,8 @@ func (k *known) wasChecked(mark string) bool {
 	return k.checkedInMeta == mark || slices.Contains(k.keptChecked, mark)
 }
 
-// keepChecked keeps that content with the mark has passed, where its sums are kept
-// or in the metadata.
+// keepChecked records that content with the mark has passed the checks, in the metadata or where
+// its sums are recorded.
 func (k *known) keepChecked(mark string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -68,20 +68,19 @@ import (
 type Dataset struct {
 	// Graph holds the edges and their weights ([graphops.Graph.EdgeWeights]).
 	Graph *graphops.Graph
-	// Features [nodes, features] are dense; nil where there are none or they are
-	// in SparseFeatures.
+	// Features [nodes, features] are dense features; nil if there are none or they are in
+	// SparseFeatures.
 	Features *Matrix
 	// SparseFeatures [nodes, features] are features in compressed rows, or nil.
 	SparseFeatures *Sparse
-	// Labels [nodes] are the classes, -1 where a node's is unknown; nil where there
-	// are no labels or they are in MultiLabels.
+	// Labels [nodes] are the classes, -1 for a node of unknown class; nil if there are no labels or
+	// they are in MultiLabels.
 	Labels []int32
-	// MultiLabels [nodes, classes] are the targets where a node can be of several
-	// classes, or nil.
+	// MultiLabels [nodes, classes] are the targets if a node can have several classes; otherwise
+	// nil.
 	MultiLabels *Multi
-	// Splits are distinct node ids by the split's name. The names "train", "val"
-	// and "test" are the ones that training looks for; "train@1" and so on are
-	// further sets of splits ([Dataset.WithSplitSet]).
+	// Splits are distinct node ids by the split's name. Training uses the names "train", "val" and
+	// "test"; "train@1" and so on are further sets of splits ([Dataset.WithSplitSet]).
 	Splits map[string][]int32
 	// Meta describes the dataset. Its sizes are filled in from the arrays by Open, Write and Pack;
 	// a caller that builds a Dataset sets Name and NumClasses.
@@ -89,10 +88,10 @@ type Dataset struct {
 
 	dir    string
 	stamps []stamp
-	known  *known // of the files of an opened one
+	known  *known // describes the files of an opened dataset
 	closer []io.Closer
 
-	whole    *Dataset // what this is a view of, or nil
+	whole    *Dataset // the dataset that this is a view of, or nil
 	splitSet int
 }
 
@@ -110,37 +109,37 @@ type Metadata struct {
 	// FeatureFormat is the storage format of the features: "" row-major, or one of FormatCSR and
 	// FormatCSROnes.
 	FeatureFormat string `json:"feature_format,omitempty"`
-	Weighted      bool   `json:"weighted,omitempty"`    // there is weights.npy
+	Weighted      bool   `json:"weighted,omitempty"`    // weights.npy exists
 	MultiLabel    bool   `json:"multi_label,omitempty"` // labels.npy is a matrix
-	// Undirected says that every edge has its reverse.
+	// Undirected promises that every edge has its reverse.
 	Undirected bool `json:"undirected"`
-	// Splits are the names of the splits, in the order of SplitNames.
+	// Splits are the names of the splits, in the order of [Dataset.SplitNames].
 	Splits []string `json:"splits"`
 	// OverlappingSplits permits nodes that are in two of train, val and test of a set.
 	OverlappingSplits bool   `json:"overlapping_splits,omitempty"`
 	Source            string `json:"source,omitempty"`   // its origin, or how it was made
-	Licence           string `json:"licence,omitempty"`  // SPDX name where there is one
+	Licence           string `json:"licence,omitempty"`  // SPDX name if there is one
 	Citation          string `json:"citation,omitempty"` // paper and DOI
 	// Metric is the metric that the literature reports for the dataset: MetricAccuracy (also if
 	// empty), MetricROCAUC or MetricMicroF1.
 	Metric string `json:"metric,omitempty"`
 	// Seed is the random seed with which the dataset was made, for example for its splits.
 	Seed uint64 `json:"seed,omitempty"`
-	// KnownAccuracies are results of the literature to compare with.
+	// KnownAccuracies are published results for comparison.
 	KnownAccuracies []KnownAccuracy `json:"known_accuracies,omitempty"`
 }
 
-// The values of Metadata.FeatureFormat beside "".
+// Values of Metadata.FeatureFormat other than "".
 const (
 	FormatCSR     = "csr"      // compressed rows with values
-	FormatCSROnes = "csr_ones" // compressed rows of which each element is 1
+	FormatCSROnes = "csr_ones" // compressed rows in which each element is 1
 )
 
-// The values of Metadata.Metric.
+// Values of Metadata.Metric.
 const (
-	MetricAccuracy = "accuracy" // the share of nodes, or of targets, that are right
+	MetricAccuracy = "accuracy" // the share of correct nodes, or of correct targets
 	MetricROCAUC   = "roc_auc"  // area under the ROC curve
-	MetricMicroF1  = "micro_f1" // F1 over all targets; accuracy where a node has one class
+	MetricMicroF1  = "micro_f1" // F1 over all targets; equals accuracy if a node has one class
 )
 
 // KnownAccuracy is a published result.
@@ -155,16 +154,16 @@ func (d *Dataset) Metric() string {
 	return d.Meta.Metric
 }
 
-// Name is the dataset's name.
+// Name returns the dataset's name.
 func (d *Dataset) Name() string { return d.Meta.Name }
 
-// Nodes is the number of nodes.
+// Nodes returns the number of nodes.
 func (d *Dataset) Nodes() int { return d.Graph.NumNodes() }
 
-// Edges is the number of directed edges: an undirected edge counts twice.
+// Edges returns the number of directed edges: an undirected edge counts twice.
 func (d *Dataset) Edges() int64 { return d.Graph.NumEdges() }
 
-// FeatureDim is the number of features of a node, 0 where there are none.
+// FeatureDim returns the number of features per node, 0 if there are none.
 func (d *Dataset) FeatureDim() int {
 	switch {
 	case d.Features != nil:
@@ -175,7 +174,7 @@ func (d *Dataset) FeatureDim() int {
 	return 0
 }
 
-// Classes is the number of classes, 0 where there are no labels.
+// Classes returns the number of classes, 0 if there are no labels.
 func (d *Dataset) Classes() int {
 	if d.MultiLabels != nil {
 		return d.MultiLabels.Cols
@@ -183,7 +182,7 @@ func (d *Dataset) Classes() int {
 	return d.Meta.NumClasses
 }
 
-// Dir is the directory from which the dataset was opened, or "" if it is in memory.
+// Dir returns the directory from which the dataset was opened, or "" if it is in memory.
 func (d *Dataset) Dir() string { return d.dir }
 
 // Mapped reports whether the arrays are those of mapped files or of mapped memory, as [Open] and
@@ -215,13 +214,13 @@ func (d *Dataset) Split(name string) ([]int32, error) {
 	return nil, fmt.Errorf("dataset: %s: %w %q; %s", d.Name(), ErrNoSplit, name, have)
 }
 
-// SplitNames are the names of the splits: train, val and test first, then the
-// others in alphabetical order, then those of the further sets.
+// SplitNames returns the names of the splits: train, val and test first, then the others in
+// alphabetical order, then those of the further sets.
 func (d *Dataset) SplitNames() []string {
 	return slices.SortedFunc(maps.Keys(d.Splits), compareSplits)
 }
 
-// plainSplits are the names of the splits that are of no further set.
+// plainSplits returns the names of the splits that belong to no further set.
 func (d *Dataset) plainSplits() []string {
 	return slices.DeleteFunc(d.SplitNames(), func(name string) bool { return strings.Contains(name, "@") })
 }
@@ -269,8 +268,8 @@ func (d *Dataset) String() string {
 	return s.String()
 }
 
-// Bytes is the size of the arrays: graph, weights, features, labels and splits. If they are mapped
-// from files, only the pages that are read take memory.
+// Bytes returns the size of the arrays: graph, weights, features, labels and splits. If they are
+// mapped from files, only the pages that are read take memory.
 func (d *Dataset) Bytes() int64 {
 	n := 4 * int64(len(d.Labels))
 	if g := d.Graph; g != nil {
@@ -291,7 +290,7 @@ func (d *Dataset) Bytes() int64 {
 	return n
 }
 
-// group writes n with a comma between thousands.
+// group formats n with a comma between thousands.
 func group(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -315,20 +314,21 @@ func (d *Dataset) Close() error {
 	return errors.Join(errs...)
 }
 
-// Matrix is a [Rows, Cols] matrix, row-major: of float32, or of float16 numbers,
-// which take half the memory and are converted to float32 as they are read.
+// Matrix is a [Rows, Cols] matrix, row-major. Its elements are float32 or float16; float16 takes
+// half the memory and is converted to float32 when read.
 type Matrix struct {
 	Rows, Cols int
 	F32        []float32 // [Rows·Cols]
-	// F16 [Rows·Cols] are the elements as the bits of IEEE 754 binary16 numbers, and
-	// F32 is nil then: 11 significant bits, of at most 65504.
+	// F16 [Rows·Cols] holds the elements as the bits of IEEE 754 binary16 numbers, which have 11
+	// significant bits and reach up to 65504; F32 is then nil.
 	F16 []uint16
 }
 
 // Half reports whether the elements are float16.
 func (m *Matrix) Half() bool { return m.F16 != nil }
 
-// Row returns row i: the matrix's own memory if the elements are float32, else a converted copy.
+// Row returns row i: the matrix's own memory if the elements are float32, otherwise a converted
+// copy.
 func (m *Matrix) Row(i int) []float32 {
 	lo, hi := i*m.Cols, (i+1)*m.Cols
 	if m.Half() {
@@ -371,10 +371,9 @@ func (m *Matrix) toHalf(dst []uint16, at int) error {
 	return nil
 }
 
-// Gather copies the rows ids into dst [len(ids), Cols] as float32, on the given number of
-// threads (0: GOMAXPROCS). Where ids is nil it copies the first rows, as many as
-// dst holds. It panics where dst has another size, and on an id outside the
-// matrix. Cost: one pass over the rows, prefetched.
+// Gather copies the rows ids into dst [len(ids), Cols] as float32, on the given number of threads
+// (0: GOMAXPROCS). If ids is nil it copies the first rows, as many as dst holds. It panics if dst
+// has another size, and on an id outside the matrix. Cost: one pass over the rows, prefetched.
 func (m *Matrix) Gather(dst []float32, ids []int32, threads int) {
 	if m.Cols == 0 {
 		return
@@ -386,8 +385,8 @@ func (m *Matrix) Gather(dst []float32, ids []int32, threads int) {
 	if len(dst) != rows*m.Cols || ids == nil && rows > m.Rows {
 		panic(fmt.Sprintf("dataset: gathering %d rows of a [%d, %d] matrix into %d values", rows, m.Rows, m.Cols, len(dst)))
 	}
-	const far = 1 << 20           // 4 MiB, which no second-level cache holds
-	grain := max(1, 1<<14/m.Cols) // 64 KiB a chunk
+	const far = 1 << 20           // 4 MiB, more than any second-level cache
+	grain := max(1, 1<<14/m.Cols) // 64 KiB per chunk
 	table := simd.Rows{Data: m.F32, Half: m.F16, Stride: m.Cols}
 	parallel.For(threads, rows, grain, func(lo, hi int) {
 		switch {

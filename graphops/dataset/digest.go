@@ -14,12 +14,12 @@ import (
 )
 
 // Digests identify a dataset's content: two datasets with equal digests have the same arrays, bit
-// for bit, whether they are in a directory or in memory, and whatever their names. Each is 64
+// for bit, whether in a directory or in memory, and regardless of their names. Each digest is 64
 // hexadecimal digits.
 //
 // The digest of an array covers its element type, its shape and the SHA-256 of each mebibyte of its
 // elements; threads compute it in parallel, and it does not depend on their number. Labels and
-// splits count as int32, however wide a file stores them.
+// splits count as int32, even if a file stores them as int64.
 type Digests struct {
 	Structure string `json:"structure"` // of indptr, indices and edge weights
 	Features  string `json:"features"`  // of the features, dense or sparse, float32 or float16
@@ -52,9 +52,8 @@ func (d *Dataset) Digest(ctx context.Context) (string, error) {
 }
 
 // Digests returns the digests of the dataset's current content: the splits that a view
-// ([Dataset.WithSplitSet]) shows, and arrays with which a caller replaced opened ones. report, if
-// not nil, is called from time to time, from this goroutine, with the number of bytes read and the
-// total.
+// ([Dataset.WithSplitSet]) shows, and arrays that the caller has replaced. report, if not nil, is
+// called from time to time, from this goroutine, with the number of bytes read and the total.
 //
 // Writing a dataset records the sums of its files in metadata.json. A recorded sum is valid as long
 // as the file's size and modification time are unchanged; such files are not read. The sum of any
@@ -63,8 +62,8 @@ func (d *Dataset) Digest(ctx context.Context) (string, error) {
 // once for an unchanged dataset with a memory file ([Dataset.Share]). Computing costs one pass at
 // the speed of SHA-256 on all threads (0.7 GB/s measured on two busy cores) or of the disk.
 //
-// It returns an error if a file was changed since the dataset was opened, if ctx ends, or if a file
-// fails.
+// It returns an error if a file was changed since the dataset was opened, if ctx ends, or if
+// reading a file fails.
 func (d *Dataset) Digests(ctx context.Context, report func(done, total int64)) (Digests, error) {
 	if err := d.checkShape(); err != nil {
 		return Digests{}, fmt.Errorf("dataset: %w", err)
@@ -88,7 +87,7 @@ func (d *Dataset) Digests(ctx context.Context, report func(done, total int64)) (
 	return compute()
 }
 
-// sums are the sums of the arrays, by the section's name.
+// sums returns the sums of the arrays, by section name.
 func (d *Dataset) sums(ctx context.Context, report func(done, total int64)) (map[string]string, error) {
 	arrays := d.arrays()
 	sums := make(map[string]string, len(arrays))
@@ -121,7 +120,7 @@ func (d *Dataset) sums(ctx context.Context, report func(done, total int64)) (map
 	return sums, d.known.learn(left, sums)
 }
 
-// digestsOf are the digests of arrays with the given sums.
+// digestsOf returns the digests of arrays with the given sums.
 func (d *Dataset) digestsOf(sums map[string]string) Digests {
 	part := func(lines ...string) string {
 		sum := sha256.Sum256([]byte("graphnb dataset 1\n" + strings.Join(lines, "\n") + "\n"))
@@ -158,7 +157,7 @@ type array struct {
 	body    []byte
 }
 
-// arrays are the arrays of d in the order in which they are written.
+// arrays returns the arrays of d in the order in which they are written.
 func (d *Dataset) arrays() []array {
 	parts := []array{
 		{indptrFile, npyInt64, []int{len(d.Graph.Indptr)}, rawBytes(d.Graph.Indptr)},
@@ -195,11 +194,11 @@ func (d *Dataset) arrays() []array {
 }
 
 const (
-	sumLeaf = 1 << 20  // the bytes of a leaf; part of the digest's definition
-	sumStep = 64 << 20 // a multiple of it: the bytes between two looks at the context
+	sumLeaf = 1 << 20  // bytes per leaf; part of the digest's definition
+	sumStep = 64 << 20 // a multiple of sumLeaf: the bytes between two checks of the context
 )
 
-// summer makes the sum of an array.
+// summer computes the sum of an array.
 type summer struct {
 	h      hash.Hash
 	leaves [sumStep / sumLeaf][sha256.Size]byte
@@ -211,8 +210,7 @@ func newSummer(t npy.Type, shape []int) *summer {
 	return s
 }
 
-// add takes the next elements: sumStep bytes, or fewer at the end. It runs on
-// GOMAXPROCS threads.
+// add processes the next elements: sumStep bytes, or fewer at the end. It uses GOMAXPROCS threads.
 func (s *summer) add(part []byte) {
 	parallel.For(0, len(part), sumLeaf, func(lo, hi int) {
 		s.leaves[lo/sumLeaf] = sha256.Sum256(part[lo:hi])

@@ -64,7 +64,7 @@ func stampOf(path string, info fs.FileInfo) stamp {
 	return stamp{path: path, size: info.Size(), mtime: info.ModTime(), ctime: changeTime(info)}
 }
 
-// directory is a source of which every section is a mapped file.
+// directory is a source whose sections are mapped files.
 type directory struct {
 	dir    string
 	files  []*mapped.File
@@ -94,7 +94,7 @@ func (s *directory) open(name string) ([]byte, string, error) {
 	return m.Bytes(), path, nil
 }
 
-// unchanged compares the files with what they were when they were opened.
+// unchanged compares a file with its state when it was opened.
 func (s stamp) unchanged() error {
 	info, err := os.Stat(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,10 +126,10 @@ type WriteOptions struct {
 	// Progress is called from time to time, from the calling goroutine, with the number of bytes on
 	// disk and the total, without the metadata.
 	Progress func(done, total int64)
-	// Checked says that d.Check has passed and need not be repeated.
+	// Checked promises that d.Check has passed, so that it is not repeated.
 	Checked bool
 	// FeatureType is the element type in which dense features are written: "f32", "f16" (half the
-	// bytes; a number that float16 cannot hold is an error), or "" for their own type. Sparse
+	// size; a number that float16 cannot hold is an error), or "" for their own type. Sparse
 	// features are not converted.
 	FeatureType string
 }
@@ -201,9 +201,9 @@ func WriteWith(ctx context.Context, dir string, d *Dataset, o WriteOptions) erro
 	return nil
 }
 
-// writeMetadata writes metadata.json, with the sums of the files that are in dir
-// already. It is a little younger than they are, if the file system's clock allows,
-// because only then do their times tell that they have not been changed since.
+// writeMetadata writes metadata.json, including the sums of the files already in dir. It makes
+// metadata.json slightly younger than those files, if the file system's clock allows, because only
+// then do modification times prove that the files have not changed since.
 func writeMetadata(dir string, m storedMetadata, sums map[string]string, d *Dataset) error {
 	path := filepath.Join(dir, metadataFile)
 	all := d.digestsOf(sums)
@@ -263,7 +263,7 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	if m.Name == "" {
 		return fail(errors.New("the dataset has no name"))
 	}
-	if m.Digests != nil { // the file becomes younger, and what it says must stay true
+	if m.Digests != nil { // metadata.json becomes younger than the files, so recorded sums that are no longer valid must go
 		m.Digests.stillOf(dir, info)
 		if m.Metric != was.Metric {
 			m.Digests.Digests = nil
@@ -278,12 +278,12 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	return nil
 }
 
-// writeStep is the number of bytes that are written before they are synced: few enough to
-// say how far it has come, and enough that waiting for the disk costs no time.
+// writeStep is the number of bytes written between two syncs: few enough for useful progress
+// reports, enough that waiting for the disk costs no time.
 const writeStep = sumStep
 
-// write writes the section and syncs it, adds its elements to sum, unless that is nil,
-// while the disk works, and calls next with the bytes of each step, whose error ends it.
+// write writes the section and syncs it. While the disk works it adds the elements to sum, unless
+// that is nil. It calls next with the bytes of each step; an error of next ends it.
 func (s *section) write(path string, sum *summer, next func(bytes int) error) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

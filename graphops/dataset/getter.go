@@ -21,8 +21,8 @@ type GetterFunc func(ctx context.Context, e registry.Entry, o GetOptions) error
 
 var registered atomic.Pointer[GetterFunc]
 
-// RegisterGetter sets the function that gets published datasets in this program. Package
-// gnb/published calls it when it is imported.
+// RegisterGetter sets the function with which this program gets published datasets. Package
+// gnb/published calls it from an init function.
 func RegisterGetter(g GetterFunc) { registered.Store(&g) }
 
 // RegisteredGetter returns the function registered last, or nil.

@@ -6,16 +6,14 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// Karate is Zachary's karate club: 34 members, 78 undirected edges (156 here)
-// between members who met outside of the club, and two classes: 0 for those who
-// stayed with the instructor, Mr. Hi (node 0), after the club split, 1 for those
-// who went with its officer (node 33); 17 members each. Features are the identity
-// matrix. The split is small on purpose: 6 nodes to train on, the two leaders
-// among them, 8 to validate, 20 to test.
+// Karate returns Zachary's karate club: 34 members, 78 undirected edges (156 here) between members
+// who met outside the club, and two classes of 17 members each: after the club split, those of
+// class 0 stayed with the instructor, Mr. Hi (node 0), and those of class 1 went with its officer
+// (node 33). Features are the identity matrix. The training split is small on purpose: 6 nodes,
+// including the two leaders; 8 are for validation and 20 for testing.
 //
-// Source: W. W. Zachary, "An information flow model for conflict and fission in
-// small groups", J. Anthropological Research 33 (1977),
-// doi:10.1086/jar.33.4.3629752.
+// Source: W. W. Zachary, "An information flow model for conflict and fission in small groups", J.
+// Anthropological Research 33 (1977), doi:10.1086/jar.33.4.3629752.
 func Karate() *Dataset {
 	const nodes = 34
 	var src, dst []int32
@@ -65,10 +63,10 @@ func Karate() *Dataset {
 	return d
 }
 
-// karateMrHi are the members who stayed with Mr. Hi.
+// karateMrHi holds the members who stayed with Mr. Hi.
 var karateMrHi = []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21}
 
-// karateFriends are, for each member, the friends with a lower number.
+// karateFriends holds, for each member, the friends with a lower number.
 var karateFriends = [34][]int32{
 	1:  {0},
 	2:  {0, 1},

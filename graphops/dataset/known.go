@@ -16,52 +16,51 @@ import (
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
-// sumAlgorithm names what a sum is; sums of another one are not looked at.
+// sumAlgorithm names the method of the sums; recorded sums of another method are ignored.
 const sumAlgorithm = "sha256-tree-1MiB"
 
-// fileSum is the sum of the array in a file, and what the file looked like then.
+// fileSum is the sum of the array in a file, and the file's state at that time.
 type fileSum struct {
 	Sum      string    `json:"sum"`
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
-	Changed  int64     `json:"changed,omitempty"` // of the inode, ns; 0: not known
+	Changed  int64     `json:"changed,omitempty"` // change time of the inode in ns; 0 if unknown
 }
 
-// of tells whether the file still looks as it did when it was summed.
+// of reports whether the file's state is still the one that was summed.
 func (f fileSum) of(s stamp) bool {
 	raw, err := hex.DecodeString(f.Sum)
 	return err == nil && len(raw) == sha256.Size && f.Size == s.size && f.Modified.Equal(s.mtime) &&
 		(f.Changed == 0 || f.Changed == s.ctime)
 }
 
-// recordedSums is the part of metadata.json, and of what is kept under
-// registry.Home, that says sums.
+// recordedSums is the part about sums in metadata.json and in the records under registry.Home.
 type recordedSums struct {
 	Algorithm string `json:"algorithm"`
-	// Directory is the dataset's, where the record lies elsewhere.
+	// Directory is the dataset's directory, if the record is not in it.
 	Directory string `json:"directory,omitempty"`
-	// The digests of what was written, where all of it was summed; they are for
-	// readers, since the metadata may have been edited.
+	// Digests are those of the written dataset, if all of it was summed. They inform readers only,
+	// since the metadata may have been edited.
 	*Digests
-	// Checked is the mark of what has passed all checks as it was written.
+	// Checked is the mark of the written content, if it passed all checks.
 	Checked string `json:"checked,omitempty"`
-	// Marks are those of what has passed since.
+	// Marks are the marks of content that has passed since.
 	Marks []string           `json:"marks,omitempty"`
 	Files map[string]fileSum `json:"files"`
 }
 
-// storedMetadata is metadata.json as a whole.
+// storedMetadata is the whole content of metadata.json.
 type storedMetadata struct {
 	Metadata
 	Digests *recordedSums `json:"digests,omitempty"`
 }
 
-// known is what is known of the files of an opened dataset. It is shared by its
-// views and safe for concurrent use; a nil one knows nothing.
+// known caches what is known about the files of an opened dataset. Its views share it, and it is
+// safe for concurrent use; a nil one is empty.
 type known struct {
 	dir       string
-	keepFrom  int64         // the bytes of a directory's arrays from which on sums are kept
-	quiet     time.Duration // how long ago a file must have been changed for its sum to be kept
+	keepFrom  int64         // minimum size in bytes of a directory whose sums are recorded
+	quiet     time.Duration // minimum age of a file's last change for its sum to be recorded
 	sections  map[string]stamp
 	arrays    map[string][]byte // as opened, by section
 	inMeta    map[string]fileSum
@@ -70,30 +69,31 @@ type known struct {
 	checkedInMeta string
 	classes       int // as opened
 	metric        string
-	loaded        map[string][]byte  // the arrays as opened, also those that are copies
-	wide          map[string][]int64 // what files hold of the arrays that were converted
+	loaded        map[string][]byte  // the arrays as opened, including converted copies
+	wide          map[string][]int64 // the files' contents of converted arrays
 
 	mu     sync.Mutex
 	here   map[string]string  // sums computed by this process
-	kept   map[string]fileSum // under registry.Home
-	looked bool               // that was read
+	kept   map[string]fileSum // recorded under registry.Home
+	looked bool               // kept has been read
 
 	keptChecked []string
 }
 
 const (
-	// keepSumsFrom is the bytes from which on computing sums takes longer than
-	// reading where they are kept.
+	// keepSumsFrom is the minimum size in bytes for which computing sums takes longer than reading
+	// recorded ones.
 	keepSumsFrom = 16 << 20
-	// keepSumsOf is the number of directories of which sums are kept; the oldest go.
+	// keepSumsOf is the maximum number of directories with recorded sums; the oldest records are
+	// removed.
 	keepSumsOf = 256
-	// quietFor is how long ago a file must have been changed for its time of change to
-	// tell it from a later change: longer than the tick of any file system.
+	// quietFor is the minimum age of a file's modification time such that a later change gets a
+	// different time: longer than the clock tick of any file system.
 	quietFor = 3 * time.Second
 )
 
-// sum is the sum of an array, where it is that of a file as it was opened and its
-// sum is known. A file that has changed since is an error.
+// sum returns the sum of an array that is unchanged since its file was opened, if the sum is known.
+// It returns an error if the file has changed since.
 func (k *known) sum(a array) (sum string, ok bool, err error) {
 	if !k.opened(a) {
 		return "", false, nil
@@ -102,8 +102,8 @@ func (k *known) sum(a array) (sum string, ok bool, err error) {
 	if err := s.unchanged(); err != nil {
 		return "", false, err
 	}
-	// A file that is changed after metadata.json was written has a time of change
-	// that is not before metadata.json's.
+	// A file that was changed after metadata.json was written has a modification time that is not
+	// before that of metadata.json.
 	if f := k.inMeta[a.section]; f.of(s) && s.mtime.Before(k.metaStamp.mtime) {
 		return f.Sum, true, nil
 	}
@@ -117,7 +117,7 @@ func (k *known) sum(a array) (sum string, ok bool, err error) {
 	return f.Sum, f.of(s), nil
 }
 
-// opened tells whether an array is one of a mapped file, as opened.
+// opened reports whether an array is still the one of the mapped file.
 func (k *known) opened(a array) bool {
 	if k == nil || len(a.body) == 0 {
 		return false
@@ -129,8 +129,8 @@ func sameMemory(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || unsafe.SliceData(a) == unsafe.SliceData(b))
 }
 
-// learn keeps the sums of the arrays that are opened files. A file that has
-// changed meanwhile is an error.
+// learn records the sums of the arrays that are those of opened files. It returns an error if a
+// file has changed meanwhile.
 func (k *known) learn(arrays []array, sums map[string]string) error {
 	if k == nil {
 		return nil
@@ -148,7 +148,7 @@ func (k *known) learn(arrays []array, sums map[string]string) error {
 			return err
 		}
 		if s.mtime.After(before) || time.Unix(0, s.ctime).After(before) {
-			continue // a change within the same tick of the clock would not show
+			continue // a change within the same clock tick would go unnoticed
 		}
 		k.look()
 		k.here[a.section] = sums[a.section]
@@ -161,7 +161,7 @@ func (k *known) learn(arrays []array, sums map[string]string) error {
 	return nil
 }
 
-// keptFile is where the sums of the directory are kept, or "".
+// keptFile returns the file with the recorded sums of the directory, or "".
 func (k *known) keptFile() string {
 	var size int64
 	for _, s := range k.sections {
@@ -175,8 +175,7 @@ func (k *known) keptFile() string {
 	return filepath.Join(home, "sums", hex.EncodeToString(key[:16])+".json")
 }
 
-// look reads, once, what is kept of the directory. What cannot be read is computed
-// again.
+// look reads the records of the directory once. Sums that cannot be read are computed again.
 func (k *known) look() {
 	if k.looked {
 		return
@@ -194,7 +193,7 @@ func (k *known) look() {
 	k.kept, k.keptChecked = r.Files, r.Marks
 }
 
-// writeKept keeps the sums. Where that fails they are computed again.
+// writeKept records the sums. If that fails, they are computed again next time.
 func (k *known) writeKept() {
 	path := k.keptFile()
 	if path == "" {
@@ -205,13 +204,13 @@ func (k *known) writeKept() {
 		return
 	}
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return // a pipe would be waited for
+		return // opening a pipe would block
 	}
 	dropOldest(filepath.Dir(path), keepSumsOf)
 	_ = atomicfile.WriteFile(path, append(text, '\n'), 0o666)
 }
 
-// dropOldest leaves fewer than n files in dir.
+// dropOldest removes the oldest files of dir until fewer than n are left.
 func dropOldest(dir string, n int) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) < n {
@@ -230,8 +229,7 @@ func dropOldest(dir string, n int) {
 	}
 }
 
-// recordOf is what metadata.json says of files that have just been written into
-// dir with the given sums.
+// recordOf returns the record for metadata.json of files just written into dir with the given sums.
 func recordOf(dir string, sums map[string]string, all *Digests) (r *recordedSums, newest time.Time, err error) {
 	r = &recordedSums{Algorithm: sumAlgorithm, Digests: all, Files: map[string]fileSum{}}
 	for name, sum := range sums {
@@ -247,7 +245,7 @@ func recordOf(dir string, sums map[string]string, all *Digests) (r *recordedSums
 	return r, newest, nil
 }
 
-// stillOf drops the sums of files of dir that are no longer those summed.
+// stillOf drops the sums of files in dir that have changed since.
 func (r *recordedSums) stillOf(dir string, meta os.FileInfo) {
 	for name, f := range r.Files {
 		info, err := os.Stat(filepath.Join(dir, filepath.Base(name)))
@@ -258,9 +256,8 @@ func (r *recordedSums) stillOf(dir string, meta os.FileInfo) {
 	}
 }
 
-// know notes what the files of the dataset looked like when they were opened, and
-// which of its arrays are theirs. Those that were converted are not, because a
-// program can write to them.
+// know records the state of the dataset's files when they were opened, and which arrays are theirs.
+// Converted arrays are not, because a program can write to them.
 func (d *Dataset) know(src *directory) {
 	k := d.known
 	k.dir, k.sections, k.arrays = d.dir, map[string]stamp{}, map[string][]byte{}
@@ -281,7 +278,7 @@ func (d *Dataset) know(src *directory) {
 	}
 }
 
-// within tells whether part is memory of whole.
+// within reports whether part lies in the memory of whole.
 func within(whole, part []byte) bool {
 	lo, at := uintptr(unsafe.Pointer(unsafe.SliceData(whole))), uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 	return len(part) > 0 && len(part) <= len(whole) && at >= lo && at-lo <= uintptr(len(whole)-len(part))

@@ -26,7 +26,7 @@ type Generator struct {
 	params  []string
 }
 
-// Generators are the generators that [Load] knows, by name.
+// Generators returns the generators that [Load] knows, by name.
 func Generators() []Generator {
 	return []Generator{
 		{
@@ -89,7 +89,8 @@ func LoadWith(ctx context.Context, spec string, o LoadOptions) (*Dataset, error)
 	_, err := os.Stat(spec)
 	if published && err == nil {
 		_, err = os.Stat(filepath.Join(spec, metadataFile))
-		// Without metadata it may be a folder with the raw files: not what is meant.
+		// A directory without metadata may hold raw files of the same name; continue with the
+		// published dataset.
 	}
 	switch {
 	case err == nil:
@@ -100,7 +101,7 @@ func LoadWith(ctx context.Context, spec string, o LoadOptions) (*Dataset, error)
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
 	if dir, err := registry.Datasets(); err == nil && splitName.MatchString(spec) {
-		// What a user keeps there beside the published ones.
+		// The user's own datasets next to the published ones.
 		if _, err := os.Stat(filepath.Join(dir, spec, metadataFile)); err == nil {
 			return Open(filepath.Join(dir, spec))
 		}
@@ -147,7 +148,7 @@ type Listed struct {
 	Summary string `json:"summary"`
 	// Dir is the dataset directory, or "" if it does not exist yet.
 	Dir   string          `json:"dir,omitempty"`
-	Entry *registry.Entry `json:"entry,omitempty"` // of a published one
+	Entry *registry.Entry `json:"entry,omitempty"` // of a published dataset
 }
 
 // List returns the datasets that [Load] knows by name: the generators, the published datasets, and

@@ -7,5 +7,5 @@ type Multi struct {
 	Data       []int8 // [Rows·Cols]
 }
 
-// Row are the targets of node i, in the matrix's own memory.
+// Row returns the targets of node i, in the matrix's own memory.
 func (m *Multi) Row(i int) []int8 { return m.Data[i*m.Cols : (i+1)*m.Cols : (i+1)*m.Cols] }

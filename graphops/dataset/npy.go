@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 )
 
-// The element types of a dataset's files; each is mapped as it is.
+// Element types of a dataset's files; each is mapped without conversion.
 var (
 	npyFloat32 = npy.Type{Kind: 'f', Size: 4}
 	npyFloat16 = npy.Type{Kind: 'f', Size: 2}
@@ -19,16 +19,15 @@ var (
 	npyInt8    = npy.Type{Kind: 'i', Size: 1}
 )
 
-// npyArray is a parsed file; data is a part of it.
+// npyArray is a parsed file; data is a slice of the file's bytes.
 type npyArray struct {
 	dtype npy.Type
 	shape []int
 	data  []byte
 }
 
-// parseNPY splits a .npy file into header and data. It takes row-major arrays of
-// the types above, whose data is what the header announces, to the byte, and can
-// be viewed in place. It never panics.
+// parseNPY splits a .npy file into header and data. It accepts row-major arrays of the types above
+// whose data has exactly the announced size and can be viewed in place. It never panics.
 func parseNPY(file []byte) (npyArray, error) {
 	h, err := npy.ReadHeader(bytes.NewReader(file))
 	if err != nil {
@@ -57,9 +56,8 @@ type number interface {
 	~float32 | ~uint16 | ~int32 | ~int64 | ~int8
 }
 
-// view is data as a slice of T, in the same memory. The data must be aligned
-// for T, which parseNPY sees to for a file that begins at a page or a multiple
-// of 64 bytes.
+// view returns data as a slice of T in the same memory. The data must be aligned for T; parseNPY
+// ensures this for a file that begins at a page or at a multiple of 64 bytes.
 func view[T number](data []byte) []T {
 	var zero T
 	n := len(data) / int(unsafe.Sizeof(zero))
@@ -69,7 +67,7 @@ func view[T number](data []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), n)
 }
 
-// rawBytes is the memory of s.
+// rawBytes returns the memory of s.
 func rawBytes[T number](s []T) []byte {
 	if len(s) == 0 {
 		return nil
@@ -77,5 +75,5 @@ func rawBytes[T number](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// littleEndian tells whether memory has the byte order of the files.
+// littleEndian reports whether this machine has the byte order of the files.
 func littleEndian() bool { return binary.NativeEndian.Uint16([]byte{1, 0}) == 1 }

@@ -13,17 +13,16 @@ import (
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
-// A packed dataset is the files of a directory one after the other:
+// A packed dataset consists of the files of a directory, one after the other:
 //
 //	"GNBPACK1"  magic
 //	u64         length of the table, little-endian
 //	table       JSON: [{"name": …, "offset": …, "size": …}, …]
-//	sections    each at its offset, counted from the first multiple of 64 behind
+//	sections    each at its offset, counted from the first multiple of 64 after
 //	            the table; offsets are multiples of 64
 //
-// In memory ([Dataset.Share]) each section begins a page, with spaces behind the
-// table, so that a device can register the pages of one array without those of
-// another.
+// In memory ([Dataset.Share]) each section starts on its own page, and spaces pad the table, so
+// that a device can register the pages of one array without those of another.
 const (
 	packMagic    = "GNBPACK1"
 	maxPackTable = 1 << 20
@@ -37,7 +36,7 @@ type packEntry struct {
 
 func aligned(n int64) int64 { return upTo(npy.Align, n) }
 
-// upTo is the first multiple of a power of two from n on.
+// upTo returns the first multiple of a power of two that is at least n.
 func upTo(align, n int64) int64 { return (n + align - 1) &^ (align - 1) }
 
 // Pack writes d as one file, which [OpenFD] opens.
@@ -87,7 +86,7 @@ func (d *Dataset) pack(w io.Writer, align int64) error {
 	return nil
 }
 
-// writePadded writes the pieces and zeros up to a multiple of align.
+// writePadded writes the pieces, and zeros up to a multiple of align.
 func writePadded(w io.Writer, align int64, pieces ...[]byte) error {
 	var n int64
 	for _, p := range pieces {
@@ -100,8 +99,8 @@ func writePadded(w io.Writer, align int64, pieces ...[]byte) error {
 	return err
 }
 
-// OpenFD maps a packed dataset, such as the memfd of [Dataset.Share] that a worker process has
-// inherited. Nothing is copied. The caller keeps the file and may close it at once; Close of the
+// OpenFD maps a packed dataset, such as the memfd of [Dataset.Share] that a worker process
+// inherited. It copies nothing. The caller keeps the file and may close it at once; closing the
 // dataset unmaps it.
 func OpenFD(f *os.File) (*Dataset, error) {
 	m, err := mapped.FromFD(f, f.Name())
@@ -125,7 +124,7 @@ func OpenFD(f *os.File) (*Dataset, error) {
 	return d, nil
 }
 
-// packed is a source in one mapped file.
+// packed is a source whose sections are in one mapped file.
 type packed struct {
 	name     string
 	sections map[string][]byte

@@ -27,7 +27,7 @@ func (d *Dataset) packFD() (*os.File, error) {
 	return f, nil
 }
 
-// memfdName is a name that memfd_create takes: at most 249 bytes, no zero byte.
+// memfdName returns a name that memfd_create accepts: at most 249 bytes, no zero byte.
 func memfdName(name string) string {
 	clean := make([]byte, 0, 64)
 	for i := 0; i < len(name) && i < 64; i++ {
@@ -38,7 +38,7 @@ func memfdName(name string) string {
 	return string(clean)
 }
 
-// duplicate is the same open file under another descriptor.
+// duplicate returns another descriptor of the same open file.
 func duplicate(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

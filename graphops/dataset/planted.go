@@ -10,8 +10,8 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// PlantedOptions are the parameters of a planted partition. The zero value makes a small graph on
-// which neighbours help.
+// PlantedOptions are the parameters of a planted partition. The zero value makes a small graph
+// whose edges help to predict classes.
 type PlantedOptions struct {
 	// Nodes is the number of nodes; 0 means 8000.
 	Nodes int
@@ -30,7 +30,7 @@ type PlantedOptions struct {
 	Seed uint64
 }
 
-// defaults fills in what is zero.
+// defaults replaces zeros by the defaults.
 func (o PlantedOptions) defaults() PlantedOptions {
 	d := PlantedOptions{Nodes: 8000, Classes: 5, Features: max(50, o.Classes), Degree: 16, Homophily: 0.62, Noise: 2.3}
 	if o.Nodes != 0 {
@@ -81,7 +81,8 @@ func (o PlantedOptions) check() error {
 	return nil
 }
 
-// The purposes of the draws of a generated dataset, which are the sites of their counters.
+// Purposes of the draws of a generated dataset; each is the site in the counter of its random
+// numbers.
 const (
 	plantedClass = iota
 	plantedSplit
@@ -90,35 +91,33 @@ const (
 	plantedFeature
 )
 
-// plantedKey keeps the generator's draws apart from those of a run that trains
-// on the dataset with the same seed.
+// plantedKey makes the generator's draws independent of those of a run that trains on the dataset
+// with the same seed.
 const plantedKey = 0x706c616e74656421
 
 // Planted generates a planted partition: nodes in classes of equal size, edges mostly within a
-// class, and features so noisy that a node's own features say little, while the mean over its
-// neighbours says much. With the defaults the best possible classifier of single nodes is right in
-// 62 cases of 100, a perceptron of two layers trained on them in 57 to 61, and a two-layer
-// GraphSAGE with mean aggregation in 95.
+// class, and features so noisy that a node's own features reveal little about its class, while the
+// mean over its neighbours reveals much. With the defaults the best possible classifier of single
+// nodes is right in 62 cases of 100, a two-layer perceptron trained on them in 57 to 61, and a
+// two-layer GraphSAGE with mean aggregation in 95.
 //
 //	x_v[j] = [j mod classes = class(v)] + noise · z_vj
 //
-// where z is the sum of four uniform integers, scaled to variance 1, which is
-// close to normal. Every node v starts k_v edges, with k_v uniform on
-// [0, degree] and rounded at random; each ends, with probability homophily, at
-// another node of v's class and else at a node of another class, uniformly.
-// Edges are undirected and kept once. A random half of the nodes is the split
-// "train", a quarter each "val" and "test".
+// where z is the sum of four uniform integers, scaled to variance 1, which is close to normal.
+// Every node v starts k_v edges, with k_v uniform on [0, degree] and rounded at random; each ends,
+// with probability homophily, at another node of v's class and otherwise at a node of another
+// class, uniformly. Edges are undirected and kept once. A random half of the nodes is the split
+// "train"; "val" and "test" get a quarter each.
 //
-// The result depends on the options alone, bit for bit, not on the number of threads or the
+// The result depends only on the options, bit for bit, not on the number of threads or the
 // processor. It returns an error for options out of range. Cost: one second for a million nodes
 // with the default degree on two cores, and 4·nodes·features bytes for the features.
 //
-// The model is the stochastic block model of P. W. Holland, K. B. Laskey and S.
-// Leinhardt, Social Networks 5 (1983), doi:10.1016/0378-8733(83)90021-7, with
-// Gaussian features.
+// The model is the stochastic block model of P. W. Holland, K. B. Laskey and S. Leinhardt, Social
+// Networks 5 (1983), doi:10.1016/0378-8733(83)90021-7, with Gaussian features.
 func Planted(o PlantedOptions) (*Dataset, error) { return planted(o.defaults(), 0, nil) }
 
-// planted takes every option as it is, zeros included.
+// planted generates with the given options; zeros mean zero.
 func planted(o PlantedOptions, threads int, m *meter) (*Dataset, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -166,14 +165,14 @@ type plant struct {
 	key     uint64
 	threads int
 	meter   *meter
-	// The node at place i of order has class i mod Classes, so the members of a
-	// class are numbered by i / Classes.
+	// The node at place i of order has class i mod Classes, so i / Classes numbers the members of a
+	// class.
 	order, place []int32
 	class        []int32
 }
 
-// What takes the time of a generator, in about the time that a feature takes: an edge is
-// drawn, and the graph is built of it.
+// Costs of a generator's steps, in units of the time to draw a feature: drawing an edge, and
+// building the graph from it.
 const (
 	drawWork  = 4
 	buildWork = graphops.BuildPasses
@@ -184,7 +183,7 @@ func (p *plant) expect(edges int) {
 	p.meter.expect((drawWork+buildWork)*int64(edges) + int64(p.Nodes)*int64(p.Features))
 }
 
-// build is the graph of edges and their opposites.
+// build returns the graph of the edges and their reverses.
 func (p *plant) build(nodes int, src, dst []int32) (*graphops.Graph, error) {
 	if err := p.meter.err(); err != nil {
 		return nil, err
@@ -198,7 +197,7 @@ func (p *plant) stream(id, site int) philox.Stream {
 	return philox.NewStream(p.key, int64(id), 0, philox.C3(philox.User, site, 0))
 }
 
-// shuffled is a random order of the nodes (Fisher and Yates).
+// shuffled returns a random order of the nodes (Fisher and Yates).
 func (p *plant) shuffled(site int) []int32 {
 	order := make([]int32, p.Nodes)
 	for i := range order {
@@ -218,7 +217,7 @@ func (p *plant) assign() {
 	}
 }
 
-// members is the size of class c.
+// members returns the size of class c.
 func (p *plant) members(c int) int { return (p.Nodes - c + p.Classes - 1) / p.Classes }
 
 func (p *plant) member(c, i int) int32 { return p.order[i*p.Classes+c] }
@@ -231,8 +230,8 @@ func (p *plant) edges() (src, dst []int32) {
 	parallel.For(p.threads, p.Nodes, plantedGrain, func(lo, hi int) {
 		for v := lo; v < hi; v++ {
 			u := p.stream(v, plantedDegree)
-			// The conversions of products forbid a fused multiply-add, which not every
-			// processor has.
+			// Converting each product prevents a fused multiply-add, which would give other bits on
+			// processors that have it.
 			k := float64(p.Degree*uniform(u.Next())) + uniform(u.Next())
 			starts[v+1] = int64(k)
 		}
@@ -262,7 +261,7 @@ func (p *plant) neighbour(v int, u *philox.Stream) int32 {
 	c, i := int(p.place[v])%p.Classes, int(p.place[v])/p.Classes
 	if uniform(u.Next()) < p.Homophily {
 		j := int(philox.Bounded(u.Next(), uint32(p.members(c)-1)))
-		if j >= i { // not v itself
+		if j >= i { // skips v itself
 			j++
 		}
 		return p.member(c, j)
@@ -274,14 +273,14 @@ func (p *plant) neighbour(v int, u *philox.Stream) int32 {
 	return p.member(other, int(philox.Bounded(u.Next(), uint32(p.members(other)))))
 }
 
-// uniform maps a draw to [0, 1), exactly.
+// uniform maps a draw to [0, 1) without rounding.
 func uniform(u uint32) float64 { return float64(float64(u) * (1.0 / (1 << 32))) }
 
 func (p *plant) features() *Matrix {
 	x := &Matrix{Rows: p.Nodes, Cols: p.Features, F32: make([]float32, p.Nodes*p.Features)}
-	// The sum of four uniform integers on [0, 2^16) has the variance below. What
-	// follows it rounds operation by operation (the conversion of the product
-	// forbids a fused multiply-add), so it is the same on every processor.
+	// The sum of four uniform integers on [0, 2^16) has the variance below. The operations after it
+	// round one by one (converting the product prevents a fused multiply-add), so the result is the
+	// same on every processor.
 	scale := p.Noise / math.Sqrt(4*(1<<32-1)/12.0)
 	normal := func(a, b uint32) float64 {
 		return float64(float64(int32(a&0xffff+a>>16+b&0xffff+b>>16)-2*0xffff) * scale)
@@ -317,7 +316,7 @@ func (p *plant) splits() map[string][]int32 {
 		}
 	}
 	var ids [3][]int32
-	for v, k := range part { // ascending
+	for v, k := range part { // in ascending order
 		ids[k] = append(ids[k], int32(v))
 	}
 	return map[string][]int32{"train": ids[0], "val": ids[1], "test": ids[2]}

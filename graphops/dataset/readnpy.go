@@ -19,7 +19,8 @@ func ReadNPY(path string) (*Matrix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	// Its size is looked at first, so that memory is made for what there is.
+	// Check the size first, so that a wrong header cannot make it allocate more memory than the
+	// file has data.
 	h, err := npy.ReadHeader(in)
 	if err == nil {
 		err = h.CheckSize(info.Size() - int64(h.Len))
@@ -36,7 +37,7 @@ func ReadNPY(path string) (*Matrix, error) {
 		return nil, readError(path, "%w", err)
 	}
 	if a.dtype != npyFloat32 || len(a.shape) != 2 {
-		return nil, readError(path, "it is %s %s; a matrix of float32 is read", a.dtype.Descr(), npy.ShapeString(a.shape))
+		return nil, readError(path, "it is %s %s; it must be a matrix of float32", a.dtype.Descr(), npy.ShapeString(a.shape))
 	}
 	return &Matrix{Rows: a.shape[0], Cols: a.shape[1], F32: view[float32](a.data)}, nil
 }

@@ -8,22 +8,22 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// RMATOptions are the parameters of an R-MAT graph. The zero value makes one of 65,536 nodes.
+// RMATOptions are the parameters of an R-MAT graph. The zero value makes a graph of 65,536 nodes.
 type RMATOptions struct {
 	// Scale determines the number of nodes, 2^Scale; 0 means 16.
 	Scale int
-	// Degree is the mean number of neighbours before duplicate edges and self-loops are removed
-	// (at scale 20 one edge in 25); 0 means 16. The edge factor of Graph500 is half of it.
+	// Degree is the mean number of neighbours before duplicate edges and self-loops are removed (at
+	// scale 20 one edge in 25); 0 means 16. It is twice the edge factor of Graph500.
 	Degree float64
-	// A, B and C are the probabilities of three quadrants: source and destination in the lower
-	// half, the source alone, the destination alone; what remains to 1 is that of neither. Three
-	// times 0 means 0.57, 0.19 and 0.19.
+	// A, B and C are the probabilities of three quadrants: source and destination both in the lower
+	// half, only the source, only the destination; neither has the remaining probability. If all
+	// three are 0 they are 0.57, 0.19 and 0.19.
 	A, B, C float64
-	// Features is the number of features; 0 means 64, or Classes if that is more, and a negative
-	// number none.
+	// Features is the number of features; 0 means 64, or Classes if that is more; a negative number
+	// means none.
 	Features int
-	// Classes is the number of classes; 0 means 16, or the number of nodes if that is less, and a
-	// negative number none.
+	// Classes is the number of classes; 0 means 16, or the number of nodes if that is less; a
+	// negative number means none.
 	Classes int
 	// Noise is the standard deviation of a feature; 0 means 2.3.
 	Noise float64
@@ -31,7 +31,7 @@ type RMATOptions struct {
 	Seed uint64
 }
 
-// defaults fills in what is zero.
+// defaults replaces zeros by the defaults.
 func (o RMATOptions) defaults() RMATOptions {
 	if o.Scale == 0 {
 		o.Scale = 16
@@ -60,7 +60,7 @@ func (o RMATOptions) defaults() RMATOptions {
 
 const (
 	maxRMATScale = 30
-	maxRMATEdges = 1 << 32 // 32 GiB of them
+	maxRMATEdges = 1 << 32 // which take 32 GiB
 )
 
 // check returns an error for parameters that RMAT does not support; the names are those of the
@@ -78,7 +78,7 @@ func (o RMATOptions) check() error {
 		name  string
 		value float64
 	}{{"a", o.A}, {"b", o.B}, {"c", o.C}, {"a + b + c", o.A + o.B + o.C}} {
-		if !finite(p.value) || p.value < 0 || p.value > 1+1e-9 { // sums of decimal fractions round
+		if !finite(p.value) || p.value < 0 || p.value > 1+1e-9 { // a sum of decimal fractions may exceed 1 by rounding
 			return bad("%s is %v; it is a probability, so it must lie in [0, 1]", p.name, p.value)
 		}
 	}
@@ -88,7 +88,7 @@ func (o RMATOptions) check() error {
 	case o.edges() > maxRMATEdges:
 		return bad("%d nodes with %v neighbours have %d edges; at most %d can be generated", nodes, o.Degree, o.edges(), int64(maxRMATEdges))
 	case o.Classes < 0 || o.Classes > nodes || o.Classes > 1<<20:
-		return bad("classes is %d; it must lie in [0, %d], where 0 is none", o.Classes, min(nodes, 1<<20))
+		return bad("classes is %d; it must lie in [0, %d]; 0 means none", o.Classes, min(nodes, 1<<20))
 	case o.Features != 0 && (o.Features < o.Classes || o.Features > maxPlantedFeatures):
 		return bad("features is %d; it must be 0, for none, or lie in [classes, %d], here [%d, %d]", o.Features, maxPlantedFeatures, max(1, o.Classes), maxPlantedFeatures)
 	case !finite(o.Noise) || o.Noise < 0 || o.Noise > 1e6:
@@ -97,46 +97,43 @@ func (o RMATOptions) check() error {
 	return nil
 }
 
-// edges is the number of edges that are drawn.
+// edges returns the number of edges to draw.
 func (o RMATOptions) edges() int64 {
 	return int64(math.Round(float64(float64(int64(1)<<o.Scale)*o.Degree) / 2))
 }
 
-// rmatKey keeps the generator's draws apart from those of other generators and
-// of a run with the same seed.
+// rmatKey makes the generator's draws independent of those of other generators and of a run with
+// the same seed.
 const rmatKey = 0x726d61742d656467
 
-// What the draws are for, beside those of Planted.
+// Purposes of the draws, in addition to those of Planted.
 const (
 	rmatEdge = 64 + iota
 	rmatLabel
 )
 
-// RMAT generates an undirected graph with the skewed degrees and the communities
-// within communities of the web and of social networks. Each of
-// 2^Scale·Degree/2 edges falls into one quadrant of the adjacency matrix with
-// probabilities A, B, C and 1-A-B-C, into one quadrant of that, and so on Scale
-// times. Edges that coincide and self-loops are removed, and nodes are numbered
-// anew by a fixed bijection so that the number tells nothing of the degree. Many
-// nodes have no edge: at scale 20 with the defaults nearly half.
+// RMAT generates an undirected graph with skewed degrees and nested communities, as in the web and
+// in social networks. Each of 2^Scale·Degree/2 edges falls into one quadrant of the adjacency
+// matrix with probabilities A, B, C and 1-A-B-C, into one quadrant of that quadrant, and so on
+// Scale times. Duplicate edges and self-loops are removed, and a fixed bijection renumbers the
+// nodes, so that a node's number reveals nothing about its degree. Many nodes have no edge: at
+// scale 20 with the defaults nearly half.
 //
-// The classes are the Classes parts of equal size that the recursion makes: with
-// the default probabilities most edges stay within a half, fewer within a
-// quarter. Features are those of [Planted], x_v[j] = [j mod classes = class(v)] +
-// noise · z. A random half of the nodes is the split "train", a quarter each
-// "val" and "test".
+// The classes are the Classes parts of equal size that the recursion makes: with the default
+// probabilities most edges stay within a half, fewer within a quarter. Features are those of
+// [Planted], x_v[j] = [j mod classes = class(v)] + noise · z. A random half of the nodes is the
+// split "train"; "val" and "test" get a quarter each.
 //
-// The result is a function of the options alone: neither the number of threads
-// nor the processor shows in any bit. It returns an error for options out of
-// range. Cost: two seconds for scale 20 (16 million directed edges, 64 features)
-// on two cores; 24 bytes of scratch memory for each edge drawn.
+// The result depends only on the options, bit for bit, not on the number of threads or the
+// processor. It returns an error for options out of range. Cost: two seconds for scale 20 (16
+// million directed edges, 64 features) on two cores; 24 bytes of temporary memory per drawn edge.
 //
-// Source: D. Chakrabarti, Y. Zhan, C. Faloutsos, R-MAT: a recursive model for
-// graph mining, SDM 2004, doi:10.1137/1.9781611972740.43; the default
-// probabilities and the renumbering are those of Graph500.
+// Source: D. Chakrabarti, Y. Zhan, C. Faloutsos, R-MAT: a recursive model for graph mining, SDM
+// 2004, doi:10.1137/1.9781611972740.43; the default probabilities and the renumbering are those of
+// Graph500.
 func RMAT(o RMATOptions) (*Dataset, error) { return rmat(o.defaults(), 0, nil) }
 
-// rmat takes every option as it is, zeros included.
+// rmat generates with the given options; zeros mean zero.
 func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -171,7 +168,7 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 			}
 		})
 		p.class = d.Labels
-	} else { // noise alone: a class that marks no column
+	} else { // only noise, for a class that marks no column
 		p.Classes, p.class = o.Features+1, make([]int32, nodes)
 		for v := range p.class {
 			p.class[v] = int32(o.Features)
@@ -188,11 +185,11 @@ func rmat(o RMATOptions, threads int, m *meter) (*Dataset, error) {
 	return d, nil
 }
 
-// draw are the edges as they fall: self-loops and repetitions among them.
+// draw returns the drawn edges, including self-loops and duplicates.
 func (o RMATOptions) draw(key uint64, number renumbering, threads int, m *meter) (src, dst []int32) {
 	n := int(o.edges())
 	src, dst = make([]int32, n), make([]int32, n)
-	// The bounds of the quadrants on [0, 2^32): a draw below the first is in A.
+	// Bounds of the quadrants on [0, 2^32): a draw below the first is in A.
 	bound := func(p float64) uint64 { return uint64(math.Round(min(p, 1) * (1 << 32))) }
 	ab, abc := bound(o.A+o.B), bound(o.A+o.B+o.C)
 	a := min(bound(o.A), ab)
@@ -207,13 +204,13 @@ func (o RMATOptions) draw(key uint64, number renumbering, threads int, m *meter)
 				draws := philox.Block(key, c)
 				for _, r := range draws[:min(4, o.Scale-level)] {
 					x := uint64(r)
-					// Without branches, which would be mispredicted half of the time:
-					// the destination's bit is 1 in B and D, the source's in C and D.
+					// Without branches, which would be mispredicted half the time: the
+					// destination's bit is 1 in B and D, the source's in C and D.
 					inA, inAB, inABC := (x-a)>>63, (x-ab)>>63, (x-abc)>>63
 					u = u<<1 | uint32(inAB^1)
 					v = v<<1 | uint32((inA^inAB)|(inABC^1))
 				}
-				c[1]++ // the next block of draws
+				c[1]++ // moves to the next block of draws
 			}
 			src[e], dst[e] = int32(number.of(u)), int32(number.of(v))
 		}
@@ -238,8 +235,8 @@ func newRenumbering(key uint64, scale int) renumbering {
 	return r
 }
 
-// of adds, multiplies by an odd number and folds the high half onto the low one,
-// each of which can be undone modulo 2^scale.
+// of adds, multiplies by an odd number and folds the high half onto the low one; each of these
+// steps can be inverted modulo 2^scale.
 func (r *renumbering) of(v uint32) uint32 {
 	for i := range r.add {
 		v = (v + r.add[i]) * r.mul[i] & r.mask

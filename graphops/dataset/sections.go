@@ -18,7 +18,7 @@ import (
 // and reads.
 const FormatVersion = 1
 
-// The names of the sections, which are the file names in a directory.
+// Names of the sections, which are the file names in a directory.
 const (
 	metadataFile = "metadata.json"
 	indptrFile   = "indptr.npy"
@@ -38,10 +38,10 @@ const splitPrefix = "split_"
 
 func splitFile(name string) string { return splitPrefix + name + ".npy" }
 
-// A split's name becomes a file's name. Behind an @ is the number of its set.
+// A split's name becomes part of a file name. The number after an @ is that of its set.
 var splitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(@[1-9][0-9]{0,4})?$`)
 
-// maxMetadata bounds metadata.json, which is some hundred bytes and as many a file.
+// maxMetadata bounds metadata.json, which has a few hundred bytes plus about as many per file.
 const maxMetadata = 16 << 20
 
 // section is one named part of a stored dataset.
@@ -49,18 +49,18 @@ type section struct {
 	name  string
 	head  []byte
 	body  []byte
-	dtype npy.Type // of an array
+	dtype npy.Type // element type of the array
 	shape []int
-	half  *Matrix // body is what this becomes in float16, where that is not nil
+	half  *Matrix // if not nil, the body is written as float16 from this
 }
 
-// narrow makes the features float16.
+// narrow makes the section write the features as float16.
 func (s *section) narrow(m *Matrix) {
 	s.dtype, s.half, s.body = npyFloat16, m, nil
 	s.head = npy.EncodeHeader(npyFloat16, s.shape...)
 }
 
-// piece is the bytes of the body from at on, n of them.
+// piece returns n bytes of the body, starting at byte at.
 func (s *section) piece(at, n int) ([]byte, error) {
 	if s.half == nil {
 		return s.body[at : at+n], nil
@@ -70,7 +70,7 @@ func (s *section) piece(at, n int) ([]byte, error) {
 	return rawBytes(part), err
 }
 
-// bodySize is the bytes of the body.
+// bodySize returns the body's size in bytes.
 func (s *section) bodySize() int {
 	if s.half != nil {
 		return 2 * len(s.half.F32)
@@ -80,8 +80,8 @@ func (s *section) bodySize() int {
 
 func (s *section) size() int64 { return int64(len(s.head) + s.bodySize()) }
 
-// sections are the parts of d in the order in which they are written, but for the
-// metadata, which comes last, so that what was cut off has none.
+// sections returns the parts of d in the order in which they are written. The metadata is separate
+// because it is written last: a directory whose writing was interrupted then has none.
 func (d *Dataset) sections() (parts []section, meta Metadata, err error) {
 	if !littleEndian() {
 		return nil, meta, errors.New("this machine is big-endian, and the files are little-endian")
@@ -97,7 +97,7 @@ func (d *Dataset) sections() (parts []section, meta Metadata, err error) {
 	return parts, meta, nil
 }
 
-// fillMeta sets what the metadata repeats of the arrays.
+// fillMeta sets the metadata that the arrays determine.
 func (d *Dataset) fillMeta() { d.describe(&d.Meta) }
 
 func (d *Dataset) describe(m *Metadata) {
@@ -118,7 +118,7 @@ func (d *Dataset) describe(m *Metadata) {
 	}
 }
 
-// checkShape finds what does not fit together, without looking at the values.
+// checkShape returns an error if sizes or settings contradict each other. It reads no values.
 func (d *Dataset) checkShape() error {
 	if d.Graph == nil || len(d.Graph.Indptr) == 0 {
 		return fmt.Errorf("%s has no graph", d.Meta.Name)
@@ -132,7 +132,7 @@ func (d *Dataset) checkShape() error {
 	case d.Features != nil && d.Features.Rows != n:
 		return fmt.Errorf("%d rows of features for %d nodes", d.Features.Rows, n)
 	case d.Features != nil && d.Features.Cols <= 0:
-		return fmt.Errorf("features of %d columns: set Features to nil where there are none", d.Features.Cols)
+		return fmt.Errorf("features of %d columns: set Features to nil instead", d.Features.Cols)
 	case d.Features != nil && d.Features.F32 != nil && d.Features.F16 != nil:
 		return errors.New("there are features in both Features.F32 and Features.F16: set one of them to nil")
 	case d.Features != nil && max(len(d.Features.F32), len(d.Features.F16)) != d.Features.Rows*d.Features.Cols:
@@ -142,7 +142,7 @@ func (d *Dataset) checkShape() error {
 	case d.SparseFeatures != nil && d.SparseFeatures.Rows != n:
 		return fmt.Errorf("%d rows of sparse features for %d nodes", d.SparseFeatures.Rows, n)
 	case d.SparseFeatures != nil && d.SparseFeatures.Cols <= 0:
-		return fmt.Errorf("sparse features of %d columns: set SparseFeatures to nil where there are none", d.SparseFeatures.Cols)
+		return fmt.Errorf("sparse features of %d columns: set SparseFeatures to nil instead", d.SparseFeatures.Cols)
 	case d.Graph.EdgeWeights != nil && int64(len(d.Graph.EdgeWeights)) != d.Edges():
 		return fmt.Errorf("%d weights for %d edges", len(d.Graph.EdgeWeights), d.Edges())
 	case d.Labels != nil && d.MultiLabels != nil:
@@ -171,7 +171,7 @@ func (d *Dataset) checkShape() error {
 	return checkSplitNames(d.SplitNames())
 }
 
-// checkWords looks at what the metadata says in words.
+// checkWords checks the text fields of the metadata.
 func checkWords(m *Metadata) error {
 	switch m.Metric {
 	case "", MetricAccuracy, MetricROCAUC, MetricMicroF1:
@@ -196,10 +196,10 @@ func checkSplitNames(names []string) error {
 	return nil
 }
 
-// source is where the sections of a stored dataset are.
+// source provides the sections of a stored dataset.
 type source interface {
-	// open returns a section's bytes and what errors call it; an absent one is
-	// fs.ErrNotExist. The bytes begin at a multiple of 64.
+	// open returns a section's bytes and its name for errors; the error for a missing section
+	// matches fs.ErrNotExist. The bytes begin at a multiple of 64.
 	open(name string) (data []byte, label string, err error)
 }
 
@@ -427,8 +427,8 @@ func (d *Dataset) loadLabels(src source) error {
 	return err
 }
 
-// openNPY opens a section that the metadata promises by key = value (or that
-// every dataset has, where key is empty).
+// openNPY opens a section that the metadata promises by key = value; key is empty for a section
+// that every dataset has.
 func openNPY(src source, name, key string, value any) (npyArray, string, error) {
 	data, label, err := src.open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -447,7 +447,7 @@ func openNPY(src source, name, key string, value any) (npyArray, string, error) 
 	return a, label, nil
 }
 
-// expect compares an array's type and shape with what the metadata says.
+// expect compares an array's type and shape with the metadata.
 func (a *npyArray) expect(label string, types []npy.Type, shape ...int) error {
 	if !slices.Contains(types, a.dtype) {
 		return readError(label, "its elements are %v; they must be %v", a.dtype, types[0])
@@ -458,8 +458,7 @@ func (a *npyArray) expect(label string, types []npy.Type, shape ...int) error {
 	return nil
 }
 
-// int32s is the array of a section as int32: the file's own memory, or a copy where it
-// holds int64.
+// int32s returns the array of a section as int32: the file's own memory or, for int64, a copy.
 func (d *Dataset) int32s(a *npyArray, label, name string) ([]int32, error) {
 	if a.dtype == npyInt32 {
 		return view[int32](a.data), nil

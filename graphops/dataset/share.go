@@ -15,16 +15,17 @@ import (
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
-// Share is [Dataset.CheckOnce] and a memory file with the checked dataset, for worker processes that
-// inherit its descriptor and open it by [OpenFD]. It is meant for a dataset that is not
-// [Dataset.Stored] in a directory.
+// Share runs [Dataset.CheckOnce] and returns a memory file with the checked dataset, for worker
+// processes that inherit its descriptor and open it with [OpenFD]. It is meant for a dataset that
+// is not [Dataset.Stored] in a directory.
 //
-// The dataset keeps its memory file until it is closed or garbage: a further call compares the arrays
-// with the file, and only if one has changed checks and packs the dataset again. Calls at the same time
-// wait for the first one. Closing the returned file, a duplicate, is up to the caller. Linux only.
+// The dataset keeps its memory file until it is closed or garbage-collected: a further call
+// compares the arrays with the file, and checks and packs the dataset again only if one has
+// changed. Concurrent calls wait for the first one. The caller must close the returned file, which
+// is a duplicate. Linux only.
 //
-// Cost: a check and a copy of the dataset, whose memory must be free; later one pass at the speed of
-// memory.
+// Cost: a check and a copy of the dataset, for which memory must be free; later calls read
+// everything once, at the speed of memory.
 func (d *Dataset) Share(ctx context.Context, o CheckOnceOptions) (*os.File, error) {
 	s := shareOf(d, true)
 	s.mu.Lock()
@@ -47,19 +48,21 @@ func (d *Dataset) Share(ctx context.Context, o CheckOnceOptions) (*os.File, erro
 // share is the memory file of a dataset.
 type share struct {
 	mu      sync.Mutex
-	file    *os.File // nil where there is none
+	file    *os.File // nil if there is none
 	content *Dataset // the file, mapped
-	digests *Digests // of the content, where they were asked for
+	digests *Digests // of the content, if they have been requested
 	closed  bool
 }
 
-// shares are kept beside the datasets, which callers may copy, by their addresses.
+// shares holds the shares by the datasets' addresses, not in the datasets, because callers may copy
+// those.
 var shares struct {
 	sync.Mutex
 	of map[weak.Pointer[Dataset]]*share
 }
 
-// shareOf is the share of a dataset. Where there is none it is a new one, or nil.
+// shareOf returns the share of a dataset. If there is none it returns a new one or, without create,
+// nil.
 func shareOf(d *Dataset, create bool) *share {
 	key := weak.Make(d)
 	shares.Lock()
@@ -76,7 +79,7 @@ func shareOf(d *Dataset, create bool) *share {
 	return s
 }
 
-// unshare frees the memory file of a dataset that is closed or garbage.
+// unshare frees the memory file of a dataset that was closed or garbage-collected.
 func unshare(key weak.Pointer[Dataset]) {
 	shares.Lock()
 	s := shares.of[key]
@@ -92,13 +95,13 @@ func unshare(key weak.Pointer[Dataset]) {
 
 func (s *share) drop() {
 	if s.file != nil {
-		_ = s.file.Close()    // of memory
-		_ = s.content.Close() // unmaps it
+		_ = s.file.Close()    // closes the memory file
+		_ = s.content.Close() // unmaps the memory file
 	}
 	s.file, s.content, s.digests = nil, nil, nil
 }
 
-// holds reports whether the file has what is in the dataset now.
+// holds reports whether the file has the dataset's current content.
 func (s *share) holds(d *Dataset) (same bool, err error) {
 	if s.file == nil || d.checkShape() != nil {
 		return false, nil
@@ -140,8 +143,8 @@ func (s *share) pack(ctx context.Context, d *Dataset, o CheckOnceOptions) error 
 	return nil
 }
 
-// sharedDigests are the digests of a dataset whose memory file still holds it, computed once; ok is false
-// where there is no such file.
+// sharedDigests returns the digests of a dataset whose memory file still has its content. They are
+// computed once. ok is false if there is no such file.
 func (d *Dataset) sharedDigests(compute func() (Digests, error)) (all Digests, ok bool, err error) {
 	s := shareOf(d, false)
 	if s == nil {

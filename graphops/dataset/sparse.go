@@ -16,11 +16,11 @@ type Sparse struct {
 	Rows, Cols int
 	Indptr     []int64   // [Rows+1], ascending, Indptr[0] = 0
 	Indices    []int32   // [elements]
-	Values     []float32 // [elements], or nil where each is 1
+	Values     []float32 // [elements], or nil if each is 1
 }
 
-// Row are the columns and values of row i, in the matrix's own memory; values is
-// nil where each is 1.
+// Row returns the columns and values of row i, in the matrix's own memory; values is nil if each is
+// 1.
 func (s *Sparse) Row(i int) (cols []int32, values []float32) {
 	lo, hi := s.Indptr[i], s.Indptr[i+1]
 	if s.Values != nil {
@@ -29,9 +29,9 @@ func (s *Sparse) Row(i int) (cols []int32, values []float32) {
 	return s.Indices[lo:hi:hi], values
 }
 
-// Gather sets dst to the matrix of the rows ids, in their order, on the given number of threads (0:
-// GOMAXPROCS). It reuses the memory of dst's slices if they are large enough. Values are nil in dst
-// where they are nil in s. It panics on an id outside the matrix. Cost: one pass over the rows.
+// Gather copies the rows ids, in their order, into dst, on the given number of threads (0:
+// GOMAXPROCS). It reuses the memory of dst's slices if they are large enough. dst's Values are nil
+// if those of s are. It panics on an id outside the matrix. Cost: one pass over the rows.
 func (s *Sparse) Gather(ids []int32, dst *Sparse, threads int) {
 	n := len(ids)
 	dst.Rows, dst.Cols = n, s.Cols
@@ -62,8 +62,8 @@ func (s *Sparse) Gather(ids []int32, dst *Sparse, threads int) {
 	})
 }
 
-// resize is s with length n, in the same memory where that is enough; what it
-// holds is anything.
+// resize returns s with length n, in the same memory if it is large enough; its content is
+// undefined.
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/4)
@@ -71,7 +71,7 @@ func resize[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Dense is the matrix with its zeros written out: 4·Rows·Cols bytes.
+// Dense returns the matrix with its zeros stored: 4·Rows·Cols bytes.
 func (s *Sparse) Dense() *Matrix {
 	m := &Matrix{Rows: s.Rows, Cols: s.Cols, F32: make([]float32, s.Rows*s.Cols)}
 	parallel.For(0, s.Rows, max(1, 1<<14/max(1, s.Cols)), func(lo, hi int) {
@@ -94,7 +94,7 @@ func (s *Sparse) Dense() *Matrix {
 // [*SparseError], names the first violation. Cost: one pass over the elements.
 func (s *Sparse) Validate() error { return s.validateRows(0, s.Rows) }
 
-// SparseError is a place where a sparse matrix violates an invariant.
+// SparseError describes where a sparse matrix violates an invariant.
 type SparseError struct {
 	Array string // "Indptr", "Indices" or "Values"
 	Index int64  // -1: the array as a whole
@@ -108,7 +108,7 @@ func (e *SparseError) Error() string {
 	return fmt.Sprintf("dataset: invalid sparse matrix: %s[%d]: %s", e.Array, e.Index, e.Why)
 }
 
-// checkShape looks at sizes and at the ends of Indptr.
+// checkShape checks the sizes and the first and last entries of Indptr.
 func (s *Sparse) checkShape() error {
 	bad := func(array string, index int64, format string, args ...any) error {
 		return &SparseError{Array: array, Index: index, Why: fmt.Sprintf(format, args...)}
@@ -146,7 +146,7 @@ func (s *Sparse) validateRows(from, to int) error {
 	return nil
 }
 
-// sparseGrain is the number of rows of a chunk.
+// sparseGrain is the number of rows per chunk.
 const sparseGrain = 1 << 10
 
 func (s *Sparse) validateRow(i int) error {
@@ -157,7 +157,7 @@ func (s *Sparse) validateRow(i int) error {
 	for e := first; e < last; e++ {
 		c := s.Indices[e]
 		if c < 0 || int(c) >= s.Cols {
-			return &SparseError{"Indices", e, fmt.Sprintf("column %d in row %d, but there are the columns 0 to %d", c, i, s.Cols-1)}
+			return &SparseError{"Indices", e, fmt.Sprintf("column %d in row %d is out of range; the columns are 0 to %d", c, i, s.Cols-1)}
 		}
 		if e > first && c <= s.Indices[e-1] {
 			return &SparseError{"Indices", e, fmt.Sprintf("the columns of row %d do not ascend: %d follows %d", i, c, s.Indices[e-1])}
@@ -169,8 +169,8 @@ func (s *Sparse) validateRow(i int) error {
 	return nil
 }
 
-// finite tells whether x is neither infinite nor NaN.
+// finite reports whether x is neither infinite nor NaN.
 func finite(x float32) bool {
-	const exponent = 0x7f800000 // all ones in infinities and NaNs alone
+	const exponent = 0x7f800000 // set completely only in infinities and NaNs
 	return math.Float32bits(x)&exponent != exponent
 }

@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// A dataset may come with several sets of splits, so that a mean over them can
-// be reported: "train", "val" and "test" are set 0, "train@1" and so on are set 1.
+// A dataset may have several sets of splits, so that results can be averaged over them: "train",
+// "val" and "test" are set 0, "train@1" and so on are set 1.
 
-// splitSet cuts a split's name into what it is called within its set and the
-// set's number.
+// splitSet separates a split's name into its name within the set and the set's number.
 func splitSet(name string) (base string, set int) {
 	base, number, ok := strings.Cut(name, "@")
 	if !ok {
@@ -26,7 +25,8 @@ func splitSet(name string) (base string, set int) {
 	return base, set
 }
 
-// SplitSetName returns the name of the split base in set k: base itself in set 0, else "base@k".
+// SplitSetName returns the name of the split base in set k: base itself in set 0, otherwise
+// "base@k".
 func SplitSetName(base string, k int) string {
 	if k == 0 {
 		return base
@@ -46,9 +46,8 @@ func compareSplits(a, b string) int {
 	)
 }
 
-// SplitSets is the number of sets of splits: 1, unless there are splits named
-// "train@1" and so on. A view ([Dataset.WithSplitSet]) has as many as the dataset
-// it shows.
+// SplitSets returns the number of sets of splits: 1, unless there are splits named "train@1" and so
+// on. A view ([Dataset.WithSplitSet]) has as many as its dataset.
 func (d *Dataset) SplitSets() int {
 	if d.whole != nil {
 		return d.whole.SplitSets()
@@ -61,8 +60,8 @@ func (d *Dataset) SplitSets() int {
 	return n
 }
 
-// SplitSet is the number of the set whose splits the dataset shows under the
-// plain names: see [Dataset.WithSplitSet].
+// SplitSet returns the number of the set whose splits have the plain names: see
+// [Dataset.WithSplitSet].
 func (d *Dataset) SplitSet() int { return d.splitSet }
 
 // WithSplitSet returns a view of the dataset in which the splits of set k have the plain names

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// changeTime is when a file's content, name or mode was last changed, in ns: no
-// program can set it. 0 where it is not known.
+// changeTime returns when a file's content, name or mode last changed, in ns, or 0 if unknown.
+// Unlike the modification time, no program can set it.
 func changeTime(info fs.FileInfo) int64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ctim.Nano()

@@ -7,9 +7,9 @@ import (
 
 // Stored reports whether another process that opens [Dataset.Dir] gets the same dataset (for a
 // view, with [Dataset.WithSplitSet] of the same set): it was opened from a directory, and the
-// program has since replaced no array, split, number of classes or metric. If it is false, other
-// processes need a copy ([Dataset.Share], [Write]). Cost: one pass over labels and splits that the
-// files hold as int64.
+// program has not replaced an array, a split, the number of classes or the metric since. If it is
+// false, other processes need a copy ([Dataset.Share], [Write]). Cost: one pass over labels and
+// splits that the files store as int64.
 func (d *Dataset) Stored() bool {
 	if d.dir == "" || d.known == nil || d.Graph == nil {
 		return false
@@ -36,7 +36,7 @@ func (d *Dataset) Stored() bool {
 	})
 }
 
-// narrows tells whether an array that was converted is still what its file holds.
+// narrows reports whether a converted array still equals its file's content.
 func (k *known) narrows(a array) bool {
 	wide, converted := k.wide[a.section]
 	return !converted || slices.EqualFunc(wide, view[int32](a.body), func(x int64, y int32) bool { return x == int64(y) })

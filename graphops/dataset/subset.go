@@ -7,13 +7,13 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// LargestComponent returns the nodes, ascending, of the largest weakly connected component of g:
-// every node can be reached from every other, ignoring the direction of edges. Among components of
-// equal size it returns the one with the smallest node. Cost: one pass over the edges, and 8 bytes
-// a node.
+// LargestComponent returns the nodes, ascending, of the largest weakly connected component of g, in
+// which every node can be reached from every other if edges may be followed in both directions.
+// Among components of equal size it returns the one with the smallest node. Cost: one pass over the
+// edges, and 8 bytes per node.
 func LargestComponent(g *graphops.Graph) []int32 {
 	n := g.NumNodes()
-	// Sets of nodes as trees: up[v] leads to the root, which is the smallest node.
+	// The components are trees: up[v] leads to the root, which is the component's smallest node.
 	up := make([]int32, n)
 	for v := range up {
 		up[v] = int32(v)
@@ -59,7 +59,7 @@ func LargestComponent(g *graphops.Graph) []int32 {
 // everything.
 func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 	n := d.Nodes()
-	number := make([]int32, n) // 1 more than the new number; 0: left out
+	number := make([]int32, n) // the new number plus 1; 0 means left out
 	for i, v := range ids {
 		if v < 0 || int(v) >= n || i > 0 && v <= ids[i-1] {
 			return nil, fmt.Errorf("dataset: %s: entry %d of the nodes to keep is %d; the nodes must ascend, from 0 to %d", d.Name(), i, v, n-1)

@@ -17,8 +17,8 @@ type namedEntry struct {
 	entry
 }
 
-// readHeader returns the entries by their place in the data, which begins at
-// start and is covered by them without gap or overlap.
+// readHeader returns the entries in the order of their data, which begins at start and which they
+// cover without gap or overlap.
 func readHeader(r io.ReaderAt, size int64) (entries []namedEntry, meta map[string]string, start int64, err error) {
 	if size < 10 {
 		return nil, nil, 0, fmt.Errorf("the file has %d bytes; the shortest safetensors file has 10", size)
@@ -29,7 +29,7 @@ func readHeader(r io.ReaderAt, size int64) (entries []namedEntry, meta map[strin
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	if n > maxHeader {
-		return nil, nil, 0, fmt.Errorf("the header's length is %d; at most %d is allowed, so this is no safetensors file", n, maxHeader)
+		return nil, nil, 0, fmt.Errorf("the header's length is %d; at most %d is allowed, so this is not a safetensors file", n, maxHeader)
 	}
 	if int64(n) > size-8 {
 		return nil, nil, 0, fmt.Errorf("the header's length is %d but only %d bytes follow; the file is cut short", n, size-8)
@@ -48,7 +48,7 @@ func readHeader(r io.ReaderAt, size int64) (entries []namedEntry, meta map[strin
 	at := int64(0)
 	for _, e := range entries {
 		if e.Offsets[0] != at {
-			return nil, nil, 0, fmt.Errorf("tensor %q begins at byte %d of the data, where %d is due; tensors must follow each other without gap or overlap",
+			return nil, nil, 0, fmt.Errorf("tensor %q begins at byte %d of the data instead of %d; tensors must follow each other without gap or overlap",
 				e.name, e.Offsets[0], at)
 		}
 		at = e.Offsets[1]
@@ -57,12 +57,12 @@ func readHeader(r io.ReaderAt, size int64) (entries []namedEntry, meta map[strin
 		}
 	}
 	if at != size-start {
-		return nil, nil, 0, fmt.Errorf("%d bytes follow the last tensor, which no tensor claims", size-start-at)
+		return nil, nil, 0, fmt.Errorf("%d bytes after the last tensor belong to no tensor", size-start-at)
 	}
 	return entries, meta, start, nil
 }
 
-// parseHeader reads the JSON key by key, so that a name given twice is seen.
+// parseHeader reads the JSON key by key, in order to detect duplicate names.
 func parseHeader(header []byte) (entries []namedEntry, meta map[string]string, err error) {
 	if len(header) == 0 || header[0] != '{' {
 		return nil, nil, errors.New("it does not begin with {")
@@ -73,7 +73,7 @@ func parseHeader(header []byte) (entries []namedEntry, meta map[string]string, e
 	seen := map[string]bool{}
 	err = eachKey(header, func(name string, value json.RawMessage) error {
 		if seen[name] {
-			return fmt.Errorf("%q is there twice", name)
+			return fmt.Errorf("%q occurs twice", name)
 		}
 		seen[name] = true
 		if name == metadataKey {
@@ -84,7 +84,7 @@ func parseHeader(header []byte) (entries []namedEntry, meta map[string]string, e
 					return fmt.Errorf("the metadata %q is not a string", k)
 				}
 				if _, twice := meta[k]; twice {
-					return fmt.Errorf("the metadata %q is there twice", k)
+					return fmt.Errorf("the metadata %q occurs twice", k)
 				}
 				meta[k] = *s
 				return nil
@@ -104,7 +104,7 @@ func parseHeader(header []byte) (entries []namedEntry, meta map[string]string, e
 
 func (e *namedEntry) check() error {
 	if e.DType != "F32" {
-		return fmt.Errorf("tensor %q is of type %q; only F32 is read: convert it, in Python by tensor.float()", e.name, e.DType)
+		return fmt.Errorf("tensor %q is of type %q; only F32 is supported: convert it, in Python with tensor.float()", e.name, e.DType)
 	}
 	n, ok := elements(e.Shape)
 	if !ok || e.Shape == nil {
@@ -119,8 +119,8 @@ func (e *namedEntry) check() error {
 	return nil
 }
 
-// eachKey calls f for each key of a JSON object, in order, and refuses anything
-// but spaces after it.
+// eachKey calls f for each key of a JSON object, in order. It returns an error if anything but
+// spaces follows the object.
 func eachKey(object []byte, f func(key string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if tok, err := d.Token(); err != nil || tok != json.Delim('{') {

@@ -1,15 +1,13 @@
-// Package safetensors reads and writes files of weights: the safetensors format,
-// float32 tensors only. Runs keep their networks in it, and Python reads them with
-// the safetensors package.
+// Package safetensors reads and writes files of weights in the safetensors format, float32 tensors
+// only. Runs store their networks in it, and Python reads them with the safetensors package.
 //
-// [WriteFile] adds a checksum to the metadata, and [ReadFile] compares it. [Read] and
-// [Write] are the bare format, without checksums.
+// [WriteFile] adds a checksum to the metadata, and [ReadFile] compares it. [Read] and [Write] are
+// the bare format, without checksums.
 //
-// A file is an 8-byte little-endian length, a JSON header of that many bytes,
-// and the tensors' bytes, little-endian and row-major, one after another. The
-// header maps each name to its dtype, shape and [begin, end) in the data, and
-// "__metadata__" to strings. A reader needs nothing but bounds: it executes
-// nothing, and no header makes it take more memory than the file is long.
+// A file consists of an 8-byte little-endian length, a JSON header of that many bytes, and the
+// tensors' bytes, little-endian and row-major, one after another. The header maps each name to its
+// dtype, shape and [begin, end) in the data, and "__metadata__" to strings. Reading executes
+// nothing, and no header makes it allocate more memory than the file is long.
 //
 // Source: https://github.com/huggingface/safetensors, "Format".
 package safetensors
@@ -29,7 +27,7 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// maxHeader is the bound of the format's own readers.
+// maxHeader is the limit of the reference implementation.
 const maxHeader = 100_000_000
 
 const metadataKey = "__metadata__"
@@ -42,7 +40,8 @@ type Tensor struct {
 	F32   []float32
 }
 
-// elements is the product of shape, or false where it is negative or overflows.
+// elements returns the product of shape, or false if a dimension is negative or the product
+// overflows.
 func elements(shape []int) (int, bool) {
 	n := 1
 	for _, d := range shape {
@@ -54,7 +53,7 @@ func elements(shape []int) (int, bool) {
 	return n, true
 }
 
-// Write writes tensors in the order given, and meta where it is not empty.
+// Write writes the tensors in the given order, and meta if it is not empty.
 func Write(w io.Writer, tensors []Tensor, meta map[string]string) error {
 	header, err := encodeHeader(tensors, meta)
 	if err != nil {
@@ -150,7 +149,7 @@ func encodeHeader(tensors []Tensor, meta map[string]string) ([]byte, error) {
 		offset = end
 	}
 	b.WriteByte('}')
-	for b.Len()%8 != 0 { // so that the data is aligned
+	for b.Len()%8 != 0 { // aligns the data
 		b.WriteByte(' ')
 	}
 	if b.Len() > maxHeader {
@@ -159,7 +158,7 @@ func encodeHeader(tensors []Tensor, meta map[string]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// marshal keeps <, > and & as they are, for people who look at the header.
+// marshal leaves <, > and & unescaped, so that the header is readable.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -176,9 +175,9 @@ type entry struct {
 	Offsets []int64 `json:"data_offsets"`
 }
 
-// Read reads a file of size bytes: its tensors, by their place in the data, and
-// its metadata. Everything the header says is checked before it is used; a
-// tensor that is not float32 is an error that names it.
+// Read reads a file of size bytes and returns its tensors, in the order of their data, and its
+// metadata. It checks everything in the header before using it; a tensor that is not float32 is an
+// error that names it.
 func Read(r io.ReaderAt, size int64) (tensors []Tensor, meta map[string]string, err error) {
 	entries, meta, start, err := readHeader(r, size)
 	if err != nil {
@@ -205,10 +204,10 @@ func Read(r io.ReaderAt, size int64) (tensors []Tensor, meta map[string]string, 
 	return tensors, meta, nil
 }
 
-// ReadFile reads the file at path, which is a regular one. A file of [WriteFile] that is not as it
-// was written gives an error that matches [ErrDamaged]; where nothing but its checksum says so,
-// what it holds is returned beside the error. Of a file without a checksum, as other programs write
-// them, damage may go unnoticed: [Sealed] tells.
+// ReadFile reads the regular file at path. If a file of [WriteFile] has changed since it was
+// written, the error matches [ErrDamaged]; if only the checksum differs, ReadFile returns the
+// content as well as the error. Damage to a file without a checksum, as other programs write them,
+// may go unnoticed; see [Sealed].
 func ReadFile(path string) (tensors []Tensor, meta map[string]string, err error) {
 	f, err := atomicfile.Open(path)
 	if err != nil {
@@ -228,14 +227,14 @@ func ReadFile(path string) (tensors []Tensor, meta map[string]string, err error)
 	return tensors, meta, nil
 }
 
-// WriteFile writes the file at path as a whole or not at all (see package atomicfile), with a
-// checksum in its metadata: two keys more, gnb_sealed and gnb_sha256.
+// WriteFile writes the file at path completely or not at all (see package atomicfile). It adds a
+// checksum to the metadata, under the keys gnb_sealed and gnb_sha256.
 func WriteFile(path string, tensors []Tensor, meta map[string]string) error {
 	header, err := seal(tensors, meta)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := atomicfile.Replaceable(path); err != nil { // a pipe would be waited for
+	if err := atomicfile.Replaceable(path); err != nil { // opening a pipe would block
 		return fmt.Errorf("safetensors: %w", err)
 	}
 	err = atomicfile.WriteWith(path, 0o644, func(w io.Writer) error { return writeWith(w, header, tensors) })

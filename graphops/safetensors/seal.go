@@ -15,9 +15,9 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// A file of [WriteFile] is sealed: its metadata has a SHA-256 of the whole file, taken with zeros
-// in the sum's own place, and says in a second key that there is one, so that damage to the first
-// key does not make the file pass for one without.
+// A file of [WriteFile] is sealed: its metadata has a SHA-256 of the whole file, computed with
+// zeros in place of the sum itself. A second key says that there is a sum, so that a file whose
+// first key is damaged does not pass for an unsealed one.
 const (
 	keySum    = "gnb_sha256"
 	keySealed = "gnb_sealed"
@@ -27,17 +27,17 @@ const (
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// ErrDamaged says that a file is not as it was written.
+// ErrDamaged matches the error for a file that has changed since it was written.
 var ErrDamaged = errors.New("the file is damaged")
 
-// Sealed says whether a file with this metadata had a checksum, which [ReadFile] has compared:
-// files of other programs have none.
+// Sealed reports whether a file with this metadata has a checksum, which [ReadFile] has compared.
+// Files of other programs have none.
 func Sealed(meta map[string]string) bool { return meta[keySealed] != "" }
 
-// SumIn is the checksum in metadata, "" where there is none.
+// SumIn returns the checksum in metadata, "" if there is none.
 func SumIn(meta map[string]string) string { return meta[keySum] }
 
-// Sum is the checksum in a file's metadata, "" where there is none. Only the header is read.
+// Sum returns the checksum in a file's metadata, "" if there is none. It reads only the header.
 func Sum(path string) (string, error) {
 	f, err := atomicfile.Open(path)
 	if err != nil {
@@ -74,8 +74,8 @@ func seal(tensors []Tensor, meta map[string]string) ([]byte, error) {
 	return header, nil
 }
 
-// placeOfSum is where a header has its sum; nil where it has none. No name or value of the
-// metadata can be taken for it, since quotes in those are escaped.
+// placeOfSum returns the part of a header that holds the sum, nil if there is none. Other names and
+// values of the metadata cannot match it, because their quotes are escaped.
 func placeOfSum(header []byte) []byte {
 	i := bytes.Index(header, []byte(sumStart))
 	if i < 0 || i+len(sumStart)+len(noSum) > len(header) {
@@ -85,7 +85,7 @@ func placeOfSum(header []byte) []byte {
 	return header[i : i+len(noSum)]
 }
 
-// sumOf is the sum of a file whose header has zeros in the sum's place.
+// sumOf returns the sum of a file whose header has zeros in the sum's place.
 func sumOf(header []byte, tensors []Tensor) (string, error) {
 	h := sha256.New()
 	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header))))
@@ -98,7 +98,7 @@ func sumOf(header []byte, tensors []Tensor) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// verify compares the sum of a file that has one. tensors are in the order of the file.
+// verify compares the sum of a sealed file. tensors are in the order of the file.
 func verify(r io.ReaderAt, tensors []Tensor, meta map[string]string) error {
 	if meta[keySum] == "" && meta[keySealed] == "" {
 		return nil
