@@ -129,7 +129,7 @@ func TestNoRegistryHosts(t *testing.T) {
 	hosts := regexp.MustCompile(`registry\.npmjs|pypi\.` + `org|proxy\.golang|files\.pythonhosted`)
 	out, err := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
-		t.Skipf("this is no checkout: %v", err)
+		t.Skipf("this is not a checkout: %v", err)
 	}
 	files := 0
 	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {

@@ -95,7 +95,7 @@ var defaultsCases = map[string]struct {
 			w.Step(full.Loss(net.Forward(full)), w.Adam(net, 0.01))
 		}
 	}},
-	"a bound of the gradient that is no number": {`Clip's bound is NaN, which is not a number; it is a number from 0 up, at defaults_test\.go:\d+`, func(w *gnb.Worker, s gnb.ModelConfig) {
+	"a bound of the gradient that is not a number": {`Clip's bound is NaN, which is not a number; it is a number from 0 up, at defaults_test\.go:\d+`, func(w *gnb.Worker, s gnb.ModelConfig) {
 		w.Adam(gnb.SAGE.New(w, s), 0.1).Clip(math.NaN())
 	}},
 	"a rate of 0": {"", func(w *gnb.Worker, s gnb.ModelConfig) {

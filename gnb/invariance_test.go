@@ -133,7 +133,7 @@ func TestUnevenSharesAreExact(t *testing.T) {
 		run := train(t, ds, gnb.TrainOptions{Workers: workers, Threads: 1, Batch: 3, Epochs: 3, Hidden: 8, Seed: 1})
 		got := fmt.Sprintf("%.6f %.6f", run.ValAccuracy(), run.TestAccuracy())
 		if n := run.ValAccuracy() * float64(len(val)); math.Abs(n-math.Round(n)) > 1e-9 {
-			t.Errorf("%d workers: validation accuracy %v is no multiple of 1/%d", workers, run.ValAccuracy(), len(val))
+			t.Errorf("%d workers: validation accuracy %v is not a multiple of 1/%d", workers, run.ValAccuracy(), len(val))
 		}
 		if workers == 1 {
 			want = got

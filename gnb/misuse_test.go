@@ -218,7 +218,7 @@ func readable(t *testing.T, err error, want string) {
 		t.Errorf("the error does not match %q: %s", want, text)
 	}
 	if strings.Contains(text, "goroutine ") || strings.Contains(text, "panicked") || strings.Contains(text, "\n") {
-		t.Errorf("the error is no sentence:\n%s", text)
+		t.Errorf("the error is not a sentence:\n%s", text)
 	}
 }
 

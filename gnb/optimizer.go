@@ -24,14 +24,14 @@ type Optimizer struct {
 // the network's parameters.
 func (w *Worker) Adam(net Network, lr float64) *Optimizer {
 	o := nn.NewAdam(nn.AdamOptions{})
-	o.SetLR(lr) // a rate of 0 is no default
+	o.SetLR(lr) // a rate of 0 is not a default
 	return w.Optimizer(net, o)
 }
 
 // SGD returns stochastic gradient descent on the network's parameters.
 func (w *Worker) SGD(net Network, lr float64) *Optimizer {
 	o := nn.NewSGD(nn.SGDOptions{})
-	o.SetLR(lr) // a rate of 0 is no default
+	o.SetLR(lr) // a rate of 0 is not a default
 	return w.Optimizer(net, o)
 }
 

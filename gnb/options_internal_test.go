@@ -49,7 +49,7 @@ func fieldDocs(t *testing.T, of reflect.Type) map[string]string {
 }
 
 // A field takes None where its comment says so, and then None is 0 or nothing; every other
-// refuses it, as it does what is beyond its bounds and what is no number.
+// refuses it, as it does what is beyond its bounds and what is not a number.
 func TestNoneAndBounds(t *testing.T) {
 	ds, err := Load(context.Background(), "planted?nodes=300&features=8&classes=3&seed=2")
 	if err != nil {

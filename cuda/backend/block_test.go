@@ -178,7 +178,7 @@ func TestShareGraph(t *testing.T) {
 	for _, b := range []*graphops.Block{other.Block(), graphops.HostBlock{NumDst: 1, NumSrc: 5, Indptr: []int64{0, 2}, Indices: []int32{4, 4}, Graph: g}.Block()} {
 		near(t, "block", pass(be, b), pass(nil, b))
 		if graph() == 0 {
-			t.Error("a block that is no slice of the graph was not copied")
+			t.Error("a block that is not a slice of the graph was not copied")
 		}
 		b.Reset()
 	}

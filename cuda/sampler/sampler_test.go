@@ -251,7 +251,7 @@ func TestErrors(t *testing.T) {
 		says   string
 	}{
 		{"a seed twice", good, sample.Fanouts{2}, []int32{5, 6, 7, 6, 5}, "seed 6 occurs twice, at positions 1 and 3"},
-		{"a seed that is no node", good, sample.Fanouts{2}, []int32{5, 100}, "seed 100 at position 1 is not a node: the graph's nodes are 0 to 99"},
+		{"a seed that is not a node", good, sample.Fanouts{2}, []int32{5, 100}, "seed 100 at position 1 is not a node: the graph's nodes are 0 to 99"},
 		{"a negative seed", good, sample.Fanouts{2}, []int32{-1}, "seed -1 at position 0"},
 		{"an edge from nowhere", damage(func(g *graphops.Graph) { g.Indices[g.Indptr[50]] = 100 }), sample.Fanouts{-1}, []int32{50}, "has an invalid source"},
 		{"offsets that decrease", damage(func(g *graphops.Graph) { g.Indptr[51] = 1 }), sample.Fanouts{2}, []int32{50}, "the offsets of node 50"},

@@ -220,7 +220,7 @@ func (o Options) args(ds *gnb.Dataset, seeds []int32) (a args, err error) {
 	}
 	for _, v := range seeds {
 		if v < 0 || int(v) >= ds.Nodes() {
-			return a, fmt.Errorf("inspect: seed %d is no node; %s has the nodes 0 to %d", v, ds.Name(), ds.Nodes()-1)
+			return a, fmt.Errorf("inspect: seed %d is not a node; %s has the nodes 0 to %d", v, ds.Name(), ds.Nodes()-1)
 		}
 	}
 	return a, nil

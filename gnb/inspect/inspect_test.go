@@ -123,7 +123,7 @@ func TestBatchMisuse(t *testing.T) {
 	ds := load(t)
 	for want, ask := range map[string]func() error{
 		"needs a dataset": func() error { _, err := inspect.Batch(t.Context(), nil, nil, inspect.Options{}); return err },
-		"seed -1 is no node": func() error {
+		"seed -1 is not a node": func() error {
 			_, err := inspect.Batch(t.Context(), ds, []int32{-1}, inspect.Options{})
 			return err
 		},

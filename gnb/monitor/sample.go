@@ -131,7 +131,7 @@ type Process struct {
 	Name   string `json:"name"`
 	Memory Value  `json:"memory"` // GPU memory in bytes
 	// Run is the ID of the run whose worker the process is, and Rank its rank; "" if the process
-	// is no worker or belongs to another user.
+	// is not a worker or belongs to another user.
 	Run  string `json:"run,omitempty"`
 	Rank int    `json:"rank,omitempty"`
 }

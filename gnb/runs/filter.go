@@ -58,7 +58,7 @@ func parseFilter(query string) (terms []filterTerm, err error) {
 	for _, w := range words {
 		at := strings.IndexAny(w, "!<>=")
 		if at <= 0 {
-			return nil, fmt.Errorf("runs: the filter's %q is no comparison; it is a field, one of = != < <= > >=, and a value, as in lr<0.01, with spaces between comparisons only", w)
+			return nil, fmt.Errorf("runs: the filter's %q is not a comparison; it is a field, one of = != < <= > >=, and a value, as in lr<0.01, with spaces between comparisons only", w)
 		}
 		i := slices.IndexFunc(filterOps, func(op string) bool { return strings.HasPrefix(w[at:], op) })
 		if i < 0 || len(w) == at+len(filterOps[i]) {

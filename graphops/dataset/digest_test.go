@@ -305,7 +305,7 @@ func TestDigestOfADirectoryWithoutARecord(t *testing.T) {
 	if n := read(t, second); n != 0 || digests(t, second) != want {
 		t.Errorf("another process reads %d bytes", n)
 	}
-	// A damaged record, or one of another directory, is no record.
+	// A damaged record, or one of another directory, is not a record.
 	path := filepath.Join(home, "sums", kept[0])
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -346,7 +346,7 @@ func TestHostile(t *testing.T) {
 			putNPY(t, dir, featuresFile, npyFloat32, []float32{0, 0, 0, 0, 0, inf, 0, 0, 0, 0}, 5, 2)
 		}, featuresFile, "row 2, column 1 is +Inf"},
 
-		{"label is no class", func(t *testing.T, dir string) {
+		{"label is not a class", func(t *testing.T, dir string) {
 			putNPY(t, dir, labelsFile, npyInt32, []int32{0, 1, 2, 3, 0})
 		}, labelsFile, "entry 3 is 3; the classes are 0 to 2"},
 		{"label below -1", func(t *testing.T, dir string) {

@@ -218,7 +218,7 @@ func TestHostileRich(t *testing.T) {
 		{"weights of int32", ids(weightsFile, 1, 2, 3, 4, 5, 6, 7, 8), weightsFile, "its elements are int32"},
 		{"weight is negative", floats(weightsFile, 1, 2, 3, 4, -5, 6, 7, 8), weightsFile, "entry 4 is -5"},
 		{"weight is infinite", floats(weightsFile, 1, 2, 3, 4, 5, 6, 7, inf), weightsFile, "entry 7 is +Inf"},
-		{"weight is no number", floats(weightsFile, nan, 2, 3, 4, 5, 6, 7, 8), weightsFile, "entry 0 is NaN"},
+		{"weight is not a number", floats(weightsFile, nan, 2, 3, 4, 5, 6, 7, 8), weightsFile, "entry 0 is NaN"},
 		{"unknown format", setMeta("feature_format", "coo"), metadataFile, `feature_format is "coo"`},
 		{"a format without features", setMeta("feature_dim", 0), metadataFile, "feature_dim is 0"},
 		{"too many columns", setMeta("feature_dim", 1<<31), metadataFile, "columns are int32"},

@@ -139,7 +139,7 @@ func TestReadRefuses(t *testing.T) {
 		"a cut header":        {file(`{"a":`, 0)[:11], "cut short"},
 		"no object":           {file(`[]`, 0), "begin with {"},
 		"no JSON":             {file(`{"a":}`, 0), "the header"},
-		"text after it":       {file(`{} x`, 0), "1 bytes after"},
+		"text after it":       {file(`{} x`, 0), "1 bytes follow"},
 		"not UTF-8":           {file("{\"\xff\":{}}", 0), "UTF-8"},
 		"another type":        {file(`{"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}`, 2), `tensor "a" is of type "BF16"; only F32`},
 		"a name twice":        {file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}`, 0), `"a" occurs twice`},

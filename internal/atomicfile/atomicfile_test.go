@@ -180,7 +180,7 @@ func TestSymbolicLinks(t *testing.T) {
 		}
 		want(t, filepath.Join(dir, file), link)
 		if to, err := os.Readlink(filepath.Join(dir, link)); err != nil && link != "folder/file" || to != links[link] {
-			t.Errorf("%s is no link any more: %q, %v", link, to, err)
+			t.Errorf("%s is not a link any more: %q, %v", link, to, err)
 		}
 	}
 	for _, link := range []string{"loop", "nowhere", "folder", "sub", "jump", "."} {

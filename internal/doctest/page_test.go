@@ -192,7 +192,7 @@ func runRows(t *testing.T, all []row) {
 		code := ""
 		for _, line := range r.ours {
 			if !strings.HasSuffix(line, ")") && !strings.Contains(line, "=") && !strings.Contains(line, "{ ") {
-				line = "_ = " + line // a value alone is no statement
+				line = "_ = " + line // a value alone is not a statement
 			}
 			code += line + "\n"
 		}

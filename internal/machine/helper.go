@@ -228,7 +228,7 @@ func (h *helper) listen(out io.Reader, alive chan<- struct{}) error {
 		line, err := readLine(lines, h.longest)
 		switch {
 		case errors.Is(err, errLong):
-			return fmt.Errorf("%s wrote %w, which is no reading of GPUs; set %s to the gnb of this release", h.file, err, envknob.Helper)
+			return fmt.Errorf("%s wrote %w, which is not a reading of GPUs; set %s to the gnb of this release", h.file, err, envknob.Helper)
 		case err != nil:
 			return nil // the process's exit says more about the cause
 		}

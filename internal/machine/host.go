@@ -270,7 +270,7 @@ func numbers(texts ...string) ([]int64, error) {
 	for i, t := range texts {
 		n, err := strconv.ParseUint(t, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no number: %w", t, err)
+			return nil, fmt.Errorf("%q is not a number: %w", t, err)
 		}
 		out[i] = int64(n)
 	}

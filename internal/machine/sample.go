@@ -157,7 +157,7 @@ type Process struct {
 	PID    int    `json:"pid"`
 	Name   string `json:"name"`
 	Memory Value  `json:"memory"` // GPU memory, in bytes
-	// Run is the run of which the process is a worker, and Rank its rank; "" if it is no worker, or
+	// Run is the run of which the process is a worker, and Rank its rank; "" if it is not a worker, or
 	// belongs to another user.
 	Run  string `json:"run,omitempty"`
 	Rank int    `json:"rank,omitempty"`

@@ -107,7 +107,7 @@ func TestHelpersThatAreOfNoUse(t *testing.T) {
 		"that is not there":    {filepath.Join(t.TempDir(), "gnb"), "no such file"},
 		"that fails":           {script(t, hello, `echo 'gnb monitor: out of luck' >&2`, "exit 1"), "out of luck"},
 		"that ends":            {script(t, hello), "ended"},
-		"with a line too long": {script(t, hello, aGPU, `head -c 5000000 /dev/zero | tr '\0' x`, untilIn), "wrote a line of more than 4194304 bytes, which is no reading of GPUs; set GNB_HELPER to the gnb of this release; trying again in 1s"},
+		"with a line too long": {script(t, hello, aGPU, `head -c 5000000 /dev/zero | tr '\0' x`, untilIn), "wrote a line of more than 4194304 bytes, which is not a reading of GPUs; set GNB_HELPER to the gnb of this release; trying again in 1s"},
 		"that crashes":         {script(t, hello, aGPU, `echo 'SIGSEGV: segmentation violation' >&2`, `kill -SEGV $$`), "NVIDIA's library crashed the process that asks it (SIGSEGV: segmentation violation); trying again in 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {

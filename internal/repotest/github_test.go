@@ -42,7 +42,7 @@ func files(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
-		t.Skipf("this is no checkout: %v", err)
+		t.Skipf("this is not a checkout: %v", err)
 	}
 	var all []string
 	for name := range strings.Lines(string(out)) {
@@ -157,7 +157,7 @@ func TestDependabotCoversAll(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\s+(?:- |directory: )(/\S*)`).FindAllStringSubmatch(text, -1) {
 		dir := filepath.Join(root, filepath.FromSlash(m[1]))
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			t.Errorf("dependabot.yml names %s, which is no directory", m[1])
+			t.Errorf("dependabot.yml names %s, which is not a directory", m[1])
 		}
 		named[strings.Trim(m[1], "/")] = true
 	}

@@ -54,7 +54,7 @@ func ParseBytes(text string) (int64, error) {
 	}
 	n := x * math.Pow(1024, float64(max(scale, 0)))
 	if err != nil || scale < 0 || !(n >= 1) || n >= math.MaxInt64 || strings.ContainsAny(digits, "xXpP_") {
-		return 0, fmt.Errorf("units: %q is no number of bytes above 0, such as 20GiB or 300MB", text)
+		return 0, fmt.Errorf("units: %q is not a number of bytes above 0, such as 20GiB or 300MB", text)
 	}
 	return int64(n), nil
 }

@@ -196,7 +196,7 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Load(plain, nil); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a safetensors file that is no checkpoint: %v", err)
+		t.Errorf("a safetensors file that is not a checkpoint: %v", err)
 	}
 }
 

@@ -140,7 +140,7 @@ func (t *thread) outside(in *instr, r *region, off, n uint64, write bool) {
 }
 
 func (t *thread) misaligned(in *instr, addr, n uint64, write bool) {
-	t.fail(in, Misaligned, addr, "the thread %s %d bytes at %#x, which is no multiple of %d", verb(write), n, addr, n)
+	t.fail(in, Misaligned, addr, "the thread %s %d bytes at %#x, which is not a multiple of %d", verb(write), n, addr, n)
 }
 
 func verb(write bool) string {

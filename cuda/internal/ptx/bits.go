@@ -123,7 +123,7 @@ func (d *decoder) bytewise(op string) error {
 		return d.args(t, t, t, t)
 	}
 	if err := d.count(5); err != nil || d.s.args[4].kind != 'n' {
-		return fmt.Errorf("its table is no number")
+		return fmt.Errorf("its table is not a number")
 	}
 	table := d.s.args[4].imm
 	d.s.args = d.s.args[:4]

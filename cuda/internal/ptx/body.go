@@ -322,7 +322,7 @@ func (b *body) statement() error {
 		s.not = p.accept("!")
 		r, ok := b.register(p.next())
 		if !ok || r.bits != 1 {
-			return fmt.Errorf("the guard is no predicate")
+			return fmt.Errorf("the guard is not a predicate")
 		}
 		s.guard = r.slot
 	}

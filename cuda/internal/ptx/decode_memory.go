@@ -5,7 +5,7 @@ import "fmt"
 // address uses operand i as the address of an access.
 func (d *decoder) address(i int) error {
 	if i >= len(d.s.args) || d.s.args[i].kind != 'm' {
-		return fmt.Errorf("operand %d is no address", i)
+		return fmt.Errorf("operand %d is not an address", i)
 	}
 	o := d.s.args[i]
 	var err error
@@ -141,7 +141,7 @@ func (d *decoder) fixedParam(o operand, x *extra) (bool, error) {
 	}
 	v := d.b.variable(o.base.name)
 	if v == nil || v.space != ".param" {
-		return false, fmt.Errorf("%s is no parameter", o.base.name)
+		return false, fmt.Errorf("%s is not a parameter", o.base.name)
 	}
 	off := int(int64(o.imm)) + int(v.at)
 	if off < int(v.at) || off+int(x.size) > int(v.at)+v.size {

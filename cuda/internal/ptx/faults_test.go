@@ -139,7 +139,7 @@ func TestFaults(t *testing.T) {
 				b.room(128)
 				return b.launch("two_blocks", D(1), D(32), 0, x)
 			}},
-			{"an odd address", Misaligned, "no multiple of 4", func(b *bench) error {
+			{"an odd address", Misaligned, "not a multiple of 4", func(b *bench) error {
 				return b.launch("odd_address", D(1), D(1), 0, b.room(8))
 			}},
 			{"unwritten memory", Uninitialised, "nobody has written byte 0 of them", func(b *bench) error {

@@ -144,7 +144,7 @@ func (k *Kernel) Pack(args ...any) ([]byte, error) {
 			}
 			size = len(x)
 		default:
-			return nil, &Fault{Kind: BadLaunch, Kernel: k.Name, What: fmt.Sprintf("argument %d is a %T, which is no kernel's", i, a)}
+			return nil, &Fault{Kind: BadLaunch, Kernel: k.Name, What: fmt.Sprintf("argument %d is a %T, which is not a kernel's", i, a)}
 		}
 		if size != p.Size && !loose || p.Size > 8 {
 			return nil, &Fault{Kind: BadLaunch, Kernel: k.Name, What: fmt.Sprintf("argument %d is a %T of %d bytes, and the parameter has %d", i, a, size, p.Size)}

@@ -43,7 +43,7 @@ func (b *body) operand() (operand, error) {
 	case p.accept("!"):
 		o, err := b.operand()
 		if err == nil && (o.kind != 'r' || o.bits != 1) {
-			err = fmt.Errorf("! before what is no predicate")
+			err = fmt.Errorf("! before what is not a predicate")
 		}
 		o.not = true
 		return o, err

@@ -301,7 +301,7 @@ func (p *parser) number() (uint64, error) {
 		x, err = strconv.ParseUint(strings.TrimSuffix(low, "u"), 0, 64)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%q is no number", text)
+		return 0, fmt.Errorf("%q is not a number", text)
 	}
 	if negative {
 		x = -x

@@ -51,7 +51,7 @@ func TestParseErrors(t *testing.T) {
 		{"a clock", in("mov.u32 %r0, %clock;"), "does not have"},
 		{"a missing variable", in("ld.global.u32 %r0, [table];"), "the name table is not declared"},
 		{"a place beyond a parameter", in("ld.param.u64 %l0, [x+8];"), "8 bytes at 8 of parameter x"},
-		{"a guard that is no predicate", in("@%r0 ret;"), "the guard is no predicate"},
+		{"a guard that is not a predicate", in("@%r0 ret;"), "the guard is not a predicate"},
 		{"a vector too long", in("ld.global.v2.u32 {%r0, %r1, %r2}, [%l0];"), "3 values"},
 		{"part of a block's barrier", in("bar.sync 0, 64;"), "barriers of a part of a block"},
 		{"rounding of f64", in(".reg .f64 %d<3>;\nadd.rz.f64 %d0, %d1, %d2;"), "line 8"},
@@ -61,7 +61,7 @@ func TestParseErrors(t *testing.T) {
 		{"a comment without an end", "\n/* so", "line 2: a comment has no end"},
 		{"binary", "\x00", "has no place in PTX"},
 		{"a kernel twice", in("") + ".visible .entry k()\n{\nret;\n}", "kernel k is there twice"},
-		{"a huge number", in("mov.u32 %r0, 99999999999999999999;"), "is no number"},
+		{"a huge number", in("mov.u32 %r0, 99999999999999999999;"), "is not a number"},
 	} {
 		_, err := Parse("test.ptx", c.src)
 		if err == nil || !strings.Contains(err.Error(), c.says) {

@@ -78,7 +78,7 @@ func (p place) existing() (string, error) {
 		info, err := os.Stat(dir)
 		switch {
 		case err == nil && !info.IsDir():
-			return "", fmt.Errorf("%s is no directory", dir)
+			return "", fmt.Errorf("%s is not a directory", dir)
 		case err == nil:
 			return dir, nil
 		case !errors.Is(err, os.ErrNotExist) || filepath.Dir(dir) == dir:

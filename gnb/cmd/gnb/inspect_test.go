@@ -26,7 +26,7 @@ func TestInspectCommand(t *testing.T) {
 		}
 	}
 	var o, e bytes.Buffer
-	if status := dispatch(t.Context(), []string{"inspect", "karate", "--seeds", "99"}, &o, &e); status != statusFailed || !strings.Contains(e.String(), "seed 99 is no node") {
+	if status := dispatch(t.Context(), []string{"inspect", "karate", "--seeds", "99"}, &o, &e); status != statusFailed || !strings.Contains(e.String(), "seed 99 is not a node") {
 		t.Errorf("status %d, %s", status, e.String())
 	}
 }

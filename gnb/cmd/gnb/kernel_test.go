@@ -18,7 +18,7 @@ func TestKernelUsage(t *testing.T) {
 		t.Errorf("--guard of another directory: status 0, %s", stderr)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Error("the guard removed a directory that is no kernel's")
+		t.Error("the guard removed a directory that is not a kernel's")
 	}
 	status, stdout, _ := runFor(t, runKernel, "--help")
 	if status != statusOK || !strings.Contains(stdout, "usage: gnb ") {

@@ -48,10 +48,10 @@ func (p *sweepParams) Set(s string) error {
 		q.low, err = strconv.ParseFloat(low, 64)
 		q.high, err2 = strconv.ParseFloat(high, 64)
 		if err != nil || err2 != nil {
-			return fmt.Errorf("%q is no range; it is LOW:HIGH or log:LOW:HIGH", spec)
+			return fmt.Errorf("%q is not a range; it is LOW:HIGH or log:LOW:HIGH", spec)
 		}
 	case q.log:
-		return fmt.Errorf("%q is no range; it is log:LOW:HIGH", spec)
+		return fmt.Errorf("%q is not a range; it is log:LOW:HIGH", spec)
 	case strings.Contains(spec, "|"): // separates values that contain commas, such as fanouts
 		q.choices = strings.Split(spec, "|")
 	default:

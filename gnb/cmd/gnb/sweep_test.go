@@ -89,7 +89,7 @@ func TestSweepCommand(t *testing.T) {
 		"at least one --param":        {},
 		"NAME=VALUES":                 {"--param", "lr"},
 		"given twice":                 {"--param", "lr=0:1", "--param", "lr=0:2"},
-		"is no range":                 {"--param", "lr=log:1"},
+		"is not a range":              {"--param", "lr=log:1"},
 		`it is a flag of "gnb train"`: {"--param", "speed=1,2"},
 		"whole numbers":               {"--param", "hidden=1:2.5"},
 		"list its values":             {"--param", "norm=0:1"},

@@ -68,7 +68,7 @@ func takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 			return // a default is there already, and a 0 that is set is one that was given
 		}
 		if e := fs.Set(f.Name, f.Value.String()); e != nil {
-			err = fmt.Errorf("run %s has --%s %s, which is no value of it: %w", run.Dir, f.Name, f.Value, e)
+			err = fmt.Errorf("run %s has --%s %s, which is not a valid value: %w", run.Dir, f.Name, f.Value, e)
 		}
 	})
 	return err

@@ -449,7 +449,7 @@ func TestAnySnapshot(t *testing.T) {
 		}
 		for _, c := range charts {
 			if bytes.Contains(c.svg, []byte("NaN")) || bytes.Contains(c.svg, []byte("Inf")) {
-				t.Fatalf("a drawing holds what is no number:\n%s", c.svg)
+				t.Fatalf("a drawing holds what is not a number:\n%s", c.svg)
 			}
 			if len(c.svg) > 100_000 {
 				t.Fatalf("a picture of %d bytes", len(c.svg))

@@ -30,7 +30,7 @@ const (
 )
 
 // CutMetric splits the name of an evaluation's value, such as "val_auc", into the split's name and
-// the metric's title in figures ("" for accuracy). ok is false for a value that is no metric, such
+// the metric's title in figures ("" for accuracy). ok is false for a value that is not a metric, such
 // as a loss.
 func CutMetric(name string) (split, title string, ok bool) {
 	for _, k := range [][2]string{{Accuracy, ""}, {AUC, "ROC AUC"}, {MicroF1, "micro-F1"}} {

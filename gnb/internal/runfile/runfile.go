@@ -60,7 +60,7 @@ func sealJSON(v any) ([]byte, error) {
 	}
 	end, some := bytes.CutSuffix(b, []byte("\n}"))
 	if !some {
-		return nil, fmt.Errorf("%T is no object with fields", v)
+		return nil, fmt.Errorf("%T is not an object with fields", v)
 	}
 	b = append(append(append(end, sealBefore...), noSum...), sealAfter...)
 	sum := sha256.Sum256(b)

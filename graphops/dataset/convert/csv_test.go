@@ -116,7 +116,7 @@ func TestHostileCSV(t *testing.T) {
 		"feature is NaN":       {"nodes.csv", "id,x\na,1\nb,nan\n", []string{"line 3", "finite"}},
 		"feature is too large": {"nodes.csv", "id,x\na,1e39\n", []string{"line 2", "finite"}},
 		"no label at all":      {"nodes.csv", "id,label\na,\nb,\n", []string{`"label"`, "unknown"}},
-		"label is no class":    {"nodes.csv", "id,label\na,0.5\nb,1\n", []string{`"label"`, "0.5", "no whole number"}},
+		"label is not a class": {"nodes.csv", "id,label\na,0.5\nb,1\n", []string{`"label"`, "0.5", "not a whole number"}},
 		"label out of range":   {"nodes.csv", "id,label\na,1e9\nb,1\n", []string{`"label"`, "out of range"}},
 		"split":                {"nodes.csv", "id,split\na,train\nb,maybe\n", []string{"line 3", `"maybe"`}},
 		"open quote":           {"nodes.csv", "id\n\"a\nb\n", []string{"line 3", "quote"}},

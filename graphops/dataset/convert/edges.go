@@ -133,7 +133,7 @@ func (e edgeFormat) parse(b block) (pairs, error) {
 				return nil
 			}
 			if line[0] != e.mark || len(line) < 2 || !separator(line[1]) {
-				return atLine(number, "%s is no edge: it should begin with %q", shown(line), string(e.mark))
+				return atLine(number, "%s is not an edge: it should begin with %q", shown(line), string(e.mark))
 			}
 			line = line[1:]
 		}
@@ -148,7 +148,7 @@ func (e edgeFormat) parse(b block) (pairs, error) {
 			case len(text) == 0:
 				return atLine(number, "%s has one column; an edge is two node ids", shown(line))
 			case !ok:
-				return atLine(number, "%s is no node id; ids are whole numbers from %d", shown(text), e.base)
+				return atLine(number, "%s is not a node id; ids are whole numbers from %d", shown(text), e.base)
 			case id < e.base:
 				return atLine(number, "the node id %d is negative; ids are counted from %d", id, e.base)
 			}

@@ -190,7 +190,7 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 	case err != nil:
 		return nil, err
 	case !parts["nodes"] || !parts["links"] && !parts["edges"]:
-		return nil, f.wrong(`it is no graph in the node-link format: "nodes" or "links" is missing`)
+		return nil, f.wrong(`it is not a graph in the node-link format: "nodes" or "links" is missing`)
 	}
 	if err := g.resolve(f); err != nil {
 		return nil, err

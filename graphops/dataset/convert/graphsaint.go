@@ -180,7 +180,7 @@ func saintLabels(ctx context.Context, s *Source, d *dataset.Dataset) error {
 	err = j.object(func(key string) error {
 		v, err := strconv.ParseInt(key, 10, 64)
 		if err != nil {
-			return j.wrong("the key %s is no node", shown([]byte(key)))
+			return j.wrong("the key %s is not a node", shown([]byte(key)))
 		}
 		if l.count%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()

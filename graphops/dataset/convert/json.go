@@ -203,7 +203,7 @@ func (j *jsonReader) hex() (rune, error) {
 	}
 	n, err := strconv.ParseUint(string(digits[:]), 16, 32)
 	if err != nil {
-		return 0, j.wrong("a string has the escape \\u%s, which is no character", digits[:])
+		return 0, j.wrong("a string has the escape \\u%s, which is not a character", digits[:])
 	}
 	return rune(n), nil
 }
@@ -256,7 +256,7 @@ func (j *jsonReader) number() (float64, error) {
 	}
 	x, ok := decimal(b)
 	if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
-		return 0, j.wrong("%s is no number", shown(b))
+		return 0, j.wrong("%s is not a number", shown(b))
 	}
 	return x, nil
 }
@@ -273,7 +273,7 @@ func (j *jsonReader) whole() (int64, error) {
 	if x, ok := decimal(b); ok && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
 		return int64(x), nil
 	}
-	return 0, j.wrong("%s is no whole number", shown(b))
+	return 0, j.wrong("%s is not a whole number", shown(b))
 }
 
 // boolean reads true or false.
@@ -318,7 +318,7 @@ func (j *jsonReader) skipTo(depth int) error {
 		return nil
 	}
 	if _, ok := decimal(b); !ok {
-		return j.wrong("%s is no value", shown(b))
+		return j.wrong("%s is not a value", shown(b))
 	}
 	return nil
 }

@@ -112,14 +112,14 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 			switch {
 			case i < skip:
 				if _, ok := decimal(text); !ok {
-					return atLine(number, "the node's weight %s is no number", shown(text))
+					return atLine(number, "the node's weight %s is not a number", shown(text))
 				}
 			case !ok && (!h.edgeWeights || (i-skip)%2 == 0):
-				return atLine(number, "%s is no node", shown(text))
+				return atLine(number, "%s is not a node", shown(text))
 			case h.edgeWeights && (i-skip)%2 == 1:
 				x, ok := float(text)
 				if !ok || x != x || x < 0 {
-					return atLine(number, "the weight %s is no finite number from 0 on", shown(text))
+					return atLine(number, "the weight %s is not a finite number of at least 0", shown(text))
 				}
 				w.add(x)
 			case u < 1 || u > h.nodes:

@@ -163,7 +163,7 @@ func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
 		}
 		v, ok := whole([]byte(key))
 		if !ok || v < 0 || v >= maxNodes {
-			return j.wrong("the key %s is no node; nodes are whole numbers from 0 on", shown([]byte(key)))
+			return j.wrong("the key %s is not a node; nodes are whole numbers from 0 on", shown([]byte(key)))
 		}
 		n := int32(0)
 		err := j.array(func() error {

@@ -105,7 +105,7 @@ func readWholes(ctx context.Context, f *file, o Options, row func(number int64, 
 					}
 				}
 				if !ok {
-					return atLine(number, "%s is no whole number", shown(text))
+					return atLine(number, "%s is not a whole number", shown(text))
 				}
 				r.values = append(r.values, x)
 			}
@@ -164,7 +164,7 @@ func class(x float64) (int32, error) {
 	case math.IsNaN(x) || x < 0:
 		return -1, nil
 	case x != math.Trunc(x):
-		return 0, fmt.Errorf("the class %v is no whole number", x)
+		return 0, fmt.Errorf("the class %v is not a whole number", x)
 	case x >= maxClasses:
 		return 0, fmt.Errorf("the class %v is out of range: classes are 0 to %d", x, maxClasses-1)
 	}

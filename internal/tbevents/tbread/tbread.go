@@ -17,7 +17,7 @@ import (
 // File returns the content of a directory's event file, of which there must be one.
 func File(t testing.TB, dir string) []byte {
 	t.Helper()
-	files, err := fs.Glob(os.DirFS(dir), "*tfevents*") // dir is no pattern
+	files, err := fs.Glob(os.DirFS(dir), "*tfevents*") // dir is not a pattern
 	if err != nil || len(files) != 1 {
 		t.Fatalf("event files in %s: %v (%v), want one", dir, files, err)
 	}

@@ -114,7 +114,7 @@ func (t Type) Whole() bool { return t.Kind == 'i' || t.Kind == 'u' || t.Kind == 
 func (t Type) Number() bool { return t.Whole() || t.Kind == 'f' }
 
 // Ints decodes len(dst) elements of src, which must be whole numbers. A uint64 above 2^63-1 becomes
-// 2^63-1, which is no valid id or count.
+// 2^63-1, which is not a valid id or count.
 func (t Type) Ints(dst []int64, src []byte) {
 	order := t.order()
 	src = src[:len(dst)*t.Size]

@@ -326,7 +326,7 @@ func (d *decoder) step(op byte) error {
 	if strings.IndexByte(textOpcodes, op) >= 0 {
 		return d.errorf("the opcode %q is of protocol 0; protocols 2 to 5 are read: write it again with pickle.dump(x, f, 2)", op)
 	}
-	return d.errorf("0x%02x is no opcode of a pickle", op)
+	return d.errorf("0x%02x is not an opcode of a pickle", op)
 }
 
 // integer reads the whole numbers, which must fit into 64 bits.

@@ -207,7 +207,7 @@ var hostile = []struct{ name, in, want string }{
 	{"an odd dict", "}(NNNu.", "a key without a value"},
 	{"append to a tuple", ")Na.", "adds to a tuple"},
 	{"append to a dict", "}Na.", "adds to a dict"},
-	{"what is no opcode", "\xff.", "0xff is no opcode"},
+	{"what is not an opcode", "\xff.", "0xff is not an opcode"},
 	{"bad UTF-8", "X\x02\x00\x00\x00\xff\xfe.", "not valid UTF-8"},
 	{"a string without quotes", "Sabc\n.", "'S' is of protocol 0"},
 	{"a bad escape", "S'\\xzz'\n.", "'S' is of protocol 0"},

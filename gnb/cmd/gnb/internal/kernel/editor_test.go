@@ -222,7 +222,7 @@ func TestEditorTakesUpGopls(t *testing.T) {
 	}
 }
 
-// What is no message of the protocol ends a connection, and nothing else.
+// What is not a message of the protocol ends a connection, and nothing else.
 func TestEditorRefusesNonsense(t *testing.T) {
 	for _, text := range []string{"", "\r\n", "Content-Length: x\r\n\r\n", "Content-Length: -1\r\n\r\n", "Content-Length: 99999999999\r\n\r\n", "Content-Length: 10\r\n\r\nshort", "no header\r\n\r\n"} {
 		if body, err := readRPC(bufio.NewReader(strings.NewReader(text))); err == nil {
