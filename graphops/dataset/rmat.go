@@ -17,7 +17,7 @@ type RMATOptions struct {
 	Degree float64
 	// A, B and C are the probabilities of three quadrants: source and destination both in the lower
 	// half, only the source, only the destination; neither has the remaining probability. If all
-	// three are 0 they are 0.57, 0.19 and 0.19.
+	// three are zero, 0 means 0.57, 0.19 and 0.19.
 	A, B, C float64
 	// Features is the number of features; 0 means 64, or Classes if that is more; a negative number
 	// means none.
