@@ -268,7 +268,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 			}
 			rows = h
 			cols, input = out, func(f *nn.Fwd) *nn.Tensor { return f.Input(ds.Nodes(), out, h, &nn.Space{}) }
-			return m.Publish(w.site("evaluate"))
+			return m.Publish(w.site("evaluate"), lo, hi)
 		}))
 		if before != nil {
 			before.Release()

@@ -20,7 +20,8 @@
 //
 // # Caveats
 //
-// One goroutine at a time uses a Comm; a second one gets an error. Slices from a Reducer or Matrix
+// One goroutine at a time uses a Comm; a second one gets an error. [Comm.Split] gives a second
+// goroutine a Comm of its own. Slices from a Reducer or Matrix
 // are in memory shared with the other ranks. Each method documents who may write them and when;
 // none may be used after Release or Close. After an error a Comm stays failed: every later call
 // returns it.
@@ -29,7 +30,6 @@ package collective
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"time"
 )
@@ -74,8 +74,8 @@ func shortAt(at string) string {
 	return at
 }
 
-// Comm connects the ranks of a run. Every method but Rank and Size is collective: each rank calls
-// it, in the same order, with an equal Site.
+// Comm connects the ranks of a run. A method that takes a Site is collective: each rank calls it, in
+// the same order, with an equal Site.
 type Comm interface {
 	// Rank is this process's number, 0 to Size()-1.
 	Rank() int
@@ -89,6 +89,11 @@ type Comm interface {
 	// result is the caller's.
 	AllGather(s Site, mine []byte) ([][]byte, error)
 
+	// AllToAll sends send[r] to rank r and returns what every rank sent to this one, by rank.
+	// Lengths may differ and may be 0; len(send) is Size(). The result is the caller's. An
+	// implementation may keep memory as large as its largest call until Close.
+	AllToAll(s Site, send [][]byte) ([][]byte, error)
+
 	// SumInt64 replaces v, equally long on every rank, by its sum over ranks.
 	SumInt64(s Site, v []int64) error
 
@@ -101,6 +106,21 @@ type Comm interface {
 	// NewMatrix makes a matrix [rows, cols] of zeros, row-major, that every
 	// rank reads and writes.
 	NewMatrix(s Site, rows, cols int) (Matrix, error)
+
+	// Split returns another Comm of the same ranks, whose collectives run beside those of this one,
+	// in another goroutine. A Comm is split at most once, and a Comm that came from Split not at
+	// all; more is an error. Closing the Comm closes the one split from it.
+	Split(s Site) (Comm, error)
+
+	// Abort makes every current and later collective of this rank return an error that matches
+	// [ErrAborted] and contains reason, also those of the Comm split from it. Other ranks get the
+	// same error where this one can reach them (shared memory, open connections). Any goroutine may
+	// call Abort. The first reason is kept.
+	Abort(reason string)
+
+	// Waiting returns the site at which this rank now waits for others, if it does, here or in the
+	// Comm split from this one. Any goroutine may call it.
+	Waiting() (Site, bool)
 
 	// Close frees this rank's memory; it is not collective. Nothing obtained from the Comm may be
 	// used afterwards.
@@ -140,8 +160,10 @@ type Matrix interface {
 	// other rank may read it.
 	Data() []float32
 
-	// Publish is collective: after it, every rank sees the writes of all ranks.
-	Publish(s Site) error
+	// Publish is collective. This rank wrote rows lo to hi-1, and no others, since the last
+	// Publish; the ranges of the ranks differ and do not overlap. After Publish, every rank sees
+	// the writes of all ranks.
+	Publish(s Site, lo, hi int) error
 
 	// Release frees the memory; it is not collective.
 	Release()
@@ -182,21 +204,6 @@ func (e *abortError) Error() string {
 }
 
 func (e *abortError) Unwrap() error { return ErrAborted }
-
-// checkSizes refuses sizes that are negative or whose bytes overflow.
-func checkSizes(what string, s Site, dims ...int) error {
-	elems := 1
-	for _, d := range dims {
-		if d < 0 {
-			return fmt.Errorf("collective: %s at %v: size %d is negative", what, s, d)
-		}
-		if d > 0 && elems > math.MaxInt/16/d {
-			return fmt.Errorf("collective: %s at %v: sizes %v are too large to address", what, s, dims)
-		}
-		elems *= max(d, 1)
-	}
-	return nil
-}
 
 // Share is rank's part [lo, hi) of n things divided over world ranks:
 // lo = ⌊rank·n/world⌋.

@@ -46,15 +46,16 @@ func (c *shm) alloc(s Site, parity, size int) (*region, error) {
 		c.regions[r] = struct{}{}
 		return r, nil
 	}
+	answer := channelBase(c.channel) + chAlloc
 	if c.rank == 0 {
 		entry, errno := c.take(int64(max(size, 1)))
-		atomic.StoreInt64(long(c.ctl, ctlAlloc), int64(entry))
-		atomic.StoreInt64(long(c.ctl, ctlAlloc+8), int64(errno))
+		atomic.StoreInt64(long(c.ctl, answer), int64(entry))
+		atomic.StoreInt64(long(c.ctl, answer+8), int64(errno))
 	}
 	if err := c.again(s, parity); err != nil {
 		return nil, err
 	}
-	entry, errno := int(atomic.LoadInt64(long(c.ctl, ctlAlloc))), atomic.LoadInt64(long(c.ctl, ctlAlloc+8))
+	entry, errno := int(atomic.LoadInt64(long(c.ctl, answer))), atomic.LoadInt64(long(c.ctl, answer+8))
 	if errno != 0 {
 		return nil, fmt.Errorf("collective: taking %d bytes of shared memory at %v: %w", size, s, syscall.Errno(errno))
 	}
@@ -71,9 +72,11 @@ func (c *shm) alloc(s Site, parity, size int) (*region, error) {
 }
 
 // take finds the lowest gap of the data file that holds size bytes, growing the
-// file where needed. Only rank 0 takes; others may release meanwhile, which
-// only makes gaps larger.
+// file where needed. Only rank 0 takes, for one channel at a time; others may release meanwhile,
+// which only makes gaps larger.
 func (c *shm) take(size int64) (entry int, errno syscall.Errno) {
+	c.taking.Lock()
+	defer c.taking.Unlock()
 	page := int64(os.Getpagesize())
 	size = (size + page - 1) / page * page
 	entry = -1
@@ -126,7 +129,7 @@ func (c *shm) release(r *region) {
 	_ = unix.Munmap(r.mem) // fails only for a mapping that does not exist
 	r.mem = nil
 	delete(c.regions, r)
-	if c.ctl == nil || r.entry == noEntry {
+	if r.entry == noEntry {
 		return
 	}
 	e := entryOff(r.entry)
@@ -261,7 +264,10 @@ func (m *shmMatrix) Rows() int       { return m.rows }
 func (m *shmMatrix) Cols() int       { return m.cols }
 func (m *shmMatrix) Data() []float32 { return m.data }
 
-func (m *shmMatrix) Publish(s Site) (err error) {
+func (m *shmMatrix) Publish(s Site, lo, hi int) (err error) {
+	if err := checkRows(s, lo, hi, m.rows); err != nil {
+		return err
+	}
 	if err := m.comm.begin(s); err != nil {
 		return err
 	}

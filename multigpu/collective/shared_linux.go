@@ -15,14 +15,16 @@ import (
 // little-endian in effect: it never leaves the machine.
 //
 //	0       magic u64, world u32, abort u32, abort text's length u32, its claim u32
-//	64      barrier: ranks that have arrived u32
-//	128     barrier: generation u32 (the futex word), sleepers u32
 //	256     abort text
 //	4096    region table: 512 × {state u32, refs i32, offset i64, bytes i64}
-//	24576   allocation: entry i64, error number i64
-//	32768   a rank's part, world times: two headers, waiting flag, two mailboxes
+//	24576   channel 0's words, and 256 bytes later channel 1's:
+//	        0    barrier: ranks that have arrived u32
+//	        64   barrier: generation u32 (the futex word), sleepers u32
+//	        128  allocation: entry i64, error number i64
+//	32768   a rank's part, world times for channel 0, then for channel 1:
+//	        two headers, waiting flag, two mailboxes
 //
-// Headers and mailboxes are double: a rank writes those of collective k+2 only
+// Channel 1 is that of a Comm that came from Split. Headers and mailboxes are double: a rank writes those of collective k+2 only
 // after the barrier of k+1, which all reach after having read those of k.
 const (
 	ctlMagic     = 0x676e62636f6d6d31 // "gnbcomm1"
@@ -30,14 +32,18 @@ const (
 	ctlAbort     = 12
 	ctlAbortLen  = 16
 	ctlAbortBusy = 20
-	ctlArrived   = 64
-	ctlGen       = 128
-	ctlSleepers  = 132
 	ctlText      = 256
 	ctlTextMax   = 2048
 	ctlRegions   = 4096
-	ctlAlloc     = 24576
+	ctlChannels  = 24576
 	ctlRanks     = 32768
+
+	channels    = 2
+	channelSize = 256
+	chArrived   = 0
+	chGen       = 64
+	chSleepers  = 68
+	chAlloc     = 128
 
 	maxRegions  = 512
 	regionEntry = 32
@@ -64,7 +70,7 @@ type Files struct {
 	ctl           []byte
 }
 
-// NewShared makes the files of a run of world ranks: about 132 KiB per rank, which take memory only
+// NewShared makes the files of a run of world ranks: about 264 KiB per rank, which take memory only
 // when used.
 func NewShared(world int) (*Files, error) {
 	if world < 1 || world > MaxRanks {
@@ -92,7 +98,7 @@ func NewShared(world int) (*Files, error) {
 // fail keeps the first error; the one of cleaning up after it adds nothing.
 func fail(err, _ error) error { return err }
 
-func controlSize(world int) int64 { return ctlRanks + int64(world)*rankSize }
+func controlSize(world int) int64 { return ctlRanks + channels*int64(world)*rankSize }
 
 // Abort ends every current and later wait of every rank, with an error that matches [ErrAborted]
 // and contains reason. The first reason is kept.
@@ -100,12 +106,23 @@ func (f *Files) Abort(reason string) { abort(f.ctl, reason) }
 
 // Waiting reports whether rank waits in a collective for the others, and at which site.
 func (f *Files) Waiting(rank int) (Site, bool) {
-	flag := word(f.ctl, rankBase(rank)+rankWaiting)
+	for ch := range channels {
+		if s, ok := waiting(f.ctl, f.world, ch, rank); ok {
+			return s, true
+		}
+	}
+	return Site{}, false
+}
+
+// waiting reports the site at which rank waits in a channel.
+func waiting(ctl []byte, world, channel, rank int) (Site, bool) {
+	base := rankBase(world, channel, rank)
+	flag := word(ctl, base+rankWaiting)
 	v := atomic.LoadUint32(flag)
 	if v == 0 {
 		return Site{}, false
 	}
-	s := readHeader(header(f.ctl, rank, int(v-1)&1)).site
+	s := readHeader(headerAt(ctl, base, int(v-1)&1)).site
 	return s, atomic.LoadUint32(flag) == v
 }
 
@@ -137,7 +154,9 @@ func abort(ctl []byte, reason string) {
 	copy(ctl[ctlText:], reason)
 	atomic.StoreUint32(word(ctl, ctlAbortLen), uint32(len(reason)))
 	atomic.StoreUint32(word(ctl, ctlAbort), 1)
-	futexWake(word(ctl, ctlGen))
+	for ch := range channels {
+		futexWake(word(ctl, channelBase(ch)+chGen))
+	}
 }
 
 func abortText(ctl []byte) string {
@@ -176,7 +195,9 @@ func mapFile(f *os.File, offset, size int64) ([]byte, error) {
 func word(mem []byte, off int) *uint32 { return (*uint32)(unsafe.Pointer(&mem[off])) }
 func long(mem []byte, off int) *int64  { return (*int64)(unsafe.Pointer(&mem[off])) }
 
-func rankBase(rank int) int { return ctlRanks + rank*rankSize }
+func channelBase(channel int) int { return ctlChannels + channel*channelSize }
+
+func rankBase(world, channel, rank int) int { return ctlRanks + (channel*world+rank)*rankSize }
 
 // futexWait sleeps while *addr is val, until woken or for at most timeout. The futex is shared
 // between processes, so not FUTEX_PRIVATE. The caller reads the word after every return, so the

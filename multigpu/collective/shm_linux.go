@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -23,21 +24,32 @@ const (
 	opReduce
 	opNewMatrix
 	opPublish
+	opAllToAll
+	opSplit
 )
 
-var opNames = [...]string{"", "barrier", "all-gather", "sum", "broadcast", "new reducer", "reduce", "new matrix", "publish"}
+var opNames = [...]string{"", "barrier", "all-gather", "sum", "broadcast", "new reducer", "reduce", "new matrix", "publish", "all-to-all", "split"}
 
 // shm is one rank of a run over shared memory.
 type shm struct {
-	rank, world int
-	data        *os.File
-	ctl         []byte
-	seq         int // collectives so far; its low bit chooses header and mailbox
-	spin        int
-	err         error
-	busy        atomic.Bool
-	regions     map[*region]struct{}
-	waited      time.Duration
+	turn
+	*mapping
+	channel  int  // of the control file: 0, or 1 for a Comm that came from Split
+	split    *shm // this rank's other channel, if it has been made
+	seq      int  // collectives so far; its low bit chooses header and mailbox
+	spin     int
+	regions  map[*region]struct{}
+	exchange *region // of AllToAll: kept, because new shared memory is slow to fill
+	waited   time.Duration
+}
+
+// mapping is what the two channels of a rank have in common.
+type mapping struct {
+	world  int
+	data   *os.File
+	ctl    []byte
+	life   sync.RWMutex // of ctl, for methods that any goroutine may call: Close unmaps it
+	taking sync.Mutex   // of the region table, which both channels of rank 0 write
 }
 
 // Open joins a run as rank of world over the files that [NewShared] made,
@@ -60,10 +72,14 @@ func Open(control, data *os.File, rank, world int) (Comm, error) {
 	if *(*uint64)(unsafe.Pointer(&ctl[0])) != ctlMagic || int(atomic.LoadUint32(word(ctl, ctlWorld))) != world {
 		return nil, fail(fmt.Errorf("collective: the control file is not that of a run of %d ranks", world), unix.Munmap(ctl))
 	}
+	return newChannel(&mapping{world: world, data: data, ctl: ctl}, rank, 0), nil
+}
+
+func newChannel(m *mapping, rank, channel int) *shm {
 	return &shm{
-		rank: rank, world: world, data: data, ctl: ctl,
-		spin: spins(world), regions: map[*region]struct{}{},
-	}, nil
+		turn: turn{rank: rank}, mapping: m, channel: channel,
+		spin: spins(m.world), regions: map[*region]struct{}{},
+	}
 }
 
 // Waited is the time that this rank has waited in collectives for others; see
@@ -74,42 +90,61 @@ func (c *shm) Rank() int { return c.rank }
 func (c *shm) Size() int { return c.world }
 
 func (c *shm) Close() error {
-	if !c.busy.CompareAndSwap(false, true) {
-		return fmt.Errorf("collective: rank %d is closed while a collective is under way", c.rank)
-	}
-	defer c.busy.Store(false)
-	if c.ctl == nil {
-		return nil
-	}
-	for r := range c.regions {
-		c.release(r)
-	}
-	err := unix.Munmap(c.ctl)
-	c.ctl = nil
-	return err
+	return c.turn.close(func() error {
+		if c.split != nil {
+			if err := c.split.Close(); err != nil {
+				return err
+			}
+		}
+		for r := range c.regions {
+			c.release(r)
+		}
+		if c.channel > 0 {
+			return nil
+		}
+		c.life.Lock()
+		defer c.life.Unlock()
+		err := unix.Munmap(c.ctl)
+		c.ctl = nil
+		return err
+	})
 }
 
-// begin and end bracket a collective: one at a time, none after an error.
-func (c *shm) begin(s Site) error {
-	if !c.busy.CompareAndSwap(false, true) {
-		return fmt.Errorf("collective: rank %d calls %v while another goroutine is in a collective; only one goroutine at a time may call", c.rank, s)
+func (c *shm) Split(s Site) (_ Comm, err error) {
+	if err := checkSplit(s, c.channel > 0, c.split != nil); err != nil {
+		return nil, err
 	}
-	if c.ctl == nil {
-		c.busy.Store(false)
-		return fmt.Errorf("collective: %v: %w", s, ErrClosed)
+	if err := c.begin(s); err != nil {
+		return nil, err
 	}
-	if c.err != nil {
-		c.busy.Store(false)
-		return c.err
+	defer c.end(&err)
+	if _, err := c.enter(opSplit, s, 0, 0); err != nil {
+		return nil, err
 	}
-	return nil
+	c.life.Lock() // Waiting reads split
+	defer c.life.Unlock()
+	c.split = newChannel(c.mapping, c.rank, 1)
+	return c.split, nil
 }
 
-func (c *shm) end(err *error) {
-	if *err != nil && c.err == nil {
-		c.err = *err
+func (c *shm) Abort(reason string) {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if c.ctl != nil {
+		abort(c.ctl, reason)
 	}
-	c.busy.Store(false)
+}
+
+func (c *shm) Waiting() (Site, bool) {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if c.ctl == nil {
+		return Site{}, false
+	}
+	if s, ok := waiting(c.ctl, c.world, c.channel, c.rank); ok || c.split == nil {
+		return s, ok
+	}
+	return waiting(c.ctl, c.world, c.split.channel, c.rank)
 }
 
 // enter writes this rank's header, waits for all ranks and compares theirs.
@@ -118,18 +153,17 @@ func (c *shm) end(err *error) {
 func (c *shm) enter(op int, s Site, n, aux int) (parity int, err error) {
 	parity = c.seq & 1
 	c.seq++
-	h := header(c.ctl, c.rank, parity)
-	writeHeader(h, op, s, n, aux)
-	waiting := word(c.ctl, rankBase(c.rank)+rankWaiting)
+	writeHeader(c.header(c.rank, parity), op, s, n, aux)
+	waiting := word(c.ctl, c.base(c.rank)+rankWaiting)
 	atomic.StoreUint32(waiting, uint32(parity)+1)
 	err = c.barrier(s)
 	atomic.StoreUint32(waiting, 0)
 	if err != nil {
 		return parity, err
 	}
-	first := header(c.ctl, 0, parity)
+	first := c.header(0, parity)
 	for r := 1; r < c.world; r++ {
-		if other := header(c.ctl, r, parity); !bytes.Equal(compared(first), compared(other)) {
+		if other := c.header(r, parity); !bytes.Equal(compared(first), compared(other)) {
 			return parity, mismatch(r, first, other)
 		}
 	}
@@ -138,7 +172,7 @@ func (c *shm) enter(op int, s Site, n, aux int) (parity int, err error) {
 
 // again is another barrier inside a collective.
 func (c *shm) again(s Site, parity int) error {
-	waiting := word(c.ctl, rankBase(c.rank)+rankWaiting)
+	waiting := word(c.ctl, c.base(c.rank)+rankWaiting)
 	atomic.StoreUint32(waiting, uint32(parity)+1)
 	defer atomic.StoreUint32(waiting, 0)
 	return c.barrier(s)
@@ -157,16 +191,17 @@ func spins(world int) int {
 // goroutines, which sample the next batch. Then it sleeps and wakes every 50 ms to check whether
 // the run was aborted.
 func (c *shm) barrier(s Site) error {
-	gen, abortFlag := word(c.ctl, ctlGen), word(c.ctl, ctlAbort)
+	ch := channelBase(c.channel)
+	gen, abortFlag := word(c.ctl, ch+chGen), word(c.ctl, ctlAbort)
 	if atomic.LoadUint32(abortFlag) != 0 {
 		return &abortError{site: s, reason: abortText(c.ctl)}
 	}
 	old := atomic.LoadUint32(gen)
-	arrived := word(c.ctl, ctlArrived)
+	arrived, sleepers := word(c.ctl, ch+chArrived), word(c.ctl, ch+chSleepers)
 	if int(atomic.AddUint32(arrived, 1)) == c.world {
 		atomic.StoreUint32(arrived, 0)
 		atomic.AddUint32(gen, 1)
-		if atomic.LoadUint32(word(c.ctl, ctlSleepers)) > 0 {
+		if atomic.LoadUint32(sleepers) > 0 {
 			futexWake(gen)
 		}
 		return nil
@@ -179,7 +214,6 @@ func (c *shm) barrier(s Site) error {
 		}
 		runtime.Gosched()
 	}
-	sleepers := word(c.ctl, ctlSleepers)
 	for atomic.LoadUint32(gen) == old {
 		if atomic.LoadUint32(abortFlag) != 0 {
 			return &abortError{site: s, reason: abortText(c.ctl)}
@@ -193,8 +227,18 @@ func (c *shm) barrier(s Site) error {
 
 // A header: op, n, aux, epoch, step (i64 each), lengths of kind and at (u16 each), then both texts.
 // A text that is too long is cut at the front.
-func header(ctl []byte, rank, parity int) []byte {
-	b := rankBase(rank) + parity*headerSize
+func (c *shm) header(rank, parity int) []byte { return headerAt(c.ctl, c.base(rank), parity) }
+
+// mail is rank's mailbox.
+func (c *shm) mail(rank, parity int) []byte {
+	b := c.base(rank) + rankMail + parity*mailSize
+	return c.ctl[b : b+mailSize : b+mailSize]
+}
+
+func (c *shm) base(rank int) int { return rankBase(c.world, c.channel, rank) }
+
+func headerAt(ctl []byte, base, parity int) []byte {
+	b := base + parity*headerSize
 	return ctl[b : b+headerSize : b+headerSize]
 }
 
@@ -318,11 +362,10 @@ func (c *shm) Broadcast(s Site, root int, data []float32) (err error) {
 // region of the data file that exists for this call.
 func (c *shm) gather(op int, s Site, n, aux int, mine []byte) ([][]byte, error) {
 	next := c.seq & 1
-	base := rankBase(c.rank) + rankMail + next*mailSize
 	if len(mine) <= mailSize {
-		copy(c.ctl[base:base+mailSize], mine)
+		copy(c.mail(c.rank, next), mine)
 	}
-	binary.LittleEndian.PutUint64(header(c.ctl, c.rank, next)[headerMail:], uint64(len(mine)))
+	binary.LittleEndian.PutUint64(c.header(c.rank, next)[headerMail:], uint64(len(mine)))
 	parity, err := c.enter(op, s, n, aux)
 	if err != nil {
 		return nil, err
@@ -330,14 +373,13 @@ func (c *shm) gather(op int, s Site, n, aux int, mine []byte) ([][]byte, error) 
 	total, fits := 0, true
 	lens, all := make([]int, c.world), make([][]byte, c.world)
 	for r := range all {
-		lens[r] = int(binary.LittleEndian.Uint64(header(c.ctl, r, parity)[headerMail:]))
+		lens[r] = int(binary.LittleEndian.Uint64(c.header(r, parity)[headerMail:]))
 		total += lens[r]
 		fits = fits && lens[r] <= mailSize
 	}
 	if fits {
 		for r := range all {
-			b := rankBase(r) + rankMail + parity*mailSize
-			all[r] = append(make([]byte, 0, lens[r]), c.ctl[b:b+lens[r]]...)
+			all[r] = clone(c.mail(r, parity)[:lens[r]])
 		}
 		return all, nil
 	}
@@ -356,7 +398,7 @@ func (c *shm) gather(op int, s Site, n, aux int, mine []byte) ([][]byte, error) 
 	}
 	off = 0
 	for r, l := range lens {
-		all[r] = append(make([]byte, 0, l), reg.mem[off:off+l]...)
+		all[r] = clone(reg.mem[off : off+l])
 		off += l
 	}
 	return all, nil

@@ -1,30 +1,68 @@
 package collective
 
-import "fmt"
+import (
+	"fmt"
+	"sync/atomic"
+)
 
 // NewSingle returns the Comm of a run of one rank, in ordinary memory. Sums over
 // virtual slots have the bits that any number of ranks would give.
-func NewSingle() Comm { return &single{} }
+func NewSingle() Comm { return &single{aborted: new(atomic.Pointer[string])} }
 
-type single struct{ closed bool }
+type single struct {
+	closed  bool
+	aborted *atomic.Pointer[string] // the reason; the split Comm has the same
+	isSplit bool
+	split   *single
+}
 
 func (c *single) check(s Site) error {
 	if c.closed {
 		return fmt.Errorf("collective: %v: %w", s, ErrClosed)
 	}
+	if reason := c.aborted.Load(); reason != nil {
+		return &abortError{site: s, reason: *reason}
+	}
 	return nil
 }
 
-func (c *single) Rank() int            { return 0 }
-func (c *single) Size() int            { return 1 }
-func (c *single) Barrier(s Site) error { return c.check(s) }
-func (c *single) Close() error         { c.closed = true; return nil }
+func (c *single) Rank() int             { return 0 }
+func (c *single) Size() int             { return 1 }
+func (c *single) Barrier(s Site) error  { return c.check(s) }
+func (c *single) Abort(reason string)   { c.aborted.CompareAndSwap(nil, &reason) }
+func (c *single) Waiting() (Site, bool) { return Site{}, false }
+
+func (c *single) Close() error {
+	c.closed = true
+	if c.split != nil {
+		c.split.closed = true
+	}
+	return nil
+}
+
+func (c *single) Split(s Site) (Comm, error) {
+	if err := checkSplit(s, c.isSplit, c.split != nil); err != nil {
+		return nil, err
+	}
+	if err := c.check(s); err != nil {
+		return nil, err
+	}
+	c.split = &single{aborted: c.aborted, isSplit: true}
+	return c.split, nil
+}
 
 func (c *single) AllGather(s Site, mine []byte) ([][]byte, error) {
 	if err := c.check(s); err != nil {
 		return nil, err
 	}
-	return [][]byte{append(make([]byte, 0, len(mine)), mine...)}, nil
+	return [][]byte{clone(mine)}, nil
+}
+
+func (c *single) AllToAll(s Site, send [][]byte) ([][]byte, error) {
+	if err := checkSend(s, send, 1); err != nil {
+		return nil, err
+	}
+	return c.AllGather(s, send[0])
 }
 
 func (c *single) SumInt64(s Site, _ []int64) error { return c.check(s) }
@@ -87,26 +125,17 @@ type singleMatrix struct {
 	data       []float32
 }
 
-func (m *singleMatrix) Rows() int            { return m.rows }
-func (m *singleMatrix) Cols() int            { return m.cols }
-func (m *singleMatrix) Data() []float32      { return m.data }
-func (m *singleMatrix) Publish(s Site) error { return m.comm.check(s) }
-func (m *singleMatrix) Release()             { m.data = nil }
+func (m *singleMatrix) Rows() int       { return m.rows }
+func (m *singleMatrix) Cols() int       { return m.cols }
+func (m *singleMatrix) Data() []float32 { return m.data }
+func (m *singleMatrix) Release()        { m.data = nil }
 
-func checkReducer(s Site, n, virtual int) error {
-	if virtual < 1 {
-		return fmt.Errorf("collective: a reducer at %v: %d virtual slots a rank; there must be at least one", s, virtual)
+func (m *singleMatrix) Publish(s Site, lo, hi int) error {
+	if err := checkRows(s, lo, hi, m.rows); err != nil {
+		return err
 	}
-	return checkSizes("a reducer", s, n, virtual)
+	return m.comm.check(s)
 }
 
-func checkRoot(s Site, root, world int) error {
-	if root < 0 || root >= world {
-		return fmt.Errorf("collective: a broadcast at %v: root %d is not a rank of a run of %d", s, root, world)
-	}
-	return nil
-}
-
-func releasedError(what string, s Site) error {
-	return fmt.Errorf("collective: %s at %v: its memory was released", what, s)
-}
+// clone is a copy that is not nil, so that an empty message is told from none.
+func clone(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }

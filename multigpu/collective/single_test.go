@@ -8,7 +8,7 @@ import (
 )
 
 func TestSingle(t *testing.T) {
-	commtest.Run(t, 1, func(*testing.T, int) []collective.Comm {
+	commtest.Run(t, []int{1}, func(*testing.T, int) []collective.Comm {
 		return []collective.Comm{collective.NewSingle()}
 	})
 }

@@ -9,8 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -20,10 +23,10 @@ import (
 var lengths = []int{0, 1, 31, 33, 4099}
 
 // Exercise runs one rank through every collective and checks what it gets; all
-// ranks of a run call it at the same time. It leaves c open and usable.
+// ranks of a run call it at the same time, once, since it splits c. It leaves c open and usable.
 func Exercise(c collective.Comm) error {
 	for _, f := range []func(collective.Comm) error{
-		barriers, gathers, sums, broadcasts, reducers, matrices, releases,
+		barriers, gathers, exchanges, sums, broadcasts, reducers, matrices, releases, splits,
 	} {
 		if err := f(c); err != nil {
 			return fmt.Errorf("rank %d of %d: %w", c.Rank(), c.Size(), err)
@@ -74,6 +77,58 @@ func gathers(c collective.Comm) error {
 		}
 	}
 	return nil
+}
+
+// exchanges: every pair of ranks has messages of its own lengths; in some rounds all are short, in
+// some only one is long, and in one there are none.
+func exchanges(c collective.Comm) error {
+	for round := range 12 {
+		send := make([][]byte, c.Size())
+		for to := range send {
+			send[to] = parcel(c.Rank(), to, round)
+		}
+		got, err := c.AllToAll(site("exchange", round), send)
+		if err != nil {
+			return err
+		}
+		if len(got) != c.Size() {
+			return fmt.Errorf("an all-to-all gave %d messages", len(got))
+		}
+		for r := range got {
+			if !bytes.Equal(got[r], parcel(r, c.Rank(), round)) {
+				return fmt.Errorf("all-to-all, round %d: the message of rank %d is not what it sent (%d bytes)", round, r, len(got[r]))
+			}
+		}
+		for i := range got {
+			clear(got[i]) // the result is the caller's, and so is what was sent
+			clear(send[i])
+		}
+	}
+	return nil
+}
+
+// parcel is what a rank sends to another in an all-to-all.
+func parcel(from, to, round int) []byte {
+	n := 0
+	switch round % 6 {
+	case 0:
+		n = [...]int{0, 1, 7, 1000}[(from+3*to)%4]
+	case 1:
+		n = [...]int{0, 1, 9001, 64<<10 + 1, 333}[(from*3+to+round)%5]
+	case 2:
+		if from == 0 {
+			n = 1_000_003
+		}
+	case 3:
+		n = 70_000*(to+1) + from
+	case 4:
+		n = 64 << 10
+	}
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*5 + from*31 + to*17 + round)
+	}
+	return b
 }
 
 func sums(c collective.Comm) error {
@@ -185,12 +240,35 @@ func matrices(c collective.Comm) error {
 		for i := lo * 5; i < hi*5; i++ {
 			m.Data()[i] = value(round, i)
 		}
-		if err := m.Publish(site("publish", round)); err != nil {
+		if err := m.Publish(site("publish", round), lo, hi); err != nil {
 			return err
 		}
 		for i, x := range m.Data() {
 			if x != value(round, i) {
 				return fmt.Errorf("matrix of %d rows: value %d is %v after Publish, want %v", rows, i, x, value(round, i))
+			}
+		}
+		if err := c.Barrier(site("read", round)); err != nil { // all have read: rows may be written
+			return err
+		}
+		// Now the last rank writes all rows but the first, which rank 0 keeps.
+		lo, hi = 0, 0
+		if c.Rank() == c.Size()-1 {
+			lo, hi = min(1, rows), rows
+		}
+		for i := lo * 5; i < hi*5; i++ {
+			m.Data()[i] = value(round+100, i)
+		}
+		if err := m.Publish(site("publish again", round), lo, hi); err != nil {
+			return err
+		}
+		for i, x := range m.Data() {
+			want := value(round+100, i)
+			if i < 5 {
+				want = value(round, i)
+			}
+			if x != want {
+				return fmt.Errorf("matrix of %d rows: value %d is %v after the second Publish, want %v", rows, i, x, want)
 			}
 		}
 		m.Release()
@@ -216,7 +294,7 @@ func releases(c collective.Comm) error {
 				return fmt.Errorf("matrix %d, in memory used before, is not zero", i)
 			}
 		}
-		if err := m.Publish(site("seen", i)); err != nil {
+		if err := m.Publish(site("seen", i), 0, 0); err != nil {
 			return err
 		}
 		m.Data()[0] = 7
@@ -232,7 +310,7 @@ func releases(c collective.Comm) error {
 			return err
 		}
 	}
-	if err := keep.Publish(site("keep", 1)); err != nil {
+	if err := keep.Publish(site("keep", 1), c.Rank(), c.Rank()+1); err != nil {
 		return err
 	}
 	for r := range c.Size() {
@@ -244,24 +322,177 @@ func releases(c collective.Comm) error {
 	return nil
 }
 
-// Run checks an implementation that has worlds of up to maxWorld ranks. open
-// gives the ranks of a run of world, all in this process; Run closes them.
-func Run(t *testing.T, maxWorld int, open func(t *testing.T, world int) []collective.Comm) {
-	for _, world := range []int{1, 2, 3, 4, 8} {
-		if world > maxWorld {
-			break
+// splits runs the Comm and the one split from it in two goroutines at the same time.
+func splits(c collective.Comm) error {
+	second, err := c.Split(site("split", 0))
+	if err != nil {
+		return err
+	}
+	if second.Rank() != c.Rank() || second.Size() != c.Size() {
+		return fmt.Errorf("split gave rank %d of %d", second.Rank(), second.Size())
+	}
+	for name, twice := range map[string]collective.Comm{"a second split": c, "a split of a split": second} {
+		if _, err := twice.Split(site("split", 1)); err == nil {
+			return fmt.Errorf("%s: no error", name)
 		}
+	}
+	other := make(chan error, 1)
+	go func() {
+		other <- inTurn(second, exchanges, matrices, releases, gathers, barriers)
+	}()
+	err = inTurn(c, barriers, reducers, sums, releases, exchanges)
+	if err := errors.Join(err, <-other); err != nil {
+		return err
+	}
+	if err := second.Close(); err != nil {
+		return err
+	}
+	if err := second.Barrier(site("closed", 0)); !errors.Is(err, collective.ErrClosed) {
+		return fmt.Errorf("a barrier of the closed split gave %v, want ErrClosed", err)
+	}
+	return c.Barrier(site("after the split", 0))
+}
+
+func inTurn(c collective.Comm, fs ...func(collective.Comm) error) error {
+	for _, f := range fs {
+		if err := f(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Large sums 10 M elements, three times.
+func Large(c collective.Comm) error {
+	const n = 10_000_000
+	r, err := c.NewReducer(site("large", 0), n, 1)
+	if err != nil {
+		return err
+	}
+	defer r.Release()
+	at := make([][]float32, c.Size())
+	for k := range at {
+		at[k] = make([]float32, 1)
+	}
+	for step := range 3 {
+		for i, slot := 0, r.Slot(0); i < n; i++ {
+			slot[i] = cheap(c.Rank(), step, i)
+		}
+		sum, err := r.Reduce(site("large", step))
+		if err != nil {
+			return err
+		}
+		if len(sum) != n {
+			return fmt.Errorf("a sum of %d has %d elements", n, len(sum))
+		}
+		for i := 0; i < n; i += 1 + i%101 {
+			for k := range at {
+				at[k][0] = cheap(k, step, i)
+			}
+			if want := collective.ReduceTree(at)[0]; math.Float32bits(sum[i]) != math.Float32bits(want) {
+				return fmt.Errorf("sum of %d: element %d is %v, want %v", n, i, sum[i], want)
+			}
+		}
+	}
+	return nil
+}
+
+// cheap is value for many elements: a random sign and mantissa, and exponents from 2^-8 to 2^7.
+func cheap(slot, step, i int) float32 {
+	h := (uint32(slot*7919+step*104729+i) + 1) * 2654435761
+	h ^= h >> 15
+	return math.Float32frombits(h&0x807fffff | (119+h>>23&15)<<23)
+}
+
+// Aborted runs one rank through an abort: the last rank never comes, the others wait for it, and
+// another goroutine of each ends its wait. It leaves c open, and of no further use. A single rank
+// waits for nobody.
+func Aborted(c collective.Comm) error {
+	const reason = "the memory of rank 3 is full"
+	if _, ok := c.Waiting(); ok {
+		return errors.New("a rank waits before any collective")
+	}
+	second, err := c.Split(site("split", 0))
+	if errors.Is(err, collective.ErrAborted) { // of a rank that is ahead of this one
+		return wantAbort(err, reason)
+	}
+	if err != nil {
+		return err
+	}
+	s := collective.Site{Kind: "sampling", Epoch: 3, Step: 4, At: "sample.go:5"}
+	if c.Rank() < c.Size()-1 {
+		done := make(chan error, 1)
+		go func() { done <- second.Barrier(s) }()
+		err := waitFor(c, s, done)
+		if err == nil { // it waits
+			c.Abort(reason)
+			err = <-done
+		}
+		if err := wantAbort(err, reason); err != nil {
+			return fmt.Errorf("a barrier that waits: %w", err)
+		}
+	}
+	c.Abort(reason)
+	c.Abort("a later reason")
+	for name, err := range map[string]error{
+		"barrier":            c.Barrier(s),
+		"sum":                c.SumInt64(s, []int64{1}),
+		"barrier of a split": second.Barrier(s),
+	} {
+		if err := wantAbort(err, reason); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if _, ok := c.Waiting(); ok {
+		return errors.New("a rank waits after its end")
+	}
+	return nil
+}
+
+// waitFor returns nil when the rank waits at s, or the error that ended the wait.
+func waitFor(c collective.Comm, s collective.Site, done <-chan error) error {
+	for {
+		if at, ok := c.Waiting(); ok && at != s {
+			return fmt.Errorf("a rank waits at %v, want %v", at, s)
+		} else if ok {
+			return nil
+		}
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func wantAbort(err error, reason string) error {
+	if !errors.Is(err, collective.ErrAborted) || !strings.Contains(err.Error(), reason) || strings.Contains(err.Error(), "later") {
+		return fmt.Errorf("got %w, want ErrAborted with %q", err, reason)
+	}
+	return nil
+}
+
+// Run checks an implementation in runs of each number of ranks in worlds. open gives the ranks of a
+// run of world, all in this process; Run closes them. [Large] runs in the last world, and with
+// GNB_SOAK in each.
+func Run(t *testing.T, worlds []int, open func(t *testing.T, world int) []collective.Comm) {
+	for _, world := range worlds {
 		t.Run(fmt.Sprintf("world %d", world), func(t *testing.T) {
 			t.Run("exercise", func(t *testing.T) { each(t, open(t, world), Exercise) })
 			t.Run("arguments", func(t *testing.T) { each(t, open(t, world), arguments) })
 			t.Run("closed", func(t *testing.T) { each(t, open(t, world), closed) })
-			if world == 1 {
-				return
+			t.Run("aborted", func(t *testing.T) { each(t, open(t, world), Aborted) })
+			if !testing.Short() && (world == worlds[len(worlds)-1] || os.Getenv("GNB_SOAK") != "") {
+				t.Run("large", func(t *testing.T) { each(t, open(t, world), Large) })
 			}
-			t.Run("mismatch", func(t *testing.T) { mismatches(t, open, world) })
+			if world > 1 {
+				t.Run("mismatch", func(t *testing.T) { mismatches(t, open, world) })
+			}
+			if 8%world == 0 {
+				t.Run("division", func(t *testing.T) { division(t, open, world) })
+			}
 		})
 	}
-	t.Run("divisions", func(t *testing.T) { divisions(t, maxWorld, open) })
 }
 
 // each runs f on every rank at the same time and closes the ranks.
@@ -289,6 +520,10 @@ func arguments(c collective.Comm) error {
 	if c.Rank() < 0 || c.Rank() >= c.Size() {
 		return fmt.Errorf("rank %d of %d", c.Rank(), c.Size())
 	}
+	m, err := c.NewMatrix(s, 3, 2)
+	if err != nil {
+		return err
+	}
 	for name, f := range map[string]func() error{
 		"no virtual slots": func() error { _, err := c.NewReducer(s, 5, 0); return err },
 		"negative length":  func() error { _, err := c.NewReducer(s, -1, 1); return err },
@@ -296,6 +531,14 @@ func arguments(c collective.Comm) error {
 		"overflow":         func() error { _, err := c.NewMatrix(s, math.MaxInt32, math.MaxInt); return err },
 		"no such root":     func() error { return c.Broadcast(s, c.Size(), nil) },
 		"negative root":    func() error { return c.Broadcast(s, -1, nil) },
+		"no messages":      func() error { _, err := c.AllToAll(s, nil); return err },
+		"too many": func() error {
+			_, err := c.AllToAll(s, make([][]byte, c.Size()+1))
+			return err
+		},
+		"before the first row": func() error { return m.Publish(s, -1, 0) },
+		"after the last row":   func() error { return m.Publish(s, 0, 4) },
+		"backwards":            func() error { return m.Publish(s, 2, 1) },
 	} {
 		if f() == nil {
 			return fmt.Errorf("%s: no error", name)
@@ -314,13 +557,22 @@ func closed(c collective.Comm) error {
 		return err
 	}
 	r.Release()
+	second, err := c.Split(site("s", 0))
+	if err != nil {
+		return err
+	}
 	if err := c.Close(); err != nil {
 		return err
+	}
+	c.Abort("it is closed already")
+	if _, ok := second.Waiting(); ok {
+		return errors.New("a closed communicator waits")
 	}
 	for name, err := range map[string]error{
 		"barrier": c.Barrier(site("b", 0)),
 		"sum":     c.SumInt64(site("b", 0), nil),
-		"publish": m.Publish(site("b", 0)),
+		"publish": m.Publish(site("b", 0), 0, 0),
+		"split":   second.Barrier(site("b", 0)),
 	} {
 		if !errors.Is(err, collective.ErrClosed) {
 			return fmt.Errorf("%s after Close: %v, want ErrClosed", name, err)
@@ -377,35 +629,28 @@ func mismatches(t *testing.T, open func(*testing.T, int) []collective.Comm, worl
 	}
 }
 
-// divisions: 8 slots, divided in every way, give one sum.
-func divisions(t *testing.T, maxWorld int, open func(*testing.T, int) []collective.Comm) {
+// division: 8 slots, divided in any way, give one sum.
+func division(t *testing.T, open func(*testing.T, int) []collective.Comm, world int) {
 	const n = 5003
 	want := collective.ReduceTree(slots(n, 8, 0))
-	for _, world := range []int{1, 2, 4, 8} {
-		if world > maxWorld {
-			break
+	each(t, open(t, world), func(c collective.Comm) error {
+		virtual := 8 / c.Size()
+		r, err := c.NewReducer(site("reducer", 0), n, virtual)
+		if err != nil {
+			return err
 		}
-		t.Run(fmt.Sprintf("%d×%d", world, 8/world), func(t *testing.T) {
-			each(t, open(t, world), func(c collective.Comm) error {
-				virtual := 8 / c.Size()
-				r, err := c.NewReducer(site("reducer", 0), n, virtual)
-				if err != nil {
-					return err
-				}
-				for v := range virtual {
-					copy(r.Slot(v), slots(n, 8, 0)[c.Rank()*virtual+v])
-				}
-				got, err := r.Reduce(site("step", 0))
-				if err != nil {
-					return err
-				}
-				for i := range want {
-					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-						return fmt.Errorf("element %d differs in its bits", i)
-					}
-				}
-				return nil
-			})
-		})
-	}
+		for v := range virtual {
+			copy(r.Slot(v), slots(n, 8, 0)[c.Rank()*virtual+v])
+		}
+		got, err := r.Reduce(site("step", 0))
+		if err != nil {
+			return err
+		}
+		for i := range want {
+			if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+				return fmt.Errorf("element %d differs in its bits", i)
+			}
+		}
+		return nil
+	})
 }
