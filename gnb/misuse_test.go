@@ -288,7 +288,7 @@ func TestMisuseBeforeTheStart(t *testing.T) {
 			}
 			return trainOn(whole, gnb.TrainOptions{})(filepath.Join(dir, "run"))
 		}},
-		"no file to write": {`gnb: writing a file of the run: .*config\.json.*set RunDir`, func(dir string) error {
+		"no file to write": {`gnb: writing config\.json: .*set RunDir`, func(dir string) error {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				return err
 			}

@@ -63,7 +63,7 @@ func (l *launched) directory() error {
 // their first checkpoint.
 func (l *launched) write(dir, path string) error {
 	l.tell(dir, path)
-	return runfile.WriteJSON(filepath.Join(dir, runfile.Config), l.run.Config)
+	return runfile.WriteJSON("gnb", filepath.Join(dir, runfile.Config), l.run.Config)
 }
 
 // tell tells the workers the run's directory and the checkpoint to start from.
@@ -190,6 +190,6 @@ func (l *launched) change(old runs.Config, step int64) {
 
 // lockRun marks the run's directory as in use.
 func (l *launched) lockRun(dir string) (err error) {
-	l.lock, err = runfile.Lock(dir, "run", "watch it with runs.Attach, or wait for its end")
+	l.lock, err = runfile.Lock("gnb", dir, "run", "watch it with runs.Attach, or wait for its end")
 	return err
 }

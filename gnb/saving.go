@@ -71,7 +71,7 @@ func (w *Worker) recordChange() error {
 	if w.job.Config == nil {
 		return nil
 	}
-	if err := runfile.WriteJSON(filepath.Join(w.job.RunDir, runfile.Config), w.job.Config); err != nil {
+	if err := runfile.WriteJSON("gnb", filepath.Join(w.job.RunDir, runfile.Config), w.job.Config); err != nil {
 		return err
 	}
 	w.job.Config = nil

@@ -140,15 +140,15 @@ func (s *Sampler) Hops() int { return s.c.Hops }
 // the compute stream until then.
 func (s *Sampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) {
 	if epoch < 0 || epoch >= sample.MaxEpochs || step < 0 || int64(step) > math.MaxUint32 {
-		return nil, fmt.Errorf("sample: epoch %d, step %d is out of range: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, sample.MaxEpochs-1)
+		return nil, fmt.Errorf("sampler: epoch %d, step %d is out of range: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, sample.MaxEpochs-1)
 	}
 	for i, v := range seeds {
 		if uint64(uint32(v)) >= uint64(s.g.Nodes) {
-			return nil, fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, s.g.Nodes-1)
+			return nil, fmt.Errorf("sampler: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, s.g.Nodes-1)
 		}
 	}
 	if !s.busy.CompareAndSwap(false, true) {
-		return nil, errors.New("sample: two goroutines used one sampler at the same time; make one sampler for each")
+		return nil, errors.New("sampler: two goroutines used one sampler at the same time; make one sampler for each")
 	}
 	defer s.busy.Store(false)
 	m, err := s.memory()
@@ -270,19 +270,19 @@ func (s *Sampler) fault(code uint64, seeds []int32) error {
 	case repeatedSeed:
 		for i, v := range seeds {
 			if v == seeds[where] {
-				return fmt.Errorf("sample: seed %d occurs twice, at positions %d and %d; the seeds of a batch must be distinct", v, i, where)
+				return fmt.Errorf("sampler: seed %d occurs twice, at positions %d and %d; the seeds of a batch must be distinct", v, i, where)
 			}
 		}
 	case damagedOffsets:
-		return fmt.Errorf("sample: the graph is damaged: the offsets of node %d do not lie in its %d edges, one after the other; check the dataset", where, s.g.Edges)
+		return fmt.Errorf("sampler: the graph is damaged: the offsets of node %d do not lie in its %d edges, one after the other; check the dataset", where, s.g.Edges)
 	case damagedEdge:
-		return fmt.Errorf("sample: the graph is damaged: the edge at position %d of the indices has an invalid source; the nodes are 0 to %d; check the dataset", where, s.g.Nodes-1)
+		return fmt.Errorf("sampler: the graph is damaged: the edge at position %d of the indices has an invalid source; the nodes are 0 to %d; check the dataset", where, s.g.Nodes-1)
 	case badWeight:
-		return fmt.Errorf("sample: the edge at position %d of the graph has a weight that is negative, infinite or not a number, but sampling weights must be finite and not negative", where)
+		return fmt.Errorf("sampler: the edge at position %d of the graph has a weight that is negative, infinite or not a number, but sampling weights must be finite and not negative", where)
 	case overCapacity:
-		return fmt.Errorf("sample: the graph is damaged, or changed while it was sampled: a hop has %d edges or nodes, more than there can be", where)
+		return fmt.Errorf("sampler: the graph is damaged, or changed while it was sampled: a hop has %d edges or nodes, more than there can be", where)
 	}
-	return fmt.Errorf("sample: the device reports fault %#x, which is none of the sampler's", code)
+	return fmt.Errorf("sampler: the device reports fault %#x, which is none of the sampler's", code)
 }
 
 // batch makes the host's side of a batch from its sizes.

@@ -86,5 +86,8 @@ func (r Report) picture() live.Batch {
 // PNG returns the report as a picture: the neighbourhood of a seed and the step's time line.
 func (r Report) PNG() ([]byte, error) {
 	data, _, _, err := live.BatchPNG(r.picture())
-	return data, err
+	if err != nil {
+		return nil, fmt.Errorf("inspect: drawing the batch: %w", err)
+	}
+	return data, nil
 }

@@ -50,7 +50,10 @@ func (c Comparison) text(p live.Comparison) string {
 // one chart, with a legend.
 func (c Comparison) PNG() ([]byte, error) {
 	data, _, _, err := live.ComparisonPNG(c.picture())
-	return data, err
+	if err != nil {
+		return nil, fmt.Errorf("runs: drawing the comparison: %w", err)
+	}
+	return data, nil
 }
 
 // picture returns the comparison in the form that package live draws. It leaves out metrics that

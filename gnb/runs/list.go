@@ -58,7 +58,7 @@ func List(ctx context.Context, options ...Options) (Table, error) {
 
 // runsBelow returns the runs in the subdirectories of dir.
 func runsBelow(ctx context.Context, dir string, o Options) (runs []*Run, err error) {
-	err = runfile.Each(ctx, dir, "runs", func(dir string) error {
+	err = runfile.Each(ctx, "runs", dir, "runs", func(dir string) error {
 		switch r, err := open(dir); {
 		case err == nil:
 			runs = append(runs, r)

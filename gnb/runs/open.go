@@ -37,7 +37,7 @@ func Open(dir string) (*Run, error) {
 // there are none.
 func open(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
-	switch err := runfile.ReadJSON(filepath.Join(dir, runfile.Config), &r.Config); {
+	switch err := runfile.ReadJSON("runs", filepath.Join(dir, runfile.Config), &r.Config); {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("runs: %s is not a run's directory: %w", dir, err)
 	case err != nil:
@@ -45,7 +45,7 @@ func open(dir string) (*Run, error) {
 	}
 	state := ""
 	for { // until state and result are consistent
-		switch err := runfile.ReadJSON(filepath.Join(dir, runfile.Result), &r.Result); {
+		switch err := runfile.ReadJSON("runs", filepath.Join(dir, runfile.Result), &r.Result); {
 		case errors.Is(err, os.ErrNotExist) && state != "":
 			return r, r.unfinished(state)
 		case errors.Is(err, os.ErrNotExist):

@@ -116,5 +116,8 @@ func (c Curve) picture() live.Scaling {
 // and the repeated work.
 func (c Curve) PNG() ([]byte, error) {
 	data, _, _, err := live.ScalingPNG(c.picture())
-	return data, err
+	if err != nil {
+		return nil, fmt.Errorf("scaling: drawing the curve: %w", err)
+	}
+	return data, nil
 }

@@ -32,7 +32,7 @@ const (
 func Open(dir string) (*Study, error) {
 	entry.Enter()
 	s := &Study{}
-	switch err := runfile.ReadJSON(filepath.Join(dir, studyFile), s); {
+	switch err := runfile.ReadJSON("sweep", filepath.Join(dir, studyFile), s); {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("sweep: %s is not a sweep's directory: %w", dir, err)
 	case err != nil:
@@ -72,7 +72,7 @@ func (s *Study) sort() {
 
 // lockSweep locks the sweep's directory until unlock, or until this process ends.
 func (s *sweep) lockSweep(dir string) (err error) {
-	s.lock, err = runfile.Lock(dir, "sweep", "wait for its end, or choose another directory (Dir, --dir)")
+	s.lock, err = runfile.Lock("sweep", dir, "sweep", "wait for its end, or choose another directory (Dir, --dir)")
 	return err
 }
 
@@ -247,7 +247,7 @@ func (s *sweep) save(state string) error {
 	s.study.State = state
 	head := s.study
 	head.Trials = nil
-	return runfile.WriteJSON(filepath.Join(s.study.Dir, studyFile), head)
+	return runfile.WriteJSON("sweep", filepath.Join(s.study.Dir, studyFile), head)
 }
 
 // append records an ended trial.
@@ -271,7 +271,7 @@ func (s *sweep) append(t TrialResult) error {
 func List(ctx context.Context) ([]*Study, error) {
 	entry.Enter()
 	var out []*Study
-	err := runfile.Each(ctx, runs.Dir(), "sweeps", func(dir string) error {
+	err := runfile.Each(ctx, "sweep", runs.Dir(), "sweeps", func(dir string) error {
 		if s, err := Open(dir); err == nil {
 			out = append(out, s)
 		}

@@ -176,7 +176,10 @@ func (s *Study) String() string {
 // and the importance of each hyper-parameter.
 func (s *Study) PNG() ([]byte, error) {
 	data, _, _, err := live.SweepPNG(s.picture(s.Importance()))
-	return data, err
+	if err != nil {
+		return nil, fmt.Errorf("sweep: drawing the trials: %w", err)
+	}
+	return data, nil
 }
 
 // BestCode returns Go code for a cell: the call of [gnb.Train] that trains the best trial again,

@@ -74,7 +74,7 @@ func (k *drawing) draw(key string, share float64, height vg.Length, paint func(c
 		return nil
 	}
 	*k = drawing{share: share}
-	svg, err := drawn(chart.SVG(chart.Width*vg.Length(share), height, func(c draw.Canvas) {
+	svg, err := chart.SVG(chart.Width*vg.Length(share), height, func(c draw.Canvas) {
 		if share < 1 { // leave a gap to its neighbour
 			if share == lossShare {
 				c.Max.X -= chartGap
@@ -83,7 +83,7 @@ func (k *drawing) draw(key string, share float64, height vg.Length, paint func(c
 			}
 		}
 		paint(c)
-	}))
+	})
 	if err != nil {
 		return err
 	}
@@ -114,11 +114,11 @@ func (p *painter) PNG(s *Snapshot) (data []byte, width, height int, err error) {
 	if note != "" {
 		h += noteHeight
 	}
-	data, err = drawn(chart.PNG(vg.Length(h), func(c draw.Canvas) {
+	data, err = chart.PNG(vg.Length(h), func(c draw.Canvas) {
 		p.header(c, s, note)
 		c.Max.Y = vg.Length(charts)
 		p.charts(c, s)
-	}))
+	})
 	if err != nil {
 		return nil, 0, 0, err
 	}

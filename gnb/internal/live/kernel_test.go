@@ -126,7 +126,7 @@ func TestKernelGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = cmd.Wait()
-	if cmd.ProcessState.ExitCode() != 3 || !strings.Contains(stderr.String(), "closed: live: the notebook's display pipe is broken") {
+	if cmd.ProcessState.ExitCode() != 3 || !strings.Contains(stderr.String(), "closed: the notebook's display pipe is broken") {
 		t.Errorf("the cell ended with %v: %s", err, stderr)
 	}
 }

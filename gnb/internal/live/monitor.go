@@ -43,7 +43,7 @@ func MonitorPNG(m Monitor) (data []byte, width, height int, err error) {
 // monitorSVG draws the same without title and note.
 func monitorSVG(m *Monitor) ([]byte, error) {
 	var p painter
-	return drawn(chart.SVG(chart.Width, m.height(), func(c draw.Canvas) { p.monitor(c, m) }))
+	return chart.SVG(chart.Width, m.height(), func(c draw.Canvas) { p.monitor(c, m) })
 }
 
 const (

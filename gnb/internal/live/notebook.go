@@ -87,7 +87,7 @@ func (n *notebook) liveData(s *Snapshot) *protocol.DisplayData {
 func guarded[T any](draw func() (T, error)) (drawn T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("live: the figure could not be drawn: %v", r)
+			err = fmt.Errorf("the figure could not be drawn: %v", r)
 		}
 	}()
 	return draw()

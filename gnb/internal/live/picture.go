@@ -1,8 +1,6 @@
 package live
 
 import (
-	"fmt"
-
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 
 	"github.com/janpfeifer/gonb/gonbui/protocol"
@@ -21,23 +19,15 @@ func tallPNG(title, note string, tall vg.Length, paint func(p *painter, c draw.C
 	h := tall + headHeight + noteHeight
 	data, err = guarded(func() ([]byte, error) {
 		p := painter{Painter: chart.Painter{OnPage: true}}
-		return drawn(chart.PNG(h, func(c draw.Canvas) {
+		return chart.PNG(h, func(c draw.Canvas) {
 			y := c.Max.Y - 11
 			c.FillText(p.Bold(9, p.Ink()), vg.Point{X: 4, Y: y}, p.Fit(p.Bold(9, p.Ink()), oneLine(title), c.Max.X-8))
 			c.FillText(p.Text(8, p.Ink()), vg.Point{X: 4, Y: y - noteHeight}, p.Fit(p.Text(8, p.Ink()), oneLine(note), c.Max.X-8))
 			c.Max.Y = tall
 			paint(&p, c)
-		}))
+		})
 	})
 	return data, chart.Width * 4 / 3, int(h) * 4 / 3, err
-}
-
-// drawn returns a picture, or err with this package's prefix.
-func drawn(data []byte, err error) ([]byte, error) {
-	if err != nil {
-		return nil, fmt.Errorf("live: %w", err)
-	}
-	return data, nil
 }
 
 // showPicture shows a picture in the current cell, with text for viewers without pictures; outside

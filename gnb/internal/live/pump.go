@@ -151,7 +151,7 @@ func (p *pump) rest(took time.Duration) time.Duration {
 	return max(p.interval-took, fair, took) // a drawing that waits for its reader is followed by an equal pause
 }
 
-var errStuck = errors.New("live: the display did not accept the final state in time (its reader has ended or is blocked); the run itself is not affected")
+var errStuck = errors.New("the display did not accept the final state in time (its reader has ended or is blocked); the run itself is not affected")
 
 // close draws s as the last frame and waits for it, at most for the given time: a write to a
 // display with a blocked reader cannot be cancelled, so its goroutine is then left behind. Calls

@@ -89,7 +89,7 @@ func SweepPNG(s Sweep) (data []byte, width, height int, err error) {
 // sweepSVG draws the same picture without its title.
 func sweepSVG(s *Sweep) ([]byte, error) {
 	var p painter
-	return drawn(chart.SVG(chart.Width, chart.Height, func(c draw.Canvas) { p.sweep(c, s) }))
+	return chart.SVG(chart.Width, chart.Height, func(c draw.Canvas) { p.sweep(c, s) })
 }
 
 // mostLines is the maximum number of trials drawn, best first: more lines cannot be told apart.

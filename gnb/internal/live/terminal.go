@@ -72,7 +72,7 @@ func write(w io.Writer, s string) error {
 		return nil
 	}
 	if _, err := io.WriteString(w, s); err != nil {
-		return fmt.Errorf("live: writing progress: %w", err)
+		return fmt.Errorf("writing progress: %w", err)
 	}
 	return nil
 }

@@ -14,17 +14,18 @@ type DirLock struct {
 	file *os.File // nil on file systems without locks
 }
 
-// Lock locks a directory until Unlock or until this process ends in any way. what is "run" or
-// "sweep"; wayOut completes the error of a directory that another process uses.
-func Lock(dir, what, wayOut string) (*DirLock, error) {
+// Lock locks a directory until Unlock or until this process ends in any way. room is the calling
+// package, with which errors begin, and what is "run" or "sweep"; wayOut completes the error of a
+// directory that another process uses.
+func Lock(room, dir, what, wayOut string) (*DirLock, error) {
 	f, err := filelock.Lock(dir)
 	switch {
 	case errors.Is(err, filelock.ErrLocked):
-		return nil, fmt.Errorf("gnb: %s %s is still going on in another process; %s", what, dir, wayOut)
+		return nil, fmt.Errorf("%s: %s %s is still going on in another process; %s", room, what, dir, wayOut)
 	case errors.Is(err, filelock.ErrNoLocks):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("gnb: locking the directory of a %s: %w", what, err)
+		return nil, fmt.Errorf("%s: locking the directory of a %s: %w", room, what, err)
 	}
 	return &DirLock{dir, f}, nil
 }

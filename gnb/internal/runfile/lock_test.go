@@ -20,18 +20,18 @@ func TestLockingWhileOthersLook(t *testing.T) {
 	defer looking.Wait()
 	defer enough.Store(true)
 	for range 200 {
-		l, err := Lock(dir, "run", "wait")
+		l, err := Lock("gnb", dir, "run", "wait")
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.Unlock()
 	}
-	l, err := Lock(dir, "run", "wait")
+	l, err := Lock("gnb", dir, "run", "wait")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Unlock()
-	if _, err := Lock(dir, "run", "wait"); err == nil || !strings.Contains(err.Error(), "still going on in another process") {
+	if _, err := Lock("gnb", dir, "run", "wait"); err == nil || !strings.Contains(err.Error(), "still going on in another process") {
 		t.Errorf("locked twice: %v", err)
 	}
 }

@@ -95,8 +95,9 @@ func checkSeal(b []byte) error {
 	return nil
 }
 
-// WriteJSON writes v as an indented JSON object with a checksum, durably.
-func WriteJSON(path string, v any) error {
+// WriteJSON writes v as an indented JSON object with a checksum, durably. room is the calling
+// package, with which errors begin.
+func WriteJSON(room, path string, v any) error {
 	b, err := sealJSON(v)
 	if err != nil {
 		return err
@@ -106,14 +107,15 @@ func WriteJSON(path string, v any) error {
 		err = atomicfile.WriteFile(path, b, 0o644)
 	}
 	if err != nil {
-		return fmt.Errorf("gnb: writing a file of the run: %w; make room there, or set RunDir or GNB_RUNS to another place", err)
+		return fmt.Errorf("%s: writing %s: %w; make room there, or set RunDir, Dir or GNB_RUNS to another place", room, filepath.Base(path), err)
 	}
 	return nil
 }
 
-// ReadJSON reads a file of WriteJSON into v. It fails if the file is damaged. The error for a
-// missing file matches [os.ErrNotExist].
-func ReadJSON(path string, v any) error {
+// ReadJSON reads a file of WriteJSON into v. It fails if the file is damaged; that error begins with
+// room, the calling package. An error of the file system has no such beginning; it matches
+// [os.ErrNotExist] for a missing file.
+func ReadJSON(room, path string, v any) error {
 	b, err := atomicfile.ReadFile(path, maxJSON)
 	if err != nil {
 		return err
@@ -122,7 +124,7 @@ func ReadJSON(path string, v any) error {
 		err = json.Unmarshal(b, v)
 	}
 	if err != nil {
-		return fmt.Errorf("gnb: %s is damaged: %w", path, err)
+		return fmt.Errorf("%s: %s is damaged: %w", room, path, err)
 	}
 	return nil
 }
@@ -249,14 +251,15 @@ func Exists(path string) bool {
 }
 
 // Each calls f with the path of each entry of dir, in the order of names, until f or ctx fails. A dir
-// that does not exist is empty. what names the entries in an error, such as "runs".
-func Each(ctx context.Context, dir, what string, f func(path string) error) error {
+// that does not exist is empty. An error begins with room, the calling package, and calls the
+// entries what, such as "runs".
+func Each(ctx context.Context, room, dir, what string, f func(path string) error) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("gnb: listing %s: %w", what, err)
+		return fmt.Errorf("%s: listing %s: %w", room, what, err)
 	}
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {

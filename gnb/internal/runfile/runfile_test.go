@@ -14,11 +14,11 @@ type point struct{ X, Y int }
 // A flipped bit anywhere in a JSON file is noticed; a file without a checksum is read.
 func TestJSONIsSealed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), Config)
-	if err := WriteJSON(path, point{3, 4}); err != nil {
+	if err := WriteJSON("runs", path, point{3, 4}); err != nil {
 		t.Fatal(err)
 	}
 	var p point
-	if err := ReadJSON(path, &p); err != nil || p != (point{3, 4}) {
+	if err := ReadJSON("runs", path, &p); err != nil || p != (point{3, 4}) {
 		t.Fatalf("%v, %v", p, err)
 	}
 	whole, err := os.ReadFile(path)
@@ -32,17 +32,17 @@ func TestJSONIsSealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var p point
-		if err := ReadJSON(path, &p); err == nil || p != (point{}) || !strings.Contains(err.Error(), "damaged") {
+		if err := ReadJSON("runs", path, &p); err == nil || p != (point{}) || !strings.Contains(err.Error(), "damaged") {
 			t.Fatalf("bit %d of byte %d: %v, %v", bit%8, bit/8, p, err)
 		}
 	}
 	if err := os.WriteFile(path, []byte(`{"X": 1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := ReadJSON(path, &p); err != nil || p.X != 1 {
+	if err := ReadJSON("runs", path, &p); err != nil || p.X != 1 {
 		t.Errorf("without a checksum: %v, %v", p, err)
 	}
-	if err := ReadJSON(path+"x", &p); !errors.Is(err, os.ErrNotExist) {
+	if err := ReadJSON("runs", path+"x", &p); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }

@@ -85,7 +85,7 @@ func Restart(r *runs.Run, failed *multigpu.WorkerError, workers int, deferred bo
 		return from, e, nil
 	}
 	if err = from.Rewind(r, &e); err == nil && !deferred {
-		err = runfile.WriteJSON(filepath.Join(r.Dir, runfile.Config), c)
+		err = runfile.WriteJSON("gnb", filepath.Join(r.Dir, runfile.Config), c)
 	}
 	return from, e, err
 }
