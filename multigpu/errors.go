@@ -9,6 +9,8 @@ import (
 // WorkerError is the error of a run in which a worker failed.
 type WorkerError struct {
 	Rank, PID int
+	// Host is the name of the worker's machine under a launcher, else "".
+	Host string
 	// Epoch, Step and Stage are the worker's position: -1 and "starting" before its program set
 	// one.
 	Epoch, Step int
@@ -29,7 +31,10 @@ type WorkerError struct {
 func (e *WorkerError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "multigpu: rank %d", e.Rank)
-	if e.PID > 0 {
+	switch {
+	case e.Host != "":
+		fmt.Fprintf(&b, " (pid %d on %s)", e.PID, e.Host)
+	case e.PID > 0:
 		fmt.Fprintf(&b, " (pid %d)", e.PID)
 	}
 	fmt.Fprintf(&b, " failed%s: %s", where(e.Epoch, e.Step, e.Stage), e.Reason)

@@ -15,6 +15,9 @@ import (
 
 const flagName = "gnb.worker"
 
+// exitFailed is the exit status of a worker that fails.
+const exitFailed = 1
+
 var (
 	handler atomic.Pointer[func(*Process) error]
 	entered atomic.Bool
@@ -46,15 +49,19 @@ func Handle(h func(p *Process) error) {
 }
 
 // EnterIfWorker enters the handler, and never returns, if this process is a worker that has not
-// entered it yet. A program that does not call flag.Parse must call it first in main.
+// entered it yet, or a rank above 0 of a launcher (see [Launcher]), which then runs one job after
+// another until rank 0 ends. On rank 0 of a launcher it begins to wait for the others and returns. A
+// program that does not call flag.Parse must call it first in main.
 func EnterIfWorker() {
 	if worker {
 		enter(argRank())
+		return
 	}
+	enterRank()
 }
 
-// InWorker reports whether this process was started as a worker.
-func InWorker() bool { return worker }
+// InWorker reports whether this process was started as a worker, or serves rank 0 of a launcher.
+func InWorker() bool { return worker || following.Load() }
 
 // enter runs the handler and ends the process. It works only once, because a handler that parses
 // flags parses the worker flag again.

@@ -8,11 +8,11 @@ import (
 )
 
 // Interrupts are the signals that interrupt a run: SIGINT, sent by ^C and by ■ in a notebook, and
-// SIGHUP, sent by a terminal that closes. A signal that the process was started to ignore, such as
-// SIGHUP under nohup, stays ignored.
+// SIGHUP, sent by a terminal that closes; under a launcher also SIGTERM, which it sends to end its
+// ranks. A signal that the process was started to ignore, such as SIGHUP under nohup, stays ignored.
 func Interrupts() []os.Signal {
 	var signals []os.Signal
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+	for _, s := range append([]os.Signal{os.Interrupt, syscall.SIGHUP}, launchedInterrupts()...) {
 		if !signal.Ignored(s) {
 			signals = append(signals, s)
 		}

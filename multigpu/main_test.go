@@ -26,6 +26,9 @@ import (
 // flags before the first test. A process that is to be killed as a launcher is
 // the test binary too, see launcher.
 func TestMain(m *testing.M) {
+	if spec := os.Getenv(envRanks); spec != "" {
+		os.Exit(rankMain(spec))
+	}
 	if os.Getenv(envEnter) != "" {
 		EnterIfWorker() // for the program that parses no flags
 	}
@@ -169,6 +172,18 @@ func oddJob(p *Process, job testJob) error {
 			fmt.Fprintf(os.Stderr, "line %d\n", i)
 		}
 		os.Exit(9)
+	case "rank facts":
+		f := rankFacts{p.Rank, p.World, p.LocalRank, p.LocalWorld, p.Machine, p.Machines, runtime.GOMAXPROCS(0), p.RunID, "", InWorker()}
+		b := make([]byte, 100)
+		n, _ := p.Files()[0].ReadAt(b, 0)
+		f.Content = string(b[:n])
+		return p.Emit(f)
+	case "announce":
+		if err := p.Emit("running"); err != nil {
+			return err
+		}
+		job.Rank = -1
+		return trainJob(p, job)
 	case "deaf": // never looks whether it is to stop
 		time.Sleep(time.Minute)
 	case "very deaf":

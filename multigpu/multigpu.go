@@ -184,6 +184,12 @@ func Start(ctx context.Context, s Spec) (*Group, error) {
 	if s.InProcess {
 		return startInProcess(ctx, s, job)
 	}
+	switch p, err := place(); {
+	case err != nil:
+		return nil, err
+	case p != nil:
+		return startRanks(ctx, s, job)
+	}
 	return startProcesses(ctx, s, job)
 }
 

@@ -19,6 +19,15 @@ import (
 type Process struct {
 	// Rank is this worker's number, 0 to World-1.
 	Rank, World int
+	// LocalRank is this worker's number on its machine, of LocalWorld.
+	LocalRank, LocalWorld int
+	// Machine is the number of this worker's machine, of Machines: 0 of 1 unless a launcher started
+	// the ranks on several. Ranks are numbered machine by machine.
+	Machine, Machines int
+	// Host is the name of this worker's machine.
+	Host string
+	// Threads is GOMAXPROCS of this worker.
+	Threads int
 	// RunID is the run's id.
 	RunID string
 	// Comm connects this worker with the others.
@@ -31,13 +40,22 @@ type Process struct {
 	clock *stageClock
 	emit  func(lines []byte) error
 	mu    sync.Mutex // of emit
+	// connected is told the Comm of a rank of a launcher.
+	connected func(collective.Comm)
 }
 
 // maxEvent is the largest size of an event's JSON, which the launcher keeps in memory.
 const maxEvent = 64 << 20
 
-// heartbeat is the time between two heartbeats.
-const heartbeat = 100 * time.Millisecond
+const (
+	// heartbeat is the time between two heartbeats.
+	heartbeat = 100 * time.Millisecond
+	// stopGrace is how long workers may take to stop when asked.
+	stopGrace = 2 * time.Second
+	// ownGap is the shortest pause of the supervisor itself (a closed laptop, SIGSTOP, a frozen
+	// container) after which silence is not counted against workers.
+	ownGap = time.Second
+)
 
 // Job decodes the run's job into v, a pointer.
 func (p *Process) Job(v any) error {
@@ -108,6 +126,7 @@ type lastWords struct {
 	Stack    string               `json:"stack,omitempty"`
 	Mismatch *collective.Mismatch `json:"mismatch,omitempty"`
 	Aborted  bool                 `json:"aborted,omitempty"`
+	Stuck    bool                 `json:"stuck,omitempty"` // the program did not end after an abort
 }
 
 func (w lastWords) encode() []byte {

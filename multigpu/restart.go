@@ -3,12 +3,14 @@ package multigpu
 import (
 	"errors"
 	"fmt"
+
+	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
 // ExitResumable is the exit status of a rank whose launcher (Slurm, mpirun, torchrun, Kubernetes)
 // interrupted the run after a checkpoint: EX_TEMPFAIL of sysexits.h. Starting the same job again
 // resumes the run.
-const ExitResumable = 75
+const ExitResumable = cluster.ExitResumable
 
 // Restarts decides whether a run whose worker failed is started again, and with how many workers.
 // The zero value never starts a run again.

@@ -12,17 +12,13 @@ import (
 
 const (
 	pollEvery = 100 * time.Millisecond
-	// stopGrace is how long workers may take to stop when asked, termGrace after
-	// SIGTERM: GoNB kills a cell 5 s after its interrupt.
-	stopGrace = 2 * time.Second
+	// termGrace is how long workers may take to stop after SIGTERM: GoNB kills a cell 5 s after its
+	// interrupt.
 	termGrace = 1 * time.Second
 	// failGrace is how long the other workers may take to leave after one has failed.
 	failGrace = 500 * time.Millisecond
 	// stoppedFor is how long a worker may be stopped by a signal.
 	stoppedFor = 2 * time.Second
-	// ownGap is the shortest pause of the supervisor itself (a closed laptop, SIGSTOP, a frozen
-	// container) after which silence is not counted against workers.
-	ownGap = time.Second
 )
 
 // runtimeStatus is the exit status of a process that the Go runtime ended.

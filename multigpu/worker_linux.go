@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -18,11 +19,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// Exit statuses of a worker.
-const (
-	exitFailed = 1
-	exitAlone  = 3 // the launcher is gone
-)
+// exitAlone is the exit status of a worker whose launcher is gone.
+const exitAlone = 3
 
 // hello is the first line that a worker reads.
 type hello struct {
@@ -100,7 +98,7 @@ func work(rank int) error {
 		return fail("joining the run", err)
 	}
 	p := &Process{
-		Rank: rank, World: h.World, RunID: h.RunID, Comm: comm,
+		Rank: rank, World: h.World, LocalRank: rank, LocalWorld: h.World, Machines: 1, Threads: runtime.GOMAXPROCS(0), RunID: h.RunID, Comm: comm,
 		job: h.Job, page: page, mine: page.rank(rank),
 		emit: func(lines []byte) error {
 			_, err := events.Write(lines)

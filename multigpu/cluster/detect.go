@@ -159,7 +159,7 @@ func (l launcher) read(getenv func(string) string) (*Place, error) {
 	case MPICH:
 		p.JobID = firstOf(getenv, "PMI_ID", "PMI_JOBID", "PMI_PORT")
 	case Torchrun:
-		p.JobID = strings.Join([]string{getenv("TORCHELASTIC_RUN_ID"), getenv("TORCHELASTIC_RESTART_COUNT"), getenv("MASTER_ADDR"), getenv("MASTER_PORT")}, " ")
+		p.JobID = strings.Join([]string{getenv("TORCHELASTIC_RUN_ID"), getenv("TORCHELASTIC_RESTART_COUNT"), getenv("MASTER_PORT")}, " ")
 	}
 	return p, nil
 }

@@ -1,0 +1,286 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Exit statuses of a rank.
+const (
+	exitFailed = 1
+	// ExitResumable is the exit status of every rank after a run that was interrupted: EX_TEMPFAIL of
+	// sysexits.h. Starting the same job again resumes the run.
+	ExitResumable = 75
+)
+
+// Follow joins rank 0 and serves its jobs, on every other rank, until rank 0 ends. It returns the
+// exit status of this process: ExitResumable after a run that was interrupted, and 1 if the ranks
+// could not meet or rank 0 vanished in a job, with the reason as err.
+func Follow(p *Place, serve func(*Task)) (status int, err error) {
+	// A launcher that is asked to end sends these to every rank; rank 0 ends the run.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
+	s, err := newSession(p)
+	if err != nil {
+		return exitFailed, err
+	}
+	w, err := s.join(signals)
+	if err != nil || w == nil {
+		return exitFailed, err
+	}
+	f := &follower{session: s, root: w, tasks: make(chan *Task), done: make(chan struct{})}
+	go f.signals(signals)
+	go f.receive()
+	for {
+		select {
+		case t := <-f.tasks:
+			serve(t)
+		case <-f.done:
+			if s.engine != nil && f.bye.Load() {
+				_ = s.engine.Close() // the process ends
+			}
+			return int(f.status.Load()), f.err
+		}
+	}
+}
+
+// follower is a rank above 0 between its joining and its end.
+type follower struct {
+	session *Session
+	root    *wire
+	tasks   chan *Task
+	done    chan struct{} // closed when rank 0 has gone
+	status  atomic.Int32
+	bye     atomic.Bool
+	err     error // set before done is closed
+}
+
+// join finds rank 0 and waits for the ranks' numbers. The wire is nil if rank 0 ended before.
+func (s *Session) join(signals <-chan os.Signal) (*wire, error) {
+	if err := s.unreachable(); err != nil {
+		return nil, err
+	}
+	if err := s.startEngine(); err != nil {
+		return nil, err
+	}
+	var at []string
+	if s.engine != nil {
+		b, err := s.engine.Broadcast(0, nil)
+		if err != nil {
+			return nil, fmt.Errorf("cluster: rank %d learns the address of rank 0: %w", s.self.Rank, err)
+		}
+		var m meeting
+		if err := json.Unmarshal(b, &m); err != nil {
+			return nil, fmt.Errorf("cluster: rank %d learns the address of rank 0: %w", s.self.Rank, err)
+		}
+		at = m.Addresses
+		if m.Token != "" {
+			s.trust.token = []byte(m.Token)
+			s.server.trust = s.trust
+		}
+	} else if !s.place.OneNode() && s.place.Master != "" {
+		at = []string{s.place.Master}
+	}
+	w, err := s.reach(at, signals)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		_ = w.conn.SetReadDeadline(time.Now().Add(idleSilence))
+		kind, b, err := w.receive(maxFrame)
+		switch {
+		case err != nil:
+			_ = w.conn.Close() // rank 0 has said why, if there was anything to say
+			return nil, nil
+		case kind == frameRefusal:
+			return nil, fmt.Errorf("cluster: %s", b)
+		case kind != frameWelcome:
+			continue
+		}
+		if err := json.Unmarshal(b, &s.welcome); err != nil || !s.welcome.valid() {
+			return nil, errors.New("cluster: rank 0 has sent numbers of the ranks that make no sense")
+		}
+		break
+	}
+	me := s.welcome.index(s.welcome.Rank)
+	if s.fellows, err = meet(context.Background(), s.local, s.welcome); err != nil {
+		return nil, err
+	}
+	if first, _ := s.welcome.machine(); first != s.welcome.Rank {
+		go s.unpack(s.fellows[first])
+	}
+	if me == 0 || s.welcome.First[me] != s.welcome.Rank {
+		s.server.close() // no connection comes to this rank
+	}
+	return w, nil
+}
+
+// valid reports whether the numbers are usable.
+func (w welcome) valid() bool {
+	if len(w.First) == 0 || w.First[0] != 0 || w.Rank < 0 || w.Rank >= len(w.Members) {
+		return false
+	}
+	for i := 1; i < len(w.First); i++ {
+		if w.First[i] <= w.First[i-1] || w.First[i] >= len(w.Members) {
+			return false
+		}
+	}
+	return true
+}
+
+// reach connects to rank 0, which may not have started yet.
+func (s *Session) reach(at []string, signals <-chan os.Signal) (*wire, error) {
+	ctx, stop := context.WithTimeout(context.Background(), joinPatience)
+	defer stop()
+	where := "on this machine"
+	if len(at) > 0 {
+		where = "at " + fmt.Sprint(at)
+	}
+	wait := 20 * time.Millisecond
+	var last error
+	for {
+		if c, err := dialLocal(s.socketName(), "unix"); err == nil {
+			w := &wire{conn: c}
+			if err := w.sendJSON(frameHello, s.self); err == nil {
+				return w, nil
+			}
+			_ = c.Close() // rank 0 has just ended
+		} else if last = err; asRefusal(err) != nil {
+			return nil, fmt.Errorf("cluster: %w", err)
+		}
+		for _, address := range at {
+			w, err := s.reachTCP(ctx, address)
+			if err == nil {
+				return w, nil
+			}
+			if last = err; asRefusal(err) != nil && len(at) == 1 {
+				return nil, fmt.Errorf("cluster: rank %d (%s) cannot join rank 0 at %s: %w", s.self.Rank, s.self.Host, address, asRefusal(err))
+			}
+		}
+		select {
+		case sig := <-signals:
+			return nil, fmt.Errorf("cluster: rank %d (%s) was ended by the signal %v before it met rank 0", s.self.Rank, s.self.Host, sig)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("cluster: rank %d (%s) did not find rank 0 %s within %v: %w", s.self.Rank, s.self.Host, where, joinPatience, last)
+		case <-time.After(wait):
+			wait = min(wait*3/2, time.Second)
+		}
+	}
+}
+
+func asRefusal(err error) *refusal {
+	r, _ := errors.AsType[*refusal](err)
+	return r
+}
+
+// reachTCP connects to rank 0 over TCP. The hello tells where other machines reach this one: at the
+// address from which it reaches rank 0.
+func (s *Session) reachTCP(ctx context.Context, address string) (*wire, error) {
+	probe, err := (&net.Dialer{Timeout: proofPatience}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{conn: probe}
+	if err := s.trust.prove(probe); err != nil {
+		return nil, errors.Join(err, probe.Close())
+	}
+	if s.self.Listen == "" {
+		l, err := net.Listen("tcp", net.JoinHostPort(probe.LocalAddr().(*net.TCPAddr).IP.String(), "0"))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("waiting for data of other machines: %w", err), probe.Close())
+		}
+		s.self.Listen = l.Addr().String()
+		s.server.serve(l)
+	}
+	if err := w.sendJSON(frameHello, s.self); err != nil {
+		return nil, errors.Join(err, probe.Close())
+	}
+	s.root = address
+	return w, nil
+}
+
+// signals passes signals on to rank 0, which stops the run on all ranks.
+func (f *follower) signals(signals <-chan os.Signal) {
+	for {
+		select {
+		case sig := <-signals:
+			_ = f.root.send(frameSignal, []byte(sig.String())) // the end of rank 0 is noticed by receive
+		case <-f.done:
+			return
+		}
+	}
+}
+
+// receive takes rank 0's frames.
+func (f *follower) receive() {
+	defer close(f.done)
+	var t *Task
+	for {
+		silence := idleSilence
+		if t != nil {
+			silence = t.Silent
+		}
+		_ = f.root.conn.SetReadDeadline(time.Now().Add(silence))
+		kind, b, err := f.root.receive(maxFrame)
+		if err != nil {
+			f.gone(t, silence, err)
+			return
+		}
+		switch kind {
+		case frameJob:
+			t, err = f.session.newTask(b)
+			if err != nil {
+				f.err = err
+				f.status.Store(exitFailed)
+				return
+			}
+			t.root = f.root
+			f.status.Store(0)
+			f.tasks <- t
+		case frameStop:
+			if t != nil {
+				t.stop()
+			}
+		case frameAbort:
+			if t != nil {
+				t.abort(string(b))
+			}
+		case frameEnd:
+			if string(b) == "interrupted" {
+				f.status.Store(ExitResumable)
+			}
+			t = nil
+		case frameBye:
+			f.bye.Store(true)
+			return
+		}
+	}
+}
+
+// gone ends this rank's job, if there is one, because rank 0 has gone.
+func (f *follower) gone(t *Task, silence time.Duration, err error) {
+	if t == nil {
+		return // the program has ended, with a status of its own
+	}
+	why := "vanished: the connection to its process has ended"
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		why = fmt.Sprintf("is silent: it has given no sign of life for %v", silence)
+	}
+	f.err = fmt.Errorf("cluster: %s ends, because %s %s", f.session.welcome.name(t.Rank), f.session.welcome.name(0), why)
+	f.status.Store(exitFailed)
+	t.abort(f.err.Error())
+	// The task's program notices; one that does not ends with the process.
+	select {
+	case <-t.over:
+	case <-time.After(stuckPatience):
+	}
+}

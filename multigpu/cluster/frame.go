@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Kinds of frames between rank 0 and another rank. A frame is its kind (1 byte), the length of its
+// payload (4 bytes, little-endian) and the payload.
+const (
+	frameHello   = 'h' // the first frame of a connection
+	frameRefusal = 'n' // a sentence: why the connection is refused
+
+	// From rank 0.
+	frameWelcome = 'w' // all ranks are there: their numbers
+	frameJob     = 'j' // a job begins
+	frameStop    = 's' // the job is to stop
+	frameAbort   = 'a' // the job is to end at once, with the reason
+	frameEnd     = 'e' // the job has ended on all ranks
+	frameBeat    = 'b' // rank 0 is alive
+	frameBye     = 'y' // no more jobs
+
+	// From another rank.
+	framePulse   = 'p' // this rank is alive; its state
+	frameMessage = 'm' // a message of the job
+	frameEnded   = 'd' // the job has ended on this rank, with its last words
+	frameSignal  = 'i' // this rank was sent a signal that interrupts
+)
+
+const (
+	// maxFrame is the largest payload of a frame: an event of multigpu has up to 64 MiB.
+	maxFrame = 80 << 20
+	// maxFirst is the largest payload of a frame of an unproven peer.
+	maxFirst = 1 << 20
+)
+
+// wire is a connection that carries frames. Any goroutine may send; one receives.
+type wire struct {
+	conn net.Conn
+	mu   sync.Mutex // of sending
+	head [5]byte    // of the frame being received
+}
+
+// sendPatience is how long a frame may take to be sent to a peer that does not read.
+const sendPatience = 30 * time.Second
+
+func (w *wire) send(kind byte, payload []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.conn.SetWriteDeadline(time.Now().Add(sendPatience)); err != nil {
+		return err
+	}
+	head := make([]byte, 5, 5+min(len(payload), 16<<10))
+	head[0] = kind
+	binary.LittleEndian.PutUint32(head[1:], uint32(len(payload)))
+	if len(payload) <= 16<<10 { // in one packet
+		_, err := w.conn.Write(append(head, payload...))
+		return err
+	}
+	if _, err := w.conn.Write(head); err != nil {
+		return err
+	}
+	_, err := w.conn.Write(payload)
+	return err
+}
+
+func (w *wire) sendJSON(kind byte, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return w.send(kind, b)
+}
+
+// receive returns the next frame; its payload has at most limit bytes and is the caller's.
+func (w *wire) receive(limit int) (kind byte, payload []byte, err error) {
+	if _, err := io.ReadFull(w.conn, w.head[:]); err != nil {
+		return 0, nil, err
+	}
+	n := int(binary.LittleEndian.Uint32(w.head[1:]))
+	if n > limit {
+		return 0, nil, fmt.Errorf("cluster: %s sent a frame of %d bytes, where at most %d can be", w.conn.RemoteAddr(), n, limit)
+	}
+	// A peer that claims a length must send that much before the memory is taken.
+	payload = make([]byte, 0, min(n, 64<<10))
+	for len(payload) < n {
+		at := len(payload)
+		payload = append(payload, make([]byte, min(n-at, max(at, 64<<10)))...)
+		if _, err := io.ReadFull(w.conn, payload[at:]); err != nil {
+			return 0, nil, err
+		}
+	}
+	return w.head[0], payload, nil
+}

@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// maxStrangers bounds the connections that have not yet said what they are for.
+const maxStrangers = 512
+
+// server accepts this process's connections: proven ones over TCP, and ones of the same user over
+// an abstract socket. It hands them out by what they are for.
+type server struct {
+	trust trust
+	joins chan arrival // ranks that join; nil except on rank 0
+	files func(job int, w *wire)
+
+	mu        sync.Mutex
+	closed    bool
+	listeners []net.Listener
+	data      map[dataKey]chan net.Conn
+	strangers chan struct{}
+	running   sync.WaitGroup
+}
+
+// arrival is a rank that asks to join.
+type arrival struct {
+	hello hello
+	wire  *wire
+}
+
+// dataKey names a connection between two machines: the one from machine From, for a channel of a
+// job.
+type dataKey struct{ job, channel, from int }
+
+func newServer(t trust) *server {
+	return &server{trust: t, data: map[dataKey]chan net.Conn{}, strangers: make(chan struct{}, maxStrangers)}
+}
+
+// serve accepts connections of l until close.
+func (s *server) serve(l net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = l.Close()
+		return
+	}
+	s.listeners = append(s.listeners, l)
+	s.running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil { // too many open files, for example
+				time.Sleep(50 * time.Millisecond)
+				continue
+			}
+			select {
+			case s.strangers <- struct{}{}:
+			default:
+				_ = c.Close() // too many at once: this one may try again
+				continue
+			}
+			go s.greet(c)
+		}
+	})
+}
+
+// greet finds out what a connection is for.
+func (s *server) greet(c net.Conn) {
+	defer func() { <-s.strangers }()
+	h, err := s.hello(c)
+	if err != nil {
+		_ = c.Close() // a stranger, or a peer that was told why
+		return
+	}
+	switch h.For {
+	case forJoin:
+		if s.joins != nil {
+			s.joins <- arrival{h, &wire{conn: c}}
+			return
+		}
+	case forData:
+		ch := s.channel(dataKey{h.Job, h.Channel, h.From})
+		select {
+		case ch <- c:
+			return
+		default: // a second one
+		}
+	case forFiles:
+		if s.files != nil {
+			s.files(h.Job, &wire{conn: c})
+		}
+	}
+	_ = c.Close() // nothing for it
+}
+
+func (s *server) hello(c net.Conn) (h hello, err error) {
+	if u, ok := c.(*net.UnixConn); ok {
+		err = sameUser(u)
+	} else {
+		err = s.trust.accept(c)
+	}
+	if err != nil {
+		return h, err
+	}
+	w := wire{conn: c}
+	if err := c.SetReadDeadline(time.Now().Add(proofPatience)); err != nil {
+		return h, err
+	}
+	kind, b, err := w.receive(maxFirst)
+	if err != nil {
+		return h, err
+	}
+	if kind != frameHello {
+		return h, errors.New("cluster: a connection began with another frame than a hello")
+	}
+	if err := json.Unmarshal(b, &h); err != nil {
+		return h, err
+	}
+	return h, c.SetReadDeadline(time.Time{})
+}
+
+func (s *server) channel(k dataKey) chan net.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := s.data[k]
+	if ch == nil {
+		ch = make(chan net.Conn, 1)
+		s.data[k] = ch
+	}
+	return ch
+}
+
+// take waits for a connection of data.
+func (s *server) take(ctx context.Context, k dataKey) (net.Conn, error) {
+	select {
+	case c := <-s.channel(k):
+		return c, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// forget closes the connections of a job, and of earlier ones, that nothing has taken.
+func (s *server) forget(job int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, ch := range s.data {
+		if k.job > job {
+			continue
+		}
+		delete(s.data, k)
+		select {
+		case c := <-ch:
+			_ = c.Close() // unused
+		default:
+		}
+	}
+}
+
+// close ends accepting.
+func (s *server) close() {
+	s.mu.Lock()
+	s.closed = true
+	for _, l := range s.listeners {
+		_ = l.Close() // no connection is lost by it
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// dial connects to a server over TCP and says what for.
+func dial(ctx context.Context, address string, t trust, h hello) (*wire, error) {
+	d := net.Dialer{Timeout: proofPatience}
+	c, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	w := &wire{conn: c}
+	if err := t.prove(c); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if err := w.sendJSON(frameHello, h); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return w, nil
+}
+
+// listenTCP listens at rank 0's address, or at its port on all interfaces if the host's name does
+// not stand for an address of this machine, as that of a service of Kubernetes does not.
+func listenTCP(address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		if l, e := net.Listen("tcp", ":"+port); e == nil {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("cluster: rank 0 cannot wait at %s: %w; set GNB_RENDEZVOUS=HOST:PORT to a free port of its machine", address, err)
+}

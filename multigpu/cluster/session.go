@@ -1,0 +1,427 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/phrase"
+)
+
+var (
+	// joinPatience is how long ranks may take to meet: pods may start minutes apart.
+	joinPatience = 10 * time.Minute
+	// noteAfter is when rank 0 says for whom it waits.
+	noteAfter = 10 * time.Second
+	// idleSilence is how long rank 0 may be silent between two jobs.
+	idleSilence = 30 * time.Second
+)
+
+// beatEvery is the time between two signs of life of rank 0.
+const beatEvery = 250 * time.Millisecond
+
+// Session connects this process with the other ranks, for the life of the process.
+type Session struct {
+	place  *Place
+	self   hello
+	trust  trust
+	engine Engine // nil for none
+	server *server
+	local  *net.UnixListener
+
+	// Set before ready is closed.
+	ready   chan struct{}
+	err     error
+	welcome welcome
+	root    string // the address by which this rank reaches rank 0, "" over an abstract socket
+	fellows map[int]*net.UnixConn
+	peers   []*wire // on rank 0, by rank; peers[0] is nil
+	parcels chan parcel
+
+	mu       sync.Mutex
+	task     *Task // the job in progress
+	jobs     int
+	broken   error  // why there can be no more job
+	signal   string // a signal that came between jobs
+	lost     []bool // by rank
+	goodbye  bool
+	stopBeat chan struct{}
+}
+
+func newSession(p *Place) (*Session, error) {
+	s := &Session{place: p, self: ownHello(p), ready: make(chan struct{}), stopBeat: make(chan struct{}), parcels: make(chan parcel, 1)}
+	var err error
+	if s.trust, err = trustFromEnv(); err != nil {
+		return nil, err
+	}
+	if p.Launcher == OpenMPI || p.Launcher == MPICH {
+		s.engine = engine
+	}
+	s.server = newServer(s.trust)
+	s.self.Local = "gnb-" + randomName()
+	if s.local, err = listenLocal(s.self.Local, "unixpacket"); err != nil {
+		return nil, fmt.Errorf("cluster: waiting for other ranks of this machine: %w", err)
+	}
+	return s, nil
+}
+
+func randomName() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// socketName is the abstract name at which rank 0 waits for the ranks of its machine.
+func (s *Session) socketName() string {
+	h := fnv.New64a()
+	fmt.Fprint(h, s.self.Launcher, "\x00", s.self.JobID, "\x00", s.self.World)
+	return fmt.Sprintf("gnb-%d-%s-%016x", os.Getuid(), choice(s.self.Launcher), h.Sum64())
+}
+
+// meeting is what rank 0 tells the others through an engine.
+type meeting struct {
+	Addresses []string
+	Token     string
+}
+
+// startEngine starts the engine and checks that it is the launcher's.
+func (s *Session) startEngine() error {
+	if s.engine == nil {
+		return nil
+	}
+	rank, world, err := s.engine.Init()
+	if err != nil {
+		return fmt.Errorf("cluster: starting %s: %w", s.engine.Name(), err)
+	}
+	if rank != s.place.Rank || world != s.place.World {
+		return fmt.Errorf("cluster: %s started this process as rank %d of %d, and %s, which the program was built with, takes it for rank %d of %d; build with the mpicc of the launcher's own MPI",
+			s.place.Launcher, s.place.Rank, s.place.World, s.engine.Name(), rank, world)
+	}
+	return nil
+}
+
+// Lead starts to wait for the other ranks, on rank 0, and returns at once; [Session.Begin] waits
+// until they are there.
+func Lead(p *Place) *Session {
+	s, err := newSession(p)
+	if err != nil {
+		s = &Session{place: p, ready: make(chan struct{}), err: err, stopBeat: make(chan struct{})}
+		close(s.ready)
+		return s
+	}
+	go func() {
+		s.err = s.lead()
+		if s.err != nil {
+			for _, w := range s.peers {
+				if w != nil {
+					_ = w.conn.Close() // there will be no job
+				}
+			}
+		}
+		close(s.ready)
+	}()
+	return s
+}
+
+// addresses opens the listeners of rank 0 and returns the addresses for other machines.
+func (s *Session) addresses() ([]string, error) {
+	var out []string
+	if !s.place.OneNode() {
+		switch {
+		case s.place.Master != "":
+			l, err := listenTCP(s.place.Master)
+			if err != nil {
+				return nil, err
+			}
+			s.server.serve(l)
+			out = append(out, s.place.Master)
+		case s.engine != nil:
+			l, err := net.Listen("tcp", ":0")
+			if err != nil {
+				return nil, fmt.Errorf("cluster: rank 0 waits for ranks on other machines: %w", err)
+			}
+			s.server.serve(l)
+			out = ownAddresses(l.Addr().(*net.TCPAddr).Port)
+		}
+	}
+	l, err := listenLocal(s.socketName(), "unix")
+	switch {
+	case err != nil && s.place.OneNode():
+		return nil, fmt.Errorf("cluster: rank 0 cannot wait for the others of job %q of %s: %w; another process of yours does already", s.self.JobID, s.place.Launcher, err)
+	case err == nil:
+		s.server.serve(l)
+	}
+	return out, nil
+}
+
+// ownAddresses are this machine's addresses with a port, those of the loopback interface last.
+func ownAddresses(port int) []string {
+	var out, loop []string
+	list, _ := net.InterfaceAddrs() // none on an error
+	for _, a := range list {
+		n, ok := a.(*net.IPNet)
+		if !ok || n.IP.IsLinkLocalUnicast() {
+			continue
+		}
+		at := net.JoinHostPort(n.IP.String(), fmt.Sprint(port))
+		if n.IP.IsLoopback() {
+			loop = append(loop, at)
+		} else {
+			out = append(out, at)
+		}
+	}
+	return append(out, loop...)
+}
+
+func (s *Session) lead() error {
+	if err := s.unreachable(); err != nil {
+		return err
+	}
+	s.server.joins = make(chan arrival)
+	s.server.files = s.serveFiles
+	if err := s.startEngine(); err != nil {
+		return err
+	}
+	if s.engine != nil && !s.place.OneNode() && s.trust.token == nil {
+		s.trust.token = []byte(randomName()) // it travels through the engine
+		s.server.trust = s.trust
+	}
+	at, err := s.addresses()
+	if err != nil {
+		return err
+	}
+	if s.engine != nil {
+		b, err := json.Marshal(meeting{at, string(s.trust.token)})
+		if err != nil {
+			return err
+		}
+		if _, err := s.engine.Broadcast(0, b); err != nil {
+			return fmt.Errorf("cluster: telling the other ranks the address of rank 0: %w", err)
+		}
+	}
+	hellos, wires, err := s.collect(at)
+	if err != nil {
+		return err
+	}
+	w, launcherRank := gather(hellos)
+	s.welcome = w
+	s.peers = make([]*wire, len(w.Members))
+	s.lost = make([]bool, len(w.Members))
+	for r, l := range launcherRank {
+		s.peers[r] = wires[l]
+	}
+	for r, p := range s.peers[1:] {
+		w.Rank = r + 1
+		if err := p.sendJSON(frameWelcome, w); err != nil {
+			return fmt.Errorf("cluster: %s has ended before the run began", w.name(w.Rank))
+		}
+	}
+	if s.fellows, err = meet(context.Background(), s.local, s.welcome); err != nil {
+		return err
+	}
+	if len(w.First) == 1 {
+		s.server.close()
+	}
+	for r, p := range s.peers[1:] {
+		go s.listen(r+1, p)
+	}
+	go s.beat()
+	return nil
+}
+
+// unreachable is an error if ranks of other machines cannot find rank 0.
+func (s *Session) unreachable() error {
+	if s.place.LocalWorld > 0 && !s.place.OneNode() && s.place.Master == "" && s.engine == nil {
+		how := ""
+		if s.place.Launcher == OpenMPI || s.place.Launcher == MPICH {
+			how = ", or build the program with -tags mpi"
+		}
+		return fmt.Errorf("cluster: %s started ranks on several machines and does not tell the address of rank 0; set %s=HOST:PORT to an address of its machine, the same on all%s", s.place.Launcher, envknob.Rendezvous, how)
+	}
+	return nil
+}
+
+// collect waits until every rank has asked to join; the results are by the launcher's rank.
+func (s *Session) collect(at []string) ([]hello, []*wire, error) {
+	hellos, wires := make([]hello, s.place.World), make([]*wire, s.place.World)
+	hellos[0] = s.self
+	missing := func() string {
+		var out []string
+		for r := 1; r < len(wires); r++ {
+			if wires[r] == nil {
+				out = append(out, fmt.Sprint(r))
+			}
+		}
+		if len(out) > 8 {
+			out = append(out[:8], fmt.Sprintf("%d others", len(out)-8))
+		}
+		return phrase.Clauses(out)
+	}
+	where := "on this machine"
+	if len(at) > 0 {
+		where = "at " + strings.Join(at, " or ")
+	}
+	end, note, tick := time.After(joinPatience), time.After(noteAfter), time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for there := 1; there < s.place.World; {
+		select {
+		case a := <-s.server.joins:
+			h := a.hello
+			why := h.differs(s.self)
+			if why == "" && wires[h.Rank] != nil {
+				why = fmt.Sprintf("rank %d (%s) has joined already, from %s; two processes take themselves for the same rank", h.Rank, h.Host, hellos[h.Rank].Host)
+			}
+			if why != "" {
+				_ = a.wire.send(frameRefusal, []byte(why)) // it may have gone
+				_ = a.wire.conn.Close()
+				s.dismiss(wires)
+				return nil, nil, fmt.Errorf("cluster: %s", why)
+			}
+			hellos[h.Rank], wires[h.Rank] = h, a.wire
+			there++
+		case <-tick.C:
+			for _, w := range wires {
+				if w != nil {
+					_ = w.send(frameBeat, nil) // its end is noticed later
+				}
+			}
+		case <-note:
+			fmt.Fprintf(os.Stderr, "gnb: rank 0 waits %s for rank %s of %d\n", where, missing(), s.place.World)
+		case <-end:
+			s.dismiss(wires)
+			return nil, nil, fmt.Errorf("cluster: rank %s of %d did not come within %v, while rank 0 (%s) waited %s; see what the launcher says about them, and whether they reach that address", missing(), s.place.World, joinPatience, s.self.Host, where)
+		}
+	}
+	return hellos, wires, nil
+}
+
+// dismiss ends the connections of ranks for which there will be no job.
+func (s *Session) dismiss(wires []*wire) {
+	for _, w := range wires {
+		if w != nil {
+			_ = w.conn.Close() // nothing was promised
+		}
+	}
+	s.server.close()
+}
+
+// beat tells the other ranks that rank 0 is alive.
+func (s *Session) beat() {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stopBeat:
+			return
+		case <-tick.C:
+			s.all(frameBeat, nil)
+		}
+	}
+}
+
+// all sends a frame to every other rank that is still there.
+func (s *Session) all(kind byte, payload []byte) {
+	for r, w := range s.peers {
+		if w != nil && !s.isLost(r) {
+			_ = w.send(kind, payload) // its end is noticed by listen
+		}
+	}
+}
+
+func (s *Session) isLost(rank int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost[rank]
+}
+
+// listen takes the frames of a rank, on rank 0.
+func (s *Session) listen(rank int, w *wire) {
+	for {
+		kind, b, err := w.receive(maxFrame)
+		s.mu.Lock()
+		t := s.task
+		if err != nil {
+			s.lost[rank] = true
+			if s.broken == nil {
+				s.broken = fmt.Errorf("cluster: %s has ended; the launcher must start all ranks again", s.welcome.name(rank))
+			}
+		}
+		if kind == frameSignal && t == nil {
+			s.signal = fmt.Sprintf("%s received the signal %s", s.welcome.name(rank), b)
+		}
+		s.mu.Unlock()
+		if err != nil {
+			_ = w.conn.Close() // broken
+			if t != nil {
+				t.hub.Lost(rank, err)
+			}
+			return
+		}
+		if t == nil {
+			continue
+		}
+		switch kind {
+		case framePulse:
+			t.hub.Pulse(rank, b)
+		case frameMessage:
+			t.hub.Message(rank, b)
+		case frameEnded:
+			t.hub.Ended(rank, b)
+		case frameSignal:
+			t.hub.Signal(rank, string(b))
+		}
+	}
+}
+
+// Ready waits until all ranks have met.
+func (s *Session) Ready(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return s.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Members are the ranks, after [Session.Ready].
+func (s *Session) Members() []Member { return slices.Clone(s.welcome.Members) }
+
+// Leave ends the session on rank 0, before its process ends: the other ranks end with status 0, or
+// with the status of their last job. It waits for ranks that have not come yet at most for the
+// given time.
+func (s *Session) Leave(patience time.Duration) {
+	select {
+	case <-s.ready:
+	case <-time.After(patience):
+		return
+	}
+	s.mu.Lock()
+	again := s.goodbye
+	s.goodbye = true
+	s.mu.Unlock()
+	if again {
+		return
+	}
+	close(s.stopBeat)
+	if s.err != nil {
+		return
+	}
+	s.all(frameBye, nil)
+	s.server.close()
+	if s.engine != nil {
+		_ = s.engine.Close() // the process ends
+	}
+}
+
+var errBusy = errors.New("cluster: a run is in progress; under a launcher its ranks work on one run at a time")

@@ -1,0 +1,450 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// stuckPatience is how long a job that was aborted may take to end.
+const stuckPatience = 3 * time.Second
+
+// Hub is told what the other ranks of a job send to rank 0. Its methods are called for one rank
+// from one goroutine, and must return: while one has not, nothing more of that rank is read.
+type Hub interface {
+	// Pulse is a sign of life with the rank's state, as [Task.Pulse] sent it.
+	Pulse(rank int, state []byte)
+	// Message is what [Task.Message] sent.
+	Message(rank int, m []byte)
+	// Ended is the end of the job on the rank, with its last words.
+	Ended(rank int, words []byte)
+	// Signal is a signal that the rank received, which is to interrupt the run.
+	Signal(rank int, name string)
+	// Lost is the end of the rank's process or connection.
+	Lost(rank int, err error)
+}
+
+// Task is a job on one rank.
+type Task struct {
+	// Rank is this rank, of World, numbered machine by machine. The rank of the launcher that is 0
+	// is 0.
+	Rank, World int
+	// LocalRank is this rank's number on its machine, of LocalWorld.
+	LocalRank, LocalWorld int
+	// Machine is this rank's machine, of Machines.
+	Machine, Machines int
+	// Threads is this rank's share of the processors that it may use.
+	Threads int
+	// Data is the job, as [Session.Begin] got it.
+	Data []byte
+	// Silent is how long rank 0 may be silent.
+	Silent time.Duration
+
+	session *Session
+	number  int
+	nfiles  int
+	files   []*os.File // on rank 0, those given
+	hub     Hub        // on rank 0
+	root    *wire      // on other ranks
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	stopped chan struct{}
+	once    sync.Once
+	over    chan struct{} // closed when the job has ended on this rank
+	ending  sync.Once
+
+	mu     sync.Mutex
+	comm   collective.Comm
+	afters []func() // what Release does after closing the Comm
+}
+
+// jobFrame is the content of a frame of a job.
+type jobFrame struct {
+	Number int           `json:"number"`
+	Files  int           `json:"files"`
+	Silent time.Duration `json:"silent"`
+	Data   []byte        `json:"data"`
+}
+
+// Begin starts a job on every rank, from rank 0; it waits until all ranks have met. Files are the
+// caller's, which closes them after the job has ended. silent is how long rank 0 may be silent
+// before another rank gives it up.
+func (s *Session) Begin(ctx context.Context, data []byte, files []*os.File, silent time.Duration, hub Hub) (*Task, error) {
+	if err := s.Ready(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.task != nil:
+		return nil, errBusy
+	case s.broken != nil:
+		return nil, s.broken
+	case s.goodbye:
+		return nil, errors.New("cluster: the other ranks have ended")
+	}
+	if s.signal != "" {
+		err := &Signalled{s.signal}
+		s.signal = ""
+		return nil, err
+	}
+	s.jobs++
+	t := s.task0(jobFrame{s.jobs, len(files), silent, data})
+	t.files, t.hub = files, hub
+	frame, err := json.Marshal(jobFrame{s.jobs, len(files), silent, data})
+	if err != nil {
+		return nil, err
+	}
+	if len(frame) > maxFrame {
+		return nil, fmt.Errorf("cluster: a job of %d bytes is larger than %d", len(frame), maxFrame)
+	}
+	s.task = t
+	for _, w := range s.peers[1:] {
+		_ = w.send(frameJob, frame) // the end of a rank is noticed by listen
+	}
+	return t, nil
+}
+
+// Signalled is the error of a job that does not begin, because a rank was told to end before.
+type Signalled struct{ What string }
+
+func (e *Signalled) Error() string { return "cluster: " + e.What + " before the run began" }
+
+// newTask is a job on another rank.
+func (s *Session) newTask(b []byte) (*Task, error) {
+	var f jobFrame
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, fmt.Errorf("cluster: %s received a job that it cannot read: %w", s.welcome.name(s.welcome.Rank), err)
+	}
+	return s.task0(f), nil
+}
+
+func (s *Session) task0(f jobFrame) *Task {
+	w := s.welcome
+	first, count := w.machine()
+	t := &Task{
+		Rank: w.Rank, World: len(w.Members), LocalRank: w.Rank - first, LocalWorld: count, Machine: w.index(w.Rank), Machines: len(w.First),
+		Threads: w.Members[w.Rank].Threads, Data: f.Data, Silent: f.Silent,
+		session: s, number: f.Number, nfiles: f.Files, stopped: make(chan struct{}), over: make(chan struct{}),
+	}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	return t
+}
+
+// Stopped is closed when the job is to stop.
+func (t *Task) Stopped() <-chan struct{} { return t.stopped }
+
+// Aborted is closed when the job is to end at once.
+func (t *Task) Aborted() <-chan struct{} { return t.ctx.Done() }
+
+func (t *Task) stop() { t.once.Do(func() { close(t.stopped) }) }
+
+// abort makes the collectives of this rank fail.
+func (t *Task) abort(reason string) {
+	t.cancel(fmt.Errorf("%w: %s", collective.ErrAborted, reason))
+	t.mu.Lock()
+	c := t.comm
+	t.mu.Unlock()
+	if c != nil {
+		c.Abort(reason)
+	}
+}
+
+// Stop asks every rank to stop, from rank 0.
+func (t *Task) Stop() {
+	t.stop()
+	t.session.all(frameStop, nil)
+}
+
+// Abort makes the collectives of every rank fail with a reason, from rank 0.
+func (t *Task) Abort(reason string) {
+	t.session.all(frameAbort, []byte(reason))
+	t.abort(reason)
+}
+
+// End ends the job, from rank 0, after it has ended on every rank that is still there. No other job
+// can begin if broken is an error: a rank is lost, or its program does not end.
+func (t *Task) End(interrupted bool, broken error) {
+	how := ""
+	if interrupted {
+		how = "interrupted"
+	}
+	s := t.session
+	s.all(frameEnd, []byte(how))
+	s.server.forget(t.number)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.task = nil
+	if s.broken == nil {
+		s.broken = broken
+	}
+}
+
+// Pulse tells rank 0 that this rank is alive, and its state.
+func (t *Task) Pulse(state []byte) error { return t.root.send(framePulse, state) }
+
+// Message sends a message to rank 0.
+func (t *Task) Message(m []byte) error { return t.root.send(frameMessage, m) }
+
+// Over ends the job on a rank above 0, with its last words to rank 0. It closes the Comm and the
+// files of [Task.Open].
+func (t *Task) Over(words []byte) error {
+	err := t.root.send(frameEnded, words)
+	t.Release()
+	return err
+}
+
+// Release closes the Comm of [Task.Open], and the files that were passed to this rank.
+func (t *Task) Release() {
+	t.ending.Do(func() {
+		close(t.over)
+		t.mu.Lock()
+		c, afters := t.comm, t.afters
+		t.comm, t.afters = nil, nil
+		t.mu.Unlock()
+		if c != nil {
+			_ = c.Close() // its memory alone
+		}
+		for _, f := range afters {
+			f()
+		}
+		if t.Rank != 0 {
+			closeAll(t.files)
+			t.session.server.forget(t.number)
+		}
+		t.cancel(errors.New("cluster: the job has ended"))
+	})
+}
+
+// after makes Release call f.
+func (t *Task) after(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.afters = append(t.afters, f)
+}
+
+// Name is a rank and its host in an error: "rank 2 (node7)".
+func (t *Task) Name(rank int) string { return t.session.welcome.name(rank) }
+
+// Member is a rank of the job.
+func (t *Task) Member(rank int) Member { return t.session.welcome.Members[rank] }
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // only read from
+	}
+}
+
+// Open returns the files of the job, and the Comm of its ranks. It is collective, and fails if the
+// job is aborted. The files are those given to Begin on rank 0, the same files on other ranks of
+// its machine, and copies in memory on other machines.
+func (t *Task) Open() ([]*os.File, collective.Comm, error) {
+	c, err := t.open()
+	if err != nil {
+		if cause := context.Cause(t.ctx); cause != nil {
+			err = cause
+		}
+		return nil, nil, err
+	}
+	t.mu.Lock()
+	t.comm = c
+	t.mu.Unlock()
+	if cause := context.Cause(t.ctx); cause != nil { // the abort did not see the Comm
+		c.Abort(cause.Error())
+	}
+	return t.files, c, nil
+}
+
+func (t *Task) open() (collective.Comm, error) {
+	s := t.session
+	first, count := s.welcome.machine()
+	leader := t.Rank == first
+	if leader && t.Rank != 0 && t.nfiles > 0 {
+		var err error
+		if t.files, err = t.fetch(); err != nil {
+			return nil, fmt.Errorf("cluster: %s copies the files of the run from %s: %w", t.Name(t.Rank), t.Name(0), err)
+		}
+	}
+	local, err := t.share(leader, count)
+	if err != nil {
+		return nil, err
+	}
+	if s.engine != nil {
+		return s.engine.NewComm(t.Rank)
+	}
+	if t.Machines == 1 {
+		return local, nil
+	}
+	return t.machines(local, leader)
+}
+
+// share gives the files and the memory of a machine to its ranks, and returns their Comm, nil with
+// an engine.
+func (t *Task) share(leader bool, count int) (collective.Comm, error) {
+	s := t.session
+	if count == 1 {
+		if s.engine != nil {
+			return nil, nil
+		}
+		return collective.NewSingle(), nil
+	}
+	shared := 2
+	if s.engine != nil {
+		shared = 0
+	}
+	if !leader {
+		p, err := t.parcel()
+		if err != nil {
+			return nil, err
+		}
+		if len(p.files) != shared+t.nfiles {
+			closeAll(p.files)
+			return nil, fmt.Errorf("cluster: %s got %d files of %d", t.Name(t.Rank), len(p.files), shared+t.nfiles)
+		}
+		t.files = p.files[shared:]
+		if shared == 0 {
+			return nil, nil
+		}
+		t.after(func() { closeAll(p.files[:shared]) })
+		return collective.Open(p.files[0], p.files[1], t.LocalRank, count)
+	}
+	out := parcel{Job: t.number}
+	var c collective.Comm
+	if shared > 0 {
+		files, err := collective.NewShared(count)
+		if err != nil {
+			return nil, err
+		}
+		t.after(func() { _ = files.Close() }) // memory only
+		if c, err = collective.Open(files.Control, files.Data, 0, count); err != nil {
+			return nil, err
+		}
+		out.files = append(out.files, files.Control, files.Data)
+	}
+	out.files = append(out.files, t.files...)
+	if len(out.files) == 0 {
+		return c, nil
+	}
+	for _, fellow := range s.fellows {
+		if err := sendParcel(fellow, out); err != nil && !errors.Is(err, net.ErrClosed) {
+			return nil, fmt.Errorf("cluster: %s shares memory with the other ranks of its machine: %w", t.Name(t.Rank), err)
+		}
+	}
+	return c, nil
+}
+
+// parcel waits for the files that the first rank of the machine passes.
+func (t *Task) parcel() (parcel, error) {
+	if t.session.engine != nil && t.nfiles == 0 {
+		return parcel{}, nil
+	}
+	for {
+		select {
+		case p, ok := <-t.session.parcels:
+			switch {
+			case !ok:
+				<-t.ctx.Done() // the first rank has ended: rank 0 ends the job, and names it
+				return p, context.Cause(t.ctx)
+			case p.Job < t.number: // of a job that was aborted
+				closeAll(p.files)
+			default:
+				return p, nil
+			}
+		case <-t.ctx.Done():
+			return parcel{}, context.Cause(t.ctx)
+		}
+	}
+}
+
+// unpack takes the parcels of the machine's first rank.
+func (s *Session) unpack(c *net.UnixConn) {
+	defer close(s.parcels)
+	for {
+		p, err := receiveParcel(c)
+		if err != nil {
+			_ = c.Close() // its first rank has ended
+			return
+		}
+		s.parcels <- p
+	}
+}
+
+// machines joins the machines' Comms into one of all ranks.
+func (t *Task) machines(local collective.Comm, leader bool) (collective.Comm, error) {
+	return nil, errors.New("cluster: ranks on several machines are not connected yet")
+}
+
+// fileHead describes a file that is copied to another machine.
+type fileHead struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
+// fetch copies the files of the job from rank 0 into memory.
+func (t *Task) fetch() (files []*os.File, err error) {
+	s := t.session
+	w, err := dial(t.ctx, s.root, s.trust, hello{For: forFiles, Job: t.number, From: t.Machine})
+	if err != nil {
+		return nil, err
+	}
+	defer w.conn.Close()
+	stop := context.AfterFunc(t.ctx, func() { _ = w.conn.Close() })
+	defer stop()
+	defer func() {
+		if err != nil {
+			closeAll(files)
+		}
+	}()
+	for range t.nfiles {
+		_, b, err := w.receive(maxFirst)
+		if err != nil {
+			return files, err
+		}
+		var h fileHead
+		if err := json.Unmarshal(b, &h); err != nil {
+			return files, err
+		}
+		f, err := memoryFile(h.Name)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, f)
+		if _, err := io.CopyN(f, w.conn, h.Size); err != nil {
+			return files, err
+		}
+	}
+	return files, nil
+}
+
+// serveFiles sends the files of a job to the first rank of another machine.
+func (s *Session) serveFiles(job int, w *wire) {
+	s.mu.Lock()
+	t := s.task
+	s.mu.Unlock()
+	if t == nil || t.number != job {
+		return
+	}
+	stop := context.AfterFunc(t.ctx, func() { _ = w.conn.Close() })
+	defer stop()
+	for _, f := range t.files {
+		st, err := f.Stat()
+		if err != nil {
+			return // the other end sees the end of the connection
+		}
+		if err := w.sendJSON(frameHello, fileHead{f.Name(), st.Size()}); err != nil {
+			return
+		}
+		_ = w.conn.SetWriteDeadline(time.Time{})
+		if _, err := io.Copy(w.conn, io.NewSectionReader(f, 0, st.Size())); err != nil {
+			return
+		}
+	}
+}

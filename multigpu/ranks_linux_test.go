@@ -1,0 +1,369 @@
+package multigpu
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"reflect"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// envRanks makes this test binary a rank of a launcher: rank 0 runs the jobs in it one after another,
+// and prints what comes of each.
+const envRanks = "MULTIGPU_TEST_RANKS"
+
+// rankResult is what rank 0 prints of a job.
+type rankResult struct {
+	Events []json.RawMessage
+	Err    string
+	Forced []int `json:",omitempty"`
+	Status int
+	Ranks  []Status
+	Peak   int64
+}
+
+// rankMain is main of a rank.
+func rankMain(spec string) int {
+	EnterIfWorker()
+	var jobs []testJob
+	if err := json.Unmarshal([]byte(spec), &jobs); err != nil {
+		fmt.Println(err)
+		return 2
+	}
+	ctx, stop := Interruptible(context.Background())
+	defer stop()
+	status := 0
+	for _, job := range jobs {
+		r, err := rankJobResult(ctx, job)
+		out, bad := json.Marshal(r)
+		if bad != nil {
+			fmt.Println(bad)
+			return 2
+		}
+		fmt.Println(string(out))
+		status = ExitStatus(err)
+	}
+	Leave()
+	return status
+}
+
+func rankJobResult(ctx context.Context, job testJob) (r rankResult, err error) {
+	place, _ := Launcher()
+	s := Spec{World: place.World, Job: job, RunID: "run", Silent: 2 * time.Second, Stall: time.Second, OnEvent: func(rank int, data json.RawMessage) {
+		r.Events = append(r.Events, data)
+		if rank == 0 && job.Kind == "announce" {
+			fmt.Println("running")
+		}
+	}}
+	file, err := os.CreateTemp("", "file")
+	if err != nil {
+		return r, err
+	}
+	defer file.Close()
+	defer os.Remove(file.Name())
+	if _, err := file.WriteString("content"); err != nil {
+		return r, err
+	}
+	s.Files = []*os.File{file}
+	if job.Bytes == -1 {
+		s.World++
+	}
+	g, err := Start(ctx, s)
+	if err == nil {
+		err = g.Wait()
+		r.Ranks, r.Peak = g.Status(), g.PeakPss()
+	}
+	if err != nil {
+		r.Err = err.Error()
+		if i, ok := errors.AsType[*Interrupted](err); ok {
+			r.Forced = i.Forced
+		}
+	}
+	r.Status = ExitStatus(err)
+	return r, err
+}
+
+// rank is a started process of a launcher.
+type rank struct {
+	cmd    *exec.Cmd
+	stdout bytes.Buffer
+	stderr bytes.Buffer
+	lines  chan string // of rank 0
+	ended  chan error
+}
+
+// startAsRanks starts n processes of the test binary with the variables of torchrun, and more by rank.
+func startAsRanks(t *testing.T, n int, jobs []testJob, more func(rank int) []string) []*rank {
+	t.Helper()
+	spec, err := json.Marshal(jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*rank
+	for i := range n {
+		r := &rank{cmd: exec.Command(os.Args[0]), lines: make(chan string, 100), ended: make(chan error, 1)}
+		r.cmd.Env = append(os.Environ(), envRanks+"="+string(spec), fmt.Sprint("RANK=", i), fmt.Sprint("WORLD_SIZE=", n), fmt.Sprint("LOCAL_RANK=", i), fmt.Sprint("LOCAL_WORLD_SIZE=", n),
+			"TORCHELASTIC_RUN_ID="+t.Name()+strconv.Itoa(os.Getpid()), "GNB_LAUNCHER=torchrun", "GOMAXPROCS=2")
+		if more != nil {
+			r.cmd.Env = append(r.cmd.Env, more(i)...)
+		}
+		out, err := r.cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.cmd.Stderr = &r.stderr
+		if err := r.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.cmd.Process.Kill() })
+		go func() {
+			readLines(io.TeeReader(out, &r.stdout), func(line string) {
+				select {
+				case r.lines <- line:
+				default:
+				}
+			})
+			close(r.lines)
+			r.ended <- r.cmd.Wait()
+		}()
+		all = append(all, r)
+	}
+	return all
+}
+
+// wait waits for the ends of the ranks and returns their exit statuses.
+func waitRanks(t *testing.T, all []*rank) (status []int) {
+	t.Helper()
+	for i, r := range all {
+		select {
+		case <-r.ended:
+		case <-time.After(time.Minute):
+			t.Fatalf("rank %d has not ended; its output is %s %s", i, r.stdout.String(), r.stderr.String())
+		}
+		status = append(status, r.cmd.ProcessState.ExitCode())
+	}
+	return status
+}
+
+// results are those that rank 0 printed.
+func results(t *testing.T, all []*rank) (out []rankResult) {
+	t.Helper()
+	for line := range strings.Lines(all[0].stdout.String()) {
+		if !strings.HasPrefix(line, "{") {
+			continue
+		}
+		var r rankResult
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		out = append(out, r)
+	}
+	for i, r := range all {
+		if text := r.stderr.String(); text != "" {
+			t.Logf("rank %d: %s", i, text)
+		}
+		if i > 0 && r.stdout.Len() > 0 {
+			t.Errorf("rank %d prints %s", i, r.stdout.String())
+		}
+	}
+	return out
+}
+
+func TestRanksOfALauncher(t *testing.T) {
+	t.Parallel()
+	all := startAsRanks(t, 4, []testJob{
+		{Kind: "exercise"}, {Kind: "divide", Steps: 20}, {Kind: "rank facts"}, {Kind: "train", Steps: 150, Rank: -1}, {Kind: "train", Bytes: -1}, {Kind: "events", Steps: 300},
+	}, nil)
+	if status := waitRanks(t, all); !reflect.DeepEqual(status, []int{0, 0, 0, 0}) {
+		t.Errorf("the ranks ended with %v", status)
+	}
+	got := results(t, all)
+	if len(got) != 6 {
+		t.Fatalf("%d results: %s %s", len(got), all[0].stdout.String(), all[0].stderr.String())
+	}
+	for i, r := range got {
+		if (r.Err != "") != (i == 4) {
+			t.Errorf("job %d: %s", i, r.Err)
+		}
+	}
+	// The bits are those of own workers.
+	own := collect(t, 4, testJob{Kind: "divide", Steps: 20})
+	for i, e := range got[1].Events {
+		if string(e) != own[0] {
+			t.Errorf("event %d has other bits than own workers", i)
+		}
+	}
+	for _, e := range got[2].Events {
+		var f rankFacts
+		if err := json.Unmarshal(e, &f); err != nil {
+			t.Fatal(err)
+		}
+		if f.World != 4 || f.LocalRank != f.Rank || f.LocalWorld != 4 || f.Machines != 1 || f.Content != "content" || f.RunID != "run" || f.Procs < 1 || f.Worker != (f.Rank > 0) {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(got[2].Events) != 4 || len(got[3].Events) != 150 {
+		t.Errorf("%d and %d events", len(got[2].Events), len(got[3].Events))
+	}
+	if st := got[3].Ranks[3]; st.Epoch != 1 || st.Step != 49 || st.Stage != "finish" || st.PID != all[3].cmd.Process.Pid || st.Seconds["sample"] <= 0 {
+		t.Errorf("the last rank was at %+v", st)
+	}
+	if got[3].Peak <= 0 {
+		t.Error("no memory was measured")
+	}
+	if want := "a run of 5 workers under torchrun, which started 4 ranks"; !strings.Contains(got[4].Err, want) {
+		t.Errorf("%q does not contain %q", got[4].Err, want)
+	}
+	if len(got[5].Events) != 4*300 {
+		t.Errorf("%d events of 1200", len(got[5].Events))
+	}
+}
+
+// rankFacts is what a rank knows of itself.
+type rankFacts struct {
+	Rank, World, LocalRank, LocalWorld, Machine, Machines, Procs int
+	RunID, Content                                               string
+	Worker                                                       bool
+}
+
+// collect runs a job with own workers and returns its events.
+func collect(t *testing.T, world int, job testJob) (events []string) {
+	t.Helper()
+	g, err := Start(context.Background(), Spec{World: world, Job: job, OnEvent: func(_ int, data json.RawMessage) { events = append(events, string(data)) }})
+	if err == nil {
+		err = g.Wait()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+// Failures of a rank name it with its host, step and stage, and end all ranks.
+func TestFailuresOfRanks(t *testing.T) {
+	host, _ := os.Hostname()
+	for _, c := range []struct {
+		what  string
+		rank  int
+		want  string
+		again bool // another job can run after it
+	}{
+		{"panic", 2, "index out of range", true},
+		{"panic", 0, "index out of range", true},
+		{"error", 1, "the model has no layers", true},
+		{"break", 1, "every rank must make the same collective calls", true},
+		{"kill", 3, "ended without a word", false},
+		{"exit 7", 1, "ended without a word", false},
+		{"stop", 2, "it is silent", false},
+		{"hang", 1, "it has stalled", false},
+		{"hang", 0, "it has stalled", false},
+	} {
+		t.Run(fmt.Sprint(c.what, " of rank ", c.rank), func(t *testing.T) {
+			t.Parallel()
+			all := startAsRanks(t, 4, []testJob{{Kind: "at step: " + c.what, Steps: 300, Step: 105, Rank: c.rank}, {Kind: "exercise"}}, nil)
+			if c.what == "stop" {
+				t.Cleanup(func() { _ = all[c.rank].cmd.Process.Signal(syscall.SIGCONT) })
+				go func() { // it ends once it goes on
+					time.Sleep(6 * time.Second)
+					_ = all[c.rank].cmd.Process.Signal(syscall.SIGCONT)
+				}()
+			}
+			status := waitRanks(t, all)
+			got := results(t, all)
+			if len(got) != 2 {
+				t.Fatalf("%d results: %s", len(got), all[0].stderr.String())
+			}
+			if !strings.Contains(got[0].Err, c.want) {
+				t.Errorf("the error is %q, want %q", got[0].Err, c.want)
+			}
+			if c.what != "break" {
+				where := fmt.Sprintf("rank %d (pid %d on %s) failed at epoch ", c.rank, all[c.rank].cmd.Process.Pid, host)
+				if c.again || c.what == "hang" { // a rank that vanishes has told its position up to 0.1 s before
+					where += "1, step 5, stage sample"
+				}
+				if !strings.Contains(got[0].Err, where) {
+					t.Errorf("the error is %q, want %q", got[0].Err, where)
+				}
+			}
+			if again := got[1].Err == ""; again != c.again {
+				t.Errorf("the next run: %q", got[1].Err)
+			}
+			t.Log(got[0].Err, status)
+		})
+	}
+}
+
+// A signal at any rank interrupts the run on all, whose status says that it can be resumed.
+func TestSignalsAtRanks(t *testing.T) {
+	for _, c := range []struct {
+		rank int
+		sig  syscall.Signal
+	}{{0, syscall.SIGINT}, {0, syscall.SIGTERM}, {2, syscall.SIGTERM}, {3, syscall.SIGINT}} {
+		t.Run(fmt.Sprint(c.sig, " at rank ", c.rank), func(t *testing.T) {
+			t.Parallel()
+			all := startAsRanks(t, 4, []testJob{{Kind: "announce", Steps: 1e6}}, nil)
+			awaitLine(t, all[0], "running")
+			if err := all[c.rank].cmd.Process.Signal(c.sig); err != nil {
+				t.Fatal(err)
+			}
+			if status := waitRanks(t, all); !reflect.DeepEqual(status, []int{75, 75, 75, 75}) {
+				t.Errorf("the ranks ended with %v", status)
+			}
+			if got := results(t, all); len(got) != 1 || !strings.Contains(got[0].Err, "the run was interrupted") || len(got[0].Forced) > 0 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func awaitLine(t *testing.T, r *rank, want string) {
+	t.Helper()
+	for {
+		select {
+		case line, ok := <-r.lines:
+			if !ok {
+				t.Fatalf("it ended without %q: %s %s", want, r.stdout.String(), r.stderr.String())
+			}
+			if strings.Contains(line, want) {
+				return
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("no %q: %s", want, r.stderr.String())
+		}
+	}
+}
+
+// When rank 0 vanishes, the others end by themselves and name it.
+func TestRankZeroVanishes(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			all := startAsRanks(t, 3, []testJob{{Kind: "announce", Steps: 1e6}}, nil)
+			awaitLine(t, all[0], "running")
+			if err := all[0].cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			want := "vanished"
+			if sig == syscall.SIGSTOP {
+				want = "is silent: it has given no sign of life for 2s"
+			}
+			status := waitRanks(t, all[1:])
+			for i, r := range all[1:] {
+				if text := r.stderr.String(); status[i] != 1 || !strings.Contains(text, "because rank 0 (") || !strings.Contains(text, want) {
+					t.Errorf("rank %d ended with %d: %s", i+1, status[i], text)
+				}
+			}
+			_ = all[0].cmd.Process.Kill()
+			waitRanks(t, all[:1])
+		})
+	}
+}
