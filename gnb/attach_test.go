@@ -19,8 +19,8 @@ type slowArgs struct {
 	Fail   bool
 }
 
-// slowly is a run that others have time to watch: it goes on until there is a file
-// "go on" in its directory.
+// slowly is a slow run, so that others can attach to it: it trains until its directory has a file
+// "go on".
 var slowly = gnb.Program("test.slowly", func(w *gnb.Worker, a slowArgs) error {
 	for epoch := range w.Epochs(a.Epochs) {
 		w.Log("epoch", epoch)
@@ -68,8 +68,8 @@ func watched(t *testing.T, a slowArgs) (run *runs.Run, goOn func(), ended chan e
 	return run, goOn, ended
 }
 
-// Attach waits for the end of a run that goes on, and gives what came of it. The
-// one who turns away leaves the run alone.
+// Attach follows a running run to its end and returns its result. Cancelling the context ends
+// Attach and leaves the run alone.
 func TestAttach(t *testing.T) {
 	run, goOn, ended := watched(t, slowArgs{Epochs: 5})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -112,7 +112,7 @@ func TestAttachToTheEnd(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("the run did not fail")
 	}
-	// As after kill -9: it says that it runs, and nobody runs it.
+	// The state after kill -9: the run is recorded as running, but no process runs it.
 	if err := os.Remove(filepath.Join(run.Dir, "result.json")); err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ var broken = gnb.Program("test.broken", func(w *gnb.Worker, at int) error {
 	return nil
 })
 
-// What is measured after a break out of the epochs belongs to the last of them, also where
-// the run resumes there.
+// An evaluation after a break out of the epochs belongs to the last epoch, also if the run resumes
+// there.
 func TestEvaluationAfterABreak(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	dir := t.TempDir()
@@ -52,8 +52,7 @@ func TestEvaluationAfterABreak(t *testing.T) {
 	}
 }
 
-// defaultsCases are what programs leave to defaults, with what their error says, "" where
-// there is none.
+// defaultsCases are programs that rely on defaults, with the expected error, "" for none.
 var defaultsCases = map[string]struct {
 	want string
 	run  func(w *gnb.Worker, sizes gnb.ModelConfig)

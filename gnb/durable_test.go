@@ -43,8 +43,8 @@ func init() {
 	})
 }
 
-// Whenever the power is cut during a run, each of its files is whole or not there, and where a
-// checkpoint is there, so are the run's configuration and the metrics of all steps up to it.
+// After a power cut at any moment of a run, each of its files is complete or missing, and if a
+// checkpoint exists, so do the run's configuration and the metrics of all steps before it.
 func TestPowerCutDuringARun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	log := filepath.Join(t.TempDir(), "ops")
@@ -176,8 +176,8 @@ func powerCuts(ops []atomicfile.Op, dir string, ends map[int64]int64) (wrong []s
 	return wrong
 }
 
-// A terminal that is closed interrupts a run: its checkpoint is written, no worker is left, and
-// the next execution goes on.
+// Closing the terminal interrupts a run: it writes a checkpoint, leaves no worker behind, and the
+// next execution resumes it.
 func TestClosedTerminalInterrupts(t *testing.T) {
 	testneed.Hangups(t)
 	for range moments(t) {

@@ -116,8 +116,8 @@ func TestFaultyProgramIsNamed(t *testing.T) {
 	}
 }
 
-// Kill -9 of the cell at random steps and resume, again and again: the final
-// weights are those of the run that nobody disturbed, to the bit.
+// A cell is killed (SIGKILL) at random steps and resumed, repeatedly: the final weights equal those
+// of an undisturbed run, bit for bit.
 func TestKilledRunResumesToTheSameBits(t *testing.T) {
 	const epochs = 4
 	kills := 10
@@ -185,8 +185,8 @@ func TestKilledRunResumesToTheSameBits(t *testing.T) {
 	}
 }
 
-// An interrupt writes a checkpoint first, ends everything within 5 s, and the next
-// execution goes on.
+// An interrupt writes a checkpoint, ends everything within 5 s, and the next execution resumes the
+// run.
 func TestInterruptedRunGoesOn(t *testing.T) {
 	for _, slow := range []int{30, 3000} { // within a step's time, and in the middle of one
 		dir := filepath.Join(t.TempDir(), "run")
@@ -215,7 +215,7 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 			t.Errorf("the run's state is %q, want interrupted", r.Result.State)
 		}
 		if slow > 1000 {
-			continue // going on would take a while
+			continue // a resumed run would take a while
 		}
 		had := steps(dir)
 		c = startCell(t, "plain", o) // the same cell again: no word of resuming

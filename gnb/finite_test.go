@@ -19,8 +19,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
-// finiteFiles fails where a file of weights or a checkpoint of a run holds a number that is
-// not finite, and returns how many files there are.
+// finiteFiles fails if a file of weights or a checkpoint of a run contains a number that is not
+// finite. It returns the number of files.
 func finiteFiles(t *testing.T, dir string) (files int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
@@ -107,9 +107,8 @@ func blown(f *nn.Fwd, h *nn.Tensor) *nn.Tensor {
 	return f.Scale(f.Scale(h, math.MaxFloat32), math.MaxFloat32)
 }
 
-// finiteCases are what makes numbers not finite in epoch 1, step 2 of the program below, on
-// rank 1 alone where there are several, with what the error must say; the batches before
-// are right.
+// finiteCases are causes of numbers that are not finite in epoch 1, step 2 of the program below
+// (only on rank 1 if there are several), each with the expected error. Earlier batches are finite.
 var finiteCases = map[string]string{
 	"layer":     `layer 1 \(\*nn\.SAGEConv\) of model "test\.spoilt" gives .*Inf for node \d+ in column \d, of finite input`,
 	"first":     `layer 0 \(\*nn\.SAGEConv\) of model "test\.spoilt" gives .*Inf for node \d+ in column \d, of finite input`,
@@ -171,9 +170,9 @@ var finiteProgram = gnb.Program("test.finite", func(w *gnb.Worker, kind string) 
 	return nil
 })
 
-// A step whose numbers are not finite ends the run there and then, naming where they arose
-// first: the rank, the layer, the loss, the gradient or the weights. The best epoch before
-// it is kept and said, and checkpoints stay good.
+// A step whose numbers are not finite ends the run at once. The error names where they first
+// occurred: the rank and the layer, the loss, the gradient or the weights. The run keeps and
+// reports the best epoch before that step, and its checkpoints stay valid.
 func TestNotFiniteNamesItsPlace(t *testing.T) {
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
 	for kind, want := range finiteCases {
@@ -329,7 +328,7 @@ func TestInferRefusesWhatIsNotFinite(t *testing.T) {
 	}
 }
 
-// A trial that diverges has failed, with the reason, and the sweep goes on.
+// A trial that diverges has failed, with the reason, and the sweep continues.
 func TestSweepGoesOnAfterADivergence(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	study, err := sweep.Run(t.Context(), ds, gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {

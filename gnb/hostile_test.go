@@ -48,8 +48,8 @@ func interruptedRun(t *testing.T) (dir string, again func() (*runs.Run, error)) 
 	}
 }
 
-// Whatever lies where a run has a file: listing runs, opening, resuming and computing with it come
-// to an end, with an error or without, and none reads it.
+// Listing, opening, resuming and inference end, with or without an error, even if one of a run's
+// files is a pipe, a device or a directory, and never read from it.
 func TestNoFileOfARunHangs(t *testing.T) {
 	dir, again := interruptedRun(t)
 	whole := filepath.Join(t.TempDir(), "whole")
@@ -169,8 +169,8 @@ func TestFlippedBitsOfARunAreNoticed(t *testing.T) {
 	}
 }
 
-// Weights with a flipped bit are not computed with, nor does a run go on beside them; those that
-// are missing are reported, and another run's are not taken for its own.
+// Inference refuses weights with a flipped bit, and so does a resumed run. Missing weights are
+// reported, and another run's weights are refused.
 func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 	dir, again := interruptedRun(t)
 	ds := load(t, smallSet)
@@ -256,8 +256,8 @@ func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
 	}
 }
 
-// A result or metrics that are damaged do not keep a run from going on: the one is written anew,
-// and of the other the line that is damaged is left out.
+// A damaged result or damaged metrics do not block a run from resuming: it writes the result again,
+// and skips damaged lines of the metrics.
 func TestDamageThatDoesNotMatterDoesNotBlock(t *testing.T) {
 	dir, again := interruptedRun(t)
 	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(`{"state":`), 0o600); err != nil {

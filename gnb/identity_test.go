@@ -17,7 +17,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// identityOptions are what the program in testdata/identity is told.
+// identityOptions are the options of the program in testdata/identity.
 type identityOptions struct {
 	Data string
 	Args identityArgs
@@ -149,9 +149,8 @@ func reordered(s string) string {
 	return strings.Join(cells, "// CELL")
 }
 
-// A real run is interrupted and started again with one thing changed: 28 changes after
-// which it would not be the same run, so that a new one begins and says what differs, and
-// 12 after which it goes on.
+// A real run is interrupted and started again with one change. With 28 of the changes it would not
+// be the same run, so a new one begins and reports the difference; with the other 12 it resumes.
 func TestFortyChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")

@@ -67,8 +67,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// A checkpoint of another seed, learning rate or data that was copied into a run is passed
-// over with a note; where the run has none of its own it is not resumed.
+// A run skips a checkpoint copied from a run with another seed, learning rate or data, with a note;
+// if the run has no other checkpoint, it does not resume.
 func TestForeignCheckpointsArePassedOver(t *testing.T) {
 	ds := load(t, smallSet)
 	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2000, Eval: "none", Seed: 1, CheckpointEvery: 1, KeepCheckpoints: 100}
@@ -150,8 +150,8 @@ func TestForeignCheckpointsArePassedOver(t *testing.T) {
 	})
 }
 
-// What an earlier version wrote, without identity, goes on where it is named, with a note,
-// to the same bits, and has an identity from then on; it never goes on by itself.
+// A run without identity, written by an earlier version, resumes to the same bits if it is named,
+// with a note, and has an identity from then on. It never resumes unless it is named.
 func TestRunWithoutIdentity(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, smallSet)
@@ -250,8 +250,8 @@ func forget(t *testing.T, run *runs.Run) {
 	}
 }
 
-// A directory that holds a run of other settings is refused, with what differs; the run in
-// it goes on where it is the same.
+// A directory that holds a run with other settings is refused, with the difference; with the same
+// settings its run resumes.
 func TestRunDirOfAnotherRun(t *testing.T) {
 	ds := load(t, smallSet)
 	dir := filepath.Join(t.TempDir(), "run")

@@ -54,8 +54,8 @@ func wholeFiles(t *testing.T, dir, after string) {
 	}
 }
 
-// Ended in any way at random moments, again and again, a run has only whole files, and goes on to
-// the weights and steps of the run that nobody disturbed; nothing is left over.
+// A run that is ended repeatedly, in any way and at random moments, has only complete files and
+// resumes to the weights and steps of an undisturbed run. Nothing else is left behind.
 func TestKillMatrix(t *testing.T) {
 	o := cellOptions{Workers: 2, Threads: 1, Epochs: 40, Every: 2}
 	o.Dir = filepath.Join(t.TempDir(), "whole")

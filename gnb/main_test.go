@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// cellOptions are what a cell of these tests is told.
+// cellOptions are the options of a cell of these tests.
 type cellOptions struct {
 	Dir      string // of the run
 	Resume   string

@@ -388,7 +388,7 @@ func TestOddRunsTrain(t *testing.T) {
 	}
 }
 
-// A run that resumes with other sizes says so, and how to go on.
+// A run that resumes with other sizes fails, and the error says how to resume it.
 func TestResumeWithOtherSizes(t *testing.T) {
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	dir := t.TempDir()

@@ -48,8 +48,8 @@ func fieldDocs(t *testing.T, of reflect.Type) map[string]string {
 	return docs
 }
 
-// A field takes None where its comment says so, and then None is 0 or nothing; every other
-// refuses it, as it does what is beyond its bounds and what is not a number.
+// A field accepts None if its comment says so, and None then means 0 or nothing. All other fields
+// refuse None, and all refuse values out of bounds and values that are not numbers.
 func TestNoneAndBounds(t *testing.T) {
 	ds, err := Load(context.Background(), "planted?nodes=300&features=8&classes=3&seed=2")
 	if err != nil {

@@ -138,7 +138,7 @@ func pausedAt(t *testing.T, p *gnb.ProgramOf[pauses], at string, o gnb.LaunchOpt
 	return run
 }
 
-// sameRun compares a resumed run with one that nobody disturbed.
+// sameRun compares a resumed run with an undisturbed one.
 func sameRun(t *testing.T, whole, resumed *runs.Run) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(whole.Dir, "*.safetensors"))
@@ -175,8 +175,8 @@ func sameRun(t *testing.T, whole, resumed *runs.Run) {
 	}
 }
 
-// An interrupt at any moment of a program, then the same program again: weights,
-// kept values and metrics are those of the run that nobody disturbed.
+// A program is interrupted at any moment and started again: its weights, values and metrics equal
+// those of an undisturbed run.
 func TestInterruptAtAnyMomentLosesNothing(t *testing.T) {
 	t.Parallel()
 	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")

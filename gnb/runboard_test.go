@@ -90,7 +90,7 @@ func TestTensorBoard(t *testing.T) {
 	}
 }
 
-// An interrupted run that goes on has each step once.
+// A resumed run has each step once.
 func TestTensorBoardAfterResume(t *testing.T) {
 	ds := load(t, smallSet)
 	run := pausedAt(t, phases, "iteration 1 3", gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 4, CheckpointEvery: 3, TensorBoard: true})

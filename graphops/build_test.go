@@ -195,7 +195,7 @@ func TestFromEdgesManyChunks(t *testing.T) {
 	})
 }
 
-// What is reported adds up to the passes over the list, whatever becomes of its edges.
+// The reported progress adds up to the passes over the list, for every outcome of its edges.
 func TestFromEdgesProgress(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 100, 3*edgeGrain + 7} {
 		src, dst := make([]int32, n), make([]int32, n)
@@ -240,7 +240,7 @@ func TestFromEdgesErrors(t *testing.T) {
 			}
 		})
 	}
-	// The first bad edge is named, whatever thread finds one first.
+	// The error names the first bad edge, even if a thread finds a later one sooner.
 	src, dst := many(1000, 4*edgeGrain)
 	src[edgeGrain+5], src[3*edgeGrain] = 1000, 1000
 	for range 5 {

@@ -56,8 +56,7 @@ func TestSelfLooped(t *testing.T) {
 	}
 }
 
-// The degree that the weights of a self-looped block add up to is LoopedDegree,
-// whatever the graph and its weights.
+// The weights of a self-looped block add up to LoopedDegree, for every graph and all weights.
 func TestLoopedDegreeIsTheBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, edges := drawEdges(t)

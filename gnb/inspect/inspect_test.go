@@ -11,7 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// TestMain becomes a worker where a run of these tests starts this binary as one.
+// TestMain becomes a worker if a run of these tests starts this binary as one.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(m.Run())

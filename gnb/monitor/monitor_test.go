@@ -180,7 +180,7 @@ func marked(entry string) (pids []int) {
 	return pids
 }
 
-// TestMain watches instead of testing where GNB_TEST_CELL is set.
+// TestMain watches the machine instead of testing if GNB_TEST_CELL is set.
 func TestMain(m *testing.M) {
 	if os.Getenv("GNB_TEST_CELL") == "" {
 		os.Exit(m.Run())

@@ -98,7 +98,7 @@ func TestComparisonIsPlainText(t *testing.T) {
 		}
 		found = append(found, r)
 	}
-	for _, found := range [][]*runs.Run{found, {found[0], found[0]}} { // told apart by a setting, and by their names
+	for _, found := range [][]*runs.Run{found, {found[0], found[0]}} { // distinguished by a setting, and by their names
 		text := runs.Compare(found...).String()
 		if !strings.Contains(text, "a[2Jb c d") || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || strings.Contains(text, "\nc") {
 			t.Errorf("it says\n%q", text)

@@ -23,7 +23,7 @@ func TestRates(t *testing.T) {
 		{worked{seeds: 100, edges: 1000, seconds: 1}, 100},    // the first
 		{worked{seeds: 110, edges: 1100, seconds: 1.1}, 100},  // too little to tell
 		{worked{seeds: 300, edges: 3000, seconds: 2}, 200},    // the seconds since the first
-		{worked{seeds: 300, edges: 3000, seconds: 2}, 200},    // an evaluation goes on
+		{worked{seeds: 300, edges: 3000, seconds: 2}, 200},    // an evaluation in progress
 		{worked{seeds: 301, edges: 3010, seconds: 2.01}, 200}, // and is over
 	} {
 		r.update(c.now)

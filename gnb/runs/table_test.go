@@ -312,7 +312,7 @@ c     failed  gcn    planted  [10,16]  0.001  16      2        0.75           0.
 	}
 }
 
-// A run is found again by its path also where that is taken for the directory of runs.
+// A run has a name that finds it even if GNB_RUNS names the run's own directory or one below it.
 func TestNameOfTheRunsDirectoryItself(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	putRun(t, dir, 1, `{}`, `{"state": "done"}`)

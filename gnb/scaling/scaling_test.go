@@ -114,7 +114,7 @@ func TestScalingWeak(t *testing.T) {
 	checkCurve(t, c)
 }
 
-// checkCurve looks at the curve as JSON, as text and as a picture.
+// checkCurve checks the curve as JSON, as text and as a picture.
 func checkCurve(t *testing.T, c scaling.Curve) {
 	t.Helper()
 	raw, err := json.Marshal(c)

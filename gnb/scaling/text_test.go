@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// JupyterLab breaks lines anywhere, within numbers too, where a cell is narrower than they are: at 1,280
-// pixels, with its sidebar open, after some 100 characters.
+// JupyterLab wraps long lines anywhere, even within numbers: at 1,280 pixels, with its sidebar
+// open, after about 100 characters.
 func TestScalingTableIsNarrow(t *testing.T) {
 	c := Curve{Model: "sage", Dataset: "papers100M", Device: "cpu", Cores: 128, Threads: 2, Repeats: 5, Steps: 20}
 	for _, n := range []int{1, 64} {

@@ -45,8 +45,8 @@ func values(s *sweep.Study) string {
 	return b.String()
 }
 
-// A second sweep in a directory in which one goes on is refused, and disturbs nothing; a probe
-// keeps nobody from beginning.
+// A second sweep in the directory of a running one is refused, and leaves it undisturbed; a probe
+// of the lock does not block a sweep from starting.
 func TestTwoSweepsInOneDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5}
@@ -85,7 +85,7 @@ func TestTwoSweepsInOneDirectory(t *testing.T) {
 	}
 }
 
-// While a sweep goes on its directory is locked; those who look at it are no hindrance.
+// A running sweep holds the lock of its directory; readers do not block it.
 func TestSweepHoldsItsDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5, Hold: true}
@@ -146,7 +146,7 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bytes.SplitAfter(original, []byte("\n"))
-	unsummed := func(line []byte, old, new string) []byte { // as somebody edits it who leaves out the checksum
+	unsummed := func(line []byte, old, new string) []byte { // an edit by a user who also removes the checksum
 		i := bytes.LastIndex(line, []byte(`,"sum":`))
 		return append(bytes.Replace(append(bytes.Clone(line[:i]), '}'), []byte(old), []byte(new), 1), '\n')
 	}
@@ -219,7 +219,7 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 	}
 }
 
-// Whatever lies where a sweep has a file, nothing hangs.
+// Nothing hangs if one of a sweep's files is a pipe, a device or a directory.
 func TestNoFileOfASweepHangs(t *testing.T) {
 	dir, again := smallSweep(t)
 	whole := filepath.Join(t.TempDir(), "whole")

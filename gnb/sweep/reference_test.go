@@ -74,8 +74,8 @@ func TestSobolIsEven(t *testing.T) {
 	}
 }
 
-// The densities are goptuna's Parzen estimators. Weights may differ in the last digit: goptuna adds them by vector
-// instructions where the processor has some.
+// The densities equal goptuna's Parzen estimators. Weights may differ in the last digit, because
+// goptuna adds them with vector instructions if the processor has them.
 func TestMixtureIsGoptunas(t *testing.T) {
 	for _, want := range goptunas(t).Estimators {
 		got, n := newMixture(want.Observations), len(want.Observations)

@@ -68,8 +68,8 @@ func TestGridExhausts(t *testing.T) {
 	}
 }
 
-// A grid's trials are counted before the first of them, also where what is asked for
-// depends on values, unless there are very many or a mistake comes up.
+// A grid's trials are counted before the first one runs, even if later parameters depend on earlier
+// values, unless there are very many or an error occurs.
 func TestGridSize(t *testing.T) {
 	defer func(before time.Duration) { countFor = before }(countFor)
 	countFor = time.Hour
@@ -108,8 +108,8 @@ func TestGridSize(t *testing.T) {
 	}
 }
 
-// In 2^k points of a Sobol' sequence each 2^k-th of each parameter's range has one
-// of them, whatever the seed; random ones leave some out.
+// Of 2^k points of a Sobol' sequence, one lies in each 2^k-th part of each parameter's range, for
+// every seed; random points miss some parts.
 func TestSobolCovers(t *testing.T) {
 	ask := func(t *Trial) {
 		for d := range 6 {
@@ -201,8 +201,8 @@ func TestTPEConcentrates(t *testing.T) {
 	}
 }
 
-// The proposal of a trial depends on the seed, its number and the trials before:
-// in one go or begun anew at any trial, and whatever those at work gave.
+// The proposal of a trial depends only on the seed, its number and the earlier trials: in one sweep
+// or resumed at any trial, and independent of the results of trials still running.
 func TestProposalsFollowFromTheSeed(t *testing.T) {
 	ask := func(t *Trial) {
 		t.Float("x", 0, 1)
@@ -235,8 +235,8 @@ func TestProposalsFollowFromTheSeed(t *testing.T) {
 	}
 }
 
-// Of trials that come one after the other those stop that are not among the best
-// third at a rung, and the best of fewer than three goes on.
+// Of sequential trials, those that are not among the best third at a rung stop; with fewer than
+// three, the best one continues.
 func TestHalvingStopsTheWorse(t *testing.T) {
 	h := halving{first: 2, factor: 3, epochs: 20, better: func(a, b float64) bool { return a > b }}
 	reports := func(values ...float64) []Evaluation {

@@ -59,8 +59,9 @@ func outline(t *testing.T, s *sweep.Study) string {
 	return b.String()
 }
 
-// Every method trains its trials, each a run; what it finds is the same for any
-// number at a time where nothing is learnt, and twice in a row where it is.
+// Every method trains its trials, each of which is a run. Methods that do not learn from trials
+// find the same for every number of concurrent trials; the others give the same result twice in a
+// row.
 func TestSweep(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
@@ -73,7 +74,7 @@ func TestSweep(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			var outlines []string
 			n := 4
-			if method == "asha" { // the first ones go on
+			if method == "asha" { // the first ones continue
 				n = 8
 			}
 			for i, parallel := range []int{2, 2, 1} {
@@ -157,8 +158,8 @@ func TestSweepMinimizes(t *testing.T) {
 	}
 }
 
-// A trial that fails is named with its reason, and the others go on; if all fail,
-// so does the sweep.
+// A failed trial is reported with its reason, and the others continue; if all fail, so does the
+// sweep.
 func TestSweepFailingTrial(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, sweepSet)
@@ -226,8 +227,8 @@ func TestSweepMistakes(t *testing.T) {
 	}
 }
 
-// An interrupted sweep goes on as if nothing had been, by itself or where it is
-// told to; a sweep that was done is extended. Another function is found out.
+// An interrupted sweep resumes as if it had not been interrupted, by itself or if it is named. A
+// finished sweep can be extended. A changed function is detected.
 func TestSweepResumes(t *testing.T) {
 	methods := []string{"tpe", "asha", "grid"}
 	if testing.Short() {
@@ -303,7 +304,7 @@ func TestSweepResumes(t *testing.T) {
 	}
 }
 
-// cellOptions are what a cell of these tests is told.
+// cellOptions are the options of a cell of these tests.
 type cellOptions struct {
 	Dir     string // of the sweep
 	Workers int
@@ -341,8 +342,8 @@ func runCell(options []byte) error {
 	return err
 }
 
-// Interrupted or killed at any moment a sweep leaves no process behind, and goes
-// on to the same end.
+// A sweep that is interrupted or killed at any moment leaves no process behind, and resumes to the
+// same result.
 func TestSweepInterruptedAndKilled(t *testing.T) {
 	o := cellOptions{Workers: 2, Epochs: 30, Every: 5}
 	end := func(dir string) string {
@@ -362,8 +363,8 @@ func TestSweepInterruptedAndKilled(t *testing.T) {
 		o.Dir = filepath.Join(t.TempDir(), name)
 		o.Hold = true
 		c := startCell(t, o)
-		// Once the first trials have evaluated a few times, so that there is
-		// something to go on from.
+		// Wait until the first trials have evaluated a few times, so that there is something to
+		// resume.
 		deadline := time.Now().Add(30 * time.Second)
 		for {
 			if m, _ := filepath.Glob(filepath.Join(o.Dir, "trial-0000", "checkpoints", "*")); len(m) > 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A check says how far it has come, never backwards, and ends where it is told to.
+// A check reports its progress, which never decreases, and stops when it is cancelled.
 func TestCheckProgress(t *testing.T) {
 	d, err := Planted(PlantedOptions{Nodes: 3000})
 	if err != nil {

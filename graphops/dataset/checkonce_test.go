@@ -181,8 +181,7 @@ func poke[T number](t *testing.T, dir, name string, dtype interface{ String() st
 	put(t, dir, name, slices.Concat(text[:len(text)-len(a.data)], rawBytes(elements)))
 }
 
-// Splits may overlap where the metadata says so, and then only those of train, val and
-// test of one set are meant.
+// Splits may overlap if the metadata permits it; this concerns only train, val and test of one set.
 func TestOverlappingSplits(t *testing.T) {
 	for name, c := range map[string]struct {
 		splits map[string][]int32

@@ -22,8 +22,8 @@ func (p *progress) report(done, total int64) {
 	p.done, p.total = done, total
 }
 
-// A generator says how far it has come, makes the same all the while, and ends where it is
-// told to.
+// A generator reports its progress, has the same result with and without reports, and stops when it
+// is cancelled.
 func TestGeneratorProgress(t *testing.T) {
 	for name, generate := range map[string]func(threads int, m *meter) (*Dataset, error){
 		"planted": func(threads int, m *meter) (*Dataset, error) {

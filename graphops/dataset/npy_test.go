@@ -26,7 +26,7 @@ func npyFile(version [2]byte, dict string, data []byte) []byte {
 	return append(append(b, dict...), data...)
 }
 
-// padded pads a dict to where the data of an .npy file begins.
+// padded pads a dict to the offset of the data of an .npy file.
 func padded(version [2]byte, dict string) string {
 	head := 10
 	if version[0] > 1 {

@@ -276,7 +276,8 @@ func sparses(t *rapid.T) *Sparse {
 	return s
 }
 
-// Gathering rows and writing out zeros commute, whatever memory is reused.
+// Gathering rows of a sparse matrix and making it dense commute, for every state of the reused
+// memory.
 func TestSparseGather(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sparses(t)

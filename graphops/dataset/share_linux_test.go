@@ -144,7 +144,7 @@ func TestShareFollowsChanges(t *testing.T) {
 	same(t, share(), d)
 }
 
-// A dataset that nobody has any more frees its memory file.
+// A garbage-collected dataset frees its memory file.
 func TestShareIsCollected(t *testing.T) {
 	func() {
 		d := small(t)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// No file of a dataset may be a pipe, which opening would wait for, or a device, which
-// has no end: whatever is read says so at once.
+// A dataset's file that is a pipe, which would block, or a device, which has no end, is an error at
+// once, for every file that is read.
 func TestSpecialFiles(t *testing.T) {
 	pipe := func(t *testing.T, path string) {
 		if err := unix.Mkfifo(path, 0o666); err != nil {

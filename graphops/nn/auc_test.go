@@ -37,7 +37,7 @@ func TestROCAUC(t *testing.T) {
 	wantError(t, Try(func() { ROCAUC(make([]float32, 1), []int8{2}) }), "label 0 is 2")
 }
 
-// ROCAUC is the count over all pairs, in whatever order rows come.
+// ROCAUC equals the count over all pairs, for every order of the rows.
 func TestROCAUCIsTheCountOfPairs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

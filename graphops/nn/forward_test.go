@@ -104,9 +104,9 @@ func TestThreeWaysAgree(t *testing.T) {
 	}
 }
 
-// differ is the first element in which the outputs of m for the whole graph and
-// for a batch differ, or -1: in a bit, or in more than rounding where m may
-// aggregate and transform in two orders.
+// differ returns the first element in which the outputs of m for the whole graph and for a batch
+// differ, or -1. They must agree in all bits, or within rounding if m may aggregate before or after
+// it transforms.
 func differ(m Model, full, sampled []float32) int {
 	near := 0.0
 	if sage, ok := m.(*SAGE); ok && slices.ContainsFunc(sage.Convs, func(c *SAGEConv) bool { return c.narrows(len(full)) }) {
@@ -121,8 +121,8 @@ func differ(m Model, full, sampled []float32) int {
 	return -1
 }
 
-// everyModel is the models here, with what can stand between their layers, but
-// for what depends on the batch.
+// everyModel returns the models of this package, with the layers that can stand between theirs,
+// except layers that depend on the batch.
 func everyModel(s ModelConfig) map[string]Model {
 	rich := s
 	rich.Norm, rich.Residual, rich.InputDropout, rich.Activation = "layer", true, 0.3, "elu"

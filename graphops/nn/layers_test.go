@@ -126,7 +126,7 @@ func floats64(x []float32) []float64 {
 	return y
 }
 
-// Threads change no bit of outputs or gradients, whatever the model.
+// The number of threads changes no bit of outputs or gradients, for every model.
 func TestModelThreads(t *testing.T) {
 	t.Parallel()
 	const n, in = 6000, 20
@@ -300,7 +300,7 @@ func TestLayerGradients(t *testing.T) {
 	}
 }
 
-// A node's attention has the same mask whatever the block it is computed in.
+// A node's attention has the same mask in every block.
 func TestAttentionDropoutFollowsEdges(t *testing.T) {
 	t.Parallel()
 	g := testGraph(t)

@@ -73,7 +73,7 @@ func matrix(p *Param) ref.Matrix {
 	return ref.From(p.Rows, p.Cols, p.W)
 }
 
-// near fails where got differs from want by more than abs + rel·|want|.
+// near fails if got differs from want by more than abs + rel·|want|.
 func near(tb testing.TB, what string, got []float32, want []float64, abs, rel float64) {
 	tb.Helper()
 	if len(got) != len(want) {

@@ -124,7 +124,7 @@ func TestOptimizersAgainstFloat64(t *testing.T) {
 	}
 }
 
-// A state saved and put into a new optimiser goes on to the same bits.
+// An optimiser with a restored state continues with the same bits.
 func TestOptimizerState(t *testing.T) {
 	t.Parallel()
 	const n = 23
@@ -306,7 +306,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// None is zero where a zero means a default.
+// None means 0 in fields whose zero value means a default.
 func TestNoneIsZero(t *testing.T) {
 	for name, o := range map[string]Optimizer{
 		"adam": NewAdam(AdamOptions{LR: None, Beta1: None, Beta2: None}), "adamw": NewAdamW(AdamOptions{LR: None, WeightDecay: None}), "sgd": NewSGD(SGDOptions{LR: None}),

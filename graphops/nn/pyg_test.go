@@ -36,7 +36,7 @@ func readPyG(t *testing.T) *pygFile {
 	return f
 }
 
-// pygGraph is pyg_fixtures.py's graph, with its weights where asked.
+// pygGraph returns the graph of pyg_fixtures.py, with its weights if requested.
 func pygGraph(t *testing.T, weighted bool) *graphops.Graph {
 	t.Helper()
 	src := []int32{1, 2, 3, 4, 5, 2, 3, 1, 1, 6, 4, 0, 5, 6}

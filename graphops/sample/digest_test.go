@@ -114,8 +114,8 @@ func TestDigestIsInvariant(t *testing.T) {
 	}
 }
 
-// A value that never changes: it is the promise to everyone who wrote a digest
-// down. It moves only with philox.LayoutVersion.
+// A digest that never changes, because users may have recorded digests. It may change only together
+// with philox.LayoutVersion.
 func TestDigestIsPinned(t *testing.T) {
 	list := []edge{}
 	for v := range int32(30) {
@@ -198,7 +198,7 @@ func TestEncodePicksSorts(t *testing.T) {
 	}
 }
 
-// Picks come from other processes: whatever arrives is taken in or refused.
+// Picks come from other processes: every input is accepted or refused.
 func FuzzAddStep(f *testing.F) {
 	g := random(50, 4, 1)
 	s := newSampler(f, g, sample.Config{Picker: sample.Fanouts{3, 2}})

@@ -9,8 +9,8 @@ import (
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// The kernels against Uniform: every fanout they take, in-degrees from the fanout
-// to the largest, all counters, and nothing written beside their picks.
+// The vector kernels agree with Uniform for every fanout that they support, in-degrees from the
+// fanout to the largest, and all counters, and write only their picks.
 func TestFloyd(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The runtime changes GOMAXPROCS where a container's share of the processors
-// changes, and a sampler made before goes on.
+// The runtime changes GOMAXPROCS when a container's share of the processors changes; existing
+// samplers keep working.
 func TestSamplerOutlivesGOMAXPROCS(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	g := benchGraph(20*grain, 6)

@@ -36,8 +36,7 @@ func TestDropoutDrawsTheLanesOfTheSpec(t *testing.T) {
 	}
 }
 
-// An element is dropped where its lane is below round(p·65536), not where it is
-// below p·65536 or its floor.
+// An element is dropped if its lane is below round(p·65536), not below p·65536 or its floor.
 func TestDropoutThreshold(t *testing.T) {
 	cfg := tensor.Config{Train: true, Seed: 5}
 	const id, col = 77, 3
@@ -150,7 +149,7 @@ func TestDropoutKeepsItsShare(t *testing.T) {
 	}
 }
 
-// The space of a result decides where dropout may be used.
+// The space of a tensor determines whether dropout may be used.
 func TestSpaces(t *testing.T) {
 	b := graphops.HostBlock{
 		NumDst: 2, NumSrc: 3, DstStart: 1, Indptr: []int64{0, 1, 2}, Indices: []int32{0, 2},

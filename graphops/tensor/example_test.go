@@ -62,8 +62,8 @@ func ExampleFwd_Custom() {
 	// Output: [1 8 27] [3 12 27]
 }
 
-// Dropout needs to know whose rows it masks: a node has one mask, in whatever
-// row it is.
+// Dropout needs to know which node each row belongs to: a node has one mask, in every row that
+// holds it.
 func ExampleFwd_Dropout() {
 	f := tensor.NewFwd(tensor.Config{})
 	ones := []float32{1, 1, 1, 1, 1, 1, 1, 1}

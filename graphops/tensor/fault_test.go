@@ -17,8 +17,8 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// A table that is read where its file is mapped fails as an error that names the
-// file, from whichever kernel and goroutine meets the fault.
+// If a mapped file faults while a table is read, the result is an error that names the file, for
+// every kernel and goroutine.
 func TestFaultsInMappedTablesAreErrors(t *testing.T) {
 	defer parallel.ShareFrom(parallel.ShareFrom(1))
 	const rows, cols = 4000, 40

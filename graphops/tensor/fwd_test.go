@@ -15,8 +15,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor/backendtest"
 )
 
-// The bits of values and gradients do not depend on the threads, whether they
-// are limited by the backend or by GOMAXPROCS (which gonum looks at).
+// The bits of values and gradients do not depend on the number of threads, whether the backend
+// limits it or GOMAXPROCS, which gonum uses.
 func TestThreadsDoNotShow(t *testing.T) {
 	backendtest.Equal(t, tensor.CPU(1), tensor.CPU(2))
 	backendtest.Equal(t, tensor.CPU(1), tensor.CPU(3))

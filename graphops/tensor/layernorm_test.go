@@ -26,7 +26,7 @@ func normed(t *testing.T, be tensor.Backend, x []float32, cols int, want [3]bool
 	for i := range w.W {
 		w.W[i], b.W[i] = float32(r.NormFloat64()), float32(r.NormFloat64())/4
 		if i%3 == 0 {
-			b.W[i] = 0 // results of exactly 0, where ReLU has a corner
+			b.W[i] = 0 // gives results of exactly 0, where ReLU has a corner
 		}
 	}
 	if !want[1] {
@@ -65,8 +65,8 @@ func normed(t *testing.T, be tensor.Backend, x []float32, cols int, want [3]bool
 	return append(out, w.G, b.G)
 }
 
-// A layer norm with what follows it has the bits of the operations one by one, on
-// any number of threads: runs from before it was one operation go on as they were.
+// A layer norm fused with the operations after it has the bits of the separate operations, on any
+// number of threads, so that runs from before the fusion resume unchanged.
 func TestLayerNormHasTheBitsOfItsSteps(t *testing.T) {
 	type op = func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor
 	steps := func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
@@ -121,10 +121,10 @@ func TestLayerNormHasTheBitsOfItsSteps(t *testing.T) {
 	}
 }
 
-// A layer norm, ReLU and dropout, forward and backward: in one pass and by the
-// operations one by one, in turns; nanoseconds an element, and the rate at which the
-// one pass moves what it cannot do without (x, the result, and what is kept for the
-// gradient; two gradients and what was kept), beside a copy's.
+// Layer norm, ReLU and dropout, forward and backward: fused and as separate operations, in turn.
+// Reports nanoseconds per element, and the rate of the fused pass next to that of a copy; the rate
+// counts only necessary memory traffic (x, the result and what is kept for the gradient; two
+// gradients and what was kept).
 func BenchmarkLayerNormReLU(b *testing.B) {
 	const rows, cols, moved = 33529, 256, 3 + 4
 	x, space := ramp(rows*cols), &tensor.Space{}

@@ -22,8 +22,8 @@ func (r *remote) Weighted() bool     { return false }
 func (r *remote) Weights() []float32 { return nil }
 func (r *remote) IDsOf() any         { return r.table }
 
-// A space of a block's rows says where they are. Those of blocks on a device are compared by
-// the table that the ids lie in, and by the ids themselves where that does not decide.
+// The space of a block's rows identifies them. Spaces of blocks on a device are compared by the
+// table that holds the ids and, if that does not decide, by the ids.
 func TestSpaceOfBlock(t *testing.T) {
 	on := func(table any, dst int, ids ...int32) (*graphops.Block, *remote) {
 		b, r := &graphops.Block{}, &remote{ids: ids, table: table}

@@ -64,8 +64,8 @@ func TestSparseRowsSpace(t *testing.T) {
 	}
 }
 
-// A weight that is not finite shows in every row of a dense product, and in a
-// sparse one where it meets a non-zero.
+// A weight that is not finite affects every row of a dense product, and in a sparse product the
+// rows with a non-zero element for it.
 func TestProductsKeepNaN(t *testing.T) {
 	f := tensor.NewFwd(tensor.Config{})
 	nan := float32(math.NaN())
