@@ -26,6 +26,7 @@ int main(int argc, char **argv) {
 
 // A C program is compiled with mpicc and run as 3 ranks, with each implementation.
 func TestMPI(t *testing.T) {
+	t.Parallel()
 	for name, get := range map[string]func(testing.TB) *MPI{"OpenMPI": OpenMPI, "MPICH": MPICH} {
 		t.Run(name, func(t *testing.T) {
 			m := get(t)
@@ -52,6 +53,7 @@ func TestMPI(t *testing.T) {
 
 // srun runs ranks on both nodes; sbatch runs a script; nothing is left at the end.
 func TestSlurm(t *testing.T) {
+	t.Parallel()
 	var dir string
 	t.Run("cluster", func(t *testing.T) {
 		start := time.Now()

@@ -27,8 +27,7 @@ type SlurmCluster struct {
 func Slurm(t testing.TB) *SlurmCluster {
 	t.Helper()
 	s := &SlurmCluster{bin: tools(t, "slurm")}
-	// The path of a socket is short.
-	dir, err := os.MkdirTemp("", "slurm")
+	dir, err := os.MkdirTemp("", "slurm") //nolint:usetesting // the path of a socket is short
 	if err != nil {
 		t.Fatal(err)
 	}
