@@ -48,9 +48,6 @@ const (
 	maxRegions  = 512
 	regionEntry = 32
 
-	headerSize  = 1024
-	headerText  = 48
-	headerMail  = headerSize - 8 // the mailbox's length, not compared
 	rankWaiting = 2 * headerSize
 	rankMail    = 4096
 	mailSize    = 64 << 10
