@@ -11,6 +11,7 @@
 //   - [NewSingle]: one rank, no processes, ordinary memory.
 //   - [Open]: ranks on one machine over two files without names (Linux memfd)
 //     that [NewShared] makes and worker processes inherit.
+//   - [NewLinked]: ranks that a transport of messages connects, such as MPI.
 //
 // # Determinism
 //

@@ -1,0 +1,132 @@
+package collective_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+	"github.com/graphnb/graphnb/multigpu/collective/commtest"
+)
+
+// chanLink is a Link between goroutines.
+type chanLink struct {
+	rank    int
+	pipes   [2][][]chan []byte // by channel, from, to
+	channel int
+	aborted chan struct{}
+	abort   *sync.Once
+	bytes   *atomic.Int64 // sent by all ranks
+}
+
+func chanLinks(world int) []*chanLink {
+	links := make([]*chanLink, world)
+	var pipes [2][][]chan []byte
+	for c := range pipes {
+		for range world {
+			to := make([]chan []byte, world)
+			for r := range to {
+				to[r] = make(chan []byte, 1)
+			}
+			pipes[c] = append(pipes[c], to)
+		}
+	}
+	bytes := &atomic.Int64{}
+	for r := range links {
+		links[r] = &chanLink{rank: r, pipes: pipes, aborted: make(chan struct{}), abort: &sync.Once{}, bytes: bytes}
+	}
+	return links
+}
+
+func (l *chanLink) Rank() int    { return l.rank }
+func (l *chanLink) Size() int    { return len(l.pipes[0]) }
+func (l *chanLink) Close() error { return nil }
+func (l *chanLink) Abort()       { l.abort.Do(func() { close(l.aborted) }) }
+
+func (l *chanLink) Split() collective.Link {
+	s := *l
+	s.channel = 1
+	return &s
+}
+
+func (l *chanLink) Run(steps ...collective.Step) error {
+	pipes := l.pipes[l.channel]
+	for _, step := range steps {
+		send, recv, err := step()
+		if err != nil {
+			return err
+		}
+		for to, b := range send {
+			if to != l.rank && len(b) > 0 {
+				l.bytes.Add(int64(len(b)))
+				select {
+				case pipes[l.rank][to] <- append([]byte{}, b...):
+				case <-l.aborted:
+					return errors.New("aborted")
+				}
+			}
+		}
+		for from, b := range recv {
+			if from != l.rank && len(b) > 0 {
+				select {
+				case got := <-pipes[from][l.rank]:
+					if len(got) != len(b) {
+						return errors.New("a message of another length")
+					}
+					copy(b, got)
+				case <-l.aborted:
+					return errors.New("aborted")
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func TestLinked(t *testing.T) {
+	commtest.Run(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, func(t *testing.T, world int) []collective.Comm {
+		comms := make([]collective.Comm, world)
+		for r, l := range chanLinks(world) {
+			comms[r] = collective.NewLinked(l)
+		}
+		return comms
+	})
+}
+
+// A sum sends the bytes of one partial sum of each rank, however many virtual ranks there are.
+func TestLinkedSendsPartialSums(t *testing.T) {
+	const world, n = 4, 100_000
+	for _, virtual := range []int{1, 8} {
+		links := chanLinks(world)
+		var before, after int64
+		var wg sync.WaitGroup
+		for r, l := range links {
+			wg.Go(func() {
+				c := collective.NewLinked(l)
+				red, err := c.NewReducer(collective.Site{Kind: "reducer"}, n, virtual)
+				if err == nil {
+					err = c.Barrier(collective.Site{Kind: "start"})
+				}
+				if r == 0 {
+					before = l.bytes.Load()
+				}
+				if err == nil {
+					err = c.Barrier(collective.Site{Kind: "go"})
+				}
+				if err == nil {
+					_, err = red.Reduce(collective.Site{Kind: "step"})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		after = links[0].bytes.Load()
+		data := int64(2 * (world - 1) * 4 * n) // every element leaves and reaches every rank but its own
+		if got := after - before; got < data || got > data+100_000 {
+			t.Errorf("%d virtual ranks: %d bytes were sent, want %d and headers", virtual, got, data)
+		}
+	}
+}
