@@ -1,0 +1,24 @@
+// Package mpi connects the ranks of a run through MPI, the library of the cluster's own network. It
+// is behind the build tag mpi and needs cgo; without the tag it is empty. A program imports it for
+// its effect:
+//
+//	import _ "github.com/graphnb/graphnb/multigpu/mpi"
+//
+//	. scripts/mpi-env.sh && go build -tags mpi ./gnb/cmd/gnb
+//
+// The script asks the compiler wrapper that mpicc names, or GNB_MPICC, for its flags. The program
+// then works with that MPI library alone, under the mpirun of the same library. It is tested with
+// Open MPI and MPICH.
+//
+// The package registers a [github.com/graphnb/graphnb/multigpu/cluster.Engine], which is started
+// only in ranks of a launcher: never in a notebook's cell, nor in a program that was started alone.
+//
+// # How it works
+//
+// [collective.NewLinked] makes the collectives from messages alone, so sums have the bits of every
+// other [collective.Comm]: no addition is left to MPI. One goroutine, locked to a thread, makes all
+// calls of MPI (MPI_THREAD_FUNNELED). It starts messages with MPI_Isend and MPI_Irecv and polls
+// them, all collectives that are under way at once. Polling first spins, then naps, so that more
+// ranks than processors do not keep each other from working. Messages longer than 1 GiB travel in
+// pieces. After Abort, messages of the collective that it interrupted are cancelled or left behind.
+package mpi

@@ -1,0 +1,200 @@
+//go:build mpi
+
+package mpi
+
+// #include "messages.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/multigpu/cluster"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+func init() { cluster.Register(&engine{}) }
+
+// engine is MPI, the one of this process.
+type engine struct {
+	thread      *thread
+	comm        C.MPI_Comm
+	rank, world int
+	tags        int // the largest tag
+	comms       int // made so far, equal on all ranks
+	base        collective.Comm
+	pinned      []*runtime.Pinner // memory of messages that were left behind
+	sent        int64             // bytes of messages
+}
+
+var version = sync.OnceValue(func() string {
+	text := make([]byte, C.MPI_MAX_LIBRARY_VERSION_STRING)
+	var n C.int
+	if C.MPI_Get_library_version((*C.char)(unsafe.Pointer(&text[0])), &n) != C.MPI_SUCCESS {
+		return "MPI"
+	}
+	return nameOf(string(text[:n]))
+})
+
+// nameOf shortens the description that an MPI library gives of itself.
+func nameOf(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	line, _, _ = strings.Cut(line, ",")
+	line = strings.ReplaceAll(line, " v", " ")
+	line = strings.ReplaceAll(line, " Version:", "")
+	return strings.Join(strings.Fields(line), " ")
+}
+
+func (e *engine) Name() string { return version() }
+
+func (e *engine) Init() (rank, world int, err error) {
+	if e.thread != nil {
+		return 0, 0, errors.New("mpi: Init is called twice")
+	}
+	e.thread = newThread()
+	e.thread.do(func() {
+		var provided, r, w, tags, local C.int
+		for _, call := range []struct {
+			name string
+			f    func() C.int
+		}{
+			{"MPI_Init_thread", func() C.int { return C.gnb_init(&provided) }},
+			{"MPI_Comm_rank", func() C.int { return C.MPI_Comm_rank(C.gnb_world(), &r) }},
+			{"MPI_Comm_size", func() C.int { return C.MPI_Comm_size(C.gnb_world(), &w) }},
+			{"MPI_Comm_dup", func() C.int { return C.gnb_dup(&e.comm, &tags) }},
+			{"MPI_Comm_split_type", func() C.int { return C.gnb_local(&local) }},
+		} {
+			if rc := call.f(); rc != C.MPI_SUCCESS {
+				err = fmt.Errorf("mpi: starting %s: %s: %s", e.Name(), call.name, errorText(rc))
+				return
+			}
+		}
+		if provided < C.gnb_funneled() {
+			err = fmt.Errorf("mpi: %s was built without support for threads (MPI_THREAD_FUNNELED), which a program in Go needs", e.Name())
+		}
+		e.rank, e.world, e.tags = int(r), int(w), int(tags)
+		e.thread.crowded = local > C.gnb_processors()
+	})
+	if err == nil {
+		err = e.launched()
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	ranks := make([]int, e.world)
+	for r := range ranks {
+		ranks[r] = r
+	}
+	e.base = collective.NewLinked(e.newLink(e.rank, ranks, 0))
+	return e.rank, e.world, nil
+}
+
+// launched checks that the launcher's library is this one: the ranks of another library's mpirun
+// each believe that they are alone.
+func (e *engine) launched() error {
+	for name, launcher := range map[string]string{"OMPI_COMM_WORLD_SIZE": "Open MPI's mpirun", "PMI_SIZE": "MPICH's mpirun, or another one of its kind,"} {
+		world := os.Getenv(name)
+		if n, err := strconv.Atoi(world); err == nil && n > 1 && e.world == 1 {
+			return fmt.Errorf("mpi: %s started %d ranks (%s), but this program was built for %s, which does not see them; start it with the mpirun of %s, or build it with the mpicc of that launcher",
+				launcher, n, name, e.Name(), e.Name())
+		}
+	}
+	return nil
+}
+
+func (e *engine) Broadcast(root int, b []byte) ([]byte, error) {
+	if root < 0 || root >= e.world {
+		return nil, fmt.Errorf("mpi: a broadcast: root %d is not a rank of a job of %d", root, e.world)
+	}
+	if e.rank != root {
+		b = nil
+	}
+	all, err := e.base.AllGather(collective.Site{Kind: "broadcast of MPI's ranks", Epoch: -1, Step: root}, b)
+	if err != nil {
+		return nil, err
+	}
+	return all[root], nil
+}
+
+func (e *engine) NewComm(rank int) (collective.Comm, error) {
+	all, err := e.base.AllGather(collective.Site{Kind: "new communicator", Epoch: -1, Step: e.comms}, []byte(strconv.Itoa(rank)))
+	if err != nil {
+		return nil, err
+	}
+	e.comms++
+	ranks := make([]int, e.world)
+	for r := range ranks {
+		ranks[r] = -1
+	}
+	for r, text := range all {
+		to, err := strconv.Atoi(string(text))
+		if err != nil || to < 0 || to >= e.world || ranks[to] >= 0 {
+			return nil, fmt.Errorf("mpi: a new communicator of %d ranks: rank %d asks for number %s, which another has or which does not exist", e.world, r, text)
+		}
+		ranks[to] = r
+	}
+	if tag := 2*e.comms + 1; tag > e.tags {
+		return nil, fmt.Errorf("mpi: %s numbers messages up to %d, enough for %d jobs of a process; start the program again", e.Name(), e.tags, e.comms-1)
+	}
+	return collective.NewLinked(e.newLink(rank, ranks, 2*e.comms)), nil
+}
+
+// Abort waits a moment for MPI's thread, which may itself hang in a call, and then ends this process
+// alone: the launcher ends the others.
+func (e *engine) Abort(status int) {
+	if e.thread != nil {
+		aborting := make(chan struct{})
+		go func() {
+			e.thread.do(func() { C.MPI_Abort(C.gnb_world(), C.int(status)) })
+			close(aborting)
+		}()
+		select {
+		case <-aborting:
+		case <-time.After(2 * time.Second):
+		}
+	}
+	os.Exit(status)
+}
+
+// finalizeLimit bounds MPI_Finalize: it may wait for messages that Abort has left behind.
+const finalizeLimit = 10 * time.Second
+
+func (e *engine) Close() error {
+	if e.thread == nil {
+		return nil
+	}
+	err := e.base.Close()
+	ended := make(chan error, 1)
+	go func() {
+		e.thread.do(func() {
+			if rc := C.MPI_Finalize(); rc != C.MPI_SUCCESS {
+				ended <- fmt.Errorf("mpi: ending %s: MPI_Finalize: %s", e.Name(), errorText(rc))
+				return
+			}
+			ended <- nil
+		})
+		e.thread.stop()
+	}()
+	select {
+	case end := <-ended:
+		return errors.Join(err, end)
+	case <-time.After(finalizeLimit):
+		return errors.Join(err, fmt.Errorf("mpi: ending %s: MPI_Finalize has not returned within %v, because another rank has ended or messages were left behind", e.Name(), finalizeLimit))
+	}
+}
+
+func errorText(rc C.int) string {
+	text := make([]byte, C.MPI_MAX_ERROR_STRING)
+	var n C.int
+	if C.MPI_Error_string(rc, (*C.char)(unsafe.Pointer(&text[0])), &n) != C.MPI_SUCCESS {
+		return fmt.Sprintf("error %d", int(rc))
+	}
+	return strings.TrimSpace(string(text[:n]))
+}

@@ -1,0 +1,164 @@
+//go:build mpi
+
+package mpi
+
+// #include "messages.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// pieceBytes is the longest message: MPI counts in C's int.
+var pieceBytes = 1 << 30
+
+// link carries the messages of one channel of a Comm. Its tag is its own, so messages that an
+// aborted collective has left behind never reach another one.
+type link struct {
+	engine  *engine
+	tag     C.int
+	rank    int
+	ranks   []int // their numbers in MPI, by rank
+	aborted *atomic.Bool
+
+	// Of the collective under way, for the thread.
+	steps []collective.Step
+	group *C.gnb_group
+	pins  *runtime.Pinner
+	done  chan error
+}
+
+var errAborted = errors.New("mpi: the communicator was aborted")
+
+func (e *engine) newLink(rank int, ranks []int, tag int) *link {
+	return &link{
+		engine: e, tag: C.int(tag), rank: rank, ranks: ranks, aborted: &atomic.Bool{},
+		group: C.gnb_group_new(), pins: &runtime.Pinner{}, done: make(chan error, 1),
+	}
+}
+
+func (l *link) Rank() int { return l.rank }
+func (l *link) Size() int { return len(l.ranks) }
+func (l *link) Abort()    { l.aborted.Store(true) }
+
+func (l *link) Split() collective.Link {
+	s := l.engine.newLink(l.rank, l.ranks, int(l.tag)+1)
+	s.aborted = l.aborted
+	return s
+}
+
+func (l *link) Close() error {
+	C.gnb_group_free(l.group)
+	l.group = nil
+	return nil
+}
+
+func (l *link) Run(steps ...collective.Step) error {
+	if l.aborted.Load() {
+		return errAborted
+	}
+	l.steps = steps
+	l.engine.thread.starts <- l
+	return <-l.done
+}
+
+// poll advances the collective under way. It reports whether messages moved, and whether the
+// collective has ended, after it has told the goroutine that waits for it.
+func (l *link) poll() (moved, ended bool) {
+	moved, ended, err := l.advance()
+	if err != nil {
+		l.abandon()
+	}
+	if ended = ended || err != nil; ended {
+		l.steps = nil
+		l.done <- err
+	}
+	return moved, ended
+}
+
+func (l *link) advance() (moved, ended bool, err error) {
+	if l.aborted.Load() {
+		return false, false, errAborted
+	}
+	left := l.group.left
+	if left > 0 {
+		if rc := C.gnb_test(l.group); rc != C.MPI_SUCCESS {
+			return false, false, l.failure("completing", rc)
+		}
+		moved = l.group.left != left
+	}
+	for l.group.left == 0 {
+		l.pins.Unpin()
+		if len(l.steps) == 0 {
+			return true, true, nil
+		}
+		step := l.steps[0]
+		l.steps = l.steps[1:]
+		send, recv, err := step()
+		if err != nil {
+			return true, false, err
+		}
+		if err := l.start(send, recv); err != nil {
+			return true, false, err
+		}
+		moved = true
+	}
+	return moved, false, nil
+}
+
+// start begins the messages of a step: first the receives, so that what arrives has its place. Each
+// rank begins with its right neighbour, so that not all send to the same one.
+func (l *link) start(send, recv [][]byte) error {
+	for i := 1; i < len(recv); i++ {
+		r := (l.rank + len(recv) - i) % len(recv)
+		if b := recv[r]; len(b) > 0 {
+			l.pins.Pin(&b[0])
+			if rc := C.gnb_recv(l.group, unsafe.Pointer(&b[0]), C.size_t(len(b)), C.size_t(pieceBytes), C.int(l.ranks[r]), l.tag, l.engine.comm); rc != C.MPI_SUCCESS {
+				return l.failure("MPI_Irecv", rc)
+			}
+		}
+	}
+	for i := 1; i < len(send); i++ {
+		r := (l.rank + i) % len(send)
+		if b := send[r]; len(b) > 0 {
+			l.pins.Pin(&b[0])
+			l.engine.sent += int64(len(b))
+			if rc := C.gnb_send(l.group, unsafe.Pointer(&b[0]), C.size_t(len(b)), C.size_t(pieceBytes), C.int(l.ranks[r]), l.tag, l.engine.comm); rc != C.MPI_SUCCESS {
+				return l.failure("MPI_Isend", rc)
+			}
+		}
+	}
+	return nil
+}
+
+// failure is the error of a call of MPI.
+func (l *link) failure(call string, rc C.int) error {
+	peer := "another rank"
+	for r, number := range l.ranks {
+		if number == int(l.group.failed) {
+			peer = fmt.Sprintf("rank %d", r)
+		}
+	}
+	if l.group.got >= 0 {
+		return fmt.Errorf("mpi: %s sent %d bytes where %d were expected; the ranks do not run the same program", peer, int(l.group.got), int(l.group.wanted))
+	}
+	return fmt.Errorf("mpi: %s a message with %s failed in %s: %s", call, peer, l.engine.Name(), errorText(rc))
+}
+
+// abandon gives up the messages under way. MPI may still read or write their memory, so it stays
+// pinned until the process ends.
+func (l *link) abandon() {
+	if l.group.left > 0 {
+		C.gnb_cancel(l.group)
+		l.engine.pinned = append(l.engine.pinned, l.pins)
+		l.pins = &runtime.Pinner{}
+		return
+	}
+	l.pins.Unpin()
+}

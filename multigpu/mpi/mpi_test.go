@@ -1,0 +1,166 @@
+//go:build linux
+
+package mpi_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/clustertest"
+)
+
+var libraries = map[string]func(testing.TB) *clustertest.MPI{"OpenMPI": clustertest.OpenMPI, "MPICH": clustertest.MPICH}
+
+// build builds the ranks of these tests, rank_test.go, for a library.
+func build(t *testing.T, m *clustertest.MPI) string {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs a C compiler")
+	}
+	exe := filepath.Join(t.TempDir(), "ranks")
+	cmd := exec.Command("bash", "-c", `. ../../scripts/mpi-env.sh && go vet -tags mpi . && go test -tags mpi -c -o "$1" .`, "build", exe)
+	cmd.Env = m.Env()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building for %s: %v: %s", m.Name, err, out)
+	}
+	return exe
+}
+
+// run runs n ranks. It returns what they printed, line by line, and fails the test if they do not
+// end.
+func run(t *testing.T, m *clustertest.MPI, exe, what string, n int) (lines []string, err error) {
+	t.Helper()
+	cmd := m.Run(n, exe)
+	cmd.Env = append(cmd.Env, "MPITEST="+what)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(5*time.Minute, func() {
+		t.Errorf("%d ranks of %s do not end", n, m.Name)
+		_ = cmd.Process.Kill()
+	})
+	defer late.Stop()
+	err = cmd.Wait()
+	return strings.Split(strings.TrimSpace(out.String()), "\n"), err
+}
+
+var rankLine = regexp.MustCompile(`^rank (\d+) of (\d+), process (\d+), (.* [\d.]+), (\d+) bytes$`)
+
+// Every rank passes the suite of collectives in a process of its own, through the library that it
+// was built for, and all numbers of ranks and both libraries give sums with the same bits.
+func TestConformance(t *testing.T) {
+	worlds := []int{1, 2, 3, 4, 8}
+	switch {
+	case os.Getenv("GNB_SOAK") != "":
+		worlds = []int{1, 2, 3, 4, 5, 6, 7, 8}
+	case testing.Short():
+		worlds = []int{2}
+	}
+	digests := map[string]string{}
+	for name, get := range libraries {
+		t.Run(name, func(t *testing.T) {
+			m := get(t)
+			exe := build(t, m)
+			for _, n := range worlds {
+				t.Run(fmt.Sprintf("world %d", n), func(t *testing.T) {
+					digest := conforms(t, m, exe, n)
+					digests[digest] += fmt.Sprintf(" %s %d", m.Name, n)
+				})
+			}
+			t.Run("pieces", func(t *testing.T) {
+				if out, err := run(t, m, exe, "pieces", 2); err != nil {
+					t.Errorf("%v: %s", err, strings.Join(out, "\n"))
+				}
+			})
+			t.Run("ends", func(t *testing.T) { ends(t, m, exe) })
+		})
+	}
+	if len(digests) > 1 {
+		t.Errorf("sums differ: %v", digests)
+	}
+}
+
+// conforms runs n ranks and returns the digest of their sums.
+func conforms(t *testing.T, m *clustertest.MPI, exe string, n int) string {
+	out, err := run(t, m, exe, "conformance", n)
+	if err != nil {
+		t.Fatalf("%v: %s", err, strings.Join(out, "\n"))
+	}
+	var ranks, processes []string
+	digest := ""
+	for _, line := range out {
+		if d, ok := strings.CutPrefix(line, "digest "); ok {
+			if digest != "" && d != digest {
+				t.Errorf("two ranks have the sums %s and %s", digest, d)
+			}
+			digest = d
+		}
+		if f := rankLine.FindStringSubmatch(line); f != nil {
+			ranks, processes = append(ranks, f[1]), append(processes, f[3])
+			if f[2] != fmt.Sprint(n) || !strings.HasPrefix(f[4], m.Name+" ") || n > 1 && len(f[5]) < 7 {
+				t.Errorf("a rank of %s, which sends megabytes: %q", m.Name, line)
+			}
+		}
+	}
+	slices.Sort(ranks)
+	slices.Sort(processes)
+	if len(slices.Compact(ranks)) != n || len(slices.Compact(processes)) != n || digest == "" {
+		t.Errorf("%d ranks: %s", n, strings.Join(out, "\n"))
+	}
+	return digest
+}
+
+// ends: a rank that aborts, panics or is killed ends all others, which wait for it.
+func ends(t *testing.T, m *clustertest.MPI, exe string) {
+	for _, c := range []struct{ what, want string }{
+		{"abort", ""},
+		{"panic", "panic: rank 1 is broken"},
+		{"kill", ""},
+	} {
+		out, err := run(t, m, exe, c.what, 3)
+		text := strings.Join(out, "\n")
+		if err == nil || !strings.Contains(text, c.want) || strings.Contains(text, "rank 0 of 3") {
+			t.Errorf("%s: %v: %s", c.what, err, text)
+		}
+	}
+}
+
+// The mpirun of another library is named: its ranks would each run alone.
+func TestOtherLauncher(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	open, mpich := clustertest.OpenMPI(t), clustertest.MPICH(t)
+	exe := build(t, open)
+	cmd := mpich.Run(2, exe)
+	cmd.Env = append(cmd.Env, "MPITEST=conformance", "OPAL_PREFIX="+filepath.Join(filepath.Dir(filepath.Dir(open.Bin)), "usr"))
+	out, err := cmd.CombinedOutput()
+	if want := "MPICH's mpirun, or another one of its kind, started 2 ranks (PMI_SIZE), but this program was built for Open MPI"; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// More than 2^31 bytes go in one message.
+func TestLarge(t *testing.T) {
+	if os.Getenv("GNB_SOAK") == "" {
+		t.Skip("takes 9 GB of memory; set GNB_SOAK=1")
+	}
+	for name, get := range libraries {
+		t.Run(name, func(t *testing.T) {
+			m := get(t)
+			if out, err := run(t, m, build(t, m), "large", 2); err != nil {
+				t.Errorf("%v: %s", err, strings.Join(out, "\n"))
+			}
+		})
+	}
+}

@@ -1,0 +1,226 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
+	"github.com/graphnb/graphnb/multigpu/collective/commtest"
+)
+
+// TestMain runs what MPITEST names as a rank; mpi_test.go starts these ranks.
+func TestMain(m *testing.M) {
+	what := os.Getenv("MPITEST")
+	if what == "" {
+		os.Exit(m.Run())
+	}
+	if err := rankMain(what); err != nil {
+		fmt.Printf("failed: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func rankMain(what string) error {
+	e := &engine{}
+	rank, world, err := e.Init()
+	if err != nil {
+		return err
+	}
+	if err := faults(); err != nil {
+		return err
+	}
+	do := map[string]func(*engine, int) error{
+		"conformance": conformance, "pieces": pieces, "large": large, "abort": end, "panic": end, "kill": end,
+	}[what]
+	if do == nil {
+		return fmt.Errorf("MPITEST is %q", what)
+	}
+	if err := do(e, world); err != nil {
+		return err
+	}
+	if err := e.Close(); err != nil {
+		return err
+	}
+	fmt.Printf("rank %d of %d, process %d, %s, %d bytes\n", rank, world, os.Getpid(), e.Name(), e.sent)
+	return nil
+}
+
+// faults checks that Go's own handling of faults still works beside MPI's.
+func faults() (err error) {
+	defer func() {
+		if recover() == nil {
+			err = errors.New("a nil pointer did not panic")
+		}
+	}()
+	var p *int
+	*p++
+	return nil
+}
+
+func conformance(e *engine, world int) error {
+	for root := range world {
+		want := bytes.Repeat([]byte{byte(root + 1)}, 5000*root)
+		var mine []byte
+		if e.rank == root {
+			mine = want
+		}
+		if got, err := e.Broadcast(root, mine); err != nil || !bytes.Equal(got, want) {
+			return fmt.Errorf("a broadcast from %d gave %d bytes, %v", root, len(got), err)
+		}
+	}
+	// The ranks of a job are numbered anew: here backwards.
+	c, err := e.NewComm(world - 1 - e.rank)
+	if err != nil {
+		return err
+	}
+	if c.Rank() != world-1-e.rank || c.Size() != world {
+		return fmt.Errorf("rank %d of %d, want %d of %d", c.Rank(), c.Size(), world-1-e.rank, world)
+	}
+	if err := errors.Join(commtest.Exercise(c), c.Close()); err != nil {
+		return err
+	}
+	if err := e.mismatch(world); err != nil {
+		return err
+	}
+	digest, err := e.digest(world)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("digest %x\n", digest)
+	// The last: it leaves messages behind.
+	if c, err = e.NewComm(e.rank); err != nil {
+		return err
+	}
+	return errors.Join(commtest.Aborted(c), c.Close())
+}
+
+// mismatch: the last rank makes another collective, and every rank learns it. The next Comm is whole.
+func (e *engine) mismatch(world int) error {
+	if world == 1 {
+		return nil
+	}
+	c, err := e.NewComm(e.rank)
+	if err != nil {
+		return err
+	}
+	if e.rank == world-1 {
+		err = c.Barrier(collective.Site{Kind: "finish", Epoch: -1, Step: -1})
+	} else {
+		err = c.SumInt64(collective.Site{Kind: "step", Epoch: 1, Step: 7, At: "loop.go:12"}, []int64{1, 2})
+	}
+	m, ok := errors.AsType[*collective.Mismatch](err)
+	if !ok || m.RankA != 0 || m.RankB != world-1 || m.A.At != "loop.go:12" || m.B.Kind != "finish" {
+		return fmt.Errorf("rank %d got %w, want a mismatch", e.rank, err)
+	}
+	return c.Close()
+}
+
+// pieces sends messages in many pieces.
+func pieces(e *engine, _ int) error {
+	pieceBytes = 1000
+	c, err := e.NewComm(e.rank)
+	if err != nil {
+		return err
+	}
+	return errors.Join(commtest.Exercise(c), c.Close())
+}
+
+// end ends rank 1 in the way that MPITEST names while the others wait for it.
+func end(e *engine, _ int) error {
+	c, err := e.NewComm(e.rank)
+	if err != nil {
+		return err
+	}
+	if e.rank == 1 {
+		switch os.Getenv("MPITEST") {
+		case "abort":
+			e.Abort(3)
+		case "panic":
+			panic("rank 1 is broken")
+		case "kill":
+			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	}
+	return c.Barrier(collective.Site{Kind: "step"})
+}
+
+// digest is that of sums of 840 slots, which every number of ranks to 8 divides.
+func (e *engine) digest(world int) ([]byte, error) {
+	const slots, n = 840, 1013
+	c, err := e.NewComm(e.rank)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.NewReducer(collective.Site{Kind: "digest"}, n, slots/world)
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	for step := range 3 {
+		for v := range slots / world {
+			slot := r.Slot(v)
+			for i := range slot {
+				k := e.rank*(slots/world) + v
+				slot[i] = float32(k*2654435761%1000003+i*step) / float32(1+(k+i)%97)
+			}
+		}
+		sum, err := r.Reduce(collective.Site{Kind: "digest", Step: step})
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range sum {
+			fmt.Fprintf(h, "%x ", x)
+		}
+	}
+	return h.Sum(nil), c.Close()
+}
+
+// large sums and publishes more than 2^31 bytes in one message.
+func large(e *engine, world int) error {
+	c, err := e.NewComm(e.rank)
+	if err != nil {
+		return err
+	}
+	const rows, cols = 3 << 15, 3 << 12 // of 4 bytes: 4.5 GiB
+	m, err := c.NewMatrix(collective.Site{Kind: "large"}, rows, cols)
+	if err != nil {
+		return err
+	}
+	lo, hi := 0, 0
+	if e.rank == 0 {
+		hi = rows
+	}
+	data := m.Data()
+	for i := lo * cols; i < hi*cols; i += 4093 {
+		data[i] = float32(i%7919) + 1
+	}
+	if err := m.Publish(collective.Site{Kind: "large", Step: 1}, lo, hi); err != nil {
+		return err
+	}
+	for i := 0; i < rows*cols; i += 4093 {
+		if data[i] != float32(i%7919)+1 {
+			return fmt.Errorf("element %d is %v", i, data[i])
+		}
+	}
+	return c.Close()
+}
+
+func TestNameOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4": "Open MPI 4.1.4",
+		"MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7": "MPICH 4.0.2",
+		"Intel(R) MPI Library 2021.9 for Linux* OS\n":            "Intel(R) MPI Library 2021.9 for Linux* OS",
+	} {
+		if got := nameOf(text); got != want {
+			t.Errorf("%q: %q, want %q", strings.SplitN(text, "\n", 2)[0], got, want)
+		}
+	}
+}
