@@ -170,7 +170,7 @@ func (w *Worker) finish() error {
 	}
 	for _, n := range w.nets {
 		if err := n.write(filepath.Join(w.job.RunDir, n.file("model"))); err != nil {
-			return fmt.Errorf("gnb: writing the final weights: %w", err)
+			return fmt.Errorf("gnb: writing the final weights: %w; make room, and resume the run", err)
 		}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -42,41 +41,6 @@ func TestKilledCellLeavesNothing(t *testing.T) {
 		}
 		_ = c.wait(5 * time.Second)
 		c.gone(5 * time.Second)
-	}
-}
-
-// What ends one worker ends the run: with its rank, and within seconds.
-func TestLostWorkerIsNamed(t *testing.T) {
-	cases := []struct {
-		name string
-		hit  func(pid int) error
-		want string
-	}{
-		{"killed", func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }, `rank 1\b.*killed`},
-		{"stopped", func(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }, `rank 1\b.*(stopped|silent)`},
-	}
-	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			for range moments(t) {
-				dir := filepath.Join(t.TempDir(), "run")
-				c := startCell(t, "plain", cellOptions{Dir: dir, Workers: 3, Threads: 1, Epochs: 1000, Every: 7})
-				c.waitSteps(dir, 1+rand.IntN(30))
-				pid, ok := c.workers()[1]
-				if !ok {
-					t.Fatalf("rank 1 was not found among the processes; the cell said:\n%s", c.out.String())
-				}
-				if err := tc.hit(pid); err != nil {
-					t.Fatal(err)
-				}
-				if err := c.wait(15 * time.Second); err == nil {
-					t.Error("the cell ended without an error")
-				}
-				c.gone(5 * time.Second)
-				if out := c.out.String(); !regexp.MustCompile(tc.want).MatchString(out) {
-					t.Errorf("the cell's error does not match %q:\n%s", tc.want, out)
-				}
-			}
-		})
 	}
 }
 

@@ -1,7 +1,10 @@
 package gnb_test
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,5 +110,53 @@ func TestRestartWithoutCheckpoint(t *testing.T) {
 	}
 	if err != nil || len(s) == 0 {
 		t.Errorf("%d steps, %v", len(s), err)
+	}
+}
+
+// With workers killed at random moments, a run that starts them again ends with the weights of the
+// run that nobody disturbed, on fewer and fewer workers.
+func TestRestartsAtRandomMoments(t *testing.T) {
+	o := cellOptions{Workers: 4, Threads: 1, Epochs: 4, Every: 3, SlowMS: 5}
+	o.Dir = filepath.Join(t.TempDir(), "whole")
+	if c := startCell(t, "plain", o); c.wait(60*time.Second) != nil {
+		t.Fatal(c.out.String())
+	}
+	whole, err := runs.Open(o.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kills := moments(t) + 1
+	o.Dir, o.Restarts = filepath.Join(t.TempDir(), "killed"), 1000
+	c := startCell(t, "plain", o)
+	done := 0
+	for range kills {
+		if done = steps(o.Dir) + rand.IntN(20); done > 85 {
+			break
+		}
+		c.waitSteps(o.Dir, done)
+		pids := c.workers()
+		if pid, ok := pids[rand.IntN(max(1, len(pids)))]; ok {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+	}
+	if err := c.wait(120 * time.Second); err != nil {
+		t.Fatalf("%v\n%s", err, c.out.String())
+	}
+	c.gone(5 * time.Second)
+	killed, err := runs.Open(o.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d restarts, at last %d workers", killed.Result.Restarts, killed.Config.Workers)
+	if killed.Result.Restarts == 0 || len(killed.Config.Restarts) != killed.Result.Restarts || killed.Config.Workers*killed.Config.VirtualRanks != 4 {
+		t.Errorf("%d restarts, %d in config.json, %d workers × %d virtual ranks", killed.Result.Restarts, len(killed.Config.Restarts), killed.Config.Workers, killed.Config.VirtualRanks)
+	}
+	if !bytes.Equal(weights(t, whole), weights(t, killed)) {
+		t.Error("the restarted run has other weights than the undisturbed one")
+	}
+	a, errA := whole.Losses()
+	b, errB := killed.Losses()
+	if errA != nil || errB != nil || !slices.Equal(a, b) {
+		t.Errorf("losses %v, want %v; %v %v", b, a, errA, errB)
 	}
 }

@@ -157,7 +157,7 @@ func (w *processes) closeFiles() {
 
 // follow starts the goroutines that read a worker's output and wait for its end.
 func (w *processes) follow(c *child, first []byte) {
-	c.watch = newWatch(time.Now())
+	c.watch = newWatch(now())
 	c.readers.Go(func() {
 		readLines(c.stdout, func(line string) { w.queue.output(c.rank, "stdout", line) })
 	})
@@ -247,7 +247,7 @@ func (w *processes) waiting(rank int) bool {
 func (w *processes) age(rank int) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Since(w.children[rank].watch.lastBeat)
+	return now().Sub(w.children[rank].watch.lastBeat)
 }
 
 func (w *processes) pss() int64 {

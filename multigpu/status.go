@@ -128,7 +128,7 @@ type stageClock struct {
 }
 
 func startClock(page rankStatus) *stageClock {
-	c := &stageClock{page: page, codes: map[string]int{}, since: time.Now()}
+	c := &stageClock{page: page, codes: map[string]int{}, since: now()}
 	c.code = c.codeOf(firstStage)
 	return c
 }
@@ -151,9 +151,9 @@ func (c *stageClock) codeOf(name string) int {
 
 // flush adds the time since the last one to the current stage.
 func (c *stageClock) flush() {
-	now := time.Now()
-	atomic.AddInt64(c.page.i64(rankNanos+8*c.code), int64(now.Sub(c.since)))
-	c.since = now
+	t := now()
+	atomic.AddInt64(c.page.i64(rankNanos+8*c.code), max(0, int64(t.Sub(c.since))))
+	c.since = t
 }
 
 func (c *stageClock) enter(name string) {

@@ -65,7 +65,7 @@ func (w *processes) supervise(ctx context.Context) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	cancelled, asked, killed := ctx.Done(), w.asked, w.killed
-	last := time.Now()
+	last := now()
 	for s.running > 0 {
 		select {
 		case c := <-w.exits:
@@ -83,13 +83,13 @@ func (w *processes) supervise(ctx context.Context) error {
 			s.stop(nil)
 			s.killAll()
 		case <-tick.C:
-			now := time.Now()
-			if now.Sub(last) > ownGap {
-				s.forgiveAll(now)
+			t := now()
+			if gap := t.Sub(last); gap > ownGap || gap < 0 { // gap < 0: a clock that was set back
+				s.forgiveAll(t)
 			}
-			last = now
-			s.deadlines(now)
-			s.look(now)
+			last = t
+			s.deadlines(t)
+			s.look(t)
 		}
 	}
 	return s.result()
@@ -118,7 +118,7 @@ func (s *supervision) stop(cause error) {
 	if s.failed != nil || s.interrupted {
 		return
 	}
-	s.interrupted, s.interruptedAt, s.cause = true, time.Now(), cause
+	s.interrupted, s.interruptedAt, s.cause = true, now(), cause
 	atomic.StoreUint32(s.page.stop(), 1)
 }
 
@@ -163,7 +163,7 @@ func (s *supervision) fail(e *WorkerError) {
 	}
 	s.shared.Abort(e.Error())
 	if !s.interrupted && s.killAt.IsZero() {
-		s.killAt = time.Now().Add(failGrace)
+		s.killAt = now().Add(failGrace)
 	}
 }
 
@@ -210,7 +210,7 @@ func (s *supervision) judgeEnd(c *child) (told bool) {
 				s.forced = append(s.forced, c.rank)
 			} else if s.echo == nil && s.failed == nil {
 				s.echo = e
-				s.killAt = time.Now().Add(failGrace)
+				s.killAt = now().Add(failGrace)
 			}
 			return false
 		}

@@ -59,26 +59,26 @@ func Write(w io.Writer, tensors []Tensor, meta map[string]string) error {
 	if err != nil {
 		return err
 	}
-	return writeWith(w, header, tensors)
+	if err := writeWith(w, header, tensors); err != nil {
+		return fmt.Errorf("safetensors: writing: %w", err)
+	}
+	return nil
 }
 
 func writeWith(w io.Writer, header []byte, tensors []Tensor) error {
 	bw := bufio.NewWriterSize(w, 1<<20)
 	if _, err := bw.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))); err != nil {
-		return fmt.Errorf("safetensors: writing: %w", err)
+		return err
 	}
 	if _, err := bw.Write(header); err != nil {
-		return fmt.Errorf("safetensors: writing: %w", err)
+		return err
 	}
 	for _, t := range tensors {
 		if err := writeFloats(bw, t.F32); err != nil {
-			return fmt.Errorf("safetensors: writing %q: %w", t.Name, err)
+			return fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
 	}
-	if err := bw.Flush(); err != nil {
-		return fmt.Errorf("safetensors: writing: %w", err)
-	}
-	return nil
+	return bw.Flush()
 }
 
 // writeFloats writes v as the format stores it.

@@ -53,6 +53,13 @@ type Cell struct {
 // workers included, and kills the marked processes when the test ends.
 func StartCell(t *testing.T, name, runsDir string, options any) *Cell {
 	t.Helper()
+	return StartCellBy(t, exec.Command("/proc/self/exe", "-test.run=^$"), name, runsDir, options)
+}
+
+// StartCellBy is StartCell with the given command, such as mpirun, which starts the test binary with
+// the argument -test.run=^$ and passes its environment on.
+func StartCellBy(t *testing.T, cmd *exec.Cmd, name, runsDir string, options any) *Cell {
+	t.Helper()
 	raw, err := json.Marshal(options)
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +67,11 @@ func StartCell(t *testing.T, name, runsDir string, options any) *Cell {
 	var id [8]byte
 	_, _ = rand.Read(id[:])
 	c := &Cell{t: t, Tmp: t.TempDir(), mark: "GNBTEST_MARK=" + hex.EncodeToString(id[:]), Done: make(chan error, 1)}
-	c.Cmd = exec.Command("/proc/self/exe", "-test.run=^$")
-	c.Cmd.Env = append(os.Environ(), "GNB_TEST_CELL="+name, "GNB_TEST_OPTIONS="+string(raw), c.mark, "TMPDIR="+c.Tmp, "GNB_RUNS="+runsDir)
+	c.Cmd = cmd
+	if cmd.Env == nil {
+		cmd.Env = os.Environ()
+	}
+	c.Cmd.Env = append(cmd.Env, "GNB_TEST_CELL="+name, "GNB_TEST_OPTIONS="+string(raw), c.mark, "TMPDIR="+c.Tmp, "GNB_RUNS="+runsDir)
 	c.Cmd.Stdout, c.Cmd.Stderr = &c.Out, &c.Out
 	c.Cmd.WaitDelay = 2 * time.Second
 	if err := c.Cmd.Start(); err != nil {

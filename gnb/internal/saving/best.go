@@ -84,7 +84,7 @@ func (b *Best) Write(now bool) error {
 			continue
 		}
 		if err := safetensors.WriteFile(f.path, f.tensors, f.meta); err != nil {
-			return fmt.Errorf("gnb: writing the best weights: %w", err)
+			return fmt.Errorf("gnb: writing the best weights: %w; make room, and resume the run", err)
 		}
 		sum, err := safetensors.Sum(f.path)
 		if err != nil {

@@ -161,7 +161,7 @@ func (s *Saver) write(st State, ts []safetensors.Tensor) error {
 	st.BestFiles = s.Best.fileSums()
 	path, err := checkpoint.Save(filepath.Join(s.Dir, "checkpoints"), st.Position.Total, ts, st, s.Keep)
 	if err != nil {
-		return fmt.Errorf("gnb: writing a checkpoint: %w", err)
+		return fmt.Errorf("gnb: writing a checkpoint: %w; make room, and resume the run", err)
 	}
 	return s.Saved(path, st.Position)
 }

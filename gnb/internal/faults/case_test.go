@@ -1,0 +1,90 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Case is one fault at one stage of a run, in one of its processes.
+type Case struct{ Fault, Stage, Victim string }
+
+// The faults.
+const (
+	Kill           = "SIGKILL"
+	Stop           = "SIGSTOP"
+	Panic          = "panic"
+	Memory         = "memory limit"
+	DiskRun        = "full disk (run)"         // of the run's directory; the process writes the file that fills it
+	DiskCheckpoint = "full disk (checkpoints)" // metrics still fit, weights do not
+	Clock          = "clock step"              // an hour forward, then two back
+)
+
+// The stages.
+const (
+	Start      = "start"
+	Sampling   = "sampling"
+	Sum        = "sum"
+	Evaluation = "evaluation"
+	Checkpoint = "checkpoint"
+)
+
+// The processes. The launcher is the process in which the program calls gnb.Launch, or mpirun.
+const (
+	Worker   = "worker"
+	Rank0    = "rank 0"
+	Launcher = "launcher"
+)
+
+var (
+	faults  = []string{Kill, Stop, Panic, Memory, DiskRun, DiskCheckpoint, Clock}
+	stages  = []string{Start, Sampling, Sum, Evaluation, Checkpoint}
+	victims = []string{Worker, Rank0, Launcher}
+)
+
+// onDisk reports whether the fault needs a disk of its own.
+func (c Case) onDisk() bool { return c.Fault == DiskRun || c.Fault == DiskCheckpoint }
+
+func (c Case) String() string { return fmt.Sprintf("%s, %s, %s", c.Victim, c.Fault, c.Stage) }
+
+// all returns every case.
+func all() []Case {
+	var out []Case
+	for _, f := range faults {
+		for _, s := range stages {
+			for _, v := range victims {
+				out = append(out, Case{f, s, v})
+			}
+		}
+	}
+	return out
+}
+
+// cover returns cases in which each two of a fault, a stage and a process occur together.
+func cover(of []Case) []Case {
+	pairs := func(c Case) [3][2]string {
+		return [3][2]string{{c.Fault, c.Stage}, {c.Fault, c.Victim}, {c.Stage, c.Victim}}
+	}
+	open := map[[2]string]bool{}
+	for _, c := range of {
+		for _, p := range pairs(c) {
+			open[p] = true
+		}
+	}
+	var out []Case
+	for len(open) > 0 {
+		value := func(c Case) (n int) {
+			for _, p := range pairs(c) {
+				if open[p] {
+					n++
+				}
+			}
+			return n
+		}
+		best := slices.MaxFunc(of, func(a, b Case) int { return value(a) - value(b) })
+		for _, p := range pairs(best) {
+			delete(open, p)
+		}
+		out = append(out, best)
+	}
+	return out
+}

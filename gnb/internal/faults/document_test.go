@@ -1,0 +1,140 @@
+//go:build linux
+
+package faults
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/atomicfile"
+)
+
+// page is the page of the faults, from this package's directory.
+const page = "../../../docs/faults.md"
+
+// document compares what runs printed with the section of the page for this way of starting ranks.
+// With the flag -update, if all cases ran, it writes the section.
+func (r Ranks) document(t *testing.T, printed map[Case]string) {
+	t.Helper()
+	if t.Failed() || len(printed) == 0 {
+		return
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := fmt.Sprintf("<!-- faults: %s -->\n", r.Name), "<!-- end of faults -->"
+	before, rest, ok1 := strings.Cut(string(text), begin)
+	old, after, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatalf("%s has no section %q", page, begin)
+	}
+	if *update && os.Getenv("GNB_SOAK") != "" {
+		if err := atomicfile.WriteFile(page, []byte(before+begin+r.table(printed)+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for c, text := range printed {
+		if m, _ := c.message(text); !strings.Contains(old, "| "+m+" |") {
+			t.Errorf("%s does not have what %v prints: %s; GNB_SOAK=1 go test ./gnb/internal/faults -update writes the page", page, c, m)
+		}
+	}
+}
+
+// table is the page's table: one row for each fault, process and message; processes that print the
+// same at the same places share rows.
+func (r Ranks) table(printed map[Case]string) string {
+	var b strings.Builder
+	b.WriteString("\n| fault | process | what the run prints | PLACE, if the fault comes at |\n|---|---|---|---|\n")
+	for _, f := range faults {
+		var of []string // processes with the rows in rows
+		var rows [][][2]string
+		for _, v := range victims {
+			var now [][2]string // message and places
+			for _, s := range stages {
+				c := Case{f, s, v}
+				text, ok := printed[c]
+				if !ok {
+					continue
+				}
+				m, at := c.message(text)
+				if at != "" {
+					at = s + ": " + at
+				}
+				i := slices.IndexFunc(now, func(row [2]string) bool { return row[0] == m })
+				switch {
+				case i < 0:
+					now = append(now, [2]string{m, at})
+				case at != "":
+					now[i][1] += "<br>" + at
+				}
+			}
+			if n := len(rows); n > 0 && slices.Equal(rows[n-1], now) {
+				of[n-1] += ", " + v
+			} else if len(now) > 0 {
+				of, rows = append(of, v), append(rows, now)
+			}
+		}
+		for i, now := range rows {
+			for _, row := range now {
+				fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f, of[i], row[0], cmp.Or(row[1], "any stage"))
+			}
+		}
+	}
+	return b.String() + "\n"
+}
+
+// What differs from run to run.
+var (
+	place    = regexp.MustCompile(` failed at (.*?stage [\w-]+): `)
+	pid      = regexp.MustCompile(`\(pid \d+\)`)
+	seconds  = regexp.MustCompile(`\d+\.\d s ago`)
+	source   = regexp.MustCompile(`\bat \S*\w\.go:\d+`)
+	saving   = regexp.MustCompile(`(saving step |step-0+)\d+`)
+	block    = regexp.MustCompile(`\(\d+ in use\)`)
+	instance = regexp.MustCompile(`node \d+`)
+	memory   = regexp.MustCompile(`(?m)^.*(out of memory|cannot allocate memory).*$`)
+)
+
+// message is what a run printed, without what differs from run to run, and the place that it names.
+func (c Case) message(text string) (message, at string) {
+	continues, _ := c.want()
+	switch {
+	case continues:
+		return "nothing: the run continues to the same weights", ""
+	case c.Victim == Launcher && c.Fault == Kill:
+		return "nothing: the process is gone, and its workers with it; the run's state is `killed`", ""
+	case c.Victim == Launcher && c.Fault == Memory:
+		if m := memory.FindString(text); m != "" {
+			text = m
+		}
+	}
+	lines := strings.Split(text, "\n")
+	text = lines[0]
+	if i := slices.IndexFunc(lines, func(l string) bool { return place.MatchString(l) }); i >= 0 {
+		text = lines[i]
+	}
+	if m := place.FindStringSubmatch(text); m != nil {
+		at = m[1]
+		text = strings.Replace(text, " failed at "+at+": ", " failed at PLACE: ", 1)
+	}
+	text = pid.ReplaceAllString(text, "(pid 4242)")
+	text = seconds.ReplaceAllString(text, "2.1 s ago")
+	text = source.ReplaceAllString(text, "at main.go:17")
+	text = block.ReplaceAllString(text, "(7700480 in use)")
+	text = instance.ReplaceAllString(text, "node 270")
+	for _, word := range strings.Fields(text) {
+		if word = strings.Trim(word, ":;,()"); filepath.IsAbs(word) {
+			text = strings.ReplaceAll(text, word, filepath.Join("runs", "RUN", strings.TrimPrefix(filepath.Base(filepath.Dir(word)), "faulty"), filepath.Base(word)))
+		}
+	}
+	text = saving.ReplaceAllString(text, "${1}6")
+	return "`" + strings.ReplaceAll(text, "|", "\\|") + "`", at
+}

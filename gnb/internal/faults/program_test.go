@@ -1,0 +1,260 @@
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	_ "unsafe" // for go:linkname
+
+	"golang.org/x/sys/unix"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/atomicfile"
+	_ "github.com/graphnb/graphnb/multigpu"
+)
+
+// plan is what the processes of one run do. It reaches all of them by their environment, so that
+// the arguments of the program, and with them the run's identity, do not depend on it.
+type plan struct {
+	Case
+	Dir      string // of the run
+	Resume   bool
+	Restarts int
+	// Struck is a file that the fault makes before it happens, so that it happens once. A run
+	// without a fault has "".
+	Struck string
+}
+
+// The run: two ranks, 2 epochs of 10 steps, a checkpoint every third. The fault comes at the eighth
+// step, in the evaluation of the first epoch, or in the checkpoint after the sixth step.
+const (
+	epochs    = 2
+	steps     = 10
+	every     = 3
+	faultStep = 7
+	savedStep = 6
+	dataset   = "planted?nodes=1500&features=64&classes=4&seed=5"
+)
+
+const (
+	settle = 150 * time.Millisecond // until the other ranks wait for this one
+	linger = 600 * time.Millisecond // the time by which a rank is late for others
+)
+
+var planned = sync.OnceValue(func() (p plan) {
+	_ = json.Unmarshal([]byte(os.Getenv("GNB_TEST_OPTIONS")), &p) // empty outside of cells
+	return p
+})
+
+// hits reports whether the fault of the plan comes at a stage of this rank: of the victim, or of
+// rank 0 on behalf of the launcher.
+func (p plan) hits(rank int, stage string) bool {
+	return p.Stage == stage && p.Struck != "" && (rank == 1) == (p.Victim == Worker)
+}
+
+// strike lets the fault happen, once.
+func (p plan) strike() {
+	f, err := os.OpenFile(p.Struck, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	_ = f.Close()
+	if p.Victim != Launcher {
+		p.suffer()
+		return
+	}
+	sig := syscall.SIGUSR1 // the launcher suffers the others itself
+	switch p.Fault {
+	case Kill:
+		sig = syscall.SIGKILL
+	case Stop:
+		sig = syscall.SIGSTOP
+	}
+	_ = syscall.Kill(os.Getppid(), sig)
+	time.Sleep(settle)
+}
+
+// suffer lets the fault happen in this process.
+func (p plan) suffer() {
+	switch p.Fault {
+	case Kill:
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		time.Sleep(settle) // until all threads have noticed
+	case Stop:
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		time.Sleep(settle)
+	case Panic:
+		panic("the fault that the test provokes")
+	case Memory:
+		_ = unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: 1 << 20, Max: unix.RLIM_INFINITY})
+		for kept := [][]byte(nil); ; {
+			kept = append(kept, make([]byte, 64<<20))
+		}
+	case DiskRun:
+		fill(p.filler(), 0)
+	case DiskCheckpoint:
+		fill(p.filler(), 40<<10)
+	case Clock:
+		step := func(by time.Duration) {
+			now := func() time.Time { return time.Now().Round(0).Add(by) } // without the monotonic clock
+			clock.Store(&now)
+		}
+		step(time.Hour)
+		time.Sleep(settle)
+		step(-time.Hour)
+	}
+}
+
+// filler is the file that fills the disk.
+func (p plan) filler() string { return filepath.Join(filepath.Dir(p.Dir), "filler") }
+
+// fill fills a disk by a file, up to so many bytes that it leaves.
+func fill(path string, leave int64) {
+	f, err := os.Create(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	for block := make([]byte, 4<<10); err == nil; {
+		_, err = f.Write(block)
+	}
+	if size, err := f.Seek(0, io.SeekCurrent); err == nil {
+		_ = f.Truncate(size - leave)
+	}
+}
+
+// later is strike while the program's goroutine does something else.
+func (p plan) later() {
+	go func() {
+		time.Sleep(settle)
+		p.strike()
+	}()
+}
+
+// clock is the clock of the supervisor and of the status page.
+//
+//go:linkname clock github.com/graphnb/graphnb/multigpu.clock
+var clock atomic.Pointer[func() time.Time]
+
+// picker takes the first five in-edges of a node. It is late for the step of the fault, so that the
+// program waits for the batch when the fault comes.
+type picker struct {
+	rank  int
+	fault *sync.Once
+}
+
+func (picker) Hops() int { return 2 }
+
+func (k picker) Pick(h *gnb.Hop, _ int32, nbrs, out []int32) []int32 {
+	if h.Epoch() == 0 && h.Step() == faultStep && planned().hits(k.rank, Sampling) {
+		k.fault.Do(func() {
+			time.Sleep(settle)
+			planned().strike()
+		})
+	}
+	for i := range min(len(nbrs), 5) {
+		out = append(out, int32(i))
+	}
+	return out
+}
+
+// model is GraphSAGE with a function that it calls before each layer.
+type model struct {
+	nn.SAGE
+	before func()
+}
+
+func (m *model) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	if m.before != nil {
+		m.before()
+	}
+	return m.SAGE.Layer(f, i, b, h)
+}
+
+var models = gnb.Model("faults.model", func(s gnb.ModelConfig) *model { return &model{SAGE: *nn.NewSAGEModel(s)} })
+
+var program = gnb.Program("faults.program", func(w *gnb.Worker, _ struct{}) error {
+	p := planned()
+	ds := w.Dataset()
+	net := models.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 128, Out: ds.Classes(), Layers: 2, Dropout: 0.5})
+	opt := w.Adam(net, 1e-2)
+	done := 0
+	w.Keep("done", &done)
+	if w.Rank() == 0 {
+		defer atomicfile.Observe(func(o atomicfile.Op) {
+			if p.Stage == Checkpoint && o.Kind == atomicfile.OpCreate && strings.Contains(o.Path, "step-0000000006") {
+				if p.hits(0, Checkpoint) {
+					p.strike()
+				} else {
+					time.Sleep(linger)
+				}
+			}
+		})()
+	}
+	if p.hits(w.Rank(), Start) {
+		p.strike()
+	}
+	pick := picker{w.Rank(), &sync.Once{}}
+	for epoch := range w.Epochs(epochs) {
+		for b := range w.Batches("train", gnb.Loader{Sampler: pick, Batch: 64, MaxSteps: steps}) {
+			if p.Struck != "" && p.Stage == Sum && done == faultStep {
+				if p.hits(w.Rank(), Sum) {
+					p.later()
+				} else {
+					time.Sleep(linger) // the victim waits in the sum meanwhile
+				}
+			}
+			if done == savedStep && w.Rank() == 1 && p.hits(1, Checkpoint) {
+				p.later() // while rank 0 writes
+			}
+			w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), opt)
+			done++
+		}
+		net.Model.before = nil
+		if epoch == 0 && p.hits(w.Rank(), Evaluation) {
+			net.Model.before = sync.OnceFunc(p.strike)
+		}
+		m := w.Evaluate(net, gnb.FullNeighbors, "val")
+		net.Model.before = nil
+		w.SaveBest(net, m.Splits[0].Value())
+	}
+	return nil
+})
+
+// launch is the launching process of a run.
+func launch(options []byte) error {
+	p := planned()
+	suffering := make(chan os.Signal, 1)
+	signal.Notify(suffering, syscall.SIGUSR1)
+	go func() {
+		<-suffering
+		p.suffer()
+	}()
+	ds, err := gnb.Load(context.Background(), dataset)
+	if err != nil {
+		return err
+	}
+	o := gnb.LaunchOptions{
+		Data: ds, Workers: 2, Threads: 1, Seed: 7, Device: "cpu", CheckpointEvery: every, RunDir: p.Dir, Restarts: p.Restarts, Quiet: true,
+	}
+	if p.Resume {
+		o.Resume = p.Dir
+	}
+	_, err = gnb.Launch(context.Background(), program, struct{}{}, o)
+	if errors.Is(err, gnb.ErrInterrupted) {
+		os.Exit(75)
+	}
+	return err
+}
