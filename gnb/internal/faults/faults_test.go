@@ -77,7 +77,7 @@ func (r Ranks) do(t *testing.T, p plan) ended {
 	}
 	c := runtest.StartCellBy(t, r.Command(exe), "launch", filepath.Dir(p.Dir), p)
 	if p.Fault == Stop && p.Struck != "" {
-		go func() { // whoever is stopped continues after a while
+		go func() { // the stopped process continues after a while
 			for !exists(p.Struck) {
 				time.Sleep(10 * time.Millisecond)
 			}

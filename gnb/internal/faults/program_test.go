@@ -99,8 +99,8 @@ func (p plan) suffer() {
 		panic("the fault that the test provokes")
 	case Memory:
 		_ = unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: 1 << 20, Max: unix.RLIM_INFINITY})
-		for kept := [][]byte(nil); ; {
-			kept = append(kept, make([]byte, 64<<20))
+		for {
+			taken = append(taken, make([]byte, 64<<20))
 		}
 	case DiskRun:
 		fill(p.filler(), 0)
@@ -117,10 +117,13 @@ func (p plan) suffer() {
 	}
 }
 
+// taken is the memory that the fault Memory takes.
+var taken [][]byte
+
 // filler is the file that fills the disk.
 func (p plan) filler() string { return filepath.Join(filepath.Dir(p.Dir), "filler") }
 
-// fill fills a disk by a file, up to so many bytes that it leaves.
+// fill fills a disk by a file, and leaves the given number of bytes.
 func fill(path string, leave int64) {
 	f, err := os.Create(path)
 	if err != nil {
