@@ -13,5 +13,5 @@ for gnb_mpi_flag in ${gnb_mpi_flags#* }; do
   *) gnb_mpi_link+=" $gnb_mpi_flag" ;;
   esac
 done
-export CGO_CFLAGS="${CGO_CFLAGS:--O2 -g}$gnb_mpi_compile" CGO_LDFLAGS="${CGO_LDFLAGS:-}$gnb_mpi_link" CGO_ENABLED=1
+export CGO_CFLAGS="${CGO_CFLAGS:--O2 -g -Wno-deprecated-declarations}$gnb_mpi_compile" CGO_LDFLAGS="${CGO_LDFLAGS:-}$gnb_mpi_link" CGO_ENABLED=1
 unset gnb_mpi_flags gnb_mpi_flag gnb_mpi_compile gnb_mpi_link

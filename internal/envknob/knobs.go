@@ -36,6 +36,7 @@ var (
 	Token      = knob(Clusters, "GNB_TOKEN", "TEXT", "a secret of at least 16 characters that every rank proves to know, the same on all machines")
 	TokenFile  = knob(Clusters, "GNB_TOKEN_FILE", "FILE", "a file with that secret, which only its owner can read (mode 0600)")
 	Insecure   = knob(Clusters, "GNB_INSECURE", "1", "accept ranks on other machines without a secret, as `--insecure` does: anyone who reaches the port can join the run and read its data")
+	MPICC      = knob(Clusters, "GNB_MPICC", "FILE", "the compiler wrapper of the MPI library that `scripts/mpi-env.sh` asks for its flags, by default `mpicc`")
 )
 
 // Set by GraphNB itself.

@@ -34,7 +34,11 @@ type engine struct {
 	sent        int64             // bytes of messages
 }
 
-var version = sync.OnceValue(func() string {
+// Library is the name and version of the MPI library that this program was built for, such as
+// "Open MPI 4.1.4", or "" without the tag mpi.
+func Library() string { return library() }
+
+var library = sync.OnceValue(func() string {
 	text := make([]byte, C.MPI_MAX_LIBRARY_VERSION_STRING)
 	var n C.int
 	if C.MPI_Get_library_version((*C.char)(unsafe.Pointer(&text[0])), &n) != C.MPI_SUCCESS {
@@ -52,7 +56,7 @@ func nameOf(text string) string {
 	return strings.Join(strings.Fields(line), " ")
 }
 
-func (e *engine) Name() string { return version() }
+func (e *engine) Name() string { return library() }
 
 func (e *engine) Init() (rank, world int, err error) {
 	if e.thread != nil {

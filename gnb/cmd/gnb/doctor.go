@@ -108,6 +108,7 @@ var examinations = []struct {
 	{"cublas", checkCuBLAS},
 	{"nccl", checkNCCL},
 	{"cuda cells", checkCUDABuild},
+	{"mpi", checkMPI},
 }
 
 func doctor(ctx context.Context, args []string, out *output) error {

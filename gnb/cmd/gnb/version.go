@@ -15,14 +15,15 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/nvmlstat"
 	"github.com/graphnb/graphnb/internal/simd"
+	"github.com/graphnb/graphnb/multigpu/mpi"
 )
 
 var versionCommand = command{"version", "print the version of gnb and what it was built with", printVersion}
 
 const versionHelp = `
 Prints the version of gnb, the revision and the Go it was built from, and the parts that this build
-lacks: a binary built without a C compiler cannot ask NVML for GPUs, and one built without -tags cuda
-trains on the CPU only.`
+lacks: a binary built without a C compiler cannot ask NVML for GPUs, one built without -tags cuda
+trains on the CPU only, and one built without -tags mpi does not use MPI.`
 
 // build describes this program's build.
 type build struct {
@@ -35,12 +36,13 @@ type build struct {
 	Arch     string   `json:"arch"`
 	Cgo      bool     `json:"cgo"`
 	Tags     []string `json:"tags,omitempty"`
+	MPI      string   `json:"mpi,omitempty"`   // the MPI library that it was built for, with its version
 	Lacks    []string `json:"lacks,omitempty"` // missing features of this build, and how to get them
 }
 
 // readBuild reads what the compiler recorded in this program.
 func readBuild() build {
-	b := build{Version: gnb.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	b := build{Version: gnb.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, MPI: mpi.Library()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if v := info.Main.Version; v != "(devel)" {
 			b.Module = v
@@ -59,13 +61,16 @@ func readBuild() build {
 		}
 	}
 	if b.OS != "linux" {
-		return b // GPUs are for Linux
+		return b // GPUs and runs under a launcher are for Linux
 	}
 	if !nvmlstat.Built {
 		b.Lacks = append(b.Lacks, `GPUs in "gnb monitor" (NVML needs cgo): "go install `+kernel.ModulePath+`/gnb/cmd/gnb@latest" with a C compiler`)
 	}
 	if !b.Cgo || !slices.Contains(b.Tags, "cuda") {
 		b.Lacks = append(b.Lacks, `training on GPUs (-tags cuda): "gnb install --cuda" builds it for notebooks`)
+	}
+	if b.MPI == "" {
+		b.Lacks = append(b.Lacks, `MPI between the ranks of mpirun (-tags mpi; they use TCP instead): ". scripts/mpi-env.sh && go build -tags mpi ./gnb/cmd/gnb" in GraphNB's sources`)
 	}
 	return b
 }
@@ -88,6 +93,9 @@ func (b build) String() string {
 	}
 	if len(b.Tags) > 0 {
 		s += ", -tags " + strings.Join(b.Tags, ",")
+	}
+	if b.MPI != "" {
+		s += ", " + b.MPI
 	}
 	return s
 }
