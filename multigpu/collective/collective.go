@@ -12,12 +12,14 @@
 //   - [Open]: ranks on one machine over two files without names (Linux memfd)
 //     that [NewShared] makes and worker processes inherit.
 //   - [NewLinked]: ranks that a transport of messages connects, such as MPI.
+//   - [NewMachines]: ranks on several machines, over one network connection for each pair of
+//     machines and one of the above within each.
 //
 // # Determinism
 //
 // A [Reducer] adds its slots as a fixed pairwise tree in slot order, so the
 // result has the same bits on every rank, whatever arrives first, and for any
-// division of the same slots among ranks. See [ReduceTree].
+// division of the same slots among ranks and of ranks among machines. See [ReduceTree].
 //
 // # Caveats
 //

@@ -119,6 +119,16 @@ func (c *shm) Abort(reason string) {
 	}
 }
 
+// abortReason is the reason of an abort by any rank of the machine.
+func (c *shm) abortReason() (string, bool) {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if c.ctl == nil || atomic.LoadUint32(word(c.ctl, ctlAbort)) == 0 {
+		return "", false
+	}
+	return abortText(c.ctl), true
+}
+
 func (c *shm) Waiting() (Site, bool) {
 	c.life.RLock()
 	defer c.life.RUnlock()

@@ -59,7 +59,7 @@ type treeScratch struct {
 func (t *tree) reduce(dst []float32, slots [][]float32, lo, hi int) {
 	parallel.For(0, hi-lo, treeGrain, func(a, b int) {
 		sc, _ := t.scratch.Get().(*treeScratch)
-		if sc == nil {
+		if sc == nil || len(sc.level) < len(slots) {
 			sc = &treeScratch{
 				partial: make([]float32, (len(slots)+1)/2*treeBlock),
 				level:   make([][]float32, len(slots)),

@@ -26,7 +26,7 @@ var lengths = []int{0, 1, 31, 33, 4099}
 // ranks of a run call it at the same time, once, since it splits c. It leaves c open and usable.
 func Exercise(c collective.Comm) error {
 	for _, f := range []func(collective.Comm) error{
-		barriers, gathers, exchanges, sums, broadcasts, reducers, matrices, releases, splits,
+		barriers, gathers, exchanges, sums, broadcasts, reducers, matrices, releases(600), splits,
 	} {
 		if err := f(c); err != nil {
 			return fmt.Errorf("rank %d of %d: %w", c.Rank(), c.Size(), err)
@@ -276,15 +276,19 @@ func matrices(c collective.Comm) error {
 	return nil
 }
 
-// releases takes and gives back more memory than could ever be held at once,
-// ranks releasing at different times.
-func releases(c collective.Comm) error {
+// releases takes and gives back memory, the ranks at different times; in 600 rounds that is more than
+// could ever be held at once.
+func releases(rounds int) func(collective.Comm) error {
+	return func(c collective.Comm) error { return releaseMany(c, rounds) }
+}
+
+func releaseMany(c collective.Comm, rounds int) error {
 	keep, err := c.NewMatrix(site("keep", 0), 100, 1)
 	if err != nil {
 		return err
 	}
 	keep.Data()[c.Rank()] = float32(c.Rank() + 1)
-	for i := range 600 {
+	for i := range rounds {
 		m, err := c.NewMatrix(site("many", i), 1+i%7*3000, 1)
 		if err != nil {
 			return err
@@ -338,9 +342,9 @@ func splits(c collective.Comm) error {
 	}
 	other := make(chan error, 1)
 	go func() {
-		other <- inTurn(second, exchanges, matrices, releases, gathers, barriers)
+		other <- inTurn(second, exchanges, matrices, releases(40), gathers)
 	}()
-	err = inTurn(c, barriers, reducers, sums, releases, exchanges)
+	err = inTurn(c, sums, reducers, releases(40), exchanges)
 	if err := errors.Join(err, <-other); err != nil {
 		return err
 	}

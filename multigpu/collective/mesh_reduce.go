@@ -1,0 +1,181 @@
+package collective
+
+import (
+	"fmt"
+	"io"
+)
+
+func (c *mesh) NewReducer(s Site, n, virtual int) (Reducer, error) {
+	if err := checkReducer(s, n, virtual); err != nil {
+		return nil, err
+	}
+	if err := checkSizes("a reducer", s, n+16, 2*virtual+1, c.world); err != nil {
+		return nil, err
+	}
+	r := &meshReducer{comm: c, n: n, virtual: virtual}
+	count := c.world * virtual
+	var spans []span
+	for m := range c.machines() {
+		of := subtrees(nil, c.first[m]*virtual, c.first[m+1]*virtual, count)
+		r.of = append(r.of, of)
+		spans = append(spans, of...)
+	}
+	r.whole = newJoins(spans, count)
+	if _, err := c.run(s, call{op: opNewReducer, n: n, aux: virtual, finish: r.alloc}); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// meshReducer holds, in memory that the ranks of a machine share, their slots, the sums of the
+// machine's subtrees, and the whole sum. Each machine adds up its share of the elements.
+type meshReducer struct {
+	comm       *mesh
+	n, virtual int
+	of         [][]span // subtrees by machine
+	whole      *joins   // adds their sums
+	tree       tree
+
+	mem   Matrix
+	slots [][]float32 // of this machine
+	own   [][]float32 // sums of its subtrees; that of one slot is the slot
+	sum   []float32
+	parts [][]float32 // at the first rank: its share of the sums of all subtrees
+}
+
+// share is the range of elements that machine m adds up.
+func (r *meshReducer) share(m int) (lo, hi int) { return Share(r.n, m, r.comm.machines()) }
+
+func (r *meshReducer) alloc() (err error) {
+	c := r.comm
+	base, count := c.first[c.me]*r.virtual, c.count(c.me)*r.virtual
+	stride := (r.n + 15) / 16 * 16 // a row begins on a cache line
+	if r.mem, err = c.local.NewMatrix(within, count+len(r.of[c.me])+1, stride); err != nil {
+		return err
+	}
+	free := r.mem.Data()
+	row := func() []float32 {
+		x := free[:r.n:r.n]
+		free = free[stride:]
+		return x
+	}
+	for range count {
+		r.slots = append(r.slots, row())
+	}
+	for _, s := range r.of[c.me] {
+		if s.hi-s.lo == 1 {
+			r.own = append(r.own, r.slots[s.lo-base])
+		} else {
+			r.own = append(r.own, row())
+		}
+	}
+	r.sum = row()
+	if !c.leads() {
+		return nil
+	}
+	lo, hi := r.share(c.me)
+	for m, of := range r.of {
+		for j := range of {
+			if m == c.me {
+				r.parts = append(r.parts, r.own[j][lo:hi])
+			} else {
+				r.parts = append(r.parts, make([]float32, hi-lo))
+			}
+		}
+	}
+	return nil
+}
+
+func (r *meshReducer) Slot(v int) []float32 {
+	if v < 0 || v >= r.virtual {
+		panic(fmt.Sprintf("collective: slot %d of a reducer with %d virtual slots a rank", v, r.virtual))
+	}
+	return r.slots[r.comm.local.Rank()*r.virtual+v]
+}
+
+func (r *meshReducer) Release() {
+	r.mem.Release()
+	r.slots, r.own, r.sum, r.parts = nil, nil, nil, nil
+}
+
+func (r *meshReducer) Reduce(s Site) ([]float32, error) {
+	c := r.comm
+	if r.slots == nil {
+		return nil, releasedError("a sum", s)
+	}
+	if _, err := c.run(s, call{
+		op: opReduce, n: r.n, aux: r.virtual,
+		local:  func([][]byte) error { return r.addOwn() },
+		body:   func(_ [][]byte, m int) [][]byte { return r.ownSums(m) },
+		take:   r.takeSums,
+		result: func([][]byte) ([][]byte, error) { return nil, r.addAll(s) },
+	}); err != nil {
+		return nil, err
+	}
+	return r.sum, nil
+}
+
+// addOwn adds this rank's part of the elements of the machine's subtrees.
+func (r *meshReducer) addOwn() error {
+	c := r.comm
+	base := c.first[c.me] * r.virtual
+	lo, hi := Share(r.n, c.local.Rank(), c.local.Size())
+	for j, s := range r.of[c.me] {
+		if s.hi-s.lo > 1 {
+			r.tree.reduce(r.own[j], r.slots[s.lo-base:s.hi-base], lo, hi)
+		}
+	}
+	if c.local.Size() == 1 {
+		return nil
+	}
+	return r.mem.Publish(within, 0, 0)
+}
+
+// ownSums are the sums of this machine's subtrees, of the elements that machine m adds up.
+func (r *meshReducer) ownSums(m int) (sums [][]byte) {
+	lo, hi := r.share(m)
+	for _, x := range r.own {
+		sums = append(sums, float32Bytes(x[lo:hi]))
+	}
+	return sums
+}
+
+// takeSums reads the sums of machine m's subtrees, of the elements that this machine adds up.
+func (r *meshReducer) takeSums(m int, size uint64, body io.Reader) error {
+	first := 0
+	for _, of := range r.of[:m] {
+		first += len(of)
+	}
+	lo, hi := r.share(r.comm.me)
+	parts := r.parts[first : first+len(r.of[m])]
+	return exactly(4*(hi-lo)*len(parts), func(int, uint64, io.Reader) error {
+		for _, x := range parts {
+			if _, err := io.ReadFull(body, float32Bytes(x)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})(m, size, body)
+}
+
+// addAll adds this machine's share of the elements and exchanges it for those of the others.
+func (r *meshReducer) addAll(s Site) error {
+	c := r.comm
+	lo, hi := r.share(c.me)
+	r.whole.sum(r.sum[lo:hi], r.parts)
+	err := c.wire.run(round{
+		kind: frameData,
+		body: func(int) [][]byte { return [][]byte{float32Bytes(r.sum[lo:hi])} },
+		take: func(m int, size uint64, body io.Reader) error {
+			lo, hi := r.share(m)
+			return exactly(4*(hi-lo), func(int, uint64, io.Reader) error {
+				_, err := io.ReadFull(body, float32Bytes(r.sum[lo:hi]))
+				return err
+			})(m, size, body)
+		},
+	})
+	if err != nil {
+		return c.connError(s, err)
+	}
+	return nil
+}

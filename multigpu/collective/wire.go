@@ -1,0 +1,304 @@
+package collective
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// ConnError is the error of a connection between two machines that broke or carried what it should
+// not.
+type ConnError struct {
+	// At is the collective that needed the connection, and Rank the rank that reports it.
+	At   Site
+	Rank int
+	// The ranks FirstRank to LastRank run on the machine at the other end, whose address is Addr.
+	FirstRank, LastRank int
+	Addr                string
+	Err                 error
+}
+
+func (e *ConnError) Error() string {
+	peer := fmt.Sprintf("rank %d", e.FirstRank)
+	if e.LastRank > e.FirstRank {
+		peer = fmt.Sprintf("ranks %d to %d", e.FirstRank, e.LastRank)
+	}
+	why := e.Err.Error()
+	if errors.Is(e.Err, io.EOF) || errors.Is(e.Err, io.ErrUnexpectedEOF) {
+		why = "the other end closed it"
+	}
+	return fmt.Sprintf("collective: %v: rank %d lost its connection to %s on the machine at %s: %s", e.At, e.Rank, peer, e.Addr, why)
+}
+
+func (e *ConnError) Unwrap() error { return e.Err }
+
+// wire joins the first ranks of the machines, by one connection for each pair. In a round each of
+// them sends one frame to every other, and receives one.
+type wire struct {
+	me    int // this machine
+	group uint64
+	peers []*peer // by machine; nil at me
+	seq   uint64
+	// headWait is how long this machine has waited for the heads of slower ones.
+	headWait time.Duration
+}
+
+type peer struct {
+	machine int
+	conn    net.Conn
+	r       *bufio.Reader
+	frame   []byte // memory of frames that are sent
+
+	writing sync.Mutex
+	cut     bool // a write ended inside of a frame, or the last frame was written
+}
+
+func newWire(me int, group uint64, conns []net.Conn) *wire {
+	w := &wire{me: me, group: group, peers: make([]*peer, len(conns))}
+	for m, c := range conns {
+		if m != me && c != nil {
+			w.peers[m] = &peer{machine: m, conn: c, r: bufio.NewReaderSize(c, 64<<10)}
+		}
+	}
+	return w
+}
+
+// round is what the frames of one round hold.
+type round struct {
+	kind uint32
+	head []byte
+	// body is what machine m gets; nil for nothing.
+	body func(m int) [][]byte
+	// meet looks at the head from machine m; errDiffers leaves the body where it is.
+	meet func(m int, head []byte) error
+	// take reads the body from machine m. Bodies of several machines are read at a time.
+	take taker
+}
+
+// taker reads a body of size bytes from machine m.
+type taker func(m int, size uint64, body io.Reader) error
+
+var errDiffers = errors.New("the machines call different collectives")
+
+// aborted is the error of a round in which another machine sent its reason to end.
+type aborted struct{ reason string }
+
+func (a *aborted) Error() string { return a.reason }
+
+// failure is the error of the connection to machine m.
+type failure struct {
+	machine int
+	err     error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+
+// small is the size up to which bodies are sent and read in turn. A connection must take a frame
+// with such a body without waiting for its reader, as those of TCP and Unix do.
+const small = 16 << 10
+
+// run writes all heads and small bodies, then reads; large bodies travel beside that. It returns
+// errDiffers after all heads have been sent and read, and any other error at once.
+func (w *wire) run(k round) error {
+	w.seq++
+	var bodies sync.WaitGroup
+	var mu sync.Mutex
+	var broken *failure
+	fail := func(m int, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if broken == nil {
+			broken = &failure{m, err}
+			w.interrupt()
+		}
+	}
+	// Each machine begins with the next one, so that not all send to the same one at first.
+	others := append(w.peers[w.me+1:len(w.peers):len(w.peers)], w.peers[:w.me]...)
+	for _, p := range others {
+		large, err := w.send(p, k)
+		if err != nil {
+			fail(p.machine, err)
+		} else if large != nil {
+			bodies.Go(func() {
+				if err := p.write(large); err != nil {
+					fail(p.machine, err)
+				}
+			})
+		}
+	}
+	differs, came := false, 0
+	start := time.Now()
+	for _, p := range others {
+		f, err := w.receive(p, k.kind)
+		if err == nil && k.meet != nil {
+			err = k.meet(p.machine, f.head)
+		}
+		if errors.Is(err, errDiffers) {
+			differs, err = true, nil
+		} else if err == nil && !differs {
+			err = w.take(p, f.body, k.take, func(read func() error) {
+				bodies.Go(func() {
+					if err := read(); err != nil {
+						fail(p.machine, err)
+					}
+				})
+			})
+		}
+		if err != nil {
+			fail(p.machine, err)
+			break
+		}
+		came++
+	}
+	if k.kind == frameEnter {
+		w.headWait += time.Since(start)
+	}
+	if differs { // a machine that differs does not read bodies, and may not send all of its own
+		w.interrupt()
+	}
+	bodies.Wait()
+	switch {
+	case differs && came == len(others):
+		return errDiffers
+	case broken == nil:
+		return nil
+	}
+	if a, ok := errors.AsType[*aborted](broken.err); ok {
+		return a
+	}
+	return broken
+}
+
+var longAgo = time.Unix(1, 0)
+
+// interrupt ends all reads and writes that wait.
+func (w *wire) interrupt() {
+	for _, p := range w.peers {
+		if p != nil {
+			_ = p.conn.SetDeadline(longAgo) // fails only if it is closed
+		}
+	}
+}
+
+// send writes the head, and the body if it is small. It returns a large body, still to be written;
+// the connection then stays locked for it.
+func (w *wire) send(p *peer, k round) (large [][]byte, err error) {
+	var body [][]byte
+	if k.body != nil {
+		body = k.body(p.machine)
+	}
+	size := sizeOf(body)
+	f := frame{kind: k.kind, machine: uint32(w.me), group: w.group, seq: w.seq, head: k.head, body: uint64(size)}
+	p.frame = f.appendTo(p.frame[:0])
+	if size <= small {
+		for _, b := range body {
+			p.frame = append(p.frame, b...)
+		}
+		body = nil
+	}
+	p.writing.Lock()
+	if err := p.put([][]byte{p.frame}); err != nil || body == nil {
+		p.writing.Unlock()
+		return nil, err
+	}
+	return body, nil
+}
+
+// write writes a large body.
+func (p *peer) write(body [][]byte) error {
+	defer p.writing.Unlock()
+	err := p.put(body)
+	if err != nil {
+		p.cut = true
+	}
+	return err
+}
+
+// put writes under the lock.
+func (p *peer) put(b net.Buffers) error {
+	if p.cut {
+		return net.ErrClosed
+	}
+	n, err := b.WriteTo(p.conn)
+	if err != nil && n > 0 {
+		p.cut = true
+	}
+	return err
+}
+
+func (w *wire) receive(p *peer, kind uint32) (*frame, error) {
+	f, err := readFrame(p.r)
+	if err != nil {
+		return nil, err
+	}
+	if f.kind == frameAbort {
+		return nil, &aborted{string(f.head)}
+	}
+	if int(f.machine) != p.machine || f.group != w.group || f.seq != w.seq || f.kind != kind {
+		return nil, fmt.Errorf("it sent frame %d of machine %d, want frame %d of machine %d; the connections do not join the same run, or not in the same order",
+			f.seq, f.machine, w.seq, p.machine)
+	}
+	return f, nil
+}
+
+// take reads a body, a large one by beside.
+func (w *wire) take(p *peer, size uint64, take taker, beside func(func() error)) error {
+	read := func() error {
+		body := io.LimitedReader{R: p.r, N: int64(size)}
+		if take != nil {
+			if err := take(p.machine, size, &body); err != nil {
+				return noEOF(err)
+			}
+		}
+		if body.N > 0 {
+			return fmt.Errorf("it sent %d bytes too many", body.N)
+		}
+		return nil
+	}
+	if size > small {
+		beside(read)
+		return nil
+	}
+	return read()
+}
+
+// abort tells the other machines the reason, as far as they can be told, and ends all waits.
+func (w *wire) abort(reason string) {
+	var told sync.WaitGroup
+	for _, p := range w.peers {
+		if p == nil {
+			continue
+		}
+		told.Go(func() {
+			_ = p.conn.SetDeadline(longAgo) // ends a write that waits
+			p.writing.Lock()
+			defer p.writing.Unlock()
+			if p.cut {
+				_ = p.conn.Close() // the other end sees the connection end
+				return
+			}
+			f := frame{kind: frameAbort, machine: uint32(w.me), group: w.group, head: []byte(reason[:min(len(reason), maxHead)])}
+			_ = p.conn.SetWriteDeadline(time.Now().Add(time.Second))
+			_, _ = p.conn.Write(f.appendTo(nil))
+			p.cut = true
+			_ = p.conn.SetDeadline(longAgo)
+		})
+	}
+	told.Wait()
+}
+
+func (w *wire) close() error {
+	var errs []error
+	for _, p := range w.peers {
+		if p != nil {
+			if err := p.conn.Close(); !errors.Is(err, net.ErrClosed) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
