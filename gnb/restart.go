@@ -31,6 +31,9 @@ func (l *launched) runWorkers(ctx context.Context, rec *runs.Recorder) error {
 		if next == 0 {
 			return err
 		}
+		if cause := context.Cause(ctx); cause != nil { // interrupted since the failure
+			return &multigpu.Interrupted{RunID: l.run.Config.ID, Epoch: -1, Step: -1, Cause: cause, Err: err}
+		}
 		if failed := l.restart(err, next, rec); failed != nil {
 			return errors.Join(err, fmt.Errorf("gnb: starting again after that: %w", failed))
 		}

@@ -160,3 +160,39 @@ func TestRestartsAtRandomMoments(t *testing.T) {
 		t.Errorf("losses %v, want %v; %v %v", b, a, errA, errB)
 	}
 }
+
+// An interrupt between a worker's failure and the restart, or during it, ends the run as interrupted;
+// the same program started again resumes it.
+func TestInterruptDuringRestart(t *testing.T) {
+	for range moments(t) {
+		dir := filepath.Join(t.TempDir(), "run")
+		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 2, Every: 3, SlowMS: 10, Restarts: 3}
+		c := startCell(t, "plain", o)
+		c.waitSteps(dir, 5)
+		if err := syscall.Kill(c.workers()[1], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond)
+		if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.wait(10 * time.Second); err == nil {
+			t.Error("an interrupted cell ended without an error")
+		}
+		c.gone(5 * time.Second)
+		r, err := runs.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Result.State != runs.StateInterrupted || !strings.Contains(c.out.String(), "interrupted") {
+			t.Errorf("the run is %s:\n%s", r.Result.State, c.out.String())
+		}
+		c = startCell(t, "plain", o)
+		if err := c.wait(60 * time.Second); err != nil {
+			t.Fatalf("%v\n%s", err, c.out.String())
+		}
+		if r, err = runs.Open(dir); err != nil || r.Result.State != runs.StateDone {
+			t.Errorf("resumed: %v, %v", r, err)
+		}
+	}
+}

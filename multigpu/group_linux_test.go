@@ -435,6 +435,16 @@ func TestFailuresAreNamed(t *testing.T) {
 		if tc.more != nil && !tc.more(e) {
 			t.Errorf("%s: got %+v", tc.kind, e)
 		}
+		cause := CauseProgram
+		switch tc.kind {
+		case "error", "goexit", "break":
+			cause = CauseError
+		case "SEGV", "BUS", "ABRT", "QUIT", "ILL", "FPE", "memory", "kill", "stop": // from outside
+			cause = CauseLost
+		}
+		if e.Cause != cause {
+			t.Errorf("%s: cause %d, want %d", tc.kind, e.Cause, cause)
+		}
 		if strings.Contains(e.Error(), "\n") {
 			t.Errorf("%s: an error of several lines: %v", tc.kind, e)
 		}

@@ -144,13 +144,16 @@ func reasonOf(lines []string) string {
 // outOfMemory matches the first line of the Go runtime's report that the system gave it no memory.
 var outOfMemory = regexp.MustCompile(`^(runtime|fatal error): .*(out of memory|cannot allocate memory|failed to create new OS thread)`)
 
+// sentFromOutside is the end of the reason for a signal of another process.
+const sentFromOutside = ", which another process sent"
+
 // sender describes whether a signal came from a process or from the program's own code.
 func sender(lines []string) string {
 	for _, line := range lines[:min(len(lines), 4)] {
 		if _, code, ok := strings.Cut(line, " sigcode="); ok {
 			switch code, _, _ = strings.Cut(code, " "); code {
 			case "0":
-				return ", which another process sent"
+				return sentFromOutside
 			case "-6", "18446744073709551610":
 				return ", which it sent itself: a library called abort"
 			}

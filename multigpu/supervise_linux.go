@@ -264,9 +264,9 @@ func (s *supervision) judgeEnd(c *child) (told bool) {
 }
 
 // runtimeCause is the cause of a failure for which the worker's process ended with a status; reason
-// may be what the Go runtime printed.
+// may be what the Go runtime printed (see reasonOf).
 func runtimeCause(reason string) Cause {
-	if strings.Contains(reason, "out of memory") || strings.Contains(reason, "cannot allocate memory") {
+	if strings.Contains(reason, "ran out of memory") || strings.Contains(reason, sentFromOutside) {
 		return CauseLost
 	}
 	return CauseProgram

@@ -74,6 +74,7 @@ func ofRun(dir string, err error) error {
 func (r *Run) unfinished(state string) error {
 	r.Result = Result{State: state, Values: map[string]float64{}}
 	_, err := readFrom(r.Dir, r.metricsTail(), r.Result.take)
+	r.Result.Restarts = len(r.Config.Restarts)                                         // the end of the metrics may not have all
 	maps.DeleteFunc(r.Result.Values, func(_ string, x float64) bool { return x != x }) // NaN is not JSON
 	return runfile.IgnoreDamage(err)
 }
