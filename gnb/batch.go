@@ -73,14 +73,14 @@ func (w *Worker) fetch(b *Batch, st device.Stager, stop <-chan struct{}) error {
 
 func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) error {
 	return mapped.Guard(func() (err error) {
-		b.threads = w.job.Threads
+		b.threads = w.threads
 		m := w.feed.spare.Get()
 		b.memory, b.spare = m, &w.feed.spare
 		switch {
 		case w.ds.Features != nil:
 			b.x = w.ds.Features
 		case w.ds.SparseFeatures != nil:
-			b.Sparse = m.Sparse(w.ds.SparseFeatures, b.InputIDs(), w.job.Threads)
+			b.Sparse = m.Sparse(w.ds.SparseFeatures, b.InputIDs(), w.threads)
 		}
 		if w.ds.Labels != nil {
 			b.Labels = m.Labels(w.ds.Labels, b.Seeds)

@@ -353,7 +353,7 @@ func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s feed.Sampler, done
 }
 
 func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
-	threads := w.job.Threads
+	threads := w.threads
 	if w.ds.Graph.NumEdges() < fewEdges {
 		threads = 1
 	}

@@ -33,7 +33,8 @@ func Check(err error) {
 	}
 	if !gonbui.IsNotebook {
 		printError(os.Stderr, err, "")
-		os.Exit(1)
+		multigpu.Leave()
+		os.Exit(multigpu.ExitStatus(errors.Is(err, ErrInterrupted)))
 	}
 	gonbui.Sync() // print after all earlier output
 	printError(os.Stderr, err, entry.MainFile())

@@ -22,7 +22,7 @@ func (w *Worker) openDevice() error {
 		return nil
 	}
 	d, onCPU, err := device.Open(device.Options{
-		Comm: w.comm, Site: w.site, Mode: w.job.Device, FirstGPU: w.job.FirstGPU, BF16: w.job.BF16, TF32: w.job.TF32,
+		Comm: w.comm, Site: w.site, Mode: w.job.Device, FirstGPU: w.job.FirstGPU, Machine: w.p.Machine, Ranks: w.p.LocalWorld, BF16: w.job.BF16, TF32: w.job.TF32,
 		Data: w.ds, InMemory: w.job.DataInMemory,
 	})
 	switch {

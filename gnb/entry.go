@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/atomicfile"
@@ -24,7 +25,7 @@ func init() {
 // work is the main function of a worker: it runs the job's program once.
 func work(p *multigpu.Process) (err error) {
 	p.Stage(names.Start)
-	w := &Worker{p: p, comm: p.Comm}
+	w := &Worker{p: p, comm: p.Comm, threads: p.Threads}
 	if err := p.Job(&w.job); err != nil {
 		return err
 	}
@@ -131,6 +132,9 @@ func (w *Worker) open() error {
 		w.ds, err = dataset.OpenFD(files[0])
 	}
 	if err != nil {
+		return err
+	}
+	if err := entry.Compare(w.p, w.site("compare machines"), w.ds, w.job.DataDir != "", saving.CPUClass(w.job.BF16)); err != nil {
 		return err
 	}
 	if w.p.Rank == 0 && w.job.RunDir != "" {

@@ -104,7 +104,9 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 
 var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 	net := w.Network(a.Model, a.Sizes)
-	w.LoadWeights(net, a.Weights)
+	ts, meta, err := saving.HandOut(w.comm, w.site("weights"), a.Weights)
+	w.check(err)
+	w.loadWeights(net, a.Weights, ts, meta)
 	w.Barrier()
 	w.stage(names.Evaluate)
 	start := time.Now()

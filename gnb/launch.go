@@ -37,7 +37,7 @@ type LaunchOptions struct {
 	Data *Dataset
 	// Workers is the number of worker processes; 0 means the value of the environment variable
 	// GNB_WORKERS, else one per GPU, else one. The maximum is 64, or eight per core if that is
-	// more.
+	// more. Under a launcher (Slurm, MPI, torchrun) each rank is a worker, and Workers is 0.
 	Workers int
 	// VirtualRanks is the number of virtual ranks per worker; 0 means 1. Runs with the same Workers
 	// × VirtualRanks have the same weights to the bit.
@@ -105,7 +105,6 @@ type job struct {
 	Args            json.RawMessage `json:"args"`
 	Seed            uint64          `json:"seed"`
 	Virtual         int             `json:"virtual"`
-	Threads         int             `json:"threads"`
 	BF16            bool            `json:"bf16,omitempty"`
 	TF32            bool            `json:"tf32,omitempty"`
 	Device          string          `json:"device,omitempty"` // "auto" or "cuda"; "" for the CPU
@@ -115,6 +114,7 @@ type job struct {
 	DataInMemory    bool            `json:"data_in_memory,omitempty"`
 	RunDir          string          `json:"run_dir,omitempty"`
 	Checkpoint      string          `json:"checkpoint,omitempty"`
+	Handed          bool            `json:"handed,omitempty"` // the checkpoint is the last of the run's files
 	CheckpointEvery int             `json:"checkpoint_every"`
 	KeepCheckpoints int             `json:"keep_checkpoints"`
 	RunID           string          `json:"run_id,omitempty"`
@@ -130,9 +130,11 @@ type launched struct {
 	job   job
 	files []*os.File
 	// device is "cuda", "auto" to use GPUs if every worker can, or "" for the CPU.
-	device string
-	notes  []string
-	lock   *runfile.DirLock // locks the run's directory
+	device  string
+	ranks   int // of the launcher, 0 without one
+	threads int // of the options; 0 means that each rank of a launcher takes its own share
+	notes   []string
+	lock    *runfile.DirLock // locks the run's directory
 	// differs explains why an interrupted run is not resumed.
 	differs string
 }
@@ -192,7 +194,7 @@ func (l *launched) options() error {
 	if err := l.place(); err != nil {
 		return err
 	}
-	if cores := runtime.NumCPU(); o.Workers > cores && l.device == "" {
+	if cores := runtime.NumCPU(); o.Workers > cores && l.device == "" && l.ranks == 0 {
 		l.note("%d workers share %s: more workers than cores make no step faster.", o.Workers, phrase.Count(cores, "core"))
 	}
 	if o.Precision == "tf32" && l.device == "" {
@@ -205,7 +207,7 @@ func (l *launched) options() error {
 		l.note("matrix products in bfloat16 %s", how)
 	}
 	o.VirtualRanks = cmp.Or(o.VirtualRanks, 1)
-	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/o.Workers))
+	l.threads, o.Threads = o.Threads, cmp.Or(o.Threads, entry.Threads(o.Workers))
 	o.KeepCheckpoints = cmp.Or(o.KeepCheckpoints, 3)
 	return nil
 }
@@ -247,10 +249,12 @@ func (l *launched) place() error {
 	if gpus > 0 {
 		on = "GPUs"
 	}
-	if o.Workers > 0 {
-		return nil
+	n, err := entry.Ranks(o.Workers)
+	if l.ranks = n; err != nil || o.Workers+n > 0 {
+		o.Workers = cmp.Or(o.Workers, n)
+		return err
 	}
-	n, err := bounds.Workers()
+	n, err = bounds.Workers()
 	switch {
 	case err != nil:
 		return err
@@ -291,7 +295,7 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 	c.ID = now.Format("20060102-150405") + "-" + strings.Trim(strings.ReplaceAll(program, "gnb.", ""), "./") + "-" + hex.EncodeToString(id[:])
 	l.run = &runs.Run{Config: c}
 	l.job = job{
-		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, Threads: o.Threads, BF16: o.Precision == "bf16", TF32: o.Precision == "tf32", Device: l.device, FirstGPU: o.FirstGPU,
+		Program: program, Args: args, Seed: o.Seed, Virtual: o.VirtualRanks, BF16: o.Precision == "bf16", TF32: o.Precision == "tf32", Device: l.device, FirstGPU: o.FirstGPU,
 		CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints,
 	}
 	return nil

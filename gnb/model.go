@@ -306,7 +306,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 }
 
 func (n *network) config(train bool, epoch, step int) nn.Config {
-	c := nn.Config{Train: train, Threads: n.w.job.Threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
+	c := nn.Config{Train: train, Threads: n.w.threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
 	if train {
 		c.Work = &n.w.report.rate.work
 	}

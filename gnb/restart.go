@@ -15,7 +15,17 @@ import (
 // often as the options allow.
 func (l *launched) runWorkers(ctx context.Context, rec *runs.Recorder) error {
 	again := multigpu.Restarts{Max: l.o.Restarts, Ranks: l.o.Workers * l.o.VirtualRanks}
+	if l.ranks > 0 {
+		again.Max, l.o.Threads = 0, l.threads // its ranks are the launcher's to start again
+	}
 	for {
+		f, err := saving.OpenCheckpoint(l.job.Checkpoint)
+		if err != nil {
+			return err
+		}
+		if l.job.Handed = f != nil; l.job.Handed {
+			l.files = append(l.files, f)
+		}
 		g, err := multigpu.Start(ctx, multigpu.Spec{
 			World: l.o.Workers, Job: l.job, Files: l.files, Threads: l.o.Threads, RunID: l.run.Config.ID,
 			Stall: l.o.StallAfter, OnEvent: rec.Receive, OnOutput: rec.Output,
@@ -51,7 +61,7 @@ func (l *launched) restart(err error, workers int, rec *runs.Recorder) error {
 	}
 	c := l.run.Config
 	l.o.Workers, l.o.VirtualRanks, l.o.Threads = c.Workers, c.VirtualRanks, c.Threads
-	l.job.Virtual, l.job.Threads, l.job.Checkpoint = c.VirtualRanks, c.Threads, from.Path
+	l.job.Virtual, l.job.Checkpoint = c.VirtualRanks, from.Path
 	if changing {
 		if l.job.Config, err = json.Marshal(c); err != nil {
 			return err

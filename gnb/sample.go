@@ -69,7 +69,7 @@ type SampleOptions struct {
 	Seed    uint64 // 0 means the seed 0
 	Epoch   int    // 0 means the first epoch
 	Steps   int    // 0 means the whole split
-	Workers int    // 0 means 1
+	Workers int    // 0 means 1, or the ranks of a launcher
 	Threads int    // threads per worker; 0 means an even share of the CPUs
 	Device  string
 	Quiet   bool
@@ -127,8 +127,13 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	if args.Fanouts == nil {
 		args.Fanouts = []int{10, 10}
 	}
+	ranks, err := entry.Ranks(o.Workers)
+	if err != nil {
+		return r, err
+	}
+	workers := cmp.Or(o.Workers, ranks, 1)
 	run, err := launchScratch(ctx, sampleProgram, args, LaunchOptions{
-		Data: ds, Workers: max(1, o.Workers), Threads: o.Threads, Device: o.Device, Seed: o.Seed, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
+		Data: ds, Workers: workers, Threads: o.Threads, Device: o.Device, Seed: o.Seed, Quiet: o.Quiet, Title: "sampling " + ds.Name(),
 	})
 	if err != nil {
 		return r, err

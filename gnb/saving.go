@@ -47,7 +47,7 @@ func (w *Worker) openSaving() error {
 	if w.p.Rank == 0 {
 		bestDir = w.job.RunDir
 	}
-	st, err := w.saving.Resume(w.job.Checkpoint, bestDir)
+	st, err := w.saving.Resume(saving.CheckpointPath(w.job.Checkpoint, w.job.Handed, w.p.Files()), bestDir)
 	if err != nil {
 		return err
 	}
@@ -193,11 +193,9 @@ func (w *Worker) LoadBest(net Network) {
 		w.Fail(fmt.Errorf("gnb: LoadBest at %s finds no weights of network %s: SaveBest was not called, or with nothing but NaN", entry.CallSite(), n.name))
 	}
 	w.check(w.saving.Best.Write(true))
-	w.Barrier() // rank 0 has written the file
-	ts, _, err := safetensors.ReadFile(filepath.Join(w.job.RunDir, n.file("best")))
+	ts, _, err := saving.HandOut(w.comm, w.site("best weights"), filepath.Join(w.job.RunDir, n.file("best")))
 	w.check(err)
 	w.check(n.load(ts))
-	w.Barrier() // every rank has read the file, so rank 0 may write the next
 }
 
 // file returns the name of a weights file; for networks after the first it contains the model's
@@ -249,6 +247,10 @@ func (n *network) load(ts []safetensors.Tensor) error {
 func (w *Worker) LoadWeights(net Network, path string) {
 	ts, meta, err := safetensors.ReadFile(path)
 	w.check(err)
+	w.loadWeights(net, path, ts, meta)
+}
+
+func (w *Worker) loadWeights(net Network, path string, ts []safetensors.Tensor, meta map[string]string) {
 	if !safetensors.Sealed(meta) && w.Rank() == 0 {
 		w.Printf("%s has no checksum, as files of other programs and earlier versions have none: damage to it would not be noticed", path)
 	}

@@ -80,7 +80,7 @@ type TrainOptions struct {
 
 	// Workers is the number of worker processes; 0 means the value of the environment variable
 	// GNB_WORKERS, else one per GPU, else one. The maximum is 64, or eight per core if that is
-	// more.
+	// more. Under a launcher (Slurm, MPI, torchrun) each rank is a worker, and Workers is 0.
 	Workers int
 	// VirtualRanks is the number of virtual ranks per worker; 0 means 1. Runs with the same Workers
 	// × VirtualRanks have the same weights to the bit.

@@ -34,6 +34,8 @@ type Worker struct {
 	job  job
 	ds   *Dataset
 
+	threads int
+
 	nets   []*network
 	opts   []*Optimizer
 	loop   loop.Cursor

@@ -2,6 +2,7 @@ package multigpu
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -30,7 +31,7 @@ func startInProcess(ctx context.Context, s Spec, job json.RawMessage) (*Group, e
 	g := &Group{spec: s, page: page, impl: w, done: make(chan struct{})}
 	q := newQueue(s)
 	p := &Process{
-		World: 1, LocalWorld: 1, Machines: 1, Threads: runtime.GOMAXPROCS(0), RunID: s.RunID, Comm: collective.NewSingle(),
+		World: 1, LocalWorld: 1, Machines: 1, Threads: cmp.Or(s.Threads, runtime.GOMAXPROCS(0)), RunID: s.RunID, Comm: collective.NewSingle(),
 		job: job, files: s.Files, page: page, mine: page.rank(0),
 		emit: func(lines []byte) error {
 			for line := range bytes.Lines(lines) {

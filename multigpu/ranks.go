@@ -81,13 +81,9 @@ func Leave() {
 // leavePatience is how long Leave waits for ranks that have not come yet.
 const leavePatience = 5 * time.Second
 
-// ExitStatus is the exit status of a program that ends with err: 0, 1, or, if a launcher started it
-// and the run was interrupted, [ExitResumable].
-func ExitStatus(err error) int {
-	if err == nil {
-		return 0
-	}
-	_, interrupted := errors.AsType[*Interrupted](err)
+// ExitStatus is the exit status of a program whose run failed: 1, or [ExitResumable] if the run was
+// interrupted and a launcher started the program.
+func ExitStatus(interrupted bool) int {
 	if p, _ := place(); p != nil && interrupted {
 		return ExitResumable
 	}

@@ -50,7 +50,7 @@ func rankMain(spec string) int {
 			return 2
 		}
 		fmt.Println(string(out))
-		status = ExitStatus(err)
+		status = statusOf(err)
 	}
 	Leave()
 	return status
@@ -88,8 +88,16 @@ func rankJobResult(ctx context.Context, job testJob) (r rankResult, err error) {
 			r.Forced = i.Forced
 		}
 	}
-	r.Status = ExitStatus(err)
+	r.Status = statusOf(err)
 	return r, err
+}
+
+func statusOf(err error) int {
+	if err == nil {
+		return 0
+	}
+	_, interrupted := errors.AsType[*Interrupted](err)
+	return ExitStatus(interrupted)
 }
 
 // rank is a started process of a launcher.

@@ -8,12 +8,14 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 )
 
 var inferCommand = command{"infer", "compute a trained run's output for all nodes", runInfer}
 
 func runInfer(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours, shared among workers, and writes it as a NumPy array float32 [nodes, classes].")
+	ranks.InsecureFlag(fs)
 	var o gnb.InferOptions
 	dir := fs.String("run", "", "`directory` of the run (default the last one)")
 	file := fs.String("out", "", "`file.npy` to write")

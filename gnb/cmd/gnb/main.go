@@ -9,7 +9,8 @@
 // Every command takes --json: events as JSON lines on standard output, the last of them
 // {"event":"result",…}, or {"event":"error",…} when the command failed; runs compare --follow has
 // both when it is interrupted. Progress and logs go to standard error. The exit status is 0, 1
-// (failed, with a one-line reason) or 2 (wrong usage).
+// (failed, with a one-line reason) or 2 (wrong usage); 75 under a launcher after an interrupted run,
+// which resumes when it is started again.
 package main
 
 import (
@@ -23,6 +24,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
@@ -41,6 +44,12 @@ func main() {
 		// return, so that no command runs in a worker.
 		flag.Parse()
 	}
+	if ends, err := ranks.Enter(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, oneLine(err))
+		os.Exit(statusFailed)
+	} else if ends {
+		os.Exit(statusOK)
+	}
 	if exe, err := os.Executable(); err == nil && envknob.Helper.Get() == "" {
 		_ = os.Setenv(envknob.Helper.Name, exe) // a run's panel reads GPUs with this program instead of the gnb on PATH
 	}
@@ -48,6 +57,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	status := dispatch(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
+	multigpu.Leave()
 	os.Exit(status)
 }
 
@@ -108,7 +118,7 @@ func runCommand(ctx context.Context, c command, args []string, stdout, stderr io
 		return statusFailed
 	}
 	out.fail(err)
-	return statusFailed
+	return multigpu.ExitStatus(errors.Is(err, gnb.ErrInterrupted))
 }
 
 func printUsage(w io.Writer) {

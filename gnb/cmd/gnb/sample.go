@@ -4,12 +4,14 @@ import (
 	"context"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 )
 
 var sampleCommand = command{"sample", "sample mini-batches: speed and digest", runSample}
 
 func runSample(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", "Samples an epoch of mini-batches without training on them, and prints the digest of what was sampled, which is the same for every number of workers and threads.")
+	ranks.InsecureFlag(fs)
 	var (
 		o    gnb.SampleOptions
 		hops fanouts
@@ -20,7 +22,7 @@ func runSample(ctx context.Context, args []string, out *output) error {
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	fs.IntVar(&o.Epoch, "epoch", 0, "epoch")
 	fs.IntVar(&o.Steps, "steps", 0, "number of steps (default the whole split)")
-	fs.IntVar(&o.Workers, "workers", 1, "number of worker processes")
+	fs.IntVar(&o.Workers, "workers", 0, "number of worker processes (default one)")
 	fs.IntVar(&o.Threads, "threads", 0, "threads per worker (default an even share of the CPUs)")
 	fs.StringVar(&o.Device, "device", "auto", "auto, cpu or cuda")
 	rest, err := out.parse(fs, args, 1, 1)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 )
@@ -150,6 +151,7 @@ func newSweepResult(s *sweep.Study) sweepResult {
 
 func runSweep(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training hold for every trial.")
+	ranks.InsecureFlag(fs)
 	var (
 		base   gnb.TrainOptions
 		o      sweep.Options

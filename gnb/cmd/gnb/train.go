@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 )
 
 var trainCommand = command{"train", "train a model by neighbour sampling", runTrain}
@@ -191,6 +192,7 @@ func notZero(fs *flag.FlagSet, names ...string) (err error) {
 
 func runTrain(ctx context.Context, args []string, out *output) error {
 	fs := out.flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own.")
+	ranks.InsecureFlag(fs)
 	var (
 		o     gnb.TrainOptions
 		model = modelFlagsOf(fs, &o)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,8 +48,12 @@ type gpu struct {
 
 // open opens the device of this rank and places the dataset on it.
 func open(of *Options) (_ Device, err error) {
-	rank, world := of.Comm.Rank(), of.Comm.Size()
-	slot, err := machine.ChooseGPU(rank, world, of.FirstGPU) // all workers of a run share one machine
+	world := of.Comm.Size()
+	rank, local, err := sharing(of)
+	if err != nil {
+		return nil, err
+	}
+	slot, err := machine.ChooseGPU(rank, local, of.FirstGPU)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +82,7 @@ func open(of *Options) (_ Device, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o := store.Options{Host: &store.Host{Free: of.host.Free, Limit: of.host.Limit, Ranks: world}}
+	o := store.Options{Host: &store.Host{Free: of.host.Free, Limit: of.host.Limit, Ranks: of.Ranks}}
 	pinned, err := sizeSetting(envknob.CUDAPinned)
 	if err != nil {
 		return nil, err
@@ -178,6 +183,23 @@ func (g *gpu) Backend() tensor.Backend { return g.be }
 func (g *gpu) Hold(host []float32) (release func(), ok bool) {
 	release, err := g.be.Hold(host)
 	return release, err == nil // a failed device reports its error at the next pass
+}
+
+// sharing returns this rank's number among the ranks that see the same GPUs, and the number of those:
+// the ranks of its machine, unless their launcher gave each GPUs of its own. Collective.
+func sharing(o *Options) (rank, count int, err error) {
+	mine := strconv.Itoa(o.Machine) + " " + os.Getenv("CUDA_VISIBLE_DEVICES")
+	all, err := o.Comm.AllGather(o.Site("visible GPUs"), []byte(mine))
+	for r, b := range all {
+		if string(b) != mine {
+			continue
+		}
+		if r < o.Comm.Rank() {
+			rank++
+		}
+		count++
+	}
+	return rank, count, err
 }
 
 func (g *gpu) String() string { return strings.Join(g.notes, "; ") }

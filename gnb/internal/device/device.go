@@ -90,8 +90,10 @@ type Options struct {
 	// Mode is "auto", or "cuda" to fail if a rank has no device.
 	Mode     string
 	FirstGPU int // the GPU of rank 0; others follow
-	BF16     bool
-	TF32     bool
+	// Machine is the machine of this rank, which holds so many Ranks.
+	Machine, Ranks int
+	BF16           bool
+	TF32           bool
 	// Data is the dataset to place there, or nil. InMemory means that it is in a memory file
 	// instead of files on disk.
 	Data     *dataset.Dataset

@@ -1,0 +1,63 @@
+// Package ranks decides how the command gnb runs under a launcher (Slurm, MPI, torchrun), which starts
+// it once for each rank.
+package ranks
+
+import (
+	"flag"
+	"os"
+	"slices"
+
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/multigpu"
+	"github.com/graphnb/graphnb/multigpu/cluster"
+)
+
+// How a command runs under a launcher (Slurm, MPI, torchrun).
+const (
+	everywhere = iota // on every rank, as if there were no launcher
+	onRanks           // on rank 0; its workers are the ranks
+	onFirst           // on rank 0 alone, which starts workers of its own
+)
+
+// underLauncher returns how a command runs under a launcher.
+func underLauncher(command string) int {
+	switch command {
+	case "train", "sample", "infer", "sweep":
+		return onRanks
+	case "scaling", "inspect", "bench":
+		return onFirst
+	}
+	return everywhere
+}
+
+// InsecureFlag makes the flag --insecure, which [Enter] has already read.
+func InsecureFlag(fs *flag.FlagSet) {
+	fs.Bool("insecure", false, "accept ranks of other machines without a token")
+}
+
+// Enter prepares this process as a rank of a launcher, if one started it. It does not return on
+// ranks that serve rank 0; ends reports that this rank has nothing to do.
+func Enter(args []string) (ends bool, err error) {
+	command := ""
+	if len(args) > 0 {
+		command = args[0]
+	}
+	if slices.Contains(args, "--insecure") || slices.Contains(args, "-insecure") { // other ranks parse no flags
+		_ = os.Setenv(envknob.Insecure.Name, "1") // fails only for invalid names
+	}
+	how := underLauncher(command)
+	if how == onRanks {
+		_, err := multigpu.Launcher()
+		multigpu.EnterIfWorker()
+		return false, err
+	}
+	if how == onFirst {
+		p, err := cluster.Detect()
+		if err != nil {
+			return false, err
+		}
+		ends = p != nil && p.Rank > 0
+	}
+	_ = os.Setenv(envknob.Launcher.Name, "none")
+	return ends, nil
+}
