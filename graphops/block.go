@@ -34,6 +34,8 @@ type Block struct {
 	// Graph is the graph that the block was taken from, or nil if unknown. Layers read the
 	// in-degrees of the whole graph from it.
 	Graph *Graph
+	// Halo is set in a block of a cooperative batch, some of whose source rows other ranks compute.
+	Halo *Halo
 
 	// Dev holds the block's arrays in a device's memory, in the format of the device's backend; nil
 	// on the CPU. The backend sets it at first use, or a sampler on the device sets it. If Dev has
@@ -71,6 +73,7 @@ type HostBlock struct {
 	EdgePos         []int64   // [edges], or nil
 	SrcIDs          []int32   // [NumSrc], or nil
 	Weights         []float32 // [edges], or nil
+	Halo            *Halo
 }
 
 // Block returns a block that shares these arrays.
@@ -83,7 +86,7 @@ func (h HostBlock) Block() *Block {
 // SetHost replaces the contents of b with these arrays, after a [Block.Reset].
 func (b *Block) SetHost(h HostBlock) {
 	b.Reset()
-	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph = h.NumDst, h.NumSrc, h.Level, h.DstStart, h.Graph
+	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = h.NumDst, h.NumSrc, h.Level, h.DstStart, h.Graph, h.Halo
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = h.Indptr, h.Indices, h.EdgePos, h.SrcIDs, h.Weights, nil
 }
 
@@ -110,7 +113,7 @@ type Remote interface {
 // there, through Dev.
 func (b *Block) SetRemote(r Remote, dst, src, level int, g *Graph) {
 	b.Reset()
-	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph = dst, src, level, 0, g
+	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = dst, src, level, 0, g, nil
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = nil, nil, nil, nil, nil, r
 }
 

@@ -34,6 +34,7 @@ type memory struct {
 	hops     []edges
 	structs  []graphops.Block  // by hop
 	blocks   []*graphops.Block // the same, the farthest first
+	coop     []coopHop         // by hop; nil unless the batch is cooperative
 }
 
 // edges holds the arrays of one hop's block.

@@ -48,8 +48,9 @@ type scratch struct {
 // because creating them again allocates.
 type expansion struct {
 	h       Hop
-	m       *memory
 	e       *edges
+	numbers numbering // of the sources
+	reached *[]int32  // the sources that have numbers, by number
 	dst     []int32
 	known   int // rows below are looked up already
 	chunks  []chunk
@@ -62,12 +63,12 @@ type expansion struct {
 	count, pick, draw func(lo, hi int)
 }
 
-// expand picks for the destinations m.ids at a hop, writes the edges into
-// m.hops[hop] and extends m.ids by the nodes that they reach.
-func (s *Sampler) expand(epoch, step, hop int, m *memory) error {
+// expand picks for the destinations m.ids at a hop and writes the edges into m.hops[hop]. numbers
+// gives their sources numbers, by which it extends reached; that may be &m.ids.
+func (s *Sampler) expand(epoch, step, hop int, m *memory, numbers numbering, reached *[]int32) error {
 	x := &s.x
 	x.h = Hop{Index: hop, seed: s.c.Seed, epoch: epoch, step: step, c3: philox.C3(philox.Purpose(s.c.Purpose), hop, epoch)}
-	x.m, x.e, x.dst, x.known = m, &m.hops[hop], m.ids, len(s.rows)
+	x.e, x.dst, x.known, x.numbers, x.reached = &m.hops[hop], m.ids, len(s.rows), numbers, reached
 	n, e := len(x.dst), x.e
 	e.indptr = resize(e.indptr, n+1)
 	e.indptr[0] = 0
@@ -274,7 +275,7 @@ func (s *Sampler) numberReady() {
 			return
 		}
 		nodes := x.e.indices[c.first : c.first+c.edges]
-		x.m.ids = s.numbers.number(x.m.ids, nodes)
+		*x.reached = x.numbers.number(*x.reached, nodes)
 	}
 }
 

@@ -184,11 +184,8 @@ func (s *Sampler) Hops() int { return s.c.Hops }
 // of the result is fresh unless a batch was released (see [Batch.Release]); then only the Batch
 // itself is allocated.
 func (s *Sampler) Sample(epoch, step int, seeds []int32) (*Batch, error) {
-	if epoch < 0 || epoch >= MaxEpochs || step < 0 || int64(step) > math.MaxUint32 {
-		return nil, fmt.Errorf("sample: epoch %d, step %d is out of range: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, MaxEpochs-1)
-	}
-	if !s.busy.CompareAndSwap(false, true) {
-		return nil, errors.New("sample: two goroutines used one sampler at the same time; make one sampler for each")
+	if err := s.enter(epoch, step); err != nil {
+		return nil, err
 	}
 	defer s.busy.Store(false)
 	m := s.memory()
@@ -200,6 +197,17 @@ func (s *Sampler) Sample(epoch, step int, seeds []int32) (*Batch, error) {
 	return b, nil
 }
 
+// enter checks the position of a batch and takes the sampler for one goroutine.
+func (s *Sampler) enter(epoch, step int) error {
+	if epoch < 0 || epoch >= MaxEpochs || step < 0 || int64(step) > math.MaxUint32 {
+		return fmt.Errorf("sample: epoch %d, step %d is out of range: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, MaxEpochs-1)
+	}
+	if !s.busy.CompareAndSwap(false, true) {
+		return errors.New("sample: two goroutines used one sampler at the same time; make one sampler for each")
+	}
+	return nil
+}
+
 func (s *Sampler) sample(b *Batch, seeds []int32) error {
 	m, hops := b.mem, s.c.Hops
 	if err := s.seeds(m, seeds); err != nil {
@@ -209,7 +217,7 @@ func (s *Sampler) sample(b *Batch, seeds []int32) error {
 	for hop := range hops {
 		e := &m.hops[hop]
 		dst := len(m.ids)
-		if err := s.expand(b.Epoch, b.Step, hop, m); err != nil {
+		if err := s.expand(b.Epoch, b.Step, hop, m, s.numbers, &m.ids); err != nil {
 			return err
 		}
 		s.made[hop] = graphops.HostBlock{
@@ -218,19 +226,27 @@ func (s *Sampler) sample(b *Batch, seeds []int32) error {
 		}
 	}
 	s.hint = len(m.ids)
-	// Nodes keep their row from hop to hop, so every level's ids are a prefix of
-	// the last level's.
 	b.Seeds = m.ids[:len(seeds):len(seeds)]
+	// Nodes keep their row from hop to hop, so every level's ids are a prefix of the last level's.
+	for hop := range hops {
+		h := &s.made[hop]
+		h.SrcIDs = m.ids[:h.NumSrc:h.NumSrc]
+	}
+	s.finish(b)
+	return nil
+}
+
+// finish makes the blocks of a batch from their arrays.
+func (s *Sampler) finish(b *Batch) {
+	m, hops := b.mem, s.c.Hops
 	b.Blocks = m.blocks[:hops:hops]
 	for hop := range hops {
-		k, h := &m.structs[hop], &s.made[hop]
-		h.SrcIDs = m.ids[:h.NumSrc:h.NumSrc]
-		k.SetHost(*h)
+		k := &m.structs[hop]
+		k.SetHost(s.made[hop])
 		if s.c.Transpose && hop < hops-1 || s.c.TransposeInput && hop == hops-1 {
 			k.Transpose(&m.hops[hop].transposed, s.c.Threads)
 		}
 	}
-	return nil
 }
 
 // seeds numbers the seeds: they become the first rows of m.ids.

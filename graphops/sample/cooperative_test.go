@@ -1,0 +1,311 @@
+package sample_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
+)
+
+// hub exchanges messages between goroutines that stand for ranks.
+type hub struct {
+	mu    sync.Mutex
+	all   *sync.Cond
+	sent  [][][]byte
+	round int
+	here  int
+	broke error
+}
+
+func newHub(world int) *hub {
+	h := &hub{sent: make([][][]byte, world)}
+	h.all = sync.NewCond(&h.mu)
+	return h
+}
+
+func (h *hub) peers(rank int) sample.Peers {
+	return sample.Peers{Rank: rank, World: len(h.sent), AllToAll: func(send [][]byte) ([][]byte, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		mine := make([][]byte, len(send))
+		for r := range send {
+			mine[r] = slices.Clone(send[r])
+		}
+		h.sent[rank] = mine
+		if err := h.wait(); err != nil {
+			return nil, err
+		}
+		got := make([][]byte, len(send))
+		for r := range got {
+			got[r] = h.sent[r][rank]
+		}
+		return got, h.wait() // the next round must not overwrite what others still read
+	}}
+}
+
+func (h *hub) wait() error {
+	round := h.round
+	if h.here++; h.here == len(h.sent) {
+		h.here = 0
+		h.round++
+		h.all.Broadcast()
+	}
+	for round == h.round && h.broke == nil {
+		h.all.Wait()
+	}
+	if round == h.round {
+		return h.broke
+	}
+	return nil
+}
+
+// abort ends all waits, as the end of a rank does in a run.
+func (h *hub) abort() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.broke = errors.New("a rank has ended")
+	h.all.Broadcast()
+}
+
+// together runs f for each rank, each in a goroutine, and returns their errors.
+func together(h *hub, f func(rank int, p sample.Peers) error) []error {
+	errs := make([]error, len(h.sent))
+	var wg sync.WaitGroup
+	for r := range errs {
+		wg.Go(func() {
+			if errs[r] = f(r, h.peers(r)); errs[r] != nil {
+				h.abort()
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// checkParts compares the parts of a cooperative batch with the whole batch: each node's picks are
+// at its owner, in the whole batch's order, and each row of a halo is its owner's row.
+func checkParts(t rapid.TB, whole refBatch, parts []*sample.Batch) {
+	t.Helper()
+	world := len(parts)
+	for hop, w := range whole.hops {
+		most := 0
+		for rank, p := range parts {
+			k := p.Blocks[len(p.Blocks)-1-hop]
+			h := k.Halo
+			most = max(most, k.NumSrc)
+			var dst, src []int32
+			var picks [][]int64
+			for i, v := range w.dst {
+				if sample.Owner(v, world) == rank {
+					dst, picks = append(dst, v), append(picks, w.picks[i])
+				}
+			}
+			for _, v := range w.src {
+				if sample.Owner(v, world) == rank {
+					src = append(src, v)
+				}
+			}
+			if k.Level != hop || k.NumDst != len(dst) || h.Own != len(src) || k.OwnSrc() != h.Own || !slices.Equal(k.SrcIDs()[:h.Own], src) {
+				t.Fatalf("hop %d, rank %d: %d destinations and sources %v, want %v and %v", hop, rank, k.NumDst, k.SrcIDs()[:h.Own], dst, src)
+			}
+			for d := range dst {
+				if got := k.EdgePos()[k.Indptr()[d]:k.Indptr()[d+1]]; !slices.Equal(got, picks[d]) {
+					t.Fatalf("hop %d, rank %d, node %d: edges %v, want %v", hop, rank, dst[d], got, picks[d])
+				}
+				for e := k.Indptr()[d]; e < k.Indptr()[d+1]; e++ {
+					if got, want := k.SrcID(int(k.Indices()[e])), k.Graph.Indices[k.Pos(e)]; got != want {
+						t.Fatalf("hop %d, rank %d, edge %d: source %d, want %d", hop, rank, e, got, want)
+					}
+				}
+			}
+			at := 0
+			for r := range world {
+				other := parts[r].Blocks[len(parts[r].Blocks)-1-hop]
+				if r == rank && len(h.From[r])+len(h.To[r]) > 0 {
+					t.Fatalf("hop %d: rank %d gets rows from itself", hop, rank)
+				}
+				if r != rank && other.Halo.At[rank] != at || !slices.Equal(other.Halo.To[rank], h.From[r]) {
+					t.Fatalf("hop %d: rank %d reads rows %v of rank %d into its row %d, which sends %v into %d", hop, rank, h.From[r], r, at, other.Halo.To[rank], other.Halo.At[rank])
+				}
+				for _, row := range h.From[r] {
+					if got, want := k.SrcID(h.Own+at), other.SrcID(int(row)); int(row) >= other.Halo.Own || got != want {
+						t.Fatalf("hop %d, rank %d: halo row %d is node %d, and rank %d's row %d of %d is node %d", hop, rank, at, got, r, row, other.Halo.Own, want)
+					}
+					at++
+				}
+			}
+			if k.NumSrc != h.Own+at || len(k.SrcIDs()) != k.NumSrc {
+				t.Fatalf("hop %d, rank %d: %d sources with %d ids, of which %d and %d", hop, rank, k.NumSrc, len(k.SrcIDs()), h.Own, at)
+			}
+		}
+		for rank, p := range parts {
+			if got := p.Blocks[len(p.Blocks)-1-hop].Halo.Most; got != most {
+				t.Fatalf("hop %d: rank %d says that the largest block has %d sources, want %d", hop, rank, got, most)
+			}
+		}
+	}
+}
+
+// The parts of any number of ranks are the batch of one, for any graph, fanouts and seeds, also
+// when memory is used again and when ranks own no seeds.
+func TestCooperative(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(1, 120).Draw(t, "nodes")
+		g := random(nodes, rapid.IntRange(0, 9).Draw(t, "degree"), rapid.Uint64().Draw(t, "graph"))
+		fanouts := rapid.SliceOfN(rapid.IntRange(-1, 5), 1, 4).Draw(t, "fanouts")
+		world := rapid.IntRange(1, 5).Draw(t, "world")
+		numSeeds := rapid.IntRange(0, min(nodes, 20)).Draw(t, "seeds")
+		c := sample.Config{Picker: sample.Fanouts(fanouts), Seed: 7, Threads: rapid.IntRange(1, 2).Draw(t, "threads"), Transpose: true}
+		const steps = 3
+		parts := make([][]*sample.Batch, steps)
+		for i := range parts {
+			parts[i] = make([]*sample.Batch, world)
+		}
+		order := sample.EpochOrder(1, 2, all(nodes))
+		seedsOf := func(step int) []int32 {
+			lo := step * numSeeds % max(1, nodes-numSeeds+1)
+			return order[lo : lo+numSeeds]
+		}
+		for r, err := range together(newHub(world), func(rank int, p sample.Peers) error {
+			s, err := sample.NewCooperative(g, c, p)
+			if err != nil {
+				return err
+			}
+			for step := range steps {
+				if step == steps-1 { // into the memory of the first one
+					again, err := s.Sample(2, 0, seedsOf(0))
+					if err != nil {
+						return err
+					}
+					again.Release()
+				}
+				if parts[step][rank], err = s.Sample(2, step, seedsOf(step)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}) {
+			if err != nil {
+				t.Fatalf("rank %d: %v", r, err)
+			}
+		}
+		single, union := sample.NewDigest(), sample.NewDigest()
+		for step := range steps {
+			seeds := seedsOf(step)
+			checkParts(t, refSample(g, 7, philox.Sample, 2, step, fanouts, seeds), parts[step])
+			one := mustSample(t, newSampler(t, g, c), 2, step, seeds)
+			single.AddBatch(one)
+			var picks [][]byte
+			edges := 0
+			for _, p := range parts[step] {
+				picks = append(picks, sample.EncodePicks(p))
+				edges += p.Edges()
+			}
+			if err := union.AddStep(seeds, picks); err != nil {
+				t.Fatal(err)
+			}
+			if edges != one.Edges() {
+				t.Fatalf("the ranks pick %d edges, one rank %d", edges, one.Edges())
+			}
+		}
+		if single.Sum() != union.Sum() {
+			t.Fatalf("digest %s, want %s", union.Sum(), single.Sum())
+		}
+	})
+}
+
+// A rank that leaves makes the others' next batch fail with a sentence, and two that leave agree.
+func TestCooperativeLeave(t *testing.T) {
+	g := random(50, 4, 1)
+	run := func(leaves func(rank int) bool) []error {
+		return together(newHub(3), func(rank int, p sample.Peers) error {
+			s, err := sample.NewCooperative(g, sample.Config{Picker: sample.Fanouts{3, 2}}, p)
+			if err == nil {
+				_, err = s.Sample(0, 0, all(9))
+			}
+			if err != nil || leaves(rank) {
+				if err == nil {
+					err = s.Leave()
+				}
+				return err
+			}
+			_, err = s.Sample(0, 1, all(9))
+			return err
+		})
+	}
+	for r, err := range run(func(int) bool { return true }) {
+		if err != nil {
+			t.Errorf("rank %d, when all leave: %v", r, err)
+		}
+	}
+	for r, err := range run(func(rank int) bool { return rank == 1 }) {
+		if r == 1 && err != nil || r != 1 && (err == nil || !strings.Contains(fmt.Sprint(err), "rank 1 has left the loop over batches before step 1")) {
+			t.Errorf("rank %d, when rank 1 leaves: %v", r, err)
+		}
+	}
+}
+
+func TestCooperativeRefuses(t *testing.T) {
+	g := random(50, 4, 1)
+	p := newHub(1).peers(0)
+	for name, c := range map[string]struct {
+		c    sample.Config
+		p    sample.Peers
+		want string
+	}{
+		"a frontier": {sample.Config{Frontier: everything{}, Hops: 1}, p, "picks for a whole frontier"},
+		"a rank":     {sample.Config{Picker: sample.Fanouts{1}}, sample.Peers{Rank: 1, World: 1, AllToAll: p.AllToAll}, "rank 1 of 1"},
+		"alone":      {sample.Config{Picker: sample.Fanouts{1}}, sample.Peers{World: 2}, "connected by AllToAll"},
+		"a sampler":  {sample.Config{Picker: sample.Fanouts{-2}}, p, "fanout of hop 0 is -2"},
+	} {
+		if _, err := sample.NewCooperative(g, c.c, c.p); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		seeds []int32
+		want  string
+	}{{[]int32{1, 50}, "seed 50 at position 1 is not a node"}, {[]int32{3, 4, 3}, "seed 3 occurs twice"}} {
+		s, err := sample.NewCooperative(g, sample.Config{Picker: sample.Fanouts{1}}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = s.Sample(0, 0, c.seeds); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("seeds %v: %v, want %q", c.seeds, err, c.want)
+		}
+	}
+}
+
+// everything takes all edges.
+type everything struct{}
+
+func (everything) PickFrontier(_ *sample.Hop, g *graphops.Graph, dst []int32, pick func(i int, positions []int32)) error {
+	for i, v := range dst {
+		pick(i, all(g.InDegree(v)))
+	}
+	return nil
+}
+
+// Owners are even, and each rank owns nodes of every range of ids.
+func TestOwner(t *testing.T) {
+	for _, world := range []int{1, 2, 3, 4, 7, 64} {
+		const n = 1 << 16
+		count := make([]int, world)
+		for v := range int32(n) {
+			count[sample.Owner(v, world)]++
+		}
+		for r, c := range count {
+			if mean := float64(n) / float64(world); float64(c) < 0.9*mean || float64(c) > 1.1*mean {
+				t.Errorf("rank %d of %d owns %d of %d nodes", r, world, c, n)
+			}
+		}
+	}
+}
