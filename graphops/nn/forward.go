@@ -36,7 +36,8 @@ func (e *LayerError) Error() string {
 func (e *LayerError) Unwrap() error { return e.Err }
 
 // Forward runs all layers of m over the blocks of a batch, starting with blocks[0], from x
-// [blocks[0].NumSrc, _]. It panics with a [*LayerError] if a layer fails, and with a
+// [blocks[0].NumSrc, _]. In a cooperative batch, ranks exchange rows between the layers (see
+// tensor.Fwd.Sources). It panics with a [*LayerError] if a layer fails, and with a
 // [*tensor.Error] if the blocks or x do not fit; [TryForward] returns these errors instead.
 func Forward(m Model, f *Fwd, blocks []*Block, x *Tensor) *Tensor {
 	layers := m.NumLayers()
@@ -51,11 +52,14 @@ func Forward(m Model, f *Fwd, blocks []*Block, x *Tensor) *Tensor {
 		fail("Forward", "the input is [%d,%d] but the first block has %d sources; give one row of features for each", x.Rows(), x.Cols(), blocks[0].NumSrc)
 	}
 	for i := 1; i < layers; i++ {
-		if blocks[i].NumSrc != blocks[i-1].NumDst {
-			fail("Forward", "block %d has %d sources but block %d has %d destinations; they must be the same nodes", i, blocks[i].NumSrc, i-1, blocks[i-1].NumDst)
+		if blocks[i].OwnSrc() != blocks[i-1].NumDst {
+			fail("Forward", "block %d has %d sources but block %d has %d destinations; they must be the same nodes", i, blocks[i].OwnSrc(), i-1, blocks[i-1].NumDst)
 		}
 	}
 	for i, b := range blocks {
+		if i > 0 {
+			x = f.Sources(b, x)
+		}
 		x = runLayer(m, f, i, b, x)
 	}
 	return x

@@ -64,6 +64,17 @@ func (b *Batch) Inputs() int {
 	return b.Blocks[0].NumSrc
 }
 
+// OwnInputs is the number of those rows that this rank owns: all, unless the batch is cooperative.
+func (b *Batch) OwnInputs() int {
+	if len(b.Blocks) == 0 {
+		return len(b.Seeds)
+	}
+	return b.Blocks[0].OwnSrc()
+}
+
+// Cooperative reports whether the batch is this rank's part of a batch of all ranks.
+func (b *Batch) Cooperative() bool { return len(b.Blocks) > 0 && b.Blocks[0].Halo != nil }
+
 // Edges is the number of sampled edges over all hops.
 func (b *Batch) Edges() int {
 	n := 0

@@ -25,6 +25,8 @@ type Config struct {
 	Epoch, Step int
 	// Work, if not nil, is increased by passes on the CPU backend made here.
 	Work *Work
+	// Exchanger gets rows from other ranks for the blocks of cooperative batches; see [Fwd.Sources].
+	Exchanger Exchanger
 }
 
 // Fwd is a forward pass: its methods are the operations on tensors, and it records how to

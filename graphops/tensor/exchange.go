@@ -1,0 +1,85 @@
+package tensor
+
+import "github.com/graphnb/graphnb/graphops"
+
+// Exchanger moves rows between the ranks of a cooperative batch. Its methods, and those of
+// Exchange, are collective: all ranks call them in the same order for the blocks of one level.
+type Exchanger interface {
+	// Exchange begins the exchange of rows of cols columns, the sources of b, which has a Halo.
+	Exchange(b *graphops.Block, cols int) (Exchange, error)
+}
+
+// Exchange moves the rows of one block's sources and their gradients.
+type Exchange interface {
+	// Rows is memory [b.NumSrc·cols], row-major, in which the caller writes the first b.Halo.Own
+	// rows. It is valid until the next pass.
+	Rows() []float32
+	// Fill copies the halo's rows from their owners into Rows.
+	Fill() error
+	// Add adds to the first b.Halo.Own rows of d [b.NumSrc·cols] the rows that the other ranks have
+	// for them in the halo of their d, by rank, then row.
+	Add(d []float32) error
+}
+
+// Sources returns the rows of a block's sources [b.NumSrc, F] for the rows that this rank has
+// computed, h [b.OwnSrc(), F]. Unless the block has a Halo it is h itself. Otherwise the other rows
+// come from the ranks that own them, by Config.Exchanger; the gradients of those rows return there
+// and are added, by rank, then row. All ranks call it, and run the backward pass, together.
+//
+// nn.Forward calls it between layers; a program that calls layers itself calls it on the input of
+// each layer but the first.
+//
+// On the CPU an h that is not computed yet is computed in memory from which the other ranks read,
+// and its gradient is added up in place; no other copy of this rank's rows is made. On a device the
+// rows go through the host's memory.
+func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
+	const op = "Sources"
+	f.check(op, h)
+	if h.rows != b.OwnSrc() {
+		fail(op, "h is %s and this rank has %d of the block's source rows: h needs one row for each", h.shape(), b.OwnSrc())
+	}
+	if b.Halo == nil {
+		return h
+	}
+	if f.cfg.Exchanger == nil {
+		fail(op, "the block belongs to a cooperative batch, but the pass has no Exchanger to get rows from other ranks; set Config.Exchanger")
+	}
+	c, own := h.cols, b.Halo.Own*h.cols
+	x, err := f.cfg.Exchanger.Exchange(b, c)
+	if err != nil {
+		panic(&Failure{err})
+	}
+	rows := x.Rows()
+	h.CopyTo(rows[:own])
+	if err := x.Fill(); err != nil {
+		panic(&Failure{err})
+	}
+	out := &Tensor{f: f, pass: f.pass, rows: b.NumSrc, cols: c, buf: f.wrap(rows), sp: SrcSpace(b)}
+	return f.record(out, func(d Buffer) {
+		if d.Dev == nil {
+			f.addBack(x, h, out, d.Host)
+			return
+		}
+		host := f.host(d)
+		if err := x.Add(host); err != nil {
+			panic(&Failure{err})
+		}
+		sum := f.mem.get(own)
+		f.be.Upload(sum.buf(own), host[:own])
+		f.give(h, func(dh Buffer, acc bool) { f.be.Unary(ScaleOp, dh, sum.buf(own), 1, acc) })
+		f.mem.put(sum)
+	}, h)
+}
+
+// addBack gives h the gradient d of its rows in out. If it is h's first contribution, h takes the
+// memory of out's gradient, whose first rows are its own.
+func (f *Fwd) addBack(x Exchange, h, out *Tensor, d []float32) {
+	if err := x.Add(d); err != nil {
+		panic(&Failure{err})
+	}
+	if h.grad == nil && h.param == nil {
+		h.grad, out.grad = out.grad, f.mem.get(0)
+		return
+	}
+	f.give(h, func(dh Buffer, acc bool) { f.be.Unary(ScaleOp, dh, f.be.Wrap(d[:h.rows*h.cols]), 1, acc) })
+}
