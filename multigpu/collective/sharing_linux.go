@@ -1,0 +1,3 @@
+package collective
+
+func (c *shm) sharesMemory() bool { return true }
