@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-
-	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -45,6 +45,10 @@ type Loader struct {
 	// MaxSteps ends the loop after this many steps; 0 means the whole split. No node is dropped:
 	// the last batch holds the remaining nodes.
 	MaxSteps int
+	// Cooperative makes the workers expand one batch together: each node has one owner, which
+	// samples it, reads its features and computes its rows for all, so that no work is repeated.
+	// Rows travel between workers instead. Virtual ranks and Frontier are refused. See docs/loops.md.
+	Cooperative bool
 	// Ahead is the number of batches prepared ahead of the one in use; 0 means 2. It bounds the
 	// memory that batches use.
 	Ahead int
@@ -57,6 +61,7 @@ type feeding struct {
 	spare    feed.Spares
 	left     *Batch          // the last batch of a loop that ended early: the program may still use it
 	matrices []keptMatrix    // of layer-wise evaluations, kept for the next one
+	team     *feed.Team      // makes cooperative batches; see Worker.team
 	slices   graphops.Slicer // cuts the graph into blocks; see Worker.graph
 }
 
@@ -81,6 +86,12 @@ func (w *Worker) plan(split string, l Loader) (plan, error) {
 		return plan{}, errors.New("gnb: a Loader takes one of Sampler and Frontier, not both")
 	case (l.Sampler != nil || l.Frontier != nil) && l.Fanouts != nil:
 		return plan{}, errors.New("gnb: a Loader takes Fanouts or a sampler of your own, not both; give the sampler its fanouts itself")
+	}
+	if l.Cooperative {
+		if err := feed.CheckCooperative(w.job.Virtual, l.Frontier); err != nil {
+			return plan{}, err
+		}
+		l.Cooperative = w.World() > 1 // one worker has the whole batch
 	}
 	if l.Batch == 0 {
 		l.Batch = 1024
@@ -158,20 +169,20 @@ func (w *Worker) Batches(split string, l Loader) iter.Seq[*Batch] {
 			return
 		}
 		w.emit(runs.Event{Kind: runs.KindLoop, Split: split, Steps: p.steps, Step: first})
-		w.report.rate.enter()
+		w.report.rate.Enter()
 		epoch, base := w.loop.Pos.Epoch, w.loop.Pos.InAll-first
 		w.found.loop = &looping{p, epoch, base}
 		for b, err := range w.load(p, philox.Sample, epoch, base, first) {
 			w.check(err)
 			if w.digest != nil {
-				w.digest.add(w, b)
+				w.addDigest(w.digest, b)
 			}
 			seeds, edges := len(b.Seeds), b.Edges()
 			w.stage(names.Program)
 			w.loop.LoopAt = at
 			ok := yield(b)
 			w.loop.LoopAt = ""
-			w.report.rate.add(seeds, edges)
+			w.report.rate.Add(seeds, edges)
 			if b.EndsStep || !ok { // an iteration that ended early has used its draws too
 				w.loop.EndIteration()
 			}
@@ -240,7 +251,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		}
 		virtual := w.job.Virtual
 		batches := feed.Pipeline[*Batch]{
-			Items: (p.steps - first) * virtual, Ahead: p.Ahead, Release: (*Batch).release,
+			Items: (p.steps - first) * virtual, Ahead: p.Ahead, Release: (*Batch).release, Together: w.team().Together(s),
 			Sample: func(i int) (*Batch, bool) {
 				b := w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual)
 				return b, b.err == nil
@@ -260,7 +271,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 				b.err = b.fetchErr
 			}
 			current = b
-			if !w.hand(b, purpose, yield) {
+			if !batches.Use(func() bool { return w.hand(b, purpose, yield) }) {
 				return
 			}
 			b.release()
@@ -305,6 +316,9 @@ func (w *Worker) sampleShare(s feed.Sampler, p plan, ids []int32, epoch, stepBas
 	seeds := ids[lo:hi]
 	ranks := w.World() * w.job.Virtual
 	from, to := sample.Share(len(seeds), w.p.Rank*w.job.Virtual+v, ranks)
+	if p.Cooperative {
+		from, to = 0, len(seeds)
+	}
 	b.global = seeds
 	b.err = mapped.Guard(func() error {
 		var err error
@@ -338,7 +352,10 @@ const fewEdges = 1 << 15
 // sampler returns a sampler for a loader; it reuses the one of an earlier loop with the same
 // loader. Call done at the end of the loop.
 func (w *Worker) sampler(l Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
-	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose}
+	if l.Cooperative {
+		w.check(w.team().Enter())
+	}
+	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative}
 	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (feed.Sampler, error) {
 		s, err := w.deviceSampler(key)
 		if err == nil && s == nil {
@@ -357,8 +374,23 @@ func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
 	if w.ds.Graph.NumEdges() < fewEdges {
 		threads = 1
 	}
-	return sample.New(w.ds.Graph, sample.Config{
+	c := sample.Config{
 		Picker: k.Picker, Frontier: k.Frontier, Hops: k.Hops,
 		Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Threads: threads, Transpose: k.Purpose == philox.Sample,
-	})
+	}
+	if k.Cooperative {
+		return w.team().Sampler(c)
+	}
+	return sample.New(w.ds.Graph, c)
+}
+
+// team returns this rank's part in cooperative batches.
+func (w *Worker) team() *feed.Team {
+	if w.feed.team == nil {
+		w.feed.team = feed.NewTeam(feed.TeamOptions{
+			Comm: w.comm, Site: w.site, Threads: w.threads, Data: w.ds,
+			Waited: func(stage string, d time.Duration) { w.p.MoveTime(stage, names.Idle, d) },
+		})
+	}
+	return w.feed.team
 }

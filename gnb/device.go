@@ -39,9 +39,9 @@ func (w *Worker) openDevice() error {
 }
 
 // deviceSampler returns the device's sampler for a loop. It is nil if the CPU must sample because
-// the program has a custom Picker or FrontierPicker.
+// the program has a custom Picker or FrontierPicker, or the batch is cooperative.
 func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
-	if w.gpu == nil || k.Frontier != nil {
+	if w.gpu == nil || k.Frontier != nil || k.Cooperative {
 		return nil, nil
 	}
 	return w.gpu.Sampler(sample.Config{

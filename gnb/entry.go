@@ -154,11 +154,12 @@ func (w *Worker) open() error {
 func (w *Worker) finish() error {
 	w.flush(true)
 	if w.digest != nil && w.p.Rank == 0 {
-		w.digest.report(w)
+		w.reportDigest(w.digest)
 	}
 	if err := w.comm.Barrier(w.site("end of program " + w.job.Program)); err != nil {
 		return err
 	}
+	w.team().End()
 	if w.p.Rank != 0 {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/tally"

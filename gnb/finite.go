@@ -93,7 +93,7 @@ func (w *Worker) watchLoss(n *network, micro int) {
 		return
 	}
 	w.found.what = n.culprit(n.last.batch, n.last.at, true, false)
-	if w.found.what == "" {
+	if w.found.what == "" && !n.last.together {
 		w.found.what = n.search().Loss(loss)
 	}
 }
@@ -101,6 +101,9 @@ func (w *Worker) watchLoss(n *network, micro int) {
 // watchSum ends a run whose summed loss is not finite before weights change. Collective.
 func (w *Worker) watchSum(n *network, tail []float32) {
 	if loss := tail[tailLoss]; !finite.Is(loss) {
+		if n.last.together && w.found.what == "" {
+			w.found.what = n.culprit(n.last.batch, n.last.at, true, false)
+		}
 		w.stopNotFinite(n, w.here(), w.found.what, fmt.Sprintf("the sum of all ranks' losses is %v", loss))
 	}
 }
@@ -190,6 +193,7 @@ func (n *network) culprit(b *Batch, at finite.Step, train, onHost bool) (what st
 		return ""
 	}
 	c := n.config(train, at.Epoch, at.Step)
+	c.Exchanger = nil // this rank may be alone here
 	if onHost {
 		c.Backend = nil
 	}
@@ -304,7 +308,7 @@ func (n *network) madeOf() made {
 
 // again recreates a loop's batch for this rank's virtual rank v.
 func (w *Worker) again(m made, v int) (*Batch, error) {
-	if m.full != nil || m.loop == nil {
+	if m.full != nil || m.loop == nil || m.loop.p.Cooperative {
 		return m.full, nil
 	}
 	l := m.loop
@@ -336,7 +340,7 @@ func (w *Worker) culpritAgain(n *network, m made, v int) string {
 func (w *Worker) watchTails(n *network, tails []float32) {
 	for v := range len(tails) / tailLen {
 		if loss := tails[v*tailLen+tailLoss]; !finite.Is(loss) && w.found.what == "" {
-			if w.found.what = w.culpritAgain(n, n.madeOf(), v); w.found.what == "" {
+			if w.found.what = w.culpritAgain(n, n.madeOf(), v); w.found.what == "" && !n.last.together {
 				w.found.what = n.search().Loss(loss)
 			}
 		}

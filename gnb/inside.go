@@ -29,6 +29,7 @@ func init() {
 		return json.Marshal(args)
 	}
 	inside.StageTimes = func(worker any) map[string]time.Duration { return worker.(*Worker).p.StageTimes() }
+	inside.Moved = func(worker any) int64 { return worker.(*Worker).team().Moved() }
 	inside.CountRepeated = func(worker, loader any, steps int) ([4]float64, error) {
 		return worker.(*Worker).countRepeated(loader.(Loader), steps)
 	}
@@ -47,10 +48,7 @@ func init() {
 	}
 }
 
-// countRepeated counts the edges and rows that all ranks sample per step in the epoch's first
-// steps, and those that one rank would sample for the same batches. The latter are the distinct
-// ones, because a pick does not depend on the rank that samples it. Each rank counts the distinct
-// ones of some of the steps.
+// countRepeated implements [inside.CountRepeated].
 func (w *Worker) countRepeated(l Loader, steps int) (counts [4]float64, err error) {
 	p, err := w.plan("train", l)
 	if err != nil {
@@ -61,30 +59,24 @@ func (w *Worker) countRepeated(l Loader, steps int) (counts [4]float64, err erro
 		return counts, err
 	}
 	defer done()
+	one := p.Loader
+	one.Cooperative = false
+	alone, done, err := w.sampler(one, philox.Sample)
+	if err != nil {
+		return counts, err
+	}
+	defer done()
 	ids := sample.EpochOrder(w.job.Seed, 0, p.ids)
-	count := make([]float64, 4)
-	add := func(b *sample.Batch, to []float64) {
-		to[0] += float64(b.Edges())
-		to[1] += float64(b.Inputs())
-		b.Release()
+	count, err := feed.CountRepeated(w.comm, steps, w.job.Virtual, func(step, v int) (*sample.Batch, error) {
+		b := w.sampleShare(s, p, ids, 0, 0, step, v)
+		return b.Batch, b.err
+	}, func(step int) (*sample.Batch, error) {
+		return alone.Sample(0, step, ids[step*p.Batch:min((step+1)*p.Batch, len(ids))])
+	})
+	if err != nil {
+		return counts, err
 	}
-	for step := range steps {
-		for v := range w.job.Virtual {
-			b := w.sampleShare(s, p, ids, 0, 0, step, v)
-			if b.err != nil {
-				return counts, b.err
-			}
-			add(b.Batch, count[:2])
-		}
-		if step%w.World() == w.Rank() {
-			b, err := s.Sample(0, step, ids[step*p.Batch:min((step+1)*p.Batch, len(ids))])
-			if err != nil {
-				return counts, err
-			}
-			add(b, count[2:])
-		}
-	}
-	w.AllReduce(count)
+	w.AllReduce(count[:])
 	for i, n := range count {
 		counts[i] = n / float64(steps)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/gnb/internal/progress"
 	"github.com/graphnb/graphnb/graphops/dataset"

@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/entry"
-
 	"github.com/graphnb/graphnb/gnb/internal/device"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -136,6 +136,7 @@ type network struct {
 	model  nn.Model
 	params *nn.Params
 	fwd    *nn.Fwd
+	rows   *feed.Exchanger // moves rows of cooperative batches
 	// grads sums gradients and is made at the first step; micro is the number of this rank's
 	// batches that it holds in the current step.
 	grads     gradients
@@ -151,6 +152,8 @@ type network struct {
 type lastPass struct {
 	batch *Batch
 	at    finite.Step // the step whose dropout it used
+	// together is set if the batch is cooperative: a rank can search only its first layer, and all do.
+	together bool
 }
 
 // hostCopy records whether host memory is older than the parameters on a device.
@@ -217,15 +220,15 @@ func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	if b.full { // one batch for all steps, each with its own dropout
 		epoch, step = w.loop.Draw()
 		if !w.loop.InLoop() {
-			w.report.rate.enter()
-			w.report.whole = &whole{len(b.Seeds), b.Edges()}
+			w.report.rate.EnterWhole(len(b.Seeds), b.Edges())
 		}
 	}
 	if n.dev != nil && len(n.params.Fixed()) > 0 {
 		n.host.behind = true // layers update running statistics
 	}
+	n.rows.Begin()
 	n.fwd.Reset(n.config(true, epoch, step))
-	n.last.batch, n.last.at = b, finite.Step{Epoch: epoch, Step: step}
+	n.last = lastPass{b, finite.Step{Epoch: epoch, Step: step}, b.Cooperative()}
 	return n.fwd, b.input(n.fwd)
 }
 
@@ -286,7 +289,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 	if err != nil {
 		w.Fail(fmt.Errorf("gnb: model %q: %w", name, err))
 	}
-	n := &network{w: w, index: len(w.nets), name: name, sizes: s, model: m, params: params}
+	n := &network{w: w, index: len(w.nets), name: name, sizes: s, model: m, params: params, rows: w.team().Exchanger()}
 	n.fwd = nn.NewFwd(n.config(true, 0, 0))
 	// A pass records gradients only for parameters that have memory for them; from the first step
 	// on that memory is a slot shared by all ranks.
@@ -308,7 +311,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 func (n *network) config(train bool, epoch, step int) nn.Config {
 	c := nn.Config{Train: train, Threads: n.w.threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
 	if train {
-		c.Work = &n.w.report.rate.work
+		c.Work, c.Exchanger = &n.w.report.rate.Work, n.rows
 	}
 	if g := n.w.gpu; g != nil {
 		c.Backend = g.Backend()

@@ -3,9 +3,8 @@ package gnb
 import (
 	"fmt"
 
-	"github.com/graphnb/graphnb/gnb/internal/entry"
-
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/machine"
 )

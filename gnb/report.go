@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-
 	"github.com/graphnb/graphnb/gnb/internal/outbox"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/graphops/nn"
 )
 
 func (w *Worker) emit(e runs.Event) {
@@ -27,8 +25,7 @@ func (w *Worker) emitFirst(e runs.Event) {
 // reporting is the part of a Worker that reports what the run does.
 type reporting struct {
 	out       outbox.Outbox
-	rate      rates
-	whole     *whole  // the batch of a step outside loops
+	rate      outbox.Rates
 	last      Metrics // result of the epoch's last evaluation
 	lastFlush time.Time
 
@@ -52,29 +49,6 @@ func (r *reporting) endEpoch(e *runs.Event, stages map[string]time.Duration) {
 	}
 }
 
-// rates counts the seeds and edges that this rank has processed since it started, and its time in
-// loops over batches.
-type rates struct {
-	seeds, edges int64
-	work         nn.Work
-	busy         time.Duration
-	since        time.Time // start of the current loop, or end of the previous batch
-}
-
-func (r *rates) enter() { r.since = time.Now() }
-
-// whole is the size of a batch that is the whole graph.
-type whole struct{ seeds, edges int }
-
-// add counts a finished batch.
-func (r *rates) add(seeds, edges int) {
-	now := time.Now()
-	r.busy += now.Sub(r.since)
-	r.since = now
-	r.seeds += int64(seeds)
-	r.edges += int64(edges)
-}
-
 func (w *Worker) flush(now bool) {
 	if !now && time.Since(w.report.lastFlush) < outbox.Every {
 		return
@@ -85,8 +59,9 @@ func (w *Worker) flush(now bool) {
 	w.report.lastFlush = time.Now()
 	w.check(w.report.out.SendRecords())
 	w.check(w.saving.Best.Write(false))
-	work := runs.Work(w.report.rate.work)
-	w.emit(runs.Event{Kind: runs.KindRate, Seeds: w.report.rate.seeds, Edges: w.report.rate.edges, Work: &work, Seconds: w.report.rate.busy.Seconds()})
+	r := &w.report.rate
+	work := runs.Work(r.Work)
+	w.emit(runs.Event{Kind: runs.KindRate, Seeds: r.Seeds, Edges: r.Edges, Work: &work, Seconds: r.Busy.Seconds()})
 }
 
 // Log reports values from rank 0: they appear in the cell and in the run's metrics. Arguments are

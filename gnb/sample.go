@@ -9,21 +9,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/graphnb/graphnb/gnb/internal/entry"
-
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/multigpu"
 )
-
-// runDigest is the digest, kept on rank 0, of the samples of all ranks.
-type runDigest struct {
-	sum    *sample.Digest
-	picked [][]byte // picks of the current step, per rank and virtual rank
-}
 
 // Digest turns on the digest of sampling for the rest of the program: a SHA-256 over everything
 // that all ranks sample in [Worker.Batches]. It depends on seed, graph, fanouts and batch, but not
@@ -32,24 +26,13 @@ type runDigest struct {
 // samples.
 func (w *Worker) Digest() {
 	if !w.saving.Resumed.There() {
-		w.digest = &runDigest{sum: sample.NewDigest()}
+		w.digest = feed.NewDigest()
 	}
 }
 
-// add gathers one batch's picks from all ranks. Collective.
-func (d *runDigest) add(w *Worker, b *Batch) {
-	all, err := w.comm.AllGather(w.site("digest"), sample.EncodePicks(b.Batch))
-	w.check(err)
-	for _, p := range all {
-		d.picked = append(d.picked, slices.Clone(p))
-	}
-	if !b.EndsStep {
-		return
-	}
-	if w.p.Rank == 0 {
-		w.check(d.sum.AddStep(b.global, d.picked))
-	}
-	d.picked = d.picked[:0]
+// addDigest adds one batch of each rank. Collective.
+func (w *Worker) addDigest(d *feed.Digest, b *Batch) {
+	w.check(d.Add(w.comm, w.site("digest"), b.Batch, b.global, b.EndsStep))
 }
 
 // launchScratch runs a program without a run directory.
@@ -175,13 +158,13 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 	took[w.Rank()] = time.Since(start).Seconds()
 	w.AllReduce(took)
 	w.AllReduce(sums)
-	d := &runDigest{sum: sample.NewDigest()}
+	d := feed.NewDigest()
 	for step := range p.steps {
 		b := w.sampleShare(s, p, ids, a.Epoch, 0, step, 0)
 		if b.err != nil {
 			return b.err
 		}
-		d.add(w, b)
+		w.addDigest(d, b)
 		b.release()
 		progress(step + 1)
 	}
@@ -189,11 +172,11 @@ var sampleProgram = Program("gnb.sample", func(w *Worker, a sampleArgs) error {
 	w.Result("edges", sums[0])
 	w.Result("nodes", sums[1])
 	w.Result("seconds", slices.Max(took))
-	d.report(w)
+	w.reportDigest(d)
 	return nil
 })
 
-func (d *runDigest) report(w *Worker) {
-	w.Result("unique_edges", float64(d.sum.Edges()))
-	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: "digest", Text: d.sum.Sum()})
+func (w *Worker) reportDigest(d *feed.Digest) {
+	w.Result("unique_edges", float64(d.Edges()))
+	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: "digest", Text: d.Sum()})
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-
 	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
@@ -145,10 +144,7 @@ func (w *Worker) apply(opt *Optimizer, grad, t []float32, late *lateStep) (loss 
 	if !w.loop.InLoop() {
 		w.loop.EndBareStep()
 		opt.n.micro = 0
-		if w.report.whole != nil {
-			w.report.rate.add(w.report.whole.seeds, w.report.whole.edges)
-			w.report.whole = nil
-		}
+		w.report.rate.AddWhole()
 	}
 	return loss
 }

@@ -9,9 +9,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/entry"
-
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -50,6 +49,8 @@ type TrainOptions struct {
 	// BatchPerWorker is the number of seeds per step of each worker or virtual rank, instead of
 	// Batch; 0 means that Batch is used.
 	BatchPerWorker int
+	// Cooperative is the option of [Loader].
+	Cooperative bool
 	// Epochs is the number of epochs; 0 means 10, and [None] no epoch: the initial weights are
 	// evaluated and saved.
 	Epochs int
@@ -139,6 +140,7 @@ type trainArgs struct {
 	Fanouts        []int
 	Batch          int
 	BatchPerWorker int
+	Cooperative    bool `json:",omitempty"`
 	Epochs         int
 	LR             float64
 	WeightDecay    float64
@@ -176,7 +178,7 @@ func (o TrainOptions) within() error {
 // for programs that train like Train. It fails if the options are invalid.
 func (o TrainOptions) Loader(ds *Dataset) (Loader, ModelConfig, error) {
 	a, err := o.args(ds, "")
-	return Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}, a.Sizes, err
+	return Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative}, a.Sizes, err
 }
 
 func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
@@ -224,7 +226,7 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 			In: ds.FeatureDim(), Hidden: cmp.Or(o.Hidden, 64), Out: ds.Classes(), Layers: layers, Dropout: orNone(o.Dropout, 0.5),
 			InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, BatchDegrees: o.BatchDegrees,
 		},
-		Fanouts: fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker,
+		Fanouts: fanouts, Batch: o.Batch, BatchPerWorker: o.BatchPerWorker, Cooperative: o.Cooperative,
 		Epochs: orNone(o.Epochs, 10), LR: orNone(o.LR, 0.01), WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
 		Eval: o.Eval, EvalEvery: cmp.Or(o.EvalEvery, 1), EvalBatches: o.EvalBatches, ByLoss: o.BestBy == "loss", Patience: o.Patience, Digest: o.Digest,
 	}, nil
@@ -260,7 +262,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 var trainProgram = Program("gnb.train", func(w *Worker, a trainArgs) error {
 	net := w.Network(a.Model, a.Sizes)
 	opt := a.optimizer(w, net)
-	loader := Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}
+	loader := Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative}
 	how := FullNeighbors
 	if a.Eval == "sampled" {
 		how = Sampled(a.Fanouts, 0, a.EvalBatches)
@@ -350,7 +352,7 @@ func OptionsOf(r *runs.Run) (model string, o TrainOptions, err error) {
 	o = TrainOptions{
 		Layers: s.Layers, Hidden: s.Hidden, Dropout: s.Dropout, InputDropout: s.InputDropout, Heads: s.Heads, OutHeads: s.OutHeads,
 		Norm: s.Norm, Residual: s.Residual, BatchDegrees: s.BatchDegrees,
-		Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Epochs: a.Epochs, LR: a.LR, WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
+		Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative, Epochs: a.Epochs, LR: a.LR, WeightDecay: a.WeightDecay, ClipNorm: a.ClipNorm,
 		Eval: a.Eval, EvalEvery: a.EvalEvery, EvalBatches: a.EvalBatches, BestBy: "metric", Patience: a.Patience, Digest: a.Digest,
 		Workers: c.Workers, VirtualRanks: c.VirtualRanks, Precision: c.Precision, Seed: c.Seed,
 	}

@@ -8,9 +8,9 @@ import (
 	"iter"
 	"math"
 
-	"github.com/graphnb/graphnb/gnb/internal/entry"
-
 	"github.com/graphnb/graphnb/gnb/internal/device"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/loop"
 	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
@@ -43,7 +43,7 @@ type Worker struct {
 	saving saving.Saver
 
 	report reporting
-	digest *runDigest
+	digest *feed.Digest
 
 	feed  feeding
 	gpu   device.Device // nil on the CPU

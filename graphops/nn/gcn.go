@@ -71,7 +71,7 @@ func (c *GCNConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 		fail("GCNConv", "the layer is nil; create it with NewGCN")
 	}
 	l := b.SelfLooped()
-	w := c.weights(f.Config().Threads, b, l)
+	w := c.weights(f, b, l)
 	var y *Tensor
 	if c.transformsFirst(h.Sparse()) {
 		y = f.AggregateWeighted(l, c.Lin.Product(f, h), w, Sum)
@@ -97,24 +97,51 @@ const degreeGrain = 4096
 type gcnWeights struct{ whole bool }
 
 // weights returns the factor of each edge of l, which is b with self-loops.
-func (c *GCNConv) weights(threads int, b, l *Block) []float32 {
+func (c *GCNConv) weights(f *Fwd, b, l *Block) []float32 {
 	g := b.Graph
 	whole := !c.BatchDegrees || g != nil && b.RowsAreNodes()
 	if whole && g == nil && b.NumDst > 0 {
 		fail("GCNConv", "the block has no Graph, whose degrees are needed; set its Graph, or use BatchDegrees")
 	}
+	var degrees []float32
+	if !whole && b.Halo != nil {
+		degrees = batchDegrees(f, b, l)
+	}
 	return b.MemoIn(gcnWeights{whole}, func(old any) any {
 		mem, _ := old.([]float32)
-		return normalised(threads, b, l, whole, mem)
+		return normalised(f.Config().Threads, b, l, whole, degrees, mem)
 	}).([]float32)
+}
+
+// batchDegrees returns the degree of each source in a cooperative batch: that of a destination is
+// counted by its owner.
+func batchDegrees(f *Fwd, b, l *Block) []float32 {
+	d := make([]float32, b.Halo.Own)
+	for s := range d {
+		d[s] = blockDegree(l, s)
+	}
+	return f.Sources(b, f.Input(len(d), 1, d, nil)).Data()
+}
+
+// blockDegree is the weight of the in-edges of source row s of a block with self-loops.
+func blockDegree(l *Block, s int) float32 {
+	d := s - l.DstStart
+	if d < 0 || d >= l.NumDst {
+		return 1 // its self-loop alone
+	}
+	sum, indptr := 0.0, l.Indptr()
+	for e := indptr[d]; e < indptr[d+1]; e++ {
+		sum += float64(l.Weight(e))
+	}
+	return float32(sum)
 }
 
 // inverses is scratch memory of normalised.
 var inverses sync.Pool
 
-// normalised returns a GCN's weights by the degrees of the graph (whole) or of the block, in the
-// memory of w if that is large enough.
-func normalised(threads int, b, l *Block, whole bool, w []float32) []float32 {
+// normalised returns a GCN's weights by the degrees of the graph (whole), by the given degrees or by
+// those of the block, in the memory of w if that is large enough.
+func normalised(threads int, b, l *Block, whole bool, degrees, w []float32) []float32 {
 	g := b.Graph
 	mem, _ := inverses.Get().(*[]float32)
 	if mem == nil || cap(*mem) < b.NumSrc {
@@ -126,18 +153,13 @@ func normalised(threads int, b, l *Block, whole bool, w []float32) []float32 {
 	indptr, indices := l.Indptr(), l.Indices()
 	parallel.For(threads, b.NumSrc, degreeGrain, func(lo, hi int) {
 		for s := lo; s < hi; s++ {
-			d := s - b.DstStart
 			switch {
 			case whole && g != nil:
 				inv[s] = invSqrt(g.LoopedDegree(b.SrcID(s)))
-			case d >= 0 && d < b.NumDst:
-				sum := 0.0
-				for e := indptr[d]; e < indptr[d+1]; e++ {
-					sum += float64(l.Weight(e))
-				}
-				inv[s] = invSqrt(float32(sum))
+			case degrees != nil:
+				inv[s] = invSqrt(degrees[s])
 			default:
-				inv[s] = 1 // its self-loop alone
+				inv[s] = invSqrt(blockDegree(l, s))
 			}
 		}
 	})

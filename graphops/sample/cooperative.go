@@ -42,21 +42,21 @@ type Cooperative struct {
 	seeds   []int32   // that this rank owns
 	sources numbering // of one hop
 	reached []int32   // the hop's distinct sources, in the order of their first edges
-	owner   []uint8   // of each
+	owner   []uint16  // of each
 	row     []int32   // the source row of each in the block
 	global  []int32   // the rows of this rank's nodes in the batch of all ranks
 	ask     []question
 	asked   []question // by the other ranks
 	answers []answer
 	next    []int
-	merged  []int32 // ids of all questions in the order of their edges, then their rows
-	from    []uint8 // the rank of each
+	merged  []int32  // ids of all questions in the order of their edges, then their rows
+	from    []uint16 // the rank of each
 	fresh   []uint64
 	send    [][]byte
 }
 
 // MaxPeers is the largest number of ranks that expand a batch together.
-const MaxPeers = 1 << 8
+const MaxPeers = 1 << 16
 
 // question is one rank's sources at a hop that one rank owns.
 type question struct {
@@ -201,7 +201,7 @@ func (c *Cooperative) questions(e *edges, dst int) {
 			if i == next { // rows are in the order of first edges
 				v := c.reached[i]
 				r := Owner(v, c.p.World)
-				c.owner[i] = uint8(r)
+				c.owner[i] = uint16(r)
 				q := &c.ask[r]
 				q.ids = append(q.ids, v)
 				q.keys = append(q.keys, place)
@@ -277,7 +277,7 @@ func (c *Cooperative) number(m *memory, k *coopHop) {
 	c.merged, c.from = resize(c.merged, n), resize(c.from, n)
 	keys := c.fresh[:0]
 	c.merge(func(i, r int, key uint64) {
-		c.merged[i], c.from[i] = c.asked[r].ids[c.next[r]], uint8(r)
+		c.merged[i], c.from[i] = c.asked[r].ids[c.next[r]], uint16(r)
 		keys = append(keys, key)
 	})
 	known := len(m.ids)

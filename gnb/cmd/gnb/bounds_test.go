@@ -120,7 +120,7 @@ func TestUsageOfBench(t *testing.T) {
 	_, train := say(t, "train", "--help")
 	_, bench := say(t, "bench", "train", "--help")
 	for _, name := range []string{
-		"model", "fanout", "layers", "hidden", "batch", "batch-per-worker", "lr", "weight-decay", "clip", "dropout", "input-dropout", "heads", "out-heads", "norm", "residual",
+		"model", "fanout", "layers", "hidden", "batch", "batch-per-worker", "cooperative", "lr", "weight-decay", "clip", "dropout", "input-dropout", "heads", "out-heads", "norm", "residual",
 		"batch-degrees", "virtual-ranks", "threads", "device", "precision", "seed", "workers",
 	} {
 		for where, said := range map[string]string{"train": train, "bench train --dataset karate": bench} {

@@ -113,6 +113,7 @@ func modelFlagsOf(fs *flag.FlagSet, o *gnb.TrainOptions) *modelFlags {
 	fs.IntVar(&o.Hidden, "hidden", 64, "width of the hidden layers")
 	fs.IntVar(&o.Batch, "batch", 0, "seeds per step over all workers (default 1024)")
 	fs.IntVar(&o.BatchPerWorker, "batch-per-worker", 0, "seeds per step and worker, instead of --batch")
+	fs.BoolVar(&o.Cooperative, "cooperative", false, "workers make one batch together and repeat no work")
 	fs.Float64Var(&o.LR, "lr", 0.01, "learning rate of Adam (0 disables training)")
 	fs.Float64Var(&o.WeightDecay, "weight-decay", 0, "weight decay")
 	fs.Float64Var(&o.ClipNorm, "clip", 0, "limit of the gradient's norm (0 means none)")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -172,5 +173,55 @@ func TestSamplerOfAPickerThatCannotBeCompared(t *testing.T) {
 	}
 	if opened != 2 || closed != 2 {
 		t.Errorf("%d opened and %d closed, want 2 and 2", opened, closed)
+	}
+}
+
+// A first stage that waits for other ranks does not hold up a consumer that leaves or panics; it ends
+// when the other ranks let it, releases all items, and tells the other ranks unless it panicked.
+func TestPipelineTogether(t *testing.T) {
+	for name, panics := range map[string]bool{"leaves": false, "panics": true} {
+		t.Run(name, func(t *testing.T) {
+			let, left := make(chan struct{}), 0
+			var first sync.WaitGroup
+			var all []*item
+			r := Pipeline[*item]{
+				Items: 10, Ahead: 1,
+				Sample: func(i int) (*item, bool) {
+					if i == 2 {
+						<-let // the other ranks
+					}
+					it := &item{i: i}
+					all = append(all, it)
+					return it, true
+				},
+				Fetch:    func(it *item, _ <-chan struct{}) { it.fetched.Add(1) },
+				Release:  func(it *item) { it.released.Add(1) },
+				Together: &Together{Leave: func() { left++ }, First: &first},
+			}.Start()
+			func() {
+				defer func() { _ = recover() }()
+				defer r.Close()
+				if _, ok := r.Next(); !ok {
+					t.Fatal("no item")
+				}
+				r.Wait()
+				r.Use(func() bool {
+					if panics {
+						panic("the consumer")
+					}
+					return false
+				})
+			}()
+			close(let)
+			first.Wait()
+			for _, it := range all[1:] {
+				if it.released.Load() != 1 {
+					t.Errorf("item %d was released %d times", it.i, it.released.Load())
+				}
+			}
+			if want := map[bool]int{false: 1}[panics]; left != want {
+				t.Errorf("left %d times, want %d", left, want)
+			}
+		})
 	}
 }

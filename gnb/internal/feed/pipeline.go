@@ -3,7 +3,10 @@
 // memory of finished batches.
 package feed
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Pipeline makes items in two stages, each in its own goroutine, ahead of a consumer that takes
 // them in order.
@@ -17,6 +20,19 @@ type Pipeline[T any] struct {
 	Fetch func(item T, stop <-chan struct{})
 	// Release is called for items that the consumer did not take.
 	Release func(item T)
+	// Together is set if Sample waits for other ranks. Then Close does not wait for the first stage.
+	Together *Together
+}
+
+// Together is the end of pipelines whose first stage waits for other ranks. Its ranks leave a loop
+// at their own times, and those that are still in it need what the others sample; a rank must not
+// wait for them before they can see that it has left.
+type Together struct {
+	// Leave tells the other ranks that this one samples no more items of a loop that has more, and
+	// waits for them to leave too.
+	Leave func()
+	// First counts the first stages that have not ended.
+	First *sync.WaitGroup
 }
 
 // Running is a running pipeline. One goroutine calls its methods.
@@ -25,7 +41,10 @@ type Running[T any] struct {
 	stop    chan struct{}
 	sampled chan *slot[T]
 	last    *slot[T] // that Next returned
-	wg      sync.WaitGroup
+	first   *sync.WaitGroup
+	second  sync.WaitGroup
+	failed  atomic.Bool // the consumer has panicked
+	using   bool
 }
 
 type slot[T any] struct {
@@ -37,35 +56,89 @@ type slot[T any] struct {
 func (p Pipeline[T]) Start() *Running[T] {
 	r := &Running[T]{p: p, stop: make(chan struct{}), sampled: make(chan *slot[T], p.Ahead)}
 	fetch := make(chan *slot[T], p.Ahead)
-	r.wg.Go(func() {
-		defer close(r.sampled)
-		defer close(fetch)
-		for i := range p.Items {
-			item, more := p.Sample(i)
-			s := &slot[T]{item, make(chan struct{})}
-			select {
-			case r.sampled <- s:
-			case <-r.stop:
-				p.Release(item)
-				return
-			}
-			if !more {
-				return
-			}
-			select {
-			case fetch <- s:
-			case <-r.stop:
-				return
-			}
+	r.first = &sync.WaitGroup{}
+	if p.Together != nil {
+		r.first = p.Together.First
+	}
+	r.first.Go(func() {
+		next := r.sample(fetch)
+		close(r.sampled)
+		close(fetch)
+		if p.Together != nil {
+			r.end(next)
 		}
 	})
-	r.wg.Go(func() {
-		for s := range fetch {
-			p.Fetch(s.item, r.stop)
-			close(s.fetched)
+	r.second.Go(func() {
+		for {
+			select {
+			case s, ok := <-fetch:
+				if !ok {
+					return
+				}
+				p.Fetch(s.item, r.stop)
+				close(s.fetched)
+			case <-r.stop:
+				return
+			}
 		}
 	})
 	return r
+}
+
+// sample is the first stage. It returns the number of the item after the last one.
+func (r *Running[T]) sample(fetch chan<- *slot[T]) (next int) {
+	for i := range r.p.Items {
+		item, more := r.p.Sample(i)
+		if !more {
+			next = r.p.Items
+		} else {
+			next = i + 1
+		}
+		s := &slot[T]{item, make(chan struct{})}
+		select {
+		case r.sampled <- s:
+		case <-r.stop:
+			r.p.Release(item)
+			return next
+		}
+		if !more {
+			return next
+		}
+		select {
+		case fetch <- s:
+		case <-r.stop:
+			return next
+		}
+	}
+	return next
+}
+
+// end ends a first stage that samples together with other ranks, before item next.
+func (r *Running[T]) end(next int) {
+	select {
+	case <-r.stop:
+	default: // the consumer takes the items, or Close will
+		return
+	}
+	r.drain()
+	if next < r.p.Items && !r.failed.Load() {
+		r.p.Together.Leave()
+	}
+}
+
+// drain releases the items that are ready.
+func (r *Running[T]) drain() {
+	for {
+		select {
+		case s, ok := <-r.sampled:
+			if !ok {
+				return
+			}
+			r.p.Release(s.item)
+		default:
+			return
+		}
+	}
 }
 
 // Next waits for the first stage of the next item; ok is false after the last one. The item is the
@@ -80,11 +153,22 @@ func (r *Running[T]) Next() (item T, ok bool) {
 // Wait waits for the second stage of the item that Next returned last.
 func (r *Running[T]) Wait() { <-r.last.fetched }
 
-// Close ends both stages and releases the items that the consumer did not take.
+// Use runs the consumer's work on an item, and notes if it panics.
+func (r *Running[T]) Use(work func() bool) bool {
+	r.using = true
+	ok := work()
+	r.using = false
+	return ok
+}
+
+// Close ends both stages and releases the items that the consumer did not take. A first stage that
+// waits for other ranks ends later.
 func (r *Running[T]) Close() {
+	r.failed.Store(r.using)
 	close(r.stop)
-	r.wg.Wait()
-	for s := range r.sampled {
-		r.p.Release(s.item)
+	r.second.Wait()
+	if r.p.Together == nil {
+		r.first.Wait()
 	}
+	r.drain()
 }

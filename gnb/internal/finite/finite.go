@@ -68,10 +68,10 @@ func (n Network) Loss(loss float32) string {
 }
 
 // Layers computes the layers over blocks, from the input x, and searches the weights of each block's edges
-// and each layer's output. A layer that fails panics, see [nn.Try].
+// and each layer's output. It ends at a block whose sources other ranks compute. A layer that fails panics, see [nn.Try].
 func (n Network) Layers(f *nn.Fwd, blocks []*graphops.Block, x *nn.Tensor) string {
 	for i, b := range blocks {
-		if what := edges(b); what != "" {
+		if what := edges(b); what != "" || i > 0 && b.Halo != nil {
 			return what
 		}
 		x = n.Model.Layer(f, i, b, x)

@@ -1,0 +1,196 @@
+package gnb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// trainModel is train for any model.
+func trainModel(t testing.TB, ds *gnb.Dataset, m gnb.AnyModel, o gnb.TrainOptions) *runs.Run {
+	t.Helper()
+	o.Quiet, o.Resume, o.RunDir = true, gnb.Never, t.TempDir()
+	run, err := gnb.Train(t.Context(), ds, m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// sameAs compares the digest, the number of sampled edges and the losses of the first ten steps with
+// those of one worker.
+func sameAs(t *testing.T, one, run *runs.Run) {
+	t.Helper()
+	if d, want := run.Result.Text["digest"], one.Result.Text["digest"]; d != want || d == "" {
+		t.Errorf("digest %s, want %s as with one worker", d, want)
+	}
+	if got, want := run.Result.SampledEdges, one.Result.SampledEdges; got != want || float64(got) != run.Value("unique_edges") {
+		t.Errorf("%d edges were sampled, of which %v differ; one worker samples %d", got, run.Value("unique_edges"), want)
+	}
+	want, err := one.Losses()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := run.Losses()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(want) || len(got) < 3 {
+		t.Fatalf("%d steps, want %d", len(got), len(want))
+	}
+	for i := range min(10, len(want)) {
+		if d := math.Abs(got[i]-want[i]) / want[i]; !(d <= 1e-5) {
+			t.Errorf("loss of step %d is %v, with one worker %v: %.2g apart", i, got[i], want[i], d)
+		}
+	}
+}
+
+// Workers that make a batch together sample what one worker samples, edge for edge, and have its
+// losses, for each model, with a last batch that is smaller than the number of workers; and again
+// the same bits.
+func TestCooperativeIsOneWorker(t *testing.T) {
+	ds := load(t, "planted?nodes=3000&degree=12&features=20&classes=5&seed=3")
+	for _, m := range []gnb.AnyModel{gnb.SAGE, gnb.GCN, gnb.GAT, gnb.GIN, gnb.MLP} {
+		t.Run(m.Name(), func(t *testing.T) {
+			o := gnb.TrainOptions{
+				Threads: 1, Batch: 149, Epochs: 1, LR: 1e-3, Fanouts: []int{4, 3, 3}, Hidden: 16, Seed: 11, Eval: "none", Digest: true, Cooperative: true,
+				InputDropout: 0.1, Residual: m == gnb.AnyModel(gnb.SAGE), CheckpointEvery: gnb.None,
+			}
+			if m == gnb.AnyModel(gnb.GAT) {
+				o.Heads = 2
+			}
+			one := trainModel(t, ds, m, o)
+			for _, o.Workers = range []int{2, 4} {
+				run := trainModel(t, ds, m, o)
+				sameAs(t, one, run)
+				if o.Workers == 2 {
+					if !bytes.Equal(weights(t, run), weights(t, trainModel(t, ds, m, o))) {
+						t.Error("the same run has other bits")
+					}
+				}
+			}
+		})
+	}
+}
+
+// togetherArgs say what the tests' program of cooperative batches does.
+type togetherArgs struct {
+	Kind  string
+	Alone bool // independent batches
+}
+
+var togetherModel = gnb.Model("test.together", nn.NewSAGEModel)
+
+// together trains in loops of its own, which it leaves early, and calls the layers itself.
+var together = gnb.Program("test.together", func(w *gnb.Worker, a togetherArgs) error {
+	ds := w.Dataset()
+	net := togetherModel.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 16, Out: ds.Classes(), Layers: 2, Dropout: 0.3})
+	opt := w.Adam(net, 1e-3)
+	w.Digest()
+	for epoch := range w.Epochs(3) {
+		steps := 0
+		for b := range w.Batches("train", gnb.Loader{Sampler: gnb.Fanouts{4, 3}, Batch: 61, Cooperative: !a.Alone, Ahead: 1 + epoch}) {
+			f, h := net.Pass(b)
+			for i, k := range b.Blocks {
+				if i > 0 {
+					h = f.Sources(k, h)
+				}
+				h = net.Model.Layer(f, i, k, h)
+			}
+			loss := b.Loss(h)
+			if a.Kind == "diverge" && w.Rank() == 1 && steps == 2 {
+				break // on one rank alone
+			}
+			if a.Kind == "fail" && w.Rank() == 1 && steps == 2 {
+				w.Fail(errors.New("this rank gives up"))
+			}
+			w.Step(loss, opt)
+			if steps++; steps == 5+epoch {
+				break
+			}
+		}
+		// One batch, and more workers than seeds.
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 3}, Batch: 2, MaxSteps: 1 + 2*epoch, Cooperative: !a.Alone}) {
+			w.Step(b.Loss(net.Forward(b)), opt)
+		}
+		w.Log(w.Evaluate(net, gnb.Sampled([]int{4, 4}, 0, 0), "val"))
+	}
+	return nil
+})
+
+func runTogether(t *testing.T, ds *gnb.Dataset, a togetherArgs, workers int) (*runs.Run, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	return gnb.Launch(ctx, together, a, gnb.LaunchOptions{Data: ds, Workers: workers, Threads: 1, Seed: 5, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir()})
+}
+
+// A program's own loops, left early at the same step on all workers, and its own calls of layers:
+// the samples and the losses of one worker.
+func TestCooperativeLoops(t *testing.T) {
+	ds := load(t, smallSet)
+	one, err := runTogether(t, ds, togetherArgs{Alone: true}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, workers := range []int{1, 2, 3} {
+		run, err := runTogether(t, ds, togetherArgs{}, workers)
+		if err != nil {
+			t.Fatalf("%d workers: %v", workers, err)
+		}
+		sameAs(t, one, run)
+	}
+}
+
+// A worker that fails or leaves a loop alone ends the run with an error that names it, though the
+// others sample together ahead of it.
+func TestCooperativeLoopsFail(t *testing.T) {
+	ds := load(t, smallSet)
+	for kind, want := range map[string]string{
+		"fail":    "this rank gives up",
+		"diverge": "rank 0 is at .* rank 1 at |left the loop over batches",
+	} {
+		_, err := runTogether(t, ds, togetherArgs{Kind: kind}, 2)
+		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v, want %q", kind, err, want)
+		}
+	}
+}
+
+// What cannot work together is refused with a sentence.
+func TestCooperativeRefuses(t *testing.T) {
+	ds := load(t, smallSet)
+	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
+		Workers: 2, VirtualRanks: 2, Cooperative: true, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(),
+	})
+	if err == nil || !strings.Contains(err.Error(), "cannot be divided among 2 virtual ranks per worker; leave VirtualRanks out, or Cooperative") {
+		t.Error(err)
+	}
+}
+
+// A first layer that overflows is found, though the loss that shows it may be another worker's.
+func TestCooperativeNotFinite(t *testing.T) {
+	ds := load(t, smallSet)
+	bad := *ds
+	x := *ds.Features
+	x.F32 = append([]float32(nil), x.F32...)
+	for c := range x.Cols {
+		x.F32[1234*x.Cols+c] = 3e38
+	}
+	bad.Features = &x
+	_, err := gnb.Train(t.Context(), &bad, gnb.SAGE, gnb.TrainOptions{
+		Workers: 2, Fanouts: []int{20, 20}, Batch: 400, Cooperative: true, Quiet: true, Resume: gnb.Never, RunDir: t.TempDir(), Eval: "none", Dropout: gnb.None,
+	})
+	if !errors.Is(err, gnb.ErrNotFinite) || !strings.Contains(err.Error(), "layer 0 (*nn.SAGEConv) of model") {
+		t.Error(err)
+	}
+}

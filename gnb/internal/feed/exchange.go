@@ -1,0 +1,287 @@
+package feed
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/graphnb/graphnb/gnb/internal/names"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// Exchanger moves the rows of cooperative batches between ranks, for the passes of one network; it
+// implements [tensor.Exchanger]. If the ranks share memory, a network's layer writes its rows where
+// the other ranks read them, and a row moves by one copy; otherwise rows are sent.
+//
+// It keeps its memory from pass to pass: one matrix per exchange of a pass for rows, and one for
+// gradients.
+type Exchanger struct {
+	o     TeamOptions
+	kept  []*exchange
+	used  int           // exchanges of this pass
+	met   int64         // how often the ranks have met here
+	moved *atomic.Int64 // bytes from other ranks
+}
+
+// Begin begins a pass: the memory of the previous one is used again.
+func (e *Exchanger) Begin() { e.used = 0 }
+
+// exchange is one exchange of a pass, with its memory.
+type exchange struct {
+	e     *Exchanger
+	halo  *graphops.Halo
+	cols  int
+	room  int               // floats per rank in rows and grads
+	rows  collective.Matrix // [ranks, room]; nil if ranks do not share memory
+	grads collective.Matrix // the same; nil before the first backward pass
+	own   []float32         // the rows, if ranks do not share memory
+	read  int64             // Exchanger.met when other ranks were last told to read
+}
+
+// Exchange implements [tensor.Exchanger].
+func (e *Exchanger) Exchange(b *graphops.Block, cols int) (tensor.Exchange, error) {
+	if e.used == len(e.kept) {
+		e.kept = append(e.kept, &exchange{e: e})
+	}
+	x := e.kept[e.used]
+	e.used++
+	x.halo, x.cols = b.Halo, cols
+	if !collective.SharesMemory(e.o.Comm) {
+		if n := b.NumSrc * cols; cap(x.own) < n {
+			x.own = make([]float32, n, n+n/8)
+		} else {
+			x.own = x.own[:n]
+		}
+		return x, nil
+	}
+	// Every rank decides alike: Most and cols are the same everywhere.
+	need := b.Halo.Most * cols
+	if x.rows != nil && need <= x.room {
+		if x.read == e.met && e.met > 0 { // others may still read the previous pass's rows
+			e.met++
+			return x, e.wait(names.Forward, func() error { return e.o.Comm.Barrier(e.o.Site("rows of a batch")) })
+		}
+		return x, nil
+	}
+	const page = 1 << 10 // floats: a rank's rows begin on a page
+	room := (need + need/4 + page) / page * page
+	m, err := e.matrix(names.Forward, room)
+	if err != nil {
+		return nil, err
+	}
+	x.release()
+	x.rows, x.room = m, room
+	return x, nil
+}
+
+// matrix makes a matrix with a row of n floats for each rank.
+func (e *Exchanger) matrix(stage string, n int) (m collective.Matrix, err error) {
+	e.met++
+	err = e.wait(stage, func() error {
+		m, err = e.o.Comm.NewMatrix(e.o.Site("memory for the rows of a batch"), e.o.Comm.Size(), n)
+		return err
+	})
+	return m, err
+}
+
+func (x *exchange) release() {
+	for _, m := range []collective.Matrix{x.rows, x.grads} {
+		if m != nil {
+			m.Release()
+		}
+	}
+	x.rows, x.grads = nil, nil
+}
+
+// wait makes a collective and reports the time that this rank waited in it.
+func (e *Exchanger) wait(stage string, collect func() error) error {
+	c, ok := e.o.Comm.(collective.Waiter)
+	if !ok || e.o.Waited == nil {
+		return collect()
+	}
+	before := c.Waited()
+	err := collect()
+	e.o.Waited(stage, c.Waited()-before)
+	return err
+}
+
+// of is rank r's part of a matrix.
+func (x *exchange) of(m collective.Matrix, r int) []float32 {
+	return m.Data()[r*x.room : (r+1)*x.room]
+}
+
+// sources is the number of source rows of this rank.
+func (x *exchange) sources() int {
+	n := x.halo.Own
+	for _, rows := range x.halo.From {
+		n += len(rows)
+	}
+	return n
+}
+
+// Rows implements [tensor.Exchange].
+func (x *exchange) Rows() []float32 {
+	if x.rows == nil {
+		return x.own
+	}
+	n := x.sources() * x.cols
+	return x.of(x.rows, x.e.o.Comm.Rank())[:n:n]
+}
+
+// Fill implements [tensor.Exchange].
+func (x *exchange) Fill() error {
+	e, c, rows := x.e, x.cols, x.Rows()
+	if x.rows == nil {
+		got, err := x.send(names.Forward, x.halo.To, func(r, i int) []float32 {
+			at := int(x.halo.To[r][i]) * c
+			return rows[at : at+c]
+		})
+		if err != nil {
+			return err
+		}
+		at := x.halo.Own * c
+		for r, from := range x.halo.From {
+			if err := x.sized(r, got[r], len(from)); err != nil {
+				return err
+			}
+			get(rows[at:at+len(from)*c], got[r])
+			at += len(from) * c
+		}
+		return nil
+	}
+	e.met++
+	x.read = e.met
+	rank := e.o.Comm.Rank()
+	if err := e.wait(names.Forward, func() error { return x.rows.Publish(e.o.Site("rows of a batch"), rank, rank+1) }); err != nil {
+		return err
+	}
+	at := x.halo.Own
+	for r, from := range x.halo.From {
+		if len(from) == 0 {
+			continue
+		}
+		src, dst := x.of(x.rows, r), rows[at*c:]
+		e.each(len(from), c, func(lo, hi int) {
+			for i, row := range from[lo:hi] {
+				copy(dst[(lo+i)*c:(lo+i+1)*c], src[int(row)*c:])
+			}
+		})
+		at += len(from)
+		e.moved.Add(int64(4 * c * len(from)))
+	}
+	return nil
+}
+
+// Add implements [tensor.Exchange].
+func (x *exchange) Add(d []float32) error {
+	e, c := x.e, x.cols
+	halo := d[x.halo.Own*c:]
+	if x.rows == nil {
+		starts := make([]int, len(x.halo.From)+1)
+		for r, from := range x.halo.From {
+			starts[r+1] = starts[r] + len(from)
+		}
+		got, err := x.send(names.Backward, x.halo.From, func(r, i int) []float32 {
+			at := (starts[r] + i) * c
+			return halo[at : at+c]
+		})
+		if err != nil {
+			return err
+		}
+		grad := make([]float32, 0)
+		for r, to := range x.halo.To {
+			if err := x.sized(r, got[r], len(to)); err != nil {
+				return err
+			}
+			if cap(grad) < len(to)*c {
+				grad = make([]float32, len(to)*c)
+			}
+			grad = grad[:len(to)*c]
+			get(grad, got[r])
+			e.add(d, to, grad, c)
+		}
+		return nil
+	}
+	if x.grads == nil {
+		m, err := e.matrix(names.Backward, x.room)
+		if err != nil {
+			return err
+		}
+		x.grads = m
+	}
+	rank := e.o.Comm.Rank()
+	mine := x.of(x.grads, rank)
+	e.each(len(halo), 1, func(lo, hi int) { copy(mine[lo:hi], halo[lo:hi]) })
+	e.met++
+	if err := e.wait(names.Backward, func() error { return x.grads.Publish(e.o.Site("gradients of a batch's rows"), rank, rank+1) }); err != nil {
+		return err
+	}
+	for r, to := range x.halo.To {
+		if len(to) > 0 {
+			e.add(d, to, x.of(x.grads, r)[x.halo.At[r]*c:], c)
+			e.moved.Add(int64(4 * c * len(to)))
+		}
+	}
+	return nil
+}
+
+// add adds the rows of src to the given rows of d, which are different.
+func (e *Exchanger) add(d []float32, rows []int32, src []float32, c int) {
+	e.each(len(rows), c, func(lo, hi int) {
+		for i, row := range rows[lo:hi] {
+			from, to := src[(lo+i)*c:(lo+i+1)*c], d[int(row)*c:(int(row)+1)*c]
+			for j, v := range from {
+				to[j] += v
+			}
+		}
+	})
+}
+
+// each runs f over parts of n rows of c columns.
+func (e *Exchanger) each(n, c int, f func(lo, hi int)) {
+	parallel.For(e.o.Threads, n, max(16, (1<<14)/max(c, 1)), f)
+}
+
+// send sends the listed rows to each rank and returns what each rank sent to this one.
+func (x *exchange) send(stage string, lists [][]int32, row func(r, i int) []float32) (got [][]byte, err error) {
+	out := make([][]byte, len(lists))
+	for r, list := range lists {
+		out[r] = make([]byte, 0, 4*x.cols*len(list))
+		for i := range list {
+			for _, v := range row(r, i) {
+				out[r] = binary.LittleEndian.AppendUint32(out[r], math.Float32bits(v))
+			}
+		}
+	}
+	e := x.e
+	e.met++
+	err = e.wait(stage, func() error {
+		got, err = e.o.Comm.AllToAll(e.o.Site("rows of a batch"), out)
+		return err
+	})
+	for r := range got {
+		if r != e.o.Comm.Rank() {
+			e.moved.Add(int64(len(got[r])))
+		}
+	}
+	return got, err
+}
+
+// sized checks the length of a message of n rows.
+func (x *exchange) sized(r int, b []byte, n int) error {
+	if len(b) != 4*x.cols*n {
+		return fmt.Errorf("gnb: rank %d sent %d bytes for %d rows of %d columns; all ranks must run the same program", r, len(b), n, x.cols)
+	}
+	return nil
+}
+
+// get reads float32 numbers.
+func get(out []float32, b []byte) {
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+}

@@ -1,0 +1,141 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/multigpu/collective"
+)
+
+// Team is this rank's part in the cooperative batches of a run: it makes the samplers and
+// exchangers, all of which exchange with those of the other ranks.
+type Team struct {
+	o      TeamOptions
+	beside collective.Comm // of samplers, which run beside the training steps; made when needed
+	moved  atomic.Int64
+	loops  sync.WaitGroup // first stages of the pipelines of loops
+}
+
+// TeamOptions configure a [Team].
+type TeamOptions struct {
+	Comm collective.Comm
+	// Site returns the site of a collective.
+	Site func(kind string) collective.Site
+	// Threads is the number of threads that copy rows.
+	Threads int
+	// Waited is called with the time that this rank waited for others in the exchange of rows, and
+	// the stage to which that was counted.
+	Waited func(stage string, d time.Duration)
+	// Data is the run's dataset; its features are on every rank's machine.
+	Data *dataset.Dataset
+}
+
+// CheckCooperative returns an error if a run with this many virtual ranks per worker, or this
+// sampler, cannot have cooperative batches.
+func CheckCooperative(virtual int, frontier sample.FrontierPicker) error {
+	switch {
+	case virtual > 1:
+		return fmt.Errorf("gnb: a cooperative batch belongs to all workers together, so it cannot be divided among %d virtual ranks per worker; leave VirtualRanks out, or Cooperative", virtual)
+	case frontier != nil:
+		return errors.New("gnb: a cooperative batch has a part of each frontier on each worker, but Frontier samples for a whole one; give the Loader a Sampler, or leave Cooperative out")
+	}
+	return nil
+}
+
+// NewTeam returns a Team. It is not collective.
+func NewTeam(o TeamOptions) *Team { return &Team{o: o} }
+
+// Moved is the number of bytes that this rank has got from other ranks so far: ids and rows of
+// sampling, rows between layers and their gradients, and features that other ranks own.
+func (t *Team) Moved() int64 { return t.moved.Load() }
+
+// Exchanger returns an Exchanger for the passes of one network.
+func (t *Team) Exchanger() *Exchanger { return &Exchanger{o: t.o, moved: &t.moved} }
+
+// Enter begins a loop over cooperative batches, when this rank has left the loop before it as the
+// other ranks have. Collective: a rank that is elsewhere in the program is found here.
+func (t *Team) Enter() error {
+	if err := t.o.Comm.Barrier(t.o.Site("loop over cooperative batches")); err != nil {
+		return err
+	}
+	t.loops.Wait()
+	return nil
+}
+
+// End waits until the last loop has ended on all ranks.
+func (t *Team) End() { t.loops.Wait() }
+
+// Sampler returns a sampler of cooperative batches. Its Sample takes all seeds of a step. Collective.
+func (t *Team) Sampler(c sample.Config) (Sampler, error) {
+	site := t.o.Site("sampling together")
+	if t.beside == nil {
+		beside, err := t.o.Comm.Split(site)
+		if err != nil {
+			return nil, err
+		}
+		t.beside = beside
+	}
+	site.Epoch, site.Step, site.At = -1, -1, "" // samplers are ahead of the program
+	rank := t.beside.Rank()
+	s, err := sample.NewCooperative(t.o.Data.Graph, c, sample.Peers{
+		Rank: rank, World: t.beside.Size(),
+		AllToAll: func(send [][]byte) ([][]byte, error) {
+			got, err := t.beside.AllToAll(site, send)
+			for r, b := range got {
+				if r != rank {
+					t.moved.Add(int64(len(b)))
+				}
+			}
+			return got, err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &teamSampler{s, t, rowBytes(t.o.Data)}, nil
+}
+
+// teamSampler counts the features of other ranks' nodes in the batches of a sampler.
+type teamSampler struct {
+	*sample.Cooperative
+	t   *Team
+	row int
+}
+
+func (s *teamSampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) {
+	b, err := s.Cooperative.Sample(epoch, step, seeds)
+	if err == nil {
+		s.t.moved.Add(int64(s.row * (b.Inputs() - b.OwnInputs())))
+	}
+	return b, err
+}
+
+// rowBytes is the mean size of a node's features.
+func rowBytes(ds *dataset.Dataset) int {
+	switch x, sparse := ds.Features, ds.SparseFeatures; {
+	case x != nil && x.F16 != nil:
+		return 2 * x.Cols
+	case x != nil:
+		return 4 * x.Cols
+	case sparse != nil && sparse.Rows > 0:
+		return 8 * len(sparse.Indices) / sparse.Rows
+	}
+	return 0
+}
+
+// Together returns how a pipeline with this sampler ends, nil if the sampler needs no other ranks.
+func (t *Team) Together(s Sampler) *Together {
+	l, ok := s.(*teamSampler)
+	if !ok {
+		return nil
+	}
+	return &Together{
+		Leave: func() { _ = l.Leave() }, // fails only if the run is ending
+		First: &t.loops,
+	}
+}
