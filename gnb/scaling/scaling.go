@@ -47,6 +47,8 @@ type Options struct {
 	// related options have no effect; Workers, RunDir, Resume and Digest cannot be set. Threads is
 	// the number of threads of each worker, the same at each point; by default the CPUs are
 	// divided among the largest number of workers, so that the cores in use grow with the workers.
+	// With Cooperative, each number of workers above 1 has two points: one for independent workers,
+	// and one for workers that make cooperative batches.
 	gnb.TrainOptions
 	// Weak gives every worker the same batch (BatchPerWorker, 1024), so that more workers do more work in a step.
 	// The default, strong scaling, divides the same batch (Batch, 1024) among them.
@@ -74,12 +76,14 @@ type Curve struct {
 	Device  string  `json:"device"`
 	Steps   int     `json:"steps"` // timed steps per measurement
 	Repeats int     `json:"repeats"`
-	Points  []Point `json:"points"` // by ascending number of workers
+	Points  []Point `json:"points"` // by ascending number of workers, a cooperative point after the other
 }
 
 // Point is one number of workers in a [Curve]. All values but the rates are those of the median repeat.
 type Point struct {
 	Workers int `json:"workers"`
+	// Cooperative is set if the workers made batches together; see [gnb.Loader].
+	Cooperative bool `json:"cooperative,omitempty"`
 	// Cores is the number of cores in use: Workers × Threads, at most Curve.Cores.
 	Cores int `json:"cores"`
 	Batch int `json:"batch"` // seeds per step over all workers
@@ -104,6 +108,10 @@ type Point struct {
 	UniqueEdges float64 `json:"unique_edges"`
 	Rows        float64 `json:"rows"`
 	UniqueRows  float64 `json:"unique_rows"`
+	// Moved is the number of bytes per step that cooperative workers get from one another: ids in
+	// sampling, features, rows between layers and their gradients. A row counts in Rows once, at its
+	// owner.
+	Moved float64 `json:"moved_bytes,omitempty"`
 	// RepeatedEdges is Edges/UniqueEdges, and RepeatedRows is Rows/UniqueRows: 1 if no work is repeated.
 	RepeatedEdges float64 `json:"repeated_edges"`
 	RepeatedRows  float64 `json:"repeated_rows"`
@@ -136,13 +144,20 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 		Steps: a.Steps, Repeats: cmp.Or(o.Repeats, 5),
 	}
 	c.Threads = cmp.Or(o.Threads, max(1, c.Cores/slices.Max(workers)))
-	measured := make([][]Point, len(workers))
-	bar := live.Progress(c.title(), int64(c.Repeats*len(workers)), live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "runs"})
+	var modes []mode
+	for _, n := range workers {
+		if modes = append(modes, mode{n, false}); o.Cooperative && n > 1 {
+			modes = append(modes, mode{n, true})
+		}
+	}
+	measured := make([][]Point, len(modes))
+	bar := live.Progress(c.title(), int64(c.Repeats*len(modes)), live.BarOptions{Options: live.Options{Quiet: o.Quiet}, Unit: "runs"})
 	for repeat := range c.Repeats {
-		for i, n := range workers {
+		for i, m := range modes {
 			a.Count = repeat == 0 // the counts are the same every time
+			a.Cooperative = m.cooperative
 			var p Point
-			if p, err = c.measure(ctx, ds, a, o, n); err != nil {
+			if p, err = c.measure(ctx, ds, a, o, m.workers); err != nil {
 				break
 			}
 			measured[i] = append(measured[i], p)
@@ -160,6 +175,12 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 	return c, err
 }
 
+// mode is how the steps of a point are computed.
+type mode struct {
+	workers     int
+	cooperative bool
+}
+
 // args is the argument of the measuring program: part of the argument of gnb.Train, and the
 // options of the measurement.
 type args struct {
@@ -168,6 +189,7 @@ type args struct {
 	Fanouts        []int
 	Batch          int
 	BatchPerWorker int
+	Cooperative    bool
 	LR             float64
 	WeightDecay    float64
 	ClipNorm       float64
@@ -239,7 +261,7 @@ func (c *Curve) measure(ctx context.Context, ds *gnb.Dataset, a args, o Options,
 	}
 	v := run.Value
 	p := Point{
-		Workers: n, Batch: int(v("batch")), Rate: v("seeds") / v("seconds"), Seconds: v("seconds") / float64(a.Steps), Stages: map[string]float64{},
+		Workers: n, Cooperative: a.Cooperative, Moved: v("moved"), Batch: int(v("batch")), Rate: v("seeds") / v("seconds"), Seconds: v("seconds") / float64(a.Steps), Stages: map[string]float64{},
 		Edges: v("edges"), UniqueEdges: v("unique_edges"), Rows: v("rows"), UniqueRows: v("unique_rows"), PeakMemory: run.Result.PeakMemory,
 	}
 	for _, s := range names.Stages {
@@ -312,7 +334,7 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 	adam := nn.NewAdam(nn.AdamOptions{WeightDecay: a.WeightDecay})
 	adam.SetLR(a.LR) // 0 means a rate of 0 here
 	opt := w.Optimizer(net, adam).Clip(a.ClipNorm)
-	loader := gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker}
+	loader := gnb.Loader{Fanouts: a.Fanouts, Batch: a.Batch, BatchPerWorker: a.BatchPerWorker, Cooperative: a.Cooperative}
 	var (
 		seeds         int
 		start         time.Time
@@ -341,7 +363,7 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 			}
 		}
 	}
-	sums := []float64{float64(seeds), took.Seconds()}
+	sums := []float64{float64(seeds), took.Seconds(), float64(inside.Moved(w)) / float64(all)}
 	for _, s := range names.Stages {
 		sums = append(sums, (after[s] - before[s]).Seconds())
 	}
@@ -350,8 +372,9 @@ var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
 	w.Result("seeds", sums[0])
 	w.Result("seconds", sums[1]/world)
 	for i, s := range names.Stages {
-		w.Result("stage."+s, sums[2+i]/world)
+		w.Result("stage."+s, sums[3+i]/world)
 	}
+	w.Result("moved", sums[2])
 	batch := a.Batch
 	if batch == 0 {
 		batch = a.BatchPerWorker * w.World() * a.VirtualRanks

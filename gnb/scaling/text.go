@@ -2,6 +2,7 @@ package scaling
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -42,11 +43,20 @@ func (c Curve) String() string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	base := c.Points[0]
 	_, what := c.units(base.Workers)
-	fmt.Fprint(w, "workers\t"+what+"s\tbatch\tseeds/s\tspeed-up\tlow\thigh\tideal\tms/step\tedges×\trows×\t\n")
+	together := slices.ContainsFunc(c.Points, func(p Point) bool { return p.Cooperative })
+	fmt.Fprint(w, "workers\t"+what+"s\tbatch\tseeds/s\tspeed-up\tlow\thigh\tideal\tms/step\tedges×\trows×\t")
+	if together {
+		fmt.Fprint(w, "MB moved\t")
+	}
+	fmt.Fprintln(w)
 	for _, p := range c.Points {
 		units, _ := c.units(p.Workers)
-		fmt.Fprintf(w, "%d\t%d\t%d\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.4g\t%.2f\t%.2f\t\n",
-			p.Workers, units, p.Batch, p.Rate, p.Speedup, p.Low, p.High, p.Ideal, 1e3*p.Seconds, p.RepeatedEdges, p.RepeatedRows)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.4g\t%.2f\t%.2f\t",
+			p.name(), units, p.Batch, p.Rate, p.Speedup, p.Low, p.High, p.Ideal, 1e3*p.Seconds, p.RepeatedEdges, p.RepeatedRows)
+		if together {
+			fmt.Fprintf(w, "%.1f\t", p.Moved/1e6)
+		}
+		fmt.Fprintln(w)
 	}
 	_ = w.Flush() // to memory
 	for _, p := range c.Points[1:] {
@@ -55,6 +65,14 @@ func (c Curve) String() string {
 		}
 	}
 	return live.Clean(b.String())
+}
+
+// name is the number of workers, and how they make a batch unless each makes its own share.
+func (p Point) name() string {
+	if p.Cooperative {
+		return fmt.Sprintf("%d cooperative", p.Workers)
+	}
+	return fmt.Sprint(p.Workers)
 }
 
 // why explains a point below the ideal: the stages that took more time, the repeated work, and
@@ -78,7 +96,11 @@ func (c Curve) why(p, base Point) string {
 	if parts == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", phrase.Count(p.Workers, "worker"), strings.Join(parts, "; "))
+	workers := phrase.Count(p.Workers, "worker")
+	if p.Cooperative {
+		workers = p.name() + " workers"
+	}
+	return fmt.Sprintf("%s: %s", workers, strings.Join(parts, "; "))
 }
 
 // picture returns the curve in the form that package live draws.
@@ -93,7 +115,7 @@ func (c Curve) picture() live.Scaling {
 	for _, p := range c.Points {
 		units, what := c.units(p.Workers)
 		q := live.ScalingPoint{
-			Workers: p.Workers, On: phrase.Count(units, what), Speedup: p.Speedup, Low: p.Low, High: p.High, Efficiency: p.Efficiency,
+			Workers: p.Workers, Cooperative: p.Cooperative, On: phrase.Count(units, what), Speedup: p.Speedup, Low: p.Low, High: p.High, Efficiency: p.Efficiency,
 			RepeatedEdges: p.RepeatedEdges, RepeatedRows: p.RepeatedRows,
 		}
 		for _, name := range names.Stages {

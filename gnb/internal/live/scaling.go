@@ -23,6 +23,7 @@ type Scaling struct {
 // ScalingPoint holds the measurements of a [Scaling] with one number of workers.
 type ScalingPoint struct {
 	Workers                     int
+	Cooperative                 bool        // they make batches together
 	On                          string      // what they compute on, such as "2 cores"
 	Speedup, Low, High          float64     // the median, the minimum and the maximum
 	Stages                      []StageTime // of one step
@@ -95,14 +96,28 @@ func part(c draw.Canvas, from, to vg.Length) draw.Canvas {
 func workersAxis(s Scaling) (x chart.Axis, t chart.Ticks) {
 	first, last := s.Points[0].Workers, s.Points[len(s.Points)-1].Workers
 	x.Min, x.Max = float64(first), math.Max(float64(last), float64(first)+1)
-	for _, p := range s.Points {
+	alone, _ := s.modes()
+	for _, p := range alone {
 		t = append(t, chart.Tick{Value: float64(p.Workers), Label: strconv.Itoa(p.Workers)})
 	}
 	return x, t
 }
 
+// modes are the points of independent workers and those of cooperative ones.
+func (s Scaling) modes() (alone, together []ScalingPoint) {
+	for _, q := range s.Points {
+		if q.Cooperative {
+			together = append(together, q)
+		} else {
+			alone = append(alone, q)
+		}
+	}
+	return alone, together
+}
+
 // speedups draws the speed-up per number of workers: a dashed line for the ideal, a point for the
-// median, a bar from minimum to maximum and, if there is room, the efficiency below.
+// median, a bar from minimum to maximum and, if there is room, the efficiency below. Cooperative
+// workers have a curve of their own, with boxes.
 func (p *painter) speedups(c draw.Canvas, s Scaling) {
 	c = p.Titled(c, "speed-up")
 	hi := 1.0
@@ -116,29 +131,38 @@ func (p *painter) speedups(c draw.Canvas, s Scaling) {
 	var y chart.Axis
 	var yt chart.Ticks
 	y.Min, y.Max, yt = chart.ValueAxis(0, hi, 5, 1)
+	alone, together := s.modes()
 	unit := "workers"
 	if len(xt) <= 5 {
 		unit = "workers, efficiency"
-		for i, q := range s.Points {
+		for i, q := range alone {
 			xt[i].Label += fmt.Sprintf("\n%.0f %%", 100*q.Efficiency)
 		}
 	}
 	pl := p.NewPlot(x, y, xt, yt, unit)
 	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
-		var ideal, line []vg.Point
+		var ideal []vg.Point
 		for _, q := range s.Ideal {
 			ideal = append(ideal, at(float64(q.Step), q.Y))
 		}
 		c.StrokeLines(draw.LineStyle{Color: chart.Ink, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(3), vg.Points(2.5)}}, ideal)
-		spread := draw.LineStyle{Color: chart.Alpha(chart.Blue, 0x90), Width: vg.Points(3)}
-		for _, q := range s.Points {
-			w := float64(q.Workers)
-			lo, hi := at(w, q.Low), at(w, q.High)
-			c.StrokeLine2(spread, lo.X, lo.Y, hi.X, hi.Y)
-			line = append(line, at(w, q.Speedup))
+		var tags []chart.EndLabel
+		curve := func(points []ScalingPoint, l look) {
+			var line []vg.Point
+			spread := draw.LineStyle{Color: chart.Alpha(l.color, 0x90), Width: vg.Points(3)}
+			for _, q := range points {
+				w := float64(q.Workers)
+				lo, hi := at(w, q.Low), at(w, q.High)
+				c.StrokeLine2(spread, lo.X, lo.Y, hi.X, hi.Y)
+				line = append(line, at(w, q.Speedup))
+			}
+			l.curve(c, line, line, 2.2)
+			if n := len(line); n > 0 {
+				tags = append(tags, chart.EndLabel{At: line[n-1], Text: fmt.Sprintf("%.2f", points[n-1].Speedup), Color: l.color})
+			}
 		}
-		look{chart.Blue, draw.CircleGlyph{}}.curve(c, line, line, 2.2)
-		tags := []chart.EndLabel{{At: line[len(line)-1], Text: fmt.Sprintf("%.2f", s.Points[len(s.Points)-1].Speedup), Color: chart.Blue}}
+		curve(alone, look{chart.Blue, draw.CircleGlyph{}})
+		curve(together, look{chart.Orange, draw.BoxGlyph{}})
 		if len(ideal) > 0 {
 			tags = append(tags, chart.EndLabel{At: ideal[len(ideal)-1], Text: "ideal", Color: chart.Ink})
 		}
@@ -170,7 +194,10 @@ func (p *painter) stageBars(c draw.Canvas, s Scaling) {
 	x.Min, x.Max = -0.5, float64(len(s.Points))-0.5
 	for i, q := range s.Points {
 		label := strconv.Itoa(q.Workers)
-		if len(s.Points) <= 4 { // if there is room
+		switch {
+		case q.Cooperative:
+			label += "\ntogether"
+		case len(s.Points) <= 4: // if there is room
 			label += "\n" + oneLine(q.On)
 		}
 		xt = append(xt, chart.Tick{Value: float64(i), Label: label})
@@ -225,11 +252,12 @@ func (p *painter) repeated(c draw.Canvas, s Scaling) {
 			{"edges", look{chart.Green, draw.PyramidGlyph{}}, func(q ScalingPoint) float64 { return q.RepeatedEdges }},
 		} {
 			var line []vg.Point
-			for _, q := range s.Points {
+			alone, _ := s.modes()
+			for _, q := range alone {
 				line = append(line, at(float64(q.Workers), k.of(q)))
 			}
 			k.look.curve(c, line, line, 2)
-			tags = append(tags, chart.EndLabel{At: line[len(line)-1], Text: fmt.Sprintf("%s %.2f", k.name, k.of(s.Points[len(s.Points)-1])), Color: k.look.color})
+			tags = append(tags, chart.EndLabel{At: line[len(line)-1], Text: fmt.Sprintf("%s %.2f", k.name, k.of(alone[len(alone)-1])), Color: k.look.color})
 		}
 		p.EndLabels(c, tags)
 	}))
