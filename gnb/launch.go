@@ -248,7 +248,7 @@ func (l *launched) place() error {
 	if gpus > 0 {
 		on = "GPUs"
 	}
-	n, err := entry.Ranks(o.Workers)
+	n, err := entry.Ranks(o.Workers, l.note)
 	if l.ranks = n; err != nil || o.Workers+n > 0 {
 		o.Workers = cmp.Or(o.Workers, n)
 		return err

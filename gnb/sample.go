@@ -110,7 +110,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 	if args.Fanouts == nil {
 		args.Fanouts = []int{10, 10}
 	}
-	ranks, err := entry.Ranks(o.Workers)
+	ranks, err := entry.Ranks(o.Workers, nil)
 	if err != nil {
 		return r, err
 	}

@@ -43,3 +43,20 @@ func Register(e Engine) {
 	}
 	engine = e
 }
+
+// engine is the engine that connects the ranks, nil for this package's own connections.
+func (p *Place) engine() Engine {
+	if p.Launcher == OpenMPI || p.Launcher == MPICH {
+		return engine
+	}
+	return nil
+}
+
+// Engine is the name and version of the registered library that connects the ranks, such as
+// "Open MPI 4.1.4", or "" if they use shared memory and network connections.
+func (p *Place) Engine() string {
+	if e := p.engine(); e != nil {
+		return e.Name()
+	}
+	return ""
+}

@@ -60,13 +60,10 @@ type Session struct {
 }
 
 func newSession(p *Place) (*Session, error) {
-	s := &Session{place: p, self: ownHello(p), ready: make(chan struct{}), stopBeat: make(chan struct{}), parcels: make(chan parcel, 1)}
+	s := &Session{place: p, self: ownHello(p), engine: p.engine(), ready: make(chan struct{}), stopBeat: make(chan struct{}), parcels: make(chan parcel, 1)}
 	var err error
 	if s.trust, err = trustFromEnv(); err != nil {
 		return nil, err
-	}
-	if p.Launcher == OpenMPI || p.Launcher == MPICH {
-		s.engine = engine
 	}
 	s.server = newServer(s.trust)
 	s.self.Local = "gnb-" + randomName()

@@ -20,6 +20,10 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
+// initLimit bounds the wait for the other ranks in MPI_Init, which a rank that ends before it leaves
+// waiting.
+const initLimit = 3 * time.Minute
+
 func init() { cluster.Register(&engine{}) }
 
 // engine is MPI, the one of this process.
@@ -63,29 +67,13 @@ func (e *engine) Init() (rank, world int, err error) {
 		return 0, 0, errors.New("mpi: Init is called twice")
 	}
 	e.thread = newThread()
-	e.thread.do(func() {
-		var provided, r, w, tags, local C.int
-		for _, call := range []struct {
-			name string
-			f    func() C.int
-		}{
-			{"MPI_Init_thread", func() C.int { return C.gnb_init(&provided) }},
-			{"MPI_Comm_rank", func() C.int { return C.MPI_Comm_rank(C.gnb_world(), &r) }},
-			{"MPI_Comm_size", func() C.int { return C.MPI_Comm_size(C.gnb_world(), &w) }},
-			{"MPI_Comm_dup", func() C.int { return C.gnb_dup(&e.comm, &tags) }},
-			{"MPI_Comm_split_type", func() C.int { return C.gnb_local(&local) }},
-		} {
-			if rc := call.f(); rc != C.MPI_SUCCESS {
-				err = fmt.Errorf("mpi: starting %s: %s: %s", e.Name(), call.name, errorText(rc))
-				return
-			}
-		}
-		if provided < C.gnb_funneled() {
-			err = fmt.Errorf("mpi: %s was built without support for threads (MPI_THREAD_FUNNELED), which a program in Go needs", e.Name())
-		}
-		e.rank, e.world, e.tags = int(r), int(w), int(tags)
-		e.thread.crowded = local > C.gnb_processors()
-	})
+	started := make(chan error, 1)
+	go e.thread.do(func() { started <- e.start() })
+	select {
+	case err = <-started:
+	case <-time.After(initLimit):
+		err = fmt.Errorf("mpi: starting %s: MPI_Init_thread has not returned within %v: other ranks have not started, or have ended before it", e.Name(), initLimit)
+	}
 	if err == nil {
 		err = e.launched()
 	}
@@ -98,6 +86,31 @@ func (e *engine) Init() (rank, world int, err error) {
 	}
 	e.base = collective.NewLinked(e.newLink(e.rank, ranks, 0))
 	return e.rank, e.world, nil
+}
+
+// start runs on MPI's thread.
+func (e *engine) start() error {
+	var provided, r, w, tags, local C.int
+	for _, call := range []struct {
+		name string
+		f    func() C.int
+	}{
+		{"MPI_Init_thread", func() C.int { return C.gnb_init(&provided) }},
+		{"MPI_Comm_rank", func() C.int { return C.MPI_Comm_rank(C.gnb_world(), &r) }},
+		{"MPI_Comm_size", func() C.int { return C.MPI_Comm_size(C.gnb_world(), &w) }},
+		{"MPI_Comm_dup", func() C.int { return C.gnb_dup(&e.comm, &tags) }},
+		{"MPI_Comm_split_type", func() C.int { return C.gnb_local(&local) }},
+	} {
+		if rc := call.f(); rc != C.MPI_SUCCESS {
+			return fmt.Errorf("mpi: starting %s: %s: %s", e.Name(), call.name, errorText(rc))
+		}
+	}
+	if provided < C.gnb_funneled() {
+		return fmt.Errorf("mpi: %s was built without support for threads (MPI_THREAD_FUNNELED), which a program in Go needs", e.Name())
+	}
+	e.rank, e.world, e.tags = int(r), int(w), int(tags)
+	e.thread.crowded = local > C.gnb_processors()
+	return nil
 }
 
 // launched checks that the launcher's library is this one: the ranks of another library's mpirun

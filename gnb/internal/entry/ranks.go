@@ -14,8 +14,9 @@ import (
 )
 
 // Ranks returns the number of ranks that a launcher has started, 0 without one. Each is a worker, so
-// the option of a run, 0 for the default, may not ask for another number.
-func Ranks(workers int) (int, error) {
+// the option of a run, 0 for the default, may not ask for another number. A note, unless it is
+// nil, says which library connects them.
+func Ranks(workers int, note func(format string, args ...any)) (int, error) {
 	p, err := multigpu.Launcher()
 	switch {
 	case err != nil:
@@ -24,6 +25,9 @@ func Ranks(workers int) (int, error) {
 		return 0, nil
 	case workers > 0 && workers != p.World:
 		return 0, fmt.Errorf("gnb: Workers is %d and %s has started %s; each is a worker, so leave Workers out, or start another number of them", workers, p.Launcher, phrase.Count(p.World, "rank"))
+	}
+	if library := p.Engine(); library != "" && note != nil {
+		note("%s of %s, connected by %s", phrase.Count(p.World, "rank"), p.Launcher, library)
 	}
 	return p.World, nil
 }
