@@ -19,6 +19,7 @@ import (
 
 func init() {
 	multigpu.Handle(work)
+	entry.HandleJob(runJob)
 	entry.EndWithKernel()
 }
 
@@ -45,7 +46,7 @@ func work(p *multigpu.Process) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			if err = endOf(r); err == nil {
-				panic(placed{r, entry.CallSite()}) // a bug or the user's own panic: multigpu reports it with its stack
+				panic(entry.Placed{Value: r, At: entry.CallSite()}) // a bug or the user's own panic: multigpu reports it with its stack
 			}
 		}
 	}()
@@ -78,25 +79,6 @@ func work(p *multigpu.Process) (err error) {
 	return nil
 }
 
-// placed is a panic's value with the source line of the program that caused it.
-type placed struct {
-	value any
-	at    string
-}
-
-func (p placed) Error() string {
-	if p.at == "" {
-		return fmt.Sprint(p.value)
-	}
-	return fmt.Sprintf("%v, at %s", p.value, p.at)
-}
-
-// Unwrap returns the value if it is an error.
-func (p placed) Unwrap() error {
-	err, _ := p.value.(error)
-	return err
-}
-
 // endOf returns the error in a panic that comes from a Worker method, or from an operation misused
 // outside a forward pass (the loss, a network's sizes), with the program's source line. It is nil
 // for other panics.
@@ -121,9 +103,7 @@ func (w *Worker) open() error {
 	var err error
 	switch {
 	case w.job.DataDir != "":
-		if w.ds, err = dataset.Open(w.job.DataDir); err == nil && w.job.SplitSet > 0 {
-			w.ds, err = w.ds.WithSplitSet(w.job.SplitSet)
-		}
+		w.ds, err = openDir(w.job.DataDir, w.job.SplitSet)
 	case w.job.DataInMemory:
 		files := w.p.Files()
 		if len(files) == 0 {
@@ -148,6 +128,15 @@ func (w *Worker) open() error {
 		return err
 	}
 	return w.openDevice()
+}
+
+// openDir opens a dataset with one of its splits.
+func openDir(dir string, split int) (*Dataset, error) {
+	ds, err := dataset.Open(dir)
+	if err != nil || split == 0 {
+		return ds, err
+	}
+	return ds.WithSplitSet(split)
 }
 
 // finish ends the program: it waits for every rank, and rank 0 writes the final weights.

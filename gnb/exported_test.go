@@ -96,6 +96,16 @@ func everyFunction(dir string) map[string]func() error {
 			_, err = gnb.Sample(ctx, ds, gnb.SampleOptions{})
 			return refused(err)
 		},
+		"runs.Follow": func() error {
+			_, err := runs.Follow(ctx, &runs.Run{Dir: dir}, runs.FollowOptions{})
+			return refused(err)
+		},
+		"runs.Submitted": func() error {
+			if r, id := runs.Submitted(ctx, "", "none"); r != nil {
+				return fmt.Errorf("job %s", id)
+			}
+			return nil
+		},
 		"runs.Attach": func() error {
 			_, err := runs.Attach(ctx, &runs.Run{Dir: dir})
 			return refused(err)

@@ -226,12 +226,7 @@ func (b *Batch) inputNode(row int) string {
 // rank; it repeats the evaluation to find the first such layer. bad tells whether this rank has
 // such rows. Collective.
 func (w *Worker) watchRows(n *network, bad bool) {
-	sum := []int64{0}
-	if bad {
-		sum[0] = 1
-	}
-	w.check(w.comm.SumInt64(w.site("evaluate"), sum))
-	if sum[0] == 0 {
+	if !w.onAnyRank(bad) {
 		return
 	}
 	s := &finite.Rows{Network: n.search()}
@@ -257,6 +252,16 @@ func (w *Worker) watchRows(n *network, bad bool) {
 	w.stopNotFinite(n, w.thisEpoch(), s.Found, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
 }
 
+// onAnyRank reports whether bad is set on a rank. Collective.
+func (w *Worker) onAnyRank(bad bool) bool {
+	sum := []int64{0}
+	if bad {
+		sum[0] = 1
+	}
+	w.check(w.comm.SumInt64(w.site("evaluate"), sum))
+	return sum[0] > 0
+}
+
 // watchEvaluation is [Worker.watchRows] for an evaluation's tallies. Collective.
 func (w *Worker) watchEvaluation(n *network, how Evaluation, tallies []*tally.Tally) {
 	bad := slices.ContainsFunc(tallies, (*tally.Tally).NotFinite)
@@ -264,12 +269,7 @@ func (w *Worker) watchEvaluation(n *network, how Evaluation, tallies []*tally.Ta
 		w.watchRows(n, bad)
 		return
 	}
-	sum := []int64{0}
-	if bad {
-		sum[0] = 1
-	}
-	w.check(w.comm.SumInt64(w.site("evaluate"), sum))
-	if sum[0] > 0 {
+	if w.onAnyRank(bad) {
 		w.stopNotFinite(n, w.thisEpoch(), w.found.what, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
 	}
 }

@@ -26,14 +26,13 @@ import (
 	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
-	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
 // LaunchOptions configure a run of a program. The zero value runs one worker per GPU, or one
 // worker on the CPU if there is no GPU.
 type LaunchOptions struct {
 	// Data is the dataset that [Worker.Dataset] returns on every rank; it is shared, not copied.
-	Data *Dataset
+	Data *Dataset `json:"-"`
 	// Workers is the number of worker processes; 0 means the value of the environment variable
 	// GNB_WORKERS, else one per GPU, else one. The maximum is 64, or eight per core if that is
 	// more. Under a launcher (Slurm, MPI, torchrun) each rank is a worker, and Workers is 0.
@@ -87,10 +86,15 @@ type LaunchOptions struct {
 	Title string
 	// Events is called with each event of the run, one call at a time: the kinds of event Start,
 	// Epoch, Log, Metrics, Print, Checkpoint and Restart.
-	Events func(runs.Event)
+	Events func(runs.Event) `json:"-"`
 	// StallAfter is the longest time that a rank may stay in one stage while the others wait for
 	// it; then the run fails. 0 means 5 minutes, and a negative value no limit.
 	StallAfter time.Duration
+
+	// Cluster makes the run a job of Slurm, with one worker per rank. The run's directory, and the
+	// dataset's, must be on a file system that all machines share. An interrupt makes the job write a
+	// checkpoint and end; launching the same run again follows its job, or resumes it as a new one.
+	Cluster Slurm
 
 	checkAlways int64 // dataset.CheckOnceOptions.Always
 }
@@ -161,6 +165,9 @@ func launch(ctx context.Context, program string, args json.RawMessage, o LaunchO
 		if err := l.identify(ctx); err != nil {
 			return nil, err
 		}
+		if o.Cluster.Nodes > 0 {
+			return l.submit(ctx, o)
+		}
 		if err := l.directory(); err != nil {
 			return nil, err
 		}
@@ -171,7 +178,7 @@ func launch(ctx context.Context, program string, args json.RawMessage, o LaunchO
 // options checks the options and fills in their defaults.
 func (l *launched) options() error {
 	o := &l.o
-	if err := o.inBounds(); err != nil {
+	if err := errors.Join(o.inBounds(), o.Cluster.Check()); err != nil {
 		return err
 	}
 	if d := o.Data; d != nil && d.Graph == nil {
@@ -232,6 +239,13 @@ func deviceName(device string) string {
 // driver: it counts GPUs in /proc and /dev.
 func (l *launched) place() error {
 	o := &l.o
+	if n := o.Cluster.Ranks(); n > 0 {
+		if o.Workers > 0 && o.Workers != n {
+			return fmt.Errorf("gnb: Workers is %d and Cluster has %d ranks; each is a worker, so leave Workers out", o.Workers, n)
+		}
+		o.Workers, l.device = n, strings.TrimPrefix(o.Device, "cpu")
+		return nil
+	}
 	why, gpus := "the CPU was asked for", 0
 	if o.Device != "cpu" {
 		n, err := device.Count()
@@ -341,7 +355,7 @@ func (l *launched) start(ctx context.Context) (*runs.Run, error) {
 		return l.run, errors.Join(err, rec.Close(err))
 	}
 	defer endBoard()
-	err = l.typed(l.explain(l.runWorkers(ctx, rec), rec))
+	err = l.typed(saving.Explain(l.run, l.runWorkers(ctx, rec), rec))
 	if l.run.Dir != "" {
 		l.run.Result.Weights = saving.SumsIn(l.run.Dir)
 	}
@@ -368,29 +382,6 @@ func (f reports) Observe(e runs.Event) {
 	case runs.KindStart, runs.KindEpoch, runs.KindLog, runs.KindMetrics, runs.KindPrint, runs.KindCheckpoint, runs.KindRestart:
 		f(e)
 	}
-}
-
-// explain turns the workers' error into the error that the user reads.
-func (l *launched) explain(err error, o runs.Observer) error {
-	stop, ok := errors.AsType[*multigpu.Interrupted](err)
-	if !ok {
-		return err
-	}
-	reason := stop.Err // a worker that was asked to end reports why
-	if failed, ok := errors.AsType[*multigpu.WorkerError](reason); ok && failed.Reason == ErrInterrupted.Error() {
-		reason = nil
-	}
-	if reason != nil && reason.Error() != ErrInterrupted.Error() {
-		o.Observe(runs.Event{Kind: runs.KindOutput, Text: fmt.Sprintf("while stopping: %v", stop.Err)})
-	}
-	if l.run.Dir == "" {
-		return fmt.Errorf("gnb: %w", ErrInterrupted)
-	}
-	path, step, _, err := checkpoint.Latest(filepath.Join(l.run.Dir, "checkpoints"))
-	if err != nil {
-		return fmt.Errorf("gnb: run %s was %w before its first checkpoint", l.run.Config.ID, ErrInterrupted)
-	}
-	return fmt.Errorf("gnb: run %s was %w after step %d; its checkpoint is %s, and running it again goes on from there", l.run.Config.ID, ErrInterrupted, step, path)
 }
 
 // board starts the TensorBoard export if it is enabled. An export that fails is reported and does

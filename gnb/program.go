@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/inside"
@@ -72,7 +71,7 @@ func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions
 
 // identify returns the identity of a run: its data, code and settings.
 func identify(ctx context.Context, ds *Dataset, code runs.CodeIdentity) (*runs.Identity, error) {
-	id := &runs.Identity{Code: code, Library: libraryVersion()}
+	id := &runs.Identity{Code: code, Library: entry.Library(Version)}
 	if ds != nil {
 		d, err := ds.Digests(ctx, nil)
 		if err != nil && ctx.Err() != nil {
@@ -94,27 +93,4 @@ func codeOf(program string, args json.RawMessage) runs.CodeIdentity {
 		roots = append(roots, models.Roots(name)...)
 	}
 	return runs.CodeIdentity(codeid.Of(roots, codeid.Options{Library: entry.Module, Programs: []string{"tutorials"}, Named: models.Roots}))
-}
-
-// libraryVersion returns this library's version, followed by the module's version if it has one,
-// or by the revision from which the command was built.
-func libraryVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return Version
-	}
-	path := entry.Module
-	if info.Main.Path == path {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return Version + " " + s.Value[:min(12, len(s.Value))]
-			}
-		}
-	}
-	for _, m := range info.Deps {
-		if m.Path == path && m.Replace == nil && m.Version != "" && m.Version != "(devel)" {
-			return Version + " " + m.Version
-		}
-	}
-	return Version
 }

@@ -2,7 +2,6 @@ package gnb
 
 import (
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
@@ -79,7 +78,7 @@ func (w *Worker) Log(args ...any) {
 			if i+1 == len(args) {
 				w.Fail(fmt.Errorf("gnb: Log at %s got the name %q without a value", entry.CallSite(), a))
 			}
-			x, ok := toFloat(args[i+1])
+			x, ok := outbox.Number(args[i+1])
 			if !ok {
 				w.Fail(fmt.Errorf("gnb: Log at %s got %T for %q; values are numbers (Printf takes anything)", entry.CallSite(), args[i+1], a))
 			}
@@ -91,29 +90,6 @@ func (w *Worker) Log(args ...any) {
 	}
 	w.flush(true)
 	w.emitFirst(runs.Event{Kind: runs.KindLog, Values: vs})
-}
-
-func toFloat(v any) (float64, bool) {
-	switch x := v.(type) {
-	case StepLoss:
-		return x.Mean(), true
-	case time.Duration:
-		return x.Seconds(), true
-	case bool:
-		if x {
-			return 1, true
-		}
-		return 0, true
-	}
-	switch x := reflect.ValueOf(v); {
-	case x.CanFloat():
-		return x.Float(), true
-	case x.CanInt():
-		return float64(x.Int()), true
-	case x.CanUint():
-		return float64(x.Uint()), true
-	}
-	return 0, false
 }
 
 // Printf prints one or more lines from rank 0 to the cell or the terminal.

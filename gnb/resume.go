@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
@@ -141,7 +139,8 @@ func (l *launched) resume(dir string) error {
 		l.note("resuming run %s from its checkpoint after step %d", old.Config.ID, from.Step)
 	}
 	told := len(from.Notes)
-	l.change(old.Config, from.Step)
+	notes, changed := saving.Continue(&l.run.Config, old.Config, from.Step)
+	l.notes, l.job.Changed = append(l.notes, notes...), changed
 	if err := from.Rewind(old); err != nil {
 		return err
 	}
@@ -158,34 +157,6 @@ func (l *launched) resume(dir string) error {
 	l.tell(dir, from.Path)
 	l.job.Config, err = json.Marshal(l.run.Config)
 	return err
-}
-
-// change gives the run the name of the run that it resumes, and records the changed settings.
-func (l *launched) change(old runs.Config, step int64) {
-	c := &l.run.Config
-	d := old.Differences(*c)
-	what := d.All()
-	c.ID, c.Created, c.Changes, c.Restarts = old.ID, old.Created, old.Changes, old.Restarts
-	if old.Identity != nil && old.Identity.Library != c.Identity.Library {
-		l.note("it was begun with GraphNB %s and is resumed with %s: results may not be the same to the bit", old.Identity.Library, c.Identity.Library)
-	}
-	if len(d.Made) > 0 {
-		l.note("changed on the way: %s", phrase.Clauses(d.Made))
-		l.job.Changed = true
-	}
-	if old.Device != c.Device {
-		l.note("its device was %s and is %s: results will agree closely, not to the bit", old.Device, c.Device)
-	}
-	before := ""
-	if d.Unrecorded {
-		l.note("which data and code the run had was not recorded; they are taken to be these")
-		what = append(what, "which data and code the run had was not recorded until then")
-	} else {
-		before = old.Identity.Run
-	}
-	if len(what) > 0 {
-		c.Changes = append(slices.Clone(c.Changes), runs.Change{When: time.Now().UTC().Truncate(time.Second), Step: step, What: what, Before: before})
-	}
 }
 
 // lockRun marks the run's directory as in use.

@@ -131,6 +131,10 @@ type TrainOptions struct {
 	// Events is called with each event of the run, one call at a time: the kinds of event Start,
 	// Epoch, Log, Metrics, Print, Checkpoint and Restart.
 	Events func(runs.Event) `json:"-"`
+	// Cluster makes the run a job of Slurm, with one worker per rank. The run's directory, and the
+	// dataset's, must be on a file system that all machines share. An interrupt makes the job write a
+	// checkpoint and end; launching the same run again follows its job, or resumes it as a new one.
+	Cluster Slurm `json:"-"`
 }
 
 // trainArgs is the argument of Train's program: the options that change the result.
@@ -254,7 +258,7 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 	return Launch(ctx, trainProgram, args, LaunchOptions{
 		Data: ds, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, Device: o.Device, Precision: o.Precision, Seed: o.Seed,
 		RunDir: o.RunDir, Resume: o.Resume, ResumeChanged: o.ResumeChanged, CheckpointEvery: o.CheckpointEvery, KeepCheckpoints: o.KeepCheckpoints, Restarts: o.Restarts,
-		TensorBoard: o.TensorBoard, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU,
+		TensorBoard: o.TensorBoard, Quiet: o.Quiet, Events: o.Events, Title: model.Name() + " on " + ds.Name(), FirstGPU: o.FirstGPU, Cluster: o.Cluster,
 	})
 }
 

@@ -38,14 +38,10 @@ var parsed = sync.OnceValues(func() (map[string]*ptx.Kernel, error) {
 // orders are those of threads and blocks that every kernel is run in.
 var orders = []ptx.Order{{}, {Descending: true}, {Shuffle: 7}}
 
-// each runs test in every order; with -short, in the shuffled one.
+// each runs test in every order.
 func each(t *testing.T, test func(g *gpu)) {
 	t.Helper()
-	tried := orders
-	if testing.Short() {
-		tried = orders[len(orders)-1:]
-	}
-	for _, o := range tried {
+	for _, o := range orders {
 		m := ptx.NewMachine(ptx.NewMemory(0, 1<<30))
 		m.Order = o
 		test(&gpu{t, m})

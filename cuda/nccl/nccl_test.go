@@ -20,7 +20,6 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/cuda/internal/fakelibs"
 	"github.com/graphnb/graphnb/cuda/libs"
-	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // rank is what each rank does: a sum and a broadcast of more values than the library moves at once.
@@ -56,7 +55,6 @@ func rank(d *cuda.Device, c *Comm, rank int) (sum, sent float32, err error) {
 
 // The ranks are processes, as the workers of a run are.
 func TestBetweenProcesses(t *testing.T) {
-	testneed.NotShort(t, "it starts processes")
 	if text := os.Getenv("GNB_TEST_RANK"); text != "" {
 		r, err := strconv.Atoi(text)
 		if err != nil {
@@ -241,7 +239,6 @@ func TestAbort(t *testing.T) {
 
 // Ranks that join and then do not connect: who opens learns it when its time is over, and the device closes.
 func TestOpenDoesNotConnect(t *testing.T) {
-	testneed.NotShort(t, "it waits two seconds")
 	t.Setenv("FAKE_NCCL", "hang:1:0")
 	lib := fakelibs.Build(t, "nccl")
 	fakegpu.New(t, fakegpu.Config{Devices: 2})

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/live"
+	"github.com/graphnb/graphnb/gnb/internal/names"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/multigpu"
+	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
 // attachEvery is the interval at which Attach reads new events.
@@ -20,6 +23,9 @@ const attachEvery = 100 * time.Millisecond
 // Attach shows a run of another process, started from another notebook or terminal, or by a cell
 // whose page was closed. It shows loss and metrics from the run's beginning, and updates them
 // until the run ends. Only the process that launched the run shows the state of each worker.
+//
+// A run that is a job of Slurm is followed from its place in the queue on, also from another machine
+// that shares its directory.
 //
 // It returns the ended run, with an error if the run failed or was interrupted. For a run that has
 // already ended it shows the final state. When ctx is cancelled (■ in a cell) Attach returns; the
@@ -31,15 +37,33 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 	if r == nil || r.Dir == "" {
 		return nil, errors.New("runs: Attach needs a run with a directory; get one from runs.Last or runs.Open")
 	}
+	return follow(ctx, r.Dir, following{job: jobOf(r.Dir)})
+}
+
+// following is how a run of another process is followed.
+type following struct {
+	FollowOptions
+	job *cluster.Job // nil without one
+	// owned is set if the run is the caller's: it is interrupted when the caller is.
+	owned bool
+}
+
+// follow shows a run until it ends.
+func follow(ctx context.Context, dir string, w following) (*Run, error) {
 	ctx, stop := multigpu.Interruptible(ctx)
 	defer stop()
-	dir := r.Dir
 	r, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	p := newPanel(r.Config, live.New(live.Options{}), r.Config.title(), 0)
+	p := newPanel(r.Config, live.New(live.Options{Quiet: w.Quiet}), cmp.Or(w.Title, r.Config.title()), 0)
+	p.noPassing = w.Metric != "" && w.Metric != names.Accuracy
 	p.start = r.Config.Created
+	for _, n := range w.Notes {
+		p.print(n)
+	}
+	asked := w.ask(ctx)
+	defer asked.close()
 	seen := &Run{Dir: dir, Config: r.Config, Result: Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}}
 	end := func(state, reason string) {
 		p.end(state, reason, p.snap.Elapsed)
@@ -50,13 +74,16 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 	tick := time.NewTicker(attachEvery)
 	defer tick.Stop()
 	for {
-		on := runfile.InUse(dir) // check before reading, so that the last read sees everything the run wrote
+		on := asked.on() || runfile.InUse(dir) // check before reading, so that the last read sees everything the run wrote
 		restarts := seen.Result.Restarts
 		if replaced(dir, &metrics) { // a restart has cut the metrics
 			seen.Result, next, show = Result{State: StateRunning, Values: map[string]float64{}, Text: map[string]string{}}, 0, p.apply
 			p.restart(0)
 		}
 		next, err = readFrom(dir, next, func(e Event) {
+			if w.Observer != nil {
+				w.Observer.Observe(e)
+			}
 			if seen.take(e); e.Kind == KindRestart && seen.Result.Restarts > restarts {
 				p.print(e.Text)
 			}
@@ -77,13 +104,22 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 				p.Observe(e)
 			}
 		}
+		asked.show(p)
 		p.update()
 		select {
 		case <-ctx.Done():
+			if w.owned {
+				end(live.Interrupted, asked.interrupt(dir))
+				return seen, fmt.Errorf("runs: run %s was %w", r.Config.ID, ErrInterrupted)
+			}
 			end(p.snap.State, "no longer watched; the run continues")
 			return seen, ctx.Err()
 		case <-tick.C:
 		}
+	}
+	if err := asked.failed(); err != nil {
+		end(live.Failed, err.Error())
+		return seen, err
 	}
 	if r, err = Open(dir); err != nil {
 		end(live.Failed, err.Error())
@@ -100,7 +136,7 @@ func Attach(ctx context.Context, r *Run) (*Run, error) {
 		end(live.Failed, s.Error)
 		return r, fmt.Errorf("runs: run %s failed: %s", r.Config.ID, s.Error)
 	default:
-		why := "its process ended without writing a result, as after kill -9; resume it to continue from its last checkpoint"
+		why := asked.vanished()
 		end(live.Failed, why)
 		return r, fmt.Errorf("runs: run %s: %s", r.Config.ID, why)
 	}

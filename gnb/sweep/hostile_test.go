@@ -14,7 +14,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
-	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // smallSweep is a sweep of three trials that ended, and a function that resumes it to six.
@@ -49,7 +48,6 @@ func values(s *sweep.Study) string {
 // A second sweep in the directory of a running one is refused, and leaves it undisturbed; a probe
 // of the lock does not block a sweep from starting.
 func TestTwoSweepsInOneDirectory(t *testing.T) {
-	testneed.NotShort(t, "it runs two sweeps")
 	dir := filepath.Join(t.TempDir(), "sweep")
 	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5}
 	whole := filepath.Join(t.TempDir(), "whole")
@@ -135,7 +133,6 @@ func TestSweepHoldsItsDirectory(t *testing.T) {
 // A line of trials.jsonl that is damaged, or was made up, is left out, and the trial is run again:
 // the sweep ends with what it would have found anyway, and soon.
 func TestDamagedTrialsAreRunAgain(t *testing.T) {
-	testneed.NotShort(t, "it resumes a dozen damaged sweeps")
 	dir, again := smallSweep(t)
 	whole := filepath.Join(t.TempDir(), "whole")
 	runtest.CopyTree(t, dir, whole)
@@ -224,7 +221,6 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 
 // Nothing hangs if one of a sweep's files is a pipe, a device or a directory.
 func TestNoFileOfASweepHangs(t *testing.T) {
-	testneed.NotShort(t, "it resumes a sweep for each of its files")
 	dir, again := smallSweep(t)
 	whole := filepath.Join(t.TempDir(), "whole")
 	runtest.CopyTree(t, dir, whole)

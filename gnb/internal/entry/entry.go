@@ -13,10 +13,13 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// Enter runs the worker loop, and does not return, in a process that was started as a worker and
-// has not entered the loop yet. In every other process, and within a worker's program, it does
+// Enter runs the worker loop or the job, and does not return, in a process that was started for one
+// and has not entered it yet. In every other process, and within a worker's program, it does
 // nothing.
-func Enter() { multigpu.EnterIfWorker() }
+func Enter() {
+	multigpu.EnterIfWorker()
+	enterJob()
+}
 
 // ErrWorker is the error of functions that start workers, when a worker calls them.
 var ErrWorker = errors.New("gnb: a worker cannot start a run of its own; start runs from the cell or from main, or pass what the worker needs as the program's argument")

@@ -271,3 +271,6 @@ func Each(ctx context.Context, room, dir, what string, f func(path string) error
 	}
 	return nil
 }
+
+// JobDir returns the folder of a run's job in a cluster: its script, program and output.
+func JobDir(run string) string { return filepath.Join(run, "slurm") }

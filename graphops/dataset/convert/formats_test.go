@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestEdgeListSyntax(t *testing.T) {
@@ -68,7 +67,6 @@ func TestEdgeListNumbering(t *testing.T) {
 
 // The result does not depend on the number of blocks.
 func TestEdgeListOfManyBlocks(t *testing.T) {
-	testneed.NotShort(t, "it converts a list of 400,000 edges")
 	var text strings.Builder
 	const n = 400_000
 	for i := range n {

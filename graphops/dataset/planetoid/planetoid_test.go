@@ -148,7 +148,6 @@ func refused(t *testing.T, dir, part, what string) {
 }
 
 func TestTruncated(t *testing.T) {
-	testneed.NotShort(t, "it reads files cut at every byte")
 	good := tiny(t)
 	dir := stored(t, good)
 	for _, part := range parts {
@@ -347,7 +346,6 @@ func TestCora(t *testing.T) {
 }
 
 func TestCoraLikePython(t *testing.T) {
-	testneed.NotShort(t, "it starts Python")
 	dir := cora(t)
 	exe := testneed.PythonWith(t, "numpy")
 	cmd := exec.Command(exe, "-c", coraScript, dir)

@@ -1,0 +1,34 @@
+package saving
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/multigpu"
+	"github.com/graphnb/graphnb/multigpu/checkpoint"
+)
+
+// Explain turns the error of a run's workers into the error that the user reads.
+func Explain(run *runs.Run, err error, o runs.Observer) error {
+	stop, ok := errors.AsType[*multigpu.Interrupted](err)
+	if !ok {
+		return err
+	}
+	reason := stop.Err // a worker that was asked to end reports why
+	if failed, ok := errors.AsType[*multigpu.WorkerError](reason); ok && failed.Reason == runs.ErrInterrupted.Error() {
+		reason = nil
+	}
+	if reason != nil && reason.Error() != runs.ErrInterrupted.Error() {
+		o.Observe(runs.Event{Kind: runs.KindOutput, Text: fmt.Sprintf("while stopping: %v", stop.Err)})
+	}
+	if run.Dir == "" {
+		return fmt.Errorf("gnb: %w", runs.ErrInterrupted)
+	}
+	path, step, _, err := checkpoint.Latest(filepath.Join(run.Dir, "checkpoints"))
+	if err != nil {
+		return fmt.Errorf("gnb: run %s was %w before its first checkpoint", run.Config.ID, runs.ErrInterrupted)
+	}
+	return fmt.Errorf("gnb: run %s was %w after step %d; its checkpoint is %s, and running it again goes on from there", run.Config.ID, runs.ErrInterrupted, step, path)
+}

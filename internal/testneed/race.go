@@ -1,5 +1,0 @@
-//go:build race
-
-package testneed
-
-func init() { underRace = true }
