@@ -114,6 +114,30 @@ func TestScalingWeak(t *testing.T) {
 	checkCurve(t, c)
 }
 
+// Cooperative workers have a point beside the independent ones: they repeat nothing, and rows move.
+func TestScalingCooperative(t *testing.T) {
+	o := scalingOptions()
+	o.Cooperative, o.Threads, o.Repeats = true, 1, 1
+	c, err := scaling.Measure(t.Context(), load(t, smallSet), gnb.SAGE, o, []int{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Points) != 3 || c.Points[0].Cooperative || c.Points[1].Cooperative || !c.Points[2].Cooperative || c.Points[2].Workers != 2 {
+		t.Fatalf("curve %+v", c)
+	}
+	alone, together := c.Points[1], c.Points[2]
+	if together.RepeatedEdges != 1 || together.RepeatedRows != 1 || together.Edges != c.Points[0].Edges || together.Rows != c.Points[0].Rows || together.Moved <= 0 {
+		t.Errorf("cooperative workers: %+v; one worker: %+v", together, c.Points[0])
+	}
+	if alone.RepeatedEdges <= 1 || alone.Moved != 0 {
+		t.Errorf("independent workers: %+v", alone)
+	}
+	if s := c.String(); !strings.Contains(s, "MB moved") || !strings.Contains(s, "2 cooperative") {
+		t.Errorf("the table is\n%s", s)
+	}
+	checkCurve(t, c)
+}
+
 // checkCurve checks the curve as JSON, as text and as a picture.
 func checkCurve(t *testing.T, c scaling.Curve) {
 	t.Helper()

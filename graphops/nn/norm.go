@@ -34,12 +34,13 @@ func (l *LayerNorm) Forward(f *Fwd, x *Tensor) *Tensor {
 // variance towards the unbiased one).
 //
 // BatchNorm is an exception to world-size invariance: a rank's statistics are those of its own
-// rows, with virtual ranks those of each virtual rank's rows, so results depend on the division of
-// seeds among ranks. The running statistics of ranks differ too; they are in [Params.Fixed]. Before
-// an evaluation on several ranks the caller must make them equal, as
-// torch.nn.parallel.DistributedDataParallel does by broadcasting those of rank 0. A row sampled in
-// several hops counts once per occurrence. A pass without rows changes nothing; a pass with one row
-// gives zeros and does not change the running variance.
+// rows (in a cooperative batch those of the nodes that it owns), with virtual ranks those of each
+// virtual rank's rows, so results depend on the division of seeds among ranks. The running
+// statistics of ranks differ too; they are in [Params.Fixed]. Before an evaluation on several ranks
+// the caller must make them equal, as torch.nn.parallel.DistributedDataParallel does by
+// broadcasting those of rank 0. A row sampled in several hops counts once per occurrence. A pass
+// without rows changes nothing; a pass with one row gives zeros and does not change the running
+// variance.
 //
 // Its parameters are module.weight [F], module.bias [F], module.running_mean [F] and
 // module.running_var [F], as in torch_geometric.nn.BatchNorm; the last two are saved but not
