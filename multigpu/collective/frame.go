@@ -71,6 +71,11 @@ func readFrame(r io.Reader) (*frame, error) {
 	return f, nil
 }
 
+// isAbort reports whether b begins a frame that aborts.
+func isAbort(b []byte) bool {
+	return binary.LittleEndian.Uint32(b) == frameMagic && binary.LittleEndian.Uint32(b[4:]) == frameAbort
+}
+
 // noEOF: an end of the stream inside of a message is not a clean one.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -45,6 +46,9 @@ type wire struct {
 	seq   uint64
 	// headWait is how long this machine has waited for the heads of slower ones.
 	headWait time.Duration
+
+	ending sync.Mutex
+	ended  bool // no wait may begin any more
 }
 
 type peer struct {
@@ -52,6 +56,7 @@ type peer struct {
 	conn    net.Conn
 	r       *bufio.Reader
 	frame   []byte // memory of frames that are sent
+	reading bool   // a large body is being read
 
 	writing sync.Mutex
 	cut     bool // a write ended inside of a frame, or the last frame was written
@@ -131,16 +136,15 @@ func (w *wire) run(k round) error {
 		}
 	}
 	differs, came := false, 0
-	start := time.Now()
-	for _, p := range others {
+	read := func(p *peer) error {
+		p.reading = false
 		f, err := w.receive(p, k.kind)
 		if err == nil && k.meet != nil {
 			err = k.meet(p.machine, f.head)
 		}
-		if errors.Is(err, errDiffers) {
-			differs, err = true, nil
-		} else if err == nil && !differs {
+		if err == nil {
 			err = w.take(p, f.body, k.take, func(read func() error) {
+				p.reading = true
 				bodies.Go(func() {
 					if err := read(); err != nil {
 						fail(p.machine, err)
@@ -148,11 +152,27 @@ func (w *wire) run(k round) error {
 				})
 			})
 		}
+		mu.Lock()
+		came++
+		if errors.Is(err, errDiffers) {
+			differs, err = true, nil
+		}
+		mu.Unlock()
 		if err != nil {
 			fail(p.machine, err)
-			break
 		}
-		came++
+		return err
+	}
+	start := time.Now()
+	for i, p := range others {
+		if w.ready(p) {
+			if read(p) != nil {
+				break
+			}
+			continue
+		}
+		w.watch(others[:i], others[i:], read, fail)
+		break
 	}
 	if k.kind == frameEnter {
 		w.headWait += time.Since(start)
@@ -173,14 +193,78 @@ func (w *wire) run(k round) error {
 	return broken
 }
 
+// watch reads the heads of slow machines, and meanwhile sees when another one ends.
+func (w *wire) watch(done, slow []*peer, read func(*peer) error, fail func(int, error)) {
+	var heads, watches sync.WaitGroup
+	heads.Add(len(slow))
+	watch := func(p *peer) {
+		if p.reading {
+			return
+		}
+		b, err := p.r.Peek(frameSize)
+		if err == nil && isAbort(b) {
+			_, err = w.receive(p, frameAbort)
+		}
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			fail(p.machine, err)
+		}
+	}
+	for _, p := range done {
+		watches.Go(func() { watch(p) })
+	}
+	for _, p := range slow {
+		watches.Go(func() {
+			err := read(p)
+			heads.Done()
+			if err == nil {
+				watch(p)
+			}
+		})
+	}
+	heads.Wait()
+	for _, until := range []time.Time{longAgo, {}} {
+		for _, p := range append(done[:len(done):len(done)], slow...) {
+			if !p.reading {
+				w.readUntil(p, until)
+			}
+		}
+		watches.Wait()
+	}
+}
+
 var longAgo = time.Unix(1, 0)
 
-// interrupt ends all reads and writes that wait.
+// interrupt ends all reads and writes that wait, for good.
 func (w *wire) interrupt() {
+	w.ending.Lock()
+	defer w.ending.Unlock()
+	w.ended = true
 	for _, p := range w.peers {
 		if p != nil {
 			_ = p.conn.SetDeadline(longAgo) // fails only if it is closed
 		}
+	}
+}
+
+// patience is how long a machine waits for one other before it waits for all.
+const patience = 20 * time.Millisecond
+
+// ready reports whether a frame begins to come within patience; an error counts as one.
+func (w *wire) ready(p *peer) bool {
+	if p.r.Buffered() > 0 {
+		return true
+	}
+	w.readUntil(p, time.Now().Add(patience))
+	_, err := p.r.Peek(1)
+	w.readUntil(p, time.Time{})
+	return !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func (w *wire) readUntil(p *peer, t time.Time) {
+	w.ending.Lock()
+	defer w.ending.Unlock()
+	if !w.ended {
+		_ = p.conn.SetReadDeadline(t)
 	}
 }
 
@@ -268,13 +352,13 @@ func (w *wire) take(p *peer, size uint64, take taker, beside func(func() error))
 
 // abort tells the other machines the reason, as far as they can be told, and ends all waits.
 func (w *wire) abort(reason string) {
+	w.interrupt()
 	var told sync.WaitGroup
 	for _, p := range w.peers {
 		if p == nil {
 			continue
 		}
 		told.Go(func() {
-			_ = p.conn.SetDeadline(longAgo) // ends a write that waits
 			p.writing.Lock()
 			defer p.writing.Unlock()
 			if p.cut {
@@ -285,7 +369,7 @@ func (w *wire) abort(reason string) {
 			_ = p.conn.SetWriteDeadline(time.Now().Add(time.Second))
 			_, _ = p.conn.Write(f.appendTo(nil))
 			p.cut = true
-			_ = p.conn.SetDeadline(longAgo)
+			_ = p.conn.SetWriteDeadline(longAgo)
 		})
 	}
 	told.Wait()
