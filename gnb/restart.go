@@ -62,10 +62,11 @@ func (l *launched) restart(err error, workers int, rec *runs.Recorder) error {
 	c := l.run.Config
 	l.o.Workers, l.o.VirtualRanks, l.o.Threads = c.Workers, c.VirtualRanks, c.Threads
 	l.job.Virtual, l.job.Checkpoint = c.VirtualRanks, from.Path
+	l.job.FirstGPU += from.SkipGPUs
 	if changing {
 		if l.job.Config, err = json.Marshal(c); err != nil {
 			return err
 		}
 	}
-	return rec.Restart(e, from.Notes...)
+	return rec.Restart(e, l.job.FirstGPU, from.Notes...)
 }

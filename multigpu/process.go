@@ -126,6 +126,7 @@ type lastWords struct {
 	Stack    string               `json:"stack,omitempty"`
 	Mismatch *collective.Mismatch `json:"mismatch,omitempty"`
 	Aborted  bool                 `json:"aborted,omitempty"`
+	Lost     bool                 `json:"lost,omitempty"`  // a device was lost
 	Stuck    bool                 `json:"stuck,omitempty"` // the program did not end after an abort
 }
 
@@ -185,7 +186,17 @@ func errorWords(err error) *lastWords {
 	if p, ok := errors.AsType[*parallel.Panic](err); ok {
 		w.Stack = string(p.Stack)
 	}
+	if l, ok := errors.AsType[lostError](err); ok {
+		w.Lost = l.Lost()
+	}
 	return w
+}
+
+// lostError is the error of a device that reports whether the device is lost, rather than a single
+// call having failed: a cuda.Status.
+type lostError interface {
+	error
+	Lost() bool
 }
 
 func panicWords(r any, stack []byte) *lastWords {
@@ -209,13 +220,13 @@ type remoteError struct{ text string }
 
 func (e *remoteError) Error() string { return e.text }
 
-// cause tells a panic, and the end of a worker that lost the others, from an error that the handler
-// returned.
+// cause tells a panic, a lost device, and the end of a worker that lost the others, from an error
+// that the handler returned.
 func (w *lastWords) cause() Cause {
 	switch {
 	case w.Aborted:
 		return CauseLost
-	case w.Panic:
+	case w.Panic, w.Lost:
 		return CauseProgram
 	}
 	return CauseError

@@ -21,8 +21,8 @@ const ExitResumable = cluster.ExitResumable
 // the bits stay the same.
 //
 // A failure that the program itself caused is not repeated: an error that the handler returned ends
-// the run at once, and a panic, an exit, a stall or a crash of the Go runtime ends it if the failure
-// before was at the same step.
+// the run at once, and a panic, an exit, a stall, a lost device or a crash of the Go runtime ends it if
+// the failure before was at the same step.
 type Restarts struct {
 	// Max is the largest number of restarts.
 	Max int
@@ -87,7 +87,8 @@ const (
 	// CauseLost is a worker that something outside its program ended or silenced: a signal, missing
 	// memory, a machine.
 	CauseLost Cause = iota
-	// CauseProgram is a panic, an exit of the process, a stall, or an end by the Go runtime.
+	// CauseProgram is a panic, an exit of the process, a stall, a device that was lost, or an end by
+	// the Go runtime.
 	CauseProgram
 	// CauseError is an error that the handler returned.
 	CauseError

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
 func TestRestarts(t *testing.T) {
@@ -53,5 +55,29 @@ func TestRestarts(t *testing.T) {
 				t.Errorf("%d restarts were made, want %d", r.Made(), n)
 			}
 		})
+	}
+}
+
+// deviceError is the error of a device.
+type deviceError struct{ lost bool }
+
+func (deviceError) Error() string { return "the kernel failed" }
+func (e deviceError) Lost() bool  { return e.lost }
+
+func TestCauseOfErrors(t *testing.T) {
+	for _, tc := range []struct {
+		words *lastWords
+		want  Cause
+	}{
+		{errorWords(errors.New("no labels")), CauseError},
+		{errorWords(fmt.Errorf("rank 1: %w", deviceError{true})), CauseProgram},
+		{errorWords(fmt.Errorf("rank 1: %w", deviceError{false})), CauseError},
+		{panicWords("an index", nil), CauseProgram},
+		{errorWords(fmt.Errorf("step 3: %w", collective.ErrAborted)), CauseLost},
+		{panicWords(fmt.Errorf("step 3: %w", collective.ErrAborted), nil), CauseLost},
+	} {
+		if got := tc.words.cause(); got != tc.want {
+			t.Errorf("%s: cause %d, want %d", tc.words.Error, got, tc.want)
+		}
 	}
 }

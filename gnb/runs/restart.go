@@ -44,11 +44,12 @@ func (r Restart) String() string {
 
 // Restart shows a restart of the run's workers, and the run from there on. The run's configuration
 // has the restart, and its metrics are cut to those before the checkpoint and contain the event e.
-// The workers must have ended.
-func (rec *Recorder) Restart(e Event, notes ...string) error {
+// The workers must have ended; firstGPU is the GPU of the next rank 0.
+func (rec *Recorder) Restart(e Event, firstGPU int, notes ...string) error {
 	rec.endWatch()
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
+	rec.o.FirstGPU = firstGPU
 	for _, k := range rec.panel.ranks {
 		rec.edges += k.now.edges
 	}

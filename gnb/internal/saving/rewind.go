@@ -20,6 +20,9 @@ type Start struct {
 	Path  string
 	Step  int64
 	Notes []string // what the user should know, such as a damaged checkpoint that was skipped
+	// SkipGPUs is the number of GPUs that rank 0 moves on, so that the fewer workers of a restart
+	// do not take the GPU of the rank that failed.
+	SkipGPUs int
 
 	at [3]int
 }
@@ -74,6 +77,9 @@ func Restart(r *runs.Run, failed *multigpu.WorkerError, workers int, deferred bo
 		}
 	}
 	now, c := time.Now(), &r.Config
+	if workers < c.Workers && failed.Rank < workers {
+		from.SkipGPUs = c.Workers - workers
+	}
 	record := runs.Restart{
 		When: now.UTC().Truncate(time.Second), Rank: failed.Rank, Epoch: failed.Epoch, Step: failed.Step, Stage: failed.Stage, Reason: failed.Reason,
 		From: from.Step, Workers: workers,
