@@ -90,7 +90,7 @@ type Options struct {
 	// Mode is "auto", or "cuda" to fail if a rank has no device.
 	Mode     string
 	FirstGPU int // the GPU of rank 0; others follow
-	// Machine is the machine of this rank, which holds so many Ranks.
+	// Machine is the number of this rank's machine, and Ranks the number of ranks on it.
 	Machine, Ranks int
 	BF16           bool
 	TF32           bool
