@@ -16,26 +16,14 @@ import (
 	"github.com/graphnb/graphnb/internal/clustertest"
 )
 
-// onSlurm makes Slurm's commands, and a folder for runs, those of the test.
-func onSlurm(t *testing.T) {
-	t.Helper()
-	s := clustertest.Slurm(t)
-	for _, kv := range s.Env() {
-		name, value, _ := strings.Cut(kv, "=")
-		if name == "PATH" || strings.HasPrefix(name, "SLURM") || strings.HasPrefix(name, "CLUSTERTEST") {
-			t.Setenv(name, value)
-		}
-	}
-	t.Setenv("GNB_RUNS", t.TempDir())
-}
-
 // A run that is submitted to Slurm has the losses of a run here; interrupted, its job writes a checkpoint and ends, and
 // the next launch goes on from there to the same weights.
 func TestSubmit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three jobs of a Slurm take seconds")
 	}
-	onSlurm(t)
+	clustertest.Slurm(t).Setenv(t)
+	t.Setenv("GNB_RUNS", t.TempDir())
 	ctx := context.Background()
 	ds, err := gnb.Load(ctx, "planted?nodes=2000&features=8&classes=3&seed=2")
 	if err != nil {

@@ -48,6 +48,16 @@ func (s *SlurmCluster) Env() []string {
 	return append(env, "SLURM_CONF="+filepath.Join(s.Dir, "slurm.conf"), marker+"="+s.Dir)
 }
 
+// Setenv gives the test's own environment what [SlurmCluster.Env] has, until its end.
+func (s *SlurmCluster) Setenv(t testing.TB) {
+	t.Helper()
+	for _, kv := range s.Env() {
+		if name, value, _ := strings.Cut(kv, "="); os.Getenv(name) != value {
+			t.Setenv(name, value)
+		}
+	}
+}
+
 // Command returns one of Slurm's commands: "srun", "sbatch", "scancel", "squeue", "scontrol", "sinfo".
 func (s *SlurmCluster) Command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
