@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // traces is what this process has of a GPU: mapped libraries and open devices.
@@ -108,6 +109,7 @@ func TestNoDriver(t *testing.T) {
 // A machine with a real libcuda.so, and a compiler whose linker keeps what nobody needs, does not make programs
 // that need it: the host linker is told before it meets -lcuda.
 func TestLinkOrder(t *testing.T) {
+	testneed.NotShort(t, "it links a program")
 	if _, err := os.Stat("link_cu.go"); fakegpu.Real() || err != nil {
 		t.Skip("it takes the go command and the sources, and a bundle of test programs has neither")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestCompareShowsWhatDiffers(t *testing.T) {
@@ -52,6 +53,7 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 // A live comparison ends with the last of its runs, and has all of them as they
 // ended; a cancelled one leaves them going.
 func TestCompareLive(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	ds := load(t, smallSet)
 	dir := t.TempDir()
 	begun := make(chan struct{})

@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 var broken = gnb.Program("test.broken", func(w *gnb.Worker, at int) error {
@@ -206,6 +207,7 @@ func TestFullGraphWithoutLabels(t *testing.T) {
 // Zeroes that are given are zeroes: a learning rate of 0 changes no weight, no epoch evaluates
 // and keeps the start, and a batch larger than the split is the split.
 func TestGivenZeroes(t *testing.T) {
+	testneed.NotShort(t, "it trains a dozen runs")
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	o := gnb.TrainOptions{Hidden: 4, Batch: 64, Quiet: true, Resume: gnb.Never, Threads: 1}
 	o.RunDir, o.Epochs = t.TempDir(), gnb.None

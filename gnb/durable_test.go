@@ -46,6 +46,7 @@ func init() {
 // After a power cut at any moment of a run, each of its files is complete or missing, and if a
 // checkpoint exists, so do the run's configuration and the metrics of all steps before it.
 func TestPowerCutDuringARun(t *testing.T) {
+	testneed.NotShort(t, "it resumes a run after each simulated power cut")
 	dir := filepath.Join(t.TempDir(), "run")
 	log := filepath.Join(t.TempDir(), "ops")
 	t.Setenv("GNB_TEST_OPS", log)
@@ -179,6 +180,7 @@ func powerCuts(ops []atomicfile.Op, dir string, ends map[int64]int64) (wrong []s
 // Closing the terminal interrupts a run: it writes a checkpoint, leaves no worker behind, and the
 // next execution resumes it.
 func TestClosedTerminalInterrupts(t *testing.T) {
+	testneed.NotShort(t, "it waits for a run to end")
 	testneed.Hangups(t)
 	for range moments(t) {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -220,6 +222,7 @@ func TestClosedTerminalInterrupts(t *testing.T) {
 // A run whose directory is taken away ends with an error that names it, soon, and does not make
 // another.
 func TestRemovedDirectoryEndsTheRun(t *testing.T) {
+	testneed.NotShort(t, "it waits for a run to notice")
 	for what, remove := range map[string]func(dir string) error{
 		"removed": func(dir string) error {
 			for os.RemoveAll(dir) != nil { // the run may write into it meanwhile

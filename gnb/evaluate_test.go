@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // several is a planted set whose nodes have three labels each, some unknown:
@@ -127,6 +128,7 @@ func TestTrainReportsMicroF1(t *testing.T) {
 // With patience, training ends that number of epochs after the best one; by loss, the
 // best is the one with the lowest.
 func TestPatience(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	ds := load(t, smallSet)
 	for _, by := range []string{"metric", "loss"} {
 		var losses, metrics []float64

@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // moments is how many random moments a fault is tried at.
@@ -32,6 +33,7 @@ func moments(t *testing.T) int {
 // Kill -9 of the cell, at random moments, spawning included: all workers are gone
 // within 5 s.
 func TestKilledCellLeavesNothing(t *testing.T) {
+	testneed.NotShort(t, "it waits for processes to end")
 	for range moments(t) {
 		dir := filepath.Join(t.TempDir(), "run")
 		c := startCell(t, "plain", cellOptions{Dir: dir, Workers: 3, Threads: 1, Epochs: 1000, Every: 7})
@@ -47,6 +49,7 @@ func TestKilledCellLeavesNothing(t *testing.T) {
 // What goes wrong in the user's own code, at any step, is named with rank, epoch,
 // step and stage or place.
 func TestFaultyProgramIsNamed(t *testing.T) {
+	testneed.NotShort(t, "it starts a run for each fault")
 	const place = `programs_test\.go:\d+`
 	cases := []struct{ kind, want string }{
 		{"panic", `(?s)rank 1\b.*epoch 0.*step %d\b.*forward.*the user's layer went wrong`},
@@ -152,6 +155,7 @@ func TestKilledRunResumesToTheSameBits(t *testing.T) {
 // An interrupt writes a checkpoint, ends everything within 5 s, and the next execution resumes the
 // run.
 func TestInterruptedRunGoesOn(t *testing.T) {
+	testneed.NotShort(t, "it interrupts and resumes runs for seconds")
 	for _, slow := range []int{30, 3000} { // within a step's time, and in the middle of one
 		dir := filepath.Join(t.TempDir(), "run")
 		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 3, Every: 1 << 30, SlowMS: slow}

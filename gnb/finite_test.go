@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // finiteFiles fails if a file of weights or a checkpoint of a run contains a number that is not
@@ -257,6 +258,7 @@ func overwriteFile(name string) error {
 // Features and weights of edges that turn NaN while a run reads them end it, in training and
 // in evaluation, naming the node.
 func TestOverwrittenDataEndsTheRun(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	weighted := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
 	edges := make([]float32, weighted.Edges())
 	for i := range edges {
@@ -330,6 +332,7 @@ func TestInferRefusesWhatIsNotFinite(t *testing.T) {
 
 // A trial that diverges has failed, with the reason, and the sweep continues.
 func TestSweepGoesOnAfterADivergence(t *testing.T) {
+	testneed.NotShort(t, "it runs sweeps")
 	ds := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	study, err := sweep.Run(t.Context(), ds, gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
 		return gnb.TrainOptions{LR: sweep.Choice(t, "lr", 0.01, 1e30, 0.02), Epochs: 2, Batch: 64, Hidden: 8, Threads: 1}
@@ -393,6 +396,7 @@ var steep = gnb.Program("test.steep", func(w *gnb.Worker, factor float64) error 
 // Weights that could never move again, since the optimiser's state is infinite, end the run at
 // the end of the loop, whether it writes checkpoints or not.
 func TestInfiniteOptimizerEndsTheRun(t *testing.T) {
+	testneed.NotShort(t, "it trains a run for each optimiser and number of workers")
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
 	for _, every := range []int{0, gnb.None} {
 		for _, workers := range []int{1, 2} {

@@ -10,11 +10,13 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // Training, sampled and full, and evaluation of float16 features have the bits of the
 // same features in float32, with every kind of layer that reads them its own way.
 func TestFloat16FeaturesAreThoseConverted(t *testing.T) {
+	testneed.NotShort(t, "it converts and trains several times")
 	made, err := dataset.Load("planted?nodes=1500&features=37")
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/safetensors"
+	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
@@ -51,6 +52,7 @@ func interruptedRun(t *testing.T) (dir string, again func() (*runs.Run, error)) 
 // Listing, opening, resuming and inference end, with or without an error, even if one of a run's
 // files is a pipe, a device or a directory, and never read from it.
 func TestNoFileOfARunHangs(t *testing.T) {
+	testneed.NotShort(t, "it trains a run for each of its files")
 	dir, again := interruptedRun(t)
 	whole := filepath.Join(t.TempDir(), "whole")
 	copyTree(t, dir, whole)
@@ -131,6 +133,7 @@ func contents(dir string) (out []string, noticed bool) {
 
 // Of every file of a run that is read back a flipped bit is noticed, or changes nothing.
 func TestFlippedBitsOfARunAreNoticed(t *testing.T) {
+	testneed.NotShort(t, "it opens a run with each of its bits flipped")
 	dir, _ := interruptedRun(t)
 	clean, noticed := contents(dir)
 	if noticed {
@@ -322,6 +325,7 @@ func TestKilledRunIsCalledKilled(t *testing.T) {
 
 // What Infer writes goes through a pipe and into a device, and leaves both what they are.
 func TestInferWritesIntoPipesAndDevices(t *testing.T) {
+	testneed.NotShort(t, "it trains and infers for seconds")
 	ds := load(t, smallSet)
 	run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{Workers: 1, Epochs: 1, Hidden: 8, Quiet: true, RunDir: filepath.Join(t.TempDir(), "run")})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
@@ -70,6 +71,7 @@ func copyFile(t *testing.T, from, to string) {
 // A run skips a checkpoint copied from a run with another seed, learning rate or data, with a note;
 // if the run has no other checkpoint, it does not resume.
 func TestForeignCheckpointsArePassedOver(t *testing.T) {
+	testneed.NotShort(t, "it trains a dozen runs")
 	ds := load(t, smallSet)
 	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 2000, Eval: "none", Seed: 1, CheckpointEvery: 1, KeepCheckpoints: 100}
 	begin := func(t *testing.T, o gnb.TrainOptions, epochs int) *runs.Run {
@@ -153,6 +155,7 @@ func TestForeignCheckpointsArePassedOver(t *testing.T) {
 // A run without identity, written by an earlier version, resumes to the same bits if it is named,
 // with a note, and has an identity from then on. It never resumes unless it is named.
 func TestRunWithoutIdentity(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, smallSet)
 	o := gnb.TrainOptions{Workers: 1, Threads: 1, Epochs: 60, Eval: "none", Seed: 1, CheckpointEvery: 1}
@@ -378,6 +381,7 @@ func TestChangedLearningRateHolds(t *testing.T) {
 // A sweep of other data, or of a model whose code is another one, is not resumed: its
 // trials would not compare.
 func TestSweepIdentity(t *testing.T) {
+	testneed.NotShort(t, "it runs several sweeps")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	search := func(spec string, o sweep.Options, stop bool) (*sweep.Study, error) {
 		t.Helper()

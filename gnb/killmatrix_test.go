@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/graphops/safetensors"
+	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
@@ -57,6 +58,7 @@ func wholeFiles(t *testing.T, dir, after string) {
 // A run that is ended repeatedly, in any way and at random moments, has only complete files and
 // resumes to the weights and steps of an undisturbed run. Nothing else is left behind.
 func TestKillMatrix(t *testing.T) {
+	testneed.NotShort(t, "it kills and resumes runs for seconds")
 	o := cellOptions{Workers: 2, Threads: 1, Epochs: 40, Every: 2}
 	o.Dir = filepath.Join(t.TempDir(), "whole")
 	c := startCell(t, "train", o)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // pauses are moments of a program at which a test interrupts it, once: the
@@ -178,6 +179,7 @@ func sameRun(t *testing.T, whole, resumed *runs.Run) {
 // A program is interrupted at any moment and started again: its weights, values and metrics equal
 // those of an undisturbed run.
 func TestInterruptAtAnyMomentLosesNothing(t *testing.T) {
+	testneed.NotShort(t, "it interrupts runs for seconds")
 	t.Parallel()
 	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
 	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3}
@@ -203,6 +205,7 @@ func TestInterruptAtAnyMomentLosesNothing(t *testing.T) {
 // Interrupted a second time before it has done anything new, a run keeps the
 // checkpoint that it began with.
 func TestInterruptBeforeWorkKeepsTheCheckpoint(t *testing.T) {
+	testneed.NotShort(t, "it interrupts and resumes runs for seconds")
 	t.Parallel()
 	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
 	o := gnb.LaunchOptions{Data: ds, Threads: 1, Seed: 3}
@@ -232,6 +235,7 @@ func TestInterruptBeforeWorkKeepsTheCheckpoint(t *testing.T) {
 
 // A program without epochs resumes between its steps.
 func TestStepsWithoutEpochsResume(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	t.Parallel()
 	ds := load(t, "planted?nodes=500&features=8&classes=3&seed=2")
 	o := gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 3}
@@ -246,6 +250,7 @@ func TestStepsWithoutEpochsResume(t *testing.T) {
 // What else was run since an interrupt does not matter: the interrupted run is resumed, and, once
 // it has ended, begun anew.
 func TestInterruptedRunIsFoundAmongOthers(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := load(t, smallSet)
 	o := gnb.TrainOptions{Workers: 1, Epochs: 150, Eval: "none", Quiet: true, Seed: 1}

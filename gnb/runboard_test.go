@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/internal/tbevents/tbread"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // stepsOf are the steps of a tag, which must ascend.
@@ -92,6 +93,7 @@ func TestTensorBoard(t *testing.T) {
 
 // A resumed run has each step once.
 func TestTensorBoardAfterResume(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	ds := load(t, smallSet)
 	run := pausedAt(t, phases, "iteration 1 3", gnb.LaunchOptions{Data: ds, Workers: 2, Threads: 1, Seed: 4, CheckpointEvery: 3, TensorBoard: true})
 	got := tbread.Scalars(t, tbread.File(t, run.Dir))

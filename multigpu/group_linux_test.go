@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/testneed"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
@@ -359,6 +360,7 @@ func TestStatus(t *testing.T) {
 
 // Every way for one worker to fail is named, and ends the whole run.
 func TestFailuresAreNamed(t *testing.T) {
+	testneed.NotShort(t, "it waits for silent workers")
 	type failure struct {
 		kind   string
 		reason string

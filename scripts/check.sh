@@ -1,44 +1,70 @@
 #!/usr/bin/env bash
 # The quick checks that a change should pass before it is committed. Each step runs even if an
-# earlier one failed; the exit status is 1 if any failed.
+# earlier one failed; the exit status is 1 if any failed. The tests run beside the other steps.
+# golangci-lint includes go vet, gofumpt and goimports. Other platforms than this machine's and
+# macOS on arm64 are scripts/platforms.sh's.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/need.sh go || exit 1
 bash scripts/tools.sh || exit 1
-failed=()
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
 
-step() { # name, command…
-  local name=$1 start=$EPOCHREALTIME text
+step() { # name, command…: runs the command, and keeps what it prints for report
+  local name=$1 start=$EPOCHREALTIME status=0
   shift
-  if text=$("$@" 2>&1); then
-    printf 'ok    %-12s' "$name"
-  else
-    printf 'FAIL  %-12s' "$name"
-    failed+=("$name")
+  "$@" > "$out/$name" 2>&1 || status=$?
+  printf '%s %s %s\n' "$status" "$start" "$EPOCHREALTIME" > "$out/$name.status"
+}
+
+failed=()
+report() { # name: prints the step's line, and its output if it failed
+  local status start end word=ok
+  read -r status start end < "$out/$1.status"
+  if [ "$status" != 0 ]; then
+    word=FAIL
+    failed+=("$1")
   fi
-  awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf " %5.1f s\n", b - a }'
-  if [[ " ${failed[*]:-} " == *" $name "* ]]; then printf '%s\n' "$text"; fi
+  printf '%-5s %-12s %5.1f s\n' $word "$1" "$(awk -v a="$start" -v b="$end" 'BEGIN { print b - a }')"
+  if [ $word = FAIL ]; then cat "$out/$1"; fi
 }
 
-with_cuda() { # command…
-  (. scripts/cuda-env.sh && "$@")
+run() { # name, command…
+  step "$@"
+  report "$1"
 }
 
-step build go build ./...
-step vet go vet ./...
-step darwin env GOOS=darwin go vet ./...
-step windows env GOOS=windows go build ./...
-step arm64 env GOARCH=arm64 go build ./...
-step lint .bin/golangci-lint run --allow-parallel-runners ./... # gofumpt and goimports too
+lint() { .bin/golangci-lint run --allow-parallel-runners "$@"; }
+
+# Without -tags cuda, the linter sees the packages that have files for that case only.
+lint_cuda() {
+  (. scripts/cuda-env.sh && lint --build-tags cuda ./...) && lint ./cuda ./cuda/cublas ./cuda/nccl ./gnb/internal/device
+}
+
+tests() {
+  go run ./internal/testrun -cuda "$cuda" -short ./...
+}
+
+run build go build ./...
+# The GPU tests, except packages without a file that the tag selects.
+cuda=$(go list ./cuda/... | grep -v -e /cuda/kernels$ -e /cuda/internal/ptx$)
+set -m # a process group of its own, so that Ctrl-C ends the tests too
+step tests tests &
+trap 'kill -- -$!; exit 130' INT TERM
+set +m
 if command -v "$(go env CC)" >/dev/null; then
-  step cuda-vet with_cuda go vet -tags cuda ./cuda/... ./gnb/...
-  step cuda-lint with_cuda .bin/golangci-lint run --allow-parallel-runners --build-tags cuda ./cuda/... ./gnb/...
+  run lint lint_cuda
 else
   echo "skip  -tags cuda     no C compiler ($(go env CC))"
+  run lint lint ./...
 fi
-step actions .bin/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
-step imports go test -short ./internal/archtest
-step tests go run ./internal/testrun -cuda ./cuda/... -short ./...
+if command -v mpicc >/dev/null; then
+  run mpi go vet -tags mpi ./multigpu/...
+fi
+run darwin env GOOS=darwin GOARCH=arm64 go build ./...
+run actions .bin/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
+wait
+report tests
 
 if [ ${#failed[@]} -gt 0 ]; then
   echo "make check: failed: ${failed[*]}"

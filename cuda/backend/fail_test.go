@@ -11,11 +11,13 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A device without room ends a pass with an error that says how much each use holds, and the same
 // backend then runs with less.
 func TestOutOfMemory(t *testing.T) {
+	testneed.NotShort(t, "it fills 64 MB on the interpreter")
 	if onGPU {
 		t.Skip("a real device has more memory than this fills")
 	}

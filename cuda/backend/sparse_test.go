@@ -12,11 +12,13 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A graph of Cora's size, with bags of words for features and a GCN of 16 hidden
 // units, has the CPU's losses on the device, and takes no memory from step to step.
 func TestCoraSize(t *testing.T) {
+	testneed.NotShort(t, "it trains on a graph of Cora's size on the interpreter")
 	const n, words, each, classes, degree = 2708, 1433, 18, 7, 4
 	r := rand.New(rand.NewPCG(1, 2))
 	g := &graphops.Graph{Indptr: make([]int64, 1, n+1)}

@@ -38,10 +38,14 @@ var parsed = sync.OnceValues(func() (map[string]*ptx.Kernel, error) {
 // orders are those of threads and blocks that every kernel is run in.
 var orders = []ptx.Order{{}, {Descending: true}, {Shuffle: 7}}
 
-// each runs test in every order.
+// each runs test in every order; with -short, in the shuffled one.
 func each(t *testing.T, test func(g *gpu)) {
 	t.Helper()
-	for _, o := range orders {
+	tried := orders
+	if testing.Short() {
+		tried = orders[len(orders)-1:]
+	}
+	for _, o := range tried {
 		m := ptx.NewMachine(ptx.NewMemory(0, 1<<30))
 		m.Order = o
 		test(&gpu{t, m})

@@ -20,6 +20,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/cuda/internal/fakelibs"
 	"github.com/graphnb/graphnb/cuda/libs"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // rank is what each rank does: a sum and a broadcast of more values than the library moves at once.
@@ -239,6 +240,7 @@ func TestAbort(t *testing.T) {
 
 // Ranks that join and then do not connect: who opens learns it when its time is over, and the device closes.
 func TestOpenDoesNotConnect(t *testing.T) {
+	testneed.NotShort(t, "it waits two seconds")
 	t.Setenv("FAKE_NCCL", "hang:1:0")
 	lib := fakelibs.Build(t, "nccl")
 	fakegpu.New(t, fakegpu.Config{Devices: 2})

@@ -13,11 +13,13 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // The kernels of long rows have a block for each long row and tile of columns of a block that was sampled on the
 // device, in either direction, and none where no row is long. What is computed has the CPU's bits.
 func TestBlocksOfLongRows(t *testing.T) {
+	testneed.NotShort(t, "it samples long rows on the interpreter")
 	const nodes, cols, tiles = 600, 40, 2
 	graph := func(sources func(d int) []int32) *graphops.Graph {
 		g := &graphops.Graph{Indptr: []int64{0}}

@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/store"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func ok(t testing.TB, err error) {
@@ -99,6 +100,7 @@ func epoch(t testing.TB, sample_ func(epoch, step int, seeds []int32) (*sample.B
 
 // A device's digest is the CPU's, wherever the graph lies and whenever work is done.
 func TestDigest(t *testing.T) {
+	testneed.NotShort(t, "it samples an epoch twenty times on the interpreter")
 	g := random(300, 6, 4)
 	w := weigh(g, 5)
 	for name, c := range map[string]struct {

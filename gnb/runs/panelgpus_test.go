@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/machine/fakehelper"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A run's GPUs are those on which a worker of it has memory, else those in the workers' order.
@@ -52,6 +53,7 @@ func TestGPUsOfARun(t *testing.T) {
 
 // The panel of a run on GPUs has a line for each of its own, until the run ends; the helper ends with it.
 func TestThePanelShowsGPUs(t *testing.T) {
+	testneed.NotShort(t, "it waits two seconds for samples")
 	t.Setenv(envknob.Helper.Name, fakehelper.Make(t))
 	rec := &Recorder{run: &Run{Config: Config{ID: "r1", Device: "cuda", Workers: 2}}, panel: &panel{}}
 	end := rec.watchGPUs(t.Context())

@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // smallSweep is a sweep of three trials that ended, and a function that resumes it to six.
@@ -133,6 +134,7 @@ func TestSweepHoldsItsDirectory(t *testing.T) {
 // A line of trials.jsonl that is damaged, or was made up, is left out, and the trial is run again:
 // the sweep ends with what it would have found anyway, and soon.
 func TestDamagedTrialsAreRunAgain(t *testing.T) {
+	testneed.NotShort(t, "it resumes a dozen damaged sweeps")
 	dir, again := smallSweep(t)
 	whole := filepath.Join(t.TempDir(), "whole")
 	runtest.CopyTree(t, dir, whole)
@@ -221,6 +223,7 @@ func TestDamagedTrialsAreRunAgain(t *testing.T) {
 
 // Nothing hangs if one of a sweep's files is a pipe, a device or a directory.
 func TestNoFileOfASweepHangs(t *testing.T) {
+	testneed.NotShort(t, "it resumes a sweep for each of its files")
 	dir, again := smallSweep(t)
 	whole := filepath.Join(t.TempDir(), "whole")
 	runtest.CopyTree(t, dir, whole)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // try makes n trials whose values are known at once: value of their parameters.
@@ -165,6 +166,7 @@ func TestSobolCovers(t *testing.T) {
 // On a known function TPE's later trials lie nearer to the best point than random
 // ones, in every kind of range, and its best is better.
 func TestTPEConcentrates(t *testing.T) {
+	testneed.NotShort(t, "it proposes hundreds of trials")
 	ask := func(t *Trial) {
 		t.Float("x", -5, 5)
 		t.LogFloat("lr", 1e-5, 1)

@@ -19,6 +19,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // load loads a dataset for a test.
@@ -129,6 +130,7 @@ func TestSweep(t *testing.T) {
 
 // The lowest loss on validation can be what counts, too.
 func TestSweepMinimizes(t *testing.T) {
+	testneed.NotShort(t, "it runs a sweep of many trials")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	s, err := sweep.Run(t.Context(), load(t, sweepSet), gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
 		o := sweepOptions(t)
@@ -230,6 +232,7 @@ func TestSweepMistakes(t *testing.T) {
 // An interrupted sweep resumes as if it had not been interrupted, by itself or if it is named. A
 // finished sweep can be extended. A changed function is detected.
 func TestSweepResumes(t *testing.T) {
+	testneed.NotShort(t, "it runs sweeps twice")
 	methods := []string{"tpe", "asha", "grid"}
 	if testing.Short() {
 		methods = methods[1:]
@@ -345,6 +348,7 @@ func runCell(options []byte) error {
 // A sweep that is interrupted or killed at any moment leaves no process behind, and resumes to the
 // same result.
 func TestSweepInterruptedAndKilled(t *testing.T) {
+	testneed.NotShort(t, "it interrupts and kills sweeps")
 	o := cellOptions{Workers: 2, Epochs: 30, Every: 5}
 	end := func(dir string) string {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // checkedBytes is how many bytes CheckOnce says it read of a directory of any size.
@@ -88,6 +89,7 @@ func TestCheckOnce(t *testing.T) {
 // Whatever is wrong with a directory is found before a run, whether it is small enough
 // to be checked every time or not, and whether or not it was right when it was written.
 func TestHostileOfAnySize(t *testing.T) {
+	testneed.NotShort(t, "it damages and opens a dataset for each case")
 	ownHome(t)
 	nan, ninf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, c := range []struct {

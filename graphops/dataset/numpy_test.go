@@ -92,6 +92,7 @@ func TestNumPy(t *testing.T) {
 // TestNumPyRich has NumPy read and write sparse features, weights, targets and
 // further split sets.
 func TestNumPyRich(t *testing.T) {
+	testneed.NotShort(t, "it starts Python several times")
 	exe := testneed.PythonWith(t, "numpy")
 	for _, d := range []*Dataset{rich(t), ones(t)} {
 		copied := filepath.Join(t.TempDir(), "copy")

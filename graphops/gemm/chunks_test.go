@@ -15,6 +15,9 @@ func TestTurnedChunks(t *testing.T) {
 		} {
 			for _, index := range []bool{false, true} {
 				for threads := 1; threads <= 3; threads++ {
+					if threads == 2 && testing.Short() {
+						continue
+					}
 					r := rand.New(rand.NewPCG(uint64(c.m), uint64(c.k)))
 					a, b := random(t, r, c.n, c.k, true, index), random(t, r, c.k, c.n, false, index)
 					bias := make([]float32, c.n)

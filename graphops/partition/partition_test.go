@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // made is the graph of n nodes with so many random edges, those of one eighth of
@@ -95,7 +96,11 @@ func TestMeasure(t *testing.T) {
 // Every method gives every node a part, keeps parts as light as asked, gives the
 // same for the same seed on any number of threads, and another for another one.
 func TestEveryMethod(t *testing.T) {
-	for _, n := range []int{40, 5000} {
+	large := 5000
+	if testing.Short() {
+		large = 800
+	}
+	for _, n := range []int{40, large} {
 		g := made(t, n, 6*n, false)
 		weights := make([]int32, n)
 		for v := range weights {
@@ -211,6 +216,7 @@ func counting(lo, hi int32) (s []int32) {
 
 // The planted dataset's communities are found.
 func TestPlanted(t *testing.T) {
+	testneed.NotShort(t, "it divides a graph of 20,000 nodes three times")
 	ds, err := dataset.Load("planted?nodes=20000&classes=4")
 	if err != nil {
 		t.Fatal(err)
@@ -230,6 +236,7 @@ func TestPlanted(t *testing.T) {
 // A graph of a dense core among nodes with few edges, whose merged nodes all look
 // alike: going through it finds more, and that is refined.
 func TestCore(t *testing.T) {
+	testneed.NotShort(t, "it divides a graph of 8,192 nodes four times")
 	ds, err := dataset.Load("rmat?scale=13&degree=16")
 	if err != nil {
 		t.Fatal(err)

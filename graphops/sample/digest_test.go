@@ -222,6 +222,7 @@ func FuzzAddStep(f *testing.F) {
 
 // The digest recomputed by NumPy, from the directory alone.
 func TestDigestIsNumPys(t *testing.T) {
+	testneed.NotShort(t, "it starts Python")
 	python := testneed.PythonWith(t, "numpy")
 	g := random(1500, 12, 33)
 	train := sample.EpochOrder(1, 0, all(1500))[:500]

@@ -15,6 +15,8 @@ import (
 	"github.com/graphnb/graphnb/internal/envknob"
 
 	"go.uber.org/goleak"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,6 +96,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestHelpersThatAreOfNoUse(t *testing.T) {
+	testneed.NotShort(t, "it waits two seconds")
 	for name, c := range map[string]struct {
 		helper string
 		want   string
@@ -126,6 +129,7 @@ func TestHelpersThatAreOfNoUse(t *testing.T) {
 
 // A helper that ended is started again, less and less often, and one that has no more to say is not.
 func TestHelpersAreStartedAgain(t *testing.T) {
+	testneed.NotShort(t, "it waits for helpers to restart")
 	file := script(t, hello, `[ -e "$0.once" ] || { touch "$0.once"; exit 3; }`, aGPU, untilIn)
 	s := watch(t, file, func(s Sample) bool { return len(s.GPUs) > 0 && s.GPUs[0].PowerW.Known() })
 	if s.Note != "" || len(pids(t, file)) != 2 {
@@ -146,6 +150,7 @@ func TestHelpersAreStartedAgain(t *testing.T) {
 
 // A helper that stands still is ended: what it said before is old, and said to be.
 func TestAHelperThatStandsStill(t *testing.T) {
+	testneed.NotShort(t, "it waits two seconds")
 	file := script(t, hello, aGPU, "exec sleep 1000")
 	h := newHelper(file, MinInterval)
 	h.quiet, h.pause = 2*time.Second, time.Hour

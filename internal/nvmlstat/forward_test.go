@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/nvmlstat/fakenvml"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 var update = flag.Bool("update", false, "write zz_names.h anew")
@@ -61,6 +62,7 @@ func TestNames(t *testing.T) {
 // A program whose linker has the loader bind everything at the start, as Ubuntu's gcc does, starts without a
 // driver, and reads GPUs where there is one.
 func TestALinkerThatBindsAtTheStart(t *testing.T) {
+	testneed.NotShort(t, "it links a program")
 	bin := filepath.Join(t.TempDir(), "test")
 	c := exec.Command("go", "test", "-c", "-ldflags=-extldflags=-Wl,-z,now", "-o", bin, ".")
 	if out, err := c.CombinedOutput(); err != nil {

@@ -212,6 +212,7 @@ func (w world) resume() (digest, said string) {
 }
 
 func TestRecordedRunIsReadAndResumed(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	w := newWorld(t)
 	dir := filepath.Join(w.dir, "runs", "recorded")
 	if err := os.CopyFS(dir, os.DirFS("testdata/run")); err != nil {

@@ -23,7 +23,7 @@ func testSegments(r *rand.Rand) (indptr []int64, n int) {
 func TestSegments(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := testRand()
-		for _, cols := range sizes {
+		for _, cols := range fewSizes() {
 			for mode := range 32 {
 				via, acc, mean, indexed, large := mode&1 > 0, mode&2 > 0, mode&4 > 0, mode&8 > 0, mode&16 > 0
 				rows := 50

@@ -9,6 +9,18 @@ import (
 // sizes are lengths around all vector widths and unrolled loops, and primes.
 var sizes = []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 23, 31, 32, 33, 40, 47, 48, 63, 64, 65, 97, 100, 127, 128, 129, 191, 192, 193, 255, 256, 257, 300, 509, 512, 521}
 
+// fewSizes is sizes, or with -short every third of them, for tests with many cases a size.
+func fewSizes() []int {
+	if !testing.Short() {
+		return sizes
+	}
+	var few []int
+	for i := 0; i < len(sizes); i += 3 {
+		few = append(few, sizes[i])
+	}
+	return few
+}
+
 // onPaths runs f on every path that the processor has.
 func onPaths(t *testing.T, f func(t *testing.T)) {
 	for p := Go; p <= Best(); p++ {

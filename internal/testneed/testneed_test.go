@@ -151,6 +151,7 @@ func TestOtherSkipsNeedNothing(t *testing.T) {
 
 // Without an index the network counts as missing.
 func TestOffline(t *testing.T) {
+	NotShort(t, "it asks an index that does not answer")
 	if os.Getenv("GNB_TEST_OFFLINE") != "" {
 		if Network.Here() {
 			t.Error("pip has no index, but the network is reported as available")

@@ -14,7 +14,9 @@
 // prerequisites that this machine lacks do not count there. Minutes over the budget are marked but
 // are no failure, because machines differ.
 //
-// The packages of -alone run after the others, one at a time. The tests run with a separate
+// The packages with the most minutes in the budget start first, and those of -alone run after the
+// others, one at a time. Tests are neither vetted nor linked with a debugger's tables, because "make
+// check" vets them and no test reads the tables. The tests run with a separate
 // temporary directory, and testrun lists the files that they leave in it.
 //
 // The packages listed in -cuda also run with -tags cuda if there is a C compiler; without one, that
@@ -25,6 +27,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -44,27 +47,51 @@ func main() {
 	cudaRace := flag.String("cudarace", "", "`packages` to run with -tags cuda under the race detector too, space-separated")
 	raceSkip := flag.String("raceskip", "", "tests to leave out under the race detector, a `pattern`")
 	alone := flag.String("alone", "", "`packages` to run one at a time, space-separated")
+	parallel := flag.String("p", "", "`number` of packages to run at a time; default: one per core")
 	short := flag.Bool("short", false, "the quick tests only")
 	flag.Parse()
-	if err := run(flag.Args(), *budgetFile, *skipsFile, strings.Fields(*alone), strings.Fields(*cuda), strings.Fields(*race), strings.Fields(*cudaRace), *raceSkip, *short); err != nil {
+	packages := flag.Args()
+	if len(packages) == 0 {
+		packages = []string{"./..."}
+	}
+	args := []string{
+		"-timeout=20m",            // of a package; go test's 10 minutes are too few for a busy machine
+		"-vet=off", "-ldflags=-w", // "make check" vets; no test reads a debugger's tables
+	}
+	if *short {
+		args = append(args, "-short")
+	}
+	if *parallel != "" {
+		args = append(args, "-p="+*parallel)
+	}
+	sets := []set{
+		{packages: packages, except: strings.Fields(*alone), args: args},
+		{packages: strings.Fields(*alone), args: slices.Concat(args, []string{"-p=1"})},
+		{label: "cuda ", packages: strings.Fields(*cuda), args: append(slices.Clip(args), "-tags=cuda"), env: cudaEnv(), cgo: true},
+		{label: "race ", packages: strings.Fields(*race), args: append(slices.Clip(args), "-race", "-short", "-skip", *raceSkip), cgo: true},
+		{label: "race cuda ", packages: strings.Fields(*cudaRace), args: append(slices.Clip(args), "-race", "-short", "-tags=cuda"), env: cudaEnv(), cgo: true},
+	}
+	if err := run(sets, *budgetFile, *skipsFile); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
 }
 
-func run(packages []string, budgetFile, skipsFile string, alone, cuda, race, cudaRace []string, raceSkip string, short bool) error {
-	if len(packages) == 0 {
-		packages = []string{"./..."}
-	}
+// set is one run of go test.
+type set struct {
+	label            string   // before the packages' names: "race "
+	packages, except []string // patterns
+	args             []string // of go test
+	env              []string // added to the environment
+	cgo              bool     // it needs a C compiler
+}
+
+func run(sets []set, budgetFile, skipsFile string) error {
 	budget, err := readBudget(budgetFile)
 	if err != nil {
 		return err
 	}
 	maxSkips, err := readSkips(skipsFile)
-	if err != nil {
-		return err
-	}
-	together, last, err := split(packages, alone)
 	if err != nil {
 		return err
 	}
@@ -78,29 +105,18 @@ func run(packages []string, budgetFile, skipsFile string, alone, cuda, race, cud
 	}
 	start := time.Now()
 	r := newReport(budget, os.Stdout)
-	args := []string{"-timeout=20m"} // of a package; go test's 10 minutes are too few for a busy machine
-	if short {
-		args = append(args, "-short")
-	}
-	if err := goTest(r, "", args, together, nil); err != nil {
-		return err
-	}
-	if err := goTest(r, "", append(args, "-p=1"), last, nil); err != nil {
-		return err
-	}
-	if why := noCgo(); why != "" {
-		if len(cuda) > 0 {
-			r.skip("-tags cuda", why)
+	lacking := noCgo()
+	for _, s := range sets {
+		if len(s.packages) == 0 {
+			continue
 		}
-		if len(race) > 0 {
-			r.skip("race detector", why)
+		if s.cgo && lacking != "" {
+			r.skip(strings.TrimSpace(s.label)+" tests", lacking)
+			continue
 		}
-	} else if err := goTest(r, "cuda ", append(args, "-tags=cuda"), cuda, cudaEnv()); err != nil {
-		return err
-	} else if err := goTest(r, "race ", []string{"-race", "-short", "-skip", raceSkip}, race, nil); err != nil {
-		return err
-	} else if err := goTest(r, "race cuda ", []string{"-race", "-short", "-tags=cuda"}, cudaRace, cudaEnv()); err != nil {
-		return err
+		if err := goTest(r, s); err != nil {
+			return err
+		}
 	}
 	left, err := os.ReadDir(tmp)
 	if err != nil {
@@ -112,24 +128,24 @@ func run(packages []string, budgetFile, skipsFile string, alone, cuda, race, cud
 	return r.finish(time.Since(start), maxSkips)
 }
 
-// split lists packages in two parts: those that alone does not match, and those that it matches.
-func split(packages, alone []string) (together, last []string, err error) {
-	all, err := list(packages)
-	if err != nil || len(alone) == 0 {
-		return all, nil, err
-	}
-	single, err := list(alone)
+// list returns the import paths of the set's packages, those with the most minutes in the budget
+// first, so that none of them runs alone at the end.
+func (s set) list(budget map[string]float64) ([]string, error) {
+	all, err := list(s.packages)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for _, p := range all {
-		if slices.Contains(single, p) {
-			last = append(last, p)
-		} else {
-			together = append(together, p)
+	if len(s.except) > 0 {
+		except, err := list(s.except)
+		if err != nil {
+			return nil, err
 		}
+		all = slices.DeleteFunc(all, func(p string) bool { return slices.Contains(except, p) })
 	}
-	return together, last, nil
+	slices.SortStableFunc(all, func(a, b string) int {
+		return cmp.Compare(budget[s.label+short(b)], budget[s.label+short(a)])
+	})
+	return all, nil
 }
 
 // list returns the import paths of packages.
@@ -153,14 +169,14 @@ func cudaEnv() []string {
 	return []string{"CGO_CFLAGS=-O2 -g -I" + filepath.Join(dir, "cuda", "internal", "shim", "include")}
 }
 
-// goTest runs "go test -json args… packages…" into r, with env added to the environment. A failing
-// test is recorded in the report; it is not an error.
-func goTest(r *report, label string, args, packages, env []string) error {
-	if len(packages) == 0 {
-		return nil
+// goTest runs the set into r. A failing test is recorded in the report; it is not an error.
+func goTest(r *report, s set) error {
+	packages, err := s.list(r.budget)
+	if err != nil {
+		return err
 	}
-	c := exec.Command("go", slices.Concat([]string{"test", "-json"}, args, packages)...)
-	c.Env = append(os.Environ(), env...)
+	c := exec.Command("go", slices.Concat([]string{"test", "-json"}, s.args, packages)...)
+	c.Env = append(os.Environ(), s.env...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -169,11 +185,11 @@ func goTest(r *report, label string, args, packages, env []string) error {
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("go test: %w", err)
 	}
-	if err := r.read(out, label); err != nil {
+	if err := r.read(out, s.label); err != nil {
 		return fmt.Errorf("reading go test's events: %w", err)
 	}
 	if err := c.Wait(); err != nil && r.failures() == 0 {
-		return fmt.Errorf("go test %s: %w", strings.Join(slices.Concat(args, packages), " "), err)
+		return fmt.Errorf("go test %s: %w", strings.Join(slices.Concat(s.args, packages), " "), err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,17 +146,13 @@ func TestLongFailureIsCut(t *testing.T) {
 	}
 }
 
-func TestSplit(t *testing.T) {
-	together, last, err := split([]string{"./..."}, []string{"."})
-	if err != nil || len(together) != 0 || len(last) != 1 {
-		t.Errorf("%q %q %v", together, last, err)
-	}
-	together, last, err = split([]string{"."}, nil)
-	if err != nil || len(together) != 1 || len(last) != 0 {
-		t.Errorf("%q %q %v", together, last, err)
-	}
-	if _, _, err := split([]string{"./no/such/..dir"}, nil); err == nil {
-		t.Error("a package that is not there gives no error")
+// The longest packages come first, and those of except not at all.
+func TestList(t *testing.T) {
+	s := set{label: "race ", packages: []string{"../envknob", "../phrase", "../units", "../testneed"}, except: []string{"../phrase"}}
+	got, err := s.list(map[string]float64{"race internal/units": 2, "internal/testneed": 3, "race internal/envknob": 1})
+	const at = "github.com/graphnb/graphnb/internal/"
+	if want := []string{at + "units", at + "envknob", at + "testneed"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
 

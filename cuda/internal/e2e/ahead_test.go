@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // While a loop trains, the device does not run dry because the host waits for it: the host waits only when the
 // whole of a step, and what followed the loss of the one before, have been asked for since what it waits for,
 // and gives no memory back, which waits for the device too.
 func TestTheHostIsAStepAhead(t *testing.T) {
+	testneed.NotShort(t, "it trains three times on the interpreter")
 	for name, o := range map[string]gnb.TrainOptions{
 		"one batch a step":  {},
 		"two virtual ranks": {VirtualRanks: 2},

@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/cuda/internal/fakelibs"
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // machineEnv holds the fakegpu.Config of a worker's machine as JSON.
@@ -137,6 +138,11 @@ func TestTrainingHasTheCPUsLosses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "karate" {
+				testneed.NotShort(t, "it trains three times on the interpreter")
+			} else if testing.Short() {
+				c.gpus = c.gpus[:1]
+			}
 			ds := load(t, c.data)
 			t.Setenv("GNB_RUNS", t.TempDir())
 			c.o.Device = "cpu"

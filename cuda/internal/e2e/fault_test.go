@@ -12,6 +12,7 @@ import (
 
 	"github.com/graphnb/graphnb/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // small is a run of a second on the interpreter.
@@ -20,6 +21,7 @@ var small = gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 3}, Batch: 6, Epochs: 
 // What goes wrong on a device ends the run with one readable sentence that names device and rank, and
 // with --device cuda never falls back to the CPU.
 func TestFaultsEndTheRun(t *testing.T) {
+	testneed.NotShort(t, "it starts five runs")
 	for name, c := range map[string]struct {
 		gpus  int
 		m     machine
@@ -99,6 +101,7 @@ func TestSharing(t *testing.T) {
 
 // Errors about missing parts of a machine come before anything starts.
 func TestNothingToRunOn(t *testing.T) {
+	testneed.NotShort(t, "it starts six runs")
 	ds := load(t, "karate")
 	t.Run("no GPU", func(t *testing.T) {
 		cluster(t, 0, machine{})
@@ -152,6 +155,7 @@ func TestNothingToRunOn(t *testing.T) {
 
 // With the device "auto" a machine that cannot is no error: the run says in one line why it is on the CPU.
 func TestAutoSaysWhy(t *testing.T) {
+	testneed.NotShort(t, "it starts four runs")
 	ds := load(t, "karate")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	o := small
@@ -230,6 +234,7 @@ func TestCellTouchesNoDriver(t *testing.T) {
 // A run on a device that is interrupted goes on from its checkpoint: weights and optimiser come from the
 // device and go back there.
 func TestResume(t *testing.T) {
+	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "karate")
 	cluster(t, 1, machine{})
 	whole, _, err := train(t, ds, with(small, nil))
@@ -285,6 +290,7 @@ func TestDigests(t *testing.T) {
 
 // The places of data and the limits of memory can be set; an invalid setting is an error.
 func TestSettings(t *testing.T) {
+	testneed.NotShort(t, "it trains six times on the interpreter")
 	ds := load(t, "karate")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	o := small

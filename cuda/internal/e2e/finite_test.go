@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/safetensors"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // finiteFiles fails where a file of weights of a run holds a number that is not finite.
@@ -42,6 +43,7 @@ func finiteFiles(t *testing.T, dir string) {
 // same with the step, the rank and the layer where numbers stopped being finite, on one rank and
 // several, and keeps nothing of them.
 func TestDivergenceOnADevice(t *testing.T) {
+	testneed.NotShort(t, "it trains four times on the interpreter")
 	for _, c := range []struct{ gpus, virtual int }{{1, 1}, {2, 1}, {1, 2}, {2, 2}} {
 		t.Run(fmt.Sprintf("%d-%d", c.gpus, c.virtual), func(t *testing.T) {
 			cluster(t, c.gpus, machine{})
@@ -86,6 +88,7 @@ func step(w *gnb.Worker, net *gnb.Net[*nn.SAGE], opt *gnb.Optimizer, b *gnb.Batc
 }
 
 func TestLateLossIsNamed(t *testing.T) {
+	testneed.NotShort(t, "it trains four times on the interpreter")
 	for _, where := range []string{"full", "loop"} {
 		for _, gpus := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s-%d", where, gpus), func(t *testing.T) {

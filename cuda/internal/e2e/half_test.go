@@ -12,12 +12,14 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // Features in float16 lie on the device as they are, half as large, wherever they are put: losses and metrics have
 // the bits of the same numbers in float32 there, and are the CPU's, in sampled training and evaluation of whole
 // neighbourhoods, for models that gather rows and that transform them.
 func TestFloat16Features(t *testing.T) {
+	testneed.NotShort(t, "it trains six times on the interpreter")
 	made := load(t, "planted?nodes=300&classes=4&features=36&degree=5")
 	half, err := made.Features.Float16()
 	if err != nil {
@@ -86,6 +88,7 @@ func TestFloat16Features(t *testing.T) {
 
 // TF32 is the device's library's, on request; the CPU has none, and says so before anything starts.
 func TestTF32(t *testing.T) {
+	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "karate")
 	cluster(t, 1, machine{})
 	o := small

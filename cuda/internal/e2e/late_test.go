@@ -17,6 +17,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // lateArgs say when the program of the test below reads the losses of its steps, and after which iteration it
@@ -81,6 +82,7 @@ var late = gnb.Program("e2e.late", func(w *gnb.Worker, a lateArgs) error {
 // Whenever a program reads the losses of its steps, these and the weights have the same bits and belong to the
 // same steps, on the way through a checkpoint too.
 func TestLossesReadLater(t *testing.T) {
+	testneed.NotShort(t, "it trains five times on the interpreter")
 	ds := load(t, "planted?nodes=64&classes=3&features=6&degree=4")
 	var want []runs.Step
 	var weights []byte

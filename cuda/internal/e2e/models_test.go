@@ -11,12 +11,14 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // Every model that comes with the library, and what a run can have: clipping, virtual ranks, normalisation,
 // weight decay, evaluation, the best epoch. Losses and metrics are the CPU's. Each buffer is an allocation of
 // its own, so that the interpreter sees an access past its end.
 func TestModels(t *testing.T) {
+	testneed.NotShort(t, "it trains nine models on the interpreter")
 	ds := load(t, "planted?nodes=120&classes=3&features=6&degree=4")
 	base := gnb.TrainOptions{Hidden: 8, Fanouts: []int{3, 2}, Batch: 40, Epochs: 2, Quiet: true, Resume: gnb.Never}
 	for name, c := range map[string]struct {
@@ -95,6 +97,7 @@ var whole = gnb.Program("e2e.whole", func(w *gnb.Worker, steps int) error {
 })
 
 func TestWholeGraph(t *testing.T) {
+	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "karate")
 	var val [2]float64
 	var losses [2][]float64

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // sage is the model of the README's own training loop.
@@ -104,6 +105,7 @@ var own = gnb.Program("e2e.own", func(w *gnb.Worker, a ownArgs) error {
 // host, has the built-in's losses to the bit, and so has one with residuals the CPU's. A layer that reads arrays
 // on the host gets those it asks for, and nothing else is copied.
 func TestOwnModels(t *testing.T) {
+	testneed.NotShort(t, "it trains several models on the interpreter")
 	ds := load(t, "planted?nodes=300&classes=3&features=8&degree=5")
 	run := func(t *testing.T, a ownArgs, device string) (losses []float64, read int) {
 		t.Helper()

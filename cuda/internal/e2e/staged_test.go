@@ -10,11 +10,13 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // Wherever a dataset lies, a run has the same losses to the bit; it says what lies where; and where neither the
 // device nor pinned memory has room, rows and blocks are copied batch by batch.
 func TestPlaces(t *testing.T) {
+	testneed.NotShort(t, "it trains seven times on the interpreter")
 	ds := load(t, "planted?nodes=900&classes=4&features=64&degree=5") // 225 KB of features, 25 KB of graph
 	o := gnb.TrainOptions{Hidden: 8, Fanouts: []int{2, 2}, Batch: 20, Epochs: 1, Device: "cuda", Eval: "none"}
 	var want []float64
@@ -67,6 +69,7 @@ func TestPlaces(t *testing.T) {
 // Staged features in all that reads them: several ranks and virtual ones, whole-neighbourhood evaluation, models that
 // gather rows, an evaluation within a loop that is broken off; and what cannot be said plainly.
 func TestStagedFeatures(t *testing.T) {
+	testneed.NotShort(t, "it trains four times on the interpreter")
 	ds := load(t, "planted?nodes=300&classes=4&features=9&degree=4")
 	for name, c := range map[string]struct {
 		model gnb.AnyModel
@@ -127,6 +130,7 @@ var broken = gnb.Program("e2e.broken", func(w *gnb.Worker, _ int) error {
 })
 
 func TestStagedLoopsWithinLoops(t *testing.T) {
+	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "planted?nodes=300&classes=4&features=9&degree=4")
 	var loss [2]float64
 	for i, place := range []string{"device", "staged"} {
@@ -150,6 +154,7 @@ func TestStagedLoopsWithinLoops(t *testing.T) {
 // Layer-wise evaluation over pinned features gathers the rows that a rank's nodes reach, and measures what it does
 // with the features on the device.
 func TestEvaluationOverPinnedFeatures(t *testing.T) {
+	testneed.NotShort(t, "it trains several times on the interpreter")
 	ds := load(t, "planted?nodes=900&classes=4&features=8&degree=6")
 	var want *runs.Run
 	for _, place := range []string{"device", "pinned"} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // steadyArgs say which loops a program runs, and how often.
@@ -102,6 +103,7 @@ func number(t *testing.T, line, name string) int {
 // of its own, so that what is lost shows: 5 KB a batch. Batches differ in size, and memory of them grows with the
 // largest.
 func TestMemoryStandsStill(t *testing.T) {
+	testneed.NotShort(t, "the suite takes the interpreter twenty seconds")
 	const slack = 20 << 10
 	ds := load(t, "planted?nodes=400&classes=4&features=8&degree=8")
 	weights := make([]float32, ds.Graph.NumEdges())

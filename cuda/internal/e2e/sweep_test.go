@@ -8,10 +8,12 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/sweep"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A sweep's trials at a time are each on a GPU of its own, and no result depends on which.
 func TestSweepSpreadsOverGPUs(t *testing.T) {
+	testneed.NotShort(t, "it runs a sweep on the interpreter")
 	ds := load(t, "karate")
 	search := func(device string, parallel int) *sweep.Study {
 		t.Helper()

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestParseBenchmarks(t *testing.T) {
@@ -170,6 +172,7 @@ func TestRefused(t *testing.T) {
 // A piece ends in its time: the program that runs is ended, with what it started, the others are left out, and what
 // was done before is kept.
 func TestBudget(t *testing.T) {
+	testneed.NotShort(t, "it waits for four seconds")
 	gpu(t, true)
 	dir := bundle(t, map[string]string{
 		"a.test": `echo '--- PASS: TestA (0.00s)'`,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // say runs a command and returns its status and what it said, in at most 20 s.
@@ -136,6 +137,7 @@ func TestUsageOfBench(t *testing.T) {
 
 // A model that memory has no room for is refused with both numbers, by the error alone.
 func TestTooLargeAModel(t *testing.T) {
+	testneed.NotShort(t, "it describes models of gigabytes")
 	if _, err := machine.ReadMemory(); err != nil {
 		t.Skip(err)
 	}

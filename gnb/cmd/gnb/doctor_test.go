@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ask"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // writeProgram makes an executable shell script.
@@ -61,6 +62,7 @@ func TestDoctorFailsWhenACheckDoes(t *testing.T) {
 // A program that ends and leaves a process that has its output, or that does not end,
 // keeps nobody waiting.
 func TestAskReturns(t *testing.T) {
+	testneed.NotShort(t, "it waits five seconds")
 	dir := t.TempDir()
 	const child = `while [ -e "$0" ]; do sleep 0.1; done &`
 	left, stuck := filepath.Join(dir, "left"), filepath.Join(dir, "stuck")

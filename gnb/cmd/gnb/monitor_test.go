@@ -24,6 +24,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/monitor"
 	"github.com/graphnb/graphnb/internal/nvmlstat/fakenvml"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // monitored is "gnb monitor --json" at work, in this process; its helper is this test's binary.
@@ -93,6 +94,7 @@ func healthy(gpus int) func(s *monitor.Sample) bool {
 }
 
 func TestMonitorOnGPUs(t *testing.T) {
+	testneed.NotShort(t, "it waits for samples of a monitor")
 	lib := fakenvml.Build(t)
 	lib.Say("gpus 3", "throttle 1 4")
 	lib.Setenv(t)
@@ -124,6 +126,7 @@ func TestMonitorOnGPUs(t *testing.T) {
 
 // A fault of the library, at a GPU or while it starts, ends the helper and nothing else; it is started again.
 func TestMonitorOutlivesACrash(t *testing.T) {
+	testneed.NotShort(t, "it waits for a helper to restart")
 	lib := fakenvml.Build(t)
 	lib.Setenv(t)
 	m := startMonitor(t)
@@ -139,6 +142,7 @@ func TestMonitorOutlivesACrash(t *testing.T) {
 
 // A driver that hangs while it starts holds up nothing, not even the end.
 func TestMonitorOfADriverThatDoesNotStart(t *testing.T) {
+	testneed.NotShort(t, "it waits for a helper")
 	lib := fakenvml.Build(t)
 	lib.Say("hang nvmlInit_v2 0")
 	lib.Setenv(t)
@@ -163,6 +167,7 @@ func TestMonitorOfADriverThatDoesNotStart(t *testing.T) {
 
 // However the process that started a helper ends, the helper ends, also with a call of the driver that hangs.
 func TestTheHelperEndsWithItsInput(t *testing.T) {
+	testneed.NotShort(t, "it waits for a helper to end")
 	lib := fakenvml.Build(t)
 	lib.Say("gpus 1", "hang nvmlDeviceGetPowerUsage 0")
 	c := exec.Command("/proc/self/exe", "monitor", "--json", "--helper", "--interval=100ms")
@@ -191,6 +196,7 @@ func TestTheHelperEndsWithItsInput(t *testing.T) {
 
 // A process that watches is killed: its helper, in which a call hangs, does not outlive it.
 func TestKillEndsTheHelperToo(t *testing.T) {
+	testneed.NotShort(t, "it waits for a helper to end")
 	lib := fakenvml.Build(t)
 	lib.Say("gpus 1", "hang nvmlDeviceGetPowerUsage 0")
 	mark := "GNB_TEST_MARK=" + filepath.Base(t.TempDir()) + strconv.Itoa(os.Getpid())
@@ -233,6 +239,7 @@ func marked(mark string) []string {
 }
 
 func TestMonitorInATerminalOrAPipe(t *testing.T) {
+	testneed.NotShort(t, "it waits for samples of a monitor")
 	lib := fakenvml.Build(t)
 	lib.Say("gpus 2", "mig 1 2")
 	lib.Setenv(t)
@@ -454,6 +461,7 @@ func (l *lockedBuffer) String() string {
 }
 
 func TestDoctorOnNVML(t *testing.T) {
+	testneed.NotShort(t, "it runs the doctor several times")
 	lib := fakenvml.Build(t)
 	lib.Setenv(t)
 	lib.Say("gpus 2", "mig 1 1", "throttle 0 32")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestEdgeListSyntax(t *testing.T) {
@@ -67,6 +68,7 @@ func TestEdgeListNumbering(t *testing.T) {
 
 // The result does not depend on the number of blocks.
 func TestEdgeListOfManyBlocks(t *testing.T) {
+	testneed.NotShort(t, "it converts a list of 400,000 edges")
 	var text strings.Builder
 	const n = 400_000
 	for i := range n {

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // The sizes are from data/README.md and from the datasets' papers.
@@ -43,6 +45,9 @@ func TestRealGraphs(t *testing.T) {
 		{name: "finan512", path: "walshaw/graphs", o: Options{Name: "finan512"}, format: "metis", called: "finan512", nodes: 74_752, edges: 2 * 261_120, sets: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if tc.edges > 100_000 {
+				testneed.NotShort(t, "it converts a graph of 200,000 edges or more")
+			}
 			d, stats := converted(t, realData(t, tc.path), tc.o)
 			if stats.Format != tc.format || d.Name() != tc.called || d.Nodes() != tc.nodes || d.Edges() != tc.edges || d.FeatureDim() != tc.features || d.Classes() != tc.classes || d.SplitSets() != tc.sets {
 				t.Errorf("%s (%s, %d split sets), want %s (%s): %d nodes, %d edges, %d features, %d classes, %d split sets",

@@ -7,11 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // Each patch fits the pinned GoNB exactly once, and what it makes of it is formatted Go that
 // says what it should.
 func TestPatchesFitGoNB(t *testing.T) {
+	testneed.NotShort(t, "it builds packages of GoNB")
 	src := t.TempDir()
 	for name, b := range map[string][]byte{"go.mod": toolsMod, "go.sum": toolsSum} {
 		if err := os.WriteFile(filepath.Join(src, name), b, 0o644); err != nil {

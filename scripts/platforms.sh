@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Compiles the packages and their tests for platforms other than this machine's: macOS and Windows, where the
+# library builds but starts no workers, and Linux on arm64. "make check" compiles for macOS on arm64 only.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bash scripts/need.sh go
+GOOS=darwin go vet ./...
+GOOS=windows go build ./...
+GOARCH=arm64 go vet ./...
