@@ -273,6 +273,7 @@ func TestRunDirOfAnotherRun(t *testing.T) {
 // The example: random labels, learned by heart, in a directory that is written anew
 // with another split: validation would be what was trained on.
 func TestDirectoryWrittenAnew(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	t.Setenv("GNB_RUNS", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "data")
 	write := func(seed uint64) *gnb.Dataset {

@@ -19,8 +19,8 @@ race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/.
   ./graphops/tensor/... ./multigpu/... ./gnb/internal/live/... ./gnb/runs ./gnb)
 # These tests start other processes: the race detector finds nothing more in them and makes them take minutes.
 noRace='Identity|Foreign|Float16|Overwritten|PowerCut|NoFileOfA|TPE|Sobol|DirectoryWrittenAnew|InferWrites|FortyChanges|AreRefused|AnotherLibrary|NotBlock|RunDirOf|NoLabels|OptionsSay|GivenZeroes|Patience|TestDoctor|FlippedBits|PNG|Notebook|TestMemory$'
-# The GPU tests, except packages without a file that the tag selects.
-cuda=$(go list ./cuda/... | grep -v -e /cuda/kernels$ -e /cuda/internal/ptx$)
+# The packages with tests that -tags cuda selects.
+cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
 # The browser tests run alone, because they need all processors.
 alone=./internal/labtest
 exec go run ./internal/testrun -budget .ci/budget.txt ${strict[@]+"${strict[@]}"} -alone "$alone" -cuda "${cuda//$'\n'/ }" -cudarace "./cuda ./cuda/nccl" -raceskip "$noRace" -race "${race//$'\n'/ }" ./...

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // karate is a run on the club's graph: full-graph steps from six labelled members.
@@ -113,6 +114,9 @@ func TestKarate(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name != "SAGE, Adam" {
+				testneed.NotShort(t, "it trains on the interpreter")
+			}
 			host, hostOpt := newKarate(t, c.model()), c.opt()
 			want, wantRight := host.run(t, nil, hostOpt, steps)
 			dev, devOpt := newKarate(t, c.model()), c.opt()

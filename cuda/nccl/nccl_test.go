@@ -56,6 +56,7 @@ func rank(d *cuda.Device, c *Comm, rank int) (sum, sent float32, err error) {
 
 // The ranks are processes, as the workers of a run are.
 func TestBetweenProcesses(t *testing.T) {
+	testneed.NotShort(t, "it starts processes")
 	if text := os.Getenv("GNB_TEST_RANK"); text != "" {
 		r, err := strconv.Atoi(text)
 		if err != nil {

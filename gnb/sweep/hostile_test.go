@@ -49,6 +49,7 @@ func values(s *sweep.Study) string {
 // A second sweep in the directory of a running one is refused, and leaves it undisturbed; a probe
 // of the lock does not block a sweep from starting.
 func TestTwoSweepsInOneDirectory(t *testing.T) {
+	testneed.NotShort(t, "it runs two sweeps")
 	dir := filepath.Join(t.TempDir(), "sweep")
 	o := cellOptions{Dir: dir, Workers: 1, Epochs: 3, Every: 5}
 	whole := filepath.Join(t.TempDir(), "whole")

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // progress checks what is reported: it only grows, up to one total.
@@ -25,6 +27,7 @@ func (p *progress) report(done, total int64) {
 // A generator reports its progress, has the same result with and without reports, and stops when it
 // is cancelled.
 func TestGeneratorProgress(t *testing.T) {
+	testneed.NotShort(t, "it generates graphs with several numbers of threads")
 	for name, generate := range map[string]func(threads int, m *meter) (*Dataset, error){
 		"planted": func(threads int, m *meter) (*Dataset, error) {
 			return planted(PlantedOptions{Nodes: 20_000, Features: 8}.defaults(), threads, m)

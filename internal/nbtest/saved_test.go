@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // cellText is a string that a notebook may hold as a list of lines.
@@ -188,6 +190,7 @@ func save(t *testing.T, source, executed string, args ...string) error {
 // What save.py keeps is a notebook without faults, the same from every execution that showed the same; and
 // what it must not keep it refuses.
 func TestSave(t *testing.T) {
+	testneed.NotShort(t, "it starts Python several times")
 	const code = "%%\nfmt.Println(1)"
 	picture := map[string]any{"output_type": "display_data", "metadata": map[string]any{}, "transient": map[string]any{"display_id": "x7"}, "data": map[string]any{"image/png": onePixel(t), "text/plain": "a picture"}}
 	here := t.TempDir()

@@ -269,6 +269,7 @@ func TestResume(t *testing.T) {
 
 // Sampling on the device has the CPU's digest, for every fanout.
 func TestDigests(t *testing.T) {
+	testneed.NotShort(t, "it samples with several workers on the interpreter")
 	ds := load(t, "planted?nodes=300&classes=3&features=4&degree=6")
 	for _, fanouts := range [][]int{{3, 2}, {-1, 2}} {
 		o := gnb.SampleOptions{Fanouts: fanouts, Batch: 40, Steps: 2, Workers: 2, Quiet: true, Device: "cpu"}

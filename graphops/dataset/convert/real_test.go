@@ -65,6 +65,7 @@ func TestRealGraphs(t *testing.T) {
 
 // ogbn-arxiv with the predictions of a language model as features: up to five classes per node.
 func TestArxivPredictions(t *testing.T) {
+	testneed.NotShort(t, "it reads and converts ogbn-arxiv")
 	src, csv := realData(t, "ogbn_arxiv/graphsaint"), realData(t, "ogbn_arxiv/gpt_preds/ogbn-arxiv.csv")
 	d, _ := converted(t, src, Options{Undirected: true, Features: "one-hot:" + csv})
 	// The file begins with 24,4,10,16,23; 36 of its lines are empty, and the others name 9 + 2·78 +

@@ -347,6 +347,7 @@ func TestCora(t *testing.T) {
 }
 
 func TestCoraLikePython(t *testing.T) {
+	testneed.NotShort(t, "it starts Python")
 	dir := cora(t)
 	exe := testneed.PythonWith(t, "numpy")
 	cmd := exec.Command(exe, "-c", coraScript, dir)
