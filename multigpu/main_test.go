@@ -173,7 +173,7 @@ func oddJob(p *Process, job testJob) error {
 		}
 		os.Exit(9)
 	case "rank facts":
-		f := rankFacts{p.Rank, p.World, p.LocalRank, p.LocalWorld, p.Machine, p.Machines, runtime.GOMAXPROCS(0), p.RunID, "", InWorker()}
+		f := rankFacts{p.Rank, p.World, p.LocalRank, p.LocalWorld, p.Machine, p.Machines, runtime.GOMAXPROCS(0), p.RunID, "", InWorker(), launcherRank()}
 		b := make([]byte, 100)
 		n, _ := p.Files()[0].ReadAt(b, 0)
 		f.Content = string(b[:n])

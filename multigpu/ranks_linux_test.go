@@ -241,6 +241,12 @@ type rankFacts struct {
 	Rank, World, LocalRank, LocalWorld, Machine, Machines, Procs int
 	RunID, Content                                               string
 	Worker                                                       bool
+	Launcher                                                     int // the launcher's rank
+}
+
+func launcherRank() int {
+	n, _ := strconv.Atoi(os.Getenv("RANK"))
+	return n
 }
 
 // collect runs a job with own workers and returns its events.

@@ -147,7 +147,7 @@ func (t trust) accept(c net.Conn) error {
 	if why != "" {
 		w := wire{conn: c}
 		_ = w.send(frameRefusal, []byte(why)) // the peer may have gone
-		return fmt.Errorf("cluster: refused %s: %s", c.RemoteAddr(), why)
+		return fmt.Errorf("cluster: rank 0 refused a process at %s: %w", c.RemoteAddr(), &refusal{why})
 	}
 	if _, err := c.Write(append([]byte{'y'}, t.proof("listener", mine, theirs)...)); err != nil {
 		return err

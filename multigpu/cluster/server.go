@@ -19,6 +19,8 @@ type server struct {
 	trust trust
 	joins chan arrival // ranks that join; nil except on rank 0
 	files func(job int, w *wire)
+	// refused is told why ranks cannot join; nil except on rank 0.
+	refused chan error
 
 	mu        sync.Mutex
 	closed    bool
@@ -78,6 +80,12 @@ func (s *server) greet(c net.Conn) {
 	h, err := s.hello(c)
 	if err != nil {
 		_ = c.Close() // a stranger, or a peer that was told why
+		if asRefusal(err) != nil && s.refused != nil {
+			select {
+			case s.refused <- err:
+			default:
+			}
+		}
 		return
 	}
 	switch h.For {

@@ -186,6 +186,7 @@ func (s *Session) lead() error {
 		return err
 	}
 	s.server.joins = make(chan arrival)
+	s.server.refused = make(chan error, 1)
 	s.server.files = s.serveFiles
 	if err := s.startEngine(); err != nil {
 		return err
@@ -293,6 +294,12 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 					_ = w.send(frameBeat, nil) // its end is noticed later
 				}
 			}
+		case err := <-s.server.refused:
+			if asRefusal(err).why == noToken { // nobody else can come, either
+				s.dismiss(wires)
+				return nil, nil, err
+			}
+			fmt.Fprintf(os.Stderr, "gnb: %v\n", err)
 		case <-note:
 			fmt.Fprintf(os.Stderr, "gnb: rank 0 waits %s for rank %s of %d\n", where, missing(), s.place.World)
 		case <-end:

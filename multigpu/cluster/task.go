@@ -377,9 +377,59 @@ func (s *Session) unpack(c *net.UnixConn) {
 	}
 }
 
+// channels are the sets of connections between machines: one for the Comm, one for that of its Split.
+const channels = 2
+
 // machines joins the machines' Comms into one of all ranks.
-func (t *Task) machines(local collective.Comm, leader bool) (collective.Comm, error) {
-	return nil, errors.New("cluster: ranks on several machines are not connected yet")
+func (t *Task) machines(local collective.Comm, leader bool) (_ collective.Comm, err error) {
+	m := collective.Machines{Rank: t.Rank, World: t.World, First: t.session.welcome.First, Local: local}
+	var conns [channels][]net.Conn
+	defer func() {
+		if err == nil {
+			return
+		}
+		_ = local.Close() // its memory alone
+		for _, set := range conns {
+			for _, c := range set {
+				if c != nil {
+					_ = c.Close() // unused
+				}
+			}
+		}
+	}()
+	if leader {
+		for channel := range conns {
+			conns[channel] = make([]net.Conn, t.Machines)
+			for other := range t.Machines {
+				if other == t.Machine {
+					continue
+				}
+				if conns[channel][other], err = t.connect(other, channel); err != nil {
+					first := t.session.welcome.First[other]
+					return nil, fmt.Errorf("cluster: %s is not connected with %s: %w; ranks on different machines must reach each other at any port", t.Name(t.Rank), t.Name(first), err)
+				}
+			}
+		}
+		m.Conns, m.SplitConns = conns[0], conns[1]
+	}
+	return collective.NewMachines(m)
+}
+
+// connect returns a connection to the first rank of another machine: of two machines the later dials.
+func (t *Task) connect(other, channel int) (net.Conn, error) {
+	s := t.session
+	if other > t.Machine {
+		return s.server.take(t.ctx, dataKey{t.number, channel, other})
+	}
+	at := s.root // rank 0 accepts everything at one address
+	if other > 0 {
+		at = s.welcome.Members[s.welcome.First[other]].Listen
+	}
+	w, err := dial(t.ctx, at, s.trust, hello{For: forData, Job: t.number, Channel: channel, From: t.Machine})
+	if err != nil {
+		return nil, err
+	}
+	return w.conn, nil
 }
 
 // fileHead describes a file that is copied to another machine.

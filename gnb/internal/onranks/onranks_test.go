@@ -1,0 +1,293 @@
+//go:build linux
+
+package onranks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/clustertest"
+)
+
+// The ranks of these tests are this test binary, in which main calls gnb as a user's program does.
+func TestMain(m *testing.M) {
+	runtest.Main(m, map[string]func([]byte) error{
+		"train":    trainCell,
+		"launches": launchesCell,
+	})
+}
+
+// options are those of a cell.
+type options struct {
+	Data          string
+	Dir           string
+	Resume        string
+	Workers       int
+	Virtual       int
+	Epochs, Every int
+	Model         string
+	LoadBest      bool
+}
+
+// trainCell is a program that trains once.
+func trainCell(raw []byte) error {
+	var o options
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, o.Data))
+	run := gnb.Must(gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
+		Workers: o.Workers, VirtualRanks: o.Virtual, Epochs: o.Epochs, Batch: 256, Hidden: 16, CheckpointEvery: o.Every, RunDir: o.Dir, Resume: o.Resume, Digest: o.Every == 0, Seed: 3, Device: "cpu",
+	}))
+	fmt.Println("done", run.Result.Text["digest"])
+	return nil
+}
+
+// twice loads the best weights again, and gives the losses of its steps.
+var twice = gnb.Program("onranks.twice", func(w *gnb.Worker, scale float64) error {
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: w.Dataset().Classes(), Layers: 2})
+	opt := w.Adam(net, 0.01*scale)
+	for range w.Epochs(2) {
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{5, 5}, Batch: 256}) {
+			w.Step(b.Loss(net.Forward(b)), opt)
+		}
+		w.SaveBest(net, -w.EpochLoss())
+	}
+	w.LoadBest(net)
+	w.Result("world", float64(w.World()))
+	return nil
+})
+
+// launchesCell is a program that launches several runs, one of which fails.
+func launchesCell(raw []byte) error {
+	var o options
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	ds, err := gnb.Load(ctx, o.Data)
+	if err != nil {
+		return err
+	}
+	for i := range 3 {
+		run, err := gnb.Launch(ctx, twice, 1+float64(i), gnb.LaunchOptions{Data: ds, Workers: o.Workers, RunDir: filepath.Join(o.Dir, fmt.Sprint(i)), Quiet: true, Device: "cpu"})
+		if err != nil {
+			return err
+		}
+		fmt.Printf("run %d: %v ranks, loss %v\n", i, run.Value("world"), run.Loss())
+	}
+	_, err = gnb.Launch(ctx, twice, 1, gnb.LaunchOptions{Data: ds, Workers: 17, RunDir: filepath.Join(o.Dir, "wrong"), Quiet: true, Device: "cpu"})
+	fmt.Println("wrong:", err)
+	s, err := gnb.Sample(ctx, ds, gnb.SampleOptions{Workers: o.Workers, Quiet: true, Device: "cpu"})
+	if err != nil {
+		return err
+	}
+	fmt.Println("digest", s.Digest)
+	run, err := runs.Open(filepath.Join(o.Dir, "1"))
+	if err != nil {
+		return err
+	}
+	if _, err := gnb.Infer(ctx, run, ds, filepath.Join(o.Dir, "out.npy"), gnb.InferOptions{Workers: o.Workers, Quiet: true, Device: "cpu"}); err != nil {
+		return err
+	}
+	return nil
+}
+
+// started are the ranks of a run.
+type started []*runtest.Cell
+
+// start starts ranks with torchrun's variables: place[r] is the host of rank r; without hosts all are
+// on this machine.
+func start(t *testing.T, w *clustertest.Network, place []int, cell string, o any) started {
+	t.Helper()
+	count, local := map[int]int{}, map[int]int{}
+	for _, h := range place {
+		count[h]++
+	}
+	var all started
+	id := fmt.Sprint(t.Name(), os.Getpid(), time.Now().UnixNano())
+	for r, h := range place {
+		var cmd *exec.Cmd
+		if w == nil {
+			cmd = exec.Command("/proc/self/exe", "-test.run=^$")
+			cmd.Env = os.Environ()
+		} else {
+			cmd = w.Hosts[h].Command(must(os.Executable()), "-test.run=^$")
+			cmd.Env = append(cmd.Env, "MASTER_ADDR="+w.Hosts[place[0]].Addr, "MASTER_PORT=29501", "GNB_TOKEN=a secret of these tests")
+		}
+		cmd.Env = append(cmd.Env, fmt.Sprint("RANK=", r), fmt.Sprint("WORLD_SIZE=", len(place)), fmt.Sprint("LOCAL_RANK=", local[h]), fmt.Sprint("LOCAL_WORLD_SIZE=", count[h]),
+			"TORCHELASTIC_RUN_ID="+id, "GNB_LAUNCHER=torchrun")
+		local[h]++
+		all = append(all, runtest.StartCellBy(t, cmd, cell, t.TempDir(), o))
+	}
+	return all
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// wait waits for the ends of the ranks, which must have this exit status; only rank 0 may print.
+func (s started) wait(t *testing.T, status int) {
+	t.Helper()
+	for r, c := range s {
+		_ = c.Wait(2 * time.Minute)
+		if got := c.Cmd.ProcessState.ExitCode(); got != status {
+			t.Fatalf("rank %d ended with status %d, want %d: %s\nrank 0: %s", r, got, status, c.Out.String(), s[0].Out.String())
+		}
+		if r > 0 && c.Out.Len() > 0 {
+			t.Errorf("rank %d printed %q", r, c.Out.String())
+		}
+	}
+}
+
+const planted = "planted?nodes=3000&classes=4"
+
+// own trains with own workers, as the reference.
+func own(t *testing.T, cell string, o any) string {
+	t.Helper()
+	c := runtest.StartCell(t, cell, t.TempDir(), o)
+	if err := c.Wait(2 * time.Minute); err != nil {
+		t.Fatalf("%v: %s", err, c.Out.String())
+	}
+	return c.Out.String()
+}
+
+// sameRun compares weights, digest and losses of two runs.
+func sameRun(t *testing.T, name, a, b string) {
+	t.Helper()
+	x, y := must(runs.Open(a)), must(runs.Open(b))
+	for _, file := range []string{"model.safetensors", "best.safetensors"} {
+		if x.Result.Weights[file] == "" || x.Result.Weights[file] != y.Result.Weights[file] {
+			t.Errorf("%s: the weights %s are not the same", name, file)
+		}
+	}
+	if x.Result.Text["digest"] != y.Result.Text["digest"] {
+		t.Errorf("%s: other samples", name)
+	}
+	p, q := must(x.Steps()), must(y.Steps())
+	if len(p) != len(q) || len(p) < 10 {
+		t.Fatalf("%s: %d and %d steps", name, len(p), len(q))
+	}
+	for i := range p {
+		if p[i].Loss != q[i].Loss {
+			t.Errorf("%s: step %d has the losses %v and %v", name, i, p[i].Loss, q[i].Loss)
+			break
+		}
+	}
+}
+
+func TestRanksTrainAsOwnWorkersDo(t *testing.T) {
+	dir := t.TempDir()
+	own(t, "train", options{Data: planted, Dir: filepath.Join(dir, "own"), Workers: 4, Epochs: 3})
+	s := start(t, nil, []int{0, 0, 0, 0}, "train", options{Data: planted, Dir: filepath.Join(dir, "ranks"), Epochs: 3})
+	s.wait(t, 0)
+	sameRun(t, "4 ranks", filepath.Join(dir, "own"), filepath.Join(dir, "ranks"))
+}
+
+func TestSeveralLaunchesInOneProgram(t *testing.T) {
+	dir := t.TempDir()
+	text := own(t, "launches", options{Data: planted, Dir: filepath.Join(dir, "own"), Workers: 2})
+	s := start(t, nil, []int{0, 0}, "launches", options{Data: planted, Dir: filepath.Join(dir, "ranks")})
+	s.wait(t, 0)
+	got := s[0].Out.String()
+	line := func(text, prefix string) string {
+		for l := range strings.Lines(text) {
+			if strings.HasPrefix(l, prefix) {
+				return l
+			}
+		}
+		return ""
+	}
+	for _, prefix := range []string{"run 0", "run 1", "run 2", "digest"} {
+		if a, b := line(text, prefix), line(got, prefix); a == "" || a != b {
+			t.Errorf("own workers: %q, ranks: %q", a, b)
+		}
+	}
+	if want := "Workers is 17 and torchrun has started 2 ranks"; !strings.Contains(line(got, "wrong"), want) {
+		t.Errorf("%q does not contain %q", line(got, "wrong"), want)
+	}
+	a, b := must(os.ReadFile(filepath.Join(dir, "own", "out.npy"))), must(os.ReadFile(filepath.Join(dir, "ranks", "out.npy")))
+	if string(a) != string(b) {
+		t.Error("the inferred outputs are not the same")
+	}
+}
+
+// Every split of 8 virtual ranks over hosts has the bits of own workers.
+func TestSplitsOverHosts(t *testing.T) {
+	w := clustertest.Hosts(t, 2)
+	dir := t.TempDir()
+	ref := filepath.Join(dir, "own")
+	own(t, "train", options{Data: planted, Dir: ref, Workers: 4, Virtual: 2, Epochs: 3})
+	for _, c := range []struct {
+		name    string
+		place   []int
+		virtual int
+	}{
+		{"2 ranks × 4", []int{0, 1}, 4},
+		{"4 ranks × 2", []int{0, 0, 1, 1}, 2},
+		{"4 ranks × 2, in turn", []int{0, 1, 0, 1}, 2},
+		{"8 ranks × 1", []int{0, 0, 0, 0, 1, 1, 1, 1}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if len(c.place) == 8 && testing.Short() {
+				t.Skip("eight processes")
+			}
+			to := filepath.Join(dir, c.name)
+			before, _ := w.Hosts[1].Counters()
+			start(t, w, c.place, "train", options{Data: planted, Dir: to, Virtual: c.virtual, Epochs: 3}).wait(t, 0)
+			after, _ := w.Hosts[1].Counters()
+			t.Logf("host 2 sent %d bytes", after-before)
+			sameRun(t, c.name, ref, to)
+		})
+	}
+}
+
+// An interrupted run ends with the status that says to start it again, and then resumes by itself on
+// another number of machines with the same bits; a rank on another machine gets the checkpoint from
+// rank 0.
+func TestResumeOnOtherMachines(t *testing.T) {
+	w := clustertest.Hosts(t, 2)
+	dir := t.TempDir()
+	ref, to := filepath.Join(dir, "own"), filepath.Join(dir, "ranks")
+	const epochs = 30
+	own(t, "train", options{Data: planted, Dir: ref, Workers: 4, Epochs: epochs, Every: 1000})
+	s := start(t, w, []int{0, 0, 1, 1}, "train", options{Data: planted, Dir: to, Epochs: epochs, Every: 5, Resume: ""})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if r, err := runs.Open(to); err == nil {
+			if steps, err := r.Steps(); err == nil && len(steps) > 20 {
+				break
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no steps: %s", s[0].Out.String())
+		}
+	}
+	if err := s[3].Cmd.Process.Signal(syscall.SIGTERM); err != nil { // on the other machine
+		t.Fatal(err)
+	}
+	s.wait(t, 75)
+	if r := must(runs.Open(to)); r.Result.State != runs.StateInterrupted {
+		t.Fatalf("the run is %s", r.Result.State)
+	}
+	start(t, w, []int{0, 1}, "train", options{Data: planted, Dir: to, Epochs: epochs, Every: 5, Virtual: 2, Resume: to}).wait(t, 0)
+	x, y := must(runs.Open(ref)), must(runs.Open(to))
+	if a, b := x.Result.Weights["model.safetensors"], y.Result.Weights["model.safetensors"]; a == "" || a != b {
+		t.Errorf("the weights are %s, want %s", b, a)
+	}
+}
