@@ -200,6 +200,32 @@ func TestRanksTrainAsOwnWorkersDo(t *testing.T) {
 	sameRun(t, "4 ranks", filepath.Join(dir, "own"), filepath.Join(dir, "ranks"))
 }
 
+// The launchers themselves start the ranks.
+func TestLaunchersTrainAsOwnWorkersDo(t *testing.T) {
+	exe := must(os.Executable())
+	for name, command := range map[string]func(t *testing.T) *exec.Cmd{
+		"mpirun of Open MPI": func(t *testing.T) *exec.Cmd { return clustertest.OpenMPI(t).Run(4, exe, "-test.run=^$") },
+		"mpirun of MPICH":    func(t *testing.T) *exec.Cmd { return clustertest.MPICH(t).Run(4, exe, "-test.run=^$") },
+		"srun on two nodes": func(t *testing.T) *exec.Cmd {
+			return clustertest.Slurm(t).Command("srun", "-N2", "-n4", exe, "-test.run=^$")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := command(t)
+			dir := t.TempDir()
+			own(t, "train", options{Data: planted, Dir: filepath.Join(dir, "own"), Workers: 4, Epochs: 3})
+			c := runtest.StartCellBy(t, cmd, "train", t.TempDir(), options{Data: planted, Dir: filepath.Join(dir, "ranks"), Epochs: 3})
+			if err := c.Wait(2 * time.Minute); err != nil {
+				t.Fatalf("%v: %s", err, c.Out.String())
+			}
+			if n := strings.Count(c.Out.String(), "done "); n < 1 || strings.Count(c.Out.String(), "starting") > 1 {
+				t.Errorf("not rank 0 alone printed: %s", c.Out.String())
+			}
+			sameRun(t, name, filepath.Join(dir, "own"), filepath.Join(dir, "ranks"))
+		})
+	}
+}
+
 func TestSeveralLaunchesInOneProgram(t *testing.T) {
 	dir := t.TempDir()
 	text := own(t, "launches", options{Data: planted, Dir: filepath.Join(dir, "own"), Workers: 2})

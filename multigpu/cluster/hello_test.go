@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// placed are hellos of ranks on machines: "aab" are two ranks on a and one on b.
+func placed(machines string) (out []hello) {
+	for r, m := range machines {
+		out = append(out, hello{Rank: r, World: len(machines), Host: "host-" + string(m), Machine: string(m), NumCPU: 8, CPUs: "ff", PID: 100 + r})
+	}
+	return out
+}
+
+func TestRanksAreNumberedMachineByMachine(t *testing.T) {
+	for _, c := range []struct {
+		machines string
+		first    []int
+		launcher []int
+	}{
+		{"aaa", []int{0}, []int{0, 1, 2}},
+		{"aaabbb", []int{0, 3}, []int{0, 1, 2, 3, 4, 5}},
+		{"abbbbbbb", []int{0, 1}, []int{0, 1, 2, 3, 4, 5, 6, 7}},
+		{"abab", []int{0, 2}, []int{0, 2, 1, 3}},
+		{"zyxzyx", []int{0, 2, 4}, []int{0, 3, 1, 4, 2, 5}},
+		{"abca", []int{0, 2, 3}, []int{0, 3, 1, 2}},
+	} {
+		w, launcher := gather(placed(c.machines))
+		if !reflect.DeepEqual(w.First, c.first) || !reflect.DeepEqual(launcher, c.launcher) {
+			t.Errorf("%s: first ranks %v of %v, want %v of %v", c.machines, w.First, launcher, c.first, c.launcher)
+		}
+		for r := range w.Members {
+			w.Rank = r
+			if !w.valid() {
+				t.Errorf("%s: rank %d is not valid", c.machines, r)
+			}
+			first, count := w.machine()
+			if m := c.machines[launcher[r]]; count != strings.Count(c.machines, string(m)) || w.Members[first].Host != "host-"+string(m) {
+				t.Errorf("%s: rank %d is on a machine of %d ranks from %d", c.machines, r, count, first)
+			}
+		}
+	}
+	// A machine that cannot be identified is that of one rank.
+	if w, _ := gather([]hello{{}, {}}); len(w.First) != 2 {
+		t.Errorf("two unknown machines are %d", len(w.First))
+	}
+}
+
+func TestThreadsAreShared(t *testing.T) {
+	for _, c := range []struct {
+		masks string
+		n     int
+		want  []int
+	}{
+		{"ff ff", 8, []int{4, 4}},       // not bound
+		{"0f f0", 4, []int{4, 4}},       // bound to halves
+		{"0f 0f f0", 4, []int{2, 2, 4}}, // two share a half
+		{"ff ff ff", 2, []int{1, 1, 1}},
+	} {
+		h := placed(strings.Repeat("a", len(c.want)))
+		for i, m := range strings.Fields(c.masks) {
+			h[i].CPUs, h[i].NumCPU = m, c.n
+		}
+		w, _ := gather(h)
+		for r, m := range w.Members {
+			if m.Threads != c.want[r] {
+				t.Errorf("%s: rank %d has %d threads, want %d", c.masks, r, m.Threads, c.want[r])
+			}
+		}
+	}
+}
+
+func TestRanksThatDifferAreRefused(t *testing.T) {
+	root := hello{Launcher: Slurm, JobID: "7.0", World: 4, Host: "n1", Build: "aaaaaaaaaaaaaaaa", Go: "go1", Args: []string{"train", "cora"}, CPUClass: "amd64-avx512"}
+	ok := root
+	ok.Rank, ok.Host = 2, "n2"
+	if why := ok.differs(root); why != "" {
+		t.Error(why)
+	}
+	for name, c := range map[string]struct {
+		change func(h *hello)
+		want   string
+	}{
+		"launcher":  {func(h *hello) { h.Launcher = MPICH }, "one of 4 ranks of MPICH"},
+		"world":     {func(h *hello) { h.World = 5 }, "one of 5 ranks of Slurm, and rank 0 (n1) one of 4"},
+		"rank 0":    {func(h *hello) { h.Rank = 0 }, "there are ranks 1 to 3"},
+		"rank":      {func(h *hello) { h.Rank = 4 }, "there are ranks 1 to 3"},
+		"job":       {func(h *hello) { h.JobID = "8.0" }, `belongs to the job "8.0" of Slurm, and rank 0 (n1) to "7.0"`},
+		"build":     {func(h *hello) { h.Build = "bbbbbbbbbbbbbbbb" }, "rank 2 (n2) runs another build of the program than rank 0 (n1)"},
+		"arguments": {func(h *hello) { h.Args = []string{"train", "cora", "--lr", "1"} }, `rank 2 (n2) was started with the arguments "train cora --lr 1" and rank 0 (n1) with "train cora"`},
+		"processor": {func(h *hello) { h.CPUClass = "amd64-avx2" }, "rank 2 (n2) has a processor of class amd64-avx2"},
+	} {
+		h := ok
+		c.change(&h)
+		if why := h.differs(root); !strings.Contains(why, c.want) {
+			t.Errorf("%s: %q does not contain %q", name, why, c.want)
+		}
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{{"0f", "f0", false}, {"01", "01", true}, {"03", "06", true}, {"", "", true}, {"0", "00", true}, {"10", "01", false}} {
+		if overlap(c.a, c.b) != c.want {
+			t.Errorf("%q and %q: %v", c.a, c.b, !c.want)
+		}
+	}
+	if p := processors(); p != "" && !overlap(p, p) {
+		t.Error("this process has no processor")
+	}
+	if machineID() != machineID() {
+		t.Error("the machine changes")
+	}
+}
