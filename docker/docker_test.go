@@ -255,6 +255,7 @@ func TestInstallScript(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it installs JupyterLab, which takes half a minute")
 	}
+	t.Parallel()
 	testneed.PyPI(t)
 	venv := filepath.Join(t.TempDir(), "venv")
 	install := func() string {

@@ -43,6 +43,7 @@ func TestLocksResolve(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it asks the package index")
 	}
+	t.Parallel()
 	testneed.PyPI(t)
 	for _, python := range pythons {
 		if out, err := locks("--resolve", python, "docker/requirements.txt", "scripts/requirements.txt", "internal/labtest/requirements.txt"); err != nil {

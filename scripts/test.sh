@@ -17,10 +17,13 @@ export GORACE=atexit_sleep_ms=50
 # Packages with concurrent goroutines run once more under the race detector.
 race=$(go list ./internal/parallel/... ./internal/mapped/... ./graphops/sample/... ./graphops/dataset/... \
   ./graphops/tensor/... ./multigpu/... ./gnb/internal/live/... ./gnb/runs ./gnb)
-# These tests start other processes: the race detector finds nothing more in them and makes them take minutes.
-noRace='Identity|Foreign|Float16|Overwritten|PowerCut|NoFileOfA|TPE|Sobol|DirectoryWrittenAnew|InferWrites|FortyChanges|AreRefused|AnotherLibrary|NotBlock|RunDirOf|NoLabels|OptionsSay|GivenZeroes|Patience|TestDoctor|FlippedBits|PNG|Notebook|TestMemory$'
+# These tests start other processes, or repeat what other tests have run: the race detector finds nothing more in
+# them and makes them take minutes.
+noRace='Identity|Foreign|Float16|Overwritten|PowerCut|NoFileOfA|TPE|Sobol|DirectoryWrittenAnew|InferWrites|FortyChanges|AreRefused|AnotherLibrary|NotBlock|RunDirOf|NoLabels|OptionsSay|GivenZeroes|Patience|TestDoctor|FlippedBits|PNG|Notebook|TestMemory$|FoundAmong|KillMatrix|CompareLive|InfiniteOptimizer|TensorBoardAfter|SweepGoesOn|RemovedDirectory|Precision|NotesAreSaid|TestDevice$|Arxiv|RealGraphs'
 # The packages with tests that -tags cuda selects.
 cuda=$(grep -rl --include='*_test.go' '^//go:build cuda' cuda | sed 's|^|./|; s|/[^/]*$||' | sort -u)
+# One package more than there are cores, because many tests wait for processes, kernels and registries.
+packages=$(($(getconf _NPROCESSORS_ONLN) + 1))
 # The browser tests run alone, because they need all processors.
 alone=./internal/labtest
-exec go run ./internal/testrun -budget .ci/budget.txt ${strict[@]+"${strict[@]}"} -alone "$alone" -cuda "${cuda//$'\n'/ }" -cudarace "./cuda ./cuda/nccl" -raceskip "$noRace" -race "${race//$'\n'/ }" ./...
+exec go run ./internal/testrun -p $packages -budget .ci/budget.txt ${strict[@]+"${strict[@]}"} -alone "$alone" -cuda "${cuda//$'\n'/ }" -cudarace "./cuda ./cuda/nccl" -raceskip "$noRace" -race "${race//$'\n'/ }" ./...
