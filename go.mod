@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	codeberg.org/go-fonts/liberation v0.6.0
-	github.com/NVIDIA/go-nvml v0.13.3-0
+	github.com/NVIDIA/go-nvml v0.13.4-1
 	github.com/janpfeifer/gonb v0.11.4
 	github.com/ulikunitz/xz v0.5.17
 	go.uber.org/goleak v1.3.0

@@ -8,7 +8,9 @@ bash scripts/need.sh go python || exit 1
 
 declare -A held=(
   [github.com/janpfeifer/gonb]="gnb install patches this release"
-  [github.com/goreleaser/goreleaser/v2]="newer ones need a newer Go"
+  [github.com/goreleaser/goreleaser/v2]="2.17 needs go-msix, which the module proxy refuses; 2.18 needs Go 1.27"
+  [golang.org/x/tools/gopls]="0.24 needs Go 1.27"
+  [golang.org/x/tools]="the one that gopls 0.23 is released with"
   [nvidia-cuda-nvrtc-cu11]="another compiler writes other bytes: make kernels"
 )
 current=0 behind=0 unknown=0
