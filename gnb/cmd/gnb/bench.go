@@ -27,7 +27,7 @@ var benches = []struct {
 	{"gather", "fetching the features of sampled batches", benchGather},
 	{"sample", "neighbour sampling", benchSample},
 	{"allreduce", "the sum of gradients over ranks", benchAllReduce},
-	{"train", "training steps, with the floor that the machine sets", benchTrain},
+	{"train", "training steps, compared with the floor that the machine sets", benchTrain},
 	{"infer", "layer-wise inference of all nodes", benchInfer},
 }
 
@@ -39,7 +39,7 @@ func runBench(ctx context.Context, args []string, out *output) error {
 			}
 		}
 	}
-	detail := "Measures one operation and compares it with the machine's limit, measured in the same process. \"gnb bench WHAT --help\" lists the sizes to set. WHAT is\n"
+	detail := "Measures one operation and compares it with the machine's limit, measured in the same process. \"gnb bench WHAT --help\" lists its options. WHAT is\n"
 	for _, b := range benches {
 		detail += fmt.Sprintf("\n  %-10s %s", b.name, b.summary)
 	}
@@ -87,7 +87,7 @@ const maxCount = math.MaxInt32
 // countFlag returns an error if a flag is not from low to high.
 func countFlag(name string, value, low, high int) error {
 	if value < low || value > high {
-		return usagef("--%s is %d; it is %d to %d", name, value, low, high)
+		return usagef("--%s is %d; it must lie in [%d, %d]", name, value, low, high)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type allReduceResult struct {
 
 func benchAllReduce(_ context.Context, args []string, out *output) (err error) {
 	var t timing
-	fs := benchFlags(out, "allreduce", "Sums gradients over ranks, in shared memory as between worker processes; here each rank is a thread. The rate is that of the gradient's bytes, and the ceiling that of one pass over memory for all slots and the sum.", &t)
+	fs := benchFlags(out, "allreduce", "Sums gradients over ranks in shared memory, as worker processes do, but with a thread per rank. The rate counts the gradient's bytes; the limit is one pass over memory for all slots and the sum.", &t)
 	elements := fs.Int("elements", 200_000, "gradient elements (float32)")
 	ranks := fs.Int("workers", 2, "number of ranks")
 	if err := t.parse(out, fs, args); err != nil {

@@ -54,7 +54,7 @@ func benchGEMM(_ context.Context, args []string, out *output) error {
 		return usagef("--m, --n and --k must lie in [1, 16777216]")
 	}
 	if most := max(*m**n, *m**k, *k**n); most > 1<<31 {
-		return usagef("a matrix of these sides has %d elements, %s; 2^31 are the most", most, units.Bytes(int64(most)<<2))
+		return usagef("a matrix of this size has %d elements, %s; at most 2^31 are supported", most, units.Bytes(int64(most)<<2))
 	}
 	if err := machine.Room("three matrices of these sides", 4*float64(*m**n+*m**k+*k**n)); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (t *timing) rate(r timed, bytes float64, rowBytes int) rateResult {
 
 func benchSpMM(ctx context.Context, args []string, out *output) error {
 	var t timing
-	fs := benchFlags(out, "spmm", "Computes the mean over the in-neighbours of every node of a graph, y [nodes, columns], or with --backward the gradient of that. The rate is that of rows read, one an edge, beside that of random rows of the same length in memory; a graph whose rows fit into caches can exceed it.", &t)
+	fs := benchFlags(out, "spmm", "Computes the mean over the in-neighbours of every node of a graph, y [nodes, columns], or with --backward the gradient of that. The rate counts the rows read, one per edge; the limit is the rate of random rows of the same length in memory. A graph whose rows fit into the caches can exceed it.", &t)
 	spec := fs.String("dataset", "rmat?scale=17&degree=16", "dataset with the graph")
 	columns := fs.Int("columns", 128, "columns of the matrix")
 	backward := fs.Bool("backward", false, "time the gradient instead of the mean")

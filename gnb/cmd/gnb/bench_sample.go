@@ -63,7 +63,7 @@ func (s *sampling) batches(ds *dataset.Dataset, threads int) (*batches, error) {
 		return nil, err
 	}
 	if s.batch < 1 || s.batch > maxCount || len(split) == 0 {
-		return nil, usagef("--batch is %d and split %q has %d nodes; there must be some of both", s.batch, s.split, len(split))
+		return nil, usagef("--batch is %d and split %q has %d nodes; both must be at least 1", s.batch, s.split, len(split))
 	}
 	smp, err := sample.New(ds.Graph, sample.Config{Picker: sample.Fanouts(s.hops.list), Seed: s.seed, Threads: threads})
 	if err != nil {
@@ -136,7 +136,7 @@ func benchSample(ctx context.Context, args []string, out *output) error {
 		t timing
 		s sampling
 	)
-	fs := benchFlags(out, "sample", "Samples mini-batches, without features and without training. The ceiling is that of random reads: an edge needs one row of 64 bytes, its line of the graph, at least.", &t)
+	fs := benchFlags(out, "sample", "Samples mini-batches, without features and without training. The limit is the rate of random reads: an edge needs at least one row of 64 bytes, a cache line of the graph.", &t)
 	ds, b, err := s.open(ctx, out, fs, &t, args)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func benchSample(ctx context.Context, args []string, out *output) error {
 		res.Share = res.Rate / res.Limit
 	}
 	out.result(res)
-	out.printf("%.0f edges, %.0f nodes a batch on %d threads: %.3f ms, %.1f M edges/s%s\n",
+	out.printf("%.0f edges, %.0f nodes per batch on %d threads: %.3f ms, %.1f M edges/s%s\n",
 		hops.edges(), hops[len(hops)-1].Src, t.threads, r.Median*1e3, res.Rate/1e6, of(res.Share, "M random lines/s", res.Limit/1e6))
 	return nil
 }

@@ -119,7 +119,7 @@ func (b *bound) floorOf(w work, threads int, measured bool, rowBytes int) {
 }
 
 func benchTrain(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("train", "Trains for some windows of steps through the same calls as gnb train, without evaluation and checkpoints, and times them after a warm-up. For a sage on one worker in float32 the floor is shown beside it: the time that the step's products take at the machine's peak, its features at the rate of random rows, and its activations, each written and read once forward and backward, at the rate of a copy.")
+	fs := out.flags("train", "Trains for several windows of steps as gnb train does, without evaluation and checkpoints, and times them after a warm-up. For sage on one worker in float32 it also prints the floor: the time of the step's products at the machine's peak, of its features at the rate of random rows, and of its activations, each written and read once forward and backward, at the rate of a copy.")
 	var (
 		t       gnb.TrainOptions
 		model   = modelFlagsOf(fs, &t)
@@ -181,7 +181,7 @@ func benchTrain(ctx context.Context, args []string, out *output) error {
 		res.floorOf(w, res.Threads, *limited && o.Workers == 1, row)
 	}
 	out.result(res)
-	out.printf("%.2f ms a step of %d nodes, %.1f M edges/s, on %d × %d threads, %s; %.0f allocations of %.0f KB a step, %.0f MB at most\n",
+	out.printf("%.2f ms per step of %d nodes, %.1f M edges/s, on %d × %d threads, %s; %.0f allocations of %.0f KB per step, peak %.0f MB\n",
 		res.Step*1e3, int(res.Hops[0].Dst)*res.Workers, res.EdgesRate/1e6, res.Workers, res.Threads, res.Precision, res.Allocs, res.Bytes/1e3, float64(res.Peak)/1e6)
 	out.printf("%s\n", res.share(res.Step))
 	return nil
@@ -248,7 +248,7 @@ func (b *bound) share(seconds float64) string {
 	if b.Floor == 0 {
 		return "no floor was computed"
 	}
-	return fmt.Sprintf("floor %.2f ms, %.0f %% of what it took: %s", b.Floor*1e3, 100*b.Floor/seconds, b.Work.Arithmetic)
+	return fmt.Sprintf("floor %.2f ms, %.0f %% of the measured time: %s", b.Floor*1e3, 100*b.Floor/seconds, b.Work.Arithmetic)
 }
 
 type benchInferResult struct {
@@ -276,7 +276,7 @@ var benchInferProgram = gnb.Program("bench.infer", func(w *gnb.Worker, a benchIn
 })
 
 func benchInfer(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("infer", "Computes a network of random weights for all nodes with all their neighbours, layer by layer, as the evaluation of gnb train does, and times it after a first time.")
+	fs := out.flags("infer", "Computes a network with random weights for all nodes with all neighbours, layer by layer, as the evaluation of gnb train does, and times it after a warm-up.")
 	var (
 		o       gnb.LaunchOptions
 		sizes   gnb.ModelConfig

@@ -93,5 +93,5 @@ func wholeGraphWork(ds *dataset.Dataset, s gnb.ModelConfig, training bool) work 
 }
 
 func (w *work) explain(when string) {
-	w.Arithmetic = fmt.Sprintf("%.2f GFLOP at the peak + %.1f MB of random rows + %.1f MB of activations at a copy's rate, %s", w.FLOP/1e9, w.RandomBytes/1e6, w.StreamBytes/1e6, when)
+	w.Arithmetic = fmt.Sprintf("%.2f GFLOP at peak + %.1f MB of random rows + %.1f MB of activations at the rate of a copy, %s", w.FLOP/1e9, w.RandomBytes/1e6, w.StreamBytes/1e6, when)
 }

@@ -84,7 +84,7 @@ func TestZeroIsNoDefault(t *testing.T) {
 	} {
 		for _, name := range flags {
 			status, said := say(t, append(strings.Fields(command), "--"+name+"=0")...)
-			if status != statusUsage || !strings.Contains(said, "--"+name+" is 0; it is 1 ") {
+			if status != statusUsage || !strings.Contains(said, "--"+name+" is 0; it must ") {
 				t.Errorf("gnb %s --%s=0: status %d, %s", command, name, status, said)
 			}
 		}

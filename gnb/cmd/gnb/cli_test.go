@@ -159,7 +159,7 @@ func TestRunsCommand(t *testing.T) {
 	if status, stdout, stderr := gnbRun(t, dir, "runs", "list", "--sort=-hidden", "--columns", "hidden,state"); status != 0 || stdout != "hidden  state\n16      done\n8       done\n" {
 		t.Errorf("list: status %d\n%s%s", status, stdout, stderr)
 	}
-	for want, args := range map[string][]string{"not a comparison": {"list", "--filter", "x"}, `no run has a field "speed"`: {"list", "--sort", "speed"}, "are for runs list": {"show", "--filter", "a=b"}} {
+	for want, args := range map[string][]string{"not a comparison": {"list", "--filter", "x"}, `no run has a field "speed"`: {"list", "--sort", "speed"}, "are flags of runs list": {"show", "--filter", "a=b"}} {
 		if status, _, stderr := gnbRun(t, dir, append([]string{"runs"}, args...)...); status == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: status %d, %s", args, status, stderr)
 		}

@@ -11,11 +11,11 @@ import (
 // convertDetail returns the text of --help, including the formats.
 func convertDetail() string {
 	var s strings.Builder
-	s.WriteString("Converts a file or folder of another program into the dataset directory DST, which must not exist. The format is found by looking, or named by --format:\n\n")
+	s.WriteString("Converts a file or folder of another program into the dataset directory DST, which must not exist. It detects the format, unless --format names it:\n\n")
 	for _, r := range convert.Formats() {
 		s.WriteString("  " + r.Name() + strings.Repeat(" ", max(1, 12-len(r.Name()))) + r.About() + "\n")
 	}
-	s.WriteString("\nNode ids stay as they are, unless --relabel numbers those of an edge list anew. A set with a class for each node and no split gets ten random ones of 20 train and 30 val nodes a class. Nothing appears at DST before it is complete.")
+	s.WriteString("\nNode ids stay as they are, unless --relabel renumbers those of an edge list. A dataset with a class for each node and no split gets ten random splits of 20 train and 30 val nodes per class. DST does not exist before it is complete.")
 	return s.String()
 }
 

@@ -49,7 +49,7 @@ func runData(ctx context.Context, args []string, out *output) error {
 		if err != nil {
 			return err
 		}
-		out.printf("%s\nchecked in %.2f s: nothing is wrong with it\n", ds, time.Since(start).Seconds())
+		out.printf("%s\nchecked in %.2f s: no errors\n", ds, time.Since(start).Seconds())
 	case "generate":
 		report, end := progress(out)
 		err := dataset.WriteWith(ctx, rest[2], ds, dataset.WriteOptions{Progress: func(done, total int64) { report("write "+rest[2], "B", done, total) }, FeatureType: *featureType})

@@ -80,7 +80,7 @@ func listDatasets(out *output) error {
 func getDataset(ctx context.Context, out *output, name string) error {
 	e, ok := registry.Find(name)
 	if !ok {
-		return errors.New("there is no published dataset " + name + "; gnb data list shows those there are")
+		return errors.New("there is no published dataset " + name + "; gnb data list shows all")
 	}
 	start := time.Now()
 	o, end := getOptions(out, "get "+name)

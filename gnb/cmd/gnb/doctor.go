@@ -234,7 +234,7 @@ func checkKernel(ctx context.Context, p patient) check {
 	for _, a := range spec.Argv {
 		base := strings.TrimSuffix(filepath.Base(a), ".exe")
 		if filepath.IsAbs(a) && (base == "gonb" || base == "gnb") && !kernel.IsFile(a) {
-			return bad(fix, "%s starts %s, which is gone", file, a)
+			return bad(fix, "%s starts %s, which does not exist", file, a)
 		}
 		if base == "gonb" {
 			gonb = a
@@ -256,10 +256,10 @@ func checkKernel(ctx context.Context, p patient) check {
 		return bad(fix, "%s: %v", gonb, err)
 	}
 	if want := kernel.PinnedGoNB(); info.Main.Version != want {
-		return bad(fix, "%s is GoNB %s; this gnb goes with %s", gonb, info.Main.Version, want)
+		return bad(fix, "%s is GoNB %s; this gnb needs %s", gonb, info.Main.Version, want)
 	}
 	if gopls := filepath.Join(kernel.EditorDir(filepath.Dir(gonb)), kernel.ExeName("gopls")); !headless && !kernel.IsFile(gopls) {
-		return bad(fix, "%s is gone; names in cells do not complete without it", gopls)
+		return bad(fix, "%s does not exist; names in cells do not complete without it", gopls)
 	}
 	if !headless && !kernel.HaveEditor(kernel.EditorDir(filepath.Dir(gonb))) {
 		return good("%q in %s, GoNB %s, library %s; gopls is not built yet, and names complete once it is (\"make lab\" or \"gnb install\" builds it)", spec.DisplayName, filepath.Dir(file), info.Main.Version, module)

@@ -31,10 +31,10 @@ func checkMemory(context.Context, patient) check {
 
 // checkSharedMemory makes the kind of memory that workers share, and writes a page of it.
 func checkSharedMemory(context.Context, patient) check {
-	const fix = "use Linux 3.17 or newer, and a container whose seccomp profile allows memfd_create; --workers 1 does without"
+	const fix = "use Linux 3.17 or newer, and a container whose seccomp profile allows memfd_create; --workers 1 needs neither"
 	fd, err := unix.MemfdCreate("gnb-doctor", unix.MFD_CLOEXEC)
 	if err != nil {
-		return bad(fix, "memfd_create: %v; workers share memory by it", err)
+		return bad(fix, "memfd_create: %v; workers share memory through it", err)
 	}
 	defer unix.Close(fd)
 	if err := unix.Ftruncate(fd, 1<<20); err != nil {
@@ -66,9 +66,9 @@ func judgeShm(gpus int, size int64, err error) check {
 	case gpus < 2:
 		return good("memfd works; nothing here needs /dev/shm")
 	case err != nil:
-		return bad(fix, "/dev/shm: %v; NCCL shares memory by it", err)
+		return bad(fix, "/dev/shm: %v; NCCL shares memory through it", err)
 	case size < ncclShm:
-		return bad(fix, "/dev/shm has %s; NCCL shares memory by it, and its guide asks for 1 GiB", units.Bytes(size))
+		return bad(fix, "/dev/shm has %s; NCCL shares memory through it, and its guide asks for 1 GiB", units.Bytes(size))
 	}
 	return good("memfd works; /dev/shm has %s", units.Bytes(size))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func checkMemory(context.Context, patient) check {
-	return good("not looked at on %s", runtime.GOOS)
+	return good("not checked on %s", runtime.GOOS)
 }
 
 func checkSharedMemory(context.Context, patient) check {
@@ -21,5 +21,5 @@ func checkDisk(_ context.Context, p patient) check {
 			return bad("set "+place.env+" to a directory", "%s cannot go to %s: %v", place.what, place.dir, err)
 		}
 	}
-	return good("free space not looked at on %s", runtime.GOOS)
+	return good("free space not checked on %s", runtime.GOOS)
 }

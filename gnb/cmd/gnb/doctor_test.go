@@ -136,7 +136,7 @@ func TestCheckKernel(t *testing.T) {
 	if err := writeSpec(file, spec); err != nil {
 		t.Fatal(err)
 	}
-	expect(false, "is gone")
+	expect(false, "does not exist")
 	writeProgram(t, filepath.Join(bin, "gnb"), "exit 0")
 	writeProgram(t, filepath.Join(bin, "gonb"), "exit 1")
 	expect(false, "go.mod")

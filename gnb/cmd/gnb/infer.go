@@ -14,7 +14,7 @@ import (
 var inferCommand = command{"infer", "compute a trained run's output for all nodes", runInfer}
 
 func runInfer(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours, shared among workers, and writes it as a NumPy array float32 [nodes, classes].")
+	fs := out.flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes].")
 	ranks.InsecureFlag(fs)
 	var o gnb.InferOptions
 	dir := fs.String("run", "", "`directory` of the run (default the last one)")
@@ -28,7 +28,7 @@ func runInfer(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	if *file == "" {
-		return usagef("--out FILE.npy says where to write the result")
+		return usagef("--out is missing; --out FILE.npy is the file to write")
 	}
 	run, err := runs.Last(ctx)
 	if *dir != "" {

@@ -85,7 +85,7 @@ func install(ctx context.Context, args []string, out *output) error {
 	}
 	switch {
 	case o.wheels && !o.cuda:
-		return usagef("--wheels goes with --cuda")
+		return usagef("--wheels needs --cuda")
 	case o.cuda && o.name == kernelName:
 		o.name = cudaKernelName
 	}
@@ -213,7 +213,7 @@ func isFree(file string) (kernelSpec, error) {
 	case err != nil:
 		return spec, fmt.Errorf("%w; remove it, or choose another --name", err)
 	case spec.Metadata[moduleKey] == "":
-		return spec, fmt.Errorf("%s is the kernel %q, which is not GraphNB's and stays as it is; choose another --name", file, spec.DisplayName)
+		return spec, fmt.Errorf("%s is the kernel %q, which GraphNB did not install and does not change; choose another --name", file, spec.DisplayName)
 	}
 	return spec, nil
 }

@@ -165,10 +165,10 @@ func TestTrainResume(t *testing.T) {
 	t.Run("words", func(t *testing.T) {
 		t.Parallel()
 		for want, args := range map[string][]string{
-			"it takes a DATASET":        {"train"},
-			"--resume-changed resumes":  {"train", "karate", "--resume-changed"},
-			"is not a run's directory":  {"train", "--resume", "nothing"},
-			"--resume-changed resumes ": {"train", "karate", "--resume", "never", "--resume-changed"},
+			"it takes a DATASET":       {"train"},
+			"--resume-changed needs":   {"train", "karate", "--resume-changed"},
+			"is not a run's directory": {"train", "--resume", "nothing"},
+			"--resume-changed needs ":  {"train", "karate", "--resume", "never", "--resume-changed"},
 		} {
 			if status, _, stderr := gnbRun(t, t.TempDir(), args...); status == 0 || !strings.Contains(stderr, want) {
 				t.Errorf("gnb %s: status %d, %q; want %q", strings.Join(args, " "), status, stderr, want)

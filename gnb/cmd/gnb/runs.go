@@ -36,10 +36,10 @@ A filter is comparisons with spaces between them, all of which hold: --filter 'm
 		return err
 	}
 	if what := rest[0]; what != "list" && (o != runs.Options{} || *columns != "") {
-		return usagef("--filter, --sort, --columns and --trials are for runs list, and got %q", what)
+		return usagef("--filter, --sort, --columns and --trials are flags of runs list, not of runs %s", what)
 	}
 	if rest[0] != "compare" && *picture != "" {
-		return usagef("--png is for runs compare, and got %q", rest[0])
+		return usagef("--png is a flag of runs compare, not of runs %s", rest[0])
 	}
 	if what := rest[0]; (what == "export") != (export.TensorBoard != "") || export.Follow && what != "export" && what != "compare" {
 		return usagef("runs export takes --tensorboard DIRECTORY, others do not; --follow is for it and runs compare")
@@ -161,7 +161,7 @@ func exportRuns(ctx context.Context, out *output, names []string, o runs.ExportO
 		named = append(named, r)
 	}
 	if o.Follow && len(named) > 1 {
-		return usagef("--follow goes with one run, and got %d", len(named))
+		return usagef("--follow takes one run, and got %d", len(named))
 	}
 	for _, r := range named {
 		if err := runs.Export(ctx, r, o); err != nil {

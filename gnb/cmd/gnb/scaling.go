@@ -37,7 +37,7 @@ func (c *counts) Set(s string) error {
 }
 
 func runScaling(ctx context.Context, args []string, out *output) error {
-	fs := out.flags("DATASET", "Times the same training steps with 1, 2, 4 … workers, in turn, after a warm-up: the speed-up beside the ideal, where a step's time goes, and the work that is done more than once. Nothing is evaluated or saved.")
+	fs := out.flags("DATASET", "Times the same training steps with 1, 2, 4 … workers, in turn, after a warm-up. Prints the speed-up compared with the ideal, the time of a step by stage, and the repeated work. It evaluates and saves nothing.")
 	var (
 		o       scaling.Options
 		workers = counts{1, 2, 4}

@@ -94,7 +94,7 @@ func (p sweepParams) check(given *flag.FlagSet) error {
 		q := &p[i]
 		f := t.fs.Lookup(q.name)
 		if f == nil || q.name == "model" {
-			return usagef("--param %s: it is a flag of \"gnb train\" that says how a model is trained, such as lr, hidden, dropout or fanout", q.name)
+			return usagef("--param %s: it must be a flag of \"gnb train\" that changes how a model is trained, such as lr, hidden, dropout or fanout", q.name)
 		}
 		try := q.choices
 		if q.choices == nil {
@@ -107,10 +107,10 @@ func (p sweepParams) check(given *flag.FlagSet) error {
 			case int:
 				q.whole = true
 				if q.low != float64(int(q.low)) || q.high != float64(int(q.high)) {
-					return usagef("--param %s: %v to %v; its values are whole numbers", q.name, q.low, q.high)
+					return usagef("--param %s: %v to %v; its values must be whole numbers", q.name, q.low, q.high)
 				}
 			default:
-				return usagef("--param %s: it has no range; list its values, as in %s=a,b", q.name, q.name)
+				return usagef("--param %s: it takes no range; list its values, as in %s=a,b", q.name, q.name)
 			}
 		}
 		for _, v := range try {
@@ -226,7 +226,7 @@ func runSweep(ctx context.Context, args []string, out *output) error {
 		return err
 	}
 	if best := study.Best(); best != nil {
-		out.printf("the best again: %s\n", trainCommandLine(fs, rest[0], best))
+		out.printf("to train the best trial again: %s\n", trainCommandLine(fs, rest[0], best))
 	}
 	out.result(newSweepResult(study))
 	return nil

@@ -54,7 +54,7 @@ func TestSweepCommand(t *testing.T) {
 	if status != 0 || !strings.Contains(stdout, "4 trials") || !strings.Contains(stderr, "continuing after 3 trials") {
 		t.Fatalf("exit status %d\n%s%s", status, stdout, stderr)
 	}
-	_, line, ok := strings.Cut(strings.TrimSpace(stdout), "the best again: gnb ")
+	_, line, ok := strings.Cut(strings.TrimSpace(stdout), "to train the best trial again: gnb ")
 	if !ok || !strings.HasPrefix(line, "train 'planted?nodes=600&features=8' --epochs=2 --seed=5 --workers=1 --lr=") {
 		t.Fatalf("the last line is %q", line)
 	}

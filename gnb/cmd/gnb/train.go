@@ -185,7 +185,7 @@ func (m *modelFlags) finish(fs *flag.FlagSet, o *gnb.TrainOptions) (gnb.AnyModel
 func notZero(fs *flag.FlagSet, names ...string) (err error) {
 	fs.Visit(func(f *flag.Flag) {
 		if err == nil && slices.Contains(names, f.Name) && f.Value.String() == "0" {
-			err = usagef("--%s is 0; it is 1 or more", f.Name)
+			err = usagef("--%s is 0; it must be at least 1", f.Name)
 		}
 	})
 	return err
@@ -221,7 +221,7 @@ func runTrain(ctx context.Context, args []string, out *output) error {
 	case old == nil:
 		return usagef("it takes a DATASET, and got none")
 	case old.DatasetSpec() == "":
-		return usagef("run %s does not know where its dataset %s came from; give DATASET", old.Dir, old.Config.Dataset)
+		return usagef("run %s did not record where its dataset %s came from; give DATASET", old.Dir, old.Config.Dataset)
 	default:
 		rest = []string{old.DatasetSpec()}
 	}

@@ -16,7 +16,7 @@ import (
 func resumedRun(o *gnb.TrainOptions) (*runs.Run, error) {
 	if o.Resume == "" || o.Resume == gnb.Never {
 		if o.ResumeChanged {
-			return nil, usagef("--resume-changed resumes the run that --resume names; give its directory")
+			return nil, usagef("--resume-changed needs --resume with the directory of the run")
 		}
 		return nil, nil
 	}

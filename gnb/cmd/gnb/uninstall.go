@@ -53,7 +53,7 @@ func uninstall(ctx context.Context, args []string, out *output) error {
 	}
 	if *name != "" && len(removed) == 0 {
 		if file := filepath.Join(jupyter, "kernels", *name, "kernel.json"); kernel.IsFile(file) {
-			return fmt.Errorf("%s is not a kernel of GraphNB's and stays as it is", file)
+			return fmt.Errorf("%s is not a kernel of GraphNB and is left unchanged", file)
 		}
 	}
 	if len(removed) == len(ours) {
@@ -73,7 +73,7 @@ func uninstall(ctx context.Context, args []string, out *output) error {
 	case len(ours) > 0:
 		out.printf("there is no kernel %q in %s\n", *name, jupyter)
 	default:
-		out.printf("there is nothing of GraphNB's in %s\n", jupyter)
+		out.printf("GraphNB has installed nothing in %s\n", jupyter)
 	}
 	out.result(struct {
 		Removed []string `json:"removed"`
