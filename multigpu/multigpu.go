@@ -1,4 +1,5 @@
-// Package multigpu runs one program as several worker processes on a machine and supervises them.
+// Package multigpu runs one program as several worker processes and supervises them: processes that it
+// starts on a machine, or the ranks that a launcher started on one or many.
 // It does not depend on graphs.
 //
 // # Basics
@@ -33,6 +34,13 @@
 // (no heartbeat), or a stall (the others wait for it). The supervisor then asks the other workers
 // to leave, and kills them if they do not. Cancelling the context, or [Group.Interrupt], asks all
 // workers to stop and then kills those that do not; the run then ends with an [*Interrupted].
+//
+// # Launchers
+//
+// If a launcher such as Slurm or mpirun started this process as one of several ranks ([Launcher]),
+// Start runs the job on those ranks, one worker inside each process, instead of starting workers.
+// Ranks above 0 serve rank 0's jobs from [EnterIfWorker] on, until rank 0 ends. World must be the
+// launcher's. One job runs at a time. After the loss of a rank no other job can run.
 //
 // # Nothing left behind
 //
