@@ -40,6 +40,7 @@ func TestBenchReports(t *testing.T) {
 		{append([]string{"gather", "--batch", "64"}, small...), "gb_per_second"},
 		{append([]string{"sample", "--batch", "64", "--fanout", "3,full"}, small...), "edges_per_second"},
 		{[]string{"allreduce", "--elements", "1000", "--workers", "3", "--steps", "10"}, "gb_per_second"},
+		{[]string{"allreduce", "--elements", "1000", "--workers", "3", "--steps", "10", "--transport", "tcp"}, "gb_per_second"},
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
 			r := benchRunHere(t, tc.args...)
@@ -111,6 +112,8 @@ func TestBenchRefuses(t *testing.T) {
 		{"spmm", "--columns", "0"},
 		{"limits", "--row-bytes", "1"},
 		{"allreduce", "--workers", "0"},
+		{"allreduce", "--transport", "pigeon"},
+		{"allreduce", "--transport", "tcp", "--workers", "33"},
 		{"sample", "--dataset", "karate", "--batch", "0"},
 		{"sample", "--dataset", "karate", "--fanout", "full"},
 		{"gather", "--dataset", "rmat?scale=6&features=0"},

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Compares GraphNB's sum of gradients with the all-reduce of Gloo (PyTorch) and of Open MPI.
+
+    bench/allreduce.py GNB [--mpicc PATH] [--ranks 2] [--turns 10]
+
+GNB is the command gnb. Gloo runs if this Python has PyTorch, Open MPI if --mpicc names its compiler.
+The engines take turns; in a turn each sums 30 times after 5 that do not count, and the median of
+the 30 counts. The table shows the median of the turns and their range, in microseconds.
+"""
+import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile
+
+SIZES = {"0.9 MB": 225_000, "20 MB": 5_000_000}
+STEPS, WARMUP = 30, 5
+
+GLOO = """
+import os, statistics, sys, time
+import torch, torch.distributed as d
+rank, world, n, steps, warmup = map(int, sys.argv[1:6])
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[6], GLOO_SOCKET_IFNAME="lo")
+d.init_process_group("gloo", rank=rank, world_size=world)
+x, each = torch.full((n,), float(rank)), []
+for i in range(warmup + steps):
+    start = time.perf_counter()
+    d.all_reduce(x)
+    if i >= warmup:
+        each.append(time.perf_counter() - start)
+    x.fill_(1.0)
+if rank == 0:
+    print(statistics.median(each))
+d.barrier()
+d.destroy_process_group()
+"""
+
+MPI = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+static int by_size(const void *a, const void *b) { double x = *(double *)a, y = *(double *)b; return (x > y) - (x < y); }
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  int rank, n = atoi(argv[1]), steps = atoi(argv[2]), warmup = atoi(argv[3]);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  float *from = malloc(4L * n), *to = malloc(4L * n);
+  double *each = malloc(8L * steps);
+  for (int i = 0; i < n; i++) from[i] = rank;
+  for (int i = 0; i < warmup + steps; i++) {
+    double start = MPI_Wtime();
+    MPI_Allreduce(from, to, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (i >= warmup) each[i - warmup] = MPI_Wtime() - start;
+  }
+  qsort(each, steps, 8, by_size);
+  if (rank == 0) printf("%.9f\n", each[steps / 2]);
+  MPI_Finalize();
+}
+"""
+
+
+def gnb(command, transport):
+    def run(n, ranks, _):
+        out = subprocess.run([command, "bench", "allreduce", "--json", "--limits=false", f"--transport={transport}", f"--elements={n}",
+                              f"--workers={ranks}", f"--steps={STEPS}", f"--warmup={WARMUP}"], check=True, capture_output=True, text=True)
+        return json.loads(out.stdout)["median_seconds"]
+    return run
+
+
+def gloo(n, ranks, port):
+    args = [str(a) for a in (ranks, n, STEPS, WARMUP, port)]
+    each = [subprocess.Popen([sys.executable, "-c", GLOO, str(r), *args], stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+            for r in range(ranks)]
+    outs = [p.communicate(timeout=300)[0] for p in each]
+    if any(p.returncode for p in each):
+        raise SystemExit("Gloo failed")
+    return float(outs[0])
+
+
+def open_mpi(mpicc, folder):
+    source, program = folder / "allreduce.c", folder / "allreduce"
+    source.write_text(MPI)
+    subprocess.run([mpicc, "-O2", "-o", program, source], check=True)
+    mpirun = pathlib.Path(mpicc).parent / "mpirun"
+
+    def run(n, ranks, _):
+        out = subprocess.run([mpirun, "--allow-run-as-root", "--oversubscribe", "-np", str(ranks), program, str(n), str(STEPS), str(WARMUP)],
+                             check=True, capture_output=True, text=True)
+        return float(out.stdout)
+    return run
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("gnb")
+    parser.add_argument("--mpicc", help="the compiler of Open MPI; its mpirun lies beside it")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--json", help="file for the results")
+    a = parser.parse_args()
+    engines = {"GraphNB, shared memory": gnb(a.gnb, "shm"), "GraphNB, TCP": gnb(a.gnb, "tcp")}
+    try:
+        import torch  # noqa: F401
+        engines["Gloo"] = gloo
+    except ImportError:
+        print("no PyTorch: Gloo is left out", file=sys.stderr)
+    folder = pathlib.Path(tempfile.mkdtemp())
+    try:
+        if a.mpicc:
+            engines["Open MPI"] = open_mpi(a.mpicc, folder)
+        results = {}
+        for size, n in SIZES.items():
+            times = {e: [] for e in engines}
+            for turn in range(a.turns):
+                for i, (name, run) in enumerate(engines.items()):
+                    times[name].append(1e6 * run(n, a.ranks, 21000 + 7 * turn + i))
+            results[size] = times
+            for name, each in times.items():
+                print(f"{size:>7}  {name:24} {statistics.median(each):9.0f} µs  ({min(each):.0f} to {max(each):.0f})", flush=True)
+        if a.json:
+            pathlib.Path(a.json).write_text(json.dumps({"ranks": a.ranks, "sums_per_turn": STEPS, "microseconds": results}, indent=1) + "\n")
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
