@@ -32,8 +32,9 @@ type Link interface {
 }
 
 // Step prepares an exchange: send[r] goes to rank r, and recv[r] is filled with what rank r sends,
-// which has the same length. There is one of each for every rank, or none at all; a rank's own are
-// ignored. Messages of length 0 are not sent.
+// which has the same length. There is one of each for every rank, or none at all, or several, in the
+// order in which they are sent: then message i is for rank i % Size(), or from it. A rank's own are
+// ignored, and messages of length 0 are not sent.
 type Step func() (send, recv [][]byte, err error)
 
 // NewLinked returns a Comm over a Link, which it closes.

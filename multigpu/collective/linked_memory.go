@@ -2,18 +2,28 @@ package collective
 
 import "encoding/binary"
 
-// linkedReducer keeps a rank's slots in ordinary memory.
+// linkedReducer keeps a rank's slots in ordinary memory. A sum travels in pieces: while the pieces of
+// one exchange are summed, they are in the processor's cache.
 type linkedReducer struct {
-	comm  *linked
-	n     int
-	slots [][]float32
-	sum   []float32
-	spans [][]span    // the subtrees of each rank
-	own   [][]float32 // the sums of this rank's subtrees: slots, or memory of their own
-	local []*joins    // of the slots of each of them
-	got   [][]float32 // the sums of all subtrees, in this rank's part of the elements
-	joins *joins      // of these
+	comm   *linked
+	n      int
+	slots  [][]float32
+	sum    []float32
+	spans  [][]span    // the subtrees of each rank
+	own    [][]float32 // the sums of this rank's subtrees: slots, or memory of their own
+	local  []*joins    // of the slots of each of them, nil for a single slot
+	got    [][]float32 // the sums of all subtrees, in a piece of this rank's part: memory for those of others
+	joins  *joins      // of these
+	piece  int         // elements
+	pieces int         // of a rank's part of the elements
+
+	leaves     [][]float32
+	send, recv [][]byte
 }
+
+// linkPiece is the number of bytes of other ranks' sums that a rank receives in one exchange: they
+// fit into the second-level cache, and take much longer than the exchange's start.
+const linkPiece = 512 << 10
 
 func (c *linked) NewReducer(s Site, n, virtual int) (_ Reducer, err error) {
 	if err := checkReducer(s, n, virtual); err != nil {
@@ -30,27 +40,33 @@ func (c *linked) NewReducer(s Site, n, virtual int) (_ Reducer, err error) {
 	for range virtual {
 		r.slots = append(r.slots, make([]float32, n))
 	}
-	lo, hi := Share(n, c.rank, c.world)
 	var all []span
+	most := 0
 	for rank := range c.world {
 		spans := subtrees(nil, rank*virtual, (rank+1)*virtual, c.world*virtual)
-		for _, sp := range spans {
-			if rank != c.rank {
-				r.got = append(r.got, make([]float32, hi-lo))
-				continue
-			}
-			own := r.slots[sp.lo-rank*virtual]
-			if sp.hi-sp.lo > 1 {
-				own = make([]float32, n)
-			}
-			r.own = append(r.own, own)
-			r.local = append(r.local, joinSlots(sp.hi-sp.lo))
-			r.got = append(r.got, own[lo:hi])
-		}
 		r.spans = append(r.spans, spans)
 		all = append(all, spans...)
+		most = max(most, len(spans))
+	}
+	part := (n + c.world - 1) / c.world
+	r.piece = max(1, min(part, max(treeBlock, linkPiece/4/len(all))))
+	r.pieces = (part + r.piece - 1) / r.piece
+	for rank, spans := range r.spans {
+		for _, sp := range spans {
+			if rank != c.rank {
+				r.got = append(r.got, make([]float32, r.piece))
+				continue
+			}
+			own, local := r.slots[sp.lo-rank*virtual], (*joins)(nil)
+			if sp.hi-sp.lo > 1 {
+				own, local = make([]float32, n), joinSlots(sp.hi-sp.lo)
+			}
+			r.own, r.local, r.got = append(r.own, own), append(r.local, local), append(r.got, nil)
+		}
 	}
 	r.joins = newJoins(all, c.world*virtual)
+	r.leaves = make([][]float32, max(len(all), virtual))
+	r.send, r.recv = make([][]byte, (1+most)*c.world), make([][]byte, (1+most)*c.world)
 	return r, nil
 }
 
@@ -67,60 +83,81 @@ func (r *linkedReducer) Reduce(s Site) (_ []float32, err error) {
 	if r.slots == nil {
 		return nil, releasedError("a sum", s)
 	}
-	most := 0
-	for _, spans := range r.spans {
-		most = max(most, len(spans))
+	steps := make([]Step, r.pieces+1)
+	for i := range steps {
+		steps[i] = func() (_, _ [][]byte, err error) {
+			clear(r.send)
+			clear(r.recv)
+			if i > 0 {
+				r.gather(i - 1)
+			}
+			if i < r.pieces {
+				r.scatter(i)
+			}
+			return r.send, r.recv, nil
+		}
 	}
-	steps := make([]Step, 0, most+1)
-	for k := range most {
-		steps = append(steps, func() (_, _ [][]byte, err error) { return r.scatter(k) })
-	}
-	err = c.run(opReduce, s, r.n, len(r.slots), 0, nil, append(steps, r.gather)...)
-	if err != nil {
+	if err := c.run(opReduce, s, r.n, len(r.slots), 0, nil, steps...); err != nil {
 		return nil, err
 	}
 	return r.sum, nil
 }
 
-// scatter exchanges the k-th subtree of each rank: a rank gets its part of the elements.
-func (r *linkedReducer) scatter(k int) (_, _ [][]byte, err error) {
-	c := r.comm
-	at := 0
-	for rank, spans := range r.spans {
-		c.send[rank], c.recv[rank] = nil, nil
-		if rank == c.rank && k < len(spans) {
-			if sp := spans[k]; sp.hi-sp.lo > 1 {
-				first := rank * len(r.slots)
-				r.local[k].sum(r.own[k], r.slots[sp.lo-first:sp.hi-first])
-			}
-		}
-		if k < len(spans) {
-			c.recv[rank] = float32Bytes(r.got[at+k])
-		}
-		at += len(spans)
-	}
-	if k < len(r.own) {
-		for rank := range c.world {
-			lo, hi := Share(r.n, rank, c.world)
-			c.send[rank] = float32Bytes(r.own[k][lo:hi])
-		}
-	}
-	return c.send, c.recv, nil
+// region is piece i of a rank's part of the elements. Pieces can be empty.
+func (r *linkedReducer) region(rank, i int) (lo, hi int) {
+	lo, hi = Share(r.n, rank, r.comm.world)
+	lo = min(lo+i*r.piece, hi)
+	return lo, min(lo+r.piece, hi)
 }
 
-// gather adds this rank's part and exchanges the parts.
-func (r *linkedReducer) gather() (_, _ [][]byte, err error) {
+// scatter sends each rank the sums of this rank's subtrees in piece i of that rank's part.
+func (r *linkedReducer) scatter(i int) {
 	c := r.comm
-	part := func(rank int) []float32 {
-		lo, hi := Share(r.n, rank, c.world)
-		return r.sum[lo:hi]
-	}
-	mine := part(c.rank)
-	r.joins.sum(mine, r.got)
 	for rank := range c.world {
-		c.send[rank], c.recv[rank] = float32Bytes(mine), float32Bytes(part(rank))
+		lo, hi := r.region(rank, i)
+		for k, own := range r.own {
+			if j := r.local[k]; j != nil {
+				sp := r.spans[c.rank][k]
+				slots := r.leaves[:0]
+				for v := sp.lo; v < sp.hi; v++ {
+					slots = append(slots, r.slots[v-c.rank*len(r.slots)][lo:hi])
+				}
+				j.sum(own[lo:hi], slots)
+			}
+			r.send[(1+k)*c.world+rank] = float32Bytes(own[lo:hi])
+		}
 	}
-	return c.send, c.recv, nil
+	lo, hi := r.region(c.rank, i)
+	at := 0
+	for rank, spans := range r.spans {
+		for k := range spans {
+			if rank != c.rank {
+				r.recv[(1+k)*c.world+rank] = float32Bytes(r.got[at][:hi-lo])
+			}
+			at++
+		}
+	}
+}
+
+// gather adds piece i of this rank's part and sends it to all.
+func (r *linkedReducer) gather(i int) {
+	c := r.comm
+	lo, hi := r.region(c.rank, i)
+	leaves := r.leaves[:0]
+	for rank, spans := range r.spans {
+		for k := range spans {
+			if rank == c.rank {
+				leaves = append(leaves, r.own[k][lo:hi])
+			} else {
+				leaves = append(leaves, r.got[len(leaves)][:hi-lo])
+			}
+		}
+	}
+	r.joins.sum(r.sum[lo:hi], leaves)
+	for rank := range c.world {
+		a, b := r.region(rank, i)
+		r.send[rank], r.recv[rank] = float32Bytes(r.sum[lo:hi]), float32Bytes(r.sum[a:b])
+	}
 }
 
 // linkedMatrix is a copy of the matrix on each rank.

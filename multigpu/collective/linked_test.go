@@ -27,7 +27,7 @@ func chanLinks(world int) []*chanLink {
 		for range world {
 			to := make([]chan []byte, world)
 			for r := range to {
-				to[r] = make(chan []byte, 1)
+				to[r] = make(chan []byte, 64)
 			}
 			pipes[c] = append(pipes[c], to)
 		}
@@ -58,7 +58,7 @@ func (l *chanLink) Run(steps ...collective.Step) error {
 			return err
 		}
 		for to, b := range send {
-			if to != l.rank && len(b) > 0 {
+			if to %= l.Size(); to != l.rank && len(b) > 0 {
 				l.bytes.Add(int64(len(b)))
 				select {
 				case pipes[l.rank][to] <- append([]byte{}, b...):
@@ -68,7 +68,7 @@ func (l *chanLink) Run(steps ...collective.Step) error {
 			}
 		}
 		for from, b := range recv {
-			if from != l.rank && len(b) > 0 {
+			if from %= l.Size(); from != l.rank && len(b) > 0 {
 				select {
 				case got := <-pipes[from][l.rank]:
 					if len(got) != len(b) {

@@ -180,8 +180,9 @@ func (e *engine) Abort(status int) {
 	os.Exit(status)
 }
 
-// finalizeLimit bounds MPI_Finalize: it may wait for messages that Abort has left behind.
-const finalizeLimit = 10 * time.Second
+// finalizeLimit bounds MPI_Finalize. It may wait for messages that Abort has left behind, and that of
+// MPICH 4.0 over UCX's TCP hangs now and then.
+const finalizeLimit = 3 * time.Second
 
 func (e *engine) Close() error {
 	if e.thread == nil {

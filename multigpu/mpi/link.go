@@ -68,69 +68,58 @@ func (l *link) Run(steps ...collective.Step) error {
 	return <-l.done
 }
 
-// poll advances the collective under way. It reports whether messages moved, and whether the
-// collective has ended, after it has told the goroutine that waits for it.
-func (l *link) poll() (moved, ended bool) {
-	moved, ended, err := l.advance()
-	if err != nil {
-		l.abandon()
+// advance makes the next steps of the collective under way, whose messages err has failed, if it is
+// not nil. It reports whether the collective has ended, after it has told the goroutine that waits.
+func (l *link) advance(err error) (ended bool) {
+	if err == nil && l.aborted.Load() {
+		err = errAborted
 	}
-	if ended = ended || err != nil; ended {
-		l.steps = nil
-		l.done <- err
-	}
-	return moved, ended
-}
-
-func (l *link) advance() (moved, ended bool, err error) {
-	if l.aborted.Load() {
-		return false, false, errAborted
-	}
-	left := l.group.left
-	if left > 0 {
-		if rc := C.gnb_test(l.group); rc != C.MPI_SUCCESS {
-			return false, false, l.failure("completing", rc)
-		}
-		moved = l.group.left != left
-	}
-	for l.group.left == 0 {
+	for err == nil && l.group.left == 0 {
 		l.pins.Unpin()
 		if len(l.steps) == 0 {
-			return true, true, nil
+			l.done <- nil
+			return true
 		}
 		step := l.steps[0]
 		l.steps = l.steps[1:]
-		send, recv, err := step()
-		if err != nil {
-			return true, false, err
+		var send, recv [][]byte
+		if send, recv, err = step(); err == nil {
+			err = l.start(send, recv)
 		}
-		if err := l.start(send, recv); err != nil {
-			return true, false, err
-		}
-		moved = true
 	}
-	return moved, false, nil
+	if err == nil {
+		return false
+	}
+	l.abandon()
+	l.steps = nil
+	l.done <- err
+	return true
 }
 
 // start begins the messages of a step: first the receives, so that what arrives has its place. Each
-// rank begins with its right neighbour, so that not all send to the same one.
+// rank begins with its neighbours, so that not all send to the same one.
 func (l *link) start(send, recv [][]byte) error {
-	for i := 1; i < len(recv); i++ {
-		r := (l.rank + len(recv) - i) % len(recv)
-		if b := recv[r]; len(b) > 0 {
-			l.pins.Pin(&b[0])
-			if rc := C.gnb_recv(l.group, unsafe.Pointer(&b[0]), C.size_t(len(b)), C.size_t(pieceBytes), C.int(l.ranks[r]), l.tag, l.engine.comm); rc != C.MPI_SUCCESS {
-				return l.failure("MPI_Irecv", rc)
+	world := len(l.ranks)
+	for first := 0; first < len(recv); first += world {
+		for i := 1; i < world; i++ {
+			r := (l.rank + world - i) % world
+			if b := recv[first+r]; len(b) > 0 {
+				l.pins.Pin(&b[0])
+				if rc := C.gnb_recv(l.group, unsafe.Pointer(&b[0]), C.size_t(len(b)), C.size_t(pieceBytes), C.int(l.ranks[r]), l.tag, l.engine.comm); rc != C.MPI_SUCCESS {
+					return l.failure("MPI_Irecv", rc)
+				}
 			}
 		}
 	}
-	for i := 1; i < len(send); i++ {
-		r := (l.rank + i) % len(send)
-		if b := send[r]; len(b) > 0 {
-			l.pins.Pin(&b[0])
-			l.engine.sent += int64(len(b))
-			if rc := C.gnb_send(l.group, unsafe.Pointer(&b[0]), C.size_t(len(b)), C.size_t(pieceBytes), C.int(l.ranks[r]), l.tag, l.engine.comm); rc != C.MPI_SUCCESS {
-				return l.failure("MPI_Isend", rc)
+	for first := 0; first < len(send); first += world {
+		for i := 1; i < world; i++ {
+			r := (l.rank + i) % world
+			if b := send[first+r]; len(b) > 0 {
+				l.pins.Pin(&b[0])
+				l.engine.sent += int64(len(b))
+				if rc := C.gnb_send(l.group, unsafe.Pointer(&b[0]), C.size_t(len(b)), C.size_t(pieceBytes), C.int(l.ranks[r]), l.tag, l.engine.comm); rc != C.MPI_SUCCESS {
+					return l.failure("MPI_Isend", rc)
+				}
 			}
 		}
 	}

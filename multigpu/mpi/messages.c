@@ -2,7 +2,9 @@
 
 #include "messages.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,7 +68,7 @@ int gnb_recv(gnb_group *g, void *data, size_t bytes, size_t piece, int peer, int
 	return start(g, data, bytes, piece, peer, tag, comm, 0);
 }
 
-int gnb_test(gnb_group *g) {
+static int test(gnb_group *g) {
 	if (g->left > 0) {
 		int done = 0;
 		g->failed = g->got = -1;
@@ -92,6 +94,27 @@ int gnb_test(gnb_group *g) {
 	}
 	if (g->left == 0) g->count = 0;
 	return MPI_SUCCESS;
+}
+
+static int64_t now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int gnb_poll(gnb_group **groups, int n, int us, int yields, int *code) {
+	int64_t end = us ? now() + 1000 * (int64_t)us : 0;
+	for (;;) {
+		int moved = 0;
+		for (int i = 0; i < n; i++) {
+			int left = groups[i]->left;
+			*code = test(groups[i]);
+			if (*code != MPI_SUCCESS) return i;
+			moved += left - groups[i]->left;
+		}
+		if (moved || !us || now() >= end) return -1;
+		if (yields) sched_yield();
+	}
 }
 
 void gnb_cancel(gnb_group *g) {

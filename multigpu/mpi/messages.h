@@ -22,8 +22,10 @@ void gnb_group_free(gnb_group *g);
 int gnb_send(gnb_group *g, const void *data, size_t bytes, size_t piece, int peer, int tag, MPI_Comm comm);
 int gnb_recv(gnb_group *g, void *data, size_t bytes, size_t piece, int peer, int tag, MPI_Comm comm);
 
-// gnb_test completes messages that have arrived or left: left says how many have not.
-int gnb_test(gnb_group *g);
+// gnb_poll completes messages of groups that have arrived or left: each group's left says how many have
+// not. It returns when a message of any group is complete, or after so many microseconds: at 0 it looks
+// once. It returns the group whose message failed, or -1, and the error code of MPI in *code.
+int gnb_poll(gnb_group **groups, int n, int us, int yields, int *code);
 
 // gnb_cancel gives up the messages that are not complete. Their memory must stay.
 void gnb_cancel(gnb_group *g);

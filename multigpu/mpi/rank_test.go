@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/multigpu/collective"
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
@@ -38,7 +40,7 @@ func rankMain(what string) error {
 		return err
 	}
 	do := map[string]func(*engine, int) error{
-		"conformance": conformance, "pieces": pieces, "large": large, "abort": end, "panic": end, "kill": end,
+		"conformance": conformance, "pieces": pieces, "large": large, "abort": end, "panic": end, "kill": end, "speed": speed,
 	}[what]
 	if do == nil {
 		return fmt.Errorf("MPITEST is %q", what)
@@ -181,6 +183,49 @@ func (e *engine) digest(world int) ([]byte, error) {
 		}
 	}
 	return h.Sum(nil), c.Close()
+}
+
+// speed prints the times of sums as bench/allreduce.c does: the median and the least of 30, of the
+// slowest rank.
+func speed(e *engine, world int) error {
+	c, err := e.NewComm(e.rank)
+	if err != nil {
+		return err
+	}
+	at := collective.Site{Kind: "speed"}
+	for _, size := range []int{900_000, 20_000_000} {
+		r, err := c.NewReducer(at, size/4, 1)
+		if err != nil {
+			return err
+		}
+		slot := r.Slot(0)
+		for i := range slot {
+			slot[i] = float32(i + e.rank)
+		}
+		var times []int64
+		for round := range 35 {
+			if err := c.Barrier(at); err != nil {
+				return err
+			}
+			start := time.Now()
+			if _, err := r.Reduce(at); err != nil {
+				return err
+			}
+			took := make([]int64, world)
+			took[e.rank] = int64(time.Since(start))
+			if err := c.SumInt64(at, took); err != nil {
+				return err
+			}
+			if round >= 5 {
+				times = append(times, slices.Max(took))
+			}
+		}
+		slices.Sort(times)
+		if e.rank == 0 {
+			fmt.Printf("%d bytes: median %.3f ms, least %.3f ms\n", size, float64(times[15])/1e6, float64(times[0])/1e6)
+		}
+	}
+	return c.Close()
 }
 
 // large sums and publishes more than 2^31 bytes in one message.

@@ -2,7 +2,6 @@
 
 package mpi
 
-// #include <sched.h>
 // #include "messages.h"
 import "C"
 
@@ -17,18 +16,24 @@ type thread struct {
 	calls   chan func()
 	starts  chan *link
 	active  []*link
-	crowded bool // there are more ranks than processors
+	groups  []*C.gnb_group // of active
+	crowded bool           // there are more ranks than processors
 }
 
-// The thread polls for messages without a pause at first, and then with naps, counted from the last
-// message that arrived. Between ranks at work a message takes some microseconds; a rank that comes
-// later takes much longer. A long nap frees the processor for the goroutines of this process too.
+// The thread polls without a pause at first, in calls of spinMicros, and then with naps, counted from
+// the last message that arrived. Between ranks at work a message takes some microseconds; a rank that
+// comes later takes much longer. If there are more ranks than processors, it lets others run between two
+// looks. A long nap frees the processor for the goroutines of this process too.
+//
+// A call does not let goroutines run in between: runtime.Gosched of a locked goroutine switches
+// threads twice, which takes longer than most messages.
 const (
-	spinFor        = 100 * time.Microsecond
-	spinForCrowded = 10 * time.Microsecond
-	napMicros      = 50
-	napFor         = 10 * time.Millisecond
-	napLong        = time.Millisecond
+	spinFor           = 100 * time.Microsecond
+	spinMicros        = 50
+	spinMicrosCrowded = 10
+	napMicros         = 50
+	napFor            = 10 * time.Millisecond
+	napLong           = time.Millisecond
 )
 
 func newThread() *thread {
@@ -49,43 +54,35 @@ func (t *thread) stop() { close(t.calls) }
 
 func (t *thread) serve() {
 	runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
-	spin := spinFor
 	long := time.NewTimer(time.Hour)
 	defer long.Stop()
-	last := time.Now()
+	var last time.Time // when a message moved, or work began
 	for {
 		if len(t.active) == 0 {
-			select {
-			case f, ok := <-t.calls:
-				if !ok {
-					return
-				}
-				f()
-			case l := <-t.starts:
-				t.active = append(t.active, l)
+			if !t.take(nil, true) {
+				return
 			}
 			last = time.Now()
+			continue
 		}
-		if t.crowded {
-			spin = spinForCrowded
-		}
-		moved := false
-		t.active = slices.DeleteFunc(t.active, func(l *link) bool {
-			m, done := l.poll()
-			moved = moved || m
-			return done
-		})
 		waited := time.Since(last)
-		if moved {
-			last, waited = last.Add(waited), 0
+		spin, yields := 0, C.int(0)
+		if waited < spinFor {
+			spin = spinMicros
+			if t.crowded {
+				spin, yields = spinMicrosCrowded, 1
+			}
+		}
+		if t.poll(C.int(spin), yields) {
+			last, waited = time.Now(), 0
+			if !t.take(nil, false) {
+				return
+			}
+			continue
 		}
 		var wake <-chan time.Time
 		switch {
-		case waited < spin:
-			if t.crowded {
-				C.sched_yield()
-			}
-			runtime.Gosched()
+		case waited < spinFor:
 		case waited < napFor:
 			C.gnb_nap(napMicros)
 			runtime.Gosched()
@@ -93,31 +90,70 @@ func (t *thread) serve() {
 			long.Reset(napLong)
 			wake = long.C
 		}
-		t.take(wake)
+		if !t.take(wake, wake != nil) {
+			return
+		}
 	}
 }
 
-// take takes on new work that is there, or waits for it until wake.
-func (t *thread) take(wake <-chan time.Time) {
-	if wake == nil {
+// poll advances the collectives under way. It reports whether any message moved.
+func (t *thread) poll(spin, yields C.int) (moved bool) {
+	t.groups = t.groups[:0]
+	before := 0
+	for _, l := range t.active {
+		t.groups = append(t.groups, l.group)
+		before += int(l.group.left)
+	}
+	var code C.int
+	failed := C.gnb_poll(&t.groups[0], C.int(len(t.groups)), spin, yields, &code)
+	for i, l := range t.active {
+		before -= int(l.group.left)
+		var err error
+		if i == int(failed) {
+			err = l.failure("completing", code)
+		}
+		if l.advance(err) {
+			t.active[i] = nil
+			moved = true
+		}
+	}
+	t.active = slices.DeleteFunc(t.active, func(l *link) bool { return l == nil })
+	return moved || before > 0
+}
+
+// take takes on new work that is there, or with wait set waits for it, at most until wake. It
+// reports whether the thread goes on.
+func (t *thread) take(wake <-chan time.Time, wait bool) bool {
+	if !wait {
 		select {
 		case f, ok := <-t.calls:
-			if ok {
-				f()
-			}
+			return t.call(f, ok)
 		case l := <-t.starts:
-			t.active = append(t.active, l)
+			t.begin(l)
 		default:
 		}
-		return
+		return true
 	}
 	select {
 	case f, ok := <-t.calls:
-		if ok {
-			f()
-		}
+		return t.call(f, ok)
 	case l := <-t.starts:
-		t.active = append(t.active, l)
+		t.begin(l)
 	case <-wake:
+	}
+	return true
+}
+
+func (t *thread) call(f func(), ok bool) bool {
+	if ok {
+		f()
+	}
+	return ok
+}
+
+// begin starts a collective.
+func (t *thread) begin(l *link) {
+	if !l.advance(nil) {
+		t.active = append(t.active, l)
 	}
 }
