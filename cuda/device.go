@@ -200,7 +200,7 @@ func (d *Device) check() error {
 	return nil
 }
 
-// release frees everything that open and the program took, whatever state the device is in, and
+// release frees everything that open and the program took, in every state of the device, and
 // returns the first error. After a failure of the device this error means nothing.
 func (d *Device) release() error {
 	var first error

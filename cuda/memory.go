@@ -321,7 +321,8 @@ func (m *memory) trim() error {
 	})
 }
 
-// full is the error where there is no memory: what is wanted, what holds how much, what helps.
+// full returns the error for missing memory: the requested size, what holds how much, and what
+// helps.
 func (m *memory) full(use Use, size int64) error {
 	var held []string
 	most := use

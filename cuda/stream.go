@@ -185,8 +185,8 @@ func (e *Event) Since(from *Event) (time.Duration, error) {
 	return time.Duration(ms * float64(time.Millisecond)), err
 }
 
-// wait calls f, which may block, with the device's context on the calling goroutine's own thread, so
-// that the device's goroutine goes on.
+// wait calls f, which may block, with the device's context on the calling goroutine's own thread,
+// so that the device's goroutine continues.
 func (d *Device) wait(op string, f func() error) error {
 	if err := d.Err(); err != nil {
 		return err

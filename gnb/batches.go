@@ -144,7 +144,7 @@ func (w *Worker) depth() (layers int, err error) {
 	return layers, nil
 }
 
-// knowsHops tells whether a sampler sets its own number of hops.
+// knowsHops reports whether a sampler sets its own number of hops.
 func knowsHops(s Picker) bool {
 	_, ok := s.(interface{ Hops() int })
 	return ok
@@ -297,7 +297,7 @@ func (w *Worker) order(p plan, epoch, stepBase int) []int32 {
 	return sample.EpochOrder(w.job.Seed, epoch+stepBase<<20, p.ids)
 }
 
-// hand yields a batch to the loop, or fails with its error, and tells whether the loop continues.
+// hand yields a batch to the loop, or fails with its error, and reports whether the loop continues.
 func (w *Worker) hand(b *Batch, purpose philox.Purpose, yield func(*Batch, error) bool) bool {
 	if b.err != nil {
 		yield(nil, b.err)

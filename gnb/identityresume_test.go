@@ -349,7 +349,7 @@ func TestChangedLearningRateHolds(t *testing.T) {
 	}
 	o.Events, o.RunDir, o.Resume = nil, "", dir
 	_, err := gnb.Launch(t.Context(), scheduled, 0.002, o)
-	readable(t, err, `the argument was 0.02 and is 0.002; to go on all the same set ResumeChanged`)
+	readable(t, err, `the argument was 0.02 and is 0.002; to resume it all the same set ResumeChanged`)
 	o.ResumeChanged = true
 	run, err := gnb.Launch(t.Context(), scheduled, 0.002, o)
 	if err != nil {

@@ -414,8 +414,8 @@ func TestResumeWithOtherSizes(t *testing.T) {
 		name, want string
 		change     func()
 	}{
-		{"sizes", `Hidden was 4 and is 5; to go on all the same set ResumeChanged`, func() {}},
-		{"seed", `Hidden was 4 and is 5; the seed was 0 and is 4; to go on`, func() { o.Seed = 4 }},
+		{"sizes", `Hidden was 4 and is 5; to resume it all the same set ResumeChanged`, func() {}},
+		{"seed", `Hidden was 4 and is 5; the seed was 0 and is 4; to resume it`, func() { o.Seed = 4 }},
 		{"data", `the data changed \(other structure, features, labels and splits\); Hidden`, func() { o.Seed, o.Data = 0, load(t, "planted?nodes=301&features=8&classes=3&seed=2") }},
 		{
 			"sizes all the same", `model "sage": parameter .* has \d+ values there and \d+ here; resume with the sizes the run had, or start anew`,

@@ -87,7 +87,7 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 		return "", fmt.Errorf("gnb: %s is a run of program %q, not of %q; resume it with its own program", r.Dir, r.Config.Program, c.Program)
 	}
 	if d := r.Config.Differences(c); len(d.Made) > 0 && !l.o.ResumeChanged {
-		return "", fmt.Errorf("gnb: run %s would not go on as what it was: %s; to go on all the same set ResumeChanged (--resume-changed), or begin another run (leave Resume out)", r.Dir, phrase.Clauses(d.Made))
+		return "", fmt.Errorf("gnb: run %s cannot be resumed unchanged: %s; to resume it all the same set ResumeChanged (--resume-changed), or start another run (leave Resume out)", r.Dir, phrase.Clauses(d.Made))
 	}
 	return l.o.Resume, nil
 }

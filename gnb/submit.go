@@ -33,7 +33,7 @@ type submission struct {
 }
 
 // submit makes the run a job of a cluster and follows it; asked are the options as given. If the
-// run's job is still there, submit goes on following it.
+// run's job is still there, submit continues to follow it.
 func (l *launched) submit(ctx context.Context, asked LaunchOptions) (*runs.Run, error) {
 	c := l.run.Config
 	show := runs.FollowOptions{Title: l.o.Title, Quiet: l.o.Quiet}
@@ -44,7 +44,7 @@ func (l *launched) submit(ctx context.Context, asked LaunchOptions) (*runs.Run, 
 		show.Observer = reports(l.o.Events)
 	}
 	if r, id := runs.Submitted(ctx, l.o.RunDir, c.Identity.Run); r != nil && l.o.Resume != Never {
-		show.Notes = []string{fmt.Sprintf("run %s goes on as job %s", r.Config.ID, id)}
+		show.Notes = []string{fmt.Sprintf("run %s continues as job %s", r.Config.ID, id)}
 		return runs.Follow(ctx, r, show)
 	}
 	dir, err := l.resumable(c)

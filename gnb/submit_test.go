@@ -17,7 +17,7 @@ import (
 )
 
 // A run that is submitted to Slurm has the losses of a run here; interrupted, its job writes a checkpoint and ends, and
-// the next launch goes on from there to the same weights.
+// the next launch resumes from there to the same weights.
 func TestSubmit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three jobs of a Slurm take seconds")

@@ -22,7 +22,7 @@ var (
 	handler atomic.Pointer[func(*Process) error]
 	entered atomic.Bool
 
-	// worker says whether this process is a worker. Entering a worker clears the variable, so
+	// worker reports whether this process is a worker. Entering a worker clears the variable, so
 	// processes that it starts are not workers.
 	worker = envknob.Worker.Get() != "" && argRank() >= 0
 )

@@ -12,7 +12,7 @@ import (
 )
 
 // A cell submits a run to Slurm and shows it live. ■ ends the cell, and the job writes its checkpoint; the cell run
-// again goes on from there, to the weights of a run in one go on this machine.
+// again resumes from there, to the weights of a run in one go on this machine.
 func TestSlurmInNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	clustertest.Slurm(t).Setenv(t)

@@ -32,7 +32,7 @@ func (b *Backend) Affine(out tensor.Buffer, m, n int, products []tensor.Product,
 		k.ids32, k.ids64, k.start, k.Seed, uint32(k.Step), k.C3, k.Threshold, e.Scale())
 }
 
-// masks tells whether elements can become 0.
+// masks reports whether elements can become 0.
 func masks(e tensor.Epilogue) bool { return e.ReLU || e.Drop != nil }
 
 // AffineGrad implements [tensor.Backend].

@@ -34,7 +34,7 @@ func (b *Backend) ShareGraph(g *graphops.Graph, indptr, indices cuda.Ptr) {
 	b.graph = sharedGraph{g, indptr, indices}
 }
 
-// has says whether a block is a slice of the graph.
+// has reports whether a block is a slice of the graph.
 func (s *sharedGraph) has(m *graphops.Block) bool {
 	g := s.host
 	if g == nil || m.Graph != g || !m.RowsAreNodes() || m.EdgePos() != nil || unsafe.SliceData(m.Indices()) != unsafe.SliceData(g.Indices) {

@@ -92,7 +92,7 @@ func (s *Some) node(v int32, n int) error {
 	return nil
 }
 
-// within says whether part lies in the memory of all; neither is empty.
+// within reports whether part lies in the memory of all; neither is empty.
 func within(all, part []int32) bool {
 	lo, at := uintptr(unsafe.Pointer(unsafe.SliceData(all))), uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 	return at >= lo && at+uintptr(4*len(part)) <= lo+uintptr(4*len(all))

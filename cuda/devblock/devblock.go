@@ -26,13 +26,13 @@ type Arrays struct {
 	TDst    cuda.Ptr // i32 [edges]
 	TEdge   cuda.Ptr // i32 [edges]
 
-	// Long are the destinations of more than kernels.LongRow in-edges, TLong the sources
-	// of more out-edges. The kernels of long rows are launched over them alone, and not at
-	// all where there are none.
+	// Long are the destinations of more than kernels.LongRow in-edges, TLong the sources of more
+	// out-edges. The kernels of long rows are launched only for them, and not at all if there are
+	// none.
 	Long, TLong List
 
-	// Rows are the rows of RowsOf, a table, of the block's sources, where they were
-	// gathered: f32 [NumSrc, columns of the table].
+	// Rows are the block's source rows of the table RowsOf, if they were gathered: f32 [NumSrc,
+	// columns of the table].
 	Rows   cuda.Ptr
 	RowsOf any
 
@@ -50,7 +50,7 @@ type List struct {
 	N   int
 }
 
-// Of are the block's arrays on a device, or nil where it has none.
+// Of returns the block's arrays on a device, or nil if it has none.
 func Of(b *graphops.Block) *Arrays {
 	a, _ := b.Dev.(*Arrays)
 	if a == nil || a.Indptr == 0 {
@@ -68,5 +68,5 @@ func (a *Arrays) Reset() {
 	*a = Arrays{}
 }
 
-// HasTransposed tells whether the transpose is there.
+// HasTransposed reports whether the transpose is there.
 func (a *Arrays) HasTransposed() bool { return a.TIndptr != 0 }

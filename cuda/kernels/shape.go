@@ -17,8 +17,8 @@ func blocks(items int) int { return min(items, maxGrid) }
 
 func ceil(n, by int) int { return (n + by - 1) / by }
 
-// flat is a grid of blocks of whole warps, whose threads take each items: fewer
-// threads where there is less to do.
+// flat returns a grid of blocks of whole warps, in which a thread processes each items; small
+// inputs get fewer threads.
 func flat(n, each int) Shape {
 	threads := min(Threads, max(32, ceil(n, 32*each)*32))
 	return Shape{blocks(ceil(n, each*threads)), threads, 1}

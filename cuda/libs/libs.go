@@ -94,7 +94,7 @@ func Find(k Kind, driver int) ([]Library, error) {
 	return all, nil
 }
 
-// cuda is the major version of CUDA that a library is built for, 0 where it does not say.
+// cuda returns the major version of CUDA that a library is built for, 0 if unknown.
 func (k Kind) cuda(l Library) int {
 	if k == CuBLAS {
 		return l.Major

@@ -250,7 +250,8 @@ func (c *Comm) look() (over bool) {
 	if err == nil {
 		return false
 	}
-	// First the failure, so that who waits for the stream sees it when giving up lets the stream go on.
+	// Record the failure first: giving up lets the stream continue, and the goroutine that waits
+	// for it must then see the failure.
 	c.d.Fail(fmt.Sprintf("communication of %d ranks by NCCL", c.world), err, "another rank, or the connection to it, is lost; see that rank's message, or set NCCL_DEBUG=INFO for NCCL's log")
 	c.Abort()
 	return true

@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
-// FeatureOptions configure the placement of features. The zero value places them where there is
-// room, in their own format.
+// FeatureOptions configure the placement of features. The zero value places them on the device if
+// they fit there, in their own format.
 type FeatureOptions struct {
 	Place Place
 	// Graph determines the most used rows: those of the nodes with the most out-edges. Cached needs
@@ -33,8 +33,8 @@ type FeatureOptions struct {
 	Host *Host
 }
 
-// Features are a matrix [Rows, Cols] whose rows a device's kernels read, as float32
-// whatever it is stored in.
+// Features are a matrix [Rows, Cols] whose rows a device's kernels read as float32, also if it is
+// stored as float16.
 type Features struct {
 	Rows, Cols int
 	Half       bool // stored in float16, as it is on the host
@@ -152,7 +152,7 @@ func (f *Features) put(o FeatureOptions) error {
 	return nil
 }
 
-// cache puts the rows used most on the device, and where each is.
+// cache puts the most used rows on the device, and a table of their positions.
 func (f *Features) cache(o FeatureOptions) error {
 	n := f.cacheRows(o.CacheBytes)
 	if n == 0 {

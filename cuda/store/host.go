@@ -16,8 +16,8 @@ import (
 // a Host with equal values. Without one a worker assumes that it is alone, and asks the host each
 // time.
 type Host struct {
-	// Free is what the host had before any of them pinned memory, in bytes. Limit is that of
-	// the control group that leaves this little, 0 where there is none.
+	// Free is the number of bytes that the host had before any of them pinned memory. Limit is the
+	// limit of the control group that determines it, 0 if there is none.
 	Free, Limit int64
 	Ranks       int  // workers on this machine
 	Set         bool // Free is set by the user, not measured; it is the limit whatever the host has

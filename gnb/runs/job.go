@@ -39,7 +39,7 @@ func Follow(ctx context.Context, r *Run, o FollowOptions) (*Run, error) {
 func jobOf(dir string) *cluster.Job {
 	j, err := cluster.OpenJob(runfile.JobDir(dir))
 	if err != nil {
-		return nil // a run of this machine, whose lock tells whether it goes on
+		return nil // a run of this machine, whose lock tells whether it is still running
 	}
 	return j
 }
@@ -170,10 +170,10 @@ func (a *asking) interrupt(dir string) string {
 	}
 	for start := time.Now(); time.Since(start) < patience; time.Sleep(attachEvery) {
 		if a.once(ctx); !a.on() && !runfile.InUse(dir) {
-			return fmt.Sprintf("job %s has ended; run this again to go on from its last checkpoint", a.job.ID)
+			return fmt.Sprintf("job %s has ended; run this again to resume from its last checkpoint", a.job.ID)
 		}
 	}
-	return fmt.Sprintf("job %s writes a checkpoint and ends; run this again to go on from there", a.job.ID)
+	return fmt.Sprintf("job %s writes a checkpoint and ends; run this again to resume from there", a.job.ID)
 }
 
 // failed returns the error of a job that never ran the program.

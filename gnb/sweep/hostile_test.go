@@ -65,7 +65,7 @@ func TestTwoSweepsInOneDirectory(t *testing.T) {
 	for _, c := range cells {
 		if err := c.Wait(120 * time.Second); err != nil {
 			refused++
-			if out := c.Out.String(); !strings.Contains(out, dir) || !strings.Contains(out, "is still going on in another process") && !strings.Contains(out, "already holds a sweep") {
+			if out := c.Out.String(); !strings.Contains(out, dir) || !strings.Contains(out, "is still running in another process") && !strings.Contains(out, "already holds a sweep") {
 				t.Errorf("a second sweep said:\n%s", out)
 			}
 		}
@@ -103,7 +103,7 @@ func TestSweepHoldsItsDirectory(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	second := startCell(t, o)
-	if err := second.Wait(60 * time.Second); err == nil || !strings.Contains(second.Out.String(), "sweep "+dir+" is still going on in another process") {
+	if err := second.Wait(60 * time.Second); err == nil || !strings.Contains(second.Out.String(), "sweep "+dir+" is still running in another process") {
 		t.Errorf("a second sweep: %v\n%s", err, second.Out.String())
 	}
 	if err := c.Cmd.Process.Signal(os.Interrupt); err != nil {

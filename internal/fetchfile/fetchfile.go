@@ -168,7 +168,7 @@ func Get(ctx context.Context, url, dst string, o Options) error {
 			tries = min(tries, 2)
 		}
 		if failures++; failures >= tries {
-			return fail(fmt.Errorf("%w (%d attempts; what has arrived is kept, and the next attempt goes on from there)", err, failures))
+			return fail(fmt.Errorf("%w (%d attempts; what has arrived is kept, and the next attempt continues from there)", err, failures))
 		}
 		pause := min(o.Backoff<<(failures-1), time.Minute)
 		var later retryAfter

@@ -45,7 +45,7 @@ func (t *thread) bytes(in *instr, r *region, off, n uint64, write, strong bool) 
 		if write {
 			mark(s)
 		} else if !marked(s) {
-			t.fail(in, Uninitialised, r.base+off, "the thread reads %d bytes at %#x, %s, but nobody has written byte %d of them", n, r.base+off, r.place(off), r.unwritten(off, n))
+			t.fail(in, Uninitialised, r.base+off, "the thread reads %d bytes at %#x, %s, but byte %d of them was never written", n, r.base+off, r.place(off), r.unwritten(off, n))
 		}
 	}
 	if write && r.readOnly {

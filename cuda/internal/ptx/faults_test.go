@@ -142,7 +142,7 @@ func TestFaults(t *testing.T) {
 			{"an odd address", Misaligned, "not a multiple of 4", func(b *bench) error {
 				return b.launch("odd_address", D(1), D(1), 0, b.room(8))
 			}},
-			{"unwritten memory", Uninitialised, "nobody has written byte 0 of them", func(b *bench) error {
+			{"unwritten memory", Uninitialised, "byte 0 of them was never written", func(b *bench) error {
 				return b.launch("add_one", D(1), D(32), 0, b.room(128), b.room(128), int64(32))
 			}},
 			{"read-only memory", ReadOnly, "for reading only", func(b *bench) error {

@@ -194,7 +194,7 @@ func (m *Memory) Read(addr uint64, b []byte) error {
 	}
 	copy(b, r.data[off:])
 	if i := r.unwritten(off, uint64(len(b))); i >= 0 {
-		return fmt.Errorf("ptx: %d bytes are copied from %#x, but nobody has written byte %d of them", len(b), addr, i)
+		return fmt.Errorf("ptx: %d bytes are copied from %#x, but byte %d of them was never written", len(b), addr, i)
 	}
 	return nil
 }

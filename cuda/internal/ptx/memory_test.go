@@ -32,7 +32,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%#x, %#x: %d bytes in %d allocations", a, b, m.Used(), m.Live())
 	}
 	buf := make([]byte, 4)
-	says(m.Read(a+8, buf), "nobody has written byte 0 of them")
+	says(m.Read(a+8, buf), "byte 0 of them was never written")
 	ok(m.Write(a+8, []byte{1, 2, 3, 4}))
 	ok(m.Read(a+8, buf))
 	ok(m.Fill(a+12, []byte{5, 6}, 4))

@@ -19,7 +19,7 @@ func convertDetail() string {
 	return s.String()
 }
 
-// isConvert tells whether the words after "gnb data" convert: it has flags that the other data
+// isConvert reports whether the words after "gnb data" convert: it has flags that the other data
 // commands lack.
 func isConvert(args []string) bool {
 	for _, a := range args {

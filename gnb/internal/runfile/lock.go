@@ -21,7 +21,7 @@ func Lock(room, dir, what, wayOut string) (*DirLock, error) {
 	f, err := filelock.Lock(dir)
 	switch {
 	case errors.Is(err, filelock.ErrLocked):
-		return nil, fmt.Errorf("%s: %s %s is still going on in another process; %s", room, what, dir, wayOut)
+		return nil, fmt.Errorf("%s: %s %s is still running in another process; %s", room, what, dir, wayOut)
 	case errors.Is(err, filelock.ErrNoLocks):
 		return nil, nil
 	case err != nil:
@@ -61,5 +61,5 @@ func InUse(dir string) bool {
 // Removed returns the error of a run whose directory was removed or replaced while the run was
 // writing into it.
 func Removed(dir string) error {
-	return fmt.Errorf("gnb: the run's directory %s was removed or replaced while the run was going on, so nothing more of it can be kept; start it again, and leave its directory until it has ended", dir)
+	return fmt.Errorf("gnb: the run's directory %s was removed or replaced during the run, so nothing more of it can be kept; start it again, and leave its directory until it has ended", dir)
 }

@@ -31,7 +31,7 @@ func TestLockingWhileOthersLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Unlock()
-	if _, err := Lock("gnb", dir, "run", "wait"); err == nil || !strings.Contains(err.Error(), "still going on in another process") {
+	if _, err := Lock("gnb", dir, "run", "wait"); err == nil || !strings.Contains(err.Error(), "still running in another process") {
 		t.Errorf("locked twice: %v", err)
 	}
 }

@@ -47,7 +47,7 @@ func Output(to string, interrupted error) (write string, deliver func(ctx contex
 			return err
 		case <-ctx.Done():
 			_ = os.RemoveAll(dir)
-			return fmt.Errorf("gnb: writing to %s was %w: nobody has read it", to, interrupted)
+			return fmt.Errorf("gnb: writing to %s was %w: no program read it", to, interrupted)
 		}
 	}, nil
 }

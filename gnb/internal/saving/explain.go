@@ -30,5 +30,5 @@ func Explain(run *runs.Run, err error, o runs.Observer) error {
 	if err != nil {
 		return fmt.Errorf("gnb: run %s was %w before its first checkpoint", run.Config.ID, runs.ErrInterrupted)
 	}
-	return fmt.Errorf("gnb: run %s was %w after step %d; its checkpoint is %s, and running it again goes on from there", run.Config.ID, runs.ErrInterrupted, step, path)
+	return fmt.Errorf("gnb: run %s was %w after step %d; its checkpoint is %s, and running it again resumes from there", run.Config.ID, runs.ErrInterrupted, step, path)
 }

@@ -232,7 +232,7 @@ func Aggregate(b *graphops.Block, h Matrix, op tensor.Op) Matrix {
 	return AggregateEdges(b, GatherSrc(b, h), op)
 }
 
-// Kept tells whether dropout keeps column col of the row with the given id: by
+// Kept reports whether dropout keeps column col of the row with the given id: by
 // the definition of the lanes, one draw at a time.
 func Kept(seed uint64, id int64, epoch, step, site, col int, p float64) bool {
 	s := philox.NewStream(seed, id, step, philox.C3(philox.Dropout, site, epoch))
