@@ -284,7 +284,7 @@ func startRanks(ctx context.Context, s Spec, job json.RawMessage) (*Group, error
 	}
 	r.task, err = session().Begin(ctx, data, s.Files, s.Silent, r)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 			return nil, &Interrupted{RunID: s.RunID, Epoch: -1, Step: -1, Cause: cause}
 		}
 		if e, ok := errors.AsType[*cluster.Signalled](err); ok {

@@ -246,6 +246,7 @@ func Run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial
 // goroutine of its own.
 type sweep struct {
 	lock   *runfile.DirLock // locks the sweep's directory
+	ranks  int              // of a launcher, 0 without one
 	o      Options
 	ds     *gnb.Dataset
 	model  gnb.AnyModel
@@ -297,7 +298,14 @@ func newSweep(ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptio
 		}
 	}
 	o.Parallel = cmp.Or(o.Parallel, 1)
-	s := &sweep{o: o, ds: ds, model: model, f: f, start: time.Now()}
+	ranks, err := entry.Ranks(0, nil)
+	if err != nil {
+		return nil, err
+	}
+	if ranks > 0 && o.Parallel > 1 {
+		return nil, fmt.Errorf("sweep: Parallel is %d, and the ranks of a launcher train one trial at a time; leave Parallel out", o.Parallel)
+	}
+	s := &sweep{ranks: ranks, o: o, ds: ds, model: model, f: f, start: time.Now()}
 	s.study = Study{
 		State: runs.StateRunning, Dataset: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), SplitSet: ds.SplitSet(), Model: model.Name(),
 		Method: o.Method, Metric: cmp.Or(o.Metric, "val_"+tally.Metric(ds)), Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,
@@ -460,7 +468,9 @@ func (s *sweep) train(ctx context.Context, t *TrialResult, known []TrialResult) 
 		o.FirstGPU, release = s.gpus.take(ctx, workers)
 		defer release()
 	}
-	o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
+	if s.ranks == 0 { // ranks take their own shares
+		o.Threads = cmp.Or(o.Threads, max(1, runtime.NumCPU()/(s.o.Parallel*max(1, workers))))
+	}
 	if old, err := runs.OpenToResume(t.Run); err != nil && runfile.Exists(filepath.Join(t.Run, runfile.Config)) {
 		e.err = os.RemoveAll(t.Run) // a damaged run of this sweep is removed and started again
 	} else if err == nil {

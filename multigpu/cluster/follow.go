@@ -67,6 +67,10 @@ type follower struct {
 // join finds rank 0 and waits for the ranks' numbers. The wire is nil if rank 0 ended before.
 func (s *Session) join(signals <-chan os.Signal) (*wire, error) {
 	if err := s.unreachable(); err != nil {
+		if s.self.Rank != 1 { // one rank says it, before the launcher ends them all
+			time.Sleep(time.Second)
+			return nil, nil
+		}
 		return nil, err
 	}
 	if err := s.startEngine(); err != nil {

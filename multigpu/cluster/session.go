@@ -394,6 +394,13 @@ func (s *Session) Ready(ctx context.Context) error {
 	case <-s.ready:
 		return s.err
 	case <-ctx.Done():
+		select {
+		case <-s.ready: // the ranks did not meet, and their launcher ends them
+			if s.err != nil {
+				return s.err
+			}
+		default:
+		}
 		return context.Cause(ctx)
 	}
 }
