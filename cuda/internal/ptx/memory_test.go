@@ -42,7 +42,7 @@ func TestMemory(t *testing.T) {
 	if !bytes.Equal(got, []byte{1, 2, 3, 4, 5, 6, 5, 6}) {
 		t.Error(got)
 	}
-	says(m.Read(b+8, got[:1]), "nobody has written")
+	says(m.Read(b+8, got[:1]), "was never written")
 	says(m.Fill(a, []byte{1, 2}, 3), "a fill of 3 bytes with a pattern of 2")
 	says(m.Write(a+598, buf), "of which 2 are in the allocation of 600 bytes")
 	says(m.Write(a+600, buf), "0 bytes past the end of the allocation of 600 bytes")
@@ -54,7 +54,7 @@ func TestMemory(t *testing.T) {
 		t.Error("Bytes is not the memory itself")
 	}
 	ok(m.Forget(b+8, 1))
-	says(m.Read(b+8, got[:1]), "nobody has written")
+	says(m.Read(b+8, got[:1]), "was never written")
 	if base, size, found := m.Range(a + 599); base != a || size != 600 || !found {
 		t.Error(base, size, found)
 	}
