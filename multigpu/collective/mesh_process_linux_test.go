@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/multigpu/collective"
 	"github.com/graphnb/graphnb/multigpu/collective/commtest"
@@ -19,8 +20,10 @@ import (
 type processRank struct {
 	Rank, World int
 	First       []int
-	Local       int // ranks of its machine
-	Peers       []int
+	Local       int    // ranks of its machine
+	Peers       []int  // machines at the ends of its connections, each twice
+	Listen      string // on two hosts: where the first rank of machine 0 listens
+	Speed       bool   // measure, instead of the conformance suite
 }
 
 const rankVariable = "GNB_COLLECTIVE_TEST_RANK"
@@ -42,12 +45,6 @@ func TestMachinesInProcesses(t *testing.T) {
 
 func startRanks(t *testing.T, counts []int) {
 	conns, split := meshConns(t, len(counts), tcpPair), meshConns(t, len(counts), tcpPair)
-	var first []int
-	world := 0
-	for _, n := range counts {
-		first = append(first, world)
-		world += n
-	}
 	var wg sync.WaitGroup
 	for m, n := range counts {
 		files, err := collective.NewShared(n)
@@ -56,8 +53,7 @@ func startRanks(t *testing.T, counts []int) {
 		}
 		defer func() { _ = files.Close() }()
 		for r := range n {
-			p := processRank{Rank: first[m] + r, World: world, First: first, Local: n}
-			extra := []*os.File{files.Control, files.Data}
+			p, extra := placed(counts, m, r), []*os.File{files.Control, files.Data}
 			if r == 0 {
 				for _, of := range [][]net.Conn{conns[m], split[m]} {
 					for o, c := range of {
@@ -74,22 +70,42 @@ func startRanks(t *testing.T, counts []int) {
 					}
 				}
 			}
-			text, err := json.Marshal(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMachinesInProcesses$", "-test.v")
-			cmd.Env = append(os.Environ(), rankVariable+"="+string(text))
-			cmd.ExtraFiles = extra
-			wg.Go(func() {
-				out, err := cmd.CombinedOutput()
-				if err != nil || !strings.Contains(string(out), "--- PASS: TestMachinesInProcesses") {
-					t.Errorf("rank %d: %v\n%s", p.Rank, err, out)
-				}
-			})
+			wg.Go(func() { runRank(t, p, exec.CommandContext(t.Context(), os.Args[0], rankArgs...), extra) })
 		}
 	}
 	wg.Wait()
+}
+
+// placed is rank r of machine m.
+func placed(counts []int, m, r int) processRank {
+	p := processRank{Local: counts[m]}
+	for _, n := range counts {
+		p.First = append(p.First, p.World)
+		p.World += n
+	}
+	p.Rank = p.First[m] + r
+	return p
+}
+
+var rankArgs = []string{"-test.run=^TestMachinesInProcesses$", "-test.v"}
+
+// runRank runs a rank and returns what it printed.
+func runRank(t testing.TB, p processRank, cmd *exec.Cmd, files []*os.File) string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	if cmd.Env == nil {
+		cmd.Env = os.Environ()
+	}
+	cmd.Env = append(cmd.Env, rankVariable+"="+string(text))
+	cmd.ExtraFiles = files
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestMachinesInProcesses") {
+		t.Errorf("rank %d: %v\n%s", p.Rank, err, out)
+	}
+	return string(out)
 }
 
 func beRank(t *testing.T, text string) {
@@ -122,6 +138,13 @@ func beRank(t *testing.T, text string) {
 			spec.SplitConns[m] = c
 		}
 	}
+	if p.Listen != "" && spec.Local.Rank() == 0 {
+		spec.Conns, spec.SplitConns = meet(t, p.Listen, mine)
+	}
+	if p.Speed {
+		speed(t, spec, 1-mine)
+		return
+	}
 	c, err := collective.NewMachines(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -132,4 +155,35 @@ func beRank(t *testing.T, text string) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// meet connects two machines, twice.
+func meet(t *testing.T, addr string, machine int) (conns, split []net.Conn) {
+	var l net.Listener
+	var err error
+	if machine == 0 {
+		if l, err = net.Listen("tcp", addr); err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	var both [2]net.Conn
+	for i := range both {
+		if machine == 0 {
+			both[i], err = l.Accept()
+		} else {
+			for range 1000 { // the other one may not listen yet
+				if both[i], err = net.Dial("tcp", addr); err == nil {
+					break
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	conns, split = make([]net.Conn, 2), make([]net.Conn, 2)
+	conns[1-machine], split[1-machine] = both[0], both[1]
+	return conns, split
 }
