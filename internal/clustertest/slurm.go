@@ -58,6 +58,9 @@ func (s *SlurmCluster) Setenv(t testing.TB) {
 	}
 }
 
+// Bin is the folder of Slurm's commands.
+func (s *SlurmCluster) Bin() string { return s.bin }
+
 // Command returns one of Slurm's commands: "srun", "sbatch", "scancel", "squeue", "scontrol", "sinfo".
 func (s *SlurmCluster) Command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)

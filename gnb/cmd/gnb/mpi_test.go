@@ -57,11 +57,13 @@ type trained struct {
 	digest, losses string // of the samples; of the first 10 steps
 	weights        string
 	note           string
+	dir            string
 }
 
 func trainRanks(t *testing.T, cmd *exec.Cmd, args ...string) (got trained) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
+	got.dir = dir
 	cmd.Args = append(cmd.Args, "train", "planted?nodes=6000&classes=8", "--epochs", "34", "--batch", "512", "--eval", "none", "--digest", "--json", "--run", dir)
 	cmd.Args = append(cmd.Args, args...)
 	var out bytes.Buffer

@@ -1,0 +1,62 @@
+package docker
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/internal/clustertest"
+)
+
+// The batch script trains on two nodes. Told to end, as Slurm does before the time limit, its ranks write a checkpoint
+// and exit with 75; Slurm starts the job again, and it resumes.
+func TestBatchScript(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds gnb and waits for a requeued job")
+	}
+	s := clustertest.Slurm(t)
+	dir := t.TempDir()
+	script, err := filepath.Abs("slurm/train.sbatch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "gnb"), "../gnb/cmd/gnb").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	sbatch := s.Command("sbatch", "--parsable", script, "planted?nodes=20000", "--epochs", "12", "--checkpoint-every", "5")
+	sbatch.Dir = dir
+	sbatch.Env = append(sbatch.Env, "PATH="+dir+":"+os.Getenv("PATH")+":"+s.Bin())
+	out, err := sbatch.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	job := strings.TrimSpace(string(out))
+	run, log := filepath.Join(dir, "runs", job), filepath.Join(dir, "graphnb-"+job+".log")
+	printed := func() string { b, _ := os.ReadFile(log); return string(b) }
+	wait(t, "its first checkpoint", printed, func() bool {
+		c, _ := filepath.Glob(filepath.Join(run, "checkpoints", "step-*"))
+		return len(c) > 0
+	})
+	if out, err := s.Command("scancel", "--signal=TERM", job).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	wait(t, "the resumed run's end", printed, func() bool {
+		result, _ := os.ReadFile(filepath.Join(run, "result.json"))
+		return strings.Contains(string(result), `"done"`)
+	})
+	if got := printed(); !strings.Contains(got, "exit code 75") || !strings.Contains(got, "resuming run") {
+		t.Errorf("the job does not show that it was interrupted and resumed:\n%s", got)
+	}
+}
+
+func wait(t *testing.T, what string, printed func() string, ok func() bool) {
+	t.Helper()
+	for start := time.Now(); !ok(); time.Sleep(50 * time.Millisecond) {
+		if time.Since(start) > 2*time.Minute {
+			t.Fatalf("no sign of %s; the job printed:\n%s", what, printed())
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/graphnb/graphnb/internal/clustertest"
+	"github.com/graphnb/graphnb/internal/envknob"
+)
+
+// gnb train under srun, and with torchrun's variables on hosts joined by a network, has the samples, the losses and the
+// weights of its own workers, however its ranks are divided. The bytes of their sums pass over the network.
+func TestTrainUnderLaunchers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds gnb")
+	}
+	plain := filepath.Join(t.TempDir(), "gnb")
+	if out, err := exec.Command("go", "build", "-o", plain, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want := trainRanks(t, exec.Command(plain), "--workers", "2", "--virtual-ranks", "4")
+	same := func(t *testing.T, got trained) {
+		t.Helper()
+		if want.digest != got.digest || want.losses != got.losses || want.weights != got.weights {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	t.Run("srun", func(t *testing.T) {
+		s := clustertest.Slurm(t)
+		for _, n := range worlds(2, 4, 8) {
+			run := s.Command("srun", "-N2", fmt.Sprintf("-n%d", n), fmt.Sprintf("--ntasks-per-node=%d", n/2), plain)
+			same(t, trainRanks(t, run, "--virtual-ranks", fmt.Sprint(8/n)))
+		}
+	})
+	splits := [][]int{{1, 1}, {3, 1}}
+	if envknob.Soak.On() {
+		splits = append(splits, []int{2, 2}, []int{1, 7}, []int{4, 4}, []int{2, 2, 2, 2}, []int{1, 1, 1, 1, 1, 1, 1, 1})
+	}
+	for _, split := range splits {
+		t.Run(fmt.Sprintf("torchrun %v", split), func(t *testing.T) {
+			n := 0
+			for _, k := range split {
+				n += k
+			}
+			w := clustertest.Hosts(t, len(split))
+			same(t, trainRanks(t, w.Torchrun(split, plain), "--virtual-ranks", fmt.Sprint(8/n)))
+			info, err := os.Stat(filepath.Join(want.dir, "model.safetensors"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Every host sends at least its share of the sum of each of the 204 steps' gradients, of the size of the weights.
+			least := info.Size() * 204 / int64(len(split)) / 2
+			for _, h := range w.Hosts {
+				if sent, received := h.Counters(); sent < least || received < least {
+					t.Errorf("%s has sent %d and received %d bytes, want at least %d", h.Name, sent, received, least)
+				}
+			}
+		})
+	}
+}
+
+// worlds is the first of some sizes, and all with GNB_SOAK=1.
+func worlds(sizes ...int) []int {
+	if envknob.Soak.On() {
+		return sizes
+	}
+	return sizes[:2]
+}
