@@ -85,14 +85,14 @@ func runJob(file string) (status int) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	multigpu.Leave()
 	switch {
 	case errors.Is(err, ErrInterrupted):
-		return multigpu.ExitResumable
+		status = multigpu.ExitResumable
 	case err != nil:
-		return 1
+		status = 1
 	}
-	return 0
+	multigpu.Leave(status)
+	return status
 }
 
 func launchJob(file string) error {

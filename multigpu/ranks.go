@@ -65,16 +65,16 @@ func enterRank() {
 	os.Exit(status)
 }
 
-// Leave ends the other ranks of a launcher, on rank 0, before its process ends; without a launcher it
-// does nothing. They also end when the process of rank 0 does, but an engine such as MPI wants to be
+// Leave ends the other ranks of a launcher, on rank 0, before its process ends with the exit status;
+// without a launcher it does nothing. They also end when the process of rank 0 does, but an engine such as MPI wants to be
 // told. At an error at the start it waits some seconds for ranks that have not come yet.
-func Leave() {
+func Leave(status int) {
 	p, err := place()
 	if p == nil || err != nil || p.Rank != 0 {
 		return
 	}
 	if s := session(); s != nil {
-		s.Leave(leavePatience)
+		s.Leave(status, leavePatience)
 	}
 }
 

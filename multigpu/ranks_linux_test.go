@@ -52,7 +52,7 @@ func rankMain(spec string) int {
 		fmt.Println(string(out))
 		status = statusOf(err)
 	}
-	Leave()
+	Leave(status)
 	return status
 }
 

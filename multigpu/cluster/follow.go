@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -265,6 +266,10 @@ func (f *follower) receive() {
 			t = nil
 		case frameBye:
 			f.bye.Store(true)
+			f.status.Store(0)
+			if string(b) == strconv.Itoa(ExitResumable) {
+				f.status.Store(ExitResumable)
+			}
 			return
 		}
 	}

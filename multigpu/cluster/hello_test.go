@@ -112,7 +112,7 @@ func TestOverlap(t *testing.T) {
 	if p := processors(); p != "" && !overlap(p, p) {
 		t.Error("this process has no processor")
 	}
-	if machineID() != machineID() {
-		t.Error("the machine changes")
+	if id := machineID(); id != machineID() {
+		t.Errorf("the machine %q changes", id)
 	}
 }

@@ -87,8 +87,6 @@ const (
 // proofPatience bounds the time of this exchange.
 const proofPatience = 10 * time.Second
 
-var errToken = errors.New("the token")
-
 func (t trust) proof(side string, listener, dialler []byte) []byte {
 	if t.token == nil {
 		return make([]byte, sha256.Size)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -408,10 +409,10 @@ func (s *Session) Ready(ctx context.Context) error {
 // Members are the ranks, after [Session.Ready].
 func (s *Session) Members() []Member { return slices.Clone(s.welcome.Members) }
 
-// Leave ends the session on rank 0, before its process ends: the other ranks end with status 0, or
-// with the status of their last job. It waits for ranks that have not come yet at most for the
-// given time.
-func (s *Session) Leave(patience time.Duration) {
+// Leave ends the session on rank 0, before its process ends with an exit status: the other ranks end
+// with ExitResumable if that is it, else with 0. It waits for ranks that have not come yet at most
+// for the given time.
+func (s *Session) Leave(status int, patience time.Duration) {
 	select {
 	case <-s.ready:
 	case <-time.After(patience):
@@ -428,7 +429,7 @@ func (s *Session) Leave(patience time.Duration) {
 	if s.err != nil {
 		return
 	}
-	s.all(frameBye, nil)
+	s.all(frameBye, []byte(strconv.Itoa(status)))
 	s.server.close()
 	if s.engine != nil {
 		_ = s.engine.Close() // the process ends

@@ -57,7 +57,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	status := dispatch(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	multigpu.Leave()
+	multigpu.Leave(status)
 	os.Exit(status)
 }
 

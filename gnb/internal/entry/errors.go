@@ -20,8 +20,9 @@ import (
 func Exit(err error, interrupted bool) {
 	if !gonbui.IsNotebook {
 		printError(os.Stderr, err, "")
-		multigpu.Leave()
-		os.Exit(multigpu.ExitStatus(interrupted))
+		status := multigpu.ExitStatus(interrupted)
+		multigpu.Leave(status)
+		os.Exit(status)
 	}
 	gonbui.Sync() // print after all earlier output
 	printError(os.Stderr, err, MainFile())
