@@ -25,12 +25,14 @@ var update = flag.Bool("update", false, "write testdata/trainjob.json")
 type workload struct {
 	File, Kind string
 	JobSet     *jobSet
-	Pods       []struct {
-		Host         string
-		Command      []string
-		Env, Secrets map[string]string
-	}
-	Claims []string
+	Pods       []pod
+	Claims     []string
+}
+
+type pod struct {
+	Host         string
+	Command      []string
+	Env, Secrets map[string]string
 }
 
 type jobSet struct {

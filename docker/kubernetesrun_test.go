@@ -1,15 +1,16 @@
 package docker
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/graphnb/graphnb/internal/clustertest"
 	"github.com/graphnb/graphnb/internal/nbtest"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -21,32 +22,60 @@ func TestRanksOfPodsResume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it trains")
 	}
-	home := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(home, "gnb"), "../gnb/cmd/gnb").CombinedOutput(); err != nil {
+	bin := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "gnb"), "../gnb/cmd/gnb").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	w := trainJob(t)
-	var log string
-	for _, victim := range []int{1, 0} {
+	pods := trainJob(t).Pods
+	t.Run("on one host", func(t *testing.T) {
 		port, err := nbtest.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
-		logs := make([]string, len(w.Pods))
-		ranks := make([]*exec.Cmd, len(w.Pods))
-		for i, p := range w.Pods {
-			c := exec.Command(p.Command[0], append(slices.Clone(p.Command[1:]), "--epochs", "1000000")...)
-			c.Env = []string{"PATH=" + home + ":/usr/bin:/bin", "GNB_TOKEN=" + strings.Repeat("0123456789abcdef", 4)}
-			for name, value := range p.Env {
-				value = strings.Replace(value, "/home/graphnb/work", home, 1)
-				switch {
-				case strings.HasSuffix(name, "MASTER_ADDR"):
-					value = "127.0.0.1"
-				case strings.HasSuffix(name, "MASTER_PORT"):
-					value = port
-				}
-				c.Env = append(c.Env, name+"="+value)
+		interruptRanks(t, bin, pods, map[string]string{"PET_MASTER_ADDR": "127.0.0.1", "PET_MASTER_PORT": port}, func(_ int, name string, args ...string) *exec.Cmd {
+			return exec.Command(name, args...)
+		})
+	})
+	t.Run("on hosts of their own", func(t *testing.T) {
+		w := clustertest.Hosts(t, len(pods))
+		var names strings.Builder
+		for i, p := range pods {
+			names.WriteString(w.Hosts[i].Addr + " " + p.Host + "\n")
+		}
+		file := filepath.Join(w.Dir, "hosts")
+		if err := os.WriteFile(file, []byte(names.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := w.Hosts[0].Command("mount", "--bind", file, "/etc/hosts").CombinedOutput(); err != nil { // seen by the hosts alone
+			t.Fatalf("%v\n%s", err, out)
+		}
+		interruptRanks(t, bin, pods, nil, func(rank int, name string, args ...string) *exec.Cmd {
+			return w.Hosts[rank].Command(name, args...)
+		})
+		for i, h := range w.Hosts {
+			if sent, received := h.Counters(); sent < 100_000 || received < 100_000 {
+				t.Errorf("rank %d sent %d bytes and received %d, too few for gradients", i, sent, received)
 			}
+		}
+	})
+}
+
+// interruptRanks starts the pods' ranks, ends one by SIGTERM, starts them again, ends the other, and looks for
+// the run's resumption. command makes the command of a rank.
+func interruptRanks(t *testing.T, bin string, pods []pod, with map[string]string, command func(rank int, name string, args ...string) *exec.Cmd) {
+	t.Helper()
+	home := t.TempDir()
+	var log string
+	for _, victim := range []int{1, 0} {
+		logs := make([]string, len(pods))
+		ranks := make([]*exec.Cmd, len(pods))
+		for i, p := range pods {
+			args := []string{"PATH=" + bin + ":/usr/bin:/bin", "GNB_TOKEN=" + strings.Repeat("0123456789abcdef", 4)}
+			for name, value := range p.Env {
+				args = append(args, name+"="+strings.Replace(cmp.Or(with[name], value), "/home/graphnb/work", home, 1))
+			}
+			args = append(append(args, p.Command...), "--epochs", "1000000")
+			c := command(i, "env", args...)
 			logs[i] = filepath.Join(home, p.Host+".log")
 			f, err := os.Create(logs[i])
 			if err != nil {
