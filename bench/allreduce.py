@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares GraphNB's sum of gradients with the all-reduce of Gloo (PyTorch) and of Open MPI.
 
-    bench/allreduce.py GNB [--mpicc PATH] [--ranks 2] [--turns 10]
+    bench/allreduce.py GNB [--mpicc PATH [--gnb-mpi GNB]] [--ranks 2] [--turns 10]
 
-GNB is the command gnb. Gloo runs if this Python has PyTorch, Open MPI if --mpicc names its compiler.
+GNB is the command gnb. Gloo runs if this Python has PyTorch, Open MPI if --mpicc names its compiler,
+and GraphNB through it if --gnb-mpi names a command that is built for it (scripts/mpi-env.sh).
 The engines take turns; in a turn each sums 30 times after 5 that do not count, and the median of
 the 30 counts. The table shows the median of the turns and their range, in microseconds.
 """
@@ -63,6 +64,17 @@ def gnb(command, transport):
     return run
 
 
+def gnb_mpi(command, mpicc):
+    mpirun = pathlib.Path(mpicc).parent / "mpirun"
+
+    def run(n, ranks, _):
+        out = subprocess.run([mpirun, "--allow-run-as-root", "--oversubscribe", "-np", str(ranks), command, "bench", "allreduce", "--json",
+                              "--limits=false", "--transport=mpi", f"--elements={n}", f"--steps={STEPS}", f"--warmup={WARMUP}"],
+                             check=True, capture_output=True, text=True)
+        return json.loads(out.stdout)["median_seconds"]
+    return run
+
+
 def gloo(n, ranks, port):
     args = [str(a) for a in (ranks, n, STEPS, WARMUP, port)]
     each = [subprocess.Popen([sys.executable, "-c", GLOO, str(r), *args], stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
@@ -90,6 +102,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("gnb")
     parser.add_argument("--mpicc", help="the compiler of Open MPI; its mpirun lies beside it")
+    parser.add_argument("--gnb-mpi", help="the command gnb, built for that Open MPI")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--turns", type=int, default=10)
     parser.add_argument("--json", help="file for the results")
@@ -103,6 +116,8 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp())
     try:
         if a.mpicc:
+            if a.gnb_mpi:
+                engines["GraphNB, Open MPI"] = gnb_mpi(a.gnb_mpi, a.mpicc)
             engines["Open MPI"] = open_mpi(a.mpicc, folder)
         results = {}
         for size, n in SIZES.items():

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/sums"
@@ -22,21 +23,21 @@ type allReduceResult struct {
 
 func benchAllReduce(_ context.Context, args []string, out *output) error {
 	var t timing
-	fs := benchFlags(out, "allreduce", "Sums gradients over ranks, with a thread per rank: in shared memory, as worker processes do, or over TCP, as machines do. The rate counts the gradient's bytes; the limit of shared memory is one pass over memory for all slots and the sum.", &t)
+	fs := benchFlags(out, "allreduce", "Sums gradients over ranks, with a thread per rank: in shared memory, as worker processes do, or over TCP, as machines do. With --transport mpi, in a gnb that is built with -tags mpi, the ranks are those of mpirun. The rate counts the gradient's bytes; the limit of shared memory is one pass over memory for all slots and the sum.", &t)
 	elements := fs.Int("elements", 200_000, "gradient elements (float32)")
 	ranks := fs.Int("workers", 2, "number of ranks")
-	transport := fs.String("transport", "shm", "shm, or tcp for one rank per machine (loopback)")
+	transport := fs.String("transport", "shm", "shm, tcp (loopback), or mpi under mpirun")
 	if err := t.parse(out, fs, args); err != nil {
 		return err
 	}
 	if *elements < 1 || *elements > 1<<28 || *ranks < 1 || *ranks > collective.MaxRanks {
 		return usagef("--elements must lie in [1, 268435456] and --workers in [1, %d]", collective.MaxRanks)
 	}
-	if *transport != "shm" && *transport != "tcp" || *transport == "tcp" && *ranks > sums.MaxTCP {
-		return usagef("--transport must be shm, or tcp with at most %d --workers", sums.MaxTCP)
+	if !slices.Contains([]string{"shm", "tcp", "mpi"}, *transport) || *transport == "tcp" && *ranks > sums.MaxTCP {
+		return usagef("--transport must be shm, tcp with at most %d --workers, or mpi", sums.MaxTCP)
 	}
 	vectors := *ranks + 1
-	if *transport == "tcp" {
+	if *transport != "shm" {
 		vectors = 3 * *ranks // each has a sum of its own, and parts of the others'
 	}
 	if err := machine.Room("the ranks' gradients and their sums", 4*float64(*elements)*float64(vectors)); err != nil {
@@ -46,7 +47,15 @@ func benchAllReduce(_ context.Context, args []string, out *output) error {
 	if steps == 0 {
 		steps = 200
 	}
-	each, err := sums.Measure(*transport, *ranks, *elements, t.warmup, steps)
+	each, err := []float64(nil), error(nil)
+	if *transport == "mpi" {
+		rank := 0
+		if rank, *ranks, each, err = sums.ThroughMPI(*elements, t.warmup, steps); err == nil && rank > 0 {
+			return nil // rank 0 prints
+		}
+	} else {
+		each, err = sums.Measure(*transport, *ranks, *elements, t.warmup, steps)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,5 @@
-// Package sums measures the sum of gradients over ranks, each rank a goroutine of this process.
+// Package sums measures the sum of gradients over ranks, each rank a goroutine of this process or a
+// process of mpirun.
 package sums
 
 import (
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/multigpu/collective"
+	"github.com/graphnb/graphnb/multigpu/mpi"
 )
 
 // Measure returns the seconds of each of steps sums, as rank 0 sees them, over "shm" (one machine)
@@ -39,6 +41,20 @@ func Measure(transport string, ranks, elements, warmup, steps int) (_ []float64,
 		errs = append(errs, c.Close())
 	}
 	return each[0], errors.Join(errs...)
+}
+
+// ThroughMPI makes the sums among the ranks of mpirun, of which this process is one. It returns the
+// seconds of each sum as this rank sees them.
+func ThroughMPI(elements, warmup, steps int) (rank, world int, each []float64, err error) {
+	c, end, err := mpi.Connect()
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	rank, world = c.Rank(), c.Size()
+	if each, err = reduceRank(c, elements, warmup, steps); err != nil {
+		return 0, 0, nil, err
+	}
+	return rank, world, each, errors.Join(c.Close(), end())
 }
 
 // MaxTCP bounds the connections of one process: one for each pair of ranks.

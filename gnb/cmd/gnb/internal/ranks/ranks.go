@@ -20,7 +20,10 @@ const (
 )
 
 // underLauncher returns how a command runs under a launcher.
-func underLauncher(command string) int {
+func underLauncher(command string, args []string) int {
+	if i := slices.Index(args, "--transport"); command == "bench" && (slices.Contains(args, "--transport=mpi") || i >= 0 && i+1 < len(args) && args[i+1] == "mpi") {
+		return everywhere // its ranks find each other through MPI
+	}
 	switch command {
 	case "train", "sample", "infer", "sweep":
 		return onRanks
@@ -45,7 +48,7 @@ func Enter(args []string) (ends bool, err error) {
 	if slices.Contains(args, "--insecure") || slices.Contains(args, "-insecure") { // other ranks parse no flags
 		_ = os.Setenv(envknob.Insecure.Name, "1") // fails only for invalid names
 	}
-	how := underLauncher(command)
+	how := underLauncher(command, args)
 	if how == onRanks {
 		_, err := multigpu.Launcher()
 		multigpu.EnterIfWorker()
