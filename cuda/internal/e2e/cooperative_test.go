@@ -1,0 +1,35 @@
+//go:build cuda && linux && cgo
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+)
+
+// Workers that make a batch together on GPUs have the losses of one worker on the CPU.
+func TestCooperativeHasTheCPUsLosses(t *testing.T) {
+	ds := load(t, "planted?nodes=600&classes=4&features=12&degree=5")
+	t.Setenv("GNB_RUNS", t.TempDir())
+	o := gnb.TrainOptions{Hidden: 8, Layers: 3, Fanouts: []int{3, 2, 2}, Batch: 50, Epochs: 1, Eval: "none", Device: "cpu", InputDropout: 0.1, Residual: true, Cooperative: true}
+	want, _, err := train(t, ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Device = "cuda"
+	for _, n := range []int{2, 4} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			log := cluster(t, n, machine{})
+			got, _, err := train(t, ds, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, got, want)
+			if lines := devices(t, log); len(lines) != n {
+				t.Errorf("%d devices of %d were closed", len(lines), n)
+			}
+		})
+	}
+}
