@@ -11,11 +11,9 @@ type Exchanger interface {
 
 // Exchange moves the rows of one block's sources and their gradients.
 type Exchange interface {
-	// Rows is memory [b.NumSrc·cols], row-major, in which the caller writes the first b.Halo.Own
-	// rows. It is valid until the next pass.
-	Rows() []float32
-	// Fill copies the halo's rows from their owners into Rows.
-	Fill() error
+	// Fill fills the halo of rows [b.NumSrc·cols], row-major, whose first b.Halo.Own rows are this
+	// rank's, with the rows of their owners.
+	Fill(rows []float32) error
 	// Add adds to the first b.Halo.Own rows of d [b.NumSrc·cols] the rows that the other ranks have
 	// for them in the halo of their d, by rank, then row.
 	Add(d []float32) error
@@ -29,9 +27,9 @@ type Exchange interface {
 // nn.Forward calls it between layers; a program that calls layers itself calls it on the input of
 // each layer but the first.
 //
-// On the CPU an h that is not computed yet is computed in memory from which the other ranks read,
-// and its gradient is added up in place; no other copy of this rank's rows is made. On a device the
-// rows go through the host's memory.
+// On the CPU an h that is not computed yet is computed in the memory of the result, and its gradient
+// is added up in place: this rank's rows are not copied. On a device the rows go through the host's
+// memory.
 func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
 	const op = "Sources"
 	f.check(op, h)
@@ -49,12 +47,18 @@ func (f *Fwd) Sources(b *graphops.Block, h *Tensor) *Tensor {
 	if err != nil {
 		panic(&Failure{err})
 	}
-	rows := x.Rows()
+	out := f.result(b.NumSrc, c, SrcSpace(b))
+	rows := out.buf.Host
+	if out.buf.Dev != nil {
+		rows = make([]float32, b.NumSrc*c)
+	}
 	h.CopyTo(rows[:own])
-	if err := x.Fill(); err != nil {
+	if err := x.Fill(rows); err != nil {
 		panic(&Failure{err})
 	}
-	out := &Tensor{f: f, pass: f.pass, rows: b.NumSrc, cols: c, buf: f.wrap(rows), sp: SrcSpace(b)}
+	if out.buf.Dev != nil {
+		f.be.Upload(out.buf, rows)
+	}
 	return f.record(out, func(d Buffer) {
 		if d.Dev == nil {
 			f.addBack(x, h, out, d.Host)

@@ -14,11 +14,9 @@ import (
 )
 
 // Exchanger moves the rows of cooperative batches between ranks, for the passes of one network; it
-// implements [tensor.Exchanger]. If the ranks share memory, a network's layer writes its rows where
-// the other ranks read them, and a row moves by one copy; otherwise rows are sent.
-//
-// It keeps its memory from pass to pass: one matrix per exchange of a pass for rows, and one for
-// gradients.
+// implements [tensor.Exchanger]. If the ranks share memory, a rank writes the rows that another
+// needs into that rank's part of a matrix, which is kept from pass to pass; otherwise rows are sent.
+// In private memory, which has large pages, layers compute faster than in shared memory.
 type Exchanger struct {
 	o     TeamOptions
 	kept  []*exchange
@@ -32,14 +30,15 @@ func (e *Exchanger) Begin() { e.used = 0 }
 
 // exchange is one exchange of a pass, with its memory.
 type exchange struct {
-	e     *Exchanger
-	halo  *graphops.Halo
-	cols  int
-	room  int               // floats per rank in rows and grads
-	rows  collective.Matrix // [ranks, room]; nil if ranks do not share memory
-	grads collective.Matrix // the same; nil before the first backward pass
-	own   []float32         // the rows, if ranks do not share memory
-	read  int64             // Exchanger.met when other ranks were last told to read
+	e    *Exchanger
+	halo *graphops.Halo
+	cols int
+	room int // floats per rank in rows and grads
+	// Row r of rows [ranks, room] is rank r's halo, of which each owner writes a part before a barrier;
+	// nil if ranks do not share memory.
+	rows  collective.Matrix
+	grads collective.Matrix // [ranks, room]: row r is the gradient of rank r's halo; nil before the first backward pass
+	read  int64             // Exchanger.met when the ranks were last told to read
 }
 
 // Exchange implements [tensor.Exchanger].
@@ -51,11 +50,6 @@ func (e *Exchanger) Exchange(b *graphops.Block, cols int) (tensor.Exchange, erro
 	e.used++
 	x.halo, x.cols = b.Halo, cols
 	if !collective.SharesMemory(e.o.Comm) {
-		if n := b.NumSrc * cols; cap(x.own) < n {
-			x.own = make([]float32, n, n+n/8)
-		} else {
-			x.own = x.own[:n]
-		}
 		return x, nil
 	}
 	// Every rank decides alike: Most and cols are the same everywhere.
@@ -114,27 +108,10 @@ func (x *exchange) of(m collective.Matrix, r int) []float32 {
 	return m.Data()[r*x.room : (r+1)*x.room]
 }
 
-// sources is the number of source rows of this rank.
-func (x *exchange) sources() int {
-	n := x.halo.Own
-	for _, rows := range x.halo.From {
-		n += len(rows)
-	}
-	return n
-}
-
-// Rows implements [tensor.Exchange].
-func (x *exchange) Rows() []float32 {
-	if x.rows == nil {
-		return x.own
-	}
-	n := x.sources() * x.cols
-	return x.of(x.rows, x.e.o.Comm.Rank())[:n:n]
-}
-
 // Fill implements [tensor.Exchange].
-func (x *exchange) Fill() error {
-	e, c, rows := x.e, x.cols, x.Rows()
+func (x *exchange) Fill(rows []float32) error {
+	e, c := x.e, x.cols
+	halo := rows[x.halo.Own*c:]
 	if x.rows == nil {
 		got, err := x.send(names.Forward, x.halo.To, func(r, i int) []float32 {
 			at := int(x.halo.To[r][i]) * c
@@ -143,36 +120,34 @@ func (x *exchange) Fill() error {
 		if err != nil {
 			return err
 		}
-		at := x.halo.Own * c
 		for r, from := range x.halo.From {
 			if err := x.sized(r, got[r], len(from)); err != nil {
 				return err
 			}
-			get(rows[at:at+len(from)*c], got[r])
-			at += len(from) * c
+			get(halo[:len(from)*c], got[r])
+			halo = halo[len(from)*c:]
 		}
 		return nil
 	}
-	e.met++
-	x.read = e.met
-	rank := e.o.Comm.Rank()
-	if err := e.wait(names.Forward, func() error { return x.rows.Publish(e.o.Site("rows of a batch"), rank, rank+1) }); err != nil {
-		return err
-	}
-	at := x.halo.Own
-	for r, from := range x.halo.From {
-		if len(from) == 0 {
+	for r, to := range x.halo.To {
+		if len(to) == 0 {
 			continue
 		}
-		src, dst := x.of(x.rows, r), rows[at*c:]
-		e.each(len(from), c, func(lo, hi int) {
-			for i, row := range from[lo:hi] {
-				copy(dst[(lo+i)*c:(lo+i+1)*c], src[int(row)*c:])
+		dst := x.of(x.rows, r)[x.halo.At[r]*c:]
+		e.each(len(to), c, func(lo, hi int) {
+			for i, row := range to[lo:hi] {
+				copy(dst[(lo+i)*c:(lo+i+1)*c], rows[int(row)*c:])
 			}
 		})
-		at += len(from)
-		e.moved.Add(int64(4 * c * len(from)))
 	}
+	e.met++
+	x.read = e.met
+	if err := e.wait(names.Forward, func() error { return e.o.Comm.Barrier(e.o.Site("rows of a batch")) }); err != nil {
+		return err
+	}
+	mine := x.of(x.rows, e.o.Comm.Rank())
+	e.each(len(halo), 1, func(lo, hi int) { copy(halo[lo:hi], mine[lo:hi]) })
+	e.moved.Add(int64(4 * len(halo)))
 	return nil
 }
 
