@@ -42,8 +42,8 @@ var argsProgram = gnb.Program("test.args", func(w *gnb.Worker, a anyArgs) error 
 	return nil
 })
 
-// Launch refuses an argument of which a part would not reach the workers, naming the field
-// and the way out, before anything starts; what arrives whole is taken.
+// Launch refuses an argument if a part of it would not reach the workers. The error, before
+// anything starts, names the field and says what to do. Complete arguments are accepted.
 func TestArgumentsReachWorkersWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		args anyArgs

@@ -37,8 +37,8 @@ var slowly = gnb.Program("test.slowly", func(w *gnb.Worker, a slowArgs) error {
 	return nil
 })
 
-// watched starts slowly, and returns its directory once that is there, a function
-// that lets it end, and the launching call's error.
+// watched starts slowly. It returns the run's directory once that exists, a function that ends the
+// run, and the error of the launching call.
 func watched(t *testing.T, a slowArgs) (run *runs.Run, goOn func(), ended chan error) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")

@@ -55,8 +55,8 @@ func planted(tb testing.TB, nodes int) *Dataset {
 	return ds
 }
 
-// BenchmarkStep is a training step, sampling and fetching included, in the middle
-// of a loop: seeds a second, and what it allocates.
+// BenchmarkStep measures a training step in the middle of a loop, including sampling and fetching:
+// seeds per second, and allocations.
 func BenchmarkStep(b *testing.B) {
 	ds := planted(b, 20000)
 	within(b, ds, func(w *Worker) {

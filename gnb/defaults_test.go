@@ -135,7 +135,7 @@ var defaultsCases = map[string]struct {
 	}},
 }
 
-// numbersIn are the bytes of a file's numbers, without what else it says.
+// numbersIn returns the bytes of a file's numbers, without the rest of the file.
 func numbersIn(t *testing.T, path string) (b []byte) {
 	t.Helper()
 	ts, _, err := safetensors.ReadFile(path)
@@ -193,7 +193,7 @@ var unlabelled = gnb.Program("test.unlabelled", func(w *gnb.Worker, _ int) error
 	return nil
 })
 
-// The whole graph is a batch of a dataset without labels, too.
+// The whole graph can be a batch without labels too.
 func TestFullGraphWithoutLabels(t *testing.T) {
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	ds := &gnb.Dataset{Graph: whole.Graph, Features: whole.Features, Splits: whole.Splits, Meta: whole.Meta}

@@ -21,8 +21,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/checkpoint"
 )
 
-// GNB_TEST_OPS names a file to which a cell's processes, workers too, write what they change on
-// disk. This comes before TestMain, in which a worker is entered.
+// GNB_TEST_OPS names a file to which a cell's processes, including workers, write their changes to
+// the disk. This runs before TestMain, in which a worker is entered.
 func init() {
 	name := os.Getenv("GNB_TEST_OPS")
 	if name == "" {
@@ -77,7 +77,7 @@ func TestPowerCutDuringARun(t *testing.T) {
 	if saved < 0 {
 		t.Fatal("no checkpoint was written")
 	}
-	// It finds what is left out.
+	// The check finds omissions.
 	for what, drop := range map[string]func(i int, o atomicfile.Op) bool{
 		"syncing metrics": func(_ int, o atomicfile.Op) bool {
 			return o.Kind == atomicfile.OpSync && filepath.Base(o.Path) == "metrics.jsonl"

@@ -14,8 +14,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// several is a planted set whose nodes have three labels each, some unknown:
-// whether the class is even, whether it is below 2, and one that none has.
+// several returns a planted set whose nodes have three labels each, some unknown: whether the class
+// is even, whether it is below 2, and one that no node has.
 func several(t *testing.T) *gnb.Dataset {
 	t.Helper()
 	d := load(t, smallSet)
@@ -39,10 +39,10 @@ func several(t *testing.T) *gnb.Dataset {
 
 type evalArgs struct{ Sampled, Loss bool }
 
-// evalOnce reports everything that an evaluation of a network's start says.
+// evalOnce evaluates a network at its initial weights and reports all results.
 var evalOnce = gnb.Program("test.eval", func(w *gnb.Worker, a evalArgs) error {
 	ds := w.Dataset()
-	// Not a SAGE, which transforms first on the whole graph alone.
+	// Not SAGE, because on the whole graph it transforms before it aggregates.
 	net := gnb.GCN.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
 	how := gnb.FullNeighbors
 	if a.Sampled {
@@ -105,8 +105,8 @@ func TestMetricsDoNotDependOnWorkers(t *testing.T) {
 	}
 }
 
-// Micro-F1 is what training by several labels reports and chooses the best epoch
-// by; a set of which most answers are no shows the difference to accuracy.
+// With several labels, training reports micro-F1 and chooses the best epoch by it. In this set most
+// labels are 0, so that micro-F1 differs from accuracy.
 func TestTrainReportsMicroF1(t *testing.T) {
 	run := train(t, several(t), gnb.TrainOptions{Workers: 2, Threads: 1, Epochs: 6, Hidden: 16, Seed: 2})
 	f1 := run.Value("test_micro_f1")

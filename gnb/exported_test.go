@@ -20,8 +20,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// everyFunction calls each exported function of the package once, and says what
-// is wrong with how it went.
+// everyFunction calls each exported function of the package once, and returns the problems.
 func everyFunction(dir string) map[string]func() error {
 	ctx := context.Background()
 	refused := func(err error) error {

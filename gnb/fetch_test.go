@@ -8,8 +8,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// What is fetched goes into the memory of a batch that is over, which keeps
-// nothing of it; a batch without seeds has labels and targets, none of them.
+// Fetching reuses the memory of an earlier batch and keeps none of its content; a batch without
+// seeds has labels and targets of length 0.
 func TestFetchedMemoryGoesFromBatchToBatch(t *testing.T) {
 	w := &Worker{ds: &dataset.Dataset{
 		Labels: []int32{7, 8, 9}, MultiLabels: &dataset.Multi{Rows: 3, Cols: 2, Data: []int8{1, 0, 0, 1, -1, 1}},

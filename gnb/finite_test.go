@@ -310,7 +310,7 @@ var huge = gnb.Program("test.huge", func(w *gnb.Worker, size float32) error {
 	return nil
 })
 
-// Infer of weights whose output is not finite writes nothing and says why.
+// Infer writes nothing if the output of the weights is not finite, and its error says so.
 func TestInferRefusesWhatIsNotFinite(t *testing.T) {
 	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
 	run, err := gnb.Launch(t.Context(), huge, 1e30, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})

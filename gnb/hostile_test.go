@@ -120,7 +120,7 @@ func TestNoFileOfARunHangs(t *testing.T) {
 	}
 }
 
-// contents are what a run's readers make of its directory; errors are part of it.
+// contents returns what a run's readers find in its directory, including their errors.
 func contents(dir string) (out []string, noticed bool) {
 	r, err := runs.Open(dir)
 	if err != nil {
@@ -284,7 +284,7 @@ func TestDamageThatDoesNotMatterDoesNotBlock(t *testing.T) {
 	}
 }
 
-// A run that was killed says so, wherever its state is shown, and its best weights can be used.
+// A killed run is shown as killed everywhere, and its best weights can be used.
 func TestKilledRunIsCalledKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs", "run")
 	c := startCell(t, "train", cellOptions{Dir: dir, Workers: 1, Threads: 1, Epochs: 100000, Every: 5})
@@ -323,7 +323,7 @@ func TestKilledRunIsCalledKilled(t *testing.T) {
 	}
 }
 
-// What Infer writes goes through a pipe and into a device, and leaves both what they are.
+// Infer writes through a pipe and into a device, and leaves both in place.
 func TestInferWritesIntoPipesAndDevices(t *testing.T) {
 	testneed.NotShort(t, "it trains and infers for seconds")
 	ds := load(t, smallSet)

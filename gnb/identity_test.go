@@ -108,7 +108,7 @@ func (m *identityModules) tree(name, inner, near string, programs map[string]fun
 	}
 }
 
-// launch runs a program and returns what it said.
+// launch runs a program and returns its output.
 func (m *identityModules) launch(t *testing.T, bin, home string, o identityOptions, again bool) string {
 	t.Helper()
 	raw, err := json.Marshal(o)

@@ -229,7 +229,7 @@ func editJSON(t *testing.T, path string, edit func(m map[string]any)) {
 	}
 }
 
-// forget leaves out of a run what versions before identities did not write.
+// forget removes from a run the records that versions before identities did not write.
 func forget(t *testing.T, run *runs.Run) {
 	t.Helper()
 	editJSON(t, filepath.Join(run.Dir, "config.json"), func(config map[string]any) {
@@ -270,8 +270,8 @@ func TestRunDirOfAnotherRun(t *testing.T) {
 	}
 }
 
-// The issue's example: random labels, learned by heart, in a directory that is written anew
-// with another split: validation would be what was trained on.
+// The issue's example: random labels, learned by heart, in a directory that is rewritten with
+// another split, so that validation would use nodes trained on.
 func TestDirectoryWrittenAnew(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	t.Setenv("GNB_RUNS", t.TempDir())
@@ -416,7 +416,7 @@ func TestSweepIdentity(t *testing.T) {
 		_, err = search(other, o, false)
 		readable(t, err, `is a sweep of other things: the data changed \(other features\); its trials and new ones could not be compared`)
 	}
-	// Other code: what was recorded of it is another digest.
+	// Changed code: the recorded digest differs.
 	part := "function `(*identityNetwork).Layer`"
 	if first.Identity.Code.Parts[part] == "" {
 		t.Fatalf("%s is not among %v", part, first.Identity.Code.Parts)

@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-// Where a program's sources cannot be read, its run goes by the revision that it was built
-// from, else by the executable, and says by which.
+// If a program's sources cannot be read, its run is identified by the revision from which it was
+// built, or otherwise by the executable, and records by which.
 func TestIdentityWithoutSources(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")

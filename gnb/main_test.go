@@ -17,9 +17,9 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-// Tests of whole processes re-execute the test binary as a "cell": a process
-// that launches a run as a notebook's cell does, with GNB_TEST_CELL naming what
-// to do. Workers are the same binary again, and enter through flag.Parse.
+// Tests of whole processes start the test binary again as a "cell": a process that launches a run
+// as a notebook's cell does. GNB_TEST_CELL names the cell to run. Workers are the same binary too,
+// entered through flag.Parse.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if name := os.Getenv("GNB_TEST_CELL"); name != "" {

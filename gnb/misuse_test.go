@@ -50,7 +50,7 @@ var (
 	_              = gnb.Program("test.twice", func(*gnb.Worker, int) error { return nil })
 )
 
-// misuses are what programs get wrong, by name, with what the error must say.
+// misuses are mistakes in programs, by name, each with the expected error.
 var misuses = map[string]struct {
 	want string
 	run  func(w *gnb.Worker, net *gnb.Net[*odd], opt *gnb.Optimizer)
@@ -206,8 +206,8 @@ var misuse = gnb.Program("test.misuse", func(w *gnb.Worker, name string) error {
 	return nil
 })
 
-// readable checks that an error is one for a person: a sentence that says what
-// it must, and no stack of a panic.
+// readable checks that an error suits a person: a sentence with the expected words, without the
+// stack of a panic.
 func readable(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil {

@@ -123,8 +123,8 @@ func TestNoneAndBounds(t *testing.T) {
 	}
 }
 
-// One judge says which fanouts there are: what Train takes, a Loader's sampler takes, and the
-// other way round.
+// One function decides which fanouts are valid: Train accepts exactly what a Loader's sampler
+// accepts.
 func TestOneJudgeOfFanouts(t *testing.T) {
 	ds, err := Load(context.Background(), "karate")
 	if err != nil {
@@ -139,7 +139,7 @@ func TestOneJudgeOfFanouts(t *testing.T) {
 	}
 }
 
-// Bounds that grow with the machine leave room for what runs on it.
+// Bounds that depend on the machine leave room for other programs.
 func TestBoundsOfTheMachine(t *testing.T) {
 	if n := maxWorkers(); n < 64 && runtime.GOOS == "linux" || n > 1024 || maxThreads() < 8*runtime.NumCPU() {
 		t.Errorf("%d workers, %d threads", n, maxThreads())
@@ -150,8 +150,9 @@ func TestBoundsOfTheMachine(t *testing.T) {
 	}
 }
 
-// TrainOptions has LaunchOptions' fields again, so that a cell's literal is flat: with the same names, types and
-// comments. Left out are the dataset and the title, which are Train's own, and what only programs set.
+// TrainOptions repeats LaunchOptions' fields, so that a cell's literal is flat, with the same
+// names, types and comments. Exceptions are the dataset and the title, which Train sets, and fields
+// that only programs set.
 func TestTrainOptionsRepeatLaunchOptions(t *testing.T) {
 	left := map[string]bool{"Data": true, "Title": true, "StallAfter": true, "FirstGPU": true}
 	of, train := reflect.TypeFor[LaunchOptions](), reflect.TypeFor[TrainOptions]()

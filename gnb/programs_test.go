@@ -12,7 +12,7 @@ import (
 // smallSet trains in seconds: 25 steps an epoch at batch 64.
 const smallSet = "planted?nodes=3000&features=16&classes=4&seed=5"
 
-// loopArgs say what the tests' program does. Kind is what goes wrong.
+// loopArgs configure the tests' program; Kind is the mistake that it makes.
 type loopArgs struct {
 	Kind     string
 	Epochs   int
@@ -21,8 +21,8 @@ type loopArgs struct {
 	SlowMS   int
 }
 
-// faulty is a model whose layer does what the test asks for at one step of one
-// rank. What that is comes from the program, in package variables of the worker.
+// faulty is a model whose layer misbehaves as the test asks, at one step of one rank. The program
+// tells it how, in package variables of the worker.
 type faulty struct {
 	nn.SAGE
 	before func()

@@ -51,8 +51,8 @@ func TestProgramsOwnFailuresAreNotRepeated(t *testing.T) {
 	}
 }
 
-// Without a checkpoint a run starts again from the beginning, and says so; a run that a second
-// process watches is watched through the restart; an interrupt ends it as ever.
+// Without a checkpoint a run starts again from the beginning, and reports it; a second process that
+// watches the run keeps watching through the restart; an interrupt ends the run as usual.
 func TestRestartWithoutCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	c := startCell(t, "plain", cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 100, Every: 1 << 30, SlowMS: 10, Restarts: 2})

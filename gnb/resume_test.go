@@ -18,8 +18,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// pauses are moments of a program at which a test interrupts it, once: the
-// program says so, and waits to be ended.
+// pauses are moments of a program at which a test interrupts it once: the program reports the
+// moment and waits.
 type pauses struct{ At string }
 
 func (p pauses) point(w *gnb.Worker, name string) {
@@ -247,8 +247,8 @@ func TestStepsWithoutEpochsResume(t *testing.T) {
 	}
 }
 
-// What else was run since an interrupt does not matter: the interrupted run is resumed, and, once
-// it has ended, begun anew.
+// Other runs since an interrupt do not matter: the same program resumes the interrupted run and,
+// once that has ended, starts a new one.
 func TestInterruptedRunIsFoundAmongOthers(t *testing.T) {
 	testneed.NotShort(t, "it trains several runs")
 	t.Setenv("GNB_RUNS", t.TempDir())

@@ -70,8 +70,8 @@ func TestHostileDataStartsNoRun(t *testing.T) {
 	}
 }
 
-// Workers get the directory of a dataset as it was opened, and a copy of what the
-// program has put into it since.
+// Workers get the directory of an opened dataset, and a copy of the arrays that the program has
+// replaced since.
 func TestWorkersGetWhatTheProgramHas(t *testing.T) {
 	made, err := dataset.Load("planted?nodes=500")
 	if err != nil {

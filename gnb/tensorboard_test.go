@@ -16,9 +16,9 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 )
 
-// TensorBoard's own reader finds in a run's event file what the run's metrics say,
-// also after an interrupt, and takes its settings for hyper-parameters.
-// TENSORBOARD_PYTHON is a Python that has it ("make fixtures").
+// TensorBoard's own reader finds the run's metrics in its event file, also after an interrupt, and
+// reads its settings as hyper-parameters. TENSORBOARD_PYTHON is a Python with TensorBoard ("make
+// fixtures").
 func TestTensorBoardReadsRuns(t *testing.T) {
 	python := os.Getenv("TENSORBOARD_PYTHON")
 	if python == "" {

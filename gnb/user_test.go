@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// Somebody's own module, in testdata, trains with a layer, a loss, a sampler and
-// a program of its own, and what its main does before it trains happens once,
-// with 2 and with 4 workers.
+// A user's module, in testdata, trains with its own layer, loss, sampler and program, with 2 and
+// with 4 workers; the part of its main before training runs once.
 func TestUserModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")

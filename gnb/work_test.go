@@ -9,7 +9,7 @@ import (
 	"github.com/graphnb/graphnb/multigpu"
 )
 
-// countWork is a step of a SAGE layer on the whole graph, and what it counted.
+// countWork runs a step of a SAGE layer on the whole graph and returns the counted work.
 var countWork = Program("test.countwork", func(w *Worker, hidden int) error {
 	ds := w.Dataset()
 	net := SAGE.New(w, ModelConfig{In: ds.FeatureDim(), Hidden: hidden, Out: ds.Classes(), Layers: 1})

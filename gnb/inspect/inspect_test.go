@@ -27,9 +27,9 @@ func load(t *testing.T) *gnb.Dataset {
 	return ds
 }
 
-// The batch is the one of training: the sizes of its hops are those of the sampler
-// for the same seeds, epoch and step; the neighbourhood holds edges of the graph
-// alone, as many a node as the fanouts allow.
+// The batch is the one of training: its hops have the sizes that the sampler gives for the same
+// seeds, epoch and step. The neighbourhood contains only edges of the graph, per node at most as
+// many as the fanouts allow.
 func TestBatch(t *testing.T) {
 	ds := load(t)
 	o := inspect.Options{Fanouts: []int{4, 3}, Batch: 64, Step: 2, Epoch: 1, Seed: 9, Threads: 2, Draw: 5, Hidden: 8}

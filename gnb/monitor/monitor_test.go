@@ -69,7 +69,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// Watch ends with what it watches, and has its error; an interrupt of the one ends the other.
+// Watch ends with the function that it watches and returns its error; an interrupt of either ends
+// the other.
 func TestWatchWhile(t *testing.T) {
 	short := monitor.Options{Interval: 100 * time.Millisecond, Helper: fakehelper.Make(t), Quiet: true}
 	o := short
@@ -115,7 +116,7 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-// Without a helper the host is shown, and the report says why there is nothing else.
+// Without a helper the host is shown, and the report says why the GPUs are not.
 func TestWatchWithoutAHelper(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("GNB_HELPER", "")

@@ -12,7 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/parts"
 )
 
-// A division balances what it is asked to, and its directory holds it.
+// A division balances the requested quantity, and its directory holds the division.
 func TestDivide(t *testing.T) {
 	ds, err := gnb.Load(t.Context(), "planted?nodes=4000&classes=4")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/graphnb/graphnb/internal/nbtest"
 )
 
-// The curves are those of the metrics, on one scale, labelled by what differs; what
-// cannot be read is left out.
+// The curves show the metrics on one scale, labelled by the settings that differ, without values
+// that cannot be read.
 func TestCompareDrawsCurves(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_RUNS", dir)

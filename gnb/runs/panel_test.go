@@ -37,8 +37,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// An evaluation after the last epoch measures what that epoch has left, and is
-// drawn there.
+// An evaluation after the last epoch measures the state at the end of that epoch, and is drawn
+// there.
 func TestEvaluationAfterTheLastEpoch(t *testing.T) {
 	p := &panel{series: map[string]int{}}
 	p.apply(Event{Kind: KindPlan, Epochs: 3})
@@ -129,8 +129,8 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// What a task still takes follows its pace since its first report; the next task, and
-// the same one again, begin anew.
+// A task's remaining time is estimated from its pace since its first report; a new task, or the
+// same one again, starts a new estimate.
 func TestTaskLeft(t *testing.T) {
 	var k task
 	at := time.Unix(1000, 0)

@@ -16,7 +16,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// A run's GPUs are those on which a worker of it has memory, else those in the workers' order.
+// A run's GPUs are those on which its workers have memory or, if there are none, the first ones in
+// the workers' order.
 func TestGPUsOfARun(t *testing.T) {
 	gpus := func(of ...string) (all []machine.GPU) {
 		for i, r := range of {
@@ -67,7 +68,7 @@ func TestThePanelShowsGPUs(t *testing.T) {
 			t.Fatal("no GPU in the panel")
 		}
 	}
-	// A worker of it computes on the first GPU; the second one has no process.
+	// A worker of the run computes on the first GPU; the second GPU has no process.
 	if g := shown(); len(g) != 1 || g[0].Name != "A" || g[0].Run != "r1" || !strings.Contains(g[0].Sum, "(runs 2.8 GiB)") || !g[0].Utilization.Known() {
 		t.Errorf("%+v", g)
 	}
@@ -90,7 +91,7 @@ func TestThePanelShowsGPUs(t *testing.T) {
 	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 		t.Errorf("the helper is left: %v", err)
 	}
-	// Neither runs on the CPU nor quiet ones start a helper.
+	// Runs on the CPU and quiet runs start no helper.
 	for _, rec := range []*Recorder{{run: &Run{Config: Config{Device: "cpu"}}}, {run: &Run{Config: Config{Device: "cuda"}}, o: RecorderOptions{Quiet: true}}} {
 		rec.watchGPUs(t.Context())()
 	}

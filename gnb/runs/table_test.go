@@ -13,8 +13,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-// putRun writes a run's directory by hand: what it was started with, the JSON of
-// its arguments, and its result ("" for none).
+// putRun writes a run's directory by hand: its start, the JSON of its arguments, and its result (""
+// for none).
 func putRun(t testing.TB, dir string, minute int, args, result string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -40,8 +40,8 @@ func ended(state string, val, test float64) string {
 	return fmt.Sprintf(`{"state": %q, "epochs": 3, "steps": 30, "loss": 0.5, "seconds": 2.123456789, "values": {"val_accuracy": %v, "test_accuracy": %v}}`, state, val, test)
 }
 
-// fiveRuns is a directory of runs: a to e, a sweep with two trials, and what is
-// none, or damaged.
+// fiveRuns returns a directory with runs a to e, a sweep with two trials, a directory that is not a
+// run, and damaged runs.
 func fiveRuns(t testing.TB) (dir string) {
 	dir = t.TempDir()
 	t.Setenv("GNB_RUNS", dir)
@@ -162,8 +162,8 @@ func TestRunsFilterAndSort(t *testing.T) {
 	}
 }
 
-// A name means one field of a run, or it is an error, which says how to mean each; and
-// it means the same every time.
+// A name identifies one field of a run, always the same; an ambiguous name is an error that says
+// how to name each field.
 func TestFieldsOfOneName(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("GNB_RUNS", dir)
@@ -210,7 +210,7 @@ func TestFieldsOfOneName(t *testing.T) {
 	}
 }
 
-// What cannot be read never hides what can, and is named when asked for.
+// A run that cannot be read never hides the others, and is listed on request.
 func TestRunsWithDamage(t *testing.T) {
 	dir := fiveRuns(t)
 	found, err := runs.List(t.Context(), runs.Options{Damaged: true, Trials: true, Sort: "state,name"})

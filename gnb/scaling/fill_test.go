@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The ideal counts what computes: cores as far as there are any, and on GPUs a GPU
-// each, however many threads a worker has.
+// The ideal counts computing units: cores, up to the number that exists, or one GPU per worker,
+// independent of the number of threads.
 func TestScalingIdeal(t *testing.T) {
 	measured := func(rates ...float64) (out [][]Point) {
 		for i, r := range rates {

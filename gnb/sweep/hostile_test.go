@@ -37,7 +37,7 @@ func smallSweep(t *testing.T) (dir string, again func() (*sweep.Study, error)) {
 	return dir, func() (*sweep.Study, error) { return run(6) }
 }
 
-// values are what a sweep found, by trial.
+// values returns a sweep's values by trial.
 func values(s *sweep.Study) string {
 	var b strings.Builder
 	for _, t := range s.Trials {
@@ -132,8 +132,8 @@ func TestSweepHoldsItsDirectory(t *testing.T) {
 	probes.Wait()
 }
 
-// A line of trials.jsonl that is damaged, or was made up, is left out, and the trial is run again:
-// the sweep ends with what it would have found anyway, and soon.
+// A damaged or forged line of trials.jsonl is left out, and its trial runs again: the sweep finds
+// the same as without the damage, and soon.
 func TestDamagedTrialsAreRunAgain(t *testing.T) {
 	testneed.NotShort(t, "it resumes a dozen damaged sweeps")
 	dir, again := smallSweep(t)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// goptunas is what testdata/goptuna has written: see there.
+// goptunas is the output of testdata/goptuna; see there.
 func goptunas(t *testing.T) (v struct {
 	Dims, Count int
 	Points      [][]float64

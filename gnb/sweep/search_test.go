@@ -298,7 +298,7 @@ func TestTrialMistakes(t *testing.T) {
 			}
 		}
 	}
-	// In another trial, too.
+	// The same holds in another trial.
 	s := newSearch(&Study{Method: methodRandom})
 	for i, high := range []float64{1, 2} {
 		_, err := s.propose(i, nil, func(t *Trial) gnb.TrainOptions { t.Float("x", 0, high); return gnb.TrainOptions{} })

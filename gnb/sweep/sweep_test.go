@@ -43,8 +43,8 @@ func sweepOptions(t *sweep.Trial) gnb.TrainOptions {
 	}
 }
 
-// outline is what must be the same of two sweeps: everything but times, places and
-// what changes no result.
+// outline returns what must be the same in two sweeps: everything except times, paths and options
+// that change no result.
 func outline(t *testing.T, s *sweep.Study) string {
 	t.Helper()
 	var b strings.Builder
@@ -128,7 +128,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// The lowest loss on validation can be what counts, too.
+// A sweep can also minimise the validation loss.
 func TestSweepMinimizes(t *testing.T) {
 	testneed.NotShort(t, "it runs a sweep of many trials")
 	t.Setenv("GNB_RUNS", t.TempDir())

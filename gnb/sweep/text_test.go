@@ -69,8 +69,8 @@ func TestBestCode(t *testing.T) {
 	}
 }
 
-// What explains the metric has the share, what does not has none, and a parameter
-// that only some trials have counts among those.
+// A parameter that explains the metric has all the importance, one that does not has none, and a
+// parameter of only some trials is measured among those.
 func TestImportance(t *testing.T) {
 	s := sampleStudy()
 	got := map[string]float64{}
@@ -104,7 +104,7 @@ func TestImportance(t *testing.T) {
 	}
 }
 
-// The table has the best first and says what failed.
+// The table lists the best trial first and says which failed.
 func TestStudyString(t *testing.T) {
 	s := sampleStudy()
 	lines := strings.Split(s.String(), "\n")
