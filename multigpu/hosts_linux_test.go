@@ -173,6 +173,21 @@ func TestTokensOfHosts(t *testing.T) {
 	}
 }
 
+// A rank that vanishes or fails on another host is named, not the rank that lost the connection to it.
+func TestFailuresOnHosts(t *testing.T) {
+	w := clustertest.Hosts(t, 2)
+	for what, want := range map[string]string{"kill": "ended without a word", "error": "the model has no layers", "panic": "index out of range"} {
+		t.Run(what, func(t *testing.T) {
+			all := startOnHosts(t, w, []int{0, 0, 1, 1}, []testJob{{Kind: "at step: " + what, Steps: 300, Step: 105, Rank: 2}}, nil)
+			waitRanks(t, all)
+			got := results(t, all)
+			if len(got) != 1 || !strings.Contains(got[0].Err, "rank 2 (pid ") || !strings.Contains(got[0].Err, " on host2) failed at epoch ") || !strings.Contains(got[0].Err, want) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
 // A cut between the hosts ends the run on both sides, in bounded time, and names the rank.
 func TestCutBetweenHosts(t *testing.T) {
 	w := clustertest.Hosts(t, 2)

@@ -180,6 +180,9 @@ func (p *Process) run(h func(*Process) error) (failed *lastWords) {
 
 func errorWords(err error) *lastWords {
 	w := &lastWords{Error: err.Error(), Aborted: errors.Is(err, collective.ErrAborted)}
+	if _, ok := errors.AsType[*collective.ConnError](err); ok {
+		w.Aborted = true // another rank has ended, or its network: that is the cause
+	}
 	if m, ok := errors.AsType[*collective.Mismatch](err); ok {
 		w.Mismatch = m
 	}

@@ -535,14 +535,26 @@ func (s *rankSupervision) due(now time.Time) (giveUp bool) {
 	if s.giveUpAt.IsZero() || now.Before(s.giveUpAt) {
 		return false
 	}
+	var silent []int
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for i := range s.ranks {
-		if !s.ranks[i].ended {
+		if st := &s.ranks[i]; !st.ended {
 			s.forced = append(s.forced, i)
+			if now.Sub(st.lastBeat) > ownGap {
+				silent = append(silent, i)
+			}
 		}
 	}
+	s.mu.Unlock()
+	if len(silent) > 0 && s.failed == nil && !s.interrupted { // the others lost their connections to it
+		s.failed = s.silence(silent[0], s.age(silent[0]))
+	}
 	return true
+}
+
+// silence is the error of a rank without heartbeats.
+func (s *rankSupervision) silence(rank int, age time.Duration) *WorkerError {
+	return s.failure(rank, CauseLost, fmt.Sprintf("it is silent: rank 0 (%s) has received no heartbeat for %.1f s; it is stopped, its machine hangs, or the network between them is cut", s.task.Member(0).Host, age.Seconds()))
 }
 
 // fail records the first failure and ends the others.
@@ -621,7 +633,7 @@ func (s *rankSupervision) look(now time.Time) {
 	}
 	s.mu.Unlock()
 	if silent >= 0 {
-		s.fail(s.failure(silent, CauseLost, fmt.Sprintf("it is silent: rank 0 (%s) has received no heartbeat for %.1f s; it is stopped, its machine hangs, or the network between them is cut", s.task.Member(0).Host, age.Seconds())))
+		s.fail(s.silence(silent, age))
 		return
 	}
 	if rank := s.stalled(now); rank >= 0 {

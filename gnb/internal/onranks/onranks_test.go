@@ -17,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/clustertest"
 )
 
@@ -108,6 +109,9 @@ func launchesCell(raw []byte) error {
 // started are the ranks of a run.
 type started []*runtest.Cell
 
+// hostSetup are shell commands that a host's ranks run first, in a file system of their own.
+var hostSetup = map[int]string{}
+
 // start starts ranks with torchrun's variables: place[r] is the host of rank r; without hosts all are
 // on this machine.
 func start(t *testing.T, w *clustertest.Network, place []int, cell string, o any) started {
@@ -125,6 +129,9 @@ func start(t *testing.T, w *clustertest.Network, place []int, cell string, o any
 			cmd.Env = os.Environ()
 		} else {
 			cmd = w.Hosts[h].Command(must(os.Executable()), "-test.run=^$")
+			if before := hostSetup[h]; before != "" {
+				cmd = w.Hosts[h].Command("unshare", "-m", "sh", "-c", before+` && exec "$0" "$@"`, must(os.Executable()), "-test.run=^$")
+			}
 			cmd.Env = append(cmd.Env, "MASTER_ADDR="+w.Hosts[place[0]].Addr, "MASTER_PORT=29501", "GNB_TOKEN=a secret of these tests")
 		}
 		cmd.Env = append(cmd.Env, fmt.Sprint("RANK=", r), fmt.Sprint("WORLD_SIZE=", len(place)), fmt.Sprint("LOCAL_RANK=", local[h]), fmt.Sprint("LOCAL_WORLD_SIZE=", count[h]),
@@ -315,5 +322,42 @@ func TestResumeOnOtherMachines(t *testing.T) {
 	x, y := must(runs.Open(ref)), must(runs.Open(to))
 	if a, b := x.Result.Weights["model.safetensors"], y.Result.Weights["model.safetensors"]; a == "" || a != b {
 		t.Errorf("the weights are %s, want %s", b, a)
+	}
+}
+
+// A machine whose dataset is another one, or that has none, is named.
+func TestDatasetsOfMachines(t *testing.T) {
+	w := clustertest.Hosts(t, 2)
+	dir := t.TempDir()
+	for name, spec := range map[string]string{"data": planted + "&seed=1", "other": planted + "&seed=2"} {
+		ds := must(gnb.Load(t.Context(), spec))
+		if err := dataset.Write(filepath.Join(dir, name), ds); err != nil {
+			t.Fatal(err)
+		}
+		if err := ds.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, other, empty := filepath.Join(dir, "data"), filepath.Join(dir, "other"), t.TempDir()
+	for _, c := range []struct{ name, setup, want string }{
+		{"the same", "", ""},
+		{"another", "mount --bind " + other + " " + data, "rank 1 (host2) has another dataset in " + data + " than rank 0 (host1)"},
+		{"none", "mount --bind " + empty + " " + data, "rank 1 (pid "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			hostSetup = map[int]string{1: c.setup}
+			defer func() { hostSetup = map[int]string{} }()
+			s := start(t, w, []int{0, 1}, "train", options{Data: data, Dir: filepath.Join(t.TempDir(), "run"), Epochs: 1})
+			if c.want == "" {
+				s.wait(t, 0)
+				return
+			}
+			_ = s[0].Wait(time.Minute)
+			_ = s[1].Wait(time.Minute)
+			if text := s[0].Out.String(); !strings.Contains(text, c.want) || s[0].Cmd.ProcessState.ExitCode() != 1 {
+				t.Errorf("rank 0 ended with %d: %s", s[0].Cmd.ProcessState.ExitCode(), text)
+			}
+			t.Log(s[0].Out.String())
+		})
 	}
 }
