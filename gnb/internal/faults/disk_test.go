@@ -26,7 +26,7 @@ func withMounts(t *testing.T) bool {
 	if os.Getenv(envMounts) != "" {
 		return false
 	}
-	args := []string{"-test.run=^" + t.Name() + "$"}
+	args := []string{"-test.run=^" + t.Name() + "$", "-test.parallel=4"} // the cases mostly wait
 	for _, a := range os.Args[1:] {
 		if !strings.HasPrefix(a, "-test.run") && !strings.HasPrefix(a, "-test.testlogfile") {
 			args = append(args, a)
