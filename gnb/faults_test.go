@@ -1,7 +1,6 @@
 package gnb_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -80,75 +79,6 @@ func TestFaultyProgramIsNamed(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A cell is killed (SIGKILL) at random steps and resumed, repeatedly: the final weights equal those
-// of an undisturbed run, bit for bit.
-func TestKilledRunResumesToTheSameBits(t *testing.T) {
-	const epochs = 4
-	kills := 10
-	if testing.Short() {
-		kills = 2
-	}
-	o := cellOptions{Workers: 2, Virtual: 2, Threads: 1, Epochs: epochs, Every: 3}
-	o.Dir = filepath.Join(t.TempDir(), "whole")
-	c := startCell(t, "plain", o)
-	if err := c.wait(60 * time.Second); err != nil {
-		t.Fatalf("%v\n%s", err, c.out.String())
-	}
-	whole, err := runs.Open(o.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := steps(o.Dir)
-	o.Dir, o.SlowMS = filepath.Join(t.TempDir(), "killed"), 5
-	done := 0
-	for i := range kills {
-		done += 1 + rand.IntN(max(1, 2*all/kills))
-		if i == 0 {
-			done = min(done, all-5) // so that there is a run to resume
-		}
-		if done >= all-4 {
-			break
-		}
-		c := startCell(t, "plain", o)
-		c.waitSteps(o.Dir, done)
-		if err := c.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = c.wait(10 * time.Second)
-		c.gone(5 * time.Second)
-		t.Logf("kill %d after %d steps of %d", i, steps(o.Dir), all)
-		o.Resume = o.Dir
-	}
-	o.Resume = o.Dir
-	c = startCell(t, "plain", o)
-	if err := c.wait(60 * time.Second); err != nil {
-		t.Fatalf("%v\n%s", err, c.out.String())
-	}
-	killed, err := runs.Open(o.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(weights(t, whole), weights(t, killed)) {
-		t.Error("the resumed run has other weights than the undisturbed one")
-	}
-	a, errA := whole.Losses()
-	b, errB := killed.Losses()
-	if err := errors.Join(errA, errB); err != nil {
-		t.Fatal(err)
-	}
-	if len(a) != len(b) || len(a) != all {
-		t.Fatalf("the undisturbed run reports %d steps and the resumed one %d, want %d", len(a), len(b), all)
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			t.Errorf("step %d: loss %v undisturbed, %v resumed", i, a[i], b[i])
-		}
-	}
-	if whole.Value("visits") != killed.Value("visits") {
-		t.Errorf("a kept variable ended as %v undisturbed and as %v resumed", whole.Value("visits"), killed.Value("visits"))
 	}
 }
 

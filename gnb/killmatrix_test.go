@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,7 +60,7 @@ func wholeFiles(t *testing.T, dir, after string) {
 // resumes to the weights and steps of an undisturbed run. Nothing else is left behind.
 func TestKillMatrix(t *testing.T) {
 	testneed.NotShort(t, "it kills and resumes runs for seconds")
-	o := cellOptions{Workers: 2, Threads: 1, Epochs: 40, Every: 2}
+	o := cellOptions{Workers: 2, Virtual: 2, Threads: 1, Epochs: 40, Every: 2}
 	o.Dir = filepath.Join(t.TempDir(), "whole")
 	c := startCell(t, "train", o)
 	if err := c.wait(120 * time.Second); err != nil {
@@ -136,11 +137,10 @@ func TestKillMatrix(t *testing.T) {
 	if !bytes.Equal(weights(t, whole), weights(t, r)) {
 		t.Error("the disturbed run has other weights than the undisturbed one")
 	}
-	for _, run := range []*runs.Run{whole, r} {
-		s, err := run.Steps()
-		if err != nil || len(s) != all {
-			t.Errorf("%d steps of %d, %v", len(s), all, err)
-		}
+	want, err1 := whole.Losses()
+	got, err2 := r.Losses()
+	if err := errors.Join(err1, err2); err != nil || len(want) != all || !slices.Equal(got, want) {
+		t.Errorf("%d losses of %d steps, %v; they are not the %d of the undisturbed run", len(got), all, err, len(want))
 	}
 	a, err := os.ReadFile(whole.BestWeights())
 	if err != nil {

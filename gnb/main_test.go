@@ -57,7 +57,7 @@ func runCell(name string, o cellOptions) int {
 	}
 	if name == "train" {
 		_, err := gnb.Train(ctx, ds, gnb.SAGE, gnb.TrainOptions{
-			Workers: o.Workers, Threads: o.Threads, Epochs: o.Epochs, CheckpointEvery: o.Every, RunDir: o.Dir, Resume: o.Resume, Hidden: 8, Quiet: true,
+			Workers: o.Workers, VirtualRanks: o.Virtual, Threads: o.Threads, Epochs: o.Epochs, CheckpointEvery: o.Every, RunDir: o.Dir, Resume: o.Resume, Hidden: 8, Quiet: true,
 		})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
