@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A program's own failures are not repeated as often as Restarts allows: an error ends the run, and
@@ -116,6 +117,7 @@ func TestRestartWithoutCheckpoint(t *testing.T) {
 // With workers killed at random moments, a run that starts them again ends with the weights of the
 // run that nobody disturbed, on fewer and fewer workers.
 func TestRestartsAtRandomMoments(t *testing.T) {
+	testneed.NotShort(t, "it kills workers for seconds")
 	o := cellOptions{Workers: 4, Threads: 1, Epochs: 4, Every: 3, SlowMS: 5}
 	o.Dir = filepath.Join(t.TempDir(), "whole")
 	if c := startCell(t, "plain", o); c.wait(60*time.Second) != nil {
@@ -164,6 +166,7 @@ func TestRestartsAtRandomMoments(t *testing.T) {
 // An interrupt between a worker's failure and the restart, or during it, ends the run as interrupted;
 // the same program started again resumes it.
 func TestInterruptDuringRestart(t *testing.T) {
+	testneed.NotShort(t, "it interrupts runs for seconds")
 	for range moments(t) {
 		dir := filepath.Join(t.TempDir(), "run")
 		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 2, Every: 3, SlowMS: 10, Restarts: 3}
