@@ -23,7 +23,7 @@ type linkedReducer struct {
 
 // linkPiece is the number of bytes of other ranks' sums that a rank receives in one exchange: they
 // fit into the second-level cache, and take much longer than the exchange's start.
-const linkPiece = 512 << 10
+const linkPiece = 1 << 20
 
 func (c *linked) NewReducer(s Site, n, virtual int) (_ Reducer, err error) {
 	if err := checkReducer(s, n, virtual); err != nil {
