@@ -131,8 +131,7 @@ func TestSampledBlockIDs(t *testing.T) {
 	}
 }
 
-// Edges beyond what the transpose can number are refused, before any memory is
-// asked for.
+// More edges than the transpose can number are refused before memory is requested.
 func TestTransposedRefusesTooManyEdges(t *testing.T) {
 	defer func() {
 		if r, ok := recover().(string); !ok || !strings.Contains(r, "2147483648 edges") {
@@ -143,8 +142,8 @@ func TestTransposedRefusesTooManyEdges(t *testing.T) {
 	b.Transposed()
 }
 
-// A block that is reset and set anew derives what a fresh one does, in the memory
-// of what it derived before.
+// A block that is reset and set again derives the same as a new one, in the memory of its earlier
+// derivations.
 func TestBlockReset(t *testing.T) {
 	b := HostBlock{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 2, 3}, Indices: []int32{0, 2, 0}, Weights: []float32{2, 3, 4}}.Block()
 	key := "key"
@@ -173,8 +172,8 @@ func TestBlockReset(t *testing.T) {
 	}
 }
 
-// A block whose arrays are on a device has its sizes without asking for them, each array
-// when it is asked for, and what is derived of them; Reset keeps or drops what is there.
+// A block whose arrays are on a device has its sizes without fetching the arrays, fetches each
+// array and derived value on request, and keeps or drops them on Reset.
 func TestBlockOnDevice(t *testing.T) {
 	kept := &onDevice{}
 	for _, dev := range []any{kept, 7} {
@@ -221,7 +220,7 @@ func TestBlockOnDevice(t *testing.T) {
 	}
 }
 
-// remote is a device that notes what it is asked for.
+// remote is a device that records its requests.
 type remote struct {
 	h     HostBlock
 	asked []string

@@ -66,8 +66,8 @@ func TestFromWeightedEdgesRefuses(t *testing.T) {
 	}
 }
 
-// The graph is the one that FromEdges builds, weights are the sums, and neither
-// the order of the list nor threads show in any bit.
+// The graph equals that of FromEdges, weights are summed, and neither the order of the list nor the
+// number of threads changes a bit.
 func TestFromWeightedEdgesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "n")

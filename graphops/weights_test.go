@@ -47,8 +47,8 @@ func TestSelfLooped(t *testing.T) {
 	}
 	check("whole", l, []int32{1, 0, 2, 1, 2, 1, 3}, []int64{2, LoopPos(0), 3, LoopPos(1), LoopPos(2), 4, LoopPos(3)}, []float32{4, 3, 5, 1, 1, 6, -6})
 	check("slice", g.Slice(3, 4).SelfLooped(), []int32{1, 3}, []int64{4, LoopPos(3)}, []float32{6, -6})
-	// A sample of node 0 without its self-loops: the loop weighs what it weighs in
-	// the graph. Node 0 is row 0, node 1 row 1.
+	// A sample of node 0 without its self-loops: the loop keeps its weight in the graph. Node 0 is
+	// row 0, node 1 row 1.
 	b := HostBlock{NumDst: 1, NumSrc: 2, Indptr: []int64{0, 1}, Indices: []int32{1}, EdgePos: []int64{2}, SrcIDs: []int32{0, 1}, Graph: g, Weights: []float32{4}}.Block()
 	check("sampled", b.SelfLooped(), []int32{1, 0}, []int64{2, LoopPos(0)}, []float32{4, 3})
 	if first := b.SelfLooped(); b.SelfLooped() != first {

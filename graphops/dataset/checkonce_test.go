@@ -14,7 +14,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// checkedBytes is how many bytes CheckOnce says it read of a directory of any size.
+// checkedBytes returns how many bytes CheckOnce reports to have read, for a directory of any size.
 func checkedBytes(t *testing.T, d *Dataset) (bytes int64) {
 	t.Helper()
 	err := d.CheckOnce(t.Context(), CheckOnceOptions{Always: -1, Report: func(_, total int64) { bytes = max(bytes, total) }})
@@ -24,7 +24,7 @@ func checkedBytes(t *testing.T, d *Dataset) (bytes int64) {
 	return bytes
 }
 
-// What a writer has checked is not read again, nor what was checked once; what has
+// Content that a writer has checked, or that was checked once, is not read again; content that has
 // changed since is.
 func TestCheckOnce(t *testing.T) {
 	ownHome(t)
@@ -58,7 +58,7 @@ func TestCheckOnce(t *testing.T) {
 			}
 		})
 	}
-	// A file written anew with the same content is read, and known again.
+	// A file rewritten with the same content is read once more, and then known again.
 	dir := stored(t, small(t))
 	text, err := os.ReadFile(filepath.Join(dir, featuresFile))
 	if err != nil {
@@ -249,7 +249,7 @@ func TestOpposites(t *testing.T) {
 	}
 }
 
-// A program that replaces what it opened has a dataset that is not stored.
+// A dataset in which a program has replaced an opened array is not stored.
 func TestStored(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(d *Dataset)

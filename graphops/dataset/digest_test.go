@@ -131,7 +131,7 @@ func TestDigestOfManyChunks(t *testing.T) {
 	}
 }
 
-// Each part's digest changes with what is in it, and no other.
+// The digest of a part changes with its content, and no other digest does.
 func TestDigestNamesWhatDiffers(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -198,7 +198,7 @@ func TestDigestIsRecorded(t *testing.T) {
 	if got := digests(t, view); !slices.Equal(want.Differences(got), []string{"splits"}) {
 		t.Errorf("a view differs in %v", want.Differences(got))
 	}
-	// Editing the words keeps what is known.
+	// Editing descriptive metadata keeps recorded sums.
 	if err := EditMetadata(dir, func(m *Metadata) { m.Licence = "MIT" }); err != nil {
 		t.Fatal(err)
 	}
@@ -345,8 +345,8 @@ func TestDigestOfFreshFilesIsNotKept(t *testing.T) {
 	}
 }
 
-// What the caller puts in the place of an opened array counts, and so does what he
-// writes to a converted one.
+// The digest includes arrays with which the caller replaced opened ones, and changes of converted
+// arrays.
 func TestDigestOfReplacedArrays(t *testing.T) {
 	ownHome(t)
 	dir := stored(t, small(t))

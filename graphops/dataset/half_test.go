@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Features written as float16 take half the bytes and are, rounded once, those that
-// were given; what is read, gathered, checked and written again is the same.
+// Features written as float16 take half the size and equal the given ones, rounded once, when they
+// are read, gathered, checked and written again.
 func TestHalfFeatures(t *testing.T) {
 	ownHome(t)
 	d, err := Planted(PlantedOptions{Nodes: 3000, Features: 37})
@@ -111,8 +111,8 @@ func TestHalfFeatures(t *testing.T) {
 	}
 }
 
-// What float16 cannot hold is refused, by name, before anything is there; NaN and
-// infinities in a file of float16 are found.
+// A value that float16 cannot hold is refused, with its position, before anything is written; NaN
+// and infinities in a float16 file are found.
 func TestHalfFeaturesRefused(t *testing.T) {
 	d := small(t)
 	d.Features.F32[5] = -70000

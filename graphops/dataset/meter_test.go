@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// progress checks what is reported: it only grows, up to one total.
+// progress checks the reports: they only increase, up to one total.
 type progress struct {
 	t           *testing.T
 	calls       int
@@ -84,7 +84,7 @@ func TestLoadProgress(t *testing.T) {
 	}
 }
 
-// Writing says how many bytes are on disk, of all, and leaves nothing when it is ended.
+// Writing reports the bytes on disk and the total, and leaves nothing behind if it is cancelled.
 func TestWriteProgress(t *testing.T) {
 	d := small(t)
 	parent := t.TempDir()

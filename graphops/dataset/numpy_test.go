@@ -11,8 +11,8 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// readScript prints what NumPy finds in a directory, and writes a second
-// directory with numpy.save that must open here. Labels and a split become int64.
+// readScript prints what NumPy reads in a directory, and writes a second directory with numpy.save,
+// which Open must accept. Labels and a split become int64.
 const readScript = `
 import json, os, shutil, sys
 import numpy as np

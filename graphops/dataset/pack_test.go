@@ -16,7 +16,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// packFile packs d into a file, or takes the content as it is.
+// packFile writes content into a file and opens it.
 func packFile(t *testing.T, content []byte) *os.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pack")

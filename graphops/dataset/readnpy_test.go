@@ -43,7 +43,7 @@ func TestReadNPY(t *testing.T) {
 			t.Errorf("%s: the error is %v, want %q in it", name, err, c.want)
 		}
 	}
-	// A file much longer than its header says is not read into memory.
+	// A file much longer than its header claims is not read into memory.
 	long := filepath.Join(dir, "long.npy")
 	if err := WriteNPY(long, 1, 2, []float32{1, 2}); err != nil {
 		t.Fatal(err)

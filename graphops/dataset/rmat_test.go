@@ -94,7 +94,7 @@ func TestRenumberingIsABijection(t *testing.T) {
 	}
 }
 
-// The bits depend on nothing but the options, and they stay what they are.
+// The bits depend only on the options, and never change.
 func TestRMATBits(t *testing.T) {
 	o := RMATOptions{Scale: 10, Seed: 1}.defaults()
 	var digests []string

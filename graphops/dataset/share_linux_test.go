@@ -169,7 +169,7 @@ func TestShareIsCollected(t *testing.T) {
 	t.Error("the memory file of a dataset that nobody has is still there")
 }
 
-// BenchmarkShareAgain is what each run after the first pays for a dataset in memory.
+// BenchmarkShareAgain measures the cost of each later run with a dataset in memory.
 func BenchmarkShareAgain(b *testing.B) {
 	for _, nodes := range []int{100_000} {
 		d, err := Load(fmt.Sprintf("planted?nodes=%d&features=256", nodes))

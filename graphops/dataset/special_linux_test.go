@@ -67,7 +67,7 @@ func TestSpecialFiles(t *testing.T) {
 		_, err := d.Digest(t.Context())
 		return err
 	})
-	// What is kept of sums may be anything, too.
+	// The file with recorded sums may also be a pipe, a device or a directory.
 	home := ownHome(t)
 	dir = stored(t, small(t))
 	d = openKeeping(t, dir)

@@ -43,7 +43,7 @@ func TestLargestComponent(t *testing.T) {
 	}
 }
 
-// The component is what a walk over the edges in both directions reaches.
+// The component equals the nodes that a walk over the edges in both directions reaches.
 func TestLargestComponentIsWhatAWalkReaches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 30).Draw(rt, "nodes")

@@ -53,7 +53,8 @@ func TestWriteRemovesWhatDeadProcessesLeft(t *testing.T) {
 	}
 }
 
-// Many writers of one directory: one wins, none breaks another, nothing is left.
+// Of many concurrent writers of one directory one wins, none disturbs another, and nothing is left
+// behind.
 func TestWritersOfOneDirectory(t *testing.T) {
 	parent := t.TempDir()
 	d := small(t)

@@ -66,8 +66,8 @@ func gradsOf(t *testing.T, m Model, p *Params, threads int, blocks []*Block, inp
 	return append([]float32(nil), out.Data()...), append([]float32(nil), p.Grad()...)
 }
 
-// Sparse features give what dense ones give, in training and layer by layer, and
-// the three ways agree to the bit with sparse features too.
+// Sparse features give the same as dense ones, in training and layer by layer, and with sparse
+// features too the three ways agree bit for bit.
 func TestSparseFeatures(t *testing.T) {
 	t.Parallel()
 	const n, in, out = 300, 37, 4
@@ -263,8 +263,8 @@ func TestGCNDegrees(t *testing.T) {
 	}), "GCNConv", "has no Graph", "BatchDegrees")
 }
 
-// Gradients of what PyG's fixtures do not show: dropout, sampled blocks, blocks
-// in the middle of their arrays, isolated nodes.
+// Gradients in cases that PyG's fixtures lack: dropout, sampled blocks, blocks in the middle of
+// their arrays, isolated nodes.
 func TestLayerGradients(t *testing.T) {
 	t.Parallel()
 	const in = 3

@@ -102,7 +102,7 @@ func TestCrossEntropySmallLoss(t *testing.T) {
 	l := CrossEntropy(x, []int32{0})
 	l.Backward()
 	want := math.Log1p(math.Exp(-20))
-	// lse is about 1e4 in float64, so 1e4·2^-53 of it is lost.
+	// lse is about 1e4 in float64, so its error is about 1e4·2^-53.
 	near(t, "loss", l.Sum.Data(), []float64{want}, 4e-12, 0)
 	p := 1 / (1 + math.Exp(20))
 	near(t, "gradient", x.Grad(), []float64{-p, p}, 4e-12, 0)

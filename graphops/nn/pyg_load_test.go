@@ -12,9 +12,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/safetensors"
 )
 
-// pygPython is a Python with torch and torch_geometric: FIXTURES_PYTHON, or the
-// one that scripts/fixtures.sh made. The tag keeps what needs it, 1 GB of Python,
-// out of the other tests.
+// pygPython is a Python with torch and torch_geometric: FIXTURES_PYTHON, or the one that
+// scripts/fixtures.sh installed. The build tag keeps tests that need this 1 GB of Python apart from
+// the others.
 func pygPython(t *testing.T) string {
 	t.Helper()
 	if p := os.Getenv("FIXTURES_PYTHON"); p != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 )
 
-// pygCase is what PyG computes for a layer or model: see testdata/pyg_fixtures.py.
+// pygCase holds PyG's results for a layer or model: see testdata/pyg_fixtures.py.
 type pygCase struct {
 	Params, Grads, Buffers map[string]goldenTensor
 	Y, DX                  []float64

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// golden is testdata/pytorch.json, which testdata/pytorch.py writes: what PyTorch
-// and PyTorch Geometric themselves compute.
+// golden is testdata/pytorch.json, written by testdata/pytorch.py: results of PyTorch and PyTorch
+// Geometric.
 type golden struct {
 	Layers map[string]struct {
 		Y, DX         []float64

@@ -92,7 +92,7 @@ func ramp(n int) []float32 {
 	return out
 }
 
-// Nothing is computed for what needs no gradient: raw features, constants.
+// Backward computes nothing for tensors without gradients: raw features and constants.
 func TestNoGradientsNobodyNeeds(t *testing.T) {
 	be := &counting{Backend: tensor.CPU(1)}
 	b := graphops.HostBlock{NumDst: 1, NumSrc: 3, Indptr: []int64{0, 2}, Indices: []int32{1, 2}}.Block()
@@ -136,8 +136,7 @@ func TestParamGradientsAccumulate(t *testing.T) {
 	}
 }
 
-// A tensor used twice gets both contributions, one that the loss does not depend
-// on gets none.
+// A tensor used twice gets both contributions; one that does not affect the loss gets none.
 func TestDiamond(t *testing.T) {
 	f := tensor.NewFwd(tensor.Config{Train: true})
 	x := f.Leaf(1, 2, []float32{2, -3}, nil)
@@ -338,8 +337,7 @@ func TestBackendMayChangeBetweenPasses(t *testing.T) {
 	}
 }
 
-// A row of a product and a destination of an aggregation have the same bits
-// alone as among others.
+// A row of a product and a destination of an aggregation have the same bits alone and among others.
 func TestRowsAreIndependent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 300).Draw(rt, "rows")
@@ -451,8 +449,8 @@ func seq(n int) []int {
 	return s
 }
 
-// CopyTo gives what Data gives, of tensors that have their elements and of those
-// that have not, and says what does not fit.
+// CopyTo copies the same elements as Data, for computed and for not yet computed tensors, and
+// reports a wrong size.
 func TestCopyTo(t *testing.T) {
 	f := tensor.NewFwd(tensor.Config{Train: true})
 	w := &tensor.Param{Rows: 2, Cols: 3, W: []float32{1, 0, 2, 0, 1, -1}, G: make([]float32, 6)}

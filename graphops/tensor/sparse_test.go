@@ -10,8 +10,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 )
 
-// Dropout of a sparse matrix has the bits of the dense one's, zeros of either
-// sign apart, and says that it is still sparse.
+// Dropout of a sparse matrix has the bits of the dense one, except for the sign of zeros, and its
+// result is still sparse.
 func TestSparseDropoutIsDense(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

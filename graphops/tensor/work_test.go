@@ -43,7 +43,7 @@ func TestWorkOfALayer(t *testing.T) {
 			e+s*in)
 }
 
-// Counting changes no bit, and needs none.
+// Counting work changes no bit of the results.
 func TestWorkChangesNothing(t *testing.T) {
 	b := graphops.HostBlock{NumDst: 2, NumSrc: 3, Indptr: []int64{0, 2, 3}, Indices: []int32{0, 2, 1}}.Block()
 	pass := func(c Config) []float32 {
