@@ -21,7 +21,8 @@ type Machines struct {
 	// on a machine with one rank.
 	Local Comm
 	// Conns are streams from the first rank of a machine to the first rank of each other machine, by
-	// machine; nil at its own place. On all other ranks Conns is nil.
+	// machine; nil at its own place. On all other ranks Conns is nil. A connection must take 20 KB
+	// without waiting for its reader, as those of TCP and of Unix sockets do.
 	Conns []net.Conn
 	// SplitConns are as Conns, for the Comm that Split returns. Without them, Split of a run over
 	// several machines is an error.
@@ -36,6 +37,10 @@ type Machines struct {
 // two machines: a machine sends one sum for each maximal subtree of [ReduceTree]'s tree that it
 // holds whole, and only of the elements that the receiver adds up, and then its own elements' sums.
 // A matrix has a copy on each machine; Publish sends only the rows that were written.
+//
+// A connection that ends is a [*ConnError] at the rank that used it; all other ranks get its text with
+// [ErrAborted]. A network that loses a machine without a word ends no connection: whoever watches the
+// machines then calls Abort.
 //
 // Numbers travel in the byte order of the machine, which must be the same on all.
 func NewMachines(m Machines) (Comm, error) {
@@ -263,7 +268,7 @@ type call struct {
 	mine       []byte // what this rank gives to its machine
 	// local runs on every rank after all ranks of the machine have come; given is what they gave.
 	local func(given [][]byte) error
-	// body is what the first rank sends to machine m. It is called for several machines at a time.
+	// body is what the first rank sends to machine m.
 	body func(given [][]byte, m int) [][]byte
 	// take reads what machine m sends; without it nothing may come.
 	take taker
