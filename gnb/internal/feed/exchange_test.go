@@ -260,9 +260,15 @@ func TestExchangeEnds(t *testing.T) {
 	}
 }
 
-// Virtual ranks are refused.
+// frontier picks nothing.
+type frontier struct{ sample.FrontierPicker }
+
+// Virtual ranks and samplers of a frontier are refused.
 func TestCooperativeRefused(t *testing.T) {
 	if err := CheckCooperative(2, nil); err == nil || !strings.Contains(err.Error(), "2 virtual ranks per worker") {
+		t.Error(err)
+	}
+	if err := CheckCooperative(1, frontier{}); err == nil || !strings.Contains(err.Error(), "Frontier samples for a whole one") {
 		t.Error(err)
 	}
 	if err := CheckCooperative(1, nil); err != nil {
