@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -271,6 +272,19 @@ func helloEvent(p *Process) helloFacts {
 	return f
 }
 
+// rankFacts is what a rank knows of itself.
+type rankFacts struct {
+	Rank, World, LocalRank, LocalWorld, Machine, Machines, Procs int
+	RunID, Content                                               string
+	Worker                                                       bool
+	Launcher                                                     int // the launcher's rank
+}
+
+func launcherRank() int {
+	n, _ := strconv.Atoi(os.Getenv("RANK"))
+	return n
+}
+
 type startedProcess struct {
 	PID         int
 	Descriptors []string
@@ -290,7 +304,13 @@ func descriptorsOf(pid int) (out []string) {
 	return out
 }
 
+// rankMain is main of a rank of a launcher, on Linux.
+var rankMain func(spec string) int
+
 const (
+	// envRanks makes this test binary a rank of a launcher: rank 0 runs the jobs in it one after
+	// another, and prints what comes of each.
+	envRanks    = "MULTIGPU_TEST_RANKS"
 	envLauncher = "MULTIGPU_TEST_LAUNCHER"
 	envEnter    = "MULTIGPU_TEST_ENTER"
 )

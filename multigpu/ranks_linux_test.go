@@ -17,9 +17,7 @@ import (
 	"time"
 )
 
-// envRanks makes this test binary a rank of a launcher: rank 0 runs the jobs in it one after another,
-// and prints what comes of each.
-const envRanks = "MULTIGPU_TEST_RANKS"
+func init() { rankMain = runJobs }
 
 // rankResult is what rank 0 prints of a job.
 type rankResult struct {
@@ -31,8 +29,8 @@ type rankResult struct {
 	Peak   int64
 }
 
-// rankMain is main of a rank.
-func rankMain(spec string) int {
+// runJobs is main of a rank.
+func runJobs(spec string) int {
 	EnterIfWorker()
 	var jobs []testJob
 	if err := json.Unmarshal([]byte(spec), &jobs); err != nil {
@@ -234,19 +232,6 @@ func TestRanksOfALauncher(t *testing.T) {
 	if len(got[5].Events) != 4*300 {
 		t.Errorf("%d events of 1200", len(got[5].Events))
 	}
-}
-
-// rankFacts is what a rank knows of itself.
-type rankFacts struct {
-	Rank, World, LocalRank, LocalWorld, Machine, Machines, Procs int
-	RunID, Content                                               string
-	Worker                                                       bool
-	Launcher                                                     int // the launcher's rank
-}
-
-func launcherRank() int {
-	n, _ := strconv.Atoi(os.Getenv("RANK"))
-	return n
 }
 
 // collect runs a job with own workers and returns its events.
