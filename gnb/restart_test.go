@@ -169,7 +169,7 @@ func TestInterruptDuringRestart(t *testing.T) {
 	testneed.NotShort(t, "it interrupts runs for seconds")
 	for range moments(t) {
 		dir := filepath.Join(t.TempDir(), "run")
-		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 2, Every: 3, SlowMS: 10, Restarts: 3}
+		o := cellOptions{Dir: dir, Workers: 2, Threads: 1, Epochs: 8, Every: 3, SlowMS: 10, Restarts: 3}
 		c := startCell(t, "plain", o)
 		c.waitSteps(dir, 5)
 		if err := syscall.Kill(c.workers()[1], syscall.SIGKILL); err != nil {
