@@ -61,6 +61,9 @@ func TestCooperativeIsOneWorker(t *testing.T) {
 	ds := load(t, "planted?nodes=3000&degree=12&features=20&classes=5&seed=3")
 	for _, m := range []gnb.AnyModel{gnb.SAGE, gnb.GCN, gnb.GAT, gnb.GIN, gnb.MLP} {
 		t.Run(m.Name(), func(t *testing.T) {
+			if testing.Short() && m.Name() != gnb.SAGE.Name() {
+				t.Skip("with -short, one model is enough")
+			}
 			o := gnb.TrainOptions{
 				Threads: 1, Batch: 149, Epochs: 1, LR: 1e-3, Fanouts: []int{4, 3, 3}, Hidden: 16, Seed: 11, Eval: "none", Digest: true, Cooperative: true,
 				InputDropout: 0.1, Residual: m == gnb.AnyModel(gnb.SAGE), CheckpointEvery: gnb.None,

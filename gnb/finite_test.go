@@ -358,6 +358,7 @@ func TestSweepGoesOnAfterADivergence(t *testing.T) {
 // A split without a label is an error before anything starts, and of a program's own loop
 // after its first epoch.
 func TestNoLabels(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	whole := load(t, "planted?nodes=300&features=8&classes=3&seed=2")
 	ds := &gnb.Dataset{Graph: whole.Graph, Features: whole.Features, Labels: bytesOf(300, -1), Splits: whole.Splits, Meta: whole.Meta}
 	dir := filepath.Join(t.TempDir(), "run")

@@ -175,6 +175,7 @@ func TestFlippedBitsOfARunAreNoticed(t *testing.T) {
 // Inference refuses weights with a flipped bit, and so does a resumed run. Missing weights are
 // reported, and another run's weights are refused.
 func TestWeightsThatAreNotTheRunsAreRefused(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	dir, again := interruptedRun(t)
 	ds := load(t, smallSet)
 	best := filepath.Join(dir, "best.safetensors")

@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 func TestSmall(t *testing.T) {
@@ -22,6 +23,7 @@ func TestSmall(t *testing.T) {
 // A run that does not say its number of workers takes GNB_WORKERS, and its result
 // tells how much each of them has done.
 func TestWorkersFromEnvironment(t *testing.T) {
+	testneed.NotShort(t, "it trains several runs")
 	o := gnb.TrainOptions{Epochs: 2, Batch: 100, Fanouts: []int{5}, Eval: "none", Quiet: true, Resume: gnb.Never, CheckpointEvery: -1}
 	train := func(workers int) (*runs.Run, error) {
 		o.Workers, o.RunDir = workers, t.TempDir()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/internal/clustertest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // startOnHosts starts ranks on hosts, place[r] being the host of rank r, with torchrun's variables.
@@ -66,6 +67,7 @@ func startOnHosts(t *testing.T, w *clustertest.Network, place []int, jobs []test
 
 // Ranks on several hosts get the bits of own workers, however they are placed.
 func TestRanksOnHosts(t *testing.T) {
+	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
 	own := collect(t, 4, testJob{Kind: "divide", Steps: 20})
 	for _, c := range []struct {
@@ -128,6 +130,7 @@ func TestRanksOnHosts(t *testing.T) {
 
 // Without a token, or with another one, ranks of other machines are refused with a sentence.
 func TestTokensOfHosts(t *testing.T) {
+	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
 	for _, c := range []struct{ name, first, second, want string }{
 		{"none", "GNB_TOKEN=", "GNB_TOKEN=", "ranks on other machines must prove a token and none is set; set GNB_TOKEN or GNB_TOKEN_FILE"},
@@ -190,6 +193,7 @@ func TestFailuresOnHosts(t *testing.T) {
 
 // A cut between the hosts ends the run on both sides, in bounded time, and names the rank.
 func TestCutBetweenHosts(t *testing.T) {
+	testneed.NotShort(t, "it waits for ranks to notice a cut")
 	w := clustertest.Hosts(t, 2)
 	all := startOnHosts(t, w, []int{0, 0, 1, 1}, []testJob{{Kind: "announce", Steps: 1e6}}, nil)
 	awaitLine(t, all[0], "running")

@@ -19,6 +19,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/clustertest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // The ranks of these tests are this test binary, in which main calls gnb as a user's program does.
@@ -234,6 +235,7 @@ func TestLaunchersTrainAsOwnWorkersDo(t *testing.T) {
 }
 
 func TestSeveralLaunchesInOneProgram(t *testing.T) {
+	testneed.NotShort(t, "it starts several launches")
 	dir := t.TempDir()
 	text := own(t, "launches", options{Data: planted, Dir: filepath.Join(dir, "own"), Workers: 2})
 	s := start(t, nil, []int{0, 0}, "launches", options{Data: planted, Dir: filepath.Join(dir, "ranks")})
@@ -263,6 +265,7 @@ func TestSeveralLaunchesInOneProgram(t *testing.T) {
 
 // Every split of 8 virtual ranks over hosts has the bits of own workers.
 func TestSplitsOverHosts(t *testing.T) {
+	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
 	dir := t.TempDir()
 	ref := filepath.Join(dir, "own")
@@ -295,6 +298,7 @@ func TestSplitsOverHosts(t *testing.T) {
 // another number of machines with the same bits; a rank on another machine gets the checkpoint from
 // rank 0.
 func TestResumeOnOtherMachines(t *testing.T) {
+	testneed.NotShort(t, "it starts hosts")
 	w := clustertest.Hosts(t, 2)
 	dir := t.TempDir()
 	ref, to := filepath.Join(dir, "own"), filepath.Join(dir, "ranks")
