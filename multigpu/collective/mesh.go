@@ -39,7 +39,7 @@ type Machines struct {
 // A matrix has a copy on each machine; Publish sends only the rows that were written.
 //
 // A connection that ends is a [*ConnError] at the rank that used it; all other ranks get its text with
-// [ErrAborted]. A network that loses a machine without a word ends no connection: whoever watches the
+// [ErrAborted]. A network that loses a machine without a word ends no connection: the supervisor that watches the
 // machines then calls Abort.
 //
 // Numbers travel in the byte order of the machine, which must be the same on all.
