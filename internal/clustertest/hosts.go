@@ -72,7 +72,7 @@ func Hosts(t testing.TB, n int) *Network {
 		t.Fatal(err)
 	}
 	t.Cleanup(keep(t, dir))
-	cmd := exec.Command("unshare", "-Urnm", "--kill-child", "sh", "-c", hostsScript, "hosts", itoa(n), dir)
+	cmd := exec.Command("unshare", "-Urnmu", "--kill-child", "sh", "-c", hostsScript, "hosts", itoa(n), dir)
 	cmd.Env = append(os.Environ(), marker+"="+dir)
 	ownGroup(cmd)
 	var problems strings.Builder
