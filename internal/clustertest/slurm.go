@@ -36,8 +36,8 @@ func Slurm(t testing.TB) *SlurmCluster {
 	end := keep(t, dir)
 	t.Cleanup(end)
 	if err := s.start(); err != nil {
-		t.Fatalf("Slurm does not start: %v\nslurmctld: %s\nslurmd: %s\nmunged: %s", err,
-			tail(filepath.Join(dir, "slurmctld.log")), tail(filepath.Join(dir, "slurmd.n1.log")), tail(filepath.Join(dir, "munged.log")))
+		t.Fatalf("Slurm does not start: %v\nslurmctld: %s\nslurmd: %s\nall daemons: %s", err,
+			tail(filepath.Join(dir, "slurmctld.log")), tail(filepath.Join(dir, "slurmd.n1.log")), tail(filepath.Join(dir, "daemons.log")))
 	}
 	return s
 }
@@ -80,7 +80,8 @@ func (s *SlurmCluster) start() error {
 	conf := in("slurm.conf")
 	for _, daemon := range [][]string{
 		{
-			"munged", "--foreground", "--key-file=" + in("munge.key"), "--socket=" + in("munge.sock"), "--pid-file=" + in("munged.pid"),
+			// --force: the temporary directory may be closed to other users, which munged refuses.
+			"munged", "--foreground", "--force", "--key-file=" + in("munge.key"), "--socket=" + in("munge.sock"), "--pid-file=" + in("munged.pid"),
 			"--log-file=" + in("munged.log"), "--seed-file=" + in("munged.seed"),
 		},
 		{"slurmctld", "-D", "-f", conf},
@@ -89,7 +90,14 @@ func (s *SlurmCluster) start() error {
 	} {
 		cmd := s.Command(daemon[0], daemon[1:]...)
 		ownGroup(cmd)
-		if err := cmd.Start(); err != nil {
+		said, err := os.OpenFile(in("daemons.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		cmd.Stdout, cmd.Stderr = said, said
+		err = cmd.Start()
+		_ = said.Close() // the daemon has its own descriptor
+		if err != nil {
 			return err
 		}
 		go func() { _ = cmd.Wait() }()
