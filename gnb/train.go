@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/bounds"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -215,6 +216,11 @@ func (o TrainOptions) args(ds *Dataset, model string) (trainArgs, error) {
 	case "full", "sampled", "none":
 	default:
 		return trainArgs{}, fmt.Errorf(`gnb: Eval is %q; it is "full", "sampled" or "none"`, o.Eval)
+	}
+	if o.Cooperative {
+		if err := feed.CheckCooperative(o.VirtualRanks, nil); err != nil {
+			return trainArgs{}, err
+		}
 	}
 	if err := tally.CheckSplit(ds, "train"); err != nil {
 		return trainArgs{}, err
