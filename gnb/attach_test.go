@@ -83,7 +83,7 @@ func TestAttach(t *testing.T) {
 	default:
 	}
 	_, err := gnb.Launch(t.Context(), slowly, slowArgs{Epochs: 5}, gnb.LaunchOptions{Resume: run.Dir, Workers: 2, Quiet: true})
-	if err == nil || !strings.Contains(err.Error(), "still going on") {
+	if err == nil || !strings.Contains(err.Error(), "still running in another process") {
 		t.Errorf("resuming a run that goes on: %v", err)
 	}
 	time.AfterFunc(200*time.Millisecond, goOn)

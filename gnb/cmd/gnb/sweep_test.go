@@ -86,14 +86,14 @@ func TestSweepCommand(t *testing.T) {
 		t.Errorf("%d sweeps, want 1", n)
 	}
 	for want, args := range map[string][]string{
-		"at least one --param":        {},
-		"NAME=VALUES":                 {"--param", "lr"},
-		"given twice":                 {"--param", "lr=0:1", "--param", "lr=0:2"},
-		"is not a range":              {"--param", "lr=log:1"},
-		`it is a flag of "gnb train"`: {"--param", "speed=1,2"},
-		"whole numbers":               {"--param", "hidden=1:2.5"},
-		"list its values":             {"--param", "norm=0:1"},
-		`"x"`:                         {"--param", "hidden=4,x"},
+		"at least one --param":  {},
+		"NAME=VALUES":           {"--param", "lr"},
+		"given twice":           {"--param", "lr=0:1", "--param", "lr=0:2"},
+		"is not a range":        {"--param", "lr=log:1"},
+		`a flag of "gnb train"`: {"--param", "speed=1,2"},
+		"whole numbers":         {"--param", "hidden=1:2.5"},
+		"list its values":       {"--param", "norm=0:1"},
+		`"x"`:                   {"--param", "hidden=4,x"},
 	} {
 		if status, _, stderr := gnbRun(t, dir, append([]string{"sweep", "karate"}, args...)...); status != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit status %d, %s", args, status, stderr)

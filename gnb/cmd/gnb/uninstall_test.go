@@ -50,7 +50,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	args := []string{"--prefix", prefix, "--headless", "--dev", filepath.Join("..", "..", "..")}
 
 	status, _, stderr := runFor(t, install, append(args, "--name", "gonb")...)
-	if status != statusFailed || !strings.Contains(stderr, "is left unchanged") {
+	if status != statusFailed || !strings.Contains(stderr, "did not install and does not change") {
 		t.Errorf("installing over a GoNB kernel: status %d, %s", status, stderr)
 	}
 	if !maps.Equal(tree(t, prefix), before) {
@@ -73,7 +73,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"not ours", []string{"--name", "gonb"}, statusFailed, "is left unchanged"},
+		{"not ours", []string{"--name", "gonb"}, statusFailed, "did not install and does not change"},
 		{"one", []string{"--name", "second"}, statusOK, "second"},
 		{"the same again", []string{"--name", "second"}, statusOK, "no kernel"},
 		{"all", nil, statusOK, "graphnb"},
