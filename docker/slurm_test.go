@@ -52,6 +52,20 @@ func TestBatchScript(t *testing.T) {
 	}
 }
 
+// A token in the environment from which the script is submitted does not collide with the script's own.
+func TestBatchScriptSetsOneToken(t *testing.T) {
+	path := commands(t, map[string]string{
+		"od": "echo 0123456789abcdef0123456789abcdef", "tr": "exec cat",
+		"srun": `echo "token=$GNB_TOKEN file=${GNB_TOKEN_FILE-unset} $*"`,
+	})
+	c := exec.Command("bash", "slurm/train.sbatch", "cora")
+	c.Env = []string{"PATH=" + path, "SLURM_JOB_ID=7", "GNB_TOKEN=another secret of this user", "GNB_TOKEN_FILE=/elsewhere"}
+	out, err := c.CombinedOutput()
+	if want := "token=0123456789abcdef0123456789abcdef file=unset gnb train cora --run runs/7\n"; err != nil || string(out) != want {
+		t.Errorf("%v: the ranks would see\n%s, want\n%s", err, out, want)
+	}
+}
+
 func wait(t *testing.T, what string, printed func() string, ok func() bool) {
 	t.Helper()
 	for start := time.Now(); !ok(); time.Sleep(50 * time.Millisecond) {

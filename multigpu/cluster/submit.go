@@ -85,7 +85,8 @@ type Job struct {
 }
 
 // Submit copies this program into the folder dir, which all machines must share, and submits a job
-// that runs it there with args on every rank. The name is the job's in Slurm's lists.
+// that runs it there with args on every rank. The name is the job's in Slurm's lists, with _ in place
+// of what is no letter, digit, point, underscore or hyphen.
 //
 // The job is requeued when its ranks exit with [ExitResumable], unless [Job.Stop] has asked it to
 // stop. Its output is in the file that [Job.Output] reads.
@@ -143,7 +144,7 @@ func (b Batch) script(dir, name, proof string, args []string) string {
 	line := func(format string, args ...any) { fmt.Fprintf(&s, format+"\n", args...) }
 	line("#!/bin/bash")
 	for _, o := range append([]string{
-		"--job-name=" + name, "--nodes=" + strconv.Itoa(b.Nodes), "--ntasks-per-node=" + strconv.Itoa(max(1, b.RanksPerNode)),
+		"--job-name=" + jobName(name), "--nodes=" + strconv.Itoa(b.Nodes), "--ntasks-per-node=" + strconv.Itoa(max(1, b.RanksPerNode)),
 		"--requeue", "--signal=TERM@60", "--output=/dev/null", "--chdir=/",
 	}, b.Options...) {
 		line("#SBATCH %s", o)
@@ -154,6 +155,7 @@ func (b Batch) script(dir, name, proof string, args []string) string {
 	line(`echo "job $SLURM_JOB_ID runs on $SLURM_JOB_NODELIST"`)
 	line(`echo "$SLURM_JOB_NODELIST" >"$dir/%s"`, startedFile)
 	line(`if [ -e "$dir/%s" ]; then exit 0; fi`, stopFile)
+	line("unset GNB_TOKEN") // sbatch passes on the environment
 	line(`export GNB_TOKEN_FILE="$dir/%s"`, tokenFile)
 	line(`if [ -n "$SLURM_CPUS_PER_TASK" ]; then export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK; fi`)
 	if b.Setup != "" {
@@ -168,6 +170,16 @@ func (b Batch) script(dir, name, proof string, args []string) string {
 	line(`if [ $status = %d ] && ! [ -e "$dir/%s" ]; then scontrol requeue "$SLURM_JOB_ID"; fi`, ExitResumable, stopFile)
 	line("exit $status")
 	return s.String()
+}
+
+// jobName is name without the characters that could end the line or the option of a batch script.
+func jobName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
+			return r
+		}
+		return '_'
+	}, name)
 }
 
 // quote quotes a word for the shell.
