@@ -73,7 +73,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"not ours", []string{"--name", "gonb"}, statusFailed, "did not install and does not change"},
+		{"not ours", []string{"--name", "gonb"}, statusFailed, "is left unchanged"},
 		{"one", []string{"--name", "second"}, statusOK, "second"},
 		{"the same again", []string{"--name", "second"}, statusOK, "no kernel"},
 		{"all", nil, statusOK, "graphnb"},
