@@ -194,6 +194,7 @@ func serveTask(t *cluster.Task) {
 		atomic.StoreInt64(p.mine.i64(rankPss), memory.read(func() int64 { return pssOf(os.Getpid()) }))
 		_ = t.Pulse(p.pulse(waits(comm.Load()))) // the end of rank 0 is noticed elsewhere
 	}
+	beat()
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	stopped, aborted := t.Stopped(), t.Aborted()
@@ -279,9 +280,6 @@ func startRanks(ctx context.Context, s Spec, job json.RawMessage) (*Group, error
 		spec: s, page: newStatusPage(s.World), queue: newQueue(s), asked: make(chan string, s.World), killed: make(chan struct{}), stopping: make(chan struct{}),
 		ranks: make([]rankView, s.World), news: make(chan struct{}, 1),
 	}
-	for i := range r.ranks {
-		r.ranks[i].lastBeat = time.Now()
-	}
 	r.task, err = session().Begin(ctx, data, s.Files, s.Silent, r)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
@@ -292,6 +290,11 @@ func startRanks(ctx context.Context, s Spec, job json.RawMessage) (*Group, error
 		}
 		return nil, err
 	}
+	r.mu.Lock()
+	for i := range r.ranks { // Begin may have waited for a rank for minutes
+		r.ranks[i].lastBeat = time.Now()
+	}
+	r.mu.Unlock()
 	g := &Group{spec: s, page: r.page, impl: r, done: make(chan struct{})}
 	own, err := rankProcess(r.task, r.page, r.page.rank(0))
 	if err != nil {

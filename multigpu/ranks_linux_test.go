@@ -29,8 +29,14 @@ type rankResult struct {
 	Peak   int64
 }
 
+// envLate is how long a rank waits before it joins the others.
+const envLate = "MULTIGPU_TEST_LATE"
+
 // runJobs is main of a rank.
 func runJobs(spec string) int {
+	if late, err := time.ParseDuration(os.Getenv(envLate)); err == nil {
+		time.Sleep(late)
+	}
 	EnterIfWorker()
 	var jobs []testJob
 	if err := json.Unmarshal([]byte(spec), &jobs); err != nil {
@@ -231,6 +237,21 @@ func TestRanksOfALauncher(t *testing.T) {
 	}
 	if len(got[5].Events) != 4*300 {
 		t.Errorf("%d events of 1200", len(got[5].Events))
+	}
+}
+
+// Rank 0 counts the silence of the others from the time when all have met.
+func TestLateRank(t *testing.T) {
+	t.Parallel()
+	all := startAsRanks(t, 3, []testJob{{Kind: "train", Steps: 50, Rank: -1}}, func(rank int) []string {
+		if rank < 2 {
+			return nil
+		}
+		return []string{envLate + "=3s"} // longer than Silent
+	})
+	status, got := waitRanks(t, all), results(t, all)
+	if !reflect.DeepEqual(status, []int{0, 0, 0}) || len(got) != 1 || got[0].Err != "" || len(got[0].Events) != 50 {
+		t.Errorf("the ranks ended with %v: %+v", status, got)
 	}
 }
 
