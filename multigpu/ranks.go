@@ -370,9 +370,9 @@ func (r *rankRun) Ended(rank int, text []byte) {
 	r.set(rank, func(st *rankView) { st.ended, st.words, st.waiting = true, words, false })
 }
 
-func (r *rankRun) Signal(rank int, name string) {
+func (r *rankRun) Signal(what string) {
 	select {
-	case r.asked <- r.task.Name(rank) + " received the signal " + name:
+	case r.asked <- what:
 	default: // another one is waiting
 	}
 }

@@ -362,8 +362,12 @@ func (s *Session) listen(rank int, w *wire) {
 				s.broken = fmt.Errorf("cluster: %s has ended; the launcher must start all ranks again", s.welcome.name(rank))
 			}
 		}
-		if kind == frameSignal && t == nil {
-			s.signal = fmt.Sprintf("%s received the signal %s", s.welcome.name(rank), b)
+		signalled := ""
+		if kind == frameSignal {
+			signalled = fmt.Sprintf("%s received the signal %s", s.welcome.name(rank), b)
+		}
+		if signalled != "" && t == nil {
+			s.signal = signalled
 		}
 		s.mu.Unlock()
 		if err != nil {
@@ -384,7 +388,7 @@ func (s *Session) listen(rank int, w *wire) {
 		case frameEnded:
 			t.hub.Ended(rank, b)
 		case frameSignal:
-			t.hub.Signal(rank, string(b))
+			t.hub.Signal(signalled)
 		}
 	}
 }

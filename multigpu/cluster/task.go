@@ -26,8 +26,9 @@ type Hub interface {
 	Message(rank int, m []byte)
 	// Ended is the end of the job on the rank, with its last words.
 	Ended(rank int, words []byte)
-	// Signal is a signal that the rank received, which is to interrupt the run.
-	Signal(rank int, name string)
+	// Signal is told of a signal that a rank received, which is to interrupt the run: "rank 2 (node7)
+	// received the signal terminated". It and the others may be called before [Session.Begin] returns.
+	Signal(what string)
 	// Lost is the end of the rank's process or connection.
 	Lost(rank int, err error)
 }
