@@ -86,7 +86,7 @@ func runJob(file string) (status int) {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	switch {
-	case errors.Is(err, ErrInterrupted):
+	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled):
 		status = multigpu.ExitResumable
 	case err != nil:
 		status = 1

@@ -23,7 +23,7 @@ const (
 )
 
 // Follow joins rank 0 and serves its jobs, on every other rank, until rank 0 ends. It returns the
-// exit status of this process: ExitResumable after a run that was interrupted, and 1 if the ranks
+// exit status of this process: ExitResumable after a run or a wait for rank 0 that a signal interrupted, and 1 if the ranks
 // could not meet or rank 0 vanished in a job, with the reason as err.
 func Follow(p *Place, serve func(*Task)) (status int, err error) {
 	// A launcher that is asked to end sends these to every rank; rank 0 ends the run.
@@ -36,6 +36,9 @@ func Follow(p *Place, serve func(*Task)) (status int, err error) {
 	}
 	w, err := s.join(signals)
 	if err != nil || w == nil {
+		if _, ok := errors.AsType[*Signalled](err); ok || err == nil && len(signals) > 0 {
+			return ExitResumable, err
+		}
 		return exitFailed, err
 	}
 	f := &follower{session: s, root: w, tasks: make(chan *Task), done: make(chan struct{})}
@@ -173,7 +176,7 @@ func (s *Session) reach(at []string, signals <-chan os.Signal) (*wire, error) {
 		}
 		select {
 		case sig := <-signals:
-			return nil, fmt.Errorf("cluster: rank %d (%s) was ended by the signal %v before it met rank 0", s.self.Rank, s.self.Host, sig)
+			return nil, &Signalled{fmt.Sprintf("rank %d (%s) received the signal %v", s.self.Rank, s.self.Host, sig)}
 		case <-ctx.Done():
 			return nil, fmt.Errorf("cluster: rank %d (%s) did not find rank 0 %s within %v: %w", s.self.Rank, s.self.Host, where, joinPatience, last)
 		case <-time.After(wait):

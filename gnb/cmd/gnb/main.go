@@ -115,7 +115,7 @@ func runCommand(ctx context.Context, c command, args []string, stdout, stderr io
 		return statusUsage
 	case errors.Is(err, context.Canceled): // by ctx, or by code that handles ^C itself and may see it first
 		out.fail(errors.New("interrupted"))
-		return statusFailed
+		return multigpu.ExitStatus(true)
 	}
 	out.fail(err)
 	return multigpu.ExitStatus(errors.Is(err, gnb.ErrInterrupted))

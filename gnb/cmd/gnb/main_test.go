@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/graphnb/graphnb/multigpu"
 )
 
 // runFor runs a command made of run alone and returns its exit status and what it wrote.
@@ -158,12 +162,25 @@ func TestHelpIsNotAFailure(t *testing.T) {
 	}
 }
 
+// Under a launcher, the status of a command that is interrupted before its workers start says that the job can be
+// started again.
 func TestInterruptedIsSaid(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var o, e bytes.Buffer
 	status := runCommand(ctx, command{name: "probe", run: func(ctx context.Context, _ []string, _ *output) error { return ctx.Err() }}, nil, &o, &e)
-	if status != statusFailed || e.String() != "gnb probe: interrupted\n" {
-		t.Errorf("status %d, %q", status, e.String())
+	want := statusFailed
+	if p, _ := multigpu.Launcher(); p != nil {
+		want = multigpu.ExitResumable
+	}
+	if status != want || e.String() != "gnb probe: interrupted\n" {
+		t.Errorf("status %d, want %d, %q", status, want, e.String())
+	}
+	if want == statusFailed { // again, as a rank of a launcher
+		c := exec.Command(os.Args[0], "-test.run=^TestInterruptedIsSaid$", "-test.v")
+		c.Env = append(os.Environ(), "GNB_LAUNCHER=torchrun", "RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2")
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Errorf("as a rank: %v: %s", err, out)
+		}
 	}
 }
