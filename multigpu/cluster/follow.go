@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -65,6 +66,7 @@ type follower struct {
 	done    chan struct{} // closed when rank 0 has gone
 	status  atomic.Int32
 	bye     atomic.Bool
+	served  bool  // there was a job
 	err     error // set before done is closed
 }
 
@@ -120,7 +122,7 @@ func (s *Session) join(signals <-chan os.Signal) (*wire, error) {
 		break
 	}
 	me := s.welcome.index(s.welcome.Rank)
-	if s.fellows, err = meet(context.Background(), s.local, s.welcome); err != nil {
+	if err := s.meet(signals); err != nil {
 		return nil, err
 	}
 	if first, _ := s.welcome.machine(); first != s.welcome.Rank {
@@ -131,6 +133,28 @@ func (s *Session) join(signals <-chan os.Signal) (*wire, error) {
 	}
 	return w, nil
 }
+
+// meet connects this rank with those of its machine, until a signal comes.
+func (s *Session) meet(signals <-chan os.Signal) (err error) {
+	ctx, giveUp := meetingTime()
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case sig := <-signals:
+			giveUp(fmt.Errorf("it was ended by the signal %v", sig))
+		case <-ctx.Done():
+		}
+	})
+	s.fellows, err = meet(ctx, s.local, s.welcome)
+	giveUp(errMet)
+	watch.Wait()
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, errMet) { // in the last moment
+		err = fmt.Errorf("cluster: %s meets the other ranks of its machine: %w", s.welcome.name(s.welcome.Rank), cause)
+	}
+	return err
+}
+
+var errMet = errors.New("cluster: the ranks of a machine have met")
 
 // valid reports whether the numbers are usable.
 func (w welcome) valid() bool {
@@ -253,6 +277,7 @@ func (f *follower) receive() {
 			}
 			t.root = f.root
 			f.status.Store(0)
+			f.served = true
 			f.tasks <- t
 		case frameStop:
 			if t != nil {
@@ -278,17 +303,23 @@ func (f *follower) receive() {
 	}
 }
 
-// gone ends this rank's job, if there is one, because rank 0 has gone.
+// gone ends this rank's job, if there is one, because rank 0 has gone. A program may end after its
+// last job without a word, so then only silence counts as a failure.
 func (f *follower) gone(t *Task, silence time.Duration, err error) {
-	if t == nil {
-		return // the program has ended, with a status of its own
+	silent := errors.Is(err, os.ErrDeadlineExceeded)
+	if t == nil && (f.status.Load() == ExitResumable || f.served && !silent) {
+		return
 	}
 	why := "vanished: the connection to its process has ended"
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if silent {
 		why = fmt.Sprintf("is silent: it has given no sign of life for %v", silence)
 	}
-	f.err = fmt.Errorf("cluster: %s ends, because %s %s", f.session.welcome.name(t.Rank), f.session.welcome.name(0), why)
+	w := f.session.welcome
+	f.err = fmt.Errorf("cluster: %s ends, because %s %s", w.name(w.Rank), w.name(0), why)
 	f.status.Store(exitFailed)
+	if t == nil {
+		return
+	}
 	t.abort(f.err.Error())
 	// The task's program notices; one that does not ends with the process.
 	select {

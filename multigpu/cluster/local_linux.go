@@ -168,7 +168,7 @@ func memoryFile(name string) (*os.File, error) {
 
 // meet connects the first rank of a machine with its others, which listen and dial at the first
 // rank's local name. The first rank gets their connections by rank; another one gets one
-// connection, to the first.
+// connection, to the first. It gives up when ctx ends.
 func meet(ctx context.Context, l *net.UnixListener, me welcome) (map[int]*net.UnixConn, error) {
 	first, count := me.machine()
 	defer l.Close()
@@ -191,7 +191,13 @@ func meet(ctx context.Context, l *net.UnixListener, me welcome) (map[int]*net.Un
 	for len(out) < count-1 {
 		c, err := l.AcceptUnix()
 		if err != nil {
-			return out, fmt.Errorf("cluster: %s waits for the other ranks of its machine: %w", me.name(me.Rank), err)
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
+			for _, c := range out {
+				_ = c.Close() // there will be no job
+			}
+			return nil, fmt.Errorf("cluster: %s waits for the other ranks of its machine: %w", me.name(me.Rank), err)
 		}
 		rank, err := greet(c)
 		if err != nil || rank <= first || rank >= first+count || out[rank] != nil {

@@ -18,7 +18,9 @@ const maxStrangers = 512
 type server struct {
 	trust trust
 	joins chan arrival // ranks that join; nil except on rank 0
-	files func(job int, w *wire)
+	// collected is closed when no rank can join any more; nil except on rank 0.
+	collected chan struct{}
+	files     func(job int, w *wire)
 	// refused is told why ranks cannot join; nil except on rank 0.
 	refused chan error
 
@@ -91,8 +93,14 @@ func (s *server) greet(c net.Conn) {
 	switch h.For {
 	case forJoin:
 		if s.joins != nil {
-			s.joins <- arrival{h, &wire{conn: c}}
-			return
+			w := &wire{conn: c}
+			select {
+			case s.joins <- arrival{h, w}:
+				return
+			case <-s.collected:
+				why := fmt.Sprintf("rank %d (%s) comes too late: rank 0 waits for no more ranks of this run; the launcher must start all ranks again", h.Rank, h.Host)
+				_ = w.send(frameRefusal, []byte(why)) // it may have gone
+			}
 		}
 	case forData:
 		ch := s.channel(dataKey{h.Job, h.Channel, h.From})

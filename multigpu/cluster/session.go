@@ -25,6 +25,8 @@ var (
 	joinPatience = 10 * time.Minute
 	// noteAfter is when rank 0 says for whom it waits.
 	noteAfter = 10 * time.Second
+	// meetPatience is how long the ranks of a machine may take to meet after all have joined rank 0.
+	meetPatience = 30 * time.Second
 	// idleSilence is how long rank 0 may be silent between two jobs.
 	idleSilence = 30 * time.Second
 )
@@ -58,6 +60,7 @@ type Session struct {
 	lost     []bool // by rank
 	goodbye  bool
 	stopBeat chan struct{}
+	giveUp   context.CancelCauseFunc // on rank 0, ends the wait for the ranks of its machine; set before listen
 }
 
 func newSession(p *Place) (*Session, error) {
@@ -186,7 +189,7 @@ func (s *Session) lead() error {
 	if err := s.unreachable(); err != nil {
 		return err
 	}
-	s.server.joins = make(chan arrival)
+	s.server.joins, s.server.collected = make(chan arrival), make(chan struct{})
 	s.server.refused = make(chan error, 1)
 	s.server.files = s.serveFiles
 	if err := s.startEngine(); err != nil {
@@ -226,17 +229,30 @@ func (s *Session) lead() error {
 			return fmt.Errorf("cluster: %s has ended before the run began", w.name(w.Rank))
 		}
 	}
-	if s.fellows, err = meet(context.Background(), s.local, s.welcome); err != nil {
+	ctx, giveUp := meetingTime()
+	defer giveUp(nil)
+	s.giveUp = giveUp
+	for r, p := range s.peers[1:] {
+		go s.listen(r+1, p)
+	}
+	if s.fellows, err = meet(ctx, s.local, s.welcome); err != nil {
 		return err
 	}
 	if len(w.First) == 1 {
 		s.server.close()
 	}
-	for r, p := range s.peers[1:] {
-		go s.listen(r+1, p)
-	}
 	go s.beat()
 	return nil
+}
+
+// meetingTime bounds the time in which the ranks of a machine meet.
+func meetingTime() (context.Context, context.CancelCauseFunc) {
+	timed, stop := context.WithTimeoutCause(context.Background(), meetPatience, fmt.Errorf("they did not come within %v after joining rank 0; the launcher must start all ranks again", meetPatience))
+	ctx, cancel := context.WithCancelCause(timed)
+	return ctx, func(why error) {
+		cancel(why)
+		stop()
+	}
 }
 
 // unreachable is an error if ranks of other machines cannot find rank 0.
@@ -253,6 +269,7 @@ func (s *Session) unreachable() error {
 
 // collect waits until every rank has asked to join; the results are by the launcher's rank.
 func (s *Session) collect(at []string) ([]hello, []*wire, error) {
+	defer close(s.server.collected)
 	hellos, wires := make([]hello, s.place.World), make([]*wire, s.place.World)
 	hellos[0] = s.self
 	missing := func() string {
@@ -273,12 +290,28 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 	}
 	end, note, tick := time.After(joinPatience), time.After(noteAfter), time.NewTicker(beatEvery)
 	defer tick.Stop()
-	for there := 1; there < s.place.World; {
+	there := 1
+	// beat reports whether a rank that has joined is still there; if it is not, another process may take its place.
+	beat := func(rank int) bool {
+		w := wires[rank]
+		if w == nil {
+			return false
+		}
+		if err := w.send(frameBeat, nil); err == nil {
+			return true
+		}
+		fmt.Fprintf(os.Stderr, "gnb: rank %d (%s) has ended before all ranks met; rank 0 waits for it to be started again\n", rank, hellos[rank].Host)
+		_ = w.conn.Close() // broken
+		wires[rank] = nil
+		there--
+		return false
+	}
+	for there < s.place.World {
 		select {
 		case a := <-s.server.joins:
 			h := a.hello
 			why := h.differs(s.self)
-			if why == "" && wires[h.Rank] != nil {
+			if why == "" && beat(h.Rank) {
 				why = fmt.Sprintf("rank %d (%s) has joined already, from %s; two processes take themselves for the same rank", h.Rank, h.Host, hellos[h.Rank].Host)
 			}
 			if why != "" {
@@ -290,10 +323,8 @@ func (s *Session) collect(at []string) ([]hello, []*wire, error) {
 			hellos[h.Rank], wires[h.Rank] = h, a.wire
 			there++
 		case <-tick.C:
-			for _, w := range wires {
-				if w != nil {
-					_ = w.send(frameBeat, nil) // its end is noticed later
-				}
+			for rank := range wires {
+				beat(rank)
 			}
 		case err := <-s.server.refused:
 			if asRefusal(err).why == noToken { // nobody else can come, either
@@ -360,6 +391,7 @@ func (s *Session) listen(rank int, w *wire) {
 			s.lost[rank] = true
 			if s.broken == nil {
 				s.broken = fmt.Errorf("cluster: %s has ended; the launcher must start all ranks again", s.welcome.name(rank))
+				s.giveUp(s.broken)
 			}
 		}
 		signalled := ""

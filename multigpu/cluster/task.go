@@ -426,11 +426,29 @@ func (t *Task) connect(other, channel int) (net.Conn, error) {
 	if other > 0 {
 		at = s.welcome.Members[s.welcome.First[other]].Listen
 	}
-	w, err := dial(t.ctx, at, s.trust, hello{For: forData, Job: t.number, Channel: channel, From: t.Machine})
+	w, err := t.dial(at, hello{For: forData, Job: t.number, Channel: channel, From: t.Machine})
 	if err != nil {
 		return nil, err
 	}
 	return w.conn, nil
+}
+
+// dialPatience is how long a rank tries to reach another one that answered when the ranks met.
+const dialPatience = 5 * time.Second
+
+// dial connects to a rank on another machine. It tries again, unless it is refused, because a machine may lose a packet or
+// have too many connections at once.
+func (t *Task) dial(address string, h hello) (*wire, error) {
+	for end := time.Now().Add(dialPatience); ; {
+		w, err := dial(t.ctx, address, t.session.trust, h)
+		if err == nil || asRefusal(err) != nil || t.ctx.Err() != nil || time.Now().After(end) {
+			return w, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-t.ctx.Done():
+		}
+	}
 }
 
 // fileHead describes a file that is copied to another machine.
@@ -442,7 +460,7 @@ type fileHead struct {
 // fetch copies the files of the job from rank 0 into memory.
 func (t *Task) fetch() (files []*os.File, err error) {
 	s := t.session
-	w, err := dial(t.ctx, s.root, s.trust, hello{For: forFiles, Job: t.number, From: t.Machine})
+	w, err := t.dial(s.root, hello{For: forFiles, Job: t.number, From: t.Machine})
 	if err != nil {
 		return nil, err
 	}

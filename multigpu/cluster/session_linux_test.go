@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"context"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// rendezvous returns the places of n ranks of one machine.
+func rendezvous(t *testing.T, n int) []*Place {
+	t.Setenv("GNB_TOKEN", "")
+	t.Setenv("GNB_TOKEN_FILE", "")
+	out := make([]*Place, n)
+	for r := range out {
+		out[r] = &Place{Launcher: Torchrun, Rank: r, World: n, LocalRank: r, LocalWorld: n, JobID: t.Name() + randomName()}
+		out[r].JobID = out[0].JobID
+	}
+	return out
+}
+
+// joined is a rank's wire to rank 0, before the ranks have met.
+func joined(t *testing.T, p *Place) (*Session, *wire) {
+	t.Helper()
+	s, err := newSession(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.reach(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = w.conn.Close()
+		_ = s.local.Close()
+	})
+	return s, w
+}
+
+// until receives frames up to one of a kind.
+func until(t *testing.T, w *wire, want byte) []byte {
+	t.Helper()
+	_ = w.conn.SetReadDeadline(time.Now().Add(time.Minute))
+	for {
+		kind, b, err := w.receive(maxFrame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind == want {
+			return b
+		}
+	}
+}
+
+// A rank of the machine that ends after all have joined does not keep rank 0 waiting.
+func TestRankEndsBeforeMeeting(t *testing.T) {
+	p := rendezvous(t, 2)
+	lead := Lead(p[0])
+	_, w := joined(t, p[1])
+	until(t, w, frameWelcome)
+	_ = w.conn.Close()
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	if err := lead.Ready(ctx); err == nil || !strings.Contains(err.Error(), "rank 1 (") || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("%v", err)
+	}
+	lead.server.close()
+}
+
+// The first rank of a machine waits for the others a bounded time, and not after a signal.
+func TestMeetingEnds(t *testing.T) {
+	defer func(d time.Duration) { meetPatience = d }(meetPatience)
+	for _, c := range []struct {
+		sig      bool
+		patience time.Duration
+		want     string
+	}{{false, 50 * time.Millisecond, "did not come within 50ms"}, {true, time.Minute, "the signal terminated"}} {
+		meetPatience = c.patience
+		l, err := listenLocal("gnb-"+randomName(), "unixpacket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Session{local: l, welcome: welcome{Members: []Member{{Host: "a"}, {Host: "a"}}, First: []int{0}}}
+		signals := make(chan os.Signal, 1)
+		if c.sig {
+			signals <- syscall.SIGTERM
+		}
+		if err := s.meet(signals); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// A rank that ends while others are awaited may be started again.
+func TestRankJoinsAgain(t *testing.T) {
+	p := rendezvous(t, 3)
+	lead := Lead(p[0])
+	_, first := joined(t, p[1])
+	until(t, first, frameBeat)
+	_ = first.conn.Close()
+	_, again := joined(t, p[1])
+	until(t, again, frameBeat)
+	_, other := joined(t, p[2])
+	until(t, other, frameWelcome)
+	until(t, again, frameWelcome)
+	_ = again.conn.Close()
+	_ = lead.Ready(context.Background())
+	lead.server.close()
+}
+
+// A rank that comes when all have met is told so.
+func TestRankComesTooLate(t *testing.T) {
+	s := newServer(trust{})
+	s.joins, s.collected = make(chan arrival), make(chan struct{})
+	close(s.collected)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.serve(l)
+	defer s.close()
+	w, err := dial(context.Background(), l.Addr().String(), trust{}, hello{For: forJoin, Rank: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.conn.Close()
+	if why := until(t, w, frameRefusal); !strings.Contains(string(why), "rank 3 () comes too late") {
+		t.Errorf("%s", why)
+	}
+}
+
+// A rank tells that rank 0 has gone, unless the program may have ended by itself.
+func TestRankZeroGoneWithoutJob(t *testing.T) {
+	defer func(d time.Duration) { idleSilence = d }(idleSilence)
+	idleSilence = 100 * time.Millisecond
+	for _, c := range []struct {
+		name    string
+		served  bool
+		before  int32
+		silent  bool
+		status  int32
+		message string
+	}{
+		{"before the first job", false, 0, false, exitFailed, "vanished"},
+		{"silent before the first job", false, 0, true, exitFailed, "is silent"},
+		{"after a job", true, 0, false, 0, ""},
+		{"silent after a job", true, 0, true, exitFailed, "is silent"},
+		{"after an interrupted job", true, ExitResumable, false, ExitResumable, ""},
+	} {
+		a, b := net.Pipe()
+		f := &follower{session: &Session{welcome: welcome{Rank: 1, Members: make([]Member, 2), First: []int{0}}}, root: &wire{conn: a}, done: make(chan struct{}), served: c.served}
+		f.status.Store(c.before)
+		if !c.silent {
+			_ = b.Close()
+		}
+		f.receive()
+		text := ""
+		if f.err != nil {
+			text = f.err.Error()
+		}
+		if f.status.Load() != c.status || !strings.Contains(text, c.message) || (c.message == "") != (text == "") {
+			t.Errorf("%s: status %d, %q", c.name, f.status.Load(), text)
+		}
+		_ = a.Close()
+		_ = b.Close()
+	}
+}
