@@ -85,8 +85,11 @@ func randomName() string {
 
 // socketName is the abstract name at which rank 0 waits for the ranks of its machine.
 func (s *Session) socketName() string {
-	h := fnv.New64a()
-	fmt.Fprint(h, s.self.Launcher, "\x00", s.self.JobID, "\x00", s.self.World)
+	h, job := fnv.New64a(), s.self.JobID
+	if s.place.Launcher == MPICH && s.place.LocalWorld > 0 {
+		job = launcherProcess() // a job has no number of its own, but its ranks here have one parent
+	}
+	fmt.Fprint(h, s.self.Launcher, "\x00", job, "\x00", s.self.World)
 	return fmt.Sprintf("gnb-%d-%s-%016x", os.Getuid(), choice(s.self.Launcher), h.Sum64())
 }
 

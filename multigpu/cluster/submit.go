@@ -35,7 +35,9 @@ type Batch struct {
 	Options []string
 	// Setup holds shell commands that prepare a machine, such as "module load openmpi".
 	Setup string
-	// Launcher is the command that starts the ranks; "" means "srun". With "mpirun" they use MPI.
+	// Launcher is the command that starts the ranks; "" means "srun". With "mpirun" they use
+	// MPI, but Slurm does not warn them of the time limit: the run then ends without a last checkpoint, and
+	// the job is not requeued.
 	Launcher string
 }
 
