@@ -104,6 +104,7 @@ func (s *Session) join(signals <-chan os.Signal) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.patient = true // rank 0 reads no more while it handles an event
 	for {
 		_ = w.conn.SetReadDeadline(time.Now().Add(idleSilence))
 		kind, b, err := w.receive(maxFrame)
@@ -182,10 +183,9 @@ func (s *Session) reach(at []string, signals <-chan os.Signal) (*wire, error) {
 	for {
 		if c, err := dialLocal(s.socketName(), "unix"); err == nil {
 			w := &wire{conn: c}
-			if err := w.sendJSON(frameHello, s.self); err == nil {
+			if err := w.sendJSON(frameHello, s.self); err == nil { // else rank 0 has just ended
 				return w, nil
 			}
-			_ = c.Close() // rank 0 has just ended
 		} else if last = err; asRefusal(err) != nil {
 			return nil, fmt.Errorf("cluster: %w", err)
 		}
@@ -234,7 +234,7 @@ func (s *Session) reachTCP(ctx context.Context, address string) (*wire, error) {
 		s.server.serve(l)
 	}
 	if err := w.sendJSON(frameHello, s.self); err != nil {
-		return nil, errors.Join(err, probe.Close())
+		return nil, err
 	}
 	s.root = address
 	return w, nil

@@ -3,10 +3,13 @@ package cluster
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,29 +47,55 @@ type wire struct {
 	conn net.Conn
 	mu   sync.Mutex // of sending
 	head [5]byte    // of the frame being received
+
+	// patient makes send wait for a peer that does not read as long as frames come from it. It is set
+	// before the first frame.
+	patient bool
+	heard   atomic.Int64 // when the last frame came, in nanoseconds since birth
 }
 
-// sendPatience is how long a frame may take to be sent to a peer that does not read.
-const sendPatience = 30 * time.Second
+var birth = time.Now()
 
+// sendPatience is how long a peer may not read while a frame is sent to it.
+var sendPatience = 30 * time.Second
+
+// send sends a frame. After an error the connection is closed, because the peer may have received a part of
+// the frame.
 func (w *wire) send(kind byte, payload []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.conn.SetWriteDeadline(time.Now().Add(sendPatience)); err != nil {
-		return err
+	err := w.put(kind, payload)
+	if err != nil {
+		_ = w.conn.Close() // it is of no more use
 	}
+	return err
+}
+
+func (w *wire) put(kind byte, payload []byte) error {
 	head := make([]byte, 5, 5+min(len(payload), 16<<10))
 	head[0] = kind
 	binary.LittleEndian.PutUint32(head[1:], uint32(len(payload)))
 	if len(payload) <= 16<<10 { // in one packet
-		_, err := w.conn.Write(append(head, payload...))
+		return w.write(append(head, payload...))
+	}
+	if err := w.write(head); err != nil {
 		return err
 	}
-	if _, err := w.conn.Write(head); err != nil {
-		return err
+	return w.write(payload)
+}
+
+func (w *wire) write(b []byte) error {
+	for {
+		if err := w.conn.SetWriteDeadline(time.Now().Add(sendPatience)); err != nil {
+			return err
+		}
+		n, err := w.conn.Write(b)
+		b = b[n:]
+		slow := w.patient && errors.Is(err, os.ErrDeadlineExceeded) && time.Since(birth)-time.Duration(w.heard.Load()) < sendPatience
+		if !slow {
+			return err
+		}
 	}
-	_, err := w.conn.Write(payload)
-	return err
 }
 
 func (w *wire) sendJSON(kind byte, v any) error {
@@ -82,6 +111,7 @@ func (w *wire) receive(limit int) (kind byte, payload []byte, err error) {
 	if _, err := io.ReadFull(w.conn, w.head[:]); err != nil {
 		return 0, nil, err
 	}
+	w.heard.Store(int64(time.Since(birth)))
 	n := int(binary.LittleEndian.Uint32(w.head[1:]))
 	if n > limit {
 		return 0, nil, fmt.Errorf("cluster: %s sent a frame of %d bytes, where at most %d can be", w.conn.RemoteAddr(), n, limit)

@@ -168,6 +168,49 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+// A frame that cannot be sent whole ends the connection. A patient wire waits as long as frames come.
+func TestSlowReader(t *testing.T) {
+	defer func(d time.Duration) { sendPatience = d }(sendPatience)
+	sendPatience = 500 * time.Millisecond
+	a, b := net.Pipe()
+	defer b.Close()
+	if err := (&wire{conn: a}).send(frameMessage, []byte("x")); err == nil {
+		t.Error("a frame was sent that nobody reads")
+	}
+	if _, err := b.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the connection is still open: %v", err)
+	}
+
+	c, d := net.Pipe()
+	defer c.Close()
+	defer d.Close()
+	slow, fast := &wire{conn: c, patient: true}, &wire{conn: d}
+	go func() {
+		for {
+			if _, _, err := slow.receive(10); err != nil {
+				return
+			}
+		}
+	}()
+	if err := fast.send(frameBeat, nil); err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- slow.send(frameMessage, bytes.Repeat([]byte{7}, 100)) }()
+	for range 15 { // three times the patience
+		if err := fast.send(frameBeat, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if _, got, err := fast.receive(100); err != nil || len(got) != 100 {
+		t.Errorf("%d bytes: %v", len(got), err)
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+}
+
 // A server hands connections out by what they are for, and drops strangers.
 func TestServer(t *testing.T) {
 	s := newServer(trust{token: []byte("0123456789abcdef")})

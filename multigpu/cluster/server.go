@@ -206,7 +206,7 @@ func dial(ctx context.Context, address string, t trust, h hello) (*wire, error) 
 		return nil, errors.Join(err, c.Close())
 	}
 	if err := w.sendJSON(frameHello, h); err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, err
 	}
 	return w, nil
 }
