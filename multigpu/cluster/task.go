@@ -212,7 +212,7 @@ func (t *Task) Release() {
 		t.comm, t.afters = nil, nil
 		t.mu.Unlock()
 		if c != nil {
-			_ = c.Close() // its memory alone
+			release(c)
 		}
 		for _, f := range afters {
 			f()
@@ -224,6 +224,23 @@ func (t *Task) Release() {
 		t.cancel(errors.New("cluster: the job has ended"))
 	})
 }
+
+// release closes a Comm. If a goroutine of the program is still in a collective, its end is waited for after an
+// abort, because the memory of the Comm is in use until then.
+func release(c collective.Comm) {
+	err := c.Close()
+	if err == nil {
+		return
+	}
+	c.Abort("the program of a rank has ended while it was in a collective: " + err.Error())
+	for end := time.Now().Add(closePatience); err != nil && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+		err = c.Close()
+	}
+}
+
+// closePatience is how long a collective may take to end after an abort.
+const closePatience = time.Second
 
 // after makes Release call f.
 func (t *Task) after(f func()) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -128,6 +129,7 @@ type mesh struct {
 
 	waited        time.Duration // at the first rank: for other machines
 	stop, watched chan struct{}
+	stopOnce      sync.Once
 }
 
 func (c *mesh) Rank() int { return c.rank }
@@ -203,19 +205,24 @@ func (c *mesh) watch(abortReason func() (string, bool)) {
 	}
 }
 
+// Close ends the connections and the watch even if the split Comm is still in a collective; then it is an
+// error, and another Close frees the rest.
 func (c *mesh) Close() error {
 	return c.turn.close(func() error {
+		var errs []error
 		split := c.split.Load()
 		if split != nil {
 			if err := split.Close(); err != nil {
-				return err
+				errs = append(errs, err)
+				if split.wire != nil {
+					errs = append(errs, split.wire.close())
+				}
 			}
 		}
 		if c.watched != nil {
-			close(c.stop)
+			c.stopOnce.Do(func() { close(c.stop) })
 			<-c.watched
 		}
-		var errs []error
 		if c.wire != nil {
 			errs = append(errs, c.wire.close())
 		}
@@ -223,8 +230,11 @@ func (c *mesh) Close() error {
 			errs = append(errs, c.local.Close())
 			if split == nil {
 				for _, conn := range c.spare {
-					if conn != nil {
-						errs = append(errs, conn.Close())
+					if conn == nil {
+						continue
+					}
+					if err := conn.Close(); !errors.Is(err, net.ErrClosed) {
+						errs = append(errs, err)
 					}
 				}
 			}

@@ -225,6 +225,51 @@ func TestNewMachinesRefuses(t *testing.T) {
 	}
 }
 
+// A Comm whose split is in a collective ends its connections when it is closed, and the rest after an abort.
+func TestCloseWithSplitInCollective(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	var k kept
+	comms := openMeshOver(t, k.pair, 2, 1)
+	splits := make([]collective.Comm, len(comms))
+	var wg sync.WaitGroup
+	for r, c := range comms {
+		wg.Go(func() {
+			var err error
+			if splits[r], err = c.Split(step); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	ended := make(chan error)
+	go func() { ended <- splits[0].Barrier(step) }()
+	waitUntilAll(t, comms[:1])
+	if err := comms[0].Close(); err == nil {
+		t.Error("a Comm in a collective was closed")
+	}
+	if open := k.open(); open != len(k.conns)/2 {
+		t.Errorf("%d of %d ends of connections are open; those of the other machine should be", open, len(k.conns))
+	}
+	comms[0].Abort("it is closed")
+	if err := <-ended; !errors.Is(err, collective.ErrAborted) {
+		t.Errorf("%v", err)
+	}
+	closeAll(t, comms)
+	if open := k.open(); open != 0 {
+		t.Errorf("%d connections are open", open)
+	}
+}
+
+// open counts the ends of connections that this process has not closed.
+func (k *kept) open() (n int) {
+	for _, c := range k.conns {
+		if _, err := c.Write(nil); !errors.Is(err, net.ErrClosed) {
+			n++
+		}
+	}
+	return n
+}
+
 // Neither goroutines nor connections outlive Close.
 func TestMachinesLeaveNothing(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
