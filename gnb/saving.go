@@ -116,12 +116,24 @@ func (w *Worker) settle() error {
 // ends them.
 func (w *Worker) stopIfAsked() {
 	if w.p.Rank == 0 && w.p.StopRequested() {
-		w.Fail(w.saving.Leave(ErrInterrupted, w.saving.SavePrepared))
+		w.Fail(w.leave(w.saving.SavePrepared))
 	}
 }
 
+// leave writes the checkpoint of an interrupted run, in a stage that other goroutines do not change
+// meanwhile: a launcher's supervisor waits for it.
+func (w *Worker) leave(save func() error) error {
+	w.leaving.Store(true)
+	w.p.Stage(names.Save)
+	err := w.saving.Leave(ErrInterrupted, save)
+	w.leaving.Store(false)
+	w.stage(names.Program)
+	return err
+}
+
 // stopPatience is how long an interrupted rank 0 waits for the end of an iteration before another
-// goroutine writes the checkpoint. The run's supervisor allows 2 s in total.
+// goroutine writes the checkpoint. The run's supervisor allows 2 s in total, and under a launcher
+// more in a checkpoint.
 const stopPatience = 700 * time.Millisecond
 
 // watchStop writes the checkpoint of an interrupted run whose program does not reach the end of an
@@ -140,7 +152,7 @@ func (w *Worker) watchStop(done <-chan struct{}) {
 			case since.IsZero():
 				since = now
 			case now.Sub(since) > stopPatience:
-				_ = w.saving.Leave(ErrInterrupted, w.saving.SavePrepared)
+				_ = w.leave(w.saving.SavePrepared)
 				if multigpu.InWorker() {
 					os.Exit(1) // the supervisor has asked for this end
 				}

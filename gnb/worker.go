@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"sync/atomic"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
@@ -41,6 +42,8 @@ type Worker struct {
 	loop   loop.Cursor
 	late   []*lateStep // steps not yet in the loop's sums, in order
 	saving saving.Saver
+	// leaving is set while the checkpoint of an interrupted run is written.
+	leaving atomic.Bool
 
 	report reporting
 	digest *feed.Digest
@@ -68,7 +71,11 @@ func (w *Worker) check(err error) {
 	}
 }
 
-func (w *Worker) stage(s string) { w.p.Stage(s) }
+func (w *Worker) stage(s string) {
+	if !w.leaving.Load() {
+		w.p.Stage(s)
+	}
+}
 
 func (w *Worker) site(kind string) collective.Site {
 	return collective.Site{Kind: kind, Epoch: w.loop.Pos.Epoch, Step: w.loop.Pos.InAll, At: entry.CallSite()}
@@ -184,7 +191,7 @@ func (w *Worker) boundary(always bool) {
 	}
 	w.check(w.recordChange())
 	if w.p.StopRequested() {
-		w.Fail(w.saving.Leave(ErrInterrupted, w.saving.Save))
+		w.Fail(w.leave(w.saving.Save))
 	}
 	if !w.saving.On() {
 		return

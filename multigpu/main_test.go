@@ -187,6 +187,17 @@ func oddJob(p *Process, job testJob) error {
 		return trainJob(p, job)
 	case "deaf": // never looks whether it is to stop
 		time.Sleep(time.Minute)
+	case "save": // for as many seconds as Steps, once the run is to stop
+		if err := p.Emit("running"); err != nil {
+			return err
+		}
+		for !p.StopRequested() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if p.Rank == 0 {
+			p.Stage(stageCheckpoint)
+		}
+		time.Sleep(time.Duration(job.Steps) * time.Second)
 	case "very deaf":
 		signal.Ignore(syscall.SIGTERM)
 		for {

@@ -226,6 +226,13 @@ func serveTask(t *cluster.Task) {
 	}
 }
 
+// stageCheckpoint is the stage in which rank 0 writes a checkpoint.
+const stageCheckpoint = "checkpoint"
+
+// checkpointGrace is how long after an interrupt rank 0 may write a checkpoint: less than the 60 s for which
+// docker/slurm/train.sbatch asks. Tests shorten it.
+var checkpointGrace = 50 * time.Second
+
 // stuckGrace is how long a program may take to end after its run was aborted.
 const stuckGrace = 2 * time.Second
 
@@ -429,6 +436,8 @@ type rankSupervision struct {
 
 	interrupted   bool
 	interruptedAt time.Time
+	stopBy        time.Time // when the interrupted run is aborted
+	unsaved       bool      // the interrupted run was given up while rank 0 wrote a checkpoint
 	cause         error
 	aborted       bool
 	giveUpAt      time.Time // when ranks that have not ended count as stuck; zero: not planned
@@ -482,7 +491,7 @@ func (r *rankRun) supervise(ctx context.Context, own *Process, ended <-chan stru
 		broken = errors.New("multigpu: the program of an earlier run still runs in this process; start the program again")
 	}
 	err := s.result()
-	r.task.End(s.interrupted, broken)
+	r.task.End(s.interrupted && !s.unsaved, broken)
 	return err
 }
 
@@ -496,6 +505,9 @@ func (s *rankSupervision) result() error {
 	failed := s.failed
 	if failed == nil {
 		failed = s.echo
+	}
+	if s.unsaved {
+		return s.failure(0, CauseError, fmt.Sprintf("it had not written its checkpoint %v after the run was interrupted; the checkpoint before it is whole, so resume the run from there", time.Since(s.interruptedAt).Round(time.Second)))
 	}
 	if s.interrupted {
 		epoch, step, _ := s.page.rank(0).position()
@@ -515,7 +527,8 @@ func (s *rankSupervision) stop(cause error) {
 	if s.failed != nil || s.interrupted {
 		return
 	}
-	s.interrupted, s.interruptedAt, s.cause = true, time.Now(), cause
+	now := time.Now()
+	s.interrupted, s.interruptedAt, s.stopBy, s.cause = true, now, now.Add(stopGrace), cause
 	atomic.StoreUint32(s.page.stop(), 1)
 	s.task.Stop()
 }
@@ -532,7 +545,12 @@ func (s *rankSupervision) abort(reason string) {
 // due aborts an interrupted run that does not end in time, and reports whether to give up ranks that
 // have not ended after an abort.
 func (s *rankSupervision) due(now time.Time) (giveUp bool) {
-	if s.interrupted && now.Sub(s.interruptedAt) >= stopGrace {
+	_, _, stage := s.page.rank(0).position()
+	saves := stage == stageCheckpoint
+	if s.interrupted && saves && now.Sub(s.interruptedAt) < checkpointGrace {
+		s.stopBy = now.Add(stopGrace)
+	}
+	if s.interrupted && !now.Before(s.stopBy) {
 		s.abort("it did not stop in time after an interrupt")
 	}
 	if s.giveUpAt.IsZero() || now.Before(s.giveUpAt) {
@@ -543,6 +561,7 @@ func (s *rankSupervision) due(now time.Time) (giveUp bool) {
 	for i := range s.ranks {
 		if st := &s.ranks[i]; !st.ended {
 			s.forced = append(s.forced, i)
+			s.unsaved = s.unsaved || i == 0 && s.interrupted && saves
 			if now.Sub(st.lastBeat) > ownGap {
 				silent = append(silent, i)
 			}

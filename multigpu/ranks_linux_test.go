@@ -64,7 +64,7 @@ func rankJobResult(ctx context.Context, job testJob) (r rankResult, err error) {
 	place, _ := Launcher()
 	s := Spec{World: place.World, Job: job, RunID: "run", Silent: 2 * time.Second, Stall: time.Second, OnEvent: func(rank int, data json.RawMessage) {
 		r.Events = append(r.Events, data)
-		if rank == 0 && job.Kind == "announce" {
+		if rank == 0 && (job.Kind == "announce" || job.Kind == "save") {
 			fmt.Println("running")
 		}
 	}}

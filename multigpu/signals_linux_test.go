@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +31,44 @@ func TestSignalBeforeRanksMeet(t *testing.T) {
 		if status := waitRanks(t, all); status[1] != ExitResumable {
 			t.Errorf("rank 0 found: %v: rank 1 ended with %d, want %d: %s", found, status[1], ExitResumable, all[1].stderr.String())
 		}
+	}
+}
+
+// envGrace shortens checkpointGrace in a rank.
+const envGrace = "MULTIGPU_TEST_GRACE"
+
+func init() {
+	if d, err := time.ParseDuration(os.Getenv(envGrace)); err == nil {
+		checkpointGrace = d
+	}
+}
+
+// An interrupted run has time for its checkpoint, and ends with the status of a failure if it is
+// given up in it.
+func TestSignalInALongCheckpoint(t *testing.T) {
+	for _, c := range []struct {
+		seconds     int
+		grace, want string
+		status      int
+	}{
+		{7, "50s", "the run was interrupted", ExitResumable},
+		{60, "1s", "it had not written its checkpoint", exitFailed},
+	} {
+		t.Run(c.grace, func(t *testing.T) {
+			t.Parallel()
+			all := startAsRanks(t, 3, []testJob{{Kind: "save", Steps: c.seconds}}, func(int) []string { return []string{envGrace + "=" + c.grace} })
+			awaitLine(t, all[0], "running")
+			_ = all[0].cmd.Process.Signal(syscall.SIGTERM)
+			status, got := waitRanks(t, all), results(t, all)
+			if status[0] != c.status || len(got) != 1 || !strings.Contains(got[0].Err, c.want) || c.status == ExitResumable && len(got[0].Forced) > 0 {
+				t.Errorf("the ranks ended with %v: %+v", status, got)
+			}
+			for rank, s := range status {
+				if s != c.status {
+					t.Errorf("rank %d ended with %d, want %d", rank, s, c.status)
+				}
+			}
+		})
 	}
 }
 
