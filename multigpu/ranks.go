@@ -320,8 +320,8 @@ func startRanks(ctx context.Context, s Spec, job json.RawMessage) (*Group, error
 	go func() {
 		words := own.runRank(r.task, s.MemLimit)
 		own.clock.times()
+		close(ended) // first: supervise believes the view that it has ended
 		r.set(0, func(st *rankView) { st.ended, st.words = true, words })
-		close(ended)
 	}()
 	go func() {
 		g.err = r.supervise(ctx, own, ended)
