@@ -120,6 +120,7 @@ func (r *Running[T]) end(next int) {
 	default: // the consumer takes the items, or Close will
 		return
 	}
+	r.second.Wait() // it may still fetch what drain releases
 	r.drain()
 	if next < r.p.Items && !r.failed.Load() {
 		r.p.Together.Leave()
