@@ -156,7 +156,10 @@ func (s rankStatus) take(b []byte) (waiting bool) {
 	if len(b) != pulseLen {
 		return false
 	}
-	copy(s.mem[rankName:], b[1+rankName:])
+	// A name does not change once it is counted, and others read only counted names.
+	counted := min(int(atomic.LoadUint32(s.u32(rankNames))), maxStages)
+	names := rankName + counted*stageName
+	copy(s.mem[names:], b[1+names:])
 	for off := 0; off+8 <= rankName; off += 8 {
 		atomic.StoreUint64(s.u64(off), binary.NativeEndian.Uint64(b[1+off:]))
 	}
