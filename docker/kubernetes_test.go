@@ -140,7 +140,7 @@ type record struct {
 // takes minutes, so this runs with GNB_SOAK=1 only.
 func TestTrainJobIsBuiltByTrainer(t *testing.T) {
 	if os.Getenv("GNB_SOAK") == "" && !*update {
-		t.Skip("it compiles Kubeflow Trainer's controller; set GNB_SOAK=1")
+		testneed.Skip(t, testneed.Soak, "it compiles Kubeflow Trainer's controller")
 	}
 	ws, err := checkManifests(t, "trainer", "kubernetes/trainjob.yaml")
 	if err != nil {

@@ -73,7 +73,9 @@ func rankJobResult(ctx context.Context, job testJob) (r rankResult, err error) {
 		return r, err
 	}
 	defer file.Close()
-	defer os.Remove(file.Name())
+	if err := os.Remove(file.Name()); err != nil { // at once: ranks may be killed
+		return r, err
+	}
 	if _, err := file.WriteString("content"); err != nil {
 		return r, err
 	}

@@ -57,6 +57,10 @@ var (
 		"hosts", "hosts as network namespaces", "allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), and install iproute2",
 		hosts,
 	}
+	Soak = Need{
+		"soak", "time or memory beyond that of make test", "run make soak, or set GNB_SOAK=1",
+		func() bool { return os.Getenv("GNB_SOAK") != "" },
+	}
 	Python = Need{
 		"python", "the tests' Python packages", "run \"make test\", or scripts/venv.sh and then the tests with GNB_PYTHON=$PWD/.venv/bin/python3",
 		func() bool { _, err := os.Stat(filepath.Join(root(), ".venv", "bin", "python3")); return err == nil },
@@ -64,7 +68,7 @@ var (
 )
 
 // All returns the prerequisites that a reason can name.
-func All() []Need { return []Need{Data, Chromium, Superuser, Network, Cluster, Hosts, Python} }
+func All() []Need { return []Need{Data, Chromium, Superuser, Network, Cluster, Hosts, Soak, Python} }
 
 // Skip skips a test because the machine lacks n.
 func Skip(t testing.TB, n Need, format string, args ...any) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/internal/clustertest"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 var libraries = map[string]func(testing.TB) *clustertest.MPI{"OpenMPI": clustertest.OpenMPI, "MPICH": clustertest.MPICH}
@@ -153,7 +154,7 @@ func TestOtherLauncher(t *testing.T) {
 // More than 2^31 bytes go in one message.
 func TestLarge(t *testing.T) {
 	if os.Getenv("GNB_SOAK") == "" {
-		t.Skip("takes 9 GB of memory; set GNB_SOAK=1")
+		testneed.Skip(t, testneed.Soak, "it takes 9 GB of memory")
 	}
 	for name, get := range libraries {
 		t.Run(name, func(t *testing.T) {
