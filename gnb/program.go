@@ -54,7 +54,7 @@ func (p *ProgramOf[A]) String() string { return "program " + p.name }
 // it then failed.
 //
 // Cancelling ctx, or the notebook's ■, interrupts the run: a checkpoint is written, all workers
-// end within 5 s, and the error is [ErrInterrupted]. The next Launch with the same program, code,
+// end within 5 s (under a launcher the checkpoint may take 50 s), and the error is [ErrInterrupted]. The next Launch with the same program, code,
 // arguments, data and options resumes from it; a Launch with others reports what differs (see
 // [LaunchOptions.Resume]).
 func Launch[A any](ctx context.Context, p *ProgramOf[A], args A, o LaunchOptions) (*runs.Run, error) {
