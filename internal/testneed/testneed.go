@@ -59,7 +59,7 @@ var (
 	}
 	Soak = Need{
 		"soak", "time or memory beyond that of make test", "run make soak, or set GNB_SOAK=1",
-		func() bool { return os.Getenv("GNB_SOAK") != "" },
+		func() bool { return envknob.Soak.Get() != "" },
 	}
 	Python = Need{
 		"python", "the tests' Python packages", "run \"make test\", or scripts/venv.sh and then the tests with GNB_PYTHON=$PWD/.venv/bin/python3",
